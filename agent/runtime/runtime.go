@@ -1,0 +1,63 @@
+// Package runtime supervises the processes of daemons on one host. Two implementations pass the suite of package
+// runtimetest: Detached (plain processes, for machines without systemd) and Systemd (one unit per daemon, over D-Bus).
+package runtime
+
+import (
+	"context"
+	"time"
+)
+
+// Process is what to run. Name is unique on the host and safe in a file or unit name.
+type Process struct {
+	Name string
+	// Command is the program and its arguments.
+	Command []string
+	// Dir is the working directory.
+	Dir string
+	// LogFile is where standard output and error go; it is rotated.
+	LogFile string
+	// StopTimeout is how long Stop waits after SIGTERM before it kills.
+	StopTimeout time.Duration
+}
+
+// State is what a runtime knows of a process.
+type State struct {
+	Running bool
+	PID     int
+	Started time.Time
+	// Restarts counts the ends that were not asked for since Start was first called.
+	Restarts int
+	// BackOffUntil is when the process is started again; zero when it runs or is stopped.
+	BackOffUntil time.Time
+	// LastExit is nil until the process ended once.
+	LastExit *Exit
+}
+
+// Exit is how a process ended.
+type Exit struct {
+	Time time.Time
+	// Reason is "exit code N", "signal: NAME", or "unknown" where the process was not this agent's child.
+	Reason string
+	// Log is the end of what it wrote, at most 4 KiB.
+	Log string
+}
+
+// Runtime starts processes that outlive the agent, and keeps them running.
+//
+// All methods are safe for concurrent use, for different names; calls for one name are serialized by the runtime.
+type Runtime interface {
+	// Start makes sure that the process runs and is restarted, with back-off, whenever it ends. A process that already
+	// runs under this name, started by this or an earlier agent, is adopted and not started again, also when p differs.
+	Start(ctx context.Context, p Process) error
+	// Stop ends the process (SIGTERM, then SIGKILL after p.StopTimeout) and forgets it. Nothing running is no error.
+	Stop(ctx context.Context, name string) error
+	// State returns what is known of a process; ok is false when the runtime does not know the name.
+	State(name string) (s State, ok bool)
+	// Names lists the processes that the runtime keeps, those of earlier agents among them.
+	Names() []string
+	// Changes receives the name of a process whose State changed. It is never closed. A slow reader loses nothing but
+	// repetitions.
+	Changes() <-chan string
+	// Close stops watching. The processes go on.
+	Close() error
+}

@@ -1,0 +1,46 @@
+// Package service holds the host's side of daemons: one ServiceAgent for each type of daemon. The same code runs in the
+// agent of the bare home and in the init step of a pod.
+package service
+
+import (
+	"context"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// ServiceAgent deploys one type of daemon on one host (ceph-mon, ceph-osd, etcd, glusterd …). The generic part (files,
+// secrets, the process itself) is done by the agent; a ServiceAgent does what only its type needs.
+type ServiceAgent interface {
+	// Name is the type of daemon, as in Daemon.spec.type.
+	Name() string
+	// Initialize is called once, before any daemon of this type is configured. It returns an error when the host cannot
+	// run this type at all; the text says what is missing and how to get it.
+	Initialize(ctx context.Context, host *Host) error
+	// ConfigureLocalService makes everything ready for the process to start. Files are already written. It is idempotent
+	// and may be cut off at any point and called again.
+	ConfigureLocalService(ctx context.Context, local *Local) error
+	// DestroyLocalService removes what ConfigureLocalService made outside the daemon's own directories. The process has
+	// already ended. It is idempotent.
+	DestroyLocalService(ctx context.Context, local *Local) error
+}
+
+// Host is what a ServiceAgent may know of its host.
+type Host struct {
+	Name string
+}
+
+// Local is one daemon on this host.
+type Local struct {
+	// Daemon is the wanted daemon. Nobody writes to it.
+	Daemon *api.Daemon
+	// Data is the daemon's own directory, kept over restarts and boots.
+	Data string
+	// Run is its directory for sockets, gone after a boot.
+	Run string
+	// Log is its directory for logs.
+	Log string
+	// Devices maps the names in Daemon.spec.devices to the devices as they are now.
+	Devices map[string]api.Device
+	// Command is Daemon.spec.command with its words replaced.
+	Command []string
+}

@@ -1,0 +1,196 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// FinalizerDaemon keeps a Daemon until its agent has stopped it and cleaned up.
+const FinalizerDaemon = "holdfast.io/daemon"
+
+// LabelCluster is on each object that the engine makes for a StorageCluster, and carries the cluster's name.
+const LabelCluster = "holdfast.io/cluster"
+
+// Daemon is one process that is wanted on one host: the platform-neutral pod. The engine writes its spec, the agent of
+// its host the status.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=dm
+// +kubebuilder:selectablefield:JSONPath=`.spec.host`
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
+// +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.host`
+// +kubebuilder:printcolumn:name="Wanted",type=string,JSONPath=`.spec.state`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.restarts`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Daemon struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec DaemonSpec `json:"spec"`
+	// +optional
+	Status DaemonStatus `json:"status,omitempty"`
+}
+
+// WantedState is how far a daemon shall be brought.
+// +kubebuilder:validation:Enum=Prepared;Running;Stopped
+type WantedState string
+
+// The states that can be wanted.
+const (
+	// WantPrepared: files and data are made, the process is not started.
+	WantPrepared WantedState = "Prepared"
+	// WantRunning: the process runs, and is restarted when it ends.
+	WantRunning WantedState = "Running"
+	// WantStopped: the process is stopped, its data stays.
+	WantStopped WantedState = "Stopped"
+)
+
+// DaemonSpec says what to run. In Command, Prepare.Env and the contents of Files these words are replaced by the agent:
+// ${DATA} (the daemon's own directory, kept), ${RUN} (its directory for sockets, gone after a boot), ${LOG} (its
+// directory for logs), ${DEVICE:<name>} (where the device of that name is now).
+// +kubebuilder:validation:XValidation:rule="self.host == oldSelf.host && self.type == oldSelf.type && self.id == oldSelf.id && self.cluster == oldSelf.cluster",message="cluster, type, id and host of a Daemon cannot be changed"
+type DaemonSpec struct {
+	// Cluster is the StorageCluster, in the same namespace, that the daemon belongs to.
+	Cluster string `json:"cluster"`
+	// Type says which service agent sets it up: ceph-mon, ceph-mgr, ceph-osd …
+	// +kubebuilder:validation:MaxLength=63
+	Type string `json:"type"`
+	// ID is the daemon's name within its type, as the storage system knows it: a, 0 …
+	// +kubebuilder:validation:MaxLength=63
+	ID string `json:"id"`
+	// Host is where it runs.
+	Host string `json:"host"`
+	// State is how far to bring it.
+	State WantedState `json:"state"`
+	// Command is the program and its arguments. No secret may be among them.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Command []string `json:"command"`
+	// Files are written before the process starts and whenever they change. A changed file does not restart the process.
+	// +optional
+	// +listType=map
+	// +listMapKey=path
+	// +kubebuilder:validation:MaxItems=32
+	Files []DaemonFile `json:"files,omitempty"`
+	// Devices are the block devices that the daemon alone may use.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	Devices []DaemonDevice `json:"devices,omitempty"`
+	// Parameters are what the service agent of this type needs to know beside the files. Never a secret.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	Parameters map[string]string `json:"parameters,omitempty"`
+	// StopTimeout is how long the process may take to end after SIGTERM, before it is killed.
+	// +optional
+	// +kubebuilder:default="30s"
+	StopTimeout metav1.Duration `json:"stopTimeout,omitempty"`
+	// StopOrder tells which daemons of a host stop first when several have to: lower numbers first.
+	// +optional
+	StopOrder int32 `json:"stopOrder,omitempty"`
+}
+
+// DaemonFile is one file in the daemon's directory.
+type DaemonFile struct {
+	// Path is relative to the daemon's directory.
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.contains('..')",message="path must lie below the daemon's directory"
+	Path string `json:"path"`
+	// Sources are joined to the file's content, in their order.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Sources []FileSource `json:"sources"`
+}
+
+// FileSource is a piece of a file. A file with a secret in it is readable by its owner alone.
+// +kubebuilder:validation:XValidation:rule="has(self.text) != has(self.secret)",message="a source is either text or secret"
+type FileSource struct {
+	// +optional
+	Text *string `json:"text,omitempty"`
+	// +optional
+	Secret *SecretKey `json:"secret,omitempty"`
+}
+
+// SecretKey names one entry of a Secret in the Daemon's namespace.
+type SecretKey struct {
+	Name string `json:"name"`
+	Key  string `json:"key"`
+}
+
+// DaemonDevice gives a device to a daemon.
+type DaemonDevice struct {
+	// Name is what the daemon calls it, such as block.
+	Name string `json:"name"`
+	// ID is the device's identity, as in the Host's inventory.
+	ID string `json:"id"`
+}
+
+// DaemonState is where a daemon is on its way.
+// +kubebuilder:validation:Enum=Pending;Preparing;Prepared;Running;BackOff;Stopping;Stopped;Failed
+type DaemonState string
+
+// The states of a daemon.
+const (
+	DaemonPending   DaemonState = "Pending"
+	DaemonPreparing DaemonState = "Preparing"
+	DaemonPrepared  DaemonState = "Prepared"
+	DaemonRunning   DaemonState = "Running"
+	// DaemonBackOff: the process ended and is started again after a pause.
+	DaemonBackOff  DaemonState = "BackOff"
+	DaemonStopping DaemonState = "Stopping"
+	DaemonStopped  DaemonState = "Stopped"
+	// DaemonFailed: preparing failed; it is tried again after a pause. Message says what to do.
+	DaemonFailed DaemonState = "Failed"
+)
+
+// DaemonStatus is what the agent reports.
+type DaemonStatus struct {
+	// ObservedGeneration is the generation of the spec that State speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// +optional
+	State DaemonState `json:"state,omitempty"`
+	// Message says in a sentence what is going on or wrong.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	Message string `json:"message,omitempty"`
+	// PID is the process on its host.
+	// +optional
+	PID int32 `json:"pid,omitempty"`
+	// Started is when the process was started.
+	// +optional
+	Started *metav1.MicroTime `json:"started,omitempty"`
+	// Restarts counts how often the process ended without being told to.
+	// +optional
+	Restarts int32 `json:"restarts,omitempty"`
+	// LastExit is how the process ended the last time.
+	// +optional
+	LastExit *DaemonExit `json:"lastExit,omitempty"`
+	// Version is the release of the program, as it tells itself.
+	// +optional
+	Version string `json:"version,omitempty"`
+}
+
+// DaemonExit is how a process ended.
+type DaemonExit struct {
+	// Time is when it was noticed.
+	Time metav1.MicroTime `json:"time"`
+	// Reason is such as "exit code 1" or "signal: killed"; "unknown" where the process was not the agent's child.
+	Reason string `json:"reason"`
+	// Log is the end of what it wrote.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Log string `json:"log,omitempty"`
+}
+
+// DaemonList is a list of Daemons.
+// +kubebuilder:object:root=true
+type DaemonList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Daemon `json:"items"`
+}

@@ -1,0 +1,202 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// LabelHostname is the label that every Host carries with its own name, so that a StorageNode's nodeSelector can name a
+// machine the same way in both homes.
+const LabelHostname = "kubernetes.io/hostname"
+
+// Host is one machine that runs a Holdfast agent. The agent creates it when it joins and writes its status; the leader
+// alone writes the condition AgentConnected; labels belong to the administrator.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=ho
+// +kubebuilder:printcolumn:name="Agent",type=string,JSONPath=`.status.conditions[?(@.type=="AgentConnected")].reason`
+// +kubebuilder:printcolumn:name="Address",type=string,JSONPath=`.status.addresses[0]`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.agentVersion`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Host struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	Status HostStatus `json:"status,omitempty"`
+}
+
+// Conditions of a Host.
+const (
+	// HostAgentConnected says whether the agent's heartbeat is fresh. It says nothing of the storage on the host, which
+	// may well be fine while the agent is silent.
+	HostAgentConnected = "AgentConnected"
+	// HostClockInSync says whether the host's clock agrees with the server's.
+	HostClockInSync = "ClockInSync"
+)
+
+// HostStatus is what the agent reports of its machine.
+type HostStatus struct {
+	// Addresses are the machine's own unicast addresses, the one that the agent reaches the servers from first.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	Addresses []string `json:"addresses,omitempty"`
+	// AgentVersion is the version of the holdfast binary that reports.
+	// +optional
+	AgentVersion string `json:"agentVersion,omitempty"`
+	// BootID changes whenever the machine boots (/proc/sys/kernel/random/boot_id).
+	// +optional
+	BootID string `json:"bootID,omitempty"`
+	// Runtime is how daemons are supervised on this host.
+	// +optional
+	Runtime RuntimeKind `json:"runtime,omitempty"`
+	// Packages maps a storage program found on the host (ceph, …) to its version.
+	// +optional
+	Packages map[string]string `json:"packages,omitempty"`
+	// Devices is the inventory of block devices.
+	// +optional
+	// +listType=map
+	// +listMapKey=id
+	// +kubebuilder:validation:MaxItems=512
+	Devices []Device `json:"devices,omitempty"`
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// RuntimeKind is a way to supervise daemons.
+// +kubebuilder:validation:Enum=Detached;Systemd
+type RuntimeKind string
+
+// The runtimes.
+const (
+	RuntimeDetached RuntimeKind = "Detached"
+	RuntimeSystemd  RuntimeKind = "Systemd"
+)
+
+// Device is one block device, known by what stays the same when it is renamed, moved or seen by another kernel.
+type Device struct {
+	// ID is the stable identity: "wwn-…", "serial-<model>-<serial>", "partuuid-…" or "file-<path>" for a loop device.
+	// A device with none of them has an ID that starts with "unstable-" and is never available.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	ID string `json:"id"`
+	// Path is where the kernel shows the device now, such as /dev/sdb. It may change at any boot.
+	// +optional
+	Path string `json:"path,omitempty"`
+	// Links are the stable names of the device below /dev/disk.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	Links []string `json:"links,omitempty"`
+	// +optional
+	Kind DeviceKind `json:"kind,omitempty"`
+	// +optional
+	Size resource.Quantity `json:"size,omitempty"`
+	// +optional
+	Vendor string `json:"vendor,omitempty"`
+	// +optional
+	Model string `json:"model,omitempty"`
+	// +optional
+	Serial string `json:"serial,omitempty"`
+	// WWN is the world wide name without a prefix.
+	// +optional
+	WWN string `json:"wwn,omitempty"`
+	// +optional
+	Media MediaKind `json:"media,omitempty"`
+	// Parent is the ID of the device that a partition lies on.
+	// +optional
+	Parent string `json:"parent,omitempty"`
+	// Filesystem is what a probe found on the device: a file system, a volume manager's or a storage system's label.
+	// +optional
+	Filesystem *DeviceFilesystem `json:"filesystem,omitempty"`
+	// MountPoints are the places where the device is mounted now.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	MountPoints []string `json:"mountPoints,omitempty"`
+	// Holders are the kernel names of devices built on this one (device-mapper, md).
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	Holders []string `json:"holders,omitempty"`
+	// Ceph says which OSD lives on the device, as its BlueStore label tells.
+	// +optional
+	Ceph *DeviceCeph `json:"ceph,omitempty"`
+	// Availability is Available only if nothing at all was found on the device.
+	Availability Availability `json:"availability"`
+	// Reasons says, in sentences, why the device is not available.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Reasons []string `json:"reasons,omitempty"`
+}
+
+// DeviceKind is what sort of block device it is.
+// +kubebuilder:validation:Enum=Disk;Partition;Loop;Mapped;Raid;Other
+type DeviceKind string
+
+// The device kinds.
+const (
+	DeviceDisk      DeviceKind = "Disk"
+	DevicePartition DeviceKind = "Partition"
+	DeviceLoop      DeviceKind = "Loop"
+	DeviceMapped    DeviceKind = "Mapped"
+	DeviceRaid      DeviceKind = "Raid"
+	DeviceOther     DeviceKind = "Other"
+)
+
+// MediaKind tells spinning disks from those that do not spin.
+// +kubebuilder:validation:Enum=Rotational;SolidState
+type MediaKind string
+
+// The media.
+const (
+	MediaRotational MediaKind = "Rotational"
+	MediaSolidState MediaKind = "SolidState"
+)
+
+// Availability tells whether a device may be claimed.
+// +kubebuilder:validation:Enum=Available;Unavailable
+type Availability string
+
+// The availabilities.
+const (
+	DeviceAvailable   Availability = "Available"
+	DeviceUnavailable Availability = "Unavailable"
+)
+
+// DeviceFilesystem is what is written on a device.
+type DeviceFilesystem struct {
+	// Type as libblkid names it: ext4, xfs, LVM2_member, ceph_bluestore …
+	Type string `json:"type"`
+	// +optional
+	UUID string `json:"uuid,omitempty"`
+	// +optional
+	Label string `json:"label,omitempty"`
+}
+
+// DeviceCeph is what the BlueStore label of a device says.
+type DeviceCeph struct {
+	// FSID is the cluster that the OSD belongs to.
+	// +optional
+	FSID string `json:"fsid,omitempty"`
+	// OSDID is the number of the OSD.
+	// +optional
+	OSDID *int32 `json:"osdID,omitempty"`
+	// OSDUUID is the OSD's own identity.
+	// +optional
+	OSDUUID string `json:"osdUUID,omitempty"`
+}
+
+// HostList is a list of Hosts.
+// +kubebuilder:object:root=true
+type HostList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Host `json:"items"`
+}

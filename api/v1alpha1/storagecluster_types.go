@@ -1,0 +1,224 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// StorageType names a storage system. The values are QuarterMaster's.
+// +kubebuilder:validation:Enum=ceph
+type StorageType string
+
+// The storage systems.
+const (
+	StorageCeph StorageType = "ceph"
+)
+
+// StorageCluster declares one storage system. The administrator writes its spec, the engine its status.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=stc
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40",message="the name of a StorageCluster may have at most 40 characters, because the names of its daemons are made from it"
+type StorageCluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec StorageClusterSpec `json:"spec"`
+	// +optional
+	Status StorageClusterStatus `json:"status,omitempty"`
+}
+
+// StorageClusterSpec is what the administrator wants.
+// +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type",message="type cannot be changed: delete the cluster and create another one"
+// +kubebuilder:validation:XValidation:rule="self.type != 'ceph' || has(self.ceph)",message="type is ceph, so spec.ceph must be there: at least 'ceph: {}'"
+type StorageClusterSpec struct {
+	// Type is the storage system to run.
+	Type StorageType `json:"type"`
+	// Network says which addresses the daemons use.
+	// +optional
+	Network NetworkSpec `json:"network,omitempty"`
+	// Interval is the time between two orchestrations of a cluster in which nothing changes. Changes are acted on at once.
+	// +optional
+	// +kubebuilder:default="10s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="interval must be between 1s and 1h"
+	Interval metav1.Duration `json:"interval,omitempty"`
+	// +optional
+	Ceph *CephSpec `json:"ceph,omitempty"`
+}
+
+// NetworkSpec chooses networks by their address ranges.
+type NetworkSpec struct {
+	// Public is the network that clients and daemons meet on, in CIDR notation. Without it each daemon uses the address
+	// of its StorageNode's storageNetwork, or else its Host's first address.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="public must be a network in CIDR notation such as 10.0.0.0/24"
+	Public string `json:"public,omitempty"`
+	// Cluster is the network for replication between OSDs, in CIDR notation. Without it they use Public.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="cluster must be a network in CIDR notation such as 10.0.1.0/24"
+	Cluster string `json:"cluster,omitempty"`
+}
+
+// CephSpec is the part of a StorageCluster that only Ceph has.
+type CephSpec struct {
+	// Mon places the monitors.
+	// +optional
+	// +kubebuilder:default={count: 3}
+	Mon CephMonSpec `json:"mon,omitempty"`
+	// Mgr places the managers.
+	// +optional
+	// +kubebuilder:default={count: 2}
+	Mgr CephMgrSpec `json:"mgr,omitempty"`
+	// Config is Ceph's own configuration: section (global, mon, mgr, osd, client, or one daemon such as osd.3), option,
+	// value. It becomes ceph.conf.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(s, s.matches('^(global|((mon|mgr|osd|mds|client)([.][A-Za-z0-9._-]+)?))$'))",message="a section of config must be global, mon, mgr, osd, mds or client, or one daemon of these such as osd.3"
+	Config map[string]CephOptions `json:"config,omitempty"`
+}
+
+// CephOptions maps Ceph options to values.
+// +kubebuilder:validation:MaxProperties=256
+// +kubebuilder:validation:XValidation:rule="self.all(o, o.matches('^[a-z][a-z0-9_/]*$'))",message="an option is written as Ceph documents it: lower case, with underscores, such as mon_lease"
+// +kubebuilder:validation:XValidation:rule="self.all(o, !(o in ['fsid','mon_host','mon_initial_members','keyring','key','keyfile','admin_socket','pid_file','log_file','run_dir','mon_data','mgr_data','osd_data','osd_uuid','public_network','cluster_network']))",message="Holdfast itself sets fsid, mon_host, mon_initial_members, keyrings, networks (spec.network), data, log and socket paths: remove them from config"
+type CephOptions map[string]CephOptionValue
+
+// CephOptionValue is the value of one Ceph option, as ceph.conf has it, on one line.
+// +kubebuilder:validation:MaxLength=4096
+// +kubebuilder:validation:Pattern=`^[^\n\r]*$`
+type CephOptionValue string
+
+// CephMonSpec places monitors, each on a host of its own.
+type CephMonSpec struct {
+	// Count is the number of monitors.
+	// +optional
+	// +kubebuilder:default=3
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9
+	// +kubebuilder:validation:XValidation:rule="self % 2 == 1",message="the number of mons must be odd (1, 3, 5, 7, 9): an even number survives no more failures than one less, and one more can fail"
+	Count int32 `json:"count,omitempty"`
+	// HostSelector chooses the hosts that may run monitors, by their labels. Without it: the hosts of the cluster's StorageNodes.
+	// +optional
+	HostSelector *metav1.LabelSelector `json:"hostSelector,omitempty"`
+}
+
+// CephMgrSpec places managers. One is active, the others stand by.
+type CephMgrSpec struct {
+	// Count is the number of managers; no more than the hosts that may run them are started.
+	// +optional
+	// +kubebuilder:default=2
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=5
+	Count int32 `json:"count,omitempty"`
+	// HostSelector chooses the hosts that may run managers. Without it: the hosts of the cluster's StorageNodes.
+	// +optional
+	HostSelector *metav1.LabelSelector `json:"hostSelector,omitempty"`
+}
+
+// Conditions of a StorageCluster.
+const (
+	// ClusterAccepted says whether the spec can be carried out on the hosts and devices that are there.
+	ClusterAccepted = "Accepted"
+	// ClusterReady says whether everything that is wanted is there and the storage system says that it is well.
+	ClusterReady = "Ready"
+)
+
+// StorageClusterStatus is what the engine says of its own work on the cluster.
+type StorageClusterStatus struct {
+	// ObservedGeneration is the generation of the spec that the last orchestration worked on.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// NextOrchestration is when the cluster is orchestrated next, if nothing changes before.
+	// +optional
+	NextOrchestration *metav1.Time `json:"nextOrchestration,omitempty"`
+	// Report is what the last orchestration that differed from the one before it did and decided.
+	// +optional
+	Report *OrchestrationReport `json:"report,omitempty"`
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// OrchestrationOutcome is how a run ended.
+// +kubebuilder:validation:Enum=Unchanged;Changed;Waiting;Refused;Failed
+type OrchestrationOutcome string
+
+// The outcomes.
+const (
+	// OutcomeUnchanged: everything is as it should be.
+	OutcomeUnchanged OrchestrationOutcome = "Unchanged"
+	// OutcomeChanged: the run changed something.
+	OutcomeChanged OrchestrationOutcome = "Changed"
+	// OutcomeWaiting: the run changed nothing and something is still on its way.
+	OutcomeWaiting OrchestrationOutcome = "Waiting"
+	// OutcomeRefused: the spec cannot be carried out; nothing was touched.
+	OutcomeRefused OrchestrationOutcome = "Refused"
+	// OutcomeFailed: the run ended by an error.
+	OutcomeFailed OrchestrationOutcome = "Failed"
+)
+
+// OrchestrationReport is the record of one run.
+type OrchestrationReport struct {
+	// Started is when the run began.
+	Started metav1.MicroTime `json:"started"`
+	// Duration is how long it took.
+	// +optional
+	Duration metav1.Duration `json:"duration,omitempty"`
+	// Leader is the server that ran it.
+	// +optional
+	Leader  string               `json:"leader,omitempty"`
+	Outcome OrchestrationOutcome `json:"outcome"`
+	// Error is what ended a failed run.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Error string `json:"error,omitempty"`
+	// Decisions says what the run decided, each with its reason.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Decisions []Decision `json:"decisions,omitempty"`
+}
+
+// Verdict sorts decisions.
+// +kubebuilder:validation:Enum=Do;Wait;Refuse;Skip
+type Verdict string
+
+// The verdicts.
+const (
+	// VerdictDo: the run does this.
+	VerdictDo Verdict = "Do"
+	// VerdictWait: the run would do this, but something that it waits for is not there yet.
+	VerdictWait Verdict = "Wait"
+	// VerdictRefuse: this was asked for and will not be done until the spec changes.
+	VerdictRefuse Verdict = "Refuse"
+	// VerdictSkip: one might expect this to be done, and it is not, for the reason given.
+	VerdictSkip Verdict = "Skip"
+)
+
+// Decision is one thing that an orchestration decided.
+type Decision struct {
+	// Object is what the decision is about, such as "mon.a" or "node/n1".
+	// +kubebuilder:validation:MaxLength=256
+	Object  string  `json:"object"`
+	Verdict Verdict `json:"verdict"`
+	// Message says what and why, in a sentence.
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message"`
+}
+
+// StorageClusterList is a list of StorageClusters.
+// +kubebuilder:object:root=true
+type StorageClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []StorageCluster `json:"items"`
+}

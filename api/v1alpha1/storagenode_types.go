@@ -1,0 +1,102 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// StorageNode declares what one machine gives to a storage system. It is QuarterMaster's resource. The administrator
+// writes its spec, the engine its status.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=stn
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
+// +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.status.host`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type StorageNode struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec StorageNodeSpec `json:"spec"`
+	// +optional
+	Status StorageNodeStatus `json:"status,omitempty"`
+}
+
+// StorageNodeSpec is what the administrator gives.
+// +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type",message="type cannot be changed: delete the node and create another one"
+type StorageNodeSpec struct {
+	// Type is the storage system that the node is for.
+	Type StorageType `json:"type"`
+	// Cluster is the StorageCluster, in the node's own namespace, that the node belongs to. It may be left out where the
+	// namespace holds one cluster of the node's type.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Cluster string `json:"cluster,omitempty"`
+	// NodeSelector selects the one Host that is meant, by its labels. Each Host has the label kubernetes.io/hostname.
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	NodeSelector map[string]string `json:"nodeSelector"`
+	// StorageNetwork gives the node's addresses for storage traffic.
+	// +optional
+	StorageNetwork StorageNetwork `json:"storageNetwork,omitempty"`
+	// Devices are the block devices to use, and no other is ever touched. Each is named by its identity (the id, WWN or
+	// serial that 'holdfast get host NAME -o yaml' shows) or a link below /dev/disk. A kernel name such as
+	// /dev/sdb is resolved once, when the node is accepted; from then on its identity counts.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	Devices []string `json:"devices,omitempty"`
+}
+
+// StorageNetwork lists the addresses of a node in the storage network.
+type StorageNetwork struct {
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.all(a, isIP(a))",message="ips must be IP addresses"
+	IPs []string `json:"ips,omitempty"`
+}
+
+// NodeAccepted is the condition of a StorageNode that says whether it can be used as it is declared.
+const NodeAccepted = "Accepted"
+
+// StorageNodeStatus is what the engine knows of the node.
+type StorageNodeStatus struct {
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Host is the Host that nodeSelector selected.
+	// +optional
+	Host string `json:"host,omitempty"`
+	// Devices records which device each entry of spec.devices was found to be. Once made, a record stays.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=128
+	Devices []ClaimedDevice `json:"devices,omitempty"`
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ClaimedDevice ties an entry of spec.devices to an identity.
+type ClaimedDevice struct {
+	// Name is the entry of spec.devices.
+	Name string `json:"name"`
+	// ID is the identity of the device, as in the Host's inventory.
+	ID string `json:"id"`
+}
+
+// StorageNodeList is a list of StorageNodes.
+// +kubebuilder:object:root=true
+type StorageNodeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []StorageNode `json:"items"`
+}

@@ -1,0 +1,118 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// StorageStatus tells the state of a storage system. It is QuarterMaster's resource; the engine makes one for each
+// StorageCluster, with the same name, and is its only writer.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,path=storagestatuses,singular=storagestatus,shortName=sts
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.status.type`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.status`
+// +kubebuilder:printcolumn:name="Health",type=string,JSONPath=`.status.health`
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type StorageStatus struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	Status StorageStatusStatus `json:"status,omitempty"`
+}
+
+// StorageState says whether storage can be used.
+// +kubebuilder:validation:Enum=OFFLINE;DEGRADED;ONLINE
+type StorageState string
+
+// The states of a storage system.
+const (
+	// StorageOffline: not enough is there to serve data, or the storage system cannot be asked.
+	StorageOffline StorageState = "OFFLINE"
+	// StorageDegraded: data is served, and something that is wanted is missing.
+	StorageDegraded StorageState = "DEGRADED"
+	// StorageOnline: everything is there, by the storage system's own word.
+	StorageOnline StorageState = "ONLINE"
+)
+
+// StorageStatusStatus is the state of a storage system.
+type StorageStatusStatus struct {
+	// +optional
+	Type StorageType `json:"type,omitempty"`
+	// +optional
+	Status StorageState `json:"status,omitempty"`
+	// Health is the storage system's own word, such as HEALTH_OK.
+	// +optional
+	Health string `json:"health,omitempty"`
+	// Message says in a sentence why the status is not ONLINE.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+	// Reasons lists everything that keeps the status from ONLINE.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Reasons []string `json:"reasons,omitempty"`
+	// Nodes is the number of storageNodes.
+	// +optional
+	Nodes int32 `json:"nodes,omitempty"`
+	// StorageNodes are the names of the nodes that are set up.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=1024
+	StorageNodes []string `json:"storageNodes,omitempty"`
+	// Capacity is the raw space of the storage system.
+	// +optional
+	Capacity *resource.Quantity `json:"capacity,omitempty"`
+	// +optional
+	Ceph *CephStatus `json:"ceph,omitempty"`
+}
+
+// CephStatus is what Ceph says of itself.
+type CephStatus struct {
+	// +optional
+	FSID string `json:"fsid,omitempty"`
+	// Version is Ceph's release, such as 16.2.15.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Quorum are the names of the monitors in quorum.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	Quorum []string `json:"quorum,omitempty"`
+	// ActiveMgr is the name of the active manager.
+	// +optional
+	ActiveMgr string `json:"activeMgr,omitempty"`
+	// OSDs counts the OSDs that exist.
+	// +optional
+	OSDs int32 `json:"osds,omitempty"`
+	// OSDsUp counts the OSDs that are up.
+	// +optional
+	OSDsUp int32 `json:"osdsUp,omitempty"`
+	// OSDsIn counts the OSDs that are in.
+	// +optional
+	OSDsIn int32 `json:"osdsIn,omitempty"`
+	// PGs counts the placement groups.
+	// +optional
+	PGs int32 `json:"pgs,omitempty"`
+	// PGsClean counts the placement groups that are active+clean.
+	// +optional
+	PGsClean int32 `json:"pgsClean,omitempty"`
+	// Checks are Ceph's health checks, as "CODE: summary".
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Checks []string `json:"checks,omitempty"`
+}
+
+// StorageStatusList is a list of StorageStatuses.
+// +kubebuilder:object:root=true
+type StorageStatusList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []StorageStatus `json:"items"`
+}

@@ -1,0 +1,4 @@
+package engine
+
+// Code says what sort of difference an event records.
+type Code string

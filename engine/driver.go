@@ -1,0 +1,33 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// Driver knows one storage system. All that the engine knows of Ceph, GlusterFS or Torus, it knows through this contract.
+// A Driver may be used by several goroutines at once, for different clusters.
+type Driver interface {
+	// Type is the storage system.
+	Type() api.StorageType
+	// Observe asks the storage system for its own state; the result becomes View.System. It returns nil, nil when the
+	// system cannot be expected to answer yet (nothing of it was ever started). An error is a node-specific error: the run
+	// goes on without the answer.
+	Observe(ctx context.Context, view *View, secrets SecretReader) (any, error)
+	// Plan says what to change. It is pure: it reads nothing but its arguments, and equal arguments give equal plans.
+	Plan(view *View, now time.Time) *Plan
+	// MakeSecret makes what a Secret shall hold.
+	MakeSecret(want SecretWant) (map[string][]byte, error)
+	// Perform carries out one command of a plan.
+	Perform(ctx context.Context, view *View, cmd Command, secrets SecretReader) error
+	// Forget releases what the driver holds for a cluster (connections, caches): it was deleted, or leadership was lost.
+	Forget(namespace, name string)
+}
+
+// SecretReader reads the Secrets of one cluster.
+type SecretReader interface {
+	// Secret returns what the named Secret holds, or an error that wraps ErrNotFound.
+	Secret(ctx context.Context, name string) (map[string][]byte, error)
+}

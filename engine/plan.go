@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"time"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// Plan is what an orchestration wants to change. It is a value: making it changes nothing.
+type Plan struct {
+	// Refused is set when the spec cannot be carried out. Then nothing else but Decisions, Nodes and Status is set.
+	Refused bool
+	// Secrets to make; one that exists is left as it is, for ever.
+	Secrets []SecretWant
+	// Daemons to create or to bring to this spec, in the order in which they are written. Only those that differ from the
+	// view are listed.
+	Daemons []DaemonChange
+	// Remove are the names of daemons to delete, with the reason of each.
+	Remove []Removal
+	// Commands are asked of the storage system, in this order.
+	Commands []Command
+	// Nodes are StorageNode statuses that differ from the view.
+	Nodes []NodeStatus
+	// Status is the whole StorageStatus as it should read.
+	Status api.StorageStatusStatus
+	// Decisions says what was decided, and why; also why not.
+	Decisions []api.Decision
+	// Done is set when nothing is left to wait for: everything wanted is there, by the storage system's own word.
+	Done bool
+	// Finished is set for a cluster that is being deleted, when nothing of it is left.
+	Finished bool
+	// Recheck asks for another run after this time, because the storage system itself sends no word of what is waited for.
+	// Zero: the cluster's interval.
+	Recheck time.Duration
+}
+
+// Empty says whether carrying the plan out would change nothing but what is told of the cluster.
+func (p *Plan) Empty() bool {
+	return len(p.Secrets) == 0 && len(p.Daemons) == 0 && len(p.Remove) == 0 && len(p.Commands) == 0
+}
+
+// SecretWant asks for a Secret. The driver makes what it holds, once, when it does not exist (Driver.MakeSecret).
+type SecretWant struct {
+	Name string
+	// Kind tells the driver what to make, such as "cephx".
+	Kind string
+	// Params are what the driver needs to make it; never secret.
+	Params map[string]string
+	// Annotations are put on the Secret and come back in SecretInfo.
+	Annotations map[string]string
+}
+
+// DaemonChange is a daemon to create or change.
+type DaemonChange struct {
+	Daemon api.Daemon
+	// New is set when the daemon does not exist yet.
+	New bool
+	// Reason says why, for events and decisions.
+	Reason string
+}
+
+// Removal is a daemon to delete.
+type Removal struct {
+	Name   string
+	Reason string
+}
+
+// Command is one thing asked of the storage system. Performing it again must be harmless.
+type Command struct {
+	// Verb tells the driver what to do, such as "osd new".
+	Verb string
+	// Object is what it is done to, such as "osd.3".
+	Object string
+	Params map[string]string
+	Reason string
+}
+
+// NodeStatus is the status that a StorageNode shall have.
+type NodeStatus struct {
+	Name   string
+	Status api.StorageNodeStatus
+}

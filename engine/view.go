@@ -1,0 +1,52 @@
+package engine
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// View is everything that one orchestration of one cluster looks at: what the store says, what each agent reports, and
+// what the storage system says of itself. It is a snapshot: nobody writes to it, and lists are sorted by name.
+type View struct {
+	Cluster *api.StorageCluster
+	// Nodes are the cluster's StorageNodes.
+	Nodes []api.StorageNode
+	// Hosts are all hosts.
+	Hosts []api.Host
+	// Daemons are the cluster's daemons, those being deleted among them.
+	Daemons []api.Daemon
+	// Status is the cluster's StorageStatus, or nil before there is one.
+	Status *api.StorageStatus
+	// Secrets are the cluster's Secrets, without what they hold.
+	Secrets []SecretInfo
+	// Claims are the devices that the StorageNodes of all clusters claim, this one's among them.
+	Claims []Claim
+	// System is what the storage system says of itself: the driver's own type, nil when it was not asked or did not answer.
+	System any
+	// Errors are the node-specific errors met while the view was made. The run goes on.
+	Errors []NodeError
+}
+
+// SecretInfo is what may be known of a Secret without reading it.
+type SecretInfo struct {
+	Name        string
+	Keys        []string
+	Annotations map[string]string
+}
+
+// Claim says which StorageNode has claimed which device of which host.
+type Claim struct {
+	Host     string
+	DeviceID string
+	// Node is the StorageNode that claims it.
+	Node types.NamespacedName
+	// Cluster is the StorageCluster that the node belongs to; empty when it belongs to none yet.
+	Cluster types.NamespacedName
+}
+
+// NodeError is an error that concerns one host or node alone.
+type NodeError struct {
+	Object  string
+	Message string
+}
