@@ -47,7 +47,7 @@ const (
 	WantStopped WantedState = "Stopped"
 )
 
-// DaemonSpec says what to run. In Command, Prepare.Env and the contents of Files these words are replaced by the agent:
+// DaemonSpec says what to run. In Command, Parameters and the text of Files these words are replaced by the agent:
 // ${DATA} (the daemon's own directory, kept), ${RUN} (its directory for sockets, gone after a boot), ${LOG} (its
 // directory for logs), ${DEVICE:<name>} (where the device of that name is now).
 // +kubebuilder:validation:XValidation:rule="self.host == oldSelf.host && self.type == oldSelf.type && self.id == oldSelf.id && self.cluster == oldSelf.cluster",message="cluster, type, id and host of a Daemon cannot be changed"
@@ -89,6 +89,10 @@ type DaemonSpec struct {
 	// +optional
 	// +kubebuilder:default="30s"
 	StopTimeout metav1.Duration `json:"stopTimeout,omitempty"`
+	// OnRemoval says what the agent does with the daemon's data when the Daemon is deleted.
+	// +optional
+	// +kubebuilder:default=Retain
+	OnRemoval DeletionPolicy `json:"onRemoval,omitempty"`
 	// StopOrder tells which daemons of a host stop first when several have to: lower numbers first.
 	// +optional
 	StopOrder int32 `json:"stopOrder,omitempty"`

@@ -47,9 +47,25 @@ type StorageClusterSpec struct {
 	// +kubebuilder:default="10s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="interval must be between 1s and 1h"
 	Interval metav1.Duration `json:"interval,omitempty"`
+	// DeletionPolicy says what happens to the data when the cluster is deleted.
+	// +optional
+	// +kubebuilder:default=Retain
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 	// +optional
 	Ceph *CephSpec `json:"ceph,omitempty"`
 }
+
+// DeletionPolicy says what happens to data whose owner is deleted.
+// +kubebuilder:validation:Enum=Retain;Wipe
+type DeletionPolicy string
+
+// The deletion policies.
+const (
+	// DeletionRetain: daemons are stopped; devices, the daemons' directories (moved aside) and the keys stay as they are.
+	DeletionRetain DeletionPolicy = "Retain"
+	// DeletionWipe: devices are wiped, directories and keys removed. The data is lost.
+	DeletionWipe DeletionPolicy = "Wipe"
+)
 
 // NetworkSpec chooses networks by their address ranges.
 type NetworkSpec struct {
