@@ -1,0 +1,55 @@
+// Package atomicfile writes files so that a power cut leaves either the old or the new content, never a part of it.
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Write puts data into the file at path with exactly the permissions perm, in the place of what was there. When it returns
+// nil, the content and the name are on stable storage. The directory must exist. On an error the old file, if any, is
+// untouched. Concurrent writers of one path do no harm: one of them wins.
+func Write(path string, data []byte, perm os.FileMode) (err error) {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-*")
+	if err != nil {
+		return fmt.Errorf("while writing %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+			err = fmt.Errorf("while writing %s: %w", path, err)
+		}
+	}()
+	if err := fill(f, data, perm); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return SyncDir(dir)
+}
+
+// SyncDir puts the names in a directory on stable storage: what was created, renamed or removed in it stays so.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// fill writes, sets the permissions, syncs and closes. The permissions are set before the data is there, so that no moment
+// exists at which somebody else could read a secret.
+func fill(f *os.File, data []byte, perm os.FileMode) error {
+	err := f.Chmod(perm)
+	if err == nil {
+		_, err = f.Write(data)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
