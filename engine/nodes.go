@@ -9,8 +9,8 @@ type ResolvedNode struct {
 	Node *api.StorageNode
 	// Host is the one host that the node's selector selects, or nil.
 	Host *api.Host
-	// Address is the node's address for storage traffic: the first of spec.storageNetwork.ips, else the host's first address
-	// in the cluster's public network, else the host's first address.
+	// Address is the node's address for storage traffic: the first of spec.storageNetwork.ips, else of the host's addresses.
+	// Where the cluster names a public network, the first of them in that network. Empty when there is none.
 	Address string
 	// Devices has one element for each entry of spec.devices, in that order.
 	Devices []ResolvedDevice
@@ -24,7 +24,8 @@ type ResolvedNode struct {
 type ResolvedDevice struct {
 	// Name is the entry.
 	Name string
-	// ID is the identity that the entry was found to mean; empty when nothing on the host matches.
+	// ID is the identity that the entry was found to mean; empty when nothing on the host matches. An entry with neither
+	// ID nor Problem waits for the host's first inventory.
 	ID string
 	// Device is the device as the host's inventory shows it now, or nil.
 	Device *api.Device

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -20,7 +22,7 @@ type View struct {
 	Status *api.StorageStatus
 	// Secrets are the cluster's Secrets, without what they hold.
 	Secrets []SecretInfo
-	// Claims are the devices that the StorageNodes of all clusters claim, this one's among them.
+	// Claims are the devices that the StorageNodes and Daemons of all clusters claim, this one's among them (see ClaimsOf).
 	Claims []Claim
 	// System is what the storage system says of itself: the driver's own type, nil when it was not asked or did not answer.
 	System any
@@ -35,14 +37,21 @@ type SecretInfo struct {
 	Annotations map[string]string
 }
 
-// Claim says which StorageNode has claimed which device of which host.
+// Claim says which StorageNode, or which Daemon, claims which device of which host.
 type Claim struct {
 	Host     string
 	DeviceID string
-	// Node is the StorageNode that claims it.
+	// Node is the StorageNode that claims it; empty for a claim of a Daemon alone.
 	Node types.NamespacedName
-	// Cluster is the StorageCluster that the node belongs to; empty when it belongs to none yet.
+	// Daemon is the name of the Daemon that uses the device, in the namespace of Cluster; empty for a node's claim.
+	Daemon string
+	// Cluster is the StorageCluster that the node or daemon belongs to; empty when the node belongs to none any more.
 	Cluster types.NamespacedName
+	// Recorded is set when the claim stands in the node's status or in a Daemon. A claim that is only in a node's spec
+	// yields to it.
+	Recorded bool
+	// Since is when the node was created. Of two claims of the same rank the older one holds.
+	Since time.Time
 }
 
 // NodeError is an error that concerns one host or node alone.

@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// ClusterOf returns the name of the StorageCluster that a StorageNode belongs to: the one that it names, else the one
+// cluster of its type in its namespace. It is empty when there is none or more than one.
+func ClusterOf(node *api.StorageNode, clusters []api.StorageCluster) string {
+	only := ""
+	for i := range clusters {
+		c := &clusters[i]
+		if c.Namespace != node.Namespace || c.Spec.Type != node.Spec.Type {
+			continue
+		}
+		if node.Spec.Cluster == c.Name {
+			return c.Name
+		}
+		if node.Spec.Cluster != "" {
+			continue
+		}
+		if only != "" {
+			return ""
+		}
+		only = c.Name
+	}
+	return only
+}
+
+// ClaimsOf lists who claims which device, from all StorageNodes, Daemons, Hosts and StorageClusters that there are. Stores
+// use it to fill View.Claims. It is pure, and its result is sorted.
+//
+// Claims that stand only in a node's spec are listed too: two clusters that are declared at the same moment and name the
+// same device then see each other before either records it, and both find the same winner. A Daemon claims its devices for
+// itself, so that a device stays claimed when its StorageNode is deleted and the daemon still uses it.
+func ClaimsOf(nodes []api.StorageNode, daemons []api.Daemon, hosts []api.Host, clusters []api.StorageCluster) []Claim {
+	var claims []Claim
+	for i := range nodes {
+		claims = append(claims, nodeClaims(&nodes[i], hosts, ClusterOf(&nodes[i], clusters))...)
+	}
+	for i := range daemons {
+		d := &daemons[i]
+		for _, device := range d.Spec.Devices {
+			claims = append(claims, Claim{
+				Host: d.Spec.Host, DeviceID: device.ID, Daemon: d.Name,
+				Cluster: key(d.Namespace, d.Spec.Cluster), Recorded: true, Since: d.CreationTimestamp.Time,
+			})
+		}
+	}
+	slices.SortFunc(claims, compareClaims)
+	return claims
+}
+
+func nodeClaims(node *api.StorageNode, hosts []api.Host, cluster string) []Claim {
+	claim := Claim{Node: key(node.Namespace, node.Name), Since: node.CreationTimestamp.Time}
+	if cluster != "" {
+		claim.Cluster = key(node.Namespace, cluster)
+	}
+	var claims []Claim
+	add := func(host, id string, recorded bool) {
+		c := claim
+		c.Host, c.DeviceID, c.Recorded = host, id, recorded
+		claims = append(claims, c)
+	}
+	for _, d := range node.Status.Devices {
+		add(node.Status.Host, d.ID, true)
+	}
+	// A node that belongs to no cluster will not be accepted: what it only asks for, it does not hold up for others.
+	if cluster == "" {
+		return claims
+	}
+	r := ResolvedNode{Node: node}
+	r.resolveHost(hosts)
+	if r.Host == nil {
+		return claims
+	}
+	for _, name := range node.Spec.Devices {
+		if recordedID(node, name) != "" {
+			continue
+		}
+		if found := matchDevices(r.Host.Status.Devices, name); len(found) == 1 {
+			add(r.Host.Name, found[0].ID, false)
+		}
+	}
+	return claims
+}
+
+func compareClaims(a, b Claim) int {
+	return cmp.Or(
+		strings.Compare(a.Host, b.Host),
+		strings.Compare(a.DeviceID, b.DeviceID),
+		compareRights(a, b),
+	)
+}
+
+// compareRights orders claims to one device, the one that holds first.
+func compareRights(a, b Claim) int {
+	switch {
+	case a.Recorded && !b.Recorded:
+		return -1
+	case b.Recorded && !a.Recorded:
+		return 1
+	}
+	return cmp.Or(
+		a.Since.Compare(b.Since),
+		strings.Compare(a.Node.String(), b.Node.String()),
+		strings.Compare(a.Daemon, b.Daemon),
+	)
+}
+
+func (c *Claim) owner() string {
+	if c.Daemon != "" {
+		return "daemon " + c.Daemon + " of cluster " + c.Cluster.String()
+	}
+	if c.Cluster.Name == "" {
+		return "node " + c.Node.String()
+	}
+	return "node " + c.Node.String() + " of cluster " + c.Cluster.String()
+}
+
+type deviceKey struct{ host, id string }
+
+// claimIndex finds the claims to a device.
+type claimIndex map[deviceKey][]Claim
+
+func newClaimIndex(claims []Claim) claimIndex {
+	index := claimIndex{}
+	for _, c := range claims {
+		k := deviceKey{c.Host, c.DeviceID}
+		index[k] = append(index[k], c)
+	}
+	return index
+}
+
+// stronger returns a claim of something else that goes before own, or nil. A daemon of the node's own cluster does not
+// stand against the node: it is the node's.
+func (x claimIndex) stronger(own Claim, cluster types.NamespacedName) *Claim {
+	for _, c := range x[deviceKey{own.Host, own.DeviceID}] {
+		switch {
+		case c.Daemon != "" && c.Cluster == cluster:
+		case c.Daemon != "":
+			return &c
+		case c.Node != own.Node && compareRights(c, own) < 0:
+			return &c
+		}
+	}
+	return nil
+}

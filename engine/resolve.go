@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// ResolveNodes says what the cluster's StorageNodes mean on the hosts that are there now, in the order of View.Nodes. It is
+// pure. Drivers call it first in Plan, so that all storage systems understand a StorageNode in the same way.
+func ResolveNodes(v *View) []ResolvedNode {
+	claims := newClaimIndex(v.Claims)
+	resolved := make([]ResolvedNode, len(v.Nodes))
+	for i := range v.Nodes {
+		resolved[i] = resolveNode(v, &v.Nodes[i], claims)
+	}
+	return resolved
+}
+
+func resolveNode(v *View, node *api.StorageNode, claims claimIndex) ResolvedNode {
+	r := ResolvedNode{Node: node}
+	r.resolveHost(v.Hosts)
+	if r.Host == nil {
+		r.Devices = recordedDevices(node)
+		return r
+	}
+	r.resolveAddress(v.Cluster.Spec.Network.Public)
+	r.resolveDevices(claims, key(v.Cluster.Namespace, v.Cluster.Name))
+	return r
+}
+
+// resolveHost finds the one host that the node's selector selects.
+func (r *ResolvedNode) resolveHost(hosts []api.Host) {
+	selected := selectHosts(hosts, r.Node.Spec.NodeSelector)
+	switch len(selected) {
+	case 0:
+		r.Waits = append(r.Waits, fmt.Sprintf("no host has the labels %s: has it joined?", labelText(r.Node.Spec.NodeSelector)))
+		return
+	case 1:
+		r.Host = selected[0]
+	default:
+		names := make([]string, len(selected))
+		for i, h := range selected {
+			names[i] = h.Name
+		}
+		r.Problems = append(r.Problems, fmt.Sprintf("%d hosts have the labels %s (%s): a StorageNode means one host, so select by %s",
+			len(selected), labelText(r.Node.Spec.NodeSelector), strings.Join(names, ", "), api.LabelHostname))
+		return
+	}
+	r.keepHost(hosts)
+}
+
+// keepHost holds a node to the host where its devices were accepted. Identities such as "file-/disk" may exist on several
+// hosts, and labels are moved by mistake: a node that silently followed them could reach for another machine's data.
+func (r *ResolvedNode) keepHost(hosts []api.Host) {
+	was := r.Node.Status.Host
+	if was == "" || was == r.Host.Name || len(r.Node.Status.Devices) == 0 {
+		return
+	}
+	r.Problems = append(r.Problems, fmt.Sprintf("the node was accepted on host %s and its labels now select %s: "+
+		"give the labels back to %s, or delete the node and make another one", was, r.Host.Name, was))
+	r.Host = hostNamed(hosts, was)
+}
+
+func selectHosts(hosts []api.Host, selector map[string]string) []*api.Host {
+	var selected []*api.Host
+	for i := range hosts {
+		if hasLabels(hosts[i].Labels, selector) {
+			selected = append(selected, &hosts[i])
+		}
+	}
+	return selected
+}
+
+// hasLabels is false for an empty selector: it would mean every host, which nobody intends.
+func hasLabels(labels, selector map[string]string) bool {
+	for k, want := range selector {
+		if have, ok := labels[k]; !ok || have != want {
+			return false
+		}
+	}
+	return len(selector) > 0
+}
+
+func hostNamed(hosts []api.Host, name string) *api.Host {
+	for i := range hosts {
+		if hosts[i].Name == name {
+			return &hosts[i]
+		}
+	}
+	return nil
+}
+
+func labelText(labels map[string]string) string {
+	parts := make([]string, 0, len(labels))
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		parts = append(parts, k+"="+labels[k])
+	}
+	return strings.Join(parts, ",")
+}
+
+// resolveAddress chooses the node's address for storage traffic, as ResolvedNode.Address documents it.
+func (r *ResolvedNode) resolveAddress(public string) {
+	seen := r.Host.Status.Addresses
+	if len(seen) == 0 {
+		r.Waits = append(r.Waits, fmt.Sprintf("host %s has not reported its addresses yet", r.Host.Name))
+		return
+	}
+	candidates := seen
+	if ips := r.Node.Spec.StorageNetwork.IPs; len(ips) > 0 {
+		candidates = r.ownAddresses(ips, seen)
+	}
+	if len(candidates) == 0 {
+		return
+	}
+	if public == "" {
+		r.Address = candidates[0]
+		return
+	}
+	if r.Address = firstIn(public, candidates); r.Address == "" {
+		r.Problems = append(r.Problems, fmt.Sprintf("host %s has no address in the cluster's public network %s: it has %s",
+			r.Host.Name, public, strings.Join(candidates, ", ")))
+	}
+}
+
+// ownAddresses returns those of ips that the host has, and notes a problem for each other one.
+func (r *ResolvedNode) ownAddresses(ips, seen []string) []string {
+	var own []string
+	for _, ip := range ips {
+		if slices.ContainsFunc(seen, func(s string) bool { return sameAddress(ip, s) }) {
+			own = append(own, ip)
+			continue
+		}
+		r.Problems = append(r.Problems, fmt.Sprintf("storageNetwork.ips has %s, which is not an address of host %s: it has %s",
+			ip, r.Host.Name, strings.Join(seen, ", ")))
+	}
+	return own
+}
+
+func sameAddress(a, b string) bool {
+	x, errX := netip.ParseAddr(a)
+	y, errY := netip.ParseAddr(b)
+	return errX == nil && errY == nil && x.Unmap() == y.Unmap()
+}
+
+func firstIn(network string, addresses []string) string {
+	prefix, err := netip.ParsePrefix(network)
+	if err != nil {
+		return ""
+	}
+	for _, a := range addresses {
+		if ip, err := netip.ParseAddr(a); err == nil && prefix.Contains(ip.Unmap()) {
+			return a
+		}
+	}
+	return ""
+}
+
+func key(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
