@@ -1,0 +1,62 @@
+# Holdfast. 'make' or 'make help' lists the targets.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+BIN     := bin
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X github.com/holdfast-storage/holdfast/internal/version.Version=$(VERSION)
+# TOOLS holds development tools. It may be shared by several checkouts; losing it costs only the time to build them again.
+TOOLS   ?= $(abspath .cache/tools)
+# The API machinery logs through packages that 'go vet' of test binaries need not look at again.
+GOTEST  := go test -count=1
+E2E     ?= ./test/e2e/...
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/holdfast
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/holdfast ./cmd/holdfast
+
+.PHONY: kubectl
+kubectl: ## build bin/kubectl, the real one, for tests and for trying things
+	cd test/kubectl && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o ../../$(BIN)/kubectl .
+
+.PHONY: deps
+deps: ## install what building, testing and the demo need (Debian packages; needs root)
+	hack/install-deps
+
+.PHONY: generate
+generate: ## make deep copies, CRDs and generated docs anew
+	hack/generate
+
+.PHONY: check
+check: ## generated code fresh, modules tidy, format, vet, linters, known vulnerabilities
+	hack/check
+
+.PHONY: test
+test: deps test-unit test-e2e ## everything, on a machine that may have nothing installed (needs root)
+
+.PHONY: test-unit
+test-unit: ## unit tests: engine on a simulated world, API server and etcd for real
+	$(GOTEST) -race -timeout 20m $$(go list ./... | grep -v /test/e2e)
+
+.PHONY: test-e2e
+test-e2e: build kubectl ## real Ceph on hosts made of namespaces (needs root)
+	$(GOTEST) -race -v -timeout 30m $(E2E)
+
+.PHONY: demo
+demo: deps build ## three hosts on this machine, a real Ceph cluster, data written and read back (needs root)
+	go run ./test/demo up
+
+.PHONY: demo-down
+demo-down: ## remove everything that 'make demo' made (needs root)
+	go run ./test/demo down
+
+.PHONY: bench
+bench: deps build ## bring-up time as a ratio to the shortest hand-written script (needs root)
+	go run ./test/bench

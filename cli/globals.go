@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+const defaultDataDir = "/var/lib/holdfast"
+
+// globals are the flags that every command has, and what is made from them.
+type globals struct {
+	streams
+	kubeconfig string
+	namespace  string
+	dataDir    string
+}
+
+func (g *globals) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&g.kubeconfig, "kubeconfig", "", "how to reach the API (default: $HOLDFAST_KUBECONFIG, the server's own admin.kubeconfig on this machine, or $KUBECONFIG)")
+	flags.StringVarP(&g.namespace, "namespace", "n", "default", "the namespace to work in")
+	flags.StringVar(&g.dataDir, "data-dir", envOr("HOLDFAST_DATA_DIR", defaultDataDir), "where Holdfast keeps its state on this machine")
+}
+
+func envOr(name, otherwise string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return otherwise
+}
+
+// kubeconfigPath finds the file that says how to reach the API.
+func (g *globals) kubeconfigPath() (string, error) {
+	own := filepath.Join(g.dataDir, "admin.kubeconfig")
+	for _, path := range []string{g.kubeconfig, os.Getenv("HOLDFAST_KUBECONFIG")} {
+		if path != "" {
+			return path, nil
+		}
+	}
+	if f, err := os.Open(own); err == nil {
+		f.Close()
+		return own, nil
+	} else if errors.Is(err, os.ErrPermission) {
+		return "", fmt.Errorf("%s may be read by root alone: use sudo, or a kubeconfig of your own with --kubeconfig", own)
+	}
+	if path := os.Getenv("KUBECONFIG"); path != "" {
+		return path, nil
+	}
+	return "", fmt.Errorf("no server was set up on this machine (there is no %s): run 'holdfast server --init', or say where the API is with --kubeconfig", own)
+}
+
+// restConfig says how to reach the API.
+func (g *globals) restConfig() (*rest.Config, error) {
+	path, err := g.kubeconfigPath()
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, fmt.Errorf("while reading %s: %w", path, err)
+	}
+	config.UserAgent = "holdfast-cli"
+	// A person waits for the answer: no client-side throttling.
+	config.QPS = -1
+	return config, nil
+}
+
+// client makes a client for our kinds and the core kinds.
+func (g *globals) client() (client.WithWatch, error) {
+	config, err := g.restConfig()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: newScheme()})
+	if err != nil {
+		return nil, fmt.Errorf("while connecting to %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+// mapper resolves what people call kinds: storagecluster, storageclusters, stc.
+func (g *globals) mapper(config *rest.Config) (meta.RESTMapper, error) {
+	dc, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("while connecting to %s: %w", config.Host, err)
+	}
+	cached := memory.NewMemCacheClient(dc)
+	return restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, nil), nil
+}
+
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{api.AddToScheme, corev1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err) // the types are compiled in
+		}
+	}
+	return s
+}

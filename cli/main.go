@@ -1,0 +1,109 @@
+// Package cli is the command line of holdfast.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-storage/holdfast/internal/version"
+)
+
+// Exit codes of the program.
+const (
+	exitOK = 0
+	// exitFailed: what was asked for was not done.
+	exitFailed = 1
+	// exitUsage: the command line is wrong; nothing was done.
+	exitUsage = 2
+	// exitRefused: the spec cannot be carried out; nothing was done.
+	exitRefused = 3
+	// exitTimeout: it was accepted, and was not finished in time. It goes on.
+	exitTimeout = 4
+)
+
+// exitError carries the exit code that an error shall end the program with.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// streams are where a command reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// Main runs the program with these arguments and returns its exit code.
+func Main(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return run(ctx, args, streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
+}
+
+func run(ctx context.Context, args []string, io streams) int {
+	root := newRoot(io)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(io.err, "holdfast: %v\n", err)
+	var coded *exitError
+	if errors.As(err, &coded) {
+		return coded.code
+	}
+	return exitFailed
+}
+
+func newRoot(io streams) *cobra.Command {
+	g := &globals{streams: io}
+	root := &cobra.Command{
+		Use:   "holdfast",
+		Short: "Run distributed storage systems: declare a cluster, and it is made real and kept so",
+		Long: `Holdfast runs distributed storage systems. Declare a cluster; Holdfast makes it real and keeps it so.
+
+On a new machine:
+  holdfast server --init                       start the first server (it is an agent, too)
+  holdfast token create                        let another machine join
+  holdfast apply -f cluster.yaml --wait        make a storage cluster
+  holdfast status --watch                      see what is going on`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       version.Version,
+	}
+	root.SetIn(io.in)
+	root.SetOut(io.out)
+	root.SetErr(io.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &exitError{exitUsage, fmt.Errorf("%w: see '%s --help'", err, cmd.CommandPath())}
+	})
+	g.bind(root.PersistentFlags())
+	root.AddCommand(
+		newServer(g), newAgent(g), newToken(g),
+		newApply(g), newDelete(g), newGet(g), newStatus(g), newPlan(g), newCeph(g),
+		newVersion(g),
+	)
+	return root
+}
+
+func newVersion(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this program",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(g.out, version.Version)
+			return err
+		},
+	}
+}

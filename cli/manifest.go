@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// object is one document of a manifest, with where it was found for error messages.
+type object struct {
+	*unstructured.Unstructured
+	source string
+}
+
+// String names the object as people write it: storagecluster/ceph.
+func (o object) String() string {
+	return strings.ToLower(o.GetKind()) + "/" + o.GetName()
+}
+
+// readManifests reads all documents of the files; "-" is standard input. Objects without a namespace get this one.
+func readManifests(files []string, stdin io.Reader, namespace string) ([]object, error) {
+	if len(files) == 0 {
+		return nil, &exitError{exitUsage, errors.New("say what to read with -f FILE (or -f - for standard input)")}
+	}
+	var all []object
+	for _, file := range files {
+		data, err := readFile(file, stdin)
+		if err != nil {
+			return nil, err
+		}
+		objects, err := parseManifest(data, file, namespace)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s: there is no object in it", strings.Join(files, ", "))
+	}
+	return all, refuseTwins(all)
+}
+
+func readFile(file string, stdin io.Reader) ([]byte, error) {
+	if file == "-" {
+		data, err := io.ReadAll(stdin)
+		if err != nil {
+			return nil, fmt.Errorf("while reading standard input: %w", err)
+		}
+		return data, nil
+	}
+	return os.ReadFile(file)
+}
+
+func parseManifest(data []byte, file, namespace string) ([]object, error) {
+	var objects []object
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	for n := 1; ; n++ {
+		var u unstructured.Unstructured
+		err := decoder.Decode(&u.Object)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		source := fmt.Sprintf("%s, document %d", file, n)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", source, err)
+		}
+		if len(u.Object) == 0 {
+			continue
+		}
+		o := object{&u, source}
+		if err := checkDocument(o); err != nil {
+			return nil, err
+		}
+		if u.GetNamespace() == "" && u.GetKind() != "Namespace" && u.GetKind() != "Host" {
+			u.SetNamespace(namespace)
+		}
+		objects = append(objects, o)
+	}
+}
+
+func checkDocument(o object) error {
+	switch {
+	case o.GetKind() == "" || o.GetAPIVersion() == "":
+		return fmt.Errorf("%s: kind and apiVersion must be there (apiVersion: %s)", o.source, api.GroupVersion)
+	case o.GetName() == "":
+		return fmt.Errorf("%s: %s has no metadata.name", o.source, o.GetKind())
+	}
+	return nil
+}
+
+func refuseTwins(objects []object) error {
+	seen := map[string]string{}
+	for _, o := range objects {
+		key := o.GroupVersionKind().GroupKind().String() + "/" + o.GetNamespace() + "/" + o.GetName()
+		if first, twice := seen[key]; twice {
+			return fmt.Errorf("%s: %s is there twice, first in %s", o.source, o, first)
+		}
+		seen[key] = o.source
+	}
+	return nil
+}
+
+// clustersOf returns the StorageClusters that the objects concern, by namespace and name, sorted.
+func storageClusters(objects []object) []object {
+	clusters := slices.DeleteFunc(slices.Clone(objects), func(o object) bool {
+		return o.GroupVersionKind() != api.GroupVersion.WithKind("StorageCluster")
+	})
+	slices.SortFunc(clusters, func(a, b object) int {
+		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
+	})
+	return clusters
+}

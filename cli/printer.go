@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"golang.org/x/term"
+)
+
+// printer shows progress: a picture that is drawn again and again on a terminal, a line for each change elsewhere, or
+// JSON.
+type printer struct {
+	out   io.Writer
+	json  bool
+	live  bool
+	start time.Time
+	// told is what was last said of each object, so that plain lines say only what is new.
+	told map[string]string
+	// drawn is the number of terminal rows of the picture that is there now.
+	drawn int
+}
+
+func newPrinter(out io.Writer, output string) *printer {
+	p := &printer{out: out, json: output == "json", start: time.Now(), told: map[string]string{}}
+	if f, ok := out.(*os.File); ok && !p.json && os.Getenv("TERM") != "dumb" {
+		p.live = isatty.IsTerminal(f.Fd())
+	}
+	return p
+}
+
+// applied says what applying an object did.
+func (p *printer) applied(o object, verb string) {
+	if p.json {
+		p.emit(map[string]any{"object": o.String(), "namespace": o.GetNamespace(), "result": verb})
+		return
+	}
+	fmt.Fprintf(p.out, "%s %s\n", o, verb)
+}
+
+// show shows a snapshot.
+func (p *printer) show(name string, s snapshot) {
+	switch {
+	case p.json:
+		p.showJSON(name, s)
+	case p.live:
+		p.draw(picture(name, s, time.Since(p.start)))
+	default:
+		p.showChanges(name, s)
+	}
+}
+
+func (p *printer) showJSON(name string, s snapshot) {
+	headline, lines := s.headline(), s.lines()
+	text := fmt.Sprint(headline, lines)
+	if p.told[name] == text {
+		return
+	}
+	p.told[name] = text
+	p.emit(map[string]any{"cluster": name, "status": headline, "seconds": p.seconds(), "objects": lines})
+}
+
+func (p *printer) seconds() float64 {
+	return float64(time.Since(p.start).Milliseconds()) / 1000
+}
+
+func (p *printer) emit(v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // only maps of plain values are given
+	}
+	fmt.Fprintf(p.out, "%s\n", data)
+}
+
+func (p *printer) showChanges(name string, s snapshot) {
+	for _, l := range s.lines() {
+		p.tell(name+"/"+l.Object, l.plain())
+	}
+	p.tell(name, fmt.Sprintf("%s: %s", name, s.headline()))
+}
+
+func (p *printer) tell(key, text string) {
+	if p.told[key] == text {
+		return
+	}
+	p.told[key] = text
+	fmt.Fprintf(p.out, "%6.1fs  %s\n", p.seconds(), text)
+}
+
+func (l line) plain() string {
+	text := l.Object
+	if l.Host != "" {
+		text += " on " + l.Host
+	}
+	text += ": " + l.State
+	if l.Detail != "" {
+		text += ", " + l.Detail
+	}
+	return text
+}
+
+// picture is what a terminal shows of a cluster, a row an element.
+func picture(name string, s snapshot, elapsed time.Duration) []string {
+	rows := []string{fmt.Sprintf("%s  %s  (%.0fs)", name, s.headline(), elapsed.Seconds())}
+	lines := s.lines()
+	var wo, wh int
+	for _, l := range lines {
+		wo, wh = max(wo, len(l.Object)), max(wh, len(l.Host))
+	}
+	for _, l := range lines {
+		rows = append(rows, strings.TrimRight(fmt.Sprintf("  %s %-*s  %-*s  %-9s  %s", mark(l.State), wo, l.Object, wh, l.Host, l.State, l.Detail), " "))
+	}
+	for _, d := range s.decisions() {
+		rows = append(rows, "  - "+d)
+	}
+	return rows
+}
+
+func mark(state string) string {
+	switch state {
+	case "Running":
+		return "✓"
+	case "Failed", "BackOff":
+		return "✗"
+	}
+	return "…"
+}
+
+// draw puts the rows in the place of those drawn before.
+func (p *printer) draw(rows []string) {
+	width, height := p.size()
+	if len(rows) > height-1 {
+		rows = append(rows[:height-2], "  …")
+	}
+	var b strings.Builder
+	if p.drawn > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", p.drawn)
+	}
+	for _, row := range rows {
+		b.WriteString(cut(row, width) + "\x1b[K\n")
+	}
+	b.WriteString("\x1b[J")
+	io.WriteString(p.out, b.String()) //nolint:errcheck // a terminal that is gone needs no picture
+	p.drawn = len(rows)
+}
+
+func (p *printer) size() (width, height int) {
+	if f, ok := p.out.(*os.File); ok {
+		if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 2 {
+			return w, h
+		}
+	}
+	return 80, 24
+}
+
+func cut(row string, width int) string {
+	if runes := []rune(row); len(runes) > width {
+		return string(runes[:width-1]) + "…"
+	}
+	return row
+}

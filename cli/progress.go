@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// snapshot is what there is to tell of one cluster at one moment.
+type snapshot struct {
+	Cluster *api.StorageCluster
+	Status  *api.StorageStatus
+	Nodes   []api.StorageNode
+	Daemons []api.Daemon
+}
+
+// line is one row of the progress display.
+type line struct {
+	Object string `json:"object"`
+	Host   string `json:"host,omitempty"`
+	State  string `json:"state"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// outcome is how far a cluster is.
+type outcome int
+
+const (
+	underWay outcome = iota
+	ready
+	refused
+)
+
+// outcome judges the snapshot by what the engine wrote of the generation that is asked for.
+func (s snapshot) outcome() outcome {
+	if s.Cluster == nil || s.Cluster.Status.ObservedGeneration < s.Cluster.Generation || s.nodeBehind() {
+		return underWay
+	}
+	if c := s.condition(api.ClusterAccepted); c != nil && c.Status == metav1.ConditionFalse {
+		return refused
+	}
+	if meta.IsStatusConditionTrue(s.Cluster.Status.Conditions, api.ClusterReady) {
+		return ready
+	}
+	return underWay
+}
+
+// nodeBehind says whether the engine has not yet seen the newest spec of one of the nodes.
+func (s snapshot) nodeBehind() bool {
+	return slices.ContainsFunc(s.Nodes, func(n api.StorageNode) bool {
+		return n.Status.ObservedGeneration < n.Generation
+	})
+}
+
+func (s snapshot) condition(kind string) *metav1.Condition {
+	if s.Cluster == nil {
+		return nil
+	}
+	return meta.FindStatusCondition(s.Cluster.Status.Conditions, kind)
+}
+
+// headline says in one sentence where the cluster stands.
+func (s snapshot) headline() string {
+	if s.Cluster == nil {
+		return "gone"
+	}
+	if c := s.condition(api.ClusterAccepted); c != nil && c.Status == metav1.ConditionFalse {
+		return "refused: " + c.Message
+	}
+	if s.Status == nil || s.Status.Status.Status == "" {
+		return "waiting for the leader to look at it"
+	}
+	st := s.Status.Status
+	text := string(st.Status)
+	if st.Health != "" {
+		text += ", " + st.Health
+	}
+	if st.Message != "" {
+		text += ": " + st.Message
+	}
+	return text
+}
+
+// lines tells of each daemon, and of each node that is not as it should be.
+func (s snapshot) lines() []line {
+	var lines []line
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if c := meta.FindStatusCondition(n.Status.Conditions, api.NodeAccepted); c != nil && c.Status != metav1.ConditionTrue {
+			lines = append(lines, line{"node/" + n.Name, n.Status.Host, c.Reason, c.Message})
+		}
+	}
+	for i := range s.Daemons {
+		lines = append(lines, daemonLine(&s.Daemons[i]))
+	}
+	return lines
+}
+
+func daemonLine(d *api.Daemon) line {
+	state := d.Status.State
+	if state == "" || d.Status.ObservedGeneration == 0 {
+		state = api.DaemonPending
+	}
+	detail := d.Status.Message
+	if !d.DeletionTimestamp.IsZero() {
+		detail = strings.TrimSpace("being removed " + detail)
+	}
+	return line{shortName(d), d.Spec.Host, string(state), detail}
+}
+
+// shortName is what the storage system's own people call the daemon: mon.a, osd.0.
+func shortName(d *api.Daemon) string {
+	_, kind, found := strings.Cut(d.Spec.Type, "-")
+	if !found {
+		kind = d.Spec.Type
+	}
+	return kind + "." + d.Spec.ID
+}
+
+// decisions returns those decisions of the last report that a person who waits wants to read.
+func (s snapshot) decisions() []string {
+	if s.Cluster == nil || s.Cluster.Status.Report == nil {
+		return nil
+	}
+	var texts []string
+	for _, d := range s.Cluster.Status.Report.Decisions {
+		if d.Verdict != api.VerdictDo {
+			texts = append(texts, fmt.Sprintf("%s: %s", d.Object, d.Message))
+		}
+	}
+	return texts
+}

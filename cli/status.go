@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+func newStatus(g *globals) *cobra.Command {
+	var watch bool
+	var output string
+	cmd := &cobra.Command{
+		Use:   "status [CLUSTER]",
+		Short: "Show what the clusters are doing, what they wait for, and why",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			return g.status(cmd.Context(), args, watch, output)
+		},
+	}
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on showing it as it changes")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json: one JSON object a line")
+	return cmd
+}
+
+func (g *globals) status(ctx context.Context, args []string, watch bool, output string) error {
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	keys, err := g.chosen(ctx, c, args)
+	if err != nil {
+		return err
+	}
+	p := newPrinter(g.out, output)
+	if watch {
+		return g.watchStatus(ctx, keys, p)
+	}
+	for _, key := range keys {
+		s, err := readSnapshot(ctx, c, key)
+		if err != nil {
+			return err
+		}
+		if output == "json" {
+			p.showJSON(key.Name, s)
+			continue
+		}
+		rows := picture(key.Name, s, sinceCreation(s))
+		for _, row := range rows {
+			fmt.Fprintln(g.out, row)
+		}
+	}
+	return nil
+}
+
+func sinceCreation(s snapshot) time.Duration {
+	if s.Cluster == nil {
+		return 0
+	}
+	return time.Since(s.Cluster.CreationTimestamp.Time)
+}
+
+// chosen returns the named cluster, or all clusters of the namespace.
+func (g *globals) chosen(ctx context.Context, c client.Client, args []string) ([]types.NamespacedName, error) {
+	var list api.StorageClusterList
+	err := withDeadline(ctx, func(ctx context.Context) error { return c.List(ctx, &list, client.InNamespace(g.namespace)) })
+	if err != nil {
+		return nil, fmt.Errorf("while reading storageclusters: %w", err)
+	}
+	var keys []types.NamespacedName
+	for _, sc := range list.Items {
+		if len(args) == 0 || sc.Name == args[0] {
+			keys = append(keys, client.ObjectKeyFromObject(&sc))
+		}
+	}
+	if len(keys) > 0 {
+		return keys, nil
+	}
+	if len(args) > 0 {
+		return nil, fmt.Errorf("there is no storagecluster/%s in namespace %s", args[0], g.namespace)
+	}
+	return nil, fmt.Errorf("there is no storage cluster in namespace %s: make one with 'holdfast apply -f FILE'", g.namespace)
+}
+
+// watchStatus shows the clusters until it is interrupted.
+func (g *globals) watchStatus(ctx context.Context, keys []types.NamespacedName, p *printer) error {
+	w, err := g.watchNamespace(ctx, g.namespace)
+	if err != nil {
+		return err
+	}
+	for {
+		var rows []string
+		for _, key := range keys {
+			s, err := w.snapshot(ctx, key)
+			if err != nil {
+				return err
+			}
+			if !p.live {
+				p.show(key.Name, s)
+				continue
+			}
+			rows = append(rows, picture(key.Name, s, sinceCreation(s))...)
+		}
+		if p.live {
+			p.draw(rows)
+		}
+		select {
+		case <-w.changed:
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return nil
+			}
+			return ctx.Err()
+		}
+	}
+}

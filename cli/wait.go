@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// redraw is how often a terminal's clock moves while nothing changes.
+const redraw = time.Second
+
+// waitReady waits until all clusters that the objects belong to are ready.
+func (g *globals) waitReady(ctx context.Context, c client.Client, objects []object, o applyOptions, p *printer) error {
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	keys, err := concerned(ctx, c, objects)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if err := g.waitCluster(ctx, key, o, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// concerned returns the clusters that the objects belong to, each once.
+func concerned(ctx context.Context, c client.Client, objects []object) ([]types.NamespacedName, error) {
+	var keys []types.NamespacedName
+	seen := map[types.NamespacedName]bool{}
+	add := func(namespace, name string) {
+		key := types.NamespacedName{Namespace: namespace, Name: name}
+		if !seen[key] {
+			seen[key] = true
+			keys = append(keys, key)
+		}
+	}
+	for _, o := range objects {
+		switch o.GetKind() {
+		case "StorageCluster":
+			add(o.GetNamespace(), o.GetName())
+		case "StorageNode":
+			name, err := clusterOfNode(ctx, c, o)
+			if err != nil {
+				return nil, err
+			}
+			add(o.GetNamespace(), name)
+		}
+	}
+	return keys, nil
+}
+
+// clusterOfNode returns the cluster that a node names, or the only one of its type in its namespace.
+func clusterOfNode(ctx context.Context, c client.Client, o object) (string, error) {
+	spec, _ := o.Object["spec"].(map[string]any)
+	if name, _ := spec["cluster"].(string); name != "" {
+		return name, nil
+	}
+	var list api.StorageClusterList
+	err := withDeadline(ctx, func(ctx context.Context) error { return c.List(ctx, &list, client.InNamespace(o.GetNamespace())) })
+	if err != nil {
+		return "", fmt.Errorf("while reading storageclusters: %w", err)
+	}
+	var names []string
+	for _, sc := range list.Items {
+		if string(sc.Spec.Type) == spec["type"] {
+			names = append(names, sc.Name)
+		}
+	}
+	if len(names) == 1 {
+		return names[0], nil
+	}
+	return "", fmt.Errorf("%s does not say to which cluster it belongs, and namespace %s holds %d of its type: set spec.cluster", o, o.GetNamespace(), len(names))
+}
+
+func (g *globals) waitCluster(ctx context.Context, key types.NamespacedName, o applyOptions, p *printer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w, err := g.watchNamespace(ctx, key.Namespace)
+	if err != nil {
+		return err
+	}
+	ticker := time.NewTicker(redraw)
+	defer ticker.Stop()
+	for {
+		s, err := w.snapshot(ctx, key)
+		if err != nil {
+			return err
+		}
+		p.show(key.Name, s)
+		switch s.outcome() {
+		case ready:
+			return nil
+		case refused:
+			return refusal(key.Name, s)
+		}
+		select {
+		case <-w.changed:
+		case <-ticker.C:
+		case <-ctx.Done():
+			return waitEnded(ctx, key, o.timeout, s)
+		}
+	}
+}
+
+func refusal(name string, s snapshot) error {
+	reasons := s.decisions()
+	if len(reasons) == 0 {
+		reasons = []string{s.headline()}
+	}
+	return &exitError{exitRefused, fmt.Errorf("%s is refused, and nothing was made:\n  %s", name, strings.Join(reasons, "\n  "))}
+}
+
+func waitEnded(ctx context.Context, key types.NamespacedName, timeout time.Duration, s snapshot) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &exitError{exitFailed, errors.New("interrupted; the work goes on: see 'holdfast status'")}
+	}
+	return &exitError{exitTimeout, fmt.Errorf("%s is not ready after %s (%s); the work goes on: see 'holdfast status --watch'", key.Name, timeout, s.headline())}
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// watcher keeps a copy of the objects of one namespace that progress is told from.
+type watcher struct {
+	cache cache.Cache
+	// changed holds a token whenever something changed since it was last received from.
+	changed chan struct{}
+}
+
+// watchNamespace starts a watcher; it ends with ctx.
+func (g *globals) watchNamespace(ctx context.Context, namespace string) (*watcher, error) {
+	config, err := g.restConfig()
+	if err != nil {
+		return nil, err
+	}
+	c, err := cache.New(config, cache.Options{
+		Scheme:            newScheme(),
+		DefaultNamespaces: map[string]cache.Config{namespace: {}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("while connecting to %s: %w", config.Host, err)
+	}
+	w := &watcher{cache: c, changed: make(chan struct{}, 1)}
+	for _, kind := range []client.Object{&api.StorageCluster{}, &api.StorageStatus{}, &api.StorageNode{}, &api.Daemon{}} {
+		informer, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return nil, fmt.Errorf("while starting to watch: %w", err)
+		}
+		if _, err := informer.AddEventHandler(w.handler()); err != nil {
+			return nil, fmt.Errorf("while starting to watch: %w", err)
+		}
+	}
+	go c.Start(ctx) //nolint:errcheck // it returns an error only when it is started twice
+	if !c.WaitForCacheSync(ctx) {
+		return nil, fmt.Errorf("while reading the first state from %s: %w", config.Host, context.Cause(ctx))
+	}
+	return w, nil
+}
+
+func (w *watcher) handler() toolscache.ResourceEventHandler {
+	signal := func() {
+		select {
+		case w.changed <- struct{}{}:
+		default: // a token is there already
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { signal() },
+		UpdateFunc: func(any, any) { signal() },
+		DeleteFunc: func(any) { signal() },
+	}
+}
+
+// snapshot reads what there is to tell of a cluster now.
+func (w *watcher) snapshot(ctx context.Context, key types.NamespacedName) (snapshot, error) {
+	return readSnapshot(ctx, w.cache, key)
+}
+
+func readSnapshot(ctx context.Context, r client.Reader, key types.NamespacedName) (snapshot, error) {
+	var s snapshot
+	cluster, status := &api.StorageCluster{}, &api.StorageStatus{}
+	if err := r.Get(ctx, key, cluster); client.IgnoreNotFound(err) != nil {
+		return s, fmt.Errorf("while reading storagecluster/%s: %w", key.Name, err)
+	} else if err == nil {
+		s.Cluster = cluster
+	}
+	if err := r.Get(ctx, key, status); client.IgnoreNotFound(err) != nil {
+		return s, fmt.Errorf("while reading storagestatus/%s: %w", key.Name, err)
+	} else if err == nil {
+		s.Status = status
+	}
+	var err error
+	if s.Daemons, err = readDaemons(ctx, r, key); err != nil {
+		return s, err
+	}
+	s.Nodes, err = readNodes(ctx, r, key, s.Cluster)
+	return s, err
+}
+
+func readDaemons(ctx context.Context, r client.Reader, key types.NamespacedName) ([]api.Daemon, error) {
+	var list api.DaemonList
+	if err := r.List(ctx, &list, client.InNamespace(key.Namespace)); err != nil {
+		return nil, fmt.Errorf("while reading daemons: %w", err)
+	}
+	daemons := slices.DeleteFunc(list.Items, func(d api.Daemon) bool { return d.Spec.Cluster != key.Name })
+	slices.SortFunc(daemons, func(a, b api.Daemon) int { return cmp.Compare(a.Name, b.Name) })
+	return daemons, nil
+}
+
+// readNodes returns the nodes that name the cluster, and those of its type that name none.
+func readNodes(ctx context.Context, r client.Reader, key types.NamespacedName, cluster *api.StorageCluster) ([]api.StorageNode, error) {
+	if cluster == nil {
+		return nil, nil
+	}
+	var list api.StorageNodeList
+	if err := r.List(ctx, &list, client.InNamespace(key.Namespace)); err != nil {
+		return nil, fmt.Errorf("while reading storagenodes: %w", err)
+	}
+	nodes := slices.DeleteFunc(list.Items, func(n api.StorageNode) bool {
+		return n.Spec.Type != cluster.Spec.Type || (n.Spec.Cluster != "" && n.Spec.Cluster != key.Name)
+	})
+	slices.SortFunc(nodes, func(a, b api.StorageNode) int { return cmp.Compare(a.Name, b.Name) })
+	return nodes, nil
+}

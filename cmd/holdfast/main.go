@@ -1,0 +1,12 @@
+// Command holdfast runs distributed storage systems: it is the server, the agent and the client.
+package main
+
+import (
+	"os"
+
+	"github.com/holdfast-storage/holdfast/cli"
+)
+
+func main() {
+	os.Exit(cli.Main(os.Args[1:]))
+}
