@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+func testSnapshot(generation, observed int64, conditions ...metav1.Condition) snapshot {
+	return snapshot{Cluster: &api.StorageCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "ceph", Generation: generation},
+		Status:     api.StorageClusterStatus{ObservedGeneration: observed, Conditions: conditions},
+	}}
+}
+
+func TestOutcome(t *testing.T) {
+	isReady := metav1.Condition{Type: api.ClusterReady, Status: metav1.ConditionTrue}
+	isRefused := metav1.Condition{Type: api.ClusterAccepted, Status: metav1.ConditionFalse}
+	behind := testSnapshot(1, 1, isReady)
+	behind.Nodes = []api.StorageNode{{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: api.StorageNodeStatus{ObservedGeneration: 1}}}
+	tests := []struct {
+		name string
+		s    snapshot
+		want outcome
+	}{
+		{"no cluster", snapshot{}, underWay},
+		{"ready", testSnapshot(1, 1, isReady), ready},
+		{"ready was said of an older spec", testSnapshot(2, 1, isReady), underWay},
+		{"a node's newest spec is not seen yet", behind, underWay},
+		{"refused", testSnapshot(1, 1, isRefused), refused},
+		{"refused was said of an older spec", testSnapshot(2, 1, isRefused), underWay},
+		{"nothing said yet", testSnapshot(1, 1), underWay},
+	}
+	for _, tt := range tests {
+		if got := tt.s.outcome(); got != tt.want {
+			t.Errorf("%s: outcome %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func withDaemon(s snapshot, state api.DaemonState, message string) snapshot {
+	s.Daemons = []api.Daemon{{
+		ObjectMeta: metav1.ObjectMeta{Name: "ceph-osd-0"},
+		Spec:       api.DaemonSpec{Type: "ceph-osd", ID: "0", Host: "h1"},
+		Status:     api.DaemonStatus{ObservedGeneration: 1, State: state, Message: message},
+	}}
+	return s
+}
+
+func TestPrinter_plainSaysOnlyWhatChanged(t *testing.T) {
+	var out bytes.Buffer
+	p := newPrinter(&out, "")
+	p.show("ceph", withDaemon(testSnapshot(1, 0), api.DaemonPreparing, ""))
+	p.show("ceph", withDaemon(testSnapshot(1, 0), api.DaemonPreparing, ""))
+	p.show("ceph", withDaemon(testSnapshot(1, 0), api.DaemonFailed, "mounted at /data"))
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	want := []string{"osd.0 on h1: Preparing", "ceph: waiting for the leader", "osd.0 on h1: Failed, mounted at /data"}
+	if len(lines) != len(want) {
+		t.Fatalf("got %d lines, want %d:\n%s", len(lines), len(want), out.String())
+	}
+	for i, w := range want {
+		if !strings.Contains(lines[i], w) {
+			t.Errorf("line %d is %q, want %q in it", i, lines[i], w)
+		}
+	}
+}
+
+func TestPrinter_jsonIsOneObjectALine(t *testing.T) {
+	var out bytes.Buffer
+	p := newPrinter(&out, "json")
+	p.show("ceph", withDaemon(testSnapshot(1, 0), api.DaemonRunning, ""))
+	var got struct {
+		Cluster string
+		Objects []line
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatalf("%v in %q", err, out.String())
+	}
+	if got.Cluster != "ceph" || len(got.Objects) != 1 || got.Objects[0].State != "Running" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestPicture_fitsTheTerminal(t *testing.T) {
+	rows := picture("ceph", withDaemon(testSnapshot(1, 0), api.DaemonRunning, strings.Repeat("x", 300)), 3*time.Second)
+	if len(rows) != 2 {
+		t.Fatalf("got %d rows, want 2: %q", len(rows), rows)
+	}
+	if got := cut(rows[1], 80); len([]rune(got)) != 80 {
+		t.Errorf("row has %d columns, want 80", len([]rune(got)))
+	}
+}
