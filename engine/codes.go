@@ -1,4 +1,73 @@
 package engine
 
+//go:generate go run ./internal/eventdoc ../docs/reference/events.md
+
 // Code says what sort of difference an event records.
 type Code string
+
+// The codes, as Codes explains them.
+const (
+	ClusterNew      Code = "CLUSTER_NEW"
+	ClusterChanged  Code = "CLUSTER_CHANGED"
+	ClusterGone     Code = "CLUSTER_GONE"
+	ClusterOnline   Code = "CLUSTER_ONLINE"
+	ClusterDegraded Code = "CLUSTER_DEGRADED"
+	ClusterOffline  Code = "CLUSTER_OFFLINE"
+	HealthChanged   Code = "HEALTH_CHANGED"
+
+	NodeNew     Code = "NODE_NEW"
+	NodeChanged Code = "NODE_CHANGED"
+	NodeGone    Code = "NODE_GONE"
+
+	AgentUp   Code = "AGENT_UP"
+	AgentDown Code = "AGENT_DOWN"
+
+	DaemonNew       Code = "DAEMON_NEW"
+	DaemonChanged   Code = "DAEMON_CHANGED"
+	DaemonGone      Code = "DAEMON_GONE"
+	DaemonRunning   Code = "DAEMON_RUNNING"
+	DaemonFailed    Code = "DAEMON_FAILED"
+	DaemonRestarted Code = "DAEMON_RESTARTED"
+
+	DeviceNew     Code = "DEVICE_NEW"
+	DeviceChanged Code = "DEVICE_CHANGED"
+	DeviceGone    Code = "DEVICE_GONE"
+
+	OrchestrateReport Code = "ORCHESTRATE_REPORT"
+)
+
+// CodeInfo explains a Code.
+type CodeInfo struct {
+	Code Code
+	// Object is the form of the event's object.
+	Object  string
+	Meaning string
+}
+
+// Codes lists all codes with what they mean; docs/reference/events.md is made from it.
+func Codes() []CodeInfo {
+	return []CodeInfo{
+		{ClusterNew, "cluster/NAME", "A StorageCluster was declared and is orchestrated for the first time."},
+		{ClusterChanged, "cluster/NAME", "The spec of a StorageCluster was changed."},
+		{ClusterGone, "cluster/NAME", "A StorageCluster was deleted; what was made for it is being removed."},
+		{ClusterOnline, "cluster/NAME", "The StorageStatus became ONLINE: everything is there, by the storage system's own word."},
+		{ClusterDegraded, "cluster/NAME", "The StorageStatus became DEGRADED: data is served, and something that is wanted is missing."},
+		{ClusterOffline, "cluster/NAME", "The StorageStatus became OFFLINE: data cannot be served, or the storage system does not answer."},
+		{HealthChanged, "cluster/NAME", "The storage system's own word on its health changed."},
+		{NodeNew, "node/NAME", "A StorageNode was added to the cluster."},
+		{NodeChanged, "node/NAME", "A StorageNode's spec was changed, or it is accepted or refused now, or means another host."},
+		{NodeGone, "node/NAME", "A StorageNode was removed from the cluster."},
+		{AgentUp, "host/NAME", "The agent of a host that the cluster uses is heard again."},
+		{AgentDown, "host/NAME", "The agent of a host that the cluster uses is silent. The storage on the host may well be fine."},
+		{DaemonNew, "daemon/NAME", "A Daemon was created."},
+		{DaemonChanged, "daemon/NAME", "The spec of a Daemon was changed, or the Daemon is being removed."},
+		{DaemonGone, "daemon/NAME", "A Daemon is gone: its agent stopped it and cleaned up."},
+		{DaemonRunning, "daemon/NAME", "A daemon's process runs."},
+		{DaemonFailed, "daemon/NAME", "A daemon could not be prepared, or its process ended and is started again after a pause."},
+		{DaemonRestarted, "daemon/NAME", "A daemon's process ended without being told to, and was started again."},
+		{DeviceNew, "host/NAME/ID", "A block device appeared on a host that the cluster uses."},
+		{DeviceChanged, "host/NAME/ID", "A block device has another path, or became available or unavailable."},
+		{DeviceGone, "host/NAME/ID", "A block device of a host that the cluster uses is not there any more."},
+		{OrchestrateReport, "cluster/NAME", "The outcome of an orchestration differs from that of the one before."},
+	}
+}

@@ -12,18 +12,20 @@ type Plan struct {
 	Refused bool
 	// Secrets to make; one that exists is left as it is, for ever.
 	Secrets []SecretWant
-	// Daemons to create or to bring to this spec, in the order in which they are written. Only those that differ from the
-	// view are listed.
+	// Daemons to create or to bring to this spec. Only those that differ from the view are listed. They are written all at
+	// once, after Secrets and Nodes: a daemon that must wait for another one belongs into a later plan.
 	Daemons []DaemonChange
 	// Remove are the names of daemons to delete, with the reason of each.
 	Remove []Removal
 	// Commands are asked of the storage system, in this order.
 	Commands []Command
-	// Nodes are StorageNode statuses that differ from the view.
+	// Nodes are StorageNode statuses that differ from the view. They are written before Daemons, so that a device is claimed
+	// before anything is told to use it.
 	Nodes []NodeStatus
 	// Status is the whole StorageStatus as it should read.
 	Status api.StorageStatusStatus
-	// Decisions says what was decided, and why; also why not.
+	// Decisions says what was decided, and why; also why not. A decision that reads differently is written to the report, so
+	// a text with a running time in it costs a write in each run.
 	Decisions []api.Decision
 	// Done is set when nothing is left to wait for: everything wanted is there, by the storage system's own word.
 	Done bool

@@ -162,6 +162,8 @@ func firstIn(network string, addresses []string) string {
 	return ""
 }
 
+func compareKeys(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
+
 func key(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }

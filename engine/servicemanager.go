@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -12,7 +13,9 @@ type ServiceManager interface {
 	Name() string
 	// RefreshKeys says what, when changed, triggers an orchestration.
 	RefreshKeys() []RefreshKey
-	// HandleRefresh brings the service towards its desired state. It is called again after an error, with back-off.
+	// HandleRefresh brings the service towards its desired state. It is called again after an error, with back-off. An
+	// error that wraps ErrNotFound says that the cluster is gone, one that wraps ErrLocked that another run holds it.
+	// It is never called for one cluster by two goroutines at once.
 	HandleRefresh(ctx context.Context, e *RefreshEvent) error
 }
 
@@ -21,8 +24,13 @@ type RefreshKey struct {
 	Kind string
 }
 
-// RefreshEvent says which cluster to orchestrate, and what triggered it.
+// RefreshEvent says which cluster to orchestrate, and what triggered it. HandleRefresh fills in the rest.
 type RefreshEvent struct {
 	Cluster types.NamespacedName
 	Reason  string
+
+	// Changed is set when something was changed: the next run comes at once, to see what became of it.
+	Changed bool
+	// Recheck asks for another run after this time. Zero: the cluster's interval.
+	Recheck time.Duration
 }

@@ -20,7 +20,10 @@ var ErrLocked = errors.New("locked by another run")
 type Store interface {
 	// Clusters lists all clusters.
 	Clusters(ctx context.Context) ([]api.StorageCluster, error)
+	// Cluster reads one cluster. The error wraps ErrNotFound when it is gone.
+	Cluster(ctx context.Context, cluster types.NamespacedName) (*api.StorageCluster, error)
 	// View reads everything of one cluster but View.System. The error wraps ErrNotFound when the cluster is gone.
+	// A View is never older than the writes that this Store has done.
 	View(ctx context.Context, cluster types.NamespacedName) (*View, error)
 	// Lock takes the cluster's lock for this leader, and returns a context that ends when the lock is lost. It returns an
 	// error that wraps ErrLocked, and says who holds it, when it cannot be had. A lock already held by the same leader is
@@ -30,20 +33,45 @@ type Store interface {
 	MakeSecret(ctx context.Context, cluster *api.StorageCluster, want SecretWant, data func() (map[string][]byte, error)) error
 	// Secrets reads the Secrets of a cluster.
 	Secrets(cluster types.NamespacedName) SecretReader
-	// PutDaemon creates the daemon or updates its spec.
+	// PutDaemon creates the daemon or updates its spec. Nothing is written when it has this spec already.
 	PutDaemon(ctx context.Context, cluster *api.StorageCluster, change DaemonChange) error
 	// RemoveDaemon deletes a daemon; its agent cleans up before it is gone. A daemon that is gone is no error.
 	RemoveDaemon(ctx context.Context, namespace, name string) error
-	// PutNodeStatus writes a StorageNode's status.
+	// PutNodeStatus writes a StorageNode's status, if it differs. A node that is gone is no error.
 	PutNodeStatus(ctx context.Context, namespace string, status NodeStatus) error
 	// PutStatus creates the cluster's StorageStatus or writes its status, if it differs.
 	PutStatus(ctx context.Context, cluster *api.StorageCluster, status api.StorageStatusStatus) error
 	// PutClusterStatus writes the StorageCluster's own status, if it differs.
 	PutClusterStatus(ctx context.Context, cluster types.NamespacedName, change func(*api.StorageClusterStatus)) error
-	// Emit appends events to the cluster's log, numbering them without a gap, and trims the log to its bounds.
-	Emit(ctx context.Context, cluster *api.StorageCluster, events []Event) error
-	// Finish lets a deleted cluster go: its Secrets, events and StorageStatus are removed, then its finalizer.
+	// Emit appends events to the cluster's log, numbering them without a gap, and trims the log to its bounds. It returns
+	// how many of them, counted from the first, are in the log. After an error the caller calls again with the others.
+	Emit(ctx context.Context, cluster *api.StorageCluster, events []Event) (int, error)
+	// Finish lets a deleted cluster go: its events and its StorageStatus are removed, and under DeletionWipe its Secrets,
+	// then its finalizer. Under DeletionRetain the Secrets stay, with their labels: without them the data cannot be read.
 	Finish(ctx context.Context, cluster *api.StorageCluster) error
 	// Adopt puts the engine's finalizer on a cluster, before anything is made for it.
 	Adopt(ctx context.Context, cluster types.NamespacedName) error
+	// Notify calls f with each change that concerns a cluster, until ctx ends; what was changed before is not told. It
+	// returns at once. f must not block. What the engine itself writes into a status is not told.
+	Notify(ctx context.Context, f func(Change))
+}
+
+// Finalizer keeps a deleted StorageCluster until the engine has let go of everything that it made.
+const Finalizer = "holdfast.io/cluster"
+
+// The kinds that a Change can be of.
+const (
+	KindCluster = "StorageCluster"
+	KindNode    = "StorageNode"
+	KindDaemon  = "Daemon"
+	KindHost    = "Host"
+)
+
+// Change tells of a change in the store that concerns a cluster.
+type Change struct {
+	Cluster types.NamespacedName
+	// Kind is the kind of the object that changed.
+	Kind string
+	// Object is what changed, such as "daemon/ceph-mon-a".
+	Object string
 }

@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// parallelWrites bounds how many writes of one run are under way at once. etcd puts writes that arrive together into one
+// disk flush, so more at once cost less than one after the other.
+const parallelWrites = 32
+
+// apply carries out the plan. Things that do not depend on each other go in parallel; after an error what depends on the
+// failed part is left for the next run.
+func (r *run) apply(ctx context.Context) error {
+	status := start(ctx, func(ctx context.Context) error {
+		return r.Store.PutStatus(ctx, r.view.Cluster, r.plan.Status)
+	})
+	var first, second writes
+	for _, change := range r.plan.Nodes {
+		first.add("while writing the status of node "+change.Name, func(ctx context.Context) error {
+			return r.Store.PutNodeStatus(ctx, r.view.Cluster.Namespace, change)
+		})
+	}
+	if !r.plan.Refused {
+		r.planWrites(&first, &second)
+	}
+	err := first.run(ctx)
+	if err == nil {
+		err = second.run(ctx)
+	}
+	if err == nil && !r.plan.Refused {
+		err = r.perform(ctx)
+	}
+	if e := status(); e != nil {
+		err = errors.Join(err, fmt.Errorf("while writing the StorageStatus: %w", e))
+	}
+	return err
+}
+
+// planWrites sorts the plan's writes: Secrets go first because daemons read them.
+func (r *run) planWrites(first, second *writes) {
+	for _, want := range r.plan.Secrets {
+		first.add("while making secret "+want.Name, func(ctx context.Context) error {
+			r.log.Info("making a secret", "secret", want.Name)
+			return r.Store.MakeSecret(ctx, r.view.Cluster, want, func() (map[string][]byte, error) { return r.Driver.MakeSecret(want) })
+		})
+	}
+	for _, change := range r.plan.Daemons {
+		second.add("while writing daemon "+change.Daemon.Name, func(ctx context.Context) error {
+			r.log.Info("writing a daemon", "daemon", change.Daemon.Name, "host", change.Daemon.Spec.Host,
+				"state", change.Daemon.Spec.State, "new", change.New, "reason", change.Reason)
+			return r.Store.PutDaemon(ctx, r.view.Cluster, change)
+		})
+	}
+	for _, removal := range r.plan.Remove {
+		second.add("while removing daemon "+removal.Name, func(ctx context.Context) error {
+			r.log.Info("removing a daemon", "daemon", removal.Name, "reason", removal.Reason)
+			return r.Store.RemoveDaemon(ctx, r.view.Cluster.Namespace, removal.Name)
+		})
+	}
+}
+
+// perform carries out the plan's commands in their order, and stops at the first that fails: those after it may rely on it.
+func (r *run) perform(ctx context.Context) error {
+	secrets := r.Store.Secrets(r.event.Cluster)
+	for _, cmd := range r.plan.Commands {
+		r.log.Info("asking the storage system", "command", cmd.Verb, "object", cmd.Object, "reason", cmd.Reason)
+		cmdCtx, cancel := context.WithTimeout(ctx, r.commandTimeout())
+		err := r.Driver.Perform(cmdCtx, r.view, cmd, secrets)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("while asking for %q of %s: %w", cmd.Verb, cmd.Object, err)
+		}
+	}
+	return nil
+}
+
+// start runs one write in the background. The function that it returns waits for its end.
+func start(ctx context.Context, write func(context.Context) error) (wait func() error) {
+	var wg sync.WaitGroup
+	var err error
+	wg.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+		defer cancel()
+		err = write(ctx)
+	})
+	return func() error {
+		wg.Wait()
+		return err
+	}
+}
+
+// writes are writes that do not depend on each other.
+type writes struct {
+	what []string
+	do   []func(context.Context) error
+}
+
+func (w *writes) add(what string, do func(context.Context) error) {
+	w.what = append(w.what, what)
+	w.do = append(w.do, do)
+}
+
+// run does all writes, also when some fail: one object that cannot be written does not hold up the others.
+func (w *writes) run(ctx context.Context) error {
+	errs := make([]error, len(w.do))
+	var group errgroup.Group
+	group.SetLimit(parallelWrites)
+	for i, do := range w.do {
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+			defer cancel()
+			if err := do(ctx); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", w.what[i], err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // The functions return no error; they leave it in errs.
+	return errors.Join(errs...)
+}

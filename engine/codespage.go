@@ -1,0 +1,24 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+)
+
+// CodesPage is the reference page of event codes, in Markdown.
+func CodesPage() string {
+	var b strings.Builder
+	b.WriteString(`<!-- Made by 'make generate' from engine/codes.go. Do not edit. -->
+# Events
+
+A ClusterEvent records one difference that an orchestration of a StorageCluster saw. The events of a cluster are numbered
+without a gap; the last 500 are kept, for 7 days. 'holdfast get clusterevents' lists them.
+
+| code | object | meaning |
+|---|---|---|
+`)
+	for _, c := range Codes() {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.Code, c.Object, c.Meaning)
+	}
+	return b.String()
+}

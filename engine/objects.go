@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// The functions below say how objects look that a Store makes, so that all Stores make them alike.
+
+// DaemonFor returns the Daemon that a change asks for, with the label of its cluster and the finalizer that keeps it until
+// its agent has cleaned up. The finalizer is there from the start: an agent that added it later could come too late.
+func DaemonFor(cluster *api.StorageCluster, change DaemonChange) *api.Daemon {
+	d := change.Daemon.DeepCopy()
+	d.ObjectMeta = metav1.ObjectMeta{
+		Namespace: cluster.Namespace, Name: change.Daemon.Name, Annotations: d.Annotations, Labels: maps.Clone(d.Labels),
+		Finalizers: []string{api.FinalizerDaemon},
+	}
+	if d.Labels == nil {
+		d.Labels = map[string]string{}
+	}
+	d.Labels[api.LabelCluster] = cluster.Name
+	d.Spec.Cluster = cluster.Name
+	d.Status = api.DaemonStatus{}
+	return d
+}
+
+// StatusFor returns the cluster's StorageStatus, before it says anything.
+func StatusFor(cluster *api.StorageCluster) *api.StorageStatus {
+	return &api.StorageStatus{ObjectMeta: metav1.ObjectMeta{
+		Namespace: cluster.Namespace, Name: cluster.Name, Labels: map[string]string{api.LabelCluster: cluster.Name},
+	}}
+}
+
+// EventFor returns the event with this number. The name sorts like the number.
+func EventFor(cluster *api.StorageCluster, sequence int64, e Event) *api.ClusterEvent {
+	return &api.ClusterEvent{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: cluster.Namespace, Name: fmt.Sprintf("%s-%010d", cluster.Name, sequence),
+			Labels: map[string]string{api.LabelCluster: cluster.Name},
+		},
+		Cluster: cluster.Name, Sequence: sequence, Code: string(e.Code), Object: truncate(e.Object, 256),
+		Message: truncate(e.Message, 1024), Time: metav1.NewMicroTime(e.Time),
+	}
+}
+
+// ClustersOfHost returns the clusters that a host matters to: those whose nodes select it or were accepted on it, and those
+// with daemons on it.
+func ClustersOfHost(host *api.Host, nodes []api.StorageNode, daemons []api.Daemon, clusters []api.StorageCluster) []types.NamespacedName {
+	found := map[types.NamespacedName]bool{}
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Status.Host != host.Name && !hasLabels(host.Labels, n.Spec.NodeSelector) {
+			continue
+		}
+		if c := ClusterOf(n, clusters); c != "" {
+			found[key(n.Namespace, c)] = true
+		}
+	}
+	for i := range daemons {
+		if d := &daemons[i]; d.Spec.Host == host.Name {
+			found[key(d.Namespace, d.Spec.Cluster)] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), compareKeys)
+}

@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// Deadlines of what a run asks of others, where the Orchestrator does not say otherwise.
+const (
+	defaultObserveTimeout = 10 * time.Second
+	defaultCommandTimeout = time.Minute
+	// storeTimeout bounds each write to the store. The API server itself gives up on etcd earlier.
+	storeTimeout = 30 * time.Second
+)
+
+// Orchestrator is the ServiceManager of a storage system that a Driver knows. Its exported fields are set before its first
+// use. It remembers the last view of each cluster, to find differences.
+type Orchestrator struct {
+	Store  Store
+	Driver Driver
+	// Leader is this server's name, for reports.
+	Leader string
+	Log    *slog.Logger
+	// ObserveTimeout bounds Driver.Observe; zero means 10 s.
+	ObserveTimeout time.Duration
+	// CommandTimeout bounds each Driver.Perform; zero means one minute.
+	CommandTimeout time.Duration
+
+	mu     sync.Mutex
+	memory map[types.NamespacedName]*memory
+}
+
+// memory is what is kept of a cluster from run to run. It is used by one run at a time.
+type memory struct {
+	view *View
+	// unsent are events that could not be written yet.
+	unsent []Event
+}
+
+var _ ServiceManager = (*Orchestrator)(nil)
+
+// Name is the storage system.
+func (o *Orchestrator) Name() string { return string(o.Driver.Type()) }
+
+// RefreshKeys are all kinds that a View is made of, but for those that only the engine writes.
+func (o *Orchestrator) RefreshKeys() []RefreshKey {
+	return []RefreshKey{{Kind: KindCluster}, {Kind: KindNode}, {Kind: KindDaemon}, {Kind: KindHost}}
+}
+
+// HandleRefresh orchestrates one cluster: it takes the cluster's lock, makes a view, tells of differences, asks the driver
+// for a plan, carries it out, and leaves a report, also of a run that failed.
+func (o *Orchestrator) HandleRefresh(ctx context.Context, e *RefreshEvent) error {
+	if err := o.Store.Adopt(ctx, e.Cluster); err != nil {
+		return o.gone(e.Cluster, fmt.Errorf("while adopting cluster %s: %w", e.Cluster, err))
+	}
+	ctx, unlock, err := o.Store.Lock(ctx, e.Cluster)
+	if err != nil {
+		return fmt.Errorf("while locking cluster %s: %w", e.Cluster, err)
+	}
+	defer unlock()
+	r := run{
+		Orchestrator: o, event: e, memory: o.remember(e.Cluster), started: time.Now(),
+		log: o.Log.With("cluster", e.Cluster.String()),
+	}
+	return o.gone(e.Cluster, r.do(ctx))
+}
+
+// gone forgets a cluster when err says that there is none, and returns err.
+func (o *Orchestrator) gone(cluster types.NamespacedName, err error) error {
+	if errors.Is(err, ErrNotFound) {
+		o.forget(cluster)
+	}
+	return err
+}
+
+func (o *Orchestrator) remember(cluster types.NamespacedName) *memory {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.memory == nil {
+		o.memory = map[types.NamespacedName]*memory{}
+	}
+	m := o.memory[cluster]
+	if m == nil {
+		m = &memory{}
+		o.memory[cluster] = m
+	}
+	return m
+}
+
+func (o *Orchestrator) forget(cluster types.NamespacedName) {
+	o.mu.Lock()
+	delete(o.memory, cluster)
+	o.mu.Unlock()
+	o.Driver.Forget(cluster.Namespace, cluster.Name)
+}
+
+// Close forgets all clusters: leadership is over. No HandleRefresh may be going on.
+func (o *Orchestrator) Close() error {
+	o.mu.Lock()
+	known := o.memory
+	o.memory = nil
+	o.mu.Unlock()
+	for cluster := range known {
+		o.Driver.Forget(cluster.Namespace, cluster.Name)
+	}
+	return nil
+}
+
+func (o *Orchestrator) observeTimeout() time.Duration {
+	if o.ObserveTimeout > 0 {
+		return o.ObserveTimeout
+	}
+	return defaultObserveTimeout
+}
+
+func (o *Orchestrator) commandTimeout() time.Duration {
+	if o.CommandTimeout > 0 {
+		return o.CommandTimeout
+	}
+	return defaultCommandTimeout
+}
+
+func clusterKey(c *api.StorageCluster) types.NamespacedName { return key(c.Namespace, c.Name) }

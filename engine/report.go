@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// Reasons of the condition Ready of a StorageCluster, beside ReasonWaiting and ReasonRefused.
+const (
+	ReasonReady    = "Ready"
+	ReasonDeleting = "Deleting"
+	// ReasonFailed: the last orchestration ended by an error, so nothing is known.
+	ReasonFailed = "OrchestrationFailed"
+)
+
+// Bounds of the API's schema.
+const (
+	maxDecisions       = 256
+	maxDecisionMessage = 1024
+	maxReportError     = 4096
+)
+
+// outcome says how the run ended.
+func (r *run) outcome(err error) api.OrchestrationOutcome {
+	switch {
+	case err != nil:
+		return api.OutcomeFailed
+	case r.plan.Refused:
+		return api.OutcomeRefused
+	case !r.plan.Empty():
+		return api.OutcomeChanged
+	case !r.plan.Done:
+		return api.OutcomeWaiting
+	default:
+		return api.OutcomeUnchanged
+	}
+}
+
+// report writes the cluster's status, if it differs in more than times, and tells of a failure as an event.
+func (r *run) report(ctx context.Context, failure error) error {
+	report := r.makeReport(failure)
+	emitted := func() error { return nil }
+	if r.view != nil {
+		r.memory.unsent = append(r.memory.unsent, reportEvents(r.view.Cluster, report)...)
+		emitted = start(ctx, r.emit)
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	err := r.Store.PutClusterStatus(ctx, r.event.Cluster, func(s *api.StorageClusterStatus) {
+		if s.Report == nil || !sameReport(s.Report, report) {
+			s.Report = report
+		}
+		if r.view != nil {
+			s.ObservedGeneration = r.view.Cluster.Generation
+		}
+		for _, c := range r.conditions(failure) {
+			c.ObservedGeneration = s.ObservedGeneration
+			c.LastTransitionTime = metav1.NewTime(r.started.Truncate(time.Second))
+			meta.SetStatusCondition(&s.Conditions, c)
+		}
+	})
+	if err != nil {
+		err = fmt.Errorf("while writing the report: %w", err)
+	}
+	return errors.Join(err, emitted())
+}
+
+func (r *run) makeReport(failure error) *api.OrchestrationReport {
+	report := &api.OrchestrationReport{
+		Started:  metav1.NewMicroTime(r.started.Truncate(time.Microsecond)),
+		Duration: metav1.Duration{Duration: time.Since(r.started).Round(time.Microsecond)},
+		Leader:   r.Leader,
+		Outcome:  r.outcome(failure),
+	}
+	if failure != nil {
+		report.Error = truncate(failure.Error(), maxReportError)
+	}
+	if r.view != nil {
+		for _, e := range r.view.Errors {
+			report.Decisions = append(report.Decisions, api.Decision{Object: e.Object, Verdict: api.VerdictWait, Message: e.Message})
+		}
+	}
+	if r.plan != nil {
+		report.Decisions = append(report.Decisions, r.plan.Decisions...)
+	}
+	boundDecisions(report)
+	return report
+}
+
+// boundDecisions keeps the report within the schema, so that a very large plan cannot make it unwritable.
+func boundDecisions(report *api.OrchestrationReport) {
+	if n := len(report.Decisions); n > maxDecisions {
+		report.Decisions = append(slices.Clone(report.Decisions[:maxDecisions-1]), api.Decision{
+			Object: "report", Verdict: api.VerdictSkip, Message: fmt.Sprintf("%d more decisions are not shown", n-maxDecisions+1),
+		})
+	}
+	for i := range report.Decisions {
+		report.Decisions[i].Message = truncate(report.Decisions[i].Message, maxDecisionMessage)
+	}
+}
+
+// sameReport compares what two reports say, but for times and the leader's name.
+func sameReport(a, b *api.OrchestrationReport) bool {
+	return a.Outcome == b.Outcome && a.Error == b.Error && equality.Semantic.DeepEqual(a.Decisions, b.Decisions)
+}
+
+// conditions are the cluster's conditions as the run leaves them.
+func (r *run) conditions(failure error) []metav1.Condition {
+	if failure != nil {
+		return []metav1.Condition{{
+			Type: api.ClusterReady, Status: metav1.ConditionUnknown, Reason: ReasonFailed,
+			Message: truncate(failure.Error(), maxConditionMessage),
+		}}
+	}
+	accepted := metav1.Condition{Type: api.ClusterAccepted, Status: metav1.ConditionTrue, Reason: ReasonAccepted}
+	refusals := sentences(r.plan.Decisions, api.VerdictRefuse)
+	if r.plan.Refused || len(refusals) > 0 {
+		accepted = falseCondition(api.ClusterAccepted, ReasonRefused, refusals)
+	}
+	return []metav1.Condition{accepted, r.readyCondition(refusals)}
+}
+
+func (r *run) readyCondition(refusals []string) metav1.Condition {
+	waits := sentences(r.plan.Decisions, api.VerdictWait)
+	switch {
+	case r.view.Cluster.DeletionTimestamp != nil:
+		return falseCondition(api.ClusterReady, ReasonDeleting, append([]string{"the cluster is being deleted"}, waits...))
+	case r.plan.Refused:
+		return falseCondition(api.ClusterReady, ReasonRefused, refusals)
+	case r.plan.Done && r.plan.Status.Status == api.StorageOnline:
+		return metav1.Condition{
+			Type: api.ClusterReady, Status: metav1.ConditionTrue, Reason: ReasonReady,
+			Message: "everything that is wanted is there",
+		}
+	case r.plan.Status.Message != "":
+		waits = append([]string{r.plan.Status.Message}, waits...)
+	}
+	return falseCondition(api.ClusterReady, ReasonWaiting, waits)
+}
+
+// sentences returns the decisions with one verdict as text, the first few of them.
+func sentences(decisions []api.Decision, verdict api.Verdict) []string {
+	const most = 5
+	var all []string
+	for _, d := range decisions {
+		if d.Verdict == verdict {
+			all = append(all, d.Object+": "+strings.TrimSuffix(d.Message, "."))
+		}
+	}
+	if n := len(all); n > most {
+		all = append(all[:most], fmt.Sprintf("and %d more", n-most))
+	}
+	return all
+}

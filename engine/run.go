@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// run is one orchestration of one cluster.
+type run struct {
+	*Orchestrator
+	event   *RefreshEvent
+	memory  *memory
+	started time.Time
+	log     *slog.Logger
+
+	view *View
+	plan *Plan
+}
+
+// do runs the orchestration and reports on it. The report is written also when the run failed, but not when ctx has ended:
+// the cluster belongs to another leader then.
+func (r *run) do(ctx context.Context) error {
+	err := r.look(ctx)
+	if r.view == nil && errors.Is(err, ErrNotFound) {
+		return err
+	}
+	if r.view != nil {
+		emitted := r.tell(ctx)
+		if err == nil {
+			err = r.apply(ctx)
+		}
+		err = errors.Join(err, emitted())
+	}
+	if err == nil && r.plan.Finished {
+		return r.finish(ctx)
+	}
+	if ctx.Err() != nil {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	if err = errors.Join(err, r.report(ctx, err)); err == nil {
+		r.event.Changed = !r.plan.Refused && !r.plan.Empty()
+		r.event.Recheck = r.plan.Recheck
+	}
+	return err
+}
+
+// look makes the view and the plan.
+func (r *run) look(ctx context.Context) error {
+	view, err := r.Store.View(ctx, r.event.Cluster)
+	if err != nil {
+		return fmt.Errorf("while reading cluster %s: %w", r.event.Cluster, err)
+	}
+	r.view = view
+	r.observe(ctx)
+	r.plan, err = r.makePlan()
+	return err
+}
+
+// observe asks the storage system for its state. That it does not answer is worth a note, and no reason to stop: most of
+// what can be wrong with a cluster is mended by the rest of the run.
+func (r *run) observe(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, r.observeTimeout())
+	defer cancel()
+	system, err := r.Driver.Observe(ctx, r.view, r.Store.Secrets(r.event.Cluster))
+	r.view.System = system
+	if err != nil {
+		r.view.Errors = append(r.view.Errors, NodeError{
+			Object: "cluster/" + r.event.Cluster.Name, Message: fmt.Sprintf("%s was asked for its state: %v", r.Name(), err),
+		})
+	}
+}
+
+// makePlan turns a panic of the driver into an error: a fault in the planning of one cluster must not stop the leader, which
+// looks after all the others.
+func (r *run) makePlan() (plan *Plan, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.Error("panic while planning", "panic", p, "stack", string(debug.Stack()))
+			plan, err = nil, fmt.Errorf("planning failed by a fault in the %s driver (the log has more): %v", r.Name(), p)
+		}
+	}()
+	return r.Driver.Plan(r.view, r.started), nil
+}
+
+// tell finds what differs from the view before and writes events of it while the run goes on. The function that it returns
+// waits until they are written.
+func (r *run) tell(ctx context.Context) (wait func() error) {
+	after := r.view.after(r.plan)
+	events := Diff(r.before(), after, r.started)
+	r.memory.view = after
+	r.memory.unsent = append(r.memory.unsent, events...)
+	return start(ctx, r.emit)
+}
+
+// before returns the view to compare with. A leader that sees a cluster for the first time tells of no difference that
+// another leader may have told of already; only a cluster that nobody ever looked at is new as a whole.
+func (r *run) before() *View {
+	switch {
+	case r.memory.view != nil:
+		return r.memory.view
+	case r.view.Cluster.Status.ObservedGeneration == 0:
+		return &View{}
+	default:
+		return r.view
+	}
+}
+
+func (r *run) emit(ctx context.Context) error {
+	if len(r.memory.unsent) == 0 {
+		return nil
+	}
+	n, err := r.Store.Emit(ctx, r.view.Cluster, r.memory.unsent)
+	r.memory.unsent = slices.Delete(r.memory.unsent, 0, n)
+	if err != nil {
+		return fmt.Errorf("while writing events: %w", err)
+	}
+	return nil
+}
+
+// finish lets go of a deleted cluster of which nothing is left.
+func (r *run) finish(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if err := r.Store.Finish(ctx, r.view.Cluster); err != nil {
+		err = fmt.Errorf("while letting the cluster go: %w", err)
+		return errors.Join(err, r.report(ctx, err))
+	}
+	r.log.Info("cluster is gone")
+	return fmt.Errorf("cluster %s was deleted: %w", r.event.Cluster, ErrNotFound)
+}
+
+// after returns the view as it will be when the statuses that the plan asks for are written, so that differences in them are
+// told at once, not in the next run.
+func (v *View) after(p *Plan) *View {
+	if p == nil {
+		return v
+	}
+	next := *v
+	next.Status = &api.StorageStatus{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v.Cluster.Namespace, Name: v.Cluster.Name}, Status: p.Status,
+	}
+	next.Nodes = slices.Clone(v.Nodes)
+	for _, change := range p.Nodes {
+		for i := range next.Nodes {
+			if next.Nodes[i].Name == change.Name {
+				next.Nodes[i].Status = change.Status
+			}
+		}
+	}
+	return &next
+}

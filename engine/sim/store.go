@@ -1,0 +1,355 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+var _ engine.Store = (*Memory)(nil)
+
+// lock is one cluster's lock. holder is empty while the store's own engine has it or nobody has.
+type lock struct {
+	holder string
+	lost   []context.CancelCauseFunc
+}
+
+// Clusters lists all clusters.
+func (m *Memory) Clusters(context.Context) ([]api.StorageCluster, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return list(m, func(*api.StorageCluster) bool { return true }), nil
+}
+
+// Cluster reads one cluster.
+func (m *Memory) Cluster(_ context.Context, cluster types.NamespacedName) (*api.StorageCluster, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.cluster(cluster)
+}
+
+func (m *Memory) cluster(cluster types.NamespacedName) (*api.StorageCluster, error) {
+	o, ok := m.objects[id{"StorageCluster", cluster.Namespace, cluster.Name}]
+	if !ok {
+		return nil, fmt.Errorf("cluster %s: %w", cluster, engine.ErrNotFound)
+	}
+	return clone(o.(*api.StorageCluster)), nil
+}
+
+// View reads everything of one cluster but View.System.
+func (m *Memory) View(_ context.Context, cluster types.NamespacedName) (*engine.View, error) {
+	if err := m.failure("View", cluster.Name); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c, err := m.cluster(cluster)
+	if err != nil {
+		return nil, err
+	}
+	clusters := list(m, func(*api.StorageCluster) bool { return true })
+	nodes := list(m, func(*api.StorageNode) bool { return true })
+	daemons := list(m, func(*api.Daemon) bool { return true })
+	v := &engine.View{Cluster: c, Hosts: list(m, func(*api.Host) bool { return true })}
+	v.Claims = engine.ClaimsOf(nodes, daemons, v.Hosts, clusters)
+	for i := range nodes {
+		if nodes[i].Namespace == c.Namespace && engine.ClusterOf(&nodes[i], clusters) == c.Name {
+			v.Nodes = append(v.Nodes, nodes[i])
+		}
+	}
+	for i := range daemons {
+		if daemons[i].Namespace == c.Namespace && daemons[i].Spec.Cluster == c.Name {
+			v.Daemons = append(v.Daemons, daemons[i])
+		}
+	}
+	if o, ok := m.objects[id{"StorageStatus", c.Namespace, c.Name}]; ok {
+		v.Status = clone(o.(*api.StorageStatus))
+	}
+	v.Secrets = m.secretInfos(cluster)
+	return v, nil
+}
+
+func (m *Memory) secretInfos(cluster types.NamespacedName) []engine.SecretInfo {
+	var infos []engine.SecretInfo
+	for name, s := range m.secrets {
+		if name.Namespace == cluster.Namespace && s.cluster == cluster.Name {
+			infos = append(infos, engine.SecretInfo{
+				Name: name.Name, Keys: slices.Sorted(maps.Keys(s.data)), Annotations: maps.Clone(s.annotations),
+			})
+		}
+	}
+	slices.SortFunc(infos, func(a, b engine.SecretInfo) int { return strings.Compare(a.Name, b.Name) })
+	return infos
+}
+
+// Lock takes the cluster's lock, unless Hold gave it to another holder.
+func (m *Memory) Lock(ctx context.Context, cluster types.NamespacedName) (context.Context, func(), error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.lock(cluster)
+	if l.holder != "" {
+		return nil, nil, fmt.Errorf("cluster %s is held by %s: %w", cluster, l.holder, engine.ErrLocked)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	l.lost = append(l.lost, cancel)
+	return ctx, func() { cancel(nil) }, nil
+}
+
+func (m *Memory) lock(cluster types.NamespacedName) *lock {
+	l := m.locks[cluster]
+	if l == nil {
+		l = &lock{}
+		m.locks[cluster] = l
+	}
+	return l
+}
+
+// Hold gives a cluster's lock to another holder; whoever has it loses it. An empty holder lets it go.
+func (m *Memory) Hold(cluster types.NamespacedName, holder string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.lock(cluster)
+	l.holder = holder
+	for _, cancel := range l.lost {
+		cancel(fmt.Errorf("cluster %s was taken by %s: %w", cluster, holder, engine.ErrLocked))
+	}
+	l.lost = nil
+}
+
+// write does one write of the engine and counts it, if it changed something.
+func (m *Memory) write(ctx context.Context, operation, object string, do func() ([]engine.Change, error)) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := m.failure(operation, object); err != nil {
+		return err
+	}
+	return m.change(func() ([]engine.Change, error) {
+		before := m.version
+		changes, err := do()
+		if m.version != before || len(changes) > 0 {
+			m.writes++
+		}
+		return changes, err
+	})
+}
+
+func (m *Memory) failure(operation, object string) error {
+	if m.Fail == nil {
+		return nil
+	}
+	return m.Fail(operation, object)
+}
+
+// MakeSecret creates the Secret if there is none of this name.
+func (m *Memory) MakeSecret(ctx context.Context, cluster *api.StorageCluster, want engine.SecretWant, data func() (map[string][]byte, error)) error {
+	return m.write(ctx, "MakeSecret", want.Name, func() ([]engine.Change, error) {
+		name := types.NamespacedName{Namespace: cluster.Namespace, Name: want.Name}
+		if m.secrets[name] != nil {
+			return nil, nil
+		}
+		values, err := data()
+		if err != nil {
+			return nil, err
+		}
+		m.version++
+		m.secrets[name] = &secret{cluster: cluster.Name, annotations: maps.Clone(want.Annotations), data: values}
+		return nil, nil
+	})
+}
+
+type secretReader struct {
+	m       *Memory
+	cluster types.NamespacedName
+}
+
+// Secrets reads the Secrets of a cluster.
+func (m *Memory) Secrets(cluster types.NamespacedName) engine.SecretReader {
+	return secretReader{m, cluster}
+}
+
+func (r secretReader) Secret(_ context.Context, name string) (map[string][]byte, error) {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	s := r.m.secrets[types.NamespacedName{Namespace: r.cluster.Namespace, Name: name}]
+	if s == nil || s.cluster != r.cluster.Name {
+		return nil, fmt.Errorf("secret %s of cluster %s: %w", name, r.cluster, engine.ErrNotFound)
+	}
+	return maps.Clone(s.data), nil
+}
+
+// PutDaemon creates the daemon or updates its spec.
+func (m *Memory) PutDaemon(ctx context.Context, cluster *api.StorageCluster, change engine.DaemonChange) error {
+	return m.write(ctx, "PutDaemon", change.Daemon.Name, func() ([]engine.Change, error) {
+		want := engine.DaemonFor(cluster, change)
+		was, ok := m.objects[idOf(want)].(*api.Daemon)
+		switch {
+		case !ok:
+			return m.create(want)
+		case equality.Semantic.DeepEqual(was.Spec, want.Spec):
+			return nil, nil
+		}
+		next := clone(was)
+		next.Spec = want.Spec
+		return m.update(next)
+	})
+}
+
+// RemoveDaemon deletes a daemon.
+func (m *Memory) RemoveDaemon(ctx context.Context, namespace, name string) error {
+	return m.write(ctx, "RemoveDaemon", name, func() ([]engine.Change, error) {
+		return ignoreNotFound(m.remove(id{"Daemon", namespace, name}))
+	})
+}
+
+// PutNodeStatus writes a StorageNode's status, if it differs.
+func (m *Memory) PutNodeStatus(ctx context.Context, namespace string, status engine.NodeStatus) error {
+	return m.write(ctx, "PutNodeStatus", status.Name, func() ([]engine.Change, error) {
+		o, ok := m.objects[id{"StorageNode", namespace, status.Name}]
+		if !ok {
+			return nil, nil
+		}
+		next := clone(o.(*api.StorageNode))
+		next.Status = status.Status
+		return m.updateStatus(next)
+	})
+}
+
+// PutStatus creates the cluster's StorageStatus or writes its status, if it differs.
+func (m *Memory) PutStatus(ctx context.Context, cluster *api.StorageCluster, status api.StorageStatusStatus) error {
+	return m.write(ctx, "PutStatus", cluster.Name, func() ([]engine.Change, error) {
+		want := engine.StatusFor(cluster)
+		if _, ok := m.objects[idOf(want)]; !ok {
+			if _, err := m.create(clone(want)); err != nil {
+				return nil, err
+			}
+		}
+		want.Status = status
+		return m.updateStatus(want)
+	})
+}
+
+// PutClusterStatus writes the StorageCluster's own status, if it differs.
+func (m *Memory) PutClusterStatus(ctx context.Context, cluster types.NamespacedName, change func(*api.StorageClusterStatus)) error {
+	return m.write(ctx, "PutClusterStatus", cluster.Name, func() ([]engine.Change, error) {
+		c, err := m.cluster(cluster)
+		if err != nil {
+			return nil, err
+		}
+		change(&c.Status)
+		return m.updateStatus(c)
+	})
+}
+
+// The bounds of a cluster's log.
+const (
+	maxEvents   = 500
+	maxEventAge = 7 * 24 * time.Hour
+)
+
+// Emit appends events to the cluster's log.
+func (m *Memory) Emit(ctx context.Context, cluster *api.StorageCluster, events []engine.Event) (int, error) {
+	written := 0
+	for _, e := range events {
+		err := m.write(ctx, "Emit", string(e.Code), func() ([]engine.Change, error) {
+			name := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
+			_, err := m.create(engine.EventFor(cluster, m.sequence[name]+1, e))
+			if err == nil {
+				m.sequence[name]++
+			}
+			return nil, err
+		})
+		if err != nil {
+			return written, err
+		}
+		written++
+	}
+	m.trim(cluster)
+	return written, nil
+}
+
+func (m *Memory) trim(cluster *api.StorageCluster) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := list(m, func(e *api.ClusterEvent) bool { return e.Namespace == cluster.Namespace && e.Cluster == cluster.Name })
+	for i := range all {
+		if len(all)-i > maxEvents || time.Since(all[i].Time.Time) > maxEventAge {
+			delete(m.objects, idOf(&all[i]))
+		}
+	}
+}
+
+// Finish lets a deleted cluster go.
+func (m *Memory) Finish(ctx context.Context, cluster *api.StorageCluster) error {
+	return m.write(ctx, "Finish", cluster.Name, func() ([]engine.Change, error) {
+		m.dropBelongings(cluster)
+		return ignoreNotFound(m.withoutFinalizer(cluster))
+	})
+}
+
+func (m *Memory) dropBelongings(cluster *api.StorageCluster) {
+	name := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
+	delete(m.objects, id{"StorageStatus", cluster.Namespace, cluster.Name})
+	delete(m.sequence, name)
+	maps.DeleteFunc(m.objects, func(_ id, o Object) bool {
+		e, ok := o.(*api.ClusterEvent)
+		return ok && e.Namespace == name.Namespace && e.Cluster == name.Name
+	})
+	if cluster.Spec.DeletionPolicy == api.DeletionWipe {
+		maps.DeleteFunc(m.secrets, func(k types.NamespacedName, s *secret) bool {
+			return k.Namespace == name.Namespace && s.cluster == name.Name
+		})
+	}
+}
+
+func (m *Memory) withoutFinalizer(cluster *api.StorageCluster) ([]engine.Change, error) {
+	c, err := m.cluster(types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name})
+	if err != nil {
+		return nil, err
+	}
+	c.Finalizers = slices.DeleteFunc(c.Finalizers, func(f string) bool { return f == engine.Finalizer })
+	return m.update(c)
+}
+
+// Adopt puts the engine's finalizer on a cluster.
+func (m *Memory) Adopt(ctx context.Context, cluster types.NamespacedName) error {
+	return m.write(ctx, "Adopt", cluster.Name, func() ([]engine.Change, error) {
+		c, err := m.cluster(cluster)
+		if err != nil || c.DeletionTimestamp != nil || slices.Contains(c.Finalizers, engine.Finalizer) {
+			return nil, err
+		}
+		c.Finalizers = append(c.Finalizers, engine.Finalizer)
+		return m.update(c)
+	})
+}
+
+// Notify calls f with each change that concerns a cluster, until ctx ends.
+func (m *Memory) Notify(ctx context.Context, f func(engine.Change)) {
+	w := &watcher{f}
+	m.mu.Lock()
+	m.watchers[w] = true
+	m.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		m.mu.Lock()
+		delete(m.watchers, w)
+		m.mu.Unlock()
+	})
+}
+
+func ignoreNotFound(changes []engine.Change, err error) ([]engine.Change, error) {
+	if apierrors.IsNotFound(err) || errors.Is(err, engine.ErrNotFound) {
+		return nil, nil
+	}
+	return changes, err
+}

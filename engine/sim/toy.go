@@ -1,0 +1,243 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// ToyType is the type of the toy storage system.
+const ToyType api.StorageType = "toy"
+
+// Toy is the smallest storage system that uses all of the engine: a key, one daemon on each node, and a command that
+// initializes the whole when all daemons run. It is both the Driver and the System.
+type Toy struct {
+	// PlanHook, when set, may change each plan; it may panic.
+	PlanHook func(*engine.Plan)
+
+	mu          sync.Mutex
+	running     map[types.NamespacedName][]string
+	initialized map[types.NamespacedName]bool
+	silent      bool
+	forgotten   int
+	observed    int
+	performed   int
+}
+
+// ToyState is what the toy says of itself.
+type ToyState struct {
+	Running     []string
+	Initialized bool
+}
+
+var (
+	_ engine.Driver = (*Toy)(nil)
+	_ System        = (*Toy)(nil)
+)
+
+// NewToy returns a toy that never ran.
+func NewToy() *Toy {
+	return &Toy{running: map[types.NamespacedName][]string{}, initialized: map[types.NamespacedName]bool{}}
+}
+
+// Step sees which daemons run.
+func (t *Toy) Step(_ time.Time, daemons []api.Daemon) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.running)
+	for i := range daemons {
+		c := types.NamespacedName{Namespace: daemons[i].Namespace, Name: daemons[i].Spec.Cluster}
+		t.running[c] = append(t.running[c], daemons[i].Spec.ID)
+	}
+}
+
+// Silence makes the toy stop answering, or answer again.
+func (t *Toy) Silence(silent bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.silent = silent
+}
+
+// Counts says how often the toy was observed, told to do something, and forgotten.
+func (t *Toy) Counts() (observed, performed, forgotten int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.observed, t.performed, t.forgotten
+}
+
+// Type is ToyType.
+func (t *Toy) Type() api.StorageType { return ToyType }
+
+// Observe returns a *ToyState.
+func (t *Toy) Observe(_ context.Context, view *engine.View, _ engine.SecretReader) (any, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.observed++
+	if t.silent {
+		return nil, errors.New("no answer")
+	}
+	c := types.NamespacedName{Namespace: view.Cluster.Namespace, Name: view.Cluster.Name}
+	if len(t.running[c]) == 0 {
+		return nil, nil
+	}
+	return &ToyState{Running: slices.Clone(t.running[c]), Initialized: t.initialized[c]}, nil
+}
+
+// Perform knows the command "init".
+func (t *Toy) Perform(_ context.Context, view *engine.View, cmd engine.Command, _ engine.SecretReader) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if cmd.Verb != "init" {
+		return fmt.Errorf("unknown command %q", cmd.Verb)
+	}
+	t.performed++
+	t.initialized[types.NamespacedName{Namespace: view.Cluster.Namespace, Name: view.Cluster.Name}] = true
+	return nil
+}
+
+// MakeSecret makes a key.
+func (t *Toy) MakeSecret(want engine.SecretWant) (map[string][]byte, error) {
+	return map[string][]byte{"key": []byte("key of " + want.Name)}, nil
+}
+
+// Forget counts.
+func (t *Toy) Forget(string, string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.forgotten++
+}
+
+// Plan wants a key, and on each accepted node a daemon that is first prepared and, when all are, runs.
+func (t *Toy) Plan(view *engine.View, now time.Time) *engine.Plan {
+	p := &toyPlan{view: view, Plan: &engine.Plan{}}
+	if view.Cluster.DeletionTimestamp != nil {
+		p.delete()
+	} else {
+		p.grow(now)
+	}
+	if t.PlanHook != nil {
+		t.PlanHook(p.Plan)
+	}
+	return p.Plan
+}
+
+type toyPlan struct {
+	*engine.Plan
+	view *engine.View
+}
+
+func (p *toyPlan) delete() {
+	for i := range p.view.Daemons {
+		if p.view.Daemons[i].DeletionTimestamp == nil {
+			p.Remove = append(p.Remove, engine.Removal{Name: p.view.Daemons[i].Name, Reason: "the cluster was deleted"})
+		}
+	}
+	p.Finished = len(p.view.Daemons) == 0
+	p.Status = api.StorageStatusStatus{Type: ToyType, Status: api.StorageOffline, Message: "the cluster is being deleted"}
+}
+
+func (p *toyPlan) grow(now time.Time) {
+	name := p.view.Cluster.Name
+	if len(p.view.Secrets) == 0 {
+		p.Secrets = append(p.Secrets, engine.SecretWant{Name: name + "-key", Kind: "toy", Annotations: map[string]string{"toy": "key"}})
+	}
+	var wanted []api.Daemon
+	for _, r := range engine.ResolveNodes(p.view) {
+		status := engine.NodeStatusFor(r, nil, now)
+		if !equality.Semantic.DeepEqual(status, r.Node.Status) {
+			p.Nodes = append(p.Nodes, engine.NodeStatus{Name: r.Node.Name, Status: status})
+		}
+		if c := status.Conditions[0]; c.Status != metav1.ConditionTrue {
+			p.decide("node/"+r.Node.Name, map[bool]api.Verdict{true: api.VerdictWait, false: api.VerdictRefuse}[c.Reason == engine.ReasonWaiting], c.Message)
+			continue
+		}
+		wanted = append(wanted, toyDaemon(name, r))
+	}
+	p.place(wanted)
+	p.judge(wanted)
+}
+
+func toyDaemon(cluster string, r engine.ResolvedNode) api.Daemon {
+	d := api.Daemon{
+		ObjectMeta: metav1.ObjectMeta{Name: cluster + "-toy-" + r.Node.Name},
+		Spec: api.DaemonSpec{
+			Cluster: cluster, Type: "toy", ID: r.Node.Name, Host: r.Host.Name, State: api.WantPrepared,
+			Command: []string{"toyd", "--address", r.Address}, StopTimeout: metav1.Duration{Duration: 30 * time.Second},
+			OnRemoval: api.DeletionRetain,
+		},
+	}
+	for _, dev := range r.Devices {
+		d.Spec.Devices = append(d.Spec.Devices, api.DaemonDevice{Name: dev.Name, ID: dev.ID})
+	}
+	return d
+}
+
+// place wants all daemons prepared, and lets them run when all are.
+func (p *toyPlan) place(wanted []api.Daemon) {
+	prepared := len(wanted) > 0
+	for i := range wanted {
+		have := p.daemon(wanted[i].Name)
+		prepared = prepared && have != nil && (have.Status.State == api.DaemonPrepared || have.Spec.State == api.WantRunning)
+	}
+	for _, d := range wanted {
+		have := p.daemon(d.Name)
+		if prepared || have != nil && have.Spec.State == api.WantRunning {
+			d.Spec.State = api.WantRunning
+		}
+		if have == nil || !equality.Semantic.DeepEqual(have.Spec, d.Spec) {
+			p.Daemons = append(p.Daemons, engine.DaemonChange{Daemon: d, New: have == nil, Reason: "wanted " + string(d.Spec.State)})
+			p.decide("daemon/"+d.Name, api.VerdictDo, "bring it to "+string(d.Spec.State))
+		}
+	}
+}
+
+// judge says how the toy is.
+func (p *toyPlan) judge(wanted []api.Daemon) {
+	state, _ := p.view.System.(*ToyState)
+	s := api.StorageStatusStatus{Type: ToyType, Status: api.StorageOffline, Message: "no daemon runs"}
+	if state != nil {
+		s.Health = "TOY_WARN"
+		s.Message = fmt.Sprintf("%d of %d daemons run", len(state.Running), len(wanted))
+		s.StorageNodes, s.Nodes = state.Running, int32(len(state.Running))
+		s.Status = api.StorageDegraded
+		if len(state.Running) == len(wanted) {
+			s.Health, s.Status, s.Message = "TOY_OK", api.StorageOnline, ""
+		}
+		if !state.Initialized {
+			s.Status = api.StorageOffline
+			s.Message = cmp.Or(s.Message, "not initialized yet")
+			if len(state.Running) == len(wanted) {
+				p.Commands = append(p.Commands, engine.Command{Verb: "init", Object: "toy", Reason: "all daemons run"})
+			}
+		}
+	}
+	p.Status = s
+	p.Done = s.Status == api.StorageOnline && p.Empty() && len(p.Decisions) == 0
+	if !p.Done && len(p.Decisions) == 0 {
+		p.decide("cluster/"+p.view.Cluster.Name, api.VerdictWait, cmp.Or(s.Message, "something is on its way"))
+	}
+}
+
+func (p *toyPlan) decide(object string, verdict api.Verdict, message string) {
+	p.Decisions = append(p.Decisions, api.Decision{Object: object, Verdict: verdict, Message: message})
+}
+
+func (p *toyPlan) daemon(name string) *api.Daemon {
+	for i := range p.view.Daemons {
+		if p.view.Daemons[i].Name == name {
+			return &p.view.Daemons[i]
+		}
+	}
+	return nil
+}
