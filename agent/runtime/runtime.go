@@ -14,6 +14,8 @@ type Process struct {
 	Command []string
 	// Dir is the working directory.
 	Dir string
+	// RunDir, when not empty, is a directory that is made before each start, because a boot removes it.
+	RunDir string
 	// LogFile is where standard output and error go; it is rotated.
 	LogFile string
 	// StopTimeout is how long Stop waits after SIGTERM before it kills.

@@ -1,0 +1,188 @@
+package runtimetest
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-storage/holdfast/agent/runtime"
+)
+
+// forever ends at once when it is told to. A shell would wait for its child first.
+const forever = "exec sleep 1000"
+
+func testStart(t *testing.T, e *env) {
+	before := time.Now().Add(-2 * time.Second)
+	p := e.shell("one", `echo "ready" > $T/ready; pwd > $T/pwd; echo to the log; echo to the log too >&2; `+forever)
+	s := e.start(t, p)
+	e.file(t, "ready")
+	if !Alive(s.PID) || s.Started.Before(before) || s.Restarts != 0 || s.LastExit != nil || !s.BackOffUntil.IsZero() {
+		t.Errorf("state %+v", s)
+	}
+	if got := strings.TrimSpace(e.file(t, "pwd")); got != e.dir {
+		t.Errorf("runs in %s, want %s", got, e.dir)
+	}
+	if got := e.file(t, "log/one.log"); !strings.Contains(got, "to the log\n") {
+		t.Errorf("log %q", got)
+	}
+	if st, err := os.Stat(p.RunDir); err != nil || !st.IsDir() {
+		t.Errorf("run directory: %v", err)
+	}
+	if got := e.rt.Names(); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("names %v", got)
+	}
+}
+
+func testStartTwice(t *testing.T, e *env) {
+	s := e.start(t, e.shell("one", forever))
+	for _, script := range []string{forever, "exec sleep 2000"} {
+		if again := e.start(t, e.shell("one", script)); again.PID != s.PID || again.Restarts != 0 {
+			t.Errorf("was %+v, is %+v", s, again)
+		}
+	}
+}
+
+func testStartMany(t *testing.T, e *env) {
+	var wg sync.WaitGroup
+	for i := range 12 {
+		for range 2 {
+			wg.Go(func() {
+				if err := e.rt.Start(t.Context(), e.shell(fmt.Sprint("p", i), "echo $$ >> $T/pids; "+forever)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	pids := map[int]bool{}
+	for i := range 12 {
+		s := e.await(t, fmt.Sprint("p", i), "running process", func(s runtime.State) bool { return s.Running })
+		pids[s.PID] = true
+	}
+	if len(pids) != 12 || len(e.rt.Names()) != 12 {
+		t.Errorf("%d processes, names %v", len(pids), e.rt.Names())
+	}
+}
+
+func testStartMissing(t *testing.T, e *env) {
+	p := e.shell("one", "")
+	p.Command = []string{"/nonexistent/program", "-f"}
+	if err := e.rt.Start(t.Context(), p); err == nil || !strings.Contains(err.Error(), "/nonexistent/program") {
+		t.Errorf("error %v, want one that names the program", err)
+	}
+	if _, known := e.rt.State("one"); known || len(e.rt.Names()) > 0 {
+		t.Error("it is known although it was refused")
+	}
+}
+
+func testRestartExit(t *testing.T, e *env) {
+	first := e.start(t, e.shell("one", `if [ -e $T/again ]; then `+forever+`; fi; touch $T/again; echo last words; exit 3`))
+	s := e.await(t, "one", "restart", func(s runtime.State) bool { return s.Running && s.Restarts == 1 })
+	if s.PID == first.PID {
+		t.Errorf("state %+v", s)
+	}
+	if s.LastExit == nil || s.LastExit.Reason != "exit code 3" || !strings.Contains(s.LastExit.Log, "last words") {
+		t.Errorf("last exit %+v", s.LastExit)
+	}
+}
+
+func testRestartKilled(t *testing.T, e *env) {
+	first := e.start(t, e.shell("one", forever))
+	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s := e.await(t, "one", "restart", func(s runtime.State) bool { return s.Running && s.Restarts == 1 })
+	if s.PID == first.PID || s.LastExit == nil || s.LastExit.Reason != "signal: killed" {
+		t.Errorf("state %+v, last exit %+v", s, s.LastExit)
+	}
+}
+
+func testStop(t *testing.T, e *env) {
+	s := e.start(t, e.shell("one", `trap 'echo bye > $T/bye; exit 0' TERM; echo ok > $T/ready; while :; do sleep 0.05; done`))
+	e.file(t, "ready")
+	e.stop(t, "one")
+	if Alive(s.PID) {
+		t.Error("still alive")
+	}
+	if e.file(t, "bye") == "" || len(e.rt.Names()) != 0 {
+		t.Errorf("names %v", e.rt.Names())
+	}
+}
+
+func testStopKills(t *testing.T, e *env) {
+	p := e.shell("one", `trap '' TERM; echo ok > $T/ready; while :; do sleep 0.05; done`)
+	p.StopTimeout = 300 * time.Millisecond
+	s := e.start(t, p)
+	e.file(t, "ready")
+	begin := time.Now()
+	e.stop(t, "one")
+	if took := time.Since(begin); Alive(s.PID) || took < p.StopTimeout {
+		t.Errorf("alive %v after %v", Alive(s.PID), took)
+	}
+}
+
+func testStopChildren(t *testing.T, e *env) {
+	e.start(t, e.shell("one", `sh -c 'trap "" TERM; echo $$ > '$T'/child; while :; do sleep 0.05; done' & `+forever))
+	child := e.pidFrom(t, "child")
+	e.stop(t, "one")
+	if Alive(child) {
+		t.Error("a child of the daemon is still alive")
+	}
+}
+
+func testStopBackOff(t *testing.T, e *env) {
+	e.start(t, e.shell("one", "exit 1"))
+	e.await(t, "one", "second end", func(s runtime.State) bool { return s.Restarts >= 2 })
+	e.stop(t, "one")
+}
+
+func testStopUnknown(t *testing.T, e *env) {
+	e.stop(t, "never seen")
+}
+
+func testStartAfterStop(t *testing.T, e *env) {
+	first := e.start(t, e.shell("one", forever))
+	e.stop(t, "one")
+	if s := e.start(t, e.shell("one", forever)); s.PID == first.PID || s.Restarts != 0 {
+		t.Errorf("was %+v, is %+v", first, s)
+	}
+}
+
+func testAdopt(t *testing.T, e *env) {
+	first := e.start(t, e.shell("one", `echo ok > $T/ready; `+forever))
+	e.file(t, "ready")
+	e.close(t)
+	if !Alive(first.PID) {
+		t.Fatal("it ended with its agent")
+	}
+	e.open(t)
+	s, known := e.rt.State("one")
+	if !known || !s.Running || s.PID != first.PID || !s.Started.Equal(first.Started) {
+		t.Errorf("was %+v, is %+v (known %v)", first, s, known)
+	}
+	if again := e.start(t, e.shell("one", forever)); again.PID != first.PID {
+		t.Errorf("started a second time: was %+v, is %+v", first, again)
+	}
+}
+
+func testAdoptedLives(t *testing.T, e *env) {
+	first := e.start(t, e.shell("one", forever))
+	e.close(t)
+	e.open(t)
+	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s := e.await(t, "one", "restart", func(s runtime.State) bool { return s.Running && s.Restarts == 1 })
+	if s.PID == first.PID || s.LastExit == nil {
+		t.Errorf("state %+v", s)
+	}
+	e.stop(t, "one")
+	if Alive(s.PID) {
+		t.Error("still alive after stop")
+	}
+}
