@@ -1,0 +1,136 @@
+package ceph
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// confFacts is what ceph.conf is made from, beside the daemon itself.
+type confFacts struct {
+	fsid    string
+	members []member
+	network api.NetworkSpec
+	// osds and osdHosts count the OSDs that are declared and the hosts that they are on.
+	osds, osdHosts int
+	user           map[string]api.CephOptions
+}
+
+// maxCopies is Ceph's own default for osd_pool_default_size.
+const maxCopies = 3
+
+// copies is how many copies of an object new pools keep: three, as Ceph's default is, where there are OSDs enough. With
+// two OSDs a third copy would have no place and the cluster would never be clean. Never one, unless there is one OSD.
+func (f *confFacts) copies() int { return max(1, min(maxCopies, f.osds)) }
+
+// global makes section [global]: what all daemons of the cluster, and its clients, have in common. Everything else is left
+// at Ceph's own default on purpose.
+func (f *confFacts) global() map[string]string {
+	o := map[string]string{
+		"fsid":                f.fsid,
+		"mon_host":            monHost(f.members),
+		"mon_initial_members": initialMembers(f.members),
+
+		"auth_cluster_required": "cephx",
+		"auth_service_required": "cephx",
+		"auth_client_required":  "cephx",
+		// Safer: a client may not take over another one's identity (CVE-2021-20288). Ceph's default serves clients older
+		// than 2021, and warns of itself until it is changed.
+		"auth_allow_insecure_global_id_reclaim": "false",
+		// Quicker, and as safe: a store that was written a second ago, and holds nothing, need not be checked before it
+		// is first used. It is read through at its first mount anyway.
+		"bluestore_fsck_on_mkfs": "false",
+		// One log of the cluster is kept in the mons themselves ('ceph log last'); a second one in a file on each mon's
+		// host would grow without anybody to rotate it.
+		"mon_cluster_log_to_file": "false",
+
+		"osd_pool_default_size": strconv.Itoa(f.copies()),
+	}
+	// The CRUSH rule that the first pools use is made once, with the cluster. On fewer than three hosts, copies on
+	// distinct hosts would leave a pool of three copies unclean for ever; so copies are then put on distinct OSDs.
+	o["osd_crush_chooseleaf_type"] = "1"
+	if f.osdHosts < maxCopies {
+		o["osd_crush_chooseleaf_type"] = "0"
+	}
+	if f.osds == 1 {
+		// Someone who declares one OSD has decided to go without a second copy. Ceph would warn of it for ever, and the
+		// cluster would never be well.
+		o["mon_allow_pool_size_one"] = "true"
+		o["mon_warn_on_pool_no_redundancy"] = "false"
+	}
+	if f.network.Public != "" {
+		o["public_network"] = f.network.Public
+	}
+	if f.network.Cluster != "" {
+		o["cluster_network"] = f.network.Cluster
+	}
+	if len(f.members) > 0 && isIPv6(f.members[0].Address) {
+		o["ms_bind_ipv4"], o["ms_bind_ipv6"] = "false", "true"
+	}
+	return o
+}
+
+// daemonOptions makes the section of one type of daemon. Paths stand here and not in [global], so that a client that is
+// given the same file does not take them for its own.
+func daemonOptions(daemonType, address string) map[string]string {
+	o := map[string]string{
+		"run_dir":      "${RUN}",
+		"admin_socket": "${RUN}/ceph.asok",
+		"pid_file":     "${RUN}/ceph.pid",
+		// The supervisor keeps and rotates what a daemon writes to its standard error, and shows the end of it when the
+		// daemon dies. A log file of Ceph's own would grow until the disk is full: nobody rotates it.
+		"log_file":      "",
+		"log_to_stderr": "true",
+		"err_to_stderr": "true",
+	}
+	switch daemonType {
+	case TypeMon:
+		o["mon_data"] = "${DATA}/store"
+	case TypeMgr:
+		o["mgr_data"], o["keyring"] = "${DATA}", "${DATA}/"+FileKeyring
+		o["public_addr"] = address
+	case TypeOSD:
+		o["osd_data"], o["keyring"] = "${DATA}/store", "${DATA}/"+FileKeyring
+		o["public_addr"] = address
+	}
+	return o
+}
+
+// confText is the ceph.conf of one daemon. The user's options win; those that would break the daemon are refused by the API.
+// Their values are written as they are, quotes and all: the API documents them as being what ceph.conf has.
+func (f *confFacts) confText(daemonType, address string) string {
+	sections := map[string]map[string]string{
+		"global":           f.global(),
+		kindOf(daemonType): daemonOptions(daemonType, address),
+	}
+	for section, options := range f.user {
+		if sections[section] == nil {
+			sections[section] = map[string]string{}
+		}
+		for option, value := range options {
+			sections[section][option] = string(value)
+		}
+	}
+	var b strings.Builder
+	b.WriteString("# Written by Holdfast. Changes belong into spec.ceph.config of the StorageCluster.\n")
+	writeSection(&b, "global", sections["global"])
+	for _, section := range sortedKeys(sections) {
+		if section != "global" {
+			writeSection(&b, section, sections[section])
+		}
+	}
+	return b.String()
+}
+
+func writeSection(b *strings.Builder, name string, options map[string]string) {
+	fmt.Fprintf(b, "\n[%s]\n", name)
+	for _, option := range sortedKeys(options) {
+		fmt.Fprintf(b, "%s = %s\n", option, strings.TrimSpace(options[option]))
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

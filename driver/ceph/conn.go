@@ -1,0 +1,68 @@
+package ceph
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// conn is the connection to one cluster, with the answers that need not be asked for again.
+type conn struct {
+	cfg    rados.Config
+	client rados.Client
+
+	mu       sync.Mutex
+	answered bool
+	osds     *osdMap         // of the epoch that it says
+	version  string          // since the election
+	election int             // whose epoch this is
+	entities map[string]bool // as last asked for
+}
+
+// close ends the connection. An error would concern a child that is to end anyway.
+func (c *conn) close() { _ = c.client.Close() }
+
+// connect returns the connection to the view's cluster, and makes it where there is none or where the mons' addresses or
+// the key have changed.
+func (d *Driver) connect(ctx context.Context, view *engine.View, secrets engine.SecretReader) (*conn, error) {
+	cfg, err := configOf(ctx, view, secrets)
+	if err != nil {
+		return nil, err
+	}
+	name := types.NamespacedName{Namespace: view.Cluster.Namespace, Name: view.Cluster.Name}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := d.conns[name]; c != nil {
+		if c.cfg == cfg {
+			return c, nil
+		}
+		go c.close() // it may take a while when the child hangs
+	}
+	dial := d.Dial
+	if dial == nil {
+		dial = rados.Dial
+	}
+	c := &conn{cfg: cfg, client: dial(cfg)}
+	if d.conns == nil {
+		d.conns = map[types.NamespacedName]*conn{}
+	}
+	d.conns[name] = c
+	return c, nil
+}
+
+// configOf says how to reach the cluster: the addresses are those of its mon Daemons, the key is client.admin's.
+func configOf(ctx context.Context, view *engine.View, secrets engine.SecretReader) (rados.Config, error) {
+	members := membersOf(view.Daemons)
+	data, err := secrets.Secret(ctx, secretName(view.Cluster.Name, entityAdmin))
+	if err != nil {
+		return rados.Config{}, fmt.Errorf("reading the key of %s: %w", entityAdmin, err)
+	}
+	return rados.Config{
+		FSID: clusterFSID(view), MonHost: monHost(members), Entity: entityAdmin, Key: string(data[secretKey]),
+	}, nil
+}

@@ -1,0 +1,36 @@
+package ceph
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// Driver is the engine's driver for Ceph. The zero value is ready for use, in a program that calls rados.MaybeServe.
+type Driver struct {
+	// Dial connects to a cluster; nil means rados.Dial. Tests put a fake here.
+	Dial func(rados.Config) rados.Client
+
+	mu    sync.Mutex
+	conns map[types.NamespacedName]*conn
+}
+
+var _ engine.Driver = (*Driver)(nil)
+
+// Type is ceph.
+func (d *Driver) Type() api.StorageType { return api.StorageCeph }
+
+// Forget closes the connection to a cluster.
+func (d *Driver) Forget(namespace, name string) {
+	d.mu.Lock()
+	c := d.conns[types.NamespacedName{Namespace: namespace, Name: name}]
+	delete(d.conns, types.NamespacedName{Namespace: namespace, Name: name})
+	d.mu.Unlock()
+	if c != nil {
+		c.close()
+	}
+}

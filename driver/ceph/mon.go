@@ -1,0 +1,147 @@
+package ceph
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// The order in which the daemons of a host stop, and how long each may take. OSDs tell the mons that they leave, so the mons
+// go last.
+const (
+	stopOrderOSD = 10
+	stopOrderMgr = 20
+	stopOrderMon = 30
+
+	stopTimeoutOSD = 60 * time.Second // it writes down what is in its memory
+	stopTimeoutMgr = 10 * time.Second // it keeps nothing
+	stopTimeoutMon = 30 * time.Second
+)
+
+// planMons keeps the mons that there are, for ever where they are: their addresses are written in the maps of every daemon
+// and client. In a new cluster it places them, each on a host of its own.
+func (p *planner) planMons() {
+	count := int(p.spec.Mon.Count)
+	if p.members = membersOf(p.view.Daemons); len(p.members) > 0 {
+		if count != len(p.members) {
+			p.decide(api.VerdictSkip, "mons", "the cluster keeps its %d mons although spec.ceph.mon.count is %d: "+
+				"changing the number of mons of a running cluster is not done yet", len(p.members), count)
+		}
+		return
+	}
+	for _, d := range p.daemonsOf(TypeOSD) {
+		if d.Spec.State == api.WantRunning {
+			p.decide(api.VerdictRefuse, "mons", "no mon of the cluster is left although it has OSDs (such as %s): new mons would know nothing of "+
+				"their data, so none is made. Restore a mon's Daemon and its directory", label(d))
+			return
+		}
+	}
+	if count%2 == 0 {
+		p.decide(api.VerdictRefuse, "mons", "spec.ceph.mon.count is %d and must be odd: an even number survives no more failures "+
+			"than one less, and one more can fail", count)
+		return
+	}
+	places, toCome := p.places(p.spec.Mon.HostSelector, "mons")
+	if len(places) < count {
+		p.tooFewHosts(count, places, toCome)
+		return
+	}
+	p.members = placeMons(places[:count])
+	p.checkMons()
+}
+
+func placeMons(places []place) []member {
+	members := make([]member, len(places))
+	for i, at := range places {
+		members[i] = member{ID: letters(i), Host: at.host, Address: at.address}
+	}
+	return members
+}
+
+// tooFewHosts waits where hosts are still to come, and refuses where none are.
+func (p *planner) tooFewHosts(count int, places []place, toCome int) {
+	names := make([]string, len(places))
+	for i, at := range places {
+		names[i] = at.host
+	}
+	have := fmt.Sprintf("%s (%s)", plural(len(places), "host"), strings.Join(names, ", "))
+	if len(places) == 0 {
+		have = "no host"
+	}
+	switch selector := p.spec.Mon.HostSelector; {
+	case len(p.nodes) == 0 && selector == nil:
+		p.decide(api.VerdictWait, "cluster/"+p.cluster.Name, "no StorageNode belongs to the cluster yet: declare the machines that it may use")
+	case len(places)+toCome >= count:
+		p.decide(api.VerdictWait, "mons", "%s of %d hosts for the mons can be used now", plural(len(places), "host"), count)
+	case selector != nil:
+		p.decide(api.VerdictRefuse, "mons", "%d mons need %d hosts, each on its own, and spec.ceph.mon.hostSelector selects %s that can be used: "+
+			"label more hosts or lower spec.ceph.mon.count to %d", count, count, have, largestOdd(len(places)))
+	default:
+		p.decide(api.VerdictRefuse, "mons", "%d mons need %d hosts, each on its own, and the StorageNodes of the cluster give %s: "+
+			"add %s or lower spec.ceph.mon.count to %d", count, count, have,
+			plural(count-len(places)-toCome, "StorageNode"), largestOdd(len(places)+toCome))
+	}
+}
+
+// largestOdd is the largest number of mons that n hosts can have; at least one.
+func largestOdd(n int) int { return max(1, n-(n+1)%2) }
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// checkMons refuses mons that could not hear each other.
+func (p *planner) checkMons() {
+	for _, m := range p.members[1:] {
+		if first := p.members[0]; isIPv6(m.Address) != isIPv6(first.Address) {
+			p.decide(api.VerdictRefuse, "mons", "host %s has the address %s and host %s has %s, and mons do not speak IPv4 and IPv6 at one time: "+
+				"choose one by spec.network.public", first.Host, first.Address, m.Host, m.Address)
+			return
+		}
+	}
+	for _, m := range p.members {
+		for i := range p.view.Others {
+			p.checkPort(m, &p.view.Others[i])
+		}
+	}
+}
+
+// checkPort refuses an address that a mon of another cluster listens on already.
+func (p *planner) checkPort(m member, other *api.Daemon) {
+	if other.Spec.Type != TypeMon || other.Spec.Host != m.Host || other.Spec.Parameters[ParamAddress] != m.Address {
+		return
+	}
+	p.decide(api.VerdictRefuse, "mon."+m.ID, "on host %s, %s of cluster %s/%s listens on %s port %s already: "+
+		"use other hosts (spec.ceph.mon.hostSelector) or another network (spec.network.public)",
+		m.Host, label(other), other.Namespace, other.Spec.Cluster, m.Address, portV2)
+}
+
+func (p *planner) monDaemon(m member, facts *confFacts, monmap, monHosts string) api.Daemon {
+	d := p.daemon(TypeMon, m.ID, m.Host, m.Address, facts)
+	d.Spec.Command = append(d.Spec.Command, "--mon-data", "${DATA}/store")
+	d.Spec.Parameters[ParamMonmap], d.Spec.Parameters[ParamMonHosts] = monmap, monHosts
+	d.Spec.StopOrder, d.Spec.StopTimeout = stopOrderMon, metav1.Duration{Duration: stopTimeoutMon}
+
+	entities := []string{entityMon, entityAdmin}
+	for _, mgr := range p.mgrs {
+		entities = append(entities, "mgr."+mgr.id)
+	}
+	seed := p.keyringFile(entities...)
+	if have := p.have[d.Name]; have != nil {
+		// The keyring counts when the store is made, and never again.
+		for _, f := range have.Spec.Files {
+			if f.Path == FileKeyring {
+				seed = f
+			}
+		}
+	}
+	d.Spec.Files = append(d.Spec.Files, seed)
+	return d
+}

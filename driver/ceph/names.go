@@ -1,0 +1,102 @@
+package ceph
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// The types of daemons, as in Daemon.spec.type.
+const (
+	TypeMon = "ceph-mon"
+	TypeMgr = "ceph-mgr"
+	TypeOSD = "ceph-osd"
+)
+
+// The files, devices and parameters of a Daemon that its service agent knows by name.
+const (
+	// FileConf is ceph.conf.
+	FileConf = "ceph.conf"
+	// FileKeyring holds the daemon's own key; for a mon it is the keyring that its store is made from.
+	FileKeyring = "keyring"
+	// DeviceBlock is an OSD's main device.
+	DeviceBlock = "block"
+	// ParamFSID is the cluster's fsid, for all types.
+	ParamFSID = "fsid"
+	// ParamAddress is the address that the daemon listens on, for all types.
+	ParamAddress = "address"
+	// ParamMonmap lists the mons that a new mon's store is made with: "a=[v2:10.0.0.1:3300,v1:10.0.0.1:6789] b=…".
+	ParamMonmap = "monmap"
+	// ParamMonHosts lists the hosts of these mons: "a=h1 b=h2 …".
+	ParamMonHosts = "monHosts"
+	// ParamOSDUUID is the OSD's own identity.
+	ParamOSDUUID = "osdUUID"
+)
+
+// The annotations on a cluster's Secrets.
+const (
+	// AnnotationFSID is the fsid of the Ceph cluster that the key is for.
+	AnnotationFSID = "holdfast.io/fsid"
+	// AnnotationClusterUID is the UID of the StorageCluster that the key was made for.
+	AnnotationClusterUID = "holdfast.io/cluster-uid"
+	// AnnotationEntity is the cephx entity, such as osd.3.
+	AnnotationEntity = "holdfast.io/ceph-entity"
+)
+
+// The entries of a Secret that holds a key.
+const (
+	secretKey     = "key"
+	secretKeyring = "keyring"
+)
+
+const (
+	entityMon   = "mon."
+	entityAdmin = "client.admin"
+)
+
+// secretName names the Secret of a cephx entity. "mon." loses its dot, which a name may not end with.
+func secretName(cluster, entity string) string {
+	if entity == entityMon {
+		entity = "mon"
+	}
+	return cluster + "-key-" + entity
+}
+
+// daemonName names the Daemon of, for example, mon.a: <cluster>-mon-a.
+func daemonName(cluster, kind, id string) string {
+	return fmt.Sprintf("%s-%s-%s", cluster, kind, id)
+}
+
+// kindOf is how Ceph itself calls a type of daemon: mon, mgr, osd.
+func kindOf(daemonType string) string { return daemonType[len("ceph-"):] }
+
+// label names a daemon for people, as Ceph does: mon.a.
+func label(d *api.Daemon) string { return kindOf(d.Spec.Type) + "." + d.Spec.ID }
+
+// letters names the i-th mon or mgr: a … z, then aa, ab …
+func letters(i int) string {
+	if i >= 26 {
+		return letters(i/26-1) + letters(i%26)
+	}
+	return string(rune('a' + i))
+}
+
+// fsidOf makes a cluster's fsid from the StorageCluster's UID, which is one already in every home that there is.
+func fsidOf(c *api.StorageCluster) string {
+	if id, err := uuid.Parse(string(c.UID)); err == nil {
+		return id.String()
+	}
+	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(c.UID)).String()
+}
+
+// osdUUID is the identity of the OSD on a device. It depends on nothing else, so that making the OSD again, after a crash at
+// any point, makes the same OSD.
+func osdUUID(fsid, host, device string) string {
+	space, err := uuid.Parse(fsid)
+	if err != nil {
+		space = uuid.NewSHA1(uuid.NameSpaceOID, []byte(fsid))
+	}
+	return uuid.NewSHA1(space, []byte(host+"/"+device)).String()
+}

@@ -1,0 +1,156 @@
+package ceph
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// node is a StorageNode on its way into the plan.
+type node struct {
+	engine.ResolvedNode
+	problems []string // what this driver found, beside ResolvedNode.Problems
+	waits    []string
+	toCome   int // its devices that become OSDs as soon as something that is waited for is there
+}
+
+// usable says whether new daemons may be put on the node's host.
+func (n *node) usable() bool {
+	return n.Host != nil && n.Address != "" && len(n.Problems)+len(n.problems)+len(n.Waits)+len(n.waits) == 0
+}
+
+// waiting says whether nothing is wrong with the node, and something is not there yet.
+func (n *node) waiting() bool {
+	return len(n.Problems)+len(n.problems) == 0 && len(n.Waits)+len(n.waits) > 0
+}
+
+// hostName is the host that the node means, or meant while it was there.
+func (n *node) hostName() string {
+	if n.Host != nil {
+		return n.Host.Name
+	}
+	return n.Node.Status.Host
+}
+
+func (n *node) object() string { return "node/" + n.Node.Name }
+
+// connected says whether the host's agent is heard. Before anybody has judged it, it counts as connected.
+func connected(h *api.Host) bool {
+	return !meta.IsStatusConditionFalse(h.Status.Conditions, api.HostAgentConnected)
+}
+
+// resolve finds out what the StorageNodes mean, and tells what keeps them from being used. Problems of single devices are told
+// where the OSDs are planned.
+func (p *planner) resolve() {
+	for _, r := range engine.ResolveNodes(p.view) {
+		n := &node{ResolvedNode: r}
+		n.Devices = slices.Clone(r.Devices) // verdicts are written into them
+		if n.Host != nil && !connected(n.Host) {
+			n.waits = append(n.waits, fmt.Sprintf("the agent of host %s is not heard", n.Host.Name))
+		}
+		p.nodes = append(p.nodes, n)
+		for _, text := range n.Problems {
+			p.decide(api.VerdictRefuse, n.object(), "%s", text)
+		}
+		for _, text := range slices.Concat(n.Waits, n.waits) {
+			p.decide(api.VerdictWait, n.object(), "%s", text)
+		}
+	}
+}
+
+// checkNetworks makes sure that each node that will have OSDs is in the network for replication. (That it is in the public
+// one, ResolveNodes has seen to.)
+func (p *planner) checkNetworks() {
+	network := p.cluster.Spec.Network.Cluster
+	if network == "" {
+		return
+	}
+	for _, n := range p.nodes {
+		if n.Host == nil || len(n.Devices) == 0 || len(n.Host.Status.Addresses) == 0 || addressIn(network, n.Host) != "" {
+			continue
+		}
+		text := fmt.Sprintf("host %s has no address in the cluster network %s: it has %s",
+			n.Host.Name, network, strings.Join(n.Host.Status.Addresses, ", "))
+		n.problems = append(n.problems, text)
+		p.decide(api.VerdictRefuse, n.object(), "%s", text)
+	}
+}
+
+// addressIn returns the host's first address in a network; with no network, its first address.
+func addressIn(network string, h *api.Host) string {
+	if network == "" {
+		if len(h.Status.Addresses) == 0 {
+			return ""
+		}
+		return h.Status.Addresses[0]
+	}
+	prefix, err := netip.ParsePrefix(network)
+	if err != nil {
+		return ""
+	}
+	for _, a := range h.Status.Addresses {
+		if ip, err := netip.ParseAddr(a); err == nil && prefix.Contains(ip.Unmap()) {
+			return a
+		}
+	}
+	return ""
+}
+
+// place is a host where daemons may be put.
+type place struct {
+	host, address string
+}
+
+// places are the hosts where mons or mgrs may be put, sorted by name, and how many more there may come to be: those of the
+// StorageNodes, or those that the selector selects.
+func (p *planner) places(selector *metav1.LabelSelector, object string) (places []place, toCome int) {
+	byHost := map[string]*node{}
+	for _, n := range p.nodes {
+		switch {
+		case n.usable() && byHost[n.Host.Name] == nil:
+			byHost[n.Host.Name] = n
+		case n.waiting() && selector == nil:
+			toCome++
+		}
+	}
+	if selector == nil {
+		for _, host := range sortedKeys(byHost) {
+			places = append(places, place{host, byHost[host].Address})
+		}
+		return places, toCome
+	}
+	match, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		p.decide(api.VerdictRefuse, object, "hostSelector cannot be understood: %v", err)
+		return nil, 0
+	}
+	return p.selected(match, byHost)
+}
+
+func (p *planner) selected(match labels.Selector, byHost map[string]*node) (places []place, toCome int) {
+	for _, name := range sortedKeys(p.hosts) {
+		h := p.hosts[name]
+		if !match.Matches(labels.Set(h.Labels)) {
+			continue
+		}
+		address := addressIn(p.cluster.Spec.Network.Public, h)
+		if n := byHost[name]; n != nil {
+			address = n.Address
+		}
+		switch {
+		case len(h.Status.Addresses) == 0 || !connected(h):
+			toCome++
+		case address != "":
+			places = append(places, place{name, address})
+		}
+	}
+	return places, toCome
+}

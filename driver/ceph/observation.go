@@ -1,0 +1,206 @@
+package ceph
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// Observation is what a Ceph cluster says of itself; it is the View.System of this driver. Nobody writes to it.
+type Observation struct {
+	// Reachable is set when the mons answered. Otherwise only Error is set.
+	Reachable bool
+	// Error says why they did not.
+	Error string
+	FSID  string
+	// Health is Ceph's own word: HEALTH_OK, HEALTH_WARN, HEALTH_ERR.
+	Health string
+	// Checks are Ceph's health checks that are not muted, as "CODE: summary", sorted.
+	Checks []string
+	// Version is the release of the mons, such as 16.2.15; while they differ, the lowest.
+	Version string
+	// Quorum are the names of the mons in quorum.
+	Quorum []string
+	// Mons is the number of mons in Ceph's own map.
+	Mons int
+	// MgrAvailable is set when there is an active manager that is ready.
+	MgrAvailable bool
+	ActiveMgr    string
+	Standbys     int
+	// OSDs are the OSDs in Ceph's map, by number.
+	OSDs map[int]OSD
+	// PGs counts the placement groups that the manager has reported, PGsWanted those that the pools should have.
+	PGs, PGsWanted, PGsActive, PGsClean int
+	// BytesTotal is the raw space; zero until the manager has reported for the first time.
+	BytesTotal int64
+	// Entities are the names in Ceph's auth database, or nil when they were not asked for.
+	Entities map[string]bool
+}
+
+// OSD is an OSD in Ceph's map.
+type OSD struct {
+	UUID string
+	Up   bool
+	In   bool
+}
+
+// statusAnswer is the part of 'status' that matters here.
+type statusAnswer struct {
+	FSID   string `json:"fsid"`
+	Health struct {
+		Status string `json:"status"`
+		Checks map[string]struct {
+			Muted   bool `json:"muted"`
+			Summary struct {
+				Message string `json:"message"`
+			} `json:"summary"`
+		} `json:"checks"`
+	} `json:"health"`
+	ElectionEpoch int      `json:"election_epoch"`
+	QuorumNames   []string `json:"quorum_names"`
+	Monmap        struct {
+		NumMons int `json:"num_mons"`
+	} `json:"monmap"`
+	OSDMap struct {
+		Epoch int `json:"epoch"`
+	} `json:"osdmap"`
+	PGMap struct {
+		ByState []struct {
+			Name  string `json:"state_name"`
+			Count int    `json:"count"`
+		} `json:"pgs_by_state"`
+		NumPGs     int   `json:"num_pgs"`
+		BytesTotal int64 `json:"bytes_total"`
+	} `json:"pgmap"`
+	MgrMap struct {
+		Available bool `json:"available"`
+		Standbys  int  `json:"num_standbys"`
+	} `json:"mgrmap"`
+}
+
+// fill copies what the status says into the observation.
+func (s *statusAnswer) fill(o *Observation) {
+	o.FSID, o.Health = s.FSID, s.Health.Status
+	for code, c := range s.Health.Checks {
+		if !c.Muted {
+			o.Checks = append(o.Checks, code+": "+c.Summary.Message)
+		}
+	}
+	slices.Sort(o.Checks)
+	o.Quorum = slices.Sorted(slices.Values(s.QuorumNames))
+	o.Mons = s.Monmap.NumMons
+	o.MgrAvailable, o.Standbys = s.MgrMap.Available, s.MgrMap.Standbys
+	o.PGs, o.BytesTotal = s.PGMap.NumPGs, s.PGMap.BytesTotal
+	for _, pg := range s.PGMap.ByState {
+		states := strings.Split(pg.Name, "+")
+		if slices.Contains(states, "active") {
+			o.PGsActive += pg.Count
+		}
+		// A scrub does not make a clean placement group less so.
+		if slices.Contains(states, "active") && slices.Contains(states, "clean") {
+			o.PGsClean += pg.Count
+		}
+	}
+}
+
+// mgrStatAnswer is 'mgr stat'.
+type mgrStatAnswer struct {
+	ActiveName string `json:"active_name"`
+}
+
+// osdMap is the part of 'osd dump' that matters here.
+type osdMap struct {
+	Epoch int `json:"epoch"`
+	OSDs  []struct {
+		ID   int    `json:"osd"`
+		UUID string `json:"uuid"`
+		Up   int    `json:"up"`
+		In   int    `json:"in"`
+	} `json:"osds"`
+	Pools []struct {
+		PGNum int `json:"pg_num"`
+	} `json:"pools"`
+}
+
+func (m *osdMap) fill(o *Observation) {
+	o.OSDs = make(map[int]OSD, len(m.OSDs))
+	for _, d := range m.OSDs {
+		o.OSDs[d.ID] = OSD{UUID: d.UUID, Up: d.Up != 0, In: d.In != 0}
+	}
+	for _, pool := range m.Pools {
+		o.PGsWanted += pool.PGNum
+	}
+}
+
+// parseVersions reads 'versions' and returns the lowest release of the mons.
+func parseVersions(answer []byte) (string, error) {
+	var v struct {
+		Mon map[string]int `json:"mon"`
+	}
+	if err := json.Unmarshal(answer, &v); err != nil {
+		return "", fmt.Errorf("reading ceph versions: %w", err)
+	}
+	lowest := ""
+	for text := range v.Mon { // "ceph version 16.2.15 (…) pacific (stable)"
+		fields := strings.Fields(text)
+		if len(fields) < 3 {
+			continue
+		}
+		if lowest == "" || olderRelease(fields[2], lowest) {
+			lowest = fields[2]
+		}
+	}
+	return lowest, nil
+}
+
+// olderRelease compares releases such as 16.2.9 and 16.2.15.
+func olderRelease(a, b string) bool {
+	return slices.Compare(releaseNumbers(a), releaseNumbers(b)) < 0
+}
+
+func releaseNumbers(release string) []int {
+	var numbers []int
+	for part := range strings.SplitSeq(release, ".") {
+		n := 0
+		_, _ = fmt.Sscanf(part, "%d", &n) // a part that is no number counts as 0
+		numbers = append(numbers, n)
+	}
+	return numbers
+}
+
+// parseEntities reads the names of 'auth ls', and leaves the keys where they are.
+func parseEntities(answer []byte) (map[string]bool, error) {
+	var a struct {
+		Dump []struct {
+			Entity string `json:"entity"`
+		} `json:"auth_dump"`
+	}
+	if err := json.Unmarshal(answer, &a); err != nil {
+		return nil, fmt.Errorf("reading ceph auth ls: %w", err)
+	}
+	entities := make(map[string]bool, len(a.Dump))
+	for _, e := range a.Dump {
+		entities[e.Entity] = true
+	}
+	return entities, nil
+}
+
+// cephStatus is the observation as StorageStatus shows it.
+func (o *Observation) cephStatus() *api.CephStatus {
+	s := &api.CephStatus{
+		FSID: o.FSID, Version: o.Version, Quorum: o.Quorum, ActiveMgr: o.ActiveMgr,
+		OSDs: int32(len(o.OSDs)), PGs: int32(o.PGs), PGsClean: int32(o.PGsClean), Checks: o.Checks,
+	}
+	for _, d := range o.OSDs {
+		if d.Up {
+			s.OSDsUp++
+		}
+		if d.In {
+			s.OSDsIn++
+		}
+	}
+	return s
+}

@@ -1,0 +1,170 @@
+package ceph
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+const (
+	// firstAnswer is how long a round waits for mons that have never answered: long enough to meet the moment when they do,
+	// short enough that the round soon looks at everything else again.
+	firstAnswer = 250 * time.Millisecond
+	// laterAnswer is how long it waits for mons that have answered before. While they elect a leader they do not.
+	laterAnswer = 5 * time.Second
+)
+
+// command is one of Ceph's, as the JSON object that it documents.
+type command map[string]any
+
+func ask(prefix string) command { return command{"prefix": prefix, "format": "json"} }
+
+// Observe asks the cluster for its state. In a cluster that is well it costs two commands; the map of the OSDs, which may be
+// long, is asked for only when it has changed.
+func (d *Driver) Observe(ctx context.Context, view *engine.View, secrets engine.SecretReader) (any, error) {
+	wanted, running := monStates(view.Daemons)
+	if !wanted || view.Cluster.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	// Mons that are about to start are dialled already: the connection is then there when they are.
+	c, err := d.connect(ctx, view, secrets)
+	switch {
+	case errors.Is(err, engine.ErrNotFound) && !running:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !running:
+		return nil, nil
+	}
+	o, err := c.observe(ctx, view)
+	if errors.Is(err, rados.ErrNoAnswer) {
+		return &Observation{Error: err.Error()}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// monStates says whether mon Daemons exist, and whether one of them runs.
+func monStates(daemons []api.Daemon) (exist, running bool) {
+	for i := range daemons {
+		if daemons[i].Spec.Type == TypeMon {
+			exist = true
+			running = running || daemons[i].Status.State == api.DaemonRunning
+		}
+	}
+	return exist, running
+}
+
+func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	timeout := firstAnswer
+	if c.answered {
+		timeout = laterAnswer
+	}
+	var status statusAnswer
+	if err := c.first(ctx, timeout, &status); err != nil {
+		return nil, err
+	}
+	c.answered = true
+	ctx, cancel := context.WithTimeout(ctx, laterAnswer)
+	defer cancel()
+	o := &Observation{Reachable: true}
+	status.fill(o)
+	for _, step := range []func(context.Context, *statusAnswer, *Observation) error{c.fillMgr, c.fillOSDs, c.fillVersion} {
+		if err := step(ctx, &status, o); err != nil {
+			return nil, err
+		}
+	}
+	return o, c.fillEntities(ctx, view, o)
+}
+
+// first asks the question of a round that tells whether the mons answer at all.
+func (c *conn) first(ctx context.Context, timeout time.Duration, status *statusAnswer) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return c.ask(ctx, "status", status)
+}
+
+// ask runs a command of the mons and decodes its answer.
+func (c *conn) ask(ctx context.Context, prefix string, into any) error {
+	out, err := c.client.Mon(ctx, ask(prefix), nil)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(out, into); err != nil {
+		return fmt.Errorf("reading ceph %s: %w", prefix, err)
+	}
+	return nil
+}
+
+func (c *conn) fillMgr(ctx context.Context, _ *statusAnswer, o *Observation) error {
+	var stat mgrStatAnswer
+	if err := c.ask(ctx, "mgr stat", &stat); err != nil {
+		return err
+	}
+	o.ActiveMgr = stat.ActiveName
+	return nil
+}
+
+func (c *conn) fillOSDs(ctx context.Context, status *statusAnswer, o *Observation) error {
+	if c.osds == nil || c.osds.Epoch < status.OSDMap.Epoch {
+		osds := &osdMap{}
+		if err := c.ask(ctx, "osd dump", osds); err != nil {
+			return err
+		}
+		c.osds = osds
+	}
+	c.osds.fill(o)
+	return nil
+}
+
+// fillVersion asks for the mons' release once for each election: no mon changes its release without one.
+func (c *conn) fillVersion(ctx context.Context, status *statusAnswer, o *Observation) error {
+	if c.version == "" || c.election != status.ElectionEpoch {
+		out, err := c.client.Mon(ctx, ask("versions"), nil)
+		if err != nil {
+			return err
+		}
+		if c.version, err = parseVersions(out); err != nil {
+			return err
+		}
+		c.election = status.ElectionEpoch
+	}
+	o.Version = c.version
+	return nil
+}
+
+// fillEntities asks for the auth database when a manager is missing, which may be for want of its key.
+func (c *conn) fillEntities(ctx context.Context, view *engine.View, o *Observation) error {
+	mgrs, known := 0, true
+	for i := range view.Daemons {
+		if d := &view.Daemons[i]; d.Spec.Type == TypeMgr {
+			mgrs++
+			known = known && c.entities[label(d)]
+		}
+	}
+	present := o.Standbys
+	if o.ActiveMgr != "" {
+		present++
+	}
+	if !known || present < mgrs {
+		out, err := c.client.Mon(ctx, ask("auth ls"), nil)
+		if err != nil {
+			return err
+		}
+		if c.entities, err = parseEntities(out); err != nil {
+			return err
+		}
+	}
+	o.Entities = c.entities
+	return nil
+}

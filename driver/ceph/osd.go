@@ -1,0 +1,229 @@
+package ceph
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// osd is a wanted OSD.
+type osd struct {
+	id                    int
+	uuid                  string
+	host, device, address string
+	started               bool // its Daemon is wanted Running already
+	leaving               bool // its Daemon is being removed
+	declared              bool // a StorageNode names its device
+}
+
+func (o *osd) label() string { return "osd." + strconv.Itoa(o.id) }
+
+// devicePlace is the device of a host, the only thing that an OSD is tied to.
+type devicePlace struct{ host, device string }
+
+// planOSDs keeps the OSDs that there are and adds one for each device that a StorageNode names and that can be used.
+func (p *planner) planOSDs() {
+	taken := p.keepOSDs()
+	var fresh []*osd
+	for _, n := range p.nodes {
+		fresh = append(fresh, p.nodeOSDs(n, taken)...)
+	}
+	p.number(fresh)
+	for _, o := range p.osds {
+		p.checkOSD(o)
+	}
+	slices.SortFunc(p.osds, func(a, b *osd) int { return a.id - b.id })
+}
+
+// keepOSDs takes over the OSDs that have a Daemon.
+func (p *planner) keepOSDs() map[devicePlace]*osd {
+	taken := map[devicePlace]*osd{}
+	for _, d := range p.daemonsOf(TypeOSD) {
+		id, err := strconv.Atoi(d.Spec.ID)
+		if err != nil {
+			p.decide(api.VerdictSkip, label(d), "daemon %s is left alone: %q is not the number of an OSD", d.Name, d.Spec.ID)
+			continue
+		}
+		o := &osd{
+			id: id, uuid: d.Spec.Parameters[ParamOSDUUID], host: d.Spec.Host, address: d.Spec.Parameters[ParamAddress],
+			started: d.Spec.State == api.WantRunning, leaving: d.DeletionTimestamp != nil,
+		}
+		for _, device := range d.Spec.Devices {
+			if device.Name == DeviceBlock {
+				o.device = device.ID
+			}
+		}
+		p.osds = append(p.osds, o)
+		taken[devicePlace{o.host, o.device}] = o
+	}
+	return taken
+}
+
+// nodeOSDs looks at the devices that a node names and returns the OSDs to add, not numbered yet.
+func (p *planner) nodeOSDs(n *node, taken map[devicePlace]*osd) []*osd {
+	var fresh []*osd
+	for i := range n.Devices {
+		r := &n.Devices[i]
+		at := devicePlace{n.hostName(), r.ID}
+		if o := taken[at]; o != nil && r.ID != "" {
+			p.keepDeclared(n, r, o)
+			continue
+		}
+		switch {
+		case r.Problem == "" && r.Device != nil:
+			r.Problem = p.unusable(n, r.Device)
+		case r.Problem == "":
+			n.toCome++ // the host or its inventory is not there yet, as the node's own waits tell
+			continue
+		}
+		if r.Problem != "" {
+			p.decide(api.VerdictRefuse, n.object(), "%s", r.Problem)
+			continue
+		}
+		if !n.usable() || !p.mayNumber() {
+			if n.usable() || n.waiting() {
+				n.toCome++
+				p.decide(api.VerdictWait, n.object(), "no OSD is made on device %s yet: %s", r.ID, p.whyNotYet(n))
+			}
+			continue
+		}
+		o := &osd{
+			uuid: osdUUID(p.fsid, n.Host.Name, r.ID), host: n.Host.Name, device: r.ID, address: n.Address,
+			declared: true, id: labelNumber(r.Device),
+		}
+		taken[at] = o
+		fresh = append(fresh, o)
+	}
+	return fresh
+}
+
+// keepDeclared notes that a node names the device of an OSD that exists. A second node that names it has its problem told by
+// ResolveNodes.
+func (p *planner) keepDeclared(n *node, r *engine.ResolvedDevice, o *osd) {
+	if r.Problem != "" {
+		p.decide(api.VerdictRefuse, n.object(), "%s", r.Problem)
+		if r.Device != nil {
+			return
+		}
+	}
+	o.declared = true
+	if n.Address != "" && n.usable() {
+		o.address = n.Address
+	}
+}
+
+// unusable says why a device cannot become an OSD; nothing when it can. A device with this very OSD on it can: its Daemon was
+// lost, or is about to be written by a run that was cut off.
+func (p *planner) unusable(n *node, d *api.Device) string {
+	if d.Availability == api.DeviceAvailable {
+		return ""
+	}
+	if d.Ceph != nil && d.Ceph.FSID == p.fsid && d.Ceph.OSDUUID == osdUUID(p.fsid, n.Host.Name, d.ID) && len(d.MountPoints)+len(d.Holders) == 0 {
+		return ""
+	}
+	why := strings.Join(d.Reasons, "; ")
+	if why == "" {
+		why = "it is not empty"
+	}
+	return fmt.Sprintf("device %s on host %s cannot be used: %s. Free and wipe it, or remove it from StorageNode %s",
+		d.ID, n.Host.Name, strings.TrimSuffix(why, "."), n.Node.Name)
+}
+
+// labelNumber is the number that a device's own label says, or -1.
+func labelNumber(d *api.Device) int {
+	if d.Ceph == nil || d.Ceph.OSDID == nil || d.Availability == api.DeviceAvailable {
+		return -1
+	}
+	return int(*d.Ceph.OSDID)
+}
+
+// mayNumber says whether new OSDs can be given numbers. Once Ceph has OSDs, its own map has to be seen: a number that is free
+// among the Daemons may be taken there.
+func (p *planner) mayNumber() bool {
+	return p.reachable() || !slices.ContainsFunc(p.osds, func(o *osd) bool { return o.started })
+}
+
+func (p *planner) whyNotYet(n *node) string {
+	if !n.usable() {
+		return "its node waits"
+	}
+	return "the mons do not answer, and the number of a new OSD is taken from their map"
+}
+
+// number gives each new OSD its number: the one that Ceph knows it by, else the one in its device's label, else the lowest
+// free one, in the order of nodes and devices.
+func (p *planner) number(fresh []*osd) {
+	used := map[int]bool{}
+	for _, o := range p.osds {
+		used[o.id] = true
+	}
+	known := map[string]int{}
+	if p.reachable() {
+		for id, o := range p.seen.OSDs {
+			known[o.UUID] = id
+		}
+	}
+	free := func(id int, uuid string) bool {
+		return !used[id] && (!p.reachable() || p.seen.OSDs[id].UUID == "" || p.seen.OSDs[id].UUID == uuid)
+	}
+	var rest []*osd
+	for _, o := range fresh {
+		if id, ok := known[o.uuid]; ok {
+			o.id = id
+		}
+		if o.id < 0 || !free(o.id, o.uuid) {
+			rest = append(rest, o)
+			continue
+		}
+		used[o.id] = true
+	}
+	next := 0
+	for _, o := range rest {
+		for ; !free(next, o.uuid); next++ {
+		}
+		o.id = next
+		used[next] = true
+	}
+	p.osds = append(p.osds, fresh...)
+}
+
+// checkOSD tells what is not as one might expect with an OSD that exists.
+func (p *planner) checkOSD(o *osd) {
+	if !o.declared {
+		p.decide(api.VerdictSkip, o.label(), "%s stays although no StorageNode names its device %s on host %s any more: "+
+			"removing OSDs is not done yet", o.label(), o.device, o.host)
+	}
+	if !p.reachable() {
+		return
+	}
+	if in, ok := p.seen.OSDs[o.id]; ok && in.UUID != o.uuid {
+		p.decide(api.VerdictRefuse, o.label(), "Ceph knows another OSD by this number (uuid %s; the one on device %s of host %s has %s): "+
+			"remove that one from Ceph, or delete the Daemon %s to have it numbered anew",
+			in.UUID, o.device, o.host, o.uuid, daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id)))
+	}
+}
+
+// inMap says whether Ceph knows the OSD, by its number and its own identity.
+func (p *planner) inMap(o *osd) bool {
+	return p.reachable() && o.uuid != "" && p.seen.OSDs[o.id].UUID == o.uuid
+}
+
+// osdDaemon is only Prepared until Ceph knows the OSD: one that starts before is refused by the mons and ends.
+func (p *planner) osdDaemon(o *osd, facts *confFacts) api.Daemon {
+	d := p.daemon(TypeOSD, strconv.Itoa(o.id), o.host, o.address, facts)
+	if !o.started && !p.inMap(o) {
+		d.Spec.State = api.WantPrepared
+	}
+	d.Spec.Command = append(d.Spec.Command, "--osd-data", "${DATA}/store")
+	d.Spec.Files = append(d.Spec.Files, p.keyringFile(o.label()))
+	d.Spec.Devices = []api.DaemonDevice{{Name: DeviceBlock, ID: o.device}}
+	d.Spec.Parameters[ParamOSDUUID] = o.uuid
+	d.Spec.StopOrder, d.Spec.StopTimeout = stopOrderOSD, metav1.Duration{Duration: stopTimeoutOSD}
+	return d
+}

@@ -1,0 +1,97 @@
+package ceph
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// The verbs of commands.
+const (
+	// verbOSDNew registers OSDs. Params maps each OSD, such as osd.3, to its uuid.
+	verbOSDNew = "osd new"
+	// verbAuthImport makes sure that an entity is in Ceph's auth database with its key and capabilities.
+	verbAuthImport = "auth import"
+)
+
+const (
+	// performTimeout bounds one command of a plan.
+	performTimeout = 30 * time.Second
+	// performAtOnce bounds how many OSDs are registered at one time.
+	performAtOnce = 16
+)
+
+// Perform carries out one command. Each may be repeated: 'osd new' with the same number, uuid and key, and 'auth import' of
+// the same keyring, change nothing.
+func (d *Driver) Perform(ctx context.Context, view *engine.View, cmd engine.Command, secrets engine.SecretReader) error {
+	ctx, cancel := context.WithTimeout(ctx, performTimeout)
+	defer cancel()
+	c, err := d.connect(ctx, view, secrets)
+	if err != nil {
+		return err
+	}
+	switch cmd.Verb {
+	case verbOSDNew:
+		return c.osdNew(ctx, view.Cluster.Name, cmd.Params, secrets)
+	case verbAuthImport:
+		return c.authImport(ctx, view.Cluster.Name, cmd.Object, secrets)
+	}
+	return fmt.Errorf("the driver for Ceph has no command %q", cmd.Verb)
+}
+
+// osdNew registers OSDs, several at one time: the mons then take them in few steps, where one after the other each would wait
+// for a step of its own (paxos_propose_interval, 1 s). One that fails does not keep the others.
+func (c *conn) osdNew(ctx context.Context, cluster string, osds map[string]string, secrets engine.SecretReader) error {
+	var group errgroup.Group
+	group.SetLimit(performAtOnce)
+	names := sortedKeys(osds)
+	errs := make([]error, len(names))
+	for i, name := range names {
+		group.Go(func() error {
+			errs[i] = c.osdNewOne(ctx, cluster, name, osds[name], secrets)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return errors.Join(errs...)
+}
+
+func (c *conn) osdNewOne(ctx context.Context, cluster, name, uuid string, secrets engine.SecretReader) error {
+	id, err := strconv.Atoi(strings.TrimPrefix(name, "osd."))
+	if err != nil {
+		return fmt.Errorf("registering %s: %w", name, err)
+	}
+	data, err := secrets.Secret(ctx, secretName(cluster, name))
+	if err != nil {
+		return fmt.Errorf("registering %s: reading its key: %w", name, err)
+	}
+	input, err := json.Marshal(map[string]string{"cephx_secret": string(data[secretKey])})
+	if err != nil {
+		return fmt.Errorf("registering %s: %w", name, err)
+	}
+	// The number has to be a JSON integer: a string is answered by "bad or missing field 'id'".
+	cmd := command{"prefix": "osd new", "uuid": uuid, "id": id, "format": "json"}
+	if _, err := c.client.Mon(ctx, cmd, input); err != nil {
+		return fmt.Errorf("registering %s: %w", name, err)
+	}
+	return nil
+}
+
+func (c *conn) authImport(ctx context.Context, cluster, entity string, secrets engine.SecretReader) error {
+	data, err := secrets.Secret(ctx, secretName(cluster, entity))
+	if err != nil {
+		return fmt.Errorf("importing the key of %s: reading it: %w", entity, err)
+	}
+	if _, err := c.client.Mon(ctx, command{"prefix": "auth import"}, data[secretKeyring]); err != nil {
+		return fmt.Errorf("importing the key of %s: %w", entity, err)
+	}
+	return nil
+}

@@ -1,0 +1,297 @@
+package ceph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// Plan says what to change. It is pure.
+func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
+	p := newPlanner(view, now)
+	if p.cluster.DeletionTimestamp != nil {
+		p.remove()
+		return p.plan
+	}
+	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.planMons, p.planMgrs, p.planOSDs} {
+		phase()
+	}
+	switch {
+	case p.refused():
+		p.onlyRefuse()
+	case len(p.members) > 0:
+		p.writeSecrets()
+		p.writeDaemons()
+		p.writeCommands()
+	}
+	p.writeNodes()
+	p.writeStatus()
+	return p.plan
+}
+
+// planner makes one plan. Its phases fill in what is wanted; then the plan is written from it.
+type planner struct {
+	view    *engine.View
+	now     time.Time
+	cluster *api.StorageCluster
+	spec    api.CephSpec
+	seen    *Observation // nil when Ceph was not asked
+	have    map[string]*api.Daemon
+	hosts   map[string]*api.Host
+	fsid    string
+
+	nodes   []*node
+	members []member // empty while the mons cannot be placed
+	mgrs    []mgr
+	osds    []*osd
+	fatal   bool // nothing can be done, whatever there is already
+
+	plan *engine.Plan
+}
+
+func newPlanner(view *engine.View, now time.Time) *planner {
+	p := &planner{
+		view: view, now: now, cluster: view.Cluster,
+		have: map[string]*api.Daemon{}, hosts: map[string]*api.Host{}, plan: &engine.Plan{},
+	}
+	if view.Cluster.Spec.Ceph != nil {
+		p.spec = *view.Cluster.Spec.Ceph
+	}
+	// The API server sets these defaults; a plan of a file that was never sent to it has to do without.
+	if p.spec.Mon.Count == 0 {
+		p.spec.Mon.Count = 3
+	}
+	if p.spec.Mgr.Count == 0 {
+		p.spec.Mgr.Count = 2
+	}
+	p.seen, _ = view.System.(*Observation)
+	for i := range view.Daemons {
+		p.have[view.Daemons[i].Name] = &view.Daemons[i]
+	}
+	for i := range view.Hosts {
+		p.hosts[view.Hosts[i].Name] = &view.Hosts[i]
+	}
+	return p
+}
+
+// reachable says whether Ceph answered, and is the right one.
+func (p *planner) reachable() bool {
+	return p.seen != nil && p.seen.Reachable && p.seen.FSID == p.fsid
+}
+
+func (p *planner) decide(verdict api.Verdict, object, format string, args ...any) {
+	p.plan.Decisions = append(p.plan.Decisions, api.Decision{Object: object, Verdict: verdict, Message: fmt.Sprintf(format, args...)})
+}
+
+// refused says whether the plan as a whole is to be refused. A cluster of which nothing is there yet is not half made: any
+// fault in what is declared refuses all of it. In a cluster that exists, a fault concerns only what it is a fault of.
+func (p *planner) refused() bool {
+	return p.fatal || len(p.have) == 0 && p.verdict(api.VerdictRefuse)
+}
+
+func (p *planner) verdict(v api.Verdict) bool {
+	return slices.ContainsFunc(p.plan.Decisions, func(d api.Decision) bool { return d.Verdict == v })
+}
+
+// onlyRefuse leaves of the plan what a refused one may have.
+func (p *planner) onlyRefuse() {
+	*p.plan = engine.Plan{Refused: true, Decisions: p.plan.Decisions}
+}
+
+// identity finds the cluster's fsid, and makes sure that the keys that are there are its own.
+func (p *planner) identity() {
+	p.fsid = clusterFSID(p.view)
+	for _, s := range p.view.Secrets {
+		uid := s.Annotations[AnnotationClusterUID]
+		if s.Annotations[AnnotationEntity] == "" || uid == "" || uid == string(p.cluster.UID) {
+			continue
+		}
+		p.fatal = true
+		p.decide(api.VerdictRefuse, "cluster/"+p.cluster.Name,
+			"Secret %s belongs to an earlier cluster of this name (fsid %s) that was deleted with its data retained: "+
+				"delete the Secrets %s-key-* if its data is not needed any more, or choose another name",
+			s.Name, s.Annotations[AnnotationFSID], p.cluster.Name)
+		return
+	}
+}
+
+// clusterFSID is the fsid that the cluster's keys were made for, or that of a new cluster. The keys decide, because an fsid
+// must stay the same whatever becomes of the StorageCluster.
+func clusterFSID(view *engine.View) string {
+	name := secretName(view.Cluster.Name, entityMon)
+	for _, s := range view.Secrets {
+		if s.Name == name && s.Annotations[AnnotationFSID] != "" {
+			return s.Annotations[AnnotationFSID]
+		}
+	}
+	return fsidOf(view.Cluster)
+}
+
+// writeSecrets asks for the keys that are not there.
+func (p *planner) writeSecrets() {
+	entities := []string{entityMon, entityAdmin}
+	for _, m := range p.mgrs {
+		entities = append(entities, "mgr."+m.id)
+	}
+	for _, o := range p.osds {
+		entities = append(entities, o.label())
+	}
+	for _, entity := range entities {
+		want := p.secretWant(entity)
+		if !slices.ContainsFunc(p.view.Secrets, func(s engine.SecretInfo) bool { return s.Name == want.Name }) {
+			p.plan.Secrets = append(p.plan.Secrets, want)
+		}
+	}
+}
+
+// writeDaemons turns what is wanted into changes of Daemons.
+func (p *planner) writeDaemons() {
+	facts := p.confFacts()
+	monmap, monHosts := monParams(p.members)
+	for _, m := range p.members {
+		p.want(p.monDaemon(m, facts, monmap, monHosts))
+	}
+	for _, m := range p.mgrs {
+		p.want(p.mgrDaemon(m, facts))
+	}
+	for _, o := range p.osds {
+		p.want(p.osdDaemon(o, facts))
+	}
+}
+
+// want compares a wanted daemon with what is there.
+func (p *planner) want(d api.Daemon) {
+	have := p.have[d.Name]
+	switch {
+	case have == nil:
+		reason := fmt.Sprintf("%s is wanted on host %s", label(&d), d.Spec.Host)
+		p.change(d, true, reason)
+	case have.DeletionTimestamp != nil:
+		p.decide(api.VerdictWait, label(&d), "the daemon is being removed from host %s; it is made again when it is gone", have.Spec.Host)
+	default:
+		if reason := specDiff(&have.Spec, &d.Spec); reason != "" {
+			changed := *have.DeepCopy()
+			changed.Spec = d.Spec
+			p.change(changed, false, reason)
+		}
+	}
+}
+
+func (p *planner) change(d api.Daemon, isNew bool, reason string) {
+	p.plan.Daemons = append(p.plan.Daemons, engine.DaemonChange{Daemon: d, New: isNew, Reason: reason})
+	p.decide(api.VerdictDo, label(&d), "%s", reason)
+}
+
+// specDiff says in words what differs between the spec that is there and the one that is wanted; nothing when they agree.
+func specDiff(have, want *api.DaemonSpec) string {
+	if equality.Semantic.DeepEqual(have, want) {
+		return ""
+	}
+	var parts []string
+	note := func(differs bool, format string, args ...any) {
+		if differs {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	note(have.State != want.State, "wanted state goes from %s to %s", have.State, want.State)
+	note(!equality.Semantic.DeepEqual(have.Command, want.Command), "the command changes")
+	note(!equality.Semantic.DeepEqual(have.Files, want.Files), "its files change (they count from its next start)")
+	note(!equality.Semantic.DeepEqual(have.Devices, want.Devices), "its devices change")
+	note(!equality.Semantic.DeepEqual(have.Parameters, want.Parameters), "its parameters change")
+	note(have.OnRemoval != want.OnRemoval, "what becomes of its data changes from %s to %s", have.OnRemoval, want.OnRemoval)
+	if len(parts) == 0 {
+		parts = []string{"its stop order or timeout changes"}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// daemon makes what all Daemons have in common.
+func (p *planner) daemon(daemonType, id, host, address string, facts *confFacts) api.Daemon {
+	text := facts.confText(daemonType, address)
+	return api.Daemon{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: p.cluster.Namespace, Name: daemonName(p.cluster.Name, kindOf(daemonType), id),
+			Labels: map[string]string{api.LabelCluster: p.cluster.Name}, Finalizers: []string{api.FinalizerDaemon},
+		},
+		Spec: api.DaemonSpec{
+			Cluster: p.cluster.Name, Type: daemonType, ID: id, Host: host, State: api.WantRunning,
+			Command:    []string{daemonType, "-f", "-i", id, "-c", "${DATA}/" + FileConf},
+			Files:      []api.DaemonFile{{Path: FileConf, Sources: []api.FileSource{{Text: &text}}}},
+			Parameters: map[string]string{ParamFSID: p.fsid, ParamAddress: address},
+			// A daemon that is deleted by hand, or whose cluster's policy changes, must not lose its data on the way:
+			// only the deletion of the whole cluster sets another policy.
+			OnRemoval: api.DeletionRetain,
+		},
+	}
+}
+
+// keyringFile is a file of the keys of entities.
+func (p *planner) keyringFile(entities ...string) api.DaemonFile {
+	f := api.DaemonFile{Path: FileKeyring}
+	for _, e := range entities {
+		f.Sources = append(f.Sources, api.FileSource{Secret: &api.SecretKey{Name: secretName(p.cluster.Name, e), Key: secretKeyring}})
+	}
+	return f
+}
+
+// confFacts gathers what ceph.conf depends on: the OSDs that there are, and those that are declared and still to come.
+func (p *planner) confFacts() *confFacts {
+	f := &confFacts{fsid: p.fsid, members: p.members, network: p.cluster.Spec.Network, user: p.spec.Config, osds: len(p.osds)}
+	hosts := map[string]bool{}
+	for _, o := range p.osds {
+		hosts[o.host] = true
+	}
+	f.osdHosts = len(hosts)
+	for _, n := range p.nodes {
+		f.osds += n.toCome
+		if n.toCome > 0 && !hosts[n.hostName()] {
+			f.osdHosts++
+		}
+	}
+	return f
+}
+
+// writeCommands asks Ceph for what only Ceph can do.
+func (p *planner) writeCommands() {
+	if !p.reachable() {
+		return
+	}
+	if p.seen.Entities != nil {
+		for _, m := range p.mgrs {
+			if entity := "mgr." + m.id; !p.seen.Entities[entity] {
+				p.command(verbAuthImport, entity, nil, "its key is not in Ceph's auth database")
+			}
+		}
+	}
+	missing := map[string]string{}
+	for _, o := range p.osds {
+		if _, ok := p.seen.OSDs[o.id]; !ok && !o.leaving {
+			missing[o.label()] = o.uuid
+		}
+	}
+	if len(missing) > 0 {
+		p.command(verbOSDNew, strings.Join(sortedKeys(missing), ", "), missing, "not in Ceph's OSD map yet")
+	}
+}
+
+func (p *planner) command(verb, object string, params map[string]string, reason string) {
+	p.plan.Commands = append(p.plan.Commands, engine.Command{Verb: verb, Object: object, Params: params, Reason: reason})
+	p.decide(api.VerdictDo, object, "%s: %s", verb, reason)
+}
+
+// writeNodes writes the statuses of StorageNodes that change.
+func (p *planner) writeNodes() {
+	for _, n := range p.nodes {
+		status := engine.NodeStatusFor(n.ResolvedNode, n.problems, p.now)
+		if !equality.Semantic.DeepEqual(status, n.Node.Status) {
+			p.plan.Nodes = append(p.plan.Nodes, engine.NodeStatus{Name: n.Node.Name, Status: status})
+		}
+	}
+}

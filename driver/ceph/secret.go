@@ -1,0 +1,96 @@
+package ceph
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// kindCephx is the kind of all Secrets that this driver asks for.
+const kindCephx = "cephx"
+
+// The parameters of a SecretWant: the entity, and its capabilities as "caps mon" and so on.
+const (
+	paramEntity = "entity"
+	paramCaps   = "caps "
+)
+
+// capsOf are the capabilities of an entity, by what they concern. Those of the daemons are what Ceph's own manual deployment
+// gives them (Ceph docs, "Manual Deployment"; for OSDs, what 'osd new' sets).
+func capsOf(entity string) map[string]string {
+	kind, _, _ := strings.Cut(entity, ".")
+	switch {
+	case entity == entityMon:
+		return map[string]string{"mon": "allow *"}
+	case entity == entityAdmin:
+		return map[string]string{"mds": "allow *", "mgr": "allow *", "mon": "allow *", "osd": "allow *"}
+	case kind == "mgr":
+		return map[string]string{"mds": "allow *", "mon": "allow profile mgr", "osd": "allow *"}
+	case kind == "osd":
+		return map[string]string{"mgr": "allow profile osd", "mon": "allow profile osd", "osd": "allow *"}
+	}
+	return nil
+}
+
+// secretWant asks for the key of an entity.
+func (p *planner) secretWant(entity string) engine.SecretWant {
+	params := map[string]string{paramEntity: entity}
+	for what, caps := range capsOf(entity) {
+		params[paramCaps+what] = caps
+	}
+	return engine.SecretWant{
+		Name: secretName(p.cluster.Name, entity), Kind: kindCephx, Params: params,
+		Annotations: map[string]string{
+			AnnotationEntity: entity, AnnotationFSID: p.fsid, AnnotationClusterUID: string(p.cluster.UID),
+		},
+	}
+}
+
+// MakeSecret makes a cephx key and the keyring file that holds it.
+func (d *Driver) MakeSecret(want engine.SecretWant) (map[string][]byte, error) {
+	entity := want.Params[paramEntity]
+	if want.Kind != kindCephx || entity == "" {
+		return nil, fmt.Errorf("making secret %s: kind %q is not known to the driver for Ceph", want.Name, want.Kind)
+	}
+	key, err := newKey(time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("making secret %s: %w", want.Name, err)
+	}
+	caps := map[string]string{}
+	for k, v := range want.Params {
+		if what, ok := strings.CutPrefix(k, paramCaps); ok {
+			caps[what] = v
+		}
+	}
+	return map[string][]byte{secretKey: []byte(key), secretKeyring: []byte(keyring(entity, key, caps))}, nil
+}
+
+// keyring is a keyring file with one entity.
+func keyring(entity, key string, caps map[string]string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[%s]\n\tkey = %s\n", entity, key)
+	for _, what := range sortedKeys(caps) {
+		fmt.Fprintf(&b, "\tcaps %s = %q\n", what, caps[what])
+	}
+	return b.String()
+}
+
+// newKey makes a cephx key as CryptoKey::encode does (src/auth/Crypto.cc): type 1 (AES), the time of its making in seconds
+// and nanoseconds, the length of the secret, and the secret; all little endian, in base64.
+func newKey(now time.Time) (string, error) {
+	const typeAES, length = 1, 16
+	b := binary.LittleEndian.AppendUint16(nil, typeAES)
+	b = binary.LittleEndian.AppendUint32(b, uint32(now.Unix()))
+	b = binary.LittleEndian.AppendUint32(b, uint32(now.Nanosecond()))
+	b = binary.LittleEndian.AppendUint16(b, length)
+	secret := make([]byte, length)
+	if _, err := rand.Read(secret); err != nil {
+		return "", fmt.Errorf("reading random bytes: %w", err)
+	}
+	return base64.StdEncoding.EncodeToString(append(b, secret...)), nil
+}

@@ -1,0 +1,301 @@
+package ceph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+const (
+	healthOK = "HEALTH_OK"
+
+	// maxReasons, maxText and maxNames are bounds of the API's schema.
+	maxReasons = 64
+	maxText    = 1024
+	maxNames   = 1024
+)
+
+// How soon to look at Ceph again while something of it is waited for; it sends no word of its own.
+const (
+	recheckSoon  = 75 * time.Millisecond
+	recheckLater = time.Second
+	// lively is how long after the last start of a daemon things are expected to move on fast.
+	lively = time.Minute
+	// slow is how long they are expected to move on at all. After that the cluster's interval will do.
+	slow = 15 * time.Minute
+)
+
+// state is the verdict on of the cluster in the making.
+type state struct {
+	reasons []string
+	offline bool // data cannot be served
+	coming  bool // something has not been up yet and is expected to be soon
+	failed  bool // something that is waited for has failed
+}
+
+func (s *state) because(format string, args ...any) {
+	s.reasons = append(s.reasons, fmt.Sprintf(format, args...))
+}
+
+// writeStatus tells the cluster's state by Ceph's own word, and whether anything is left to wait for.
+func (p *planner) writeStatus() {
+	s := &state{}
+	p.judge(s)
+	status := api.StorageStatusStatus{Type: api.StorageCeph, Status: api.StorageDegraded, Reasons: bounded(s.reasons)}
+	switch {
+	case s.offline || s.coming && !p.served() && p.within(lively):
+		status.Status = api.StorageOffline
+	case len(s.reasons) == 0:
+		status.Status = api.StorageOnline
+	}
+	if len(status.Reasons) > 0 {
+		status.Message = status.Reasons[0]
+	}
+	status.StorageNodes = p.readyNodes()
+	status.Nodes = int32(len(status.StorageNodes))
+	if p.reachable() {
+		status.Health = p.seen.Health
+		status.Ceph = p.seen.cephStatus()
+		if len(status.Ceph.Checks) > maxReasons {
+			status.Ceph.Checks = status.Ceph.Checks[:maxReasons]
+		}
+		if p.seen.BytesTotal > 0 {
+			status.Capacity = resource.NewQuantity(p.seen.BytesTotal, resource.BinarySI)
+		}
+	} else if len(p.members) > 0 {
+		status.Ceph = &api.CephStatus{FSID: p.fsid}
+	}
+	p.plan.Status = status
+	p.plan.Done = status.Status == api.StorageOnline && p.plan.Empty()
+	p.plan.Recheck = p.recheck(s)
+}
+
+// served says whether the cluster was ever seen to serve data since it was last offline.
+func (p *planner) served() bool {
+	return p.view.Status != nil &&
+		(p.view.Status.Status.Status == api.StorageOnline || p.view.Status.Status.Status == api.StorageDegraded)
+}
+
+// judge finds everything that keeps the cluster from being ONLINE, the most telling first.
+func (p *planner) judge(s *state) {
+	p.judgeSpec(s)
+	p.judgeDaemons(s)
+	if len(p.members) == 0 {
+		s.offline = true
+		return
+	}
+	if !p.reachable() {
+		p.judgeSilence(s)
+		return
+	}
+	p.judgeMons(s)
+	p.judgeMgrs(s)
+	p.judgeOSDs(s)
+	p.judgePGs(s)
+	if p.seen.Health != healthOK {
+		for _, check := range p.seen.Checks {
+			s.because("%s: %s", p.seen.Health, check)
+		}
+		if len(p.seen.Checks) == 0 {
+			s.because("Ceph says %s", p.seen.Health)
+		}
+	}
+}
+
+// judgeSpec takes over what was refused and what is waited for among hosts and devices.
+func (p *planner) judgeSpec(s *state) {
+	for _, d := range p.plan.Decisions {
+		if d.Verdict == api.VerdictRefuse || d.Verdict == api.VerdictWait {
+			s.because("%s: %s", d.Object, d.Message)
+		}
+	}
+}
+
+// judgeDaemons tells of daemons that fail, in their agent's words.
+func (p *planner) judgeDaemons(s *state) {
+	for i := range p.view.Daemons {
+		d := &p.view.Daemons[i]
+		if d.Status.State != api.DaemonFailed && d.Status.State != api.DaemonBackOff {
+			continue
+		}
+		s.failed = true
+		if d.Status.Message == "" {
+			s.because("%s on %s: %s", label(d), d.Spec.Host, d.Status.State)
+			continue
+		}
+		s.because("%s on %s: %s: %s", label(d), d.Spec.Host, d.Status.State, d.Status.Message)
+	}
+}
+
+// judgeSilence says why the mons do not answer.
+func (p *planner) judgeSilence(s *state) {
+	s.offline = true
+	running, hosts := 0, []string{}
+	for _, m := range p.members {
+		d := p.have[daemonName(p.cluster.Name, "mon", m.ID)]
+		if d != nil && d.Status.State == api.DaemonRunning {
+			running++
+		} else {
+			hosts = append(hosts, fmt.Sprintf("mon.%s on %s", m.ID, m.Host))
+		}
+	}
+	quorum := len(p.members)/2 + 1
+	switch {
+	case p.seen != nil && p.seen.Reachable:
+		s.because("the mons answer for another cluster (fsid %s instead of %s): something else listens on their addresses", p.seen.FSID, p.fsid)
+	case running < quorum:
+		s.because("waiting for %d of %d mons to form a quorum: %d run, and not yet %s", quorum, len(p.members), running, joinFew(hosts))
+	default:
+		s.because("waiting for %d of %d mons to form a quorum", quorum, len(p.members))
+	}
+}
+
+func (p *planner) judgeMons(s *state) {
+	for _, m := range p.members {
+		if !slices.Contains(p.seen.Quorum, m.ID) {
+			s.because("mon.%s on %s is not in the quorum", m.ID, m.Host)
+		}
+	}
+}
+
+func (p *planner) judgeMgrs(s *state) {
+	present := p.seen.Standbys
+	if p.seen.MgrAvailable {
+		present++
+	}
+	switch {
+	case !p.seen.MgrAvailable:
+		s.because("no mgr is active yet")
+		s.coming = true
+	case present < len(p.mgrs):
+		s.because("%d of %d mgrs are there", present, len(p.mgrs))
+		s.coming = true
+	}
+}
+
+func (p *planner) judgeOSDs(s *state) {
+	up := 0
+	for _, o := range p.osds {
+		in, known := p.seen.OSDs[o.id]
+		d := p.have[daemonName(p.cluster.Name, "osd", fmt.Sprint(o.id))]
+		switch {
+		case in.Up && in.In:
+			up++
+			continue
+		case in.Up:
+			up++
+			s.because("%s on %s is out", o.label(), o.host)
+			continue
+		case !known:
+			s.because("%s on %s is not in Ceph's map yet", o.label(), o.host)
+		default:
+			s.because("%s on %s is down", o.label(), o.host)
+		}
+		if d == nil || d.Status.State != api.DaemonFailed && d.Status.State != api.DaemonBackOff {
+			s.coming = true
+		}
+	}
+	if len(p.osds) == 0 {
+		s.because("no OSD: no StorageNode of the cluster names a device that can be used")
+	}
+	s.offline = s.offline || up == 0
+}
+
+// judgePGs does not take HEALTH_OK for an answer: until the mgr has reported, Ceph says it of placement groups that nobody
+// has looked at yet.
+func (p *planner) judgePGs(s *state) {
+	o := p.seen
+	switch {
+	case len(p.osds) == 0:
+	case o.BytesTotal == 0 || o.PGs < o.PGsWanted:
+		s.because("the mgr has not reported on all placement groups yet (%d of %d)", o.PGs, o.PGsWanted)
+		s.coming = true
+	case o.PGsClean < o.PGs:
+		s.because("%d of %d placement groups are active+clean", o.PGsClean, o.PGs)
+		s.coming = true
+		s.offline = s.offline || o.PGsActive == 0 && o.MgrAvailable
+	}
+}
+
+// readyNodes are the nodes that are set up: accepted, and their OSDs up.
+func (p *planner) readyNodes() []string {
+	var names []string
+	for _, n := range p.nodes {
+		if p.nodeReady(n) && len(names) < maxNames {
+			names = append(names, n.Node.Name)
+		}
+	}
+	return names
+}
+
+func (p *planner) nodeReady(n *node) bool {
+	if !p.reachable() || n.Host == nil || len(n.Problems)+len(n.problems)+n.toCome > 0 {
+		return false
+	}
+	for _, r := range n.Devices {
+		i := slices.IndexFunc(p.osds, func(o *osd) bool { return o.host == n.Host.Name && o.device == r.ID })
+		if r.Problem != "" || i < 0 || !p.seen.OSDs[p.osds[i].id].Up {
+			return false
+		}
+	}
+	return true
+}
+
+// recheck says when to look again. What hosts and agents do is told by watches; only Ceph has to be asked.
+func (p *planner) recheck(s *state) time.Duration {
+	running := false
+	for _, d := range p.daemonsOf(TypeMon) {
+		running = running || d.Status.State == api.DaemonRunning
+	}
+	switch {
+	case p.plan.Done || p.plan.Refused || !running:
+		return 0
+	case !s.failed && p.within(lively):
+		return recheckSoon
+	case p.within(slow):
+		return recheckLater
+	}
+	return 0
+}
+
+// within says whether a daemon was made or started less than d ago. Without any time to go by, things count as new.
+func (p *planner) within(d time.Duration) bool {
+	var last time.Time
+	for i := range p.view.Daemons {
+		x := &p.view.Daemons[i]
+		if t := x.CreationTimestamp.Time; t.After(last) {
+			last = t
+		}
+		if x.Status.Started != nil && x.Status.Started.After(last) {
+			last = x.Status.Started.Time
+		}
+	}
+	return last.IsZero() || p.now.Sub(last) < d
+}
+
+// joinFew lists a few names.
+func joinFew(names []string) string {
+	const most = 5
+	if n := len(names); n > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", n-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// bounded keeps the reasons within the schema.
+func bounded(reasons []string) []string {
+	if n := len(reasons); n > maxReasons {
+		reasons = append(reasons[:maxReasons-1:maxReasons-1], fmt.Sprintf("and %d more", n-maxReasons+1))
+	}
+	for i, r := range reasons {
+		if len(r) > maxText {
+			reasons[i] = strings.ToValidUTF8(r[:maxText-len("…")], "") + "…"
+		}
+	}
+	return reasons
+}

@@ -1,0 +1,220 @@
+package ceph
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// world is a small store and engine: it makes views and carries out plans.
+type world struct {
+	driver  *Driver
+	now     time.Time
+	cluster *api.StorageCluster
+	nodes   []api.StorageNode
+	hosts   []api.Host
+	others  []api.Daemon
+	daemons map[string]*api.Daemon
+	secrets map[string]secret
+	status  *api.StorageStatus
+	// writes counts what rounds changed.
+	writes int
+}
+
+type secret struct {
+	data        map[string][]byte
+	annotations map[string]string
+}
+
+const worldUID = "8a1c7c3e-1e5b-4b0e-9d6f-0a4f2a4d7c01"
+
+func newWorld(mons, mgrs int32) *world {
+	w := &world{
+		driver: &Driver{}, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		daemons: map[string]*api.Daemon{}, secrets: map[string]secret{},
+	}
+	w.cluster = &api.StorageCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c", UID: types.UID(worldUID), Generation: 1},
+		Spec: api.StorageClusterSpec{
+			Type: api.StorageCeph, DeletionPolicy: api.DeletionRetain,
+			Ceph: &api.CephSpec{Mon: api.CephMonSpec{Count: mons}, Mgr: api.CephMgrSpec{Count: mgrs}},
+		},
+	}
+	return w
+}
+
+// host adds a host h<i> with the address 10.0.0.<i> and some empty disks d0, d1 …
+func (w *world) host(i, disks int) *api.Host {
+	h := api.Host{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("h%d", i)}}
+	h.Labels = map[string]string{api.LabelHostname: h.Name}
+	h.Status.Addresses = []string{fmt.Sprintf("10.0.0.%d", i)}
+	h.Status.BootID = "boot"
+	for d := range disks {
+		h.Status.Devices = append(h.Status.Devices, api.Device{
+			ID: fmt.Sprintf("wwn-%d%d", i, d), Path: fmt.Sprintf("/dev/sd%c", 'b'+d), Availability: api.DeviceAvailable,
+		})
+	}
+	w.hosts = append(w.hosts, h)
+	return &w.hosts[len(w.hosts)-1]
+}
+
+// node declares all disks of h<i>, or those given.
+func (w *world) node(i int, devices ...string) *api.StorageNode {
+	n := api.StorageNode{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("n%d", i), Generation: 1}}
+	n.Spec = api.StorageNodeSpec{
+		Type: api.StorageCeph, Cluster: "c", Devices: devices,
+		NodeSelector: map[string]string{api.LabelHostname: fmt.Sprintf("h%d", i)},
+	}
+	w.nodes = append(w.nodes, n)
+	return &w.nodes[len(w.nodes)-1]
+}
+
+// threeHosts is the usual world: three hosts with two disks each, the first of each declared.
+func threeHosts() *world {
+	w := newWorld(3, 2)
+	for i := 1; i <= 3; i++ {
+		w.host(i, 2)
+		w.node(i, fmt.Sprintf("wwn-%d0", i))
+	}
+	return w
+}
+
+func (w *world) device(id string) *api.Device {
+	for h := range w.hosts {
+		for d := range w.hosts[h].Status.Devices {
+			if w.hosts[h].Status.Devices[d].ID == id {
+				return &w.hosts[h].Status.Devices[d]
+			}
+		}
+	}
+	panic("no device " + id)
+}
+
+func (w *world) view() *engine.View {
+	v := &engine.View{Cluster: w.cluster.DeepCopy(), Others: slices.Clone(w.others)}
+	for i := range w.nodes {
+		v.Nodes = append(v.Nodes, *w.nodes[i].DeepCopy())
+	}
+	for i := range w.hosts {
+		v.Hosts = append(v.Hosts, *w.hosts[i].DeepCopy())
+	}
+	for _, name := range sortedKeys(w.daemons) {
+		v.Daemons = append(v.Daemons, *w.daemons[name].DeepCopy())
+	}
+	for _, name := range sortedKeys(w.secrets) {
+		s := w.secrets[name]
+		v.Secrets = append(v.Secrets, engine.SecretInfo{Name: name, Keys: sortedKeys(s.data), Annotations: s.annotations})
+	}
+	if w.status != nil {
+		v.Status = w.status.DeepCopy()
+	}
+	v.Claims = engine.ClaimsOf(v.Nodes, slices.Concat(v.Daemons, v.Others), v.Hosts, []api.StorageCluster{*v.Cluster})
+	return v
+}
+
+// Secret makes the world an engine.SecretReader.
+func (w *world) Secret(_ context.Context, name string) (map[string][]byte, error) {
+	s, ok := w.secrets[name]
+	if !ok {
+		return nil, fmt.Errorf("secret %s: %w", name, engine.ErrNotFound)
+	}
+	return s.data, nil
+}
+
+// plan plans for the world as it is, without asking Ceph.
+func (w *world) plan() *engine.Plan { return w.driver.Plan(w.view(), w.now) }
+
+// observed plans with Ceph's answer.
+func (w *world) observed(ctx context.Context) (*engine.View, *engine.Plan, error) {
+	v := w.view()
+	system, err := w.driver.Observe(ctx, v, w)
+	if err != nil {
+		return v, nil, err
+	}
+	v.System = system
+	return v, w.driver.Plan(v, w.now), nil
+}
+
+// round runs one orchestration.
+func (w *world) round(t testing.TB) *engine.Plan {
+	t.Helper()
+	v, p, err := w.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.apply(t.Context(), v, p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (w *world) apply(ctx context.Context, v *engine.View, p *engine.Plan) error {
+	w.writes += len(p.Nodes) + len(p.Secrets) + len(p.Daemons) + len(p.Remove) + len(p.Commands)
+	w.status = &api.StorageStatus{Status: p.Status}
+	for _, s := range p.Nodes {
+		i := slices.IndexFunc(w.nodes, func(n api.StorageNode) bool { return n.Name == s.Name })
+		w.nodes[i].Status = s.Status
+	}
+	for _, want := range p.Secrets {
+		if _, ok := w.secrets[want.Name]; ok {
+			return fmt.Errorf("secret %s was asked for although it is there", want.Name)
+		}
+		data, err := w.driver.MakeSecret(want)
+		if err != nil {
+			return err
+		}
+		w.secrets[want.Name] = secret{data, want.Annotations}
+	}
+	for _, c := range p.Daemons {
+		if (w.daemons[c.Daemon.Name] == nil) != c.New {
+			return fmt.Errorf("daemon %s: New is %v", c.Daemon.Name, c.New)
+		}
+		d := c.Daemon.DeepCopy()
+		if c.New {
+			d.CreationTimestamp = metav1.NewTime(w.now)
+		}
+		w.daemons[d.Name] = d
+	}
+	for _, r := range p.Remove {
+		now := metav1.NewTime(w.now)
+		w.daemons[r.Name].DeletionTimestamp = &now
+	}
+	for _, cmd := range p.Commands {
+		if err := w.driver.Perform(ctx, v, cmd, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decisions lists a plan's decisions as "Verdict object: message".
+func decisions(p *engine.Plan, verdicts ...api.Verdict) []string {
+	var all []string
+	for _, d := range p.Decisions {
+		if len(verdicts) == 0 || slices.Contains(verdicts, d.Verdict) {
+			all = append(all, fmt.Sprintf("%s %s: %s", d.Verdict, d.Object, d.Message))
+		}
+	}
+	return all
+}
+
+func contains(texts []string, part string) bool {
+	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, part) })
+}
+
+func daemonNames(p *engine.Plan) []string {
+	var names []string
+	for _, c := range p.Daemons {
+		names = append(names, c.Daemon.Name+"@"+c.Daemon.Spec.Host+"="+string(c.Daemon.Spec.State))
+	}
+	return names
+}
