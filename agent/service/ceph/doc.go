@@ -1,0 +1,14 @@
+// Package ceph holds the host's side of Ceph's daemons: it makes a monitor's store and an OSD's device. Each step may be
+// cut off anywhere and done again: what is half made is never used.
+package ceph
+
+// The files, devices and parameters of a Daemon that the driver for Ceph and these agents both know by name.
+const (
+	fileConf      = "ceph.conf"
+	fileKeyring   = "keyring"
+	deviceBlock   = "block"
+	paramFSID     = "fsid"
+	paramMonmap   = "monmap"
+	paramOSDUUID  = "osdUUID"
+	directoryName = "store"
+)

@@ -1,0 +1,24 @@
+package ceph
+
+import (
+	"context"
+
+	"github.com/holdfast-storage/holdfast/agent/service"
+)
+
+// Mgr readies managers, which keep nothing on disk.
+type Mgr struct{}
+
+var _ service.ServiceAgent = Mgr{}
+
+// Name is ceph-mgr.
+func (Mgr) Name() string { return "ceph-mgr" }
+
+// Initialize checks that ceph-mgr is there.
+func (Mgr) Initialize(context.Context, *service.Host) error { return requireProgram("ceph-mgr", "ceph-mgr") }
+
+// ConfigureLocalService has nothing to do: its files are all that a manager needs.
+func (Mgr) ConfigureLocalService(context.Context, *service.Local) error { return nil }
+
+// DestroyLocalService has nothing to do.
+func (Mgr) DestroyLocalService(context.Context, *service.Local) error { return nil }

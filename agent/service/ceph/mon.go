@@ -1,0 +1,73 @@
+package ceph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/holdfast-storage/holdfast/agent/service"
+)
+
+// Mon makes the stores of monitors.
+type Mon struct{}
+
+var _ service.ServiceAgent = Mon{}
+
+// Name is ceph-mon.
+func (Mon) Name() string { return "ceph-mon" }
+
+// Initialize checks that ceph-mon is there.
+func (Mon) Initialize(context.Context, *service.Host) error {
+	return errors.Join(requireProgram("ceph-mon", "ceph-mon"), requireProgram("monmaptool", "ceph-common"))
+}
+
+// ConfigureLocalService makes the monitor's store. It is made beside its place and moved there when it is whole: a store in
+// its place is never half made, and is never made again.
+func (Mon) ConfigureLocalService(ctx context.Context, l *service.Local) error {
+	store := filepath.Join(l.Data, directoryName)
+	if _, err := os.Stat(store); err == nil {
+		return nil
+	}
+	monmap := filepath.Join(l.Data, "monmap")
+	if err := makeMonmap(ctx, l, monmap); err != nil {
+		return err
+	}
+	fresh := store + ".new"
+	if err := os.RemoveAll(fresh); err != nil {
+		return fmt.Errorf("while removing a half-made store: %w", err)
+	}
+	err := runTool(ctx, l.Data, "ceph-mon", "--mkfs", "-i", l.Daemon.Spec.ID, "-c", filepath.Join(l.Data, fileConf),
+		"--monmap", monmap, "--keyring", filepath.Join(l.Data, fileKeyring), "--mon-data", fresh)
+	if err != nil {
+		return err
+	}
+	if err := syncTree(fresh); err != nil {
+		return fmt.Errorf("while writing the store of mon.%s to disk: %w", l.Daemon.Spec.ID, err)
+	}
+	if err := os.Rename(fresh, store); err != nil {
+		return fmt.Errorf("while putting the store of mon.%s in its place: %w", l.Daemon.Spec.ID, err)
+	}
+	return syncPath(l.Data)
+}
+
+// makeMonmap writes the map that a new monitor finds the others by.
+func makeMonmap(ctx context.Context, l *service.Local, path string) error {
+	args := []string{"--create", "--clobber", "--fsid", l.Daemon.Spec.Parameters[paramFSID]}
+	members := strings.Fields(l.Daemon.Spec.Parameters[paramMonmap])
+	if len(members) == 0 {
+		return fmt.Errorf("mon.%s has no parameter %s", l.Daemon.Spec.ID, paramMonmap)
+	}
+	for _, member := range members {
+		name, addresses, _ := strings.Cut(member, "=")
+		args = append(args, "--addv", name, addresses)
+	}
+	// Features of releases before 16 would only be spoken until the first election, and be turned on by it.
+	args = append(args, "--set-min-mon-release", "16", path)
+	return runTool(ctx, l.Data, "monmaptool", args...)
+}
+
+// DestroyLocalService has nothing to do: all that there is lies in the daemon's directory.
+func (Mon) DestroyLocalService(context.Context, *service.Local) error { return nil }

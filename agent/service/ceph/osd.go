@@ -1,0 +1,159 @@
+package ceph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/holdfast-storage/holdfast/agent/service"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/bluestore"
+)
+
+// OSD makes object storage daemons on their devices.
+type OSD struct{}
+
+var _ service.ServiceAgent = OSD{}
+
+// Name is ceph-osd.
+func (OSD) Name() string { return "ceph-osd" }
+
+// Initialize checks that ceph-osd is there.
+func (OSD) Initialize(context.Context, *service.Host) error { return requireProgram("ceph-osd", "ceph-osd") }
+
+// ConfigureLocalService makes the OSD on its device, unless that was done before. The device is looked at first: it must be
+// empty, or carry the label of this very OSD. Anything else is left untouched.
+func (OSD) ConfigureLocalService(ctx context.Context, l *service.Local) error {
+	device, err := blockDevice(l)
+	if err != nil {
+		return err
+	}
+	label, err := ownLabel(l, device)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(l.Data, directoryName)
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return fmt.Errorf("while making the directory of osd.%s: %w", l.Daemon.Spec.ID, err)
+	}
+	if err := linkDevice(filepath.Join(dir, "block"), device.Path); err != nil {
+		return err
+	}
+	if label != nil && label.MkfsDone() && complete(dir) {
+		return nil
+	}
+	return makeOSD(ctx, l, dir)
+}
+
+func blockDevice(l *service.Local) (*api.Device, error) {
+	device, ok := l.Devices[deviceBlock]
+	if !ok || device.Path == "" {
+		return nil, fmt.Errorf("the device of osd.%s is not there: plug it in again, or remove it from its StorageNode", l.Daemon.Spec.ID)
+	}
+	return &device, nil
+}
+
+// ownLabel returns the label of this OSD on its device, or nil when the device is empty.
+func ownLabel(l *service.Local, device *api.Device) (*bluestore.Label, error) {
+	want := l.Daemon.Spec.Parameters[paramOSDUUID]
+	label, err := bluestore.ReadLabel(device.Path)
+	switch {
+	case err == nil && strings.EqualFold(label.OSDUUID, want):
+		return label, nil
+	case err == nil:
+		return nil, fmt.Errorf("device %s holds another OSD (%s of the Ceph cluster %s): it was not touched. Wipe it if its data is not needed",
+			device.ID, label.OSDUUID, label.ClusterFSID())
+	case !errors.Is(err, bluestore.ErrNoLabel):
+		return nil, fmt.Errorf("while looking at device %s: %w", device.ID, err)
+	case device.Availability != api.DeviceAvailable:
+		return nil, fmt.Errorf("device %s is not empty (%s): it was not touched. Wipe it if its data is not needed",
+			device.ID, strings.Join(device.Reasons, "; "))
+	}
+	return nil, nil //nolint:nilnil // an empty device has no label, and that is no error
+}
+
+// linkDevice makes the link by which ceph-osd finds its device, anew at each start: the device's name may have changed.
+func linkDevice(link, path string) error {
+	if have, err := os.Readlink(link); err == nil && have == path {
+		return nil
+	}
+	fresh := link + ".new"
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("while linking %s: %w", path, err)
+	}
+	if err := os.Symlink(path, fresh); err != nil {
+		return fmt.Errorf("while linking %s: %w", path, err)
+	}
+	if err := os.Rename(fresh, link); err != nil {
+		return fmt.Errorf("while linking %s: %w", path, err)
+	}
+	return nil
+}
+
+// complete says whether the OSD's directory is as ceph-osd leaves it when it has made the OSD.
+func complete(dir string) bool {
+	for _, name := range []string{"fsid", "whoami", "type", "ready"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// makeOSD has ceph-osd make the OSD. Run again after it was cut off, ceph-osd finishes what it began: the uuid is the same.
+func makeOSD(ctx context.Context, l *service.Local, dir string) error {
+	err := runTool(ctx, l.Data, "ceph-osd", "--mkfs", "-i", l.Daemon.Spec.ID, "--osd-uuid", l.Daemon.Spec.Parameters[paramOSDUUID],
+		"--osd-data", dir, "--no-mon-config", "-c", filepath.Join(l.Data, fileConf), "--keyring", filepath.Join(l.Data, fileKeyring))
+	if err != nil {
+		return err
+	}
+	if err := syncTree(dir); err != nil {
+		return fmt.Errorf("while writing the directory of osd.%s to disk: %w", l.Daemon.Spec.ID, err)
+	}
+	return nil
+}
+
+// DestroyLocalService wipes the device if the Daemon's data shall be lost, and only if the label on it is this OSD's own.
+func (OSD) DestroyLocalService(_ context.Context, l *service.Local) error {
+	device, ok := l.Devices[deviceBlock]
+	if l.Daemon.Spec.OnRemoval != api.DeletionWipe || !ok || device.Path == "" {
+		return nil
+	}
+	label, err := bluestore.ReadLabel(device.Path)
+	if errors.Is(err, bluestore.ErrNoLabel) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("while looking at device %s: %w", device.ID, err)
+	}
+	if !strings.EqualFold(label.OSDUUID, l.Daemon.Spec.Parameters[paramOSDUUID]) {
+		return nil
+	}
+	return wipe(device.Path)
+}
+
+// wiped is how much of a device's start is overwritten: the label, and the superblocks of BlueFS and BlueStore behind it.
+const wiped = 10 << 20
+
+// wipe overwrites the start of a device, from the back: until the last write, to the label itself, the device still says
+// whose it is, so that a wipe that was cut off is done again.
+func wipe(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_EXCL, 0)
+	if err != nil {
+		return fmt.Errorf("while opening %s to wipe it: %w", path, err)
+	}
+	defer f.Close()
+	zeros := make([]byte, 1<<20)
+	for offset := int64(wiped - len(zeros)); offset >= 0; offset -= int64(len(zeros)) {
+		if _, err := f.WriteAt(zeros, offset); err != nil {
+			return fmt.Errorf("while wiping %s: %w", path, err)
+		}
+		if err := f.Sync(); err != nil {
+			return fmt.Errorf("while wiping %s: %w", path, err)
+		}
+	}
+	return f.Close()
+}

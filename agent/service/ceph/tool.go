@@ -1,0 +1,101 @@
+package ceph
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// toolTimeout bounds one run of a program that prepares something. Making an OSD takes a second; on a slow disk some more.
+const toolTimeout = 5 * time.Minute
+
+// outputKept is how much of a failed program's output goes into the error, from its end.
+const outputKept = 1024
+
+// requireProgram returns an error that says how to get a program that is missing.
+func requireProgram(program, pkg string) error {
+	if _, err := exec.LookPath(program); err != nil {
+		return fmt.Errorf("%s is not installed on this host: install it with 'apt-get install %s'", program, pkg)
+	}
+	return nil
+}
+
+// runTool runs a program that prepares something in the directory. The program holds a lock on the directory for as long as
+// it lives, also when the agent dies meanwhile: the next agent then waits for its end instead of running a second one.
+func runTool(ctx context.Context, dir, program string, args ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, toolTimeout)
+	defer cancel()
+	lock, err := lockDirectory(ctx, dir)
+	if err != nil {
+		return fmt.Errorf("while waiting for an earlier %s to end: %w", program, err)
+	}
+	defer lock.Close()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = dir
+	cmd.ExtraFiles = []*os.File{lock}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("while running %s: %w: %s", program, err, tail(out))
+	}
+	return nil
+}
+
+func tail(out []byte) string {
+	text := strings.TrimSpace(string(out))
+	if len(text) > outputKept {
+		text = "…" + text[len(text)-outputKept:]
+	}
+	return text
+}
+
+// lockDirectory takes the directory's lock, which ends when the last process that inherited the file closes it.
+func lockDirectory(ctx context.Context, dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if err != unix.EWOULDBLOCK && err != unix.EINTR {
+			f.Close()
+			return nil, fmt.Errorf("while locking %s: %w", f.Name(), err)
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, context.Cause(ctx)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// syncTree makes everything below a directory survive a power cut.
+func syncTree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !entry.IsDir() && !entry.Type().IsRegular() {
+			return nil
+		}
+		return syncPath(path)
+	})
+}
+
+func syncPath(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
