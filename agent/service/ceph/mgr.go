@@ -15,7 +15,9 @@ var _ service.ServiceAgent = Mgr{}
 func (Mgr) Name() string { return "ceph-mgr" }
 
 // Initialize checks that ceph-mgr is there.
-func (Mgr) Initialize(context.Context, *service.Host) error { return requireProgram("ceph-mgr", "ceph-mgr") }
+func (Mgr) Initialize(context.Context, *service.Host) error {
+	return requireProgram("ceph-mgr", "ceph-mgr")
+}
 
 // ConfigureLocalService has nothing to do: its files are all that a manager needs.
 func (Mgr) ConfigureLocalService(context.Context, *service.Local) error { return nil }

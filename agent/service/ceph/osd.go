@@ -22,7 +22,9 @@ var _ service.ServiceAgent = OSD{}
 func (OSD) Name() string { return "ceph-osd" }
 
 // Initialize checks that ceph-osd is there.
-func (OSD) Initialize(context.Context, *service.Host) error { return requireProgram("ceph-osd", "ceph-osd") }
+func (OSD) Initialize(context.Context, *service.Host) error {
+	return requireProgram("ceph-osd", "ceph-osd")
+}
 
 // ConfigureLocalService makes the OSD on its device, unless that was done before. The device is looked at first: it must be
 // empty, or carry the label of this very OSD. Anything else is left untouched.
