@@ -1,0 +1,127 @@
+// Package leader elects one server that acts for all.
+package leader
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// The times of an election. A leader that cannot renew its lease stops acting after renewDeadline; another one acts
+// leaseDuration after the last renewal at the latest, plus one retryPeriod.
+const (
+	leaseDuration = 5 * time.Second
+	renewDeadline = 3500 * time.Millisecond
+	retryPeriod   = time.Second
+)
+
+// Election is a contest among servers. Its fields are set before Run.
+type Election struct {
+	// REST reaches the API.
+	REST *rest.Config
+	// Namespace and Name are those of the Lease that the servers contend for.
+	Namespace, Name string
+	// Identity is this server's name, unique among the servers.
+	Identity string
+	Log      *slog.Logger
+}
+
+// Run contends for leadership until ctx ends, and calls lead each time that it is won. The context given to lead ends when
+// leadership is lost; Run waits for lead to return before it contends again, so lead never runs twice at once. When lead
+// returns by itself, leadership is given up, so that another server may try. At the end a lease that is held is released, and
+// the next leader need not wait for it to expire.
+func (e *Election) Run(ctx context.Context, lead func(ctx context.Context)) error {
+	clientset, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(e.REST), "leader-election"))
+	if err != nil {
+		return fmt.Errorf("while preparing the election: %w", err)
+	}
+	for ctx.Err() == nil {
+		if err := e.term(ctx, clientset, lead); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// term contends once, and returns when leadership was had and is over, or ctx has ended.
+func (e *Election) term(ctx context.Context, clientset kubernetes.Interface, lead func(context.Context)) error {
+	// The contest goes on after ctx has ended until lead has returned: a lease that is released earlier would let another
+	// server act while this one still does.
+	contest, endContest := context.WithCancel(context.WithoutCancel(ctx))
+	defer endContest()
+	t := &term{lead: lead, end: endContest}
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
+			Client:     clientset.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
+		},
+		LeaseDuration:   leaseDuration,
+		RenewDeadline:   renewDeadline,
+		RetryPeriod:     retryPeriod,
+		ReleaseOnCancel: true,
+		Name:            e.Name,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: t.run,
+			OnStoppedLeading: func() {}, // Run returns then, which says the same
+			OnNewLeader: func(identity string) {
+				e.Log.Info("a leader was elected", "leader", identity, "self", identity == e.Identity)
+			},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("while preparing the election: %w", err)
+	}
+	stop := context.AfterFunc(ctx, t.stop)
+	defer stop()
+	elector.Run(contest)
+	t.stop()
+	return nil
+}
+
+// term is one time of leadership.
+type term struct {
+	lead func(context.Context)
+	end  context.CancelFunc
+
+	mu     sync.Mutex
+	over   bool
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// run is called by the elector, on a goroutine of its own, when leadership was won. ctx ends when it is lost.
+func (t *term) run(ctx context.Context) {
+	t.mu.Lock()
+	if t.over {
+		t.mu.Unlock()
+		return
+	}
+	ctx, t.cancel = context.WithCancel(ctx)
+	t.done = make(chan struct{})
+	t.mu.Unlock()
+	defer t.end()
+	defer close(t.done)
+	t.lead(ctx)
+}
+
+// stop ends leadership, if it is held: lead is told, and waited for, and only then the lease is released.
+func (t *term) stop() {
+	t.mu.Lock()
+	t.over = true
+	cancel, done := t.cancel, t.done
+	t.mu.Unlock()
+	if done != nil {
+		cancel()
+		<-done
+	}
+	t.end()
+}
