@@ -50,4 +50,3 @@ func TestTerm_leadReturns(t *testing.T) {
 		t.Fatal("the contest goes on although lead returned")
 	}
 }
-
