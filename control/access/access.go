@@ -1,0 +1,44 @@
+// Package access says who may do what. Identities are the common names and organizations of client certificates.
+package access
+
+import (
+	"strings"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+)
+
+// The groups that rights hang on.
+const (
+	// GroupMasters may do everything. The servers themselves belong to it.
+	GroupMasters = user.SystemPrivilegedGroup
+	// GroupAdmins may do everything.
+	GroupAdmins = "holdfast:admins"
+	// GroupViewers may read everything but Secrets.
+	GroupViewers = "holdfast:viewers"
+	// GroupHosts are the agents, each of which may do what its own host needs.
+	GroupHosts = "holdfast:hosts"
+)
+
+// userHost is what the user names of hosts begin with; the host's name follows.
+const userHost = "holdfast:host:"
+
+// HostUser is the user name of a host's agent.
+func HostUser(host string) string { return userHost + host }
+
+// HostLease is the name of the lease in holdfast-system by which a host shows that its agent is alive.
+func HostLease(host string) string { return "host-" + host }
+
+// hostOf returns which host a user is the agent of.
+func hostOf(u user.Info) (host string, ok bool) {
+	host, ok = strings.CutPrefix(u.GetName(), userHost)
+	return host, ok && host != "" && inGroup(u, GroupHosts)
+}
+
+func inGroup(u user.Info, group string) bool {
+	for _, g := range u.GetGroups() {
+		if g == group {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,126 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// HostAdmission holds hosts to what the authorizer cannot see: the name of what they create, and the content of what they
+// write.
+type HostAdmission struct{}
+
+var _ admission.ValidationInterface = HostAdmission{}
+
+// Handles says which operations are looked at.
+func (HostAdmission) Handles(operation admission.Operation) bool {
+	return operation == admission.Create || operation == admission.Update
+}
+
+// Validate refuses a host's writes to what is not its own. Everybody else's pass.
+func (HostAdmission) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	host, ok := hostOf(a.GetUserInfo())
+	if !ok || inGroup(a.GetUserInfo(), GroupMasters) || inGroup(a.GetUserInfo(), GroupAdmins) {
+		return nil
+	}
+	var err error
+	switch a.GetResource().GroupResource().String() {
+	case "hosts." + api.Group:
+		err = hostWrite(host, a)
+	case "daemons." + api.Group:
+		err = daemonWrite(host, a)
+	case "leases.coordination.k8s.io":
+		err = leaseWrite(host, a)
+	}
+	if err != nil {
+		return admission.NewForbidden(a, err)
+	}
+	return nil
+}
+
+// hostWrite lets a host create itself. Labels are the administrator's: a host that could label itself could have daemons,
+// and their keys, come to it.
+func hostWrite(host string, a admission.Attributes) error {
+	object, err := meta.Accessor(a.GetObject())
+	if err != nil {
+		return err
+	}
+	if object.GetName() != host {
+		return fmt.Errorf("host %s may write the Host %s alone", host, host)
+	}
+	if a.GetOperation() != admission.Create {
+		return nil
+	}
+	for key, value := range object.GetLabels() {
+		if key != api.LabelHostname || value != host {
+			return fmt.Errorf("the label %s: a host may label itself with %s=%s alone", key, api.LabelHostname, host)
+		}
+	}
+	return nil
+}
+
+func leaseWrite(host string, a admission.Attributes) error {
+	object, err := meta.Accessor(a.GetObject())
+	if err != nil {
+		return err
+	}
+	if object.GetName() != HostLease(host) {
+		return fmt.Errorf("host %s may write the lease %s alone", host, HostLease(host))
+	}
+	return nil
+}
+
+// daemonWrite lets a host write the status of its own daemons, and take away the agent's finalizer when it has cleaned up.
+func daemonWrite(host string, a admission.Attributes) error {
+	before, err := content(a.GetOldObject())
+	if err != nil {
+		return err
+	}
+	if owner, _, _ := unstructured.NestedString(before, "spec", "host"); owner != host {
+		return fmt.Errorf("the daemon runs on host %q", owner)
+	}
+	if a.GetSubresource() == "status" {
+		return nil
+	}
+	after, err := content(a.GetObject())
+	if err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(withoutFinalizer(before), withoutFinalizer(after)) {
+		return fmt.Errorf("a host may change nothing of a daemon but its status, and take away the finalizer %s", api.FinalizerDaemon)
+	}
+	return nil
+}
+
+func content(obj runtime.Object) (map[string]any, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("a daemon came as %T", obj)
+	}
+	return u.Object, nil
+}
+
+// withoutFinalizer returns what must stay the same when the finalizer is taken away. The server itself keeps the other
+// fields of the metadata that are left out here.
+func withoutFinalizer(daemon map[string]any) map[string]any {
+	u := (&unstructured.Unstructured{Object: daemon}).DeepCopy()
+	finalizers := slices.DeleteFunc(u.GetFinalizers(), func(f string) bool { return f == api.FinalizerDaemon })
+	owners := u.GetOwnerReferences()
+	kept := metav1.ObjectMeta{
+		Name: u.GetName(), Namespace: u.GetNamespace(), Labels: u.GetLabels(), Annotations: u.GetAnnotations(),
+		OwnerReferences: owners, Finalizers: finalizers,
+	}
+	if len(kept.Finalizers) == 0 {
+		kept.Finalizers = nil
+	}
+	return map[string]any{"metadata": kept, "spec": u.Object["spec"]}
+}

@@ -1,0 +1,190 @@
+package access
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// systemNamespace is where the leases of hosts lie.
+const systemNamespace = "holdfast-system"
+
+// Secrets tells which Secrets a host needs.
+type Secrets interface {
+	// Needs says whether a Daemon on the host, in that namespace, names the Secret.
+	Needs(ctx context.Context, host, namespace, secret string) (bool, error)
+}
+
+// Authorizer decides by group; what a host may do is listed in hostRules.
+type Authorizer struct{ secrets Secrets }
+
+var _ authorizer.Authorizer = &Authorizer{}
+
+// NewAuthorizer returns an authorizer that asks secrets which Secrets a host needs.
+func NewAuthorizer(secrets Secrets) *Authorizer { return &Authorizer{secrets} }
+
+// rule allows some verbs on a resource. A rule with a condition allows them only where it holds.
+type rule struct {
+	verbs    string
+	resource string
+	// why is told to someone who is refused because the condition does not hold.
+	why string
+	if_ func(ctx context.Context, z *Authorizer, host string, a authorizer.Attributes) (bool, error)
+}
+
+// hostRules is everything that a host may do. Where a rule cannot tell by the request alone, because the name or the
+// content of the object matters, HostAdmission looks at the object.
+var hostRules = []rule{
+	{"get list watch", "hosts.holdfast.io", "a host sees itself alone: select it by metadata.name", named(ownName)},
+	{"create", "hosts.holdfast.io", "", nil},
+	{"update patch", "hosts.holdfast.io/status", "a host writes its own status alone", named(ownName)},
+	{"list watch", "daemons.holdfast.io", "a host sees its own daemons alone: select them by spec.host", selected("spec.host")},
+	{"update patch", "daemons.holdfast.io", "", nil},
+	{"update patch", "daemons.holdfast.io/status", "", nil},
+	{"get", "secrets", "no daemon of the host needs this secret", neededSecret},
+	{"create", "leases.coordination.k8s.io", "a host's lease lies in " + systemNamespace, inSystem},
+	{"get update patch", "leases.coordination.k8s.io", "a host has its own lease alone", both(inSystem, named(HostLease))},
+	{"create patch", "events", "", nil},
+}
+
+type condition = func(ctx context.Context, z *Authorizer, host string, a authorizer.Attributes) (bool, error)
+
+// openPaths may be read by everyone who has a certificate: they say what there is, and nothing of what it holds. A path that
+// ends in a slash means everything below it.
+var openPaths = []string{
+	"/api", "/api/", "/apis", "/apis/", "/openapi/", "/version", "/version/",
+	"/healthz", "/livez", "/readyz", "/holdfast/v1/servers",
+}
+
+// Authorize decides a request. Nobody else is asked after it, so no opinion means no.
+func (z *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	u := a.GetUser()
+	if u == nil {
+		return authorizer.DecisionNoOpinion, "nobody is logged in", nil
+	}
+	if inGroup(u, GroupMasters) || inGroup(u, GroupAdmins) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	if open(a) || viewer(a) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	if host, ok := hostOf(u); ok && a.IsResourceRequest() {
+		return z.host(ctx, host, a)
+	}
+	return authorizer.DecisionNoOpinion, "", nil
+}
+
+func (z *Authorizer) host(ctx context.Context, host string, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	why := ""
+	for _, r := range hostRules {
+		if r.resource != resource(a) || !slices.Contains(strings.Fields(r.verbs), a.GetVerb()) {
+			continue
+		}
+		if r.if_ == nil {
+			return authorizer.DecisionAllow, "", nil
+		}
+		ok, err := r.if_(ctx, z, host, a)
+		if err != nil {
+			return authorizer.DecisionNoOpinion, "", err
+		}
+		if ok {
+			return authorizer.DecisionAllow, "", nil
+		}
+		why = r.why
+	}
+	return authorizer.DecisionNoOpinion, why, nil
+}
+
+// resource writes what a request is about as "resource.group/subresource".
+func resource(a authorizer.Attributes) string {
+	name := a.GetResource()
+	if a.GetAPIGroup() != "" {
+		name += "." + a.GetAPIGroup()
+	}
+	if a.GetSubresource() != "" {
+		name += "/" + a.GetSubresource()
+	}
+	return name
+}
+
+func open(a authorizer.Attributes) bool {
+	if a.IsResourceRequest() || a.GetVerb() != "get" || !inGroup(a.GetUser(), user.AllAuthenticated) {
+		return false
+	}
+	return slices.ContainsFunc(openPaths, func(path string) bool {
+		return a.GetPath() == path || strings.HasSuffix(path, "/") && strings.HasPrefix(a.GetPath(), path)
+	})
+}
+
+func viewer(a authorizer.Attributes) bool {
+	if !inGroup(a.GetUser(), GroupViewers) {
+		return false
+	}
+	if !a.IsResourceRequest() {
+		return a.GetVerb() == "get"
+	}
+	isSecret := a.GetAPIGroup() == "" && a.GetResource() == "secrets"
+	return !isSecret && slices.Contains([]string{"get", "list", "watch"}, a.GetVerb())
+}
+
+func ownName(host string) string { return host }
+
+// named holds for requests for the one object whose name belongs to the host, by name or by selecting metadata.name.
+func named(name func(host string) string) condition {
+	return func(_ context.Context, _ *Authorizer, host string, a authorizer.Attributes) (bool, error) {
+		return a.GetName() == name(host) || selects(a, "metadata.name", name(host)), nil
+	}
+}
+
+// selected holds for lists and watches that select the host by a field.
+func selected(field string) condition {
+	return func(_ context.Context, _ *Authorizer, host string, a authorizer.Attributes) (bool, error) {
+		return selects(a, field, host), nil
+	}
+}
+
+func selects(a authorizer.Attributes, field, value string) bool {
+	requirements, err := a.GetFieldSelector()
+	if err != nil || a.GetName() != "" && a.GetVerb() != "list" && a.GetVerb() != "watch" {
+		return false
+	}
+	return slices.ContainsFunc(requirements, func(r fields.Requirement) bool {
+		return r.Field == field && r.Value == value && (r.Operator == selection.Equals || r.Operator == selection.DoubleEquals)
+	})
+}
+
+func inSystem(_ context.Context, _ *Authorizer, _ string, a authorizer.Attributes) (bool, error) {
+	return a.GetNamespace() == systemNamespace, nil
+}
+
+func both(first, second condition) condition {
+	return func(ctx context.Context, z *Authorizer, host string, a authorizer.Attributes) (bool, error) {
+		if ok, err := first(ctx, z, host, a); !ok || err != nil {
+			return false, err
+		}
+		return second(ctx, z, host, a)
+	}
+}
+
+func neededSecret(ctx context.Context, z *Authorizer, host string, a authorizer.Attributes) (bool, error) {
+	return z.secrets.Needs(ctx, host, a.GetNamespace(), a.GetName())
+}
+
+// names says whether a daemon names the Secret.
+func names(d *api.Daemon, secret string) bool {
+	for _, file := range d.Spec.Files {
+		for _, source := range file.Sources {
+			if source.Secret != nil && source.Secret.Name == secret {
+				return true
+			}
+		}
+	}
+	return false
+}

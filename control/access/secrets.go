@@ -1,0 +1,55 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// daemonSecrets asks the API which Daemons a host has. The server answers from its cache, once it knows that the cache is
+// fresh; an agent asks for a Secret only when it writes a daemon's files, so an index of our own would not pay.
+type daemonSecrets struct{ client rest.Interface }
+
+// NewSecrets returns Secrets that reads Daemons with the rights of config. No request is sent yet.
+func NewSecrets(config *rest.Config) (Secrets, error) {
+	scheme := runtime.NewScheme()
+	if err := api.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &schema.GroupVersion{Group: api.GroupVersion.Group, Version: api.GroupVersion.Version}
+	config.APIPath = "/apis"
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return &daemonSecrets{client}, nil
+}
+
+func (s *daemonSecrets) Needs(ctx context.Context, host, namespace, secret string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	daemons := &api.DaemonList{}
+	err := s.client.Get().Namespace(namespace).Resource("daemons").
+		VersionedParams(&metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.host", host).String()}, metav1.ParameterCodec).
+		Do(ctx).Into(daemons)
+	if err != nil {
+		return false, fmt.Errorf("while looking which secrets host %s needs: %w", host, err)
+	}
+	for i := range daemons.Items {
+		if names(&daemons.Items[i], secret) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,83 @@
+package apiserver
+
+import (
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+)
+
+// coreScheme knows the few kinds of Kubernetes itself that Holdfast serves. Each Go type is registered as the external and
+// as the internal version, so that nothing has to be converted.
+var coreScheme = newCoreScheme()
+
+var coreCodecs = serializer.NewCodecFactory(coreScheme)
+
+func newCoreScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	addBoth(s, corev1.SchemeGroupVersion,
+		&corev1.Namespace{}, &corev1.NamespaceList{},
+		&corev1.Secret{}, &corev1.SecretList{},
+		&corev1.ConfigMap{}, &corev1.ConfigMapList{},
+		&corev1.Event{}, &corev1.EventList{})
+	addBoth(s, coordinationv1.SchemeGroupVersion, &coordinationv1.Lease{}, &coordinationv1.LeaseList{})
+	s.AddUnversionedTypes(schema.GroupVersion{Version: "v1"},
+		&metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
+	s.AddTypeDefaultingFunc(&corev1.Secret{}, func(obj any) {
+		if secret := obj.(*corev1.Secret); secret.Type == "" {
+			secret.Type = corev1.SecretTypeOpaque
+		}
+	})
+	allowFields(s, "Event", eventFields(&corev1.Event{}))
+	allowFields(s, "Secret", secretFields(&corev1.Secret{}))
+	return s
+}
+
+func addBoth(s *runtime.Scheme, gv schema.GroupVersion, types ...runtime.Object) {
+	s.AddKnownTypes(gv, types...)
+	s.AddKnownTypes(schema.GroupVersion{Group: gv.Group, Version: runtime.APIVersionInternal}, types...)
+	metav1.AddToGroupVersion(s, gv)
+	utilruntime.Must(s.SetVersionPriority(gv))
+}
+
+// allowFields says which fields of a kind field selectors may name.
+func allowFields(s *runtime.Scheme, kind string, known fields.Set) {
+	utilruntime.Must(s.AddFieldLabelConversionFunc(corev1.SchemeGroupVersion.WithKind(kind),
+		func(label, value string) (string, string, error) {
+			if known.Has(label) || label == "metadata.name" || label == "metadata.namespace" {
+				return label, value, nil
+			}
+			return "", "", fmt.Errorf("%s cannot be selected by the field %q", kind, label)
+		}))
+}
+
+func secretFields(secret *corev1.Secret) fields.Set {
+	return fields.Set{"type": string(secret.Type)}
+}
+
+// eventFields are the fields of an event that kubectl selects by, so that 'kubectl describe' finds the events of an object.
+func eventFields(event *corev1.Event) fields.Set {
+	source := event.Source.Component
+	if source == "" {
+		source = event.ReportingController
+	}
+	return fields.Set{
+		"involvedObject.kind":            event.InvolvedObject.Kind,
+		"involvedObject.namespace":       event.InvolvedObject.Namespace,
+		"involvedObject.name":            event.InvolvedObject.Name,
+		"involvedObject.uid":             string(event.InvolvedObject.UID),
+		"involvedObject.apiVersion":      event.InvolvedObject.APIVersion,
+		"involvedObject.resourceVersion": event.InvolvedObject.ResourceVersion,
+		"involvedObject.fieldPath":       event.InvolvedObject.FieldPath,
+		"reason":                         event.Reason,
+		"reportingComponent":             source,
+		"source":                         source,
+		"type":                           event.Type,
+	}
+}

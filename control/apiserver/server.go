@@ -1,0 +1,160 @@
+// Package apiserver is the API of the bare home: the Kubernetes API machinery as a library, serving the holdfast.io kinds
+// and the few core kinds that they and their clients need (Namespace, Secret, ConfigMap, Event, Lease).
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	extensions "k8s.io/apiextensions-apiserver/pkg/apiserver"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	"k8s.io/client-go/rest"
+
+	"github.com/holdfast-storage/holdfast/control/pki"
+)
+
+// Config says how to serve the API.
+type Config struct {
+	// Listener is where the API is served. The server closes it.
+	Listener net.Listener
+	// Authority signs the certificates that clients may come with. Serving is the server's own certificate.
+	Authority *pki.Authority
+	Serving   *pki.Pair
+	// Loopback reaches this server with all rights; the server uses it for its own controllers.
+	Loopback *rest.Config
+	// Etcd is the local member.
+	Etcd Etcd
+	// EncryptionKey encrypts Secrets before they are stored.
+	EncryptionKey [32]byte
+	// Authorizer decides who may do what, Admission about what is written beyond its schema. Admission is asked after the
+	// rules that concern namespaces.
+	Authorizer authorizer.Authorizer
+	Admission  []admission.Interface
+	// Checks are added to those of the library, under /healthz and /readyz.
+	Checks []healthz.HealthChecker
+	// Open is served without asking who the client is, and Known to every client with a certificate. Both map a path to a
+	// handler.
+	Open, Known map[string]http.Handler
+}
+
+// Server is an API server. It serves nothing until Run is called.
+type Server struct {
+	extensions *extensions.CustomResourceDefinitions
+	loopback   *rest.Config
+	listener   net.Listener
+}
+
+// New sets the server up. Nothing is read from etcd yet.
+func New(c Config) (*Server, error) {
+	generic := genericapiserver.NewRecommendedConfig(extensions.Codecs)
+	if err := c.secure(&generic.Config); err != nil {
+		return nil, err
+	}
+	transformers := secretTransformers(c.EncryptionKey)
+	generic.RESTOptionsGetter = c.Etcd.extensions(transformers)
+	generic.LoopbackClientConfig = c.Loopback
+	generic.MergedResourceConfig = extensions.DefaultAPIResourceConfigSource()
+	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	generic.EnableIndex, generic.EnableProfiling = false, false
+	generic.AddHealthChecks(c.Checks...)
+	describeAPI(&generic.Config)
+	core, err := newCore(c.Etcd.core(transformers))
+	if err != nil {
+		return nil, err
+	}
+	namespaces := &namespaceRules{core: core, loopback: c.Loopback}
+	generic.AdmissionControl = admission.NewChainHandler(append([]admission.Interface{namespaces}, c.Admission...)...)
+	if generic.BuildHandlerChainFunc = genericapiserver.DefaultBuildHandlerChain; len(c.Open) > 0 {
+		generic.BuildHandlerChainFunc = c.openChain
+	}
+	config := extensions.Config{
+		GenericConfig: generic,
+		// One server is one "master": a definition is established without waiting for others to hear of it.
+		ExtraConfig: extensions.ExtraConfig{CRDRESTOptionsGetter: c.Etcd.custom(transformers), MasterCount: 1},
+	}
+	ext, err := config.Complete().New(genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, fmt.Errorf("while setting up the API server: %w", err)
+	}
+	namespaces.definitions = ext.Informers.Apiextensions().V1().CustomResourceDefinitions().Lister()
+	if err := core.install(ext.GenericAPIServer); err != nil {
+		return nil, fmt.Errorf("while setting up the core kinds: %w", err)
+	}
+	serveGroups(ext)
+	for path, handler := range c.Known {
+		ext.GenericAPIServer.Handler.NonGoRestfulMux.Handle(path, handler)
+	}
+	return &Server{extensions: ext, loopback: c.Loopback, listener: c.Listener}, nil
+}
+
+// Run serves until ctx ends, and returns when all requests but watches have been answered.
+func (s *Server) Run(ctx context.Context) error {
+	return s.extensions.GenericAPIServer.PrepareRun().RunWithContext(ctx)
+}
+
+// WaitReady waits until the server answers that it is ready.
+func (s *Server) WaitReady(ctx context.Context) error {
+	client, err := rest.HTTPClientFor(s.loopback)
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ask(ctx, client, s.loopback.Host+"/readyz")
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("while waiting for the API server to be ready: %w", errors.Join(context.Cause(ctx), err))
+		case <-tick.C:
+		}
+	}
+}
+
+func ask(ctx context.Context, client *http.Client, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return errors.New(response.Status)
+	}
+	return nil
+}
+
+// openChain puts the handlers of c.Open before the library's chain, which would refuse clients without a certificate.
+func (c *Config) openChain(api http.Handler, generic *genericapiserver.Config) http.Handler {
+	mux := http.NewServeMux()
+	for path, handler := range c.Open {
+		mux.Handle(path, handler)
+	}
+	mux.Handle("/", genericapiserver.DefaultBuildHandlerChain(api, generic))
+	return mux
+}
+
+// describeAPI lets clients ask what the kinds look like (OpenAPI), as 'kubectl explain' and 'kubectl apply' do.
+func describeAPI(c *genericapiserver.Config) {
+	namer := openapinamer.NewDefinitionNamer(extensions.Scheme, coreScheme)
+	c.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions(coreScheme), namer)
+	c.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions(coreScheme), namer)
+	c.OpenAPIConfig.Info.Title, c.OpenAPIV3Config.Info.Title = "Holdfast", "Holdfast"
+}

@@ -1,0 +1,77 @@
+package apiserver
+
+import (
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	extensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	extensions "k8s.io/apiextensions-apiserver/pkg/apiserver"
+	crdoptions "k8s.io/apiextensions-apiserver/pkg/cmd/server/options"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/apiserver/pkg/storage/value"
+	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
+	"k8s.io/apiserver/pkg/storage/value/encrypt/secretbox"
+)
+
+// prefix is where everything lies in etcd.
+const prefix = "/registry"
+
+// Etcd says how to reach etcd.
+type Etcd struct {
+	URL                       string
+	CertFile, KeyFile, CAFile string
+}
+
+func (e *Etcd) options(codec runtime.Codec) *options.EtcdOptions {
+	o := options.NewEtcdOptions(storagebackend.NewDefaultConfig(prefix, codec))
+	o.StorageConfig.Transport.ServerList = []string{e.URL}
+	o.StorageConfig.Transport.CertFile = e.CertFile
+	o.StorageConfig.Transport.KeyFile = e.KeyFile
+	o.StorageConfig.Transport.TrustedCAFile = e.CAFile
+	// Counting all objects once a minute feeds a metric alone, and keeps an idle server busy.
+	o.StorageConfig.CountMetricPollPeriod = 0
+	// There is no garbage collector, so nothing would ever take its finalizers away again.
+	o.EnableGarbageCollection = false
+	return o
+}
+
+// extensions is for the CustomResourceDefinitions, custom for the objects that they define, core for the core kinds.
+func (e *Etcd) extensions(t transformers) generic.RESTOptionsGetter {
+	return getter(e.options(extensions.Codecs.LegacyCodec(extensionsv1.SchemeGroupVersion)), t)
+}
+
+func (e *Etcd) custom(t transformers) generic.RESTOptionsGetter {
+	o := e.options(extensions.Codecs.LegacyCodec(extensionsv1.SchemeGroupVersion))
+	return crdoptions.NewCRDRESTOptionsGetter(*o, t, nil)
+}
+
+func (e *Etcd) core(t transformers) generic.RESTOptionsGetter {
+	return getter(e.options(coreCodecs.LegacyCodec(corev1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion)), t)
+}
+
+func getter(o *options.EtcdOptions, t transformers) generic.RESTOptionsGetter {
+	return o.CreateRESTOptionsGetter(&options.SimpleStorageFactory{StorageConfig: o.StorageConfig}, t)
+}
+
+// transformers encrypt what has to be secret on its way to etcd.
+type transformers map[schema.GroupResource]value.Transformer
+
+// secretTransformers encrypts Secrets. The prefix says which key was used, so that keys can be changed later. A Secret that
+// is not encrypted is not accepted: it could only have been put there past the API.
+func secretTransformers(key [32]byte) transformers {
+	return transformers{corev1.Resource("secrets"): value.NewPrefixTransformers(nil, value.PrefixTransformer{
+		Prefix:      []byte("k8s:enc:secretbox:v1:key1:"),
+		Transformer: secretbox.NewSecretboxTransformer(key),
+	})}
+}
+
+// TransformerForResource returns what encrypts a resource, or leaves it as it is.
+func (t transformers) TransformerForResource(gr schema.GroupResource) value.Transformer {
+	if transformer, ok := t[gr]; ok {
+		return transformer
+	}
+	return identity.NewEncryptCheckTransformer()
+}

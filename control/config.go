@@ -1,0 +1,136 @@
+// Package control is the control plane of the bare home: one server runs a member of etcd, the API server, and hands out
+// identities to the hosts and servers that join.
+package control
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// The ports that are used where Config has none.
+const (
+	DefaultAPIPort        = 7440
+	DefaultEtcdPeerPort   = 7441
+	DefaultEtcdClientPort = 7442
+)
+
+// Config says what server to run. All but DataDir may be empty: what the data directory says counts then, and for a new server
+// the defaults.
+type Config struct {
+	// DataDir holds everything of the server.
+	DataDir string
+	// Name of the server and its host. Default: the machine's host name, up to the first dot.
+	Name string
+	// Address is the IP that hosts and other servers reach this server at. Default: the machine's first global unicast
+	// address.
+	Address string
+	// APIPort is open on all addresses, EtcdPeerPort on Address, EtcdClientPort on loopback.
+	APIPort, EtcdPeerPort, EtcdClientPort int
+	// Init makes a new control plane, of which this is the first server. It is refused when there is one in DataDir.
+	Init bool
+	// JoinToken joins this server to an existing control plane. It is not looked at when DataDir holds a server already.
+	JoinToken string
+	// Log receives what the server has to tell. Default: slog.Default().
+	Log *slog.Logger
+}
+
+// resolve completes the configuration by what the data directory says and the defaults, and says what is wrong with it.
+func (c *Config) resolve(stored *settings) (*settings, error) {
+	s := &settings{
+		Name: c.Name, Address: c.Address,
+		APIPort: c.APIPort, EtcdPeerPort: c.EtcdPeerPort, EtcdClientPort: c.EtcdClientPort,
+	}
+	if stored == nil {
+		stored = &settings{}
+	} else if err := c.unchanged(stored); err != nil {
+		return nil, err
+	}
+	s.Existing = stored.Existing
+	s.APIPort = first(s.APIPort, stored.APIPort, DefaultAPIPort)
+	s.EtcdPeerPort = first(s.EtcdPeerPort, stored.EtcdPeerPort, DefaultEtcdPeerPort)
+	s.EtcdClientPort = first(s.EtcdClientPort, stored.EtcdClientPort, DefaultEtcdClientPort)
+	s.Name, s.Address = first(s.Name, stored.Name), first(s.Address, stored.Address)
+	var err error
+	if s.Name == "" {
+		if s.Name, err = DefaultName(); err != nil {
+			return nil, err
+		}
+	}
+	if s.Address == "" {
+		if s.Address, err = DefaultAddress(); err != nil {
+			return nil, err
+		}
+	}
+	if problems := validation.IsDNS1123Label(s.Name); len(problems) > 0 {
+		return nil, fmt.Errorf("the name %q cannot be used (--name): %s", s.Name, strings.Join(problems, "; "))
+	}
+	if net.ParseIP(s.Address) == nil {
+		return nil, fmt.Errorf("the address %q (--address) is not an IP address", s.Address)
+	}
+	return s, nil
+}
+
+// unchanged refuses what etcd's members know of the server and cannot be changed by starting it differently.
+func (c *Config) unchanged(stored *settings) error {
+	switch {
+	case c.Name != "" && c.Name != stored.Name:
+		return fmt.Errorf("the data directory %s belongs to the server %s, not %s: leave out --name, or choose another directory with --data-dir",
+			c.DataDir, stored.Name, c.Name)
+	case c.Address != "" && c.Address != stored.Address:
+		return fmt.Errorf("the server %s was made with the address %s, which the other servers know: it cannot be changed to %s",
+			stored.Name, stored.Address, c.Address)
+	case c.EtcdPeerPort != 0 && c.EtcdPeerPort != stored.EtcdPeerPort:
+		return fmt.Errorf("the server %s was made with the etcd peer port %d, which the other servers know: it cannot be changed to %d",
+			stored.Name, stored.EtcdPeerPort, c.EtcdPeerPort)
+	}
+	return nil
+}
+
+func first[T comparable](values ...T) T {
+	var zero T
+	for _, v := range values {
+		if v != zero {
+			return v
+		}
+	}
+	return zero
+}
+
+// DefaultName is the machine's host name up to the first dot, in lower case.
+func DefaultName() (string, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("while asking for the host name; give one with --name: %w", err)
+	}
+	name, _, _ = strings.Cut(name, ".")
+	return strings.ToLower(name), nil
+}
+
+// DefaultAddress is the machine's first global unicast address, IPv4 before IPv6.
+func DefaultAddress() (string, error) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", fmt.Errorf("while looking for the machine's address: %w", err)
+	}
+	var v6 string
+	for _, a := range addresses {
+		network, ok := a.(*net.IPNet)
+		if !ok || !network.IP.IsGlobalUnicast() {
+			continue
+		}
+		if network.IP.To4() != nil {
+			return network.IP.String(), nil
+		}
+		v6 = first(v6, network.IP.String())
+	}
+	if v6 == "" {
+		return "", errors.New("this machine has no address that others could reach it at: give one with --address")
+	}
+	return v6, nil
+}

@@ -1,0 +1,142 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
+)
+
+// Format is the format of data directories that this version of Holdfast writes. It grows when an older version could not
+// read what a newer one wrote.
+const Format = 1
+
+// dataDir is the directory that holds everything of a server or an agent:
+//
+//	VERSION           the format of the directory
+//	lock              held by the running server or agent; holds its process id
+//	server.json       what the server is; written last, so that a directory without it belongs to no complete server
+//	admin.kubeconfig  full rights
+//	pki/              the authority, the server's certificates, the key that Secrets are encrypted with
+//	etcd/             the database
+//	host/             the identity of the host's agent, and the servers that it knows
+type dataDir string
+
+func (d dataDir) file(name string) string { return filepath.Join(string(d), name) }
+func (d dataDir) pki() string             { return d.file("pki") }
+func (d dataDir) etcd() string            { return d.file("etcd") }
+func (d dataDir) host() string            { return HostDir(string(d)) }
+func (d dataDir) adminKubeconfig() string { return d.file("admin.kubeconfig") }
+
+// HostDir is where the identity of a host's agent lies below a data directory.
+func HostDir(dataDir string) string { return filepath.Join(dataDir, "host") }
+
+// AdminKubeconfig is where the kubeconfig of the administrator lies below a server's data directory.
+func AdminKubeconfig(dataDir string) string { return filepath.Join(dataDir, "admin.kubeconfig") }
+
+// Lock makes the data directory if it is missing, takes its lock and checks its format. The returned function lets the lock
+// go; so does the end of the process, however it comes. Nothing else in a directory of a newer format is touched.
+func Lock(dir string) (unlock func(), err error) {
+	d := dataDir(dir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("while making the data directory: %w", err)
+	}
+	if err := d.checkFormat(); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(d.file("lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("while locking the data directory: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(d.locked(f, err), f.Close())
+	}
+	if err := errors.Join(f.Truncate(0), writePID(f), d.writeFormat()); err != nil {
+		return nil, errors.Join(fmt.Errorf("while locking the data directory: %w", err), f.Close())
+	}
+	return func() { f.Close() }, nil
+}
+
+func writePID(f *os.File) error {
+	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
+
+func (d dataDir) locked(f *os.File, err error) error {
+	if !errors.Is(err, unix.EWOULDBLOCK) {
+		return fmt.Errorf("while locking the data directory: %w", err)
+	}
+	text := make([]byte, 32)
+	n, _ := f.ReadAt(text, 0)
+	return fmt.Errorf("another holdfast (pid %s) runs on the data directory %s: stop it first, or choose another directory with --data-dir",
+		strings.TrimSpace(string(text[:n])), string(d))
+}
+
+func (d dataDir) checkFormat() error {
+	text, err := os.ReadFile(d.file("VERSION"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("while reading the format of the data directory: %w", err)
+	}
+	format, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return fmt.Errorf("%s should hold a number, but holds %q", d.file("VERSION"), strings.TrimSpace(string(text)))
+	}
+	if format > Format {
+		return fmt.Errorf("the data directory %s was made by a newer holdfast (format %d, this one knows %d): install that version, "+
+			"or choose another directory with --data-dir; nothing was changed", string(d), format, Format)
+	}
+	return nil
+}
+
+func (d dataDir) writeFormat() error {
+	if _, err := os.Stat(d.file("VERSION")); err == nil {
+		return nil
+	}
+	return atomicfile.Write(d.file("VERSION"), []byte(strconv.Itoa(Format)+"\n"), 0o600)
+}
+
+// settings is what a server is, and stays: server.json.
+type settings struct {
+	Name           string `json:"name"`
+	Address        string `json:"address"`
+	APIPort        int    `json:"apiPort"`
+	EtcdPeerPort   int    `json:"etcdPeerPort"`
+	EtcdClientPort int    `json:"etcdClientPort"`
+	// Existing is the etcd cluster that the server joined, as etcd wants it; empty for the first server.
+	Existing string `json:"existing,omitempty"`
+}
+
+// load returns nil when the directory belongs to no complete server.
+func (d dataDir) load() (*settings, error) {
+	text, err := os.ReadFile(d.file("server.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &settings{}
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, fmt.Errorf("while reading %s: %w", d.file("server.json"), err)
+	}
+	return s, nil
+}
+
+func (d dataDir) save(s *settings) error {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(d.file("server.json"), append(text, '\n'), 0o600)
+}

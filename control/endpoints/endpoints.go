@@ -1,0 +1,125 @@
+// Package endpoints reaches the API from a host: over any of the servers, with fail-over, as the host's agent.
+package endpoints
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/holdfast-storage/holdfast/control/pki"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
+)
+
+// ServerName is a name that the certificate of each server is valid for, whatever its address.
+const ServerName = "holdfast"
+
+// Names of the files in a host's directory; host.crt and host.key lie beside them.
+const (
+	pairName    = "host"
+	caFile      = "ca.crt"
+	serversFile = "servers"
+)
+
+// Save writes what a host needs to reach the servers into a directory, which is made if missing. The list of servers is
+// written last: a directory without it is not complete.
+func Save(dir string, ca []byte, pair *pki.Pair, servers []string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := atomicfile.Write(filepath.Join(dir, caFile), ca, 0o600); err != nil {
+		return err
+	}
+	if err := pair.Save(dir, pairName); err != nil {
+		return err
+	}
+	return saveServers(dir, servers)
+}
+
+func saveServers(dir string, servers []string) error {
+	text := strings.Join(servers, "\n") + "\n"
+	return atomicfile.Write(filepath.Join(dir, serversFile), []byte(text), 0o600)
+}
+
+// Servers are the servers that a host knows. It is safe for concurrent use.
+type Servers struct {
+	dir    string
+	config *rest.Config
+	dialer *dialer
+
+	mu    sync.Mutex
+	known []string
+}
+
+// Open reads a host's directory. The error wraps fs.ErrNotExist when there is none, or an incomplete one.
+func Open(dir string) (*Servers, error) {
+	text, err := os.ReadFile(filepath.Join(dir, serversFile))
+	if err != nil {
+		return nil, fmt.Errorf("while reading the identity of this host: %w", err)
+	}
+	pair, err := pki.LoadPair(dir, pairName)
+	if err != nil {
+		return nil, fmt.Errorf("while reading the identity of this host: %w", err)
+	}
+	ca, err := os.ReadFile(filepath.Join(dir, caFile))
+	if err != nil {
+		return nil, fmt.Errorf("while reading the identity of this host: %w", err)
+	}
+	key, err := pair.KeyPEM()
+	if err != nil {
+		return nil, err
+	}
+	s := &Servers{dir: dir, known: strings.Fields(string(text))}
+	if len(s.known) == 0 {
+		return nil, fmt.Errorf("%s names no server", filepath.Join(dir, serversFile))
+	}
+	s.dialer = newDialer(s.Addresses)
+	s.config = &rest.Config{
+		// The name stands for all servers; the dialer chooses one.
+		Host: "https://" + ServerName,
+		TLSClientConfig: rest.TLSClientConfig{
+			ServerName: ServerName, CAData: ca, CertData: pair.CertPEM(), KeyData: key,
+		},
+		Dial: s.dialer.dial,
+		QPS:  50, Burst: 100,
+	}
+	s.config.Wrap(s.dialer.watch)
+	return s, nil
+}
+
+// Exists says whether there is a complete host's directory.
+func Exists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, serversFile))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// Config reaches the API as the host's agent. The caller may change the copy that it gets.
+func (s *Servers) Config() *rest.Config { return rest.CopyConfig(s.config) }
+
+// Addresses lists the known servers as IP:port.
+func (s *Servers) Addresses() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.known)
+}
+
+// Set replaces the list of servers, here and in the file. An empty list is not taken: it would leave the host alone.
+func (s *Servers) Set(servers []string) error {
+	servers = slices.Sorted(slices.Values(servers))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(servers) == 0 || slices.Equal(servers, s.known) {
+		return nil
+	}
+	if err := saveServers(s.dir, servers); err != nil {
+		return err
+	}
+	s.known = servers
+	return nil
+}

@@ -1,0 +1,173 @@
+// Package etcd runs one member of the etcd cluster inside this process, and brings new members in.
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+// User is the common name that certificates of etcd members carry. Certificates with any other name, such as those of
+// hosts, are refused by etcd although the same authority signed them.
+const User = "holdfast:etcd"
+
+// quota is how large the database may grow, in bytes. A thousand hosts and ten thousand daemons need about a tenth of it;
+// etcd's own default is the same (etcd docs, System limits).
+const quota = 2 << 30
+
+// Config says how to run the member.
+type Config struct {
+	// Dir holds the database. It is made if missing.
+	Dir string
+	// Name of the member, unique among the members.
+	Name string
+	// Address is the IP that the other members reach this one at. PeerPort is open there; ClientPort on loopback alone.
+	Address    string
+	PeerPort   int
+	ClientPort int
+	// CertFile, KeyFile and CAFile are used towards members and clients, in both directions.
+	CertFile, KeyFile, CAFile string
+	// Existing is the cluster to join, as "name=peer URL" joined by commas, this member included. Empty for the first
+	// member. Once the database exists, it is not looked at.
+	Existing string
+	Log      *slog.Logger
+}
+
+// Member is a running member.
+type Member struct {
+	etcd *embed.Etcd
+	log  *slog.Logger
+	stop context.CancelFunc
+	done sync.WaitGroup
+	// fatal receives the error that etcd cannot go on after.
+	fatal chan error
+}
+
+// PeerURL is where the other members reach a member.
+func PeerURL(address string, port int) string {
+	return "https://" + net.JoinHostPort(address, strconv.Itoa(port))
+}
+
+// ClientURL is where the API server on the same machine reaches the member.
+func (c *Config) ClientURL() string {
+	return "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(c.ClientPort))
+}
+
+// Start starts the member. It returns once the member takes part in the cluster and may vote, or when ctx ends.
+func Start(ctx context.Context, c Config) (*Member, error) {
+	m := &Member{log: c.Log, fatal: make(chan error, 1)}
+	config, err := c.embed(m.fatal)
+	if err != nil {
+		return nil, err
+	}
+	if m.etcd, err = embed.StartEtcd(config); err != nil {
+		return nil, fmt.Errorf("while starting etcd in %s: %w", c.Dir, err)
+	}
+	run, stop := context.WithCancel(context.Background())
+	m.stop = stop
+	m.done.Go(func() { m.watchErrors(run) })
+	m.done.Go(func() { m.promote(run) })
+	if err := m.waitVoting(ctx); err != nil {
+		m.Stop()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (c *Config) embed(fatal chan<- error) (*embed.Config, error) {
+	peer, err := url.Parse(PeerURL(c.Address, c.PeerPort))
+	if err != nil {
+		return nil, err
+	}
+	client, err := url.Parse(c.ClientURL())
+	if err != nil {
+		return nil, err
+	}
+	config := embed.NewConfig()
+	config.Name, config.Dir = c.Name, c.Dir
+	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
+	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
+	config.PeerTLSInfo, config.ClientTLSInfo = c.tls(), c.tls()
+	config.InitialCluster, config.ClusterState = c.Name+"="+peer.String(), embed.ClusterStateFlagNew
+	if c.Existing != "" {
+		config.InitialCluster, config.ClusterState = c.Existing, embed.ClusterStateFlagExisting
+	}
+	config.QuotaBackendBytes = quota
+	// A lone member need not wait for others before it stands for election.
+	config.TickMs, config.ElectionMs = 100, 1000
+	config.EnableGRPCGateway = false
+	// Only the command line flag has this default; without it, each request is a slow one.
+	config.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
+	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newLogger(c.Log, fatal))
+	return config, config.Validate()
+}
+
+// tls asks for certificates of etcd members alone. The address that a member comes from is not compared with its
+// certificate: on a machine with several networks it is not known beforehand.
+func (c *Config) tls() transport.TLSInfo {
+	return transport.TLSInfo{
+		CertFile: c.CertFile, KeyFile: c.KeyFile, TrustedCAFile: c.CAFile,
+		ClientCertAuth: true, AllowedCNs: []string{User}, SkipClientSANVerify: true,
+	}
+}
+
+// waitVoting waits until the member is ready, and is a voting one: a learner serves no requests.
+func (m *Member) waitVoting(ctx context.Context) error {
+	select {
+	case <-m.etcd.Server.ReadyNotify():
+	case <-m.etcd.Server.StopNotify():
+		return errors.New("etcd stopped while it was starting; its log says why")
+	case err := <-m.fatal:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("while waiting for a quorum of the etcd members %v: %w", m.Names(), context.Cause(ctx))
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for m.etcd.Server.IsLearner() {
+		select {
+		case <-tick.C:
+		case err := <-m.fatal:
+			return err
+		case <-ctx.Done():
+			return fmt.Errorf("while waiting to be promoted from learner to member of etcd: %w", context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+func (m *Member) watchErrors(ctx context.Context) {
+	select {
+	case err := <-m.etcd.Err():
+		m.fail(fmt.Errorf("etcd cannot go on: %w", err))
+	case <-m.etcd.Server.StopNotify():
+		m.fail(errors.New("etcd stopped: the member was removed from the cluster, or its disk failed; its log says which"))
+	case <-ctx.Done():
+	}
+}
+
+func (m *Member) fail(err error) {
+	select {
+	case m.fatal <- err:
+	default: // An earlier error is waiting to be read, and says more.
+	}
+}
+
+// Failed receives the error that ended the member, if one does.
+func (m *Member) Failed() <-chan error { return m.fatal }
+
+// Stop ends the member; its leadership is handed over first. It may be called once.
+func (m *Member) Stop() {
+	m.stop()
+	m.done.Wait()
+	m.etcd.Close()
+}

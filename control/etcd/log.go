@@ -1,0 +1,98 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"syscall"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// newLogger sends what etcd logs to log: errors and warnings as they are, everything else at debug level, because etcd
+// tells each of its steps.
+//
+// etcd ends the process when it cannot write to its disk. Here it ends the goroutine alone and sends the reason to fatal, so
+// that the server can say what happened, release its leadership and stop in order.
+func newLogger(log *slog.Logger, fatal chan<- error) *zap.Logger {
+	core := &logCore{log: log.With("component", "etcd")}
+	return zap.New(core, zap.WithFatalHook(fatalHook{fatal}), zap.WithPanicHook(fatalHook{fatal}))
+}
+
+type logCore struct {
+	log    *slog.Logger
+	fields []zapcore.Field
+}
+
+func (c *logCore) Enabled(level zapcore.Level) bool {
+	return c.log.Enabled(context.Background(), slogLevel(level))
+}
+
+func (c *logCore) With(fields []zapcore.Field) zapcore.Core {
+	return &logCore{log: c.log, fields: append(c.fields[:len(c.fields):len(c.fields)], fields...)}
+}
+
+// moot are warnings about what is chosen here: the HTTP side of the client port carries health and metrics alone, and clients
+// prove themselves by certificates, not by tokens.
+var moot = map[string]bool{
+	"Running http and grpc server on single port. This is not recommended for production.": true,
+	"simple token is not cryptographically signed":                                         true,
+}
+
+func (c *logCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) && !moot[e.Message] {
+		return checked.AddCore(e, c)
+	}
+	return checked
+}
+
+func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	encoder := zapcore.NewMapObjectEncoder()
+	for _, f := range append(c.fields[:len(c.fields):len(c.fields)], fields...) {
+		f.AddTo(encoder)
+	}
+	attrs := make([]any, 0, 2*len(encoder.Fields))
+	for key, value := range encoder.Fields {
+		attrs = append(attrs, key, value)
+	}
+	c.log.Log(context.Background(), slogLevel(e.Level), e.Message, attrs...)
+	return nil
+}
+
+func (c *logCore) Sync() error { return nil }
+
+func slogLevel(level zapcore.Level) slog.Level {
+	switch {
+	case level >= zapcore.ErrorLevel:
+		return slog.LevelError
+	case level == zapcore.WarnLevel:
+		return slog.LevelWarn
+	default:
+		return slog.LevelDebug
+	}
+}
+
+type fatalHook struct{ fatal chan<- error }
+
+// OnWrite takes the error out of the entry's fields, reports it and ends the goroutine.
+func (h fatalHook) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
+	err := errors.New(e.Message)
+	for _, f := range fields {
+		if cause, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {
+			err = fmt.Errorf("%s: %w", e.Message, cause)
+		}
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		err = fmt.Errorf("etcd cannot write because its disk is full; free some space, then start the server again: %w", err)
+	} else {
+		err = fmt.Errorf("etcd cannot go on: %w", err)
+	}
+	select {
+	case h.fatal <- err:
+	default:
+	}
+	runtime.Goexit()
+}

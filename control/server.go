@@ -1,0 +1,236 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/client-go/rest"
+
+	"github.com/holdfast-storage/holdfast/control/access"
+	"github.com/holdfast-storage/holdfast/control/apiserver"
+	"github.com/holdfast-storage/holdfast/control/endpoints"
+	"github.com/holdfast-storage/holdfast/control/etcd"
+	"github.com/holdfast-storage/holdfast/control/pki"
+)
+
+// Server is a running server.
+type Server struct {
+	dir      dataDir
+	settings *settings
+	identity *identity
+	log      *slog.Logger
+	unlock   func()
+	loopback *rest.Config
+	member   *etcd.Member
+	api      *apiserver.Server
+	stopAPI  context.CancelFunc
+	apiDone  chan error
+	host     *endpoints.Servers
+}
+
+// Start starts a server, and returns when it is ready: a quorum of the servers runs, and all kinds are served. When ctx ends
+// before, everything is stopped again. Later ctx has no meaning; the caller calls Stop.
+func Start(ctx context.Context, c Config) (*Server, error) {
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	quietLibraries(c.Log)
+	unlock, err := Lock(c.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dataDir(c.DataDir), log: c.Log, unlock: unlock}
+	if err := s.start(ctx, &c); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) start(ctx context.Context, c *Config) error {
+	listener, err := s.prepare(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := s.startEtcd(ctx); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	if err := s.startAPI(ctx, listener); err != nil {
+		return err
+	}
+	return s.present(ctx)
+}
+
+// prepare makes or reads what the server is. Nothing is made before it is known that the ports are free.
+func (s *Server) prepare(ctx context.Context, c *Config) (net.Listener, error) {
+	stored, err := s.dir.load()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.check(s.dir, stored); err != nil {
+		return nil, err
+	}
+	if s.settings, err = c.resolve(stored); err != nil {
+		return nil, err
+	}
+	listener, err := listen(ctx, s.settings)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.become(ctx, c, stored); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
+}
+
+// become makes the server what it shall be: the first one, one that joined, or the one it was.
+func (s *Server) become(ctx context.Context, c *Config, stored *settings) error {
+	var err error
+	switch {
+	case stored != nil:
+	case c.Init:
+		err = s.dir.makeAuthority()
+	default:
+		err = s.join(ctx, c.JoinToken)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.dir.save(s.settings); err != nil {
+		return err
+	}
+	if s.identity, err = s.dir.openIdentity(s.settings); err != nil {
+		return err
+	}
+	s.loopback, err = s.identity.loopbackConfig(s.settings)
+	return err
+}
+
+// check refuses a start that does not say what to do with the data directory, or says what cannot be done.
+func (c *Config) check(d dataDir, stored *settings) error {
+	isAgent := stored == nil && endpoints.Exists(d.host())
+	switch {
+	case c.Init && c.JoinToken != "":
+		return errors.New("--init makes a new control plane and --join joins one: choose one of them")
+	case c.Init && stored != nil:
+		return fmt.Errorf("the data directory %s holds the server %s (%s) already: start it without --init; to make a new control plane, "+
+			"choose another directory with --data-dir, or remove this one, which loses everything declared in it", d, stored.Name, stored.Address)
+	case isAgent && (c.Init || c.JoinToken != ""):
+		return fmt.Errorf("the data directory %s holds the identity of an agent that joined a control plane: choose another directory with --data-dir", d)
+	case stored == nil && !c.Init && c.JoinToken == "":
+		return fmt.Errorf("the data directory %s holds no server: make a new control plane with --init, or join one with --join TOKEN, "+
+			"where 'holdfast token create --role server' on one of its servers makes the token", d)
+	}
+	return nil
+}
+
+func (s *Server) startEtcd(ctx context.Context) error {
+	stop := s.tellWaiting(ctx, "waiting for a quorum of the servers")
+	defer stop()
+	var err error
+	s.member, err = etcd.Start(ctx, etcd.Config{
+		Dir: s.dir.etcd(), Name: s.settings.Name, Address: s.settings.Address,
+		PeerPort: s.settings.EtcdPeerPort, ClientPort: s.settings.EtcdClientPort,
+		CertFile: pki.CertFile(s.dir.pki(), "etcd"), KeyFile: pki.KeyFile(s.dir.pki(), "etcd"), CAFile: pki.CertFile(s.dir.pki(), "ca"),
+		Existing: s.settings.Existing, Log: s.log,
+	})
+	return err
+}
+
+// tellWaiting logs what is waited for, every ten seconds until the returned function is called.
+func (s *Server) tellWaiting(ctx context.Context, what string) (stop func()) {
+	ctx, stop = context.WithCancel(ctx)
+	go func() {
+		tick := time.NewTicker(10 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				s.log.Info(what)
+			}
+		}
+	}()
+	return stop
+}
+
+func (s *Server) startAPI(ctx context.Context, listener net.Listener) error {
+	secrets, err := access.NewSecrets(s.loopback)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	s.api, err = apiserver.New(apiserver.Config{
+		Listener: listener, Authority: s.identity.authority, Serving: s.identity.serving, Loopback: s.loopback,
+		Etcd: apiserver.Etcd{
+			URL:      s.clientURL(),
+			CertFile: pki.CertFile(s.dir.pki(), "etcd"), KeyFile: pki.KeyFile(s.dir.pki(), "etcd"), CAFile: pki.CertFile(s.dir.pki(), "ca"),
+		},
+		EncryptionKey: s.identity.encryptionKey,
+		Authorizer:    access.NewAuthorizer(secrets),
+		Admission:     []admission.Interface{access.HostAdmission{}},
+		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(*http.Request) error { return s.member.Problem() })},
+	})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	run, stop := context.WithCancel(context.Background())
+	s.stopAPI, s.apiDone = stop, make(chan error, 1)
+	go func() { s.apiDone <- s.api.Run(run) }()
+	if err := s.api.WaitReady(ctx); err != nil {
+		return err
+	}
+	return s.api.Install(ctx)
+}
+
+func (s *Server) clientURL() string {
+	c := etcd.Config{ClientPort: s.settings.EtcdClientPort}
+	return c.ClientURL()
+}
+
+// Config reaches the API of this server with all rights; the engine uses it.
+func (s *Server) Config() *rest.Config { return rest.CopyConfig(s.loopback) }
+
+// AgentConfig reaches the API as the agent of this server's own host, over any of the servers.
+func (s *Server) AgentConfig() *rest.Config { return s.host.Config() }
+
+// Name is the name of the server and of its host.
+func (s *Server) Name() string { return s.settings.Name }
+
+// Endpoint is where others reach the API, as IP:port.
+func (s *Server) Endpoint() string { return s.settings.endpoint() }
+
+// Wait returns the error that the server cannot go on after, or nil when ctx ends. The caller calls Stop in any case.
+func (s *Server) Wait(ctx context.Context) error {
+	select {
+	case err := <-s.member.Failed():
+		return err
+	case err := <-s.apiDone:
+		s.apiDone <- err // Stop waits for it, too.
+		return fmt.Errorf("the API server ended: %w", err)
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// Stop ends the server: first the API, so that no request is cut off, then etcd. Storage daemons go on. It may be called
+// once.
+func (s *Server) Stop() {
+	if s.stopAPI != nil {
+		s.stopAPI()
+		if err := <-s.apiDone; err != nil {
+			s.log.Warn("the API server did not end in order", "error", err)
+		}
+	}
+	if s.member != nil {
+		s.member.Stop()
+	}
+	s.unlock()
+}
