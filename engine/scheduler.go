@@ -1,0 +1,264 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// defaultParallel is how many clusters are orchestrated at once, where Config does not say otherwise.
+const defaultParallel = 8
+
+// defaultInterval is used for a cluster that names no interval; the API's schema has the same default.
+const defaultInterval = 10 * time.Second
+
+// Config says what Run works with.
+type Config struct {
+	Store Store
+	// Managers are the service managers. A StorageCluster goes to the one whose Name is its type.
+	Managers []ServiceManager
+	Log      *slog.Logger
+	// Parallel bounds how many clusters are orchestrated at once; zero means 8.
+	Parallel int
+	// Stats, when set, is counted up.
+	Stats *Stats
+}
+
+// Stats counts runs. It may be read at any time.
+type Stats struct {
+	// Runs were started, Discarded met another run's lock, Failed ended by an error.
+	Runs, Discarded, Failed atomic.Int64
+}
+
+// Run orchestrates all clusters until ctx ends, and returns when the last run has ended. Only the leader may run it.
+//
+// A cluster is orchestrated when Run starts, when something that concerns it changes, when its plan asked for it, and when
+// its expected next orchestration has come (status.nextOrchestration; it is moved to now + interval before the work starts,
+// whatever becomes of the work). Runs of one cluster follow each other; different clusters run side by side.
+func Run(ctx context.Context, c Config) error {
+	if c.Stats == nil {
+		c.Stats = &Stats{}
+	}
+	if c.Parallel <= 0 {
+		c.Parallel = defaultParallel
+	}
+	s := &scheduler{
+		Config: c, managers: map[string]ServiceManager{}, clusters: map[types.NamespacedName]*schedule{},
+		wake: make(chan struct{}, 1),
+	}
+	for _, m := range c.Managers {
+		s.managers[m.Name()] = m
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer s.end(cancel)
+	c.Store.Notify(ctx, s.notice)
+	if err := s.readAll(ctx); err != nil {
+		return err
+	}
+	s.loop(ctx)
+	return nil
+}
+
+// scheduler holds the schedules of all clusters.
+type scheduler struct {
+	Config
+	managers map[string]ServiceManager
+	// wake has a place for one signal: something changed in clusters.
+	wake chan struct{}
+	runs sync.WaitGroup
+
+	mu       sync.Mutex
+	clusters map[types.NamespacedName]*schedule
+	running  int
+}
+
+// end cancels what runs, waits for it, and closes the managers: they may hold connections.
+func (s *scheduler) end(cancel context.CancelFunc) {
+	cancel()
+	s.runs.Wait()
+	for _, m := range s.Managers {
+		if closer, ok := m.(io.Closer); ok {
+			if err := closer.Close(); err != nil {
+				s.Log.Warn("closing a service manager", "service", m.Name(), "error", err)
+			}
+		}
+	}
+}
+
+// readAll makes a schedule for each cluster that there is. Without the list nothing can be done, so it tries until ctx ends.
+func (s *scheduler) readAll(ctx context.Context) error {
+	for failures := 1; ; failures++ {
+		clusters, err := s.Store.Clusters(ctx)
+		if err == nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for i := range clusters {
+				s.schedule(clusterKey(&clusters[i])).adopt(&clusters[i], time.Now())
+			}
+			return nil
+		}
+		s.Log.Warn("listing the clusters", "error", err)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("while listing the clusters: %w", context.Cause(ctx))
+		case <-time.After(backOff(failures)):
+		}
+	}
+}
+
+// notice takes word of a change. It is called from the store's watches and never blocks for long.
+func (s *scheduler) notice(c Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.schedule(c.Cluster)
+	if x.manager != nil && !wantsKind(x.manager, c.Kind) {
+		return
+	}
+	x.trigger(c, time.Now())
+	s.signal()
+}
+
+func wantsKind(m ServiceManager, kind string) bool {
+	for _, k := range m.RefreshKeys() {
+		if k.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *scheduler) schedule(cluster types.NamespacedName) *schedule {
+	x := s.clusters[cluster]
+	if x == nil {
+		x = &schedule{}
+		s.clusters[cluster] = x
+	}
+	return x
+}
+
+func (s *scheduler) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *scheduler) loop(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		case <-timer.C:
+		}
+		if next := s.startDue(ctx, time.Now()); !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
+	}
+}
+
+// startDue starts a run of each cluster whose time has come, and returns when the next one's comes. Where all places are
+// taken the end of a run gives the signal.
+func (s *scheduler) startDue(ctx context.Context, now time.Time) (next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for cluster, x := range s.clusters {
+		at := x.next()
+		switch {
+		case at.IsZero():
+		case !at.After(now) && s.running < s.Parallel:
+			s.running++
+			due := x.start(now)
+			reason := x.reason
+			s.runs.Go(func() { s.run(ctx, cluster, due, reason) })
+		case at.After(now):
+			next = earliest(next, at)
+		}
+	}
+	return next
+}
+
+// run does one orchestration and notes in the schedule how it ended.
+func (s *scheduler) run(ctx context.Context, cluster types.NamespacedName, due bool, reason string) {
+	s.Stats.Runs.Add(1)
+	e := &RefreshEvent{Cluster: cluster, Reason: reason}
+	c, err := s.Store.Cluster(ctx, cluster)
+	if err == nil && due {
+		s.postpone(ctx, c)
+	}
+	manager := s.managerOf(cluster, c)
+	if manager != nil {
+		// Also for a cluster that is gone: its manager has to forget it.
+		err = manager.HandleRefresh(ctx, e)
+	} else if err == nil {
+		err = fmt.Errorf("no service manager for type %q: this release does not know it", c.Spec.Type)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running--
+	s.note(ctx, cluster, c, e, err)
+	s.signal()
+}
+
+func (s *scheduler) managerOf(cluster types.NamespacedName, c *api.StorageCluster) ServiceManager {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.schedule(cluster)
+	if c != nil {
+		x.manager = s.managers[string(c.Spec.Type)]
+	}
+	return x.manager
+}
+
+// postpone moves the expected next orchestration, before the work starts. That it could not be written is no reason not to
+// do the work.
+func (s *scheduler) postpone(ctx context.Context, c *api.StorageCluster) {
+	next := time.Now().Add(intervalOf(c))
+	s.mu.Lock()
+	s.schedule(clusterKey(c)).due = next
+	s.mu.Unlock()
+	err := s.Store.PutClusterStatus(ctx, clusterKey(c), func(status *api.StorageClusterStatus) {
+		status.NextOrchestration = toSecond(next)
+	})
+	if err != nil && ctx.Err() == nil {
+		s.Log.Warn("writing the time of the next orchestration", "cluster", clusterKey(c).String(), "error", err)
+	}
+}
+
+// note keeps what follows from the end of a run. The caller holds the mutex.
+func (s *scheduler) note(ctx context.Context, cluster types.NamespacedName, c *api.StorageCluster, e *RefreshEvent, err error) {
+	x, now := s.schedule(cluster), time.Now()
+	switch {
+	case ctx.Err() != nil:
+		return
+	case errors.Is(err, ErrNotFound):
+		if x.gone() {
+			delete(s.clusters, cluster)
+		}
+		return
+	case errors.Is(err, ErrLocked):
+		s.Stats.Discarded.Add(1)
+		s.Log.Info("orchestration was discarded", "cluster", cluster.String(), "reason", err)
+		x.discarded(now)
+	case err != nil:
+		s.Stats.Failed.Add(1)
+		x.failed(now)
+		s.Log.Error("orchestration failed", "cluster", cluster.String(), "trigger", e.Reason, "failures", x.failures, "error", err)
+	default:
+		x.succeeded(now, e)
+	}
+	if c != nil {
+		x.limitDue(now.Add(intervalOf(c)))
+	}
+}
