@@ -205,7 +205,10 @@ func TestReal(t *testing.T) {
 		!strings.HasPrefix(s.Ceph.Version, "16.") || s.Ceph.ActiveMgr != "a" || s.Nodes != 1 {
 		t.Errorf("status: %+v, %+v", s, s.Ceph)
 	}
-	checkRecorded(t, <-dialled)
+	c := <-dialled
+	checkRecorded(t, c)
+	osd := w.daemons["c-osd-0"]
+	checkAnswers(t, c, osd.Spec.Parameters[ParamOSDUUID], string(w.secrets["c-key-osd.0"].data[secretKey]))
 }
 
 // recorded are the commands whose answers are kept in radostest/testdata.
@@ -219,19 +222,27 @@ func checkRecorded(t *testing.T, c rados.Client) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file := filepath.Join("radostest", "testdata", strings.ReplaceAll(prefix, " ", "-")+".json")
 		if *record {
-			writeRecord(t, file, out)
+			writeRecord(t, recordFile(prefix), out)
 			continue
 		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if missing := missingKeys(decodeAny(t, want), decodeAny(t, out), prefix); len(missing) > 0 {
+		if missing := missingKeys(readRecord(t, prefix), decodeAny(t, out), prefix); len(missing) > 0 {
 			t.Errorf("a real answer lacks what the recorded one has: %v", missing)
 		}
 	}
+}
+
+func recordFile(prefix string) string {
+	return filepath.Join("radostest", "testdata", strings.ReplaceAll(prefix, " ", "-")+".json")
+}
+
+func readRecord(t *testing.T, prefix string) any {
+	t.Helper()
+	text, err := os.ReadFile(recordFile(prefix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decodeAny(t, text)
 }
 
 // writeRecord keeps an answer, indented, and without the keys in it.

@@ -35,11 +35,13 @@ type secret struct {
 	annotations map[string]string
 }
 
+var testTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
 const worldUID = "8a1c7c3e-1e5b-4b0e-9d6f-0a4f2a4d7c01"
 
 func newWorld(mons, mgrs int32) *world {
 	w := &world{
-		driver: &Driver{}, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		driver: &Driver{}, now: testTime,
 		daemons: map[string]*api.Daemon{}, secrets: map[string]secret{},
 	}
 	w.cluster = &api.StorageCluster{

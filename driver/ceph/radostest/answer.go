@@ -1,0 +1,280 @@
+package radostest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
+)
+
+//go:embed testdata/*.json
+var testdata embed.FS
+
+// client is a connection to a Cluster.
+type client struct{ c *Cluster }
+
+// Mon answers at once, also when there is no quorum; a real client waits for one until its deadline.
+func (k client) Mon(ctx context.Context, command any, input []byte) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", rados.ErrNoAnswer, err)
+	}
+	cmd, err := object(command)
+	if err != nil {
+		return nil, err
+	}
+	k.c.mu.Lock()
+	defer k.c.mu.Unlock()
+	prefix, _ := cmd["prefix"].(string)
+	k.c.calls[prefix]++
+	if len(k.c.quorum()) == 0 {
+		return nil, fmt.Errorf("ceph %s: %w: no quorum", prefix, rados.ErrNoAnswer)
+	}
+	answer, errno, status := k.c.answer(prefix, cmd, input)
+	if errno != 0 {
+		return nil, &rados.CommandError{Prefix: prefix, Errno: errno, Status: status}
+	}
+	if answer == nil {
+		return nil, nil
+	}
+	return json.Marshal(answer)
+}
+
+// Mgr knows no command yet: the driver sends none.
+func (k client) Mgr(_ context.Context, command any, _ []byte) ([]byte, error) {
+	return nil, &rados.CommandError{Prefix: fmt.Sprint(command), Errno: syscall.EINVAL, Status: "command not known"}
+}
+
+func (k client) Close() error { return nil }
+
+// object is a command as the mon sees it.
+func object(command any) (map[string]any, error) {
+	text, err := json.Marshal(command)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a command: %w", err)
+	}
+	var cmd map[string]any
+	return cmd, json.Unmarshal(text, &cmd)
+}
+
+// recorded is the answer that a real cluster gave.
+func recorded(name string) map[string]any {
+	text, err := testdata.ReadFile("testdata/" + name + ".json")
+	if err != nil {
+		panic(err)
+	}
+	var v map[string]any
+	if err := json.Unmarshal(text, &v); err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answer any, errno syscall.Errno, status string) {
+	switch prefix {
+	case "status":
+		return c.status(), 0, ""
+	case "mgr stat":
+		return c.mgrStat(), 0, ""
+	case "osd dump":
+		return c.osdDump(), 0, ""
+	case "versions":
+		return recorded("versions"), 0, ""
+	case "auth ls":
+		return c.authLs(), 0, ""
+	case "auth import":
+		return nil, c.authImport(input), ""
+	case "osd new":
+		return c.osdNew(cmd, input)
+	}
+	return nil, syscall.EINVAL, "command not known"
+}
+
+func (c *Cluster) status() map[string]any {
+	a := recorded("status")
+	quorum, mgrs := c.quorum(), c.mgrs()
+	a["fsid"], a["election_epoch"] = c.fsid, c.election
+	a["quorum_names"] = quorum
+	a["monmap"].(map[string]any)["num_mons"] = len(c.mons)
+	osdmap := a["osdmap"].(map[string]any)
+	osdmap["epoch"], osdmap["num_osds"] = c.epoch, len(c.osds)
+	mgrmap := a["mgrmap"].(map[string]any)
+	mgrmap["available"], mgrmap["num_standbys"] = len(mgrs) > 0, max(0, len(mgrs)-1)
+	if len(mgrs) > 0 && c.unseen > 0 {
+		c.unseen--
+	}
+	a["pgmap"] = c.pgmap(a["pgmap"].(map[string]any))
+	a["health"] = c.health()
+	return a
+}
+
+// pgmap is the mgr's report: nothing before the first one.
+func (c *Cluster) pgmap(a map[string]any) map[string]any {
+	up, in := 0, 0
+	for _, o := range c.osds {
+		if o.up {
+			up++
+		}
+		if o.in && o.booted {
+			in++
+		}
+	}
+	a["num_pgs"], a["bytes_total"], a["pgs_by_state"] = 0, 0, []any{}
+	if len(c.mgrs()) == 0 || c.unseen > 0 || up == 0 {
+		return a
+	}
+	state := "active+clean"
+	if up < in {
+		state = "active+undersized+degraded"
+	}
+	a["num_pgs"], a["bytes_total"] = 1, up*(4<<30)
+	a["pgs_by_state"] = []any{map[string]any{"state_name": state, "count": 1}}
+	return a
+}
+
+func (c *Cluster) health() map[string]any {
+	checks := map[string]any{}
+	note := func(code, message string) {
+		checks[code] = map[string]any{
+			"severity": "HEALTH_WARN", "muted": false, "summary": map[string]any{"message": message, "count": 1},
+		}
+	}
+	for code, message := range c.warnings {
+		note(code, message)
+	}
+	if n := len(c.mons) - len(c.quorum()); n > 0 {
+		note("MON_DOWN", fmt.Sprintf("%d/%d mons down, quorum %s", n, len(c.mons), strings.Join(c.quorum(), ",")))
+	}
+	down := 0
+	for _, o := range c.osds {
+		if o.in && !o.up && o.booted {
+			down++
+		}
+	}
+	if down > 0 {
+		note("OSD_DOWN", fmt.Sprintf("%d osds down", down))
+	}
+	status := "HEALTH_OK"
+	if len(checks) > 0 {
+		status = "HEALTH_WARN"
+	}
+	return map[string]any{"status": status, "checks": checks, "mutes": []any{}}
+}
+
+func (c *Cluster) mgrStat() map[string]any {
+	a := recorded("mgr-stat")
+	mgrs := c.mgrs()
+	a["available"], a["num_standby"], a["active_name"] = len(mgrs) > 0, max(0, len(mgrs)-1), ""
+	if len(mgrs) > 0 {
+		a["active_name"] = mgrs[0]
+	}
+	return a
+}
+
+func (c *Cluster) osdDump() map[string]any {
+	a := recorded("osd-dump")
+	pattern := a["osds"].([]any)[0].(map[string]any)
+	var osds []any
+	for _, id := range slices.Sorted(maps.Keys(c.osds)) {
+		o := maps.Clone(pattern)
+		o["osd"], o["uuid"], o["up"], o["in"] = id, c.osds[id].uuid, number(c.osds[id].up), number(c.osds[id].in)
+		osds = append(osds, o)
+	}
+	a["epoch"], a["fsid"], a["osds"], a["max_osd"] = c.epoch, c.fsid, osds, len(osds)
+	// The mgr makes its own pool, of one placement group, when there are OSDs.
+	if len(osds) == 0 {
+		a["pools"] = []any{}
+	}
+	return a
+}
+
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (c *Cluster) authLs() map[string]any {
+	a := recorded("auth-ls")
+	pattern := a["auth_dump"].([]any)[0].(map[string]any)
+	var dump []any
+	for _, entity := range slices.Sorted(maps.Keys(c.auth)) {
+		e := maps.Clone(pattern)
+		e["entity"] = entity
+		dump = append(dump, e)
+	}
+	a["auth_dump"] = dump
+	return a
+}
+
+// authImport reads a keyring as a real mon does: entities in brackets, their keys below.
+func (c *Cluster) authImport(input []byte) syscall.Errno {
+	entity := ""
+	lines := bufio.NewScanner(bytes.NewReader(input))
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		if strings.HasPrefix(line, "[") {
+			entity = strings.Trim(line, "[]")
+		}
+		if key, ok := strings.CutPrefix(line, "key = "); ok {
+			c.auth[entity] = key
+		}
+	}
+	if entity == "" {
+		return syscall.EINVAL
+	}
+	return 0
+}
+
+// osdNew follows OSDMonitor::validate_osd_create and AuthMonitor::validate_osd_new of Ceph 16.
+func (c *Cluster) osdNew(cmd map[string]any, input []byte) (answer any, errno syscall.Errno, status string) {
+	uuid, _ := cmd["uuid"].(string)
+	if uuid == "" {
+		return nil, syscall.EINVAL, "requires the OSD's UUID to be specified"
+	}
+	var secrets struct {
+		Key string `json:"cephx_secret"`
+	}
+	if err := json.Unmarshal(input, &secrets); err != nil || secrets.Key == "" {
+		return nil, syscall.EINVAL, "requires a cephx secret"
+	}
+	for id, o := range c.osds {
+		if want, given := cmd["id"].(float64); o.uuid == uuid && given && int(want) != id {
+			return nil, syscall.EEXIST, fmt.Sprintf("uuid %s already in use for different id %d", uuid, id)
+		}
+	}
+	id := 0
+	switch given := cmd["id"].(type) {
+	case float64:
+		id = int(given)
+	case nil:
+		for c.osds[id] != nil {
+			id++
+		}
+	default:
+		return nil, syscall.EINVAL, "bad or missing field 'id'"
+	}
+	entity := "osd." + strconv.Itoa(id)
+	if o := c.osds[id]; o != nil {
+		switch {
+		case o.uuid != uuid:
+			return nil, syscall.EINVAL, fmt.Sprintf("id %d already in use and does not match uuid %s", id, uuid)
+		case c.auth[entity] != secrets.Key:
+			return nil, syscall.EEXIST, fmt.Sprintf("entity %s exists but key does not match", entity)
+		}
+		return map[string]any{"osdid": id}, 0, ""
+	}
+	c.osds[id] = &osd{uuid: uuid, in: true}
+	c.auth[entity] = secrets.Key
+	c.changed()
+	return map[string]any{"osdid": id}, 0, ""
+}

@@ -1,0 +1,194 @@
+// Package radostest is a Ceph cluster in memory, for tests. It answers the commands that Holdfast sends in the shape of the
+// answers that a real Ceph 16.2.15 gave (testdata), and is driven by which daemons run: a quorum is there when more than half
+// of the mons run, an OSD is up when it runs and was registered with its own uuid.
+package radostest
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
+)
+
+// Cluster is a Ceph cluster in memory. It is safe for concurrent use.
+type Cluster struct {
+	mu       sync.Mutex
+	fsid     string
+	mons     []string            // the monmap
+	seeds    map[string][]string // by mon: the entities that its store was made with
+	running  map[string]bool     // by name, such as mon.a
+	uuids    map[string]string   // of running OSDs
+	auth     map[string]string   // entity to key; nil before the first quorum
+	osds     map[int]*osd
+	epoch    int // of the OSD map
+	election int
+	unseen   int // how many rounds the mgr's report lags behind
+	warnings map[string]string
+	calls    map[string]int
+}
+
+type osd struct {
+	uuid           string
+	up, in, booted bool
+}
+
+// reportLag is how many times 'status' is answered before the mgr's report shows what has changed. Until then Ceph says
+// HEALTH_OK of what it does not know, as the real one does.
+const reportLag = 2
+
+// New returns a cluster of which nothing runs.
+func New() *Cluster {
+	return &Cluster{
+		seeds: map[string][]string{}, running: map[string]bool{}, uuids: map[string]string{},
+		osds: map[int]*osd{}, epoch: 1, warnings: map[string]string{}, calls: map[string]int{},
+	}
+}
+
+// Sync makes the cluster run those daemons whose status says that they run, with the parameters and keys that they have.
+func (c *Cluster) Sync(daemons []api.Daemon) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.quorum()
+	running := map[string]bool{}
+	for i := range daemons {
+		d := &daemons[i]
+		if d.Status.State != api.DaemonRunning {
+			continue
+		}
+		name := strings.TrimPrefix(d.Spec.Type, "ceph-") + "." + d.Spec.ID
+		running[name] = true
+		switch d.Spec.Type {
+		case "ceph-mon":
+			c.makeMon(d)
+		case "ceph-osd":
+			c.uuids[name] = d.Spec.Parameters["osdUUID"]
+		}
+	}
+	c.running = running
+	if !slices.Equal(before, c.quorum()) {
+		c.election += 2
+	}
+	c.settle()
+}
+
+// makeMon takes over the monmap and the keyring that a mon starts with.
+func (c *Cluster) makeMon(d *api.Daemon) {
+	if len(c.mons) == 0 {
+		c.fsid = d.Spec.Parameters["fsid"]
+		for pair := range strings.FieldsSeq(d.Spec.Parameters["monmap"]) {
+			id, _, _ := strings.Cut(pair, "=")
+			c.mons = append(c.mons, id)
+		}
+	}
+	if c.seeds[d.Spec.ID] != nil {
+		return
+	}
+	seed := []string{}
+	for _, f := range d.Spec.Files {
+		for _, s := range f.Sources {
+			if s.Secret != nil {
+				_, entity, _ := strings.Cut(s.Secret.Name, "-key-")
+				seed = append(seed, entity)
+			}
+		}
+	}
+	c.seeds[d.Spec.ID] = seed
+}
+
+// settle follows what runs: the first quorum makes the auth database, and OSDs come up and go down.
+func (c *Cluster) settle() {
+	quorum := c.quorum()
+	if len(quorum) == 0 {
+		return
+	}
+	if c.auth == nil {
+		c.auth = map[string]string{}
+		for _, entity := range c.seeds[quorum[0]] {
+			c.auth[entity] = ""
+		}
+	}
+	for id, o := range c.osds {
+		name := "osd." + strconv.Itoa(id)
+		up := c.running[name] && c.uuids[name] == o.uuid
+		if up != o.up {
+			o.up, o.booted = up, o.booted || up
+			c.changed()
+		}
+	}
+}
+
+func (c *Cluster) changed() {
+	c.epoch++
+	c.unseen = reportLag
+}
+
+// quorum are the mons in quorum; none while half of them or more are missing.
+func (c *Cluster) quorum() []string {
+	var in []string
+	for _, m := range c.mons {
+		if c.running["mon."+m] {
+			in = append(in, m)
+		}
+	}
+	if 2*len(in) <= len(c.mons) {
+		return nil
+	}
+	return in
+}
+
+// mgrs are the running managers that the mons let in.
+func (c *Cluster) mgrs() []string {
+	var in []string
+	for name := range c.running {
+		if id, ok := strings.CutPrefix(name, "mgr."); ok {
+			if _, known := c.auth[name]; known {
+				in = append(in, id)
+			}
+		}
+	}
+	slices.Sort(in)
+	return in
+}
+
+// Warn sets a health check; an empty message takes it away.
+func (c *Cluster) Warn(code, message string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if message == "" {
+		delete(c.warnings, code)
+		return
+	}
+	c.warnings[code] = message
+}
+
+// Register puts an OSD into the map, as if someone else had done it.
+func (c *Cluster) Register(id int, uuid string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.osds[id] = &osd{uuid: uuid, in: true}
+	c.changed()
+}
+
+// OSDs returns the uuids of the OSDs in the map.
+func (c *Cluster) OSDs() map[int]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	uuids := map[int]string{}
+	for id, o := range c.osds {
+		uuids[id] = o.uuid
+	}
+	return uuids
+}
+
+// Calls says how often a command was asked.
+func (c *Cluster) Calls(prefix string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls[prefix]
+}
+
+// Dial connects to the cluster; it has the form that the driver wants.
+func (c *Cluster) Dial(rados.Config) rados.Client { return client{c} }
