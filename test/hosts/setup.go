@@ -1,0 +1,129 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// setUp makes the namespaces of this process a host.
+func (c initConfig) setUp() error {
+	if err := unix.Sethostname([]byte(c.Name)); err != nil {
+		return fmt.Errorf("while setting the host name: %w", err)
+	}
+	if err := c.mountAll(); err != nil {
+		return err
+	}
+	return c.connect()
+}
+
+// shared is a directory that was opened before anything could hide it.
+type shared struct {
+	path string
+	dir  *os.File
+}
+
+func (c initConfig) mountAll() error {
+	var visible []shared
+	for _, path := range c.Share {
+		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("while opening the shared directory %s: %w", path, err)
+		}
+		dir := os.NewFile(uintptr(fd), path)
+		defer dir.Close()
+		visible = append(visible, shared{path, dir})
+	}
+	for name, text := range map[string]string{"etc/hosts": c.Hosts, "etc/hostname": c.Name + "\n"} {
+		if err := os.WriteFile(filepath.Join(c.Root, name), []byte(text), 0o644); err != nil {
+			return fmt.Errorf("while writing /%s: %w", name, err)
+		}
+	}
+	// Unmounts on the machine reach the host, or it would keep file systems busy. Its own mounts stay within.
+	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("while separating the mounts: %w", err)
+	}
+	// /var comes last, as the other sources may lie below it.
+	for _, path := range []string{"/etc/hosts", "/etc/hostname", "/etc/ceph", "/var"} {
+		if err := bind(filepath.Join(c.Root, path), path); err != nil {
+			return err
+		}
+	}
+	for _, path := range []string{"/run", "/tmp", "/dev/shm"} {
+		if err := unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"); err != nil {
+			return fmt.Errorf("while mounting %s: %w", path, err)
+		}
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("while mounting /proc: %w", err)
+	}
+	if err := os.MkdirAll("/run/lock", 0o1777); err != nil {
+		return fmt.Errorf("while making /run/lock: %w", err)
+	}
+	for _, s := range visible {
+		if err := s.show(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bind puts a file or directory of the host's own in place of the machine's, if that has one.
+func bind(source, target string) error {
+	if _, err := os.Stat(target); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("while mounting %s at %s: %w", source, target, err)
+	}
+	return nil
+}
+
+// show mounts the directory at its path again if it has been hidden.
+func (s shared) show() error {
+	var now, before unix.Stat_t
+	if err := unix.Fstat(int(s.dir.Fd()), &before); err != nil {
+		return fmt.Errorf("while looking at the shared directory %s: %w", s.path, err)
+	}
+	if unix.Stat(s.path, &now) == nil && now.Dev == before.Dev && now.Ino == before.Ino {
+		return nil
+	}
+	if err := os.MkdirAll(s.path, 0o755); err != nil {
+		return fmt.Errorf("while sharing %s: %w", s.path, err)
+	}
+	if err := unix.Mount(fmt.Sprintf("/proc/self/fd/%d", s.dir.Fd()), s.path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("while sharing %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// connect configures the host's end of the cable.
+func (c initConfig) connect() error {
+	for _, name := range []string{"lo", "eth0"} {
+		link, err := netlink.LinkByName(name)
+		if err != nil {
+			return fmt.Errorf("while finding the link %s: %w", name, err)
+		}
+		if name == "eth0" {
+			addr, err := netlink.ParseAddr(c.IP + "/24")
+			if err != nil {
+				return err
+			}
+			if err := netlink.AddrAdd(link, addr); err != nil {
+				return fmt.Errorf("while setting the address %s: %w", c.IP, err)
+			}
+		}
+		if err := netlink.LinkSetUp(link); err != nil {
+			return fmt.Errorf("while starting the link %s: %w", name, err)
+		}
+	}
+	return nil
+}
