@@ -43,4 +43,12 @@ type Local struct {
 	Devices map[string]api.Device
 	// Command is Daemon.spec.command with its words replaced.
 	Command []string
+	// Parameters is Daemon.spec.parameters with its words replaced.
+	Parameters map[string]string
+}
+
+// Versioner is a ServiceAgent that can tell which release of its program is installed on the host.
+type Versioner interface {
+	// Version is the installed release, such as "16.2.15".
+	Version(ctx context.Context) (string, error)
 }

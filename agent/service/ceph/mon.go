@@ -55,8 +55,8 @@ func (Mon) ConfigureLocalService(ctx context.Context, l *service.Local) error {
 
 // makeMonmap writes the map that a new monitor finds the others by.
 func makeMonmap(ctx context.Context, l *service.Local, path string) error {
-	args := []string{"--create", "--clobber", "--fsid", l.Daemon.Spec.Parameters[paramFSID]}
-	members := strings.Fields(l.Daemon.Spec.Parameters[paramMonmap])
+	args := []string{"--create", "--clobber", "--fsid", l.Parameters[paramFSID]}
+	members := strings.Fields(l.Parameters[paramMonmap])
 	if len(members) == 0 {
 		return fmt.Errorf("mon.%s has no parameter %s", l.Daemon.Spec.ID, paramMonmap)
 	}

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
 )
 
@@ -38,16 +40,36 @@ func (OSD) ConfigureLocalService(ctx context.Context, l *service.Local) error {
 		return err
 	}
 	dir := filepath.Join(l.Data, directoryName)
+	if label == nil && complete(dir) {
+		return fmt.Errorf("device %s (%s) is empty, and osd.%s was made on it before: it was not touched. Put the right disk back, "+
+			"or replace the OSD if its data is lost", device.ID, device.Path, l.Daemon.Spec.ID)
+	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("while making the directory of osd.%s: %w", l.Daemon.Spec.ID, err)
 	}
-	if err := linkDevice(filepath.Join(dir, "block"), device.Path); err != nil {
+	if err := linkDevice(filepath.Join(dir, "block"), stablePath(device)); err != nil {
 		return err
 	}
 	if label != nil && label.MkfsDone() && complete(dir) {
 		return nil
 	}
+	if label != nil && label.MkfsDone() {
+		if err := restoreFiles(dir, label.OSDUUID); err != nil {
+			return fmt.Errorf("while writing the directory of osd.%s: %w", l.Daemon.Spec.ID, err)
+		}
+	}
 	return makeOSD(ctx, l, dir)
+}
+
+// restoreFiles writes what 'ceph-osd --mkfs' reads in the directory, and does not make anew, when it finds the OSD on the
+// device complete: the directory was lost.
+func restoreFiles(dir, uuid string) error {
+	for name, content := range map[string]string{"type": "bluestore\n", "fsid": uuid + "\n"} {
+		if err := atomicfile.Write(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func blockDevice(l *service.Local) (*api.Device, error) {
@@ -60,11 +82,11 @@ func blockDevice(l *service.Local) (*api.Device, error) {
 
 // ownLabel returns the label of this OSD on its device, or nil when the device is empty.
 func ownLabel(l *service.Local, device *api.Device) (*bluestore.Label, error) {
-	want := l.Daemon.Spec.Parameters[paramOSDUUID]
+	want := l.Parameters[paramOSDUUID]
 	label, err := bluestore.ReadLabel(device.Path)
 	switch {
 	case err == nil && strings.EqualFold(label.OSDUUID, want):
-		return label, nil
+		return label, checkOwn(l, device, label)
 	case err == nil:
 		return nil, fmt.Errorf("device %s holds another OSD (%s of the Ceph cluster %s): it was not touched. Wipe it if its data is not needed",
 			device.ID, label.OSDUUID, label.ClusterFSID())
@@ -75,6 +97,34 @@ func ownLabel(l *service.Local, device *api.Device) (*bluestore.Label, error) {
 			device.ID, strings.Join(device.Reasons, "; "))
 	}
 	return nil, nil //nolint:nilnil // an empty device has no label, and that is no error
+}
+
+// checkOwn looks closer at a device that carries this OSD's label: it may have been made for another cluster, or be in use.
+func checkOwn(l *service.Local, device *api.Device, label *bluestore.Label) error {
+	id, named := label.OSDID()
+	fsid := label.ClusterFSID()
+	if named && strconv.Itoa(int(id)) != l.Daemon.Spec.ID || fsid != "" && fsid != l.Parameters[paramFSID] {
+		return fmt.Errorf("device %s holds OSD %d of the Ceph cluster %s, not OSD %s of %s: it was not touched",
+			device.ID, id, fsid, l.Daemon.Spec.ID, l.Parameters[paramFSID])
+	}
+	if len(device.MountPoints) > 0 || len(device.Holders) > 0 {
+		return fmt.Errorf("device %s is in use (%s): it was not touched", device.ID, strings.Join(device.Reasons, "; "))
+	}
+	return nil
+}
+
+// stablePath is a name of the device that stays the same over a boot, if it has one that leads to it now. A place in the
+// machine (by-path) is no such name: another disk may be put there.
+func stablePath(device *api.Device) string {
+	for _, l := range device.Links {
+		if !strings.HasPrefix(l, "/dev/disk/by-id/") && !strings.HasPrefix(l, "/dev/disk/by-partuuid/") {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(l); err == nil && real == device.Path {
+			return l
+		}
+	}
+	return device.Path
 }
 
 // linkDevice makes the link by which ceph-osd finds its device, anew at each start: the device's name may have changed.
@@ -107,7 +157,7 @@ func complete(dir string) bool {
 
 // makeOSD has ceph-osd make the OSD. Run again after it was cut off, ceph-osd finishes what it began: the uuid is the same.
 func makeOSD(ctx context.Context, l *service.Local, dir string) error {
-	err := runTool(ctx, l.Data, "ceph-osd", "--mkfs", "-i", l.Daemon.Spec.ID, "--osd-uuid", l.Daemon.Spec.Parameters[paramOSDUUID],
+	err := runTool(ctx, l.Data, "ceph-osd", "--mkfs", "-i", l.Daemon.Spec.ID, "--osd-uuid", l.Parameters[paramOSDUUID],
 		"--osd-data", dir, "--no-mon-config", "-c", filepath.Join(l.Data, fileConf), "--keyring", filepath.Join(l.Data, fileKeyring))
 	if err != nil {
 		return err
@@ -119,7 +169,7 @@ func makeOSD(ctx context.Context, l *service.Local, dir string) error {
 }
 
 // DestroyLocalService wipes the device if the Daemon's data shall be lost, and only if the label on it is this OSD's own.
-func (OSD) DestroyLocalService(_ context.Context, l *service.Local) error {
+func (OSD) DestroyLocalService(ctx context.Context, l *service.Local) error {
 	device, ok := l.Devices[deviceBlock]
 	if l.Daemon.Spec.OnRemoval != api.DeletionWipe || !ok || device.Path == "" {
 		return nil
@@ -131,31 +181,8 @@ func (OSD) DestroyLocalService(_ context.Context, l *service.Local) error {
 	if err != nil {
 		return fmt.Errorf("while looking at device %s: %w", device.ID, err)
 	}
-	if !strings.EqualFold(label.OSDUUID, l.Daemon.Spec.Parameters[paramOSDUUID]) {
+	if !strings.EqualFold(label.OSDUUID, l.Parameters[paramOSDUUID]) {
 		return nil
 	}
-	return wipe(device.Path)
-}
-
-// wiped is how much of a device's start is overwritten: the label, and the superblocks of BlueFS and BlueStore behind it.
-const wiped = 10 << 20
-
-// wipe overwrites the start of a device, from the back: until the last write, to the label itself, the device still says
-// whose it is, so that a wipe that was cut off is done again.
-func wipe(path string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_EXCL, 0)
-	if err != nil {
-		return fmt.Errorf("while opening %s to wipe it: %w", path, err)
-	}
-	defer f.Close()
-	zeros := make([]byte, 1<<20)
-	for offset := int64(wiped - len(zeros)); offset >= 0; offset -= int64(len(zeros)) {
-		if _, err := f.WriteAt(zeros, offset); err != nil {
-			return fmt.Errorf("while wiping %s: %w", path, err)
-		}
-		if err := f.Sync(); err != nil {
-			return fmt.Errorf("while wiping %s: %w", path, err)
-		}
-	}
-	return f.Close()
+	return wipe(ctx, device.Path, label.OSDUUID)
 }
