@@ -1,0 +1,192 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/test/home"
+)
+
+const (
+	namespace = "default"
+	// limit bounds one command.
+	limit = 2 * time.Minute
+)
+
+// run runs a command of holdfast on the first host that must succeed.
+func (b *bed) run(args ...string) string {
+	b.Helper()
+	out, err := b.Holdfast(args...)
+	if err != nil {
+		b.Fatalf("%v", err)
+	}
+	return out
+}
+
+// apply applies a manifest on a host and returns what was printed and the exit code.
+func (b *bed) apply(host int, manifest string, args ...string) (string, int) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	cmd := b.Lab.Host(host).Command(ctx, b.Binary, append([]string{"apply", "-f", "-"}, args...)...)
+	cmd.Stdin = strings.NewReader(manifest)
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return string(out), exit.ExitCode()
+	}
+	if err != nil {
+		b.Fatalf("holdfast apply: %v\n%s", err, out)
+	}
+	return string(out), 0
+}
+
+// mustApply applies a manifest and waits until the cluster is ready.
+func (b *bed) mustApply(manifest string) {
+	b.Helper()
+	start := time.Now()
+	out, code := b.apply(1, manifest, "--wait", "--timeout", "100s")
+	if code != 0 {
+		b.Fatalf("holdfast apply --wait ended with %d:\n%s", code, out)
+	}
+	b.Logf("ready after %.1f s", time.Since(start).Seconds())
+}
+
+// ceph runs the real client on a host.
+func (b *bed) ceph(args ...string) string {
+	b.Helper()
+	return b.run(append([]string{"ceph", "shell", "--", "ceph"}, args...)...)
+}
+
+// list reads objects of a kind in the namespace.
+func list[T any](b *bed, kind string) []T {
+	b.Helper()
+	var l struct{ Items []T }
+	if err := json.Unmarshal([]byte(b.run("get", kind, "-o", "json")), &l); err != nil {
+		b.Fatalf("reading %s: %v", kind, err)
+	}
+	return l.Items
+}
+
+func (b *bed) daemons() []api.Daemon { return list[api.Daemon](b, "daemons") }
+
+// cephHealthy checks by Ceph's own word that the cluster is well and whole: all monitors in quorum, all OSDs up and in, all
+// placement groups active+clean.
+func (b *bed) cephHealthy(mons, osds int) {
+	b.Helper()
+	var s struct {
+		Health      struct{ Status string }
+		QuorumNames []string `json:"quorum_names"`
+		OSDMap      struct {
+			OSDs int `json:"num_osds"`
+			Up   int `json:"num_up_osds"`
+			In   int `json:"num_in_osds"`
+		}
+		PGMap struct {
+			PGs    int `json:"num_pgs"`
+			States []struct {
+				Name  string `json:"state_name"`
+				Count int
+			} `json:"pgs_by_state"`
+		}
+	}
+	if err := json.Unmarshal([]byte(b.ceph("-s", "-f", "json")), &s); err != nil {
+		b.Fatalf("reading ceph -s: %v", err)
+	}
+	clean := 0
+	for _, state := range s.PGMap.States {
+		if state.Name == "active+clean" {
+			clean = state.Count
+		}
+	}
+	if s.Health.Status != "HEALTH_OK" || len(s.QuorumNames) != mons || s.OSDMap.OSDs != osds || s.OSDMap.Up != osds ||
+		s.OSDMap.In != osds || clean != s.PGMap.PGs {
+		b.Fatalf("Ceph is not well: %+v\n%s", s, b.ceph("-s"))
+	}
+}
+
+// noOrphans checks that Ceph knows exactly the keys, OSDs and monitors of the daemons that are wanted, and that exactly
+// their processes run.
+func (b *bed) noOrphans() {
+	b.Helper()
+	var wantKeys, wantProcesses []string
+	for _, d := range b.daemons() {
+		kind := strings.TrimPrefix(d.Spec.Type, "ceph-")
+		wantProcesses = append(wantProcesses, d.Spec.Host+" "+d.Spec.Type+" "+d.Spec.ID)
+		if kind != "mon" {
+			wantKeys = append(wantKeys, kind+"."+d.Spec.ID)
+		}
+	}
+	wantKeys = append(wantKeys, "client.admin")
+	compare(b, "keys in Ceph's auth database", b.keys(), wantKeys)
+	compare(b, "processes", b.cephProcesses(), wantProcesses)
+	var ids []int
+	if err := json.Unmarshal([]byte(b.ceph("osd", "ls", "-f", "json")), &ids); err != nil {
+		b.Fatalf("reading ceph osd ls: %v", err)
+	}
+	for i, id := range ids {
+		if i != id {
+			b.Errorf("OSD numbers are %v: one was left over", ids)
+			break
+		}
+	}
+}
+
+// keys are the entities in Ceph's auth database, but for the bootstrap keys that every monitor makes by itself.
+func (b *bed) keys() []string {
+	b.Helper()
+	var dump struct {
+		Entities []struct{ Entity string } `json:"auth_dump"`
+	}
+	if err := json.Unmarshal([]byte(b.ceph("auth", "ls", "-f", "json")), &dump); err != nil {
+		b.Fatalf("reading ceph auth ls: %v", err)
+	}
+	var keys []string
+	for _, e := range dump.Entities {
+		if !strings.HasPrefix(e.Entity, "client.bootstrap-") {
+			keys = append(keys, e.Entity)
+		}
+	}
+	return keys
+}
+
+// cephProcesses are the running Ceph daemons as "host program id".
+func (b *bed) cephProcesses() []string {
+	b.Helper()
+	var all []string
+	for _, h := range b.Lab.Hosts() {
+		out := h.Run(b, context.Background(), "ps", "-e", "-o", "args=")
+		for _, line := range strings.Split(out, "\n") {
+			fields := strings.Fields(line)
+			if len(fields) == 0 || !strings.Contains(fields[0], "ceph-") || slices.Contains(fields, "--mkfs") {
+				continue
+			}
+			if i := slices.Index(fields, "-i"); i > 0 {
+				program := fields[0][strings.LastIndex(fields[0], "/")+1:]
+				all = append(all, fmt.Sprintf("%s %s %s", h.Name, program, fields[i+1]))
+			}
+		}
+	}
+	return all
+}
+
+func compare(b *bed, what string, got, want []string) {
+	b.Helper()
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		b.Errorf("%s:\n got %q\nwant %q", what, got, want)
+	}
+}
+
+// await waits for a condition.
+func (b *bed) await(what string, check func() error) {
+	b.Helper()
+	home.Await(b.T, what, check)
+}

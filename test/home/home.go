@@ -1,0 +1,129 @@
+// Package home runs Holdfast on the hosts of a lab, as a person would: the real program, on each host a server. It serves
+// the end-to-end tests, the demo and the benchmark.
+package home
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-storage/holdfast/test/hosts"
+)
+
+// limit bounds each step.
+const limit = 60 * time.Second
+
+// Home is Holdfast on the hosts of a lab.
+type Home struct {
+	Lab *hosts.Lab
+	// Binary is the holdfast program.
+	Binary string
+
+	servers []*hosts.Process
+}
+
+// Start starts a server on each host of the lab, the first with --init, the others with tokens of the first, and waits until
+// all hosts are connected.
+func Start(t hosts.T, lab *hosts.Lab, binary string) *Home {
+	t.Helper()
+	h := &Home{Lab: lab, Binary: binary, servers: make([]*hosts.Process, len(lab.Hosts()))}
+	h.StartServer(t, 1, "--init")
+	h.AwaitHosts(t, 1)
+	for n := 2; n <= len(lab.Hosts()); n++ {
+		h.StartServer(t, n, "--join", h.Token(t, "server"))
+	}
+	h.AwaitHosts(t, len(lab.Hosts()))
+	return h
+}
+
+// StartServer starts the server of a host, the first of which is number 1.
+func (h *Home) StartServer(t hosts.T, number int, args ...string) {
+	t.Helper()
+	host := h.Lab.Host(number)
+	cmd := host.Command(context.Background(), h.Binary, append([]string{"server"}, args...)...)
+	h.servers[number-1] = host.Launch(t, "holdfast", cmd)
+}
+
+// Server is the server of a host.
+func (h *Home) Server(number int) *hosts.Process { return h.servers[number-1] }
+
+// Token makes a token for another server or agent.
+func (h *Home) Token(t hosts.T, role string) string {
+	t.Helper()
+	out, err := h.Holdfast("token", "create", "--role", role)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return strings.TrimSpace(out)
+}
+
+// Holdfast runs a command of holdfast on the first host.
+func (h *Home) Holdfast(args ...string) (string, error) { return h.HoldfastOn(1, args...) }
+
+// HoldfastOn runs a command of holdfast on a host.
+func (h *Home) HoldfastOn(number int, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*limit)
+	defer cancel()
+	return h.Lab.Host(number).Try(ctx, h.Binary, args...)
+}
+
+// AwaitHosts waits until so many hosts have a connected agent.
+func (h *Home) AwaitHosts(t hosts.T, count int) {
+	t.Helper()
+	Await(t, fmt.Sprintf("%d connected hosts", count), func() error {
+		select {
+		case <-h.servers[0].Done():
+			return fmt.Errorf("the first server has ended: %w", h.servers[0].Err())
+		default:
+		}
+		connected, err := h.connected()
+		if err == nil && connected != count {
+			err = fmt.Errorf("%d are connected", connected)
+		}
+		return err
+	})
+}
+
+func (h *Home) connected() (int, error) {
+	out, err := h.Holdfast("get", "hosts", "-o", "json")
+	if err != nil {
+		return 0, err
+	}
+	var list struct {
+		Items []struct {
+			Status struct {
+				Conditions []struct{ Type, Status string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		return 0, err
+	}
+	count := 0
+	for _, item := range list.Items {
+		for _, c := range item.Status.Conditions {
+			if c.Type == "AgentConnected" && c.Status == "True" {
+				count++
+			}
+		}
+	}
+	return count, nil
+}
+
+// Await calls check again and again until it returns no error.
+func Await(t hosts.T, what string, check func() error) {
+	t.Helper()
+	end := time.Now().Add(limit)
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("waited %s for %s: %v", limit, what, err)
+		}
+		time.Sleep(pause)
+	}
+}
