@@ -1,0 +1,66 @@
+package ceph
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestConf(t *testing.T) {
+	three := []member{{"a", "h1", "10.0.0.1"}, {"b", "h2", "10.0.0.2"}, {"c", "h3", "10.0.0.3"}}
+	for _, tt := range []struct {
+		name, daemon string
+		facts        confFacts
+	}{
+		{"mon-three-hosts", TypeMon, confFacts{
+			fsid: worldUID, members: three, osds: 3, osdHosts: 3,
+			network: api.NetworkSpec{Public: "10.0.0.0/24", Cluster: "10.0.1.0/24"},
+		}},
+		{"osd-user-options", TypeOSD, confFacts{
+			fsid: worldUID, members: three, osds: 12, osdHosts: 3, user: map[string]api.CephOptions{
+				"global": {"osd_pool_default_size": "2", "mon_lease": "0.5"},
+				"osd":    {"osd_memory_target": "939524096"},
+				"osd.3":  {"debug_osd": "20/20"},
+				"client": {"rbd_cache": "false"},
+			},
+		}},
+		{"mgr-one-osd", TypeMgr, confFacts{fsid: worldUID, members: three[:1], osds: 1, osdHosts: 1}},
+		{"mon-two-osds-ipv6", TypeMon, confFacts{fsid: worldUID, members: []member{{"a", "h1", "fd00::1"}}, osds: 2, osdHosts: 1}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := tt.facts.confText(tt.daemon, "10.0.0.1")
+			file := filepath.Join("testdata", tt.name+".conf")
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMembers_roundTrip(t *testing.T) {
+	want := []member{{"a", "h1", "10.0.0.1"}, {"b", "h2", "fd00::2"}}
+	monmap, hosts := monParams(want)
+	if monmap != "a=[v2:10.0.0.1:3300,v1:10.0.0.1:6789] b=[v2:[fd00::2]:3300,v1:[fd00::2]:6789]" || hosts != "a=h1 b=h2" {
+		t.Errorf("monmap %q, hosts %q", monmap, hosts)
+	}
+	got := parseMembers(map[string]string{ParamMonmap: monmap, ParamMonHosts: hosts})
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(member{})); diff != "" {
+		t.Error(diff)
+	}
+}

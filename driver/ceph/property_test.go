@@ -1,0 +1,207 @@
+package ceph
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// drawWorld makes a random world: hosts that are there or not, with disks in all conditions, and nodes that name some.
+func drawWorld(t *rapid.T) *fakeWorld {
+	w := newWorld(rapid.SampledFrom([]int32{1, 1, 3, 3, 5, 2}).Draw(t, "mons"), rapid.Int32Range(1, 3).Draw(t, "mgrs"))
+	for i := range rapid.IntRange(0, 6).Draw(t, "hosts") {
+		h := w.host(i+1, rapid.IntRange(0, 3).Draw(t, "disks"))
+		for d := range h.Status.Devices {
+			if rapid.IntRange(0, 12).Draw(t, "used") == 0 {
+				h.Status.Devices[d].Availability, h.Status.Devices[d].Reasons = api.DeviceUnavailable, []string{"it has data"}
+			}
+		}
+		if rapid.IntRange(0, 12).Draw(t, "silent") == 0 {
+			h.Status.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse}}
+		}
+	}
+	for i := range len(w.hosts) + rapid.IntRange(0, 1).Draw(t, "absent hosts") {
+		if rapid.IntRange(0, 9).Draw(t, "no node") != 0 {
+			drawNode(t, w, i+1)
+		}
+	}
+	if rapid.IntRange(0, 5).Draw(t, "selector") == 0 {
+		w.cluster.Spec.Ceph.Mon.HostSelector = &metav1.LabelSelector{}
+	}
+	return withFake(w)
+}
+
+func drawNode(t *rapid.T, w *world, i int) {
+	n := w.node(i)
+	for d := range rapid.IntRange(0, 3).Draw(t, "devices") {
+		name := fmt.Sprintf("wwn-%d%d", i, d)
+		if rapid.IntRange(0, 4).Draw(t, "by path") == 0 {
+			name = fmt.Sprintf("/dev/sd%c", 'b'+d)
+		}
+		n.Spec.Devices = append(n.Spec.Devices, name)
+	}
+	if rapid.IntRange(0, 15).Draw(t, "twice") == 0 {
+		n.Spec.Devices = append(n.Spec.Devices, fmt.Sprintf("wwn-%d0", i))
+	}
+	if rapid.IntRange(0, 15).Draw(t, "foreign address") == 0 {
+		n.Spec.StorageNetwork.IPs = []string{"192.168.9.9"}
+	}
+}
+
+// disturb changes the world as its surroundings do.
+func disturb(t *rapid.T, f *fakeWorld) {
+	if len(f.hosts) == 0 {
+		return
+	}
+	i := rapid.IntRange(1, len(f.hosts)).Draw(t, "which")
+	switch rapid.IntRange(0, 7).Draw(t, "event") {
+	case 0:
+		j := len(f.hosts) + 1
+		f.host(j, 2)
+		f.node(j, fmt.Sprintf("wwn-%d0", j)).Name = fmt.Sprintf("m%d", j)
+	case 1:
+		f.cluster.Spec.Ceph.Mgr.Count = rapid.Int32Range(1, 4).Draw(t, "mgrs")
+	case 2:
+		f.cluster.Spec.Ceph.Mon.Count = rapid.SampledFrom([]int32{1, 3, 5}).Draw(t, "mons")
+	case 3:
+		if names := sortedKeys(f.daemons); len(names) > 0 {
+			name := rapid.SampledFrom(names).Draw(t, "breaks")
+			f.broken[name] = !f.broken[name]
+		}
+	case 4: // a Daemon is deleted by hand, and its agent has cleaned up
+		if names := sortedKeys(f.daemons); len(names) > 0 {
+			delete(f.daemons, rapid.SampledFrom(names).Draw(t, "lost"))
+		}
+	case 5:
+		if len(f.nodes) > 0 {
+			f.nodes = slices.Delete(f.nodes, 0, 1)
+		}
+	case 6:
+		f.hosts[i-1].Status.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse}}
+	case 7:
+		f.hosts[i-1].Status.Conditions = nil
+	}
+}
+
+// roundChecked runs one orchestration and checks its plan.
+func roundChecked(t *rapid.T, f *fakeWorld) *engine.Plan {
+	v := f.view()
+	system, err := f.driver.Observe(t.Context(), v, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.System = system
+	untouched := f.view()
+	untouched.System = system
+	p := f.driver.Plan(v, f.now)
+	if diff := cmp.Diff(untouched, v); diff != "" {
+		t.Fatalf("Plan changed its input:\n%s", diff)
+	}
+	if diff := cmp.Diff(p, f.driver.Plan(v, f.now)); diff != "" {
+		t.Fatalf("two plans of one view differ:\n%s", diff)
+	}
+	if p.Refused && (!p.Empty() || p.Done || p.Finished || p.Recheck != 0) {
+		t.Fatalf("a refused plan has more in it: %+v", p)
+	}
+	if p.Refused && len(f.daemons) > 0 {
+		t.Fatalf("a cluster that exists is refused as a whole: %v", decisions(p))
+	}
+	if err := f.apply(t.Context(), v, p); err != nil {
+		t.Fatal(err)
+	}
+	checkSafe(t, f)
+	return p
+}
+
+// checkSafe checks what must hold at any time.
+func checkSafe(t *rapid.T, f *fakeWorld) {
+	monHosts, ids, devices := map[string]string{}, map[string]string{}, map[string]string{}
+	for _, name := range sortedKeys(f.daemons) {
+		d := f.daemons[name]
+		switch d.Spec.Type {
+		case TypeMon:
+			if other := monHosts[d.Spec.Host]; other != "" {
+				t.Fatalf("%s and %s are both on %s", name, other, d.Spec.Host)
+			}
+			monHosts[d.Spec.Host] = name
+		case TypeOSD:
+			device := d.Spec.Host + "/" + d.Spec.Devices[0].ID
+			if other := ids[d.Spec.ID] + devices[device]; other != "" {
+				t.Fatalf("%s has the number or the device of %s", name, other)
+			}
+			ids[d.Spec.ID], devices[device] = name, name
+			checkStarted(t, f, d)
+		}
+	}
+}
+
+// checkStarted: no OSD is wanted Running before Ceph knew it.
+func checkStarted(t *rapid.T, f *fakeWorld, d *api.Daemon) {
+	id, err := strconv.Atoi(d.Spec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if uuid := f.ceph.OSDs()[id]; d.Spec.State == api.WantRunning && uuid != d.Spec.Parameters[ParamOSDUUID] {
+		t.Fatalf("%s is wanted Running, and the OSD map has uuid %q by its number", d.Name, uuid)
+	}
+}
+
+// checkNewOSDs: only devices that a StorageNode of the cluster names, and that nothing is on, become OSDs.
+func checkNewOSDs(t *rapid.T, before *engine.View, p *engine.Plan) {
+	for _, c := range p.Daemons {
+		if !c.New || c.Daemon.Spec.Type != TypeOSD {
+			continue
+		}
+		at := c.Daemon.Spec
+		named := slices.ContainsFunc(engine.ResolveNodes(before), func(r engine.ResolvedNode) bool {
+			return r.Host != nil && r.Host.Name == at.Host && slices.ContainsFunc(r.Devices, func(d engine.ResolvedDevice) bool {
+				free := d.Device != nil && (d.Device.Availability == api.DeviceAvailable ||
+					d.Device.Ceph != nil && d.Device.Ceph.OSDUUID == at.Parameters[ParamOSDUUID])
+				return d.ID == at.Devices[0].ID && d.Problem == "" && free
+			})
+		})
+		if !named {
+			t.Fatalf("%s takes device %s of %s, which no StorageNode gives it", c.Daemon.Name, at.Devices[0].ID, at.Host)
+		}
+	}
+}
+
+func TestProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawWorld(t)
+		for range rapid.IntRange(1, 12).Draw(t, "rounds") {
+			before := f.view()
+			checkNewOSDs(t, before, roundChecked(t, f))
+			if rapid.Bool().Draw(t, "agents act") {
+				f.agents()
+			}
+			if rapid.IntRange(0, 2).Draw(t, "disturbed") == 0 {
+				disturb(t, f)
+			}
+		}
+		settleChecked(t, f)
+	})
+}
+
+// settleChecked lets the world come to rest, and checks that a plan of what a plan has made is empty.
+func settleChecked(t *rapid.T, f *fakeWorld) {
+	for range 12 {
+		f.agents()
+		roundChecked(t, f)
+		f.now = f.now.Add(recheckSoon)
+	}
+	for range 2 {
+		f.agents()
+		if p := roundChecked(t, f); !p.Empty() || len(p.Nodes) > 0 {
+			t.Fatalf("the plan of a world at rest is not empty: %v, nodes %v", decisions(p), p.Nodes)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package ceph
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// In a cluster of which nothing is there, a fault in what is declared refuses everything, and says what to do.
+func TestRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		bad  func(w *world)
+		want []string
+	}{
+		{"too few hosts", func(w *world) { w.nodes = w.nodes[:2] }, []string{
+			"3 mons need 3 hosts", "the StorageNodes of the cluster give 2 hosts (h1, h2)", "add 1 StorageNode or lower spec.ceph.mon.count to 1",
+		}},
+		{"an even number of mons", func(w *world) { w.cluster.Spec.Ceph.Mon.Count = 2 }, []string{"spec.ceph.mon.count is 2 and must be odd"}},
+		{"selector selects too few", func(w *world) {
+			w.cluster.Spec.Ceph.Mon.HostSelector = &metav1.LabelSelector{MatchLabels: map[string]string{api.LabelHostname: "h2"}}
+		}, []string{"hostSelector selects 1 host (h2)", "label more hosts or lower spec.ceph.mon.count to 1"}},
+		{"a mounted device", func(w *world) {
+			d := w.device("wwn-20")
+			d.Availability, d.Reasons = api.DeviceUnavailable, []string{"It is mounted at /data."}
+		}, []string{"device wwn-20 on host h2 cannot be used: It is mounted at /data. Free and wipe it, or remove it from StorageNode n2"}},
+		{"an OSD of another cluster", func(w *world) {
+			d := w.device("wwn-20")
+			d.Availability, d.Reasons = api.DeviceUnavailable, []string{"it holds osd.3 of Ceph cluster x"}
+			d.Ceph = &api.DeviceCeph{FSID: "x", OSDUUID: osdUUID(worldUID, "h2", "wwn-20")}
+		}, []string{"it holds osd.3 of Ceph cluster x"}},
+		{"another OSD of this cluster", func(w *world) {
+			d := w.device("wwn-20")
+			d.Availability = api.DeviceUnavailable
+			d.Ceph = &api.DeviceCeph{FSID: worldUID, OSDUUID: osdUUID(worldUID, "h1", "wwn-20")}
+		}, []string{"it is not empty"}},
+		{"a device that is not there", func(w *world) { w.nodes[1].Spec.Devices = []string{"wwn-99"} }, []string{"wwn-99", "h2"}},
+		{"a device named twice", func(w *world) { w.nodes[1].Spec.Devices = []string{"wwn-20", "/dev/sdb"} }, []string{"same device"}},
+		{"two nodes name one device", func(w *world) { w.node(2, "wwn-20").Name = "n9" }, []string{"claimed by"}},
+		{"no address in the public network", func(w *world) { w.cluster.Spec.Network.Public = "10.1.0.0/24" }, []string{"10.1.0.0/24", "it has 10.0.0.2"}},
+		{"no address in the cluster network", func(w *world) { w.cluster.Spec.Network.Cluster = "10.1.0.0/24" }, []string{
+			"host h2 has no address in the cluster network 10.1.0.0/24: it has 10.0.0.2",
+		}},
+		{"an address of someone else", func(w *world) { w.nodes[1].Spec.StorageNetwork.IPs = []string{"10.0.0.3"} }, []string{
+			"10.0.0.3, which is not an address of host h2",
+		}},
+		{"both kinds of addresses", func(w *world) { w.hosts[1].Status.Addresses = []string{"fd00::2"} }, []string{"do not speak IPv4 and IPv6 at one time"}},
+		{"a mon of another cluster", func(w *world) {
+			w.others = []api.Daemon{{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "x-mon-a"},
+				Spec: api.DaemonSpec{
+					Cluster: "x", Type: TypeMon, ID: "a", Host: "h2", Parameters: map[string]string{ParamAddress: "10.0.0.2"},
+				},
+			}}
+		}, []string{"on host h2, mon.a of cluster prod/x listens on 10.0.0.2 port 3300 already"}},
+		{"keys of an earlier cluster", func(w *world) {
+			w.secrets["c-key-mon"] = secret{annotations: map[string]string{
+				AnnotationEntity: entityMon, AnnotationFSID: "old", AnnotationClusterUID: "another",
+			}}
+		}, []string{"Secret c-key-mon belongs to an earlier cluster of this name (fsid old) that was deleted with its data retained"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := threeHosts()
+			tt.bad(w)
+			p := w.plan()
+			if !p.Refused || !p.Empty() || p.Recheck != 0 || p.Done {
+				t.Errorf("refused %v, empty %v, recheck %v", p.Refused, p.Empty(), p.Recheck)
+			}
+			all := strings.Join(decisions(p, api.VerdictRefuse), "\n")
+			for _, want := range tt.want {
+				if !strings.Contains(all, want) {
+					t.Errorf("%q is not said in:\n%s", want, all)
+				}
+			}
+			if p.Status.Status != api.StorageOffline || p.Status.Message == "" {
+				t.Errorf("status: %+v", p.Status)
+			}
+			for _, d := range p.Decisions {
+				if d.Verdict == api.VerdictDo {
+					t.Errorf("a refused plan does something: %+v", d)
+				}
+			}
+		})
+	}
+}
+
+// In a cluster that exists, a fault concerns only what it is a fault of.
+func TestRefused_oneDevice(t *testing.T) {
+	f := withFake(threeHosts())
+	f.settle(t)
+	d := f.device("wwn-11")
+	d.Availability, d.Reasons = api.DeviceUnavailable, []string{"it has an ext4 file system"}
+	f.nodes[0].Spec.Devices = append(f.nodes[0].Spec.Devices, "wwn-11")
+	f.nodes[1].Spec.Devices = append(f.nodes[1].Spec.Devices, "wwn-21")
+	p := f.settle(t)
+	if p.Refused || f.daemons["c-osd-3"] == nil || f.daemons["c-osd-3"].Spec.Devices[0].ID != "wwn-21" || f.daemons["c-osd-4"] != nil {
+		t.Errorf("refused %v, daemons %v", p.Refused, sortedKeys(f.daemons))
+	}
+	if p.Done || p.Status.Status != api.StorageDegraded || !contains(p.Status.Reasons, "it has an ext4 file system") {
+		t.Errorf("status: %+v", p.Status)
+	}
+	if c := f.nodes[0].Status.Conditions[0]; c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "ext4") {
+		t.Errorf("node: %+v", c)
+	}
+	if n := len(f.nodes[0].Status.Devices); n != 1 {
+		t.Errorf("%d devices are recorded, want the accepted one only", n)
+	}
+}
+
+func TestWaits(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		with func(w *world)
+		want string
+	}{
+		{"no nodes", func(w *world) { w.nodes = nil }, "no StorageNode belongs to the cluster yet"},
+		{"a host that has not joined", func(w *world) { w.hosts = w.hosts[:2] }, "has it joined?"},
+		{"a silent agent", func(w *world) {
+			w.hosts[2].Status.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse}}
+		}, "the agent of host h3 is not heard"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := threeHosts()
+			tt.with(w)
+			p := w.plan()
+			if p.Refused || !p.Empty() || p.Done || !contains(decisions(p, api.VerdictWait), tt.want) {
+				t.Errorf("refused %v, empty %v: %v", p.Refused, p.Empty(), decisions(p))
+			}
+			if p.Status.Status != api.StorageOffline || !contains(p.Status.Reasons, tt.want) {
+				t.Errorf("status: %+v", p.Status)
+			}
+		})
+	}
+}
+
+func TestSkips(t *testing.T) {
+	f := withFake(threeHosts())
+	f.settle(t)
+	f.cluster.Spec.Ceph.Mon.Count = 1
+	f.nodes = f.nodes[:2]
+	f.nodes[0].Spec.Devices = nil
+	p := f.settle(t)
+	skips := decisions(p, api.VerdictSkip)
+	for _, want := range []string{
+		"changing the number of mons of a running cluster is not done yet",
+		"osd.0 stays although no StorageNode names its device wwn-10 on host h1 any more",
+		"osd.2 stays although no StorageNode names its device wwn-30 on host h3 any more",
+	} {
+		if !contains(skips, want) {
+			t.Errorf("%q is not said in %v", want, skips)
+		}
+	}
+	if !p.Empty() || !p.Done || len(f.daemons) != 8 {
+		t.Errorf("something was removed: %v, %v", sortedKeys(f.daemons), p.Status.Reasons)
+	}
+}
+
+// All mons were deleted by hand: a new one would make a new, empty cluster under the old OSDs.
+func TestRefused_noMonIsLeft(t *testing.T) {
+	f := withFake(threeHosts())
+	f.settle(t)
+	for _, id := range []string{"a", "b", "c"} {
+		delete(f.daemons, "c-mon-"+id)
+	}
+	p := f.round(t)
+	if !p.Empty() || !contains(decisions(p, api.VerdictRefuse), "no mon of the cluster is left") || p.Status.Status != api.StorageOffline {
+		t.Errorf("%v %v", daemonNames(p), decisions(p))
+	}
+}
+
+// The mons that answer may be another cluster's.
+func TestWrongCluster(t *testing.T) {
+	f := withFake(threeHosts())
+	f.settle(t)
+	v := f.view()
+	v.System = &Observation{Reachable: true, FSID: "another", Health: healthOK}
+	p := f.driver.Plan(v, f.now)
+	if !p.Empty() || p.Status.Status != api.StorageOffline || !contains(p.Status.Reasons, "the mons answer for another cluster (fsid another") {
+		t.Errorf("%+v", p.Status)
+	}
+}
+
+func TestRecheck_slowsDown(t *testing.T) {
+	f := withFake(threeHosts())
+	f.settle(t)
+	f.ceph.Warn("SOMETHING", "is odd")
+	start := testTime.Add(time.Hour)
+	f.daemons["c-osd-0"].CreationTimestamp = metav1.NewTime(start)
+	for _, tt := range []struct {
+		after, want time.Duration
+	}{{time.Second, recheckSoon}, {2 * time.Minute, recheckLater}, {time.Hour, 0}} {
+		f.now = start.Add(tt.after)
+		if got := f.round(t).Recheck; got != tt.want {
+			t.Errorf("%v after the last start: recheck %v, want %v", tt.after, got, tt.want)
+		}
+	}
+	f.now = start.Add(time.Second)
+	f.broken["c-osd-1"] = true
+	f.agents()
+	if got := f.round(t).Recheck; got != recheckLater {
+		t.Errorf("with a failed daemon: recheck %v", got)
+	}
+}
+
+func TestRefusedPlan_keepsNodeStatuses(t *testing.T) {
+	w := threeHosts()
+	d := w.device("wwn-20")
+	d.Availability, d.Reasons = api.DeviceUnavailable, []string{"it has data"}
+	p := w.plan()
+	got := map[string]string{}
+	for _, n := range p.Nodes {
+		got[n.Name] = string(n.Status.Conditions[0].Status)
+	}
+	if diff := cmp.Diff(map[string]string{"n1": "True", "n2": "False", "n3": "True"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
