@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"math"
 	"sort"
 	"strings"
 
@@ -116,10 +117,7 @@ func hardwareReasons(b *block) []string {
 }
 
 func useReasons(b *block, u use) []string {
-	var out []string
-	for _, m := range u.mounts[b.name] {
-		out = append(out, "mounted at "+m)
-	}
+	out := mountReasons(list(u.mounts[b.name], math.MaxInt))
 	if u.swap[b.name] {
 		out = append(out, "in use as swap space")
 	}
@@ -134,6 +132,19 @@ func useReasons(b *block, u use) []string {
 	}
 	if loop := u.backing[b.name]; loop != "" {
 		out = append(out, "is the backing store of /dev/"+loop)
+	}
+	return out
+}
+
+// mountReasons tells some of the mount points: with containers there may be hundreds, and other reasons matter as well.
+func mountReasons(points []string) []string {
+	const enough = 4
+	var out []string
+	for i, m := range points {
+		if i == enough && len(points) > enough+1 {
+			return append(out, fmt.Sprintf("mounted at %d more places", len(points)-enough))
+		}
+		out = append(out, "mounted at "+m)
 	}
 	return out
 }

@@ -153,6 +153,16 @@ func TestDevice_withAnythingOnItIsNeverAvailable(t *testing.T) {
 	})
 }
 
+func TestMountReasons(t *testing.T) {
+	points := []string{"/a", "/b", "/c", "/d", "/e", "/f"}
+	for n, want := range map[int]string{0: "", 1: "mounted at /a", 5: "mounted at /e", 6: "mounted at 2 more places"} {
+		got := mountReasons(points[:n])
+		if len(got) > 5 || (n == 0) != (len(got) == 0) || n > 0 && got[len(got)-1] != want {
+			t.Errorf("%d mount points: %q", n, got)
+		}
+	}
+}
+
 func TestFilter(t *testing.T) {
 	only, err := Filter("file-/tmp/lab/h1/disks/*, /dev/sd?")
 	if err != nil {

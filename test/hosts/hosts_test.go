@@ -82,6 +82,26 @@ func TestNew_hostsHaveTheirOwnNamesAddressesAndFiles(t *testing.T) {
 	}
 }
 
+func TestNew_sharedDirectoriesAreSeenBelowTheHostsOwn(t *testing.T) {
+	spec := filepath.Join(t.TempDir(), "spec.yaml")
+	if err := os.WriteFile(spec, []byte("spec"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	lab, err := os.MkdirTemp("/var/tmp", "holdfast-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.Remove(lab) }()
+	h := New(t, Options{Dir: filepath.Join(lab, "lab"), Share: []string{filepath.Dir(spec)}}).Host(1)
+	if got := h.Run(t, t.Context(), "cat", spec); got != "spec" {
+		t.Errorf("the host reads %q", got)
+	}
+	h.Run(t, t.Context(), "test", "-d", filepath.Join(h.Dir(), "logs"))
+	if err := New(t, Options{}).Host(1).Command(t.Context(), "cat", spec).Run(); err == nil {
+		t.Error("a host sees what is not shared")
+	}
+}
+
 func TestCommand_isAChildOfThisProgram(t *testing.T) {
 	h := New(t, Options{}).Host(1)
 	err := h.Command(t.Context(), "sh", "-c", "echo sorry >&2; exit 7").Run()

@@ -71,7 +71,7 @@ func (h *Host) tryBoot() error {
 	defer readyRead.Close()
 	defer readyWrite.Close()
 	cmd := exec.CommandContext(context.Background(), "/proc/self/exe") // it outlives every context
-	cmd.Args = []string{h.lab.state.Prefix + "-" + h.Name} // what ps shows
+	cmd.Args = []string{h.lab.state.Prefix + "-" + h.Name}             // what ps shows
 	cmd.Dir = "/"
 	cmd.Env = []string{initVariable + "=1", labVariable + "=" + h.lab.state.Prefix, "PATH=" + os.Getenv("PATH")}
 	cmd.ExtraFiles = []*os.File{configRead, readyWrite}

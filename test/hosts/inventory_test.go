@@ -91,7 +91,7 @@ func TestInventory_whateverIsOnADisk(t *testing.T) {
 		{"partitions", "printf 'label: gpt\\n,100M\\n' | sfdisk -q $D && partx -u $D", "partx -d $D && wipefs -qa $D", `^has partitions: loop[0-9]+p1$`},
 		{"OSD", osd, "dd if=/dev/zero of=$D bs=1M count=4 conv=fsync status=none",
 			`^holds OSD 7 of Ceph cluster 11111111-2222-3333-4444-555555555555$`},
-		{"backing store", "losetup /dev/loop4000 $D", "losetup -d /dev/loop4000", `^is the backing store of /dev/loop4000$`},
+		{"backing store", "losetup -f --show $D > /run/upper", "losetup -d $(cat /run/upper)", `^is the backing store of /dev/loop[0-9]+$`},
 	}
 	h := New(t, Options{Disks: 1, DiskSize: 1 << 30}).Host(1)
 	s := scanner(t, h)

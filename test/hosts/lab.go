@@ -26,6 +26,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -177,6 +178,9 @@ func reserve(o Options) (dir string, s state, err error) {
 	}
 	if err != nil {
 		return "", s, fmt.Errorf("while finding the lab's directory: %w", err)
+	}
+	if strings.ContainsAny(dir, `*?[\,`) {
+		return "", s, fmt.Errorf("%s: the lab's directory becomes part of a device filter and must not contain any of *?[\\,", dir)
 	}
 	if _, err := os.Lstat(dir); err == nil {
 		return "", s, fmt.Errorf("%s exists already: is it a lab that runs? Destroy it first", dir)

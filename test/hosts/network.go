@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // address is an address in the lab's network.
@@ -95,15 +96,13 @@ func (h *Host) plug(pid int) error {
 // unplug removes the host's link. The kernel would do so some time after the host's last process.
 func (h *Host) unplug() error { return removeLink(h.link()) }
 
+// removeLink removes a link; one that is gone, or that the kernel removes at the same moment with its namespace, is no error.
 func removeLink(name string) error {
 	link, err := netlink.LinkByName(name)
-	if errors.As(err, &netlink.LinkNotFoundError{}) {
-		return nil
-	}
 	if err == nil {
 		err = netlink.LinkDel(link)
 	}
-	if err != nil && !errors.As(err, &netlink.LinkNotFoundError{}) {
+	if err != nil && !errors.As(err, &netlink.LinkNotFoundError{}) && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("while removing the link %s: %w", name, err)
 	}
 	return nil
