@@ -128,9 +128,21 @@ func (h *Host) initConfig() initConfig {
 	c.Hosts = strings.Join(names, "\n") + "\n"
 	c.Share = append([]string{h.lab.Dir, "/var/lib/dpkg"}, h.lab.state.Hosts[h.number].Share...)
 	if dir, err := os.Getwd(); err == nil {
-		c.Share = append(c.Share, dir)
+		c.Share = append(c.Share, moduleRoot(dir))
 	}
 	return c
+}
+
+// moduleRoot is the directory of the Go module that dir belongs to, where the programs under test are built, or dir itself.
+func moduleRoot(dir string) string {
+	for d := dir; ; d = filepath.Dir(d) {
+		if _, err := os.Stat(filepath.Join(d, "go.mod")); err == nil {
+			return d
+		}
+		if d == filepath.Dir(d) {
+			return dir
+		}
+	}
 }
 
 // runInit is the life of a host's first process.

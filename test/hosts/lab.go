@@ -59,7 +59,7 @@ type Options struct {
 	// Dir is where everything of the lab lies; it must not exist. Empty means a new directory below os.TempDir().
 	Dir string
 	// Share lists directories of the machine that the hosts see as well, where their own /tmp or /var would hide them. The
-	// lab's directory and the working directory are always shared.
+	// lab's directory, and the working directory with the Go module around it, are always shared.
 	Share []string
 	// Keep lets the lab live on after the test or program, until Destroy.
 	Keep bool
