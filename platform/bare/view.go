@@ -1,0 +1,133 @@
+package bare
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// Objects is everything that views are made of.
+type Objects struct {
+	Clusters []api.StorageCluster
+	Nodes    []api.StorageNode
+	Hosts    []api.Host
+	Daemons  []api.Daemon
+	Statuses []api.StorageStatus
+	// Secrets are those with the label of a cluster. What they hold is not kept.
+	Secrets []Secret
+}
+
+// Secret is a Secret without what it holds.
+type Secret struct {
+	Namespace, Cluster string
+	engine.SecretInfo
+}
+
+// ReadObjects reads everything that views are made of, with a client or a cache.
+func ReadObjects(ctx context.Context, r client.Reader) (*Objects, error) {
+	var clusters api.StorageClusterList
+	var nodes api.StorageNodeList
+	var hosts api.HostList
+	var daemons api.DaemonList
+	var statuses api.StorageStatusList
+	for _, list := range []client.ObjectList{&clusters, &nodes, &hosts, &daemons, &statuses} {
+		if err := r.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("while reading %T: %w", list, err)
+		}
+	}
+	var secrets corev1.SecretList
+	if err := r.List(ctx, &secrets, client.HasLabels{api.LabelCluster}); err != nil {
+		return nil, fmt.Errorf("while reading secrets: %w", err)
+	}
+	o := &Objects{Clusters: clusters.Items, Nodes: nodes.Items, Hosts: hosts.Items, Daemons: daemons.Items, Statuses: statuses.Items}
+	for i := range secrets.Items {
+		o.Secrets = append(o.Secrets, secretOf(&secrets.Items[i]))
+	}
+	return o, nil
+}
+
+func secretOf(s *corev1.Secret) Secret {
+	return Secret{
+		Namespace: s.Namespace, Cluster: s.Labels[api.LabelCluster],
+		SecretInfo: engine.SecretInfo{Name: s.Name, Keys: slices.Sorted(maps.Keys(s.Data)), Annotations: s.Annotations},
+	}
+}
+
+// View makes the view of one cluster. The error wraps engine.ErrNotFound when there is no such cluster.
+func (o *Objects) View(cluster types.NamespacedName) (*engine.View, error) {
+	v := &engine.View{Hosts: slices.Clone(o.Hosts)}
+	for i := range o.Clusters {
+		if client.ObjectKeyFromObject(&o.Clusters[i]) == cluster {
+			v.Cluster = &o.Clusters[i]
+		}
+	}
+	if v.Cluster == nil {
+		return nil, fmt.Errorf("storagecluster %s: %w", cluster, engine.ErrNotFound)
+	}
+	for i := range o.Nodes {
+		if n := &o.Nodes[i]; n.Namespace == cluster.Namespace && engine.ClusterOf(n, o.Clusters) == cluster.Name {
+			v.Nodes = append(v.Nodes, *n)
+		}
+	}
+	for _, d := range o.Daemons {
+		if d.Namespace == cluster.Namespace && d.Spec.Cluster == cluster.Name {
+			v.Daemons = append(v.Daemons, d)
+		} else {
+			v.Others = append(v.Others, d)
+		}
+	}
+	for i := range o.Statuses {
+		if client.ObjectKeyFromObject(&o.Statuses[i]) == cluster {
+			v.Status = &o.Statuses[i]
+		}
+	}
+	for _, s := range o.Secrets {
+		if s.Namespace == cluster.Namespace && s.Cluster == cluster.Name {
+			v.Secrets = append(v.Secrets, s.SecretInfo)
+		}
+	}
+	v.Claims = engine.ClaimsOf(o.Nodes, o.Daemons, o.Hosts, o.Clusters)
+	sortView(v)
+	return v, nil
+}
+
+func sortView(v *engine.View) {
+	slices.SortFunc(v.Nodes, func(a, b api.StorageNode) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(v.Hosts, func(a, b api.Host) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(v.Daemons, func(a, b api.Daemon) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(v.Others, func(a, b api.Daemon) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	slices.SortFunc(v.Secrets, func(a, b engine.SecretInfo) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// Secrets reads the Secrets of one namespace.
+type Secrets struct {
+	Reader    client.Reader
+	Namespace string
+}
+
+var _ engine.SecretReader = (*Secrets)(nil)
+
+// Secret returns what the named Secret holds, or an error that wraps engine.ErrNotFound.
+func (s *Secrets) Secret(ctx context.Context, name string) (map[string][]byte, error) {
+	var secret corev1.Secret
+	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: name}, &secret)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("secret %s: %w", name, engine.ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("while reading secret %s: %w", name, err)
+	}
+	return secret.Data, nil
+}
