@@ -41,8 +41,9 @@ func ClusterOf(node *api.StorageNode, clusters []api.StorageCluster) string {
 // itself, so that a device stays claimed when its StorageNode is deleted and the daemon still uses it.
 func ClaimsOf(nodes []api.StorageNode, daemons []api.Daemon, hosts []api.Host, clusters []api.StorageCluster) []Claim {
 	var claims []Claim
+	index := newHostIndex(hosts)
 	for i := range nodes {
-		claims = append(claims, nodeClaims(&nodes[i], hosts, ClusterOf(&nodes[i], clusters))...)
+		claims = append(claims, nodeClaims(&nodes[i], index, ClusterOf(&nodes[i], clusters))...)
 	}
 	for i := range daemons {
 		d := &daemons[i]
@@ -57,7 +58,7 @@ func ClaimsOf(nodes []api.StorageNode, daemons []api.Daemon, hosts []api.Host, c
 	return claims
 }
 
-func nodeClaims(node *api.StorageNode, hosts []api.Host, cluster string) []Claim {
+func nodeClaims(node *api.StorageNode, hosts *hostIndex, cluster string) []Claim {
 	claim := Claim{Node: key(node.Namespace, node.Name), Since: node.CreationTimestamp.Time}
 	if cluster != "" {
 		claim.Cluster = key(node.Namespace, cluster)

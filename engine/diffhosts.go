@@ -30,10 +30,10 @@ func (d *differ) hosts(before, after *View) {
 
 // usedHosts are the hosts that the cluster's nodes select or were accepted on, and those where its daemons are.
 func usedHosts(v *View) map[string]bool {
-	used := map[string]bool{}
+	used, hosts := map[string]bool{}, newHostIndex(v.Hosts)
 	for i := range v.Nodes {
 		used[v.Nodes[i].Status.Host] = true
-		for _, h := range selectHosts(v.Hosts, v.Nodes[i].Spec.NodeSelector) {
+		for _, h := range hosts.selected(v.Nodes[i].Spec.NodeSelector) {
 			used[h.Name] = true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,6 +28,13 @@ func DaemonFor(cluster *api.StorageCluster, change DaemonChange) *api.Daemon {
 	d.Labels[api.LabelCluster] = cluster.Name
 	d.Spec.Cluster = cluster.Name
 	d.Status = api.DaemonStatus{}
+	// The defaults of the API's schema: a zero duration is written as "0s", which the schema takes for a choice.
+	if d.Spec.StopTimeout.Duration == 0 {
+		d.Spec.StopTimeout.Duration = 30 * time.Second
+	}
+	if d.Spec.OnRemoval == "" {
+		d.Spec.OnRemoval = api.DeletionRetain
+	}
 	return d
 }
 

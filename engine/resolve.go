@@ -15,17 +15,17 @@ import (
 // ResolveNodes says what the cluster's StorageNodes mean on the hosts that are there now, in the order of View.Nodes. It is
 // pure. Drivers call it first in Plan, so that all storage systems understand a StorageNode in the same way.
 func ResolveNodes(v *View) []ResolvedNode {
-	claims := newClaimIndex(v.Claims)
+	claims, hosts := newClaimIndex(v.Claims), newHostIndex(v.Hosts)
 	resolved := make([]ResolvedNode, len(v.Nodes))
 	for i := range v.Nodes {
-		resolved[i] = resolveNode(v, &v.Nodes[i], claims)
+		resolved[i] = resolveNode(v, &v.Nodes[i], hosts, claims)
 	}
 	return resolved
 }
 
-func resolveNode(v *View, node *api.StorageNode, claims claimIndex) ResolvedNode {
+func resolveNode(v *View, node *api.StorageNode, hosts *hostIndex, claims claimIndex) ResolvedNode {
 	r := ResolvedNode{Node: node}
-	r.resolveHost(v.Hosts)
+	r.resolveHost(hosts)
 	if r.Host == nil {
 		r.Devices = recordedDevices(node)
 		return r
@@ -36,8 +36,8 @@ func resolveNode(v *View, node *api.StorageNode, claims claimIndex) ResolvedNode
 }
 
 // resolveHost finds the one host that the node's selector selects.
-func (r *ResolvedNode) resolveHost(hosts []api.Host) {
-	selected := selectHosts(hosts, r.Node.Spec.NodeSelector)
+func (r *ResolvedNode) resolveHost(hosts *hostIndex) {
+	selected := hosts.selected(r.Node.Spec.NodeSelector)
 	switch len(selected) {
 	case 0:
 		r.Waits = append(r.Waits, fmt.Sprintf("no host has the labels %s: has it joined?", labelText(r.Node.Spec.NodeSelector)))
@@ -58,21 +58,46 @@ func (r *ResolvedNode) resolveHost(hosts []api.Host) {
 
 // keepHost holds a node to the host where its devices were accepted. Identities such as "file-/disk" may exist on several
 // hosts, and labels are moved by mistake: a node that silently followed them could reach for another machine's data.
-func (r *ResolvedNode) keepHost(hosts []api.Host) {
+func (r *ResolvedNode) keepHost(hosts *hostIndex) {
 	was := r.Node.Status.Host
 	if was == "" || was == r.Host.Name || len(r.Node.Status.Devices) == 0 {
 		return
 	}
 	r.Problems = append(r.Problems, fmt.Sprintf("the node was accepted on host %s and its labels now select %s: "+
 		"give the labels back to %s, or delete the node and make another one", was, r.Host.Name, was))
-	r.Host = hostNamed(hosts, was)
+	r.Host = hosts.named[was]
 }
 
-func selectHosts(hosts []api.Host, selector map[string]string) []*api.Host {
-	var selected []*api.Host
+// hostIndex finds hosts. Almost every selector names a host by its label, and a thousand nodes on a thousand hosts would
+// cost a million comparisons in each run.
+type hostIndex struct {
+	all      []*api.Host
+	named    map[string]*api.Host
+	labelled map[string][]*api.Host
+}
+
+func newHostIndex(hosts []api.Host) *hostIndex {
+	x := &hostIndex{named: map[string]*api.Host{}, labelled: map[string][]*api.Host{}}
 	for i := range hosts {
-		if hasLabels(hosts[i].Labels, selector) {
-			selected = append(selected, &hosts[i])
+		h := &hosts[i]
+		x.all = append(x.all, h)
+		x.named[h.Name] = h
+		if label, ok := h.Labels[api.LabelHostname]; ok {
+			x.labelled[label] = append(x.labelled[label], h)
+		}
+	}
+	return x
+}
+
+func (x *hostIndex) selected(selector map[string]string) []*api.Host {
+	candidates := x.all
+	if label, ok := selector[api.LabelHostname]; ok {
+		candidates = x.labelled[label]
+	}
+	var selected []*api.Host
+	for _, h := range candidates {
+		if hasLabels(h.Labels, selector) {
+			selected = append(selected, h)
 		}
 	}
 	return selected
@@ -86,15 +111,6 @@ func hasLabels(labels, selector map[string]string) bool {
 		}
 	}
 	return len(selector) > 0
-}
-
-func hostNamed(hosts []api.Host, name string) *api.Host {
-	for i := range hosts {
-		if hosts[i].Name == name {
-			return &hosts[i]
-		}
-	}
-	return nil
 }
 
 func labelText(labels map[string]string) string {
