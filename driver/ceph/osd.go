@@ -124,7 +124,7 @@ func (p *planner) unusable(n *node, d *api.Device) string {
 	if d.Availability == api.DeviceAvailable {
 		return ""
 	}
-	if d.Ceph != nil && d.Ceph.FSID == p.fsid && d.Ceph.OSDUUID == osdUUID(p.fsid, n.Host.Name, d.ID) && len(d.MountPoints)+len(d.Holders) == 0 {
+	if p.ours(n.Host.Name, d) {
 		return ""
 	}
 	why := strings.Join(d.Reasons, "; ")
@@ -133,6 +133,13 @@ func (p *planner) unusable(n *node, d *api.Device) string {
 	}
 	return fmt.Sprintf("device %s on host %s cannot be used: %s. Free and wipe it, or remove it from StorageNode %s",
 		d.ID, n.Host.Name, strings.TrimSuffix(why, "."), n.Node.Name)
+}
+
+// ours says whether a device carries the label of the very OSD that it would become. The label of one that was cut off while it
+// was made may lack the fsid; the uuid alone tells, because it is made from the fsid.
+func (p *planner) ours(host string, d *api.Device) bool {
+	return d.Ceph != nil && strings.EqualFold(d.Ceph.OSDUUID, osdUUID(p.fsid, host, d.ID)) &&
+		(d.Ceph.FSID == "" || strings.EqualFold(d.Ceph.FSID, p.fsid)) && len(d.MountPoints)+len(d.Holders) == 0
 }
 
 // labelNumber is the number that a device's own label says, or -1.

@@ -278,6 +278,9 @@ func TestDeletion(t *testing.T) {
 			var order []string
 			for range 10 {
 				p := f.round(t)
+				if len(p.Daemons) > 0 && len(p.Remove) > 0 {
+					t.Error("daemons are removed before they can have seen what becomes of their data")
+				}
 				for _, c := range p.Daemons {
 					if c.Daemon.Spec.OnRemoval != policy {
 						t.Errorf("%s: onRemoval %s", c.Daemon.Name, c.Daemon.Spec.OnRemoval)
