@@ -1,6 +1,7 @@
 package control
 
 import (
+	"crypto/ecdsa"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -140,4 +141,12 @@ func (d dataDir) writeAdmin(id *identity, s *settings) error {
 	}
 	server := "https://" + s.endpoint()
 	return pki.WriteKubeconfig(d.adminKubeconfig(), server, endpoints.ServerName, id.authority.CertPEM(), admin)
+}
+
+// hostKey is the key of the host's agent, made before the host joins, so that a join that was cut off can be repeated.
+func (d dataDir) hostKey() (*ecdsa.PrivateKey, error) {
+	if err := os.MkdirAll(d.host(), 0o700); err != nil {
+		return nil, err
+	}
+	return endpoints.Key(d.host())
 }

@@ -3,8 +3,119 @@ package control
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/holdfast-storage/holdfast/control/endpoints"
+	"github.com/holdfast-storage/holdfast/control/etcd"
+	"github.com/holdfast-storage/holdfast/control/join"
+	"github.com/holdfast-storage/holdfast/control/pki"
 )
 
-func (s *Server) join(context.Context, string) error { return errors.New("joining is not possible yet") }
+// joinTimeout bounds how long joining may take. A server that joins waits for others that join at the same time.
+const joinTimeout = 3 * time.Minute
 
-func (s *Server) present(ctx context.Context) error { return s.dir.writeAdmin(s.identity, s.settings) }
+// join gets what all servers share, and is added to etcd.
+func (s *Server) join(ctx context.Context, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	token, err := join.Parse(text)
+	if err != nil {
+		return err
+	}
+	key, err := s.dir.hostKey()
+	if err != nil {
+		return err
+	}
+	joiner := &join.Joiner{
+		Token: token, Role: join.RoleServer, Name: s.settings.Name, Key: key,
+		PeerURL: etcd.PeerURL(s.settings.Address, s.settings.EtcdPeerPort), Now: time.Now, Log: s.log,
+	}
+	joined, err := joiner.Join(ctx)
+	if err != nil {
+		return err
+	}
+	share := joined.Share
+	if share == nil || len(share.EncryptionKey) != 32 {
+		return errors.New("the server let this one join, but did not send what all servers share")
+	}
+	authority, err := pki.ParseAuthority(share.CA, share.CAKey)
+	if err != nil {
+		return fmt.Errorf("while reading the authority that the server sent: %w", err)
+	}
+	s.settings.Existing = share.Existing
+	return s.dir.saveShare(authority, [32]byte(share.EncryptionKey))
+}
+
+func (d dataDir) saveShare(authority *pki.Authority, key [32]byte) error {
+	if err := os.MkdirAll(d.pki(), 0o700); err != nil {
+		return err
+	}
+	if err := authority.Save(d.pki()); err != nil {
+		return err
+	}
+	return d.saveEncryptionKey(key)
+}
+
+// present makes the server known: on the list of servers, as a Host, and to the administrator.
+func (s *Server) present(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(s.loopback)
+	if err != nil {
+		return err
+	}
+	if err := endpoints.Publish(ctx, client, s.settings.Name, s.Endpoint()); err != nil {
+		return err
+	}
+	if err := s.presentHost(ctx, client); err != nil {
+		return err
+	}
+	return s.dir.writeAdmin(s.identity, s.settings)
+}
+
+// presentHost makes the identity of the server's own host, if there is none yet.
+func (s *Server) presentHost(ctx context.Context, client kubernetes.Interface) error {
+	if !endpoints.Exists(s.dir.host()) {
+		if err := s.makeHost(ctx, client); err != nil {
+			return err
+		}
+	}
+	var err error
+	if s.host, err = endpoints.Open(s.dir.host()); err != nil {
+		return err
+	}
+	s.host.Prefer(s.Endpoint())
+	run, stop := context.WithCancel(context.Background())
+	s.stopHost = stop
+	s.hostDone.Go(func() { s.host.Run(run, s.log) })
+	return nil
+}
+
+func (s *Server) makeHost(ctx context.Context, client kubernetes.Interface) error {
+	key, err := s.dir.hostKey()
+	if err != nil {
+		return err
+	}
+	keyID, err := pki.KeyID(key.Public())
+	if err != nil {
+		return err
+	}
+	hosts, err := join.NewHosts(s.loopback)
+	if err != nil {
+		return err
+	}
+	if err := hosts.Register(ctx, s.settings.Name, keyID); err != nil {
+		return err
+	}
+	cert, err := s.identity.authority.Issue(join.HostLeaf(s.settings.Name), key.Public(), time.Now())
+	if err != nil {
+		return err
+	}
+	servers, err := endpoints.Published(ctx, client)
+	if err != nil {
+		return err
+	}
+	return endpoints.Save(s.dir.host(), s.identity.authority.CertPEM(), &pki.Pair{Cert: cert, Key: key}, servers)
+}

@@ -7,16 +7,19 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/holdfast-storage/holdfast/control/access"
 	"github.com/holdfast-storage/holdfast/control/apiserver"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/etcd"
+	"github.com/holdfast-storage/holdfast/control/join"
 	"github.com/holdfast-storage/holdfast/control/pki"
 )
 
@@ -33,6 +36,8 @@ type Server struct {
 	stopAPI  context.CancelFunc
 	apiDone  chan error
 	host     *endpoints.Servers
+	stopHost context.CancelFunc
+	hostDone sync.WaitGroup
 }
 
 // Start starts a server, and returns when it is ready: a quorum of the servers runs, and all kinds are served. When ctx ends
@@ -163,22 +168,12 @@ func (s *Server) tellWaiting(ctx context.Context, what string) (stop func()) {
 }
 
 func (s *Server) startAPI(ctx context.Context, listener net.Listener) error {
-	secrets, err := access.NewSecrets(s.loopback)
+	config, err := s.apiConfig()
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	s.api, err = apiserver.New(apiserver.Config{
-		Listener: listener, Authority: s.identity.authority, Serving: s.identity.serving, Loopback: s.loopback,
-		Etcd: apiserver.Etcd{
-			URL:      s.clientURL(),
-			CertFile: pki.CertFile(s.dir.pki(), "etcd"), KeyFile: pki.KeyFile(s.dir.pki(), "etcd"), CAFile: pki.CertFile(s.dir.pki(), "ca"),
-		},
-		EncryptionKey: s.identity.encryptionKey,
-		Authorizer:    access.NewAuthorizer(secrets),
-		Admission:     []admission.Interface{access.HostAdmission{}},
-		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(*http.Request) error { return s.member.Problem() })},
-	})
-	if err != nil {
+	config.Listener = listener
+	if s.api, err = apiserver.New(*config); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	run, stop := context.WithCancel(context.Background())
@@ -188,6 +183,48 @@ func (s *Server) startAPI(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 	return s.api.Install(ctx)
+}
+
+func (s *Server) apiConfig() (*apiserver.Config, error) {
+	secrets, err := access.NewSecrets(s.loopback)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(s.loopback)
+	if err != nil {
+		return nil, err
+	}
+	joins, err := s.joinHandler(client)
+	if err != nil {
+		return nil, err
+	}
+	return &apiserver.Config{
+		Authority: s.identity.authority, Serving: s.identity.serving, Loopback: s.loopback,
+		Etcd: apiserver.Etcd{
+			URL:      s.clientURL(),
+			CertFile: pki.CertFile(s.dir.pki(), "etcd"), KeyFile: pki.KeyFile(s.dir.pki(), "etcd"), CAFile: pki.CertFile(s.dir.pki(), "ca"),
+		},
+		EncryptionKey: s.identity.encryptionKey,
+		Authorizer:    access.NewAuthorizer(secrets),
+		Admission:     []admission.Interface{access.HostAdmission{}},
+		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(*http.Request) error { return s.member.Problem() })},
+		Open:          map[string]http.Handler{join.Path: joins},
+		Known:         map[string]http.Handler{endpoints.Path: endpoints.Handler(client)},
+	}, nil
+}
+
+func (s *Server) joinHandler(client kubernetes.Interface) (http.Handler, error) {
+	hosts, err := join.NewHosts(s.loopback)
+	if err != nil {
+		return nil, err
+	}
+	return &join.Handler{
+		Client: client, Hosts: hosts,
+		Authority: s.identity.authority, EncryptionKey: s.identity.encryptionKey[:],
+		AddMember: s.member.Add,
+		Servers:   func(ctx context.Context) ([]string, error) { return endpoints.Published(ctx, client) },
+		Now:       time.Now, Log: s.log,
+	}, nil
 }
 
 func (s *Server) clientURL() string {
@@ -223,6 +260,10 @@ func (s *Server) Wait(ctx context.Context) error {
 // Stop ends the server: first the API, so that no request is cut off, then etcd. Storage daemons go on. It may be called
 // once.
 func (s *Server) Stop() {
+	if s.stopHost != nil {
+		s.stopHost()
+		s.hostDone.Wait()
+	}
 	if s.stopAPI != nil {
 		s.stopAPI()
 		if err := <-s.apiDone; err != nil {

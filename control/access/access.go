@@ -30,8 +30,14 @@ func HostLease(host string) string { return "host-" + host }
 
 // hostOf returns which host a user is the agent of.
 func hostOf(u user.Info) (host string, ok bool) {
-	host, ok = strings.CutPrefix(u.GetName(), userHost)
-	return host, ok && host != "" && inGroup(u, GroupHosts)
+	host, ok = HostOf(u.GetName())
+	return host, ok && inGroup(u, GroupHosts)
+}
+
+// HostOf is the host that a user name belongs to.
+func HostOf(name string) (host string, ok bool) {
+	host, ok = strings.CutPrefix(name, userHost)
+	return host, ok && host != ""
 }
 
 func inGroup(u user.Info, group string) bool {

@@ -13,8 +13,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// systemNamespace is where the leases of hosts lie.
-const systemNamespace = "holdfast-system"
+// SystemNamespace is where Holdfast keeps its own objects: heartbeats, tokens, the list of servers.
+const SystemNamespace = "holdfast-system"
 
 // Secrets tells which Secrets a host needs.
 type Secrets interface {
@@ -49,7 +49,7 @@ var hostRules = []rule{
 	{"update patch", "daemons.holdfast.io", "", nil},
 	{"update patch", "daemons.holdfast.io/status", "", nil},
 	{"get", "secrets", "no daemon of the host needs this secret", neededSecret},
-	{"create", "leases.coordination.k8s.io", "a host's lease lies in " + systemNamespace, inSystem},
+	{"create", "leases.coordination.k8s.io", "a host's lease lies in " + SystemNamespace, inSystem},
 	{"get update patch", "leases.coordination.k8s.io", "a host has its own lease alone", both(inSystem, named(HostLease))},
 	{"create patch", "events", "", nil},
 }
@@ -161,7 +161,7 @@ func selects(a authorizer.Attributes, field, value string) bool {
 }
 
 func inSystem(_ context.Context, _ *Authorizer, _ string, a authorizer.Attributes) (bool, error) {
-	return a.GetNamespace() == systemNamespace, nil
+	return a.GetNamespace() == SystemNamespace, nil
 }
 
 func both(first, second condition) condition {

@@ -18,10 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/holdfast-storage/holdfast/api/crd"
+	"github.com/holdfast-storage/holdfast/control/access"
 )
-
-// SystemNamespace is where Holdfast keeps its own objects: heartbeats, tokens, the list of servers.
-const SystemNamespace = "holdfast-system"
 
 // annotationDefinition is on each definition that Holdfast installed, and tells which text it was made from. It spares a
 // write at each start, and the comparison with what the server filled in.
@@ -34,7 +32,7 @@ func (s *Server) Install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{metav1.NamespaceDefault, SystemNamespace} {
+	for _, name := range []string{metav1.NamespaceDefault, access.SystemNamespace} {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		_, err := client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {

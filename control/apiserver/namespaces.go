@@ -24,6 +24,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/client-go/metadata"
 	clientrest "k8s.io/client-go/rest"
+
+	"github.com/holdfast-storage/holdfast/control/access"
 )
 
 // namespaceRules keeps objects and namespaces together: an object is created in a namespace that exists, and a namespace is
@@ -69,7 +71,7 @@ func (r *namespaceRules) exists(ctx context.Context, name string) error {
 }
 
 func (r *namespaceRules) mayDelete(ctx context.Context, name string) error {
-	if name == metav1.NamespaceDefault || name == SystemNamespace {
+	if name == metav1.NamespaceDefault || name == access.SystemNamespace {
 		return refuse(name, "it belongs to Holdfast itself and stays")
 	}
 	held, err := r.held(ctx, name)

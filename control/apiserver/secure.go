@@ -18,7 +18,9 @@ func (c *Config) secure(generic *genericapiserver.Config) error {
 	if err != nil {
 		return err
 	}
-	serving, err := dynamiccertificates.NewStaticCertKeyContent("serving", c.Serving.CertPEM(), key)
+	// The authority's certificate is sent along for joiners, who know its fingerprint alone.
+	chain := append(c.Serving.CertPEM(), c.Authority.CertPEM()...)
+	serving, err := dynamiccertificates.NewStaticCertKeyContent("serving", chain, key)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@
 package endpoints
 
 import (
+	"crypto/ecdsa"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/holdfast-storage/holdfast/control/access"
 	"github.com/holdfast-storage/holdfast/control/pki"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
@@ -52,6 +54,7 @@ type Servers struct {
 	dir    string
 	config *rest.Config
 	dialer *dialer
+	host   string
 
 	mu    sync.Mutex
 	known []string
@@ -75,7 +78,11 @@ func Open(dir string) (*Servers, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Servers{dir: dir, known: strings.Fields(string(text))}
+	host, ok := access.HostOf(pair.Cert.Subject.CommonName)
+	if !ok {
+		return nil, fmt.Errorf("the certificate in %s is not a host's, but of %q", dir, pair.Cert.Subject.CommonName)
+	}
+	s := &Servers{dir: dir, host: host, known: strings.Fields(string(text))}
 	if len(s.known) == 0 {
 		return nil, fmt.Errorf("%s names no server", filepath.Join(dir, serversFile))
 	}
@@ -98,6 +105,9 @@ func Exists(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, serversFile))
 	return !errors.Is(err, fs.ErrNotExist)
 }
+
+// Host is the host's name.
+func (s *Servers) Host() string { return s.host }
 
 // Config reaches the API as the host's agent. The caller may change the copy that it gets.
 func (s *Servers) Config() *rest.Config { return rest.CopyConfig(s.config) }
@@ -123,3 +133,13 @@ func (s *Servers) Set(servers []string) error {
 	s.known = servers
 	return nil
 }
+
+// Prefer has the next connection go to a server, if it can be reached. A server's own host prefers it.
+func (s *Servers) Prefer(server string) {
+	s.dialer.mu.Lock()
+	defer s.dialer.mu.Unlock()
+	s.dialer.good = server
+}
+
+// Key is the private key of the host whose directory this is. It is made if missing.
+func Key(dir string) (*ecdsa.PrivateKey, error) { return pki.LoadOrMakeKey(dir, pairName) }

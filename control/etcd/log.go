@@ -35,11 +35,18 @@ func (c *logCore) With(fields []zapcore.Field) zapcore.Core {
 	return &logCore{log: c.log, fields: append(c.fields[:len(c.fields):len(c.fields)], fields...)}
 }
 
-// moot are warnings about what is chosen here: the HTTP side of the client port carries health and metrics alone, and clients
-// prove themselves by certificates, not by tokens.
+// moot are messages about what is chosen here, or is told to whom it concerns by other ways.
 var moot = map[string]bool{
+	// The HTTP side of the client port carries health and metrics alone.
 	"Running http and grpc server on single port. This is not recommended for production.": true,
-	"simple token is not cryptographically signed":                                         true,
+	// Clients prove themselves by certificates, not by tokens.
+	"simple token is not cryptographically signed": true,
+	// The member that wants to be added is told, and asks again.
+	"rejecting member add request; local member has not been connected to majority peers, reconfigure breaks active quorum": true,
+	// A new member replays how others were refused before it was added, and has no term yet.
+	"Validation on configuration change failed": true,
+	"Failed to detect schema version":           true,
+	"failed to update storage version":          true,
 }
 
 func (c *logCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {

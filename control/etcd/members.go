@@ -36,6 +36,9 @@ func (m *Member) Add(ctx context.Context, name, peerURL string) (string, error) 
 			return m.existing(name, peerURL), nil
 		}
 	}
+	if m.learns() {
+		return "", fmt.Errorf("%w: another one is just being added", ErrBusy)
+	}
 	urls, err := types.NewURLs([]string{peerURL})
 	if err != nil {
 		return "", err
@@ -49,6 +52,11 @@ func (m *Member) Add(ctx context.Context, name, peerURL string) (string, error) 
 		return "", fmt.Errorf("while adding %s to etcd: %w", name, err)
 	}
 	return m.existing(name, peerURL), nil
+}
+
+// learns says whether there is a member that does not vote yet. etcd takes one at a time.
+func (m *Member) learns() bool {
+	return slices.ContainsFunc(m.etcd.Server.Cluster().Members(), func(member *membership.Member) bool { return member.IsLearner })
 }
 
 // existing lists the members that run, and the new one. Members that were added and do not run yet have no name.

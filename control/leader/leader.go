@@ -58,16 +58,19 @@ func (e *Election) term(ctx context.Context, clientset kubernetes.Interface, lea
 	contest, endContest := context.WithCancel(context.WithoutCancel(ctx))
 	defer endContest()
 	t := &term{lead: lead, end: endContest}
+	lock := &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
+		Client:     clientset.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
+	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
-			Client:     clientset.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
-		},
-		LeaseDuration:   leaseDuration,
-		RenewDeadline:   renewDeadline,
-		RetryPeriod:     retryPeriod,
-		ReleaseOnCancel: true,
+		Lock:          lock,
+		LeaseDuration: leaseDuration,
+		RenewDeadline: renewDeadline,
+		RetryPeriod:   retryPeriod,
+		// The elector would release a lease that it cannot renew before it says that the lease is lost, and so, while the
+		// API hangs, let the leader act beyond the end of its lease. It is released below.
+		ReleaseOnCancel: false,
 		Name:            e.Name,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: t.run,
@@ -84,7 +87,24 @@ func (e *Election) term(ctx context.Context, clientset kubernetes.Interface, lea
 	defer stop()
 	elector.Run(contest)
 	t.stop()
+	if err := release(context.WithoutCancel(ctx), lock); err != nil {
+		e.Log.Info("the lease was not released: the next leader waits until it ends", "lease", e.Name, "error", err)
+	}
 	return nil
+}
+
+// release gives up the lease, if this server holds it still.
+func release(ctx context.Context, lock *resourcelock.LeaseLock) error {
+	ctx, cancel := context.WithTimeout(ctx, renewDeadline)
+	defer cancel()
+	record, _, err := lock.Get(ctx)
+	if err != nil || record.HolderIdentity != lock.Identity() {
+		return err
+	}
+	now := metav1.Now()
+	return lock.Update(ctx, resourcelock.LeaderElectionRecord{
+		LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now,
+	})
 }
 
 // term is one time of leadership.

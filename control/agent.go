@@ -1,0 +1,121 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/holdfast-storage/holdfast/control/endpoints"
+	"github.com/holdfast-storage/holdfast/control/join"
+)
+
+// AgentConfig says which host's agent to be.
+type AgentConfig struct {
+	// DataDir holds the host's identity.
+	DataDir string
+	// Name of the host, for a join. Default: see DefaultName. Once joined, the name stays.
+	Name string
+	// JoinToken joins this host to a control plane. It is not looked at when DataDir holds an identity already.
+	JoinToken string
+	// Log receives what there is to tell. Default: slog.Default().
+	Log *slog.Logger
+}
+
+// Agent is the identity of a host that runs an agent alone.
+type Agent struct {
+	servers *endpoints.Servers
+	stop    context.CancelFunc
+	done    sync.WaitGroup
+	unlock  func()
+}
+
+// OpenAgent takes the data directory's lock, joins if the host has no identity yet, and keeps the list of servers fresh until
+// Close is called.
+func OpenAgent(ctx context.Context, c AgentConfig) (*Agent, error) {
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	unlock, err := Lock(c.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := c.open(ctx)
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	run, stop := context.WithCancel(context.Background())
+	a := &Agent{servers: servers, stop: stop, unlock: unlock}
+	a.done.Go(func() { servers.Run(run, c.Log) })
+	return a, nil
+}
+
+func (c *AgentConfig) open(ctx context.Context) (*endpoints.Servers, error) {
+	d := dataDir(c.DataDir)
+	stored, err := d.load()
+	if err != nil {
+		return nil, err
+	}
+	if stored != nil {
+		return nil, fmt.Errorf("the data directory %s holds the server %s, which is an agent, too: start it with 'holdfast server'", d, stored.Name)
+	}
+	if !endpoints.Exists(d.host()) {
+		if err := c.join(ctx, d); err != nil {
+			return nil, err
+		}
+	}
+	servers, err := endpoints.Open(d.host())
+	if err != nil {
+		return nil, err
+	}
+	if c.Name != "" && c.Name != servers.Host() {
+		return nil, fmt.Errorf("the data directory %s belongs to the host %s, not %s: leave out --name, or choose another directory with --data-dir",
+			d, servers.Host(), c.Name)
+	}
+	return servers, nil
+}
+
+func (c *AgentConfig) join(ctx context.Context, d dataDir) error {
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	if c.JoinToken == "" {
+		return fmt.Errorf("the data directory %s holds no identity: join a control plane with --join TOKEN, "+
+			"where 'holdfast token create' on one of its servers makes the token", d)
+	}
+	token, err := join.Parse(c.JoinToken)
+	if err != nil {
+		return err
+	}
+	if c.Name == "" {
+		if c.Name, err = DefaultName(); err != nil {
+			return err
+		}
+	}
+	key, err := d.hostKey()
+	if err != nil {
+		return err
+	}
+	joiner := &join.Joiner{Token: token, Role: join.RoleAgent, Name: c.Name, Key: key, Now: time.Now, Log: c.Log}
+	joined, err := joiner.Join(ctx)
+	if err != nil {
+		return err
+	}
+	return endpoints.Save(d.host(), joined.CA, joined.Host, joined.Servers)
+}
+
+// Name is the host's name.
+func (a *Agent) Name() string { return a.servers.Host() }
+
+// Config reaches the API as the host's agent, over any of the servers.
+func (a *Agent) Config() *rest.Config { return a.servers.Config() }
+
+// Close lets the data directory go. It may be called once.
+func (a *Agent) Close() {
+	a.stop()
+	a.done.Wait()
+	a.unlock()
+}

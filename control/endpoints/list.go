@@ -1,0 +1,137 @@
+package endpoints
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/holdfast-storage/holdfast/control/access"
+)
+
+// Path is where a server lists all servers, to everyone who has a certificate.
+const Path = "/holdfast/v1/servers"
+
+// configMap holds the servers: name, and IP:port.
+const configMap = "servers"
+
+// Publish puts a server on the list, with the rights of an administrator. It writes nothing when the server is there.
+func Publish(ctx context.Context, client kubernetes.Interface, name, address string) error {
+	maps := client.CoreV1().ConfigMaps(access.SystemNamespace)
+	err := retry.OnError(retry.DefaultBackoff, retriable, func() error {
+		list, err := maps.Get(ctx, configMap, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			list = &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Name: configMap},
+				Data:       map[string]string{name: address},
+			}
+			_, err = maps.Create(ctx, list, metav1.CreateOptions{})
+			return err
+		}
+		if err != nil || list.Data[name] == address {
+			return err
+		}
+		if list.Data == nil {
+			list.Data = map[string]string{}
+		}
+		list.Data[name] = address
+		_, err = maps.Update(ctx, list, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("while putting this server on the list of servers: %w", err)
+	}
+	return nil
+}
+
+func retriable(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
+// Published reads the list of servers, sorted, with the rights of an administrator.
+func Published(ctx context.Context, client kubernetes.Interface) ([]string, error) {
+	list, err := client.CoreV1().ConfigMaps(access.SystemNamespace).Get(ctx, configMap, metav1.GetOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, fmt.Errorf("while reading the list of servers: %w", err)
+	}
+	var servers []string
+	for _, address := range list.Data {
+		servers = append(servers, address)
+	}
+	slices.Sort(servers)
+	return servers, nil
+}
+
+// Handler serves the list of servers.
+func Handler(client kubernetes.Interface) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		servers, err := Published(r.Context(), client)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		// An error here means that the client is gone.
+		_ = json.NewEncoder(w).Encode(servers)
+	})
+}
+
+// List asks a server for the list of servers, sorted; everyone who has a certificate may.
+func List(ctx context.Context, config *rest.Config) ([]string, error) {
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &schema.GroupVersion{}
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	client, err := rest.UnversionedRESTClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	text, err := client.Get().AbsPath(Path).DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("while asking for the list of servers: %w", err)
+	}
+	var servers []string
+	if err := json.Unmarshal(text, &servers); err != nil {
+		return nil, fmt.Errorf("while reading the list of servers: %w", err)
+	}
+	return servers, nil
+}
+
+// refreshEvery is how often a host asks for the list of servers. It changes when a server joins.
+const refreshEvery = time.Minute
+
+// Run keeps the list of servers fresh until ctx ends.
+func (s *Servers) Run(ctx context.Context, log *slog.Logger) {
+	tick := time.NewTicker(refreshEvery)
+	defer tick.Stop()
+	for {
+		if err := s.Refresh(ctx); err != nil && ctx.Err() == nil {
+			log.Debug("could not refresh the list of servers", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Refresh asks for the list of servers once.
+func (s *Servers) Refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	servers, err := List(ctx, s.Config())
+	if err != nil {
+		return err
+	}
+	return s.Set(servers)
+}

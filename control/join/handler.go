@@ -1,0 +1,171 @@
+package join
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/holdfast-storage/holdfast/control/access"
+	"github.com/holdfast-storage/holdfast/control/etcd"
+	"github.com/holdfast-storage/holdfast/control/pki"
+)
+
+// Handler takes joiners, on a server.
+type Handler struct {
+	Client    kubernetes.Interface
+	Hosts     *Hosts
+	Authority *pki.Authority
+	// EncryptionKey is handed to joining servers.
+	EncryptionKey []byte
+	// AddMember adds a joining server to etcd; see etcd.Member.Add.
+	AddMember func(ctx context.Context, name, peerURL string) (string, error)
+	// Servers lists the servers as IP:port.
+	Servers func(ctx context.Context) ([]string, error)
+	// Now is the server's clock.
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+// ServeHTTP takes one joiner.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 30*time.Second)
+	defer cancel()
+	q := &request{}
+	answer, status := &response{}, http.StatusOK
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(q)
+	if r.Method != http.MethodPost || err != nil {
+		err = refused("this is no request to join; both sides may be of very different versions")
+	} else {
+		answer, err = h.join(ctx, q)
+	}
+	if err != nil {
+		answer, status = h.refuse(q, err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		h.Log.Debug("a joiner did not wait for the answer", "error", err)
+	}
+}
+
+func (h *Handler) refuse(q *request, err error) (*response, int) {
+	var told *refusal
+	switch {
+	case errors.As(err, &told) && told.again, errors.Is(err, etcd.ErrBusy):
+		return &response{Error: err.Error(), Again: true}, http.StatusServiceUnavailable
+	case errors.As(err, &told):
+		h.Log.Warn("refused a host that wanted to join", "host", q.Host, "reason", told.message)
+		return &response{Error: told.message}, http.StatusForbidden
+	}
+	h.Log.Error("could not let a host join", "host", q.Host, "error", err)
+	return &response{Error: "the server could not do it now; its log says why", Again: true}, http.StatusServiceUnavailable
+}
+
+func (h *Handler) join(ctx context.Context, q *request) (*response, error) {
+	public, err := pki.ParseRequest(q.Request)
+	if err != nil {
+		return nil, refused("the certificate request cannot be read: %v", err)
+	}
+	keyID, err := pki.KeyID(public)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.check(q); err != nil {
+		return nil, err
+	}
+	if err := h.useToken(ctx, q, keyID); err != nil {
+		return nil, err
+	}
+	if err := h.Hosts.Register(ctx, q.Host, keyID); err != nil {
+		return nil, err
+	}
+	cert, err := h.Authority.Issue(HostLeaf(q.Host), public, h.Now())
+	if err != nil {
+		return nil, err
+	}
+	answer := &response{CA: h.Authority.CertPEM(), Certificate: pki.EncodeCert(cert)}
+	if answer.Servers, err = h.Servers(ctx); err != nil {
+		return nil, err
+	}
+	if q.Role == RoleServer {
+		if answer.Server, err = h.share(ctx, q); err != nil {
+			return nil, err
+		}
+	}
+	h.Log.Info("a host joined", "host", q.Host, "role", q.Role)
+	return answer, nil
+}
+
+// HostLeaf is what the certificate of a host's agent says.
+func HostLeaf(host string) pki.Leaf {
+	return pki.Leaf{User: access.HostUser(host), Groups: []string{access.GroupHosts}}
+}
+
+// check looks at what needs no state.
+func (h *Handler) check(q *request) error {
+	now := h.Now()
+	if skew := q.Time.Sub(now); skew.Abs() > maxSkew {
+		return refused("the clocks are %s apart: it is %s on this host and %s on the server. Set the clock, e.g. with chrony, then join again",
+			skew.Abs().Round(time.Second), q.Time.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	if problems := validation.IsDNS1123Label(q.Host); len(problems) > 0 {
+		return refused("a host cannot be named %q (--name): %s", q.Host, strings.Join(problems, "; "))
+	}
+	if u, err := url.Parse(q.PeerURL); q.Role == RoleServer && (err != nil || u.Scheme != "https" || u.Port() == "") {
+		return refused("%q is no address for the peers of etcd", q.PeerURL)
+	}
+	return nil
+}
+
+// useToken binds the token to the joiner. Two joiners that come at once are told apart by the record's resource version.
+func (h *Handler) useToken(ctx context.Context, q *request, keyID string) error {
+	secrets := h.Client.CoreV1().Secrets(systemNamespace)
+	for {
+		if strings.ContainsFunc(q.ID, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }) || q.ID == "" {
+			return refusedUnknown()
+		}
+		secret, err := secrets.Get(ctx, recordName(q.ID), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return refusedUnknown()
+		}
+		if err != nil {
+			return fmt.Errorf("while reading the record of the token: %w", err)
+		}
+		r := record{secret}
+		if used, err := r.usable(q, keyID, h.Now()); used || err != nil {
+			return err
+		}
+		// A name that is taken is found before the token is used up.
+		if err := h.Hosts.free(ctx, q.Host, keyID); err != nil {
+			return err
+		}
+		r.use(q, keyID, h.Now())
+		_, err = secrets.Update(ctx, r.Secret, metav1.UpdateOptions{})
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+func (h *Handler) share(ctx context.Context, q *request) (*Share, error) {
+	key, err := h.Authority.KeyPEM()
+	if err != nil {
+		return nil, err
+	}
+	existing, err := h.AddMember(ctx, q.Host, q.PeerURL)
+	if err != nil {
+		return nil, err
+	}
+	return &Share{CA: h.Authority.CertPEM(), CAKey: key, EncryptionKey: h.EncryptionKey, Existing: existing}, nil
+}

@@ -1,0 +1,68 @@
+package join
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// annotationKey is on each Host and identifies the key that the host joined with, so that no other machine can take its name.
+const annotationKey = "holdfast.io/key"
+
+// Hosts keeps the names of hosts and the keys that they belong to: in the Hosts themselves.
+type Hosts struct{ client client.Client }
+
+// NewHosts returns Hosts that works with the rights of config. No request is sent yet.
+func NewHosts(config *rest.Config) (*Hosts, error) {
+	scheme := runtime.NewScheme()
+	if err := api.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	return &Hosts{c}, nil
+}
+
+// Register makes the Host, if there is none, for the holder of a key. It refuses a name that belongs to another key.
+func (h *Hosts) Register(ctx context.Context, name, keyID string) error {
+	host := &api.Host{ObjectMeta: metav1.ObjectMeta{
+		Name:        name,
+		Labels:      map[string]string{api.LabelHostname: name},
+		Annotations: map[string]string{annotationKey: keyID},
+	}}
+	err := h.client.Create(ctx, host)
+	if apierrors.IsAlreadyExists(err) {
+		return h.free(ctx, name, keyID)
+	}
+	if err != nil {
+		return fmt.Errorf("while creating the Host %s: %w", name, err)
+	}
+	return nil
+}
+
+// free refuses a name that belongs to another key.
+func (h *Hosts) free(ctx context.Context, name, keyID string) error {
+	host := &api.Host{}
+	err := h.client.Get(ctx, client.ObjectKey{Name: name}, host)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("while reading the Host %s: %w", name, err)
+	}
+	if host.Annotations[annotationKey] == keyID {
+		return nil
+	}
+	return refused("a host named %s joined before, from another machine or data directory: choose another name with --name, "+
+		"or, if that machine is gone for good, delete it with 'holdfast delete host %s'", name, name)
+}

@@ -1,0 +1,97 @@
+package join
+
+import (
+	"crypto/subtle"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast-storage/holdfast/control/access"
+)
+
+const systemNamespace = access.SystemNamespace
+
+// record is what the server keeps of a token: a Secret.
+type record struct{ *corev1.Secret }
+
+// Keys of a record.
+const (
+	keyHash    = "hash"
+	keyRole    = "role"
+	keyExpires = "expires"
+	keyUsedBy  = "usedBy"
+	keyUsedKey = "usedKey"
+	keyUsedAt  = "usedAt"
+)
+
+func recordName(id string) string { return "join-token-" + id }
+
+func newRecord(t *Token, role Role, expires time.Time) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: recordName(t.ID), Namespace: systemNamespace},
+		Type:       secretType,
+		Data: map[string][]byte{
+			keyHash:    []byte(hash(t.Secret)),
+			keyRole:    []byte(role),
+			keyExpires: []byte(expires.UTC().Format(time.RFC3339)),
+		},
+	}
+}
+
+func (r record) text(key string) string { return string(r.Data[key]) }
+
+// expires is when an unused token ends to be valid. One that cannot be read has ended.
+func (r record) expires() time.Time {
+	t, err := time.Parse(time.RFC3339, r.text(keyExpires))
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// usable says why a joiner may not use the token. used tells that it is bound to this joiner already.
+func (r record) usable(q *request, keyID string, now time.Time) (used bool, err error) {
+	if subtle.ConstantTimeCompare([]byte(hash(q.Secret)), r.Data[keyHash]) != 1 {
+		return false, refusedUnknown()
+	}
+	if role := r.text(keyRole); role != string(q.Role) {
+		return false, refused("this token is for joining as %s, not as %s: create one with 'holdfast token create --role %s'", role, q.Role, q.Role)
+	}
+	if by := r.text(keyUsedBy); by != "" {
+		if by == q.Host && r.text(keyUsedKey) == keyID {
+			return true, nil
+		}
+		return false, refused("the token was already used by host %s at %s: create another with 'holdfast token create'", by, r.text(keyUsedAt))
+	}
+	if now.After(r.expires()) {
+		return false, refused("the token expired at %s (it is %s on the server): create another with 'holdfast token create'",
+			r.text(keyExpires), now.UTC().Format(time.RFC3339))
+	}
+	return false, nil
+}
+
+// use binds the token to a joiner.
+func (r record) use(q *request, keyID string, now time.Time) {
+	r.Data[keyUsedBy] = []byte(q.Host)
+	r.Data[keyUsedKey] = []byte(keyID)
+	r.Data[keyUsedAt] = []byte(now.UTC().Format(time.RFC3339))
+}
+
+func refusedUnknown() error {
+	return refused("the server does not know this token: it was removed, or is damaged. Create another with 'holdfast token create'")
+}
+
+// refusal is an error that the joiner is told. Others are told as "internal error", and logged.
+type refusal struct {
+	message string
+	// again is set when trying again later may help.
+	again bool
+}
+
+func (e *refusal) Error() string { return e.message }
+
+func refused(format string, args ...any) error {
+	return &refusal{message: fmt.Sprintf(format, args...)}
+}
