@@ -6,11 +6,8 @@ SHELL       := /bin/bash
 BIN     := bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X github.com/holdfast-storage/holdfast/internal/version.Version=$(VERSION)
-# TOOLS holds development tools. It may be shared by several checkouts; losing it costs only the time to build them again.
-TOOLS   ?= $(abspath .cache/tools)
-# The API machinery logs through packages that 'go vet' of test binaries need not look at again.
 GOTEST  := go test -count=1
-E2E     ?= ./test/e2e/...
+E2E     ?= ./test/hosts ./test/e2e
 
 .DEFAULT_GOAL := help
 
@@ -24,7 +21,7 @@ build: ## build bin/holdfast
 
 .PHONY: kubectl
 kubectl: ## build bin/kubectl, the real one, for tests and for trying things
-	cd test/kubectl && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o ../../$(BIN)/kubectl .
+	cd test/kubectl && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v1.36.4' -o ../../$(BIN)/kubectl .
 
 .PHONY: deps
 deps: ## install what building, testing and the demo need (Debian packages; needs root)
@@ -43,7 +40,7 @@ test: deps test-unit test-e2e ## everything, on a machine that may have nothing 
 
 .PHONY: test-unit
 test-unit: ## unit tests: engine on a simulated world, API server and etcd for real
-	$(GOTEST) -race -timeout 20m $$(go list ./... | grep -v /test/e2e)
+	$(GOTEST) -race -timeout 20m $$(go list ./... | grep -vE '/test/(e2e|hosts)$$')
 
 .PHONY: test-e2e
 test-e2e: build kubectl ## real Ceph on hosts made of namespaces (needs root)
@@ -51,11 +48,13 @@ test-e2e: build kubectl ## real Ceph on hosts made of namespaces (needs root)
 
 .PHONY: demo
 demo: deps build ## three hosts on this machine, a real Ceph cluster, data written and read back (needs root)
-	go run ./test/demo up
+	go build -o $(BIN)/demo ./test/demo
+	$(BIN)/demo up
 
 .PHONY: demo-down
 demo-down: ## remove everything that 'make demo' made (needs root)
-	go run ./test/demo down
+	go build -o $(BIN)/demo ./test/demo
+	$(BIN)/demo down
 
 .PHONY: bench
 bench: deps build ## bring-up time as a ratio to the shortest hand-written script (needs root)

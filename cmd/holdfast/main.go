@@ -5,8 +5,10 @@ import (
 	"os"
 
 	"github.com/holdfast-storage/holdfast/cli"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 )
 
 func main() {
+	rados.MaybeServe()
 	os.Exit(cli.Main(os.Args[1:]))
 }

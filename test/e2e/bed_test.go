@@ -12,6 +12,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/test/home"
+	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
 const (
@@ -75,6 +76,39 @@ func list[T any](b *bed, kind string) []T {
 }
 
 func (b *bed) daemons() []api.Daemon { return list[api.Daemon](b, "daemons") }
+
+// daemonsFrom reads the daemons by the server of a host.
+func (b *bed) daemonsFrom(host int) ([]api.Daemon, error) {
+	out, err := b.HoldfastOn(host, "get", "daemons", "-o", "json")
+	if err != nil {
+		return nil, err
+	}
+	var l api.DaemonList
+	err = json.Unmarshal([]byte(out), &l)
+	return l.Items, err
+}
+
+func (b *bed) daemon(name string) api.Daemon {
+	b.Helper()
+	for _, d := range b.daemons() {
+		if d.Name == name {
+			return d
+		}
+	}
+	b.Fatalf("there is no daemon %s", name)
+	return api.Daemon{}
+}
+
+func (b *bed) hostNamed(name string) *hosts.Host {
+	b.Helper()
+	for _, h := range b.Lab.Hosts() {
+		if h.Name == name {
+			return h
+		}
+	}
+	b.Fatalf("there is no host %s", name)
+	return nil
+}
 
 // cephHealthy checks by Ceph's own word that the cluster is well and whole: all monitors in quorum, all OSDs up and in, all
 // placement groups active+clean.

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+
+	"github.com/holdfast-storage/holdfast/agent"
+	"github.com/holdfast-storage/holdfast/agent/inventory"
+	"github.com/holdfast-storage/holdfast/agent/runtime"
+	"github.com/holdfast-storage/holdfast/agent/runtime/detached"
+	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/ceph"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/internal/version"
+)
+
+func newAgent(g *globals) *cobra.Command {
+	c := control.AgentConfig{}
+	a := agentFlags{}
+	cmd := &cobra.Command{
+		Use:   "agent [--join TOKEN]",
+		Short: "Run the agent of a host that is no server",
+		Long: `Runs an agent until it is stopped. The first start joins with a token that 'holdfast token create' prints on a server.
+Later starts need no token. Stopping the agent stops no storage daemon.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.DataDir = g.dataDir
+			c.Log = newLog(g)
+			slog.SetDefault(c.Log)
+			identity, err := control.OpenAgent(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			defer identity.Close()
+			return a.run(cmd.Context(), identity.Name(), g.dataDir, c.Log, identity.Config())
+		},
+	}
+	cmd.Flags().StringVar(&c.JoinToken, "join", "", "join the control plane that made this token")
+	cmd.Flags().StringVar(&c.Name, "name", "", "the name of this host (default: the host name)")
+	a.bind(cmd.Flags())
+	return cmd
+}
+
+// agentFlags are the flags of the agent, which a server has as well.
+type agentFlags struct {
+	runDir       string
+	deviceFilter string
+}
+
+func (a *agentFlags) bind(f *pflag.FlagSet) {
+	f.StringVar(&a.runDir, "run-dir", "/run/holdfast", "where daemons have their sockets; it may be gone after a boot")
+	f.StringVar(&a.deviceFilter, "device-filter", os.Getenv(inventory.FilterVariable),
+		"report only devices whose id matches this pattern, for hosts that share a kernel (default $"+inventory.FilterVariable+")")
+}
+
+// run runs the agent until ctx ends.
+func (a *agentFlags) run(ctx context.Context, name, dataDir string, log *slog.Logger, config *rest.Config) error {
+	log = log.With("part", "agent")
+	only, err := inventory.Filter(a.deviceFilter)
+	if err != nil {
+		return &exitError{exitUsage, fmt.Errorf("--device-filter: %w", err)}
+	}
+	claims := &agent.Claims{}
+	supervisor, kind, err := newRuntime(dataDir, log)
+	if err != nil {
+		return fmt.Errorf("while starting the agent: %w", err)
+	}
+	defer supervisor.Close()
+	return agent.Run(ctx, agent.Config{
+		Name: name, DataDir: dataDir, RunDir: a.runDir, REST: config, Version: version.Version,
+		Runtime: supervisor, RuntimeKind: kind,
+		Inventory: &inventory.Scanner{Only: only, Claimed: claims.Reason}, Claims: claims,
+		Services:  []service.ServiceAgent{ceph.Mon{}, ceph.Mgr{}, ceph.OSD{}},
+		Log:       log,
+	})
+}
+
+// newRuntime chooses systemd where it runs the machine, and plain processes elsewhere.
+func newRuntime(dataDir string, log *slog.Logger) (runtime.Runtime, api.RuntimeKind, error) {
+	r, err := detached.New(detached.Config{Dir: filepath.Join(dataDir, "agent", "runtime"), Log: log})
+	return r, api.RuntimeDetached, err
+}

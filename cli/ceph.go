@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/platform/bare"
+)
+
+func newCeph(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ceph",
+		Short: "Work with a Ceph cluster by Ceph's own tools",
+	}
+	var cluster string
+	shell := &cobra.Command{
+		Use:   "shell [--cluster NAME] [-- COMMAND …]",
+		Short: "Run a command, or a shell, in which ceph, rados and rbd reach the cluster as its administrator",
+		Long: `Runs a command, or an interactive shell, in which Ceph's own tools (ceph, rados, rbd, …) reach the cluster as client.admin.
+Configuration and key lie in a directory that only you can read, for as long as the command runs.`,
+		Example: `  holdfast ceph shell -- ceph -s
+  holdfast ceph shell -- rados lspools
+  holdfast ceph shell`,
+		RunE: func(cmd *cobra.Command, args []string) error { return g.cephShell(cmd.Context(), cluster, args) },
+	}
+	shell.Flags().StringVar(&cluster, "cluster", "", "the StorageCluster (default: the only one of type ceph in the namespace)")
+	cmd.AddCommand(shell)
+	return cmd
+}
+
+func (g *globals) cephShell(ctx context.Context, cluster string, command []string) error {
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	key, err := g.cephCluster(ctx, c, cluster)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "holdfast-ceph-") // made with mode 0700
+	if err != nil {
+		return fmt.Errorf("while making a directory for the key: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	if err := writeClientFiles(ctx, c, key, dir); err != nil {
+		return err
+	}
+	return g.runTool(ctx, dir, command)
+}
+
+// cephCluster returns the cluster of this name, or the only one.
+func (g *globals) cephCluster(ctx context.Context, c client.Client, name string) (types.NamespacedName, error) {
+	var args []string
+	if name != "" {
+		args = []string{name}
+	}
+	keys, err := g.chosen(ctx, c, args)
+	if err != nil {
+		return types.NamespacedName{}, err
+	}
+	if len(keys) > 1 {
+		return types.NamespacedName{}, &exitError{exitUsage, fmt.Errorf("namespace %s holds %d clusters: choose one with --cluster NAME", g.namespace, len(keys))}
+	}
+	return keys[0], nil
+}
+
+func writeClientFiles(ctx context.Context, c client.Client, key types.NamespacedName, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	s, err := readSnapshot(ctx, c, key)
+	if err != nil {
+		return err
+	}
+	view := &engine.View{Cluster: s.Cluster, Daemons: s.Daemons}
+	if s.Cluster == nil || s.Cluster.Spec.Type != api.StorageCeph {
+		return fmt.Errorf("storagecluster/%s is not a Ceph cluster", key.Name)
+	}
+	keyringPath := filepath.Join(dir, "keyring")
+	conf, keyring, err := ceph.ClientFiles(ctx, view, &bare.Secrets{Reader: c, Namespace: key.Namespace}, keyringPath)
+	if err != nil {
+		return fmt.Errorf("storagecluster/%s cannot be reached: %w", key.Name, err)
+	}
+	if err := os.WriteFile(keyringPath, keyring, 0o600); err != nil {
+		return fmt.Errorf("while writing the key: %w", err)
+	}
+	return os.WriteFile(filepath.Join(dir, "ceph.conf"), conf, 0o600)
+}
+
+// runTool runs the command with the cluster's configuration in its environment.
+func (g *globals) runTool(ctx context.Context, dir string, command []string) error {
+	if len(command) == 0 {
+		command = []string{envOr("SHELL", "/bin/sh")}
+	}
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	// A terminal's Ctrl-C reaches the command itself; it is asked to end, not killed.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Env = append(os.Environ(), "CEPH_CONF="+filepath.Join(dir, "ceph.conf"))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = g.in, g.out, g.err
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return &exitError{exit.ExitCode(), fmt.Errorf("%s: %w", command[0], err)}
+	}
+	if errors.Is(err, exec.ErrNotFound) {
+		return fmt.Errorf("%s is not installed on this machine: install it with 'apt-get install ceph-common'", command[0])
+	}
+	return err
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/leader"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/platform/bare"
+)
+
+// The Lease that the servers contend for.
+const (
+	leaderNamespace = "holdfast-system"
+	leaderLease     = "leader"
+)
+
+func newServer(g *globals) *cobra.Command {
+	c := control.Config{}
+	a := agentFlags{}
+	cmd := &cobra.Command{
+		Use:   "server [--init | --join TOKEN]",
+		Short: "Run a server: it holds a copy of the state, serves the API, may lead, and is an agent, too",
+		Long: `Runs a server until it is stopped. The first server is made with --init. Others join with --join and a token that
+'holdfast token create --role server' prints on the first. Later starts need neither.
+
+Stopping the server stops no storage daemon.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.DataDir = g.dataDir
+			c.Log = newLog(g)
+			slog.SetDefault(c.Log)
+			return runServer(cmd.Context(), c, a)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&c.Init, "init", false, "make a new control plane, of which this is the first server")
+	f.StringVar(&c.JoinToken, "join", "", "join the control plane that made this token")
+	f.StringVar(&c.Name, "name", "", "the name of this server and host (default: the host name)")
+	f.StringVar(&c.Address, "address", "", "the IP address that others reach this server at (default: the first one of the machine)")
+	f.IntVar(&c.APIPort, "api-port", 0, fmt.Sprintf("the port of the API (default %d)", control.DefaultAPIPort))
+	f.IntVar(&c.EtcdPeerPort, "etcd-peer-port", 0, fmt.Sprintf("the port that the servers' etcd members talk on (default %d)", control.DefaultEtcdPeerPort))
+	f.IntVar(&c.EtcdClientPort, "etcd-client-port", 0, fmt.Sprintf("the port of etcd on loopback (default %d)", control.DefaultEtcdClientPort))
+	a.bind(f)
+	return cmd
+}
+
+func newLog(g *globals) *slog.Logger {
+	return slog.New(slog.NewTextHandler(g.err, &slog.HandlerOptions{Level: logLevel()}))
+}
+
+func logLevel() slog.Level {
+	var level slog.Level
+	// A level that cannot be read is no reason not to start.
+	_ = level.UnmarshalText([]byte(envOr("HOLDFAST_LOG_LEVEL", "info")))
+	return level
+}
+
+// runServer runs the server, the engine while it leads, and the agent of its host, until ctx ends or one of them cannot go
+// on.
+func runServer(ctx context.Context, c control.Config, a agentFlags) error {
+	server, err := control.Start(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	c.Log.Info("the server is ready", "name", server.Name(), "endpoint", server.Endpoint())
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return server.Wait(ctx) })
+	group.Go(func() error { return contend(ctx, server, c.Log) })
+	group.Go(func() error { return a.run(ctx, server.Name(), c.DataDir, c.Log, server.AgentConfig()) })
+	return group.Wait()
+}
+
+// contend runs the engine whenever this server leads.
+func contend(ctx context.Context, server *control.Server, log *slog.Logger) error {
+	// A server that was killed and started again must not take its own old lease for one that it still holds: its earlier
+	// life may have left writes on their way.
+	identity := fmt.Sprintf("%s_%d", server.Name(), os.Getpid())
+	election := &leader.Election{
+		REST: server.Config(), Namespace: leaderNamespace, Name: leaderLease, Identity: identity, Log: log.With("part", "election"),
+	}
+	return election.Run(ctx, func(ctx context.Context) {
+		if err := lead(ctx, server, log.With("part", "engine")); err != nil && ctx.Err() == nil {
+			log.Error("giving up leadership", "error", err)
+		}
+	})
+}
+
+// lead orchestrates all clusters until ctx ends.
+func lead(ctx context.Context, server *control.Server, log *slog.Logger) error {
+	store, err := bare.NewStore(ctx, server.Config(), server.Name())
+	if err != nil {
+		return fmt.Errorf("while starting the engine: %w", err)
+	}
+	var managers []engine.ServiceManager
+	for _, driver := range drivers() {
+		managers = append(managers, &engine.Orchestrator{Store: store, Driver: driver, Leader: server.Name(), Log: log})
+	}
+	return engine.Run(ctx, engine.Config{Store: store, Managers: managers, Log: log})
+}

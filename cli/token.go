@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-storage/holdfast/control/join"
+)
+
+func newToken(g *globals) *cobra.Command {
+	cmd := &cobra.Command{Use: "token", Short: "Let machines join"}
+	var role string
+	var ttl time.Duration
+	create := &cobra.Command{
+		Use:   "create",
+		Short: "Make a token with which one machine may join",
+		Long: `Makes a token with which one machine may join, and prints it. It works once, and until it expires. It carries the
+fingerprint of this control plane's authority, so that the machine knows whom it talks to. Whoever has it may join: treat it as a
+password.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.createToken(cmd.Context(), join.Role(role), ttl) },
+	}
+	create.Flags().StringVar(&role, "role", string(join.RoleAgent), "what the machine will be: agent, or server (which holds a copy of the state)")
+	create.Flags().DurationVar(&ttl, "ttl", time.Hour, "how long the token may be used")
+	cmd.AddCommand(create)
+	return cmd
+}
+
+func (g *globals) createToken(ctx context.Context, role join.Role, ttl time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	config, err := g.restConfig()
+	if err != nil {
+		return err
+	}
+	token, err := join.Create(ctx, config, role, ttl)
+	if err != nil {
+		return err
+	}
+	// The token alone goes to standard output, so that a script can take it.
+	fmt.Fprintf(g.err, "On the machine that shall join, within %s:\n  holdfast %s --join \\\n", ttl, role)
+	fmt.Fprintln(g.out, token)
+	return nil
+}
