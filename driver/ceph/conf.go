@@ -18,7 +18,12 @@ type confFacts struct {
 	// osds and osdHosts count the OSDs that are declared and the hosts that they are on.
 	osds, osdHosts int
 	user           map[string]api.CephOptions
+	// texts keeps what was made already: the daemons of one type on one host have the same.
+	texts map[confFor]string
 }
+
+// confFor is what the ceph.conf of two daemons of a cluster may differ in.
+type confFor struct{ daemonType, address string }
 
 // maxCopies is Ceph's own default for osd_pool_default_size.
 const maxCopies = 3
@@ -103,6 +108,18 @@ func daemonOptions(daemonType, address string) map[string]string {
 // confText is the ceph.conf of one daemon. The user's options win; those that would break the daemon are refused by the API.
 // Their values are written as they are, quotes and all: the API documents them as being what ceph.conf has.
 func (f *confFacts) confText(daemonType, address string) string {
+	at := confFor{daemonType, address}
+	if text, ok := f.texts[at]; ok {
+		return text
+	}
+	if f.texts == nil {
+		f.texts = map[confFor]string{}
+	}
+	f.texts[at] = f.makeText(daemonType, address)
+	return f.texts[at]
+}
+
+func (f *confFacts) makeText(daemonType, address string) string {
 	sections := map[string]map[string]string{
 		"global":           f.global(),
 		kindOf(daemonType): daemonOptions(daemonType, address),

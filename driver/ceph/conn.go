@@ -17,7 +17,7 @@ type conn struct {
 	client rados.Client
 
 	mu       sync.Mutex
-	answered bool
+	answered bool            // the last time
 	osds     *osdMap         // of the epoch that it says
 	version  string          // since the election
 	election int             // whose epoch this is

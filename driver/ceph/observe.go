@@ -16,8 +16,8 @@ const (
 	// firstAnswer is how long a round waits for mons that have never answered: long enough to meet the moment when they do,
 	// short enough that the round soon looks at everything else again.
 	firstAnswer = 250 * time.Millisecond
-	// laterAnswer is how long it waits for mons that have answered before. While they elect a leader they do not.
-	laterAnswer = 5 * time.Second
+	// laterAnswer is how long it waits for mons that answered the last time.
+	laterAnswer = 3 * time.Second
 )
 
 // command is one of Ceph's, as the JSON object that it documents.
@@ -71,10 +71,11 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 		timeout = laterAnswer
 	}
 	var status statusAnswer
-	if err := c.first(ctx, timeout, &status); err != nil {
+	err := c.first(ctx, timeout, &status)
+	c.answered = err == nil
+	if err != nil {
 		return nil, err
 	}
-	c.answered = true
 	ctx, cancel := context.WithTimeout(ctx, laterAnswer)
 	defer cancel()
 	o := &Observation{Reachable: true}

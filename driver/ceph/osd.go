@@ -29,10 +29,10 @@ type devicePlace struct{ host, device string }
 
 // planOSDs keeps the OSDs that there are and adds one for each device that a StorageNode names and that can be used.
 func (p *planner) planOSDs() {
-	taken := p.keepOSDs()
+	p.keepOSDs()
 	var fresh []*osd
 	for _, n := range p.nodes {
-		fresh = append(fresh, p.nodeOSDs(n, taken)...)
+		fresh = append(fresh, p.nodeOSDs(n)...)
 	}
 	p.number(fresh)
 	for _, o := range p.osds {
@@ -42,8 +42,7 @@ func (p *planner) planOSDs() {
 }
 
 // keepOSDs takes over the OSDs that have a Daemon.
-func (p *planner) keepOSDs() map[devicePlace]*osd {
-	taken := map[devicePlace]*osd{}
+func (p *planner) keepOSDs() {
 	for _, d := range p.daemonsOf(TypeOSD) {
 		id, err := strconv.Atoi(d.Spec.ID)
 		if err != nil {
@@ -60,18 +59,17 @@ func (p *planner) keepOSDs() map[devicePlace]*osd {
 			}
 		}
 		p.osds = append(p.osds, o)
-		taken[devicePlace{o.host, o.device}] = o
+		p.taken[devicePlace{o.host, o.device}] = o
 	}
-	return taken
 }
 
 // nodeOSDs looks at the devices that a node names and returns the OSDs to add, not numbered yet.
-func (p *planner) nodeOSDs(n *node, taken map[devicePlace]*osd) []*osd {
+func (p *planner) nodeOSDs(n *node) []*osd {
 	var fresh []*osd
 	for i := range n.Devices {
 		r := &n.Devices[i]
 		at := devicePlace{n.hostName(), r.ID}
-		if o := taken[at]; o != nil && r.ID != "" {
+		if o := p.taken[at]; o != nil && r.ID != "" {
 			p.keepDeclared(n, r, o)
 			continue
 		}
@@ -97,7 +95,7 @@ func (p *planner) nodeOSDs(n *node, taken map[devicePlace]*osd) []*osd {
 			uuid: osdUUID(p.fsid, n.Host.Name, r.ID), host: n.Host.Name, device: r.ID, address: n.Address,
 			declared: true, id: labelNumber(r.Device),
 		}
-		taken[at] = o
+		p.taken[at] = o
 		fresh = append(fresh, o)
 	}
 	return fresh

@@ -51,7 +51,8 @@ type planner struct {
 	members []member // empty while the mons cannot be placed
 	mgrs    []mgr
 	osds    []*osd
-	fatal   bool // nothing can be done, whatever there is already
+	taken   map[devicePlace]*osd // the OSDs by what they are on
+	fatal   bool                 // nothing can be done, whatever there is already
 
 	plan *engine.Plan
 }
@@ -59,7 +60,7 @@ type planner struct {
 func newPlanner(view *engine.View, now time.Time) *planner {
 	p := &planner{
 		view: view, now: now, cluster: view.Cluster,
-		have: map[string]*api.Daemon{}, hosts: map[string]*api.Host{}, plan: &engine.Plan{},
+		have: map[string]*api.Daemon{}, hosts: map[string]*api.Host{}, taken: map[devicePlace]*osd{}, plan: &engine.Plan{},
 	}
 	if view.Cluster.Spec.Ceph != nil {
 		p.spec = *view.Cluster.Spec.Ceph
@@ -143,10 +144,13 @@ func (p *planner) writeSecrets() {
 	for _, o := range p.osds {
 		entities = append(entities, o.label())
 	}
+	have := make(map[string]bool, len(p.view.Secrets))
+	for _, s := range p.view.Secrets {
+		have[s.Name] = true
+	}
 	for _, entity := range entities {
-		want := p.secretWant(entity)
-		if !slices.ContainsFunc(p.view.Secrets, func(s engine.SecretInfo) bool { return s.Name == want.Name }) {
-			p.plan.Secrets = append(p.plan.Secrets, want)
+		if !have[secretName(p.cluster.Name, entity)] {
+			p.plan.Secrets = append(p.plan.Secrets, p.secretWant(entity))
 		}
 	}
 }

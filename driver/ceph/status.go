@@ -238,8 +238,8 @@ func (p *planner) nodeReady(n *node) bool {
 		return false
 	}
 	for _, r := range n.Devices {
-		i := slices.IndexFunc(p.osds, func(o *osd) bool { return o.host == n.Host.Name && o.device == r.ID })
-		if r.Problem != "" || i < 0 || !p.seen.OSDs[p.osds[i].id].Up {
+		o := p.taken[devicePlace{n.Host.Name, r.ID}]
+		if r.Problem != "" || o == nil || !p.seen.OSDs[o.id].Up {
 			return false
 		}
 	}
