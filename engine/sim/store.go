@@ -156,7 +156,9 @@ func (m *Memory) failure(operation, object string) error {
 func (m *Memory) MakeSecret(ctx context.Context, cluster *api.StorageCluster, want engine.SecretWant, data func() (map[string][]byte, error)) error {
 	return m.write(ctx, "MakeSecret", want.Name, func() ([]engine.Change, error) {
 		name := types.NamespacedName{Namespace: cluster.Namespace, Name: want.Name}
-		if m.secrets[name] != nil {
+		if have := m.secrets[name]; have != nil && have.cluster != cluster.Name {
+			return nil, fmt.Errorf("secret %s belongs to cluster %s", want.Name, have.cluster)
+		} else if have != nil {
 			return nil, nil
 		}
 		values, err := data()

@@ -1,0 +1,33 @@
+package sim_test
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/holdfast-storage/holdfast/engine/sim"
+	"github.com/holdfast-storage/holdfast/engine/storetest"
+)
+
+// world shows a Memory as the suite wants to see it.
+type world struct{ *sim.Memory }
+
+func (w world) Create(ctx context.Context, o storetest.Object) error { return w.Memory.Create(ctx, o) }
+func (w world) Update(ctx context.Context, o storetest.Object) error { return w.Memory.Update(ctx, o) }
+func (w world) Delete(ctx context.Context, o storetest.Object) error { return w.Memory.Delete(ctx, o) }
+func (w world) Get(ctx context.Context, o storetest.Object) error    { return w.Memory.Get(ctx, o) }
+
+func (w world) UpdateStatus(ctx context.Context, o storetest.Object) error {
+	return w.Memory.UpdateStatus(ctx, o)
+}
+
+func (w world) TakeLock(_ context.Context, cluster types.NamespacedName, holder string) error {
+	w.Hold(cluster, holder)
+	return nil
+}
+
+func TestMemory(t *testing.T) {
+	m := sim.NewMemory()
+	storetest.Run(t, storetest.Backend{Store: m, World: world{m}})
+}

@@ -1,0 +1,142 @@
+package bare
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+const (
+	// hostLease begins the name of the Lease in SystemNamespace that an agent renews; the host's name follows.
+	hostLease = "host-"
+	// silence is how long an agent may be silent before its Host says so. Agents renew their Lease every 5 s, so two beats may
+	// be lost.
+	silence = 15 * time.Second
+	// look is how often the leader looks for agents that fell silent.
+	look = time.Second
+)
+
+// Reasons of a Host's condition AgentConnected.
+const (
+	ReasonConnected = "Connected"
+	ReasonSilent    = "Silent"
+)
+
+// heartbeats knows when each agent was last heard, by this server's own clock: the hosts' clocks may be wrong.
+type heartbeats struct {
+	mu    sync.Mutex
+	beats map[string]beat
+}
+
+type beat struct {
+	renewed metav1.MicroTime
+	heard   time.Time
+	// known is set when a renewal was seen. A Lease that was there before may have been left by an agent long dead.
+	known bool
+}
+
+func newHeartbeats() *heartbeats { return &heartbeats{beats: map[string]beat{}} }
+
+func (h *heartbeats) saw(host string, lease *coordinationv1.Lease, gone bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if gone {
+		delete(h.beats, host)
+		return
+	}
+	var renewed metav1.MicroTime
+	if lease.Spec.RenewTime != nil {
+		renewed = *lease.Spec.RenewTime
+	}
+	last, seen := h.beats[host]
+	if !seen || !last.renewed.Equal(&renewed) {
+		h.beats[host] = beat{renewed: renewed, heard: time.Now(), known: seen}
+	}
+}
+
+func (h *heartbeats) of(host string) (beat, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b, ok := h.beats[host]
+	return b, ok
+}
+
+// WatchAgents keeps the condition AgentConnected of all Hosts, until ctx ends. A Host's condition is written when it changes,
+// not with each heartbeat.
+func (s *Store) WatchAgents(ctx context.Context) error {
+	started := time.Now()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		s.judgeAgents(ctx, started)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *Store) judgeAgents(ctx context.Context, started time.Time) {
+	var hosts api.HostList
+	if err := s.cache.List(ctx, &hosts); err != nil {
+		s.log.Warn("listing hosts", "error", err)
+		return
+	}
+	for i := range hosts.Items {
+		want, ok := s.judge(&hosts.Items[i], started, time.Now())
+		if !ok {
+			continue
+		}
+		if err := s.putAgent(ctx, hosts.Items[i].Name, want); err != nil && ctx.Err() == nil {
+			s.log.Warn("writing that an agent is heard or silent", "host", hosts.Items[i].Name, "error", err)
+		}
+	}
+}
+
+// judge says what the condition of a host shall be; ok is false when it is right as it is.
+func (s *Store) judge(host *api.Host, started, now time.Time) (want metav1.Condition, ok bool) {
+	b, heard := s.beats.of(host.Name)
+	have := meta.FindStatusCondition(host.Status.Conditions, api.HostAgentConnected)
+	since := b.heard
+	if !heard {
+		// No heartbeat at all: the host may have joined this moment, or the leader may have started.
+		since = latest(started, host.CreationTimestamp.Time)
+	}
+	want = metav1.Condition{Type: api.HostAgentConnected, Status: metav1.ConditionTrue, Reason: ReasonConnected}
+	switch silent := now.Sub(since) > silence; {
+	case silent:
+		want.Status, want.Reason = metav1.ConditionFalse, ReasonSilent
+		want.Message = fmt.Sprintf("the agent was not heard for %s", silence)
+	case !heard, have != nil && have.Status == metav1.ConditionFalse && !b.known:
+		return want, false
+	}
+	return want, have == nil || have.Status != want.Status
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (s *Store) putAgent(ctx context.Context, host string, want metav1.Condition) error {
+	s.log.Info("an agent is heard or silent", "host", host, "reason", want.Reason)
+	err := edit(ctx, s, types.NamespacedName{Name: host}, func(h *api.Host) error {
+		if !meta.SetStatusCondition(&h.Status.Conditions, want) {
+			return errUnchanged
+		}
+		return nil
+	}, s.updateStatus)
+	return client.IgnoreNotFound(err)
+}

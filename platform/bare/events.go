@@ -1,0 +1,219 @@
+package bare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// The bounds of a cluster's log, and how many of its events are written at once.
+const (
+	maxEvents      = 500
+	maxEventAge    = 7 * 24 * time.Hour
+	parallelEvents = 16
+	trimTimeout    = 30 * time.Second
+)
+
+// eventLog knows which events of one cluster are stored. Only the leader writes events, so it is read from the API once.
+type eventLog struct {
+	mu      sync.Mutex
+	loaded  bool
+	entries []entry
+	// trimming is set while the oldest events are being removed.
+	trimming bool
+}
+
+type entry struct {
+	sequence int64
+	time     time.Time
+}
+
+func (l *eventLog) last() int64 {
+	if len(l.entries) == 0 {
+		return 0
+	}
+	return l.entries[len(l.entries)-1].sequence
+}
+
+func (s *Store) eventLog(cluster types.NamespacedName) *eventLog {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.logs[cluster]
+	if l == nil {
+		l = &eventLog{}
+		s.logs[cluster] = l
+	}
+	return l
+}
+
+// Emit appends events to the cluster's log. They are written side by side, which may leave a hole when the server dies
+// meanwhile; the next leader closes it (load).
+func (s *Store) Emit(ctx context.Context, cluster *api.StorageCluster, events []engine.Event) (int, error) {
+	if len(events) == 0 {
+		return 0, nil
+	}
+	l := s.eventLog(client.ObjectKeyFromObject(cluster))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := s.load(ctx, l, cluster); err != nil {
+		return 0, err
+	}
+	written, err := s.append(ctx, cluster, l.last(), events)
+	for _, e := range events[:written] {
+		l.entries = append(l.entries, entry{l.last() + 1, e.Time})
+	}
+	if errors.Is(err, errForeignEvent) {
+		l.loaded = false
+	}
+	s.trim(client.ObjectKeyFromObject(cluster), l)
+	return written, err
+}
+
+// errForeignEvent says that a number is taken by an event that this Store did not write.
+var errForeignEvent = errors.New("another writer appended events")
+
+// append writes events under the numbers that follow last, and returns how many, counted from the first, are stored.
+func (s *Store) append(ctx context.Context, cluster *api.StorageCluster, last int64, events []engine.Event) (int, error) {
+	errs := make([]error, len(events))
+	var group errgroup.Group
+	group.SetLimit(parallelEvents)
+	for i, e := range events {
+		group.Go(func() error {
+			errs[i] = s.appendOne(ctx, engine.EventFor(cluster, last+1+int64(i), e))
+			return nil
+		})
+	}
+	_ = group.Wait() // The functions return no error; they leave it in errs.
+	for i, err := range errs {
+		if err != nil {
+			return i, fmt.Errorf("while writing event %d: %w", last+1+int64(i), err)
+		}
+	}
+	return len(events), nil
+}
+
+// appendOne writes one event. That it is there already is well when it is the same one: it was written by a call of which
+// another part failed.
+func (s *Store) appendOne(ctx context.Context, e *api.ClusterEvent) error {
+	err := s.api.Create(ctx, e.DeepCopy())
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	var have api.ClusterEvent
+	if err := s.api.Get(ctx, client.ObjectKeyFromObject(e), &have); err != nil {
+		return err
+	}
+	if have.Code != e.Code || have.Object != e.Object || have.Message != e.Message {
+		return errForeignEvent
+	}
+	return nil
+}
+
+// load reads which events there are, if that is not known. The caller holds l.mu.
+func (s *Store) load(ctx context.Context, l *eventLog, cluster *api.StorageCluster) error {
+	if l.loaded {
+		return nil
+	}
+	var list api.ClusterEventList
+	err := s.api.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingLabels{api.LabelCluster: cluster.Name})
+	if err != nil {
+		return fmt.Errorf("while reading the log: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b api.ClusterEvent) int { return int(a.Sequence - b.Sequence) })
+	if err := s.closeHoles(ctx, cluster, list.Items); err != nil {
+		return err
+	}
+	l.entries = nil
+	for i := range list.Items {
+		l.entries = append(l.entries, entry{list.Items[i].Sequence, list.Items[i].Time.Time})
+	}
+	l.loaded = true
+	return nil
+}
+
+// closeHoles gives new numbers to events that stand behind a hole, which a writer left that died. It works from the oldest
+// on and may be repeated.
+func (s *Store) closeHoles(ctx context.Context, cluster *api.StorageCluster, events []api.ClusterEvent) error {
+	for i := 1; i < len(events); i++ {
+		want := events[i-1].Sequence + 1
+		if events[i].Sequence == want {
+			continue
+		}
+		old := events[i].DeepCopy()
+		moved := engine.EventFor(cluster, want, engine.Event{
+			Code: engine.Code(old.Code), Object: old.Object, Message: old.Message, Time: old.Time.Time,
+		})
+		if err := s.appendOne(ctx, moved); err != nil {
+			return fmt.Errorf("while closing a hole in the log: %w", err)
+		}
+		if err := s.api.Delete(ctx, old); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("while closing a hole in the log: %w", err)
+		}
+		events[i] = *moved
+	}
+	return nil
+}
+
+// trim removes the oldest events in the background, one after the other, so that the log has no hole at any moment. The
+// caller holds l.mu.
+func (s *Store) trim(cluster types.NamespacedName, l *eventLog) {
+	n := 0
+	for n < len(l.entries) && (len(l.entries)-n > maxEvents || time.Since(l.entries[n].time) > maxEventAge) {
+		n++
+	}
+	if n == 0 || l.trimming {
+		return
+	}
+	l.trimming = true
+	old := slices.Clone(l.entries[:n])
+	s.background.Go(func() {
+		removed := s.removeEvents(cluster, old)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.trimming = false
+		l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.sequence <= removed })
+	})
+}
+
+// removeEvents returns the number of the last event that it removed. What it leaves is tried again with the next Emit.
+func (s *Store) removeEvents(cluster types.NamespacedName, old []entry) (removed int64) {
+	ctx, cancel := context.WithTimeout(context.Background(), trimTimeout)
+	defer cancel()
+	for _, e := range old {
+		event := engine.EventFor(&api.StorageCluster{ObjectMeta: objectMeta(cluster)}, e.sequence, engine.Event{})
+		if err := client.IgnoreNotFound(s.api.Delete(ctx, event)); err != nil {
+			s.log.Warn("removing old events", "cluster", cluster.String(), "error", err)
+			return removed
+		}
+		removed = e.sequence
+	}
+	return removed
+}
+
+func (s *Store) dropEvents(ctx context.Context, cluster types.NamespacedName) error {
+	l := s.eventLog(cluster)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := s.api.DeleteAllOf(ctx, &api.ClusterEvent{}, client.InNamespace(cluster.Namespace), client.MatchingLabels{api.LabelCluster: cluster.Name})
+	if err != nil {
+		return fmt.Errorf("while removing events: %w", err)
+	}
+	l.entries, l.loaded = nil, false
+	return nil
+}
+
+func objectMeta(name types.NamespacedName) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}
+}

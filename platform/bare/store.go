@@ -1,0 +1,188 @@
+package bare
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// SystemNamespace is where Leases lie.
+const SystemNamespace = "holdfast-system"
+
+// syncTimeout bounds the first filling of the caches.
+const syncTimeout = time.Minute
+
+// daemonCluster is the index of Daemons by the cluster that they belong to.
+const daemonCluster = "spec.cluster"
+
+// Store is an engine.Store over the API. It reads from caches that watches keep fresh, and writes to the API; a View waits
+// until the caches have seen the Store's own writes. It is safe for concurrent use.
+type Store struct {
+	identity string
+	log      *slog.Logger
+	// api reaches the API server, cache what the watches have seen of it.
+	api   client.Client
+	cache cache.Cache
+	fresh *freshness
+
+	cancel     context.CancelFunc
+	background sync.WaitGroup
+
+	mu    sync.Mutex
+	locks map[types.NamespacedName]*lock
+	// terms are the latest terms of locks that were seen, whoever had them.
+	terms    map[types.NamespacedName]int32
+	logs     map[types.NamespacedName]*eventLog
+	watchers map[*watcher]bool
+	beats    *heartbeats
+}
+
+var _ engine.Store = (*Store)(nil)
+
+// NewStore returns a Store whose caches are filled. identity is this server's name. The Store lives until ctx ends or Close is
+// called.
+func NewStore(ctx context.Context, config *rest.Config, identity string) (*Store, error) {
+	// The engine's writes come in bursts and are few on the whole. A limit in the client would only delay a bring-up; the
+	// API server has its own limits.
+	config = rest.AddUserAgent(rest.CopyConfig(config), "engine")
+	config.QPS = -1
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("while preparing the client of the API: %w", err)
+	}
+	s := &Store{
+		identity: identity, log: slog.Default(), fresh: newFreshness(),
+		locks: map[types.NamespacedName]*lock{}, terms: map[types.NamespacedName]int32{}, logs: map[types.NamespacedName]*eventLog{}, watchers: map[*watcher]bool{},
+		beats: newHeartbeats(),
+	}
+	if s.api, err = client.New(config, client.Options{Scheme: scheme, Mapper: newMapper(), HTTPClient: httpClient}); err != nil {
+		return nil, fmt.Errorf("while preparing the client of the API: %w", err)
+	}
+	if s.cache, err = newCache(config, httpClient, scheme); err != nil {
+		return nil, fmt.Errorf("while preparing the caches: %w", err)
+	}
+	ctx, s.cancel = context.WithCancel(ctx)
+	if err := s.start(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close ends the watches and waits for everything that the Store started.
+func (s *Store) Close() {
+	s.cancel()
+	s.background.Wait()
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{api.AddToScheme, corev1.AddToScheme, coordinationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("while registering kinds: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// newMapper knows the few kinds that the Store uses. Asking the API server for them would take a round trip at each start.
+func newMapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	m.Add(api.GroupVersion.WithKind("Host"), meta.RESTScopeRoot)
+	for _, kind := range []string{"StorageCluster", "StorageNode", "StorageStatus", "Daemon", "ClusterEvent"} {
+		m.Add(api.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	m.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	m.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
+	return m
+}
+
+func newCache(config *rest.Config, httpClient *http.Client, scheme *runtime.Scheme) (cache.Cache, error) {
+	ofClusters, err := labels.NewRequirement(api.LabelCluster, selection.Exists, nil)
+	if err != nil {
+		return nil, err
+	}
+	return cache.New(config, cache.Options{
+		Scheme: scheme, Mapper: newMapper(), HTTPClient: httpClient,
+		ReaderFailOnMissingInformer: true,
+		DefaultTransform:            cache.TransformStripManagedFields(),
+		// Views share what the cache holds; nobody writes to a View, and the Store copies what it changes.
+		DefaultUnsafeDisableDeepCopy: ptr.To(true),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}:        {Label: labels.NewSelector().Add(*ofClusters), Transform: withoutValues},
+			&coordinationv1.Lease{}: {Namespaces: map[string]cache.Config{SystemNamespace: {}}},
+		},
+	})
+}
+
+// withoutValues keeps what a Secret holds out of the cache: its keys stay, the values go.
+func withoutValues(o any) (any, error) {
+	if secret, ok := o.(*corev1.Secret); ok {
+		secret.ManagedFields = nil
+		for key := range secret.Data {
+			secret.Data[key] = nil
+		}
+	}
+	return o, nil
+}
+
+// start fills the caches.
+func (s *Store) start(ctx context.Context) error {
+	indexed := func(o client.Object) []string { return []string{o.(*api.Daemon).Spec.Cluster} }
+	if err := s.cache.IndexField(ctx, &api.Daemon{}, daemonCluster, indexed); err != nil {
+		return fmt.Errorf("while indexing daemons: %w", err)
+	}
+	syncCtx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	s.background.Go(func() {
+		if err := s.cache.Start(ctx); err != nil {
+			s.log.Error("the caches of the API ended", "error", err)
+		}
+	})
+	registered, err := s.watch(syncCtx)
+	if err != nil {
+		return err
+	}
+	for _, r := range registered {
+		if !waitFor(syncCtx, r.HasSynced) {
+			return fmt.Errorf("while filling the caches of the API: %w", context.Cause(syncCtx))
+		}
+	}
+	return nil
+}
+
+// waitFor waits until synced is true or ctx ends.
+func waitFor(ctx context.Context, synced func() bool) bool {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !synced() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+	return true
+}

@@ -1,0 +1,228 @@
+package bare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// attempts bounds how often a write is tried when the object changes under it.
+const attempts = 5
+
+// errUnchanged is returned by an edit that finds nothing to do.
+var errUnchanged = errors.New("unchanged")
+
+// edit changes an object that is there: it reads the cached version, lets change edit a copy, and writes it under the
+// condition that nobody wrote meanwhile. After a conflict it reads from the API itself and tries again. write is Update or a
+// status update. The error of the API says whether there is no such object.
+func edit[T any, P object[T]](ctx context.Context, s *Store, name types.NamespacedName, change func(P) error, write func(context.Context, client.Object) error) error {
+	var cached T
+	err := s.cache.Get(ctx, name, P(&cached))
+	if apierrors.IsNotFound(err) {
+		// The cache may not have seen the object yet.
+		err = s.api.Get(ctx, name, P(&cached))
+	}
+	for range attempts {
+		if err != nil {
+			return err
+		}
+		next := P(&cached).DeepCopyObject().(P)
+		if err = change(next); err != nil {
+			if errors.Is(err, errUnchanged) {
+				return nil
+			}
+			return err
+		}
+		if err = write(ctx, next); err == nil {
+			s.fresh.wrote(kindOf(next), next)
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		conflict := err
+		var fresh T
+		if err = s.api.Get(ctx, name, P(&fresh)); err == nil {
+			cached = fresh
+		}
+		if err == nil && ctx.Err() != nil {
+			return errors.Join(conflict, context.Cause(ctx))
+		}
+	}
+	return fmt.Errorf("%s %s changed each of the %d times that it was written", kindOf(P(&cached)), name, attempts)
+}
+
+func (s *Store) update(ctx context.Context, o client.Object) error { return s.api.Update(ctx, o) }
+
+func (s *Store) updateStatus(ctx context.Context, o client.Object) error {
+	return s.api.Status().Update(ctx, o)
+}
+
+func (s *Store) create(ctx context.Context, o client.Object) error {
+	if err := s.api.Create(ctx, o); err != nil {
+		return err
+	}
+	s.fresh.wrote(kindOf(o), o)
+	return nil
+}
+
+// PutDaemon creates the daemon or updates its spec.
+func (s *Store) PutDaemon(ctx context.Context, cluster *api.StorageCluster, change engine.DaemonChange) error {
+	want := engine.DaemonFor(cluster, change)
+	name := client.ObjectKeyFromObject(want)
+	if change.New {
+		if err := s.create(ctx, want.DeepCopy()); !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	err := edit(ctx, s, name, func(d *api.Daemon) error {
+		if equality.Semantic.DeepEqual(d.Spec, want.Spec) {
+			return errUnchanged
+		}
+		d.Spec = *want.Spec.DeepCopy()
+		return nil
+	}, s.update)
+	if apierrors.IsNotFound(err) {
+		return s.create(ctx, want)
+	}
+	return err
+}
+
+// RemoveDaemon deletes a daemon. One that is being deleted already is left alone.
+func (s *Store) RemoveDaemon(ctx context.Context, namespace, name string) error {
+	var d api.Daemon
+	err := s.cache.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &d)
+	if apierrors.IsNotFound(err) {
+		err = s.api.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &d)
+	}
+	if apierrors.IsNotFound(err) || err == nil && d.DeletionTimestamp != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	undo := s.fresh.removing(kindOf(&d), &d, false)
+	if err := s.api.Delete(ctx, &d, client.Preconditions{UID: &d.UID}); err != nil {
+		undo()
+		return client.IgnoreNotFound(err)
+	}
+	return nil
+}
+
+// PutNodeStatus writes a StorageNode's status, if it differs.
+func (s *Store) PutNodeStatus(ctx context.Context, namespace string, status engine.NodeStatus) error {
+	return client.IgnoreNotFound(edit(ctx, s, types.NamespacedName{Namespace: namespace, Name: status.Name}, func(n *api.StorageNode) error {
+		if equality.Semantic.DeepEqual(n.Status, status.Status) {
+			return errUnchanged
+		}
+		n.Status = *status.Status.DeepCopy()
+		return nil
+	}, s.updateStatus))
+}
+
+// PutStatus creates the cluster's StorageStatus or writes its status, if it differs.
+func (s *Store) PutStatus(ctx context.Context, cluster *api.StorageCluster, status api.StorageStatusStatus) error {
+	want := engine.StatusFor(cluster)
+	put := func() error {
+		return edit(ctx, s, client.ObjectKeyFromObject(want), func(have *api.StorageStatus) error {
+			if equality.Semantic.DeepEqual(have.Status, status) {
+				return errUnchanged
+			}
+			have.Status = *status.DeepCopy()
+			return nil
+		}, s.updateStatus)
+	}
+	err := put()
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err := s.create(ctx, want.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return put()
+}
+
+// PutClusterStatus writes the StorageCluster's own status, if it differs.
+func (s *Store) PutClusterStatus(ctx context.Context, cluster types.NamespacedName, change func(*api.StorageClusterStatus)) error {
+	err := edit(ctx, s, cluster, func(c *api.StorageCluster) error {
+		before := c.Status.DeepCopy()
+		change(&c.Status)
+		if equality.Semantic.DeepEqual(*before, c.Status) {
+			return errUnchanged
+		}
+		return nil
+	}, s.updateStatus)
+	if apierrors.IsNotFound(err) {
+		return notFound(err, "cluster %s", cluster)
+	}
+	return err
+}
+
+// Adopt puts the engine's finalizer on a cluster.
+func (s *Store) Adopt(ctx context.Context, cluster types.NamespacedName) error {
+	err := edit(ctx, s, cluster, func(c *api.StorageCluster) error {
+		if c.DeletionTimestamp != nil || slices.Contains(c.Finalizers, engine.Finalizer) {
+			return errUnchanged
+		}
+		c.Finalizers = append(c.Finalizers, engine.Finalizer)
+		return nil
+	}, s.update)
+	if apierrors.IsNotFound(err) {
+		return notFound(err, "cluster %s", cluster)
+	}
+	return err
+}
+
+// Finish lets a deleted cluster go. Each step may be repeated, and the finalizer goes last.
+func (s *Store) Finish(ctx context.Context, cluster *api.StorageCluster) error {
+	name := client.ObjectKeyFromObject(cluster)
+	if err := s.dropEvents(ctx, name); err != nil {
+		return err
+	}
+	status := engine.StatusFor(cluster)
+	if err := client.IgnoreNotFound(s.api.Delete(ctx, status)); err != nil {
+		return fmt.Errorf("while removing the StorageStatus: %w", err)
+	}
+	if cluster.Spec.DeletionPolicy == api.DeletionWipe {
+		if err := s.dropSecrets(ctx, name); err != nil {
+			return err
+		}
+	}
+	if err := s.dropLock(ctx, name); err != nil {
+		return err
+	}
+	err := edit(ctx, s, name, func(c *api.StorageCluster) error {
+		kept := slices.DeleteFunc(slices.Clone(c.Finalizers), func(f string) bool { return f == engine.Finalizer })
+		if len(kept) == len(c.Finalizers) {
+			return errUnchanged
+		}
+		c.Finalizers = kept
+		return nil
+	}, s.letGo)
+	if err = client.IgnoreNotFound(err); err != nil {
+		return fmt.Errorf("while taking away the finalizer: %w", err)
+	}
+	return nil
+}
+
+// letGo removes the last finalizer. The API server then removes the object, and the cache shall have seen that.
+func (s *Store) letGo(ctx context.Context, o client.Object) error {
+	if len(o.GetFinalizers()) > 0 {
+		return s.api.Update(ctx, o)
+	}
+	undo := s.fresh.removing(kindOf(o), o, true)
+	if err := s.api.Update(ctx, o); err != nil {
+		undo()
+		return err
+	}
+	return nil
+}
