@@ -1,0 +1,141 @@
+// Package agent makes Daemons real on one host: it tells what the host has (Host, its devices and its heartbeat), and for
+// each Daemon that names this host it writes files, has a service agent prepare the data, and keeps the process running.
+//
+// Daemons outlive the agent. What runs is adopted before the API is asked for anything, and goes on while the API cannot be
+// reached; nothing is ever stopped because of an answer that did not come.
+//
+// Below the data directory the agent keeps:
+//
+//	agent/daemons/<namespace>.<name>/data   ${DATA}: the files of the Daemon and what its program stores
+//	agent/daemons/<namespace>.<name>/log    ${LOG}: daemon.log, what the process writes to standard output and error
+//	agent/retired/<namespace>.<name>-<time> what is left of a Daemon that was deleted with its data retained
+//	agent/runtime                           the records of the runtime for plain processes
+//
+// and below the run directory <namespace>.<name>, ${RUN}, for sockets.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-storage/holdfast/agent/runtime"
+	"github.com/holdfast-storage/holdfast/agent/service"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// Inventory tells which block devices the host has. It is safe for concurrent use.
+type Inventory interface {
+	// Devices is the inventory; what did not change since the last time need not be looked at again.
+	Devices(ctx context.Context) ([]api.Device, error)
+	// Rescan is Devices with everything looked at anew.
+	Rescan(ctx context.Context) ([]api.Device, error)
+}
+
+// Config is what the agent of a host needs.
+type Config struct {
+	// Name is the name of the Host.
+	Name string
+	// DataDir and RunDir are Holdfast's directories on the host; RunDir may be gone after a boot.
+	DataDir, RunDir string
+	// REST leads to the servers, with the host's own identity.
+	REST *rest.Config
+	// Address is the host's address that servers and other hosts know it by. When it is empty, it is the one by which the
+	// host reaches the server, or a default route.
+	Address string
+	// Version is the version of the holdfast binary.
+	Version string
+	// Runtime keeps the processes; RuntimeKind says which one it is. The caller closes it after Run has returned.
+	Runtime     runtime.Runtime
+	RuntimeKind api.RuntimeKind
+	Inventory   Inventory
+	// Claims tells the inventory what the agent is working on; nil when the inventory does not ask.
+	Claims *Claims
+	// Services are the types of daemons that the agent knows.
+	Services []service.ServiceAgent
+	// Log is slog.Default when nil.
+	Log *slog.Logger
+
+	// client takes the place of REST in tests.
+	client client.WithWatch
+}
+
+type agent struct {
+	Config
+	log    *slog.Logger
+	client client.WithWatch
+	paths  paths
+	clock  *serverClock
+	scans  *scans
+	types  map[string]*serviceType
+	work   *work
+	told   *told
+	// report asks for a new look at the host.
+	report chan struct{}
+}
+
+// Run is the agent's whole life. It returns when ctx ends, after everything that it does has come to rest; daemons go on.
+// While no server can be reached it goes on trying. An error means that the configuration cannot work.
+func Run(ctx context.Context, cfg Config) error {
+	a, err := newAgent(cfg)
+	if err != nil {
+		return fmt.Errorf("while starting the agent: %w", err)
+	}
+	var wg sync.WaitGroup
+	for _, loop := range []func(context.Context){
+		a.watchDaemons, a.watchProcesses, a.runWork, a.beat, a.reportHost, a.watchDevices,
+	} {
+		wg.Go(func() { loop(ctx) })
+	}
+	wg.Wait()
+	a.scans.wg.Wait()
+	return nil
+}
+
+func newAgent(cfg Config) (*agent, error) {
+	if cfg.Name == "" || cfg.Runtime == nil || cfg.Inventory == nil || cfg.DataDir == "" || cfg.RunDir == "" {
+		return nil, errors.New("it needs a name, a runtime, an inventory and directories")
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	if cfg.Claims == nil {
+		cfg.Claims = &Claims{}
+	}
+	a := &agent{
+		Config: cfg, log: cfg.Log, clock: &serverClock{}, types: map[string]*serviceType{},
+		paths: paths{data: filepath.Join(cfg.DataDir, "agent"), run: cfg.RunDir},
+		scans: &scans{rescan: cfg.Inventory.Rescan}, told: &told{}, report: make(chan struct{}, 1),
+	}
+	for _, s := range cfg.Services {
+		a.types[s.Name()] = &serviceType{agent: s}
+	}
+	a.work = newWork(a)
+	if err := os.MkdirAll(a.paths.data, 0o700); err != nil {
+		return nil, err
+	}
+	a.client = cfg.client
+	if a.client == nil {
+		cl, err := newClient(cfg.REST, a.clock)
+		if err != nil {
+			return nil, err
+		}
+		a.client = cl
+	}
+	return a, nil
+}
+
+// askReport has the host looked at again soon.
+func (a *agent) askReport() {
+	select {
+	case a.report <- struct{}{}:
+	default:
+	}
+}

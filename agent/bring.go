@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-storage/holdfast/agent/runtime"
+	"github.com/holdfast-storage/holdfast/agent/service"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// stopDeadline bounds a stop whose Daemon does not say how long it may take, and the time that killing takes.
+const stopDeadline = 2 * time.Minute
+
+// keepRunning makes sure that the daemon is ready and its process is kept running.
+func (a *agent) keepRunning(ctx context.Context, d *api.Daemon) error {
+	key := client.ObjectKeyFromObject(d)
+	name := processName(key)
+	if _, runs := a.Runtime.State(name); !runs || !a.work.isReady(key, generationOf(d)) {
+		l, err := a.makeReady(ctx, d)
+		if err != nil {
+			return err
+		}
+		if err := a.Runtime.Start(ctx, a.process(d, l)); err != nil {
+			return a.fail(ctx, d, err)
+		}
+		a.work.setReady(key, generationOf(d))
+	}
+	s, known := a.Runtime.State(name)
+	if !known {
+		return errors.New("the runtime forgot the process that it started")
+	}
+	return a.tell(ctx, d, runningStatus(s, a.versionOf(ctx, d)))
+}
+
+// keepStopped stops the process; for a daemon that is wanted Prepared it makes everything else ready.
+func (a *agent) keepStopped(ctx context.Context, d *api.Daemon) error {
+	key := client.ObjectKeyFromObject(d)
+	if err := a.stopProcess(ctx, d); err != nil {
+		return a.fail(ctx, d, err)
+	}
+	if d.Spec.State != api.WantPrepared {
+		a.work.forget(key)
+		return a.tell(ctx, d, api.DaemonStatus{State: api.DaemonStopped})
+	}
+	if !a.work.isReady(key, generationOf(d)) {
+		if _, err := a.makeReady(ctx, d); err != nil {
+			return err
+		}
+		a.work.setReady(key, generationOf(d))
+	}
+	return a.tell(ctx, d, api.DaemonStatus{State: api.DaemonPrepared, Version: a.versionOf(ctx, d)})
+}
+
+// stopProcess stops the process of a daemon, if it has one.
+func (a *agent) stopProcess(ctx context.Context, d *api.Daemon) error {
+	name := processName(client.ObjectKeyFromObject(d))
+	if _, runs := a.Runtime.State(name); !runs {
+		return nil
+	}
+	done := a.announce(ctx, d, api.DaemonStopping, "the process is ending")
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, d.Spec.StopTimeout.Duration+stopDeadline)
+	defer cancel()
+	return a.Runtime.Stop(ctx, name)
+}
+
+// makeReady writes the files and has the service agent prepare the data. A daemon that runs gets its files alone: the rest
+// is in use.
+func (a *agent) makeReady(ctx context.Context, d *api.Daemon) (*service.Local, error) {
+	t, ok := a.types[d.Spec.Type]
+	if !ok {
+		return nil, a.fail(ctx, d, fmt.Errorf("this agent (version %s) does not know daemons of type %q: upgrade Holdfast on this host", a.Version, d.Spec.Type))
+	}
+	done := a.announce(ctx, d, api.DaemonPreparing, "files and data are made ready")
+	defer done()
+	if err := t.initialize(ctx, a.Name); err != nil {
+		done()
+		return nil, a.fail(ctx, d, err)
+	}
+	s, _ := a.Runtime.State(processName(client.ObjectKeyFromObject(d)))
+	l, err := a.prepare(ctx, d, t, s.Running)
+	done()
+	if err != nil {
+		return nil, a.fail(ctx, d, err)
+	}
+	return l, nil
+}
+
+func (a *agent) process(d *api.Daemon, l *service.Local) runtime.Process {
+	return runtime.Process{
+		Name: processName(client.ObjectKeyFromObject(d)), Command: l.Command, Dir: l.Data, RunDir: l.Run,
+		LogFile: filepath.Join(l.Log, "daemon.log"), StopTimeout: d.Spec.StopTimeout.Duration,
+	}
+}

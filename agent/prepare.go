@@ -1,0 +1,120 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-storage/holdfast/agent/service"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// scanTimeout bounds a scan of the devices; a single disk that does not answer ends it.
+const scanTimeout = time.Minute
+
+// prepare makes a daemon ready to start. While it runs, only its files are touched.
+func (a *agent) prepare(ctx context.Context, d *api.Daemon, t *serviceType, running bool) (*service.Local, error) {
+	l := a.local(d)
+	for _, dir := range []struct {
+		path string
+		perm os.FileMode
+	}{{l.Data, 0o700}, {l.Log, 0o750}, {l.Run, 0o755}} {
+		if err := os.MkdirAll(dir.path, dir.perm); err != nil {
+			return nil, fmt.Errorf("while making the daemon's directories: %w", err)
+		}
+	}
+	if err := a.findDevices(ctx, l, running); err != nil {
+		return nil, err
+	}
+	if err := fillWords(l); err != nil {
+		return nil, err
+	}
+	if err := a.writeFiles(ctx, l); err != nil {
+		return nil, err
+	}
+	if running {
+		return l, nil
+	}
+	return l, a.configure(ctx, l, t.agent)
+}
+
+// local is the daemon's place on this host, without its devices.
+func (a *agent) local(d *api.Daemon) *service.Local {
+	key := client.ObjectKeyFromObject(d)
+	return &service.Local{Daemon: d, Data: a.paths.dataOf(key), Run: a.paths.runOf(key), Log: a.paths.logOf(key)}
+}
+
+// configure calls the service agent, with the devices claimed meanwhile.
+func (a *agent) configure(ctx context.Context, l *service.Local, s service.ServiceAgent) error {
+	if len(l.Devices) > 0 {
+		var ids []string
+		for _, dev := range l.Devices {
+			ids = append(ids, dev.ID)
+		}
+		release := a.Claims.hold(ids, fmt.Sprintf("is being prepared for %s.%s", l.Daemon.Spec.Type, l.Daemon.Spec.ID))
+		// What is on the devices has changed, and nothing but udevd would tell.
+		defer a.askReport()
+		defer release()
+	}
+	return s.ConfigureLocalService(ctx, l)
+}
+
+// findDevices finds the devices that the Daemon names, by their identities. Unless the daemon runs, they are looked at anew.
+func (a *agent) findDevices(ctx context.Context, l *service.Local, running bool) error {
+	if len(l.Daemon.Spec.Devices) == 0 {
+		return nil
+	}
+	look := a.scans.fresh
+	if running {
+		look = a.Inventory.Devices
+	}
+	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
+	defer cancel()
+	devices, err := look(ctx)
+	if err != nil {
+		return fmt.Errorf("while looking at the devices: %w", err)
+	}
+	l.Devices = map[string]api.Device{}
+	var missing []error
+	for _, want := range l.Daemon.Spec.Devices {
+		dev, err := pick(devices, want)
+		if m := (*missingDevice)(nil); errors.As(err, &m) {
+			missing = append(missing, err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		l.Devices[want.Name] = dev
+	}
+	return errors.Join(missing...)
+}
+
+// pick returns the one device with an identity. Two devices with the same one cannot be told apart, and neither is touched.
+func pick(devices []api.Device, want api.DaemonDevice) (api.Device, error) {
+	var found []api.Device
+	for _, dev := range devices {
+		if dev.ID == want.ID {
+			found = append(found, dev)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return api.Device{}, &missingDevice{want}
+	}
+	return api.Device{}, fmt.Errorf("%d devices of this host have the identity %s (%s, %s …): none of them was touched",
+		len(found), want.ID, found[0].Path, found[1].Path)
+}
+
+// missingDevice says that a device is not on the host.
+type missingDevice struct{ want api.DaemonDevice }
+
+func (m *missingDevice) Error() string {
+	return fmt.Sprintf("device %s is not on this host: plug it in again, or see 'holdfast get hosts' for the devices that are there", m.want.ID)
+}

@@ -1,0 +1,139 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
+)
+
+// remove takes a daemon off the host: its process first, then what its service agent made elsewhere, then its directories.
+// Each step may be done twice. The finalizer goes last.
+func (a *agent) remove(ctx context.Context, d *api.Daemon) error {
+	if !slices.Contains(d.Finalizers, api.FinalizerDaemon) {
+		return nil
+	}
+	if first := a.stopsBefore(d); first != "" {
+		return a.tell(ctx, d, api.DaemonStatus{State: api.DaemonStopping, Message: "it stops after " + first})
+	}
+	key := client.ObjectKeyFromObject(d)
+	if err := a.stopProcess(ctx, d); err != nil {
+		return a.fail(ctx, d, fmt.Errorf("while stopping the process: %w", err))
+	}
+	a.releaseOthers(key)
+	if err := a.destroy(ctx, d); err != nil {
+		return a.fail(ctx, d, err)
+	}
+	if err := a.clearDirectories(key, d.Spec.OnRemoval); err != nil {
+		return a.fail(ctx, d, fmt.Errorf("while removing the daemon's directories: %w", err))
+	}
+	if err := a.removeFinalizer(ctx, d); err != nil {
+		return fmt.Errorf("while removing the finalizer: %w", err)
+	}
+	a.told.forget(key)
+	a.work.forget(key)
+	a.log.Info("a daemon is removed", "daemon", key, "data", d.Spec.OnRemoval)
+	return nil
+}
+
+// stopsBefore names a daemon that is being removed from this host, too, and has to end before d.
+func (a *agent) stopsBefore(d *api.Daemon) string {
+	for _, other := range a.work.daemons.deleting() {
+		if other.Spec.StopOrder >= d.Spec.StopOrder {
+			continue
+		}
+		if _, runs := a.Runtime.State(processNameOf(other)); runs {
+			return other.Name
+		}
+	}
+	return ""
+}
+
+// releaseOthers puts the daemons in line that may have waited for this one's end.
+func (a *agent) releaseOthers(key types.NamespacedName) {
+	for _, other := range a.work.daemons.deleting() {
+		if k := client.ObjectKeyFromObject(other); k != key {
+			a.work.queue.Add(k)
+		}
+	}
+}
+
+// destroy has the service agent undo what it made outside the daemon's directories. Where nothing was ever made there is
+// nothing to undo.
+func (a *agent) destroy(ctx context.Context, d *api.Daemon) error {
+	t := a.types[d.Spec.Type]
+	l := a.local(d)
+	if _, err := os.Stat(l.Data); t == nil || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	done := a.announce(ctx, d, api.DaemonStopping, "what it leaves behind is cleared away")
+	defer done()
+	var gone *missingDevice
+	err := a.findDevices(ctx, l, d.Spec.OnRemoval != api.DeletionWipe)
+	if err != nil && !errors.As(err, &gone) {
+		return err
+	}
+	if gone != nil && d.Spec.OnRemoval == api.DeletionWipe {
+		// Waiting for it would keep the Daemon for ever: broken disks do not come back.
+		a.log.Warn("a device of a removed daemon cannot be wiped", "daemon", client.ObjectKeyFromObject(d), "error", err)
+	}
+	if err := fillWords(l); err != nil && gone == nil {
+		return err
+	}
+	if len(l.Devices) > 0 {
+		defer a.askReport()
+	}
+	return t.agent.DestroyLocalService(ctx, l)
+}
+
+// clearDirectories removes the daemon's directories, or moves them aside.
+func (a *agent) clearDirectories(key types.NamespacedName, policy api.DeletionPolicy) error {
+	dir := a.paths.daemon(key)
+	if err := os.RemoveAll(a.paths.runOf(key)); err != nil {
+		return err
+	}
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if policy == api.DeletionWipe {
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+		return atomicfile.SyncDir(filepath.Dir(dir))
+	}
+	if err := os.MkdirAll(a.paths.retired(), 0o700); err != nil {
+		return err
+	}
+	if err := os.Rename(dir, a.paths.retiredAs(key, time.Now())); err != nil {
+		return err
+	}
+	return errors.Join(atomicfile.SyncDir(filepath.Dir(dir)), atomicfile.SyncDir(a.paths.retired()))
+}
+
+// removeFinalizer takes away the agent's own finalizer, and only if it still stands where it was seen: the others belong to
+// others.
+func (a *agent) removeFinalizer(ctx context.Context, d *api.Daemon) error {
+	i := slices.Index(d.Finalizers, api.FinalizerDaemon)
+	path := fmt.Sprintf("/metadata/finalizers/%d", i)
+	patch, err := json.Marshal([]map[string]string{
+		{"op": "test", "path": path, "value": api.FinalizerDaemon},
+		{"op": "remove", "path": path},
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err = a.client.Patch(ctx, d.DeepCopy(), client.RawPatch(types.JSONPatchType, patch))
+	return client.IgnoreNotFound(err)
+}

@@ -1,0 +1,154 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-storage/holdfast/agent/runtime"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// announceAfter is how long something takes before it is worth telling: what is over by then is told by its outcome.
+const announceAfter = 250 * time.Millisecond
+
+// maxMessage is the bound of Daemon.status.message.
+const maxMessage = 2048
+
+// told remembers what was written of each daemon: the watch brings it back only later.
+type told struct {
+	clock atomicString
+	byKey sync.Map // types.NamespacedName -> tellings
+}
+
+type tellings struct {
+	uid    types.UID
+	status api.DaemonStatus
+}
+
+type atomicString struct{ v atomic.Value }
+
+// Swap sets the string and returns the old one.
+func (s *atomicString) Swap(v string) string {
+	old, _ := s.v.Swap(v).(string)
+	return old
+}
+
+// last is the status that the server has of a daemon.
+func (t *told) last(d *api.Daemon) api.DaemonStatus {
+	if v, ok := t.byKey.Load(client.ObjectKeyFromObject(d)); ok {
+		if w := v.(tellings); w.uid == d.UID {
+			return w.status
+		}
+	}
+	return d.Status
+}
+
+func (t *told) forget(key types.NamespacedName) { t.byKey.Delete(key) }
+
+func processNameOf(d *api.Daemon) string { return processName(client.ObjectKeyFromObject(d)) }
+
+// tell writes the status of a daemon, if it differs from what the server has. Only fields that changed are sent; the agent
+// is their only writer.
+func (a *agent) tell(ctx context.Context, d *api.Daemon, status api.DaemonStatus) error {
+	status.ObservedGeneration = d.Generation
+	status.Message = bounded(status.Message, maxMessage)
+	have := a.told.last(d)
+	if status.LastExit == nil {
+		status.LastExit = have.LastExit
+	}
+	if equality.Semantic.DeepEqual(have, status) {
+		return nil
+	}
+	base, next := d.DeepCopy(), d.DeepCopy()
+	base.Status, next.Status = have, status
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := a.client.Status().Patch(ctx, next, client.MergeFrom(base))
+	if apierrors.IsNotFound(err) {
+		return nil // the Daemon is gone: nobody wants to know
+	}
+	if err != nil {
+		return fmt.Errorf("while reporting the daemon: %w", err)
+	}
+	a.told.byKey.Store(client.ObjectKeyFromObject(d), tellings{d.UID, status})
+	return nil
+}
+
+// announce tells what is being done if it takes long. The returned function, which may be called twice, ends that.
+func (a *agent) announce(ctx context.Context, d *api.Daemon, state api.DaemonState, message string) (done func()) {
+	ended := make(chan struct{})
+	now := a.told.last(d)
+	now.State, now.Message = state, message
+	if state != api.DaemonStopping {
+		now.PID, now.Started = 0, nil
+	}
+	timer := time.AfterFunc(announceAfter, func() {
+		defer close(ended)
+		if err := a.tell(ctx, d, now); err != nil && ctx.Err() == nil {
+			a.log.Debug("progress could not be reported", "daemon", client.ObjectKeyFromObject(d), "error", err)
+		}
+	})
+	return sync.OnceFunc(func() {
+		if !timer.Stop() {
+			<-ended
+		}
+	})
+}
+
+// fail tells why a daemon cannot be brought to its wanted state, and returns the error.
+func (a *agent) fail(ctx context.Context, d *api.Daemon, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	status := api.DaemonStatus{State: api.DaemonFailed, Message: err.Error()}
+	var w *waitError
+	if errors.As(err, &w) {
+		status.State = api.DaemonPending
+	}
+	if s, known := a.Runtime.State(processNameOf(d)); known {
+		// The process goes on with what it has.
+		message := status.Message
+		status = runningStatus(s, a.versionOf(ctx, d))
+		status.Message = "the changed spec is not in force: " + message
+	}
+	return errors.Join(err, a.tell(ctx, d, status))
+}
+
+// runningStatus says how a process that is kept running is.
+func runningStatus(s runtime.State, version string) api.DaemonStatus {
+	status := api.DaemonStatus{State: api.DaemonRunning, PID: int32(s.PID), Restarts: int32(s.Restarts), Version: version}
+	if s.LastExit != nil {
+		status.LastExit = &api.DaemonExit{Time: micro(s.LastExit.Time), Reason: s.LastExit.Reason, Log: s.LastExit.Log}
+	}
+	if s.Running {
+		started := micro(s.Started)
+		status.Started = &started
+		return status
+	}
+	status.State, status.PID = api.DaemonBackOff, 0
+	if s.LastExit != nil {
+		status.Message = fmt.Sprintf("it ended (%s) and is started again at %s", s.LastExit.Reason, s.BackOffUntil.UTC().Format(time.TimeOnly+"Z"))
+	}
+	return status
+}
+
+// micro rounds a time to what the API stores, so that it compares equal when it comes back.
+func micro(t time.Time) metav1.MicroTime { return metav1.NewMicroTime(t.Truncate(time.Microsecond)) }
+
+func bounded(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit-3], "") + "…"
+}

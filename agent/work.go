@@ -1,0 +1,191 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// Pauses before a daemon is worked on again after a failure.
+const (
+	retryMin = 100 * time.Millisecond
+	retryMax = 30 * time.Second
+)
+
+// work is what there is to do, by daemon. Each daemon is worked on by one goroutine at a time, different ones in parallel, so
+// that none ever waits for another.
+type work struct {
+	daemons *daemons
+	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
+
+	mu sync.Mutex
+	// cancel ends the work on a daemon that is under way.
+	cancel map[types.NamespacedName]context.CancelFunc
+	// ready is which generation of a daemon was made ready by this agent.
+	ready map[types.NamespacedName]generation
+}
+
+// generation is one version of the spec of one object; a name can be used again by another object.
+type generation struct {
+	uid    types.UID
+	number int64
+}
+
+func generationOf(d *api.Daemon) generation { return generation{d.UID, d.Generation} }
+
+func newWork(a *agent) *work {
+	w := &work{
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax)),
+		cancel: map[types.NamespacedName]context.CancelFunc{}, ready: map[types.NamespacedName]generation{},
+	}
+	w.daemons = &daemons{host: a.Name, changed: w.changed, byKey: map[types.NamespacedName]*api.Daemon{}}
+	w.daemons.listed = func() {
+		// What runs and has no Daemon any more is found here: the list is an answer of the server.
+		for _, name := range a.Runtime.Names() {
+			w.queue.Add(keyOf(name))
+		}
+	}
+	return w
+}
+
+// changed puts a daemon in line. One that is to be deleted is not prepared to the end first.
+func (w *work) changed(key types.NamespacedName) {
+	if d, known := w.daemons.get(key); known && (d == nil || d.DeletionTimestamp != nil) {
+		w.mu.Lock()
+		if cancel := w.cancel[key]; cancel != nil {
+			cancel()
+		}
+		w.mu.Unlock()
+	}
+	w.queue.Forget(key)
+	w.queue.Add(key)
+}
+
+// begin gives the work on a daemon a context of its own.
+func (w *work) begin(ctx context.Context, key types.NamespacedName, d *api.Daemon) (context.Context, func()) {
+	if d == nil || d.DeletionTimestamp != nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	w.mu.Lock()
+	w.cancel[key] = cancel
+	w.mu.Unlock()
+	return ctx, func() {
+		w.mu.Lock()
+		delete(w.cancel, key)
+		w.mu.Unlock()
+		cancel()
+	}
+}
+
+func (w *work) isReady(key types.NamespacedName, g generation) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ready[key] == g
+}
+
+func (w *work) setReady(key types.NamespacedName, g generation) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ready[key] = g
+}
+
+func (w *work) forget(key types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.ready, key)
+}
+
+// watchProcesses puts daemons in line whose process changed.
+func (a *agent) watchProcesses(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case name := <-a.Runtime.Changes():
+			a.work.queue.Add(keyOf(name))
+		}
+	}
+}
+
+// runWork does the work until ctx ends, and then waits for what is under way.
+func (a *agent) runWork(ctx context.Context) {
+	release := context.AfterFunc(ctx, a.work.queue.ShutDown)
+	defer release()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		key, down := a.work.queue.Get()
+		if down {
+			return
+		}
+		wg.Go(func() {
+			defer a.work.queue.Done(key)
+			a.workOn(ctx, key)
+		})
+	}
+}
+
+func (a *agent) workOn(ctx context.Context, key types.NamespacedName) {
+	err := a.bring(ctx, key)
+	if err == nil {
+		a.work.queue.Forget(key)
+		return
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	var w *waitError
+	if !errors.As(err, &w) && !errors.Is(err, context.Canceled) {
+		a.log.Error("a daemon could not be brought to its wanted state; trying again", "daemon", key, "error", err)
+	}
+	a.work.queue.AddRateLimited(key)
+}
+
+// bring brings one daemon to where it is wanted.
+func (a *agent) bring(ctx context.Context, key types.NamespacedName) error {
+	d, known := a.work.daemons.get(key)
+	ctx, end := a.work.begin(ctx, key, d)
+	defer end()
+	switch {
+	case !known:
+		return nil // the server has not answered yet: what runs, runs
+	case d == nil:
+		return a.stopStray(ctx, key)
+	case d.DeletionTimestamp != nil:
+		return a.remove(ctx, d)
+	case d.Spec.State == api.WantRunning:
+		return a.keepRunning(ctx, d)
+	default:
+		return a.keepStopped(ctx, d)
+	}
+}
+
+// stopStray stops a process whose Daemon is gone. Its directories stay: nobody said that they may go.
+func (a *agent) stopStray(ctx context.Context, key types.NamespacedName) error {
+	a.told.forget(key)
+	a.work.forget(key)
+	name := processName(key)
+	if _, runs := a.Runtime.State(name); !runs {
+		return nil
+	}
+	a.log.Warn("a process runs whose Daemon does not exist any more: it is stopped", "daemon", key)
+	ctx, cancel := context.WithTimeout(ctx, stopDeadline)
+	defer cancel()
+	return a.Runtime.Stop(ctx, name)
+}
+
+// waitError says that something is not there yet that may come by itself.
+type waitError struct{ what string }
+
+func waitFor(format string, args ...any) error { return &waitError{fmt.Sprintf(format, args...)} }
+
+func (w *waitError) Error() string { return "waiting for " + w.what }
