@@ -80,6 +80,9 @@ func (p *planner) tooFewHosts(count int, places []place, toCome int) {
 	case selector != nil:
 		p.decide(api.VerdictRefuse, "mons", "%d mons need %d hosts, each on its own, and spec.ceph.mon.hostSelector selects %s that can be used: "+
 			"label more hosts or lower spec.ceph.mon.count to %d", count, count, have, largestOdd(len(places)))
+	case p.settling() > 0:
+		p.hold = p.settling()
+		p.decide(api.VerdictWait, "mons", "%s of %d hosts for the mons are declared: a moment is left for more", plural(len(places)+toCome, "host"), count)
 	default:
 		p.decide(api.VerdictRefuse, "mons", "%d mons need %d hosts, each on its own, and the StorageNodes of the cluster give %s: "+
 			"add %s or lower spec.ceph.mon.count to %d", count, count, have,

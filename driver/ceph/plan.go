@@ -20,7 +20,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.remove()
 		return p.plan
 	}
-	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.planMons, p.planMgrs, p.planOSDs} {
+	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.planMons, p.planMgrs, p.planOSDs, p.awaitMore} {
 		phase()
 	}
 	switch {
@@ -53,6 +53,7 @@ type planner struct {
 	osds    []*osd
 	taken   map[devicePlace]*osd // the OSDs by what they are on
 	fatal   bool                 // nothing can be done, whatever there is already
+	hold    time.Duration        // how long to wait for more to be declared
 
 	plan *engine.Plan
 }
@@ -133,6 +134,36 @@ func clusterFSID(view *engine.View) string {
 		}
 	}
 	return fsidOf(view.Cluster)
+}
+
+// settleTime is how long after the last object of a new cluster was declared more of them may follow. The API tells times in
+// whole seconds, so it is one to two seconds in truth.
+const settleTime = 2 * time.Second
+
+// settling says how much of that time is left.
+func (p *planner) settling() time.Duration {
+	if len(p.have) > 0 {
+		return 0
+	}
+	last := p.cluster.CreationTimestamp.Time
+	for _, n := range p.nodes {
+		if t := n.Node.CreationTimestamp.Time; t.After(last) {
+			last = t
+		}
+	}
+	return max(0, last.Add(settleTime).Sub(p.now))
+}
+
+// awaitMore holds up a new cluster that looks small. How many copies are kept, and whether on distinct hosts, is decided by what
+// is declared when the cluster is made, and objects are declared one after the other: three hosts must not be taken for one
+// because the first was seen before the others were written.
+func (p *planner) awaitMore() {
+	f := p.confFacts()
+	if left := p.settling(); left > 0 && len(p.members) > 0 && (f.osds < maxCopies || f.osdHosts < maxCopies) {
+		p.hold, p.members = left, nil
+		p.decide(api.VerdictWait, "cluster/"+p.cluster.Name, "%s on %s: a moment is left for more to be declared, because the number of copies depends on it",
+			plural(f.osds, "OSD"), plural(f.osdHosts, "host"))
+	}
 }
 
 // writeSecrets asks for the keys that are not there.

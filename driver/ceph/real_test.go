@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -163,15 +164,27 @@ func (a *processes) start(d *api.Daemon) {
 	d.Status.Started = &now
 }
 
-// TestReal brings up a real Ceph on this machine: one mon, one mgr, two OSDs.
-func TestReal(t *testing.T) {
-	w := newWorld(1, 1)
-	h := w.host(1, 2)
-	h.Status.Addresses = []string{"127.77.61.1"} // loopback has all of 127.0.0.0/8; the ports of a mon are fixed
-	w.node(1, "wwn-10", "wwn-11")
-	w.cluster.Spec.Ceph.Config = map[string]api.CephOptions{
-		"global": {"mon_data_avail_warn": "1", "mon_data_avail_crit": "1", "paxos_propose_interval": "0.05", "bdev_aio_poll_ms": "5"},
+// realWorld has three hosts, which are addresses of loopback (it has all of 127.0.0.0/8): the ports of a mon are fixed. All
+// OSDs see one host name, so they are told where they are.
+func realWorld() *world {
+	w := newWorld(3, 1)
+	w.cluster.Spec.Ceph.Config = map[string]api.CephOptions{"global": {
+		"mon_data_avail_warn": "1", "mon_data_avail_crit": "1", "mon_election_timeout": "0.5", "mon_lease": "1",
+		"paxos_propose_interval": "0.05", "bdev_aio_poll_ms": "5", "mgr_stats_period": "1", "mon_tick_interval": "1",
+	}}
+	for i := 1; i <= 3; i++ {
+		w.host(i, 1).Status.Addresses = []string{fmt.Sprintf("127.77.61.%d", i)}
+		w.node(i, fmt.Sprintf("wwn-%d0", i))
+		w.cluster.Spec.Ceph.Config[fmt.Sprintf("osd.%d", i-1)] = api.CephOptions{
+			"crush_location": api.CephOptionValue(fmt.Sprintf("root=default host=h%d", i)),
+		}
 	}
+	return w
+}
+
+// TestReal brings up a real Ceph on this machine: three mons, one mgr, three OSDs.
+func TestReal(t *testing.T) {
+	w := realWorld()
 	dialled := make(chan rados.Client, 1)
 	w.driver.Dial = func(cfg rados.Config) rados.Client {
 		c := rados.Dial(cfg)
@@ -201,8 +214,8 @@ func TestReal(t *testing.T) {
 		a.step()
 		time.Sleep(min(p.Recheck+10*time.Millisecond, 200*time.Millisecond)) // the round's own pace, as the engine keeps it
 	}
-	if s := w.status.Status; s.Status != api.StorageOnline || s.Health != healthOK || s.Ceph.OSDsUp != 2 ||
-		!strings.HasPrefix(s.Ceph.Version, "16.") || s.Ceph.ActiveMgr != "a" || s.Nodes != 1 {
+	if s := w.status.Status; s.Status != api.StorageOnline || s.Health != healthOK || s.Ceph.OSDsUp != 3 || len(s.Ceph.Quorum) != 3 ||
+		!strings.HasPrefix(s.Ceph.Version, "16.") || s.Ceph.ActiveMgr != "a" || s.Nodes != 3 {
 		t.Errorf("status: %+v, %+v", s, s.Ceph)
 	}
 	c := <-dialled

@@ -138,6 +138,39 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// Objects are declared one after the other. What is seen at first is not taken for all there is where that would matter.
+func TestWaits_forMoreToBeDeclared(t *testing.T) {
+	declared := metav1.NewTime(testTime)
+	small := func() *world {
+		w := newWorld(1, 1)
+		w.host(1, 1)
+		w.node(1, "wwn-10").CreationTimestamp = declared
+		return w
+	}
+	few := func() *world {
+		w := threeHosts()
+		w.nodes = w.nodes[:2]
+		return w
+	}
+	for name, make := range map[string]func() *world{"one OSD": small, "too few hosts": few} {
+		w := make()
+		w.cluster.CreationTimestamp = declared
+		w.now = testTime.Add(time.Second / 2)
+		if p := w.plan(); p.Refused || !p.Empty() || p.Recheck != 3*time.Second/2 || !contains(decisions(p, api.VerdictWait), "a moment is left for more") {
+			t.Errorf("%s: at first: recheck %v, %v", name, p.Recheck, decisions(p))
+		}
+		w.now = testTime.Add(settleTime)
+		if p := w.plan(); p.Refused == !p.Empty() || p.Recheck != 0 {
+			t.Errorf("%s: later: %v", name, decisions(p))
+		}
+	}
+	w := threeHosts()
+	w.cluster.CreationTimestamp = declared
+	if p := w.plan(); len(p.Daemons) != 8 {
+		t.Errorf("a cluster with a place for each copy is held up: %v", decisions(p))
+	}
+}
+
 func TestSkips(t *testing.T) {
 	f := withFake(threeHosts())
 	f.settle(t)

@@ -253,7 +253,11 @@ func (p *planner) recheck(s *state) time.Duration {
 		running = running || d.Status.State == api.DaemonRunning
 	}
 	switch {
-	case p.plan.Done || p.plan.Refused || !running:
+	case p.plan.Done || p.plan.Refused:
+		return 0
+	case p.hold > 0:
+		return p.hold
+	case !running:
 		return 0
 	case !s.failed && p.within(lively):
 		return recheckSoon

@@ -51,7 +51,7 @@ func startProcess(cfg Config) (*process, error) {
 		return nil, errors.Join(err, inR.Close(), inW.Close())
 	}
 	p := &process{in: inW, done: make(chan struct{}), pending: map[uint64]*pending{}}
-	cmd := exec.Command("/proc/self/exe")
+	cmd := exec.Command("/proc/self/exe") //nolint:noctx // the child ends when its pipe is closed
 	cmd.Args = []string{childName}
 	cmd.Env = childEnv()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = inR, outW, &p.stderr

@@ -75,10 +75,10 @@ func (s *session) attempt() (uintptr, error) {
 		return handle, nil
 	}
 	s.lib.shutdown(handle)
-	switch errno {
-	case syscall.ETIMEDOUT:
+	if errno == syscall.ETIMEDOUT {
 		return 0, fmt.Errorf("no quorum was reached at %s", s.cfg.MonHost)
-	case syscall.EACCES, syscall.EPERM:
+	}
+	if errno == syscall.EACCES || errno == syscall.EPERM {
 		return 0, fmt.Errorf("the mons refuse the key of %s: %w", s.cfg.Entity, errno)
 	}
 	return 0, fmt.Errorf("connecting to %s: %w", s.cfg.MonHost, errno)
