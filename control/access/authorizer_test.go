@@ -1,0 +1,135 @@
+package access_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/holdfast-storage/holdfast/control/access"
+)
+
+// needs is the Secrets that hosts need, as "host namespace/secret".
+type needs map[string]bool
+
+func (n needs) Needs(_ context.Context, host, namespace, secret string) (bool, error) {
+	return n[host+" "+namespace+"/"+secret], nil
+}
+
+// request reads "verb resource.group/sub namespace/name?selector", where "-" stands for no namespace or name.
+func request(t *testing.T, u user.Info, text string) authorizer.AttributesRecord {
+	t.Helper()
+	words := strings.Fields(text)
+	if strings.HasPrefix(words[1], "/") {
+		return authorizer.AttributesRecord{User: u, Verb: words[0], Path: words[1]}
+	}
+	a := authorizer.AttributesRecord{User: u, Verb: words[0], ResourceRequest: true}
+	resource, sub, _ := strings.Cut(words[1], "/")
+	a.Resource, a.APIGroup, _ = strings.Cut(resource, ".")
+	a.Subresource = sub
+	object, selector, _ := strings.Cut(words[2], "?")
+	a.Namespace, a.Name, _ = strings.Cut(object, "/")
+	a.Namespace, a.Name = strings.Trim(a.Namespace, "-"), strings.TrimSuffix(strings.TrimPrefix(a.Name, "-"), "-")
+	parsed, err := fields.ParseSelector(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.FieldSelectorRequirements = parsed.Requirements()
+	return a
+}
+
+func TestAuthorizer(t *testing.T) {
+	users := map[string]user.Info{
+		"master":   &user.DefaultInfo{Name: "x", Groups: []string{access.GroupMasters, user.AllAuthenticated}},
+		"admin":    &user.DefaultInfo{Name: "x", Groups: []string{access.GroupAdmins, user.AllAuthenticated}},
+		"viewer":   &user.DefaultInfo{Name: "x", Groups: []string{access.GroupViewers, user.AllAuthenticated}},
+		"h1":       &user.DefaultInfo{Name: access.HostUser("h1"), Groups: []string{access.GroupHosts, user.AllAuthenticated}},
+		"pretends": &user.DefaultInfo{Name: access.HostUser("h1"), Groups: []string{user.AllAuthenticated}},
+		"nameless": &user.DefaultInfo{Name: access.HostUser(""), Groups: []string{access.GroupHosts, user.AllAuthenticated}},
+		"other":    &user.DefaultInfo{Name: "holdfast:etcd", Groups: []string{user.AllAuthenticated}},
+	}
+	z := access.NewAuthorizer(needs{"h1 ns/mine": true})
+	for _, test := range []struct {
+		who, request string
+		allowed      bool
+	}{
+		{"master", "delete secrets ns/a", true},
+		{"admin", "create storageclusters.holdfast.io ns/-", true},
+		{"admin", "get /metrics", true},
+
+		{"viewer", "list daemons.holdfast.io -/-", true},
+		{"viewer", "watch hosts.holdfast.io -/-", true},
+		{"viewer", "get configmaps ns/a", true},
+		{"viewer", "get /metrics", true},
+		{"viewer", "get secrets ns/a", false},
+		{"viewer", "list secrets -/-", false},
+		{"viewer", "update daemons.holdfast.io/status ns/a", false},
+		{"viewer", "delete hosts.holdfast.io -/h1", false},
+		{"viewer", "post /metrics", false},
+
+		{"h1", "get hosts.holdfast.io -/h1", true},
+		{"h1", "get hosts.holdfast.io -/h2", false},
+		{"h1", "list hosts.holdfast.io -/-", false},
+		{"h1", "list hosts.holdfast.io -/-?metadata.name=h1", true},
+		{"h1", "watch hosts.holdfast.io -/-?metadata.name=h1", true},
+		{"h1", "watch hosts.holdfast.io -/-?metadata.name=h2", false},
+		{"h1", "watch hosts.holdfast.io -/-?metadata.name!=h1", false},
+		{"h1", "get hosts.holdfast.io -/h2?metadata.name=h1", false},
+		{"h1", "create hosts.holdfast.io -/-", true},
+		{"h1", "update hosts.holdfast.io -/h1", false},
+		{"h1", "patch hosts.holdfast.io -/h1", false},
+		{"h1", "delete hosts.holdfast.io -/h1", false},
+		{"h1", "patch hosts.holdfast.io/status -/h1", true},
+		{"h1", "patch hosts.holdfast.io/status -/h2", false},
+
+		{"h1", "list daemons.holdfast.io -/-?spec.host=h1", true},
+		{"h1", "watch daemons.holdfast.io ns/-?spec.host=h1", true},
+		{"h1", "list daemons.holdfast.io -/-?spec.host=h2", false},
+		{"h1", "list daemons.holdfast.io -/-", false},
+		{"h1", "get daemons.holdfast.io ns/a", false},
+		{"h1", "create daemons.holdfast.io ns/-", false},
+		{"h1", "delete daemons.holdfast.io ns/a", false},
+		{"h1", "deletecollection daemons.holdfast.io ns/-?spec.host=h1", false},
+		{"h1", "patch daemons.holdfast.io ns/a", true}, // HostAdmission looks at what is patched.
+		{"h1", "update daemons.holdfast.io/status ns/a", true},
+
+		{"h1", "get secrets ns/mine", true},
+		{"h1", "get secrets ns/other", false},
+		{"h1", "get secrets elsewhere/mine", false},
+		{"h1", "list secrets ns/-", false},
+		{"h1", "watch secrets ns/mine?metadata.name=mine", false},
+		{"h1", "update secrets ns/mine", false},
+
+		{"h1", "create leases.coordination.k8s.io holdfast-system/-", true},
+		{"h1", "create leases.coordination.k8s.io ns/-", false},
+		{"h1", "update leases.coordination.k8s.io holdfast-system/host-h1", true},
+		{"h1", "update leases.coordination.k8s.io holdfast-system/host-h2", false},
+		{"h1", "update leases.coordination.k8s.io holdfast-system/leader", false},
+		{"h1", "delete leases.coordination.k8s.io holdfast-system/host-h1", false},
+
+		{"h1", "create events ns/-", true},
+		{"h1", "list events ns/-", false},
+		{"h1", "get storageclusters.holdfast.io ns/a", false},
+		{"h1", "get configmaps holdfast-system/servers", false},
+		{"h1", "get customresourcedefinitions.apiextensions.k8s.io -/hosts.holdfast.io", false},
+
+		{"h1", "get /apis/holdfast.io/v1alpha1", true},
+		{"h1", "get /holdfast/v1/servers", true},
+		{"h1", "get /metrics", false},
+		{"pretends", "get hosts.holdfast.io -/h1", false},
+		{"nameless", "create hosts.holdfast.io -/-", false},
+		{"other", "get /openapi/v3", true},
+		{"other", "get /apiary", false},
+		{"other", "list hosts.holdfast.io -/-", false},
+	} {
+		t.Run(test.who+" "+test.request, func(t *testing.T) {
+			got, why, err := z.Authorize(t.Context(), request(t, users[test.who], test.request))
+			if err != nil || (got == authorizer.DecisionAllow) != test.allowed {
+				t.Errorf("decision %v (%s), %v, want allowed %v", got, why, err, test.allowed)
+			}
+		})
+	}
+}

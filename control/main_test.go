@@ -1,0 +1,125 @@
+package control_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control"
+)
+
+// One server serves all tests that do not stop it. They work in namespaces of their own.
+var shared struct {
+	once   sync.Once
+	server *control.Server
+	config control.Config
+	err    error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.server != nil {
+		shared.server.Stop()
+		os.RemoveAll(shared.config.DataDir)
+	}
+	os.Exit(code)
+}
+
+func sharedServer(t *testing.T) (*control.Server, control.Config) {
+	t.Helper()
+	shared.once.Do(func() {
+		dir, err := os.MkdirTemp("", "holdfast-control-")
+		if err != nil {
+			shared.err = err
+			return
+		}
+		shared.config = newConfig(t, dir, "shared")
+		shared.config.Init = true
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		shared.server, shared.err = control.Start(ctx, shared.config)
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.server, shared.config
+}
+
+// newConfig is for a server on loopback, with ports that are free now.
+func newConfig(t *testing.T, dir, name string) control.Config {
+	t.Helper()
+	var ports [3]int
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return control.Config{
+		DataDir: dir, Name: name, Address: "127.0.0.1",
+		APIPort: ports[0], EtcdPeerPort: ports[1], EtcdClientPort: ports[2],
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+}
+
+// start starts a server, which is stopped when the test ends unless stop was called before.
+func start(t *testing.T, c control.Config) (s *control.Server, stop func()) {
+	t.Helper()
+	s, err := control.Start(timeout(t), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(s.Stop)
+	t.Cleanup(stop)
+	return s, stop
+}
+
+func timeout(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func newClient(t *testing.T, config *rest.Config) client.Client {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, api.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := client.New(config, client.Options{Scheme: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// newNamespace makes a namespace of the test's own.
+func newNamespace(t *testing.T, c client.Client) string {
+	t.Helper()
+	ns := &corev1.Namespace{}
+	ns.GenerateName = "test-"
+	if err := c.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	return ns.Name
+}
+
+func timeoutOf(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), d)
+}
