@@ -437,6 +437,7 @@ func TestReport_clock(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
+	defer a.work.queue.ShutDown()
 	a.clock.note(now.Add(-time.Hour).UTC().Format(time.RFC1123[:len(time.RFC1123)-3]+"GMT"), now, now)
 	if err := a.reportOnce(t.Context()); err != nil {
 		t.Fatal(err)
