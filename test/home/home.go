@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
@@ -110,6 +111,29 @@ func (h *Home) connected() (int, error) {
 		}
 	}
 	return count, nil
+}
+
+// AwaitFreeDisks waits until all disks of all hosts can be used for something new.
+func (h *Home) AwaitFreeDisks(t hosts.T) {
+	t.Helper()
+	Await(t, "free disks", func() error {
+		out, err := h.Holdfast("get", "hosts", "-o", "json")
+		if err != nil {
+			return err
+		}
+		var list api.HostList
+		if err := json.Unmarshal([]byte(out), &list); err != nil {
+			return err
+		}
+		for _, host := range list.Items {
+			for _, d := range host.Status.Devices {
+				if d.Availability != api.DeviceAvailable {
+					return fmt.Errorf("%s on %s: %s", d.ID, host.Name, strings.Join(d.Reasons, "; "))
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // Await calls check again and again until it returns no error.

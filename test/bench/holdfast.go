@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/holdfast-storage/holdfast/test/home"
+	"github.com/holdfast-storage/holdfast/test/hosts"
+)
+
+// holdfast brings the cluster up by Holdfast: one command, on hosts where its servers run already.
+type holdfast struct {
+	*home.Home
+	// spec is the file that the command applies.
+	spec string
+}
+
+// newHoldfast starts the servers.
+func newHoldfast(t hosts.T, lab *hosts.Lab, binary string) *holdfast {
+	t.Helper()
+	h := &holdfast{home.Start(t, lab, binary), filepath.Join(lab.Dir, "spec.yaml")}
+	if err := os.WriteFile(h.spec, []byte(home.SpecFor(lab, mons, mgrs, 1).YAML()), 0o644); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return h
+}
+
+// run applies the spec and waits as a person would, and returns the CPU time of the command.
+func (h *holdfast) run(ctx context.Context) (cpu, error) {
+	cmd := h.Lab.Host(1).Command(ctx, h.Binary, "apply", "-f", h.spec, "--wait", "-o", "json")
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("holdfast apply failed: %w\n%s", err, out)
+	}
+	return cpu{"holdfast apply": cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, nil
+}
+
+// remove deletes the cluster, and waits until its devices are free.
+func (h *holdfast) remove(t hosts.T) error {
+	if out, err := h.Holdfast("delete", "-f", h.spec); err != nil {
+		return fmt.Errorf("holdfast delete failed: %w\n%s", err, out)
+	}
+	h.AwaitFreeDisks(t)
+	return nil
+}
+
+// servers returns what the servers have used since they were started: by themselves, by their children for librados, and by
+// the programs that they ran to make stores and devices.
+func (h *holdfast) servers() (cpu, error) {
+	used := cpu{}
+	for n := range h.Lab.Hosts() {
+		u, err := usageOfServer(h.Server(n + 1).PID())
+		if err != nil {
+			return nil, err
+		}
+		used["holdfast servers"] += u.server.own
+		used["tools that servers ran"] += u.server.children
+		used["librados of the leader"] += u.librados.own
+	}
+	return used, nil
+}
+
+// radosChild is what a server's child for librados is called.
+const radosChild = "holdfast-rados"
+
+// leader is the name of the host whose server looks after the cluster.
+func (h *holdfast) leader() (string, error) {
+	out, err := h.Holdfast("get", "storageclusters", "ceph", "-o", "json")
+	if err != nil {
+		return "", err
+	}
+	var cluster struct {
+		Status struct {
+			Report struct{ Leader string }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &cluster); err != nil {
+		return "", fmt.Errorf("while looking for the leader: %w", err)
+	}
+	return cluster.Status.Report.Leader, nil
+}
+
+// discard makes a disk as new: the file below it is empty again. An agent is told as udevd would tell it.
+func discard(ctx context.Context, disk string) error {
+	out, err := exec.CommandContext(ctx, "blkdiscard", "--force", disk).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("while emptying the disk %s: %w: %s", disk, err, out)
+	}
+	event := filepath.Join("/sys/class/block", filepath.Base(disk), "uevent")
+	if err := os.WriteFile(event, []byte("change"), 0o200); err != nil {
+		return errors.Join(fmt.Errorf("while telling of a change of %s", disk), err)
+	}
+	return nil
+}
