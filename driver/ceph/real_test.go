@@ -164,16 +164,18 @@ func (a *processes) start(d *api.Daemon) {
 	d.Status.Started = &now
 }
 
-// realWorld has three hosts, which are addresses of loopback (it has all of 127.0.0.0/8): the ports of a mon are fixed. All
-// OSDs see one host name, so they are told where they are.
+// realWorld has three hosts, which are addresses of loopback (it has all of 127.0.0.0/8): the ports of a mon are fixed. They
+// differ from process to process, so that several may run at one time. All OSDs see one host name, so they are told where
+// they are.
 func realWorld() *world {
 	w := newWorld(3, 1)
 	w.cluster.Spec.Ceph.Config = map[string]api.CephOptions{"global": {
 		"mon_data_avail_warn": "1", "mon_data_avail_crit": "1", "mon_election_timeout": "0.5", "mon_lease": "1",
 		"paxos_propose_interval": "0.05", "bdev_aio_poll_ms": "5", "mgr_stats_period": "1", "mon_tick_interval": "1",
 	}}
+	pid := os.Getpid()
 	for i := 1; i <= 3; i++ {
-		w.host(i, 1).Status.Addresses = []string{fmt.Sprintf("127.77.61.%d", i)}
+		w.host(i, 1).Status.Addresses = []string{fmt.Sprintf("127.%d.%d.%d", 64+(pid>>8)%64, pid%256, i)}
 		w.node(i, fmt.Sprintf("wwn-%d0", i))
 		w.cluster.Spec.Ceph.Config[fmt.Sprintf("osd.%d", i-1)] = api.CephOptions{
 			"crush_location": api.CephOptionValue(fmt.Sprintf("root=default host=h%d", i)),

@@ -11,6 +11,9 @@ import (
 
 func TestMain(m *testing.M) {
 	rados.MaybeServe()
+	if os.Getenv(parentEnv) != "" {
+		beParent()
+	}
 	code := m.Run()
 	if err := goleak.Find(); code == 0 && err != nil {
 		_, _ = os.Stderr.WriteString(err.Error() + "\n")
