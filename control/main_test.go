@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -123,3 +124,5 @@ func newNamespace(t *testing.T, c client.Client) string {
 func timeoutOf(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), d)
 }
+
+var errStillReady = errors.New("the server still says that it is ready")

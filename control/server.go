@@ -244,6 +244,9 @@ func (s *Server) Name() string { return s.settings.Name }
 // Endpoint is where others reach the API, as IP:port.
 func (s *Server) Endpoint() string { return s.settings.endpoint() }
 
+// Voters counts the servers that vote in etcd.
+func (s *Server) Voters() int { return s.member.Voters() }
+
 // Wait returns the error that the server cannot go on after, or nil when ctx ends. The caller calls Stop in any case.
 func (s *Server) Wait(ctx context.Context) error {
 	select {

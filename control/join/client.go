@@ -135,9 +135,11 @@ func verify(chain []*x509.Certificate, fingerprint, server string) error {
 		}
 		roots := x509.NewCertPool()
 		roots.AddCert(ca)
-		_, err := chain[0].Verify(x509.VerifyOptions{
-			Roots: roots, DNSName: endpoints.ServerName, CurrentTime: chain[0].NotBefore.Add(time.Minute),
-		})
+		both := chain[0].NotBefore // Both certificates are valid then.
+		if ca.NotBefore.After(both) {
+			both = ca.NotBefore
+		}
+		_, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: endpoints.ServerName, CurrentTime: both})
 		return err
 	}
 	return refused("the server at %s belongs to another control plane than the token: create a token, with 'holdfast token create', "+

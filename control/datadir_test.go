@@ -1,0 +1,117 @@
+package control_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-storage/holdfast/control"
+)
+
+func TestStart_refusals(t *testing.T) {
+	_, running := sharedServer(t)
+	for _, test := range []struct {
+		name string
+		set  func(c *control.Config)
+		want string
+	}{
+		{"empty directory", func(*control.Config) {}, "holds no server: make a new control plane with --init, or join one with --join"},
+		{"init and join", func(c *control.Config) { c.Init, c.JoinToken = true, "x" }, "choose one of them"},
+		{"directory in use", func(c *control.Config) { c.DataDir = running.DataDir }, "(pid " + strconv.Itoa(os.Getpid()) + ") runs on the data directory"},
+		{"bad name", func(c *control.Config) { c.Init, c.Name = true, "A_b" }, `the name "A_b" cannot be used`},
+		{"bad address", func(c *control.Config) { c.Init, c.Address = true, "here" }, "is not an IP address"},
+		{"not this machine's address", func(c *control.Config) { c.Init, c.Address = true, "192.0.2.1" }, "does not have the address"},
+		{"API port taken", func(c *control.Config) { c.Init, c.APIPort = true, running.APIPort }, "choose another port with --api-port"},
+		{"peer port taken", func(c *control.Config) { c.Init, c.EtcdPeerPort = true, running.EtcdPeerPort }, "choose another port with --etcd-peer-port"},
+		{"client port taken", func(c *control.Config) { c.Init, c.EtcdClientPort = true, running.EtcdClientPort }, "choose another port with --etcd-client-port"},
+		{"damaged token", func(c *control.Config) { c.JoinToken = "hf1.x" }, "the token is damaged"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newConfig(t, t.TempDir(), "x")
+			test.set(&c)
+			s, err := control.Start(timeout(t), c)
+			if err == nil {
+				s.Stop()
+			}
+			wantError(t, err, test.want)
+			if l, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(c.APIPort))); err == nil {
+				l.Close()
+			} else if c.APIPort != running.APIPort {
+				t.Errorf("the refused server left its port open: %v", err)
+			}
+		})
+	}
+}
+
+// TestStart_newerFormat: a directory of a newer version is left alone to the last byte.
+func TestStart_newerFormat(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "VERSION"), []byte("2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := newConfig(t, dir, "x")
+	c.Init = true
+	_, err := control.Start(timeout(t), c)
+	wantError(t, err, "made by a newer holdfast (format 2, this one knows 1): install that version")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 1 {
+		t.Errorf("the directory holds %v, want VERSION alone", entries)
+	}
+}
+
+// TestStart_again: a server comes back as what it was, with what it stored, and a second --init is refused.
+func TestStart_again(t *testing.T) {
+	c := newConfig(t, t.TempDir(), "again")
+	c.Init = true
+	s, stop := start(t, c)
+	ns := newNamespace(t, newClient(t, s.Config()))
+	if err := newClient(t, s.Config()).Create(t.Context(), object(t, ns, validCluster)); err != nil {
+		t.Fatal(err)
+	}
+	revision := revisions(t, s)
+	stop()
+
+	_, err := control.Start(timeout(t), c)
+	wantError(t, err, "holds the server again (127.0.0.1) already: start it without --init")
+	other := control.Config{DataDir: c.DataDir, Name: "other", Log: c.Log}
+	_, err = control.Start(timeout(t), other)
+	wantError(t, err, "belongs to the server again, not other")
+
+	s, _ = start(t, control.Config{DataDir: c.DataDir, Log: c.Log})
+	if err := newClient(t, s.Config()).Get(t.Context(), key(ns, "a"), object(t, ns, validCluster)); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(revision, revisions(t, s)); diff != "" {
+		t.Errorf("the second start wrote (-before +after):\n%s", diff)
+	}
+}
+
+// TestStart_interruptedInit: what an interrupted init made is used by the next one.
+func TestStart_interruptedInit(t *testing.T) {
+	c := newConfig(t, t.TempDir(), "resumes")
+	c.Init = true
+	s, stop := start(t, c)
+	want := s.Config().CAData
+	stop()
+	// This file is written last.
+	if err := os.Remove(filepath.Join(c.DataDir, "server.json")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(c.DataDir, "host")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(c.DataDir, "etcd")); err != nil {
+		t.Fatal(err)
+	}
+	s, _ = start(t, c)
+	if diff := cmp.Diff(string(want), string(s.Config().CAData)); diff != "" {
+		t.Errorf("the authority was made anew (-before +after):\n%s", diff)
+	}
+}

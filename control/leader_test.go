@@ -1,0 +1,66 @@
+package control_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-storage/holdfast/control/leader"
+)
+
+// TestLeader: of two servers one leads at a time; when it stops, its work ends first, and the other leads at once, without
+// waiting for the end of the lease.
+func TestLeader(t *testing.T) {
+	s, _ := sharedServer(t)
+	var leading atomic.Int32
+	led := make(chan string, 2)
+	run := func(name string) (stop func()) {
+		ctx, cancel := context.WithCancel(context.Background())
+		var wg sync.WaitGroup
+		e := leader.Election{
+			REST: s.Config(), Namespace: "holdfast-system", Name: "test-leader", Identity: name, Log: slog.New(slog.DiscardHandler),
+		}
+		wg.Go(func() {
+			err := e.Run(ctx, func(ctx context.Context) {
+				if leading.Add(1) != 1 {
+					t.Error("two lead at the same time")
+				}
+				led <- name
+				<-ctx.Done()
+				leading.Add(-1)
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		return sync.OnceFunc(func() { cancel(); wg.Wait() })
+	}
+	next := func() string {
+		t.Helper()
+		select {
+		case name := <-led:
+			return name
+		case <-time.After(20 * time.Second):
+			t.Fatal("nobody leads")
+			return ""
+		}
+	}
+	stopA := run("a")
+	defer stopA()
+	if got := next(); got != "a" {
+		t.Fatalf("%s leads, want a", got)
+	}
+	stopB := run("b")
+	defer stopB()
+	began := time.Now()
+	stopA()
+	if got := next(); got != "b" {
+		t.Fatalf("%s leads, want b", got)
+	}
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("it took %s until b led: the lease was not released", took)
+	}
+}

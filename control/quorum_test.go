@@ -1,0 +1,138 @@
+package control_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	extensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/join"
+)
+
+func key(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// revisions are the resource versions of everything that a start might write.
+func revisions(t *testing.T, s *control.Server) map[string]string {
+	t.Helper()
+	c, err := clientset.NewForConfig(s.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := c.ApiextensionsV1().CustomResourceDefinitions().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, d := range list.Items {
+		all[d.Name] = d.ResourceVersion
+		if len(d.Status.Conditions) == 0 || d.Status.StoredVersions == nil {
+			t.Errorf("%s is not served: %v", d.Name, extensionsv1.Established)
+		}
+	}
+	hosts := &api.HostList{}
+	if err := newClient(t, s.Config()).List(t.Context(), hosts); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range hosts.Items {
+		all["host "+h.Name] = h.ResourceVersion
+	}
+	return all
+}
+
+// TestQuorum: three servers form a quorum; it survives any one of them; one that was away comes back by itself.
+func TestQuorum(t *testing.T) {
+	first := newConfig(t, t.TempDir(), "q1")
+	first.Init = true
+	s1, stop1 := start(t, first)
+	second, third := newConfig(t, t.TempDir(), "q2"), newConfig(t, t.TempDir(), "q3")
+	second.JoinToken, third.JoinToken = newToken(t, s1, join.RoleServer), newToken(t, s1, join.RoleServer)
+	s2, stop2 := start(t, second)
+	s3, _ := start(t, third)
+	if got := s3.Voters(); got != 3 {
+		t.Errorf("got %d voting members, want 3", got)
+	}
+
+	agent, err := control.OpenAgent(timeout(t), control.AgentConfig{
+		DataDir: t.TempDir(), Name: "q4", JoinToken: newToken(t, s2, join.RoleAgent), Log: first.Log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer agent.Close()
+
+	write := func(s *control.Server) {
+		t.Helper()
+		newNamespace(t, newClient(t, s.Config()))
+	}
+	for _, s := range []*control.Server{s1, s2, s3} {
+		write(s)
+	}
+	stop1()
+	write(s2)
+	eventually(t, func() error { return agentWorks(t, agent.Config()) })
+
+	stop2()
+	if problem := readyz(t, s3); !strings.Contains(problem, "etcd has no leader: more than half of the servers [q1 q2 q3] must run") {
+		t.Errorf("without a quorum, the last server says it is ready, or why not in other words: %s", problem)
+	}
+
+	second.JoinToken = ""
+	s2, _ = start(t, second)
+	write(s2)
+	write(s3)
+}
+
+func agentWorks(t *testing.T, config *rest.Config) error {
+	host := &api.Host{}
+	return newClient(t, config).Get(t.Context(), key("", "q4"), host)
+}
+
+// readyz waits until the server says that it is not ready, and returns why.
+func readyz(t *testing.T, s *control.Server) string {
+	t.Helper()
+	c, err := rest.HTTPClientFor(s.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseIdleConnections()
+	var text string
+	eventually(t, func() error {
+		response, err := c.Get(s.Config().Host + "/readyz/etcd")
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if text = string(body); response.StatusCode == http.StatusOK {
+			return errStillReady
+		}
+		return err
+	})
+	return text
+}
+
+func eventually(t *testing.T, f func() error) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
