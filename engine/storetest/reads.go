@@ -75,7 +75,12 @@ func (b *bench) claims(v *engine.View) []string {
 }
 
 func (b *bench) checkView(v *engine.View) {
-	var hosts, secrets []string
+	var hosts, secrets, others []string
+	for i := range v.Others {
+		if strings.HasPrefix(v.Others[i].Name, b.name+"-") {
+			others = append(others, v.Others[i].Name)
+		}
+	}
 	for i := range v.Hosts {
 		if strings.HasPrefix(v.Hosts[i].Name, b.name+"-") {
 			hosts = append(hosts, v.Hosts[i].Name)
@@ -85,13 +90,14 @@ func (b *bench) checkView(v *engine.View) {
 		secrets = append(secrets, fmt.Sprint(s.Name, s.Keys, s.Annotations["holdfast.io/kind"]))
 	}
 	have := strings.ReplaceAll(strings.Join([]string{
-		v.Cluster.Name, strings.Join(hosts, " "), names(v.Nodes), names(v.Daemons), v.Status.Status.Health,
+		v.Cluster.Name, strings.Join(hosts, " "), names(v.Nodes), names(v.Daemons), strings.Join(others, " "), v.Status.Status.Health,
 		strings.Join(secrets, " "), strings.Join(b.claims(v), ", "),
 	}, "\n"), b.name, "st")
 	want := `st
 st-h1 st-h2
 st-n1 st-n2
 st-m1 st-m2
+st-m0
 HEALTH_OK
 st-s1[a b]test st-s2[a b]test
 st-h1 d1 st-n0, st-h1 d1 st-n1, st-h2 d1 st-n2`

@@ -1,5 +1,5 @@
-// Package bare joins the engine to the API of the bare home: a Store over the API server, and the leader's watch over the
-// agents' heartbeats. It runs on the leader alone.
+// Package bare joins the engine to the API of the bare home: it makes views from the objects there, and writes plans to it.
+// The agents carry out what the Daemons say. The Store, and the watch over the agents' heartbeats, are the leader's alone.
 //
 // # Locks and fencing
 //

@@ -30,9 +30,6 @@ const SystemNamespace = "holdfast-system"
 // syncTimeout bounds the first filling of the caches.
 const syncTimeout = time.Minute
 
-// daemonCluster is the index of Daemons by the cluster that they belong to.
-const daemonCluster = "spec.cluster"
-
 // Store is an engine.Store over the API. It reads from caches that watches keep fresh, and writes to the API; a View waits
 // until the caches have seen the Store's own writes. It is safe for concurrent use.
 type Store struct {
@@ -148,41 +145,30 @@ func withoutValues(o any) (any, error) {
 	return o, nil
 }
 
-// start fills the caches.
+// start fills the caches, all at once. They are made before they run: waiting for one that is made later polls.
 func (s *Store) start(ctx context.Context) error {
-	indexed := func(o client.Object) []string { return []string{o.(*api.Daemon).Spec.Cluster} }
-	if err := s.cache.IndexField(ctx, &api.Daemon{}, daemonCluster, indexed); err != nil {
-		return fmt.Errorf("while indexing daemons: %w", err)
-	}
 	syncCtx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
+	filled, err := s.watch(syncCtx)
+	if err != nil {
+		return err
+	}
 	s.background.Go(func() {
 		if err := s.cache.Start(ctx); err != nil {
 			s.log.Error("the caches of the API ended", "error", err)
 		}
 	})
-	registered, err := s.watch(syncCtx)
-	if err != nil {
-		return err
+	// The API server prepares a kind when it is first asked for it, which can take a second. Events are in no cache, and the
+	// first of them shall not wait.
+	if err := s.api.List(syncCtx, &api.ClusterEventList{}, client.Limit(1)); err != nil {
+		return fmt.Errorf("while reading events: %w", err)
 	}
-	for _, r := range registered {
-		if !waitFor(syncCtx, r.HasSynced) {
-			return fmt.Errorf("while filling the caches of the API: %w", context.Cause(syncCtx))
+	for _, f := range filled {
+		select {
+		case <-f.Done():
+		case <-syncCtx.Done():
+			return fmt.Errorf("while filling the cache of %s: %w", f.Name(), context.Cause(syncCtx))
 		}
 	}
 	return nil
-}
-
-// waitFor waits until synced is true or ctx ends.
-func waitFor(ctx context.Context, synced func() bool) bool {
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !synced() {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-tick.C:
-		}
-	}
-	return true
 }

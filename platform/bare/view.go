@@ -1,11 +1,11 @@
 package bare
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,119 +16,118 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// Clusters lists all clusters.
-func (s *Store) Clusters(ctx context.Context) ([]api.StorageCluster, error) {
-	var list api.StorageClusterList
-	if err := s.cache.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("while listing clusters: %w", err)
-	}
-	sortByName(list.Items)
-	return list.Items, nil
+// Objects is everything that views are made of.
+type Objects struct {
+	Clusters []api.StorageCluster
+	Nodes    []api.StorageNode
+	Hosts    []api.Host
+	Daemons  []api.Daemon
+	Statuses []api.StorageStatus
+	// Secrets are those with the label of a cluster. What they hold is not kept.
+	Secrets []Secret
 }
 
-// Cluster reads one cluster.
-func (s *Store) Cluster(ctx context.Context, cluster types.NamespacedName) (*api.StorageCluster, error) {
-	if err := s.fresh.wait(ctx); err != nil {
-		return nil, err
-	}
-	var c api.StorageCluster
-	if err := s.cache.Get(ctx, cluster, &c); err != nil {
-		return nil, notFound(err, "cluster %s", cluster)
-	}
-	return &c, nil
+// Secret is a Secret without what it holds.
+type Secret struct {
+	Namespace, Cluster string
+	engine.SecretInfo
 }
 
-// notFound makes an error of the API wrap engine.ErrNotFound where it says that.
-func notFound(err error, format string, args ...any) error {
-	what := fmt.Sprintf(format, args...)
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("%s: %w", what, engine.ErrNotFound)
-	}
-	return fmt.Errorf("while reading %s: %w", what, err)
-}
-
-// View reads everything of one cluster but View.System.
-func (s *Store) View(ctx context.Context, cluster types.NamespacedName) (*engine.View, error) {
-	c, err := s.Cluster(ctx, cluster)
-	if err != nil {
-		return nil, err
-	}
-	var (
-		clusters api.StorageClusterList
-		nodes    api.StorageNodeList
-		hosts    api.HostList
-		daemons  api.DaemonList
-	)
-	for _, list := range []client.ObjectList{&clusters, &nodes, &hosts, &daemons} {
-		if err := s.cache.List(ctx, list); err != nil {
-			return nil, fmt.Errorf("while reading %T of cluster %s: %w", list, cluster, err)
+// ReadObjects reads everything that views are made of, with a client or a cache.
+func ReadObjects(ctx context.Context, r client.Reader) (*Objects, error) {
+	var clusters api.StorageClusterList
+	var nodes api.StorageNodeList
+	var hosts api.HostList
+	var daemons api.DaemonList
+	var statuses api.StorageStatusList
+	for _, list := range []client.ObjectList{&clusters, &nodes, &hosts, &daemons, &statuses} {
+		if err := r.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("while reading %T: %w", list, err)
 		}
 	}
-	sortByName(hosts.Items)
-	v := &engine.View{
-		Cluster: c, Hosts: hosts.Items,
-		Claims: engine.ClaimsOf(nodes.Items, daemons.Items, hosts.Items, clusters.Items),
-	}
-	v.Nodes = keep(nodes.Items, func(n *api.StorageNode) bool {
-		return n.Namespace == c.Namespace && engine.ClusterOf(n, clusters.Items) == c.Name
-	})
-	v.Daemons = keep(daemons.Items, func(d *api.Daemon) bool { return d.Namespace == c.Namespace && d.Spec.Cluster == c.Name })
-	if err := s.addStatus(ctx, v); err != nil {
-		return nil, err
-	}
-	return v, s.addSecrets(ctx, v)
-}
-
-func (s *Store) addStatus(ctx context.Context, v *engine.View) error {
-	var status api.StorageStatus
-	switch err := s.cache.Get(ctx, client.ObjectKeyFromObject(v.Cluster), &status); {
-	case err == nil:
-		v.Status = &status
-	case !apierrors.IsNotFound(err):
-		return fmt.Errorf("while reading the StorageStatus of cluster %s: %w", v.Cluster.Name, err)
-	}
-	return nil
-}
-
-func (s *Store) addSecrets(ctx context.Context, v *engine.View) error {
 	var secrets corev1.SecretList
-	err := s.cache.List(ctx, &secrets, client.InNamespace(v.Cluster.Namespace), client.MatchingLabels{api.LabelCluster: v.Cluster.Name})
-	if err != nil {
-		return fmt.Errorf("while reading the names of secrets of cluster %s: %w", v.Cluster.Name, err)
+	if err := r.List(ctx, &secrets, client.HasLabels{api.LabelCluster}); err != nil {
+		return nil, fmt.Errorf("while reading secrets: %w", err)
 	}
-	sortByName(secrets.Items)
+	o := &Objects{Clusters: clusters.Items, Nodes: nodes.Items, Hosts: hosts.Items, Daemons: daemons.Items, Statuses: statuses.Items}
 	for i := range secrets.Items {
-		secret := &secrets.Items[i]
-		v.Secrets = append(v.Secrets, engine.SecretInfo{
-			Name: secret.Name, Keys: slices.Sorted(maps.Keys(secret.Data)), Annotations: secret.Annotations,
-		})
+		o.Secrets = append(o.Secrets, secretOf(&secrets.Items[i]))
 	}
-	return nil
+	return o, nil
 }
 
-// keep returns those elements that are wanted, sorted by name.
-func keep[T any, P object[T]](items []T, wanted func(P) bool) []T {
-	var kept []T
-	for i := range items {
-		if wanted(&items[i]) {
-			kept = append(kept, items[i])
+func secretOf(s *corev1.Secret) Secret {
+	return Secret{
+		Namespace: s.Namespace, Cluster: s.Labels[api.LabelCluster],
+		SecretInfo: engine.SecretInfo{Name: s.Name, Keys: slices.Sorted(maps.Keys(s.Data)), Annotations: s.Annotations},
+	}
+}
+
+// View makes the view of one cluster. The error wraps engine.ErrNotFound when there is no such cluster.
+func (o *Objects) View(cluster types.NamespacedName) (*engine.View, error) {
+	v := &engine.View{Hosts: slices.Clone(o.Hosts)}
+	for i := range o.Clusters {
+		if client.ObjectKeyFromObject(&o.Clusters[i]) == cluster {
+			v.Cluster = &o.Clusters[i]
 		}
 	}
-	sortByName[T, P](kept)
-	return kept
-}
-
-type object[T any] interface {
-	*T
-	client.Object
-}
-
-func sortByName[T any, P object[T]](items []T) {
-	slices.SortFunc(items, func(a, b T) int {
-		x, y := P(&a), P(&b)
-		if c := strings.Compare(x.GetNamespace(), y.GetNamespace()); c != 0 {
-			return c
+	if v.Cluster == nil {
+		return nil, fmt.Errorf("storagecluster %s: %w", cluster, engine.ErrNotFound)
+	}
+	for i := range o.Nodes {
+		if n := &o.Nodes[i]; n.Namespace == cluster.Namespace && engine.ClusterOf(n, o.Clusters) == cluster.Name {
+			v.Nodes = append(v.Nodes, *n)
 		}
-		return strings.Compare(x.GetName(), y.GetName())
+	}
+	for _, d := range o.Daemons {
+		if d.Namespace == cluster.Namespace && d.Spec.Cluster == cluster.Name {
+			v.Daemons = append(v.Daemons, d)
+		} else {
+			v.Others = append(v.Others, d)
+		}
+	}
+	for i := range o.Statuses {
+		if client.ObjectKeyFromObject(&o.Statuses[i]) == cluster {
+			v.Status = &o.Statuses[i]
+		}
+	}
+	for _, s := range o.Secrets {
+		if s.Namespace == cluster.Namespace && s.Cluster == cluster.Name {
+			v.Secrets = append(v.Secrets, s.SecretInfo)
+		}
+	}
+	v.Claims = engine.ClaimsOf(o.Nodes, o.Daemons, o.Hosts, o.Clusters)
+	sortView(v)
+	return v, nil
+}
+
+func sortView(v *engine.View) {
+	slices.SortFunc(v.Nodes, func(a, b api.StorageNode) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(v.Hosts, func(a, b api.Host) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(v.Daemons, func(a, b api.Daemon) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(v.Others, func(a, b api.Daemon) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+	slices.SortFunc(v.Secrets, func(a, b engine.SecretInfo) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// Secrets reads the Secrets of one namespace.
+type Secrets struct {
+	Reader    client.Reader
+	Namespace string
+}
+
+var _ engine.SecretReader = (*Secrets)(nil)
+
+// Secret returns what the named Secret holds, or an error that wraps engine.ErrNotFound.
+func (s *Secrets) Secret(ctx context.Context, name string) (map[string][]byte, error) {
+	var secret corev1.Secret
+	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: name}, &secret)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("secret %s: %w", name, engine.ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("while reading secret %s: %w", name, err)
+	}
+	return secret.Data, nil
 }

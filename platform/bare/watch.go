@@ -21,9 +21,9 @@ func kindOf(o client.Object) string {
 	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
-// watch makes the caches and lets the Store see all that comes into them.
-func (s *Store) watch(ctx context.Context) ([]toolscache.ResourceEventHandlerRegistration, error) {
-	var registered []toolscache.ResourceEventHandlerRegistration
+// watch makes the caches and lets the Store see all that comes into them. It returns what to wait for once they run.
+func (s *Store) watch(ctx context.Context) ([]toolscache.DoneChecker, error) {
+	var filled []toolscache.DoneChecker
 	for _, o := range []client.Object{
 		&api.StorageCluster{}, &api.StorageNode{}, &api.StorageStatus{}, &api.Daemon{}, &api.Host{},
 		&corev1.Secret{}, &coordinationv1.Lease{},
@@ -40,9 +40,9 @@ func (s *Store) watch(ctx context.Context) ([]toolscache.ResourceEventHandlerReg
 		if err != nil {
 			return nil, fmt.Errorf("while watching %s: %w", kindOf(o), err)
 		}
-		registered = append(registered, r)
+		filled = append(filled, r.HasSyncedChecker())
 	}
-	return registered, nil
+	return filled, nil
 }
 
 // saw is called with each change of a cache, after the cache has it. was is nil for an object that is new.

@@ -1,0 +1,66 @@
+package bare
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// Clusters lists all clusters.
+func (s *Store) Clusters(ctx context.Context) ([]api.StorageCluster, error) {
+	var list api.StorageClusterList
+	if err := s.cache.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("while listing clusters: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b api.StorageCluster) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return list.Items, nil
+}
+
+// Cluster reads one cluster.
+func (s *Store) Cluster(ctx context.Context, cluster types.NamespacedName) (*api.StorageCluster, error) {
+	if err := s.fresh.wait(ctx); err != nil {
+		return nil, err
+	}
+	var c api.StorageCluster
+	if err := s.cache.Get(ctx, cluster, &c); err != nil {
+		return nil, notFound(err, "cluster %s", cluster)
+	}
+	return &c, nil
+}
+
+// View reads everything of one cluster but View.System.
+func (s *Store) View(ctx context.Context, cluster types.NamespacedName) (*engine.View, error) {
+	if err := s.fresh.wait(ctx); err != nil {
+		return nil, err
+	}
+	objects, err := ReadObjects(ctx, s.cache)
+	if err != nil {
+		return nil, err
+	}
+	return objects.View(cluster)
+}
+
+// notFound makes an error of the API wrap engine.ErrNotFound where it says that.
+func notFound(err error, format string, args ...any) error {
+	what := fmt.Sprintf(format, args...)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s: %w", what, engine.ErrNotFound)
+	}
+	return fmt.Errorf("while reading %s: %w", what, err)
+}
+
+// object is a pointer to a T that is a resource.
+type object[T any] interface {
+	*T
+	client.Object
+}
