@@ -6,9 +6,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
 )
 
@@ -113,5 +117,28 @@ func TestStart_interruptedInit(t *testing.T) {
 	s, _ = start(t, c)
 	if diff := cmp.Diff(string(want), string(s.Config().CAData)); diff != "" {
 		t.Errorf("the authority was made anew (-before +after):\n%s", diff)
+	}
+}
+
+// TestStop_withWatchers: a server stops at once although agents watch it, and their watches end.
+func TestStop_withWatchers(t *testing.T) {
+	c := newConfig(t, t.TempDir(), "watched")
+	c.Init = true
+	s, stop := start(t, c)
+	d, err := dynamic.NewForConfig(s.AgentConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := d.Resource(api.GroupVersion.WithResource("daemons")).Watch(t.Context(), metav1.ListOptions{FieldSelector: "spec.host=watched"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("stopping took %s", took)
+	}
+	for range w.ResultChan() { // It is closed when the server is gone.
 	}
 }

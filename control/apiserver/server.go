@@ -53,6 +53,9 @@ type Server struct {
 	listener   net.Listener
 }
 
+// stopGrace is how long watches, and then the remaining connections, may take to end when the server stops.
+const stopGrace = time.Second
+
 // New sets the server up. Nothing is read from etcd yet.
 func New(c Config) (*Server, error) {
 	generic := genericapiserver.NewRecommendedConfig(extensions.Codecs)
@@ -64,6 +67,8 @@ func New(c Config) (*Server, error) {
 	generic.LoopbackClientConfig = c.Loopback
 	generic.MergedResourceConfig = extensions.DefaultAPIResourceConfigSource()
 	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	// Watches are ended at a stop; without this, they would hold it up for a minute.
+	generic.ShutdownWatchTerminationGracePeriod = stopGrace
 	generic.EnableIndex, generic.EnableProfiling = false, false
 	generic.AddHealthChecks(c.Checks...)
 	describeAPI(&generic.Config)
@@ -85,6 +90,7 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("while setting up the API server: %w", err)
 	}
+	ext.GenericAPIServer.ShutdownTimeout = stopGrace
 	namespaces.definitions = ext.Informers.Apiextensions().V1().CustomResourceDefinitions().Lister()
 	if err := core.install(ext.GenericAPIServer); err != nil {
 		return nil, fmt.Errorf("while setting up the core kinds: %w", err)

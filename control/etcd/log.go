@@ -45,6 +45,8 @@ var moot = map[string]bool{
 	"rejecting member add request; local member has not been connected to majority peers, reconfigure breaks active quorum": true,
 	// Errors of serving come by embed.Etcd.Err, too; at the end of a member they are no errors.
 	"setting up serving from embedded etcd failed.": true,
+	"stopping secure grpc server due to error":      true,
+	"stopped secure grpc server due to error":       true,
 	// A new member replays how others were refused before it was added, and has no term yet.
 	"Validation on configuration change failed": true,
 	"Failed to detect schema version":           true,
