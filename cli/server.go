@@ -99,9 +99,13 @@ func lead(ctx context.Context, server *control.Server, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("while starting the engine: %w", err)
 	}
+	defer store.Close()
 	var managers []engine.ServiceManager
 	for _, driver := range drivers() {
 		managers = append(managers, &engine.Orchestrator{Store: store, Driver: driver, Leader: server.Name(), Log: log})
 	}
-	return engine.Run(ctx, engine.Config{Store: store, Managers: managers, Log: log})
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return store.WatchAgents(ctx) })
+	group.Go(func() error { return engine.Run(ctx, engine.Config{Store: store, Managers: managers, Log: log}) })
+	return group.Wait()
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -146,6 +147,10 @@ func shell(ctx context.Context, name string, args []string) error {
 	if err != nil {
 		return err
 	}
+	// The command is looked up by this process, before it enters the host.
+	if err := os.Setenv("PATH", filepath.Dir(binary)+":"+os.Getenv("PATH")); err != nil {
+		return err
+	}
 	if len(args) == 0 {
 		args = []string{"bash", "--norc"}
 	}
@@ -153,7 +158,7 @@ func shell(ctx context.Context, name string, args []string) error {
 	err = hosts.Script(os.Stderr, func(t hosts.T) {
 		for _, h := range hosts.Open(t, labDir).Hosts() {
 			if h.Name == name {
-				result = attach(h.Command(ctx, args[0], args[1:]...), h.Name, binary)
+				result = attach(h.Command(ctx, args[0], args[1:]...), h.Name)
 				return
 			}
 		}
@@ -162,8 +167,8 @@ func shell(ctx context.Context, name string, args []string) error {
 	return errors.Join(err, result)
 }
 
-func attach(cmd *hosts.Cmd, host, binary string) error {
-	cmd.Env = append(cmd.Env, "PATH="+strings.TrimSuffix(binary, "/holdfast")+":"+os.Getenv("PATH"), "PS1="+host+"# ")
+func attach(cmd *hosts.Cmd, host string) error {
+	cmd.Env = append(cmd.Env, "PS1="+host+"# ")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err := cmd.Run()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
