@@ -101,13 +101,16 @@ func (p process) open() *os.File {
 	return f
 }
 
+// alive says whether the process runs. One that has ended and that its parent has not looked after yet does not.
 func (p process) alive() bool {
 	f := p.open()
 	if f == nil {
 		return false
 	}
-	f.Close()
-	return true
+	defer f.Close()
+	ended := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}
+	n, err := unix.Poll(ended, 0)
+	return err != nil || n == 0
 }
 
 // labsDir is where labs lie whose Options name no directory.
