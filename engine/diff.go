@@ -74,6 +74,7 @@ func (d *differ) nodes(before, after []api.StorageNode) {
 		switch {
 		case was == nil:
 			d.add(NodeNew, "node/"+is.Name, "the node was added to the cluster")
+			d.acceptance(&api.StorageNode{}, is)
 		case is == nil:
 			d.add(NodeGone, "node/"+was.Name, "the node was removed from the cluster")
 		default:
@@ -90,6 +91,11 @@ func (d *differ) node(was, is *api.StorageNode) {
 	if was.Status.Host != is.Status.Host {
 		d.add(NodeChanged, object, "the node is host %s%s", orNone(is.Status.Host), wasText(was.Status.Host))
 	}
+	d.acceptance(was, is)
+}
+
+func (d *differ) acceptance(was, is *api.StorageNode) {
+	object := "node/" + is.Name
 	a, b := accepted(was), accepted(is)
 	if a.Status == b.Status && a.Message == b.Message {
 		return

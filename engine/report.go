@@ -143,9 +143,16 @@ func (r *run) readyCondition(refusals []string) metav1.Condition {
 			Message: "everything that is wanted is there",
 		}
 	case r.plan.Status.Message != "":
-		waits = append([]string{r.plan.Status.Message}, waits...)
+		said := func(wait string) bool { return strings.Contains(wait, strings.TrimSuffix(r.plan.Status.Message, ".")) }
+		waits = append([]string{r.plan.Status.Message}, slices.DeleteFunc(waits, said)...)
 	}
-	return falseCondition(api.ClusterReady, ReasonWaiting, waits)
+	switch {
+	case len(waits) > 0:
+		return falseCondition(api.ClusterReady, ReasonWaiting, waits)
+	case len(refusals) > 0:
+		return falseCondition(api.ClusterReady, ReasonRefused, refusals)
+	}
+	return falseCondition(api.ClusterReady, ReasonWaiting, []string{"the storage system is not ONLINE yet"})
 }
 
 // sentences returns the decisions with one verdict as text, the first few of them.

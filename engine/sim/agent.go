@@ -26,6 +26,9 @@ func (w *World) step(ctx context.Context, d *api.Daemon) error {
 		next = api.DaemonFailed
 	}
 	d.Status.Message = broken
+	if next == api.DaemonFailed && broken == "" {
+		d.Status.Message = "its device is not there"
+	}
 	if next == api.DaemonRunning && d.Status.State != next {
 		now := metav1.NewMicroTime(time.Now())
 		d.Status.Started, d.Status.Version, d.Status.PID = &now, "16.2.15", 1000

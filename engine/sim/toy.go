@@ -205,19 +205,26 @@ func (p *toyPlan) place(wanted []api.Daemon) {
 // judge says how the toy is.
 func (p *toyPlan) judge(wanted []api.Daemon) {
 	state, _ := p.view.System.(*ToyState)
+	total := len(wanted)
+	for i := range p.view.Daemons {
+		name := p.view.Daemons[i].Name
+		if !slices.ContainsFunc(wanted, func(d api.Daemon) bool { return d.Name == name }) {
+			total++
+		}
+	}
 	s := api.StorageStatusStatus{Type: ToyType, Status: api.StorageOffline, Message: "no daemon runs"}
 	if state != nil {
 		s.Health = "TOY_WARN"
-		s.Message = fmt.Sprintf("%d of %d daemons run", len(state.Running), len(wanted))
+		s.Message = fmt.Sprintf("%d of %d daemons run", len(state.Running), total)
 		s.StorageNodes, s.Nodes = state.Running, int32(len(state.Running))
 		s.Status = api.StorageDegraded
-		if len(state.Running) == len(wanted) {
+		if len(state.Running) == total {
 			s.Health, s.Status, s.Message = "TOY_OK", api.StorageOnline, ""
 		}
 		if !state.Initialized {
 			s.Status = api.StorageOffline
 			s.Message = cmp.Or(s.Message, "not initialized yet")
-			if len(state.Running) == len(wanted) {
+			if len(state.Running) == total {
 				p.Commands = append(p.Commands, engine.Command{Verb: "init", Object: "toy", Reason: "all daemons run"})
 			}
 		}
