@@ -56,7 +56,7 @@ func (b *bed) mustApply(manifest string) {
 	if code != 0 {
 		b.Fatalf("holdfast apply --wait ended with %d:\n%s", code, out)
 	}
-	b.Logf("ready after %.1f s", time.Since(start).Seconds())
+	b.Logf("ready after %.1f s:\n%s", time.Since(start).Seconds(), out)
 }
 
 // ceph runs the real client on a host.

@@ -37,7 +37,9 @@ type Spec struct {
 	Name           string // of the cluster; empty means ceph
 	Mons, Mgrs     int
 	DeletionPolicy string
-	Config         map[string]string
+	// Interval is the time between two orchestrations in which nothing changes; empty means the default.
+	Interval string
+	Config   map[string]string
 	// Devices are the devices of each host, by the host's name.
 	Devices map[string][]string
 }
@@ -63,6 +65,9 @@ func (s Spec) YAML() string {
 	fmt.Fprintf(&b, "apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: %s}\nspec:\n  type: ceph\n", name)
 	if s.DeletionPolicy != "" {
 		fmt.Fprintf(&b, "  deletionPolicy: %s\n", s.DeletionPolicy)
+	}
+	if s.Interval != "" {
+		fmt.Fprintf(&b, "  interval: %s\n", s.Interval)
 	}
 	fmt.Fprintf(&b, "  ceph:\n    mon: {count: %d}\n    mgr: {count: %d}\n    config:\n      global:\n", s.Mons, s.Mgrs)
 	for _, option := range slices.Sorted(maps.Keys(s.Config)) {
