@@ -182,7 +182,7 @@ func (s *Server) startAPI(ctx context.Context, listener net.Listener) error {
 	if err := s.api.WaitReady(ctx); err != nil {
 		return err
 	}
-	return s.api.Install(ctx)
+	return s.api.Install(ctx, s.member.Voters() == 1)
 }
 
 func (s *Server) apiConfig() (*apiserver.Config, error) {

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/holdfast-storage/holdfast/api/crd"
 	"github.com/holdfast-storage/holdfast/control/access"
@@ -26,8 +27,9 @@ import (
 const annotationDefinition = "holdfast.io/definition"
 
 // Install brings the definitions of the holdfast.io kinds and the first namespaces to their latest form, and waits until the
-// kinds are served. It writes nothing where nothing differs, and may be repeated after an error.
-func (s *Server) Install(ctx context.Context) error {
+// kinds are served. It writes nothing where nothing differs, and may be repeated after an error. alone says that there is no
+// other server.
+func (s *Server) Install(ctx context.Context, alone bool) error {
 	client, err := kubernetes.NewForConfig(s.loopback)
 	if err != nil {
 		return err
@@ -43,10 +45,10 @@ func (s *Server) Install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return installDefinitions(ctx, extensions.ApiextensionsV1().CustomResourceDefinitions())
+	return installDefinitions(ctx, extensions.ApiextensionsV1().CustomResourceDefinitions(), alone)
 }
 
-func installDefinitions(ctx context.Context, client typed.CustomResourceDefinitionInterface) error {
+func installDefinitions(ctx context.Context, client typed.CustomResourceDefinitionInterface, alone bool) error {
 	wanted, err := crd.All()
 	if err != nil {
 		return err
@@ -56,7 +58,37 @@ func installDefinitions(ctx context.Context, client typed.CustomResourceDefiniti
 			return fmt.Errorf("while installing the definition of %s: %w", definition.Spec.Names.Kind, err)
 		}
 	}
-	return waitEstablished(ctx, client, wanted)
+	if err := waitEstablished(ctx, client, wanted); err != nil || !alone {
+		return err
+	}
+	for _, definition := range wanted {
+		if err := backDate(ctx, client, definition.Name); err != nil {
+			return fmt.Errorf("while installing the definition of %s: %w", definition.Spec.Names.Kind, err)
+		}
+	}
+	return nil
+}
+
+// settle is how long the CRD server holds up the creation of objects of a kind that is new, so that other servers hear of the
+// kind before its first object.
+const settle = 2 * time.Second
+
+// backDate spares a server that is alone the wait for the others: it lets a new kind look older than it is.
+func backDate(ctx context.Context, client typed.CustomResourceDefinitionInterface, name string) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		definition, err := client.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range definition.Status.Conditions {
+			c := &definition.Status.Conditions[i]
+			if c.Type == extensionsv1.Established && time.Since(c.LastTransitionTime.Time) < settle {
+				c.LastTransitionTime = metav1.NewTime(c.LastTransitionTime.Add(-settle))
+				_, err = client.UpdateStatus(ctx, definition, metav1.UpdateOptions{})
+			}
+		}
+		return err
+	})
 }
 
 func installDefinition(ctx context.Context, client typed.CustomResourceDefinitionInterface, want *extensionsv1.CustomResourceDefinition) error {

@@ -90,7 +90,8 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("while setting up the API server: %w", err)
 	}
-	ext.GenericAPIServer.ShutdownTimeout = stopGrace
+	// The library waits a second for clients to let idle connections go, and this long for all.
+	ext.GenericAPIServer.ShutdownTimeout = 2 * stopGrace
 	namespaces.definitions = ext.Informers.Apiextensions().V1().CustomResourceDefinitions().Lister()
 	if err := core.install(ext.GenericAPIServer); err != nil {
 		return nil, fmt.Errorf("while setting up the core kinds: %w", err)
