@@ -93,11 +93,13 @@ func nodeClaims(node *api.StorageNode, hosts *hostIndex, cluster string) []Claim
 }
 
 func compareClaims(a, b Claim) int {
-	return cmp.Or(
-		strings.Compare(a.Host, b.Host),
-		strings.Compare(a.DeviceID, b.DeviceID),
-		compareRights(a, b),
-	)
+	if c := strings.Compare(a.Host, b.Host); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.DeviceID, b.DeviceID); c != 0 {
+		return c
+	}
+	return compareRights(a, b)
 }
 
 // compareRights orders claims to one device, the one that holds first.
@@ -110,7 +112,7 @@ func compareRights(a, b Claim) int {
 	}
 	return cmp.Or(
 		a.Since.Compare(b.Since),
-		strings.Compare(a.Node.String(), b.Node.String()),
+		compareKeys(a.Node, b.Node),
 		strings.Compare(a.Daemon, b.Daemon),
 	)
 }

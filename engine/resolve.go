@@ -178,7 +178,12 @@ func firstIn(network string, addresses []string) string {
 	return ""
 }
 
-func compareKeys(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
+func compareKeys(a, b types.NamespacedName) int {
+	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
+}
 
 func key(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}

@@ -23,6 +23,8 @@ const ToyType api.StorageType = "toy"
 // Toy is the smallest storage system that uses all of the engine: a key, one daemon on each node, and a command that
 // initializes the whole when all daemons run. It is both the Driver and the System.
 type Toy struct {
+	// As is the type that the toy passes for, where an API knows no toys; empty means ToyType. Set it before use.
+	As api.StorageType
 	// PlanHook, when set, may change each plan; it may panic.
 	PlanHook func(*engine.Plan)
 
@@ -76,8 +78,8 @@ func (t *Toy) Counts() (observed, performed, forgotten int) {
 	return t.observed, t.performed, t.forgotten
 }
 
-// Type is ToyType.
-func (t *Toy) Type() api.StorageType { return ToyType }
+// Type is ToyType, or what the toy passes for.
+func (t *Toy) Type() api.StorageType { return cmp.Or(t.As, ToyType) }
 
 // Observe returns a *ToyState.
 func (t *Toy) Observe(_ context.Context, view *engine.View, _ engine.SecretReader) (any, error) {
@@ -120,7 +122,7 @@ func (t *Toy) Forget(string, string) {
 
 // Plan wants a key, and on each accepted node a daemon that is first prepared and, when all are, runs.
 func (t *Toy) Plan(view *engine.View, now time.Time) *engine.Plan {
-	p := &toyPlan{view: view, Plan: &engine.Plan{}}
+	p := &toyPlan{view: view, kind: t.Type(), Plan: &engine.Plan{}}
 	if view.Cluster.DeletionTimestamp != nil {
 		p.delete()
 	} else {
@@ -135,6 +137,7 @@ func (t *Toy) Plan(view *engine.View, now time.Time) *engine.Plan {
 type toyPlan struct {
 	*engine.Plan
 	view *engine.View
+	kind api.StorageType
 }
 
 func (p *toyPlan) delete() {
@@ -144,7 +147,7 @@ func (p *toyPlan) delete() {
 		}
 	}
 	p.Finished = len(p.view.Daemons) == 0
-	p.Status = api.StorageStatusStatus{Type: ToyType, Status: api.StorageOffline, Message: "the cluster is being deleted"}
+	p.Status = api.StorageStatusStatus{Type: p.kind, Status: api.StorageOffline, Message: "the cluster is being deleted"}
 }
 
 func (p *toyPlan) grow(now time.Time) {
@@ -212,7 +215,7 @@ func (p *toyPlan) judge(wanted []api.Daemon) {
 			total++
 		}
 	}
-	s := api.StorageStatusStatus{Type: ToyType, Status: api.StorageOffline, Message: "no daemon runs"}
+	s := api.StorageStatusStatus{Type: p.kind, Status: api.StorageOffline, Message: "no daemon runs"}
 	if state != nil {
 		s.Health = "TOY_WARN"
 		s.Message = fmt.Sprintf("%d of %d daemons run", len(state.Running), total)

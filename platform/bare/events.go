@@ -189,11 +189,14 @@ func (s *Store) trim(cluster types.NamespacedName, l *eventLog) {
 
 // removeEvents returns the number of the last event that it removed. What it leaves is tried again with the next Emit.
 func (s *Store) removeEvents(cluster types.NamespacedName, old []entry) (removed int64) {
-	ctx, cancel := context.WithTimeout(context.Background(), trimTimeout)
+	ctx, cancel := context.WithTimeout(s.life, trimTimeout)
 	defer cancel()
 	for _, e := range old {
 		event := engine.EventFor(&api.StorageCluster{ObjectMeta: objectMeta(cluster)}, e.sequence, engine.Event{})
 		if err := client.IgnoreNotFound(s.api.Delete(ctx, event)); err != nil {
+			if s.life.Err() != nil {
+				return removed
+			}
 			s.log.Warn("removing old events", "cluster", cluster.String(), "error", err)
 			return removed
 		}

@@ -40,6 +40,8 @@ type Store struct {
 	cache cache.Cache
 	fresh *freshness
 
+	// life ends with the Store; what goes on in the background ends with it.
+	life       context.Context
 	cancel     context.CancelFunc
 	background sync.WaitGroup
 
@@ -80,8 +82,8 @@ func NewStore(ctx context.Context, config *rest.Config, identity string) (*Store
 	if s.cache, err = newCache(config, httpClient, scheme); err != nil {
 		return nil, fmt.Errorf("while preparing the caches: %w", err)
 	}
-	ctx, s.cancel = context.WithCancel(ctx)
-	if err := s.start(ctx); err != nil {
+	s.life, s.cancel = context.WithCancel(ctx)
+	if err := s.start(s.life); err != nil {
 		s.Close()
 		return nil, err
 	}

@@ -1,11 +1,152 @@
 package bare_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/storetest"
+	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
 func TestStore(t *testing.T) {
 	storetest.Run(t, storetest.Backend{Store: newStore(t, "s1"), World: newWorld(t)})
+}
+
+func TestNewStore_unreachable(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	s, err := bare.NewStore(ctx, &rest.Config{Host: "https://127.0.0.1:1"}, "s1")
+	if err == nil {
+		s.Close()
+		t.Fatal("no error")
+	}
+}
+
+func newCluster(name string) *api.StorageCluster {
+	return &api.StorageCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec: api.StorageClusterSpec{
+			Type: api.StorageCeph, Interval: metav1.Duration{Duration: time.Second}, DeletionPolicy: api.DeletionRetain,
+			Ceph: &api.CephSpec{Mon: api.CephMonSpec{Count: 1}, Mgr: api.CephMgrSpec{Count: 1}},
+		},
+	}
+}
+
+func TestStore_locksGoWithLeadership(t *testing.T) {
+	w, cluster := newWorld(t), types.NamespacedName{Namespace: "default", Name: "locks"}
+	s1, s2 := newStore(t, "s1"), newStore(t, "s2")
+	must(t, w.lead(t.Context(), "s1", time.Now()))
+	held, unlock, err := s1.Lock(t.Context(), cluster)
+	must(t, err)
+	defer unlock()
+	if _, _, err := s2.Lock(t.Context(), cluster); !errors.Is(err, engine.ErrLocked) || !strings.Contains(err.Error(), "s1") {
+		t.Errorf("the lock of the server that leads: %v", err)
+	}
+	// s1 stops renewing: its leadership is over, and its locks with it.
+	must(t, w.lead(t.Context(), "s1", time.Now().Add(-time.Minute)))
+	_, unlock2, err := s2.Lock(t.Context(), cluster)
+	must(t, err)
+	defer unlock2()
+	select {
+	case <-held.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("the first server's run goes on without the lock")
+	}
+	must(t, w.lead(t.Context(), "s2", time.Now()))
+	if _, _, err := s1.Lock(t.Context(), cluster); !errors.Is(err, engine.ErrLocked) {
+		t.Errorf("the first server wakes up: %v", err)
+	}
+}
+
+func TestStore_closesHolesInTheLog(t *testing.T) {
+	w, c := newWorld(t), newCluster("holes")
+	for _, n := range []int64{3, 4, 6, 9} {
+		must(t, w.Create(t.Context(), engine.EventFor(c, n, engine.Event{Code: "X", Object: fmt.Sprint(n), Message: "m", Time: time.Now()})))
+	}
+	_, err := newStore(t, "s1").Emit(t.Context(), c, []engine.Event{{Code: "X", Object: "new", Message: "m", Time: time.Now()}})
+	must(t, err)
+	if got, want := w.log(t, c), "3:3 4:4 5:6 6:9 7:new"; got != want {
+		t.Errorf("log = %s, want %s", got, want)
+	}
+}
+
+// log returns number and object of each event.
+func (w world) log(t *testing.T, c *api.StorageCluster) string {
+	t.Helper()
+	events, err := w.Events(t.Context(), types.NamespacedName{Namespace: c.Namespace, Name: c.Name})
+	must(t, err)
+	lines := make([]string, len(events))
+	for i, e := range events {
+		lines[i] = fmt.Sprintf("%d:%s", e.Sequence, e.Object)
+	}
+	return strings.Join(lines, " ")
+}
+
+// TestStore_anotherWriterOfEvents: a leader that was replaced may have a write on its way. The new one's numbers follow it.
+func TestStore_anotherWriterOfEvents(t *testing.T) {
+	w, c, s := newWorld(t), newCluster("writers"), newStore(t, "s1")
+	event := func(object string) []engine.Event {
+		return []engine.Event{{Code: "X", Object: object, Message: "m", Time: time.Now()}}
+	}
+	_, err := s.Emit(t.Context(), c, event("one"))
+	must(t, err)
+	must(t, w.Create(t.Context(), engine.EventFor(c, 2, event("foreign")[0])))
+	if n, err := s.Emit(t.Context(), c, event("two")); err == nil || n != 0 {
+		t.Errorf("%d written, error %v", n, err)
+	}
+	_, err = s.Emit(t.Context(), c, event("two"))
+	must(t, err)
+	if got, want := w.log(t, c), "1:one 2:foreign 3:two"; got != want {
+		t.Errorf("log = %s, want %s", got, want)
+	}
+}
+
+func TestStore_watchesAgents(t *testing.T) {
+	w, s := newWorld(t), newStore(t, "s1")
+	host := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "beating"}}
+	must(t, w.Create(t.Context(), host))
+	must(t, w.beat(t.Context(), host.Name))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.WatchAgents(ctx) }()
+	eventually(t, "the host is connected", func() bool {
+		must(t, w.Get(t.Context(), host))
+		return len(host.Status.Conditions) == 1 && host.Status.Conditions[0].Reason == bare.ReasonConnected
+	})
+	// A heartbeat alone changes nothing of the Host.
+	before := host.ResourceVersion
+	must(t, w.beat(t.Context(), host.Name))
+	time.Sleep(1500 * time.Millisecond) // longer than the leader's look at all hosts takes to come
+	must(t, w.Get(t.Context(), host))
+	if host.ResourceVersion != before {
+		t.Error("a heartbeat was written into the Host")
+	}
+	cancel()
+	must(t, <-done)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: did not come true", what)
+		}
+	}
 }

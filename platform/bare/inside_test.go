@@ -1,0 +1,88 @@
+package bare
+
+import (
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control/access"
+)
+
+func TestWithoutValues(t *testing.T) {
+	secret := &corev1.Secret{Data: map[string][]byte{"key": []byte("very secret")}}
+	if _, err := withoutValues(secret); err != nil {
+		t.Fatal(err)
+	}
+	if value, ok := secret.Data["key"]; !ok || value != nil {
+		t.Errorf("the cache would hold %q", secret.Data)
+	}
+}
+
+func TestHostLease(t *testing.T) {
+	if got, want := hostLease+"h1", access.HostLease("h1"); got != want {
+		t.Errorf("the lease of a host is looked for as %s, and hosts may write %s", got, want)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	started := time.Now()
+	host := func(status metav1.ConditionStatus) *api.Host {
+		h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "h"}}
+		if status != "" {
+			h.Status.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: status}}
+		}
+		return h
+	}
+	heard := func(known bool) *heartbeats {
+		b := newHeartbeats()
+		b.beats["h"] = beat{heard: started, known: known}
+		return b
+	}
+	const short, long = 14 * time.Second, 16 * time.Second
+	for _, tt := range []struct {
+		name  string
+		have  metav1.ConditionStatus
+		beats *heartbeats
+		after time.Duration
+		want  metav1.ConditionStatus
+	}{
+		{"joined and heard", "", heard(true), short, metav1.ConditionTrue},
+		{"joined, not heard yet", "", newHeartbeats(), short, ""},
+		{"never heard", "", newHeartbeats(), long, metav1.ConditionFalse},
+		{"goes on", metav1.ConditionTrue, heard(true), short, ""},
+		{"falls silent", metav1.ConditionTrue, heard(true), long, metav1.ConditionFalse},
+		{"stays silent", metav1.ConditionFalse, heard(true), long, ""},
+		{"heard again", metav1.ConditionFalse, heard(true), short, metav1.ConditionTrue},
+		{"silent, an old lease, a new leader", metav1.ConditionFalse, heard(false), short, ""},
+		{"connected, a new leader", metav1.ConditionTrue, heard(false), short, ""},
+		{"dead under the old leader, a new leader", metav1.ConditionTrue, heard(false), long, metav1.ConditionFalse},
+	} {
+		s := &Store{beats: tt.beats}
+		got, ok := s.judge(host(tt.have), started, started.Add(tt.after))
+		if ok != (tt.want != "") || ok && got.Status != tt.want {
+			t.Errorf("%s: %v %s, want %q", tt.name, ok, got.Status, tt.want)
+		}
+	}
+}
+
+func TestHeartbeats_countRenewalsNotReports(t *testing.T) {
+	h := newHeartbeats()
+	renewed := metav1.NowMicro()
+	lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}
+	h.saw("h", lease, false)
+	first, _ := h.of("h")
+	h.saw("h", lease, false) // as after a broken watch
+	if again, _ := h.of("h"); again != first {
+		t.Error("a lease that was read again counts as a heartbeat")
+	}
+	later := metav1.NewMicroTime(renewed.Add(-time.Hour)) // a host whose clock was set back
+	lease.Spec.RenewTime = &later
+	h.saw("h", lease, false)
+	if again, _ := h.of("h"); !again.known || !again.heard.After(first.heard) {
+		t.Error("a renewal does not count as a heartbeat")
+	}
+}
