@@ -90,7 +90,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	var wg sync.WaitGroup
 	for _, loop := range []func(context.Context){
-		a.watchDaemons, a.watchProcesses, a.runWork, a.beat, a.reportHost, a.watchDevices,
+		a.watchDaemons, a.watchProcesses, a.runWork, a.beat, a.reportHost, a.watchDevices, a.watchMounts,
 	} {
 		wg.Go(func() { loop(ctx) })
 	}

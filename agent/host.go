@@ -21,8 +21,9 @@ import (
 const (
 	// fieldOwner is the agent's name in managed fields.
 	fieldOwner = "holdfast-agent"
-	// reportInterval is how often the host is looked at when nothing tells of a change.
-	reportInterval = 5 * time.Minute
+	// reportInterval is how often the host is looked at when nothing tells of a change. Of a device that is written to while
+	// no udevd runs, the kernel sends no message; a look at devices that nobody wrote to costs next to nothing.
+	reportInterval = 30 * time.Second
 	// reportRetry and reportRetryMax bound the pause after a report that did not come through.
 	reportRetry, reportRetryMax = time.Second, 30 * time.Second
 	// settle is how long the agent waits for more changes of devices before it looks.

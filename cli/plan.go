@@ -61,6 +61,10 @@ func (g *globals) plan(ctx context.Context, files []string) error {
 	return refusedPlans(plans)
 }
 
+// settled is how much later a person's plan is made: drivers wait a moment for more objects to be declared, and all of a
+// manifest are here already.
+const settled = time.Minute
+
 // clusterPlan is what the engine would do first for one cluster.
 type clusterPlan struct {
 	cluster types.NamespacedName
@@ -110,7 +114,7 @@ func planOne(ctx context.Context, c client.Client, world *bare.Objects, cluster 
 		if err != nil {
 			view.Errors = append(view.Errors, engine.NodeError{Object: "cluster/" + cluster.Name, Message: err.Error()})
 		}
-		return clusterPlan{cluster, view, driver.Plan(view, time.Now())}, nil
+		return clusterPlan{cluster, view, driver.Plan(view, time.Now().Add(settled))}, nil
 	}
 	return clusterPlan{}, fmt.Errorf("storagecluster/%s: this program does not know the storage system %q", cluster.Name, view.Cluster.Spec.Type)
 }

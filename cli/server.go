@@ -15,12 +15,6 @@ import (
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
-// The Lease that the servers contend for.
-const (
-	leaderNamespace = "holdfast-system"
-	leaderLease     = "leader"
-)
-
 func newServer(g *globals) *cobra.Command {
 	c := control.Config{}
 	a := agentFlags{}
@@ -84,18 +78,18 @@ func contend(ctx context.Context, server *control.Server, log *slog.Logger) erro
 	// life may have left writes on their way.
 	identity := fmt.Sprintf("%s_%d", server.Name(), os.Getpid())
 	election := &leader.Election{
-		REST: server.Config(), Namespace: leaderNamespace, Name: leaderLease, Identity: identity, Log: log.With("part", "election"),
+		REST: server.Config(), Namespace: bare.SystemNamespace, Name: bare.LeaderLease, Identity: identity, Log: log.With("part", "election"),
 	}
 	return election.Run(ctx, func(ctx context.Context) {
-		if err := lead(ctx, server, log.With("part", "engine")); err != nil && ctx.Err() == nil {
+		if err := lead(ctx, server, identity, log.With("part", "engine")); err != nil && ctx.Err() == nil {
 			log.Error("giving up leadership", "error", err)
 		}
 	})
 }
 
 // lead orchestrates all clusters until ctx ends.
-func lead(ctx context.Context, server *control.Server, log *slog.Logger) error {
-	store, err := bare.NewStore(ctx, server.Config(), server.Name())
+func lead(ctx context.Context, server *control.Server, identity string, log *slog.Logger) error {
+	store, err := bare.NewStore(ctx, server.Config(), identity)
 	if err != nil {
 		return fmt.Errorf("while starting the engine: %w", err)
 	}

@@ -110,10 +110,17 @@ func (b *bed) hostNamed(name string) *hosts.Host {
 	return nil
 }
 
-// cephHealthy checks by Ceph's own word that the cluster is well and whole: all monitors in quorum, all OSDs up and in, all
-// placement groups active+clean.
+// cephHealthy fails the test if Ceph is not well.
 func (b *bed) cephHealthy(mons, osds int) {
 	b.Helper()
+	if err := b.health(mons, osds); err != nil {
+		b.Fatalf("%v\n%s", err, b.ceph("-s"))
+	}
+}
+
+// health checks by Ceph's own word that the cluster is well and whole: all monitors in quorum, all OSDs up and in, all
+// placement groups active+clean.
+func (b *bed) health(mons, osds int) error {
 	var s struct {
 		Health      struct{ Status string }
 		QuorumNames []string `json:"quorum_names"`
@@ -130,8 +137,12 @@ func (b *bed) cephHealthy(mons, osds int) {
 			} `json:"pgs_by_state"`
 		}
 	}
-	if err := json.Unmarshal([]byte(b.ceph("-s", "-f", "json")), &s); err != nil {
-		b.Fatalf("reading ceph -s: %v", err)
+	out, err := b.Holdfast("ceph", "shell", "--", "ceph", "-s", "-f", "json")
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		return fmt.Errorf("reading ceph -s: %w", err)
 	}
 	clean := 0
 	for _, state := range s.PGMap.States {
@@ -141,8 +152,9 @@ func (b *bed) cephHealthy(mons, osds int) {
 	}
 	if s.Health.Status != "HEALTH_OK" || len(s.QuorumNames) != mons || s.OSDMap.OSDs != osds || s.OSDMap.Up != osds ||
 		s.OSDMap.In != osds || clean != s.PGMap.PGs {
-		b.Fatalf("Ceph is not well: %+v\n%s", s, b.ceph("-s"))
+		return fmt.Errorf("Ceph is not well: %+v", s)
 	}
+	return nil
 }
 
 // noOrphans checks that Ceph knows exactly the keys, OSDs and monitors of the daemons that are wanted, and that exactly

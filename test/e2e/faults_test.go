@@ -163,12 +163,7 @@ func (b *bed) powerReturns(t *testing.T, spec string) {
 	h.PowerOn(t)
 	b.StartServer(t, number)
 	b.AwaitHosts(t, 3)
-	b.await("Ceph to be well again", func() error {
-		if s := list[api.StorageStatus](b, "storagestatuses")[0].Status; s.Status != api.StorageOnline || s.Ceph.OSDsUp != 3 || len(s.Ceph.Quorum) != 3 {
-			return fmt.Errorf("status is %s: %s", s.Status, s.Message)
-		}
-		return nil
-	})
+	b.await("Ceph to be well again", func() error { return b.health(3, 3) })
 	b.mustApply(spec)
 	b.cephHealthy(3, 3)
 	b.noOrphans()

@@ -35,6 +35,7 @@ func (b *bed) refusals(t *testing.T) {
 	for _, command := range []string{"mkfs.ext4 -q " + mounted, "mkdir -p /mnt/x && mount " + mounted + " /mnt/x", "mkfs.ext4 -q " + used} {
 		h.Run(t, t.Context(), "bash", "-c", command)
 	}
+	b.await("the inventory to see the mount and the data", b.available(1))
 	good := home.SpecFor(b.Lab, 1, 1, 1)
 	with := func(devices ...string) string {
 		s := good
@@ -78,13 +79,18 @@ func (b *bed) refusals(t *testing.T) {
 	for _, command := range []string{"umount /mnt/x", "wipefs -qa " + mounted + " " + used} {
 		h.Run(t, t.Context(), "bash", "-c", command)
 	}
-	b.await("all disks available again", func() error {
-		out := b.run("get", "hosts", h.Name, "-o", "yaml")
-		if n := strings.Count(out, "availability: Available"); n != 3 {
-			return fmt.Errorf("%d disks are available:\n%s", n, out)
+	b.await("all disks available again", b.available(3))
+}
+
+// available returns a check of how many devices of the first host are available.
+func (b *bed) available(want int) func() error {
+	return func() error {
+		out, err := b.Holdfast("get", "hosts", b.Lab.Host(1).Name, "-o", "yaml")
+		if n := strings.Count(out, "availability: Available"); err == nil && n != want {
+			err = fmt.Errorf("%d devices are available, want %d:\n%s", n, want, out)
 		}
-		return nil
-	})
+		return err
+	}
 }
 
 // TestServer_refuses starts servers that must not start: each says what to do.
