@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"github.com/holdfast-storage/holdfast/test/home"
 	"github.com/holdfast-storage/holdfast/test/hosts"
@@ -67,6 +68,31 @@ func (h *holdfast) servers() (cpu, error) {
 
 // radosChild is what a server's child for librados is called.
 const radosChild = "holdfast-rados"
+
+// awaitRest waits until the servers have hardly anything to do. What one round has set in motion must not slow the next one;
+// and agents wait a moment before they look at a device that has changed, which must not fall into the round.
+func (h *holdfast) awaitRest(t hosts.T) {
+	const window, most = 500 * time.Millisecond, 50 * time.Millisecond
+	home.Await(t, "servers at rest", func() error {
+		before, err := h.servers()
+		if err != nil {
+			return err
+		}
+		<-time.After(window)
+		after, err := h.servers()
+		if err != nil {
+			return err
+		}
+		spent := time.Duration(0)
+		for _, d := range after.minus(before) {
+			spent += d
+		}
+		if spent > most {
+			return fmt.Errorf("they used %s of CPU time within %s", spent, window)
+		}
+		return nil
+	})
+}
 
 // leader is the name of the host whose server looks after the cluster.
 func (h *holdfast) leader() (string, error) {

@@ -112,7 +112,7 @@ func (b *bench) round(t hosts.T, side string, meanwhile func()) round {
 	return round{Side: side, Seconds: took.Seconds(), Milestones: seconds(times), CPU: seconds(used)}
 }
 
-// freshDisks empties the disks.
+// freshDisks empties the disks, and waits until Holdfast's servers know and have come to rest.
 func (b *bench) freshDisks(t hosts.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), roundTimeout)
 	defer cancel()
@@ -123,6 +123,7 @@ func (b *bench) freshDisks(t hosts.T) {
 	}
 	if b.holdfast != nil {
 		b.holdfast.AwaitFreeDisks(t)
+		b.holdfast.awaitRest(t)
 	}
 }
 
