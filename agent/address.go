@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"net/url"
@@ -9,7 +10,7 @@ import (
 
 // preferredAddress is the address that others reach the host by best: the configured one, else the one that leads to the
 // server, else that of the default route. It is empty when there is none.
-func (a *agent) preferredAddress() string {
+func (a *agent) preferredAddress(ctx context.Context) string {
 	if a.Address != "" {
 		return a.Address
 	}
@@ -20,7 +21,7 @@ func (a *agent) preferredAddress() string {
 		}
 	}
 	for _, target := range targets {
-		if ip := sourceAddress(target); ip != "" {
+		if ip := sourceAddress(ctx, target); ip != "" {
 			return ip
 		}
 	}
@@ -28,8 +29,8 @@ func (a *agent) preferredAddress() string {
 }
 
 // sourceAddress asks the kernel's routes; connecting a UDP socket sends nothing.
-func sourceAddress(target string) string {
-	conn, err := net.Dial("udp", target)
+func sourceAddress(ctx context.Context, target string) string {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", target)
 	if err != nil {
 		return ""
 	}

@@ -104,7 +104,7 @@ func (a *agent) hostStatus(ctx context.Context, have *api.Host) (*api.HostStatus
 		return nil, err
 	}
 	s := &api.HostStatus{
-		Addresses: addresses(a.preferredAddress()), AgentVersion: a.Version, BootID: strings.TrimSpace(string(boot)), Runtime: a.RuntimeKind,
+		Addresses: addresses(a.preferredAddress(ctx)), AgentVersion: a.Version, BootID: strings.TrimSpace(string(boot)), Runtime: a.RuntimeKind,
 		Packages: a.packages(ctx), Devices: devices,
 	}
 	if cond, ok := a.clock.condition(); ok {

@@ -45,7 +45,7 @@ type Runtime struct {
 	log     *slog.Logger
 	changes *runtime.Notifier
 	// ctx ends with Close.
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // processes are watched for as long as the runtime is open
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 

@@ -62,7 +62,7 @@ func rotate(f *os.File, st os.FileInfo, keep int) error {
 		}
 	}
 	// Only whole blocks can be cut out, and not the last one.
-	block := int64(st.Sys().(*syscall.Stat_t).Blksize)
+	block := st.Sys().(*syscall.Stat_t).Blksize
 	n := (st.Size() - 1) / block * block
 	if keep > 0 {
 		if err := copyStart(f, n, numbered(f.Name(), 1), st.Mode().Perm()); err != nil {

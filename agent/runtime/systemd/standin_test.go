@@ -183,13 +183,13 @@ func (m manager) StopUnit(name, _ string) (godbus.ObjectPath, *godbus.Error) {
 	_ = syscall.Kill(int(s.pid), syscall.SIGTERM)
 	m.s.jobs++
 	job := m.s.jobPath()
-	id := uint32(m.s.jobs)
+	id, pid, ended := uint32(m.s.jobs), int(s.pid), s.ended
 	m.s.wg.Go(func() {
 		select {
-		case <-s.ended:
+		case <-ended:
 		case <-time.After(timeout):
-			_ = syscall.Kill(int(s.pid), syscall.SIGKILL)
-			<-s.ended
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			<-ended
 		}
 		m.s.jobRemoved(id, job, name, "done")
 	})
@@ -304,9 +304,13 @@ func (s *standIn) exec(name string, v *svc) error {
 
 // wait does what systemd does when a process ends: it kills the rest, and starts it again after a pause.
 func (s *standIn) wait(name string, v *svc) {
+	group := -v.cmd.Process.Pid
 	_ = v.cmd.Wait() // how it ended stands in the state
+	// Like systemd, it is content only when nothing is left.
+	for syscall.Kill(group, syscall.SIGKILL) == nil {
+		time.Sleep(time.Millisecond)
+	}
 	s.mu.Lock()
-	_ = syscall.Kill(-int(v.pid), syscall.SIGKILL)
 	ws := v.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	v.exited, v.code, v.status = time.Now(), 1, int32(ws.ExitStatus())
 	if ws.Signaled() {

@@ -49,7 +49,7 @@ type Runtime struct {
 	cfg     Config
 	log     *slog.Logger
 	changes *runtime.Notifier
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // services are watched for as long as the runtime is open
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 	bus     bus

@@ -259,20 +259,20 @@ func TestOSD_refusesWhatIsNotEmpty(t *testing.T) {
 func TestOSD_mkfsCutOff(t *testing.T) {
 	path := loopDevice(t)
 	cut := 0
-	for _, after := range []time.Duration{5, 20, 40, 60, 80, 100, 130, 160, 200} {
+	for _, ms := range []int{5, 20, 40, 60, 80, 100, 130, 160, 200} {
 		l := osdOn(t, path, "7", ours)
-		ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(ms)*time.Millisecond)
 		if err := (OSD{}).ConfigureLocalService(ctx, l); err != nil {
 			cut++
 		}
 		cancel()
 		l.Devices[deviceBlock] = scan(t, path)
 		if err := (OSD{}).ConfigureLocalService(t.Context(), l); err != nil {
-			t.Fatalf("cut off after %v ms, then: %v", int(after), err)
+			t.Fatalf("cut off after %v ms, then: %v", ms, err)
 		}
 		label, err := bluestore.ReadLabel(path)
 		if err != nil || !label.MkfsDone() || label.OSDUUID != ours {
-			t.Fatalf("cut off after %v ms: label %+v, %v", int(after), label, err)
+			t.Fatalf("cut off after %v ms: label %+v, %v", ms, label, err)
 		}
 		if err := (OSD{}).DestroyLocalService(t.Context(), l); err != nil {
 			t.Fatal(err)

@@ -41,7 +41,7 @@ func wipeFile(ctx context.Context, f *os.File, uuid string) error {
 	if err != nil {
 		return err
 	}
-	if err := wipeCopies(ctx, f, uuid); err != nil {
+	if err := wipeCopies(ctx, f, size, uuid); err != nil {
 		return err
 	}
 	for _, part := range [][2]int64{
@@ -58,11 +58,14 @@ func wipeFile(ctx context.Context, f *os.File, uuid string) error {
 }
 
 // wipeCopies overwrites the copies of the OSD's label, and nothing that is not one.
-func wipeCopies(ctx context.Context, f *os.File, uuid string) error {
+func wipeCopies(ctx context.Context, f *os.File, size int64, uuid string) error {
 	b := make([]byte, bluestore.LabelSize)
 	for _, at := range labelCopies {
+		if at+bluestore.LabelSize > size {
+			return nil
+		}
 		if _, err := f.ReadAt(b, at); err != nil {
-			return nil // the end of the device
+			return err
 		}
 		if l, err := bluestore.ParseLabel(b); err != nil || l.OSDUUID != uuid {
 			continue
