@@ -3,6 +3,7 @@ package control_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -28,11 +30,27 @@ var shared struct {
 	err    error
 }
 
+// connections are what the libraries keep open between servers of one process, one of which was stopped: a new member of
+// etcd never closes the connection by which it asked for the list of members, and client-go keeps its connections for later.
+var connections = []goleak.Option{
+	goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+	goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+	goleak.IgnoreAnyFunction("net/http.(*conn).serve"),
+	goleak.IgnoreAnyFunction("net/http.(*connReader).backgroundRead"),
+	goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"),
+	goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*serverConn).readFrames"),
+}
+
+// TestMain also proves that servers that were stopped leave no goroutine behind.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if shared.server != nil {
 		shared.server.Stop()
 		os.RemoveAll(shared.config.DataDir)
+	}
+	if err := goleak.Find(connections...); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
 	}
 	os.Exit(code)
 }

@@ -16,7 +16,6 @@ import (
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
-	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/rest"
 
 	"github.com/holdfast-storage/holdfast/control/pki"
@@ -66,10 +65,13 @@ func New(c Config) (*Server, error) {
 	generic.RESTOptionsGetter = c.Etcd.extensions(transformers)
 	generic.LoopbackClientConfig = c.Loopback
 	generic.MergedResourceConfig = extensions.DefaultAPIResourceConfigSource()
-	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	generic.EffectiveVersion = newEffectiveVersion()
 	// Watches are ended at a stop; without this, they would hold it up for a minute.
 	generic.ShutdownWatchTerminationGracePeriod = stopGrace
 	generic.EnableIndex, generic.EnableProfiling = false, false
+	// The library would also check, once a minute and for ever, that its logger is not blocked.
+	ping := []healthz.HealthChecker{healthz.PingHealthz}
+	generic.HealthzChecks, generic.LivezChecks, generic.ReadyzChecks = ping[:1:1], ping[:1:1], ping[:1:1]
 	generic.AddHealthChecks(c.Checks...)
 	describeAPI(&generic.Config)
 	core, err := newCore(c.Etcd.core(transformers))

@@ -74,10 +74,14 @@ func TestDialer_leavesBroken(t *testing.T) {
 	d := newDialer(func() []string { return []string{a.Addr().String(), b.Addr().String()} })
 	_, old := whom(t, d)
 	status, failure := http.StatusOK, error(nil)
-	rt := d.watch(roundTripper(func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: status}, failure }))
+	rt := d.watch(roundTripper(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: status, Body: http.NoBody}, failure
+	}))
 	try := func(ctx context.Context, n int) {
 		for range n {
-			_, _ = rt.RoundTrip((&http.Request{}).WithContext(ctx))
+			if response, err := rt.RoundTrip((&http.Request{}).WithContext(ctx)); err == nil {
+				response.Body.Close()
+			}
 		}
 	}
 	cancelled, cancel := context.WithCancel(t.Context())

@@ -106,11 +106,11 @@ func (m *Member) Problem() error {
 		return fmt.Errorf("etcd has no leader: more than half of the servers %v must run and reach each other", m.Names())
 	}
 	for _, alarm := range m.etcd.Server.Alarms() {
-		switch alarm.Alarm {
-		case etcdserverpb.AlarmType_NOSPACE:
+		if alarm.Alarm == etcdserverpb.AlarmType_NOSPACE {
 			return fmt.Errorf("the database of etcd is full (%d MiB): only reads are served. Delete what is not needed, "+
 				"then compact, defragment and disarm the alarm (etcd docs, Maintenance)", quota>>20)
-		case etcdserverpb.AlarmType_CORRUPT:
+		}
+		if alarm.Alarm == etcdserverpb.AlarmType_CORRUPT {
 			return fmt.Errorf("etcd found that the data of member %x differs from the others'", alarm.MemberID)
 		}
 	}

@@ -99,8 +99,9 @@ func (j *Joiner) try(ctx context.Context, server string, csr []byte) (*response,
 		return nil, refused("the token names a server that is no address, %q: create another with 'holdfast token create'", server)
 	}
 	post.Header.Set("Content-Type", "application/json")
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: j.tls(server), TLSHandshakeTimeout: 10 * time.Second}}
-	defer client.CloseIdleConnections()
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: j.tls(server), TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true,
+	}}
 	got, err := client.Do(post)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,8 @@ func Write(path string, data []byte, perm os.FileMode) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			os.Remove(f.Name())
+			// After a rename that failed to be synced there is nothing to remove.
+			_ = os.Remove(f.Name())
 			err = fmt.Errorf("while writing %s: %w", path, err)
 		}
 	}()
