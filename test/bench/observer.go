@@ -36,8 +36,11 @@ var milestones = []string{
 // unsettled is how long a new process may still become another program.
 const unsettled = time.Second
 
-// answerTimeout bounds one question to the mons.
-const answerTimeout = 10 * time.Second
+// answerTimeout bounds one question to the mons, lastAnswerTimeout the last one.
+const (
+	answerTimeout     = 10 * time.Second
+	lastAnswerTimeout = time.Second
+)
 
 // observer watches a bring-up: the hosts' processes in /proc, and Ceph's own status.
 type observer struct {
@@ -199,30 +202,36 @@ func (o *observer) dial(ctx context.Context, mon process) {
 	})
 }
 
-// ask asks Ceph again and again how far it is.
+// ask asks Ceph again and again how far it is, and a last time when ctx has ended: the command under watch may have been
+// quicker to see that all is well.
 func (o *observer) ask(ctx context.Context, a *asker) error {
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
 	for {
-		askCtx, cancel := context.WithTimeout(ctx, answerTimeout)
-		s, err := a.ask(askCtx)
-		cancel()
-		if err != nil && ctx.Err() == nil {
+		if err := o.askOnce(ctx, a, answerTimeout); err != nil {
 			return err
-		}
-		if s != nil {
-			o.reached(quorate, s.quorate())
-			o.reached(osdsKnown, s.known())
-			o.reached(osdsUp, s.up())
-			o.reached(mgrAvailable, s.mgrAvailable())
-			o.reached(mgrsThere, s.mgrsThere())
-			o.reached(pgsClean, s.clean() && s.up())
-			o.reached(cephReady, s.ready())
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return o.askOnce(context.WithoutCancel(ctx), a, lastAnswerTimeout)
 		case <-ticker.C:
 		}
 	}
+}
+
+func (o *observer) askOnce(ctx context.Context, a *asker, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	s, err := a.ask(ctx)
+	if s == nil || err != nil {
+		return err
+	}
+	o.reached(quorate, s.quorate())
+	o.reached(osdsKnown, s.known())
+	o.reached(osdsUp, s.up())
+	o.reached(mgrAvailable, s.mgrAvailable())
+	o.reached(mgrsThere, s.mgrsThere())
+	o.reached(pgsClean, s.clean() && s.up())
+	o.reached(cephReady, s.ready())
+	return nil
 }
