@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/inventory"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/runtime/detached"
-	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/runtime/systemd"
 	"github.com/holdfast-storage/holdfast/agent/service/ceph"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
@@ -69,7 +69,7 @@ func (a *agentFlags) run(ctx context.Context, name, dataDir string, log *slog.Lo
 		return &exitError{exitUsage, fmt.Errorf("--device-filter: %w", err)}
 	}
 	claims := &agent.Claims{}
-	supervisor, kind, err := newRuntime(dataDir, log)
+	supervisor, kind, err := newRuntime(ctx, dataDir, log)
 	if err != nil {
 		return fmt.Errorf("while starting the agent: %w", err)
 	}
@@ -78,13 +78,17 @@ func (a *agentFlags) run(ctx context.Context, name, dataDir string, log *slog.Lo
 		Name: name, DataDir: dataDir, RunDir: a.runDir, REST: config, Version: version.Version,
 		Runtime: supervisor, RuntimeKind: kind,
 		Inventory: &inventory.Scanner{Only: only, Claimed: claims.Reason}, Claims: claims,
-		Services:  []service.ServiceAgent{ceph.Mon{}, ceph.Mgr{}, ceph.OSD{}},
-		Log:       log,
+		Services: ceph.Agents(),
+		Log:      log,
 	})
 }
 
 // newRuntime chooses systemd where it runs the machine, and plain processes elsewhere.
-func newRuntime(dataDir string, log *slog.Logger) (runtime.Runtime, api.RuntimeKind, error) {
+func newRuntime(ctx context.Context, dataDir string, log *slog.Logger) (runtime.Runtime, api.RuntimeKind, error) {
+	if systemd.Running() {
+		r, err := systemd.New(ctx, systemd.Config{Log: log})
+		return r, api.RuntimeSystemd, err
+	}
 	r, err := detached.New(detached.Config{Dir: filepath.Join(dataDir, "agent", "runtime"), Log: log})
 	return r, api.RuntimeDetached, err
 }

@@ -106,11 +106,11 @@ func dryRun(ctx context.Context, c client.Client, objects []object) ([]object, e
 func applyOne(ctx context.Context, c client.Client, o object) (string, error) {
 	before := &unstructured.Unstructured{}
 	before.SetGroupVersionKind(o.GroupVersionKind())
-	err := withDeadline(ctx, func(ctx context.Context) error { return c.Get(ctx, client.ObjectKeyFromObject(o), before) })
-	if err != nil && !apierrors.IsNotFound(err) {
-		return "", explain(o, err)
+	getErr := withDeadline(ctx, func(ctx context.Context) error { return c.Get(ctx, client.ObjectKeyFromObject(o), before) })
+	created := apierrors.IsNotFound(getErr)
+	if getErr != nil && !created {
+		return "", explain(o, getErr)
 	}
-	created := err != nil
 	if err := serverApply(ctx, c, o); err != nil {
 		return "", explain(o, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,7 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -63,8 +66,16 @@ func (g *globals) kubeconfigPath() (string, error) {
 	return "", fmt.Errorf("no server was set up on this machine (there is no %s): run 'holdfast server --init', or say where the API is with --kubeconfig", own)
 }
 
+// quietLibraries keeps what the API's libraries log to themselves from a command's output: it is said in the command's own
+// error.
+func quietLibraries() {
+	klog.SetLogger(logr.Discard())
+	log.SetLogger(logr.Discard())
+}
+
 // restConfig says how to reach the API.
 func (g *globals) restConfig() (*rest.Config, error) {
+	quietLibraries()
 	path, err := g.kubeconfigPath()
 	if err != nil {
 		return nil, err

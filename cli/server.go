@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	clientlog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/leader"
@@ -45,7 +47,10 @@ Stopping the server stops no storage daemon.`,
 	return cmd
 }
 
+// newLog makes the log of a server or agent, on standard error.
 func newLog(g *globals) *slog.Logger {
+	// What the client library does is told by those who use it.
+	clientlog.SetLogger(logr.Discard())
 	return slog.New(slog.NewTextHandler(g.err, &slog.HandlerOptions{Level: logLevel()}))
 }
 

@@ -101,6 +101,7 @@ func (g *globals) waitCluster(ctx context.Context, key types.NamespacedName, o a
 			return nil
 		case refused:
 			return refusal(key.Name, s)
+		case underWay:
 		}
 		select {
 		case <-w.changed:

@@ -105,6 +105,7 @@ func (d *differ) acceptance(was, is *api.StorageNode) {
 		d.add(NodeChanged, object, "the node is accepted")
 	case metav1.ConditionFalse:
 		d.add(NodeChanged, object, "the node is not accepted: %s", b.Message)
+	default: // nothing was said of it yet
 	}
 }
 
@@ -161,6 +162,7 @@ func (d *differ) daemonState(was, is *api.Daemon) {
 		d.add(DaemonFailed, object, "preparing on host %s failed: %s", is.Spec.Host, is.Status.Message)
 	case api.DaemonBackOff:
 		d.add(DaemonFailed, object, "the process on host %s ended%s", is.Spec.Host, exitText(is.Status.LastExit))
+	default: // steps on the way are not worth an event
 	}
 }
 

@@ -26,6 +26,10 @@ const (
 	recheckLater = time.Second
 	// lively is how long after the last start of a daemon things are expected to move on fast.
 	lively = time.Minute
+	// firstPool is how long a cluster without any pool is given for the manager to make the one that it keeps its own
+	// records in, which it does when the first OSDs are up. Without this the cluster would be well for a moment, and then
+	// not, while that pool's placement groups are made. With the manager's devicehealth switched off there never is one.
+	firstPool = 5 * time.Second
 	// slow is how long they are expected to move on at all. After that the cluster's interval will do.
 	slow = 15 * time.Minute
 )
@@ -212,6 +216,9 @@ func (p *planner) judgePGs(s *state) {
 	o := p.seen
 	switch {
 	case len(p.osds) == 0:
+	case o.PGsWanted == 0 && p.within(firstPool):
+		s.because("the mgr has not made its own pool yet")
+		s.coming = true
 	case o.BytesTotal == 0 || o.PGs < o.PGsWanted:
 		s.because("the mgr has not reported on all placement groups yet (%d of %d)", o.PGs, o.PGsWanted)
 		s.coming = true

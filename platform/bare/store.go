@@ -41,7 +41,7 @@ type Store struct {
 	fresh *freshness
 
 	// life ends with the Store; what goes on in the background ends with it.
-	life       context.Context
+	life       context.Context //nolint:containedctx // it is the Store's own life, not that of a call
 	cancel     context.CancelFunc
 	background sync.WaitGroup
 

@@ -15,11 +15,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
-const (
-	namespace = "default"
-	// limit bounds one command.
-	limit = 2 * time.Minute
-)
+// limit bounds one command.
+const limit = 2 * time.Minute
 
 // run runs a command of holdfast on the first host that must succeed.
 func (b *bed) run(args ...string) string {

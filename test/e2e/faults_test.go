@@ -54,11 +54,16 @@ func TestLeaderKilled(t *testing.T) {
 			}
 			b.await(p.name, b.reached(other, p))
 			b.Server(leader).Kill(t)
+			b.await("another leader", func() error {
+				if now, err := b.leaderFrom(other); err != nil || now == leader {
+					return fmt.Errorf("host %d leads: %w", now, err)
+				}
+				return nil
+			})
+			b.StartServer(t, leader)
 			if out, code := b.apply(other, spec, "--wait", "--timeout", "100s"); code != 0 {
 				t.Fatalf("holdfast apply --wait ended with %d:\n%s", code, out)
 			}
-			b.StartServer(t, leader)
-			b.AwaitHosts(t, 3)
 			b.cephHealthy(3, 3)
 			b.noOrphans()
 			b.teardown(t, spec)
@@ -70,20 +75,25 @@ func TestLeaderKilled(t *testing.T) {
 func (b *bed) leader() int {
 	b.Helper()
 	var number int
-	b.await("a leader", func() error {
-		out, err := b.Holdfast("get", "leases", "leader", "-n", "holdfast-system", "-o", "json")
-		if err != nil {
-			return err
-		}
-		for i, h := range b.Lab.Hosts() {
-			if strings.Contains(out, `"holderIdentity": "`+h.Name) {
-				number = i + 1
-				return nil
-			}
-		}
-		return errors.New("no host holds the lease of the leader")
+	b.await("a leader", func() (err error) {
+		number, err = b.leaderFrom(1)
+		return err
 	})
 	return number
+}
+
+// leaderFrom asks the server of a host who leads.
+func (b *bed) leaderFrom(host int) (int, error) {
+	out, err := b.HoldfastOn(host, "get", "leases", "leader", "-n", "holdfast-system", "-o", "json")
+	if err != nil {
+		return 0, err
+	}
+	for i, h := range b.Lab.Hosts() {
+		if strings.Contains(out, `"holderIdentity": "`+h.Name+"_") {
+			return i + 1, nil
+		}
+	}
+	return 0, errors.New("no host holds the lease of the leader")
 }
 
 // reached returns a check of whether the bring-up has come to a point, asked on a host that will not be killed.
