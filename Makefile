@@ -3,6 +3,9 @@
 SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
+# Where 'make deps' puts Go on a machine that has none, and where Go's own installer puts it: sudo does not look there.
+export PATH := $(CURDIR)/.cache/go/bin:$(PATH):/usr/local/go/bin
+
 BIN     := bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X github.com/holdfast-storage/holdfast/internal/version.Version=$(VERSION)
