@@ -134,15 +134,19 @@ const (
 
 // used is what was used so far by those who live longer than a round, and by Ceph's daemons.
 func (b *bench) used() (cpu, error) {
-	used, err := cpu{}, error(nil)
+	used := cpu{}
 	if b.holdfast != nil {
-		if used, err = b.holdfast.servers(); err != nil {
+		servers, err := b.holdfast.servers()
+		if err != nil {
 			return nil, err
 		}
+		used = servers
 	}
-	if used[wholeMachine], err = machineBusy(); err != nil {
+	busy, err := machineBusy()
+	if err != nil {
 		return nil, err
 	}
+	used[wholeMachine] = busy
 	all, err := pids()
 	if err != nil {
 		return nil, err
