@@ -13,15 +13,18 @@ import (
 // step brings one daemon one step on, as the agent of its host does: Pending, Preparing, then what is wanted.
 func (w *World) step(ctx context.Context, d *api.Daemon) error {
 	w.mu.Lock()
-	down, broken := w.down[d.Spec.Host], w.broken[d.Name]
+	broken := w.broken[d.Name]
 	w.mu.Unlock()
 	switch {
-	case down:
+	case w.unheard(d.Spec.Host):
 		return nil
 	case d.DeletionTimestamp != nil:
 		return w.destroy(ctx, d)
 	}
 	next := w.next(ctx, d)
+	if broken == "" && d.Status.State == api.DaemonPreparing && next != api.DaemonFailed {
+		broken = w.prepare(ctx, d)
+	}
 	if broken != "" && next != api.DaemonPending {
 		next = api.DaemonFailed
 	}
@@ -67,11 +70,40 @@ func (w *World) hasDevices(ctx context.Context, d *api.Daemon) bool {
 	return true
 }
 
+// prepare has the daemon's data made, and returns what went wrong.
+func (w *World) prepare(ctx context.Context, d *api.Daemon) string {
+	message := ""
+	for _, s := range w.Systems {
+		agent, ok := s.(ServiceAgent)
+		if !ok {
+			continue
+		}
+		err := w.ChangeHost(ctx, d.Spec.Host, func(h *api.HostStatus) {
+			if err := agent.Prepare(d, h); err != nil {
+				message = err.Error()
+			}
+		})
+		if err != nil {
+			message = err.Error()
+		}
+	}
+	return message
+}
+
 // destroy stops a deleted daemon, and lets it go with the next tick.
 func (w *World) destroy(ctx context.Context, d *api.Daemon) error {
 	if d.Status.State != api.DaemonStopping {
 		d.Status.State = api.DaemonStopping
 		return w.UpdateStatus(ctx, d)
+	}
+	for _, s := range w.Systems {
+		agent, ok := s.(ServiceAgent)
+		if !ok {
+			continue
+		}
+		if err := w.ChangeHost(ctx, d.Spec.Host, func(h *api.HostStatus) { agent.Remove(d, h) }); err != nil {
+			return err
+		}
 	}
 	d.Finalizers = slices.DeleteFunc(d.Finalizers, func(f string) bool { return f == api.FinalizerDaemon })
 	return w.Update(ctx, d)

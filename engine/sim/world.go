@@ -21,6 +21,15 @@ type System interface {
 	Step(now time.Time, daemons []api.Daemon)
 }
 
+// ServiceAgent is what the agents know of a storage system's daemons. A System that is one, too, is asked by the agents.
+type ServiceAgent interface {
+	// Prepare makes a daemon's data and changes its host as that does; an error keeps the daemon from being prepared. It is
+	// called again when a daemon is prepared again, and finds what it made.
+	Prepare(d *api.Daemon, host *api.HostStatus) error
+	// Remove does with a daemon's data what its spec.onRemoval says.
+	Remove(d *api.Daemon, host *api.HostStatus)
+}
+
 // World is a set of hosts with their agents and storage systems around a Memory. It is safe for concurrent use.
 type World struct {
 	*Memory
@@ -29,13 +38,16 @@ type World struct {
 
 	mu     sync.Mutex
 	down   map[string]bool
+	silent map[string]bool
 	broken map[string]string
 	serial int
 }
 
 // NewWorld returns a world without hosts.
 func NewWorld(systems ...System) *World {
-	return &World{Memory: NewMemory(), Systems: systems, down: map[string]bool{}, broken: map[string]string{}}
+	return &World{
+		Memory: NewMemory(), Systems: systems, down: map[string]bool{}, silent: map[string]bool{}, broken: map[string]string{},
+	}
 }
 
 // AddHost lets a host join that has the given disks. Its addresses are made up, unless some are given.
@@ -108,12 +120,31 @@ func (w *World) power(ctx context.Context, name string, down bool) error {
 	w.mu.Lock()
 	w.down[name] = down
 	w.mu.Unlock()
+	return w.judge(ctx, name)
+}
+
+// judge writes whether the agent of a host is heard, as the leader does from its heartbeat.
+func (w *World) judge(ctx context.Context, name string) error {
 	h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := w.Get(ctx, h); err != nil {
 		return err
 	}
-	setAgent(h, map[bool]metav1.ConditionStatus{true: metav1.ConditionFalse, false: metav1.ConditionTrue}[down])
+	setAgent(h, map[bool]metav1.ConditionStatus{true: metav1.ConditionFalse, false: metav1.ConditionTrue}[w.unheard(name)])
 	return w.UpdateStatus(ctx, h)
+}
+
+func (w *World) unheard(host string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.down[host] || w.silent[host]
+}
+
+// SilenceAgent stops the agent of a host, or starts it again. The daemons on the host run on meanwhile.
+func (w *World) SilenceAgent(ctx context.Context, name string, silent bool) error {
+	w.mu.Lock()
+	w.silent[name] = silent
+	w.mu.Unlock()
+	return w.judge(ctx, name)
 }
 
 // RemoveDisk pulls a disk out of a host.
