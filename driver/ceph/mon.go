@@ -76,13 +76,13 @@ func (p *planner) tooFewHosts(count int, places []place, toCome int) {
 	case len(p.nodes) == 0 && selector == nil:
 		p.decide(api.VerdictWait, "cluster/"+p.cluster.Name, "no StorageNode belongs to the cluster yet: declare the machines that it may use")
 	case len(places)+toCome >= count:
-		p.decide(api.VerdictWait, "mons", "%s of %d hosts for the mons can be used now", plural(len(places), "host"), count)
+		p.decide(api.VerdictWait, "mons", "%d of %s for the mons can be used now", len(places), plural(count, "host"))
 	case selector != nil:
 		p.decide(api.VerdictRefuse, "mons", "%d mons need %d hosts, each on its own, and spec.ceph.mon.hostSelector selects %s that can be used: "+
 			"label more hosts or lower spec.ceph.mon.count to %d", count, count, have, largestOdd(len(places)))
 	case p.settling() > 0:
 		p.hold = p.settling()
-		p.decide(api.VerdictWait, "mons", "%s of %d hosts for the mons are declared: a moment is left for more", plural(len(places)+toCome, "host"), count)
+		p.decide(api.VerdictWait, "mons", "%d of %s for the mons are declared: a moment is left for more", len(places)+toCome, plural(count, "host"))
 	default:
 		p.decide(api.VerdictRefuse, "mons", "%d mons need %d hosts, each on its own, and the StorageNodes of the cluster give %s: "+
 			"add %s or lower spec.ceph.mon.count to %d", count, count, have,

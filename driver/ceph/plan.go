@@ -156,8 +156,11 @@ func (p *planner) settling() time.Duration {
 
 // awaitMore holds up a new cluster that looks small. How many copies are kept, and whether on distinct hosts, is decided by what
 // is declared when the cluster is made, and objects are declared one after the other: three hosts must not be taken for one
-// because the first was seen before the others were written.
+// because the first was seen before the others were written. A plan that is refused waits for nothing.
 func (p *planner) awaitMore() {
+	if p.refused() {
+		return
+	}
 	f := p.confFacts()
 	if left := p.settling(); left > 0 && len(p.members) > 0 && (f.osds < maxCopies || f.osdHosts < maxCopies) {
 		p.hold, p.members = left, nil
