@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,10 +20,13 @@ import (
 
 // writeFiles brings the daemon's files to what its spec says.
 func (a *agent) writeFiles(ctx context.Context, l *service.Local) error {
-	secrets := map[string]*corev1.Secret{}
+	secrets, err := a.readSecrets(ctx, l.Daemon)
+	if err != nil {
+		return err
+	}
 	for i := range l.Daemon.Spec.Files {
 		f := &l.Daemon.Spec.Files[i]
-		content, perm, err := a.content(ctx, l, f, secrets)
+		content, perm, err := content(l, f, secrets)
 		if err != nil {
 			return fmt.Errorf("while making the file %s: %w", f.Path, err)
 		}
@@ -34,7 +38,7 @@ func (a *agent) writeFiles(ctx context.Context, l *service.Local) error {
 }
 
 // content joins the sources of a file. One with a secret in it is for its owner alone.
-func (a *agent) content(ctx context.Context, l *service.Local, f *api.DaemonFile, secrets map[string]*corev1.Secret) ([]byte, os.FileMode, error) {
+func content(l *service.Local, f *api.DaemonFile, secrets map[string]*corev1.Secret) ([]byte, os.FileMode, error) {
 	var b bytes.Buffer
 	perm := os.FileMode(0o644)
 	for _, src := range f.Sources {
@@ -47,7 +51,7 @@ func (a *agent) content(ctx context.Context, l *service.Local, f *api.DaemonFile
 			b.WriteString(text)
 		case src.Secret != nil:
 			perm = 0o600
-			value, err := a.secret(ctx, l.Daemon.Namespace, src.Secret, secrets)
+			value, err := entry(secrets, src.Secret)
 			if err != nil {
 				return nil, 0, err
 			}
@@ -57,23 +61,40 @@ func (a *agent) content(ctx context.Context, l *service.Local, f *api.DaemonFile
 	return b.Bytes(), perm, nil
 }
 
-// secret reads one entry of a Secret; secrets keeps those that were read for this daemon.
-func (a *agent) secret(ctx context.Context, namespace string, key *api.SecretKey, secrets map[string]*corev1.Secret) ([]byte, error) {
-	s := secrets[key.Name]
-	if s == nil {
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-		s = &corev1.Secret{}
-		err := a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: key.Name}, s)
-		if apierrors.IsNotFound(err) {
-			return nil, waitFor("the Secret %s, which does not exist yet", key.Name)
+// readSecrets reads the Secrets that the daemon's files need, all at once: a monitor needs several, and the time until it
+// starts is the time until its cluster can do anything.
+func (a *agent) readSecrets(ctx context.Context, d *api.Daemon) (map[string]*corev1.Secret, error) {
+	secrets := map[string]*corev1.Secret{}
+	for _, f := range d.Spec.Files {
+		for _, src := range f.Sources {
+			if src.Secret != nil {
+				secrets[src.Secret.Name] = &corev1.Secret{}
+			}
 		}
-		if err != nil {
-			return nil, fmt.Errorf("while reading the Secret %s: %w", key.Name, err)
-		}
-		secrets[key.Name] = s
 	}
-	value, ok := s.Data[key.Key]
+	group, ctx := errgroup.WithContext(ctx)
+	for name, s := range secrets {
+		group.Go(func() error { return a.readSecret(ctx, d.Namespace, name, s) })
+	}
+	return secrets, group.Wait()
+}
+
+func (a *agent) readSecret(ctx context.Context, namespace, name string, into *corev1.Secret) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
+	if apierrors.IsNotFound(err) {
+		return waitFor("the Secret %s, which does not exist yet", name)
+	}
+	if err != nil {
+		return fmt.Errorf("while reading the Secret %s: %w", name, err)
+	}
+	return nil
+}
+
+// entry returns one entry of a Secret.
+func entry(secrets map[string]*corev1.Secret, key *api.SecretKey) ([]byte, error) {
+	value, ok := secrets[key.Name].Data[key.Key]
 	if !ok {
 		return nil, waitFor("the entry %s of the Secret %s, which is not there yet", key.Key, key.Name)
 	}

@@ -73,6 +73,9 @@ func readBlocks(sys, udev string) ([]*block, error) {
 	var blocks []*block
 	for _, e := range entries {
 		dir := filepath.Join(sys, e.Name())
+		if attr(dir, "size") == "0" {
+			continue // nothing is behind it: a loop device without a file, a drive without a medium
+		}
 		disk, err := readBlock(dir, udev)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -93,13 +96,17 @@ func readBlocks(sys, udev string) ([]*block, error) {
 }
 
 func readPartitions(dir, udev string, disk *block) ([]*block, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*", "partition"))
-	if err != nil {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var parts []*block
-	for _, file := range files {
-		part, err := readBlock(filepath.Dir(file), udev)
+	for _, e := range entries {
+		// The directory of a partition begins with the name of its disk.
+		if !strings.HasPrefix(e.Name(), filepath.Base(dir)) || attr(filepath.Join(dir, e.Name()), "partition") == "" {
+			continue
+		}
+		part, err := readBlock(filepath.Join(dir, e.Name()), udev)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -51,7 +51,6 @@ var hostRules = []rule{
 	{"get", "secrets", "no daemon of the host needs this secret", neededSecret},
 	{"create", "leases.coordination.k8s.io", "a host's lease lies in " + SystemNamespace, inSystem},
 	{"get update patch", "leases.coordination.k8s.io", "a host has its own lease alone", both(inSystem, named(HostLease))},
-	{"create patch", "events", "", nil},
 }
 
 type condition = func(ctx context.Context, z *Authorizer, host string, a authorizer.Attributes) (bool, error)

@@ -36,13 +36,24 @@ func NewSecrets(config *rest.Config) (Secrets, error) {
 	return &daemonSecrets{client}, nil
 }
 
+// Needs looks into the API server's own cache first. A yes from there may be some milliseconds old, so a host could read a
+// Secret that it needed a moment ago, and could have read then. A no is asked for again, from the store.
 func (s *daemonSecrets) Needs(ctx context.Context, host, namespace, secret string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	for _, version := range []string{"0", ""} {
+		needs, err := s.needs(ctx, host, namespace, secret, version)
+		if needs || err != nil {
+			return needs, err
+		}
+	}
+	return false, nil
+}
+
+func (s *daemonSecrets) needs(ctx context.Context, host, namespace, secret, version string) (bool, error) {
+	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.host", host).String(), ResourceVersion: version}
 	daemons := &api.DaemonList{}
-	err := s.client.Get().Namespace(namespace).Resource("daemons").
-		VersionedParams(&metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.host", host).String()}, metav1.ParameterCodec).
-		Do(ctx).Into(daemons)
+	err := s.client.Get().Namespace(namespace).Resource("daemons").VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(daemons)
 	if err != nil {
 		return false, fmt.Errorf("while looking which secrets host %s needs: %w", host, err)
 	}

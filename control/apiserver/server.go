@@ -68,7 +68,8 @@ func New(c Config) (*Server, error) {
 	generic.EffectiveVersion = newEffectiveVersion()
 	// Watches are ended at a stop; without this, they would hold it up for a minute.
 	generic.ShutdownWatchTerminationGracePeriod = stopGrace
-	generic.EnableIndex, generic.EnableProfiling = false, false
+	// Profiles are for administrators alone, as every path that no rule opens is.
+	generic.EnableIndex, generic.EnableProfiling = false, true
 	// The library would also check, once a minute and for ever, that its logger is not blocked.
 	ping := []healthz.HealthChecker{healthz.PingHealthz}
 	generic.HealthzChecks, generic.LivezChecks, generic.ReadyzChecks = ping[:1:1], ping[:1:1], ping[:1:1]

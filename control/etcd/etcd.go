@@ -3,6 +3,7 @@ package etcd
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
@@ -50,6 +52,9 @@ type Member struct {
 	done sync.WaitGroup
 	// fatal receives the error that etcd cannot go on after.
 	fatal chan error
+	// waiting are members that do not run yet; see makeRoom.
+	waiting      waiting
+	abandonAfter time.Duration
 }
 
 // PeerURL is where the other members reach a member.
@@ -64,7 +69,10 @@ func (c *Config) ClientURL() string {
 
 // Start starts the member. It returns once the member takes part in the cluster and may vote, or when ctx ends.
 func Start(ctx context.Context, c Config) (*Member, error) {
-	m := &Member{log: c.Log, fatal: make(chan error, 1)}
+	m := &Member{
+		log: c.Log, fatal: make(chan error, 1),
+		waiting: waiting{seen: map[types.ID]time.Time{}}, abandonAfter: abandonAfter,
+	}
 	config, err := c.embed(m.fatal)
 	if err != nil {
 		return nil, err
@@ -116,7 +124,7 @@ func (c *Config) embed(fatal chan<- error) (*embed.Config, error) {
 func (c *Config) tls() transport.TLSInfo {
 	return transport.TLSInfo{
 		CertFile: c.CertFile, KeyFile: c.KeyFile, TrustedCAFile: c.CAFile,
-		ClientCertAuth: true, AllowedCNs: []string{User}, SkipClientSANVerify: true,
+		ClientCertAuth: true, AllowedCNs: []string{User}, SkipClientSANVerify: true, MinVersion: tls.VersionTLS13,
 	}
 }
 
@@ -165,9 +173,23 @@ func (m *Member) fail(err error) {
 // Failed receives the error that ended the member, if one does.
 func (m *Member) Failed() <-chan error { return m.fatal }
 
+// stopTimeout bounds a stop. After an error that etcd cannot go on after, a part of it may be waited for that is gone.
+const stopTimeout = 15 * time.Second
+
 // Stop ends the member; its leadership is handed over first. It may be called once.
 func (m *Member) Stop() {
 	m.stop()
 	m.done.Wait()
-	m.etcd.Close()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		m.etcd.Close()
+	}()
+	timer := time.NewTimer(stopTimeout)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-timer.C:
+		m.log.Warn("etcd did not end in order", "waited", stopTimeout)
+	}
 }

@@ -1,11 +1,15 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -21,23 +25,28 @@ var ErrBusy = errors.New("the etcd cluster is not ready for another member")
 // promoteEvery is how often the leader looks for learners to promote. Looking costs a read of memory.
 const promoteEvery = 250 * time.Millisecond
 
-// Add adds a member that learns before it votes, and returns what to set as its Config.Existing. A member that is already
-// there under this name and URL is not added again, so Add may be repeated until the new member runs.
+// ErrTaken is wrapped by errors that only a person can help with: another server has the name or the address.
+var ErrTaken = errors.New("another server is in the way")
+
+// Add adds a member that learns before it votes, and returns what to set as its Config.Existing. A member that was added and
+// never ran is not added again, so Add may be repeated until the new member runs. A member of this name that did run has
+// lost its data, or it would not join: it is replaced, because with an empty log it must not vote in its own old place.
 func (m *Member) Add(ctx context.Context, name, peerURL string) (string, error) {
 	for _, member := range m.etcd.Server.Cluster().Members() {
 		known := slices.Contains(member.PeerURLs, peerURL)
-		if !known && member.Name == name {
-			return "", fmt.Errorf("etcd has a member %s already, at %v", name, member.PeerURLs)
-		}
-		if known && member.Name != "" && member.Name != name {
-			return "", fmt.Errorf("etcd has a member at %s already: it is %s", peerURL, member.Name)
-		}
-		if known {
+		switch {
+		case known && member.Name == "":
 			return m.existing(name, peerURL), nil
+		case member.Name == name:
+			if err := m.removeLost(ctx, member); err != nil {
+				return "", err
+			}
+		case known:
+			return "", fmt.Errorf("%w: etcd has a member at %s already, %s", ErrTaken, peerURL, member.Name)
 		}
 	}
-	if m.learns() {
-		return "", fmt.Errorf("%w: another one is just being added", ErrBusy)
+	if err := m.makeRoom(ctx); err != nil {
+		return "", err
 	}
 	urls, err := types.NewURLs([]string{peerURL})
 	if err != nil {
@@ -45,18 +54,86 @@ func (m *Member) Add(ctx context.Context, name, peerURL string) (string, error) 
 	}
 	now := time.Now()
 	_, err = m.etcd.Server.AddMember(ctx, *membership.NewMemberAsLearner("", urls, "", &now))
-	if errors.Is(err, membership.ErrTooManyLearners) || errors.Is(err, etcderrors.ErrUnhealthy) {
-		return "", fmt.Errorf("%w: %w", ErrBusy, err)
-	}
 	if err != nil {
-		return "", fmt.Errorf("while adding %s to etcd: %w", name, err)
+		return "", busy(fmt.Errorf("while adding %s to etcd: %w", name, err))
 	}
 	return m.existing(name, peerURL), nil
 }
 
-// learns says whether there is a member that does not vote yet. etcd takes one at a time.
-func (m *Member) learns() bool {
-	return slices.ContainsFunc(m.etcd.Server.Cluster().Members(), func(member *membership.Member) bool { return member.IsLearner })
+// busy marks errors of etcd that pass by themselves.
+func busy(err error) error {
+	if errors.Is(err, membership.ErrTooManyLearners) || errors.Is(err, etcderrors.ErrUnhealthy) {
+		return fmt.Errorf("%w: %w", ErrBusy, err)
+	}
+	return err
+}
+
+// removeLost removes a member that lost its data. One that still answers has not, and is left alone.
+func (m *Member) removeLost(ctx context.Context, member *membership.Member) error {
+	for _, peer := range member.PeerURLs {
+		if answers(ctx, peer) {
+			return fmt.Errorf("%w: the server %s still runs at %s", ErrTaken, member.Name, peer)
+		}
+	}
+	m.log.Warn("a server joins again without its data: its old member of etcd is removed", "member", member.Name)
+	if _, err := m.etcd.Server.RemoveMember(ctx, uint64(member.ID)); err != nil {
+		return busy(fmt.Errorf("while removing the lost member %s from etcd: %w", member.Name, err))
+	}
+	return nil
+}
+
+// answers says whether somebody listens at a peer URL.
+func answers(ctx context.Context, peer string) bool {
+	u, err := url.Parse(peer)
+	if err != nil {
+		return false
+	}
+	conn, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", u.Host)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+// abandonAfter is how long a member that was added may take to run for the first time, before it makes room for another one
+// that wants to join. A joiner gives up sooner.
+const abandonAfter = 5 * time.Minute
+
+// makeRoom makes sure that no other member learns: etcd takes one at a time. A machine that died while it joined would be
+// in the way for ever; it can join anew.
+func (m *Member) makeRoom(ctx context.Context) error {
+	for _, member := range m.etcd.Server.Cluster().Members() {
+		if !member.IsLearner {
+			continue
+		}
+		name := cmp.Or(member.Name, strings.Join(member.PeerURLs, " "))
+		if since := m.waiting.since(member); member.IsStarted() || time.Since(since) < m.abandonAfter {
+			return fmt.Errorf("%w: %s is just being added", ErrBusy, name)
+		}
+		m.log.Warn("a server was added and never ran: it makes room for another one", "member", name)
+		if _, err := m.etcd.Server.RemoveMember(ctx, uint64(member.ID)); err != nil {
+			return busy(fmt.Errorf("while removing %s, which never ran, from etcd: %w", name, err))
+		}
+	}
+	return nil
+}
+
+// waiting remembers since when this member has seen others that were added and do not run yet.
+type waiting struct {
+	mu   sync.Mutex
+	seen map[types.ID]time.Time
+}
+
+func (w *waiting) since(member *membership.Member) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, ok := w.seen[member.ID]
+	if !ok {
+		at = time.Now()
+		w.seen[member.ID] = at
+	}
+	return at
 }
 
 // existing lists the members that run, and the new one. Members that were added and do not run yet have no name.
@@ -128,11 +205,11 @@ func (m *Member) promote(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if !m.Leads() {
-			continue
-		}
 		for _, member := range m.etcd.Server.Cluster().Members() {
-			if member.IsLearner && member.IsStarted() {
+			switch {
+			case !member.IsStarted():
+				m.waiting.since(member)
+			case member.IsLearner && m.Leads():
 				m.promoteOne(ctx, member)
 			}
 		}

@@ -37,10 +37,16 @@ type Handler struct {
 	Log *slog.Logger
 }
 
+// bodyTimeout is how long a request may take to arrive.
+const bodyTimeout = 10 * time.Second
+
 // ServeHTTP takes one joiner.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 30*time.Second)
 	defer cancel()
+	// Anybody may send something here, and so may not keep the server waiting for the rest of it. Where a deadline cannot be
+	// set the connection is somebody's test.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	q := &request{}
 	answer, status := &response{}, http.StatusOK
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(q)
@@ -67,6 +73,9 @@ func (h *Handler) refuse(q *request, err error) (*response, int) {
 	case errors.As(err, &told):
 		h.Log.Warn("refused a host that wanted to join", "host", q.Host, "reason", told.message)
 		return &response{Error: told.message}, http.StatusForbidden
+	case errors.Is(err, etcd.ErrTaken):
+		h.Log.Warn("refused a server that wanted to join", "host", q.Host, "reason", err)
+		return &response{Error: err.Error()}, http.StatusForbidden
 	}
 	h.Log.Error("could not let a host join", "host", q.Host, "error", err)
 	return &response{Error: "the server could not do it now; its log says why", Again: true}, http.StatusServiceUnavailable
