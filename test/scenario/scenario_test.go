@@ -24,6 +24,7 @@ import (
 //	fail-host NAME, restore-host NAME         power off and on
 //	silence-agent NAME, hear-agent NAME       the agent ends, and its daemons run on; it is back
 //	fail-disk HOST disk=ID                    a disk is not there any more
+//	return-disk HOST disk=ID                  it is there again, with everything that is on it
 //	add-disk HOST disk=ID path=PATH           an empty disk is there
 //	use-disk HOST disk=ID                     somebody puts a file system on a disk
 //	break DAEMON message=TEXT, mend DAEMON    a daemon fails, or not any more
@@ -111,7 +112,9 @@ func (s *script) act(command string, a arguments, input string) error {
 	case "silence-agent", "hear-agent":
 		return s.SilenceAgent(s.ctx, host, command == "silence-agent")
 	case "fail-disk":
-		return s.RemoveDisk(s.ctx, host, a.value("disk"))
+		return s.failDisk(host, a.value("disk"))
+	case "return-disk":
+		return s.returnDisk(host, a.value("disk"))
 	case "add-disk":
 		return s.AddDisk(s.ctx, host, a.value("disk"), a.value("path"))
 	case "use-disk":
@@ -151,9 +154,28 @@ func (s *script) tickText(long string) error {
 	return s.tick(d)
 }
 
-func (s *stage) useDisk(host, id string) error {
+func (s *stage) failDisk(host, id string) error {
 	return s.ChangeHost(s.ctx, host, func(h *api.HostStatus) {
 		if i := slices.IndexFunc(h.Devices, func(d api.Device) bool { return d.ID == id }); i >= 0 {
+			s.pulled[host+"/"+id] = h.Devices[i]
+			h.Devices = slices.Delete(h.Devices, i, i+1)
+		}
+	})
+}
+
+func (s *stage) returnDisk(host, id string) error {
+	d, ok := s.pulled[host+"/"+id]
+	if !ok {
+		return nil
+	}
+	delete(s.pulled, host+"/"+id)
+	return s.ChangeHost(s.ctx, host, func(h *api.HostStatus) { h.Devices = append(h.Devices, d) })
+}
+
+// useDisk has an effect on a disk that is empty.
+func (s *stage) useDisk(host, id string) error {
+	return s.ChangeHost(s.ctx, host, func(h *api.HostStatus) {
+		if i := slices.IndexFunc(h.Devices, func(d api.Device) bool { return d.ID == id && d.Availability == api.DeviceAvailable }); i >= 0 {
 			h.Devices[i].Availability, h.Devices[i].Reasons = api.DeviceUnavailable, []string{"it has an ext4 file system"}
 		}
 	})

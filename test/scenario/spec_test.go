@@ -15,6 +15,9 @@ import (
 	"github.com/holdfast-storage/holdfast/engine/sim"
 )
 
+// clusterInterval is the time between two orchestrations of a cluster at rest.
+const clusterInterval = 10 * time.Second
+
 // apply declares what a text says, as 'kubectl apply' does with a file: what is there is changed, what is not is made. Each
 // line is a cluster or a node:
 //
@@ -54,7 +57,7 @@ func (s *stage) applyCluster(a arguments) error {
 	c := &api.StorageCluster{
 		ObjectMeta: a.meta(),
 		Spec: api.StorageClusterSpec{
-			Type: api.StorageCeph, Interval: metav1.Duration{Duration: 10 * time.Second}, DeletionPolicy: api.DeletionRetain,
+			Type: api.StorageCeph, Interval: metav1.Duration{Duration: clusterInterval}, DeletionPolicy: api.DeletionRetain,
 			Network: api.NetworkSpec{Public: a.value("public")},
 			Ceph:    &api.CephSpec{Mon: api.CephMonSpec{Count: mons}, Mgr: api.CephMgrSpec{Count: mgrs}},
 		},
@@ -78,8 +81,23 @@ func (s *stage) applyNode(a arguments) error {
 			StorageNetwork: api.StorageNetwork{IPs: a.values("ip")},
 		},
 	}
+	s.give(n, a.value("host"))
 	have := &api.StorageNode{ObjectMeta: a.meta()}
 	return s.put(n, have, func() { have.Spec = n.Spec })
+}
+
+// give notes which devices a node names, by the names that they have now.
+func (s *stage) give(n *api.StorageNode, host string) {
+	h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: host}}
+	_ = s.Get(s.ctx, h) // of a host that has not joined the identities count
+	for _, entry := range n.Spec.Devices {
+		s.given[n.Namespace+" "+host+"/"+entry] = true
+		for _, d := range h.Status.Devices {
+			if d.Path == entry {
+				s.given[n.Namespace+" "+host+"/"+d.ID] = true
+			}
+		}
+	}
 }
 
 // put makes an object, or gives the spec of it to the one that is there.

@@ -37,9 +37,14 @@ type stage struct {
 	cephs *cephs
 
 	start   time.Time
+	step    time.Duration // how often agents move
 	leaders int
 	depose  context.CancelFunc // ends the leader; nil while there is none
 	ended   chan error
+	// given are the devices that StorageNodes have named, as "NAMESPACE HOST/ID".
+	given map[string]bool
+	// pulled are the disks that are not in their hosts now, by HOST/ID.
+	pulled map[string]api.Device
 	// watch, when set, is called after each step of the world; an error ends what goes on.
 	watch func() error
 }
@@ -48,7 +53,7 @@ func newStage() *stage {
 	time.Sleep(worldOffset)
 	g := newGate()
 	c := newCephs(g)
-	s := &stage{World: sim.NewWorld(c), ctx: context.Background(), gate: g, cephs: c, start: time.Now()}
+	s := &stage{World: sim.NewWorld(c), ctx: context.Background(), gate: g, cephs: c, start: time.Now(), step: agentStep, given: map[string]bool{}, pulled: map[string]api.Device{}}
 	s.Fail = g.store
 	return s
 }
@@ -80,8 +85,8 @@ func (s *stage) kill() error {
 
 // tick lets time pass by steps of the agents. All take theirs at the same times, whatever is done in between.
 func (s *stage) tick(long time.Duration) error {
-	for range long / agentStep {
-		time.Sleep(agentStep - time.Since(s.start)%agentStep)
+	for range long / s.step {
+		time.Sleep(s.step - time.Since(s.start)%s.step)
 		if err := s.Tick(s.ctx); err != nil {
 			return err
 		}
@@ -100,7 +105,7 @@ func (s *stage) tick(long time.Duration) error {
 func (s *stage) settle() error {
 	last, since := "", time.Now()
 	for start := time.Now(); time.Since(start) < longest; {
-		if err := s.tick(agentStep); err != nil {
+		if err := s.tick(s.step); err != nil {
 			return err
 		}
 		now, err := s.fingerprint()

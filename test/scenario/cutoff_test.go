@@ -1,0 +1,147 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph"
+)
+
+const threeNodes = `
+cluster c
+node n1 host=h1 devices=(d1)
+node n2 host=h2 devices=(d2,e2)
+node n3 host=h3 devices=(d3)`
+
+// threeHosts is a world in which three hosts wait for threeNodes.
+func threeHosts() (*stage, error) {
+	s := newStage()
+	return s, errors.Join(
+		s.AddHost(s.ctx, "h1", []string{"d1", "e1"}),
+		s.AddHost(s.ctx, "h2", []string{"d2", "e2"}),
+		s.AddHost(s.ctx, "h3", []string{"d3", "e3"}),
+	)
+}
+
+// bringUp brings a cluster up, whose first leader meets the gate as it was set, and returns the gate's verdict: false when
+// the cluster came up before it closed.
+func bringUp(set func(*gate), replace bool) (s *stage, tripped bool, err error) {
+	if s, err = threeHosts(); err != nil {
+		return nil, false, err
+	}
+	s.watch = s.checkSafe
+	set(s.gate)
+	s.lead()
+	defer func() { err = errors.Join(err, s.kill()) }()
+	if err := s.apply(strings.TrimSpace(threeNodes)); err != nil {
+		return s, false, err
+	}
+	for steps := 0; !s.gate.hasTripped() && !s.online(); steps++ {
+		if err := s.tick(agentStep); err != nil {
+			return s, false, err
+		}
+		if steps == 100 {
+			return s, false, errors.New("the cluster does not come up in ten seconds")
+		}
+	}
+	tripped = s.gate.hasTripped()
+	if replace && tripped {
+		if err := s.kill(); err != nil {
+			return s, true, err
+		}
+		s.gate.reset()
+		s.lead()
+	}
+	return s, tripped, s.settle()
+}
+
+func (s *stage) online() bool {
+	v, err := s.View(s.ctx, named("c"))
+	return err == nil && v.Status != nil && v.Status.Status.Status == api.StorageOnline
+}
+
+// outcome is what a bring-up has made, without the keys themselves.
+func (s *stage) outcome() ([]string, error) {
+	v, err := s.View(s.ctx, named("c"))
+	if err != nil {
+		return nil, err
+	}
+	lines := []string{"status " + string(v.Status.Status.Status)}
+	for i := range v.Daemons {
+		d := &v.Daemons[i]
+		lines = append(lines, fmt.Sprint(daemonText(d), d.Spec.Parameters, d.Spec.Command))
+	}
+	keys := map[string]string{}
+	for _, x := range v.Secrets {
+		data, err := s.Secrets(named("c")).Secret(s.ctx, x.Name)
+		if err != nil {
+			return nil, err
+		}
+		if other := keys[string(data["key"])]; other != "" {
+			return nil, fmt.Errorf("%s and %s hold the same key", other, x.Name)
+		}
+		keys[string(data["key"])] = x.Name
+		lines = append(lines, fmt.Sprint("secret ", x.Name, x.Annotations))
+	}
+	for id, uuid := range s.cephs.cluster(v.Daemons[0].Spec.Parameters[ceph.ParamFSID]).OSDs() {
+		lines = append(lines, fmt.Sprint("Ceph has osd.", id, " ", uuid))
+	}
+	slices.Sort(lines)
+	return lines, nil
+}
+
+// wantOutcome brings clusters up with the gate set in all ways that set gives, until it is set too late to matter.
+func wantOutcome(t *testing.T, replace bool, set func(g *gate, n int)) {
+	t.Helper()
+	var want []string
+	synctest.Test(t, func(t *testing.T) {
+		s, _, err := bringUp(func(*gate) {}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want, err = s.outcome(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n := len(want); n != 1+9+8+4 { // the status, Daemons, Secrets, OSDs
+		t.Fatalf("the bring-up made:\n%s", strings.Join(want, "\n"))
+	}
+	tripped, n := true, 0
+	for ; tripped; n++ {
+		synctest.Test(t, func(t *testing.T) {
+			var s *stage
+			var err error
+			if s, tripped, err = bringUp(func(g *gate) { set(g, n) }, replace); err != nil {
+				t.Fatalf("write %d: %v", n, err)
+			}
+			got, err := s.outcome()
+			if err != nil {
+				t.Fatalf("write %d: %v", n, err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("write %d: (-want +got):\n%s", n, diff)
+			}
+		})
+	}
+	if n < 60 {
+		t.Errorf("only %d writes were tried", n)
+	}
+	t.Logf("%d writes", n)
+}
+
+// Whichever write of the bring-up was the leader's last, the next leader makes the same cluster of it.
+func TestBringUp_leaderDiesAfterEachWrite(t *testing.T) {
+	wantOutcome(t, true, func(g *gate, n int) { g.set(n, -1) })
+}
+
+// Whichever single write of the bring-up fails, the leader itself makes up for it.
+func TestBringUp_eachWriteFailsOnce(t *testing.T) {
+	wantOutcome(t, false, func(g *gate, n int) { g.set(-1, n) })
+}
