@@ -106,6 +106,14 @@ func (d dataDir) writeFormat() error {
 	return atomicfile.Write(d.file("VERSION"), []byte(strconv.Itoa(Format)+"\n"), 0o600)
 }
 
+// lostDatabase says whether a server that ran before has no database any more. An empty member in its place would elect itself
+// and tell all hosts that nothing is wanted of them, or break the promises that the old one gave to the other members.
+func (d dataDir) lostDatabase() bool {
+	_, ran := os.Stat(d.adminKubeconfig())
+	_, err := os.Stat(filepath.Join(d.etcd(), "member"))
+	return ran == nil && errors.Is(err, fs.ErrNotExist)
+}
+
 // settings is what a server is, and stays: server.json.
 type settings struct {
 	Name           string `json:"name"`

@@ -3,6 +3,8 @@ package control_test
 import (
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +93,43 @@ func TestQuorum(t *testing.T) {
 	s2, _ = start(t, second)
 	write(s2)
 	write(s3)
+	replaceLost(t, first, s2)
+}
+
+// replaceLost has the first server, which is stopped, lose its data. It is not started as what it was: with an empty database
+// it would elect itself and tell all hosts that nothing is wanted, or stop short in etcd. It joins anew in its own place.
+func replaceLost(t *testing.T, lost control.Config, s *control.Server) {
+	t.Helper()
+	if err := os.RemoveAll(filepath.Join(lost.DataDir, "etcd")); err != nil {
+		t.Fatal(err)
+	}
+	lost.Init = false
+	_, err := control.Start(timeout(t), lost)
+	wantError(t, err, "its database "+lost.DataDir+"/etcd is gone")
+	if err := os.RemoveAll(lost.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	admin := newClient(t, s.Config())
+	forget := func(host string) {
+		t.Helper()
+		if err := admin.Delete(t.Context(), &api.Host{ObjectMeta: metav1.ObjectMeta{Name: host}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forget(lost.Name)
+	lost.JoinToken = newToken(t, s, join.RoleServer)
+	back, _ := start(t, lost)
+	if got := back.Voters(); got != 3 {
+		t.Errorf("got %d voting members after the lost one joined again, want 3", got)
+	}
+	newNamespace(t, newClient(t, back.Config()))
+
+	// Nobody takes the place of a server that runs, although its host was deleted.
+	forget("q3")
+	thief := newConfig(t, t.TempDir(), "q3")
+	thief.JoinToken = newToken(t, s, join.RoleServer)
+	_, err = control.Start(timeout(t), thief)
+	wantError(t, err, "the server q3 still runs at")
 }
 
 func agentWorks(t *testing.T, config *rest.Config) error {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/kubernetes"
@@ -70,7 +71,39 @@ func (s *Server) start(ctx context.Context, c *Config) error {
 	if err := s.startAPI(ctx, listener); err != nil {
 		return err
 	}
-	return s.present(ctx)
+	if err := s.insist(ctx, func(ctx context.Context) error { return s.api.Install(ctx, s.member.Voters() == 1) }); err != nil {
+		return err
+	}
+	if err := s.insist(ctx, s.present); err != nil {
+		return err
+	}
+	s.api.Open()
+	return nil
+}
+
+// insist repeats a step that may be repeated for as long as it fails by what passes by itself: a write that is under way while
+// etcd's leader changes is lost, and times out.
+func (s *Server) insist(ctx context.Context, step func(context.Context) error) error {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		err := step(ctx)
+		if err == nil || !passes(err) {
+			return err
+		}
+		s.log.Warn("the start is held up; trying again", "error", err)
+		select {
+		case <-time.After(pause):
+		case fatal := <-s.member.Failed():
+			return fatal
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+// passes says whether an error of the API may pass by itself.
+func passes(err error) bool {
+	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) || apierrors.IsConflict(err)
 }
 
 // prepare makes or reads what the server is. Nothing is made before it is known that the ports are free.
@@ -129,6 +162,10 @@ func (c *Config) check(d dataDir, stored *settings) error {
 			"choose another directory with --data-dir, or remove this one, which loses everything declared in it", d, stored.Name, stored.Address)
 	case isAgent && (c.Init || c.JoinToken != ""):
 		return fmt.Errorf("the data directory %s holds the identity of an agent that joined a control plane: choose another directory with --data-dir", d)
+	case stored != nil && d.lostDatabase():
+		return fmt.Errorf("the server %s ran before, and its database %s is gone: it is not started, because without its data it would be "+
+			"taken for another. If other servers run, delete this host there ('holdfast delete host %s'), remove %s, and join again; if this "+
+			"was the only one, put a backup of the directory back", stored.Name, d.etcd(), stored.Name, d)
 	case stored == nil && !c.Init && c.JoinToken == "":
 		return fmt.Errorf("the data directory %s holds no server: make a new control plane with --init, or join one with --join TOKEN, "+
 			"where 'holdfast token create --role server' on one of its servers makes the token", d)
@@ -179,10 +216,7 @@ func (s *Server) startAPI(ctx context.Context, listener net.Listener) error {
 	run, stop := context.WithCancel(context.Background())
 	s.stopAPI, s.apiDone = stop, make(chan error, 1)
 	go func() { s.apiDone <- s.api.Run(run) }()
-	if err := s.api.WaitReady(ctx); err != nil {
-		return err
-	}
-	return s.api.Install(ctx, s.member.Voters() == 1)
+	return s.api.WaitReady(ctx)
 }
 
 func (s *Server) apiConfig() (*apiserver.Config, error) {

@@ -110,7 +110,7 @@ func TestAuthorizer(t *testing.T) {
 		{"h1", "update leases.coordination.k8s.io holdfast-system/leader", false},
 		{"h1", "delete leases.coordination.k8s.io holdfast-system/host-h1", false},
 
-		{"h1", "create events ns/-", true},
+		{"h1", "create events ns/-", false},
 		{"h1", "list events ns/-", false},
 		{"h1", "get storageclusters.holdfast.io ns/a", false},
 		{"h1", "get configmaps holdfast-system/servers", false},

@@ -45,11 +45,12 @@ type Config struct {
 	Open, Known map[string]http.Handler
 }
 
-// Server is an API server. It serves nothing until Run is called.
+// Server is an API server. It serves nothing until Run is called, and nobody but the server itself until Open is called.
 type Server struct {
 	extensions *extensions.CustomResourceDefinitions
 	loopback   *rest.Config
 	listener   net.Listener
+	gate       *gate
 }
 
 // stopGrace is how long watches, and then the remaining connections, may take to end when the server stops.
@@ -81,8 +82,9 @@ func New(c Config) (*Server, error) {
 	}
 	namespaces := &namespaceRules{core: core, loopback: c.Loopback}
 	generic.AdmissionControl = admission.NewChainHandler(append([]admission.Interface{namespaces}, c.Admission...)...)
-	if generic.BuildHandlerChainFunc = genericapiserver.DefaultBuildHandlerChain; len(c.Open) > 0 {
-		generic.BuildHandlerChainFunc = c.openChain
+	gate := &gate{}
+	generic.BuildHandlerChainFunc = func(api http.Handler, generic *genericapiserver.Config) http.Handler {
+		return c.openChain(gate.guard(api), generic)
 	}
 	config := extensions.Config{
 		GenericConfig: generic,
@@ -103,7 +105,7 @@ func New(c Config) (*Server, error) {
 	for path, handler := range c.Known {
 		ext.GenericAPIServer.Handler.NonGoRestfulMux.Handle(path, handler)
 	}
-	return &Server{extensions: ext, loopback: c.Loopback, listener: c.Listener}, nil
+	return &Server{extensions: ext, loopback: c.Loopback, listener: c.Listener, gate: gate}, nil
 }
 
 // Run serves until ctx ends, and returns when all requests but watches have been answered.

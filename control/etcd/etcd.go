@@ -110,8 +110,9 @@ func (c *Config) embed(fatal chan<- error) (*embed.Config, error) {
 		config.InitialCluster, config.ClusterState = c.Existing, embed.ClusterStateFlagExisting
 	}
 	config.QuotaBackendBytes = quota
-	// A lone member need not wait for others before it stands for election.
-	config.TickMs, config.ElectionMs = 100, 1000
+	// Twice etcd's defaults: half the heartbeats, which are most of what an idle server does. A new etcd leader is still
+	// there before the lease of the old one's engine has expired.
+	config.TickMs, config.ElectionMs = 200, 2000
 	config.EnableGRPCGateway = false
 	// Only the command line flag has this default; without it, each request is a slow one.
 	config.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
