@@ -32,6 +32,7 @@ func (r *run) apply(ctx context.Context) error {
 	if err == nil {
 		err = second.run(ctx)
 	}
+	r.placed()
 	if err == nil && !r.plan.Refused {
 		err = r.perform(ctx)
 	}

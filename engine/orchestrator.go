@@ -36,6 +36,9 @@ type Orchestrator struct {
 
 	mu     sync.Mutex
 	memory map[types.NamespacedName]*memory
+
+	// placing is held from the making of a plan that places daemons until they are written.
+	placing sync.Mutex
 }
 
 // memory is what is kept of a cluster from run to run. It is used by one run at a time.
@@ -68,7 +71,7 @@ func (o *Orchestrator) HandleRefresh(ctx context.Context, e *RefreshEvent) error
 	defer unlock()
 	r := run{
 		Orchestrator: o, event: e, memory: o.remember(e.Cluster), started: time.Now(),
-		log: o.Log.With("cluster", e.Cluster.String()),
+		log: o.Log.With("cluster", e.Cluster.String()), placed: func() {},
 	}
 	return o.gone(e.Cluster, r.do(ctx))
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -39,6 +40,11 @@ type Plan struct {
 // Empty says whether carrying the plan out would change nothing but what is told of the cluster.
 func (p *Plan) Empty() bool {
 	return len(p.Secrets) == 0 && len(p.Daemons) == 0 && len(p.Remove) == 0 && len(p.Commands) == 0
+}
+
+// places says whether carrying the plan out makes daemons that are not there yet.
+func (p *Plan) places() bool {
+	return slices.ContainsFunc(p.Daemons, func(c DaemonChange) bool { return c.New })
 }
 
 // SecretWant asks for a Secret. The driver makes what it holds, once, when it does not exist (Driver.MakeSecret).

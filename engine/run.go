@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,11 +25,17 @@ type run struct {
 
 	view *View
 	plan *Plan
+	// system and silence are what the storage system said of itself, or that it did not.
+	system  any
+	silence []NodeError
+	// placed lets other runs place daemons again. It may be called more than once.
+	placed func()
 }
 
 // do runs the orchestration and reports on it. The report is written also when the run failed, but not when ctx has ended:
 // the cluster belongs to another leader then.
 func (r *run) do(ctx context.Context) error {
+	defer func() { r.placed() }()
 	err := r.look(ctx)
 	if r.view == nil && errors.Is(err, ErrNotFound) {
 		return err
@@ -55,27 +62,52 @@ func (r *run) do(ctx context.Context) error {
 
 // look makes the view and the plan.
 func (r *run) look(ctx context.Context) error {
+	view, err := r.read(ctx)
+	if err != nil {
+		return err
+	}
+	r.observe(ctx, view)
+	if err := r.planFor(view); err != nil || !r.plan.places() {
+		return err
+	}
+	// Two clusters that are planned at one moment, each without the daemons of the other, could take the same place, such as
+	// the port of a mon on a host. So whatever places daemons is planned once more, with no other run placing any.
+	r.placing.Lock()
+	r.placed = sync.OnceFunc(r.placing.Unlock)
+	r.view, r.plan = nil, nil
+	if view, err = r.read(ctx); err != nil {
+		return err
+	}
+	return r.planFor(view)
+}
+
+func (r *run) read(ctx context.Context) (*View, error) {
 	view, err := r.Store.View(ctx, r.event.Cluster)
 	if err != nil {
-		return fmt.Errorf("while reading cluster %s: %w", r.event.Cluster, err)
+		return nil, fmt.Errorf("while reading cluster %s: %w", r.event.Cluster, err)
 	}
+	return view, nil
+}
+
+// planFor adds to a view what the storage system said, and plans.
+func (r *run) planFor(view *View) (err error) {
+	view.System, view.Errors = r.system, append(view.Errors, r.silence...)
 	r.view = view
-	r.observe(ctx)
 	r.plan, err = r.makePlan()
 	return err
 }
 
 // observe asks the storage system for its state. That it does not answer is worth a note, and no reason to stop: most of
 // what can be wrong with a cluster is mended by the rest of the run.
-func (r *run) observe(ctx context.Context) {
+func (r *run) observe(ctx context.Context, view *View) {
 	ctx, cancel := context.WithTimeout(ctx, r.observeTimeout())
 	defer cancel()
-	system, err := r.Driver.Observe(ctx, r.view, r.Store.Secrets(r.event.Cluster))
-	r.view.System = system
+	system, err := r.Driver.Observe(ctx, view, r.Store.Secrets(r.event.Cluster))
+	r.system = system
 	if err != nil {
-		r.view.Errors = append(r.view.Errors, NodeError{
+		r.silence = []NodeError{{
 			Object: "cluster/" + r.event.Cluster.Name, Message: fmt.Sprintf("%s was asked for its state: %v", r.Name(), err),
-		})
+		}}
 	}
 }
 

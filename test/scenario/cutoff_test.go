@@ -145,3 +145,34 @@ func TestBringUp_leaderDiesAfterEachWrite(t *testing.T) {
 func TestBringUp_eachWriteFailsOnce(t *testing.T) {
 	wantOutcome(t, false, func(g *gate, n int) { g.set(-1, n) })
 }
+
+// Two clusters that are declared at one moment, and want the port of the same host, do not both get it.
+func TestSameMoment(t *testing.T) {
+	for range 20 { // which of them is first is left to chance
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage()
+			s.watch = s.checkSafe
+			s.lead()
+			err := errors.Join(
+				s.AddHost(s.ctx, "h1", []string{"d1", "e1"}),
+				s.apply("cluster red/c mons=1 mgrs=1\nnode red/n host=h1 devices=(d1)\n"+
+					"cluster blue/c mons=1 mgrs=1\nnode blue/n host=h1 devices=(e1)"),
+				s.settle(), s.kill(),
+			)
+			if err != nil {
+				t.Fatal(err)
+			}
+			outcomes := map[api.OrchestrationOutcome]int{}
+			clusters, err := s.Clusters(s.ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range clusters {
+				outcomes[clusters[i].Status.Report.Outcome]++
+			}
+			if diff := cmp.Diff(map[api.OrchestrationOutcome]int{api.OutcomeUnchanged: 1, api.OutcomeRefused: 1}, outcomes); diff != "" {
+				t.Fatalf("outcomes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -44,7 +44,7 @@ func (s *stage) checkDaemon(v *engine.View, d *api.Daemon, seen map[string]strin
 	}
 	for _, device := range d.Spec.Devices {
 		place := d.Spec.Host + "/" + device.ID
-		if !s.given[d.Namespace+" "+place] {
+		if !s.isGiven(d.Namespace, d.Spec.Host, device.ID) {
 			return fmt.Errorf("%s has device %s, which no StorageNode of its namespace ever named", name, place)
 		}
 		alone = append(alone, "device "+place)

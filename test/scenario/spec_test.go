@@ -86,18 +86,25 @@ func (s *stage) applyNode(a arguments) error {
 	return s.put(n, have, func() { have.Spec = n.Spec })
 }
 
-// give notes which devices a node names, by the names that they have now.
+// give notes which devices a node names.
 func (s *stage) give(n *api.StorageNode, host string) {
-	h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: host}}
-	_ = s.Get(s.ctx, h) // of a host that has not joined the identities count
 	for _, entry := range n.Spec.Devices {
 		s.given[n.Namespace+" "+host+"/"+entry] = true
-		for _, d := range h.Status.Devices {
-			if d.Path == entry {
-				s.given[n.Namespace+" "+host+"/"+d.ID] = true
-			}
+	}
+}
+
+// isGiven says whether a node ever named a device, by its identity or by the path that it has.
+func (s *stage) isGiven(namespace, host, id string) bool {
+	h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: host}}
+	if err := s.Get(s.ctx, h); err != nil {
+		return false
+	}
+	for _, d := range append(h.Status.Devices, s.pulled[host+"/"+id]) {
+		if d.ID == id && (s.given[namespace+" "+host+"/"+id] || s.given[namespace+" "+host+"/"+d.Path]) {
+			return true
 		}
 	}
+	return false
 }
 
 // put makes an object, or gives the spec of it to the one that is there.

@@ -41,7 +41,7 @@ type stage struct {
 	leaders int
 	depose  context.CancelFunc // ends the leader; nil while there is none
 	ended   chan error
-	// given are the devices that StorageNodes have named, as "NAMESPACE HOST/ID".
+	// given are the devices that StorageNodes have named, as "NAMESPACE HOST/ENTRY".
 	given map[string]bool
 	// pulled are the disks that are not in their hosts now, by HOST/ID.
 	pulled map[string]api.Device
