@@ -46,17 +46,19 @@ test-unit: ## unit tests: engine on a simulated world, API server and etcd for r
 	$(GOTEST) -race -timeout 20m $$(go list ./... | grep -vE '/test/(e2e|hosts)$$')
 
 .PHONY: test-e2e
-test-e2e: build kubectl ## real Ceph on hosts made of namespaces (needs root)
+test-e2e: build kubectl bin/demo ## real Ceph on hosts made of namespaces (needs root)
 	$(GOTEST) -race -v -timeout 30m $(E2E)
 
+.PHONY: bin/demo
+bin/demo:
+	go build -o $@ ./test/demo
+
 .PHONY: demo
-demo: deps build ## three hosts on this machine, a real Ceph cluster, data written and read back (needs root)
-	go build -o $(BIN)/demo ./test/demo
+demo: deps build bin/demo ## three hosts on this machine, a real Ceph cluster, data written and read back (needs root)
 	$(BIN)/demo up
 
 .PHONY: demo-down
-demo-down: ## remove everything that 'make demo' made (needs root)
-	go build -o $(BIN)/demo ./test/demo
+demo-down: bin/demo ## remove everything that 'make demo' made (needs root)
 	$(BIN)/demo down
 
 .PHONY: bench

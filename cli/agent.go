@@ -31,7 +31,10 @@ func newAgent(g *globals) *cobra.Command {
 		Long: `Runs an agent until it is stopped. The first start joins with a token that 'holdfast token create' prints on a server.
 Later starts need no token. Stopping the agent stops no storage daemon.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if c.JoinToken, err = joinToken(c.JoinToken, g.in); err != nil {
+				return err
+			}
 			c.DataDir = g.dataDir
 			c.Log = newLog(g)
 			slog.SetDefault(c.Log)
@@ -43,7 +46,7 @@ Later starts need no token. Stopping the agent stops no storage daemon.`,
 			return a.run(cmd.Context(), identity.Name(), g.dataDir, c.Log, identity.Config())
 		},
 	}
-	cmd.Flags().StringVar(&c.JoinToken, "join", "", "join the control plane that made this token")
+	cmd.Flags().StringVar(&c.JoinToken, "join", "", joinUsage)
 	cmd.Flags().StringVar(&c.Name, "name", "", "the name of this host (default: the host name)")
 	a.bind(cmd.Flags())
 	return cmd

@@ -220,15 +220,15 @@ func (p *clusterPlan) print(w io.Writer) {
 }
 
 func (p *clusterPlan) printDaemon(w io.Writer, c engine.DaemonChange) {
-	sign := "~ change"
+	sign, reason := "~ change", ": "+c.Reason
 	if c.New {
-		sign = "+ start "
+		sign, reason = "+ start ", ""
 	}
 	fmt.Fprintf(w, "  %s %s on %s", sign, shortName(&c.Daemon), c.Daemon.Spec.Host)
 	for _, d := range c.Daemon.Spec.Devices {
 		fmt.Fprintf(w, ", on device %s%s", d.ID, p.describe(c.Daemon.Spec.Host, d.ID))
 	}
-	fmt.Fprintf(w, ": %s\n", c.Reason)
+	fmt.Fprintln(w, reason)
 }
 
 // describe tells a device's path and size, so that a person can recognize it.
@@ -236,7 +236,7 @@ func (p *clusterPlan) describe(host, id string) string {
 	for _, h := range p.view.Hosts {
 		for _, d := range h.Status.Devices {
 			if h.Name == host && d.ID == id {
-				return fmt.Sprintf(" (%s, %s %s)", d.Path, d.Size.String(), strings.TrimSpace(d.Model+" "+d.Serial))
+				return " (" + strings.Join(strings.Fields(d.Path+" "+d.Size.String()+" "+d.Model+" "+d.Serial), " ") + ")"
 			}
 		}
 	}

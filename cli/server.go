@@ -28,7 +28,10 @@ func newServer(g *globals) *cobra.Command {
 
 Stopping the server stops no storage daemon.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if c.JoinToken, err = joinToken(c.JoinToken, g.in); err != nil {
+				return err
+			}
 			c.DataDir = g.dataDir
 			c.Log = newLog(g)
 			slog.SetDefault(c.Log)
@@ -37,7 +40,7 @@ Stopping the server stops no storage daemon.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&c.Init, "init", false, "make a new control plane, of which this is the first server")
-	f.StringVar(&c.JoinToken, "join", "", "join the control plane that made this token")
+	f.StringVar(&c.JoinToken, "join", "", joinUsage)
 	f.StringVar(&c.Name, "name", "", "the name of this server and host (default: the host name)")
 	f.StringVar(&c.Address, "address", "", "the IP address that others reach this server at (default: the first one of the machine)")
 	f.IntVar(&c.APIPort, "api-port", 0, fmt.Sprintf("the port of the API (default %d)", control.DefaultAPIPort))
