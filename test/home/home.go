@@ -33,7 +33,7 @@ func Start(t hosts.T, lab *hosts.Lab, binary string) *Home {
 	h.StartServer(t, 1, "--init")
 	h.AwaitHosts(t, 1)
 	for n := 2; n <= len(lab.Hosts()); n++ {
-		h.StartServer(t, n, "--join", h.Token(t, "server"))
+		h.JoinServer(t, n, h.Token(t, "server"))
 	}
 	h.AwaitHosts(t, len(lab.Hosts()))
 	return h
@@ -42,8 +42,20 @@ func Start(t hosts.T, lab *hosts.Lab, binary string) *Home {
 // StartServer starts the server of a host, the first of which is number 1.
 func (h *Home) StartServer(t hosts.T, number int, args ...string) {
 	t.Helper()
+	h.launch(t, number, "", args...)
+}
+
+// JoinServer starts the server of a host, which joins with a token that no other process sees.
+func (h *Home) JoinServer(t hosts.T, number int, token string) {
+	t.Helper()
+	h.launch(t, number, token+"\n", "--join", "-")
+}
+
+func (h *Home) launch(t hosts.T, number int, stdin string, args ...string) {
+	t.Helper()
 	host := h.Lab.Host(number)
 	cmd := host.Command(context.Background(), h.Binary, append([]string{"server"}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
 	h.servers[number-1] = host.Launch(t, "holdfast", cmd)
 }
 
