@@ -12,6 +12,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 const threeNodes = `
@@ -23,6 +24,8 @@ node n3 host=h3 devices=(d3)`
 // threeHosts is a world in which three hosts wait for threeNodes.
 func threeHosts() (*stage, error) {
 	s := newStage()
+	// Where no run fails there are no long pauses, and there are many bring-ups.
+	s.quiet = 5 * agentStep
 	return s, errors.Join(
 		s.AddHost(s.ctx, "h1", []string{"d1", "e1"}),
 		s.AddHost(s.ctx, "h2", []string{"d2", "e2"}),
@@ -52,6 +55,9 @@ func bringUp(set func(*gate), replace bool) (s *stage, tripped bool, err error) 
 		}
 	}
 	tripped = s.gate.hasTripped()
+	if !replace {
+		s.quiet = quiet
+	}
 	if replace && tripped {
 		if err := s.kill(); err != nil {
 			return s, true, err
@@ -175,4 +181,102 @@ func TestSameMoment(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whichever write of a deletion was the leader's last, the next leader brings it to its end.
+func TestDeletion_leaderDiesAfterEachWrite(t *testing.T) {
+	for _, policy := range []api.DeletionPolicy{api.DeletionRetain, api.DeletionWipe} {
+		t.Run(string(policy), func(t *testing.T) {
+			tripped, n := true, 0
+			for ; tripped; n++ {
+				synctest.Test(t, func(t *testing.T) {
+					var err error
+					if tripped, err = deleteCutOff(policy, n); err != nil {
+						t.Fatalf("write %d: %v", n, err)
+					}
+				})
+			}
+			if n < 20 {
+				t.Errorf("only %d writes were tried", n)
+			}
+		})
+	}
+}
+
+// deleteCutOff brings a cluster up and deletes it; the leader dies after n writes, unless that is too late.
+func deleteCutOff(policy api.DeletionPolicy, n int) (tripped bool, err error) {
+	s, _, err := bringUp(func(*gate) {}, true)
+	if err != nil {
+		return false, err
+	}
+	s.lead()
+	defer func() { err = errors.Join(err, s.kill()) }()
+	if err := s.apply("cluster c policy=" + string(policy)); err != nil {
+		return false, err
+	}
+	before := s.secretNames()
+	s.gate.set(n, -1)
+	if err := errors.Join(s.delete(arguments{{Key: "cluster", Vals: []string{"c"}}}), s.settleOrTrip()); err != nil {
+		return false, err
+	}
+	tripped = s.gate.hasTripped()
+	s.gate.reset()
+	if err := errors.Join(s.replaceLeader(), s.settle()); err != nil {
+		return tripped, err
+	}
+	return tripped, s.checkDeleted(policy, before)
+}
+
+func (s *stage) settleOrTrip() error {
+	for range 30 {
+		if s.gate.hasTripped() {
+			return nil
+		}
+		if err := s.tick(agentStep); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkDeleted: nothing runs any more, and data and keys are both there or both gone.
+func (s *stage) checkDeleted(policy api.DeletionPolicy, secrets []string) error {
+	if _, err := s.Cluster(s.ctx, named("c")); !errors.Is(err, engine.ErrNotFound) {
+		return fmt.Errorf("the cluster is there: %w", err)
+	}
+	devices, err := s.showDevices("h2")
+	if err != nil {
+		return err
+	}
+	if wiped := !strings.Contains(devices, string(api.DeviceUnavailable)); wiped != (policy == api.DeletionWipe) {
+		return fmt.Errorf("the devices of h2:\n%s", devices)
+	}
+	// Secrets and Daemons are seen through a cluster of the name.
+	if err := s.Create(s.ctx, &api.StorageCluster{ObjectMeta: arguments{{Key: "c"}}.meta()}); err != nil {
+		return err
+	}
+	v, err := s.View(s.ctx, named("c"))
+	if err != nil {
+		return err
+	}
+	want := secrets
+	if policy == api.DeletionWipe {
+		want = nil
+	}
+	if diff := cmp.Diff(want, s.secretNames()); diff != "" || len(v.Daemons) > 0 {
+		return fmt.Errorf("%d Daemons, Secrets (-want +got):\n%s", len(v.Daemons), diff)
+	}
+	return nil
+}
+
+func (s *stage) secretNames() []string {
+	v, err := s.View(s.ctx, named("c"))
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, x := range v.Secrets {
+		names = append(names, x.Name)
+	}
+	return names
 }

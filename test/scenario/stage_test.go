@@ -25,7 +25,8 @@ const (
 	// So agents move beside the full second, where a driver may look again, and leaders start beside both.
 	worldOffset  = 13 * time.Millisecond
 	leaderOffset = 7 * time.Millisecond
-	// quiet is how long nothing must have happened for a world to be at rest, and longest how long that may take.
+	// quiet is how long nothing must have happened for a world to be at rest, longer than the pause after a failure; and
+	// longest how long that may take.
 	quiet, longest = 3 * time.Second, 5 * time.Minute
 )
 
@@ -38,6 +39,7 @@ type stage struct {
 
 	start   time.Time
 	step    time.Duration // how often agents move
+	quiet   time.Duration
 	leaders int
 	depose  context.CancelFunc // ends the leader; nil while there is none
 	ended   chan error
@@ -53,7 +55,7 @@ func newStage() *stage {
 	time.Sleep(worldOffset)
 	g := newGate()
 	c := newCephs(g)
-	s := &stage{World: sim.NewWorld(c), ctx: context.Background(), gate: g, cephs: c, start: time.Now(), step: agentStep, given: map[string]bool{}, pulled: map[string]api.Device{}}
+	s := &stage{World: sim.NewWorld(c), ctx: context.Background(), gate: g, cephs: c, start: time.Now(), step: agentStep, quiet: quiet, given: map[string]bool{}, pulled: map[string]api.Device{}}
 	s.Fail = g.store
 	return s
 }
@@ -115,7 +117,7 @@ func (s *stage) settle() error {
 		if now != last {
 			last, since = now, time.Now()
 		}
-		if time.Since(since) >= quiet {
+		if time.Since(since) >= s.quiet {
 			return nil
 		}
 	}
