@@ -136,7 +136,7 @@ func (w *world) killAll() {
 	}
 }
 
-// flaky is the API as the agent sees it: it can be made to go away.
+// flaky is the API as the agent sees it: it can be made to go away, and what it has in its cache is old.
 func (w *world) flaky() client.WithWatch {
 	check := func() error {
 		w.mu.Lock()
@@ -166,6 +166,9 @@ func (w *world) flaky() client.WithWatch {
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
 			if err := check(); err != nil {
 				return err
+			}
+			if asked := (&client.ListOptions{}).ApplyOptions(opts); asked.Raw != nil && asked.Raw.ResourceVersion != "" {
+				return nil // what a server knows that missed everything
 			}
 			return c.List(ctx, l, opts...)
 		},
@@ -478,6 +481,21 @@ func TestRun_adoptsWithoutTheServer(t *testing.T) {
 	w.await("report of the adopted daemon", func() bool { return w.daemon("one").Status.PID == first.Status.PID })
 	if again := w.daemon("one"); again.ResourceVersion != first.ResourceVersion {
 		t.Errorf("status of the adopted daemon was written again: %+v, was %+v", again.Status, first.Status)
+	}
+}
+
+// TestRun_oldAnswer: a process is not taken for a stray because a server's cache has missed its Daemon.
+func TestRun_oldAnswer(t *testing.T) {
+	w := newWorld(t, sleeperDaemon("one"))
+	w.run()
+	first := w.awaitState("one", api.DaemonRunning)
+	w.halt()
+	w.run()
+	// By the time that another one runs, what the list brought up has been worked on.
+	w.create(sleeperDaemon("two"))
+	w.awaitState("two", api.DaemonRunning)
+	if s, known := w.runtime.State("default.one"); !known || s.PID != int(first.Status.PID) {
+		t.Errorf("the daemon ran as process %d, and now is %+v", first.Status.PID, s)
 	}
 }
 

@@ -143,6 +143,9 @@ func (a *agent) listWatch(ctx context.Context) cache.ListerWatcher {
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (kruntime.Object, error) {
 			ctx, cancel := context.WithTimeout(ctx, callTimeout)
 			defer cancel()
+			// The reflector would take what the server has in its cache, and a server that was cut off from the others may have
+			// missed a Daemon that runs here. Asked for no version in particular, it answers with what holds now, or not at all.
+			opts.ResourceVersion = ""
 			list := &api.DaemonList{}
 			return list, a.client.List(ctx, list, mine, &client.ListOptions{Raw: &opts})
 		},
