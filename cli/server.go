@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 
 	"github.com/go-logr/logr"
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	clientlog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -84,19 +84,21 @@ func runServer(ctx context.Context, c control.Config, a agentFlags) error {
 func contend(ctx context.Context, server *control.Server, log *slog.Logger) error {
 	// A server that was killed and started again must not take its own old lease for one that it still holds: its earlier
 	// life may have left writes on their way.
-	identity := fmt.Sprintf("%s_%d", server.Name(), os.Getpid())
+	identity := server.Name() + "_" + uuid.NewString()[:8]
+	stats := &engine.Stats{}
+	publish(stats)
 	election := &leader.Election{
 		REST: server.Config(), Namespace: bare.SystemNamespace, Name: bare.LeaderLease, Identity: identity, Log: log.With("part", "election"),
 	}
 	return election.Run(ctx, func(ctx context.Context) {
-		if err := lead(ctx, server, identity, log.With("part", "engine")); err != nil && ctx.Err() == nil {
+		if err := lead(ctx, server, identity, stats, log.With("part", "engine")); err != nil && ctx.Err() == nil {
 			log.Error("giving up leadership", "error", err)
 		}
 	})
 }
 
 // lead orchestrates all clusters until ctx ends.
-func lead(ctx context.Context, server *control.Server, identity string, log *slog.Logger) error {
+func lead(ctx context.Context, server *control.Server, identity string, stats *engine.Stats, log *slog.Logger) error {
 	store, err := bare.NewStore(ctx, server.Config(), identity)
 	if err != nil {
 		return fmt.Errorf("while starting the engine: %w", err)
@@ -108,6 +110,6 @@ func lead(ctx context.Context, server *control.Server, identity string, log *slo
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return store.WatchAgents(ctx) })
-	group.Go(func() error { return engine.Run(ctx, engine.Config{Store: store, Managers: managers, Log: log}) })
+	group.Go(func() error { return engine.Run(ctx, engine.Config{Store: store, Managers: managers, Stats: stats, Log: log}) })
 	return group.Wait()
 }

@@ -135,6 +135,7 @@ func (b *bed) kubectlWorks(t *testing.T) {
 		{[]string{"get", "sts,dm,ho,stn,stc"}, []string{"storagestatus.holdfast.io/ceph", "daemon.holdfast.io/ceph-mon-a", "host.holdfast.io/h1"}},
 		{[]string{"explain", "storagecluster.spec.ceph.mon.count"}, []string{"Count is the number of monitors"}},
 		{[]string{"describe", "daemon", "ceph-osd-0"}, []string{"ceph-osd", "Running"}},
+		{[]string{"get", "--raw", "/metrics"}, []string{"holdfast_orchestrations_total"}},
 		{[]string{"label", "host", "h1", "rack=r1"}, []string{"labeled"}},
 		{[]string{"annotate", "storagecluster", "ceph", "who=me"}, []string{"annotated"}},
 	} {
