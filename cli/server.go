@@ -110,6 +110,8 @@ func lead(ctx context.Context, server *control.Server, identity string, stats *e
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return store.WatchAgents(ctx) })
-	group.Go(func() error { return engine.Run(ctx, engine.Config{Store: store, Managers: managers, Stats: stats, Log: log}) })
+	group.Go(func() error {
+		return engine.Run(ctx, engine.Config{Store: store, Managers: managers, Stats: stats, Log: log})
+	})
 	return group.Wait()
 }
