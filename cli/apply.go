@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -139,5 +140,22 @@ func withDeadline(ctx context.Context, do func(context.Context) error) error {
 
 // explain adds to the server's error which object of which file it is about.
 func explain(o object, err error) error {
-	return fmt.Errorf("%s (%s): %w", o, o.source, err)
+	return fmt.Errorf("%s (%s): %w", o, o.source, &plainError{err})
 }
+
+// plainError leaves out of the server's words what helps nobody to mend the object.
+type plainError struct{ error }
+
+// incomplete is what the server adds when one mistake keeps it from looking for others.
+const incomplete = "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
+
+func (e *plainError) Error() string {
+	text := strings.ReplaceAll(e.error.Error(), ", "+incomplete, "")
+	if before, after, found := strings.Cut(text, "failed to create typed patch object ("); found {
+		_, field, _ := strings.Cut(after, "): ")
+		text = before + field
+	}
+	return text
+}
+
+func (e *plainError) Unwrap() error { return e.error }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -59,8 +60,12 @@ func run(ctx context.Context, args []string, io streams) int {
 	}
 	fmt.Fprintf(io.err, "holdfast: %v\n", err)
 	var coded *exitError
-	if errors.As(err, &coded) {
+	switch {
+	case errors.As(err, &coded):
 		return coded.code
+	case strings.HasPrefix(err.Error(), "unknown command"): // cobra has no type for it
+		fmt.Fprintln(io.err, "See 'holdfast --help'.")
+		return exitUsage
 	}
 	return exitFailed
 }

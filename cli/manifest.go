@@ -37,6 +37,9 @@ func readManifests(files []string, stdin io.Reader, namespace string) ([]object,
 		if err != nil {
 			return nil, err
 		}
+		if file == "-" {
+			file = "standard input"
+		}
 		objects, err := parseManifest(data, file, namespace)
 		if err != nil {
 			return nil, err

@@ -15,11 +15,11 @@ func TestReadManifests(t *testing.T) {
 		{name: "one", text: cluster, want: []string{"default/storagecluster/ceph"}},
 		{name: "empty documents are passed over", text: "---\n# nothing\n---\n" + cluster + "---\n", want: []string{"default/storagecluster/ceph"}},
 		{name: "its own namespace is kept", text: strings.Replace(cluster, "name: ceph", "name: ceph, namespace: x", 1), want: []string{"x/storagecluster/ceph"}},
-		{name: "twice", text: cluster + "---\n" + cluster, err: "-, document 2: storagecluster/ceph is there twice, first in -, document 1"},
-		{name: "no kind", text: "metadata: {name: x}\n", err: "-, document 1: kind and apiVersion must be there"},
+		{name: "twice", text: cluster + "---\n" + cluster, err: "standard input, document 2: storagecluster/ceph is there twice, first in standard input, document 1"},
+		{name: "no kind", text: "metadata: {name: x}\n", err: "standard input, document 1: kind and apiVersion must be there"},
 		{name: "no name", text: "apiVersion: v1\nkind: Secret\n", err: "Secret has no metadata.name"},
 		{name: "nothing at all", text: "\n", err: "there is no object in it"},
-		{name: "not YAML", text: "a: [", err: "-, document 1"},
+		{name: "not YAML", text: "a: [", err: "standard input, document 1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestPlainError(t *testing.T) {
+	tests := []struct{ name, server, want string }{
+		{"unknown field", "failed to create typed patch object (default/ceph; holdfast.io/v1alpha1, Kind=StorageCluster): .spec.ceph.mon.cuont: field not declared in schema",
+			".spec.ceph.mon.cuont: field not declared in schema"},
+		{"rules left out", `"ceph" is invalid: [spec.type: Unsupported value: "zfs", ` + incomplete + "]", `"ceph" is invalid: [spec.type: Unsupported value: "zfs"]`},
+		{"anything else", "the server is away", "the server is away"},
+	}
+	for _, tt := range tests {
+		if got := (&plainError{errors.New(tt.server)}).Error(); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestRun_exitCodes: a wrong command line is told apart from work that failed, and needs no server to be seen.
+func TestRun_exitCodes(t *testing.T) {
+	dir := t.TempDir()
+	tests := []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"version", []string{"version"}, exitOK, ""},
+		{"completion", []string{"completion", "bash"}, exitOK, ""},
+		{"unknown command", []string{"frobnicate"}, exitUsage, "holdfast --help"},
+		{"unknown flag", []string{"apply", "--nonsense"}, exitUsage, "holdfast apply --help"},
+		{"no file", []string{"apply"}, exitUsage, "-f FILE"},
+		{"unknown output", []string{"apply", "-f", "x", "-o", "xml"}, exitUsage, "use json"},
+		{"missing file", []string{"apply", "-f", dir + "/none.yaml"}, exitFailed, "none.yaml"},
+		{"delete both ways", []string{"delete", "-f", "x", "host", "h1"}, exitUsage, "either"},
+		{"no server here", []string{"status", "--data-dir", dir}, exitFailed, "holdfast server --init"},
+		{"server without a word on what to do", []string{"server", "--data-dir", dir}, exitFailed, "--init"},
+		{"agent without a token", []string{"agent", "--data-dir", dir}, exitFailed, "--join"},
+	}
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("HOLDFAST_KUBECONFIG", "")
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out, complaint bytes.Buffer
+			code := run(context.Background(), tt.args, streams{in: strings.NewReader(""), out: &out, err: &complaint})
+			if code != tt.code {
+				t.Errorf("exit code %d, want %d: %s", code, tt.code, complaint.String())
+			}
+			if !strings.Contains(complaint.String(), tt.says) {
+				t.Errorf("%q is not in %q", tt.says, complaint.String())
+			}
+		})
+	}
+}
