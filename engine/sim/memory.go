@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -244,7 +245,7 @@ func list[T any, P interface {
 	}
 	slices.SortFunc(found, func(a, b T) int {
 		x, y := P(&a), P(&b)
-		return strings.Compare(x.GetNamespace()+"/"+x.GetName(), y.GetNamespace()+"/"+y.GetName())
+		return cmp.Or(strings.Compare(x.GetNamespace(), y.GetNamespace()), strings.Compare(x.GetName(), y.GetName()))
 	})
 	return found
 }
