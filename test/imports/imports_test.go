@@ -84,6 +84,12 @@ var rules = []rule{
 		module + "platform": "internal packages are leaves", module + "agent": "internal packages are leaves",
 		module + "control": "internal packages are leaves", module + "cli": "internal packages are leaves",
 	}},
+	{from: "", except: []string{"test", "engine/sim", "engine/storetest", "driver/ceph/radostest"}, bad: map[string]string{
+		module + "engine/sim":            "what is simulated is for tests, and has no place in the program",
+		module + "engine/storetest":      "what is simulated is for tests, and has no place in the program",
+		module + "driver/ceph/radostest": "what is simulated is for tests, and has no place in the program",
+		module + "test":                  "tests are above everything else",
+	}},
 	{from: "", bad: map[string]string{
 		"github.com/stretchr/testify": "tests use the standard library and go-cmp",
 		"gopkg.in/yaml.v3":            "sigs.k8s.io/yaml reads the tags that the kinds have",

@@ -144,21 +144,19 @@ func (s *script) mendAll() error {
 	return nil
 }
 
-// checkRest waits until everything that is tried for a while only is over, and checks that nothing is left to do.
+// checkRest lets a leader whose writes all pass do its work, waits until everything that is tried for a while only is over,
+// and checks that nothing is left to do.
 func (s *script) checkRest() error {
-	if err := s.kill(); err != nil {
+	s.gate.reset()
+	s.step = clusterInterval / 10
+	defer func() { s.step = agentStep }()
+	if err := errors.Join(s.replaceLeader(), s.settle(), s.kill()); err != nil {
 		return err
 	}
-	s.gate.reset()
 	time.Sleep(20 * time.Minute)
 	s.lead()
-	// From now on agents need not be quick, and Ceph is looked at once in each interval.
-	s.step = time.Second
-	defer func() { s.step = agentStep }()
-	if err := s.tick(4 * clusterInterval); err != nil {
-		return err
-	}
-	if err := s.settle(); err != nil {
+	// Ceph is looked at once in each interval now, and its report lags behind.
+	if err := errors.Join(s.tick(4*clusterInterval), s.settle()); err != nil {
 		return err
 	}
 	clusters, err := s.Clusters(s.ctx)

@@ -30,7 +30,8 @@ import (
 //	break DAEMON message=TEXT, mend DAEMON    a daemon fails, or not any more
 //	kill-leader                               another leader, that knows nothing, takes its place
 //	end-leader                                no leader does, until kill-leader
-//	tick [DURATION]                           time passes; agents move each 100 ms (default: one such step)
+//	tick [DURATION]                           time passes; agents move each 100 ms (default: one such step), or, where it is
+//	                                          ten seconds or more, each second
 //	settle                                    time passes until nothing happens any more
 //
 // After each of these 50 ms pass, in which the engine acts and no agent moves, and the events since the last command are
@@ -150,6 +151,10 @@ func (s *script) tickText(long string) error {
 		if d, err = time.ParseDuration(long); err != nil {
 			return err
 		}
+	}
+	if d >= clusterInterval { // long times are those in which little happens
+		s.step = time.Second
+		defer func() { s.step = agentStep }()
 	}
 	return s.tick(d)
 }

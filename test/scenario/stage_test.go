@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"testing/synctest"
@@ -60,8 +59,6 @@ func newStage() *stage {
 	return s
 }
 
-func quietLog() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
-
 // lead starts a leader that knows nothing of any before it.
 func (s *stage) lead() {
 	s.leaders++
@@ -69,8 +66,9 @@ func (s *stage) lead() {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.depose, s.ended = cancel, make(chan error, 1)
 	ended := s.ended
-	config := engine.Config{Store: s.Memory, Log: quietLog(), Managers: []engine.ServiceManager{&engine.Orchestrator{
-		Store: s.Memory, Driver: &ceph.Driver{Dial: s.cephs.dial}, Leader: fmt.Sprintf("s%d", s.leaders), Log: quietLog(),
+	log := slog.New(slog.DiscardHandler)
+	config := engine.Config{Store: s.Memory, Log: log, Managers: []engine.ServiceManager{&engine.Orchestrator{
+		Store: s.Memory, Driver: &ceph.Driver{Dial: s.cephs.dial}, Leader: fmt.Sprintf("s%d", s.leaders), Log: log,
 	}}}
 	go func() { ended <- engine.Run(ctx, config) }()
 }
@@ -137,11 +135,7 @@ func (s *stage) fingerprint() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		events, err := s.Events(s.ctx, nameOf(c))
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&b, "%s %s %d %d %v %v", c.Name, c.UID, len(events), len(v.Secrets), c.Status.Conditions, c.DeletionTimestamp)
+		fmt.Fprintf(&b, "%s %s %d %v %v", c.Name, c.UID, len(v.Secrets), c.Status.Conditions, c.DeletionTimestamp)
 		if c.Status.Report != nil {
 			b.WriteString(c.Status.Report.Started.String())
 		}
