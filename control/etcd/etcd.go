@@ -175,22 +175,30 @@ func (m *Member) fail(err error) {
 func (m *Member) Failed() <-chan error { return m.fatal }
 
 // stopTimeout bounds a stop. After an error that etcd cannot go on after, a part of it may be waited for that is gone.
-const stopTimeout = 15 * time.Second
+const stopTimeout = 10 * time.Second
 
 // Stop ends the member; its leadership is handed over first. It may be called once.
 func (m *Member) Stop() {
 	m.stop()
 	m.done.Wait()
-	closed := make(chan struct{})
+	if !within(stopTimeout, m.etcd.Close) {
+		m.log.Warn("etcd did not end in order", "waited", stopTimeout)
+	}
+}
+
+// within says whether f returns in time. It goes on by itself if it does not.
+func within(timeout time.Duration, f func()) bool {
+	done := make(chan struct{})
 	go func() {
-		defer close(closed)
-		m.etcd.Close()
+		defer close(done)
+		f()
 	}()
-	timer := time.NewTimer(stopTimeout)
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
-	case <-closed:
+	case <-done:
+		return true
 	case <-timer.C:
-		m.log.Warn("etcd did not end in order", "waited", stopTimeout)
+		return false
 	}
 }

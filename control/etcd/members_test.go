@@ -78,3 +78,15 @@ func TestAdd_abandoned(t *testing.T) {
 		t.Errorf("%d members vote, want 1", m.Voters())
 	}
 }
+
+// TestWithin: a part of etcd that is gone, as after a write to a full disk, is not waited for without an end.
+func TestWithin(t *testing.T) {
+	if !within(time.Minute, func() {}) {
+		t.Error("what returned was not seen to")
+	}
+	gone := make(chan struct{})
+	defer close(gone)
+	if within(time.Millisecond, func() { <-gone }) {
+		t.Error("what waits is taken to have returned")
+	}
+}
