@@ -97,8 +97,6 @@ func (b *bed) available(want int) func() error {
 func TestServer_refuses(t *testing.T) {
 	b := newBed(t, 2, 0)
 	h := b.Lab.Host(1)
-	used := b.Token(t, "agent")
-	_ = used
 	fails := func(host int, want []string, args ...string) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

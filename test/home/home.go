@@ -29,37 +29,53 @@ type Home struct {
 // all hosts are connected.
 func Start(t hosts.T, lab *hosts.Lab, binary string) *Home {
 	t.Helper()
+	return StartServers(t, lab, binary, len(lab.Hosts()))
+}
+
+// StartServers is Start for the first hosts of the lab alone.
+func StartServers(t hosts.T, lab *hosts.Lab, binary string, count int) *Home {
+	t.Helper()
 	h := &Home{Lab: lab, Binary: binary, servers: make([]*hosts.Process, len(lab.Hosts()))}
 	h.StartServer(t, 1, "--init")
 	h.AwaitHosts(t, 1)
-	for n := 2; n <= len(lab.Hosts()); n++ {
+	for n := 2; n <= count; n++ {
 		h.JoinServer(t, n, h.Token(t, "server"))
 	}
-	h.AwaitHosts(t, len(lab.Hosts()))
+	h.AwaitHosts(t, count)
 	return h
 }
 
 // StartServer starts the server of a host, the first of which is number 1.
 func (h *Home) StartServer(t hosts.T, number int, args ...string) {
 	t.Helper()
-	h.launch(t, number, "", args...)
+	h.launch(t, number, "server", "", args...)
 }
 
 // JoinServer starts the server of a host, which joins with a token that no other process sees.
 func (h *Home) JoinServer(t hosts.T, number int, token string) {
 	t.Helper()
-	h.launch(t, number, token+"\n", "--join", "-")
+	h.launch(t, number, "server", token+"\n", "--join", "-")
 }
 
-func (h *Home) launch(t hosts.T, number int, stdin string, args ...string) {
+// StartAgent starts the agent of a host that has no server. The token is for its first start.
+func (h *Home) StartAgent(t hosts.T, number int, token string) {
+	t.Helper()
+	if token == "" {
+		h.launch(t, number, "agent", "")
+		return
+	}
+	h.launch(t, number, "agent", token+"\n", "--join", "-")
+}
+
+func (h *Home) launch(t hosts.T, number int, role, stdin string, args ...string) {
 	t.Helper()
 	host := h.Lab.Host(number)
-	cmd := host.Command(context.Background(), h.Binary, append([]string{"server"}, args...)...)
+	cmd := host.Command(context.Background(), h.Binary, append([]string{role}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	h.servers[number-1] = host.Launch(t, "holdfast", cmd)
 }
 
-// Server is the server of a host.
+// Server is the server of a host, or its agent.
 func (h *Home) Server(number int) *hosts.Process { return h.servers[number-1] }
 
 // Token makes a token for another server or agent.
