@@ -39,6 +39,8 @@ var connections = []goleak.Option{
 	goleak.IgnoreAnyFunction("net/http.(*connReader).backgroundRead"),
 	goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"),
 	goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*serverConn).readFrames"),
+	// A list that waited for the cache of the API server leaves a timer, which ends by itself after some seconds.
+	goleak.IgnoreAnyFunction("k8s.io/apiserver/pkg/storage/cacher.(*watchCache).waitUntilFreshAndBlock.func2"),
 }
 
 // TestMain also proves that servers that were stopped leave no goroutine behind.

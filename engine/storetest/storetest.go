@@ -83,8 +83,11 @@ type bench struct {
 
 var number atomic.Int64
 
+// limit bounds each test. It is only reached by a Store that does not work, however busy the machine is.
+const limit = 5 * time.Minute
+
 func newBench(t *testing.T, backend Backend) *bench {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
 	name := fmt.Sprintf("st%d", number.Add(1))
 	b := &bench{T: t, Backend: backend, ctx: ctx, name: name, key: types.NamespacedName{Namespace: "default", Name: name}}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,8 +17,23 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// attempts bounds how often a write is tried when the object changes under it.
-const attempts = 5
+const (
+	// attempts bounds how often a write is tried when the object changes under it.
+	attempts = 10
+	// firstPause is how long is waited at most after the first conflict; each further pause may be twice as long. Without
+	// one, an agent that reports often could win each time on a machine that is busy.
+	firstPause = 2 * time.Millisecond
+)
+
+// pause waits, unless ctx ends before.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
 
 // errUnchanged is returned by an edit that finds nothing to do.
 var errUnchanged = errors.New("unchanged")
@@ -31,7 +48,7 @@ func edit[T any, P object[T]](ctx context.Context, s *Store, name types.Namespac
 		// The cache may not have seen the object yet.
 		err = s.api.Get(ctx, name, P(&cached))
 	}
-	for range attempts {
+	for n := range attempts {
 		if err != nil {
 			return err
 		}
@@ -50,6 +67,7 @@ func edit[T any, P object[T]](ctx context.Context, s *Store, name types.Namespac
 			return err
 		}
 		conflict := err
+		pause(ctx, rand.N(firstPause<<n))
 		var fresh T
 		if err = s.api.Get(ctx, name, P(&fresh)); err == nil {
 			cached = fresh
