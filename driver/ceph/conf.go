@@ -124,6 +124,10 @@ func (f *confFacts) makeText(daemonType, address string) string {
 		"global":           f.global(),
 		kindOf(daemonType): daemonOptions(daemonType, address),
 	}
+	if daemonType == TypeOSD && f.network.Cluster == "" {
+		// Without an address of its own for replication and heartbeats an OSD listens on all of the host's.
+		sections["osd"]["cluster_addr"] = address
+	}
 	for section, options := range f.user {
 		if sections[section] == nil {
 			sections[section] = map[string]string{}
