@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"github.com/google/uuid"
@@ -67,6 +69,11 @@ func logLevel() slog.Level {
 // runServer runs the server, the engine while it leads, and the agent of its host, until ctx ends or one of them cannot go
 // on.
 func runServer(ctx context.Context, c control.Config, a agentFlags) error {
+	if os.Getenv("GOGC") == "" {
+		// A server is idle nearly always, on a machine whose memory is meant for storage: a seventh less memory is worth a
+		// tenth more CPU time during the seconds of a bring-up.
+		debug.SetGCPercent(50)
+	}
 	server, err := control.Start(ctx, c)
 	if err != nil {
 		return err
