@@ -5,8 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 // parallelWrites bounds how many writes of one run are under way at once. etcd puts writes that arrive together into one
@@ -16,6 +21,9 @@ const parallelWrites = 32
 // apply carries out the plan. Things that do not depend on each other go in parallel; after an error what depends on the
 // failed part is left for the next run.
 func (r *run) apply(ctx context.Context) error {
+	if err := r.takeBackReady(ctx); err != nil {
+		return err
+	}
 	status := start(ctx, func(ctx context.Context) error {
 		return r.Store.PutStatus(ctx, r.view.Cluster, r.plan.Status)
 	})
@@ -40,6 +48,29 @@ func (r *run) apply(ctx context.Context) error {
 		err = errors.Join(err, fmt.Errorf("while writing the StorageStatus: %w", e))
 	}
 	return err
+}
+
+// takeBackReady writes that the cluster is not ready any more, if that is so, before the nodes' statuses say that they were
+// looked at. Who added a node and waits for it would otherwise take the word of the run before for one on the new node.
+func (r *run) takeBackReady(ctx context.Context) error {
+	if len(r.plan.Nodes) == 0 || !meta.IsStatusConditionTrue(r.view.Cluster.Status.Conditions, api.ClusterReady) {
+		return nil
+	}
+	ready := r.readyCondition(sentences(r.plan.Decisions, api.VerdictRefuse))
+	if ready.Status == metav1.ConditionTrue {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	err := r.Store.PutClusterStatus(ctx, r.event.Cluster, func(s *api.StorageClusterStatus) {
+		ready.ObservedGeneration = s.ObservedGeneration
+		ready.LastTransitionTime = metav1.NewTime(r.started.Truncate(time.Second))
+		meta.SetStatusCondition(&s.Conditions, ready)
+	})
+	if err != nil {
+		return fmt.Errorf("while writing that the cluster is not ready: %w", err)
+	}
+	return nil
 }
 
 // planWrites sorts the plan's writes: Secrets go first because daemons read them.

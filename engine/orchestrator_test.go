@@ -380,3 +380,33 @@ func TestOrchestrator_deletion(t *testing.T) {
 		}
 	})
 }
+
+// TestOrchestrator_readyIsTakenBackFirst: at no moment does a node that was added count as looked at while the word that the
+// cluster is ready is still that of the run before.
+func TestOrchestrator_readyIsTakenBackFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		l.settle()
+		l.must(l.AddHost(t.Context(), "h4", []string{"disk-4"}))
+		l.must(l.Create(t.Context(), toyNode("n4", "h4", "/dev/sdb")))
+		asked := false
+		l.Fail = func(op, object string) error {
+			if op == "PutNodeStatus" && object == "n4" {
+				asked = true
+				if c := l.ready(); c.Status == metav1.ConditionTrue {
+					t.Errorf("the node is looked at, and the cluster still Ready: %+v", c)
+				}
+			}
+			return nil
+		}
+		_, err := l.refresh()
+		l.must(err)
+		if !asked {
+			t.Error("the node's status was not written")
+		}
+		l.settle()
+		if c := l.ready(); c.Status != metav1.ConditionTrue {
+			t.Errorf("Ready = %+v", c)
+		}
+	})
+}

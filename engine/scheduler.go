@@ -258,7 +258,10 @@ func (s *scheduler) note(ctx context.Context, cluster types.NamespacedName, c *a
 	default:
 		x.succeeded(now, e)
 	}
+	// Also when the cluster could not be read: its expected orchestration was taken from the schedule when the run started.
+	interval := defaultInterval
 	if c != nil {
-		x.limitDue(now.Add(intervalOf(c)))
+		interval = intervalOf(c)
 	}
+	x.limitDue(now.Add(interval))
 }

@@ -10,6 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/sim"
 )
@@ -311,4 +314,42 @@ func toyNodeOf(name, cluster string) sim.Object {
 	n := toyNode(name, "h1")
 	n.Spec.Cluster = cluster
 	return n
+}
+
+// blind is a store that cannot read a cluster for a while.
+type blind struct {
+	engine.Store
+	reads, from, to int
+}
+
+func (b *blind) Cluster(ctx context.Context, cluster types.NamespacedName) (*api.StorageCluster, error) {
+	if b.reads++; b.reads >= b.from && b.reads < b.to {
+		return nil, errors.New("the cache is behind")
+	}
+	return b.Store.Cluster(ctx, cluster)
+}
+
+// TestRun_clusterThatCannotBeRead: the run that took the expected orchestration from the schedule may go well although the
+// cluster could not be read before it. The interval goes on.
+func TestRun_clusterThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, r := newLab(t), &recorder{begin: time.Now(), now: map[string]int{}}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			done <- engine.Run(ctx, engine.Config{
+				Store:    &blind{Store: l.Memory, from: 2, to: 3},
+				Managers: []engine.ServiceManager{r}, Log: l.orch.Log,
+			})
+		}()
+		time.Sleep(35 * time.Second)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		want := []time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second}
+		if got := r.times(); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("runs at %v, want %v", got, want)
+		}
+	})
 }
