@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -89,18 +91,37 @@ func (g *globals) apply(ctx context.Context, o applyOptions) error {
 func dryRun(ctx context.Context, c client.Client, objects []object) ([]object, error) {
 	var checked []object
 	var all []error
+	code := exitRefused
 	for _, o := range objects {
 		result := object{o.DeepCopy(), o.source}
 		if err := serverApply(ctx, c, result, client.DryRunAll); err != nil {
 			all = append(all, explain(o, err))
+			if !isRefusal(err) {
+				code = exitFailed
+				break
+			}
 			continue
 		}
 		checked = append(checked, result)
 	}
 	if len(all) > 0 {
-		return nil, &exitError{exitRefused, fmt.Errorf("nothing was changed:\n%w", errors.Join(all...))}
+		return nil, &exitError{code, fmt.Errorf("nothing was changed:\n%w", errors.Join(all...))}
 	}
 	return checked, nil
+}
+
+// isRefusal says whether an error is the server's word on the object, and not that the server could not be asked.
+func isRefusal(err error) bool {
+	if meta.IsNoMatchError(err) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= 400 && code < 500 && code != http.StatusUnauthorized &&
+		code != http.StatusRequestTimeout && code != http.StatusTooManyRequests
 }
 
 // applyOne applies an object and says what that did.

@@ -4,8 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestPlainError(t *testing.T) {
@@ -39,6 +46,8 @@ func TestRun_exitCodes(t *testing.T) {
 		{"unknown output", []string{"apply", "-f", "x", "-o", "xml"}, exitUsage, "use json"},
 		{"missing file", []string{"apply", "-f", dir + "/none.yaml"}, exitFailed, "none.yaml"},
 		{"delete both ways", []string{"delete", "-f", "x", "host", "h1"}, exitUsage, "either"},
+		{"too few arguments", []string{"get"}, exitUsage, "holdfast get --help"},
+		{"too many arguments", []string{"status", "a", "b"}, exitUsage, "holdfast status --help"},
 		{"no server here", []string{"status", "--data-dir", dir}, exitFailed, "holdfast server --init"},
 		{"server without a word on what to do", []string{"server", "--data-dir", dir}, exitFailed, "--init"},
 		{"agent without a token", []string{"agent", "--data-dir", dir}, exitFailed, "--join"},
@@ -56,5 +65,26 @@ func TestRun_exitCodes(t *testing.T) {
 				t.Errorf("%q is not in %q", tt.says, complaint.String())
 			}
 		})
+	}
+}
+
+func TestIsRefusal(t *testing.T) {
+	kind := schema.GroupKind{Group: "holdfast.io", Kind: "StorageCluster"}
+	tests := []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"the object is invalid", apierrors.NewInvalid(kind, "ceph", nil), true},
+		{"the kind is not known", &meta.NoKindMatchError{GroupKind: kind}, true},
+		{"nobody listens", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, false},
+		{"no answer in time", context.DeadlineExceeded, false},
+		{"the server cannot reach etcd", apierrors.NewInternalError(errors.New("etcd")), false},
+		{"the client is not known", apierrors.NewUnauthorized("who are you"), false},
+	}
+	for _, tt := range tests {
+		if got := isRefusal(fmt.Errorf("applying: %w", tt.err)); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
 	}
 }

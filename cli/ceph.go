@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,6 +51,10 @@ func (g *globals) cephShell(ctx context.Context, cluster string, command []strin
 	if err != nil {
 		return err
 	}
+	// A terminal that goes away must not leave the key behind, so its signal is caught before there is one.
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
 	dir, err := os.MkdirTemp("", "holdfast-ceph-") // made with mode 0700
 	if err != nil {
 		return fmt.Errorf("while making a directory for the key: %w", err)
@@ -56,7 +63,7 @@ func (g *globals) cephShell(ctx context.Context, cluster string, command []strin
 	if err := writeClientFiles(ctx, c, key, dir); err != nil {
 		return err
 	}
-	return g.runTool(ctx, dir, command)
+	return g.runTool(ctx, dir, command, signals)
 }
 
 // cephCluster returns the cluster of this name, or the only one.
@@ -97,22 +104,60 @@ func writeClientFiles(ctx context.Context, c client.Client, key types.Namespaced
 	return os.WriteFile(filepath.Join(dir, "ceph.conf"), conf, 0o600)
 }
 
+// endGrace is how long a command may take to end when it is told to.
+const endGrace = 5 * time.Second
+
 // runTool runs the command with the cluster's configuration in its environment.
-func (g *globals) runTool(ctx context.Context, dir string, command []string) error {
+func (g *globals) runTool(ctx context.Context, dir string, command []string, signals <-chan os.Signal) error {
 	if len(command) == 0 {
 		command = []string{envOr("SHELL", "/bin/sh")}
 	}
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	// A terminal's Ctrl-C reaches the command itself; it is asked to end, not killed.
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	cmd := exec.Command(command[0], command[1:]...) //nolint:noctx // it is told of signals by passOn; a person ends it
 	cmd.Env = append(os.Environ(), "CEPH_CONF="+filepath.Join(dir, "ceph.conf"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = g.in, g.out, g.err
-	err := cmd.Run()
+	err := cmd.Start()
+	if err == nil {
+		ended := make(chan struct{})
+		go passOn(cmd.Process, signals, ended)
+		err = cmd.Wait()
+		close(ended)
+	}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		return &exitError{exit.ExitCode(), fmt.Errorf("%s: %w", command[0], err)}
+		return &exitError{exitCodeOf(exit.ProcessState), fmt.Errorf("%s: %w", command[0], err)}
 	}
 	if errors.Is(err, exec.ErrNotFound) {
 		return fmt.Errorf("%s is not installed on this machine: install it with 'apt-get install ceph-common'", command[0])
 	}
 	return err
+}
+
+// passOn passes signals on to the command. An interrupt may mean what the command does at the moment; anything else ends it:
+// an interactive shell ends by SIGHUP alone, and what does not end is killed.
+func passOn(p *os.Process, signals <-chan os.Signal, ended <-chan struct{}) {
+	var kill <-chan time.Time
+	for {
+		select {
+		case <-ended:
+			return
+		case s := <-signals:
+			_ = p.Signal(s) // fails only for a command that has ended
+			if s != os.Interrupt && kill == nil {
+				_ = p.Signal(syscall.SIGHUP)
+				kill = time.After(endGrace)
+			}
+		case <-kill:
+			_ = p.Kill()
+		}
+	}
+}
+
+// exitCodeOf is the exit code as shells tell it: 128 and the number of the signal for a command that a signal ended.
+func exitCodeOf(state *os.ProcessState) int {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return state.ExitCode()
 }

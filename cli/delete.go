@@ -124,6 +124,9 @@ func waitGone(ctx context.Context, c client.Client, o object, timeout time.Durat
 		}
 		select {
 		case <-ctx.Done():
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return errors.New("interrupted; the work goes on: see 'holdfast status'")
+			}
 			return &exitError{exitTimeout, fmt.Errorf("%s is not gone after %s; it goes on: see 'holdfast status'", o, timeout)}
 		case <-time.After(pause):
 		}

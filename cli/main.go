@@ -98,7 +98,23 @@ On a new machine:
 		newApply(g), newDelete(g), newGet(g), newStatus(g), newPlan(g), newCeph(g),
 		newVersion(g),
 	)
+	checkArgs(root)
 	return root
+}
+
+// checkArgs makes arguments that a command does not take an error of the command line.
+func checkArgs(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return &exitError{exitUsage, fmt.Errorf("%w: see '%s --help'", err, cmd.CommandPath())}
+			}
+			return nil
+		}
+	}
+	for _, c := range cmd.Commands() {
+		checkArgs(c)
+	}
 }
 
 func newVersion(g *globals) *cobra.Command {

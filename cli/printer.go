@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
@@ -88,7 +89,7 @@ func (p *printer) tell(key, text string) {
 		return
 	}
 	p.told[key] = text
-	fmt.Fprintf(p.out, "%6.1fs  %s\n", p.seconds(), text)
+	fmt.Fprintf(p.out, "%6.1fs  %s\n", p.seconds(), printable(text))
 }
 
 func (l line) plain() string {
@@ -157,9 +158,21 @@ func (p *printer) size() (width, height int) {
 	return 80, 24
 }
 
+// cut makes a row of one terminal line. A message may hold what a daemon wrote, and nothing of that may move the cursor.
 func cut(row string, width int) string {
+	row = printable(row)
 	if runes := []rune(row); len(runes) > width {
 		return string(runes[:width-1]) + "…"
 	}
 	return row
+}
+
+// printable puts a space in the place of each control character.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }

@@ -96,3 +96,9 @@ func TestPicture_fitsTheTerminal(t *testing.T) {
 		t.Errorf("row has %d columns, want 80", len([]rune(got)))
 	}
 }
+
+func TestCut_leavesTheCursorAlone(t *testing.T) {
+	if got := cut("osd.0: a\n\x1b[2Jb", 80); got != "osd.0: a  [2Jb" {
+		t.Errorf("%q", got)
+	}
+}

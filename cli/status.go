@@ -46,7 +46,11 @@ func (g *globals) status(ctx context.Context, args []string, watch bool, output 
 		return g.watchStatus(ctx, keys, p)
 	}
 	for _, key := range keys {
-		s, err := readSnapshot(ctx, c, key)
+		var s snapshot
+		err := withDeadline(ctx, func(ctx context.Context) (err error) {
+			s, err = readSnapshot(ctx, c, key)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -56,7 +60,7 @@ func (g *globals) status(ctx context.Context, args []string, watch bool, output 
 		}
 		rows := picture(key.Name, s, sinceCreation(s))
 		for _, row := range rows {
-			fmt.Fprintln(g.out, row)
+			fmt.Fprintln(g.out, printable(row))
 		}
 	}
 	return nil

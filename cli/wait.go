@@ -25,9 +25,10 @@ func (g *globals) waitReady(ctx context.Context, c client.Client, objects []obje
 		return err
 	}
 	for _, key := range keys {
-		if err := g.waitCluster(ctx, key, o, p); err != nil {
+		if err := g.waitCluster(ctx, c, key, o, p); err != nil {
 			return err
 		}
+		p.drawn = 0 // its last picture stays
 	}
 	return nil
 }
@@ -81,10 +82,13 @@ func clusterOfNode(ctx context.Context, c client.Client, o object) (string, erro
 	return "", fmt.Errorf("%s does not say to which cluster it belongs, and namespace %s holds %d of its type: set spec.cluster", o, o.GetNamespace(), len(names))
 }
 
-func (g *globals) waitCluster(ctx context.Context, key types.NamespacedName, o applyOptions, p *printer) error {
+func (g *globals) waitCluster(ctx context.Context, c client.Client, key types.NamespacedName, o applyOptions, p *printer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w, err := g.watchNamespace(ctx, key.Namespace)
+	if ctx.Err() != nil {
+		return waitEnded(ctx, key, o.timeout, snapshot{})
+	}
 	if err != nil {
 		return err
 	}
@@ -96,6 +100,13 @@ func (g *globals) waitCluster(ctx context.Context, key types.NamespacedName, o a
 			return err
 		}
 		p.show(key.Name, s)
+		if s.outcome() != underWay {
+			if s, err = readLatest(ctx, c, key); ctx.Err() != nil {
+				return waitEnded(ctx, key, o.timeout, s)
+			} else if err != nil {
+				return err
+			}
+		}
 		switch s.outcome() {
 		case ready:
 			return nil
@@ -110,6 +121,27 @@ func (g *globals) waitCluster(ctx context.Context, key types.NamespacedName, o a
 			return waitEnded(ctx, key, o.timeout, s)
 		}
 	}
+}
+
+// readLatest reads a snapshot to end the waiting by. A watch may be behind what was applied a moment ago, and that of one kind
+// behind that of another. The engine takes back its word on the cluster before it says that it has seen a node; so the
+// cluster is read after its nodes.
+func readLatest(ctx context.Context, c client.Client, key types.NamespacedName) (snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	s, err := readSnapshot(ctx, c, key)
+	if err != nil || s.Cluster == nil {
+		return s, err
+	}
+	var latest api.StorageCluster
+	if err := c.Get(ctx, key, &latest); client.IgnoreNotFound(err) != nil {
+		return s, fmt.Errorf("while reading storagecluster/%s: %w", key.Name, err)
+	} else if err != nil {
+		s.Cluster = nil
+		return s, nil
+	}
+	s.Cluster = &latest
+	return s, nil
 }
 
 func refusal(name string, s snapshot) error {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // watcher keeps a copy of the objects of one namespace that progress is told from.
@@ -101,7 +102,8 @@ func readDaemons(ctx context.Context, r client.Reader, key types.NamespacedName)
 	return daemons, nil
 }
 
-// readNodes returns the nodes that name the cluster, and those of its type that name none.
+// readNodes returns the nodes that belong to the cluster. Of a node that names no cluster where there are several of its type
+// the engine says nothing, so nobody may wait for its word.
 func readNodes(ctx context.Context, r client.Reader, key types.NamespacedName, cluster *api.StorageCluster) ([]api.StorageNode, error) {
 	if cluster == nil {
 		return nil, nil
@@ -110,8 +112,12 @@ func readNodes(ctx context.Context, r client.Reader, key types.NamespacedName, c
 	if err := r.List(ctx, &list, client.InNamespace(key.Namespace)); err != nil {
 		return nil, fmt.Errorf("while reading storagenodes: %w", err)
 	}
+	var clusters api.StorageClusterList
+	if err := r.List(ctx, &clusters, client.InNamespace(key.Namespace)); err != nil {
+		return nil, fmt.Errorf("while reading storageclusters: %w", err)
+	}
 	nodes := slices.DeleteFunc(list.Items, func(n api.StorageNode) bool {
-		return n.Spec.Type != cluster.Spec.Type || (n.Spec.Cluster != "" && n.Spec.Cluster != key.Name)
+		return engine.ClusterOf(&n, clusters.Items) != key.Name
 	})
 	slices.SortFunc(nodes, func(a, b api.StorageNode) int { return cmp.Compare(a.Name, b.Name) })
 	return nodes, nil
