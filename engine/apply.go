@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,7 +54,7 @@ func (r *run) apply(ctx context.Context) error {
 // takeBackReady writes that the cluster is not ready any more, if that is so, before the nodes' statuses say that they were
 // looked at. Who added a node and waits for it would otherwise take the word of the run before for one on the new node.
 func (r *run) takeBackReady(ctx context.Context) error {
-	if len(r.plan.Nodes) == 0 || !meta.IsStatusConditionTrue(r.view.Cluster.Status.Conditions, api.ClusterReady) {
+	if !r.newlySeen() || !meta.IsStatusConditionTrue(r.view.Cluster.Status.Conditions, api.ClusterReady) {
 		return nil
 	}
 	ready := r.readyCondition(sentences(r.plan.Decisions, api.VerdictRefuse))
@@ -71,6 +72,15 @@ func (r *run) takeBackReady(ctx context.Context) error {
 		return fmt.Errorf("while writing that the cluster is not ready: %w", err)
 	}
 	return nil
+}
+
+// newlySeen says whether the plan looks at the newest spec of a node for the first time.
+func (r *run) newlySeen() bool {
+	return slices.ContainsFunc(r.plan.Nodes, func(change NodeStatus) bool {
+		return slices.ContainsFunc(r.view.Nodes, func(n api.StorageNode) bool {
+			return n.Name == change.Name && n.Status.ObservedGeneration != change.Status.ObservedGeneration
+		})
+	})
 }
 
 // planWrites sorts the plan's writes: Secrets go first because daemons read them.
