@@ -55,7 +55,7 @@ func (g *globals) cephShell(ctx context.Context, cluster string, command []strin
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	dir, err := os.MkdirTemp("", "holdfast-ceph-") // made with mode 0700
+	dir, err := os.MkdirTemp(memoryDir(), "holdfast-ceph-") // made with mode 0700
 	if err != nil {
 		return fmt.Errorf("while making a directory for the key: %w", err)
 	}
@@ -160,4 +160,16 @@ func exitCodeOf(state *os.ProcessState) int {
 		return 128 + int(status.Signal())
 	}
 	return state.ExitCode()
+}
+
+// memoryDir is a directory in memory, where one can be had: what is left there when this program is killed is gone with the
+// next boot, and was never on a disk.
+func memoryDir() string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		return dir
+	}
+	if os.Geteuid() == 0 {
+		return "/run"
+	}
+	return "" // the system's own choice
 }

@@ -94,11 +94,16 @@ func (g *globals) waitCluster(ctx context.Context, c client.Client, key types.Na
 	}
 	ticker := time.NewTicker(redraw)
 	defer ticker.Stop()
+	seen := false
 	for {
 		s, err := w.snapshot(ctx, key)
 		if err != nil {
 			return err
 		}
+		if seen && s.Cluster == nil {
+			return &exitError{exitFailed, fmt.Errorf("storagecluster/%s was deleted by somebody else", key.Name)}
+		}
+		seen = s.Cluster != nil
 		p.show(key.Name, s)
 		if s.outcome() != underWay {
 			if s, err = readLatest(ctx, c, key); ctx.Err() != nil {
