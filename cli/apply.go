@@ -119,6 +119,9 @@ func isRefusal(err error) bool {
 	if !errors.As(err, &status) {
 		return false
 	}
+	if strings.Contains(err.Error(), unknownField) {
+		return true
+	}
 	code := status.Status().Code
 	return code >= 400 && code < 500 && code != http.StatusUnauthorized &&
 		code != http.StatusRequestTimeout && code != http.StatusTooManyRequests
@@ -167,12 +170,16 @@ func explain(o object, err error) error {
 // plainError leaves out of the server's words what helps nobody to mend the object.
 type plainError struct{ error }
 
+// unknownField is how the server begins when an object has a field that its kind does not have. It sends that as a fault of
+// its own, with code 500.
+const unknownField = "failed to create typed patch object ("
+
 // incomplete is what the server adds when one mistake keeps it from looking for others.
 const incomplete = "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
 
 func (e *plainError) Error() string {
 	text := strings.ReplaceAll(e.error.Error(), ", "+incomplete, "")
-	if before, after, found := strings.Cut(text, "failed to create typed patch object ("); found {
+	if before, after, found := strings.Cut(text, unknownField); found {
 		_, field, _ := strings.Cut(after, "): ")
 		text = before + field
 	}

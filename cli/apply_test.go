@@ -80,6 +80,7 @@ func TestIsRefusal(t *testing.T) {
 		{"nobody listens", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, false},
 		{"no answer in time", context.DeadlineExceeded, false},
 		{"the server cannot reach etcd", apierrors.NewInternalError(errors.New("etcd")), false},
+		{"a field that is not known, with code 500", apierrors.NewInternalError(errors.New(unknownField + "default/ceph): .spec.x: field not declared in schema")), true},
 		{"the client is not known", apierrors.NewUnauthorized("who are you"), false},
 	}
 	for _, tt := range tests {
