@@ -34,7 +34,7 @@ func (b *bed) refusals(t *testing.T) {
 	mounted, used := h.Disk(1).Path(), h.Disk(2).Path()
 	// The mount comes last: the agent looks at all devices when it sees one. (The kernel tells nobody of what is written
 	// to a device; on a machine with udevd, that does.)
-	for _, command := range []string{"mkfs.ext4 -q " + mounted, "mkfs.ext4 -q " + used, "mkdir -p /mnt/x && mount " + mounted + " /mnt/x"} {
+	for _, command := range []string{"mkfs.ext4 -q " + mounted, "mkfs.ext4 -q " + used + " && sync", "mkdir -p /mnt/x && mount " + mounted + " /mnt/x"} {
 		h.Run(t, t.Context(), "bash", "-c", command)
 	}
 	b.await("the inventory to see the mount and the data", b.available(1))
@@ -78,7 +78,7 @@ func (b *bed) refusals(t *testing.T) {
 			}
 		})
 	}
-	for _, command := range []string{"umount /mnt/x", "wipefs -qa " + mounted + " " + used, "mount -t tmpfs none /mnt/x && umount /mnt/x"} {
+	for _, command := range []string{"umount /mnt/x", "wipefs -qa " + mounted + " " + used + " && sync", "mount -t tmpfs none /mnt/x && umount /mnt/x"} {
 		h.Run(t, t.Context(), "bash", "-c", command)
 	}
 	b.await("all disks available again", b.available(3))
