@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -110,15 +109,4 @@ func refuseTwins(objects []object) error {
 		seen[key] = o.source
 	}
 	return nil
-}
-
-// clustersOf returns the StorageClusters that the objects concern, by namespace and name, sorted.
-func storageClusters(objects []object) []object {
-	clusters := slices.DeleteFunc(slices.Clone(objects), func(o object) bool {
-		return o.GroupVersionKind() != api.GroupVersion.WithKind("StorageCluster")
-	})
-	slices.SortFunc(clusters, func(a, b object) int {
-		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
-	})
-	return clusters
 }

@@ -45,13 +45,19 @@ func TestReadManifests(t *testing.T) {
 }
 
 func TestExamples_areManifests(t *testing.T) {
-	for _, file := range []string{"../examples/ceph-single-host.yaml", "../examples/ceph-three-hosts.yaml"} {
+	for _, file := range []string{"../examples/ceph-single-host.yaml", "../examples/ceph-three-hosts.yaml", "../examples/ceph-demo.yaml"} {
 		objects, err := readManifests([]string{file}, nil, "default")
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
-		if len(storageClusters(objects)) != 1 {
-			t.Errorf("%s: want one StorageCluster in it", file)
+		clusters := 0
+		for _, o := range objects {
+			if o.GetKind() == "StorageCluster" {
+				clusters++
+			}
+		}
+		if clusters != 1 {
+			t.Errorf("%s: %d StorageClusters, want one", file, clusters)
 		}
 	}
 }
