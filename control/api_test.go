@@ -53,7 +53,7 @@ func TestAPI_defaultsAndPrinting(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := api.StorageClusterSpec{
-		Type: api.StorageCeph, DeletionPolicy: api.DeletionRetain,
+		Type: api.StorageCeph, Mode: api.ClusterActive, Approval: api.ApprovalGranted, DeletionPolicy: api.DeletionRetain,
 		Ceph: &api.CephSpec{Mon: api.CephMonSpec{Count: 3}, Mgr: api.CephMgrSpec{Count: 2}},
 	}
 	want.Interval = got.Spec.Interval

@@ -10,12 +10,13 @@ import (
 const LabelHostname = "kubernetes.io/hostname"
 
 // Host is one machine that runs a Holdfast agent. The agent creates it when it joins and writes its status; the leader
-// alone writes the condition AgentConnected; labels belong to the administrator.
+// alone writes the condition AgentConnected; labels and spec belong to the administrator.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=ho
 // +kubebuilder:printcolumn:name="Agent",type=string,JSONPath=`.status.conditions[?(@.type=="AgentConnected")].reason`
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Address",type=string,JSONPath=`.status.addresses[0]`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.agentVersion`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -24,7 +25,63 @@ type Host struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// +optional
+	Spec HostSpec `json:"spec,omitempty"`
+	// +optional
 	Status HostStatus `json:"status,omitempty"`
+}
+
+// HostSpec is what the administrator wants of the machine.
+type HostSpec struct {
+	// Mode says what storage systems may do with the host. Every storage system is told before a daemon is stopped. The
+	// Actions host.enter-maintenance, host.exit-maintenance, host.drain and host.remove look first whether it can be done, set
+	// it, and wait until it is so.
+	// +optional
+	// +kubebuilder:default=Active
+	Mode HostMode `json:"mode,omitempty"`
+	// Reason says why, for those who look later.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason,omitempty"`
+}
+
+// HostMode says what storage systems may do with a host.
+// +kubebuilder:validation:Enum=Active;Maintenance;Drain
+type HostMode string
+
+// The modes of a host.
+const (
+	HostActive HostMode = "Active"
+	// HostMaintenance: daemons are stopped for a while; data stays where it is, and nothing is rebuilt elsewhere.
+	HostMaintenance HostMode = "Maintenance"
+	// HostDrain: data and daemons move to other hosts; nothing new is placed here.
+	HostDrain HostMode = "Drain"
+)
+
+// ModeOf is the host's mode; Active where none is set.
+func (h *Host) ModeOf() HostMode {
+	if h.Spec.Mode == "" {
+		return HostActive
+	}
+	return h.Spec.Mode
+}
+
+// The labels that say where a host is, from the smallest to the largest failure domain, named as Kubernetes names them where
+// it has a name. The values are the administrator's.
+const (
+	LabelChassis    = "topology.holdfast.io/chassis"
+	LabelRack       = "topology.holdfast.io/rack"
+	LabelRow        = "topology.holdfast.io/row"
+	LabelDatacenter = "topology.holdfast.io/datacenter"
+	LabelZone       = "topology.kubernetes.io/zone"
+	LabelRegion     = "topology.kubernetes.io/region"
+)
+
+// LabelServer is on the Hosts that run 'holdfast server'. The server itself sets it.
+const LabelServer = "holdfast.io/server"
+
+// LocationLabels lists the location labels, the smallest failure domain first.
+func LocationLabels() []string {
+	return []string{LabelChassis, LabelRack, LabelRow, LabelDatacenter, LabelZone, LabelRegion}
 }
 
 // Conditions of a Host.

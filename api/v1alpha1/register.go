@@ -26,6 +26,8 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&StorageStatus{}, &StorageStatusList{},
 		&Daemon{}, &DaemonList{},
 		&ClusterEvent{}, &ClusterEventList{},
+		&Action{}, &ActionList{},
+		&Plan{}, &PlanList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

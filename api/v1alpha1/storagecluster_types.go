@@ -47,6 +47,15 @@ type StorageClusterSpec struct {
 	// +kubebuilder:default="10s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="interval must be between 1s and 1h"
 	Interval metav1.Duration `json:"interval,omitempty"`
+	// Mode says what the engine does with the cluster.
+	// +optional
+	// +kubebuilder:default=Active
+	Mode ClusterMode `json:"mode,omitempty"`
+	// Approval says whether Actions that concern the cluster have to be granted by an administrator before they start.
+	// +optional
+	// +kubebuilder:default=Granted
+	// +kubebuilder:validation:XValidation:rule="self != 'Rejected'",message="approval is Granted or Required"
+	Approval Approval `json:"approval,omitempty"`
 	// DeletionPolicy says what happens to the data when the cluster is deleted.
 	// +optional
 	// +kubebuilder:default=Retain
@@ -54,6 +63,22 @@ type StorageClusterSpec struct {
 	// +optional
 	Ceph *CephSpec `json:"ceph,omitempty"`
 }
+
+// ClusterMode says what the engine does with a cluster.
+// +kubebuilder:validation:Enum=Active;Observed;Paused
+type ClusterMode string
+
+// The modes of a cluster.
+const (
+	ClusterActive ClusterMode = "Active"
+	// ClusterObserved: the engine looks, tells of differences and says what it would do, and changes nothing.
+	ClusterObserved ClusterMode = "Observed"
+	// ClusterPaused: the engine does not even look.
+	ClusterPaused ClusterMode = "Paused"
+)
+
+// AnnotationOrchestrate asks for an orchestration now; its value is the time at which it was asked for, RFC 3339.
+const AnnotationOrchestrate = "holdfast.io/orchestrate-requested"
 
 // DeletionPolicy says what happens to data whose owner is deleted.
 // +kubebuilder:validation:Enum=Retain;Wipe

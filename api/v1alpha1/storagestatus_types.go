@@ -60,6 +60,17 @@ type StorageStatusStatus struct {
 	// Nodes is the number of storageNodes.
 	// +optional
 	Nodes int32 `json:"nodes,omitempty"`
+	// NodesDown is the number of storageNodes none of whose daemons run, by their own agents' reports.
+	// +optional
+	NodesDown int32 `json:"nodesDown,omitempty"`
+	// AgentsDown is the number of hosts of the cluster whose agent is silent. Their storage may well be fine.
+	// +optional
+	AgentsDown int32 `json:"agentsDown,omitempty"`
+	// Daemons counts the cluster's daemons by type and version.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Daemons []DaemonCount `json:"daemons,omitempty"`
 	// StorageNodes are the names of the nodes that are set up.
 	// +optional
 	// +listType=set
@@ -70,6 +81,19 @@ type StorageStatusStatus struct {
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 	// +optional
 	Ceph *CephStatus `json:"ceph,omitempty"`
+}
+
+// DaemonCount counts the daemons of one type and version.
+type DaemonCount struct {
+	// Type is such as ceph-osd.
+	Type string `json:"type"`
+	// Version is the release as the program tells it; empty while it is not known.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Wanted is how many there shall be, Running how many run.
+	Wanted int32 `json:"wanted"`
+	// +optional
+	Running int32 `json:"running,omitempty"`
 }
 
 // CephStatus is what Ceph says of itself.

@@ -38,6 +38,15 @@ var rules = []rule{
 		module + "control": "the kinds are below everything else", module + "internal": "others import the kinds, and cannot import internal packages",
 	}},
 	{from: "api/v1alpha1", only: []string{"k8s.io/apimachinery"}, onlyWhy: "whoever imports the kinds must get nothing else with them"},
+	{from: "action", bad: map[string]string{
+		module + "engine":   "agents carry out actions, too, and import no engine",
+		module + "driver":   "what an action does is its Handler's affair",
+		module + "platform": "actions are stored through the package's Store alone",
+		module + "agent":    "the leader carries out actions, too",
+		module + "control":  "agents run on machines that have no control plane",
+		"k8s.io/client-go":  "actions are stored through the package's Store alone",
+		"net/http":          "the package does no I/O of its own",
+	}},
 	{from: "engine", bad: map[string]string{
 		"go.etcd.io/etcd":                "the engine reads and writes through its Store alone",
 		"k8s.io/client-go":               "the engine reads and writes through its Store alone",
