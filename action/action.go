@@ -14,17 +14,6 @@ import (
 // ErrRefused is wrapped by the error of a Check that found the action impossible: it fails, and is not tried again.
 var ErrRefused = errors.New("refused")
 
-// Executor says who carries out a kind.
-type Executor string
-
-// The executors.
-const (
-	// ByLeader: the leading server.
-	ByLeader Executor = "Leader"
-	// ByAgent: the agent of spec.host.
-	ByAgent Executor = "Agent"
-)
-
 // Mode says what may run beside an action of a kind. It is a property of the kind, never of a call. Actions of one host never
 // run side by side, whatever their modes.
 type Mode string
@@ -47,7 +36,7 @@ type Kind struct {
 	Name string
 	// Summary says in a line what it does, for 'holdfast action kinds' and the docs.
 	Summary  string
-	Executor Executor
+	Executor api.ActionExecutor
 	Mode     Mode
 	// Steps are the names of the steps, in order.
 	Steps []string

@@ -168,6 +168,10 @@ type ActionStatus struct {
 	// Attempts counts how often a step was tried again after an error since the last step that was done.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
+	// Executor is who carries the action out: the leader, or the agent of spec.host. The leader sets it when it accepts the
+	// action.
+	// +optional
+	Executor ActionExecutor `json:"executor,omitempty"`
 	// Approver is who granted or rejected the action.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
@@ -188,6 +192,21 @@ type ActionStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
+// ActionExecutor says who carries an Action out.
+// +kubebuilder:validation:Enum=Leader;Agent
+type ActionExecutor string
+
+// The executors.
+const (
+	// ByLeader: the leading server.
+	ByLeader ActionExecutor = "Leader"
+	// ByAgent: the agent of spec.host.
+	ByAgent ActionExecutor = "Agent"
+)
+
+// AnnotationApprover holds who set spec.approval of an Action last. Only the API server itself sets it.
+const AnnotationApprover = Group + "/approver"
+
 // ActionStep is one step of an Action. A step is begun only when the one before it is done.
 type ActionStep struct {
 	// +kubebuilder:validation:MaxLength=63
@@ -207,6 +226,7 @@ type ActionStep struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	Unit string `json:"unit,omitempty"`
+	// Started is when the step was begun, or its undoing.
 	// +optional
 	Started *metav1.Time `json:"started,omitempty"`
 	// +optional
