@@ -8,7 +8,13 @@ import (
 )
 
 // Driver knows one storage system. All that the engine knows of Ceph, GlusterFS or Torus, it knows through this contract.
-// A Driver may be used by several goroutines at once, for different clusters.
+// A Driver may be used by several goroutines at once. Of one cluster, Observe and Perform are called one at a time each, but one
+// may be called while the other goes on.
+//
+// A Driver heeds the mode of each host (api.HostMode), and speaks of it in decisions whose Object is "host/<name>": VerdictRefuse
+// where the mode cannot be had, VerdictWait while it is not reached yet, and none when it is. A daemon that nothing needs any
+// more on a host that drains is removed by the plan, also when the agent is silent: the action host.remove lets only such
+// daemons go without their agent's word.
 type Driver interface {
 	// Type is the storage system.
 	Type() api.StorageType

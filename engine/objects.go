@@ -63,7 +63,7 @@ func ClustersOfHost(host *api.Host, nodes []api.StorageNode, daemons []api.Daemo
 	found := map[types.NamespacedName]bool{}
 	for i := range nodes {
 		n := &nodes[i]
-		if n.Status.Host != host.Name && !hasLabels(host.Labels, n.Spec.NodeSelector) {
+		if !means(n, host) {
 			continue
 		}
 		if c := ClusterOf(n, clusters); c != "" {
@@ -76,4 +76,27 @@ func ClustersOfHost(host *api.Host, nodes []api.StorageNode, daemons []api.Daemo
 		}
 	}
 	return slices.SortedFunc(maps.Keys(found), compareKeys)
+}
+
+// OnHost sorts out what is on a host, of everything that there is. It is pure.
+func OnHost(host *api.Host, nodes []api.StorageNode, daemons []api.Daemon, clusters []api.StorageCluster) *HostView {
+	v := &HostView{Host: host, Clusters: ClustersOfHost(host, nodes, daemons, clusters)}
+	for i := range nodes {
+		if means(&nodes[i], host) {
+			v.Nodes = append(v.Nodes, nodes[i])
+		}
+	}
+	for i := range daemons {
+		if daemons[i].Spec.Host == host.Name {
+			v.Daemons = append(v.Daemons, daemons[i])
+		}
+	}
+	slices.SortFunc(v.Nodes, func(a, b api.StorageNode) int { return compareKeys(key(a.Namespace, a.Name), key(b.Namespace, b.Name)) })
+	slices.SortFunc(v.Daemons, func(a, b api.Daemon) int { return compareKeys(key(a.Namespace, a.Name), key(b.Namespace, b.Name)) })
+	return v
+}
+
+// means says whether a StorageNode selects a host or was accepted on it.
+func means(node *api.StorageNode, host *api.Host) bool {
+	return node.Status.Host == host.Name || hasLabels(host.Labels, node.Spec.NodeSelector)
 }

@@ -41,8 +41,11 @@ type Orchestrator struct {
 	placing sync.Mutex
 }
 
-// memory is what is kept of a cluster from run to run. It is used by one run at a time.
+// memory is what is kept of a cluster from run to run. But for asking, it is used by one run at a time.
 type memory struct {
+	// asking is held while the storage system is asked for its state: by a run, or by Suppose.
+	asking sync.Mutex
+
 	view *View
 	// unsent are events that could not be written yet.
 	unsent []Event

@@ -51,6 +51,19 @@ type Store interface {
 	Finish(ctx context.Context, cluster *api.StorageCluster) error
 	// Adopt puts the engine's finalizer on a cluster, before anything is made for it.
 	Adopt(ctx context.Context, cluster types.NamespacedName) error
+	// Host reads a host, and what is on it. The error wraps ErrNotFound when there is no such host.
+	Host(ctx context.Context, name string) (*HostView, error)
+	// PutHost writes a host's metadata and spec, if change makes them differ. The error wraps ErrNotFound when it is gone.
+	PutHost(ctx context.Context, name string, change func(*api.Host)) error
+	// RemoveHost deletes a host, and what the store keeps for its agent. A host that is gone is no error.
+	RemoveHost(ctx context.Context, name string) error
+	// PutNode writes a StorageNode's spec, if change makes it differ. The error wraps ErrNotFound when it is gone.
+	PutNode(ctx context.Context, node types.NamespacedName, change func(*api.StorageNodeSpec)) error
+	// RemoveNode deletes a StorageNode. One that is gone is no error.
+	RemoveNode(ctx context.Context, node types.NamespacedName) error
+	// ReleaseDaemon takes the agent's finalizer from a daemon that is being deleted: its host is gone for good, and nobody
+	// will clean up there. A daemon that is gone, or is not being deleted, is left alone.
+	ReleaseDaemon(ctx context.Context, daemon types.NamespacedName) error
 	// Notify calls f with each change that concerns a cluster, until ctx ends; what was changed before is not told. It
 	// returns at once. f must not block. What the engine itself writes into a status is not told.
 	Notify(ctx context.Context, f func(Change))

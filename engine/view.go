@@ -61,3 +61,15 @@ type NodeError struct {
 	Object  string
 	Message string
 }
+
+// HostView is a host with everything that is on it, whatever cluster it belongs to. It is a snapshot: nobody writes to it, and
+// lists are sorted by namespace and name.
+type HostView struct {
+	Host *api.Host
+	// Nodes are the StorageNodes that select the host or were accepted on it.
+	Nodes []api.StorageNode
+	// Daemons are those on the host, those being deleted among them.
+	Daemons []api.Daemon
+	// Clusters are those that the host matters to (see ClustersOfHost).
+	Clusters []types.NamespacedName
+}

@@ -50,6 +50,8 @@ func clone[T Object](o T) T { return o.DeepCopyObject().(T) }
 // specOf returns what an administrator writes; a change of it counts as a new generation.
 func specOf(o Object) any {
 	switch o := o.(type) {
+	case *api.Host:
+		return &o.Spec
 	case *api.StorageCluster:
 		return &o.Spec
 	case *api.StorageNode:

@@ -16,9 +16,10 @@ func testNotFound(b *bench) {
 	none := types.NamespacedName{Namespace: "default", Name: "none"}
 	_, viewErr := b.Store.View(b.ctx, none)
 	_, clusterErr := b.Store.Cluster(b.ctx, none)
+	_, hostErr := b.Store.Host(b.ctx, "none")
 	_, secretErr := b.Store.Secrets(b.key).Secret(b.ctx, "none")
 	for what, err := range map[string]error{
-		"View": viewErr, "Cluster": clusterErr, "Secret": secretErr, "Adopt": b.Store.Adopt(b.ctx, none),
+		"View": viewErr, "Cluster": clusterErr, "Host": hostErr, "Secret": secretErr, "Adopt": b.Store.Adopt(b.ctx, none),
 		"PutClusterStatus": b.Store.PutClusterStatus(b.ctx, none, func(*api.StorageClusterStatus) {}),
 	} {
 		if !errors.Is(err, engine.ErrNotFound) {
@@ -167,6 +168,11 @@ func testNotify(b *bench) {
 
 	h.Status.Devices = []api.Device{{ID: "d1", Availability: api.DeviceAvailable}}
 	expect(engine.KindHost, "host/"+h.Name, b.World.UpdateStatus(b.ctx, h))
+	// A host in another mode is told to all clusters: what one of them places may move there, or away.
+	b.must(b.World.Get(b.ctx, h))
+	h.Spec.Mode = api.HostDrain
+	b.must(b.World.Update(b.ctx, h))
+	b.drain(changes, "host/"+h.Name)
 	// Of what the engine itself writes into a status nobody is told.
 	b.must(b.Store.PutClusterStatus(b.ctx, b.key, func(s *api.StorageClusterStatus) { s.ObservedGeneration = 7 }))
 	b.must(b.Store.PutNodeStatus(b.ctx, "default", engine.NodeStatus{Name: n.Name, Status: statusOf(h.Name, "d1")}))

@@ -64,6 +64,11 @@ func Run(t *testing.T, b Backend) {
 		{"EventsAreBounded", testEventsAreBounded},
 		{"FinishRetain", func(b *bench) { testFinish(b, api.DeletionRetain) }},
 		{"FinishWipe", func(b *bench) { testFinish(b, api.DeletionWipe) }},
+		{"Host", testHost},
+		{"PutHost", testPutHost},
+		{"RemoveHost", testRemoveHost},
+		{"PutNode", testPutNode},
+		{"ReleaseDaemon", testReleaseDaemon},
 		{"Lock", testLock},
 		{"Notify", testNotify},
 	} {

@@ -117,23 +117,7 @@ func (s *Store) PutDaemon(ctx context.Context, cluster *api.StorageCluster, chan
 
 // RemoveDaemon deletes a daemon. One that is being deleted already is left alone.
 func (s *Store) RemoveDaemon(ctx context.Context, namespace, name string) error {
-	var d api.Daemon
-	err := s.cache.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &d)
-	if apierrors.IsNotFound(err) {
-		err = s.api.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &d)
-	}
-	if apierrors.IsNotFound(err) || err == nil && d.DeletionTimestamp != nil {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	undo := s.fresh.removing(kindOf(&d), &d, false)
-	if err := s.api.Delete(ctx, &d, client.Preconditions{UID: &d.UID}); err != nil {
-		undo()
-		return client.IgnoreNotFound(err)
-	}
-	return nil
+	return remove[api.Daemon](ctx, s, types.NamespacedName{Namespace: namespace, Name: name})
 }
 
 // PutNodeStatus writes a StorageNode's status, if it differs.
