@@ -1,0 +1,151 @@
+package etcd
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+var now = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+
+// word is one that has been said for a time.
+func word(good bool, since time.Duration) Word {
+	return Word{Good: good, Since: now.Add(-since), Seen: 10}
+}
+
+// picture builds a view from words such as "a:voter b:dead c:standby". The first member leads.
+func picture(t *testing.T, text string) View {
+	t.Helper()
+	var v View
+	for i, field := range strings.Fields(text) {
+		name, what, _ := strings.Cut(field, ":")
+		what, rack, _ := strings.Cut(what, "@")
+		good, bad := word(true, time.Hour), word(false, time.Hour)
+		s := Server{Name: name, Agent: good, Labels: map[string]string{api.LabelRack: rack}}
+		m := Member{ID: uint64(i + 1), Name: name, Voter: true, Started: true, Etcd: good}
+		member := true
+		switch what {
+		case "voter":
+		case "dead":
+			s.Agent, m.Etcd = bad, bad
+		case "silent": // Not for long enough.
+			s.Agent, m.Etcd = word(false, time.Minute), word(false, time.Minute)
+		case "cut": // The agent is heard, etcd is not.
+			m.Etcd = bad
+		case "maintenance":
+			s.Mode = api.HostMaintenance
+		case "removed":
+			s.Removed = now.Add(-time.Hour)
+		case "lost": // Removed, and dead.
+			s.Removed, s.Agent, m.Etcd = now.Add(-time.Second), bad, bad
+		case "learner":
+			m.Voter = false
+		case "new": // A learner that has not run yet.
+			m.Voter, m.Started, m.Etcd = false, false, word(false, time.Second)
+		case "stuck":
+			m.Voter, m.Started, m.Etcd = false, false, bad
+		case "standby":
+			s.Asks, member = good, false
+		case "off":
+			s.Agent, s.Asks, member = bad, bad, false
+		case "failed":
+			s.Asks, s.Failed, member = good, now.Add(-time.Minute), false
+		default:
+			t.Fatalf("what is %q?", what)
+		}
+		v.Servers = append(v.Servers, s)
+		if member {
+			v.Members = append(v.Members, m)
+			if v.Leader == "" {
+				v.Leader = name
+			}
+		}
+	}
+	return v
+}
+
+func TestMake(t *testing.T) {
+	for _, test := range []struct{ name, view, want string }{
+		{"one server", "a:voter", ""},
+		{"two servers: the second is a standby", "a:voter b:standby", ""},
+		{"two servers, and the member is dead: nothing can decide", "a:dead b:standby", ""},
+		{"three servers: the first learner", "a:voter b:standby c:standby", "Add b"},
+		{"the second learner", "a:voter b:new c:standby", "Add c"},
+		{"two voters would survive no more than one", "a:voter b:learner c:new", ""},
+		{"a learner stays a learner while the third server is off", "a:voter b:learner c:off", ""},
+		{"both can vote: the first", "a:voter b:learner c:learner", "Promote b"},
+		{"and the second", "a:voter b:voter c:learner", "Promote c"},
+		{"three members are enough for four servers", "a:voter b:voter c:voter d:standby", ""},
+		{"a dead member, and nobody to take its place", "a:voter b:voter c:dead", ""},
+		{"a dead member is replaced", "a:voter b:voter c:dead d:standby", "Add d"},
+		{"not before the grace", "a:voter b:voter c:silent d:standby", ""},
+		{"not while its agent is heard", "a:voter b:voter c:cut d:standby", ""},
+		{"promoted, and only then the dead one is removed", "a:voter b:voter c:dead d:learner", "Promote d"},
+		{"now it is removed", "a:voter b:voter c:dead d:voter", "Remove c"},
+		{"the dead one came back in time: the spare learner goes", "a:voter b:voter c:voter d:learner", "Remove d"},
+		{"it came back after the promotion: the fourth goes", "a:voter b:voter c:voter d:voter", "Remove d"},
+		{"five voters are not made three: that survives less", "a:voter b:voter c:voter d:voter e:voter", ""},
+		{"maintenance: another takes the seat", "a:voter b:voter c:maintenance d:standby", "Add d"},
+		{"maintenance of the leader", "a:maintenance b:standby", "Add b"},
+		{"it takes over", "a:maintenance b:learner", "Promote b"},
+		{"the leader gives up its seat", "a:maintenance b:voter", "Remove a"},
+		{"maintenance, and nobody takes the seat", "a:voter b:voter c:maintenance", ""},
+		{"a removed one goes although nobody takes the seat", "a:voter b:voter c:removed", "Remove c"},
+		{"a removed and dead one goes at once", "a:voter b:voter c:lost", "Remove c"},
+		{"two servers are left for good: two copies are kept", "a:voter b:voter", ""},
+		{"one of two is removed", "a:voter b:removed", "Remove b"},
+		{"one of two is removed, and is needed to do it", "a:voter b:lost", ""},
+		{"a removed one is replaced first", "a:voter b:voter c:removed d:standby", "Add d"},
+		{"a stuck learner makes room", "a:voter b:stuck c:standby", "Remove b"},
+		{"its server is not tried again at once", "a:voter b:failed c:standby", "Add c"},
+		{"without a majority nothing is promoted", "a:voter b:dead c:dead d:learner", ""},
+		{"another rack first", "a:voter@1 b:standby@1 c:standby@2", "Add c"},
+		{"the spread is bettered", "a:voter@1 b:voter@1 c:voter@1 d:standby@2", "Add d"},
+		{"by a fourth member", "a:voter@1 b:voter@1 c:voter@1 d:learner@2", "Promote d"},
+		{"and one of the crowded rack goes, not the leader", "a:voter@1 b:voter@1 c:voter@1 d:voter@2", "Remove c"},
+		{"then it stays so", "a:voter@1 b:voter@1 c:standby@1 d:voter@2", ""},
+		{"no better spread is possible", "a:voter@1 b:voter@1 c:voter@2 d:standby@2", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			plan, got := Make(picture(t, test.view), Settings{}, now), ""
+			if plan.Step != nil {
+				got = string(plan.Step.Verb) + " " + plan.Step.Server
+			}
+			if got != test.want {
+				t.Errorf("%s: got %q, want %q; decisions: %v", test.view, got, test.want, plan.Decisions)
+			}
+		})
+	}
+}
+
+// TestMake_says: what is decided, and what is not, is said with the reason and the way out.
+func TestMake_says(t *testing.T) {
+	for _, test := range []struct{ view, degraded, decision string }{
+		{"a:voter b:voter c:dead", "1 of 3 members of etcd do not answer", "start another one with 'holdfast server --join'"},
+		{"a:voter b:voter c:maintenance", "", "the host is in maintenance; its member of etcd stays until"},
+		{"a:voter b:learner c:off", "3 members of etcd are wanted, and 1 vote", "it holds a copy of the data"},
+		{"a:voter b:voter c:dead d:standby", "1 of 3", "Add: it takes the place of c: neither etcd nor the agent"},
+	} {
+		plan := Make(picture(t, test.view), Settings{}, now)
+		var said []string
+		for _, d := range plan.Decisions {
+			said = append(said, d.Message)
+		}
+		if !strings.Contains(plan.Degraded, test.degraded) || (test.degraded == "") != (plan.Degraded == "") {
+			t.Errorf("%s: degraded: %q, want %q", test.view, plan.Degraded, test.degraded)
+		}
+		if text := strings.Join(said, "\n"); !strings.Contains(text, test.decision) {
+			t.Errorf("%s: said %q, want %q", test.view, text, test.decision)
+		}
+	}
+}
+
+func TestSize(t *testing.T) {
+	for servers, want := range map[int]int{0: 1, 1: 1, 2: 1, 3: 3, 20: 3, 21: 5, 100: 5, 101: 7, 5000: 7} {
+		if got := Size(servers); got != want {
+			t.Errorf("%d servers: %d members, want %d", servers, got, want)
+		}
+	}
+}

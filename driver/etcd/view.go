@@ -1,0 +1,95 @@
+// Package etcd decides which servers of the control plane hold a member of etcd: the quorum as a managed service. It is
+// pure: it is told what was observed, and says at most one step at a time. Who carries it out is package control's affair.
+package etcd
+
+import (
+	"time"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// View is what the leader of etcd knows of the servers and members.
+type View struct {
+	Servers []Server
+	Members []Member
+	// Leader is the name of the member that leads; empty when there is none, and nothing can be decided.
+	Leader string
+}
+
+// Server is a machine that runs 'holdfast server', whether it holds a member or not.
+type Server struct {
+	Name string
+	// Labels hold its location; see api.LocationLabels.
+	Labels map[string]string
+	Mode   api.HostMode
+	// Agent is good while the server's agent is heard.
+	Agent Word
+	// Asks is good while the server, a standby, asks for a seat.
+	Asks Word
+	// Removed is since when its Host is gone; zero for a server that was not removed.
+	Removed time.Time
+	// Failed is when it was last given a seat and did not take it; zero for never.
+	Failed time.Time
+}
+
+// Member is a member of etcd.
+type Member struct {
+	ID uint64
+	// Name of the server.
+	Name string
+	// Voter is false for a learner.
+	Voter bool
+	// Started is false for a member that was added and has never run.
+	Started bool
+	// Etcd is etcd's own word on the member: good while it answers.
+	Etcd Word
+}
+
+// Word is what is said of something, since when, and how many observations in a row have said so.
+type Word struct {
+	Good  bool
+	Since time.Time
+	Seen  int
+}
+
+// Note returns the word after one more observation. A Word that was never seen takes the first one as it is.
+func (w Word) Note(good bool, now time.Time) Word {
+	if w.Seen == 0 || w.Good != good {
+		return Word{Good: good, Since: now, Seen: 1}
+	}
+	w.Seen++
+	return w
+}
+
+// Settings are the times that a plan waits. The zero value means the defaults.
+type Settings struct {
+	// Grace is how long a member is dead before it is replaced. Default 5 min: replacing it costs a copy of the database, and
+	// a machine that boots is back sooner.
+	Grace time.Duration
+	// JoinGrace is how long a learner may be silent before it is given up, and RetryAfter how long its server then is not
+	// tried again. Default 1 min and 10 min.
+	JoinGrace, RetryAfter time.Duration
+	// Confirm is how many observations in a row must say the same. Default 3.
+	Confirm int
+}
+
+func (s Settings) orDefaults() Settings {
+	if s.Grace == 0 {
+		s.Grace = 5 * time.Minute
+	}
+	if s.JoinGrace == 0 {
+		s.JoinGrace = time.Minute
+	}
+	if s.RetryAfter == 0 {
+		s.RetryAfter = 10 * time.Minute
+	}
+	if s.Confirm == 0 {
+		s.Confirm = 3
+	}
+	return s
+}
+
+// bad says whether a word has been bad for long enough, and often enough, to act on it.
+func (s Settings) bad(w Word, since time.Duration, now time.Time) bool {
+	return !w.Good && w.Seen >= s.Confirm && now.Sub(w.Since) >= since
+}
