@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 type deleteOptions struct {
@@ -109,6 +111,15 @@ func (g *globals) deleteOne(ctx context.Context, c client.Client, o object, opts
 	return nil
 }
 
+// clusterMode is the mode of a StorageCluster; what is none counts as active.
+func clusterMode(u *unstructured.Unstructured) api.ClusterMode {
+	mode, _, _ := unstructured.NestedString(u.Object, "spec", "mode")
+	if u.GetKind() != "StorageCluster" || mode == "" {
+		return api.ClusterActive
+	}
+	return api.ClusterMode(mode)
+}
+
 // waitGone returns when the object is no longer there.
 func waitGone(ctx context.Context, c client.Client, o object, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -121,6 +132,9 @@ func waitGone(ctx context.Context, c client.Client, o object, timeout time.Durat
 		}
 		if err != nil && ctx.Err() == nil {
 			return explain(o, err)
+		}
+		if mode := clusterMode(current); err == nil && mode != api.ClusterActive {
+			return &exitError{exitRefused, fmt.Errorf("%s is marked as deleted, but its mode is %s, so nothing is removed: set spec.mode to Active", o, mode)}
 		}
 		select {
 		case <-ctx.Done():

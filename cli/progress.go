@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // snapshot is what there is to tell of one cluster at one moment.
@@ -34,10 +35,16 @@ const (
 	underWay outcome = iota
 	ready
 	refused
+	// held: the cluster's mode keeps the engine from doing what is wanted.
+	held
 )
 
 // outcome judges the snapshot by what the engine wrote of the generation that is asked for.
 func (s snapshot) outcome() outcome {
+	if c := s.condition(api.ClusterReady); c != nil && c.ObservedGeneration >= s.Cluster.Generation &&
+		(c.Reason == engine.ReasonPaused || c.Reason == engine.ReasonObserved) {
+		return held
+	}
 	if s.Cluster == nil || s.Cluster.Status.ObservedGeneration < s.Cluster.Generation || s.nodeBehind() {
 		return underWay
 	}
@@ -69,6 +76,9 @@ func (s snapshot) headline() string {
 	if s.Cluster == nil {
 		return "gone"
 	}
+	if s.Cluster.ModeOf() == api.ClusterPaused {
+		return s.pausedText()
+	}
 	if c := s.condition(api.ClusterAccepted); c != nil && c.Status == metav1.ConditionFalse {
 		return "refused: " + c.Message
 	}
@@ -82,6 +92,18 @@ func (s snapshot) headline() string {
 	}
 	if st.Message != "" {
 		text += ": " + st.Message
+	}
+	if s.Cluster.ModeOf() == api.ClusterObserved {
+		text = "only observed, " + text
+	}
+	return text
+}
+
+// pausedText says what was last known of a cluster that nobody looks at.
+func (s snapshot) pausedText() string {
+	text := "paused, nobody looks at it (spec.mode)"
+	if s.Status != nil && s.Status.Status.Status != "" {
+		text += "; it was last seen " + string(s.Status.Status.Status)
 	}
 	return text
 }

@@ -35,6 +35,9 @@ func TestOutcome(t *testing.T) {
 		{"a node's newest spec is not seen yet", behind, underWay},
 		{"refused", testSnapshot(1, 1, isRefused), refused},
 		{"refused was said of an older spec", testSnapshot(2, 1, isRefused), underWay},
+		{"paused", testSnapshot(1, 0, metav1.Condition{Type: api.ClusterReady, Reason: "Paused", ObservedGeneration: 1}), held},
+		{"observed", testSnapshot(1, 1, metav1.Condition{Type: api.ClusterReady, Reason: "Observed", ObservedGeneration: 1}), held},
+		{"paused was said of an older spec", testSnapshot(2, 0, metav1.Condition{Type: api.ClusterReady, Reason: "Paused", ObservedGeneration: 1}), underWay},
 		{"nothing said yet", testSnapshot(1, 1), underWay},
 	}
 	for _, tt := range tests {

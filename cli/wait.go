@@ -117,6 +117,8 @@ func (g *globals) waitCluster(ctx context.Context, c client.Client, key types.Na
 			return nil
 		case refused:
 			return refusal(key.Name, s)
+		case held:
+			return heldBack(key.Name, s)
 		case underWay:
 		}
 		select {
@@ -155,6 +157,15 @@ func refusal(name string, s snapshot) error {
 		reasons = []string{s.headline()}
 	}
 	return &exitError{exitRefused, fmt.Errorf("%s is refused, and nothing was made:\n  %s", name, strings.Join(reasons, "\n  "))}
+}
+
+// heldBack says that waiting is of no use in the cluster's mode.
+func heldBack(name string, s snapshot) error {
+	text := s.condition(api.ClusterReady).Message
+	if reasons := s.decisions(); len(reasons) > 0 && s.Cluster.ModeOf() == api.ClusterObserved {
+		text += ":\n  " + strings.Join(reasons, "\n  ")
+	}
+	return &exitError{exitRefused, fmt.Errorf("%s was applied, and is not acted on: %s", name, text)}
 }
 
 func waitEnded(ctx context.Context, key types.NamespacedName, timeout time.Duration, s snapshot) error {

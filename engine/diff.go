@@ -39,7 +39,13 @@ func (d *differ) cluster(before, after *View) {
 	case was == nil:
 		d.add(ClusterNew, object, "a %s cluster was declared", is.Spec.Type)
 	case was.DeletionTimestamp == nil && is.DeletionTimestamp != nil:
-		d.add(ClusterGone, object, "the cluster was deleted with deletionPolicy %s; its daemons are being removed", is.Spec.DeletionPolicy)
+		fate := "its daemons are being removed"
+		if is.ModeOf() != api.ClusterActive {
+			fate = "nothing is removed while its mode is " + string(is.ModeOf())
+		}
+		d.add(ClusterGone, object, "the cluster was deleted with deletionPolicy %s; %s", is.Spec.DeletionPolicy, fate)
+	case was.ModeOf() != is.ModeOf():
+		d.add(ClusterChanged, object, "the mode is %s, was %s (generation %d to %d)", is.ModeOf(), was.ModeOf(), was.Generation, is.Generation)
 	case was.Generation != is.Generation:
 		d.add(ClusterChanged, object, "the spec was changed (generation %d to %d)", was.Generation, is.Generation)
 	}

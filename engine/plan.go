@@ -30,6 +30,8 @@ type Plan struct {
 	Decisions []api.Decision
 	// Done is set when nothing is left to wait for: everything wanted is there, by the storage system's own word.
 	Done bool
+	// Held counts the changes that are not made because the cluster is only observed. The engine sets it.
+	Held int
 	// Finished is set for a cluster that is being deleted, when nothing of it is left.
 	Finished bool
 	// Recheck asks for another run after this time, because the storage system itself sends no word of what is waited for.

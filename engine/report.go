@@ -19,6 +19,10 @@ import (
 const (
 	ReasonReady    = "Ready"
 	ReasonDeleting = "Deleting"
+	// ReasonObserved: something would be changed, and the cluster is only observed.
+	ReasonObserved = "Observed"
+	// ReasonPaused: nobody looks at the cluster.
+	ReasonPaused = "Paused"
 	// ReasonFailed: the last orchestration ended by an error, so nothing is known.
 	ReasonFailed = "OrchestrationFailed"
 )
@@ -37,6 +41,8 @@ func (r *run) outcome(err error) api.OrchestrationOutcome {
 		return api.OutcomeFailed
 	case r.plan.Refused:
 		return api.OutcomeRefused
+	case r.plan.Held > 0:
+		return api.OutcomeObserved
 	case !r.plan.Empty():
 		return api.OutcomeChanged
 	case !r.plan.Done:
@@ -132,11 +138,16 @@ func (r *run) conditions(failure error) []metav1.Condition {
 
 func (r *run) readyCondition(refusals []string) metav1.Condition {
 	waits := sentences(r.plan.Decisions, api.VerdictWait)
+	if r.plan.Held > 0 {
+		waits = append([]string{observedText(r.plan.Held)}, waits...)
+	}
 	switch {
 	case r.view.Cluster.DeletionTimestamp != nil:
 		return falseCondition(api.ClusterReady, ReasonDeleting, append([]string{"the cluster is being deleted"}, waits...))
 	case r.plan.Refused:
 		return falseCondition(api.ClusterReady, ReasonRefused, refusals)
+	case r.plan.Held > 0:
+		return falseCondition(api.ClusterReady, ReasonObserved, waits)
 	case r.plan.Done && r.plan.Status.Status == api.StorageOnline:
 		return metav1.Condition{
 			Type: api.ClusterReady, Status: metav1.ConditionTrue, Reason: ReasonReady,

@@ -93,8 +93,13 @@ func (r *run) read(ctx context.Context) (*View, error) {
 func (r *run) planFor(view *View) (err error) {
 	view.System, view.Errors = r.system, append(view.Errors, r.silence...)
 	r.view = view
-	r.plan, err = r.makePlan()
-	return err
+	if r.plan, err = r.makePlan(); err != nil {
+		return err
+	}
+	if view.Cluster.ModeOf() != api.ClusterActive {
+		r.plan = observed(view, r.plan)
+	}
+	return nil
 }
 
 // observe asks the storage system for its state. That it does not answer is worth a note, and no reason to stop: most of

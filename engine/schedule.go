@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 
@@ -43,6 +44,10 @@ type schedule struct {
 	running  bool
 	failures int
 	streak   int
+	// mode is the one that the run found that goes on, or that was the last. Empty until it has read the cluster.
+	mode api.ClusterMode
+	// stop ends the run that goes on.
+	stop context.CancelCauseFunc
 }
 
 // adopt sets the schedule of a cluster that the leader finds when it starts. It runs at once.
@@ -57,6 +62,9 @@ func (x *schedule) adopt(c *api.StorageCluster, now time.Time) {
 }
 
 func (x *schedule) trigger(c Change, now time.Time) {
+	if x.mode == api.ClusterPaused && !x.running && c.Kind != KindCluster {
+		return
+	}
 	if x.firstTrigger.IsZero() {
 		x.firstTrigger = now
 		x.reason = c.Object + " changed"
@@ -96,7 +104,7 @@ func (x *schedule) start(now time.Time) (due bool) {
 	if due {
 		x.due = time.Time{}
 	}
-	x.running = true
+	x.running, x.mode = true, ""
 	x.triggered, x.firstTrigger, x.recheck = time.Time{}, time.Time{}, time.Time{}
 	return due
 }
@@ -122,6 +130,19 @@ func (x *schedule) failed(now time.Time) {
 	x.failures++
 	x.hold = now.Add(backOff(x.failures))
 	x.recheck = x.hold
+}
+
+// interrupted notes that the run was stopped because the cluster's mode is another one now. The next comes at once.
+func (x *schedule) interrupted(now time.Time) {
+	x.running, x.recheck = false, now
+	x.limitDue(now)
+}
+
+// rested notes that the cluster is paused: it runs again when it is changed itself, and for no other reason. A change that
+// came meanwhile counts.
+func (x *schedule) rested() {
+	x.running, x.failures, x.hold = false, 0, time.Time{}
+	x.due, x.recheck = time.Time{}, time.Time{}
 }
 
 func (x *schedule) discarded(now time.Time) {

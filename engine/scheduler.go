@@ -60,7 +60,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer s.end(cancel)
-	c.Store.Notify(ctx, s.notice)
+	c.Store.Notify(ctx, func(change Change) { s.notice(ctx, change) })
 	if err := s.readAll(ctx); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (s *scheduler) readAll(ctx context.Context) error {
 }
 
 // notice takes word of a change. It is called from the store's watches and never blocks for long.
-func (s *scheduler) notice(c Change) {
+func (s *scheduler) notice(ctx context.Context, c Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.schedule(c.Cluster)
@@ -124,6 +124,9 @@ func (s *scheduler) notice(c Change) {
 		return
 	}
 	x.trigger(c, time.Now())
+	if x.running && c.Kind == KindCluster {
+		s.runs.Go(func() { s.stopByMode(ctx, c.Cluster) })
+	}
 	s.signal()
 }
 
@@ -179,9 +182,13 @@ func (s *scheduler) startDue(ctx context.Context, now time.Time) (next time.Time
 		case at.IsZero():
 		case !at.After(now) && s.running < s.Parallel:
 			s.running++
-			due := x.start(now)
-			reason := x.reason
-			s.runs.Go(func() { s.run(ctx, cluster, due, reason) })
+			due, reason := x.start(now), x.reason
+			ctx, stop := context.WithCancelCause(ctx)
+			x.stop = stop
+			s.runs.Go(func() {
+				defer stop(nil)
+				s.run(ctx, cluster, due, reason)
+			})
 		case at.After(now):
 			next = earliest(next, at)
 		}
@@ -194,6 +201,10 @@ func (s *scheduler) run(ctx context.Context, cluster types.NamespacedName, due b
 	s.Stats.Runs.Add(1)
 	e := &RefreshEvent{Cluster: cluster, Reason: reason}
 	c, err := s.Store.Cluster(ctx, cluster)
+	if err == nil && s.begin(c) == api.ClusterPaused {
+		s.rest(ctx, c)
+		return
+	}
 	if err == nil && due {
 		s.postpone(ctx, c)
 	}
@@ -207,7 +218,12 @@ func (s *scheduler) run(ctx context.Context, cluster types.NamespacedName, due b
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running--
-	s.note(ctx, cluster, c, e, err)
+	if cause := context.Cause(ctx); errors.Is(cause, errModeChanged) {
+		s.Log.Info("orchestration was stopped", "cluster", cluster.String(), "reason", cause)
+		s.schedule(cluster).interrupted(time.Now())
+	} else {
+		s.note(ctx, cluster, c, e, err)
+	}
 	s.signal()
 }
 

@@ -19,6 +19,7 @@ const (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,shortName=stc
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
@@ -76,6 +77,14 @@ const (
 	// ClusterPaused: the engine does not even look.
 	ClusterPaused ClusterMode = "Paused"
 )
+
+// ModeOf is the cluster's mode; Active where none is set.
+func (c *StorageCluster) ModeOf() ClusterMode {
+	if c.Spec.Mode == "" {
+		return ClusterActive
+	}
+	return c.Spec.Mode
+}
 
 // AnnotationOrchestrate asks for an orchestration now; its value is the time at which it was asked for, RFC 3339.
 const AnnotationOrchestrate = "holdfast.io/orchestrate-requested"
@@ -179,6 +188,10 @@ type StorageClusterStatus struct {
 	// NextOrchestration is when the cluster is orchestrated next, if nothing changes before.
 	// +optional
 	NextOrchestration *metav1.Time `json:"nextOrchestration,omitempty"`
+	// OrchestratedRequest is the value that the annotation holdfast.io/orchestrate-requested had when the last run began.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	OrchestratedRequest string `json:"orchestratedRequest,omitempty"`
 	// Report is what the last orchestration that differed from the one before it did and decided.
 	// +optional
 	Report *OrchestrationReport `json:"report,omitempty"`
@@ -190,7 +203,7 @@ type StorageClusterStatus struct {
 }
 
 // OrchestrationOutcome is how a run ended.
-// +kubebuilder:validation:Enum=Unchanged;Changed;Waiting;Refused;Failed
+// +kubebuilder:validation:Enum=Unchanged;Changed;Waiting;Refused;Failed;Observed
 type OrchestrationOutcome string
 
 // The outcomes.
@@ -205,6 +218,8 @@ const (
 	OutcomeRefused OrchestrationOutcome = "Refused"
 	// OutcomeFailed: the run ended by an error.
 	OutcomeFailed OrchestrationOutcome = "Failed"
+	// OutcomeObserved: the run would have changed something, and the cluster is only observed.
+	OutcomeObserved OrchestrationOutcome = "Observed"
 )
 
 // OrchestrationReport is the record of one run.

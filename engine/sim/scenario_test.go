@@ -26,6 +26,7 @@ import (
 //	add-host NAME [disks=(ID,…)]              a host joins
 //	add-cluster NAME [policy=Wipe]            a toy cluster is declared
 //	add-node NAME host=NAME [cluster=NAME] [devices=(NAME,…)]
+//	mode CLUSTER Active|Observed|Paused
 //	delete cluster=NAME | node=NAME
 //	fail-host NAME, restore-host NAME         power off and on
 //	pull-disk HOST disk=ID, add-disk HOST disk=ID path=PATH
@@ -114,6 +115,8 @@ func (s *stage) act(d *datadriven.TestData) error {
 		return s.Create(s.ctx, toyCluster(first, value(d, "policy")))
 	case "add-node":
 		return s.Create(s.ctx, toyNode(d, first))
+	case "mode":
+		return s.mode(first, d.CmdArgs[1].Key)
 	case "delete":
 		return s.delete(d)
 	case "fail-host":
@@ -154,6 +157,15 @@ func (s *stage) delete(d *datadriven.TestData) error {
 		return s.Delete(s.ctx, &api.StorageNode{ObjectMeta: meta(name)})
 	}
 	return s.Delete(s.ctx, &api.StorageCluster{ObjectMeta: meta(value(d, "cluster"))})
+}
+
+func (s *stage) mode(cluster, mode string) error {
+	c := &api.StorageCluster{ObjectMeta: meta(cluster)}
+	if err := s.Get(s.ctx, c); err != nil {
+		return err
+	}
+	c.Spec.Mode = api.ClusterMode(mode)
+	return s.Update(s.ctx, c)
 }
 
 // news prints the events of all clusters that were not printed before.

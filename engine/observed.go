@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// observed returns what becomes of a plan while the cluster is only observed: it changes nothing, and its decisions say what
+// it would change. What it tells of the storage system stays.
+func observed(view *View, p *Plan) *Plan {
+	would := wouldDo(p)
+	held := *p
+	held.Secrets, held.Daemons, held.Remove, held.Commands, held.Nodes = nil, nil, nil, nil, nil
+	held.Decisions = slices.DeleteFunc(slices.Clone(p.Decisions), func(d api.Decision) bool { return d.Verdict == api.VerdictDo })
+	held.Finished = p.Finished && (view.Cluster.Spec.DeletionPolicy != api.DeletionWipe || len(view.Secrets) == 0)
+	if p.Finished && !held.Finished {
+		would = append(would, notDone("cluster/"+view.Cluster.Name, "remove its Secrets and let it go"))
+	}
+	held.Decisions = append(held.Decisions, would...)
+	held.Held = len(would)
+	held.Done = p.Done && held.Held == 0
+	if held.Held > 0 {
+		held.Recheck = 0
+	}
+	return &held
+}
+
+// wouldDo says of each change in the plan that it is not made.
+func wouldDo(p *Plan) []api.Decision {
+	var all []api.Decision
+	for _, s := range p.Secrets {
+		all = append(all, notDone("secret/"+s.Name, "make it"))
+	}
+	for _, c := range p.Daemons {
+		verb := "change it"
+		if c.New {
+			verb = "place it on host " + c.Daemon.Spec.Host
+		}
+		all = append(all, notDone("daemon/"+c.Daemon.Name, withReason(verb, c.Reason)))
+	}
+	for _, r := range p.Remove {
+		all = append(all, notDone("daemon/"+r.Name, withReason("remove it", r.Reason)))
+	}
+	for _, c := range p.Commands {
+		all = append(all, notDone(c.Object, withReason("ask the storage system for '"+c.Verb+"'", c.Reason)))
+	}
+	return all
+}
+
+func notDone(object, what string) api.Decision {
+	return api.Decision{Object: object, Verdict: api.VerdictSkip, Message: "only observed; an active cluster would " + what}
+}
+
+func withReason(what, reason string) string {
+	if reason == "" {
+		return what
+	}
+	return what + ": " + reason
+}
+
+func observedText(n int) string {
+	if n == 1 {
+		return "the cluster is only observed: 1 change is not made (spec.mode Active would make it)"
+	}
+	return fmt.Sprintf("the cluster is only observed: %d changes are not made (spec.mode Active would make them)", n)
+}
