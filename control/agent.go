@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
 	"github.com/holdfast-storage/holdfast/control/endpoints"
@@ -19,7 +20,8 @@ type AgentConfig struct {
 	DataDir string
 	// Name of the host, for a join. Default: see DefaultName. Once joined, the name stays.
 	Name string
-	// JoinToken joins this host to a control plane. It is not looked at when DataDir holds an identity already.
+	// JoinToken joins this host to a control plane. When DataDir holds an identity already, it is looked at only if the servers
+	// do not let the host in with that.
 	JoinToken string
 	// Log receives what there is to tell. Default: slog.Default().
 	Log *slog.Logger
@@ -72,11 +74,43 @@ func (c *AgentConfig) open(ctx context.Context) (*endpoints.Servers, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.JoinToken != "" && c.lockedOut(ctx, servers) {
+		if servers, err = c.rejoin(ctx, d, servers.Host()); err != nil {
+			return nil, err
+		}
+	}
+	if ended := servers.Expired(time.Now()); ended != "" {
+		c.Log.Error(ended)
+	}
 	if c.Name != "" && c.Name != servers.Host() {
 		return nil, fmt.Errorf("the data directory %s belongs to the host %s, not %s: leave out --name, or choose another directory with --data-dir",
 			d, servers.Host(), c.Name)
 	}
 	return servers, nil
+}
+
+// lockedOut says whether this host's identity is of no use any more: its certificate has ended, or was revoked. Only a clear
+// word counts, not a server that cannot be reached.
+func (c *AgentConfig) lockedOut(ctx context.Context, servers *endpoints.Servers) bool {
+	if servers.Expired(time.Now()) != "" {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_, err := endpoints.List(ctx, servers.Config())
+	return apierrors.IsUnauthorized(err)
+}
+
+// rejoin joins a host again that was a host before, with the same name and key.
+func (c *AgentConfig) rejoin(ctx context.Context, d dataDir, name string) (*endpoints.Servers, error) {
+	if c.Name == "" {
+		c.Name = name
+	}
+	c.Log.Info("the servers do not let this host in with the certificate that it has; joining again", "host", c.Name)
+	if err := c.join(ctx, d); err != nil {
+		return nil, err
+	}
+	return endpoints.Open(d.host())
 }
 
 func (c *AgentConfig) join(ctx context.Context, d dataDir) error {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -36,6 +37,8 @@ type Config struct {
 	Init bool
 	// JoinToken joins this server to an existing control plane. It is not looked at when DataDir holds a server already.
 	JoinToken string
+	// CertificateLifetime is how long the certificates that this server signs for hosts are valid. Default: a year.
+	CertificateLifetime time.Duration
 	// Log receives what the server has to tell. Default: slog.Default().
 	Log *slog.Logger
 }
@@ -45,6 +48,7 @@ func (c *Config) resolve(stored *settings) (*settings, error) {
 	s := &settings{
 		Name: c.Name, Address: c.Address,
 		APIPort: c.APIPort, EtcdPeerPort: c.EtcdPeerPort, EtcdClientPort: c.EtcdClientPort,
+		lifetime: c.CertificateLifetime,
 	}
 	if stored == nil {
 		stored = &settings{}

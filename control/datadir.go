@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -123,6 +124,9 @@ type settings struct {
 	EtcdClientPort int    `json:"etcdClientPort"`
 	// Existing is the etcd cluster that the server joined, as etcd wants it; empty for the first server.
 	Existing string `json:"existing,omitempty"`
+
+	// lifetime is that of certificates; see Config.
+	lifetime time.Duration
 }
 
 // load returns nil when the directory belongs to no complete server.

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"errors"
 	"fmt"
 	"os"
@@ -75,15 +76,20 @@ func (s *Server) present(ctx context.Context) error {
 	return s.dir.writeAdmin(s.identity, s.settings)
 }
 
-// presentHost makes the identity of the server's own host, if there is none yet.
+// presentHost makes the server's own Host and its identity, if they are not there.
 func (s *Server) presentHost(ctx context.Context, client kubernetes.Interface) error {
-	if !endpoints.Exists(s.dir.host()) {
-		if err := s.makeHost(ctx, client); err != nil {
-			return err
-		}
+	key, err := s.dir.hostKey()
+	if err != nil {
+		return err
 	}
-	var err error
-	if s.host, err = endpoints.Open(s.dir.host()); err != nil {
+	err = s.registerHost(ctx, key)
+	if join.Refused(err) && endpoints.Exists(s.dir.host()) {
+		// The server itself needs no Host, and comes up without it.
+		s.log.Warn("the agent of this server is not let in", "error", err)
+	} else if err != nil {
+		return err
+	}
+	if s.host, err = s.openHost(ctx, client, key); err != nil {
 		return err
 	}
 	s.host.Prefer(s.Endpoint())
@@ -93,11 +99,7 @@ func (s *Server) presentHost(ctx context.Context, client kubernetes.Interface) e
 	return nil
 }
 
-func (s *Server) makeHost(ctx context.Context, client kubernetes.Interface) error {
-	key, err := s.dir.hostKey()
-	if err != nil {
-		return err
-	}
+func (s *Server) registerHost(ctx context.Context, key *ecdsa.PrivateKey) error {
 	keyID, err := pki.KeyID(key.Public())
 	if err != nil {
 		return err
@@ -106,16 +108,28 @@ func (s *Server) makeHost(ctx context.Context, client kubernetes.Interface) erro
 	if err != nil {
 		return err
 	}
-	if err := hosts.Register(ctx, s.settings.Name, keyID); err != nil {
-		return err
+	return hosts.Register(ctx, s.settings.Name, keyID)
+}
+
+// openHost opens the identity of the server's own host, after it was made anew if it is missing or has ended.
+func (s *Server) openHost(ctx context.Context, client kubernetes.Interface, key *ecdsa.PrivateKey) (*endpoints.Servers, error) {
+	if endpoints.Exists(s.dir.host()) {
+		host, err := endpoints.Open(s.dir.host())
+		if err != nil || host.Expired(time.Now()) == "" {
+			return host, err
+		}
 	}
 	cert, err := s.identity.authority.Issue(join.HostLeaf(s.settings.Name), key.Public(), time.Now())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	servers, err := endpoints.Published(ctx, client)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return endpoints.Save(s.dir.host(), s.identity.authority.CertPEM(), &pki.Pair{Cert: cert, Key: key}, servers)
+	pair := &pki.Pair{Cert: cert, Key: key}
+	if err := endpoints.Save(s.dir.host(), s.identity.authority.CertPEM(), pair, servers); err != nil {
+		return nil, err
+	}
+	return endpoints.Open(s.dir.host())
 }

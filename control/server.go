@@ -34,11 +34,15 @@ type Server struct {
 	loopback *rest.Config
 	member   *etcd.Member
 	api      *apiserver.Server
+	revoked  *access.Revocation
 	stopAPI  context.CancelFunc
 	apiDone  chan error
 	host     *endpoints.Servers
 	stopHost context.CancelFunc
 	hostDone sync.WaitGroup
+	// background is what runs while the API is served; it ends before the API does.
+	background     sync.WaitGroup
+	stopBackground context.CancelFunc
 }
 
 // Start starts a server, and returns when it is ready: a quorum of the servers runs, and all kinds are served. When ctx ends
@@ -72,6 +76,12 @@ func (s *Server) start(ctx context.Context, c *Config) error {
 		return err
 	}
 	if err := s.insist(ctx, func(ctx context.Context) error { return s.api.Install(ctx, s.member.Voters() == 1) }); err != nil {
+		return err
+	}
+	background, stopBackground := context.WithCancel(context.Background())
+	s.stopBackground = stopBackground
+	s.background.Go(func() { s.revoked.Run(background) })
+	if err := s.revoked.WaitSynced(ctx); err != nil {
 		return err
 	}
 	if err := s.insist(ctx, s.present); err != nil {
@@ -232,6 +242,10 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.revoked, err = access.NewRevocation(s.loopback); err != nil {
+		return nil, err
+	}
+	renewer := &join.Renewer{Authority: s.forHosts, Now: time.Now, Log: s.log}
 	return &apiserver.Config{
 		Authority: s.identity.authority, Serving: s.identity.serving, Loopback: s.loopback,
 		Etcd: apiserver.Etcd{
@@ -242,8 +256,9 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 		Authorizer:    access.NewAuthorizer(secrets),
 		Admission:     []admission.Interface{access.HostAdmission{}},
 		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(*http.Request) error { return s.member.Problem() })},
+		Guard:         s.revoked.Guard,
 		Open:          map[string]http.Handler{join.Path: joins},
-		Known:         map[string]http.Handler{endpoints.Path: endpoints.Handler(client)},
+		Known:         map[string]http.Handler{endpoints.Path: endpoints.Handler(client), access.RenewPath: renewer},
 	}, nil
 }
 
@@ -254,12 +269,15 @@ func (s *Server) joinHandler(client kubernetes.Interface) (http.Handler, error) 
 	}
 	return &join.Handler{
 		Client: client, Hosts: hosts,
-		Authority: s.identity.authority, EncryptionKey: s.identity.encryptionKey[:],
+		Authority: s.forHosts(), EncryptionKey: s.identity.encryptionKey[:],
 		AddMember: s.member.Add,
 		Servers:   func(ctx context.Context) ([]string, error) { return endpoints.Published(ctx, client) },
 		Now:       time.Now, Log: s.log,
 	}, nil
 }
+
+// forHosts signs the certificates of hosts.
+func (s *Server) forHosts() *pki.Authority { return s.identity.authority.Signing(s.settings.lifetime) }
 
 func (s *Server) clientURL() string {
 	c := etcd.Config{ClientPort: s.settings.EtcdClientPort}
@@ -300,6 +318,10 @@ func (s *Server) Stop() {
 	if s.stopHost != nil {
 		s.stopHost()
 		s.hostDone.Wait()
+	}
+	if s.stopBackground != nil {
+		s.stopBackground()
+		s.background.Wait()
 	}
 	if s.stopAPI != nil {
 		s.stopAPI()

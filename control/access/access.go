@@ -28,8 +28,15 @@ func HostUser(host string) string { return userHost + host }
 // HostLease is the name of the lease in holdfast-system by which a host shows that its agent is alive.
 func HostLease(host string) string { return "host-" + host }
 
-// hostOf returns which host a user is the agent of.
-func hostOf(u user.Info) (host string, ok bool) {
+// HostKey is the annotation on each Host that identifies the key that the host joined with (see pki.KeyID). No other machine
+// can take the host's name, and a certificate for another key does not count. A host cannot write it.
+const HostKey = "holdfast.io/key"
+
+// RenewPath is where a host has its certificate renewed.
+const RenewPath = "/holdfast/v1/renew"
+
+// AgentOf returns which host a user is the agent of.
+func AgentOf(u user.Info) (host string, ok bool) {
 	host, ok = HostOf(u.GetName())
 	return host, ok && inGroup(u, GroupHosts)
 }

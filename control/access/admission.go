@@ -28,7 +28,7 @@ func (HostAdmission) Handles(operation admission.Operation) bool {
 
 // Validate refuses a host's writes to what is not its own. Everybody else's pass.
 func (HostAdmission) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	host, ok := hostOf(a.GetUserInfo())
+	host, ok := AgentOf(a.GetUserInfo())
 	if !ok || inGroup(a.GetUserInfo(), GroupMasters) || inGroup(a.GetUserInfo(), GroupAdmins) {
 		return nil
 	}
@@ -47,23 +47,15 @@ func (HostAdmission) Validate(_ context.Context, a admission.Attributes, _ admis
 	return nil
 }
 
-// hostWrite lets a host create itself. Labels are the administrator's: a host that could label itself could have daemons,
-// and their keys, come to it.
+// hostWrite holds a host to its own Host. It cannot create one: joining does, and a host that was deleted stays out. Nor can it
+// write labels, which are the administrator's: a host that could label itself could have daemons, and their keys, come to it.
 func hostWrite(host string, a admission.Attributes) error {
 	object, err := meta.Accessor(a.GetObject())
 	if err != nil {
 		return err
 	}
-	if object.GetName() != host {
-		return fmt.Errorf("host %s may write the Host %s alone", host, host)
-	}
-	if a.GetOperation() != admission.Create {
-		return nil
-	}
-	for key, value := range object.GetLabels() {
-		if key != api.LabelHostname || value != host {
-			return fmt.Errorf("the label %s: a host may label itself with %s=%s alone", key, api.LabelHostname, host)
-		}
+	if object.GetName() != host || a.GetOperation() == admission.Create {
+		return fmt.Errorf("host %s may write the Host %s alone, which is made when it joins", host, host)
 	}
 	return nil
 }

@@ -43,7 +43,6 @@ type rule struct {
 // content of the object matters, HostAdmission looks at the object.
 var hostRules = []rule{
 	{"get list watch", "hosts.holdfast.io", "a host sees itself alone: select it by metadata.name", named(ownName)},
-	{"create", "hosts.holdfast.io", "", nil},
 	{"update patch", "hosts.holdfast.io/status", "a host writes its own status alone", named(ownName)},
 	{"list watch", "daemons.holdfast.io", "a host sees its own daemons alone: select them by spec.host", selected("spec.host")},
 	{"update patch", "daemons.holdfast.io", "", nil},
@@ -74,8 +73,12 @@ func (z *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (au
 	if open(a) || viewer(a) {
 		return authorizer.DecisionAllow, "", nil
 	}
-	if host, ok := hostOf(u); ok && a.IsResourceRequest() {
+	host, ok := AgentOf(u)
+	switch {
+	case ok && a.IsResourceRequest():
 		return z.host(ctx, host, a)
+	case ok && a.GetVerb() == "post" && a.GetPath() == RenewPath:
+		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
 }

@@ -40,6 +40,8 @@ type Config struct {
 	Admission  []admission.Interface
 	// Checks are added to those of the library, under /healthz and /readyz.
 	Checks []healthz.HealthChecker
+	// Guard wraps what is served to those who are known and may do what they ask for. It may refuse them yet.
+	Guard func(http.Handler) http.Handler
 	// Open is served without asking who the client is, and Known to every client with a certificate. Both map a path to a
 	// handler.
 	Open, Known map[string]http.Handler
@@ -84,7 +86,7 @@ func New(c Config) (*Server, error) {
 	generic.AdmissionControl = admission.NewChainHandler(append([]admission.Interface{namespaces}, c.Admission...)...)
 	gate := &gate{}
 	generic.BuildHandlerChainFunc = func(api http.Handler, generic *genericapiserver.Config) http.Handler {
-		return c.openChain(gate.guard(api), generic)
+		return c.openChain(gate.guard(c.Guard(api)), generic)
 	}
 	config := extensions.Config{
 		GenericConfig: generic,

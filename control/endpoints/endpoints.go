@@ -3,6 +3,7 @@ package endpoints
 
 import (
 	"crypto/ecdsa"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -49,55 +50,61 @@ func saveServers(dir string, servers []string) error {
 	return atomicfile.Write(filepath.Join(dir, serversFile), []byte(text), 0o600)
 }
 
-// Servers are the servers that a host knows. It is safe for concurrent use.
+// Servers are the servers that a host knows, and the identity that it reaches them with. It is safe for concurrent use.
 type Servers struct {
-	dir    string
-	config *rest.Config
-	dialer *dialer
-	host   string
+	dir       string
+	config    *rest.Config
+	dialer    *dialer
+	transport *pki.Transport
+	host      string
 
 	mu    sync.Mutex
 	known []string
+	pair  *pki.Pair
+	roots []*x509.Certificate
 }
 
 // Open reads a host's directory. The error wraps fs.ErrNotExist when there is none, or an incomplete one.
 func Open(dir string) (*Servers, error) {
-	text, err := os.ReadFile(filepath.Join(dir, serversFile))
-	if err != nil {
+	s := &Servers{dir: dir}
+	if err := s.load(); err != nil {
 		return nil, fmt.Errorf("while reading the identity of this host: %w", err)
-	}
-	pair, err := pki.LoadPair(dir, pairName)
-	if err != nil {
-		return nil, fmt.Errorf("while reading the identity of this host: %w", err)
-	}
-	ca, err := os.ReadFile(filepath.Join(dir, caFile))
-	if err != nil {
-		return nil, fmt.Errorf("while reading the identity of this host: %w", err)
-	}
-	key, err := pair.KeyPEM()
-	if err != nil {
-		return nil, err
-	}
-	host, ok := access.HostOf(pair.Cert.Subject.CommonName)
-	if !ok {
-		return nil, fmt.Errorf("the certificate in %s is not a host's, but of %q", dir, pair.Cert.Subject.CommonName)
-	}
-	s := &Servers{dir: dir, host: host, known: strings.Fields(string(text))}
-	if len(s.known) == 0 {
-		return nil, fmt.Errorf("%s names no server", filepath.Join(dir, serversFile))
 	}
 	s.dialer = newDialer(s.Addresses)
+	s.transport = pki.NewTransport(ServerName, s.dialer.dial)
+	s.transport.Set(s.pair, pki.PoolOf(s.roots))
 	s.config = &rest.Config{
 		// The name stands for all servers; the dialer chooses one.
-		Host: "https://" + ServerName,
-		TLSClientConfig: rest.TLSClientConfig{
-			ServerName: ServerName, CAData: ca, CertData: pair.CertPEM(), KeyData: key,
-		},
-		Dial: s.dialer.dial,
-		QPS:  50, Burst: 100,
+		Host:      "https://" + ServerName,
+		Transport: s.transport,
+		QPS:       50, Burst: 100,
 	}
 	s.config.Wrap(s.dialer.watch)
 	return s, nil
+}
+
+func (s *Servers) load() error {
+	text, err := os.ReadFile(filepath.Join(s.dir, serversFile))
+	if err != nil {
+		return err
+	}
+	if s.known = strings.Fields(string(text)); len(s.known) == 0 {
+		return fmt.Errorf("%s names no server", filepath.Join(s.dir, serversFile))
+	}
+	if s.pair, err = pki.LoadPair(s.dir, pairName); err != nil {
+		return err
+	}
+	if text, err = os.ReadFile(filepath.Join(s.dir, caFile)); err != nil {
+		return err
+	}
+	if s.roots, err = pki.ParseBundle(text); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(s.dir, caFile), err)
+	}
+	var ok bool
+	if s.host, ok = access.HostOf(s.pair.Cert.Subject.CommonName); !ok {
+		return fmt.Errorf("the certificate in %s is not a host's, but of %q", s.dir, s.pair.Cert.Subject.CommonName)
+	}
+	return nil
 }
 
 // Exists says whether there is a complete host's directory.

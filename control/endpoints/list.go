@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -109,8 +110,15 @@ func List(ctx context.Context, config *rest.Config) ([]string, error) {
 // refreshEvery is how often a host asks for the list of servers. It changes when a server joins.
 const refreshEvery = time.Minute
 
-// Run keeps the list of servers fresh until ctx ends.
+// Run keeps the list of servers, and the certificate, fresh until ctx ends.
 func (s *Servers) Run(ctx context.Context, log *slog.Logger) {
+	var wg sync.WaitGroup
+	wg.Go(func() { s.keepList(ctx, log) })
+	wg.Go(func() { s.keepCertificate(ctx, log) })
+	wg.Wait()
+}
+
+func (s *Servers) keepList(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(refreshEvery)
 	defer tick.Stop()
 	for {

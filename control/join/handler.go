@@ -93,10 +93,11 @@ func (h *Handler) join(ctx context.Context, q *request) (*response, error) {
 	if err := h.check(q); err != nil {
 		return nil, err
 	}
-	if err := h.useToken(ctx, q, keyID); err != nil {
+	r, err := h.useToken(ctx, q, keyID)
+	if err != nil {
 		return nil, err
 	}
-	if err := h.Hosts.Register(ctx, q.Host, keyID); err != nil {
+	if err := h.register(ctx, r, keyID); err != nil {
 		return nil, err
 	}
 	cert, err := h.Authority.Issue(HostLeaf(q.Host), public, h.Now())
@@ -138,33 +139,55 @@ func (h *Handler) check(q *request) error {
 }
 
 // useToken binds the token to the joiner. Two joiners that come at once are told apart by the record's resource version.
-func (h *Handler) useToken(ctx context.Context, q *request, keyID string) error {
+func (h *Handler) useToken(ctx context.Context, q *request, keyID string) (record, error) {
 	secrets := h.Client.CoreV1().Secrets(systemNamespace)
 	for {
 		if strings.ContainsFunc(q.ID, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }) || q.ID == "" {
-			return refusedUnknown()
+			return record{}, refusedUnknown()
 		}
 		secret, err := secrets.Get(ctx, recordName(q.ID), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return refusedUnknown()
+			return record{}, refusedUnknown()
 		}
 		if err != nil {
-			return fmt.Errorf("while reading the record of the token: %w", err)
+			return record{}, fmt.Errorf("while reading the record of the token: %w", err)
 		}
 		r := record{secret}
 		if used, err := r.usable(q, keyID, h.Now()); used || err != nil {
-			return err
+			return r, err
 		}
 		// A name that is taken is found before the token is used up.
 		if err := h.Hosts.free(ctx, q.Host, keyID); err != nil {
-			return err
+			return record{}, err
 		}
 		r.use(q, keyID, h.Now())
-		_, err = secrets.Update(ctx, r.Secret, metav1.UpdateOptions{})
+		updated, err := secrets.Update(ctx, r.Secret, metav1.UpdateOptions{})
 		if !apierrors.IsConflict(err) {
-			return err
+			return record{updated}, err
 		}
 	}
+}
+
+// register makes the Host of the joiner that the token is bound to, and notes that it did.
+func (h *Handler) register(ctx context.Context, r record, keyID string) error {
+	host := r.text(keyUsedBy)
+	if r.settled() {
+		exists, err := h.Hosts.has(ctx, host)
+		if err != nil {
+			return err
+		}
+		if exists {
+			return h.Hosts.free(ctx, host, keyID)
+		}
+		return refused("the host %s joined with this token at %s and was deleted since: create another token with 'holdfast token create'",
+			host, r.text(keyUsedAt))
+	}
+	if err := h.Hosts.Register(ctx, host, keyID); err != nil {
+		return err
+	}
+	r.Data[keyHost] = []byte(host)
+	_, err := h.Client.CoreV1().Secrets(systemNamespace).Update(ctx, r.Secret, metav1.UpdateOptions{})
+	return err
 }
 
 func (h *Handler) share(ctx context.Context, q *request) (*Share, error) {

@@ -6,16 +6,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control/access"
 )
-
-// annotationKey is on each Host and identifies the key that the host joined with, so that no other machine can take its name.
-const annotationKey = "holdfast.io/key"
 
 // Hosts keeps the names of hosts and the keys that they belong to: in the Hosts themselves.
 type Hosts struct{ client client.Client }
@@ -38,7 +35,7 @@ func (h *Hosts) Register(ctx context.Context, name, keyID string) error {
 	host := &api.Host{ObjectMeta: metav1.ObjectMeta{
 		Name:        name,
 		Labels:      map[string]string{api.LabelHostname: name},
-		Annotations: map[string]string{annotationKey: keyID},
+		Annotations: map[string]string{access.HostKey: keyID},
 	}}
 	err := h.client.Create(ctx, host)
 	if apierrors.IsAlreadyExists(err) {
@@ -48,6 +45,15 @@ func (h *Hosts) Register(ctx context.Context, name, keyID string) error {
 		return fmt.Errorf("while creating the Host %s: %w", name, err)
 	}
 	return nil
+}
+
+// has says whether the Host is there.
+func (h *Hosts) has(ctx context.Context, name string) (bool, error) {
+	err := h.client.Get(ctx, client.ObjectKey{Name: name}, &api.Host{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("while reading the Host %s: %w", name, err)
+	}
+	return err == nil, nil
 }
 
 // free refuses a name that belongs to another key.
@@ -60,7 +66,7 @@ func (h *Hosts) free(ctx context.Context, name, keyID string) error {
 	if err != nil {
 		return fmt.Errorf("while reading the Host %s: %w", name, err)
 	}
-	if host.Annotations[annotationKey] == keyID {
+	if host.Annotations[access.HostKey] == keyID {
 		return nil
 	}
 	return refused("a host named %s joined before, from another machine or data directory: choose another name with --name, "+

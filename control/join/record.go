@@ -2,6 +2,7 @@ package join
 
 import (
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,6 +25,9 @@ const (
 	keyUsedBy  = "usedBy"
 	keyUsedKey = "usedKey"
 	keyUsedAt  = "usedAt"
+	// keyHost is set when the Host was made. A join is repeated without a Host only before that: later the Host is missing
+	// because it was deleted, and its token shall not bring it back.
+	keyHost = "host"
 )
 
 func recordName(id string) string { return "join-token-" + id }
@@ -79,6 +83,9 @@ func (r record) use(q *request, keyID string, now time.Time) {
 	r.Data[keyUsedAt] = []byte(now.UTC().Format(time.RFC3339))
 }
 
+// settled says that the joiner's Host was made.
+func (r record) settled() bool { return r.text(keyHost) != "" }
+
 func refusedUnknown() error {
 	return refused("the server does not know this token: it was removed, or is damaged. Create another with 'holdfast token create'")
 }
@@ -91,6 +98,12 @@ type refusal struct {
 }
 
 func (e *refusal) Error() string { return e.message }
+
+// Refused says whether an error is a refusal, which trying again does not change.
+func Refused(err error) bool {
+	var told *refusal
+	return errors.As(err, &told) && !told.again
+}
 
 func refused(format string, args ...any) error {
 	return &refusal{message: fmt.Sprintf(format, args...)}

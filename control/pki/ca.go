@@ -3,6 +3,7 @@
 package pki
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -29,6 +30,13 @@ const (
 type Authority struct {
 	cert *x509.Certificate
 	key  crypto.Signer
+	// validity is how long what it signs is valid; zero stands for leafValidity.
+	validity time.Duration
+}
+
+// Signing returns the same authority, whose certificates are valid for that long; zero stands for a year.
+func (a *Authority) Signing(validity time.Duration) *Authority {
+	return &Authority{cert: a.cert, key: a.key, validity: validity}
 }
 
 // Leaf says what a certificate is for.
@@ -87,7 +95,7 @@ func Fingerprint(cert *x509.Certificate) string {
 
 // Issue signs a certificate for a public key. now is when it is valid from.
 func (a *Authority) Issue(leaf Leaf, public crypto.PublicKey, now time.Time) (*x509.Certificate, error) {
-	template, err := newTemplate(now, leafValidity)
+	template, err := newTemplate(now, cmp.Or(a.validity, leafValidity))
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +126,7 @@ func newTemplate(now time.Time, validity time.Duration) (*x509.Certificate, erro
 	serial[0] = serial[0]&0x7f | 0x40
 	return &x509.Certificate{
 		SerialNumber: new(big.Int).SetBytes(serial),
-		NotBefore:    now.Add(-backDate),
+		NotBefore:    now.Add(-min(backDate, validity/10)),
 		NotAfter:     now.Add(validity),
 	}, nil
 }

@@ -6,24 +6,36 @@ import (
 	"time"
 )
 
-// renewBefore is how long before its end a certificate is made anew, when a server starts.
-const renewBefore = 60 * 24 * time.Hour
+// RenewAt is when a certificate shall be renewed: when two thirds of its life are over, and up to a tenth later, so that hosts
+// that joined together do not come together. The serial number decides, which is random.
+func RenewAt(cert *x509.Certificate) time.Time {
+	life := cert.NotAfter.Sub(cert.NotBefore)
+	serial := cert.SerialNumber.Bytes()
+	jitter := life / 10 / 256 * time.Duration(serial[len(serial)-1])
+	return cert.NotBefore.Add(life*2/3 + jitter)
+}
 
-// Ensure makes sure that name.crt and name.key in a directory are what leaf asks for, signed by this authority and valid for
-// a while from now. What is there and good is kept.
+// Ensure makes sure that name.crt and name.key in a directory are what leaf asks for, signed by this authority and not due to
+// be renewed. What is there and good is kept. So is the key: the certificate alone is replaced then, and whoever reads the
+// two files at any moment, or after a power cut, finds that they belong together.
 func (a *Authority) Ensure(dir, name string, leaf Leaf, now time.Time) (*Pair, error) {
 	pair, err := LoadPair(dir, name)
 	if err == nil && a.good(pair.Cert, leaf, now) {
 		return pair, nil
 	}
-	if pair, err = a.NewPair(leaf, now); err != nil {
+	key, err := LoadOrMakeKey(dir, name)
+	if err != nil {
 		return nil, err
 	}
-	return pair, pair.Save(dir, name)
+	cert, err := a.Issue(leaf, key.Public(), now)
+	if err != nil {
+		return nil, err
+	}
+	return &Pair{Cert: cert, Key: key}, SaveCert(dir, name, cert)
 }
 
 func (a *Authority) good(cert *x509.Certificate, leaf Leaf, now time.Time) bool {
-	if cert.CheckSignatureFrom(a.cert) != nil || now.Before(cert.NotBefore) || now.Add(renewBefore).After(cert.NotAfter) {
+	if cert.CheckSignatureFrom(a.cert) != nil || now.Before(cert.NotBefore) || now.After(RenewAt(cert)) {
 		return false
 	}
 	if cert.Subject.CommonName != leaf.User || !slices.Equal(cert.Subject.Organization, leaf.Groups) {

@@ -132,6 +132,11 @@ func savePEM(dir, name string, cert, key []byte) error {
 	return atomicfile.Write(CertFile(dir, name), cert, 0o600)
 }
 
+// SaveCert writes name.crt in a directory, in the place of another certificate for the same key.
+func SaveCert(dir, name string, cert *x509.Certificate) error {
+	return atomicfile.Write(CertFile(dir, name), EncodeCert(cert), 0o600)
+}
+
 // EncodeCert returns a certificate as PEM.
 func EncodeCert(cert *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})

@@ -101,6 +101,10 @@ func TestAuthority_ensure(t *testing.T) {
 	}
 	moved := leaf
 	moved.IPs = []net.IP{net.IPv4(10, 0, 0, 1)}
+	key, err := os.ReadFile(pki.KeyFile(dir, "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		name string
 		a    *pki.Authority
@@ -117,6 +121,31 @@ func TestAuthority_ensure(t *testing.T) {
 		}
 		if ensure(test.a, test.leaf, test.now) == before {
 			t.Errorf("%s: the certificate was kept", test.name)
+		}
+	}
+	if kept, err := os.ReadFile(pki.KeyFile(dir, "x")); err != nil || string(kept) != string(key) {
+		t.Errorf("the key was made anew, %v", err)
+	}
+}
+
+// TestRenewAt: after two thirds of the life, not all at once, and long before the end.
+func TestRenewAt(t *testing.T) {
+	now := time.Now()
+	for _, validity := range []time.Duration{0, time.Hour, 3 * time.Second} {
+		times := map[time.Duration]bool{}
+		for range 20 {
+			pair, err := newAuthority(t).Signing(validity).NewPair(pki.Leaf{User: "u"}, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			life, at := pair.Cert.NotAfter.Sub(pair.Cert.NotBefore), pki.RenewAt(pair.Cert)
+			if part := float64(at.Sub(pair.Cert.NotBefore)) / float64(life); part < 0.66 || part > 0.77 {
+				t.Errorf("validity %s: renewed after %.2f of the life", validity, part)
+			}
+			times[at.Sub(pair.Cert.NotBefore)] = true
+		}
+		if len(times) < 5 {
+			t.Errorf("validity %s: 20 certificates are renewed at %d times", validity, len(times))
 		}
 	}
 }
