@@ -233,3 +233,13 @@ func (b *bed) await(what string, check func() error) {
 	b.Helper()
 	home.Await(b.T, what, check)
 }
+
+// read reads one object by the server of a host.
+func read[T any](b *bed, server int, kind, name string, args ...string) (T, error) {
+	var object T
+	out, err := b.HoldfastOn(server, append([]string{"get", kind, name, "-o", "json"}, args...)...)
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &object)
+	}
+	return object, err
+}

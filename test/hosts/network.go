@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -136,4 +137,23 @@ func (h *Host) setLink(up bool) error {
 		return fmt.Errorf("while switching the link of host %s: %w", h.Name, err)
 	}
 	return nil
+}
+
+// Partition keeps the hosts of two sides from reaching each other: what one sends the other never arrives, and nobody is told.
+// Within a side nothing changes. It returns a function that undoes it. A host that is powered off meanwhile comes back whole.
+func (l *Lab) Partition(t T, one, other []*Host) (heal func()) {
+	t.Helper()
+	l.routes(t, "add", one, other)
+	return func() { l.routes(t, "del", one, other) }
+}
+
+// routes adds or removes routes that lead nowhere, on all hosts of two sides to all of the other.
+func (l *Lab) routes(t T, verb string, one, other []*Host) {
+	t.Helper()
+	for _, a := range one {
+		for _, b := range other {
+			a.Run(t, context.Background(), "ip", "route", verb, "blackhole", b.IP+"/32")
+			b.Run(t, context.Background(), "ip", "route", verb, "blackhole", a.IP+"/32")
+		}
+	}
 }

@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/test/home"
+	"github.com/holdfast-storage/holdfast/test/hosts"
+)
+
+// TestChaos has things go wrong with the control plane while Ceph runs throughout and a client writes: the client loses nothing,
+// and no daemon is stopped or started because contact was lost.
+func TestChaos(t *testing.T) {
+	lab := hosts.New(t, hosts.Options{Count: 5, Disks: 1})
+	b := &bed{t, home.StartServers(t, lab, binary, 3)}
+	for n := 4; n <= 5; n++ {
+		b.StartAgent(t, n, b.Token(t, "agent"))
+	}
+	b.AwaitHosts(t, 5)
+	b.mustApply(home.SpecFor(lab, 3, 2, 1).YAML())
+	client, before := b.startClient(b.leader()%3+1), b.pids()
+
+	for _, chaos := range []struct {
+		name string
+		do   func(*bed)
+	}{
+		{"an agent is stopped and goes on", (*bed).agentPauses},
+		{"the leader is cut off from half of the hosts", (*bed).leaderCutOff},
+		{"the leader is killed 20 times", (*bed).leadersKilled},
+	} {
+		t.Run(chaos.name, func(t *testing.T) {
+			b := &bed{t, b.Home}
+			chaos.do(b)
+			client.goesOn(t)
+			b.await("Ceph to be well", func() error { return b.health(3, 5) })
+			if after := b.pids(); !maps.Equal(before, after) {
+				t.Errorf("daemons were started anew:\n got %v\nwant %v", after, before)
+			}
+			b.eventsWhole()
+		})
+	}
+	client.end(t)
+	b.noOrphans()
+}
+
+// agentPauses stops an agent with SIGSTOP until it counts as silent, and lets it go on.
+func (b *bed) agentPauses() {
+	agent, name := b.Server(5), b.Lab.Host(5).Name
+	agent.Signal(b, syscall.SIGSTOP)
+	b.await("the agent to be found silent", b.heard(1, name, false))
+	agent.Signal(b, syscall.SIGCONT)
+	b.await("the agent to be heard again", b.heard(1, name, true))
+	for _, code := range []string{"AGENT_DOWN", "AGENT_UP"} {
+		if !slices.ContainsFunc(b.events(), func(e api.ClusterEvent) bool { return e.Code == code && e.Object == "host/"+name }) {
+			b.Errorf("no event %s of host %s", code, name)
+		}
+	}
+}
+
+// heard returns a check, by one server, of whether the agent of a host is heard.
+func (b *bed) heard(server int, host string, want bool) func() error {
+	return func() error {
+		h, err := read[api.Host](b, server, "hosts", host)
+		if err == nil && meta.IsStatusConditionTrue(h.Status.Conditions, api.HostAgentConnected) != want {
+			err = fmt.Errorf("its condition is %+v", meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected))
+		}
+		return err
+	}
+}
+
+// leaderCutOff cuts the leader and one other host off from the rest, until another server leads and finds them silent.
+func (b *bed) leaderCutOff() {
+	leader := b.leader()
+	other := leader%3 + 1
+	var one, rest []*hosts.Host
+	for n, h := range b.Lab.Hosts() {
+		if n+1 == leader || n+1 == 4 {
+			one = append(one, h)
+		} else {
+			rest = append(rest, h)
+		}
+	}
+	heal := b.Lab.Partition(b, one, rest)
+	b.await("another leader", b.leads(other, func(now int) bool { return now != leader }))
+	b.await("the leader that was cut off to be found silent", b.heard(other, one[0].Name, false))
+	heal()
+	for _, h := range one {
+		b.await("host "+h.Name+" to be heard again", b.heard(other, h.Name, true))
+	}
+}
+
+// leads returns a check, by one server, of who leads.
+func (b *bed) leads(server int, want func(number int) bool) func() error {
+	return func() error {
+		now, err := b.leaderFrom(server)
+		if err == nil && !want(now) {
+			err = fmt.Errorf("host %d leads", now)
+		}
+		return err
+	}
+}
+
+// leadersKilled kills whoever leads, again and again, and tells how long it took until another one did.
+func (b *bed) leadersKilled() {
+	var took []time.Duration
+	for range 20 {
+		leader := b.leader()
+		other := leader%3 + 1
+		b.Server(leader).Kill(b)
+		killed := time.Now()
+		b.await("another leader", b.leads(other, func(now int) bool { return now != leader }))
+		took = append(took, time.Since(killed))
+		b.StartServer(b, leader)
+		b.await("the server that was killed", func() error {
+			_, err := b.leaderFrom(leader)
+			return err
+		})
+	}
+	slices.Sort(took)
+	b.Logf("another leader after %.1f to %.1f s, median %.1f s", took[0].Seconds(), took[len(took)-1].Seconds(), took[len(took)/2].Seconds())
+}
+
+// events are the events of all clusters of the namespace, in their order.
+func (b *bed) events() []api.ClusterEvent {
+	b.Helper()
+	events := list[api.ClusterEvent](b, "clusterevents")
+	slices.SortFunc(events, func(x, y api.ClusterEvent) int { return int(x.Sequence - y.Sequence) })
+	return events
+}
+
+// eventsWhole fails the test if the events have a gap or tell the same difference twice.
+func (b *bed) eventsWhole() {
+	b.Helper()
+	events := b.events()
+	for i := 1; i < len(events); i++ {
+		was, is := events[i-1], events[i]
+		if is.Sequence != was.Sequence+1 {
+			b.Errorf("event %d follows event %d", is.Sequence, was.Sequence)
+		}
+		if is.Code == was.Code && is.Object == was.Object && is.Message == was.Message {
+			b.Errorf("events %d and %d tell the same: %s of %s: %s", was.Sequence, is.Sequence, is.Code, is.Object, is.Message)
+		}
+	}
+}
