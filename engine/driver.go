@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -22,8 +21,7 @@ type Driver interface {
 	// system cannot be expected to answer yet (nothing of it was ever started). An error is a node-specific error: the run
 	// goes on without the answer.
 	Observe(ctx context.Context, view *View, secrets SecretReader) (any, error)
-	// Plan says what to change. It is pure: it reads nothing but its arguments, and equal arguments give equal plans.
-	Plan(view *View, now time.Time) *Plan
+	Planner
 	// MakeSecret makes what a Secret shall hold.
 	MakeSecret(want SecretWant) (map[string][]byte, error)
 	// Perform carries out one command of a plan.

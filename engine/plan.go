@@ -67,12 +67,16 @@ type DaemonChange struct {
 	New bool
 	// Reason says why, for events and decisions.
 	Reason string
+	// Risk is what it may do to data and service, where that is more than the Daemon itself tells (see RiskOfRemoval).
+	Risk api.Risk
 }
 
 // Removal is a daemon to delete.
 type Removal struct {
 	Name   string
 	Reason string
+	// Risk is as in DaemonChange.
+	Risk api.Risk
 }
 
 // Command is one thing asked of the storage system. Performing it again must be harmless.
@@ -83,6 +87,8 @@ type Command struct {
 	Object string
 	Params map[string]string
 	Reason string
+	// Risk is what it may do to data and service.
+	Risk api.Risk
 }
 
 // NodeStatus is the status that a StorageNode shall have.

@@ -29,7 +29,7 @@ func (p *planner) remove() {
 		for _, d := range group {
 			left++
 			if d.DeletionTimestamp == nil {
-				p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: "the cluster is being deleted"})
+				p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: "the cluster is being deleted", Risk: p.removalRisk(d)})
 				p.decide(api.VerdictDo, label(d), "removed from host %s: the cluster is being deleted (deletionPolicy %s)", d.Spec.Host, p.policy())
 				continue
 			}
@@ -39,6 +39,14 @@ func (p *planner) remove() {
 		return
 	}
 	p.because("the cluster is being deleted")
+}
+
+// removalRisk says that also a mon's directory is data: without any of them nothing of the OSDs' data can be found again.
+func (p *planner) removalRisk(d *api.Daemon) api.Risk {
+	if d.Spec.Type != TypeMgr && d.Spec.OnRemoval == api.DeletionWipe {
+		return api.RiskData
+	}
+	return api.RiskRedundancy
 }
 
 func (p *planner) because(text string) {

@@ -134,6 +134,23 @@ func (t *Toy) Plan(view *engine.View, now time.Time) *engine.Plan {
 	return p.Plan
 }
 
+// Foresee is what the toy says when its daemons run, initialized if it was told so.
+func (t *Toy) Foresee(before, after *engine.View, commands []engine.Command) any {
+	next := &ToyState{Initialized: len(commands) > 0}
+	if was, ok := before.System.(*ToyState); ok {
+		next.Initialized = next.Initialized || was.Initialized
+	}
+	for i := range after.Daemons {
+		if d := &after.Daemons[i]; d.Status.State == api.DaemonRunning {
+			next.Running = append(next.Running, d.Spec.ID)
+		}
+	}
+	if len(next.Running) == 0 {
+		return before.System
+	}
+	return next
+}
+
 type toyPlan struct {
 	*engine.Plan
 	view *engine.View
