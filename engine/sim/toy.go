@@ -120,7 +120,8 @@ func (t *Toy) Forget(string, string) {
 	t.forgotten++
 }
 
-// Plan wants a key, and on each accepted node a daemon that is first prepared and, when all are, runs.
+// Plan wants a key, and on each accepted node a daemon that is first prepared and, when all are, runs. It heeds the modes of
+// hosts as a system does whose daemons need a majority (see toymode.go).
 func (t *Toy) Plan(view *engine.View, now time.Time) *engine.Plan {
 	p := &toyPlan{view: view, kind: t.Type(), Plan: &engine.Plan{}}
 	if view.Cluster.DeletionTimestamp != nil {
@@ -184,6 +185,7 @@ func (p *toyPlan) grow(now time.Time) {
 		}
 		wanted = append(wanted, toyDaemon(name, r))
 	}
+	wanted = p.heedModes(wanted)
 	p.place(wanted)
 	p.judge(wanted)
 }
@@ -208,11 +210,11 @@ func (p *toyPlan) place(wanted []api.Daemon) {
 	prepared := len(wanted) > 0
 	for i := range wanted {
 		have := p.daemon(wanted[i].Name)
-		prepared = prepared && have != nil && (have.Status.State == api.DaemonPrepared || have.Spec.State == api.WantRunning)
+		prepared = prepared && have != nil && (have.Status.State == api.DaemonPrepared || have.Spec.State != api.WantPrepared)
 	}
 	for _, d := range wanted {
 		have := p.daemon(d.Name)
-		if prepared || have != nil && have.Spec.State == api.WantRunning {
+		if d.Spec.State != api.WantStopped && (prepared || have != nil && have.Spec.State != api.WantPrepared) {
 			d.Spec.State = api.WantRunning
 		}
 		if have == nil || !equality.Semantic.DeepEqual(have.Spec, d.Spec) {

@@ -1,0 +1,61 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-storage/holdfast/action"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+func isGone(err error) bool { return errors.Is(err, engine.ErrNotFound) }
+
+// drain moves data and daemons to other hosts.
+func (c Config) drain() *handler {
+	return &handler{
+		Config: c,
+		kind: action.Kind{
+			Name: Drain, Mode: action.Rolling, Timeout: slowly,
+			Summary: "move data and daemons from a host to others, and place nothing new there",
+		},
+		check: func(ctx context.Context, j *job) error {
+			if j.Host.ModeOf() == api.HostMaintenance {
+				return refuse("host %s is in maintenance, so its data cannot be read from it: end that first with "+
+					"'holdfast host maintenance exit %s', or use 'holdfast host remove %s' if it will not come back",
+					j.Host.Name, j.Host.Name, j.Host.Name)
+			}
+			return j.allow(ctx, api.HostDrain)
+		},
+		steps: []step{tell(api.HostDrain), {name: "move-daemons", do: moved}},
+	}
+}
+
+// moved waits until nothing is left on the host.
+func moved(ctx context.Context, j *job) (action.Progress, error) {
+	p, err := j.emptying(ctx)
+	cleared := j.left(func(d *api.Daemon) bool { return d.DeletionTimestamp != nil })
+	switch {
+	case err != nil:
+		return p, err
+	case p.Done:
+		p.Message = fmt.Sprintf("host %s is drained: nothing is left on it", j.Host.Name)
+	case j.silent() && len(cleared) > 0:
+		p.WaitsFor = fmt.Sprintf("the agent of host %s, which is silent, to clear away %s; if the machine will not come back, "+
+			"cancel this and use 'holdfast host remove %s --gone'", j.Host.Name, few(cleared), j.Host.Name)
+	}
+	return p, nil
+}
+
+// emptying is how far a host is from being empty. What a cluster refuses now may become possible again, as when a disk that
+// failed elsewhere is replaced: to take data that was moved for hours back again would help nobody.
+func (j *job) emptying(ctx context.Context) (action.Progress, error) {
+	found, err := j.judge(ctx, nil)
+	if err != nil {
+		return action.Progress{}, err
+	}
+	left := j.left(func(*api.Daemon) bool { return true })
+	return j.count(left, slices.Concat(found.Refusals, found.Waits), "gone"), nil
+}

@@ -1,0 +1,144 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-storage/holdfast/action"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// enter stops all daemons of a host for a while.
+func (c Config) enter() *handler {
+	return &handler{
+		Config: c,
+		kind: action.Kind{
+			Name: EnterMaintenance, Mode: action.Rolling, Timeout: shortly, ExpiresAfter: shortly,
+			Summary: "tell the storage systems that a host will be away for a while, and stop its daemons",
+		},
+		check: func(ctx context.Context, j *job) error {
+			if j.Host.ModeOf() == api.HostDrain {
+				return refuse("host %s is being drained: end that first with 'holdfast host maintenance exit %s'", j.Host.Name, j.Host.Name)
+			}
+			return j.allow(ctx, api.HostMaintenance)
+		},
+		steps: []step{tell(api.HostMaintenance), {name: "stop-daemons", do: stopped}},
+	}
+}
+
+// tell sets the mode of the host. The clusters' orchestration sees that, tells the storage systems, and does the rest.
+func tell(mode api.HostMode) step {
+	do := func(ctx context.Context, j *job) (action.Progress, error) {
+		reason := string(j.action.Spec.Parameters[ParamReason])
+		err := j.Store.PutHost(ctx, j.Host.Name, func(h *api.Host) { engine.SetHostMode(h, mode, reason, j.by()) })
+		return action.Progress{Done: err == nil, Message: fmt.Sprintf("host %s is in mode %s", j.Host.Name, mode)}, err
+	}
+	undo := func(ctx context.Context, j *job) (action.Progress, error) {
+		message := ""
+		err := j.Store.PutHost(ctx, j.Host.Name, func(h *api.Host) {
+			engine.RestoreHostMode(h, mode, j.by())
+			message = fmt.Sprintf("host %s is in mode %s", h.Name, h.ModeOf())
+		})
+		return action.Progress{Done: err == nil, Message: message}, err
+	}
+	return step{name: "tell-storage", do: do, undo: undo}
+}
+
+// stopped waits until the agent says that all daemons are stopped, and no cluster waits for anything. A cluster that refuses
+// now, because something else failed meanwhile, ends the action: what was stopped is started again.
+func stopped(ctx context.Context, j *job) (action.Progress, error) {
+	left := j.left(func(d *api.Daemon) bool { return !settled(d, api.DaemonStopped) })
+	if j.silent() && j.says(ParamOffline, Yes) {
+		return action.Progress{Done: true, Message: j.unconfirmed(left)}, nil
+	}
+	found, err := j.judge(ctx, nil)
+	if err != nil {
+		return action.Progress{}, err
+	}
+	if len(found.Refusals) > 0 {
+		return action.Progress{}, refuse("%s", strings.Join(found.Refusals, "; "))
+	}
+	p := j.count(left, found.Waits, "stopped")
+	if p.Done {
+		p.Message = fmt.Sprintf("host %s is in maintenance: its daemons are stopped", j.Host.Name)
+	} else if j.silent() {
+		p.WaitsFor = fmt.Sprintf("the agent of host %s, which is silent, to say that %s stopped; if the machine is off, cancel "+
+			"this and enter with --offline", j.Host.Name, few(left))
+	}
+	return p, nil
+}
+
+func (j *job) unconfirmed(left []string) string {
+	if len(left) == 0 {
+		return fmt.Sprintf("host %s is in maintenance", j.Host.Name)
+	}
+	return fmt.Sprintf("host %s is in maintenance; that %s stopped is taken for granted, because its agent is silent and the "+
+		"machine is said to be off", j.Host.Name, few(left))
+}
+
+// settled says whether the agent reports a state of a daemon as it is wanted now.
+func settled(d *api.Daemon, state api.DaemonState) bool {
+	return d.DeletionTimestamp == nil && d.Status.State == state && d.Status.ObservedGeneration == d.Generation
+}
+
+// count makes the progress of a step that ends when no daemon is left and no cluster waits.
+func (j *job) count(left, waits []string, what string) action.Progress {
+	total := max(int64(len(left)), int64(len(j.Daemons)), j.total())
+	p := action.Progress{
+		Done: len(left)+len(waits) == 0, Count: total - int64(len(left)), Total: total, Unit: "daemons",
+		Message: fmt.Sprintf("%d of %d daemons are %s", total-int64(len(left)), total, what),
+	}
+	switch {
+	case len(waits) > 0:
+		p.WaitsFor = strings.Join(waits, "; ")
+	case len(left) > 0:
+		p.WaitsFor = few(left) + " to be " + what
+	}
+	return p
+}
+
+// total is how many daemons the step that is under way had to do with so far. Those that are gone count as well.
+func (j *job) total() int64 {
+	for _, s := range j.action.Status.Steps {
+		if s.State == api.StepRunning {
+			return s.Total
+		}
+	}
+	return 0
+}
+
+// exit gives a host back to its storage systems, from maintenance or from draining.
+func (c Config) exit() *handler {
+	return &handler{
+		Config: c,
+		kind: action.Kind{
+			Name: ExitMaintenance, Mode: action.Shared, Timeout: shortly, ExpiresAfter: shortly,
+			Summary: "give a host back to its storage systems, and start its daemons",
+		},
+		check: func(ctx context.Context, j *job) error { return j.allow(ctx, api.HostActive) },
+		steps: []step{tell(api.HostActive), {name: "start-daemons", do: started}},
+	}
+}
+
+// started waits until every daemon on the host is as its cluster wants it, and no cluster waits for anything.
+func started(ctx context.Context, j *job) (action.Progress, error) {
+	found, err := j.judge(ctx, nil)
+	if err != nil {
+		return action.Progress{}, err
+	}
+	left := j.left(func(d *api.Daemon) bool {
+		return d.DeletionTimestamp != nil || found.changes[d.Namespace+"/"+d.Name] ||
+			d.Spec.State == api.WantRunning && !settled(d, api.DaemonRunning)
+	})
+	waits := slices.Concat(found.Refusals, found.Waits)
+	p := j.count(left, waits, "as they shall be")
+	if p.Done {
+		p.Message = fmt.Sprintf("host %s is active: its daemons run", j.Host.Name)
+	} else if j.silent() {
+		p.WaitsFor = fmt.Sprintf("the agent of host %s, which is silent", j.Host.Name)
+	}
+	return p, nil
+}

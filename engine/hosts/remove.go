@@ -1,0 +1,161 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/holdfast-storage/holdfast/action"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+const stepDelete = "delete-host"
+
+// deadAfter is how long an agent must have been silent before its daemons are let go without its word. A machine that boots,
+// or a network that is mended, takes less.
+const deadAfter = 2 * time.Minute
+
+// remove takes a host out for good.
+func (c Config) remove() *handler {
+	return &handler{
+		Config: c,
+		kind: action.Kind{
+			Name: Remove, Mode: action.Rolling, Timeout: slowly,
+			Summary: "drain a host and take it out for good, also when its machine is dead",
+		},
+		check: func(ctx context.Context, j *job) error {
+			if len(j.Nodes) > 0 && !j.says(ParamNodes, Delete) {
+				return refuse("%s on host %s: use --delete-nodes to delete what is declared there, or 'holdfast host replace' "+
+					"to move it to another host", declared(j.Nodes), j.Host.Name)
+			}
+			if err := j.dead(j.says(ParamGone, Yes)); err != nil {
+				return err
+			}
+			if err := j.guarded(ctx); err != nil {
+				return err
+			}
+			return j.allow(ctx, api.HostDrain)
+		},
+		steps: []step{
+			tell(api.HostDrain),
+			{name: "empty-host", do: func(ctx context.Context, j *job) (action.Progress, error) {
+				return emptied(ctx, j, j.says(ParamGone, Yes))
+			}},
+			{name: "delete-nodes", do: deleteNodes, undo: keepDeleted},
+			{name: stepDelete, do: deleteHost},
+		},
+	}
+}
+
+func declared(nodes []api.StorageNode) string {
+	names := make([]string, len(nodes))
+	for i := range nodes {
+		names[i] = nodes[i].Namespace + "/" + nodes[i].Name
+	}
+	if len(names) == 1 {
+		return "the StorageNode " + names[0] + " is"
+	}
+	return "the StorageNodes " + few(names) + " are"
+}
+
+// dead refuses to take out a host that is silent unless somebody says that it is gone for good, and one that is said to be
+// gone and is heard.
+func (j *job) dead(said bool) error {
+	switch silent := j.silent(); {
+	case silent && !said:
+		return refuse("the agent of host %s is silent, so nobody can tell whether its daemons run: if the machine is off and will "+
+			"not come back, say so with --gone", j.Host.Name)
+	case said && !silent:
+		return refuse("host %s is said to be gone, and its agent is heard: stop the machine, or leave out --gone", j.Host.Name)
+	}
+	return nil
+}
+
+// guarded refuses while something else than storage would break.
+func (j *job) guarded(ctx context.Context) error {
+	for _, guard := range j.Guards {
+		reasons, err := guard(ctx, j.Host)
+		if err != nil {
+			return err
+		}
+		if len(reasons) > 0 {
+			return refuse("%s", strings.Join(reasons, "; "))
+		}
+	}
+	return nil
+}
+
+// emptied waits until nothing is left on the host. The daemons of a host that is gone for good are let go without their agent's
+// word, but only those that their cluster's plan removed: so it does not need them any more.
+func emptied(ctx context.Context, j *job, gone bool) (action.Progress, error) {
+	since, silent := silentSince(j.Host)
+	if !gone || !silent {
+		return moved(ctx, j)
+	}
+	p, err := j.emptying(ctx)
+	if err != nil || p.Done {
+		return p, err
+	}
+	if wait := deadAfter - time.Since(since); wait > 0 {
+		p.WaitsFor = fmt.Sprintf("the agent of host %s to be silent until %s, so that it is not only away for a moment",
+			j.Host.Name, since.Add(deadAfter).UTC().Format("15:04:05 MST"))
+		p.Recheck = wait
+		return p, nil
+	}
+	return p, j.letGo(ctx)
+}
+
+func (j *job) letGo(ctx context.Context) error {
+	for i := range j.Daemons {
+		d := types.NamespacedName{Namespace: j.Daemons[i].Namespace, Name: j.Daemons[i].Name}
+		if err := j.Store.ReleaseDaemon(ctx, d); err != nil {
+			return fmt.Errorf("while letting daemon %s go: %w", d.Name, err)
+		}
+	}
+	return nil
+}
+
+func deleteNodes(ctx context.Context, j *job) (action.Progress, error) {
+	for i := range j.Nodes {
+		n := types.NamespacedName{Namespace: j.Nodes[i].Namespace, Name: j.Nodes[i].Name}
+		if !j.says(ParamNodes, Delete) {
+			return action.Progress{}, refuse("%s on host %s since this action began", declared(j.Nodes), j.Host.Name)
+		}
+		if err := j.Store.RemoveNode(ctx, n); err != nil {
+			return action.Progress{}, fmt.Errorf("while deleting StorageNode %s: %w", n, err)
+		}
+	}
+	return action.Progress{Done: true}, nil
+}
+
+// keepDeleted says what is left of an action that was undone after its StorageNodes were deleted.
+func keepDeleted(context.Context, *job) (action.Progress, error) {
+	return action.Progress{Done: true, Message: "StorageNodes that were deleted stay deleted"}, nil
+}
+
+// deleteHost is the end. Whatever came to the host since it was found empty keeps it.
+func deleteHost(ctx context.Context, j *job) (action.Progress, error) {
+	if err := j.guarded(ctx); err != nil {
+		return action.Progress{}, err
+	}
+	if len(j.Daemons)+len(j.Nodes) > 0 {
+		names := slices.Concat(j.left(func(*api.Daemon) bool { return true }), nodeNames(j.Nodes))
+		return action.Progress{WaitsFor: few(names) + " to be gone"}, nil
+	}
+	if err := j.Store.RemoveHost(ctx, j.Host.Name); err != nil {
+		return action.Progress{}, err
+	}
+	return action.Progress{Done: true, Message: fmt.Sprintf("host %s is removed", j.Host.Name)}, nil
+}
+
+func nodeNames(nodes []api.StorageNode) []string {
+	names := make([]string, len(nodes))
+	for i := range nodes {
+		names[i] = "StorageNode " + nodes[i].Name
+	}
+	return names
+}

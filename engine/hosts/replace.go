@@ -1,0 +1,184 @@
+package hosts
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/holdfast-storage/holdfast/action"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// replace puts a host in the place of another one, which is then removed.
+func (c Config) replace() *handler {
+	empty := func(ctx context.Context, j *job) (action.Progress, error) {
+		// A run of a cluster that began before its node was moved may have written the old host into the node once more.
+		if _, err := moveNodes(ctx, j); err != nil {
+			return action.Progress{}, err
+		}
+		return emptied(ctx, j, true)
+	}
+	return &handler{
+		Config: c,
+		kind: action.Kind{
+			Name: Replace, Mode: action.Rolling, Timeout: slowly,
+			Summary: "put a host that joined in the place of another one, alive or dead, and take that one out for good",
+		},
+		check: checkReplace,
+		steps: []step{
+			tell(api.HostDrain),
+			{name: "move-nodes", do: moveNodes, undo: keepMoved},
+			{name: "empty-host", do: empty},
+			{name: stepDelete, do: deleteHost},
+		},
+	}
+}
+
+// checkReplace finds out whether the new host can do what the old one did: it supposes that the StorageNodes are moved, and
+// looks what the clusters would then refuse that they do not refuse today.
+func checkReplace(ctx context.Context, j *job) error {
+	heir, err := j.heir(ctx)
+	if err != nil {
+		return err
+	}
+	if err := fit(heir); err != nil {
+		return err
+	}
+	if err := j.guarded(ctx); err != nil {
+		return err
+	}
+	if err := j.active(ctx); err != nil {
+		return err
+	}
+	if said := j.action.Spec.Parameters; said[ParamDevices]+said[ParamIPs] != "" && len(j.Nodes) != 1 {
+		return refuse("devices or addresses are named for one StorageNode, and there are %d on host %s: where there are several, "+
+			"change nodeSelector and devices of each", len(j.Nodes), j.Host.Name)
+	}
+	for _, cluster := range j.Clusters {
+		reasons, err := j.newRefusals(ctx, cluster, heir)
+		if err != nil {
+			return err
+		}
+		if len(reasons) > 0 {
+			return refuse("host %s cannot take the place of %s: %s%s", heir.Name, j.Host.Name, strings.Join(reasons, "; "), hint(heir))
+		}
+	}
+	return nil
+}
+
+// hint names the devices that could be used.
+func hint(heir *api.Host) string {
+	var free []string
+	for _, d := range heir.Status.Devices {
+		if d.Availability == api.DeviceAvailable {
+			free = append(free, cmp.Or(d.Path, d.ID))
+		}
+	}
+	if len(free) == 0 {
+		return fmt.Sprintf(". No device of %s is free", heir.Name)
+	}
+	return fmt.Sprintf(". Free on %s: %s; choose with --devices", heir.Name, few(free))
+}
+
+// heir reads the host that takes the place of the old one.
+func (j *job) heir(ctx context.Context) (*api.Host, error) {
+	name := string(j.action.Spec.Parameters[ParamBy])
+	if name == "" || name == j.Host.Name {
+		return nil, refuse("the parameter %q must name another host", ParamBy)
+	}
+	v, err := j.Store.Host(ctx, name)
+	if isGone(err) {
+		return nil, refuse("there is no host %s: let the new machine join first", name)
+	} else if err != nil {
+		return nil, err
+	}
+	return v.Host, nil
+}
+
+// fit refuses a host that cannot take anything now.
+func fit(heir *api.Host) error {
+	if _, silent := silentSince(heir); silent {
+		return refuse("the agent of host %s is silent: start 'holdfast agent' there first", heir.Name)
+	}
+	if mode := heir.ModeOf(); mode != api.HostActive {
+		return refuse("host %s is in mode %s: 'holdfast host maintenance exit %s' first", heir.Name, mode, heir.Name)
+	}
+	return nil
+}
+
+func hostname(h *api.Host) string { return cmp.Or(h.Labels[api.LabelHostname], h.Name) }
+
+// newRefusals are what a cluster would refuse if the nodes were moved, and does not refuse today.
+func (j *job) newRefusals(ctx context.Context, cluster types.NamespacedName, heir *api.Host) ([]string, error) {
+	_, today, err := j.suppose(ctx, cluster, nil)
+	if err != nil || today == nil {
+		return nil, err
+	}
+	_, then, err := j.suppose(ctx, cluster, func(v *engine.View) {
+		v.SetHostMode(j.Host.Name, api.HostDrain)
+		for i := range v.Nodes {
+			if slices.ContainsFunc(j.Nodes, func(n api.StorageNode) bool { return n.UID == v.Nodes[i].UID }) {
+				v.Nodes[i].Status = api.StorageNodeStatus{}
+				v.Nodes[i].Spec = *v.Nodes[i].Spec.DeepCopy()
+				j.move(&v.Nodes[i].Spec, heir)
+			}
+		}
+	})
+	if err != nil || then == nil {
+		return nil, err
+	}
+	var reasons []string
+	for _, d := range then.Decisions {
+		if d.Verdict == api.VerdictRefuse && !slices.Contains(today.Decisions, d) {
+			reasons = append(reasons, d.Object+": "+d.Message)
+		}
+	}
+	return reasons, nil
+}
+
+// move changes a StorageNode to the new host.
+func (j *job) move(s *api.StorageNodeSpec, heir *api.Host) {
+	s.NodeSelector = map[string]string{api.LabelHostname: hostname(heir)}
+	if said := j.action.Spec.Parameters[ParamDevices]; said != "" {
+		s.Devices = strings.Split(string(said), ",")
+	}
+	if said := j.action.Spec.Parameters[ParamIPs]; said != "" {
+		s.StorageNetwork.IPs = strings.Split(string(said), ",")
+	}
+}
+
+// moveNodes moves the StorageNodes to the new host. What was found out of their devices on the old one is forgotten: by the
+// record of it a node is held to its host.
+func moveNodes(ctx context.Context, j *job) (action.Progress, error) {
+	if len(j.Nodes) == 0 {
+		return action.Progress{Done: true, Message: "the StorageNodes are moved"}, nil
+	}
+	heir, err := j.heir(ctx)
+	if err != nil {
+		return action.Progress{}, err
+	}
+	for i := range j.Nodes {
+		n := types.NamespacedName{Namespace: j.Nodes[i].Namespace, Name: j.Nodes[i].Name}
+		if j.Nodes[i].Spec.NodeSelector[api.LabelHostname] != hostname(heir) {
+			if err := j.Store.PutNode(ctx, n, func(s *api.StorageNodeSpec) { j.move(s, heir) }); err != nil && !isGone(err) {
+				return action.Progress{}, fmt.Errorf("while moving StorageNode %s: %w", n, err)
+			}
+		}
+		if err := j.Store.PutNodeStatus(ctx, n.Namespace, engine.NodeStatus{Name: n.Name}); err != nil {
+			return action.Progress{}, fmt.Errorf("while moving StorageNode %s: %w", n, err)
+		}
+	}
+	return action.Progress{Message: fmt.Sprintf("%s moved to host %s", few(nodeNames(j.Nodes)), heir.Name)}, nil
+}
+
+// keepMoved says what is left of an action that was undone after its StorageNodes were moved: their daemons may have data on
+// the new host already.
+func keepMoved(_ context.Context, j *job) (action.Progress, error) {
+	return action.Progress{Done: true, Message: fmt.Sprintf("StorageNodes that were moved to host %s stay there",
+		j.action.Spec.Parameters[ParamBy])}, nil
+}

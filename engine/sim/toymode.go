@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// heedModes takes from the wanted daemons those of hosts that drain, and stops those of hosts in maintenance. It refuses what
+// would leave less than a majority running. On a host that drains a daemon is removed when all others run.
+func (p *toyPlan) heedModes(wanted []api.Daemon) []api.Daemon {
+	kept := slices.Clone(wanted)
+	for i := range p.view.Hosts {
+		h := &p.view.Hosts[i]
+		switch h.ModeOf() {
+		case api.HostMaintenance:
+			p.stopOn(h.Name, kept)
+		case api.HostDrain:
+			kept = p.drainFrom(h.Name, wanted, kept)
+		case api.HostActive:
+		}
+	}
+	return kept
+}
+
+// enough says whether a majority of the wanted daemons runs without those of a host, and tells when not.
+func (p *toyPlan) enough(host string, wanted []api.Daemon) bool {
+	state, _ := p.view.System.(*ToyState)
+	others := 0
+	for i := range wanted {
+		if wanted[i].Spec.Host != host && state != nil && slices.Contains(state.Running, wanted[i].Spec.ID) {
+			others++
+		}
+	}
+	if others > len(wanted)/2 {
+		return true
+	}
+	p.decide("host/"+host, api.VerdictRefuse, fmt.Sprintf("only %d of %d daemons would run, and a majority has to", others, len(wanted)))
+	return false
+}
+
+func on(host string, daemons []api.Daemon) bool {
+	return slices.ContainsFunc(daemons, func(d api.Daemon) bool { return d.Spec.Host == host })
+}
+
+func (p *toyPlan) stopOn(host string, wanted []api.Daemon) {
+	if !on(host, wanted) || !p.enough(host, wanted) {
+		return
+	}
+	for i := range wanted {
+		if wanted[i].Spec.Host != host {
+			continue
+		}
+		wanted[i].Spec.State = api.WantStopped
+		if have := p.daemon(wanted[i].Name); have != nil && have.Status.State != api.DaemonStopped {
+			p.decide("host/"+host, api.VerdictWait, "toy "+have.Spec.ID+" has not stopped yet")
+		}
+	}
+}
+
+// drainFrom removes the daemons of a host, and returns those that are wanted elsewhere.
+func (p *toyPlan) drainFrom(host string, wanted, kept []api.Daemon) []api.Daemon {
+	if on(host, wanted) && !p.enough(host, wanted) {
+		return kept
+	}
+	kept = slices.DeleteFunc(kept, func(d api.Daemon) bool { return d.Spec.Host == host })
+	if missing := p.missing(kept); missing != "" {
+		if on(host, p.view.Daemons) {
+			p.decide("host/"+host, api.VerdictWait, "toy "+missing+" does not run yet")
+		}
+		return kept
+	}
+	for i := range p.view.Daemons {
+		d := &p.view.Daemons[i]
+		if d.Spec.Host != host {
+			continue
+		}
+		p.decide("host/"+host, api.VerdictWait, "toy "+d.Spec.ID+" is being removed")
+		if d.DeletionTimestamp == nil {
+			p.Remove = append(p.Remove, engine.Removal{Name: d.Name, Reason: "host " + host + " is being drained"})
+		}
+	}
+	return kept
+}
+
+// missing names a wanted daemon that does not run.
+func (p *toyPlan) missing(wanted []api.Daemon) string {
+	state, _ := p.view.System.(*ToyState)
+	for i := range wanted {
+		if state == nil || !slices.Contains(state.Running, wanted[i].Spec.ID) {
+			return wanted[i].Spec.ID
+		}
+	}
+	return ""
+}
