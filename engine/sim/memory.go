@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,6 +132,9 @@ func (m *Memory) update(o Object) ([]engine.Change, error) {
 	was, ok := m.objects[idOf(o)]
 	if !ok {
 		return nil, idOf(o).notFound()
+	}
+	if d, ok := o.(*api.Daemon); ok && d.Spec.Host != was.(*api.Daemon).Spec.Host {
+		return nil, fmt.Errorf("daemon %s: the host of a Daemon cannot be changed", d.Name)
 	}
 	stored := clone(o)
 	keepStatus(stored, was)

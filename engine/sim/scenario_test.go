@@ -3,8 +3,6 @@ package sim_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/holdfast-storage/holdfast/action/actiontest"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/sim"
 )
 
@@ -33,10 +31,14 @@ import (
 //	break DAEMON message=TEXT, mend DAEMON    a daemon fails, or not any more
 //	silence on|off                            the storage system stops answering, or answers again
 //	take-lock CLUSTER [holder=NAME]           another leader takes the lock, or nobody has it any more
+//	host-mode HOST Active|Maintenance|Drain   somebody sets the mode of a host
+//	action NAME KIND host=NAME [PARAMETER=VALUE …], cancel NAME
+//	kill-leader, lead                         the leader ends in the middle of all, and another one leads
 //	tick [DURATION]                           time passes; agents move each 100 ms (default: one such step)
 //
 // After each command 50 ms pass, in which the engine comes to rest and no agent moves. What it did since is printed: events, and the cluster's status. The command
-// 'show CLUSTER' prints the conditions and the last report, 'writes' how many writes the engine did since the last 'writes'.
+// 'show CLUSTER' prints the conditions and the last report, 'writes' how many writes the engine did since the last 'writes'; 'show-host' and
+// 'show-action' print what the words say.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -59,19 +61,17 @@ type stage struct {
 	toy    *sim.Toy
 	told   map[string]int
 	writes int
+
+	leader      *leader
+	actions     *actiontest.Memory
+	actionNames []string
 }
 
 func play(t *testing.T, file string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	toy := sim.NewToy()
-	s := &stage{World: sim.NewWorld(toy), ctx: ctx, toy: toy, told: map[string]int{}}
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	done := make(chan error, 1)
-	go func() {
-		done <- engine.Run(ctx, engine.Config{Store: s.Memory, Log: log, Managers: []engine.ServiceManager{
-			&engine.Orchestrator{Store: s.Memory, Driver: toy, Leader: "s1", Log: log},
-		}})
-	}()
+	s := &stage{World: sim.NewWorld(toy), ctx: ctx, toy: toy, told: map[string]int{}, actions: actiontest.NewMemory()}
+	s.lead()
 	datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
 		out, err := s.do(d)
 		if err != nil {
@@ -79,16 +79,20 @@ func play(t *testing.T, file string) {
 		}
 		return out
 	})
-	cancel()
-	if err := <-done; err != nil {
+	if err := s.standDown(); err != nil {
 		t.Error(err)
 	}
+	cancel()
 }
 
 func (s *stage) do(d *datadriven.TestData) (string, error) {
 	switch d.Cmd {
 	case "show":
 		return s.show(d.CmdArgs[0].Key)
+	case "show-action":
+		return s.showAction(d.CmdArgs[0].Key)
+	case "show-host":
+		return s.showHost(d.CmdArgs[0].Key)
 	case "writes":
 		n := s.Writes() - s.writes
 		s.writes += n
@@ -117,6 +121,16 @@ func (s *stage) act(d *datadriven.TestData) error {
 		return s.Create(s.ctx, toyNode(d, first))
 	case "mode":
 		return s.mode(first, d.CmdArgs[1].Key)
+	case "host-mode":
+		return s.setMode(first, d.CmdArgs[1].Key)
+	case "action":
+		return s.startAction(d)
+	case "cancel":
+		return s.cancelAction(first)
+	case "kill-leader":
+		return s.standDown()
+	case "lead":
+		s.lead()
 	case "delete":
 		return s.delete(d)
 	case "fail-host":

@@ -11,6 +11,7 @@ import (
 // heedModes takes from the wanted daemons those of hosts that drain, and stops those of hosts in maintenance. It refuses what
 // would leave less than a majority running. On a host that drains a daemon is removed when all others run.
 func (p *toyPlan) heedModes(wanted []api.Daemon) []api.Daemon {
+	wanted = p.follow(wanted)
 	kept := slices.Clone(wanted)
 	for i := range p.view.Hosts {
 		h := &p.view.Hosts[i]
@@ -25,12 +26,30 @@ func (p *toyPlan) heedModes(wanted []api.Daemon) []api.Daemon {
 	return kept
 }
 
+// follow removes each daemon of which the node moved to another host, and returns those that can be placed now.
+func (p *toyPlan) follow(wanted []api.Daemon) []api.Daemon {
+	return slices.DeleteFunc(slices.Clone(wanted), func(d api.Daemon) bool {
+		have := p.daemon(d.Name)
+		if have == nil || have.Spec.Host == d.Spec.Host {
+			return false
+		}
+		if !p.enough(have.Spec.Host, wanted) {
+			return true
+		}
+		p.decide("host/"+have.Spec.Host, api.VerdictWait, "toy "+have.Spec.ID+" moves to host "+d.Spec.Host)
+		if have.DeletionTimestamp == nil {
+			p.Remove = append(p.Remove, engine.Removal{Name: have.Name, Reason: "its node moved to host " + d.Spec.Host})
+		}
+		return true
+	})
+}
+
 // enough says whether a majority of the wanted daemons runs without those of a host, and tells when not.
 func (p *toyPlan) enough(host string, wanted []api.Daemon) bool {
 	state, _ := p.view.System.(*ToyState)
 	others := 0
 	for i := range wanted {
-		if wanted[i].Spec.Host != host && state != nil && slices.Contains(state.Running, wanted[i].Spec.ID) {
+		if have := p.daemon(wanted[i].Name); have != nil && have.Spec.Host != host && state != nil && slices.Contains(state.Running, wanted[i].Spec.ID) {
 			others++
 		}
 	}
@@ -74,7 +93,7 @@ func (p *toyPlan) drainFrom(host string, wanted, kept []api.Daemon) []api.Daemon
 	}
 	for i := range p.view.Daemons {
 		d := &p.view.Daemons[i]
-		if d.Spec.Host != host {
+		if d.Spec.Host != host || p.removing(d.Name) {
 			continue
 		}
 		p.decide("host/"+host, api.VerdictWait, "toy "+d.Spec.ID+" is being removed")
@@ -83,6 +102,10 @@ func (p *toyPlan) drainFrom(host string, wanted, kept []api.Daemon) []api.Daemon
 		}
 	}
 	return kept
+}
+
+func (p *toyPlan) removing(name string) bool {
+	return slices.ContainsFunc(p.Remove, func(r engine.Removal) bool { return r.Name == name })
 }
 
 // missing names a wanted daemon that does not run.
