@@ -23,9 +23,11 @@ func (p *planner) planMgrs() {
 	for _, d := range p.daemonsOf(TypeMgr) {
 		p.mgrs = append(p.mgrs, mgr{d.Spec.ID, d.Spec.Host, d.Spec.Parameters[ParamAddress]})
 	}
-	for len(p.mgrs) > count {
+	for len(p.mgrs) > count && !slices.ContainsFunc(p.mgrs, p.inMaintenance) {
 		p.dropMgr()
 	}
+	// Those that stop with their hosts cannot take over; one elsewhere has to.
+	count = max(count, p.mgrsAway()+1)
 	places, _ := p.places(p.spec.Mgr.HostSelector, "mgrs")
 	for _, at := range p.byLoad(places) {
 		if len(p.mgrs) >= count {
@@ -33,11 +35,24 @@ func (p *planner) planMgrs() {
 		}
 		p.mgrs = append(p.mgrs, mgr{p.freeMgrID(), at.host, at.address})
 	}
-	if n := len(p.mgrs); n < count && len(p.members) > 0 {
+	if n := len(p.mgrs); n < int(p.spec.Mgr.Count) && len(p.members) > 0 {
 		p.decide(api.VerdictSkip, "mgrs", "the cluster has %s although spec.ceph.mgr.count is %d: each has a host of its own, "+
-			"and no more hosts can be used", plural(n, "mgr"), count)
+			"and no more hosts can be used", plural(n, "mgr"), p.spec.Mgr.Count)
 	}
 	slices.SortFunc(p.mgrs, func(a, b mgr) int { return strings.Compare(a.id, b.id) })
+}
+
+func (p *planner) inMaintenance(m mgr) bool { return p.mode(m.host) == api.HostMaintenance }
+
+// mgrsAway counts the managers that stopped with their hosts, or are about to.
+func (p *planner) mgrsAway() (n int) {
+	for _, m := range p.mgrs {
+		d := p.have[daemonName(p.cluster.Name, "mgr", m.id)]
+		if p.inMaintenance(m) && (p.leaving[m.host] || d != nil && told(d)) {
+			n++
+		}
+	}
+	return n
 }
 
 // dropMgr removes the manager that was added last, rather a standby than the active one.

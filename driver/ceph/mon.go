@@ -34,7 +34,7 @@ func (p *planner) planMons() {
 		return
 	}
 	for _, d := range p.daemonsOf(TypeOSD) {
-		if d.Spec.State == api.WantRunning {
+		if d.Spec.State != api.WantPrepared {
 			p.decide(api.VerdictRefuse, "mons", "no mon of the cluster is left although it has OSDs (such as %s): new mons would know nothing of "+
 				"their data, so none is made. Restore a mon's Daemon and its directory", label(d))
 			return

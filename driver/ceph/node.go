@@ -115,6 +115,9 @@ func (p *planner) places(selector *metav1.LabelSelector, object string) (places 
 	byHost := map[string]*node{}
 	for _, n := range p.nodes {
 		switch {
+		case n.usable() && p.closed(n.Host.Name) && selector == nil:
+			toCome++
+		case n.usable() && p.closed(n.Host.Name):
 		case n.usable() && byHost[n.Host.Name] == nil:
 			byHost[n.Host.Name] = n
 		case n.waiting() && selector == nil:
@@ -138,7 +141,7 @@ func (p *planner) places(selector *metav1.LabelSelector, object string) (places 
 func (p *planner) selected(match labels.Selector, byHost map[string]*node) (places []place, toCome int) {
 	for _, name := range sortedKeys(p.hosts) {
 		h := p.hosts[name]
-		if !match.Matches(labels.Set(h.Labels)) {
+		if !match.Matches(labels.Set(h.Labels)) || p.closed(name) {
 			continue
 		}
 		address := addressIn(p.cluster.Spec.Network.Public, h)

@@ -36,6 +36,8 @@ type Observation struct {
 	PGs, PGsWanted, PGsActive, PGsClean int
 	// BytesTotal is the raw space; zero until the manager has reported for the first time.
 	BytesTotal int64
+	// Stoppable says, by host, whether its OSDs may stop. Only hosts in maintenance whose OSDs run are asked about.
+	Stoppable map[string]StopAnswer
 	// Entities are the names in Ceph's auth database, or nil when they were not asked for.
 	Entities map[string]bool
 }
@@ -45,6 +47,8 @@ type OSD struct {
 	UUID string
 	Up   bool
 	In   bool
+	// Noout is set when the mons do not mark the OSD out, by its own flag.
+	Noout bool
 }
 
 // statusAnswer is the part of 'status' that matters here.
@@ -119,6 +123,8 @@ type osdMap struct {
 		UUID string `json:"uuid"`
 		Up   int    `json:"up"`
 		In   int    `json:"in"`
+		// State has the flags of this OSD alone, such as noout, among its words.
+		State []string `json:"state"`
 	} `json:"osds"`
 	Pools []struct {
 		PGNum int `json:"pg_num"`
@@ -128,7 +134,7 @@ type osdMap struct {
 func (m *osdMap) fill(o *Observation) {
 	o.OSDs = make(map[int]OSD, len(m.OSDs))
 	for _, d := range m.OSDs {
-		o.OSDs[d.ID] = OSD{UUID: d.UUID, Up: d.Up != 0, In: d.In != 0}
+		o.OSDs[d.ID] = OSD{UUID: d.UUID, Up: d.Up != 0, In: d.In != 0, Noout: slices.Contains(d.State, "noout")}
 	}
 	for _, pool := range m.Pools {
 		o.PGsWanted += pool.PGNum

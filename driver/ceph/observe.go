@@ -85,6 +85,7 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 			return nil, err
 		}
 	}
+	c.fillStoppable(ctx, view, o)
 	return o, c.fillEntities(ctx, view, o)
 }
 

@@ -17,7 +17,7 @@ type osd struct {
 	id                    int
 	uuid                  string
 	host, device, address string
-	started               bool // its Daemon is wanted Running already
+	started               bool // its Daemon was wanted Running before
 	leaving               bool // its Daemon is being removed
 	declared              bool // a StorageNode names its device
 }
@@ -51,7 +51,7 @@ func (p *planner) keepOSDs() {
 		}
 		o := &osd{
 			id: id, uuid: d.Spec.Parameters[ParamOSDUUID], host: d.Spec.Host, address: d.Spec.Parameters[ParamAddress],
-			started: d.Spec.State == api.WantRunning, leaving: d.DeletionTimestamp != nil,
+			started: d.Spec.State != api.WantPrepared, leaving: d.DeletionTimestamp != nil,
 		}
 		for _, device := range d.Spec.Devices {
 			if device.Name == DeviceBlock {
@@ -84,7 +84,7 @@ func (p *planner) nodeOSDs(n *node) []*osd {
 			p.decide(api.VerdictRefuse, n.object(), "%s", r.Problem)
 			continue
 		}
-		if !n.usable() || !p.mayNumber() {
+		if !n.usable() || !p.mayNumber() || p.closed(n.hostName()) {
 			if n.usable() || n.waiting() {
 				n.toCome++
 				p.decide(api.VerdictWait, n.object(), "no OSD is made on device %s yet: %s", r.ID, p.whyNotYet(n))
@@ -155,8 +155,11 @@ func (p *planner) mayNumber() bool {
 }
 
 func (p *planner) whyNotYet(n *node) string {
-	if !n.usable() {
+	switch {
+	case !n.usable():
 		return "its node waits"
+	case p.closed(n.hostName()):
+		return fmt.Sprintf("host %s has mode %s", n.hostName(), p.mode(n.hostName()))
 	}
 	return "the mons do not answer, and the number of a new OSD is taken from their map"
 }

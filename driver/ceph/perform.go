@@ -20,6 +20,13 @@ const (
 	verbOSDNew = "osd new"
 	// verbAuthImport makes sure that an entity is in Ceph's auth database with its key and capabilities.
 	verbAuthImport = "auth import"
+	// verbNoout and verbUnsetNoout set and take away the flag noout of the OSDs that are the command's object. It is the flag
+	// of each OSD and not of the host's CRUSH bucket: the mons heed it alike, it shows in the map that is read anyway, it goes
+	// with the OSD, and it cannot be mistaken for one that an administrator has set.
+	verbNoout      = "osd set-group noout"
+	verbUnsetNoout = "osd unset-group noout"
+	// verbMgrFail has the active manager hand over to a standby.
+	verbMgrFail = "mgr fail"
 )
 
 const (
@@ -43,6 +50,10 @@ func (d *Driver) Perform(ctx context.Context, view *engine.View, cmd engine.Comm
 		return c.osdNew(ctx, view.Cluster.Name, cmd.Params, secrets)
 	case verbAuthImport:
 		return c.authImport(ctx, view.Cluster.Name, cmd.Object, secrets)
+	case verbNoout, verbUnsetNoout:
+		return c.noout(ctx, strings.TrimSuffix(cmd.Verb, " noout"), cmd.Object)
+	case verbMgrFail:
+		return c.mgrFail(ctx, cmd.Object)
 	}
 	return fmt.Errorf("the driver for Ceph has no command %q", cmd.Verb)
 }
@@ -81,6 +92,23 @@ func (c *conn) osdNewOne(ctx context.Context, cluster, name, uuid string, secret
 	cmd := command{"prefix": "osd new", "uuid": uuid, "id": id, "format": "json"}
 	if _, err := c.client.Mon(ctx, cmd, input); err != nil {
 		return fmt.Errorf("registering %s: %w", name, err)
+	}
+	return nil
+}
+
+// noout sets the flag of OSDs, given as "osd.1, osd.2". To Ceph it is the same whether it is set already.
+func (c *conn) noout(ctx context.Context, prefix, osds string) error {
+	cmd := command{"prefix": prefix, "flags": "noout", "who": strings.Split(osds, ", ")}
+	if _, err := c.client.Mon(ctx, cmd, nil); err != nil {
+		return fmt.Errorf("changing the flag noout of %s: %w", osds, err)
+	}
+	return nil
+}
+
+// mgrFail changes nothing when the manager is not active.
+func (c *conn) mgrFail(ctx context.Context, name string) error {
+	if _, err := c.client.Mon(ctx, command{"prefix": "mgr fail", "who": strings.TrimPrefix(name, "mgr.")}, nil); err != nil {
+		return fmt.Errorf("having %s hand over: %w", name, err)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.remove()
 		return p.plan
 	}
-	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.planMons, p.planMgrs, p.planOSDs, p.awaitMore} {
+	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.planMons, p.planOSDs, p.planModes, p.planMgrs, p.awaitMore} {
 		phase()
 	}
 	switch {
@@ -54,6 +54,9 @@ type planner struct {
 	taken   map[devicePlace]*osd // the OSDs by what they are on
 	fatal   bool                 // nothing can be done, whatever there is already
 	hold    time.Duration        // how long to wait for more to be declared
+	stop    map[string]bool      // the names of the Daemons that are to stop
+	leaving map[string]bool      // the hosts that may stop as far as mons and OSDs go
+	moving  bool                 // a host is on its way into maintenance, or out of it
 
 	plan *engine.Plan
 }
@@ -61,7 +64,7 @@ type planner struct {
 func newPlanner(view *engine.View, now time.Time) *planner {
 	p := &planner{
 		view: view, now: now, cluster: view.Cluster,
-		have: map[string]*api.Daemon{}, hosts: map[string]*api.Host{}, taken: map[devicePlace]*osd{}, plan: &engine.Plan{},
+		have: map[string]*api.Daemon{}, hosts: map[string]*api.Host{}, taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, plan: &engine.Plan{},
 	}
 	if view.Cluster.Spec.Ceph != nil {
 		p.spec = *view.Cluster.Spec.Ceph
@@ -207,6 +210,7 @@ func (p *planner) writeDaemons() {
 // want compares a wanted daemon with what is there.
 func (p *planner) want(d api.Daemon) {
 	have := p.have[d.Name]
+	d.Spec.State = p.wantedState(&d)
 	switch {
 	case have == nil:
 		reason := fmt.Sprintf("%s is wanted on host %s", label(&d), d.Spec.Host)

@@ -62,7 +62,7 @@ func disturb(t *rapid.T, f *fakeWorld) {
 		return
 	}
 	i := rapid.IntRange(1, len(f.hosts)).Draw(t, "which")
-	switch rapid.IntRange(0, 7).Draw(t, "event") {
+	switch rapid.IntRange(0, 9).Draw(t, "event") {
 	case 0:
 		j := len(f.hosts) + 1
 		f.host(j, 2)
@@ -88,6 +88,8 @@ func disturb(t *rapid.T, f *fakeWorld) {
 		f.hosts[i-1].Status.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse}}
 	case 7:
 		f.hosts[i-1].Status.Conditions = nil
+	case 8, 9:
+		f.hosts[i-1].Spec.Mode = rapid.SampledFrom([]api.HostMode{"", api.HostActive, api.HostMaintenance, api.HostMaintenance}).Draw(t, "mode")
 	}
 }
 
@@ -118,6 +120,7 @@ func roundChecked(t *rapid.T, f *fakeWorld) *engine.Plan {
 		t.Fatal(err)
 	}
 	checkSafe(t, f)
+	checkStops(t, f, v, p)
 	return p
 }
 
@@ -151,6 +154,42 @@ func checkStarted(t *rapid.T, f *fakeWorld, d *api.Daemon) {
 	}
 	if uuid := f.ceph.OSDs()[id]; d.Spec.State == api.WantRunning && uuid != d.Spec.Parameters[ParamOSDUUID] {
 		t.Fatalf("%s is wanted Running, and the OSD map has uuid %q by its number", d.Name, uuid)
+	}
+}
+
+// checkStops: nothing is told to stop that Ceph cannot do without, given all that is down or was told to stop before.
+func checkStops(t *rapid.T, f *fakeWorld, before *engine.View, p *engine.Plan) {
+	var stopped []int
+	quorum := f.ceph.Quorum()
+	mons := 0
+	for _, name := range sortedKeys(f.daemons) {
+		d := f.daemons[name]
+		if d.Spec.Type == TypeMon {
+			mons++
+		}
+		if d.Spec.State != api.WantStopped {
+			continue
+		}
+		quorum = slices.DeleteFunc(quorum, func(id string) bool { return d.Spec.Type == TypeMon && d.Spec.ID == id })
+		if id, err := strconv.Atoi(d.Spec.ID); err == nil && d.Spec.Type == TypeOSD {
+			stopped = append(stopped, id)
+		}
+	}
+	for _, c := range p.Daemons {
+		i := slices.IndexFunc(before.Daemons, func(d api.Daemon) bool { return d.Name == c.Daemon.Name })
+		if i < 0 || before.Daemons[i].Spec.State != api.WantRunning || c.Daemon.Spec.State == api.WantRunning {
+			continue
+		}
+		switch c.Daemon.Spec.Type {
+		case TypeOSD:
+			if !f.ceph.Usable(stopped...) {
+				t.Fatalf("%s is told to stop, and data cannot be used then (told: %v)", c.Daemon.Name, stopped)
+			}
+		case TypeMon:
+			if 2*len(quorum) <= mons {
+				t.Fatalf("%s is told to stop, and %v of %d mons are left in quorum", c.Daemon.Name, quorum, mons)
+			}
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 var record = flag.Bool("record", false, "write Ceph's answers to radostest/testdata")
@@ -56,6 +57,8 @@ func (a *processes) step() {
 	for _, name := range sortedKeys(a.w.daemons) {
 		d := a.w.daemons[name]
 		switch {
+		case d.Spec.State == api.WantStopped:
+			a.halt(d)
 		case a.running[name] != nil:
 		case a.pending[name] == nil:
 			done := make(chan error, 1)
@@ -77,6 +80,18 @@ func (a *processes) step() {
 			a.start(d)
 		}
 	}
+}
+
+// halt stops a daemon as an agent does.
+func (a *processes) halt(d *api.Daemon) {
+	if cmd := a.running[d.Name]; cmd != nil {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			a.t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		delete(a.running, d.Name)
+	}
+	d.Status.State = api.DaemonStopped
 }
 
 func (a *processes) replace(d *api.Daemon, text string) string {
@@ -168,10 +183,10 @@ func (a *processes) start(d *api.Daemon) {
 // differ from process to process, so that several may run at one time. All OSDs see one host name, so they are told where
 // they are.
 func realWorld() *world {
-	w := newWorld(3, 1)
+	w := newWorld(3, 2)
 	w.cluster.Spec.Ceph.Config = map[string]api.CephOptions{"global": {
 		"mon_data_avail_warn": "1", "mon_data_avail_crit": "1", "mon_election_timeout": "0.5", "mon_lease": "1",
-		"paxos_propose_interval": "0.05", "bdev_aio_poll_ms": "5", "mgr_stats_period": "1", "mon_tick_interval": "1",
+		"mon_osd_down_out_interval": "2", "mon_osd_min_in_ratio": "0.1", "paxos_propose_interval": "0.05", "bdev_aio_poll_ms": "5", "mgr_stats_period": "1", "mon_tick_interval": "1",
 	}}
 	pid := os.Getpid()
 	for i := 1; i <= 3; i++ {
@@ -184,9 +199,45 @@ func realWorld() *world {
 	return w
 }
 
-// TestReal brings up a real Ceph on this machine: three mons, one mgr, three OSDs.
+// TestReal brings up a real Ceph on this machine: three mons, two mgrs, three OSDs.
 func TestReal(t *testing.T) {
 	w := realWorld()
+	a, c := bringUpReal(t, w)
+	if s := w.status.Status; s.Status != api.StorageOnline || s.Health != healthOK || s.Ceph.OSDsUp != 3 || len(s.Ceph.Quorum) != 3 ||
+		!strings.HasPrefix(s.Ceph.Version, "16.") || s.Ceph.ActiveMgr != "a" || s.Nodes != 3 {
+		t.Errorf("status: %+v, %+v", s, s.Ceph)
+	}
+	checkRecorded(t, c)
+	a.checkMaintenance(w)
+	osd := w.daemons["c-osd-0"]
+	checkAnswers(t, c, osd.Spec.Parameters[ParamOSDUUID], string(w.secrets["c-key-osd.0"].data[secretKey]))
+}
+
+// checkMaintenance takes the host of the active mgr into maintenance and out of it: its OSD stays in far longer than it would
+// without the flag, another host is refused meanwhile, and in the end Ceph is well.
+func (a *processes) checkMaintenance(w *world) {
+	a.t.Helper()
+	w.hosts[0].Spec.Mode = api.HostMaintenance
+	a.until("host h1 is in maintenance", time.Minute, func(p *engine.Plan) bool { return hostWord(p, "h1") == "" })
+	w.hosts[1].Spec.Mode = api.HostMaintenance
+	p := a.until("host h2 is refused", time.Minute, func(p *engine.Plan) bool { return strings.HasPrefix(hostWord(p, "h2"), "Refuse") })
+	a.t.Log(decisions(p))
+	w.hosts[1].Spec.Mode = api.HostActive
+	stopped := time.Now()
+	p = a.until("an OSD would have been marked out", time.Minute, func(*engine.Plan) bool { return time.Since(stopped) > 6*time.Second })
+	if s := p.Status.Ceph; s.OSDsUp != 2 || s.OSDsIn != 3 || len(s.Quorum) != 2 || s.ActiveMgr != "b" {
+		a.t.Errorf("in maintenance: %+v", s)
+	}
+	w.hosts[0].Spec.Mode = api.HostActive
+	p = a.until("the cluster is well again", 90*time.Second, func(p *engine.Plan) bool { return p.Done })
+	if p.Status.Health != healthOK || p.Status.Ceph.OSDsUp != 3 || len(p.Status.Ceph.Quorum) != 3 {
+		a.t.Errorf("after maintenance: %+v", p.Status)
+	}
+}
+
+// bringUpReal runs a world's daemons until the cluster is well, and returns the connection to it.
+func bringUpReal(t *testing.T, w *world) (*processes, rados.Client) {
+	t.Helper()
 	dialled := make(chan rados.Client, 1)
 	w.driver.Dial = func(cfg rados.Config) rados.Client {
 		c := rados.Dial(cfg)
@@ -195,35 +246,33 @@ func TestReal(t *testing.T) {
 	}
 	a := newProcesses(t, w)
 	t.Cleanup(func() { w.driver.Forget("default", "c") })
+	a.until("the cluster is well", 90*time.Second, func(p *engine.Plan) bool { return p.Done })
+	return a, <-dialled
+}
 
+// until runs rounds at their own pace, as the engine does, until what is waited for is so.
+func (a *processes) until(what string, limit time.Duration, reached func(*engine.Plan) bool) *engine.Plan {
+	a.t.Helper()
 	begun := time.Now()
 	for last := ""; ; {
-		w.now = time.Now()
-		p := w.round(t)
+		a.w.now = time.Now()
+		p := a.w.round(a.t)
 		if p.Refused {
-			t.Fatal(decisions(p))
+			a.t.Fatal(decisions(p))
 		}
 		if p.Status.Message != last {
 			last = p.Status.Message
-			t.Logf("%6.2f %s %s", time.Since(begun).Seconds(), p.Status.Status, last)
+			a.t.Logf("%6.2f %s %s", time.Since(begun).Seconds(), p.Status.Status, last)
 		}
-		if p.Done {
-			break
+		if reached(p) {
+			return p
 		}
-		if time.Since(begun) > 90*time.Second {
-			t.Fatalf("not done: %+v", p.Status)
+		if time.Since(begun) > limit {
+			a.t.Fatalf("%s: not so after %v: %+v, %v", what, limit, p.Status, decisions(p))
 		}
 		a.step()
-		time.Sleep(min(p.Recheck+10*time.Millisecond, 200*time.Millisecond)) // the round's own pace, as the engine keeps it
+		time.Sleep(min(p.Recheck+10*time.Millisecond, 200*time.Millisecond))
 	}
-	if s := w.status.Status; s.Status != api.StorageOnline || s.Health != healthOK || s.Ceph.OSDsUp != 3 || len(s.Ceph.Quorum) != 3 ||
-		!strings.HasPrefix(s.Ceph.Version, "16.") || s.Ceph.ActiveMgr != "a" || s.Nodes != 3 {
-		t.Errorf("status: %+v, %+v", s, s.Ceph)
-	}
-	c := <-dialled
-	checkRecorded(t, c)
-	osd := w.daemons["c-osd-0"]
-	checkAnswers(t, c, osd.Spec.Parameters[ParamOSDUUID], string(w.secrets["c-key-osd.0"].data[secretKey]))
 }
 
 // recorded are the commands whose answers are kept in radostest/testdata.

@@ -34,6 +34,9 @@ func (f *fakeWorld) agents() {
 		case d.DeletionTimestamp != nil:
 			f.agentRemoves(d)
 			continue
+		case d.Spec.State == api.WantStopped:
+			d.Status.State, d.Status.Message = api.DaemonStopped, ""
+			continue
 		case f.broken[name]:
 			d.Status.State, d.Status.Message = api.DaemonFailed, "it is broken"
 			continue

@@ -88,6 +88,7 @@ func (p *planner) served() bool {
 // judge finds everything that keeps the cluster from being ONLINE, the most telling first.
 func (p *planner) judge(s *state) {
 	p.judgeSpec(s)
+	p.judgeModes(s)
 	p.judgeDaemons(s)
 	if len(p.members) == 0 {
 		s.offline = true
@@ -116,6 +117,15 @@ func (p *planner) judgeSpec(s *state) {
 	for _, d := range p.plan.Decisions {
 		if d.Verdict == api.VerdictRefuse || d.Verdict == api.VerdictWait {
 			s.because("%s: %s", d.Object, d.Message)
+		}
+	}
+}
+
+// judgeModes tells which hosts are in maintenance, so that what follows from it does not come as a surprise.
+func (p *planner) judgeModes(s *state) {
+	for _, u := range p.upkeeps() {
+		if p.atRest(u) {
+			s.because("host %s is in maintenance, and so stopped: %s", u.host, p.joinLabels(u.daemons))
 		}
 	}
 }
@@ -200,7 +210,7 @@ func (p *planner) judgeOSDs(s *state) {
 		default:
 			s.because("%s on %s is down", o.label(), o.host)
 		}
-		if d == nil || d.Status.State != api.DaemonFailed && d.Status.State != api.DaemonBackOff {
+		if d == nil || d.Spec.State != api.WantStopped && d.Status.State != api.DaemonFailed && d.Status.State != api.DaemonBackOff {
 			s.coming = true
 		}
 	}
@@ -268,7 +278,7 @@ func (p *planner) recheck(s *state) time.Duration {
 		return 0
 	case !s.failed && p.within(lively):
 		return recheckSoon
-	case p.within(slow):
+	case p.moving || p.within(slow):
 		return recheckLater
 	}
 	return 0

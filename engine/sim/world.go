@@ -105,6 +105,16 @@ func (w *World) ChangeHost(ctx context.Context, name string, edit func(*api.Host
 	return w.UpdateStatus(ctx, h)
 }
 
+// SetMode gives a host a mode, as an administrator does.
+func (w *World) SetMode(ctx context.Context, name string, mode api.HostMode) error {
+	h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := w.Get(ctx, h); err != nil || h.Spec.Mode == mode {
+		return err
+	}
+	h.Spec.Mode = mode
+	return w.Update(ctx, h)
+}
+
 // FailHost powers a host off: its agent falls silent and its daemons do nothing any more. What the store says of them stays
 // as it was.
 func (w *World) FailHost(ctx context.Context, name string) error {

@@ -151,7 +151,8 @@ func (s *script) mendAll() error {
 	}
 	for h := range mostHosts {
 		name := fmt.Sprintf("h%d", h)
-		err := errors.Join(s.RestoreHost(s.ctx, name), s.SilenceAgent(s.ctx, name, false))
+		err := errors.Join(s.RestoreHost(s.ctx, name), s.SilenceAgent(s.ctx, name, false),
+			s.SetMode(s.ctx, name, api.HostActive))
 		for d := range disksEach {
 			err = errors.Join(err, s.returnDisk(name, diskName(h, d)))
 		}

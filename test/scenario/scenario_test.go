@@ -23,6 +23,7 @@ import (
 //	delete cluster=NAME | node=NAME | daemon=NAME
 //	fail-host NAME, restore-host NAME         power off and on
 //	silence-agent NAME, hear-agent NAME       the agent ends, and its daemons run on; it is back
+//	host-mode NAME mode=MODE                  an administrator gives a host a mode
 //	fail-disk HOST disk=ID                    a disk is not there any more
 //	return-disk HOST disk=ID                  it is there again, with everything that is on it
 //	add-disk HOST disk=ID path=PATH           an empty disk is there
@@ -110,6 +111,8 @@ func (s *script) act(command string, a arguments, input string) error {
 		return s.FailHost(s.ctx, host)
 	case "restore-host":
 		return s.RestoreHost(s.ctx, host)
+	case "host-mode":
+		return s.SetMode(s.ctx, host, api.HostMode(a.value("mode")))
 	case "silence-agent", "hear-agent":
 		return s.SilenceAgent(s.ctx, host, command == "silence-agent")
 	case "fail-disk":

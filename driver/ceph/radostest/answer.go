@@ -48,9 +48,27 @@ func (k client) Mon(ctx context.Context, command any, input []byte) ([]byte, err
 	return json.Marshal(answer)
 }
 
-// Mgr knows no command yet: the driver sends none.
-func (k client) Mgr(_ context.Context, command any, _ []byte) ([]byte, error) {
-	return nil, &rados.CommandError{Prefix: fmt.Sprint(command), Errno: syscall.EINVAL, Status: "command not known"}
+// Mgr answers at once, also when there is no manager; a real client waits for one until its deadline.
+func (k client) Mgr(ctx context.Context, command any, _ []byte) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", rados.ErrNoAnswer, err)
+	}
+	cmd, err := object(command)
+	if err != nil {
+		return nil, err
+	}
+	k.c.mu.Lock()
+	defer k.c.mu.Unlock()
+	prefix, _ := cmd["prefix"].(string)
+	k.c.calls[prefix]++
+	if len(k.c.mgrs()) == 0 {
+		return nil, fmt.Errorf("ceph %s: %w: no mgr", prefix, rados.ErrNoAnswer)
+	}
+	answer, errno, status := k.c.mgrAnswer(prefix, cmd)
+	if errno != 0 {
+		return nil, &rados.CommandError{Prefix: prefix, Errno: errno, Status: status}
+	}
+	return json.Marshal(answer)
 }
 
 func (k client) Close() error { return nil }
@@ -94,6 +112,11 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 		return nil, c.authImport(input), ""
 	case "osd new":
 		return c.osdNew(cmd, input)
+	case "osd set-group", "osd unset-group":
+		return nil, c.setGroup(cmd, prefix == "osd set-group"), ""
+	case "mgr fail":
+		c.failMgr(fmt.Sprint(cmd["who"]))
+		return nil, 0, ""
 	}
 	return nil, syscall.EINVAL, "command not known"
 }
@@ -150,6 +173,13 @@ func (c *Cluster) health() map[string]any {
 	for code, message := range c.warnings {
 		note(code, message)
 	}
+	noout := 0
+	for _, o := range c.osds {
+		noout += number(o.noout)
+	}
+	if noout > 0 {
+		note("OSD_FLAGS", fmt.Sprintf("%d OSDs or CRUSH {nodes, device-classes} have {NOUP,NODOWN,NOIN,NOOUT} flags set", noout))
+	}
 	if n := len(c.mons) - len(c.quorum()); n > 0 {
 		note("MON_DOWN", fmt.Sprintf("%d/%d mons down, quorum %s", n, len(c.mons), strings.Join(c.quorum(), ",")))
 	}
@@ -174,7 +204,7 @@ func (c *Cluster) mgrStat() map[string]any {
 	mgrs := c.mgrs()
 	a["available"], a["num_standby"], a["active_name"] = len(mgrs) > 0, max(0, len(mgrs)-1), ""
 	if len(mgrs) > 0 {
-		a["active_name"] = mgrs[0]
+		a["active_name"] = c.activeMgr()
 	}
 	return a
 }
@@ -185,6 +215,7 @@ func (c *Cluster) osdDump() map[string]any {
 	var osds []any
 	for _, id := range slices.Sorted(maps.Keys(c.osds)) {
 		o := maps.Clone(pattern)
+		o["state"] = c.osds[id].states()
 		o["osd"], o["uuid"], o["up"], o["in"] = id, c.osds[id].uuid, number(c.osds[id].up), number(c.osds[id].in)
 		osds = append(osds, o)
 	}

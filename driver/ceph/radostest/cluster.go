@@ -21,6 +21,7 @@ type Cluster struct {
 	seeds    map[string][]string // by mon: the entities that its store was made with
 	running  map[string]bool     // by name, such as mon.a
 	uuids    map[string]string   // of running OSDs
+	places   map[string]string   // the hosts of OSDs
 	auth     map[string]string   // entity to key; nil before the first quorum
 	osds     map[int]*osd
 	epoch    int // of the OSD map
@@ -28,11 +29,14 @@ type Cluster struct {
 	unseen   int // how many rounds the mgr's report lags behind
 	warnings map[string]string
 	calls    map[string]int
+	active   string // the mgr that was active last
 }
 
 type osd struct {
 	uuid           string
 	up, in, booted bool
+	noout          bool
+	host           string // where its daemon was seen last
 }
 
 // reportLag is how many times 'status' is answered before the mgr's report shows what has changed. Until then Ceph says
@@ -42,7 +46,7 @@ const reportLag = 2
 // New returns a cluster of which nothing runs.
 func New() *Cluster {
 	return &Cluster{
-		seeds: map[string][]string{}, running: map[string]bool{}, uuids: map[string]string{},
+		places: map[string]string{}, seeds: map[string][]string{}, running: map[string]bool{}, uuids: map[string]string{},
 		osds: map[int]*osd{}, epoch: 1, warnings: map[string]string{}, calls: map[string]int{},
 	}
 }
@@ -65,6 +69,7 @@ func (c *Cluster) Sync(daemons []api.Daemon) {
 			c.makeMon(d)
 		case "ceph-osd":
 			c.uuids[name] = d.Spec.Parameters["osdUUID"]
+			c.places[name] = d.Spec.Host
 		}
 	}
 	c.running = running
@@ -113,6 +118,9 @@ func (c *Cluster) settle() {
 	for id, o := range c.osds {
 		name := "osd." + strconv.Itoa(id)
 		up := c.running[name] && c.uuids[name] == o.uuid
+		if up {
+			o.host = c.places[name]
+		}
 		if up != o.up {
 			o.up, o.booted = up, o.booted || up
 			c.changed()

@@ -1,0 +1,92 @@
+package ceph
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// backWithin is how long an OSD of a host that has left maintenance may take to be up before Ceph may mark it out again. It is
+// as long as Ceph itself waits (mon_osd_down_out_interval).
+const backWithin = 10 * time.Minute
+
+// leaveMaintenance takes the flag noout from the OSDs of hosts that are not in maintenance: of each when it is up, or when it
+// is not to be expected any more. The flag of single OSDs is Holdfast's own; those of CRUSH buckets and of the whole cluster
+// are the administrator's and are left alone.
+func (p *planner) leaveMaintenance() {
+	if !p.reachable() {
+		return
+	}
+	var unset []string
+	waiting := map[string][]string{}
+	for _, o := range p.osds {
+		seen := p.seen.OSDs[o.id]
+		switch {
+		case !seen.Noout || seen.UUID != o.uuid || p.keepsNoout(o.host):
+		case seen.Up || !p.expected(o):
+			unset = append(unset, o.label())
+		default:
+			waiting[o.host] = append(waiting[o.host], o.label())
+		}
+	}
+	if len(unset) > 0 {
+		p.command(verbUnsetNoout, strings.Join(unset, ", "), nil, "the host is not in maintenance any more")
+	}
+	p.awaitStarts(waiting)
+}
+
+// keepsNoout says whether a host in maintenance is on its way there, or there. One that is refused has lost nothing, and its
+// OSDs may be marked out as ever.
+func (p *planner) keepsNoout(host string) bool {
+	if p.mode(host) != api.HostMaintenance {
+		return false
+	}
+	for _, d := range p.plan.Decisions {
+		if d.Object == hostObject(host) && d.Verdict == api.VerdictRefuse {
+			return false
+		}
+	}
+	return true
+}
+
+// expected says whether an OSD that is down is on its way up.
+func (p *planner) expected(o *osd) bool {
+	h, d := p.hosts[o.host], p.have[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))]
+	if h == nil || d == nil || p.silentFor(h) > backWithin {
+		return false
+	}
+	switch d.Status.State {
+	case api.DaemonFailed, api.DaemonBackOff:
+		return false
+	case api.DaemonRunning:
+		return d.Status.Started == nil || p.now.Sub(d.Status.Started.Time) < backWithin
+	}
+	return true
+}
+
+// silentFor is how long ago the leader found that the host's agent is not heard; zero while it is.
+func (p *planner) silentFor(h *api.Host) time.Duration {
+	c := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected)
+	if c == nil || connected(h) {
+		return 0
+	}
+	return p.now.Sub(c.LastTransitionTime.Time)
+}
+
+// awaitStarts tells what the hosts that leave maintenance wait for.
+func (p *planner) awaitStarts(waiting map[string][]string) {
+	for i := range p.view.Daemons {
+		d := &p.view.Daemons[i]
+		stopped := d.Spec.State == api.WantStopped || d.Status.State == api.DaemonStopped || d.Status.State == api.DaemonStopping
+		if stopped && d.Spec.Type != TypeOSD && d.DeletionTimestamp == nil && p.hosts[d.Spec.Host] != nil && p.mode(d.Spec.Host) == api.HostActive {
+			waiting[d.Spec.Host] = append(waiting[d.Spec.Host], label(d))
+		}
+	}
+	for _, host := range sortedKeys(waiting) {
+		p.awaitHost(host, "leaving maintenance: waiting for %s to be back", joinFew(waiting[host]))
+	}
+}

@@ -1,0 +1,145 @@
+package radostest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// mgrAnswer answers the commands that the manager knows.
+func (c *Cluster) mgrAnswer(prefix string, cmd map[string]any) (answer any, errno syscall.Errno, status string) {
+	switch prefix {
+	case "osd ok-to-stop":
+		return c.okToStop(numbers(cmd["ids"]))
+	}
+	return nil, syscall.EINVAL, "command not known"
+}
+
+// numbers reads a list of OSDs.
+func numbers(list any) map[int]bool {
+	ids := map[int]bool{}
+	texts, _ := list.([]any)
+	for _, x := range texts {
+		if id, err := strconv.Atoi(strings.TrimPrefix(fmt.Sprint(x), "osd.")); err == nil {
+			ids[id] = true
+		}
+	}
+	return ids
+}
+
+// okToStop goes by the pool that Ceph would make by its defaults: three copies on distinct hosts (on distinct OSDs where there
+// are fewer hosts), of which more than half are needed. It has placement groups on all combinations of them.
+func (c *Cluster) okToStop(ids map[int]bool) (answer any, errno syscall.Errno, status string) {
+	if c.unseen > 0 {
+		return nil, syscall.EAGAIN, "1 pgs have unknown state; cannot draw any conclusions"
+	}
+	if !c.usableWithout(ids) {
+		return nil, syscall.EBUSY, "unsafe to stop osd(s) at this time (1 PGs are or would become offline)"
+	}
+	return recorded("osd-ok-to-stop"), 0, ""
+}
+
+// usableWithout says whether all data can be used while these OSDs are down, beside those that are down already.
+func (c *Cluster) usableWithout(ids map[int]bool) bool {
+	hosts, gone, in := map[string]bool{}, map[string]bool{}, 0
+	for _, o := range c.osds {
+		if o.in {
+			hosts[o.host] = true
+			in++
+		}
+	}
+	size := min(3, in)
+	for id, o := range c.osds {
+		domain := o.host
+		if len(hosts) < size {
+			domain = strconv.Itoa(id)
+		}
+		if o.in && (!o.up || ids[id]) {
+			gone[domain] = true
+		}
+	}
+	return len(gone) <= size/2
+}
+
+// Usable says whether all data can be used while these OSDs are down, beside those that are down already.
+func (c *Cluster) Usable(without ...int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ids := map[int]bool{}
+	for _, id := range without {
+		ids[id] = true
+	}
+	return c.usableWithout(ids)
+}
+
+// setGroup changes the flag noout of single OSDs.
+func (c *Cluster) setGroup(cmd map[string]any, set bool) syscall.Errno {
+	if cmd["flags"] != "noout" {
+		return syscall.EINVAL
+	}
+	for id := range numbers(cmd["who"]) {
+		o := c.osds[id]
+		if o == nil {
+			return syscall.EINVAL
+		}
+		if o.noout != set {
+			o.noout = set
+			c.epoch++
+		}
+	}
+	return 0
+}
+
+// Noout are the OSDs that have the flag.
+func (c *Cluster) Noout() []int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var ids []int
+	for id, o := range c.osds {
+		if o.noout {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// states are the words of the map for an OSD.
+func (o *osd) states() []string {
+	states := []string{"exists"}
+	if o.noout {
+		states = append(states, "noout")
+	}
+	if o.up {
+		states = append(states, "up")
+	}
+	return states
+}
+
+// activeMgr is the manager that is active: the one that was, as long as it runs.
+func (c *Cluster) activeMgr() string {
+	mgrs := c.mgrs()
+	if len(mgrs) > 0 && !slices.Contains(mgrs, c.active) {
+		c.active = mgrs[0]
+	}
+	return c.active
+}
+
+// failMgr has a standby take over from a manager, if it is active.
+func (c *Cluster) failMgr(name string) {
+	mgrs := c.mgrs()
+	if c.activeMgr() != name || len(mgrs) < 2 {
+		return
+	}
+	i := slices.Index(mgrs, name)
+	c.active, c.unseen = mgrs[(i+1)%len(mgrs)], reportLag
+}
+
+// Quorum are the mons in quorum.
+func (c *Cluster) Quorum() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.quorum()
+}

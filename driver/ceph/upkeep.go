@@ -1,0 +1,330 @@
+package ceph
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// upkeep is a host with mode Maintenance on its way there. Its daemons are told to stop in an order that keeps Ceph able to
+// judge each step: the active mgr hands over, the OSDs are kept from being marked out, the OSDs stop, and then the rest.
+type upkeep struct {
+	host    string
+	daemons []*api.Daemon // this cluster's on the host, but for those that are being removed
+}
+
+func (u *upkeep) object() string { return hostObject(u.host) }
+
+func hostObject(host string) string { return "host/" + host }
+
+// of are the host's daemons of a type.
+func (u *upkeep) of(daemonType string) []*api.Daemon {
+	return slices.DeleteFunc(slices.Clone(u.daemons), func(d *api.Daemon) bool { return d.Spec.Type != daemonType })
+}
+
+// told says whether a daemon is not wanted to run.
+func told(d *api.Daemon) bool { return d.Spec.State != api.WantRunning }
+
+// ended says whether a daemon that is not wanted to run does not.
+func ended(d *api.Daemon) bool {
+	return told(d) && (d.Status.State == api.DaemonStopped || d.Status.State == api.DaemonPrepared)
+}
+
+func allOf(daemons []*api.Daemon, is func(*api.Daemon) bool) bool {
+	return !slices.ContainsFunc(daemons, func(d *api.Daemon) bool { return !is(d) })
+}
+
+// mode is a host's mode. One whose Host is gone is not in any: nothing of it can be looked after.
+func (p *planner) mode(host string) api.HostMode {
+	if h := p.hosts[host]; h != nil {
+		return h.ModeOf()
+	}
+	return api.HostActive
+}
+
+// closed says whether nothing new may be put on a host.
+func (p *planner) closed(host string) bool { return p.mode(host) != api.HostActive }
+
+// planModes brings hosts into maintenance, one after the other, and out of it again.
+func (p *planner) planModes() {
+	turn := ""
+	for _, u := range p.upkeeps() {
+		for _, step := range []func(*upkeep) bool{p.heard, p.mayStop, p.takeTurn(&turn), p.passMgr, p.keepIn, p.stopOSDs, p.stopRest} {
+			if !step(u) {
+				break
+			}
+		}
+	}
+	p.leaveMaintenance()
+}
+
+// upkeeps are the hosts in maintenance that have daemons of the cluster: those that have begun come first, so that what was
+// begun is brought to its end.
+func (p *planner) upkeeps() []*upkeep {
+	byHost := map[string]*upkeep{}
+	for i := range p.view.Daemons {
+		d := &p.view.Daemons[i]
+		if p.mode(d.Spec.Host) != api.HostMaintenance || d.DeletionTimestamp != nil {
+			continue
+		}
+		if byHost[d.Spec.Host] == nil {
+			byHost[d.Spec.Host] = &upkeep{host: d.Spec.Host}
+		}
+		byHost[d.Spec.Host].daemons = append(byHost[d.Spec.Host].daemons, d)
+	}
+	var begun, rest []*upkeep
+	for _, host := range sortedKeys(byHost) {
+		if u := byHost[host]; slices.ContainsFunc(u.daemons, told) {
+			begun = append(begun, u)
+		} else {
+			rest = append(rest, u)
+		}
+	}
+	return append(begun, rest...)
+}
+
+// awaitHost says what a host waits for on its way to its mode, or back.
+func (p *planner) awaitHost(host, format string, args ...any) bool {
+	p.moving = true
+	p.decide(api.VerdictWait, hostObject(host), format, args...)
+	return false
+}
+
+// refuseMode says why a host cannot have its mode. What was begun is not taken back for that, and waits.
+func (p *planner) refuseMode(u *upkeep, format string, args ...any) bool {
+	if slices.ContainsFunc(u.daemons, told) {
+		return p.awaitHost(u.host, format, args...)
+	}
+	p.decide(api.VerdictRefuse, u.object(), format, args...)
+	return false
+}
+
+// heard tells an agent that is silent nothing: what is safe to stop now may not be when it hears of it. OSDs that are down
+// already are kept from being marked out all the same, for that is what maintenance means.
+func (p *planner) heard(u *upkeep) bool {
+	if connected(p.hosts[u.host]) {
+		return true
+	}
+	if p.reachable() && !p.anyUp(u) {
+		p.wantNoout(u)
+	}
+	if !allOf(u.daemons, told) {
+		p.decide(api.VerdictWait, u.object(), "its agent is not heard: nothing is stopped until it is")
+		return false
+	}
+	return true
+}
+
+// anyUp says whether Ceph sees one of the host's OSDs up.
+func (p *planner) anyUp(u *upkeep) bool {
+	return slices.ContainsFunc(u.of(TypeOSD), func(d *api.Daemon) bool { return p.seenOSD(d).Up })
+}
+
+func (p *planner) seenOSD(d *api.Daemon) OSD {
+	id, err := strconv.Atoi(d.Spec.ID)
+	if err != nil || p.seen == nil {
+		return OSD{}
+	}
+	return p.seen.OSDs[id]
+}
+
+// mayStop asks whether the cluster can do without what still runs on the host: before anything is touched, and again before
+// each step.
+func (p *planner) mayStop(u *upkeep) bool {
+	if allOf(u.daemons, told) {
+		return true
+	}
+	if !p.reachable() {
+		return p.awaitHost(u.host, "Ceph does not answer, and only Ceph can say what may be stopped")
+	}
+	return p.monsAllow(u) && p.osdsAllow(u) && p.mgrsAllow(u)
+}
+
+// monsAllow keeps a majority of all mons, those that are out already included, in the quorum.
+func (p *planner) monsAllow(u *upkeep) bool {
+	running := slices.DeleteFunc(u.of(TypeMon), told)
+	if len(running) == 0 {
+		return true
+	}
+	var left, out []string
+	for _, m := range p.members {
+		d := p.have[daemonName(p.cluster.Name, "mon", m.ID)]
+		switch {
+		case m.Host == u.host:
+		case d == nil || told(d) || !slices.Contains(p.seen.Quorum, m.ID):
+			out = append(out, "mon."+m.ID)
+		default:
+			left = append(left, "mon."+m.ID)
+		}
+	}
+	majority := max(p.seen.Mons, len(p.members))/2 + 1
+	if len(left) >= majority {
+		return true
+	}
+	also := ""
+	if len(out) > 0 {
+		also = fmt.Sprintf(" (%s is out of it already)", joinFew(out))
+	}
+	return p.refuseMode(u, "%s runs there, and without it %d of %s would be in the quorum%s, where %d are needed: the cluster would stop",
+		label(running[0]), len(left), plural(max(p.seen.Mons, len(p.members)), "mon"), also, majority)
+}
+
+// mgrsAllow wants another mgr to stand by before the last one stops, where another host may have it.
+func (p *planner) mgrsAllow(u *upkeep) bool {
+	p.leaving[u.host] = true
+	running := slices.DeleteFunc(u.of(TypeMgr), told)
+	if len(running) == 0 || running[0].Spec.ID != p.seen.ActiveMgr || p.seen.Standbys > 0 {
+		return true
+	}
+	for _, d := range p.daemonsOf(TypeMgr) {
+		if !p.closed(d.Spec.Host) && !told(d) {
+			return p.awaitHost(u.host, "%s on host %s is to stand by before %s stops", label(d), d.Spec.Host, label(running[0]))
+		}
+	}
+	if places, _ := p.places(p.spec.Mgr.HostSelector, "mgrs"); len(places) > 0 {
+		return p.awaitHost(u.host, "a mgr on another host is to stand by before %s stops", label(running[0]))
+	}
+	p.decide(api.VerdictSkip, label(running[0]), "it stops with host %s, and no other host may run a mgr: until it is back Ceph reports nothing new",
+		u.host)
+	return true
+}
+
+// osdsAllow goes by Ceph's own answer to "osd ok-to-stop", which has to be about all OSDs that would be down.
+func (p *planner) osdsAllow(u *upkeep) bool {
+	if allOf(u.of(TypeOSD), told) {
+		return true
+	}
+	answer, asked := p.seen.Stoppable[u.host]
+	switch {
+	case !asked || !answer.covers(p.downWithout(u.host)):
+		return p.awaitHost(u.host, "Ceph is to be asked whether its OSDs may stop")
+	case answer.OK:
+		return true
+	case answer.Unknown:
+		return p.awaitHost(u.host, "Ceph cannot say yet whether its OSDs may stop: %s", answer.Reason)
+	}
+	down := ""
+	if others := p.othersDown(u.host); len(others) > 0 {
+		down = fmt.Sprintf(" (down already: %s)", joinFew(others))
+	}
+	return p.refuseMode(u, "its OSDs may not stop%s: Ceph says %q, so data could not be used", down, answer.Reason)
+}
+
+// downWithout are the numbers of the OSDs that would be down if those of a host stopped.
+func (p *planner) downWithout(host string) []int {
+	return downWithout(p.view.Daemons, p.seen.OSDs, host)
+}
+
+// othersDown names the OSDs of other hosts that are down, or are to be.
+func (p *planner) othersDown(host string) []string {
+	var names []string
+	for _, o := range p.osds {
+		d := p.have[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))]
+		if o.host != host && (!p.seen.OSDs[o.id].Up || d != nil && told(d)) {
+			names = append(names, o.label()+" on "+o.host)
+		}
+	}
+	return names
+}
+
+// takeTurn lets one host at a time go on. It has its turn until Ceph has seen all of it stop.
+func (p *planner) takeTurn(turn *string) func(*upkeep) bool {
+	return func(u *upkeep) bool {
+		if p.atRest(u) {
+			return true
+		}
+		if *turn != "" {
+			p.decide(api.VerdictWait, u.object(), "host %s comes first: hosts go into maintenance one after the other", *turn)
+			return false
+		}
+		*turn = u.host
+		return true
+	}
+}
+
+// atRest says whether nothing of the host runs any more, by the agents' and by Ceph's word.
+func (p *planner) atRest(u *upkeep) bool {
+	if !allOf(u.daemons, ended) || p.reachable() && p.anyUp(u) {
+		return false
+	}
+	return !slices.ContainsFunc(u.of(TypeMon), func(d *api.Daemon) bool { return p.reachable() && slices.Contains(p.seen.Quorum, d.Spec.ID) })
+}
+
+// passMgr has the active mgr hand over before anything stops: a mgr that was only just started knows nothing yet of what may
+// be stopped.
+func (p *planner) passMgr(u *upkeep) bool {
+	for _, d := range u.of(TypeMgr) {
+		if !told(d) && p.reachable() && d.Spec.ID == p.seen.ActiveMgr && p.seen.Standbys > 0 {
+			p.command(verbMgrFail, label(d), nil, "host "+u.host+" goes into maintenance")
+			return p.awaitHost(u.host, "%s hands over to a mgr on another host", label(d))
+		}
+	}
+	return true
+}
+
+// keepIn has the mons not mark the host's OSDs out while they are down, and sees that Ceph has taken it.
+func (p *planner) keepIn(u *upkeep) bool {
+	if !p.reachable() {
+		return true
+	}
+	missing := p.wantNoout(u)
+	return len(missing) == 0 || p.awaitHost(u.host, "the flag noout is being set for %s", joinFew(missing))
+}
+
+// wantNoout asks for the flag where it is missing, and says where.
+func (p *planner) wantNoout(u *upkeep) []string {
+	missing := []string{}
+	for _, d := range u.of(TypeOSD) {
+		id, err := strconv.Atoi(d.Spec.ID)
+		if _, known := p.seen.OSDs[id]; err == nil && known && !p.seen.OSDs[id].Noout {
+			missing = append(missing, label(d))
+		}
+	}
+	if len(missing) > 0 {
+		p.command(verbNoout, strings.Join(missing, ", "), nil, "host "+u.host+" is in maintenance")
+	}
+	return missing
+}
+
+func (p *planner) stopOSDs(u *upkeep) bool {
+	osds := u.of(TypeOSD)
+	p.stopAll(osds)
+	return allOf(osds, ended) && !(p.reachable() && p.anyUp(u)) ||
+		p.awaitHost(u.host, "waiting for %s to stop", p.joinLabels(osds))
+}
+
+func (p *planner) stopRest(u *upkeep) bool {
+	rest := slices.DeleteFunc(slices.Clone(u.daemons), func(d *api.Daemon) bool { return d.Spec.Type == TypeOSD })
+	p.stopAll(rest)
+	return p.atRest(u) || p.awaitHost(u.host, "waiting for %s to stop", p.joinLabels(rest))
+}
+
+func (p *planner) stopAll(daemons []*api.Daemon) {
+	for _, d := range daemons {
+		p.stop[d.Name] = true
+	}
+}
+
+func (p *planner) joinLabels(daemons []*api.Daemon) string {
+	names := make([]string, len(daemons))
+	for i, d := range daemons {
+		names[i] = label(d)
+	}
+	return joinFew(names)
+}
+
+// wantedState is how far a daemon is to be brought, given its host's mode. On a host in maintenance what does not run is not
+// started.
+func (p *planner) wantedState(d *api.Daemon) api.WantedState {
+	have := p.have[d.Name]
+	switch {
+	case p.mode(d.Spec.Host) != api.HostMaintenance:
+		return d.Spec.State
+	case have == nil || p.stop[d.Name] && !told(have):
+		return api.WantStopped
+	}
+	return have.Spec.State
+}
