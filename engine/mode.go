@@ -54,7 +54,6 @@ func (s *scheduler) rest(ctx context.Context, c *api.StorageCluster) {
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.running--
 	x := s.schedule(clusterKey(c))
 	x.rested()
 	if err != nil && !errors.Is(err, ErrNotFound) {

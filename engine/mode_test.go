@@ -52,6 +52,7 @@ func TestMode_stopsTheRunThatGoesOn(t *testing.T) {
 					l.must(l.Create(t.Context(), toyNode("another", "h1")))
 				}
 				time.Sleep(time.Second)
+				synctest.Wait()
 				if stopped != tt.stopped {
 					t.Errorf("stopped = %v, want %v", stopped, tt.stopped)
 				}

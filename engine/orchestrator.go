@@ -37,8 +37,8 @@ type Orchestrator struct {
 	mu     sync.Mutex
 	memory map[types.NamespacedName]*memory
 
-	// placing is held from the making of a plan that places daemons until they are written.
-	placing sync.Mutex
+	// placing is taken from the making of a plan that places daemons until they are written.
+	placing places
 }
 
 // memory is what is kept of a cluster from run to run. But for asking, it is used by one run at a time.
@@ -64,10 +64,10 @@ func (o *Orchestrator) RefreshKeys() []RefreshKey {
 // HandleRefresh orchestrates one cluster: it takes the cluster's lock, makes a view, tells of differences, asks the driver
 // for a plan, carries it out, and leaves a report, also of a run that failed.
 func (o *Orchestrator) HandleRefresh(ctx context.Context, e *RefreshEvent) error {
-	if err := o.Store.Adopt(ctx, e.Cluster); err != nil {
+	if err := o.adopt(ctx, e.Cluster); err != nil {
 		return o.gone(e.Cluster, fmt.Errorf("while adopting cluster %s: %w", e.Cluster, err))
 	}
-	ctx, unlock, err := o.Store.Lock(ctx, e.Cluster)
+	ctx, unlock, err := o.lock(ctx, e.Cluster)
 	if err != nil {
 		return fmt.Errorf("while locking cluster %s: %w", e.Cluster, err)
 	}
@@ -77,6 +77,26 @@ func (o *Orchestrator) HandleRefresh(ctx context.Context, e *RefreshEvent) error
 		log: o.Log.With("cluster", e.Cluster.String()), placed: func() {},
 	}
 	return o.gone(e.Cluster, r.do(ctx))
+}
+
+func (o *Orchestrator) adopt(ctx context.Context, cluster types.NamespacedName) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	return o.Store.Adopt(ctx, cluster)
+}
+
+// lock takes the cluster's lock. The taking has a deadline, and what is returned has none: the context of a Store's lock
+// ends with the one that it was asked with, so a timer ends the asking alone.
+func (o *Orchestrator) lock(ctx context.Context, cluster types.NamespacedName) (context.Context, func(), error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	late := time.AfterFunc(storeTimeout, func() { cancel(fmt.Errorf("no answer for %s", storeTimeout)) })
+	locked, unlock, err := o.Store.Lock(ctx, cluster)
+	late.Stop()
+	if err != nil {
+		cancel(nil)
+		return nil, nil, err
+	}
+	return locked, func() { unlock(); cancel(nil) }, nil
 }
 
 // gone forgets a cluster when err says that there is none, and returns err.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -44,9 +43,15 @@ func (p *Plan) Empty() bool {
 	return len(p.Secrets) == 0 && len(p.Daemons) == 0 && len(p.Remove) == 0 && len(p.Commands) == 0
 }
 
-// places says whether carrying the plan out makes daemons that are not there yet.
-func (p *Plan) places() bool {
-	return slices.ContainsFunc(p.Daemons, func(c DaemonChange) bool { return c.New })
+// places are the hosts that carrying the plan out makes daemons on that are not there yet.
+func (p *Plan) places() map[string]bool {
+	hosts := map[string]bool{}
+	for i := range p.Daemons {
+		if p.Daemons[i].New {
+			hosts[p.Daemons[i].Daemon.Spec.Host] = true
+		}
+	}
+	return hosts
 }
 
 // SecretWant asks for a Secret. The driver makes what it holds, once, when it does not exist (Driver.MakeSecret).

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,18 +67,53 @@ func (r *run) look(ctx context.Context) error {
 		return err
 	}
 	r.observe(ctx, view)
-	if err := r.planFor(view); err != nil || !r.plan.places() {
+	if err := r.planFor(view); err != nil {
 		return err
 	}
-	// Two clusters that are planned at one moment, each without the daemons of the other, could take the same place, such as
-	// the port of a mon on a host. So whatever places daemons is planned once more, with no other run placing any.
-	r.placing.Lock()
-	r.placed = sync.OnceFunc(r.placing.Unlock)
-	r.view, r.plan = nil, nil
-	if view, err = r.read(ctx); err != nil {
-		return err
+	if hosts := r.plan.places(); len(hosts) > 0 {
+		return r.lookAgain(ctx, hosts)
 	}
-	return r.planFor(view)
+	return nil
+}
+
+// lookAgain plans once more with no other run placing daemons on the hosts that this one places them on: two clusters that
+// are planned at one moment, each without the daemons of the other, could take the same place, such as the port of a mon.
+// With the other's daemons in sight the plan may come to more hosts; then those are taken as well, and it is planned anew.
+func (r *run) lookAgain(ctx context.Context, hosts map[string]bool) error {
+	for range placeRounds {
+		r.view, r.plan = nil, nil
+		give, err := r.placing.take(ctx, hosts)
+		if err != nil {
+			return err
+		}
+		r.placed = give
+		view, err := r.read(ctx)
+		if err != nil {
+			return err
+		}
+		if err := r.planFor(view); err != nil {
+			return err
+		}
+		more := r.plan.places()
+		if covers(hosts, more) {
+			return nil
+		}
+		give()
+		maps.Copy(hosts, more)
+	}
+	return fmt.Errorf("the plan of cluster %s wanted other hosts each of the %d times that it was made", r.event.Cluster, placeRounds)
+}
+
+// placeRounds bounds how often a run plans anew because its plan comes to hosts that it has not taken.
+const placeRounds = 5
+
+func covers(taken, wanted map[string]bool) bool {
+	for h := range wanted {
+		if !taken[h] {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *run) read(ctx context.Context) (*View, error) {

@@ -44,18 +44,25 @@ type schedule struct {
 	running  bool
 	failures int
 	streak   int
+	// slow is set when the last run took so long that it gave its place back before its end.
+	slow bool
 	// mode is the one that the run found that goes on, or that was the last. Empty until it has read the cluster.
 	mode api.ClusterMode
 	// stop ends the run that goes on.
 	stop context.CancelCauseFunc
 }
 
-// adopt sets the schedule of a cluster that the leader finds when it starts. It runs at once.
+// adopt sets the schedule of a cluster that the leader finds when it starts. It runs at once. Where the expected
+// orchestration has passed, as for all clusters when nobody led for a while, the next is left to chance within the interval:
+// otherwise all would be in step for ever.
 func (x *schedule) adopt(c *api.StorageCluster, now time.Time) {
-	if next := c.Status.NextOrchestration; next != nil {
-		x.due = next.Time
-	} else {
+	switch next := c.Status.NextOrchestration; {
+	case next == nil:
 		x.due = now
+	case next.After(now):
+		x.due = next.Time
+	default:
+		x.due = now.Add(1 + rand.N(intervalOf(c)))
 	}
 	x.limitDue(now.Add(intervalOf(c)))
 	x.triggered, x.reason = now, "leadership gained"

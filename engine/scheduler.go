@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,10 @@ import (
 // defaultParallel is how many clusters are orchestrated at once, where Config does not say otherwise.
 const defaultParallel = 8
 
+// slowAfter is how long a run holds one of the places of Config.Parallel. Whoever takes longer waits for something, such as
+// a storage system that does not answer, and must not keep other clusters waiting with it.
+const slowAfter = 2 * time.Second
+
 // defaultInterval is used for a cluster that names no interval; the API's schema has the same default.
 const defaultInterval = 10 * time.Second
 
@@ -27,7 +32,7 @@ type Config struct {
 	// Managers are the service managers. A StorageCluster goes to the one whose Name is its type.
 	Managers []ServiceManager
 	Log      *slog.Logger
-	// Parallel bounds how many clusters are orchestrated at once; zero means 8.
+	// Parallel bounds how many runs are at work at once; zero means 8. A run that takes more than two seconds counts no more.
 	Parallel int
 	// Stats, when set, is counted up.
 	Stats *Stats
@@ -180,13 +185,14 @@ func (s *scheduler) startDue(ctx context.Context, now time.Time) (next time.Time
 		at := x.next()
 		switch {
 		case at.IsZero():
-		case !at.After(now) && s.running < s.Parallel:
-			s.running++
+		case !at.After(now) && (x.slow || s.running < s.Parallel):
 			due, reason := x.start(now), x.reason
 			ctx, stop := context.WithCancelCause(ctx)
 			x.stop = stop
+			end := s.place(x)
 			s.runs.Go(func() {
 				defer stop(nil)
+				defer end()
 				s.run(ctx, cluster, due, reason)
 			})
 		case at.After(now):
@@ -194,6 +200,30 @@ func (s *scheduler) startDue(ctx context.Context, now time.Time) (next time.Time
 		}
 	}
 	return next
+}
+
+// place takes a place for a run. What it returns gives it back; a slow run's is given back before that. A cluster whose last
+// run was slow gets none. The caller holds the mutex.
+func (s *scheduler) place(x *schedule) (end func()) {
+	started := time.Now()
+	give := func() {}
+	if !x.slow {
+		s.running++
+		give = sync.OnceFunc(func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.running--
+			s.signal()
+		})
+	}
+	late := time.AfterFunc(slowAfter, give)
+	return func() {
+		late.Stop()
+		give()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		x.slow = time.Since(started) > slowAfter
+	}
 }
 
 // run does one orchestration and notes in the schedule how it ended.
@@ -211,13 +241,12 @@ func (s *scheduler) run(ctx context.Context, cluster types.NamespacedName, due b
 	manager := s.managerOf(cluster, c)
 	if manager != nil {
 		// Also for a cluster that is gone: its manager has to forget it.
-		err = manager.HandleRefresh(ctx, e)
+		err = s.refresh(ctx, manager, e)
 	} else if err == nil {
 		err = fmt.Errorf("no service manager for type %q: this release does not know it", c.Spec.Type)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.running--
 	if cause := context.Cause(ctx); errors.Is(cause, errModeChanged) {
 		s.Log.Info("orchestration was stopped", "cluster", cluster.String(), "reason", cause)
 		s.schedule(cluster).interrupted(time.Now())
@@ -225,6 +254,18 @@ func (s *scheduler) run(ctx context.Context, cluster types.NamespacedName, due b
 		s.note(ctx, cluster, c, e, err)
 	}
 	s.signal()
+}
+
+// refresh turns a panic into an error: a fault in the handling of one cluster must not stop the leader, which looks after all
+// the others.
+func (s *scheduler) refresh(ctx context.Context, m ServiceManager, e *RefreshEvent) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.Log.Error("panic in a service manager", "service", m.Name(), "cluster", e.Cluster.String(), "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("a fault in the %s manager ended the orchestration (the log has more): %v", m.Name(), p)
+		}
+	}()
+	return m.HandleRefresh(ctx, e)
 }
 
 func (s *scheduler) managerOf(cluster types.NamespacedName, c *api.StorageCluster) ServiceManager {
@@ -244,6 +285,8 @@ func (s *scheduler) postpone(ctx context.Context, c *api.StorageCluster) {
 	s.mu.Lock()
 	s.schedule(clusterKey(c)).due = next
 	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
 	err := s.Store.PutClusterStatus(ctx, clusterKey(c), func(status *api.StorageClusterStatus) {
 		status.NextOrchestration = toSecond(next)
 	})

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,9 @@ const (
 	silence = 15 * time.Second
 	// look is how often the leader looks for agents that fell silent.
 	look = time.Second
+	// judgeTimeout bounds the writes of one look, parallelJudgements how many of them are under way at once.
+	judgeTimeout       = 5 * time.Second
+	parallelJudgements = 32
 )
 
 // Reasons of a Host's condition AgentConnected.
@@ -86,21 +90,32 @@ func (s *Store) WatchAgents(ctx context.Context) error {
 	}
 }
 
+// judgeAgents looks at all hosts once and writes what changed, many at a time: when a rack loses power, or a leader starts,
+// it is hundreds. A write that hangs holds up the others no longer than judgeTimeout; what was not written is with the next look.
 func (s *Store) judgeAgents(ctx context.Context, started time.Time) {
 	var hosts api.HostList
 	if err := s.cache.List(ctx, &hosts); err != nil {
 		s.log.Warn("listing hosts", "error", err)
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, judgeTimeout)
+	defer cancel()
+	var group errgroup.Group
+	group.SetLimit(parallelJudgements)
 	for i := range hosts.Items {
+		name := hosts.Items[i].Name
 		want, ok := s.judge(&hosts.Items[i], started, time.Now())
 		if !ok {
 			continue
 		}
-		if err := s.putAgent(ctx, hosts.Items[i].Name, want); err != nil && ctx.Err() == nil {
-			s.log.Warn("writing that an agent is heard or silent", "host", hosts.Items[i].Name, "error", err)
-		}
+		group.Go(func() error {
+			if err := s.putAgent(ctx, name, want); err != nil && s.life.Err() == nil {
+				s.log.Warn("writing that an agent is heard or silent", "host", name, "error", err)
+			}
+			return nil
+		})
 	}
+	_ = group.Wait() // The functions return no error; they log it.
 }
 
 // judge says what the condition of a host shall be; ok is false when it is right as it is.
