@@ -1,0 +1,305 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// Runner is what the leader does with actions: it schedules all of them, and carries out those of its own kinds. Those of
+// the agents' kinds are carried out by the agents.
+type Runner struct {
+	Store Store
+	// Handlers carry out the leader's kinds, each of its own.
+	Handlers []Handler
+	// Agents are the kinds that agents carry out.
+	Agents []Kind
+	// Log is slog.Default when nil.
+	Log *slog.Logger
+}
+
+// Kinds are all kinds, by name.
+func (r *Runner) Kinds() map[string]Kind {
+	kinds := map[string]Kind{}
+	for _, k := range r.Agents {
+		kinds[k.Name] = k
+	}
+	for _, h := range r.Handlers {
+		kinds[h.Kind().Name] = h.Kind()
+	}
+	return kinds
+}
+
+// idleLook is how often the leader looks at the actions where nothing changes and no deadline comes.
+const idleLook = time.Hour
+
+// Run goes on until ctx ends, and returns when everything that it began has come to rest. Only the leader may run it.
+func (r *Runner) Run(ctx context.Context) error {
+	x := &running{
+		Runner: *r, kinds: r.Kinds(), handlers: map[string]Handler{}, wake: make(chan struct{}, 1), tasks: map[types.UID]*task{},
+	}
+	if x.Log == nil {
+		x.Log = slog.Default()
+	}
+	for _, h := range r.Handlers {
+		x.handlers[h.Kind().Name] = h
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer x.work.Wait()
+	defer cancel()
+	x.Store.Notify(ctx, x.signal)
+	failures := 0
+	for {
+		next, err := x.pass(ctx)
+		if failures++; err == nil {
+			failures = 0
+		} else if ctx.Err() == nil {
+			x.Log.Warn("actions cannot be looked after; trying again", "error", err)
+			next = min(recheck<<min(failures-1, 10), maxPause)
+		}
+		if !x.sleep(ctx, next, err == nil) {
+			return nil
+		}
+	}
+}
+
+// sleep waits for a signal, or until next has passed; after an error, for that alone. It returns false when ctx has ended.
+func (x *running) sleep(ctx context.Context, next time.Duration, signals bool) bool {
+	timer := time.NewTimer(max(next, 10*time.Millisecond))
+	defer timer.Stop()
+	wake := x.wake
+	if !signals {
+		wake = nil
+	}
+	select {
+	case <-ctx.Done():
+	case <-wake:
+	case <-timer.C:
+	}
+	return ctx.Err() == nil
+}
+
+// running is a Runner at work.
+type running struct {
+	Runner
+	kinds    map[string]Kind
+	handlers map[string]Handler
+	// wake has a place for one signal.
+	wake chan struct{}
+	work sync.WaitGroup
+
+	mu    sync.Mutex
+	tasks map[types.UID]*task
+}
+
+// task is what is known of an action whose turn it is, beside its record.
+type task struct {
+	// busy is set while a goroutine works on the action; cancel ends what it does.
+	busy   bool
+	cancel context.CancelFunc
+	// want is what was wanted when the last move began, and at when the next one is due.
+	want api.ActionWant
+	at   time.Time
+	// checked is set when a new action was found possible, or could not be checked.
+	checked  bool
+	failures int
+}
+
+func (x *running) signal() {
+	select {
+	case x.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pass looks at all actions once, and says when to look again at the latest.
+func (x *running) pass(ctx context.Context) (time.Duration, error) {
+	actions, err := x.Store.List(ctx)
+	if err != nil {
+		return 0, err
+	}
+	hosts, err := x.Store.Hosts(ctx)
+	if err != nil {
+		return 0, err
+	}
+	x.forget(actions)
+	now := time.Now()
+	next := now.Add(idleLook)
+	if err := x.schedule(ctx, actions, Facts{Now: now, Kinds: x.kinds, Hosts: hosts}); err != nil {
+		return 0, err
+	}
+	for _, a := range actions {
+		if at := x.carry(ctx, a, now); !at.IsZero() && at.Before(next) {
+			next = at
+		}
+	}
+	for _, a := range Expendable(actions, now) {
+		if err := x.Store.Remove(ctx, a); err != nil {
+			return 0, err
+		}
+	}
+	return time.Until(next), nil
+}
+
+// forget drops the tasks of actions that are gone or have ended.
+func (x *running) forget(actions []*api.Action) {
+	alive := map[types.UID]bool{}
+	for _, a := range actions {
+		alive[a.UID] = !a.Status.State.Final()
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for uid, t := range x.tasks {
+		if !alive[uid] && !t.busy {
+			delete(x.tasks, uid)
+		}
+	}
+}
+
+// schedule records what Schedule says, and puts what is recorded into actions.
+func (x *running) schedule(ctx context.Context, actions []*api.Action, f Facts) error {
+	at, ready := map[types.UID]int{}, []*api.Action(nil)
+	for i, a := range actions {
+		at[a.UID] = i
+		if a.Status.State != "" || x.handlers[a.Spec.Kind] == nil || x.checked(a) {
+			ready = append(ready, a)
+		}
+	}
+	for _, t := range Schedule(ready, f) {
+		stored, err := put(ctx, x.Store, t.Action, t.Status)
+		switch {
+		case err == nil:
+			actions[at[t.Action.UID]] = stored
+			x.tell(stored)
+		case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound):
+			// Its change gives a signal of its own. What comes after it was decided with it in mind, and waits for that.
+			x.signal()
+			return nil
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *running) tell(a *api.Action) {
+	if a.Status.State.Final() {
+		x.Log.Info("an action has ended", "action", a.Namespace+"/"+a.Name, "kind", a.Spec.Kind, "state", a.Status.State, "message", a.Status.Message)
+	}
+}
+
+func (x *running) checked(a *api.Action) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.task(a).checked
+}
+
+// task returns the task of an action. The caller holds the mutex.
+func (x *running) task(a *api.Action) *task {
+	t := x.tasks[a.UID]
+	if t == nil {
+		t = &task{}
+		x.tasks[a.UID] = t
+	}
+	return t
+}
+
+// carry starts the next move of an action if it is due, and says when to look at the action again; zero when only a change
+// matters.
+func (x *running) carry(ctx context.Context, a *api.Action, now time.Time) time.Time {
+	if a.Status.State.Final() {
+		return time.Time{}
+	}
+	h := x.handlers[a.Spec.Kind]
+	mine := h != nil && (a.Status.State == "" || a.Status.State == api.ActionNew || a.Status.State == api.ActionRunning)
+	if !mine {
+		return deadline(a, x.kinds[a.Spec.Kind])
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	t := x.task(a)
+	switch {
+	case t.busy && t.want != a.Spec.Want:
+		t.cancel() // it shall not wait for a step that hangs
+	case t.busy:
+	case t.want == a.Spec.Want && t.at.After(now):
+		return t.at
+	default:
+		x.start(ctx, h, a, t)
+	}
+	return time.Time{}
+}
+
+// deadline is when an action that others carry on, or that waits, ends by itself; Schedule ends it then.
+func deadline(a *api.Action, k Kind) time.Time {
+	if a.Status.State != api.ActionRunning || a.Status.Started == nil {
+		return a.CreationTimestamp.Add(expiryOf(a, k) + time.Second)
+	}
+	limit := timeoutOf(a, k) + lostGrace + time.Second
+	if time.Since(a.Status.Started.Time) > limit {
+		limit += timeoutOf(a, k)
+	}
+	return a.Status.Started.Add(limit)
+}
+
+// start works on an action in a goroutine of its own. The caller holds the mutex.
+func (x *running) start(ctx context.Context, h Handler, a *api.Action, t *task) {
+	ctx, cancel := context.WithCancel(ctx)
+	t.busy, t.want, t.cancel = true, a.Spec.Want, cancel
+	x.work.Go(func() {
+		defer cancel()
+		var pause time.Duration
+		var err error
+		if a.Status.State == "" {
+			err = x.check(ctx, h, a)
+		} else {
+			pause, err = x.move(ctx, h, a)
+		}
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		t.busy, t.at = false, time.Now().Add(pause)
+		if t.failures++; err == nil {
+			t.failures, t.checked = 0, true
+		} else if ctx.Err() == nil {
+			t.at = time.Now().Add(min(recheck<<min(t.failures-1, 10), maxPause))
+			x.Log.Warn("an action could not be carried on; trying again", "action", a.Namespace+"/"+a.Name, "error", err)
+		}
+		x.signal()
+	})
+}
+
+// check looks at a new action before it is accepted. What cannot be found out now is looked at again before the first step.
+func (x *running) check(ctx context.Context, h Handler, a *api.Action) error {
+	call, cancel := context.WithTimeout(ctx, callDeadline)
+	defer cancel()
+	err := h.Check(call, a)
+	if !errors.Is(err, ErrRefused) {
+		return nil
+	}
+	e := &entry{action: a, status: a.Status.DeepCopy(), kind: h.Kind()}
+	e.accept(time.Now())
+	e.end(api.ActionFailed, ReasonRefused, err.Error(), time.Now())
+	return x.settled(put(ctx, x.Store, a, e.status))
+}
+
+func (x *running) move(ctx context.Context, h Handler, a *api.Action) (time.Duration, error) {
+	turn, err := Execute(ctx, h, x.Store, a)
+	return turn.Next, x.settled(turn.Action, err)
+}
+
+// settled tells of an action that has ended. That somebody else wrote the action, or removed it, is settled by looking again.
+func (x *running) settled(a *api.Action, err error) error {
+	if errors.Is(err, ErrConflict) || errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		x.tell(a)
+	}
+	return err
+}

@@ -1,0 +1,248 @@
+package action_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-storage/holdfast/action"
+	"github.com/holdfast-storage/holdfast/action/actiontest"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// leader runs a Runner over a store, with one handler of each test kind.
+type leader struct {
+	*testing.T
+	store    *actiontest.Memory
+	handlers map[string]*actiontest.Handler
+	runner   *action.Runner
+}
+
+func newLeader(t *testing.T) *leader {
+	l := &leader{T: t, store: actiontest.NewMemory(), handlers: map[string]*actiontest.Handler{}}
+	l.runner = &action.Runner{Store: l.store, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	for _, k := range testKinds {
+		if k.Executor == api.ByAgent {
+			l.runner.Agents = append(l.runner.Agents, k)
+			continue
+		}
+		h := &actiontest.Handler{K: k}
+		l.handlers[k.Name] = h
+		l.runner.Handlers = append(l.runner.Handlers, h)
+	}
+	return l
+}
+
+// start runs the runner until the returned function is called, which waits for it.
+func (l *leader) start() (stop func()) {
+	ctx, cancel := context.WithCancel(l.Context())
+	done := make(chan error, 1)
+	go func() { done <- l.runner.Run(ctx) }()
+	return func() {
+		l.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			l.Error(err)
+		}
+	}
+}
+
+func (l *leader) create(name, kind string, change ...func(*api.Action)) *api.Action {
+	l.Helper()
+	a := newAction(name, append([]func(*api.Action){func(a *api.Action) { a.Spec.Kind, a.Spec.Cluster = "test."+kind, "c" }}, change...)...)
+	if err := l.store.Create(l.Context(), a); err != nil {
+		l.Fatal(err)
+	}
+	return a
+}
+
+func (l *leader) get(name string) *api.Action {
+	l.Helper()
+	a, err := l.store.Get(l.Context(), newAction(name))
+	if err != nil {
+		l.Fatal(err)
+	}
+	return a
+}
+
+func (l *leader) spec(name string, change func(*api.Action)) {
+	l.Helper()
+	a := l.get(name)
+	change(a)
+	if err := l.store.UpdateSpec(l.Context(), a); err != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l *leader) want(name string, state api.ActionState, message string) {
+	l.Helper()
+	if s := l.get(name).Status; s.State != state || !strings.Contains(s.Message, message) {
+		l.Errorf("%s is %s, %q; want %s, %q", name, s.State, s.Message, state, message)
+	}
+}
+
+func refusal(text string) error { return fmt.Errorf("%w: %s", action.ErrRefused, text) }
+
+func TestRunner_carriesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		defer l.start()()
+		l.create("a", "shared")
+		l.create("strange", "strange")
+		synctest.Wait()
+		l.want("a", api.ActionDone, "one is done")
+		l.want("strange", api.ActionFailed, "there are test.agent, test.exclusive, test.rolling, test.shared")
+		if diff := cmp.Diff([]string{"check a", "check a", "step a one"}, l.handlers["test.shared"].Calls()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestRunner_refusedWhenAccepted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		l.handlers["test.shared"].OnCheck = func(*api.Action) error { return refusal("it is the last mon") }
+		defer l.start()()
+		l.create("a", "shared", func(a *api.Action) { a.Spec.Approval = api.ApprovalRequired })
+		synctest.Wait()
+		l.want("a", api.ActionFailed, "it is the last mon")
+	})
+}
+
+func TestRunner_approval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		defer l.start()()
+		l.create("a", "shared", func(a *api.Action) { a.Spec.Approval = api.ApprovalRequired })
+		time.Sleep(time.Hour)
+		l.want("a", api.ActionPendingApproval, "holdfast action approve a")
+		l.spec("a", func(a *api.Action) { a.Spec.Approval = api.ApprovalGranted })
+		synctest.Wait()
+		l.want("a", api.ActionDone, "")
+		l.create("b", "shared", func(a *api.Action) {
+			a.Spec.Approval = api.ApprovalRequired
+			a.Spec.ExpiresAfter.Duration = time.Minute
+		})
+		time.Sleep(2 * time.Minute)
+		l.want("b", api.ActionFailed, "not approved within 1m0s")
+	})
+}
+
+// A cancel reaches a step that hangs, and what it began is undone.
+func TestRunner_cancelWhileAStepHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		h := l.handlers["test.shared"]
+		h.OnStep = func(ctx context.Context, _ *api.Action, _ string) (action.Progress, error) {
+			<-ctx.Done()
+			return action.Progress{}, ctx.Err()
+		}
+		defer l.start()()
+		l.create("a", "shared")
+		synctest.Wait()
+		l.want("a", api.ActionRunning, "")
+		begun := time.Now()
+		l.spec("a", func(a *api.Action) { a.Spec.Want = api.WantCancelled })
+		synctest.Wait()
+		l.want("a", api.ActionCancelled, "what was begun is undone")
+		if took := time.Since(begun); took > 0 || !slices.Contains(h.Calls(), "undo a one") {
+			t.Errorf("it took %v, calls %v", took, h.Calls())
+		}
+	})
+}
+
+// One action that hangs or fails holds up no other.
+func TestRunner_isolation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		l.handlers["test.rolling"].OnCheck = func(*api.Action) error { time.Sleep(time.Hour); return nil }
+		l.handlers["test.exclusive"].OnStep = func(context.Context, *api.Action, string) (action.Progress, error) {
+			return action.Progress{}, fmt.Errorf("no answer")
+		}
+		stop := l.start()
+		l.create("hangs", "rolling", func(a *api.Action) { a.Spec.Cluster = "d" })
+		l.create("fails", "exclusive", func(a *api.Action) { a.Spec.Cluster = "e" })
+		l.create("a", "shared")
+		synctest.Wait()
+		l.want("a", api.ActionDone, "")
+		l.want("fails", api.ActionRunning, "no answer")
+		stop()
+	})
+}
+
+// A leader that lost leadership writes nothing more, and its successor goes on from the record.
+func TestRunner_successor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		h, blocked := l.handlers["test.shared"], true
+		h.OnStep = func(context.Context, *api.Action, string) (action.Progress, error) {
+			return action.Progress{Done: !blocked, WaitsFor: "a word"}, nil
+		}
+		stop := l.start()
+		l.create("a", "shared")
+		time.Sleep(10 * time.Second)
+		stop()
+		version := l.get("a").ResourceVersion
+		blocked = false
+		time.Sleep(time.Minute)
+		if now := l.get("a").ResourceVersion; now != version {
+			t.Error("it was written without a leader")
+		}
+		defer l.start()()
+		synctest.Wait()
+		l.want("a", api.ActionDone, "")
+	})
+}
+
+func TestRunner_agentsKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		l.store.SetHost("h1", action.HostFacts{Joined: time.Now()})
+		defer l.start()()
+		agents := func(a *api.Action) { a.Spec.Host = "h1" }
+		l.create("a", "agent", agents)
+		l.create("b", "agent", agents)
+		l.create("c", "agent", func(a *api.Action) { a.Spec.Host = "h2" })
+		synctest.Wait()
+		l.want("a", api.ActionNew, "")
+		l.want("b", api.ActionPendingSchedule, "")
+		l.want("c", api.ActionFailed, "there is no host h2")
+		h := &actiontest.Handler{K: testKinds["test.agent"]}
+		h.OnStep = func(context.Context, *api.Action, string) (action.Progress, error) { return action.Progress{}, nil }
+		if _, err := action.Execute(t.Context(), h, l.store, l.get("a")); err != nil {
+			t.Fatal(err)
+		}
+		l.store.SetHost("h1", action.HostFacts{Joined: time.Now(), Silent: true})
+		time.Sleep(61 * time.Minute)
+		l.want("a", api.ActionRunning, "")
+		time.Sleep(3 * time.Minute)
+		l.want("a", api.ActionLost, "nobody knows how far it came")
+		l.want("b", api.ActionPendingSchedule, "")
+		l.store.SetHost("h1", action.HostFacts{Joined: time.Now()})
+		synctest.Wait()
+		l.want("b", api.ActionNew, "")
+	})
+}
+
+// What has ended is removed after a week, also when nothing else happens.
+func TestRunner_clears(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		defer l.start()()
+		l.create("a", "shared")
+		time.Sleep(7*24*time.Hour - time.Minute)
+		l.want("a", api.ActionDone, "")
+		time.Sleep(2 * time.Hour)
+		if all, err := l.store.List(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("%d are left, %v", len(all), err)
+		}
+	})
+}

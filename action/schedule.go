@@ -1,0 +1,267 @@
+package action
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// Facts are what of the world decides whose turn it is.
+type Facts struct {
+	Now time.Time
+	// Kinds are all kinds that there are, by name.
+	Kinds map[string]Kind
+	// Hosts are all hosts, by name.
+	Hosts map[string]HostFacts
+}
+
+// Transition is a status that an action shall get.
+type Transition struct {
+	Action *api.Action
+	Status *api.ActionStatus
+}
+
+// Schedule says what becomes of the actions that nobody carries out now: it accepts them, has them approved, gives them their
+// turn, and ends those that cannot go on. It is pure, writes to nothing that it is given, and returns nothing for what stays
+// as it is. What is New or Running is carried on by Execute.
+//
+// Two actions are in each other's way when they work on one host, or when their modes forbid it (see Mode). An action is
+// started when nothing that is in its way runs, or waits and is older. So it waits for older ones alone, and cannot starve.
+func Schedule(actions []*api.Action, f Facts) []Transition {
+	entries := make([]*entry, 0, len(actions))
+	for _, a := range slices.SortedFunc(slices.Values(actions), oldestFirst) {
+		if a.Status.State.Final() {
+			continue
+		}
+		k, known := f.Kinds[a.Spec.Kind]
+		e := &entry{action: a, status: a.Status.DeepCopy(), kind: k}
+		e.settle(f, known)
+		entries = append(entries, e)
+	}
+	var changed []Transition
+	for i, e := range entries {
+		if e.status.State == api.ActionPendingSchedule {
+			e.turn(entries[:i], entries, f)
+		}
+		if !equality.Semantic.DeepEqual(&e.action.Status, e.status) {
+			changed = append(changed, Transition{e.action, e.status})
+		}
+	}
+	return changed
+}
+
+func oldestFirst(a, b *api.Action) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+// entry is one action that has not ended, with the status that it shall have.
+type entry struct {
+	action *api.Action
+	status *api.ActionStatus
+	kind   Kind
+}
+
+// settle does what needs no look at other actions.
+func (e *entry) settle(f Facts, known bool) {
+	if e.status.State == "" {
+		e.accept(f.Now)
+	}
+	switch {
+	case !known:
+		e.unknown(f)
+	case e.hostGone(f), e.unwanted(f.Now), e.expired(f.Now):
+	case e.status.State == api.ActionPendingApproval:
+		e.approve()
+	case e.kind.Executor == api.ByAgent:
+		e.watchAgent(f)
+	}
+}
+
+// accept records that the action was heard of.
+func (e *entry) accept(now time.Time) {
+	e.status.State = api.ActionPendingApproval
+	e.status.Executor = cmp.Or(e.kind.Executor, api.ByLeader)
+	e.status.Message = "it has to be granted by an administrator: 'holdfast action approve " + e.action.Name + "'"
+	meta.SetStatusCondition(&e.status.Conditions, metav1.Condition{
+		Type: api.ActionPersistent, Status: metav1.ConditionTrue, Reason: "Recorded", LastTransitionTime: *stamp(now),
+	})
+	effective(e.status, metav1.ConditionFalse, ReasonPending, "", now)
+}
+
+// begun says whether something may have been done already.
+func (e *entry) begun() bool { return e.status.State == api.ActionRunning }
+
+func (e *entry) end(state api.ActionState, reason, message string, now time.Time) {
+	finish(e.status, state, reason, message, now)
+}
+
+// unknown ends an action of a kind that there is not.
+func (e *entry) unknown(f Facts) {
+	names := strings.Join(slices.Sorted(maps.Keys(f.Kinds)), ", ")
+	if e.begun() {
+		e.end(api.ActionLost, ReasonUnknown, fmt.Sprintf("this release of Holdfast knows no kind %q and cannot say how far it came; it knows %s", e.action.Spec.Kind, names), f.Now)
+		return
+	}
+	e.end(api.ActionFailed, ReasonUnknown, fmt.Sprintf("there is no kind %q; there are %s", e.action.Spec.Kind, names), f.Now)
+}
+
+// hostGone ends an action that an agent cannot carry out because its host is not there, or is another one by now. Of the
+// leader's own kinds the Check says what a host's absence means: it may be what the action is for.
+func (e *entry) hostGone(f Facts) bool {
+	host := e.action.Spec.Host
+	h, there := f.Hosts[host]
+	anew := there && e.begun() && e.status.Started != nil && h.Joined.After(e.status.Started.Time)
+	switch {
+	case e.kind.Executor != api.ByAgent, there && !anew:
+		return false
+	case e.begun():
+		e.end(api.ActionLost, ReasonLost, fmt.Sprintf("host %s was removed while its agent carried the action out: nobody knows how far it came", host), f.Now)
+	case host == "":
+		e.end(api.ActionFailed, ReasonRefused, fmt.Sprintf("%s needs spec.host: the agent there carries it out", e.kind.Name), f.Now)
+	default:
+		e.end(api.ActionFailed, ReasonRefused, fmt.Sprintf("there is no host %s: see 'holdfast get hosts'", host), f.Now)
+	}
+	return true
+}
+
+// unwanted ends an action that was rejected or cancelled before it began. What has begun is undone by who carries it out.
+func (e *entry) unwanted(now time.Time) bool {
+	waits := e.status.State == api.ActionPendingApproval || e.status.State == api.ActionPendingSchedule
+	switch {
+	case waits && e.action.Spec.Approval == api.ApprovalRejected:
+		e.status.Approver = e.action.Annotations[api.AnnotationApprover]
+		e.end(api.ActionCancelled, ReasonRejected, "it was rejected"+by(e.status.Approver), now)
+	case e.action.Spec.Want == api.WantCancelled && (waits || e.status.State == api.ActionNew && e.kind.Executor == api.ByAgent):
+		e.end(api.ActionCancelled, ReasonCancelled, "it was cancelled before anything was begun", now)
+	default:
+		return false
+	}
+	return true
+}
+
+func by(who string) string {
+	if who == "" {
+		return ""
+	}
+	return " by " + who
+}
+
+func (e *entry) expired(now time.Time) bool {
+	limit := expiryOf(e.action, e.kind)
+	if e.begun() || now.Sub(e.action.CreationTimestamp.Time) <= limit {
+		return false
+	}
+	text := "it was not begun within " + limit.String()
+	if e.status.State == api.ActionPendingApproval {
+		text = "it was not approved within " + limit.String()
+	} else if e.status.WaitsFor != "" {
+		text += "; it waited for this: " + e.status.WaitsFor
+	}
+	e.end(api.ActionFailed, ReasonExpired, text, now)
+	return true
+}
+
+// approve lets an action wait for its turn that was granted, or that nobody has to grant.
+func (e *entry) approve() {
+	if e.action.Spec.Approval == api.ApprovalRequired {
+		e.status.WaitsFor = "an administrator to grant it"
+		return
+	}
+	e.status.State, e.status.Approver = api.ActionPendingSchedule, e.action.Annotations[api.AnnotationApprover]
+}
+
+// lostGrace is how long after its time an agent may still end an action.
+const lostGrace = 2 * time.Minute
+
+// watchAgent takes back the turn of an action whose agent is silent, so that it is in nobody's way, and gives up one that the
+// agent should have ended long ago. An agent needs at most the timeout once more, for undoing.
+func (e *entry) watchAgent(f Facts) {
+	silent := f.Hosts[e.action.Spec.Host].Silent
+	switch e.status.State {
+	case api.ActionNew:
+		if silent {
+			e.status.State = api.ActionPendingSchedule
+		}
+	case api.ActionRunning:
+		limit := timeoutOf(e.action, e.kind)
+		took := f.Now.Sub(e.status.Started.Time)
+		if silent && took > limit+lostGrace || took > 2*limit+lostGrace {
+			e.end(api.ActionLost, ReasonLost, fmt.Sprintf("the agent of host %s did not end it within %s, and nobody knows how far it came", e.action.Spec.Host, limit), f.Now)
+		}
+	default: // it is not the agent's yet
+	}
+}
+
+// turn gives the action its turn, or says what it waits for.
+func (e *entry) turn(older, all []*entry, f Facts) {
+	e.status.Message = "it waits for its turn"
+	if e.absent(f) {
+		e.status.WaitsFor = fmt.Sprintf("the agent of host %s, which is silent", e.action.Spec.Host)
+		return
+	}
+	if e.status.WaitsFor = e.blocked(older, all, f); e.status.WaitsFor == "" {
+		e.status.State, e.status.Message = api.ActionNew, "it is its turn"
+	}
+}
+
+// absent says that the action cannot be begun because its agent is silent.
+func (e *entry) absent(f Facts) bool {
+	return e.kind.Executor == api.ByAgent && f.Hosts[e.action.Spec.Host].Silent
+}
+
+// blocked says which action is in the way. Of several the nearest in the queue is named: in a long queue each word then
+// changes when one's own predecessor moves, and not with each move of any.
+func (e *entry) blocked(older, all []*entry, f Facts) string {
+	for _, o := range slices.Backward(older) {
+		if o.status.State == api.ActionPendingSchedule && !o.absent(f) {
+			if why := conflict(e, o); why != "" {
+				return bounded(fmt.Sprintf("action %s (%s %s), which is before it in the queue: %s", o.action.Name, o.kind.Name, o.action.Spec.Target, why), maxText)
+			}
+		}
+	}
+	for _, o := range all {
+		if o.status.State == api.ActionNew || o.status.State == api.ActionRunning {
+			if why := conflict(e, o); why != "" {
+				return bounded(fmt.Sprintf("action %s (%s %s), which is under way: %s", o.action.Name, o.kind.Name, o.action.Spec.Target, why), maxText)
+			}
+		}
+	}
+	return ""
+}
+
+// conflict says why two actions cannot run side by side; it is empty when they can.
+func conflict(a, b *entry) string {
+	if host := a.action.Spec.Host; host != "" && host == b.action.Spec.Host {
+		return fmt.Sprintf("host %s does one thing at a time", host)
+	}
+	if !overlap(a.action, b.action) {
+		return ""
+	}
+	switch {
+	case b.kind.Mode == Exclusive:
+		return fmt.Sprintf("nothing runs beside %s", b.kind.Name)
+	case a.kind.Mode == Exclusive:
+		return fmt.Sprintf("%s runs alone", a.kind.Name)
+	case a.kind.Mode == Rolling && b.kind.Mode == Rolling:
+		return "of those that take redundancy away one runs at a time"
+	}
+	return ""
+}
+
+// overlap says whether two actions concern one cluster. An action without a cluster may concern any.
+func overlap(a, b *api.Action) bool {
+	if a.Spec.Cluster == "" || b.Spec.Cluster == "" {
+		return true
+	}
+	return a.Namespace == b.Namespace && a.Spec.Cluster == b.Spec.Cluster
+}

@@ -1,0 +1,171 @@
+package action_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast-storage/holdfast/action"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+var testKinds = map[string]action.Kind{
+	"test.shared":    {Name: "test.shared", Executor: api.ByLeader, Mode: action.Shared, Steps: []string{"one"}},
+	"test.rolling":   {Name: "test.rolling", Executor: api.ByLeader, Mode: action.Rolling, Steps: []string{"one"}},
+	"test.exclusive": {Name: "test.exclusive", Executor: api.ByLeader, Mode: action.Exclusive, Steps: []string{"one"}},
+	"test.agent":     {Name: "test.agent", Executor: api.ByAgent, Mode: action.Shared, Steps: []string{"one"}, Timeout: time.Hour},
+}
+
+// scheduled reads "name kind cluster host state" with - for none; later lines are younger by a second.
+func scheduled(t *testing.T, lines ...string) []*api.Action {
+	t.Helper()
+	var all []*api.Action
+	for i, line := range lines {
+		f := strings.Fields(strings.ReplaceAll(line, " -", " "+"\x00"))
+		if len(f) != 5 {
+			t.Fatalf("%q", line)
+		}
+		for i := range f {
+			f[i] = strings.Trim(f[i], "\x00")
+		}
+		a := &api.Action{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: f[0], CreationTimestamp: metav1.NewTime(epoch.Add(time.Duration(i) * time.Second))},
+			Spec:       api.ActionSpec{Kind: "test." + f[1], Target: "x", Cluster: f[2], Host: f[3], Approval: api.ApprovalGranted, Want: api.WantDone},
+			Status:     api.ActionStatus{State: api.ActionState(f[4])},
+		}
+		if a.Status.State == api.ActionRunning {
+			a.Status.Started = &metav1.Time{Time: epoch}
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+func facts(after time.Duration) action.Facts {
+	return action.Facts{Now: epoch.Add(after), Kinds: testKinds, Hosts: map[string]action.HostFacts{"h1": {}, "h2": {}, "dead": {Silent: true}, "anew": {Joined: epoch.Add(time.Minute)}}}
+}
+
+// outcome writes what a schedule makes of the actions as "name state: waits for", one for each that changes.
+func outcome(actions []*api.Action, f action.Facts) string {
+	var lines []string
+	for _, t := range action.Schedule(actions, f) {
+		line := t.Action.Name + " " + string(t.Status.State)
+		if t.Status.WaitsFor != "" {
+			line += ": " + t.Status.WaitsFor
+		} else if t.Status.State.Final() {
+			line += ": " + t.Status.Message
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestSchedule_turns(t *testing.T) {
+	const waits = "PendingSchedule"
+	for _, test := range []struct {
+		name    string
+		actions []string
+		want    string
+	}{
+		{"a new one gets its turn at once", []string{"a shared c - -"}, "a New"},
+		{"different hosts side by side", []string{"a shared c h1 " + waits, "b shared c h2 " + waits}, "a New\nb New"},
+		{"one host, the oldest first", []string{"a shared c h1 " + waits, "b shared d h1 " + waits},
+			"a New\nb PendingSchedule: action a (test.shared x), which is under way: host h1 does one thing at a time"},
+		{"a host that is busy", []string{"a shared c h1 " + waits, "b shared d h1 Running"},
+			"a PendingSchedule: action b (test.shared x), which is under way: host h1 does one thing at a time"},
+		{"rolling ones follow each other", []string{"a rolling c h1 " + waits, "b rolling c h2 " + waits, "s shared c - " + waits},
+			"a New\nb PendingSchedule: action a (test.rolling x), which is under way: of those that take redundancy away one runs at a time\ns New"},
+		{"rolling ones of two clusters do not", []string{"a rolling c h1 " + waits, "b rolling d h2 " + waits}, "a New\nb New"},
+		{"one without a cluster counts for all", []string{"a rolling - h1 " + waits, "b rolling d h2 " + waits},
+			"a New\nb PendingSchedule: action a (test.rolling x), which is under way: of those that take redundancy away one runs at a time"},
+		{"an exclusive one waits for all", []string{"a shared c h1 Running", "x exclusive c - " + waits},
+			"x PendingSchedule: action a (test.shared x), which is under way: test.exclusive runs alone"},
+		{"nothing overtakes an exclusive one", []string{"a shared c h1 Running", "x exclusive c - " + waits, "b shared c h2 " + waits, "o shared d h2 " + waits},
+			"x PendingSchedule: action a (test.shared x), which is under way: test.exclusive runs alone\n" +
+				"b PendingSchedule: action x (test.exclusive x), which is before it in the queue: nothing runs beside test.exclusive\n" +
+				"o PendingSchedule: action b (test.shared x), which is before it in the queue: host h2 does one thing at a time"},
+		{"a silent agent is in nobody's way", []string{"a agent c dead New", "b shared c dead " + waits},
+			"a PendingSchedule: the agent of host dead, which is silent\nb New"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := outcome(scheduled(t, test.actions...), facts(time.Minute)); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestSchedule_ends(t *testing.T) {
+	change := func(f func(*api.Action)) func(*api.Action) { return f }
+	for _, test := range []struct {
+		name   string
+		action string
+		change func(*api.Action)
+		after  time.Duration
+		want   string
+	}{
+		{"unknown kind", "a strange c - -", nil, time.Minute, `a Failed: there is no kind "test.strange"; there are test.agent, test.exclusive, test.rolling, test.shared`},
+		{"unknown kind that runs", "a strange c - Running", nil, time.Minute, `a Lost: this release of Holdfast knows no kind "test.strange" and cannot say how far it came; it knows test.agent, test.exclusive, test.rolling, test.shared`},
+		{"needs approval", "a shared c - -", change(func(a *api.Action) { a.Spec.Approval = api.ApprovalRequired }), time.Minute, "a PendingApproval: an administrator to grant it"},
+		{"granted", "a shared c - PendingApproval", nil, time.Minute, "a New"},
+		{"rejected", "a shared c - PendingApproval", change(func(a *api.Action) {
+			a.Spec.Approval = api.ApprovalRejected
+			a.Annotations = map[string]string{api.AnnotationApprover: "jo"}
+		}), time.Minute, "a Cancelled: it was rejected by jo"},
+		{"cancelled while it waits", "a shared c - PendingSchedule", change(func(a *api.Action) { a.Spec.Want = api.WantCancelled }), time.Minute, "a Cancelled: it was cancelled before anything was begun"},
+		{"never approved", "a shared c - PendingApproval", change(func(a *api.Action) { a.Spec.Approval = api.ApprovalRequired }), 25 * time.Hour, "a Failed: it was not approved within 24h0m0s"},
+		{"its own expiry", "a agent c dead PendingSchedule", change(func(a *api.Action) {
+			a.Spec.ExpiresAfter.Duration = time.Minute
+			a.Status.WaitsFor = "the agent of host dead, which is silent"
+		}), 2 * time.Minute, "a Failed: it was not begun within 1m0s; it waited for this: the agent of host dead, which is silent"},
+		{"a leader's cancelled New is for who carries it out", "a shared c - New", change(func(a *api.Action) { a.Spec.Want = api.WantCancelled }), time.Minute, ""},
+		{"an agent's cancelled New", "a agent c h1 New", change(func(a *api.Action) { a.Spec.Want = api.WantCancelled }), time.Minute, "a Cancelled: it was cancelled before anything was begun"},
+		{"an agent at work is left alone", "a agent c h1 Running", nil, time.Hour, ""},
+		{"an agent undoing is left alone", "a agent c h1 Running", nil, 90 * time.Minute, ""},
+		{"an agent that does not end it", "a agent c h1 Running", nil, 123 * time.Minute, "a Lost: the agent of host h1 did not end it within 1h0m0s, and nobody knows how far it came"},
+		{"a silent agent", "a agent c dead Running", nil, time.Hour, ""},
+		{"a silent agent whose time is over", "a agent c dead Running", nil, 63 * time.Minute, "a Lost: the agent of host dead did not end it within 1h0m0s, and nobody knows how far it came"},
+		{"no such host", "a agent c h9 -", nil, time.Minute, "a Failed: there is no host h9: see 'holdfast get hosts'"},
+		{"no host", "a agent c - -", nil, time.Minute, "a Failed: test.agent needs spec.host: the agent there carries it out"},
+		{"its host was removed", "a agent c h9 Running", nil, time.Minute, "a Lost: host h9 was removed while its agent carried the action out: nobody knows how far it came"},
+		{"its host was removed and joined again", "a agent c anew Running", nil, 2 * time.Minute, "a Lost: host anew was removed while its agent carried the action out: nobody knows how far it came"},
+		{"what has ended stays", "a strange c h9 Done", nil, 99 * time.Hour, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			all := scheduled(t, test.action)
+			if test.change != nil {
+				test.change(all[0])
+			}
+			if got := outcome(all, facts(test.after)); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestExpendable(t *testing.T) {
+	var all []*api.Action
+	for i := range 250 {
+		a := newAction(fmt.Sprint(i))
+		a.Status.State = api.ActionDone
+		a.Status.Finished = &metav1.Time{Time: epoch.Add(time.Duration(i) * time.Hour)}
+		all = append(all, a)
+	}
+	running := newAction("running")
+	running.Status.State = api.ActionRunning
+	all = append(all, running)
+	if got := len(action.Expendable(all, epoch.Add(100*time.Hour))); got != 50 {
+		t.Errorf("of 250 that ended lately %d can go", got)
+	}
+	if got := len(action.Expendable(all[:100], epoch.Add(8*24*time.Hour))); got != 24 {
+		t.Errorf("8 days after the first of one each hour %d can go", got)
+	}
+	if got := action.Expendable(all[200:], epoch.Add(99*24*time.Hour)); len(got) != 50 {
+		t.Errorf("long after %d can go", len(got))
+	}
+}
