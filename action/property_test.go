@@ -116,6 +116,13 @@ func (q *queue) begin(a *api.Action) {
 	}
 }
 
+func startOf(a *api.Action) time.Time {
+	if a.Status.Started == nil {
+		return time.Time{}
+	}
+	return a.Status.Started.Time
+}
+
 func (q *queue) end(a *api.Action) {
 	if a.Status.State == api.ActionRunning {
 		a.Status.State, a.Status.Finished = api.ActionDone, &metav1.Time{Time: q.now}
@@ -147,12 +154,15 @@ func (q *queue) drain() {
 			a.Spec.Approval = api.ApprovalGranted
 		}
 	}
-	for n := range len(old) + 2 {
+	for n := range 3*len(old) + 6 {
 		q.actions = append(q.actions, drawAction(q.T, 1000+n, q.now))
 		q.schedule()
+		// Each takes two rounds, so that there is always one under way.
 		for _, a := range q.actions {
+			if q.now.Sub(startOf(a)) > time.Second {
+				q.end(a)
+			}
 			q.begin(a)
-			q.end(a)
 		}
 		q.now = q.now.Add(time.Second)
 	}
