@@ -2,6 +2,7 @@ package cli
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -24,5 +25,21 @@ func publish(stats *engine.Stats) {
 			prometheus.CounterOpts{Name: m.name, Help: m.help},
 			func() float64 { return float64(m.value.Load()) },
 		))
+	}
+}
+
+// certificates shows when certificates end.
+type certificates struct{ ends func() map[string]time.Time }
+
+var certificateEnd = prometheus.NewDesc("holdfast_certificate_expiry_timestamp_seconds",
+	"When a certificate of this server ends, in seconds since 1970. Each is renewed when two thirds of its life are over.", []string{"name"}, nil)
+
+// Describe implements prometheus.Collector.
+func (c certificates) Describe(descs chan<- *prometheus.Desc) { descs <- certificateEnd }
+
+// Collect implements prometheus.Collector.
+func (c certificates) Collect(metrics chan<- prometheus.Metric) {
+	for name, end := range c.ends() {
+		metrics <- prometheus.MustNewConstMetric(certificateEnd, prometheus.GaugeValue, float64(end.Unix()), name)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/component-base/metrics/legacyregistry"
 	clientlog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/holdfast-storage/holdfast/control"
@@ -94,6 +95,7 @@ func contend(ctx context.Context, server *control.Server, log *slog.Logger) erro
 	identity := server.Name() + "_" + uuid.NewString()[:8]
 	stats := &engine.Stats{}
 	publish(stats)
+	legacyregistry.RawMustRegister(certificates{server.Certificates})
 	election := &leader.Election{
 		REST: server.Config(), Namespace: bare.SystemNamespace, Name: bare.LeaderLease, Identity: identity, Log: log.With("part", "election"),
 	}

@@ -37,7 +37,7 @@ type Config struct {
 	Init bool
 	// JoinToken joins this server to an existing control plane. It is not looked at when DataDir holds a server already.
 	JoinToken string
-	// CertificateLifetime is how long the certificates that this server signs for hosts are valid. Default: a year.
+	// CertificateLifetime is how long the certificates that this server signs are valid. Default: a year.
 	CertificateLifetime time.Duration
 	// Log receives what the server has to tell. Default: slog.Default().
 	Log *slog.Logger

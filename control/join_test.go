@@ -151,7 +151,7 @@ func handler(t *testing.T, s *control.Server, c control.Config, now func() time.
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle(join.Path, &join.Handler{Client: clients, Hosts: hosts, Authority: authority, Now: now, Log: slog.New(slog.DiscardHandler)})
+	mux.Handle(join.Path, &join.Handler{Client: clients, Hosts: hosts, Authority: func() *pki.Authority { return authority }, Now: now, Log: slog.New(slog.DiscardHandler)})
 	server := httptest.NewUnstartedServer(mux)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{{
 		Certificate: [][]byte{pair.Cert.Raw, authority.Certificate().Raw}, PrivateKey: pair.Key,

@@ -73,7 +73,7 @@ func (s *Server) present(ctx context.Context) error {
 	if err := s.presentHost(ctx, client); err != nil {
 		return err
 	}
-	return s.dir.writeAdmin(s.identity, s.settings)
+	return s.identity.writeAdmin(time.Now())
 }
 
 // presentHost makes the server's own Host and its identity, if they are not there.
@@ -119,7 +119,7 @@ func (s *Server) openHost(ctx context.Context, client kubernetes.Interface, key 
 			return host, err
 		}
 	}
-	cert, err := s.identity.authority.Issue(join.HostLeaf(s.settings.Name), key.Public(), time.Now())
+	cert, err := s.identity.signer().Issue(join.HostLeaf(s.settings.Name), key.Public(), time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (s *Server) openHost(ctx context.Context, client kubernetes.Interface, key 
 		return nil, err
 	}
 	pair := &pki.Pair{Cert: cert, Key: key}
-	if err := endpoints.Save(s.dir.host(), s.identity.authority.CertPEM(), pair, servers); err != nil {
+	if err := endpoints.Save(s.dir.host(), pki.EncodeBundle(s.identity.trust()), pair, servers); err != nil {
 		return nil, err
 	}
 	return endpoints.Open(s.dir.host())

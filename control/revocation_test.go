@@ -1,7 +1,6 @@
 package control_test
 
 import (
-	"log/slog"
 	"testing"
 	"time"
 
@@ -177,43 +176,6 @@ func TestRejoin(t *testing.T) {
 	}
 	if err := joinAgent(t, dir, "", ""); err != nil {
 		t.Errorf("without a token, afterwards: %v", err)
-	}
-}
-
-// TestRenewal: an agent's certificate is renewed several times while it works, and no request fails. What is on disk is good
-// at each moment.
-func TestRenewal(t *testing.T) {
-	c := newConfig(t, t.TempDir(), "renews")
-	c.Init, c.CertificateLifetime = true, 3*time.Second
-	s, _ := start(t, c)
-	dir := t.TempDir()
-	a, err := control.OpenAgent(timeout(t), control.AgentConfig{
-		DataDir: dir, Name: "renewed", JoinToken: newToken(t, s, join.RoleAgent), Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	ended, client := watchOwn(t, a.Config(), "renewed"), newClient(t, a.Config())
-	serials := map[string]bool{}
-	for start := time.Now(); len(serials) < 4; {
-		if err := client.Get(t.Context(), key("", "renewed"), nodes("")); err != nil {
-			t.Fatalf("after %d renewals: %v", len(serials)-1, err)
-		}
-		pair, err := pki.LoadPair(control.HostDir(dir), "host")
-		if err != nil {
-			t.Fatal(err)
-		}
-		serials[pair.Cert.SerialNumber.String()] = true
-		if time.Since(start) > 30*time.Second {
-			t.Fatalf("only %d certificates in 30 s", len(serials))
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	select {
-	case <-ended:
-		t.Error("a watch was cut off by a renewal")
-	default:
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -40,7 +41,8 @@ type Server struct {
 	host     *endpoints.Servers
 	stopHost context.CancelFunc
 	hostDone sync.WaitGroup
-	// background is what runs while the API is served; it ends before the API does.
+	// background is what runs beside the API, until running ends.
+	running        context.Context
 	background     sync.WaitGroup
 	stopBackground context.CancelFunc
 }
@@ -57,6 +59,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{dir: dataDir(c.DataDir), log: c.Log, unlock: unlock}
+	s.running, s.stopBackground = context.WithCancel(context.Background())
 	if err := s.start(ctx, &c); err != nil {
 		s.Stop()
 		return nil, err
@@ -78,9 +81,7 @@ func (s *Server) start(ctx context.Context, c *Config) error {
 	if err := s.insist(ctx, func(ctx context.Context) error { return s.api.Install(ctx, s.member.Voters() == 1) }); err != nil {
 		return err
 	}
-	background, stopBackground := context.WithCancel(context.Background())
-	s.stopBackground = stopBackground
-	s.background.Go(func() { s.revoked.Run(background) })
+	s.background.Go(func() { s.revoked.Run(s.running) })
 	if err := s.revoked.WaitSynced(ctx); err != nil {
 		return err
 	}
@@ -157,8 +158,10 @@ func (s *Server) become(ctx context.Context, c *Config, stored *settings) error 
 	if s.identity, err = s.dir.openIdentity(s.settings); err != nil {
 		return err
 	}
-	s.loopback, err = s.identity.loopbackConfig(s.settings)
-	return err
+	s.loopback = s.identity.config()
+	// A server may wait long for the others.
+	s.background.Go(func() { s.identity.keep(s.running, s.log) })
+	return nil
 }
 
 // check refuses a start that does not say what to do with the data directory, or says what cannot be done.
@@ -190,7 +193,7 @@ func (s *Server) startEtcd(ctx context.Context) error {
 	s.member, err = etcd.Start(ctx, etcd.Config{
 		Dir: s.dir.etcd(), Name: s.settings.Name, Address: s.settings.Address,
 		PeerPort: s.settings.EtcdPeerPort, ClientPort: s.settings.EtcdClientPort,
-		CertFile: pki.CertFile(s.dir.pki(), "etcd"), KeyFile: pki.KeyFile(s.dir.pki(), "etcd"), CAFile: pki.CertFile(s.dir.pki(), "ca"),
+		CertFile: pki.CertFile(s.dir.pki(), "etcd"), KeyFile: pki.KeyFile(s.dir.pki(), "etcd"), CAFile: filepath.Join(s.dir.pki(), trustFile),
 		Existing: s.settings.Existing, Log: s.log,
 	})
 	return err
@@ -245,12 +248,12 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 	if s.revoked, err = access.NewRevocation(s.loopback); err != nil {
 		return nil, err
 	}
-	renewer := &join.Renewer{Authority: s.forHosts, Now: time.Now, Log: s.log}
+	renewer := &join.Renewer{Authority: s.identity.signer, Now: time.Now, Log: s.log}
 	return &apiserver.Config{
-		Authority: s.identity.authority, Serving: s.identity.serving, Loopback: s.loopback,
+		Credentials: s.identity.credentials, Loopback: s.loopback,
 		Etcd: apiserver.Etcd{
 			URL:      s.clientURL(),
-			CertFile: pki.CertFile(s.dir.pki(), "etcd"), KeyFile: pki.KeyFile(s.dir.pki(), "etcd"), CAFile: pki.CertFile(s.dir.pki(), "ca"),
+			CertFile: pki.CertFile(s.dir.pki(), "etcd"), KeyFile: pki.KeyFile(s.dir.pki(), "etcd"), CAFile: filepath.Join(s.dir.pki(), trustFile),
 		},
 		EncryptionKey: s.identity.encryptionKey,
 		Authorizer:    access.NewAuthorizer(secrets),
@@ -258,7 +261,10 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(*http.Request) error { return s.member.Problem() })},
 		Guard:         s.revoked.Guard,
 		Open:          map[string]http.Handler{join.Path: joins},
-		Known:         map[string]http.Handler{endpoints.Path: endpoints.Handler(client), access.RenewPath: renewer},
+		Known: map[string]http.Handler{
+			endpoints.Path: endpoints.Handler(client), access.RenewPath: renewer,
+			endpoints.TrustPath: endpoints.TrustHandler(s.identity.trust),
+		},
 	}, nil
 }
 
@@ -269,15 +275,12 @@ func (s *Server) joinHandler(client kubernetes.Interface) (http.Handler, error) 
 	}
 	return &join.Handler{
 		Client: client, Hosts: hosts,
-		Authority: s.forHosts(), EncryptionKey: s.identity.encryptionKey[:],
+		Authority: s.identity.signer, Trusted: s.identity.trust, EncryptionKey: s.identity.encryptionKey[:],
 		AddMember: s.member.Add,
 		Servers:   func(ctx context.Context) ([]string, error) { return endpoints.Published(ctx, client) },
 		Now:       time.Now, Log: s.log,
 	}, nil
 }
-
-// forHosts signs the certificates of hosts.
-func (s *Server) forHosts() *pki.Authority { return s.identity.authority.Signing(s.settings.lifetime) }
 
 func (s *Server) clientURL() string {
 	c := etcd.Config{ClientPort: s.settings.EtcdClientPort}
@@ -319,10 +322,8 @@ func (s *Server) Stop() {
 		s.stopHost()
 		s.hostDone.Wait()
 	}
-	if s.stopBackground != nil {
-		s.stopBackground()
-		s.background.Wait()
-	}
+	s.stopBackground()
+	s.background.Wait()
 	if s.stopAPI != nil {
 		s.stopAPI()
 		if err := <-s.apiDone; err != nil {

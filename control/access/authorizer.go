@@ -58,7 +58,7 @@ type condition = func(ctx context.Context, z *Authorizer, host string, a authori
 // ends in a slash means everything below it.
 var openPaths = []string{
 	"/api", "/api/", "/apis", "/apis/", "/openapi/", "/version", "/version/",
-	"/healthz", "/livez", "/readyz", "/holdfast/v1/servers",
+	"/healthz", "/livez", "/readyz", "/holdfast/v1/servers", "/holdfast/v1/trust",
 }
 
 // Authorize decides a request. Nobody else is asked after it, so no opinion means no.

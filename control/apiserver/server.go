@@ -17,17 +17,14 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/rest"
-
-	"github.com/holdfast-storage/holdfast/control/pki"
 )
 
 // Config says how to serve the API.
 type Config struct {
 	// Listener is where the API is served. The server closes it.
 	Listener net.Listener
-	// Authority signs the certificates that clients may come with. Serving is the server's own certificate.
-	Authority *pki.Authority
-	Serving   *pki.Pair
+	// Credentials are the server's certificate, and whom it believes.
+	Credentials *Credentials
 	// Loopback reaches this server with all rights; the server uses it for its own controllers.
 	Loopback *rest.Config
 	// Etcd is the local member.
@@ -61,9 +58,7 @@ const stopGrace = time.Second
 // New sets the server up. Nothing is read from etcd yet.
 func New(c Config) (*Server, error) {
 	generic := genericapiserver.NewRecommendedConfig(extensions.Codecs)
-	if err := c.secure(&generic.Config); err != nil {
-		return nil, err
-	}
+	c.secure(&generic.Config)
 	transformers := secretTransformers(c.EncryptionKey)
 	generic.RESTOptionsGetter = c.Etcd.extensions(transformers)
 	generic.LoopbackClientConfig = c.Loopback

@@ -89,14 +89,7 @@ func Handler(client kubernetes.Interface) http.Handler {
 
 // List asks a server for the list of servers, sorted; everyone who has a certificate may.
 func List(ctx context.Context, config *rest.Config) ([]string, error) {
-	config = rest.CopyConfig(config)
-	config.GroupVersion = &schema.GroupVersion{}
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	client, err := rest.UnversionedRESTClientFor(config)
-	if err != nil {
-		return nil, err
-	}
-	text, err := client.Get().AbsPath(Path).DoRaw(ctx)
+	text, err := get(ctx, config, Path)
 	if err != nil {
 		return nil, fmt.Errorf("while asking for the list of servers: %w", err)
 	}
@@ -105,6 +98,23 @@ func List(ctx context.Context, config *rest.Config) ([]string, error) {
 		return nil, fmt.Errorf("while reading the list of servers: %w", err)
 	}
 	return servers, nil
+}
+
+// get reads a path that belongs to no API group.
+func get(ctx context.Context, config *rest.Config, path string) ([]byte, error) {
+	client, err := plain(config)
+	if err != nil {
+		return nil, err
+	}
+	return client.Get().AbsPath(path).DoRaw(ctx)
+}
+
+// plain is a client for what belongs to no API group.
+func plain(config *rest.Config) (*rest.RESTClient, error) {
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &schema.GroupVersion{}
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	return rest.UnversionedRESTClientFor(config)
 }
 
 // refreshEvery is how often a host asks for the list of servers. It changes when a server joins.

@@ -8,9 +8,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-
 	"github.com/holdfast-storage/holdfast/control/access"
 	"github.com/holdfast-storage/holdfast/control/pki"
 )
@@ -116,7 +113,11 @@ func (s *Servers) Renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text, err := post(ctx, s.Config(), access.RenewPath, csr)
+	client, err := plain(s.config)
+	if err != nil {
+		return err
+	}
+	text, err := client.Post().AbsPath(access.RenewPath).SetHeader("Content-Type", "application/x-pem-file").Body(csr).DoRaw(ctx)
 	if err != nil {
 		return fmt.Errorf("while asking for a new certificate: %w", err)
 	}
@@ -135,14 +136,4 @@ func (s *Servers) Renew(ctx context.Context) error {
 	s.pair = &pki.Pair{Cert: cert, Key: old.Key}
 	s.transport.Set(s.pair, pki.PoolOf(s.roots))
 	return nil
-}
-
-// post sends a PEM text to a path that belongs to no API group, and returns the answer.
-func post(ctx context.Context, config *rest.Config, path string, body []byte) ([]byte, error) {
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	client, err := rest.UnversionedRESTClientFor(config)
-	if err != nil {
-		return nil, err
-	}
-	return client.Post().AbsPath(path).SetHeader("Content-Type", "application/x-pem-file").Body(body).DoRaw(ctx)
 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/holdfast-storage/holdfast/control/endpoints"
@@ -136,15 +137,24 @@ func verify(chain []*x509.Certificate, fingerprint, server string) error {
 		}
 		roots := x509.NewCertPool()
 		roots.AddCert(ca)
-		both := chain[0].NotBefore // Both certificates are valid then.
-		if ca.NotBefore.After(both) {
-			both = ca.NotBefore
+		valid := ca.NotBefore // All certificates are valid then.
+		for _, cert := range chain {
+			valid = later(valid, cert.NotBefore)
 		}
-		_, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: endpoints.ServerName, CurrentTime: both})
+		_, err := chain[0].Verify(x509.VerifyOptions{
+			Roots: roots, Intermediates: pki.PoolOf(chain[1:]), DNSName: endpoints.ServerName, CurrentTime: valid,
+		})
 		return err
 	}
 	return refused("the server at %s belongs to another control plane than the token: create a token, with 'holdfast token create', "+
 		"on a server of the control plane that this host shall join", server)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // take checks what the server sent.
@@ -156,8 +166,8 @@ func (j *Joiner) take(answer *response) (*Joined, error) {
 	if !j.Key.PublicKey.Equal(cert.PublicKey) {
 		return nil, errors.New("the server sent a certificate for another key")
 	}
-	ca, err := pki.ParseCert(answer.CA)
-	if err != nil || pki.Fingerprint(ca) != j.Token.Fingerprint {
+	trusted, err := pki.ParseBundle(answer.CA)
+	if err != nil || !slices.ContainsFunc(trusted, func(ca *x509.Certificate) bool { return pki.Fingerprint(ca) == j.Token.Fingerprint }) {
 		return nil, errors.New("the server sent another authority than the token names")
 	}
 	return &Joined{CA: answer.CA, Host: &pki.Pair{Cert: cert, Key: j.Key}, Servers: answer.Servers, Share: answer.Server}, nil

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"time"
 
@@ -28,7 +27,7 @@ func Create(ctx context.Context, config *rest.Config, role Role, ttl time.Durati
 	if ttl < time.Minute || ttl > 30*24*time.Hour {
 		return "", fmt.Errorf("a token cannot be valid for %s: choose between 1m and 720h", ttl)
 	}
-	fingerprint, err := authorityOf(config)
+	trusted, err := endpoints.Trusted(ctx, config)
 	if err != nil {
 		return "", err
 	}
@@ -41,28 +40,12 @@ func Create(ctx context.Context, config *rest.Config, role Role, ttl time.Durati
 		return "", err
 	}
 	secrets := client.CoreV1().Secrets(systemNamespace)
-	token := &Token{Fingerprint: fingerprint, ID: random(8), Secret: random(32), Servers: servers}
+	token := &Token{Fingerprint: pki.Fingerprint(trusted[0]), ID: random(8), Secret: random(32), Servers: servers}
 	record := newRecord(token, role, time.Now().Add(ttl))
 	if _, err := secrets.Create(ctx, record, metav1.CreateOptions{}); err != nil {
 		return "", fmt.Errorf("while recording the token: %w", err)
 	}
 	return token.String(), removeExpired(ctx, client, time.Now())
-}
-
-// authorityOf returns the fingerprint of the authority that a client trusts.
-func authorityOf(config *rest.Config) (string, error) {
-	config = rest.CopyConfig(config)
-	if err := rest.LoadTLSFiles(config); err != nil {
-		return "", err
-	}
-	if len(config.CAData) == 0 {
-		return "", errors.New("the kubeconfig names no authority: use the admin.kubeconfig that 'holdfast server' wrote")
-	}
-	ca, err := pki.ParseCert(config.CAData)
-	if err != nil {
-		return "", fmt.Errorf("while reading the kubeconfig's authority: %w", err)
-	}
-	return pki.Fingerprint(ca), nil
 }
 
 // random returns n random bytes in hex.

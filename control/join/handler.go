@@ -2,6 +2,7 @@ package join
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,9 +24,11 @@ import (
 
 // Handler takes joiners, on a server.
 type Handler struct {
-	Client    kubernetes.Interface
-	Hosts     *Hosts
-	Authority *pki.Authority
+	Client kubernetes.Interface
+	Hosts  *Hosts
+	// Authority returns who signs now, and Trusted all that are believed.
+	Authority func() *pki.Authority
+	Trusted   func() []*x509.Certificate
 	// EncryptionKey is handed to joining servers.
 	EncryptionKey []byte
 	// AddMember adds a joining server to etcd; see etcd.Member.Add.
@@ -100,11 +103,11 @@ func (h *Handler) join(ctx context.Context, q *request) (*response, error) {
 	if err := h.register(ctx, r, keyID); err != nil {
 		return nil, err
 	}
-	cert, err := h.Authority.Issue(HostLeaf(q.Host), public, h.Now())
+	cert, err := h.Authority().Issue(HostLeaf(q.Host), public, h.Now())
 	if err != nil {
 		return nil, err
 	}
-	answer := &response{CA: h.Authority.CertPEM(), Certificate: pki.EncodeCert(cert)}
+	answer := &response{CA: pki.EncodeBundle(h.Trusted()), Certificate: pki.EncodeCert(cert)}
 	if answer.Servers, err = h.Servers(ctx); err != nil {
 		return nil, err
 	}
@@ -191,7 +194,8 @@ func (h *Handler) register(ctx context.Context, r record, keyID string) error {
 }
 
 func (h *Handler) share(ctx context.Context, q *request) (*Share, error) {
-	key, err := h.Authority.KeyPEM()
+	authority := h.Authority()
+	key, err := authority.KeyPEM()
 	if err != nil {
 		return nil, err
 	}
@@ -199,5 +203,5 @@ func (h *Handler) share(ctx context.Context, q *request) (*Share, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Share{CA: h.Authority.CertPEM(), CAKey: key, EncryptionKey: h.EncryptionKey, Existing: existing}, nil
+	return &Share{CA: authority.CertPEM(), CAKey: key, EncryptionKey: h.EncryptionKey, Existing: existing}, nil
 }

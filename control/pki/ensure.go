@@ -34,8 +34,13 @@ func (a *Authority) Ensure(dir, name string, leaf Leaf, now time.Time) (*Pair, e
 	return &Pair{Cert: cert, Key: key}, SaveCert(dir, name, cert)
 }
 
+// Good says whether this authority signed a certificate, and it is not due to be renewed.
+func (a *Authority) Good(cert *x509.Certificate, now time.Time) bool {
+	return cert.CheckSignatureFrom(a.cert) == nil && !now.Before(cert.NotBefore) && !now.After(RenewAt(cert))
+}
+
 func (a *Authority) good(cert *x509.Certificate, leaf Leaf, now time.Time) bool {
-	if cert.CheckSignatureFrom(a.cert) != nil || now.Before(cert.NotBefore) || now.After(RenewAt(cert)) {
+	if !a.Good(cert, now) {
 		return false
 	}
 	if cert.Subject.CommonName != leaf.User || !slices.Equal(cert.Subject.Organization, leaf.Groups) {

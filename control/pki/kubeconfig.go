@@ -1,13 +1,16 @@
 package pki
 
 import (
+	"bytes"
+	"os"
+
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
-// WriteKubeconfig writes a kubeconfig file that holds everything to reach a server as the pair's user. serverName is a name
+// WriteKubeconfig writes a kubeconfig file, unless it is there, that holds everything to reach a server as the pair's user. serverName is a name
 // that the certificates of all servers are valid for.
 func WriteKubeconfig(path, server, serverName string, ca []byte, pair *Pair) error {
 	key, err := pair.KeyPEM()
@@ -27,6 +30,9 @@ func WriteKubeconfig(path, server, serverName string, ca []byte, pair *Pair) err
 	text, err := clientcmd.Write(*config)
 	if err != nil {
 		return err
+	}
+	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, text) {
+		return nil
 	}
 	return atomicfile.Write(path, text, 0o600)
 }

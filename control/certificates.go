@@ -1,0 +1,233 @@
+package control
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/holdfast-storage/holdfast/control/access"
+	"github.com/holdfast-storage/holdfast/control/apiserver"
+	"github.com/holdfast-storage/holdfast/control/endpoints"
+	"github.com/holdfast-storage/holdfast/control/etcd"
+	"github.com/holdfast-storage/holdfast/control/pki"
+)
+
+// identity is what a server proves itself with, and what it hands out to others. Its certificates are made anew while the
+// server runs, long before they end. It is safe for concurrent use.
+type identity struct {
+	dir           dataDir
+	settings      *settings
+	encryptionKey [32]byte
+	// credentials are those of the API server.
+	credentials *apiserver.Credentials
+	// loopback is the server's own access to its API: all rights, kept in memory alone.
+	loopback *pki.Transport
+
+	mu        sync.Mutex
+	authority *pki.Authority
+	trusted   []*x509.Certificate
+	certs     map[string]*x509.Certificate
+	own       *pki.Pair
+}
+
+// trustFile holds the authorities that the server believes, the one that signs first. Without it, that is the only one.
+const trustFile = "trust.crt"
+
+// openIdentity reads the authority, and makes the certificates that this server needs.
+func (d dataDir) openIdentity(s *settings) (*identity, error) {
+	id := &identity{
+		dir: d, settings: s, credentials: apiserver.NewCredentials(),
+		loopback: pki.NewTransport(endpoints.ServerName, nil), certs: map[string]*x509.Certificate{},
+	}
+	var err error
+	if id.encryptionKey, err = d.loadEncryptionKey(); err != nil {
+		return nil, fmt.Errorf("while reading the encryption key: %w", err)
+	}
+	return id, id.load(time.Now())
+}
+
+// load reads the authority and whom to trust, and makes the certificates that follow from it.
+func (id *identity) load(now time.Time) error {
+	authority, err := pki.OpenAuthority(id.dir.pki())
+	if err != nil {
+		return fmt.Errorf("while reading the authority: %w", err)
+	}
+	trusted, err := id.dir.trusted(authority)
+	if err != nil {
+		return err
+	}
+	id.mu.Lock()
+	id.authority, id.trusted = authority.Signing(id.settings.lifetime), trusted
+	id.mu.Unlock()
+	return id.renew(now)
+}
+
+// trusted reads the authorities that the server believes, and writes them down where etcd, which reads a file, finds them.
+func (d dataDir) trusted(authority *pki.Authority) ([]*x509.Certificate, error) {
+	path := filepath.Join(d.pki(), trustFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		only := []*x509.Certificate{authority.Certificate()}
+		return only, d.saveTrusted(only)
+	}
+	if err != nil {
+		return nil, err
+	}
+	trusted, err := pki.ParseBundle(text)
+	if err != nil {
+		return nil, fmt.Errorf("while reading %s: %w", path, err)
+	}
+	return trusted, nil
+}
+
+// signer is the authority, and trusted are those that are believed. Nobody may write to them.
+func (id *identity) signer() *pki.Authority {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	return id.authority
+}
+
+func (id *identity) trust() []*x509.Certificate {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	return id.trusted
+}
+
+// renew makes each certificate that is due or missing, and has all of them used. What is good is kept.
+func (id *identity) renew(now time.Time) error {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	serving, err := id.ensure("server", pki.Leaf{
+		User: "holdfast:serving", Server: true,
+		DNS: []string{endpoints.ServerName, "localhost", id.settings.Name}, IPs: id.settings.ips(),
+	}, now)
+	if err != nil {
+		return err
+	}
+	// etcd reads the file at each handshake.
+	member := pki.Leaf{User: etcd.User, Server: true, DNS: []string{"localhost", id.settings.Name}, IPs: id.settings.ips()}
+	if _, err := id.ensure("etcd", member, now); err != nil {
+		return err
+	}
+	if id.own == nil || !id.authority.Good(id.own.Cert, now) {
+		own, err := id.authority.NewPair(pki.Leaf{User: "holdfast:server:" + id.settings.Name, Groups: []string{access.GroupMasters}}, now)
+		if err != nil {
+			return err
+		}
+		id.own, id.certs["loopback"] = own, own.Cert
+		id.loopback.Set(own, pki.PoolOf(id.trusted))
+	}
+	return id.credentials.Set(serving, id.trusted)
+}
+
+func (id *identity) ensure(name string, leaf pki.Leaf, now time.Time) (*pki.Pair, error) {
+	pair, err := id.authority.Ensure(id.dir.pki(), name, leaf, now)
+	if err != nil {
+		return nil, fmt.Errorf("while making the certificate %s: %w", name, err)
+	}
+	id.certs[name] = pair.Cert
+	return pair, nil
+}
+
+// writeAdmin writes the administrator's kubeconfig, unless the one that is there is good. It reaches this server by its address,
+// so that it can be copied to another machine.
+func (id *identity) writeAdmin(now time.Time) error {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	admin, err := id.ensure("admin", pki.Leaf{User: "holdfast:admin", Groups: []string{access.GroupAdmins}}, now)
+	if err != nil {
+		return err
+	}
+	server := "https://" + id.settings.endpoint()
+	return pki.WriteKubeconfig(id.dir.adminKubeconfig(), server, endpoints.ServerName, pki.EncodeBundle(id.trusted), admin)
+}
+
+// Pauses between two looks at the certificates: a clock may be set, and a disk may be full for a while.
+const (
+	minLook = 200 * time.Millisecond
+	maxLook = 10 * time.Minute
+)
+
+// keep renews the certificates in time, until ctx ends.
+func (id *identity) keep(ctx context.Context, log *slog.Logger) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(min(max(time.Until(id.renewAt()), minLook), maxLook)):
+		}
+		now := time.Now()
+		if !now.After(id.renewAt()) {
+			continue
+		}
+		if err := id.renewAll(now); err != nil {
+			log.Error("the certificates of this server could not be renewed; trying again", "end", id.ends(), "error", err)
+			continue
+		}
+		log.Info("certificates of this server were renewed", "end", id.ends())
+	}
+}
+
+// renewAll renews the administrator's certificate, too. The first one is made when all else is.
+func (id *identity) renewAll(now time.Time) error {
+	if err := id.renew(now); err != nil {
+		return err
+	}
+	if _, err := os.Stat(id.dir.adminKubeconfig()); err != nil {
+		return nil
+	}
+	return id.writeAdmin(now)
+}
+
+// renewAt is when the next certificate is due.
+func (id *identity) renewAt() time.Time {
+	return id.earliest(pki.RenewAt)
+}
+
+// ends is when the first certificate ends.
+func (id *identity) ends() time.Time {
+	return id.earliest(func(c *x509.Certificate) time.Time { return c.NotAfter })
+}
+
+func (id *identity) earliest(of func(*x509.Certificate) time.Time) (first time.Time) {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	for _, cert := range id.certs {
+		if at := of(cert); first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// config reaches the server's own API with all rights. There is no limit to the rate of requests: the server is its own
+// client's keeper.
+func (id *identity) config() *rest.Config {
+	return &rest.Config{
+		Host:      "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(id.settings.APIPort)),
+		Transport: id.loopback, QPS: -1,
+	}
+}
+
+// Certificates says when each certificate of this server and its host ends, by its name. The authority's is "authority".
+func (s *Server) Certificates() map[string]time.Time {
+	ends := map[string]time.Time{"host": s.host.Certificate().Cert.NotAfter}
+	s.identity.mu.Lock()
+	defer s.identity.mu.Unlock()
+	ends["authority"] = s.identity.authority.Certificate().NotAfter
+	for name, cert := range s.identity.certs {
+		ends[name] = cert.NotAfter
+	}
+	return ends
+}
