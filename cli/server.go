@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 
 	"github.com/go-logr/logr"
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -90,25 +89,23 @@ func runServer(ctx context.Context, c control.Config, a agentFlags) error {
 
 // contend runs the engine whenever this server leads.
 func contend(ctx context.Context, server *control.Server, log *slog.Logger) error {
-	// A server that was killed and started again must not take its own old lease for one that it still holds: its earlier
-	// life may have left writes on their way.
-	identity := server.Name() + "_" + uuid.NewString()[:8]
 	stats := &engine.Stats{}
 	publish(stats)
 	legacyregistry.RawMustRegister(certificates{server.Certificates})
 	election := &leader.Election{
-		REST: server.Config(), Namespace: bare.SystemNamespace, Name: bare.LeaderLease, Identity: identity, Log: log.With("part", "election"),
+		REST: server.Config(), Namespace: bare.SystemNamespace, Name: bare.LeaderLease, Server: server.Name(), Log: log.With("part", "election"),
 	}
-	return election.Run(ctx, func(ctx context.Context) {
-		if err := lead(ctx, server, identity, stats, log.With("part", "engine")); err != nil && ctx.Err() == nil {
+	return election.Run(ctx, func(ctx context.Context, token string) {
+		if err := lead(ctx, server, token, stats, log.With("part", "engine")); err != nil && ctx.Err() == nil {
 			log.Error("giving up leadership", "error", err)
 		}
 	})
 }
 
-// lead orchestrates all clusters until ctx ends.
-func lead(ctx context.Context, server *control.Server, identity string, stats *engine.Stats, log *slog.Logger) error {
-	store, err := bare.NewStore(ctx, server.Config(), identity)
+// lead orchestrates all clusters until ctx ends. Whatever the leader writes carries token, so that nothing of it is done once
+// another server leads: other parts than the Store write by way of bare.Fenced.
+func lead(ctx context.Context, server *control.Server, token string, stats *engine.Stats, log *slog.Logger) error {
+	store, err := bare.NewStore(ctx, server.Config(), token)
 	if err != nil {
 		return fmt.Errorf("while starting the engine: %w", err)
 	}

@@ -21,10 +21,10 @@ func TestLeader(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		var wg sync.WaitGroup
 		e := leader.Election{
-			REST: s.Config(), Namespace: "holdfast-system", Name: "test-leader", Identity: name, Log: slog.New(slog.DiscardHandler),
+			REST: s.Config(), Namespace: "holdfast-system", Name: "test-leader", Server: name, Log: slog.New(slog.DiscardHandler),
 		}
 		wg.Go(func() {
-			err := e.Run(ctx, func(ctx context.Context) {
+			err := e.Run(ctx, func(ctx context.Context, _ string) {
 				if leading.Add(1) != 1 {
 					t.Error("two lead at the same time")
 				}

@@ -81,7 +81,7 @@ func New(c Config) (*Server, error) {
 	generic.AdmissionControl = admission.NewChainHandler(append([]admission.Interface{namespaces}, c.Admission...)...)
 	gate := &gate{}
 	generic.BuildHandlerChainFunc = func(api http.Handler, generic *genericapiserver.Config) http.Handler {
-		return c.openChain(gate.guard(c.Guard(api)), generic)
+		return c.openChain(gate.guard(c.Guard(passFences(api))), generic)
 	}
 	config := extensions.Config{
 		GenericConfig: generic,

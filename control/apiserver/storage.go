@@ -45,7 +45,7 @@ func (e *Etcd) extensions(t transformers) generic.RESTOptionsGetter {
 
 func (e *Etcd) custom(t transformers) generic.RESTOptionsGetter {
 	o := e.options(extensions.Codecs.LegacyCodec(extensionsv1.SchemeGroupVersion))
-	return crdoptions.NewCRDRESTOptionsGetter(*o, t, nil)
+	return fencedOptions{crdoptions.NewCRDRESTOptionsGetter(*o, t, nil)}
 }
 
 func (e *Etcd) core(t transformers) generic.RESTOptionsGetter {
@@ -53,7 +53,7 @@ func (e *Etcd) core(t transformers) generic.RESTOptionsGetter {
 }
 
 func getter(o *options.EtcdOptions, t transformers) generic.RESTOptionsGetter {
-	return o.CreateRESTOptionsGetter(&options.SimpleStorageFactory{StorageConfig: o.StorageConfig}, t)
+	return fencedOptions{o.CreateRESTOptionsGetter(&options.SimpleStorageFactory{StorageConfig: o.StorageConfig}, t)}
 }
 
 // transformers encrypt what has to be secret on its way to etcd.

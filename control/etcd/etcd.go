@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/embed"
+	"google.golang.org/grpc"
 )
 
 // User is the common name that certificates of etcd members carry. Certificates with any other name, such as those of
@@ -116,6 +117,7 @@ func (c *Config) embed(fatal chan<- error) (*embed.Config, error) {
 	config.EnableGRPCGateway = false
 	// Only the command line flag has this default; without it, each request is a slow one.
 	config.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
+	config.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.ChainUnaryInterceptor(fenced)}
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newLogger(c.Log, fatal))
 	return config, config.Validate()
 }

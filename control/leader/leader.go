@@ -8,11 +8,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/holdfast-storage/holdfast/internal/fence"
 )
 
 // The times of an election. A leader that cannot renew its lease stops acting after renewDeadline; another one acts
@@ -29,17 +32,23 @@ type Election struct {
 	REST *rest.Config
 	// Namespace and Name are those of the Lease that the servers contend for.
 	Namespace, Name string
-	// Identity is this server's name, unique among the servers.
-	Identity string
-	Log      *slog.Logger
+	// Server is this server's name, unique among the servers.
+	Server string
+	Log    *slog.Logger
 }
+
+// Lead is what a leader does. token is its proof that it leads: the value of the fence that has the Lease's name, and the
+// Lease's holder. It is another one each time, so that a write that was left on its way by an earlier term cannot pass for
+// one of this term.
+type Lead func(ctx context.Context, token string)
 
 // Run contends for leadership until ctx ends, and calls lead each time that it is won. The context given to lead ends when
 // leadership is lost; Run waits for lead to return before it contends again, so lead never runs twice at once. When lead
 // returns by itself, leadership is given up, so that another server may try. At the end a lease that is held is released, and
 // the next leader need not wait for it to expire.
-func (e *Election) Run(ctx context.Context, lead func(ctx context.Context)) error {
-	clientset, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(e.REST), "leader-election"))
+func (e *Election) Run(ctx context.Context, lead Lead) error {
+	config := fence.Config(rest.AddUserAgent(e.REST, "leader-election"))
+	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("while preparing the election: %w", err)
 	}
@@ -52,17 +61,18 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context)) erro
 }
 
 // term contends once, and returns when leadership was had and is over, or ctx has ended.
-func (e *Election) term(ctx context.Context, clientset kubernetes.Interface, lead func(context.Context)) error {
+func (e *Election) term(ctx context.Context, clientset kubernetes.Interface, lead Lead) error {
+	token := e.Server + "_" + uuid.NewString()[:8]
 	// The contest goes on after ctx has ended until lead has returned: a lease that is released earlier would let another
 	// server act while this one still does.
 	contest, endContest := context.WithCancel(context.WithoutCancel(ctx))
 	defer endContest()
-	t := &term{lead: lead, end: endContest}
-	lock := &resourcelock.LeaseLock{
+	t := &term{lead: func(ctx context.Context) { lead(ctx, token) }, end: endContest}
+	lock := &fencedLock{resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
 		Client:     clientset.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
-	}
+		LockConfig: resourcelock.ResourceLockConfig{Identity: token},
+	}}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:          lock,
 		LeaseDuration: leaseDuration,
@@ -76,7 +86,7 @@ func (e *Election) term(ctx context.Context, clientset kubernetes.Interface, lea
 			OnStartedLeading: t.run,
 			OnStoppedLeading: func() {}, // Run returns then, which says the same
 			OnNewLeader: func(identity string) {
-				e.Log.Info("a leader was elected", "leader", identity, "self", identity == e.Identity)
+				e.Log.Info("a leader was elected", "leader", identity, "self", identity == token)
 			},
 		},
 	})
@@ -94,7 +104,7 @@ func (e *Election) term(ctx context.Context, clientset kubernetes.Interface, lea
 }
 
 // release gives up the lease, if this server holds it still.
-func release(ctx context.Context, lock *resourcelock.LeaseLock) error {
+func release(ctx context.Context, lock resourcelock.Interface) error {
 	ctx, cancel := context.WithTimeout(ctx, renewDeadline)
 	defer cancel()
 	record, _, err := lock.Get(ctx)

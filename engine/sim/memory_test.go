@@ -22,6 +22,9 @@ func (w world) UpdateStatus(ctx context.Context, o storetest.Object) error {
 	return w.Memory.UpdateStatus(ctx, o)
 }
 
+// Lead does nothing: a lock that TakeLock gave away is that of one cluster.
+func (w world) Lead(context.Context) error { return nil }
+
 func (w world) TakeLock(_ context.Context, cluster types.NamespacedName, holder string) error {
 	w.Hold(cluster, holder)
 	return nil

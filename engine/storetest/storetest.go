@@ -36,7 +36,9 @@ type World interface {
 	Get(ctx context.Context, o Object) error
 	// Events returns the events of a cluster in their order.
 	Events(ctx context.Context, cluster types.NamespacedName) ([]api.ClusterEvent, error)
-	// TakeLock gives a cluster's lock to another leader.
+	// Lead makes the server of the Store under test the leader.
+	Lead(ctx context.Context) error
+	// TakeLock makes holder the leader, and gives it a cluster's lock.
 	TakeLock(ctx context.Context, cluster types.NamespacedName, holder string) error
 }
 
@@ -97,6 +99,7 @@ func newBench(t *testing.T, backend Backend) *bench {
 	name := fmt.Sprintf("st%d", number.Add(1))
 	b := &bench{T: t, Backend: backend, ctx: ctx, name: name, key: types.NamespacedName{Namespace: "default", Name: name}}
 	b.cluster = newCluster(name)
+	b.must(b.World.Lead(ctx))
 	b.must(b.World.Create(ctx, b.cluster))
 	b.eventually("the store shows the cluster", func() bool {
 		_, err := b.Store.Cluster(ctx, b.key)

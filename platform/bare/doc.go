@@ -3,13 +3,12 @@
 //
 // # Locks and fencing
 //
-// A cluster's lock is the Lease orchestrate-<namespace>-<name> in holdfast-system. Only the leader takes locks, so a lock
-// is worth as much as its holder's leadership: it is refused while another server both holds it and holds the leader's
-// Lease, and otherwise it is taken at once, with leaseTransitions, the lock's term, counted up. It needs no renewal, so a
-// run of which nothing comes costs no write. The Store watches the Leases; a lock whose holder or term changed ends the
-// context of the run that had it.
+// A cluster's lock is the Lease orchestrate-<namespace>.<name> in holdfast-system. Only the leader takes locks, and it may
+// take them at once: a lock's holder that does not lead any more can write nothing. Each time the lock's term, leaseTransitions,
+// is counted up. A lock needs no renewal, so a run of which nothing comes costs no write. The Store watches the Leases; a lock
+// whose holder or term changed, or that was deleted, ends the context of the run that had it.
 //
-// What is left is a leader that is paused between looking and writing, and wakes up after another took over. The terms are
-// there to close that gap: a write that names its term can be refused by the API server itself when the lock has a later
-// one.
+// All writes of the Store carry the leader's token, and those under a lock the lock's token, too (package fence). etcd compares
+// the tokens in the transaction that writes, so a leader that is paused anywhere, also between the API server's last look and
+// etcd, and wakes up after another took over, writes nothing.
 package bare

@@ -3,7 +3,6 @@ package bare
 import (
 	"context"
 	"fmt"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,36 +12,41 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/fence"
 )
 
-// LeaderLease is the name of the Lease in SystemNamespace that the servers contend for to lead.
+// LeaderLease is the name of the Lease in SystemNamespace that the servers contend for to lead, and of the leader's fence.
 const LeaderLease = "leader"
 
 // lock is a cluster's lock in the hand of this Store.
 type lock struct {
 	// term counts who had the lock; it is the Lease's leaseTransitions.
 	term int32
+	// fence is the token that writes under the lock carry.
+	fence fence.Token
 	// runs are the runs that rely on the lock now.
 	runs map[*context.CancelCauseFunc]bool
 }
 
+// lockName has a dot where the namespace ends, which cannot have one: no two clusters share a lock.
 func lockName(cluster types.NamespacedName) types.NamespacedName {
-	return types.NamespacedName{Namespace: SystemNamespace, Name: "orchestrate-" + cluster.Namespace + "-" + cluster.Name}
+	return types.NamespacedName{Namespace: SystemNamespace, Name: "orchestrate-" + cluster.Namespace + "." + cluster.Name}
 }
 
-// Lock takes the cluster's lock for this leader. The first call for a cluster writes its Lease; later ones cost nothing.
+// Lock takes the cluster's lock for this leader. The first call for a cluster writes its Lease; later ones cost nothing. Writes
+// under the context that it returns are refused once the lock has a later term.
 func (s *Store) Lock(ctx context.Context, cluster types.NamespacedName) (context.Context, func(), error) {
 	name := lockName(cluster)
 	if ctx, unlock, ok := s.held(ctx, name); ok {
 		return ctx, unlock, nil
 	}
-	term, err := s.take(ctx, name)
+	taken, err := s.take(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	s.mu.Lock()
-	if s.terms[name] <= term {
-		s.locks[name] = &lock{term: term, runs: map[*context.CancelCauseFunc]bool{}}
+	if s.terms[name] <= taken.term {
+		s.locks[name], s.terms[name] = taken, taken.term
 	}
 	s.mu.Unlock()
 	ctx, unlock, ok := s.held(ctx, name)
@@ -60,7 +64,7 @@ func (s *Store) held(ctx context.Context, name types.NamespacedName) (context.Co
 	if l == nil {
 		return nil, nil, false
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(fence.With(ctx, l.fence))
 	l.runs[&cancel] = true
 	return ctx, func() {
 		s.mu.Lock()
@@ -70,32 +74,32 @@ func (s *Store) held(ctx context.Context, name types.NamespacedName) (context.Co
 	}, true
 }
 
-// take writes this server's name and the next term into the Lease.
-func (s *Store) take(ctx context.Context, name types.NamespacedName) (term int32, err error) {
+// take writes this leader's token and the next term into the Lease and, at once, into the lock's fence. Nobody but the leader
+// can, because the write carries the leader's token, and the leader may take a lock from anyone: its holder leads no more.
+func (s *Store) take(ctx context.Context, name types.NamespacedName) (*lock, error) {
 	var lease coordinationv1.Lease
-	err = s.api.Get(ctx, name, &lease)
-	if apierrors.IsNotFound(err) {
-		lease.ObjectMeta = objectMeta(name)
-		s.sign(&lease)
-		err = s.api.Create(ctx, &lease)
-		return ptr.Deref(lease.Spec.LeaseTransitions, 0), raced(name, err)
+	err := s.api.Get(ctx, name, &lease)
+	isNew := apierrors.IsNotFound(err)
+	if err != nil && !isNew {
+		return nil, fmt.Errorf("while reading the lock: %w", err)
 	}
-	if err != nil {
-		return 0, fmt.Errorf("while reading the lock: %w", err)
+	lease.Namespace, lease.Name = name.Namespace, name.Name
+	taken := s.sign(&lease)
+	write := s.update
+	if isNew {
+		write = func(ctx context.Context, o client.Object) error { return s.api.Create(ctx, o) }
 	}
-	if err := s.mayTake(ctx, &lease); err != nil {
-		return 0, err
+	if err := write(fence.Setting(ctx, taken.fence), &lease); err != nil {
+		return nil, s.raced(ctx, name, err)
 	}
-	s.sign(&lease)
-	err = s.api.Update(ctx, &lease)
-	return *lease.Spec.LeaseTransitions, raced(name, err)
+	return taken, nil
 }
 
-// raced says of a lock that someone else wrote at the same time that it is held.
-func raced(name types.NamespacedName, err error) error {
+// raced says of a lock that someone else wrote at the same time, or that only another server may take, that it is held.
+func (s *Store) raced(ctx context.Context, name types.NamespacedName, err error) error {
 	switch {
-	case err == nil:
-		return nil
+	case fence.Lost(err):
+		return fmt.Errorf("the lock %s cannot be had, because %s leads: %w", name.Name, s.leader(ctx), engine.ErrLocked)
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("the lock %s is being taken by another server: %w", name.Name, engine.ErrLocked)
 	default:
@@ -103,35 +107,29 @@ func raced(name types.NamespacedName, err error) error {
 	}
 }
 
-func (s *Store) sign(lease *coordinationv1.Lease) {
-	lease.Spec.HolderIdentity = ptr.To(s.identity)
+// leader names who leads, for messages.
+func (s *Store) leader(ctx context.Context) string {
+	var lease coordinationv1.Lease
+	err := s.api.Get(ctx, types.NamespacedName{Namespace: SystemNamespace, Name: LeaderLease}, &lease)
+	if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); err == nil && holder != "" {
+		return holder
+	}
+	return "another server, or none,"
+}
+
+// sign makes this leader the holder of a lock. The term goes on also where the Lease was deleted by hand, so that no term is
+// had twice.
+func (s *Store) sign(lease *coordinationv1.Lease) *lock {
+	s.mu.Lock()
+	term := max(s.terms[client.ObjectKeyFromObject(lease)], ptr.Deref(lease.Spec.LeaseTransitions, 0)) + 1
+	s.mu.Unlock()
+	lease.Spec.HolderIdentity = ptr.To(s.token)
 	lease.Spec.AcquireTime = ptr.To(metav1.NowMicro())
-	lease.Spec.LeaseTransitions = ptr.To(ptr.Deref(lease.Spec.LeaseTransitions, 0) + 1)
-}
-
-// mayTake refuses a lock whose holder leads. Leadership decides, not the age of the lock: a dead leader's locks can be had as
-// soon as another one leads.
-func (s *Store) mayTake(ctx context.Context, lock *coordinationv1.Lease) error {
-	holder := ptr.Deref(lock.Spec.HolderIdentity, "")
-	if holder == "" || holder == s.identity {
-		return nil
+	lease.Spec.LeaseTransitions = ptr.To(term)
+	return &lock{
+		term: term, runs: map[*context.CancelCauseFunc]bool{},
+		fence: fence.Token{Name: lease.Name, Value: fmt.Sprintf("%s#%d", s.token, term)},
 	}
-	var leader coordinationv1.Lease
-	err := s.api.Get(ctx, types.NamespacedName{Namespace: SystemNamespace, Name: LeaderLease}, &leader)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("while asking who leads: %w", err)
-	}
-	if err == nil && ptr.Deref(leader.Spec.HolderIdentity, "") == holder && !expired(&leader, time.Now()) {
-		return fmt.Errorf("the lock %s is held by %s, which leads: %w", lock.Name, holder, engine.ErrLocked)
-	}
-	return nil
-}
-
-func expired(lease *coordinationv1.Lease, now time.Time) bool {
-	if lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil {
-		return false
-	}
-	return now.After(lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second))
 }
 
 // sawLock ends the runs of a lock that another holder took, or this server under a later term.
@@ -142,16 +140,33 @@ func (s *Store) sawLock(lease *coordinationv1.Lease) {
 	l := s.locks[name]
 	holder, term := ptr.Deref(lease.Spec.HolderIdentity, ""), ptr.Deref(lease.Spec.LeaseTransitions, 0)
 	s.terms[name] = max(s.terms[name], term)
-	if l == nil || term < l.term || term == l.term && holder == s.identity {
+	if l == nil || term < l.term || term == l.term && holder == s.token {
 		return
 	}
-	delete(s.locks, name)
-	for cancel := range l.runs {
-		(*cancel)(fmt.Errorf("the lock %s was taken by %s: %w", name.Name, holder, engine.ErrLocked))
+	s.lose(name, fmt.Errorf("the lock %s was taken by %s: %w", name.Name, holder, engine.ErrLocked))
+}
+
+// lockGone ends the runs of a lock whose Lease someone deleted. The next run takes the lock anew.
+func (s *Store) lockGone(lease *coordinationv1.Lease) {
+	name := client.ObjectKeyFromObject(lease)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// What is told late, of a Lease that was made again since, is no loss.
+	if l := s.locks[name]; l != nil && ptr.Deref(lease.Spec.LeaseTransitions, 0) >= l.term {
+		s.lose(name, fmt.Errorf("the lock %s was deleted: %w", name.Name, engine.ErrLocked))
 	}
 }
 
-// dropLock removes the lock of a cluster that is finished. The run that has it goes on to its end.
+// lose ends the runs of a lock. The caller holds s.mu.
+func (s *Store) lose(name types.NamespacedName, cause error) {
+	for cancel := range s.locks[name].runs {
+		(*cancel)(cause)
+	}
+	delete(s.locks, name)
+}
+
+// dropLock removes the Lease of a cluster that is finished. The run that has the lock goes on to its end: the fence stays until
+// the cluster is let go (letGo), or until another leader takes the lock.
 func (s *Store) dropLock(ctx context.Context, cluster types.NamespacedName) error {
 	name := lockName(cluster)
 	s.mu.Lock()

@@ -24,6 +24,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/engine/storetest"
+	"github.com/holdfast-storage/holdfast/internal/fence"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
@@ -78,9 +79,11 @@ func freePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-func newStore(t *testing.T, identity string) *bare.Store {
+// newStore returns the Store of a server that leads from now on.
+func newStore(t *testing.T, token string) *bare.Store {
 	t.Helper()
-	s, err := bare.NewStore(t.Context(), config, identity)
+	must(t, newWorld(t).lead(t.Context(), token))
+	s, err := bare.NewStore(t.Context(), config, token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +102,7 @@ func newWorld(t *testing.T) world {
 			t.Fatal(err)
 		}
 	}
-	unlimited := rest.CopyConfig(config)
+	unlimited := fence.Config(config)
 	unlimited.QPS = -1
 	c, err := client.New(unlimited, client.Options{Scheme: scheme})
 	if err != nil {
@@ -129,11 +132,11 @@ func (w world) Events(ctx context.Context, cluster types.NamespacedName) ([]api.
 
 // TakeLock makes holder the leader, who then takes the lock.
 func (w world) TakeLock(ctx context.Context, cluster types.NamespacedName, holder string) error {
-	if err := w.lead(ctx, holder, time.Now()); err != nil {
+	if err := w.lead(ctx, holder); err != nil {
 		return err
 	}
 	var lock coordinationv1.Lease
-	name := types.NamespacedName{Namespace: bare.SystemNamespace, Name: "orchestrate-" + cluster.Namespace + "-" + cluster.Name}
+	name := types.NamespacedName{Namespace: bare.SystemNamespace, Name: "orchestrate-" + cluster.Namespace + "." + cluster.Name}
 	if err := w.Client.Get(ctx, name, &lock); err != nil {
 		return err
 	}
@@ -142,18 +145,19 @@ func (w world) TakeLock(ctx context.Context, cluster types.NamespacedName, holde
 	return w.Client.Update(ctx, &lock)
 }
 
-// lead writes the leader's Lease.
-func (w world) lead(ctx context.Context, holder string, renewed time.Time) error {
+// lead makes a server the leader, as an election does.
+func (w world) lead(ctx context.Context, token string) error {
 	leader := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: bare.SystemNamespace, Name: bare.LeaderLease}}
 	if err := w.Client.Delete(ctx, leader); client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	leader = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: bare.SystemNamespace, Name: bare.LeaderLease}}
-	leader.Spec = coordinationv1.LeaseSpec{
-		HolderIdentity: &holder, LeaseDurationSeconds: ptr.To[int32](15), RenewTime: ptr.To(metav1.NewMicroTime(renewed)),
-	}
-	return w.Client.Create(ctx, leader)
+	leader.Spec = coordinationv1.LeaseSpec{HolderIdentity: &token, LeaseDurationSeconds: ptr.To[int32](15), RenewTime: ptr.To(metav1.NowMicro())}
+	return w.Client.Create(fence.Setting(ctx, fence.Token{Name: bare.LeaderLease, Value: token}), leader)
 }
+
+// Lead makes the server of the Store under test the leader.
+func (w world) Lead(ctx context.Context) error { return w.lead(ctx, "s1") }
 
 // beat renews the Lease of a host's agent.
 func (w world) beat(ctx context.Context, host string) error {

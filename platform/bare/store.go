@@ -22,6 +22,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/fence"
 )
 
 // SystemNamespace is where Leases lie.
@@ -33,8 +34,8 @@ const syncTimeout = time.Minute
 // Store is an engine.Store over the API. It reads from caches that watches keep fresh, and writes to the API; a View waits
 // until the caches have seen the Store's own writes. It is safe for concurrent use.
 type Store struct {
-	identity string
-	log      *slog.Logger
+	token string
+	log   *slog.Logger
 	// api reaches the API server, cache what the watches have seen of it.
 	api   client.Client
 	cache cache.Cache
@@ -56,12 +57,17 @@ type Store struct {
 
 var _ engine.Store = (*Store)(nil)
 
-// NewStore returns a Store whose caches are filled. identity is this server's name. The Store lives until ctx ends or Close is
-// called.
-func NewStore(ctx context.Context, config *rest.Config, identity string) (*Store, error) {
+// Fenced returns a copy of config whose writes the API server refuses unless token is still that of the leader.
+func Fenced(config *rest.Config, token string) *rest.Config {
+	return fence.Config(config, fence.Token{Name: LeaderLease, Value: token})
+}
+
+// NewStore returns a Store whose caches are filled. token is this server's proof that it leads; all writes carry it. The Store
+// lives until ctx ends or Close is called.
+func NewStore(ctx context.Context, config *rest.Config, token string) (*Store, error) {
 	// The engine's writes come in bursts and are few on the whole. A limit in the client would only delay a bring-up; the
 	// API server has its own limits.
-	config = rest.AddUserAgent(rest.CopyConfig(config), "engine")
+	config = rest.AddUserAgent(Fenced(config, token), "engine")
 	config.QPS = -1
 	scheme, err := newScheme()
 	if err != nil {
@@ -72,7 +78,7 @@ func NewStore(ctx context.Context, config *rest.Config, identity string) (*Store
 		return nil, fmt.Errorf("while preparing the client of the API: %w", err)
 	}
 	s := &Store{
-		identity: identity, log: slog.Default(), fresh: newFreshness(),
+		token: token, log: slog.Default(), fresh: newFreshness(),
 		locks: map[types.NamespacedName]*lock{}, terms: map[types.NamespacedName]int32{}, logs: map[types.NamespacedName]*eventLog{}, watchers: map[*watcher]bool{},
 		beats: newHeartbeats(),
 	}

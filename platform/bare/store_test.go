@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -44,8 +45,7 @@ func newCluster(name string) *api.StorageCluster {
 
 func TestStore_locksGoWithLeadership(t *testing.T) {
 	w, cluster := newWorld(t), types.NamespacedName{Namespace: "default", Name: "locks"}
-	s1, s2 := newStore(t, "s1"), newStore(t, "s2")
-	must(t, w.lead(t.Context(), "s1", time.Now()))
+	s2, s1 := newStore(t, "s2"), newStore(t, "s1")
 	held, unlock, err := s1.Lock(t.Context(), cluster)
 	must(t, err)
 	defer unlock()
@@ -53,7 +53,7 @@ func TestStore_locksGoWithLeadership(t *testing.T) {
 		t.Errorf("the lock of the server that leads: %v", err)
 	}
 	// s1 stops renewing: its leadership is over, and its locks with it.
-	must(t, w.lead(t.Context(), "s1", time.Now().Add(-time.Minute)))
+	must(t, w.lead(t.Context(), "s2"))
 	_, unlock2, err := s2.Lock(t.Context(), cluster)
 	must(t, err)
 	defer unlock2()
@@ -62,9 +62,33 @@ func TestStore_locksGoWithLeadership(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("the first server's run goes on without the lock")
 	}
-	must(t, w.lead(t.Context(), "s2", time.Now()))
 	if _, _, err := s1.Lock(t.Context(), cluster); !errors.Is(err, engine.ErrLocked) {
 		t.Errorf("the first server wakes up: %v", err)
+	}
+}
+
+// TestStore_lockDeletedByHand: a lock that is gone protects nothing, so the run that relies on it ends. The next one takes the
+// lock anew, under a term of its own.
+func TestStore_lockDeletedByHand(t *testing.T) {
+	w, s, cluster := newWorld(t), newStore(t, "s1"), types.NamespacedName{Namespace: "default", Name: "deleted"}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: bare.SystemNamespace, Name: "orchestrate-default.deleted"}}
+	for term := range int32(3) {
+		held, unlock, err := s.Lock(t.Context(), cluster)
+		must(t, err)
+		must(t, w.Get(t.Context(), lease))
+		if *lease.Spec.LeaseTransitions != term+1 {
+			t.Errorf("term %d is taken as %d", term+1, *lease.Spec.LeaseTransitions)
+		}
+		must(t, w.Delete(t.Context(), lease))
+		select {
+		case <-held.Done():
+		case <-time.After(10 * time.Second):
+			t.Fatal("the run goes on without its lock")
+		}
+		if err := context.Cause(held); !errors.Is(err, engine.ErrLocked) || !strings.Contains(err.Error(), "deleted") {
+			t.Errorf("cause = %v", err)
+		}
+		unlock()
 	}
 }
 

@@ -71,9 +71,7 @@ func (s *Store) sawLease(lease *coordinationv1.Lease, gone bool) {
 		return
 	}
 	if gone {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.terms, client.ObjectKeyFromObject(lease))
+		s.lockGone(lease)
 		return
 	}
 	s.sawLock(lease)

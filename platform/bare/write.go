@@ -15,6 +15,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/fence"
 )
 
 const (
@@ -216,8 +217,10 @@ func (s *Store) Finish(ctx context.Context, cluster *api.StorageCluster) error {
 	return nil
 }
 
-// letGo removes the last finalizer. The API server then removes the object, and the cache shall have seen that.
+// letGo removes the engine's finalizer, and the fence of the lock with it. After the last finalizer the API server removes the
+// object, and the cache shall have seen that.
 func (s *Store) letGo(ctx context.Context, o client.Object) error {
+	ctx = fence.Setting(ctx, fence.Token{Name: lockName(client.ObjectKeyFromObject(o)).Name})
 	if len(o.GetFinalizers()) > 0 {
 		return s.api.Update(ctx, o)
 	}
