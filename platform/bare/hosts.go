@@ -113,6 +113,10 @@ func remove[T any, P object[T]](ctx context.Context, s *Store, name types.Namesp
 
 // ReleaseDaemon takes the agent's finalizer from a daemon that is being deleted.
 func (s *Store) ReleaseDaemon(ctx context.Context, daemon types.NamespacedName) error {
+	// The cache may not have seen yet that this Store deleted the daemon.
+	if err := s.fresh.wait(ctx); err != nil {
+		return err
+	}
 	return client.IgnoreNotFound(edit(ctx, s, daemon, func(d *api.Daemon) error {
 		if d.DeletionTimestamp == nil || !slices.Contains(d.Finalizers, api.FinalizerDaemon) {
 			return errUnchanged

@@ -166,7 +166,7 @@ func (s *Store) lose(name types.NamespacedName, cause error) {
 }
 
 // dropLock removes the Lease of a cluster that is finished. The run that has the lock goes on to its end: the fence stays until
-// the cluster is let go (letGo), or until another leader takes the lock.
+// the cluster is let go (Finish), or until another leader takes the lock.
 func (s *Store) dropLock(ctx context.Context, cluster types.NamespacedName) error {
 	name := lockName(cluster)
 	s.mu.Lock()

@@ -203,7 +203,9 @@ func (s *Store) Finish(ctx context.Context, cluster *api.StorageCluster) error {
 	if err := s.dropLock(ctx, name); err != nil {
 		return err
 	}
-	err := edit(ctx, s, name, func(c *api.StorageCluster) error {
+	// The fence of the lock goes with the finalizer, in one transaction.
+	unfence := fence.Setting(ctx, fence.Token{Name: lockName(name).Name})
+	err := edit(unfence, s, name, func(c *api.StorageCluster) error {
 		kept := slices.DeleteFunc(slices.Clone(c.Finalizers), func(f string) bool { return f == engine.Finalizer })
 		if len(kept) == len(c.Finalizers) {
 			return errUnchanged
@@ -217,10 +219,8 @@ func (s *Store) Finish(ctx context.Context, cluster *api.StorageCluster) error {
 	return nil
 }
 
-// letGo removes the engine's finalizer, and the fence of the lock with it. After the last finalizer the API server removes the
-// object, and the cache shall have seen that.
+// letGo removes the last finalizer. The API server then removes the object, and the cache shall have seen that.
 func (s *Store) letGo(ctx context.Context, o client.Object) error {
-	ctx = fence.Setting(ctx, fence.Token{Name: lockName(client.ObjectKeyFromObject(o)).Name})
 	if len(o.GetFinalizers()) > 0 {
 		return s.api.Update(ctx, o)
 	}
