@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/control/join"
 	"github.com/holdfast-storage/holdfast/internal/fence"
 )
 
@@ -197,7 +196,7 @@ func TestFence_serversAlone(t *testing.T) {
 	s, config := sharedServer(t)
 	lead := fence.Token{Name: f.name("leader"), Value: "a"}
 	f.set(lead)
-	host := newClient(t, fence.Config(configAs(t, s, config, join.HostLeaf("h1"))))
+	host := newClient(t, fence.Config(newHost(t, s, config, "fenced").config))
 	own := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: f.ns, Name: "x"}}
 	for name, ctx := range map[string]context.Context{
 		"setting": fence.Setting(t.Context(), fence.Token{Name: lead.Name, Value: "h1"}),
