@@ -21,14 +21,7 @@ func (c Config) drain() *handler {
 			Name: Drain, Mode: action.Rolling, Timeout: slowly,
 			Summary: "move data and daemons from a host to others, and place nothing new there",
 		},
-		check: func(ctx context.Context, j *job) error {
-			if j.Host.ModeOf() == api.HostMaintenance {
-				return refuse("host %s is in maintenance, so its data cannot be read from it: end that first with "+
-					"'holdfast host maintenance exit %s', or use 'holdfast host remove %s' if it will not come back",
-					j.Host.Name, j.Host.Name, j.Host.Name)
-			}
-			return j.allow(ctx, api.HostDrain)
-		},
+		check: func(ctx context.Context, j *job) error { return j.allow(ctx, api.HostDrain) },
 		steps: []step{tell(api.HostDrain), {name: "move-daemons", do: moved}},
 	}
 }

@@ -133,6 +133,15 @@ func (h *handler) Check(ctx context.Context, a *api.Action) error {
 	if err != nil {
 		return err
 	}
+	var heir *api.Host
+	if h.kind.Name == Replace {
+		if heir, err = j.heir(ctx); err != nil {
+			return err
+		}
+	}
+	if err := Precheck(a, j.HostView, heir); err != nil {
+		return err
+	}
 	return h.check(ctx, j)
 }
 

@@ -19,12 +19,7 @@ func (c Config) enter() *handler {
 			Name: EnterMaintenance, Mode: action.Rolling, Timeout: shortly, ExpiresAfter: shortly,
 			Summary: "tell the storage systems that a host will be away for a while, and stop its daemons",
 		},
-		check: func(ctx context.Context, j *job) error {
-			if j.Host.ModeOf() == api.HostDrain {
-				return refuse("host %s is being drained: end that first with 'holdfast host maintenance exit %s'", j.Host.Name, j.Host.Name)
-			}
-			return j.allow(ctx, api.HostMaintenance)
-		},
+		check: func(ctx context.Context, j *job) error { return j.allow(ctx, api.HostMaintenance) },
 		steps: []step{tell(api.HostMaintenance), {name: "stop-daemons", do: stopped}},
 	}
 }

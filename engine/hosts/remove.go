@@ -28,13 +28,6 @@ func (c Config) remove() *handler {
 			Summary: "drain a host and take it out for good, also when its machine is dead",
 		},
 		check: func(ctx context.Context, j *job) error {
-			if len(j.Nodes) > 0 && !j.says(ParamNodes, Delete) {
-				return refuse("%s on host %s: use --delete-nodes to delete what is declared there, or 'holdfast host replace' "+
-					"to move it to another host", declared(j.Nodes), j.Host.Name)
-			}
-			if err := j.dead(j.says(ParamGone, Yes)); err != nil {
-				return err
-			}
 			if err := j.guarded(ctx); err != nil {
 				return err
 			}
@@ -49,30 +42,6 @@ func (c Config) remove() *handler {
 			{name: stepDelete, do: deleteHost},
 		},
 	}
-}
-
-func declared(nodes []api.StorageNode) string {
-	names := make([]string, len(nodes))
-	for i := range nodes {
-		names[i] = nodes[i].Namespace + "/" + nodes[i].Name
-	}
-	if len(names) == 1 {
-		return "the StorageNode " + names[0] + " is"
-	}
-	return "the StorageNodes " + few(names) + " are"
-}
-
-// dead refuses to take out a host that is silent unless somebody says that it is gone for good, and one that is said to be
-// gone and is heard.
-func (j *job) dead(said bool) error {
-	switch silent := j.silent(); {
-	case silent && !said:
-		return refuse("the agent of host %s is silent, so nobody can tell whether its daemons run: if the machine is off and will "+
-			"not come back, say so with --gone", j.Host.Name)
-	case said && !silent:
-		return refuse("host %s is said to be gone, and its agent is heard: stop the machine, or leave out --gone", j.Host.Name)
-	}
-	return nil
 }
 
 // guarded refuses while something else than storage would break.

@@ -46,18 +46,11 @@ func checkReplace(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	if err := fit(heir); err != nil {
-		return err
-	}
 	if err := j.guarded(ctx); err != nil {
 		return err
 	}
 	if err := j.active(ctx); err != nil {
 		return err
-	}
-	if said := j.action.Spec.Parameters; said[ParamDevices]+said[ParamIPs] != "" && len(j.Nodes) != 1 {
-		return refuse("devices or addresses are named for one StorageNode, and there are %d on host %s: where there are several, "+
-			"change nodeSelector and devices of each", len(j.Nodes), j.Host.Name)
 	}
 	for _, cluster := range j.Clusters {
 		reasons, err := j.newRefusals(ctx, cluster, heir)
@@ -88,9 +81,6 @@ func hint(heir *api.Host) string {
 // heir reads the host that takes the place of the old one.
 func (j *job) heir(ctx context.Context) (*api.Host, error) {
 	name := string(j.action.Spec.Parameters[ParamBy])
-	if name == "" || name == j.Host.Name {
-		return nil, refuse("the parameter %q must name another host", ParamBy)
-	}
 	v, err := j.Store.Host(ctx, name)
 	if isGone(err) {
 		return nil, refuse("there is no host %s: let the new machine join first", name)
@@ -98,17 +88,6 @@ func (j *job) heir(ctx context.Context) (*api.Host, error) {
 		return nil, err
 	}
 	return v.Host, nil
-}
-
-// fit refuses a host that cannot take anything now.
-func fit(heir *api.Host) error {
-	if _, silent := silentSince(heir); silent {
-		return refuse("the agent of host %s is silent: start 'holdfast agent' there first", heir.Name)
-	}
-	if mode := heir.ModeOf(); mode != api.HostActive {
-		return refuse("host %s is in mode %s: 'holdfast host maintenance exit %s' first", heir.Name, mode, heir.Name)
-	}
-	return nil
 }
 
 func hostname(h *api.Host) string { return cmp.Or(h.Labels[api.LabelHostname], h.Name) }

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+const (
+	// look is how often an action that is waited for is looked at.
+	look = 200 * time.Millisecond
+	// firstWordTime is how long a command that does not wait gives the leader to say that it cannot be done.
+	firstWordTime = 3 * time.Second
+)
+
+// firstWord waits a moment for the leader to accept the action, so that a refusal is seen where it was asked for.
+func (g *globals) firstWord(ctx context.Context, c client.Client, a *api.Action) error {
+	follow := fmt.Sprintf("follow it with 'holdfast action wait %s', end it with 'holdfast action cancel %s'", a.Name, a.Name)
+	err := watchAction(ctx, c, a, firstWordTime, func() bool { return a.Status.State.Final() || a.Status.State == api.ActionRunning })
+	switch {
+	case err == nil && a.Status.State.Final():
+		return g.ended(a)
+	case err != nil && !errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	_, err = fmt.Fprintln(g.out, follow)
+	return err
+}
+
+// waitAction shows an action until it has ended.
+func (g *globals) waitAction(ctx context.Context, c client.Client, a *api.Action, timeout time.Duration) error {
+	p := newPrinter(g.out, "")
+	err := watchAction(ctx, c, a, timeout, func() bool {
+		p.showAction(a)
+		return a.Status.State.Final()
+	})
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return &exitError{exitTimeout, fmt.Errorf("%s is not done after %s%s; it goes on: 'holdfast action cancel %s' ends it",
+			a.Name, timeout, waitText(a), a.Name)}
+	case errors.Is(err, context.Canceled):
+		return &exitError{exitFailed, fmt.Errorf("interrupted; %s goes on: 'holdfast action cancel %s' ends it", a.Name, a.Name)}
+	case err != nil:
+		return err
+	}
+	return g.ended(a)
+}
+
+// watchAction reads the action again and again until it is enough.
+func watchAction(ctx context.Context, c client.Client, a *api.Action, timeout time.Duration, enough func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		err := withDeadline(ctx, func(ctx context.Context) error { return c.Get(ctx, client.ObjectKeyFromObject(a), a) })
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case apierrors.IsNotFound(err):
+			return fmt.Errorf("action %s was deleted by somebody else", a.Name)
+		case err == nil && enough():
+			return nil
+		}
+		// A server that cannot be reached for a moment is no reason to give up: it may be the one that changes places.
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// ended says how an action ended.
+func (g *globals) ended(a *api.Action) error {
+	switch {
+	case a.Status.State == api.ActionDone:
+		_, err := fmt.Fprintln(g.out, printable(a.Status.Message))
+		return err
+	case refusedAction(a):
+		return &exitError{exitRefused, fmt.Errorf("refused, and nothing was changed: %s", a.Status.Message)}
+	}
+	return fmt.Errorf("%s is %s: %s", a.Name, a.Status.State, a.Status.Message)
+}
+
+// refusedAction says whether an action was refused before its first step.
+func refusedAction(a *api.Action) bool {
+	begun := slices.ContainsFunc(a.Status.Steps, func(s api.ActionStep) bool { return s.State != api.StepPending })
+	return a.Status.State == api.ActionFailed && !begun
+}
+
+// showAction shows how far an action is: each step that has begun, and what is waited for.
+func (p *printer) showAction(a *api.Action) {
+	rows := actionRows(a)
+	if p.live {
+		p.draw(rows)
+		return
+	}
+	for i, row := range rows {
+		p.tell(fmt.Sprintf("%s/%d", a.Name, i), row)
+	}
+}
+
+func actionRows(a *api.Action) []string {
+	rows := []string{strings.TrimSuffix(fmt.Sprintf("%s %s: %s", a.Spec.Kind, a.Status.State, a.Status.Message), ": ")}
+	for _, s := range a.Status.Steps {
+		if s.State == api.StepPending {
+			continue
+		}
+		row := fmt.Sprintf("  %s: %s", s.Name, s.State)
+		if s.Total > 0 {
+			row += fmt.Sprintf(", %d of %d %s", s.Done, s.Total, s.Unit)
+		}
+		rows = append(rows, row)
+	}
+	if a.Status.WaitsFor != "" {
+		rows = append(rows, "  waits for "+a.Status.WaitsFor)
+	}
+	return rows
+}

@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/platform/bare"
+)
+
+// bench runs commands against a real server, which has no agents and nobody who carries out actions.
+type bench struct {
+	*testing.T
+	dir    string
+	client client.Client
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	dir := t.TempDir()
+	ports := freePorts(t, 3)
+	server, err := control.Start(t.Context(), control.Config{
+		DataDir: dir, Name: "s1", Address: "127.0.0.1", Init: true, APIPort: ports[0], EtcdPeerPort: ports[1], EtcdClientPort: ports[2],
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	g := &globals{kubeconfig: filepath.Join(dir, "admin.kubeconfig")}
+	c, err := g.client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bench{t, dir, c}
+}
+
+func freePorts(t *testing.T, n int) []int {
+	t.Helper()
+	var ports []int
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports
+}
+
+// run runs a command and returns its exit code and everything that it wrote.
+func (b *bench) run(args ...string) (int, string) {
+	var out bytes.Buffer
+	code := run(b.Context(), append(args, "--kubeconfig", filepath.Join(b.dir, "admin.kubeconfig")), streams{in: strings.NewReader(""), out: &out, err: &out})
+	return code, out.String()
+}
+
+// expect runs a command, which must end with this code and say all of words.
+func (b *bench) expect(command string, code int, words ...string) {
+	b.Helper()
+	got, out := b.run(strings.Fields(command)...)
+	if got != code {
+		b.Errorf("%s: exit code %d, want %d:\n%s", command, got, code, out)
+	}
+	for _, w := range words {
+		if !strings.Contains(out, w) {
+			b.Errorf("%s says nothing of %q:\n%s", command, w, out)
+		}
+	}
+}
+
+func (b *bench) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// addHost makes a host whose agent is heard, or is not.
+func (b *bench) addHost(name string, heard metav1.ConditionStatus) {
+	h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelHostname: name}}}
+	b.must(b.client.Create(b.Context(), h))
+	h.Status.Addresses = []string{"10.0.0.1"}
+	h.Status.Conditions = []metav1.Condition{{
+		Type: api.HostAgentConnected, Status: heard, Reason: "Test", LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
+	}}
+	b.must(b.client.Status().Update(b.Context(), h))
+}
+
+func (b *bench) actions() []api.Action {
+	var list api.ActionList
+	b.must(b.client.List(b.Context(), &list))
+	return list.Items
+}
+
+func TestHost(t *testing.T) {
+	b := newBench(t)
+	b.addHost("node1", metav1.ConditionTrue)
+	b.addHost("node2", metav1.ConditionTrue)
+	b.addHost("node3", metav1.ConditionFalse)
+	b.must(b.client.Create(t.Context(), &api.StorageNode{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "n3"},
+		Spec:       api.StorageNodeSpec{Type: api.StorageCeph, NodeSelector: map[string]string{api.LabelHostname: "node3"}},
+	}))
+
+	b.expect("host label node1 node2 --location region=eu,rack=r1 disk=ssd", exitOK, "host/node1 labelled: disk=ssd, topology.holdfast.io/rack=r1, topology.kubernetes.io/region=eu")
+	b.expect("host label node1 --location region=eu", exitOK, "host/node1 unchanged")
+	b.expect("host label -l disk=ssd disk-", exitOK, "disk is gone (was ssd)")
+	b.expect("host list", exitOK, "node1   Active   Connected", "eu/r1", "node3   Active   silent for 60m")
+	b.expect("host list -l topology.holdfast.io/rack=r1 -o json", exitOK, `"name": "node2"`)
+	b.expect("host show node3", exitOK, "StorageNode:", "default/n3")
+
+	b.expect("host list -l disk=ssd", exitRefused, "no host has the labels disk=ssd")
+	b.expect("host list -o xml", exitUsage, "use wide, json or yaml")
+	b.expect("host show nod1", exitRefused, "there is no host nod1: did you mean node1?")
+	b.expect("host label node1 nodeX --location rack=r2", exitRefused, "there is no host nodeX")
+	b.expect("host label node1 kubernetes.io/hostname=x", exitRefused, "cannot be changed")
+	b.expect("host label node1 a=b=c", exitRefused, "cannot be the value of the label a")
+	b.expect("host label node1 -bad-key=1 ", exitUsage)
+	b.expect("host label node1 a/b/c=1", exitRefused, `"a/b/c" cannot be the name of a label`)
+	b.expect("host label node1 --location floor=3", exitRefused, `there is no level "floor"`)
+	b.expect("host label node1", exitUsage, "say which labels to change")
+	b.expect("host label disk=ssd", exitUsage, "say which hosts are meant")
+	b.expect("host label node1 -l disk=ssd disk=hdd", exitUsage, "say which hosts are meant")
+
+	b.expect("host drain nodes1", exitRefused, "there is no host nodes1: did you mean node1?")
+	b.expect("host remove node3", exitRefused, "the StorageNode default/n3 is on host node3")
+	b.expect("host remove node3 --delete-nodes", exitRefused, "say so with --gone")
+	b.expect("host remove node2 --gone", exitRefused, "its agent is heard")
+	b.expect("host replace node1 node3", exitRefused, "the agent of host node3 is silent")
+	b.expect("host replace node3 node3", exitRefused, "must name another host")
+	b.expect("host replace node3 node9", exitRefused, "there is no host node9")
+	if all := b.actions(); len(all) > 0 {
+		t.Errorf("%d actions were made by refused commands", len(all))
+	}
+	for _, h := range []string{"node1", "node2"} {
+		host := &api.Host{}
+		b.must(b.client.Get(t.Context(), client.ObjectKey{Name: h}, host))
+		if host.Labels[api.LabelRack] != "r1" {
+			t.Errorf("labels of %s after refused commands: %v", h, host.Labels)
+		}
+	}
+	t.Run("actions", func(t *testing.T) { b.T = t; testHostActions(b) })
+}
+
+// testHostActions plays the leader: it ends each action as its host's name says.
+func testHostActions(b *bench) {
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			b.play(ctx)
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	defer func() { cancel(); <-done }()
+	b.expect("host maintenance enter node1 --reason fan --wait", exitOK, "action/enter-maintenance-node1-", "stop-daemons: Running, 1 of 2 daemons",
+		"waits for osd.1", "host node1 is in maintenance")
+	b.expect("host drain node2", exitRefused, "refused, and nothing was changed: the last copy")
+	b.expect("host replace node3 node1 --devices /dev/sdb,/dev/sdc", exitOK, "follow it with 'holdfast action wait replace-node3-")
+	b.expect("host drain node3", exitRefused, "is under way on host node3 and waits for osd.1: 'holdfast action cancel replace-node3-")
+	for _, a := range b.actions() {
+		if a.Namespace != bare.SystemNamespace || a.Spec.Target != "host/"+a.Spec.Host {
+			b.Errorf("action %s/%s has target %s", a.Namespace, a.Name, a.Spec.Target)
+		}
+		if a.Spec.Host == "node3" && (a.Spec.Parameters["by"] != "node1" || a.Spec.Parameters["devices"] != "/dev/sdb,/dev/sdc") {
+			b.Errorf("parameters %v", a.Spec.Parameters)
+		}
+	}
+}
+
+func (b *bench) play(ctx context.Context) {
+	var list api.ActionList
+	if b.client.List(ctx, &list) != nil {
+		return
+	}
+	for i := range list.Items {
+		a := &list.Items[i]
+		switch {
+		case a.Status.State.Final():
+			continue
+		case a.Spec.Host == "node2":
+			a.Status = api.ActionStatus{State: api.ActionFailed, Message: "the last copy is there"}
+		case a.Status.State == "":
+			a.Status = api.ActionStatus{
+				State: api.ActionRunning, WaitsFor: "osd.1",
+				Steps: []api.ActionStep{{Name: "stop-daemons", State: api.StepRunning, Done: 1, Total: 2, Unit: "daemons"}},
+			}
+		case a.Spec.Host == "node1" && time.Since(a.CreationTimestamp.Time) > 2*time.Second:
+			a.Status.State, a.Status.WaitsFor, a.Status.Message = api.ActionDone, "", "host node1 is in maintenance"
+		default:
+			continue
+		}
+		_ = b.client.Status().Update(ctx, a) // a conflict is tried again by the next round
+	}
+}
+
+func TestNearest(t *testing.T) {
+	names := []string{"node1", "node2", "storage-a"}
+	for name, want := range map[string]string{"node": "node1", "nod2": "node2", "storage_a": "storage-a", "xyz": "", "": ""} {
+		if got := nearest(name, names); got != want {
+			t.Errorf("nearest(%q) = %q, want %q", name, got, want)
+		}
+	}
+}

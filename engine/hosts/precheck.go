@@ -1,0 +1,69 @@
+package hosts
+
+import (
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// Precheck refuses what can be seen to be impossible without asking a storage system. heir is the host that shall take the
+// place of the other one, nil where there is none. It is pure, so that a command can refuse before an action is made. The error
+// wraps action.ErrRefused.
+func Precheck(a *api.Action, on *engine.HostView, heir *api.Host) error {
+	switch host := on.Host.Name; {
+	case a.Spec.Kind == EnterMaintenance && on.Host.ModeOf() == api.HostDrain:
+		return refuse("host %s is being drained: end that first with 'holdfast host maintenance exit %s'", host, host)
+	case a.Spec.Kind == Drain && on.Host.ModeOf() == api.HostMaintenance:
+		return refuse("host %s is in maintenance, so its data cannot be read from it: end that first with "+
+			"'holdfast host maintenance exit %s', or use 'holdfast host remove %s' if it will not come back", host, host, host)
+	case a.Spec.Kind == Remove && len(on.Nodes) > 0 && a.Spec.Parameters[ParamNodes] != Delete:
+		return refuse("%s on host %s: use --delete-nodes to delete what is declared there, or 'holdfast host replace' "+
+			"to move it to another host", declared(on.Nodes), host)
+	case a.Spec.Kind == Remove:
+		return dead(on.Host, a.Spec.Parameters[ParamGone] == Yes)
+	case a.Spec.Kind == Replace:
+		return fit(a, on, heir)
+	}
+	return nil
+}
+
+func declared(nodes []api.StorageNode) string {
+	names := make([]string, len(nodes))
+	for i := range nodes {
+		names[i] = nodes[i].Namespace + "/" + nodes[i].Name
+	}
+	if len(names) == 1 {
+		return "the StorageNode " + names[0] + " is"
+	}
+	return "the StorageNodes " + few(names) + " are"
+}
+
+// dead refuses to take out a host that is silent unless somebody says that it is gone for good, and one that is said to be
+// gone and is heard.
+func dead(host *api.Host, said bool) error {
+	switch _, silent := silentSince(host); {
+	case silent && !said:
+		return refuse("the agent of host %s is silent, so nobody can tell whether its daemons run: if the machine is off and will "+
+			"not come back, say so with --gone", host.Name)
+	case said && !silent:
+		return refuse("host %s is said to be gone, and its agent is heard: stop the machine, or leave out --gone", host.Name)
+	}
+	return nil
+}
+
+// fit refuses a host that cannot take the place of another one now.
+func fit(a *api.Action, on *engine.HostView, heir *api.Host) error {
+	if heir == nil || heir.Name == on.Host.Name {
+		return refuse("the parameter %q must name another host", ParamBy)
+	}
+	if _, silent := silentSince(heir); silent {
+		return refuse("the agent of host %s is silent: start 'holdfast agent' there first", heir.Name)
+	}
+	if mode := heir.ModeOf(); mode != api.HostActive {
+		return refuse("host %s is in mode %s: 'holdfast host maintenance exit %s' first", heir.Name, mode, heir.Name)
+	}
+	if said := a.Spec.Parameters; said[ParamDevices]+said[ParamIPs] != "" && len(on.Nodes) != 1 {
+		return refuse("devices or addresses are named for one StorageNode, and there are %d on host %s: where there are several, "+
+			"change nodeSelector and devices of each", len(on.Nodes), on.Host.Name)
+	}
+	return nil
+}
