@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/component-base/metrics/legacyregistry"
 
+	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -42,4 +43,21 @@ func (c certificates) Collect(metrics chan<- prometheus.Metric) {
 	for name, end := range c.ends() {
 		metrics <- prometheus.MustNewConstMetric(certificateEnd, prometheus.GaugeValue, float64(end.Unix()), name)
 	}
+}
+
+// publishBackups shows when this server took its last backup. It is called once in a process.
+func publishBackups(dataDir string) {
+	legacyregistry.RawMustRegister(prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{
+			Name: "holdfast_backup_timestamp_seconds",
+			Help: "When the newest backup in this server's data directory was taken, in seconds since 1970; 0 when there is none.",
+		},
+		func() float64 {
+			at, err := control.LastBackup(dataDir)
+			if err != nil || at.IsZero() {
+				return 0
+			}
+			return float64(at.Unix())
+		},
+	))
 }

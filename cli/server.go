@@ -48,6 +48,8 @@ Stopping the server stops no storage daemon.`,
 	f.IntVar(&c.APIPort, "api-port", 0, fmt.Sprintf("the port of the API (default %d)", control.DefaultAPIPort))
 	f.IntVar(&c.EtcdPeerPort, "etcd-peer-port", 0, fmt.Sprintf("the port that the servers' etcd members talk on (default %d)", control.DefaultEtcdPeerPort))
 	f.IntVar(&c.EtcdClientPort, "etcd-client-port", 0, fmt.Sprintf("the port of etcd on loopback (default %d)", control.DefaultEtcdClientPort))
+	f.DurationVar(&c.BackupEvery, "backup-interval", 0, "how often this server takes a backup into 'snapshots' below its data directory (default 1h)")
+	f.IntVar(&c.BackupKeep, "backup-keep", 0, "how many of them it keeps (default 24)")
 	a.bind(f)
 	return cmd
 }
@@ -79,6 +81,7 @@ func runServer(ctx context.Context, c control.Config, a agentFlags) error {
 		return err
 	}
 	defer server.Stop()
+	publishBackups(c.DataDir)
 	c.Log.Info("the server is ready", "name", server.Name(), "endpoint", server.Endpoint())
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Wait(ctx) })

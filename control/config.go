@@ -39,6 +39,10 @@ type Config struct {
 	JoinToken string
 	// CertificateLifetime is how long the certificates that this server signs are valid. Default: a year.
 	CertificateLifetime time.Duration
+	// BackupEvery is how often a backup is taken into the data directory, and BackupKeep how many of them are kept. Default: 24,
+	// one an hour.
+	BackupEvery time.Duration
+	BackupKeep  int
 	// Log receives what the server has to tell. Default: slog.Default().
 	Log *slog.Logger
 }
@@ -55,7 +59,7 @@ func (c *Config) resolve(stored *settings) (*settings, error) {
 	} else if err := c.unchanged(stored); err != nil {
 		return nil, err
 	}
-	s.Existing = stored.Existing
+	s.Existing, s.Generation, s.Unpresented = stored.Existing, stored.Generation, stored.Unpresented
 	s.APIPort = first(s.APIPort, stored.APIPort, DefaultAPIPort)
 	s.EtcdPeerPort = first(s.EtcdPeerPort, stored.EtcdPeerPort, DefaultEtcdPeerPort)
 	s.EtcdClientPort = first(s.EtcdClientPort, stored.EtcdClientPort, DefaultEtcdClientPort)

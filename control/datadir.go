@@ -28,6 +28,8 @@ const Format = 1
 //	admin.kubeconfig  full rights
 //	pki/              the authority, the server's certificates, the key that Secrets are encrypted with
 //	etcd/             the database
+//	snapshots/        scheduled backups
+//	before-restore-*/ what a restore replaced
 //	host/             the identity of the host's agent, and the servers that it knows
 type dataDir string
 
@@ -124,6 +126,13 @@ type settings struct {
 	EtcdClientPort int    `json:"etcdClientPort"`
 	// Existing is the etcd cluster that the server joined, as etcd wants it; empty for the first server.
 	Existing string `json:"existing,omitempty"`
+	// Restoring is set while a restore exchanges the data: where the old data is moved to.
+	Restoring string `json:"restoring,omitempty"`
+	// Generation is when the data was restored, in seconds since 1970; 0 when it never was. Of two servers of one control plane
+	// that disagree, the one with the higher generation is right.
+	Generation int64 `json:"generation,omitempty"`
+	// Unpresented is set after a restore until the server has told that it is the only one.
+	Unpresented bool `json:"unpresented,omitempty"`
 
 	// lifetime is that of certificates; see Config.
 	lifetime time.Duration

@@ -67,13 +67,23 @@ func (s *Server) present(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.settings.Unpresented {
+		// The others of a restored control plane do not belong to it until they join again.
+		if err := endpoints.Reset(ctx, client); err != nil {
+			return err
+		}
+	}
 	if err := endpoints.Publish(ctx, client, s.settings.Name, s.Endpoint()); err != nil {
 		return err
 	}
 	if err := s.presentHost(ctx, client); err != nil {
 		return err
 	}
-	return s.identity.writeAdmin(time.Now())
+	if err := s.identity.writeAdmin(time.Now()); err != nil || !s.settings.Unpresented {
+		return err
+	}
+	s.settings.Unpresented = false
+	return s.dir.save(s.settings)
 }
 
 // presentHost makes the server's own Host and its identity, if they are not there.
@@ -107,6 +117,9 @@ func (s *Server) registerHost(ctx context.Context, key *ecdsa.PrivateKey) error 
 	hosts, err := join.NewHosts(s.loopback)
 	if err != nil {
 		return err
+	}
+	if s.settings.Unpresented {
+		return hosts.Claim(ctx, s.settings.Name, keyID)
 	}
 	return hosts.Register(ctx, s.settings.Name, keyID)
 }

@@ -45,6 +45,9 @@ type Server struct {
 	running        context.Context
 	background     sync.WaitGroup
 	stopBackground context.CancelFunc
+	// backups is held while a backup is taken.
+	backups    sync.Mutex
+	backupKeep int
 }
 
 // Start starts a server, and returns when it is ready: a quorum of the servers runs, and all kinds are served. When ctx ends
@@ -68,6 +71,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 }
 
 func (s *Server) start(ctx context.Context, c *Config) error {
+	s.backupKeep = first(c.BackupKeep, defaultBackupKeep)
 	listener, err := s.prepare(ctx, c)
 	if err != nil {
 		return err
@@ -89,6 +93,7 @@ func (s *Server) start(ctx context.Context, c *Config) error {
 		return err
 	}
 	s.api.Open()
+	s.background.Go(func() { s.keepBackups(s.running, first(c.BackupEvery, defaultBackupEvery), s.backupKeep) })
 	return nil
 }
 
@@ -175,10 +180,12 @@ func (c *Config) check(d dataDir, stored *settings) error {
 			"choose another directory with --data-dir, or remove this one, which loses everything declared in it", d, stored.Name, stored.Address)
 	case isAgent && (c.Init || c.JoinToken != ""):
 		return fmt.Errorf("the data directory %s holds the identity of an agent that joined a control plane: choose another directory with --data-dir", d)
+	case stored != nil && stored.Restoring != "":
+		return fmt.Errorf("a restore into the data directory %s was cut off: run 'holdfast restore' again, as before", d)
 	case stored != nil && d.lostDatabase():
 		return fmt.Errorf("the server %s ran before, and its database %s is gone: it is not started, because without its data it would be "+
 			"taken for another. If other servers run, delete this host there ('holdfast delete host %s'), remove %s, and join again; if this "+
-			"was the only one, put a backup of the directory back", stored.Name, d.etcd(), stored.Name, d)
+			"was the only one, restore a backup with 'holdfast restore FILE'", stored.Name, d.etcd(), stored.Name, d)
 	case stored == nil && !c.Init && c.JoinToken == "":
 		return fmt.Errorf("the data directory %s holds no server: make a new control plane with --init, or join one with --join TOKEN, "+
 			"where 'holdfast token create --role server' on one of its servers makes the token", d)
@@ -264,7 +271,9 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 		Known: map[string]http.Handler{
 			endpoints.Path: endpoints.Handler(client), access.RenewPath: renewer,
 			endpoints.TrustPath: endpoints.TrustHandler(s.identity.trust),
+			BackupPath:          http.HandlerFunc(s.serveBackup),
 		},
+		Long: []string{BackupPath},
 	}, nil
 }
 

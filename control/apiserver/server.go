@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	extensions "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/rest"
@@ -42,6 +44,8 @@ type Config struct {
 	// Open is served without asking who the client is, and Known to every client with a certificate. Both map a path to a
 	// handler.
 	Open, Known map[string]http.Handler
+	// Long are those of the paths whose answers may take longer than a minute.
+	Long []string
 }
 
 // Server is an API server. It serves nothing until Run is called, and nobody but the server itself until Open is called.
@@ -72,6 +76,10 @@ func New(c Config) (*Server, error) {
 	ping := []healthz.HealthChecker{healthz.PingHealthz}
 	generic.HealthzChecks, generic.LivezChecks, generic.ReadyzChecks = ping[:1:1], ping[:1:1], ping[:1:1]
 	generic.AddHealthChecks(c.Checks...)
+	isLong := generic.LongRunningFunc
+	generic.LongRunningFunc = func(r *http.Request, info *request.RequestInfo) bool {
+		return slices.Contains(c.Long, r.URL.Path) || isLong(r, info)
+	}
 	describeAPI(&generic.Config)
 	core, err := newCore(c.Etcd.core(transformers))
 	if err != nil {

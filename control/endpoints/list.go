@@ -57,6 +57,15 @@ func Publish(ctx context.Context, client kubernetes.Interface, name, address str
 	return nil
 }
 
+// Reset empties the list of servers, with the rights of an administrator.
+func Reset(ctx context.Context, client kubernetes.Interface) error {
+	err := client.CoreV1().ConfigMaps(access.SystemNamespace).Delete(ctx, configMap, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("while emptying the list of servers: %w", err)
+	}
+	return nil
+}
+
 func retriable(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
 // Published reads the list of servers, sorted, with the rights of an administrator.

@@ -56,6 +56,25 @@ func (h *Hosts) has(ctx context.Context, name string) (bool, error) {
 	return err == nil, nil
 }
 
+// Claim makes the Host, or gives the one that there is to the holder of a key: a server that was restored on another machine
+// takes the place of the one that was lost.
+func (h *Hosts) Claim(ctx context.Context, name, keyID string) error {
+	host := &api.Host{}
+	err := h.client.Get(ctx, client.ObjectKey{Name: name}, host)
+	if apierrors.IsNotFound(err) {
+		return h.Register(ctx, name, keyID)
+	}
+	if err != nil || host.Annotations[access.HostKey] == keyID {
+		return err
+	}
+	before := host.DeepCopy()
+	metav1.SetMetaDataAnnotation(&host.ObjectMeta, access.HostKey, keyID)
+	if err := h.client.Patch(ctx, host, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("while taking over the Host %s: %w", name, err)
+	}
+	return nil
+}
+
 // free refuses a name that belongs to another key.
 func (h *Hosts) free(ctx context.Context, name, keyID string) error {
 	host := &api.Host{}

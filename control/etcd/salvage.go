@@ -1,0 +1,124 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+)
+
+// Salvage takes a snapshot of a database that no member runs on: all that the member has seen, also what is in its log alone.
+// It works on a copy of the directory, made beside the snapshot, so that it may be repeated.
+func Salvage(ctx context.Context, dir, path string, c Config) error {
+	work := path + ".work"
+	if err := os.RemoveAll(work); err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	if err := copyTree(dir, work); err != nil {
+		return fmt.Errorf("while copying the database %s: %w", dir, err)
+	}
+	err := commitAll(filepath.Join(work, "member", "wal"), c.Log)
+	if err != nil {
+		return fmt.Errorf("while reading the log of the database %s: %w", dir, err)
+	}
+	if c.PeerPort, err = anyPort(); err != nil {
+		return err
+	}
+	if c.ClientPort, err = anyPort(); err != nil {
+		return err
+	}
+	c.Dir, c.Address, c.Existing = work, "127.0.0.1", ""
+	config, err := c.embed(make(chan error, 1))
+	if err != nil {
+		return err
+	}
+	config.ForceNewCluster = true
+	member, err := embed.StartEtcd(config)
+	if err != nil {
+		return fmt.Errorf("while reading the database %s: %w", dir, err)
+	}
+	defer within(stopTimeout, member.Close)
+	select {
+	case <-member.Server.ReadyNotify():
+	case err := <-member.Err():
+		return fmt.Errorf("while reading the database %s: %w", dir, err)
+	case <-time.After(time.Minute):
+		return fmt.Errorf("the database %s cannot be read: etcd was not ready within a minute", dir)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return saveSnapshot(member.Server, path)
+}
+
+// commitAll makes the whole log count. What was written last may have been answered for before it was noted that it counts, and
+// etcd would drop it; a member that leads alone would have kept it.
+func commitAll(dir string, log *slog.Logger) error {
+	logger := newLogger(log, make(chan error, 1))
+	snapshots, err := wal.ValidSnapshotEntries(logger, dir)
+	if err != nil {
+		return err
+	}
+	if len(snapshots) == 0 {
+		return errors.New("it has no beginning")
+	}
+	w, err := wal.Open(logger, dir, snapshots[len(snapshots)-1])
+	if err != nil {
+		return err
+	}
+	_, state, entries, err := w.ReadAll()
+	if n := len(entries); err == nil && n > 0 && entries[n-1].Index > state.Commit {
+		state.Commit = entries[n-1].Index
+		err = w.Save(state, nil)
+	}
+	return errors.Join(err, w.Close())
+}
+
+// copyTree copies a directory; only the owner can read the copy. It need not survive a power cut.
+func copyTree(from, to string) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return os.Mkdir(filepath.Join(to, relative), 0o700)
+		}
+		return copyFile(path, filepath.Join(to, relative))
+	})
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// anyPort is a port of loopback that is free now.
+func anyPort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}

@@ -1,0 +1,79 @@
+package etcd
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
+)
+
+// revisionBump is what a restore adds to the revision of a snapshot, so that no revision is used twice: what was written after
+// the snapshot was taken would need years of writing to reach it. etcd's own documentation proposes the same number.
+const revisionBump = 1_000_000_000
+
+// ClusterID is the id of the etcd cluster, in hex. A restore makes a new one.
+func (m *Member) ClusterID() string {
+	return strconv.FormatUint(uint64(m.etcd.Server.Cluster().ID()), 16)
+}
+
+// DatabaseSize is the size of the database file in bytes.
+func (m *Member) DatabaseSize() int64 { return m.etcd.Server.Backend().Size() }
+
+// Snapshot writes the database as it is now to a new file, which only its owner can read, with etcd's own checksum at its
+// end, and puts it on stable storage.
+func (m *Member) Snapshot(path string) error { return saveSnapshot(m.etcd.Server, path) }
+
+func saveSnapshot(server *etcdserver.EtcdServer, path string) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("while taking a snapshot of etcd: %w", err)
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			_ = os.Remove(path) // What is left of it says by itself that it is not whole.
+		}
+	}()
+	snap := server.Backend().Snapshot()
+	defer snap.Close()
+	sum := sha256.New()
+	if _, err := snap.WriteTo(io.MultiWriter(f, sum)); err != nil {
+		return fmt.Errorf("while taking a snapshot of etcd: %w", err)
+	}
+	if _, err := f.Write(sum.Sum(nil)); err != nil {
+		return fmt.Errorf("while taking a snapshot of etcd: %w", err)
+	}
+	return f.Sync()
+}
+
+// Revision checks each page of a snapshot and returns its revision. It reads all of it.
+func Revision(path string) (int64, error) {
+	status, err := snapshot.NewV3(newLogger(slog.New(slog.DiscardHandler), make(chan error, 1))).Status(path)
+	if err != nil {
+		return 0, fmt.Errorf("the snapshot %s of etcd is damaged: %w", path, err)
+	}
+	return status.Revision, nil
+}
+
+// Restore makes the database of a new cluster, of which the member is the only one, from a snapshot. Nothing may be in c.Dir.
+// token makes the id of the cluster its own: members of another life of it are not listened to.
+func Restore(path, token string, c Config) error {
+	peer := PeerURL(c.Address, c.PeerPort)
+	err := snapshot.NewV3(newLogger(c.Log, make(chan error, 1))).Restore(snapshot.RestoreConfig{
+		SnapshotPath: path, Name: c.Name, OutputDataDir: c.Dir,
+		PeerURLs: []string{peer}, InitialCluster: c.Name + "=" + peer, InitialClusterToken: token,
+		RevisionBump: revisionBump, MarkCompacted: true,
+	})
+	if err != nil {
+		return fmt.Errorf("while restoring etcd: %w", err)
+	}
+	return atomicfile.SyncDir(filepath.Dir(c.Dir))
+}

@@ -1,0 +1,71 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/holdfast-storage/holdfast/control/backup"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
+)
+
+// FetchBackup has a server take a backup, and writes it to a new file that only its owner can read, with the rights of config,
+// an administrator's. What arrived is verified before the file has its name.
+func FetchBackup(ctx context.Context, config *rest.Config, path string) (*backup.Header, error) {
+	if _, err := os.Lstat(path); err == nil {
+		return nil, fmt.Errorf("%w: %s exists: choose another name, a backup overwrites nothing", ErrRefused, path)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*") // Its permissions are 0600.
+	if err != nil {
+		return nil, fmt.Errorf("while writing the backup: %w", err)
+	}
+	defer os.Remove(f.Name())
+	if err := errors.Join(receive(ctx, config, f), f.Sync(), f.Close()); err != nil {
+		return nil, fmt.Errorf("while receiving the backup: %w", err)
+	}
+	h, err := backup.Verify(f.Name(), "")
+	if err != nil {
+		return nil, fmt.Errorf("while checking what was received: %w", err)
+	}
+	if err := os.Link(f.Name(), path); err != nil {
+		return nil, fmt.Errorf("while writing the backup: %w", err)
+	}
+	return h, atomicfile.SyncDir(filepath.Dir(path))
+}
+
+func receive(ctx context.Context, config *rest.Config, w io.Writer) error {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, base.JoinPath(BackupPath).String(), http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 4<<10))
+		return fmt.Errorf("the server answered %s: %s", response.Status, strings.TrimSpace(string(text)))
+	}
+	n, err := io.Copy(w, response.Body)
+	if err == nil && n != response.ContentLength {
+		err = fmt.Errorf("%d of %d bytes came: the connection was cut off", n, response.ContentLength)
+	}
+	return err
+}
