@@ -95,7 +95,7 @@ On a new machine:
 	g.bind(root.PersistentFlags())
 	root.AddCommand(
 		newServer(g), newAgent(g), newToken(g),
-		newBackup(g), newRestore(g),
+		newBackup(g), newRestore(g), newDoctor(g),
 		newHost(g), newApply(g), newDelete(g), newGet(g), newStatus(g), newPlan(g), newCeph(g),
 		newVersion(g),
 	)

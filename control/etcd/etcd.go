@@ -78,6 +78,7 @@ func Start(ctx context.Context, c Config) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
+	publishMetrics()
 	if m.etcd, err = embed.StartEtcd(config); err != nil {
 		return nil, fmt.Errorf("while starting etcd in %s: %w", c.Dir, err)
 	}

@@ -1,0 +1,107 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// maxSkew is by how much clocks may differ; agents report the same of their hosts.
+const maxSkew = 30 * time.Second
+
+func checkAPI(f *Facts) []Finding {
+	if f.Unreachable == nil {
+		return ok("the API answers")
+	}
+	remedy := "look whether the servers run ('systemctl status holdfast' and 'journalctl -u holdfast' on each), and whether this machine reaches port 7440 there; " +
+		"storage daemons go on meanwhile"
+	if f.Role == "agent" {
+		remedy = "run 'holdfast doctor' on a server, or give a kubeconfig with --kubeconfig: an agent's machine has none of its own"
+	}
+	return finding(Fail, fmt.Sprintf("the API cannot be reached, so this machine alone is checked: %v", f.Unreachable), remedy)
+}
+
+// checkQuorum counts the servers that say themselves that they are ready, which they are only with a quorum of etcd.
+func checkQuorum(f *Facts) []Finding {
+	var found []Finding
+	ready := 0
+	for _, s := range f.Servers {
+		if s.Err == nil {
+			ready++
+			continue
+		}
+		found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server %s (%s) is not ready: %v", s.Name, s.Address, s.Err),
+			Remedy: "start it ('systemctl start holdfast' there); if the machine is gone for good, 'holdfast delete host " + s.Name + "' and join another server"})
+	}
+	all := len(f.Servers)
+	switch {
+	case all > 0 && ready <= all/2:
+		found = append(found, Finding{Level: Fail, Message: fmt.Sprintf("%d of %d servers are ready: more than half must be, or nothing can be changed", ready, all),
+			Remedy: "start the servers that are down; if more than half are lost for good, restore a backup ('holdfast restore')"})
+	case all > 0 && ready == all/2+1 && all > 1:
+		found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("%d of %d servers are ready: if one more fails, nothing can be changed", ready, all),
+			Remedy: "bring back the others, or let one more join ('holdfast token create --role server')"})
+	}
+	return orOK(found, "all %d servers are ready", all)
+}
+
+func checkDatabase(f *Facts) []Finding {
+	if f.Database == 0 || f.Quota == 0 {
+		return []Finding{{Level: Skipped, Message: "the server does not tell how large its database is"}}
+	}
+	part := 100 * f.Database / f.Quota
+	message := fmt.Sprintf("etcd's database has %s, which is %d %% of the %s that it may have", size(uint64(f.Database)), part, size(uint64(f.Quota)))
+	remedy := "look what there is so much of ('kubectl get --raw /metrics | grep apiserver_storage_objects') and delete it; at 100 % nothing can be written"
+	switch {
+	case part >= 95:
+		return finding(Fail, message, remedy)
+	case part >= 70:
+		return finding(Warn, message, remedy)
+	}
+	return ok("%s", message)
+}
+
+func checkClocks(f *Facts) []Finding {
+	const remedy = "set up time synchronization there, for instance 'apt-get install chrony'"
+	var found []Finding
+	for _, s := range f.Servers {
+		if s.Known && s.Skew.Abs() > maxSkew {
+			found = append(found, Finding{Level: Fail, Message: fmt.Sprintf("the clocks of server %s and of this machine are %s apart", s.Name, s.Skew.Abs().Round(time.Second)),
+				Remedy: remedy})
+		}
+	}
+	for i := range f.Hosts {
+		if c := condition(f.Hosts[i].Status.Conditions, "ClockInSync"); c != nil && c.Status == "False" {
+			found = append(found, Finding{Level: Fail, Message: fmt.Sprintf("host %s: %s", f.Hosts[i].Name, c.Message), Remedy: remedy})
+		}
+	}
+	return orOK(found, "the clocks agree")
+}
+
+func checkTokens(f *Facts) []Finding {
+	var found []Finding
+	open := 0
+	for _, t := range f.Tokens {
+		if t.Used || f.Now.After(t.Expires) {
+			continue
+		}
+		open++
+		if t.Role == "server" {
+			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("a token to join as a server, which gives all rights, can be used until %s", t.Expires.UTC().Format(time.RFC3339)),
+				Remedy: "if no server is about to join, take it back: kubectl -n holdfast-system delete secret " + t.Name})
+		}
+	}
+	return orOK(found, "%d tokens can be used, none of them for a server", open)
+}
+
+func size(bytes uint64) string {
+	const units = "KMGTPE"
+	if bytes < 1024 {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	value, unit := float64(bytes)/1024, 0
+	for value >= 1024 && unit < len(units)-1 {
+		value, unit = value/1024, unit+1
+	}
+	return strings.Replace(fmt.Sprintf("%.1f %ciB", value, units[unit]), ".0 ", " ", 1)
+}

@@ -1,0 +1,174 @@
+// Package doctor checks everything that a person would check who is told that something is wrong, and says what to do. What is
+// found out (Look) is apart from what it means (Examine): verdicts depend on the Facts alone.
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// Level says how bad a finding is.
+type Level string
+
+// The levels.
+const (
+	OK Level = "OK"
+	// Warn: nothing is broken yet, or nobody but a person can tell.
+	Warn Level = "WARN"
+	// Fail: something is broken, or will be very soon.
+	Fail Level = "FAIL"
+	// Skipped: it could not be checked; Message says why.
+	Skipped Level = "SKIP"
+)
+
+// Finding is what one check found.
+type Finding struct {
+	Level Level `json:"level"`
+	// Check is what was looked at, such as "quorum".
+	Check string `json:"check"`
+	// Message says what was found, Remedy what to do. There is a remedy for each Warn and Fail.
+	Message string `json:"message"`
+	Remedy  string `json:"remedy,omitempty"`
+}
+
+// Facts are what was found out.
+type Facts struct {
+	Now     time.Time
+	Version string
+	DataDir string
+	// Role is what runs in DataDir: "server", "agent" or nothing.
+	Role string
+	// Host is the name of this machine's host; empty where none is set up.
+	Host string
+
+	// Unreachable says why the API cannot be reached. Nothing of what follows, up to Local, is known then.
+	Unreachable error
+	Servers     []Server
+	Hosts       []api.Host
+	Clusters    []api.StorageCluster
+	Statuses    []api.StorageStatus
+	Daemons     []api.Daemon
+	Actions     []api.Action
+	Tokens      []Token
+	// Database and Quota are the size of etcd's database on the server that was asked, and how large it may grow, in
+	// bytes; zero when unknown.
+	Database, Quota int64
+
+	// Local is what was found on this machine.
+	Local Local
+}
+
+// Server is one server, as seen from here.
+type Server struct {
+	Name, Address string
+	// Err says why it is not ready, or cannot be reached.
+	Err error
+	// Skew is by how much its clock is ahead of this machine's; Known says whether it was found out.
+	Skew  time.Duration
+	Known bool
+	// End is when the certificate that it shows ends; zero when unknown.
+	End time.Time
+}
+
+// Token is a join token.
+type Token struct {
+	Name, Role string
+	Expires    time.Time
+	Used       bool
+}
+
+// Local is what was found on this machine.
+type Local struct {
+	// Free and Size are the bytes of the file system of the data directory; zero when unknown.
+	Free, Size   uint64
+	Certificates []Certificate
+	// Processes are daemons that run here, as "namespace.name", with a process id of each.
+	Processes map[string]int
+	// Records are the daemons that something is kept of here, as "namespace.name".
+	Records []string
+	// Snapshot is when the newest backup was taken; zero when there is none.
+	Snapshot time.Time
+	// Problems say what could not be read.
+	Problems []string
+}
+
+// Certificate is one on this machine's disk.
+type Certificate struct {
+	Path         string
+	Begins, Ends time.Time
+	Authority    bool
+}
+
+// checks are all checks, in the order in which they are shown. local ones need no API.
+var checks = []struct {
+	name  string
+	local bool
+	check func(*Facts) []Finding
+}{
+	{"api", true, checkAPI},
+	{"quorum", false, checkQuorum},
+	{"database", false, checkDatabase},
+	{"clock", false, checkClocks},
+	{"agents", false, checkAgents},
+	{"versions", false, checkVersions},
+	{"clusters", false, checkClusters},
+	{"actions", false, checkActions},
+	{"tokens", false, checkTokens},
+	{"disk", true, checkDisk},
+	{"certificates", true, checkCertificates},
+	{"strays", false, checkStrays},
+	{"snapshots", true, checkSnapshots},
+	{"files", true, checkProblems},
+}
+
+// Examine says what the facts mean.
+func Examine(f *Facts) []Finding {
+	var all []Finding
+	for _, c := range checks {
+		if f.Unreachable != nil && !c.local {
+			all = append(all, Finding{Skipped, c.name, "this needs the API", ""})
+			continue
+		}
+		for _, found := range c.check(f) {
+			found.Check = c.name
+			all = append(all, found)
+		}
+	}
+	return all
+}
+
+// Failed says whether one of the findings is a failure.
+func Failed(findings []Finding) bool {
+	return slices.ContainsFunc(findings, func(f Finding) bool { return f.Level == Fail })
+}
+
+func ok(format string, args ...any) []Finding {
+	return []Finding{{Level: OK, Message: fmt.Sprintf(format, args...)}}
+}
+
+func finding(level Level, message, remedy string) []Finding {
+	return []Finding{{Level: level, Message: message, Remedy: remedy}}
+}
+
+// orOK returns what was found, or that all is well.
+func orOK(found []Finding, format string, args ...any) []Finding {
+	if len(found) > 0 {
+		return found
+	}
+	return ok(format, args...)
+}
+
+// roughly says how long something takes, as roughly as people speak of it.
+func roughly(d time.Duration) string {
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	case d >= 2*time.Hour:
+		return fmt.Sprintf("%d hours", d/time.Hour)
+	}
+	return strings.TrimSuffix(d.Round(time.Second).String(), "0s")
+}

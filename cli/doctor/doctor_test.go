@@ -1,0 +1,168 @@
+package doctor
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+var now = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+
+const day = 24 * time.Hour
+
+// healthy is a server of three on which all is well.
+func healthy() *Facts {
+	host := func(name string) api.Host {
+		return api.Host{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: api.HostStatus{AgentVersion: "1", Conditions: []metav1.Condition{
+			{Type: api.HostAgentConnected, Status: metav1.ConditionTrue}, {Type: api.HostClockInSync, Status: metav1.ConditionTrue},
+		}}}
+	}
+	cluster := api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+	cluster.Status.Conditions = []metav1.Condition{{Type: api.ClusterReady, Status: metav1.ConditionTrue}}
+	return &Facts{
+		Now: now, Version: "1", DataDir: "/d", Role: "server", Host: "h1",
+		Servers:  []Server{{Name: "h1", Known: true, End: now.Add(day)}, {Name: "h2"}, {Name: "h3"}},
+		Hosts:    []api.Host{host("h1"), host("h2"), host("h3")},
+		Clusters: []api.StorageCluster{cluster},
+		Statuses: []api.StorageStatus{{ObjectMeta: cluster.ObjectMeta, Status: api.StorageStatusStatus{Status: api.StorageOnline}}},
+		Daemons: []api.Daemon{
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-mon-a"}, Spec: api.DaemonSpec{Host: "h1"}},
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-mon-b"}, Spec: api.DaemonSpec{Host: "h2"}},
+		},
+		Database: 10 << 20, Quota: 2 << 30,
+		Local: Local{
+			Free: 50 << 30, Size: 100 << 30, Snapshot: now.Add(-time.Hour),
+			Certificates: []Certificate{
+				{"/d/pki/server.crt", now.Add(-100 * day), now.Add(265 * day), false},
+				{"/d/pki/ca.crt", now.Add(-100 * day), now.Add(3550 * day), true},
+			},
+			Processes: map[string]int{"default.a-mon-a": 12}, Records: []string{"default.a-mon-a"},
+		},
+	}
+}
+
+func TestExamine_healthy(t *testing.T) {
+	findings := Examine(healthy())
+	if len(findings) != len(checks) {
+		t.Errorf("%d findings of %d checks", len(findings), len(checks))
+	}
+	for _, f := range findings {
+		if f.Level != OK || f.Message == "" {
+			t.Errorf("got %+v", f)
+		}
+	}
+}
+
+// TestExamine: each thing that is wrong is found once, with a remedy, and nothing else is.
+func TestExamine(t *testing.T) {
+	action := func(state api.ActionState, attempts int32) []api.Action {
+		return []api.Action{{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}, Spec: api.ActionSpec{Kind: "host.drain", Target: "host/h1"},
+			Status: api.ActionStatus{State: state, Attempts: attempts, Message: "why", Finished: &metav1.Time{Time: now.Add(-time.Hour)}},
+		}}
+	}
+	down := errors.New("connection refused")
+	for _, test := range []struct {
+		name  string
+		spoil func(f *Facts)
+		level Level
+		check string
+		want  string
+	}{
+		{"one server of five is down", func(f *Facts) {
+			f.Servers = append(f.Servers, Server{Name: "h4"}, Server{Name: "h5", Address: "10.0.0.5:7440", Err: down})
+		}, Warn, "quorum", "the server h5 (10.0.0.5:7440) is not ready: connection refused"},
+		{"two servers", func(f *Facts) { f.Servers = f.Servers[:2] }, Warn, "quorum", "2 of 2 servers are ready: if one more fails"},
+		{"large database", func(f *Facts) { f.Database = f.Quota * 3 / 4 }, Warn, "database", "75 %"},
+		{"full database", func(f *Facts) { f.Database = f.Quota }, Fail, "database", "100 %"},
+		{"clock of a server", func(f *Facts) { f.Servers[0].Skew = -time.Minute }, Fail, "clock", "1m0s apart"},
+		{"clock of a host", func(f *Facts) {
+			f.Hosts[1].Status.Conditions[1] = metav1.Condition{Type: api.HostClockInSync, Status: metav1.ConditionFalse, Message: "behind"}
+		}, Fail, "clock", "host h2: behind"},
+		{"silent agent", func(f *Facts) { f.Hosts[1].Status.Conditions[0].Status = metav1.ConditionFalse }, Fail, "agents", "the agent of host h2 is silent"},
+		{"silent agent in maintenance", func(f *Facts) {
+			f.Hosts[1].Spec.Mode = api.HostMaintenance
+			f.Hosts[1].Status.Conditions[0].Status = metav1.ConditionFalse
+		}, Warn, "agents", "(its mode is Maintenance)"},
+		{"another version", func(f *Facts) { f.Hosts[2].Status.AgentVersion = "0" }, Warn, "versions", "host h3 runs holdfast 0"},
+		{"cluster not ready", func(f *Facts) {
+			f.Clusters[0].Status.Conditions[0] = metav1.Condition{Type: api.ClusterReady, Status: metav1.ConditionFalse, Message: "osd.1 is down"}
+		}, Warn, "clusters", "default/a is not ready: osd.1 is down"},
+		{"cluster offline", func(f *Facts) { f.Statuses[0].Status.Status = api.StorageOffline }, Fail, "clusters", "is OFFLINE"},
+		{"cluster paused", func(f *Facts) { f.Clusters[0].Spec.Mode = api.ClusterPaused }, Warn, "clusters", "nothing is repaired"},
+		{"approval", func(f *Facts) { f.Actions = action(api.ActionPendingApproval, 0) }, Warn, "actions", "waits to be approved"},
+		{"tried again and again", func(f *Facts) { f.Actions = action(api.ActionRunning, 9) }, Warn, "actions", "was tried 9 times: why"},
+		{"failed action", func(f *Facts) { f.Actions = action(api.ActionFailed, 0) }, Warn, "actions", "ended as Failed: why"},
+		{"token for a server", func(f *Facts) { f.Tokens = []Token{{"join-token-1", "server", now.Add(time.Hour), false}} }, Warn, "tokens", "join as a server"},
+		{"disk nearly full", func(f *Facts) { f.Local.Free = 3 << 30 }, Warn, "disk", "3 GiB free for /d, 3 %"},
+		{"disk full", func(f *Facts) { f.Local.Free = 1 << 20 }, Fail, "disk", "1 MiB free"},
+		{"not renewed", func(f *Facts) { f.Local.Certificates[0].Ends = now.Add(10 * day) }, Warn, "certificates", "should have been renewed"},
+		{"ended", func(f *Facts) { f.Local.Certificates[0].Ends = now.Add(-day) }, Fail, "certificates", "/d/pki/server.crt ended at 2026-11-20"},
+		{"old authority", func(f *Facts) { f.Local.Certificates[1].Ends = now.Add(100 * day) }, Warn, "certificates", "the authority /d/pki/ca.crt ends in 100 days"},
+		{"shown certificate ended", func(f *Facts) { f.Servers[0].End = now.Add(-day) }, Fail, "certificates", "the server h1 shows"},
+		{"stray process", func(f *Facts) { f.Local.Processes["default.a-mon-b"] = 99 }, Fail, "strays", "the process 99 is the daemon default.a-mon-b"},
+		{"leftover", func(f *Facts) { f.Local.Records = append(f.Local.Records, "default.old") }, Warn, "strays", "default.old"},
+		{"no backup", func(f *Facts) { f.Local.Snapshot = time.Time{} }, Warn, "snapshots", "no backup"},
+		{"old backup", func(f *Facts) { f.Local.Snapshot = now.Add(-3 * day) }, Warn, "snapshots", "is 3 days old"},
+		{"not root", func(f *Facts) { f.Local.Problems = []string{"permission denied"} }, Warn, "files", "permission denied"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := healthy()
+			test.spoil(f)
+			var bad []Finding
+			for _, found := range Examine(f) {
+				if found.Level != OK {
+					bad = append(bad, found)
+				}
+			}
+			if len(bad) != 1 || bad[0].Level != test.level || bad[0].Check != test.check || !strings.Contains(bad[0].Message, test.want) || bad[0].Remedy == "" {
+				t.Errorf("got %+v, want %s of %s with %q", bad, test.level, test.check, test.want)
+			}
+			if Failed(bad) != (test.level == Fail) {
+				t.Errorf("Failed is %v", Failed(bad))
+			}
+		})
+	}
+}
+
+// TestExamine_notWrong: what only looks like something to mend.
+func TestExamine_notWrong(t *testing.T) {
+	f := healthy()
+	f.Tokens = []Token{{"a", "server", now.Add(-time.Hour), false}, {"b", "server", now.Add(time.Hour), true}, {"c", "agent", now.Add(time.Hour), false}}
+	f.Servers = f.Servers[:1]
+	f.Actions = []api.Action{{Status: api.ActionStatus{State: api.ActionFailed, Finished: &metav1.Time{Time: now.Add(-3 * day)}}}}
+	for _, found := range Examine(f) {
+		if found.Level != OK {
+			t.Errorf("got %+v", found)
+		}
+	}
+}
+
+// TestExamine_unreachable: without the API, this machine is checked, and what could not be is said.
+func TestExamine_unreachable(t *testing.T) {
+	f := &Facts{Now: now, DataDir: "/d", Role: "server", Unreachable: errors.New("connection refused"), Local: healthy().Local}
+	levels := map[string]Level{}
+	for _, found := range Examine(f) {
+		levels[found.Check] = found.Level
+	}
+	for check, want := range map[string]Level{
+		"api": Fail, "quorum": Skipped, "clusters": Skipped, "strays": Skipped, "disk": OK, "certificates": OK, "snapshots": OK,
+	} {
+		if levels[check] != want {
+			t.Errorf("%s: got %s, want %s", check, levels[check], want)
+		}
+	}
+}
+
+func TestExamine_lostQuorum(t *testing.T) {
+	f := healthy()
+	f.Servers[0].Err, f.Servers[1].Err = errors.New("no leader"), errors.New("no leader")
+	if found := Examine(f); !Failed(found) {
+		t.Errorf("one server of three is enough: %+v", found)
+	}
+}

@@ -1,0 +1,122 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+func checkDisk(f *Facts) []Finding {
+	if f.Local.Size == 0 {
+		return []Finding{{Level: Skipped, Message: "how full the disk is cannot be read"}}
+	}
+	part := 100 * f.Local.Free / f.Local.Size
+	message := fmt.Sprintf("%s free for %s, %d %% of the file system", size(f.Local.Free), f.DataDir, part)
+	remedy := "free some space, or give " + f.DataDir + " a file system of its own; a server ends when it cannot write"
+	switch {
+	case f.Local.Free < 512<<20:
+		return finding(Fail, message, remedy)
+	case f.Local.Free < 4<<30 && part < 20 || part < 5:
+		return finding(Warn, message, remedy)
+	}
+	return ok("%s", message)
+}
+
+func checkCertificates(f *Facts) []Finding {
+	var found []Finding
+	first := time.Time{}
+	for _, c := range f.Local.Certificates {
+		found = append(found, certificate(f.Now, c)...)
+		if first.IsZero() || c.Ends.Before(first) {
+			first = c.Ends
+		}
+	}
+	for _, s := range f.Servers {
+		if !s.End.IsZero() && f.Now.After(s.End) {
+			found = append(found, finding(Fail, fmt.Sprintf("the server %s shows a certificate that ended at %s", s.Name, s.End.UTC().Format(time.RFC3339)), "restart holdfast there")...)
+		}
+	}
+	if first.IsZero() {
+		return orOK(found, "there are no certificates on this machine")
+	}
+	return orOK(found, "%d certificates, the first of which ends in %s", len(f.Local.Certificates), roughly(first.Sub(f.Now)))
+}
+
+// certificate judges one by the part of its life that is left. It should have been renewed with a third left, and a quarter at
+// the latest.
+func certificate(now time.Time, c Certificate) []Finding {
+	left, life := c.Ends.Sub(now), c.Ends.Sub(c.Begins)
+	message := fmt.Sprintf("%s ends in %s", c.Path, roughly(left))
+	switch {
+	case c.Authority && left < 365*24*time.Hour:
+		return finding(Warn, "the authority "+message, "holdfast ca rotate")
+	case c.Authority:
+		return nil
+	case left <= 0:
+		return finding(Fail, fmt.Sprintf("%s ended at %s", c.Path, c.Ends.UTC().Format(time.RFC3339)), anew(c.Path))
+	case left < life/5:
+		return finding(Warn, message+", and should have been renewed by now", "does holdfast run here? Its log says why it could not renew it")
+	}
+	return nil
+}
+
+func anew(path string) string {
+	switch filepath.Base(path) {
+	case "host.crt":
+		return "create a token on a server with 'holdfast token create', then start the agent with 'holdfast agent --join TOKEN'"
+	case "kubeconfig":
+		return "copy admin.kubeconfig from a server anew"
+	}
+	return "restart holdfast on this server, which makes it anew"
+}
+
+// checkStrays looks for what runs, or is kept, of daemons that are not wanted any more.
+func checkStrays(f *Facts) []Finding {
+	if f.Host == "" {
+		return ok("this machine runs no agent")
+	}
+	wanted := map[string]bool{}
+	for i := range f.Daemons {
+		if d := &f.Daemons[i]; d.Spec.Host == f.Host {
+			wanted[d.Namespace+"."+d.Name] = true
+		}
+	}
+	var found []Finding
+	for _, name := range slices.Sorted(maps.Keys(f.Local.Processes)) {
+		if !wanted[name] {
+			found = append(found, finding(Fail, fmt.Sprintf("the process %d is the daemon %s, which is not wanted on this host", f.Local.Processes[name], name),
+				"if holdfast runs here, it stops it soon. Otherwise, and if no other data directory is in use on this machine, see what it is with 'ps', and stop it")...)
+		}
+	}
+	for _, name := range f.Local.Records {
+		if !wanted[name] && f.Local.Processes[name] == 0 {
+			found = append(found, finding(Warn, fmt.Sprintf("something is kept of the daemon %s, which is not wanted on this host", name),
+				fmt.Sprintf("if holdfast runs here, it tidies up soon. Otherwise look at %s", filepath.Join(f.DataDir, "agent", "daemons", name)))...)
+		}
+	}
+	return orOK(found, "no daemon runs here that is not wanted")
+}
+
+func checkSnapshots(f *Facts) []Finding {
+	if f.Role != "server" {
+		return ok("servers alone keep backups of the control plane")
+	}
+	age := f.Now.Sub(f.Local.Snapshot)
+	switch {
+	case f.Local.Snapshot.IsZero():
+		return finding(Warn, "there is no backup of the control plane on this server", "take one: 'holdfast backup FILE', and keep it on another machine")
+	case age > 24*time.Hour:
+		return finding(Warn, fmt.Sprintf("the last backup of the control plane on this server is %s old", roughly(age)), "the server's log says why there is no newer one; take one with 'holdfast backup FILE'")
+	}
+	return ok("the last backup of the control plane is %s old", roughly(age))
+}
+
+func checkProblems(f *Facts) []Finding {
+	var found []Finding
+	for _, p := range f.Local.Problems {
+		found = append(found, finding(Warn, p, "run 'holdfast doctor' as root")...)
+	}
+	return orOK(found, "everything on this machine could be read")
+}

@@ -1,0 +1,159 @@
+package doctor
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control/pki"
+)
+
+const systemNamespace = "holdfast-system"
+
+// Source is where facts come from.
+type Source struct {
+	// Config and Client reach the API as an administrator.
+	Config *rest.Config
+	Client client.Client
+	// DataDir is Holdfast's on this machine.
+	DataDir string
+	Version string
+	// Timeout bounds each question.
+	Timeout time.Duration
+}
+
+// Look finds out the facts. What cannot be found out is said in them; unreachable says why there is no Config or Client.
+func Look(ctx context.Context, s Source, unreachable error) *Facts {
+	f := &Facts{Now: time.Now(), Version: s.Version, DataDir: s.DataDir, Unreachable: unreachable}
+	f.lookHere()
+	if unreachable == nil {
+		s.ownCertificate(f)
+		if f.Unreachable = s.lists(ctx, f); f.Unreachable == nil {
+			s.servers(ctx, f)
+		}
+	}
+	return f
+}
+
+// ownCertificate is the one that these questions are asked with.
+func (s *Source) ownCertificate(f *Facts) {
+	if certs, err := pki.ParseBundle(s.Config.CertData); err == nil {
+		f.Local.Certificates = append(f.Local.Certificates, Certificate{"kubeconfig", certs[0].NotBefore, certs[0].NotAfter, false})
+	}
+}
+
+// lists reads everything that is declared.
+func (s *Source) lists(ctx context.Context, f *Facts) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	var hosts api.HostList
+	var clusters api.StorageClusterList
+	var statuses api.StorageStatusList
+	var daemons api.DaemonList
+	var actions api.ActionList
+	for _, list := range []client.ObjectList{&hosts, &clusters, &statuses, &daemons, &actions} {
+		if err := s.Client.List(ctx, list); err != nil {
+			return err
+		}
+	}
+	f.Hosts, f.Clusters, f.Statuses, f.Daemons, f.Actions = hosts.Items, clusters.Items, statuses.Items, daemons.Items, actions.Items
+	var tokens corev1.SecretList
+	if err := s.Client.List(ctx, &tokens, client.InNamespace(systemNamespace), client.MatchingFields{"type": "holdfast.io/join-token"}); err != nil {
+		return err
+	}
+	for i := range tokens.Items {
+		t := &tokens.Items[i]
+		expires, _ := time.Parse(time.RFC3339, string(t.Data["expires"])) // one that cannot be read has expired
+		f.Tokens = append(f.Tokens, Token{t.Name, string(t.Data["role"]), expires, len(t.Data["usedBy"]) > 0})
+	}
+	return nil
+}
+
+// servers asks each server for itself.
+func (s *Source) servers(ctx context.Context, f *Facts) {
+	var list corev1.ConfigMap
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: "servers"}, &list); err != nil {
+		f.Local.Problems = append(f.Local.Problems, fmt.Sprintf("the list of servers cannot be read: %v", err))
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(list.Data)) {
+		server := Server{Name: name, Address: list.Data[name]}
+		server.Err = s.ask(ctx, &server, f)
+		f.Servers = append(f.Servers, server)
+	}
+}
+
+// ask looks whether a server is ready, at its clock and certificate, and at its database.
+func (s *Source) ask(ctx context.Context, server *Server, f *Facts) error {
+	config := rest.CopyConfig(s.Config)
+	config.Host = "https://" + server.Address
+	c, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	defer c.CloseIdleConnections()
+	sent := time.Now()
+	response, body, err := s.get(ctx, c, config.Host+"/readyz/etcd")
+	if err != nil {
+		return err
+	}
+	if at, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		server.Skew, server.Known = at.Sub(sent.Add(time.Since(sent)/2)).Round(time.Second), true
+	}
+	if response.TLS != nil && len(response.TLS.PeerCertificates) > 0 {
+		server.End = response.TLS.PeerCertificates[0].NotAfter
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s", strings.TrimSpace(strings.TrimPrefix(string(body), "internal server error: ")))
+	}
+	if response, body, err = s.get(ctx, c, config.Host+"/metrics"); err == nil && response.StatusCode == http.StatusOK {
+		f.Database = max(f.Database, metric(body, "etcd_mvcc_db_total_size_in_bytes"))
+		f.Quota = max(f.Quota, metric(body, "etcd_server_quota_backend_bytes"))
+	}
+	return nil
+}
+
+func (s *Source) get(ctx context.Context, c *http.Client, url string) (*http.Response, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	response, err := c.Do(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))
+	return response, body, err
+}
+
+// metric reads a metric without labels; it is zero when it is not there.
+func metric(text []byte, name string) int64 {
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			number, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return 0
+			}
+			return int64(number)
+		}
+	}
+	return 0
+}

@@ -1,0 +1,100 @@
+package doctor_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/doctor"
+	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/join"
+)
+
+// TestLook: on a real server, what is well is found to be, and a stray process and an open token are found.
+func TestLook(t *testing.T) {
+	c := control.Config{
+		DataDir: t.TempDir(), Name: "only", Address: "127.0.0.1", Init: true,
+		APIPort: port(t), EtcdPeerPort: port(t), EtcdClientPort: port(t), Log: slog.New(slog.DiscardHandler),
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s, err := control.Start(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	if _, err := join.Create(ctx, s.Config(), join.RoleServer, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(c.DataDir, "agent", "daemons", "default.left"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	stray := exec.CommandContext(ctx, "sleep", "60")
+	stray.Env = []string{"HOLDFAST_DAEMON=default.stray-of-the-test"}
+	if err := stray.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer stray.Wait() //nolint:errcheck // it is killed when the test ends
+	defer cancel()
+
+	facts := doctor.Look(ctx, source(t, c), nil)
+	if facts.Role != "server" || facts.Host != "only" || facts.Database == 0 || facts.Quota == 0 || len(facts.Servers) != 1 || facts.Servers[0].End.IsZero() {
+		t.Errorf("facts: %+v", facts)
+	}
+	got := map[string]string{}
+	for _, f := range doctor.Examine(facts) {
+		got[f.Check] += string(f.Level) + " " + f.Message + "\n"
+	}
+	for check, want := range map[string]string{
+		"api": "OK", "quorum": "OK all 1 servers", "database": "OK", "clock": "OK", "clusters": "OK", "actions": "OK", "files": "OK",
+		"certificates": "OK", "tokens": "WARN a token to join as a server", "strays": "the daemon default.stray-of-the-test", "snapshots": "WARN",
+	} {
+		if !strings.Contains(got[check], want) {
+			t.Errorf("%s: got %q, want %q", check, got[check], want)
+		}
+	}
+	if !strings.Contains(got["strays"], "default.left") {
+		t.Errorf("what is left of a daemon was not found: %q", got["strays"])
+	}
+}
+
+func source(t *testing.T, c control.Config) doctor.Source {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", control.AdminKubeconfig(c.DataDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{api.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cl, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doctor.Source{Config: config, Client: cl, DataDir: c.DataDir, Version: "test", Timeout: 10 * time.Second}
+}
+
+func port(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}

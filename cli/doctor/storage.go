@@ -1,0 +1,125 @@
+package doctor
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+func condition(conditions []metav1.Condition, name string) *metav1.Condition {
+	return meta.FindStatusCondition(conditions, name)
+}
+
+func checkAgents(f *Facts) []Finding {
+	var found []Finding
+	for i := range f.Hosts {
+		h := &f.Hosts[i]
+		c := condition(h.Status.Conditions, api.HostAgentConnected)
+		if c == nil || c.Status == metav1.ConditionTrue {
+			continue
+		}
+		level, what := Fail, ""
+		if h.ModeOf() != api.HostActive {
+			level, what = Warn, fmt.Sprintf(" (its mode is %s)", h.ModeOf())
+		}
+		found = append(found, Finding{Level: level,
+			Message: fmt.Sprintf("the agent of host %s%s is silent since %s; its daemons may well run", h.Name, what, c.LastTransitionTime.UTC().Format(time.RFC3339)),
+			Remedy:  "is the machine up and reachable? Then look at 'journalctl -u holdfast' there. If it is gone for good: 'holdfast delete host " + h.Name + "'"})
+	}
+	return orOK(found, "the agents of all %d hosts are connected", len(f.Hosts))
+}
+
+func checkVersions(f *Facts) []Finding {
+	var found []Finding
+	for i := range f.Hosts {
+		h := &f.Hosts[i]
+		if v := h.Status.AgentVersion; v != "" && v != f.Version {
+			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("host %s runs holdfast %s, this is %s", h.Name, v, f.Version),
+				Remedy: "install the same version there and restart holdfast; storage daemons are not touched"})
+		}
+	}
+	return orOK(found, "all hosts run holdfast %s", f.Version)
+}
+
+func checkClusters(f *Facts) []Finding {
+	var found []Finding
+	for i := range f.Clusters {
+		if verdict := cluster(f, &f.Clusters[i]); verdict != nil {
+			found = append(found, *verdict)
+		}
+	}
+	return orOK(found, "all %d clusters are ready", len(f.Clusters))
+}
+
+func cluster(f *Facts, c *api.StorageCluster) *Finding {
+	name := c.Namespace + "/" + c.Name
+	remedy := fmt.Sprintf("holdfast status -n %s %s", c.Namespace, c.Name)
+	if a := condition(c.Status.Conditions, api.ClusterAccepted); a != nil && a.Status == metav1.ConditionFalse {
+		return &Finding{Level: Fail, Message: fmt.Sprintf("the cluster %s cannot be made as it is declared: %s", name, a.Message), Remedy: "change its spec: " + remedy}
+	}
+	if s := status(f, c); s != nil && s.Status.Status == api.StorageOffline {
+		return &Finding{Level: Fail, Message: fmt.Sprintf("the cluster %s is OFFLINE: %s", name, s.Status.Message), Remedy: remedy}
+	}
+	r := condition(c.Status.Conditions, api.ClusterReady)
+	switch {
+	case r == nil:
+		return &Finding{Level: Warn, Message: fmt.Sprintf("the cluster %s was not looked at yet", name), Remedy: "is there a leader? " + remedy}
+	case r.Status != metav1.ConditionTrue:
+		return &Finding{Level: Warn, Message: fmt.Sprintf("the cluster %s is not ready: %s", name, r.Message), Remedy: remedy}
+	}
+	if c.Spec.Mode == api.ClusterPaused || c.Spec.Mode == api.ClusterObserved {
+		return &Finding{Level: Warn, Message: fmt.Sprintf("the mode of cluster %s is %s: nothing is repaired", name, c.Spec.Mode), Remedy: "set spec.mode to Active when you are done"}
+	}
+	return nil
+}
+
+func status(f *Facts, c *api.StorageCluster) *api.StorageStatus {
+	for i := range f.Statuses {
+		if f.Statuses[i].Namespace == c.Namespace && f.Statuses[i].Name == c.Name {
+			return &f.Statuses[i]
+		}
+	}
+	return nil
+}
+
+const (
+	// hangs is how often a step is tried again before it looks as if it would never be done.
+	hangs = 5
+	// recent is for how long an action that failed is shown.
+	recent = 24 * time.Hour
+)
+
+func checkActions(f *Facts) []Finding {
+	var found []Finding
+	open := 0
+	for i := range f.Actions {
+		a := &f.Actions[i]
+		if !a.Status.State.Final() {
+			open++
+		}
+		if verdict := action(f, a); verdict != nil {
+			found = append(found, *verdict)
+		}
+	}
+	return orOK(found, "%d actions are under way, and none needs a person", open)
+}
+
+func action(f *Facts, a *api.Action) *Finding {
+	what := fmt.Sprintf("the action %s/%s (%s on %s)", a.Namespace, a.Name, a.Spec.Kind, a.Spec.Target)
+	show := fmt.Sprintf("holdfast action show -n %s %s", a.Namespace, a.Name)
+	switch s := &a.Status; {
+	case s.State == api.ActionPendingApproval:
+		return &Finding{Level: Warn, Message: what + " waits to be approved", Remedy: fmt.Sprintf("holdfast action approve -n %s %s", a.Namespace, a.Name)}
+	case s.State == api.ActionRunning && s.Attempts >= hangs:
+		return &Finding{Level: Warn, Message: fmt.Sprintf("%s was tried %d times: %s", what, s.Attempts, s.Message), Remedy: show}
+	case s.State == api.ActionRunning && s.Estimated != nil && f.Now.After(s.Estimated.Add(time.Hour)):
+		return &Finding{Level: Warn, Message: fmt.Sprintf("%s is an hour late; it waits for: %s", what, s.WaitsFor), Remedy: show}
+	case (s.State == api.ActionFailed || s.State == api.ActionLost) && s.Finished != nil && f.Now.Sub(s.Finished.Time) < recent:
+		return &Finding{Level: Warn, Message: fmt.Sprintf("%s ended as %s: %s", what, s.State, s.Message), Remedy: show}
+	}
+	return nil
+}
