@@ -107,6 +107,9 @@ func (l line) plain() string {
 // picture is what a terminal shows of a cluster, a row an element.
 func picture(name string, s snapshot, elapsed time.Duration) []string {
 	rows := []string{fmt.Sprintf("%s  %s  (%.0fs)", name, s.headline(), elapsed.Seconds())}
+	if counts := s.counts(); counts != "" {
+		rows = append(rows, "  "+counts)
+	}
 	lines := s.lines()
 	var wo, wh int
 	for _, l := range lines {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,11 +91,34 @@ func (s snapshot) headline() string {
 	if st.Health != "" {
 		text += ", " + st.Health
 	}
+	if st.StaleSince != nil {
+		text += " (its last word, before " + st.StaleSince.UTC().Format(time.RFC3339) + ")"
+	}
 	if st.Message != "" {
 		text += ": " + st.Message
 	}
 	if s.Cluster.ModeOf() == api.ClusterObserved {
 		text = "only observed, " + text
+	}
+	return text
+}
+
+// counts says how many daemons of each type and version run, and which nodes and agents do not. Empty before anything is known.
+func (s snapshot) counts() string {
+	if s.Status == nil || len(s.Status.Status.Daemons) == 0 {
+		return ""
+	}
+	st := s.Status.Status
+	var parts []string
+	for _, d := range st.Daemons {
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s %d/%d %s", d.Type, d.Running, d.Wanted, d.Version)))
+	}
+	text := "running: " + strings.Join(parts, ", ")
+	if st.NodesDown > 0 {
+		text += fmt.Sprintf("; nodes down: %d", st.NodesDown)
+	}
+	if st.AgentsDown > 0 {
+		text += fmt.Sprintf("; agents silent: %d (their storage may well be fine)", st.AgentsDown)
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -97,6 +98,23 @@ func TestPicture_fitsTheTerminal(t *testing.T) {
 	}
 	if got := cut(rows[1], 80); len([]rune(got)) != 80 {
 		t.Errorf("row has %d columns, want 80", len([]rune(got)))
+	}
+}
+
+func TestPicture_counts(t *testing.T) {
+	s := testSnapshot(1, 1)
+	since := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	s.Status = &api.StorageStatus{Status: api.StorageStatusStatus{
+		Status: api.StorageOffline, Health: "HEALTH_OK", Message: "no quorum", StaleSince: &since, NodesDown: 1, AgentsDown: 2,
+		Daemons: []api.DaemonCount{{Type: "ceph-mon", Version: "16.2.15", Wanted: 3, Running: 2}, {Type: "ceph-osd", Wanted: 1}},
+	}}
+	rows := picture("ceph", s, 0)
+	want := []string{
+		"ceph  OFFLINE, HEALTH_OK (its last word, before 2026-01-02T03:04:05Z): no quorum  (0s)",
+		"  running: ceph-mon 2/3 16.2.15, ceph-osd 0/1; nodes down: 1; agents silent: 2 (their storage may well be fine)",
+	}
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -18,6 +18,8 @@ const (
 	NodeNew     Code = "NODE_NEW"
 	NodeChanged Code = "NODE_CHANGED"
 	NodeGone    Code = "NODE_GONE"
+	NodeUp      Code = "NODE_UP"
+	NodeDown    Code = "NODE_DOWN"
 
 	AgentUp   Code = "AGENT_UP"
 	AgentDown Code = "AGENT_DOWN"
@@ -57,6 +59,8 @@ func Codes() []CodeInfo {
 		{NodeNew, "node/NAME", "A StorageNode was added to the cluster."},
 		{NodeChanged, "node/NAME", "A StorageNode's spec was changed, or it is accepted or refused now, or means another host."},
 		{NodeGone, "node/NAME", "A StorageNode was removed from the cluster."},
+		{NodeUp, "node/NAME", "A daemon of a StorageNode that was down runs again, by its own agent's word."},
+		{NodeDown, "node/NAME", "None of a StorageNode's daemons runs any more, by its own agent's word. Lost contact is AGENT_DOWN, never this."},
 		{AgentUp, "host/NAME", "The agent of a host that the cluster uses is heard again."},
 		{AgentDown, "host/NAME", "The agent of a host that the cluster uses is silent. The storage on the host may well be fine."},
 		{DaemonNew, "daemon/NAME", "A Daemon was created."},

@@ -18,6 +18,7 @@ func Diff(before, after *View, now time.Time) []Event {
 	d.nodes(before.Nodes, after.Nodes)
 	d.hosts(before, after)
 	d.daemons(before.Daemons, after.Daemons)
+	d.nodesUpDown(before, after)
 	d.status(after.Cluster, before.Status, after.Status)
 	return d.events
 }

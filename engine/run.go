@@ -134,6 +134,7 @@ func (r *run) planFor(view *View) (err error) {
 	if view.Cluster.ModeOf() != api.ClusterActive {
 		r.plan = observed(view, r.plan)
 	}
+	r.plan.Status = Aggregate(view, r.plan, r.started)
 	return nil
 }
 

@@ -15,6 +15,9 @@ import (
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.status`
 // +kubebuilder:printcolumn:name="Health",type=string,JSONPath=`.status.health`
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes`
+// +kubebuilder:printcolumn:name="Down",type=integer,JSONPath=`.status.nodesDown`
+// +kubebuilder:printcolumn:name="Silent",type=integer,JSONPath=`.status.agentsDown`
+// +kubebuilder:printcolumn:name="Stale",type=date,JSONPath=`.status.staleSince`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type StorageStatus struct {
@@ -48,6 +51,10 @@ type StorageStatusStatus struct {
 	// Health is the storage system's own word, such as HEALTH_OK.
 	// +optional
 	Health string `json:"health,omitempty"`
+	// StaleSince is set while the storage system does not answer: health, capacity, storageNodes and the part of the system's
+	// own are what it said last, before this time.
+	// +optional
+	StaleSince *metav1.Time `json:"staleSince,omitempty"`
 	// Message says in a sentence why the status is not ONLINE.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

@@ -36,6 +36,9 @@ func (w *World) step(ctx context.Context, d *api.Daemon) error {
 		now := metav1.NewMicroTime(time.Now())
 		d.Status.Started, d.Status.Version, d.Status.PID = &now, "16.2.15", 1000
 	}
+	if d.Status.State == api.DaemonRunning && next == api.DaemonFailed {
+		d.Status.LastExit = &api.DaemonExit{Time: metav1.NewMicroTime(time.Now()), Reason: "exit code 1"}
+	}
 	d.Status.State, d.Status.ObservedGeneration = next, d.Generation
 	return w.UpdateStatus(ctx, d)
 }

@@ -216,6 +216,13 @@ func (s *stage) show(name string) (string, error) {
 	for _, x := range c.Status.Conditions {
 		fmt.Fprintf(&b, "%s=%s %s %q\n", x.Type, x.Status, x.Reason, x.Message)
 	}
+	view, err := s.View(s.ctx, types.NamespacedName{Namespace: "default", Name: name})
+	if err != nil {
+		return "", err
+	}
+	if view.Status != nil {
+		b.WriteString(statusText(&view.Status.Status))
+	}
 	if r := c.Status.Report; r != nil {
 		fmt.Fprintf(&b, "outcome %s %q\n", r.Outcome, r.Error)
 		for _, d := range r.Decisions {
@@ -223,6 +230,17 @@ func (s *stage) show(name string) (string, error) {
 		}
 	}
 	return b.String(), nil
+}
+
+func statusText(s *api.StorageStatusStatus) string {
+	text := fmt.Sprintf("%s health=%q nodes-down=%d agents-down=%d", s.Status, s.Health, s.NodesDown, s.AgentsDown)
+	for _, d := range s.Daemons {
+		text += fmt.Sprintf(" %s@%s=%d/%d", d.Type, d.Version, d.Running, d.Wanted)
+	}
+	if s.StaleSince != nil {
+		text += " stale since " + s.StaleSince.UTC().Format(time.TimeOnly)
+	}
+	return text + "\n"
 }
 
 func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // Whatever happens, and in whatever order: nothing unsafe is ever done (see checkSafe), and when nothing happens any more,
@@ -215,7 +216,7 @@ func (s *script) checkPlan(c *api.StorageCluster) error {
 		return fmt.Errorf("%s exists, and is refused as a whole:\n%s", c.Name, text)
 	case p.Refused && v.Status.Status.Status == api.StorageOnline:
 		return fmt.Errorf("%s is refused and ONLINE", c.Name)
-	case !p.Refused && c.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(p.Status, v.Status.Status):
+	case !p.Refused && c.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(engine.Aggregate(v, p, time.Now()), v.Status.Status):
 		return fmt.Errorf("the status of %s is not what it would be now: %v, %v", c.Name, v.Status.Status, p.Status)
 	}
 	return nil

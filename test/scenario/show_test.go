@@ -75,7 +75,11 @@ func showStatus(b *strings.Builder, status *api.StorageStatus) {
 		return
 	}
 	x := status.Status
-	fmt.Fprintf(b, "%s %s, nodes %v\n", x.Status, cmp.Or(x.Health, "health unknown"), x.StorageNodes)
+	stale := ""
+	if x.StaleSince != nil {
+		stale = " (its last word)"
+	}
+	fmt.Fprintf(b, "%s %s%s, nodes %v\n", x.Status, cmp.Or(x.Health, "health unknown"), stale, x.StorageNodes)
 	if x.Ceph != nil && len(x.Ceph.Quorum) > 0 {
 		fmt.Fprintf(b, "quorum %v, mgr %s, OSDs %d, up %d, in %d\n", x.Ceph.Quorum, x.Ceph.ActiveMgr, x.Ceph.OSDs, x.Ceph.OSDsUp, x.Ceph.OSDsIn)
 	}
