@@ -63,7 +63,7 @@ func (s *stage) carry(name string) {
 			if err != nil || a.Status.State.Final() {
 				return
 			}
-			turn, err := action.Execute(l.ctx, l.handlers[a.Spec.Kind], s.actions, a)
+			turn, err := action.Execute(l.ctx, l.handlers[a.Spec.Kind], recorder{s.actions, s.killed}, a)
 			if err != nil && !errors.Is(err, action.ErrConflict) && l.ctx.Err() == nil {
 				panic(err) // the store in memory does not fail
 			}

@@ -65,12 +65,12 @@ type stage struct {
 	leader      *leader
 	actions     *actiontest.Memory
 	actionNames []string
+	killed      *killed
 }
 
 func play(t *testing.T, file string) {
 	ctx, cancel := context.WithCancel(context.Background())
-	toy := sim.NewToy()
-	s := &stage{World: sim.NewWorld(toy), ctx: ctx, toy: toy, told: map[string]int{}, actions: actiontest.NewMemory()}
+	s := newStage(ctx)
 	s.lead()
 	datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
 		out, err := s.do(d)

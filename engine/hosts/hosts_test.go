@@ -1,0 +1,155 @@
+package hosts_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/holdfast-storage/holdfast/action"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/hosts"
+	"github.com/holdfast-storage/holdfast/engine/sim"
+)
+
+// planner answers for one cluster.
+type planner struct {
+	plan   engine.Plan
+	errors []engine.NodeError
+	err    error
+}
+
+func (p *planner) Suppose(_ context.Context, _ types.NamespacedName, change func(*engine.View)) (*engine.View, *engine.Plan, error) {
+	v := &engine.View{Cluster: &api.StorageCluster{Spec: api.StorageClusterSpec{Type: sim.ToyType}}, Errors: p.errors}
+	if change != nil {
+		change(v)
+	}
+	return v, &p.plan, p.err
+}
+
+// world has one cluster, with a daemon on the host h1.
+func world(t *testing.T) *sim.World {
+	t.Helper()
+	w := sim.NewWorld()
+	must(t, w.AddHost(t.Context(), "h1", nil))
+	c := &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "t"}, Spec: api.StorageClusterSpec{Type: sim.ToyType}}
+	must(t, w.Create(t.Context(), c))
+	must(t, w.PutDaemon(t.Context(), c, engine.DaemonChange{Daemon: api.Daemon{
+		ObjectMeta: metav1.ObjectMeta{Name: "d"}, Spec: api.DaemonSpec{Host: "h1", State: api.WantRunning},
+	}}))
+	return w
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newAction(kind, host string) *api.Action {
+	return &api.Action{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", CreationTimestamp: metav1.Now()},
+		Spec:       api.ActionSpec{Kind: kind, Host: host, Target: "host/" + host},
+	}
+}
+
+func handlers(w *sim.World, p hosts.Planner, guards ...hosts.Guard) map[string]action.Handler {
+	all := map[string]action.Handler{}
+	for _, h := range hosts.Handlers(hosts.Config{Store: w.Memory, Planners: map[api.StorageType]hosts.Planner{sim.ToyType: p}, Guards: guards}) {
+		all[h.Kind().Name] = h
+	}
+	return all
+}
+
+func TestCheck(t *testing.T) {
+	w := world(t)
+	decision := func(object string, v api.Verdict) *planner {
+		return &planner{plan: engine.Plan{Decisions: []api.Decision{{Object: object, Verdict: v, Message: "the last copy is there"}}}}
+	}
+	wrong := newAction(hosts.Drain, "h1")
+	wrong.Spec.Target = "host/h2"
+	old := newAction(hosts.Drain, "h1")
+	old.CreationTimestamp = metav1.NewTime(old.CreationTimestamp.Add(-1e12))
+	guard := func(context.Context, *api.Host) ([]string, error) {
+		return []string{"it holds the only member of etcd"}, nil
+	}
+	for name, tt := range map[string]struct {
+		planner hosts.Planner
+		action  *api.Action
+		guards  []hosts.Guard
+		refused bool
+		err     string
+	}{
+		"fine":                   {planner: &planner{}, action: newAction(hosts.Drain, "h1")},
+		"another host's refusal": {planner: decision("host/h2", api.VerdictRefuse), action: newAction(hosts.Drain, "h1")},
+		"a wait is no refusal":   {planner: decision("host/h1", api.VerdictWait), action: newAction(hosts.Drain, "h1")},
+		"refused":                {planner: decision("host/h1", api.VerdictRefuse), action: newAction(hosts.EnterMaintenance, "h1"), refused: true, err: "toy t: the last copy is there"},
+		"no such host":           {planner: &planner{}, action: newAction(hosts.Drain, "h9"), refused: true, err: "there is no host h9"},
+		"target and host differ": {planner: &planner{}, action: wrong, refused: true, err: "spec.target must be host/NAME"},
+		"joined anew":            {planner: &planner{}, action: old, refused: true, err: "another one joined by its name"},
+		"guarded":                {planner: &planner{}, action: newAction(hosts.Remove, "h1"), guards: []hosts.Guard{guard}, refused: true, err: "the only member of etcd"},
+		"guards mind removal":    {planner: &planner{}, action: newAction(hosts.Drain, "h1"), guards: []hosts.Guard{guard}},
+		"no heir":                {planner: &planner{}, action: newAction(hosts.Replace, "h1"), refused: true, err: "there is no host"},
+		"storage does not answer": {
+			planner: &planner{errors: []engine.NodeError{{Message: "no answer"}}}, action: newAction(hosts.Drain, "h1"), err: "nobody knows how cluster t is: no answer",
+		},
+		"the store fails":             {planner: &planner{err: errors.New("no quorum")}, action: newAction(hosts.Drain, "h1"), err: "no quorum"},
+		"a type that nobody can plan": {planner: nil, action: newAction(hosts.Drain, "h1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := handlers(w, tt.planner, tt.guards...)[tt.action.Spec.Kind].Check(t.Context(), tt.action)
+			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("error %v, want one that says %q", err, tt.err)
+			}
+			if errors.Is(err, action.ErrRefused) != tt.refused {
+				t.Errorf("refused: %v, want %t", err, tt.refused)
+			}
+		})
+	}
+}
+
+func TestStep_ofAnotherVersion(t *testing.T) {
+	h := handlers(world(t), &planner{})[hosts.Drain]
+	if _, err := h.Step(t.Context(), newAction(hosts.Drain, "h1"), "dance"); !errors.Is(err, action.ErrRefused) {
+		t.Errorf("an unknown step: %v", err)
+	}
+}
+
+// TestUndo_leavesTheModeOfOthers: somebody set another mode while the action went on.
+func TestUndo_leavesTheModeOfOthers(t *testing.T) {
+	w := world(t)
+	h, a := handlers(w, &planner{})[hosts.EnterMaintenance], newAction(hosts.EnterMaintenance, "h1")
+	_, err := h.Step(t.Context(), a, "tell-storage")
+	must(t, err)
+	must(t, w.PutHost(t.Context(), "h1", func(h *api.Host) { h.Spec.Mode = api.HostDrain }))
+	_, err = h.Undo(t.Context(), a, "tell-storage")
+	must(t, err)
+	v, err := w.Host(t.Context(), "h1")
+	must(t, err)
+	if v.Host.ModeOf() != api.HostDrain {
+		t.Errorf("mode %s: the action took back what somebody else had set", v.Host.ModeOf())
+	}
+}
+
+// TestStep_refusedOnTheWay: what the cluster refuses when maintenance is half-way ends it, and it is undone.
+func TestStep_refusedOnTheWay(t *testing.T) {
+	w := world(t)
+	p := &planner{}
+	h, a := handlers(w, p)[hosts.EnterMaintenance], newAction(hosts.EnterMaintenance, "h1")
+	_, err := h.Step(t.Context(), a, "tell-storage")
+	must(t, err)
+	p.plan.Decisions = []api.Decision{{Object: "host/h1", Verdict: api.VerdictRefuse, Message: "a disk failed elsewhere"}}
+	if _, err := h.Step(t.Context(), a, "stop-daemons"); !errors.Is(err, action.ErrRefused) {
+		t.Errorf("error %v", err)
+	}
+	_, err = h.Undo(t.Context(), a, "tell-storage")
+	must(t, err)
+	if v, err := w.Host(t.Context(), "h1"); err != nil || v.Host.ModeOf() != api.HostActive {
+		t.Errorf("mode %s after the undoing (%v)", v.Host.ModeOf(), err)
+	}
+}
