@@ -53,6 +53,8 @@ type Store struct {
 	logs     map[types.NamespacedName]*eventLog
 	watchers map[*watcher]bool
 	beats    *heartbeats
+	// actionWatchers are told of changes of actions.
+	actionWatchers map[*func()]bool
 }
 
 var _ engine.Store = (*Store)(nil)
@@ -80,7 +82,7 @@ func NewStore(ctx context.Context, config *rest.Config, token string) (*Store, e
 	s := &Store{
 		token: token, log: slog.Default(), fresh: newFreshness(),
 		locks: map[types.NamespacedName]*lock{}, terms: map[types.NamespacedName]int32{}, logs: map[types.NamespacedName]*eventLog{}, watchers: map[*watcher]bool{},
-		beats: newHeartbeats(),
+		beats: newHeartbeats(), actionWatchers: map[*func()]bool{},
 	}
 	if s.api, err = client.New(config, client.Options{Scheme: scheme, Mapper: newMapper(), HTTPClient: httpClient}); err != nil {
 		return nil, fmt.Errorf("while preparing the client of the API: %w", err)
@@ -116,7 +118,7 @@ func newScheme() (*runtime.Scheme, error) {
 func newMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(api.GroupVersion.WithKind("Host"), meta.RESTScopeRoot)
-	for _, kind := range []string{"StorageCluster", "StorageNode", "StorageStatus", "Daemon", "ClusterEvent"} {
+	for _, kind := range []string{"StorageCluster", "StorageNode", "StorageStatus", "Daemon", "ClusterEvent", "Action"} {
 		m.Add(api.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	m.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)

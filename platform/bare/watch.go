@@ -25,7 +25,7 @@ func kindOf(o client.Object) string {
 func (s *Store) watch(ctx context.Context) ([]toolscache.DoneChecker, error) {
 	var filled []toolscache.DoneChecker
 	for _, o := range []client.Object{
-		&api.StorageCluster{}, &api.StorageNode{}, &api.StorageStatus{}, &api.Daemon{}, &api.Host{},
+		&api.StorageCluster{}, &api.StorageNode{}, &api.StorageStatus{}, &api.Daemon{}, &api.Host{}, &api.Action{},
 		&corev1.Secret{}, &coordinationv1.Lease{},
 	} {
 		informer, err := s.cache.GetInformer(ctx, o)
@@ -60,6 +60,7 @@ func (s *Store) saw(was, is any, gone bool) {
 		return
 	}
 	before, _ := was.(client.Object)
+	s.sawForActions(before, o, gone)
 	for _, c := range s.changes(before, o, gone) {
 		s.tell(c)
 	}

@@ -1,0 +1,8 @@
+package actiontest
+
+import "testing"
+
+func TestMemory(t *testing.T) {
+	m := NewMemory()
+	RunStore(t, m, m)
+}
