@@ -9,6 +9,7 @@
 //	agent/daemons/<namespace>.<name>/data   ${DATA}: the files of the Daemon and what its program stores
 //	agent/daemons/<namespace>.<name>/log    ${LOG}: daemon.log, what the process writes to standard output and error
 //	agent/retired/<namespace>.<name>-<time> what is left of a Daemon that was deleted with its data retained
+//	agent/actions/<uid>.json                which process a restart that is under way is to end
 //	agent/runtime                           the records of the runtime for plain processes
 //
 // and below the run directory <namespace>.<name>, ${RUN}, for sockets.
@@ -77,6 +78,7 @@ type agent struct {
 	types  map[string]*serviceType
 	work   *work
 	told   *told
+	acts   *actions
 	// report asks for a new look at the host.
 	report chan struct{}
 }
@@ -91,6 +93,7 @@ func Run(ctx context.Context, cfg Config) error {
 	var wg sync.WaitGroup
 	for _, loop := range []func(context.Context){
 		a.watchDaemons, a.watchProcesses, a.runWork, a.beat, a.reportHost, a.watchDevices, a.watchMounts,
+		a.watchActions, a.runActions,
 	} {
 		wg.Go(func() { loop(ctx) })
 	}
@@ -118,6 +121,7 @@ func newAgent(cfg Config) (*agent, error) {
 		a.types[s.Name()] = &serviceType{agent: s}
 	}
 	a.work = newWork(a)
+	a.acts = newActions(a)
 	if err := os.MkdirAll(a.paths.data, 0o700); err != nil {
 		return nil, err
 	}

@@ -46,9 +46,12 @@ type world struct {
 	runtime *detached.Runtime
 	stop    func()
 
-	mu       sync.Mutex
-	down     bool
-	watching bool
+	mu   sync.Mutex
+	down bool
+	// watching counts the watches of the agent.
+	watching int
+	// onRecord, when set, is asked before and after each record of an action; its error is the record's.
+	onRecord func(before bool) error
 }
 
 func newWorld(t *testing.T, objs ...client.Object) *world {
@@ -59,7 +62,8 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 	}
 	w := &world{t: t, dir: t.TempDir(), devices: &fixedDevices{}, service: &sleeper{}}
 	w.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).
-		WithStatusSubresource(&api.Daemon{}, &api.Host{}).
+		WithStatusSubresource(&api.Daemon{}, &api.Host{}, &api.Action{}).
+		WithIndex(&api.Action{}, "spec.host", func(o client.Object) []string { return []string{o.(*api.Action).Spec.Host} }).
 		WithIndex(&api.Daemon{}, "spec.host", func(o client.Object) []string { return []string{o.(*api.Daemon).Spec.Host} }).
 		Build()
 	t.Cleanup(func() {
@@ -109,7 +113,7 @@ func (w *world) awaitWatch() {
 	w.await("watch", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return w.down || w.watching
+		return w.down || w.watching >= 2
 	})
 }
 
@@ -117,7 +121,7 @@ func (w *world) awaitWatch() {
 func (w *world) halt() {
 	if w.stop != nil {
 		w.stop()
-		w.stop, w.watching = nil, false
+		w.stop, w.watching = nil, 0
 	}
 }
 
@@ -153,7 +157,7 @@ func (w *world) flaky() client.WithWatch {
 			}
 			got, err := c.Watch(ctx, l, opts...)
 			w.mu.Lock()
-			w.watching = true
+			w.watching++
 			w.mu.Unlock()
 			return got, err
 		},
@@ -172,6 +176,18 @@ func (w *world) flaky() client.WithWatch {
 			}
 			return c.List(ctx, l, opts...)
 		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+			w.mu.Lock()
+			ask := w.onRecord
+			w.mu.Unlock()
+			if ask == nil {
+				ask = func(bool) error { return nil }
+			}
+			if err := errors.Join(check(), ask(true)); err != nil {
+				return err
+			}
+			return errors.Join(c.SubResource(sub).Update(ctx, o, opts...), ask(false))
+		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			if err := check(); err != nil {
 				return err
@@ -186,7 +202,7 @@ func (w *world) setDown(down bool) {
 	defer w.mu.Unlock()
 	w.down = down
 	if down {
-		w.watching = false
+		w.watching = 0
 	}
 }
 

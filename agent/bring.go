@@ -21,6 +21,11 @@ const stopDeadline = 2 * time.Minute
 func (a *agent) keepRunning(ctx context.Context, d *api.Daemon) error {
 	key := client.ObjectKeyFromObject(d)
 	name := processName(key)
+	if s, runs := a.Runtime.State(name); runs && a.acts.ends(key, s) {
+		if err := a.stopProcess(ctx, d); err != nil {
+			return a.fail(ctx, d, fmt.Errorf("while stopping the process, which is to be started again: %w", err))
+		}
+	}
 	if _, runs := a.Runtime.State(name); !runs || !a.work.isReady(key, generationOf(d)) {
 		l, err := a.makeReady(ctx, d)
 		if err != nil {

@@ -43,6 +43,7 @@ func newMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{api.GroupVersion, corev1.SchemeGroupVersion, coordv1.SchemeGroupVersion})
 	m.Add(api.GroupVersion.WithKind("Host"), meta.RESTScopeRoot)
 	m.Add(api.GroupVersion.WithKind("Daemon"), meta.RESTScopeNamespace)
+	m.Add(api.GroupVersion.WithKind("Action"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	m.Add(coordv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
 	return m

@@ -34,6 +34,11 @@ func (p paths) dataOf(key types.NamespacedName) string { return filepath.Join(p.
 func (p paths) logOf(key types.NamespacedName) string  { return filepath.Join(p.daemon(key), "log") }
 func (p paths) retired() string                        { return filepath.Join(p.data, "retired") }
 
+// actionOf is where the agent keeps what it has to remember of an action that it carries out.
+func (p paths) actionOf(uid types.UID) string {
+	return filepath.Join(p.data, "actions", string(uid)+".json")
+}
+
 func (p paths) retiredAs(key types.NamespacedName, at time.Time) string {
 	return filepath.Join(p.retired(), processName(key)+"-"+at.UTC().Format("20060102T150405Z"))
 }

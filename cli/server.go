@@ -13,9 +13,11 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	clientlog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/leader"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
@@ -114,11 +116,15 @@ func lead(ctx context.Context, server *control.Server, token string, stats *engi
 	}
 	defer store.Close()
 	var managers []engine.ServiceManager
+	planners := map[api.StorageType]hosts.Planner{}
 	for _, driver := range drivers() {
-		managers = append(managers, &engine.Orchestrator{Store: store, Driver: driver, Leader: server.Name(), Log: log})
+		o := &engine.Orchestrator{Store: store, Driver: driver, Leader: server.Name(), Log: log}
+		managers = append(managers, o)
+		planners[api.StorageType(o.Name())] = o
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return store.WatchAgents(ctx) })
+	group.Go(func() error { return runActions(ctx, store, planners, log) })
 	group.Go(func() error {
 		return engine.Run(ctx, engine.Config{Store: store, Managers: managers, Stats: stats, Log: log})
 	})

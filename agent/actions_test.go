@@ -1,0 +1,219 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-storage/holdfast/agent/runtime/runtimetest"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// talker is a Daemon whose process says so when it starts.
+func talker(name string, change ...func(*api.Daemon)) *api.Daemon {
+	return sleeperDaemon(name, append([]func(*api.Daemon){func(d *api.Daemon) {
+		d.Spec.Command = []string{"sh", "-c", "echo started; exec sleep 1000"}
+	}}, change...)...)
+}
+
+// starts counts how often the process of a talker was started.
+func (w *world) starts(name string) int {
+	w.t.Helper()
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(w.data(name)), "log", "daemon.log"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		w.t.Fatal(err)
+	}
+	return bytes.Count(data, []byte("started\n"))
+}
+
+// restart is an Action that has its turn.
+func restartOf(daemon string, change ...func(*api.Action)) *api.Action {
+	a := &api.Action{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "restart", UID: types.UID("uid-restart"), CreationTimestamp: metav1.Now()},
+		Spec:       api.ActionSpec{Kind: "daemon.restart", Target: "daemon/" + daemon, Host: "h1", Want: api.WantDone},
+		Status:     api.ActionStatus{State: api.ActionNew, Executor: api.ByAgent},
+	}
+	for _, c := range change {
+		c(a)
+	}
+	return a
+}
+
+func (w *world) action() *api.Action {
+	w.t.Helper()
+	a := &api.Action{}
+	if err := w.api.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: "restart"}, a); err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+func (w *world) awaitAction(state api.ActionState, message string) *api.Action {
+	w.t.Helper()
+	var a *api.Action
+	w.await(fmt.Sprintf("the action %s, %q", state, message), func() bool {
+		a = w.action()
+		if a.Status.State.Final() && a.Status.State != state {
+			w.t.Fatalf("it ended as %s: %s", a.Status.State, a.Status.Message)
+		}
+		return a.Status.State == state && strings.Contains(a.Status.Message, message)
+	})
+	return a
+}
+
+func TestRestart(t *testing.T) {
+	w := newWorld(t, talker("one"), talker("two"))
+	w.run()
+	first := w.awaitState("one", api.DaemonRunning)
+	other := w.awaitState("two", api.DaemonRunning)
+	w.await("the first start", func() bool { return w.starts("one") == 1 })
+	w.create(restartOf("one"))
+	a := w.awaitAction(api.ActionDone, "one runs again, as process ")
+	w.await("the new process", func() bool {
+		d := w.daemon("one")
+		return d.Status.State == api.DaemonRunning && d.Status.PID != first.Status.PID
+	})
+	if runtimetest.Alive(int(first.Status.PID)) || !runtimetest.Alive(int(other.Status.PID)) || w.daemon("one").Status.Restarts != 0 {
+		t.Errorf("status %+v", w.daemon("one").Status)
+	}
+	if !meta.IsStatusConditionTrue(a.Status.Conditions, api.ActionEffective) || a.Status.Progress != "2/2" {
+		t.Errorf("action %+v", a.Status)
+	}
+	w.await("nothing left to remember", func() bool {
+		files, err := filepath.Glob(filepath.Join(w.dir, "data/agent/actions/*"))
+		return err == nil && len(files) == 0
+	})
+}
+
+// A restart ends one process, and one alone, wherever the agent dies: at each record of the action it is cut off from the
+// server, before the record or right after it, and another agent takes over.
+func TestRestart_agentDies(t *testing.T) {
+	for at := 0; ; at++ {
+		reached := true
+		t.Run(fmt.Sprint("record ", at), func(t *testing.T) {
+			w := newWorld(t, talker("one"))
+			dead, points := make(chan struct{}), 0
+			w.onRecord = func(bool) error {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if points++; points == at+1 {
+					w.down = true
+					close(dead)
+				}
+				if w.down {
+					return errors.New("killed")
+				}
+				return nil
+			}
+			w.run()
+			w.awaitState("one", api.DaemonRunning)
+			w.await("the first start", func() bool { return w.starts("one") == 1 })
+			w.create(restartOf("one"))
+			w.await("death or end", func() bool {
+				select {
+				case <-dead:
+					return true
+				default:
+					return w.action().Status.State.Final()
+				}
+			})
+			w.halt()
+			w.mu.Lock()
+			reached = w.down
+			w.onRecord = nil
+			w.mu.Unlock()
+			w.setDown(false)
+			w.run()
+			w.awaitAction(api.ActionDone, "one runs again")
+			w.await("the second start", func() bool { return w.starts("one") >= 2 })
+			w.halt()
+			if n := w.starts("one"); n != 2 {
+				t.Errorf("the process was started %d times", n)
+			}
+		})
+		if !reached || t.Failed() {
+			if at < 6 {
+				t.Errorf("only %d points were found", at)
+			}
+			return
+		}
+	}
+}
+
+func TestRestart_refused(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		action  *api.Action
+		message string
+	}{
+		{"no such daemon", restartOf("nine"), "there is no daemon nine on host h1"},
+		{"stopped", restartOf("stopped"), "is wanted Stopped, not Running"},
+		{"no daemon at all", restartOf("one", func(a *api.Action) { a.Spec.Target = "host/h1" }), "it has to be daemon/NAME"},
+		{"a kind of a newer release", restartOf("one", func(a *api.Action) { a.Spec.Kind = "daemon.polish" }), `knows no kind "daemon.polish", only daemon.restart: upgrade Holdfast`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, talker("one"), talker("stopped", func(d *api.Daemon) { d.Spec.State = api.WantStopped }))
+			w.run()
+			w.awaitState("one", api.DaemonRunning)
+			w.create(test.action)
+			w.awaitAction(api.ActionFailed, test.message)
+			if n := w.starts("one"); n > 1 {
+				t.Errorf("it was started %d times", n)
+			}
+		})
+	}
+}
+
+// A cancel reaches the agent, and the daemon runs all the same.
+func TestRestart_cancelled(t *testing.T) {
+	w := newWorld(t, talker("one", func(d *api.Daemon) {
+		d.Spec.Command = []string{"sh", "-c", "trap '' TERM; echo started; while :; do sleep 0.1; done"}
+		d.Spec.StopTimeout.Duration = 2e9
+	}))
+	w.run()
+	w.awaitState("one", api.DaemonRunning)
+	w.await("the first start", func() bool { return w.starts("one") == 1 })
+	w.create(restartOf("one"))
+	w.awaitAction(api.ActionRunning, "the process is ending")
+	w.await("the cancel", func() bool {
+		a := w.action()
+		a.Spec.Want = api.WantCancelled
+		return w.api.Update(t.Context(), a) == nil
+	})
+	w.awaitAction(api.ActionCancelled, "what was begun is undone")
+	w.awaitState("one", api.DaemonRunning)
+}
+
+// Actions of other hosts, of the leader and of nobody's turn are left alone.
+func TestActions_notMine(t *testing.T) {
+	w := newWorld(t, talker("one"))
+	w.run()
+	w.awaitState("one", api.DaemonRunning)
+	for i, change := range []func(*api.Action){
+		func(a *api.Action) { a.Spec.Host = "h2" },
+		func(a *api.Action) { a.Status.Executor = api.ByLeader },
+		func(a *api.Action) { a.Status.State = api.ActionPendingSchedule },
+	} {
+		w.create(restartOf("one", change, func(a *api.Action) { a.Name = fmt.Sprint("not-mine-", i); a.UID = types.UID(a.Name) }))
+	}
+	w.create(restartOf("one"))
+	w.awaitAction(api.ActionDone, "")
+	list := &api.ActionList{}
+	if err := w.api.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range list.Items {
+		if a.Name != "restart" && len(a.Status.Steps) > 0 {
+			t.Errorf("%s was carried out: %+v", a.Name, a.Status)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/holdfast-storage/holdfast/action"
+	"github.com/holdfast-storage/holdfast/agent/runtime"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
+)
+
+// restartKind ends the process of a daemon and has another one take its place. Its first step writes down, on the host, which
+// process that is; so it is ended once, however often the agent dies meanwhile.
+var restartKind = action.Kind{
+	Name: "daemon.restart", Executor: api.ByAgent, Mode: action.Rolling,
+	Summary: "stops the process of a daemon and starts it again (target daemon/NAME)",
+	Steps:   []string{"look", "restart"}, Timeout: 15 * time.Minute, ExpiresAfter: time.Hour,
+}
+
+type restart struct{ *agent }
+
+// Kind implements action.Handler.
+func (r *restart) Kind() action.Kind { return restartKind }
+
+// target is the daemon of an action, or an error that says why it cannot be restarted.
+func (r *restart) target(a *api.Action) (types.NamespacedName, error) {
+	name, ok := strings.CutPrefix(a.Spec.Target, "daemon/")
+	key := types.NamespacedName{Namespace: a.Namespace, Name: name}
+	if !ok {
+		return key, fmt.Errorf("%w: the target %q is no daemon: it has to be daemon/NAME", action.ErrRefused, a.Spec.Target)
+	}
+	switch d, known := r.work.daemons.get(key); {
+	case !known:
+		return key, waitFor("the server to tell which daemons this host has")
+	case d == nil:
+		return key, fmt.Errorf("%w: there is no daemon %s on host %s", action.ErrRefused, name, r.Name)
+	case d.DeletionTimestamp != nil:
+		return key, fmt.Errorf("%w: daemon %s is being removed", action.ErrRefused, name)
+	case d.Spec.State != api.WantRunning:
+		return key, fmt.Errorf("%w: daemon %s is wanted %s, not Running", action.ErrRefused, name, d.Spec.State)
+	}
+	return key, nil
+}
+
+// Check implements action.Handler.
+func (r *restart) Check(_ context.Context, a *api.Action) error {
+	_, err := r.target(a)
+	return err
+}
+
+// Step implements action.Handler.
+func (r *restart) Step(_ context.Context, a *api.Action, step string) (action.Progress, error) {
+	key, err := r.target(a)
+	if err != nil {
+		r.acts.setRestart(key, nil)
+		return action.Progress{}, err
+	}
+	old, err := r.read(a.UID)
+	switch {
+	case err != nil:
+		return action.Progress{}, err
+	case step == "look" && old == nil:
+		return r.look(key, a.UID)
+	case step == "look":
+		return action.Progress{Done: true, Message: old.text()}, nil
+	case old == nil:
+		return action.Progress{}, fmt.Errorf("%w: this host does not remember which process is to be ended", action.ErrRefused)
+	}
+	return r.replace(key, *old)
+}
+
+// look writes down which process runs now.
+func (r *restart) look(key types.NamespacedName, uid types.UID) (action.Progress, error) {
+	s, _ := r.Runtime.State(processName(key))
+	p := processOf(s)
+	data, err := json.Marshal(p)
+	if err != nil {
+		return action.Progress{}, err
+	}
+	path := r.paths.actionOf(uid)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return action.Progress{}, err
+	}
+	if err := atomicfile.Write(path, data, 0o600); err != nil {
+		return action.Progress{}, fmt.Errorf("while writing down which process is to be ended: %w", err)
+	}
+	return action.Progress{Done: true, Message: p.text()}, nil
+}
+
+func (p *process) text() string {
+	if p.PID == 0 {
+		return "no process runs"
+	}
+	return fmt.Sprintf("process %d, which runs since %s, is to be ended", p.PID, p.Started.UTC().Format(time.DateTime+"Z"))
+}
+
+// replace has the process ended in the course of the work on its daemon, and is done when another one runs.
+func (r *restart) replace(key types.NamespacedName, old process) (action.Progress, error) {
+	s, known := r.Runtime.State(processName(key))
+	if known && s.Running && !old.is(s) {
+		r.acts.setRestart(key, nil)
+		return action.Progress{Done: true, Message: fmt.Sprintf("%s runs again, as process %d", key.Name, s.PID)}, nil
+	}
+	r.acts.setRestart(key, &old)
+	r.work.queue.Add(key)
+	p := action.Progress{Message: "the process is ending", WaitsFor: fmt.Sprintf("process %d of %s to end", old.PID, key.Name), Recheck: 100 * time.Millisecond}
+	if !known || !old.is(s) || old.PID == 0 {
+		p.Message, p.WaitsFor = "the process is being started", fmt.Sprintf("a process of %s to run: see 'holdfast get daemons %s'", key.Name, key.Name)
+	}
+	return p, nil
+}
+
+// Undo implements action.Handler. A process that was ended is started again by the work on its daemon, whatever becomes of
+// the action; all that is left to do is to end none any more.
+func (r *restart) Undo(_ context.Context, a *api.Action, _ string) (action.Progress, error) {
+	if name, ok := strings.CutPrefix(a.Spec.Target, "daemon/"); ok {
+		key := types.NamespacedName{Namespace: a.Namespace, Name: name}
+		r.acts.setRestart(key, nil)
+		r.work.queue.Add(key)
+	}
+	return action.Progress{Done: true, Message: "the daemon's process goes on as its Daemon wants it"}, nil
+}
+
+// read returns the process that an action is to end; nil when it was not written down yet.
+func (r *restart) read(uid types.UID) (*process, error) {
+	data, err := os.ReadFile(r.paths.actionOf(uid))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var p process
+	if err := json.Unmarshal(data, &p); err != nil {
+		return nil, fmt.Errorf("while reading %s: %w", r.paths.actionOf(uid), err)
+	}
+	return &p, nil
+}
+
+// process tells a process from the one that takes its place.
+type process struct {
+	PID     int       `json:"pid"`
+	Started time.Time `json:"started"`
+}
+
+func processOf(s runtime.State) process {
+	if !s.Running {
+		return process{}
+	}
+	return process{s.PID, s.Started}
+}
+
+func (p process) is(s runtime.State) bool {
+	other := processOf(s)
+	return p.PID == other.PID && p.Started.Equal(other.Started)
+}
+
+// served stands for a pause before a start that was cut short. That is done once: a process that cannot run is started again
+// with pauses.
+var served = process{PID: -1}
+
+// ends says whether this process of a daemon is to be ended, so that another one takes its place.
+func (x *actions) ends(daemon types.NamespacedName, s runtime.State) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	old, ok := x.restarts[daemon]
+	if !ok || !old.is(s) {
+		return false
+	}
+	if old.PID == 0 {
+		x.restarts[daemon] = served
+	}
+	return true
+}
+
+// setRestart asks for the end of a process; nil takes that back.
+func (x *actions) setRestart(daemon types.NamespacedName, old *process) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if old == nil {
+		delete(x.restarts, daemon)
+	} else if _, asked := x.restarts[daemon]; !asked {
+		x.restarts[daemon] = *old
+	}
+}
