@@ -10,7 +10,8 @@ import (
 )
 
 // Suppose asks what the plan of a cluster would be if its view were another one, and changes nothing. It makes a view as an
-// orchestration does, storage system included, has change edit it, and plans. change may replace what stands in the view's
+// orchestration does, has change edit it, asks the storage system (a driver may ask more of it for the sake of what is
+// supposed, such as whether it could do without a host), and plans. change may replace what stands in the view's
 // lists, and may be nil. It may be called while the cluster is orchestrated. A storage system that does not answer leaves a
 // note in View.Errors.
 func (o *Orchestrator) Suppose(ctx context.Context, cluster types.NamespacedName, change func(*View)) (*View, *Plan, error) {
@@ -21,10 +22,10 @@ func (o *Orchestrator) Suppose(ctx context.Context, cluster types.NamespacedName
 	if err != nil {
 		return nil, nil, err
 	}
-	r.observe(ctx, view)
 	if change != nil {
 		change(view)
 	}
+	r.observe(ctx, view)
 	if err := r.planFor(view); err != nil {
 		return nil, nil, err
 	}
