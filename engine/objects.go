@@ -57,6 +57,12 @@ func EventFor(cluster *api.StorageCluster, sequence int64, e Event) *api.Cluster
 	}
 }
 
+// Requested says whether an orchestration of the cluster was asked for between the two versions of it. Stores tell of it like
+// of a change of the spec.
+func Requested(was, is *api.StorageCluster) bool {
+	return was.Annotations[api.AnnotationOrchestrate] != is.Annotations[api.AnnotationOrchestrate]
+}
+
 // ClustersOfHost returns the clusters that a host matters to: those whose nodes select it or were accepted on it, and those
 // with daemons on it.
 func ClustersOfHost(host *api.Host, nodes []api.StorageNode, daemons []api.Daemon, clusters []api.StorageCluster) []types.NamespacedName {

@@ -32,6 +32,7 @@ const (
 	maxDecisions       = 256
 	maxDecisionMessage = 1024
 	maxReportError     = 4096
+	maxRequest         = 64
 )
 
 // outcome says how the run ended.
@@ -63,7 +64,12 @@ func (r *run) report(ctx context.Context, failure error) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	err := r.Store.PutClusterStatus(ctx, r.event.Cluster, func(s *api.StorageClusterStatus) {
-		if s.Report == nil || !sameReport(s.Report, report) {
+		// Whoever asked for a run is shown its report, also when it says the same as the one before.
+		asked := r.event.Request != "" && r.event.Request != s.OrchestratedRequest
+		if asked {
+			s.OrchestratedRequest = r.event.Request
+		}
+		if s.Report == nil || asked || !sameReport(s.Report, report) {
 			s.Report = report
 		}
 		if r.view != nil {

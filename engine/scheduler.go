@@ -235,6 +235,9 @@ func (s *scheduler) run(ctx context.Context, cluster types.NamespacedName, due b
 		s.rest(ctx, c)
 		return
 	}
+	if err == nil {
+		e.Request = truncate(c.Annotations[api.AnnotationOrchestrate], maxRequest)
+	}
 	if err == nil && due {
 		s.postpone(ctx, c)
 	}

@@ -28,6 +28,8 @@ type RefreshKey struct {
 type RefreshEvent struct {
 	Cluster types.NamespacedName
 	Reason  string
+	// Request is the value of the cluster's annotation AnnotationOrchestrate when the run began.
+	Request string
 
 	// Changed is set when something was changed: the next run comes at once, to see what became of it.
 	Changed bool

@@ -201,7 +201,8 @@ func (m *Memory) changesOf(is, was Object) []engine.Change {
 	var affected []types.NamespacedName
 	switch o := is.(type) {
 	case *api.StorageCluster:
-		if was == nil || was.GetGeneration() != is.GetGeneration() || was == is {
+		before, _ := was.(*api.StorageCluster)
+		if before == nil || was.GetGeneration() != is.GetGeneration() || was == is || engine.Requested(before, o) {
 			affected = append(affected, types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
 		}
 	case *api.StorageNode:

@@ -110,7 +110,8 @@ func (s *Store) changes(was, is client.Object, gone bool) []engine.Change {
 	var clusters []types.NamespacedName
 	switch o := is.(type) {
 	case *api.StorageCluster:
-		if was == nil || gone || generationChanged(was, is) {
+		before, _ := was.(*api.StorageCluster)
+		if before == nil || gone || generationChanged(was, is) || engine.Requested(before, o) {
 			clusters = append(clusters, client.ObjectKeyFromObject(o))
 		}
 	case *api.StorageNode:
