@@ -51,6 +51,8 @@ type Store interface {
 	Finish(ctx context.Context, cluster *api.StorageCluster) error
 	// Adopt puts the engine's finalizer on a cluster, before anything is made for it.
 	Adopt(ctx context.Context, cluster types.NamespacedName) error
+	// Hosts lists all hosts, sorted by name.
+	Hosts(ctx context.Context) ([]api.Host, error)
 	// Host reads a host, and what is on it. The error wraps ErrNotFound when there is no such host.
 	Host(ctx context.Context, name string) (*HostView, error)
 	// PutHost writes a host's metadata and spec, if change makes them differ. The error wraps ErrNotFound when it is gone.

@@ -3,6 +3,7 @@ package hosts_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -117,6 +118,35 @@ func TestStep_ofAnotherVersion(t *testing.T) {
 	h := handlers(world(t), &planner{})[hosts.Drain]
 	if _, err := h.Step(t.Context(), newAction(hosts.Drain, "h1"), "dance"); !errors.Is(err, action.ErrRefused) {
 		t.Errorf("an unknown step: %v", err)
+	}
+}
+
+func TestCheck_servers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		others []metav1.ConditionStatus
+		err    string
+	}{
+		"the only one":       {nil, "is the only server"},
+		"two others":         {[]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue}, ""},
+		"one of two is dead": {[]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse}, "of the 2 that would be left s1 cannot be heard"},
+		"one other":          {[]metav1.ConditionStatus{metav1.ConditionTrue}, ""},
+		"the other is dead":  {[]metav1.ConditionStatus{metav1.ConditionFalse}, "needs a majority"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := world(t)
+			server := func(h *api.Host) { h.Labels = map[string]string{api.LabelServer: "true"} }
+			must(t, w.PutHost(t.Context(), "h1", server))
+			for i, heard := range tt.others {
+				other := fmt.Sprintf("s%d", i)
+				must(t, w.AddHost(t.Context(), other, nil))
+				must(t, w.PutHost(t.Context(), other, server))
+				must(t, w.SilenceAgent(t.Context(), other, heard == metav1.ConditionFalse))
+			}
+			err := handlers(w, &planner{})[hosts.Remove].Check(t.Context(), newAction(hosts.Remove, "h1"))
+			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("error %v, want one that says %q", err, tt.err)
+			}
+		})
 	}
 }
 

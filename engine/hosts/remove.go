@@ -46,6 +46,13 @@ func (c Config) remove() *handler {
 
 // guarded refuses while something else than storage would break.
 func (j *job) guarded(ctx context.Context) error {
+	hosts, err := j.Store.Hosts(ctx)
+	if err != nil {
+		return err
+	}
+	if lost := quorumLost(j.Host, hosts); lost != "" {
+		return refuse("%s", lost)
+	}
 	for _, guard := range j.Guards {
 		reasons, err := guard(ctx, j.Host)
 		if err != nil {
@@ -56,6 +63,32 @@ func (j *job) guarded(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// quorumLost says what is wrong with the removal of a server: of those that are left, a majority has to be there. Which of them
+// hold a member of etcd is for others to see to.
+func quorumLost(host *api.Host, hosts []api.Host) string {
+	if _, server := host.Labels[api.LabelServer]; !server {
+		return ""
+	}
+	left, silent := 0, []string{}
+	for i := range hosts {
+		if _, server := hosts[i].Labels[api.LabelServer]; !server || hosts[i].Name == host.Name {
+			continue
+		}
+		left++
+		if _, is := silentSince(&hosts[i]); is {
+			silent = append(silent, hosts[i].Name)
+		}
+	}
+	switch {
+	case left == 0:
+		return fmt.Sprintf("host %s is the only server: let another one join first ('holdfast token create --role server')", host.Name)
+	case left-len(silent) <= left/2:
+		return fmt.Sprintf("host %s is a server, and of the %d that would be left %s cannot be heard: the control plane needs a majority",
+			host.Name, left, few(silent))
+	}
+	return ""
 }
 
 // emptied waits until nothing is left on the host. The daemons of a host that is gone for good are let go without their agent's

@@ -13,6 +13,13 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
+// Hosts lists all hosts.
+func (m *Memory) Hosts(context.Context) ([]api.Host, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return list(m, func(*api.Host) bool { return true }), nil
+}
+
 // Host reads a host, and what is on it.
 func (m *Memory) Host(_ context.Context, name string) (*engine.HostView, error) {
 	m.mu.Lock()

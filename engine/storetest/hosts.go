@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"errors"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,6 +40,12 @@ func testHost(b *bench) {
 		v, err := b.Store.Host(b.ctx, b.name+"-h1")
 		return err == nil && len(v.Nodes) == 2
 	})
+	hosts, err := b.Store.Hosts(b.ctx)
+	b.must(err)
+	hosts = slices.DeleteFunc(hosts, func(h api.Host) bool { return !strings.HasPrefix(h.Name, b.name+"-") })
+	if got, want := names(hosts), b.name+"-h1 "+b.name+"-h2"; got != want {
+		b.Errorf("hosts %s, want %s", got, want)
+	}
 	v := b.onHost()
 	if v.Host.Name != b.name+"-h1" || names(v.Nodes) != b.name+"-n1 "+b.name+"-n2" || names(v.Daemons) != b.name+"-m1 "+b.name+"-m2" {
 		b.Errorf("host %s with nodes %s and daemons %s", v.Host.Name, names(v.Nodes), names(v.Daemons))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,6 +16,19 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 )
+
+// Hosts lists all hosts.
+func (s *Store) Hosts(ctx context.Context) ([]api.Host, error) {
+	if err := s.fresh.wait(ctx); err != nil {
+		return nil, err
+	}
+	var list api.HostList
+	if err := s.cache.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("while listing hosts: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b api.Host) int { return strings.Compare(a.Name, b.Name) })
+	return list.Items, nil
+}
 
 // Host reads a host, and what is on it.
 func (s *Store) Host(ctx context.Context, name string) (*engine.HostView, error) {
