@@ -244,6 +244,10 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	facts, err := access.NewFacts(s.loopback)
+	if err != nil {
+		return nil, err
+	}
 	client, err := kubernetes.NewForConfig(s.loopback)
 	if err != nil {
 		return nil, err
@@ -264,7 +268,7 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 		},
 		EncryptionKey: s.identity.encryptionKey,
 		Authorizer:    access.NewAuthorizer(secrets),
-		Admission:     []admission.Interface{access.HostAdmission{}},
+		Admission:     []admission.Interface{access.HostAdmission{}, access.ActionAdmission{Facts: facts}},
 		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(*http.Request) error { return s.member.Problem() })},
 		Guard:         s.revoked.Guard,
 		Open:          map[string]http.Handler{join.Path: joins},

@@ -38,6 +38,8 @@ func (HostAdmission) Validate(_ context.Context, a admission.Attributes, _ admis
 		err = hostWrite(host, a)
 	case "daemons." + api.Group:
 		err = daemonWrite(host, a)
+	case "actions." + api.Group:
+		err = actionWrite(host, a)
 	case "leases.coordination.k8s.io":
 		err = leaseWrite(host, a)
 	}
@@ -96,7 +98,7 @@ func daemonWrite(host string, a admission.Attributes) error {
 func content(obj runtime.Object) (map[string]any, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
-		return nil, fmt.Errorf("a daemon came as %T", obj)
+		return nil, fmt.Errorf("the object came as %T", obj)
 	}
 	return u.Object, nil
 }

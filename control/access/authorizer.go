@@ -47,6 +47,8 @@ var hostRules = []rule{
 	{"list watch", "daemons.holdfast.io", "a host sees its own daemons alone: select them by spec.host", selected("spec.host")},
 	{"update patch", "daemons.holdfast.io", "", nil},
 	{"update patch", "daemons.holdfast.io/status", "", nil},
+	{"list watch", "actions.holdfast.io", "a host sees its own actions alone: select them by spec.host", selected("spec.host")},
+	{"update patch", "actions.holdfast.io/status", "", nil},
 	{"get", "secrets", "no daemon of the host needs this secret", neededSecret},
 	{"create", "leases.coordination.k8s.io", "a host's lease lies in " + SystemNamespace, inSystem},
 	{"get update patch", "leases.coordination.k8s.io", "a host has its own lease alone", both(inSystem, named(HostLease))},
@@ -79,6 +81,9 @@ func (z *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (au
 		return z.host(ctx, host, a)
 	case ok && a.GetVerb() == "post" && a.GetPath() == RenewPath:
 		return authorizer.DecisionAllow, "", nil
+	}
+	if inGroup(u, GroupViewers) {
+		return authorizer.DecisionNoOpinion, "viewers may read, and read no secrets; for anything else ask an administrator", nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
 }

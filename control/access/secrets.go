@@ -7,9 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -21,15 +18,7 @@ type daemonSecrets struct{ client rest.Interface }
 
 // NewSecrets returns Secrets that reads Daemons with the rights of config. No request is sent yet.
 func NewSecrets(config *rest.Config) (Secrets, error) {
-	scheme := runtime.NewScheme()
-	if err := api.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	config = rest.CopyConfig(config)
-	config.GroupVersion = &schema.GroupVersion{Group: api.GroupVersion.Group, Version: api.GroupVersion.Version}
-	config.APIPath = "/apis"
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	client, err := rest.RESTClientFor(config)
+	client, err := newClient(config)
 	if err != nil {
 		return nil, err
 	}

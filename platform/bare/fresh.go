@@ -69,10 +69,16 @@ func (f *freshness) removing(kind string, o client.Object, gone bool) (undo func
 	k := objectKey{kind, client.ObjectKeyFromObject(o)}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	before, again := f.deleted[k]
 	f.deleted[k] = removal{o.GetUID(), gone}
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
+		// A deletion that finds nothing takes back nothing of an earlier one, which the cache may not have seen yet.
+		if _, awaited := f.deleted[k]; awaited && again {
+			f.deleted[k] = before
+			return
+		}
 		delete(f.deleted, k)
 	}
 }

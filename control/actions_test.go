@@ -1,0 +1,171 @@
+package control_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control/pki"
+)
+
+func actionIn(namespace, name string, change ...func(*api.Action)) *api.Action {
+	a := &api.Action{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       api.ActionSpec{Kind: "test.one", Target: "none/x"},
+	}
+	for _, c := range change {
+		c(a)
+	}
+	return a
+}
+
+func clusterIn(namespace, name string, approval api.Approval) *api.StorageCluster {
+	return &api.StorageCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: api.StorageClusterSpec{
+			Type: api.StorageCeph, Approval: approval, Interval: metav1.Duration{Duration: 10 * time.Second},
+			Ceph: &api.CephSpec{Mon: api.CephMonSpec{Count: 1}, Mgr: api.CephMgrSpec{Count: 1}},
+		},
+	}
+}
+
+// expectError checks that an error holds these words, or that there is none when they are empty.
+func expectError(t *testing.T, what string, err error, words string) {
+	t.Helper()
+	if words == "" && err != nil || words != "" && (err == nil || !strings.Contains(err.Error(), words)) {
+		t.Errorf("%s: got %v, want %q", what, err, words)
+	}
+}
+
+// TestActions_admission: who asks, whether it has to be approved and who approved is the server's word, over real TLS.
+func TestActions_admission(t *testing.T) {
+	s, config := sharedServer(t)
+	admin, ctx := newClient(t, s.Config()), t.Context()
+	ns := newNamespace(t, admin)
+	jo := as(t, s, config, pki.Leaf{User: "jo", Groups: []string{"holdfast:admins"}})
+	viewer := as(t, s, config, pki.Leaf{User: "vi", Groups: []string{"holdfast:viewers"}})
+	for _, o := range []client.Object{
+		clusterIn(ns, "strict", api.ApprovalRequired), clusterIn(ns, "easy", ""),
+		&api.Host{ObjectMeta: metav1.ObjectMeta{Name: ns + "-idle"}},
+	} {
+		if err := admin.Create(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	busy := newClient(t, newHost(t, s, config, ns+"-busy").config)
+	daemon := daemonOn(ns, "d", ns+"-busy", "s")
+	daemon.Spec.Cluster = "strict"
+	if err := admin.Create(ctx, daemon); err != nil {
+		t.Fatal(err)
+	}
+	of := func(cluster, host string, asked api.Approval) func(*api.Action) {
+		return func(a *api.Action) {
+			a.Spec.Cluster, a.Spec.Host, a.Spec.Approval, a.Spec.Requester = cluster, host, asked, "somebody else"
+			a.Annotations = map[string]string{api.AnnotationApprover: "somebody else"}
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*api.Action)
+		want   api.Approval
+		err    string
+	}{
+		"policy":         {of("strict", "", ""), api.ApprovalRequired, ""},
+		"weakened":       {of("strict", "", api.ApprovalGranted), api.ApprovalRequired, ""},
+		"no-policy":      {of("easy", "", ""), api.ApprovalGranted, ""},
+		"asked-for":      {of("easy", "", api.ApprovalRequired), api.ApprovalRequired, ""},
+		"host-busy":      {of("", ns+"-busy", ""), api.ApprovalRequired, ""},
+		"host-idle":      {of("", ns+"-idle", ""), api.ApprovalGranted, ""},
+		"easy-host-busy": {of("easy", ns+"-busy", ""), api.ApprovalRequired, ""},
+		"no-cluster":     {of("nine", "", ""), "", "there is no storagecluster nine in namespace " + ns},
+		"no-host":        {of("", "nine", ""), "", "there is no host nine: 'holdfast get hosts' lists them"},
+	} {
+		a := actionIn(ns, name, test.change)
+		err := jo.Create(ctx, a)
+		expectError(t, name, err, test.err)
+		if err == nil && (a.Spec.Approval != test.want || a.Spec.Requester != "jo" || a.Annotations[api.AnnotationApprover] != "") {
+			t.Errorf("%s: created as %+v, annotations %v", name, a.Spec, a.Annotations)
+		}
+	}
+	expectError(t, "creating by a viewer", viewer.Create(ctx, actionIn(ns, "viewers")), "ask an administrator")
+
+	set := func(c client.Client, name, patch string) error {
+		return c.Patch(ctx, actionIn(ns, name), client.RawPatch("application/merge-patch+json", []byte(patch)))
+	}
+	state := func(name string, state api.ActionState) {
+		t.Helper()
+		if err := admin.Status().Patch(ctx, actionIn(ns, name), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"state":"`+string(state)+`"}}`))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const grant, reject, cancel = `{"spec":{"approval":"Granted"}}`, `{"spec":{"approval":"Rejected"}}`, `{"spec":{"want":"Cancelled"}}`
+	expectError(t, "approval by a viewer", set(viewer, "policy", grant), "ask an administrator")
+	expectError(t, "approval by a host", set(busy, "policy", grant), "forbidden")
+	expectError(t, "pretending an approver", set(jo, "policy", `{"metadata":{"annotations":{"`+api.AnnotationApprover+`":"boss"}}}`), "")
+	expectError(t, "approval", set(jo, "policy", grant), "")
+	var got api.Action
+	if err := admin.Get(ctx, client.ObjectKey{Namespace: ns, Name: "policy"}, &got); err != nil || got.Annotations[api.AnnotationApprover] != "jo" {
+		t.Errorf("approved: %v, annotations %v", err, got.Annotations)
+	}
+	expectError(t, "rejection", set(jo, "weakened", reject), "")
+	expectError(t, "approval of what was rejected", set(jo, "weakened", grant), "it was rejected: create another one")
+	state("asked-for", api.ActionRunning)
+	expectError(t, "rejection of what runs", set(jo, "asked-for", reject), "it is Running already")
+	expectError(t, "cancel of what runs", set(jo, "asked-for", cancel), "")
+	state("host-busy", api.ActionFailed)
+	expectError(t, "approval of what has ended", set(jo, "host-busy", grant), "it has ended as Failed already")
+	expectError(t, "cancel of what has ended", set(jo, "host-busy", cancel), "it has ended as Failed already, so nothing of it can be cancelled")
+}
+
+// TestActions_host: a host sees its own actions, and writes the status of those that it carries out, in its turn.
+func TestActions_host(t *testing.T) {
+	s, config := sharedServer(t)
+	admin, ctx := newClient(t, s.Config()), t.Context()
+	ns := newNamespace(t, admin)
+	h1, h2 := ns+"-h1", ns+"-h2"
+	agent := newClient(t, newHost(t, s, config, h1).config)
+	newHost(t, s, config, h2)
+	create := func(name, host string, status api.ActionStatus) {
+		t.Helper()
+		a := actionIn(ns, name, func(a *api.Action) { a.Spec.Host = host })
+		if err := admin.Create(ctx, a); err != nil {
+			t.Fatal(err)
+		}
+		a.Status = status
+		if err := admin.Status().Update(ctx, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	turn := api.ActionStatus{State: api.ActionNew, Executor: api.ByAgent}
+	create("mine", h1, turn)
+	create("theirs", h2, turn)
+	create("leaders", h1, api.ActionStatus{State: api.ActionRunning, Executor: api.ByLeader})
+	create("waits", h1, api.ActionStatus{State: api.ActionPendingSchedule, Executor: api.ByAgent})
+	if err := agent.List(ctx, &api.ActionList{}); err == nil {
+		t.Error("a host listed all actions")
+	}
+	list := &api.ActionList{}
+	if err := agent.List(ctx, list, client.MatchingFields{"spec.host": h1}); err != nil || len(list.Items) != 3 {
+		t.Errorf("its own actions: %d, %v", len(list.Items), err)
+	}
+	for _, test := range []struct{ name, patch, err string }{
+		{"theirs", `{"status":{"state":"Running"}}`, "the action is for host"},
+		{"leaders", `{"status":{"state":"Done"}}`, "the leader carries the action out"},
+		{"waits", `{"status":{"state":"Running"}}`, "it is not its host's turn"},
+		{"mine", `{"status":{"state":"Lost"}}`, "a host cannot make an action Lost"},
+		{"mine", `{"status":{"approver":"me"}}`, "status.approver"},
+		{"mine", `{"status":{"state":"Running","message":"at work"}}`, ""},
+		{"mine", `{"status":{"state":"Done"}}`, ""},
+		{"mine", `{"status":{"state":"Running"}}`, "it is not its host's turn"},
+	} {
+		err := agent.Status().Patch(ctx, actionIn(ns, test.name), client.RawPatch("application/merge-patch+json", []byte(test.patch)))
+		expectError(t, test.name+" "+test.patch, err, test.err)
+	}
+	if err := agent.Create(ctx, actionIn(ns, "new")); err == nil {
+		t.Error("a host created an action")
+	}
+	expectError(t, "cancel by a host", agent.Patch(ctx, actionIn(ns, "mine"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"want":"Cancelled"}}`))), "forbidden")
+}
