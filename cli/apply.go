@@ -5,21 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-// fieldManager owns the fields that 'holdfast apply' writes.
-const fieldManager = "holdfast-apply"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
 
 type applyOptions struct {
 	files   []string
+	plan    string
+	force   bool
 	wait    bool
 	timeout time.Duration
 	output  string
@@ -28,14 +29,21 @@ type applyOptions struct {
 func newApply(g *globals) *cobra.Command {
 	var o applyOptions
 	cmd := &cobra.Command{
-		Use:   "apply -f FILE",
+		Use:   "apply -f FILE | apply --plan NAME",
 		Short: "Make what the files declare, or change what is there to it",
 		Long: `Applies the objects in the files. All of them are checked first, by the server and against the hosts and devices that
-are there; if one is refused, nothing at all is changed.
+are there; if one is refused, nothing at all is changed. Whatever would destroy data is refused, too, unless its plan is named
+with --plan.
+
+With --plan, does exactly what 'holdfast plan' told, or refuses and says what has moved since.
+
+Fields that somebody else has applied with another value are a conflict, and so is what somebody else changes at the same
+moment: nothing is written over.
 
 Exit codes: 0 done, 1 failed, 2 wrong command line, 3 refused, 4 not ready in time (it goes on).`,
-		Example: `  holdfast apply -f examples/ceph-single-host.yaml --wait`,
-		Args:    cobra.NoArgs,
+		Example: `  holdfast apply -f examples/ceph-single-host.yaml --wait
+  holdfast apply --plan plan-7f3a9c --wait`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOutput(o.output); err != nil {
 				return err
@@ -44,6 +52,8 @@ Exit codes: 0 done, 1 failed, 2 wrong command line, 3 refused, 4 not ready in ti
 		},
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "a file with objects in YAML or JSON, - for standard input; may be repeated")
+	cmd.Flags().StringVar(&o.plan, "plan", "", "the plan to carry out, as 'holdfast plan' named it")
+	cmd.Flags().BoolVar(&o.force, "force-conflicts", false, forceUsage)
 	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until the storage system itself says that it is well, and show progress meanwhile")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long --wait waits")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "json: one JSON object a line")
@@ -58,56 +68,107 @@ func checkOutput(output string) error {
 }
 
 func (g *globals) apply(ctx context.Context, o applyOptions) error {
+	if o.plan != "" && (len(o.files) > 0 || o.force) {
+		return &exitError{exitUsage, errors.New("say either -f FILE or --plan NAME: a plan holds its files, and what was said of conflicts")}
+	}
+	if o.plan != "" {
+		return g.applyPlan(ctx, o)
+	}
 	objects, err := readManifests(o.files, g.in, g.namespace)
 	if err != nil {
 		return err
 	}
-	c, err := g.client()
+	w, err := g.writer(o.force)
 	if err != nil {
 		return err
 	}
-	checked, err := dryRun(ctx, c, objects)
+	targets, err := w.checkAll(ctx, objects)
 	if err != nil {
 		return err
 	}
-	if err := g.refuseImpossible(ctx, c, checked); err != nil {
+	p, err := g.propose(ctx, w.client, api.PlanApply, targets)
+	if err != nil {
 		return err
 	}
+	if err := p.refusal(); err != nil {
+		return err
+	}
+	if err := g.requireNamed(ctx, w, p); err != nil {
+		return err
+	}
+	return g.write(ctx, w, targets, o)
+}
+
+// applyPlan does exactly what a plan tells, or nothing.
+func (g *globals) applyPlan(ctx context.Context, o applyOptions) error {
+	w, err := g.writer(false)
+	if err != nil {
+		return err
+	}
+	plan, targets, err := g.bindPlan(ctx, w, o.plan, api.PlanApply)
+	if err != nil {
+		return err
+	}
+	wait := o.wait
+	o.wait = false
+	if err := g.write(ctx, w, targets, o); err != nil {
+		return fmt.Errorf("%w\nPlan %s was begun: naming it again goes on with it, if nobody else has changed its objects", err, plan.Name)
+	}
+	if err := markPlan(ctx, w.client, plan, api.PlanApplied, "by "+w.owner); err != nil || !wait {
+		return err
+	}
+	return g.waitReady(ctx, w.client, objectsOf(targets), o, newPrinter(g.out, o.output))
+}
+
+func objectsOf(targets []target) []object {
+	objects := make([]object, len(targets))
+	for i, t := range targets {
+		objects[i] = t.object
+	}
+	return objects
+}
+
+// write writes what was checked. Clusters come last: what happens begins when everything that it depends on is there.
+func (g *globals) write(ctx context.Context, w *writer, targets []target, o applyOptions) error {
 	p := newPrinter(g.out, o.output)
-	for _, obj := range objects {
-		verb, err := applyOne(ctx, c, obj)
+	targets = slices.Clone(targets)
+	slices.SortStableFunc(targets, func(a, b target) int { return writeRank(a) - writeRank(b) })
+	for i, t := range targets {
+		verb, err := w.write(ctx, t)
 		if err != nil {
-			return err
+			return halfWay(err, targets, i)
 		}
-		p.applied(obj, verb)
+		p.applied(t.object, verb)
 	}
 	if !o.wait {
 		return nil
 	}
-	return g.waitReady(ctx, c, objects, o, p)
+	return g.waitReady(ctx, w.client, objectsOf(targets), o, p)
 }
 
-// dryRun has the server check every object and returns them as they would be stored.
-func dryRun(ctx context.Context, c client.Client, objects []object) ([]object, error) {
-	var checked []object
-	var all []error
-	code := exitRefused
-	for _, o := range objects {
-		result := object{o.DeepCopy(), o.source}
-		if err := serverApply(ctx, c, result, client.DryRunAll); err != nil {
-			all = append(all, explain(o, err))
-			if !isRefusal(err) {
-				code = exitFailed
-				break
-			}
-			continue
+func writeRank(t target) int {
+	switch t.GetKind() {
+	case "Namespace":
+		return 0
+	case engine.KindCluster:
+		return 2
+	}
+	return 1
+}
+
+// halfWay says what was written before something could not be.
+func halfWay(err error, targets []target, done int) error {
+	names := func(list []target) string {
+		all := make([]string, len(list))
+		for i, t := range list {
+			all[i] = t.String()
 		}
-		checked = append(checked, result)
+		return strings.Join(all, ", ")
 	}
-	if len(all) > 0 {
-		return nil, &exitError{code, fmt.Errorf("nothing was changed:\n%w", errors.Join(all...))}
+	if done == 0 {
+		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	return checked, nil
+	return fmt.Errorf("%w\nWritten before this: %s. Not written: %s", err, names(targets[:done]), names(targets[done:]))
 }
 
 // isRefusal says whether an error is the server's word on the object, and not that the server could not be asked.
@@ -125,35 +186,6 @@ func isRefusal(err error) bool {
 	code := status.Status().Code
 	return code >= 400 && code < 500 && code != http.StatusUnauthorized &&
 		code != http.StatusRequestTimeout && code != http.StatusTooManyRequests
-}
-
-// applyOne applies an object and says what that did.
-func applyOne(ctx context.Context, c client.Client, o object) (string, error) {
-	before := &unstructured.Unstructured{}
-	before.SetGroupVersionKind(o.GroupVersionKind())
-	getErr := withDeadline(ctx, func(ctx context.Context) error { return c.Get(ctx, client.ObjectKeyFromObject(o), before) })
-	created := apierrors.IsNotFound(getErr)
-	if getErr != nil && !created {
-		return "", explain(o, getErr)
-	}
-	if err := serverApply(ctx, c, o); err != nil {
-		return "", explain(o, err)
-	}
-	switch {
-	case created:
-		return "created", nil
-	case before.GetResourceVersion() == o.GetResourceVersion():
-		return "unchanged", nil
-	}
-	return "configured", nil
-}
-
-// serverApply applies the object by server-side apply; the object becomes what the server answered.
-func serverApply(ctx context.Context, c client.Client, o object, extra ...client.ApplyOption) error {
-	opts := append([]client.ApplyOption{client.FieldOwner(fieldManager), client.ForceOwnership}, extra...)
-	return withDeadline(ctx, func(ctx context.Context) error {
-		return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.Unstructured), opts...)
-	})
 }
 
 func withDeadline(ctx context.Context, do func(context.Context) error) error {

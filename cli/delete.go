@@ -14,10 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/plans"
 )
 
 type deleteOptions struct {
 	files   []string
+	plan    string
 	wait    bool
 	timeout time.Duration
 }
@@ -25,33 +27,73 @@ type deleteOptions struct {
 func newDelete(g *globals) *cobra.Command {
 	var o deleteOptions
 	cmd := &cobra.Command{
-		Use:   "delete -f FILE | delete KIND NAME",
+		Use:   "delete -f FILE | delete KIND NAME | delete --plan NAME",
 		Short: "Delete objects",
 		Long: `Deletes the objects in the files, or one object by its kind and name.
 
-Deleting a StorageCluster stops its daemons. Its data stays on the devices unless spec.deletionPolicy is Wipe.`,
+Deleting a StorageCluster stops its daemons. Its data stays on the devices unless spec.deletionPolicy is Wipe; then the plan has
+to be seen and named: 'holdfast plan --delete storagecluster/NAME'.`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error { return g.delete(cmd.Context(), args, o) },
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "a file with the objects to delete, - for standard input; may be repeated")
+	cmd.Flags().StringVar(&o.plan, "plan", "", "the plan to carry out, as 'holdfast plan --delete' named it")
 	cmd.Flags().BoolVar(&o.wait, "wait", true, "wait until they are gone")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long --wait waits")
 	return cmd
 }
 
 func (g *globals) delete(ctx context.Context, args []string, o deleteOptions) error {
+	if o.plan != "" {
+		return g.deletePlan(ctx, args, o)
+	}
 	objects, err := g.toDelete(args, o.files)
 	if err != nil {
 		return err
 	}
-	c, err := g.client()
+	w, err := g.writer(false)
 	if err != nil {
 		return err
 	}
+	targets, err := w.targets(ctx, objects, api.PlanDelete)
+	if err != nil {
+		return err
+	}
+	p, err := g.propose(ctx, w.client, api.PlanDelete, targets)
+	if err != nil {
+		return err
+	}
+	if err := g.requireNamed(ctx, w, p); err != nil {
+		return err
+	}
+	return g.deleteAll(ctx, w, targets, o)
+}
+
+// deletePlan does exactly what a plan tells, or nothing.
+func (g *globals) deletePlan(ctx context.Context, args []string, o deleteOptions) error {
+	if len(args) > 0 || len(o.files) > 0 {
+		return &exitError{exitUsage, errors.New("say either what to delete or --plan NAME: a plan holds the names of its objects")}
+	}
+	w, err := g.writer(false)
+	if err != nil {
+		return err
+	}
+	plan, targets, err := g.bindPlan(ctx, w, o.plan, api.PlanDelete)
+	if err != nil {
+		return err
+	}
+	if err := g.deleteAll(ctx, w, targets, o); err != nil {
+		return fmt.Errorf("%w\nPlan %s was begun: naming it again goes on with it", err, plan.Name)
+	}
+	return markPlan(ctx, w.client, plan, api.PlanApplied, "by "+w.owner)
+}
+
+func (g *globals) deleteAll(ctx context.Context, w *writer, targets []target, o deleteOptions) error {
 	// The cluster first: its nodes say where its daemons are.
-	slices.SortStableFunc(objects, func(a, b object) int { return deleteRank(a) - deleteRank(b) })
-	for _, obj := range objects {
-		if err := g.deleteOne(ctx, c, obj, o); err != nil {
+	targets = slices.Clone(targets)
+	slices.SortStableFunc(targets, func(a, b target) int { return deleteRank(a.object) - deleteRank(b.object) })
+	for _, t := range targets {
+		if err := g.deleteOne(ctx, w, t, o); err != nil {
 			return err
 		}
 	}
@@ -93,22 +135,44 @@ func (g *globals) toDelete(args, files []string) ([]object, error) {
 	return []object{{u, "command line"}}, nil
 }
 
-func (g *globals) deleteOne(ctx context.Context, c client.Client, o object, opts deleteOptions) error {
-	err := withDeadline(ctx, func(ctx context.Context) error { return c.Delete(ctx, o.Unstructured) })
-	if apierrors.IsNotFound(err) {
-		fmt.Fprintf(g.out, "%s is not there\n", o)
+func (g *globals) deleteOne(ctx context.Context, w *writer, t target, opts deleteOptions) error {
+	if t.live == nil {
+		fmt.Fprintf(g.out, "%s is not there\n", t)
 		return nil
 	}
-	if err != nil {
-		return explain(o, err)
+	if err := w.delete(ctx, t); err != nil {
+		return explain(t.object, err)
 	}
 	if opts.wait {
-		if err := waitGone(ctx, c, o, opts.timeout); err != nil {
+		if err := waitGone(ctx, w.client, t, opts.timeout); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(g.out, "%s deleted\n", o)
+	fmt.Fprintf(g.out, "%s deleted\n", t)
 	return nil
+}
+
+// delete deletes the object that was looked at, and no other of its name, if nobody has changed it since.
+func (w *writer) delete(ctx context.Context, t target) error {
+	for range writeTries {
+		uid, version := t.live.GetUID(), t.live.GetResourceVersion()
+		err := withDeadline(ctx, func(ctx context.Context) error {
+			return w.client.Delete(ctx, t.live.DeepCopy(), client.Preconditions{UID: &uid, ResourceVersion: &version})
+		})
+		if !apierrors.IsConflict(err) {
+			return client.IgnoreNotFound(err)
+		}
+		now, err := w.read(ctx, t.object)
+		if err != nil || now == nil {
+			return err
+		}
+		theirs := plans.Differences(plans.Fields(t.live), plans.Fields(now))
+		if len(theirs) > 0 || now.GetUID() != uid {
+			return &exitError{exitRefused, fmt.Errorf("it was changed %s at this moment, and was not deleted: look at it and delete it again", whoChanged(now))}
+		}
+		t.live = now
+	}
+	return fmt.Errorf("it was changed %d times while it was being deleted: try again", writeTries)
 }
 
 // clusterMode is the mode of a StorageCluster; what is none counts as active.
@@ -120,29 +184,40 @@ func clusterMode(u *unstructured.Unstructured) api.ClusterMode {
 	return api.ClusterMode(mode)
 }
 
-// waitGone returns when the object is no longer there.
-func waitGone(ctx context.Context, c client.Client, o object, timeout time.Duration) error {
+// waitGone returns when the very object that was deleted is no longer there. That the server cannot be asked for a while ends
+// nothing.
+func waitGone(ctx context.Context, c client.Client, t target, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	var last error
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		current := o.DeepCopy()
-		err := c.Get(ctx, client.ObjectKeyFromObject(o), current)
-		if apierrors.IsNotFound(err) {
+		current := t.live.DeepCopy()
+		err := withDeadline(ctx, func(ctx context.Context) error { return c.Get(ctx, client.ObjectKeyFromObject(t), current) })
+		switch {
+		case apierrors.IsNotFound(err), err == nil && current.GetUID() != t.live.GetUID():
 			return nil
-		}
-		if err != nil && ctx.Err() == nil {
-			return explain(o, err)
-		}
-		if mode := clusterMode(current); err == nil && mode != api.ClusterActive {
-			return &exitError{exitRefused, fmt.Errorf("%s is marked as deleted, but its mode is %s, so nothing is removed: set spec.mode to Active", o, mode)}
+		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+			return explain(t.object, err)
+		case err == nil && clusterMode(current) != api.ClusterActive:
+			return &exitError{exitRefused, fmt.Errorf("%s is marked as deleted, but its mode is %s, so nothing is removed: set spec.mode to Active",
+				t, clusterMode(current))}
+		case ctx.Err() == nil:
+			last = err
 		}
 		select {
 		case <-ctx.Done():
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return errors.New("interrupted; the work goes on: see 'holdfast status'")
 			}
-			return &exitError{exitTimeout, fmt.Errorf("%s is not gone after %s; it goes on: see 'holdfast status'", o, timeout)}
+			return &exitError{exitTimeout, notGone(t, timeout, last)}
 		case <-time.After(pause):
 		}
 	}
+}
+
+func notGone(t target, timeout time.Duration, last error) error {
+	if last != nil {
+		return fmt.Errorf("%s is not known to be gone after %s: %w", t, timeout, last)
+	}
+	return fmt.Errorf("%s is not gone after %s; it goes on: see 'holdfast status'", t, timeout)
 }

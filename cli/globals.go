@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -23,7 +22,10 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-const defaultDataDir = "/var/lib/holdfast"
+const (
+	defaultDataDir   = "/var/lib/holdfast"
+	defaultNamespace = "default"
+)
 
 // globals are the flags that every command has, and what is made from them.
 type globals struct {
@@ -35,7 +37,7 @@ type globals struct {
 
 func (g *globals) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&g.kubeconfig, "kubeconfig", "", "how to reach the API (default: $HOLDFAST_KUBECONFIG, the server's own admin.kubeconfig on this machine, or $KUBECONFIG)")
-	flags.StringVarP(&g.namespace, "namespace", "n", "default", "the namespace to work in")
+	flags.StringVarP(&g.namespace, "namespace", "n", defaultNamespace, "the namespace to work in")
 	flags.StringVar(&g.dataDir, "data-dir", envOr("HOLDFAST_DATA_DIR", defaultDataDir), "where Holdfast keeps its state on this machine")
 }
 
@@ -76,13 +78,13 @@ func quietLibraries() {
 // restConfig says how to reach the API.
 func (g *globals) restConfig() (*rest.Config, error) {
 	quietLibraries()
-	path, err := g.kubeconfigPath()
+	loader, err := g.kubeconfigLoader()
 	if err != nil {
 		return nil, err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", path)
+	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("while reading %s: %w", path, err)
+		return nil, fmt.Errorf("while reading the kubeconfig: %w", err)
 	}
 	config.UserAgent = "holdfast-cli"
 	// A person waits for the answer: no client-side throttling.

@@ -2,243 +2,226 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph"
 	"github.com/holdfast-storage/holdfast/engine"
-	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
 // drivers are the storage systems that this program knows.
 func drivers() []engine.Driver { return []engine.Driver{&ceph.Driver{}} }
 
+type planOptions struct {
+	files  []string
+	delete []string
+	dryRun bool
+	force  bool
+	output string
+}
+
 func newPlan(g *globals) *cobra.Command {
-	var files []string
+	var o planOptions
 	cmd := &cobra.Command{
-		Use:   "plan -f FILE",
-		Short: "Show what applying the files would do, and change nothing",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return g.plan(cmd.Context(), files) },
+		Use:   "plan -f FILE | plan --delete KIND/NAME",
+		Short: "Show everything that applying or deleting would do, and keep it as a plan to apply",
+		Long: `Shows what applying the objects in the files would change: first in the objects themselves, then daemons by host, devices
+by model and serial number, what is asked of the storage system, in the order in which it happens, with what it puts at risk.
+Nothing is changed. The plan is kept; 'holdfast apply --plan NAME' does exactly what it tells, or refuses and says what has
+moved since. Plans are removed after a week.`,
+		Example: `  holdfast plan -f cluster.yaml
+  holdfast apply --plan plan-7f3a9c --wait
+  holdfast plan --delete storagecluster/ceph`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.plan(cmd.Context(), o) },
 	}
-	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "a file with objects in YAML or JSON, - for standard input; may be repeated")
+	f := cmd.Flags()
+	f.StringSliceVarP(&o.files, "filename", "f", nil, "a file with objects in YAML or JSON, - for standard input; may be repeated")
+	f.StringSliceVar(&o.delete, "delete", nil, "an object to delete, as KIND/NAME, instead of files to apply; may be repeated")
+	f.BoolVar(&o.dryRun, "dry-run", false, "show the plan, and do not keep it")
+	f.BoolVar(&o.force, "force-conflicts", false, forceUsage)
+	f.StringVarP(&o.output, "output", "o", "", "json or yaml: print the Plan, and do not keep it")
 	return cmd
 }
 
-func (g *globals) plan(ctx context.Context, files []string) error {
-	objects, err := readManifests(files, g.in, g.namespace)
+const forceUsage = "take over fields that somebody else has applied"
+
+func conflictsFor(force bool) api.PlanConflicts {
+	if force {
+		return api.ConflictsTake
+	}
+	return api.ConflictsRefuse
+}
+
+func (g *globals) plan(ctx context.Context, o planOptions) error {
+	if o.output != "" && o.output != "json" && o.output != "yaml" {
+		return &exitError{exitUsage, fmt.Errorf("-o %s is not known: use json or yaml", o.output)}
+	}
+	w, operation, targets, err := g.planTargets(ctx, o)
 	if err != nil {
 		return err
 	}
-	c, err := g.client()
+	p, err := g.propose(ctx, w.client, operation, targets)
 	if err != nil {
 		return err
 	}
-	checked, err := dryRun(ctx, c, objects)
+	if o.output == "" {
+		p.report.Write(g.out)
+	}
+	if err := p.refusal(); err != nil {
+		return err
+	}
+	if o.output != "" {
+		return g.printPlan(p, w, o.output)
+	}
+	if o.dryRun {
+		return nil
+	}
+	plan, err := g.keep(ctx, w, p)
 	if err != nil {
 		return err
 	}
-	plans, err := g.plansFor(ctx, c, checked)
-	if err != nil {
-		return err
-	}
-	if len(plans) == 0 {
-		fmt.Fprintln(g.out, "no storage cluster would change")
-	}
-	for _, p := range plans {
-		p.print(g.out)
-	}
-	return refusedPlans(plans)
-}
-
-// settled is how much later a person's plan is made: drivers wait a moment for more objects to be declared, and all of a
-// manifest are here already.
-const settled = time.Minute
-
-// clusterPlan is what the engine would do first for one cluster.
-type clusterPlan struct {
-	cluster types.NamespacedName
-	view    *engine.View
-	plan    *engine.Plan
-}
-
-// plansFor asks the drivers what they would do if the objects were applied, and changes nothing. It is what the leader will
-// ask itself; the leader's answer counts.
-func (g *globals) plansFor(ctx context.Context, c client.Client, objects []object) ([]clusterPlan, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	world, err := bare.ReadObjects(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	if err := overlay(world, objects); err != nil {
-		return nil, err
-	}
-	var plans []clusterPlan
-	for i := range world.Clusters {
-		cluster := client.ObjectKeyFromObject(&world.Clusters[i])
-		if !touches(world, objects, cluster) {
-			continue
-		}
-		p, err := planOne(ctx, c, world, cluster)
-		if err != nil {
-			return nil, err
-		}
-		plans = append(plans, p)
-	}
-	return plans, nil
-}
-
-func planOne(ctx context.Context, c client.Client, world *bare.Objects, cluster types.NamespacedName) (clusterPlan, error) {
-	view, err := world.View(cluster)
-	if err != nil {
-		return clusterPlan{}, err
-	}
-	for _, driver := range drivers() {
-		if driver.Type() != view.Cluster.Spec.Type {
-			continue
-		}
-		defer driver.Forget(cluster.Namespace, cluster.Name)
-		// A storage system that does not answer is no reason to show no plan; the plan itself says that it waits for it.
-		view.System, err = driver.Observe(ctx, view, &bare.Secrets{Reader: c, Namespace: cluster.Namespace})
-		if err != nil {
-			view.Errors = append(view.Errors, engine.NodeError{Object: "cluster/" + cluster.Name, Message: err.Error()})
-		}
-		return clusterPlan{cluster, view, driver.Plan(view, time.Now().Add(settled))}, nil
-	}
-	return clusterPlan{}, fmt.Errorf("storagecluster/%s: this program does not know the storage system %q", cluster.Name, view.Cluster.Spec.Type)
-}
-
-// overlay puts the objects of a manifest in the place of those that are there.
-func overlay(world *bare.Objects, objects []object) error {
-	for _, o := range objects {
-		var err error
-		switch o.GetKind() {
-		case "StorageCluster":
-			world.Clusters, err = replace(world.Clusters, o)
-		case "StorageNode":
-			world.Nodes, err = replace(world.Nodes, o)
-		}
-		if err != nil {
-			return explain(o, err)
-		}
-	}
+	fmt.Fprintf(g.out, "apply it with: %s\n", g.nextCommand(plan))
 	return nil
 }
 
-func replace[T any, P interface {
-	*T
-	client.Object
-}](list []T, o object) ([]T, error) {
-	var fresh T
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &fresh); err != nil {
+// planTargets reads what is to be applied or deleted, and has the server check it.
+func (g *globals) planTargets(ctx context.Context, o planOptions) (*writer, api.PlanOperation, []target, error) {
+	if len(o.delete) > 0 {
+		if len(o.files) > 0 {
+			return nil, "", nil, &exitError{exitUsage, errors.New("say either -f FILE or --delete KIND/NAME")}
+		}
+		var objects []object
+		for _, text := range o.delete {
+			kind, name, ok := strings.Cut(text, "/")
+			if !ok {
+				return nil, "", nil, &exitError{exitUsage, fmt.Errorf("--delete %s: say KIND/NAME, such as storagecluster/ceph", text)}
+			}
+			found, err := g.toDelete([]string{kind, name}, nil)
+			if err != nil {
+				return nil, "", nil, err
+			}
+			objects = append(objects, found...)
+		}
+		w, err := g.writer(o.force)
+		if err != nil {
+			return nil, "", nil, err
+		}
+		targets, err := w.present(ctx, objects)
+		if err == nil && len(targets) == 0 {
+			err = &exitError{exitRefused, fmt.Errorf("there is no %s", strings.Join(o.delete, ", "))}
+		}
+		return w, api.PlanDelete, targets, err
+	}
+	objects, err := readManifests(o.files, g.in, g.namespace)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	w, err := g.writer(o.force)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	targets, err := w.checkAll(ctx, objects)
+	return w, api.PlanApply, targets, err
+}
+
+// writer makes a writer in the name of this user.
+func (g *globals) writer(force bool) (*writer, error) {
+	c, err := g.client()
+	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(list, func(have T) bool {
-		return P(&have).GetNamespace() == o.GetNamespace() && P(&have).GetName() == o.GetName()
-	})
-	if i < 0 {
-		return append(list, fresh), nil
+	owner, err := g.owner()
+	if err != nil {
+		return nil, err
 	}
-	list[i] = fresh
-	return list, nil
+	return &writer{client: c, owner: owner, conflicts: conflictsFor(force)}, nil
 }
 
-// touches says whether one of the objects is the cluster or a node of it.
-func touches(world *bare.Objects, objects []object, cluster types.NamespacedName) bool {
-	return slices.ContainsFunc(objects, func(o object) bool {
-		if o.GetNamespace() != cluster.Namespace {
-			return false
+// present returns those of the objects that are there, as targets to delete.
+func (w *writer) present(ctx context.Context, objects []object) ([]target, error) {
+	var targets []target
+	for _, o := range objects {
+		live, err := w.read(ctx, o)
+		if err != nil {
+			return nil, explain(o, err)
 		}
-		switch o.GetKind() {
-		case "StorageCluster":
-			return o.GetName() == cluster.Name
-		case "StorageNode":
-			i := slices.IndexFunc(world.Nodes, func(n api.StorageNode) bool {
-				return n.Namespace == o.GetNamespace() && n.Name == o.GetName()
-			})
-			return engine.ClusterOf(&world.Nodes[i], world.Clusters) == cluster.Name
+		if live != nil {
+			targets = append(targets, target{object: o, live: live})
 		}
-		return false
-	})
+	}
+	return targets, nil
 }
 
-// refuseImpossible returns an error that says why, if one of the objects' clusters would be refused.
-func (g *globals) refuseImpossible(ctx context.Context, c client.Client, objects []object) error {
-	plans, err := g.plansFor(ctx, c, objects)
+// nextCommand is what carries a plan out.
+func (g *globals) nextCommand(plan *api.Plan) string {
+	verb := "apply"
+	if plan.Spec.Operation == api.PlanDelete {
+		verb = "delete"
+	}
+	text := "holdfast " + verb + " --plan " + plan.Name
+	if plan.Namespace != defaultNamespace {
+		text += " -n " + plan.Namespace
+	}
+	return text
+}
+
+func (g *globals) printPlan(p *proposal, w *writer, output string) error {
+	plan, err := newPlanObject(g.namespace, p, w)
 	if err != nil {
 		return err
 	}
-	return refusedPlans(plans)
+	data, err := json.MarshalIndent(plan, "", "  ")
+	if err == nil && output == "yaml" {
+		data, err = yaml.JSONToYAML(data)
+	}
+	if err != nil {
+		return fmt.Errorf("while printing the plan: %w", err)
+	}
+	fmt.Fprintln(g.out, strings.TrimSpace(string(data)))
+	return nil
 }
 
-func refusedPlans(plans []clusterPlan) error {
-	var all []error
-	for _, p := range plans {
-		for _, d := range p.plan.Decisions {
-			if d.Verdict == api.VerdictRefuse {
-				all = append(all, fmt.Errorf("%s: %s", d.Object, d.Message))
-			}
-		}
-	}
-	if len(all) == 0 {
+// requireNamed refuses what destroys data unless a plan was named: the plan is shown and kept.
+func (g *globals) requireNamed(ctx context.Context, w *writer, p *proposal) error {
+	if p.risk() != api.RiskData {
 		return nil
 	}
-	return &exitError{exitRefused, fmt.Errorf("nothing was changed:\n%w", errors.Join(all...))}
+	p.report.Write(g.out)
+	plan, err := g.keep(ctx, w, p)
+	if err != nil {
+		return err
+	}
+	return &exitError{exitRefused, fmt.Errorf("this destroys data, so nothing was changed: look at the plan above; if it is what you want, "+
+		"name it with: %s", g.nextCommand(plan))}
 }
 
-// print shows a plan for people.
-func (p *clusterPlan) print(w io.Writer) {
-	fmt.Fprintf(w, "cluster %s in namespace %s:\n", p.cluster.Name, p.cluster.Namespace)
-	if p.plan.Empty() && !p.plan.Refused {
-		fmt.Fprintln(w, "  nothing changes")
-	}
-	for _, c := range p.plan.Daemons {
-		p.printDaemon(w, c)
-	}
-	for _, r := range p.plan.Remove {
-		fmt.Fprintf(w, "  - remove %s: %s\n", r.Name, r.Reason)
-	}
-	for _, c := range p.plan.Commands {
-		fmt.Fprintf(w, "  > %s %s: %s\n", c.Verb, c.Object, c.Reason)
-	}
-	for _, d := range p.plan.Decisions {
-		if d.Verdict != api.VerdictDo {
-			fmt.Fprintf(w, "  %s %s: %s\n", strings.ToLower(string(d.Verdict)), d.Object, d.Message)
-		}
-	}
-}
-
-func (p *clusterPlan) printDaemon(w io.Writer, c engine.DaemonChange) {
-	sign, reason := "~ change", ": "+c.Reason
-	if c.New {
-		sign, reason = "+ start ", ""
-	}
-	fmt.Fprintf(w, "  %s %s on %s", sign, shortName(&c.Daemon), c.Daemon.Spec.Host)
-	for _, d := range c.Daemon.Spec.Devices {
-		fmt.Fprintf(w, ", on device %s%s", d.ID, p.describe(c.Daemon.Spec.Host, d.ID))
-	}
-	fmt.Fprintln(w, reason)
-}
-
-// describe tells a device's path and size, so that a person can recognize it.
-func (p *clusterPlan) describe(host, id string) string {
-	for _, h := range p.view.Hosts {
-		for _, d := range h.Status.Devices {
-			if h.Name == host && d.ID == id {
-				return " (" + strings.Join(strings.Fields(d.Path+" "+d.Size.String()+" "+d.Model+" "+d.Serial), " ") + ")"
+// checkAll has the server check every object.
+func (w *writer) checkAll(ctx context.Context, objects []object) ([]target, error) {
+	var targets []target
+	var all []error
+	code := exitRefused
+	for _, o := range objects {
+		t, err := w.check(ctx, o)
+		if err != nil {
+			all = append(all, err)
+			var coded *exitError
+			if !errors.As(err, &coded) && !isRefusal(err) {
+				code = exitFailed
+				break
 			}
+			continue
 		}
+		targets = append(targets, t)
 	}
-	return ""
+	if len(all) > 0 {
+		return nil, &exitError{code, fmt.Errorf("nothing was changed:\n%w", errors.Join(all...))}
+	}
+	return targets, nil
 }

@@ -27,7 +27,15 @@ type Plan struct {
 // PlanSpec is what was planned, and from what.
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a Plan cannot be changed: make another one with 'holdfast plan -f'"
 type PlanSpec struct {
-	// Manifest is what was given to be applied: YAML documents.
+	// Operation says what is done with the objects of the manifest.
+	// +optional
+	// +kubebuilder:default=Apply
+	Operation PlanOperation `json:"operation,omitempty"`
+	// Conflicts says what becomes of fields that somebody else has applied.
+	// +optional
+	// +kubebuilder:default=Refuse
+	Conflicts PlanConflicts `json:"conflicts,omitempty"`
+	// Manifest is what was given to be applied: YAML documents. Of objects to delete it has the names alone.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1048576
 	Manifest string `json:"manifest"`
@@ -36,12 +44,21 @@ type PlanSpec struct {
 	// +listMapKey=object
 	// +kubebuilder:validation:MaxItems=8192
 	Basis []PlanBasis `json:"basis,omitempty"`
-	// Changes are what will happen, in that order.
+	// Facts are what the digests of Basis cover, a line each, to tell what moved: the object, a tab, the fact. They are left
+	// out where the plan would become too large.
+	// +optional
+	// +kubebuilder:validation:MaxLength=524288
+	Facts string `json:"facts,omitempty"`
+	// Changes are what will happen, in that order; the first of them, where the plan would become too large.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8192
 	Changes []PlanChange `json:"changes,omitempty"`
-	// Count is the number of changes.
+	// Digest covers all changes.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Digest string `json:"digest,omitempty"`
+	// Count is the number of all changes.
 	// +optional
 	Count int32 `json:"count,omitempty"`
 	// Risk is the highest risk among the changes.
@@ -52,6 +69,28 @@ type PlanSpec struct {
 	// +kubebuilder:validation:MaxLength=256
 	Requester string `json:"requester,omitempty"`
 }
+
+// PlanOperation is what a plan does with its objects.
+// +kubebuilder:validation:Enum=Apply;Delete
+type PlanOperation string
+
+// The operations.
+const (
+	PlanApply  PlanOperation = "Apply"
+	PlanDelete PlanOperation = "Delete"
+)
+
+// PlanConflicts says what becomes of fields that somebody else has applied.
+// +kubebuilder:validation:Enum=Refuse;Take
+type PlanConflicts string
+
+// The ways to treat conflicts.
+const (
+	// ConflictsRefuse: the plan is not made.
+	ConflictsRefuse PlanConflicts = "Refuse"
+	// ConflictsTake: the fields are taken over.
+	ConflictsTake PlanConflicts = "Take"
+)
 
 // PlanBasis is one object that a plan was made from.
 type PlanBasis struct {
@@ -69,7 +108,11 @@ type PlanBasis struct {
 
 // PlanChange is one thing that will happen.
 type PlanChange struct {
-	// Verb is Create, Change, Restart, Remove, Command or Apply.
+	// Step numbers what follows each other in the cluster. What has the same step goes on at one time; the objects themselves
+	// are step 0.
+	// +optional
+	Step int32 `json:"step,omitempty"`
+	// Verb is Apply or Delete for an object of the manifest, and Create, Change, Remove or Command for what comes of it.
 	// +kubebuilder:validation:MaxLength=63
 	Verb string `json:"verb"`
 	// Object is what changes, such as "daemon/ceph-osd-3".
@@ -103,12 +146,14 @@ const (
 )
 
 // PlanState is what became of a plan.
-// +kubebuilder:validation:Enum=Applied;Stale
+// +kubebuilder:validation:Enum=Applying;Applied;Stale
 type PlanState string
 
-// The states of a plan that is not open any more.
+// The states of a plan that was begun.
 const (
-	PlanApplied PlanState = "Applied"
+	// PlanApplying: its objects are being written. If that was cut off, applying it again goes on with it.
+	PlanApplying PlanState = "Applying"
+	PlanApplied  PlanState = "Applied"
 	// PlanStale: the world moved, so it can never be applied.
 	PlanStale PlanState = "Stale"
 )

@@ -192,12 +192,7 @@ func (b *bed) secretsStaySecret(t *testing.T) {
 
 // teardown deletes the cluster: no process, no Daemon, no Secret, no file of it is left, and the disks are empty.
 func (b *bed) teardown(t *testing.T, spec string) {
-	h := b.Lab.Host(1)
-	cmd := h.Command(t.Context(), b.Binary, "delete", "-f", "-")
-	cmd.Stdin = strings.NewReader(spec)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("holdfast delete: %v:\n%s", err, out)
-	}
+	b.Wipe(t, spec)
 	if left := b.cephProcesses(); len(left) > 0 {
 		t.Errorf("processes are left: %v", left)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -86,6 +87,29 @@ func (h *Home) Token(t hosts.T, role string) string {
 		t.Fatalf("%v", err)
 	}
 	return strings.TrimSpace(out)
+}
+
+// namesPlan finds the command by which the refusal to destroy data names its plan.
+var namesPlan = regexp.MustCompile(`name it with: holdfast delete --plan (plan-[0-9a-f]+)`)
+
+// Wipe deletes what a manifest declares with all data, as a person has to: what destroys data is refused until its plan is named.
+func (h *Home) Wipe(t hosts.T, manifest string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*limit)
+	defer cancel()
+	cmd := h.Lab.Host(1).Command(ctx, h.Binary, "delete", "-f", "-")
+	cmd.Stdin = strings.NewReader(manifest)
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return // it had no data yet
+	}
+	found := namesPlan.FindSubmatch(out)
+	if found == nil {
+		t.Fatalf("holdfast delete: %v:\n%s", err, out)
+	}
+	if out, err := h.Holdfast("delete", "--plan", string(found[1])); err != nil {
+		t.Fatalf("holdfast delete --plan: %v:\n%s", err, out)
+	}
 }
 
 // Holdfast runs a command of holdfast on the first host.

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// TestApply_conflict: a field that somebody else has applied is not written over, and both are told.
+func TestApply_conflict(t *testing.T) {
+	alice := newHome(t, "conflict")
+	bob := newPerson(t, "conflict", "holdfast:bob")
+	alice.must(t, exitOK, alice.manifest("ceph: {mon: {count: 3}}"), []string{"apply", "-f", "-"})
+	one := `{apiVersion: holdfast.io/v1alpha1, kind: StorageCluster, metadata: {name: c}, spec: {type: ceph, ceph: {mon: {count: 1}}}}`
+	for _, command := range []string{"apply", "plan"} {
+		bob.must(t, exitRefused, one, []string{command, "-f", "-"}, "nothing was changed",
+			"spec.ceph.mon.count: holdfast:admin set it to 3 at 20", "; you want 1", "--force-conflicts")
+	}
+	bob.must(t, exitOK, one, []string{"apply", "-f", "-", "--force-conflicts"}, "storagecluster/c configured")
+	alice.must(t, exitRefused, alice.manifest("ceph: {mon: {count: 3}}"), []string{"apply", "-f", "-"}, "holdfast:bob set it to 1")
+	// What nobody else has applied is free.
+	alice.must(t, exitOK, `{apiVersion: holdfast.io/v1alpha1, kind: StorageCluster, metadata: {name: c}, spec: {type: ceph, ceph: {}, interval: 30s}}`, []string{"apply", "-f", "-"})
+}
+
+// TestApply_leftOutIsTakenBack: a field that was applied when the object was made goes when it is left out.
+func TestApply_leftOutIsTakenBack(t *testing.T) {
+	p := newHome(t, "leftout")
+	p.must(t, exitOK, p.manifest("interval: 30s, ceph: {}"), []string{"apply", "-f", "-"}, "storagecluster/c created")
+	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"}, "storagecluster/c configured")
+	if got := p.cluster(t).Spec.Interval.Duration.String(); got != "10s" {
+		t.Errorf("interval is %s, want the default", got)
+	}
+}
+
+// TestApply_atOnce: two administrators apply conflicting specs at one moment. One wins, the other is told what and who, and what
+// is there is what the winner wants.
+func TestApply_atOnce(t *testing.T) {
+	const rounds = 30
+	both := []*person{newHome(t, "atonce"), newPerson(t, "atonce", "holdfast:bob")}
+	for round := range rounds {
+		name := fmt.Sprintf("c%d", round/2) // made in one round, changed in the next
+		var codes [2]int
+		var outs [2]string
+		atOnce(func(i int) {
+			codes[i], outs[i] = both[i].do(wantMgrs(name, 1+round%2*2+i), "apply", "-f", "-")
+		})
+		errs := [2]error{}
+		for i := range both {
+			if codes[i] == exitRefused {
+				errs[i] = errors.New(outs[i])
+			}
+		}
+		checkRound(t, both[0], name, 1+round%2*2, errs, fmt.Sprint(codes, outs))
+	}
+}
+
+// TestApply_atOnceInOneName: on each server the administrator's kubeconfig is in the same name, so ownership of fields tells
+// nobody apart. What was checked before somebody else's write is not written after it.
+func TestApply_atOnceInOneName(t *testing.T) {
+	const rounds = 30
+	p := newHome(t, "onename")
+	g := globals{kubeconfig: p.kubeconfig}
+	for round := range rounds {
+		name := fmt.Sprintf("c%d", round/2)
+		var writers [2]*writer
+		var targets [2]target
+		for i := range writers {
+			objects, err := parseManifest([]byte(wantMgrs(name, 1+round%2*2+i)), "test", p.namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if writers[i], err = g.writer(false); err != nil {
+				t.Fatal(err)
+			}
+			if targets[i], err = writers[i].check(t.Context(), objects[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var errs [2]error
+		atOnce(func(i int) { _, errs[i] = writers[i].write(t.Context(), targets[i]) })
+		checkRound(t, p, name, 1+round%2*2, errs, fmt.Sprint(errs))
+	}
+}
+
+func wantMgrs(name string, count int) string {
+	return fmt.Sprintf("{apiVersion: holdfast.io/v1alpha1, kind: StorageCluster, metadata: {name: %s}, spec: {type: ceph, ceph: {mgr: {count: %d}}}}", name, count)
+}
+
+// atOnce does two things at one moment.
+func atOnce(do func(i int)) {
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range 2 {
+		wg.Go(func() {
+			<-start
+			do(i)
+		})
+	}
+	close(start)
+	wg.Wait()
+}
+
+// checkRound wants one to have won, the one who wanted the lowest number of mgrs or the other, who wanted one more.
+func checkRound(t *testing.T, p *person, name string, lowest int, errs [2]error, all string) {
+	t.Helper()
+	winner := 0
+	if errs[0] != nil {
+		winner = 1
+	}
+	loss := errs[1-winner]
+	if errs[winner] != nil || loss == nil {
+		t.Fatalf("%s: not one has won: %s", name, all)
+	}
+	if !strings.Contains(loss.Error(), "spec.ceph.mgr.count: ") || !strings.Contains(loss.Error(), "holdfast:") {
+		t.Errorf("%s: the loser is not told what and who: %v", name, loss)
+	}
+	c := &api.StorageCluster{}
+	if err := p.Get(t.Context(), types.NamespacedName{Namespace: p.namespace, Name: name}, c); err != nil {
+		t.Fatal(err)
+	}
+	if got := int(c.Spec.Ceph.Mgr.Count); got != lowest+winner {
+		t.Errorf("%s: %d mgrs are wanted now; the winner wanted %d: %s", name, got, lowest+winner, all)
+	}
+}

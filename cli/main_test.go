@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/pki"
+)
+
+// shared is one server, without an engine or an agent, that serves all tests that ask for it. They work in namespaces and with
+// hosts of their own.
+var shared struct {
+	once   sync.Once
+	dir    string
+	port   int
+	server *control.Server
+	err    error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.server != nil {
+		shared.server.Stop()
+	}
+	os.RemoveAll(shared.dir)
+	os.Exit(code)
+}
+
+func startShared(t *testing.T) error {
+	dir, err := os.MkdirTemp("", "holdfast-cli-")
+	if err != nil {
+		return err
+	}
+	shared.dir = dir
+	ports := freePorts(t, 3)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	shared.port = ports[0]
+	shared.server, err = control.Start(ctx, control.Config{
+		DataDir: dir, Name: "s1", Address: "127.0.0.1", Init: true,
+		APIPort: ports[0], EtcdPeerPort: ports[1], EtcdClientPort: ports[2],
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	return err
+}
+
+// person uses the command line, and the API beside it, in one namespace.
+type person struct {
+	client.Client
+	namespace, kubeconfig string
+}
+
+// newPerson is an administrator with a certificate in this name.
+func newPerson(t *testing.T, namespace, name string) *person {
+	t.Helper()
+	shared.once.Do(func() { shared.err = startShared(t) })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	authority, err := pki.OpenAuthority(filepath.Join(shared.dir, "pki"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := authority.NewPair(pki.Leaf{User: name, Groups: []string{"holdfast:admins"}}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &person{namespace: namespace, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	server := fmt.Sprintf("https://127.0.0.1:%d", shared.port)
+	if err := pki.WriteKubeconfig(p.kubeconfig, server, "127.0.0.1", authority.CertPEM(), pair); err != nil {
+		t.Fatal(err)
+	}
+	g := globals{kubeconfig: p.kubeconfig}
+	if p.Client, err = g.client(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// do runs a command; input is its standard input.
+func (p *person) do(input string, args ...string) (code int, out string) {
+	var text bytes.Buffer
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	args = append(args, "--kubeconfig", p.kubeconfig, "-n", p.namespace)
+	code = run(ctx, args, streams{in: strings.NewReader(input), out: &text, err: &text})
+	return code, text.String()
+}
+
+// must runs a command that has to end with this code, and to say these things.
+func (p *person) must(t *testing.T, want int, input string, args []string, says ...string) string {
+	t.Helper()
+	code, out := p.do(input, args...)
+	if code != want {
+		t.Fatalf("holdfast %s: exit code %d, want %d:\n%s", strings.Join(args, " "), code, want, out)
+	}
+	for _, text := range says {
+		if !strings.Contains(out, text) {
+			t.Errorf("holdfast %s does not say %q:\n%s", strings.Join(args, " "), text, out)
+		}
+	}
+	return out
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/platform/bare"
+)
+
+// copyOf is a world of which another may be made without changing the first.
+func copyOf(o *bare.Objects) *bare.Objects {
+	c := *o
+	c.Clusters, c.Nodes, c.Hosts, c.Daemons = slices.Clone(o.Clusters), slices.Clone(o.Nodes), slices.Clone(o.Hosts), slices.Clone(o.Daemons)
+	return &c
+}
+
+// change puts what becomes of the objects of a request in the place of those that are there.
+func change(world *bare.Objects, targets []target) error {
+	for _, t := range targets {
+		var err error
+		switch t.GetKind() {
+		case engine.KindCluster:
+			err = changeCluster(world, t)
+		case engine.KindNode:
+			world.Nodes, err = replace(world.Nodes, t)
+		case engine.KindHost:
+			world.Hosts, err = replace(world.Hosts, t)
+		case engine.KindDaemon:
+			world.Daemons, err = replace(world.Daemons, t)
+		}
+		if err != nil {
+			return explain(t.object, err)
+		}
+	}
+	return nil
+}
+
+// changeCluster marks a cluster as deleted, as the API does: it goes when the engine has let go of it.
+func changeCluster(world *bare.Objects, t target) (err error) {
+	if t.after != nil {
+		world.Clusters, err = replace(world.Clusters, t)
+		return err
+	}
+	for i := range world.Clusters {
+		if c := &world.Clusters[i]; c.Namespace == t.GetNamespace() && c.Name == t.GetName() && c.DeletionTimestamp == nil {
+			deleted := c.DeepCopy()
+			now := metav1.Now()
+			deleted.DeletionTimestamp = &now
+			world.Clusters[i] = *deleted
+		}
+	}
+	return nil
+}
+
+// replace puts what becomes of an object into its list.
+func replace[T any, P interface {
+	*T
+	client.Object
+}](list []T, t target) ([]T, error) {
+	same := func(have T) bool {
+		return P(&have).GetNamespace() == t.GetNamespace() && P(&have).GetName() == t.GetName()
+	}
+	if t.after == nil {
+		return slices.DeleteFunc(list, same), nil
+	}
+	var fresh T
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(t.after.Object, &fresh); err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(list, same)
+	if i < 0 {
+		return append(list, fresh), nil
+	}
+	list[i] = fresh
+	return list, nil
+}
+
+// touches says whether one of the objects is the cluster, a node or a daemon of it, or a host that matters to it.
+func touches(world *bare.Objects, targets []target, cluster types.NamespacedName) bool {
+	return slices.ContainsFunc(targets, func(t target) bool {
+		if t.GetKind() == engine.KindHost {
+			i := slices.IndexFunc(world.Hosts, func(h api.Host) bool { return h.Name == t.GetName() })
+			return i >= 0 && slices.Contains(engine.ClustersOfHost(&world.Hosts[i], world.Nodes, world.Daemons, world.Clusters), cluster)
+		}
+		if t.GetNamespace() != cluster.Namespace {
+			return false
+		}
+		switch t.GetKind() {
+		case engine.KindCluster:
+			return t.GetName() == cluster.Name
+		case engine.KindNode:
+			i := slices.IndexFunc(world.Nodes, func(n api.StorageNode) bool { return n.Namespace == t.GetNamespace() && n.Name == t.GetName() })
+			return i >= 0 && engine.ClusterOf(&world.Nodes[i], world.Clusters) == cluster.Name
+		case engine.KindDaemon:
+			return slices.ContainsFunc(world.Daemons, func(d api.Daemon) bool {
+				return d.Namespace == t.GetNamespace() && d.Name == t.GetName() && d.Spec.Cluster == cluster.Name
+			})
+		}
+		return false
+	})
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/plans"
+)
+
+// bindPlan reads a plan, looks at the world again, and returns what is to be done: exactly what the plan tells, or an error that says
+// what has moved. A plan that was begun and cut off is gone on with.
+func (g *globals) bindPlan(ctx context.Context, w *writer, name string, operation api.PlanOperation) (*api.Plan, []target, error) {
+	plan, err := g.open(ctx, w.client, name, operation)
+	if err != nil {
+		return nil, nil, err
+	}
+	w.conflicts, w.exact = plan.Spec.Conflicts, true
+	objects, err := parseManifest([]byte(plan.Spec.Manifest), "plan "+name, g.namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	targets, err := w.targets(ctx, objects, operation)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := g.propose(ctx, w.client, operation, targets)
+	if err != nil {
+		return nil, nil, err
+	}
+	moved := movedSince(plan, p)
+	if len(moved) == 0 {
+		return plan, targets, markPlan(ctx, w.client, plan, api.PlanApplying, "being carried out by "+w.owner)
+	}
+	text := strings.Join(moved, "\n  ")
+	if plan.Status.State != api.PlanApplying {
+		if err := markPlan(ctx, w.client, plan, api.PlanStale, text); err != nil {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, &exitError{exitRefused, fmt.Errorf("the world has moved since plan %s was made, so nothing was changed:\n  %s\nMake another plan with 'holdfast plan'", name, text)}
+}
+
+// targets looks at the objects of a plan as they are now.
+func (w *writer) targets(ctx context.Context, objects []object, operation api.PlanOperation) ([]target, error) {
+	if operation == api.PlanApply {
+		return w.checkAll(ctx, objects)
+	}
+	var targets []target
+	for _, o := range objects {
+		live, err := w.read(ctx, o)
+		if err != nil {
+			return nil, explain(o, err)
+		}
+		targets = append(targets, target{object: o, live: live})
+	}
+	return targets, nil
+}
+
+// movedSince says what is not as it was when the plan was made. Of a plan that was begun only its objects are looked at: each has
+// to be as it was then, or as the plan wants it.
+func movedSince(plan *api.Plan, p *proposal) []string {
+	if plan.Status.State == api.PlanApplying {
+		return movedMeanwhile(plan, p)
+	}
+	moved := p.basis.Moved(&plan.Spec, p.who)
+	if len(moved) > 0 {
+		return moved
+	}
+	now := p.spec("", plan.Spec.Conflicts)
+	moved = plans.Differs(&plan.Spec, &now)
+	if len(moved) == 0 {
+		for _, text := range p.refused {
+			moved = append(moved, "it would be refused now: "+text)
+		}
+	}
+	return moved
+}
+
+func movedMeanwhile(plan *api.Plan, p *proposal) []string {
+	own := plans.Basis{}
+	for _, t := range p.targets {
+		done := t.after == nil && (t.live == nil || t.live.GetDeletionTimestamp() != nil) ||
+			t.live != nil && t.after != nil && len(plans.Differences(plans.Fields(t.live), plans.Fields(t.after))) == 0
+		if !done {
+			own[plans.ObjectName(t.GetKind(), t.GetNamespace(), t.GetName())] = plans.ObjectFacts(t.live)
+		}
+	}
+	spec := plan.Spec
+	spec.Basis = nil
+	for _, b := range plan.Spec.Basis {
+		if _, ok := own[b.Object]; ok {
+			spec.Basis = append(spec.Basis, b)
+		}
+	}
+	return own.Moved(&spec, p.who)
+}

@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/plans"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/platform/bare"
+)
+
+// settled is how much later a person's plan is made: drivers wait a moment for more objects to be declared, and all of a
+// manifest are here already.
+const settled = time.Minute
+
+// proposal is what would come of applying or deleting some objects.
+type proposal struct {
+	operation api.PlanOperation
+	targets   []target
+	report    plans.Report
+	basis     plans.Basis
+	// refused says why it cannot be done.
+	refused []string
+	// blame are the objects of the basis, to tell who changed them.
+	blame map[string]client.Object
+}
+
+func (p *proposal) risk() api.Risk { return plans.Risk(p.report.Changes) }
+
+// spec is the proposal as a Plan keeps it.
+func (p *proposal) spec(manifest string, conflicts api.PlanConflicts) api.PlanSpec {
+	s := api.PlanSpec{Operation: p.operation, Conflicts: conflicts, Manifest: manifest}
+	p.basis.Store(&s)
+	plans.Store(p.report.Changes, &s)
+	return s
+}
+
+// who says who changed an object of the basis.
+func (p *proposal) who(object string) string {
+	if o := p.blame[object]; o != nil {
+		return whoChanged(o)
+	}
+	return ""
+}
+
+// propose asks the drivers what they would do if the objects were applied or deleted, and changes nothing. It is what the leader
+// will ask itself; the leader's answer counts.
+func (g *globals) propose(ctx context.Context, c client.Client, operation api.PlanOperation, targets []target) (*proposal, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	before, err := bare.ReadObjects(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	after := copyOf(before)
+	if err := change(after, targets); err != nil {
+		return nil, err
+	}
+	p := &proposal{operation: operation, targets: targets, basis: plans.Basis{}, blame: map[string]client.Object{}}
+	p.addObjects(before)
+	for i := range after.Clusters {
+		cluster := client.ObjectKeyFromObject(&after.Clusters[i])
+		if !touches(before, targets, cluster) && !touches(after, targets, cluster) {
+			continue
+		}
+		if err := p.addCluster(ctx, c, before, after, cluster); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// addObjects tells what changes in the objects themselves.
+func (p *proposal) addObjects(before *bare.Objects) {
+	for _, t := range p.targets {
+		name := plans.ObjectName(t.GetKind(), t.GetNamespace(), t.GetName())
+		if t.live == nil && t.after == nil {
+			continue // what is not there is not deleted
+		}
+		c := plans.ObjectChange(name, t.live, t.after)
+		if i := slices.IndexFunc(before.Daemons, func(d api.Daemon) bool { return d.Namespace == t.GetNamespace() && d.Name == t.GetName() }); i >= 0 &&
+			t.GetKind() == engine.KindDaemon && t.after == nil {
+			c.Risk = engine.RiskOfRemoval(&before.Daemons[i])
+		}
+		p.report.Changes = append(p.report.Changes, c)
+		p.basis[name] = plans.ObjectFacts(t.live)
+		if t.live != nil {
+			p.blame[name] = t.live
+		}
+	}
+}
+
+// addCluster tells what would happen to a cluster.
+func (p *proposal) addCluster(ctx context.Context, c client.Client, before, after *bare.Objects, cluster types.NamespacedName) error {
+	view, err := after.View(cluster)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(drivers(), func(d engine.Driver) bool { return d.Type() == view.Cluster.Spec.Type })
+	if i < 0 {
+		return fmt.Errorf("storagecluster/%s: this program does not know the storage system %q", cluster.Name, view.Cluster.Spec.Type)
+	}
+	driver := drivers()[i]
+	defer driver.Forget(cluster.Namespace, cluster.Name)
+	// A storage system that does not answer is no reason to show no plan; the plan itself says that it waits for it.
+	var silence error
+	view.System, silence = driver.Observe(ctx, view, &bare.Secrets{Reader: c, Namespace: cluster.Namespace})
+	now := time.Now().Add(settled)
+	projection := engine.Project(driver, view, now)
+	p.addBasis(before, view)
+	name := cluster.String()
+	p.report.Clusters = append(p.report.Clusters, name)
+	p.report.Changes = append(p.report.Changes, plans.FromProjection(projection)...)
+	p.report.Notes = mergeNotes(p.report.Notes, name, notesOf(projection, view, silence))
+	if p.operation != api.PlanDelete {
+		p.refused = append(p.refused, refusals(projection.First, presentPlan(driver, before, view, cluster, now))...)
+	}
+	return nil
+}
+
+// presentPlan is what the driver plans as things are, or nil where the cluster is new.
+func presentPlan(driver engine.Driver, before *bare.Objects, after *engine.View, cluster types.NamespacedName, now time.Time) *engine.Plan {
+	view, err := before.View(cluster)
+	if err != nil {
+		return nil
+	}
+	view.System = after.System
+	return driver.Plan(view, now)
+}
+
+// refusals are what the plan refuses. In a cluster that exists, a fault that is there already, such as a disk that failed, keeps
+// nobody from changing something else.
+func refusals(plan, present *engine.Plan) []string {
+	known := map[string]bool{}
+	if present != nil && !plan.Refused {
+		for _, d := range present.Decisions {
+			known[decisionText(d)] = true
+		}
+	}
+	var all []string
+	for _, d := range plan.Decisions {
+		if d.Verdict == api.VerdictRefuse && !known[decisionText(d)] {
+			all = append(all, decisionText(d))
+		}
+	}
+	return all
+}
+
+func decisionText(d api.Decision) string { return d.Object + ": " + d.Message }
+
+// refusal is the error that says why nothing can be done.
+func (p *proposal) refusal() error {
+	if len(p.refused) == 0 {
+		return nil
+	}
+	all := make([]error, len(p.refused))
+	for i, text := range p.refused {
+		all[i] = errors.New(text)
+	}
+	return &exitError{exitRefused, fmt.Errorf("nothing was changed:\n%w", errors.Join(all...))}
+}
+
+// notesOf says what is refused, left alone or waited for, and how far the projection can be trusted.
+func notesOf(p *engine.Projection, view *engine.View, silence error) []string {
+	var notes []string
+	for _, d := range p.Last.Decisions {
+		switch d.Verdict {
+		case api.VerdictRefuse:
+			notes = append(notes, "refused: "+decisionText(d))
+		case api.VerdictSkip:
+			notes = append(notes, "left alone: "+decisionText(d))
+		}
+	}
+	for _, text := range p.Open {
+		notes = append(notes, "waits: "+text)
+	}
+	system := string(view.Cluster.Spec.Type)
+	if silence != nil {
+		notes = append(notes, fmt.Sprintf("%s does not answer (%v): what it knows decides what comes after this", system, silence))
+	}
+	if len(p.Steps) > 1 {
+		notes = append(notes, fmt.Sprintf("step 2 and later are what follows if hosts and %s do their part; each step is decided anew when the one before it is done", system))
+	}
+	return notes
+}
+
+func mergeNotes(all map[string][]string, cluster string, notes []string) map[string][]string {
+	if all == nil {
+		all = map[string][]string{}
+	}
+	all[cluster] = notes
+	return all
+}
+
+// addBasis adds the cluster, its nodes as they are now and as they would be, and what they depend on.
+func (p *proposal) addBasis(before *bare.Objects, view *engine.View) {
+	add := func(kind string, o client.Object) {
+		name := plans.ObjectName(kind, o.GetNamespace(), o.GetName())
+		if _, ok := p.basis[name]; ok {
+			return // it is in the manifest
+		}
+		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			panic(err) // our own types can be converted
+		}
+		p.basis[name] = plans.ObjectFacts(&unstructured.Unstructured{Object: u})
+		p.blame[name] = o
+	}
+	if i := slices.IndexFunc(before.Clusters, func(c api.StorageCluster) bool {
+		return client.ObjectKeyFromObject(&c) == client.ObjectKeyFromObject(view.Cluster)
+	}); i >= 0 {
+		add(engine.KindCluster, &before.Clusters[i])
+	}
+	for i := range before.Nodes {
+		n := &before.Nodes[i]
+		if n.Namespace == view.Cluster.Namespace && engine.ClusterOf(n, before.Clusters) == view.Cluster.Name {
+			add(engine.KindNode, n)
+		}
+	}
+	p.basis.AddView(view)
+	for i := range view.Hosts {
+		name := plans.ObjectName(engine.KindHost, "", view.Hosts[i].Name)
+		if p.blame[name] == nil {
+			p.blame[name] = &view.Hosts[i]
+		}
+	}
+}
