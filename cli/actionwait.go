@@ -99,7 +99,7 @@ func refusedAction(a *api.Action) bool {
 
 // showAction shows how far an action is: each step that has begun, and what is waited for.
 func (p *printer) showAction(a *api.Action) {
-	rows := actionRows(a)
+	rows := actionRows(a, time.Now())
 	if p.live {
 		p.draw(rows)
 		return
@@ -109,7 +109,7 @@ func (p *printer) showAction(a *api.Action) {
 	}
 }
 
-func actionRows(a *api.Action) []string {
+func actionRows(a *api.Action, now time.Time) []string {
 	rows := []string{strings.TrimSuffix(fmt.Sprintf("%s %s: %s", a.Spec.Kind, a.Status.State, a.Status.Message), ": ")}
 	for _, s := range a.Status.Steps {
 		if s.State == api.StepPending {
@@ -123,6 +123,9 @@ func actionRows(a *api.Action) []string {
 	}
 	if a.Status.WaitsFor != "" {
 		rows = append(rows, "  waits for "+a.Status.WaitsFor)
+	}
+	if left := leftText(a, now); left != "" {
+		rows = append(rows, "  "+strings.TrimPrefix(left, "; "))
 	}
 	return rows
 }

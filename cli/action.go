@@ -1,0 +1,325 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+func newAction(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "action",
+		Short: "See, wait for, cancel and approve operations that are under way",
+		Long: `An action is one operation: a host enters maintenance, a daemon is restarted. Commands such as 'holdfast host drain' and
+'holdfast daemon restart' create them. An action survives the crash of any server and agent: whoever takes over goes on.`,
+	}
+	cmd.AddCommand(newActionList(g), newActionShow(g), newActionWait(g), newActionCancel(g), newActionApprove(g), newActionKinds(g))
+	return cmd
+}
+
+func newActionList(g *globals) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the actions that are under way, the oldest first", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.actionList(cmd.Context(), all) },
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "also those that have ended: they are kept for 7 days, and 200 at most")
+	return cmd
+}
+
+func (g *globals) actionList(ctx context.Context, all bool) error {
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	var list api.ActionList
+	if err := withDeadline(ctx, func(ctx context.Context) error { return c.List(ctx, &list) }); err != nil {
+		return fmt.Errorf("while reading actions: %w", err)
+	}
+	ended := len(list.Items)
+	if !all {
+		list.Items = slices.DeleteFunc(list.Items, func(a api.Action) bool { return a.Status.State.Final() })
+	}
+	ended -= len(list.Items)
+	if len(list.Items) == 0 && ended > 0 {
+		_, err := fmt.Fprintf(g.out, "nothing is under way; 'holdfast action list --all' shows the %d that have ended\n", ended)
+		return err
+	}
+	return actionTable(g.out, list.Items, time.Now())
+}
+
+func actionTable(w io.Writer, actions []api.Action, now time.Time) error {
+	if len(actions) == 0 {
+		_, err := fmt.Fprintln(w, "there are none")
+		return err
+	}
+	slices.SortStableFunc(actions, func(a, b api.Action) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(tw, "NAME\tKIND\tTARGET\tSTATE\tSTEPS\tREQUESTER\tAGE\tMESSAGE")
+	for i := range actions {
+		a := &actions[i]
+		fmt.Fprintln(tw, cellsOf([]string{
+			a.Name, a.Spec.Kind, a.Spec.Target, stateText(a), dash(a.Status.Progress), dash(a.Spec.Requester),
+			duration.HumanDuration(now.Sub(a.CreationTimestamp.Time)), wordOf(a, now),
+		}))
+	}
+	return tw.Flush()
+}
+
+func stateText(a *api.Action) string {
+	if a.Status.State == "" {
+		return "-"
+	}
+	return string(a.Status.State)
+}
+
+// wordOf is what matters most of an action in one line.
+func wordOf(a *api.Action, now time.Time) string {
+	word := a.Status.Message
+	switch {
+	case a.Status.State == "":
+		word = "waiting for the leader to look at it"
+	case a.Status.WaitsFor != "":
+		word = "waits for " + a.Status.WaitsFor
+	}
+	return word + leftText(a, now)
+}
+
+// leftText says how long an action will probably take.
+func leftText(a *api.Action, now time.Time) string {
+	if a.Status.Estimated == nil || a.Status.State.Final() {
+		return ""
+	}
+	left := a.Status.Estimated.Sub(now)
+	if left <= 0 {
+		return "; it takes longer than was estimated"
+	}
+	return "; done in about " + duration.HumanDuration(left)
+}
+
+// findAction returns the action of a name, wherever it lies: actions on hosts lie in a namespace that nobody has in mind.
+func (g *globals) findAction(ctx context.Context, c client.Client, name string) (*api.Action, error) {
+	var list api.ActionList
+	if err := withDeadline(ctx, func(ctx context.Context) error { return c.List(ctx, &list) }); err != nil {
+		return nil, fmt.Errorf("while reading actions: %w", err)
+	}
+	var names []string
+	var found []*api.Action
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+		if list.Items[i].Name == name {
+			found = append(found, &list.Items[i])
+		}
+	}
+	if in := slices.IndexFunc(found, func(a *api.Action) bool { return a.Namespace == g.namespace }); len(found) > 1 && in >= 0 {
+		return found[in], nil
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, &exitError{exitUsage, fmt.Errorf("several namespaces have an action %s: say which with -n", name)}
+	}
+	hint := "'holdfast action list --all' lists them"
+	if like := nearest(name, names); like != "" {
+		hint = fmt.Sprintf("did you mean %s?", like)
+	}
+	return nil, &exitError{exitRefused, fmt.Errorf("there is no action %s: %s", name, hint)}
+}
+
+// withAction runs a command on one action.
+func (g *globals) withAction(ctx context.Context, name string, do func(client.Client, *api.Action) error) error {
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	a, err := g.findAction(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	return do(c, a)
+}
+
+func newActionWait(g *globals) *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use: "wait NAME", Short: "Wait until an action has ended, and show its progress", Args: cobra.ExactArgs(1),
+		Long: `Waits until the action has ended. The exit code is 0 when it is done, 3 when it was refused and nothing was changed, 4 when it
+goes on after --timeout, and 1 when it ended otherwise.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.withAction(cmd.Context(), args[0], func(c client.Client, a *api.Action) error {
+				return g.waitAction(cmd.Context(), c, a, timeout)
+			})
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Hour, "how long to wait; the action goes on after that")
+	return cmd
+}
+
+func newActionCancel(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "cancel NAME", Short: "Have an action undo what it began, and end", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.withAction(cmd.Context(), args[0], func(c client.Client, a *api.Action) error {
+				was := a.DeepCopy()
+				a.Spec.Want = api.WantCancelled
+				if err := patchAction(cmd.Context(), c, was, a); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(g.out, "action/%s is being cancelled: 'holdfast action wait %s' shows what is undone\n", a.Name, a.Name)
+				return err
+			})
+		},
+	}
+}
+
+func newActionApprove(g *globals) *cobra.Command {
+	var reject bool
+	cmd := &cobra.Command{
+		Use: "approve NAME", Short: "Let an action be done that waits for approval, or reject it", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.withAction(cmd.Context(), args[0], func(c client.Client, a *api.Action) error {
+				return g.approve(cmd.Context(), c, a, reject)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&reject, "reject", false, "end it instead")
+	return cmd
+}
+
+func (g *globals) approve(ctx context.Context, c client.Client, a *api.Action, reject bool) error {
+	want, word := api.ApprovalGranted, "approved"
+	if reject {
+		want, word = api.ApprovalRejected, "rejected"
+	}
+	if a.Spec.Approval == want {
+		return &exitError{exitRefused, fmt.Errorf("action %s is %s already, and is %s", a.Name, word, stateText(a))}
+	}
+	was := a.DeepCopy()
+	a.Spec.Approval = want
+	if err := patchAction(ctx, c, was, a); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(g.out, "action/%s %s\n", a.Name, word)
+	return err
+}
+
+// patchAction writes what was changed of an action, if nobody changed it meanwhile.
+func patchAction(ctx context.Context, c client.Client, was, is *api.Action) error {
+	if was.Status.State.Final() {
+		return &exitError{exitRefused, fmt.Errorf("action %s has ended already, as %s: %s", was.Name, was.Status.State, was.Status.Message)}
+	}
+	err := withDeadline(ctx, func(ctx context.Context) error { return c.Patch(ctx, is, client.MergeFrom(was)) })
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		return &exitError{exitRefused, &plainError{err}}
+	}
+	if err != nil {
+		return fmt.Errorf("while changing action %s: %w", was.Name, err)
+	}
+	return nil
+}
+
+func newActionKinds(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "kinds", Short: "List the kinds of actions that there are", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			kinds := actionKinds()
+			tw := tabwriter.NewWriter(g.out, 0, 0, 3, ' ', 0)
+			fmt.Fprintln(tw, "KIND\tBY\tMODE\tSUMMARY")
+			for _, name := range slices.Sorted(maps.Keys(kinds)) {
+				k := kinds[name]
+				fmt.Fprintln(tw, cellsOf([]string{k.Name, string(k.Executor), string(k.Mode), k.Summary}))
+			}
+			return tw.Flush()
+		},
+	}
+}
+
+func newDaemon(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "daemon", Short: "Restart a daemon",
+	}
+	var wait bool
+	var timeout time.Duration
+	restart := &cobra.Command{
+		Use: "restart NAME", Short: "Stop the process of a daemon and start it again, once", Args: cobra.ExactArgs(1),
+		Example: `  holdfast daemon restart ceph-osd-3 --wait
+  holdfast daemon restart osd.3`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.restartDaemon(cmd.Context(), args[0], wait, timeout)
+		},
+	}
+	restart.Flags().BoolVar(&wait, "wait", false, "wait until another process runs")
+	restart.Flags().DurationVar(&timeout, "timeout", 15*time.Minute, "how long --wait waits; the action goes on after that")
+	cmd.AddCommand(restart)
+	return cmd
+}
+
+func (g *globals) restartDaemon(ctx context.Context, name string, wait bool, timeout time.Duration) error {
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	d, err := g.findDaemon(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	a := &api.Action{Spec: api.ActionSpec{Kind: "daemon.restart", Target: "daemon/" + d.Name, Cluster: d.Spec.Cluster, Host: d.Spec.Host}}
+	a.Namespace, a.GenerateName = d.Namespace, "restart-"+d.Name+"-"
+	err = withDeadline(ctx, func(ctx context.Context) error { return c.Create(ctx, a) })
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		return &exitError{exitRefused, &plainError{err}}
+	}
+	if err != nil {
+		return fmt.Errorf("while creating the action: %w", err)
+	}
+	fmt.Fprintf(g.out, "action/%s created\n", a.Name)
+	if wait {
+		return g.waitAction(ctx, c, a, timeout)
+	}
+	return g.firstWord(ctx, c, a)
+}
+
+// findDaemon returns a daemon by its name, or by the name that the storage system's own people know it by.
+func (g *globals) findDaemon(ctx context.Context, c client.Client, name string) (*api.Daemon, error) {
+	var list api.DaemonList
+	err := withDeadline(ctx, func(ctx context.Context) error { return c.List(ctx, &list, client.InNamespace(g.namespace)) })
+	if err != nil {
+		return nil, fmt.Errorf("while reading daemons: %w", err)
+	}
+	var names []string
+	var found []*api.Daemon
+	for i := range list.Items {
+		d := &list.Items[i]
+		if d.Name == name {
+			return d, nil
+		}
+		if shortName(d) == name {
+			found = append(found, d)
+		}
+		names = append(names, d.Name, shortName(d))
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, &exitError{exitRefused, fmt.Errorf("%s could be %s or %s: say which", name, found[0].Name, found[1].Name)}
+	}
+	text := fmt.Sprintf("there is no daemon %s in namespace %s", name, g.namespace)
+	if like := nearest(name, names); like != "" {
+		text += fmt.Sprintf(": did you mean %s?", like)
+	}
+	return nil, &exitError{exitRefused, errors.New(text)}
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// setAction writes the status of an action, as the leader does.
+func (b *bench) setAction(name string, change func(*api.Action)) {
+	b.Helper()
+	a := &api.Action{}
+	b.must(b.client.Get(b.Context(), client.ObjectKey{Namespace: "default", Name: name}, a))
+	change(a)
+	b.must(b.client.Status().Update(b.Context(), a))
+}
+
+func (b *bench) addDaemon() {
+	b.Helper()
+	b.addHost("node1", metav1.ConditionTrue)
+	b.must(b.client.Create(b.Context(), &api.StorageCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph"},
+		Spec: api.StorageClusterSpec{
+			Type: api.StorageCeph, Approval: api.ApprovalRequired, Interval: metav1.Duration{Duration: 10 * time.Second},
+			Ceph: &api.CephSpec{Mon: api.CephMonSpec{Count: 1}, Mgr: api.CephMgrSpec{Count: 1}},
+		},
+	}))
+	b.must(b.client.Create(b.Context(), &api.Daemon{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph-osd-3"},
+		Spec:       api.DaemonSpec{Cluster: "ceph", Type: "ceph-osd", ID: "3", Host: "node1", State: api.WantRunning, Command: []string{"true"}},
+	}))
+}
+
+func TestAction(t *testing.T) {
+	b := newBench(t)
+	b.addDaemon()
+	b.expect("action list", exitOK, "there are none")
+	b.expect("action kinds", exitOK, "daemon.restart", "Agent", "host.drain", "Leader", "Rolling")
+	b.expect("daemon restart osd.4", exitRefused, "there is no daemon osd.4 in namespace default", "did you mean osd.3?")
+	b.expect("daemon restart osd.3 --wait --timeout 300ms", exitTimeout, "is not done after 300ms; it goes on")
+	all := b.actions()
+	if len(all) != 1 {
+		t.Fatalf("there are %d actions", len(all))
+	}
+	a := all[0]
+	if s := a.Spec; s.Kind != "daemon.restart" || s.Target != "daemon/ceph-osd-3" || s.Host != "node1" || s.Cluster != "ceph" || s.Approval != api.ApprovalRequired {
+		t.Errorf("the action is %+v", s)
+	}
+	b.setAction(a.Name, func(a *api.Action) {
+		a.Status.State, a.Status.WaitsFor = api.ActionPendingApproval, "an administrator to grant it"
+	})
+	b.expect("action list", exitOK, a.Name, "daemon.restart   daemon/ceph-osd-3   PendingApproval", "waits for an administrator to grant it")
+	b.expect("action show "+a.Name, exitOK, "holdfast action approve "+a.Name, "Approval:", "Required", "Waits for:")
+	b.expect("action show "+a.Name[:len(a.Name)-1], exitRefused, "did you mean "+a.Name+"?")
+	b.expect("action approve "+a.Name, exitOK, "approved")
+	b.expect("action approve "+a.Name, exitRefused, "approved already")
+	b.setAction(a.Name, func(a *api.Action) {
+		now := metav1.Now()
+		a.Status.State, a.Status.WaitsFor, a.Status.Started, a.Status.Approver = api.ActionRunning, "", &now, "jo"
+		a.Status.Estimated = &metav1.Time{Time: time.Now().Add(10 * time.Minute)}
+		a.Status.Steps = []api.ActionStep{{Name: "look", State: api.StepDone, Started: &now, Finished: &now}, {Name: "restart", State: api.StepRunning, Started: &now, Done: 2, Total: 4, Unit: "PGs"}}
+	})
+	b.expect("action show "+a.Name, exitOK, "Granted by jo", "Step restart:", "2 of 4 PGs", "done in about 9m", "holdfast action cancel "+a.Name)
+	b.expect("action wait --timeout 300ms "+a.Name, exitTimeout, "restart: Running, 2 of 4 PGs", "done in about 9m")
+	b.expect("action approve --reject "+a.Name, exitRefused, "it is Running already")
+	b.expect("action cancel "+a.Name, exitOK, "is being cancelled")
+	now := metav1.Now()
+	b.setAction(a.Name, func(a *api.Action) {
+		a.Status.State, a.Status.Message, a.Status.Finished = api.ActionCancelled, "it was cancelled; what was begun is undone", &now
+	})
+	b.expect("action wait "+a.Name, exitFailed, "Cancelled: it was cancelled; what was begun is undone")
+	b.expect("action cancel "+a.Name, exitRefused, "has ended already, as Cancelled")
+	b.expect("action approve --reject "+a.Name, exitRefused, "has ended already, as Cancelled")
+	b.expect("action list", exitOK, "nothing is under way; 'holdfast action list --all' shows the 1 that have ended")
+	b.expect("action list --all", exitOK, a.Name, "Cancelled")
+	b.expect("get actions", exitOK, a.Name, "daemon.restart")
+	b.expect("action wait nine", exitRefused, "there is no action nine")
+	b.expect("action wait", exitUsage, "--help")
+}
+
+// What comes from elsewhere cannot break a table or move the cursor.
+func TestActionTable_printable(t *testing.T) {
+	a := api.Action{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: api.ActionStatus{State: api.ActionRunning, Message: "one\ntwo\x1b[2J"}}
+	var out bytes.Buffer
+	if err := actionTable(&out, []api.Action{a}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) != 2 || strings.Contains(out.String(), "\x1b") {
+		t.Errorf("%q", out.String())
+	}
+}
