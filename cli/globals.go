@@ -69,7 +69,7 @@ func (g *globals) kubeconfigPath() (string, error) {
 }
 
 // quietLibraries keeps what the API's libraries log to themselves from a command's output: it is said in the command's own
-// error.
+// error. It is called once, before anything runs that logs there.
 func quietLibraries() {
 	klog.SetLogger(logr.Discard())
 	log.SetLogger(logr.Discard())
@@ -77,7 +77,6 @@ func quietLibraries() {
 
 // restConfig says how to reach the API.
 func (g *globals) restConfig() (*rest.Config, error) {
-	quietLibraries()
 	loader, err := g.kubeconfigLoader()
 	if err != nil {
 		return nil, err

@@ -46,6 +46,7 @@ type streams struct {
 
 // Main runs the program with these arguments and returns its exit code.
 func Main(args []string) int {
+	quietLibraries()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return run(ctx, args, streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})

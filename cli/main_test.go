@@ -29,6 +29,7 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
+	quietLibraries()
 	code := m.Run()
 	if shared.server != nil {
 		shared.server.Stop()
