@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -24,6 +26,11 @@ type printer struct {
 	told map[string]string
 	// drawn is the number of terminal rows of the picture that is there now.
 	drawn int
+
+	// mu guards what is told of several clusters at one time.
+	mu sync.Mutex
+	// pictures are what is shown of each cluster, in the order in which they were first shown.
+	pictures []clusterPicture
 }
 
 func newPrinter(out io.Writer, output string) *printer {
@@ -43,16 +50,39 @@ func (p *printer) applied(o object, verb string) {
 	fmt.Fprintf(p.out, "%s %s\n", o, verb)
 }
 
-// show shows a snapshot.
+// clusterPicture is what a terminal shows of one cluster.
+type clusterPicture struct {
+	name string
+	rows []string
+}
+
+// show shows a snapshot. It may be called for several clusters at one time.
 func (p *printer) show(name string, s snapshot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch {
 	case p.json:
 		p.showJSON(name, s)
 	case p.live:
-		p.draw(picture(name, s, time.Since(p.start)))
+		p.draw(p.with(clusterPicture{name, picture(name, s, time.Since(p.start))}))
 	default:
 		p.showChanges(name, s)
 	}
+}
+
+// with puts the picture of a cluster in the place of the one before, and returns the rows of all.
+func (p *printer) with(fresh clusterPicture) []string {
+	i := slices.IndexFunc(p.pictures, func(have clusterPicture) bool { return have.name == fresh.name })
+	if i < 0 {
+		p.pictures = append(p.pictures, fresh)
+	} else {
+		p.pictures[i] = fresh
+	}
+	var rows []string
+	for _, x := range p.pictures {
+		rows = append(rows, x.rows...)
+	}
+	return rows
 }
 
 func (p *printer) showJSON(name string, s snapshot) {

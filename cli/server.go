@@ -124,6 +124,7 @@ func lead(ctx context.Context, server *control.Server, token string, stats *engi
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return store.WatchAgents(ctx) })
+	group.Go(func() error { return store.ClearPlans(ctx) })
 	group.Go(func() error { return runActions(ctx, store, planners, log) })
 	group.Go(func() error {
 		return engine.Run(ctx, engine.Config{Store: store, Managers: managers, Stats: stats, Log: log})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -24,13 +25,14 @@ func (g *globals) waitReady(ctx context.Context, c client.Client, objects []obje
 	if err != nil {
 		return err
 	}
-	for _, key := range keys {
-		if err := g.waitCluster(ctx, c, key, o, p); err != nil {
-			return err
-		}
-		p.drawn = 0 // its last picture stays
+	// Each is waited for at the same time: one that is refused or slow does not hide what becomes of the others.
+	errs := make([]error, len(keys))
+	var wg sync.WaitGroup
+	for i, key := range keys {
+		wg.Go(func() { errs[i] = g.waitCluster(ctx, c, key, o, p) })
 	}
-	return nil
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // concerned returns the clusters that the objects belong to, each once.
