@@ -35,6 +35,8 @@ const (
 	DeviceChanged Code = "DEVICE_CHANGED"
 	DeviceGone    Code = "DEVICE_GONE"
 
+	LeaderChanged Code = "LEADER_CHANGED"
+
 	OrchestrateReport Code = "ORCHESTRATE_REPORT"
 )
 
@@ -72,6 +74,7 @@ func Codes() []CodeInfo {
 		{DeviceNew, "host/NAME/ID", "A block device appeared on a host that the cluster uses."},
 		{DeviceChanged, "host/NAME/ID", "A block device has another path, or became available or unavailable."},
 		{DeviceGone, "host/NAME/ID", "A block device of a host that the cluster uses is not there any more."},
+		{LeaderChanged, "leader/NAME", "Another server leads, and looks at the cluster for the first time."},
 		{OrchestrateReport, "cluster/NAME", "The outcome of an orchestration differs from that of the one before."},
 	}
 }

@@ -14,21 +14,20 @@ type Event struct {
 	Time    time.Time
 }
 
-// reportEvents tells of an outcome that differs from the last report's.
-func reportEvents(cluster *api.StorageCluster, report *api.OrchestrationReport) []Event {
-	was := "not known"
-	if last := cluster.Status.Report; last != nil {
-		if last.Outcome == report.Outcome {
-			return nil
-		}
-		was = string(last.Outcome)
+// reportEvents tells of an outcome that differs from was, the one told last; empty means that none was told.
+func reportEvents(cluster string, was api.OrchestrationOutcome, report *api.OrchestrationReport) []Event {
+	if was == report.Outcome {
+		return nil
 	}
-	message := "the outcome was " + was + ", now it is " + string(report.Outcome)
+	if was == "" {
+		was = "not known"
+	}
+	message := "the outcome was " + string(was) + ", now it is " + string(report.Outcome)
 	if report.Error != "" {
 		message += ": " + report.Error
 	}
 	return []Event{{
-		Code: OrchestrateReport, Object: "cluster/" + cluster.Name, Message: truncate(message, maxDecisionMessage),
+		Code: OrchestrateReport, Object: "cluster/" + cluster, Message: truncate(message, maxDecisionMessage),
 		Time: report.Started.Time,
 	}}
 }

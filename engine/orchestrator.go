@@ -49,6 +49,12 @@ type memory struct {
 	view *View
 	// unsent are events that could not be written yet.
 	unsent []Event
+	// told is what the store has recorded, entriesTold how many entries of a view it had then, leader and outcome what it
+	// shall record beside the view.
+	told        Told
+	entriesTold int
+	leader      string
+	outcome     api.OrchestrationOutcome
 }
 
 var _ ServiceManager = (*Orchestrator)(nil)

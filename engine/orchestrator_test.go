@@ -161,13 +161,13 @@ func TestOrchestrator_againChangesNothing(t *testing.T) {
 		if n := l.Writes() - before; n != 0 {
 			t.Errorf("%d writes, want none", n)
 		}
-		// A new leader remembers nothing, and must tell of nothing twice.
+		// A new leader remembers nothing, and must tell of nothing twice; it tells that it leads.
 		events := l.events()
 		l.orch = &engine.Orchestrator{Store: l.Memory, Driver: l.toy, Leader: "s2", Log: l.orch.Log}
 		_, err := l.refresh()
 		l.must(err)
-		if diff := cmp.Diff(events, l.events()); diff != "" || l.Writes() != before {
-			t.Errorf("a new leader wrote %d times; events:\n%s", l.Writes()-before, diff)
+		if diff := cmp.Diff(append(events, "LEADER_CHANGED leader/s2"), l.events()); diff != "" || l.Writes() != before+2 {
+			t.Errorf("a new leader wrote %d times, want the event and the record; events:\n%s", l.Writes()-before, diff)
 		}
 	})
 }

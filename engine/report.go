@@ -57,8 +57,9 @@ func (r *run) outcome(err error) api.OrchestrationOutcome {
 func (r *run) report(ctx context.Context, failure error) error {
 	report := r.makeReport(failure)
 	emitted := func() error { return nil }
-	if r.view != nil {
-		r.memory.unsent = append(r.memory.unsent, reportEvents(r.view.Cluster, report)...)
+	if r.view != nil && r.memory.view != nil {
+		r.memory.unsent = append(r.memory.unsent, reportEvents(r.view.Cluster.Name, r.memory.outcome, report)...)
+		r.memory.outcome = report.Outcome
 		emitted = start(ctx, r.emit)
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)

@@ -167,35 +167,35 @@ func (r *run) makePlan() (plan *Plan, err error) {
 	return r.Driver.Plan(r.view, r.started), nil
 }
 
-// tell finds what differs from the view before and writes events of it while the run goes on. The function that it returns
-// waits until they are written.
+// tell finds what differs from what was told before and writes events of it while the run goes on. The function that it returns
+// waits until they are written. What could not be compared is told by a later run.
 func (r *run) tell(ctx context.Context) (wait func() error) {
+	before, err := r.before(ctx)
+	if err != nil {
+		return func() error { return fmt.Errorf("while reading what was told of the cluster: %w", err) }
+	}
 	after := r.view.after(r.plan)
-	events := Diff(r.before(), after, r.started)
+	if r.memory.view == nil {
+		r.memory.unsent = append(r.memory.unsent, r.memory.leaderEvents(r.started)...)
+	}
+	r.memory.unsent = append(r.memory.unsent, Diff(before, after, r.started)...)
 	r.memory.view = after
-	r.memory.unsent = append(r.memory.unsent, events...)
 	return start(ctx, r.emit)
 }
 
-// before returns the view to compare with. A leader that sees a cluster for the first time tells of no difference that
-// another leader may have told of already; only a cluster that nobody ever looked at is new as a whole.
-func (r *run) before() *View {
-	switch {
-	case r.memory.view != nil:
-		return r.memory.view
-	case r.view.Cluster.Status.ObservedGeneration == 0:
-		return &View{}
-	default:
-		return r.view
-	}
-}
-
+// emit hands the events that are not sent yet to the store, together with what is told by them.
 func (r *run) emit(ctx context.Context) error {
-	if len(r.memory.unsent) == 0 {
-		return nil
+	var changes map[string]*string
+	entries := r.memory.entries()
+	if len(r.memory.unsent) > 0 || entries != r.memory.entriesTold {
+		changes = r.memory.told.changes(r.memory)
 	}
-	n, err := r.Store.Emit(ctx, r.view.Cluster, r.memory.unsent)
+	n, err := r.Store.Emit(ctx, r.view.Cluster, r.memory.unsent, changes)
 	r.memory.unsent = slices.Delete(r.memory.unsent, 0, n)
+	if len(r.memory.unsent) == 0 && (n > 0 || err == nil) {
+		r.memory.told.Apply(changes)
+		r.memory.entriesTold = entries
+	}
 	if err != nil {
 		return fmt.Errorf("while writing events: %w", err)
 	}

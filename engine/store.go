@@ -43,9 +43,14 @@ type Store interface {
 	PutStatus(ctx context.Context, cluster *api.StorageCluster, status api.StorageStatusStatus) error
 	// PutClusterStatus writes the StorageCluster's own status, if it differs.
 	PutClusterStatus(ctx context.Context, cluster types.NamespacedName, change func(*api.StorageClusterStatus)) error
-	// Emit appends events to the cluster's log, numbering them without a gap, and trims the log to its bounds. It returns
-	// how many of them, counted from the first, are in the log. After an error the caller calls again with the others.
-	Emit(ctx context.Context, cluster *api.StorageCluster, events []Event) (int, error)
+	// Told reads what was recorded by Emit, whoever led, after all events that go with it have been written. It is empty,
+	// not nil, where nothing was recorded. The caller may change it.
+	Told(ctx context.Context, cluster types.NamespacedName) (Told, error)
+	// Emit appends events to the cluster's log, numbering them without a gap, trims the log to its bounds, and records what
+	// the events tell: told holds the entries that changed, with nil for those that are gone. The events and the record are
+	// accepted at once or not at all: a leader that dies leaves it to the next one, in Told, to write what was accepted.
+	// It returns how many events were accepted, all or none; after an error the caller calls again with those that were not.
+	Emit(ctx context.Context, cluster *api.StorageCluster, events []Event, told map[string]*string) (int, error)
 	// Finish lets a deleted cluster go: its events and its StorageStatus are removed, and under DeletionWipe its Secrets,
 	// then its finalizer. Under DeletionRetain the Secrets stay, with their labels: without them the data cannot be read.
 	Finish(ctx context.Context, cluster *api.StorageCluster) error

@@ -34,6 +34,7 @@ type Memory struct {
 	watchers map[*watcher]bool
 	writes   int
 	sequence map[types.NamespacedName]int64
+	told     map[types.NamespacedName]engine.Told
 }
 
 type secret struct {
@@ -48,7 +49,7 @@ type watcher struct{ f func(engine.Change) }
 func NewMemory() *Memory {
 	return &Memory{
 		objects: map[id]Object{}, secrets: map[types.NamespacedName]*secret{}, locks: map[types.NamespacedName]*lock{},
-		watchers: map[*watcher]bool{}, sequence: map[types.NamespacedName]int64{},
+		watchers: map[*watcher]bool{}, sequence: map[types.NamespacedName]int64{}, told: map[types.NamespacedName]engine.Told{},
 	}
 }
 

@@ -262,25 +262,56 @@ const (
 	maxEventAge = 7 * 24 * time.Hour
 )
 
-// Emit appends events to the cluster's log.
-func (m *Memory) Emit(ctx context.Context, cluster *api.StorageCluster, events []engine.Event) (int, error) {
-	written := 0
+// Told reads what Emit recorded.
+func (m *Memory) Told(_ context.Context, cluster types.NamespacedName) (engine.Told, error) {
+	if err := m.failure("Told", cluster.Name); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	told := maps.Clone(m.told[cluster])
+	if told == nil {
+		told = engine.Told{}
+	}
+	return told, nil
+}
+
+// Emit appends events to the cluster's log, and records what they tell.
+func (m *Memory) Emit(ctx context.Context, cluster *api.StorageCluster, events []engine.Event, told map[string]*string) (int, error) {
+	if len(events)+len(told) == 0 {
+		return 0, nil
+	}
 	for _, e := range events {
-		err := m.write(ctx, "Emit", string(e.Code), func() ([]engine.Change, error) {
-			name := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
-			_, err := m.create(engine.EventFor(cluster, m.sequence[name]+1, e))
-			if err == nil {
-				m.sequence[name]++
-			}
-			return nil, err
-		})
-		if err != nil {
-			return written, err
+		if err := m.failure("Emit", string(e.Code)); err != nil {
+			return 0, err
 		}
-		written++
+	}
+	err := m.write(ctx, "Emit", cluster.Name, func() ([]engine.Change, error) {
+		// The record is one write, and each event another.
+		m.version++
+		m.writes += len(events)
+		return nil, m.append(cluster, events, told)
+	})
+	if err != nil {
+		return 0, err
 	}
 	m.trim(cluster)
-	return written, nil
+	return len(events), nil
+}
+
+func (m *Memory) append(cluster *api.StorageCluster, events []engine.Event, told map[string]*string) error {
+	name := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
+	for _, e := range events {
+		if _, err := m.create(engine.EventFor(cluster, m.sequence[name]+1, e)); err != nil {
+			return err
+		}
+		m.sequence[name]++
+	}
+	if m.told[name] == nil {
+		m.told[name] = engine.Told{}
+	}
+	m.told[name].Apply(told)
+	return nil
 }
 
 func (m *Memory) trim(cluster *api.StorageCluster) {
@@ -306,6 +337,7 @@ func (m *Memory) dropBelongings(cluster *api.StorageCluster) {
 	name := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
 	delete(m.objects, id{"StorageStatus", cluster.Namespace, cluster.Name})
 	delete(m.sequence, name)
+	delete(m.told, name)
 	maps.DeleteFunc(m.objects, func(_ id, o Object) bool {
 		e, ok := o.(*api.ClusterEvent)
 		return ok && e.Namespace == name.Namespace && e.Cluster == name.Name

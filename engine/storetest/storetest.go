@@ -63,6 +63,7 @@ func Run(t *testing.T, b Backend) {
 		{"Secrets", testSecrets},
 		{"RemoveDaemon", testRemoveDaemon},
 		{"Events", testEvents},
+		{"Told", testTold},
 		{"EventsAreBounded", testEventsAreBounded},
 		{"FinishRetain", func(b *bench) { testFinish(b, api.DeletionRetain) }},
 		{"FinishWipe", func(b *bench) { testFinish(b, api.DeletionWipe) }},

@@ -135,7 +135,7 @@ func (b *bench) emit(from, n int, at time.Time) {
 			Code: engine.DaemonNew, Object: fmt.Sprintf("daemon/%d", from+i), Message: "a message", Time: at,
 		})
 	}
-	written, err := b.Store.Emit(b.ctx, b.cluster, events)
+	written, err := b.Store.Emit(b.ctx, b.cluster, events, nil)
 	b.must(err)
 	if written != n {
 		b.Errorf("%d of %d events were written", written, n)
@@ -192,6 +192,8 @@ func testFinish(b *bench, policy api.DeletionPolicy) {
 	b.must(b.Store.MakeSecret(b.ctx, b.cluster, engine.SecretWant{Name: b.name + "-key"}, secretData))
 	b.must(b.Store.PutStatus(b.ctx, b.cluster, api.StorageStatusStatus{Health: "HEALTH_OK"}))
 	b.emit(1, 2, time.Now())
+	_, err := b.Store.Emit(b.ctx, b.cluster, nil, map[string]*string{"a": new("1")})
+	b.must(err)
 	b.must(b.World.Delete(b.ctx, b.cluster))
 	b.must(b.World.Get(b.ctx, b.cluster))
 	if b.cluster.DeletionTimestamp == nil {
@@ -208,13 +210,14 @@ func testFinish(b *bench, policy api.DeletionPolicy) {
 	if err := b.World.Get(b.ctx, &api.StorageStatus{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: b.name}}); err == nil {
 		b.Error("the StorageStatus is left")
 	}
-	_, err := b.Store.Secrets(b.key).Secret(b.ctx, b.name+"-key")
+	_, err = b.Store.Secrets(b.key).Secret(b.ctx, b.name+"-key")
 	if gone := errors.Is(err, engine.ErrNotFound); gone != (policy == api.DeletionWipe) {
 		b.Errorf("under %s the secret: %v", policy, err)
 	}
 	// A cluster of the same name starts its log anew.
 	b.cluster = newCluster(b.name)
 	b.must(b.World.Create(b.ctx, b.cluster))
+	b.wantTold(engine.Told{})
 	b.emit(1, 1, time.Now())
 	b.log()
 }

@@ -31,6 +31,11 @@ type eventLog struct {
 	mu      sync.Mutex
 	loaded  bool
 	entries []entry
+	// record is what is recorded of the events, and told what it comes to, with its base.
+	record record
+	told   engine.Told
+	// pending are events that are accepted and not written yet.
+	pending []engine.Event
 	// trimming is set while the oldest events are being removed.
 	trimming bool
 }
@@ -58,27 +63,44 @@ func (s *Store) eventLog(cluster types.NamespacedName) *eventLog {
 	return l
 }
 
-// Emit appends events to the cluster's log. They are written side by side, which may leave a hole when the server dies
-// meanwhile; the next leader closes it (load).
-func (s *Store) Emit(ctx context.Context, cluster *api.StorageCluster, events []engine.Event) (int, error) {
-	if len(events) == 0 {
-		return 0, nil
-	}
-	l := s.eventLog(client.ObjectKeyFromObject(cluster))
+// Emit appends events to the cluster's log, and records what they tell. Once the record is written the events are accepted,
+// and this Store, or that of the next leader, writes them sooner or later.
+func (s *Store) Emit(ctx context.Context, cluster *api.StorageCluster, events []engine.Event, told map[string]*string) (int, error) {
+	name := client.ObjectKeyFromObject(cluster)
+	l := s.eventLog(name)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if len(events)+len(told)+len(l.pending) == 0 {
+		return 0, nil
+	}
 	if err := s.load(ctx, l, cluster); err != nil {
 		return 0, err
 	}
-	written, err := s.append(ctx, cluster, l.last(), events)
-	for _, e := range events[:written] {
+	if err := s.flush(ctx, cluster, l); err != nil || len(events)+len(told) == 0 {
+		return 0, err
+	}
+	if err := s.accept(ctx, l, name, events, told); err != nil {
+		return 0, fmt.Errorf("while recording events: %w", err)
+	}
+	return len(events), s.flush(ctx, cluster, l)
+}
+
+// flush writes the events that are accepted. They are written side by side, which may leave a hole when the server dies
+// meanwhile; the next leader closes it (load). The caller holds l.mu.
+func (s *Store) flush(ctx context.Context, cluster *api.StorageCluster, l *eventLog) error {
+	if len(l.pending) == 0 {
+		return nil
+	}
+	written, err := s.append(ctx, cluster, l.last(), l.pending)
+	for _, e := range l.pending[:written] {
 		l.entries = append(l.entries, entry{l.last() + 1, e.Time})
 	}
+	l.pending = l.pending[written:]
 	if errors.Is(err, errForeignEvent) {
 		l.loaded = false
 	}
 	s.trim(client.ObjectKeyFromObject(cluster), l)
-	return written, err
+	return err
 }
 
 // errForeignEvent says that a number is taken by an event that this Store did not write.
@@ -115,13 +137,13 @@ func (s *Store) appendOne(ctx context.Context, e *api.ClusterEvent) error {
 	if err := s.api.Get(ctx, client.ObjectKeyFromObject(e), &have); err != nil {
 		return err
 	}
-	if have.Code != e.Code || have.Object != e.Object || have.Message != e.Message {
+	if !sameEvent(&have, e) {
 		return errForeignEvent
 	}
 	return nil
 }
 
-// load reads which events there are, if that is not known. The caller holds l.mu.
+// load reads which events there are, if that is not known, and writes those that another leader accepted. The caller holds l.mu.
 func (s *Store) load(ctx context.Context, l *eventLog, cluster *api.StorageCluster) error {
 	if l.loaded {
 		return nil
@@ -132,12 +154,19 @@ func (s *Store) load(ctx context.Context, l *eventLog, cluster *api.StorageClust
 		return fmt.Errorf("while reading the log: %w", err)
 	}
 	slices.SortFunc(list.Items, func(a, b api.ClusterEvent) int { return int(a.Sequence - b.Sequence) })
-	if err := s.closeHoles(ctx, cluster, list.Items); err != nil {
+	if err := s.readRecord(ctx, l, client.ObjectKeyFromObject(cluster)); err != nil {
+		return err
+	}
+	events, err := s.finishRecord(ctx, l, cluster, list.Items)
+	if err != nil {
+		return err
+	}
+	if err := s.closeHoles(ctx, cluster, events); err != nil {
 		return err
 	}
 	l.entries = nil
-	for i := range list.Items {
-		l.entries = append(l.entries, entry{list.Items[i].Sequence, list.Items[i].Time.Time})
+	for i := range events {
+		l.entries = append(l.entries, entry{events[i].Sequence, events[i].Time.Time})
 	}
 	l.loaded = true
 	return nil
@@ -213,8 +242,8 @@ func (s *Store) dropEvents(ctx context.Context, cluster types.NamespacedName) er
 	if err != nil {
 		return fmt.Errorf("while removing events: %w", err)
 	}
-	l.entries, l.loaded = nil, false
-	return nil
+	l.entries, l.loaded, l.pending = nil, false, nil
+	return s.dropRecord(ctx, cluster)
 }
 
 func objectMeta(name types.NamespacedName) metav1.ObjectMeta {

@@ -97,7 +97,7 @@ func TestStore_closesHolesInTheLog(t *testing.T) {
 	for _, n := range []int64{3, 4, 6, 9} {
 		must(t, w.Create(t.Context(), engine.EventFor(c, n, engine.Event{Code: "X", Object: fmt.Sprint(n), Message: "m", Time: time.Now()})))
 	}
-	_, err := newStore(t, "s1").Emit(t.Context(), c, []engine.Event{{Code: "X", Object: "new", Message: "m", Time: time.Now()}})
+	_, err := newStore(t, "s1").Emit(t.Context(), c, []engine.Event{{Code: "X", Object: "new", Message: "m", Time: time.Now()}}, nil)
 	must(t, err)
 	if got, want := w.log(t, c), "3:3 4:4 5:6 6:9 7:new"; got != want {
 		t.Errorf("log = %s, want %s", got, want)
@@ -122,16 +122,50 @@ func TestStore_anotherWriterOfEvents(t *testing.T) {
 	event := func(object string) []engine.Event {
 		return []engine.Event{{Code: "X", Object: object, Message: "m", Time: time.Now()}}
 	}
-	_, err := s.Emit(t.Context(), c, event("one"))
+	_, err := s.Emit(t.Context(), c, event("one"), nil)
 	must(t, err)
 	must(t, w.Create(t.Context(), engine.EventFor(c, 2, event("foreign")[0])))
-	if n, err := s.Emit(t.Context(), c, event("two")); err == nil || n != 0 {
-		t.Errorf("%d written, error %v", n, err)
+	if n, err := s.Emit(t.Context(), c, event("two"), nil); err == nil || n != 1 {
+		t.Errorf("%d accepted, error %v", n, err)
 	}
-	_, err = s.Emit(t.Context(), c, event("two"))
+	_, err = s.Emit(t.Context(), c, nil, nil)
 	must(t, err)
 	if got, want := w.log(t, c), "1:one 2:foreign 3:two"; got != want {
 		t.Errorf("log = %s, want %s", got, want)
+	}
+}
+
+// TestStore_writesWhatWasAccepted: a leader dies after its record was written, at any moment of the writing of its events. The
+// next one writes those that are missing, each once and under its number.
+func TestStore_writesWhatWasAccepted(t *testing.T) {
+	w := newWorld(t)
+	for missing := range 8 {
+		c := newCluster(fmt.Sprintf("accepted%d", missing))
+		var events []engine.Event
+		for _, object := range []string{"a", "b", "c"} {
+			events = append(events, engine.Event{Code: "X", Object: object, Message: "m", Time: time.Now()})
+		}
+		s := newStore(t, "s1")
+		_, err := s.Emit(t.Context(), c, events[:1], nil)
+		must(t, err)
+		_, err = s.Emit(t.Context(), c, events, map[string]*string{"k": new("v")})
+		must(t, err)
+		for i := range 3 {
+			if missing&(1<<i) != 0 {
+				must(t, w.Delete(t.Context(), engine.EventFor(c, int64(2+i), engine.Event{})))
+			}
+		}
+		next := newStore(t, "s2")
+		told, err := next.Told(t.Context(), types.NamespacedName{Namespace: c.Namespace, Name: c.Name})
+		must(t, err)
+		if got, want := w.log(t, c), "1:a 2:a 3:b 4:c"; got != want || told["k"] != "v" {
+			t.Errorf("missing %03b: log = %s, want %s; told %v", missing, got, want, told)
+		}
+		_, err = next.Emit(t.Context(), c, events[:1], nil)
+		must(t, err)
+		if got, want := w.log(t, c), "1:a 2:a 3:b 4:c 5:a"; got != want {
+			t.Errorf("missing %03b: log = %s, want %s", missing, got, want)
+		}
 	}
 }
 
