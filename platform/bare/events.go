@@ -213,6 +213,10 @@ func (s *Store) trim(cluster types.NamespacedName, l *eventLog) {
 		defer l.mu.Unlock()
 		l.trimming = false
 		l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.sequence <= removed })
+		if removed >= old[len(old)-1].sequence {
+			// Events that came meanwhile may have pushed others over the bound.
+			s.trim(cluster, l)
+		}
 	})
 }
 
