@@ -37,6 +37,10 @@ const (
 
 	LeaderChanged Code = "LEADER_CHANGED"
 
+	ActionNew      Code = "ACTION_NEW"
+	ActionChanged  Code = "ACTION_CHANGED"
+	ActionFinished Code = "ACTION_FINISHED"
+
 	OrchestrateReport Code = "ORCHESTRATE_REPORT"
 )
 
@@ -75,6 +79,9 @@ func Codes() []CodeInfo {
 		{DeviceChanged, "host/NAME/ID", "A block device has another path, or became available or unavailable."},
 		{DeviceGone, "host/NAME/ID", "A block device of a host that the cluster uses is not there any more."},
 		{LeaderChanged, "leader/NAME", "Another server leads, and looks at the cluster for the first time."},
+		{ActionNew, "action/NAME", "An action on the cluster, or on a host that it uses, was asked for."},
+		{ActionChanged, "action/NAME", "An action came into another state: it waits for approval or its turn, or is carried out."},
+		{ActionFinished, "action/NAME", "An action has ended: it is done, failed, was cancelled, or nobody knows how far it came."},
 		{OrchestrateReport, "cluster/NAME", "The outcome of an orchestration differs from that of the one before."},
 	}
 }

@@ -85,6 +85,7 @@ const (
 	KindNode    = "StorageNode"
 	KindDaemon  = "Daemon"
 	KindHost    = "Host"
+	KindAction  = "Action"
 )
 
 // Change tells of a change in the store that concerns a cluster.

@@ -20,6 +20,8 @@ type View struct {
 	Daemons []api.Daemon
 	// Status is the cluster's StorageStatus, or nil before there is one.
 	Status *api.StorageStatus
+	// Actions are the cluster's own actions and those of no cluster, which hosts have.
+	Actions []api.Action
 	// Secrets are the cluster's Secrets, without what they hold.
 	Secrets []SecretInfo
 	// Others are the daemons of other clusters, so that a driver can keep out of their way (addresses, ports).

@@ -212,6 +212,10 @@ func (m *Memory) changesOf(is, was Object) []engine.Change {
 		}
 	case *api.Daemon:
 		affected = append(affected, types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.Cluster})
+	case *api.Action:
+		if before, ok := was.(*api.Action); !ok || before.Status.State != o.Status.State {
+			affected = append(affected, types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.Cluster})
+		}
 	case *api.Host:
 		affected = m.clustersOfHost(o, was, clusters)
 	}
@@ -270,6 +274,8 @@ func assign(to, from Object) {
 		from.(*api.StorageStatus).DeepCopyInto(to)
 	case *api.Daemon:
 		from.(*api.Daemon).DeepCopyInto(to)
+	case *api.Action:
+		from.(*api.Action).DeepCopyInto(to)
 	case *api.ClusterEvent:
 		from.(*api.ClusterEvent).DeepCopyInto(to)
 	}

@@ -38,6 +38,8 @@ func kindOf(o Object) string {
 		return "StorageStatus"
 	case *api.Daemon:
 		return "Daemon"
+	case *api.Action:
+		return "Action"
 	case *api.ClusterEvent:
 		return "ClusterEvent"
 	default:
@@ -58,6 +60,8 @@ func specOf(o Object) any {
 		return &o.Spec
 	case *api.Daemon:
 		return &o.Spec
+	case *api.Action:
+		return &o.Spec
 	default:
 		return nil
 	}
@@ -76,5 +80,7 @@ func keepStatus(to, from Object) {
 		to.Status = from.(*api.StorageStatus).Status
 	case *api.Daemon:
 		to.Status = from.(*api.Daemon).Status
+	case *api.Action:
+		to.Status = from.(*api.Action).Status
 	}
 }

@@ -62,6 +62,7 @@ func (m *Memory) View(_ context.Context, cluster types.NamespacedName) (*engine.
 	nodes := list(m, func(*api.StorageNode) bool { return true })
 	daemons := list(m, func(*api.Daemon) bool { return true })
 	v := &engine.View{Cluster: c, Hosts: list(m, func(*api.Host) bool { return true })}
+	v.Actions = engine.ActionsOf(list(m, func(*api.Action) bool { return true }), cluster)
 	v.Claims = engine.ClaimsOf(nodes, daemons, v.Hosts, clusters)
 	for i := range nodes {
 		if nodes[i].Namespace == c.Namespace && engine.ClusterOf(&nodes[i], clusters) == c.Name {

@@ -74,6 +74,7 @@ func Run(t *testing.T, b Backend) {
 		{"ReleaseDaemon", testReleaseDaemon},
 		{"Lock", testLock},
 		{"Notify", testNotify},
+		{"Actions", testActions},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(newBench(t, b)) })
 	}

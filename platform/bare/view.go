@@ -23,6 +23,7 @@ type Objects struct {
 	Hosts    []api.Host
 	Daemons  []api.Daemon
 	Statuses []api.StorageStatus
+	Actions  []api.Action
 	// Secrets are those with the label of a cluster. What they hold is not kept.
 	Secrets []Secret
 }
@@ -40,7 +41,8 @@ func ReadObjects(ctx context.Context, r client.Reader) (*Objects, error) {
 	var hosts api.HostList
 	var daemons api.DaemonList
 	var statuses api.StorageStatusList
-	for _, list := range []client.ObjectList{&clusters, &nodes, &hosts, &daemons, &statuses} {
+	var actions api.ActionList
+	for _, list := range []client.ObjectList{&clusters, &nodes, &hosts, &daemons, &statuses, &actions} {
 		if err := r.List(ctx, list); err != nil {
 			return nil, fmt.Errorf("while reading %T: %w", list, err)
 		}
@@ -49,7 +51,7 @@ func ReadObjects(ctx context.Context, r client.Reader) (*Objects, error) {
 	if err := r.List(ctx, &secrets, client.HasLabels{api.LabelCluster}); err != nil {
 		return nil, fmt.Errorf("while reading secrets: %w", err)
 	}
-	o := &Objects{Clusters: clusters.Items, Nodes: nodes.Items, Hosts: hosts.Items, Daemons: daemons.Items, Statuses: statuses.Items}
+	o := &Objects{Clusters: clusters.Items, Nodes: nodes.Items, Hosts: hosts.Items, Daemons: daemons.Items, Statuses: statuses.Items, Actions: actions.Items}
 	for i := range secrets.Items {
 		o.Secrets = append(o.Secrets, secretOf(&secrets.Items[i]))
 	}
@@ -96,6 +98,7 @@ func (o *Objects) View(cluster types.NamespacedName) (*engine.View, error) {
 			v.Secrets = append(v.Secrets, s.SecretInfo)
 		}
 	}
+	v.Actions = engine.ActionsOf(o.Actions, cluster)
 	v.Claims = engine.ClaimsOf(o.Nodes, o.Daemons, o.Hosts, o.Clusters)
 	sortView(v)
 	return v, nil

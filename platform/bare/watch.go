@@ -122,6 +122,9 @@ func (s *Store) changes(was, is client.Object, gone bool) []engine.Change {
 		if was == nil || gone || was.GetResourceVersion() != is.GetResourceVersion() {
 			clusters = append(clusters, types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.Cluster})
 		}
+	case *api.Action:
+		before, _ := was.(*api.Action)
+		clusters = s.clustersOfAction(before, o)
 	case *api.Host:
 		clusters = s.clustersOfHost(was, o, gone)
 	}
@@ -168,16 +171,37 @@ func (s *Store) clustersOfHost(was client.Object, is *api.Host, gone bool) []typ
 	if !gone && equality.Semantic.DeepEqual(before.Status, is.Status) {
 		return nil
 	}
+	return s.clustersUsing(is)
+}
+
+// clustersUsing returns the clusters that use a host.
+func (s *Store) clustersUsing(host *api.Host) []types.NamespacedName {
 	var nodes api.StorageNodeList
 	var daemons api.DaemonList
 	// Reading from a cache that is running fails for no kind that it holds.
 	_ = s.cache.List(context.Background(), &nodes)
 	_ = s.cache.List(context.Background(), &daemons)
-	return engine.ClustersOfHost(is, nodes.Items, daemons.Items, all)
+	return engine.ClustersOfHost(host, nodes.Items, daemons.Items, s.allClusters())
 }
 
 func (s *Store) allClusters() []api.StorageCluster {
 	var list api.StorageClusterList
 	_ = s.cache.List(context.Background(), &list)
 	return list.Items
+}
+
+// clustersOfAction returns the clusters to tell of an action that is new, or came into another state: its own, or those that
+// use its host.
+func (s *Store) clustersOfAction(was, is *api.Action) []types.NamespacedName {
+	if was != nil && was.UID == is.UID && was.Status.State == is.Status.State {
+		return nil
+	}
+	if is.Spec.Cluster != "" {
+		return []types.NamespacedName{{Namespace: is.Namespace, Name: is.Spec.Cluster}}
+	}
+	var host api.Host
+	if s.cache.Get(context.Background(), types.NamespacedName{Name: is.Spec.Host}, &host) != nil {
+		return nil
+	}
+	return s.clustersUsing(&host)
 }
