@@ -97,7 +97,7 @@ On a new machine:
 	root.AddCommand(
 		newServer(g), newAgent(g), newToken(g),
 		newBackup(g), newRestore(g), newDoctor(g),
-		newHost(g), newAction(g), newDaemon(g), newApply(g), newDelete(g), newGet(g), newStatus(g), newOrchestrate(g), newPlan(g), newCeph(g),
+		newHost(g), newAction(g), newDaemon(g), newApply(g), newDelete(g), newGet(g), newStatus(g), newOrchestrate(g), newWhy(g), newPlan(g), newCeph(g),
 		newVersion(g),
 	)
 	checkArgs(root)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/why"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -160,13 +161,7 @@ func daemonLine(d *api.Daemon) line {
 }
 
 // shortName is what the storage system's own people call the daemon: mon.a, osd.0.
-func shortName(d *api.Daemon) string {
-	_, kind, found := strings.Cut(d.Spec.Type, "-")
-	if !found {
-		kind = d.Spec.Type
-	}
-	return kind + "." + d.Spec.ID
-}
+func shortName(d *api.Daemon) string { return why.ShortName(d) }
 
 // decisions returns those decisions of the last report that a person who waits wants to read.
 func (s snapshot) decisions() []string {

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/why"
+	"github.com/holdfast-storage/holdfast/platform/bare"
+)
+
+func newWhy(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "why OBJECT",
+		Short: "Say in a sentence or two why something is as it is, and what to do",
+		Example: `  holdfast why osd.3
+  holdfast why cluster/ceph
+  holdfast why node/n1 | host/h1 | daemon/ceph-mon-a | action/NAME`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return g.why(cmd.Context(), args[0]) },
+	}
+}
+
+func (g *globals) why(ctx context.Context, object string) error {
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	w, err := readWorld(ctx, c, g.namespace)
+	if err != nil {
+		return err
+	}
+	answer, err := w.Explain(object)
+	if errors.Is(err, why.ErrUnknown) {
+		return &exitError{exitRefused, err}
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(g.out, answer)
+	return nil
+}
+
+// readWorld reads what answers are made from. Actions on hosts lie in a namespace of their own.
+func readWorld(ctx context.Context, c client.Reader, namespace string) (*why.World, error) {
+	var clusters api.StorageClusterList
+	var statuses api.StorageStatusList
+	var nodes api.StorageNodeList
+	var daemons api.DaemonList
+	var actions, system api.ActionList
+	var hosts api.HostList
+	in := client.InNamespace(namespace)
+	for _, read := range []struct {
+		list client.ObjectList
+		opts []client.ListOption
+	}{
+		{&clusters, []client.ListOption{in}}, {&statuses, []client.ListOption{in}}, {&nodes, []client.ListOption{in}},
+		{&daemons, []client.ListOption{in}}, {&actions, []client.ListOption{in}}, {&hosts, nil},
+		{&system, []client.ListOption{client.InNamespace(bare.SystemNamespace)}},
+	} {
+		if err := c.List(ctx, read.list, read.opts...); err != nil {
+			return nil, fmt.Errorf("while reading %T: %w", read.list, err)
+		}
+	}
+	if namespace != bare.SystemNamespace {
+		actions.Items = append(actions.Items, system.Items...)
+	}
+	return &why.World{
+		Clusters: clusters.Items, Statuses: statuses.Items, Nodes: nodes.Items, Daemons: daemons.Items, Hosts: hosts.Items, Actions: actions.Items,
+	}, nil
+}

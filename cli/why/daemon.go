@@ -1,0 +1,66 @@
+package why
+
+import (
+	"fmt"
+	"time"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// asWanted says whether a daemon is as its spec wants it.
+func asWanted(d *api.Daemon) bool {
+	if d.DeletionTimestamp != nil || d.Status.ObservedGeneration < d.Generation {
+		return false
+	}
+	return d.Status.State == map[api.WantedState]api.DaemonState{
+		api.WantRunning: api.DaemonRunning, api.WantPrepared: api.DaemonPrepared, api.WantStopped: api.DaemonStopped,
+	}[d.Spec.State]
+}
+
+func (w *World) daemon(d *api.Daemon) Answer {
+	name := fmt.Sprintf("%s on host %s", ShortName(d), d.Spec.Host)
+	for i := range w.Hosts {
+		if h := &w.Hosts[i]; h.Name == d.Spec.Host && silent(h) != nil {
+			a := w.host(h)
+			return Answer{join(fmt.Sprintf("%s was last reported %s", name, state(d)), a.Text), a.Next}
+		}
+	}
+	decision, of := w.decisionOn(ShortName(d), "daemon/"+d.Name)
+	log := fmt.Sprintf("'holdfast get daemons %s -o yaml' has the end of its log.", d.Name)
+	switch {
+	case d.DeletionTimestamp != nil:
+		return Answer{join(name+" is being removed", d.Status.Message), "nothing; its agent stops it and cleans up."}
+	case d.Status.State == api.DaemonFailed:
+		return Answer{join(name+" could not be prepared", d.Status.Message), "mend what it names; the agent tries again by itself. " + log}
+	case d.Status.State == api.DaemonBackOff:
+		return Answer{join(name+" ended and is started again after a pause", exit(d), d.Status.Message), log}
+	case decision != nil && decision.Verdict != api.VerdictDo:
+		return Answer{join(fmt.Sprintf("%s is %s", name, state(d)), decision.Message), nextFor(decision, of)}
+	case !asWanted(d):
+		return Answer{join(fmt.Sprintf("%s is %s and shall be %s", name, state(d), d.Spec.State), d.Status.Message), "nothing; its agent is at it."}
+	case d.Status.Restarts > 0:
+		return Answer{join(fmt.Sprintf("%s is %s%s; it was started again %d times", name, state(d), since(d), d.Status.Restarts), exit(d)), log}
+	}
+	return Answer{sentence(fmt.Sprintf("%s is %s%s, as wanted", name, state(d), since(d))), ""}
+}
+
+func state(d *api.Daemon) api.DaemonState {
+	if d.Status.State == "" {
+		return api.DaemonPending
+	}
+	return d.Status.State
+}
+
+func since(d *api.Daemon) string {
+	if d.Status.Started == nil {
+		return ""
+	}
+	return " since " + d.Status.Started.UTC().Format(time.RFC3339)
+}
+
+func exit(d *api.Daemon) string {
+	if d.Status.LastExit == nil {
+		return ""
+	}
+	return fmt.Sprintf("Its last end, at %s: %s", d.Status.LastExit.Time.UTC().Format(time.RFC3339), d.Status.LastExit.Reason)
+}

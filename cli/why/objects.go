@@ -1,0 +1,172 @@
+package why
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+func (w *World) cluster(c *api.StorageCluster) Answer {
+	watch := fmt.Sprintf("'holdfast status %s --watch'", c.Name)
+	ready := meta.FindStatusCondition(c.Status.Conditions, api.ClusterReady)
+	accepted := meta.FindStatusCondition(c.Status.Conditions, api.ClusterAccepted)
+	switch report := c.Status.Report; {
+	case c.ModeOf() == api.ClusterPaused:
+		return Answer{"The cluster is paused: its daemons run on, and nobody looks at it.", "set spec.mode to Active or Observed."}
+	case report == nil || ready == nil:
+		return Answer{"The leader has not looked at the cluster yet.", "'holdfast doctor' says whether a server leads."}
+	case report.Outcome == api.OutcomeFailed:
+		return Answer{join("The last orchestration failed", report.Error), fmt.Sprintf("mend what it names, then 'holdfast orchestrate %s --wait'.", c.Name)}
+	case c.Status.ObservedGeneration < c.Generation:
+		return Answer{"The newest spec has not been looked at yet.", watch + " shows when."}
+	case ready.Status == metav1.ConditionTrue:
+		return Answer{w.wellText(c), ""}
+	case accepted != nil && accepted.Status == metav1.ConditionFalse:
+		return Answer{join("What is declared cannot be carried out", accepted.Message), "change what it names, and apply it again."}
+	case c.ModeOf() == api.ClusterObserved:
+		return Answer{sentence(upper(ready.Message)), "set spec.mode to Active to have it done."}
+	}
+	return Answer{join(w.stateText(c), "What is missing: "+ready.Message), w.hint(c, watch)}
+}
+
+func (w *World) wellText(c *api.StorageCluster) string {
+	return join(w.stateText(c), "Everything that is wanted is there")
+}
+
+func (w *World) stateText(c *api.StorageCluster) string {
+	for i := range w.Statuses {
+		if s := &w.Statuses[i].Status; w.Statuses[i].Name == c.Name && s.Status != "" {
+			text := fmt.Sprintf("The cluster is %s", s.Status)
+			if s.Health != "" {
+				text += ", " + s.Health
+			}
+			if s.StaleSince != nil {
+				text += fmt.Sprintf(" (its last word: it does not answer since %s)", s.StaleSince.UTC().Format(time.RFC3339))
+			}
+			return text
+		}
+	}
+	return "The cluster has no state yet"
+}
+
+// hint names the first daemon that fails, else where to look.
+func (w *World) hint(c *api.StorageCluster, watch string) string {
+	for i := range w.Daemons {
+		d := &w.Daemons[i]
+		if d.Spec.Cluster == c.Name && (d.Status.State == api.DaemonFailed || d.Status.State == api.DaemonBackOff) {
+			return fmt.Sprintf("'holdfast why %s', which does not run.", ShortName(d))
+		}
+	}
+	return watch + " shows what moves."
+}
+
+func (w *World) node(n *api.StorageNode) Answer {
+	c := meta.FindStatusCondition(n.Status.Conditions, api.NodeAccepted)
+	switch {
+	case c == nil || n.Status.ObservedGeneration < n.Generation:
+		return Answer{"The leader has not looked at the node's newest spec yet.", "is its cluster there, and active? 'holdfast status' says."}
+	case c.Status != metav1.ConditionTrue && c.Reason == "Waiting":
+		return Answer{join("The node waits", c.Message), "nothing if it comes by itself."}
+	case c.Status != metav1.ConditionTrue:
+		return Answer{join("The node is refused", c.Message), "change the node or the host, and apply it again."}
+	}
+	if a, stuck := w.troubleOn(n.Status.Host); stuck {
+		return Answer{join("The node is accepted on host "+n.Status.Host, a.Text), a.Next}
+	}
+	if d, of := w.decisionOn("node/" + n.Name); d != nil {
+		return Answer{join("The node is accepted on host "+n.Status.Host, d.Message), nextFor(d, of)}
+	}
+	return Answer{sentence("The node is accepted on host " + n.Status.Host + ", and its daemons are as they should be"), ""}
+}
+
+// troubleOn answers for the host if something is the matter with it, else for the first of its daemons with which something is.
+func (w *World) troubleOn(host string) (Answer, bool) {
+	for i := range w.Hosts {
+		if h := &w.Hosts[i]; h.Name == host && (silent(h) != nil || h.ModeOf() != api.HostActive) {
+			return w.host(h), true
+		}
+	}
+	for i := range w.Daemons {
+		if d := &w.Daemons[i]; d.Spec.Host == host && !asWanted(d) {
+			return w.daemon(d), true
+		}
+	}
+	return Answer{}, false
+}
+
+func silent(h *api.Host) *metav1.Condition {
+	if c := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected); c != nil && c.Status == metav1.ConditionFalse {
+		return c
+	}
+	return nil
+}
+
+func (w *World) host(h *api.Host) Answer {
+	if c := silent(h); c != nil {
+		return Answer{
+			fmt.Sprintf("The agent of host %s is silent since %s; the storage on the host may well be fine, and nothing is stopped because of it.",
+				h.Name, c.LastTransitionTime.UTC().Format(time.RFC3339)),
+			"is the machine on, and does it reach a server? On it: 'systemctl status holdfast'.",
+		}
+	}
+	d, of := w.decisionOn("host/" + h.Name)
+	if mode := h.ModeOf(); mode != api.HostActive {
+		text := fmt.Sprintf("Host %s is in mode %s", h.Name, mode)
+		if h.Spec.Reason != "" {
+			text += " (" + h.Spec.Reason + ")"
+		}
+		if d == nil {
+			return Answer{sentence(text + ", and as far as the clusters go it is so"), fmt.Sprintf("when it shall serve again: 'holdfast host maintenance exit %s'.", h.Name)}
+		}
+		return Answer{join(text, d.Message), nextFor(d, of)}
+	}
+	if d != nil {
+		return Answer{join(fmt.Sprintf("Host %s is active", h.Name), d.Message), nextFor(d, of)}
+	}
+	for i := range w.Daemons {
+		if x := &w.Daemons[i]; x.Spec.Host == h.Name && !asWanted(x) {
+			a := w.daemon(x)
+			return Answer{join(fmt.Sprintf("Host %s is active and its agent is heard", h.Name), a.Text), a.Next}
+		}
+	}
+	return Answer{fmt.Sprintf("Host %s is active, its agent is heard, and its daemons are as they should be.", h.Name), ""}
+}
+
+func action(a *api.Action) Answer {
+	s := &a.Status
+	name := fmt.Sprintf("%s on %s", a.Spec.Kind, a.Spec.Target)
+	show := fmt.Sprintf("'holdfast action show %s' has its steps.", a.Name)
+	switch s.State {
+	case api.ActionPendingApproval:
+		return Answer{sentence(name + " waits to be approved"), fmt.Sprintf("'holdfast action approve %s', or 'holdfast action cancel %s'.", a.Name, a.Name)}
+	case api.ActionDone:
+		return Answer{join(name+" is done", s.Message), ""}
+	case api.ActionFailed, api.ActionLost, api.ActionCancelled:
+		return Answer{join(name+" is "+strings.ToLower(string(s.State)), s.Message), show}
+	case "":
+		return Answer{sentence(name + " was recorded, and the leader has not taken it up yet"), "'holdfast doctor' says whether a server leads."}
+	}
+	text := name + " is " + strings.ToLower(string(s.State))
+	if s.State == api.ActionPendingSchedule {
+		text = name + " waits for its turn"
+	}
+	if s.Progress != "" {
+		text += ", " + s.Progress + " steps done"
+	}
+	if s.WaitsFor != "" {
+		return Answer{join(text, "It waits for "+s.WaitsFor), show}
+	}
+	return Answer{join(text, s.Message), show}
+}
+
+func upper(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

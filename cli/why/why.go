@@ -1,0 +1,166 @@
+// Package why answers why an object is as it is, in a sentence or two with the next step, from what the engine, the agents and
+// the actions say of it. It is pure.
+package why
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// ErrUnknown is wrapped by the error of Explain for an object that there is not.
+var ErrUnknown = errors.New("there is no such object")
+
+// World is everything that answers are made from: the objects of one namespace, and all hosts.
+type World struct {
+	Clusters []api.StorageCluster
+	Statuses []api.StorageStatus
+	Nodes    []api.StorageNode
+	Hosts    []api.Host
+	Daemons  []api.Daemon
+	Actions  []api.Action
+}
+
+// Answer says why something is as it is.
+type Answer struct {
+	// Text is a sentence or two.
+	Text string
+	// Next is what to do, or empty when there is nothing to do.
+	Next string
+}
+
+// String is the answer as people read it.
+func (a Answer) String() string {
+	if a.Next == "" {
+		return a.Text
+	}
+	return a.Text + "\nNext: " + a.Next
+}
+
+// subject is something that can be asked about.
+type subject struct {
+	// names are what people call it: daemon/ceph-osd-3, ceph-osd-3, osd.3.
+	names  []string
+	answer func() Answer
+}
+
+// Explain answers for an object: "cluster/NAME", "node/NAME", "host/NAME", "daemon/NAME", "action/NAME", or a daemon's short
+// name such as osd.3, or a name alone where only one object has it. The error wraps ErrUnknown and names those that are near.
+func (w *World) Explain(object string) (Answer, error) {
+	subjects := w.subjects()
+	var found []subject
+	for _, s := range subjects {
+		if slices.Contains(s.names, object) {
+			found = append(found, s)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0].answer(), nil
+	case len(found) > 1:
+		return Answer{}, fmt.Errorf("%s means %s: say which: %w", object, firstNames(found), ErrUnknown)
+	}
+	// The engine may have decided on something that was never made.
+	if d, c := w.decisionOn(object); d != nil {
+		return Answer{Text: fmt.Sprintf("%s is not there: %s", object, sentence(d.Message)), Next: nextFor(d, c)}, nil
+	}
+	if near := nearest(object, subjects); near != "" {
+		return Answer{}, fmt.Errorf("nothing is called %s; did you mean %s? %w", object, near, ErrUnknown)
+	}
+	return Answer{}, fmt.Errorf("nothing is called %s: %w", object, ErrUnknown)
+}
+
+func (w *World) subjects() []subject {
+	var all []subject
+	add := func(kind, name string, answer func() Answer, short ...string) {
+		all = append(all, subject{append([]string{kind + "/" + name, name}, short...), answer})
+	}
+	for i := range w.Clusters {
+		add("cluster", w.Clusters[i].Name, func() Answer { return w.cluster(&w.Clusters[i]) }, "storagecluster/"+w.Clusters[i].Name)
+	}
+	for i := range w.Nodes {
+		add("node", w.Nodes[i].Name, func() Answer { return w.node(&w.Nodes[i]) }, "storagenode/"+w.Nodes[i].Name)
+	}
+	for i := range w.Hosts {
+		add("host", w.Hosts[i].Name, func() Answer { return w.host(&w.Hosts[i]) })
+	}
+	for i := range w.Daemons {
+		add("daemon", w.Daemons[i].Name, func() Answer { return w.daemon(&w.Daemons[i]) }, ShortName(&w.Daemons[i]))
+	}
+	for i := range w.Actions {
+		add("action", w.Actions[i].Name, func() Answer { return action(&w.Actions[i]) })
+	}
+	return all
+}
+
+// ShortName is what the storage system's own people call the daemon: mon.a, osd.0.
+func ShortName(d *api.Daemon) string {
+	_, kind, found := strings.Cut(d.Spec.Type, "-")
+	if !found {
+		kind = d.Spec.Type
+	}
+	return kind + "." + d.Spec.ID
+}
+
+func firstNames(subjects []subject) string {
+	names := make([]string, len(subjects))
+	for i, s := range subjects {
+		names[i] = s.names[0]
+	}
+	slices.Sort(names)
+	return strings.Join(names, " or ")
+}
+
+// decisionOn returns the most telling decision of the last reports on one of these names: a refusal before a wait before the
+// rest. It may be nil.
+func (w *World) decisionOn(names ...string) (*api.Decision, *api.StorageCluster) {
+	order := []api.Verdict{api.VerdictRefuse, api.VerdictWait, api.VerdictSkip, api.VerdictDo}
+	var best *api.Decision
+	var of *api.StorageCluster
+	for i := range w.Clusters {
+		report := w.Clusters[i].Status.Report
+		if report == nil {
+			continue
+		}
+		for j := range report.Decisions {
+			d := &report.Decisions[j]
+			if slices.Contains(names, d.Object) && (best == nil || slices.Index(order, d.Verdict) < slices.Index(order, best.Verdict)) {
+				best, of = d, &w.Clusters[i]
+			}
+		}
+	}
+	return best, of
+}
+
+func nextFor(d *api.Decision, c *api.StorageCluster) string {
+	switch d.Verdict {
+	case api.VerdictRefuse:
+		return "change what the sentence names, and apply it again; 'holdfast plan -f FILE' shows what would come of it."
+	case api.VerdictWait:
+		return fmt.Sprintf("nothing if it comes by itself; 'holdfast status %s --watch' shows when.", c.Name)
+	default:
+		return fmt.Sprintf("see 'holdfast status %s'.", c.Name)
+	}
+}
+
+// sentence ends a text like a sentence.
+func sentence(s string) string {
+	s = strings.TrimSpace(s)
+	if s == "" || strings.HasSuffix(s, ".") || strings.HasSuffix(s, "?") || strings.HasSuffix(s, "!") {
+		return s
+	}
+	return s + "."
+}
+
+func join(parts ...string) string {
+	var all []string
+	for _, p := range parts {
+		if p = sentence(p); p != "" {
+			all = append(all, p)
+		}
+	}
+	return strings.Join(all, " ")
+}

@@ -1,0 +1,138 @@
+package why
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+var at = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func condition(kind string, status metav1.ConditionStatus, reason, message string) []metav1.Condition {
+	return []metav1.Condition{{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(at)}}
+}
+
+func daemon(kind, id, host string, state api.DaemonState) api.Daemon {
+	return api.Daemon{
+		ObjectMeta: metav1.ObjectMeta{Name: "ceph-" + kind + "-" + id},
+		Spec:       api.DaemonSpec{Cluster: "ceph", Type: "ceph-" + kind, ID: id, Host: host, State: api.WantRunning},
+		Status:     api.DaemonStatus{State: state},
+	}
+}
+
+// world is a cluster "ceph" on h1 (silent), h2 (in maintenance) and h3 (well).
+func world() *World {
+	started := metav1.NewMicroTime(at)
+	w := &World{
+		Clusters: []api.StorageCluster{{ObjectMeta: metav1.ObjectMeta{Name: "ceph"}}},
+		Statuses: []api.StorageStatus{{ObjectMeta: metav1.ObjectMeta{Name: "ceph"}, Status: api.StorageStatusStatus{Status: api.StorageDegraded, Health: "HEALTH_WARN"}}},
+		Hosts: []api.Host{
+			{ObjectMeta: metav1.ObjectMeta{Name: "h1"}, Status: api.HostStatus{Conditions: condition(api.HostAgentConnected, "False", "Silent", "")}},
+			{ObjectMeta: metav1.ObjectMeta{Name: "h2"}, Spec: api.HostSpec{Mode: api.HostMaintenance, Reason: "new memory"}},
+			{ObjectMeta: metav1.ObjectMeta{Name: "h3"}},
+		},
+		Daemons: []api.Daemon{
+			daemon("osd", "1", "h1", api.DaemonRunning), daemon("osd", "2", "h3", api.DaemonBackOff), daemon("osd", "3", "h3", api.DaemonRunning),
+			daemon("mon", "a", "h3", api.DaemonFailed), daemon("mgr", "a", "h3", api.DaemonPreparing), daemon("mgr", "b", "h3", api.DaemonRunning),
+		},
+		Nodes: []api.StorageNode{
+			{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: api.StorageNodeStatus{Host: "h1", Conditions: condition(api.NodeAccepted, "True", "Accepted", "")}},
+			{ObjectMeta: metav1.ObjectMeta{Name: "n2"}, Status: api.StorageNodeStatus{Conditions: condition(api.NodeAccepted, "False", "Refused", "device sdb has a file system")}},
+			{ObjectMeta: metav1.ObjectMeta{Name: "n3"}, Status: api.StorageNodeStatus{Conditions: condition(api.NodeAccepted, "False", "Waiting", "no host has the labels x=y")}},
+			{ObjectMeta: metav1.ObjectMeta{Name: "new", Generation: 1}},
+		},
+		Actions: []api.Action{
+			{ObjectMeta: metav1.ObjectMeta{Name: "a1"}, Spec: api.ActionSpec{Kind: "host.drain", Target: "host/h2"}, Status: api.ActionStatus{State: api.ActionPendingApproval}},
+			{ObjectMeta: metav1.ObjectMeta{Name: "a2"}, Spec: api.ActionSpec{Kind: "host.drain", Target: "host/h3"}, Status: api.ActionStatus{State: api.ActionRunning, Progress: "1/3", WaitsFor: "osd.3 to be empty"}},
+			{ObjectMeta: metav1.ObjectMeta{Name: "a3"}, Spec: api.ActionSpec{Kind: "osd.remove", Target: "osd.9"}, Status: api.ActionStatus{State: api.ActionFailed, Message: "no space"}},
+		},
+	}
+	w.Daemons[1].Status.LastExit = &api.DaemonExit{Time: started, Reason: "signal: killed"}
+	w.Daemons[2].Status.Started = &started
+	w.Daemons[5].Status.Started, w.Daemons[5].Status.Restarts = &started, 4
+	w.Daemons[3].Status.Message = "port 3300 is taken"
+	w.Clusters[0].Status.Conditions = condition(api.ClusterReady, "False", "Waiting", "osd.2 is down")
+	w.Clusters[0].Status.Report = &api.OrchestrationReport{Outcome: api.OutcomeWaiting, Decisions: []api.Decision{
+		{Object: "mon.d", Verdict: api.VerdictWait, Message: "not placed: only 40 s since mon.b was last seen, threshold 5 m"},
+		{Object: "host/h2", Verdict: api.VerdictSkip, Message: "its OSDs stay in"},
+		{Object: "host/h2", Verdict: api.VerdictWait, Message: "waiting for osd.4 to stop"},
+	}}
+	return w
+}
+
+func TestExplain(t *testing.T) {
+	for _, tt := range []struct{ object, text, next string }{
+		{"osd.3", "osd.3 on host h3 is Running since 2026-01-02T03:04:05Z, as wanted.", ""},
+		{"daemon/ceph-osd-2", "osd.2 on host h3 ended and is started again after a pause. Its last end, at 2026-01-02T03:04:05Z: signal: killed.", "holdfast get daemons ceph-osd-2"},
+		{"mon.a", "mon.a on host h3 could not be prepared. port 3300 is taken.", "mend"},
+		{"mgr.a", "mgr.a on host h3 is Preparing and shall be Running.", "its agent is at it"},
+		{"mgr.b", "mgr.b on host h3 is Running since 2026-01-02T03:04:05Z; it was started again 4 times.", "log"},
+		{"osd.1", "osd.1 on host h1 was last reported Running. The agent of host h1 is silent since 2026-01-02T03:04:05Z; the storage on the host may well be fine", "is the machine on"},
+		{"mon.d", "mon.d is not there: not placed: only 40 s since mon.b was last seen, threshold 5 m.", "status ceph"},
+		{"host/h1", "The agent of host h1 is silent since 2026-01-02T03:04:05Z", "is the machine on"},
+		{"h2", "Host h2 is in mode Maintenance (new memory). waiting for osd.4 to stop.", "if it comes by itself"},
+		{"host/h3", "Host h3 is active and its agent is heard. osd.2 on host h3 ended", "log"},
+		{"cluster/ceph", "The cluster is DEGRADED, HEALTH_WARN. What is missing: osd.2 is down.", "holdfast why osd.2"},
+		{"node/n1", "The node is accepted on host h1. The agent of host h1 is silent", "is the machine on"},
+		{"node/n2", "The node is refused. device sdb has a file system.", "apply it again"},
+		{"n3", "The node waits. no host has the labels x=y.", "by itself"},
+		{"node/new", "The leader has not looked at the node's newest spec yet.", "holdfast status"},
+		{"action/a1", "host.drain on host/h2 waits to be approved.", "holdfast action approve a1"},
+		{"a2", "host.drain on host/h3 is running, 1/3 steps done. It waits for osd.3 to be empty.", "holdfast action show a2"},
+		{"action/a3", "osd.remove on osd.9 is failed. no space.", "action show a3"},
+	} {
+		a, err := world().Explain(tt.object)
+		if err != nil || !strings.HasPrefix(a.Text, tt.text) || (a.Next == "") != (tt.next == "") || !strings.Contains(a.Next, tt.next) {
+			t.Errorf("%s: %v\n%s\nwant %s … %s", tt.object, err, a, tt.text, tt.next)
+		}
+	}
+}
+
+func TestExplain_cluster(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*api.StorageCluster)
+		text   string
+	}{
+		{"paused", func(c *api.StorageCluster) { c.Spec.Mode = api.ClusterPaused }, "The cluster is paused"},
+		{"never looked at", func(c *api.StorageCluster) { c.Status = api.StorageClusterStatus{} }, "The leader has not looked at the cluster yet"},
+		{"failed", func(c *api.StorageCluster) {
+			c.Status.Report.Outcome, c.Status.Report.Error = api.OutcomeFailed, "etcd does not answer"
+		}, "The last orchestration failed. etcd does not answer."},
+		{"a newer spec", func(c *api.StorageCluster) { c.Generation = 1 }, "The newest spec has not been looked at yet"},
+		{"ready", func(c *api.StorageCluster) { c.Status.Conditions[0].Status = "True" }, "The cluster is DEGRADED, HEALTH_WARN. Everything that is wanted is there."},
+		{"refused", func(c *api.StorageCluster) {
+			c.Status.Conditions = append(c.Status.Conditions, condition(api.ClusterAccepted, "False", "Refused", "3 mons, 1 host")...)
+		}, "What is declared cannot be carried out. 3 mons, 1 host."},
+		{"observed", func(c *api.StorageCluster) {
+			c.Spec.Mode, c.Status.Conditions[0].Message = api.ClusterObserved, "the cluster is only observed"
+		}, "The cluster is only observed."},
+	} {
+		w := world()
+		tt.change(&w.Clusters[0])
+		if a, err := w.Explain("cluster/ceph"); err != nil || !strings.HasPrefix(a.Text, tt.text) {
+			t.Errorf("%s: %v %s, want %s", tt.name, err, a, tt.text)
+		}
+	}
+}
+
+func TestExplain_unknown(t *testing.T) {
+	w := world()
+	w.Hosts = append(w.Hosts, api.Host{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	for object, want := range map[string]string{
+		"osd.4":          "did you mean osd.1, osd.2, osd.3?",
+		"host/h9":        "did you mean host/h1, host/h2, host/h3?",
+		"clutser/ceph":   "did you mean cluster/ceph?",
+		"n1":             "n1 means host/n1 or node/n1: say which",
+		"something-else": "nothing is called something-else: there is no such object",
+	} {
+		if _, err := w.Explain(object); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", object, err, want)
+		}
+	}
+}
