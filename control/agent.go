@@ -23,6 +23,8 @@ type AgentConfig struct {
 	// JoinToken joins this host to a control plane. When DataDir holds an identity already, it is looked at only if the servers
 	// do not let the host in with that.
 	JoinToken string
+	// Refresh is how often the servers are asked what changed of them. Default: a minute.
+	Refresh time.Duration
 	// Log receives what there is to tell. Default: slog.Default().
 	Log *slog.Logger
 }
@@ -50,6 +52,7 @@ func OpenAgent(ctx context.Context, c AgentConfig) (*Agent, error) {
 		unlock()
 		return nil, err
 	}
+	servers.Every = c.Refresh
 	run, stop := context.WithCancel(context.Background())
 	a := &Agent{servers: servers, stop: stop, unlock: unlock}
 	a.done.Go(func() { servers.Run(run, c.Log) })

@@ -3,13 +3,10 @@ package control
 import (
 	"context"
 	"crypto/x509"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -37,12 +34,11 @@ type identity struct {
 	mu        sync.Mutex
 	authority *pki.Authority
 	trusted   []*x509.Certificate
-	certs     map[string]*x509.Certificate
-	own       *pki.Pair
+	// cross is the authority's certificate, signed by the one before it; nil where there was none.
+	cross []*x509.Certificate
+	certs map[string]*x509.Certificate
+	own   *pki.Pair
 }
-
-// trustFile holds the authorities that the server believes, the one that signs first. Without it, that is the only one.
-const trustFile = "trust.crt"
 
 // openIdentity reads the authority, and makes the certificates that this server needs.
 func (d dataDir) openIdentity(s *settings) (*identity, error) {
@@ -59,7 +55,7 @@ func (d dataDir) openIdentity(s *settings) (*identity, error) {
 
 // load reads the authority and whom to trust, and makes the certificates that follow from it.
 func (id *identity) load(now time.Time) error {
-	authority, err := pki.OpenAuthority(id.dir.pki())
+	authority, err := id.dir.openAuthority()
 	if err != nil {
 		return fmt.Errorf("while reading the authority: %w", err)
 	}
@@ -67,28 +63,14 @@ func (id *identity) load(now time.Time) error {
 	if err != nil {
 		return err
 	}
+	cross, err := id.dir.cross(authority)
+	if err != nil {
+		return err
+	}
 	id.mu.Lock()
-	id.authority, id.trusted = authority.Signing(id.settings.lifetime), trusted
+	id.authority, id.trusted, id.cross, id.own = authority.Signing(id.settings.lifetime), trusted, cross, nil
 	id.mu.Unlock()
 	return id.renew(now)
-}
-
-// trusted reads the authorities that the server believes, and writes them down where etcd, which reads a file, finds them.
-func (d dataDir) trusted(authority *pki.Authority) ([]*x509.Certificate, error) {
-	path := filepath.Join(d.pki(), trustFile)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		only := []*x509.Certificate{authority.Certificate()}
-		return only, d.saveTrusted(only)
-	}
-	if err != nil {
-		return nil, err
-	}
-	trusted, err := pki.ParseBundle(text)
-	if err != nil {
-		return nil, fmt.Errorf("while reading %s: %w", path, err)
-	}
-	return trusted, nil
 }
 
 // signer is the authority, and trusted are those that are believed. Nobody may write to them.
@@ -117,7 +99,11 @@ func (id *identity) renew(now time.Time) error {
 	}
 	// etcd reads the file at each handshake.
 	member := pki.Leaf{User: etcd.User, Server: true, DNS: []string{"localhost", id.settings.Name}, IPs: id.settings.ips()}
-	if _, err := id.ensure("etcd", member, now); err != nil {
+	pair, err := id.ensure("etcd", member, now)
+	if err != nil {
+		return err
+	}
+	if err := pki.SaveChain(id.dir.pki(), "etcd", pair.Cert, id.cross); err != nil {
 		return err
 	}
 	if id.own == nil || !id.authority.Good(id.own.Cert, now) {
@@ -128,7 +114,7 @@ func (id *identity) renew(now time.Time) error {
 		id.own, id.certs["loopback"] = own, own.Cert
 		id.loopback.Set(own, pki.PoolOf(id.trusted))
 	}
-	return id.credentials.Set(serving, id.trusted)
+	return id.credentials.Set(serving, id.cross, id.trusted)
 }
 
 func (id *identity) ensure(name string, leaf pki.Leaf, now time.Time) (*pki.Pair, error) {

@@ -43,6 +43,8 @@ type Config struct {
 	// one an hour.
 	BackupEvery time.Duration
 	BackupKeep  int
+	// Refresh is how often the server's own host asks the servers what changed of them. Default: a minute.
+	Refresh time.Duration
 	// Log receives what the server has to tell. Default: slog.Default().
 	Log *slog.Logger
 }
@@ -52,7 +54,7 @@ func (c *Config) resolve(stored *settings) (*settings, error) {
 	s := &settings{
 		Name: c.Name, Address: c.Address,
 		APIPort: c.APIPort, EtcdPeerPort: c.EtcdPeerPort, EtcdClientPort: c.EtcdClientPort,
-		lifetime: c.CertificateLifetime,
+		lifetime: c.CertificateLifetime, refresh: c.Refresh,
 	}
 	if stored == nil {
 		stored = &settings{}

@@ -134,8 +134,8 @@ type settings struct {
 	// Unpresented is set after a restore until the server has told that it is the only one.
 	Unpresented bool `json:"unpresented,omitempty"`
 
-	// lifetime is that of certificates; see Config.
-	lifetime time.Duration
+	// lifetime is that of certificates, refresh how often the host asks; see Config.
+	lifetime, refresh time.Duration
 }
 
 // load returns nil when the directory belongs to no complete server.

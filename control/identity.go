@@ -3,7 +3,6 @@ package control
 import (
 	"crypto/ecdsa"
 	"crypto/rand"
-	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -83,9 +82,4 @@ func (d dataDir) hostKey() (*ecdsa.PrivateKey, error) {
 		return nil, err
 	}
 	return endpoints.Key(d.host())
-}
-
-// saveTrusted writes down whom the server believes.
-func (d dataDir) saveTrusted(trusted []*x509.Certificate) error {
-	return atomicfile.Write(filepath.Join(d.pki(), trustFile), pki.EncodeBundle(trusted), 0o600)
 }

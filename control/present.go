@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"crypto/ecdsa"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -48,14 +49,18 @@ func (s *Server) join(ctx context.Context, text string) error {
 		return fmt.Errorf("while reading the authority that the server sent: %w", err)
 	}
 	s.settings.Existing = share.Existing
-	return s.dir.saveShare(authority, [32]byte(share.EncryptionKey))
+	trusted, err := pki.ParseBundle(joined.CA)
+	if err != nil {
+		return fmt.Errorf("while reading the authorities that the server sent: %w", err)
+	}
+	return s.dir.saveShare(authority, trusted, [32]byte(share.EncryptionKey))
 }
 
-func (d dataDir) saveShare(authority *pki.Authority, key [32]byte) error {
+func (d dataDir) saveShare(authority *pki.Authority, trusted []*x509.Certificate, key [32]byte) error {
 	if err := os.MkdirAll(d.pki(), 0o700); err != nil {
 		return err
 	}
-	if err := authority.Save(d.pki()); err != nil {
+	if err := errors.Join(authority.Save(d.pki()), d.saveTrusted(trusted)); err != nil {
 		return err
 	}
 	return d.saveEncryptionKey(key)
@@ -103,6 +108,7 @@ func (s *Server) presentHost(ctx context.Context, client kubernetes.Interface) e
 		return err
 	}
 	s.host.Prefer(s.Endpoint())
+	s.host.Every = s.settings.refresh
 	run, stop := context.WithCancel(context.Background())
 	s.stopHost = stop
 	s.hostDone.Go(func() { s.host.Run(run, s.log) })

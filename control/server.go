@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,6 +43,9 @@ type Server struct {
 	stopHost context.CancelFunc
 	hostDone sync.WaitGroup
 	// background is what runs beside the API, until running ends.
+	// rotating says whether the authority is being rotated, and etcdTrusts which authorities the member of etcd believes.
+	rotating       atomic.Bool
+	etcdTrusts     []string
 	running        context.Context
 	background     sync.WaitGroup
 	stopBackground context.CancelFunc
@@ -86,6 +90,7 @@ func (s *Server) start(ctx context.Context, c *Config) error {
 		return err
 	}
 	s.background.Go(func() { s.revoked.Run(s.running) })
+	s.background.Go(func() { s.followRotation(s.running) })
 	if err := s.revoked.WaitSynced(ctx); err != nil {
 		return err
 	}
@@ -196,6 +201,7 @@ func (c *Config) check(d dataDir, stored *settings) error {
 func (s *Server) startEtcd(ctx context.Context) error {
 	stop := s.tellWaiting(ctx, "waiting for a quorum of the servers")
 	defer stop()
+	s.etcdTrusts = pki.Fingerprints(s.identity.trust())
 	var err error
 	s.member, err = etcd.Start(ctx, etcd.Config{
 		Dir: s.dir.etcd(), Name: s.settings.Name, Address: s.settings.Address,
@@ -252,7 +258,7 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	joins, err := s.joinHandler(client)
+	hosts, err := join.NewHosts(s.loopback)
 	if err != nil {
 		return nil, err
 	}
@@ -271,28 +277,24 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 		Admission:     []admission.Interface{access.HostAdmission{}, access.ActionAdmission{Facts: facts}},
 		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(*http.Request) error { return s.member.Problem() })},
 		Guard:         s.revoked.Guard,
-		Open:          map[string]http.Handler{join.Path: joins},
+		Open:          map[string]http.Handler{join.Path: s.joinHandler(client, hosts)},
 		Known: map[string]http.Handler{
 			endpoints.Path: endpoints.Handler(client), access.RenewPath: renewer,
-			endpoints.TrustPath: endpoints.TrustHandler(s.identity.trust),
+			endpoints.TrustPath: endpoints.TrustHandler(s.identity.trust, s.noteBelief(hosts)),
 			BackupPath:          http.HandlerFunc(s.serveBackup),
 		},
 		Long: []string{BackupPath},
 	}, nil
 }
 
-func (s *Server) joinHandler(client kubernetes.Interface) (http.Handler, error) {
-	hosts, err := join.NewHosts(s.loopback)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) joinHandler(client kubernetes.Interface, hosts *join.Hosts) http.Handler {
 	return &join.Handler{
 		Client: client, Hosts: hosts,
 		Authority: s.identity.signer, Trusted: s.identity.trust, EncryptionKey: s.identity.encryptionKey[:],
 		AddMember: s.member.Add,
 		Servers:   func(ctx context.Context) ([]string, error) { return endpoints.Published(ctx, client) },
 		Now:       time.Now, Log: s.log,
-	}, nil
+	}
 }
 
 func (s *Server) clientURL() string {

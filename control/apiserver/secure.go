@@ -3,6 +3,7 @@ package apiserver
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"slices"
 	"sync"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
@@ -35,7 +36,8 @@ func NewCredentials() *Credentials { return &Credentials{} }
 
 // Set has the server show a certificate, and believe these authorities, from the next connection on. Of clients whose authority
 // is not among them, not even the next request is answered.
-func (c *Credentials) Set(serving *pki.Pair, trusted []*x509.Certificate) error {
+// cross are certificates by which those who believe another authority believe this one.
+func (c *Credentials) Set(serving *pki.Pair, cross, trusted []*x509.Certificate) error {
 	key, err := serving.KeyPEM()
 	if err != nil {
 		return err
@@ -43,7 +45,7 @@ func (c *Credentials) Set(serving *pki.Pair, trusted []*x509.Certificate) error 
 	c.mu.Lock()
 	c.bundle, c.roots, c.key = pki.EncodeBundle(trusted), pki.PoolOf(trusted), key
 	// The authorities are sent along for joiners, who know the fingerprint of one of them alone.
-	c.chain = append(serving.CertPEM(), c.bundle...)
+	c.chain = slices.Concat(serving.CertPEM(), pki.EncodeBundle(cross), c.bundle)
 	listeners := c.listeners
 	c.mu.Unlock()
 	for _, l := range listeners {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -52,6 +53,9 @@ func saveServers(dir string, servers []string) error {
 
 // Servers are the servers that a host knows, and the identity that it reaches them with. It is safe for concurrent use.
 type Servers struct {
+	// Every is how often the servers are asked for the list and whom to believe. It is set before Run. Default: a minute.
+	Every time.Duration
+
 	dir       string
 	config    *rest.Config
 	dialer    *dialer

@@ -1,8 +1,10 @@
 package endpoints
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -25,17 +27,17 @@ import (
 // Path is where a server lists all servers, to everyone who has a certificate.
 const Path = "/holdfast/v1/servers"
 
-// configMap holds the servers: name, and IP:port.
-const configMap = "servers"
+// ServersName is the ConfigMap that holds the servers: name, and IP:port.
+const ServersName = "servers"
 
 // Publish puts a server on the list, with the rights of an administrator. It writes nothing when the server is there.
 func Publish(ctx context.Context, client kubernetes.Interface, name, address string) error {
 	maps := client.CoreV1().ConfigMaps(access.SystemNamespace)
 	err := retry.OnError(retry.DefaultBackoff, retriable, func() error {
-		list, err := maps.Get(ctx, configMap, metav1.GetOptions{})
+		list, err := maps.Get(ctx, ServersName, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			list = &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Name: configMap},
+				ObjectMeta: metav1.ObjectMeta{Name: ServersName},
 				Data:       map[string]string{name: address},
 			}
 			_, err = maps.Create(ctx, list, metav1.CreateOptions{})
@@ -59,7 +61,7 @@ func Publish(ctx context.Context, client kubernetes.Interface, name, address str
 
 // Reset empties the list of servers, with the rights of an administrator.
 func Reset(ctx context.Context, client kubernetes.Interface) error {
-	err := client.CoreV1().ConfigMaps(access.SystemNamespace).Delete(ctx, configMap, metav1.DeleteOptions{})
+	err := client.CoreV1().ConfigMaps(access.SystemNamespace).Delete(ctx, ServersName, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("while emptying the list of servers: %w", err)
 	}
@@ -70,7 +72,7 @@ func retriable(err error) bool { return apierrors.IsConflict(err) || apierrors.I
 
 // Published reads the list of servers, sorted, with the rights of an administrator.
 func Published(ctx context.Context, client kubernetes.Interface) ([]string, error) {
-	list, err := client.CoreV1().ConfigMaps(access.SystemNamespace).Get(ctx, configMap, metav1.GetOptions{ResourceVersion: "0"})
+	list, err := client.CoreV1().ConfigMaps(access.SystemNamespace).Get(ctx, ServersName, metav1.GetOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil, fmt.Errorf("while reading the list of servers: %w", err)
 	}
@@ -138,11 +140,11 @@ func (s *Servers) Run(ctx context.Context, log *slog.Logger) {
 }
 
 func (s *Servers) keepList(ctx context.Context, log *slog.Logger) {
-	tick := time.NewTicker(refreshEvery)
+	tick := time.NewTicker(cmp.Or(s.Every, refreshEvery))
 	defer tick.Stop()
 	for {
-		if err := s.Refresh(ctx); err != nil && ctx.Err() == nil {
-			log.Debug("could not refresh the list of servers", "error", err)
+		if err := errors.Join(s.Refresh(ctx), s.believe(ctx)); err != nil && ctx.Err() == nil {
+			log.Debug("could not refresh the list of servers, or whom to believe", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -2,11 +2,13 @@ package join
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -90,4 +92,15 @@ func (h *Hosts) free(ctx context.Context, name, keyID string) error {
 	}
 	return refused("a host named %s joined before, from another machine or data directory: choose another name with --name, "+
 		"or, if that machine is gone for good, delete it with 'holdfast delete host %s'", name, name)
+}
+
+// Annotate notes something on a Host. It writes nothing where it is noted already.
+func (h *Hosts) Annotate(ctx context.Context, name, key, value string) error {
+	host := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	host.SetGroupVersionKind(api.GroupVersion.WithKind("Host"))
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
+	if err != nil {
+		return err
+	}
+	return h.client.Patch(ctx, host, client.RawPatch(types.MergePatchType, patch))
 }

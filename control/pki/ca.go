@@ -109,6 +109,21 @@ func (a *Authority) Issue(leaf Leaf, public crypto.PublicKey, now time.Time) (*x
 	return sign(template, a.cert, public, a.key)
 }
 
+// Cross signs another authority's certificate: who believes this authority alone believes what the other one signs, when this
+// certificate is sent along.
+func (a *Authority) Cross(other *Authority, now time.Time) (*x509.Certificate, error) {
+	template, err := newTemplate(now, a.cert.NotAfter.Sub(now))
+	if err != nil {
+		return nil, err
+	}
+	template.Subject = other.cert.Subject
+	template.IsCA = true
+	template.BasicConstraintsValid = true
+	template.KeyUsage = other.cert.KeyUsage
+	template.SubjectKeyId = other.cert.SubjectKeyId
+	return sign(template, a.cert, other.cert.PublicKey, a.key)
+}
+
 func newKey() (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/x509"
@@ -47,8 +48,11 @@ func CertFile(dir, name string) string { return filepath.Join(dir, name+".crt") 
 func KeyFile(dir, name string) string { return filepath.Join(dir, name+".key") }
 
 // OpenAuthority reads the authority from ca.crt and ca.key in a directory. The error wraps fs.ErrNotExist when there is none.
-func OpenAuthority(dir string) (*Authority, error) {
-	pair, err := LoadPair(dir, "ca")
+func OpenAuthority(dir string) (*Authority, error) { return OpenAuthorityNamed(dir, "ca") }
+
+// OpenAuthorityNamed reads an authority from name.crt and name.key in a directory.
+func OpenAuthorityNamed(dir, name string) (*Authority, error) {
+	pair, err := LoadPair(dir, name)
 	if err != nil {
 		return nil, err
 	}
@@ -56,12 +60,15 @@ func OpenAuthority(dir string) (*Authority, error) {
 }
 
 // Save writes the authority to ca.crt and ca.key in a directory.
-func (a *Authority) Save(dir string) error {
+func (a *Authority) Save(dir string) error { return a.SaveNamed(dir, "ca") }
+
+// SaveNamed writes the authority to name.crt and name.key in a directory.
+func (a *Authority) SaveNamed(dir, name string) error {
 	key, err := a.KeyPEM()
 	if err != nil {
 		return err
 	}
-	return savePEM(dir, "ca", a.CertPEM(), key)
+	return savePEM(dir, name, a.CertPEM(), key)
 }
 
 // CertPEM returns the authority's certificate as PEM.
@@ -135,6 +142,15 @@ func savePEM(dir, name string, cert, key []byte) error {
 // SaveCert writes name.crt in a directory, in the place of another certificate for the same key.
 func SaveCert(dir, name string, cert *x509.Certificate) error {
 	return atomicfile.Write(CertFile(dir, name), EncodeCert(cert), 0o600)
+}
+
+// SaveChain has name.crt in a directory hold a certificate and others that lead to it; it writes nothing where it does.
+func SaveChain(dir, name string, cert *x509.Certificate, others []*x509.Certificate) error {
+	text := append(EncodeCert(cert), EncodeBundle(others)...)
+	if have, err := os.ReadFile(CertFile(dir, name)); err == nil && bytes.Equal(have, text) {
+		return nil
+	}
+	return atomicfile.Write(CertFile(dir, name), text, 0o600)
 }
 
 // EncodeCert returns a certificate as PEM.
