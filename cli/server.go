@@ -122,10 +122,14 @@ func lead(ctx context.Context, server *control.Server, token string, stats *engi
 		managers = append(managers, o)
 		planners[api.StorageType(o.Name())] = o
 	}
+	authority, err := server.Rotation(bare.Fenced(server.Config(), token))
+	if err != nil {
+		return fmt.Errorf("while starting the engine: %w", err)
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return store.WatchAgents(ctx) })
 	group.Go(func() error { return store.ClearPlans(ctx) })
-	group.Go(func() error { return runActions(ctx, store, planners, log) })
+	group.Go(func() error { return runActions(ctx, store, planners, authority, log) })
 	group.Go(func() error {
 		return engine.Run(ctx, engine.Config{Store: store, Managers: managers, Stats: stats, Log: log})
 	})

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control/endpoints"
+	"github.com/holdfast-storage/holdfast/control/pki"
+	"github.com/holdfast-storage/holdfast/control/rotation"
+	"github.com/holdfast-storage/holdfast/platform/bare"
+)
+
+func newCA(g *globals) *cobra.Command {
+	cmd := &cobra.Command{Use: "ca", Short: "Look at the authority that signs all certificates, and replace it"}
+	show := &cobra.Command{
+		Use: "show", Short: "Show the authorities that are believed, and how far a rotation is", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.caShow(cmd.Context()) },
+	}
+	var wait bool
+	var timeout time.Duration
+	rotate := &cobra.Command{
+		Use:   "rotate",
+		Short: "Replace the authority by a new one, while everything runs",
+		Long: `Makes a new authority, has every server and host believe it, has all certificates made anew, and drops the old one. It waits for
+every host: bring silent ones back, or delete them. 'holdfast action cancel' goes back, until the old authority is dropped. The last step
+waits until each server was restarted, one after another; storage daemons go on.
+
+Afterwards, copy admin.kubeconfig anew to where you use it, create outstanding join tokens anew, and take a backup.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.caRotate(cmd.Context(), wait, timeout) },
+	}
+	rotate.Flags().BoolVar(&wait, "wait", false, "wait until it is done")
+	rotate.Flags().DurationVar(&timeout, "timeout", time.Hour, "how long --wait waits")
+	cmd.AddCommand(show, rotate)
+	return cmd
+}
+
+func (g *globals) caRotate(ctx context.Context, wait bool, timeout time.Duration) error {
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	if err := withDeadline(ctx, func(ctx context.Context) error { return noRotation(ctx, c) }); err != nil {
+		return err
+	}
+	a := &api.Action{
+		ObjectMeta: metav1.ObjectMeta{Namespace: bare.SystemNamespace, GenerateName: "ca-rotate-"},
+		Spec:       api.ActionSpec{Kind: rotation.KindName, Target: rotation.Target},
+	}
+	if err := withDeadline(ctx, func(ctx context.Context) error { return c.Create(ctx, a) }); err != nil {
+		return fmt.Errorf("while creating the action: %w", err)
+	}
+	fmt.Fprintf(g.out, "action/%s created\n", a.Name)
+	if wait {
+		return g.waitAction(ctx, c, a, timeout)
+	}
+	return g.firstWord(ctx, c, a)
+}
+
+// noRotation refuses a second rotation.
+func noRotation(ctx context.Context, c client.Client) error {
+	var actions api.ActionList
+	if err := c.List(ctx, &actions, client.InNamespace(bare.SystemNamespace)); err != nil {
+		return fmt.Errorf("while reading actions: %w", err)
+	}
+	for i := range actions.Items {
+		if a := &actions.Items[i]; a.Spec.Kind == rotation.KindName && !a.Status.State.Final() {
+			return &exitError{exitRefused, fmt.Errorf("the action %s rotates the authority already%s: 'holdfast action cancel %s' ends it", a.Name, waitText(a), a.Name)}
+		}
+	}
+	return nil
+}
+
+func (g *globals) caShow(ctx context.Context) error {
+	config, err := g.restConfig()
+	if err != nil {
+		return err
+	}
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	trusted, err := endpoints.Trusted(ctx, config)
+	if err != nil {
+		return err
+	}
+	var servers corev1.ConfigMap
+	err = c.Get(ctx, client.ObjectKey{Namespace: bare.SystemNamespace, Name: rotation.BeliefsName}, &servers)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("while reading whom the servers believe: %w", err)
+	}
+	var hosts api.HostList
+	if err := c.List(ctx, &hosts); err != nil {
+		return fmt.Errorf("while reading the hosts: %w", err)
+	}
+	w := tabwriter.NewWriter(g.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "AUTHORITY\tSIGNS\tENDS\tFINGERPRINT")
+	for i, cert := range trusted {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", cert.Subject.CommonName, map[bool]string{true: "yes", false: "no"}[i == 0],
+			cert.NotAfter.UTC().Format(time.DateOnly), pki.Fingerprint(cert))
+	}
+	fmt.Fprintln(w, "\nWHO\tBELIEVES\tHAS A CERTIFICATE OF\tETCD BELIEVES")
+	for _, name := range slices.Sorted(maps.Keys(servers.Data)) {
+		showBelief(w, "server/"+name, servers.Data[name])
+	}
+	for i := range hosts.Items {
+		if text := hosts.Items[i].Annotations[rotation.Annotation]; text != "" && len(trusted) > 1 {
+			showBelief(w, "host/"+hosts.Items[i].Name, text)
+		}
+	}
+	return w.Flush()
+}
+
+func showBelief(w *tabwriter.Writer, who, text string) {
+	var b pki.Belief
+	if json.Unmarshal([]byte(text), &b) != nil {
+		b = pki.Belief{}
+	}
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", who, short(b.Trusted...), short(b.Signer), short(b.Etcd...))
+}
+
+// short is as much of a fingerprint as tells two of them apart.
+func short(fingerprints ...string) string {
+	text := ""
+	for i, f := range fingerprints {
+		if i > 0 {
+			text += ","
+		}
+		text += f[:min(8, len(f))]
+	}
+	return text
+}
