@@ -110,6 +110,9 @@ func (p *printer) showAction(a *api.Action) {
 }
 
 func actionRows(a *api.Action, now time.Time) []string {
+	if a.Status.State == "" {
+		return []string{a.Spec.Kind + ": waiting for the leader to look at it"}
+	}
 	rows := []string{strings.TrimSuffix(fmt.Sprintf("%s %s: %s", a.Spec.Kind, a.Status.State, a.Status.Message), ": ")}
 	for _, s := range a.Status.Steps {
 		if s.State == api.StepPending {

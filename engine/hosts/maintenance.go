@@ -45,10 +45,6 @@ func tell(mode api.HostMode) step {
 // stopped waits until the agent says that all daemons are stopped, and no cluster waits for anything. A cluster that refuses
 // now, because something else failed meanwhile, ends the action: what was stopped is started again.
 func stopped(ctx context.Context, j *job) (action.Progress, error) {
-	left := j.left(func(d *api.Daemon) bool { return !settled(d, api.DaemonStopped) })
-	if j.silent() && j.says(ParamOffline, Yes) {
-		return action.Progress{Done: true, Message: j.unconfirmed(left)}, nil
-	}
 	found, err := j.judge(ctx, nil)
 	if err != nil {
 		return action.Progress{}, err
@@ -56,9 +52,15 @@ func stopped(ctx context.Context, j *job) (action.Progress, error) {
 	if len(found.Refusals) > 0 {
 		return action.Progress{}, refuse("%s", strings.Join(found.Refusals, "; "))
 	}
+	left := j.left(func(d *api.Daemon) bool { return !settled(d, api.DaemonStopped) })
+	if j.silent() && j.says(ParamOffline, Yes) && len(found.untold) == 0 {
+		return action.Progress{Done: true, Message: j.unconfirmed(left)}, nil
+	}
 	p := j.count(left, found.Waits, "stopped")
 	if p.Done {
 		p.Message = fmt.Sprintf("host %s is in maintenance: its daemons are stopped", j.Host.Name)
+	} else if j.silent() && j.says(ParamOffline, Yes) {
+		p.WaitsFor = strings.Join(found.untold, ", ") + " to be told"
 	} else if j.silent() {
 		p.WaitsFor = fmt.Sprintf("the agent of host %s, which is silent, to say that %s stopped; if the machine is off, cancel "+
 			"this and enter with --offline", j.Host.Name, few(left))
