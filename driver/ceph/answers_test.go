@@ -70,6 +70,18 @@ func checkAnswers(t *testing.T, c rados.Client, uuid, key string) {
 	}
 }
 
+func TestFake_answersForHostsAsTheRealOne(t *testing.T) {
+	f := withFake(threeHosts())
+	f.settle(t)
+	c := f.ceph.Dial(rados.Config{})
+	for _, r := range recordedForHosts {
+		out := askForHosts(t, c, r.mgr, r.prefix)
+		if missing := missingKeys(readRecord(t, r.prefix), decodeAny(t, out), r.prefix); len(missing) > 0 {
+			t.Errorf("the fake lacks %s", strings.Join(missing, ", "))
+		}
+	}
+}
+
 func TestFake_answersAsTheRealOne(t *testing.T) {
 	cluster := radostest.New()
 	c := cluster.Dial(rados.Config{})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -20,9 +21,21 @@ type mgr struct {
 // planMgrs keeps the managers that there are, adds some where there are too few, and removes some where there are too many.
 func (p *planner) planMgrs() {
 	count := int(p.spec.Mgr.Count)
+	moved := 0
 	for _, d := range p.daemonsOf(TypeMgr) {
+		switch drained := p.mode(d.Spec.Host) == api.HostDrain; {
+		case drained && d.DeletionTimestamp != nil:
+			continue
+		case drained && p.leaving[d.Spec.Host]:
+			p.removeMgr(d.Spec.ID, d.Spec.Host, "the host is drained")
+			continue
+		case drained:
+			moved++
+		}
 		p.mgrs = append(p.mgrs, mgr{d.Spec.ID, d.Spec.Host, d.Spec.Parameters[ParamAddress]})
 	}
+	// One that moves, or that is lost with its host, gets another in its place before it goes.
+	count += moved + p.mgrsLost()
 	for len(p.mgrs) > count && !slices.ContainsFunc(p.mgrs, p.inMaintenance) {
 		p.dropMgr()
 	}
@@ -63,12 +76,63 @@ func (p *planner) dropMgr() {
 	}
 	m := p.mgrs[last]
 	p.mgrs = slices.Delete(p.mgrs, last, last+1)
-	name := daemonName(p.cluster.Name, "mgr", m.id)
-	if p.have[name].DeletionTimestamp == nil {
-		reason := fmt.Sprintf("spec.ceph.mgr.count is %d", p.spec.Mgr.Count)
-		p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: name, Reason: reason})
-		p.decide(api.VerdictDo, "mgr."+m.id, "removed from host %s: %s", m.host, reason)
+	if p.have[daemonName(p.cluster.Name, "mgr", m.id)].DeletionTimestamp == nil {
+		p.removeMgr(m.id, m.host, fmt.Sprintf("spec.ceph.mgr.count is %d", p.spec.Mgr.Count))
 	}
+}
+
+func (p *planner) removeMgr(id, host, reason string) {
+	p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: daemonName(p.cluster.Name, "mgr", id), Reason: reason})
+	p.decide(api.VerdictDo, "mgr."+id, "removed from host %s: %s", host, reason)
+}
+
+// forgetMgrs takes the keys of managers that are gone for good from Ceph's auth database: those that were made by Holdfast.
+func (p *planner) forgetMgrs() {
+	for _, s := range p.view.Secrets {
+		entity := s.Annotations[AnnotationEntity]
+		id, isMgr := strings.CutPrefix(entity, "mgr.")
+		wanted := slices.ContainsFunc(p.mgrs, func(m mgr) bool { return m.id == id })
+		if isMgr && p.seen.Entities[entity] && !wanted && p.have[daemonName(p.cluster.Name, "mgr", id)] == nil {
+			p.command(verbAuthRm, entity, nil, "the mgr is gone")
+		}
+	}
+}
+
+// mgrLostAfter is how long the agent of a host is silent before its mgr gets another in its place, if Ceph misses it too. A mgr
+// has no state, so that one too many does no harm.
+const mgrLostAfter = time.Minute
+
+// mgrsLost counts the managers that are missing in Ceph, on hosts that are silent or gone. Their Daemons stay: nothing is
+// stopped because of lost contact, and when the host is heard again the one too many goes.
+func (p *planner) mgrsLost() int {
+	if !p.reachable() {
+		return 0
+	}
+	missing := -p.seen.Standbys
+	if p.seen.ActiveMgr != "" {
+		missing--
+	}
+	var silent []*api.Daemon
+	for _, d := range p.daemonsOf(TypeMgr) {
+		if d.DeletionTimestamp != nil || told(d) {
+			continue
+		}
+		missing++
+		if h := p.hosts[d.Spec.Host]; d.Spec.ID != p.seen.ActiveMgr && (h == nil || !connected(h)) {
+			silent = append(silent, d)
+		}
+	}
+	lost := 0
+	for _, d := range silent {
+		switch h := p.hosts[d.Spec.Host]; {
+		case lost >= missing:
+		case h == nil || p.silentFor(h) >= mgrLostAfter:
+			lost++
+		default:
+			p.decide(api.VerdictWait, label(d), "not replaced yet: it is missing and the agent of host %s is silent, for less than %v", d.Spec.Host, mgrLostAfter)
+		}
+	}
+	return lost
 }
 
 // byLoad are the places that have no manager, those without a mon first.

@@ -31,6 +31,8 @@ const (
 	ParamMonmap = "monmap"
 	// ParamMonHosts lists the hosts of these mons: "a=h1 b=h2 …".
 	ParamMonHosts = "monHosts"
+	// ParamDrain is set while an OSD is to leave for good, and was marked out for that.
+	ParamDrain = "drain"
 	// ParamOSDUUID is the OSD's own identity.
 	ParamOSDUUID = "osdUUID"
 )

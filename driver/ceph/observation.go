@@ -34,10 +34,17 @@ type Observation struct {
 	OSDs map[int]OSD
 	// PGs counts the placement groups that the manager has reported, PGsWanted those that the pools should have.
 	PGs, PGsWanted, PGsActive, PGsClean int
+	// PGsUnknown are those of which the manager, mostly a new one, has heard nothing yet.
+	PGsUnknown int
 	// BytesTotal is the raw space; zero until the manager has reported for the first time.
 	BytesTotal int64
 	// Stoppable says, by host, whether its OSDs may stop. Only hosts in maintenance whose OSDs run are asked about.
 	Stoppable map[string]StopAnswer
+	// Pools are what the pools ask for, and BackfillFull how full an OSD may be to have data moved to it, from 0 to 1.
+	Pools        []Pool
+	BackfillFull float64
+	// Drain are facts that are asked for only while a host is drained or gone; otherwise nil.
+	Drain *DrainFacts
 	// Entities are the names in Ceph's auth database, or nil when they were not asked for.
 	Entities map[string]bool
 }
@@ -100,6 +107,9 @@ func (s *statusAnswer) fill(o *Observation) {
 	o.PGs, o.BytesTotal = s.PGMap.NumPGs, s.PGMap.BytesTotal
 	for _, pg := range s.PGMap.ByState {
 		states := strings.Split(pg.Name, "+")
+		if slices.Contains(states, "unknown") {
+			o.PGsUnknown += pg.Count
+		}
 		if slices.Contains(states, "active") {
 			o.PGsActive += pg.Count
 		}
@@ -127,17 +137,23 @@ type osdMap struct {
 		State []string `json:"state"`
 	} `json:"osds"`
 	Pools []struct {
-		PGNum int `json:"pg_num"`
+		Name  string `json:"pool_name"`
+		PGNum int    `json:"pg_num"`
+		Size  int    `json:"size"`
+		Rule  int    `json:"crush_rule"`
 	} `json:"pools"`
+	BackfillFull float64 `json:"backfillfull_ratio"`
 }
 
 func (m *osdMap) fill(o *Observation) {
+	o.BackfillFull = m.BackfillFull
 	o.OSDs = make(map[int]OSD, len(m.OSDs))
 	for _, d := range m.OSDs {
 		o.OSDs[d.ID] = OSD{UUID: d.UUID, Up: d.Up != 0, In: d.In != 0, Noout: slices.Contains(d.State, "noout")}
 	}
 	for _, pool := range m.Pools {
 		o.PGsWanted += pool.PGNum
+		o.Pools = append(o.Pools, Pool{Name: pool.Name, Size: pool.Size, Rule: pool.Rule})
 	}
 }
 

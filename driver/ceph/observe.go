@@ -86,6 +86,9 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 		}
 	}
 	c.fillStoppable(ctx, view, o)
+	if err := c.fillDrain(ctx, view, o); err != nil {
+		return nil, err
+	}
 	return o, c.fillEntities(ctx, view, o)
 }
 

@@ -85,6 +85,10 @@ func (p *planner) nodeOSDs(n *node) []*osd {
 			continue
 		}
 		if !n.usable() || !p.mayNumber() || p.closed(n.hostName()) {
+			if n.usable() && p.closed(n.hostName()) {
+				p.decide(api.VerdictSkip, n.object(), "no OSD is made on device %s: %s", r.ID, p.whyNotYet(n))
+				continue
+			}
 			if n.usable() || n.waiting() {
 				n.toCome++
 				p.decide(api.VerdictWait, n.object(), "no OSD is made on device %s yet: %s", r.ID, p.whyNotYet(n))
@@ -232,6 +236,9 @@ func (p *planner) osdDaemon(o *osd, facts *confFacts) api.Daemon {
 	d.Spec.Files = append(d.Spec.Files, p.keyringFile(o.label()))
 	d.Spec.Devices = []api.DaemonDevice{{Name: DeviceBlock, ID: o.device}}
 	d.Spec.Parameters[ParamOSDUUID] = o.uuid
+	if p.parting[d.Name] {
+		d.Spec.Parameters[ParamDrain], d.Spec.OnRemoval = "true", p.policy()
+	}
 	d.Spec.StopOrder, d.Spec.StopTimeout = stopOrderOSD, metav1.Duration{Duration: stopTimeoutOSD}
 	return d
 }

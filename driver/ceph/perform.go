@@ -20,11 +20,20 @@ const (
 	verbOSDNew = "osd new"
 	// verbAuthImport makes sure that an entity is in Ceph's auth database with its key and capabilities.
 	verbAuthImport = "auth import"
+	// verbAuthRm takes an entity from Ceph's auth database.
+	verbAuthRm = "auth rm"
 	// verbNoout and verbUnsetNoout set and take away the flag noout of the OSDs that are the command's object. It is the flag
 	// of each OSD and not of the host's CRUSH bucket: the mons heed it alike, it shows in the map that is read anyway, it goes
 	// with the OSD, and it cannot be mistaken for one that an administrator has set.
 	verbNoout      = "osd set-group noout"
 	verbUnsetNoout = "osd unset-group noout"
+	// verbOSDOut and verbOSDIn have Ceph move the data off OSDs, and back.
+	verbOSDOut = "osd out"
+	verbOSDIn  = "osd in"
+	// verbOSDPurge has Ceph forget OSDs: their numbers, their place in CRUSH, and their keys.
+	verbOSDPurge = "osd purge"
+	// verbCrushRm removes an empty bucket from CRUSH.
+	verbCrushRm = "osd crush rm"
 	// verbMgrFail has the active manager hand over to a standby.
 	verbMgrFail = "mgr fail"
 )
@@ -52,6 +61,14 @@ func (d *Driver) Perform(ctx context.Context, view *engine.View, cmd engine.Comm
 		return c.authImport(ctx, view.Cluster.Name, cmd.Object, secrets)
 	case verbNoout, verbUnsetNoout:
 		return c.noout(ctx, strings.TrimSuffix(cmd.Verb, " noout"), cmd.Object)
+	case verbAuthRm:
+		return c.authRm(ctx, cmd)
+	case verbOSDOut, verbOSDIn:
+		return c.plain(ctx, cmd, command{"prefix": cmd.Verb, "ids": strings.Split(cmd.Object, ", ")})
+	case verbCrushRm:
+		return c.plain(ctx, cmd, command{"prefix": cmd.Verb, "name": cmd.Object})
+	case verbOSDPurge:
+		return c.purge(ctx, strings.Split(cmd.Object, ", "))
 	case verbMgrFail:
 		return c.mgrFail(ctx, cmd.Object)
 	}
@@ -101,6 +118,37 @@ func (c *conn) noout(ctx context.Context, prefix, osds string) error {
 	cmd := command{"prefix": prefix, "flags": "noout", "who": strings.Split(osds, ", ")}
 	if _, err := c.client.Mon(ctx, cmd, nil); err != nil {
 		return fmt.Errorf("changing the flag noout of %s: %w", osds, err)
+	}
+	return nil
+}
+
+// authRm also forgets the entities that were seen, so that they are asked for anew.
+func (c *conn) authRm(ctx context.Context, cmd engine.Command) error {
+	c.mu.Lock()
+	c.entities = nil
+	c.mu.Unlock()
+	return c.plain(ctx, cmd, command{"prefix": cmd.Verb, "entity": cmd.Object})
+}
+
+// plain sends a command that has no input, and whose answer says nothing.
+func (c *conn) plain(ctx context.Context, what engine.Command, cmd command) error {
+	if _, err := c.client.Mon(ctx, cmd, nil); err != nil {
+		return fmt.Errorf("asking for %s of %s: %w", what.Verb, what.Object, err)
+	}
+	return nil
+}
+
+// purge goes through the mgr, which refuses an OSD that is not safe to destroy. One that is gone already is no error.
+func (c *conn) purge(ctx context.Context, osds []string) error {
+	for _, name := range osds {
+		id, err := strconv.Atoi(strings.TrimPrefix(name, "osd."))
+		if err != nil {
+			return fmt.Errorf("purging %s: %w", name, err)
+		}
+		cmd := command{"prefix": verbOSDPurge, "id": id, "yes_i_really_mean_it": true, "format": "json"}
+		if _, err := c.client.Mgr(ctx, cmd, nil); err != nil {
+			return fmt.Errorf("purging %s: %w", name, err)
+		}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package ceph
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.remove()
 		return p.plan
 	}
-	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.planMons, p.planOSDs, p.planModes, p.planMgrs, p.awaitMore} {
+	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.planMons, p.planOSDs, p.planModes, p.planDrains, p.planMgrs, p.awaitMore} {
 		phase()
 	}
 	switch {
@@ -55,7 +56,8 @@ type planner struct {
 	fatal   bool                 // nothing can be done, whatever there is already
 	hold    time.Duration        // how long to wait for more to be declared
 	stop    map[string]bool      // the names of the Daemons that are to stop
-	leaving map[string]bool      // the hosts that may stop as far as mons and OSDs go
+	leaving map[string]bool      // the hosts whose mgr may go, as far as all else is concerned
+	parting map[string]bool      // the names of the Daemons of OSDs that leave for good
 	moving  bool                 // a host is on its way into maintenance, or out of it
 
 	plan *engine.Plan
@@ -64,7 +66,7 @@ type planner struct {
 func newPlanner(view *engine.View, now time.Time) *planner {
 	p := &planner{
 		view: view, now: now, cluster: view.Cluster,
-		have: map[string]*api.Daemon{}, hosts: map[string]*api.Host{}, taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, plan: &engine.Plan{},
+		have: map[string]*api.Daemon{}, hosts: map[string]*api.Host{}, taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, plan: &engine.Plan{},
 	}
 	if view.Cluster.Spec.Ceph != nil {
 		p.spec = *view.Cluster.Spec.Ceph
@@ -215,6 +217,7 @@ func (p *planner) want(d api.Daemon) {
 	case have == nil:
 		reason := fmt.Sprintf("%s is wanted on host %s", label(&d), d.Spec.Host)
 		p.change(d, true, reason)
+	case have.DeletionTimestamp != nil && parting(p.hosts, d.Spec.Host):
 	case have.DeletionTimestamp != nil:
 		p.decide(api.VerdictWait, label(&d), "the daemon is being removed from host %s; it is made again when it is gone", have.Spec.Host)
 	default:
@@ -312,9 +315,10 @@ func (p *planner) writeCommands() {
 			}
 		}
 	}
+	p.forgetMgrs()
 	missing := map[string]string{}
 	for _, o := range p.osds {
-		if _, ok := p.seen.OSDs[o.id]; !ok && !o.leaving {
+		if _, ok := p.seen.OSDs[o.id]; !ok && !o.leaving && !p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))] {
 			missing[o.label()] = o.uuid
 		}
 	}

@@ -62,7 +62,7 @@ func disturb(t *rapid.T, f *fakeWorld) {
 		return
 	}
 	i := rapid.IntRange(1, len(f.hosts)).Draw(t, "which")
-	switch rapid.IntRange(0, 9).Draw(t, "event") {
+	switch rapid.IntRange(0, 10).Draw(t, "event") {
 	case 0:
 		j := len(f.hosts) + 1
 		f.host(j, 2)
@@ -88,8 +88,10 @@ func disturb(t *rapid.T, f *fakeWorld) {
 		f.hosts[i-1].Status.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse}}
 	case 7:
 		f.hosts[i-1].Status.Conditions = nil
-	case 8, 9:
-		f.hosts[i-1].Spec.Mode = rapid.SampledFrom([]api.HostMode{"", api.HostActive, api.HostMaintenance, api.HostMaintenance}).Draw(t, "mode")
+	case 8:
+		f.ceph.Stick(rapid.IntRange(0, 6).Draw(t, "stuck"), rapid.Bool().Draw(t, "is stuck"))
+	case 9, 10:
+		f.hosts[i-1].Spec.Mode = rapid.SampledFrom([]api.HostMode{"", api.HostActive, api.HostMaintenance, api.HostMaintenance, api.HostDrain}).Draw(t, "mode")
 	}
 }
 

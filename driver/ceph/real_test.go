@@ -57,6 +57,9 @@ func (a *processes) step() {
 	for _, name := range sortedKeys(a.w.daemons) {
 		d := a.w.daemons[name]
 		switch {
+		case d.DeletionTimestamp != nil:
+			a.halt(d)
+			delete(a.w.daemons, name)
 		case d.Spec.State == api.WantStopped:
 			a.halt(d)
 		case a.running[name] != nil:
@@ -179,7 +182,7 @@ func (a *processes) start(d *api.Daemon) {
 	d.Status.Started = &now
 }
 
-// realWorld has three hosts, which are addresses of loopback (it has all of 127.0.0.0/8): the ports of a mon are fixed. They
+// realWorld has four hosts, which are addresses of loopback (it has all of 127.0.0.0/8): the ports of a mon are fixed. They
 // differ from process to process, so that several may run at one time. All OSDs see one host name, so they are told where
 // they are.
 func realWorld() *world {
@@ -189,7 +192,7 @@ func realWorld() *world {
 		"mon_osd_down_out_interval": "2", "mon_osd_min_in_ratio": "0.1", "paxos_propose_interval": "0.05", "bdev_aio_poll_ms": "5", "mgr_stats_period": "1", "mon_tick_interval": "1",
 	}}
 	pid := os.Getpid()
-	for i := 1; i <= 3; i++ {
+	for i := 1; i <= 4; i++ {
 		w.host(i, 1).Status.Addresses = []string{fmt.Sprintf("127.%d.%d.%d", 64+(pid>>8)%64, pid%256, i)}
 		w.node(i, fmt.Sprintf("wwn-%d0", i))
 		w.cluster.Spec.Ceph.Config[fmt.Sprintf("osd.%d", i-1)] = api.CephOptions{
@@ -199,29 +202,44 @@ func realWorld() *world {
 	return w
 }
 
-// TestReal brings up a real Ceph on this machine: three mons, two mgrs, three OSDs.
+// TestReal brings up a real Ceph on this machine: three mons, two mgrs, four OSDs.
 func TestReal(t *testing.T) {
 	w := realWorld()
 	a, c := bringUpReal(t, w)
-	if s := w.status.Status; s.Status != api.StorageOnline || s.Health != healthOK || s.Ceph.OSDsUp != 3 || len(s.Ceph.Quorum) != 3 ||
-		!strings.HasPrefix(s.Ceph.Version, "16.") || s.Ceph.ActiveMgr == "" || s.Nodes != 3 {
+	if s := w.status.Status; s.Status != api.StorageOnline || s.Health != healthOK || s.Ceph.OSDsUp != 4 || len(s.Ceph.Quorum) != 3 ||
+		!strings.HasPrefix(s.Ceph.Version, "16.") || s.Ceph.ActiveMgr == "" || s.Nodes != 4 {
 		t.Errorf("status: %+v, %+v", s, s.Ceph)
 	}
 	checkRecorded(t, c)
-	a.checkMaintenance(w)
+	checkRecordedForHosts(t, c)
+	if _, err := c.Mon(t.Context(), command{"prefix": "osd pool create", "pool": "data", "pg_num": 16}, nil); err != nil {
+		t.Fatal(err)
+	}
+	a.checkMaintenance(w, c)
+	a.checkDrain(w, c)
 	osd := w.daemons["c-osd-0"]
 	checkAnswers(t, c, osd.Spec.Parameters[ParamOSDUUID], string(w.secrets["c-key-osd.0"].data[secretKey]))
 }
 
 // checkMaintenance takes the host of the active mgr into maintenance and out of it: its OSD stays in far longer than it would
 // without the flag, another host is refused meanwhile, and in the end Ceph is well.
-func (a *processes) checkMaintenance(w *world) {
+func (a *processes) checkMaintenance(w *world, c rados.Client) {
 	a.t.Helper()
-	active := w.status.Status.Ceph.ActiveMgr
-	first, second := &w.hosts[0], &w.hosts[1]
-	if w.daemons["c-mgr-"+active].Spec.Host != first.Name {
-		first, second = second, first
+	active := ""
+	for _, d := range w.daemons {
+		if d.Spec.Type == TypeMgr && d.Spec.Host == "h1" {
+			active = d.Spec.ID
+		}
 	}
+	a.until("the mgr of host h1 is active", time.Minute, func(p *engine.Plan) bool {
+		if is := p.Status.Ceph.ActiveMgr; is != active && p.Done {
+			if _, err := c.Mon(a.t.Context(), command{"prefix": "mgr fail", "who": is}, nil); err != nil {
+				a.t.Fatal(err)
+			}
+		}
+		return p.Status.Ceph.ActiveMgr == active
+	})
+	first, second := &w.hosts[0], &w.hosts[1]
 	first.Spec.Mode = api.HostMaintenance
 	a.until("the first host is in maintenance", time.Minute, func(p *engine.Plan) bool { return hostWord(p, first.Name) == "" })
 	second.Spec.Mode = api.HostMaintenance
@@ -232,13 +250,37 @@ func (a *processes) checkMaintenance(w *world) {
 	second.Spec.Mode = api.HostActive
 	stopped := time.Now()
 	p = a.until("an OSD would have been marked out", time.Minute, func(*engine.Plan) bool { return time.Since(stopped) > 6*time.Second })
-	if s := p.Status.Ceph; s.OSDsUp != 2 || s.OSDsIn != 3 || len(s.Quorum) != 2 || s.ActiveMgr == active {
+	if s := p.Status.Ceph; s.OSDsUp != 3 || s.OSDsIn != 4 || len(s.Quorum) != 2 || s.ActiveMgr == active {
 		a.t.Errorf("in maintenance: %+v", s)
 	}
 	first.Spec.Mode = api.HostActive
 	p = a.until("the cluster is well again", 90*time.Second, func(p *engine.Plan) bool { return p.Done })
-	if p.Status.Health != healthOK || p.Status.Ceph.OSDsUp != 3 || len(p.Status.Ceph.Quorum) != 3 {
+	if p.Status.Health != healthOK || p.Status.Ceph.OSDsUp != 4 || len(p.Status.Ceph.Quorum) != 3 {
 		a.t.Errorf("after maintenance: %+v", p.Status)
+	}
+}
+
+// checkDrain moves everything off the host without a mon, and looks for what is left of it in Ceph.
+func (a *processes) checkDrain(w *world, c rados.Client) {
+	a.t.Helper()
+	w.hosts[0].Spec.Mode = api.HostDrain
+	a.until("the host of a mon is refused", time.Minute, func(p *engine.Plan) bool { return strings.HasPrefix(hostWord(p, "h1"), "Refuse: mon.a") })
+	w.hosts[0].Spec.Mode = api.HostActive
+	w.hosts[3].Spec.Mode = api.HostDrain
+	p := a.until("host h4 is empty", 90*time.Second, func(p *engine.Plan) bool { return p.Done && hostWord(p, "h4") == "" })
+	if s := p.Status.Ceph; s.OSDs != 3 || s.OSDsUp != 3 {
+		a.t.Errorf("after the drain: %+v", s)
+	}
+	for _, d := range w.daemons {
+		if d.Spec.Host == "h4" {
+			a.t.Errorf("%s is left on h4", d.Name)
+		}
+	}
+	for _, prefix := range []string{"osd tree", "auth ls"} {
+		out, err := c.Mon(a.t.Context(), ask(prefix), nil)
+		if err != nil || strings.Contains(string(out), `"h4"`) || strings.Contains(string(out), `"osd.3"`) {
+			a.t.Errorf("after the drain %s says %s, %v", prefix, out, err)
+		}
 	}
 }
 
@@ -285,6 +327,32 @@ func (a *processes) until(what string, limit time.Duration, reached func(*engine
 // recorded are the commands whose answers are kept in radostest/testdata.
 var recorded = []string{"status", "mgr stat", "osd dump", "versions", "auth ls"}
 
+// recordedForHosts are those that are asked only while a host is in maintenance, drained or gone. All of them are about osd.0
+// where they are about one.
+var recordedForHosts = []struct {
+	mgr    bool
+	prefix string
+}{
+	{false, "osd crush rule dump"}, {false, "osd df"}, {false, "osd tree"},
+	{true, "pg stat"}, {true, "osd ok-to-stop"}, {true, "osd safe-to-destroy"},
+}
+
+func askForHosts(t *testing.T, c rados.Client, mgr bool, prefix string) []byte {
+	t.Helper()
+	send, cmd := c.Mon, ask(prefix)
+	if mgr {
+		send = c.Mgr
+	}
+	if strings.HasPrefix(prefix, "osd ok") || strings.HasPrefix(prefix, "osd safe") {
+		cmd["ids"] = []string{"0"}
+	}
+	out, err := send(t.Context(), cmd, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 // checkRecorded compares the shape of the real answers with the recorded ones, on which the fake is built.
 func checkRecorded(t *testing.T, c rados.Client) {
 	t.Helper()
@@ -298,6 +366,21 @@ func checkRecorded(t *testing.T, c rados.Client) {
 			continue
 		}
 		if missing := missingKeys(readRecord(t, prefix), decodeAny(t, out), prefix); len(missing) > 0 {
+			t.Errorf("a real answer lacks what the recorded one has: %v", missing)
+		}
+	}
+}
+
+// checkRecordedForHosts does the same with what is asked for hosts.
+func checkRecordedForHosts(t *testing.T, c rados.Client) {
+	t.Helper()
+	for _, r := range recordedForHosts {
+		out := askForHosts(t, c, r.mgr, r.prefix)
+		if *record {
+			writeRecord(t, recordFile(r.prefix), out)
+			continue
+		}
+		if missing := missingKeys(readRecord(t, r.prefix), decodeAny(t, out), r.prefix); len(missing) > 0 {
 			t.Errorf("a real answer lacks what the recorded one has: %v", missing)
 		}
 	}

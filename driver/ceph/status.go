@@ -235,7 +235,7 @@ func (p *planner) judgePGs(s *state) {
 	case o.PGsClean < o.PGs:
 		s.because("%d of %d placement groups are active+clean", o.PGsClean, o.PGs)
 		s.coming = true
-		s.offline = s.offline || o.PGsActive == 0 && o.MgrAvailable
+		s.offline = s.offline || o.PGsActive == 0 && o.MgrAvailable && (o.PGsUnknown == 0 || !p.served())
 	}
 }
 

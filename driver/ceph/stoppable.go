@@ -2,8 +2,8 @@ package ceph
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"syscall"
@@ -74,10 +74,34 @@ func runsOSD(daemons []api.Daemon, host string) bool {
 	})
 }
 
+// mgrIgnorance says why the mgr cannot judge yet; nothing when it can. One that has only just become active may know nothing
+// of any placement group, and finds nothing in the way of anything then.
+func (c *conn) mgrIgnorance(ctx context.Context, o *Observation) string {
+	if !o.MgrAvailable { // a command would wait for one
+		return "no mgr is active"
+	}
+	ctx, cancel := context.WithTimeout(ctx, laterAnswer)
+	defer cancel()
+	out, err := c.client.Mgr(ctx, ask("pg stat"), nil)
+	var stat struct {
+		Ready   bool `json:"pg_ready"`
+		Summary struct {
+			PGs int `json:"num_pgs"`
+		} `json:"pg_summary"`
+	}
+	switch {
+	case err != nil || json.Unmarshal(out, &stat) != nil:
+		return "the mgr does not answer"
+	case !stat.Ready || stat.Summary.PGs < o.PGsWanted:
+		return "the mgr does not know all placement groups yet"
+	}
+	return ""
+}
+
 func (c *conn) okToStop(ctx context.Context, o *Observation, osds []int) StopAnswer {
 	a := StopAnswer{OSDs: osds}
-	if !o.MgrAvailable { // a command would wait for one
-		a.Unknown, a.Reason = true, "no mgr is active"
+	if a.Reason = c.mgrIgnorance(ctx, o); a.Reason != "" {
+		a.Unknown = true
 		return a
 	}
 	ctx, cancel := context.WithTimeout(ctx, laterAnswer)
@@ -90,9 +114,7 @@ func (c *conn) okToStop(ctx context.Context, o *Observation, osds []int) StopAns
 	var refused *rados.CommandError
 	switch {
 	case err == nil:
-		a.OK = o.PGs >= o.PGsWanted
-		a.Unknown = !a.OK
-		a.Reason = fmt.Sprintf("the mgr has reported on %d of %d placement groups", o.PGs, o.PGsWanted)
+		a.OK = true
 	case errors.As(err, &refused) && refused.Errno == syscall.EBUSY:
 		a.Reason = refused.Status
 	case errors.As(err, &refused):

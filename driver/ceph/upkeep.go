@@ -321,6 +321,8 @@ func (p *planner) joinLabels(daemons []*api.Daemon) string {
 func (p *planner) wantedState(d *api.Daemon) api.WantedState {
 	have := p.have[d.Name]
 	switch {
+	case p.mode(d.Spec.Host) != api.HostMaintenance && p.stop[d.Name]:
+		return api.WantStopped
 	case p.mode(d.Spec.Host) != api.HostMaintenance:
 		return d.Spec.State
 	case have == nil || p.stop[d.Name] && !told(have):

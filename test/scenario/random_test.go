@@ -92,7 +92,7 @@ func drawHappening(t *rapid.T) happening {
 		"delete node=" + fmt.Sprintf("n%d", h), "delete cluster=" + cluster, "delete a daemon",
 		"fail-host" + host, "restore-host" + host, "silence-agent" + host, "hear-agent" + host,
 		"fail-disk " + disk, "return-disk " + disk, "use-disk " + disk, "break a daemon", "mend all",
-		"host-mode" + host + " mode=Maintenance", "host-mode" + host + " mode=Maintenance", "host-mode" + host + " mode=Active",
+		"host-mode" + host + " mode=Maintenance", "host-mode" + host + " mode=Drain", "host-mode" + host + " mode=Active",
 		"kill-leader", "kill-leader", "end-leader", "cut off", "cut off", "cut off", "fail once", "fail once",
 	}).Draw(t, "command")
 	e := happening{command: command, pick: rapid.IntRange(0, 40).Draw(t, "pick"), steps: rapid.IntRange(0, 25).Draw(t, "steps")}

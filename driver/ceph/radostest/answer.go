@@ -84,12 +84,14 @@ func object(command any) (map[string]any, error) {
 }
 
 // recorded is the answer that a real cluster gave.
-func recorded(name string) map[string]any {
+func recorded(name string) map[string]any { return recordedAs[map[string]any](name) }
+
+func recordedAs[T any](name string) T {
 	text, err := testdata.ReadFile("testdata/" + name + ".json")
 	if err != nil {
 		panic(err)
 	}
-	var v map[string]any
+	var v T
 	if err := json.Unmarshal(text, &v); err != nil {
 		panic(err)
 	}
@@ -110,10 +112,24 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 		return c.authLs(), 0, ""
 	case "auth import":
 		return nil, c.authImport(input), ""
+	case "auth rm":
+		delete(c.auth, fmt.Sprint(cmd["entity"]))
+		return nil, 0, ""
 	case "osd new":
 		return c.osdNew(cmd, input)
 	case "osd set-group", "osd unset-group":
 		return nil, c.setGroup(cmd, prefix == "osd set-group"), ""
+	case "osd out", "osd in":
+		c.setIn(numbers(cmd["ids"]), prefix == "osd in")
+		return nil, 0, ""
+	case "osd crush rule dump":
+		return c.rules(), 0, ""
+	case "osd df":
+		return c.df(), 0, ""
+	case "osd tree":
+		return c.tree(), 0, ""
+	case "osd crush rm":
+		return nil, c.crushRm(fmt.Sprint(cmd["name"])), ""
 	case "mgr fail":
 		c.failMgr(fmt.Sprint(cmd["who"]))
 		return nil, 0, ""
@@ -223,7 +239,9 @@ func (c *Cluster) osdDump() map[string]any {
 	// The mgr makes its own pool, of one placement group, when there are OSDs.
 	if len(osds) == 0 {
 		a["pools"] = []any{}
+		return a
 	}
+	a["pools"].([]any)[0].(map[string]any)["size"] = min(3, len(osds))
 	return a
 }
 

@@ -29,7 +29,10 @@ type Cluster struct {
 	unseen   int // how many rounds the mgr's report lags behind
 	warnings map[string]string
 	calls    map[string]int
-	active   string // the mgr that was active last
+	active   string          // the mgr that was active last
+	buckets  map[string]bool // CRUSH's hosts
+	stuck    map[int]bool    // OSDs whose data cannot be moved
+	space    map[int]int64   // KiB used by OSDs, where it is not next to nothing
 }
 
 type osd struct {
@@ -46,7 +49,7 @@ const reportLag = 2
 // New returns a cluster of which nothing runs.
 func New() *Cluster {
 	return &Cluster{
-		places: map[string]string{}, seeds: map[string][]string{}, running: map[string]bool{}, uuids: map[string]string{},
+		places: map[string]string{}, buckets: map[string]bool{}, stuck: map[int]bool{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, uuids: map[string]string{},
 		osds: map[int]*osd{}, epoch: 1, warnings: map[string]string{}, calls: map[string]int{},
 	}
 }
@@ -120,6 +123,7 @@ func (c *Cluster) settle() {
 		up := c.running[name] && c.uuids[name] == o.uuid
 		if up {
 			o.host = c.places[name]
+			c.buckets[o.host] = true
 		}
 		if up != o.up {
 			o.up, o.booted = up, o.booted || up

@@ -13,8 +13,20 @@ func (c *Cluster) mgrAnswer(prefix string, cmd map[string]any) (answer any, errn
 	switch prefix {
 	case "osd ok-to-stop":
 		return c.okToStop(numbers(cmd["ids"]))
+	case "pg stat":
+		return c.pgStat(), 0, ""
+	case "osd safe-to-destroy":
+		return c.safeToDestroy(numbers(cmd["ids"])), 0, ""
+	case "osd purge":
+		return c.purge(cmd)
 	}
 	return nil, syscall.EINVAL, "command not known"
+}
+
+func (c *Cluster) pgStat() any {
+	a := recorded("pg-stat")
+	a["pg_ready"], a["pg_summary"].(map[string]any)["num_pgs"] = c.unseen == 0, 1
+	return a
 }
 
 // numbers reads a list of OSDs.
@@ -32,9 +44,6 @@ func numbers(list any) map[int]bool {
 // okToStop goes by the pool that Ceph would make by its defaults: three copies on distinct hosts (on distinct OSDs where there
 // are fewer hosts), of which more than half are needed. It has placement groups on all combinations of them.
 func (c *Cluster) okToStop(ids map[int]bool) (answer any, errno syscall.Errno, status string) {
-	if c.unseen > 0 {
-		return nil, syscall.EAGAIN, "1 pgs have unknown state; cannot draw any conclusions"
-	}
 	if !c.usableWithout(ids) {
 		return nil, syscall.EBUSY, "unsafe to stop osd(s) at this time (1 PGs are or would become offline)"
 	}

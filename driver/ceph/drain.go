@@ -1,0 +1,316 @@
+package ceph
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// planDrains moves data and daemons off hosts that are drained, one host after the other, and takes leave of the OSDs of hosts
+// that are gone. An OSD is marked out, and destroyed only when Ceph says that nobody would miss it.
+func (p *planner) planDrains() {
+	turn := ""
+	for _, host := range p.partingHosts() {
+		u := &upkeep{host: host}
+		for i := range p.view.Daemons {
+			if d := &p.view.Daemons[i]; d.Spec.Host == host && d.DeletionTimestamp == nil {
+				u.daemons = append(u.daemons, d)
+			}
+		}
+		steps := []func(*upkeep) bool{p.mayDrain, p.drainTurn(&turn), p.moveMgr, p.takeOut, p.emptied, p.stopDrained, p.purge, p.dismiss, p.dropBucket}
+		if p.hosts[host] == nil {
+			steps = []func(*upkeep) bool{p.answers, p.absent, p.takeOut, p.emptied, p.purge, p.dismiss}
+		}
+		for _, step := range steps {
+			if !step(u) {
+				break
+			}
+		}
+	}
+	p.endDrains()
+}
+
+// partingHosts are the hosts to be drained, those that have begun first, and the hosts of OSDs whose Host is gone.
+func (p *planner) partingHosts() []string {
+	found := map[string]bool{}
+	for name := range p.hosts {
+		if p.mode(name) == api.HostDrain {
+			found[name] = true
+		}
+	}
+	begun := map[string]bool{}
+	for _, d := range p.daemonsOf(TypeOSD) {
+		if parting(p.hosts, d.Spec.Host) {
+			found[d.Spec.Host] = true
+			begun[d.Spec.Host] = begun[d.Spec.Host] || drains(d)
+		}
+	}
+	hosts := sortedKeys(found)
+	slices.SortStableFunc(hosts, func(a, b string) int {
+		switch {
+		case begun[a] == begun[b]:
+			return 0
+		case begun[a]:
+			return -1
+		}
+		return 1
+	})
+	return hosts
+}
+
+// drains says whether an OSD was told to leave. It stands in its Daemon before the OSD is marked out, so that whoever comes
+// later knows that it is Holdfast who marked it so, and may take it back.
+func drains(d *api.Daemon) bool { return d.Spec.Parameters[ParamDrain] != "" }
+
+func (p *planner) answers(u *upkeep) bool {
+	if !p.reachable() || p.seen.Drain == nil {
+		return p.awaitHost(u.host, "Ceph does not answer, and only Ceph can say what may go")
+	}
+	return true
+}
+
+// mayDrain refuses, before anything is touched, what could only end in waiting for ever.
+func (p *planner) mayDrain(u *upkeep) bool {
+	if len(u.daemons) > 0 && !p.answers(u) {
+		return false
+	}
+	osds := u.of(TypeOSD)
+	if slices.ContainsFunc(osds, drains) {
+		return true
+	}
+	refuse := func(format string, args ...any) bool {
+		p.decide(api.VerdictRefuse, u.object(), format, args...)
+		return false
+	}
+	if mons := u.of(TypeMon); len(mons) > 0 {
+		return refuse("%s runs there, and moving a mon to another host is not done yet", label(mons[0]))
+	}
+	if mgrs := u.of(TypeMgr); len(mgrs) > 0 && !p.mgrElsewhere() {
+		return refuse("%s runs there, and no other host may run a mgr", label(mgrs[0]))
+	}
+	if len(osds) == 0 {
+		return true
+	}
+	if p.spaceUnknown() {
+		return p.awaitHost(u.host, "Ceph does not say yet how full its OSDs are")
+	}
+	if why := p.noRoom(u); why != "" {
+		return refuse("%s", why)
+	}
+	return true
+}
+
+// mgrElsewhere says whether another host has a mgr, or may have one.
+func (p *planner) mgrElsewhere() bool {
+	places, _ := p.places(p.spec.Mgr.HostSelector, "mgrs")
+	return len(places) > 0 || slices.ContainsFunc(p.daemonsOf(TypeMgr), func(d *api.Daemon) bool { return !p.closed(d.Spec.Host) && !told(d) })
+}
+
+// spaceUnknown says whether an OSD that is up has not told how full it is; a mgr that has just become active does not know.
+func (p *planner) spaceUnknown() bool {
+	for id, o := range p.seen.OSDs {
+		if o.Up && p.seen.Drain.Usage[id].Total == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// noRoom says why the other hosts cannot hold the data; nothing when they can. Space is compared as a whole: that it is spread
+// unevenly may still make Ceph stop, which waits and loses nothing.
+func (p *planner) noRoom(u *upkeep) string {
+	left := map[string]map[string]bool{"host": {}, "osd": {}}
+	var total, used int64
+	for _, o := range p.osds {
+		seen, usage := p.seen.OSDs[o.id], p.seen.Drain.Usage[o.id]
+		if o.host == u.host || seen.UUID == o.uuid && seen.In && seen.Up && !parting(p.hosts, o.host) {
+			used += usage.Used
+		}
+		if o.host != u.host && seen.In && seen.Up && !parting(p.hosts, o.host) {
+			left["host"][o.host], left["osd"][o.label()] = true, true
+			total += usage.Total
+		}
+	}
+	for _, pool := range p.seen.Pools {
+		domain := p.seen.Drain.Domains[pool.Rule]
+		if have, known := left[domain]; known && len(have) < pool.Size {
+			return fmt.Sprintf("pool %s keeps %d copies, each on another %s, and without it there would be %s: add one first, or lower the size of the pool",
+				pool.Name, pool.Size, domain, plural(len(have), domain))
+		}
+	}
+	if full := p.seen.BackfillFull; total == 0 || full > 0 && float64(used) > full*float64(total) {
+		return fmt.Sprintf("its data does not fit on the other hosts: their OSDs would be %d %% full, and Ceph moves nothing to OSDs that are more than "+
+			"%.0f %% full (backfillfull_ratio)", 100*used/max(total, 1), 100*full)
+	}
+	return ""
+}
+
+func (p *planner) drainTurn(turn *string) func(*upkeep) bool {
+	return func(u *upkeep) bool {
+		if len(u.daemons) == 0 {
+			return true
+		}
+		if *turn != "" {
+			p.decide(api.VerdictWait, u.object(), "host %s comes first: hosts are drained one after the other", *turn)
+			return false
+		}
+		*turn = u.host
+		return true
+	}
+}
+
+// moveMgr has a mgr elsewhere stand by, and then lets the one on the host go.
+func (p *planner) moveMgr(u *upkeep) bool {
+	for _, d := range u.of(TypeMgr) {
+		ready := slices.ContainsFunc(p.daemonsOf(TypeMgr), func(x *api.Daemon) bool {
+			return !p.closed(x.Spec.Host) && x.Spec.State == api.WantRunning && x.Status.State == api.DaemonRunning && x.DeletionTimestamp == nil
+		})
+		switch {
+		case !ready || p.seen.Standbys == 0:
+			return p.awaitHost(u.host, "a mgr on another host is to stand by before %s goes", label(d))
+		case d.Spec.ID == p.seen.ActiveMgr:
+			p.command(verbMgrFail, label(d), nil, "host "+u.host+" is drained")
+			return p.awaitHost(u.host, "%s hands over to a mgr on another host", label(d))
+		}
+		p.leaving[u.host] = true
+		return p.awaitHost(u.host, "%s is being removed", label(d))
+	}
+	return true
+}
+
+// absent leaves alone what is up although its Host is gone: a machine that still works was not removed for good.
+func (p *planner) absent(u *upkeep) bool {
+	for _, d := range u.of(TypeOSD) {
+		if p.seenOSD(d).Up {
+			p.decide(api.VerdictSkip, label(d), "its host %s is not known any more, and yet it is up: it is left alone until it is down", u.host)
+			return false
+		}
+	}
+	return true
+}
+
+// takeOut notes that the OSDs leave, and then has Ceph move their data. 'osd out' is taken back by 'osd in' without anything to
+// remember, where a CRUSH weight of zero would have to be restored; the price is that some data moves once more when the
+// host's CRUSH bucket goes.
+func (p *planner) takeOut(u *upkeep) bool {
+	osds := u.of(TypeOSD)
+	noted := true
+	var in []string
+	for _, d := range osds {
+		p.parting[d.Name] = true
+		noted = noted && drains(d)
+		if drains(d) && told(d) {
+			p.stop[d.Name] = true // it was empty when it was told
+		}
+		if p.seenOSD(d).In {
+			in = append(in, label(d))
+		}
+	}
+	if !noted {
+		return p.awaitHost(u.host, "%s learn that they leave", p.joinLabels(osds))
+	}
+	if len(in) > 0 {
+		p.command(verbOSDOut, strings.Join(in, ", "), nil, "host "+u.host+" is drained")
+		return p.awaitHost(u.host, "%s are marked out", joinFew(in))
+	}
+	return true
+}
+
+// emptied waits until Ceph says that nobody would miss the OSDs. It may say so while copies are still made, so that all
+// placement groups have to be clean too.
+func (p *planner) emptied(u *upkeep) bool {
+	var full []string
+	for _, d := range u.of(TypeOSD) {
+		if id, err := strconv.Atoi(d.Spec.ID); err == nil && p.inCeph(d) && !p.seen.Drain.Safe[id] {
+			full = append(full, label(d))
+		}
+	}
+	switch {
+	case len(full) > 0:
+		return p.awaitHost(u.host, "data moves from %s to other hosts", joinFew(full))
+	case slices.ContainsFunc(u.of(TypeOSD), p.inCeph) && (p.seen.PGs < p.seen.PGsWanted || p.seen.PGsClean < p.seen.PGs):
+		return p.awaitHost(u.host, "copies are still being made: not all placement groups are active+clean")
+	}
+	return true
+}
+
+// inCeph says whether Ceph has a Daemon's OSD in its map.
+func (p *planner) inCeph(d *api.Daemon) bool {
+	uuid := p.seenOSD(d).UUID
+	return uuid != "" && uuid == d.Spec.Parameters[ParamOSDUUID]
+}
+
+func (p *planner) stopDrained(u *upkeep) bool {
+	osds := u.of(TypeOSD)
+	p.stopAll(osds)
+	return allOf(osds, ended) && !p.anyUp(u) || p.awaitHost(u.host, "waiting for %s to stop", p.joinLabels(osds))
+}
+
+// purge has Ceph forget OSDs that are empty and down. The mgr itself looks once more whether they are safe to destroy.
+func (p *planner) purge(u *upkeep) bool {
+	var left []string
+	for _, d := range u.of(TypeOSD) {
+		if p.inCeph(d) {
+			left = append(left, label(d))
+		}
+	}
+	if len(left) == 0 {
+		return true
+	}
+	p.command(verbOSDPurge, strings.Join(left, ", "), nil, "it is empty, and its host "+u.host+" leaves")
+	return p.awaitHost(u.host, "Ceph is to forget %s", joinFew(left))
+}
+
+// dismiss removes the Daemons. What becomes of the devices is the cluster's deletion policy.
+func (p *planner) dismiss(u *upkeep) bool {
+	for _, d := range u.of(TypeOSD) {
+		p.stop[d.Name] = true
+		p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: "host " + u.host + " leaves"})
+		p.decide(api.VerdictDo, label(d), "removed from host %s, which leaves (deletionPolicy %s)", u.host, p.policy())
+	}
+	for _, d := range p.view.Daemons {
+		if d.Spec.Host == u.host && d.DeletionTimestamp != nil {
+			p.decide(api.VerdictWait, u.object(), "%s is being removed", label(&d))
+			return false
+		}
+	}
+	return len(u.of(TypeOSD)) == 0 || p.awaitHost(u.host, "%s are removed", p.joinLabels(u.of(TypeOSD)))
+}
+
+// dropBucket removes the host from CRUSH when nothing is in it. An OSD puts itself under the short name of its host.
+func (p *planner) dropBucket(u *upkeep) bool {
+	if !p.reachable() || p.seen.Drain == nil {
+		return true
+	}
+	short, _, _ := strings.Cut(u.host, ".")
+	if children, ok := p.seen.Drain.Buckets[short]; ok && children == 0 {
+		p.command(verbCrushRm, short, nil, "no OSD is left on it")
+		return p.awaitHost(u.host, "CRUSH is to forget it")
+	}
+	return true
+}
+
+// endDrains takes back what was begun on hosts that are not drained any more: the OSDs are marked in, and then it is forgotten
+// that they were to leave.
+func (p *planner) endDrains() {
+	var out []string
+	for _, d := range p.daemonsOf(TypeOSD) {
+		if !drains(d) || parting(p.hosts, d.Spec.Host) || d.DeletionTimestamp != nil {
+			continue
+		}
+		if !p.reachable() || p.inCeph(d) && !p.seenOSD(d).In {
+			p.parting[d.Name] = true
+		}
+		if p.reachable() && p.inCeph(d) && !p.seenOSD(d).In {
+			out = append(out, label(d))
+		}
+	}
+	if len(out) > 0 {
+		p.command(verbOSDIn, strings.Join(out, ", "), nil, "the host is not drained any more")
+		p.moving = true
+	}
+}

@@ -1,0 +1,196 @@
+package ceph
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
+)
+
+// fourHosts has mons on the first three hosts, and OSDs on all.
+func fourHosts() *world {
+	w := threeHosts()
+	w.host(4, 1)
+	w.node(4, "wwn-40")
+	return w
+}
+
+// A host is drained step by step, and nothing of it is left in Ceph. Its disk stays as it is, unless the policy says otherwise.
+func TestDrain(t *testing.T) {
+	for _, policy := range []api.DeletionPolicy{api.DeletionRetain, api.DeletionWipe} {
+		t.Run(string(policy), func(t *testing.T) {
+			f := withFake(fourHosts())
+			f.cluster.Spec.DeletionPolicy = policy
+			f.settle(t)
+			on := f.daemons["c-mgr-a"].Spec.Host // the host without a mon
+			f.mode(4, api.HostDrain)
+			want := []string{
+				"mgr fail mgr.a", "auth import mgr.c", "Running mgr.c", "auth rm mgr.a", "Running osd.3", "osd out osd.3", "Stopped osd.3", "osd purge osd.3", "osd crush rm h4",
+			}
+			steps := f.steps(t)
+			if diff := cmp.Diff(want, slices.Compact(steps)); diff != "" || on != "h4" {
+				t.Fatalf("mgr.a on %s (-want +got):\n%s", on, diff)
+			}
+			p := f.settle(t)
+			if hostWord(p, "h4") != "" || len(f.states("h4")) != 0 || !p.Done {
+				t.Errorf("%q, daemons %v, %v", hostWord(p, "h4"), f.states("h4"), p.Status.Reasons)
+			}
+			if slices.Contains(f.ceph.Buckets(), "h4") || len(f.ceph.OSDs()) != 3 {
+				t.Errorf("buckets %v, OSDs %v", f.ceph.Buckets(), f.ceph.OSDs())
+			}
+			if free := f.device("wwn-40").Availability == api.DeviceAvailable; free != (policy == api.DeletionWipe) {
+				t.Errorf("the device is free: %v", free)
+			}
+			// Given back, the host gets an OSD again.
+			f.mode(4, api.HostActive)
+			if p = f.settle(t); !p.Done || len(f.states("h4")) != 1 {
+				t.Errorf("daemons %v, %v", f.states("h4"), p.Status.Reasons)
+			}
+		})
+	}
+}
+
+// As long as Ceph would miss an OSD it runs on; and whoever thinks better of it has it back as it was.
+func TestDrain_waitsForData(t *testing.T) {
+	f := withFake(fourHosts())
+	f.cluster.Spec.Ceph.Mgr.Count = 1
+	f.settle(t)
+	f.ceph.Stick(3, true)
+	f.mode(4, api.HostDrain)
+	p := f.settle(t)
+	if w := hostWord(p, "h4"); w != "Wait: data moves from osd.3 to other hosts" || f.daemons["c-osd-3"].Spec.State != api.WantRunning {
+		t.Fatalf("%q, %v", w, f.states("h4"))
+	}
+	f.mode(4, api.HostActive)
+	steps := f.steps(t)
+	if p = f.settle(t); !p.Done || !slices.Contains(steps, "osd in osd.3") || drains(f.daemons["c-osd-3"]) {
+		t.Errorf("%v, %v", p.Status.Reasons, steps)
+	}
+}
+
+// An administrator's own 'osd out' is left alone.
+func TestDrain_outByHandStaysOut(t *testing.T) {
+	f := withFake(fourHosts())
+	f.settle(t)
+	if _, err := f.ceph.Dial(rados.Config{}).Mon(t.Context(), command{"prefix": "osd out", "ids": []string{"3"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	p := f.settle(t)
+	if !contains(p.Status.Reasons, "osd.3 on h4 is out") || !p.Empty() {
+		t.Errorf("%v", p.Status.Reasons)
+	}
+}
+
+func TestDrain_refused(t *testing.T) {
+	for name, tt := range map[string]struct {
+		world func() *world
+		host  int
+		setup func(*fakeWorld)
+		want  string
+	}{
+		"a mon": {fourHosts, 1, nil, "mon.a runs there, and moving a mon to another host is not done yet"},
+		"too few hosts": {func() *world {
+			w := threeHosts()
+			w.cluster.Spec.Ceph.Mon.Count = 1
+			return w
+		}, 3, nil, "pool device_health_metrics keeps 3 copies, each on another host, and without it there would be 2 hosts"},
+		"too little space": {fourHosts, 4, func(f *fakeWorld) {
+			for id := range 4 {
+				f.ceph.Use(id, 3<<20)
+			}
+		}, "its data does not fit on the other hosts: their OSDs would be 100 % full"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := withFake(tt.world())
+			f.settle(t)
+			if tt.setup != nil {
+				tt.setup(f)
+			}
+			f.mode(tt.host, api.HostDrain)
+			if steps := f.steps(t); slices.ContainsFunc(steps, func(s string) bool { return !strings.Contains(s, "mgr") }) {
+				t.Errorf("something was done: %v", steps)
+			}
+			if w := hostWord(f.settle(t), f.hosts[tt.host-1].Name); !strings.HasPrefix(w, "Refuse: "+tt.want) {
+				t.Errorf("%q", w)
+			}
+		})
+	}
+}
+
+// The OSDs of a host that is gone are forgotten when nobody would miss them, and not while one is up.
+func TestGoneHost(t *testing.T) {
+	f := withFake(fourHosts())
+	f.cluster.Spec.Ceph.Mgr.Count = 1
+	f.settle(t)
+	f.hosts, f.nodes = f.hosts[:3], f.nodes[:3]
+	p := f.round(t)
+	if !contains(decisions(p), "Skip osd.3: its host h4 is not known any more, and yet it is up") {
+		t.Errorf("%v", decisions(p))
+	}
+	f.broken["c-osd-3"] = true
+	f.ceph.Stick(3, true)
+	for range 6 { // the daemon's agent is gone: it says nothing
+		f.ceph.Sync(f.without("c-osd-3"))
+		p = f.round(t)
+	}
+	if w := hostWord(p, "h4"); w != "Wait: data moves from osd.3 to other hosts" {
+		t.Fatalf("%q", w)
+	}
+	f.ceph.Stick(3, false)
+	for range 4 {
+		p = f.round(t)
+	}
+	if len(f.ceph.OSDs()) != 3 || f.daemons["c-osd-3"].DeletionTimestamp == nil {
+		t.Errorf("OSDs %v, %v", f.ceph.OSDs(), decisions(p))
+	}
+}
+
+// without are all daemons but one.
+func (f *fakeWorld) without(name string) []api.Daemon {
+	var all []api.Daemon
+	for _, d := range f.daemons {
+		if d.Name != name {
+			all = append(all, *d)
+		}
+	}
+	return all
+}
+
+// A mgr fails over off a host that is silent, when Ceph misses it too, and not at once. Nothing is stopped for that.
+func TestLostMgr(t *testing.T) {
+	f := withFake(fourHosts())
+	f.settle(t)
+	lost := f.daemons["c-mgr-b"]
+	host := &f.hosts[slices.IndexFunc(f.hosts, func(h api.Host) bool { return h.Name == lost.Spec.Host })]
+	silence := func(since time.Duration) {
+		host.Status.Conditions = []metav1.Condition{{
+			Type: api.HostAgentConnected, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(f.now.Add(-since)),
+		}}
+	}
+	silence(time.Hour)
+	if p := f.settle(t); f.daemons["c-mgr-c"] != nil {
+		t.Fatalf("a mgr that Ceph has was replaced: %v", decisions(p))
+	}
+	f.broken["c-mgr-b"] = true
+	f.agents()
+	silence(20 * time.Second)
+	p := f.round(t)
+	if f.daemons["c-mgr-c"] != nil || !contains(decisions(p), "Wait mgr.b: not replaced yet: it is missing") {
+		t.Fatalf("%v", decisions(p))
+	}
+	silence(2 * time.Minute)
+	if p = f.settle(t); f.daemons["c-mgr-c"] == nil || f.daemons["c-mgr-b"].Spec.State != api.WantRunning {
+		t.Fatalf("%v", decisions(p))
+	}
+	host.Status.Conditions = nil
+	delete(f.broken, "c-mgr-b")
+	if p = f.settle(t); !p.Done || len(f.daemons) != 9 {
+		t.Errorf("%v, %v", p.Status.Reasons, sortedKeys(f.daemons))
+	}
+}

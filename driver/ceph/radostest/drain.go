@@ -1,0 +1,142 @@
+package radostest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"syscall"
+)
+
+// setIn marks OSDs in or out. Data moves at once, but for that of OSDs that are stuck.
+func (c *Cluster) setIn(ids map[int]bool, in bool) {
+	for id := range ids {
+		if o := c.osds[id]; o != nil && o.in != in {
+			o.in = in
+			c.changed()
+		}
+	}
+}
+
+// Stick keeps the data of an OSD from moving, or not any more.
+func (c *Cluster) Stick(id int, stuck bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stuck[id] = stuck
+}
+
+// Use sets how much of an OSD is used, in KiB; each has 4 GiB.
+func (c *Cluster) Use(id int, kib int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.space[id] = kib
+}
+
+func (c *Cluster) safe(id int) bool { return c.osds[id] == nil || !c.osds[id].in && !c.stuck[id] }
+
+func (c *Cluster) safeToDestroy(ids map[int]bool) any {
+	a := recorded("osd-safe-to-destroy")
+	safe, active := []int{}, []int{}
+	for id := range ids {
+		if c.safe(id) {
+			safe = append(safe, id)
+		} else {
+			active = append(active, id)
+		}
+	}
+	a["safe_to_destroy"], a["active"] = safe, active
+	return a
+}
+
+// purge refuses an OSD that is up, or not safe to destroy, as the real mgr and mons do.
+func (c *Cluster) purge(cmd map[string]any) (answer any, errno syscall.Errno, status string) {
+	number, ok := cmd["id"].(float64)
+	id := int(number)
+	switch o := c.osds[id]; {
+	case !ok || cmd["yes_i_really_mean_it"] != true:
+		return nil, syscall.EPERM, "you must pass --yes-i-really-mean-it"
+	case o == nil:
+		return nil, 0, ""
+	case !c.safe(id):
+		return nil, syscall.EAGAIN, fmt.Sprintf("OSD(s) %d are not safe to destroy", id)
+	case o.up:
+		return nil, syscall.EBUSY, fmt.Sprintf("osd.%d is not `down`.", id)
+	}
+	delete(c.osds, id)
+	delete(c.auth, "osd."+strconv.Itoa(id))
+	c.changed()
+	return nil, 0, ""
+}
+
+// rules are the one that the first pools use: on fewer than three hosts copies are put on distinct OSDs.
+func (c *Cluster) rules() any {
+	rules := recordedAs[[]any]("osd-crush-rule-dump")
+	if len(c.buckets) < 3 {
+		for _, step := range rules[0].(map[string]any)["steps"].([]any) {
+			if s := step.(map[string]any); s["type"] != nil {
+				s["type"] = "osd"
+			}
+		}
+	}
+	return rules
+}
+
+func (c *Cluster) df() any {
+	a := recorded("osd-df")
+	pattern := a["nodes"].([]any)[0].(map[string]any)
+	nodes := []any{}
+	for _, id := range slices.Sorted(maps.Keys(c.osds)) {
+		n := maps.Clone(pattern)
+		n["id"], n["kb"] = id, 4<<20
+		if used, ok := c.space[id]; ok {
+			n["kb_used"] = used
+		}
+		nodes = append(nodes, n)
+	}
+	a["nodes"] = nodes
+	return a
+}
+
+func (c *Cluster) tree() any {
+	a := recorded("osd-tree")
+	var pattern map[string]any
+	for _, n := range a["nodes"].([]any) {
+		if n := n.(map[string]any); n["type"] == "host" {
+			pattern = n
+		}
+	}
+	nodes := []any{a["nodes"].([]any)[0]}
+	for _, host := range slices.Sorted(maps.Keys(c.buckets)) {
+		n := maps.Clone(pattern)
+		n["name"], n["children"] = host, c.on(host)
+		nodes = append(nodes, n)
+	}
+	a["nodes"] = nodes
+	return a
+}
+
+// on are the OSDs of a host.
+func (c *Cluster) on(host string) []int {
+	ids := []int{}
+	for id, o := range c.osds {
+		if o.host == host {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (c *Cluster) crushRm(host string) syscall.Errno {
+	if len(c.on(host)) > 0 {
+		return syscall.ENOTEMPTY
+	}
+	delete(c.buckets, host)
+	return 0
+}
+
+// Buckets are CRUSH's hosts.
+func (c *Cluster) Buckets() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.buckets))
+}
