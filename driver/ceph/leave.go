@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,15 +43,14 @@ func (p *planner) leaveMaintenance() {
 // keepsNoout says whether a host in maintenance is on its way there, or there. One that is refused has lost nothing, and its
 // OSDs may be marked out as ever.
 func (p *planner) keepsNoout(host string) bool {
-	if p.mode(host) != api.HostMaintenance {
-		return false
-	}
-	for _, d := range p.plan.Decisions {
-		if d.Object == hostObject(host) && d.Verdict == api.VerdictRefuse {
-			return false
-		}
-	}
-	return true
+	return p.mode(host) == api.HostMaintenance && !p.refusedHost(host)
+}
+
+// refusedHost says whether a host was refused its mode.
+func (p *planner) refusedHost(host string) bool {
+	return slices.ContainsFunc(p.plan.Decisions, func(d api.Decision) bool {
+		return d.Object == hostObject(host) && d.Verdict == api.VerdictRefuse
+	})
 }
 
 // expected says whether an OSD that is down is on its way up.

@@ -29,7 +29,7 @@ func (p *planner) planMgrs() {
 		case drained && p.leaving[d.Spec.Host]:
 			p.removeMgr(d.Spec.ID, d.Spec.Host, "the host is drained")
 			continue
-		case drained:
+		case drained && !p.refusedHost(d.Spec.Host):
 			moved++
 		}
 		p.mgrs = append(p.mgrs, mgr{d.Spec.ID, d.Spec.Host, d.Spec.Parameters[ParamAddress]})
