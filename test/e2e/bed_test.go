@@ -63,10 +63,10 @@ func (b *bed) ceph(args ...string) string {
 }
 
 // list reads objects of a kind in the namespace.
-func list[T any](b *bed, kind string) []T {
+func list[T any](b *bed, kind string, args ...string) []T {
 	b.Helper()
 	var l struct{ Items []T }
-	if err := json.Unmarshal([]byte(b.run("get", kind, "-o", "json")), &l); err != nil {
+	if err := json.Unmarshal([]byte(b.run(append([]string{"get", kind, "-o", "json"}, args...)...)), &l); err != nil {
 		b.Fatalf("reading %s: %v", kind, err)
 	}
 	return l.Items

@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -48,66 +46,6 @@ func (b *bed) runsOn(host int) []string {
 	return all
 }
 
-// writer writes objects and reads them back from a host until it is stopped. It counts what was right.
-type writer struct {
-	bed  *bed
-	host int
-	good int
-	errs []error
-	done chan struct{}
-	end  context.CancelFunc
-}
-
-func (b *bed) startWriter(host int) *writer {
-	ctx, cancel := context.WithCancel(context.Background())
-	c := &writer{bed: b, host: host, done: make(chan struct{}), end: cancel}
-	go func() {
-		defer close(c.done)
-		for i := 0; ctx.Err() == nil; i++ {
-			if err := c.once(i); err != nil {
-				c.errs = append(c.errs, err)
-			} else {
-				c.good++
-			}
-		}
-	}()
-	b.Cleanup(cancel)
-	return c
-}
-
-// once writes one object and compares what it reads. What is under way is not cut off by the end of the client.
-func (c *writer) once(i int) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	data := make([]byte, 256<<10)
-	_, _ = rand.Read(data) // it never fails
-	name := fmt.Sprintf("object-%d", i%50)
-	put := c.bed.Lab.Host(c.host).Command(ctx, c.bed.Binary, "ceph", "shell", "--", "rados", "-p", "data", "put", name, "-")
-	put.Stdin = bytes.NewReader(data)
-	if out, err := put.CombinedOutput(); err != nil {
-		return fmt.Errorf("writing %s: %w: %s", name, err, out)
-	}
-	got, err := c.bed.Lab.Host(c.host).Command(ctx, c.bed.Binary, "ceph", "shell", "--", "rados", "-p", "data", "get", name, "-").Output()
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", name, err)
-	}
-	if !bytes.Equal(got, data) {
-		return fmt.Errorf("%s reads differently from what was written", name)
-	}
-	return nil
-}
-
-// stop ends the client and fails the test if anything went wrong.
-func (c *writer) stop() {
-	c.bed.Helper()
-	c.end()
-	<-c.done
-	if len(c.errs) > 0 || c.good == 0 {
-		c.bed.Errorf("of the client's operations %d were good, %d failed: %v", c.good, len(c.errs), errors.Join(c.errs...))
-	}
-	c.bed.Logf("the client wrote and read back %d objects", c.good)
-}
-
 // TestMaintenance takes a host out of service while a client writes: the flag is set, its daemons stop, the next host is
 // refused, and when the first is back Ceph is well and no flag is left.
 func TestMaintenance(t *testing.T) {
@@ -115,10 +53,8 @@ func TestMaintenance(t *testing.T) {
 	wanted := home.SpecFor(b.Lab, 3, 2, 1)
 	wanted.Interval = "2s"
 	b.mustApply(wanted.YAML())
-	b.ceph("osd", "pool", "create", "data", "8")
-	b.ceph("osd", "pool", "application", "enable", "data", "test")
+	c := b.startClient(3)
 	b.await("Ceph to be well with a pool", func() error { return b.health(3, 3) })
-	c := b.startWriter(3)
 
 	start := time.Now()
 	b.setMode(2, api.HostMaintenance)
@@ -133,6 +69,7 @@ func TestMaintenance(t *testing.T) {
 		return err
 	})
 	t.Logf("in maintenance after %.1f s", time.Since(start).Seconds())
+	c.goesOn(t)
 	if dump := b.ceph("osd", "dump"); strings.Count(dump, "noout") != 1 {
 		t.Errorf("not one OSD has the flag noout:\n%s", dump)
 	}
@@ -154,7 +91,7 @@ func TestMaintenance(t *testing.T) {
 	b.setMode(2, api.HostActive)
 	b.await("Ceph to be well again", func() error { return b.health(3, 3) })
 	t.Logf("well again after %.1f s", time.Since(start).Seconds())
-	c.stop()
+	c.end(t)
 	if dump := b.ceph("osd", "dump"); strings.Contains(dump, "noout") {
 		t.Errorf("the flag noout was left behind:\n%s", dump)
 	}

@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/test/home"
+	"github.com/holdfast-storage/holdfast/test/hosts"
+)
+
+// TestHostActions works on hosts by the commands of a person, while a client writes: a host loses its power in the middle of an
+// action, a host is emptied and taken out, and a machine that is dead for good is replaced by a new one.
+func TestHostActions(t *testing.T) {
+	lab := hosts.New(t, hosts.Options{Count: 5, Disks: 1})
+	b := &bed{t, home.StartServers(t, lab, binary, 3)}
+	b.StartAgent(t, 4, b.Token(t, "agent"))
+	b.AwaitHosts(t, 4)
+	spec := home.SpecFor(lab, 3, 2, 1)
+	delete(spec.Devices, lab.Host(5).Name)
+	b.mustApply(spec.YAML())
+	client := b.startClient(1)
+	b.await("Ceph to be well with a pool", func() error { return b.health(3, 4) })
+
+	for _, step := range []struct {
+		name string
+		do   func(*bed)
+	}{
+		{"bad input is refused", (*bed).hostRefusals},
+		{"power is lost in the middle of an action", (*bed).powerLostInAction},
+		{"an action is cancelled", (*bed).actionCancelled},
+		{"a dead machine is replaced in two commands", (*bed).deadReplaced},
+	} {
+		if !t.Run(step.name, func(t *testing.T) {
+			b := &bed{t, b.Home}
+			step.do(b)
+			client.goesOn(t)
+			b.await("Ceph to be well", func() error { return b.health(3, 4) })
+		}) {
+			t.FailNow()
+		}
+	}
+	client.end(t)
+	b.noOrphans()
+}
+
+// hostRefusals asks for what cannot be: each is refused with exit code 3 and the reason, and changes nothing.
+func (b *bed) hostRefusals() {
+	for _, test := range []struct{ command, reason string }{
+		{"host maintenance enter h44", "h4"},
+		{"host label -l rack=none role=x", "rack=none"},
+		{"host remove h1", "h1"},
+		{"action cancel nothing", "nothing"},
+		{"orchestrate nothing", "nothing"},
+	} {
+		out, err := b.Holdfast(strings.Fields(test.command)...)
+		if err == nil || !strings.Contains(err.Error()+out, test.reason) {
+			b.Errorf("holdfast %s: %v, want a refusal that speaks of %s\n%s", test.command, err, test.reason, out)
+		}
+	}
+}
+
+// powerLostInAction takes a host's power away while an action on it waits for its agent, and brings it back.
+func (b *bed) powerLostInAction() {
+	const number = 4
+	h := b.Lab.Host(number)
+	b.Server(number).Signal(b, syscall.SIGSTOP)
+	b.run("host", "maintenance", "enter", h.Name)
+	b.await("the action to be in the middle", func() error { return b.lastAction(h.Name, api.ActionRunning) })
+	h.PowerOff(b)
+	h.PowerOn(b)
+	b.StartAgent(b, number, "")
+	b.await("the action to be done", func() error { return b.lastAction(h.Name, api.ActionDone) })
+	if left := b.runsOn(number); len(left) > 0 {
+		b.Errorf("in maintenance there run %v", left)
+	}
+	b.run("host", "maintenance", "exit", h.Name, "--wait", "--timeout", "2m")
+}
+
+// actionCancelled cancels an action that waits for a silent agent: the host's mode is as before.
+func (b *bed) actionCancelled() {
+	const number = 4
+	h := b.Lab.Host(number)
+	b.Server(number).Signal(b, syscall.SIGSTOP)
+	b.run("host", "maintenance", "enter", h.Name)
+	b.await("the action to be in the middle", func() error { return b.lastAction(h.Name, api.ActionRunning) })
+	name := b.actionsOn(h.Name)[0].Name
+	b.run("action", "cancel", name)
+	b.Server(number).Signal(b, syscall.SIGCONT)
+	b.await("the action to be cancelled", func() error { return b.lastAction(h.Name, api.ActionCancelled) })
+	if mode := b.hostObject(h.Name).ModeOf(); mode != api.HostActive {
+		b.Errorf("the host's mode is %s after the action was cancelled", mode)
+	}
+	if out, err := b.Holdfast("action", "cancel", name); err == nil {
+		b.Errorf("an action that has ended was cancelled once more:\n%s", out)
+	}
+}
+
+// deadReplaced puts the fifth machine in the place of the fourth, which is dead for good: it joins, and replaces.
+func (b *bed) deadReplaced() {
+	dead, fresh := b.Lab.Host(4), b.Lab.Host(5)
+	dead.PowerOff(b)
+	b.StartAgent(b, 5, b.Token(b, "agent"))
+	b.await("the new host", b.heard(1, fresh.Name, true))
+	b.await("the dead host to be found silent", b.heard(1, dead.Name, false))
+	b.Logf("%s", b.run("host", "replace", dead.Name, fresh.Name, "--devices", fresh.Disk(0).ID(), "--wait", "--timeout", "150s"))
+	if out, err := b.Holdfast("get", "host", dead.Name); err == nil {
+		b.Errorf("the dead host is still there:\n%s", out)
+	}
+}
+
+// actionsOn are the actions on a host, the newest first.
+func (b *bed) actionsOn(host string) []api.Action {
+	b.Helper()
+	var on []api.Action
+	for _, a := range list[api.Action](b, "actions", "-n", "holdfast-system") {
+		if a.Spec.Host == host && (len(on) == 0 || !a.CreationTimestamp.Before(&on[0].CreationTimestamp)) {
+			on = append([]api.Action{a}, on...)
+		}
+	}
+	return on
+}
+
+// lastAction says in which state the newest action on a host is, if it is not in the wanted one.
+func (b *bed) lastAction(host string, want api.ActionState) error {
+	on := b.actionsOn(host)
+	if len(on) == 0 {
+		return fmt.Errorf("there is no action on %s", host)
+	}
+	if a := on[0]; a.Status.State != want {
+		return fmt.Errorf("action %s is %s: %s; it waits for %q", a.Name, a.Status.State, a.Status.Message, a.Status.WaitsFor)
+	}
+	return nil
+}
+
+func (b *bed) hostObject(name string) *api.Host {
+	b.Helper()
+	h, err := read[api.Host](b, 1, "hosts", name)
+	if err != nil {
+		b.Fatalf("%v", err)
+	}
+	return &h
+}
