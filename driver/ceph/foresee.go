@@ -46,6 +46,24 @@ func startedBefore(daemons []api.Daemon) bool {
 // that was added later gets its key by a command.
 func entitiesAfter(seen *Observation, after *engine.View, commands []engine.Command) map[string]bool {
 	entities := map[string]bool{}
+	if seen != nil && seen.Reachable {
+		maps.Copy(entities, seen.Entities)
+	} else {
+		firstEntities(after, entities)
+	}
+	for _, c := range commands {
+		switch c.Verb {
+		case verbAuthImport:
+			entities[c.Object] = true
+		case verbAuthRm:
+			delete(entities, c.Object)
+		}
+	}
+	return entities
+}
+
+// firstEntities are those that the mons of a new Ceph begin with.
+func firstEntities(after *engine.View, entities map[string]bool) {
 	for i := range after.Daemons {
 		d := &after.Daemons[i]
 		if d.Spec.Type != TypeMon {
@@ -59,15 +77,6 @@ func entitiesAfter(seen *Observation, after *engine.View, commands []engine.Comm
 			}
 		}
 	}
-	if seen != nil {
-		maps.Copy(entities, seen.Entities)
-	}
-	for _, c := range commands {
-		if c.Verb == verbAuthImport {
-			entities[c.Object] = true
-		}
-	}
-	return entities
 }
 
 // entityOf is the entity that a Secret is the key of.

@@ -38,7 +38,7 @@ func TestProject_isWhatHappens(t *testing.T) {
 		{"bring-up", "", apply(wipedCluster), 3, api.RiskNone},
 		{"another disk", wipedCluster, apply("node n1 host=h1 devices=(d1,spare1)"), 2, api.RiskNone},
 		{"another node and mgr", wipedCluster, apply("cluster c policy=Wipe mgrs=3\nnode n4 host=h4 devices=(d4)"), 2, api.RiskNone},
-		{"fewer mgrs", wipedCluster, apply("cluster c policy=Wipe mgrs=1"), 1, api.RiskRedundancy},
+		{"fewer mgrs", wipedCluster, apply("cluster c policy=Wipe mgrs=1"), 2, api.RiskRedundancy},
 		{"a setting that changes nothing", wipedCluster, apply("cluster c"), 0, api.RiskNone},
 		{"deleted with its data", wipedCluster, deleted, 4, api.RiskData},
 		{"deleted, the data kept", strings.Replace(wipedCluster, " policy=Wipe", "", 1), deleted, 3, api.RiskRedundancy},
