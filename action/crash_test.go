@@ -6,14 +6,20 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/holdfast-storage/holdfast/action"
 	"github.com/holdfast-storage/holdfast/action/actiontest"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/failpoint"
 )
 
 var errKilled = errors.New("killed")
@@ -28,6 +34,7 @@ type failPoints struct {
 	points []string
 	// at is the number of the point to be killed at; none when negative.
 	at   int
+	code *failpoint.Points
 	dead bool
 }
 
@@ -40,6 +47,7 @@ func (f *failPoints) reach(format string, args ...any) bool {
 	}
 	if len(f.points) == f.at {
 		f.dead = true
+		f.code.Note()
 		f.kill()
 	}
 	f.points = append(f.points, fmt.Sprintf(format, args...))
@@ -125,26 +133,39 @@ func agentLife(ctx context.Context, store action.Store, h action.Handler) {
 	}
 }
 
-// sweep runs a story once to find its points, and then once for each, with a kill there and a successor. check is told the
-// action as it ended.
-func sweep(t *testing.T, live life, story func(*actiontest.Memory, *actiontest.Handler), check func(t *testing.T, a *api.Action, h *actiontest.Handler)) {
-	points := tell(t, -1, live, story, check)
-	if len(points) < 10 {
+// story is what happens to one action, named a. It is created in the state in which who carries it out finds it.
+type story struct {
+	name string
+	set  func(*actiontest.Memory, *actiontest.Handler, *api.Action)
+	// check is told the action as it ended.
+	check func(t *testing.T, a *api.Action, h *actiontest.Handler)
+}
+
+// sweep runs a story once to find its points, and then once for each, with a kill there and a successor.
+func sweep(t *testing.T, code *failpoint.Points, live life, state api.ActionState, s story) {
+	points := tell(t, code, -1, live, state, s)
+	if len(points) < 2 {
 		t.Fatalf("only %d points were found: %v", len(points), points)
 	}
 	for at, point := range points {
-		t.Run(fmt.Sprintf("%02d %s", at, point), func(t *testing.T) { tell(t, at, live, story, check) })
+		t.Run(fmt.Sprintf("%02d %s", at, point), func(t *testing.T) { tell(t, code, at, live, state, s) })
 	}
 	t.Logf("%d points", len(points))
 }
 
-func tell(t *testing.T, at int, live life, story func(*actiontest.Memory, *actiontest.Handler), check func(t *testing.T, a *api.Action, h *actiontest.Handler)) (points []string) {
+func tell(t *testing.T, code *failpoint.Points, at int, live life, state api.ActionState, s story) (points []string) {
 	synctest.Test(t, func(t *testing.T) {
-		store, h := actiontest.NewMemory(), &actiontest.Handler{K: threeSteps}
-		story(store, h)
+		store, h, a := actiontest.NewMemory(), &actiontest.Handler{K: threeSteps}, newAction("a")
+		a.Status.State = state
+		if s.set != nil {
+			s.set(store, h, a)
+		}
+		if err := store.Create(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
 		for process := range 2 {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
-			f := &failPoints{Memory: store, kill: cancel, at: at}
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Hour)
+			f := &failPoints{Memory: store, kill: cancel, at: at, code: code}
 			if process == 1 {
 				f.at = -1
 			}
@@ -154,21 +175,13 @@ func tell(t *testing.T, at int, live life, story func(*actiontest.Memory, *actio
 				points = f.points
 			}
 		}
-		a, err := store.Get(t.Context(), newAction("a"))
+		a, err := store.Get(t.Context(), a)
 		if err != nil {
 			t.Fatal(err)
 		}
-		check(t, a, h)
+		s.check(t, a, h)
 	})
 	return points
-}
-
-func createIn(state api.ActionState, store *actiontest.Memory) {
-	a := newAction("a")
-	a.Status.State = state
-	if err := store.Create(context.Background(), a); err != nil {
-		panic(err)
-	}
 }
 
 // wantDone: each step took effect exactly once.
@@ -197,40 +210,152 @@ func wantUndone(state api.ActionState) func(*testing.T, *api.Action, *actiontest
 	}
 }
 
-// TestCrash kills leader and agent at every point where something is written or takes effect, in actions that are done, that
-// are refused on their way and that are cancelled on their way. Whoever comes next brings each to its end.
-func TestCrash(t *testing.T) {
-	for _, who := range []struct {
-		name  string
-		live  life
-		state api.ActionState
-	}{{"leader", leaderLife, ""}, {"agent", agentLife, api.ActionNew}} {
-		t.Run(who.name+"/done", func(t *testing.T) {
-			sweep(t, who.live, func(store *actiontest.Memory, _ *actiontest.Handler) { createIn(who.state, store) }, wantDone)
-		})
-		t.Run(who.name+"/refused", func(t *testing.T) {
-			sweep(t, who.live, func(store *actiontest.Memory, h *actiontest.Handler) {
-				createIn(who.state, store)
-				h.OnStep = func(_ context.Context, _ *api.Action, step string) (action.Progress, error) {
-					if step == "three" {
-						return action.Progress{}, refusal("no")
-					}
-					return action.Progress{Done: true}, nil
-				}
-			}, wantUndone(api.ActionFailed))
-		})
-		t.Run(who.name+"/cancelled", func(t *testing.T) {
-			sweep(t, who.live, func(store *actiontest.Memory, h *actiontest.Handler) {
-				createIn(who.state, store)
-				h.OnStep = func(ctx context.Context, a *api.Action, step string) (action.Progress, error) {
-					if step == "two" {
-						b := a.DeepCopy()
-						b.Spec.Want = api.WantCancelled
-						return action.Progress{WaitsFor: "somebody to cancel it"}, store.UpdateSpec(ctx, b)
-					}
-					return action.Progress{Done: true}, nil
-				}
-			}, wantUndone(api.ActionCancelled))
-		})
+// wantEnd: it ended so, for this reason.
+func wantEnd(state api.ActionState, reason string) func(*testing.T, *api.Action, *actiontest.Handler) {
+	return func(t *testing.T, a *api.Action, _ *actiontest.Handler) {
+		c := meta.FindStatusCondition(a.Status.Conditions, api.ActionEffective)
+		if a.Status.State != state || c == nil || c.Reason != reason {
+			t.Errorf("it ended as %s, %+v", a.Status.State, c)
+		}
 	}
+}
+
+// both lists what may happen to an action, whoever carries it out.
+func both() []story {
+	thirdRefused := func(_ context.Context, _ *api.Action, step string) (action.Progress, error) {
+		if step == "three" {
+			return action.Progress{}, refusal("no")
+		}
+		return action.Progress{Done: true}, nil
+	}
+	return []story{
+		{"done", nil, wantDone},
+		{"refused on its way", func(_ *actiontest.Memory, h *actiontest.Handler, _ *api.Action) { h.OnStep = thirdRefused }, wantUndone(api.ActionFailed)},
+		{"cancelled on its way", func(store *actiontest.Memory, h *actiontest.Handler, _ *api.Action) {
+			h.OnStep = func(ctx context.Context, a *api.Action, step string) (action.Progress, error) {
+				if step != "two" {
+					return action.Progress{Done: true}, nil
+				}
+				b := a.DeepCopy()
+				b.Spec.Want = api.WantCancelled
+				return action.Progress{WaitsFor: "somebody to cancel it"}, store.UpdateSpec(ctx, b)
+			}
+		}, wantUndone(api.ActionCancelled)},
+		{"cancelled before it began", func(_ *actiontest.Memory, _ *actiontest.Handler, a *api.Action) { a.Spec.Want = api.WantCancelled }, wantUndone(api.ActionCancelled)},
+		{"timed out", func(_ *actiontest.Memory, h *actiontest.Handler, a *api.Action) {
+			a.Spec.Timeout.Duration = 2 * time.Minute
+			h.OnStep = func(_ context.Context, _ *api.Action, step string) (action.Progress, error) {
+				return action.Progress{Done: step == "one", Recheck: time.Minute}, nil
+			}
+		}, wantUndone(api.ActionFailed)},
+		{"impossible to undo", func(_ *actiontest.Memory, h *actiontest.Handler, _ *api.Action) {
+			h.OnStep = thirdRefused
+			h.OnUndo = func(context.Context, *api.Action, string) (action.Progress, error) {
+				return action.Progress{}, refusal("never")
+			}
+		}, wantEnd(api.ActionFailed, action.ReasonRefused)},
+		{"undoing for too long", func(_ *actiontest.Memory, h *actiontest.Handler, a *api.Action) {
+			a.Spec.Timeout.Duration = time.Minute
+			h.OnStep = thirdRefused
+			h.OnUndo = func(context.Context, *api.Action, string) (action.Progress, error) {
+				return action.Progress{Recheck: 30 * time.Second}, nil
+			}
+		}, wantEnd(api.ActionFailed, action.ReasonRefused)},
+		{"errors that pass", func(_ *actiontest.Memory, h *actiontest.Handler, a *api.Action) {
+			calls := 0
+			first := func() error {
+				if calls++; calls == 1 {
+					return errors.New("no answer")
+				}
+				return nil
+			}
+			h.OnStep = func(_ context.Context, _ *api.Action, step string) (action.Progress, error) {
+				switch step {
+				case "two":
+					return action.Progress{Done: true}, first()
+				case "three":
+					return action.Progress{}, refusal("no")
+				}
+				return action.Progress{Done: true}, nil
+			}
+			h.OnUndo = func(_ context.Context, _ *api.Action, step string) (action.Progress, error) {
+				if calls == 2 {
+					calls = 0
+				}
+				return action.Progress{Done: true}, first()
+			}
+		}, wantUndone(api.ActionFailed)},
+		{"a record that was mended by hand", func(_ *actiontest.Memory, _ *actiontest.Handler, a *api.Action) {
+			a.Status.State = api.ActionRunning
+			a.Status.Steps = []api.ActionStep{{Name: "one", State: api.StepDone}, {Name: "two", State: api.StepPending}}
+		}, wantEnd(api.ActionDone, action.ReasonConfirmed)},
+		{"refused when it begins", func(_ *actiontest.Memory, h *actiontest.Handler, a *api.Action) {
+			a.Spec.ExpiresAfter.Duration = time.Hour
+			h.OnCheck = failing(errors.New("no answer"), errors.New("no answer"), refusal("not now"))
+		}, wantEnd(api.ActionFailed, action.ReasonRefused)},
+	}
+}
+
+// failing is a Check that fails with these errors, one after the other, and then with the last one.
+func failing(errs ...error) func(*api.Action) error {
+	n := 0
+	return func(*api.Action) error {
+		err := errs[min(n, len(errs)-1)]
+		n++
+		return err
+	}
+}
+
+// leaders lists what the leader alone decides.
+func leaders() []story {
+	return []story{
+		{"refused when it is accepted", func(_ *actiontest.Memory, h *actiontest.Handler, _ *api.Action) { h.OnCheck = failing(refusal("no")) },
+			wantEnd(api.ActionFailed, action.ReasonRefused)},
+		{"not approved in time", func(_ *actiontest.Memory, _ *actiontest.Handler, a *api.Action) {
+			a.Spec.Approval, a.Spec.ExpiresAfter.Duration = api.ApprovalRequired, time.Hour
+		}, wantEnd(api.ActionFailed, action.ReasonExpired)},
+		{"older ones are forgotten", func(store *actiontest.Memory, _ *actiontest.Handler, _ *api.Action) {
+			old := newAction("old", func(a *api.Action) { a.Status.State = api.ActionDone })
+			old.CreationTimestamp.Time = time.Now().Add(-30 * 24 * time.Hour)
+			if err := store.Create(context.Background(), old); err != nil {
+				panic(err)
+			}
+		}, wantDone},
+	}
+}
+
+// reads are the methods of a Store, and of a Handler, that change nothing. A new one is a point, unless it is named here.
+var reads = []string{"Get", "List", "Hosts", "Notify", "Kind", "Check"}
+
+// effects are all others.
+func effects() (names []string) {
+	for _, x := range []reflect.Type{reflect.TypeFor[action.Store](), reflect.TypeFor[action.Handler]()} {
+		for m := range x.Methods() {
+			if !slices.Contains(reads, m.Name) {
+				names = append(names, m.Name)
+			}
+		}
+	}
+	return names
+}
+
+// TestCrash kills leader and agent at every point where something is written or takes effect, in all that may become of an
+// action. Whoever comes next brings it to its end. Which places there are is read from the code: one that no process was
+// killed at fails the test.
+func TestCrash(t *testing.T) {
+	code, err := failpoint.List(".", effects()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range both() {
+		t.Run("agent/"+s.name, func(t *testing.T) { sweep(t, code, agentLife, api.ActionNew, s) })
+	}
+	for _, s := range append(both(), leaders()...) {
+		t.Run("leader/"+s.name, func(t *testing.T) { sweep(t, code, leaderLife, "", s) })
+	}
+	missing, all := code.Missing()
+	if len(missing) > 0 || all < 20 {
+		t.Errorf("of %d places in the code nobody was killed at these: %s", all, strings.Join(missing, ", "))
+	}
+	t.Logf("%d places in the code", all)
 }

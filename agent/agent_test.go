@@ -50,8 +50,8 @@ type world struct {
 	down bool
 	// watching counts the watches of the agent.
 	watching int
-	// onRecord, when set, is asked before and after each record of an action; its error is the record's.
-	onRecord func(before bool) error
+	// mortal is the agent's life, where a test ends it.
+	mortal *mortal
 }
 
 func newWorld(t *testing.T, objs ...client.Object) *world {
@@ -90,7 +90,7 @@ func (w *world) run() {
 	go func() {
 		ended <- Run(ctx, Config{
 			Name: "h1", DataDir: filepath.Join(w.dir, "data"), RunDir: filepath.Join(w.dir, "run"), Version: "v9", Log: log,
-			Runtime: w.runtime, RuntimeKind: api.RuntimeDetached, Inventory: w.devices, Services: []service.ServiceAgent{w.service},
+			Runtime: mortalRuntime{w.runtime, w.mortal}, RuntimeKind: api.RuntimeDetached, Inventory: w.devices, Services: []service.ServiceAgent{w.service},
 			client: w.flaky(),
 		})
 	}()
@@ -177,16 +177,10 @@ func (w *world) flaky() client.WithWatch {
 			return c.List(ctx, l, opts...)
 		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
-			w.mu.Lock()
-			ask := w.onRecord
-			w.mu.Unlock()
-			if ask == nil {
-				ask = func(bool) error { return nil }
-			}
-			if err := errors.Join(check(), ask(true)); err != nil {
+			if err := check(); err != nil {
 				return err
 			}
-			return errors.Join(c.SubResource(sub).Update(ctx, o, opts...), ask(false))
+			return w.mortal.do(func() error { return c.SubResource(sub).Update(ctx, o, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			if err := check(); err != nil {

@@ -96,6 +96,7 @@ var rules = []rule{
 	}},
 	{from: "", except: []string{"test", "engine/sim", "engine/storetest", "driver/ceph/radostest", "action/actiontest"}, bad: map[string]string{
 		module + "action/actiontest":     "what is simulated is for tests, and has no place in the program",
+		module + "internal/failpoint":    "it reads the source, which is not there where the program runs",
 		module + "engine/sim":            "what is simulated is for tests, and has no place in the program",
 		module + "engine/storetest":      "what is simulated is for tests, and has no place in the program",
 		module + "driver/ceph/radostest": "what is simulated is for tests, and has no place in the program",

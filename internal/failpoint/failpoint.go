@@ -1,0 +1,141 @@
+// Package failpoint lists, from the source of a package, the places at which a process may die and leave something done: the
+// calls of what is durable or takes effect, and the calls that lead to one. A test that kills a process at each of them notes
+// where it was, and so learns of a place that it missed, also of one that was written after the test.
+package failpoint
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Points are the places of one package. It is safe for concurrent use.
+type Points struct {
+	// dir is the absolute path of the directory.
+	dir string
+
+	mu sync.Mutex
+	// missing are the places that were not noted yet, as file:line, with what is called there.
+	missing map[string]string
+	all     int
+}
+
+// call is a call in a function of the package. Where the function only makes another one that calls, within is empty: whoever
+// calls the function does not call.
+type call struct{ within, callee, place string }
+
+// List finds the places in the Go files of the directory dir, tests aside. effects are the names of the functions and methods
+// that take effect. A function of the package that calls one of them leads to it, and so on; functions are told apart by
+// their names alone, without their receivers.
+func List(dir string, effects ...string) (*Points, error) {
+	calls, err := callsIn(dir)
+	if err != nil {
+		return nil, err
+	}
+	leads := map[string]bool{}
+	for _, name := range effects {
+		leads[name] = true
+	}
+	for grown := true; grown; {
+		grown = false
+		for _, c := range calls {
+			if c.within != "" && leads[c.callee] && !leads[c.within] {
+				leads[c.within], grown = true, true
+			}
+		}
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	p := &Points{dir: abs, missing: map[string]string{}}
+	for _, c := range calls {
+		if leads[c.callee] {
+			p.missing[c.place] = c.callee
+		}
+	}
+	p.all = len(p.missing)
+	return p, nil
+}
+
+// callsIn returns all calls in the Go files of a directory.
+func callsIn(dir string) ([]call, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(paths) == 0 {
+		return nil, fmt.Errorf("there are no Go files in %s (%v)", dir, err)
+	}
+	files := token.NewFileSet()
+	var calls []call
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, fmt.Errorf("while looking for calls: %w", err)
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
+				calls = append(calls, callsOf(files, f.Name.Name, f.Body)...)
+			}
+		}
+	}
+	return calls, nil
+}
+
+func callsOf(files *token.FileSet, within string, body ast.Node) (calls []call) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			calls = append(calls, callsOf(files, "", n.Body)...)
+			return false
+		case *ast.CallExpr:
+			at := files.Position(n.Lparen)
+			calls = append(calls, call{within, nameOf(n.Fun), fmt.Sprintf("%s:%d", filepath.Base(at.Filename), at.Line)})
+		}
+		return true
+	})
+	return calls
+}
+
+func nameOf(fun ast.Expr) string {
+	switch f := fun.(type) {
+	case *ast.Ident:
+		return f.Name
+	case *ast.SelectorExpr:
+		return f.Sel.Name
+	}
+	return ""
+}
+
+// Note notes every place that leads to the call of Note.
+func (p *Points) Note() {
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for more := true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		if dir, file := filepath.Split(f.File); filepath.Clean(dir) == p.dir {
+			delete(p.missing, fmt.Sprintf("%s:%d", file, f.Line))
+		}
+	}
+}
+
+// Missing returns the places that were never noted, and how many there are in all.
+func (p *Points) Missing() (missing []string, all int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, place := range slices.Sorted(maps.Keys(p.missing)) {
+		missing = append(missing, place+" ("+p.missing[place]+")")
+	}
+	return missing, p.all
+}

@@ -1,0 +1,40 @@
+package failpoint
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestList(t *testing.T) {
+	p, err := List("testdata", "Write")
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing, all := p.Missing()
+	want := []string{"code.go:10 (direct)", "code.go:11 (Write)", "code.go:16 (Write)", "code.go:6 (Write)"}
+	if diff := cmp.Diff(want, missing); diff != "" || all != len(want) {
+		t.Errorf("%d places (-want +got):\n%s", all, diff)
+	}
+}
+
+func TestList_noCode(t *testing.T) {
+	if _, err := List("testdata/none", "Write"); err == nil {
+		t.Error("a directory that is not there has no places, and that is no error")
+	}
+}
+
+// TestNote: the calls that lead to Note are noted, and no others.
+func TestNote(t *testing.T) {
+	_, path, line, _ := runtime.Caller(0)
+	at := func(n int) string { return fmt.Sprintf("failpoint_test.go:%d", line+n) }
+	p := &Points{dir: filepath.Dir(path), missing: map[string]string{at(3): "Note", at(4): "inner", at(5): "other", "testing.go:1": "x"}}
+	inner := func() { p.Note() }
+	inner()
+	if missing, _ := p.Missing(); !cmp.Equal(missing, []string{at(5) + " (other)", "testing.go:1 (x)"}) {
+		t.Errorf("missing %v", missing)
+	}
+}
