@@ -244,10 +244,13 @@ func (p *planner) inCeph(d *api.Daemon) bool {
 	return uuid != "" && uuid == d.Spec.Parameters[ParamOSDUUID]
 }
 
+// stopDrained waits until the OSDs have stopped. Of a machine whose agent is silent Ceph's word has to do: they are empty by
+// now, so that nothing is lost if one of them comes up once more, and Ceph purges none that is up.
 func (p *planner) stopDrained(u *upkeep) bool {
 	osds := u.of(TypeOSD)
 	p.stopAll(osds)
-	return allOf(osds, ended) && !p.anyUp(u) || p.awaitHost(u.host, "waiting for %s to stop", p.joinLabels(osds))
+	stopped := allOf(osds, ended) || !connected(p.hosts[u.host])
+	return stopped && !p.anyUp(u) || p.awaitHost(u.host, "waiting for %s to stop", p.joinLabels(osds))
 }
 
 // purge has Ceph forget OSDs that are empty and down. The mgr itself looks once more whether they are safe to destroy.

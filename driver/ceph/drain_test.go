@@ -123,6 +123,44 @@ func TestDrain_refused(t *testing.T) {
 	}
 }
 
+// A machine that is dead for good is emptied without a word of its agent: Ceph's word counts, that its OSDs are down and that
+// nobody would miss them.
+func TestDrain_deadHost(t *testing.T) {
+	f := withFake(fourHosts())
+	f.cluster.Spec.Ceph.Mgr.Count = 1
+	f.settle(t)
+	f.ceph.Stick(3, true)
+	f.powerOff(4, time.Minute)
+	f.mode(4, api.HostDrain)
+	p := f.settle(t)
+	if w := hostWord(p, "h4"); w != "Wait: data moves from osd.3 to other hosts" {
+		t.Fatalf("%q", w)
+	}
+	f.ceph.Stick(3, false)
+	p = f.settle(t)
+	if d := f.daemons["c-osd-3"]; len(f.ceph.OSDs()) != 3 || d.DeletionTimestamp == nil || hostWord(p, "h4") != "Wait: mgr.a is being removed" {
+		t.Errorf("OSDs %v, %q", f.ceph.OSDs(), hostWord(p, "h4"))
+	}
+}
+
+// An agent that is silent while its OSD is up is waited for.
+func TestDrain_silentAgent(t *testing.T) {
+	f := withFake(fourHosts())
+	f.cluster.Spec.Ceph.Mgr.Count = 1
+	f.settle(t)
+	f.powerOff(4, time.Minute)
+	f.mode(4, api.HostDrain)
+	for range 10 { // the machine runs, and only its agent does nothing
+		f.agents()
+		f.ceph.Sync(slices.Concat(f.powered(), []api.Daemon{*f.daemons["c-osd-3"]}))
+		f.round(t)
+	}
+	p := f.round(t)
+	if w := hostWord(p, "h4"); w != "Wait: waiting for osd.3 to stop" || len(f.ceph.OSDs()) != 4 {
+		t.Errorf("OSDs %v, %q", f.ceph.OSDs(), w)
+	}
+}
+
 // The OSDs of a host that is gone are forgotten when nobody would miss them, and not while one is up.
 func TestGoneHost(t *testing.T) {
 	f := withFake(fourHosts())

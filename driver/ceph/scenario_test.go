@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
@@ -18,10 +20,12 @@ type fakeWorld struct {
 	ceph *radostest.Cluster
 	// broken are daemons that do not get beyond Failed.
 	broken map[string]bool
+	// off are hosts without power: nothing runs there, and nobody says so.
+	off map[string]bool
 }
 
 func withFake(w *world) *fakeWorld {
-	f := &fakeWorld{world: w, ceph: radostest.New(), broken: map[string]bool{}}
+	f := &fakeWorld{world: w, ceph: radostest.New(), broken: map[string]bool{}, off: map[string]bool{}}
 	w.driver.Dial = f.ceph.Dial
 	return f
 }
@@ -31,6 +35,8 @@ func (f *fakeWorld) agents() {
 	for _, name := range sortedKeys(f.daemons) {
 		d := f.daemons[name]
 		switch {
+		case f.off[d.Spec.Host]:
+			continue
 		case d.DeletionTimestamp != nil:
 			f.agentRemoves(d)
 			continue
@@ -51,11 +57,33 @@ func (f *fakeWorld) agents() {
 			dev.Ceph = &api.DeviceCeph{FSID: d.Spec.Parameters[ParamFSID], OSDUUID: d.Spec.Parameters[ParamOSDUUID]}
 		}
 	}
+	f.ceph.Sync(f.powered())
+}
+
+// powered are the daemons of the hosts that have power.
+func (f *fakeWorld) powered() []api.Daemon {
 	var all []api.Daemon
 	for _, name := range sortedKeys(f.daemons) {
-		all = append(all, *f.daemons[name])
+		if d := f.daemons[name]; !f.off[d.Spec.Host] {
+			all = append(all, *d)
+		}
 	}
-	f.ceph.Sync(all)
+	return all
+}
+
+// powerOff takes the power from h<i>, of which the leader has known for so long.
+func (f *fakeWorld) powerOff(i int, since time.Duration) {
+	h := &f.hosts[i-1]
+	f.off[h.Name] = true
+	h.Status.Conditions = []metav1.Condition{{
+		Type: api.HostAgentConnected, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(f.now.Add(-since)),
+	}}
+}
+
+// powerOn gives it back.
+func (f *fakeWorld) powerOn(i int) {
+	f.hosts[i-1].Status.Conditions = nil
+	delete(f.off, f.hosts[i-1].Name)
 }
 
 func (f *fakeWorld) agentRemoves(d *api.Daemon) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -158,12 +159,15 @@ func (b *bed) health(mons, osds int) error {
 // their processes run.
 func (b *bed) noOrphans() {
 	b.Helper()
-	var wantKeys, wantProcesses []string
+	var wantKeys, wantProcesses, wantOSDs, osds []string
 	for _, d := range b.daemons() {
 		kind := strings.TrimPrefix(d.Spec.Type, "ceph-")
 		wantProcesses = append(wantProcesses, d.Spec.Host+" "+d.Spec.Type+" "+d.Spec.ID)
 		if kind != "mon" {
 			wantKeys = append(wantKeys, kind+"."+d.Spec.ID)
+		}
+		if kind == "osd" {
+			wantOSDs = append(wantOSDs, d.Spec.ID)
 		}
 	}
 	wantKeys = append(wantKeys, "client.admin")
@@ -173,12 +177,10 @@ func (b *bed) noOrphans() {
 	if err := json.Unmarshal([]byte(b.ceph("osd", "ls", "-f", "json")), &ids); err != nil {
 		b.Fatalf("reading ceph osd ls: %v", err)
 	}
-	for i, id := range ids {
-		if i != id {
-			b.Errorf("OSD numbers are %v: one was left over", ids)
-			break
-		}
+	for _, id := range ids {
+		osds = append(osds, strconv.Itoa(id))
 	}
+	compare(b, "OSDs in Ceph's map", osds, wantOSDs)
 }
 
 // keys are the entities in Ceph's auth database, but for the bootstrap keys that every monitor makes by itself.
@@ -204,6 +206,9 @@ func (b *bed) cephProcesses() []string {
 	b.Helper()
 	var all []string
 	for _, h := range b.Lab.Hosts() {
+		if !h.On() {
+			continue
+		}
 		out := h.Run(b, context.Background(), "ps", "-e", "-o", "args=")
 		for _, line := range strings.Split(out, "\n") {
 			fields := strings.Fields(line)

@@ -17,7 +17,7 @@ func (l *Lab) Diagnose(t T) {
 	t.Helper()
 	for _, h := range l.hosts {
 		power := "is off"
-		if h.init().alive() {
+		if h.On() {
 			power = "is on"
 		}
 		t.Logf("==== host %s (%s) %s", h.Name, h.IP, power)

@@ -47,6 +47,9 @@ func (h *Host) Path(file string) string { return filepath.Join(h.Dir(), "root", 
 // link is the machine's end of the host's cable.
 func (h *Host) link() string { return fmt.Sprintf("%s-%d", h.lab.state.Prefix, h.number+1) }
 
+// On says whether the host has power.
+func (h *Host) On() bool { return h.init().alive() }
+
 // PID is the host's first process as the machine sees it, or 0 while the power is off. 'nsenter -t PID -a' enters the host.
 func (h *Host) PID() int { return h.init().PID }
 
