@@ -45,7 +45,8 @@ func testView(b *bench) {
 	}
 	stranger := b.newNode("n0", b.name+"-h1")
 	stranger.Spec.Cluster = other.Name
-	for _, n := range []*api.StorageNode{b.newNode("n2", b.name+"-h2"), b.newNode("n1", b.name+"-h1"), stranger} {
+	// Of two nodes that have the same device, the older one holds it; within a second, that is the first by name.
+	for _, n := range []*api.StorageNode{stranger, b.newNode("n2", b.name+"-h2"), b.newNode("n1", b.name+"-h1")} {
 		b.must(b.World.Create(b.ctx, n))
 	}
 	for _, name := range []string{"m2", "m1"} {
@@ -146,6 +147,7 @@ func testReadYourWrites(b *bench) {
 func testNotify(b *bench) {
 	changes := make(chan engine.Change, 1000)
 	b.Store.Notify(b.ctx, func(c engine.Change) { changes <- c })
+	b.passOver(changes)
 	// expect does something and waits until it is told of; another change before it must not be told.
 	expect := func(kind, object string, err error) {
 		b.Helper()
@@ -187,6 +189,24 @@ func testNotify(b *bench) {
 	c.Spec.Interval.Duration *= 2
 	expect(engine.KindCluster, "storagecluster/"+b.name, b.World.Update(b.ctx, c))
 	expect(engine.KindNode, "storagenode/"+n.Name, b.World.Delete(b.ctx, n))
+}
+
+// passOver takes the changes that were made before now: those of clusters are told in order, so they come before that of a
+// new one.
+func (b *bench) passOver(changes chan engine.Change) {
+	b.Helper()
+	last := newCluster(b.name + "-last")
+	b.must(b.World.Create(b.ctx, last))
+	for {
+		select {
+		case c := <-changes:
+			if c.Cluster.Name == last.Name {
+				return
+			}
+		case <-b.ctx.Done():
+			b.Fatalf("nobody was told of %s", last.Name)
+		}
+	}
 }
 
 // drain takes the changes of one object until this test's cluster was told of it, and those of other clusters after it.

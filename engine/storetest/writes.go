@@ -64,7 +64,7 @@ func testWritesBesideTheAgent(b *bench) {
 				d.Status.Restarts = i
 				_ = b.World.UpdateStatus(ctx, d) // A conflict is tried again by the next round.
 			}
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(25 * time.Millisecond) // an agent reports a few times a second at most
 		}
 	})
 	for i := range 20 {

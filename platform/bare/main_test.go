@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
@@ -32,6 +34,7 @@ import (
 var config *rest.Config
 
 func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard()) // controller-runtime's: it is about its own steps
 	code, err := withServer(m.Run)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
