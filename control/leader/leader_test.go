@@ -2,51 +2,200 @@ package leader
 
 import (
 	"context"
+	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
-// TestTerm_stopWaitsForLead: the lease may be released only when lead has returned.
-func TestTerm_stopWaitsForLead(t *testing.T) {
-	var returned, ended atomic.Bool
-	started := make(chan struct{})
-	tm := &term{
-		lead: func(ctx context.Context) {
-			close(started)
-			<-ctx.Done()
-			returned.Store(true)
-		},
-		end: func() {
-			if !returned.Load() {
-				t.Error("the contest ended before lead returned")
+// contest is an election among servers that share a Lease, on a virtual clock.
+type contest struct {
+	t      rapid.TB
+	memory *memory
+	acting atomic.Int32
+	// forced is set when somebody takes the lease from its holder, who acts on for a renewal's time: then the fence alone helps.
+	forced atomic.Bool
+	wg     sync.WaitGroup
+
+	mu    sync.Mutex
+	since map[string]time.Time // when each server began to act last
+}
+
+func newContest(t rapid.TB) *contest {
+	return &contest{t: t, memory: &memory{}, since: map[string]time.Time{}}
+}
+
+// server is one that contends until stop is called.
+type server struct {
+	*reach
+	stop context.CancelFunc
+}
+
+// join has a server contend. after is how long its work takes to end once leadership is lost.
+func (c *contest) join(name string, after time.Duration) *server {
+	ctx, stop := context.WithCancel(context.Background())
+	s := &server{&reach{memory: c.memory}, stop}
+	e := &Election{Server: name, Log: slog.New(slog.DiscardHandler)}
+	c.wg.Go(func() {
+		e.contend(ctx, &lock{leases: s.reach, name: "leader"}, func(ctx context.Context, _ string) { c.act(ctx, name, after) })
+	})
+	return s
+}
+
+func (c *contest) act(ctx context.Context, name string, after time.Duration) {
+	if c.acting.Add(1) != 1 && !c.forced.Load() {
+		c.t.Errorf("%s acts while another server does", name)
+	}
+	c.mu.Lock()
+	c.since[name] = time.Now()
+	c.mu.Unlock()
+	<-ctx.Done()
+	time.Sleep(after)
+	c.acting.Add(-1)
+}
+
+// leads waits until a server acts, and says how long that took.
+func (c *contest) leads(name string) time.Duration {
+	c.t.Helper()
+	began := time.Now()
+	for range 1000 {
+		c.mu.Lock()
+		since := c.since[name]
+		c.mu.Unlock()
+		if !since.Before(began) {
+			return since.Sub(began)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	c.t.Fatalf("%s does not lead", name)
+	return 0
+}
+
+// TestElection_deadLeader: the next server leads at the moment at which the lease ends.
+func TestElection_deadLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newContest(t)
+		a := c.join("a", 0)
+		c.leads("a")
+		b := c.join("b", 0)
+		time.Sleep(10*time.Second + 300*time.Millisecond) // 300 ms after a renewal
+		a.set(true)
+		if took, want := c.leads("b"), leaseDuration-300*time.Millisecond; took < want-20*time.Millisecond || took > want+20*time.Millisecond {
+			t.Errorf("b leads %s after a was cut off, want %s: when the lease ends", took, want)
+		}
+		a.set(false)
+		a.stop()
+		b.stop()
+		c.wg.Wait()
+	})
+}
+
+// TestElection_handOver: a server that stops ends its work first, and then the next one leads at once.
+func TestElection_handOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newContest(t)
+		a := c.join("a", 7*time.Second) // longer than a lease: it is renewed meanwhile
+		c.leads("a")
+		b := c.join("b", 0)
+		time.Sleep(3 * time.Second)
+		a.stop()
+		if took := c.leads("b"); took < 7*time.Second || took > 7*time.Second+20*time.Millisecond {
+			t.Errorf("b leads after %s, want 7s: when the work of a has ended", took)
+		}
+		b.stop()
+		c.wg.Wait()
+	})
+}
+
+// TestElection_returns: a server that was killed and is there again does not wait for the end of its own lease.
+func TestElection_returns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newContest(t)
+		a := c.join("a", 0)
+		c.leads("a")
+		a.set(true)
+		a.stop()
+		c.wg.Wait()
+		again := c.join("a", 0)
+		if took := c.leads("a"); took > time.Second {
+			t.Errorf("it leads after %s", took)
+		}
+		again.stop()
+		c.wg.Wait()
+	})
+}
+
+// TestElection_foreignWrite: that somebody writes a label into the Lease ends nobody's leadership; that somebody takes the holder
+// out does.
+func TestElection_foreignWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newContest(t)
+		a := c.join("a", 0)
+		c.leads("a")
+		admin := &lock{leases: &reach{memory: c.memory}, name: "leader"}
+		edit := func(release bool) {
+			lease, err := admin.get(t.Context())
+			if err != nil {
+				t.Fatal(err)
 			}
-			ended.Store(true)
-		},
-	}
-	go tm.run(t.Context())
-	<-started
-	tm.stop()
-	if !returned.Load() || !ended.Load() {
-		t.Errorf("after stop: lead returned %v, contest ended %v, want both", returned.Load(), ended.Load())
-	}
+			if lease.Labels = map[string]string{"a": "b"}; release {
+				lease.Spec.HolderIdentity = nil
+			}
+			if _, err := admin.put(t.Context(), lease); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(3 * time.Second)
+		edit(false)
+		time.Sleep(3 * time.Second)
+		if c.acting.Load() != 1 {
+			t.Error("a label ended its leadership")
+		}
+		b := c.join("b", 0)
+		time.Sleep(500 * time.Millisecond)
+		c.forced.Store(true)
+		edit(true)
+		c.leads("b")
+		time.Sleep(renewPeriod)
+		if c.acting.Load() != 1 {
+			t.Error("a goes on although b has the lease")
+		}
+		a.stop()
+		b.stop()
+		c.wg.Wait()
+	})
 }
 
-// TestTerm_wonTooLate: a lease that is won while the server stops is not acted on.
-func TestTerm_wonTooLate(t *testing.T) {
-	tm := &term{lead: func(context.Context) { t.Error("lead was called after stop") }, end: func() {}}
-	tm.stop()
-	tm.run(t.Context())
-}
-
-// TestTerm_leadReturns: giving up leadership ends the contest, so that another server may win.
-func TestTerm_leadReturns(t *testing.T) {
-	ended := make(chan struct{})
-	tm := &term{lead: func(context.Context) {}, end: func() { close(ended) }}
-	tm.run(t.Context())
-	select {
-	case <-ended:
-	case <-time.After(5 * time.Second):
-		t.Fatal("the contest goes on although lead returned")
-	}
+// TestElection_oneActs: whoever is cut off and however long, two servers never act at one time, and somebody leads soon after
+// someone can be reached again.
+func TestElection_oneActs(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		cuts := rapid.SliceOfN(rapid.IntRange(0, 7), 1, 12).Draw(rt, "cuts")
+		pauses := rapid.SliceOfN(rapid.IntRange(0, 8000), len(cuts), len(cuts)).Draw(rt, "pauses")
+		synctest.Test(t, func(t *testing.T) {
+			c := newContest(rt)
+			servers := []*server{c.join("a", 0), c.join("b", 100*time.Millisecond), c.join("c", time.Second)}
+			for i, cut := range cuts {
+				for n, s := range servers {
+					s.set(cut&(1<<n) != 0)
+				}
+				time.Sleep(time.Duration(pauses[i]) * time.Millisecond)
+			}
+			for _, s := range servers {
+				s.set(false)
+			}
+			time.Sleep(2 * leaseDuration)
+			if c.acting.Load() != 1 {
+				rt.Errorf("%d servers act, want one", c.acting.Load())
+			}
+			for _, s := range servers {
+				s.stop()
+			}
+			c.wg.Wait()
+		})
+	})
 }
