@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -16,6 +17,13 @@ import (
 
 // fencePrefix is where the fences lie in etcd, beside everything that the API server keeps.
 const fencePrefix = "/holdfast/fence/"
+
+// fencedWrites counts the transactions with a fence that were sent through this server's member, by what came of them. One that
+// was refused is a server that was overtaken and tried to write: each of them is harm that the fence has kept away.
+var fencedWrites = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "holdfast_fenced_writes_total",
+	Help: "Writes under a leader's or a lock's term: admitted, or refused because a later term has begun.",
+}, []string{"result"})
 
 // fenced is the gRPC interceptor that makes transactions with fence tokens depend on the fences. The comparison is part of
 // the transaction itself, so it is done when the transaction is applied, at the same place in etcd's log on all members.
@@ -71,8 +79,10 @@ func fencedTxn(ctx context.Context, inner *pb.TxnRequest, need, set []fence.Toke
 		return nil, status.Errorf(codes.Internal, "etcd answered a transaction by a %T", answer)
 	}
 	if !response.Succeeded {
+		fencedWrites.WithLabelValues("refused").Inc()
 		return nil, status.Error(codes.FailedPrecondition, lostText(need, response))
 	}
+	fencedWrites.WithLabelValues("admitted").Inc()
 	result := response.Responses[0].GetResponseTxn()
 	result.Header = response.Header
 	if result.Succeeded {

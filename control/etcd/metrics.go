@@ -12,7 +12,7 @@ import (
 
 // publishMetrics shows etcd's metrics at /metrics of the API, where everything else that the server counts is. The two
 // libraries keep them in registries of their own.
-var publishMetrics = sync.OnceFunc(func() { legacyregistry.RawMustRegister(metrics{}) })
+var publishMetrics = sync.OnceFunc(func() { legacyregistry.RawMustRegister(metrics{}, fencedWrites) })
 
 // shown are the metrics of the member itself. The API server has some of its own about its requests to etcd.
 var shown = []string{"etcd_server_", "etcd_mvcc_", "etcd_disk_", "etcd_network_"}

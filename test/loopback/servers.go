@@ -1,0 +1,132 @@
+// Package loopback runs servers of Holdfast as processes of this machine that meet on loopback. It needs no root and no
+// namespaces, and serves tests of what real processes do when they are stopped and killed. Their agents see no device.
+package loopback
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-storage/holdfast/test/home"
+	"github.com/holdfast-storage/holdfast/test/hosts"
+)
+
+// Servers are servers of one control plane. They are killed, and what they wrote is removed, when the test ends.
+type Servers struct {
+	// Dir holds everything.
+	Dir string
+	// Program runs holdfast, and Env is what its environment has beside that of this process.
+	Program string
+	Env     []string
+
+	all []*Server
+}
+
+// Start starts so many servers, called s1, s2, …, and returns when all of them are ready. Each one's environment also has
+// HOLDFAST_DATA_DIR.
+func Start(t hosts.T, program string, count int, env ...string) *Servers {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "holdfast-loopback-")
+	if err != nil {
+		t.Fatalf("while making a directory for servers: %v", err)
+	}
+	s := &Servers{Dir: dir, Program: program, Env: env}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	for n := 1; n <= count; n++ {
+		s.add(t, n)
+	}
+	return s
+}
+
+// Count is how many servers there are.
+func (s *Servers) Count() int { return len(s.all) }
+
+// Server returns a server, the first of which is number 1.
+func (s *Servers) Server(number int) *Server { return s.all[number-1] }
+
+// Named returns the server of that name.
+func (s *Servers) Named(t hosts.T, name string) *Server {
+	t.Helper()
+	for _, one := range s.all {
+		if one.Name == name {
+			return one
+		}
+	}
+	t.Fatalf("there is no server %q", name)
+	return nil
+}
+
+func (s *Servers) add(t hosts.T, n int) {
+	t.Helper()
+	ports, err := freePorts(3)
+	if err != nil {
+		t.Fatalf("while looking for free ports: %v", err)
+	}
+	name := "s" + strconv.Itoa(n)
+	one := &Server{Name: name, Dir: filepath.Join(s.Dir, name), APIPort: ports[0], etcdPort: ports[2], servers: s}
+	args, stdin := []string{
+		"--name", name, "--address", "127.0.0.1", "--run-dir", filepath.Join(s.Dir, name+"-run"), "--device-filter", "no-device",
+		"--api-port", strconv.Itoa(ports[0]), "--etcd-peer-port", strconv.Itoa(ports[1]), "--etcd-client-port", strconv.Itoa(ports[2]),
+	}, ""
+	if n == 1 {
+		args = append(args, "--init")
+	} else {
+		args, stdin = append(args, "--join", "-"), s.token(t)
+	}
+	s.all = append(s.all, one)
+	t.Cleanup(func() { one.end(t) })
+	one.launch(t, stdin, args...)
+	one.AwaitReady(t)
+}
+
+func (s *Servers) token(t hosts.T) string {
+	t.Helper()
+	var token string
+	// While a member joins, etcd's quorum is a larger one for some moments, and a write may be refused.
+	home.Await(t, "a token for a server", func() error {
+		out, err := s.Server(1).Holdfast("token", "create", "--role", "server")
+		token = out
+		return err
+	})
+	return token
+}
+
+// Holdfast runs a command of holdfast against this server.
+func (s *Server) Holdfast(args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := s.command(ctx, args...)
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("holdfast %s: %w: %s", strings.Join(args, " "), err, complaint.String())
+	}
+	return string(out), err
+}
+
+func (s *Server) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, s.servers.Program, args...)
+	cmd.Env = append(append(os.Environ(), s.servers.Env...), "HOLDFAST_DATA_DIR="+s.Dir, "HOLDFAST_KUBECONFIG=")
+	return cmd
+}
+
+// freePorts returns ports of loopback that are free now.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
