@@ -83,20 +83,22 @@ func runServer(ctx context.Context, c control.Config, a agentFlags) error {
 		return err
 	}
 	defer server.Stop()
+	stats := &engine.Stats{}
+	publish(stats)
 	publishBackups(c.DataDir)
+	legacyregistry.RawMustRegister(certificates{server.Certificates})
 	c.Log.Info("the server is ready", "name", server.Name(), "endpoint", server.Endpoint())
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Wait(ctx) })
-	group.Go(func() error { return contend(ctx, server, c.Log) })
+	group.Go(func() error {
+		return server.WhileSeated(ctx, func(ctx context.Context) error { return contend(ctx, server, stats, c.Log) })
+	})
 	group.Go(func() error { return a.run(ctx, server.Name(), c.DataDir, c.Log, server.AgentConfig()) })
 	return group.Wait()
 }
 
 // contend runs the engine whenever this server leads.
-func contend(ctx context.Context, server *control.Server, log *slog.Logger) error {
-	stats := &engine.Stats{}
-	publish(stats)
-	legacyregistry.RawMustRegister(certificates{server.Certificates})
+func contend(ctx context.Context, server *control.Server, stats *engine.Stats, log *slog.Logger) error {
 	election := &leader.Election{
 		REST: server.Config(), Namespace: bare.SystemNamespace, Name: bare.LeaderLease, Server: server.Name(), Log: log.With("part", "election"),
 	}

@@ -72,19 +72,23 @@ func (s *Server) keepBackups(ctx context.Context, every time.Duration, keep int)
 func (s *Server) takeBackup(ctx context.Context, keep int) (string, error) {
 	s.backups.Lock()
 	defer s.backups.Unlock()
+	member := s.current()
+	if member == nil {
+		return "", errors.New("this server holds no data: ask another one for a backup")
+	}
 	dir := SnapshotDir(string(s.dir))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("while taking a backup: %w", err)
 	}
-	if err := errors.Join(backup.Prune(dir, keep-1), backup.Room(dir, s.member.DatabaseSize()), ctx.Err()); err != nil {
+	if err := errors.Join(backup.Prune(dir, keep-1), backup.Room(dir, member.DatabaseSize()), ctx.Err()); err != nil {
 		return "", err
 	}
 	database, whole := filepath.Join(dir, ".etcd.db"), filepath.Join(dir, ".backup")
 	defer os.Remove(database)
-	if err := s.member.Snapshot(database); err != nil {
+	if err := member.Snapshot(database); err != nil {
 		return "", err
 	}
-	h, err := s.writeBackup(whole, database)
+	h, err := s.writeBackup(member, whole, database)
 	if err != nil {
 		return "", err
 	}
@@ -98,13 +102,13 @@ func (s *Server) takeBackup(ctx context.Context, keep int) (string, error) {
 	return path, atomicfile.SyncDir(dir)
 }
 
-func (s *Server) writeBackup(path, database string) (*backup.Header, error) {
+func (s *Server) writeBackup(member *etcd.Member, path, database string) (*backup.Header, error) {
 	revision, err := etcd.Revision(database)
 	if err != nil {
 		return nil, err
 	}
 	h := &backup.Header{
-		Authority: s.identity.signer().Fingerprint(), ClusterID: s.member.ClusterID(), Revision: revision,
+		Authority: s.identity.signer().Fingerprint(), ClusterID: member.ClusterID(), Revision: revision,
 		Time: time.Now().UTC().Truncate(time.Second), Server: s.settings.Name, Version: version.Version,
 	}
 	names, files, err := s.dir.sharedKeys()

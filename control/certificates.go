@@ -38,6 +38,8 @@ type identity struct {
 	cross []*x509.Certificate
 	certs map[string]*x509.Certificate
 	own   *pki.Pair
+	// adminEndpoint is the server that the administrator's kubeconfig names.
+	adminEndpoint string
 }
 
 // openIdentity reads the authority, and makes the certificates that this server needs.
@@ -45,6 +47,7 @@ func (d dataDir) openIdentity(s *settings) (*identity, error) {
 	id := &identity{
 		dir: d, settings: s, credentials: apiserver.NewCredentials(),
 		loopback: pki.NewTransport(endpoints.ServerName, nil), certs: map[string]*x509.Certificate{},
+		adminEndpoint: s.endpoint(),
 	}
 	var err error
 	if id.encryptionKey, err = d.loadEncryptionKey(); err != nil {
@@ -126,16 +129,19 @@ func (id *identity) ensure(name string, leaf pki.Leaf, now time.Time) (*pki.Pair
 	return pair, nil
 }
 
-// writeAdmin writes the administrator's kubeconfig, unless the one that is there is good. It reaches this server by its address,
-// so that it can be copied to another machine.
-func (id *identity) writeAdmin(now time.Time) error {
+// writeAdmin writes the administrator's kubeconfig, unless the one that is there is good. It reaches a server by its address,
+// so that it can be copied to another machine; an empty one means the last one.
+func (id *identity) writeAdmin(endpoint string, now time.Time) error {
 	id.mu.Lock()
 	defer id.mu.Unlock()
+	if endpoint != "" {
+		id.adminEndpoint = endpoint
+	}
 	admin, err := id.ensure("admin", pki.Leaf{User: "holdfast:admin", Groups: []string{access.GroupAdmins}}, now)
 	if err != nil {
 		return err
 	}
-	server := "https://" + id.settings.endpoint()
+	server := "https://" + id.adminEndpoint
 	return pki.WriteKubeconfig(id.dir.adminKubeconfig(), server, endpoints.ServerName, pki.EncodeBundle(id.trusted), admin)
 }
 
@@ -173,7 +179,7 @@ func (id *identity) renewAll(now time.Time) error {
 	if _, err := os.Stat(id.dir.adminKubeconfig()); err != nil {
 		return nil
 	}
-	return id.writeAdmin(now)
+	return id.writeAdmin("", now)
 }
 
 // renewAt is when the next certificate is due.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
 )
 
 // The ports that are used where Config has none.
@@ -45,6 +47,8 @@ type Config struct {
 	BackupKeep  int
 	// Refresh is how often the server's own host asks the servers what changed of them. Default: a minute.
 	Refresh time.Duration
+	// Quorum says how long a dead member is waited for; see driver/etcd.
+	Quorum quorum.Settings
 	// Log receives what the server has to tell. Default: slog.Default().
 	Log *slog.Logger
 }
@@ -61,6 +65,7 @@ func (c *Config) resolve(stored *settings) (*settings, error) {
 	} else if err := c.unchanged(stored); err != nil {
 		return nil, err
 	}
+	s.Seat = stored.Seat
 	s.Existing, s.Generation, s.Unpresented = stored.Existing, stored.Generation, stored.Unpresented
 	s.APIPort = first(s.APIPort, stored.APIPort, DefaultAPIPort)
 	s.EtcdPeerPort = first(s.EtcdPeerPort, stored.EtcdPeerPort, DefaultEtcdPeerPort)

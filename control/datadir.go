@@ -126,6 +126,8 @@ type settings struct {
 	EtcdClientPort int    `json:"etcdClientPort"`
 	// Existing is the etcd cluster that the server joined, as etcd wants it; empty for the first server.
 	Existing string `json:"existing,omitempty"`
+	// Seat says whether the server holds a member of etcd.
+	Seat seatState `json:"seat,omitempty"`
 	// Restoring is set while a restore exchanges the data: where the old data is moved to.
 	Restoring string `json:"restoring,omitempty"`
 	// Generation is when the data was restored, in seconds since 1970; 0 when it never was. Of two servers of one control plane

@@ -48,12 +48,15 @@ func (s *Server) join(ctx context.Context, text string) error {
 	if err != nil {
 		return fmt.Errorf("while reading the authority that the server sent: %w", err)
 	}
-	s.settings.Existing = share.Existing
 	trusted, err := pki.ParseBundle(joined.CA)
 	if err != nil {
 		return fmt.Errorf("while reading the authorities that the server sent: %w", err)
 	}
-	return s.dir.saveShare(authority, trusted, [32]byte(share.EncryptionKey))
+	s.settings.Seat, s.settings.Generation = seatNone, share.Generation
+	if err := s.dir.saveShare(authority, trusted, [32]byte(share.EncryptionKey)); err != nil {
+		return err
+	}
+	return endpoints.Save(s.dir.host(), joined.CA, joined.Host, joined.Servers)
 }
 
 func (d dataDir) saveShare(authority *pki.Authority, trusted []*x509.Certificate, key [32]byte) error {
@@ -84,7 +87,7 @@ func (s *Server) present(ctx context.Context) error {
 	if err := s.presentHost(ctx, client); err != nil {
 		return err
 	}
-	if err := s.identity.writeAdmin(time.Now()); err != nil || !s.settings.Unpresented {
+	if err := s.identity.writeAdmin(s.Endpoint(), time.Now()); err != nil || !s.settings.Unpresented {
 		return err
 	}
 	s.settings.Unpresented = false
@@ -104,15 +107,24 @@ func (s *Server) presentHost(ctx context.Context, client kubernetes.Interface) e
 	} else if err != nil {
 		return err
 	}
-	if s.host, err = s.openHost(ctx, client, key); err != nil {
-		return err
+	if s.host == nil {
+		host, err := s.openHost(ctx, client, key)
+		if err != nil {
+			return err
+		}
+		s.useHost(host)
 	}
 	s.host.Prefer(s.Endpoint())
-	s.host.Every = s.settings.refresh
+	return nil
+}
+
+// useHost has the list of servers kept fresh. The server has one identity as a host while it runs, with a seat or without.
+func (s *Server) useHost(host *endpoints.Servers) {
+	s.host = host
+	host.Every = s.settings.refresh
 	run, stop := context.WithCancel(context.Background())
 	s.stopHost = stop
-	s.hostDone.Go(func() { s.host.Run(run, s.log) })
-	return nil
+	s.hostDone.Go(func() { host.Run(run, s.log) })
 }
 
 func (s *Server) registerHost(ctx context.Context, key *ecdsa.PrivateKey) error {
@@ -124,10 +136,14 @@ func (s *Server) registerHost(ctx context.Context, key *ecdsa.PrivateKey) error 
 	if err != nil {
 		return err
 	}
+	register := hosts.Register
 	if s.settings.Unpresented {
-		return hosts.Claim(ctx, s.settings.Name, keyID)
+		register = hosts.Claim
 	}
-	return hosts.Register(ctx, s.settings.Name, keyID)
+	if err := register(ctx, s.settings.Name, keyID); err != nil {
+		return err
+	}
+	return hosts.MarkServer(ctx, s.settings.Name)
 }
 
 // openHost opens the identity of the server's own host, after it was made anew if it is missing or has ended.

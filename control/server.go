@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/server/healthz"
@@ -24,6 +25,7 @@ import (
 	"github.com/holdfast-storage/holdfast/control/etcd"
 	"github.com/holdfast-storage/holdfast/control/join"
 	"github.com/holdfast-storage/holdfast/control/pki"
+	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
 )
 
 // Server is a running server.
@@ -43,15 +45,29 @@ type Server struct {
 	stopHost context.CancelFunc
 	hostDone sync.WaitGroup
 	// background is what runs beside the API, until running ends.
-	// rotating says whether the authority is being rotated, and etcdTrusts which authorities the member of etcd believes.
-	rotating       atomic.Bool
+	// rotating is the state of the authority's rotation while there is one, and etcdTrusts which authorities the member of etcd believes.
+	rotating       atomic.Pointer[corev1.Secret]
 	etcdTrusts     []string
 	running        context.Context
 	background     sync.WaitGroup
 	stopBackground context.CancelFunc
 	// backups is held while a backup is taken.
-	backups    sync.Mutex
-	backupKeep int
+	backups     sync.Mutex
+	backupKeep  int
+	backupEvery time.Duration
+	// What a seat runs ends with it; see seat.go. Only serve, and before it Start, and after it Stop, change the fields above and
+	// these.
+	seat           *seat
+	seated         sync.WaitGroup
+	quorum         *quorumManager
+	quorumSettings quorum.Settings
+	abandoned      bool
+	// failed receives the error that the server cannot go on after.
+	failed chan error
+	// memberMu guards who reads and changes member, holding and changed.
+	memberMu sync.Mutex
+	holding  context.Context
+	changed  chan struct{}
 }
 
 // Start starts a server, and returns when it is ready: a quorum of the servers runs, and all kinds are served. When ctx ends
@@ -65,7 +81,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dataDir(c.DataDir), log: c.Log, unlock: unlock}
+	s := &Server{dir: dataDir(c.DataDir), log: c.Log, unlock: unlock, failed: make(chan error, 1), changed: make(chan struct{})}
 	s.running, s.stopBackground = context.WithCancel(context.Background())
 	if err := s.start(ctx, &c); err != nil {
 		s.Stop()
@@ -75,31 +91,45 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 }
 
 func (s *Server) start(ctx context.Context, c *Config) error {
-	s.backupKeep = first(c.BackupKeep, defaultBackupKeep)
+	s.backupKeep, s.backupEvery = first(c.BackupKeep, defaultBackupKeep), first(c.BackupEvery, defaultBackupEvery)
+	s.quorumSettings = c.Quorum
 	listener, err := s.prepare(ctx, c)
 	if err != nil {
 		return err
 	}
-	if err := s.startEtcd(ctx); err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	if err := s.startAPI(ctx, listener); err != nil {
+	if err := listener.Close(); err != nil {
 		return err
 	}
-	if err := s.insist(ctx, func(ctx context.Context) error { return s.api.Install(ctx, s.member.Voters() == 1) }); err != nil {
+	if s.settings.Seat == seatHeld {
+		if err := s.sitFirst(ctx); err != nil {
+			return err
+		}
+	} else if err := s.openStandby(); err != nil {
 		return err
 	}
-	s.background.Go(func() { s.revoked.Run(s.running) })
-	s.background.Go(func() { s.followRotation(s.running) })
-	if err := s.revoked.WaitSynced(ctx); err != nil {
-		return err
-	}
-	if err := s.insist(ctx, s.present); err != nil {
-		return err
-	}
-	s.api.Open()
-	s.background.Go(func() { s.keepBackups(s.running, first(c.BackupEvery, defaultBackupEvery), s.backupKeep) })
+	s.background.Go(s.serve)
 	return nil
+}
+
+// sitFirst takes the seat that the server held when it was stopped. It may have been given to another one meanwhile.
+func (s *Server) sitFirst(ctx context.Context) error {
+	if endpoints.Exists(s.dir.host()) {
+		host, err := endpoints.Open(s.dir.host())
+		if err != nil {
+			return err
+		}
+		if host.Expired(time.Now()) == "" {
+			s.useHost(host)
+		}
+	}
+	err := s.sit(ctx)
+	if err == nil || ctx.Err() != nil || s.seat == nil || s.host == nil {
+		return err
+	}
+	if errors.Is(context.Cause(s.seat.ctx), errUnseated) || s.unseated(ctx) {
+		return s.standUp()
+	}
+	return err
 }
 
 // insist repeats a step that may be repeated for as long as it fails by what passes by itself: a write that is under way while
@@ -114,6 +144,7 @@ func (s *Server) insist(ctx context.Context, step func(context.Context) error) e
 		select {
 		case <-time.After(pause):
 		case fatal := <-s.member.Failed():
+			s.abandoned = true
 			return fatal
 		case <-ctx.Done():
 			return errors.Join(context.Cause(ctx), err)
@@ -187,7 +218,7 @@ func (c *Config) check(d dataDir, stored *settings) error {
 		return fmt.Errorf("the data directory %s holds the identity of an agent that joined a control plane: choose another directory with --data-dir", d)
 	case stored != nil && stored.Restoring != "":
 		return fmt.Errorf("a restore into the data directory %s was cut off: run 'holdfast restore' again, as before", d)
-	case stored != nil && d.lostDatabase():
+	case stored != nil && stored.Seat == seatHeld && d.lostDatabase():
 		return fmt.Errorf("the server %s ran before, and its database %s is gone: it is not started, because without its data it would be "+
 			"taken for another. If other servers run, delete this host there ('holdfast delete host %s'), remove %s, and join again; if this "+
 			"was the only one, restore a backup with 'holdfast restore FILE'", stored.Name, d.etcd(), stored.Name, d)
@@ -202,14 +233,23 @@ func (s *Server) startEtcd(ctx context.Context) error {
 	stop := s.tellWaiting(ctx, "waiting for a quorum of the servers")
 	defer stop()
 	s.etcdTrusts = pki.Fingerprints(s.identity.trust())
-	var err error
-	s.member, err = etcd.Start(ctx, etcd.Config{
+	member, err := etcd.Start(ctx, etcd.Config{
 		Dir: s.dir.etcd(), Name: s.settings.Name, Address: s.settings.Address,
 		PeerPort: s.settings.EtcdPeerPort, ClientPort: s.settings.EtcdClientPort,
 		CertFile: pki.CertFile(s.dir.pki(), "etcd"), KeyFile: pki.KeyFile(s.dir.pki(), "etcd"), CAFile: filepath.Join(s.dir.pki(), trustFile),
 		Existing: s.settings.Existing, Log: s.log,
 	})
+	s.memberMu.Lock()
+	defer s.memberMu.Unlock()
+	s.member = member
 	return err
+}
+
+// current is the member that runs, or nil.
+func (s *Server) current() *etcd.Member {
+	s.memberMu.Lock()
+	defer s.memberMu.Unlock()
+	return s.member
 }
 
 // tellWaiting logs what is waited for, every ten seconds until the returned function is called.
@@ -246,6 +286,7 @@ func (s *Server) startAPI(ctx context.Context, listener net.Listener) error {
 }
 
 func (s *Server) apiConfig() (*apiserver.Config, error) {
+	member := s.member
 	secrets, err := access.NewSecrets(s.loopback)
 	if err != nil {
 		return nil, err
@@ -265,6 +306,11 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 	if s.revoked, err = access.NewRevocation(s.loopback); err != nil {
 		return nil, err
 	}
+	s.quorum = newQuorumManager(s.member, hosts, client, s.quorumSettings, s.log)
+	s.quorum.know = s.know
+	if s.quorum.events, err = newQuorumEvents(s.loopback); err != nil {
+		return nil, err
+	}
 	renewer := &join.Renewer{Authority: s.identity.signer, Now: time.Now, Log: s.log}
 	return &apiserver.Config{
 		Credentials: s.identity.credentials, Loopback: s.loopback,
@@ -275,13 +321,15 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 		EncryptionKey: s.identity.encryptionKey,
 		Authorizer:    access.NewAuthorizer(secrets),
 		Admission:     []admission.Interface{access.HostAdmission{}, access.ActionAdmission{Facts: facts}},
-		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(*http.Request) error { return s.member.Problem() })},
+		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(*http.Request) error { return member.Problem() })},
 		Guard:         s.revoked.Guard,
 		Open:          map[string]http.Handler{join.Path: s.joinHandler(client, hosts)},
 		Known: map[string]http.Handler{
 			endpoints.Path: endpoints.Handler(client), access.RenewPath: renewer,
 			endpoints.TrustPath: endpoints.TrustHandler(s.identity.trust, s.noteBelief(hosts)),
 			BackupPath:          http.HandlerFunc(s.serveBackup),
+			SeatPath:            http.HandlerFunc(s.serveSeat),
+			QuorumPath:          http.HandlerFunc(s.serveQuorum),
 		},
 		Long: []string{BackupPath},
 	}, nil
@@ -291,9 +339,9 @@ func (s *Server) joinHandler(client kubernetes.Interface, hosts *join.Hosts) htt
 	return &join.Handler{
 		Client: client, Hosts: hosts,
 		Authority: s.identity.signer, Trusted: s.identity.trust, EncryptionKey: s.identity.encryptionKey[:],
-		AddMember: s.member.Add,
-		Servers:   func(ctx context.Context) ([]string, error) { return endpoints.Published(ctx, client) },
-		Now:       time.Now, Log: s.log,
+		Free: s.member.Free, Generation: s.settings.Generation,
+		Servers: func(ctx context.Context) ([]string, error) { return endpoints.Published(ctx, client) },
+		Now:     time.Now, Log: s.log,
 	}
 }
 
@@ -314,24 +362,25 @@ func (s *Server) Name() string { return s.settings.Name }
 // Endpoint is where others reach the API, as IP:port.
 func (s *Server) Endpoint() string { return s.settings.endpoint() }
 
-// Voters counts the servers that vote in etcd.
-func (s *Server) Voters() int { return s.member.Voters() }
+// Voters counts the servers that vote in etcd, as this one knows; 0 for a standby.
+func (s *Server) Voters() int {
+	if m := s.current(); m != nil {
+		return m.Voters()
+	}
+	return 0
+}
 
 // Wait returns the error that the server cannot go on after, or nil when ctx ends. The caller calls Stop in any case.
 func (s *Server) Wait(ctx context.Context) error {
 	select {
-	case err := <-s.member.Failed():
+	case err := <-s.failed:
 		return err
-	case err := <-s.apiDone:
-		s.apiDone <- err // Stop waits for it, too.
-		return fmt.Errorf("the API server ended: %w", err)
 	case <-ctx.Done():
 		return nil
 	}
 }
 
-// Stop ends the server: first the API, so that no request is cut off, then etcd. Storage daemons go on. It may be called
-// once.
+// Stop ends the server. Storage daemons go on. It may be called once.
 func (s *Server) Stop() {
 	if s.stopHost != nil {
 		s.stopHost()
@@ -339,14 +388,6 @@ func (s *Server) Stop() {
 	}
 	s.stopBackground()
 	s.background.Wait()
-	if s.stopAPI != nil {
-		s.stopAPI()
-		if err := <-s.apiDone; err != nil {
-			s.log.Warn("the API server did not end in order", "error", err)
-		}
-	}
-	if s.member != nil {
-		s.member.Stop()
-	}
+	s.leave()
 	s.unlock()
 }

@@ -42,6 +42,14 @@ const (
 	ActionFinished Code = "ACTION_FINISHED"
 
 	OrchestrateReport Code = "ORCHESTRATE_REPORT"
+
+	// These are written by the control plane itself; see package control.
+	QuorumMemberAdded    Code = "QUORUM_MEMBER_ADDED"
+	QuorumMemberPromoted Code = "QUORUM_MEMBER_PROMOTED"
+	QuorumMemberReplaced Code = "QUORUM_MEMBER_REPLACED"
+	QuorumMemberRemoved  Code = "QUORUM_MEMBER_REMOVED"
+	QuorumDegraded       Code = "QUORUM_DEGRADED"
+	QuorumHealthy        Code = "QUORUM_HEALTHY"
 )
 
 // CodeInfo explains a Code.
@@ -83,5 +91,11 @@ func Codes() []CodeInfo {
 		{ActionChanged, "action/NAME", "An action came into another state: it waits for approval or its turn, or is carried out."},
 		{ActionFinished, "action/NAME", "An action has ended: it is done, failed, was cancelled, or nobody knows how far it came."},
 		{OrchestrateReport, "cluster/NAME", "The outcome of an orchestration differs from that of the one before."},
+		{QuorumMemberAdded, "host/NAME", "A standby server was given a member of etcd; it does not vote yet."},
+		{QuorumMemberPromoted, "host/NAME", "A member of etcd has caught up and votes."},
+		{QuorumMemberReplaced, "host/NAME", "A member of etcd votes in the place of another, which is removed next."},
+		{QuorumMemberRemoved, "host/NAME", "A member of etcd was removed; its server goes on as a standby."},
+		{QuorumDegraded, "cluster/control-plane", "Members of etcd do not answer, or there are fewer than wanted."},
+		{QuorumHealthy, "cluster/control-plane", "All members of etcd that are wanted answer again."},
 	}
 }

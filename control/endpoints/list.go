@@ -68,6 +68,24 @@ func Reset(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
+// Unpublish takes a server off the list, with the rights of an administrator.
+func Unpublish(ctx context.Context, client kubernetes.Interface, name string) error {
+	maps := client.CoreV1().ConfigMaps(access.SystemNamespace)
+	err := retry.OnError(retry.DefaultBackoff, retriable, func() error {
+		list, err := maps.Get(ctx, ServersName, metav1.GetOptions{})
+		if _, there := list.Data[name]; err != nil || !there {
+			return err
+		}
+		delete(list.Data, name)
+		_, err = maps.Update(ctx, list, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("while taking %s off the list of servers: %w", name, err)
+	}
+	return nil
+}
+
 func retriable(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
 // Published reads the list of servers, sorted, with the rights of an administrator.

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"strconv"
 	"sync"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
-	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/embed"
 	"google.golang.org/grpc"
 )
@@ -53,9 +53,8 @@ type Member struct {
 	done sync.WaitGroup
 	// fatal receives the error that etcd cannot go on after.
 	fatal chan error
-	// waiting are members that do not run yet; see makeRoom.
-	waiting      waiting
-	abandonAfter time.Duration
+	// prober asks other members whether they are there.
+	prober *http.Client
 }
 
 // PeerURL is where the other members reach a member.
@@ -70,22 +69,23 @@ func (c *Config) ClientURL() string {
 
 // Start starts the member. It returns once the member takes part in the cluster and may vote, or when ctx ends.
 func Start(ctx context.Context, c Config) (*Member, error) {
-	m := &Member{
-		log: c.Log, fatal: make(chan error, 1),
-		waiting: waiting{seen: map[types.ID]time.Time{}}, abandonAfter: abandonAfter,
-	}
+	m := &Member{log: c.Log, fatal: make(chan error, 1)}
 	config, err := c.embed(m.fatal)
 	if err != nil {
 		return nil, err
 	}
 	publishMetrics()
+	tlsConfig, err := c.tls().ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	m.prober = &http.Client{Transport: &http.Transport{TLSClientConfig: tlsConfig, IdleConnTimeout: time.Minute}}
 	if m.etcd, err = embed.StartEtcd(config); err != nil {
 		return nil, fmt.Errorf("while starting etcd in %s: %w", c.Dir, err)
 	}
 	run, stop := context.WithCancel(context.Background())
 	m.stop = stop
 	m.done.Go(func() { m.watchErrors(run) })
-	m.done.Go(func() { m.promote(run) })
 	if err := m.waitVoting(ctx); err != nil {
 		m.Stop()
 		return nil, err
@@ -112,6 +112,10 @@ func (c *Config) embed(fatal chan<- error) (*embed.Config, error) {
 		config.InitialCluster, config.ClusterState = c.Existing, embed.ClusterStateFlagExisting
 	}
 	config.QuotaBackendBytes = quota
+	// Who becomes a member is decided by driver/etcd, which looks further than etcd's own check: that one would not let a
+	// dead member be replaced before it is removed.
+	config.StrictReconfigCheck = false
+	config.MaxLearners = 2
 	// Twice etcd's defaults: half the heartbeats, which are most of what an idle server does. A new etcd leader is still
 	// there before the lease of the old one's engine has expired.
 	config.TickMs, config.ElectionMs = 200, 2000
@@ -181,12 +185,28 @@ func (m *Member) Failed() <-chan error { return m.fatal }
 const stopTimeout = 10 * time.Second
 
 // Stop ends the member; its leadership is handed over first. It may be called once.
-func (m *Member) Stop() {
+func (m *Member) Stop() { m.end(stopTimeout) }
+
+// Abandon ends a member that has failed: there is nothing left to end in order.
+func (m *Member) Abandon() { m.end(time.Second) }
+
+func (m *Member) end(timeout time.Duration) {
 	m.stop()
 	m.done.Wait()
-	if !within(stopTimeout, m.etcd.Close) {
-		m.log.Warn("etcd did not end in order", "waited", stopTimeout)
+	m.prober.CloseIdleConnections()
+	if !within(timeout, m.close) {
+		m.log.Warn("etcd did not end in order", "waited", timeout)
 	}
+}
+
+func (m *Member) close() {
+	select {
+	case <-m.etcd.Server.ReadyNotify():
+	default:
+		// Close would wait for the servers of clients, which wait for the member to be ready.
+		m.etcd.Server.HardStop()
+	}
+	m.etcd.Close()
 }
 
 // within says whether f returns in time. It goes on by itself if it does not.

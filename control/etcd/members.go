@@ -1,15 +1,12 @@
 package etcd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
+	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -18,144 +15,120 @@ import (
 	etcderrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
 )
 
-// ErrBusy is wrapped by errors that pass by themselves: another member is just being added, or the members have not been
-// connected for long enough to change their number safely.
-var ErrBusy = errors.New("the etcd cluster is not ready for another member")
+// Info is what is known of a member.
+type Info struct {
+	ID uint64
+	// Name is empty for a member that was added and has never run.
+	Name    string
+	PeerURL string
+	// Voter is false for a learner.
+	Voter bool
+}
 
-// promoteEvery is how often the leader looks for learners to promote. Looking costs a read of memory.
-const promoteEvery = 250 * time.Millisecond
-
-// ErrTaken is wrapped by errors that only a person can help with: another server has the name or the address.
-var ErrTaken = errors.New("another server is in the way")
-
-// Add adds a member that learns before it votes, and returns what to set as its Config.Existing. A member that was added and
-// never ran is not added again, so Add may be repeated until the new member runs. A member of this name that did run has
-// lost its data, or it would not join: it is replaced, because with an empty log it must not vote in its own old place.
-func (m *Member) Add(ctx context.Context, name, peerURL string) (string, error) {
+// Members lists the members, as this one knows them.
+func (m *Member) Members() []Info {
+	var list []Info
 	for _, member := range m.etcd.Server.Cluster().Members() {
-		known := slices.Contains(member.PeerURLs, peerURL)
-		switch {
-		case known && member.Name == "":
-			return m.existing(name, peerURL), nil
-		case member.Name == name:
-			if err := m.removeLost(ctx, member); err != nil {
-				return "", err
-			}
-		case known:
-			return "", fmt.Errorf("%w: etcd has a member at %s already, %s", ErrTaken, peerURL, member.Name)
-		}
+		list = append(list, Info{
+			ID: uint64(member.ID), Name: member.Name, PeerURL: strings.Join(member.PeerURLs, " "), Voter: !member.IsLearner,
+		})
 	}
-	if err := m.makeRoom(ctx); err != nil {
-		return "", err
+	return list
+}
+
+// Find returns the member at a peer URL.
+func (m *Member) Find(peerURL string) (Info, bool) {
+	list := m.Members()
+	i := slices.IndexFunc(list, func(i Info) bool { return i.PeerURL == peerURL })
+	if i < 0 {
+		return Info{}, false
 	}
+	return list[i], true
+}
+
+// Sync returns once this member knows all that was decided before, or an error when there is no quorum to say so.
+func (m *Member) Sync(ctx context.Context) error { return m.etcd.Server.LinearizableReadNotify(ctx) }
+
+// AddLearner adds a member that learns before it votes. It is to be started with Existing.
+func (m *Member) AddLearner(ctx context.Context, peerURL string) error {
 	urls, err := types.NewURLs([]string{peerURL})
 	if err != nil {
-		return "", err
+		return err
 	}
 	now := time.Now()
 	_, err = m.etcd.Server.AddMember(ctx, *membership.NewMemberAsLearner("", urls, "", &now))
-	if err != nil {
-		return "", busy(fmt.Errorf("while adding %s to etcd: %w", name, err))
-	}
-	return m.existing(name, peerURL), nil
-}
-
-// busy marks errors of etcd that pass by themselves.
-func busy(err error) error {
-	if errors.Is(err, membership.ErrTooManyLearners) || errors.Is(err, etcderrors.ErrUnhealthy) {
-		return fmt.Errorf("%w: %w", ErrBusy, err)
-	}
 	return err
 }
 
-// removeLost removes a member that lost its data. One that still answers has not, and is left alone.
-func (m *Member) removeLost(ctx context.Context, member *membership.Member) error {
-	for _, peer := range member.PeerURLs {
-		if answers(ctx, peer) {
-			return fmt.Errorf("%w: the server %s still runs at %s", ErrTaken, member.Name, peer)
-		}
-	}
-	m.log.Warn("a server joins again without its data: its old member of etcd is removed", "member", member.Name)
-	if _, err := m.etcd.Server.RemoveMember(ctx, uint64(member.ID)); err != nil {
-		return busy(fmt.Errorf("while removing the lost member %s from etcd: %w", member.Name, err))
-	}
-	return nil
+// ErrNotReady says that a learner has not caught up yet.
+var ErrNotReady = etcderrors.ErrLearnerNotReady
+
+// Promote makes a voter of a learner. Only the leader can.
+func (m *Member) Promote(ctx context.Context, id uint64) error {
+	_, err := m.etcd.Server.PromoteMember(ctx, id)
+	return err
 }
 
-// answers says whether somebody listens at a peer URL.
-func answers(ctx context.Context, peer string) bool {
-	u, err := url.Parse(peer)
-	if err != nil {
-		return false
+// Remove takes a member out. The leader itself hands its leadership over instead, and the next leader takes it out.
+func (m *Member) Remove(ctx context.Context, id uint64) error {
+	if id == uint64(m.etcd.Server.MemberID()) {
+		return m.etcd.Server.TryTransferLeadershipOnShutdown()
 	}
-	conn, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", u.Host)
-	if err != nil {
-		return false
-	}
-	conn.Close()
-	return true
+	_, err := m.etcd.Server.RemoveMember(ctx, id)
+	return err
 }
 
-// abandonAfter is how long a member that was added may take to run for the first time, before it makes room for another one
-// that wants to join. A joiner gives up sooner.
-const abandonAfter = 5 * time.Minute
-
-// makeRoom makes sure that no other member learns: etcd takes one at a time. A machine that died while it joined would be
-// in the way for ever; it can join anew.
-func (m *Member) makeRoom(ctx context.Context) error {
-	for _, member := range m.etcd.Server.Cluster().Members() {
-		if !member.IsLearner {
-			continue
-		}
-		name := cmp.Or(member.Name, strings.Join(member.PeerURLs, " "))
-		if since := m.waiting.since(member); member.IsStarted() || time.Since(since) < m.abandonAfter {
-			return fmt.Errorf("%w: %s is just being added", ErrBusy, name)
-		}
-		m.log.Warn("a server was added and never ran: it makes room for another one", "member", name)
-		if _, err := m.etcd.Server.RemoveMember(ctx, uint64(member.ID)); err != nil {
-			return busy(fmt.Errorf("while removing %s, which never ran, from etcd: %w", name, err))
-		}
-	}
-	return nil
-}
-
-// waiting remembers since when this member has seen others that were added and do not run yet.
-type waiting struct {
-	mu   sync.Mutex
-	seen map[types.ID]time.Time
-}
-
-func (w *waiting) since(member *membership.Member) time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	at, ok := w.seen[member.ID]
-	if !ok {
-		at = time.Now()
-		w.seen[member.ID] = at
-	}
-	return at
-}
-
-// existing lists the members that run, and the new one. Members that were added and do not run yet have no name.
-func (m *Member) existing(name, peerURL string) string {
+// Existing is what a new member at a peer URL is to be started with; see Config. Members that were added and do not run yet
+// have no name.
+func (m *Member) Existing(name, peerURL string) string {
 	entries := []string{name + "=" + peerURL}
-	for _, member := range m.etcd.Server.Cluster().Members() {
-		for _, u := range member.PeerURLs {
-			if u != peerURL {
-				entries = append(entries, member.Name+"="+u)
-			}
+	for _, member := range m.Members() {
+		if member.PeerURL != peerURL {
+			entries = append(entries, member.Name+"="+member.PeerURL)
 		}
 	}
 	return strings.Join(entries, ",")
 }
 
+// probeTimeout is how long a member may take to say that it is there.
+const probeTimeout = 2 * time.Second
+
+// Answers says whether the etcd member at a peer URL answers.
+func (m *Member) Answers(ctx context.Context, peerURL string) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, peerURL+"/version", http.NoBody)
+	if err != nil {
+		return false
+	}
+	response, err := m.prober.Do(request)
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// ErrTaken is wrapped by errors that only a person can help with: another server has the name or the address.
+var ErrTaken = errors.New("another server is in the way")
+
+// Free refuses a joiner whose name or peer URL belongs to a member that still answers. One that does not has lost its data, or
+// it would not join.
+func (m *Member) Free(ctx context.Context, name, peerURL string) error {
+	for _, member := range m.Members() {
+		if (member.Name == name || member.Name != "" && member.PeerURL == peerURL) && m.Answers(ctx, member.PeerURL) {
+			return fmt.Errorf("%w: the server %s still runs at %s", ErrTaken, member.Name, member.PeerURL)
+		}
+	}
+	return nil
+}
+
 // Names lists the members, learners among them, by name; one that was added and never ran by its URL.
 func (m *Member) Names() []string {
 	var names []string
-	for _, member := range m.etcd.Server.Cluster().Members() {
+	for _, member := range m.Members() {
 		if member.Name == "" {
-			names = append(names, strings.Join(member.PeerURLs, " "))
-			continue
+			member.Name = member.PeerURL
 		}
 		names = append(names, member.Name)
 	}
@@ -166,13 +139,19 @@ func (m *Member) Names() []string {
 // Voters counts the members that vote.
 func (m *Member) Voters() int {
 	n := 0
-	for _, member := range m.etcd.Server.Cluster().Members() {
-		if !member.IsLearner {
+	for _, member := range m.Members() {
+		if member.Voter {
 			n++
 		}
 	}
 	return n
 }
+
+// Removed says whether this member has learned that it was removed.
+func (m *Member) Removed() bool { return m.etcd.Server.IsIDRemoved(m.ID()) }
+
+// ID is the member's own id.
+func (m *Member) ID() uint64 { return uint64(m.etcd.Server.MemberID()) }
 
 // Leads says whether this member leads the etcd cluster now.
 func (m *Member) Leads() bool { return m.etcd.Server.Leader() == m.etcd.Server.MemberID() }
@@ -192,39 +171,4 @@ func (m *Member) Problem() error {
 		}
 	}
 	return nil
-}
-
-// promote makes voters of learners that have caught up. Every member runs it, and only the one that leads acts, so that it
-// goes on whichever server fails.
-func (m *Member) promote(ctx context.Context) {
-	tick := time.NewTicker(promoteEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		for _, member := range m.etcd.Server.Cluster().Members() {
-			switch {
-			case !member.IsStarted():
-				m.waiting.since(member)
-			case member.IsLearner && m.Leads():
-				m.promoteOne(ctx, member)
-			}
-		}
-	}
-}
-
-func (m *Member) promoteOne(ctx context.Context, member *membership.Member) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	_, err := m.etcd.Server.PromoteMember(ctx, uint64(member.ID))
-	switch {
-	case err == nil:
-		m.log.Info("promoted a learner of etcd to a voting member", "member", member.Name)
-	case errors.Is(err, etcderrors.ErrLearnerNotReady) || ctx.Err() != nil: // It is looked at again soon.
-	default:
-		m.log.Warn("could not promote a learner of etcd", "member", member.Name, "error", err)
-	}
 }

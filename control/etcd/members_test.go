@@ -52,30 +52,41 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// TestAdd_abandoned: a machine that dies while it joins holds up others for a while, and not for ever.
-func TestAdd_abandoned(t *testing.T) {
+func TestMembers(t *testing.T) {
 	m, ctx := lone(t), t.Context()
 	const second, third = "https://127.0.0.1:2", "https://127.0.0.1:3"
-	first, err := m.Add(ctx, "m2", second)
-	if err != nil {
-		t.Fatal(err)
+	for _, peer := range []string{second, third} {
+		if err := m.AddLearner(ctx, peer); err != nil {
+			t.Fatal(err)
+		}
 	}
-	again, err := m.Add(ctx, "m2", second)
-	if err != nil || again != first || len(m.Names()) != 2 {
-		t.Errorf("adding it again: got %q, %v, want %q; the members are %v", again, err, first, m.Names())
-	}
-	if _, err := m.Add(ctx, "m3", third); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), second) {
-		t.Errorf("adding another one at once: got %v, want to be told to wait for %s", err, second)
-	}
-	m.abandonAfter = 0
-	if _, err := m.Add(ctx, "m3", third); err != nil {
-		t.Errorf("adding another one when the first is given up: %v", err)
-	}
-	if got, want := m.Names(), []string{third, "m1"}; !slices.Equal(got, want) {
+	if got, want := m.Names(), []string{second, third, "m1"}; !slices.Equal(got, want) {
 		t.Errorf("the members are %v, want %v", got, want)
 	}
-	if m.Voters() != 1 {
-		t.Errorf("%d members vote, want 1", m.Voters())
+	info, ok := m.Find(second)
+	if !ok || info.Voter || info.Name != "" {
+		t.Errorf("the learner is %+v, %v", info, ok)
+	}
+	own := m.Members()[slices.IndexFunc(m.Members(), func(i Info) bool { return i.Voter })].PeerURL
+	for _, want := range []string{"m2=" + second, "=" + third, "m1=" + own} {
+		if got := m.Existing("m2", second); !slices.Contains(strings.Split(got, ","), want) {
+			t.Errorf("to be started with %q, want %q in it", got, want)
+		}
+	}
+	if err := m.Promote(ctx, info.ID); !errors.Is(err, ErrNotReady) {
+		t.Errorf("promoting one that never ran: %v", err)
+	}
+	if err := m.Remove(ctx, info.ID); err != nil || m.Voters() != 1 || len(m.Names()) != 2 {
+		t.Errorf("removing: %v; the members are %v", err, m.Names())
+	}
+	if !m.Answers(ctx, own) || m.Answers(ctx, third) {
+		t.Error("a member that runs does not answer, or one that does not run does")
+	}
+	if err := m.Free(ctx, "m1", "https://127.0.0.1:9"); !errors.Is(err, ErrTaken) {
+		t.Errorf("a name that is taken: %v", err)
+	}
+	if err := m.Free(ctx, "m3", third); err != nil {
+		t.Errorf("a place that is free: %v", err)
 	}
 }
 

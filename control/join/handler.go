@@ -31,8 +31,10 @@ type Handler struct {
 	Trusted   func() []*x509.Certificate
 	// EncryptionKey is handed to joining servers.
 	EncryptionKey []byte
-	// AddMember adds a joining server to etcd; see etcd.Member.Add.
-	AddMember func(ctx context.Context, name, peerURL string) (string, error)
+	// Free refuses a server in whose place another one runs; see etcd.Member.Free.
+	Free func(ctx context.Context, name, peerURL string) error
+	// Generation is handed to joining servers.
+	Generation int64
 	// Servers lists the servers as IP:port.
 	Servers func(ctx context.Context) ([]string, error)
 	// Now is the server's clock.
@@ -71,7 +73,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) refuse(q *request, err error) (*response, int) {
 	var told *refusal
 	switch {
-	case errors.As(err, &told) && told.again, errors.Is(err, etcd.ErrBusy):
+	case errors.As(err, &told) && told.again:
 		return &response{Error: err.Error(), Again: true}, http.StatusServiceUnavailable
 	case errors.As(err, &told):
 		h.Log.Warn("refused a host that wanted to join", "host", q.Host, "reason", told.message)
@@ -95,6 +97,11 @@ func (h *Handler) join(ctx context.Context, q *request) (*response, error) {
 	}
 	if err := h.check(q); err != nil {
 		return nil, err
+	}
+	if q.Role == RoleServer {
+		if err := h.Free(ctx, q.Host, q.PeerURL); err != nil {
+			return nil, err
+		}
 	}
 	r, err := h.useToken(ctx, q, keyID)
 	if err != nil {
@@ -199,9 +206,8 @@ func (h *Handler) share(ctx context.Context, q *request) (*Share, error) {
 	if err != nil {
 		return nil, err
 	}
-	existing, err := h.AddMember(ctx, q.Host, q.PeerURL)
-	if err != nil {
+	if err := h.Hosts.MarkServer(ctx, q.Host); err != nil {
 		return nil, err
 	}
-	return &Share{CA: authority.CertPEM(), CAKey: key, EncryptionKey: h.EncryptionKey, Existing: existing}, nil
+	return &Share{CA: authority.CertPEM(), CAKey: key, EncryptionKey: h.EncryptionKey, Generation: h.Generation}, nil
 }

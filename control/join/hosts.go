@@ -77,6 +77,31 @@ func (h *Hosts) Claim(ctx context.Context, name, keyID string) error {
 	return nil
 }
 
+// MarkServer labels a Host as one that runs a server. A Host that is gone is no error.
+func (h *Hosts) MarkServer(ctx context.Context, name string) error {
+	host := &api.Host{}
+	err := h.client.Get(ctx, client.ObjectKey{Name: name}, host)
+	if err != nil || host.Labels[api.LabelServer] != "" {
+		return client.IgnoreNotFound(err)
+	}
+	before := host.DeepCopy()
+	metav1.SetMetaDataLabel(&host.ObjectMeta, api.LabelServer, "true")
+	if err := h.client.Patch(ctx, host, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("while labelling the Host %s as a server: %w", name, err)
+	}
+	return nil
+}
+
+// Servers lists the Hosts that run a server.
+func (h *Hosts) Servers(ctx context.Context) ([]api.Host, error) {
+	list := &api.HostList{}
+	err := h.client.List(ctx, list, client.HasLabels{api.LabelServer}, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}})
+	if err != nil {
+		return nil, fmt.Errorf("while listing the servers: %w", err)
+	}
+	return list.Items, nil
+}
+
 // free refuses a name that belongs to another key.
 func (h *Hosts) free(ctx context.Context, name, keyID string) error {
 	host := &api.Host{}

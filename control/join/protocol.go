@@ -48,6 +48,6 @@ type Share struct {
 	CAKey []byte `json:"caKey"`
 	// EncryptionKey encrypts Secrets.
 	EncryptionKey []byte `json:"encryptionKey"`
-	// Existing is the etcd cluster to join; see etcd.Config.
-	Existing string `json:"existing"`
+	// Generation is that of the control plane's data: it grows with each restore.
+	Generation int64 `json:"generation,omitempty"`
 }

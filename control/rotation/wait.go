@@ -62,12 +62,23 @@ func (h *Handler) servers(ctx context.Context, there func(pki.Belief) bool) (mis
 	if client.IgnoreNotFound(err) != nil {
 		return nil, 0, fmt.Errorf("while reading whom the servers believe: %w", err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(list.Data)) {
+	// Standbys are on no list, and keep the authority, too.
+	var standbys api.HostList
+	if err := h.Client.List(ctx, &standbys, client.HasLabels{api.LabelServer}); err != nil {
+		return nil, 0, fmt.Errorf("while reading the Hosts of servers: %w", err)
+	}
+	names := slices.Collect(maps.Keys(list.Data))
+	for i := range standbys.Items {
+		names = append(names, standbys.Items[i].Name)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	for _, name := range names {
 		if !says(beliefs.Data[name], there) {
 			missing = append(missing, "server "+name)
 		}
 	}
-	return missing, len(list.Data), nil
+	return missing, len(names), nil
 }
 
 func (h *Handler) hosts(ctx context.Context, there func(pki.Belief) bool) (missing []string, total int, err error) {

@@ -146,6 +146,8 @@ func (p *planner) loses(m Member) string {
 	switch {
 	case p.removed(m):
 		return "its Host was removed"
+	case server.Lost && m.Voter:
+		return "its server has lost the data"
 	case p.dead(m):
 		return fmt.Sprintf("neither etcd nor the agent of the server has answered for %s", p.Grace)
 	case server.Mode == api.HostMaintenance:
@@ -227,7 +229,7 @@ func (p *planner) removeVoter() *Step {
 		reason := p.loses(m)
 		replaced := len(p.keeping) >= p.want
 		switch removed := p.removed(m); {
-		case replaced && p.keepsSpare(m), removed && !p.coming() && p.keepsQuorum(m):
+		case replaced && p.keepsSpare(m), removed && !p.coming() && p.keepsQuorum(m), p.servers[m.Name].Lost && p.keepsSpare(m):
 			return &Step{Verb: Remove, Server: m.Name, Member: m.ID, Reason: reason, Replaces: m.Name}
 		case !replaced && !p.coming():
 			p.decide(api.VerdictWait, m.Name, reason+"; its member of etcd stays until a healthy server can take its place: "+

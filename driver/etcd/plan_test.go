@@ -40,6 +40,8 @@ func picture(t *testing.T, text string) View {
 			s.Removed = now.Add(-time.Hour)
 		case "lost": // Removed, and dead.
 			s.Removed, s.Agent, m.Etcd = now.Add(-time.Second), bad, bad
+		case "empty": // It asks for a seat, although it has one.
+			s.Lost, s.Asks, m.Etcd = true, good, word(false, time.Second)
 		case "learner":
 			m.Voter = false
 		case "new": // A learner that has not run yet.
@@ -97,6 +99,7 @@ func TestMake(t *testing.T) {
 		{"two servers are left for good: two copies are kept", "a:voter b:voter", ""},
 		{"one of two is removed", "a:voter b:removed", "Remove b"},
 		{"one of two is removed, and is needed to do it", "a:voter b:lost", ""},
+		{"one that lost its data makes room for itself", "a:voter b:voter c:empty", "Remove c"},
 		{"a removed one is replaced first", "a:voter b:voter c:removed d:standby", "Add d"},
 		{"a stuck learner makes room", "a:voter b:stuck c:standby", "Remove b"},
 		{"its server is not tried again at once", "a:voter b:failed c:standby", "Add c"},

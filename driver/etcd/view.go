@@ -28,6 +28,8 @@ type Server struct {
 	Asks Word
 	// Removed is since when its Host is gone; zero for a server that was not removed.
 	Removed time.Time
+	// Lost is set when the server says that it has lost the data of its member.
+	Lost bool
 	// Failed is when it was last given a seat and did not take it; zero for never.
 	Failed time.Time
 }

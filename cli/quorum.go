@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-storage/holdfast/control"
+)
+
+func newQuorum(g *globals) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "quorum",
+		Short: "Show the members of etcd, the standby servers, and what is decided about them",
+		Long: `Shows which servers hold a member of etcd, and so a copy of the state, and which are standbys. Members come and go by
+themselves: 1 for up to two servers, 3 for more, 5 for more than 20, 7 for more than 100.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			return g.quorum(cmd.Context(), output)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json: one JSON object")
+	return cmd
+}
+
+func (g *globals) quorum(ctx context.Context, output string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	config, err := g.restConfig()
+	if err != nil {
+		return err
+	}
+	status, err := control.Quorum(ctx, config)
+	if err != nil {
+		return err
+	}
+	if output == "json" {
+		return json.NewEncoder(g.out).Encode(status)
+	}
+	return g.printQuorum(status)
+}
+
+func (g *globals) printQuorum(s *control.QuorumStatus) error {
+	w := tabwriter.NewWriter(g.out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(w, "SERVER\tROLE\tANSWERS\tSINCE")
+	for _, m := range s.Members {
+		role := "learner"
+		switch {
+		case m.Name == s.Leader:
+			role = "leader"
+		case m.Voter:
+			role = "member"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", m.Name, role, yesNo(m.Answers), time.Since(m.Since).Round(time.Second))
+	}
+	for _, name := range s.Standbys {
+		fmt.Fprintf(w, "%s\tstandby\tyes\t\n", name)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(g.out, "\n%d members are wanted; %d more may fail. The database has %.1f MiB. ", s.Want, max(0, s.Spare), float64(s.DatabaseSize)/(1<<20))
+	if s.LastBackup.IsZero() {
+		fmt.Fprintln(g.out, "The leader has taken no backup yet.")
+	} else {
+		fmt.Fprintf(g.out, "The leader's last backup is %s old.\n", time.Since(s.LastBackup).Round(time.Second))
+	}
+	if s.Degraded != "" {
+		fmt.Fprintln(g.out, "Degraded: "+s.Degraded+".")
+	}
+	for _, d := range s.Decisions {
+		fmt.Fprintf(g.out, "%s %s: %s\n", d.Verdict, d.Object, printable(d.Message))
+	}
+	return nil
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "NO"
+}

@@ -1,0 +1,221 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/holdfast-storage/holdfast/control/endpoints"
+	"github.com/holdfast-storage/holdfast/control/pki"
+)
+
+// SeatPath is where servers ask whether they hold a member of etcd, or may have one. Only servers may: it is not open to
+// hosts.
+const SeatPath = "/holdfast/v1/seat"
+
+// How often a standby asks, and how often a member asks whether it still is one: more often while etcd does not work.
+const (
+	askEvery   = time.Second
+	checkEvery = 30 * time.Second
+	doubtEvery = 2 * time.Second
+	askTimeout = 4 * time.Second
+)
+
+// question is what a server asks another one.
+type question struct {
+	Name    string `json:"name"`
+	PeerURL string `json:"peerURL"`
+	// Standby is set by a server that holds no seat, and Generation is that of its data.
+	Standby    bool  `json:"standby"`
+	Generation int64 `json:"generation"`
+	// Belief is whom a standby believes.
+	Belief *pki.Belief `json:"belief,omitempty"`
+}
+
+// reply is what a member answers, by the word of the quorum.
+type reply struct {
+	Generation int64 `json:"generation"`
+	// Member is set when the asking server has a member.
+	Member bool `json:"member"`
+	// Existing is set for a server that is to take a seat now; see etcd.Config.
+	Existing string `json:"existing,omitempty"`
+	// Servers are where the API is served, as IP:port.
+	Servers []string `json:"servers,omitempty"`
+	// Rotation is for a standby: the state of the authority's rotation while there is one; see package rotation.
+	Rotation map[string][]byte `json:"rotation,omitempty"`
+}
+
+// askAll asks all other servers at once, and returns the replies of those that know.
+func (s *Server) askAll(ctx context.Context, standby bool) []reply {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var (
+		mu      sync.Mutex
+		wg      sync.WaitGroup
+		replies []reply
+	)
+	for _, server := range s.others() {
+		wg.Go(func() {
+			r, err := s.ask(ctx, server, standby)
+			if err != nil {
+				s.log.Debug("another server could not say who holds a seat", "server", server, "error", err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			replies = append(replies, *r)
+		})
+	}
+	wg.Wait()
+	return replies
+}
+
+// others lists the other servers that this one knows.
+func (s *Server) others() []string {
+	if s.host == nil {
+		return nil
+	}
+	var others []string
+	for _, server := range s.host.Addresses() {
+		if server != s.Endpoint() {
+			others = append(others, server)
+		}
+	}
+	return others
+}
+
+func (s *Server) ask(ctx context.Context, server string, standby bool) (*reply, error) {
+	q := question{Name: s.settings.Name, PeerURL: s.peerURL(), Standby: standby, Generation: s.settings.Generation}
+	if standby {
+		q.Belief = s.standbyBelief()
+	}
+	body, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+server+SeatPath, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	response, err := s.identity.loopback.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the server answered %s: %.200s", response.Status, text)
+	}
+	r := &reply{}
+	return r, json.Unmarshal(text, r)
+}
+
+// askForSeat asks until the server is given a seat, and returns it; nil when the server is stopped.
+func (s *Server) askForSeat() *reply {
+	s.log.Info("this server is a standby: it takes over when a member of etcd is needed")
+	for s.running.Err() == nil {
+		for _, r := range s.askAll(s.running, true) {
+			if r.Generation < s.settings.Generation {
+				continue
+			}
+			s.know(r.Servers)
+			s.followAsStandby(r.Rotation)
+			if r.Existing != "" {
+				s.settings.Generation = r.Generation
+				return &r
+			}
+		}
+		_ = pause(s.running, askEvery)
+	}
+	return nil
+}
+
+// know keeps where the other servers are, for a start without them.
+func (s *Server) know(servers []string) {
+	if err := s.host.Set(servers); err != nil {
+		s.log.Warn("the list of servers could not be written", "error", err)
+	}
+}
+
+// unseated says whether the others, by the word of their quorum, do not count this server among the members, or are of a later
+// life of the control plane. When nobody knows, nothing has changed.
+func (s *Server) unseated(ctx context.Context) bool {
+	for _, r := range s.askAll(ctx, false) {
+		if r.Generation > s.settings.Generation || r.Generation == s.settings.Generation && !r.Member {
+			return true
+		}
+	}
+	return false
+}
+
+// watchSeat ends the seat when the server finds that it does not hold it any more: it was away while it was replaced, or while
+// the others were restored from a backup.
+func (s *Server) watchSeat(ctx context.Context, end context.CancelCauseFunc) {
+	for ctx.Err() == nil {
+		if s.unseated(ctx) {
+			end(errUnseated)
+			return
+		}
+		wait := doubtEvery
+		if m := s.current(); m != nil && m.Problem() == nil {
+			wait = checkEvery
+		}
+		_ = pause(ctx, wait)
+	}
+}
+
+// serveSeat answers another server.
+func (s *Server) serveSeat(w http.ResponseWriter, r *http.Request) {
+	q := &question{}
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(q); r.Method != http.MethodPost || err != nil {
+		http.Error(w, "this is no question for a seat", http.StatusBadRequest)
+		return
+	}
+	answer, err := s.answerSeat(r.Context(), q)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer) // An error means that the other one is gone.
+}
+
+// answerSeat answers by the word of the quorum: without one it is an error.
+func (s *Server) answerSeat(ctx context.Context, q *question) (*reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout/2)
+	defer cancel()
+	m := s.current()
+	if m == nil {
+		return nil, errors.New("this server holds no seat itself")
+	}
+	if err := m.Sync(ctx); err != nil {
+		return nil, fmt.Errorf("there is no quorum to say who holds a seat: %w", err)
+	}
+	servers, err := endpoints.Published(ctx, s.quorum.client)
+	if err != nil {
+		return nil, err
+	}
+	answer := &reply{Generation: s.settings.Generation, Servers: servers}
+	info, found := m.Find(q.PeerURL)
+	if q.Standby {
+		s.quorum.asked(q.Name, q.PeerURL, found && info.Name != "")
+		info, found = m.Find(q.PeerURL)
+		answer.Rotation = s.noteStandby(ctx, q.Name, q.Belief)
+	}
+	switch {
+	case found && info.Name == "" && q.Standby:
+		answer.Existing = m.Existing(q.Name, q.PeerURL)
+	case found:
+		answer.Member = true
+	}
+	return answer, nil
+}

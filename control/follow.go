@@ -1,0 +1,179 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/holdfast-storage/holdfast/control/access"
+	"github.com/holdfast-storage/holdfast/control/join"
+	"github.com/holdfast-storage/holdfast/control/pki"
+	"github.com/holdfast-storage/holdfast/control/rotation"
+)
+
+// followRotation does what a rotation of the authority says, and tells how far this server is, until ctx ends. It is for a
+// server with a seat; a standby is told with the answer to its question for one.
+func (s *Server) followRotation(ctx context.Context) {
+	client, err := kubernetes.NewForConfig(s.loopback)
+	if err != nil {
+		s.log.Error("a rotation of the authority cannot be followed", "error", err)
+		return
+	}
+	wake := make(chan struct{}, 1)
+	signal := func() {
+		select {
+		case wake <- struct{}{}:
+		default: // it looks soon anyway
+		}
+	}
+	only := fields.OneTermEqualSelector("metadata.name", rotation.SecretName)
+	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "secrets", access.SystemNamespace, only),
+		ObjectType:    &corev1.Secret{},
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { signal() }, UpdateFunc: func(any, any) { signal() }, DeleteFunc: func(any) { signal() },
+		},
+	})
+	s.seated.Go(func() { informer.RunWithContext(ctx) })
+	told := ""
+	signal()
+	for retry := time.Duration(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-wake:
+		case <-time.After(retryOr(retry)):
+		}
+		if retry = 0; s.followOnce(ctx, client, store, &told) != nil && ctx.Err() == nil {
+			retry = 2 * time.Second
+		}
+	}
+}
+
+// retryOr is the pause until the next look: a rotation that is under way is told of by a change.
+func retryOr(retry time.Duration) time.Duration {
+	if retry > 0 {
+		return retry
+	}
+	return time.Hour
+}
+
+func (s *Server) followOnce(ctx context.Context, client kubernetes.Interface, store cache.Store, told *string) (err error) {
+	defer func() {
+		if err != nil && ctx.Err() == nil {
+			s.log.Error("the rotation of the authority cannot be followed; trying again", "error", err)
+		}
+	}()
+	obj, under, err := store.GetByKey(access.SystemNamespace + "/" + rotation.SecretName)
+	if err != nil {
+		return err
+	}
+	if under {
+		secret := obj.(*corev1.Secret)
+		s.rotating.Store(secret)
+		if err := s.identity.adoptSecret(secret); err != nil {
+			return err
+		}
+	} else {
+		s.rotating.Store(nil)
+	}
+	b := s.identity.belief()
+	b.Etcd = s.etcdTrusts
+	text, err := json.Marshal(b)
+	if err != nil || string(text) == *told {
+		return err
+	}
+	if err := tell(ctx, client, s.settings.Name, string(text)); err != nil {
+		return err
+	}
+	*told = string(text)
+	return nil
+}
+
+// adoptSecret has this server do what the state of a rotation says.
+func (id *identity) adoptSecret(secret *corev1.Secret) error {
+	state, err := rotation.Parse(secret)
+	if err != nil {
+		return err
+	}
+	if err := id.adopt(state, time.Now()); err != nil {
+		return fmt.Errorf("while going on to the phase %s: %w", state.Phase, err)
+	}
+	return nil
+}
+
+// tell notes in the ConfigMap whom a server believes.
+func tell(ctx context.Context, client kubernetes.Interface, name, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{name: text}})
+	if err != nil {
+		return err
+	}
+	maps := client.CoreV1().ConfigMaps(access.SystemNamespace)
+	_, err = maps.Patch(ctx, rotation.BeliefsName, types.MergePatchType, patch, metav1.PatchOptions{})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	beliefs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: rotation.BeliefsName}, Data: map[string]string{name: text}}
+	_, err = maps.Create(ctx, beliefs, metav1.CreateOptions{})
+	return err
+}
+
+// noteBelief notes what a host says of itself, during a rotation. It says so again soon.
+func (s *Server) noteBelief(hosts *join.Hosts) func(ctx context.Context, host string, b pki.Belief) {
+	return func(ctx context.Context, host string, b pki.Belief) {
+		if s.rotating.Load() == nil {
+			return
+		}
+		text, err := json.Marshal(b)
+		if err == nil {
+			err = hosts.Annotate(ctx, host, rotation.Annotation, string(text))
+		}
+		if err != nil {
+			s.log.Warn("what a host says of its authorities could not be noted; it is asked again", "host", host, "error", err)
+		}
+	}
+}
+
+// noteStandby notes what a standby says of itself, during a rotation, and returns the state for it to follow. It asks again soon.
+func (s *Server) noteStandby(ctx context.Context, name string, b *pki.Belief) map[string][]byte {
+	secret := s.rotating.Load()
+	if secret == nil {
+		return nil
+	}
+	text, err := json.Marshal(b)
+	if err == nil {
+		err = tell(ctx, s.quorum.client, name, string(text))
+	}
+	if err != nil {
+		s.log.Warn("what a standby says of its authorities could not be noted; it asks again", "server", name, "error", err)
+	}
+	return secret.Data
+}
+
+// standbyBelief is what a standby says of itself: it runs no member of etcd that could believe somebody else.
+func (s *Server) standbyBelief() *pki.Belief {
+	b := s.identity.belief()
+	b.Etcd = b.Trusted
+	return &b
+}
+
+// followAsStandby does what the state of a rotation says that came with an answer.
+func (s *Server) followAsStandby(data map[string][]byte) {
+	if len(data) == 0 {
+		return
+	}
+	if err := s.identity.adoptSecret(&corev1.Secret{Data: data}); err != nil {
+		s.log.Error("the rotation of the authority cannot be followed; trying again", "error", err)
+	}
+}

@@ -1,0 +1,282 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/kubernetes"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control/endpoints"
+	"github.com/holdfast-storage/holdfast/control/etcd"
+	"github.com/holdfast-storage/holdfast/control/join"
+	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
+)
+
+// How often the leader looks at the members: more often while one of them learns.
+const (
+	lookEvery  = 2 * time.Second
+	learnEvery = 200 * time.Millisecond
+	// askedFor is how long a standby that asked counts as one that asks.
+	askedFor = 5 * time.Second
+)
+
+// quorumManager is the service manager of etcd. It runs beside each member and acts where the member leads etcd: a step of a
+// leader that is none any more comes to nothing, and no other election is needed.
+type quorumManager struct {
+	member   *etcd.Member
+	hosts    *join.Hosts
+	client   kubernetes.Interface
+	settings quorum.Settings
+	events   *quorumEvents
+	log      *slog.Logger
+	kick     chan struct{}
+	// know is told where the API is served, again and again.
+	know func(servers []string)
+
+	mu sync.Mutex
+	// asks are the standbys that have asked this server.
+	asks map[string]ask
+	// What was observed while this member leads; see forget.
+	etcd, agent, asking map[string]quorum.Word
+	removed, failed     map[string]time.Time
+	plan                quorum.Plan
+	view                quorum.View
+}
+
+type ask struct {
+	peerURL string
+	at      time.Time
+	// lost is set when the server has a member and no data.
+	lost bool
+}
+
+func newQuorumManager(member *etcd.Member, hosts *join.Hosts, client kubernetes.Interface, settings quorum.Settings, log *slog.Logger) *quorumManager {
+	q := &quorumManager{
+		member: member, hosts: hosts, client: client, settings: settings, log: log.With("part", "quorum"),
+		kick: make(chan struct{}, 1), asks: map[string]ask{},
+	}
+	q.forget()
+	return q
+}
+
+// Name is the service that is managed.
+func (q *quorumManager) Name() string { return "etcd" }
+
+// forget drops what was observed: another member leads, and what this one saw is old when it leads again.
+func (q *quorumManager) forget() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.etcd, q.agent, q.asking = map[string]quorum.Word{}, map[string]quorum.Word{}, map[string]quorum.Word{}
+	q.removed, q.failed = map[string]time.Time{}, map[string]time.Time{}
+	q.plan, q.view = quorum.Plan{}, quorum.View{}
+}
+
+// asked notes that a standby asks for a seat.
+func (q *quorumManager) asked(name, peerURL string, lost bool) {
+	q.mu.Lock()
+	_, known := q.asks[name]
+	q.asks[name] = ask{peerURL, time.Now(), lost}
+	q.mu.Unlock()
+	if !known {
+		select {
+		case q.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// run looks and acts until ctx ends.
+func (q *quorumManager) run(ctx context.Context) {
+	leads := false
+	for ctx.Err() == nil {
+		wait := lookEvery
+		switch {
+		case q.member.Leads():
+			leads = true
+			wait = q.refresh(ctx)
+		case leads:
+			leads = false
+			q.forget()
+		}
+		if servers, err := endpoints.Published(ctx, q.client); err == nil {
+			q.know(servers)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-q.kick:
+			timer.Stop()
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// refresh does one step towards what is wanted, and says when to look again.
+func (q *quorumManager) refresh(ctx context.Context) time.Duration {
+	view, err := q.observe(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			q.log.Debug("the quorum was not looked at", "error", err)
+		}
+		return lookEvery
+	}
+	plan := quorum.Make(*view, q.settings, time.Now())
+	q.mu.Lock()
+	was := q.plan
+	q.plan, q.view = plan, *view
+	q.mu.Unlock()
+	q.tellHealth(ctx, was, plan)
+	if plan.Step != nil {
+		return q.act(ctx, plan.Step)
+	}
+	for _, m := range view.Members {
+		if !m.Voter {
+			return learnEvery
+		}
+	}
+	return lookEvery
+}
+
+// act carries a step out. What does not succeed is decided anew with the next look.
+func (q *quorumManager) act(ctx context.Context, step *quorum.Step) time.Duration {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	err := q.do(ctx, step)
+	switch {
+	case errors.Is(err, etcd.ErrNotReady):
+		return learnEvery
+	case err != nil:
+		q.log.Warn("a change of the members of etcd did not succeed", "verb", step.Verb, "server", step.Server, "error", err)
+		return lookEvery
+	}
+	q.log.Info("the members of etcd change", "verb", step.Verb, "server", step.Server, "reason", step.Reason)
+	q.tellStep(ctx, step)
+	return learnEvery
+}
+
+func (q *quorumManager) do(ctx context.Context, step *quorum.Step) error {
+	switch step.Verb {
+	case quorum.Add:
+		q.mu.Lock()
+		peerURL := q.asks[step.Server].peerURL
+		q.mu.Unlock()
+		return q.member.AddLearner(ctx, peerURL)
+	case quorum.Promote:
+		return q.member.Promote(ctx, step.Member)
+	default:
+		if err := q.member.Remove(ctx, step.Member); err != nil || step.Member == q.member.ID() {
+			return err
+		}
+		q.noteFailed(step)
+		return endpoints.Unpublish(ctx, q.client, step.Server)
+	}
+}
+
+// noteFailed notes that a server has no member any more, and whether it did not take the seat that it was given.
+func (q *quorumManager) noteFailed(step *quorum.Step) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if a, ok := q.asks[step.Server]; ok {
+		a.lost = false
+		q.asks[step.Server] = a
+	}
+	for _, m := range q.view.Members {
+		if m.ID == step.Member && !m.Voter && !m.Etcd.Good {
+			q.failed[step.Server] = time.Now()
+		}
+	}
+}
+
+// observe looks at the members, the Hosts and the standbys.
+func (q *quorumManager) observe(ctx context.Context) (*quorum.View, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	hosts, err := q.hosts.Servers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	members := q.member.Members()
+	answers := q.probe(ctx, members)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now, view := time.Now(), &quorum.View{}
+	seen := map[string]bool{}
+	for i := range hosts {
+		seen[hosts[i].Name] = true
+		delete(q.removed, hosts[i].Name)
+		view.Servers = append(view.Servers, q.server(&hosts[i], now))
+	}
+	for i, m := range members {
+		name := q.nameOf(m)
+		note(q.etcd, m.PeerURL, answers[i], now)
+		view.Members = append(view.Members, quorum.Member{
+			ID: m.ID, Name: name, Voter: m.Voter, Started: m.Name != "", Etcd: q.etcd[m.PeerURL],
+		})
+		if m.ID == q.member.ID() {
+			view.Leader = name
+		}
+		if !seen[name] {
+			view.Servers = append(view.Servers, q.stranger(m, name, now))
+		}
+	}
+	return view, nil
+}
+
+func note(words map[string]quorum.Word, name string, good bool, now time.Time) {
+	words[name] = words[name].Note(good, now)
+}
+
+func (q *quorumManager) probe(ctx context.Context, members []etcd.Info) []bool {
+	answers := make([]bool, len(members))
+	var wg sync.WaitGroup
+	for i, m := range members {
+		wg.Go(func() { answers[i] = m.ID == q.member.ID() || q.member.Answers(ctx, m.PeerURL) })
+	}
+	wg.Wait()
+	return answers
+}
+
+// nameOf is the name of a member's server; before it ran for the first time only its server knows it.
+func (q *quorumManager) nameOf(m etcd.Info) string {
+	if m.Name != "" {
+		return m.Name
+	}
+	for name, a := range q.asks {
+		if a.peerURL == m.PeerURL {
+			return name
+		}
+	}
+	return m.PeerURL
+}
+
+// server is what is known of a server that has a Host. q.mu is held.
+func (q *quorumManager) server(host *api.Host, now time.Time) quorum.Server {
+	a := q.asks[host.Name]
+	asks := !a.at.IsZero() && now.Sub(a.at) < askedFor
+	note(q.asking, host.Name, asks, now)
+	note(q.agent, host.Name, meta.IsStatusConditionTrue(host.Status.Conditions, api.HostAgentConnected), now)
+	return quorum.Server{
+		Name: host.Name, Labels: host.Labels, Mode: host.ModeOf(), Agent: q.agent[host.Name], Asks: q.asking[host.Name],
+		Lost: asks && a.lost, Failed: q.failed[host.Name],
+	}
+}
+
+// stranger is a server whose Host is gone. A member that has never run has none that is known yet.
+func (q *quorumManager) stranger(m etcd.Info, name string, now time.Time) quorum.Server {
+	s := quorum.Server{Name: name}
+	if m.Name == "" {
+		return s
+	}
+	if q.removed[name].IsZero() {
+		q.removed[name] = now
+	}
+	a := q.asks[name]
+	s.Removed, s.Lost = q.removed[name], a.lost && now.Sub(a.at) < askedFor
+	return s
+}

@@ -1,0 +1,123 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control/endpoints"
+)
+
+// QuorumPath is where a server says how the members of etcd are, to administrators and viewers.
+const QuorumPath = "/holdfast/v1/quorum"
+
+// QuorumStatus is how the members of etcd are, by the leader's word.
+type QuorumStatus struct {
+	Leader   string         `json:"leader"`
+	Want     int            `json:"want"`
+	Spare    int            `json:"spare"`
+	Degraded string         `json:"degraded,omitempty"`
+	Members  []QuorumMember `json:"members"`
+	// Standbys are servers that hold no member and ask for a seat.
+	Standbys  []string       `json:"standbys,omitempty"`
+	Decisions []api.Decision `json:"decisions,omitempty"`
+	// DatabaseSize is in bytes; LastBackup is the leader's own.
+	DatabaseSize int64     `json:"databaseSize"`
+	LastBackup   time.Time `json:"lastBackup,omitzero"`
+}
+
+// QuorumMember is one member.
+type QuorumMember struct {
+	Name    string    `json:"name"`
+	Voter   bool      `json:"voter"`
+	Answers bool      `json:"answers"`
+	Since   time.Time `json:"since"`
+}
+
+func (s *Server) serveQuorum(w http.ResponseWriter, _ *http.Request) {
+	m := s.current()
+	if m == nil || !m.Leads() {
+		http.Error(w, "this server does not lead etcd", http.StatusMisdirectedRequest)
+		return
+	}
+	status := s.quorum.status()
+	status.DatabaseSize = m.DatabaseSize()
+	status.LastBackup, _ = LastBackup(string(s.dir)) // Without one it is zero.
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(status) // An error means that the client is gone.
+}
+
+func (q *quorumManager) status() *QuorumStatus {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	status := &QuorumStatus{
+		Leader: q.view.Leader, Want: q.plan.Want, Spare: q.plan.Spare, Degraded: q.plan.Degraded, Decisions: q.plan.Decisions,
+	}
+	seated := map[string]bool{}
+	for _, m := range q.view.Members {
+		seated[m.Name] = true
+		status.Members = append(status.Members, QuorumMember{m.Name, m.Voter, m.Etcd.Good, m.Etcd.Since})
+	}
+	for _, s := range q.view.Servers {
+		if s.Asks.Good && !seated[s.Name] {
+			status.Standbys = append(status.Standbys, s.Name)
+		}
+	}
+	return status
+}
+
+// Quorum asks the servers how the members of etcd are, with the rights of config: the one that it names, and, if that one does
+// not lead, the others.
+func Quorum(ctx context.Context, config *rest.Config) (*QuorumStatus, error) {
+	status, err := askQuorum(ctx, config)
+	if err == nil {
+		return status, nil
+	}
+	servers, listErr := endpoints.List(ctx, config)
+	if listErr != nil {
+		return nil, errors.Join(err, listErr)
+	}
+	for _, server := range servers {
+		other := rest.CopyConfig(config)
+		other.Host = "https://" + server
+		if status, err = askQuorum(ctx, other); err == nil {
+			return status, nil
+		}
+	}
+	return nil, fmt.Errorf("no server knows how the members of etcd are: %w", err)
+}
+
+func askQuorum(ctx context.Context, config *rest.Config) (*QuorumStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+QuorumPath, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answered %s: %.200s", config.Host, response.Status, text)
+	}
+	status := &QuorumStatus{}
+	return status, json.Unmarshal(text, status)
+}

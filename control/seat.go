@@ -1,0 +1,288 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfast-storage/holdfast/control/endpoints"
+	"github.com/holdfast-storage/holdfast/control/etcd"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
+)
+
+// seatState says whether a server holds a member of etcd: a seat. It is written down before what it announces is done, so that
+// a server that was killed goes on from there.
+type seatState string
+
+const (
+	// seatHeld: the server has a member, with its data.
+	seatHeld seatState = ""
+	// seatTaking: it was given a seat, and may have begun to fill it.
+	seatTaking seatState = "taking"
+	// seatNone: it is a standby: it runs neither etcd nor an API, asks for a seat, and what lies in etcd/ counts no more.
+	seatNone seatState = "standby"
+)
+
+// errUnseated says that the server does not belong to the members any more.
+var errUnseated = errors.New("this server holds no member of etcd any more")
+
+// seat is what is told of a seat that is held.
+type seat struct {
+	ctx context.Context
+	end context.CancelCauseFunc
+}
+
+// setSeat writes the state down.
+func (s *Server) setSeat(state seatState, existing string) error {
+	s.settings.Seat, s.settings.Existing = state, existing
+	if err := s.dir.save(s.settings); err != nil {
+		return fmt.Errorf("while writing down that this server is %q: %w", state, err)
+	}
+	return nil
+}
+
+// serve holds a seat, or waits for one, until the server is stopped or cannot go on.
+func (s *Server) serve() {
+	for s.running.Err() == nil {
+		var err error
+		if s.member != nil {
+			if err = s.hold(); errors.Is(err, errUnseated) {
+				err = s.standUp()
+			}
+		} else {
+			err = s.await()
+		}
+		if err != nil && s.running.Err() == nil {
+			s.failed <- err
+			return
+		}
+	}
+}
+
+// hold returns when the seat is lost or cannot be held any more.
+func (s *Server) hold() error {
+	select {
+	case err := <-s.member.Failed():
+		return s.whyFailed(err)
+	case err := <-s.apiDone:
+		s.apiDone <- err // Who stops the API waits for it, too.
+		return fmt.Errorf("the API server ended: %w", err)
+	case <-s.seat.ctx.Done():
+		return context.Cause(s.seat.ctx)
+	case <-s.running.Done():
+		return nil
+	}
+}
+
+// whyFailed tells a member that was removed from one that failed.
+func (s *Server) whyFailed(err error) error {
+	if s.member.Removed() || s.unseated(s.running) {
+		return errUnseated
+	}
+	s.abandoned = true
+	return err
+}
+
+// await asks for a seat until there is one, and takes it.
+func (s *Server) await() error {
+	if s.settings.Seat == seatTaking && s.dir.hasLog() {
+		if err := s.take(s.settings.Existing); err != nil || s.member != nil {
+			return err
+		}
+	}
+	offer := s.askForSeat()
+	if offer == nil {
+		return nil
+	}
+	// What is there is of an earlier seat.
+	if err := s.dir.setAside(); err != nil {
+		return err
+	}
+	if err := s.setSeat(seatTaking, offer.Existing); err != nil {
+		return err
+	}
+	return s.take(offer.Existing)
+}
+
+// take fills the seat that the server was given. That it was taken away again meanwhile is no error.
+func (s *Server) take(existing string) error {
+	s.settings.Existing = existing
+	err := s.sit(s.running)
+	switch {
+	case err == nil:
+		s.log.Info("this server holds a member of etcd now", "members", s.member.Names())
+		return nil
+	case s.running.Err() != nil:
+		return nil
+	case errors.Is(err, errUnseated), s.member != nil && s.member.Removed(), s.unseated(s.running):
+		return s.standUp()
+	}
+	s.log.Warn("this server could not fill the seat that it was given; it goes on trying", "error", err)
+	s.leave()
+	return pause(s.running, time.Second)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// sit starts the member and the API, and returns when they are ready. What was started when it fails is stopped by leave.
+func (s *Server) sit(ctx context.Context) error {
+	listener, err := listen(ctx, s.settings)
+	if err != nil {
+		return err
+	}
+	seatCtx, end := context.WithCancelCause(s.running)
+	s.seat = &seat{seatCtx, end}
+	s.seated.Go(func() { s.watchSeat(seatCtx, end) })
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	release := context.AfterFunc(seatCtx, func() { stop(context.Cause(seatCtx)) })
+	defer release()
+	if err := s.startEtcd(ctx); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	if err := s.startAPI(ctx, listener); err != nil {
+		return err
+	}
+	if err := s.insist(ctx, func(ctx context.Context) error { return s.api.Install(ctx, s.member.Voters() == 1) }); err != nil {
+		return err
+	}
+	s.seated.Go(func() { s.revoked.Run(seatCtx) })
+	s.seated.Go(func() { s.followRotation(seatCtx) })
+	if err := s.revoked.WaitSynced(ctx); err != nil {
+		return err
+	}
+	if err := s.insist(ctx, s.present); err != nil {
+		return err
+	}
+	s.api.Open()
+	if err := s.setSeat(seatHeld, s.settings.Existing); err != nil {
+		return err
+	}
+	s.seated.Go(func() { s.keepBackups(seatCtx, s.backupEvery, s.backupKeep) })
+	s.seated.Go(func() { s.quorum.run(seatCtx) })
+	s.changeSeat(seatCtx)
+	return nil
+}
+
+// leave stops what a seat runs, in order: first the API, so that no request is cut off, then etcd.
+func (s *Server) leave() {
+	s.changeSeat(nil)
+	if s.seat != nil {
+		s.seat.end(errUnseated)
+		s.seated.Wait()
+	}
+	if s.stopAPI != nil {
+		s.stopAPI()
+		if err := <-s.apiDone; err != nil {
+			s.log.Warn("the API server did not end in order", "error", err)
+		}
+	}
+	switch {
+	case s.member == nil:
+	case s.abandoned:
+		s.member.Abandon()
+	default:
+		s.member.Stop()
+	}
+	s.memberMu.Lock()
+	defer s.memberMu.Unlock()
+	s.member, s.api, s.stopAPI, s.seat, s.abandoned = nil, nil, nil, nil, false
+}
+
+// standUp makes a standby of a server that held a seat.
+func (s *Server) standUp() error {
+	s.log.Warn("this server gives up its member of etcd and goes on as a standby: it was replaced, removed, or is of an earlier life")
+	s.leave()
+	if err := s.setSeat(seatNone, ""); err != nil {
+		return err
+	}
+	if err := s.dir.setAside(); err != nil {
+		return err
+	}
+	return s.writeStandbyAdmin()
+}
+
+// writeStandbyAdmin has the administrator's kubeconfig name another server.
+func (s *Server) writeStandbyAdmin() error {
+	for _, server := range s.host.Addresses() {
+		if server != s.Endpoint() {
+			return s.identity.writeAdmin(server, time.Now())
+		}
+	}
+	return nil
+}
+
+// changeSeat tells those who wait that the seat is held (until ctx ends), or is not.
+func (s *Server) changeSeat(ctx context.Context) {
+	s.memberMu.Lock()
+	defer s.memberMu.Unlock()
+	s.holding = ctx
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// WhileSeated runs f each time that the server holds a seat, until ctx ends or f returns an error while the seat is held. The
+// context that f gets ends with the seat.
+func (s *Server) WhileSeated(ctx context.Context, f func(ctx context.Context) error) error {
+	for ctx.Err() == nil {
+		s.memberMu.Lock()
+		holding, changed := s.holding, s.changed
+		s.memberMu.Unlock()
+		if holding == nil {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		run, stop := context.WithCancel(ctx)
+		release := context.AfterFunc(holding, stop)
+		err := f(run)
+		release()
+		stop()
+		if err != nil && holding.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasLog says whether a member has begun to run in etcd/.
+func (d dataDir) hasLog() bool {
+	entries, err := os.ReadDir(filepath.Join(d.etcd(), "member", "wal"))
+	return err == nil && len(entries) > 0
+}
+
+// setAside moves the data of a seat that is lost out of the way; it replaces what was moved there before.
+func (d dataDir) setAside() error {
+	if _, err := os.Stat(d.etcd()); err != nil {
+		return nil
+	}
+	old := d.file("etcd.removed")
+	if err := errors.Join(os.RemoveAll(old), os.Rename(d.etcd(), old), atomicfile.SyncDir(string(d))); err != nil {
+		return fmt.Errorf("while moving the data of the lost seat aside: %w", err)
+	}
+	return nil
+}
+
+// openStandby opens the identity of a standby's host, which it got when it joined or held a seat.
+func (s *Server) openStandby() error {
+	host, err := endpoints.Open(s.dir.host())
+	if err != nil {
+		return err
+	}
+	s.useHost(host)
+	return s.writeStandbyAdmin()
+}
+
+// peerURL is where the other members reach this server's.
+func (s *Server) peerURL() string { return etcd.PeerURL(s.settings.Address, s.settings.EtcdPeerPort) }

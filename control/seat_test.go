@@ -1,0 +1,159 @@
+package control_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/join"
+	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
+)
+
+// crew is a control plane of several servers, numbered from 0.
+type crew struct {
+	t       *testing.T
+	configs []control.Config
+	servers []*control.Server
+	stops   []func()
+}
+
+// newCrew starts servers, of which up to three hold a seat.
+func newCrew(t *testing.T, name string, count int) *crew {
+	t.Helper()
+	c := &crew{t: t}
+	for i := range count {
+		config := newConfig(t, t.TempDir(), fmt.Sprintf("%s%d", name, i))
+		config.Quorum = quorum.Settings{Grace: 2 * time.Second, JoinGrace: 30 * time.Second, RetryAfter: time.Second, Confirm: 2}
+		if config.Init = i == 0; i > 0 {
+			config.JoinToken = newToken(t, c.servers[0], join.RoleServer)
+		}
+		c.configs = append(c.configs, config)
+		c.servers, c.stops = append(c.servers, nil), append(c.stops, nil)
+		c.start(i)
+	}
+	if count >= 3 {
+		seated(t, 3, c.servers[:3]...)
+	}
+	return c
+}
+
+func (c *crew) start(i int) {
+	c.t.Helper()
+	c.servers[i], c.stops[i] = start(c.t, c.configs[i])
+	c.configs[i].Init, c.configs[i].JoinToken = false, ""
+}
+
+// standby waits until a server is one: no etcd, no API, and its old data moved aside.
+func (c *crew) standby(i int) {
+	c.t.Helper()
+	eventually(c.t, func() error {
+		if n := c.servers[i].Voters(); n != 0 {
+			return fmt.Errorf("%s still knows of %d members", c.servers[i].Name(), n)
+		}
+		_, err := os.Stat(filepath.Join(c.configs[i].DataDir, "etcd.removed"))
+		return err
+	})
+	for _, port := range []int{c.configs[i].APIPort, c.configs[i].EtcdPeerPort, c.configs[i].EtcdClientPort} {
+		conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			conn.Close()
+			c.t.Errorf("%s still serves port %d", c.servers[i].Name(), port)
+		}
+	}
+}
+
+// codes waits until the control plane's log holds these codes, in any order.
+func codes(t *testing.T, s *control.Server, want ...string) {
+	t.Helper()
+	eventually(t, func() error {
+		var list api.ClusterEventList
+		if err := newClient(t, s.Config()).List(t.Context(), &list, client.MatchingLabels{api.LabelCluster: control.ControlPlane}); err != nil {
+			return err
+		}
+		var got []string
+		for i, e := range list.Items {
+			if e.Sequence != int64(i+1) {
+				return fmt.Errorf("event %d has the number %d", i+1, e.Sequence)
+			}
+			got = append(got, e.Code)
+		}
+		for _, code := range want {
+			if !slices.Contains(got, code) {
+				return fmt.Errorf("the log holds %v, want %s, too", got, code)
+			}
+		}
+		return nil
+	})
+}
+
+// TestQuorum_replaced: a dead member is replaced by the standby. When its server is back it finds that out, throws its data
+// away, and is a standby, which takes a seat again when another server goes into maintenance; that one's member is stopped.
+func TestQuorum_replaced(t *testing.T) {
+	c := newCrew(t, "m", 4)
+	c.stops[1]()
+	seated(t, 3, c.servers[0], c.servers[2], c.servers[3])
+	c.start(1)
+	c.standby(1)
+	codes(t, c.servers[0], "QUORUM_MEMBER_ADDED", "QUORUM_MEMBER_REPLACED", "QUORUM_MEMBER_REMOVED", "QUORUM_DEGRADED", "QUORUM_HEALTHY")
+
+	admin := newClient(t, c.servers[3].Config())
+	host := &api.Host{}
+	if err := admin.Get(t.Context(), key("", "m0"), host); err != nil {
+		t.Fatal(err)
+	}
+	host.Spec.Mode = api.HostMaintenance
+	if err := admin.Update(t.Context(), host); err != nil {
+		t.Fatal(err)
+	}
+	c.standby(0)
+	seated(t, 3, c.servers[1], c.servers[2], c.servers[3])
+	newNamespace(t, newClient(t, c.servers[1].Config()))
+	status, err := control.Quorum(timeout(t), c.servers[1].Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(status.Members) != 3 || status.Want != 3 || status.Spare != 1 || status.DatabaseSize == 0 {
+		t.Errorf("the quorum says of itself %+v", status)
+	}
+}
+
+// TestQuorum_restored: after the majority was lost, one server is restored from its own data. The others come back with their
+// old data, find that it counts no more, and hold seats again, with nothing done by hand.
+func TestQuorum_restored(t *testing.T) {
+	c := newCrew(t, "v", 3)
+	ns := newNamespace(t, newClient(t, c.servers[0].Config()))
+	putSecret(t, newClient(t, c.servers[1].Config()), ns, "kept")
+	for i := range c.servers {
+		eventually(t, func() error {
+			text, err := os.ReadFile(filepath.Join(c.configs[i].DataDir, "host", "servers"))
+			if n := len(strings.Fields(string(text))); err == nil && n != 3 {
+				err = fmt.Errorf("%s knows %d servers", c.servers[i].Name(), n)
+			}
+			return err
+		})
+	}
+	for _, stop := range c.stops {
+		stop()
+	}
+	if _, err := restoreInto(t, c.configs[2], ""); err != nil {
+		t.Fatal(err)
+	}
+	c.start(2)
+	wantSecret(t, newClient(t, c.servers[2].Config()), ns, "kept", true)
+	c.start(0)
+	c.start(1)
+	seated(t, 3, c.servers...)
+	for i := range c.servers {
+		wantSecret(t, newClient(t, c.servers[i].Config()), ns, "kept", true)
+	}
+}
