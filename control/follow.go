@@ -79,15 +79,15 @@ func (s *Server) followOnce(ctx context.Context, client kubernetes.Interface, st
 	}
 	if under {
 		secret := obj.(*corev1.Secret)
-		s.rotating.Store(secret)
 		if err := s.identity.adoptSecret(secret); err != nil {
 			return err
 		}
+		s.rotating.Store(secret) // when it is followed: what hosts are told from now on is at least as new
 	} else {
 		s.rotating.Store(nil)
 	}
 	b := s.identity.belief()
-	b.Etcd = s.etcdTrusts
+	b.Etcd, b.Generation = s.etcdTrusts, rotation.GenerationOf(s.rotating.Load())
 	text, err := json.Marshal(b)
 	if err != nil || string(text) == *told {
 		return err
@@ -132,9 +132,11 @@ func tell(ctx context.Context, client kubernetes.Interface, name, text string) e
 // noteBelief notes what a host says of itself, during a rotation. It says so again soon.
 func (s *Server) noteBelief(hosts *join.Hosts) func(ctx context.Context, host string, b pki.Belief) {
 	return func(ctx context.Context, host string, b pki.Belief) {
-		if s.rotating.Load() == nil {
+		secret := s.rotating.Load()
+		if secret == nil {
 			return
 		}
+		b.Generation = rotation.GenerationOf(secret)
 		text, err := json.Marshal(b)
 		if err == nil {
 			err = hosts.Annotate(ctx, host, rotation.Annotation, string(text))
@@ -151,7 +153,9 @@ func (s *Server) noteStandby(ctx context.Context, name string, b *pki.Belief) ma
 	if secret == nil {
 		return nil
 	}
-	text, err := json.Marshal(b)
+	noted := *b
+	noted.Generation = rotation.GenerationOf(secret)
+	text, err := json.Marshal(noted)
 	if err == nil {
 		err = tell(ctx, s.quorum.client, name, string(text))
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,7 +29,14 @@ const often = 100 * time.Millisecond
 func rotator(t *testing.T, s *control.Server, dataDir string) (*rotation.Handler, *api.Action) {
 	t.Helper()
 	h := &rotation.Handler{Client: newClient(t, s.Config()), Now: time.Now, Authority: func() *pki.Authority { return authorityIn(t, dataDir) }}
-	return h, &api.Action{ObjectMeta: metav1.ObjectMeta{UID: types.UID("the-action")}}
+	a := &api.Action{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "holdfast-system", Name: "rotate"},
+		Spec:       api.ActionSpec{Kind: rotation.KindName, Target: rotation.Target},
+	}
+	if err := h.Client.Create(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	return h, a
 }
 
 func authorityIn(t *testing.T, dataDir string) *pki.Authority {

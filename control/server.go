@@ -45,7 +45,8 @@ type Server struct {
 	stopHost context.CancelFunc
 	hostDone sync.WaitGroup
 	// background is what runs beside the API, until running ends.
-	// rotating is the state of the authority's rotation while there is one, and etcdTrusts which authorities the member of etcd believes.
+	// rotating is the state of the authority's rotation that this server follows, while there is one; etcdTrusts are the
+	// authorities that the member of etcd believes.
 	rotating       atomic.Pointer[corev1.Secret]
 	etcdTrusts     []string
 	running        context.Context

@@ -14,6 +14,9 @@ type Belief struct {
 	Trusted []string `json:"trusted"`
 	// Etcd are those that a server's member of etcd believes, which reads them at its start alone.
 	Etcd []string `json:"etcd,omitempty"`
+	// Generation of the rotation's state was followed by who noted this, when it was noted. What was true in an earlier one says
+	// nothing of now.
+	Generation int64 `json:"generation,omitempty"`
 }
 
 // BeliefOf says who signed a certificate, and who is trusted.

@@ -42,18 +42,36 @@ var _ action.Handler = &Handler{}
 func (h *Handler) Kind() action.Kind {
 	return action.Kind{
 		Name: KindName, Summary: "Replace the authority that signs all certificates by a new one",
-		Executor: api.ByLeader, Mode: action.Exclusive,
+		Executor: api.ByLeader,
+		// Nothing that others rely on is away meanwhile. It may wait for days for a host that is off: were it exclusive, that host
+		// could not even be removed, and nothing else be done.
+		Mode:  action.Shared,
 		Steps: []string{stepTrust, stepSign, stepDrop, stepRestart}, Timeout: 7 * 24 * time.Hour,
 	}
 }
 
-// Check refuses a second rotation beside one that is under way.
+// Check refuses a second rotation beside one that is under way. One whose action ended without it, because a host did not
+// come back in time, is taken over.
 func (h *Handler) Check(ctx context.Context, a *api.Action) error {
 	s, _, err := h.load(ctx)
 	if err != nil || s == nil || s.Action == string(a.UID) {
 		return err
 	}
-	return fmt.Errorf("the authority is being rotated by another action already: %w", action.ErrRefused)
+	return h.abandoned(ctx, s)
+}
+
+// abandoned is nil when the action of a rotation has ended or is gone.
+func (h *Handler) abandoned(ctx context.Context, s *State) error {
+	var actions api.ActionList
+	if err := h.Client.List(ctx, &actions, client.InNamespace(access.SystemNamespace)); err != nil {
+		return fmt.Errorf("while reading the actions: %w", err)
+	}
+	for i := range actions.Items {
+		if other := &actions.Items[i]; string(other.UID) == s.Action && !other.Status.State.Final() {
+			return fmt.Errorf("the authority is being rotated already, by the action %s: %w", other.Name, action.ErrRefused)
+		}
+	}
+	return nil
 }
 
 // Step carries one step on.
@@ -67,7 +85,7 @@ func (h *Handler) Step(ctx context.Context, a *api.Action, step string) (action.
 	case s == nil: // The record of the last step's end was lost.
 		return action.Progress{Done: true, Message: "the old authority is believed no more"}, nil
 	case s.Action != string(a.UID):
-		return action.Progress{}, fmt.Errorf("the authority is being rotated by another action: %w", action.ErrRefused)
+		return action.Progress{Message: "a rotation that was given up is taken up again"}, h.takeOver(ctx, a, s, secret)
 	}
 	if step == stepRestart {
 		return h.restart(ctx, s, secret)
@@ -87,6 +105,19 @@ func (h *Handler) begin(ctx context.Context, a *api.Action) error {
 	return h.Client.Create(ctx, secret)
 }
 
+// takeOver goes on with a rotation that was given up, from its phase. One that was on its way back begins anew, with the
+// authority that was made for it.
+func (h *Handler) takeOver(ctx context.Context, a *api.Action, s *State, secret *corev1.Secret) error {
+	if err := h.abandoned(ctx, s); err != nil {
+		return err
+	}
+	secret.Data[keyAction] = []byte(a.UID)
+	if s.Phase == Forget {
+		return h.set(ctx, s, secret, Trust)
+	}
+	return h.Client.Update(ctx, secret)
+}
+
 // rank orders the phases on the way forward.
 var rank = map[Phase]int{Trust: 1, Sign: 2, Drop: 3}
 
@@ -95,40 +126,35 @@ func (h *Handler) reach(ctx context.Context, s *State, secret *corev1.Secret, ph
 	if rank[s.Phase] > rank[phase] {
 		return action.Progress{Done: true}, nil
 	}
-	if s.Phase != phase {
-		if err := h.set(ctx, secret, phase); err != nil {
-			return action.Progress{}, err
-		}
+	if err := h.set(ctx, s, secret, phase); err != nil {
+		return action.Progress{}, err
 	}
 	fresh := s.New.Fingerprint()
 	switch phase {
 	case Trust:
-		return h.wait(ctx, true, "believe the new authority", func(b pki.Belief) bool {
+		return h.wait(ctx, s, true, "believe the new authority", func(b pki.Belief) bool {
 			return len(b.Trusted) == 2 && (b.Trusted[0] == fresh || b.Trusted[1] == fresh)
 		})
 	case Sign:
-		return h.wait(ctx, true, "have a certificate of the new authority", func(b pki.Belief) bool { return b.Signer == fresh })
+		return h.wait(ctx, s, true, "have a certificate of the new authority", func(b pki.Belief) bool { return b.Signer == fresh })
 	}
-	return h.wait(ctx, true, "believe the new authority alone", func(b pki.Belief) bool { return pki.Only(b.Trusted, fresh) })
+	return h.wait(ctx, s, true, "believe the new authority alone", func(b pki.Belief) bool { return pki.Only(b.Trusted, fresh) })
 }
 
 // restart waits until the members of etcd believe the new authority alone, which they learn at their start. Then nothing is left
 // of the old one, and the state is removed together with the keys in it.
 func (h *Handler) restart(ctx context.Context, s *State, secret *corev1.Secret) (action.Progress, error) {
 	fresh := s.New.Fingerprint()
-	p, err := h.wait(ctx, false, "were restarted, one after another, so that their etcd believes the new authority alone (storage daemons go on)",
+	p, err := h.wait(ctx, s, false, "were restarted, one after another, so that their etcd believes the new authority alone (storage daemons go on)",
 		func(b pki.Belief) bool { return pki.Only(b.Etcd, fresh) })
-	if err != nil || !p.Done {
-		return p, err
+	if p.Done {
+		p.Message = "the old authority is believed no more; kubeconfigs that were copied to other machines have to be copied anew"
 	}
-	if err := h.Client.Delete(ctx, secret); err != nil && !apierrors.IsNotFound(err) {
-		return action.Progress{}, err
-	}
-	p.Message = "the old authority is believed no more; kubeconfigs that were copied to other machines have to be copied anew"
-	return p, nil
+	return h.end(ctx, secret, p, err)
 }
 
-// Undo goes back to the old authority. Once it was dropped there is no way back, and what is done stays.
+// Undo goes back to the old authority. Once it was dropped there is no way back: what is done stays, and the servers at least
+// are brought to where hosts follow them.
 func (h *Handler) Undo(ctx context.Context, a *api.Action, step string) (action.Progress, error) {
 	s, secret, err := h.load(ctx)
 	if err != nil || s == nil || s.Action != string(a.UID) {
@@ -138,22 +164,28 @@ func (h *Handler) Undo(ctx context.Context, a *api.Action, step string) (action.
 		if step != stepTrust {
 			return action.Progress{Done: true, Message: "the old authority was dropped already; the new one stays"}, nil
 		}
-		return action.Progress{Done: true}, client.IgnoreNotFound(h.Client.Delete(ctx, secret))
+		p, err := h.wait(ctx, s, false, "believe the new authority alone", func(b pki.Belief) bool { return pki.Only(b.Trusted, s.New.Fingerprint()) })
+		return h.end(ctx, secret, p, err)
 	}
 	old := s.Old.Fingerprint()
 	switch {
 	case step == stepSign && s.Phase != Forget:
-		if err := h.set(ctx, secret, Trust); err != nil {
+		if err := h.set(ctx, s, secret, Trust); err != nil {
 			return action.Progress{}, err
 		}
-		return h.wait(ctx, true, "have a certificate of the old authority again", func(b pki.Belief) bool { return b.Signer == old })
+		return h.wait(ctx, s, true, "have a certificate of the old authority again", func(b pki.Belief) bool { return b.Signer == old })
 	case step != stepTrust:
 		return action.Progress{Done: true}, nil
 	}
-	if err := h.set(ctx, secret, Forget); err != nil {
+	if err := h.set(ctx, s, secret, Forget); err != nil {
 		return action.Progress{}, err
 	}
-	p, err := h.wait(ctx, false, "believe the old authority alone", func(b pki.Belief) bool { return pki.Only(b.Trusted, old) })
+	p, err := h.wait(ctx, s, false, "believe the old authority alone", func(b pki.Belief) bool { return pki.Only(b.Trusted, old) })
+	return h.end(ctx, secret, p, err)
+}
+
+// end removes the state, together with the keys in it, when the last step is done.
+func (h *Handler) end(ctx context.Context, secret *corev1.Secret, p action.Progress, err error) (action.Progress, error) {
 	if err != nil || !p.Done {
 		return p, err
 	}
@@ -174,11 +206,13 @@ func (h *Handler) load(ctx context.Context) (*State, *corev1.Secret, error) {
 	return s, secret, err
 }
 
-func (h *Handler) set(ctx context.Context, secret *corev1.Secret, phase Phase) error {
-	if string(secret.Data[keyPhase]) == string(phase) {
+// set goes into a phase. What servers and hosts said before that counts no more.
+func (h *Handler) set(ctx context.Context, s *State, secret *corev1.Secret, phase Phase) error {
+	if s.Phase == phase {
 		return nil
 	}
-	secret.Data[keyPhase] = []byte(phase)
+	s.Phase, s.Generation = phase, s.Generation+1
+	secret.Data[keyPhase], secret.Data[keyGeneration] = []byte(phase), generation(s.Generation)
 	if phase == Drop {
 		delete(secret.Data, keyOldKey)
 	}

@@ -9,6 +9,7 @@ package rotation
 import (
 	"crypto/x509"
 	"fmt"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +49,8 @@ type State struct {
 	// Action is the UID of the Action that carries it out.
 	Action string
 	Phase  Phase
+	// Generation counts the phases that were gone into, the way back included.
+	Generation int64
 	// Old is nil once it was dropped.
 	Old, New *pki.Authority
 	// Cross is the new authority's certificate, signed by the old one. It comes along with certificates of etcd's members,
@@ -65,7 +68,7 @@ func Begin(action string, old *pki.Authority, now time.Time) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &State{Action: action, Phase: Trust, Old: old, New: next, Cross: cross}, nil
+	return &State{Action: action, Phase: Trust, Generation: 1, Old: old, New: next, Cross: cross}, nil
 }
 
 // Signer is who signs in this phase.
@@ -91,6 +94,7 @@ func (s *State) Trusted() []*x509.Certificate {
 // Keys of the Secret.
 const (
 	keyAction, keyPhase = "action", "phase"
+	keyGeneration       = "generation"
 	keyOld, keyOldKey   = "old.crt", "old.key"
 	keyNew, keyNewKey   = "new.crt", "new.key"
 	keyCross            = "cross.crt"
@@ -110,16 +114,27 @@ func (s *State) Secret() (*corev1.Secret, error) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: access.SystemNamespace, Name: SecretName},
 		Type:       "holdfast.io/ca-rotation",
 		Data: map[string][]byte{
-			keyAction: []byte(s.Action), keyPhase: []byte(s.Phase), keyCross: pki.EncodeCert(s.Cross),
+			keyAction: []byte(s.Action), keyPhase: []byte(s.Phase), keyGeneration: generation(s.Generation), keyCross: pki.EncodeCert(s.Cross),
 			keyOld: s.Old.CertPEM(), keyOldKey: oldKey, keyNew: s.New.CertPEM(), keyNewKey: newKey,
 		},
 	}, nil
 }
 
+func generation(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
+
+// GenerationOf reads State.Generation alone; it is 0 where there is no state.
+func GenerationOf(secret *corev1.Secret) int64 {
+	if secret == nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(string(secret.Data[keyGeneration]), 10, 64) // it is written by this package alone
+	return n
+}
+
 // Parse reads the state.
 func Parse(secret *corev1.Secret) (s *State, err error) {
 	data := secret.Data
-	s = &State{Action: string(data[keyAction]), Phase: Phase(data[keyPhase])}
+	s = &State{Action: string(data[keyAction]), Phase: Phase(data[keyPhase]), Generation: GenerationOf(secret)}
 	if s.New, err = pki.ParseAuthority(data[keyNew], data[keyNewKey]); err == nil {
 		s.Cross, err = pki.ParseCert(data[keyCross])
 	}

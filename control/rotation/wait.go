@@ -27,7 +27,8 @@ const recheck = 2 * time.Second
 const named = 8
 
 // wait counts the servers, and the hosts if wanted, that are where they shall be, and names the others.
-func (h *Handler) wait(ctx context.Context, hosts bool, what string, there func(pki.Belief) bool) (action.Progress, error) {
+func (h *Handler) wait(ctx context.Context, s *State, hosts bool, what string, is func(pki.Belief) bool) (action.Progress, error) {
+	there := func(b pki.Belief) bool { return b.Generation >= s.Generation && is(b) }
 	missing, total, err := h.servers(ctx, there)
 	if err == nil && hosts {
 		var more []string
@@ -93,7 +94,7 @@ func (h *Handler) hosts(ctx context.Context, there func(pki.Belief) bool) (missi
 		}
 		name := "host " + host.Name
 		if meta.IsStatusConditionFalse(host.Status.Conditions, api.HostAgentConnected) {
-			name += " (its agent is silent: bring it back, or delete the host)"
+			name += " (its agent is silent: bring it back, or take it out with 'holdfast host remove " + host.Name + " --gone')"
 		}
 		missing = append(missing, name)
 	}
