@@ -157,6 +157,12 @@ type CephMonSpec struct {
 	// HostSelector chooses the hosts that may run monitors, by their labels. Without it: the hosts of the cluster's StorageNodes.
 	// +optional
 	HostSelector *metav1.LabelSelector `json:"hostSelector,omitempty"`
+	// ReplaceAfter is how long a monitor may be out of the quorum while its host is silent, before another host gets a monitor in
+	// its place. A host that is drained or removed is not waited for; one in maintenance is expected back.
+	// +optional
+	// +kubebuilder:default="10m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('30s') && duration(self) <= duration('24h')",message="replaceAfter must be between 30s and 24h"
+	ReplaceAfter *metav1.Duration `json:"replaceAfter,omitempty"`
 }
 
 // CephMgrSpec places managers. One is active, the others stand by.

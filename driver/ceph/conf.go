@@ -95,6 +95,8 @@ func daemonOptions(daemonType, address string) map[string]string {
 	switch daemonType {
 	case TypeMon:
 		o["mon_data"] = "${DATA}/store"
+		// A mon that is added later is in no map yet, and would not know which address is its own.
+		o["public_addr"] = address
 	case TypeMgr:
 		o["mgr_data"], o["keyring"] = "${DATA}", "${DATA}/"+FileKeyring
 		o["public_addr"] = address

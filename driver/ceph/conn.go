@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,9 +17,11 @@ type conn struct {
 	cfg    rados.Config
 	client rados.Client
 
+	answered atomic.Bool // the last time
+
 	mu       sync.Mutex
-	answered bool            // the last time
 	osds     *osdMap         // of the epoch that it says
+	mons     *monMap         // of the epoch that it says
 	version  string          // since the election
 	election int             // whose epoch this is
 	entities map[string]bool // as last asked for
@@ -37,17 +40,20 @@ func (d *Driver) connect(ctx context.Context, view *engine.View, secrets engine.
 	name := types.NamespacedName{Namespace: view.Cluster.Namespace, Name: view.Cluster.Name}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c := d.conns[name]; c != nil {
-		if c.cfg == cfg {
-			return c, nil
-		}
-		go c.close() // it may take a while when the child hangs
+	old := d.conns[name]
+	if old != nil && old.cfg == cfg {
+		return old, nil
 	}
 	dial := d.Dial
 	if dial == nil {
 		dial = rados.Dial
 	}
 	c := &conn{cfg: cfg, client: dial(cfg)}
+	if old != nil {
+		// The mons are others by now, and yet the same cluster: it is given as long to answer as before.
+		c.answered.Store(old.answered.Load())
+		go old.close() // it may take a while when the child hangs
+	}
 	if d.conns == nil {
 		d.conns = map[types.NamespacedName]*conn{}
 	}

@@ -21,7 +21,7 @@ func (p *planner) planDrains() {
 				u.daemons = append(u.daemons, d)
 			}
 		}
-		steps := []func(*upkeep) bool{p.mayDrain, p.drainTurn(&turn), p.moveMgr, p.takeOut, p.emptied, p.stopDrained, p.purge, p.dismiss, p.dropBucket}
+		steps := []func(*upkeep) bool{p.mayDrain, p.drainTurn(&turn), p.moveMgr, p.yieldMon, p.takeOut, p.emptied, p.stopDrained, p.purge, p.dismiss, p.dropBucket}
 		if p.hosts[host] == nil {
 			steps = []func(*upkeep) bool{p.answers, p.absent, p.takeOut, p.emptied, p.purge, p.dismiss}
 		}
@@ -62,8 +62,8 @@ func (p *planner) partingHosts() []string {
 	return hosts
 }
 
-// drains says whether an OSD was told to leave. It stands in its Daemon before the OSD is marked out, so that whoever comes
-// later knows that it is Holdfast who marked it so, and may take it back.
+// drains says whether an OSD or a mon was told to leave. Of an OSD it stands in its Daemon before it is marked out, so that
+// whoever comes later knows that it is Holdfast who marked it so, and may take it back.
 func drains(d *api.Daemon) bool { return d.Spec.Parameters[ParamDrain] != "" }
 
 func (p *planner) answers(u *upkeep) bool {
@@ -86,8 +86,9 @@ func (p *planner) mayDrain(u *upkeep) bool {
 		p.decide(api.VerdictRefuse, u.object(), format, args...)
 		return false
 	}
-	if mons := u.of(TypeMon); len(mons) > 0 {
-		return refuse("%s runs there, and moving a mon to another host is not done yet", label(mons[0]))
+	if mons := slices.DeleteFunc(u.of(TypeMon), drains); len(mons) > 0 && !p.monElsewhere() {
+		return refuse("%s runs there, and no other host may run a mon: spec.ceph.mon.count is %d, and each has a host of its own",
+			label(mons[0]), p.spec.Mon.Count)
 	}
 	if mgrs := u.of(TypeMgr); len(mgrs) > 0 && !p.mgrElsewhere() {
 		return refuse("%s runs there, and no other host may run a mgr", label(mgrs[0]))
@@ -180,6 +181,16 @@ func (p *planner) moveMgr(u *upkeep) bool {
 		return p.awaitHost(u.host, "%s is being removed", label(d))
 	}
 	return true
+}
+
+// yieldMon has the mon on the host replaced before anything else goes.
+func (p *planner) yieldMon(u *upkeep) bool {
+	mons := u.of(TypeMon)
+	if len(mons) == 0 {
+		return true
+	}
+	p.yielded[u.host] = true
+	return p.awaitHost(u.host, "%s goes when a mon on another host has taken its place", label(mons[0]))
 }
 
 // absent leaves alone what is up although its Host is gone: a machine that still works was not removed for good.

@@ -94,7 +94,7 @@ func TestDrain_refused(t *testing.T) {
 		setup func(*fakeWorld)
 		want  string
 	}{
-		"a mon": {fourHosts, 1, nil, "mon.a runs there, and moving a mon to another host is not done yet"},
+		"a mon": {threeHosts, 1, nil, "mon.a runs there, and no other host may run a mon: spec.ceph.mon.count is 3, and each has a host of its own"},
 		"too few hosts": {func() *world {
 			w := threeHosts()
 			w.cluster.Spec.Ceph.Mon.Count = 1

@@ -96,7 +96,7 @@ func (o *Observation) foreseeMons(daemons []api.Daemon, members []member) {
 		}
 	}
 	slices.Sort(o.Quorum)
-	o.Mons, o.Reachable = len(members), len(o.Quorum) > len(members)/2
+	o.Reachable = len(o.Quorum) > len(members)/2
 }
 
 func (o *Observation) foreseeMgrs(daemons []api.Daemon) {

@@ -14,7 +14,7 @@ const (
 	portV1 = "6789"
 )
 
-// member is a mon of the monmap that a cluster starts with.
+// member is a mon of the cluster.
 type member struct {
 	ID, Host, Address string
 }
@@ -62,17 +62,39 @@ func monParams(members []member) (monmap, hosts string) {
 	return strings.Join(m, " "), strings.Join(h, " ")
 }
 
-// membersOf reads the mons from the Daemons that there are.
+// membersOf reads the mons from the Daemons that there are. Each lists all of them; where they differ, because a change was cut
+// off, the list with the newest mon counts. A mon that is on its way in stands in no list, and one that is on its way out does
+// not count any more, whatever is listed.
 func membersOf(daemons []api.Daemon) []member {
+	var members []member
+	leaving := map[string]bool{}
 	for i := range daemons {
-		if daemons[i].Spec.Type != TypeMon {
+		d := &daemons[i]
+		if d.Spec.Type != TypeMon {
 			continue
 		}
-		if m := parseMembers(daemons[i].Spec.Parameters); len(m) > 0 {
-			return m
+		leaving[d.Spec.ID] = drains(d)
+		if m := parseMembers(d.Spec.Parameters); len(m) > 0 && (len(members) == 0 || olderMon(newestMon(members), newestMon(m))) {
+			members = m
 		}
 	}
-	return nil
+	return slices.DeleteFunc(members, func(m member) bool { return leaving[m.ID] })
+}
+
+// newestMon is the name that was given last; none is given twice.
+func newestMon(members []member) string {
+	newest := ""
+	for _, m := range members {
+		if olderMon(newest, m.ID) {
+			newest = m.ID
+		}
+	}
+	return newest
+}
+
+// olderMon compares names in the order in which they are given: a … z, aa, ab …
+func olderMon(a, b string) bool {
+	return len(a) < len(b) || len(a) == len(b) && a < b
 }
 
 func parseMembers(params map[string]string) []member {

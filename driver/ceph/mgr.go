@@ -138,7 +138,7 @@ func (p *planner) mgrsLost() int {
 // byLoad are the places that have no manager, those without a mon first.
 func (p *planner) byLoad(places []place) []place {
 	load := map[string]int{}
-	for _, m := range p.members {
+	for _, m := range slices.Concat(p.members, p.joining) {
 		load[m.Host]++
 	}
 	free := slices.DeleteFunc(slices.Clone(places), func(at place) bool {

@@ -2,6 +2,7 @@ package ceph
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,15 +23,11 @@ const (
 	stopTimeoutMon = 30 * time.Second
 )
 
-// planMons keeps the mons that there are, for ever where they are: their addresses are written in the maps of every daemon
-// and client. In a new cluster it places them, each on a host of its own.
+// planMons keeps the mons that there are; moveMons sees to those that have to move. In a new cluster it places them, each on a
+// host of its own.
 func (p *planner) planMons() {
 	count := int(p.spec.Mon.Count)
 	if p.members = membersOf(p.view.Daemons); len(p.members) > 0 {
-		if count != len(p.members) {
-			p.decide(api.VerdictSkip, "mons", "the cluster keeps its %d mons although spec.ceph.mon.count is %d: "+
-				"changing the number of mons of a running cluster is not done yet", len(p.members), count)
-		}
 		return
 	}
 	for _, d := range p.daemonsOf(TypeOSD) {
@@ -116,9 +113,14 @@ func (p *planner) checkMons() {
 	}
 }
 
+// portTaken says whether a daemon of another cluster listens already where a mon would.
+func portTaken(at place, other *api.Daemon) bool {
+	return other.Spec.Type == TypeMon && other.Spec.Host == at.host && other.Spec.Parameters[ParamAddress] == at.address
+}
+
 // checkPort refuses an address that a mon of another cluster listens on already.
 func (p *planner) checkPort(m member, other *api.Daemon) {
-	if other.Spec.Type != TypeMon || other.Spec.Host != m.Host || other.Spec.Parameters[ParamAddress] != m.Address {
+	if !portTaken(place{m.Host, m.Address}, other) {
 		return
 	}
 	p.decide(api.VerdictRefuse, "mon."+m.ID, "on host %s, %s of cluster %s/%s listens on %s port %s already: "+
@@ -132,11 +134,7 @@ func (p *planner) monDaemon(m member, facts *confFacts, monmap, monHosts string)
 	d.Spec.Parameters[ParamMonmap], d.Spec.Parameters[ParamMonHosts] = monmap, monHosts
 	d.Spec.StopOrder, d.Spec.StopTimeout = stopOrderMon, metav1.Duration{Duration: stopTimeoutMon}
 
-	entities := []string{entityMon, entityAdmin}
-	for _, mgr := range p.mgrs {
-		entities = append(entities, "mgr."+mgr.id)
-	}
-	seed := p.keyringFile(entities...)
+	seed := p.keyringFile(p.seedEntities(m)...)
 	if have := p.have[d.Name]; have != nil {
 		// The keyring counts when the store is made, and never again.
 		for _, f := range have.Spec.Files {
@@ -147,4 +145,17 @@ func (p *planner) monDaemon(m member, facts *confFacts, monmap, monHosts string)
 	}
 	d.Spec.Files = append(d.Spec.Files, seed)
 	return d
+}
+
+// seedEntities are those whose keys the store of a mon is made with: all that a new cluster begins with. A mon that joins others
+// has to know the key of the mons alone, and gets everything else from them.
+func (p *planner) seedEntities(m member) []string {
+	if !slices.Contains(p.members, m) {
+		return []string{entityMon}
+	}
+	entities := []string{entityMon, entityAdmin}
+	for _, mgr := range p.mgrs {
+		entities = append(entities, "mgr."+mgr.id)
+	}
+	return entities
 }

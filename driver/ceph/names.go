@@ -27,11 +27,13 @@ const (
 	ParamFSID = "fsid"
 	// ParamAddress is the address that the daemon listens on, for all types.
 	ParamAddress = "address"
-	// ParamMonmap lists the mons that a new mon's store is made with: "a=[v2:10.0.0.1:3300,v1:10.0.0.1:6789] b=…".
+	// ParamMonmap lists the mons of the cluster, which a new mon's store is made with: "a=[v2:10.0.0.1:3300,v1:10.0.0.1:6789] b=…".
+	// A mon that is added later is not in its own list before it is in the quorum: a store that was made without its own mon in
+	// the map can join the others, and never found a cluster of its own.
 	ParamMonmap = "monmap"
 	// ParamMonHosts lists the hosts of these mons: "a=h1 b=h2 …".
 	ParamMonHosts = "monHosts"
-	// ParamDrain is set while an OSD is to leave for good, and was marked out for that.
+	// ParamDrain is set while an OSD or a mon is to leave for good.
 	ParamDrain = "drain"
 	// ParamOSDUUID is the OSD's own identity.
 	ParamOSDUUID = "osdUUID"

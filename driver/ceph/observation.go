@@ -24,8 +24,8 @@ type Observation struct {
 	Version string
 	// Quorum are the names of the mons in quorum.
 	Quorum []string
-	// Mons is the number of mons in Ceph's own map.
-	Mons int
+	// Monmap are the names of the mons in Ceph's own map, sorted.
+	Monmap []string
 	// MgrAvailable is set when there is an active manager that is ready.
 	MgrAvailable bool
 	ActiveMgr    string
@@ -73,7 +73,7 @@ type statusAnswer struct {
 	ElectionEpoch int      `json:"election_epoch"`
 	QuorumNames   []string `json:"quorum_names"`
 	Monmap        struct {
-		NumMons int `json:"num_mons"`
+		Epoch int `json:"epoch"`
 	} `json:"monmap"`
 	OSDMap struct {
 		Epoch int `json:"epoch"`
@@ -102,7 +102,6 @@ func (s *statusAnswer) fill(o *Observation) {
 	}
 	slices.Sort(o.Checks)
 	o.Quorum = slices.Sorted(slices.Values(s.QuorumNames))
-	o.Mons = s.Monmap.NumMons
 	o.MgrAvailable, o.Standbys = s.MgrMap.Available, s.MgrMap.Standbys
 	o.PGs, o.BytesTotal = s.PGMap.NumPGs, s.PGMap.BytesTotal
 	for _, pg := range s.PGMap.ByState {
@@ -118,6 +117,22 @@ func (s *statusAnswer) fill(o *Observation) {
 			o.PGsClean += pg.Count
 		}
 	}
+}
+
+// monMap is the part of 'mon dump' that matters here.
+type monMap struct {
+	Epoch int `json:"epoch"`
+	Mons  []struct {
+		Name string `json:"name"`
+	} `json:"mons"`
+}
+
+func (m *monMap) fill(o *Observation) {
+	o.Monmap = make([]string, len(m.Mons))
+	for i, mon := range m.Mons {
+		o.Monmap[i] = mon.Name
+	}
+	slices.Sort(o.Monmap)
 }
 
 // mgrStatAnswer is 'mgr stat'.

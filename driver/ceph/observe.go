@@ -25,8 +25,8 @@ type command map[string]any
 
 func ask(prefix string) command { return command{"prefix": prefix, "format": "json"} }
 
-// Observe asks the cluster for its state. In a cluster that is well it costs two commands; the map of the OSDs, which may be
-// long, is asked for only when it has changed.
+// Observe asks the cluster for its state. In a cluster that is well it costs two commands; the maps of the mons and of the
+// OSDs, which may be long, are asked for only when they have changed.
 func (d *Driver) Observe(ctx context.Context, view *engine.View, secrets engine.SecretReader) (any, error) {
 	wanted, running := monStates(view.Daemons)
 	if !wanted || view.Cluster.DeletionTimestamp != nil {
@@ -67,12 +67,12 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	timeout := firstAnswer
-	if c.answered {
+	if c.answered.Load() {
 		timeout = laterAnswer
 	}
 	var status statusAnswer
 	err := c.first(ctx, timeout, &status)
-	c.answered = err == nil
+	c.answered.Store(err == nil)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 	defer cancel()
 	o := &Observation{Reachable: true}
 	status.fill(o)
-	for _, step := range []func(context.Context, *statusAnswer, *Observation) error{c.fillMgr, c.fillOSDs, c.fillVersion} {
+	for _, step := range []func(context.Context, *statusAnswer, *Observation) error{c.fillMons, c.fillMgr, c.fillOSDs, c.fillVersion} {
 		if err := step(ctx, &status, o); err != nil {
 			return nil, err
 		}
@@ -108,6 +108,19 @@ func (c *conn) ask(ctx context.Context, prefix string, into any) error {
 	if err := json.Unmarshal(out, into); err != nil {
 		return fmt.Errorf("reading ceph %s: %w", prefix, err)
 	}
+	return nil
+}
+
+// fillMons asks for the map of the mons when it has changed.
+func (c *conn) fillMons(ctx context.Context, status *statusAnswer, o *Observation) error {
+	if c.mons == nil || c.mons.Epoch != status.Monmap.Epoch {
+		mons := &monMap{}
+		if err := c.ask(ctx, "mon dump", mons); err != nil {
+			return err
+		}
+		c.mons = mons
+	}
+	c.mons.fill(o)
 	return nil
 }
 

@@ -34,6 +34,8 @@ const (
 	verbOSDPurge = "osd purge"
 	// verbCrushRm removes an empty bucket from CRUSH.
 	verbCrushRm = "osd crush rm"
+	// verbMonRemove takes a mon out of Ceph's own map.
+	verbMonRemove = "mon remove"
 	// verbMgrFail has the active manager hand over to a standby.
 	verbMgrFail = "mgr fail"
 )
@@ -67,6 +69,8 @@ func (d *Driver) Perform(ctx context.Context, view *engine.View, cmd engine.Comm
 		return c.plain(ctx, cmd, command{"prefix": cmd.Verb, "ids": strings.Split(cmd.Object, ", ")})
 	case verbCrushRm:
 		return c.plain(ctx, cmd, command{"prefix": cmd.Verb, "name": cmd.Object})
+	case verbMonRemove:
+		return c.plain(ctx, cmd, command{"prefix": cmd.Verb, "name": strings.TrimPrefix(cmd.Object, "mon.")})
 	case verbOSDPurge:
 		return c.purge(ctx, strings.Split(cmd.Object, ", "))
 	case verbMgrFail:

@@ -21,7 +21,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.remove()
 		return p.plan
 	}
-	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.planMons, p.planOSDs, p.planModes, p.planDrains, p.planMgrs, p.awaitMore} {
+	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.planMons, p.planOSDs, p.planModes, p.planDrains, p.moveMons, p.planMgrs, p.awaitMore} {
 		phase()
 	}
 	switch {
@@ -50,6 +50,7 @@ type planner struct {
 
 	nodes   []*node
 	members []member // empty while the mons cannot be placed
+	joining []member // mons that are on their way in
 	mgrs    []mgr
 	osds    []*osd
 	taken   map[devicePlace]*osd // the OSDs by what they are on
@@ -58,7 +59,8 @@ type planner struct {
 	stop    map[string]bool      // the names of the Daemons that are to stop
 	leaving map[string]bool      // the hosts whose mgr may go, as far as all else is concerned
 	parting map[string]bool      // the names of the Daemons of OSDs that leave for good
-	moving  bool                 // a host is on its way into maintenance, or out of it
+	yielded map[string]bool      // the drained hosts whose mon is to have another one in its place
+	moving  bool                 // a host is on its way into maintenance, or out of it; or a mon is on its way
 
 	plan *engine.Plan
 }
@@ -66,12 +68,15 @@ type planner struct {
 func newPlanner(view *engine.View, now time.Time) *planner {
 	p := &planner{
 		view: view, now: now, cluster: view.Cluster,
-		have: map[string]*api.Daemon{}, hosts: map[string]*api.Host{}, taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, plan: &engine.Plan{},
+		have: map[string]*api.Daemon{}, hosts: map[string]*api.Host{}, taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, yielded: map[string]bool{}, plan: &engine.Plan{},
 	}
 	if view.Cluster.Spec.Ceph != nil {
 		p.spec = *view.Cluster.Spec.Ceph
 	}
 	// The API server sets these defaults; a plan of a file that was never sent to it has to do without.
+	if p.spec.Mon.ReplaceAfter == nil {
+		p.spec.Mon.ReplaceAfter = &metav1.Duration{Duration: monReplaceAfter}
+	}
 	if p.spec.Mon.Count == 0 {
 		p.spec.Mon.Count = 3
 	}
@@ -198,7 +203,7 @@ func (p *planner) writeSecrets() {
 func (p *planner) writeDaemons() {
 	facts := p.confFacts()
 	monmap, monHosts := monParams(p.members)
-	for _, m := range p.members {
+	for _, m := range slices.Concat(p.members, p.joining) {
 		p.want(p.monDaemon(m, facts, monmap, monHosts))
 	}
 	for _, m := range p.mgrs {

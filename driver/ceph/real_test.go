@@ -3,6 +3,7 @@ package ceph
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -30,11 +31,22 @@ type processes struct {
 	dir     string
 	running map[string]*exec.Cmd
 	pending map[string]chan error // preparing
+	off     map[string]bool       // hosts without power
+}
+
+// tellLogs prints the end of what each daemon said, if the test failed.
+func (a *processes) tellLogs() {
+	for name := range a.w.daemons {
+		if text, err := os.ReadFile(filepath.Join(a.dir, name, "log")); err == nil && a.t.Failed() {
+			a.t.Logf("%s:\n%s", name, text[max(0, len(text)-4000):])
+		}
+	}
 }
 
 func newProcesses(t *testing.T, w *world) *processes {
-	a := &processes{t: t, w: w, dir: t.TempDir(), running: map[string]*exec.Cmd{}, pending: map[string]chan error{}}
+	a := &processes{t: t, w: w, dir: t.TempDir(), running: map[string]*exec.Cmd{}, pending: map[string]chan error{}, off: map[string]bool{}}
 	t.Cleanup(a.stop)
+	t.Cleanup(a.tellLogs)
 	return a
 }
 
@@ -57,6 +69,7 @@ func (a *processes) step() {
 	for _, name := range sortedKeys(a.w.daemons) {
 		d := a.w.daemons[name]
 		switch {
+		case a.off[d.Spec.Host]:
 		case d.DeletionTimestamp != nil:
 			a.halt(d)
 			delete(a.w.daemons, name)
@@ -85,10 +98,22 @@ func (a *processes) step() {
 	}
 }
 
-// halt stops a daemon as an agent does.
+// powerOff kills all that runs on a host, and nobody tells of it.
+func (a *processes) powerOff(host string) {
+	a.off[host] = true
+	for name, cmd := range a.running {
+		if a.w.daemons[name].Spec.Host == host {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			delete(a.running, name)
+		}
+	}
+}
+
+// halt stops a daemon as an agent does. A mon that was taken out of the map has ended by itself.
 func (a *processes) halt(d *api.Daemon) {
 	if cmd := a.running[d.Name]; cmd != nil {
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			a.t.Fatal(err)
 		}
 		_ = cmd.Wait()
@@ -217,6 +242,7 @@ func TestReal(t *testing.T) {
 	}
 	a.checkMaintenance(w, c)
 	a.checkDrain(w, c)
+	a.checkLostMon(w)
 	osd := w.daemons["c-osd-0"]
 	checkAnswers(t, c, osd.Spec.Parameters[ParamOSDUUID], string(w.secrets["c-key-osd.0"].data[secretKey]))
 }
@@ -260,44 +286,75 @@ func (a *processes) checkMaintenance(w *world, c rados.Client) {
 	}
 }
 
-// checkDrain moves everything off the host without a mon, and looks for what is left of it in Ceph.
+// checkDrain moves everything off a host, its mon included, and looks for what is left of it in Ceph.
 func (a *processes) checkDrain(w *world, c rados.Client) {
 	a.t.Helper()
-	w.hosts[0].Spec.Mode = api.HostDrain
-	a.until("the host of a mon is refused", time.Minute, func(p *engine.Plan) bool { return strings.HasPrefix(hostWord(p, "h1"), "Refuse: mon.a") })
-	w.hosts[0].Spec.Mode = api.HostActive
-	w.hosts[3].Spec.Mode = api.HostDrain
-	p := a.until("host h4 is empty", 90*time.Second, func(p *engine.Plan) bool { return p.Done && hostWord(p, "h4") == "" })
-	if s := p.Status.Ceph; s.OSDs != 3 || s.OSDsUp != 3 {
+	w.hosts[1].Spec.Mode = api.HostDrain
+	p := a.until("host h2 is empty", 90*time.Second, func(p *engine.Plan) bool { return p.Done && hostWord(p, "h2") == "" })
+	if s := p.Status.Ceph; s.OSDs != 3 || s.OSDsUp != 3 || !slices.Equal(s.Quorum, []string{"a", "c", "d"}) {
 		a.t.Errorf("after the drain: %+v", s)
 	}
 	for _, d := range w.daemons {
-		if d.Spec.Host == "h4" {
-			a.t.Errorf("%s is left on h4", d.Name)
+		if d.Spec.Host == "h2" {
+			a.t.Errorf("%s is left on h2", d.Name)
 		}
 	}
 	for _, prefix := range []string{"osd tree", "auth ls"} {
 		out, err := c.Mon(a.t.Context(), ask(prefix), nil)
-		if err != nil || strings.Contains(string(out), `"h4"`) || strings.Contains(string(out), `"osd.3"`) {
+		if err != nil || strings.Contains(string(out), `"h2"`) || strings.Contains(string(out), `"osd.1"`) {
 			a.t.Errorf("after the drain %s says %s, %v", prefix, out, err)
 		}
+	}
+}
+
+// checkLostMon takes the power from a host: its mon gets another one in its place, and when it comes back, with all that it
+// knew, it neither gets in nor keeps the others from their work.
+func (a *processes) checkLostMon(w *world) {
+	a.t.Helper()
+	free, lost := &w.hosts[1], &w.hosts[2]
+	free.Spec.Mode = api.HostActive
+	a.until("host h2 may be used again", time.Minute, func(p *engine.Plan) bool { return p.Done })
+	a.powerOff("h3")
+	lost.Status.Conditions = []metav1.Condition{{
+		Type: api.HostAgentConnected, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(time.Now().Add(-monReplaceAfter)),
+	}}
+	replaced := func(p *engine.Plan) bool {
+		return p.Status.Ceph != nil && slices.Equal(p.Status.Ceph.Quorum, []string{"a", "d", "e"}) && w.daemons["c-mon-c"].DeletionTimestamp != nil
+	}
+	a.until("mon.e has taken the place of mon.c", time.Minute, replaced)
+	old := w.daemons["c-mon-c"]
+	a.start(old)
+	ended := make(chan error, 1)
+	go func() { ended <- a.running[old.Name].Wait() }()
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		a.t.Error("the old mon runs on")
+	}
+	delete(a.running, old.Name)
+	p := a.until("the others are as before", 5*time.Second, replaced)
+	if len(membersOf(w.view().Daemons)) != 3 {
+		a.t.Errorf("%v", decisions(p))
 	}
 }
 
 // bringUpReal runs a world's daemons until the cluster is well, and returns the connection to it.
 func bringUpReal(t *testing.T, w *world) (*processes, rados.Client) {
 	t.Helper()
-	dialled := make(chan rados.Client, 1)
+	latest := &latestClient{}
 	w.driver.Dial = func(cfg rados.Config) rados.Client {
 		c := rados.Dial(cfg)
-		dialled <- c
+		latest.Client = c
 		return c
 	}
 	a := newProcesses(t, w)
 	t.Cleanup(func() { w.driver.Forget("default", "c") })
 	a.until("the cluster is well", 90*time.Second, func(p *engine.Plan) bool { return p.Done })
-	return a, <-dialled
+	return a, latest
 }
+
+// latestClient is the connection that the driver has: it makes another one when the mons have changed.
+type latestClient struct{ rados.Client }
 
 // until runs rounds at their own pace, as the engine does, until what is waited for is so.
 func (a *processes) until(what string, limit time.Duration, reached func(*engine.Plan) bool) *engine.Plan {
@@ -325,7 +382,7 @@ func (a *processes) until(what string, limit time.Duration, reached func(*engine
 }
 
 // recorded are the commands whose answers are kept in radostest/testdata.
-var recorded = []string{"status", "mgr stat", "osd dump", "versions", "auth ls"}
+var recorded = []string{"status", "mon dump", "mgr stat", "osd dump", "versions", "auth ls"}
 
 // recordedForHosts are those that are asked only while a host is in maintenance, drained or gone. All of them are about osd.0
 // where they are about one.

@@ -160,16 +160,20 @@ func (p *planner) monsAllow(u *upkeep) bool {
 			left = append(left, "mon."+m.ID)
 		}
 	}
-	majority := max(p.seen.Mons, len(p.members))/2 + 1
+	all := max(len(p.seen.Monmap), len(p.members))
+	majority := all/2 + 1
 	if len(left) >= majority {
 		return true
+	}
+	if moving := p.monsMoving(); len(moving) > 0 {
+		return p.awaitHost(u.host, "%s is on its way into the quorum or out of it, which comes first", joinFew(moving))
 	}
 	also := ""
 	if len(out) > 0 {
 		also = fmt.Sprintf(" (%s is out of it already)", joinFew(out))
 	}
 	return p.refuseMode(u, "%s runs there, and without it %d of %s would be in the quorum%s, where %d are needed: the cluster would stop",
-		label(running[0]), len(left), plural(max(p.seen.Mons, len(p.members)), "mon"), also, majority)
+		label(running[0]), len(left), plural(all, "mon"), also, majority)
 }
 
 // mgrsAllow wants another mgr to stand by before the last one stops, where another host may have it.

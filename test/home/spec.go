@@ -39,7 +39,9 @@ type Spec struct {
 	DeletionPolicy string
 	// Interval is the time between two orchestrations in which nothing changes; empty means the default.
 	Interval string
-	Config   map[string]string
+	// ReplaceAfter is how long a monitor's host may be silent; empty means the default.
+	ReplaceAfter string
+	Config       map[string]string
 	// Devices are the devices of each host, by the host's name.
 	Devices map[string][]string
 }
@@ -69,7 +71,11 @@ func (s Spec) YAML() string {
 	if s.Interval != "" {
 		fmt.Fprintf(&b, "  interval: %s\n", s.Interval)
 	}
-	fmt.Fprintf(&b, "  ceph:\n    mon: {count: %d}\n    mgr: {count: %d}\n    config:\n      global:\n", s.Mons, s.Mgrs)
+	replaceAfter := ""
+	if s.ReplaceAfter != "" {
+		replaceAfter = ", replaceAfter: " + s.ReplaceAfter
+	}
+	fmt.Fprintf(&b, "  ceph:\n    mon: {count: %d%s}\n    mgr: {count: %d}\n    config:\n      global:\n", s.Mons, replaceAfter, s.Mgrs)
 	for _, option := range slices.Sorted(maps.Keys(s.Config)) {
 		fmt.Fprintf(&b, "        %s: %q\n", option, s.Config[option])
 	}

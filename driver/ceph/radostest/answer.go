@@ -102,6 +102,11 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 	switch prefix {
 	case "status":
 		return c.status(), 0, ""
+	case "mon dump":
+		return c.monDump(), 0, ""
+	case "mon remove":
+		errno, status = c.monRemove(fmt.Sprint(cmd["name"]))
+		return nil, errno, status
 	case "mgr stat":
 		return c.mgrStat(), 0, ""
 	case "osd dump":
@@ -142,7 +147,8 @@ func (c *Cluster) status() map[string]any {
 	quorum, mgrs := c.quorum(), c.mgrs()
 	a["fsid"], a["election_epoch"] = c.fsid, c.election
 	a["quorum_names"] = quorum
-	a["monmap"].(map[string]any)["num_mons"] = len(c.mons)
+	monmap := a["monmap"].(map[string]any)
+	monmap["num_mons"], monmap["epoch"] = len(c.mons), c.monEpoch
 	osdmap := a["osdmap"].(map[string]any)
 	osdmap["epoch"], osdmap["num_osds"] = c.epoch, len(c.osds)
 	mgrmap := a["mgrmap"].(map[string]any)

@@ -17,7 +17,9 @@ import (
 type Cluster struct {
 	mu       sync.Mutex
 	fsid     string
-	mons     []string            // the monmap
+	mons     []string // the monmap
+	monEpoch int
+	expelled map[string]bool     // mons that were in the map once
 	seeds    map[string][]string // by mon: the entities that its store was made with
 	running  map[string]bool     // by name, such as mon.a
 	uuids    map[string]string   // of running OSDs
@@ -49,7 +51,7 @@ const reportLag = 2
 // New returns a cluster of which nothing runs.
 func New() *Cluster {
 	return &Cluster{
-		places: map[string]string{}, buckets: map[string]bool{}, stuck: map[int]bool{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, uuids: map[string]string{},
+		expelled: map[string]bool{}, places: map[string]string{}, buckets: map[string]bool{}, stuck: map[int]bool{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, uuids: map[string]string{},
 		osds: map[int]*osd{}, epoch: 1, warnings: map[string]string{}, calls: map[string]int{},
 	}
 }
@@ -76,34 +78,11 @@ func (c *Cluster) Sync(daemons []api.Daemon) {
 		}
 	}
 	c.running = running
+	c.joinMons()
 	if !slices.Equal(before, c.quorum()) {
 		c.election += 2
 	}
 	c.settle()
-}
-
-// makeMon takes over the monmap and the keyring that a mon starts with.
-func (c *Cluster) makeMon(d *api.Daemon) {
-	if len(c.mons) == 0 {
-		c.fsid = d.Spec.Parameters["fsid"]
-		for pair := range strings.FieldsSeq(d.Spec.Parameters["monmap"]) {
-			id, _, _ := strings.Cut(pair, "=")
-			c.mons = append(c.mons, id)
-		}
-	}
-	if c.seeds[d.Spec.ID] != nil {
-		return
-	}
-	seed := []string{}
-	for _, f := range d.Spec.Files {
-		for _, s := range f.Sources {
-			if s.Secret != nil {
-				_, entity, _ := strings.Cut(s.Secret.Name, "-key-")
-				seed = append(seed, entity)
-			}
-		}
-	}
-	c.seeds[d.Spec.ID] = seed
 }
 
 // settle follows what runs: the first quorum makes the auth database, and OSDs come up and go down.
@@ -135,20 +114,6 @@ func (c *Cluster) settle() {
 func (c *Cluster) changed() {
 	c.epoch++
 	c.unseen = reportLag
-}
-
-// quorum are the mons in quorum; none while half of them or more are missing.
-func (c *Cluster) quorum() []string {
-	var in []string
-	for _, m := range c.mons {
-		if c.running["mon."+m] {
-			in = append(in, m)
-		}
-	}
-	if 2*len(in) <= len(c.mons) {
-		return nil
-	}
-	return in
 }
 
 // mgrs are the running managers that the mons let in.

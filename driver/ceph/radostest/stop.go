@@ -145,10 +145,3 @@ func (c *Cluster) failMgr(name string) {
 	i := slices.Index(mgrs, name)
 	c.active, c.unseen = mgrs[(i+1)%len(mgrs)], reportLag
 }
-
-// Quorum are the mons in quorum.
-func (c *Cluster) Quorum() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.quorum()
-}

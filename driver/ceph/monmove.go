@@ -1,0 +1,312 @@
+package ceph
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// monReplaceAfter is the API's default for spec.ceph.mon.replaceAfter. A machine that boots, or a switch that is replaced, takes
+// less; and to bring a mon back is better than to move it, because clients that are off meanwhile know its address.
+const monReplaceAfter = 10 * time.Minute
+
+// moveMons changes who the mons are, one mon at a time: another one joins, and when it is in the quorum the one that it replaces
+// leaves. What has been done is read from Ceph's own map each time, so that whoever comes after a crash goes on from there:
+//
+//	joining   its Daemon is there, and no mon's Daemon lists it as a member; it gets everything from the others, and then it
+//	          adds itself to the map
+//	member    it was seen in the quorum: all Daemons list it, and their ceph.conf has its address
+//	leaving   its Daemon says so, and nobody lists it any more; it is taken out of the map, and only then its Daemon goes
+//
+// So there is always one more in the map rather than one less, and the map changes by one mon at a time, as Ceph demands.
+func (p *planner) moveMons() {
+	if len(p.members) == 0 || len(p.daemonsOf(TypeMon)) == 0 {
+		return
+	}
+	p.findJoining()
+	if !p.reachable() {
+		return // without a quorum the map cannot be changed
+	}
+	p.takeIn()
+	for _, step := range []func() bool{p.dismissMons, p.awaitJoining, p.dropMon, p.addMon} {
+		if step() {
+			return
+		}
+	}
+}
+
+func (p *planner) isMember(id string) bool {
+	return slices.ContainsFunc(p.members, func(m member) bool { return m.ID == id })
+}
+
+// findJoining finds the mons that were made to join, and are not known to have done so.
+func (p *planner) findJoining() {
+	for _, d := range p.daemonsOf(TypeMon) {
+		if !p.isMember(d.Spec.ID) && !drains(d) {
+			p.joining = append(p.joining, member{d.Spec.ID, d.Spec.Host, d.Spec.Parameters[ParamAddress]})
+		}
+	}
+}
+
+// monsMoving are the mons in Ceph's map that are not members yet, or not any more.
+func (p *planner) monsMoving() []string {
+	var names []string
+	for _, d := range p.daemonsOf(TypeMon) {
+		if !p.isMember(d.Spec.ID) && slices.Contains(p.seen.Monmap, d.Spec.ID) {
+			names = append(names, label(d))
+		}
+	}
+	return names
+}
+
+// takeIn counts those as members that have joined.
+func (p *planner) takeIn() {
+	joined := func(m member) bool { return slices.Contains(p.seen.Quorum, m.ID) }
+	for _, m := range p.joining {
+		if joined(m) {
+			p.members = append(p.members, m)
+			p.decide(api.VerdictDo, "mon."+m.ID, "it is in the quorum: all daemons and clients learn its address")
+		}
+	}
+	p.joining = slices.DeleteFunc(p.joining, joined)
+	slices.SortFunc(p.members, func(a, b member) int { return strings.Compare(a.ID, b.ID) })
+}
+
+// dismissMons brings those to their end that were told to leave. One that is in the map still holds up everything else.
+func (p *planner) dismissMons() (busy bool) {
+	for _, d := range p.daemonsOf(TypeMon) {
+		switch {
+		case !drains(d):
+		case slices.Contains(p.seen.Monmap, d.Spec.ID):
+			busy, p.moving = true, true
+			if !p.mayRemoveMon(d.Spec.ID) {
+				p.decide(api.VerdictWait, label(d), "it leaves the mons of Ceph when the others are a quorum without it")
+				continue
+			}
+			p.command(verbMonRemove, label(d), nil, "another mon has taken its place")
+		case d.DeletionTimestamp == nil:
+			p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: "it is not in Ceph's map any more"})
+			p.decide(api.VerdictDo, label(d), "removed from host %s: it is not in Ceph's map any more", d.Spec.Host)
+		}
+	}
+	return busy
+}
+
+// mayRemoveMon says whether the others are a majority without it: those that are in the quorum, and are to stay there.
+func (p *planner) mayRemoveMon(id string) bool {
+	left := 0
+	for _, in := range p.seen.Quorum {
+		d := p.have[daemonName(p.cluster.Name, "mon", in)]
+		if in != id && (d == nil || !told(d) && !drains(d) && !p.stop[d.Name]) {
+			left++
+		}
+	}
+	return left >= (len(p.seen.Monmap)-1)/2+1
+}
+
+// awaitJoining waits for the mon that is on its way in, unless it is not needed any more or is not to be expected.
+func (p *planner) awaitJoining() bool {
+	for i, m := range p.joining {
+		d := p.have[daemonName(p.cluster.Name, "mon", m.ID)]
+		why := p.departs(m)
+		switch {
+		case p.staying() >= p.monCount():
+			why = "it is not needed any more"
+		case why == "" && p.closed(m.Host):
+			why = fmt.Sprintf("host %s has mode %s", m.Host, p.mode(m.Host))
+		case why == "":
+			p.moving = true
+			p.decide(api.VerdictWait, label(d), "it is being made on host %s, and is not in the quorum yet", m.Host)
+			continue
+		}
+		p.joining = slices.Delete(p.joining, i, i+1)
+		p.leaveMon(d, why)
+		return true
+	}
+	return len(p.joining) > 0
+}
+
+// leaveMon has a mon leave for good. Its store goes with it: a mon that has left the map can never join again with what it
+// knows, and the others know it all.
+func (p *planner) leaveMon(d *api.Daemon, why string) {
+	next := *d.DeepCopy()
+	next.Spec.Parameters[ParamDrain], next.Spec.OnRemoval = "true", api.DeletionWipe
+	p.moving = true
+	p.change(next, false, "it leaves: "+why)
+}
+
+// monCount is how many mons are aimed at: those that are wanted, as far as there are hosts for them. An even number survives no
+// more failures than one less, and is never aimed at.
+func (p *planner) monCount() int {
+	count, have := int(p.spec.Mon.Count), len(p.members)
+	switch {
+	case count%2 == 0:
+		return largestOdd(have)
+	case count > have:
+		return min(count, largestOdd(have+len(p.joining)+len(p.monPlaces())))
+	}
+	return count
+}
+
+// staying counts the members that need not be replaced.
+func (p *planner) staying() (n int) {
+	for _, m := range p.members {
+		if p.departs(m) == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// departs says why a mon is to have another one in its place; nothing when it is not. One that is in the quorum is only ever
+// moved off a host that is drained: nothing is stopped because of lost contact.
+func (p *planner) departs(m member) string {
+	h := p.hosts[m.Host]
+	switch {
+	case p.yielded[m.Host]:
+		return "host " + m.Host + " is drained"
+	case slices.Contains(p.seen.Quorum, m.ID):
+		return ""
+	case h == nil:
+		return "host " + m.Host + " is gone"
+	case p.mode(m.Host) == api.HostMaintenance:
+		return "" // expected back
+	case p.silentFor(h) >= p.spec.Mon.ReplaceAfter.Duration:
+		return fmt.Sprintf("host %s is silent for more than %v", m.Host, p.spec.Mon.ReplaceAfter.Duration)
+	}
+	return ""
+}
+
+// leastNeeded is a member that was replaced, the missing and the oldest ones first; else one that is missing, else the newest.
+func (p *planner) leastNeeded() member {
+	rank := func(m member) int {
+		out := !slices.Contains(p.seen.Quorum, m.ID)
+		switch {
+		case p.departs(m) != "" && out:
+			return 0
+		case p.departs(m) != "":
+			return 1
+		case out:
+			return 2
+		}
+		return 3
+	}
+	least := p.members[0]
+	for _, m := range p.members[1:] {
+		older, same := olderMon(m.ID, least.ID), rank(m) == rank(least)
+		if rank(m) < rank(least) || same && older == (rank(m) < 2) {
+			least = m
+		}
+	}
+	return least
+}
+
+// dropMon has one mon leave where there are more than are wanted.
+func (p *planner) dropMon() bool {
+	if len(p.members) <= p.monCount() {
+		return false
+	}
+	m := p.leastNeeded()
+	d := p.have[daemonName(p.cluster.Name, "mon", m.ID)]
+	if d == nil || !p.mayRemoveMon(m.ID) {
+		p.decide(api.VerdictWait, "mon."+m.ID, "there is one mon more than is wanted, and without this one the others would be no quorum")
+		return true
+	}
+	p.members = slices.DeleteFunc(p.members, func(x member) bool { return x == m })
+	p.leaveMon(d, cmp.Or(p.departs(m), fmt.Sprintf("spec.ceph.mon.count is %d", p.spec.Mon.Count)))
+	return true
+}
+
+// addMon makes a mon where one is missing, or is to be replaced.
+func (p *planner) addMon() bool {
+	if p.staying() >= p.monCount() {
+		p.awaitSilent()
+		p.tellMonCount()
+		return false
+	}
+	places := p.monPlaces()
+	if len(places) == 0 {
+		p.noMonPlace()
+		return false
+	}
+	m := member{ID: p.nextMonID(), Host: places[0].host, Address: places[0].address}
+	p.joining, p.moving = append(p.joining, m), true
+	p.decide(api.VerdictWait, "mon."+m.ID, "%s", p.whyMon())
+	return true
+}
+
+// whyMon says what another mon is for.
+func (p *planner) whyMon() string {
+	for _, m := range p.members {
+		if why := p.departs(m); why != "" {
+			return fmt.Sprintf("it takes the place of mon.%s: %s", m.ID, why)
+		}
+	}
+	return fmt.Sprintf("spec.ceph.mon.count is %d", p.spec.Mon.Count)
+}
+
+// tellMonCount tells why there are not as many mons as are wanted.
+func (p *planner) tellMonCount() {
+	if n := len(p.members); n < int(p.spec.Mon.Count) {
+		p.decide(api.VerdictSkip, "mons", "the cluster has %s although spec.ceph.mon.count is %d: each has a host of its own, and an even number "+
+			"of mons survives no more failures than one less", plural(n, "mon"), p.spec.Mon.Count)
+	}
+}
+
+// noMonPlace tells that a mon is missing for want of a host. Hosts that are drained are told so themselves.
+func (p *planner) noMonPlace() {
+	for _, m := range p.members {
+		if why := p.departs(m); why != "" && !p.yielded[m.Host] {
+			p.decide(api.VerdictSkip, "mon."+m.ID, "it is not replaced although %s: no other host may run a mon", why)
+		}
+	}
+}
+
+// awaitSilent tells of mons that will be replaced if their host is not heard of again.
+func (p *planner) awaitSilent() {
+	if len(p.monPlaces()) == 0 {
+		return
+	}
+	for _, m := range p.members {
+		h := p.hosts[m.Host]
+		if h != nil && !connected(h) && !slices.Contains(p.seen.Quorum, m.ID) && p.mode(m.Host) == api.HostActive {
+			p.decide(api.VerdictWait, "mon."+m.ID, "not replaced yet: it is missing and the agent of host %s is silent, for less than %v",
+				m.Host, p.spec.Mon.ReplaceAfter.Duration)
+		}
+	}
+}
+
+// monElsewhere says whether a mon can leave its host: another one is there already or on its way, or has a host to go to.
+func (p *planner) monElsewhere() bool {
+	onItsWay := slices.ContainsFunc(p.daemonsOf(TypeMon), func(d *api.Daemon) bool { return !p.isMember(d.Spec.ID) && !drains(d) })
+	return len(p.members) > p.monCount() || onItsWay || len(p.monPlaces()) > 0
+}
+
+// monPlaces are the hosts that may have another mon, each at most one.
+func (p *planner) monPlaces() []place {
+	places, _ := p.places(p.spec.Mon.HostSelector, "mons")
+	return slices.DeleteFunc(places, func(at place) bool {
+		return isIPv6(at.address) != isIPv6(p.members[0].Address) ||
+			slices.ContainsFunc(p.daemonsOf(TypeMon), func(d *api.Daemon) bool { return d.Spec.Host == at.host }) ||
+			slices.ContainsFunc(p.view.Others, func(d api.Daemon) bool { return portTaken(at, &d) })
+	})
+}
+
+// nextMonID is a name that no mon of the cluster has had: what was known by it is never mistaken for another one.
+func (p *planner) nextMonID() string {
+	all := slices.Clone(p.members)
+	for _, d := range p.daemonsOf(TypeMon) {
+		all = append(all, member{ID: d.Spec.ID})
+	}
+	newest := newestMon(all)
+	for i := 0; ; i++ {
+		if id := letters(i); olderMon(newest, id) && !slices.Contains(p.seen.Monmap, id) {
+			return id
+		}
+	}
+}

@@ -1,0 +1,329 @@
+package ceph
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// monSteps runs rounds until the world is at rest, and notes what becomes of mons: which Daemons are made, told to leave and
+// removed, and what Ceph is asked for. In each round Ceph has a quorum.
+func (f *fakeWorld) monSteps(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for range 40 {
+		f.agents()
+		p := f.round(t)
+		f.now = f.now.Add(recheckSoon)
+		for _, c := range p.Daemons {
+			switch d := c.Daemon; {
+			case d.Spec.Type == TypeMon && c.New:
+				all = append(all, "new "+label(&d)+" on "+d.Spec.Host)
+			case d.Spec.Type == TypeMon && strings.HasPrefix(c.Reason, "it leaves"):
+				all = append(all, label(&d)+" leaves")
+			}
+		}
+		for _, c := range p.Commands {
+			if c.Verb == verbMonRemove {
+				all = append(all, c.Verb+" "+c.Object)
+			}
+		}
+		for _, r := range p.Remove {
+			if strings.Contains(r.Name, "-mon-") {
+				all = append(all, "removed "+r.Name)
+			}
+		}
+		if len(f.ceph.Quorum()) == 0 {
+			t.Fatalf("no quorum after %v", all)
+		}
+	}
+	return all
+}
+
+// checkMons compares Ceph's map and the addresses that clients are told with the mons that are expected.
+func (f *fakeWorld) checkMons(t *testing.T, want ...string) {
+	t.Helper()
+	var told []string
+	for _, m := range membersOf(f.view().Daemons) {
+		told = append(told, m.ID+"@"+m.Host)
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("what clients are told (-want +got):\n%s", diff)
+	}
+	var ids []string
+	for _, m := range want {
+		id, _, _ := strings.Cut(m, "@")
+		ids = append(ids, id)
+	}
+	if diff := cmp.Diff(ids, f.ceph.Monmap()); diff != "" {
+		t.Errorf("Ceph's map (-want +got):\n%s", diff)
+	}
+	for _, d := range f.daemons {
+		conf := *d.Spec.Files[0].Sources[0].Text
+		for _, m := range membersOf(f.view().Daemons) {
+			if d.DeletionTimestamp == nil && !strings.Contains(conf, m.addrs()) {
+				t.Errorf("%s does not know mon.%s", d.Name, m.ID)
+			}
+		}
+		if d.DeletionTimestamp == nil && strings.Count(conf, ":"+portV2) != len(want) {
+			t.Errorf("%s knows mons that there are not:\n%s", d.Name, conf)
+		}
+	}
+}
+
+var aMovesToH4 = []string{"new mon.d on h4", "mon.a leaves", "mon remove mon.a", "removed c-mon-a"}
+
+func TestMonMoves(t *testing.T) {
+	for name, tt := range map[string]struct {
+		world  func() *world
+		change func(*fakeWorld)
+		steps  []string
+		mons   []string
+	}{
+		"the host is drained": {fourHosts, func(f *fakeWorld) { f.mode(1, api.HostDrain) }, aMovesToH4, []string{"b@h2", "c@h3", "d@h4"}},
+		"the host is dead":    {fourHosts, func(f *fakeWorld) { f.powerOff(1, monReplaceAfter) }, aMovesToH4, []string{"b@h2", "c@h3", "d@h4"}},
+		"the host is dead, and drained": {fourHosts, func(f *fakeWorld) {
+			f.powerOff(1, time.Second)
+			f.mode(1, api.HostDrain)
+		}, aMovesToH4, []string{"b@h2", "c@h3", "d@h4"}},
+		"the host is gone": {fourHosts, func(f *fakeWorld) {
+			f.off["h1"] = true
+			f.hosts = f.hosts[1:]
+		}, aMovesToH4, []string{"b@h2", "c@h3", "d@h4"}},
+		"a shorter time is wanted": {fourHosts, func(f *fakeWorld) {
+			f.cluster.Spec.Ceph.Mon.ReplaceAfter = &metav1.Duration{Duration: time.Minute}
+			f.powerOff(1, time.Minute)
+		}, aMovesToH4, []string{"b@h2", "c@h3", "d@h4"}},
+		"not dead for long":            {fourHosts, func(f *fakeWorld) { f.powerOff(1, time.Minute) }, nil, []string{"a@h1", "b@h2", "c@h3"}},
+		"only the agent is silent":     {fourHosts, func(f *fakeWorld) { f.powerOff(1, time.Hour); delete(f.off, "h1") }, nil, []string{"a@h1", "b@h2", "c@h3"}},
+		"only the mon is down":         {fourHosts, func(f *fakeWorld) { f.broken["c-mon-a"] = true }, nil, []string{"a@h1", "b@h2", "c@h3"}},
+		"the host is in maintenance":   {fourHosts, func(f *fakeWorld) { f.powerOff(1, time.Hour); f.mode(1, api.HostMaintenance) }, nil, []string{"a@h1", "b@h2", "c@h3"}},
+		"no host is free":              {threeHosts, func(f *fakeWorld) { f.powerOff(1, time.Hour) }, nil, []string{"a@h1", "b@h2", "c@h3"}},
+		"the free host is closed":      {fourHosts, func(f *fakeWorld) { f.powerOff(1, time.Hour); f.mode(4, api.HostMaintenance) }, nil, []string{"a@h1", "b@h2", "c@h3"}},
+		"the free host is silent, too": {fourHosts, func(f *fakeWorld) { f.powerOff(1, time.Hour); f.powerOff(4, time.Hour) }, nil, []string{"a@h1", "b@h2", "c@h3"}},
+		"the only mon moves": {func() *world {
+			w := fourHosts()
+			w.cluster.Spec.Ceph.Mon.Count = 1
+			return w
+		}, func(f *fakeWorld) { f.mode(1, api.HostDrain) }, []string{"new mon.b on h2", "mon.a leaves", "mon remove mon.a", "removed c-mon-a"}, []string{"b@h2"}},
+		"fewer are wanted": {fourHosts, func(f *fakeWorld) { f.cluster.Spec.Ceph.Mon.Count = 1 },
+			[]string{"mon.c leaves", "mon remove mon.c", "mon.b leaves", "removed c-mon-c", "mon remove mon.b", "removed c-mon-b"}, []string{"a@h1"}},
+		"more are wanted": {func() *world {
+			w := fourHosts()
+			w.cluster.Spec.Ceph.Mon.Count = 1
+			return w
+		}, func(f *fakeWorld) { f.cluster.Spec.Ceph.Mon.Count = 3 }, []string{"new mon.b on h2", "new mon.c on h3"}, []string{"a@h1", "b@h2", "c@h3"}},
+		"an even number is wanted": {fourHosts, func(f *fakeWorld) { f.cluster.Spec.Ceph.Mon.Count = 4 }, nil, []string{"a@h1", "b@h2", "c@h3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := withFake(tt.world())
+			f.settle(t)
+			tt.change(f)
+			if diff := cmp.Diff(tt.steps, slices.Compact(f.monSteps(t))); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+			f.checkMons(t, tt.mons...)
+			for _, d := range f.daemonsOf(TypeMon) {
+				if drains(d) && d.Spec.OnRemoval != api.DeletionWipe {
+					t.Errorf("%s leaves and keeps its store, with which it can never join again", d.Name)
+				}
+			}
+		})
+	}
+}
+
+func (f *fakeWorld) daemonsOf(daemonType string) []*api.Daemon {
+	var all []*api.Daemon
+	for _, name := range sortedKeys(f.daemons) {
+		if d := f.daemons[name]; d.Spec.Type == daemonType {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// What is said of a mon that is missing and not replaced.
+func TestMonMoves_reasons(t *testing.T) {
+	f := withFake(fourHosts())
+	f.settle(t)
+	f.powerOff(1, time.Minute)
+	f.agents()
+	if p := f.round(t); !contains(decisions(p), "Wait mon.a: not replaced yet: it is missing and the agent of host h1 is silent, for less than 10m0s") {
+		t.Errorf("%v", decisions(p))
+	}
+	f = withFake(threeHosts())
+	f.settle(t)
+	f.powerOff(1, time.Hour)
+	if p := f.settle(t); !contains(decisions(p), "Skip mon.a: it is not replaced although host h1 is silent for more than 10m0s: no other host may run a mon") {
+		t.Errorf("%v", decisions(p))
+	}
+	f.powerOn(1)
+	f.mode(1, api.HostDrain)
+	want := "Refuse: mon.a runs there, and no other host may run a mon: spec.ceph.mon.count is 3, and each has a host of its own"
+	if w := hostWord(f.settle(t), "h1"); w != want {
+		t.Errorf("%q", w)
+	}
+	f.mode(1, api.HostActive)
+	f.cluster.Spec.Ceph.Mon.Count = 5
+	if p := f.settle(t); !contains(decisions(p), "Skip mons: the cluster has 3 mons although spec.ceph.mon.count is 5") || !p.Done {
+		t.Errorf("%v", decisions(p))
+	}
+}
+
+// Without a quorum nothing is made and nothing goes: mons that were added then could only found another cluster.
+func TestMonMoves_notWithoutQuorum(t *testing.T) {
+	f := withFake(fourHosts())
+	f.settle(t)
+	f.powerOff(1, time.Hour)
+	f.powerOff(2, time.Hour)
+	for range 10 {
+		f.agents()
+		if p := f.round(t); !p.Empty() {
+			t.Fatalf("%v", decisions(p))
+		}
+	}
+}
+
+// A host that is heard again before another mon has joined keeps its mon.
+func TestMonMoves_backInTime(t *testing.T) {
+	f := withFake(fourHosts())
+	f.settle(t)
+	f.powerOff(1, time.Hour)
+	f.broken["c-mon-d"] = true // it never joins
+	if got := f.monSteps(t); !slices.Equal(got, []string{"new mon.d on h4"}) {
+		t.Fatalf("%v", got)
+	}
+	f.powerOn(1)
+	if got := f.monSteps(t); !slices.Equal(got, []string{"mon.d leaves", "removed c-mon-d"}) {
+		t.Fatalf("%v", got)
+	}
+	f.checkMons(t, "a@h1", "b@h2", "c@h3")
+	// The name is not given again at once: d's agent may still be at it.
+	if p := f.settle(t); !p.Done {
+		t.Errorf("%v", p.Status.Reasons)
+	}
+}
+
+// A mon that comes back when it was replaced does not get in, and its host is tidied up.
+func TestMonMoves_oldOneReturns(t *testing.T) {
+	f := withFake(fourHosts())
+	f.settle(t)
+	f.powerOff(1, time.Hour)
+	f.monSteps(t)
+	old := f.daemons["c-mon-a"]
+	if old == nil || old.DeletionTimestamp == nil || !drains(old) {
+		t.Fatalf("%+v", old)
+	}
+	running := *old
+	running.Status.State = api.DaemonRunning
+	f.ceph.Sync(append(f.powered(), running)) // the machine boots, and starts what it knows
+	f.round(t)
+	f.checkMons(t, "b@h2", "c@h3", "d@h4")
+	f.powerOn(1)
+	if p := f.settle(t); f.daemons["c-mon-a"] != nil || !p.Done {
+		t.Errorf("%v, %v", sortedKeys(f.daemons), p.Status.Reasons)
+	}
+}
+
+// The host where another mon was to be dies before it has joined: the next one goes elsewhere, by a new name.
+func TestMonMoves_joiningHostDies(t *testing.T) {
+	f := withFake(fourHosts())
+	f.host(5, 1)
+	f.settle(t)
+	f.node(5, "wwn-50")
+	f.settle(t)
+	f.powerOff(1, time.Hour)
+	f.broken["c-mon-d"] = true
+	f.monSteps(t)
+	f.powerOff(4, time.Hour)
+	want := []string{"mon.d leaves", "new mon.e on h5", "removed c-mon-d", "mon.a leaves", "mon remove mon.a", "removed c-mon-a"}
+	if diff := cmp.Diff(want, f.monSteps(t)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	f.checkMons(t, "b@h2", "c@h3", "e@h5")
+}
+
+// Of two dead hosts of five mons one is replaced after the other.
+func TestMonMoves_oneByOne(t *testing.T) {
+	w := newWorld(5, 1)
+	for i := 1; i <= 7; i++ {
+		w.host(i, 1)
+		w.node(i, "wwn-"+string(rune('0'+i))+"0")
+	}
+	f := withFake(w)
+	f.settle(t)
+	f.powerOff(1, time.Hour)
+	f.powerOff(2, time.Hour)
+	want := []string{
+		"new mon.f on h6", "mon.a leaves", "mon remove mon.a", "new mon.g on h7", "removed c-mon-a",
+		"mon.b leaves", "mon remove mon.b", "removed c-mon-b",
+	}
+	if diff := cmp.Diff(want, f.monSteps(t)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	f.checkMons(t, "c@h3", "d@h4", "e@h5", "f@h6", "g@h7")
+}
+
+// While a mon moves, a host in which another one would have to stop waits, and is not refused.
+func TestMonMoves_maintenanceWaits(t *testing.T) {
+	f := withFake(fourHosts())
+	f.settle(t)
+	f.mode(1, api.HostDrain)
+	for len(f.ceph.Monmap()) < 4 {
+		f.agents()
+		f.round(t)
+	}
+	f.mode(2, api.HostMaintenance)
+	p := f.round(t)
+	if w := hostWord(p, "h2"); !strings.HasPrefix(w, "Wait: mon.") {
+		t.Errorf("%q, %v", w, decisions(p))
+	}
+}
+
+// cutOff carries out only the first part of a plan, as a leader that is killed does.
+func (f *fakeWorld) cutOff(t *testing.T, v *engine.View, p *engine.Plan, writes int) {
+	t.Helper()
+	part := *p
+	part.Daemons = p.Daemons[:min(writes, len(p.Daemons))]
+	part.Remove, part.Commands = nil, nil
+	if left := writes - len(p.Daemons); left >= 0 {
+		part.Remove = p.Remove[:min(left, len(p.Remove))]
+		part.Commands = p.Commands[:min(max(0, left-len(p.Remove)), len(p.Commands))]
+	}
+	if err := f.apply(t.Context(), v, &part); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whatever write is the last one of a leader, the next one ends what it began, in the same way.
+func TestMonMoves_cutOff(t *testing.T) {
+	for round := range 8 {
+		for writes := range 12 {
+			f := withFake(fourHosts())
+			f.settle(t)
+			f.mode(1, api.HostDrain)
+			for range round {
+				f.agents()
+				f.round(t)
+			}
+			f.agents()
+			v, p, err := f.observed(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.cutOff(t, v, p, writes)
+			f.monSteps(t)
+			f.checkMons(t, "b@h2", "c@h3", "d@h4")
+			if p := f.settle(t); !p.Done || t.Failed() {
+				t.Fatalf("cut off in round %d after %d writes: %v", round, writes, p.Status.Reasons)
+			}
+		}
+	}
+}

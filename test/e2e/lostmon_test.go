@@ -1,0 +1,75 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/holdfast-storage/holdfast/test/home"
+	"github.com/holdfast-storage/holdfast/test/hosts"
+)
+
+// TestLostMon takes the power from a host with a mon while a client writes: another host gets a mon in its place, and the
+// machine that comes back, with its old mon, finds its place taken.
+func TestLostMon(t *testing.T) {
+	lab := hosts.New(t, hosts.Options{Count: 4, Disks: 1})
+	b := &bed{t, home.StartServers(t, lab, binary, 3)}
+	b.StartAgent(t, 4, b.Token(t, "agent"))
+	b.AwaitHosts(t, 4)
+	spec := home.SpecFor(lab, 3, 2, 1)
+	spec.Interval, spec.ReplaceAfter = "2s", "30s"
+	b.mustApply(spec.YAML())
+	client := b.startClient(1)
+	b.await("Ceph to be well with a pool", func() error { return b.health(3, 4) })
+
+	lost := b.Lab.Host(3)
+	lost.PowerOff(b)
+	client.goesOn(t)
+	b.await("a mon in the place of mon.c", func() error { return b.mons("a", "b", "d") })
+	client.goesOn(t)
+
+	lost.PowerOn(b)
+	b.StartServer(b, 3)
+	b.await("Ceph to be well", func() error { return b.health(3, 4) })
+	if err := b.mons("a", "b", "d"); err != nil {
+		t.Error(err)
+	}
+	b.await("the host that is back to be tidy", func() error {
+		for _, d := range b.daemons() {
+			if d.Name == "ceph-mon-c" {
+				return fmt.Errorf("there is still %s: %s", d.Name, d.Status.State)
+			}
+		}
+		return nil
+	})
+	client.end(t)
+	b.noOrphans()
+}
+
+// mons checks who is in Ceph's map of the mons, and in the quorum.
+func (b *bed) mons(want ...string) error {
+	out, err := b.Holdfast("ceph", "shell", "--", "ceph", "quorum_status", "-f", "json")
+	if err != nil {
+		return err
+	}
+	var s struct {
+		Quorum []string `json:"quorum_names"`
+		Monmap struct {
+			Mons []struct{ Name string }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		return fmt.Errorf("reading ceph quorum_status: %w", err)
+	}
+	var names []string
+	for _, m := range s.Monmap.Mons {
+		names = append(names, m.Name)
+	}
+	slices.Sort(s.Quorum)
+	slices.Sort(names)
+	if !slices.Equal(names, want) || !slices.Equal(s.Quorum, want) {
+		return fmt.Errorf("mons %q, in quorum %q, want %q", names, s.Quorum, want)
+	}
+	return nil
+}
