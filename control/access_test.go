@@ -164,6 +164,7 @@ func TestViewer_rights(t *testing.T) {
 // TestSecrets_encryptedAtRest reads etcd itself, and finds the Secret but not what it holds. Hosts cannot reach etcd,
 // although the same authority signed their certificates.
 func TestSecrets_encryptedAtRest(t *testing.T) {
+	t.Parallel()
 	s, config := sharedServer(t)
 	admin := newClient(t, s.Config())
 	ns := newNamespace(t, admin)

@@ -59,6 +59,7 @@ func restoreInto(t *testing.T, c control.Config, file string) (*control.Restored
 // TestRestore: what was there at the time of the backup is there again, what came later is not; no resource version is used
 // twice; watchers are told to list again; hosts keep their identity.
 func TestRestore(t *testing.T) {
+	t.Parallel()
 	config := newConfig(t, t.TempDir(), "r1")
 	config.Init = true
 	s, stop := start(t, config)
@@ -133,6 +134,7 @@ func name(e watch.Event) string {
 
 // TestRestore_elsewhere: all machines are lost; a new one becomes the server, with the keys that the backup holds.
 func TestRestore_elsewhere(t *testing.T) {
+	t.Parallel()
 	s, _ := sharedServer(t)
 	c := newClient(t, s.Config())
 	ns := newNamespace(t, c)
@@ -148,6 +150,7 @@ func TestRestore_elsewhere(t *testing.T) {
 
 // TestRestore_fromData: the last server of three, killed in the middle of its work, has everything that was written.
 func TestRestore_fromData(t *testing.T) {
+	t.Parallel()
 	config := newConfig(t, t.TempDir(), "d1")
 	config.Init = true
 	s, stop := start(t, config)
@@ -174,6 +177,7 @@ func TestRestore_fromData(t *testing.T) {
 }
 
 func TestRestore_refusals(t *testing.T) {
+	t.Parallel()
 	s, shared := sharedServer(t)
 	file := fetch(t, s)
 	good, err := os.ReadFile(file)
@@ -233,6 +237,7 @@ func TestRestore_refusals(t *testing.T) {
 
 // TestBackups_schedule: a server takes backups by itself and keeps some; they can be restored as they are.
 func TestBackups_schedule(t *testing.T) {
+	t.Parallel()
 	config := newConfig(t, t.TempDir(), "k1")
 	config.Init, config.BackupEvery, config.BackupKeep = true, 20*time.Millisecond, 2
 	_, stop := start(t, config)

@@ -72,6 +72,7 @@ func TestStart_newerFormat(t *testing.T) {
 
 // TestStart_again: a server comes back as what it was, with what it stored, and a second --init is refused.
 func TestStart_again(t *testing.T) {
+	t.Parallel()
 	c := newConfig(t, t.TempDir(), "again")
 	c.Init = true
 	s, stop := start(t, c)
@@ -99,6 +100,7 @@ func TestStart_again(t *testing.T) {
 
 // TestStart_interruptedInit: what an interrupted init made is used by the next one.
 func TestStart_interruptedInit(t *testing.T) {
+	t.Parallel()
 	c := newConfig(t, t.TempDir(), "resumes")
 	c.Init = true
 	_, stop := start(t, c)
@@ -131,6 +133,7 @@ func authorityOf(t *testing.T, c control.Config) string {
 
 // TestStop_withWatchers: a server stops at once although agents watch it, and their watches end.
 func TestStop_withWatchers(t *testing.T) {
+	t.Parallel()
 	c := newConfig(t, t.TempDir(), "watched")
 	c.Init = true
 	s, stop := start(t, c)

@@ -3,11 +3,14 @@ package control_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,6 +48,11 @@ var connections = []goleak.Option{
 
 // TestMain also proves that servers that were stopped leave no goroutine behind.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	// Most of what the tests do is to wait for elections, and for connections to end.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	if shared.server != nil {
 		shared.server.Stop()
@@ -77,22 +85,28 @@ func sharedServer(t *testing.T) (*control.Server, control.Config) {
 	return shared.server, shared.config
 }
 
+// lastPort is the last port that a test was given. They lie below those that the kernel gives to others, and no two tests that run
+// at one time get the same.
+var lastPort atomic.Int32
+
+func freePort() int {
+	for {
+		port := 12000 + (os.Getpid()*97+int(lastPort.Add(1)))%20000
+		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			l.Close()
+			return port
+		}
+	}
+}
+
 // newConfig is for a server on loopback, with ports that are free now.
 func newConfig(t *testing.T, dir, name string) control.Config {
 	t.Helper()
-	var ports [3]int
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		ports[i] = l.Addr().(*net.TCPAddr).Port
-	}
+	ports := [3]int{freePort(), freePort(), freePort()}
 	return control.Config{
 		DataDir: dir, Name: name, Address: "127.0.0.1",
 		APIPort: ports[0], EtcdPeerPort: ports[1], EtcdClientPort: ports[2],
-		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})).With("test", t.Name(), "server", name),
 	}
 }
 

@@ -42,10 +42,11 @@ type quorumManager struct {
 	// asks are the standbys that have asked this server.
 	asks map[string]ask
 	// What was observed while this member leads; see forget.
-	etcd, agent, asking map[string]quorum.Word
-	removed, failed     map[string]time.Time
-	plan                quorum.Plan
-	view                quorum.View
+	etcd            map[uint64]quorum.Word // by the member: one that was added anew has not been silent yet
+	agent, asking   map[string]quorum.Word
+	removed, failed map[string]time.Time
+	plan            quorum.Plan
+	view            quorum.View
 }
 
 type ask struct {
@@ -71,7 +72,7 @@ func (q *quorumManager) Name() string { return "etcd" }
 func (q *quorumManager) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.etcd, q.agent, q.asking = map[string]quorum.Word{}, map[string]quorum.Word{}, map[string]quorum.Word{}
+	q.etcd, q.agent, q.asking = map[uint64]quorum.Word{}, map[string]quorum.Word{}, map[string]quorum.Word{}
 	q.removed, q.failed = map[string]time.Time{}, map[string]time.Time{}
 	q.plan, q.view = quorum.Plan{}, quorum.View{}
 }
@@ -155,6 +156,10 @@ func (q *quorumManager) act(ctx context.Context, step *quorum.Step) time.Duratio
 		q.log.Warn("a change of the members of etcd did not succeed", "verb", step.Verb, "server", step.Server, "error", err)
 		return lookEvery
 	}
+	if step.Verb == quorum.Remove && step.Member == q.member.ID() {
+		q.log.Info("this member hands its leadership over; the next leader removes it", "reason", step.Reason)
+		return lookEvery
+	}
 	q.log.Info("the members of etcd change", "verb", step.Verb, "server", step.Server, "reason", step.Reason)
 	q.tellStep(ctx, step)
 	return learnEvery
@@ -214,9 +219,9 @@ func (q *quorumManager) observe(ctx context.Context) (*quorum.View, error) {
 	}
 	for i, m := range members {
 		name := q.nameOf(m)
-		note(q.etcd, m.PeerURL, answers[i], now)
+		note(q.etcd, m.ID, answers[i], now)
 		view.Members = append(view.Members, quorum.Member{
-			ID: m.ID, Name: name, Voter: m.Voter, Started: m.Name != "", Etcd: q.etcd[m.PeerURL],
+			ID: m.ID, Name: name, Voter: m.Voter, Started: m.Name != "", Etcd: q.etcd[m.ID],
 		})
 		if m.ID == q.member.ID() {
 			view.Leader = name
@@ -228,8 +233,8 @@ func (q *quorumManager) observe(ctx context.Context) (*quorum.View, error) {
 	return view, nil
 }
 
-func note(words map[string]quorum.Word, name string, good bool, now time.Time) {
-	words[name] = words[name].Note(good, now)
+func note[K comparable](words map[K]quorum.Word, of K, good bool, now time.Time) {
+	words[of] = words[of].Note(good, now)
 }
 
 func (q *quorumManager) probe(ctx context.Context, members []etcd.Info) []bool {

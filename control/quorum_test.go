@@ -58,6 +58,7 @@ func revisions(t *testing.T, s *control.Server) map[string]string {
 
 // TestQuorum: three servers form a quorum; it survives any one of them; one that was away comes back by itself.
 func TestQuorum(t *testing.T) {
+	t.Parallel()
 	first := newConfig(t, t.TempDir(), "q1")
 	first.Init = true
 	s1, stop1 := start(t, first)

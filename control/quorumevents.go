@@ -90,9 +90,6 @@ func (q *quorumManager) tellStep(ctx context.Context, step *quorum.Step) {
 	code := map[quorum.Verb]string{
 		quorum.Add: "QUORUM_MEMBER_ADDED", quorum.Promote: "QUORUM_MEMBER_PROMOTED", quorum.Remove: "QUORUM_MEMBER_REMOVED",
 	}[step.Verb]
-	if step.Verb == quorum.Remove && step.Member == q.member.ID() {
-		return // It handed its leadership over; the next leader removes it, and tells.
-	}
 	if step.Verb == quorum.Promote && step.Replaces != "" {
 		code = "QUORUM_MEMBER_REPLACED"
 		step.Reason = "it takes the place of " + step.Replaces

@@ -19,6 +19,7 @@ import (
 // TestRenewal: certificates that live for three seconds are renewed several times while a server and an agent work: nothing
 // fails, over old connections or new ones, watches go on, and what is on disk is good at each moment.
 func TestRenewal(t *testing.T) {
+	t.Parallel()
 	c := newConfig(t, t.TempDir(), "renews")
 	c.Init, c.CertificateLifetime = true, 3*time.Second
 	log := &lockedBuffer{}

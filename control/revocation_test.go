@@ -134,6 +134,7 @@ func ends(ended <-chan struct{}) bool {
 // TestRevocation_server: the deletion of a server's own Host locks its agent out, never the server; its next start brings the
 // Host back.
 func TestRevocation_server(t *testing.T) {
+	t.Parallel()
 	c := newConfig(t, t.TempDir(), "only")
 	c.Init = true
 	s, stop := start(t, c)

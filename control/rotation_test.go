@@ -63,6 +63,7 @@ func carry(t *testing.T, step string, do func(context.Context, *api.Action, stri
 // TestRotation: the authority of a server, a standby and an agent is replaced while all of them work. At the end nobody believes the
 // old one, not even in etcd.
 func TestRotation(t *testing.T) {
+	t.Parallel()
 	first := newConfig(t, t.TempDir(), "r1")
 	first.Init, first.Refresh = true, often
 	s1, stop1 := start(t, first)
@@ -162,6 +163,7 @@ func work(t *testing.T, clients map[string]client.Client) (stop func()) {
 // TestRotation_undone: a rotation that waits for a silent host names it, and goes back without a trace from the step that it is
 // in.
 func TestRotation_undone(t *testing.T) {
+	t.Parallel()
 	c := newConfig(t, t.TempDir(), "u1")
 	c.Init, c.Refresh = true, often
 	s, _ := start(t, c)
@@ -204,6 +206,7 @@ func TestRotation_undone(t *testing.T) {
 // TestRotation_cutOff: a server that is cut off while it puts a new authority in the place of the old one starts with a whole
 // one.
 func TestRotation_cutOff(t *testing.T) {
+	t.Parallel()
 	c := newConfig(t, t.TempDir(), "cut")
 	c.Init = true
 	_, stop := start(t, c)

@@ -8,9 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -40,6 +43,7 @@ func newCrew(t *testing.T, name string, count int) *crew {
 		c.configs = append(c.configs, config)
 		c.servers, c.stops = append(c.servers, nil), append(c.stops, nil)
 		c.start(i)
+		c.heard(0, i, metav1.ConditionTrue)
 	}
 	if count >= 3 {
 		seated(t, 3, c.servers[:3]...)
@@ -51,6 +55,23 @@ func (c *crew) start(i int) {
 	c.t.Helper()
 	c.servers[i], c.stops[i] = start(c.t, c.configs[i])
 	c.configs[i].Init, c.configs[i].JoinToken = false, ""
+}
+
+// heard says, over a server, whether another one's agent is heard, which nobody else does here. On a busy machine a member that
+// lives may be silent for longer than the grace.
+func (c *crew) heard(over, i int, status metav1.ConditionStatus) {
+	c.t.Helper()
+	admin := newClient(c.t, c.servers[over].Config())
+	eventually(c.t, func() error {
+		host := &api.Host{}
+		if err := admin.Get(c.t.Context(), key("", c.configs[i].Name), host); err != nil {
+			return err
+		}
+		meta.SetStatusCondition(&host.Status.Conditions, metav1.Condition{
+			Type: api.HostAgentConnected, Status: status, Reason: "Test", Message: "says the test",
+		})
+		return admin.Status().Update(c.t.Context(), host)
+	})
 }
 
 // standby waits until a server is one: no etcd, no API, and its old data moved aside.
@@ -70,6 +91,22 @@ func (c *crew) standby(i int) {
 			c.t.Errorf("%s still serves port %d", c.servers[i].Name(), port)
 		}
 	}
+}
+
+// seats tells in short how a server got and lost its seat.
+func seats(t *testing.T, s *control.Server, name string) string {
+	t.Helper()
+	var list api.ClusterEventList
+	if err := newClient(t, s.Config()).List(t.Context(), &list, client.MatchingLabels{api.LabelCluster: control.ControlPlane}); err != nil {
+		t.Fatal(err)
+	}
+	var short []string
+	for _, e := range list.Items {
+		if e.Object == "host/"+name {
+			short = append(short, strings.TrimPrefix(e.Code, "QUORUM_MEMBER_"))
+		}
+	}
+	return strings.Join(short, " ")
 }
 
 // codes waits until the control plane's log holds these codes, in any order.
@@ -99,10 +136,13 @@ func codes(t *testing.T, s *control.Server, want ...string) {
 // TestQuorum_replaced: a dead member is replaced by the standby. When its server is back it finds that out, throws its data
 // away, and is a standby, which takes a seat again when another server goes into maintenance; that one's member is stopped.
 func TestQuorum_replaced(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, "m", 4)
 	c.stops[1]()
+	c.heard(0, 1, metav1.ConditionFalse)
 	seated(t, 3, c.servers[0], c.servers[2], c.servers[3])
 	c.start(1)
+	c.heard(0, 1, metav1.ConditionTrue)
 	c.standby(1)
 	codes(t, c.servers[0], "QUORUM_MEMBER_ADDED", "QUORUM_MEMBER_REPLACED", "QUORUM_MEMBER_REMOVED", "QUORUM_DEGRADED", "QUORUM_HEALTHY")
 
@@ -122,6 +162,9 @@ func TestQuorum_replaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if got := seats(t, c.servers[1], "m1"); got != "ADDED PROMOTED REMOVED ADDED REPLACED" {
+		t.Errorf("the server that was dead got and lost its seat like this: %s", got)
+	}
 	if len(status.Members) != 3 || status.Want != 3 || status.Spare != 1 || status.DatabaseSize == 0 {
 		t.Errorf("the quorum says of itself %+v", status)
 	}
@@ -130,6 +173,7 @@ func TestQuorum_replaced(t *testing.T) {
 // TestQuorum_restored: after the majority was lost, one server is restored from its own data. The others come back with their
 // old data, find that it counts no more, and hold seats again, with nothing done by hand.
 func TestQuorum_restored(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, "v", 3)
 	ns := newNamespace(t, newClient(t, c.servers[0].Config()))
 	putSecret(t, newClient(t, c.servers[1].Config()), ns, "kept")
@@ -142,9 +186,11 @@ func TestQuorum_restored(t *testing.T) {
 			return err
 		})
 	}
+	var stopped sync.WaitGroup
 	for _, stop := range c.stops {
-		stop()
+		stopped.Go(stop)
 	}
+	stopped.Wait()
 	if _, err := restoreInto(t, c.configs[2], ""); err != nil {
 		t.Fatal(err)
 	}

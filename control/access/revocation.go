@@ -51,6 +51,7 @@ func NewRevocation(config *rest.Config) (*Revocation, error) {
 	if err != nil {
 		return nil, err
 	}
+	client = listing{client}
 	r := &Revocation{client: client, running: map[*running]struct{}{}}
 	r.factory = metadatainformer.NewSharedInformerFactory(client, 0)
 	r.hosts = r.factory.ForResource(hostResource).Informer()
@@ -61,6 +62,13 @@ func NewRevocation(config *rest.Config) (*Revocation, error) {
 	})
 	return r, err
 }
+
+// listing has informers list what there is before they watch. A watch that begins with it ends its beginning with the next
+// bookmark, up to a second later, and a server that starts waits for that.
+type listing struct{ metadata.Interface }
+
+// IsWatchListSemanticsUnSupported is what client-go asks.
+func (listing) IsWatchListSemanticsUnSupported() bool { return true }
 
 // WaitSynced returns once the Hosts are followed, or with an error when ctx ends. Before, a revocation would not end what runs.
 func (r *Revocation) WaitSynced(ctx context.Context) error {
