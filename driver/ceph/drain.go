@@ -295,12 +295,18 @@ func (p *planner) dismiss(u *upkeep) bool {
 	return len(u.of(TypeOSD)) == 0 || p.awaitHost(u.host, "%s are removed", p.joinLabels(u.of(TypeOSD)))
 }
 
-// dropBucket removes the host from CRUSH when nothing is in it. An OSD puts itself under the short name of its host.
+// shortName is what CRUSH calls a host: an OSD puts itself under the short name of the machine that it runs on.
+func shortName(host string) string {
+	short, _, _ := strings.Cut(host, ".")
+	return short
+}
+
+// dropBucket removes the host from CRUSH when nothing is in it.
 func (p *planner) dropBucket(u *upkeep) bool {
 	if !p.reachable() || p.seen.Drain == nil {
 		return true
 	}
-	short, _, _ := strings.Cut(u.host, ".")
+	short := shortName(u.host)
 	if children, ok := p.seen.Drain.Buckets[short]; ok && children == 0 {
 		p.command(verbCrushRm, short, nil, "no OSD is left on it")
 		return p.awaitHost(u.host, "CRUSH is to forget it")

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -17,22 +16,61 @@ var _ engine.Planner = (*Driver)(nil)
 // knows.
 func (d *Driver) Foresee(before, after *engine.View, commands []engine.Command) any {
 	seen, _ := before.System.(*Observation)
-	members := membersOf(after.Daemons)
 	answered := seen != nil && seen.Reachable && seen.FSID == clusterFSID(before)
-	if !answered && (seen != nil || startedBefore(before.Daemons)) || len(members) == 0 || after.Cluster.DeletionTimestamp != nil {
+	if !answered && (seen != nil || startedBefore(before.Daemons)) || len(membersOf(after.Daemons)) == 0 || after.Cluster.DeletionTimestamp != nil {
 		return before.System
 	}
-	o := &Observation{FSID: clusterFSID(after), Health: healthOK, Entities: entitiesAfter(seen, after, commands)}
-	if seen != nil {
-		o.Version = seen.Version
+	f := newForesight(seen, before, after)
+	for _, cmd := range commands {
+		if v, known := verbs[cmd.Verb]; known {
+			v.foresee(f, request{Command: cmd})
+		}
 	}
-	o.foreseeMons(after.Daemons, members)
-	o.foreseeMgrs(after.Daemons)
-	o.foreseeOSDs(seen, after.Daemons, commands)
-	if !o.Reachable {
+	f.mons()
+	f.mgrs()
+	f.osds()
+	f.stoppable()
+	f.safe()
+	if !f.Reachable {
 		return before.System
 	}
-	return o
+	return f.Observation
+}
+
+// foresight is what Ceph will say, in the making: what it said last, changed by each command, and then by what the daemons do.
+// Of a host whose agent is silent nobody knows what its daemons do: of them Ceph's last word counts.
+type foresight struct {
+	*Observation
+	seen          *Observation // what Ceph said last; without anything in it where it was not there
+	before, after *engine.View
+	hosts         map[string]*api.Host
+}
+
+func newForesight(seen *Observation, before, after *engine.View) *foresight {
+	f := &foresight{seen: seen, before: before, after: after, hosts: hostsByName(after.Hosts)}
+	o := &Observation{FSID: clusterFSID(after), Health: healthOK}
+	if seen == nil {
+		f.seen = &Observation{Monmap: names(membersOf(after.Daemons)), Entities: map[string]bool{}}
+		firstEntities(after, f.seen.Entities)
+	}
+	o.Version, o.Monmap, o.ActiveMgr = f.seen.Version, slices.Clone(f.seen.Monmap), f.seen.ActiveMgr
+	o.Pools, o.BackfillFull, o.PGsWanted, o.BytesTotal = f.seen.Pools, f.seen.BackfillFull, f.seen.PGsWanted, f.seen.BytesTotal
+	o.Entities, o.OSDs = map[string]bool{}, map[int]OSD{}
+	maps.Copy(o.Entities, f.seen.Entities)
+	maps.Copy(o.OSDs, f.seen.OSDs)
+	if x := f.seen.Drain; x != nil {
+		o.Drain = &DrainFacts{Safe: maps.Clone(x.Safe), Domains: x.Domains, Usage: maps.Clone(x.Usage), Buckets: maps.Clone(x.Buckets)}
+	}
+	f.Observation = o
+	return f
+}
+
+func names(members []member) []string {
+	ids := make([]string, len(members))
+	for i, m := range members {
+		ids[i] = m.ID
+	}
+	return ids
 }
 
 // startedBefore says whether a mon ran already.
@@ -42,27 +80,7 @@ func startedBefore(daemons []api.Daemon) bool {
 	})
 }
 
-// entitiesAfter are the names in Ceph's auth database: those of the mons' first keyring, and those that were added. A manager
-// that was added later gets its key by a command.
-func entitiesAfter(seen *Observation, after *engine.View, commands []engine.Command) map[string]bool {
-	entities := map[string]bool{}
-	if seen != nil && seen.Reachable {
-		maps.Copy(entities, seen.Entities)
-	} else {
-		firstEntities(after, entities)
-	}
-	for _, c := range commands {
-		switch c.Verb {
-		case verbAuthImport:
-			entities[c.Object] = true
-		case verbAuthRm:
-			delete(entities, c.Object)
-		}
-	}
-	return entities
-}
-
-// firstEntities are those that the mons of a new Ceph begin with.
+// firstEntities are those that the mons of a new Ceph begin with. A manager that is added later gets its key by a command.
 func firstEntities(after *engine.View, entities map[string]bool) {
 	for i := range after.Daemons {
 		d := &after.Daemons[i]
@@ -89,58 +107,157 @@ func entityOf(view *engine.View, secret string) string {
 	return ""
 }
 
-func (o *Observation) foreseeMons(daemons []api.Daemon, members []member) {
-	for i := range daemons {
-		if d := &daemons[i]; d.Spec.Type == TypeMon && d.Status.State == api.DaemonRunning {
-			o.Quorum = append(o.Quorum, d.Spec.ID)
+// daemonsOf are the daemons of a type as they will be.
+func (f *foresight) daemonsOf(daemonType string) []*api.Daemon {
+	var all []*api.Daemon
+	for i := range f.after.Daemons {
+		if d := &f.after.Daemons[i]; d.Spec.Type == daemonType {
+			all = append(all, d)
 		}
 	}
-	slices.Sort(o.Quorum)
-	o.Reachable = len(o.Quorum) > len(members)/2
+	return all
 }
 
-func (o *Observation) foreseeMgrs(daemons []api.Daemon) {
-	for i := range daemons {
-		d := &daemons[i]
-		switch {
-		case d.Spec.Type != TypeMgr || d.Status.State != api.DaemonRunning || !o.Entities["mgr."+d.Spec.ID]:
-		case o.MgrAvailable:
-			o.Standbys++
-		default:
-			o.MgrAvailable, o.ActiveMgr = true, d.Spec.ID
-		}
+// runs says whether a daemon will run; seen is whether Ceph had it last.
+func (f *foresight) runs(d *api.Daemon, seen bool) bool {
+	if h := f.hosts[d.Spec.Host]; h == nil || !connected(h) {
+		return seen
 	}
+	return d.Status.State == api.DaemonRunning
 }
 
-// foreseeOSDs has those in Ceph's map that are there or were asked for; those whose daemons run are up, and their data is well.
-func (o *Observation) foreseeOSDs(seen *Observation, daemons []api.Daemon, commands []engine.Command) {
-	o.OSDs = map[int]OSD{}
-	if seen != nil {
-		maps.Copy(o.OSDs, seen.OSDs)
-		o.PGsWanted = seen.PGsWanted
-	}
-	for _, c := range commands {
-		if c.Verb != verbOSDNew {
+// mons has those in the quorum that run. One that was added lets itself in; one that was in the map once does not get in again.
+func (f *foresight) mons() {
+	for _, d := range f.daemonsOf(TypeMon) {
+		if !f.runs(d, slices.Contains(f.seen.Quorum, d.Spec.ID)) {
 			continue
 		}
-		for name, uuid := range c.Params {
-			if id, err := strconv.Atoi(strings.TrimPrefix(name, "osd.")); err == nil {
-				o.OSDs[id] = OSD{UUID: uuid}
-			}
+		if !slices.Contains(f.Monmap, d.Spec.ID) && !drains(d) {
+			f.Monmap = append(f.Monmap, d.Spec.ID)
+		}
+		if slices.Contains(f.Monmap, d.Spec.ID) {
+			f.Quorum = append(f.Quorum, d.Spec.ID)
 		}
 	}
-	for i := range daemons {
-		d := &daemons[i]
+	slices.Sort(f.Monmap)
+	slices.Sort(f.Quorum)
+	f.Reachable = len(f.Quorum) > len(f.Monmap)/2
+}
+
+// mgrs has those present that run and whose keys are known. The one that was active stays so.
+func (f *foresight) mgrs() {
+	var present []string
+	for _, d := range f.daemonsOf(TypeMgr) {
+		if f.runs(d, f.had(d)) && f.Entities[label(d)] {
+			present = append(present, d.Spec.ID)
+		}
+	}
+	f.MgrAvailable, f.Standbys = len(present) > 0, max(0, len(present)-1)
+	switch {
+	case len(present) == 0:
+		f.ActiveMgr = ""
+	case !slices.Contains(present, f.ActiveMgr):
+		f.ActiveMgr = present[0]
+	}
+}
+
+// had says whether Ceph had the manager of a silent host. Of the standbys it tells only how many there are: where one is missing,
+// it is that one.
+func (f *foresight) had(d *api.Daemon) bool {
+	if d.Spec.ID == f.seen.ActiveMgr {
+		return true
+	}
+	running := 0
+	for i := range f.before.Daemons {
+		x := &f.before.Daemons[i]
+		if x.Spec.Type == TypeMgr && x.Status.State == api.DaemonRunning && x.Spec.ID != f.seen.ActiveMgr {
+			running++
+		}
+	}
+	return f.seen.Standbys >= running
+}
+
+// osds has those up whose daemons run. One that comes up for the first time is in, and its data is well.
+func (f *foresight) osds() {
+	for _, d := range f.daemonsOf(TypeOSD) {
 		id, err := strconv.Atoi(d.Spec.ID)
-		known, ok := o.OSDs[id]
-		if d.Spec.Type != TypeOSD || err != nil || !ok || known.UUID != d.Spec.Parameters[ParamOSDUUID] {
+		known, ok := f.OSDs[id]
+		if err != nil || !ok || known.UUID != d.Spec.Parameters[ParamOSDUUID] {
 			continue
 		}
-		up := d.Status.State == api.DaemonRunning
-		o.OSDs[id] = OSD{UUID: known.UUID, Up: up, In: up || known.In}
-		if up && o.MgrAvailable {
-			o.PGsWanted, o.BytesTotal = max(1, o.PGsWanted), max(1, o.BytesTotal)
+		up := f.runs(d, known.Up)
+		if up && !known.Up && f.seen.OSDs[id].UUID != known.UUID {
+			known.In = true
+			f.settled(id, d.Spec.Host)
+		}
+		known.Up = up
+		f.OSDs[id] = known
+	}
+	f.pgs()
+}
+
+// settled gives an OSD that is new its place in CRUSH, and as much space as the smallest of the others has.
+func (f *foresight) settled(id int, host string) {
+	if f.Drain == nil {
+		return
+	}
+	f.Drain.Buckets[shortName(host)]++
+	var least int64
+	for _, u := range f.Drain.Usage {
+		if least == 0 || u.Total > 0 && u.Total < least {
+			least = u.Total
 		}
 	}
-	o.PGs, o.PGsActive, o.PGsClean = o.PGsWanted, o.PGsWanted, o.PGsWanted
+	f.Drain.Usage[id] = Usage{Total: least}
+}
+
+// pgs takes it that data is well where no OSD is missing that holds any: with one, some copies are not there.
+func (f *foresight) pgs() {
+	missing, up := false, false
+	for _, o := range f.OSDs {
+		missing = missing || o.In && !o.Up
+		up = up || o.Up
+	}
+	if up && f.MgrAvailable {
+		f.PGsWanted, f.BytesTotal = max(1, f.PGsWanted), max(1, f.BytesTotal)
+	}
+	f.PGs, f.PGsActive = f.PGsWanted, f.PGsWanted
+	if !missing {
+		f.PGsClean = f.PGsWanted
+	}
+}
+
+// stoppable keeps what Ceph said of hosts in maintenance as far as it still answers the question. An answer about more OSDs holds
+// for fewer of them, if it was yes; and one about fewer for more, if it was no. What Ceph would say of anything else, it has to be
+// asked when it is so far.
+func (f *foresight) stoppable() {
+	for i := range f.after.Hosts {
+		h := &f.after.Hosts[i]
+		if h.ModeOf() != api.HostMaintenance || !runsOSD(f.after.Daemons, h.Name) {
+			continue
+		}
+		osds := downWithout(f.after.Daemons, f.OSDs, h.Name)
+		said, asked := f.seen.Stoppable[h.Name]
+		switch {
+		case asked && said.OK && said.covers(osds):
+		case asked && !said.OK && !said.Unknown && (StopAnswer{OSDs: osds}).covers(said.OSDs):
+		default:
+			said = StopAnswer{Unknown: true, Reason: "it is asked when everything before that is done"}
+		}
+		said.OSDs = osds
+		if f.Stoppable == nil {
+			f.Stoppable = map[string]StopAnswer{}
+		}
+		f.Stoppable[h.Name] = said
+	}
+}
+
+// safe takes it that the data of OSDs that are out moves away.
+func (f *foresight) safe() {
+	if f.Drain == nil {
+		return
+	}
+	for id, o := range f.OSDs {
+		f.Drain.Safe[id] = !o.In
+	}
 }

@@ -22,11 +22,27 @@ node n1 host=h1 devices=(d1)
 node n2 host=h2 devices=(d2)
 node n3 host=h3 devices=(d3)`
 
+const fourNodes = wipedCluster + "\nnode n4 host=h4 devices=(d4)"
+
 // TestProject_isWhatHappens: what is shown before a change is what a leader then does.
 func TestProject_isWhatHappens(t *testing.T) {
 	deleted := func(s *stage) error { return s.delete(arguments{{Key: "cluster", Vals: []string{"c"}}}) }
 	apply := func(text string) func(*stage) error {
 		return func(s *stage) error { return s.apply(text) }
+	}
+	mode := func(host string, mode api.HostMode) func(*stage) error {
+		return func(s *stage) error { return s.SetMode(s.ctx, host, mode) }
+	}
+	dead := func(host string) func(*stage) error {
+		return func(s *stage) error { return errors.Join(s.FailHost(s.ctx, host), s.tick(11*time.Minute)) }
+	}
+	all := func(changes ...func(*stage) error) func(*stage) error {
+		return func(s *stage) (err error) {
+			for _, change := range changes {
+				err = errors.Join(err, change(s))
+			}
+			return err
+		}
 	}
 	tests := []struct {
 		name   string
@@ -34,14 +50,30 @@ func TestProject_isWhatHappens(t *testing.T) {
 		change func(*stage) error
 		steps  int
 		risk   api.Risk
+		open   string
 	}{
-		{"bring-up", "", apply(wipedCluster), 3, api.RiskNone},
-		{"another disk", wipedCluster, apply("node n1 host=h1 devices=(d1,spare1)"), 2, api.RiskNone},
-		{"another node and mgr", wipedCluster, apply("cluster c policy=Wipe mgrs=3\nnode n4 host=h4 devices=(d4)"), 2, api.RiskNone},
-		{"fewer mgrs", wipedCluster, apply("cluster c policy=Wipe mgrs=1"), 2, api.RiskRedundancy},
-		{"a setting that changes nothing", wipedCluster, apply("cluster c"), 0, api.RiskNone},
-		{"deleted with its data", wipedCluster, deleted, 4, api.RiskData},
-		{"deleted, the data kept", strings.Replace(wipedCluster, " policy=Wipe", "", 1), deleted, 3, api.RiskRedundancy},
+		{"bring-up", "", apply(wipedCluster), 3, api.RiskNone, ""},
+		{"another disk", wipedCluster, apply("node n1 host=h1 devices=(d1,spare1)"), 2, api.RiskNone, ""},
+		{"another node and mgr", wipedCluster, apply("cluster c policy=Wipe mgrs=3\nnode n4 host=h4 devices=(d4)"), 2, api.RiskNone, ""},
+		{"fewer mgrs", wipedCluster, apply("cluster c policy=Wipe mgrs=1"), 2, api.RiskRedundancy, ""},
+		{"a setting that changes nothing", wipedCluster, apply("cluster c"), 0, api.RiskNone, ""},
+		{"fewer mons", fourNodes, apply("cluster c policy=Wipe mons=1"), 5, api.RiskRedundancy, ""},
+		{"a host is drained", fourNodes, mode("h4", api.HostDrain), 8, api.RiskData, ""},
+		{"the host of a mon is drained", fourNodes, mode("h1", api.HostDrain), 11, api.RiskData, ""},
+		{"a node is deleted and its host drained", fourNodes, all(mode("h4", api.HostDrain), func(s *stage) error {
+			return s.delete(arguments{{Key: "node", Vals: []string{"n4"}}})
+		}), 8, api.RiskData, ""},
+		{"a drain is refused", wipedCluster, mode("h1", api.HostDrain), 0, api.RiskNone, ""},
+		{"a host goes into maintenance", fourNodes, mode("h1", api.HostMaintenance), 3, api.RiskRedundancy, ""},
+		{"two hosts go into maintenance", fourNodes, all(mode("h1", api.HostMaintenance), mode("h2", api.HostMaintenance)), 3, api.RiskRedundancy, ""},
+		{"a host comes back from maintenance", fourNodes, all(mode("h1", api.HostMaintenance), func(s *stage) error {
+			s.lead()
+			return errors.Join(s.settle(), s.kill())
+		}, mode("h1", api.HostActive)), 2, api.RiskNone, ""},
+		{"a dead host is drained", fourNodes, all(dead("h4"), mode("h4", api.HostDrain)), 6, api.RiskData, "h4"},
+		{"a mon is lost", fourNodes, dead("h2"), 4, api.RiskRedundancy, "h2"},
+		{"deleted with its data", wipedCluster, deleted, 4, api.RiskData, ""},
+		{"deleted, the data kept", strings.Replace(wipedCluster, " policy=Wipe", "", 1), deleted, 3, api.RiskRedundancy, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -57,7 +89,7 @@ func TestProject_isWhatHappens(t *testing.T) {
 				if err := errors.Join(s.apply(tt.before), s.settle(), s.kill(), tt.change(s)); err != nil {
 					t.Fatal(err)
 				}
-				before := s.world(t)
+				before, asked := s.world(t), s.asked()
 				p := s.project(t)
 				s.lead()
 				if err := errors.Join(s.settle(), s.kill()); err != nil {
@@ -66,8 +98,11 @@ func TestProject_isWhatHappens(t *testing.T) {
 				if diff := cmp.Diff(s.world(t), foretold(before, p)); diff != "" {
 					t.Errorf("what happened (-) is not what was foretold (+):\n%s", diff)
 				}
-				if len(p.Steps) != tt.steps || p.Risk() != tt.risk || len(p.Open) > 0 {
-					t.Errorf("%d steps, risk %s, open %q; want %d, %s, none", len(p.Steps), p.Risk(), p.Open, tt.steps, tt.risk)
+				if diff := cmp.Diff(askedSince(asked, s.asked()), foretoldToAsk(p)); diff != "" {
+					t.Errorf("what Ceph was asked for (-) is not what was foretold (+):\n%s", diff)
+				}
+				if open := strings.Join(p.Open, "; "); len(p.Steps) != tt.steps || p.Risk() != tt.risk || (open == "") != (tt.open == "") || !strings.Contains(open, tt.open) {
+					t.Errorf("%d steps, risk %s, open %q; want %d, %s, %q", len(p.Steps), p.Risk(), p.Open, tt.steps, tt.risk, tt.open)
 				}
 			})
 		})
@@ -96,7 +131,9 @@ func (s *stage) world(t *testing.T) []string {
 	}
 	var words []string
 	for i := range view.Daemons {
-		words = append(words, wantedText(&view.Daemons[i]))
+		if d := &view.Daemons[i]; d.DeletionTimestamp == nil { // a dead host never lets go of what was removed from it
+			words = append(words, wantedText(d))
+		}
 	}
 	for _, x := range view.Secrets {
 		words = append(words, "secret "+x.Name)
@@ -130,4 +167,47 @@ func foretold(before []string, p *engine.Projection) []string {
 		}
 	}
 	return slices.Sorted(maps.Values(words))
+}
+
+// asked counts what Ceph was asked to change, by the command.
+func (s *stage) asked() map[string]int {
+	counts := map[string]int{}
+	for _, command := range []string{
+		"osd new", "auth import", "auth rm", "osd set-group", "osd unset-group", "osd out", "osd in", "osd purge", "osd crush rm", "mon remove", "mgr fail",
+	} {
+		for _, c := range s.cephs.clusters {
+			counts[command] += c.Calls(command)
+		}
+	}
+	return counts
+}
+
+// askedSince are the commands that were asked since.
+func askedSince(before, after map[string]int) []string {
+	var commands []string
+	for command, n := range after {
+		if n > before[command] {
+			commands = append(commands, command)
+		}
+	}
+	slices.Sort(commands)
+	return commands
+}
+
+// foretoldToAsk are the commands that a projection tells, which tells each only once.
+func foretoldToAsk(p *engine.Projection) []string {
+	var commands []string
+	seen := map[string]bool{}
+	for _, step := range p.Steps {
+		for _, c := range step.Plan.Commands {
+			if told := c.Verb + " " + c.Object; seen[told] {
+				commands = append(commands, "once more: "+told)
+			} else {
+				seen[told] = true
+			}
+			commands = append(commands, strings.TrimSuffix(c.Verb, " noout"))
+		}
+	}
+	slices.Sort(commands)
+	return slices.Compact(commands)
 }

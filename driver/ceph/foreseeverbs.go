@@ -1,0 +1,74 @@
+package ceph
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// each calls a function with each OSD that a command is about, and keeps what it makes of it.
+func (f *foresight) each(r request, change func(*OSD)) {
+	for _, name := range r.names() {
+		id, err := strconv.Atoi(strings.TrimPrefix(name, "osd."))
+		if o, known := f.OSDs[id]; err == nil && known {
+			change(&o)
+			f.OSDs[id] = o
+		}
+	}
+}
+
+func (f *foresight) osdNew(r request) {
+	for name, uuid := range r.Params {
+		if id, err := strconv.Atoi(strings.TrimPrefix(name, "osd.")); err == nil {
+			f.OSDs[id] = OSD{UUID: uuid}
+			f.Entities[name] = true
+		}
+	}
+}
+
+func (f *foresight) authImport(r request) { f.Entities[r.Object] = true }
+
+func (f *foresight) authRm(r request) { delete(f.Entities, r.Object) }
+
+func (f *foresight) noout(r request) { f.each(r, func(o *OSD) { o.Noout = r.Verb == verbNoout }) }
+
+func (f *foresight) inOut(r request) { f.each(r, func(o *OSD) { o.In = r.Verb == verbOSDIn }) }
+
+// purge takes OSDs out of the map, of CRUSH, and of the auth database.
+func (f *foresight) purge(r request) {
+	for _, d := range f.before.Daemons {
+		id, err := strconv.Atoi(d.Spec.ID)
+		if err != nil || d.Spec.Type != TypeOSD || !slices.Contains(r.names(), label(&d)) {
+			continue
+		}
+		delete(f.OSDs, id)
+		delete(f.Entities, label(&d))
+		if f.Drain != nil {
+			delete(f.Drain.Usage, id)
+			f.Drain.Buckets[shortName(d.Spec.Host)]--
+		}
+	}
+}
+
+func (f *foresight) crushRm(r request) {
+	if f.Drain != nil {
+		delete(f.Drain.Buckets, r.Object)
+	}
+}
+
+func (f *foresight) monRemove(r request) {
+	f.Monmap = slices.DeleteFunc(f.Monmap, func(id string) bool { return "mon."+id == r.Object })
+}
+
+// mgrFail has another one be active.
+func (f *foresight) mgrFail(r request) {
+	if "mgr."+f.ActiveMgr != r.Object {
+		return
+	}
+	for _, d := range f.daemonsOf(TypeMgr) {
+		if label(d) != r.Object && f.runs(d, f.had(d)) && f.Entities[label(d)] {
+			f.ActiveMgr = d.Spec.ID
+			return
+		}
+	}
+}
