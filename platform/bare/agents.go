@@ -74,6 +74,18 @@ func (h *heartbeats) of(host string) (beat, bool) {
 	return b, ok
 }
 
+// ReportAges says of each host whose agent was ever heard how long ago that was, by this server's own clock.
+func (s *Store) ReportAges() []time.Duration {
+	s.beats.mu.Lock()
+	defer s.beats.mu.Unlock()
+	now := time.Now()
+	ages := make([]time.Duration, 0, len(s.beats.beats))
+	for _, b := range s.beats.beats {
+		ages = append(ages, now.Sub(b.heard))
+	}
+	return ages
+}
+
 // WatchAgents keeps the condition AgentConnected of all Hosts, until ctx ends. A Host's condition is written when it changes,
 // not with each heartbeat.
 func (s *Store) WatchAgents(ctx context.Context) error {

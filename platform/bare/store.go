@@ -160,6 +160,9 @@ func withoutValues(o any) (any, error) {
 func (s *Store) start(ctx context.Context) error {
 	syncCtx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
+	if err := addIndexes(syncCtx, s.cache); err != nil {
+		return err
+	}
 	filled, err := s.watch(syncCtx)
 	if err != nil {
 		return err

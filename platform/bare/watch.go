@@ -174,20 +174,23 @@ func (s *Store) clustersOfHost(was client.Object, is *api.Host, gone bool) []typ
 	return s.clustersUsing(is)
 }
 
-// clustersUsing returns the clusters that use a host.
+// clustersUsing returns the clusters that use a host. A host reports often, so only what may concern it is looked at.
 func (s *Store) clustersUsing(host *api.Host) []types.NamespacedName {
-	var nodes api.StorageNodeList
 	var daemons api.DaemonList
-	// Reading from a cache that is running fails for no kind that it holds.
-	_ = s.cache.List(context.Background(), &nodes)
-	_ = s.cache.List(context.Background(), &daemons)
-	return engine.ClustersOfHost(host, nodes.Items, daemons.Items, s.allClusters())
+	s.list(&daemons, client.MatchingFields{byHost: host.Name})
+	return engine.ClustersOfHost(host, s.nodesMeaning(host), daemons.Items, s.allClusters())
 }
 
 func (s *Store) allClusters() []api.StorageCluster {
 	var list api.StorageClusterList
-	_ = s.cache.List(context.Background(), &list)
+	s.list(&list)
 	return list.Items
+}
+
+// list reads from the caches while they run. Before one of them is filled it waits, and when the Store ends it reads nothing:
+// what a watch is told then concerns nobody any more, and it must not keep the Store from ending.
+func (s *Store) list(list client.ObjectList, options ...client.ListOption) {
+	_ = s.cache.List(s.life, list, options...)
 }
 
 // clustersOfAction returns the clusters to tell of an action that is new, or came into another state: its own, or those that
@@ -200,7 +203,7 @@ func (s *Store) clustersOfAction(was, is *api.Action) []types.NamespacedName {
 		return []types.NamespacedName{{Namespace: is.Namespace, Name: is.Spec.Cluster}}
 	}
 	var host api.Host
-	if s.cache.Get(context.Background(), types.NamespacedName{Name: is.Spec.Host}, &host) != nil {
+	if s.cache.Get(s.life, types.NamespacedName{Name: is.Spec.Host}, &host) != nil {
 		return nil
 	}
 	return s.clustersUsing(&host)
