@@ -64,3 +64,7 @@ demo-down: bin/demo ## remove everything that 'make demo' made (needs root)
 .PHONY: bench
 bench: deps build ## bring-up time as a ratio to the shortest hand-written script (needs root)
 	go run ./test/bench
+
+.PHONY: bench-scale
+bench-scale: ## what 1,000 simulated hosts with 10,000 daemons cost the leader (flags: SCALE='-hosts 250')
+	go run ./test/bench/scale $(SCALE)

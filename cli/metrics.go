@@ -8,12 +8,13 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/holdfast-storage/holdfast/control"
-	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// publish shows what the engine counts at /metrics of the API, where everything else that the server counts is. It is called
-// once in a process.
-func publish(stats *engine.Stats) {
+// publish shows what the engine counts and what the leader knows at /metrics of the API, where everything else that the server
+// counts is. It is called once in a process.
+func publish(now *leading) {
+	stats := &now.stats
+	legacyregistry.RawMustRegister(now)
 	for _, m := range []struct {
 		name, help string
 		value      *atomic.Int64

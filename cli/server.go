@@ -83,27 +83,27 @@ func runServer(ctx context.Context, c control.Config, a agentFlags) error {
 		return err
 	}
 	defer server.Stop()
-	stats := &engine.Stats{}
-	publish(stats)
+	now := &leading{}
+	publish(now)
 	publishBackups(c.DataDir)
 	legacyregistry.RawMustRegister(certificates{server.Certificates})
 	c.Log.Info("the server is ready", "name", server.Name(), "endpoint", server.Endpoint())
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Wait(ctx) })
 	group.Go(func() error {
-		return server.WhileSeated(ctx, func(ctx context.Context) error { return contend(ctx, server, stats, c.Log) })
+		return server.WhileSeated(ctx, func(ctx context.Context) error { return contend(ctx, server, now, c.Log) })
 	})
 	group.Go(func() error { return a.run(ctx, server.Name(), c.DataDir, c.Log, server.AgentConfig()) })
 	return group.Wait()
 }
 
 // contend runs the engine whenever this server leads.
-func contend(ctx context.Context, server *control.Server, stats *engine.Stats, log *slog.Logger) error {
+func contend(ctx context.Context, server *control.Server, now *leading, log *slog.Logger) error {
 	election := &leader.Election{
 		REST: server.Config(), Namespace: bare.SystemNamespace, Name: bare.LeaderLease, Server: server.Name(), Log: log.With("part", "election"),
 	}
 	return election.Run(ctx, func(ctx context.Context, token string) {
-		if err := lead(ctx, server, token, stats, log.With("part", "engine")); err != nil && ctx.Err() == nil {
+		if err := lead(ctx, server, token, now, log.With("part", "engine")); err != nil && ctx.Err() == nil {
 			log.Error("giving up leadership", "error", err)
 		}
 	})
@@ -111,12 +111,14 @@ func contend(ctx context.Context, server *control.Server, stats *engine.Stats, l
 
 // lead orchestrates all clusters until ctx ends. Whatever the leader writes carries token, so that nothing of it is done once
 // another server leads: other parts than the Store write by way of bare.Fenced.
-func lead(ctx context.Context, server *control.Server, token string, stats *engine.Stats, log *slog.Logger) error {
+func lead(ctx context.Context, server *control.Server, token string, now *leading, log *slog.Logger) error {
 	store, err := bare.NewStore(ctx, server.Config(), token)
 	if err != nil {
 		return fmt.Errorf("while starting the engine: %w", err)
 	}
 	defer store.Close()
+	now.store.Store(store)
+	defer now.store.Store(nil)
 	var managers []engine.ServiceManager
 	planners := map[api.StorageType]hosts.Planner{}
 	for _, driver := range drivers() {
@@ -133,7 +135,7 @@ func lead(ctx context.Context, server *control.Server, token string, stats *engi
 	group.Go(func() error { return store.ClearPlans(ctx) })
 	group.Go(func() error { return runActions(ctx, store, planners, authority, log) })
 	group.Go(func() error {
-		return engine.Run(ctx, engine.Config{Store: store, Managers: managers, Stats: stats, Log: log})
+		return engine.Run(ctx, engine.Config{Store: store, Managers: managers, Stats: &now.stats, Log: log})
 	})
 	return group.Wait()
 }

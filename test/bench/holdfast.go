@@ -61,9 +61,9 @@ func (h *holdfast) servers() (cpu, error) {
 		if err != nil {
 			return nil, err
 		}
-		used["holdfast servers"] += u.server.own
-		used["tools that servers ran"] += u.server.children
-		used["librados of the leader"] += u.librados.own
+		used["holdfast servers"] += u.server.Own
+		used["tools that servers ran"] += u.server.Children
+		used["librados of the leader"] += u.librados.Own
 	}
 	return used, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-storage/holdfast/test/bench/stat"
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
@@ -35,17 +36,17 @@ func (b *bench) idle(t hosts.T, d time.Duration) []idler {
 	var all []idler
 	for i, h := range b.lab.Hosts() {
 		now := after[i]
-		spent := now.server.own + now.librados.own - before[i].server.own - before[i].librados.own
+		spent := now.server.Own + now.librados.Own - before[i].server.Own - before[i].librados.Own
 		all = append(all, idler{
 			Host: h.Name, Leader: h.Name == leader, Percent: 100 * spent.Seconds() / took.Seconds(),
-			ServerMiB: float64(now.server.resident) / (1 << 20), LibradosMiB: float64(now.librados.resident) / (1 << 20),
+			ServerMiB: float64(now.server.Resident) / (1 << 20), LibradosMiB: float64(now.librados.Resident) / (1 << 20),
 		})
 	}
 	return all
 }
 
 // serverUse is what a server and its child for librados have used.
-type serverUse struct{ server, librados usage }
+type serverUse struct{ server, librados stat.Usage }
 
 func (b *bench) servers(t hosts.T) []serverUse {
 	t.Helper()
@@ -61,7 +62,7 @@ func (b *bench) servers(t hosts.T) []serverUse {
 }
 
 func usageOfServer(pid int) (u serverUse, err error) {
-	if u.server, err = usageOf(pid); err != nil {
+	if u.server, err = stat.Of(pid); err != nil {
 		return u, err
 	}
 	all, err := pids()
@@ -72,7 +73,7 @@ func usageOfServer(pid int) (u serverUse, err error) {
 		if readProcess(child).program() != radosChild {
 			continue
 		}
-		if c, err := usageOf(child); err == nil && c.parent == pid {
+		if c, err := stat.Of(child); err == nil && c.Parent == pid {
 			u.librados = c
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/holdfast-storage/holdfast/test/bench/stat"
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
@@ -159,8 +160,8 @@ func (b *bench) used() (cpu, error) {
 		if !readProcess(pid).daemon() || !namespaces[namespaceOf(pid)] {
 			continue
 		}
-		if u, err := usageOf(pid); err == nil {
-			used[cephDaemons] += u.own
+		if u, err := stat.Of(pid); err == nil {
+			used[cephDaemons] += u.Own
 		}
 	}
 	return used, nil

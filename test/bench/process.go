@@ -9,10 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-)
 
-// tick is the unit of CPU times in /proc: USER_HZ, which is 100 on every architecture that Go knows.
-const tick = 10 * time.Millisecond
+	"github.com/holdfast-storage/holdfast/test/bench/stat"
+)
 
 // process is one look at a process in /proc.
 type process struct {
@@ -80,45 +79,6 @@ func namespaceOf(pid int) string {
 	return name
 }
 
-// usage is what a process has used, from /proc/PID/stat (proc(5)).
-type usage struct {
-	parent int
-	// own is the process's own CPU time, children that of those of its children that it has waited for.
-	own, children time.Duration
-	// resident is its memory in bytes.
-	resident int64
-}
-
-func usageOf(pid int) (usage, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return usage{}, fmt.Errorf("while reading what process %d has used: %w", pid, err)
-	}
-	return parseStat(string(data))
-}
-
-// parseStat reads /proc/PID/stat. Its second field is the program's name in parentheses, which may hold anything.
-func parseStat(text string) (usage, error) {
-	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-	if len(fields) < 22 {
-		return usage{}, fmt.Errorf("a line of /proc/PID/stat has %d fields", len(fields))
-	}
-	var number [22]int64
-	for i := 1; i < len(number); i++ { // the first is the state, a letter
-		n, err := strconv.ParseInt(fields[i], 10, 64)
-		if err != nil && i <= 14 {
-			return usage{}, fmt.Errorf("while reading /proc/PID/stat: %w", err)
-		}
-		number[i] = n
-	}
-	return usage{
-		parent:   int(number[1]),
-		own:      time.Duration(number[11]+number[12]) * tick,
-		children: time.Duration(number[13]+number[14]) * tick,
-		resident: number[21] * int64(os.Getpagesize()),
-	}, nil
-}
-
 // machineBusy is the CPU time that the whole machine has used since its boot.
 func machineBusy() (time.Duration, error) {
 	data, err := os.ReadFile("/proc/stat")
@@ -131,5 +91,5 @@ func machineBusy() (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("while reading /proc/stat: %w", err)
 	}
-	return time.Duration(user+nice+system+irq+soft+steal) * tick, nil
+	return time.Duration(user+nice+system+irq+soft+steal) * stat.Tick, nil
 }

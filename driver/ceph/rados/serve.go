@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // childName is argv[0] of the child. It is how the binary knows that it was started as one: an argument or a variable of the
@@ -18,13 +19,17 @@ const childName = "holdfast-rados"
 
 // MaybeServe returns at once in a program that was started in the usual way. In a process that Dial started it serves its
 // parent, and never returns.
-func MaybeServe() {
+func MaybeServe() { MaybeServeBy(serve) }
+
+// MaybeServeBy is MaybeServe with something else in the place of librados, such as ServeClient: programs that measure Holdfast
+// without a Ceph use it. by returns when in ends.
+func MaybeServeBy(by func(in io.Reader, out io.Writer) error) {
 	if len(os.Args) == 0 || os.Args[0] != childName {
 		return
 	}
 	// The parent decides when the child ends, by closing the pipe; a Ctrl-C at the terminal is meant for the parent.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	if err := serve(os.Stdin, os.Stdout); err != nil {
+	if err := by(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -34,40 +39,78 @@ func MaybeServe() {
 
 // serve answers requests until in ends.
 func serve(in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	return serveEach(in, out, func(cfg Config) (func(*request) *response, error) {
+		lib, err := loadLibrary()
+		if err != nil {
+			return nil, err
+		}
+		s := newSession(lib, cfg)
+		go s.connect(ctx)
+		return s.do, nil
+	}, func() { os.Exit(1) })
+}
+
+// serveEach reads the configuration, opens what answers, and answers requests side by side until in ends. It calls gone when
+// an answer cannot be written: the parent is gone or has given up, and there is nobody left to tell.
+func serveEach(in io.Reader, out io.Writer, open func(Config) (func(*request) *response, error), gone func()) error {
 	in = bufio.NewReader(in)
 	var cfg Config
 	if err := readFrame(in, &cfg); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		return err
+		return ignoreEOF(err)
 	}
-	lib, err := loadLibrary()
+	do, err := open(cfg)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	s := newSession(lib, cfg)
-	go s.connect(ctx)
-
 	var mu sync.Mutex // guards out
 	for {
 		var r request
 		if err := readFrame(in, &r); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
+			return ignoreEOF(err)
 		}
 		go func() {
-			answer := s.do(&r)
+			answer := do(&r)
 			mu.Lock()
 			defer mu.Unlock()
 			if err := writeFrame(out, answer); err != nil {
-				// The parent is gone or has given up: there is nobody left to tell.
-				os.Exit(1)
+				gone()
 			}
 		}()
 	}
+}
+
+func ignoreEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// ServeClient answers requests with what a Client answers, until in ends. open is given the configuration that the parent has.
+func ServeClient(in io.Reader, out io.Writer, open func(Config) Client) error {
+	return serveEach(in, out, func(cfg Config) (func(*request) *response, error) {
+		c := open(cfg)
+		return func(r *request) *response { return answerBy(c, r) }, nil
+	}, func() {})
+}
+
+// answerBy turns a Client's answer into a response.
+func answerBy(c Client, r *request) *response {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.Millis)*time.Millisecond)
+	defer cancel()
+	ask := c.Mon
+	if r.To == toMgr {
+		ask = c.Mgr
+	}
+	out, err := ask(ctx, r.Cmd, r.Input)
+	var refused *CommandError
+	switch {
+	case errors.As(err, &refused):
+		return &response{ID: r.ID, Errno: int(refused.Errno), Status: refused.Status}
+	case err != nil:
+		return &response{ID: r.ID, NoAnswer: true, Status: err.Error()}
+	}
+	return &response{ID: r.ID, Out: out}
 }

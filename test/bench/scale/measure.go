@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-storage/holdfast/test/bench/stat"
+)
+
+// settling is how long the fleet is left alone before it is watched.
+const settling = 15 * time.Second
+
+// bench is a measurement that goes on.
+type bench struct {
+	options
+	server *server
+	cephs  *cephs
+	fleet  *fleet
+	api    client.WithWatch
+	result *result
+}
+
+// measure does everything: it starts the server, has the hosts join, brings the clusters up, watches them at rest, and ends
+// daemons.
+func measure(ctx context.Context, o options) (_ *result, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	b := &bench{options: o, cephs: newCephs(), result: &result{Hosts: o.hosts, Daemons: o.hosts*o.disks + o.clusters*(mons+mgrs), Clusters: o.clusters}}
+	if err := b.cephs.serve(ctx, within(o.dir, cephSocket)); err != nil {
+		return nil, err
+	}
+	go b.cephs.run(ctx)
+	if b.server, err = startServer(ctx, o.dir); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.server.stop()) }()
+	if b.api, err = newClient(b.server.config); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if b.fleet != nil {
+			b.fleet.stopAll()
+		}
+	}()
+	for _, step := range []func(context.Context) error{b.join, b.bringUp, b.quiet, b.react} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return b.result, nil
+}
+
+// join has all hosts join, and waits until the leader hears all of them.
+func (b *bench) join(ctx context.Context) (err error) {
+	note("%d hosts join", b.hosts)
+	begun := time.Now()
+	if b.fleet, err = startFleet(ctx, b.options, b.server, b.cephs); err != nil {
+		return err
+	}
+	err = b.await(ctx, "all agents to be heard", func() (bool, string, error) { return b.heard(ctx) })
+	b.result.Join = seconds(time.Since(begun))
+	return err
+}
+
+// bringUp declares the clusters and waits until all are ready.
+func (b *bench) bringUp(ctx context.Context) error {
+	note("%d clusters with %d daemons come up", b.clusters, b.result.Daemons)
+	stopProfile := b.startProfile(ctx, ".up", 30*time.Second)
+	begun, before := time.Now(), b.usage()
+	if err := b.declare(ctx); err != nil {
+		return err
+	}
+	err := b.await(ctx, "all clusters to be ready", func() (bool, string, error) { return b.ready(ctx) })
+	b.result.BringUp, b.result.BringUpCPU = seconds(time.Since(begun)), seconds(b.usage().Own-before.Own)
+	return errors.Join(err, stopProfile())
+}
+
+// quiet watches the fleet while nothing happens.
+func (b *bench) quiet(ctx context.Context) error {
+	pause(ctx, settling)
+	note("nothing happens for %s", b.watch)
+	stopProfile := b.startProfile(ctx, ".quiet", b.watch)
+	before, err := b.server.metrics(ctx)
+	if err != nil {
+		return err
+	}
+	begun, used := time.Now(), b.usage()
+	for time.Since(begun) < b.watch {
+		pause(ctx, time.Second)
+		if err := b.sample(ctx); err != nil {
+			return err
+		}
+	}
+	took, spent := time.Since(begun), b.usage().Own-used.Own
+	after, err := b.server.metrics(ctx)
+	if err != nil {
+		return err
+	}
+	b.result.Cores = spent.Seconds() / took.Seconds()
+	b.result.ResidentMiB = float64(b.usage().Resident) / (1 << 20)
+	b.result.compare(before, after, took)
+	if b.profile != "" {
+		err = b.server.profile(ctx, "/debug/pprof/heap", b.profile+".heap")
+	}
+	return errors.Join(err, stopProfile())
+}
+
+// sample notes how old the newest report of each host is.
+func (b *bench) sample(ctx context.Context) error {
+	now, err := b.server.metrics(ctx)
+	if err != nil {
+		return err
+	}
+	a := &b.result.Age
+	a.P50 = max(a.P50, now[`holdfast_agent_report_age_seconds{quantile="0.5"}`])
+	a.P99 = max(a.P99, now[`holdfast_agent_report_age_seconds{quantile="0.99"}`])
+	a.Max = max(a.Max, now[`holdfast_agent_report_age_seconds{quantile="1"}`])
+	if n := int(now["holdfast_agent_report_age_seconds_count"]); n <= b.hosts {
+		return fmt.Errorf("the leader has heard %d hosts, and there are %d and its own", n, b.hosts)
+	}
+	return nil
+}
+
+// startProfile takes a CPU profile in the background, if one is wanted. The function that it returns waits for it.
+func (b *bench) startProfile(ctx context.Context, suffix string, d time.Duration) (wait func() error) {
+	if b.profile == "" {
+		return func() error { return nil }
+	}
+	done := make(chan error, 1)
+	go func() {
+		done <- b.server.profile(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(d.Seconds())), b.profile+suffix)
+	}()
+	return func() error { return <-done }
+}
+
+// usage is what the server has used; nothing when it has ended, which other steps tell.
+func (b *bench) usage() stat.Usage {
+	u, _ := stat.Of(b.server.cmd.Process.Pid)
+	return u
+}
+
+// patience bounds each wait, and telling is how often it is said how far things are.
+const patience, telling = 20 * time.Minute, 10 * time.Second
+
+// await calls check until it says that all is done.
+func (b *bench) await(ctx context.Context, what string, check func() (done bool, state string, err error)) error {
+	told := time.Now()
+	for begun := time.Now(); time.Since(begun) < patience; {
+		done, state, err := check()
+		if done || err != nil {
+			return err
+		}
+		if time.Since(told) > telling {
+			told = time.Now()
+			note("waiting for %s: %s", what, state)
+		}
+		if pause(ctx, 500*time.Millisecond); ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return fmt.Errorf("waited %s for %s (see %s)", patience, what, within(b.dir, "server.log"))
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
