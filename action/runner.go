@@ -20,6 +20,9 @@ type Runner struct {
 	Handlers []Handler
 	// Agents are the kinds that agents carry out.
 	Agents []Kind
+	// Accept looks at an action of the agents' kinds before it is accepted, as Handler.Check does for the others. The agent
+	// checks again before the first step. Nil accepts all.
+	Accept func(ctx context.Context, a *api.Action) error
 	// Log is slog.Default when nil.
 	Log *slog.Logger
 }
@@ -167,7 +170,7 @@ func (x *running) schedule(ctx context.Context, actions []*api.Action, f Facts) 
 	at, ready := map[types.UID]int{}, []*api.Action(nil)
 	for i, a := range actions {
 		at[a.UID] = i
-		if a.Status.State != "" || x.handlers[a.Spec.Kind] == nil || x.checked(a) {
+		if a.Status.State != "" || x.checkOf(a) == nil || x.checked(a) {
 			ready = append(ready, a)
 		}
 	}
@@ -217,8 +220,8 @@ func (x *running) carry(ctx context.Context, a *api.Action, now time.Time) time.
 		return time.Time{}
 	}
 	h := x.handlers[a.Spec.Kind]
-	mine := h != nil && (a.Status.State == "" || a.Status.State == api.ActionNew || a.Status.State == api.ActionRunning)
-	if !mine {
+	mine := h != nil && (a.Status.State == api.ActionNew || a.Status.State == api.ActionRunning)
+	if !mine && (a.Status.State != "" || x.checkOf(a) == nil) {
 		return deadline(a, x.kinds[a.Spec.Kind])
 	}
 	x.mu.Lock()
@@ -257,7 +260,7 @@ func (x *running) start(ctx context.Context, h Handler, a *api.Action, t *task) 
 		var pause time.Duration
 		var err error
 		if a.Status.State == "" {
-			err = x.check(ctx, h, a)
+			err = x.check(ctx, a)
 		} else {
 			pause, err = x.move(ctx, h, a)
 		}
@@ -274,15 +277,26 @@ func (x *running) start(ctx context.Context, h Handler, a *api.Action, t *task) 
 	})
 }
 
+// checkOf is what looks at an action before it is accepted; nil for those that are accepted as they are.
+func (x *running) checkOf(a *api.Action) func(context.Context, *api.Action) error {
+	if h := x.handlers[a.Spec.Kind]; h != nil {
+		return h.Check
+	}
+	if x.kinds[a.Spec.Kind].Executor == api.ByAgent {
+		return x.Accept
+	}
+	return nil
+}
+
 // check looks at a new action before it is accepted. What cannot be found out now is looked at again before the first step.
-func (x *running) check(ctx context.Context, h Handler, a *api.Action) error {
+func (x *running) check(ctx context.Context, a *api.Action) error {
 	call, cancel := context.WithTimeout(ctx, callDeadline)
 	defer cancel()
-	err := h.Check(call, a)
+	err := x.checkOf(a)(call, a)
 	if !errors.Is(err, ErrRefused) {
 		return nil
 	}
-	e := &entry{action: a, status: a.Status.DeepCopy(), kind: h.Kind()}
+	e := &entry{action: a, status: a.Status.DeepCopy(), kind: x.kinds[a.Spec.Kind]}
 	e.accept(time.Now())
 	e.end(api.ActionFailed, ReasonRefused, err.Error(), time.Now())
 	return x.settled(put(ctx, x.Store, a, e.status))

@@ -2,6 +2,7 @@ package action_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -243,6 +244,32 @@ func TestRunner_clears(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		if all, err := l.store.List(t.Context()); err != nil || len(all) != 0 {
 			t.Errorf("%d are left, %v", len(all), err)
+		}
+	})
+}
+
+// TestRunner_acceptAgents: what an agent would refuse is refused when it is accepted, though the agent is silent.
+func TestRunner_acceptAgents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		l.runner.Accept = func(_ context.Context, a *api.Action) error {
+			if a.Name == "no" {
+				return refusal("there is no such daemon")
+			}
+			return errors.New("no answer") // cannot be found out now: the agent will
+		}
+		l.store.SetHost("h1", action.HostFacts{Silent: true})
+		for _, name := range []string{"no", "yes"} {
+			l.create(name, "agent", func(a *api.Action) { a.Spec.Host = "h1" })
+		}
+		stop := l.start()
+		synctest.Wait()
+		stop()
+		if a := l.get("no"); a.Status.State != api.ActionFailed || !strings.HasSuffix(a.Status.Message, "there is no such daemon") || a.Status.Executor != api.ByAgent {
+			t.Errorf("it is %+v", a.Status)
+		}
+		if a := l.get("yes"); a.Status.State != api.ActionPendingSchedule || !strings.Contains(a.Status.WaitsFor, "which is silent") {
+			t.Errorf("it is %+v", a.Status)
 		}
 	})
 }

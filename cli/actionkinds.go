@@ -33,6 +33,9 @@ func runActions(
 	if err != nil {
 		return fmt.Errorf("while starting to look after actions: %w", err)
 	}
-	r := action.Runner{Store: actions, Handlers: leaderHandlers(store, planners, authority), Agents: agent.ActionKinds(), Log: log.With("part", "actions")}
+	r := action.Runner{
+		Store: actions, Handlers: leaderHandlers(store, planners, authority), Agents: agent.ActionKinds(), Accept: hosts.AcceptAgents(store),
+		Log: log.With("part", "actions"),
+	}
 	return r.Run(ctx)
 }

@@ -27,7 +27,7 @@ func (g *globals) firstWord(ctx context.Context, c client.Client, a *api.Action)
 	err := watchAction(ctx, c, a, firstWordTime, func() bool { return a.Status.State.Final() || a.Status.State == api.ActionRunning })
 	switch {
 	case err == nil && a.Status.State.Final():
-		return g.ended(a)
+		return newPrinter(g.out, "").endedAction(a)
 	case err != nil && !errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
@@ -37,7 +37,10 @@ func (g *globals) firstWord(ctx context.Context, c client.Client, a *api.Action)
 
 // waitAction shows an action until it has ended.
 func (g *globals) waitAction(ctx context.Context, c client.Client, a *api.Action, timeout time.Duration) error {
-	p := newPrinter(g.out, "")
+	return g.followAction(ctx, c, a, timeout, newPrinter(g.out, ""))
+}
+
+func (g *globals) followAction(ctx context.Context, c client.Client, a *api.Action, timeout time.Duration, p *printer) error {
 	err := watchAction(ctx, c, a, timeout, func() bool {
 		p.showAction(a)
 		return a.Status.State.Final()
@@ -51,7 +54,7 @@ func (g *globals) waitAction(ctx context.Context, c client.Client, a *api.Action
 	case err != nil:
 		return err
 	}
-	return g.ended(a)
+	return p.endedAction(a)
 }
 
 // watchAction reads the action again and again until it is enough.
@@ -79,11 +82,13 @@ func watchAction(ctx context.Context, c client.Client, a *api.Action, timeout ti
 	}
 }
 
-// ended says how an action ended.
-func (g *globals) ended(a *api.Action) error {
+// endedAction says how an action ended.
+func (p *printer) endedAction(a *api.Action) error {
 	switch {
+	case a.Status.State == api.ActionDone && p.json:
+		return nil // its state was told
 	case a.Status.State == api.ActionDone:
-		_, err := fmt.Fprintln(g.out, printable(a.Status.Message))
+		_, err := fmt.Fprintln(p.out, printable(a.Status.Message))
 		return err
 	case refusedAction(a):
 		return &exitError{exitRefused, fmt.Errorf("refused, and nothing was changed: %s", a.Status.Message)}
@@ -99,13 +104,20 @@ func refusedAction(a *api.Action) bool {
 
 // showAction shows how far an action is: each step that has begun, and what is waited for.
 func (p *printer) showAction(a *api.Action) {
-	rows := actionRows(a, time.Now())
-	if p.live {
-		p.draw(rows)
-		return
-	}
-	for i, row := range rows {
-		p.tell(fmt.Sprintf("%s/%d", a.Name, i), row)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rows, name := actionRows(a, time.Now()), "action/"+a.Name
+	switch {
+	case p.json && p.told[name] != fmt.Sprint(rows):
+		p.told[name] = fmt.Sprint(rows)
+		p.emit(map[string]any{"action": a.Name, "status": a.Status, "seconds": p.seconds()})
+	case p.json:
+	case p.live:
+		p.draw(p.with(clusterPicture{name, rows}))
+	default:
+		for i, row := range rows {
+			p.tell(fmt.Sprintf("%s/%d", name, i), row)
+		}
 	}
 }
 

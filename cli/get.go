@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,13 +39,13 @@ func newGet(g *globals) *cobra.Command {
   holdfast get clusterevents`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "" && output != "yaml" && output != "json" {
-				return &exitError{exitUsage, fmt.Errorf("-o %s is not known: use yaml or json", output)}
+			if !slices.Contains([]string{"", "wide", "name", "yaml", "json"}, output) {
+				return &exitError{exitUsage, fmt.Errorf("-o %s is not known: use wide, name, yaml or json", output)}
 			}
 			return g.get(cmd.Context(), args, output, all)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml or json instead of a table")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "wide: more columns; name: the names alone; or yaml, json")
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "show the objects of all namespaces")
 	return cmd
 }
@@ -51,39 +53,65 @@ func newGet(g *globals) *cobra.Command {
 func (g *globals) get(ctx context.Context, args []string, output string, all bool) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	request, err := g.request(args[0], all)
+	request, mapping, err := g.request(args[0], all)
 	if err != nil {
 		return err
 	}
 	if len(args) == 2 {
 		request = request.Name(args[1])
 	}
-	if output == "" {
+	if table := output != "yaml" && output != "json"; table {
 		request = request.SetHeader("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
 	}
 	body, err := request.Do(ctx).Raw()
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err) && len(args) == 2:
+		return g.noSuch(ctx, mapping, args[1])
+	case err != nil:
 		return decodeStatus(body, err)
-	}
-	if output != "" {
+	case output == "yaml", output == "json":
 		return printObject(g.out, body, output)
+	case output == "name":
+		return printNames(g.out, body, mapping)
 	}
-	return printTable(g.out, body, all)
+	return printTable(g.out, body, all, output == "wide")
+}
+
+// noSuch says that there is no object of this name, and which may have been meant.
+func (g *globals) noSuch(ctx context.Context, mapping *meta.RESTMapping, name string) error {
+	text := fmt.Sprintf("there is no %s %s", strings.ToLower(mapping.GroupVersionKind.Kind), name)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		text += " in namespace " + g.namespace
+	}
+	if request, _, err := g.request(mapping.Resource.Resource, false); err == nil {
+		var list metav1.PartialObjectMetadataList
+		body, err := request.Do(ctx).Raw()
+		if err == nil && json.Unmarshal(body, &list) == nil {
+			names := make([]string, len(list.Items))
+			for i := range list.Items {
+				names[i] = list.Items[i].Name
+			}
+			if like := nearest(name, names); like != "" {
+				text += fmt.Sprintf(": did you mean %s?", like)
+			}
+		}
+	}
+	return &exitError{exitRefused, errors.New(text)}
 }
 
 // request starts a GET of the objects of this kind.
-func (g *globals) request(kind string, all bool) (*rest.Request, error) {
+func (g *globals) request(kind string, all bool) (*rest.Request, *meta.RESTMapping, error) {
 	config, err := g.restConfig()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	mapper, err := g.mapper(config)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	mapping, err := findKind(mapper, kind)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	gv := mapping.GroupVersionKind.GroupVersion()
 	config.GroupVersion = &gv
@@ -94,10 +122,10 @@ func (g *globals) request(kind string, all bool) (*rest.Request, error) {
 	config.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
 	rc, err := rest.RESTClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("while connecting to %s: %w", config.Host, err)
+		return nil, nil, fmt.Errorf("while connecting to %s: %w", config.Host, err)
 	}
 	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace && !all
-	return rc.Get().NamespaceIfScoped(g.namespace, namespaced).Resource(mapping.Resource.Resource), nil
+	return rc.Get().NamespaceIfScoped(g.namespace, namespaced).Resource(mapping.Resource.Resource), mapping, nil
 }
 
 func findKind(mapper meta.RESTMapper, kind string) (*meta.RESTMapping, error) {
@@ -150,10 +178,29 @@ func dropManagedFields(o map[string]any) {
 	}
 }
 
-func printTable(w io.Writer, body []byte, namespaces bool) error {
+// printNames writes what other commands take as a name, such as host.holdfast.io/h1, a line each.
+func printNames(w io.Writer, body []byte, mapping *meta.RESTMapping) error {
 	var table metav1.Table
 	if err := json.Unmarshal(body, &table); err != nil {
 		return fmt.Errorf("while reading the server's answer: %w", err)
+	}
+	kind := mapping.GroupVersionKind.GroupKind()
+	kind.Kind = strings.ToLower(kind.Kind)
+	for _, row := range table.Rows {
+		if _, err := fmt.Fprintf(w, "%s/%s\n", kind, metadataOf(row).Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printTable(w io.Writer, body []byte, namespaces, wide bool) error {
+	var table metav1.Table
+	if err := json.Unmarshal(body, &table); err != nil {
+		return fmt.Errorf("while reading the server's answer: %w", err)
+	}
+	if !wide {
+		narrow(&table)
 	}
 	if len(table.Rows) == 0 {
 		_, err := fmt.Fprintln(w, "there are none")
@@ -162,7 +209,7 @@ func printTable(w io.Writer, body []byte, namespaces bool) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	writeRow(tw, namespaces, "NAMESPACE", headings(table))
 	for _, row := range table.Rows {
-		writeRow(tw, namespaces, rowNamespace(row), cells(table, row))
+		writeRow(tw, namespaces, metadataOf(row).Namespace, cells(table, row))
 	}
 	return tw.Flush()
 }
@@ -177,9 +224,7 @@ func writeRow(w io.Writer, namespaces bool, namespace string, cells []string) {
 func headings(t metav1.Table) []string {
 	var names []string
 	for _, c := range t.ColumnDefinitions {
-		if c.Priority == 0 {
-			names = append(names, strings.ToUpper(c.Name))
-		}
+		names = append(names, strings.ToUpper(c.Name))
 	}
 	return names
 }
@@ -187,9 +232,7 @@ func headings(t metav1.Table) []string {
 func cells(t metav1.Table, row metav1.TableRow) []string {
 	var values []string
 	for i, c := range t.ColumnDefinitions {
-		if c.Priority == 0 {
-			values = append(values, cell(c, row.Cells[i]))
-		}
+		values = append(values, cell(c, row.Cells[i]))
 	}
 	return values
 }
@@ -207,10 +250,24 @@ func cell(c metav1.TableColumnDefinition, value any) string {
 	return s
 }
 
-func rowNamespace(row metav1.TableRow) string {
+// metadataOf is what a row tells of its object beside its cells.
+func metadataOf(row metav1.TableRow) metav1.ObjectMeta {
 	var o metav1.PartialObjectMetadata
 	if json.Unmarshal(row.Object.Raw, &o) != nil {
-		return ""
+		return metav1.ObjectMeta{}
 	}
-	return o.Namespace
+	return o.ObjectMeta
+}
+
+// narrow leaves out the columns that are of use now and then.
+func narrow(t *metav1.Table) {
+	for i, c := range slices.Backward(t.ColumnDefinitions) {
+		if c.Priority == 0 {
+			continue
+		}
+		t.ColumnDefinitions = slices.Delete(t.ColumnDefinitions, i, i+1)
+		for r := range t.Rows {
+			t.Rows[r].Cells = slices.Delete(t.Rows[r].Cells, i, i+1)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +25,9 @@ type bench struct {
 	*testing.T
 	dir    string
 	client client.Client
+	server *control.Server
+	// stop ends the server before the test does.
+	stop func()
 }
 
 func newBench(t *testing.T) *bench {
@@ -37,13 +41,14 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(server.Stop)
+	stop := sync.OnceFunc(server.Stop)
+	t.Cleanup(stop)
 	g := &globals{kubeconfig: filepath.Join(dir, "admin.kubeconfig")}
 	c, err := g.client()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &bench{t, dir, c}
+	return &bench{t, dir, c, server, stop}
 }
 
 func freePorts(t *testing.T, n int) []int {
@@ -61,16 +66,21 @@ func freePorts(t *testing.T, n int) []int {
 }
 
 // run runs a command and returns its exit code and everything that it wrote.
-func (b *bench) run(args ...string) (int, string) {
+func (b *bench) run(input string, args ...string) (int, string) {
 	var out bytes.Buffer
-	code := run(b.Context(), append(args, "--kubeconfig", filepath.Join(b.dir, "admin.kubeconfig")), streams{in: strings.NewReader(""), out: &out, err: &out})
+	code := run(b.Context(), append(args, "--kubeconfig", filepath.Join(b.dir, "admin.kubeconfig")), streams{in: strings.NewReader(input), out: &out, err: &out})
 	return code, out.String()
 }
 
 // expect runs a command, which must end with this code and say all of words.
 func (b *bench) expect(command string, code int, words ...string) {
 	b.Helper()
-	got, out := b.run(strings.Fields(command)...)
+	b.expectInput("", command, code, words...)
+}
+
+func (b *bench) expectInput(input, command string, code int, words ...string) {
+	b.Helper()
+	got, out := b.run(input, strings.Fields(command)...)
 	if got != code {
 		b.Errorf("%s: exit code %d, want %d:\n%s", command, got, code, out)
 	}

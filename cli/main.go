@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/holdfast-storage/holdfast/internal/version"
 )
@@ -67,6 +68,8 @@ func run(ctx context.Context, args []string, io streams) int {
 	case strings.HasPrefix(err.Error(), "unknown command"): // cobra has no type for it
 		fmt.Fprintln(io.err, "See 'holdfast --help'.")
 		return exitUsage
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+		return exitRefused
 	}
 	return exitFailed
 }

@@ -65,6 +65,12 @@ type person struct {
 // newPerson is an administrator with a certificate in this name.
 func newPerson(t *testing.T, namespace, name string) *person {
 	t.Helper()
+	return newMember(t, namespace, name, "holdfast:admins")
+}
+
+// newMember is somebody with a certificate in this name and group.
+func newMember(t *testing.T, namespace, name, group string) *person {
+	t.Helper()
 	shared.once.Do(func() { shared.err = startShared(t) })
 	if shared.err != nil {
 		t.Fatal(shared.err)
@@ -73,7 +79,7 @@ func newPerson(t *testing.T, namespace, name string) *person {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := authority.NewPair(pki.Leaf{User: name, Groups: []string{"holdfast:admins"}}, time.Now())
+	pair, err := authority.NewPair(pki.Leaf{User: name, Groups: []string{group}}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

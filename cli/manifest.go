@@ -41,14 +41,17 @@ func readManifests(files []string, stdin io.Reader, namespace string) ([]object,
 		}
 		objects, err := parseManifest(data, file, namespace)
 		if err != nil {
-			return nil, err
+			return nil, &exitError{exitRefused, err}
 		}
 		all = append(all, objects...)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: there is no object in it", strings.Join(files, ", "))
+		return nil, &exitError{exitRefused, fmt.Errorf("%s: there is no object in it", strings.Join(files, ", "))}
 	}
-	return all, refuseTwins(all)
+	if err := refuseTwins(all); err != nil {
+		return nil, &exitError{exitRefused, err}
+	}
+	return all, nil
 }
 
 func readFile(file string, stdin io.Reader) ([]byte, error) {

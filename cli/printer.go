@@ -27,9 +27,9 @@ type printer struct {
 	// drawn is the number of terminal rows of the picture that is there now.
 	drawn int
 
-	// mu guards what is told of several clusters at one time.
+	// mu guards what is told of several at one time.
 	mu sync.Mutex
-	// pictures are what is shown of each cluster, in the order in which they were first shown.
+	// pictures are what is shown of each cluster and action, in the order in which they were first shown.
 	pictures []clusterPicture
 }
 
@@ -50,7 +50,7 @@ func (p *printer) applied(o object, verb string) {
 	fmt.Fprintf(p.out, "%s %s\n", o, verb)
 }
 
-// clusterPicture is what a terminal shows of one cluster.
+// clusterPicture is what a terminal shows of one cluster, or one action.
 type clusterPicture struct {
 	name string
 	rows []string

@@ -8,16 +8,19 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // redraw is how often a terminal's clock moves while nothing changes.
 const redraw = time.Second
 
-// waitReady waits until all clusters that the objects belong to are ready.
+// waitReady waits until all that was applied is effective: the clusters that the objects belong to are ready, and actions have
+// ended.
 func (g *globals) waitReady(ctx context.Context, c client.Client, objects []object, o applyOptions, p *printer) error {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
@@ -26,8 +29,14 @@ func (g *globals) waitReady(ctx context.Context, c client.Client, objects []obje
 		return err
 	}
 	// Each is waited for at the same time: one that is refused or slow does not hide what becomes of the others.
-	errs := make([]error, len(keys))
+	errs := make([]error, len(keys)+len(objects))
 	var wg sync.WaitGroup
+	for i, x := range objects {
+		if x.GetKind() == engine.KindAction {
+			a := &api.Action{ObjectMeta: metav1.ObjectMeta{Namespace: x.GetNamespace(), Name: x.GetName()}}
+			wg.Go(func() { errs[len(keys)+i] = g.followAction(ctx, c, a, o.timeout, p) })
+		}
+	}
 	for i, key := range keys {
 		wg.Go(func() { errs[i] = g.waitCluster(ctx, c, key, o, p) })
 	}

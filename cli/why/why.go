@@ -14,6 +14,12 @@ import (
 // ErrUnknown is wrapped by the error of Explain for an object that there is not.
 var ErrUnknown = errors.New("there is no such object")
 
+// unknown wraps ErrUnknown, and says which object and what to do.
+type unknown struct{ text string }
+
+func (u *unknown) Error() string { return u.text }
+func (u *unknown) Unwrap() error { return ErrUnknown }
+
 // World is everything that answers are made from: the objects of one namespace, and all hosts.
 type World struct {
 	Clusters []api.StorageCluster
@@ -61,16 +67,16 @@ func (w *World) Explain(object string) (Answer, error) {
 	case len(found) == 1:
 		return found[0].answer(), nil
 	case len(found) > 1:
-		return Answer{}, fmt.Errorf("%s means %s: say which: %w", object, firstNames(found), ErrUnknown)
+		return Answer{}, &unknown{fmt.Sprintf("%s means %s: say which", object, firstNames(found))}
 	}
 	// The engine may have decided on something that was never made.
 	if d, c := w.decisionOn(object); d != nil {
 		return Answer{Text: fmt.Sprintf("%s is not there: %s", object, sentence(d.Message)), Next: nextFor(d, c)}, nil
 	}
 	if near := nearest(object, subjects); near != "" {
-		return Answer{}, fmt.Errorf("nothing is called %s; did you mean %s? %w", object, near, ErrUnknown)
+		return Answer{}, &unknown{fmt.Sprintf("nothing is called %s: did you mean %s?", object, near)}
 	}
-	return Answer{}, fmt.Errorf("nothing is called %s: %w", object, ErrUnknown)
+	return Answer{}, &unknown{fmt.Sprintf("nothing is called %s: 'holdfast get daemons', or hosts, storagenodes or storageclusters, lists what there is", object)}
 }
 
 func (w *World) subjects() []subject {

@@ -129,7 +129,7 @@ func TestExplain_unknown(t *testing.T) {
 		"host/h9":        "did you mean host/h1, host/h2, host/h3?",
 		"clutser/ceph":   "did you mean cluster/ceph?",
 		"n1":             "n1 means host/n1 or node/n1: say which",
-		"something-else": "nothing is called something-else: there is no such object",
+		"something-else": "nothing is called something-else: 'holdfast get daemons",
 	} {
 		if _, err := w.Explain(object); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", object, err, want)

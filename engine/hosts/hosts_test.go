@@ -183,3 +183,33 @@ func TestStep_refusedOnTheWay(t *testing.T) {
 		t.Errorf("mode %s after the undoing (%v)", v.Host.ModeOf(), err)
 	}
 }
+
+func TestAcceptAgents(t *testing.T) {
+	w := world(t)
+	must(t, w.AddHost(t.Context(), "h2", nil))
+	for name, tt := range map[string]struct{ kind, host, target, err string }{
+		"fine":            {"daemon.restart", "h1", "daemon/d", ""},
+		"another kind":    {"other.kind", "h1", "other/x", ""},
+		"a host gone":     {"daemon.restart", "h9", "daemon/d", ""},
+		"no daemon":       {"daemon.restart", "h1", "host/h1", "it has to be daemon/NAME"},
+		"no such daemon":  {"daemon.restart", "h1", "daemon/x", "there is no daemon x"},
+		"elsewhere":       {"daemon.restart", "h2", "daemon/d", "there is no daemon d of namespace default on host h2"},
+		"wanted to stand": {"daemon.restart", "h1", "daemon/stopped", "wanted Stopped, not Running: host h1 is in mode Active"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "wanted to stand" {
+				c, err := w.Cluster(t.Context(), types.NamespacedName{Namespace: "default", Name: "t"})
+				must(t, err)
+				must(t, w.PutDaemon(t.Context(), c, engine.DaemonChange{Daemon: api.Daemon{
+					ObjectMeta: metav1.ObjectMeta{Name: "stopped"}, Spec: api.DaemonSpec{Host: "h1", State: api.WantStopped},
+				}}))
+			}
+			a := newAction(tt.kind, tt.host)
+			a.Namespace, a.Spec.Target = "default", tt.target
+			err := hosts.AcceptAgents(w.Memory)(t.Context(), a)
+			if (err == nil) != (tt.err == "") || err != nil && (!strings.Contains(err.Error(), tt.err) || !errors.Is(err, action.ErrRefused)) {
+				t.Errorf("error %v, want one that says %q", err, tt.err)
+			}
+		})
+	}
+}

@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control/leader"
+	"github.com/holdfast-storage/holdfast/driver/ceph"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
+	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/hosts"
+	"github.com/holdfast-storage/holdfast/platform/bare"
+)
+
+// TestRefused_unknownHost: each command that names a host says that there is none, and which was meant perhaps. Nothing is made.
+func TestRefused_unknownHost(t *testing.T) {
+	p := newHome(t, "unknown")
+	for command, says := range map[string]string{
+		"host show unknown-4":                              "there is no host unknown-4: did you mean unknown-",
+		"host label unknown-4 a=b":                         "there is no host unknown-4",
+		"host label unknown-1 unknown-4 --location rack=r": "there is no host unknown-4",
+		"host maintenance enter unknown-4":                 "there is no host unknown-4: did you mean unknown-",
+		"host maintenance exit unknown-4":                  "there is no host unknown-4",
+		"host drain unknown-4":                             "there is no host unknown-4",
+		"host remove unknown-4":                            "there is no host unknown-4",
+		"host remove unknown-4 --gone":                     "there is no host unknown-4",
+		"host replace unknown-4 unknown-1":                 "there is no host unknown-4",
+		"host replace unknown-1 unknown-4":                 "there is no host unknown-4",
+		"why host/unknown-4":                               "nothing is called host/unknown-4: did you mean host/unknown-1",
+		"get hosts unknown-4":                              `there is no host unknown-4: did you mean unknown-`,
+		"host label -l nobody=has a=b":                     "no host has the labels nobody=has",
+		"host list -l nobody=has":                          "no host has the labels nobody=has",
+	} {
+		p.must(t, exitRefused, "", strings.Fields(command), says)
+	}
+	action := "apiVersion: holdfast.io/v1alpha1\nkind: Action\nmetadata: {name: a, namespace: holdfast-system}\nspec: {kind: host.drain, target: host/unknown-4, host: unknown-4}\n"
+	p.must(t, exitRefused, action, []string{"apply", "-f", "-"}, "there is no host unknown-4: 'holdfast get hosts' lists them")
+	node := "apiVersion: holdfast.io/v1alpha1\nkind: StorageNode\nmetadata: {name: n4}\nspec: {type: ceph, cluster: c, nodeSelector: {kubernetes.io/hostname: unknown-4}, devices: [sdb]}\n"
+	p.must(t, exitRefused, "apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: c}\nspec: {type: ceph, ceph: {}}\n---\n"+node,
+		[]string{"apply", "-f", "-"}, "nothing was changed", "the StorageNodes of the cluster give no host")
+	var actions api.ActionList
+	if err := p.List(t.Context(), &actions, client.InNamespace(bare.SystemNamespace)); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range actions.Items {
+		if strings.HasPrefix(a.Spec.Host, "unknown-") {
+			t.Errorf("a refused command made the action %s", a.Name)
+		}
+	}
+}
+
+// TestRefused_viewer: who may look may not change, and is told whom to ask.
+func TestRefused_viewer(t *testing.T) {
+	admin := newHome(t, "viewing")
+	viewer := newMember(t, "viewing", "holdfast:vi", "holdfast:viewers")
+	a := &api.Action{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "viewing", Name: "waits"},
+		Spec:       api.ActionSpec{Kind: "daemon.restart", Target: "daemon/d", Host: "viewing-1", Approval: api.ApprovalRequired},
+	}
+	if err := admin.Create(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	a.Status.State = api.ActionPendingApproval
+	if err := admin.Status().Update(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	viewer.must(t, exitOK, "", []string{"action", "show", "waits"}, "PendingApproval")
+	for _, command := range []string{
+		"action approve waits", "action approve waits --reject", "action cancel waits", "host drain viewing-2", "host label viewing-1 a=b", "ca rotate",
+		"token create",
+	} {
+		viewer.must(t, exitRefused, "", strings.Fields(command), "holdfast:vi", "ask an administrator")
+	}
+	viewer.must(t, exitRefused, admin.manifest("ceph: {}"), []string{"apply", "-f", "-"}, "ask an administrator")
+	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(a), a); err != nil || a.Spec.Approval != api.ApprovalRequired || a.Spec.Want != api.WantDone {
+		t.Errorf("after refused commands it is %+v, %v", a.Spec, err)
+	}
+}
+
+// TestRefused_planOfAnother: a plan is for one namespace of one control plane.
+func TestRefused_planOfAnother(t *testing.T) {
+	one, two := newHome(t, "planone"), newHome(t, "plantwo")
+	plan := one.planned(t, one.manifest("ceph: {}"))
+	two.must(t, exitRefused, "", []string{"apply", "--plan", plan}, "plan "+plan+" is in namespace planone, not in plantwo: holdfast apply --plan "+plan+" -n planone")
+	two.must(t, exitRefused, "", []string{"apply", "--plan", "plan-000000"}, "there is no plan plan-000000 here", "'holdfast get plans' lists them")
+	one.must(t, exitOK, "", []string{"apply", "--plan", plan})
+	one.must(t, exitRefused, "", []string{"apply", "--plan", plan}, "was carried out already")
+}
+
+// TestRefused_backup: a backup that is damaged, or of another control plane, restores nothing.
+func TestRefused_backup(t *testing.T) {
+	p := newPerson(t, "default", "holdfast:admin")
+	dir := t.TempDir()
+	good, cut := filepath.Join(dir, "good"), filepath.Join(dir, "cut")
+	p.must(t, exitOK, "", []string{"backup", good}, "It holds the keys: keep it secret")
+	p.must(t, exitRefused, "", []string{"backup", good}, "exists: choose another name")
+	data, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(cut, data[:len(data)/3], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := newBench(t)
+	p.must(t, exitRefused, "", []string{"restore", cut, "--data-dir", t.TempDir()}, "is damaged")
+	p.must(t, exitRefused, "", []string{"restore", "--from-data", "--data-dir", t.TempDir()}, "holds no server: name the backup")
+	other.stop()
+	p.must(t, exitRefused, "", []string{"restore", good, "--data-dir", other.dir}, "is of another control plane", "--replace")
+	p.must(t, exitRefused, "", []string{"restore", cut, "--data-dir", other.dir}, "is damaged")
+}
+
+// TestRefused_lastCopies: with a real engine and a Ceph in memory, what would cost quorum or data is refused, and nothing is
+// changed.
+func TestRefused_lastCopies(t *testing.T) {
+	b := newBench(t)
+	b.addDisks("h1", "h2", "h3")
+	c := b.withCeph()
+	b.expectInput(manifestOn("h1", "h2", "h3"), "apply -f - --wait --timeout 60s", exitOK)
+	b.expect("host maintenance enter h1 --wait --timeout 60s", exitOK, "host h1 is in maintenance")
+	b.expect("host maintenance enter h2", exitRefused, "refused, and nothing was changed", "quorum")
+	b.expect("host drain h2", exitRefused, "refused, and nothing was changed")
+	b.expect("host remove h2", exitRefused, "the StorageNode default/n2 is on host h2")
+	b.expect("daemon restart mon.a", exitRefused, "is wanted Stopped, not Running: host h1 is in mode Maintenance")
+	for _, h := range []string{"h2", "h3"} {
+		host := &api.Host{}
+		b.must(b.client.Get(b.Context(), client.ObjectKey{Name: h}, host))
+		if host.ModeOf() != api.HostActive {
+			b.Errorf("host %s is in mode %s", h, host.ModeOf())
+		}
+	}
+	if q := c.Quorum(); len(q) != 2 {
+		b.Errorf("the quorum is %v", q)
+	}
+	b.expect("host maintenance exit h1 --wait --timeout 60s", exitOK, "host h1 is active")
+}
+
+func manifestOn(names ...string) string {
+	text := "apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: c}\nspec: {type: ceph, interval: 1s, ceph: {mon: {count: 3}, mgr: {count: 1}}}\n"
+	for _, h := range names {
+		text += "---\napiVersion: holdfast.io/v1alpha1\nkind: StorageNode\nmetadata: {name: n" + h[1:] + "}\n" +
+			"spec: {type: ceph, nodeSelector: {kubernetes.io/hostname: " + h + "}, devices: [disk-" + h + "]}\n"
+	}
+	return text
+}
+
+// addDisks makes hosts that are heard, with a disk each.
+func (b *bench) addDisks(names ...string) {
+	b.Helper()
+	for i, name := range names {
+		b.addHost(name, metav1.ConditionTrue)
+		h := &api.Host{}
+		b.must(b.client.Get(b.Context(), client.ObjectKey{Name: name}, h))
+		h.Status.Addresses, h.Status.BootID = []string{"10.0.0." + string(rune('1'+i))}, "b"
+		h.Status.Devices = []api.Device{{
+			ID: "disk-" + name, Path: "/dev/sdb", Size: resource.MustParse("1Ti"), Kind: api.DeviceDisk, Availability: api.DeviceAvailable,
+		}}
+		b.must(b.client.Status().Update(b.Context(), h))
+	}
+}
+
+// withCeph runs what a leader runs, with a Ceph in memory, and the agents of all hosts, until the test ends.
+func (b *bench) withCeph() *radostest.Cluster {
+	b.Helper()
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	c := radostest.New()
+	authority, err := b.server.Rotation(b.server.Config())
+	b.must(err)
+	election := &leader.Election{
+		REST: b.server.Config(), Namespace: bare.SystemNamespace, Name: bare.LeaderLease, Server: "s1", Log: log,
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { b.agents(ctx, c) })
+	running.Go(func() {
+		_ = election.Run(ctx, func(ctx context.Context, token string) {
+			store, err := bare.NewStore(ctx, b.server.Config(), token)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			defer store.Close()
+			driver := &ceph.Driver{Dial: func(cfg rados.Config) rados.Client { return c.Dial(cfg) }}
+			o := &engine.Orchestrator{Store: store, Driver: driver, Leader: "s1", Log: log}
+			var leading sync.WaitGroup
+			leading.Go(func() {
+				_ = runActions(ctx, store, map[api.StorageType]hosts.Planner{api.StorageCeph: o}, authority, log)
+			})
+			_ = engine.Run(ctx, engine.Config{Store: store, Managers: []engine.ServiceManager{o}, Log: log})
+			leading.Wait()
+		})
+	})
+	b.Cleanup(func() { cancel(); running.Wait() })
+	return c
+}
+
+// agents does what the agents of all hosts do.
+func (b *bench) agents(ctx context.Context, c *radostest.Cluster) {
+	reached := map[api.WantedState]api.DaemonState{
+		api.WantPrepared: api.DaemonPrepared, api.WantRunning: api.DaemonRunning, api.WantStopped: api.DaemonStopped,
+	}
+	for ctx.Err() == nil {
+		var list api.DaemonList
+		if b.client.List(ctx, &list) == nil {
+			for i := range list.Items {
+				d := &list.Items[i]
+				if d.DeletionTimestamp != nil {
+					d.Finalizers = nil
+					_ = b.client.Update(ctx, d) // a conflict is tried again by the next round
+				} else if want := reached[d.Spec.State]; d.Status.State != want || d.Status.ObservedGeneration != d.Generation {
+					d.Status.State, d.Status.ObservedGeneration = want, d.Generation
+					_ = b.client.Status().Update(ctx, d)
+				}
+			}
+			c.Sync(list.Items)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
