@@ -52,6 +52,7 @@ Stopping the server stops no storage daemon.`,
 	f.IntVar(&c.EtcdClientPort, "etcd-client-port", 0, fmt.Sprintf("the port of etcd on loopback (default %d)", control.DefaultEtcdClientPort))
 	f.DurationVar(&c.BackupEvery, "backup-interval", 0, "how often this server takes a backup into 'snapshots' below its data directory (default 1h)")
 	f.IntVar(&c.BackupKeep, "backup-keep", 0, "how many of them it keeps (default 24)")
+	f.DurationVar(&c.Quorum.Grace, "etcd-replace-after", 0, "how long a server may be silent before a standby takes its member of etcd (default 5m)")
 	a.bind(f)
 	return cmd
 }

@@ -3,6 +3,7 @@ package control_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +55,7 @@ func TestAPI_defaultsAndPrinting(t *testing.T) {
 	}
 	want := api.StorageClusterSpec{
 		Type: api.StorageCeph, Mode: api.ClusterActive, Approval: api.ApprovalGranted, DeletionPolicy: api.DeletionRetain,
-		Ceph: &api.CephSpec{Mon: api.CephMonSpec{Count: 3}, Mgr: api.CephMgrSpec{Count: 2}},
+		Ceph: &api.CephSpec{Mon: api.CephMonSpec{Count: 3, ReplaceAfter: &metav1.Duration{Duration: 10 * time.Minute}}, Mgr: api.CephMgrSpec{Count: 2}},
 	}
 	want.Interval = got.Spec.Interval
 	if diff := cmp.Diff(want, got.Spec); diff != "" || got.Spec.Interval.Seconds() != 10 {

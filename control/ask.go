@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,8 @@ const (
 	checkEvery = 30 * time.Second
 	doubtEvery = 2 * time.Second
 	askTimeout = 4 * time.Second
+	// tellSilence is how often a standby says that nobody answers it.
+	tellSilence = 20 * time.Second
 )
 
 // question is what a server asks another one.
@@ -34,6 +37,8 @@ type question struct {
 	// Standby is set by a server that holds no seat, and Generation is that of its data.
 	Standby    bool  `json:"standby"`
 	Generation int64 `json:"generation"`
+	// Endpoint is where the API is served when the server holds a seat, as IP:port.
+	Endpoint string `json:"endpoint,omitempty"`
 	// Belief is whom a standby believes.
 	Belief *pki.Belief `json:"belief,omitempty"`
 }
@@ -49,6 +54,9 @@ type reply struct {
 	Servers []string `json:"servers,omitempty"`
 	// Rotation is for a standby: the state of the authority's rotation while there is one; see package rotation.
 	Rotation map[string][]byte `json:"rotation,omitempty"`
+
+	// from is the server that answered, as IP:port.
+	from string
 }
 
 // askAll asks all other servers at once, and returns the replies of those that know.
@@ -91,7 +99,7 @@ func (s *Server) others() []string {
 }
 
 func (s *Server) ask(ctx context.Context, server string, standby bool) (*reply, error) {
-	q := question{Name: s.settings.Name, PeerURL: s.peerURL(), Standby: standby, Generation: s.settings.Generation}
+	q := question{Name: s.settings.Name, PeerURL: s.peerURL(), Standby: standby, Generation: s.settings.Generation, Endpoint: s.Endpoint()}
 	if standby {
 		q.Belief = s.standbyBelief()
 	}
@@ -115,15 +123,27 @@ func (s *Server) ask(ctx context.Context, server string, standby bool) (*reply, 
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the server answered %s: %.200s", response.Status, text)
 	}
-	r := &reply{}
+	r := &reply{from: server}
 	return r, json.Unmarshal(text, r)
 }
 
 // askForSeat asks until the server is given a seat, and returns it; nil when the server is stopped.
 func (s *Server) askForSeat() *reply {
 	s.log.Info("this server is a standby: it takes over when a member of etcd is needed")
+	heard := time.Now()
 	for s.running.Err() == nil {
-		for _, r := range s.askAll(s.running, true) {
+		replies := s.askAll(s.running, true)
+		switch {
+		case len(replies) > 0:
+			heard = time.Now()
+			s.adminOver(replies)
+		case time.Since(heard) > tellSilence:
+			heard = time.Now()
+			s.log.Warn("no server can say who holds the state of the control plane. Start the others: more than half of the members of etcd "+
+				"must run. If those are lost for good, run 'holdfast restore --from-data' on one that has its data, or 'holdfast restore FILE'",
+				"asked", s.others())
+		}
+		for _, r := range replies {
 			if r.Generation < s.settings.Generation {
 				continue
 			}
@@ -137,6 +157,18 @@ func (s *Server) askForSeat() *reply {
 		_ = pause(s.running, askEvery)
 	}
 	return nil
+}
+
+// adminOver has the administrator's kubeconfig name a server that answers.
+func (s *Server) adminOver(replies []reply) {
+	if s.identity.namesAdmin(func(endpoint string) bool {
+		return slices.ContainsFunc(replies, func(r reply) bool { return r.from == endpoint })
+	}) {
+		return
+	}
+	if err := s.identity.writeAdmin(replies[0].from, time.Now()); err != nil {
+		s.log.Warn("the administrator's kubeconfig could not be written", "error", err)
+	}
 }
 
 // know keeps where the other servers are, for a start without them.
@@ -158,13 +190,16 @@ func (s *Server) unseated(ctx context.Context) bool {
 }
 
 // watchSeat ends the seat when the server finds that it does not hold it any more: it was away while it was replaced, or while
-// the others were restored from a backup.
-func (s *Server) watchSeat(ctx context.Context, end context.CancelCauseFunc) {
+// the others were restored from a backup. asked is closed after the first look.
+func (s *Server) watchSeat(ctx context.Context, end context.CancelCauseFunc, asked chan<- struct{}) {
+	first := sync.OnceFunc(func() { close(asked) })
+	defer first()
 	for ctx.Err() == nil {
 		if s.unseated(ctx) {
 			end(errUnseated)
 			return
 		}
+		first()
 		wait := doubtEvery
 		if m := s.current(); m != nil && m.Problem() == nil {
 			wait = checkEvery
@@ -203,6 +238,12 @@ func (s *Server) answerSeat(ctx context.Context, q *question) (*reply, error) {
 	servers, err := endpoints.Published(ctx, s.quorum.client)
 	if err != nil {
 		return nil, err
+	}
+	if q.Standby && q.Endpoint != "" && !slices.Contains(servers, q.Endpoint) {
+		// Hosts shall find it if it is the one that the control plane is restored on.
+		if err := endpoints.Publish(ctx, s.quorum.client, q.Name, q.Endpoint); err != nil {
+			return nil, err
+		}
 	}
 	answer := &reply{Generation: s.settings.Generation, Servers: servers}
 	info, found := m.Find(q.PeerURL)

@@ -195,6 +195,7 @@ func TestRestore_refusals(t *testing.T) {
 	flipped := bytes.Clone(good)
 	flipped[len(flipped)/2] ^= 1
 	revision := bytes.Replace(good, []byte(`"revision": `), []byte(`"revision": 9`), 1)[:len(good)]
+	newer := bytes.Replace(good, []byte(`"format": 1`), []byte(`"format": 9`), 1)
 	for _, test := range []struct {
 		name, dir string
 		content   []byte
@@ -207,6 +208,7 @@ func TestRestore_refusals(t *testing.T) {
 		{"empty", t.TempDir(), nil, "is no backup of Holdfast"},
 		{"something else", t.TempDir(), []byte(strings.Repeat("hello ", 500)), "is no backup of Holdfast"},
 		{"of another control plane", other.DataDir, good, "is of another control plane"},
+		{"of a newer version", t.TempDir(), newer, "was made by holdfast dev (format 9, this one knows 1): install that version"},
 		{"over an agent", agent, good, "holds the identity of an agent"},
 		{"a server runs", shared.DataDir, good, "runs on the data directory"},
 		{"nothing to take", t.TempDir(), nil, "holds no server: name the backup"},

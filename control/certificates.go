@@ -145,6 +145,13 @@ func (id *identity) writeAdmin(endpoint string, now time.Time) error {
 	return pki.WriteKubeconfig(id.dir.adminKubeconfig(), server, endpoints.ServerName, pki.EncodeBundle(id.trusted), admin)
 }
 
+// namesAdmin says whether the administrator's kubeconfig names a good server.
+func (id *identity) namesAdmin(good func(endpoint string) bool) bool {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	return good(id.adminEndpoint)
+}
+
 // Pauses between two looks at the certificates: a clock may be set, and a disk may be full for a while.
 const (
 	minLook = 200 * time.Millisecond

@@ -7,12 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
@@ -115,6 +117,12 @@ func (d dataDir) lostDatabase() bool {
 	_, ran := os.Stat(d.adminKubeconfig())
 	_, err := os.Stat(filepath.Join(d.etcd(), "member"))
 	return ran == nil && errors.Is(err, fs.ErrNotExist)
+}
+
+// knowsOthers says whether a server knows where others are, so that it can ask them for the data that it lost.
+func (d dataDir) knowsOthers(s *settings) bool {
+	host, err := endpoints.Open(d.host())
+	return err == nil && slices.ContainsFunc(host.Addresses(), func(a string) bool { return a != s.endpoint() })
 }
 
 // settings is what a server is, and stays: server.json.

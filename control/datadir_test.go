@@ -89,13 +89,19 @@ func TestStart_again(t *testing.T) {
 	_, err = control.Start(timeout(t), other)
 	wantError(t, err, "belongs to the server again, not other")
 
-	s, _ = start(t, control.Config{DataDir: c.DataDir, Log: c.Log})
+	s, stop = start(t, control.Config{DataDir: c.DataDir, Log: c.Log})
 	if err := newClient(t, s.Config()).Get(t.Context(), key(ns, "a"), object(t, ns, validCluster)); err != nil {
 		t.Error(err)
 	}
 	if diff := cmp.Diff(revision, revisions(t, s)); diff != "" {
 		t.Errorf("the second start wrote (-before +after):\n%s", diff)
 	}
+	stop()
+	if err := os.RemoveAll(filepath.Join(c.DataDir, "etcd")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = control.Start(timeout(t), control.Config{DataDir: c.DataDir, Log: c.Log})
+	wantError(t, err, "etcd is gone: it is not started, because without its data it would tell all hosts that nothing is wanted")
 }
 
 // TestStart_interruptedInit: what an interrupted init made is used by the next one.

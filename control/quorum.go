@@ -133,6 +133,7 @@ func (q *quorumManager) refresh(ctx context.Context) time.Duration {
 	q.plan, q.view = plan, *view
 	q.mu.Unlock()
 	q.tellHealth(ctx, was, plan)
+	q.tidy(ctx, view)
 	if plan.Step != nil {
 		return q.act(ctx, plan.Step)
 	}
@@ -142,6 +143,17 @@ func (q *quorumManager) refresh(ctx context.Context) time.Duration {
 		}
 	}
 	return lookEvery
+}
+
+// tidy takes servers off the list whose Hosts are gone, and whose members are.
+func (q *quorumManager) tidy(ctx context.Context, view *quorum.View) {
+	there := map[string]bool{}
+	for _, s := range view.Servers {
+		there[s.Name] = true
+	}
+	if err := endpoints.Keep(ctx, q.client, func(name string) bool { return there[name] }); err != nil && ctx.Err() == nil {
+		q.log.Debug("the list of servers was not tidied", "error", err)
+	}
 }
 
 // act carries a step out. What does not succeed is decided anew with the next look.
@@ -179,7 +191,7 @@ func (q *quorumManager) do(ctx context.Context, step *quorum.Step) error {
 			return err
 		}
 		q.noteFailed(step)
-		return endpoints.Unpublish(ctx, q.client, step.Server)
+		return nil
 	}
 }
 

@@ -179,7 +179,8 @@ func (r *restore) exchange(work string) error {
 			return fmt.Errorf("while restoring: %w", err)
 		}
 	}
-	r.settings.Restoring, r.settings.Existing = "", ""
+	// A standby may be the one that is restored.
+	r.settings.Restoring, r.settings.Existing, r.settings.Seat = "", "", seatHeld
 	r.settings.Generation, r.settings.Unpresented = time.Now().Unix(), true
 	if err := errors.Join(atomicfile.SyncDir(string(r.dir)), r.dir.save(r.settings)); err != nil {
 		return fmt.Errorf("while restoring: %w", err)

@@ -141,7 +141,8 @@ func (s *Server) sit(ctx context.Context) error {
 	}
 	seatCtx, end := context.WithCancelCause(s.running)
 	s.seat = &seat{seatCtx, end}
-	s.seated.Go(func() { s.watchSeat(seatCtx, end) })
+	asked := make(chan struct{})
+	s.seated.Go(func() { s.watchSeat(seatCtx, end, asked) })
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	release := context.AfterFunc(seatCtx, func() { stop(context.Cause(seatCtx)) })
@@ -162,6 +163,15 @@ func (s *Server) sit(ctx context.Context) error {
 	}
 	if err := s.insist(ctx, s.present); err != nil {
 		return err
+	}
+	// Nobody is served, and nobody leads, by data of an earlier life: the others were asked first, if they can be reached.
+	select {
+	case <-asked:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if seatCtx.Err() != nil {
+		return context.Cause(seatCtx)
 	}
 	s.api.Open()
 	if err := s.setSeat(seatHeld, s.settings.Existing); err != nil {
@@ -211,7 +221,7 @@ func (s *Server) standUp() error {
 	return s.writeStandbyAdmin()
 }
 
-// writeStandbyAdmin has the administrator's kubeconfig name another server.
+// writeStandbyAdmin has the administrator's kubeconfig name another server, until one of them answers; see adminOver.
 func (s *Server) writeStandbyAdmin() error {
 	for _, server := range s.host.Addresses() {
 		if server != s.Endpoint() {

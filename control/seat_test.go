@@ -170,6 +170,43 @@ func TestQuorum_replaced(t *testing.T) {
 	}
 }
 
+// TestQuorum_standbyRestored: one of two servers holds the state, and is lost. The other one, a standby, is restored from a backup.
+// The first one comes back with its old data, and finds that it counts no more before it serves anybody.
+func TestQuorum_standbyRestored(t *testing.T) {
+	t.Parallel()
+	c := newCrew(t, "b", 2)
+	ns := newNamespace(t, newClient(t, c.servers[0].Config()))
+	putSecret(t, newClient(t, c.servers[0].Config()), ns, "kept")
+	file := fetch(t, c.servers[0])
+	putSecret(t, newClient(t, c.servers[0].Config()), ns, "later")
+	knowsServers(t, c.configs[0], 2)
+	c.stops[0]()
+	c.stops[1]()
+	if _, err := restoreInto(t, c.configs[1], file); err != nil {
+		t.Fatal(err)
+	}
+	c.start(1)
+	wantSecret(t, newClient(t, c.servers[1].Config()), ns, "kept", true)
+	wantSecret(t, newClient(t, c.servers[1].Config()), ns, "later", false)
+	c.start(0)
+	if c.servers[0].Voters() != 0 {
+		t.Error("it serves with its old data")
+	}
+	c.standby(0)
+}
+
+// knowsServers waits until a server has written down where so many servers are.
+func knowsServers(t *testing.T, c control.Config, want int) {
+	t.Helper()
+	eventually(t, func() error {
+		text, err := os.ReadFile(filepath.Join(c.DataDir, "host", "servers"))
+		if n := len(strings.Fields(string(text))); err == nil && n != want {
+			err = fmt.Errorf("%s knows %d servers", c.Name, n)
+		}
+		return err
+	})
+}
+
 // TestQuorum_restored: after the majority was lost, one server is restored from its own data. The others come back with their
 // old data, find that it counts no more, and hold seats again, with nothing done by hand.
 func TestQuorum_restored(t *testing.T) {
@@ -178,13 +215,7 @@ func TestQuorum_restored(t *testing.T) {
 	ns := newNamespace(t, newClient(t, c.servers[0].Config()))
 	putSecret(t, newClient(t, c.servers[1].Config()), ns, "kept")
 	for i := range c.servers {
-		eventually(t, func() error {
-			text, err := os.ReadFile(filepath.Join(c.configs[i].DataDir, "host", "servers"))
-			if n := len(strings.Fields(string(text))); err == nil && n != 3 {
-				err = fmt.Errorf("%s knows %d servers", c.servers[i].Name(), n)
-			}
-			return err
-		})
+		knowsServers(t, c.configs[i], 3)
 	}
 	var stopped sync.WaitGroup
 	for _, stop := range c.stops {

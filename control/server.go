@@ -101,15 +101,24 @@ func (s *Server) start(ctx context.Context, c *Config) error {
 	if err := listener.Close(); err != nil {
 		return err
 	}
-	if s.settings.Seat == seatHeld {
-		if err := s.sitFirst(ctx); err != nil {
-			return err
-		}
-	} else if err := s.openStandby(); err != nil {
+	if err := s.sitOrWait(ctx); err != nil {
 		return err
 	}
 	s.background.Go(s.serve)
 	return nil
+}
+
+// sitOrWait takes the seat that the server held when it was stopped, or makes it a standby. Without its data it is one as well, and
+// that is not written down: a disk that comes back with the next start holds the seat still, unless the others gave it away.
+func (s *Server) sitOrWait(ctx context.Context) error {
+	switch {
+	case s.settings.Seat != seatHeld:
+	case s.dir.lostDatabase() && s.dir.knowsOthers(s.settings):
+		s.log.Warn("this server has lost its copy of the state: it asks the other servers for a new one", "missing", s.dir.etcd())
+	default:
+		return s.sitFirst(ctx)
+	}
+	return s.openStandby()
 }
 
 // sitFirst takes the seat that the server held when it was stopped. It may have been given to another one meanwhile.
@@ -219,10 +228,9 @@ func (c *Config) check(d dataDir, stored *settings) error {
 		return fmt.Errorf("the data directory %s holds the identity of an agent that joined a control plane: choose another directory with --data-dir", d)
 	case stored != nil && stored.Restoring != "":
 		return fmt.Errorf("a restore into the data directory %s was cut off: run 'holdfast restore' again, as before", d)
-	case stored != nil && stored.Seat == seatHeld && d.lostDatabase():
-		return fmt.Errorf("the server %s ran before, and its database %s is gone: it is not started, because without its data it would be "+
-			"taken for another. If other servers run, delete this host there ('holdfast delete host %s'), remove %s, and join again; if this "+
-			"was the only one, restore a backup with 'holdfast restore FILE'", stored.Name, d.etcd(), stored.Name, d)
+	case stored != nil && stored.Seat == seatHeld && d.lostDatabase() && !d.knowsOthers(stored):
+		return fmt.Errorf("the server %s ran before, and its database %s is gone: it is not started, because without its data it would tell "+
+			"all hosts that nothing is wanted of them. It knows of no other server: restore a backup with 'holdfast restore FILE'", stored.Name, d.etcd())
 	case stored == nil && !c.Init && c.JoinToken == "":
 		return fmt.Errorf("the data directory %s holds no server: make a new control plane with --init, or join one with --join TOKEN, "+
 			"where 'holdfast token create --role server' on one of its servers makes the token", d)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	stdmaps "maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -68,20 +69,25 @@ func Reset(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// Unpublish takes a server off the list, with the rights of an administrator.
-func Unpublish(ctx context.Context, client kubernetes.Interface, name string) error {
+// Keep takes all others off the list of servers than those whose names are kept, with the rights of an administrator. It writes
+// nothing when there are none.
+func Keep(ctx context.Context, client kubernetes.Interface, kept func(name string) bool) error {
 	maps := client.CoreV1().ConfigMaps(access.SystemNamespace)
 	err := retry.OnError(retry.DefaultBackoff, retriable, func() error {
-		list, err := maps.Get(ctx, ServersName, metav1.GetOptions{})
-		if _, there := list.Data[name]; err != nil || !there {
+		list, err := maps.Get(ctx, ServersName, metav1.GetOptions{ResourceVersion: "0"})
+		if err != nil {
 			return err
 		}
-		delete(list.Data, name)
+		before := len(list.Data)
+		stdmaps.DeleteFunc(list.Data, func(name, _ string) bool { return !kept(name) })
+		if len(list.Data) == before {
+			return nil
+		}
 		_, err = maps.Update(ctx, list, metav1.UpdateOptions{})
 		return err
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("while taking %s off the list of servers: %w", name, err)
+		return fmt.Errorf("while taking servers off the list: %w", err)
 	}
 	return nil
 }
