@@ -175,7 +175,11 @@ func (x *running) schedule(ctx context.Context, actions []*api.Action, f Facts) 
 		}
 	}
 	for _, t := range Schedule(ready, f) {
-		stored, err := put(ctx, x.Store, t.Action, t.Status)
+		// Unlike the record of what was done, a decision does not hold when the spec was changed meanwhile: the action may have
+		// been rejected.
+		next := t.Action.DeepCopy()
+		next.Status = *t.Status
+		stored, err := x.Store.PutStatus(ctx, next)
 		switch {
 		case err == nil:
 			actions[at[t.Action.UID]] = stored
@@ -233,6 +237,8 @@ func (x *running) carry(ctx context.Context, a *api.Action, now time.Time) time.
 	case t.busy:
 	case t.want == a.Spec.Want && t.at.After(now):
 		return t.at
+	case a.Status.State == "" && t.checked:
+		// The check has ended during this pass, and gave a signal: the next pass accepts the action.
 	default:
 		x.start(ctx, h, a, t)
 	}

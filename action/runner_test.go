@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -271,5 +272,32 @@ func TestRunner_acceptAgents(t *testing.T) {
 		if a := l.get("yes"); a.Status.State != api.ActionPendingSchedule || !strings.Contains(a.Status.WaitsFor, "which is silent") {
 			t.Errorf("it is %+v", a.Status)
 		}
+	})
+}
+
+// rejecting is a Store in which an administrator rejects each action just before the leader writes that it may run.
+type rejecting struct {
+	*actiontest.Memory
+	leader *leader
+	once   *sync.Once
+}
+
+func (s rejecting) PutStatus(ctx context.Context, a *api.Action) (*api.Action, error) {
+	if a.Status.State == api.ActionNew {
+		s.once.Do(func() { s.leader.spec(a.Name, func(a *api.Action) { a.Spec.Approval = api.ApprovalRejected }) })
+	}
+	return s.Memory.PutStatus(ctx, a)
+}
+
+// TestRunner_rejectedMeanwhile: an action that is rejected while the leader gives it its turn does not run.
+func TestRunner_rejectedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		l.runner.Store = rejecting{l.store, l, &sync.Once{}}
+		stop := l.start()
+		defer stop()
+		l.create("a", "shared")
+		time.Sleep(time.Minute)
+		l.want("a", api.ActionCancelled, "it was rejected")
 	})
 }
