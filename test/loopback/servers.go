@@ -38,8 +38,14 @@ func Start(t hosts.T, program string, count int, env ...string) *Servers {
 	}
 	s := &Servers{Dir: dir, Program: program, Env: env}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	for n := 1; n <= count; n++ {
+	s.add(t, 1)
+	s.Server(1).AwaitReady(t)
+	for n := 2; n <= count; n++ {
 		s.add(t, n)
+	}
+	// A server whose vote would make their number an even one stands by until there is one more.
+	for _, one := range s.all {
+		one.AwaitReady(t)
 	}
 	return s
 }
@@ -82,7 +88,6 @@ func (s *Servers) add(t hosts.T, n int) {
 	s.all = append(s.all, one)
 	t.Cleanup(func() { one.end(t) })
 	one.launch(t, stdin, args...)
-	one.AwaitReady(t)
 }
 
 func (s *Servers) token(t hosts.T) string {

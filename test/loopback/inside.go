@@ -1,0 +1,46 @@
+package loopback
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/holdfast-storage/holdfast/control"
+)
+
+// Inside starts one server in this process, without an engine or an agent, and returns how to reach it.
+func Inside(t *testing.T) *rest.Config {
+	t.Helper()
+	ports, err := freePorts(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s, err := control.Start(ctx, control.Config{
+		DataDir: memoryDir(t), Name: "s1", Address: "127.0.0.1", Init: true,
+		APIPort: ports[0], EtcdPeerPort: ports[1], EtcdClientPort: ports[2],
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s.Config()
+}
+
+// memoryDir is a directory in memory, where the machine has one: what is tested is the order of writes, and waiting for a disk
+// to flush each of them would take most of the time.
+func memoryDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "holdfast-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
