@@ -207,6 +207,12 @@ func (a *processes) start(d *api.Daemon) {
 	d.Status.Started = &now
 }
 
+// loopback is the address of a host, which is another one in each process.
+func loopback(host int) string {
+	pid := os.Getpid()
+	return fmt.Sprintf("127.%d.%d.%d", 64+(pid>>8)%64, pid%256, host)
+}
+
 // realWorld has four hosts, which are addresses of loopback (it has all of 127.0.0.0/8): the ports of a mon are fixed. They
 // differ from process to process, so that several may run at one time. All OSDs see one host name, so they are told where
 // they are.
@@ -216,9 +222,8 @@ func realWorld() *world {
 		"mon_data_avail_warn": "1", "mon_data_avail_crit": "1", "mon_election_timeout": "0.5", "mon_lease": "1",
 		"mon_osd_down_out_interval": "2", "mon_osd_min_in_ratio": "0.1", "paxos_propose_interval": "0.05", "bdev_aio_poll_ms": "5", "mgr_stats_period": "1", "mon_tick_interval": "1",
 	}}
-	pid := os.Getpid()
 	for i := 1; i <= 4; i++ {
-		w.host(i, 1).Status.Addresses = []string{fmt.Sprintf("127.%d.%d.%d", 64+(pid>>8)%64, pid%256, i)}
+		w.host(i, 1).Status.Addresses = []string{loopback(i)}
 		w.node(i, fmt.Sprintf("wwn-%d0", i))
 		w.cluster.Spec.Ceph.Config[fmt.Sprintf("osd.%d", i-1)] = api.CephOptions{
 			"crush_location": api.CephOptionValue(fmt.Sprintf("root=default host=h%d", i)),
@@ -311,9 +316,9 @@ func (a *processes) checkDrain(w *world, c rados.Client) {
 // knew, it neither gets in nor keeps the others from their work.
 func (a *processes) checkLostMon(w *world) {
 	a.t.Helper()
-	free, lost := &w.hosts[1], &w.hosts[2]
-	free.Spec.Mode = api.HostActive
-	a.until("host h2 may be used again", time.Minute, func(p *engine.Plan) bool { return p.Done })
+	w.host(5, 0).Status.Addresses = []string{loopback(5)} // h2 had a mon a moment ago: see the record on moving mons
+	w.node(5)
+	lost := &w.hosts[2]
 	a.powerOff("h3")
 	lost.Status.Conditions = []metav1.Condition{{
 		Type: api.HostAgentConnected, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(time.Now().Add(-monReplaceAfter)),
