@@ -21,6 +21,7 @@ func (p *planner) planDrains() {
 				u.daemons = append(u.daemons, d)
 			}
 		}
+		p.keepParting(u)
 		steps := []func(*upkeep) bool{p.mayDrain, p.drainTurn(&turn), p.moveMgr, p.yieldMon, p.takeOut, p.emptied, p.stopDrained, p.purge, p.dismiss, p.dropBucket}
 		if p.hosts[host] == nil {
 			steps = []func(*upkeep) bool{p.answers, p.absent, p.takeOut, p.emptied, p.purge, p.dismiss}
@@ -32,6 +33,16 @@ func (p *planner) planDrains() {
 		}
 	}
 	p.endDrains()
+}
+
+// keepParting leaves OSDs as far as they were brought, whatever can be done for them now: those that were told to leave, and among
+// them those that were told to stop, which were empty then.
+func (p *planner) keepParting(u *upkeep) {
+	for _, d := range u.of(TypeOSD) {
+		if drains(d) {
+			p.parting[d.Name], p.stop[d.Name] = true, told(d)
+		}
+	}
 }
 
 // partingHosts are the hosts to be drained, those that have begun first, and the hosts of OSDs whose Host is gone.
@@ -214,9 +225,6 @@ func (p *planner) takeOut(u *upkeep) bool {
 	for _, d := range osds {
 		p.parting[d.Name] = true
 		noted = noted && drains(d)
-		if drains(d) && told(d) {
-			p.stop[d.Name] = true // it was empty when it was told
-		}
 		if p.seenOSD(d).In {
 			in = append(in, label(d))
 		}

@@ -148,14 +148,10 @@ func TestDrain_silentAgent(t *testing.T) {
 	f := withFake(fourHosts())
 	f.cluster.Spec.Ceph.Mgr.Count = 1
 	f.settle(t)
-	f.powerOff(4, time.Minute)
+	f.mute["h4"] = true
+	f.silence(4, time.Minute)
 	f.mode(4, api.HostDrain)
-	for range 10 { // the machine runs, and only its agent does nothing
-		f.agents()
-		f.ceph.Sync(slices.Concat(f.powered(), []api.Daemon{*f.daemons["c-osd-3"]}))
-		f.round(t)
-	}
-	p := f.round(t)
+	p := f.settle(t)
 	if w := hostWord(p, "h4"); w != "Wait: waiting for osd.3 to stop" || len(f.ceph.OSDs()) != 4 {
 		t.Errorf("OSDs %v, %q", f.ceph.OSDs(), w)
 	}
@@ -230,5 +226,36 @@ func TestLostMgr(t *testing.T) {
 	delete(f.broken, "c-mgr-b")
 	if p = f.settle(t); !p.Done || len(f.daemons) != 9 {
 		t.Errorf("%v, %v", p.Status.Reasons, sortedKeys(f.daemons))
+	}
+}
+
+// While Ceph does not answer, what was begun stays begun: an OSD that was told to leave or to stop is not told otherwise.
+func TestDrain_unreachable(t *testing.T) {
+	f := withFake(fourHosts())
+	f.cluster.Spec.Ceph.Mgr.Count = 1
+	f.settle(t)
+	f.mode(4, api.HostDrain)
+	for f.daemons["c-osd-3"].Spec.State != api.WantStopped {
+		f.agents()
+		f.round(t)
+	}
+	f.powerOff(1, time.Second)
+	f.powerOff(2, time.Second)
+	f.agents()
+	p := f.round(t)
+	if d := f.daemons["c-osd-3"]; d.Spec.State != api.WantStopped || !drains(d) || hostWord(p, "h4") != "Wait: Ceph does not answer, and only Ceph can say what may go" {
+		t.Errorf("%s, %v", d.Spec.State, decisions(p))
+	}
+	// Given back after Ceph has forgotten it, it is made known once more before it starts.
+	f.powerOn(1)
+	f.powerOn(2)
+	for len(f.ceph.OSDs()) == 4 {
+		f.agents()
+		f.round(t)
+	}
+	f.mode(4, api.HostActive)
+	want := []string{"osd new osd.3", "Prepared osd.3", "Running osd.3"}
+	if diff := cmp.Diff(want, f.steps(t)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

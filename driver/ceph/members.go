@@ -63,22 +63,30 @@ func monParams(members []member) (monmap, hosts string) {
 }
 
 // membersOf reads the mons from the Daemons that there are. Each lists all of them; where they differ, because a change was cut
-// off, the list with the newest mon counts. A mon that is on its way in stands in no list, and one that is on its way out does
-// not count any more, whatever is listed.
+// off, the list with the newest mon counts. A mon that is on its way in stands in no list. One that is on its way out does not
+// count any more, whatever is listed, and its own list is not kept up. A mon leaves only when there is another one in the quorum,
+// so where nobody else is listed yet it is that one.
 func membersOf(daemons []api.Daemon) []member {
-	var members []member
+	var members, staying []member
 	leaving := map[string]bool{}
 	for i := range daemons {
 		d := &daemons[i]
 		if d.Spec.Type != TypeMon {
 			continue
 		}
-		leaving[d.Spec.ID] = drains(d)
+		if leaving[d.Spec.ID] = drains(d); drains(d) {
+			continue
+		}
+		staying = append(staying, member{d.Spec.ID, d.Spec.Host, d.Spec.Parameters[ParamAddress]})
 		if m := parseMembers(d.Spec.Parameters); len(m) > 0 && (len(members) == 0 || olderMon(newestMon(members), newestMon(m))) {
 			members = m
 		}
 	}
-	return slices.DeleteFunc(members, func(m member) bool { return leaving[m.ID] })
+	members = slices.DeleteFunc(members, func(m member) bool { return leaving[m.ID] })
+	if len(members) == 0 && len(leaving) > len(staying) {
+		return staying
+	}
+	return members
 }
 
 // newestMon is the name that was given last; none is given twice.

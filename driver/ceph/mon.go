@@ -132,6 +132,7 @@ func (p *planner) monDaemon(m member, facts *confFacts, monmap, monHosts string)
 	d := p.daemon(TypeMon, m.ID, m.Host, m.Address, facts)
 	d.Spec.Command = append(d.Spec.Command, "--mon-data", "${DATA}/store")
 	d.Spec.Parameters[ParamMonmap], d.Spec.Parameters[ParamMonHosts] = monmap, monHosts
+	d.Spec.Parameters[ParamMonNewest] = p.newestName()
 	d.Spec.StopOrder, d.Spec.StopTimeout = stopOrderMon, metav1.Duration{Duration: stopTimeoutMon}
 
 	seed := p.keyringFile(p.seedEntities(m)...)

@@ -297,9 +297,22 @@ func (p *planner) monPlaces() []place {
 	})
 }
 
+// newestName is the name that was given last to a mon that is a member or has been one. Each mon's Daemon says it, because the
+// one that had it may have left.
+func (p *planner) newestName() string {
+	all := slices.Clone(p.members)
+	for _, d := range p.daemonsOf(TypeMon) {
+		all = append(all, member{ID: d.Spec.Parameters[ParamMonNewest]})
+		if drains(d) {
+			all = append(all, member{ID: d.Spec.ID})
+		}
+	}
+	return newestMon(all)
+}
+
 // nextMonID is a name that no mon of the cluster has had: what was known by it is never mistaken for another one.
 func (p *planner) nextMonID() string {
-	all := slices.Clone(p.members)
+	all := []member{{ID: p.newestName()}}
 	for _, d := range p.daemonsOf(TypeMon) {
 		all = append(all, member{ID: d.Spec.ID})
 	}

@@ -327,3 +327,55 @@ func TestMonMoves_cutOff(t *testing.T) {
 		}
 	}
 }
+
+// A name is given once, also when the mon that had the newest one is gone.
+func TestMonMoves_newNames(t *testing.T) {
+	f := withFake(fourHosts())
+	f.settle(t)
+	f.cluster.Spec.Ceph.Mon.Count = 1
+	f.settle(t)
+	f.cluster.Spec.Ceph.Mon.Count = 3
+	if diff := cmp.Diff([]string{"new mon.d on h2", "new mon.e on h3"}, f.monSteps(t)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	f.checkMons(t, "a@h1", "d@h2", "e@h3")
+}
+
+func TestMembersOf(t *testing.T) {
+	mon := func(id, host, list string, leaves bool) api.Daemon {
+		d := api.Daemon{Spec: api.DaemonSpec{Type: TypeMon, ID: id, Host: host, Parameters: map[string]string{ParamAddress: "10.0.0." + host[1:]}}}
+		var members []member
+		for m := range strings.FieldsSeq(list) {
+			id, host, _ := strings.Cut(m, "@")
+			members = append(members, member{id, host, "10.0.0." + host[1:]})
+		}
+		d.Spec.Parameters[ParamMonmap], d.Spec.Parameters[ParamMonHosts] = monParams(members)
+		if leaves {
+			d.Spec.Parameters[ParamDrain] = "true"
+		}
+		return d
+	}
+	for name, tt := range map[string]struct {
+		daemons []api.Daemon
+		want    string
+	}{
+		"all agree":                       {[]api.Daemon{mon("a", "h1", "a@h1 b@h2", false), mon("b", "h2", "a@h1 b@h2", false)}, "a@h1 b@h2"},
+		"a Daemon was lost":               {[]api.Daemon{mon("a", "h1", "a@h1 b@h2", false)}, "a@h1 b@h2"},
+		"one joins":                       {[]api.Daemon{mon("a", "h1", "a@h1", false), mon("b", "h2", "a@h1", false)}, "a@h1"},
+		"half of the lists are written":   {[]api.Daemon{mon("a", "h1", "a@h1", false), mon("b", "h2", "a@h1 b@h2", false)}, "a@h1 b@h2"},
+		"one leaves":                      {[]api.Daemon{mon("a", "h1", "a@h1 b@h2", true), mon("b", "h2", "a@h1 b@h2", false)}, "b@h2"},
+		"only that one leaves is written": {[]api.Daemon{mon("a", "h1", "a@h1", true), mon("b", "h2", "a@h1", false)}, "b@h2"},
+		"the list of one that leaves is old": {[]api.Daemon{
+			mon("a", "h1", "a@h1", false), mon("c", "h3", "a@h1 b@h2 c@h3", true),
+		}, "a@h1"},
+		"none": {nil, ""},
+	} {
+		var got []string
+		for _, m := range membersOf(tt.daemons) {
+			got = append(got, m.ID+"@"+m.Host)
+		}
+		if text := strings.Join(got, " "); text != tt.want {
+			t.Errorf("%s: %q, want %q", name, text, tt.want)
+		}
+	}
+}

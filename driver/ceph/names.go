@@ -33,6 +33,8 @@ const (
 	ParamMonmap = "monmap"
 	// ParamMonHosts lists the hosts of these mons: "a=h1 b=h2 …".
 	ParamMonHosts = "monHosts"
+	// ParamMonNewest is the name of a mon that was given last, even if that mon has left: none is given twice.
+	ParamMonNewest = "monNewest"
 	// ParamDrain is set while an OSD or a mon is to leave for good.
 	ParamDrain = "drain"
 	// ParamOSDUUID is the OSD's own identity.

@@ -163,12 +163,9 @@ func checkStarted(t *rapid.T, f *fakeWorld, d *api.Daemon) {
 func checkStops(t *rapid.T, f *fakeWorld, before *engine.View, p *engine.Plan) {
 	var stopped []int
 	quorum := f.ceph.Quorum()
-	mons := 0
+	mons := len(f.ceph.Monmap())
 	for _, name := range sortedKeys(f.daemons) {
 		d := f.daemons[name]
-		if d.Spec.Type == TypeMon {
-			mons++
-		}
 		if d.Spec.State != api.WantStopped {
 			continue
 		}
@@ -185,7 +182,7 @@ func checkStops(t *rapid.T, f *fakeWorld, before *engine.View, p *engine.Plan) {
 		switch c.Daemon.Spec.Type {
 		case TypeOSD:
 			if !f.ceph.Usable(stopped...) {
-				t.Fatalf("%s is told to stop, and data cannot be used then (told: %v)", c.Daemon.Name, stopped)
+				t.Fatalf("%s is told to stop, and data cannot be used then (told: %v): %v", c.Daemon.Name, stopped, decisions(p))
 			}
 		case TypeMon:
 			if 2*len(quorum) <= mons {

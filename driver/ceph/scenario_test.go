@@ -22,10 +22,14 @@ type fakeWorld struct {
 	broken map[string]bool
 	// off are hosts without power: nothing runs there, and nobody says so.
 	off map[string]bool
+	// mute are hosts whose agents neither hear nor act; what runs there runs on.
+	mute map[string]bool
+	// fewestMons is how many mons were wanted at least since the world was at rest.
+	fewestMons int32
 }
 
 func withFake(w *world) *fakeWorld {
-	f := &fakeWorld{world: w, ceph: radostest.New(), broken: map[string]bool{}, off: map[string]bool{}}
+	f := &fakeWorld{world: w, ceph: radostest.New(), broken: map[string]bool{}, off: map[string]bool{}, mute: map[string]bool{}}
 	w.driver.Dial = f.ceph.Dial
 	return f
 }
@@ -35,7 +39,7 @@ func (f *fakeWorld) agents() {
 	for _, name := range sortedKeys(f.daemons) {
 		d := f.daemons[name]
 		switch {
-		case f.off[d.Spec.Host]:
+		case f.off[d.Spec.Host] || f.mute[d.Spec.Host]:
 			continue
 		case d.DeletionTimestamp != nil:
 			f.agentRemoves(d)
@@ -73,8 +77,13 @@ func (f *fakeWorld) powered() []api.Daemon {
 
 // powerOff takes the power from h<i>, of which the leader has known for so long.
 func (f *fakeWorld) powerOff(i int, since time.Duration) {
+	f.off[f.hosts[i-1].Name] = true
+	f.silence(i, since)
+}
+
+// silence has the leader know for so long that the agent of h<i> is not heard.
+func (f *fakeWorld) silence(i int, since time.Duration) {
 	h := &f.hosts[i-1]
-	f.off[h.Name] = true
 	h.Status.Conditions = []metav1.Condition{{
 		Type: api.HostAgentConnected, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(f.now.Add(-since)),
 	}}
@@ -84,6 +93,7 @@ func (f *fakeWorld) powerOff(i int, since time.Duration) {
 func (f *fakeWorld) powerOn(i int) {
 	f.hosts[i-1].Status.Conditions = nil
 	delete(f.off, f.hosts[i-1].Name)
+	delete(f.mute, f.hosts[i-1].Name)
 }
 
 func (f *fakeWorld) agentRemoves(d *api.Daemon) {

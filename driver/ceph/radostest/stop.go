@@ -54,7 +54,7 @@ func (c *Cluster) okToStop(ids map[int]bool) (answer any, errno syscall.Errno, s
 func (c *Cluster) usableWithout(ids map[int]bool) bool {
 	hosts, gone, in := map[string]bool{}, map[string]bool{}, 0
 	for _, o := range c.osds {
-		if o.in {
+		if o.in && o.booted { // one that was never up holds nothing
 			hosts[o.host] = true
 			in++
 		}
@@ -65,7 +65,7 @@ func (c *Cluster) usableWithout(ids map[int]bool) bool {
 		if len(hosts) < size {
 			domain = strconv.Itoa(id)
 		}
-		if o.in && (!o.up || ids[id]) {
+		if o.in && o.booted && (!o.up || ids[id]) {
 			gone[domain] = true
 		}
 	}
@@ -81,6 +81,14 @@ func (c *Cluster) Usable(without ...int) bool {
 		ids[id] = true
 	}
 	return c.usableWithout(ids)
+}
+
+// Serves says whether an OSD is up and holds data.
+func (c *Cluster) Serves(id int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := c.osds[id]
+	return o != nil && o.up && o.in
 }
 
 // setGroup changes the flag noout of single OSDs.
