@@ -46,6 +46,55 @@ func (c certificates) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
+// quorum shows how the members of etcd are, on the server whose member leads them.
+type quorum struct{ status func() *control.QuorumStatus }
+
+var (
+	quorumMembers = prometheus.NewDesc("holdfast_quorum_members",
+		"Servers by what they hold of etcd: voter, learner or standby. Shown by the server that leads etcd alone.", []string{"role"}, nil)
+	quorumSilent = prometheus.NewDesc("holdfast_quorum_members_silent",
+		"Members of etcd that do not answer. Shown by the server that leads etcd alone.", nil, nil)
+	quorumWanted = prometheus.NewDesc("holdfast_quorum_members_wanted",
+		"How many members of etcd there should be. Shown by the server that leads etcd alone.", nil, nil)
+	quorumSpare = prometheus.NewDesc("holdfast_quorum_failures_tolerated",
+		"How many more members of etcd may fail before the control plane stops. Shown by the server that leads etcd alone.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (quorum) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{quorumMembers, quorumSilent, quorumWanted, quorumSpare} {
+		descs <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (q quorum) Collect(metrics chan<- prometheus.Metric) {
+	s := q.status()
+	if s == nil {
+		return
+	}
+	roles, silent := map[string]int{"voter": 0, "learner": 0, "standby": len(s.Standbys)}, 0
+	for _, m := range s.Members {
+		role := "learner"
+		if m.Voter {
+			role = "voter"
+		}
+		roles[role]++
+		if !m.Answers {
+			silent++
+		}
+	}
+	gauge := func(d *prometheus.Desc, value int, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
+	}
+	for role, n := range roles {
+		gauge(quorumMembers, n, role)
+	}
+	gauge(quorumSilent, silent)
+	gauge(quorumWanted, s.Want)
+	gauge(quorumSpare, s.Spare)
+}
+
 // publishBackups shows when this server took its last backup. It is called once in a process.
 func publishBackups(dataDir string) {
 	legacyregistry.RawMustRegister(prometheus.NewGaugeFunc(

@@ -5,8 +5,48 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/holdfast-storage/holdfast/control"
 )
+
+// TestQuorum_metric: the server that leads etcd shows how its members are, and the others nothing.
+func TestQuorum_metric(t *testing.T) {
+	status := &control.QuorumStatus{
+		Want: 3, Spare: 1, Standbys: []string{"d"},
+		Members: []control.QuorumMember{{Name: "a", Voter: true, Answers: true}, {Name: "b", Voter: true}, {Name: "c", Answers: true}},
+	}
+	registry := prometheus.NewRegistry()
+	if err := registry.Register(quorum{func() *control.QuorumStatus { return status }}); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			name := family.GetName()
+			for _, label := range m.GetLabel() {
+				name += " " + label.GetValue()
+			}
+			got[name] = m.GetGauge().GetValue()
+		}
+	}
+	want := map[string]float64{
+		"holdfast_quorum_members voter": 2, "holdfast_quorum_members learner": 1, "holdfast_quorum_members standby": 1,
+		"holdfast_quorum_members_silent": 1, "holdfast_quorum_members_wanted": 3, "holdfast_quorum_failures_tolerated": 1,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	status = nil
+	if families, err = registry.Gather(); err != nil || len(families) > 0 {
+		t.Errorf("a server that does not lead shows %v, %v", families, err)
+	}
+}
 
 func TestCertificates_metric(t *testing.T) {
 	registry := prometheus.NewRegistry()

@@ -87,7 +87,7 @@ func runServer(ctx context.Context, c control.Config, a agentFlags) error {
 	now := &leading{}
 	publish(now)
 	publishBackups(c.DataDir)
-	legacyregistry.RawMustRegister(certificates{server.Certificates})
+	legacyregistry.RawMustRegister(certificates{server.Certificates}, quorum{server.Quorum})
 	c.Log.Info("the server is ready", "name", server.Name(), "endpoint", server.Endpoint())
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Wait(ctx) })

@@ -41,15 +41,26 @@ type QuorumMember struct {
 	Since   time.Time `json:"since"`
 }
 
+// Quorum is how the members of etcd are, if this server's member leads them; nil otherwise.
+func (s *Server) Quorum() *QuorumStatus {
+	s.memberMu.Lock()
+	m, q := s.member, s.quorum
+	s.memberMu.Unlock()
+	if m == nil || q == nil || !m.Leads() {
+		return nil
+	}
+	status := q.status()
+	status.DatabaseSize = m.DatabaseSize()
+	status.LastBackup, _ = LastBackup(string(s.dir)) // Without one it is zero.
+	return status
+}
+
 func (s *Server) serveQuorum(w http.ResponseWriter, _ *http.Request) {
-	m := s.current()
-	if m == nil || !m.Leads() {
+	status := s.Quorum()
+	if status == nil {
 		http.Error(w, "this server does not lead etcd", http.StatusMisdirectedRequest)
 		return
 	}
-	status := s.quorum.status()
-	status.DatabaseSize = m.DatabaseSize()
-	status.LastBackup, _ = LastBackup(string(s.dir)) // Without one it is zero.
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(status) // An error means that the client is gone.
 }

@@ -65,7 +65,7 @@ type Server struct {
 	abandoned      bool
 	// failed receives the error that the server cannot go on after.
 	failed chan error
-	// memberMu guards who reads and changes member, holding and changed.
+	// memberMu guards who reads and changes member, quorum, holding and changed.
 	memberMu sync.Mutex
 	holding  context.Context
 	changed  chan struct{}
@@ -315,9 +315,7 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 	if s.revoked, err = access.NewRevocation(s.loopback); err != nil {
 		return nil, err
 	}
-	s.quorum = newQuorumManager(s.member, hosts, client, s.quorumSettings, s.log)
-	s.quorum.know = s.know
-	if s.quorum.events, err = newQuorumEvents(s.loopback); err != nil {
+	if err := s.manageQuorum(hosts, client); err != nil {
 		return nil, err
 	}
 	renewer := &join.Renewer{Authority: s.identity.signer, Now: time.Now, Log: s.log}
@@ -342,6 +340,20 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 		},
 		Long: []string{BackupPath},
 	}, nil
+}
+
+// manageQuorum makes the manager of the members of etcd; see quorumManager.run.
+func (s *Server) manageQuorum(hosts *join.Hosts, client kubernetes.Interface) error {
+	events, err := newQuorumEvents(s.loopback)
+	if err != nil {
+		return err
+	}
+	q := newQuorumManager(s.member, hosts, client, s.quorumSettings, s.log)
+	q.know, q.events = s.know, events
+	s.memberMu.Lock()
+	defer s.memberMu.Unlock()
+	s.quorum = q
+	return nil
 }
 
 func (s *Server) joinHandler(client kubernetes.Interface, hosts *join.Hosts) http.Handler {

@@ -24,6 +24,8 @@ type Home struct {
 	Binary string
 
 	servers []*hosts.Process
+	// args are given to each start of a server.
+	args []string
 }
 
 // Start starts a server on each host of the lab, the first with --init, the others with tokens of the first, and waits until
@@ -33,17 +35,61 @@ func Start(t hosts.T, lab *hosts.Lab, binary string) *Home {
 	return StartServers(t, lab, binary, len(lab.Hosts()))
 }
 
-// StartServers is Start for the first hosts of the lab alone.
-func StartServers(t hosts.T, lab *hosts.Lab, binary string, count int) *Home {
+// StartServers is Start for the first hosts of the lab alone. args are given to each start of a server.
+func StartServers(t hosts.T, lab *hosts.Lab, binary string, count int, args ...string) *Home {
 	t.Helper()
-	h := &Home{Lab: lab, Binary: binary, servers: make([]*hosts.Process, len(lab.Hosts()))}
+	h := &Home{Lab: lab, Binary: binary, servers: make([]*hosts.Process, len(lab.Hosts())), args: args}
 	h.StartServer(t, 1, "--init")
 	h.AwaitHosts(t, 1)
 	for n := 2; n <= count; n++ {
 		h.JoinServer(t, n, h.Token(t, "server"))
 	}
 	h.AwaitHosts(t, count)
+	if count >= 3 {
+		Await(t, "three members of etcd", func() error { return h.members(3) })
+	}
 	return h
+}
+
+// Quorum is what 'holdfast quorum' says.
+type Quorum struct {
+	Leader   string
+	Degraded string
+	Members  []Member
+	Standbys []string
+}
+
+// Member is one member of etcd.
+type Member struct {
+	Name           string
+	Voter, Answers bool
+}
+
+// Quorum asks by the server of a host how the members of etcd are.
+func (h *Home) Quorum(number int) (q Quorum, err error) {
+	out, err := h.HoldfastOn(number, "quorum", "-o", "json")
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &q)
+	}
+	return q, err
+}
+
+// members checks that so many members of etcd vote: the control plane survives that one of three is lost.
+func (h *Home) members(want int) error {
+	q, err := h.Quorum(1)
+	if err != nil {
+		return err
+	}
+	voters := 0
+	for _, m := range q.Members {
+		if m.Voter && m.Answers {
+			voters++
+		}
+	}
+	if voters != want {
+		return fmt.Errorf("%d vote: %+v", voters, q)
+	}
+	return nil
 }
 
 // StartServer starts the server of a host, the first of which is number 1.
@@ -71,6 +117,9 @@ func (h *Home) StartAgent(t hosts.T, number int, token string) {
 func (h *Home) launch(t hosts.T, number int, role, stdin string, args ...string) {
 	t.Helper()
 	host := h.Lab.Host(number)
+	if role == "server" {
+		args = append(args, h.args...)
+	}
 	cmd := host.Command(context.Background(), h.Binary, append([]string{role}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	h.servers[number-1] = host.Launch(t, "holdfast", cmd)
