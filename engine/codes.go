@@ -43,6 +43,9 @@ const (
 
 	OrchestrateReport Code = "ORCHESTRATE_REPORT"
 
+	Flapping Code = "FLAPPING"
+	Steady   Code = "STEADY"
+
 	// These are written by the control plane itself; see package control.
 	QuorumMemberAdded    Code = "QUORUM_MEMBER_ADDED"
 	QuorumMemberPromoted Code = "QUORUM_MEMBER_PROMOTED"
@@ -91,6 +94,8 @@ func Codes() []CodeInfo {
 		{ActionChanged, "action/NAME", "An action came into another state: it waits for approval or its turn, or is carried out."},
 		{ActionFinished, "action/NAME", "An action has ended: it is done, failed, was cancelled, or nobody knows how far it came."},
 		{OrchestrateReport, "cluster/NAME", "The outcome of an orchestration differs from that of the one before."},
+		{Flapping, "the object", "An object went up and down again and again: what else it does is not told until it has been steady for ten minutes. That a cluster is OFFLINE is told all the same."},
+		{Steady, "the object", "An object that flapped has not changed for ten minutes; the message says what it did last."},
 		{QuorumMemberAdded, "host/NAME", "A standby server was given a member of etcd; it does not vote yet."},
 		{QuorumMemberPromoted, "host/NAME", "A member of etcd has caught up and votes."},
 		{QuorumMemberReplaced, "host/NAME", "A member of etcd votes in the place of another, which is removed next."},

@@ -55,6 +55,8 @@ type memory struct {
 	entriesTold int
 	leader      string
 	outcome     api.OrchestrationOutcome
+	// flaps are the objects that went up and down of late.
+	flaps flaps
 }
 
 var _ ServiceManager = (*Orchestrator)(nil)

@@ -58,7 +58,8 @@ func (r *run) report(ctx context.Context, failure error) error {
 	report := r.makeReport(failure)
 	emitted := func() error { return nil }
 	if r.view != nil && r.memory.view != nil {
-		r.memory.unsent = append(r.memory.unsent, reportEvents(r.view.Cluster.Name, r.memory.outcome, report)...)
+		events := reportEvents(r.view.Cluster.Name, r.memory.outcome, report)
+		r.memory.unsent = append(r.memory.unsent, r.memory.flaps.damp(events, r.started)...)
 		r.memory.outcome = report.Outcome
 		emitted = start(ctx, r.emit)
 	}

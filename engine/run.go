@@ -178,7 +178,7 @@ func (r *run) tell(ctx context.Context) (wait func() error) {
 	if r.memory.view == nil {
 		r.memory.unsent = append(r.memory.unsent, r.memory.leaderEvents(r.started)...)
 	}
-	r.memory.unsent = append(r.memory.unsent, Diff(before, after, r.started)...)
+	r.memory.unsent = append(r.memory.unsent, r.memory.flaps.damp(Diff(before, after, r.started), r.started)...)
 	r.memory.view = after
 	return start(ctx, r.emit)
 }

@@ -91,6 +91,7 @@ func (m *memory) state(add func(key, value string)) {
 			string(d.Spec.State), strconv.FormatInt(int64(d.Status.Restarts), 10), string(d.Status.State), flag(d.Status.LastExit != nil), d.Spec.Type, d.Spec.Host))
 	}
 	m.hostState(add)
+	m.flaps.state(add)
 }
 
 func (m *memory) hostState(add func(key, value string)) {
@@ -233,6 +234,7 @@ func (r *run) before(ctx context.Context) (*View, error) {
 		return nil, err
 	}
 	r.memory.told, r.memory.leader, r.memory.outcome = told, r.Leader, api.OrchestrationOutcome(told[toldOutcome])
+	r.memory.flaps = told.flaps(r.started)
 	if told[toldCluster] != "" {
 		return told.view(r.view.Cluster), nil
 	}

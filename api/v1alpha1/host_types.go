@@ -84,6 +84,9 @@ func LocationLabels() []string {
 	return []string{LabelChassis, LabelRack, LabelRow, LabelDatacenter, LabelZone, LabelRegion}
 }
 
+// HostAgentReturned is the reason of HostAgentConnected while the agent is heard and was silent before.
+const HostAgentReturned = "HeardAgain"
+
 // Conditions of a Host.
 const (
 	// HostAgentConnected says whether the agent's heartbeat is fresh. It says nothing of the storage on the host, which

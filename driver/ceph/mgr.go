@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -36,7 +37,7 @@ func (p *planner) planMgrs() {
 	}
 	// One that moves, or that is lost with its host, gets another in its place before it goes.
 	count += moved + p.mgrsLost()
-	for len(p.mgrs) > count && !slices.ContainsFunc(p.mgrs, p.inMaintenance) {
+	for len(p.mgrs) > count && !slices.ContainsFunc(p.mgrs, p.inMaintenance) && !p.mgrUnsteady() {
 		p.dropMgr()
 	}
 	// Those that stop with their hosts cannot take over; one elsewhere has to.
@@ -133,6 +134,27 @@ func (p *planner) mgrsLost() int {
 		}
 	}
 	return lost
+}
+
+// mgrSteadyAfter is how long a host that was silent is heard before the mgr that took its mgr's place goes. Of a host that comes
+// and goes the mgr would move back and forth.
+const mgrSteadyAfter = 5 * time.Minute
+
+// mgrUnsteady says whether the host of a mgr is silent, or was a short while ago.
+func (p *planner) mgrUnsteady() bool {
+	for _, m := range p.mgrs {
+		h := p.hosts[m.host]
+		if h == nil {
+			continue
+		}
+		c := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected)
+		if !connected(h) || c != nil && c.Reason == api.HostAgentReturned && p.now.Sub(c.LastTransitionTime.Time) < mgrSteadyAfter {
+			p.decide(api.VerdictSkip, "mgrs", "there are more than spec.ceph.mgr.count: they stay until host %s, which was silent, has been heard for %v",
+				m.host, mgrSteadyAfter)
+			return true
+		}
+	}
+	return false
 }
 
 // byLoad are the places that have no manager, those without a mon first.

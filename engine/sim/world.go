@@ -89,8 +89,12 @@ func setAgent(h *api.Host, status metav1.ConditionStatus) {
 	c := metav1.Condition{
 		Type: api.HostAgentConnected, Status: status, Reason: "Connected", LastTransitionTime: metav1.NewTime(time.Now().Truncate(time.Second)),
 	}
-	if status == metav1.ConditionFalse {
+	was := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected)
+	switch {
+	case status == metav1.ConditionFalse:
 		c.Reason, c.Message = "Silent", "no heartbeat"
+	case was != nil && was.Status == metav1.ConditionFalse:
+		c.Reason = api.HostAgentReturned
 	}
 	meta.SetStatusCondition(&h.Status.Conditions, c)
 }

@@ -144,6 +144,8 @@ func (s *Store) judge(host *api.Host, started, now time.Time) (want metav1.Condi
 	case silent:
 		want.Status, want.Reason = metav1.ConditionFalse, ReasonSilent
 		want.Message = fmt.Sprintf("the agent was not heard for %s", silence)
+	case have != nil && have.Status == metav1.ConditionFalse && b.known:
+		want.Reason = api.HostAgentReturned
 	case !heard, have != nil && have.Status == metav1.ConditionFalse && !b.known:
 		return want, false
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -29,6 +30,8 @@ import (
 //	add-disk HOST disk=ID path=PATH           an empty disk is there
 //	use-disk HOST disk=ID                     somebody puts a file system on a disk
 //	break DAEMON message=TEXT, mend DAEMON    a daemon fails, or not any more
+//	flap-agent NAME | flap-daemon DAEMON times=N down=DURATION up=DURATION
+//	                                          an agent falls silent and is back, or a daemon fails and is mended, N times
 //	kill-leader                               another leader, that knows nothing, takes its place
 //	end-leader                                no leader does, until kill-leader
 //	tick [DURATION]                           time passes; agents move each 100 ms (default: one such step), or, where it is
@@ -125,6 +128,13 @@ func (s *script) act(command string, a arguments, input string) error {
 		return s.useDisk(host, a.value("disk"))
 	case "break", "mend":
 		s.Break(a.name(), strings.ReplaceAll(a.value("message"), "_", " "))
+	case "flap-agent":
+		return s.flap(a, func(down bool) error { return s.SilenceAgent(s.ctx, host, down) })
+	case "flap-daemon":
+		return s.flap(a, func(down bool) error {
+			s.Break(host, map[bool]string{true: "the process ends"}[down])
+			return nil
+		})
 	case "kill-leader":
 		return s.replaceLeader()
 	case "end-leader":
@@ -135,6 +145,25 @@ func (s *script) act(command string, a arguments, input string) error {
 		return s.settle()
 	default:
 		return fmt.Errorf("unknown command %q", command)
+	}
+	return nil
+}
+
+// flap takes something down and brings it up again, as often and for as long as the arguments say.
+func (s *script) flap(a arguments, set func(down bool) error) error {
+	times, err := strconv.Atoi(a.value("times"))
+	if err != nil {
+		return err
+	}
+	for range times {
+		for _, way := range []string{"down", "up"} {
+			if err := set(way == "down"); err != nil {
+				return err
+			}
+			if err := s.tickText(a.value(way)); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
