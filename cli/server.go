@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
-	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -74,11 +72,7 @@ func logLevel() slog.Level {
 // runServer runs the server, the engine while it leads, and the agent of its host, until ctx ends or one of them cannot go
 // on.
 func runServer(ctx context.Context, c control.Config, a agentFlags) error {
-	if os.Getenv("GOGC") == "" {
-		// A server is idle nearly always, on a machine whose memory is meant for storage: a seventh less memory is worth a
-		// tenth more CPU time during the seconds of a bring-up.
-		debug.SetGCPercent(50)
-	}
+	go tuneCollector(ctx)
 	server, err := control.Start(ctx, c)
 	if err != nil {
 		return err

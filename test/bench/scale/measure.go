@@ -14,6 +14,9 @@ import (
 // settling is how long the fleet is left alone before it is watched.
 const settling = 15 * time.Second
 
+// sampling is how often the server's metrics are read: reading them costs it some milliseconds.
+const sampling = 5 * time.Second
+
 // bench is a measurement that goes on.
 type bench struct {
 	options
@@ -90,7 +93,7 @@ func (b *bench) quiet(ctx context.Context) error {
 	}
 	begun, used := time.Now(), b.usage()
 	for time.Since(begun) < b.watch {
-		pause(ctx, time.Second)
+		pause(ctx, sampling)
 		if err := b.sample(ctx); err != nil {
 			return err
 		}
