@@ -379,3 +379,42 @@ func TestMembersOf(t *testing.T) {
 		}
 	}
 }
+
+// Before a mon leaves, those are counted that would be left: in the quorum, and to stay there.
+func TestMayRemoveMon(t *testing.T) {
+	mon := func(id string, state api.WantedState, leaves bool) *api.Daemon {
+		d := &api.Daemon{Spec: api.DaemonSpec{Type: TypeMon, ID: id, State: state, Parameters: map[string]string{}}}
+		d.Name = "c-mon-" + id
+		if leaves {
+			d.Spec.Parameters[ParamDrain] = "true"
+		}
+		return d
+	}
+	for name, tt := range map[string]struct {
+		quorum  []string
+		change  map[string]*api.Daemon
+		stopNow string
+		want    bool
+	}{
+		"all are there":                       {quorum: []string{"a", "b", "c", "d"}, want: true},
+		"it is missing itself":                {quorum: []string{"b", "c", "d"}, want: true},
+		"another one is missing":              {quorum: []string{"a", "b", "c"}, want: true},
+		"one is missing, one is told to stop": {quorum: []string{"a", "b", "c"}, change: map[string]*api.Daemon{"c": mon("c", api.WantStopped, false)}},
+		"one is missing, one stops now":       {quorum: []string{"a", "b", "c"}, stopNow: "c"},
+		"one is missing, one leaves, too":     {quorum: []string{"a", "b", "c"}, change: map[string]*api.Daemon{"c": mon("c", api.WantRunning, true)}},
+		"an administrator's own mon counts":   {quorum: []string{"a", "b", "x"}, want: true},
+	} {
+		p := newPlanner(&engine.View{Cluster: newWorld(3, 1).cluster}, testTime)
+		p.seen = &Observation{Monmap: []string{"a", "b", "c", "d"}, Quorum: tt.quorum}
+		for _, id := range p.seen.Monmap {
+			p.have["c-mon-"+id] = mon(id, api.WantRunning, false)
+		}
+		for id, d := range tt.change {
+			p.have["c-mon-"+id] = d
+		}
+		p.stop["c-mon-"+tt.stopNow] = tt.stopNow != ""
+		if got := p.mayRemoveMon("a"); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

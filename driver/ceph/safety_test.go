@@ -68,7 +68,7 @@ func rest(t *rapid.T, f *fakeWorld) {
 func trouble(t *rapid.T, f *fakeWorld) {
 	i := rapid.IntRange(1, len(f.hosts)).Draw(t, "host")
 	name := f.hosts[i-1].Name
-	switch rapid.SampledFrom([]string{"mode", "mode", "mode", "off", "mute", "back", "back", "time", "stick", "let go", "mons"}).Draw(t, "what") {
+	switch rapid.SampledFrom([]string{"mode", "mode", "mode", "off", "mute", "back", "back", "time", "stick", "stick", "let go", "mons"}).Draw(t, "what") {
 	case "mode":
 		f.mode(i, rapid.SampledFrom([]api.HostMode{api.HostActive, api.HostMaintenance, api.HostDrain}).Draw(t, "mode"))
 	case "off":
@@ -82,7 +82,9 @@ func trouble(t *rapid.T, f *fakeWorld) {
 	case "time":
 		f.now = f.now.Add(12 * time.Minute)
 	case "stick":
-		f.ceph.Stick(rapid.IntRange(0, 2*len(f.hosts)).Draw(t, "osd"), rapid.Bool().Draw(t, "stuck"))
+		for disk := range 2 {
+			f.ceph.Stick(2*(i-1)+disk, rapid.IntRange(0, 2).Draw(t, "stuck") > 0)
+		}
 	case "let go": // as the action does that removes a dead host
 		for _, key := range sortedKeys(f.daemons) {
 			if d := f.daemons[key]; d.Spec.Host == name && f.off[name] && d.DeletionTimestamp != nil {
@@ -106,6 +108,7 @@ func roundSafe(t *rapid.T, f *fakeWorld, cut bool) {
 		p = firstWrites(p, rapid.IntRange(0, len(p.Daemons)+len(p.Remove)+len(p.Commands)).Draw(t, "writes"))
 	}
 	checkPurged(t, f, p)
+	checkEmptied(t, f, p)
 	if err := f.apply(t.Context(), v, p); err != nil {
 		t.Fatal(err) // Ceph refuses to forget what is not empty, or is up
 	}
@@ -136,6 +139,20 @@ func checkPurged(t *rapid.T, f *fakeWorld, p *engine.Plan) {
 			t.Fatalf("%s is removed, and Ceph knows it (%v)", r.Name, err)
 		case d.Spec.Type == TypeMon && slices.Contains(f.ceph.Monmap(), d.Spec.ID):
 			t.Fatalf("%s is removed, and is in Ceph's map", r.Name)
+		}
+	}
+}
+
+// checkEmptied: an OSD that leaves for good runs as long as Ceph would miss it.
+func checkEmptied(t *rapid.T, f *fakeWorld, p *engine.Plan) {
+	for _, c := range p.Daemons {
+		have := f.daemons[c.Daemon.Name]
+		id, err := strconv.Atoi(c.Daemon.Spec.ID)
+		if have == nil || err != nil || have.Spec.Type != TypeOSD || !drains(have) || !drains(&c.Daemon) || told(have) || !told(&c.Daemon) {
+			continue
+		}
+		if f.ceph.OSDs()[id] == have.Spec.Parameters[ParamOSDUUID] && !f.ceph.Safe(id) {
+			t.Fatalf("%s leaves, and is told to stop while Ceph would miss it: %v", have.Name, decisions(p))
 		}
 	}
 }

@@ -32,6 +32,13 @@ func (c *Cluster) Use(id int, kib int64) {
 	c.space[id] = kib
 }
 
+// Safe says whether an OSD may be destroyed.
+func (c *Cluster) Safe(id int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.safe(id)
+}
+
 func (c *Cluster) safe(id int) bool { return c.osds[id] == nil || !c.osds[id].in && !c.stuck[id] }
 
 func (c *Cluster) safeToDestroy(ids map[int]bool) any {
