@@ -120,7 +120,10 @@ func (b *bed) cephHealthy(mons, osds int) {
 // placement groups active+clean.
 func (b *bed) health(mons, osds int) error {
 	var s struct {
-		Health      struct{ Status string }
+		Health struct {
+			Status string
+			Checks map[string]struct{ Summary struct{ Message string } }
+		}
 		QuorumNames []string `json:"quorum_names"`
 		OSDMap      struct {
 			OSDs int `json:"num_osds"`
