@@ -151,7 +151,10 @@ func (b *bed) health(mons, osds int) error {
 			clean = state.Count
 		}
 	}
-	if s.Health.Status != "HEALTH_OK" || len(s.QuorumNames) != mons || s.OSDMap.OSDs != osds || s.OSDMap.Up != osds ||
+	// Heartbeats that were slow, because a network was cut or the machine busy, are remembered by Ceph for minutes after.
+	delete(s.Health.Checks, "OSD_SLOW_PING_TIME_BACK")
+	delete(s.Health.Checks, "OSD_SLOW_PING_TIME_FRONT")
+	if s.Health.Status == "HEALTH_ERR" || len(s.Health.Checks) > 0 || len(s.QuorumNames) != mons || s.OSDMap.OSDs != osds || s.OSDMap.Up != osds ||
 		s.OSDMap.In != osds || clean != s.PGMap.PGs {
 		return fmt.Errorf("Ceph is not well: %+v", s)
 	}
