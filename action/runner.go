@@ -99,6 +99,8 @@ type running struct {
 
 	mu    sync.Mutex
 	tasks map[types.UID]*task
+	// passes counts the looks at all actions.
+	passes int
 }
 
 // task is what is known of an action whose turn it is, beside its record.
@@ -112,6 +114,8 @@ type task struct {
 	// checked is set when a new action was found possible, or could not be checked.
 	checked  bool
 	failures int
+	// ended is during which pass the last move ended.
+	ended int
 }
 
 func (x *running) signal() {
@@ -123,6 +127,9 @@ func (x *running) signal() {
 
 // pass looks at all actions once, and says when to look again at the latest.
 func (x *running) pass(ctx context.Context) (time.Duration, error) {
+	x.mu.Lock()
+	x.passes++
+	x.mu.Unlock()
 	actions, err := x.Store.List(ctx)
 	if err != nil {
 		return 0, err
@@ -237,8 +244,8 @@ func (x *running) carry(ctx context.Context, a *api.Action, now time.Time) time.
 	case t.busy:
 	case t.want == a.Spec.Want && t.at.After(now):
 		return t.at
-	case a.Status.State == "" && t.checked:
-		// The check has ended during this pass, and gave a signal: the next pass accepts the action.
+	case t.ended == x.passes:
+		// What this pass has read may be older than what the move recorded. Its end gave a signal for another pass.
 	default:
 		x.start(ctx, h, a, t)
 	}
@@ -272,7 +279,7 @@ func (x *running) start(ctx context.Context, h Handler, a *api.Action, t *task) 
 		}
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		t.busy, t.at = false, time.Now().Add(pause)
+		t.busy, t.at, t.ended = false, time.Now().Add(pause), x.passes
 		if t.failures++; err == nil {
 			t.failures, t.checked = 0, true
 		} else if ctx.Err() == nil {
