@@ -62,8 +62,12 @@ demo-down: bin/demo ## remove everything that 'make demo' made (needs root)
 	$(BIN)/demo down
 
 .PHONY: bench
-bench: deps build ## bring-up time as a ratio to the shortest hand-written script (needs root)
+bench: deps build bench-leader ## bring-up time as a ratio to the shortest hand-written script (needs root)
 	go run ./test/bench
+
+.PHONY: bench-leader
+bench-leader: build ## fail-over after kill -9 of the leader, and what an orchestration costs in which nothing changes
+	go run ./test/bench/leader
 
 .PHONY: bench-scale
 bench-scale: ## what 1,000 simulated hosts with 10,000 daemons cost the leader (flags: SCALE='-hosts 250')

@@ -94,6 +94,9 @@ func runServer(ctx context.Context, c control.Config, a agentFlags) error {
 
 // contend runs the engine whenever this server leads.
 func contend(ctx context.Context, server *control.Server, now *leading, log *slog.Logger) error {
+	if err := bare.Warm(ctx, server.Config()); err != nil && ctx.Err() == nil {
+		log.Info("this server will be slow to begin when it leads", "error", err)
+	}
 	election := &leader.Election{
 		REST: server.Config(), Namespace: bare.SystemNamespace, Name: bare.LeaderLease, Server: server.Name(), Log: log.With("part", "election"),
 	}

@@ -103,12 +103,15 @@ func (s *Servers) token(t hosts.T) string {
 }
 
 // Holdfast runs a command of holdfast against this server.
-func (s *Server) Holdfast(args ...string) (string, error) {
+func (s *Server) Holdfast(args ...string) (string, error) { return s.HoldfastWith("", args...) }
+
+// HoldfastWith is Holdfast for a command that reads its standard input.
+func (s *Server) HoldfastWith(stdin string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	cmd := s.command(ctx, args...)
 	var complaint strings.Builder
-	cmd.Stderr = &complaint
+	cmd.Stdin, cmd.Stderr = strings.NewReader(stdin), &complaint
 	out, err := cmd.Output()
 	if err != nil {
 		err = fmt.Errorf("holdfast %s: %w: %s", strings.Join(args, " "), err, complaint.String())
