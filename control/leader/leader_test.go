@@ -94,6 +94,30 @@ func TestElection_deadLeader(t *testing.T) {
 	})
 }
 
+// TestElection_passingFailure: a leader whose renewals fail for a while leads on, and its work is not cut off.
+func TestElection_passingFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newContest(t)
+		a := c.join("a", 0)
+		c.leads("a")
+		b := c.join("b", 0)
+		began := time.Now()
+		for range 20 {
+			a.failing.Store(true)
+			time.Sleep(renewDeadline - renewPeriod - 2*retryPause)
+			a.failing.Store(false)
+			time.Sleep(2 * renewPeriod)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.since["a"].After(began) || !c.since["b"].IsZero() {
+			t.Error("leadership was lost by an error that passed")
+		}
+		a.stop()
+		b.stop()
+	})
+}
+
 // TestElection_handOver: a server that stops ends its work first, and then the next one leads at once.
 func TestElection_handOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

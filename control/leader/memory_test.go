@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,8 @@ type reach struct {
 	coordinationclient.LeaseInterface
 	*memory
 	cut bool
+	// failing has each request answered by an error that passes.
+	failing atomic.Bool
 }
 
 var resource = coordinationv1.Resource("leases")
@@ -34,6 +37,9 @@ func (r *reach) wait(ctx context.Context) error {
 	r.mu.Lock()
 	cut := r.cut
 	r.mu.Unlock()
+	if r.failing.Load() {
+		return apierrors.NewTimeoutError("etcdserver: leader changed", 0)
+	}
 	if cut {
 		<-ctx.Done()
 		return context.Cause(ctx)
