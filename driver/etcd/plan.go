@@ -202,8 +202,8 @@ func (p *planner) promote() *Step {
 			p.decide(api.VerdictWait, m.Name, "its member of etcd is being filled")
 		}
 	}
-	if len(ready) == 0 || spare(len(p.voters)+1, p.healthy+1) < 0 {
-		return nil
+	if len(ready) == 0 {
+		return nil // A voter more that answers is never one too few, where there is a majority.
 	}
 	odd := len(p.voters)%2 == 0
 	if !odd && len(p.losing) == 0 && len(ready) < 2 && len(p.keeping) < p.want {

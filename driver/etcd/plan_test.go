@@ -42,6 +42,8 @@ func picture(t *testing.T, text string) View {
 			s.Removed, s.Agent, m.Etcd = now.Add(-time.Second), bad, bad
 		case "empty": // It asks for a seat, although it has one.
 			s.Lost, s.Asks, m.Etcd = true, good, word(false, time.Second)
+		case "emptied": // The same, and its member was heard a moment ago.
+			s.Lost, s.Asks = true, good
 		case "learner":
 			m.Voter = false
 		case "new": // A learner that has not run yet.
@@ -99,7 +101,9 @@ func TestMake(t *testing.T) {
 		{"two servers are left for good: two copies are kept", "a:voter b:voter", ""},
 		{"one of two is removed", "a:voter b:removed", "Remove b"},
 		{"one of two is removed, and is needed to do it", "a:voter b:lost", ""},
+		{"a removed one is needed by those that are left", "a:voter b:removed c:cut", ""},
 		{"one that lost its data makes room for itself", "a:voter b:voter c:empty", "Remove c"},
+		{"not while its member is counted on", "a:voter b:cut c:emptied", ""},
 		{"a removed one is replaced first", "a:voter b:voter c:removed d:standby", "Add d"},
 		{"a stuck learner makes room", "a:voter b:stuck c:standby", "Remove b"},
 		{"its server is not tried again at once", "a:voter b:failed c:standby", "Add c"},

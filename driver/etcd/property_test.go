@@ -15,6 +15,7 @@ import (
 type machine struct {
 	name, rack string
 	up         bool
+	lost       bool // It has lost the data of its member.
 	mode       api.HostMode
 	removed    time.Time
 	failed     time.Time
@@ -32,6 +33,9 @@ type world struct {
 	steps    int
 }
 
+// answers says whether the machine's member runs, if it has one.
+func (m *machine) answers() bool { return m.up && !m.lost }
+
 func (w *world) machine(name string) *machine {
 	return w.machines[slices.IndexFunc(w.machines, func(m *machine) bool { return m.name == name })]
 }
@@ -48,7 +52,7 @@ func (w *world) spare() int {
 	for _, m := range w.members {
 		if m.Voter {
 			voters++
-			if w.machine(m.Name).up {
+			if w.machine(m.Name).answers() {
 				healthy++
 			}
 		}
@@ -59,20 +63,20 @@ func (w *world) spare() int {
 func (w *world) view() View {
 	v := View{}
 	for _, m := range w.members {
-		up := w.machine(m.Name).up
-		m.Started = m.Started || up
-		m.Etcd = m.Etcd.Note(up, w.now)
+		answers := w.machine(m.Name).answers()
+		m.Started = m.Started || answers
+		m.Etcd = m.Etcd.Note(answers, w.now)
 		v.Members = append(v.Members, *m)
-		if m.Voter && up && v.Leader == "" && w.quorum() {
+		if m.Voter && answers && v.Leader == "" && w.quorum() {
 			v.Leader = m.Name
 		}
 	}
 	for _, m := range w.machines {
 		m.agent = m.agent.Note(m.up, w.now)
-		m.asks = m.asks.Note(m.up && !w.seated(m.name), w.now)
+		m.asks = m.asks.Note(m.up && (!w.seated(m.name) || m.lost), w.now)
 		v.Servers = append(v.Servers, Server{
 			Name: m.name, Labels: map[string]string{api.LabelRack: m.rack}, Mode: m.mode,
-			Agent: m.agent, Asks: m.asks, Removed: m.removed, Failed: m.failed,
+			Agent: m.agent, Asks: m.asks, Removed: m.removed, Failed: m.failed, Lost: m.lost && m.up,
 		})
 	}
 	return v
@@ -105,7 +109,7 @@ func (w *world) do(s *Step) {
 		w.nextID++
 		w.members = append(w.members, &Member{ID: w.nextID, Name: s.Server})
 	case Promote:
-		if w.members[i].Voter || !w.machine(s.Server).up {
+		if w.members[i].Voter || !w.machine(s.Server).answers() {
 			w.t.Fatalf("%s cannot be promoted", s.Server)
 		}
 		w.members[i].Voter = true
@@ -113,6 +117,7 @@ func (w *world) do(s *Step) {
 		if !w.members[i].Voter {
 			w.machine(s.Server).failed = w.now
 		}
+		w.machine(s.Server).lost = false
 		w.members = slices.Delete(w.members, i, i+1)
 	}
 }
@@ -135,7 +140,7 @@ func (w *world) settle() {
 func (w *world) fail(t *rapid.T) {
 	m := rapid.SampledFrom(w.machines).Draw(t, "machine")
 	was := *m
-	switch rapid.SampledFrom([]string{"down", "up", "maintenance", "active", "drain", "remove", "new"}).Draw(t, "what") {
+	switch rapid.SampledFrom([]string{"down", "up", "maintenance", "active", "drain", "remove", "new", "lose"}).Draw(t, "what") {
 	case "down":
 		m.up = false
 	case "up":
@@ -150,6 +155,8 @@ func (w *world) fail(t *rapid.T) {
 		if m.removed.IsZero() {
 			m.removed = w.now
 		}
+	case "lose":
+		m.lost = w.seated(m.name)
 	case "new":
 		w.machines = append(w.machines, w.newMachine(t))
 	}
@@ -168,7 +175,8 @@ func (w *world) newMachine(t *rapid.T) *machine {
 func TestProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{t: t, now: now}
-		for range rapid.IntRange(1, 25).Draw(t, "servers") {
+		// Few servers are where it is close.
+		for range rapid.OneOf(rapid.IntRange(1, 5), rapid.IntRange(1, 25)).Draw(t, "servers") {
 			w.machines = append(w.machines, w.newMachine(t))
 		}
 		w.nextID = 1
@@ -202,7 +210,7 @@ func (w *world) check() {
 	}
 	healthy := 0
 	for _, m := range w.members {
-		if m.Voter && w.machine(m.Name).up && w.machine(m.Name).removed.IsZero() {
+		if m.Voter && w.machine(m.Name).answers() && w.machine(m.Name).removed.IsZero() {
 			healthy++
 		}
 	}
