@@ -54,7 +54,7 @@ func (g *globals) actionList(ctx context.Context, all bool) error {
 	}
 	ended -= len(list.Items)
 	if len(list.Items) == 0 && ended > 0 {
-		_, err := fmt.Fprintf(g.out, "nothing is under way; 'holdfast action list --all' shows the %d that have ended\n", ended)
+		_, err := fmt.Fprintf(g.out, "nothing is under way; 'holdfast action list --all' shows what has ended (%d)\n", ended)
 		return err
 	}
 	return actionTable(g.out, list.Items, time.Now())

@@ -77,7 +77,7 @@ func TestAction(t *testing.T) {
 	b.expect("action wait "+a.Name, exitFailed, "Cancelled: it was cancelled; what was begun is undone")
 	b.expect("action cancel "+a.Name, exitRefused, "has ended already, as Cancelled")
 	b.expect("action approve --reject "+a.Name, exitRefused, "has ended already, as Cancelled")
-	b.expect("action list", exitOK, "nothing is under way; 'holdfast action list --all' shows the 1 that have ended")
+	b.expect("action list", exitOK, "nothing is under way; 'holdfast action list --all' shows what has ended (1)")
 	b.expect("action list --all", exitOK, a.Name, "Cancelled")
 	b.expect("get actions", exitOK, a.Name, "daemon.restart")
 	b.expect("action wait nine", exitRefused, "there is no action nine")

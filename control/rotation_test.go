@@ -160,6 +160,44 @@ func work(t *testing.T, clients map[string]client.Client) (stop func()) {
 	}
 }
 
+// TestRotation_agentOff: a host that is off is waited for in each step, by name, and goes on when it is back, without a token.
+func TestRotation_agentOff(t *testing.T) {
+	c := newConfig(t, t.TempDir(), "off1")
+	c.Init, c.Refresh = true, often
+	s, _ := start(t, c)
+	dir := t.TempDir()
+	open := func(token string) *control.Agent {
+		a, err := control.OpenAgent(timeout(t), control.AgentConfig{
+			DataDir: dir, Name: "sleepy", JoinToken: token, Refresh: often, Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	a := open(newToken(t, s, join.RoleAgent))
+	h, act := rotator(t, s, c.DataDir)
+	for _, step := range []string{"trust", "sign", "drop"} {
+		a.Close()
+		eventually(t, func() error {
+			p, err := h.Step(t.Context(), act, step)
+			if err == nil && (p.Done || !strings.HasSuffix(p.WaitsFor, ": host sleepy")) {
+				err = fmt.Errorf("%s: got %+v", step, p)
+			}
+			return err
+		})
+		a = open("")
+		carry(t, step, h.Step, act)
+	}
+	defer a.Close()
+	if _, err := endpoints.List(t.Context(), a.Config()); err != nil {
+		t.Errorf("the host that was off is locked out: %v", err)
+	}
+	if trusted, err := endpoints.Trusted(t.Context(), a.Config()); err != nil || len(trusted) != 1 {
+		t.Errorf("it believes %d authorities, %v", len(trusted), err)
+	}
+}
+
 // TestRotation_undone: a rotation that waits for a silent host names it, and goes back without a trace from the step that it is
 // in.
 func TestRotation_undone(t *testing.T) {

@@ -31,7 +31,7 @@ func checkQuorum(f *Facts) []Finding {
 			continue
 		}
 		found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server %s (%s) is not ready: %v", s.Name, s.Address, s.Err),
-			Remedy: "start it ('systemctl start holdfast' there); if the machine is gone for good, 'holdfast delete host " + s.Name + "' and join another server"})
+			Remedy: "start it ('systemctl start holdfast' there); if the machine is gone for good, 'holdfast host remove " + s.Name + " --gone' and join another server"})
 	}
 	all := len(f.Servers)
 	switch {
@@ -42,7 +42,7 @@ func checkQuorum(f *Facts) []Finding {
 		found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("%d of %d servers are ready: if one more fails, nothing can be changed", ready, all),
 			Remedy: "bring back the others, or let one more join ('holdfast token create --role server')"})
 	}
-	return orOK(found, "all %d servers are ready", all)
+	return orOK(found, "%s", counted(all, "no server is known", "the only server is ready", "all %d servers are ready"))
 }
 
 func checkDatabase(f *Facts) []Finding {

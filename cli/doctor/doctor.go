@@ -162,6 +162,17 @@ func orOK(found []Finding, format string, args ...any) []Finding {
 	return ok(format, args...)
 }
 
+// counted says something of a number of things: of none, of one, or of many, where a %d stands for the number.
+func counted(n int, none, one, many string) string {
+	switch n {
+	case 0:
+		return none
+	case 1:
+		return one
+	}
+	return fmt.Sprintf(many, n)
+}
+
 // roughly says how long something takes, as roughly as people speak of it.
 func roughly(d time.Duration) string {
 	switch {

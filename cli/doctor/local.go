@@ -41,7 +41,7 @@ func checkCertificates(f *Facts) []Finding {
 	if first.IsZero() {
 		return orOK(found, "there are no certificates on this machine")
 	}
-	return orOK(found, "%d certificates, the first of which ends in %s", len(f.Local.Certificates), roughly(first.Sub(f.Now)))
+	return orOK(found, "%s %s", counted(len(f.Local.Certificates), "", "the certificate ends in", "of %d certificates the first ends in"), roughly(first.Sub(f.Now)))
 }
 
 // certificate judges one by the part of its life that is left. It should have been renewed with a third left, and a quarter at

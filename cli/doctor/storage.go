@@ -28,9 +28,9 @@ func checkAgents(f *Facts) []Finding {
 		}
 		found = append(found, Finding{Level: level,
 			Message: fmt.Sprintf("the agent of host %s%s is silent since %s; its daemons may well run", h.Name, what, c.LastTransitionTime.UTC().Format(time.RFC3339)),
-			Remedy:  "is the machine up and reachable? Then look at 'journalctl -u holdfast' there. If it is gone for good: 'holdfast delete host " + h.Name + "'"})
+			Remedy:  "is the machine up and reachable? Then look at 'journalctl -u holdfast' there. If it is gone for good: 'holdfast host remove " + h.Name + " --gone'"})
 	}
-	return orOK(found, "the agents of all %d hosts are connected", len(f.Hosts))
+	return orOK(found, "%s", counted(len(f.Hosts), "there are no hosts", "the agent of the only host is connected", "the agents of all %d hosts are connected"))
 }
 
 func checkVersions(f *Facts) []Finding {
@@ -52,7 +52,7 @@ func checkClusters(f *Facts) []Finding {
 			found = append(found, *verdict)
 		}
 	}
-	return orOK(found, "all %d clusters are ready", len(f.Clusters))
+	return orOK(found, "%s", counted(len(f.Clusters), "there are no clusters", "the only cluster is ready", "all %d clusters are ready"))
 }
 
 func cluster(f *Facts, c *api.StorageCluster) *Finding {
@@ -105,7 +105,7 @@ func checkActions(f *Facts) []Finding {
 			found = append(found, *verdict)
 		}
 	}
-	return orOK(found, "%d actions are under way, and none needs a person", open)
+	return orOK(found, "%s", counted(open, "no action is under way", "one action is under way, and needs nobody", "%d actions are under way, and none needs a person"))
 }
 
 func action(f *Facts, a *api.Action) *Finding {

@@ -116,7 +116,7 @@ func (h *Hosts) free(ctx context.Context, name, keyID string) error {
 		return nil
 	}
 	return refused("a host named %s joined before, from another machine or data directory: choose another name with --name, "+
-		"or, if that machine is gone for good, delete it with 'holdfast delete host %s'", name, name)
+		"or, if that machine is gone for good, take it out with 'holdfast host remove %s --gone'", name, name)
 }
 
 // Annotate notes something on a Host. It writes nothing where it is noted already.

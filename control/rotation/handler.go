@@ -145,7 +145,7 @@ func (h *Handler) reach(ctx context.Context, s *State, secret *corev1.Secret, ph
 // of the old one, and the state is removed together with the keys in it.
 func (h *Handler) restart(ctx context.Context, s *State, secret *corev1.Secret) (action.Progress, error) {
 	fresh := s.New.Fingerprint()
-	p, err := h.wait(ctx, s, false, "were restarted, one after another, so that their etcd believes the new authority alone (storage daemons go on)",
+	p, err := h.wait(ctx, s, false, "be restarted, one after another, so that their etcd believes the new authority alone (storage daemons go on)",
 		func(b pki.Belief) bool { return pki.Only(b.Etcd, fresh) })
 	if p.Done {
 		p.Message = "the old authority is believed no more; kubeconfigs that were copied to other machines have to be copied anew"

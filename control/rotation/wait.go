@@ -41,7 +41,7 @@ func (h *Handler) wait(ctx context.Context, s *State, hosts bool, what string, i
 	}
 	p := action.Progress{
 		Done: len(missing) == 0, Count: int64(total - len(missing)), Total: int64(total), Unit: "servers and hosts", Recheck: recheck,
-		Message: "waiting until all " + what,
+		Message: "waiting for all to " + what,
 	}
 	if p.Done {
 		p.Message = "all " + what
@@ -50,7 +50,7 @@ func (h *Handler) wait(ctx context.Context, s *State, hosts bool, what string, i
 	if len(missing) > named {
 		missing = append(missing[:named:named], fmt.Sprintf("%d others", len(missing)-named))
 	}
-	p.WaitsFor = fmt.Sprintf("that these %s: %s", what, strings.Join(missing, ", "))
+	p.WaitsFor = fmt.Sprintf("these to %s: %s", what, strings.Join(missing, ", "))
 	return p, nil
 }
 

@@ -177,23 +177,21 @@ func (p *planner) drainTurn(turn *string) func(*upkeep) bool {
 
 // moveMgr has a mgr elsewhere stand by, and then lets the one on the host go.
 func (p *planner) moveMgr(u *upkeep) bool {
-	mgrs := u.of(TypeMgr)
-	if len(mgrs) == 0 {
-		return true
+	for _, d := range u.of(TypeMgr) {
+		ready := slices.ContainsFunc(p.daemonsOf(TypeMgr), func(x *api.Daemon) bool {
+			return !p.closed(x.Spec.Host) && x.Spec.State == api.WantRunning && x.Status.State == api.DaemonRunning && x.DeletionTimestamp == nil
+		})
+		switch {
+		case !ready || p.seen.Standbys == 0:
+			return p.awaitHost(u.host, "a mgr on another host is to stand by before %s goes", label(d))
+		case d.Spec.ID == p.seen.ActiveMgr:
+			p.command(verbMgrFail, label(d), nil, "host "+u.host+" is drained")
+			return p.awaitHost(u.host, "%s hands over to a mgr on another host", label(d))
+		}
+		p.leaving[u.host] = true
+		return p.awaitHost(u.host, "%s is being removed", label(d))
 	}
-	d := mgrs[0]
-	ready := slices.ContainsFunc(p.daemonsOf(TypeMgr), func(x *api.Daemon) bool {
-		return !p.closed(x.Spec.Host) && x.Spec.State == api.WantRunning && x.Status.State == api.DaemonRunning && x.DeletionTimestamp == nil
-	})
-	switch {
-	case !ready || p.seen.Standbys == 0:
-		return p.awaitHost(u.host, "a mgr on another host is to stand by before %s goes", label(d))
-	case d.Spec.ID == p.seen.ActiveMgr:
-		p.command(verbMgrFail, label(d), nil, "host "+u.host+" is drained")
-		return p.awaitHost(u.host, "%s hands over to a mgr on another host", label(d))
-	}
-	p.leaving[u.host] = true
-	return p.awaitHost(u.host, "%s is being removed", label(d))
+	return true
 }
 
 // yieldMon has the mon on the host replaced before anything else goes.
