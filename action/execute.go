@@ -42,7 +42,7 @@ type Turn struct {
 // The error wraps ErrConflict when somebody else carries the action on, and ErrNotFound when it is gone: the caller reads it
 // again. After any other error (the record could not be written, ctx ended) the caller calls again.
 func Execute(ctx context.Context, h Handler, r Recorder, a *api.Action) (Turn, error) {
-	m := &move{handler: h, recorder: r, was: a, status: a.Status.DeepCopy(), now: time.Now()}
+	m := &move{handler: guarded{h}, recorder: r, was: a, status: a.Status.DeepCopy(), now: time.Now()}
 	switch {
 	case a.Status.State.Final():
 		return Turn{Action: a}, nil

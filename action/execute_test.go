@@ -195,6 +195,9 @@ func TestExecute_ends(t *testing.T) {
 				return action.Progress{}, errors.New("no route to host")
 			}
 		}, api.ActionFailed, action.ReasonTimedOut, "no route to host", []api.StepState{api.StepUndone, api.StepPending, api.StepPending}},
+		{"a step panics", func(b *bed) {
+			b.handler.OnStep = func(context.Context, *api.Action, string) (action.Progress, error) { panic("no such thing") }
+		}, api.ActionFailed, action.ReasonTimedOut, "a fault in test.three (the log has more): no such thing", []api.StepState{api.StepUndone, api.StepPending, api.StepPending}},
 		{"undoing is refused", func(b *bed) {
 			b.handler.OnStep = func(_ context.Context, _ *api.Action, step string) (action.Progress, error) {
 				return action.Progress{Done: step == "one"}, map[bool]error{true: refused("no")}[step == "two"]

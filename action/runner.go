@@ -293,7 +293,7 @@ func (x *running) start(ctx context.Context, h Handler, a *api.Action, t *task) 
 // checkOf is what looks at an action before it is accepted; nil for those that are accepted as they are.
 func (x *running) checkOf(a *api.Action) func(context.Context, *api.Action) error {
 	if h := x.handlers[a.Spec.Kind]; h != nil {
-		return h.Check
+		return guarded{h}.Check
 	}
 	if x.kinds[a.Spec.Kind].Executor == api.ByAgent {
 		return x.Accept

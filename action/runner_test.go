@@ -119,6 +119,29 @@ func TestRunner_refusedWhenAccepted(t *testing.T) {
 	})
 }
 
+// A fault in one kind of action ends neither the leader nor what else it does, whether it shows when the action is accepted or when
+// it is begun; when the fault is gone the action is carried out.
+func TestRunner_panic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		calls := 0
+		l.handlers["test.rolling"].OnCheck = func(*api.Action) error {
+			if calls++; calls < 3 {
+				panic("no such thing")
+			}
+			return nil
+		}
+		defer l.start()()
+		l.create("a", "rolling")
+		l.create("b", "shared")
+		synctest.Wait()
+		l.want("a", api.ActionNew, "a fault in test.rolling (the log has more): no such thing")
+		l.want("b", api.ActionDone, "")
+		time.Sleep(time.Minute)
+		l.want("a", api.ActionDone, "")
+	})
+}
+
 func TestRunner_approval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLeader(t)

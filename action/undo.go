@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -35,7 +36,21 @@ func (m *move) back() {
 		}
 	}
 	reason, why, end := m.cause()
-	finish(m.status, end, reason, why+"; what was begun is undone", m.now)
+	finish(m.status, end, reason, why+"; what was begun is undone"+m.undone(), m.now)
+}
+
+// undone says what the undoing of the steps has come to, which may be that something stays as it is.
+func (m *move) undone() string {
+	var said []string
+	for _, s := range slices.Backward(m.status.Steps) {
+		if s.State == api.StepUndone && s.Message != "" {
+			said = append(said, s.Message)
+		}
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(said, "; ") + ")"
 }
 
 // undo calls the undoing of a step.

@@ -184,6 +184,49 @@ func TestStep_refusedOnTheWay(t *testing.T) {
 	}
 }
 
+// TestUndo_exit: a host that was given back is stopped again by who cancels that, and by no clock.
+func TestUndo_exit(t *testing.T) {
+	for reason, want := range map[string]api.HostMode{
+		action.ReasonCancelled: api.HostMaintenance, action.ReasonTimedOut: api.HostActive,
+	} {
+		t.Run(reason, func(t *testing.T) {
+			w := world(t)
+			must(t, w.PutHost(t.Context(), "h1", func(h *api.Host) { h.Spec.Mode = api.HostMaintenance }))
+			h, a := handlers(w, &planner{})[hosts.ExitMaintenance], newAction(hosts.ExitMaintenance, "h1")
+			_, err := h.Step(t.Context(), a, "tell-storage")
+			must(t, err)
+			a.Status.Conditions = []metav1.Condition{{Type: api.ActionEffective, Status: metav1.ConditionFalse, Reason: reason}}
+			p, err := h.Undo(t.Context(), a, "tell-storage")
+			must(t, err)
+			v, err := w.Host(t.Context(), "h1")
+			must(t, err)
+			if v.Host.ModeOf() != want || !p.Done {
+				t.Errorf("mode %s, %+v; want %s", v.Host.ModeOf(), p, want)
+			}
+		})
+	}
+}
+
+// TestStep_guardedAtTheEnd: what would break when the host is to be deleted, after it was emptied for days, is waited for.
+func TestStep_guardedAtTheEnd(t *testing.T) {
+	w := sim.NewWorld()
+	must(t, w.AddHost(t.Context(), "h1", nil))
+	reasons := []string{"etcd has no leader"}
+	h := handlers(w, &planner{}, func(context.Context, *api.Host) ([]string, error) { return reasons, nil })[hosts.Remove]
+	a := newAction(hosts.Remove, "h1")
+	p, err := h.Step(t.Context(), a, "delete-host")
+	must(t, err)
+	if p.Done || !strings.Contains(p.WaitsFor, "etcd has no leader") {
+		t.Errorf("while it would break something: %+v", p)
+	}
+	reasons = nil
+	p, err = h.Step(t.Context(), a, "delete-host")
+	must(t, err)
+	if _, err := w.Host(t.Context(), "h1"); !p.Done || !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("when it would not: %+v, %v", p, err)
+	}
+}
+
 func TestAcceptAgents(t *testing.T) {
 	w := world(t)
 	must(t, w.AddHost(t.Context(), "h2", nil))

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -116,8 +118,23 @@ func (c Config) exit() *handler {
 			Summary: "give a host back to its storage systems, and start its daemons",
 		},
 		check: func(ctx context.Context, j *job) error { return j.allow(ctx, api.HostActive) },
-		steps: []step{tell(api.HostActive), {name: "start-daemons", do: started}},
+		steps: []step{giveBack(), {name: "start-daemons", do: started}},
 	}
+}
+
+// giveBack makes the host active. Who cancels that gets back what was before; but when the time is over because one daemon of
+// many does not start, those that run are not stopped again, and data that came back does not move away again.
+func giveBack() step {
+	s := tell(api.HostActive)
+	restore := s.undo
+	s.undo = func(ctx context.Context, j *job) (action.Progress, error) {
+		c := meta.FindStatusCondition(j.action.Status.Conditions, api.ActionEffective)
+		if c != nil && c.Reason == action.ReasonTimedOut {
+			return action.Progress{Done: true, Message: fmt.Sprintf("host %s stays in mode %s", j.Host.Name, j.Host.ModeOf())}, nil
+		}
+		return restore(ctx, j)
+	}
+	return s
 }
 
 // started waits until every daemon on the host is as its cluster wants it, and no cluster waits for anything.

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -139,9 +140,12 @@ func keepDeleted(context.Context, *job) (action.Progress, error) {
 	return action.Progress{Done: true, Message: "StorageNodes that were deleted stay deleted"}, nil
 }
 
-// deleteHost is the end. Whatever came to the host since it was found empty keeps it.
+// deleteHost is the end. Whatever came to the host since it was found empty keeps it. What else would break by now, as while
+// another server is started anew, is waited for: to give the host back that was emptied for days would help nobody.
 func deleteHost(ctx context.Context, j *job) (action.Progress, error) {
-	if err := j.guarded(ctx); err != nil {
+	if err := j.guarded(ctx); errors.Is(err, action.ErrRefused) {
+		return action.Progress{WaitsFor: "this to be no more so: " + err.Error(), Recheck: 5 * time.Second}, nil
+	} else if err != nil {
 		return action.Progress{}, err
 	}
 	if len(j.Daemons)+len(j.Nodes) > 0 {
