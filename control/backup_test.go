@@ -2,9 +2,11 @@ package control_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,9 +173,38 @@ func TestRestore_fromData(t *testing.T) {
 	if done.Revision < 1 || !done.Time.IsZero() {
 		t.Errorf("got %+v", done)
 	}
+	restoreByALateClock(t, killed)
 	killed.Init = false
 	s, _ = start(t, killed)
 	wantSecret(t, newClient(t, s.Config()), ns, "last", true)
+}
+
+// restoreByALateClock: an earlier restore was done by a clock that was an hour ahead; what is restored last is right all the same.
+func restoreByALateClock(t *testing.T, c control.Config) {
+	t.Helper()
+	path, ahead := filepath.Join(c.DataDir, "server.json"), time.Now().Add(time.Hour).Unix()
+	generation := func(change func(stored map[string]any)) int64 {
+		stored, text := map[string]any{}, []byte(nil)
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(text, &stored)
+		}
+		if change(stored); err == nil {
+			text, err = json.Marshal(stored)
+		}
+		if err = errors.Join(err, os.WriteFile(path, text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		n, _ := stored["generation"].(float64)
+		return int64(n)
+	}
+	generation(func(stored map[string]any) { stored["generation"] = ahead })
+	if _, err := restoreInto(t, c, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := generation(func(map[string]any) {}); got <= ahead {
+		t.Errorf("the generation is %d after %d: servers of the earlier restore would count for more", got, ahead)
+	}
 }
 
 func TestRestore_refusals(t *testing.T) {
@@ -268,4 +299,23 @@ func TestBackups_schedule(t *testing.T) {
 		t.Fatal(err)
 	}
 	start(t, config)
+}
+
+// TestBackups_asked: whoever asks for backups pushes out none of the schedule, and leaves nothing behind.
+func TestBackups_asked(t *testing.T) {
+	t.Parallel()
+	config := newConfig(t, t.TempDir(), "k2")
+	config.Init, config.BackupKeep = true, 1
+	s, _ := start(t, config)
+	scheduled := filepath.Join(control.SnapshotDir(config.DataDir), "20260101T000000Z-r1.backup")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(scheduled), 0o700), os.WriteFile(scheduled, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	fetch(t, s)
+	fetch(t, s)
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(scheduled), "*"))
+	hidden, _ := filepath.Glob(filepath.Join(filepath.Dir(scheduled), ".*"))
+	if want := []string{scheduled}; err != nil || !slices.Equal(append(left, hidden...), want) {
+		t.Errorf("there are %v and %v, %v; want %v", left, hidden, err, want)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -58,7 +57,7 @@ func (s *Server) keepBackups(ctx context.Context, every time.Duration, keep int)
 			return
 		}
 		wait = every
-		_, err := s.takeBackup(ctx, keep)
+		err := s.takeBackup(ctx, keep)
 		if err != nil && ctx.Err() == nil && !failed {
 			s.log.Error("the scheduled backup of the control plane failed; it is tried again", "error", err)
 		}
@@ -68,38 +67,63 @@ func (s *Server) keepBackups(ctx context.Context, every time.Duration, keep int)
 	}
 }
 
-// takeBackup takes a backup, and returns its path below the data directory.
-func (s *Server) takeBackup(ctx context.Context, keep int) (string, error) {
+// takeBackup takes a backup for the schedule, and then removes what is older than those that are kept. The last one that there is
+// goes only when the next one is whole.
+func (s *Server) takeBackup(ctx context.Context, keep int) error {
 	s.backups.Lock()
 	defer s.backups.Unlock()
+	whole, h, err := s.makeBackup(ctx, max(keep-1, 1))
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(whole)
+	if err := os.Rename(whole, filepath.Join(dir, backup.Name(*h))); err != nil {
+		return fmt.Errorf("while taking a backup: %w", err)
+	}
+	return errors.Join(atomicfile.SyncDir(dir), backup.Prune(dir, keep))
+}
+
+// openBackup takes a backup for somebody who asked. It has no name, and is gone when it is closed: whoever asks often must not
+// push out those of the schedule, and whoever watches the schedule must not take it for one.
+func (s *Server) openBackup(ctx context.Context) (*os.File, error) {
+	s.backups.Lock()
+	defer s.backups.Unlock()
+	whole, _, err := s.makeBackup(ctx, s.backupKeep)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(whole)
+	if err = errors.Join(err, os.Remove(whole)); err != nil {
+		_ = f.Close() // What can fail has failed already.
+		return nil, err
+	}
+	return f, nil
+}
+
+// makeBackup writes a backup below the data directory and verifies it. Before that it makes room: of the scheduled ones keep
+// remain. s.backups is held.
+func (s *Server) makeBackup(ctx context.Context, keep int) (path string, h *backup.Header, err error) {
 	member := s.current()
 	if member == nil {
-		return "", errors.New("this server holds no data: ask another one for a backup")
+		return "", nil, errors.New("this server holds no data: ask another one for a backup")
 	}
 	dir := SnapshotDir(string(s.dir))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("while taking a backup: %w", err)
+		return "", nil, fmt.Errorf("while taking a backup: %w", err)
 	}
-	if err := errors.Join(backup.Prune(dir, keep-1), backup.Room(dir, member.DatabaseSize()), ctx.Err()); err != nil {
-		return "", err
+	if err := errors.Join(backup.Prune(dir, keep), backup.Room(dir, member.DatabaseSize()), ctx.Err()); err != nil {
+		return "", nil, err
 	}
 	database, whole := filepath.Join(dir, ".etcd.db"), filepath.Join(dir, ".backup")
 	defer os.Remove(database)
 	if err := member.Snapshot(database); err != nil {
-		return "", err
+		return "", nil, err
 	}
-	h, err := s.writeBackup(member, whole, database)
-	if err != nil {
-		return "", err
+	if h, err = s.writeBackup(member, whole, database); err != nil {
+		return "", nil, err
 	}
-	if _, err := backup.Verify(whole, ""); err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, backup.Name(*h))
-	if err := os.Rename(whole, path); err != nil {
-		return "", fmt.Errorf("while taking a backup: %w", err)
-	}
-	return path, atomicfile.SyncDir(dir)
+	_, err = backup.Verify(whole, "")
+	return whole, h, err
 }
 
 func (s *Server) writeBackup(member *etcd.Member, path, database string) (*backup.Header, error) {
@@ -148,19 +172,15 @@ func (s *Server) serveBackup(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "a backup is taken with POST", http.StatusMethodNotAllowed)
 		return
 	}
-	path, err := s.takeBackup(r.Context(), s.backupKeep)
-	if err == nil {
-		err = sendFile(w, path)
-	}
-	if err != nil && !errors.Is(err, fs.ErrClosed) {
+	if err := s.sendBackup(w, r); err != nil {
 		s.log.Warn("a backup was asked for and could not be sent", "error", err)
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	}
 }
 
-// sendFile sends a file. An error is returned only while nothing was sent: later the receiver sees by the length.
-func sendFile(w http.ResponseWriter, path string) error {
-	f, err := os.Open(path)
+// sendBackup takes a backup and sends it. An error is returned only while nothing was sent: later the receiver sees by the length.
+func (s *Server) sendBackup(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.openBackup(r.Context())
 	if err != nil {
 		return err
 	}

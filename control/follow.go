@@ -153,6 +153,9 @@ func (s *Server) noteStandby(ctx context.Context, name string, b *pki.Belief) ma
 	if secret == nil {
 		return nil
 	}
+	if b == nil {
+		b = &pki.Belief{} // it is of a version that does not say
+	}
 	noted := *b
 	noted.Generation = rotation.GenerationOf(secret)
 	text, err := json.Marshal(noted)

@@ -181,7 +181,8 @@ func (r *restore) exchange(work string) error {
 	}
 	// A standby may be the one that is restored.
 	r.settings.Restoring, r.settings.Existing, r.settings.Seat = "", "", seatHeld
-	r.settings.Generation, r.settings.Unpresented = time.Now().Unix(), true
+	// It grows also where the clock is behind that of an earlier restore: else the servers of that one would put this one aside.
+	r.settings.Generation, r.settings.Unpresented = max(time.Now().Unix(), r.settings.Generation+1), true
 	if err := errors.Join(atomicfile.SyncDir(string(r.dir)), r.dir.save(r.settings)); err != nil {
 		return fmt.Errorf("while restoring: %w", err)
 	}
