@@ -11,33 +11,77 @@ import (
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
-// leading shows what this server knows while it leads, and nothing but that it does not lead while it does not.
+// leading shows what the engine of this server has counted since the server was started, and what the server knows while it leads.
 type leading struct {
 	stats engine.Stats
 	store atomic.Pointer[bare.Store]
 }
 
+var _ prometheus.Collector = (*leading)(nil)
+
+func metric(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
 var (
-	leadingNow = prometheus.NewDesc("holdfast_leader", "1 while this server leads, else 0.", nil, nil)
-	reportAge  = prometheus.NewDesc("holdfast_agent_report_age_seconds",
-		"How long ago the agents of the hosts were last heard, as the leader knows: the quantiles over all hosts, 1 being the oldest.", nil, nil)
+	runsStarted = metric("holdfast_orchestrations_total", "Orchestrations that this server has started as leader.")
+	runsFailed  = metric("holdfast_orchestrations_failed_total", "Orchestrations that ended by an error.")
+	runsLocked  = metric("holdfast_orchestrations_discarded_total",
+		"Orchestrations that were discarded because another run held the cluster's lock.")
+	runsRunning  = metric("holdfast_orchestrations_running", "Orchestrations that are under way.")
+	runsWaiting  = metric("holdfast_orchestrations_waiting", "Clusters whose orchestration is due and waits for others to end.")
+	runsDuration = metric("holdfast_orchestration_duration_seconds", "How long orchestrations took, by outcome.", "outcome")
+	eventsTotal  = metric("holdfast_events_total", "Events that this server has written as leader.")
+
+	leadingNow = metric("holdfast_leader", "1 while this server leads, else 0.")
+	reportAge  = metric("holdfast_agent_report_age_seconds",
+		"How long ago the agents of the hosts were last heard, as the leader knows: the quantiles over all hosts, 1 being the oldest.")
+	agentsSilent = metric("holdfast_agents_silent", "Hosts whose agent is silent.")
+	actionsNow   = metric("holdfast_actions", "Actions that there are, by state.", "state")
 )
 
 // Describe implements prometheus.Collector.
 func (l *leading) Describe(descs chan<- *prometheus.Desc) {
-	descs <- leadingNow
-	descs <- reportAge
+	for _, d := range []*prometheus.Desc{
+		runsStarted, runsFailed, runsLocked, runsRunning, runsWaiting, runsDuration, eventsTotal, leadingNow, reportAge, agentsSilent, actionsNow,
+	} {
+		descs <- d
+	}
 }
 
 // Collect implements prometheus.Collector.
 func (l *leading) Collect(metrics chan<- prometheus.Metric) {
+	put := func(desc *prometheus.Desc, kind prometheus.ValueType, value int64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(desc, kind, float64(value), labels...)
+	}
+	put(runsStarted, prometheus.CounterValue, l.stats.Runs.Load())
+	put(runsFailed, prometheus.CounterValue, l.stats.Failed.Load())
+	put(runsLocked, prometheus.CounterValue, l.stats.Discarded.Load())
+	put(runsRunning, prometheus.GaugeValue, l.stats.Running.Load())
+	put(runsWaiting, prometheus.GaugeValue, l.stats.Waiting.Load())
+	put(eventsTotal, prometheus.CounterValue, l.stats.Events.Load())
+	for outcome, d := range l.stats.Ended() {
+		metrics <- histogram(runsDuration, d, outcome)
+	}
 	store := l.store.Load()
 	if store == nil {
-		metrics <- prometheus.MustNewConstMetric(leadingNow, prometheus.GaugeValue, 0)
+		put(leadingNow, prometheus.GaugeValue, 0)
 		return
 	}
-	metrics <- prometheus.MustNewConstMetric(leadingNow, prometheus.GaugeValue, 1)
+	put(leadingNow, prometheus.GaugeValue, 1)
 	metrics <- summary(reportAge, store.ReportAges())
+	put(agentsSilent, prometheus.GaugeValue, int64(store.SilentAgents()))
+	for state, n := range store.ActionStates() {
+		put(actionsNow, prometheus.GaugeValue, int64(n), string(state))
+	}
+}
+
+func histogram(desc *prometheus.Desc, d engine.Durations, labels ...string) prometheus.Metric {
+	buckets := map[float64]uint64{}
+	for bound, n := range d.Up {
+		buckets[bound.Seconds()] = n
+	}
+	return prometheus.MustNewConstHistogram(desc, d.Count, d.Sum.Seconds(), buckets, labels...)
 }
 
 // summary is a summary of durations: how many there are, and their quantiles.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -9,26 +8,6 @@ import (
 
 	"github.com/holdfast-storage/holdfast/control"
 )
-
-// publish shows what the engine counts and what the leader knows at /metrics of the API, where everything else that the server
-// counts is. It is called once in a process.
-func publish(now *leading) {
-	stats := &now.stats
-	legacyregistry.RawMustRegister(now)
-	for _, m := range []struct {
-		name, help string
-		value      *atomic.Int64
-	}{
-		{"holdfast_orchestrations_total", "Orchestrations that this server has started as leader.", &stats.Runs},
-		{"holdfast_orchestrations_failed_total", "Orchestrations that ended by an error.", &stats.Failed},
-		{"holdfast_orchestrations_discarded_total", "Orchestrations that were discarded because another run held the cluster's lock.", &stats.Discarded},
-	} {
-		legacyregistry.RawMustRegister(prometheus.NewCounterFunc(
-			prometheus.CounterOpts{Name: m.name, Help: m.help},
-			func() float64 { return float64(m.value.Load()) },
-		))
-	}
-}
 
 // certificates shows when certificates end.
 type certificates struct{ ends func() map[string]time.Time }

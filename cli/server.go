@@ -79,9 +79,8 @@ func runServer(ctx context.Context, c control.Config, a agentFlags) error {
 	}
 	defer server.Stop()
 	now := &leading{}
-	publish(now)
 	publishBackups(c.DataDir)
-	legacyregistry.RawMustRegister(certificates{server.Certificates}, quorum{server.Quorum})
+	legacyregistry.RawMustRegister(now, certificates{server.Certificates}, quorum{server.Quorum})
 	c.Log.Info("the server is ready", "name", server.Name(), "endpoint", server.Endpoint())
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Wait(ctx) })

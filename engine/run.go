@@ -192,6 +192,7 @@ func (r *run) emit(ctx context.Context) error {
 	}
 	n, err := r.Store.Emit(ctx, r.view.Cluster, r.memory.unsent, changes)
 	r.memory.unsent = slices.Delete(r.memory.unsent, 0, n)
+	r.event.Events += n
 	if len(r.memory.unsent) == 0 && (n > 0 || err == nil) {
 		r.memory.told.Apply(changes)
 		r.memory.entriesTold = entries

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -36,12 +35,6 @@ type Config struct {
 	Parallel int
 	// Stats, when set, is counted up.
 	Stats *Stats
-}
-
-// Stats counts runs. It may be read at any time.
-type Stats struct {
-	// Runs were started, Discarded met another run's lock, Failed ended by an error.
-	Runs, Discarded, Failed atomic.Int64
 }
 
 // Run orchestrates all clusters until ctx ends, and returns when the last run has ended. Only the leader may run it.
@@ -181,6 +174,8 @@ func (s *scheduler) loop(ctx context.Context) {
 func (s *scheduler) startDue(ctx context.Context, now time.Time) (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	waiting := int64(0)
+	defer func() { s.Stats.Waiting.Store(waiting) }()
 	for cluster, x := range s.clusters {
 		at := x.next()
 		switch {
@@ -197,6 +192,8 @@ func (s *scheduler) startDue(ctx context.Context, now time.Time) (next time.Time
 			})
 		case at.After(now):
 			next = earliest(next, at)
+		default:
+			waiting++
 		}
 	}
 	return next
@@ -229,9 +226,17 @@ func (s *scheduler) place(x *schedule) (end func()) {
 // run does one orchestration and notes in the schedule how it ended.
 func (s *scheduler) run(ctx context.Context, cluster types.NamespacedName, due bool, reason string) {
 	s.Stats.Runs.Add(1)
-	e := &RefreshEvent{Cluster: cluster, Reason: reason}
+	s.Stats.Running.Add(1)
+	e := &RefreshEvent{Cluster: cluster, Reason: reason, Outcome: string(api.OutcomeUnchanged)}
+	began := time.Now()
+	defer func() {
+		s.Stats.Running.Add(-1)
+		s.Stats.Events.Add(int64(e.Events))
+		s.Stats.end(e.Outcome, time.Since(began))
+	}()
 	c, err := s.Store.Cluster(ctx, cluster)
 	if err == nil && s.begin(c) == api.ClusterPaused {
+		e.Outcome = outcomePaused
 		s.rest(ctx, c)
 		return
 	}
@@ -248,6 +253,7 @@ func (s *scheduler) run(ctx context.Context, cluster types.NamespacedName, due b
 	} else if err == nil {
 		err = fmt.Errorf("no service manager for type %q: this release does not know it", c.Spec.Type)
 	}
+	e.Outcome = outcomeOf(ctx, e, err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if cause := context.Cause(ctx); errors.Is(cause, errModeChanged) {
@@ -257,6 +263,21 @@ func (s *scheduler) run(ctx context.Context, cluster types.NamespacedName, due b
 		s.note(ctx, cluster, c, e, err)
 	}
 	s.signal()
+}
+
+// outcomeOf says how a run ended, for the statistics.
+func outcomeOf(ctx context.Context, e *RefreshEvent, err error) string {
+	switch {
+	case ctx.Err() != nil:
+		return outcomeStopped
+	case errors.Is(err, ErrNotFound):
+		return outcomeGone
+	case errors.Is(err, ErrLocked):
+		return outcomeDiscarded
+	case err != nil:
+		return string(api.OutcomeFailed)
+	}
+	return e.Outcome
 }
 
 // refresh turns a panic into an error: a fault in the handling of one cluster must not stop the leader, which looks after all

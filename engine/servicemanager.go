@@ -35,4 +35,7 @@ type RefreshEvent struct {
 	Changed bool
 	// Recheck asks for another run after this time. Zero: the cluster's interval.
 	Recheck time.Duration
+	// Outcome is that of the report, for statistics, and Events how many events were written.
+	Outcome string
+	Events  int
 }

@@ -1,0 +1,71 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// TestStats brings a cluster up, lets runs fail and take long, and looks at what was counted.
+func TestStats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, r := newLab(t), &recorder{}
+		r.do = l.orch.HandleRefresh
+		stats, stop := runScheduler(t, l, r)
+		time.Sleep(100 * time.Millisecond)
+		events, err := l.Events(t.Context(), toyKey)
+		l.must(err)
+		if n := stats.Events.Load(); n == 0 || n != int64(len(events)) {
+			t.Errorf("%d events were counted, and %d are there", n, len(events))
+		}
+		if ended := stats.Ended(); ended["Changed"].Count == 0 {
+			t.Errorf("what was done: %v", ended)
+		}
+		r.do = func(context.Context, *engine.RefreshEvent) error {
+			time.Sleep(700 * time.Millisecond)
+			return errors.New("no luck")
+		}
+		failedBefore := stats.Ended()["Failed"].Count
+		time.Sleep(11*time.Second - 300*time.Millisecond)
+		failed := stats.Ended()["Failed"]
+		if failed.Count == failedBefore || failed.Up[500*time.Millisecond] != failedBefore || failed.Up[time.Second] != failed.Count {
+			t.Errorf("failures: %+v", failed)
+		}
+		stop()
+		if diff := cmp.Diff([]int64{0, stats.Failed.Load()}, []int64{stats.Running.Load(), int64(stats.Ended()["Failed"].Count)}); diff != "" {
+			t.Errorf("running and failed when all is over:\n%s", diff)
+		}
+	})
+}
+
+// TestStats_waiting has more clusters due than may run at once.
+func TestStats_waiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, r := newLab(t), &recorder{}
+		for _, name := range []string{"u", "v", "w", "x"} {
+			c := l.cluster().DeepCopy()
+			c.ResourceVersion, c.UID, c.Name = "", "", name
+			l.must(l.Create(t.Context(), c))
+		}
+		r.do = func(context.Context, *engine.RefreshEvent) error {
+			time.Sleep(time.Second)
+			return nil
+		}
+		stats, stop := runScheduler(t, l, r)
+		defer stop()
+		time.Sleep(500 * time.Millisecond)
+		if running, waiting := stats.Running.Load(), stats.Waiting.Load(); running != 3 || waiting != 2 {
+			t.Errorf("%d run and %d wait, want 3 and 2", running, waiting)
+		}
+		time.Sleep(2 * time.Second)
+		if running, waiting := stats.Running.Load(), stats.Waiting.Load(); running != 0 || waiting != 0 {
+			t.Errorf("%d run and %d wait when all have run", running, waiting)
+		}
+	})
+}
