@@ -241,9 +241,9 @@ func TestExecute_errorsAreTriedAgainWithPauses(t *testing.T) {
 		for range 8 {
 			pauses = append(pauses, b.move().Next)
 		}
-		want := []time.Duration{1, 2, 4, 8, 16, 32, 60, 60}
-		for i := range want {
-			want[i] *= time.Second
+		var want []time.Duration
+		for _, seconds := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
+			want = append(want, time.Duration(seconds)*time.Second)
 		}
 		if diff := cmp.Diff(want, pauses); diff != "" || b.action.Status.Attempts != 8 {
 			t.Errorf("%d attempts, pauses %s", b.action.Status.Attempts, diff)

@@ -178,6 +178,7 @@ func notesOf(p *engine.Projection, view *engine.View, silence error) []string {
 			notes = append(notes, "refused: "+decisionText(d))
 		case api.VerdictSkip:
 			notes = append(notes, "left alone: "+decisionText(d))
+		default: // what is done stands in the plan, and what is waited for comes below
 		}
 	}
 	for _, text := range p.Open {

@@ -115,7 +115,7 @@ func (s *Server) makeBackup(ctx context.Context, keep int) (path string, h *back
 		return "", nil, err
 	}
 	database, whole := filepath.Join(dir, ".etcd.db"), filepath.Join(dir, ".backup")
-	defer os.Remove(database)
+	defer func() { _ = os.Remove(database) }() // the next one writes over it
 	if err := member.Snapshot(database); err != nil {
 		return "", nil, err
 	}

@@ -3,7 +3,9 @@ package control
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -183,8 +185,10 @@ func (id *identity) renewAll(now time.Time) error {
 	if err := id.renew(now); err != nil {
 		return err
 	}
-	if _, err := os.Stat(id.dir.adminKubeconfig()); err != nil {
+	if _, err := os.Stat(id.dir.adminKubeconfig()); errors.Is(err, fs.ErrNotExist) {
 		return nil
+	} else if err != nil {
+		return err
 	}
 	return id.writeAdmin("", now)
 }

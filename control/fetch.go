@@ -26,7 +26,7 @@ func FetchBackup(ctx context.Context, config *rest.Config, path string) (*backup
 	if err != nil {
 		return nil, fmt.Errorf("while writing the backup: %w", err)
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }() // it is gone when all went well
 	if err := errors.Join(receive(ctx, config, f), f.Sync(), f.Close()); err != nil {
 		return nil, fmt.Errorf("while receiving the backup: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -31,7 +32,7 @@ var errUnseated = errors.New("this server holds no member of etcd any more")
 
 // seat is what is told of a seat that is held.
 type seat struct {
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // it is what a seat is: the time for which it is held
 	end context.CancelCauseFunc
 }
 
@@ -274,8 +275,10 @@ func (d dataDir) hasLog() bool {
 
 // setAside moves the data of a seat that is lost out of the way; it replaces what was moved there before.
 func (d dataDir) setAside() error {
-	if _, err := os.Stat(d.etcd()); err != nil {
+	if _, err := os.Stat(d.etcd()); errors.Is(err, fs.ErrNotExist) {
 		return nil
+	} else if err != nil {
+		return err
 	}
 	old := d.file("etcd.removed")
 	if err := errors.Join(os.RemoveAll(old), os.Rename(d.etcd(), old), atomicfile.SyncDir(string(d))); err != nil {

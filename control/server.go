@@ -49,7 +49,7 @@ type Server struct {
 	// authorities that the member of etcd believes.
 	rotating       atomic.Pointer[corev1.Secret]
 	etcdTrusts     []string
-	running        context.Context
+	running        context.Context //nolint:containedctx // the server's own life, which no call of it bounds
 	background     sync.WaitGroup
 	stopBackground context.CancelFunc
 	// backups is held while a backup is taken.
@@ -67,7 +67,7 @@ type Server struct {
 	failed chan error
 	// memberMu guards who reads and changes member, quorum, holding and changed.
 	memberMu sync.Mutex
-	holding  context.Context
+	holding  context.Context //nolint:containedctx // the time of the seat that is held; nil without one
 	changed  chan struct{}
 }
 

@@ -106,7 +106,7 @@ func (s *Source) ask(ctx context.Context, server *Server, f *Facts) error {
 	}
 	defer c.CloseIdleConnections()
 	sent := time.Now()
-	response, body, err := s.get(ctx, c, config.Host+"/readyz/etcd")
+	response, body, err := s.get(ctx, c, config.Host+"/readyz/etcd") //nolint:bodyclose // get has read and closed it
 	if err != nil {
 		return err
 	}
@@ -119,13 +119,15 @@ func (s *Source) ask(ctx context.Context, server *Server, f *Facts) error {
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s", strings.TrimSpace(strings.TrimPrefix(string(body), "internal server error: ")))
 	}
-	if response, body, err = s.get(ctx, c, config.Host+"/metrics"); err == nil && response.StatusCode == http.StatusOK {
+	response, body, err = s.get(ctx, c, config.Host+"/metrics") //nolint:bodyclose // get has read and closed it
+	if err == nil && response.StatusCode == http.StatusOK {
 		f.Database = max(f.Database, metric(body, "etcd_mvcc_db_total_size_in_bytes"))
 		f.Quota = max(f.Quota, metric(body, "etcd_server_quota_backend_bytes"))
 	}
 	return nil
 }
 
+// get reads an answer whole. The body of the response is closed.
 func (s *Source) get(ctx context.Context, c *http.Client, url string) (*http.Response, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()

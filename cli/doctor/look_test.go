@@ -46,7 +46,7 @@ func TestLook(t *testing.T) {
 	if err := stray.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer stray.Wait() //nolint:errcheck // it is killed when the test ends
+	defer func() { _ = stray.Wait() }() // it is killed when the test ends
 	defer cancel()
 
 	facts := doctor.Look(ctx, source(t, c), nil)

@@ -150,6 +150,7 @@ func action(a *api.Action) Answer {
 		return Answer{join(name+" is "+strings.ToLower(string(s.State)), s.Message), show}
 	case "":
 		return Answer{sentence(name + " was recorded, and the leader has not taken it up yet"), "'holdfast doctor' says whether a server leads."}
+	default: // it goes on
 	}
 	text := name + " is " + strings.ToLower(string(s.State))
 	if s.State == api.ActionPendingSchedule {

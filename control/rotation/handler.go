@@ -137,8 +137,9 @@ func (h *Handler) reach(ctx context.Context, s *State, secret *corev1.Secret, ph
 		})
 	case Sign:
 		return h.wait(ctx, s, true, "have a certificate of the new authority", func(b pki.Belief) bool { return b.Signer == fresh })
+	default:
+		return h.wait(ctx, s, true, "believe the new authority alone", func(b pki.Belief) bool { return pki.Only(b.Trusted, fresh) })
 	}
-	return h.wait(ctx, s, true, "believe the new authority alone", func(b pki.Belief) bool { return pki.Only(b.Trusted, fresh) })
 }
 
 // restart waits until the members of etcd believe the new authority alone, which they learn at their start. Then nothing is left

@@ -87,6 +87,7 @@ func (s *State) Trusted() []*x509.Certificate {
 		trusted = append(trusted, s.New.Certificate())
 	case Sign:
 		trusted = append(trusted, s.Old.Certificate())
+	case Drop, Forget: // the signer alone
 	}
 	return trusted
 }

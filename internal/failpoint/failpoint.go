@@ -68,8 +68,11 @@ func List(dir string, effects ...string) (*Points, error) {
 // callsIn returns all calls in the Go files of a directory.
 func callsIn(dir string) ([]call, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil || len(paths) == 0 {
-		return nil, fmt.Errorf("there are no Go files in %s (%v)", dir, err)
+	if err != nil {
+		return nil, fmt.Errorf("while looking for Go files in %s: %w", dir, err)
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("there are no Go files in %s", dir)
 	}
 	files := token.NewFileSet()
 	var calls []call

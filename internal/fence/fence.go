@@ -23,8 +23,9 @@ const (
 	Header = "Holdfast-Fence"
 	// SetHeader carries the fences that the write sets when it is done. An empty value removes the fence.
 	SetHeader = "Holdfast-Fence-Set"
-	// MetadataKey and SetMetadataKey are the gRPC metadata that carry the same.
-	MetadataKey    = "holdfast-fence"
+	// MetadataKey is the gRPC metadata that carries what Header does.
+	MetadataKey = "holdfast-fence"
+	// SetMetadataKey is the gRPC metadata that carries what SetHeader does.
 	SetMetadataKey = "holdfast-fence-set"
 	// LostPrefix begins the gRPC error, of code FailedPrecondition, of a write whose fence is lost.
 	LostPrefix = "fenced off:"

@@ -37,7 +37,7 @@ func Start(t hosts.T, program string, count int, env ...string) *Servers {
 		t.Fatalf("while making a directory for servers: %v", err)
 	}
 	s := &Servers{Dir: dir, Program: program, Env: env}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s.add(t, 1)
 	s.Server(1).AwaitReady(t)
 	for n := 2; n <= count; n++ {
