@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/holdfast-storage/holdfast/action"
 	"github.com/holdfast-storage/holdfast/agent"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/rotation"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
@@ -15,8 +19,34 @@ import (
 )
 
 // leaderHandlers carry out the kinds of actions that the leader carries out itself.
-func leaderHandlers(store engine.Store, planners map[api.StorageType]hosts.Planner, authority *rotation.Handler) []action.Handler {
-	return append(hosts.Handlers(hosts.Config{Store: store, Planners: planners}), authority)
+func leaderHandlers(
+	store engine.Store, planners map[api.StorageType]hosts.Planner, authority *rotation.Handler, guards ...hosts.Guard,
+) []action.Handler {
+	return append(hosts.Handlers(hosts.Config{Store: store, Planners: planners, Guards: guards}), authority)
+}
+
+// etcdGuard keeps the Host of a server until the control plane goes on without it, whatever is switched off then.
+func etcdGuard(config *rest.Config, store engine.Store) hosts.Guard {
+	return func(ctx context.Context, host *api.Host) ([]string, error) {
+		if _, server := host.Labels[api.LabelServer]; !server {
+			return nil, nil
+		}
+		status, err := control.Quorum(ctx, config)
+		if err != nil {
+			return nil, err
+		}
+		there, err := store.Hosts(ctx)
+		if err != nil {
+			return nil, err
+		}
+		stays := func(name string) bool {
+			return slices.ContainsFunc(there, func(h api.Host) bool { return h.Name == name })
+		}
+		if why := status.Needs(host.Name, stays); why != "" {
+			return []string{why}, nil
+		}
+		return nil, nil
+	}
 }
 
 // actionKinds are all kinds of actions, by name.
@@ -28,13 +58,14 @@ func actionKinds() map[string]action.Kind {
 // runActions looks after all actions until ctx ends.
 func runActions(
 	ctx context.Context, store *bare.Store, planners map[api.StorageType]hosts.Planner, authority *rotation.Handler, log *slog.Logger,
+	guards ...hosts.Guard,
 ) error {
 	actions, err := store.Actions(ctx)
 	if err != nil {
 		return fmt.Errorf("while starting to look after actions: %w", err)
 	}
 	r := action.Runner{
-		Store: actions, Handlers: leaderHandlers(store, planners, authority), Agents: agent.ActionKinds(), Accept: hosts.AcceptAgents(store),
+		Store: actions, Handlers: leaderHandlers(store, planners, authority, guards...), Agents: agent.ActionKinds(), Accept: hosts.AcceptAgents(store),
 		Log: log.With("part", "actions"),
 	}
 	return r.Run(ctx)

@@ -51,7 +51,7 @@ type Planner interface {
 	Suppose(ctx context.Context, cluster types.NamespacedName, change func(*engine.View)) (*engine.View, *engine.Plan, error)
 }
 
-// Guard says, in sentences, what besides storage would break if the host were removed now.
+// Guard says, in sentences, what besides storage would break if the host were switched off now.
 type Guard func(ctx context.Context, host *api.Host) ([]string, error)
 
 // Config is what the actions on hosts need.
@@ -59,7 +59,7 @@ type Config struct {
 	Store engine.Store
 	// Planners are asked for the clusters of each type. Clusters of a type without one have nothing on any host.
 	Planners map[api.StorageType]Planner
-	// Guards are asked before a host is removed or replaced, and again before it is deleted.
+	// Guards are asked directly before a host is deleted. What they say is waited for: draining the host may change it.
 	Guards []Guard
 }
 

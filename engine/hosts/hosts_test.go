@@ -76,13 +76,9 @@ func TestCheck(t *testing.T) {
 	wrong.Spec.Target = "host/h2"
 	old := newAction(hosts.Drain, "h1")
 	old.CreationTimestamp = metav1.NewTime(old.CreationTimestamp.Add(-1e12))
-	guard := func(context.Context, *api.Host) ([]string, error) {
-		return []string{"it holds the only member of etcd"}, nil
-	}
 	for name, tt := range map[string]struct {
 		planner hosts.Planner
 		action  *api.Action
-		guards  []hosts.Guard
 		refused bool
 		err     string
 	}{
@@ -93,8 +89,6 @@ func TestCheck(t *testing.T) {
 		"no such host":           {planner: &planner{}, action: newAction(hosts.Drain, "h9"), refused: true, err: "there is no host h9"},
 		"target and host differ": {planner: &planner{}, action: wrong, refused: true, err: "spec.target must be host/NAME"},
 		"joined anew":            {planner: &planner{}, action: old, refused: true, err: "another one joined by its name"},
-		"guarded":                {planner: &planner{}, action: newAction(hosts.Remove, "h1"), guards: []hosts.Guard{guard}, refused: true, err: "the only member of etcd"},
-		"guards mind removal":    {planner: &planner{}, action: newAction(hosts.Drain, "h1"), guards: []hosts.Guard{guard}},
 		"no heir":                {planner: &planner{}, action: newAction(hosts.Replace, "h1"), refused: true, err: "there is no host"},
 		"storage does not answer": {
 			planner: &planner{errors: []engine.NodeError{{Message: "no answer"}}}, action: newAction(hosts.Drain, "h1"), err: "nobody knows how cluster t is: no answer",
@@ -103,7 +97,7 @@ func TestCheck(t *testing.T) {
 		"a type that nobody can plan": {planner: nil, action: newAction(hosts.Drain, "h1")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := handlers(w, tt.planner, tt.guards...)[tt.action.Spec.Kind].Check(t.Context(), tt.action)
+			err := handlers(w, tt.planner)[tt.action.Spec.Kind].Check(t.Context(), tt.action)
 			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("error %v, want one that says %q", err, tt.err)
 			}

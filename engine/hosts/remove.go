@@ -29,7 +29,7 @@ func (c Config) remove() *handler {
 			Summary: "drain a host and take it out for good, also when its machine is dead",
 		},
 		check: func(ctx context.Context, j *job) error {
-			if err := j.guarded(ctx); err != nil {
+			if err := j.serversAllow(ctx); err != nil {
 				return err
 			}
 			return j.allow(ctx, api.HostDrain)
@@ -45,8 +45,8 @@ func (c Config) remove() *handler {
 	}
 }
 
-// guarded refuses while something else than storage would break.
-func (j *job) guarded(ctx context.Context) error {
+// serversAllow refuses the removal of a server that the others cannot do without.
+func (j *job) serversAllow(ctx context.Context) error {
 	hosts, err := j.Store.Hosts(ctx)
 	if err != nil {
 		return err
@@ -54,16 +54,25 @@ func (j *job) guarded(ctx context.Context) error {
 	if lost := quorumLost(j.Host, hosts); lost != "" {
 		return refuse("%s", lost)
 	}
+	return nil
+}
+
+// guarded says what besides storage would break if the host were switched off now.
+func (j *job) guarded(ctx context.Context) ([]string, error) {
+	if err := j.serversAllow(ctx); errors.Is(err, action.ErrRefused) {
+		return []string{err.Error()}, nil
+	} else if err != nil {
+		return nil, err
+	}
+	var all []string
 	for _, guard := range j.Guards {
 		reasons, err := guard(ctx, j.Host)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if len(reasons) > 0 {
-			return refuse("%s", strings.Join(reasons, "; "))
-		}
+		all = append(all, reasons...)
 	}
-	return nil
+	return all, nil
 }
 
 // quorumLost says what is wrong with the removal of a server: of those that are left, a majority has to be there. Which of them
@@ -143,10 +152,11 @@ func keepDeleted(context.Context, *job) (action.Progress, error) {
 // deleteHost is the end. Whatever came to the host since it was found empty keeps it. What else would break by now, as while
 // another server is started anew, is waited for: to give the host back that was emptied for days would help nobody.
 func deleteHost(ctx context.Context, j *job) (action.Progress, error) {
-	if err := j.guarded(ctx); errors.Is(err, action.ErrRefused) {
-		return action.Progress{WaitsFor: "this to be no more so: " + err.Error(), Recheck: 5 * time.Second}, nil
-	} else if err != nil {
+	switch reasons, err := j.guarded(ctx); {
+	case err != nil:
 		return action.Progress{}, err
+	case len(reasons) > 0:
+		return action.Progress{Message: "nothing is left on the host; it must not be switched off yet", WaitsFor: strings.Join(reasons, "; ")}, nil
 	}
 	if len(j.Daemons)+len(j.Nodes) > 0 {
 		names := slices.Concat(j.left(func(*api.Daemon) bool { return true }), nodeNames(j.Nodes))

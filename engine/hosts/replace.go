@@ -46,7 +46,7 @@ func checkReplace(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	if err := j.guarded(ctx); err != nil {
+	if err := j.serversAllow(ctx); err != nil {
 		return err
 	}
 	if err := j.active(ctx); err != nil {

@@ -1,0 +1,40 @@
+package control_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-storage/holdfast/control"
+)
+
+// TestQuorumStatus_Needs: a server may be switched off when those that answer, and stay, are a majority of all members.
+func TestQuorumStatus_Needs(t *testing.T) {
+	t.Parallel()
+	member := func(name string, voter, answers bool) control.QuorumMember {
+		return control.QuorumMember{Name: name, Voter: voter, Answers: answers}
+	}
+	s1, s2, s3 := member("s1", true, true), member("s2", true, true), member("s3", true, true)
+	for name, tt := range map[string]struct {
+		members []control.QuorumMember
+		stay    string
+		want    string
+	}{
+		"one of three":                     {[]control.QuorumMember{s1, s2, s3}, "s1 s2 s3", ""},
+		"one of two":                       {[]control.QuorumMember{s1, s2}, "s1 s2", "1 of 2 members would be left, and 2 are needed"},
+		"another is silent":                {[]control.QuorumMember{member("s1", true, false), s2, s3}, "s1 s2 s3", "1 of 3"},
+		"another was removed and runs yet": {[]control.QuorumMember{s1, s2, s3}, "s1 s2", "1 of 3"},
+		"a learner does not count":         {[]control.QuorumMember{s1, s2, member("s3", false, true)}, "s1 s2 s3", "1 of 2"},
+		"it learns":                        {[]control.QuorumMember{s1, member("s2", false, true)}, "s1 s2", ""},
+		"it is a standby":                  {[]control.QuorumMember{s1}, "s1 s2", ""},
+		"nobody has looked yet":            {nil, "s1 s2", "to look at its members"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := &control.QuorumStatus{Members: tt.members}
+			got := status.Needs("s2", func(name string) bool { return slices.Contains(strings.Fields(tt.stay), name) })
+			if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
