@@ -92,7 +92,7 @@ func TestLock_linearizable(t *testing.T) {
 
 const (
 	contenders = 5
-	operations = 500
+	operations = 300
 	markKey    = "mark"
 )
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/cli"
@@ -28,6 +30,7 @@ const asHoldfast = "HOLDFAST_TEST_LEADERSHIP"
 
 func TestMain(m *testing.M) {
 	rados.MaybeServe()
+	log.SetLogger(logr.Discard())
 	if os.Getenv(asHoldfast) == "" {
 		os.Exit(m.Run())
 	}

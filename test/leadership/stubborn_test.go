@@ -39,6 +39,7 @@ func stubborn(dataDir string, args []string) {
 		time.Sleep(50 * time.Millisecond)
 		plain, err = newClient(config)
 	}
+	end := func() {} // the writers of an earlier term of this server
 	for known := ""; ; time.Sleep(20 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		token, server, err := leader(ctx, plain)
@@ -47,15 +48,18 @@ func stubborn(dataDir string, args []string) {
 			continue
 		}
 		known = token
+		end()
+		var life context.Context
+		life, end = context.WithCancel(context.Background())
 		fenced, err := newClient(bare.Fenced(config, token))
 		if err != nil {
 			slog.Error("the stubborn part", "error", err)
 			continue
 		}
 		for n := range claims {
-			go write(fenced, fmt.Sprintf("%s-%d", claim, n), token)
+			go write(life, fenced, fmt.Sprintf("%s-%d", claim, n), token)
 		}
-		go write(plain, unfenced, token)
+		go write(life, plain, unfenced, token)
 	}
 }
 
@@ -72,10 +76,10 @@ func flagsOf(args []string) (name string, port int) {
 	return name, port
 }
 
-// write writes one ConfigMap for ever.
-func write(c client.Client, object, token string) {
-	for n := 0; ; n++ {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+// write writes one ConfigMap again and again until this server leads once more.
+func write(life context.Context, c client.Client, object, token string) {
+	for n := 0; life.Err() == nil; n++ {
+		ctx, cancel := context.WithTimeout(life, 30*time.Second)
 		o := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: object},
 			Data:       map[string]string{"token": token, "n": fmt.Sprint(n)},
@@ -85,8 +89,10 @@ func write(c client.Client, object, token string) {
 			err = c.Create(ctx, o)
 		}
 		cancel()
+		pause := 10 * time.Millisecond
 		if err != nil {
-			time.Sleep(10 * time.Millisecond)
+			pause = 50 * time.Millisecond
 		}
+		time.Sleep(pause)
 	}
 }

@@ -24,8 +24,7 @@ const maxLate = 300 * time.Millisecond
 // Way is a client's way to the API. Requests are lost on it, or their answers are, or they arrive when their client has given up
 // long ago; and it can be cut as a whole.
 type Way struct {
-	next http.RoundTripper
-	cut  atomic.Bool
+	cut atomic.Bool
 	// faults is how many of a thousand writes meet a fault.
 	faults int
 	late   sync.WaitGroup
@@ -37,8 +36,7 @@ func NewWay(config *rest.Config, faults int) (*Way, *rest.Config) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		w.next = next
-		return w
+		return &hop{w, next}
 	})
 	return w, config
 }
@@ -49,8 +47,14 @@ func (w *Way) Cut(cut bool) { w.cut.Store(cut) }
 // Wait waits for what is still on its way.
 func (w *Way) Wait() { w.late.Wait() }
 
+// hop is one client's part of the way.
+type hop struct {
+	*Way
+	next http.RoundTripper
+}
+
 // RoundTrip sends a request.
-func (w *Way) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *hop) RoundTrip(r *http.Request) (*http.Response, error) {
 	if w.cut.Load() {
 		return nil, ErrCut
 	}
@@ -72,7 +76,7 @@ func (w *Way) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-func (w *Way) sendLater(r *http.Request) error {
+func (w *hop) sendLater(r *http.Request) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return err

@@ -4,7 +4,9 @@ package loopback
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -37,7 +39,7 @@ func Start(t hosts.T, program string, count int, env ...string) *Servers {
 		t.Fatalf("while making a directory for servers: %v", err)
 	}
 	s := &Servers{Dir: dir, Program: program, Env: env}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // what is left is found by its name
 	s.add(t, 1)
 	s.Server(1).AwaitReady(t)
 	for n := 2; n <= count; n++ {
@@ -125,16 +127,20 @@ func (s *Server) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// freePorts returns ports of loopback that are free now.
+// freePorts returns ports of loopback that are free now. They are none that the kernel gives to connections (32768 and up), one of
+// which could take a port between the look and the use.
 func freePorts(n int) ([]int, error) {
 	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for range 100 {
+		port := 20000 + rand.IntN(12000)
+		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:"+strconv.Itoa(port))
 		if err != nil {
-			return nil, err
+			continue
 		}
 		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		if ports = append(ports, port); len(ports) == n {
+			return ports, nil
+		}
 	}
-	return ports, nil
+	return nil, errors.New("hardly any port of loopback from 20000 to 32000 is free")
 }
