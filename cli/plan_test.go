@@ -174,7 +174,7 @@ func TestPlan_saysWhatMoved(t *testing.T) {
 		{"the cluster", func(t *testing.T) {
 			bob.must(t, exitOK, `{apiVersion: holdfast.io/v1alpha1, kind: StorageCluster, metadata: {name: c}, spec: {type: ceph, ceph: {mgr: {count: 1}}}}`,
 				[]string{"apply", "-f", "-", "--force-conflicts"})
-		}, "storagecluster/moved/c was changed by holdfast:bob at 20"},
+		}, "holdfast:bob at 20"},
 		{"a node", func(t *testing.T) {
 			p.must(t, exitOK, "", []string{"delete", "storagenode", "n3"}, "deleted")
 		}, "storagenode/moved/n3 is gone"},

@@ -275,15 +275,22 @@ func when(u *unstructured.Unstructured, manager string) string {
 
 // whoChanged says who wrote last to an object, and when. Statuses do not count.
 func whoChanged(o metav1.Object) string {
-	var last *metav1.ManagedFieldsEntry
-	fields := o.GetManagedFields()
-	for i := range fields {
-		if m := &fields[i]; m.Subresource == "" && m.Time != nil && (last == nil || last.Time.Before(m.Time)) {
-			last = m
+	var last *metav1.Time
+	var who []string
+	for _, m := range o.GetManagedFields() {
+		switch {
+		case m.Subresource != "" || m.Time == nil || last != nil && m.Time.Before(last):
+			continue
+		case last == nil || last.Before(m.Time):
+			last, who = m.Time, nil
+		}
+		if !slices.Contains(who, m.Manager) {
+			who = append(who, m.Manager) // the API tells times in whole seconds: of two in one of them nobody knows who was later
 		}
 	}
 	if last == nil {
 		return "by somebody else"
 	}
-	return fmt.Sprintf("by %s at %s", last.Manager, last.Time.UTC().Format(time.RFC3339))
+	slices.Sort(who)
+	return fmt.Sprintf("by %s at %s", strings.Join(who, " or "), last.UTC().Format(time.RFC3339))
 }
