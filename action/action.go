@@ -55,7 +55,7 @@ type Progress struct {
 	// Count of Total, in Unit, measures the step; Total zero means it cannot be measured.
 	Count, Total int64
 	Unit         string
-	// Recheck is when to look again; zero means one second.
+	// Recheck is when to look again; zero means one second, and up to half a minute in a step that takes long.
 	Recheck time.Duration
 }
 

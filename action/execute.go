@@ -18,8 +18,11 @@ import (
 const (
 	// callDeadline bounds each call of a Handler. Handlers do not block for what takes longer than seconds.
 	callDeadline = 2 * time.Minute
-	// recheck is when to look again where a Handler does not say.
-	recheck = time.Second
+	// recheck is when to look again where a Handler does not say. A step that takes long is looked at less often, after a
+	// hundredth of the time that it took so far, and at most after maxRecheck: a look may be dear, as when a storage system is
+	// asked how full each of its disks is, and data moves for days.
+	recheck    = time.Second
+	maxRecheck = 30 * time.Second
 	// maxPause bounds the pause after an error.
 	maxPause = time.Minute
 	// writes bounds how often a status is written while others change the spec.
@@ -135,7 +138,7 @@ func (m *move) step(ctx context.Context) (Turn, error) {
 	m.status.Attempts = 0
 	m.note(s, p)
 	if !p.Done {
-		return m.record(ctx, cmp.Or(p.Recheck, recheck))
+		return m.record(ctx, cmp.Or(p.Recheck, pace(s, m.now)))
 	}
 	s.State, s.Finished = api.StepDone, stamp(m.now)
 	m.next()
@@ -152,6 +155,14 @@ func (m *move) note(s *api.ActionStep, p Progress) {
 	if p.Message == "" {
 		m.status.Message = "step " + s.Name
 	}
+}
+
+// pace is when to look again at a step.
+func pace(s *api.ActionStep, now time.Time) time.Duration {
+	if s.Started == nil {
+		return recheck
+	}
+	return min(max(recheck, now.Sub(s.Started.Time)/100), maxRecheck)
 }
 
 // estimate says when a step will be done if it goes on as it went so far; nil when that cannot be said.

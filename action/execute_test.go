@@ -163,6 +163,28 @@ func TestExecute_cancelUndoesInReverseOrder(t *testing.T) {
 	})
 }
 
+// A step that takes long is looked at less and less often: four looks in its first four seconds, some hundred in its last hour.
+func TestExecute_pace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		b.handler.K.Timeout = 48 * time.Hour
+		begun, early, late := time.Now(), 0, 0
+		b.handler.OnStep = func(context.Context, *api.Action, string) (action.Progress, error) {
+			switch age := time.Since(begun); {
+			case age < 4*time.Second:
+				early++
+			case age > 23*time.Hour:
+				late++
+			}
+			return action.Progress{Done: time.Since(begun) > 24*time.Hour}, nil
+		}
+		b.run()
+		if early != 4 || late < 115 || late > 125 {
+			t.Errorf("%d looks in the first 4 s, %d in the last hour", early, late)
+		}
+	})
+}
+
 func TestExecute_ends(t *testing.T) {
 	refused := func(what string) error { return fmt.Errorf("%w: %s", action.ErrRefused, what) }
 	for _, test := range []struct {

@@ -71,7 +71,7 @@ func (m *move) undo(ctx context.Context, i int) (Turn, error) {
 	m.status.Attempts = 0
 	m.note(s, p)
 	if !p.Done {
-		return m.record(ctx, cmp.Or(p.Recheck, recheck))
+		return m.record(ctx, cmp.Or(p.Recheck, pace(s, m.now)))
 	}
 	s.State, s.Finished = api.StepUndone, stamp(m.now)
 	m.back()
