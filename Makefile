@@ -47,7 +47,7 @@ test-unit: ## unit tests: engine on a simulated world, API server and etcd for r
 
 .PHONY: test-e2e
 test-e2e: build kubectl bin/demo ## real Ceph on hosts made of namespaces (needs root)
-	$(GOTEST) -race -v -timeout 30m $(E2E)
+	$(GOTEST) -race -v -timeout 45m $(E2E)
 
 .PHONY: bin/demo
 bin/demo:
