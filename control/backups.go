@@ -44,8 +44,8 @@ func LastBackup(dataDir string) (time.Time, error) {
 }
 
 // keepBackups takes backups on the schedule, until ctx ends. Each server that holds the data takes its own: none of them
-// depends on another one.
-func (s *Server) keepBackups(ctx context.Context, every time.Duration, keep int) {
+// depends on another one. A standby copies one; see copyBackup.
+func (s *Server) keepBackups(ctx context.Context, every time.Duration, take func(ctx context.Context) error) {
 	failed := false
 	wait := firstBackup
 	for {
@@ -57,7 +57,7 @@ func (s *Server) keepBackups(ctx context.Context, every time.Duration, keep int)
 			return
 		}
 		wait = every
-		err := s.takeBackup(ctx, keep)
+		err := take(ctx)
 		if err != nil && ctx.Err() == nil && !failed {
 			s.log.Error("the scheduled backup of the control plane failed; it is tried again", "error", err)
 		}
@@ -69,7 +69,8 @@ func (s *Server) keepBackups(ctx context.Context, every time.Duration, keep int)
 
 // takeBackup takes a backup for the schedule, and then removes what is older than those that are kept. The last one that there is
 // goes only when the next one is whole.
-func (s *Server) takeBackup(ctx context.Context, keep int) error {
+func (s *Server) takeBackup(ctx context.Context) error {
+	keep := s.backupKeep
 	s.backups.Lock()
 	defer s.backups.Unlock()
 	whole, h, err := s.makeBackup(ctx, max(keep-1, 1))

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/holdfast-storage/holdfast/control/endpoints"
@@ -94,7 +95,12 @@ func (s *Server) await() error {
 			return err
 		}
 	}
+	copying, stop := context.WithCancel(s.running)
+	var copies sync.WaitGroup
+	copies.Go(func() { s.keepBackups(copying, s.backupEvery, s.copyBackup) })
 	offer := s.askForSeat()
+	stop()
+	copies.Wait()
 	if offer == nil {
 		return nil
 	}
@@ -178,7 +184,7 @@ func (s *Server) sit(ctx context.Context) error {
 	if err := s.setSeat(seatHeld, s.settings.Existing); err != nil {
 		return err
 	}
-	s.seated.Go(func() { s.keepBackups(seatCtx, s.backupEvery, s.backupKeep) })
+	s.seated.Go(func() { s.keepBackups(seatCtx, s.backupEvery, s.takeBackup) })
 	s.seated.Go(func() { s.quorum.run(seatCtx) })
 	s.changeSeat(seatCtx)
 	return nil
