@@ -86,11 +86,14 @@ func (s *Server) askAll(ctx context.Context, standby bool) []reply {
 
 // others lists the other servers that this one knows.
 func (s *Server) others() []string {
-	if s.host == nil {
+	s.memberMu.Lock()
+	host := s.host
+	s.memberMu.Unlock()
+	if host == nil {
 		return nil
 	}
 	var others []string
-	for _, server := range s.host.Addresses() {
+	for _, server := range host.Addresses() {
 		if server != s.Endpoint() {
 			others = append(others, server)
 		}

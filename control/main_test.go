@@ -50,7 +50,7 @@ var connections = []goleak.Option{
 func TestMain(m *testing.M) {
 	flag.Parse()
 	// Most of what the tests do is to wait for elections, and for connections to end.
-	if err := flag.Set("test.parallel", "16"); err != nil {
+	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
 	code := m.Run()
@@ -124,7 +124,7 @@ func start(t *testing.T, c control.Config) (s *control.Server, stop func()) {
 
 func timeout(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -120,7 +120,9 @@ func (s *Server) presentHost(ctx context.Context, client kubernetes.Interface) e
 
 // useHost has the list of servers kept fresh. The server has one identity as a host while it runs, with a seat or without.
 func (s *Server) useHost(host *endpoints.Servers) {
-	s.host = host
+	s.memberMu.Lock()
+	s.host = host // The first seat asks others while it is being taken.
+	s.memberMu.Unlock()
 	host.Every = s.settings.refresh
 	run, stop := context.WithCancel(context.Background())
 	s.stopHost = stop

@@ -65,7 +65,7 @@ type Server struct {
 	abandoned      bool
 	// failed receives the error that the server cannot go on after.
 	failed chan error
-	// memberMu guards who reads and changes member, quorum, holding and changed.
+	// memberMu guards who reads and changes member, quorum, host, holding and changed.
 	memberMu sync.Mutex
 	holding  context.Context //nolint:containedctx // the time of the seat that is held; nil without one
 	changed  chan struct{}
