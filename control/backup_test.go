@@ -184,7 +184,7 @@ func restoreByALateClock(t *testing.T, c control.Config) {
 	t.Helper()
 	path, ahead := filepath.Join(c.DataDir, "server.json"), time.Now().Add(time.Hour).Unix()
 	generation := func(change func(stored map[string]any)) int64 {
-		stored, text := map[string]any{}, []byte(nil)
+		stored := map[string]any{}
 		text, err := os.ReadFile(path)
 		if err == nil {
 			err = json.Unmarshal(text, &stored)

@@ -115,7 +115,7 @@ func TestRotation(t *testing.T) {
 	stop1()
 	s1, _ = start(t, first)
 	stop2()
-	s2, _ = start(t, second)
+	start(t, second)
 	h.Client = newClient(t, s1.Config())
 	carry(t, "restart", h.Step, act)
 	carry(t, "restart", h.Step, act)

@@ -123,7 +123,7 @@ func (s *Server) take(existing string) error {
 		s.log.Info("this server holds a member of etcd now", "members", s.member.Names())
 		return nil
 	case s.running.Err() != nil:
-		return nil
+		return nil //nolint:nilerr // the server is being stopped
 	case errors.Is(err, errUnseated), s.member != nil && s.member.Removed(), s.unseated(s.running):
 		return s.standUp()
 	}
@@ -192,7 +192,7 @@ func (s *Server) sit(ctx context.Context) error {
 
 // leave stops what a seat runs, in order: first the API, so that no request is cut off, then etcd.
 func (s *Server) leave() {
-	s.changeSeat(nil)
+	s.changeSeat(nil) //nolint:staticcheck // no context: the seat is not held
 	if s.seat != nil {
 		s.seat.end(errUnseated)
 		s.seated.Wait()

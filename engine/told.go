@@ -241,12 +241,10 @@ func (r *run) before(ctx context.Context) (*View, error) {
 	if last := r.view.Cluster.Status.Report; last != nil {
 		r.memory.outcome = last.Outcome
 	}
-	switch {
-	case r.view.Cluster.Status.ObservedGeneration == 0:
+	if r.view.Cluster.Status.ObservedGeneration == 0 {
 		return &View{}, nil
-	default:
-		return r.view, nil
 	}
+	return r.view, nil
 }
 
 // leaderEvents tells that another server leads than the one that recorded last.

@@ -31,10 +31,10 @@ func Salvage(ctx context.Context, dir, path string, c Config) error {
 	if err != nil {
 		return fmt.Errorf("while reading the log of the database %s: %w", dir, err)
 	}
-	if c.PeerPort, err = anyPort(); err != nil {
+	if c.PeerPort, err = anyPort(ctx); err != nil {
 		return err
 	}
-	if c.ClientPort, err = anyPort(); err != nil {
+	if c.ClientPort, err = anyPort(ctx); err != nil {
 		return err
 	}
 	c.Dir, c.Address, c.Existing = work, "127.0.0.1", ""
@@ -115,8 +115,8 @@ func copyFile(from, to string) error {
 }
 
 // anyPort is a port of loopback that is free now.
-func anyPort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func anyPort(ctx context.Context) (int, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
 	}

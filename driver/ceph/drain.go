@@ -177,7 +177,8 @@ func (p *planner) drainTurn(turn *string) func(*upkeep) bool {
 
 // moveMgr has a mgr elsewhere stand by, and then lets the one on the host go.
 func (p *planner) moveMgr(u *upkeep) bool {
-	for _, d := range u.of(TypeMgr) {
+	if mgrs := u.of(TypeMgr); len(mgrs) > 0 {
+		d := mgrs[0]
 		ready := slices.ContainsFunc(p.daemonsOf(TypeMgr), func(x *api.Daemon) bool {
 			return !p.closed(x.Spec.Host) && x.Spec.State == api.WantRunning && x.Status.State == api.DaemonRunning && x.DeletionTimestamp == nil
 		})

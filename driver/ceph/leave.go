@@ -64,8 +64,9 @@ func (p *planner) expected(o *osd) bool {
 		return false
 	case api.DaemonRunning:
 		return d.Status.Started == nil || p.now.Sub(d.Status.Started.Time) < backWithin
+	default:
+		return true
 	}
-	return true
 }
 
 // silentFor is how long ago the leader found that the host's agent is not heard; zero while it is.

@@ -296,7 +296,7 @@ func (p *planner) wantNoout(u *upkeep) []string {
 func (p *planner) stopOSDs(u *upkeep) bool {
 	osds := u.of(TypeOSD)
 	p.stopAll(osds)
-	return allOf(osds, ended) && !(p.reachable() && p.anyUp(u)) ||
+	return allOf(osds, ended) && (!p.reachable() || !p.anyUp(u)) ||
 		p.awaitHost(u.host, "waiting for %s to stop", p.joinLabels(osds))
 }
 

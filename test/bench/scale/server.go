@@ -41,9 +41,9 @@ func startServer(ctx context.Context, dir string) (*server, error) {
 	}
 	defer log.Close()
 	data := within(dir, "server")
-	cmd := exec.Command("/proc/self/exe", asServer, "server", "--init", "--name", "server", "--address", "127.0.0.1",
+	cmd := exec.Command("/proc/self/exe", asServer, "server", "--init", "--name", "server", "--address", "127.0.0.1", //nolint:noctx // stop ends it
 		"--data-dir", data, "--run-dir", within(dir, "run"), "--device-filter", "none",
-		"--api-port", ports[0], "--etcd-peer-port", ports[1], "--etcd-client-port", ports[2]) //nolint:noctx // stop ends it
+		"--api-port", ports[0], "--etcd-peer-port", ports[1], "--etcd-client-port", ports[2])
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("while starting the server: %w", err)
