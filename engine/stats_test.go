@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +17,14 @@ import (
 func TestStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, r := newLab(t), &recorder{}
-		r.do = l.orch.HandleRefresh
+		var ill atomic.Bool
+		r.do = func(ctx context.Context, e *engine.RefreshEvent) error {
+			if !ill.Load() {
+				return l.orch.HandleRefresh(ctx, e)
+			}
+			time.Sleep(700 * time.Millisecond)
+			return errors.New("no luck")
+		}
 		stats, stop := runScheduler(t, l, r)
 		time.Sleep(100 * time.Millisecond)
 		events, err := l.Events(t.Context(), toyKey)
@@ -27,10 +35,7 @@ func TestStats(t *testing.T) {
 		if ended := stats.Ended(); ended["Changed"].Count == 0 {
 			t.Errorf("what was done: %v", ended)
 		}
-		r.do = func(context.Context, *engine.RefreshEvent) error {
-			time.Sleep(700 * time.Millisecond)
-			return errors.New("no luck")
-		}
+		ill.Store(true)
 		failedBefore := stats.Ended()["Failed"].Count
 		time.Sleep(11*time.Second - 300*time.Millisecond)
 		failed := stats.Ended()["Failed"]

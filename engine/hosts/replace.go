@@ -17,9 +17,10 @@ import (
 // replace puts a host in the place of another one, which is then removed.
 func (c Config) replace() *handler {
 	empty := func(ctx context.Context, j *job) (action.Progress, error) {
-		// A run of a cluster that began before its node was moved may have written the old host into the node once more.
-		if _, err := moveNodes(ctx, j); err != nil {
-			return action.Progress{}, err
+		// A run of a cluster that began before its node was moved may have written the old host into the node once more, and
+		// one that goes on now may do so again: after a move, the nodes are looked at anew.
+		if p, err := moveNodes(ctx, j); err != nil || !p.Done {
+			return p, err
 		}
 		return emptied(ctx, j, true)
 	}
