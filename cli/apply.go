@@ -180,7 +180,7 @@ func isRefusal(err error) bool {
 	if !errors.As(err, &status) {
 		return false
 	}
-	if strings.Contains(err.Error(), unknownField) {
+	if strings.Contains(status.Status().Message, unknownField) {
 		return true
 	}
 	code := status.Status().Code

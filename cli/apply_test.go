@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"syscall"
@@ -84,7 +83,7 @@ func TestIsRefusal(t *testing.T) {
 		{"the client is not known", apierrors.NewUnauthorized("who are you"), false},
 	}
 	for _, tt := range tests {
-		if got := isRefusal(fmt.Errorf("applying: %w", tt.err)); got != tt.want {
+		if got := isRefusal(explain(object{}, tt.err)); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
