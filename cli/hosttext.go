@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -17,6 +18,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/spell"
 )
 
 func dash(s string) string { return cmp.Or(s, "-") }
@@ -83,34 +85,13 @@ func (s *hostSet) clustersText(h *api.Host) string {
 
 // nearest returns the name that is most like the one that was written; empty when none is like it.
 func nearest(name string, names []string) string {
-	best, least := "", 1+max(2, len(name)/3)
+	best, least := "", math.MaxInt
 	for _, n := range names {
-		if d := distance(name, n); d < least {
+		if d := spell.Distance(name, n); d < least && spell.Alike(name, d) {
 			best, least = n, d
 		}
 	}
 	return best
-}
-
-// distance is how many letters have to be put in, left out or changed to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := before
-			if a[i] != b[j] {
-				change++
-			}
-			before = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 func printValue(w io.Writer, v any, output string) error {
