@@ -21,6 +21,8 @@ import (
 const (
 	lookEvery  = 2 * time.Second
 	learnEvery = 200 * time.Millisecond
+	// lookTimeout bounds one look with all that it does and writes.
+	lookTimeout = 30 * time.Second
 	// askedFor is how long a standby that asked counts as one that asks.
 	askedFor = 5 * time.Second
 )
@@ -96,17 +98,19 @@ func (q *quorumManager) run(ctx context.Context) {
 	leads := false
 	for ctx.Err() == nil {
 		wait := lookEvery
+		look, cancel := context.WithTimeout(ctx, lookTimeout)
 		switch {
 		case q.member.Leads():
 			leads = true
-			wait = q.refresh(ctx)
+			wait = q.refresh(look)
 		case leads:
 			leads = false
 			q.forget()
 		}
-		if servers, err := endpoints.Published(ctx, q.client); err == nil {
+		if servers, err := endpoints.Published(look, q.client); err == nil {
 			q.know(servers)
 		}
+		cancel()
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
