@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +15,6 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/etcd"
-	"github.com/holdfast-storage/holdfast/control/join"
 	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
 )
 
@@ -31,7 +32,7 @@ const (
 // leader that is none any more comes to nothing, and no other election is needed.
 type quorumManager struct {
 	member   *etcd.Member
-	hosts    *join.Hosts
+	servers  *servers
 	client   kubernetes.Interface
 	settings quorum.Settings
 	events   *quorumEvents
@@ -58,9 +59,9 @@ type ask struct {
 	lost bool
 }
 
-func newQuorumManager(member *etcd.Member, hosts *join.Hosts, client kubernetes.Interface, settings quorum.Settings, log *slog.Logger) *quorumManager {
+func newQuorumManager(member *etcd.Member, servers *servers, client kubernetes.Interface, settings quorum.Settings, log *slog.Logger) *quorumManager {
 	q := &quorumManager{
-		member: member, hosts: hosts, client: client, settings: settings, log: log.With("part", "quorum"),
+		member: member, servers: servers, client: client, settings: settings, log: log.With("part", "quorum"),
 		kick: make(chan struct{}, 1), asks: map[string]ask{},
 	}
 	q.forget()
@@ -95,6 +96,13 @@ func (q *quorumManager) asked(name, peerURL string, lost bool) {
 
 // run looks and acts until ctx ends.
 func (q *quorumManager) run(ctx context.Context) {
+	var following sync.WaitGroup
+	defer following.Wait()
+	following.Go(func() {
+		if err := q.servers.run(ctx); err != nil {
+			q.log.Error("the list of servers cannot be followed", "error", err)
+		}
+	})
 	leads := false
 	for ctx.Err() == nil {
 		wait := lookEvery
@@ -107,8 +115,8 @@ func (q *quorumManager) run(ctx context.Context) {
 			leads = false
 			q.forget()
 		}
-		if servers, err := endpoints.Published(look, q.client); err == nil {
-			q.know(servers)
+		if list, err := q.servers.published(look); err == nil {
+			q.know(endpoints.Addresses(list))
 		}
 		cancel()
 		timer := time.NewTimer(wait)
@@ -154,6 +162,10 @@ func (q *quorumManager) tidy(ctx context.Context, view *quorum.View) {
 	there := map[string]bool{}
 	for _, s := range view.Servers {
 		there[s.Name] = true
+	}
+	list, err := q.servers.published(ctx)
+	if err != nil || !slices.ContainsFunc(slices.Collect(maps.Keys(list.Data)), func(name string) bool { return !there[name] }) {
+		return
 	}
 	if err := endpoints.Keep(ctx, q.client, func(name string) bool { return there[name] }); err != nil && ctx.Err() == nil {
 		q.log.Debug("the list of servers was not tidied", "error", err)
@@ -218,7 +230,7 @@ func (q *quorumManager) noteFailed(step *quorum.Step) {
 func (q *quorumManager) observe(ctx context.Context) (*quorum.View, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	hosts, err := q.hosts.Servers(ctx)
+	hosts, err := q.servers.hosts(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -315,7 +315,7 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 	if s.revoked, err = access.NewRevocation(s.loopback); err != nil {
 		return nil, err
 	}
-	if err := s.manageQuorum(hosts, client); err != nil {
+	if err := s.manageQuorum(client); err != nil {
 		return nil, err
 	}
 	renewer := &join.Renewer{Authority: s.identity.signer, Now: time.Now, Log: s.log}
@@ -343,12 +343,16 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 }
 
 // manageQuorum makes the manager of the members of etcd; see quorumManager.run.
-func (s *Server) manageQuorum(hosts *join.Hosts, client kubernetes.Interface) error {
+func (s *Server) manageQuorum(client kubernetes.Interface) error {
 	events, err := newQuorumEvents(s.loopback)
 	if err != nil {
 		return err
 	}
-	q := newQuorumManager(s.member, hosts, client, s.quorumSettings, s.log)
+	servers, err := newServers(s.loopback)
+	if err != nil {
+		return err
+	}
+	q := newQuorumManager(s.member, servers, client, s.quorumSettings, s.log)
 	q.know, q.events = s.know, events
 	s.memberMu.Lock()
 	defer s.memberMu.Unlock()

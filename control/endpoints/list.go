@@ -100,13 +100,11 @@ func Published(ctx context.Context, client kubernetes.Interface) ([]string, erro
 	if err != nil {
 		return nil, fmt.Errorf("while reading the list of servers: %w", err)
 	}
-	var servers []string
-	for _, address := range list.Data {
-		servers = append(servers, address)
-	}
-	slices.Sort(servers)
-	return servers, nil
+	return Addresses(list), nil
 }
+
+// Addresses is the list of servers that the ConfigMap holds, sorted.
+func Addresses(list *corev1.ConfigMap) []string { return slices.Sorted(stdmaps.Values(list.Data)) }
 
 // Handler serves the list of servers.
 func Handler(client kubernetes.Interface) http.Handler {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -105,7 +106,9 @@ func (m *Member) Answers(ctx context.Context, peerURL string) bool {
 	if err != nil {
 		return false
 	}
-	response.Body.Close()
+	defer response.Body.Close()
+	// What is not read to its end takes the connection with it, and the next look makes a new one.
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<16))
 	return response.StatusCode == http.StatusOK
 }
 

@@ -92,16 +92,6 @@ func (h *Hosts) MarkServer(ctx context.Context, name string) error {
 	return nil
 }
 
-// Servers lists the Hosts that run a server.
-func (h *Hosts) Servers(ctx context.Context) ([]api.Host, error) {
-	list := &api.HostList{}
-	err := h.client.List(ctx, list, client.HasLabels{api.LabelServer}, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}})
-	if err != nil {
-		return nil, fmt.Errorf("while listing the servers: %w", err)
-	}
-	return list.Items, nil
-}
-
 // free refuses a name that belongs to another key.
 func (h *Hosts) free(ctx context.Context, name, keyID string) error {
 	host := &api.Host{}
