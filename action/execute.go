@@ -184,7 +184,7 @@ func (m *move) failed(ctx context.Context, what string, err error) (Turn, error)
 		return Turn{}, fmt.Errorf("while carrying out action %s: %w", m.was.Name, context.Cause(ctx))
 	}
 	m.status.Attempts++
-	pause := min(recheck<<min(m.status.Attempts-1, 10), maxPause)
+	pause := backoff(int(m.status.Attempts))
 	m.status.Message = bounded(fmt.Sprintf("%s, and is tried again: %v", what, err), maxMessage)
 	m.status.WaitsFor = ""
 	return m.record(ctx, pause)

@@ -15,26 +15,26 @@ type guarded struct{ Handler }
 
 // Check implements Handler.
 func (g guarded) Check(ctx context.Context, a *api.Action) (err error) {
-	defer g.caught(a, &err)
+	defer caught(a, g.Kind().Name, &err)
 	return g.Handler.Check(ctx, a)
 }
 
 // Step implements Handler.
 func (g guarded) Step(ctx context.Context, a *api.Action, step string) (p Progress, err error) {
-	defer g.caught(a, &err)
+	defer caught(a, g.Kind().Name, &err)
 	return g.Handler.Step(ctx, a, step)
 }
 
 // Undo implements Handler.
 func (g guarded) Undo(ctx context.Context, a *api.Action, step string) (p Progress, err error) {
-	defer g.caught(a, &err)
+	defer caught(a, g.Kind().Name, &err)
 	return g.Handler.Undo(ctx, a, step)
 }
 
 // caught is deferred.
-func (g guarded) caught(a *api.Action, err *error) {
+func caught(a *api.Action, kind string, err *error) {
 	if p := recover(); p != nil {
 		slog.Default().Error("panic in an action", "action", a.Namespace+"/"+a.Name, "panic", p, "stack", string(debug.Stack()))
-		*err = fmt.Errorf("a fault in %s (the log has more): %v", g.Kind().Name, p)
+		*err = fmt.Errorf("a fault in %s (the log has more): %v", kind, p)
 	}
 }

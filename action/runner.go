@@ -23,6 +23,11 @@ type Runner struct {
 	// Accept looks at an action of the agents' kinds before it is accepted, as Handler.Check does for the others. The agent
 	// checks again before the first step. Nil accepts all.
 	Accept func(ctx context.Context, a *api.Action) error
+	// OnStuck is called, in a goroutine of its own, when an action could not be written or carried on several times in a row. Nil
+	// tells the log alone.
+	OnStuck func(ctx context.Context, a *api.Action, err error) error
+	// Stats counts, unless it is nil.
+	Stats *Stats
 	// Log is slog.Default when nil.
 	Log *slog.Logger
 }
@@ -64,7 +69,7 @@ func (r *Runner) Run(ctx context.Context) error {
 			failures = 0
 		} else if ctx.Err() == nil {
 			x.Log.Warn("actions cannot be looked after; trying again", "error", err)
-			next = min(recheck<<min(failures-1, 10), maxPause)
+			next = backoff(failures)
 		}
 		if !x.sleep(ctx, next, err == nil) {
 			return nil
@@ -114,6 +119,9 @@ type task struct {
 	// checked is set when a new action was found possible, or could not be checked.
 	checked  bool
 	failures int
+	// refused counts how often in a row the schedule's word could not be written, and aside is until when it is not tried.
+	refused int
+	aside   time.Time
 	// ended is during which pass the last move ended.
 	ended int
 }
@@ -145,16 +153,23 @@ func (x *running) pass(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	for _, a := range actions {
-		if at := x.carry(ctx, a, now); !at.IsZero() && at.Before(next) {
-			next = at
+		for _, at := range []time.Time{x.carry(ctx, a, now), x.asideUntil(a)} {
+			if at.After(now) && at.Before(next) {
+				next = at
+			}
 		}
 	}
-	for _, a := range Expendable(actions, now) {
-		if err := x.Store.Remove(ctx, a); err != nil {
-			return 0, err
-		}
-	}
+	x.clear(ctx, Expendable(actions, now))
 	return time.Until(next), nil
+}
+
+// clear removes actions. One that cannot be removed is in nobody's way, and is tried again with the next look.
+func (x *running) clear(ctx context.Context, actions []*api.Action) {
+	for _, a := range actions {
+		if err := x.Store.Remove(ctx, a); err != nil && ctx.Err() == nil {
+			x.Log.Warn("an action that has ended long ago could not be removed", "action", a.Namespace+"/"+a.Name, "error", err)
+		}
+	}
 }
 
 // forget drops the tasks of actions that are gone or have ended.
@@ -170,6 +185,7 @@ func (x *running) forget(actions []*api.Action) {
 			delete(x.tasks, uid)
 		}
 	}
+	x.countStuck()
 }
 
 // schedule records what Schedule says, and puts what is recorded into actions.
@@ -177,11 +193,14 @@ func (x *running) schedule(ctx context.Context, actions []*api.Action, f Facts) 
 	at, ready := map[types.UID]int{}, []*api.Action(nil)
 	for i, a := range actions {
 		at[a.UID] = i
-		if a.Status.State != "" || x.checkOf(a) == nil || x.checked(a) {
+		if x.ready(a, f.Now) {
 			ready = append(ready, a)
 		}
 	}
 	for _, t := range Schedule(ready, f) {
+		if x.asideUntil(t.Action).After(f.Now) {
+			continue
+		}
 		// Unlike the record of what was done, a decision does not hold when the spec was changed meanwhile: the action may have
 		// been rejected.
 		next := t.Action.DeepCopy()
@@ -190,13 +209,15 @@ func (x *running) schedule(ctx context.Context, actions []*api.Action, f Facts) 
 		switch {
 		case err == nil:
 			actions[at[t.Action.UID]] = stored
+			x.written(stored)
 			x.tell(stored)
-		case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound):
-			// Its change gives a signal of its own. What comes after it was decided with it in mind, and waits for that.
+		case ctx.Err() != nil:
+			return err
+		case errors.Is(err, ErrNotFound):
 			x.signal()
 			return nil
 		default:
-			return err
+			return x.unwritten(ctx, t.Action, err)
 		}
 	}
 	return nil
@@ -232,7 +253,7 @@ func (x *running) carry(ctx context.Context, a *api.Action, now time.Time) time.
 	}
 	h := x.handlers[a.Spec.Kind]
 	mine := h != nil && (a.Status.State == api.ActionNew || a.Status.State == api.ActionRunning)
-	if !mine && (a.Status.State != "" || x.checkOf(a) == nil) {
+	if !mine && (a.Status.State != "" || x.checkOf(a) == nil || x.checked(a)) {
 		return deadline(a, x.kinds[a.Spec.Kind])
 	}
 	x.mu.Lock()
@@ -283,8 +304,9 @@ func (x *running) start(ctx context.Context, h Handler, a *api.Action, t *task) 
 		if t.failures++; err == nil {
 			t.failures, t.checked = 0, true
 		} else if ctx.Err() == nil {
-			t.at = time.Now().Add(min(recheck<<min(t.failures-1, 10), maxPause))
+			t.at = time.Now().Add(backoff(t.failures))
 			x.Log.Warn("an action could not be carried on; trying again", "action", a.Namespace+"/"+a.Name, "error", err)
+			x.tellStuck(ctx, a, t.failures, err)
 		}
 		x.signal()
 	})
@@ -295,10 +317,16 @@ func (x *running) checkOf(a *api.Action) func(context.Context, *api.Action) erro
 	if h := x.handlers[a.Spec.Kind]; h != nil {
 		return guarded{h}.Check
 	}
-	if x.kinds[a.Spec.Kind].Executor == api.ByAgent {
-		return x.Accept
+	if x.kinds[a.Spec.Kind].Executor == api.ByAgent && x.Accept != nil {
+		return x.accept
 	}
 	return nil
+}
+
+// accept calls Accept, which may have a fault like any other part of a kind.
+func (x *running) accept(ctx context.Context, a *api.Action) (err error) {
+	defer caught(a, a.Spec.Kind, &err)
+	return x.Accept(ctx, a)
 }
 
 // check looks at a new action before it is accepted. What cannot be found out now is looked at again before the first step.

@@ -324,3 +324,91 @@ func TestRunner_rejectedMeanwhile(t *testing.T) {
 		l.want("a", api.ActionCancelled, "it was rejected")
 	})
 }
+
+// refusing is a Store that writes nothing more of the actions of some names.
+type refusing struct {
+	*actiontest.Memory
+	errs map[string]error
+}
+
+func (s refusing) PutStatus(ctx context.Context, a *api.Action) (*api.Action, error) {
+	if err := s.errs[a.Name]; err != nil {
+		return nil, err
+	}
+	return s.Memory.PutStatus(ctx, a)
+}
+
+func (s refusing) Remove(ctx context.Context, a *api.Action) error {
+	if err := s.errs[a.Name]; err != nil {
+		return err
+	}
+	return s.Memory.Remove(ctx, a)
+}
+
+// TestRunner_oneCannotBeWritten: an action whose status the API refuses, or that changes whenever it is written, holds up no
+// other; people are told once, it is counted, and when it can be written again it is carried out.
+func TestRunner_oneCannotBeWritten(t *testing.T) {
+	for _, err := range []error{errors.New("status.message: Too long"), fmt.Errorf("writing: %w", action.ErrConflict)} {
+		t.Run(err.Error(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLeader(t)
+				refused := map[string]error{"bad": err}
+				var told []string
+				var stats action.Stats
+				l.runner.Store, l.runner.Stats = refusing{l.store, refused}, &stats
+				l.runner.OnStuck = func(_ context.Context, a *api.Action, err error) error {
+					told = append(told, a.Name+": "+err.Error())
+					return nil
+				}
+				defer l.start()()
+				l.create("bad", "exclusive")
+				l.create("good", "exclusive")
+				time.Sleep(10 * time.Second)
+				l.want("good", api.ActionDone, "")
+				l.create("late", "rolling")
+				synctest.Wait()
+				l.want("late", api.ActionDone, "")
+				time.Sleep(time.Hour)
+				if diff := cmp.Diff([]string{"bad: " + err.Error()}, told); diff != "" || stats.Stuck.Load() != 1 {
+					t.Errorf("%d are stuck, told: %s", stats.Stuck.Load(), diff)
+				}
+				delete(refused, "bad")
+				time.Sleep(2 * time.Minute)
+				l.want("bad", api.ActionDone, "")
+				if n := stats.Stuck.Load(); n != 0 {
+					t.Errorf("%d are stuck in the end", n)
+				}
+			})
+		})
+	}
+}
+
+// One that has ended and cannot be removed slows down no other.
+func TestRunner_oneCannotBeRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		l.runner.Store = refusing{l.store, map[string]error{}}
+		defer l.start()()
+		l.create("old", "shared")
+		synctest.Wait()
+		l.runner.Store.(refusing).errs["old"] = errors.New("no")
+		time.Sleep(8 * 24 * time.Hour)
+		l.create("new", "shared")
+		synctest.Wait()
+		l.want("new", api.ActionDone, "")
+	})
+}
+
+// A fault in Accept ends nothing: the agent looks again before it begins.
+func TestRunner_acceptPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		l.runner.Accept = func(context.Context, *api.Action) error { panic("no such thing") }
+		l.store.SetHost("h1", action.HostFacts{})
+		stop := l.start()
+		l.create("a", "agent", func(a *api.Action) { a.Spec.Host = "h1" })
+		synctest.Wait()
+		stop()
+		l.want("a", api.ActionNew, "it is its turn")
+	})
+}

@@ -57,7 +57,7 @@ func actionKinds() map[string]action.Kind {
 
 // runActions looks after all actions until ctx ends.
 func runActions(
-	ctx context.Context, store *bare.Store, planners map[api.StorageType]hosts.Planner, authority *rotation.Handler, log *slog.Logger,
+	ctx context.Context, store *bare.Store, planners map[api.StorageType]hosts.Planner, authority *rotation.Handler, stats *action.Stats, log *slog.Logger,
 	guards ...hosts.Guard,
 ) error {
 	actions, err := store.Actions(ctx)
@@ -66,7 +66,8 @@ func runActions(
 	}
 	r := action.Runner{
 		Store: actions, Handlers: leaderHandlers(store, planners, authority, guards...), Agents: agent.ActionKinds(), Accept: hosts.AcceptAgents(store),
-		Log: log.With("part", "actions"),
+		Stats: stats, Log: log.With("part", "actions"),
+		OnStuck: func(ctx context.Context, a *api.Action, why error) error { return engine.TellStuck(ctx, store, a, why) },
 	}
 	return r.Run(ctx)
 }

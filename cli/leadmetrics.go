@@ -7,14 +7,16 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/holdfast-storage/holdfast/action"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
 // leading shows what the engine of this server has counted since the server was started, and what the server knows while it leads.
 type leading struct {
-	stats engine.Stats
-	store atomic.Pointer[bare.Store]
+	stats   engine.Stats
+	actions action.Stats
+	store   atomic.Pointer[bare.Store]
 }
 
 var _ prometheus.Collector = (*leading)(nil)
@@ -38,12 +40,13 @@ var (
 		"How long ago the agents of the hosts were last heard, as the leader knows: the quantiles over all hosts, 1 being the oldest.")
 	agentsSilent = metric("holdfast_agents_silent", "Hosts whose agent is silent.")
 	actionsNow   = metric("holdfast_actions", "Actions that there are, by state.", "state")
+	actionsStuck = metric("holdfast_actions_stuck", "Actions that the leader can neither write nor carry on.")
 )
 
 // Describe implements prometheus.Collector.
 func (l *leading) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		runsStarted, runsFailed, runsLocked, runsRunning, runsWaiting, runsDuration, eventsTotal, leadingNow, reportAge, agentsSilent, actionsNow,
+		runsStarted, runsFailed, runsLocked, runsRunning, runsWaiting, runsDuration, eventsTotal, leadingNow, reportAge, agentsSilent, actionsNow, actionsStuck,
 	} {
 		descs <- d
 	}
@@ -71,6 +74,7 @@ func (l *leading) Collect(metrics chan<- prometheus.Metric) {
 	put(leadingNow, prometheus.GaugeValue, 1)
 	metrics <- summary(reportAge, store.ReportAges())
 	put(agentsSilent, prometheus.GaugeValue, int64(store.SilentAgents()))
+	put(actionsStuck, prometheus.GaugeValue, l.actions.Stuck.Load())
 	for state, n := range store.ActionStates() {
 		put(actionsNow, prometheus.GaugeValue, int64(n), string(state))
 	}

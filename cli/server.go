@@ -131,7 +131,7 @@ func lead(ctx context.Context, server *control.Server, token string, now *leadin
 	group.Go(func() error { return store.WatchAgents(ctx) })
 	group.Go(func() error { return store.ClearPlans(ctx) })
 	group.Go(func() error {
-		return runActions(ctx, store, planners, authority, log, etcdGuard(server.Config(), store))
+		return runActions(ctx, store, planners, authority, &now.actions, log, etcdGuard(server.Config(), store))
 	})
 	group.Go(func() error {
 		return engine.Run(ctx, engine.Config{Store: store, Managers: managers, Stats: &now.stats, Log: log})

@@ -40,6 +40,7 @@ const (
 	ActionNew      Code = "ACTION_NEW"
 	ActionChanged  Code = "ACTION_CHANGED"
 	ActionFinished Code = "ACTION_FINISHED"
+	ActionStuck    Code = "ACTION_STUCK"
 
 	OrchestrateReport Code = "ORCHESTRATE_REPORT"
 
@@ -93,6 +94,7 @@ func Codes() []CodeInfo {
 		{ActionNew, "action/NAME", "An action on the cluster, or on a host that it uses, was asked for."},
 		{ActionChanged, "action/NAME", "An action came into another state: it waits for approval or its turn, or is carried out."},
 		{ActionFinished, "action/NAME", "An action has ended: it is done, failed, was cancelled, or nobody knows how far it came."},
+		{ActionStuck, "action/NAME", "The API refuses several times in a row what becomes of an action: it is set aside, others go on, and it is tried again from time to time."},
 		{OrchestrateReport, "cluster/NAME", "The outcome of an orchestration differs from that of the one before."},
 		{Flapping, "the object", "An object went up and down again and again: what else it does is not told until it has been steady for ten minutes. That a cluster is OFFLINE is told all the same."},
 		{Steady, "the object", "An object that flapped has not changed for ten minutes; the message says what it did last."},

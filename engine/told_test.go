@@ -2,12 +2,15 @@ package engine_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -118,6 +121,30 @@ func TestTold_notKnown(t *testing.T) {
 		l.must(err)
 		if lines := strings.Join(l.events()[events:], "\n"); strings.Count(lines, "DEVICE_GONE host/h1/disk-1") != 1 {
 			t.Errorf("events:\n%s", lines)
+		}
+	})
+}
+
+// TestTellStuck: what is wrong with an action on a host is told to the clusters that use the host, and to no other.
+func TestTellStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		l.settle()
+		before := len(l.events())
+		for _, a := range []*api.Action{
+			{ObjectMeta: metav1.ObjectMeta{Name: "on-host"}, Spec: api.ActionSpec{Kind: "host.drain", Target: "host/h1", Host: "h1"}},
+			{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}, Spec: api.ActionSpec{Kind: "host.drain", Target: "host/h9", Host: "h9"}},
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "another-cluster's"}, Spec: api.ActionSpec{Kind: "x", Target: "x", Cluster: "t"}},
+		} {
+			if err := engine.TellStuck(t.Context(), l.Memory, a, errors.New("too long")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all, err := l.Events(t.Context(), toyKey)
+		l.must(err)
+		want := "host.drain of host/h1 can neither be written nor carried on, and is tried again from time to time: too long"
+		if told := l.events()[before:]; !slices.Equal(told, []string{"ACTION_STUCK action/on-host"}) || all[len(all)-1].Message != want {
+			t.Errorf("told %q, %q", told, all[len(all)-1].Message)
 		}
 	})
 }

@@ -1,0 +1,112 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// stuckAfter is after how many failures in a row to write or carry on one action it is stuck: others do not wait for it any
+// longer, and people are told.
+const stuckAfter = 4
+
+// tellDeadline bounds how long it may take to tell that an action is stuck.
+const tellDeadline = 30 * time.Second
+
+// Stats are what a Runner counts.
+type Stats struct {
+	// Stuck is how many actions there are that can neither be written nor carried on.
+	Stuck atomic.Int64
+}
+
+// backoff is the pause after so many failures in a row.
+func backoff(failures int) time.Duration { return min(recheck<<min(failures-1, 10), maxPause) }
+
+// ready says whether the schedule counts with an action. One that is set aside waits for nothing and nothing waits for it,
+// unless it is under way: then it is in the way of others still.
+func (x *running) ready(a *api.Action, now time.Time) bool {
+	switch a.Status.State {
+	case api.ActionNew, api.ActionRunning:
+		return true
+	case "":
+		if x.checkOf(a) != nil && !x.checked(a) {
+			return false
+		}
+	}
+	return !x.asideUntil(a).After(now)
+}
+
+// asideUntil is until when nobody tries to write what the schedule says of an action.
+func (x *running) asideUntil(a *api.Action) time.Time {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if t := x.tasks[a.UID]; t != nil {
+		return t.aside
+	}
+	return time.Time{}
+}
+
+// written notes that what the schedule says of an action could be written.
+func (x *running) written(a *api.Action) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	t := x.task(a)
+	t.refused, t.aside = 0, time.Time{}
+	x.countStuck()
+}
+
+// unwritten decides what follows when the schedule's word on an action could not be written. A few times all wait for it,
+// because that which comes after it was decided with it in mind; then it alone is set aside, and tried again after a pause.
+func (x *running) unwritten(ctx context.Context, a *api.Action, err error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	t := x.task(a)
+	if t.refused++; t.refused >= stuckAfter {
+		t.aside = time.Now().Add(backoff(t.refused))
+		x.tellStuck(ctx, a, t.refused, err)
+		x.signal()
+		return nil
+	}
+	if errors.Is(err, ErrConflict) {
+		x.signal() // what changed it gave a signal as well, which may have come before
+		return nil
+	}
+	return err
+}
+
+// tellStuck tells once that an action is stuck. The caller holds the mutex.
+func (x *running) tellStuck(ctx context.Context, a *api.Action, failures int, err error) {
+	x.countStuck()
+	if failures != stuckAfter || ctx.Err() != nil {
+		return
+	}
+	x.Log.Error("an action is stuck; others go on, and it is tried again from time to time", "action", a.Namespace+"/"+a.Name,
+		"kind", a.Spec.Kind, "error", err)
+	if x.OnStuck == nil {
+		return
+	}
+	x.work.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, tellDeadline)
+		defer cancel()
+		if e := x.OnStuck(ctx, a, err); e != nil && ctx.Err() == nil {
+			x.Log.Warn("that an action is stuck could not be told", "action", a.Namespace+"/"+a.Name, "error", e)
+		}
+	})
+}
+
+// countStuck counts the actions that are stuck. The caller holds the mutex.
+func (x *running) countStuck() {
+	if x.Stats == nil {
+		return
+	}
+	n := int64(0)
+	for _, t := range x.tasks {
+		if max(t.refused, t.failures) >= stuckAfter {
+			n++
+		}
+	}
+	x.Stats.Stuck.Store(n)
+}
