@@ -45,7 +45,7 @@ func (e *Etcd) extensions(t transformers) generic.RESTOptionsGetter {
 
 func (e *Etcd) custom(t transformers) generic.RESTOptionsGetter {
 	o := e.options(extensions.Codecs.LegacyCodec(extensionsv1.SchemeGroupVersion))
-	return fencedOptions{crdoptions.NewCRDRESTOptionsGetter(*o, t, nil)}
+	return fencedOptions{hostOptions{crdoptions.NewCRDRESTOptionsGetter(*o, t, nil)}}
 }
 
 func (e *Etcd) core(t transformers) generic.RESTOptionsGetter {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"runtime/pprof"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,12 +62,17 @@ func measure(ctx context.Context, o options) (_ *result, err error) {
 // join has all hosts join, and waits until the leader hears all of them.
 func (b *bench) join(ctx context.Context) (err error) {
 	note("%d hosts join", b.hosts)
-	begun := time.Now()
+	read, err := b.meter(ctx)
+	if err != nil {
+		return err
+	}
 	if b.fleet, err = startFleet(ctx, b.options, b.server, b.cephs); err != nil {
 		return err
 	}
-	err = b.await(ctx, "all agents to be heard", func() (bool, string, error) { return b.heard(ctx) })
-	b.result.Join = seconds(time.Since(begun))
+	if err := b.await(ctx, "all agents to be heard", func() (bool, string, error) { return b.heard(ctx) }); err != nil {
+		return err
+	}
+	b.result.Join, err = read()
 	return err
 }
 
@@ -73,12 +80,17 @@ func (b *bench) join(ctx context.Context) (err error) {
 func (b *bench) bringUp(ctx context.Context) error {
 	note("%d clusters with %d daemons come up", b.clusters, b.result.Daemons)
 	stopProfile := b.startProfile(ctx, ".up", 30*time.Second)
-	begun, before := time.Now(), b.usage()
+	read, err := b.meter(ctx)
+	if err != nil {
+		return err
+	}
 	if err := b.declare(ctx); err != nil {
 		return err
 	}
-	err := b.await(ctx, "all clusters to be ready", func() (bool, string, error) { return b.ready(ctx) })
-	b.result.BringUp, b.result.BringUpCPU = seconds(time.Since(begun)), seconds(b.usage().Own-before.Own)
+	if err := b.await(ctx, "all clusters to be ready", func() (bool, string, error) { return b.ready(ctx) }); err != nil {
+		return err
+	}
+	b.result.BringUp, err = read()
 	return errors.Join(err, stopProfile())
 }
 
@@ -91,7 +103,7 @@ func (b *bench) quiet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	begun, used := time.Now(), b.usage()
+	begun, used, agents := time.Now(), b.usage(), own()
 	for time.Since(begun) < b.watch {
 		pause(ctx, sampling)
 		if err := b.sample(ctx); err != nil {
@@ -103,7 +115,7 @@ func (b *bench) quiet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.result.Cores = spent.Seconds() / took.Seconds()
+	b.result.Cores, b.result.AgentCores = spent.Seconds()/took.Seconds(), (own().Own-agents.Own).Seconds()/took.Seconds()
 	b.result.ResidentMiB = float64(b.usage().Resident) / (1 << 20)
 	b.result.compare(before, after, took)
 	if b.profile != "" {
@@ -128,16 +140,24 @@ func (b *bench) sample(ctx context.Context) error {
 	return nil
 }
 
-// startProfile takes a CPU profile in the background, if one is wanted. The function that it returns waits for it.
+// startProfile takes CPU profiles of the server and of the agents in the background, if they are wanted. The function that it
+// returns waits for them.
 func (b *bench) startProfile(ctx context.Context, suffix string, d time.Duration) (wait func() error) {
 	if b.profile == "" {
 		return func() error { return nil }
+	}
+	file, err := os.Create(b.profile + suffix + ".agents")
+	if err == nil {
+		err = pprof.StartCPUProfile(file)
 	}
 	done := make(chan error, 1)
 	go func() {
 		done <- b.server.profile(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(d.Seconds())), b.profile+suffix)
 	}()
-	return func() error { return <-done }
+	return func() error {
+		pprof.StopCPUProfile()
+		return errors.Join(err, file.Close(), <-done)
+	}
 }
 
 // usage is what the server has used; nothing when it has ended, which other steps tell.

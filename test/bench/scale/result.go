@@ -21,12 +21,12 @@ const (
 
 // result is what was measured. Times are in seconds.
 type result struct {
-	Hosts, Daemons, Clusters  int
-	Join, BringUp, BringUpCPU float64
+	Hosts, Daemons, Clusters int
+	Join, BringUp            *cost
 	// Age is how old the newest report of each host was: the highest of what was seen each second.
 	Age struct{ P50, P99, Max float64 }
-	// Cores and ResidentMiB are what the server used while nothing happened.
-	Cores, ResidentMiB float64
+	// Cores and ResidentMiB are what the server used while nothing happened, AgentCores what all agents together did.
+	Cores, ResidentMiB, AgentCores float64
 	// Writes are the requests that wrote something meanwhile, per second, by resource; those of agents among them.
 	Writes map[string]float64
 	// DatabaseMiB is how large etcd's database was at the end, and InUse how much of it held something.
@@ -37,14 +37,9 @@ type result struct {
 // compare takes over what changed in the metrics between two moments.
 func (r *result) compare(before, after map[string]float64, took time.Duration) {
 	r.Writes = map[string]float64{}
-	for name, value := range after {
-		labels, ok := strings.CutPrefix(name, "apiserver_request_total{")
-		if n := value - before[name]; ok && n > 0 && label(labels, "verb") != "GET" && label(labels, "verb") != "LIST" && label(labels, "verb") != "WATCH" {
-			key := label(labels, "verb") + " " + label(labels, "resource")
-			if sub := label(labels, "subresource"); sub != "" {
-				key += "/" + sub
-			}
-			r.Writes[key] += n / took.Seconds()
+	for what, n := range requests(before, after) {
+		if verb, _, _ := strings.Cut(what, " "); verb != "GET" && verb != "LIST" && verb != "WATCH" {
+			r.Writes[what] = n / took.Seconds()
 		}
 	}
 	const size, used = "etcd_mvcc_db_total_size_in_bytes", "etcd_mvcc_db_total_size_in_use_in_bytes"
@@ -66,10 +61,13 @@ func (r *result) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(what, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", what, fmt.Sprintf(format, args...)) }
 	row("fleet", "%d hosts, %d daemons, %d clusters", r.Hosts, r.Daemons, r.Clusters)
-	row("all hosts joined and heard", "%.0f s", r.Join)
-	row("all clusters ready", "%.0f s, %.0f s of CPU of the server", r.BringUp, r.BringUpCPU)
+	row("all hosts joined and heard", "%.0f s", r.Join.Seconds)
+	r.Join.each(t, "host", r.Hosts)
+	row("all clusters ready", "%.0f s", r.BringUp.Seconds)
+	r.BringUp.each(t, "daemon", r.Daemons)
 	row("age of the hosts' newest reports", "p50 %.1f s, p99 %.1f s, oldest %.1f s (bound %.0f s)", r.Age.P50, r.Age.P99, r.Age.Max, maxAge)
 	row("leader at rest", "%.2f of a core (bound %.0f), %.0f MiB (bound %.0f)", r.Cores, maxCores, r.ResidentMiB, maxResident)
+	row("all agents at rest", "%.2f of a core", r.AgentCores)
 	for _, what := range slices.Sorted(maps.Keys(r.Writes)) {
 		row("  writes at rest: "+what, "%.2f /s", r.Writes[what])
 	}

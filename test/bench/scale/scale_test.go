@@ -16,6 +16,7 @@ func TestCompare(t *testing.T) {
 	after := map[string]float64{
 		`apiserver_request_total{code="200",resource="leases",subresource="",verb="PATCH"}`:      160,
 		`apiserver_request_total{code="201",resource="leases",subresource="",verb="PATCH"}`:      30,
+		`apiserver_request_total{code="429",resource="leases",subresource="",verb="PATCH"}`:      30,
 		`apiserver_request_total{code="200",resource="daemons",subresource="status",verb="PUT"}`: 3,
 		`apiserver_request_total{code="200",resource="daemons",subresource="",verb="LIST"}`:      30,
 		`etcd_mvcc_db_total_size_in_bytes`:                                                       3 << 20,
@@ -23,14 +24,14 @@ func TestCompare(t *testing.T) {
 	}
 	r := &result{}
 	r.compare(before, after, 30*time.Second)
-	if diff := cmp.Diff(map[string]float64{"PATCH leases": 3, "PUT daemons/status": 0.1}, r.Writes); diff != "" {
+	if diff := cmp.Diff(map[string]float64{"PATCH leases": 3, "PUT daemons/status": 0.1, "PATCH leases 429": 1}, r.Writes); diff != "" {
 		t.Errorf("writes: %s", diff)
 	}
 	if r.DatabaseMiB != 3 || r.InUseMiB != 2 || r.GrowthMiBPerMinute != 4 {
 		t.Errorf("the database: %+v", r)
 	}
 	err := r.judge()
-	if err == nil || !strings.Contains(err.Error(), "PUT daemons/status") || strings.Contains(err.Error(), "leases") {
+	if err == nil || !strings.Contains(err.Error(), "PUT daemons/status") || strings.Contains(err.Error(), "PATCH leases\n") {
 		t.Errorf("a write at rest is judged: %v", err)
 	}
 }
