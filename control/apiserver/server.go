@@ -72,6 +72,7 @@ func New(c Config) (*Server, error) {
 	generic.ShutdownWatchTerminationGracePeriod = stopGrace
 	// Profiles are for administrators alone, as every path that no rule opens is.
 	generic.EnableIndex, generic.EnableProfiling = false, true
+	generic.FlowControl = newShares()
 	// The library would also check, once a minute and for ever, that its logger is not blocked.
 	ping := []healthz.HealthChecker{healthz.PingHealthz}
 	generic.HealthzChecks, generic.LivezChecks, generic.ReadyzChecks = ping[:1:1], ping[:1:1], ping[:1:1]

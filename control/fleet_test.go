@@ -1,0 +1,158 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// TestHostIndex: an agent's list is read by an index, not by going through what all hosts have, and its watch brings its own alone.
+func TestHostIndex(t *testing.T) {
+	s, config := sharedServer(t)
+	admin := newClient(t, s.Config())
+	ns := newNamespace(t, admin)
+	mine := newHost(t, s, config, "index-1")
+	w, err := dynamic.NewForConfigOrDie(mine.config).Resource(api.GroupVersion.WithResource("daemons")).
+		Watch(timeout(t), metav1.ListOptions{FieldSelector: "spec.host=index-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	for n := range 6 {
+		if err := admin.Create(t.Context(), daemonOn(ns, fmt.Sprintf("d%d", n), fmt.Sprintf("index-%d", n%3), "s")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"d1", "d4"} {
+		if e := <-w.ResultChan(); e.Object.(client.Object).GetName() != want {
+			t.Errorf("the watch brings %v, want %s", e, want)
+		}
+	}
+	var list api.DaemonList
+	if err := newClient(t, mine.config).List(t.Context(), &list, client.MatchingFields{"spec.host": "index-1"}); err != nil || len(list.Items) != 2 {
+		t.Errorf("the list has %d daemons: %v", len(list.Items), err)
+	}
+	text := ask(t, s.Config(), "/metrics")
+	if !strings.Contains(text, `apiserver_cache_list_fetched_objects_total{group="holdfast.io",index="f:spec.host",resource="daemons"}`) {
+		t.Error("no list of daemons was read by the index")
+	}
+}
+
+func ask(t *testing.T, config *rest.Config, path string) string {
+	t.Helper()
+	c, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, config.Host+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// overload is how many requests there are at any moment: twice what the library would let in. It would refuse the rest.
+const overload = 800
+
+// TestHeartbeatsUnderLoad: while agents ask for far more than the server can do, each heartbeat gets through at the first try, and
+// in time; so does the administrator; and those who wait are answered in the end, none is told to come again.
+func TestHeartbeatsUnderLoad(t *testing.T) {
+	s, config := sharedServer(t)
+	admin := newClient(t, s.Config())
+	busy, quiet := newHost(t, s, config, "busy"), newHost(t, s, config, "quiet")
+	err := newClient(t, quiet.config).Create(timeout(t), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "holdfast-system", Name: "host-quiet"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var load sync.WaitGroup
+	var left atomic.Int64
+	left.Store(2 * overload)
+	to := linesOf(t, busy.config, 8)
+	for n := range overload {
+		load.Go(func() {
+			for range 2 {
+				code, err := to[n%len(to)].do(timeout(t), http.MethodGet, "/apis/holdfast.io/v1alpha1/daemons?fieldSelector=spec.host%3Dbusy", "")
+				if err != nil || code != http.StatusOK {
+					t.Errorf("a list under load: %d, %v", code, err)
+				}
+				left.Add(-1)
+			}
+		})
+	}
+	heart := linesOf(t, quiet.config, 1)[0]
+	for beats := 0; left.Load() > overload/4 || beats == 0; beats++ {
+		ctx, cancel := timeoutOf(5 * time.Second)
+		code, err := heart.do(ctx, http.MethodPatch, "/apis/coordination.k8s.io/v1/namespaces/holdfast-system/leases/host-quiet",
+			fmt.Sprintf(`{"spec":{"leaseTransitions":%d}}`, beats))
+		if err == nil && code == http.StatusOK && beats == 0 {
+			err = admin.List(ctx, &api.HostList{})
+		}
+		cancel()
+		if err != nil || code != http.StatusOK {
+			t.Fatalf("a heartbeat or the administrator under load: %d, %v", code, err)
+		}
+	}
+	load.Wait()
+}
+
+// line is a connection of its own to the server.
+type line struct {
+	http *http.Client
+	host string
+}
+
+// linesOf are several of one host: the server takes some hundred requests at once on each.
+func linesOf(t *testing.T, config *rest.Config, n int) []line {
+	t.Helper()
+	all := make([]line, n)
+	for i := range all {
+		tls, err := rest.TLSConfigFor(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport := &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true}
+		t.Cleanup(transport.CloseIdleConnections)
+		all[i] = line{&http.Client{Transport: transport}, config.Host}
+	}
+	return all
+}
+
+func (l line) do(ctx context.Context, method, path, body string) (int, error) {
+	r, err := http.NewRequestWithContext(ctx, method, l.host+path, strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	r.Header.Set("Content-Type", "application/merge-patch+json")
+	answer, err := l.http.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode, errors.Join(err, answer.Body.Close())
+}
