@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -37,6 +38,17 @@ func (v *View) SetHostMode(host string, mode api.HostMode) {
 	for i := range v.Hosts {
 		if v.Hosts[i].Name == host {
 			v.Hosts[i].Spec.Mode = mode
+		}
+	}
+}
+
+// SetHostOff has all daemons of a host told to stop, and stopped, in the view alone: as its agent would say, were it not off with
+// the machine. What a plan of that view still waits for is what the storage system itself has to know or to be told.
+func (v *View) SetHostOff(host string) {
+	v.Daemons = slices.Clone(v.Daemons)
+	for i := range v.Daemons {
+		if d := &v.Daemons[i]; d.Spec.Host == host && d.DeletionTimestamp == nil {
+			d.Spec.State, d.Status.State, d.Status.ObservedGeneration = api.WantStopped, api.DaemonStopped, d.Generation
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestMaintenance(t *testing.T) {
 	if diff := cmp.Diff(want, f.steps(t)); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)
 	}
-	p := f.plan()
+	p := f.round(t)
 	if w := hostWord(p, "h1"); w != "" {
 		t.Errorf("the host is in maintenance, and yet: %s", w)
 	}
@@ -244,5 +244,39 @@ func TestMaintenance_leavesNoFlag(t *testing.T) {
 				t.Errorf("noout %v", got)
 			}
 		})
+	}
+}
+
+// Of a host that is said to be off the plan still waits until Ceph sees it down and keeps its OSDs in.
+func TestMaintenance_offline(t *testing.T) {
+	f := withFake(threeHosts())
+	f.settle(t)
+	f.mode(3, api.HostMaintenance)
+	f.hosts[2].Status.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse}}
+	word := func(answers bool) string {
+		v := f.view()
+		v.SetHostOff("h3")
+		system, err := f.driver.Observe(t.Context(), v, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.System = system; !answers {
+			v.System = &Observation{Error: "no answer"}
+		}
+		return hostWord(f.driver.Plan(v, f.now), "h3")
+	}
+	if w := word(true); w != "Wait: its agent is not heard, and Ceph still sees OSDs of it up" {
+		t.Errorf("while it is up: %q", w)
+	}
+	f.broken["c-osd-2"], f.broken["c-mon-c"] = true, true
+	f.agents()
+	if w := word(true); w != "Wait: the flag noout is being set for osd.2" {
+		t.Errorf("before the flag is set: %q", w)
+	}
+	if w := word(false); w != "Wait: Ceph does not answer, and only Ceph can say whether it would mark its OSDs out" {
+		t.Errorf("while Ceph does not answer: %q", w)
+	}
+	if f.settle(t); word(true) != "" {
+		t.Errorf("in the end: %q", word(true))
 	}
 }

@@ -108,12 +108,16 @@ func (p *planner) heard(u *upkeep) bool {
 	if connected(p.hosts[u.host]) {
 		return true
 	}
-	if p.reachable() && !p.anyUp(u) {
-		p.wantNoout(u)
-	}
-	if !allOf(u.daemons, told) {
+	up := p.reachable() && p.anyUp(u)
+	switch {
+	case !allOf(u.daemons, told):
+		if p.reachable() && !up {
+			p.wantNoout(u)
+		}
 		p.decide(api.VerdictWait, u.object(), "its agent is not heard: nothing is stopped until it is")
 		return false
+	case up:
+		return p.awaitHost(u.host, "its agent is not heard, and Ceph still sees OSDs of it up")
 	}
 	return true
 }
@@ -272,7 +276,7 @@ func (p *planner) passMgr(u *upkeep) bool {
 // keepIn has the mons not mark the host's OSDs out while they are down, and sees that Ceph has taken it.
 func (p *planner) keepIn(u *upkeep) bool {
 	if !p.reachable() {
-		return true
+		return len(u.of(TypeOSD)) == 0 || p.awaitHost(u.host, "Ceph does not answer, and only Ceph can say whether it would mark its OSDs out")
 	}
 	missing := p.wantNoout(u)
 	return len(missing) == 0 || p.awaitHost(u.host, "the flag noout is being set for %s", joinFew(missing))

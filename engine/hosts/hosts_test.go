@@ -20,16 +20,22 @@ import (
 // planner answers for one cluster.
 type planner struct {
 	plan   engine.Plan
+	of     func(*engine.View) engine.Plan // instead of plan
+	view   engine.View
 	errors []engine.NodeError
 	err    error
 }
 
 func (p *planner) Suppose(_ context.Context, _ types.NamespacedName, change func(*engine.View)) (*engine.View, *engine.Plan, error) {
-	v := &engine.View{Cluster: &api.StorageCluster{Spec: api.StorageClusterSpec{Type: sim.ToyType}}, Errors: p.errors}
+	v := p.view
+	v.Cluster, v.Errors = &api.StorageCluster{Spec: api.StorageClusterSpec{Type: sim.ToyType}}, p.errors
 	if change != nil {
-		change(v)
+		change(&v)
 	}
-	return v, &p.plan, p.err
+	if p.of != nil {
+		p.plan = p.of(&v)
+	}
+	return &v, &p.plan, p.err
 }
 
 // world has one cluster, with a daemon on the host h1.
@@ -248,5 +254,36 @@ func TestAcceptAgents(t *testing.T) {
 				t.Errorf("error %v, want one that says %q", err, tt.err)
 			}
 		})
+	}
+}
+
+// TestStep_offline: of a machine that is said to be off it is taken for granted that its daemons stopped, and nothing else: what the
+// storage system has yet to be told is waited for.
+func TestStep_offline(t *testing.T) {
+	w := world(t)
+	must(t, w.SilenceAgent(t.Context(), "h1", true))
+	told := false
+	p := &planner{view: engine.View{Daemons: []api.Daemon{{Spec: api.DaemonSpec{Host: "h1", State: api.WantRunning}}}}}
+	p.of = func(v *engine.View) engine.Plan {
+		switch d := v.Daemons[0]; {
+		case d.Spec.State != api.WantStopped || d.Status.State != api.DaemonStopped:
+			return engine.Plan{Decisions: []api.Decision{{Object: "host/h1", Verdict: api.VerdictWait, Message: "its agent is not heard"}}}
+		case !told:
+			return engine.Plan{Decisions: []api.Decision{{Object: "host/h1", Verdict: api.VerdictWait, Message: "the flag noout is being set"}}}
+		}
+		return engine.Plan{}
+	}
+	a := newAction(hosts.EnterMaintenance, "h1")
+	a.Spec.Parameters = map[string]api.ActionParameter{hosts.ParamOffline: hosts.Yes}
+	h := handlers(w, p)[a.Spec.Kind]
+	if got, err := h.Step(t.Context(), a, "stop-daemons"); err != nil || got.Done || got.WaitsFor != "toy t: the flag noout is being set" {
+		t.Errorf("before it is told: %+v, %v", got, err)
+	}
+	told = true
+	if got, err := h.Step(t.Context(), a, "stop-daemons"); err != nil || !got.Done || !strings.Contains(got.Message, "that d stopped is taken for granted") {
+		t.Errorf("when it is told: %+v, %v", got, err)
+	}
+	if p.view.Daemons[0].Spec.State != api.WantRunning {
+		t.Error("the view itself was changed")
 	}
 }

@@ -20,8 +20,6 @@ type judgement struct {
 	Refusals, Waits []string
 	// changes are the daemons, as "namespace/name", that a cluster is about to change.
 	changes map[string]bool
-	// untold are the clusters with something yet to be asked of their storage system.
-	untold []string
 }
 
 // judge asks all clusters that the host matters to what they would say if their views were changed so.
@@ -52,9 +50,6 @@ func (j *job) ask(ctx context.Context, cluster types.NamespacedName, change func
 			all.Waits = append(all.Waits, text)
 		case api.VerdictDo, api.VerdictSkip:
 		}
-	}
-	if len(plan.Commands) > 0 {
-		all.untold = append(all.untold, fmt.Sprintf("%s %s", view.Cluster.Spec.Type, cluster.Name))
 	}
 	for _, c := range plan.Daemons {
 		all.changes[cluster.Namespace+"/"+c.Daemon.Name] = true

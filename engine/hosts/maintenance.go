@@ -55,19 +55,30 @@ func stopped(ctx context.Context, j *job) (action.Progress, error) {
 		return action.Progress{}, refuse("%s", strings.Join(found.Refusals, "; "))
 	}
 	left := j.left(func(d *api.Daemon) bool { return !settled(d, api.DaemonStopped) })
-	if j.silent() && j.says(ParamOffline, Yes) && len(found.untold) == 0 {
-		return action.Progress{Done: true, Message: j.unconfirmed(left)}, nil
+	if j.silent() && j.says(ParamOffline, Yes) {
+		return j.off(ctx, left)
 	}
 	p := j.count(left, found.Waits, "stopped")
 	if p.Done {
 		p.Message = fmt.Sprintf("host %s is in maintenance: its daemons are stopped", j.Host.Name)
-	} else if j.silent() && j.says(ParamOffline, Yes) {
-		p.WaitsFor = strings.Join(found.untold, ", ") + " to be told"
 	} else if j.silent() {
 		p.WaitsFor = fmt.Sprintf("the agent of host %s, which is silent, to say that %s stopped; if the machine is off, cancel "+
 			"this and enter with --offline", j.Host.Name, few(left))
 	}
 	return p, nil
+}
+
+// off waits until the storage systems know that the host is away, and were told to expect it back. That its daemons stopped is
+// taken for granted, and nothing else.
+func (j *job) off(ctx context.Context, left []string) (action.Progress, error) {
+	found, err := j.judge(ctx, func(v *engine.View) { v.SetHostOff(j.Host.Name) })
+	if err != nil {
+		return action.Progress{}, err
+	}
+	if waits := slices.Concat(found.Refusals, found.Waits); len(waits) > 0 {
+		return action.Progress{Message: fmt.Sprintf("host %s is said to be off", j.Host.Name), WaitsFor: strings.Join(waits, "; ")}, nil
+	}
+	return action.Progress{Done: true, Message: j.unconfirmed(left)}, nil
 }
 
 func (j *job) unconfirmed(left []string) string {
