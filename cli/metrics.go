@@ -32,7 +32,7 @@ var (
 	quorumMembers = prometheus.NewDesc("holdfast_quorum_members",
 		"Servers by what they hold of etcd: voter, learner or standby. Shown by the server that leads etcd alone.", []string{"role"}, nil)
 	quorumSilent = prometheus.NewDesc("holdfast_quorum_members_silent",
-		"Members of etcd that do not answer. Shown by the server that leads etcd alone.", nil, nil)
+		"Members of etcd that do not answer, or do nothing because their disk hangs. Shown by the server that leads etcd alone.", nil, nil)
 	quorumWanted = prometheus.NewDesc("holdfast_quorum_members_wanted",
 		"How many members of etcd there should be. Shown by the server that leads etcd alone.", nil, nil)
 	quorumSpare = prometheus.NewDesc("holdfast_quorum_failures_tolerated",

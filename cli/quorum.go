@@ -76,6 +76,11 @@ func (g *globals) printQuorum(s *control.QuorumStatus) error {
 	if s.Degraded != "" {
 		fmt.Fprintln(g.out, "Degraded: "+s.Degraded+".")
 	}
+	for _, m := range s.Members {
+		if m.Problem != "" {
+			fmt.Fprintf(g.out, "%s: %s.\n", m.Name, m.Problem)
+		}
+	}
 	for _, d := range s.Decisions {
 		fmt.Fprintf(g.out, "%s %s: %s\n", d.Verdict, d.Object, printable(d.Message))
 	}

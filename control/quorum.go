@@ -22,6 +22,8 @@ import (
 const (
 	lookEvery  = 2 * time.Second
 	learnEvery = 200 * time.Millisecond
+	// observeTimeout bounds what is only looked at, one hung member among it.
+	observeTimeout = 8 * time.Second
 	// lookTimeout bounds one look with all that it does and writes.
 	lookTimeout = 30 * time.Second
 	// askedFor is how long a standby that asked counts as one that asks.
@@ -45,11 +47,12 @@ type quorumManager struct {
 	// asks are the standbys that have asked this server.
 	asks map[string]ask
 	// What was observed while this member leads; see forget.
-	etcd            map[uint64]quorum.Word // by the member: one that was added anew has not been silent yet
+	answers, etcd   map[uint64]quorum.Word // by the member: one that was added anew has not been silent yet
 	agent, asking   map[string]quorum.Word
 	removed, failed map[string]time.Time
 	plan            quorum.Plan
 	view            quorum.View
+	seen            time.Time // when view was
 }
 
 type ask struct {
@@ -75,9 +78,10 @@ func (q *quorumManager) Name() string { return "etcd" }
 func (q *quorumManager) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.etcd, q.agent, q.asking = map[uint64]quorum.Word{}, map[string]quorum.Word{}, map[string]quorum.Word{}
+	q.answers, q.etcd = map[uint64]quorum.Word{}, map[uint64]quorum.Word{}
+	q.agent, q.asking = map[string]quorum.Word{}, map[string]quorum.Word{}
 	q.removed, q.failed = map[string]time.Time{}, map[string]time.Time{}
-	q.plan, q.view = quorum.Plan{}, quorum.View{}
+	q.plan, q.view, q.seen = quorum.Plan{}, quorum.View{}, time.Time{}
 }
 
 // asked notes that a standby asks for a seat.
@@ -142,7 +146,7 @@ func (q *quorumManager) refresh(ctx context.Context) time.Duration {
 	plan := quorum.Make(*view, q.settings, time.Now())
 	q.mu.Lock()
 	was := q.plan
-	q.plan, q.view = plan, *view
+	q.plan, q.view, q.seen = plan, *view, time.Now()
 	q.mu.Unlock()
 	q.tellHealth(ctx, was, plan)
 	q.tidy(ctx, view)
@@ -228,14 +232,14 @@ func (q *quorumManager) noteFailed(step *quorum.Step) {
 
 // observe looks at the members, the Hosts and the standbys.
 func (q *quorumManager) observe(ctx context.Context) (*quorum.View, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
 	hosts, err := q.servers.hosts(ctx)
 	if err != nil {
 		return nil, err
 	}
 	members := q.member.Members()
-	answers := q.probe(ctx, members)
+	probed := q.probe(ctx, members)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now, view := time.Now(), &quorum.View{}
@@ -247,9 +251,10 @@ func (q *quorumManager) observe(ctx context.Context) (*quorum.View, error) {
 	}
 	for i, m := range members {
 		name := q.nameOf(m)
-		note(q.etcd, m.ID, answers[i], now)
+		note(q.answers, m.ID, probed[i].answers, now)
+		note(q.etcd, m.ID, probed[i].works, now)
 		view.Members = append(view.Members, quorum.Member{
-			ID: m.ID, Name: name, Voter: m.Voter, Started: m.Name != "", Etcd: q.etcd[m.ID],
+			ID: m.ID, Name: name, Voter: m.Voter, Started: m.Name != "", Answers: q.answers[m.ID], Etcd: q.etcd[m.ID],
 		})
 		if m.ID == q.member.ID() {
 			view.Leader = name
@@ -265,14 +270,21 @@ func note[K comparable](words map[K]quorum.Word, of K, good bool, now time.Time)
 	words[of] = words[of].Note(good, now)
 }
 
-func (q *quorumManager) probe(ctx context.Context, members []etcd.Info) []bool {
-	answers := make([]bool, len(members))
+// probed is what one look at a member found.
+type probed struct{ answers, works bool }
+
+// probe looks at all members, this one among them, at once.
+func (q *quorumManager) probe(ctx context.Context, members []etcd.Info) []probed {
+	found := make([]probed, len(members))
 	var wg sync.WaitGroup
 	for i, m := range members {
-		wg.Go(func() { answers[i] = m.ID == q.member.ID() || q.member.Answers(ctx, m.PeerURL) })
+		wg.Go(func() {
+			works := q.member.Works(ctx, m.PeerURL)
+			found[i] = probed{answers: works || q.member.Answers(ctx, m.PeerURL), works: works}
+		})
 	}
 	wg.Wait()
-	return answers
+	return found
 }
 
 // nameOf is the name of a member's server; before it ran for the first time only its server knows it.

@@ -91,9 +91,12 @@ func TestQuorum(t *testing.T) {
 	eventually(t, func() error { return agentWorks(t, agent.Config()) })
 
 	stop2()
-	if problem := readyz(t, s3); !strings.Contains(problem, "etcd has no leader: more than half of the servers [q1 q2 q3] must run") {
-		t.Errorf("without a quorum, the last server says it is ready, or why not in other words: %s", problem)
-	}
+	eventually(t, func() error {
+		if problem := readyz(t, s3); !strings.Contains(problem, "etcd has no leader: more than half of the servers [q1 q2 q3] must run") {
+			return fmt.Errorf("without a quorum, the last server says why it is not ready in other words: %s", problem)
+		}
+		return nil
+	})
 
 	second.JoinToken = ""
 	s2, _ = start(t, second)

@@ -13,6 +13,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
+	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
 )
 
 // QuorumPath is where a server says how the members of etcd are, to administrators and viewers.
@@ -35,10 +36,12 @@ type QuorumStatus struct {
 
 // QuorumMember is one member.
 type QuorumMember struct {
-	Name    string    `json:"name"`
-	Voter   bool      `json:"voter"`
+	Name  string `json:"name"`
+	Voter bool   `json:"voter"`
+	// Answers is set while the member does its part: a read by it holds all that was decided. Problem says why it does not.
 	Answers bool      `json:"answers"`
 	Since   time.Time `json:"since"`
+	Problem string    `json:"problem,omitempty"`
 }
 
 // Needs says why the control plane would stop if a server were switched off now; nothing when it would not. Members count as left
@@ -66,7 +69,8 @@ func (s *QuorumStatus) Needs(server string, stays func(name string) bool) string
 	return ""
 }
 
-// Quorum is how the members of etcd are, if this server's member leads them; nil otherwise.
+// Quorum is how the members of etcd are, if this server's member leads them, and has looked at them of late; nil otherwise. One
+// whose disk hangs takes itself for the leader for as long as that lasts.
 func (s *Server) Quorum() *QuorumStatus {
 	s.memberMu.Lock()
 	m, q := s.member, s.quorum
@@ -74,7 +78,10 @@ func (s *Server) Quorum() *QuorumStatus {
 	if m == nil || q == nil || !m.Leads() {
 		return nil
 	}
-	status := q.status()
+	status := q.status(time.Now())
+	if status == nil {
+		return nil
+	}
 	status.DatabaseSize = m.DatabaseSize()
 	status.LastBackup, _ = LastBackup(string(s.dir)) // Without one it is zero.
 	return status
@@ -83,23 +90,29 @@ func (s *Server) Quorum() *QuorumStatus {
 func (s *Server) serveQuorum(w http.ResponseWriter, _ *http.Request) {
 	status := s.Quorum()
 	if status == nil {
-		http.Error(w, "this server does not lead etcd", http.StatusMisdirectedRequest)
+		http.Error(w, "this server does not lead etcd, or cannot look at its members", http.StatusMisdirectedRequest)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(status) // An error means that the client is gone.
 }
 
-func (q *quorumManager) status() *QuorumStatus {
+// seenFor is how long a look at the members is told of: some more looks that failed, or took their time.
+const seenFor = 20 * time.Second
+
+func (q *quorumManager) status(now time.Time) *QuorumStatus {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if !q.seen.IsZero() && now.Sub(q.seen) > seenFor {
+		return nil
+	}
 	status := &QuorumStatus{
 		Leader: q.view.Leader, Want: q.plan.Want, Spare: q.plan.Spare, Degraded: q.plan.Degraded, Decisions: q.plan.Decisions,
 	}
 	seated := map[string]bool{}
 	for _, m := range q.view.Members {
 		seated[m.Name] = true
-		status.Members = append(status.Members, QuorumMember{m.Name, m.Voter, m.Etcd.Good, m.Etcd.Since})
+		status.Members = append(status.Members, QuorumMember{m.Name, m.Voter, m.Etcd.Good, m.Etcd.Since, problem(&m)})
 	}
 	for _, s := range q.view.Servers {
 		if s.Asks.Good && !seated[s.Name] {
@@ -107,6 +120,21 @@ func (q *quorumManager) status() *QuorumStatus {
 		}
 	}
 	return status
+}
+
+// problem says why a member does not do its part.
+func problem(m *quorum.Member) string {
+	switch {
+	case m.Etcd.Good:
+		return ""
+	case !m.Answers.Good && !m.Started:
+		return "it was given its seat, and its server has not taken it yet"
+	case !m.Answers.Good:
+		return "it does not answer: is its server on, and can it be reached?"
+	case !m.Voter:
+		return "it is being filled"
+	}
+	return "it answers, and does nothing: its disk hangs or is too slow (look at 'dmesg' there), or it is catching up"
 }
 
 // Quorum asks the servers how the members of etcd are, with the rights of config: the one that it names, and, if that one does

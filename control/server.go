@@ -328,7 +328,7 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 		EncryptionKey: s.identity.encryptionKey,
 		Authorizer:    access.NewAuthorizer(secrets),
 		Admission:     []admission.Interface{access.HostAdmission{}, access.ActionAdmission{Facts: facts}},
-		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(*http.Request) error { return member.Problem() })},
+		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(r *http.Request) error { return member.Ready(r.Context()) })},
 		Guard:         s.revoked.Guard,
 		Open:          map[string]http.Handler{join.Path: s.joinHandler(client, hosts)},
 		Known: map[string]http.Handler{

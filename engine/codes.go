@@ -102,7 +102,7 @@ func Codes() []CodeInfo {
 		{QuorumMemberPromoted, "host/NAME", "A member of etcd has caught up and votes."},
 		{QuorumMemberReplaced, "host/NAME", "A member of etcd votes in the place of another, which is removed next."},
 		{QuorumMemberRemoved, "host/NAME", "A member of etcd was removed; its server goes on as a standby."},
-		{QuorumDegraded, "cluster/control-plane", "Members of etcd do not answer, or there are fewer than wanted."},
+		{QuorumDegraded, "cluster/control-plane", "Members of etcd do not answer or do nothing, or there are fewer than wanted."},
 		{QuorumHealthy, "cluster/control-plane", "All members of etcd that are wanted answer again."},
 	}
 }

@@ -2,8 +2,11 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-storage/holdfast/control"
 )
 
 // maxSkew is by how much clocks may differ; agents report the same of their hosts.
@@ -21,28 +24,39 @@ func checkAPI(f *Facts) []Finding {
 	return finding(Fail, fmt.Sprintf("the API cannot be reached, so this machine alone is checked: %v", f.Unreachable), remedy)
 }
 
-// checkQuorum counts the servers that say themselves that they are ready, which they are only with a quorum of etcd.
+// checkQuorum looks at the members of etcd, by their leader's word, and at the servers, by their own. A standby serves nothing, and
+// need not be ready.
 func checkQuorum(f *Facts) []Finding {
-	var found []Finding
-	ready := 0
+	if f.Quorum == nil {
+		return finding(Fail, fmt.Sprintf("no server can say how the members of etcd are: %v", f.QuorumErr),
+			"start the servers that are down; if more than half are lost for good, run 'holdfast restore'")
+	}
+	found, told := badMembers(f.Quorum)
 	for _, s := range f.Servers {
-		if s.Err == nil {
-			ready++
-			continue
+		if s.Err != nil && !told[s.Name] && !slices.Contains(f.Quorum.Standbys, s.Name) {
+			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server %s (%s) is not ready: %v", s.Name, s.Address, s.Err),
+				Remedy: "start it ('systemctl start holdfast' there); if the machine is gone for good, 'holdfast host remove " + s.Name + " --gone' and join another server"})
 		}
-		found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server %s (%s) is not ready: %v", s.Name, s.Address, s.Err),
-			Remedy: "start it ('systemctl start holdfast' there); if the machine is gone for good, 'holdfast host remove " + s.Name + " --gone' and join another server"})
 	}
-	all := len(f.Servers)
-	switch {
-	case all > 0 && ready <= all/2:
-		found = append(found, Finding{Level: Fail, Message: fmt.Sprintf("%d of %d servers are ready: more than half must be, or nothing can be changed", ready, all),
-			Remedy: "start the servers that are down; if more than half are lost for good, restore a backup ('holdfast restore')"})
-	case all > 0 && ready == all/2+1 && all > 1:
-		found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("%d of %d servers are ready: if one more fails, nothing can be changed", ready, all),
-			Remedy: "bring back the others, or let one more join ('holdfast token create --role server')"})
+	if all := len(f.Servers); f.Quorum.Spare <= 0 && all > 1 {
+		found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("if one more member of etcd fails, nothing can be changed (%d servers, %d members)",
+			all, len(f.Quorum.Members)), Remedy: "bring back the others, or let one more join ('holdfast token create --role server')"})
 	}
-	return orOK(found, "%s", counted(all, "no server is known", "the only server is ready", "all %d servers are ready"))
+	return orOK(found, "%s", counted(len(f.Servers), "no server is known", "the only server is ready", "all %d servers are ready"))
+}
+
+// badMembers are the voting members that do not do their part, and the names of their servers.
+func badMembers(q *control.QuorumStatus) (found []Finding, told map[string]bool) {
+	told = map[string]bool{}
+	for _, m := range q.Members {
+		if m.Voter && m.Problem != "" {
+			told[m.Name] = true
+			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the member of etcd on the server %s: %s", m.Name, m.Problem),
+				Remedy: "mend what it says, or start the server ('systemctl start holdfast' there); if the machine is gone for good, 'holdfast host remove " +
+					m.Name + " --gone' and join another server"})
+		}
+	}
+	return found, told
 }
 
 func checkDatabase(f *Facts) []Finding {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control"
 )
 
 // Level says how bad a finding is.
@@ -48,12 +49,15 @@ type Facts struct {
 	// Unreachable says why the API cannot be reached. Nothing of what follows, up to Local, is known then.
 	Unreachable error
 	Servers     []Server
-	Hosts       []api.Host
-	Clusters    []api.StorageCluster
-	Statuses    []api.StorageStatus
-	Daemons     []api.Daemon
-	Actions     []api.Action
-	Tokens      []Token
+	// Quorum is how the members of etcd are; nil when no server could say, and QuorumErr says why.
+	Quorum    *control.QuorumStatus
+	QuorumErr error
+	Hosts     []api.Host
+	Clusters  []api.StorageCluster
+	Statuses  []api.StorageStatus
+	Daemons   []api.Daemon
+	Actions   []api.Action
+	Tokens    []Token
 	// Database and Quota are the size of etcd's database on the server that was asked, and how large it may grow, in
 	// bytes; zero when unknown.
 	Database, Quota int64

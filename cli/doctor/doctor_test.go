@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control"
 )
 
 var now = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
@@ -26,6 +27,9 @@ func healthy() *Facts {
 	cluster.Status.Conditions = []metav1.Condition{{Type: api.ClusterReady, Status: metav1.ConditionTrue}}
 	return &Facts{
 		Now: now, Version: "1", DataDir: "/d", Role: "server", Host: "h1",
+		Quorum: &control.QuorumStatus{Want: 3, Spare: 1, Members: []control.QuorumMember{
+			{Name: "h1", Voter: true, Answers: true}, {Name: "h2", Voter: true, Answers: true}, {Name: "h3", Voter: true, Answers: true},
+		}},
 		Servers:  []Server{{Name: "h1", Known: true, End: now.Add(day)}, {Name: "h2"}, {Name: "h3"}},
 		Hosts:    []api.Host{host("h1"), host("h2"), host("h3")},
 		Clusters: []api.StorageCluster{cluster},
@@ -77,7 +81,19 @@ func TestExamine(t *testing.T) {
 		{"one server of five is down", func(f *Facts) {
 			f.Servers = append(f.Servers, Server{Name: "h4"}, Server{Name: "h5", Address: "10.0.0.5:7440", Err: down})
 		}, Warn, "quorum", "the server h5 (10.0.0.5:7440) is not ready: connection refused"},
-		{"two servers", func(f *Facts) { f.Servers = f.Servers[:2] }, Warn, "quorum", "2 of 2 servers are ready: if one more fails"},
+		{"a standby serves nothing", func(f *Facts) {
+			f.Servers = append(f.Servers, Server{Name: "h4", Address: "10.0.0.4:7440", Err: down}, Server{Name: "h5", Address: "10.0.0.5:7440", Err: down})
+			f.Quorum.Standbys = []string{"h4"}
+		}, Warn, "quorum", "the server h5 "},
+		{"a member of etcd whose disk hangs", func(f *Facts) {
+			f.Quorum.Members[1].Answers, f.Quorum.Members[1].Problem, f.Servers[1].Err = false, "its disk hangs", down
+		}, Warn, "quorum", "the member of etcd on the server h2: its disk hangs"},
+		{"a learner is being filled", func(f *Facts) {
+			f.Quorum.Members = append(f.Quorum.Members, control.QuorumMember{Name: "h4", Problem: "it is being filled"})
+			f.Servers = append(f.Servers, Server{Name: "h5", Err: down})
+		}, Warn, "quorum", "the server h5 "},
+		{"no server leads", func(f *Facts) { f.Quorum, f.QuorumErr = nil, down }, Fail, "quorum", "can say how the members of etcd are: connection refused"},
+		{"two servers", func(f *Facts) { f.Servers, f.Quorum.Spare = f.Servers[:2], 0 }, Warn, "quorum", "if one more member of etcd fails"},
 		{"large database", func(f *Facts) { f.Database = f.Quota * 3 / 4 }, Warn, "database", "75 %"},
 		{"full database", func(f *Facts) { f.Database = f.Quota }, Fail, "database", "100 %"},
 		{"clock of a server", func(f *Facts) { f.Servers[0].Skew = -time.Minute }, Fail, "clock", "1m0s apart"},
@@ -162,6 +178,7 @@ func TestExamine_unreachable(t *testing.T) {
 func TestExamine_lostQuorum(t *testing.T) {
 	f := healthy()
 	f.Servers[0].Err, f.Servers[1].Err = errors.New("no leader"), errors.New("no leader")
+	f.Quorum, f.QuorumErr = nil, errors.New("no server leads etcd")
 	if found := Examine(f); !Failed(found) {
 		t.Errorf("one server of three is enough: %+v", found)
 	}

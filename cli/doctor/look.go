@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/pki"
 )
 
@@ -43,6 +44,7 @@ func Look(ctx context.Context, s Source, unreachable error) *Facts {
 		s.ownCertificate(f)
 		if f.Unreachable = s.lists(ctx, f); f.Unreachable == nil {
 			s.servers(ctx, f)
+			s.quorum(ctx, f)
 		}
 	}
 	return f
@@ -94,6 +96,13 @@ func (s *Source) servers(ctx context.Context, f *Facts) {
 		server.Err = s.ask(ctx, &server, f)
 		f.Servers = append(f.Servers, server)
 	}
+}
+
+// quorum asks whoever leads etcd for its members.
+func (s *Source) quorum(ctx context.Context, f *Facts) {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	f.Quorum, f.QuorumErr = control.Quorum(ctx, s.Config)
 }
 
 // ask looks whether a server is ready, at its clock and certificate, and at its database.

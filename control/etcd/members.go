@@ -12,6 +12,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/client/pkg/v3/types"
+	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	etcderrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
 )
@@ -91,14 +92,28 @@ func (m *Member) Existing(name, peerURL string) string {
 	return strings.Join(entries, ",")
 }
 
-// probeTimeout is how long a member may take to say that it is there.
-const probeTimeout = 2 * time.Second
+// probeTimeout is how long a member may take to say that it is there, and readTimeout to read what the others have decided.
+const (
+	probeTimeout = 2 * time.Second
+	readTimeout  = 3 * time.Second
+)
 
-// Answers says whether the etcd member at a peer URL answers.
+// Answers says whether the etcd member at a peer URL answers. It may do nothing else; see Works.
 func (m *Member) Answers(ctx context.Context, peerURL string) bool {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	return m.get(ctx, probeTimeout, peerURL+"/version")
+}
+
+// Works says whether the etcd member at a peer URL does its part: this is a linearizable read by it. It has to hear from the leader,
+// to have written what it heard to its log, and to have applied it, which a member whose disk hangs, or that lags, cannot. It is the
+// only path of etcd's peer port that reads so; the member's answer, which is about downgrades, is of no interest.
+func (m *Member) Works(ctx context.Context, peerURL string) bool {
+	return m.get(ctx, readTimeout, peerURL+etcdserver.DowngradeEnabledPath)
+}
+
+func (m *Member) get(ctx context.Context, timeout time.Duration, url string) bool {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, peerURL+"/version", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return false
 	}
@@ -158,6 +173,24 @@ func (m *Member) ID() uint64 { return uint64(m.etcd.Server.MemberID()) }
 
 // Leads says whether this member leads the etcd cluster now.
 func (m *Member) Leads() bool { return m.etcd.Server.Leader() == m.etcd.Server.MemberID() }
+
+// Ready returns what keeps this member from doing its part, as a sentence with what to do, or nil. It is a linearizable read.
+func (m *Member) Ready(ctx context.Context) error {
+	if err := m.Problem(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	err := m.Sync(ctx)
+	if err == nil {
+		return nil
+	}
+	if problem := m.Problem(); problem != nil {
+		return problem
+	}
+	return fmt.Errorf("the member of etcd did nothing for %s: the disk of this machine hangs or is too slow (look at 'dmesg'), it is "+
+		"catching up, or it cannot reach more than half of the servers %v: %w", readTimeout, m.Names(), err)
+}
 
 // Problem returns what keeps etcd from serving writes, as a sentence with what to do, or nil.
 func (m *Member) Problem() error {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -82,11 +84,37 @@ func TestMembers(t *testing.T) {
 	if !m.Answers(ctx, own) || m.Answers(ctx, third) {
 		t.Error("a member that runs does not answer, or one that does not run does")
 	}
+	if !m.Works(ctx, own) || m.Works(ctx, third) || m.Ready(ctx) != nil {
+		t.Error("a member that does its part is not seen to, or one that does not run is")
+	}
 	if err := m.Free(ctx, "m1", "https://127.0.0.1:9"); !errors.Is(err, ErrTaken) {
 		t.Errorf("a name that is taken: %v", err)
 	}
 	if err := m.Free(ctx, "m3", third); err != nil {
 		t.Errorf("a place that is free: %v", err)
+	}
+}
+
+// TestMember_Works: one that says that it is there, and does nothing, does not work. A member whose disk hangs is like this; the
+// end-to-end tests have a real one.
+func TestMember_Works(t *testing.T) {
+	t.Parallel()
+	over := make(chan struct{})
+	hung := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/version" {
+			return
+		}
+		select {
+		case <-over:
+		case <-r.Context().Done():
+		}
+	}))
+	defer hung.Close()
+	defer close(over)
+	m := &Member{prober: hung.Client()}
+	if !m.Answers(t.Context(), hung.URL) || m.Works(t.Context(), hung.URL) {
+		t.Errorf("answers: %v, works: %v; want a member that answers and does not work",
+			m.Answers(t.Context(), hung.URL), m.Works(t.Context(), hung.URL))
 	}
 }
 

@@ -99,7 +99,7 @@ type planner struct {
 	learners  []Member
 	losing    []Member // voters that shall give up their seat
 	keeping   []Member // the other voters
-	healthy   int      // voters that answer
+	healthy   int      // voters that do their part
 	want      int
 	key       string // the location label that tells failure domains apart
 	decisions []api.Decision
@@ -148,6 +148,8 @@ func (p *planner) loses(m Member) string {
 		return "its Host was removed"
 	case server.Lost && m.Voter:
 		return "its server has lost the data"
+	case m.Voter && p.hangs(m):
+		return fmt.Sprintf("its etcd runs, and has done nothing for %s: its disk hangs, or is too slow", p.Grace)
 	case p.dead(m):
 		return fmt.Sprintf("neither etcd nor the agent of the server has answered for %s", p.Grace)
 	case server.Mode == api.HostMaintenance:
@@ -173,14 +175,21 @@ func (p *planner) dead(m Member) bool {
 	return p.bad(m.Etcd, p.Grace, p.now) && (p.bad(server.Agent, p.Grace, p.now) || !server.Removed.IsZero())
 }
 
+// hangs: it can be reached, and does nothing. That its agent is heard says nothing for it: an agent needs no disk to be heard.
+func (p *planner) hangs(m Member) bool {
+	return p.bad(m.Etcd, p.Grace, p.now) && m.Answers.Good && p.now.Sub(m.Answers.Since) >= p.Grace
+}
+
 // dropLearner removes a learner that is of no use. That is safe: it does not vote.
 func (p *planner) dropLearner() *Step {
 	for _, m := range p.learners {
 		reason := p.loses(m)
 		switch {
 		case reason != "":
-		case p.bad(m.Etcd, p.JoinGrace, p.now):
+		case p.bad(m.Answers, p.JoinGrace, p.now):
 			reason = fmt.Sprintf("it was given a seat, and was not heard for %s", p.JoinGrace)
+		case p.bad(m.Etcd, p.FillGrace, p.now):
+			reason = fmt.Sprintf("it was given a seat, and has not caught up for %s: its disk, or the line to it, is too slow", p.FillGrace)
 		case len(p.keeping) >= p.want && !p.spreads(m.Name):
 			reason = "it is not needed any more"
 		default:
@@ -303,15 +312,20 @@ func (p *planner) add() *Step {
 }
 
 func (p *planner) degraded() string {
-	silent := 0
+	silent, hung := 0, 0
 	for _, m := range p.voters {
-		if !m.Etcd.Good {
+		switch {
+		case !m.Answers.Good:
 			silent++
+		case p.bad(m.Etcd, 0, p.now): // One slow moment is none to tell of.
+			hung++
 		}
 	}
 	switch {
 	case silent > 0:
 		return fmt.Sprintf("%d of %d members of etcd do not answer", silent, len(p.voters))
+	case hung > 0:
+		return fmt.Sprintf("%d of %d members of etcd run, and do nothing: a disk hangs, or is too slow", hung, len(p.voters))
 	case len(p.voters) < p.want:
 		return fmt.Sprintf("%d members of etcd are wanted, and %d vote", p.want, len(p.voters))
 	}

@@ -34,6 +34,14 @@ func picture(t *testing.T, text string) View {
 			s.Agent, m.Etcd = word(false, time.Minute), word(false, time.Minute)
 		case "cut": // The agent is heard, etcd is not.
 			m.Etcd = bad
+		case "hung": // It can be reached, and does nothing.
+			m.Answers, m.Etcd = good, bad
+		case "slow": // Not for long enough.
+			m.Answers, m.Etcd = good, word(false, time.Minute)
+		case "filling":
+			m.Voter, m.Answers, m.Etcd = false, word(true, 20*time.Minute), word(false, 20*time.Minute)
+		case "unfilled":
+			m.Voter, m.Answers, m.Etcd = false, good, bad
 		case "maintenance":
 			s.Mode = api.HostMaintenance
 		case "removed":
@@ -60,6 +68,9 @@ func picture(t *testing.T, text string) View {
 			t.Fatalf("what is %q?", what)
 		}
 		v.Servers = append(v.Servers, s)
+		if m.Answers.Seen == 0 {
+			m.Answers = m.Etcd
+		}
 		if member {
 			v.Members = append(v.Members, m)
 			if v.Leader == "" {
@@ -86,6 +97,12 @@ func TestMake(t *testing.T) {
 		{"a dead member is replaced", "a:voter b:voter c:dead d:standby", "Add d"},
 		{"not before the grace", "a:voter b:voter c:silent d:standby", ""},
 		{"not while its agent is heard", "a:voter b:voter c:cut d:standby", ""},
+		{"a member whose disk hangs is replaced, although its agent is heard", "a:voter b:voter c:hung d:standby", "Add d"},
+		{"it is removed when its place is taken", "a:voter b:voter c:hung d:voter", "Remove c"},
+		{"not before the grace: it may catch up", "a:voter b:voter c:slow d:standby", ""},
+		{"what hangs is not counted on", "a:voter b:slow c:removed", ""},
+		{"a learner takes its time", "a:voter b:filling c:learner", ""},
+		{"a learner that never catches up makes room", "a:voter b:unfilled c:learner", "Remove b"},
 		{"promoted, and only then the dead one is removed", "a:voter b:voter c:dead d:learner", "Promote d"},
 		{"now it is removed", "a:voter b:voter c:dead d:voter", "Remove c"},
 		{"the dead one came back in time: the spare learner goes", "a:voter b:voter c:voter d:learner", "Remove d"},
@@ -131,6 +148,7 @@ func TestMake(t *testing.T) {
 func TestMake_says(t *testing.T) {
 	for _, test := range []struct{ view, degraded, decision string }{
 		{"a:voter b:voter c:dead", "1 of 3 members of etcd do not answer", "start another one with 'holdfast server --join'"},
+		{"a:voter b:voter c:hung", "1 of 3 members of etcd run, and do nothing", "its disk hangs, or is too slow; its member of etcd stays until"},
 		{"a:voter b:voter c:maintenance", "", "the host is in maintenance; its member of etcd stays until"},
 		{"a:voter b:learner c:off", "3 members of etcd are wanted, and 1 vote", "it holds a copy of the data"},
 		{"a:voter b:voter c:dead d:standby", "1 of 3", "Add: it takes the place of c: neither etcd nor the agent"},

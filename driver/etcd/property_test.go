@@ -16,6 +16,7 @@ type machine struct {
 	name, rack string
 	up         bool
 	lost       bool // It has lost the data of its member.
+	hung       bool // The disk of its member hangs.
 	mode       api.HostMode
 	removed    time.Time
 	failed     time.Time
@@ -33,8 +34,9 @@ type world struct {
 	steps    int
 }
 
-// answers says whether the machine's member runs, if it has one.
+// answers says whether the machine's member runs, if it has one, and works whether it does its part.
 func (m *machine) answers() bool { return m.up && !m.lost }
+func (m *machine) works() bool   { return m.answers() && !m.hung }
 
 func (w *world) machine(name string) *machine {
 	return w.machines[slices.IndexFunc(w.machines, func(m *machine) bool { return m.name == name })]
@@ -52,7 +54,7 @@ func (w *world) spare() int {
 	for _, m := range w.members {
 		if m.Voter {
 			voters++
-			if w.machine(m.Name).answers() {
+			if w.machine(m.Name).works() {
 				healthy++
 			}
 		}
@@ -63,11 +65,11 @@ func (w *world) spare() int {
 func (w *world) view() View {
 	v := View{}
 	for _, m := range w.members {
-		answers := w.machine(m.Name).answers()
+		answers, works := w.machine(m.Name).answers(), w.machine(m.Name).works()
 		m.Started = m.Started || answers
-		m.Etcd = m.Etcd.Note(answers, w.now)
+		m.Answers, m.Etcd = m.Answers.Note(answers, w.now), m.Etcd.Note(works, w.now)
 		v.Members = append(v.Members, *m)
-		if m.Voter && answers && v.Leader == "" && w.quorum() {
+		if m.Voter && works && v.Leader == "" && w.quorum() {
 			v.Leader = m.Name
 		}
 	}
@@ -109,7 +111,7 @@ func (w *world) do(s *Step) {
 		w.nextID++
 		w.members = append(w.members, &Member{ID: w.nextID, Name: s.Server})
 	case Promote:
-		if w.members[i].Voter || !w.machine(s.Server).answers() {
+		if w.members[i].Voter || !w.machine(s.Server).works() {
 			w.t.Fatalf("%s cannot be promoted", s.Server)
 		}
 		w.members[i].Voter = true
@@ -117,7 +119,7 @@ func (w *world) do(s *Step) {
 		if !w.members[i].Voter {
 			w.machine(s.Server).failed = w.now
 		}
-		w.machine(s.Server).lost = false
+		w.machine(s.Server).lost, w.machine(s.Server).hung = false, false
 		w.members = slices.Delete(w.members, i, i+1)
 	}
 }
@@ -140,7 +142,7 @@ func (w *world) settle() {
 func (w *world) fail(t *rapid.T) {
 	m := rapid.SampledFrom(w.machines).Draw(t, "machine")
 	was := *m
-	switch rapid.SampledFrom([]string{"down", "up", "maintenance", "active", "drain", "remove", "new", "lose"}).Draw(t, "what") {
+	switch rapid.SampledFrom([]string{"down", "up", "maintenance", "active", "drain", "remove", "new", "lose", "hang", "thaw"}).Draw(t, "what") {
 	case "down":
 		m.up = false
 	case "up":
@@ -157,6 +159,10 @@ func (w *world) fail(t *rapid.T) {
 		}
 	case "lose":
 		m.lost = w.seated(m.name)
+	case "hang":
+		m.hung = w.seated(m.name)
+	case "thaw":
+		m.hung = false
 	case "new":
 		w.machines = append(w.machines, w.newMachine(t))
 	}
@@ -203,14 +209,14 @@ func (w *world) check() {
 	for _, m := range w.machines {
 		if m.removed.IsZero() {
 			count++
-			if m.up && (m.mode == "" || m.mode == api.HostActive) {
+			if m.up && !m.hung && (m.mode == "" || m.mode == api.HostActive) {
 				able++
 			}
 		}
 	}
 	healthy := 0
 	for _, m := range w.members {
-		if m.Voter && w.machine(m.Name).answers() && w.machine(m.Name).removed.IsZero() {
+		if m.Voter && w.machine(m.Name).works() && w.machine(m.Name).removed.IsZero() {
 			healthy++
 		}
 	}

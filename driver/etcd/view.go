@@ -43,8 +43,9 @@ type Member struct {
 	Voter bool
 	// Started is false for a member that was added and has never run.
 	Started bool
-	// Etcd is etcd's own word on the member: good while it answers.
-	Etcd Word
+	// Answers is good while the member's process can be reached; Etcd while it does its part, too: all that was decided can be
+	// read through it in time. One whose disk hangs answers, and does no part; so does a learner that is being filled.
+	Answers, Etcd Word
 }
 
 // Word is what is said of something, since when, and how many observations in a row have said so.
@@ -71,6 +72,8 @@ type Settings struct {
 	// JoinGrace is how long a learner may be silent before it is given up, and RetryAfter how long its server then is not
 	// tried again. Default 1 min and 10 min.
 	JoinGrace, RetryAfter time.Duration
+	// FillGrace is how long a learner may take to catch up. Default 30 min: the largest database over a slow line.
+	FillGrace time.Duration
 	// Confirm is how many observations in a row must say the same. Default 3.
 	Confirm int
 }
@@ -81,6 +84,9 @@ func (s Settings) orDefaults() Settings {
 	}
 	if s.JoinGrace == 0 {
 		s.JoinGrace = time.Minute
+	}
+	if s.FillGrace == 0 {
+		s.FillGrace = 30 * time.Minute
 	}
 	if s.RetryAfter == 0 {
 		s.RetryAfter = 10 * time.Minute
