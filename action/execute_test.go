@@ -152,7 +152,7 @@ func TestExecute_cancelUndoesInReverseOrder(t *testing.T) {
 		}
 		b.cancel()
 		b.run()
-		b.want(api.ActionCancelled, action.ReasonCancelled, "it was cancelled; what was begun is undone", api.StepUndone, api.StepUndone, api.StepPending)
+		b.want(api.ActionCancelled, action.ReasonCancelled, "it was cancelled; two is undone; one is undone", api.StepUndone, api.StepUndone, api.StepPending)
 		calls := b.handler.Calls()
 		if diff := cmp.Diff([]string{"undo a two", "undo a one"}, calls[len(calls)-2:]); diff != "" {
 			t.Error(diff)
@@ -206,7 +206,7 @@ func TestExecute_ends(t *testing.T) {
 				}
 				return action.Progress{Done: true}, nil
 			}
-		}, api.ActionFailed, action.ReasonRefused, "step two failed: refused: the disk is gone; what was begun is undone", []api.StepState{api.StepUndone, api.StepUndone, api.StepPending}},
+		}, api.ActionFailed, action.ReasonRefused, "step two failed: refused: the disk is gone; two is undone; one is undone", []api.StepState{api.StepUndone, api.StepUndone, api.StepPending}},
 		{"a step never ends", func(b *bed) {
 			b.handler.OnStep = func(context.Context, *api.Action, string) (action.Progress, error) {
 				return action.Progress{Message: "moving", WaitsFor: "12 PGs to be active+clean"}, nil

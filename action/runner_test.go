@@ -177,7 +177,7 @@ func TestRunner_cancelWhileAStepHangs(t *testing.T) {
 		begun := time.Now()
 		l.spec("a", func(a *api.Action) { a.Spec.Want = api.WantCancelled })
 		synctest.Wait()
-		l.want("a", api.ActionCancelled, "what was begun is undone")
+		l.want("a", api.ActionCancelled, "it was cancelled; one is undone")
 		if took := time.Since(begun); took > 0 || !slices.Contains(h.Calls(), "undo a one") {
 			t.Errorf("it took %v, calls %v", took, h.Calls())
 		}

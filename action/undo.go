@@ -36,7 +36,7 @@ func (m *move) back() {
 		}
 	}
 	reason, why, end := m.cause()
-	finish(m.status, end, reason, why+"; what was begun is undone"+m.undone(), m.now)
+	finish(m.status, end, reason, why+"; "+m.undone(), m.now)
 }
 
 // undone says what the undoing of the steps has come to, which may be that something stays as it is.
@@ -48,9 +48,9 @@ func (m *move) undone() string {
 		}
 	}
 	if len(said) == 0 {
-		return ""
+		return "what was begun is undone"
 	}
-	return " (" + strings.Join(said, "; ") + ")"
+	return strings.Join(said, "; ")
 }
 
 // undo calls the undoing of a step.

@@ -236,7 +236,7 @@ func TestRestart_cancelled(t *testing.T) {
 		a.Spec.Want = api.WantCancelled
 		return w.api.Update(t.Context(), a) == nil
 	})
-	w.awaitAction(api.ActionCancelled, "what was begun is undone")
+	w.awaitAction(api.ActionCancelled, "it was cancelled")
 	w.awaitState("one", api.DaemonRunning)
 }
 

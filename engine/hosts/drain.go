@@ -22,8 +22,21 @@ func (c Config) drain() *handler {
 			Summary: "move data and daemons from a host to others, and place nothing new there",
 		},
 		check: func(ctx context.Context, j *job) error { return j.allow(ctx, api.HostDrain) },
-		steps: []step{tell(api.HostDrain), {name: "move-daemons", do: moved}},
+		steps: []step{beginDrain(), {name: "move-daemons", do: moved}},
 	}
+}
+
+// beginDrain has the clusters move everything off the host. Who cancels that gets back the mode that was before; when the time is over,
+// what was moved for days is not moved back by the clock, and what is left goes on moving.
+func beginDrain() step {
+	return tell(api.HostDrain).unlessCancelled(func(j *job) string {
+		name := j.Host.Name
+		if j.Host.ModeOf() != api.HostDrain {
+			return fmt.Sprintf("host %s is in mode %s", name, j.Host.ModeOf())
+		}
+		return fmt.Sprintf("host %s stays in mode Drain, so that nothing is moved back and what is left goes on moving: run the same command again to "+
+			"go on, or 'holdfast host maintenance exit %s' to take the host back", name, name)
+	})
 }
 
 // moved waits until nothing is left on the host.

@@ -184,24 +184,36 @@ func TestStep_refusedOnTheWay(t *testing.T) {
 	}
 }
 
-// TestUndo_exit: a host that was given back is stopped again by who cancels that, and by no clock.
-func TestUndo_exit(t *testing.T) {
-	for reason, want := range map[string]api.HostMode{
-		action.ReasonCancelled: api.HostMaintenance, action.ReasonTimedOut: api.HostActive,
+// TestUndo: a host that was given back is stopped again, and one that is being emptied is filled again, by who cancels that and by no
+// clock. Maintenance, which a person waits beside, ends with its time.
+func TestUndo(t *testing.T) {
+	for _, tt := range []struct {
+		kind, reason string
+		before, want api.HostMode
+		message      string
+	}{
+		{hosts.ExitMaintenance, action.ReasonCancelled, api.HostMaintenance, api.HostMaintenance, "host h1 is in mode Maintenance"},
+		{hosts.ExitMaintenance, action.ReasonTimedOut, api.HostMaintenance, api.HostActive, "host h1 stays in mode Active"},
+		{hosts.EnterMaintenance, action.ReasonTimedOut, api.HostActive, api.HostActive, "host h1 is in mode Active"},
+		{hosts.Drain, action.ReasonCancelled, api.HostActive, api.HostActive, "host h1 is in mode Active"},
+		{hosts.Drain, action.ReasonTimedOut, api.HostActive, api.HostDrain, "run the same command again to go on, or 'holdfast host maintenance exit h1'"},
+		{hosts.Remove, action.ReasonTimedOut, api.HostActive, api.HostDrain, "host h1 stays in mode Drain"},
+		{hosts.Remove, action.ReasonRefused, api.HostActive, api.HostDrain, "host h1 stays in mode Drain"},
+		{hosts.Replace, action.ReasonTimedOut, api.HostActive, api.HostDrain, "host h1 stays in mode Drain"},
 	} {
-		t.Run(reason, func(t *testing.T) {
+		t.Run(tt.kind+" "+tt.reason, func(t *testing.T) {
 			w := world(t)
-			must(t, w.PutHost(t.Context(), "h1", func(h *api.Host) { h.Spec.Mode = api.HostMaintenance }))
-			h, a := handlers(w, &planner{})[hosts.ExitMaintenance], newAction(hosts.ExitMaintenance, "h1")
+			must(t, w.PutHost(t.Context(), "h1", func(h *api.Host) { h.Spec.Mode = tt.before }))
+			h, a := handlers(w, &planner{})[tt.kind], newAction(tt.kind, "h1")
 			_, err := h.Step(t.Context(), a, "tell-storage")
 			must(t, err)
-			a.Status.Conditions = []metav1.Condition{{Type: api.ActionEffective, Status: metav1.ConditionFalse, Reason: reason}}
+			a.Status.Conditions = []metav1.Condition{{Type: api.ActionEffective, Status: metav1.ConditionFalse, Reason: tt.reason}}
 			p, err := h.Undo(t.Context(), a, "tell-storage")
 			must(t, err)
 			v, err := w.Host(t.Context(), "h1")
 			must(t, err)
-			if v.Host.ModeOf() != want || !p.Done {
-				t.Errorf("mode %s, %+v; want %s", v.Host.ModeOf(), p, want)
+			if v.Host.ModeOf() != tt.want || !p.Done || !strings.Contains(p.Message, tt.message) {
+				t.Errorf("mode %s, %+v; want %s, %q", v.Host.ModeOf(), p, tt.want, tt.message)
 			}
 		})
 	}

@@ -136,14 +136,21 @@ func (c Config) exit() *handler {
 // giveBack makes the host active. Who cancels that gets back what was before; but when the time is over because one daemon of
 // many does not start, those that run are not stopped again, and data that came back does not move away again.
 func giveBack() step {
-	s := tell(api.HostActive)
-	restore := s.undo
+	return tell(api.HostActive).unlessCancelled(func(j *job) string {
+		return fmt.Sprintf("host %s stays in mode %s", j.Host.Name, j.Host.ModeOf())
+	})
+}
+
+// unlessCancelled leaves what a step did as it is, with a word on that, where nobody cancelled the action but its time is over or
+// it was refused on its way.
+func (s step) unlessCancelled(stays func(*job) string) step {
+	undo := s.undo
 	s.undo = func(ctx context.Context, j *job) (action.Progress, error) {
 		c := meta.FindStatusCondition(j.action.Status.Conditions, api.ActionEffective)
-		if c != nil && c.Reason == action.ReasonTimedOut {
-			return action.Progress{Done: true, Message: fmt.Sprintf("host %s stays in mode %s", j.Host.Name, j.Host.ModeOf())}, nil
+		if c != nil && c.Reason != action.ReasonCancelled {
+			return action.Progress{Done: true, Message: stays(j)}, nil
 		}
-		return restore(ctx, j)
+		return undo(ctx, j)
 	}
 	return s
 }

@@ -35,7 +35,7 @@ func (c Config) remove() *handler {
 			return j.allow(ctx, api.HostDrain)
 		},
 		steps: []step{
-			tell(api.HostDrain),
+			beginDrain(),
 			{name: "empty-host", do: func(ctx context.Context, j *job) (action.Progress, error) {
 				return emptied(ctx, j, j.says(ParamGone, Yes))
 			}},

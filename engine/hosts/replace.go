@@ -32,7 +32,7 @@ func (c Config) replace() *handler {
 		},
 		check: checkReplace,
 		steps: []step{
-			tell(api.HostDrain),
+			beginDrain(),
 			{name: "move-nodes", do: moveNodes, undo: keepMoved},
 			{name: "empty-host", do: empty},
 			{name: stepDelete, do: deleteHost},
