@@ -82,6 +82,14 @@ func (a *agent) makeReady(ctx context.Context, d *api.Daemon) (*service.Local, e
 	if !ok {
 		return nil, a.fail(ctx, d, fmt.Errorf("this agent (version %s) does not know daemons of type %q: upgrade Holdfast on this host", a.Version, d.Spec.Type))
 	}
+	// To wait for a server that has much to do is no progress, and to tell it of that would be more to do.
+	secrets, err := a.readSecrets(ctx, d)
+	if unanswered(err) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, a.fail(ctx, d, err)
+	}
 	done := a.announce(ctx, d, api.DaemonPreparing, "files and data are made ready")
 	defer done()
 	if err := t.initialize(ctx, a.Name); err != nil {
@@ -89,7 +97,7 @@ func (a *agent) makeReady(ctx context.Context, d *api.Daemon) (*service.Local, e
 		return nil, a.fail(ctx, d, err)
 	}
 	s, _ := a.Runtime.State(processName(client.ObjectKeyFromObject(d)))
-	l, err := a.prepare(ctx, d, t, s.Running)
+	l, err := a.prepare(ctx, d, t, secrets, s.Running)
 	done()
 	if err != nil {
 		return nil, a.fail(ctx, d, err)

@@ -7,6 +7,7 @@ import (
 
 	coordv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,8 +17,9 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// callTimeout bounds one request to the API.
-const callTimeout = 10 * time.Second
+// callTimeout bounds one request to the API. A server to which a whole fleet comes at once has each request wait its turn: whoever
+// gave up early would have to stand in line again. A server that does not answer at all is found by its heartbeats, much earlier.
+const callTimeout = 30 * time.Second
 
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
@@ -37,6 +39,20 @@ func newClient(cfg *rest.Config, clock *serverClock) (client.WithWatch, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &clockTripper{next: next, clock: clock} })
 	return client.NewWithWatch(cfg, client.Options{Scheme: scheme, Mapper: newMapper()})
+}
+
+// unanswered says of an error of a request that it is none of what was asked for: the server was not reached, or has too much to do,
+// or cannot work. To tell that of a daemon would be untrue, and one request more.
+func unanswered(err error) bool {
+	var w *waitError
+	var status apierrors.APIStatus
+	switch {
+	case err == nil, errors.As(err, &w):
+		return false
+	case errors.As(err, &status):
+		return status.Status().Code == http.StatusTooManyRequests || status.Status().Code >= http.StatusInternalServerError
+	}
+	return true
 }
 
 func newMapper() meta.RESTMapper {

@@ -19,11 +19,7 @@ import (
 )
 
 // writeFiles brings the daemon's files to what its spec says.
-func (a *agent) writeFiles(ctx context.Context, l *service.Local) error {
-	secrets, err := a.readSecrets(ctx, l.Daemon)
-	if err != nil {
-		return err
-	}
+func writeFiles(l *service.Local, secrets map[string]*corev1.Secret) error {
 	for i := range l.Daemon.Spec.Files {
 		f := &l.Daemon.Spec.Files[i]
 		content, perm, err := content(l, f, secrets)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
@@ -17,7 +18,7 @@ import (
 const scanTimeout = time.Minute
 
 // prepare makes a daemon ready to start. While it runs, only its files are touched.
-func (a *agent) prepare(ctx context.Context, d *api.Daemon, t *serviceType, running bool) (*service.Local, error) {
+func (a *agent) prepare(ctx context.Context, d *api.Daemon, t *serviceType, secrets map[string]*corev1.Secret, running bool) (*service.Local, error) {
 	l := a.local(d)
 	for _, dir := range []struct {
 		path string
@@ -33,7 +34,7 @@ func (a *agent) prepare(ctx context.Context, d *api.Daemon, t *serviceType, runn
 	if err := fillWords(l); err != nil {
 		return nil, err
 	}
-	if err := a.writeFiles(ctx, l); err != nil {
+	if err := writeFiles(l, secrets); err != nil {
 		return nil, err
 	}
 	if running {

@@ -19,8 +19,9 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// announceAfter is how long something takes before it is worth telling: what is over by then is told by its outcome.
-const announceAfter = 250 * time.Millisecond
+// announceAfter is how long something takes before it is worth telling: what is over by then is told by its outcome. A fleet that
+// comes up would otherwise tell of most things twice.
+const announceAfter = time.Second
 
 // maxMessage is the bound of Daemon.status.message.
 const maxMessage = 2048

@@ -8,53 +8,85 @@ import (
 	"time"
 )
 
-// A server is idle nearly always, on a machine whose memory is meant for storage: while its heap is small, a seventh less memory is
-// worth a tenth more CPU time during the seconds of a bring-up. The server of a large fleet is not idle: a third of its CPU time
-// would go into collecting garbage.
+// A server is idle nearly always, on a machine whose memory is meant for storage: then a seventh less memory is worth more than the
+// CPU time of a few collections. While it works, as when a fleet comes up, a third of its CPU time would go into collecting
+// garbage; then garbage may stay, as long as the heap does not grow beyond what a server of a large fleet may take.
 const (
-	thrifty, roomy = 50, 100
-	// largeHeap is where a heap is large: some hundred hosts.
+	thrifty, roomy, roomiest = 50, 100, 400
+	// largeHeap is where a heap is large even at rest: some hundred hosts.
 	largeHeap = 96 << 20
+	// heapBudget is how large the heap shall be at most, garbage included.
+	heapBudget = 640 << 20
+	// busyCollecting is which part of one core the collector takes when the server is busy, and idleCollecting when it is not any more.
+	busyCollecting, idleCollecting = 0.03, 0.01
 	// lookAtHeap is how often it is looked.
-	lookAtHeap = 10 * time.Second
+	lookAtHeap = 2 * time.Second
 )
 
-// tuneCollector adapts how much garbage is left to the size of the heap, until ctx ends. Who sets GOGC decides for himself.
+// tuneCollector adapts how much garbage is left to the size of the heap and to how much there is to do, until ctx ends. Who sets
+// GOGC decides for himself.
 func tuneCollector(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	percent := thrifty
-	debug.SetGCPercent(percent)
+	c := collector{percent: thrifty}
+	debug.SetGCPercent(c.percent)
 	tick := time.NewTicker(lookAtHeap)
 	defer tick.Stop()
+	_, collected := readHeap()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if next := percentFor(percent, liveHeap()); next != percent {
-			percent = next
-			debug.SetGCPercent(percent)
+		live, now := readHeap()
+		was := c.busy
+		if c.adapt(live, (now-collected)/lookAtHeap.Seconds()) {
+			debug.SetGCPercent(c.percent)
 		}
+		if was && !c.busy {
+			debug.FreeOSMemory() // by itself it would go back little by little
+		}
+		collected = now
 	}
 }
 
-// percentFor does not go back and forth with a heap that is about as large as the bound.
-func percentFor(now int, live uint64) int {
+// collector is what was decided last.
+type collector struct {
+	percent int
+	busy    bool
+}
+
+// adapt says whether the percentage changed. It does not go back and forth with a heap, or with work, that is about as much as a
+// bound. share is the part of one core that the collector took.
+func (c *collector) adapt(live uint64, share float64) bool {
+	c.busy = share > busyCollecting || c.busy && share > idleCollecting
+	next := c.percent
 	switch {
+	case c.busy:
+		next = min(roomiest, max(roomy, int(heapBudget*100/max(live, 1))-100))
 	case live > largeHeap:
-		return roomy
+		next = roomy
 	case live < largeHeap*3/4:
-		return thrifty
+		next = thrifty
+	default:
+		next = min(next, roomy)
 	}
-	return now
+	// While it is busy, what is live changes from one collection to the next.
+	if c.busy && next > roomy && c.percent > roomy && next*4 > c.percent*3 && next*3 < c.percent*4 {
+		return false
+	}
+	changed := next != c.percent
+	c.percent = next
+	return changed
 }
 
-// liveHeap is what the last collection left, in bytes.
-func liveHeap() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+// readHeap is what the last collection left, in bytes, and the CPU time that collections took until now, in seconds. Each
+// collection adds to that at its end.
+func readHeap() (live uint64, collected float64) {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
 	metrics.Read(sample)
-	return sample[0].Value.Uint64()
+	// What was done by cores that had nothing else to do is no cost.
+	return sample[0].Value.Uint64(), sample[1].Value.Float64() - sample[2].Value.Float64()
 }

@@ -5,26 +5,46 @@ import (
 	"testing"
 )
 
-func TestPercentFor(t *testing.T) {
+func TestAdapt(t *testing.T) {
 	for _, tt := range []struct {
-		now  int
-		live uint64
-		want int
+		name  string
+		was   collector
+		live  uint64
+		share float64
+		want  int
 	}{
-		{thrifty, 50 << 20, thrifty}, {thrifty, 90 << 20, thrifty}, {thrifty, 100 << 20, roomy},
-		{roomy, 300 << 20, roomy}, {roomy, 90 << 20, roomy}, {roomy, 60 << 20, thrifty},
+		{"idle and small", collector{thrifty, false}, 50, 0, thrifty},
+		{"idle, nearly large", collector{thrifty, false}, 90, 0, thrifty},
+		{"idle and large", collector{thrifty, false}, 100, 0, roomy},
+		{"idle and larger", collector{roomy, false}, 300, 0.005, roomy},
+		{"idle, just large before", collector{roomy, false}, 90, 0, roomy},
+		{"small again", collector{roomy, false}, 60, 0, thrifty},
+		{"busy and small", collector{thrifty, false}, 50, 0.1, roomiest},
+		{"still busy", collector{roomiest, true}, 50, 0.02, roomiest},
+		{"not busy yet", collector{thrifty, false}, 50, 0.02, thrifty},
+		{"not busy any more", collector{roomiest, true}, 60, 0.005, thrifty},
+		{"not busy any more, nearly large", collector{roomiest, true}, 90, 0.005, roomy},
+		{"busy within the budget", collector{roomiest, true}, 200, 0.1, 220},
+		{"busy, about as before", collector{230, true}, 200, 0.1, 230},
+		{"busy and at the budget", collector{roomiest, true}, 700, 0.1, roomy},
 	} {
-		if got := percentFor(tt.now, tt.live); got != tt.want {
-			t.Errorf("a heap of %d MiB with GOGC=%d: %d, want %d", tt.live>>20, tt.now, got, tt.want)
+		c := tt.was
+		if changed := c.adapt(tt.live<<20, tt.share); c.percent != tt.want || changed != (tt.want != tt.was.percent) {
+			t.Errorf("%s: GOGC=%d, want %d; changed: %v", tt.name, c.percent, tt.want, changed)
 		}
 	}
 }
 
-func TestLiveHeap(t *testing.T) {
+func TestReadHeap(t *testing.T) {
+	_, before := readHeap()
 	held := make([]byte, 32<<20)
 	runtime.GC()
-	if live := liveHeap(); live < uint64(len(held)) {
+	live, after := readHeap()
+	if live < uint64(len(held)) {
 		t.Errorf("%d bytes live, and %d are held", live, len(held))
+	}
+	if after < before {
+		t.Errorf("collections took %v s, and %v s before", after, before)
 	}
 	runtime.KeepAlive(held)
 }

@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-
-	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 // SystemNamespace is where Holdfast keeps its own objects: heartbeats, tokens, the list of servers.
@@ -182,16 +180,4 @@ func both(first, second condition) condition {
 
 func neededSecret(ctx context.Context, z *Authorizer, host string, a authorizer.Attributes) (bool, error) {
 	return z.secrets.Needs(ctx, host, a.GetNamespace(), a.GetName())
-}
-
-// names says whether a daemon names the Secret.
-func names(d *api.Daemon, secret string) bool {
-	for _, file := range d.Spec.Files {
-		for _, source := range file.Sources {
-			if source.Secret != nil && source.Secret.Name == secret {
-				return true
-			}
-		}
-	}
-	return false
 }

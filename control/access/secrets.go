@@ -3,18 +3,36 @@ package access
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// daemonSecrets asks the API which Daemons a host has. The server answers from its cache, once it knows that the cache is
-// fresh; an agent asks for a Secret only when it writes a daemon's files, so an index of our own would not pay.
-type daemonSecrets struct{ client rest.Interface }
+// neededFor is how long it is remembered that a host needs a Secret. A host that has just begun to run a daemon asks for the
+// Secrets of all its daemons, one after the other.
+const neededFor = 10 * time.Second
+
+// daemonSecrets asks the API which Daemons a host has. The server answers from its cache, once it knows that the cache is fresh.
+// It is safe for concurrent use.
+type daemonSecrets struct {
+	client rest.Interface
+	now    func() time.Time
+
+	mu     sync.Mutex
+	needed map[string]needed // by host
+}
+
+// needed are the Secrets that the Daemons of a host named at a moment.
+type needed struct {
+	at    time.Time
+	names map[types.NamespacedName]bool
+}
 
 // NewSecrets returns Secrets that reads Daemons with the rights of config. No request is sent yet.
 func NewSecrets(config *rest.Config) (Secrets, error) {
@@ -22,34 +40,72 @@ func NewSecrets(config *rest.Config) (Secrets, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &daemonSecrets{client}, nil
+	return &daemonSecrets{client: client, now: time.Now, needed: map[string]needed{}}, nil
 }
 
-// Needs looks into the API server's own cache first. A yes from there may be some milliseconds old, so a host could read a
-// Secret that it needed a moment ago, and could have read then. A no is asked for again, from the store.
+// Needs remembers a yes for a while, and looks then into the API server's own cache. A yes may be some seconds old, so a host could
+// read a Secret that it needed a moment ago, and could have read then. A no is asked for again, from the store.
 func (s *daemonSecrets) Needs(ctx context.Context, host, namespace, secret string) (bool, error) {
+	name := types.NamespacedName{Namespace: namespace, Name: secret}
+	if s.remembers(host, name) {
+		return true, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	for _, version := range []string{"0", ""} {
-		needs, err := s.needs(ctx, host, namespace, secret, version)
-		if needs || err != nil {
-			return needs, err
+		at := s.now()
+		names, err := s.read(ctx, host, version)
+		if err != nil {
+			return false, err
 		}
-	}
-	return false, nil
-}
-
-func (s *daemonSecrets) needs(ctx context.Context, host, namespace, secret, version string) (bool, error) {
-	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.host", host).String(), ResourceVersion: version}
-	daemons := &api.DaemonList{}
-	err := s.client.Get().Namespace(namespace).Resource("daemons").VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(daemons)
-	if err != nil {
-		return false, fmt.Errorf("while looking which secrets host %s needs: %w", host, err)
-	}
-	for i := range daemons.Items {
-		if names(&daemons.Items[i], secret) {
+		if names[name] {
+			s.remember(host, needed{at, names})
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+func (s *daemonSecrets) remembers(host string, name types.NamespacedName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.needed[host]
+	return n.names[name] && s.now().Before(n.at.Add(neededFor))
+}
+
+// remember also forgets what is old, so that no more is held than was asked for lately.
+func (s *daemonSecrets) remember(host string, n needed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for h, old := range s.needed {
+		if !n.at.Before(old.at.Add(neededFor)) {
+			delete(s.needed, h)
+		}
+	}
+	s.needed[host] = n
+}
+
+// read lists the Secrets that the Daemons of a host name.
+func (s *daemonSecrets) read(ctx context.Context, host, version string) (map[types.NamespacedName]bool, error) {
+	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.host", host).String(), ResourceVersion: version}
+	daemons := &api.DaemonList{}
+	if err := s.client.Get().Resource("daemons").VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(daemons); err != nil {
+		return nil, fmt.Errorf("while looking which secrets host %s needs: %w", host, err)
+	}
+	names := map[types.NamespacedName]bool{}
+	for i := range daemons.Items {
+		addNames(names, &daemons.Items[i])
+	}
+	return names, nil
+}
+
+// addNames adds the Secrets that a Daemon names.
+func addNames(to map[types.NamespacedName]bool, d *api.Daemon) {
+	for _, file := range d.Spec.Files {
+		for _, source := range file.Sources {
+			if source.Secret != nil {
+				to[types.NamespacedName{Namespace: d.Namespace, Name: source.Secret.Name}] = true
+			}
+		}
+	}
 }

@@ -1,10 +1,12 @@
 package apiserver
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/group"
@@ -85,6 +87,13 @@ func (c *Credentials) VerifyOptions() (x509.VerifyOptions, bool) {
 	return x509.VerifyOptions{Roots: c.roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, c.roots != nil
 }
 
+// believed are the authorities of clients. The pool is another one after each change.
+func (c *Credentials) believed() *x509.CertPool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.roots
+}
+
 // secure has the server ask for certificates, and take a certificate's common name for the user's name and its
 // organizations for the groups. There is no other way to log in.
 func (c *Config) secure(generic *genericapiserver.Config) {
@@ -96,5 +105,8 @@ func (c *Config) secure(generic *genericapiserver.Config) {
 }
 
 func certificates(c *Credentials) authenticator.Request {
-	return group.NewAuthenticatedGroupAdder(x509request.NewDynamic(c.VerifyOptions, x509request.CommonNameUserConversion))
+	return &verified{
+		next:  group.NewAuthenticatedGroupAdder(x509request.NewDynamic(c.VerifyOptions, x509request.CommonNameUserConversion)),
+		roots: c.believed, now: time.Now, known: map[[sha256.Size]byte]belief{},
+	}
 }

@@ -31,6 +31,8 @@ type dialer struct {
 	mu       sync.Mutex
 	good     string
 	failures int
+	// answered is when a server last gave an answer that says that it works.
+	answered time.Time
 	open     map[*conn]struct{}
 }
 
@@ -96,14 +98,17 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// leave closes all connections and prefers the server after the one that was good.
+// leave closes all connections and prefers the server after the one that was good. Where there is no other, it stays: to connect
+// anew would only be more to do for a server that has too much to do.
 func (d *dialer) leave() {
 	order := d.order()
 	d.mu.Lock()
-	if len(order) > 1 {
-		d.good = order[1]
-	}
 	d.failures = 0
+	if len(order) < 2 {
+		d.mu.Unlock()
+		return
+	}
+	d.good = order[1]
 	open := make([]*conn, 0, len(d.open))
 	for c := range d.open {
 		open = append(open, c)
@@ -118,11 +123,12 @@ func (d *dialer) leave() {
 // for another.
 func (d *dialer) watch(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		began := time.Now()
 		response, err := next.RoundTrip(r)
 		if r.Context().Err() != nil && !errors.Is(r.Context().Err(), context.DeadlineExceeded) {
 			return response, err
 		}
-		if d.note(err != nil || broken(response.StatusCode)) {
+		if d.note(began, err != nil || broken(response.StatusCode)) {
 			d.leave()
 		}
 		return response, err
@@ -133,12 +139,16 @@ func broken(status int) bool {
 	return status == http.StatusInternalServerError || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
 }
 
-// note counts the failures in a row, and says whether there are too many.
-func (d *dialer) note(failed bool) bool {
+// note counts the failures in a row, and says whether there are too many. That a request came to nothing which was sent before the
+// last good answer says nothing: the server works, and has much to do.
+func (d *dialer) note(began time.Time, failed bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !failed {
-		d.failures = 0
+		d.failures, d.answered = 0, time.Now()
+		return false
+	}
+	if began.Before(d.answered) {
 		return false
 	}
 	d.failures++

@@ -105,3 +105,24 @@ func TestDialer_leavesBroken(t *testing.T) {
 		t.Errorf("the connection to the broken server is open still: %v", err)
 	}
 }
+
+// TestDialer_staysWithBusy: a server that answers some requests and lets others wait too long has much to do, and is not left; nor
+// is the only one that there is.
+func TestDialer_staysWithBusy(t *testing.T) {
+	a, b := listener(t, "a"), listener(t, "b")
+	servers := []string{a.Addr().String(), b.Addr().String()}
+	d := newDialer(func() []string { return slices.Clone(servers) })
+	began := time.Now()
+	d.note(began, false)
+	for range 2 * tolerated {
+		if d.note(began, true) {
+			t.Fatal("a server that answered meanwhile is left")
+		}
+	}
+	servers = servers[:1]
+	_, c := whom(t, d)
+	d.leave()
+	if err := c.SetReadDeadline(time.Now()); err != nil {
+		t.Errorf("the connection to the only server was closed: %v", err)
+	}
+}
