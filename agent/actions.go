@@ -4,21 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	kwatch "k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,24 +27,26 @@ type actions struct {
 	agent    *agent
 	handlers map[string]action.Handler
 	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	known    *mine[*api.Action]
 
-	mu    sync.Mutex
-	byKey map[types.NamespacedName]*api.Action
+	mu sync.Mutex
 	// cancel ends the move of an action that is under way.
 	cancel map[types.NamespacedName]context.CancelFunc
 	// restarts are the processes that are to be ended and started again, by daemon.
 	restarts map[types.NamespacedName]process
 }
 
-var _ cache.ReflectorStore = (*actions)(nil)
-
 func newActions(a *agent) *actions {
 	x := &actions{
 		agent: a, handlers: map[string]action.Handler{},
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax)),
-		byKey: map[types.NamespacedName]*api.Action{}, cancel: map[types.NamespacedName]context.CancelFunc{},
+		cancel:   map[types.NamespacedName]context.CancelFunc{},
 		restarts: map[types.NamespacedName]process{},
+	}
+	x.known = &mine[*api.Action]{
+		belongs: func(act *api.Action) bool { return act.Spec.Host == a.Name },
+		changed: x.changed, listed: x.clear,
 	}
 	for _, h := range []action.Handler{&restart{a}} {
 		x.handlers[h.Kind().Name] = h
@@ -60,72 +54,30 @@ func newActions(a *agent) *actions {
 	return x
 }
 
-// Add implements cache.ReflectorStore.
-func (x *actions) Add(obj any) error { return x.Update(obj) }
-
-// Update implements cache.ReflectorStore.
-func (x *actions) Update(obj any) error {
-	now, ok := obj.(*api.Action)
-	if !ok {
-		return fmt.Errorf("%T is no Action", obj)
+// changed puts an action in line. What else changes is the agent's own record, after which it knows itself when to go on.
+func (x *actions) changed(key types.NamespacedName, was, is *api.Action) {
+	same := was != nil && is != nil && was.UID == is.UID && was.Spec.Want == is.Spec.Want
+	if is != nil && !same {
+		x.interrupt(key)
 	}
-	if now.Spec.Host != x.agent.Name {
-		return nil // the server selects; another host's must never be acted on all the same
-	}
-	key := client.ObjectKeyFromObject(now)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	was := x.byKey[key]
-	x.byKey[key] = now
-	same := was != nil && was.UID == now.UID && was.Spec.Want == now.Spec.Want
-	if !same && x.cancel[key] != nil {
-		x.cancel[key]() // a cancel does not wait for a step that hangs
-	}
-	// What else changes is the agent's own record, after which it knows itself when to go on.
-	if !same || was.Status.State != now.Status.State {
+	if !same || was.Status.State != is.Status.State {
 		x.queue.Add(key)
 	}
-	return nil
 }
 
-// Delete implements cache.ReflectorStore.
-func (x *actions) Delete(obj any) error {
-	gone, ok := obj.(*api.Action)
-	if !ok {
-		return fmt.Errorf("%T is no Action", obj)
-	}
-	key := client.ObjectKeyFromObject(gone)
+// interrupt ends the move of an action that is under way: a cancel does not wait for a step that hangs.
+func (x *actions) interrupt(key types.NamespacedName) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	delete(x.byKey, key)
-	x.queue.Add(key)
-	return nil
-}
-
-// Replace implements cache.ReflectorStore.
-func (x *actions) Replace(objs []any, _ string) error {
-	x.mu.Lock()
-	old := slices.Collect(maps.Keys(x.byKey))
-	clear(x.byKey)
-	x.mu.Unlock()
-	for _, obj := range objs {
-		if err := x.Update(obj); err != nil {
-			return err
-		}
+	if cancel := x.cancel[key]; cancel != nil {
+		cancel()
 	}
-	for _, key := range old {
-		x.queue.Add(key)
-	}
-	x.clear()
-	return nil
 }
 
 // clear removes what was remembered of actions that are gone or have ended.
 func (x *actions) clear() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	needed := map[string]bool{}
-	for _, a := range x.byKey {
+	for _, a := range x.known.all() {
 		needed[x.agent.paths.actionOf(a.UID)] = !a.Status.State.Final()
 	}
 	// A pattern without special characters but the last is never malformed.
@@ -144,28 +96,8 @@ func (x *actions) remove(path string) {
 	}
 }
 
-// Resync implements cache.ReflectorStore.
-func (x *actions) Resync() error { return nil }
-
-// watchActions follows the Actions of this host until ctx ends.
-func (a *agent) watchActions(ctx context.Context) {
-	mine := client.MatchingFields{"spec.host": a.Name}
-	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (kruntime.Object, error) {
-			ctx, cancel := context.WithTimeout(ctx, callTimeout)
-			defer cancel()
-			opts.ResourceVersion = "" // what holds now, as for daemons
-			list := &api.ActionList{}
-			return list, a.client.List(ctx, list, mine, &client.ListOptions{Raw: &opts})
-		},
-		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (kwatch.Interface, error) {
-			return a.client.Watch(ctx, &api.ActionList{}, mine, &client.ListOptions{Raw: &opts})
-		},
-	}, plainList{})
-	cache.NewReflectorWithOptions(lw, &api.Action{}, a.acts, cache.ReflectorOptions{
-		Name:    "actions of " + a.Name,
-		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Cap: 5 * time.Second, Steps: 6, Factor: 2, Jitter: 0.5},
-	}).RunWithContext(ctx)
+func (a *agent) followActions(ctx context.Context) {
+	follow(ctx, a, a.acts.known, &api.Action{}, func() client.ObjectList { return &api.ActionList{} })
 }
 
 // runActions carries the actions out until ctx ends, and then waits for what is under way. Each is worked on by one goroutine
@@ -241,7 +173,8 @@ func (x *actions) begin(ctx context.Context, key types.NamespacedName) (context.
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.cancel[key] = cancel
-	return ctx, x.byKey[key], func() {
+	is, _ := x.known.get(key)
+	return ctx, is, func() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		delete(x.cancel, key)

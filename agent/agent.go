@@ -92,8 +92,8 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	var wg sync.WaitGroup
 	for _, loop := range []func(context.Context){
-		a.watchDaemons, a.watchProcesses, a.runWork, a.beat, a.reportHost, a.watchDevices, a.watchMounts,
-		a.watchActions, a.runActions,
+		a.followDaemons, a.watchProcesses, a.runWork, a.beat, a.reportHost, a.watchDevices, a.watchMounts,
+		a.followActions, a.runActions,
 	} {
 		wg.Go(func() { loop(ctx) })
 	}

@@ -48,7 +48,7 @@ func (a *agent) remove(ctx context.Context, d *api.Daemon) error {
 
 // stopsBefore names a daemon that is being removed from this host, too, and has to end before d.
 func (a *agent) stopsBefore(d *api.Daemon) string {
-	for _, other := range a.work.daemons.deleting() {
+	for _, other := range a.work.deleting() {
 		if other.Spec.StopOrder >= d.Spec.StopOrder {
 			continue
 		}
@@ -61,7 +61,7 @@ func (a *agent) stopsBefore(d *api.Daemon) string {
 
 // releaseOthers puts the daemons in line that may have waited for this one's end.
 func (a *agent) releaseOthers(key types.NamespacedName) {
-	for _, other := range a.work.daemons.deleting() {
+	for _, other := range a.work.deleting() {
 		if k := client.ObjectKeyFromObject(other); k != key {
 			a.work.queue.Add(k)
 		}

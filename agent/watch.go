@@ -13,121 +13,148 @@ import (
 	kwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// daemons holds the Daemons of this host as the server told them last. It tells the name of each that changes.
-type daemons struct {
-	host    string
-	changed func(types.NamespacedName)
-	// listed is told the names of all that there are, whenever the server has answered with a whole list.
+// mine holds the objects of one kind that belong to this host, as the server told them last. It is safe for concurrent use.
+type mine[T client.Object] struct {
+	// belongs says whether an object is this host's. The server selects; another host's must never be acted on all the same.
+	belongs func(T) bool
+	// changed is told of each object that came, is not what it was, or is gone, as it was and as it is: nil where there is none.
+	// With a whole list, everything has come.
+	changed func(key types.NamespacedName, was, is T)
+	// listed is called whenever the server has answered with a whole list.
 	listed func()
 
 	mu     sync.RWMutex
-	byKey  map[types.NamespacedName]*api.Daemon
+	byKey  map[types.NamespacedName]T
 	synced bool
 }
 
-var _ cache.ReflectorStore = (*daemons)(nil)
+var _ cache.ReflectorStore = (*mine[client.Object])(nil)
 
-// get returns a Daemon, which nobody writes to; nil when there is none. known is false before the server has answered.
-func (s *daemons) get(key types.NamespacedName) (d *api.Daemon, known bool) {
+// get returns an object, which nobody writes to; nil when there is none. known is false before the server has answered.
+func (s *mine[T]) get(key types.NamespacedName) (is T, known bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.byKey[key], s.synced
 }
 
-// deleting lists the Daemons that are being deleted.
-func (s *daemons) deleting() []*api.Daemon {
+// all lists the objects, in no order.
+func (s *mine[T]) all() []T {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var out []*api.Daemon
-	for _, d := range s.byKey {
-		if d.DeletionTimestamp != nil {
-			out = append(out, d)
-		}
+	out := make([]T, 0, len(s.byKey))
+	for _, is := range s.byKey {
+		out = append(out, is)
 	}
 	return out
 }
 
 // Add implements cache.ReflectorStore.
-func (s *daemons) Add(obj any) error { return s.Update(obj) }
+func (s *mine[T]) Add(obj any) error { return s.Update(obj) }
 
 // Update implements cache.ReflectorStore.
-func (s *daemons) Update(obj any) error {
-	d, ok := obj.(*api.Daemon)
-	if !ok {
-		return fmt.Errorf("%T is no Daemon", obj)
+func (s *mine[T]) Update(obj any) error {
+	is, err := as[T](obj)
+	if err != nil || !s.belongs(is) {
+		return err
 	}
-	// The server selects; a Daemon of another host must never be acted on all the same.
-	if d.Spec.Host != s.host {
-		return nil
-	}
-	key := client.ObjectKeyFromObject(d)
+	key := client.ObjectKeyFromObject(is)
 	s.mu.Lock()
-	old := s.byKey[key]
-	s.byKey[key] = d
-	s.mu.Unlock()
-	// A change of the status is the agent's own, and no news.
-	if old == nil || generationOf(old) != generationOf(d) || (old.DeletionTimestamp == nil) != (d.DeletionTimestamp == nil) {
-		s.changed(key)
+	was := s.byKey[key]
+	if s.byKey == nil {
+		s.byKey = map[types.NamespacedName]T{}
 	}
+	s.byKey[key] = is
+	s.mu.Unlock()
+	s.changed(key, was, is)
 	return nil
 }
 
 // Delete implements cache.ReflectorStore.
-func (s *daemons) Delete(obj any) error {
-	d, ok := obj.(*api.Daemon)
-	if !ok {
-		return fmt.Errorf("%T is no Daemon", obj)
+func (s *mine[T]) Delete(obj any) error {
+	gone, err := as[T](obj)
+	if err != nil {
+		return err
 	}
-	key := client.ObjectKeyFromObject(d)
+	key := client.ObjectKeyFromObject(gone)
 	s.mu.Lock()
 	delete(s.byKey, key)
 	s.mu.Unlock()
-	s.changed(key)
+	var none T
+	s.changed(key, gone, none)
 	return nil
 }
 
 // Replace implements cache.ReflectorStore.
-func (s *daemons) Replace(objs []any, _ string) error {
-	fresh := map[types.NamespacedName]*api.Daemon{}
+func (s *mine[T]) Replace(objs []any, _ string) error {
+	fresh := map[types.NamespacedName]T{}
 	for _, obj := range objs {
-		d, ok := obj.(*api.Daemon)
-		if !ok {
-			return fmt.Errorf("%T is no Daemon", obj)
+		is, err := as[T](obj)
+		if err != nil {
+			return err
 		}
-		if d.Spec.Host == s.host {
-			fresh[client.ObjectKeyFromObject(d)] = d
+		if s.belongs(is) {
+			fresh[client.ObjectKeyFromObject(is)] = is
 		}
 	}
 	s.mu.Lock()
 	old := s.byKey
 	s.byKey, s.synced = fresh, true
 	s.mu.Unlock()
-	for key := range fresh {
-		delete(old, key)
-		s.changed(key)
-	}
-	for key := range old {
-		s.changed(key)
-	}
-	s.listed()
+	s.replaced(old, objs)
 	return nil
 }
 
-// Resync implements cache.ReflectorStore; nothing is gained by doing work again that nobody asked for.
-func (s *daemons) Resync() error { return nil }
+// replaced tells what came with a list, and what went with it.
+func (s *mine[T]) replaced(old map[types.NamespacedName]T, objs []any) {
+	var none T
+	for _, obj := range objs {
+		is := obj.(T)
+		if key := client.ObjectKeyFromObject(is); s.belongs(is) {
+			delete(old, key)
+			s.changed(key, none, is)
+		}
+	}
+	for key, was := range old {
+		s.changed(key, was, none)
+	}
+	s.listed()
+}
 
-// watchDaemons follows the Daemons of this host until ctx ends. It tries again, soon and then less often, while the server
-// is away.
-func (a *agent) watchDaemons(ctx context.Context) {
-	r := cache.NewReflectorWithOptions(a.listWatch(ctx), &api.Daemon{}, a.work.daemons, cache.ReflectorOptions{
-		Name:    "daemons of " + a.Name,
+// Resync implements cache.ReflectorStore; nothing is gained by doing work again that nobody asked for.
+func (s *mine[T]) Resync() error { return nil }
+
+func as[T client.Object](obj any) (T, error) {
+	is, ok := obj.(T)
+	if !ok {
+		return is, fmt.Errorf("%T is no %T", obj, is)
+	}
+	return is, nil
+}
+
+// follow keeps a store up to date until ctx ends. It tries again, soon and then less often, while the server is away. empty
+// returns an empty list of the kind.
+func follow[T client.Object](ctx context.Context, a *agent, store *mine[T], kind T, empty func() client.ObjectList) {
+	ofHost := client.MatchingFields{"spec.host": a.Name}
+	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (kruntime.Object, error) {
+			ctx, cancel := context.WithTimeout(ctx, callTimeout)
+			defer cancel()
+			// The reflector would take what the server has in its cache, and a server that was cut off from the others may have
+			// missed a Daemon that runs here. Asked for no version in particular, it answers with what holds now, or not at all.
+			opts.ResourceVersion = ""
+			list := empty()
+			return list, a.client.List(ctx, list, ofHost, &client.ListOptions{Raw: &opts})
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (kwatch.Interface, error) {
+			return a.client.Watch(ctx, empty(), ofHost, &client.ListOptions{Raw: &opts})
+		},
+	}, plainList{})
+	cache.NewReflectorWithOptions(lw, kind, store, cache.ReflectorOptions{
+		Name:    fmt.Sprintf("%T of %s", kind, a.Name),
 		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Cap: 5 * time.Second, Steps: 6, Factor: 2, Jitter: 0.5},
-	})
-	r.RunWithContext(ctx)
+	}).RunWithContext(ctx)
 }
 
 // plainList asks for a list and then a watch. To stream the list, for which the reflector asks otherwise, gains nothing with
@@ -136,21 +163,3 @@ type plainList struct{}
 
 // IsWatchListSemanticsUnSupported is what client-go looks for.
 func (plainList) IsWatchListSemanticsUnSupported() bool { return true }
-
-func (a *agent) listWatch(ctx context.Context) cache.ListerWatcher {
-	mine := client.MatchingFields{"spec.host": a.Name}
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (kruntime.Object, error) {
-			ctx, cancel := context.WithTimeout(ctx, callTimeout)
-			defer cancel()
-			// The reflector would take what the server has in its cache, and a server that was cut off from the others may have
-			// missed a Daemon that runs here. Asked for no version in particular, it answers with what holds now, or not at all.
-			opts.ResourceVersion = ""
-			list := &api.DaemonList{}
-			return list, a.client.List(ctx, list, mine, &client.ListOptions{Raw: &opts})
-		},
-		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (kwatch.Interface, error) {
-			return a.client.Watch(ctx, &api.DaemonList{}, mine, &client.ListOptions{Raw: &opts})
-		},
-	}, plainList{})
-}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -22,7 +24,7 @@ const (
 // work is what there is to do, by daemon. Each daemon is worked on by one goroutine at a time, different ones in parallel, so
 // that none ever waits for another.
 type work struct {
-	daemons *daemons
+	daemons *mine[*api.Daemon]
 	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
 	mu sync.Mutex
@@ -46,19 +48,25 @@ func newWork(a *agent) *work {
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax)),
 		cancel: map[types.NamespacedName]context.CancelFunc{}, ready: map[types.NamespacedName]generation{},
 	}
-	w.daemons = &daemons{host: a.Name, changed: w.changed, byKey: map[types.NamespacedName]*api.Daemon{}}
-	w.daemons.listed = func() {
-		// What runs and has no Daemon any more is found here: the list is an answer of the server.
-		for _, name := range a.Runtime.Names() {
-			w.queue.Add(keyOf(name))
-		}
+	w.daemons = &mine[*api.Daemon]{
+		belongs: func(d *api.Daemon) bool { return d.Spec.Host == a.Name },
+		changed: w.changed,
+		listed: func() {
+			// What runs and has no Daemon any more is found here: the list is an answer of the server.
+			for _, name := range a.Runtime.Names() {
+				w.queue.Add(keyOf(name))
+			}
+		},
 	}
 	return w
 }
 
 // changed puts a daemon in line. One that is to be deleted is not prepared to the end first.
-func (w *work) changed(key types.NamespacedName) {
-	if d, known := w.daemons.get(key); known && (d == nil || d.DeletionTimestamp != nil) {
+func (w *work) changed(key types.NamespacedName, was, is *api.Daemon) {
+	if was != nil && is != nil && generationOf(was) == generationOf(is) && (was.DeletionTimestamp == nil) == (is.DeletionTimestamp == nil) {
+		return // a change of the status is the agent's own, and no news
+	}
+	if is == nil || is.DeletionTimestamp != nil {
 		w.mu.Lock()
 		if cancel := w.cancel[key]; cancel != nil {
 			cancel()
@@ -67,6 +75,11 @@ func (w *work) changed(key types.NamespacedName) {
 	}
 	w.queue.Forget(key)
 	w.queue.Add(key)
+}
+
+// deleting lists the Daemons that are being deleted.
+func (w *work) deleting() []*api.Daemon {
+	return slices.DeleteFunc(w.daemons.all(), func(d *api.Daemon) bool { return d.DeletionTimestamp == nil })
 }
 
 // begin gives the work on a daemon a context of its own.
@@ -114,6 +127,10 @@ func (a *agent) watchProcesses(ctx context.Context) {
 			a.work.queue.Add(keyOf(name))
 		}
 	}
+}
+
+func (a *agent) followDaemons(ctx context.Context) {
+	follow(ctx, a, a.work.daemons, &api.Daemon{}, func() client.ObjectList { return &api.DaemonList{} })
 }
 
 // runWork does the work until ctx ends, and then waits for what is under way.

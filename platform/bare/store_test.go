@@ -171,20 +171,25 @@ func TestStore_writesWhatWasAccepted(t *testing.T) {
 
 func TestStore_watchesAgents(t *testing.T) {
 	w, s := newWorld(t), newStore(t, "s1")
-	host := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "beating"}}
-	must(t, w.Create(t.Context(), host))
-	must(t, w.beat(t.Context(), host.Name))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.WatchAgents(ctx) }()
-	eventually(t, "the host is connected", func() bool {
-		must(t, w.Get(t.Context(), host))
-		return len(host.Status.Conditions) == 1 && host.Status.Conditions[0].Reason == bare.ReasonConnected
-	})
+	join := func(name string) *api.Host {
+		host := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		must(t, w.Create(t.Context(), host))
+		must(t, w.beat(t.Context(), name))
+		eventually(t, name+" is connected", func() bool {
+			must(t, w.Get(t.Context(), host))
+			return len(host.Status.Conditions) == 1 && host.Status.Conditions[0].Reason == bare.ReasonConnected
+		})
+		return host
+	}
+	host := join("beating")
 	// A heartbeat alone changes nothing of the Host.
 	before := host.ResourceVersion
 	must(t, w.beat(t.Context(), host.Name))
-	time.Sleep(1500 * time.Millisecond) // longer than the leader's look at all hosts takes to come
+	join("one-look-later")
+	join("two-looks-later") // what the first of these looks wrote is there now
 	must(t, w.Get(t.Context(), host))
 	if host.ResourceVersion != before {
 		t.Error("a heartbeat was written into the Host")
