@@ -23,7 +23,7 @@ const (
 	// Shared: anything but an exclusive action may run beside it.
 	Shared Mode = "Shared"
 	// Rolling: no other rolling action of the same cluster may run beside it; for what takes redundancy away for a while.
-	// Actions without a cluster count for all clusters.
+	// An action on a host counts for all clusters that use the host; one that names neither cluster nor host counts for all.
 	Rolling Mode = "Rolling"
 	// Exclusive: nothing else of the same cluster runs beside it. Once one waits for its turn nothing that came later is
 	// started before it, so it cannot starve.

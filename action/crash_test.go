@@ -325,7 +325,7 @@ func leaders() []story {
 }
 
 // reads are the methods of a Store, and of a Handler, that change nothing. A new one is a point, unless it is named here.
-var reads = []string{"Get", "List", "Hosts", "Notify", "Kind", "Check"}
+var reads = []string{"Get", "List", "Hosts", "Concern", "Notify", "Kind", "Check"}
 
 // effects are all others.
 func effects() (names []string) {

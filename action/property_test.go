@@ -3,6 +3,7 @@ package action_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,7 +79,7 @@ func (q *queue) check() {
 // beside says, in other words than the code's, why two actions must not run at one time.
 func beside(a, b *api.Action) string {
 	modes := []action.Mode{testKinds[a.Spec.Kind].Mode, testKinds[b.Spec.Kind].Mode}
-	together := a.Spec.Cluster == b.Spec.Cluster || a.Spec.Cluster == "" || b.Spec.Cluster == ""
+	together := strings.ContainsAny(touches(a), touches(b))
 	switch {
 	case a.Spec.Host != "" && a.Spec.Host == b.Spec.Host:
 		return "one host"
@@ -88,6 +89,17 @@ func beside(a, b *api.Action) string {
 		return "rolling"
 	}
 	return ""
+}
+
+// touches are the clusters that an action may concern, by their letters.
+func touches(a *api.Action) string {
+	if a.Spec.Cluster != "" {
+		return a.Spec.Cluster
+	}
+	if of, known := map[string]string{"h1": "c", "h2": "cd", "dead": "d"}[a.Spec.Host]; known {
+		return of
+	}
+	return "cd"
 }
 
 // progress does something to one of the actions, as people, the leader and agents do.

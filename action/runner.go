@@ -146,10 +146,14 @@ func (x *running) pass(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+	concern, err := x.concern(ctx, actions, hosts)
+	if err != nil {
+		return 0, err
+	}
 	x.forget(actions)
 	now := time.Now()
 	next := now.Add(idleLook)
-	if err := x.schedule(ctx, actions, Facts{Now: now, Kinds: x.kinds, Hosts: hosts}); err != nil {
+	if err := x.schedule(ctx, actions, Facts{Now: now, Kinds: x.kinds, Hosts: hosts, Concern: concern}); err != nil {
 		return 0, err
 	}
 	for _, a := range actions {
@@ -161,6 +165,23 @@ func (x *running) pass(ctx context.Context) (time.Duration, error) {
 	}
 	x.clear(ctx, Expendable(actions, now))
 	return time.Until(next), nil
+}
+
+// concern reads what the actions on hosts concern that have not ended.
+func (x *running) concern(ctx context.Context, actions []*api.Action, hosts map[string]HostFacts) (map[string][]string, error) {
+	found := map[string][]string{}
+	for _, a := range actions {
+		_, there := hosts[a.Spec.Host]
+		if _, known := found[a.Spec.Host]; known || !there || a.Spec.Cluster != "" || a.Status.State.Final() {
+			continue
+		}
+		what, err := x.Store.Concern(ctx, a.Spec.Host)
+		if err != nil {
+			return nil, err
+		}
+		found[a.Spec.Host] = what
+	}
+	return found, nil
 }
 
 // clear removes actions. One that cannot be removed is in nobody's way, and is tried again with the next look.

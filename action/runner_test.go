@@ -412,3 +412,31 @@ func TestRunner_acceptPanics(t *testing.T) {
 		l.want("a", api.ActionNew, "it is its turn")
 	})
 }
+
+// Hosts that share no cluster are drained side by side; one that shares one waits, and says for which action and how to end that.
+func TestRunner_concern(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		h := l.handlers["test.rolling"]
+		h.OnStep = func(context.Context, *api.Action, string) (action.Progress, error) {
+			return action.Progress{WaitsFor: "data to move"}, nil
+		}
+		for host, cluster := range map[string]string{"h1": "c", "h2": "d", "h3": "c"} {
+			l.store.SetHost(host, action.HostFacts{})
+			l.store.SetConcern(host, action.ClusterConcern("default", cluster))
+		}
+		stop := l.start()
+		for i, host := range []string{"h1", "h2", "h3"} {
+			l.create(fmt.Sprint("drain-", i+1), "rolling", func(a *api.Action) { a.Spec.Cluster, a.Spec.Host = "", host })
+			synctest.Wait()
+		}
+		stop()
+		l.want("drain-1", api.ActionRunning, "")
+		l.want("drain-2", api.ActionRunning, "")
+		want := "action drain-1 (test.rolling host/h1), which is under way: of those that take redundancy away from cluster default/c one runs at a time; " +
+			"'holdfast action cancel drain-1' ends it"
+		if s := l.get("drain-3").Status; s.State != api.ActionPendingSchedule || s.WaitsFor != want {
+			t.Errorf("%s, waits for %q", s.State, s.WaitsFor)
+		}
+	})
+}

@@ -22,6 +22,9 @@ type Facts struct {
 	Kinds map[string]Kind
 	// Hosts are all hosts, by name.
 	Hosts map[string]HostFacts
+	// Concern is what an action on a host concerns that names no cluster, by host, as Store.Concern says it. An action on a host
+	// that is not in it may concern anything.
+	Concern map[string][]string
 }
 
 // Transition is a status that an action shall get.
@@ -209,7 +212,7 @@ func (e *entry) turn(older, all []*entry, f Facts) {
 		e.status.WaitsFor = fmt.Sprintf("the agent of host %s, which is silent", e.action.Spec.Host)
 		return
 	}
-	if e.status.WaitsFor = e.blocked(older, all, f); e.status.WaitsFor == "" {
+	if e.status.WaitsFor = e.blocked(older, all, &f); e.status.WaitsFor == "" {
 		e.status.State, e.status.Message = api.ActionNew, "it is its turn"
 	}
 }
@@ -221,30 +224,37 @@ func (e *entry) absent(f Facts) bool {
 
 // blocked says which action is in the way. Of several the nearest in the queue is named: in a long queue each word then
 // changes when one's own predecessor moves, and not with each move of any.
-func (e *entry) blocked(older, all []*entry, f Facts) string {
+func (e *entry) blocked(older, all []*entry, f *Facts) string {
 	for _, o := range slices.Backward(older) {
-		if o.status.State == api.ActionPendingSchedule && !o.absent(f) {
-			if why := conflict(e, o); why != "" {
-				return bounded(fmt.Sprintf("action %s (%s %s), which is before it in the queue: %s", o.action.Name, o.kind.Name, o.action.Spec.Target, why), maxText)
+		if o.status.State == api.ActionPendingSchedule && !o.absent(*f) {
+			if why := f.conflict(e, o); why != "" {
+				return inTheWay(o, "before it in the queue", why)
 			}
 		}
 	}
 	for _, o := range all {
 		if o.status.State == api.ActionNew || o.status.State == api.ActionRunning {
-			if why := conflict(e, o); why != "" {
-				return bounded(fmt.Sprintf("action %s (%s %s), which is under way: %s", o.action.Name, o.kind.Name, o.action.Spec.Target, why), maxText)
+			if why := f.conflict(e, o); why != "" {
+				return inTheWay(o, "under way", why)
 			}
 		}
 	}
 	return ""
 }
 
+// inTheWay names an action that another one waits for, and how to end it.
+func inTheWay(o *entry, where, why string) string {
+	return bounded(fmt.Sprintf("action %s (%s %s), which is %s: %s; 'holdfast action cancel %s' ends it",
+		o.action.Name, o.kind.Name, o.action.Spec.Target, where, why, o.action.Name), maxText)
+}
+
 // conflict says why two actions cannot run side by side; it is empty when they can.
-func conflict(a, b *entry) string {
+func (f *Facts) conflict(a, b *entry) string {
 	if host := a.action.Spec.Host; host != "" && host == b.action.Spec.Host {
 		return fmt.Sprintf("host %s does one thing at a time", host)
 	}
-	if !overlap(a.action, b.action) {
+	both, overlap := f.overlap(a.action, b.action)
+	if !overlap {
 		return ""
 	}
 	switch {
@@ -253,15 +263,34 @@ func conflict(a, b *entry) string {
 	case a.kind.Mode == Exclusive:
 		return fmt.Sprintf("%s runs alone", a.kind.Name)
 	case a.kind.Mode == Rolling && b.kind.Mode == Rolling:
-		return "of those that take redundancy away one runs at a time"
+		return strings.TrimSpace("of those that take redundancy away "+both) + " one runs at a time"
 	}
 	return ""
 }
 
-// overlap says whether two actions concern one cluster. An action without a cluster may concern any.
-func overlap(a, b *api.Action) bool {
-	if a.Spec.Cluster == "" || b.Spec.Cluster == "" {
-		return true
+// overlap says whether two actions concern one thing, and which, with "from" before it; nothing where that is not known.
+func (f *Facts) overlap(a, b *api.Action) (string, bool) {
+	as, knownA := f.concern(a)
+	bs, knownB := f.concern(b)
+	if !knownA || !knownB {
+		return "", true
 	}
-	return a.Namespace == b.Namespace && a.Spec.Cluster == b.Spec.Cluster
+	for _, what := range as {
+		if slices.Contains(bs, what) {
+			return "from " + what, true
+		}
+	}
+	return "", false
 }
+
+// concern is what an action concerns: its cluster, or what its host has a part in. It is not known of one that names neither.
+func (f *Facts) concern(a *api.Action) ([]string, bool) {
+	if a.Spec.Cluster != "" {
+		return []string{ClusterConcern(a.Namespace, a.Spec.Cluster)}, true
+	}
+	what, known := f.Concern[a.Spec.Host]
+	return what, known
+}
+
+// ClusterConcern is how a cluster is called where actions concern it.
+func ClusterConcern(namespace, name string) string { return "cluster " + namespace + "/" + name }

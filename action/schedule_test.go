@@ -47,7 +47,8 @@ func scheduled(t *testing.T, lines ...string) []*api.Action {
 }
 
 func facts(after time.Duration) action.Facts {
-	return action.Facts{Now: epoch.Add(after), Kinds: testKinds, Hosts: map[string]action.HostFacts{"h1": {}, "h2": {}, "dead": {Silent: true}, "anew": {Joined: epoch.Add(time.Minute)}}}
+	return action.Facts{Now: epoch.Add(after), Kinds: testKinds, Hosts: map[string]action.HostFacts{"h1": {}, "h2": {}, "dead": {Silent: true}, "anew": {Joined: epoch.Add(time.Minute)}},
+		Concern: map[string][]string{"h1": {"cluster default/c"}, "h2": {"cluster default/c", "cluster default/d"}, "dead": {"cluster default/d"}}}
 }
 
 // outcome writes what a schedule makes of the actions as "name state: waits for", one for each that changes.
@@ -75,20 +76,27 @@ func TestSchedule_turns(t *testing.T) {
 		{"a new one gets its turn at once", []string{"a shared c - -"}, "a New"},
 		{"different hosts side by side", []string{"a shared c h1 " + waits, "b shared c h2 " + waits}, "a New\nb New"},
 		{"one host, the oldest first", []string{"a shared c h1 " + waits, "b shared d h1 " + waits},
-			"a New\nb PendingSchedule: action a (test.shared x), which is under way: host h1 does one thing at a time"},
+			"a New\nb PendingSchedule: action a (test.shared x), which is under way: host h1 does one thing at a time; 'holdfast action cancel a' ends it"},
 		{"a host that is busy", []string{"a shared c h1 " + waits, "b shared d h1 Running"},
-			"a PendingSchedule: action b (test.shared x), which is under way: host h1 does one thing at a time"},
+			"a PendingSchedule: action b (test.shared x), which is under way: host h1 does one thing at a time; 'holdfast action cancel b' ends it"},
 		{"rolling ones follow each other", []string{"a rolling c h1 " + waits, "b rolling c h2 " + waits, "s shared c - " + waits},
-			"a New\nb PendingSchedule: action a (test.rolling x), which is under way: of those that take redundancy away one runs at a time\ns New"},
+			"a New\nb PendingSchedule: action a (test.rolling x), which is under way: of those that take redundancy away from cluster default/c one runs at a time; 'holdfast action cancel a' ends it\ns New"},
 		{"rolling ones of two clusters do not", []string{"a rolling c h1 " + waits, "b rolling d h2 " + waits}, "a New\nb New"},
-		{"one without a cluster counts for all", []string{"a rolling - h1 " + waits, "b rolling d h2 " + waits},
-			"a New\nb PendingSchedule: action a (test.rolling x), which is under way: of those that take redundancy away one runs at a time"},
+		{"one on a host counts for the clusters of the host", []string{"a rolling - h1 " + waits, "b rolling d h2 " + waits, "e rolling - h2 " + waits, "f rolling - dead " + waits},
+			"a New\nb New\n" +
+				"e PendingSchedule: action a (test.rolling x), which is under way: of those that take redundancy away from cluster default/c one runs at a time; 'holdfast action cancel a' ends it\n" +
+				"f PendingSchedule: action e (test.rolling x), which is before it in the queue: of those that take redundancy away from cluster default/d one runs at a time; 'holdfast action cancel e' ends it"},
+		{"two hosts that share a cluster", []string{"a rolling - h1 " + waits, "b rolling - h2 " + waits},
+			"a New\nb PendingSchedule: action a (test.rolling x), which is under way: of those that take redundancy away from cluster default/c one runs at a time; 'holdfast action cancel a' ends it"},
+		{"two hosts that share none", []string{"a rolling - h1 " + waits, "b rolling - dead " + waits}, "a New\nb New"},
+		{"one of neither cluster nor host counts for all", []string{"a rolling - - " + waits, "b rolling d h2 " + waits},
+			"a New\nb PendingSchedule: action a (test.rolling x), which is under way: of those that take redundancy away one runs at a time; 'holdfast action cancel a' ends it"},
 		{"an exclusive one waits for all", []string{"a shared c h1 Running", "x exclusive c - " + waits},
-			"x PendingSchedule: action a (test.shared x), which is under way: test.exclusive runs alone"},
+			"x PendingSchedule: action a (test.shared x), which is under way: test.exclusive runs alone; 'holdfast action cancel a' ends it"},
 		{"nothing overtakes an exclusive one", []string{"a shared c h1 Running", "x exclusive c - " + waits, "b shared c h2 " + waits, "o shared d h2 " + waits},
-			"x PendingSchedule: action a (test.shared x), which is under way: test.exclusive runs alone\n" +
-				"b PendingSchedule: action x (test.exclusive x), which is before it in the queue: nothing runs beside test.exclusive\n" +
-				"o PendingSchedule: action b (test.shared x), which is before it in the queue: host h2 does one thing at a time"},
+			"x PendingSchedule: action a (test.shared x), which is under way: test.exclusive runs alone; 'holdfast action cancel a' ends it\n" +
+				"b PendingSchedule: action x (test.exclusive x), which is before it in the queue: nothing runs beside test.exclusive; 'holdfast action cancel x' ends it\n" +
+				"o PendingSchedule: action b (test.shared x), which is before it in the queue: host h2 does one thing at a time; 'holdfast action cancel b' ends it"},
 		{"a silent agent is in nobody's way", []string{"a agent c dead New", "b shared c dead " + waits},
 			"a PendingSchedule: the agent of host dead, which is silent\nb New"},
 	} {

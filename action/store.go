@@ -31,6 +31,9 @@ type Store interface {
 	List(ctx context.Context) ([]*api.Action, error)
 	// Hosts tells of all hosts.
 	Hosts(ctx context.Context) (map[string]HostFacts, error)
+	// Concern tells what an action on a host concerns that names no cluster: the clusters that use the host (ClusterConcern), and
+	// what else may break when it goes. A host that is not there concerns nothing.
+	Concern(ctx context.Context, host string) ([]string, error)
 	// Remove deletes an action, on condition that it still has the UID that a has. One that is gone is no error.
 	Remove(ctx context.Context, a *api.Action) error
 	// Notify calls f after each change of an action or of the facts of a host, until ctx ends. It returns at once. f must not

@@ -25,6 +25,7 @@ type Memory struct {
 	version  int
 	actions  map[types.NamespacedName]*api.Action
 	hosts    map[string]action.HostFacts
+	concern  map[string][]string
 	watchers map[*func()]bool
 }
 
@@ -33,7 +34,7 @@ var _ action.Store = (*Memory)(nil)
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
 	return &Memory{
-		actions: map[types.NamespacedName]*api.Action{}, hosts: map[string]action.HostFacts{}, watchers: map[*func()]bool{},
+		actions: map[types.NamespacedName]*api.Action{}, hosts: map[string]action.HostFacts{}, concern: map[string][]string{}, watchers: map[*func()]bool{},
 	}
 }
 
@@ -132,6 +133,18 @@ func (m *Memory) Hosts(context.Context) (map[string]action.HostFacts, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.hosts), nil
+}
+
+// SetConcern says what actions on a host concern that name no cluster.
+func (m *Memory) SetConcern(host string, what ...string) {
+	_ = m.change(func() error { m.concern[host] = what; return nil })
+}
+
+// Concern implements action.Store.
+func (m *Memory) Concern(_ context.Context, host string) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.concern[host]), nil
 }
 
 // Remove implements action.Store.

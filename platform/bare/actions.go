@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/action"
@@ -57,6 +58,25 @@ func (x *Actions) Hosts(ctx context.Context) (map[string]action.HostFacts, error
 		facts[list.Items[i].Name] = factsOf(&list.Items[i])
 	}
 	return facts, nil
+}
+
+// concernControlPlane is what a server has a part in beside clusters: two of them out at one time may be its majority.
+const concernControlPlane = "the control plane"
+
+// Concern implements action.Store.
+func (x *Actions) Concern(ctx context.Context, host string) ([]string, error) {
+	var h api.Host
+	if err := x.store.cache.Get(ctx, types.NamespacedName{Name: host}, &h); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	var what []string
+	for _, c := range x.store.clustersUsing(&h) {
+		what = append(what, action.ClusterConcern(c.Namespace, c.Name))
+	}
+	if _, server := h.Labels[api.LabelServer]; server {
+		what = append(what, concernControlPlane)
+	}
+	return what, nil
 }
 
 func factsOf(h *api.Host) action.HostFacts {

@@ -2,8 +2,10 @@ package bare_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/action/actiontest"
@@ -32,4 +34,28 @@ func TestActions(t *testing.T) {
 		t.Fatal(err)
 	}
 	actiontest.RunStore(t, actions, actionWorld{newWorld(t)})
+}
+
+// TestActions_concern: an action on a host concerns the clusters with daemons there, and of a server the control plane.
+func TestActions_concern(t *testing.T) {
+	w := newWorld(t)
+	actions, err := newStore(t, "s1").Actions(t.Context())
+	must(t, err)
+	host := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "concerned", Labels: map[string]string{api.LabelServer: ""}}}
+	must(t, w.Create(t.Context(), host))
+	daemon := &api.Daemon{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "concern-mon-a"},
+		Spec:       api.DaemonSpec{Cluster: "concern", Type: "ceph-mon", ID: "a", Host: "concerned", State: api.WantRunning, Command: []string{"true"}},
+	}
+	must(t, w.Create(t.Context(), daemon))
+	want := []string{"cluster default/concern", "the control plane"}
+	eventually(t, "what the host has a part in", func() bool {
+		got, err := actions.Concern(t.Context(), "concerned")
+		return err == nil && slices.Equal(got, want)
+	})
+	if got, err := actions.Concern(t.Context(), "no-such-host"); err != nil || len(got) != 0 {
+		t.Errorf("a host that is not there concerns %q, %v", got, err)
+	}
+	must(t, w.Delete(t.Context(), daemon))
+	must(t, w.Delete(t.Context(), host))
 }
