@@ -14,6 +14,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,6 +51,39 @@ func TestHostIndex(t *testing.T) {
 	text := ask(t, s.Config(), "/metrics")
 	if !strings.Contains(text, `apiserver_cache_list_fetched_objects_total{group="holdfast.io",index="f:spec.host",resource="daemons"}`) {
 		t.Error("no list of daemons was read by the index")
+	}
+}
+
+// TestUntracked: a Daemon takes no more room than what it says, however often it is written; one that is applied on the server's side
+// is tracked from then on, as people expect who do so.
+func TestUntracked(t *testing.T) {
+	s, config := sharedServer(t)
+	admin := newClient(t, s.Config())
+	ns := newNamespace(t, admin)
+	d := daemonOn(ns, "d", "untracked", "s")
+	if err := admin.Create(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	agent := newClient(t, newHost(t, s, config, "untracked").config)
+	if err := agent.Status().Patch(t.Context(), d.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"state":"Running"}}`))); err != nil {
+		t.Fatal(err)
+	}
+	read := func() *api.Daemon {
+		now := &api.Daemon{}
+		if err := admin.Get(t.Context(), client.ObjectKeyFromObject(d), now); err != nil {
+			t.Fatal(err)
+		}
+		return now
+	}
+	if now := read(); len(now.ManagedFields) > 0 || now.Status.State != api.DaemonRunning {
+		t.Errorf("after a status it is %s, and it is kept who manages what: %v", now.Status.State, now.ManagedFields)
+	}
+	apply := []byte(`{"apiVersion":"holdfast.io/v1alpha1","kind":"Daemon","metadata":{"name":"d","namespace":"` + ns + `","labels":{"a":"b"}}}`)
+	if err := admin.Patch(t.Context(), d.DeepCopy(), client.RawPatch(types.ApplyPatchType, apply), client.FieldOwner("alice")); err != nil {
+		t.Fatal(err)
+	}
+	if now := read(); len(now.ManagedFields) == 0 || now.Labels["a"] != "b" || now.Spec.Host != "untracked" {
+		t.Errorf("after an apply it is %+v", now)
 	}
 }
 

@@ -8,12 +8,15 @@ import (
 	crdoptions "k8s.io/apiextensions-apiserver/pkg/cmd/server/options"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apiserver/pkg/features"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/secretbox"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 )
 
 // prefix is where everything lies in etcd.
@@ -23,6 +26,12 @@ const prefix = "/registry"
 type Etcd struct {
 	URL                       string
 	CertFile, KeyFile, CAFile string
+}
+
+// The library would keep, for each change of the last minute, what a whole list held then, so that lists in parts can be read from
+// its cache. Etcd has that, too, and such lists are rare.
+func init() {
+	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.Set(string(features.ListFromCacheSnapshot) + "=false"))
 }
 
 func (e *Etcd) options(codec runtime.Codec) *options.EtcdOptions {
@@ -45,7 +54,7 @@ func (e *Etcd) extensions(t transformers) generic.RESTOptionsGetter {
 
 func (e *Etcd) custom(t transformers) generic.RESTOptionsGetter {
 	o := e.options(extensions.Codecs.LegacyCodec(extensionsv1.SchemeGroupVersion))
-	return fencedOptions{hostOptions{crdoptions.NewCRDRESTOptionsGetter(*o, t, nil)}}
+	return fencedOptions{untrackedOptions{hostOptions{crdoptions.NewCRDRESTOptionsGetter(*o, t, nil)}}}
 }
 
 func (e *Etcd) core(t transformers) generic.RESTOptionsGetter {
@@ -53,7 +62,7 @@ func (e *Etcd) core(t transformers) generic.RESTOptionsGetter {
 }
 
 func getter(o *options.EtcdOptions, t transformers) generic.RESTOptionsGetter {
-	return fencedOptions{o.CreateRESTOptionsGetter(&options.SimpleStorageFactory{StorageConfig: o.StorageConfig}, t)}
+	return fencedOptions{untrackedOptions{o.CreateRESTOptionsGetter(&options.SimpleStorageFactory{StorageConfig: o.StorageConfig}, t)}}
 }
 
 // transformers encrypt what has to be secret on its way to etcd.

@@ -24,7 +24,7 @@ type cost struct {
 }
 
 // puts is etcd's counter of writes.
-const puts = "etcd_debugging_mvcc_put_total"
+const puts = "etcd_mvcc_put_total"
 
 // meter starts to measure a phase. What it returns ends that.
 func (b *bench) meter(ctx context.Context) (func() (*cost, error), error) {
