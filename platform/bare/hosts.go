@@ -71,14 +71,23 @@ func (s *Store) PutHost(ctx context.Context, name string, change func(*api.Host)
 	return err
 }
 
-// RemoveHost deletes a host and its agent's Lease. An agent that still runs would otherwise find itself connected.
+// RemoveHost deletes a host and its agent's Lease. An agent that still runs would otherwise find itself connected. The Lease goes
+// before the host: while the host is there its removal is repeated, and afterwards nobody looks for what it left. It goes once more
+// at the end, because an agent that lives may have written it in between; without its host it has no right to.
 func (s *Store) RemoveHost(ctx context.Context, name string) error {
+	if err := s.removeLease(ctx, name); err != nil {
+		return err
+	}
 	if err := remove[api.Host](ctx, s, types.NamespacedName{Name: name}); err != nil {
 		return fmt.Errorf("while deleting host %s: %w", name, err)
 	}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: SystemNamespace, Name: hostLease + name}}
+	return s.removeLease(ctx, name)
+}
+
+func (s *Store) removeLease(ctx context.Context, host string) error {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: SystemNamespace, Name: hostLease + host}}
 	if err := client.IgnoreNotFound(s.api.Delete(ctx, lease)); err != nil {
-		return fmt.Errorf("while deleting the lease of host %s: %w", name, err)
+		return fmt.Errorf("while deleting the lease of host %s: %w", host, err)
 	}
 	return nil
 }
