@@ -30,6 +30,7 @@ const Format = 1
 //	admin.kubeconfig  full rights
 //	pki/              the authority, the server's certificates, the key that Secrets are encrypted with
 //	etcd/             the database
+//	etcd.removed/     databases that count no more, one for each generation; see setAside
 //	snapshots/        scheduled backups
 //	before-restore-*/ what a restore replaced
 //	host/             the identity of the host's agent, and the servers that it knows
@@ -123,6 +124,17 @@ func (d dataDir) lostDatabase() bool {
 func (d dataDir) knowsOthers(s *settings) bool {
 	host, err := endpoints.Open(d.host())
 	return err == nil && slices.ContainsFunc(host.Addresses(), func(a string) bool { return a != s.endpoint() })
+}
+
+// oneFileSystem refuses a database on a file system of its own: data that counts no more is moved aside, which there cannot be done,
+// as little as a restore. It is better known at the first start than on the day on which it is needed.
+func (d dataDir) oneFileSystem() error {
+	var all, etcd unix.Stat_t
+	if unix.Stat(string(d), &all) != nil || unix.Stat(d.etcd(), &etcd) != nil || all.Dev == etcd.Dev {
+		return nil
+	}
+	return fmt.Errorf("%s lies on another disk or file system than %s: put the whole data directory on one, by mounting it at %s "+
+		"or with --data-dir", d.etcd(), string(d), string(d))
 }
 
 // settings is what a server is, and stays: server.json.

@@ -32,6 +32,12 @@ func TestStart_refusals(t *testing.T) {
 		{"API port taken", func(c *control.Config) { c.Init, c.APIPort = true, running.APIPort }, "choose another port with --api-port"},
 		{"peer port taken", func(c *control.Config) { c.Init, c.EtcdPeerPort = true, running.EtcdPeerPort }, "choose another port with --etcd-peer-port"},
 		{"client port taken", func(c *control.Config) { c.Init, c.EtcdClientPort = true, running.EtcdClientPort }, "choose another port with --etcd-client-port"},
+		{"the database on a disk of its own", func(c *control.Config) {
+			c.Init = true
+			if err := os.Symlink("/proc", filepath.Join(c.DataDir, "etcd")); err != nil {
+				t.Fatal(err)
+			}
+		}, "put the whole data directory on one"},
 		{"damaged token", func(c *control.Config) { c.JoinToken = "hf1.x" }, "the token is damaged"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

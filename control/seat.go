@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/etcd"
-	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
 // seatState says whether a server holds a member of etcd: a seat. It is written down before what it announces is done, so that
@@ -95,6 +93,7 @@ func (s *Server) await() error {
 			return err
 		}
 	}
+	generation := s.settings.Generation // of what is there
 	copying, stop := context.WithCancel(s.running)
 	var copies sync.WaitGroup
 	copies.Go(func() { s.keepBackups(copying, s.backupEvery, s.copyBackup) })
@@ -105,7 +104,7 @@ func (s *Server) await() error {
 		return nil
 	}
 	// What is there is of an earlier seat.
-	if err := s.dir.setAside(); err != nil {
+	if err := s.dir.setAside(generation); err != nil {
 		return err
 	}
 	if err := s.setSeat(seatTaking, offer.Existing); err != nil {
@@ -222,7 +221,7 @@ func (s *Server) standUp() error {
 	if err := s.setSeat(seatNone, ""); err != nil {
 		return err
 	}
-	if err := s.dir.setAside(); err != nil {
+	if err := s.dir.setAside(s.settings.Generation); err != nil {
 		return err
 	}
 	return s.writeStandbyAdmin()
@@ -277,20 +276,6 @@ func (s *Server) WhileSeated(ctx context.Context, f func(ctx context.Context) er
 func (d dataDir) hasLog() bool {
 	entries, err := os.ReadDir(filepath.Join(d.etcd(), "member", "wal"))
 	return err == nil && len(entries) > 0
-}
-
-// setAside moves the data of a seat that is lost out of the way; it replaces what was moved there before.
-func (d dataDir) setAside() error {
-	if _, err := os.Stat(d.etcd()); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	old := d.file("etcd.removed")
-	if err := errors.Join(os.RemoveAll(old), os.Rename(d.etcd(), old), atomicfile.SyncDir(string(d))); err != nil {
-		return fmt.Errorf("while moving the data of the lost seat aside: %w", err)
-	}
-	return nil
 }
 
 // openStandby opens the identity of a standby's host, which it got when it joined or held a seat.

@@ -217,6 +217,9 @@ func (s *Server) become(ctx context.Context, c *Config, stored *settings) error 
 
 // check refuses a start that does not say what to do with the data directory, or says what cannot be done.
 func (c *Config) check(d dataDir, stored *settings) error {
+	if err := d.oneFileSystem(); err != nil {
+		return err
+	}
 	isAgent := stored == nil && endpoints.Exists(d.host())
 	switch {
 	case c.Init && c.JoinToken != "":
