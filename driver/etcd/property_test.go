@@ -127,11 +127,11 @@ func (w *world) do(s *Step) {
 // settle lets time go by until nothing has been done for longer than any grace, and fails if that does not come.
 func (w *world) settle() {
 	quiet := 0
-	for range 2000 {
+	for range 10000 {
 		if quiet++; w.tick() {
 			quiet = 0
 		}
-		if quiet > 70 {
+		if quiet > 200 { // a learner may take half an hour
 			return
 		}
 	}

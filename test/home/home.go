@@ -63,6 +63,7 @@ type Quorum struct {
 type Member struct {
 	Name           string
 	Voter, Answers bool
+	Problem        string
 }
 
 // Quorum asks by the server of a host how the members of etcd are.
