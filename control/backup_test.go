@@ -177,34 +177,49 @@ func TestRestore_fromData(t *testing.T) {
 	killed.Init = false
 	s, _ = start(t, killed)
 	wantSecret(t, newClient(t, s.Config()), ns, "last", true)
+
+	// A machine that knows of none of this learns it from the backup.
+	fresh := newConfig(t, t.TempDir(), "d1")
+	if _, err := restoreInto(t, fresh, fetch(t, s)); err != nil {
+		t.Fatal(err)
+	}
+	if got, was := generation(t, fresh, nil), generation(t, killed, nil); got <= was {
+		t.Errorf("the generation on the new machine is %d after %d: servers that were lost would count for more", got, was)
+	}
 }
 
 // restoreByALateClock: an earlier restore was done by a clock that was an hour ahead; what is restored last is right all the same.
 func restoreByALateClock(t *testing.T, c control.Config) {
 	t.Helper()
-	path, ahead := filepath.Join(c.DataDir, "server.json"), time.Now().Add(time.Hour).Unix()
-	generation := func(change func(stored map[string]any)) int64 {
-		stored := map[string]any{}
-		text, err := os.ReadFile(path)
-		if err == nil {
-			err = json.Unmarshal(text, &stored)
-		}
-		if change(stored); err == nil {
-			text, err = json.Marshal(stored)
-		}
-		if err = errors.Join(err, os.WriteFile(path, text, 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		n, _ := stored["generation"].(float64)
-		return int64(n)
-	}
-	generation(func(stored map[string]any) { stored["generation"] = ahead })
+	ahead := time.Now().Add(time.Hour).Unix()
+	generation(t, c, func(stored map[string]any) { stored["generation"] = ahead })
 	if _, err := restoreInto(t, c, ""); err != nil {
 		t.Fatal(err)
 	}
-	if got := generation(func(map[string]any) {}); got <= ahead {
+	if got := generation(t, c, nil); got <= ahead {
 		t.Errorf("the generation is %d after %d: servers of the earlier restore would count for more", got, ahead)
 	}
+}
+
+// generation reads what life of the control plane a data directory is of. change, where given, is applied to server.json before.
+func generation(t *testing.T, c control.Config, change func(stored map[string]any)) int64 {
+	t.Helper()
+	path, stored := filepath.Join(c.DataDir, "server.json"), map[string]any{}
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &stored)
+	}
+	if change != nil && err == nil {
+		change(stored)
+		if text, err = json.Marshal(stored); err == nil {
+			err = os.WriteFile(path, text, 0o600)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _ := stored["generation"].(float64)
+	return int64(n)
 }
 
 func TestRestore_refusals(t *testing.T) {

@@ -135,6 +135,7 @@ func (s *Server) writeBackup(member *etcd.Member, path, database string) (*backu
 	h := &backup.Header{
 		Authority: s.identity.signer().Fingerprint(), ClusterID: member.ClusterID(), Revision: revision,
 		Time: time.Now().UTC().Truncate(time.Second), Server: s.settings.Name, Version: version.Version,
+		Generation: new(s.settings.Generation),
 	}
 	names, files, err := s.dir.sharedKeys()
 	if err != nil {

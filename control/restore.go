@@ -76,7 +76,9 @@ type restore struct {
 	dir      dataDir
 	settings *settings
 	isServer bool
-	done     Restored
+	// header is that of the backup; nil for a restore from the data directory.
+	header *backup.Header
+	done   Restored
 }
 
 // open looks at what there is. A restore that was cut off is taken back first.
@@ -132,7 +134,7 @@ func (r *restore) source(ctx context.Context, work, database string, config etcd
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	r.done.Time = h.Time
+	r.header, r.done.Time = h, h.Time
 	return r.sameControlPlane(h)
 }
 
@@ -181,8 +183,7 @@ func (r *restore) exchange(work string) error {
 	}
 	// A standby may be the one that is restored.
 	r.settings.Restoring, r.settings.Existing, r.settings.Seat = "", "", seatHeld
-	// It grows also where the clock is behind that of an earlier restore: else the servers of that one would put this one aside.
-	r.settings.Generation, r.settings.Unpresented = max(time.Now().Unix(), r.settings.Generation+1), true
+	r.settings.Generation, r.settings.Unpresented = nextGeneration(time.Now(), r.settings.Generation, r.header), true
 	if err := errors.Join(atomicfile.SyncDir(string(r.dir)), r.dir.save(r.settings)); err != nil {
 		return fmt.Errorf("while restoring: %w", err)
 	}
@@ -191,6 +192,21 @@ func (r *restore) exchange(work string) error {
 		r.done.Kept = ""
 	}
 	return nil
+}
+
+// nextGeneration counts for more than every generation that is known of: that of the data directory and that of the backup. It does so
+// also where this machine's clock is behind: else the servers of an earlier life would put this one aside. A backup that does not say
+// which one it is of was taken in one that had begun by then.
+func nextGeneration(now time.Time, own int64, h *backup.Header) int64 {
+	next := max(now.Unix(), own+1)
+	switch {
+	case h == nil:
+	case h.Generation != nil:
+		next = max(next, *h.Generation+1)
+	default:
+		next = max(next, h.Time.Unix()+1)
+	}
+	return next
 }
 
 func exchangePart(d dataDir, work, keep, part string) error {

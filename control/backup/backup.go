@@ -42,6 +42,9 @@ type Header struct {
 	ClusterID string    `json:"clusterID"`
 	Revision  int64     `json:"revision"`
 	Time      time.Time `json:"time"`
+	// Generation is the life of the control plane that the data is of: it grows with each restore. What is restored from this file
+	// is of a later one. Nil in files of versions that did not write it down.
+	Generation *int64 `json:"generation,omitempty"`
 	// Server took the backup, with this version of Holdfast.
 	Server  string `json:"server"`
 	Version string `json:"version"`
