@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/rafthttp"
 	etcderrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
 )
 
@@ -98,9 +99,10 @@ const (
 	readTimeout  = 3 * time.Second
 )
 
-// Answers says whether the etcd member at a peer URL answers. It may do nothing else; see Works.
+// Answers says whether the etcd member at a peer URL answers. It may do nothing else; see Works. This path needs no lock of the
+// member: /version waits for a commit to the database that hangs.
 func (m *Member) Answers(ctx context.Context, peerURL string) bool {
-	return m.get(ctx, probeTimeout, peerURL+"/version")
+	return m.get(ctx, probeTimeout, peerURL+rafthttp.ProbingPrefix)
 }
 
 // Works says whether the etcd member at a peer URL does its part: this is a linearizable read by it. It has to hear from the leader,

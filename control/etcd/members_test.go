@@ -101,7 +101,7 @@ func TestMember_Works(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})
 	hung := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/version" {
+		if r.URL.Path == "/raft/probing" {
 			return
 		}
 		select {
