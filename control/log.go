@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
+
+	"github.com/holdfast-storage/holdfast/internal/zaplog"
 )
 
 var quietOnce sync.Once
@@ -17,6 +19,7 @@ func quietLibraries(log *slog.Logger) {
 	quietOnce.Do(func() {
 		handler := &quietHandler{log.With("component", "apiserver").Handler()}
 		klog.SetLogger(logr.FromSlogHandler(handler))
+		zaplog.Clients(log.With("component", "etcd-client"))
 	})
 }
 

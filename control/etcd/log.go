@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +9,8 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/holdfast-storage/holdfast/internal/zaplog"
 )
 
 // newLogger sends what etcd logs to log: errors and warnings as they are, everything else at debug level, because etcd
@@ -18,21 +19,8 @@ import (
 // etcd ends the process when it cannot write to its disk. Here it ends the goroutine alone and sends the reason to fatal, so
 // that the server can say what happened, release its leadership and stop in order.
 func newLogger(log *slog.Logger, fatal chan<- error) *zap.Logger {
-	core := &logCore{log: log.With("component", "etcd")}
+	core := &zaplog.Core{Log: log.With("component", "etcd"), Moot: moot}
 	return zap.New(core, zap.WithFatalHook(fatalHook{fatal}), zap.WithPanicHook(fatalHook{fatal}))
-}
-
-type logCore struct {
-	log    *slog.Logger
-	fields []zapcore.Field
-}
-
-func (c *logCore) Enabled(level zapcore.Level) bool {
-	return c.log.Enabled(context.Background(), slogLevel(level))
-}
-
-func (c *logCore) With(fields []zapcore.Field) zapcore.Core {
-	return &logCore{log: c.log, fields: append(c.fields[:len(c.fields):len(c.fields)], fields...)}
 }
 
 // moot are messages about what is chosen here, or is told to whom it concerns by other ways.
@@ -51,39 +39,6 @@ var moot = map[string]bool{
 	"Validation on configuration change failed": true,
 	"Failed to detect schema version":           true,
 	"failed to update storage version":          true,
-}
-
-func (c *logCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if c.Enabled(e.Level) && !moot[e.Message] {
-		return checked.AddCore(e, c)
-	}
-	return checked
-}
-
-func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	encoder := zapcore.NewMapObjectEncoder()
-	for _, f := range append(c.fields[:len(c.fields):len(c.fields)], fields...) {
-		f.AddTo(encoder)
-	}
-	attrs := make([]any, 0, 2*len(encoder.Fields))
-	for key, value := range encoder.Fields {
-		attrs = append(attrs, key, value)
-	}
-	c.log.Log(context.Background(), slogLevel(e.Level), e.Message, attrs...)
-	return nil
-}
-
-func (c *logCore) Sync() error { return nil }
-
-func slogLevel(level zapcore.Level) slog.Level {
-	switch {
-	case level >= zapcore.ErrorLevel:
-		return slog.LevelError
-	case level == zapcore.WarnLevel:
-		return slog.LevelWarn
-	default:
-		return slog.LevelDebug
-	}
 }
 
 type fatalHook struct{ fatal chan<- error }
