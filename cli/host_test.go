@@ -150,6 +150,8 @@ func TestHost(t *testing.T) {
 	b.expect("host remove node3 --delete-nodes", exitRefused, "say so with --gone")
 	b.expect("host remove node2 --gone", exitRefused, "its agent is heard")
 	b.expect("host replace node1 node3", exitRefused, "the agent of host node3 is silent")
+	b.expect("host replace node3 node1", exitRefused, "say so with --gone")
+	b.expect("host replace node2 node1 --gone", exitRefused, "its agent is heard")
 	b.expect("host replace node3 node3", exitRefused, "must name another host")
 	b.expect("host replace node3 node9", exitRefused, "there is no host node9")
 	if all := b.actions(); len(all) > 0 {
@@ -180,7 +182,7 @@ func testHostActions(b *bench) {
 	b.expect("host maintenance enter node1 --reason fan --wait", exitOK, "action/enter-maintenance-node1-", "stop-daemons: Running, 1 of 2 daemons",
 		"waits for osd.1", "host node1 is in maintenance")
 	b.expect("host drain node2", exitRefused, "refused, and nothing was changed: the last copy")
-	b.expect("host replace node3 node1 --devices /dev/sdb,/dev/sdc", exitOK, "follow it with 'holdfast action wait replace-node3-")
+	b.expect("host replace node3 node1 --gone --devices /dev/sdb,/dev/sdc", exitOK, "follow it with 'holdfast action wait replace-node3-")
 	b.expect("host drain node3", exitRefused, "is under way on host node3 and waits for osd.1: 'holdfast action cancel replace-node3-")
 	for _, a := range b.actions() {
 		if a.Namespace != bare.SystemNamespace || a.Spec.Target != "host/"+a.Spec.Host {

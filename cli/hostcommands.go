@@ -94,25 +94,30 @@ clusters do not need them any more.`,
 
 func newHostReplace(g *globals) *cobra.Command {
 	var devices, ips []string
+	var gone bool
 	o := hostAction{kind: hosts.Replace, verb: "replace"}
 	cmd := &cobra.Command{
 		Use:   "replace OLD NEW",
 		Short: "Put a machine that joined in the place of another one, alive or dead",
-		Long: `Moves what is declared on the host OLD to the host NEW, which has joined before, empties OLD and takes it out for good. If
-the agent of OLD is silent, its machine is taken for gone: it must not come back.
+		Long: `Moves what is declared on the host OLD to the host NEW, which has joined before, empties OLD and takes it out for good.
+
+Of a machine that is dead, say so with --gone: it must not come back. Its daemons are then let go without the word of its agent,
+as soon as their clusters do not need them any more.
 
 No disk of NEW is used that nobody named. Where the StorageNode names disks by what NEW has too, such as /dev/sdb, these are
 meant. Otherwise name them with --devices.`,
-		Example: `  holdfast host replace h3 h7 --devices /dev/sdb,/dev/sdc --wait`,
+		Example: `  holdfast host replace h3 h7 --gone --devices /dev/sdb,/dev/sdc --wait`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.host = args[0]
 			o.set(hosts.ParamBy, args[1])
+			o.set(hosts.ParamGone, yes(gone))
 			o.set(hosts.ParamDevices, strings.Join(devices, ","))
 			o.set(hosts.ParamIPs, strings.Join(ips, ","))
 			return g.hostAction(cmd.Context(), o)
 		},
 	}
+	cmd.Flags().BoolVar(&gone, "gone", false, "the machine of OLD is off and will not come back")
 	cmd.Flags().StringSliceVar(&devices, "devices", nil, "the disks of NEW to use, in the place of those of OLD")
 	cmd.Flags().StringSliceVar(&ips, "ips", nil, "the addresses of NEW for storage traffic, where those of OLD are declared")
 	o.bind(cmd)

@@ -29,26 +29,50 @@ func (r *run) apply(ctx context.Context) error {
 		return r.Store.PutStatus(ctx, r.view.Cluster, r.plan.Status)
 	})
 	var first, second writes
-	for _, change := range r.plan.Nodes {
+	stale := make([]bool, len(r.plan.Nodes))
+	for i, change := range r.plan.Nodes {
+		change.Seen = r.view.node(change.Name)
 		first.add("while writing the status of node "+change.Name, func(ctx context.Context) error {
-			return r.Store.PutNodeStatus(ctx, r.view.Cluster.Namespace, change)
+			err := r.Store.PutNodeStatus(ctx, r.view.Cluster.Namespace, change)
+			if stale[i] = errors.Is(err, ErrStale); stale[i] {
+				return nil
+			}
+			return err
 		})
 	}
 	if !r.plan.Refused {
 		r.planWrites(&first, &second)
 	}
 	err := first.run(ctx)
-	if err == nil {
+	overtaken := r.overtaken(stale)
+	if err == nil && !overtaken {
 		err = second.run(ctx)
 	}
 	r.placed()
-	if err == nil && !r.plan.Refused {
+	if err == nil && !overtaken && !r.plan.Refused {
 		err = r.perform(ctx)
 	}
 	if e := status(); e != nil {
 		err = errors.Join(err, fmt.Errorf("while writing the StorageStatus: %w", e))
 	}
 	return err
+}
+
+// overtaken says whether a node changed while the cluster was looked at. What the plan makes of it, such as a daemon on the host
+// that the node was moved away from, is not wanted any more: another run is asked for.
+func (r *run) overtaken(stale []bool) bool {
+	for i, change := range r.plan.Nodes {
+		if stale[i] {
+			r.plan.Decisions = append(r.plan.Decisions, api.Decision{
+				Object: "node/" + change.Name, Verdict: api.VerdictWait, Message: "it changed while the cluster was looked at, and is looked at again",
+			})
+		}
+	}
+	if !slices.Contains(stale, true) {
+		return false
+	}
+	r.plan.Recheck = time.Second
+	return true
 }
 
 // takeBackReady writes that the cluster is not ready any more, if that is so, before the nodes' statuses say that they were

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -404,6 +405,36 @@ func TestOrchestrator_readyIsTakenBackFirst(t *testing.T) {
 		if !asked {
 			t.Error("the node's status was not written")
 		}
+		l.settle()
+		if c := l.ready(); c.Status != metav1.ConditionTrue {
+			t.Errorf("Ready = %+v", c)
+		}
+	})
+}
+
+// TestOrchestrator_overtaken: a run during which a node changes makes nothing of the node, says so, and is no failure.
+func TestOrchestrator_overtaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		l.settle()
+		l.must(l.AddHost(t.Context(), "h4", []string{"disk-4"}))
+		l.must(l.Create(t.Context(), toyNode("n4", "h4", "/dev/sdb")))
+		l.Fail = func(op, object string) error {
+			switch {
+			case op == "PutNodeStatus" && object == "n4":
+				return fmt.Errorf("node n4: %w", engine.ErrStale)
+			case op == "PutDaemon":
+				return errors.New("a daemon is made of what is not so any more")
+			}
+			return nil
+		}
+		_, err := l.refresh()
+		l.must(err)
+		said := l.cluster().Status.Report.Decisions
+		if !slices.ContainsFunc(said, func(d api.Decision) bool { return d.Object == "node/n4" && d.Verdict == api.VerdictWait }) {
+			t.Errorf("it does not say that it was overtaken: %+v", said)
+		}
+		l.Fail = nil
 		l.settle()
 		if c := l.ready(); c.Status != metav1.ConditionTrue {
 			t.Errorf("Ready = %+v", c)

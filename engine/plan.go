@@ -3,6 +3,8 @@ package engine
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -100,4 +102,12 @@ type Command struct {
 type NodeStatus struct {
 	Name   string
 	Status api.StorageNodeStatus
+	// Seen is the node that the status was made from; the engine sets it. Nil has the status written whatever became of the node.
+	Seen *api.StorageNode
+}
+
+// Stale says whether the node is another one by now than the status was made from: it was made anew, somebody changed its spec, or
+// wrote its status.
+func (s *NodeStatus) Stale(now *api.StorageNode) bool {
+	return s.Seen != nil && (s.Seen.UID != now.UID || s.Seen.Generation != now.Generation || !equality.Semantic.DeepEqual(s.Seen.Status, now.Status))
 }

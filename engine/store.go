@@ -15,6 +15,9 @@ var ErrNotFound = errors.New("not found")
 // ErrLocked is returned by Store.Lock while another run holds the cluster's lock.
 var ErrLocked = errors.New("locked by another run")
 
+// ErrStale is wrapped by the error of a write that was decided from what is not so any more.
+var ErrStale = errors.New("it changed since it was looked at")
+
 // Store is where the engine reads its view from and writes its plan to: the API in both homes, memory in the simulator.
 // Every implementation passes the suite of package engine/storetest. It is safe for concurrent use.
 type Store interface {
@@ -37,7 +40,8 @@ type Store interface {
 	PutDaemon(ctx context.Context, cluster *api.StorageCluster, change DaemonChange) error
 	// RemoveDaemon deletes a daemon; its agent cleans up before it is gone. A daemon that is gone is no error.
 	RemoveDaemon(ctx context.Context, namespace, name string) error
-	// PutNodeStatus writes a StorageNode's status, if it differs. A node that is gone is no error.
+	// PutNodeStatus writes a StorageNode's status, if it differs. A node that is gone is no error. Of one that is not as
+	// status.Seen any more nothing is written, and the error wraps ErrStale.
 	PutNodeStatus(ctx context.Context, namespace string, status NodeStatus) error
 	// PutStatus creates the cluster's StorageStatus or writes its status, if it differs.
 	PutStatus(ctx context.Context, cluster *api.StorageCluster, status api.StorageStatusStatus) error

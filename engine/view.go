@@ -75,3 +75,13 @@ type HostView struct {
 	// Clusters are those that the host matters to (see ClustersOfHost).
 	Clusters []types.NamespacedName
 }
+
+// node is the StorageNode of a name, or nil.
+func (v *View) node(name string) *api.StorageNode {
+	for i := range v.Nodes {
+		if v.Nodes[i].Name == name {
+			return &v.Nodes[i]
+		}
+	}
+	return nil
+}

@@ -21,7 +21,10 @@ func Precheck(a *api.Action, on *engine.HostView, heir *api.Host) error {
 	case a.Spec.Kind == Remove:
 		return dead(on.Host, a.Spec.Parameters[ParamGone] == Yes)
 	case a.Spec.Kind == Replace:
-		return fit(a, on, heir)
+		if err := fit(a, on, heir); err != nil {
+			return err
+		}
+		return dead(on.Host, a.Spec.Parameters[ParamGone] == Yes)
 	}
 	return nil
 }

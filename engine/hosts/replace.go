@@ -22,7 +22,7 @@ func (c Config) replace() *handler {
 		if p, err := moveNodes(ctx, j); err != nil || !p.Done {
 			return p, err
 		}
-		return emptied(ctx, j, true)
+		return emptied(ctx, j, j.says(ParamGone, Yes))
 	}
 	return &handler{
 		Config: c,

@@ -156,8 +156,8 @@ func hostStories() []hostStory {
 		{"remove", nil, "action a host.remove host=h3 storageNodes=Delete", nil, api.ActionDone, "gone"},
 		{"remove the dead", dead, "action a host.remove host=h3 storageNodes=Delete gone=Yes", nil, api.ActionDone, "gone"},
 		{"remove, cancelled", nil, "action a host.remove host=h3 storageNodes=Delete", says("fail-host h3", "tick 2s", "cancel a", "restore-host h3"), api.ActionCancelled, well},
-		{"replace", dead, "action a host.replace host=h3 by=h4", nil, api.ActionDone, "gone"},
-		{"replace beside a run", dead, "action a host.replace host=h3 by=h4", lateRun, api.ActionDone, "gone"},
+		{"replace", dead, "action a host.replace host=h3 gone=Yes by=h4", nil, api.ActionDone, "gone"},
+		{"replace beside a run", dead, "action a host.replace host=h3 gone=Yes by=h4", lateRun, api.ActionDone, "gone"},
 	}
 }
 

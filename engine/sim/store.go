@@ -226,6 +226,9 @@ func (m *Memory) PutNodeStatus(ctx context.Context, namespace string, status eng
 			return nil, nil
 		}
 		next := clone(o.(*api.StorageNode))
+		if status.Stale(next) {
+			return nil, fmt.Errorf("node %s: %w", next.Name, engine.ErrStale)
+		}
 		next.Status = status.Status
 		return m.updateStatus(next)
 	})

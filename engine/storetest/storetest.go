@@ -59,6 +59,7 @@ func Run(t *testing.T, b Backend) {
 		{"ReadYourWrites", testReadYourWrites},
 		{"EqualWritesWriteNothing", testEqualWrites},
 		{"DaemonKeepsStatus", testDaemonKeepsStatus},
+		{"StaleNodeStatus", testStaleNodeStatus},
 		{"WritesBesideTheAgent", testWritesBesideTheAgent},
 		{"Secrets", testSecrets},
 		{"RemoveDaemon", testRemoveDaemon},

@@ -34,6 +34,44 @@ func testEqualWrites(b *bench) {
 	}
 }
 
+// testStaleNodeStatus: what was made of a node that is another one by now is not written.
+func testStaleNodeStatus(b *bench) {
+	b.must(b.World.Create(b.ctx, b.newNode("n1", b.name+"-h1")))
+	node := &api.StorageNode{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: b.name + "-n1"}}
+	b.must(b.World.Get(b.ctx, node))
+	put := func(seen *api.StorageNode, host string) error {
+		return b.Store.PutNodeStatus(b.ctx, "default", engine.NodeStatus{Name: node.Name, Status: statusOf(host, "d1"), Seen: seen})
+	}
+	current := func() *api.StorageNode {
+		now := node.DeepCopy()
+		b.must(b.World.Get(b.ctx, now))
+		return now
+	}
+	b.must(put(node, "h1"))
+	stale := map[string]*api.StorageNode{"another one wrote its status": node}
+	moved := current()
+	before := moved.DeepCopy()
+	moved.Spec.NodeSelector = map[string]string{api.LabelHostname: "h2"}
+	b.must(b.World.Update(b.ctx, moved))
+	stale["its spec was changed"] = before
+	anew := current()
+	anew.UID = "another"
+	stale["it was made anew"] = anew
+	for why, seen := range stale {
+		if err := put(seen, "h9"); !errors.Is(err, engine.ErrStale) {
+			b.Errorf("%s: %v", why, err)
+		}
+	}
+	if host := current().Status.Host; host != "h1" {
+		b.Errorf("the status says %s", host)
+	}
+	b.must(put(current(), "h2"))
+	b.must(put(nil, "h3"))
+	if host := current().Status.Host; host != "h3" {
+		b.Errorf("in the end the status says %s", host)
+	}
+}
+
 func testDaemonKeepsStatus(b *bench) {
 	change := b.change("m1", api.WantPrepared)
 	change.New = true

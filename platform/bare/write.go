@@ -121,9 +121,12 @@ func (s *Store) RemoveDaemon(ctx context.Context, namespace, name string) error 
 	return remove[api.Daemon](ctx, s, types.NamespacedName{Namespace: namespace, Name: name})
 }
 
-// PutNodeStatus writes a StorageNode's status, if it differs.
+// PutNodeStatus writes a StorageNode's status, if it differs, on condition that the node is as status.Seen.
 func (s *Store) PutNodeStatus(ctx context.Context, namespace string, status engine.NodeStatus) error {
 	return client.IgnoreNotFound(edit(ctx, s, types.NamespacedName{Namespace: namespace, Name: status.Name}, func(n *api.StorageNode) error {
+		if status.Stale(n) {
+			return fmt.Errorf("node %s: %w", n.Name, engine.ErrStale)
+		}
 		if equality.Semantic.DeepEqual(n.Status, status.Status) {
 			return errUnchanged
 		}

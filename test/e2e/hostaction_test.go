@@ -105,7 +105,7 @@ func (b *bed) deadReplaced() {
 	b.StartAgent(b, 5, b.Token(b, "agent"))
 	b.await("the new host", b.heard(1, fresh.Name, true))
 	b.await("the dead host to be found silent", b.heard(1, dead.Name, false))
-	b.Logf("%s", b.run("host", "replace", dead.Name, fresh.Name, "--devices", fresh.Disk(0).ID(), "--wait", "--timeout", "150s"))
+	b.Logf("%s", b.run("host", "replace", dead.Name, fresh.Name, "--gone", "--devices", fresh.Disk(0).ID(), "--wait", "--timeout", "150s"))
 	if out, err := b.Holdfast("get", "host", dead.Name); err == nil {
 		b.Errorf("the dead host is still there:\n%s", out)
 	}
