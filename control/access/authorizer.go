@@ -61,6 +61,10 @@ var openPaths = []string{
 	"/healthz", "/livez", "/readyz", "/holdfast/v1/servers", "/holdfast/v1/trust",
 }
 
+// viewerPaths are what viewers may read beside openPaths. Whatever else the server serves, such as profiles, which slow it down and
+// show what is in its memory, is for administrators alone.
+var viewerPaths = []string{"/", "/metrics", "/healthz/", "/livez/", "/readyz/", "/holdfast/v1/quorum"}
+
 // Authorize decides a request. Nobody else is asked after it, so no opinion means no.
 func (z *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	u := a.GetUser()
@@ -123,9 +127,12 @@ func open(a authorizer.Attributes) bool {
 	if a.IsResourceRequest() || a.GetVerb() != "get" || !inGroup(a.GetUser(), user.AllAuthenticated) {
 		return false
 	}
-	return slices.ContainsFunc(openPaths, func(path string) bool {
-		return a.GetPath() == path || strings.HasSuffix(path, "/") && strings.HasPrefix(a.GetPath(), path)
-	})
+	return slices.ContainsFunc(openPaths, func(path string) bool { return covers(path, a.GetPath()) })
+}
+
+// covers says whether a path is the one that is opened, or below it where that ends in a slash. The root opens itself alone.
+func covers(opened, path string) bool {
+	return path == opened || opened != "/" && strings.HasSuffix(opened, "/") && strings.HasPrefix(path, opened)
 }
 
 func viewer(a authorizer.Attributes) bool {
@@ -133,7 +140,7 @@ func viewer(a authorizer.Attributes) bool {
 		return false
 	}
 	if !a.IsResourceRequest() {
-		return a.GetVerb() == "get"
+		return a.GetVerb() == "get" && slices.ContainsFunc(viewerPaths, func(path string) bool { return covers(path, a.GetPath()) })
 	}
 	isSecret := a.GetAPIGroup() == "" && a.GetResource() == "secrets"
 	return !isSecret && slices.Contains([]string{"get", "list", "watch"}, a.GetVerb())
