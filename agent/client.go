@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	coordv1 "k8s.io/api/coordination/v1"
@@ -38,7 +40,36 @@ func newClient(cfg *rest.Config, clock *serverClock) (client.WithWatch, error) {
 	}
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &clockTripper{next: next, clock: clock} })
+	line := make(chan struct{}, atOnce)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &lineTripper{next: next, line: line} })
 	return client.NewWithWatch(cfg, client.Options{Scheme: scheme, Mapper: newMapper()})
+}
+
+// atOnce is how many requests an agent has under way at once. A server that has a fleet to bring up holds all that wait there, some
+// 60 KB for each; and to have more of them gains a host little.
+const atOnce = 2
+
+// lineTripper keeps requests waiting here rather than at the server. Heartbeats and watches do not wait.
+type lineTripper struct {
+	next http.RoundTripper
+	line chan struct{}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *lineTripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.Contains(r.URL.Path, "/leases") || r.URL.Query().Has("watch") {
+		return t.next.RoundTrip(r)
+	}
+	select {
+	case t.line <- struct{}{}:
+		defer func() { <-t.line }()
+		return t.next.RoundTrip(r)
+	case <-r.Context().Done():
+		if r.Body != nil {
+			r.Body.Close()
+		}
+		return nil, context.Cause(r.Context())
+	}
 }
 
 // unanswered says of an error of a request that it is none of what was asked for: the server was not reached, or has too much to do,

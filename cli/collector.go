@@ -12,11 +12,11 @@ import (
 // CPU time of a few collections. While it works, as when a fleet comes up, a third of its CPU time would go into collecting
 // garbage; then garbage may stay, as long as the heap does not grow beyond what a server of a large fleet may take.
 const (
-	thrifty, roomy, roomiest = 50, 100, 400
+	least, thrifty, roomy, most = 40, 50, 100, 400
 	// largeHeap is where a heap is large even at rest: some hundred hosts.
 	largeHeap = 96 << 20
-	// heapBudget is how large the heap shall be at most, garbage included.
-	heapBudget = 640 << 20
+	// heapBudget is how large the heap shall be at most, garbage included, unless more than two thirds of that is live.
+	heapBudget = 700 << 20
 	// busyCollecting is which part of one core the collector takes when the server is busy, and idleCollecting when it is not any more.
 	busyCollecting, idleCollecting = 0.03, 0.01
 	// lookAtHeap is how often it is looked.
@@ -62,19 +62,16 @@ type collector struct {
 // bound. share is the part of one core that the collector took.
 func (c *collector) adapt(live uint64, share float64) bool {
 	c.busy = share > busyCollecting || c.busy && share > idleCollecting
-	next := c.percent
+	next := min(most, max(least, int(heapBudget*100/max(live, 1))-100))
 	switch {
 	case c.busy:
-		next = min(roomiest, max(roomy, int(heapBudget*100/max(live, 1))-100))
-	case live > largeHeap:
-		next = roomy
-	case live < largeHeap*3/4:
+	case live < largeHeap*3/4, live < largeHeap && c.percent == thrifty:
 		next = thrifty
 	default:
 		next = min(next, roomy)
 	}
-	// While it is busy, what is live changes from one collection to the next.
-	if c.busy && next > roomy && c.percent > roomy && next*4 > c.percent*3 && next*3 < c.percent*4 {
+	// What is live changes from one collection to the next, and each change costs a collection.
+	if live > largeHeap && next*5 > c.percent*4 && next*4 < c.percent*5 {
 		return false
 	}
 	changed := next != c.percent

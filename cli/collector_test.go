@@ -17,16 +17,17 @@ func TestAdapt(t *testing.T) {
 		{"idle, nearly large", collector{thrifty, false}, 90, 0, thrifty},
 		{"idle and large", collector{thrifty, false}, 100, 0, roomy},
 		{"idle and larger", collector{roomy, false}, 300, 0.005, roomy},
+		{"idle and as large as may be", collector{roomy, false}, 450, 0.005, 55},
 		{"idle, just large before", collector{roomy, false}, 90, 0, roomy},
 		{"small again", collector{roomy, false}, 60, 0, thrifty},
-		{"busy and small", collector{thrifty, false}, 50, 0.1, roomiest},
-		{"still busy", collector{roomiest, true}, 50, 0.02, roomiest},
+		{"busy and small", collector{thrifty, false}, 50, 0.1, most},
+		{"still busy", collector{most, true}, 50, 0.02, most},
 		{"not busy yet", collector{thrifty, false}, 50, 0.02, thrifty},
-		{"not busy any more", collector{roomiest, true}, 60, 0.005, thrifty},
-		{"not busy any more, nearly large", collector{roomiest, true}, 90, 0.005, roomy},
-		{"busy within the budget", collector{roomiest, true}, 200, 0.1, 220},
+		{"not busy any more", collector{most, true}, 60, 0.005, thrifty},
+		{"not busy any more, nearly large", collector{most, true}, 90, 0.005, roomy},
+		{"busy within the budget", collector{most, true}, 200, 0.1, 250},
 		{"busy, about as before", collector{230, true}, 200, 0.1, 230},
-		{"busy and at the budget", collector{roomiest, true}, 700, 0.1, roomy},
+		{"busy and beyond the budget", collector{most, true}, 800, 0.1, least},
 	} {
 		c := tt.was
 		if changed := c.adapt(tt.live<<20, tt.share); c.percent != tt.want || changed != (tt.want != tt.was.percent) {

@@ -24,6 +24,10 @@ const (
 	maxEventAge    = 7 * 24 * time.Hour
 	parallelEvents = 16
 	trimTimeout    = 30 * time.Second
+	// maxPending is how many accepted events may be left for later: they are recorded with each Emit.
+	maxPending = 1000
+	// flushSlice is how long Emit writes events, and how long what goes on in the background keeps it waiting.
+	flushSlice = time.Second
 )
 
 // eventLog knows which events of one cluster are stored. Only the leader writes events, so it is read from the API once.
@@ -36,8 +40,8 @@ type eventLog struct {
 	told   engine.Told
 	// pending are events that are accepted and not written yet.
 	pending []engine.Event
-	// trimming is set while the oldest events are being removed.
-	trimming bool
+	// trimming is set while the oldest events are being removed, and flushing while pending ones are written in the background.
+	trimming, flushing bool
 }
 
 type entry struct {
@@ -64,7 +68,8 @@ func (s *Store) eventLog(cluster types.NamespacedName) *eventLog {
 }
 
 // Emit appends events to the cluster's log, and records what they tell. Once the record is written the events are accepted,
-// and this Store, or that of the next leader, writes them sooner or later.
+// and this Store, or that of the next leader, writes them sooner or later: where they are many, as when a rack loses power, it does
+// not hold up the run until all are written, but goes on in the background.
 func (s *Store) Emit(ctx context.Context, cluster *api.StorageCluster, events []engine.Event, told map[string]*string) (int, error) {
 	name := client.ObjectKeyFromObject(cluster)
 	l := s.eventLog(name)
@@ -76,31 +81,70 @@ func (s *Store) Emit(ctx context.Context, cluster *api.StorageCluster, events []
 	if err := s.load(ctx, l, cluster); err != nil {
 		return 0, err
 	}
-	if err := s.flush(ctx, cluster, l); err != nil || len(events)+len(told) == 0 {
-		return 0, err
+	if len(l.pending) > maxPending {
+		if err := s.flush(ctx, cluster, l, flushSlice); err != nil {
+			return 0, err
+		}
 	}
-	if err := s.accept(ctx, l, name, events, told); err != nil {
-		return 0, fmt.Errorf("while recording events: %w", err)
+	if len(events)+len(told) > 0 {
+		if err := s.accept(ctx, l, name, events, told); err != nil {
+			return 0, fmt.Errorf("while recording events: %w", err)
+		}
 	}
-	return len(events), s.flush(ctx, cluster, l)
+	err := s.flush(ctx, cluster, l, s.emitSlice)
+	if err == nil && len(l.pending) > 0 {
+		s.flushLater(cluster.DeepCopy(), l)
+	}
+	return len(events), err
 }
 
-// flush writes the events that are accepted. They are written side by side, which may leave a hole when the server dies
-// meanwhile; the next leader closes it (load). The caller holds l.mu.
-func (s *Store) flush(ctx context.Context, cluster *api.StorageCluster, l *eventLog) error {
+// flush writes the events that are accepted, for about as long as given. They are written side by side, which may leave a hole when
+// the server dies meanwhile; the next leader closes it (load). The caller holds l.mu.
+func (s *Store) flush(ctx context.Context, cluster *api.StorageCluster, l *eventLog, slice time.Duration) error {
 	if len(l.pending) == 0 {
 		return nil
 	}
-	written, err := s.append(ctx, cluster, l.last(), l.pending)
-	for _, e := range l.pending[:written] {
-		l.entries = append(l.entries, entry{l.last() + 1, e.Time})
+	var err error
+	for end := time.Now().Add(slice); err == nil && len(l.pending) > 0 && time.Now().Before(end); {
+		var written int
+		written, err = s.append(ctx, cluster, l.last(), l.pending[:min(len(l.pending), parallelEvents)])
+		for _, e := range l.pending[:written] {
+			l.entries = append(l.entries, entry{l.last() + 1, e.Time})
+		}
+		l.pending = l.pending[written:]
 	}
-	l.pending = l.pending[written:]
 	if errors.Is(err, errForeignEvent) {
 		l.loaded = false
 	}
 	s.trim(client.ObjectKeyFromObject(cluster), l)
 	return err
+}
+
+// flushLater goes on with a flush in the background, and lets Emit in between. What fails is tried again with the next Emit. The
+// caller holds l.mu.
+func (s *Store) flushLater(cluster *api.StorageCluster, l *eventLog) {
+	if l.flushing {
+		return
+	}
+	l.flushing = true
+	s.background.Go(func() {
+		for s.flushMore(cluster, l) {
+		}
+	})
+}
+
+// flushMore says whether there is more to write.
+func (s *Store) flushMore(cluster *api.StorageCluster, l *eventLog) bool {
+	ctx, cancel := context.WithTimeout(s.life, trimTimeout)
+	defer cancel()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := s.flush(ctx, cluster, l, flushSlice)
+	if err != nil && s.life.Err() == nil {
+		s.log.Warn("writing events", "cluster", client.ObjectKeyFromObject(cluster).String(), "error", err)
+	}
+	l.flushing = err == nil && len(l.pending) > 0
+	return l.flushing
 }
 
 // errForeignEvent says that a number is taken by an event that this Store did not write.

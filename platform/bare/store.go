@@ -53,6 +53,8 @@ type Store struct {
 	logs     map[types.NamespacedName]*eventLog
 	watchers map[*watcher]bool
 	beats    *heartbeats
+	// emitSlice is flushSlice, but in tests.
+	emitSlice time.Duration
 	// actionWatchers are told of changes of actions.
 	actionWatchers map[*func()]bool
 }
@@ -82,7 +84,7 @@ func NewStore(ctx context.Context, config *rest.Config, token string) (*Store, e
 	s := &Store{
 		token: token, log: slog.Default(), fresh: newFreshness(),
 		locks: map[types.NamespacedName]*lock{}, terms: map[types.NamespacedName]int32{}, logs: map[types.NamespacedName]*eventLog{}, watchers: map[*watcher]bool{},
-		beats: newHeartbeats(), actionWatchers: map[*func()]bool{},
+		beats: newHeartbeats(), emitSlice: flushSlice, actionWatchers: map[*func()]bool{},
 	}
 	if s.api, err = client.New(config, client.Options{Scheme: scheme, Mapper: newMapper(), HTTPClient: httpClient}); err != nil {
 		return nil, fmt.Errorf("while preparing the client of the API: %w", err)

@@ -169,6 +169,31 @@ func TestStore_writesWhatWasAccepted(t *testing.T) {
 	}
 }
 
+// TestStore_leavesEventsForLater: where there are too many events for one run they are accepted at once and written later, in their
+// order. A leader that ends meanwhile leaves the rest to the next.
+func TestStore_leavesEventsForLater(t *testing.T) {
+	w, c := newWorld(t), newCluster("later")
+	s := newStore(t, "s1")
+	s.LeaveEvents()
+	var want []string
+	for i := range 30 {
+		events := []engine.Event{{Code: "X", Object: fmt.Sprintf("%da", i), Message: "m", Time: time.Now()}, {Code: "X", Object: fmt.Sprintf("%db", i), Message: "m", Time: time.Now()}}
+		if n, err := s.Emit(t.Context(), c, events, nil); err != nil || n != 2 {
+			t.Fatalf("%d events were accepted: %v", n, err)
+		}
+		want = append(want, fmt.Sprintf("%d:%da", 2*i+1, i), fmt.Sprintf("%d:%db", 2*i+2, i))
+		if i == 14 {
+			eventually(t, "all are written", func() bool { return w.log(t, c) == strings.Join(want, " ") })
+		}
+	}
+	s.Close()
+	_, err := newStore(t, "s2").Told(t.Context(), types.NamespacedName{Namespace: c.Namespace, Name: c.Name})
+	must(t, err)
+	if got := w.log(t, c); got != strings.Join(want, " ") {
+		t.Errorf("log = %s, want %s", got, want)
+	}
+}
+
 func TestStore_watchesAgents(t *testing.T) {
 	w, s := newWorld(t), newStore(t, "s1")
 	ctx, cancel := context.WithCancel(t.Context())

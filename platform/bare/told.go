@@ -53,7 +53,7 @@ func (s *Store) Told(ctx context.Context, cluster types.NamespacedName) (engine.
 	if err := s.load(ctx, l, c); err != nil {
 		return nil, err
 	}
-	return maps.Clone(l.told), s.flush(ctx, c, l)
+	return maps.Clone(l.told), s.flush(ctx, c, l, trimTimeout)
 }
 
 // readRecord reads the record and its base. The caller holds l.mu.
@@ -69,9 +69,9 @@ func (s *Store) readRecord(ctx context.Context, l *eventLog, cluster types.Names
 	return nil
 }
 
-// accept records events and what they tell. The caller holds l.mu, and all earlier events are written.
+// accept records events and what they tell, after those that are accepted and not written yet. The caller holds l.mu.
 func (s *Store) accept(ctx context.Context, l *eventLog, cluster types.NamespacedName, events []engine.Event, told map[string]*string) error {
-	next := record{Sequence: l.last(), Events: events, Changes: maps.Clone(l.record.Changes)}
+	next := record{Sequence: l.last(), Events: slices.Concat(l.pending, events), Changes: maps.Clone(l.record.Changes)}
 	if next.Changes == nil {
 		next.Changes = map[string]*string{}
 	}
@@ -86,7 +86,7 @@ func (s *Store) accept(ctx context.Context, l *eventLog, cluster types.Namespace
 	if err := s.putJSON(ctx, recordName(cluster), next); err != nil {
 		return err
 	}
-	l.record, l.pending = next, slices.Clone(events)
+	l.record, l.pending = next, slices.Clone(next.Events)
 	l.told.Apply(told)
 	return nil
 }
