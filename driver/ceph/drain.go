@@ -135,7 +135,7 @@ func (p *planner) spaceUnknown() bool {
 // noRoom says why the other hosts cannot hold the data; nothing when they can. Space is compared as a whole: that it is spread
 // unevenly may still make Ceph stop, which waits and loses nothing.
 func (p *planner) noRoom(u *upkeep) string {
-	left := map[string]map[string]bool{"host": {}, "osd": {}}
+	var left []Place
 	var total, used int64
 	for _, o := range p.osds {
 		seen, usage := p.seen.OSDs[o.id], p.seen.Drain.Usage[o.id]
@@ -143,15 +143,21 @@ func (p *planner) noRoom(u *upkeep) string {
 			used += usage.Used
 		}
 		if o.host != u.host && seen.In && seen.Up && !parting(p.hosts, o.host) {
-			left["host"][o.host], left["osd"][o.label()] = true, true
+			left = append(left, p.seen.Drain.Places[o.id])
 			total += usage.Total
 		}
 	}
 	for _, pool := range p.seen.Pools {
-		domain := p.seen.Drain.Domains[pool.Rule]
-		if have, known := left[domain]; known && len(have) < pool.Size {
+		rule, known := p.seen.Drain.Rules[pool.Rule]
+		have := rule.room(left, pool.Size)
+		switch domain := rule.domain(); {
+		case !known || have >= pool.Size:
+		case domain != "":
 			return fmt.Sprintf("pool %s keeps %d copies, each on another %s, and without it there would be %s: add one first, or lower the size of the pool",
-				pool.Name, pool.Size, domain, plural(len(have), domain))
+				pool.Name, pool.Size, domain, plural(have, domain))
+		default:
+			return fmt.Sprintf("pool %s keeps %d copies, and without it the CRUSH rule %s would find places for %d: add hosts there first, or lower the size "+
+				"of the pool", pool.Name, pool.Size, rule.Name, have)
 		}
 	}
 	if full := p.seen.BackfillFull; total == 0 || full > 0 && float64(used) > full*float64(total) {

@@ -100,6 +100,9 @@ func TestDrain_refused(t *testing.T) {
 			w.cluster.Spec.Ceph.Mon.Count = 1
 			return w
 		}, 3, nil, "pool device_health_metrics keeps 3 copies, each on another host, and without it there would be 2 hosts"},
+		"the last host of a rack": {fourHosts, 4, func(f *fakeWorld) {
+			f.ceph.SpreadOver(map[string]string{"h1": "r1", "h2": "r2", "h3": "r1", "h4": "r3"})
+		}, "pool device_health_metrics keeps 3 copies, each on another rack, and without it there would be 2 racks: add one first"},
 		"too little space": {fourHosts, 4, func(f *fakeWorld) {
 			for id := range 4 {
 				f.ceph.Use(id, 3<<20)

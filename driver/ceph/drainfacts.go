@@ -14,8 +14,9 @@ import (
 type DrainFacts struct {
 	// Safe are the OSDs that Ceph calls safe to destroy.
 	Safe map[int]bool
-	// Domains are the failure domains of the CRUSH rules, such as host, by the number of the rule; empty where a rule names none.
-	Domains map[int]string
+	// Rules are the CRUSH rules by their numbers, and Places where CRUSH has the OSDs.
+	Rules  map[int]Rule
+	Places map[int]Place
 	// Usage is the space of the OSDs.
 	Usage map[int]Usage
 	// Buckets counts the children of CRUSH's hosts, by their names.
@@ -57,11 +58,11 @@ func (c *conn) fillDrain(ctx context.Context, view *engine.View, o *Observation)
 	if !needed {
 		return nil
 	}
-	o.Drain = &DrainFacts{Safe: map[int]bool{}, Domains: map[int]string{}, Usage: map[int]Usage{}, Buckets: map[string]int{}}
+	o.Drain = &DrainFacts{Safe: map[int]bool{}, Rules: map[int]Rule{}, Places: map[int]Place{}, Usage: map[int]Usage{}, Buckets: map[string]int{}}
 	if len(out) > 0 && c.mgrIgnorance(ctx, o) == "" {
 		c.fillSafe(ctx, out, o.Drain)
 	}
-	for _, fill := range []func(context.Context, *DrainFacts) error{c.fillDomains, c.fillUsage, c.fillBuckets} {
+	for _, fill := range []func(context.Context, *DrainFacts) error{c.fillRules, c.fillUsage, c.fillTree} {
 		if err := fill(ctx, o.Drain); err != nil {
 			return err
 		}
@@ -85,25 +86,6 @@ func (c *conn) fillSafe(ctx context.Context, osds []string, facts *DrainFacts) {
 	}
 }
 
-func (c *conn) fillDomains(ctx context.Context, facts *DrainFacts) error {
-	var rules []struct {
-		ID    int `json:"rule_id"`
-		Steps []struct {
-			Op   string `json:"op"`
-			Type string `json:"type"`
-		} `json:"steps"`
-	}
-	err := c.ask(ctx, "osd crush rule dump", &rules)
-	for _, r := range rules {
-		for _, s := range r.Steps {
-			if s.Type != "" {
-				facts.Domains[r.ID] = s.Type
-			}
-		}
-	}
-	return err
-}
-
 func (c *conn) fillUsage(ctx context.Context, facts *DrainFacts) error {
 	var df struct {
 		Nodes []struct {
@@ -115,23 +97,6 @@ func (c *conn) fillUsage(ctx context.Context, facts *DrainFacts) error {
 	err := c.ask(ctx, "osd df", &df)
 	for _, n := range df.Nodes {
 		facts.Usage[n.ID] = Usage{Total: n.KB, Used: n.Used}
-	}
-	return err
-}
-
-func (c *conn) fillBuckets(ctx context.Context, facts *DrainFacts) error {
-	var tree struct {
-		Nodes []struct {
-			Name     string `json:"name"`
-			Type     string `json:"type"`
-			Children []int  `json:"children"`
-		} `json:"nodes"`
-	}
-	err := c.ask(ctx, "osd tree", &tree)
-	for _, n := range tree.Nodes {
-		if n.Type == "host" {
-			facts.Buckets[n.Name] = len(n.Children)
-		}
 	}
 	return err
 }

@@ -59,7 +59,7 @@ func newForesight(seen *Observation, before, after *engine.View) *foresight {
 	maps.Copy(o.Entities, f.seen.Entities)
 	maps.Copy(o.OSDs, f.seen.OSDs)
 	if x := f.seen.Drain; x != nil {
-		o.Drain = &DrainFacts{Safe: maps.Clone(x.Safe), Domains: x.Domains, Usage: maps.Clone(x.Usage), Buckets: maps.Clone(x.Buckets)}
+		o.Drain = &DrainFacts{Safe: maps.Clone(x.Safe), Rules: x.Rules, Places: maps.Clone(x.Places), Usage: maps.Clone(x.Usage), Buckets: maps.Clone(x.Buckets)}
 	}
 	f.Observation = o
 	return f
@@ -202,6 +202,7 @@ func (f *foresight) settled(id int, host string) {
 		return
 	}
 	f.Drain.Buckets[shortName(host)]++
+	f.Drain.Places[id] = f.placeOn(id, shortName(host))
 	var least int64
 	for _, u := range f.Drain.Usage {
 		if least == 0 || u.Total > 0 && u.Total < least {
@@ -209,6 +210,19 @@ func (f *foresight) settled(id int, host string) {
 		}
 	}
 	f.Drain.Usage[id] = Usage{Total: least}
+}
+
+// placeOn is where an OSD of a host comes to be: beside the others of the host, else on a new host below the root.
+func (f *foresight) placeOn(id int, host string) Place {
+	place := Place{Buckets: map[string]string{"host": host, "root": "default"}}
+	for _, other := range f.Drain.Places {
+		if other.Buckets["host"] == host {
+			place = Place{Class: other.Class, Buckets: maps.Clone(other.Buckets)}
+			break
+		}
+	}
+	place.Buckets["osd"] = "osd." + strconv.Itoa(id)
+	return place
 }
 
 // pgs takes it that data is well where no OSD is missing that holds any: with one, some copies are not there.

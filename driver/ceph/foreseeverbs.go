@@ -45,6 +45,7 @@ func (f *foresight) purge(r request) {
 		delete(f.Entities, label(&d))
 		if f.Drain != nil {
 			delete(f.Drain.Usage, id)
+			delete(f.Drain.Places, id)
 			f.Drain.Buckets[shortName(d.Spec.Host)]--
 		}
 	}

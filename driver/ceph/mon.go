@@ -91,8 +91,8 @@ func (p *planner) tooFewHosts(count int, places []place, toCome int) {
 func largestOdd(n int) int { return max(1, n-(n+1)%2) }
 
 func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+	if n == 1 || strings.HasSuffix(noun, "s") { // chassis
+		return fmt.Sprintf("%d %s", n, noun)
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }

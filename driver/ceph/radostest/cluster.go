@@ -31,10 +31,12 @@ type Cluster struct {
 	unseen   int // how many rounds the mgr's report lags behind
 	warnings map[string]string
 	calls    map[string]int
-	active   string          // the mgr that was active last
-	buckets  map[string]bool // CRUSH's hosts
-	stuck    map[int]bool    // OSDs whose data cannot be moved
-	space    map[int]int64   // KiB used by OSDs, where it is not next to nothing
+	active   string            // the mgr that was active last
+	buckets  map[string]bool   // CRUSH's hosts
+	racks    map[string]string // of CRUSH's hosts, where they are in one
+	domain   string            // what copies are spread over; empty for hosts, or OSDs where there are few
+	stuck    map[int]bool      // OSDs whose data cannot be moved
+	space    map[int]int64     // KiB used by OSDs, where it is not next to nothing
 }
 
 type osd struct {
@@ -51,7 +53,7 @@ const reportLag = 2
 // New returns a cluster of which nothing runs.
 func New() *Cluster {
 	return &Cluster{
-		expelled: map[string]bool{}, places: map[string]string{}, buckets: map[string]bool{}, stuck: map[int]bool{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, uuids: map[string]string{},
+		expelled: map[string]bool{}, places: map[string]string{}, buckets: map[string]bool{}, stuck: map[int]bool{}, racks: map[string]string{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, uuids: map[string]string{},
 		osds: map[int]*osd{}, epoch: 1, warnings: map[string]string{}, calls: map[string]int{},
 	}
 }

@@ -78,10 +78,14 @@ func (c *Cluster) purge(cmd map[string]any) (answer any, errno syscall.Errno, st
 // rules are the one that the first pools use: on fewer than three hosts copies are put on distinct OSDs.
 func (c *Cluster) rules() any {
 	rules := recordedAs[[]any]("osd-crush-rule-dump")
-	if len(c.buckets) < 3 {
+	domain := c.domain
+	if domain == "" && len(c.buckets) < 3 {
+		domain = "osd"
+	}
+	if domain != "" {
 		for _, step := range rules[0].(map[string]any)["steps"].([]any) {
 			if s := step.(map[string]any); s["type"] != nil {
-				s["type"] = "osd"
+				s["type"] = domain
 			}
 		}
 	}
@@ -106,20 +110,30 @@ func (c *Cluster) df() any {
 
 func (c *Cluster) tree() any {
 	a := recorded("osd-tree")
-	var pattern map[string]any
-	for _, n := range a["nodes"].([]any) {
-		if n := n.(map[string]any); n["type"] == "host" {
-			pattern = n
+	root := maps.Clone(a["nodes"].([]any)[0].(map[string]any))
+	in := map[string][]int{"": {}} // the hosts of each rack, and of none
+	nodes := []any{root}
+	for i, host := range slices.Sorted(maps.Keys(c.buckets)) {
+		rack := c.racks[host]
+		in[rack] = append(in[rack], -100-i)
+		nodes = append(nodes, map[string]any{"id": -100 - i, "name": host, "type": "host", "type_id": 1, "children": c.on(host)})
+	}
+	top := in[""]
+	for i, rack := range slices.Sorted(maps.Keys(in)) {
+		if rack != "" {
+			top = append(top, -1000-i)
+			nodes = append(nodes, map[string]any{"id": -1000 - i, "name": rack, "type": "rack", "type_id": 3, "children": in[rack]})
 		}
 	}
-	nodes := []any{a["nodes"].([]any)[0]}
-	for _, host := range slices.Sorted(maps.Keys(c.buckets)) {
-		n := maps.Clone(pattern)
-		n["name"], n["children"] = host, c.on(host)
-		nodes = append(nodes, n)
-	}
-	a["nodes"] = nodes
+	root["children"], a["nodes"] = top, nodes
 	return a
+}
+
+// SpreadOver has copies spread over the racks that hosts, by CRUSH's names, are in.
+func (c *Cluster) SpreadOver(racks map[string]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.domain, c.racks = "rack", racks
 }
 
 // on are the OSDs of a host.

@@ -1,0 +1,156 @@
+package ceph
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Place is where CRUSH has an OSD.
+type Place struct {
+	// Class is its device class, such as ssd.
+	Class string
+	// Buckets are the names of those that it is in, by their types, such as host, rack and root; and its own as osd.
+	Buckets map[string]string
+}
+
+// Rule says how CRUSH spreads the copies of a pool (Ceph docs, "CRUSH maps: rules").
+type Rule struct {
+	Name  string
+	Takes []Take
+}
+
+// Take is a part of a rule: from the bucket Root, and of the device class Class unless that is empty, choose step by step.
+type Take struct {
+	Root, Class string
+	Steps       []Choose
+}
+
+// Choose takes Num buckets of a type; as many as there are copies when Num is 0, and so many less when it is negative.
+type Choose struct {
+	Type string
+	Num  int
+}
+
+// domain is the only level that the rule spreads over; empty where there are several.
+func (r Rule) domain() string {
+	if len(r.Takes) == 1 && len(r.Takes[0].Steps) == 1 {
+		return r.Takes[0].Steps[0].Type
+	}
+	return ""
+}
+
+// room is how many of size copies find a place on the OSDs.
+func (r Rule) room(osds []Place, size int) (n int) {
+	for _, t := range r.Takes {
+		n += chosen(slices.DeleteFunc(slices.Clone(osds), func(p Place) bool { return !t.reaches(p) }), t.Steps, size)
+	}
+	return n
+}
+
+func (t Take) reaches(p Place) bool {
+	if t.Class != "" && t.Class != p.Class {
+		return false
+	}
+	for _, name := range p.Buckets {
+		if name == t.Root {
+			return true
+		}
+	}
+	return false
+}
+
+// chosen is how many OSDs the steps come to: of the buckets of the first step, those with the most are counted.
+func chosen(osds []Place, steps []Choose, size int) (n int) {
+	if len(steps) == 0 {
+		return min(1, len(osds))
+	}
+	in := map[string][]Place{}
+	for _, p := range osds {
+		if name := p.Buckets[steps[0].Type]; name != "" {
+			in[name] = append(in[name], p)
+		}
+	}
+	var counts []int
+	for _, bucket := range in {
+		counts = append(counts, chosen(bucket, steps[1:], size))
+	}
+	slices.Sort(counts)
+	most := steps[0].Num
+	if most <= 0 {
+		most += size
+	}
+	for _, count := range counts[max(0, len(counts)-max(0, most)):] {
+		n += count
+	}
+	return n
+}
+
+// fillRules asks for the CRUSH rules.
+func (c *conn) fillRules(ctx context.Context, facts *DrainFacts) error {
+	var rules []struct {
+		ID    int    `json:"rule_id"`
+		Name  string `json:"rule_name"`
+		Steps []struct {
+			Op   string `json:"op"`
+			Item string `json:"item_name"`
+			Type string `json:"type"`
+			Num  int    `json:"num"`
+		} `json:"steps"`
+	}
+	err := c.ask(ctx, "osd crush rule dump", &rules)
+	for _, r := range rules {
+		rule := Rule{Name: r.Name}
+		for _, s := range r.Steps {
+			last := len(rule.Takes) - 1
+			switch {
+			case s.Op == "take":
+				root, class, _ := strings.Cut(s.Item, "~")
+				rule.Takes = append(rule.Takes, Take{Root: root, Class: class})
+			case s.Type != "" && last >= 0:
+				rule.Takes[last].Steps = append(rule.Takes[last].Steps, Choose{Type: s.Type, Num: s.Num})
+			}
+		}
+		facts.Rules[r.ID] = rule
+	}
+	return err
+}
+
+// treeNode is a bucket of CRUSH, or an OSD, which has no children and a number that is not negative.
+type treeNode struct {
+	ID       int    `json:"id"`
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Class    string `json:"device_class"`
+	Children []int  `json:"children"`
+}
+
+// fillTree asks where CRUSH has the OSDs.
+func (c *conn) fillTree(ctx context.Context, facts *DrainFacts) error {
+	var tree struct {
+		Nodes []treeNode `json:"nodes"`
+	}
+	err := c.ask(ctx, "osd tree", &tree)
+	parents, classes := map[int]treeNode{}, map[int]string{}
+	for _, n := range tree.Nodes {
+		classes[n.ID] = n.Class
+		for _, child := range n.Children {
+			parents[child] = n
+		}
+		if n.Type == "host" {
+			facts.Buckets[n.Name] = len(n.Children)
+		}
+	}
+	for id := range parents {
+		if id < 0 {
+			continue
+		}
+		p := Place{Class: classes[id], Buckets: map[string]string{"osd": "osd." + strconv.Itoa(id)}}
+		for n, found := parents[id]; found && p.Buckets[n.Type] == ""; n, found = parents[n.ID] {
+			p.Buckets[n.Type] = n.Name
+		}
+		facts.Places[id] = p
+	}
+	return err
+}

@@ -1,0 +1,61 @@
+package ceph
+
+import (
+	"fmt"
+	"testing"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// racks has OSDs in these racks and hosts: "r1/h1" twice is two OSDs on one host. The device class is that of the host's first letter.
+func racks(osds ...string) []Place {
+	var all []Place
+	for i, at := range osds {
+		class := map[byte]string{'h': "hdd", 's': "ssd"}[at[3]]
+		all = append(all, Place{class, map[string]string{"osd": fmt.Sprint("osd.", i), "host": at[3:], "rack": at[:2], "root": "default"}})
+	}
+	return all
+}
+
+func TestRule_room(t *testing.T) {
+	over := func(steps ...Choose) Rule { return Rule{Takes: []Take{{Root: "default", Steps: steps}}} }
+	six := racks("r1/h1", "r1/h2", "r2/h3", "r2/h3", "r3/s4", "r3/s5")
+	for name, tt := range map[string]struct {
+		rule       Rule
+		osds       []Place
+		size, want int
+	}{
+		"OSDs":                        {over(Choose{"osd", 0}), six, 5, 5},
+		"hosts":                       {over(Choose{"host", 0}), six, 6, 5},
+		"racks":                       {over(Choose{"rack", 0}), six, 4, 3},
+		"no such level":               {over(Choose{"datacenter", 0}), six, 3, 0},
+		"no more than there are":      {over(Choose{"rack", 0}), six, 2, 2},
+		"two racks, two hosts each":   {over(Choose{"rack", 2}, Choose{"host", 2}), six, 4, 4},
+		"one rack has one host":       {over(Choose{"rack", 2}, Choose{"host", 2}), racks("r1/h1", "r1/h2", "r2/h3", "r2/h3"), 4, 3},
+		"another root":                {Rule{Takes: []Take{{Root: "fast", Steps: []Choose{{"host", 0}}}}}, six, 3, 0},
+		"a rack as the root":          {Rule{Takes: []Take{{Root: "r1", Steps: []Choose{{"host", 0}}}}}, six, 3, 2},
+		"a device class":              {Rule{Takes: []Take{{Root: "default", Class: "ssd", Steps: []Choose{{"host", 0}}}}}, six, 3, 2},
+		"one on flash, the rest not":  {Rule{Takes: []Take{{"default", "ssd", []Choose{{"host", 1}}}, {"default", "hdd", []Choose{{"host", -1}}}}}, six, 3, 3},
+		"nothing left":                {over(Choose{"host", 0}), nil, 3, 0},
+		"fewer copies than are taken": {over(Choose{"host", -3}), six, 2, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tt.rule.room(tt.osds, tt.size); got != tt.want {
+				t.Errorf("%d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// A host of a rack that has others can be drained where copies are spread over racks.
+func TestDrain_notTheLastOfItsRack(t *testing.T) {
+	w := fourHosts()
+	w.cluster.Spec.Ceph.Mgr.Count = 1
+	f := withFake(w)
+	f.settle(t)
+	f.ceph.SpreadOver(map[string]string{"h1": "r1", "h2": "r2", "h3": "r3", "h4": "r3"})
+	f.mode(4, api.HostDrain)
+	if p := f.settle(t); hostWord(p, "h4") != "" || len(f.ceph.OSDs()) != 3 {
+		t.Errorf("%q, OSDs %v", hostWord(p, "h4"), f.ceph.OSDs())
+	}
+}
