@@ -15,8 +15,8 @@ const (
 	least, thrifty, roomy, most = 40, 50, 100, 400
 	// largeHeap is where a heap is large even at rest: some hundred hosts.
 	largeHeap = 96 << 20
-	// heapBudget is how large the heap shall be at most, garbage included, unless more than two thirds of that is live.
-	heapBudget = 700 << 20
+	// restBudget and busyBudget are how large the heap shall be at most, garbage included, unless more than two thirds of that is live.
+	restBudget, busyBudget = 700 << 20, 1200 << 20
 	// busyCollecting is which part of one core the collector takes when the server is busy, and idleCollecting when it is not any more.
 	busyCollecting, idleCollecting = 0.03, 0.01
 	// lookAtHeap is how often it is looked.
@@ -62,9 +62,11 @@ type collector struct {
 // bound. share is the part of one core that the collector took.
 func (c *collector) adapt(live uint64, share float64) bool {
 	c.busy = share > busyCollecting || c.busy && share > idleCollecting
-	next := min(most, max(least, int(heapBudget*100/max(live, 1))-100))
+	within := func(budget uint64) int { return min(most, max(least, int(budget*100/max(live, 1))-100)) }
+	next := within(restBudget)
 	switch {
 	case c.busy:
+		next = within(busyBudget)
 	case live < largeHeap*3/4, live < largeHeap && c.percent == thrifty:
 		next = thrifty
 	default:

@@ -25,9 +25,9 @@ func TestAdapt(t *testing.T) {
 		{"not busy yet", collector{thrifty, false}, 50, 0.02, thrifty},
 		{"not busy any more", collector{most, true}, 60, 0.005, thrifty},
 		{"not busy any more, nearly large", collector{most, true}, 90, 0.005, roomy},
-		{"busy within the budget", collector{most, true}, 200, 0.1, 250},
-		{"busy, about as before", collector{230, true}, 200, 0.1, 230},
-		{"busy and beyond the budget", collector{most, true}, 800, 0.1, least},
+		{"busy within the budget", collector{most, true}, 400, 0.1, 200},
+		{"busy, about as before", collector{230, true}, 400, 0.1, 230},
+		{"busy and beyond the budget", collector{most, true}, 1000, 0.1, least},
 	} {
 		c := tt.was
 		if changed := c.adapt(tt.live<<20, tt.share); c.percent != tt.want || changed != (tt.want != tt.was.percent) {

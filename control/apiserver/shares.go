@@ -41,9 +41,10 @@ type share struct {
 }
 
 const (
-	// seatsPerCore are how many requests of a share are worked on at once for each core. Most wait for etcd for a part of their
-	// time, which writes to the disk what comes together at once. More would only take memory, and take longer.
-	seatsPerCore = 16
+	// seatsPerCore are how many requests of a share are worked on at once for each core. They wait for etcd for a part of their time,
+	// which writes to the disk what comes together at once. With more, each would take longer, heartbeats among them: etcd's own
+	// work has to wait for a core as everything else does.
+	seatsPerCore = 4
 	// maxWaiting is how many of a share may wait: some for each host of a large fleet. Each takes some 50 KB.
 	maxWaiting = 4096
 )

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	goruntime "runtime"
 	"sync"
 	"time"
 
@@ -73,6 +74,7 @@ func NewStore(ctx context.Context, config *rest.Config, token string) (*Store, e
 	// API server has its own limits.
 	config = rest.AddUserAgent(Fenced(config, token), "engine")
 	config.QPS = -1
+	config.Wrap(newLine(atOncePerCore * max(2, goruntime.GOMAXPROCS(0))))
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -95,6 +96,7 @@ func (s *Store) accept(ctx context.Context, l *eventLog, cluster types.Namespace
 // they were given. What cannot have its number, because another writer took it, is appended later.
 func (s *Store) finishRecord(ctx context.Context, l *eventLog, cluster *api.StorageCluster, have []api.ClusterEvent) ([]api.ClusterEvent, error) {
 	l.pending = nil
+	var missing []*api.ClusterEvent
 	for i, e := range l.record.Events {
 		want := engine.EventFor(cluster, l.record.Sequence+1+int64(i), e)
 		at, found := slices.BinarySearchFunc(have, want.Sequence, func(e api.ClusterEvent, n int64) int { return int(e.Sequence - n) })
@@ -106,13 +108,32 @@ func (s *Store) finishRecord(ctx context.Context, l *eventLog, cluster *api.Stor
 				l.pending = append(l.pending, e)
 			}
 		default:
-			if err := s.appendOne(ctx, want); err != nil {
-				return nil, fmt.Errorf("while writing event %d: %w", want.Sequence, err)
-			}
-			have = slices.Insert(have, at, *want)
+			missing = append(missing, want)
 		}
 	}
+	if err := s.appendAll(ctx, missing); err != nil {
+		return nil, err
+	}
+	for _, e := range missing {
+		have = append(have, *e)
+	}
+	slices.SortFunc(have, func(a, b api.ClusterEvent) int { return int(a.Sequence - b.Sequence) })
 	return have, nil
+}
+
+// appendAll writes events that have their numbers, side by side. What fails is done again by who tries again.
+func (s *Store) appendAll(ctx context.Context, events []*api.ClusterEvent) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelEvents)
+	for _, e := range events {
+		group.Go(func() error {
+			if err := s.appendOne(ctx, e); err != nil {
+				return fmt.Errorf("while writing event %d: %w", e.Sequence, err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
 }
 
 func sameEvent(a, b *api.ClusterEvent) bool {
