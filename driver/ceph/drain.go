@@ -98,6 +98,9 @@ func (p *planner) mayDrain(u *upkeep) bool {
 		return false
 	}
 	if mons := slices.DeleteFunc(u.of(TypeMon), drains); len(mons) > 0 && !p.monElsewhere() {
+		if len(p.hostsForMons()) > 0 {
+			return p.awaitHost(u.host, "%s cannot move yet: on each host that could have a mon one kept failing, and is tried again later", label(mons[0]))
+		}
 		return refuse("%s runs there, and no other host may run a mon: spec.ceph.mon.count is %d, and each has a host of its own",
 			label(mons[0]), p.spec.Mon.Count)
 	}

@@ -26,6 +26,7 @@ const (
 // planMons keeps the mons that there are; moveMons sees to those that have to move. In a new cluster it places them, each on a
 // host of its own.
 func (p *planner) planMons() {
+	p.readAvoided()
 	count := int(p.spec.Mon.Count)
 	if p.members = membersOf(p.view.Daemons); len(p.members) > 0 {
 		return
@@ -47,7 +48,9 @@ func (p *planner) planMons() {
 		p.tooFewHosts(count, places, toCome)
 		return
 	}
-	p.members = placeMons(places[:count])
+	chosen := p.spread(places, nil, count)
+	slices.SortFunc(chosen, func(a, b place) int { return strings.Compare(a.host, b.host) })
+	p.members = placeMons(chosen)
 	p.checkMons()
 }
 
@@ -133,6 +136,9 @@ func (p *planner) monDaemon(m member, facts *confFacts, monmap, monHosts string)
 	d.Spec.Command = append(d.Spec.Command, "--mon-data", "${DATA}/store")
 	d.Spec.Parameters[ParamMonmap], d.Spec.Parameters[ParamMonHosts] = monmap, monHosts
 	d.Spec.Parameters[ParamMonNewest] = p.newestName()
+	if avoided := p.avoidedText(); avoided != "" {
+		d.Spec.Parameters[ParamMonAvoid] = avoided
+	}
 	d.Spec.StopOrder, d.Spec.StopTimeout = stopOrderMon, metav1.Duration{Duration: stopTimeoutMon}
 
 	seed := p.keyringFile(p.seedEntities(m)...)

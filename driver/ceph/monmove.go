@@ -117,6 +117,9 @@ func (p *planner) awaitJoining() bool {
 		switch {
 		case p.staying() >= p.monCount():
 			why = "it is not needed any more"
+		case why == "" && p.failing(d):
+			p.avoid(m.Host)
+			why = fmt.Sprintf("it keeps failing on host %s, and has not joined within %v: %s", m.Host, monJoinTime, cmp.Or(d.Status.Message, "its process ends again and again"))
 		case why == "" && p.closed(m.Host):
 			why = fmt.Sprintf("host %s has mode %s", m.Host, p.mode(m.Host))
 		case why == "":
@@ -148,7 +151,7 @@ func (p *planner) monCount() int {
 	case count%2 == 0:
 		return largestOdd(have)
 	case count > have:
-		return min(count, largestOdd(have+len(p.joining)+len(p.monPlaces())))
+		return min(count, largestOdd(have+len(p.joining)+len(p.hostsForMons())))
 	}
 	return count
 }
@@ -182,7 +185,8 @@ func (p *planner) departs(m member) string {
 	return ""
 }
 
-// leastNeeded is a member that was replaced, the missing and the oldest ones first; else one that is missing, else the newest.
+// leastNeeded is a member that was replaced, the missing and the oldest ones first; else one that is missing, else one of a
+// failure domain that has the most, else the newest.
 func (p *planner) leastNeeded() member {
 	rank := func(m member) int {
 		out := !slices.Contains(p.seen.Quorum, m.ID)
@@ -196,10 +200,15 @@ func (p *planner) leastNeeded() member {
 		}
 		return 3
 	}
+	crowds := p.crowds(p.monHosts())
 	least := p.members[0]
 	for _, m := range p.members[1:] {
 		older, same := olderMon(m.ID, least.ID), rank(m) == rank(least)
-		if rank(m) < rank(least) || same && older == (rank(m) < 2) {
+		more := 0
+		if same && rank(m) == 3 {
+			more = slices.Compare(crowds(m.Host), crowds(least.Host))
+		}
+		if rank(m) < rank(least) || more > 0 || same && more == 0 && older == (rank(m) < 2) {
 			least = m
 		}
 	}
@@ -229,7 +238,8 @@ func (p *planner) addMon() bool {
 		p.tellMonCount()
 		return false
 	}
-	places := p.monPlaces()
+	p.tellAvoided()
+	places := p.spread(p.monPlaces(), p.monHosts(), 1)
 	if len(places) == 0 {
 		p.noMonPlace()
 		return false
@@ -287,8 +297,13 @@ func (p *planner) monElsewhere() bool {
 	return len(p.members) > p.monCount() || onItsWay || len(p.monPlaces()) > 0
 }
 
-// monPlaces are the hosts that may have another mon, each at most one.
+// monPlaces are the hosts that may have another mon now: not those where one kept failing of late.
 func (p *planner) monPlaces() []place {
+	return slices.DeleteFunc(p.hostsForMons(), func(at place) bool { return !p.avoided[at.host].IsZero() })
+}
+
+// hostsForMons are the hosts that may have another mon, each at most one.
+func (p *planner) hostsForMons() []place {
 	places, _ := p.places(p.spec.Mon.HostSelector, "mons")
 	return slices.DeleteFunc(places, func(at place) bool {
 		return isIPv6(at.address) != isIPv6(p.members[0].Address) ||

@@ -35,6 +35,8 @@ const (
 	ParamMonHosts = "monHosts"
 	// ParamMonNewest is the name of a mon that was given last, even if that mon has left: none is given twice.
 	ParamMonNewest = "monNewest"
+	// ParamMonAvoid are the hosts where a mon kept failing of late, each with the time until which none is made there.
+	ParamMonAvoid = "monAvoid"
 	// ParamDrain is set while an OSD or a mon is to leave for good.
 	ParamDrain = "drain"
 	// ParamOSDUUID is the OSD's own identity.

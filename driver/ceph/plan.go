@@ -60,6 +60,7 @@ type planner struct {
 	leaving map[string]bool      // the hosts whose mgr may go, as far as all else is concerned
 	parting map[string]bool      // the names of the Daemons of OSDs that leave for good
 	yielded map[string]bool      // the drained hosts whose mon is to have another one in its place
+	avoided map[string]time.Time // the hosts where a mon kept failing, and until when none is made there
 	moving  bool                 // a host is on its way into maintenance, or out of it; or a mon is on its way
 
 	plan *engine.Plan

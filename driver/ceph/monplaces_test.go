@@ -1,0 +1,162 @@
+package ceph
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// at labels host h<i> with locations, as "level=value".
+func (f *fakeWorld) at(i int, locations ...string) {
+	f.hosts[i-1].Labels = labelled(f.hosts[i-1].Labels, locations...)
+}
+
+func labelled(labels map[string]string, locations ...string) map[string]string {
+	names := map[string]string{"rack": api.LabelRack, "zone": api.LabelZone}
+	next := map[string]string{}
+	for k, v := range labels {
+		next[k] = v
+	}
+	for _, l := range locations {
+		level, value, _ := strings.Cut(l, "=")
+		next[names[level]] = value
+	}
+	return next
+}
+
+func TestSpread(t *testing.T) {
+	for name, tt := range map[string]struct {
+		hosts []string // the locations of h1, h2 …
+		taken []string
+		n     int
+		want  []string
+	}{
+		"no labels: by name":                {[]string{"", "", "", ""}, nil, 3, []string{"h1", "h2", "h3"}},
+		"racks":                             {[]string{"rack=a", "rack=a", "rack=a", "rack=b", "rack=c"}, nil, 3, []string{"h1", "h4", "h5"}},
+		"the zone counts before the rack":   {[]string{"zone=1 rack=a", "zone=1 rack=b", "zone=1 rack=c", "zone=2 rack=a"}, nil, 2, []string{"h1", "h4"}},
+		"one zone: its racks":               {[]string{"zone=1 rack=a", "zone=1 rack=a", "zone=1 rack=b"}, nil, 2, []string{"h1", "h3"}},
+		"two in three racks":                {[]string{"rack=a", "rack=a", "rack=b", "rack=b"}, nil, 3, []string{"h1", "h3", "h2"}},
+		"beside those that there are":       {[]string{"rack=a", "rack=b", "rack=a", "rack=b", "rack=c"}, []string{"h1", "h2"}, 1, []string{"h5"}},
+		"hosts without a label are alike":   {[]string{"rack=a", "", "", "rack=b"}, nil, 3, []string{"h1", "h2", "h4"}},
+		"no more than there are":            {[]string{"", ""}, nil, 3, []string{"h1", "h2"}},
+		"within the zones, racks apart":     {[]string{"zone=1 rack=a", "zone=1 rack=a", "zone=2 rack=c", "zone=1 rack=b"}, nil, 3, []string{"h1", "h3", "h4"}},
+		"a host that is gone is nowhere":    {[]string{"rack=a", "rack=b"}, []string{"h9"}, 1, []string{"h1"}},
+		"same rack, another zone, is apart": {[]string{"zone=1 rack=a", "zone=2 rack=a", "zone=1 rack=b"}, []string{"h1"}, 1, []string{"h2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &planner{hosts: map[string]*api.Host{}}
+			var places []place
+			for i, locations := range tt.hosts {
+				h := &api.Host{}
+				h.Name, h.Labels = fmt.Sprint("h", i+1), labelled(nil, strings.Fields(locations)...)
+				p.hosts[h.Name] = h
+				if !strings.Contains(strings.Join(tt.taken, " "), h.Name) {
+					places = append(places, place{host: h.Name})
+				}
+			}
+			var got []string
+			for _, at := range p.spread(places, tt.taken, tt.n) {
+				got = append(got, at.host)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// fiveHosts has an OSD on each, in three racks.
+func fiveHosts() *fakeWorld {
+	w := newWorld(3, 1)
+	for i := 1; i <= 5; i++ {
+		w.host(i, 1)
+		w.node(i, fmt.Sprintf("wwn-%d0", i))
+	}
+	f := withFake(w)
+	for i, rack := range []string{"a", "a", "b", "c", "b"} {
+		f.at(i+1, "rack="+rack)
+	}
+	return f
+}
+
+// A new cluster's mons stand in racks of their own, and one that moves goes where its rack is not taken, though another host comes
+// before by name.
+func TestMons_spread(t *testing.T) {
+	f := fiveHosts()
+	f.settle(t)
+	f.checkMons(t, "a@h1", "b@h3", "c@h4")
+	f.powerOff(3, time.Hour)
+	f.monSteps(t)
+	f.checkMons(t, "a@h1", "c@h4", "d@h5")
+}
+
+// Of more mons than are wanted one goes that has another one in its rack.
+func TestMons_spreadWhenThereAreFewer(t *testing.T) {
+	f := fiveHosts()
+	f.cluster.Spec.Ceph.Mon.Count = 5
+	f.settle(t)
+	f.checkMons(t, "a@h1", "b@h2", "c@h3", "d@h4", "e@h5")
+	f.cluster.Spec.Ceph.Mon.Count = 3
+	f.monSteps(t)
+	f.checkMons(t, "a@h1", "c@h3", "d@h4")
+}
+
+// A mon that keeps failing where it shall join is given up: the next host is tried, and that one again after a while.
+func TestMonMoves_givesUp(t *testing.T) {
+	f := withFake(fourHosts())
+	f.host(5, 1)
+	f.settle(t)
+	f.node(5, "wwn-50")
+	f.settle(t)
+	f.powerOff(1, time.Hour)
+	f.broken["c-mon-d"], f.broken["c-mon-e"] = true, true
+	if diff := cmp.Diff([]string{"new mon.d on h4"}, f.monSteps(t)); diff != "" {
+		t.Fatalf("(-want +got):\n%s", diff)
+	}
+	f.now = f.now.Add(monJoinTime)
+	if diff := cmp.Diff([]string{"mon.d leaves", "new mon.e on h5", "removed c-mon-d"}, f.monSteps(t)); diff != "" {
+		t.Fatalf("(-want +got):\n%s", diff)
+	}
+	f.now = f.now.Add(monJoinTime)
+	if diff := cmp.Diff([]string{"mon.e leaves", "removed c-mon-e"}, f.monSteps(t)); diff != "" {
+		t.Fatalf("(-want +got):\n%s", diff)
+	}
+	said := strings.Join(decisions(f.round(t)), "\n")
+	for _, want := range []string{"no mon is made on host h4 until ", "no mon is made on host h5 until ", "mon.a: it is not replaced although host h1 is silent"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not say %q:\n%s", want, said)
+		}
+	}
+	f.checkMons(t, "a@h1", "b@h2", "c@h3")
+	f.now = f.now.Add(monAvoidFor)
+	steps := f.monSteps(t)
+	if len(steps) == 0 || steps[0] != "new mon.f on h4" {
+		t.Errorf("after a while: %v", steps)
+	}
+	f.checkMons(t, "b@h2", "c@h3", "f@h4")
+	for _, d := range f.daemons {
+		if text := d.Spec.Parameters[ParamMonAvoid]; text != "" && d.DeletionTimestamp == nil {
+			t.Errorf("%s still has %q", d.Name, text)
+		}
+	}
+}
+
+// A host whose mon cannot move for now waits to be drained, and is not refused.
+func TestDrain_monCannotMoveYet(t *testing.T) {
+	f := withFake(fourHosts())
+	f.settle(t)
+	f.broken["c-mon-d"] = true
+	f.mode(1, api.HostDrain)
+	f.monSteps(t)
+	f.now = f.now.Add(monJoinTime)
+	f.monSteps(t)
+	if w := hostWord(f.round(t), "h1"); !strings.HasPrefix(w, "Wait: mon.a cannot move yet") {
+		t.Errorf("%q", w)
+	}
+	f.checkMons(t, "a@h1", "b@h2", "c@h3")
+}
