@@ -18,8 +18,8 @@ import (
 const dataDir = "/var/lib/holdfast"
 
 // TestQuorum has members of etcd die while Ceph runs and a client writes: one of them is replaced by the standby, and then more
-// than half of them are lost with their data, and the control plane is restored with one command. No daemon is started anew, and
-// the client loses nothing.
+// than half of them are lost with their data, and the control plane is restored with one command; at last all of them are, and it is
+// restored from a file. No daemon is started anew, and the client loses nothing.
 func TestQuorum(t *testing.T) {
 	lab := hosts.New(t, hosts.Options{Count: 4, Disks: 1})
 	b := &bed{t, home.StartServers(t, lab, binary, 4, "--etcd-replace-after", "5s")}
@@ -39,6 +39,7 @@ func TestQuorum(t *testing.T) {
 			wanted.Mgrs = 2
 			b.mustApply(wanted.YAML())
 		}},
+		{"every copy is lost, and restored from a file", func(b *bed) { b.allLost(client) }},
 	} {
 		if !t.Run(step.name, func(t *testing.T) {
 			start := time.Now()
@@ -111,6 +112,27 @@ func (b *bed) majorityLost(c *client) {
 		}
 	}
 	b.quorum(1, "three members and a standby again", func(q home.Quorum) bool {
+		return len(q.Members) == 3 && len(q.Standbys) == 1 && q.Degraded == ""
+	})
+	b.AwaitHosts(b, 4)
+}
+
+// allLost kills all servers, destroys the data of all members of etcd, and restores the control plane from a file.
+func (b *bed) allLost(c *client) {
+	const file = dataDir + "/before-all-was-lost"
+	b.Logf("%s", b.run("backup", file))
+	for n := range b.Lab.Hosts() {
+		b.Server(n + 1).Kill(b)
+		if err := os.RemoveAll(b.Lab.Host(n + 1).Path(dataDir + "/etcd")); err != nil {
+			b.Fatalf("%v", err)
+		}
+	}
+	c.goesOn(b.T)
+	b.Logf("%s", b.run("restore", file))
+	for n := range b.Lab.Hosts() {
+		b.StartServer(b, n+1)
+	}
+	b.quorum(1, "three members and a standby once more", func(q home.Quorum) bool {
 		return len(q.Members) == 3 && len(q.Standbys) == 1 && q.Degraded == ""
 	})
 	b.AwaitHosts(b, 4)
