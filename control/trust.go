@@ -28,14 +28,24 @@ const (
 // openAuthority reads the authority. A change of it that was cut off between its two files is carried through.
 func (d dataDir) openAuthority() (*pki.Authority, error) {
 	authority, err := pki.OpenAuthority(d.pki())
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return authority, err
-	}
-	next, e := pki.OpenAuthorityNamed(d.pki(), nextName)
-	if e != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return next, next.Save(d.pki())
+	if err != nil {
+		next, e := pki.OpenAuthorityNamed(d.pki(), nextName)
+		if e != nil {
+			return nil, err
+		}
+		if authority, err = next, next.Save(d.pki()); err != nil {
+			return nil, err
+		}
+	}
+	// What lies beside a whole one is not needed, and would be in each backup.
+	return authority, d.removeNext()
+}
+
+func (d dataDir) removeNext() error {
+	return atomicfile.Remove(pki.KeyFile(d.pki(), nextName), pki.CertFile(d.pki(), nextName))
 }
 
 // saveAuthority puts an authority in the place of the one that is there. It is written whole beside it first: whatever cuts this
@@ -47,7 +57,7 @@ func (d dataDir) saveAuthority(authority *pki.Authority) error {
 	if err := authority.Save(d.pki()); err != nil {
 		return err
 	}
-	return errors.Join(os.Remove(pki.KeyFile(d.pki(), nextName)), os.Remove(pki.CertFile(d.pki(), nextName)), atomicfile.SyncDir(d.pki()))
+	return d.removeNext()
 }
 
 // trusted reads the authorities that the server believes, and puts the one that signs first. It writes them down where etcd,

@@ -4,6 +4,7 @@ package atomicfile
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -12,6 +13,9 @@ import (
 // nil, the content and the name are on stable storage. The directory must exist. On an error the old file, if any, is
 // untouched. Concurrent writers of one path do no harm: one of them wins.
 func Write(path string, data []byte, perm os.FileMode) (err error) {
+	if err := mayGoOn(path); err != nil {
+		return err
+	}
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-*")
 	if err != nil {
@@ -31,6 +35,22 @@ func Write(path string, data []byte, perm os.FileMode) (err error) {
 		return err
 	}
 	return SyncDir(dir)
+}
+
+// Remove removes files of one directory, one after the other, for good. One that is gone is no error.
+func Remove(paths ...string) error {
+	for _, path := range paths {
+		if err := mayGoOn(path); err != nil {
+			return err
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if len(paths) == 0 {
+		return nil
+	}
+	return SyncDir(filepath.Dir(paths[0]))
 }
 
 // SyncDir puts the names in a directory on stable storage: what was created, renamed or removed in it stays so.
