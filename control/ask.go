@@ -26,6 +26,8 @@ const (
 	checkEvery = 30 * time.Second
 	doubtEvery = 2 * time.Second
 	askTimeout = 4 * time.Second
+	// tellFull is how often a standby says that it has no room.
+	tellFull = 10 * time.Minute
 	// tellSilence is how often a standby says that nobody answers it.
 	tellSilence = 20 * time.Second
 )
@@ -39,6 +41,8 @@ type question struct {
 	Generation int64 `json:"generation"`
 	// Endpoint is where the API is served when the server holds a seat, as IP:port.
 	Endpoint string `json:"endpoint,omitempty"`
+	// Full is set by a standby that has no room for a member of etcd. It is told everything, and given no seat.
+	Full bool `json:"full,omitempty"`
 	// Belief is whom a standby believes.
 	Belief *pki.Belief `json:"belief,omitempty"`
 }
@@ -104,7 +108,7 @@ func (s *Server) others() []string {
 func (s *Server) ask(ctx context.Context, server string, standby bool) (*reply, error) {
 	q := question{Name: s.settings.Name, PeerURL: s.peerURL(), Standby: standby, Generation: s.settings.Generation, Endpoint: s.Endpoint()}
 	if standby {
-		q.Belief = s.standbyBelief()
+		q.Belief, q.Full = s.standbyBelief(), s.dir.roomForSeat() != nil
 	}
 	body, err := json.Marshal(q)
 	if err != nil {
@@ -134,7 +138,12 @@ func (s *Server) ask(ctx context.Context, server string, standby bool) (*reply, 
 func (s *Server) askForSeat() *reply {
 	s.log.Info("this server is a standby: it takes over when a member of etcd is needed")
 	heard := time.Now()
+	var told time.Time
 	for s.running.Err() == nil {
+		if full := s.dir.roomForSeat(); full != nil && time.Since(told) > tellFull {
+			told = time.Now()
+			s.log.Warn("this server cannot hold a member of etcd", "error", full)
+		}
 		replies := s.askAll(s.running, true)
 		switch {
 		case len(replies) > 0:
@@ -251,12 +260,14 @@ func (s *Server) answerSeat(ctx context.Context, q *question) (*reply, error) {
 	answer := &reply{Generation: s.settings.Generation, Servers: servers}
 	info, found := m.Find(q.PeerURL)
 	if q.Standby {
-		s.quorum.asked(q.Name, q.PeerURL, found && info.Name != "")
-		info, found = m.Find(q.PeerURL)
+		if !q.Full {
+			s.quorum.asked(q.Name, q.PeerURL, found && info.Name != "")
+			info, found = m.Find(q.PeerURL)
+		}
 		answer.Rotation = s.noteStandby(ctx, q.Name, q.Belief)
 	}
 	switch {
-	case found && info.Name == "" && q.Standby:
+	case found && info.Name == "" && q.Standby && !q.Full:
 		answer.Existing = m.Existing(q.Name, q.PeerURL)
 	case found:
 		answer.Member = true

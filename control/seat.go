@@ -125,6 +125,8 @@ func (s *Server) take(existing string) error {
 		return nil //nolint:nilerr // the server is being stopped
 	case errors.Is(err, errUnseated), s.member != nil && s.member.Removed(), s.unseated(s.running):
 		return s.standUp()
+	case etcd.Fatal(err):
+		return err
 	}
 	s.log.Warn("this server could not fill the seat that it was given; it goes on trying", "error", err)
 	s.leave()

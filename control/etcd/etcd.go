@@ -80,7 +80,8 @@ func Start(ctx context.Context, c Config) (*Member, error) {
 		return nil, err
 	}
 	m.prober = &http.Client{Transport: &http.Transport{TLSClientConfig: tlsConfig, IdleConnTimeout: time.Minute}}
-	if m.etcd, err = embed.StartEtcd(config); err != nil {
+	m.etcd, err = shielded(m.fatal, func() (*embed.Etcd, error) { return embed.StartEtcd(config) })
+	if err != nil {
 		return nil, fmt.Errorf("while starting etcd in %s: %w", c.Dir, err)
 	}
 	run, stop := context.WithCancel(context.Background())

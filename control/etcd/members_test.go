@@ -18,6 +18,18 @@ import (
 // lone starts the only member of a cluster.
 func lone(t *testing.T) *Member {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	m, err := Start(ctx, loneConfig(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Stop)
+	return m
+}
+
+func loneConfig(t *testing.T) Config {
+	t.Helper()
 	dir := t.TempDir()
 	authority, err := pki.NewAuthority(time.Now())
 	if err != nil {
@@ -30,18 +42,11 @@ func lone(t *testing.T) *Member {
 	if _, err := authority.Ensure(dir, "etcd", leaf, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	m, err := Start(ctx, Config{
+	return Config{
 		Dir: dir + "/etcd", Name: "m1", Address: "127.0.0.1", PeerPort: freePort(t), ClientPort: freePort(t),
 		CertFile: pki.CertFile(dir, "etcd"), KeyFile: pki.KeyFile(dir, "etcd"), CAFile: pki.CertFile(dir, "ca"),
 		Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	t.Cleanup(m.Stop)
-	return m
 }
 
 func freePort(t *testing.T) int {

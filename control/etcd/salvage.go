@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
 )
 
 // Salvage takes a snapshot of a database that no member runs on: all that the member has seen, also what is in its log alone.
@@ -27,7 +27,10 @@ func Salvage(ctx context.Context, dir, path string, c Config) error {
 	if err := copyTree(dir, work); err != nil {
 		return fmt.Errorf("while copying the database %s: %w", dir, err)
 	}
-	err := commitAll(filepath.Join(work, "member", "wal"), c.Log)
+	fatal := make(chan error, 1)
+	_, err := shielded(fatal, func() (any, error) {
+		return nil, commitAll(filepath.Join(work, "member", "wal"), newLogger(c.Log, fatal))
+	})
 	if err != nil {
 		return fmt.Errorf("while reading the log of the database %s: %w", dir, err)
 	}
@@ -38,12 +41,12 @@ func Salvage(ctx context.Context, dir, path string, c Config) error {
 		return err
 	}
 	c.Dir, c.Address, c.Existing = work, "127.0.0.1", ""
-	config, err := c.embed(make(chan error, 1))
+	config, err := c.embed(fatal)
 	if err != nil {
 		return err
 	}
 	config.ForceNewCluster = true
-	member, err := embed.StartEtcd(config)
+	member, err := shielded(fatal, func() (*embed.Etcd, error) { return embed.StartEtcd(config) })
 	if err != nil {
 		return fmt.Errorf("while reading the database %s: %w", dir, err)
 	}
@@ -51,6 +54,8 @@ func Salvage(ctx context.Context, dir, path string, c Config) error {
 	select {
 	case <-member.Server.ReadyNotify():
 	case err := <-member.Err():
+		return fmt.Errorf("while reading the database %s: %w", dir, err)
+	case err := <-fatal:
 		return fmt.Errorf("while reading the database %s: %w", dir, err)
 	case <-time.After(time.Minute):
 		return fmt.Errorf("the database %s cannot be read: etcd was not ready within a minute", dir)
@@ -62,8 +67,7 @@ func Salvage(ctx context.Context, dir, path string, c Config) error {
 
 // commitAll makes the whole log count. What was written last may have been answered for before it was noted that it counts, and
 // etcd would drop it; a member that leads alone would have kept it.
-func commitAll(dir string, log *slog.Logger) error {
-	logger := newLogger(log, make(chan error, 1))
+func commitAll(dir string, logger *zap.Logger) error {
 	snapshots, err := wal.ValidSnapshotEntries(logger, dir)
 	if err != nil {
 		return err

@@ -56,7 +56,9 @@ func saveSnapshot(server *etcdserver.EtcdServer, path string) (err error) {
 
 // Revision checks each page of a snapshot and returns its revision. It reads all of it.
 func Revision(path string) (int64, error) {
-	status, err := snapshot.NewV3(newLogger(slog.New(slog.DiscardHandler), make(chan error, 1))).Status(path)
+	fatal := make(chan error, 1)
+	logger := newLogger(slog.New(slog.DiscardHandler), fatal)
+	status, err := shielded(fatal, func() (snapshot.Status, error) { return snapshot.NewV3(logger).Status(path) })
 	if err != nil {
 		return 0, fmt.Errorf("the snapshot %s of etcd is damaged: %w", path, err)
 	}
@@ -67,11 +69,13 @@ func Revision(path string) (int64, error) {
 // token makes the id of the cluster its own: members of another life of it are not listened to.
 func Restore(path, token string, c Config) error {
 	peer := PeerURL(c.Address, c.PeerPort)
-	err := snapshot.NewV3(newLogger(c.Log, make(chan error, 1))).Restore(snapshot.RestoreConfig{
+	fatal := make(chan error, 1)
+	config := snapshot.RestoreConfig{
 		SnapshotPath: path, Name: c.Name, OutputDataDir: c.Dir,
 		PeerURLs: []string{peer}, InitialCluster: c.Name + "=" + peer, InitialClusterToken: token,
 		RevisionBump: revisionBump, MarkCompacted: true,
-	})
+	}
+	_, err := shielded(fatal, func() (any, error) { return nil, snapshot.NewV3(newLogger(c.Log, fatal)).Restore(config) })
 	if err != nil {
 		return fmt.Errorf("while restoring etcd: %w", err)
 	}
