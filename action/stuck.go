@@ -28,15 +28,9 @@ func backoff(failures int) time.Duration { return min(recheck<<min(failures-1, 1
 // ready says whether the schedule counts with an action. One that is set aside waits for nothing and nothing waits for it,
 // unless it is under way: then it is in the way of others still.
 func (x *running) ready(a *api.Action, now time.Time) bool {
-	switch a.Status.State {
-	case api.ActionNew, api.ActionRunning:
-		return true
-	case "":
-		if x.checkOf(a) != nil && !x.checked(a) {
-			return false
-		}
-	}
-	return !x.asideUntil(a).After(now)
+	underWay := a.Status.State == api.ActionNew || a.Status.State == api.ActionRunning
+	unchecked := a.Status.State == "" && x.checkOf(a) != nil && !x.checked(a)
+	return underWay || !unchecked && !x.asideUntil(a).After(now)
 }
 
 // asideUntil is until when nobody tries to write what the schedule says of an action.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -67,7 +68,9 @@ func runActions(
 	r := action.Runner{
 		Store: actions, Handlers: leaderHandlers(store, planners, authority, guards...), Agents: agent.ActionKinds(), Accept: hosts.AcceptAgents(store),
 		Stats: stats, Log: log.With("part", "actions"),
-		OnStuck: func(ctx context.Context, a *api.Action, why error) error { return engine.TellStuck(ctx, store, a, why) },
+		OnStuck: func(ctx context.Context, a *api.Action, why error) error {
+			return engine.TellStuck(ctx, store, a, why, time.Now())
+		},
 	}
 	return r.Run(ctx)
 }

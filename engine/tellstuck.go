@@ -13,7 +13,7 @@ import (
 
 // TellStuck writes the event ActionStuck to the cluster of an action, or to those that use its host. It is an event of its own, not
 // a difference between views: the action, which cannot be written, looks the same in both.
-func TellStuck(ctx context.Context, store Store, a *api.Action, why error) error {
+func TellStuck(ctx context.Context, store Store, a *api.Action, why error, now time.Time) error {
 	clusters := []types.NamespacedName{{Namespace: a.Namespace, Name: a.Spec.Cluster}}
 	if a.Spec.Cluster == "" {
 		host, err := store.Host(ctx, a.Spec.Host)
@@ -26,7 +26,7 @@ func TellStuck(ctx context.Context, store Store, a *api.Action, why error) error
 		clusters = host.Clusters
 	}
 	event := Event{
-		Code: ActionStuck, Object: "action/" + a.Name, Time: time.Now(),
+		Code: ActionStuck, Object: "action/" + a.Name, Time: now,
 		Message: truncate(fmt.Sprintf("%s can neither be written nor carried on, and is tried again from time to time: %v", whatAction(a), why), maxDecisionMessage),
 	}
 	var errs []error

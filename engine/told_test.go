@@ -136,7 +136,7 @@ func TestTellStuck(t *testing.T) {
 			{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}, Spec: api.ActionSpec{Kind: "host.drain", Target: "host/h9", Host: "h9"}},
 			{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "another-cluster's"}, Spec: api.ActionSpec{Kind: "x", Target: "x", Cluster: "t"}},
 		} {
-			if err := engine.TellStuck(t.Context(), l.Memory, a, errors.New("too long")); err != nil {
+			if err := engine.TellStuck(t.Context(), l.Memory, a, errors.New("too long"), time.Now()); err != nil {
 				t.Fatal(err)
 			}
 		}
