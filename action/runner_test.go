@@ -328,18 +328,25 @@ func TestRunner_rejectedMeanwhile(t *testing.T) {
 // refusing is a Store that writes nothing more of the actions of some names.
 type refusing struct {
 	*actiontest.Memory
-	errs map[string]error
+	errs *sync.Map // by name
+}
+
+func (s refusing) refusal(a *api.Action) error {
+	if err, ok := s.errs.Load(a.Name); ok {
+		return err.(error)
+	}
+	return nil
 }
 
 func (s refusing) PutStatus(ctx context.Context, a *api.Action) (*api.Action, error) {
-	if err := s.errs[a.Name]; err != nil {
+	if err := s.refusal(a); err != nil {
 		return nil, err
 	}
 	return s.Memory.PutStatus(ctx, a)
 }
 
 func (s refusing) Remove(ctx context.Context, a *api.Action) error {
-	if err := s.errs[a.Name]; err != nil {
+	if err := s.refusal(a); err != nil {
 		return err
 	}
 	return s.Memory.Remove(ctx, a)
@@ -352,7 +359,8 @@ func TestRunner_oneCannotBeWritten(t *testing.T) {
 		t.Run(err.Error(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLeader(t)
-				refused := map[string]error{"bad": err}
+				refused := &sync.Map{}
+				refused.Store("bad", err)
 				var told []string
 				var stats action.Stats
 				l.runner.Store, l.runner.Stats = refusing{l.store, refused}, &stats
@@ -369,10 +377,11 @@ func TestRunner_oneCannotBeWritten(t *testing.T) {
 				synctest.Wait()
 				l.want("late", api.ActionDone, "")
 				time.Sleep(time.Hour)
+				synctest.Wait()
 				if diff := cmp.Diff([]string{"bad: " + err.Error()}, told); diff != "" || stats.Stuck.Load() != 1 {
 					t.Errorf("%d are stuck, told: %s", stats.Stuck.Load(), diff)
 				}
-				delete(refused, "bad")
+				refused.Delete("bad")
 				time.Sleep(2 * time.Minute)
 				l.want("bad", api.ActionDone, "")
 				if n := stats.Stuck.Load(); n != 0 {
@@ -387,11 +396,12 @@ func TestRunner_oneCannotBeWritten(t *testing.T) {
 func TestRunner_oneCannotBeRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLeader(t)
-		l.runner.Store = refusing{l.store, map[string]error{}}
+		refused := &sync.Map{}
+		l.runner.Store = refusing{l.store, refused}
 		defer l.start()()
 		l.create("old", "shared")
 		synctest.Wait()
-		l.runner.Store.(refusing).errs["old"] = errors.New("no")
+		refused.Store("old", errors.New("no"))
 		time.Sleep(8 * 24 * time.Hour)
 		l.create("new", "shared")
 		synctest.Wait()
