@@ -30,6 +30,7 @@ const (
 // Bounds of the API's schema.
 const (
 	maxDecisions       = 256
+	maxDecisionObject  = 256
 	maxDecisionMessage = 1024
 	maxReportError     = 4096
 	maxRequest         = 64
@@ -120,6 +121,7 @@ func boundDecisions(report *api.OrchestrationReport) {
 		})
 	}
 	for i := range report.Decisions {
+		report.Decisions[i].Object = truncate(report.Decisions[i].Object, maxDecisionObject)
 		report.Decisions[i].Message = truncate(report.Decisions[i].Message, maxDecisionMessage)
 	}
 }

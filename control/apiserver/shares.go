@@ -44,14 +44,18 @@ const (
 	// seatsPerCore are how many requests of a share are worked on at once for each core. They wait for etcd for a part of their time,
 	// which writes to the disk what comes together at once. With more, each would take longer, heartbeats among them: etcd's own
 	// work has to wait for a core as everything else does.
-	seatsPerCore = 4
+	seatsPerCore = 8
+	// beatsPerCore is the same for heartbeats, which do little but wait for etcd.
+	beatsPerCore = 32
 	// maxWaiting is how many of a share may wait: some for each host of a large fleet. Each takes some 50 KB.
 	maxWaiting = 4096
 )
 
 func newShares() *shares {
-	seats := seatsPerCore * max(2, runtime.GOMAXPROCS(0))
-	return &shares{newShare("heartbeats", seats), newShare("hosts", seats), newShare("people", seats)}
+	cores := max(2, runtime.GOMAXPROCS(0))
+	return &shares{
+		newShare("heartbeats", beatsPerCore*cores), newShare("hosts", seatsPerCore*cores), newShare("people", seatsPerCore*cores),
+	}
 }
 
 func newShare(name string, seats int) *share {

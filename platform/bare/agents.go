@@ -27,6 +27,9 @@ const (
 	// judgeTimeout bounds the writes of one look, parallelJudgements how many of them are under way at once.
 	judgeTimeout       = 5 * time.Second
 	parallelJudgements = 32
+	// judgements bounds the writes of one look. When all agents of a large fleet fall silent at once, it may be that the servers have
+	// too much to do to hear them, and to write as much for each would keep them from it.
+	judgements = 64
 )
 
 // Reasons of a Host's condition AgentConnected.
@@ -114,11 +117,15 @@ func (s *Store) judgeAgents(ctx context.Context, started time.Time) {
 	defer cancel()
 	var group errgroup.Group
 	group.SetLimit(parallelJudgements)
+	written := 0
 	for i := range hosts.Items {
 		name := hosts.Items[i].Name
 		want, ok := s.judge(&hosts.Items[i], started, time.Now())
 		if !ok {
 			continue
+		}
+		if written++; written > judgements {
+			break
 		}
 		group.Go(func() error {
 			if err := s.putAgent(ctx, name, want); err != nil && s.life.Err() == nil {

@@ -31,15 +31,22 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 
 func clusterName(n int) string { return fmt.Sprintf("ceph%d", n) }
 
-// declare makes the clusters, and a StorageNode for each host with all its disks.
-func (b *bench) declare(ctx context.Context) error {
+// declareClusters makes the clusters.
+func (b *bench) declareClusters(ctx context.Context) error {
+	for n := range b.clusters {
+		if err := b.api.Create(ctx, newCluster(clusterName(n))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// declareNodes makes a StorageNode for each of these hosts, with all its disks.
+func (b *bench) declareNodes(ctx context.Context, from, to int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(declaring)
-	for n := range b.clusters {
-		group.Go(func() error { return b.api.Create(ctx, newCluster(clusterName(n))) })
-	}
-	for n, h := range b.fleet.hosts {
-		group.Go(func() error { return b.api.Create(ctx, newNode(clusterName(n%b.clusters), h)) })
+	for n, h := range b.fleet.hosts[from:to] {
+		group.Go(func() error { return b.api.Create(ctx, newNode(clusterName((from+n)%b.clusters), h)) })
 	}
 	return group.Wait()
 }
@@ -79,8 +86,11 @@ func (b *bench) heard(ctx context.Context) (bool, string, error) {
 	return heard == b.hosts+1, fmt.Sprintf("%d of %d", heard, b.hosts+1), nil // the server is a host, too
 }
 
-// ready says whether all clusters are ready.
-func (b *bench) ready(ctx context.Context) (bool, string, error) {
+// ready says whether all clusters are ready, with the OSDs of so many hosts.
+func (b *bench) ready(ctx context.Context, hosts int) (bool, string, error) {
+	if runs, want := b.fleet.processes(), hosts*b.disks+b.clusters*(mons+mgrs); runs < want {
+		return false, fmt.Sprintf("%d of %d daemons run", runs, want), nil
+	}
 	var list api.StorageClusterList
 	if err := b.api.List(ctx, &list); err != nil {
 		return false, "", err

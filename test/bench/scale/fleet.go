@@ -71,6 +71,15 @@ func (f *fleet) start(ctx, life context.Context, dir string, number int, h *host
 	return nil
 }
 
+// processes is how many run on all hosts.
+func (f *fleet) processes() int {
+	n := 0
+	for _, h := range f.hosts {
+		n += len(h.Names())
+	}
+	return n
+}
+
 // address is a host's own.
 func address(number int) string { return fmt.Sprintf("10.77.%d.%d", number/250, number%250+1) }
 

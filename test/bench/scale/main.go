@@ -28,6 +28,7 @@ import (
 // options are the command line.
 type options struct {
 	hosts, disks, clusters int
+	wave                   int
 	watch                  time.Duration
 	deaths                 int
 	dir, profile           string
@@ -46,6 +47,7 @@ func main() {
 	flag.IntVar(&o.hosts, "hosts", 1000, "how many hosts are simulated")
 	flag.IntVar(&o.disks, "disks", 10, "how many disks each has; each becomes an OSD")
 	flag.IntVar(&o.clusters, "clusters", 4, "how many StorageClusters share the hosts")
+	flag.IntVar(&o.wave, "wave", 50, "how many hosts are given to the clusters at once; the next follow when they are ready")
 	flag.DurationVar(&o.watch, "watch", time.Minute, "how long the fleet is watched while nothing happens")
 	flag.IntVar(&o.deaths, "deaths", 20, "how many daemons end, one after the other, to measure reactions")
 	flag.StringVar(&o.dir, "dir", "", "where everything is kept while it runs (default: a new directory that is removed)")
@@ -53,6 +55,7 @@ func main() {
 	flag.BoolVar(&o.json, "json", false, "print one JSON object instead of a table")
 	flag.BoolVar(&o.noBound, "no-bound", false, "end well also where a bound is not kept")
 	flag.Parse()
+	o.wave = max(o.wave, 1)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, o)
 	stop()

@@ -84,11 +84,18 @@ func (b *bench) bringUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := b.declare(ctx); err != nil {
+	if err := b.declareClusters(ctx); err != nil {
 		return err
 	}
-	if err := b.await(ctx, "all clusters to be ready", func() (bool, string, error) { return b.ready(ctx) }); err != nil {
-		return err
+	for from := 0; from < b.hosts; from += b.wave {
+		to := min(from+b.wave, b.hosts)
+		if err := b.declareNodes(ctx, from, to); err != nil {
+			return err
+		}
+		what := fmt.Sprintf("all clusters to be ready with %d of %d hosts", to, b.hosts)
+		if err := b.await(ctx, what, func() (bool, string, error) { return b.ready(ctx, to) }); err != nil {
+			return err
+		}
 	}
 	b.result.BringUp, err = read()
 	return errors.Join(err, stopProfile())
