@@ -129,12 +129,19 @@ func (d dataDir) knowsOthers(s *settings) bool {
 // oneFileSystem refuses a database on a file system of its own: data that counts no more is moved aside, which there cannot be done,
 // as little as a restore. It is better known at the first start than on the day on which it is needed.
 func (d dataDir) oneFileSystem() error {
-	var all, etcd unix.Stat_t
-	if unix.Stat(string(d), &all) != nil || unix.Stat(d.etcd(), &etcd) != nil || all.Dev == etcd.Dev {
+	all, there := deviceOf(string(d))
+	if etcd, ran := deviceOf(d.etcd()); !there || !ran || all == etcd {
 		return nil
 	}
 	return fmt.Errorf("%s lies on another disk or file system than %s: put the whole data directory on one, by mounting it at %s "+
 		"or with --data-dir", d.etcd(), string(d), string(d))
+}
+
+// deviceOf is the file system that a file or directory lies on, where there is one.
+func deviceOf(path string) (device uint64, ok bool) {
+	var stat unix.Stat_t
+	err := unix.Stat(path, &stat)
+	return stat.Dev, err == nil
 }
 
 // settings is what a server is, and stays: server.json.

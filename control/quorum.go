@@ -22,6 +22,8 @@ import (
 const (
 	lookEvery  = 2 * time.Second
 	learnEvery = 200 * time.Millisecond
+	// fillTimeout is how long a look waits for a learner to catch up: the other one may be ready.
+	fillTimeout = time.Second
 	// observeTimeout bounds what is only looked at, one hung member among it.
 	observeTimeout = 8 * time.Second
 	// lookTimeout bounds one look with all that it does and writes.
@@ -279,7 +281,12 @@ func (q *quorumManager) probe(ctx context.Context, members []etcd.Info) []probed
 	var wg sync.WaitGroup
 	for i, m := range members {
 		wg.Go(func() {
-			works := q.member.Works(ctx, m.PeerURL)
+			look, cancel := ctx, context.CancelFunc(func() {})
+			if !m.Voter {
+				look, cancel = context.WithTimeout(ctx, fillTimeout)
+			}
+			defer cancel()
+			works := q.member.Works(look, m.PeerURL)
 			found[i] = probed{answers: works || q.member.Answers(ctx, m.PeerURL), works: works}
 		})
 	}
