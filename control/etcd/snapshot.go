@@ -38,6 +38,10 @@ func saveSnapshot(server *etcdserver.EtcdServer, path string) (err error) {
 		return fmt.Errorf("while taking a snapshot of etcd: %w", err)
 	}
 	defer func() {
+		// A member that learns that it was removed closes its database, whoever uses it.
+		if ended := recover(); ended != nil {
+			err = fmt.Errorf("while taking a snapshot of etcd: the member ended: %v", ended)
+		}
 		if err = errors.Join(err, f.Close()); err != nil {
 			_ = os.Remove(path) // What is left of it says by itself that it is not whole.
 		}
