@@ -78,9 +78,9 @@ func run(ctx context.Context, o options) (err error) {
 	if err := os.MkdirAll(o.dir, 0o700); err != nil {
 		return err
 	}
-	r, err := measure(ctx, o)
-	if err != nil {
-		return err
+	r, failed := measure(ctx, o)
+	if r == nil || r.Cores == 0 { // it did not come to rest
+		return failed
 	}
 	if o.json {
 		e := json.NewEncoder(os.Stdout)
@@ -89,7 +89,7 @@ func run(ctx context.Context, o options) (err error) {
 	} else {
 		err = r.print(os.Stdout)
 	}
-	if !o.noBound {
+	if err = errors.Join(failed, err); !o.noBound {
 		err = errors.Join(err, r.judge())
 	}
 	return err

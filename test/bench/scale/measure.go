@@ -29,7 +29,7 @@ type bench struct {
 	result *result
 }
 
-// measure does everything: it starts the server, has the hosts join, brings the clusters up, watches them at rest, and ends
+// measure does everything, and returns what was measured also when the last step failed: it starts the server, has the hosts join, brings the clusters up, watches them at rest, and ends
 // daemons.
 func measure(ctx context.Context, o options) (_ *result, err error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -53,7 +53,7 @@ func measure(ctx context.Context, o options) (_ *result, err error) {
 	}()
 	for _, step := range []func(context.Context) error{b.join, b.bringUp, b.quiet, b.react} {
 		if err := step(ctx); err != nil {
-			return nil, err
+			return b.result, err
 		}
 	}
 	return b.result, nil
