@@ -212,16 +212,15 @@ func (x *running) forget(actions []*api.Action) {
 // schedule records what Schedule says, and puts what is recorded into actions.
 func (x *running) schedule(ctx context.Context, actions []*api.Action, f Facts) error {
 	at, ready := map[types.UID]int{}, []*api.Action(nil)
+	f.Held = map[types.UID]bool{}
 	for i, a := range actions {
 		at[a.UID] = i
 		if x.ready(a, f.Now) {
 			ready = append(ready, a)
+			f.Held[a.UID] = x.asideUntil(a).After(f.Now)
 		}
 	}
 	for _, t := range Schedule(ready, f) {
-		if x.asideUntil(t.Action).After(f.Now) {
-			continue
-		}
 		// Unlike the record of what was done, a decision does not hold when the spec was changed meanwhile: the action may have
 		// been rejected.
 		next := t.Action.DeepCopy()

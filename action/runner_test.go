@@ -392,6 +392,34 @@ func TestRunner_oneCannotBeWritten(t *testing.T) {
 	}
 }
 
+// TestRunner_turnThatCannotBeTakenBack: an agent that has been given its turn may take it for as long as the API says so, also when the
+// leader wants it back and cannot write that. Nothing that is in its way begins meanwhile.
+func TestRunner_turnThatCannotBeTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		refused := &sync.Map{}
+		l.runner.Store = refusing{l.store, refused}
+		l.store.SetHost("h1", action.HostFacts{})
+		defer l.start()()
+		onHost := func(a *api.Action) { a.Spec.Host = "h1" }
+		l.create("bad", "agent", onHost)
+		synctest.Wait()
+		l.want("bad", api.ActionNew, "")
+		refused.Store("bad", errors.New("no"))
+		l.create("other", "rolling", onHost)
+		l.create("far", "rolling", func(a *api.Action) { a.Spec.Cluster = "d" })
+		l.store.SetHost("h1", action.HostFacts{Silent: true})
+		time.Sleep(10 * time.Minute)
+		l.want("far", api.ActionDone, "")
+		l.want("bad", api.ActionNew, "")
+		l.want("other", api.ActionPendingSchedule, "")
+		refused.Delete("bad")
+		time.Sleep(2 * time.Minute)
+		l.want("bad", api.ActionPendingSchedule, "")
+		l.want("other", api.ActionDone, "")
+	})
+}
+
 // One that has ended and cannot be removed slows down no other.
 func TestRunner_oneCannotBeRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

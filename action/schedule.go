@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -25,6 +26,9 @@ type Facts struct {
 	// Concern is what an action on a host concerns that names no cluster, by host, as Store.Concern says it. An action on a host
 	// that is not in it may concern anything.
 	Concern map[string][]string
+	// Held are the actions under way whose status cannot be written now: they stay as they are recorded, which is what whoever carries
+	// them out goes by, and are in the way of others.
+	Held map[types.UID]bool
 }
 
 // Transition is a status that an action shall get.
@@ -47,7 +51,9 @@ func Schedule(actions []*api.Action, f Facts) []Transition {
 		}
 		k, known := f.Kinds[a.Spec.Kind]
 		e := &entry{action: a, status: a.Status.DeepCopy(), kind: k}
-		e.settle(f, known)
+		if !f.Held[a.UID] {
+			e.settle(f, known)
+		}
 		entries = append(entries, e)
 	}
 	var changed []Transition
