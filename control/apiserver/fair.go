@@ -7,9 +7,10 @@ import (
 )
 
 // fair lets in so many at once, and has others wait for their turn. Whoever has more than one request waiting does not keep
-// others waiting for them: after each of his it is the turn of everybody else who waits. It is safe for concurrent use.
+// others waiting for them: after each of his it is the turn of everybody else who waits. Nor does he keep others from waiting. It is
+// safe for concurrent use.
 type fair struct {
-	// most is how many may wait.
+	// most is how many may wait. When they do, whoever has the most requests waiting gives one up for a newcomer who has fewer.
 	most int
 
 	mu      sync.Mutex
@@ -20,8 +21,8 @@ type fair struct {
 	next  []string
 }
 
-// ticket is a place in a line. turn is closed when it is had.
-type ticket struct{ turn chan struct{} }
+// ticket is a place in a line. It is told once whether its turn has come, or its place was given to another one.
+type ticket struct{ turn chan bool }
 
 func newFair(seats, most int) *fair {
 	return &fair{free: seats, most: most, lines: map[string][]*ticket{}}
@@ -36,7 +37,7 @@ func (f *fair) enter(ctx context.Context, name string, waits func(bool)) bool {
 		f.mu.Unlock()
 		return true
 	}
-	if f.waiting >= f.most {
+	if f.waiting >= f.most && !f.makeRoom(name) {
 		f.mu.Unlock()
 		return false
 	}
@@ -45,16 +46,33 @@ func (f *fair) enter(ctx context.Context, name string, waits func(bool)) bool {
 	waits(true)
 	defer waits(false)
 	select {
-	case <-t.turn:
-		return true
+	case mine := <-t.turn:
+		return mine
 	case <-ctx.Done():
-		return !f.quit(name, t)
+		return !f.quit(name, t) && <-t.turn
 	}
+}
+
+// makeRoom refuses the last request of the longest line, unless that of name would be as long. The caller holds the mutex.
+func (f *fair) makeRoom(name string) bool {
+	longest := name
+	for n, line := range f.lines {
+		if len(line) > len(f.lines[longest]) {
+			longest = n
+		}
+	}
+	last := len(f.lines[longest]) - 1
+	if last <= len(f.lines[name]) {
+		return false
+	}
+	f.lines[longest][last].turn <- false
+	f.drop(longest, last)
+	return true
 }
 
 // line puts a ticket in line. The caller holds the mutex.
 func (f *fair) line(name string) *ticket {
-	t := &ticket{make(chan struct{})}
+	t := &ticket{make(chan bool, 1)}
 	if len(f.lines[name]) == 0 {
 		f.next = append(f.next, name)
 	}
@@ -63,7 +81,7 @@ func (f *fair) line(name string) *ticket {
 	return t
 }
 
-// quit takes a ticket out of its line; false when its turn has come meanwhile.
+// quit takes a ticket out of its line; false when it was told of meanwhile.
 func (f *fair) quit(name string, t *ticket) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -95,7 +113,7 @@ func (f *fair) leave() {
 	}
 	name := f.next[0]
 	f.next = f.next[1:]
-	close(f.lines[name][0].turn)
+	f.lines[name][0].turn <- true
 	f.drop(name, 0)
 	if len(f.lines[name]) > 0 {
 		f.next = append(f.next, name)

@@ -64,6 +64,45 @@ func TestFairBound(t *testing.T) {
 	})
 }
 
+// TestFairRoom: who has many waiting gives up the last of them for whoever has fewer, and for nobody who has as many.
+func TestFairRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFair(1, 4)
+		f.enter(t.Context(), "first", ignore)
+		var mu sync.Mutex
+		answers := map[string][]bool{}
+		var all sync.WaitGroup
+		for _, name := range []string{"greedy", "greedy", "greedy", "greedy", "greedy", "modest", "modest", "modest"} {
+			all.Go(func() {
+				had := f.enter(t.Context(), name, ignore)
+				mu.Lock()
+				answers[name] = append(answers[name], had)
+				mu.Unlock()
+				if had {
+					f.leave()
+				}
+			})
+			synctest.Wait()
+		}
+		f.leave()
+		all.Wait()
+		had := func(name string) (n int) {
+			for _, yes := range answers[name] {
+				if yes {
+					n++
+				}
+			}
+			return n
+		}
+		if had("greedy") != 2 || had("modest") != 2 {
+			t.Errorf("the answers are %v", answers)
+		}
+		if f.free != 1 || f.waiting != 0 || len(f.lines) != 0 || len(f.next) != 0 {
+			t.Errorf("in the end: %+v", f)
+		}
+	})
+}
+
 // TestFairKeepsCount: whatever comes, goes and gives up, no more are inside than may, and in the end all places are free.
 func TestFairKeepsCount(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {

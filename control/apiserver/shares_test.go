@@ -39,7 +39,7 @@ func testSharesUnderLoad(t *testing.T) {
 		user, group, path string
 		want              int
 	}{
-		{agentOf("h2"), access.GroupHosts, report, http.StatusTooManyRequests},
+		{agentOf("h1"), access.GroupHosts, report, http.StatusTooManyRequests},
 		{agentOf("h1"), access.GroupHosts, heartbeat, http.StatusOK},
 		{agentOf("h2"), access.GroupHosts, heartbeat, http.StatusOK},
 		{"alice", access.GroupAdmins, report, http.StatusOK},
