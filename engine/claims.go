@@ -40,7 +40,7 @@ func ClusterOf(node *api.StorageNode, clusters []api.StorageCluster) string {
 // same device then see each other before either records it, and both find the same winner. A Daemon claims its devices for
 // itself, so that a device stays claimed when its StorageNode is deleted and the daemon still uses it.
 func ClaimsOf(nodes []api.StorageNode, daemons []api.Daemon, hosts []api.Host, clusters []api.StorageCluster) []Claim {
-	var claims []Claim
+	claims := make([]Claim, 0, 2*len(daemons)) // about
 	index := newHostIndex(hosts)
 	for i := range nodes {
 		claims = append(claims, nodeClaims(&nodes[i], index, ClusterOf(&nodes[i], clusters))...)

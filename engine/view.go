@@ -25,7 +25,7 @@ type View struct {
 	// Secrets are the cluster's Secrets, without what they hold.
 	Secrets []SecretInfo
 	// Others are the daemons of other clusters, so that a driver can keep out of their way (addresses, ports).
-	Others []api.Daemon
+	Others []*api.Daemon
 	// Claims are the devices that the StorageNodes and Daemons of all clusters claim, this one's among them (see ClaimsOf).
 	Claims []Claim
 	// System is what the storage system says of itself: the driver's own type, nil when it was not asked or did not answer.

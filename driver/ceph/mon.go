@@ -110,8 +110,8 @@ func (p *planner) checkMons() {
 		}
 	}
 	for _, m := range p.members {
-		for i := range p.view.Others {
-			p.checkPort(m, &p.view.Others[i])
+		for _, other := range p.view.Others {
+			p.checkPort(m, other)
 		}
 	}
 }

@@ -305,10 +305,16 @@ func (p *planner) monPlaces() []place {
 // hostsForMons are the hosts that may have another mon, each at most one.
 func (p *planner) hostsForMons() []place {
 	places, _ := p.places(p.spec.Mon.HostSelector, "mons")
+	var others []*api.Daemon // few of a large fleet
+	for _, d := range p.view.Others {
+		if d.Spec.Type == TypeMon {
+			others = append(others, d)
+		}
+	}
 	return slices.DeleteFunc(places, func(at place) bool {
 		return isIPv6(at.address) != isIPv6(p.members[0].Address) ||
 			slices.ContainsFunc(p.daemonsOf(TypeMon), func(d *api.Daemon) bool { return d.Spec.Host == at.host }) ||
-			slices.ContainsFunc(p.view.Others, func(d api.Daemon) bool { return portTaken(at, &d) })
+			slices.ContainsFunc(others, func(d *api.Daemon) bool { return portTaken(at, d) })
 	})
 }
 

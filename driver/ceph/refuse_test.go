@@ -51,7 +51,7 @@ func TestRefused(t *testing.T) {
 		}},
 		{"both kinds of addresses", func(w *world) { w.hosts[1].Status.Addresses = []string{"fd00::2"} }, []string{"do not speak IPv4 and IPv6 at one time"}},
 		{"a mon of another cluster", func(w *world) {
-			w.others = []api.Daemon{{
+			w.others = []*api.Daemon{{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "x-mon-a"},
 				Spec: api.DaemonSpec{
 					Cluster: "x", Type: TypeMon, ID: "a", Host: "h2", Parameters: map[string]string{ParamAddress: "10.0.0.2"},

@@ -22,7 +22,7 @@ type world struct {
 	cluster *api.StorageCluster
 	nodes   []api.StorageNode
 	hosts   []api.Host
-	others  []api.Daemon
+	others  []*api.Daemon
 	daemons map[string]*api.Daemon
 	secrets map[string]secret
 	status  *api.StorageStatus
@@ -119,7 +119,11 @@ func (w *world) view() *engine.View {
 	if w.status != nil {
 		v.Status = w.status.DeepCopy()
 	}
-	v.Claims = engine.ClaimsOf(v.Nodes, slices.Concat(v.Daemons, v.Others), v.Hosts, []api.StorageCluster{*v.Cluster})
+	all := slices.Clone(v.Daemons)
+	for _, d := range v.Others {
+		all = append(all, *d)
+	}
+	v.Claims = engine.ClaimsOf(v.Nodes, all, v.Hosts, []api.StorageCluster{*v.Cluster})
 	return v
 }
 

@@ -73,7 +73,7 @@ func (m *Memory) View(_ context.Context, cluster types.NamespacedName) (*engine.
 		if daemons[i].Namespace == c.Namespace && daemons[i].Spec.Cluster == c.Name {
 			v.Daemons = append(v.Daemons, daemons[i])
 		} else {
-			v.Others = append(v.Others, daemons[i])
+			v.Others = append(v.Others, &daemons[i])
 		}
 	}
 	if o, ok := m.objects[id{"StorageStatus", c.Namespace, c.Name}]; ok {

@@ -81,13 +81,7 @@ func (o *Objects) View(cluster types.NamespacedName) (*engine.View, error) {
 			v.Nodes = append(v.Nodes, *n)
 		}
 	}
-	for _, d := range o.Daemons {
-		if d.Namespace == cluster.Namespace && d.Spec.Cluster == cluster.Name {
-			v.Daemons = append(v.Daemons, d)
-		} else {
-			v.Others = append(v.Others, d)
-		}
-	}
+	v.Daemons, v.Others = daemonsOf(o.Daemons, cluster)
 	for i := range o.Statuses {
 		if client.ObjectKeyFromObject(&o.Statuses[i]) == cluster {
 			v.Status = &o.Statuses[i]
@@ -104,13 +98,33 @@ func (o *Objects) View(cluster types.NamespacedName) (*engine.View, error) {
 	return v, nil
 }
 
+// daemonsOf parts the daemons of a cluster from all others, both sorted. Only the cluster's own are copied: of ten thousand
+// daemons that is most of what a view costs.
+func daemonsOf(all []api.Daemon, cluster types.NamespacedName) (own []api.Daemon, others []*api.Daemon) {
+	mine := make([]*api.Daemon, 0, len(all))
+	others = make([]*api.Daemon, 0, len(all))
+	for i := range all {
+		if d := &all[i]; d.Namespace == cluster.Namespace && d.Spec.Cluster == cluster.Name {
+			mine = append(mine, d)
+		} else {
+			others = append(others, d)
+		}
+	}
+	byName := func(a, b *api.Daemon) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	}
+	slices.SortFunc(mine, byName)
+	slices.SortFunc(others, byName)
+	own = make([]api.Daemon, len(mine))
+	for i, d := range mine {
+		own[i] = *d
+	}
+	return own, others
+}
+
 func sortView(v *engine.View) {
 	slices.SortFunc(v.Nodes, func(a, b api.StorageNode) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(v.Hosts, func(a, b api.Host) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(v.Daemons, func(a, b api.Daemon) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(v.Others, func(a, b api.Daemon) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
 	slices.SortFunc(v.Secrets, func(a, b engine.SecretInfo) int { return cmp.Compare(a.Name, b.Name) })
 }
 
