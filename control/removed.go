@@ -22,8 +22,9 @@ const keepRemoved = 3
 const generationPrefix = "generation-"
 
 // setAside moves the data of a seat that is lost out of the way, and keeps it: of a generation before a restore it may hold what the
-// backup did not. Of one generation the last one is kept, which has seen all that those before it had.
-func (d dataDir) setAside(generation int64) error {
+// backup did not. Of one generation the last one is kept, which has seen all that those before it had; but one that was never filled,
+// whatever its member has written by then, is not worth the place of what was.
+func (d dataDir) setAside(generation int64, filled bool) error {
 	if _, err := os.Stat(d.etcd()); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
@@ -31,7 +32,7 @@ func (d dataDir) setAside(generation int64) error {
 	}
 	all := d.file(removedDir)
 	old := filepath.Join(all, generationPrefix+strconv.FormatInt(generation, 10))
-	if d.hasLog() { // What was never filled is not worth the place of what was.
+	if filled && d.hasLog() {
 		if err := os.RemoveAll(old); err != nil {
 			return fmt.Errorf("while making room for the data of the lost seat: %w", err)
 		}

@@ -12,7 +12,7 @@ import (
 // TestSetAside: of each generation the last database that was filled is kept, of the last three generations; and it may be repeated.
 func TestSetAside(t *testing.T) {
 	d := dataDir(t.TempDir())
-	lose := func(generation int64, content string) {
+	lose := func(generation int64, content string, filled bool) {
 		t.Helper()
 		wal := filepath.Join(d.etcd(), "member", "wal")
 		if err := os.MkdirAll(wal, 0o700); err != nil {
@@ -24,7 +24,7 @@ func TestSetAside(t *testing.T) {
 			}
 		}
 		for range 2 {
-			if err := d.setAside(generation); err != nil {
+			if err := d.setAside(generation, filled); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -51,15 +51,16 @@ func TestSetAside(t *testing.T) {
 		}
 		return found
 	}
-	lose(0, "before the restore")
-	lose(900, "after it")
+	lose(0, "before the restore", true)
+	lose(900, "after it", true)
 	if diff := cmp.Diff(map[string]string{"generation-0": "before the restore", "generation-900": "after it"}, kept()); diff != "" {
 		t.Errorf("a restore later (-want +got):\n%s", diff)
 	}
-	lose(900, "later")
-	lose(900, "") // a seat that was given and never filled
+	lose(900, "later", true)
+	lose(900, "", true) // a seat that was given, and its server ended before it began
+	lose(900, "a member that began, and was never filled", false)
 	for g := range int64(2) {
-		lose(1000+g, fmt.Sprint(g))
+		lose(1000+g, fmt.Sprint(g), g == 0) // the first of a generation has nobody's place
 	}
 	want := map[string]string{"generation-900": "later", "generation-1000": "0", "generation-1001": "1"}
 	if diff := cmp.Diff(want, kept()); diff != "" {

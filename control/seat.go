@@ -103,8 +103,8 @@ func (s *Server) await() error {
 	if offer == nil {
 		return nil
 	}
-	// What is there is of an earlier seat.
-	if err := s.dir.setAside(generation); err != nil {
+	// What is there is of an earlier seat, which was given up, and the server ended before it was moved.
+	if err := s.dir.setAside(generation, true); err != nil {
 		return err
 	}
 	if err := s.setSeat(seatTaking, offer.Existing); err != nil {
@@ -220,10 +220,11 @@ func (s *Server) leave() {
 func (s *Server) standUp() error {
 	s.log.Warn("this server gives up its member of etcd and goes on as a standby: it was replaced, removed, or is of an earlier life")
 	s.leave()
+	filled := s.settings.Seat == seatHeld
 	if err := s.setSeat(seatNone, ""); err != nil {
 		return err
 	}
-	if err := s.dir.setAside(s.settings.Generation); err != nil {
+	if err := s.dir.setAside(s.settings.Generation, filled); err != nil {
 		return err
 	}
 	return s.writeStandbyAdmin()
