@@ -220,7 +220,9 @@ func (x *running) schedule(ctx context.Context, actions []*api.Action, f Facts) 
 			f.Held[a.UID] = x.asideUntil(a).After(f.Now)
 		}
 	}
-	for _, t := range Schedule(ready, f) {
+	wanted := Schedule(ready, f)
+	x.dropMoot(ready, wanted, f.Held)
+	for _, t := range wanted {
 		// Unlike the record of what was done, a decision does not hold when the spec was changed meanwhile: the action may have
 		// been rejected.
 		next := t.Action.DeepCopy()

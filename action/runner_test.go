@@ -398,7 +398,8 @@ func TestRunner_turnThatCannotBeTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLeader(t)
 		refused := &sync.Map{}
-		l.runner.Store = refusing{l.store, refused}
+		var stats action.Stats
+		l.runner.Store, l.runner.Stats = refusing{l.store, refused}, &stats
 		l.store.SetHost("h1", action.HostFacts{})
 		defer l.start()()
 		onHost := func(a *api.Action) { a.Spec.Host = "h1" }
@@ -413,6 +414,12 @@ func TestRunner_turnThatCannotBeTakenBack(t *testing.T) {
 		l.want("far", api.ActionDone, "")
 		l.want("bad", api.ActionNew, "")
 		l.want("other", api.ActionPendingSchedule, "")
+		l.store.SetHost("h1", action.HostFacts{})
+		time.Sleep(2 * time.Minute)
+		if n := stats.Stuck.Load(); n != 0 {
+			t.Errorf("%d are stuck when nothing is to be written any more", n)
+		}
+		l.store.SetHost("h1", action.HostFacts{Silent: true})
 		refused.Delete("bad")
 		time.Sleep(2 * time.Minute)
 		l.want("bad", api.ActionPendingSchedule, "")

@@ -3,8 +3,11 @@ package action
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -49,6 +52,20 @@ func (x *running) written(a *api.Action) {
 	defer x.mu.Unlock()
 	t := x.task(a)
 	t.refused, t.aside = 0, time.Time{}
+	x.countStuck()
+}
+
+// dropMoot forgets that what the schedule said of an action could not be written, where it does not say so any more.
+func (x *running) dropMoot(ready []*api.Action, wanted []Transition, held map[types.UID]bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, a := range ready {
+		t := x.tasks[a.UID]
+		if t == nil || t.refused == 0 || held[a.UID] || slices.ContainsFunc(wanted, func(w Transition) bool { return w.Action.UID == a.UID }) {
+			continue
+		}
+		t.refused, t.aside = 0, time.Time{}
+	}
 	x.countStuck()
 }
 
