@@ -31,6 +31,9 @@ func checkQuorum(f *Facts) []Finding {
 		return finding(Fail, fmt.Sprintf("no server can say how the members of etcd are: %v", f.QuorumErr),
 			"start the servers that are down; if more than half are lost for good, run 'holdfast restore'")
 	}
+	if len(f.Quorum.Members) == 0 {
+		return finding(Warn, "the leader of etcd has not looked at its members yet: it has only just begun to lead", "run 'holdfast doctor' again in some seconds")
+	}
 	found, told := badMembers(f.Quorum)
 	for _, s := range f.Servers {
 		if s.Err != nil && !told[s.Name] && !slices.Contains(f.Quorum.Standbys, s.Name) {
