@@ -51,7 +51,7 @@ func main() {
 	flag.DurationVar(&o.watch, "watch", time.Minute, "how long the fleet is watched while nothing happens")
 	flag.IntVar(&o.deaths, "deaths", 20, "how many daemons end, one after the other, to measure reactions")
 	flag.StringVar(&o.dir, "dir", "", "where everything is kept while it runs (default: a new directory that is removed)")
-	flag.StringVar(&o.profile, "profile", "", "write CPU profiles of the server to this file name with .up and .quiet appended, of the agents with .agents after that, and a heap profile with .heap")
+	flag.StringVar(&o.profile, "profile", "", "write CPU profiles of the server to this file name with .up, .quiet and .react appended, of the agents with .agents after that, and a heap profile with .heap")
 	flag.BoolVar(&o.json, "json", false, "print one JSON object instead of a table")
 	flag.BoolVar(&o.noBound, "no-bound", false, "end well also where a bound is not kept")
 	flag.Parse()

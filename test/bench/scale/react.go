@@ -19,6 +19,8 @@ const (
 	reactionLimit = 30 * time.Second
 	// between is the pause between two deaths, long enough for the first to be over.
 	between = 500 * time.Millisecond
+	// profiledReaction is how much of it is profiled.
+	profiledReaction = 15 * time.Second
 )
 
 // reaction is how long it took from a change on one host until the leader had written something of it, in seconds.
@@ -31,6 +33,7 @@ type reaction struct {
 
 // react ends OSDs one after the other on different hosts, and sends hosts into maintenance, and takes the time.
 func (b *bench) react(ctx context.Context) error {
+	stopProfile := b.startProfile(ctx, ".react", profiledReaction)
 	note("%d daemons end, one after the other", b.deaths)
 	for n := range b.deaths {
 		if err := b.kill(ctx, b.fleet.hosts[n*7919%b.hosts]); err != nil {
@@ -46,7 +49,7 @@ func (b *bench) react(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return stopProfile()
 }
 
 // kill ends an OSD of a host.
