@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime"
 	"syscall"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -20,8 +21,12 @@ import (
 // that the server can say what happened, release its leadership and stop in order.
 func newLogger(log *slog.Logger, fatal chan<- error) *zap.Logger {
 	core := &zaplog.Core{Log: log.With("component", "etcd"), Moot: moot}
-	return zap.New(core, zap.WithFatalHook(fatalHook{fatal}), zap.WithPanicHook(fatalHook{fatal}))
+	return zap.New(zapcore.NewSamplerWithOptions(core, time.Second, perSecond, oneOf), zap.WithFatalHook(fatalHook{fatal}), zap.WithPanicHook(fatalHook{fatal}))
 }
+
+// When requests are slow, etcd has two warnings for each, some hundred a second: of one message the first perSecond of a second are
+// logged, and then one of oneOf.
+const perSecond, oneOf = 5, 100
 
 // moot are messages about what is chosen here, or is told to whom it concerns by other ways.
 var moot = map[string]bool{

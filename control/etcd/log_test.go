@@ -57,3 +57,21 @@ func TestLogger_levels(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// TestLogger_flood: of one message, some are logged, whatever their number; another one is logged all the same.
+func TestLogger_flood(t *testing.T) {
+	var text strings.Builder
+	logger := newLogger(slog.New(slog.NewTextHandler(&text, nil)), make(chan error, 1))
+	const many = 1000
+	for range many {
+		logger.Warn("request stats")
+	}
+	logger.Error("lost the leader")
+	got := text.String()
+	if n := strings.Count(got, "request stats"); n < perSecond || n > many/2 {
+		t.Errorf("%d of %d are logged", n, many)
+	}
+	if !strings.Contains(got, "lost the leader") {
+		t.Error("an error went down in the flood")
+	}
+}

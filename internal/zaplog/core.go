@@ -4,6 +4,8 @@ package zaplog
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"go.uber.org/zap/zapcore"
 )
@@ -51,8 +53,8 @@ func (c *Core) Sync() error { return nil }
 
 func write(log *slog.Logger, level slog.Level, message string, fields map[string]any) {
 	attrs := make([]any, 0, 2*len(fields))
-	for key, value := range fields {
-		attrs = append(attrs, key, value)
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		attrs = append(attrs, key, fields[key])
 	}
 	log.Log(context.Background(), level, message, attrs...)
 }
