@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,10 @@ func errNoLeader(err error) error { return errors.Join(errors.New("nobody leads"
 
 // runsMetric counts the orchestrations that a server has started.
 const runsMetric = "holdfast_orchestrations_total"
+
+// asksRelease is the program that the agent, which is of the same process, runs once a minute to see which release is installed. No
+// orchestration starts it.
+const asksRelease = "ceph-mon"
 
 // settling is how long servers are left alone before they are watched: what was set in motion comes to rest.
 const settling = 5 * time.Second
@@ -73,10 +78,7 @@ func watchServer(t hosts.T, s *loopback.Server, d time.Duration) (w watched) {
 	changes := etcd.Watch(ctx, "/registry/", clientv3.WithPrefix(), clientv3.WithCreatedNotify())
 	<-changes
 	runs, before := counts(t, s)
-	children := map[string]bool{}
-	for _, child := range childrenOf(s.PID()) {
-		children[child] = true
-	}
+	old, started := childrenOf(s.PID()), map[string]string{}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for open := true; open; {
@@ -86,13 +88,16 @@ func watchServer(t hosts.T, s *loopback.Server, d time.Duration) (w watched) {
 			w.count(answer.Events)
 		case <-tick.C:
 			for _, child := range childrenOf(s.PID()) {
-				if !children[child] {
-					w.started++
-					name, _ := os.ReadFile("/proc/" + child + "/comm") // it may have ended
-					t.Logf("%s started a process: %s", s.Name, strings.TrimSpace(string(name)))
+				if name := nameOf(child); name != "" && !slices.Contains(old, child) {
+					started[child] = name // as it was seen last: a process bears its parent's name at first
 				}
-				children[child] = true
 			}
+		}
+	}
+	for _, name := range started {
+		if name != asksRelease {
+			w.started++
+			t.Logf("%s started a process: %s", s.Name, name)
 		}
 	}
 	runsAfter, after := counts(t, s)
@@ -110,6 +115,12 @@ func (w *watched) count(events []*clientv3.Event) {
 			w.writes++
 		}
 	}
+}
+
+// nameOf is what a process is called, or empty when it has ended.
+func nameOf(pid string) string {
+	name, _ := os.ReadFile("/proc/" + pid + "/comm")
+	return strings.TrimSpace(string(name))
 }
 
 func counts(t hosts.T, s *loopback.Server) (runs int, u stat.Usage) {
