@@ -14,6 +14,8 @@ const (
 	monJoinTime = 5 * time.Minute
 	// monAvoidFor is how long no mon is made on a host where one kept failing.
 	monAvoidFor = time.Hour
+	// steadyTime is how long the process of a mon runs that does not end again and again.
+	steadyTime = time.Minute
 	// manyRestarts are those after which a daemon that runs at the moment counts as failing.
 	manyRestarts = 3
 )
@@ -75,7 +77,9 @@ func (p *planner) monHosts() []string {
 
 // failing says whether a mon on its way in is not to be expected, because its daemon keeps failing.
 func (p *planner) failing(d *api.Daemon) bool {
-	bad := d.Status.State == api.DaemonFailed || d.Status.State == api.DaemonBackOff || d.Status.Restarts >= manyRestarts
+	// One that failed before and runs now may have much to copy.
+	young := d.Status.Started == nil || p.now.Sub(d.Status.Started.Time) < steadyTime
+	bad := d.Status.State == api.DaemonFailed || d.Status.State == api.DaemonBackOff || d.Status.Restarts >= manyRestarts && young
 	return bad && connected(p.hosts[d.Spec.Host]) && p.now.Sub(d.CreationTimestamp.Time) >= monJoinTime
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -142,6 +144,36 @@ func TestMonMoves_givesUp(t *testing.T) {
 	for _, d := range f.daemons {
 		if text := d.Spec.Parameters[ParamMonAvoid]; text != "" && d.DeletionTimestamp == nil {
 			t.Errorf("%s still has %q", d.Name, text)
+		}
+	}
+}
+
+// Which mons on their way in are not waited for any longer.
+func TestFailing(t *testing.T) {
+	f := withFake(fourHosts())
+	f.settle(t)
+	now := f.now
+	for _, test := range []struct {
+		name   string
+		age    time.Duration
+		status api.DaemonStatus
+		want   bool
+	}{
+		{"runs at the first try", time.Hour, api.DaemonStatus{State: api.DaemonRunning}, false},
+		{"fails", monJoinTime, api.DaemonStatus{State: api.DaemonFailed}, true},
+		{"fails, and is young", monJoinTime - 1, api.DaemonStatus{State: api.DaemonFailed}, false},
+		{"ends again and again", monJoinTime, api.DaemonStatus{
+			State: api.DaemonRunning, Restarts: manyRestarts, Started: ptr.To(metav1.NewMicroTime(now.Add(-time.Second))),
+		}, true},
+		{"failed, and copies a large store now", time.Hour, api.DaemonStatus{
+			State: api.DaemonRunning, Restarts: manyRestarts, Started: ptr.To(metav1.NewMicroTime(now.Add(-steadyTime))),
+		}, false},
+	} {
+		p := newPlanner(f.view(), now)
+		d := &api.Daemon{Spec: api.DaemonSpec{Host: "h1"}, Status: test.status}
+		d.CreationTimestamp = metav1.NewTime(now.Add(-test.age))
+		if got := p.failing(d); got != test.want {
+			t.Errorf("%s: %v", test.name, got)
 		}
 	}
 }
