@@ -392,6 +392,27 @@ func TestRunner_oneCannotBeWritten(t *testing.T) {
 	}
 }
 
+// TestRunner_conflictsOfALaggingCopy: while the copy of an action lags behind, each write comes too late. That is soon over, and
+// nobody is told that it is stuck.
+func TestRunner_conflictsOfALaggingCopy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		refused := &sync.Map{}
+		l.runner.Store = refusing{l.store, refused}
+		l.runner.OnStuck = func(_ context.Context, a *api.Action, err error) error {
+			t.Errorf("%s is told to be stuck: %v", a.Name, err)
+			return nil
+		}
+		defer l.start()()
+		refused.Store("late", fmt.Errorf("writing: %w", action.ErrConflict))
+		l.create("late", "exclusive")
+		time.Sleep(300 * time.Millisecond)
+		refused.Delete("late")
+		time.Sleep(5 * time.Second)
+		l.want("late", api.ActionDone, "")
+	})
+}
+
 // TestRunner_turnThatCannotBeTakenBack: an agent that has been given its turn may take it for as long as the API says so, also when the
 // leader wants it back and cannot write that. Nothing that is in its way begins meanwhile.
 func TestRunner_turnThatCannotBeTakenBack(t *testing.T) {

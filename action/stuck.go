@@ -81,8 +81,10 @@ func (x *running) unwritten(ctx context.Context, a *api.Action, err error) error
 		x.signal()
 		return nil
 	}
-	if errors.Is(err, ErrConflict) {
-		x.signal() // what changed it gave a signal as well, which may have come before
+	if errors.Is(err, ErrConflict) && t.refused == 1 {
+		// What changed it gave a signal as well, which may have come before. A second conflict may come of a copy that lags behind:
+		// it has a pause to catch up.
+		x.signal()
 		return nil
 	}
 	return err
