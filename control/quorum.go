@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -170,8 +169,11 @@ func (q *quorumManager) tidy(ctx context.Context, view *quorum.View) {
 		there[s.Name] = true
 	}
 	list, err := q.servers.published(ctx)
-	if err != nil || !slices.ContainsFunc(slices.Collect(maps.Keys(list.Data)), func(name string) bool { return !there[name] }) {
+	if err != nil {
 		return
+	}
+	if maps.DeleteFunc(list.Data, func(name, _ string) bool { return there[name] }); len(list.Data) == 0 {
+		return // all of them are there; the list is a copy
 	}
 	if err := endpoints.Keep(ctx, q.client, func(name string) bool { return there[name] }); err != nil && ctx.Err() == nil {
 		q.log.Debug("the list of servers was not tidied", "error", err)

@@ -46,10 +46,9 @@ func (h hostOptions) GetRESTOptions(gr schema.GroupResource, example runtime.Obj
 			object, _ := o.(runtime.Object)
 			return []string{hostOf(object)}, nil
 		}}
-		s, destroy, err := decorate(config, prefix, key, newObject, newList, attributes, triggers, indexes)
-		return &hostStorage{s}, destroy, err
+		return decorate(config, prefix, key, newObject, newList, attributes, triggers, indexes)
 	}
-	return o, nil
+	return around(o, func(s storage.Interface) storage.Interface { return &hostStorage{s} }), nil
 }
 
 // hostOf is the value of hostField. An object that is not as it should be is of no host.

@@ -15,9 +15,6 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/apiserver/pkg/storage/storagebackend"
-	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/holdfast-storage/holdfast/internal/fence"
 )
@@ -60,15 +57,7 @@ func (f fencedOptions) GetRESTOptions(gr schema.GroupResource, example runtime.O
 	if err != nil {
 		return o, err
 	}
-	decorate := o.Decorator
-	o.Decorator = func(
-		config *storagebackend.ConfigForResource, prefix string, key func(runtime.Object) (string, error),
-		newObject, newList func() runtime.Object, attributes storage.AttrFunc, trigger storage.IndexerFuncs, indexers *cache.Indexers,
-	) (storage.Interface, factory.DestroyFunc, error) {
-		s, destroy, err := decorate(config, prefix, key, newObject, newList, attributes, trigger, indexers)
-		return &fencedStorage{s, gr}, destroy, err
-	}
-	return o, nil
+	return around(o, func(s storage.Interface) storage.Interface { return &fencedStorage{s, gr} }), nil
 }
 
 // fencedStorage turns etcd's word that a fence is lost into a refusal that clients understand.

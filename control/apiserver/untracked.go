@@ -9,9 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/apiserver/pkg/storage/storagebackend"
-	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
-	"k8s.io/client-go/tools/cache"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -33,15 +30,7 @@ func (u untrackedOptions) GetRESTOptions(gr schema.GroupResource, example runtim
 	if err != nil || !untracked[gr] {
 		return o, err
 	}
-	decorate := o.Decorator
-	o.Decorator = func(
-		config *storagebackend.ConfigForResource, prefix string, key func(runtime.Object) (string, error),
-		newObject, newList func() runtime.Object, attributes storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers,
-	) (storage.Interface, factory.DestroyFunc, error) {
-		s, destroy, err := decorate(config, prefix, key, newObject, newList, attributes, triggers, indexers)
-		return &untrackedStorage{s}, destroy, err
-	}
-	return o, nil
+	return around(o, func(s storage.Interface) storage.Interface { return &untrackedStorage{s} }), nil
 }
 
 // untrackedStorage stores new objects without their managed fields. The library keeps none of an object that has none

@@ -28,6 +28,8 @@ const (
 	maxPending = 1000
 	// flushSlice is how long Emit writes events, and how long what goes on in the background keeps it waiting.
 	flushSlice = time.Second
+	// flushTimeout bounds that when the API hangs.
+	flushTimeout = 5 * time.Second
 )
 
 // eventLog knows which events of one cluster are stored. Only the leader writes events, so it is read from the API once.
@@ -135,10 +137,10 @@ func (s *Store) flushLater(cluster *api.StorageCluster, l *eventLog) {
 
 // flushMore says whether there is more to write.
 func (s *Store) flushMore(cluster *api.StorageCluster, l *eventLog) bool {
-	ctx, cancel := context.WithTimeout(s.life, trimTimeout)
-	defer cancel()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(s.life, flushTimeout)
+	defer cancel()
 	err := s.flush(ctx, cluster, l, flushSlice)
 	if err != nil && s.life.Err() == nil {
 		s.log.Warn("writing events", "cluster", client.ObjectKeyFromObject(cluster).String(), "error", err)
