@@ -9,6 +9,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -65,6 +67,9 @@ func concerned(ctx context.Context, c client.Client, objects []object) ([]types.
 				return nil, err
 			}
 			add(o.GetNamespace(), name)
+		case "Volume":
+			name, _, _ := unstructured.NestedString(o.Object, "spec", "cluster")
+			add(o.GetNamespace(), name)
 		}
 	}
 	return keys, nil
@@ -72,8 +77,11 @@ func concerned(ctx context.Context, c client.Client, objects []object) ([]types.
 
 // clusterOfNode returns the cluster that a node names, or the only one of its type in its namespace.
 func clusterOfNode(ctx context.Context, c client.Client, o object) (string, error) {
-	spec, _ := o.Object["spec"].(map[string]any)
-	if name, _ := spec["cluster"].(string); name != "" {
+	var node api.StorageNode
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &node); err != nil {
+		return "", fmt.Errorf("while reading %s: %w", o, err)
+	}
+	if name := node.ClusterName(); name != "" {
 		return name, nil
 	}
 	var list api.StorageClusterList
@@ -83,7 +91,7 @@ func clusterOfNode(ctx context.Context, c client.Client, o object) (string, erro
 	}
 	var names []string
 	for _, sc := range list.Items {
-		if string(sc.Spec.Type) == spec["type"] {
+		if sc.Spec.Type == node.Spec.Type {
 			names = append(names, sc.Name)
 		}
 	}

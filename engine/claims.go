@@ -13,16 +13,16 @@ import (
 // ClusterOf returns the name of the StorageCluster that a StorageNode belongs to: the one that it names, else the one
 // cluster of its type in its namespace. It is empty when there is none or more than one.
 func ClusterOf(node *api.StorageNode, clusters []api.StorageCluster) string {
-	only := ""
+	only, named := "", node.ClusterName()
 	for i := range clusters {
 		c := &clusters[i]
 		if c.Namespace != node.Namespace || c.Spec.Type != node.Spec.Type {
 			continue
 		}
-		if node.Spec.Cluster == c.Name {
+		if named == c.Name {
 			return c.Name
 		}
-		if node.Spec.Cluster != "" {
+		if named != "" {
 			continue
 		}
 		if only != "" {

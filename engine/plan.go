@@ -24,6 +24,9 @@ type Plan struct {
 	// Nodes are StorageNode statuses that differ from the view. They are written before Daemons, so that a device is claimed
 	// before anything is told to use it.
 	Nodes []NodeStatus
+	// Volumes are Volume statuses that differ from the view, and Volumes that are gone. They are written before Daemons and
+	// Commands, so that a place is promised before anything is told to use it.
+	Volumes []VolumeStatus
 	// Status is the whole StorageStatus as it should read.
 	Status api.StorageStatusStatus
 	// Decisions says what was decided, and why; also why not. A decision that reads differently is written to the report, so
@@ -93,6 +96,9 @@ type Command struct {
 	// Object is what it is done to, such as "osd.3".
 	Object string
 	Params map[string]string
+	// Daemon is the name of the Daemon whose agent carries it out (package service, Performer), within a minute: long work is
+	// started by a command, and followed by what the storage system says. Empty: Driver.Perform does.
+	Daemon string
 	Reason string
 	// Risk is what it may do to data and service.
 	Risk api.Risk
@@ -104,6 +110,25 @@ type NodeStatus struct {
 	Status api.StorageNodeStatus
 	// Seen is the node that the status was made from; the engine sets it. Nil has the status written whatever became of the node.
 	Seen *api.StorageNode
+}
+
+// VolumeStatus is the status that a Volume shall have, or the word that it is gone.
+type VolumeStatus struct {
+	Name   string
+	Status api.VolumeStatus
+	// Gone says of a Volume that is being deleted that the storage system has nothing of it any more, or keeps it on purpose
+	// (DeletionRetain): it is let go, and Status does not matter.
+	Gone bool
+	// Seen is the volume that the status was made from; the engine sets it. Nil has the status written whatever became of the
+	// volume.
+	Seen *api.Volume
+}
+
+// Stale says whether the volume is another one by now than the status was made from: it was made anew, somebody changed its
+// spec or deleted it, or wrote its status.
+func (s *VolumeStatus) Stale(now *api.Volume) bool {
+	return s.Seen != nil && (s.Seen.UID != now.UID || s.Seen.Generation != now.Generation ||
+		!s.Seen.DeletionTimestamp.Equal(now.DeletionTimestamp) || !equality.Semantic.DeepEqual(s.Seen.Status, now.Status))
 }
 
 // Stale says whether the node is another one by now than the status was made from: it was made anew, somebody changed its spec, or

@@ -47,6 +47,34 @@ type Local struct {
 	Parameters map[string]string
 }
 
+// Reporter is a ServiceAgent that can tell what its service says of itself. The agent asks it while the process runs, of daemons
+// with the parameter api.ParameterReport: when the state of the process changed, after each command, and every few seconds.
+type Reporter interface {
+	// Report is what the service says of its state, for its driver to read (Daemon.status.report): compact, at most api.MaxReport
+	// bytes, and the same text while nothing that matters changes, because each change is written and looked at. It has no
+	// clocks in it, and measures are rounded. It may be called often, and changes nothing.
+	Report(ctx context.Context, local *Local) (string, error)
+}
+
+// Performer is a ServiceAgent that carries out commands of its driver on the host itself. The commands of one daemon are carried
+// out one at a time.
+type Performer interface {
+	// Perform carries out a command and says in a sentence what came of it. It is idempotent: it may be cut off at any point and
+	// called again, also after it ended well. It ends within a minute; what takes longer it starts, and leaves it to reports to
+	// tell how that goes on. The text of its error reaches whoever asked, so it says what is wrong and what to do, and holds no
+	// secret.
+	Perform(ctx context.Context, local *Local, cmd Command) (message string, err error)
+}
+
+// Command is one thing that a driver asks of the service on this host (package engine, Command).
+type Command struct {
+	// Verb says what to do, in the driver's words.
+	Verb string
+	// Object is what it is done to.
+	Object string
+	Params map[string]string
+}
+
 // Versioner is a ServiceAgent that can tell which release of its program is installed on the host.
 type Versioner interface {
 	// Version is the installed release, such as "16.2.15".

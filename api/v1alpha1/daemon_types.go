@@ -177,7 +177,19 @@ type DaemonStatus struct {
 	// Version is the release of the program, as it tells itself.
 	// +optional
 	Version string `json:"version,omitempty"`
+	// Report is what the service itself says of its state, where its driver asks for that: text that only the driver reads. The
+	// agent writes it when it changed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=131072
+	Report string `json:"report,omitempty"`
 }
+
+// ParameterReport is the parameter of a Daemon that asks its agent for a report, and says which. Where it is empty or missing
+// the agent asks for none.
+const ParameterReport = "report"
+
+// MaxReport is how long a report may be, in bytes.
+const MaxReport = 128 << 10
 
 // DaemonExit is how a process ended.
 type DaemonExit struct {

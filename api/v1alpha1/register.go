@@ -28,6 +28,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&ClusterEvent{}, &ClusterEventList{},
 		&Action{}, &ActionList{},
 		&Plan{}, &PlanList{},
+		&Volume{}, &VolumeList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -5,12 +5,13 @@ import (
 )
 
 // StorageType names a storage system. The values are QuarterMaster's.
-// +kubebuilder:validation:Enum=ceph
+// +kubebuilder:validation:Enum=ceph;glusterfs
 type StorageType string
 
 // The storage systems.
 const (
-	StorageCeph StorageType = "ceph"
+	StorageCeph      StorageType = "ceph"
+	StorageGlusterFS StorageType = "glusterfs"
 )
 
 // StorageCluster declares one storage system. The administrator writes its spec, the engine its status.
@@ -37,6 +38,8 @@ type StorageCluster struct {
 // StorageClusterSpec is what the administrator wants.
 // +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type",message="type cannot be changed: delete the cluster and create another one"
 // +kubebuilder:validation:XValidation:rule="self.type != 'ceph' || has(self.ceph)",message="type is ceph, so spec.ceph must be there: at least 'ceph: {}'"
+// +kubebuilder:validation:XValidation:rule="self.type == 'ceph' || !has(self.ceph)",message="spec.ceph is for clusters of type ceph: remove it"
+// +kubebuilder:validation:XValidation:rule="self.type == 'glusterfs' || !has(self.glusterfs)",message="spec.glusterfs is for clusters of type glusterfs: remove it"
 type StorageClusterSpec struct {
 	// Type is the storage system to run.
 	Type StorageType `json:"type"`
@@ -63,6 +66,8 @@ type StorageClusterSpec struct {
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 	// +optional
 	Ceph *CephSpec `json:"ceph,omitempty"`
+	// +optional
+	GlusterFS *GlusterFSSpec `json:"glusterfs,omitempty"`
 }
 
 // ClusterMode says what the engine does with a cluster.

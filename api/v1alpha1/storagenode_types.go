@@ -26,6 +26,9 @@ type StorageNode struct {
 
 // StorageNodeSpec is what the administrator gives.
 // +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type",message="type cannot be changed: delete the node and create another one"
+// +kubebuilder:validation:XValidation:rule="self.type != 'ceph' || !has(self.directories) || size(self.directories) == 0",message="Ceph stores data on whole devices: name them in spec.devices, and remove spec.directories"
+// +kubebuilder:validation:XValidation:rule="self.type == 'glusterfs' || !has(self.glusterfs)",message="spec.glusterfs is for nodes of type glusterfs: remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.glusterfs) || !has(self.glusterfs.cluster) || !has(self.cluster) || self.glusterfs.cluster == self.cluster",message="a node belongs to one cluster: spec.cluster and spec.glusterfs.cluster name two"
 type StorageNodeSpec struct {
 	// Type is the storage system that the node is for.
 	Type StorageType `json:"type"`
@@ -50,6 +53,38 @@ type StorageNodeSpec struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=256
 	Devices []string `json:"devices,omitempty"`
+	// Directories are directories of the host to store data in, beside the devices or in their place, by their whole paths.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:Pattern=`^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$`
+	Directories []string `json:"directories,omitempty"`
+	// GlusterFS is what only GlusterFS wants to know of a node.
+	// +optional
+	GlusterFS *GlusterFSNode `json:"glusterfs,omitempty"`
+}
+
+// GlusterFSNode is the part of a StorageNode that only GlusterFS has.
+type GlusterFSNode struct {
+	// Cluster is the StorageCluster that the node belongs to, in the words of QuarterMaster. It is the same as spec.cluster.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Cluster string `json:"cluster,omitempty"`
+	// Zone is the failure domain that the node lies in: copies of the same data go to different zones where there are enough.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Zone int32 `json:"zone,omitempty"`
+}
+
+// ClusterName is the StorageCluster that the node names; empty where it names none.
+func (n *StorageNode) ClusterName() string {
+	if n.Spec.Cluster == "" && n.Spec.GlusterFS != nil {
+		return n.Spec.GlusterFS.Cluster
+	}
+	return n.Spec.Cluster
 }
 
 // StorageNetwork lists the addresses of a node in the storage network.

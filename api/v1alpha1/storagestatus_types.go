@@ -88,6 +88,8 @@ type StorageStatusStatus struct {
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 	// +optional
 	Ceph *CephStatus `json:"ceph,omitempty"`
+	// +optional
+	GlusterFS *GlusterFSStatus `json:"glusterfs,omitempty"`
 }
 
 // DaemonCount counts the daemons of one type and version.
