@@ -1,0 +1,107 @@
+// Package place chooses where the bricks of GlusterFS volumes lie: on which node, and on which of its devices and directories.
+// It is pure, and equal arguments give equal results.
+//
+// The rules are those of heketi's ring: the bricks of one set never share a node, they lie in different zones as long as there
+// are zones that have none yet, and among what is left the emptiest store is taken.
+package place
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Store is a device or directory of a node.
+type Store struct {
+	Node string
+	Zone int32
+	Name string
+	// Room is how many bytes may still be promised to bricks.
+	Room int64
+	// Bricks is how many lie there already: of two stores with the same room the one with fewer is taken.
+	Bricks int
+}
+
+// Spot is where a brick shall lie.
+type Spot struct {
+	Node, Store string
+	Zone        int32
+	Size        int64
+}
+
+// Sets chooses n sets; members are the sizes of the bricks of one set, in their order. It returns fewer sets where there is no
+// room for more. stores is not changed.
+func Sets(stores []Store, members []int64, n int) [][]Spot {
+	stores = slices.Clone(stores)
+	var sets [][]Spot
+	for range n {
+		set := one(stores, members)
+		if set == nil {
+			return sets
+		}
+		sets = append(sets, set)
+	}
+	return sets
+}
+
+// one chooses a set and takes its room from the stores; nil when there is none.
+func one(stores []Store, members []int64) []Spot {
+	var set []Spot
+	for _, size := range members {
+		spot, ok := Beside(stores, set, size)
+		if !ok {
+			return nil
+		}
+		set = append(set, spot)
+	}
+	for _, spot := range set {
+		i := slices.IndexFunc(stores, func(s Store) bool { return s.Node == spot.Node && s.Name == spot.Store })
+		stores[i].Room -= spot.Size
+		stores[i].Bricks++
+	}
+	return set
+}
+
+// Beside chooses a spot for one more brick of a set that has bricks already.
+func Beside(stores []Store, set []Spot, size int64) (Spot, bool) {
+	zones, nodes := map[int32]int{}, map[string]bool{}
+	for _, s := range set {
+		zones[s.Zone]++
+		nodes[s.Node] = true
+	}
+	var best *Store
+	for i := range stores {
+		s := &stores[i]
+		if s.Room < size || nodes[s.Node] {
+			continue
+		}
+		if best == nil || better(s, best, zones) {
+			best = s
+		}
+	}
+	if best == nil {
+		return Spot{}, false
+	}
+	return Spot{Node: best.Node, Store: best.Name, Zone: best.Zone, Size: size}, true
+}
+
+// better says whether a is a better place than b beside bricks in these zones.
+func better(a, b *Store, zones map[int32]int) bool {
+	return cmp.Or(
+		cmp.Compare(zones[a.Zone], zones[b.Zone]),
+		cmp.Compare(b.Room, a.Room),
+		cmp.Compare(a.Bricks, b.Bricks),
+		cmp.Compare(a.Node, b.Node),
+		cmp.Compare(a.Name, b.Name),
+	) < 0
+}
+
+// Nodes is how many nodes have a store with room for a brick of this size.
+func Nodes(stores []Store, size int64) int {
+	nodes := map[string]bool{}
+	for _, s := range stores {
+		if s.Room >= size {
+			nodes[s.Node] = true
+		}
+	}
+	return len(nodes)
+}
