@@ -90,7 +90,7 @@ func hostsDown(daemons []api.Daemon) map[string]bool {
 
 // silentHosts are the hosts of the cluster whose agent is not heard, sorted.
 func silentHosts(v *View) []string {
-	used := usedHosts(v)
+	used := v.UsedHosts()
 	var names []string
 	for i := range v.Hosts {
 		h := &v.Hosts[i]

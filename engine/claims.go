@@ -33,20 +33,19 @@ func ClusterOf(node *api.StorageNode, clusters []api.StorageCluster) string {
 	return only
 }
 
-// ClaimsOf lists who claims which device, from all StorageNodes, Daemons, Hosts and StorageClusters that there are. Stores
-// use it to fill View.Claims. It is pure, and its result is sorted.
+// ClaimsOf lists who claims which device, by these StorageNodes and Daemons, with all Hosts and StorageClusters that there are.
+// It is pure, and its result is sorted.
 //
 // Claims that stand only in a node's spec are listed too: two clusters that are declared at the same moment and name the
 // same device then see each other before either records it, and both find the same winner. A Daemon claims its devices for
 // itself, so that a device stays claimed when its StorageNode is deleted and the daemon still uses it.
-func ClaimsOf(nodes []api.StorageNode, daemons []api.Daemon, hosts []api.Host, clusters []api.StorageCluster) []Claim {
+func ClaimsOf(nodes []api.StorageNode, daemons []*api.Daemon, hosts []api.Host, clusters []api.StorageCluster) []Claim {
 	claims := make([]Claim, 0, 2*len(daemons)) // about
 	index := newHostIndex(hosts)
 	for i := range nodes {
 		claims = append(claims, nodeClaims(&nodes[i], index, ClusterOf(&nodes[i], clusters))...)
 	}
-	for i := range daemons {
-		d := &daemons[i]
+	for _, d := range daemons {
 		for _, device := range d.Spec.Devices {
 			claims = append(claims, Claim{
 				Host: d.Spec.Host, DeviceID: device.ID, Daemon: d.Name,

@@ -28,15 +28,15 @@ func TestResolveNodes_neverTwoOwners(t *testing.T) {
 				Spec:       api.DaemonSpec{Cluster: "c", Host: "h1", Devices: []api.DaemonDevice{{Name: "block", ID: "d1"}}},
 			})
 		}
-		claims := ClaimsOf(nodes, daemons, hosts, clusters)
 		owner := map[string]string{}
 		for i := range clusters {
-			v := &View{Cluster: &clusters[i], Hosts: hosts, Claims: claims}
+			v := &View{Cluster: &clusters[i], Hosts: hosts}
 			for j := range nodes {
 				if ClusterOf(&nodes[j], clusters) == clusters[i].Name {
 					v.Nodes = append(v.Nodes, nodes[j])
 				}
 			}
+			v.AddNeighbours(nodes, pointers(daemons), clusters)
 			for _, r := range ResolveNodes(v) {
 				for _, d := range r.Devices {
 					if d.ID == "" || d.Problem != "" {
@@ -54,6 +54,14 @@ func TestResolveNodes_neverTwoOwners(t *testing.T) {
 			}
 		}
 	})
+}
+
+func pointers[T any](list []T) []*T {
+	var all []*T
+	for i := range list {
+		all = append(all, &list[i])
+	}
+	return all
 }
 
 func drawNode(t *rapid.T, name string) api.StorageNode {
@@ -98,7 +106,7 @@ func BenchmarkResolveNodes(b *testing.B) {
 	}
 	v := view(hosts, nodes...)
 	for b.Loop() {
-		v.Claims = ClaimsOf(nodes, daemons, hosts, []api.StorageCluster{*v.Cluster})
+		v.Claims = ClaimsOf(nodes, pointers(daemons), hosts, []api.StorageCluster{*v.Cluster})
 		ResolveNodes(v)
 	}
 }

@@ -31,7 +31,7 @@ type differ struct {
 
 func (d *differ) add(code Code, object, format string, args ...any) {
 	d.events = append(d.events, Event{
-		Code: code, Object: object, Message: truncate(fmt.Sprintf(format, args...), maxDecisionMessage), Time: d.now,
+		Code: code, Object: object, Message: truncate(fmt.Sprintf(format, args...), maxDecisionMessage), Time: d.now, form: format,
 	})
 }
 

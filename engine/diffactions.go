@@ -28,7 +28,7 @@ func actionKey(a *api.Action) string { return a.Namespace + "/" + a.Name }
 // actions tells of differences of the cluster's own actions, and of those on hosts that it uses. One that was removed after it
 // had ended is no difference.
 func (d *differ) actions(before, after *View) {
-	used := usedHosts(after)
+	used := after.UsedHosts()
 	compare(before.Actions, after.Actions, actionKey, func(was, is *api.Action) {
 		if is == nil || is.Spec.Cluster == "" && !used[is.Spec.Host] {
 			return

@@ -12,7 +12,7 @@ import (
 
 // hosts tells of differences of the hosts that the cluster uses. What a host has when it is first seen is no difference.
 func (d *differ) hosts(before, after *View) {
-	used := usedHosts(after)
+	used := after.UsedHosts()
 	compare(before.Hosts, after.Hosts, func(h *api.Host) string { return h.Name }, func(was, is *api.Host) {
 		if is == nil || !used[is.Name] {
 			return
@@ -20,27 +20,15 @@ func (d *differ) hosts(before, after *View) {
 		if was == nil {
 			was = &api.Host{}
 		}
+		if was.UID == is.UID && was.ResourceVersion == is.ResourceVersion && is.ResourceVersion != "" {
+			return // most did not change, and each has many devices
+		}
 		d.agent(was, is)
 		// A host without a boot id has not reported yet: its list of devices is empty because nobody knows them.
 		if was.Status.BootID != "" && is.Status.BootID != "" {
 			d.devices(is.Name, was.Status.Devices, is.Status.Devices)
 		}
 	})
-}
-
-// usedHosts are the hosts that the cluster's nodes select or were accepted on, and those where its daemons are.
-func usedHosts(v *View) map[string]bool {
-	used, hosts := map[string]bool{}, newHostIndex(v.Hosts)
-	for i := range v.Nodes {
-		used[v.Nodes[i].Status.Host] = true
-		for _, h := range hosts.selected(v.Nodes[i].Spec.NodeSelector) {
-			used[h.Name] = true
-		}
-	}
-	for i := range v.Daemons {
-		used[v.Daemons[i].Spec.Host] = true
-	}
-	return used
 }
 
 // agent tells of an agent that fell silent or is heard again. A host that is new, or whose agent was never judged, counts as

@@ -6,12 +6,16 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// Event is one difference between two views. Codes are listed in codes.go.
+// Event is one difference between two views, or many of one code (see fold). Codes are listed in codes.go.
 type Event struct {
 	Code    Code
 	Object  string
 	Message string
 	Time    time.Time
+	// Objects are all that changed, where they are many; Object is the cluster then.
+	Objects []string `json:",omitempty"`
+	// form is the message without what differs from one object to the next.
+	form string
 }
 
 // reportEvents tells of an outcome that differs from was, the one told last; empty means that none was told.

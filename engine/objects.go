@@ -53,7 +53,7 @@ func EventFor(cluster *api.StorageCluster, sequence int64, e Event) *api.Cluster
 			Labels: map[string]string{api.LabelCluster: cluster.Name},
 		},
 		Cluster: cluster.Name, Sequence: sequence, Code: string(e.Code), Object: truncate(e.Object, 256),
-		Message: truncate(e.Message, 1024), Time: metav1.NewMicroTime(e.Time),
+		Message: truncate(e.Message, 1024), Time: metav1.NewMicroTime(e.Time), Objects: e.Objects,
 	}
 }
 

@@ -217,7 +217,7 @@ func TestResolveNodes_claims(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			v := view(hosts, tt.mine)
-			v.Claims = ClaimsOf([]api.StorageNode{tt.rival, tt.mine}, tt.daemons, hosts, clusters)
+			v.Claims = ClaimsOf([]api.StorageNode{tt.rival, tt.mine}, pointers(tt.daemons), hosts, clusters)
 			var problems []string
 			if p := ResolveNodes(v)[0].Devices[0].Problem; p != "" {
 				problems = []string{p}

@@ -178,7 +178,8 @@ func (r *run) tell(ctx context.Context) (wait func() error) {
 	if r.memory.view == nil {
 		r.memory.unsent = append(r.memory.unsent, r.memory.leaderEvents(r.started)...)
 	}
-	r.memory.unsent = append(r.memory.unsent, r.memory.flaps.damp(Diff(before, after, r.started), r.started)...)
+	differences := r.memory.flaps.damp(Diff(before, after, r.started), r.started)
+	r.memory.unsent = append(r.memory.unsent, fold(r.event.Cluster.Name, differences)...)
 	r.memory.view = after
 	return start(ctx, r.emit)
 }

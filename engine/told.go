@@ -59,7 +59,7 @@ func (t Told) changes(m *memory) map[string]*string {
 // devices for the first time: that is no event, and must be recorded all the same, or what becomes of them could be missed.
 func (m *memory) entries() int {
 	n := len(m.view.Nodes) + len(m.view.Daemons)
-	used := usedHosts(m.view)
+	used := m.view.UsedHosts()
 	for i := range m.view.Hosts {
 		if used[m.view.Hosts[i].Name] {
 			n += 1 + len(m.view.Hosts[i].Status.Devices)
@@ -95,7 +95,7 @@ func (m *memory) state(add func(key, value string)) {
 }
 
 func (m *memory) hostState(add func(key, value string)) {
-	used := usedHosts(m.view)
+	used := m.view.UsedHosts()
 	for i := range m.view.Hosts {
 		h := &m.view.Hosts[i]
 		if !used[h.Name] {

@@ -27,9 +27,10 @@ type View struct {
 	Actions []api.Action
 	// Secrets are the cluster's Secrets, without what they hold.
 	Secrets []SecretInfo
-	// Others are the daemons of other clusters, so that a driver can keep out of their way (addresses, ports).
+	// Others are the daemons of other clusters on the hosts that this one uses, so that a driver can keep out of their way (addresses,
+	// ports).
 	Others []*api.Daemon
-	// Claims are the devices that the StorageNodes and Daemons of all clusters claim, this one's among them (see ClaimsOf).
+	// Claims are the devices that the StorageNodes and Daemons of all clusters claim on those hosts, this one's among them (see ClaimsOf).
 	Claims []Claim
 	// System is what the storage system says of itself: the driver's own type, nil when it was not asked or did not answer.
 	System any

@@ -34,6 +34,11 @@ type ClusterEvent struct {
 	// Message says what changed and why, in a sentence.
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message"`
+	// Objects are all that changed in this way, where they were many at once. Object is the cluster then.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=256
+	// +optional
+	Objects []string `json:"objects,omitempty"`
 	// Time is when the difference was seen.
 	Time metav1.MicroTime `json:"time"`
 }

@@ -302,6 +302,11 @@ func (in *ClusterEvent) DeepCopyInto(out *ClusterEvent) {
 	*out = *in
 	out.TypeMeta = in.TypeMeta
 	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	if in.Objects != nil {
+		in, out := &in.Objects, &out.Objects
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	in.Time.DeepCopyInto(&out.Time)
 }
 

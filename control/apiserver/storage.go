@@ -54,7 +54,7 @@ func (e *Etcd) extensions(t transformers) generic.RESTOptionsGetter {
 
 func (e *Etcd) custom(t transformers) generic.RESTOptionsGetter {
 	o := e.options(extensions.Codecs.LegacyCodec(extensionsv1.SchemeGroupVersion))
-	return fencedOptions{untrackedOptions{hostOptions{crdoptions.NewCRDRESTOptionsGetter(*o, t, nil)}}}
+	return fencedOptions{untrackedOptions{hostOptions{uncachedOptions{crdoptions.NewCRDRESTOptionsGetter(*o, t, nil)}}}}
 }
 
 func (e *Etcd) core(t transformers) generic.RESTOptionsGetter {
@@ -62,7 +62,7 @@ func (e *Etcd) core(t transformers) generic.RESTOptionsGetter {
 }
 
 func getter(o *options.EtcdOptions, t transformers) generic.RESTOptionsGetter {
-	return fencedOptions{untrackedOptions{o.CreateRESTOptionsGetter(&options.SimpleStorageFactory{StorageConfig: o.StorageConfig}, t)}}
+	return fencedOptions{untrackedOptions{uncachedOptions{o.CreateRESTOptionsGetter(&options.SimpleStorageFactory{StorageConfig: o.StorageConfig}, t)}}}
 }
 
 // transformers encrypt what has to be secret on its way to etcd.

@@ -119,9 +119,9 @@ func (w *world) view() *engine.View {
 	if w.status != nil {
 		v.Status = w.status.DeepCopy()
 	}
-	all := slices.Clone(v.Daemons)
-	for _, d := range v.Others {
-		all = append(all, *d)
+	all := slices.Clone(v.Others)
+	for i := range v.Daemons {
+		all = append(all, &v.Daemons[i])
 	}
 	v.Claims = engine.ClaimsOf(v.Nodes, all, v.Hosts, []api.StorageCluster{*v.Cluster})
 	return v

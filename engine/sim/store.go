@@ -63,19 +63,20 @@ func (m *Memory) View(_ context.Context, cluster types.NamespacedName) (*engine.
 	daemons := list(m, func(*api.Daemon) bool { return true })
 	v := &engine.View{Cluster: c, Hosts: list(m, func(*api.Host) bool { return true })}
 	v.Actions = engine.ActionsOf(list(m, func(*api.Action) bool { return true }), cluster)
-	v.Claims = engine.ClaimsOf(nodes, daemons, v.Hosts, clusters)
 	for i := range nodes {
 		if nodes[i].Namespace == c.Namespace && engine.ClusterOf(&nodes[i], clusters) == c.Name {
 			v.Nodes = append(v.Nodes, nodes[i])
 		}
 	}
+	var others []*api.Daemon
 	for i := range daemons {
 		if daemons[i].Namespace == c.Namespace && daemons[i].Spec.Cluster == c.Name {
 			v.Daemons = append(v.Daemons, daemons[i])
 		} else {
-			v.Others = append(v.Others, &daemons[i])
+			others = append(others, &daemons[i])
 		}
 	}
+	v.AddNeighbours(nodes, others, clusters)
 	if o, ok := m.objects[id{"StorageStatus", c.Namespace, c.Name}]; ok {
 		v.Status = clone(o.(*api.StorageStatus))
 	}

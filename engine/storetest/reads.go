@@ -37,7 +37,7 @@ func testNotFound(b *bench) {
 func testView(b *bench) {
 	other := newCluster(b.name + "-other")
 	b.must(b.World.Create(b.ctx, other))
-	for _, name := range []string{"h2", "h1"} {
+	for _, name := range []string{"h3", "h2", "h1"} {
 		h := b.newHost(name)
 		b.must(b.World.Create(b.ctx, h))
 		h.Status = api.HostStatus{BootID: "b", Devices: []api.Device{{ID: "d1", Availability: api.DeviceAvailable}}}
@@ -46,13 +46,19 @@ func testView(b *bench) {
 	stranger := b.newNode("n0", b.name+"-h1")
 	stranger.Spec.Cluster = other.Name
 	// Of two nodes that have the same device, the older one holds it; within a second, that is the first by name.
-	for _, n := range []*api.StorageNode{stranger, b.newNode("n2", b.name+"-h2"), b.newNode("n1", b.name+"-h1")} {
+	// What others have on a host that the cluster does not use is none of its business.
+	far := b.newNode("n9", b.name+"-h3")
+	far.Spec.Cluster = other.Name
+	for _, n := range []*api.StorageNode{far, stranger, b.newNode("n2", b.name+"-h2"), b.newNode("n1", b.name+"-h1")} {
 		b.must(b.World.Create(b.ctx, n))
 	}
 	for _, name := range []string{"m2", "m1"} {
 		b.must(b.Store.PutDaemon(b.ctx, b.cluster, b.change(name, api.WantRunning)))
 	}
 	b.must(b.Store.PutDaemon(b.ctx, other, engine.DaemonChange{New: true, Daemon: b.change("m0", api.WantRunning).Daemon}))
+	elsewhere := b.change("m9", api.WantRunning)
+	elsewhere.Daemon.Spec.Host = b.name + "-h3"
+	b.must(b.Store.PutDaemon(b.ctx, other, elsewhere))
 	b.must(b.Store.PutStatus(b.ctx, b.cluster, api.StorageStatusStatus{Type: api.StorageCeph, Health: "HEALTH_OK"}))
 	for _, s := range []string{"s2", "s1"} {
 		want := engine.SecretWant{Name: b.name + "-" + s, Annotations: map[string]string{"holdfast.io/kind": "test"}}
@@ -96,7 +102,7 @@ func (b *bench) checkView(v *engine.View) {
 		strings.Join(secrets, " "), strings.Join(b.claims(v), ", "),
 	}, "\n"), b.name, "st")
 	want := `st
-st-h1 st-h2
+st-h1 st-h2 st-h3
 st-n1 st-n2
 st-m1 st-m2
 st-m0

@@ -228,7 +228,7 @@ func (s *Store) closeHoles(ctx context.Context, cluster *api.StorageCluster, eve
 		}
 		old := events[i].DeepCopy()
 		moved := engine.EventFor(cluster, want, engine.Event{
-			Code: engine.Code(old.Code), Object: old.Object, Message: old.Message, Time: old.Time.Time,
+			Code: engine.Code(old.Code), Object: old.Object, Message: old.Message, Time: old.Time.Time, Objects: old.Objects,
 		})
 		if err := s.appendOne(ctx, moved); err != nil {
 			return fmt.Errorf("while closing a hole in the log: %w", err)

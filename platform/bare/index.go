@@ -4,16 +4,20 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// The indexes of the caches: Daemons by their host, and StorageNodes by the host that they were accepted on and by the one that
-// they select.
+// The indexes of the caches: Daemons by their host and by their cluster, Secrets by their cluster, and StorageNodes by the host that
+// they were accepted on and by the one that they select.
 const (
-	byHost     = "spec.host"
+	byHost     = "host"
+	byCluster  = "cluster"
 	acceptedOn = "status.host"
 	selecting  = "spec.nodeSelector.hostname"
 )
@@ -28,7 +32,7 @@ func addIndexes(ctx context.Context, c cache.Cache) error {
 		field string
 		value client.IndexerFunc
 	}{
-		{&api.Daemon{}, byHost, func(o client.Object) []string { return []string{o.(*api.Daemon).Spec.Host} }},
+		{&corev1.Secret{}, byCluster, func(o client.Object) []string { return []string{o.GetLabels()[api.LabelCluster]} }},
 		{&api.StorageNode{}, acceptedOn, func(o client.Object) []string { return []string{o.(*api.StorageNode).Status.Host} }},
 		{&api.StorageNode{}, selecting, func(o client.Object) []string {
 			if name, ok := o.(*api.StorageNode).Spec.NodeSelector[api.LabelHostname]; ok {
@@ -42,6 +46,36 @@ func addIndexes(ctx context.Context, c cache.Cache) error {
 		}
 	}
 	return nil
+}
+
+// indexDaemons makes the indexes of Daemons. The cache's own lists copy each object; of ten thousand that is too much.
+func (s *Store) indexDaemons(informer cache.Informer) error {
+	indexed, ok := informer.(toolscache.SharedIndexInformer)
+	if !ok {
+		return fmt.Errorf("the cache of Daemons is a %T, which has no indexes", informer)
+	}
+	s.daemons = indexed.GetIndexer()
+	return informer.AddIndexers(toolscache.Indexers{
+		byHost:    func(o any) ([]string, error) { return []string{o.(*api.Daemon).Spec.Host}, nil },
+		byCluster: func(o any) ([]string, error) { return []string{clusterOf(o.(*api.Daemon)).String()}, nil },
+	})
+}
+
+// daemonsBy are the Daemons of the cache by host or cluster, in no order. Nobody may write to them.
+func (s *Store) daemonsBy(index, value string) []*api.Daemon {
+	found, err := s.daemons.ByIndex(index, value)
+	if err != nil {
+		panic(err) // there is such an index
+	}
+	daemons := make([]*api.Daemon, len(found))
+	for i, o := range found {
+		daemons[i] = o.(*api.Daemon)
+	}
+	return daemons
+}
+
+func clusterOf(d *api.Daemon) types.NamespacedName {
+	return types.NamespacedName{Namespace: d.Namespace, Name: d.Spec.Cluster}
 }
 
 // nodesMeaning are the nodes that may have been accepted on a host or select it; others cannot.

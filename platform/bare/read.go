@@ -43,11 +43,38 @@ func (s *Store) View(ctx context.Context, cluster types.NamespacedName) (*engine
 	if err := s.fresh.wait(ctx); err != nil {
 		return nil, err
 	}
-	objects, err := ReadObjects(ctx, s.cache)
+	objects, err := s.objectsOf(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
-	return objects.View(cluster)
+	v, err := objects.own(cluster, s.daemonsBy(byCluster, cluster.String()))
+	if err != nil {
+		return nil, err
+	}
+	v.AddNeighbours(objects.Nodes, s.neighbours(v), objects.Clusters)
+	return v, nil
+}
+
+// objectsOf reads what ReadObjects reads, but no Daemons, and of Secrets the cluster's alone: a fleet has many.
+func (s *Store) objectsOf(ctx context.Context, cluster types.NamespacedName) (*Objects, error) {
+	o := &Objects{}
+	if err := o.readFew(ctx, s.cache); err != nil {
+		return nil, err
+	}
+	return o, o.readSecrets(ctx, s.cache, client.InNamespace(cluster.Namespace), client.MatchingFields{byCluster: cluster.Name})
+}
+
+// neighbours are the daemons of other clusters on the hosts that a cluster uses.
+func (s *Store) neighbours(v *engine.View) []*api.Daemon {
+	var others []*api.Daemon
+	for host := range v.UsedHosts() {
+		for _, d := range s.daemonsBy(byHost, host) {
+			if clusterOf(d) != client.ObjectKeyFromObject(v.Cluster) {
+				others = append(others, d)
+			}
+		}
+	}
+	return others
 }
 
 // notFound makes an error of the API wrap engine.ErrNotFound where it says that.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +41,9 @@ type Store struct {
 	// api reaches the API server, cache what the watches have seen of it.
 	api   client.Client
 	cache cache.Cache
-	fresh *freshness
+	// daemons are what the cache has of them.
+	daemons toolscache.Indexer
+	fresh   *freshness
 
 	// life ends with the Store; what goes on in the background ends with it.
 	life       context.Context //nolint:containedctx // it is the Store's own life, not that of a call

@@ -137,7 +137,7 @@ func (s *Store) appendAll(ctx context.Context, events []*api.ClusterEvent) error
 }
 
 func sameEvent(a, b *api.ClusterEvent) bool {
-	return a.Code == b.Code && a.Object == b.Object && a.Message == b.Message
+	return a.Code == b.Code && a.Object == b.Object && a.Message == b.Message && slices.Equal(a.Objects, b.Objects)
 }
 
 func (s *Store) getJSON(ctx context.Context, name types.NamespacedName, into any) error {

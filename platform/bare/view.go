@@ -36,26 +36,43 @@ type Secret struct {
 
 // ReadObjects reads everything that views are made of, with a client or a cache.
 func ReadObjects(ctx context.Context, r client.Reader) (*Objects, error) {
+	o := &Objects{}
+	if err := o.readFew(ctx, r); err != nil {
+		return nil, err
+	}
+	var daemons api.DaemonList
+	if err := r.List(ctx, &daemons); err != nil {
+		return nil, fmt.Errorf("while reading %T: %w", daemons, err)
+	}
+	o.Daemons = daemons.Items
+	return o, o.readSecrets(ctx, r, client.HasLabels{api.LabelCluster})
+}
+
+// readFew reads the kinds of which there are few.
+func (o *Objects) readFew(ctx context.Context, r client.Reader) error {
 	var clusters api.StorageClusterList
 	var nodes api.StorageNodeList
 	var hosts api.HostList
-	var daemons api.DaemonList
 	var statuses api.StorageStatusList
 	var actions api.ActionList
-	for _, list := range []client.ObjectList{&clusters, &nodes, &hosts, &daemons, &statuses, &actions} {
+	for _, list := range []client.ObjectList{&clusters, &nodes, &hosts, &statuses, &actions} {
 		if err := r.List(ctx, list); err != nil {
-			return nil, fmt.Errorf("while reading %T: %w", list, err)
+			return fmt.Errorf("while reading %T: %w", list, err)
 		}
 	}
+	o.Clusters, o.Nodes, o.Hosts, o.Statuses, o.Actions = clusters.Items, nodes.Items, hosts.Items, statuses.Items, actions.Items
+	return nil
+}
+
+func (o *Objects) readSecrets(ctx context.Context, r client.Reader, which ...client.ListOption) error {
 	var secrets corev1.SecretList
-	if err := r.List(ctx, &secrets, client.HasLabels{api.LabelCluster}); err != nil {
-		return nil, fmt.Errorf("while reading secrets: %w", err)
+	if err := r.List(ctx, &secrets, which...); err != nil {
+		return fmt.Errorf("while reading %T: %w", secrets, err)
 	}
-	o := &Objects{Clusters: clusters.Items, Nodes: nodes.Items, Hosts: hosts.Items, Daemons: daemons.Items, Statuses: statuses.Items, Actions: actions.Items}
 	for i := range secrets.Items {
 		o.Secrets = append(o.Secrets, secretOf(&secrets.Items[i]))
 	}
-	return o, nil
+	return nil
 }
 
 func secretOf(s *corev1.Secret) Secret {
@@ -67,6 +84,17 @@ func secretOf(s *corev1.Secret) Secret {
 
 // View makes the view of one cluster. The error wraps engine.ErrNotFound when there is no such cluster.
 func (o *Objects) View(cluster types.NamespacedName) (*engine.View, error) {
+	own, others := daemonsOf(o.Daemons, cluster)
+	v, err := o.own(cluster, own)
+	if err != nil {
+		return nil, err
+	}
+	v.AddNeighbours(o.Nodes, others, o.Clusters)
+	return v, nil
+}
+
+// own is the view of one cluster with its daemons and without its neighbours.
+func (o *Objects) own(cluster types.NamespacedName, daemons []*api.Daemon) (*engine.View, error) {
 	v := &engine.View{Hosts: slices.Clone(o.Hosts)}
 	for i := range o.Clusters {
 		if client.ObjectKeyFromObject(&o.Clusters[i]) == cluster {
@@ -81,7 +109,11 @@ func (o *Objects) View(cluster types.NamespacedName) (*engine.View, error) {
 			v.Nodes = append(v.Nodes, *n)
 		}
 	}
-	v.Daemons, v.Others = daemonsOf(o.Daemons, cluster)
+	slices.SortFunc(daemons, func(a, b *api.Daemon) int { return cmp.Compare(a.Name, b.Name) })
+	v.Daemons = make([]api.Daemon, len(daemons))
+	for i, d := range daemons {
+		v.Daemons[i] = *d
+	}
 	for i := range o.Statuses {
 		if client.ObjectKeyFromObject(&o.Statuses[i]) == cluster {
 			v.Status = &o.Statuses[i]
@@ -93,31 +125,18 @@ func (o *Objects) View(cluster types.NamespacedName) (*engine.View, error) {
 		}
 	}
 	v.Actions = engine.ActionsOf(o.Actions, cluster)
-	v.Claims = engine.ClaimsOf(o.Nodes, o.Daemons, o.Hosts, o.Clusters)
 	sortView(v)
 	return v, nil
 }
 
-// daemonsOf parts the daemons of a cluster from all others, both sorted. Only the cluster's own are copied: of ten thousand
-// daemons that is most of what a view costs.
-func daemonsOf(all []api.Daemon, cluster types.NamespacedName) (own []api.Daemon, others []*api.Daemon) {
-	mine := make([]*api.Daemon, 0, len(all))
-	others = make([]*api.Daemon, 0, len(all))
+// daemonsOf parts the daemons of a cluster from all others.
+func daemonsOf(all []api.Daemon, cluster types.NamespacedName) (own, others []*api.Daemon) {
 	for i := range all {
-		if d := &all[i]; d.Namespace == cluster.Namespace && d.Spec.Cluster == cluster.Name {
-			mine = append(mine, d)
+		if d := &all[i]; clusterOf(d) == cluster {
+			own = append(own, d)
 		} else {
 			others = append(others, d)
 		}
-	}
-	byName := func(a, b *api.Daemon) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	}
-	slices.SortFunc(mine, byName)
-	slices.SortFunc(others, byName)
-	own = make([]api.Daemon, len(mine))
-	for i, d := range mine {
-		own[i] = *d
 	}
 	return own, others
 }

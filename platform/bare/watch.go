@@ -32,6 +32,11 @@ func (s *Store) watch(ctx context.Context) ([]toolscache.DoneChecker, error) {
 		if err != nil {
 			return nil, fmt.Errorf("while watching %s: %w", kindOf(o), err)
 		}
+		if _, ok := o.(*api.Daemon); ok {
+			if err := s.indexDaemons(informer); err != nil {
+				return nil, err
+			}
+		}
 		r, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(is any) { s.saw(nil, is, false) },
 			UpdateFunc: func(was, is any) { s.saw(was, is, false) },
@@ -176,9 +181,11 @@ func (s *Store) clustersOfHost(was client.Object, is *api.Host, gone bool) []typ
 
 // clustersUsing returns the clusters that use a host. A host reports often, so only what may concern it is looked at.
 func (s *Store) clustersUsing(host *api.Host) []types.NamespacedName {
-	var daemons api.DaemonList
-	s.list(&daemons, client.MatchingFields{byHost: host.Name})
-	return engine.ClustersOfHost(host, s.nodesMeaning(host), daemons.Items, s.allClusters())
+	var daemons []api.Daemon
+	for _, d := range s.daemonsBy(byHost, host.Name) {
+		daemons = append(daemons, *d)
+	}
+	return engine.ClustersOfHost(host, s.nodesMeaning(host), daemons, s.allClusters())
 }
 
 func (s *Store) allClusters() []api.StorageCluster {

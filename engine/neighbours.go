@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"slices"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// UsedHosts are the hosts that the cluster's nodes select or were accepted on, and those where its daemons are.
+func (v *View) UsedHosts() map[string]bool {
+	used, hosts := map[string]bool{}, newHostIndex(v.Hosts)
+	for i := range v.Nodes {
+		if host := v.Nodes[i].Status.Host; host != "" {
+			used[host] = true
+		}
+		for _, h := range hosts.selected(v.Nodes[i].Spec.NodeSelector) {
+			used[h.Name] = true
+		}
+	}
+	for i := range v.Daemons {
+		used[v.Daemons[i].Spec.Host] = true
+	}
+	return used
+}
+
+// AddNeighbours fills in what of other clusters concerns this one, which is what they have on the hosts that it uses: Others and
+// Claims. The rest of a large fleet costs it nothing. Nodes are those of all clusters, others the daemons of all other clusters; either
+// may lack what has nothing to do with these hosts. Cluster, Nodes, Daemons and Hosts must be there.
+func (v *View) AddNeighbours(nodes []api.StorageNode, others []*api.Daemon, clusters []api.StorageCluster) {
+	used, hosts := v.UsedHosts(), newHostIndex(v.Hosts)
+	near := make([]api.StorageNode, 0, len(v.Nodes))
+	for i := range nodes {
+		isUsed := func(h *api.Host) bool { return used[h.Name] }
+		if used[nodes[i].Status.Host] || slices.ContainsFunc(hosts.selected(nodes[i].Spec.NodeSelector), isUsed) {
+			near = append(near, nodes[i])
+		}
+	}
+	daemons := make([]*api.Daemon, 0, len(v.Daemons))
+	for i := range v.Daemons {
+		daemons = append(daemons, &v.Daemons[i])
+	}
+	for _, d := range others {
+		if used[d.Spec.Host] {
+			v.Others = append(v.Others, d)
+		}
+	}
+	slices.SortFunc(v.Others, func(a, b *api.Daemon) int { return compareKeys(keyOf(a), keyOf(b)) })
+	v.Claims = ClaimsOf(near, append(daemons, v.Others...), v.Hosts, clusters)
+}
