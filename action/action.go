@@ -14,8 +14,8 @@ import (
 // ErrRefused is wrapped by the error of a Check that found the action impossible: it fails, and is not tried again.
 var ErrRefused = errors.New("refused")
 
-// Mode says what may run beside an action of a kind. It is a property of the kind, never of a call. Actions of one host never
-// run side by side, whatever their modes.
+// Mode says what may run beside an action of a kind. It is a property of the kind, never of a call. But for those that run
+// beside anything, actions of one host never run side by side, whatever their modes.
 type Mode string
 
 // The modes.
@@ -28,6 +28,9 @@ const (
 	// Exclusive: nothing else of the same cluster runs beside it. Once one waits for its turn nothing that came later is
 	// started before it, so it cannot starve.
 	Exclusive Mode = "Exclusive"
+	// Beside: it runs beside anything, also on the same host, and nothing waits for it. It is for the small steps of what is
+	// under way anyway, such as the draining of a host.
+	Beside Mode = "Beside"
 )
 
 // Kind describes one sort of operation.
@@ -42,6 +45,11 @@ type Kind struct {
 	Steps []string
 	// Timeout and ExpiresAfter count where an Action says nothing; zero means 24 h.
 	Timeout, ExpiresAfter time.Duration
+	// Final is set for a kind of which nothing can be taken back: when a step is refused, or the action is cancelled or timed
+	// out, it ends as it is.
+	Final bool
+	// KeepFor is how long an action is kept after its end. Zero: 7 days, and no more than 200 of all kinds.
+	KeepFor time.Duration
 }
 
 // Progress is how far a step is.

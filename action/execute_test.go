@@ -351,3 +351,43 @@ func TestExecute_nothingIsWrittenAfterTheEndOfLeadership(t *testing.T) {
 		t.Errorf("it was written: %v", err)
 	}
 }
+
+// TestExecute_final: of a kind of which nothing can be undone, what is refused, cancelled or takes too long ends as it is, with the
+// words of who refused it.
+func TestExecute_final(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(*bed)
+		state   api.ActionState
+		message string
+	}{
+		"refused": {func(b *bed) {
+			b.handler.OnStep = func(context.Context, *api.Action, string) (action.Progress, error) {
+				return action.Progress{}, fmt.Errorf("%w: the disk is full", action.ErrRefused)
+			}
+		}, api.ActionFailed, "step one failed: refused: the disk is full"},
+		"cancelled": {func(b *bed) { b.cancel() }, api.ActionCancelled, "it was cancelled"},
+		"late": {func(b *bed) {
+			b.handler.OnStep = func(context.Context, *api.Action, string) (action.Progress, error) {
+				return action.Progress{Message: "it goes on"}, nil
+			}
+		}, api.ActionFailed, "it was not done within 1h0m0s; the last word was: it goes on"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				b.handler.K.Final = true
+				b.move()
+				test.prepare(b)
+				b.run()
+				if s := b.action.Status; s.State != test.state || s.Message != test.message {
+					t.Errorf("it ended as %s: %s", s.State, s.Message)
+				}
+				for _, s := range b.action.Status.Steps {
+					if s.State == api.StepUndoing || s.State == api.StepUndone {
+						t.Errorf("step %s is %s", s.Name, s.State)
+					}
+				}
+			})
+		})
+	}
+}

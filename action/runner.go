@@ -163,7 +163,7 @@ func (x *running) pass(ctx context.Context) (time.Duration, error) {
 			}
 		}
 	}
-	x.clear(ctx, Expendable(actions, now))
+	x.clear(ctx, Expendable(actions, x.kinds, now))
 	return time.Until(next), nil
 }
 
@@ -271,7 +271,7 @@ func (x *running) task(a *api.Action) *task {
 // matters.
 func (x *running) carry(ctx context.Context, a *api.Action, now time.Time) time.Time {
 	if a.Status.State.Final() {
-		return time.Time{}
+		return keptUntil(a, x.kinds[a.Spec.Kind])
 	}
 	h := x.handlers[a.Spec.Kind]
 	mine := h != nil && (a.Status.State == api.ActionNew || a.Status.State == api.ActionRunning)
@@ -305,6 +305,14 @@ func deadline(a *api.Action, k Kind) time.Time {
 		limit += timeoutOf(a, k)
 	}
 	return a.Status.Started.Add(limit)
+}
+
+// keptUntil is when to look again at an action that has ended, because it is to be removed soon.
+func keptUntil(a *api.Action, k Kind) time.Time {
+	if k.KeepFor == 0 {
+		return time.Time{}
+	}
+	return finishedAt(a).Add(k.KeepFor + time.Second)
 }
 
 // start works on an action in a goroutine of its own. The caller holds the mutex.

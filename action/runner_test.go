@@ -101,7 +101,7 @@ func TestRunner_carriesOut(t *testing.T) {
 		l.create("strange", "strange")
 		synctest.Wait()
 		l.want("a", api.ActionDone, "one is done")
-		l.want("strange", api.ActionFailed, "there are test.agent, test.exclusive, test.rolling, test.shared")
+		l.want("strange", api.ActionFailed, "there are test.agent, test.beside, test.exclusive, test.rolling, test.shared")
 		if diff := cmp.Diff([]string{"check a", "check a", "step a one"}, l.handlers["test.shared"].Calls()); diff != "" {
 			t.Error(diff)
 		}

@@ -41,7 +41,8 @@ type Transition struct {
 // turn, and ends those that cannot go on. It is pure, writes to nothing that it is given, and returns nothing for what stays
 // as it is. What is New or Running is carried on by Execute.
 //
-// Two actions are in each other's way when they work on one host, or when their modes forbid it (see Mode). An action is
+// Two actions are in each other's way when they work on one host, or when their modes forbid it (see Mode); those that run
+// beside anything never are. An action is
 // started when nothing that is in its way runs, or waits and is older. So it waits for older ones alone, and cannot starve.
 func Schedule(actions []*api.Action, f Facts) []Transition {
 	entries := make([]*entry, 0, len(actions))
@@ -256,6 +257,9 @@ func inTheWay(o *entry, where, why string) string {
 
 // conflict says why two actions cannot run side by side; it is empty when they can.
 func (f *Facts) conflict(a, b *entry) string {
+	if a.kind.Mode == Beside || b.kind.Mode == Beside {
+		return ""
+	}
 	if host := a.action.Spec.Host; host != "" && host == b.action.Spec.Host {
 		return fmt.Sprintf("host %s does one thing at a time", host)
 	}

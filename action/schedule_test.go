@@ -19,6 +19,7 @@ var testKinds = map[string]action.Kind{
 	"test.rolling":   {Name: "test.rolling", Executor: api.ByLeader, Mode: action.Rolling, Steps: []string{"one"}},
 	"test.exclusive": {Name: "test.exclusive", Executor: api.ByLeader, Mode: action.Exclusive, Steps: []string{"one"}},
 	"test.agent":     {Name: "test.agent", Executor: api.ByAgent, Mode: action.Shared, Steps: []string{"one"}, Timeout: time.Hour},
+	"test.beside":    {Name: "test.beside", Executor: api.ByAgent, Mode: action.Beside, Steps: []string{"one"}, KeepFor: time.Minute},
 }
 
 // scheduled reads "name kind cluster host state" with - for none; later lines are younger by a second.
@@ -74,6 +75,9 @@ func TestSchedule_turns(t *testing.T) {
 		want    string
 	}{
 		{"a new one gets its turn at once", []string{"a shared c - -"}, "a New"},
+		{"beside anything", []string{"a exclusive c h1 Running", "b exclusive c h1 " + waits, "c beside c h1 " + waits, "d beside c h1 " + waits},
+			"b PendingSchedule: action a (test.exclusive x), which is under way: host h1 does one thing at a time; 'holdfast action cancel a' ends it\nc New\nd New"},
+		{"nothing waits for what runs beside", []string{"a beside c h1 Running", "b exclusive c h1 " + waits}, "b New"},
 		{"different hosts side by side", []string{"a shared c h1 " + waits, "b shared c h2 " + waits}, "a New\nb New"},
 		{"one host, the oldest first", []string{"a shared c h1 " + waits, "b shared d h1 " + waits},
 			"a New\nb PendingSchedule: action a (test.shared x), which is under way: host h1 does one thing at a time; 'holdfast action cancel a' ends it"},
@@ -117,8 +121,8 @@ func TestSchedule_ends(t *testing.T) {
 		after  time.Duration
 		want   string
 	}{
-		{"unknown kind", "a strange c - -", nil, time.Minute, `a Failed: there is no kind "test.strange"; there are test.agent, test.exclusive, test.rolling, test.shared`},
-		{"unknown kind that runs", "a strange c - Running", nil, time.Minute, `a Lost: this release of Holdfast knows no kind "test.strange" and cannot say how far it came; it knows test.agent, test.exclusive, test.rolling, test.shared`},
+		{"unknown kind", "a strange c - -", nil, time.Minute, `a Failed: there is no kind "test.strange"; there are test.agent, test.beside, test.exclusive, test.rolling, test.shared`},
+		{"unknown kind that runs", "a strange c - Running", nil, time.Minute, `a Lost: this release of Holdfast knows no kind "test.strange" and cannot say how far it came; it knows test.agent, test.beside, test.exclusive, test.rolling, test.shared`},
 		{"needs approval", "a shared c - -", change(func(a *api.Action) { a.Spec.Approval = api.ApprovalRequired }), time.Minute, "a PendingApproval: an administrator to grant it"},
 		{"granted", "a shared c - PendingApproval", nil, time.Minute, "a New"},
 		{"rejected", "a shared c - PendingApproval", change(func(a *api.Action) {
@@ -167,13 +171,20 @@ func TestExpendable(t *testing.T) {
 	running := newAction("running")
 	running.Status.State = api.ActionRunning
 	all = append(all, running)
-	if got := len(action.Expendable(all, epoch.Add(100*time.Hour))); got != 50 {
+	if got := len(action.Expendable(all, nil, epoch.Add(100*time.Hour))); got != 50 {
 		t.Errorf("of 250 that ended lately %d can go", got)
 	}
-	if got := len(action.Expendable(all[:100], epoch.Add(8*24*time.Hour))); got != 24 {
+	if got := len(action.Expendable(all[:100], nil, epoch.Add(8*24*time.Hour))); got != 24 {
 		t.Errorf("8 days after the first of one each hour %d can go", got)
 	}
-	if got := action.Expendable(all[200:], epoch.Add(99*24*time.Hour)); len(got) != 50 {
+	if got := action.Expendable(all[200:], nil, epoch.Add(99*24*time.Hour)); len(got) != 50 {
 		t.Errorf("long after %d can go", len(got))
+	}
+	short := newAction("short", func(a *api.Action) { a.Spec.Kind = "test.beside" })
+	short.Status.State, short.Status.Finished = api.ActionDone, &metav1.Time{Time: epoch}
+	for after, want := range map[time.Duration]int{time.Minute: 0, time.Minute + time.Second: 1} {
+		if got := action.Expendable(append(all[200:250:250], short), testKinds, epoch.Add(after)); len(got) != want {
+			t.Errorf("%s after the end of one that is kept for a minute %d can go", after, len(got))
+		}
 	}
 }

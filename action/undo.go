@@ -13,11 +13,16 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// turnBack records why the action is given up, and the last step that was begun as being undone. The reason stands in the
+// turnBack records why the action is given up, and its end or the last step that was begun as being undone. The reason stands in the
 // condition Effective, where whoever goes on finds it.
 func (m *move) turnBack(ctx context.Context, reason, message string) (Turn, error) {
 	effective(m.status, metav1.ConditionFalse, reason, message, m.now)
-	m.back()
+	if m.handler.Kind().Final {
+		_, why, end := m.cause()
+		finish(m.status, end, reason, why, m.now)
+	} else {
+		m.back()
+	}
 	return m.record(ctx, 0)
 }
 

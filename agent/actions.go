@@ -19,7 +19,7 @@ import (
 )
 
 // ActionKinds are the kinds of actions that agents carry out.
-func ActionKinds() []action.Kind { return []action.Kind{restartKind} }
+func ActionKinds() []action.Kind { return []action.Kind{restartKind, action.CommandKind} }
 
 // actions holds the Actions of this host that its agent carries out, and the work on them. The record of each is the Action
 // itself; what of the host has to be remembered besides lies in files.
@@ -48,7 +48,7 @@ func newActions(a *agent) *actions {
 		belongs: func(act *api.Action) bool { return act.Spec.Host == a.Name },
 		changed: x.changed, listed: x.clear,
 	}
-	for _, h := range []action.Handler{&restart{a}} {
+	for _, h := range []action.Handler{&restart{a}, &command{agent: a}} {
 		x.handlers[h.Kind().Name] = h
 	}
 	return x

@@ -153,8 +153,8 @@ func (r mortalRuntime) Stop(ctx context.Context, name string) error {
 // each start of a process. Another agent takes over. What the agent writes on its own disk lies between two records, and is
 // whole or not there.
 func TestRestart_agentDies(t *testing.T) {
-	if kinds := ActionKinds(); len(kinds) != 1 || kinds[0].Name != restartKind.Name {
-		t.Errorf("of the kinds %v only %s is tried here", kinds, restartKind.Name)
+	if kinds := ActionKinds(); len(kinds) != 2 || kinds[0].Name != restartKind.Name || kinds[1].Name != api.ActionServiceCommand {
+		t.Errorf("of the kinds %v only %s is tried here, and commands below", kinds, restartKind.Name)
 	}
 	points := 1
 	for at := 0; at <= points; at++ {
@@ -205,7 +205,7 @@ func TestRestart_refused(t *testing.T) {
 		{"no such daemon", restartOf("nine"), "there is no daemon nine on host h1"},
 		{"stopped", restartOf("stopped"), "is wanted Stopped, not Running"},
 		{"no daemon at all", restartOf("one", func(a *api.Action) { a.Spec.Target = "host/h1" }), "it has to be daemon/NAME"},
-		{"a kind of a newer release", restartOf("one", func(a *api.Action) { a.Spec.Kind = "daemon.polish" }), `knows no kind "daemon.polish", only daemon.restart: upgrade Holdfast`},
+		{"a kind of a newer release", restartOf("one", func(a *api.Action) { a.Spec.Kind = "daemon.polish" }), `knows no kind "daemon.polish", only daemon.restart, service.command: upgrade Holdfast`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, talker("one"), talker("stopped", func(d *api.Daemon) { d.Spec.State = api.WantStopped }))

@@ -90,7 +90,7 @@ func (w *world) run() {
 	go func() {
 		ended <- Run(ctx, Config{
 			Name: "h1", DataDir: filepath.Join(w.dir, "data"), RunDir: filepath.Join(w.dir, "run"), Version: "v9", Log: log,
-			Runtime: mortalRuntime{w.runtime, w.mortal}, RuntimeKind: api.RuntimeDetached, Inventory: w.devices, Services: []service.ServiceAgent{w.service},
+			Runtime: mortalRuntime{w.runtime, w.mortal}, RuntimeKind: api.RuntimeDetached, Inventory: w.devices, Services: []service.ServiceAgent{w.service, mute{w.service}},
 			client: w.flaky(),
 		})
 	}()
@@ -320,6 +320,7 @@ type sleeper struct {
 	configured []string
 	destroyed  []string
 	locals     map[string]*service.Local
+	perform    func(context.Context, *service.Local, service.Command) (string, error)
 }
 
 func (*sleeper) Name() string                                    { return "sleeper" }

@@ -34,20 +34,21 @@ func replaceWords(text string, l *service.Local) (string, error) {
 	return out, errors.Join(errs...)
 }
 
-// fillWords sets the command and the parameters.
+// fillWords sets the command and the parameters, as far as the devices that they name are there.
 func fillWords(l *service.Local) error {
 	l.Command = make([]string, len(l.Daemon.Spec.Command))
 	l.Parameters = make(map[string]string, len(l.Daemon.Spec.Parameters))
-	var err error
+	var errs []error
+	fill := func(text string) string {
+		out, err := replaceWords(text, l)
+		errs = append(errs, err)
+		return out
+	}
 	for i, arg := range l.Daemon.Spec.Command {
-		if l.Command[i], err = replaceWords(arg, l); err != nil {
-			return err
-		}
+		l.Command[i] = fill(arg)
 	}
 	for key, value := range l.Daemon.Spec.Parameters {
-		if l.Parameters[key], err = replaceWords(value, l); err != nil {
-			return err
-		}
+		l.Parameters[key] = fill(value)
 	}
-	return nil
+	return errors.Join(errs...)
 }

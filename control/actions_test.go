@@ -90,6 +90,14 @@ func TestActions_admission(t *testing.T) {
 			t.Errorf("%s: created as %+v, annotations %v", name, a.Spec, a.Annotations)
 		}
 	}
+	command := func(a *api.Action) { of("strict", ns+"-busy", "")(a); a.Spec.Kind = api.ActionServiceCommand }
+	expectError(t, "a command by an administrator", jo.Create(ctx, actionIn(ns, "command", command)), "the leader alone asks for a service.command")
+	expectError(t, "a command by a host", busy.Create(ctx, actionIn(ns, "command", command)), "forbidden")
+	own := actionIn(ns, "command", command)
+	expectError(t, "a command by a server", admin.Create(ctx, own), "")
+	if own.Spec.Approval != api.ApprovalGranted {
+		t.Errorf("the command of a server is created as %+v", own.Spec)
+	}
 	expectError(t, "creating by a viewer", viewer.Create(ctx, actionIn(ns, "viewers")), "ask an administrator")
 
 	set := func(c client.Client, name, patch string) error {

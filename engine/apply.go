@@ -134,11 +134,8 @@ func (r *run) planWrites(first, second *writes) {
 func (r *run) perform(ctx context.Context) error {
 	secrets := r.Store.Secrets(r.event.Cluster)
 	for _, cmd := range r.plan.Commands {
-		r.log.Info("asking the storage system", "command", cmd.Verb, "object", cmd.Object, "reason", cmd.Reason)
-		cmdCtx, cancel := context.WithTimeout(ctx, r.commandTimeout())
-		err := r.Driver.Perform(cmdCtx, r.view, cmd, secrets)
-		cancel()
-		if err != nil {
+		r.log.Info("asking the storage system", "command", cmd.Verb, "object", cmd.Object, "daemon", cmd.Daemon, "reason", cmd.Reason)
+		if err := r.carryOut(ctx, cmd, secrets); err != nil {
 			return fmt.Errorf("while asking for %q of %s: %w", cmd.Verb, cmd.Object, err)
 		}
 	}

@@ -11,11 +11,13 @@ import (
 )
 
 // ActionsOf returns those of all actions that may concern a cluster: its own, and those of no cluster, which hosts have. They
-// are sorted by namespace and name.
+// are sorted by namespace and name. Commands to agents are not among them (see IsCommand).
 func ActionsOf(all []api.Action, cluster types.NamespacedName) []api.Action {
 	var actions []api.Action
 	for i := range all {
-		if a := &all[i]; a.Spec.Cluster == "" || a.Namespace == cluster.Namespace && a.Spec.Cluster == cluster.Name {
+		if a := &all[i]; IsCommand(a) {
+			continue
+		} else if a.Spec.Cluster == "" || a.Namespace == cluster.Namespace && a.Spec.Cluster == cluster.Name {
 			actions = append(actions, *a)
 		}
 	}

@@ -31,7 +31,7 @@ type Orchestrator struct {
 	Log    *slog.Logger
 	// ObserveTimeout bounds Driver.Observe; zero means 10 s.
 	ObserveTimeout time.Duration
-	// CommandTimeout bounds each Driver.Perform; zero means one minute.
+	// CommandTimeout bounds each command, whether the driver or an agent carries it out; zero means one minute.
 	CommandTimeout time.Duration
 
 	mu     sync.Mutex

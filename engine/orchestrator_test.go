@@ -224,6 +224,10 @@ func TestOrchestrator_failedRunLeavesReport(t *testing.T) {
 			fail: func(op, _ string) error { return failOn(op, "MakeSecret") }},
 		{name: "fault in the driver", wants: "planning failed by a fault in the toy driver (the log has more): boom",
 			hook: func(*engine.Plan) { panic("boom") }},
+		{name: "no such daemon", wants: `while asking for "dance" of toy: there is no daemon t-toy-n9 that could carry it out`,
+			hook: func(p *engine.Plan) {
+				p.Commands = []engine.Command{{Verb: "dance", Object: "toy", Daemon: "t-toy-n9"}}
+			}},
 		{name: "unknown command", wants: `while asking for "dance" of toy: unknown command "dance"`,
 			hook: func(p *engine.Plan) { p.Commands = []engine.Command{{Verb: "dance", Object: "toy"}} }},
 	}

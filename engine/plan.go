@@ -96,8 +96,8 @@ type Command struct {
 	// Object is what it is done to, such as "osd.3".
 	Object string
 	Params map[string]string
-	// Daemon is the name of the Daemon whose agent carries it out (package service, Performer), within a minute: long work is
-	// started by a command, and followed by what the storage system says. Empty: Driver.Perform does.
+	// Daemon is the name of the Daemon in the view whose agent carries it out (package service, Performer), within a minute: long
+	// work is started by a command, and followed by what the storage system says. Empty: Driver.Perform does.
 	Daemon string
 	Reason string
 	// Risk is what it may do to data and service.

@@ -40,6 +40,11 @@ type Store interface {
 	PutDaemon(ctx context.Context, cluster *api.StorageCluster, change DaemonChange) error
 	// RemoveDaemon deletes a daemon; its agent cleans up before it is gone. A daemon that is gone is no error.
 	RemoveDaemon(ctx context.Context, namespace, name string) error
+	// Ask has the agent of a daemon carry out a command, and waits until it has. It returns what the agent says of it; the error
+	// has the words of the agent, or says why it did not carry it out. A command that is under way already, because a leader
+	// died that had asked for it, is waited for, and not asked for twice; one that ended before is asked for anew. When ctx ends
+	// first, or the agent falls silent, a command that has not been begun is withdrawn.
+	Ask(ctx context.Context, daemon *api.Daemon, cmd Command) (message string, err error)
 	// PutNodeStatus writes a StorageNode's status, if it differs. A node that is gone is no error. Of one that is not as
 	// status.Seen any more nothing is written, and the error wraps ErrStale.
 	PutNodeStatus(ctx context.Context, namespace string, status NodeStatus) error

@@ -76,8 +76,13 @@ type ActionSpec struct {
 }
 
 // ActionParameter is the value of a parameter of an Action.
-// +kubebuilder:validation:MaxLength=1024
+// +kubebuilder:validation:MaxLength=32768
 type ActionParameter string
+
+// ActionServiceCommand is the kind of Actions that carry a command of a storage system's driver to the agent of a daemon. The
+// leader alone makes them and removes them, nobody has to approve them, and they tell no events: they are part of the plan of
+// their cluster, which the cluster's approval and mode speak of.
+const ActionServiceCommand = "service.command"
 
 // Approval says whether an Action may be carried out.
 // +kubebuilder:validation:Enum=Granted;Required;Rejected

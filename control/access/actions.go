@@ -62,6 +62,9 @@ func (x ActionAdmission) approval(ctx context.Context, a admission.Attributes, o
 	u := &unstructured.Unstructured{Object: object}
 	if a.GetOperation() == admission.Create {
 		setApprover(u, "")
+		if text(object, "kind") == api.ActionServiceCommand {
+			return leadersOwn(a.GetUserInfo(), object)
+		}
 		policy, err := x.policy(ctx, u)
 		if err != nil {
 			return err
@@ -88,6 +91,14 @@ func (x ActionAdmission) approval(ctx context.Context, a admission.Attributes, o
 	}
 	setApprover(u, approver)
 	return nil
+}
+
+// leadersOwn grants an Action that is part of a cluster's plan, and refuses to let anybody make one but a server.
+func leadersOwn(u user.Info, object map[string]any) error {
+	if !inGroup(u, GroupMasters) {
+		return fmt.Errorf("the leader alone asks for a %s, as part of the plan of a cluster", api.ActionServiceCommand)
+	}
+	return unstructured.SetNestedField(object, string(api.ApprovalGranted), "spec", "approval")
 }
 
 func setApprover(u *unstructured.Unstructured, who string) {

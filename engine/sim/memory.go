@@ -25,6 +25,8 @@ import (
 type Memory struct {
 	// Fail, when set, is asked before each write of the engine; its error is the write's result. Set it before use.
 	Fail func(operation, object string) error
+	// Carry is the agents' part of Ask: it carries out a command on the host of a daemon. Set it before use.
+	Carry func(ctx context.Context, d *api.Daemon, cmd engine.Command) (message string, err error)
 
 	mu       sync.Mutex
 	version  int64
@@ -213,7 +215,7 @@ func (m *Memory) changesOf(is, was Object) []engine.Change {
 	case *api.Daemon:
 		affected = append(affected, types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.Cluster})
 	case *api.Action:
-		if before, ok := was.(*api.Action); !ok || before.Status.State != o.Status.State {
+		if before, ok := was.(*api.Action); !engine.IsCommand(o) && (!ok || before.Status.State != o.Status.State) {
 			affected = append(affected, types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.Cluster})
 		}
 	case *api.Host:

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/sim"
 	"github.com/holdfast-storage/holdfast/engine/storetest"
 )
@@ -27,6 +29,18 @@ func (w world) Lead(context.Context) error { return nil }
 
 func (w world) TakeLock(_ context.Context, cluster types.NamespacedName, holder string) error {
 	w.Hold(cluster, holder)
+	return nil
+}
+
+// Serve makes perform the agent of a host. The suite has one at a time.
+func (w world) Serve(_ context.Context, host string, perform storetest.Perform) error {
+	w.Carry = func(ctx context.Context, d *api.Daemon, cmd engine.Command) (string, error) {
+		if d.Spec.Host != host {
+			<-ctx.Done()
+			return "", context.Cause(ctx)
+		}
+		return perform(d.Name, cmd)
+	}
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -217,6 +218,21 @@ func (m *Memory) RemoveDaemon(ctx context.Context, namespace, name string) error
 	return m.write(ctx, "RemoveDaemon", name, func() ([]engine.Change, error) {
 		return ignoreNotFound(m.remove(id{"Daemon", namespace, name}))
 	})
+}
+
+// Ask has the agent of a daemon carry out a command.
+func (m *Memory) Ask(ctx context.Context, daemon *api.Daemon, cmd engine.Command) (string, error) {
+	if err := m.failure("Ask", cmd.Verb+" "+cmd.Object); err != nil {
+		return "", err
+	}
+	now := &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: daemon.Namespace, Name: daemon.Name}}
+	if err := m.Get(ctx, now); err != nil {
+		return "", err
+	}
+	if m.Carry == nil {
+		return "", fmt.Errorf("no agent of host %s carries out commands", now.Spec.Host)
+	}
+	return m.Carry(ctx, now, cmd)
 }
 
 // PutNodeStatus writes a StorageNode's status, if it differs.

@@ -45,9 +45,11 @@ type World struct {
 
 // NewWorld returns a world without hosts.
 func NewWorld(systems ...System) *World {
-	return &World{
+	w := &World{
 		Memory: NewMemory(), Systems: systems, down: map[string]bool{}, silent: map[string]bool{}, broken: map[string]string{},
 	}
+	w.Carry = w.carry
+	return w
 }
 
 // AddHost lets a host join that has the given disks. Its addresses are made up, unless some are given.
@@ -193,6 +195,11 @@ func (w *World) Tick(ctx context.Context) error {
 		}
 		if w.alive(d) {
 			running = append(running, *d)
+		}
+	}
+	for i := range running {
+		if err := w.report(ctx, &running[i]); err != nil {
+			return err
 		}
 	}
 	for _, s := range w.Systems {

@@ -40,7 +40,12 @@ type World interface {
 	Lead(ctx context.Context) error
 	// TakeLock makes holder the leader, and gives it a cluster's lock.
 	TakeLock(ctx context.Context, cluster types.NamespacedName, holder string) error
+	// Serve has the agent of a host, which is there, carry out commands by perform until ctx ends.
+	Serve(ctx context.Context, host string, perform Perform) error
 }
+
+// Perform carries out a command on the host of a daemon.
+type Perform func(daemon string, cmd engine.Command) (message string, err error)
 
 // Backend is a Store under test, and the world around it. Several tests share one.
 type Backend struct {
@@ -76,6 +81,8 @@ func Run(t *testing.T, b Backend) {
 		{"Lock", testLock},
 		{"Notify", testNotify},
 		{"Actions", testActions},
+		{"Ask", testAsk},
+		{"AskNobody", testAskNobody},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(newBench(t, b)) })
 	}

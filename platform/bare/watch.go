@@ -203,7 +203,7 @@ func (s *Store) list(list client.ObjectList, options ...client.ListOption) {
 // clustersOfAction returns the clusters to tell of an action that is new, or came into another state: its own, or those that
 // use its host.
 func (s *Store) clustersOfAction(was, is *api.Action) []types.NamespacedName {
-	if was != nil && was.UID == is.UID && was.Status.State == is.Status.State {
+	if engine.IsCommand(is) || was != nil && was.UID == is.UID && was.Status.State == is.Status.State {
 		return nil
 	}
 	if is.Spec.Cluster != "" {

@@ -1,0 +1,84 @@
+package action
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// CommandTimeout bounds a command of a driver: how long it may wait for its agent, and how long the agent may take.
+const CommandTimeout = time.Minute
+
+// CommandKind is the kind of Actions that carry a command of a storage system's driver to the agent of a daemon.
+var CommandKind = Kind{
+	Name: api.ActionServiceCommand, Executor: api.ByAgent, Mode: Beside, Steps: []string{"perform"}, Final: true,
+	Summary: "carries out a command of a storage system's driver on a daemon's host; only the leader asks for it",
+	Timeout: CommandTimeout, ExpiresAfter: CommandTimeout, KeepFor: time.Minute,
+}
+
+// Command is what an Action of CommandKind asks for.
+type Command struct {
+	// Namespace and Daemon name the Daemon whose agent carries it out.
+	Namespace, Daemon string
+	Verb, Object      string
+	Params            map[string]string
+}
+
+// The parameters of an Action of CommandKind.
+const (
+	paramVerb   = "verb"
+	paramObject = "object"
+	paramParams = "params"
+)
+
+// CommandAction is the Action of this name that asks for a command.
+func CommandAction(name, cluster, host string, c Command) (*api.Action, error) {
+	params, err := json.Marshal(c.Params)
+	if err != nil {
+		return nil, err // strings
+	}
+	return &api.Action{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name, Labels: map[string]string{api.LabelCluster: cluster}},
+		Spec: api.ActionSpec{
+			Kind: api.ActionServiceCommand, Target: targetDaemon + c.Daemon, Cluster: cluster, Host: host, Want: api.WantDone,
+			Parameters: map[string]api.ActionParameter{
+				paramVerb: api.ActionParameter(c.Verb), paramObject: api.ActionParameter(c.Object), paramParams: api.ActionParameter(params),
+			},
+		},
+	}, nil
+}
+
+const targetDaemon = "daemon/"
+
+// CommandOf reads what an Action of CommandKind asks for. The error wraps ErrRefused.
+func CommandOf(a *api.Action) (Command, error) {
+	c := Command{Namespace: a.Namespace, Verb: string(a.Spec.Parameters[paramVerb]), Object: string(a.Spec.Parameters[paramObject])}
+	var ok bool
+	if c.Daemon, ok = strings.CutPrefix(a.Spec.Target, targetDaemon); !ok {
+		return c, fmt.Errorf("%w: the target %q is no daemon: it has to be daemon/NAME", ErrRefused, a.Spec.Target)
+	}
+	if err := json.Unmarshal([]byte(a.Spec.Parameters[paramParams]), &c.Params); err != nil {
+		return c, fmt.Errorf("%w: the parameters of the command cannot be read: %w", ErrRefused, err)
+	}
+	return c, nil
+}
+
+// CommandResult is what came of an Action of CommandKind that has ended: what the agent said of it, or an error with the words
+// of whoever ended it.
+func CommandResult(a *api.Action) (message string, err error) {
+	text := a.Status.Message
+	for _, s := range a.Status.Steps {
+		if s.State == api.StepFailed && s.Message != "" {
+			text = s.Message
+		}
+	}
+	if a.Status.State != api.ActionDone {
+		return "", fmt.Errorf("on host %s: %s", a.Spec.Host, text)
+	}
+	return text, nil
+}

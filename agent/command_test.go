@@ -1,0 +1,190 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-storage/holdfast/action"
+	"github.com/holdfast-storage/holdfast/agent/service"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// Perform implements service.Performer.
+func (s *sleeper) Perform(ctx context.Context, l *service.Local, cmd service.Command) (string, error) {
+	s.mu.Lock()
+	perform := s.perform
+	s.mu.Unlock()
+	return perform(ctx, l, cmd)
+}
+
+// mute is a type of daemons that knows no commands and tells no reports.
+type mute struct{ service.ServiceAgent }
+
+func (mute) Name() string { return "mute" }
+
+// commandTo is a command that has its turn.
+func commandTo(t *testing.T, name, daemon string) *api.Action {
+	t.Helper()
+	a, err := action.CommandAction(name, "c", "h1", action.Command{
+		Namespace: "default", Daemon: daemon, Verb: "volume start", Object: "volume/v1", Params: map[string]string{"force": "yes"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.UID, a.Status = types.UID("uid-"+name), api.ActionStatus{State: api.ActionNew, Executor: api.ByAgent}
+	return a
+}
+
+func (w *world) awaitEnd(name string) *api.Action {
+	w.t.Helper()
+	a := &api.Action{}
+	w.await("the end of "+name, func() bool {
+		if err := w.api.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, a); err != nil {
+			w.t.Fatal(err)
+		}
+		return a.Status.State.Final()
+	})
+	return a
+}
+
+// A command reaches the service agent as it was asked, with the daemon's place on this host, and what it says comes back.
+func TestCommand(t *testing.T) {
+	w := newWorld(t, sleeperDaemon("one", func(d *api.Daemon) { d.Spec.Parameters = map[string]string{"p": "${RUN}/x"} }))
+	w.service.perform = func(_ context.Context, l *service.Local, cmd service.Command) (string, error) {
+		if cmd.Verb != "volume start" || cmd.Object != "volume/v1" || !maps.Equal(cmd.Params, map[string]string{"force": "yes"}) {
+			return "", fmt.Errorf("asked for %+v", cmd)
+		}
+		return fmt.Sprintf("%s has %s", l.Daemon.Name, strings.TrimPrefix(l.Parameters["p"], w.dir)), nil
+	}
+	w.run()
+	w.awaitState("one", api.DaemonRunning)
+	w.create(commandTo(t, "a", "one"))
+	if a := w.awaitEnd("a"); a.Status.State != api.ActionDone || a.Status.Message != "one has /run/default.one/x" {
+		t.Errorf("status %+v", a.Status)
+	}
+}
+
+func TestCommand_refused(t *testing.T) {
+	w := newWorld(t, sleeperDaemon("one"), sleeperDaemon("two", func(d *api.Daemon) { d.Spec.Type = "mute" }),
+		sleeperDaemon("three", func(d *api.Daemon) { d.Spec.Type = "of a newer release" }))
+	w.service.perform = func(context.Context, *service.Local, service.Command) (string, error) {
+		return "", errors.New("volume v1: the quorum is not met: start the other nodes first")
+	}
+	w.run()
+	w.awaitState("one", api.DaemonRunning)
+	for daemon, want := range map[string]string{
+		"one":   "on host h1: volume v1: the quorum is not met: start the other nodes first",
+		"two":   `knows no commands for daemons of type "mute": upgrade Holdfast`,
+		"three": `does not know daemons of type "of a newer release": upgrade Holdfast`,
+		"nine":  "there is no daemon nine on host h1",
+	} {
+		w.create(commandTo(t, "ask-"+daemon, daemon))
+		a := w.awaitEnd("ask-" + daemon)
+		_, err := action.CommandResult(a)
+		if a.Status.State != api.ActionFailed || err == nil || !strings.HasSuffix(err.Error(), want) && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %s, %v; want %s", daemon, a.Status.State, err, want)
+		}
+	}
+}
+
+// Commands of one daemon are carried out one at a time, and those of another beside them.
+func TestCommand_oneAtATime(t *testing.T) {
+	w := newWorld(t, sleeperDaemon("one"), sleeperDaemon("two"))
+	var busy, most atomic.Int32
+	twoDone, goOn := make(chan struct{}), make(chan struct{})
+	w.service.perform = func(_ context.Context, l *service.Local, _ service.Command) (string, error) {
+		if l.Daemon.Name == "two" {
+			close(twoDone)
+			return "", nil
+		}
+		most.Store(max(most.Load(), busy.Add(1)))
+		<-goOn
+		busy.Add(-1)
+		return "", nil
+	}
+	w.run()
+	w.awaitState("one", api.DaemonRunning)
+	w.awaitState("two", api.DaemonRunning)
+	for i := range 3 {
+		w.create(commandTo(t, fmt.Sprint("to-one-", i), "one"))
+	}
+	w.create(commandTo(t, "to-two", "two"))
+	select {
+	case <-twoDone:
+	case <-time.After(deadline):
+		t.Fatal("a command waits for that of another daemon")
+	}
+	close(goOn)
+	for i := range 3 {
+		w.awaitEnd(fmt.Sprint("to-one-", i))
+	}
+	if most.Load() != 1 {
+		t.Errorf("%d commands of one daemon were carried out at one time", most.Load())
+	}
+}
+
+// A command is carried out, at most once more than needed, wherever the agent dies: before or after each record of the action, and
+// before or after the command itself.
+func TestCommand_agentDies(t *testing.T) {
+	points := 1
+	for at := 0; at <= points; at++ {
+		t.Run(fmt.Sprint("point ", at), func(t *testing.T) {
+			w := newWorld(t, sleeperDaemon("one"))
+			var done atomic.Int32
+			w.run()
+			w.awaitState("one", api.DaemonRunning)
+			w.halt()
+			life := &mortal{died: make(chan struct{}), at: at}
+			w.mortal = life
+			w.service.set(func(s *sleeper) { s.perform = dying(life, &done) })
+			w.run()
+			w.create(commandTo(t, "a", "one"))
+			w.await("death or end", func() bool {
+				select {
+				case <-life.died:
+					return true
+				default:
+					a := &api.Action{}
+					err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, a)
+					return err == nil && a.Status.State.Final()
+				}
+			})
+			w.halt()
+			if at == 0 {
+				points = life.count
+			}
+			w.mortal = nil
+			w.service.set(func(s *sleeper) { s.perform = dying(nil, &done) })
+			w.run()
+			if a := w.awaitEnd("a"); a.Status.State != api.ActionDone || a.Status.Message != "it is so" {
+				t.Errorf("status %+v", a.Status)
+			}
+			if n := done.Load(); n < 1 || n > 2 {
+				t.Errorf("the command was carried out %d times", n)
+			}
+		})
+	}
+	if points < 6 {
+		t.Errorf("only %d points were found", points)
+	}
+}
+
+// dying carries out a command while an agent lives. Of one that was killed nobody hears anything.
+func dying(life *mortal, done *atomic.Int32) func(context.Context, *service.Local, service.Command) (string, error) {
+	return func(ctx context.Context, _ *service.Local, _ service.Command) (string, error) {
+		err := life.do(func() error { done.Add(1); return nil })
+		if err != nil {
+			<-ctx.Done()
+		}
+		return "it is so", err
+	}
+}

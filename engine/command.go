@@ -1,0 +1,52 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-storage/holdfast/action"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// CommandFor returns the Action by which a command reaches the agent of its daemon. Equal commands to one Daemon have one name, so
+// that whoever asks again after a crash finds the one that is under way.
+func CommandFor(d *api.Daemon, cmd Command) (*api.Action, error) {
+	// The encoder orders the keys of maps.
+	text, err := json.Marshal([]any{d.Namespace, d.Name, d.UID, cmd.Verb, cmd.Object, cmd.Params})
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(text)
+	return action.CommandAction("command-"+hex.EncodeToString(sum[:12]), d.Spec.Cluster, d.Spec.Host, action.Command{
+		Namespace: d.Namespace, Daemon: d.Name, Verb: cmd.Verb, Object: cmd.Object, Params: cmd.Params,
+	})
+}
+
+// IsCommand says whether an Action is part of carrying out a plan. Such an action is in no view, tells no events, and wakes no
+// cluster: whoever asked waits for it.
+func IsCommand(a *api.Action) bool { return a.Spec.Kind == api.ActionServiceCommand }
+
+// carryOut has one command carried out, by the driver or by the agent of a daemon.
+func (r *run) carryOut(ctx context.Context, cmd Command, secrets SecretReader) error {
+	ctx, cancel := context.WithTimeout(ctx, r.commandTimeout())
+	defer cancel()
+	if cmd.Daemon == "" {
+		return r.Driver.Perform(ctx, r.view, cmd, secrets)
+	}
+	i := slices.IndexFunc(r.view.Daemons, func(d api.Daemon) bool { return d.Name == cmd.Daemon })
+	switch {
+	case i < 0:
+		return fmt.Errorf("there is no daemon %s that could carry it out", cmd.Daemon)
+	case !r.view.heard(r.view.Daemons[i].Spec.Host):
+		return fmt.Errorf("the agent of host %s, which has to carry it out, is silent", r.view.Daemons[i].Spec.Host)
+	}
+	message, err := r.Store.Ask(ctx, &r.view.Daemons[i], cmd)
+	if err == nil {
+		r.log.Info("an agent carried out a command", "daemon", cmd.Daemon, "command", cmd.Verb, "object", cmd.Object, "message", message)
+	}
+	return err
+}
