@@ -43,6 +43,8 @@ type world struct {
 	api     client.WithWatch
 	devices *fixedDevices
 	service *sleeper
+	// also are further service agents.
+	also    []service.ServiceAgent
 	runtime *detached.Runtime
 	stop    func()
 
@@ -90,7 +92,7 @@ func (w *world) run() {
 	go func() {
 		ended <- Run(ctx, Config{
 			Name: "h1", DataDir: filepath.Join(w.dir, "data"), RunDir: filepath.Join(w.dir, "run"), Version: "v9", Log: log,
-			Runtime: mortalRuntime{w.runtime, w.mortal}, RuntimeKind: api.RuntimeDetached, Inventory: w.devices, Services: []service.ServiceAgent{w.service, mute{w.service}},
+			Runtime: mortalRuntime{w.runtime, w.mortal}, RuntimeKind: api.RuntimeDetached, Inventory: w.devices, Services: append(w.also, w.service, mute{w.service}),
 			client: w.flaky(),
 		})
 	}()

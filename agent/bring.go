@@ -28,10 +28,13 @@ func (a *agent) keepRunning(ctx context.Context, d *api.Daemon) error {
 	}
 	if _, runs := a.Runtime.State(name); !runs || !a.work.isReady(key, generationOf(d)) {
 		l, err := a.makeReady(ctx, d)
-		if err != nil {
+		if l == nil {
 			return err
 		}
 		if err := a.Runtime.Start(ctx, a.process(d, l)); err != nil {
+			return a.fail(ctx, d, err)
+		}
+		if err != nil {
 			return a.fail(ctx, d, err)
 		}
 		a.work.setReady(key, generationOf(d))
@@ -46,7 +49,7 @@ func (a *agent) keepRunning(ctx context.Context, d *api.Daemon) error {
 // keepStopped stops the process; for a daemon that is wanted Prepared it makes everything else ready.
 func (a *agent) keepStopped(ctx context.Context, d *api.Daemon) error {
 	key := client.ObjectKeyFromObject(d)
-	if err := a.stopProcess(ctx, d); err != nil {
+	if err := a.stopAll(ctx, d); err != nil {
 		return a.fail(ctx, d, err)
 	}
 	if d.Spec.State != api.WantPrepared {
@@ -54,8 +57,10 @@ func (a *agent) keepStopped(ctx context.Context, d *api.Daemon) error {
 		return a.tell(ctx, d, api.DaemonStatus{State: api.DaemonStopped})
 	}
 	if !a.work.isReady(key, generationOf(d)) {
-		if _, err := a.makeReady(ctx, d); err != nil {
+		if l, err := a.makeReady(ctx, d); l == nil {
 			return err
+		} else if err != nil {
+			return a.fail(ctx, d, err)
 		}
 		a.work.setReady(key, generationOf(d))
 	}
@@ -75,8 +80,34 @@ func (a *agent) stopProcess(ctx context.Context, d *api.Daemon) error {
 	return a.Runtime.Stop(ctx, name)
 }
 
+// stopAll stops the process of a daemon, and those that it started to go on without it.
+func (a *agent) stopAll(ctx context.Context, d *api.Daemon) error {
+	if err := a.stopProcess(ctx, d); err != nil {
+		return err
+	}
+	f, ok := a.forker(d)
+	if !ok {
+		return nil
+	}
+	done := a.announce(ctx, d, api.DaemonStopping, "the processes that it started are ending")
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, stopDeadline)
+	defer cancel()
+	return f.EndOthers(ctx, a.local(d))
+}
+
+// forker is the service agent of a daemon whose process starts others that go on without it.
+func (a *agent) forker(d *api.Daemon) (service.Forker, bool) {
+	t, ok := a.types[d.Spec.Type]
+	if !ok {
+		return nil, false
+	}
+	f, ok := t.agent.(service.Forker)
+	return f, ok
+}
+
 // makeReady writes the files and has the service agent prepare the data. A daemon that runs gets its files alone: the rest
-// is in use.
+// is in use. An error with a place is about devices that the daemon can go on without, and was not told yet.
 func (a *agent) makeReady(ctx context.Context, d *api.Daemon) (*service.Local, error) {
 	t, ok := a.types[d.Spec.Type]
 	if !ok {
@@ -99,15 +130,17 @@ func (a *agent) makeReady(ctx context.Context, d *api.Daemon) (*service.Local, e
 	s, _ := a.Runtime.State(processName(client.ObjectKeyFromObject(d)))
 	l, err := a.prepare(ctx, d, t, secrets, s.Running)
 	done()
-	if err != nil {
+	if err != nil && l == nil {
 		return nil, a.fail(ctx, d, err)
 	}
-	return l, nil
+	return l, err
 }
 
 func (a *agent) process(d *api.Daemon, l *service.Local) runtime.Process {
+	_, forks := a.forker(d)
 	return runtime.Process{
 		Name: processName(client.ObjectKeyFromObject(d)), Command: l.Command, Dir: l.Data, RunDir: l.Run,
 		LogFile: filepath.Join(l.Log, "daemon.log"), StopTimeout: d.Spec.StopTimeout.Duration,
+		KeepChildren: forks,
 	}
 }

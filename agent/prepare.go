@@ -17,7 +17,8 @@ import (
 // scanTimeout bounds a scan of the devices; a single disk that does not answer ends it.
 const scanTimeout = time.Minute
 
-// prepare makes a daemon ready to start. While it runs, only its files are touched.
+// prepare makes a daemon ready to start. While it runs, only its files are touched, and its devices if its service agent keeps
+// them. The daemon may start as far as its place is returned, also with an error.
 func (a *agent) prepare(ctx context.Context, d *api.Daemon, t *serviceType, secrets map[string]*corev1.Secret, running bool) (*service.Local, error) {
 	l := a.local(d)
 	for _, dir := range []struct {
@@ -28,8 +29,10 @@ func (a *agent) prepare(ctx context.Context, d *api.Daemon, t *serviceType, secr
 			return nil, fmt.Errorf("while making the daemon's directories: %w", err)
 		}
 	}
-	if err := a.findDevices(ctx, l, running); err != nil {
-		return nil, err
+	keeper, keeps := t.agent.(service.DeviceKeeper)
+	lacking := a.findDevices(ctx, l, running && !keeps)
+	if lacking != nil && !(keeps && isMissing(lacking)) {
+		return nil, lacking
 	}
 	if err := fillWords(l); err != nil {
 		return nil, err
@@ -37,11 +40,24 @@ func (a *agent) prepare(ctx context.Context, d *api.Daemon, t *serviceType, secr
 	if err := writeFiles(l, secrets); err != nil {
 		return nil, err
 	}
-	if running {
+	if !running {
+		if err := a.claimed(l, func() error { return t.agent.ConfigureLocalService(ctx, l) }); err != nil {
+			return nil, err
+		}
+	}
+	if !keeps {
 		return l, nil
 	}
-	return l, a.configure(ctx, l, t.agent)
+	if err := errors.Join(lacking, a.claimed(l, func() error { return keeper.ConfigureDevices(ctx, l) })); err != nil {
+		return l, &deviceError{err}
+	}
+	return l, nil
 }
+
+// deviceError is about devices of a daemon that goes on without them.
+type deviceError struct{ error }
+
+func (e *deviceError) Unwrap() error { return e.error }
 
 // local is the daemon's place on this host, without its devices.
 func (a *agent) local(d *api.Daemon) *service.Local {
@@ -49,8 +65,8 @@ func (a *agent) local(d *api.Daemon) *service.Local {
 	return &service.Local{Daemon: d, Data: a.paths.dataOf(key), Run: a.paths.runOf(key), Log: a.paths.logOf(key)}
 }
 
-// configure calls the service agent, with the devices claimed meanwhile.
-func (a *agent) configure(ctx context.Context, l *service.Local, s service.ServiceAgent) error {
+// claimed calls the service agent with the devices claimed meanwhile.
+func (a *agent) claimed(l *service.Local, prepare func() error) error {
 	if len(l.Devices) > 0 {
 		var ids []string
 		for _, dev := range l.Devices {
@@ -61,7 +77,7 @@ func (a *agent) configure(ctx context.Context, l *service.Local, s service.Servi
 		defer a.askReport()
 		defer release()
 	}
-	return s.ConfigureLocalService(ctx, l)
+	return prepare()
 }
 
 // findDevices finds the devices that the Daemon names, by their identities. Unless the daemon runs, they are looked at anew.
@@ -111,6 +127,12 @@ func pick(devices []api.Device, want api.DaemonDevice) (api.Device, error) {
 	}
 	return api.Device{}, fmt.Errorf("%d devices of this host have the identity %s (%s, %s …): none of them was touched",
 		len(found), want.ID, found[0].Path, found[1].Path)
+}
+
+// isMissing says whether an error is about devices that are not on the host.
+func isMissing(err error) bool {
+	var m *missingDevice
+	return errors.As(err, &m)
 }
 
 // missingDevice says that a device is not on the host.

@@ -27,7 +27,7 @@ func (a *agent) remove(ctx context.Context, d *api.Daemon) error {
 		return a.tell(ctx, d, api.DaemonStatus{State: api.DaemonStopping, Message: "it stops after " + first})
 	}
 	key := client.ObjectKeyFromObject(d)
-	if err := a.stopProcess(ctx, d); err != nil {
+	if err := a.stopAll(ctx, d); err != nil {
 		return a.fail(ctx, d, fmt.Errorf("while stopping the process: %w", err))
 	}
 	a.releaseOthers(key)

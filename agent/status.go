@@ -120,8 +120,11 @@ func (a *agent) fail(ctx context.Context, d *api.Daemon, err error) error {
 	if s, known := a.Runtime.State(processNameOf(d)); known {
 		// The process goes on with what it has.
 		message := status.Message
+		if about := (*deviceError)(nil); !errors.As(err, &about) {
+			message = "the changed spec is not in force: " + message
+		}
 		status = runningStatus(s, a.versionOf(ctx, d))
-		status.Message = "the changed spec is not in force: " + message
+		status.Message = message
 	}
 	return errors.Join(err, a.tell(ctx, d, status))
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,6 +18,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/runtime/detached"
 	"github.com/holdfast-storage/holdfast/agent/runtime/systemd"
 	"github.com/holdfast-storage/holdfast/agent/service/ceph"
+	"github.com/holdfast-storage/holdfast/agent/service/gluster"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/internal/version"
@@ -81,7 +83,7 @@ func (a *agentFlags) run(ctx context.Context, name, dataDir string, log *slog.Lo
 		Name: name, DataDir: dataDir, RunDir: a.runDir, REST: config, Version: version.Version,
 		Runtime: supervisor, RuntimeKind: kind,
 		Inventory: &inventory.Scanner{Only: only, Claimed: claims.Reason}, Claims: claims,
-		Services: ceph.Agents(),
+		Services: slices.Concat(ceph.Agents(), gluster.Agents()),
 		Log:      log,
 	})
 }

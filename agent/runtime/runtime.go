@@ -20,6 +20,8 @@ type Process struct {
 	LogFile string
 	// StopTimeout is how long Stop waits after SIGTERM before it kills.
 	StopTimeout time.Duration
+	// KeepChildren leaves the processes alone that this one started, when it ends or is stopped. Without it they are killed.
+	KeepChildren bool
 }
 
 // State is what a runtime knows of a process.

@@ -53,9 +53,7 @@ func (r *Runtime) adopt(rec record, boot string) {
 			_ = signal(pidfd, unix.SIGTERM) // whoever asks again to stop it kills it when this had no effect
 		}
 	case !rec.Ended && rec.Identity.BootID == boot:
-		if err := killSession(p.name, rec.Identity.PID); err != nil {
-			r.log.Warn("a daemon left processes behind that cannot be killed", "daemon", p.name, "error", err)
-		}
+		p.killChildren(rec.Identity.PID)
 		p.ended("unknown")
 	case rec.Identity.BootID != boot:
 		// The machine was booted: that is no failure of the daemon.
@@ -138,12 +136,23 @@ func (p *process) watch(ctx context.Context, fd *os.File) bool {
 	}
 	pid := p.pid()
 	// A child keeps its PID, and with it the number of its session, until it is reaped.
-	if err := killSession(p.name, pid); err != nil {
-		p.rt.log.Warn("a daemon left processes behind that cannot be killed", "daemon", p.name, "error", err)
-	}
+	p.killChildren(pid)
 	p.ended(reap(pid))
 	fd.Close()
 	return true
+}
+
+// killChildren kills what the process with this number has left behind, if it is to leave nothing.
+func (p *process) killChildren(pid int) {
+	p.mu.Lock()
+	keep := p.rec.Process.KeepChildren
+	p.mu.Unlock()
+	if keep {
+		return
+	}
+	if err := killSession(p.name, pid); err != nil {
+		p.rt.log.Warn("a daemon left processes behind that cannot be killed", "daemon", p.name, "error", err)
+	}
 }
 
 // ended records the end of the process and when it is started again.

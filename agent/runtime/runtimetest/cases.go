@@ -132,6 +132,30 @@ func testStopChildren(t *testing.T, e *env) {
 	}
 }
 
+// The child is in the session of the daemon, where others are killed with it.
+func testKeepChildren(t *testing.T, e *env) {
+	p := e.shell("one", `[ -e $T/child ] || sh -c 'trap "" TERM; echo $$ > '$T'/child; while :; do sleep 0.05; done' & `+forever)
+	p.KeepChildren = true
+	first := e.start(t, p)
+	child := e.pidFrom(t, "child")
+	defer func() {
+		if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
+			t.Errorf("the child: %v", err)
+		}
+	}()
+	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	e.await(t, "one", "restart", func(s runtime.State) bool { return s.Running && s.Restarts == 1 })
+	if !Alive(child) {
+		t.Error("the child ended when the process was restarted")
+	}
+	e.stop(t, "one")
+	if !Alive(child) {
+		t.Error("the child ended with the process")
+	}
+}
+
 func testStopBackOff(t *testing.T, e *env) {
 	e.start(t, e.shell("one", "exit 1"))
 	e.await(t, "one", "second end", func(s runtime.State) bool { return s.Restarts >= 2 })

@@ -42,6 +42,7 @@ func Run(t *testing.T, h Harness) {
 		{"stop ends it gently and forgets it", testStop},
 		{"stop kills what does not end", testStopKills},
 		{"stop leaves no process of the daemon behind", testStopChildren},
+		{"what it started goes on where that is wanted", testKeepChildren},
 		{"stop of a process that waits to be started again", testStopBackOff},
 		{"stop of the unknown is no error", testStopUnknown},
 		{"a stopped process can be started again", testStartAfterStop},

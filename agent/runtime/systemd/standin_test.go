@@ -33,6 +33,7 @@ type standIn struct {
 
 // svc is one service.
 type svc struct {
+	leaves          bool // what it started
 	cmd             *exec.Cmd
 	active, sub     string
 	pid, restarts   uint32
@@ -297,17 +298,18 @@ func (s *standIn) exec(name string, v *svc) error {
 	v.cmd, v.active, v.sub, v.pid = cmd, "active", "running", uint32(cmd.Process.Pid)
 	v.started, v.exited, v.code, v.status, v.ended = time.Now(), time.Time{}, 0, 0, make(chan struct{})
 	v.delay, _ = time.ParseDuration(opts["Service.RestartSec"])
+	v.leaves = opts["Service.KillMode"] == "process"
 	s.wg.Go(func() { s.wait(name, v) })
 	s.changed(name)
 	return nil
 }
 
-// wait does what systemd does when a process ends: it kills the rest, and starts it again after a pause.
+// wait does what systemd does when a process ends: it kills the rest unless told otherwise, and starts it again after a pause.
 func (s *standIn) wait(name string, v *svc) {
 	group := -v.cmd.Process.Pid
 	_ = v.cmd.Wait() // how it ended stands in the state
 	// Like systemd, it is content only when nothing is left.
-	for syscall.Kill(group, syscall.SIGKILL) == nil {
+	for !v.leaves && syscall.Kill(group, syscall.SIGKILL) == nil {
 		time.Sleep(time.Millisecond)
 	}
 	s.mu.Lock()

@@ -72,7 +72,11 @@ func unitText(p runtime.Process, delay time.Duration) (string, error) {
 	line("StandardOutput=append:%s\nStandardError=append:%s", percent(p.LogFile), percent(p.LogFile))
 	line("Environment=%s", quote("HOLDFAST_DAEMON="+p.Name))
 	line("LimitNOFILE=1048576\nTasksMax=infinity")
-	line("KillMode=mixed\nTimeoutStopSec=%dms", p.StopTimeout.Milliseconds())
+	kill := "mixed"
+	if p.KeepChildren {
+		kill = "process"
+	}
+	line("KillMode=%s\nTimeoutStopSec=%dms", kill, p.StopTimeout.Milliseconds())
 	line("Restart=always\nRestartSec=%dms\nRestartSteps=6\nRestartMaxDelaySec=60", delay.Milliseconds())
 	line("\n[Install]\nWantedBy=multi-user.target")
 	return b.String(), nil

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -280,28 +279,6 @@ func TestOSD_mkfsCutOff(t *testing.T) {
 	}
 	if cut == 0 {
 		t.Error("mkfs was never cut off")
-	}
-}
-
-// When an agent dies, the program that it started goes on and holds the lock: the next agent waits for its end.
-func TestRunTool_waitsForAnOrphan(t *testing.T) {
-	dir := t.TempDir()
-	lock, err := lockDirectory(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	orphan := exec.Command("sh", "-c", "sleep 0.3; echo done > orphan")
-	orphan.Dir, orphan.ExtraFiles = dir, []*os.File{lock}
-	orphan.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := orphan.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lock.Close()
-	if err := runTool(t.Context(), dir, "test", "-e", "orphan"); err != nil {
-		t.Errorf("it did not wait: %v", err)
-	}
-	if err := orphan.Wait(); err != nil {
-		t.Error(err)
 	}
 }
 

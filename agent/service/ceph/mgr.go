@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/tool"
 )
 
 // Mgr readies managers, which keep nothing on disk.
@@ -16,7 +17,7 @@ func (Mgr) Name() string { return "ceph-mgr" }
 
 // Initialize checks that ceph-mgr is there.
 func (Mgr) Initialize(context.Context, *service.Host) error {
-	return requireProgram("ceph-mgr", "ceph-mgr")
+	return tool.Require("ceph-mgr", "ceph-mgr")
 }
 
 // ConfigureLocalService has nothing to do: its files are all that a manager needs.

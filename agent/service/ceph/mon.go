@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/tool"
 )
 
 // Mon makes the stores of monitors.
@@ -21,7 +22,7 @@ func (Mon) Name() string { return "ceph-mon" }
 
 // Initialize checks that ceph-mon is there.
 func (Mon) Initialize(context.Context, *service.Host) error {
-	return errors.Join(requireProgram("ceph-mon", "ceph-mon"), requireProgram("monmaptool", "ceph-common"))
+	return errors.Join(tool.Require("ceph-mon", "ceph-mon"), tool.Require("monmaptool", "ceph-common"))
 }
 
 // ConfigureLocalService makes the monitor's store. It is made beside its place and moved there when it is whole: a store in
@@ -39,7 +40,7 @@ func (Mon) ConfigureLocalService(ctx context.Context, l *service.Local) error {
 	if err := os.RemoveAll(fresh); err != nil {
 		return fmt.Errorf("while removing a half-made store: %w", err)
 	}
-	err := runTool(ctx, l.Data, "ceph-mon", "--mkfs", "-i", l.Daemon.Spec.ID, "-c", filepath.Join(l.Data, fileConf),
+	err := tool.Run(ctx, l.Data, "ceph-mon", "--mkfs", "-i", l.Daemon.Spec.ID, "-c", filepath.Join(l.Data, fileConf),
 		"--monmap", monmap, "--keyring", filepath.Join(l.Data, fileKeyring), "--mon-data", fresh)
 	if err != nil {
 		return err
@@ -66,7 +67,7 @@ func makeMonmap(ctx context.Context, l *service.Local, path string) error {
 	}
 	// Features of releases before 16 would only be spoken until the first election, and be turned on by it.
 	args = append(args, "--set-min-mon-release", "16", path)
-	return runTool(ctx, l.Data, "monmaptool", args...)
+	return tool.Run(ctx, l.Data, "monmaptool", args...)
 }
 
 // DestroyLocalService has nothing to do: all that there is lies in the daemon's directory.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/tool"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
@@ -25,7 +26,7 @@ func (OSD) Name() string { return "ceph-osd" }
 
 // Initialize checks that ceph-osd is there.
 func (OSD) Initialize(context.Context, *service.Host) error {
-	return requireProgram("ceph-osd", "ceph-osd")
+	return tool.Require("ceph-osd", "ceph-osd")
 }
 
 // ConfigureLocalService makes the OSD on its device, unless that was done before. The device is looked at first: it must be
@@ -157,7 +158,7 @@ func complete(dir string) bool {
 
 // makeOSD has ceph-osd make the OSD. Run again after it was cut off, ceph-osd finishes what it began: the uuid is the same.
 func makeOSD(ctx context.Context, l *service.Local, dir string) error {
-	err := runTool(ctx, l.Data, "ceph-osd", "--mkfs", "-i", l.Daemon.Spec.ID, "--osd-uuid", l.Parameters[paramOSDUUID],
+	err := tool.Run(ctx, l.Data, "ceph-osd", "--mkfs", "-i", l.Daemon.Spec.ID, "--osd-uuid", l.Parameters[paramOSDUUID],
 		"--osd-data", dir, "--no-mon-config", "-c", filepath.Join(l.Data, fileConf), "--keyring", filepath.Join(l.Data, fileKeyring))
 	if err != nil {
 		return err

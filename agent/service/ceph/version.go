@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/tool"
 )
 
 var (
@@ -28,7 +29,7 @@ func (Mgr) Version(ctx context.Context) (string, error) { return version(ctx, "c
 func (OSD) Version(ctx context.Context) (string, error) { return version(ctx, "ceph-osd") }
 
 func version(ctx context.Context, program string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, toolTimeout)
+	ctx, cancel := context.WithTimeout(ctx, tool.Timeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, program, "--version").Output()
 	if err != nil {

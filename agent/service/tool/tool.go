@@ -1,4 +1,5 @@
-package ceph
+// Package tool runs the programs by which service agents prepare something on their host.
+package tool
 
 import (
 	"context"
@@ -13,24 +14,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// toolTimeout bounds one run of a program that prepares something. Making an OSD takes a second; on a slow disk some more.
-const toolTimeout = 5 * time.Minute
+// Timeout bounds one run of a program. Making an OSD takes a second; on a slow disk, or one that is discarded first, some more.
+const Timeout = 5 * time.Minute
 
 // outputKept is how much of a failed program's output goes into the error, from its end.
 const outputKept = 1024
 
-// requireProgram returns an error that says how to get a program that is missing.
-func requireProgram(program, pkg string) error {
+// Require returns an error that says how to get a program that is missing.
+func Require(program, pkg string) error {
 	if _, err := exec.LookPath(program); err != nil {
 		return fmt.Errorf("%s is not installed on this host: install it with 'apt-get install %s'", program, pkg)
 	}
 	return nil
 }
 
-// runTool runs a program that prepares something in the directory. The program holds a lock on the directory for as long as
+// Run runs a program that prepares something in the directory. The program holds a lock on the directory for as long as
 // it lives, also when the agent dies meanwhile: the next agent then waits for its end instead of running a second one.
-func runTool(ctx context.Context, dir, program string, args ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, toolTimeout)
+func Run(ctx context.Context, dir, program string, args ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	lock, err := lockDirectory(ctx, dir)
 	if err != nil {
@@ -81,26 +82,4 @@ func lockDirectory(ctx context.Context, dir string) (*os.File, error) {
 		case <-time.After(pause):
 		}
 	}
-}
-
-// syncTree makes everything below a directory survive a power cut.
-func syncTree(dir string) error {
-	return filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if !entry.IsDir() && !entry.Type().IsRegular() {
-			return nil
-		}
-		return syncPath(path)
-	})
-}
-
-func syncPath(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
 }

@@ -1,0 +1,137 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-storage/holdfast/agent/runtime/runtimetest"
+	"github.com/holdfast-storage/holdfast/agent/service"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// keeper is a service agent of daemons with many devices, whose process leaves others behind.
+type keeper struct{ *sleeper }
+
+func (keeper) Name() string { return "keeper" }
+
+// ConfigureDevices implements service.DeviceKeeper: it notes the devices in a file.
+func (keeper) ConfigureDevices(_ context.Context, l *service.Local) error {
+	text := strings.Join(slices.Sorted(maps.Keys(l.Devices)), " ")
+	if err := os.WriteFile(filepath.Join(l.Data, "devices"), []byte(text), 0o600); err != nil {
+		return err
+	}
+	for _, d := range l.Devices {
+		if d.Availability != api.DeviceAvailable {
+			return fmt.Errorf("device %s is not empty", d.ID)
+		}
+	}
+	return nil
+}
+
+// EndOthers implements service.Forker.
+func (keeper) EndOthers(_ context.Context, l *service.Local) error {
+	text, err := os.ReadFile(filepath.Join(l.Data, "child"))
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return err
+	}
+	note := filepath.Join(filepath.Dir(filepath.Dir(l.Data)), "ended")
+	if _, err := os.Stat(note); err == nil {
+		return nil // it is called again and again
+	}
+	return os.WriteFile(note, []byte(strconv.Itoa(pid)), 0o600)
+}
+
+func keeperDaemon(name string, devices ...string) *api.Daemon {
+	return sleeperDaemon(name, func(d *api.Daemon) {
+		d.Spec.Type = "keeper"
+		d.Spec.Command = []string{"sh", "-c", `[ -e child ] || { sleep 1000 & echo $! > child; }; exec sleep 1000`}
+		for _, id := range devices {
+			d.Spec.Devices = append(d.Spec.Devices, api.DaemonDevice{Name: id, ID: id})
+		}
+	})
+}
+
+func (w *world) read(name, file string) string {
+	text, _ := os.ReadFile(filepath.Join(w.data(name), file))
+	return strings.TrimSpace(string(text))
+}
+
+// None of a daemon's devices holds up the process; devices come while it runs.
+func TestKeeper_devices(t *testing.T) {
+	w := newWorld(t, keeperDaemon("one", "a", "b"))
+	w.also = []service.ServiceAgent{keeper{w.service}}
+	w.devices.devices = []api.Device{{ID: "a", Path: "/dev/a", Availability: api.DeviceAvailable}, {ID: "c", Path: "/dev/c", Availability: api.DeviceUnavailable}}
+	w.run()
+	w.await("a start without a device", func() bool {
+		d := w.daemon("one")
+		return d.Status.State == api.DaemonRunning && strings.HasPrefix(d.Status.Message, "device b is not on this host") && w.read("one", "devices") == "a"
+	})
+	pid := w.daemon("one").Status.PID
+
+	w.change("one", func(d *api.Daemon) { d.Spec.Devices[1] = api.DaemonDevice{Name: "c", ID: "c"} })
+	w.await("another device while it runs", func() bool {
+		return w.read("one", "devices") == "a c" && w.daemon("one").Status.Message == "device c is not empty"
+	})
+	w.devices.mu.Lock()
+	w.devices.devices[1].Availability = api.DeviceAvailable
+	w.devices.mu.Unlock()
+	w.await("a device that was mended", func() bool { return w.daemon("one").Status.Message == "" })
+	if now := w.daemon("one").Status; now.PID != pid || now.Restarts != 0 {
+		t.Errorf("the process was started again: %+v", now)
+	}
+}
+
+// What the process started survives it, and ends when the daemon is wanted stopped.
+func TestKeeper_children(t *testing.T) {
+	w := newWorld(t, keeperDaemon("one"))
+	w.also = []service.ServiceAgent{keeper{w.service}}
+	w.run()
+	first := w.awaitState("one", api.DaemonRunning)
+	w.await("a child", func() bool { return w.read("one", "child") != "" })
+	child, err := strconv.Atoi(w.read("one", "child"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kill(t, child)
+	kill(t, int(first.Status.PID))
+	w.await("a restart", func() bool {
+		return w.daemon("one").Status.Restarts == 1 && w.daemon("one").Status.State == api.DaemonRunning
+	})
+	if !runtimetest.Alive(child) {
+		t.Error("the child ended with the process")
+	}
+	ended := func() string {
+		text, _ := os.ReadFile(filepath.Join(w.dir, "data/agent/daemons/ended"))
+		return string(text)
+	}
+	if ended() != "" {
+		t.Error("the child was ended while the daemon is wanted running")
+	}
+	w.change("one", func(d *api.Daemon) { d.Spec.State = api.WantStopped })
+	w.awaitState("one", api.DaemonStopped)
+	if ended() != strconv.Itoa(child) {
+		t.Errorf("ended is %q, want the child %d", ended(), child)
+	}
+}
+
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	p, err := os.FindProcess(pid)
+	if err == nil {
+		err = p.Kill()
+	}
+	if err != nil {
+		t.Errorf("process %d: %v", pid, err)
+	}
+}

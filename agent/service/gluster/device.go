@@ -1,0 +1,175 @@
+package gluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/tool"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
+	"github.com/holdfast-storage/holdfast/internal/glusterd"
+)
+
+// mountRoot is where the file systems of a daemon's devices are mounted.
+func mountRoot(l *service.Local) string { return filepath.Join(l.Data, "mnt") }
+
+// mountPoint is where a device of the daemon is mounted.
+func mountPoint(l *service.Local, name string) string { return filepath.Join(mountRoot(l), name) }
+
+// brickRoot is where the bricks of a mounted device lie. It does not exist while the device is not mounted.
+func brickRoot(mount string) string { return filepath.Join(mount, "bricks") }
+
+// ConfigureDevices makes the file systems of the daemon's devices and mounts them, and gives up those of devices that the daemon
+// had and has no more. Each device is looked at first: it must be empty, or carry the file system that was made for this pool.
+// Anything else is left untouched.
+func (Glusterd) ConfigureDevices(ctx context.Context, l *service.Local) error {
+	table, err := readFstab(filepath.Join(l.Data, glusterd.FileFstab))
+	if err != nil {
+		return fmt.Errorf("while reading which file systems there are: %w", err)
+	}
+	errs := []error{giveUp(ctx, l, table)}
+	for _, want := range l.Daemon.Spec.Devices {
+		dev, ok := l.Devices[want.Name]
+		if !ok {
+			continue // the agent has said so
+		}
+		if err := configureDevice(ctx, l, table, want.Name, &dev); err != nil {
+			errs = append(errs, fmt.Errorf("device %s (%s): %w", dev.ID, dev.Path, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func configureDevice(ctx context.Context, l *service.Local, table *fstab, name string, dev *api.Device) error {
+	line := fstabLine{uuid: uuidOf(l.Parameters[glusterd.ParamPool], dev.ID), dir: mountPoint(l, name)}
+	mounted, err := mountedDevice(line.dir)
+	if err != nil {
+		return err
+	}
+	if mounted == 0 {
+		if err := makeFilesystem(ctx, l, table, line.uuid, dev); err != nil {
+			return err
+		}
+	}
+	if err := table.add(line); err != nil {
+		return err
+	}
+	if err := mount(ctx, line, dev.Path, mounted); err != nil {
+		return err
+	}
+	return makeDir(brickRoot(line.dir))
+}
+
+// makeFilesystem makes the file system, unless it is there.
+func makeFilesystem(ctx context.Context, l *service.Local, table *fstab, uuid string, dev *api.Device) error {
+	sb, err := readSuperblock(dev.Path)
+	switch {
+	case err != nil:
+		return err
+	case sb != nil && sb.uuid == uuid && !sb.unfinished:
+		return nil
+	case sb != nil && sb.uuid == uuid:
+		// An mkfs that was cut off: nothing was ever stored on it.
+	case sb != nil || dev.Availability != api.DeviceAvailable:
+		return fmt.Errorf("it is not empty (%s): it was not touched. Wipe it if its data is not needed", strings.Join(dev.Reasons, "; "))
+	case table.has(uuid):
+		return errors.New("it is empty, and bricks were made on it before: it was not touched. Put the right disk back, or replace " +
+			"the device in the StorageNode if its data is lost")
+	}
+	return tool.Run(ctx, l.Data, "mkfs.xfs", "-q", "-f", "-i", "size=512", "-L", label, "-m", "uuid="+uuid, dev.Path)
+}
+
+// mountedDevice is the number of the device that is mounted at a place; 0 when none is.
+func mountedDevice(dir string) (uint64, error) {
+	infos, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(dir))
+	if err != nil || len(infos) == 0 {
+		return 0, err
+	}
+	last := infos[0]
+	return unix.Mkdev(uint32(last.Major), uint32(last.Minor)), nil
+}
+
+// mount mounts a device, unless it is mounted.
+func mount(ctx context.Context, line fstabLine, path string, mounted uint64) error {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return err
+	}
+	if mounted == st.Rdev {
+		return nil
+	}
+	if mounted != 0 {
+		return fmt.Errorf("what was the device before it was pulled is still mounted at %s: end what uses it and unmount it, or "+
+			"restart the host", line.dir)
+	}
+	if err := makeDir(line.dir); err != nil {
+		return err
+	}
+	return tool.Run(ctx, filepath.Dir(line.dir), "mount", "-t", "xfs", "-o", mountOptions, path, line.dir)
+}
+
+// makeDir makes a directory that survives a power cut.
+func makeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return atomicfile.SyncDir(filepath.Dir(dir))
+}
+
+// giveUp unmounts what lies on devices that the daemon has no more, and wipes it where the daemon's data goes with it. What is
+// in use stays, and is said.
+func giveUp(ctx context.Context, l *service.Local, table *fstab) error {
+	var errs []error
+	for _, line := range slices.Clone(table.lines) {
+		if wants(l, line.dir) {
+			continue
+		}
+		if err := release(ctx, l, line); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		errs = append(errs, table.remove(line))
+	}
+	return errors.Join(errs...)
+}
+
+func wants(l *service.Local, dir string) bool {
+	return slices.ContainsFunc(l.Daemon.Spec.Devices, func(d api.DaemonDevice) bool { return mountPoint(l, d.Name) == dir })
+}
+
+// release unmounts a file system, wipes it if the daemon's data goes, and removes its mount point.
+func release(ctx context.Context, l *service.Local, line fstabLine) error {
+	infos, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(line.dir))
+	if err != nil {
+		return err
+	}
+	for _, m := range infos {
+		if err := tool.Run(ctx, l.Data, "umount", line.dir); err != nil {
+			return fmt.Errorf("bricks on %s are still in use: %w", line.dir, err)
+		}
+		if l.Daemon.Spec.OnRemoval != api.DeletionWipe {
+			continue
+		}
+		if err := wipe(ctx, m.Source, line.uuid); err != nil && !gone(err) {
+			return err
+		}
+	}
+	if err := os.Remove(line.dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// gone says that a device is broken or not there any more: there is nothing to wipe.
+func gone(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EIO)
+}

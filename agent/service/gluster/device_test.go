@@ -1,0 +1,298 @@
+package gluster
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast-storage/holdfast/agent/inventory"
+	"github.com/holdfast-storage/holdfast/agent/service"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/glusterd"
+)
+
+// smallest is the smallest disk that mkfs.xfs takes.
+const smallest = 300 << 20
+
+// loopDevice makes a sparse disk.
+func loopDevice(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "holdfast-agent-test.img")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Truncate(smallest), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("losetup", "-f", "--show", file).CombinedOutput()
+	if err != nil {
+		t.Fatalf("losetup (these tests need root): %v: %s", err, out)
+	}
+	path := strings.TrimSpace(string(out))
+	t.Cleanup(func() { run(t, "losetup", "-d", path) })
+	return path
+}
+
+func run(t *testing.T, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		t.Errorf("%s %v: %v: %s", name, args, err, out)
+	}
+}
+
+// scan looks at one device anew.
+func scan(t *testing.T, path string) api.Device {
+	t.Helper()
+	s := &inventory.Scanner{Only: func(d api.Device) bool { return d.Path == path }}
+	devices, err := s.Rescan(t.Context())
+	if err != nil || len(devices) != 1 {
+		t.Fatalf("scan of %s: %+v, %v", path, devices, err)
+	}
+	return devices[0]
+}
+
+func newLocal(t *testing.T, policy api.DeletionPolicy) *service.Local {
+	t.Helper()
+	dir := t.TempDir()
+	l := &service.Local{
+		Daemon: &api.Daemon{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gluster-glusterd-n1"},
+			Spec:       api.DaemonSpec{Type: glusterd.Type, ID: "n1", OnRemoval: policy},
+		},
+		Data: filepath.Join(dir, "data"), Run: filepath.Join(dir, "run"), Log: filepath.Join(dir, "log"),
+		Devices:    map[string]api.Device{},
+		Parameters: map[string]string{glusterd.ParamPool: "pool-1", glusterd.ParamAddress: "127.0.0.1"},
+	}
+	for _, d := range []string{l.Data, l.Run, l.Log} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, line := range tableOf(t, l).lines {
+			if busy(line.dir) {
+				run(t, "umount", line.dir)
+			}
+		}
+	})
+	return l
+}
+
+func tableOf(t *testing.T, l *service.Local) *fstab {
+	t.Helper()
+	table, err := readFstab(filepath.Join(l.Data, glusterd.FileFstab))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// with gives the daemon a device, as it is now.
+func with(t *testing.T, l *service.Local, path string) (mount string) {
+	t.Helper()
+	dev := scan(t, path)
+	name := glusterd.StoreName(dev.ID)
+	if _, ok := l.Devices[name]; !ok {
+		l.Daemon.Spec.Devices = append(l.Daemon.Spec.Devices, api.DaemonDevice{Name: name, ID: dev.ID})
+	}
+	l.Devices[name] = dev
+	return mountPoint(l, name)
+}
+
+func configure(t *testing.T, l *service.Local) {
+	t.Helper()
+	if err := (Glusterd{}).ConfigureDevices(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConfigureDevices_keepsData(t *testing.T) {
+	path := loopDevice(t)
+	l := newLocal(t, api.DeletionRetain)
+	mount := with(t, l, path)
+	configure(t, l)
+	file := filepath.Join(brickRoot(mount), "data")
+	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []struct {
+		name string
+		do   func()
+	}{
+		{"while it is mounted", func() {}},
+		{"after a boot", func() { run(t, "umount", mount) }},
+		{"after the host's memory of it was lost", func() {
+			run(t, "umount", mount)
+			if err := os.Remove(filepath.Join(l.Data, glusterd.FileFstab)); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		again.do()
+		with(t, l, path)
+		configure(t, l)
+		if text, err := os.ReadFile(file); err != nil || string(text) != "precious" {
+			t.Errorf("%s: %q, %v", again.name, text, err)
+		}
+	}
+	// The command of the Daemon mounts it by itself.
+	run(t, "umount", mount)
+	run(t, "mount", "-a", "-T", filepath.Join(l.Data, glusterd.FileFstab))
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("mounted by fstab: %v", err)
+	}
+}
+
+func TestConfigureDevices_touchesNothingElse(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		make []string
+		want string
+	}{
+		{"another file system", []string{"mkfs.ext4", "-q"}, "is not empty"},
+		{"XFS of somebody else", []string{"mkfs.xfs", "-q"}, "is not empty"},
+		{"XFS of another pool", []string{"mkfs.xfs", "-q", "-L", label, "-m", "uuid=" + uuidOf("pool-2", "x")}, "is not empty"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := loopDevice(t)
+			run(t, tt.make[0], append(tt.make[1:], path)...)
+			l := newLocal(t, api.DeletionWipe)
+			good := loopDevice(t)
+			with(t, l, path)
+			mount := with(t, l, good)
+			before := head(t, path)
+			err := (Glusterd{}).ConfigureDevices(t.Context(), l)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want one with %q", err, tt.want)
+			}
+			if !busy(mount) {
+				t.Error("the good device was not mounted")
+			}
+			if err := (Glusterd{}).DestroyLocalService(t.Context(), l); err != nil {
+				t.Error(err)
+			}
+			if head(t, path) != before {
+				t.Error("the device was written to")
+			}
+		})
+	}
+}
+
+func head(t *testing.T, path string) string {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b := make([]byte, 64<<10)
+	if _, err := f.Read(b); err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// A disk that comes back empty is a mistake or a loss, and no new disk.
+func TestConfigureDevices_emptyThatHeldBricks(t *testing.T) {
+	path := loopDevice(t)
+	l := newLocal(t, api.DeletionRetain)
+	mount := with(t, l, path)
+	configure(t, l)
+	run(t, "umount", mount)
+	run(t, "wipefs", "-qa", path)
+	with(t, l, path)
+	if err := (Glusterd{}).ConfigureDevices(t.Context(), l); err == nil || !strings.Contains(err.Error(), "bricks were made on it before") {
+		t.Errorf("error %v", err)
+	}
+	if sb, err := readSuperblock(path); sb != nil || err != nil {
+		t.Errorf("it has a file system: %+v, %v", sb, err)
+	}
+}
+
+func TestConfigureDevices_mkfsCutOff(t *testing.T) {
+	path := loopDevice(t)
+	l := newLocal(t, api.DeletionRetain)
+	mount := with(t, l, path)
+	configure(t, l)
+	run(t, "umount", mount)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte{1}, 126); err != nil { // as mkfs.xfs leaves it when it is killed
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	with(t, l, path)
+	configure(t, l)
+	if !busy(mount) {
+		t.Error("it is not mounted")
+	}
+}
+
+// A device that the daemon has no more is unmounted; one in use stays, and is said.
+func TestConfigureDevices_givesUp(t *testing.T) {
+	for policy, wantFS := range map[api.DeletionPolicy]bool{api.DeletionRetain: true, api.DeletionWipe: false} {
+		path := loopDevice(t)
+		l := newLocal(t, policy)
+		mount := with(t, l, path)
+		configure(t, l)
+		used, err := os.Open(brickRoot(mount))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Daemon.Spec.Devices, l.Devices = nil, nil
+		if err := (Glusterd{}).ConfigureDevices(t.Context(), l); err == nil || !strings.Contains(err.Error(), "still in use") || !busy(mount) {
+			t.Errorf("%s: error %v", policy, err)
+		}
+		used.Close()
+		configure(t, l)
+		sb, err := readSuperblock(path)
+		if busy(mount) || err != nil || (sb != nil) != wantFS || len(tableOf(t, l).lines) > 0 {
+			t.Errorf("%s: mounted %v, file system %+v, %v", policy, busy(mount), sb, err)
+		}
+	}
+}
+
+func TestDestroy(t *testing.T) {
+	for policy, wantFS := range map[api.DeletionPolicy]bool{api.DeletionRetain: true, api.DeletionWipe: false} {
+		path := loopDevice(t)
+		l := newLocal(t, policy)
+		mount := with(t, l, path)
+		configure(t, l)
+		for range 2 {
+			if err := (Glusterd{}).DestroyLocalService(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sb, err := readSuperblock(path)
+		if busy(mount) || err != nil || (sb != nil) != wantFS {
+			t.Errorf("%s: mounted %v, file system %+v, %v", policy, busy(mount), sb, err)
+		}
+		if wantFS {
+			continue
+		}
+		if dev := scan(t, path); dev.Availability != api.DeviceAvailable {
+			t.Errorf("the wiped device is %s: %v", dev.Availability, dev.Reasons)
+		}
+	}
+}
+
+func TestUUIDOf(t *testing.T) {
+	seen := map[string]bool{}
+	for _, pair := range [][2]string{{"a", "b"}, {"ab", ""}, {"a", "bc"}, {"b", "b"}} {
+		id := uuidOf(pair[0], pair[1])
+		if seen[id] || len(id) != 36 || id[14] != '8' || !strings.ContainsRune("89ab", rune(id[19])) {
+			t.Errorf("%v: %s", pair, id)
+		}
+		seen[id] = true
+	}
+}

@@ -1,0 +1,138 @@
+package gluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-storage/holdfast/agent/service"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
+	"github.com/holdfast-storage/holdfast/internal/glusterd"
+)
+
+// claimFile lies in each directory that a pool has for its bricks, and holds the pool's identity.
+const claimFile = ".holdfast-pool"
+
+// volumeIDAttribute is the attribute by which GlusterFS knows the directory of a brick (16 bytes).
+const volumeIDAttribute = "trusted.glusterfs.volume-id"
+
+func directories(l *service.Local) []string {
+	return strings.Fields(l.Parameters[glusterd.ParamDirectories])
+}
+
+// claimDirectories makes the directories for bricks and notes in each whose it is. One of another pool is left untouched.
+func claimDirectories(l *service.Local) error {
+	var errs []error
+	for _, dir := range directories(l) {
+		if err := claim(dir, l.Parameters[glusterd.ParamPool]); err != nil {
+			errs = append(errs, fmt.Errorf("directory %s: %w", dir, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func claim(dir, pool string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, claimFile)
+	have, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return atomicfile.Write(path, []byte(pool+"\n"), 0o644)
+	case err != nil:
+		return err
+	case strings.TrimSpace(string(have)) != pool:
+		return fmt.Errorf("it holds bricks of another pool (%s): it was not touched. Name another directory, or remove %s if its "+
+			"data is not needed", strings.TrimSpace(string(have)), path)
+	}
+	return nil
+}
+
+// leaveDirectories removes the bricks from the daemon's directories, where its data goes with it.
+func leaveDirectories(l *service.Local) error {
+	if l.Daemon.Spec.OnRemoval != api.DeletionWipe {
+		return nil
+	}
+	var errs []error
+	for _, dir := range directories(l) {
+		errs = append(errs, leave(dir, l.Parameters[glusterd.ParamPool]))
+	}
+	return errors.Join(errs...)
+}
+
+// leave removes what GlusterFS made in a directory of this pool, and nothing else that may lie in it.
+func leave(dir, pool string) error {
+	have, err := os.ReadFile(filepath.Join(dir, claimFile))
+	if errors.Is(err, os.ErrNotExist) || err == nil && strings.TrimSpace(string(have)) != pool {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	bricks, err := storedBricks(dir)
+	if err != nil {
+		return err
+	}
+	for _, b := range bricks {
+		if b.Volume == "" {
+			continue
+		}
+		if err := os.RemoveAll(b.Path); err != nil {
+			return fmt.Errorf("while removing a brick: %w", err)
+		}
+	}
+	if err := atomicfile.Remove(filepath.Join(dir, claimFile)); err != nil {
+		return err
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EBUSY) {
+		return err
+	}
+	return nil
+}
+
+// wipeDevices wipes the devices that are there, and carry the file systems of this pool, where its data goes.
+func wipeDevices(ctx context.Context, l *service.Local) error {
+	if l.Daemon.Spec.OnRemoval != api.DeletionWipe {
+		return nil
+	}
+	var errs []error
+	for _, dev := range l.Devices {
+		if err := wipe(ctx, dev.Path, uuidOf(l.Parameters[glusterd.ParamPool], dev.ID)); err != nil && !gone(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// storedBricks lists the directories in a store that could be bricks.
+func storedBricks(dir string) ([]glusterd.StoredBrick, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []glusterd.StoredBrick
+	for _, e := range entries {
+		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") || e.Name() == "lost+found" {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		out = append(out, glusterd.StoredBrick{Path: path, Volume: volumeID(path)})
+	}
+	return out, nil
+}
+
+// volumeID is the identity of the volume that a directory is or was a brick of, or "".
+func volumeID(path string) string {
+	var id [16]byte
+	if n, err := unix.Getxattr(path, volumeIDAttribute, id[:]); err != nil || n != len(id) {
+		return ""
+	}
+	return uuidText(id[:])
+}

@@ -1,0 +1,77 @@
+package gluster
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/glusterd"
+)
+
+// brick makes a directory that GlusterFS would take for a brick.
+func brick(t *testing.T, path string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(path, ".glusterfs"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setxattr(path, volumeIDAttribute, []byte("0123456789abcdef"), 0); err != nil {
+		t.Fatalf("attributes (these tests need root): %v", err)
+	}
+}
+
+func TestDirectories(t *testing.T) {
+	for policy, kept := range map[api.DeletionPolicy]bool{api.DeletionRetain: true, api.DeletionWipe: false} {
+		l := newLocal(t, policy)
+		dir := filepath.Join(t.TempDir(), "srv", "bricks")
+		l.Parameters[glusterd.ParamDirectories] = dir
+		for range 2 {
+			if err := (Glusterd{}).ConfigureLocalService(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+		}
+		brick(t, filepath.Join(dir, "v"))
+		if err := os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := stores(l); len(got) != 1 || got[0].Problem != "" || got[0].Size == 0 || len(got[0].Bricks) != 1 || got[0].Bricks[0].Volume == "" {
+			t.Errorf("stores %+v", got)
+		}
+		for range 2 {
+			if err := (Glusterd{}).DestroyLocalService(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(dir, "v")); (err == nil) != kept {
+			t.Errorf("%s: the brick: %v", policy, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "mine")); err != nil {
+			t.Errorf("%s: what is not ours is gone: %v", policy, err)
+		}
+	}
+}
+
+func TestDirectories_ofAnotherPool(t *testing.T) {
+	dir := t.TempDir()
+	for i, pool := range []string{"pool-1", "pool-2"} {
+		l := newLocal(t, api.DeletionWipe)
+		l.Parameters[glusterd.ParamDirectories], l.Parameters[glusterd.ParamPool] = dir, pool
+		err := (Glusterd{}).ConfigureLocalService(t.Context(), l)
+		if i == 0 && err != nil || i == 1 && (err == nil || !strings.Contains(err.Error(), "another pool (pool-1)")) {
+			t.Errorf("%s: %v", pool, err)
+		}
+		if i == 0 {
+			brick(t, filepath.Join(dir, "v"))
+			continue
+		}
+		if err := (Glusterd{}).DestroyLocalService(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "v")); err != nil {
+			t.Errorf("the brick of another pool is gone: %v", err)
+		}
+	}
+}

@@ -1,0 +1,19 @@
+package service
+
+import "context"
+
+// DeviceKeeper is a ServiceAgent of daemons that have several devices, of which each comes, goes and fails by itself. None of
+// them holds up the process or the others: ConfigureLocalService is called without those that are not on the host, and does
+// not touch any; DestroyLocalService as well.
+type DeviceKeeper interface {
+	// ConfigureDevices brings the devices to what the daemon wants, and gives up those that it had and wants no more. It is
+	// called before the process starts and, unlike ConfigureLocalService, while it runs: when the Daemon was changed, and by each
+	// new agent. It is idempotent. Its error becomes the daemon's message; the process is started all the same.
+	ConfigureDevices(ctx context.Context, local *Local) error
+}
+
+// Forker is a ServiceAgent whose process starts others that serve on without it. A restart of the process leaves them alone.
+type Forker interface {
+	// EndOthers ends them: the daemon is wanted stopped or is being removed. Its own process has already ended. It is idempotent.
+	EndOthers(ctx context.Context, local *Local) error
+}
