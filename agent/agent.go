@@ -23,6 +23,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,21 +65,23 @@ type Config struct {
 	// Log is slog.Default when nil.
 	Log *slog.Logger
 
-	// client takes the place of REST in tests.
-	client client.WithWatch
+	// client takes the place of REST in tests, and reportEvery that of the constant.
+	client      client.WithWatch
+	reportEvery time.Duration
 }
 
 type agent struct {
 	Config
-	log    *slog.Logger
-	client client.WithWatch
-	paths  paths
-	clock  *serverClock
-	scans  *scans
-	types  map[string]*serviceType
-	work   *work
-	told   *told
-	acts   *actions
+	log     *slog.Logger
+	client  client.WithWatch
+	paths   paths
+	clock   *serverClock
+	scans   *scans
+	types   map[string]*serviceType
+	work    *work
+	told    *told
+	acts    *actions
+	reports *reports
 	// report asks for a new look at the host.
 	report chan struct{}
 }
@@ -93,7 +96,7 @@ func Run(ctx context.Context, cfg Config) error {
 	var wg sync.WaitGroup
 	for _, loop := range []func(context.Context){
 		a.followDaemons, a.watchProcesses, a.runWork, a.beat, a.reportHost, a.watchDevices, a.watchMounts,
-		a.followActions, a.runActions,
+		a.followActions, a.runActions, a.runReports,
 	} {
 		wg.Go(func() { loop(ctx) })
 	}
@@ -122,6 +125,7 @@ func newAgent(cfg Config) (*agent, error) {
 	}
 	a.work = newWork(a)
 	a.acts = newActions(a)
+	a.reports = newReports(a)
 	if err := os.MkdirAll(a.paths.data, 0o700); err != nil {
 		return nil, err
 	}

@@ -52,6 +52,8 @@ type world struct {
 	down bool
 	// watching counts the watches of the agent.
 	watching int
+	// told counts the statuses of daemons that the agent wrote.
+	told int
 	// mortal is the agent's life, where a test ends it.
 	mortal *mortal
 }
@@ -93,7 +95,7 @@ func (w *world) run() {
 		ended <- Run(ctx, Config{
 			Name: "h1", DataDir: filepath.Join(w.dir, "data"), RunDir: filepath.Join(w.dir, "run"), Version: "v9", Log: log,
 			Runtime: mortalRuntime{w.runtime, w.mortal}, RuntimeKind: api.RuntimeDetached, Inventory: w.devices, Services: append(w.also, w.service, mute{w.service}),
-			client: w.flaky(),
+			client: w.flaky(), reportEvery: 20 * time.Millisecond,
 		})
 	}()
 	w.stop = func() {
@@ -188,6 +190,9 @@ func (w *world) flaky() client.WithWatch {
 			if err := check(); err != nil {
 				return err
 			}
+			w.mu.Lock()
+			w.told++
+			w.mu.Unlock()
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	})
@@ -323,6 +328,7 @@ type sleeper struct {
 	destroyed  []string
 	locals     map[string]*service.Local
 	perform    func(context.Context, *service.Local, service.Command) (string, error)
+	report     func(*service.Local) (string, error)
 }
 
 func (*sleeper) Name() string                                    { return "sleeper" }
@@ -455,6 +461,7 @@ func TestReport_clock(t *testing.T) {
 	now := time.Now()
 	defer a.work.queue.ShutDown()
 	defer a.acts.queue.ShutDown()
+	defer a.reports.queue.ShutDown()
 	a.clock.note(now.Add(-time.Hour).UTC().Format(time.RFC1123[:len(time.RFC1123)-3]+"GMT"), now, now)
 	if err := a.reportOnce(t.Context()); err != nil {
 		t.Fatal(err)

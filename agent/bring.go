@@ -43,6 +43,7 @@ func (a *agent) keepRunning(ctx context.Context, d *api.Daemon) error {
 	if !known {
 		return errors.New("the runtime forgot the process that it started")
 	}
+	a.reports.sees(d, s)
 	return a.tell(ctx, d, runningStatus(s, a.versionOf(ctx, d)))
 }
 

@@ -69,6 +69,7 @@ func (c *command) Step(ctx context.Context, a *api.Action, _ string) (action.Pro
 	}
 	defer done()
 	message, err := c.perform(ctx, d, p, service.Command{Verb: cmd.Verb, Object: cmd.Object, Params: cmd.Params})
+	c.reports.afterCommand(ctx, d)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return action.Progress{}, err // this agent is ending: the next one does it again

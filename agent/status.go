@@ -30,6 +30,7 @@ const maxMessage = 2048
 type told struct {
 	clock atomicString
 	byKey sync.Map // types.NamespacedName -> tellings
+	locks sync.Map // types.NamespacedName -> *sync.Mutex
 }
 
 type tellings struct {
@@ -55,19 +56,43 @@ func (t *told) last(d *api.Daemon) api.DaemonStatus {
 	return d.Status
 }
 
+// lock has one goroutine at a time tell of a daemon.
+func (t *told) lock(key types.NamespacedName) (unlock func()) {
+	v, _ := t.locks.LoadOrStore(key, &sync.Mutex{})
+	mu := v.(*sync.Mutex)
+	mu.Lock()
+	return mu.Unlock
+}
+
 func (t *told) forget(key types.NamespacedName) { t.byKey.Delete(key) }
 
 func processNameOf(d *api.Daemon) string { return processName(client.ObjectKeyFromObject(d)) }
 
-// tell writes the status of a daemon, if it differs from what the server has. Only fields that changed are sent; the agent
-// is their only writer.
+// tell writes the status of a daemon, if it differs from what the server has. The report stays as it was told last.
 func (a *agent) tell(ctx context.Context, d *api.Daemon, status api.DaemonStatus) error {
-	status.ObservedGeneration = d.Generation
-	status.Message = bounded(status.Message, maxMessage)
+	return a.edit(ctx, d, func(have *api.DaemonStatus) {
+		status.ObservedGeneration = d.Generation
+		status.Message = bounded(status.Message, maxMessage)
+		if status.LastExit == nil {
+			status.LastExit = have.LastExit
+		}
+		if wantsReport(d) || d.DeletionTimestamp != nil {
+			status.Report = have.Report
+		}
+		if status.State == api.DaemonRunning && status.Message == "" {
+			status.Message = a.reports.problemOf(d)
+		}
+		*have = status
+	})
+}
+
+// edit changes the status of a daemon and writes it, if it differs from what the server has. Only fields that changed are sent;
+// the agent is their only writer, one goroutine at a time.
+func (a *agent) edit(ctx context.Context, d *api.Daemon, change func(*api.DaemonStatus)) error {
+	defer a.told.lock(client.ObjectKeyFromObject(d))()
 	have := a.told.last(d)
-	if status.LastExit == nil {
-		status.LastExit = have.LastExit
-	}
+	status := *have.DeepCopy()
+	change(&status)
 	if equality.Semantic.DeepEqual(have, status) {
 		return nil
 	}

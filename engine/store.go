@@ -43,7 +43,8 @@ type Store interface {
 	// Ask has the agent of a daemon carry out a command, and waits until it has. It returns what the agent says of it; the error
 	// has the words of the agent, or says why it did not carry it out. A command that is under way already, because a leader
 	// died that had asked for it, is waited for, and not asked for twice; one that ended before is asked for anew. When ctx ends
-	// first, or the agent falls silent, a command that has not been begun is withdrawn.
+	// first, or the agent falls silent, a command that has not been begun is withdrawn. A View that is made afterwards has what the
+	// agent reported of the daemon after the command.
 	Ask(ctx context.Context, daemon *api.Daemon, cmd Command) (message string, err error)
 	// PutNodeStatus writes a StorageNode's status, if it differs. A node that is gone is no error. Of one that is not as
 	// status.Seen any more nothing is written, and the error wraps ErrStale.

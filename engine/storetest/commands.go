@@ -71,3 +71,37 @@ func testAskNobody(b *bench) {
 		b.Errorf("got %v before the deadline, want an error with it", err)
 	}
 }
+
+// testReports: what an agent reports of a daemon wakes the cluster and is in its view; a View that is made after a command has what
+// the agent reported when it had carried the command out.
+func testReports(b *bench) {
+	b.must(b.World.Create(b.ctx, b.newHost("h1")))
+	b.must(b.Store.PutDaemon(b.ctx, b.cluster, b.change("a", "Running")))
+	ctx, cancel := context.WithCancel(b.ctx)
+	defer cancel()
+	var told atomic.Int32
+	b.Store.Notify(ctx, func(c engine.Change) {
+		if c.Kind == engine.KindDaemon && c.Cluster == b.key && c.Object == "daemon/"+b.name+"-a" {
+			told.Add(1)
+		}
+	})
+	report := func(text string) error {
+		d := b.daemon("a")
+		d.Status.Report = text
+		return b.World.UpdateStatus(b.ctx, d)
+	}
+	b.eventually("the daemon is seen", func() bool { return len(b.view().Daemons) == 1 })
+	before := told.Load()
+	b.must(report("peers: 3"))
+	b.eventually("the report is told", func() bool { return told.Load() > before })
+	b.eventually("the report is seen", func() bool { return b.view().Daemons[0].Status.Report == "peers: 3" })
+	b.must(b.World.Serve(ctx, b.name+"-h1", func(_ string, cmd engine.Command) (string, error) { return "", report(cmd.Object) }))
+	for i := range 10 {
+		object := fmt.Sprint("state ", i)
+		_, err := b.Store.Ask(b.ctx, b.daemon("a"), engine.Command{Verb: "set", Object: object, Daemon: b.name + "-a"})
+		b.must(err)
+		if got := b.view().Daemons[0].Status.Report; got != object {
+			b.Errorf("after the command the view says %q, want %q", got, object)
+		}
+	}
+}

@@ -83,6 +83,7 @@ func Run(t *testing.T, b Backend) {
 		{"Actions", testActions},
 		{"Ask", testAsk},
 		{"AskNobody", testAskNobody},
+		{"Reports", testReports},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(newBench(t, b)) })
 	}

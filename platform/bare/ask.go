@@ -46,7 +46,16 @@ func (s *Store) Ask(ctx context.Context, daemon *api.Daemon, cmd engine.Command)
 	if err := (&Actions{s}).Remove(ctx, ended); err != nil && ctx.Err() == nil {
 		s.log.Warn("a command that has ended could not be removed", "action", ended.Name, "error", err)
 	}
+	s.seen(ctx, daemon)
 	return action.CommandResult(ended)
+}
+
+// seen has the next View wait for what the agent reported of a daemon before it said that the command is done.
+func (s *Store) seen(ctx context.Context, daemon *api.Daemon) {
+	var now api.Daemon
+	if s.api.Get(ctx, client.ObjectKeyFromObject(daemon), &now) == nil {
+		s.fresh.wrote(kindOf(&now), &now)
+	}
 }
 
 // askOnce creates the Action, or finds the one that is under way. One that has ended was asked for by somebody who is gone, and
