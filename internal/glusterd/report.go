@@ -7,7 +7,11 @@ import (
 
 // Report is what one node's glusterd says. An agent writes it into Daemon.status.report as JSON. It reads the same as long as
 // nothing changes that matters: free space is rounded, and there are no clocks and no counters of progress.
+// The agent fills in Generation, UUID, Version and Stores; Gather does the rest.
 type Report struct {
+	// Generation is the generation of the Daemon that the report was made for. It tells a report of this time in which the node
+	// speaks for the pool from one of an earlier time, which an agent that was away left behind.
+	Generation int64 `json:"generation,omitempty"`
 	// UUID is the node's own identity within the pool.
 	UUID string `json:"uuid,omitempty"`
 	// Version is the release of the glusterd that runs, such as "10.3", and OpVersion the pool's operating version.

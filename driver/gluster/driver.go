@@ -1,0 +1,57 @@
+package gluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/glusterd"
+)
+
+// Driver is the engine's driver for GlusterFS. The zero value is ready for use; it holds nothing.
+type Driver struct{}
+
+var _ engine.Driver = Driver{}
+
+// Type is glusterfs.
+func (Driver) Type() api.StorageType { return api.StorageGlusterFS }
+
+// Observation is what the nodes reported, by the names of their Daemons.
+type Observation struct {
+	Reports map[string]*glusterd.Report
+}
+
+// Observe reads the reports of the view's Daemons. It asks nobody.
+func (Driver) Observe(_ context.Context, view *engine.View, _ engine.SecretReader) (any, error) {
+	o := &Observation{Reports: map[string]*glusterd.Report{}}
+	var errs []error
+	for i := range view.Daemons {
+		d := &view.Daemons[i]
+		r, err := glusterd.Parse(d.Status.Report)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("daemon %s: %w", d.Name, err))
+		case r != nil && d.Spec.Type == glusterd.Type:
+			o.Reports[d.Name] = r
+		}
+	}
+	if len(o.Reports) == 0 {
+		return nil, errors.Join(errs...)
+	}
+	return o, errors.Join(errs...)
+}
+
+// MakeSecret is never asked for: no plan wants a Secret.
+func (Driver) MakeSecret(want engine.SecretWant) (map[string][]byte, error) {
+	return nil, fmt.Errorf("GlusterFS has no secrets of the kind %q", want.Kind)
+}
+
+// Perform is never asked for: all commands go to daemons.
+func (Driver) Perform(_ context.Context, _ *engine.View, cmd engine.Command, _ engine.SecretReader) error {
+	return fmt.Errorf("%q is for the agent of a node: the command names no daemon", cmd.Verb)
+}
+
+// Forget has nothing to release.
+func (Driver) Forget(string, string) {}

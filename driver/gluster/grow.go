@@ -1,0 +1,125 @@
+package gluster
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/place"
+	"github.com/holdfast-storage/holdfast/internal/glusterd"
+)
+
+// resize gives a volume more room when its size was raised: more of the stores that its bricks lie in, or more sets of bricks.
+func (p *planner) resize(v *volume, want layout) {
+	size, have := v.declared.Spec.Size.Value(), v.accepted()
+	switch {
+	case size < have:
+		p.refuse(v, "its size cannot go from %s to %s: bricks never shrink. Make a smaller Volume and copy the data", v.status.Capacity, &v.declared.Spec.Size)
+		return
+	case size == have:
+		return
+	case v.pool.Task != nil && v.pool.Task.State == glusterd.TaskInProgress:
+		p.await(v, "its size is raised when the %s that goes on has ended", strings.ToLower(v.pool.Task.Kind))
+		return
+	}
+	sets := len(v.pool.Sets())
+	for more := 0; more <= maxSets; more++ {
+		if p.grows(v, want.members(size, sets+more)) {
+			if spots := p.spots(want.members(size, sets+more), more); more == 0 || spots != nil {
+				p.grow(v, want, sets+more, spots)
+				return
+			}
+		}
+	}
+	p.refuse(v, "it cannot grow from %s to %s: %s", v.status.Capacity, &v.declared.Spec.Size, p.noPlace(want, size-have))
+}
+
+// grows says whether each brick that is there can be as large, and promises it if so.
+func (p *planner) grows(v *volume, members []int64) bool {
+	size, extra := v.brickSizes(), map[*store]int64{}
+	for i := range v.pool.Bricks {
+		if s := p.storeOf(&v.pool.Bricks[i]); s != nil {
+			extra[s] += members[i%len(members)] - size(i)
+		}
+	}
+	for s, more := range extra {
+		if more > 0 && s.Size/20*19-s.promised < more {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *planner) grow(v *volume, want layout, sets int, spots []place.Spot) {
+	size, members := v.brickSizes(), want.members(v.declared.Spec.Size.Value(), sets)
+	for i := range v.pool.Bricks {
+		if s := p.storeOf(&v.pool.Bricks[i]); s != nil {
+			s.promised += members[i%len(members)] - size(i)
+		}
+	}
+	from := v.status.Capacity
+	v.status.Capacity = resource.NewQuantity(v.declared.Spec.Size.Value(), resource.BinarySI)
+	p.describe(v)
+	if len(spots) == 0 {
+		p.decide(api.VerdictDo, v.object(), "its bricks get more room where they are: the size goes from %s to %s", from, v.status.Capacity)
+		return
+	}
+	names, force := p.take(v, spots)
+	v.status.Layout = want.text(sets)
+	p.setBalanced(v, metav1.ConditionFalse, "BricksAdded", taskID(v.pool))
+	p.command(glusterd.VerbAddBrick, v.name, brickParams(names, force), api.RiskNone, "the size goes from %s to %s, as %s", from, v.status.Capacity, v.status.Layout)
+}
+
+func brickParams(names []string, force bool) map[string]string {
+	params := map[string]string{glusterd.ParamBricks: strings.Join(names, " ")}
+	if force {
+		params[glusterd.ParamForce] = "true"
+	}
+	return params
+}
+
+func taskID(v *glusterd.Volume) string {
+	if v.Task == nil {
+		return ""
+	}
+	return v.Task.ID
+}
+
+func (p *planner) setBalanced(v *volume, status metav1.ConditionStatus, reason, message string) {
+	p.setCondition(v, metav1.Condition{Type: balanced, Status: status, Reason: reason, Message: message})
+}
+
+// rebalance moves files to bricks that were added, once: until a rebalance has ended that is not the one that was remembered
+// when they were added.
+func (p *planner) rebalance(v *volume) {
+	c := meta.FindStatusCondition(v.status.Conditions, balanced)
+	if c == nil || c.Status == metav1.ConditionTrue || v.accepted() != v.declared.Spec.Size.Value() || p.adds(v) {
+		return
+	}
+	t := v.pool.Task
+	switch {
+	case t != nil && t.Kind == glusterd.TaskRebalance && t.ID != c.Message && t.State == glusterd.TaskCompleted && t.Failures == 0:
+		p.setBalanced(v, metav1.ConditionTrue, "Rebalanced", "")
+	case t != nil && t.State == glusterd.TaskInProgress:
+		p.await(v, "files are moving to the bricks that were added")
+	case unsound(v.pool) != "":
+		p.await(v, "files move to the bricks that were added when all is well: %s", unsound(v.pool))
+	case t != nil && t.Kind == glusterd.TaskRemoveBrick:
+		p.await(v, "files move to the bricks that were added when the brick that is drained is gone")
+	default:
+		p.command(glusterd.VerbRebalance, v.name, nil, api.RiskNone, "bricks were added, and new files alone would go there")
+	}
+}
+
+// adds says whether the plan adds bricks to a volume.
+func (p *planner) adds(v *volume) bool {
+	for _, c := range p.plan.Commands {
+		if c.Object == v.name && c.Verb == glusterd.VerbAddBrick {
+			return true
+		}
+	}
+	return false
+}

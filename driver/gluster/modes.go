@@ -1,0 +1,145 @@
+package gluster
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/glusterd"
+)
+
+// backWithin is how long bricks of a node that was started may take to serve, before that is no part of its coming back.
+const backWithin = 2 * time.Minute
+
+// checkModes brings nodes of hosts in maintenance to a stop, one after the other, and says what those wait for that come back.
+func (p *planner) checkModes() {
+	var begun, rest []*node
+	for _, n := range p.nodes {
+		switch {
+		case n.daemon == nil || n.daemon.DeletionTimestamp != nil:
+		case p.mode(n.hostName()) != api.HostMaintenance:
+			p.awaitBack(n)
+		case n.daemon.Spec.State == api.WantStopped:
+			begun = append(begun, n)
+			p.stopped[n.name] = true
+		default:
+			rest = append(rest, n)
+		}
+	}
+	turn := ""
+	for _, n := range begun {
+		if n.daemon.Status.State != api.DaemonStopped {
+			turn = n.name
+			p.decide(api.VerdictWait, hostObject(n.hostName()), "its glusterd and the bricks are stopping")
+		}
+	}
+	for _, n := range rest {
+		if p.mayStop(n, turn) {
+			turn = n.name
+			p.stopped[n.name] = true
+			p.decide(api.VerdictWait, hostObject(n.hostName()), "its glusterd and the bricks are stopped")
+		}
+	}
+}
+
+// mayStop says whether the pool can do without a node.
+func (p *planner) mayStop(n *node, turn string) bool {
+	object := hostObject(n.hostName())
+	if verdict, why := p.cannotStop(n); why != "" {
+		p.decide(verdict, object, "%s", why)
+		return false
+	}
+	if turn != "" {
+		p.decide(api.VerdictWait, object, "node %s stops first", turn)
+		return false
+	}
+	return true
+}
+
+// cannotStop says why the pool cannot do without a node: not at all, or not yet.
+func (p *planner) cannotStop(n *node) (api.Verdict, string) {
+	switch {
+	case n.Host != nil && !connected(n.Host):
+		return api.VerdictWait, "its agent is not heard: nothing is stopped until it is"
+	case p.neverUp():
+		return "", ""
+	case !p.ready():
+		return api.VerdictWait, "the pool does not answer, and only the pool can say what may be stopped"
+	case n == p.speaker && len(p.members()) > 1:
+		return api.VerdictRefuse, "no other node of the pool is up"
+	}
+	for _, v := range p.volumes {
+		if v.pool == nil || v.pool.State != glusterd.VolumeStarted {
+			continue
+		}
+		if v.pool.Task != nil && v.pool.Task.State == glusterd.TaskInProgress && len(p.bricksOf(v, n)) > 0 {
+			return api.VerdictWait, fmt.Sprintf("files of volume %s are moving (%s)", v.name, v.pool.Task.Kind)
+		}
+		for _, set := range v.pool.Sets() {
+			i := slices.IndexFunc(set, func(b glusterd.Brick) bool { return p.nodeOf(&b) == n })
+			if i < 0 {
+				continue
+			}
+			if why, passes := without(v.pool, set, i, p.away); why != "" {
+				return map[bool]api.Verdict{true: api.VerdictWait, false: api.VerdictRefuse}[passes], fmt.Sprintf("volume %s cannot do without it: %s", v.name, why)
+			}
+		}
+	}
+	return p.serverQuorum(n)
+}
+
+// serverQuorum keeps more than half of the pool's nodes up where a volume asks for that: without it they stop their bricks.
+func (p *planner) serverQuorum(n *node) (api.Verdict, string) {
+	up, all := 0, len(p.speaker.report.Peers)+1
+	for _, o := range p.nodes {
+		if o != n && p.reached(o) && !p.stopped[o.name] {
+			up++
+		}
+	}
+	for _, v := range p.volumes {
+		if v.pool != nil && v.pool.Options["cluster.server-quorum-type"] == "server" && 2*up <= all {
+			return api.VerdictRefuse, fmt.Sprintf("volume %s has cluster.server-quorum-type server, and %d of the pool's %d nodes would be left", v.name, up, all)
+		}
+	}
+	return "", ""
+}
+
+// bricksOf are a volume's bricks on a node.
+func (p *planner) bricksOf(v *volume, n *node) []glusterd.Brick {
+	return slices.DeleteFunc(slices.Clone(v.pool.Bricks), func(b glusterd.Brick) bool { return p.nodeOf(&b) != n })
+}
+
+// awaitBack says what a node waits for that was started a moment ago.
+func (p *planner) awaitBack(n *node) {
+	if n.Node == nil || p.mode(n.hostName()) != api.HostActive || n.Host == nil || !connected(n.Host) {
+		return
+	}
+	d := n.daemon
+	wait := func(format string, args ...any) {
+		p.decide(api.VerdictWait, hostObject(n.hostName()), format, args...)
+	}
+	switch {
+	case d.Spec.State == api.WantStopped || d.Status.State == api.DaemonStopped:
+		wait("leaving maintenance: its glusterd is started")
+	case d.Status.State != api.DaemonRunning || d.Status.Started == nil || p.now.Sub(d.Status.Started.Time) > backWithin || !p.ready():
+	case p.peer(n) != nil && !p.reached(n):
+		wait("its glusterd was started, and the pool does not hear it yet")
+	default:
+		for _, v := range p.volumes {
+			for _, b := range p.startedBricks(v, n) {
+				if b.State != glusterd.BrickOnline {
+					wait("its glusterd was started: waiting for brick %s of volume %s", b.Path, v.name)
+					return
+				}
+			}
+		}
+	}
+}
+
+func (p *planner) startedBricks(v *volume, n *node) []glusterd.Brick {
+	if v.pool == nil || v.pool.State != glusterd.VolumeStarted {
+		return nil
+	}
+	return p.bricksOf(v, n)
+}

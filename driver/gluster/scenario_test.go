@@ -1,0 +1,362 @@
+package gluster
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/glusterd"
+)
+
+func TestBringUp(t *testing.T) {
+	w := poolOf(t, 3)
+	w.volume("vol1", "10Gi", replica3())
+	p := w.round()
+	if len(p.Daemons) != 3 || len(p.Commands) != 0 || p.Status.Status != api.StorageOffline {
+		t.Fatalf("first plan: %v %v %+v", decisions(p), commands(p), p.Status)
+	}
+	w.agents()
+	p = w.round()
+	if diff := cmp.Diff([]string{"c-glusterd-n1: peer probe 10.0.0.2", "c-glusterd-n1: peer probe 10.0.0.3"}, commands(p)); diff != "" {
+		t.Fatalf("second plan (-want +got):\n%s", diff)
+	}
+	w.agents()
+	p = w.round()
+	want := []string{
+		"c-glusterd-n1: volume create vol1 bricks=10.0.0.1:/m/wwn-10/vol1.1 10.0.0.2:/m/wwn-20/vol1.1 10.0.0.3:/m/wwn-30/vol1.1 replica=3",
+		"c-glusterd-n1: volume start vol1",
+	}
+	if diff := cmp.Diff(want, commands(p)); diff != "" {
+		t.Fatalf("third plan (-want +got):\n%s", diff)
+	}
+	p = w.settle()
+	if !p.Done || p.Status.Status != api.StorageOnline || p.Status.Health != healthOK || p.Status.Nodes != 3 || len(p.Status.Reasons) != 0 {
+		t.Errorf("in the end: %+v %v", p.Status, decisions(p))
+	}
+	v := w.vol("vol1").Status
+	if v.State != api.VolumeOnline || v.Layout != "1 x 3" || v.Source != "10.0.0.1:/vol1" || len(v.Backups) != 2 || len(v.Bricks) != 3 || v.Message != "" {
+		t.Errorf("volume: %+v", v)
+	}
+}
+
+// A cluster without nodes waits, and says for what.
+func TestStatus_waits(t *testing.T) {
+	w := newWorld(t)
+	p := w.round()
+	if p.Status.Status != api.StorageOffline || p.Done || !contains(p.Status.Reasons, "it waits for nodes") {
+		t.Errorf("no nodes: %+v", p.Status)
+	}
+	for i := 1; i <= 2; i++ {
+		w.host(i, 1)
+		w.node(i, 1)
+	}
+	if p = w.settle(); p.Status.Status != api.StorageOffline || !contains(p.Status.Reasons, "2 of the 3 nodes that are needed") || !slices.Equal(p.Status.StorageNodes, []string{"n1", "n2"}) {
+		t.Errorf("two nodes: %+v", p.Status)
+	}
+	w.volume("v", "1Gi", replica3())
+	if p = w.settle(); !contains(decisions(p, api.VerdictRefuse), "replica 3 needs 3 nodes") || w.vol("v").Status.State != api.VolumePending {
+		t.Errorf("replica 3 on two nodes: %v", decisions(p))
+	}
+	w.host(3, 1)
+	w.node(3, 1)
+	if p = w.settle(); p.Status.Status != api.StorageOnline || !p.Done {
+		t.Errorf("three nodes: %+v", p.Status)
+	}
+}
+
+func TestLayouts(t *testing.T) {
+	w := poolOf(t, 6)
+	w.volume("arb", "10Gi", &api.VolumeDurability{Arbiter: &api.VolumeArbiter{}})
+	w.volume("disp", "40Gi", &api.VolumeDurability{Disperse: &api.VolumeDisperse{Data: 4, Redundancy: 2}})
+	w.volume("dist", "150Gi", &api.VolumeDurability{Distribute: &api.VolumeDistribute{}})
+	w.volume("plain", "1Gi", nil)
+	p := w.settle()
+	if !p.Done {
+		t.Fatalf("%v", decisions(p))
+	}
+	for name, want := range map[string]string{"arb": "1 x (2 + 1)", "disp": "1 x (4 + 2)", "dist": "2", "plain": "1 x 3"} {
+		if s := w.vol(name).Status; s.Layout != want || s.State != api.VolumeOnline {
+			t.Errorf("%s: %s %s %s, want %s", name, s.Layout, s.State, s.Message, want)
+		}
+	}
+	if b := w.vol("arb").Status.Bricks; b[0].Size.Value() != 10*gib || b[2].Size.Value() != 10*gib/16 {
+		t.Errorf("arbiter: %v", b)
+	}
+	if b := w.vol("disp").Status.Bricks; b[0].Size.Value() != 10*gib {
+		t.Errorf("disperse: %v", b)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	w := poolOf(t, 3)
+	w.cluster.Spec.GlusterFS = &api.GlusterFSSpec{Options: api.VolumeOptions{"network.ping-timeout": "20", "a.b": "1"}}
+	v := w.volume("v", "1Gi", nil)
+	v.Spec.Options = api.VolumeOptions{"a.b": "2"}
+	v.Spec.Auth.Allow = []string{"10.0.0.*"}
+	w.settle()
+	g := w.gluster.volumes["v"]
+	if diff := cmp.Diff(map[string]string{"network.ping-timeout": "20", "a.b": "2", "auth.allow": "10.0.0.*"}, g.options); diff != "" {
+		t.Fatal(diff)
+	}
+	g.options["by.hand"] = "1"
+	v = w.vol("v")
+	v.Spec.Options, v.Spec.Auth.Allow = nil, nil
+	w.cluster.Spec.GlusterFS.Options = api.VolumeOptions{"a.b": "1"}
+	if p := w.settle(); !p.Done {
+		t.Errorf("%v", decisions(p))
+	}
+	if diff := cmp.Diff(map[string]string{"a.b": "1", "by.hand": "1"}, g.options); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestExpand(t *testing.T) {
+	w := poolOf(t, 3)
+	w.volume("v", "10Gi", nil)
+	w.settle()
+	w.vol("v").Spec.Size = resource.MustParse("50Gi") // there is room where it is
+	if p := w.settle(); !p.Done || w.vol("v").Status.Layout != "1 x 3" || w.vol("v").Status.Capacity.String() != "50Gi" {
+		t.Fatalf("%+v", w.vol("v").Status)
+	}
+	w.vol("v").Spec.Size = resource.MustParse("150Gi")
+	if p := w.settle(); p.Done || !contains(decisions(p, api.VerdictRefuse), "there is no room") || w.vol("v").Status.State != api.VolumeOnline {
+		t.Fatalf("no room: %v %+v", decisions(p), w.vol("v").Status)
+	}
+	for i := 4; i <= 6; i++ {
+		w.host(i, 1)
+		w.node(i, int32(i))
+	}
+	if p := w.settle(); !p.Done || w.vol("v").Status.Layout != "2 x 3" || len(w.gluster.volumes["v"].bricks) != 6 {
+		t.Fatalf("%v %+v", decisions(p), w.vol("v").Status)
+	}
+	if task := w.gluster.volumes["v"].task; task == nil || task.Kind != glusterd.TaskRebalance {
+		t.Errorf("it was not rebalanced: %v", task)
+	}
+	w.vol("v").Spec.Size = resource.MustParse("100Gi")
+	if p := w.settle(); !contains(decisions(p, api.VerdictRefuse), "bricks never shrink") {
+		t.Errorf("shrinking: %v", decisions(p))
+	}
+}
+
+func TestBrickDies(t *testing.T) {
+	w := poolOf(t, 3)
+	w.gluster.writing = true
+	w.volume("v", "10Gi", nil)
+	w.settle()
+	w.gluster.volumes["v"].bricks[1].running = false
+	w.gluster.settle()
+	w.agents()
+	p := w.round()
+	if !slices.Equal(commands(p), []string{"c-glusterd-n1: volume start v force=true"}) || p.Status.Status != api.StorageDegraded {
+		t.Fatalf("%v %+v", commands(p), p.Status)
+	}
+	w.agents()
+	if p = w.round(); p.Status.Health != healthHealing || w.vol("v").Status.State != api.VolumeDegraded || w.vol("v").Status.Heals == 0 {
+		t.Errorf("healing: %+v %+v", p.Status, w.vol("v").Status)
+	}
+	if p = w.settle(); !p.Done {
+		t.Errorf("%v", decisions(p))
+	}
+}
+
+func TestNodeLost(t *testing.T) {
+	w := poolOf(t, 3)
+	w.gluster.writing = true
+	w.volume("v", "10Gi", nil)
+	w.settle()
+	w.power(1, false) // the speaker
+	p := w.settle()
+	if p.Status.Status != api.StorageDegraded || !contains(p.Status.Reasons, "not heard") || w.daemons["c-glusterd-n2"].Spec.Parameters[glusterd.ParamReport] != glusterd.DepthPool {
+		t.Fatalf("%+v %v", p.Status, decisions(p))
+	}
+	if len(p.Commands) > 0 {
+		t.Errorf("something is done about a node that is away: %v", commands(p))
+	}
+	w.power(1, true)
+	if p = w.settle(); !p.Done {
+		t.Errorf("%v", decisions(p))
+	}
+	w.power(2, false)
+	w.power(3, false)
+	if p = w.settle(); p.Status.Status != api.StorageOffline {
+		t.Errorf("two of three away: %+v", p.Status)
+	}
+}
+
+func TestDiskReplaced(t *testing.T) {
+	w := poolOf(t, 3)
+	w.gluster.writing = true
+	w.volume("v", "10Gi", nil)
+	w.settle()
+	old := w.gluster.nodes["c-glusterd-n2"].stores["wwn-20"]
+	old.dead = true
+	w.gluster.settle()
+	p := w.settle()
+	if !contains(p.Status.Reasons, "it does not answer") || len(p.Commands) != 0 {
+		t.Fatalf("a dead disk: %+v %v", p.Status, commands(p))
+	}
+	h := w.hostNamed("h2")
+	h.Status.Devices = append(h.Status.Devices, api.Device{ID: "wwn-29", Path: "/dev/sdz", Availability: api.DeviceAvailable})
+	for i := range w.nodes {
+		if w.nodes[i].Name == "n2" {
+			w.nodes[i].Spec.Devices = []string{"wwn-29"}
+		}
+	}
+	if p = w.settle(); !p.Done {
+		t.Fatalf("%v", decisions(p))
+	}
+	if b := w.vol("v").Status.Bricks[1]; b.Device != "wwn-29" || !b.Online {
+		t.Errorf("%+v", b)
+	}
+	if len(w.daemons["c-glusterd-n2"].Spec.Devices) != 1 {
+		t.Errorf("the old device was kept: %v", w.daemons["c-glusterd-n2"].Spec.Devices)
+	}
+}
+
+// A brick whose directory was lost on a disk that is well is filled again where it is.
+func TestBrickRefilled(t *testing.T) {
+	w := poolOf(t, 3)
+	w.volume("v", "10Gi", nil)
+	w.settle()
+	clear(w.gluster.nodes["c-glusterd-n3"].stores["wwn-30"].dirs)
+	w.gluster.settle()
+	w.agents()
+	p := w.round()
+	if !slices.Equal(commands(p), []string{"c-glusterd-n1: volume reset-brick v old=10.0.0.3:/m/wwn-30/v.1"}) {
+		t.Fatalf("%v %v", commands(p), decisions(p))
+	}
+	if p = w.settle(); !p.Done {
+		t.Errorf("%v", decisions(p))
+	}
+}
+
+func TestNodeRemoved(t *testing.T) {
+	w := poolOf(t, 4)
+	w.gluster.writing = true
+	w.volume("v", "10Gi", nil)
+	w.volume("dist", "10Gi", &api.VolumeDurability{Distribute: &api.VolumeDistribute{}})
+	w.settle()
+	for _, name := range []string{"n1"} { // the speaker
+		w.undeclare(name)
+	}
+	p := w.settle()
+	if !p.Done || w.daemons["c-glusterd-n1"] != nil || p.Status.Nodes != 3 {
+		t.Fatalf("%v %+v", decisions(p), p.Status)
+	}
+	w.undeclare("n2")
+	p = w.settle()
+	if w.daemons["c-glusterd-n2"] == nil || !contains(decisions(p, api.VerdictRefuse), "has nowhere to go") {
+		t.Errorf("a node that is needed: %v", decisions(p))
+	}
+	if s := w.vol("v").Status; s.State != api.VolumeOnline {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestDrainHost(t *testing.T) {
+	w := poolOf(t, 4)
+	w.volume("v", "10Gi", nil)
+	w.settle()
+	w.setMode(3, api.HostDrain)
+	p := w.settle()
+	if w.daemons["c-glusterd-n3"] != nil || contains(decisions(p), "host/h3") {
+		t.Fatalf("%v", decisions(p))
+	}
+	w.setMode(2, api.HostDrain)
+	if p = w.settle(); !contains(decisions(p, api.VerdictRefuse), "host/h2") || w.daemons["c-glusterd-n2"] == nil {
+		t.Errorf("a host that is needed: %v", decisions(p))
+	}
+	w.setMode(2, api.HostActive)
+	w.setMode(3, api.HostActive)
+	if p = w.settle(); !p.Done || w.daemons["c-glusterd-n3"] == nil {
+		t.Errorf("back: %v", decisions(p))
+	}
+}
+
+func TestMaintenance(t *testing.T) {
+	w := poolOf(t, 3)
+	w.gluster.writing = true
+	w.volume("v", "10Gi", nil)
+	w.settle()
+	w.setMode(1, api.HostMaintenance)
+	p := w.settle()
+	if w.daemons["c-glusterd-n1"].Status.State != api.DaemonStopped || contains(decisions(p), "host/h1") {
+		t.Fatalf("%v", decisions(p))
+	}
+	w.setMode(2, api.HostMaintenance)
+	p = w.settle()
+	if !contains(decisions(p, api.VerdictRefuse), "Refuse host/h2: volume v cannot do without it") || w.daemons["c-glusterd-n2"].Spec.State != api.WantRunning {
+		t.Errorf("a second one: %v", decisions(p))
+	}
+	w.setMode(2, api.HostActive)
+	w.setMode(1, api.HostActive)
+	if p = w.settle(); !p.Done {
+		t.Errorf("back: %v", decisions(p))
+	}
+	w.volume("dist", "10Gi", &api.VolumeDurability{Distribute: &api.VolumeDistribute{}})
+	w.settle()
+	for i := 1; i <= 3; i++ {
+		w.setMode(i, api.HostMaintenance)
+	}
+	p = w.settle()
+	if !contains(decisions(p, api.VerdictRefuse), "has the only copy of its files") {
+		t.Errorf("distribute: %v", decisions(p))
+	}
+}
+
+func TestDelete(t *testing.T) {
+	for _, policy := range []api.DeletionPolicy{api.DeletionRetain, api.DeletionWipe} {
+		w := poolOf(t, 3)
+		v := w.volume("v", "10Gi", nil)
+		v.Spec.DeletionPolicy = policy
+		w.settle()
+		now := metav1.NewTime(w.now)
+		w.vol("v").DeletionTimestamp = &now
+		w.settle()
+		if w.vol("v") != nil {
+			t.Fatalf("%s: it is still there: %+v", policy, w.vol("v").Status)
+		}
+		dirs := 0
+		for _, n := range w.gluster.nodes {
+			dirs += len(n.stores["wwn-"+n.name[1:]+"0"].dirs)
+		}
+		g := w.gluster.volumes["v"]
+		switch {
+		case policy == api.DeletionWipe && (g != nil || dirs != 0):
+			t.Errorf("%s: %v, %d directories", policy, g, dirs)
+		case policy == api.DeletionRetain && (g == nil || g.state != glusterd.VolumeStopped || dirs != 3):
+			t.Errorf("%s: %v, %d directories", policy, g, dirs)
+		}
+		if policy == api.DeletionRetain { // it is taken over again
+			w.volume("v", "10Gi", nil)
+			if p := w.settle(); !p.Done || len(w.gluster.volumes["v"].bricks) != 3 {
+				t.Errorf("taken over: %v", decisions(p))
+			}
+		}
+	}
+}
+
+func TestDeleteCluster(t *testing.T) {
+	w := poolOf(t, 3)
+	w.volume("v", "10Gi", nil)
+	w.settle()
+	now := metav1.NewTime(w.now)
+	w.cluster.DeletionTimestamp, w.cluster.Spec.DeletionPolicy = &now, api.DeletionWipe
+	p := w.round()
+	if len(p.Daemons) != 3 || len(p.Remove) != 0 {
+		t.Fatalf("first they are told what becomes of their data: %v", decisions(p))
+	}
+	w.agents()
+	if p = w.round(); len(p.Remove) != 3 || p.Finished {
+		t.Fatalf("%v", decisions(p))
+	}
+	w.vol("v").DeletionTimestamp = &now
+	w.agents()
+	if p = w.round(); !p.Finished || w.vol("v") != nil {
+		t.Errorf("%v %v", decisions(p), w.volumes)
+	}
+}

@@ -1,0 +1,264 @@
+package gluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/glusterd"
+)
+
+// Bounds of the API's schema.
+const (
+	maxReasons     = 64
+	maxText        = 1024
+	maxNames       = 1024
+	maxBackups     = 32
+	maxSplitBrains = 32
+	maxBrickText   = 256
+)
+
+// enoughNodes is how many nodes a cluster needs in which nothing says otherwise: as many as the default durability has copies.
+const enoughNodes = 3
+
+// The words of StorageStatus.health. GlusterFS has none of its own for a pool.
+const (
+	healthOK         = "ok"
+	healthHealing    = "healing"
+	healthDegraded   = "degraded"
+	healthSplitBrain = "split-brain"
+)
+
+// writeStatus tells the cluster's state by the pool's own word, and whether anything is left to wait for.
+func (p *planner) writeStatus() {
+	offline := p.whyOffline()
+	reasons := slices.Concat(offline, p.whyDegraded())
+	s := api.StorageStatusStatus{Type: api.StorageGlusterFS, Status: api.StorageDegraded}
+	switch {
+	case len(offline) > 0:
+		s.Status = api.StorageOffline
+	case len(reasons) == 0:
+		s.Status = api.StorageOnline
+	}
+	for _, r := range reasons {
+		if !slices.Contains(s.Reasons, r) && len(s.Reasons) < maxReasons {
+			s.Reasons = append(s.Reasons, r)
+		}
+	}
+	if len(s.Reasons) > 0 {
+		s.Message = cut(s.Reasons[0], maxText)
+	}
+	for _, n := range p.members() {
+		if n.Node != nil && len(s.StorageNodes) < maxNames {
+			s.StorageNodes = append(s.StorageNodes, n.name)
+		}
+	}
+	s.Nodes = int32(len(s.StorageNodes))
+	if p.ready() {
+		s.Health, s.GlusterFS, s.Capacity = p.health(), p.glusterStatus(), p.capacity()
+	}
+	p.plan.Status = s
+	p.plan.Done = s.Status == api.StorageOnline && p.plan.Empty()
+}
+
+// whyOffline says what keeps all data from being served.
+func (p *planner) whyOffline() []string {
+	declared := slices.ContainsFunc(p.nodes, func(n *node) bool { return n.Node != nil })
+	switch {
+	case !declared && len(p.nodes) == 0:
+		return []string{"no StorageNode is declared for the cluster: it waits for nodes"}
+	case p.speaker == nil:
+		return []string{"no glusterd of the cluster reports that it runs"}
+	case p.missed() != "":
+		return []string{fmt.Sprintf("no node of the pool is heard (such as %s), and node %s knows nothing of it", p.missed(), p.speaker.name)}
+	case !p.ready():
+		return []string{fmt.Sprintf("node %s has not reported on the pool yet", p.speaker.name)}
+	}
+	var reasons []string
+	if have, need := p.serving(), p.nodesNeeded(); have < need {
+		reasons = append(reasons, fmt.Sprintf("%d of the %s that are needed are in the pool and have devices or directories", have, plural(need, "node")))
+	}
+	total, off := 0, []string(nil)
+	for _, v := range p.volumes {
+		if v.declared != nil && v.pool != nil {
+			total++
+			if v.status.State == api.VolumeOffline {
+				off = append(off, fmt.Sprintf("volume %s: %s", v.name, v.status.Message))
+			}
+		}
+	}
+	if total > 0 && len(off) == total {
+		reasons = append(reasons, off...)
+	}
+	return reasons
+}
+
+// serving is how many nodes are in the pool and have a store that can be used.
+func (p *planner) serving() (n int) {
+	for _, x := range p.members() {
+		if p.reached(x) && slices.ContainsFunc(x.stores, func(s *store) bool { return s.Problem == "" }) {
+			n++
+		}
+	}
+	return n
+}
+
+// nodesNeeded is how many nodes the declared volumes need; where none is declared, as many as a volume needs by default.
+func (p *planner) nodesNeeded() int {
+	need := 0
+	for _, v := range p.volumes {
+		if v.pool != nil {
+			need = max(need, neededOf(layoutOfPool(v.pool)))
+		} else if v.declared != nil {
+			need = max(need, layoutOf(&v.declared.Spec).setSize())
+		}
+	}
+	return cmp.Or(need, enoughNodes)
+}
+
+// neededOf is how many nodes a volume that exists has to have up.
+func neededOf(l layout) int {
+	if l.disperse > 0 {
+		return l.disperse - l.redundancy
+	}
+	return l.replica/2 + 1
+}
+
+// whyDegraded says what of the cluster is not as it is wanted.
+func (p *planner) whyDegraded() []string {
+	var reasons []string
+	because := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
+	for _, v := range p.volumes {
+		if v.declared != nil && v.status.State != api.VolumeOnline {
+			because("volume %s is %s: %s", v.name, cmp.Or(v.status.State, api.VolumePending), cmp.Or(v.status.Message, "nothing is known of it yet"))
+		}
+	}
+	for _, n := range p.nodes {
+		p.judgeNode(n, because)
+	}
+	for _, d := range p.plan.Decisions {
+		if d.Verdict == api.VerdictRefuse || d.Verdict == api.VerdictWait {
+			because("%s: %s", d.Object, d.Message)
+		}
+	}
+	if len(reasons) == 0 && !p.plan.Empty() {
+		because("%s", p.plan.Decisions[0].Object+": "+p.plan.Decisions[0].Message)
+	}
+	return reasons
+}
+
+func (p *planner) judgeNode(n *node, because func(string, ...any)) {
+	d := n.daemon
+	if d == nil || d.DeletionTimestamp != nil {
+		return
+	}
+	if d.Status.State != api.DaemonRunning || d.Spec.State != api.WantRunning {
+		because("node %s: its glusterd is %s%s", n.name, cmp.Or(d.Status.State, api.DaemonPending), withColon(d.Status.Message))
+		return
+	}
+	x := p.peer(n)
+	switch {
+	case !p.ready() || n == p.speaker:
+	case x == nil && n.leaving == "":
+		because("node %s is not in the pool yet", n.name)
+	case x != nil && x.State != glusterd.PeerInCluster:
+		because("node %s is in the pool as %q: what it knows of the pool is not what the others know. Its glusterd has to be mended before the pool is changed", n.name, x.State)
+	case x != nil && !x.Connected:
+		because("node %s: the pool does not hear its glusterd", n.name)
+	}
+	for _, s := range n.stores {
+		if s.Problem != "" {
+			because("node %s: %s: %s", n.name, cmp.Or(s.Device, s.Name), s.Problem)
+		}
+	}
+	if n.report != nil && n.report.Problem != "" {
+		because("node %s: %s", n.name, n.report.Problem)
+	}
+}
+
+func withColon(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+func (p *planner) health() string {
+	health := healthOK
+	for _, v := range p.speaker.report.Pool.Volumes {
+		for _, b := range v.Bricks {
+			if b.Heal != nil && b.Heal.SplitBrain > 0 {
+				return healthSplitBrain
+			}
+			switch {
+			case v.State != glusterd.VolumeStarted:
+			case b.State != glusterd.BrickOnline || v.Unknown != "" || v.SetSize() > 1 && b.Heal == nil:
+				health = healthDegraded
+			case b.Heal != nil && b.Heal.Pending > 0 && health == healthOK:
+				health = healthHealing
+			}
+		}
+	}
+	for _, x := range p.speaker.report.Peers {
+		if !x.Connected || x.State != glusterd.PeerInCluster {
+			return healthDegraded
+		}
+	}
+	return health
+}
+
+func (p *planner) glusterStatus() *api.GlusterFSStatus {
+	r := p.speaker.report
+	s := &api.GlusterFSStatus{OpVersion: int32(r.OpVersion), Peers: int32(len(r.Peers) + 1), PeersConnected: 1, Volumes: int32(len(r.Pool.Volumes))}
+	for _, n := range p.nodes {
+		if n.report != nil && n.report.Version != "" && (s.Version == "" || older(n.report.Version, s.Version)) {
+			s.Version = n.report.Version
+		}
+	}
+	for _, x := range r.Peers {
+		if x.Connected {
+			s.PeersConnected++
+		}
+	}
+	for _, v := range r.Pool.Volumes {
+		most := int64(0)
+		for _, b := range v.Bricks {
+			s.Bricks++
+			if b.State == glusterd.BrickOnline {
+				s.BricksOnline++
+			}
+			if b.Heal != nil {
+				most = max(most, b.Heal.Pending)
+				s.SplitBrains = max(s.SplitBrains, b.Heal.SplitBrain)
+			}
+		}
+		s.Heals += most
+	}
+	return s
+}
+
+// capacity is the raw space of all stores.
+func (p *planner) capacity() *resource.Quantity {
+	total := int64(0)
+	for _, n := range p.nodes {
+		for _, s := range n.stores {
+			total += s.Size
+		}
+	}
+	if total == 0 {
+		return nil
+	}
+	return resource.NewQuantity(total, resource.BinarySI)
+}
+
+// older compares releases such as 10.3 and 9.6.
+func older(a, b string) bool {
+	var x, y [2]int
+	// What is no number stays 0; then the texts are the same for this purpose.
+	_, _ = fmt.Sscanf(a, "%d.%d", &x[0], &x[1])
+	_, _ = fmt.Sscanf(b, "%d.%d", &y[0], &y[1])
+	return slices.Compare(x[:], y[:]) < 0
+}
