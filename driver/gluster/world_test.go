@@ -150,9 +150,9 @@ func (w *world) view() *engine.View {
 	for _, name := range sortedKeys(w.daemons) {
 		v.Daemons = append(v.Daemons, *w.daemons[name].DeepCopy())
 	}
-	all := slices.Clone(v.Daemons)
-	for _, d := range v.Others {
-		all = append(all, *d)
+	all := slices.Clone(v.Others)
+	for i := range v.Daemons {
+		all = append(all, &v.Daemons[i])
 	}
 	v.Claims = engine.ClaimsOf(v.Nodes, all, v.Hosts, []api.StorageCluster{*v.Cluster})
 	system, err := Driver{}.Observe(context.Background(), v, nil)
