@@ -50,13 +50,12 @@ func keepStale(v *View, s api.StorageStatusStatus, now time.Time) api.StorageSta
 	if s.Health != "" || v.Status == nil || v.Status.Status.Health == "" || v.Cluster.DeletionTimestamp != nil {
 		return s
 	}
-	was := &v.Status.Status
-	s.Health, s.Capacity, s.Ceph = was.Health, was.Capacity, was.Ceph
-	s.StorageNodes, s.Nodes = was.StorageNodes, was.Nodes
-	if s.StaleSince = was.StaleSince; s.StaleSince == nil {
-		s.StaleSince = toSecond(now)
+	kept := *v.Status.Status.DeepCopy()
+	kept.Type, kept.Status, kept.Message, kept.Reasons = s.Type, s.Status, s.Message, s.Reasons
+	if kept.StaleSince == nil {
+		kept.StaleSince = toSecond(now)
 	}
-	return s
+	return kept
 }
 
 // nodesDown are the names of the nodes that are down by their own agents' word, sorted.

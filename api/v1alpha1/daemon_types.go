@@ -79,7 +79,7 @@ type DaemonSpec struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=128
 	Devices []DaemonDevice `json:"devices,omitempty"`
 	// Parameters are what the service agent of this type needs to know beside the files. Never a secret.
 	// +optional
