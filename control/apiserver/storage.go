@@ -1,6 +1,8 @@
 package apiserver
 
 import (
+	"time"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	extensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -42,6 +44,9 @@ func (e *Etcd) options(codec runtime.Codec) *options.EtcdOptions {
 	o.StorageConfig.Transport.TrustedCAFile = e.CAFile
 	// Counting all objects once a minute feeds a metric alone, and keeps an idle server busy.
 	o.StorageConfig.CountMetricPollPeriod = 0
+	// What was is needed for watches that begin again and lists in parts, which take seconds. A database with five minutes of a fleet's
+	// bring-up in it is some times as large, for good, and most of it in memory.
+	o.StorageConfig.CompactionInterval = time.Minute
 	// There is no garbage collector, so nothing would ever take its finalizers away again.
 	o.EnableGarbageCollection = false
 	return o
