@@ -242,7 +242,7 @@ func (p *planner) change(d api.Daemon, isNew bool, reason string) {
 
 // specDiff says in words what differs between the spec that is there and the one that is wanted; nothing when they agree.
 func specDiff(have, want *api.DaemonSpec) string {
-	if equality.Semantic.DeepEqual(have, want) {
+	if have.Equal(want) {
 		return ""
 	}
 	var parts []string

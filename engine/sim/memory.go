@@ -231,10 +231,9 @@ func (m *Memory) changesOf(is, was Object) []engine.Change {
 	return changes
 }
 
-// clustersOfHost returns all clusters for a host that is new or has other labels or another mode: it may be what one of them
-// waits for.
+// clustersOfHost returns all clusters for a host that is new or has other labels: it may be what one of them waits for.
 func (m *Memory) clustersOfHost(is *api.Host, was Object, clusters []api.StorageCluster) []types.NamespacedName {
-	if was != nil && equality.Semantic.DeepEqual(was.GetLabels(), is.GetLabels()) && was.GetGeneration() == is.GetGeneration() {
+	if was != nil && equality.Semantic.DeepEqual(was.GetLabels(), is.GetLabels()) {
 		return engine.ClustersOfHost(is, list(m, func(*api.StorageNode) bool { return true }),
 			list(m, func(*api.Daemon) bool { return true }), clusters)
 	}

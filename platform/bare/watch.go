@@ -161,19 +161,19 @@ func (s *Store) clustersOfNode(was client.Object, is *api.StorageNode) []types.N
 	return found
 }
 
-// clustersOfHost returns the clusters that a change of a host concerns: all for a host that is new or has other labels or
-// another mode, because any may wait for it, else those that use it.
+// clustersOfHost returns the clusters that a change of a host concerns: all for a host that is new or has other labels, because any may
+// wait for it, else those that use it.
 func (s *Store) clustersOfHost(was client.Object, is *api.Host, gone bool) []types.NamespacedName {
 	before, ok := was.(*api.Host)
 	all := s.allClusters()
-	if !ok || !equality.Semantic.DeepEqual(before.Labels, is.Labels) || before.Spec.Mode != is.Spec.Mode {
+	if !ok || !equality.Semantic.DeepEqual(before.Labels, is.Labels) {
 		names := make([]types.NamespacedName, len(all))
 		for i := range all {
 			names[i] = client.ObjectKeyFromObject(&all[i])
 		}
 		return names
 	}
-	if !gone && equality.Semantic.DeepEqual(before.Status, is.Status) {
+	if !gone && before.Spec.Mode == is.Spec.Mode && equality.Semantic.DeepEqual(before.Status, is.Status) {
 		return nil
 	}
 	return s.clustersUsing(is)
