@@ -188,9 +188,7 @@ func (p *planner) directoryOwner(n *node, dir string) string {
 		if d.Spec.Type != glusterd.Type || d.Spec.Host != n.hostName() || n.daemon != nil && d.Name == n.daemon.Name && d.Namespace == n.daemon.Namespace {
 			return false
 		}
-		return slices.ContainsFunc(directories(d), func(other string) bool {
-			return other == dir || strings.HasPrefix(other, dir+"/") || strings.HasPrefix(dir, other+"/")
-		})
+		return slices.ContainsFunc(directories(d), func(other string) bool { return overlap(dir, other) })
 	}
 	for _, d := range p.allDaemons() {
 		if overlaps(d) {
@@ -233,8 +231,29 @@ func (p *planner) checkAddresses() {
 				continue
 			}
 			taken[key] = "node " + n.name
+			p.checkNewDirectories(n)
 		}
 	}
+}
+
+// checkNewDirectories makes sure that no two nodes that have no glusterd yet name one directory; of those that have one,
+// directoryOwner knows.
+func (p *planner) checkNewDirectories(n *node) {
+	for _, o := range p.nodes {
+		if o.name >= n.name || o.Node == nil || n.daemon != nil || o.daemon != nil || o.hostName() != n.hostName() {
+			continue
+		}
+		for _, dir := range n.Node.Spec.Directories {
+			if slices.ContainsFunc(o.Node.Spec.Directories, func(other string) bool { return overlap(dir, other) }) {
+				n.problem("directory %s of host %s is used by node %s: two that put bricks there would count the same space twice", dir, n.hostName(), o.name)
+			}
+		}
+	}
+}
+
+// overlap says whether one of two directories is the other, or lies in it.
+func overlap(a, b string) bool {
+	return a == b || strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/")
 }
 
 // addLeavers adds the nodes that have a Daemon and are not declared any more.
@@ -321,11 +340,11 @@ func (p *planner) wantedDirectories(n *node) []string {
 
 // keepsStore says whether a store that is not declared any more has to stay: a volume has a brick in it, or nobody can say.
 func (p *planner) keepsStore(n *node, name string) bool {
-	if p.speaker == nil || n.report == nil {
+	if p.speaker == nil || n.report == nil || n.leaving != "" {
 		return true
 	}
 	i := slices.IndexFunc(n.stores, func(s *store) bool { return s.Name == name })
-	return i >= 0 && (n.stores[i].bricks > 0 || n.stores[i].Problem == "" && p.leftover(n, n.stores[i])) || n.gone
+	return i >= 0 && (n.stores[i].bricks > 0 || n.stores[i].Problem == "" && p.leftover(n, n.stores[i]))
 }
 
 // writeNodes writes the statuses of StorageNodes that change.

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// remove plans the end of a deleted cluster: first the daemons learn what becomes of their data, then all of them go at once, and
-// then the Volumes are let go. Nothing is moved away or taken out of the pool before: all of it ends.
+// remove plans the end of a deleted cluster: first the daemons learn what becomes of their data, then all of them go at
+// once. Nothing is moved away or taken out of the pool before: all of it ends.
 func (p *planner) remove() {
 	p.plan.Status = api.StorageStatusStatus{Type: api.StorageGlusterFS, Status: api.StorageOffline}
 	text := "the cluster is being deleted"
@@ -18,9 +18,6 @@ func (p *planner) remove() {
 		text = fmt.Sprintf("the cluster is being deleted: waiting for %s to be gone", plural(len(p.view.Daemons), "daemon"))
 		p.removeDaemons()
 	default:
-		for i := range p.view.Volumes {
-			p.plan.Volumes = append(p.plan.Volumes, engine.VolumeStatus{Name: p.view.Volumes[i].Name, Status: p.view.Volumes[i].Status, Gone: true})
-		}
 		p.plan.Finished = true
 	}
 	p.plan.Status.Message, p.plan.Status.Reasons = text, []string{text}

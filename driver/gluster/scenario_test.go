@@ -354,9 +354,8 @@ func TestDeleteCluster(t *testing.T) {
 	if p = w.round(); len(p.Remove) != 3 || p.Finished {
 		t.Fatalf("%v", decisions(p))
 	}
-	w.vol("v").DeletionTimestamp = &now
 	w.agents()
-	if p = w.round(); !p.Finished || w.vol("v") != nil {
-		t.Errorf("%v %v", decisions(p), w.volumes)
+	if p = w.round(); !p.Finished || len(p.Volumes) != 0 {
+		t.Errorf("%v %v", decisions(p), p.Volumes)
 	}
 }

@@ -171,14 +171,15 @@ func (p *planner) createVolume(v *volume) {
 	p.command(glusterd.VerbStart, v.name, nil, api.RiskNone, "the volume is declared")
 }
 
-// plannedStill says whether the places that were chosen for a volume before can be had: its making was cut off.
+// plannedStill says whether the places that were chosen for a volume before can be had: its making was cut off before anything
+// was made. A directory that was made already would be taken for one of another volume, so another name is chosen.
 func (p *planner) plannedStill(v *volume, want layout) bool {
 	if len(v.status.Bricks) == 0 || len(v.status.Bricks)%want.setSize() != 0 || v.accepted() != v.declared.Spec.Size.Value() {
 		return false
 	}
 	return !slices.ContainsFunc(v.status.Bricks, func(b api.VolumeBrick) bool {
 		s := p.storeNamed(b.Node, b.Path)
-		return s == nil || !p.open(s)
+		return s == nil || !p.open(s) || !s.lost(b.Path)
 	})
 }
 

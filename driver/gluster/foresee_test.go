@@ -1,0 +1,89 @@
+package gluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// projected lists what a projection does, one line for a step.
+func projected(p *engine.Projection) (steps []string) {
+	for _, s := range p.Steps {
+		var words []string
+		for _, c := range s.Plan.Daemons {
+			words = append(words, "daemon "+c.Daemon.Spec.ID)
+		}
+		for _, c := range s.Plan.Remove {
+			words = append(words, "remove "+c.Name)
+		}
+		for _, c := range s.Plan.Commands {
+			words = append(words, c.Verb)
+		}
+		steps = append(steps, strings.Join(words, ", "))
+	}
+	return steps
+}
+
+func (w *world) project() *engine.Projection { return engine.Project(Driver{}, w.view(), w.now) }
+
+// A plan that is shown tells all that will happen, to the end.
+func TestForesee(t *testing.T) {
+	bringUp := poolOf(t, 3)
+	bringUp.volume("v", "10Gi", replica3())
+	removal := poolOf(t, 4)
+	removal.volume("v", "10Gi", nil)
+	removal.settle()
+	removal.undeclare("n1")
+	single := poolOf(t, 2)
+	single.volume("v", "10Gi", &api.VolumeDurability{Distribute: &api.VolumeDistribute{}})
+	single.settle()
+	single.undeclare("n1")
+	maintenance := poolOf(t, 3)
+	maintenance.volume("v", "10Gi", nil)
+	maintenance.settle()
+	maintenance.setMode(1, api.HostMaintenance)
+	for _, test := range []struct {
+		name string
+		w    *world
+		want []string
+	}{
+		{"bring-up", bringUp, []string{"daemon n1, daemon n2, daemon n3", "peer probe, peer probe", "volume create, volume start"}},
+		{"removal", removal, []string{
+			"daemon n1, daemon n2", "volume replace-brick", "brick drop", "peer detach", "remove c-glusterd-n1",
+		}},
+		{"single bricks", single, []string{
+			"daemon n1, daemon n2", "volume add-brick", "volume remove-brick start", "volume remove-brick commit", "brick drop", "peer detach", "remove c-glusterd-n1",
+		}},
+		{"maintenance", maintenance, []string{"daemon n1, daemon n2", "daemon n1"}},
+	} {
+		p := test.w.project()
+		if diff := cmp.Diff(test.want, projected(p)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s%v", test.name, diff, fmt.Sprint(p.Open, decisions(p.Last)))
+		}
+		if len(p.Open) > 0 {
+			t.Errorf("%s: open: %v", test.name, p.Open)
+		}
+	}
+}
+
+// Of directories nobody knows how much room they have: the projection ends where that is needed, and says so.
+func TestForesee_directories(t *testing.T) {
+	w := newWorld(t)
+	for i := 1; i <= 3; i++ {
+		w.host(i, 0)
+		w.node(i, 1).Spec.Directories = []string{"/srv/bricks"}
+	}
+	w.volume("v", "10Gi", nil)
+	p := w.project()
+	if len(p.Steps) != 1 || p.Last.Done {
+		t.Errorf("%v", projected(p))
+	}
+	if last := w.settle(); !last.Done || w.vol("v").Status.Bricks[0].Directory != "/srv/bricks" {
+		t.Errorf("%v", decisions(last))
+	}
+}
