@@ -17,6 +17,7 @@ import (
 func copyOf(o *bare.Objects) *bare.Objects {
 	c := *o
 	c.Clusters, c.Nodes, c.Hosts, c.Daemons = slices.Clone(o.Clusters), slices.Clone(o.Nodes), slices.Clone(o.Hosts), slices.Clone(o.Daemons)
+	c.Volumes = slices.Clone(o.Volumes)
 	return &c
 }
 
@@ -33,6 +34,8 @@ func change(world *bare.Objects, targets []target) error {
 			world.Hosts, err = replace(world.Hosts, t)
 		case engine.KindDaemon:
 			world.Daemons, err = replace(world.Daemons, t)
+		case engine.KindVolume:
+			err = changeVolume(world, t)
 		}
 		if err != nil {
 			return explain(t.object, err)
@@ -54,6 +57,23 @@ func changeCluster(world *bare.Objects, t target) (err error) {
 			deleted.DeletionTimestamp = &now
 			world.Clusters[i] = *deleted
 		}
+	}
+	return nil
+}
+
+// changeVolume marks a volume as deleted that the engine keeps, as the API does.
+func changeVolume(world *bare.Objects, t target) (err error) {
+	kept := func(v api.Volume) bool {
+		return v.Namespace == t.GetNamespace() && v.Name == t.GetName() && slices.Contains(v.Finalizers, api.FinalizerVolume)
+	}
+	i := slices.IndexFunc(world.Volumes, kept)
+	if t.after != nil || i < 0 {
+		world.Volumes, err = replace(world.Volumes, t)
+		return err
+	}
+	if world.Volumes[i].DeletionTimestamp == nil {
+		now := metav1.Now()
+		world.Volumes[i].DeletionTimestamp = &now
 	}
 	return nil
 }
@@ -81,7 +101,7 @@ func replace[T any, P interface {
 	return list, nil
 }
 
-// touches says whether one of the objects is the cluster, a node or a daemon of it, or a host that matters to it.
+// touches says whether one of the objects is the cluster, a node, a daemon or a volume of it, or a host that matters to it.
 func touches(world *bare.Objects, targets []target, cluster types.NamespacedName) bool {
 	return slices.ContainsFunc(targets, func(t target) bool {
 		if t.GetKind() == engine.KindHost {
@@ -100,6 +120,10 @@ func touches(world *bare.Objects, targets []target, cluster types.NamespacedName
 		case engine.KindDaemon:
 			return slices.ContainsFunc(world.Daemons, func(d api.Daemon) bool {
 				return d.Namespace == t.GetNamespace() && d.Name == t.GetName() && d.Spec.Cluster == cluster.Name
+			})
+		case engine.KindVolume:
+			return slices.ContainsFunc(world.Volumes, func(v api.Volume) bool {
+				return v.Namespace == t.GetNamespace() && v.Name == t.GetName() && v.Spec.Cluster == cluster.Name
 			})
 		}
 		return false

@@ -20,6 +20,7 @@ type snapshot struct {
 	Status  *api.StorageStatus
 	Nodes   []api.StorageNode
 	Daemons []api.Daemon
+	Volumes []api.Volume
 }
 
 // line is one row of the progress display.
@@ -47,7 +48,7 @@ func (s snapshot) outcome() outcome {
 		(c.Reason == engine.ReasonPaused || c.Reason == engine.ReasonObserved) {
 		return held
 	}
-	if s.Cluster == nil || s.Cluster.Status.ObservedGeneration < s.Cluster.Generation || s.nodeBehind() {
+	if s.Cluster == nil || s.Cluster.Status.ObservedGeneration < s.Cluster.Generation || s.nodeBehind() || s.volumeBehind() {
 		return underWay
 	}
 	if c := s.condition(api.ClusterAccepted); c != nil && c.Status == metav1.ConditionFalse {
@@ -63,6 +64,13 @@ func (s snapshot) outcome() outcome {
 func (s snapshot) nodeBehind() bool {
 	return slices.ContainsFunc(s.Nodes, func(n api.StorageNode) bool {
 		return n.Status.ObservedGeneration < n.Generation
+	})
+}
+
+// volumeBehind says whether the engine has not yet seen the newest spec of one of the volumes.
+func (s snapshot) volumeBehind() bool {
+	return slices.ContainsFunc(s.Volumes, func(v api.Volume) bool {
+		return v.Status.ObservedGeneration < v.Generation
 	})
 }
 

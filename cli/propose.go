@@ -202,7 +202,7 @@ func mergeNotes(all map[string][]string, cluster string, notes []string) map[str
 	return all
 }
 
-// addBasis adds the cluster, its nodes as they are now and as they would be, and what they depend on.
+// addBasis adds the cluster, its nodes and volumes as they are now and as they would be, and what they depend on.
 func (p *proposal) addBasis(before *bare.Objects, view *engine.View) {
 	add := func(kind string, o client.Object) {
 		name := plans.ObjectName(kind, o.GetNamespace(), o.GetName())
@@ -225,6 +225,11 @@ func (p *proposal) addBasis(before *bare.Objects, view *engine.View) {
 		n := &before.Nodes[i]
 		if n.Namespace == view.Cluster.Namespace && engine.ClusterOf(n, before.Clusters) == view.Cluster.Name {
 			add(engine.KindNode, n)
+		}
+	}
+	for i := range before.Volumes {
+		if v := &before.Volumes[i]; v.Namespace == view.Cluster.Namespace && v.Spec.Cluster == view.Cluster.Name {
+			add(engine.KindVolume, v)
 		}
 	}
 	p.basis.AddView(view)

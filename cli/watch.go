@@ -36,7 +36,7 @@ func (g *globals) watchNamespace(ctx context.Context, namespace string) (*watche
 		return nil, fmt.Errorf("while connecting to %s: %w", config.Host, err)
 	}
 	w := &watcher{cache: c, changed: make(chan struct{}, 1)}
-	for _, kind := range []client.Object{&api.StorageCluster{}, &api.StorageStatus{}, &api.StorageNode{}, &api.Daemon{}} {
+	for _, kind := range []client.Object{&api.StorageCluster{}, &api.StorageStatus{}, &api.StorageNode{}, &api.Daemon{}, &api.Volume{}} {
 		informer, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("while starting to watch: %w", err)
@@ -88,6 +88,11 @@ func readSnapshot(ctx context.Context, r client.Reader, key types.NamespacedName
 	if s.Daemons, err = readDaemons(ctx, r, key); err != nil {
 		return s, err
 	}
+	var volumes api.VolumeList
+	if err := r.List(ctx, &volumes, client.InNamespace(key.Namespace)); err != nil {
+		return s, fmt.Errorf("while reading volumes: %w", err)
+	}
+	s.Volumes = engine.VolumesOf(volumes.Items, key)
 	s.Nodes, err = readNodes(ctx, r, key, s.Cluster)
 	return s, err
 }

@@ -29,22 +29,12 @@ func (r *run) apply(ctx context.Context) error {
 		return r.Store.PutStatus(ctx, r.view.Cluster, r.plan.Status)
 	})
 	var first, second writes
-	stale := make([]bool, len(r.plan.Nodes))
-	for i, change := range r.plan.Nodes {
-		change.Seen = r.view.node(change.Name)
-		first.add("while writing the status of node "+change.Name, func(ctx context.Context) error {
-			err := r.Store.PutNodeStatus(ctx, r.view.Cluster.Namespace, change)
-			if stale[i] = errors.Is(err, ErrStale); stale[i] {
-				return nil
-			}
-			return err
-		})
-	}
+	stale := r.statusWrites(&first)
 	if !r.plan.Refused {
 		r.planWrites(&first, &second)
 	}
 	err := first.run(ctx)
-	overtaken := r.overtaken(stale)
+	overtaken := r.overtaken(stale())
 	if err == nil && !overtaken {
 		err = second.run(ctx)
 	}
@@ -58,17 +48,43 @@ func (r *run) apply(ctx context.Context) error {
 	return err
 }
 
-// overtaken says whether a node changed while the cluster was looked at. What the plan makes of it, such as a daemon on the host
-// that the node was moved away from, is not wanted any more: another run is asked for.
-func (r *run) overtaken(stale []bool) bool {
-	for i, change := range r.plan.Nodes {
-		if stale[i] {
-			r.plan.Decisions = append(r.plan.Decisions, api.Decision{
-				Object: "node/" + change.Name, Verdict: api.VerdictWait, Message: "it changed while the cluster was looked at, and is looked at again",
-			})
-		}
+// statusWrites adds the writes of nodes and volumes. The function that it returns lists, when they are done, those that had
+// changed since they were looked at.
+func (r *run) statusWrites(w *writes) (stale func() []string) {
+	overtaken := make([]string, len(r.plan.Nodes)+len(r.plan.Volumes))
+	put := func(i int, object string, write func(context.Context) error) {
+		w.add("while writing the status of "+object, func(ctx context.Context) error {
+			err := write(ctx)
+			if errors.Is(err, ErrStale) {
+				overtaken[i] = object
+				return nil
+			}
+			return err
+		})
 	}
-	if !slices.Contains(stale, true) {
+	namespace := r.view.Cluster.Namespace
+	for i, change := range r.plan.Nodes {
+		change.Seen = r.view.node(change.Name)
+		put(i, "node/"+change.Name, func(ctx context.Context) error { return r.Store.PutNodeStatus(ctx, namespace, change) })
+	}
+	for i, change := range r.plan.Volumes {
+		change.Seen = r.view.volume(change.Name)
+		put(len(r.plan.Nodes)+i, "volume/"+change.Name, func(ctx context.Context) error { return r.Store.PutVolumeStatus(ctx, namespace, change) })
+	}
+	return func() []string {
+		return slices.DeleteFunc(overtaken, func(object string) bool { return object == "" })
+	}
+}
+
+// overtaken says whether a node or volume changed while the cluster was looked at. What the plan makes of it, such as a daemon on
+// the host that the node was moved away from, is not wanted any more: another run is asked for.
+func (r *run) overtaken(stale []string) bool {
+	for _, object := range stale {
+		r.plan.Decisions = append(r.plan.Decisions, api.Decision{
+			Object: object, Verdict: api.VerdictWait, Message: "it changed while the cluster was looked at, and is looked at again",
+		})
+	}
+	if len(stale) == 0 {
 		return false
 	}
 	r.plan.Recheck = time.Second
@@ -98,13 +114,17 @@ func (r *run) takeBackReady(ctx context.Context) error {
 	return nil
 }
 
-// newlySeen says whether the plan looks at the newest spec of a node for the first time.
+// newlySeen says whether the plan looks at the newest spec of a node or volume for the first time.
 func (r *run) newlySeen() bool {
-	return slices.ContainsFunc(r.plan.Nodes, func(change NodeStatus) bool {
-		return slices.ContainsFunc(r.view.Nodes, func(n api.StorageNode) bool {
-			return n.Name == change.Name && n.Status.ObservedGeneration != change.Status.ObservedGeneration
-		})
-	})
+	node := func(change NodeStatus) bool {
+		n := r.view.node(change.Name)
+		return n != nil && n.Status.ObservedGeneration != change.Status.ObservedGeneration
+	}
+	volume := func(change VolumeStatus) bool {
+		v := r.view.volume(change.Name)
+		return v != nil && !change.Gone && v.Status.ObservedGeneration != change.Status.ObservedGeneration
+	}
+	return slices.ContainsFunc(r.plan.Nodes, node) || slices.ContainsFunc(r.plan.Volumes, volume)
 }
 
 // planWrites sorts the plan's writes: Secrets go first because daemons read them.

@@ -25,6 +25,7 @@ const toldFlap = "flap/"
 var flapping = map[Code]int{
 	AgentDown: flapMost, AgentUp: flapMost, NodeDown: flapMost, NodeUp: flapMost,
 	DaemonRunning: flapMost, DaemonFailed: flapMost, DaemonRestarted: flapMost,
+	VolumeOnline: flapMost, VolumeDegraded: flapMost, VolumeOffline: flapMost,
 	DeviceNew: flapMost, DeviceGone: flapMost, DeviceChanged: flapMost,
 	ClusterOnline: clusterFlapMost, ClusterDegraded: clusterFlapMost, HealthChanged: clusterFlapMost, OrchestrateReport: reportFlapMost,
 }

@@ -12,7 +12,7 @@ import (
 func observed(view *View, p *Plan) *Plan {
 	would := wouldDo(p)
 	held := *p
-	held.Secrets, held.Daemons, held.Remove, held.Commands, held.Nodes = nil, nil, nil, nil, nil
+	held.Secrets, held.Daemons, held.Remove, held.Commands, held.Nodes, held.Volumes = nil, nil, nil, nil, nil, nil
 	held.Decisions = slices.DeleteFunc(slices.Clone(p.Decisions), func(d api.Decision) bool { return d.Verdict == api.VerdictDo })
 	held.Finished = p.Finished && (view.Cluster.Spec.DeletionPolicy != api.DeletionWipe || len(view.Secrets) == 0)
 	if p.Finished && !held.Finished {
@@ -42,6 +42,11 @@ func wouldDo(p *Plan) []api.Decision {
 	}
 	for _, r := range p.Remove {
 		all = append(all, notDone("daemon/"+r.Name, withReason("remove it", r.Reason)))
+	}
+	for _, v := range p.Volumes {
+		if v.Gone {
+			all = append(all, notDone("volume/"+v.Name, "let it go"))
+		}
 	}
 	for _, c := range p.Commands {
 		all = append(all, notDone(c.Object, withReason("ask the storage system for '"+c.Verb+"'", c.Reason)))

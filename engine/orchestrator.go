@@ -66,7 +66,7 @@ func (o *Orchestrator) Name() string { return string(o.Driver.Type()) }
 
 // RefreshKeys are all kinds that a View is made of, but for those that only the engine writes.
 func (o *Orchestrator) RefreshKeys() []RefreshKey {
-	return []RefreshKey{{Kind: KindCluster}, {Kind: KindNode}, {Kind: KindDaemon}, {Kind: KindHost}, {Kind: KindAction}}
+	return []RefreshKey{{Kind: KindCluster}, {Kind: KindNode}, {Kind: KindDaemon}, {Kind: KindHost}, {Kind: KindAction}, {Kind: KindVolume}}
 }
 
 // HandleRefresh orchestrates one cluster: it takes the cluster's lock, makes a view, tells of differences, asks the driver

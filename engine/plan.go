@@ -10,7 +10,7 @@ import (
 
 // Plan is what an orchestration wants to change. It is a value: making it changes nothing.
 type Plan struct {
-	// Refused is set when the spec cannot be carried out. Then nothing else but Decisions, Nodes and Status is set.
+	// Refused is set when the spec cannot be carried out. Then nothing else but Decisions, Nodes, Volumes and Status is set.
 	Refused bool
 	// Secrets to make; one that exists is left as it is, for ever.
 	Secrets []SecretWant
@@ -25,7 +25,8 @@ type Plan struct {
 	// before anything is told to use it.
 	Nodes []NodeStatus
 	// Volumes are Volume statuses that differ from the view, and Volumes that are gone. They are written before Daemons and
-	// Commands, so that a place is promised before anything is told to use it.
+	// Commands, so that a place is promised before anything is told to use it. With its first status a Volume is adopted
+	// (api.FinalizerVolume), so nothing may be made for one of which nothing was said.
 	Volumes []VolumeStatus
 	// Status is the whole StorageStatus as it should read.
 	Status api.StorageStatusStatus
@@ -122,6 +123,11 @@ type VolumeStatus struct {
 	// Seen is the volume that the status was made from; the engine sets it. Nil has the status written whatever became of the
 	// volume.
 	Seen *api.Volume
+}
+
+// Same says whether the volume is being deleted, and is the one that was seen.
+func (s *VolumeStatus) Same(now *api.Volume) bool {
+	return now.DeletionTimestamp != nil && (s.Seen == nil || s.Seen.UID == now.UID)
 }
 
 // Stale says whether the volume is another one by now than the status was made from: it was made anew, somebody changed its

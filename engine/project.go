@@ -91,7 +91,8 @@ func waits(p *Plan) []string { return sentences(p.Decisions, api.VerdictWait) }
 
 // sameWorld says whether nothing moved from one view to the next that a plan could depend on.
 func sameWorld(a, b *View) bool {
-	return equality.Semantic.DeepEqual(a.Daemons, b.Daemons) && equality.Semantic.DeepEqual(a.System, b.System)
+	return equality.Semantic.DeepEqual(a.Daemons, b.Daemons) && equality.Semantic.DeepEqual(a.Volumes, b.Volumes) &&
+		equality.Semantic.DeepEqual(a.System, b.System)
 }
 
 // outcome is the view when a plan was carried out, and everything came out well.

@@ -131,6 +131,7 @@ func (r *run) planFor(view *View) (err error) {
 	if r.plan, err = r.makePlan(); err != nil {
 		return err
 	}
+	unspoken(view, r.plan)
 	if view.Cluster.ModeOf() != api.ClusterActive {
 		r.plan = observed(view, r.plan)
 	}
@@ -226,6 +227,7 @@ func (v *View) after(p *Plan) *View {
 	next.Status = &api.StorageStatus{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Cluster.Namespace, Name: v.Cluster.Name}, Status: p.Status,
 	}
+	next.Volumes = v.volumesAfter(p)
 	next.Nodes = slices.Clone(v.Nodes)
 	for _, change := range p.Nodes {
 		for i := range next.Nodes {

@@ -58,7 +58,7 @@ func (t Told) changes(m *memory) map[string]*string {
 // entries counts what state lists of the view. It tells at no cost that a host is used for the first time, or reported its
 // devices for the first time: that is no event, and must be recorded all the same, or what becomes of them could be missed.
 func (m *memory) entries() int {
-	n := len(m.view.Nodes) + len(m.view.Daemons)
+	n := len(m.view.Nodes) + len(m.view.Daemons) + len(m.view.Volumes)
 	used := m.view.UsedHosts()
 	for i := range m.view.Hosts {
 		if used[m.view.Hosts[i].Name] {
@@ -84,6 +84,11 @@ func (m *memory) state(add func(key, value string)) {
 		n := &v.Nodes[i]
 		c := accepted(n)
 		add("node/"+n.Name, pack(strconv.FormatInt(n.Generation, 10), n.Status.Host, string(c.Status), c.Message))
+	}
+	for i := range v.Volumes {
+		x := &v.Volumes[i]
+		c := volumeAccepted(x)
+		add("volume/"+x.Name, pack(strconv.FormatInt(x.Generation, 10), flag(x.DeletionTimestamp != nil), string(x.Status.State), string(c.Status), c.Message))
 	}
 	for i := range v.Daemons {
 		d := &v.Daemons[i]
@@ -138,6 +143,8 @@ func (t Told) view(cluster *api.StorageCluster) *View {
 			v.Nodes = append(v.Nodes, toldNode(name, t[key]))
 		case "daemon":
 			v.Daemons = append(v.Daemons, toldDaemon(name, t[key]))
+		case "volume":
+			v.Volumes = append(v.Volumes, toldVolume(name, t[key]))
 		case "host":
 			hosts[name] = toldHost(name, t[key])
 		}
@@ -179,6 +186,18 @@ func toldNode(name, value string) api.StorageNode {
 		n.Status.Conditions = []metav1.Condition{{Type: api.NodeAccepted, Status: metav1.ConditionStatus(f[2]), Message: f[3]}}
 	}
 	return n
+}
+
+func toldVolume(name, value string) api.Volume {
+	f := unpack(value, 5)
+	v := api.Volume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Generation: number(f[0]), DeletionTimestamp: deleted(f[1])},
+		Status:     api.VolumeStatus{State: api.VolumeState(f[2])},
+	}
+	if f[3] != "" {
+		v.Status.Conditions = []metav1.Condition{{Type: api.VolumeAccepted, Status: metav1.ConditionStatus(f[3]), Message: f[4]}}
+	}
+	return v
 }
 
 func toldDaemon(name, value string) api.Daemon {

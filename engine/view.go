@@ -18,8 +18,7 @@ type View struct {
 	Hosts []api.Host
 	// Daemons are the cluster's daemons, those being deleted among them.
 	Daemons []api.Daemon
-	// Volumes are the cluster's Volumes. One that is being deleted stays until the driver's plan says that it is gone, and the
-	// engine adopts each (api.FinalizerVolume) before the driver sees it: it is not here before.
+	// Volumes are the cluster's Volumes. One that is being deleted stays until the driver's plan says that it is gone.
 	Volumes []api.Volume
 	// Status is the cluster's StorageStatus, or nil before there is one.
 	Status *api.StorageStatus

@@ -212,6 +212,10 @@ func (m *Memory) changesOf(is, was Object) []engine.Change {
 		if was == nil || was.GetGeneration() != is.GetGeneration() || was == is {
 			affected = append(affected, types.NamespacedName{Namespace: o.Namespace, Name: engine.ClusterOf(o, clusters)})
 		}
+	case *api.Volume:
+		if was == nil || was.GetGeneration() != is.GetGeneration() || was == is {
+			affected = append(affected, types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.Cluster})
+		}
 	case *api.Daemon:
 		affected = append(affected, types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.Cluster})
 	case *api.Action:
@@ -275,6 +279,8 @@ func assign(to, from Object) {
 		from.(*api.StorageStatus).DeepCopyInto(to)
 	case *api.Daemon:
 		from.(*api.Daemon).DeepCopyInto(to)
+	case *api.Volume:
+		from.(*api.Volume).DeepCopyInto(to)
 	case *api.Action:
 		from.(*api.Action).DeepCopyInto(to)
 	case *api.ClusterEvent:

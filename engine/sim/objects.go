@@ -38,6 +38,8 @@ func kindOf(o Object) string {
 		return "StorageStatus"
 	case *api.Daemon:
 		return "Daemon"
+	case *api.Volume:
+		return "Volume"
 	case *api.Action:
 		return "Action"
 	case *api.ClusterEvent:
@@ -60,6 +62,8 @@ func specOf(o Object) any {
 		return &o.Spec
 	case *api.Daemon:
 		return &o.Spec
+	case *api.Volume:
+		return &o.Spec
 	case *api.Action:
 		return &o.Spec
 	default:
@@ -80,6 +84,8 @@ func keepStatus(to, from Object) {
 		to.Status = from.(*api.StorageStatus).Status
 	case *api.Daemon:
 		to.Status = from.(*api.Daemon).Status
+	case *api.Volume:
+		to.Status = from.(*api.Volume).Status
 	case *api.Action:
 		to.Status = from.(*api.Action).Status
 	}

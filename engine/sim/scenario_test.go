@@ -24,11 +24,13 @@ import (
 //	add-host NAME [disks=(ID,…)]              a host joins
 //	add-cluster NAME [policy=Wipe]            a toy cluster is declared
 //	add-node NAME host=NAME [cluster=NAME] [devices=(NAME,…)]
+//	add-volume NAME cluster=NAME, grow-volume NAME
 //	mode CLUSTER Active|Observed|Paused
-//	delete cluster=NAME | node=NAME
+//	delete cluster=NAME | node=NAME | volume=NAME
 //	fail-host NAME, restore-host NAME         power off and on
 //	pull-disk HOST disk=ID, add-disk HOST disk=ID path=PATH
 //	break DAEMON message=TEXT, mend DAEMON    a daemon fails, or not any more
+//	silence-agent HOST, hear-agent HOST       the agent stops reporting and doing things, or starts again
 //	silence on|off                            the storage system stops answering, or answers again
 //	take-lock CLUSTER [holder=NAME]           another leader takes the lock, or nobody has it any more
 //	host-mode HOST Active|Maintenance|Drain   somebody sets the mode of a host
@@ -37,8 +39,8 @@ import (
 //	tick [DURATION]                           time passes; agents move each 100 ms (default: one such step)
 //
 // After each command 50 ms pass, in which the engine comes to rest and no agent moves. What it did since is printed: events, and the cluster's status. The command
-// 'show CLUSTER' prints the conditions and the last report, 'writes' how many writes the engine did since the last 'writes'; 'show-host' and
-// 'show-action' print what the words say.
+// 'show CLUSTER' prints the conditions and the last report, 'writes' how many writes the engine did since the last 'writes'; 'show-host',
+// 'show-volume' and 'show-action' print what the words say.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -91,6 +93,8 @@ func (s *stage) do(d *datadriven.TestData) (string, error) {
 		return s.show(d.CmdArgs[0].Key)
 	case "show-action":
 		return s.showAction(d.CmdArgs[0].Key)
+	case "show-volume":
+		return s.showVolume(d.CmdArgs[0].Key)
 	case "show-host":
 		return s.showHost(d.CmdArgs[0].Key)
 	case "writes":
@@ -119,6 +123,10 @@ func (s *stage) act(d *datadriven.TestData) error {
 		return s.Create(s.ctx, toyCluster(first, value(d, "policy")))
 	case "add-node":
 		return s.Create(s.ctx, toyNode(d, first))
+	case "add-volume":
+		return s.Create(s.ctx, toyVolume(first, value(d, "cluster")))
+	case "grow-volume":
+		return s.growVolume(first)
 	case "mode":
 		return s.mode(first, d.CmdArgs[1].Key)
 	case "host-mode":
@@ -143,6 +151,8 @@ func (s *stage) act(d *datadriven.TestData) error {
 		return s.AddDisk(s.ctx, first, value(d, "disk"), value(d, "path"))
 	case "break", "mend":
 		s.Break(first, strings.ReplaceAll(value(d, "message"), "_", " "))
+	case "silence-agent", "hear-agent":
+		return s.SilenceAgent(s.ctx, first, d.Cmd == "silence-agent")
 	case "silence":
 		s.toy.Silence(first == "on")
 	case "take-lock":
@@ -169,6 +179,9 @@ func (s *stage) tick(long string) error {
 func (s *stage) delete(d *datadriven.TestData) error {
 	if name := value(d, "node"); name != "" {
 		return s.Delete(s.ctx, &api.StorageNode{ObjectMeta: meta(name)})
+	}
+	if name := value(d, "volume"); name != "" {
+		return s.Delete(s.ctx, &api.Volume{ObjectMeta: meta(name)})
 	}
 	return s.Delete(s.ctx, &api.StorageCluster{ObjectMeta: meta(value(d, "cluster"))})
 }

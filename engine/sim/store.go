@@ -63,6 +63,7 @@ func (m *Memory) View(_ context.Context, cluster types.NamespacedName) (*engine.
 	nodes := list(m, func(*api.StorageNode) bool { return true })
 	daemons := list(m, func(*api.Daemon) bool { return true })
 	v := &engine.View{Cluster: c, Hosts: list(m, func(*api.Host) bool { return true })}
+	v.Volumes = engine.VolumesOf(list(m, func(*api.Volume) bool { return true }), cluster)
 	v.Actions = engine.ActionsOf(list(m, func(*api.Action) bool { return true }), cluster)
 	for i := range nodes {
 		if nodes[i].Namespace == c.Namespace && engine.ClusterOf(&nodes[i], clusters) == c.Name {
@@ -251,6 +252,37 @@ func (m *Memory) PutNodeStatus(ctx context.Context, namespace string, status eng
 	})
 }
 
+// PutVolumeStatus adopts a Volume and writes its status, or lets it go.
+func (m *Memory) PutVolumeStatus(ctx context.Context, namespace string, status engine.VolumeStatus) error {
+	return m.write(ctx, "PutVolumeStatus", status.Name, func() ([]engine.Change, error) {
+		o, ok := m.objects[id{"Volume", namespace, status.Name}]
+		if !ok && status.Gone {
+			return nil, nil
+		}
+		if !ok {
+			return nil, fmt.Errorf("volume %s: %w", status.Name, engine.ErrStale)
+		}
+		next := clone(o.(*api.Volume))
+		switch {
+		case status.Gone && !status.Same(next):
+			return nil, nil
+		case status.Gone && engine.ReleaseVolume(next):
+			return m.update(next)
+		case status.Gone:
+			return nil, nil
+		case status.Stale(next):
+			return nil, fmt.Errorf("volume %s: %w", next.Name, engine.ErrStale)
+		}
+		if engine.AdoptVolume(next) {
+			if _, err := m.update(next); err != nil {
+				return nil, err
+			}
+		}
+		next.Status = status.Status
+		return m.updateStatus(next)
+	})
+}
+
 // PutStatus creates the cluster's StorageStatus or writes its status, if it differs.
 func (m *Memory) PutStatus(ctx context.Context, cluster *api.StorageCluster, status api.StorageStatusStatus) error {
 	return m.write(ctx, "PutStatus", cluster.Name, func() ([]engine.Change, error) {
@@ -350,6 +382,9 @@ func (m *Memory) trim(cluster *api.StorageCluster) {
 func (m *Memory) Finish(ctx context.Context, cluster *api.StorageCluster) error {
 	return m.write(ctx, "Finish", cluster.Name, func() ([]engine.Change, error) {
 		m.dropBelongings(cluster)
+		if err := m.orphanVolumes(cluster); err != nil {
+			return nil, err
+		}
 		return ignoreNotFound(m.withoutFinalizer(cluster))
 	})
 }
@@ -368,6 +403,22 @@ func (m *Memory) dropBelongings(cluster *api.StorageCluster) {
 			return k.Namespace == name.Namespace && s.cluster == name.Name
 		})
 	}
+}
+
+func (m *Memory) orphanVolumes(cluster *api.StorageCluster) error {
+	all := list(m, func(*api.Volume) bool { return true })
+	for _, v := range engine.VolumesOf(all, types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}) {
+		engine.OrphanVolume(&v.Status)
+		if _, err := m.updateStatus(&v); err != nil {
+			return err
+		}
+		if engine.ReleaseVolume(&v) {
+			if _, err := m.update(&v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (m *Memory) withoutFinalizer(cluster *api.StorageCluster) ([]engine.Change, error) {

@@ -31,6 +31,7 @@ type Toy struct {
 	mu          sync.Mutex
 	running     map[types.NamespacedName][]string
 	initialized map[types.NamespacedName]bool
+	volumes     map[types.NamespacedName]map[string]bool
 	silent      bool
 	forgotten   int
 	observed    int
@@ -41,6 +42,8 @@ type Toy struct {
 type ToyState struct {
 	Running     []string
 	Initialized bool
+	// Report is what its daemons report, nil when none does.
+	Report *toyReport
 }
 
 var (
@@ -50,7 +53,9 @@ var (
 
 // NewToy returns a toy that never ran.
 func NewToy() *Toy {
-	return &Toy{running: map[types.NamespacedName][]string{}, initialized: map[types.NamespacedName]bool{}}
+	return &Toy{
+		running: map[types.NamespacedName][]string{}, initialized: map[types.NamespacedName]bool{}, volumes: map[types.NamespacedName]map[string]bool{},
+	}
 }
 
 // Step sees which daemons run.
@@ -93,7 +98,7 @@ func (t *Toy) Observe(_ context.Context, view *engine.View, _ engine.SecretReade
 	if len(t.running[c]) == 0 {
 		return nil, nil
 	}
-	return &ToyState{Running: slices.Clone(t.running[c]), Initialized: t.initialized[c]}, nil
+	return &ToyState{Running: slices.Clone(t.running[c]), Initialized: t.initialized[c], Report: reported(view)}, nil
 }
 
 // Perform knows the command "init".
@@ -137,9 +142,14 @@ func (t *Toy) Plan(view *engine.View, now time.Time) *engine.Plan {
 
 // Foresee is what the toy says when its daemons run, initialized if it was told so.
 func (t *Toy) Foresee(before, after *engine.View, commands []engine.Command) any {
-	next := &ToyState{Initialized: len(commands) > 0}
+	next := &ToyState{Initialized: slices.ContainsFunc(commands, func(c engine.Command) bool { return c.Verb == "init" })}
+	var report *toyReport
 	if was, ok := before.System.(*ToyState); ok {
 		next.Initialized = next.Initialized || was.Initialized
+		report = was.Report
+	}
+	if len(after.Volumes) > 0 {
+		next.Report = foreseeVolumes(report, commands)
 	}
 	for i := range after.Daemons {
 		if d := &after.Daemons[i]; d.Status.State == api.DaemonRunning {
@@ -186,7 +196,13 @@ func (p *toyPlan) grow(now time.Time) {
 		wanted = append(wanted, toyDaemon(name, r))
 	}
 	wanted = p.heedModes(wanted)
+	for i := range wanted {
+		if len(p.view.Volumes) > 0 {
+			wanted[i].Spec.Parameters = map[string]string{api.ParameterReport: "volumes"}
+		}
+	}
 	p.place(wanted)
+	p.keepVolumes()
 	p.judge(wanted)
 }
 

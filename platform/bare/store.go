@@ -125,7 +125,7 @@ func newScheme() (*runtime.Scheme, error) {
 func newMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(api.GroupVersion.WithKind("Host"), meta.RESTScopeRoot)
-	for _, kind := range []string{"StorageCluster", "StorageNode", "StorageStatus", "Daemon", "ClusterEvent", "Action", "Plan"} {
+	for _, kind := range []string{"StorageCluster", "StorageNode", "StorageStatus", "Daemon", "ClusterEvent", "Action", "Plan", "Volume"} {
 		m.Add(api.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	m.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)

@@ -24,6 +24,7 @@ type Objects struct {
 	Daemons  []api.Daemon
 	Statuses []api.StorageStatus
 	Actions  []api.Action
+	Volumes  []api.Volume
 	// Secrets are those with the label of a cluster. What they hold is not kept.
 	Secrets []Secret
 }
@@ -55,12 +56,14 @@ func (o *Objects) readFew(ctx context.Context, r client.Reader) error {
 	var hosts api.HostList
 	var statuses api.StorageStatusList
 	var actions api.ActionList
-	for _, list := range []client.ObjectList{&clusters, &nodes, &hosts, &statuses, &actions} {
+	var volumes api.VolumeList
+	for _, list := range []client.ObjectList{&clusters, &nodes, &hosts, &statuses, &actions, &volumes} {
 		if err := r.List(ctx, list); err != nil {
 			return fmt.Errorf("while reading %T: %w", list, err)
 		}
 	}
 	o.Clusters, o.Nodes, o.Hosts, o.Statuses, o.Actions = clusters.Items, nodes.Items, hosts.Items, statuses.Items, actions.Items
+	o.Volumes = volumes.Items
 	return nil
 }
 
@@ -124,6 +127,7 @@ func (o *Objects) own(cluster types.NamespacedName, daemons []*api.Daemon) (*eng
 			v.Secrets = append(v.Secrets, s.SecretInfo)
 		}
 	}
+	v.Volumes = engine.VolumesOf(o.Volumes, cluster)
 	v.Actions = engine.ActionsOf(o.Actions, cluster)
 	sortView(v)
 	return v, nil

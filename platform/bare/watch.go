@@ -25,7 +25,7 @@ func kindOf(o client.Object) string {
 func (s *Store) watch(ctx context.Context) ([]toolscache.DoneChecker, error) {
 	var filled []toolscache.DoneChecker
 	for _, o := range []client.Object{
-		&api.StorageCluster{}, &api.StorageNode{}, &api.StorageStatus{}, &api.Daemon{}, &api.Host{}, &api.Action{},
+		&api.StorageCluster{}, &api.StorageNode{}, &api.StorageStatus{}, &api.Daemon{}, &api.Host{}, &api.Action{}, &api.Volume{},
 		&corev1.Secret{}, &coordinationv1.Lease{},
 	} {
 		informer, err := s.cache.GetInformer(ctx, o)
@@ -122,6 +122,10 @@ func (s *Store) changes(was, is client.Object, gone bool) []engine.Change {
 	case *api.StorageNode:
 		if was == nil || gone || generationChanged(was, is) {
 			clusters = s.clustersOfNode(was, o)
+		}
+	case *api.Volume:
+		if was == nil || gone || generationChanged(was, is) {
+			clusters = append(clusters, types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.Cluster})
 		}
 	case *api.Daemon:
 		if was == nil || gone || was.GetResourceVersion() != is.GetResourceVersion() {

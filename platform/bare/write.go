@@ -198,6 +198,9 @@ func (s *Store) Finish(ctx context.Context, cluster *api.StorageCluster) error {
 	if err := client.IgnoreNotFound(s.api.Delete(ctx, status)); err != nil {
 		return fmt.Errorf("while removing the StorageStatus: %w", err)
 	}
+	if err := s.orphanVolumes(ctx, name); err != nil {
+		return err
+	}
 	if cluster.Spec.DeletionPolicy == api.DeletionWipe {
 		if err := s.dropSecrets(ctx, name); err != nil {
 			return err
