@@ -29,14 +29,14 @@ func mountPoint(l *service.Local, name string) string { return filepath.Join(mou
 func brickRoot(mount string) string { return filepath.Join(mount, "bricks") }
 
 // ConfigureDevices makes the file systems of the daemon's devices and mounts them, and gives up those of devices that the daemon
-// had and has no more. Each device is looked at first: it must be empty, or carry the file system that was made for this pool.
+// had and has no more. Directories are to a daemon what devices are, and are claimed here as well. Each device is looked at first: it must be empty, or carry the file system that was made for this pool.
 // Anything else is left untouched.
 func (Glusterd) ConfigureDevices(ctx context.Context, l *service.Local) error {
 	table, err := readFstab(filepath.Join(l.Data, glusterd.FileFstab))
 	if err != nil {
 		return fmt.Errorf("while reading which file systems there are: %w", err)
 	}
-	errs := []error{giveUp(ctx, l, table)}
+	errs := []error{giveUp(ctx, l, table), claimDirectories(l)}
 	for _, want := range l.Daemon.Spec.Devices {
 		dev, ok := l.Devices[want.Name]
 		if !ok {

@@ -29,7 +29,7 @@ func TestDirectories(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "srv", "bricks")
 		l.Parameters[glusterd.ParamDirectories] = dir
 		for range 2 {
-			if err := (Glusterd{}).ConfigureLocalService(t.Context(), l); err != nil {
+			if err := (Glusterd{}).ConfigureDevices(t.Context(), l); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -59,7 +59,7 @@ func TestDirectories_ofAnotherPool(t *testing.T) {
 	for i, pool := range []string{"pool-1", "pool-2"} {
 		l := newLocal(t, api.DeletionWipe)
 		l.Parameters[glusterd.ParamDirectories], l.Parameters[glusterd.ParamPool] = dir, pool
-		err := (Glusterd{}).ConfigureLocalService(t.Context(), l)
+		err := (Glusterd{}).ConfigureDevices(t.Context(), l)
 		if i == 0 && err != nil || i == 1 && (err == nil || !strings.Contains(err.Error(), "another pool (pool-1)")) {
 			t.Errorf("%s: %v", pool, err)
 		}

@@ -66,7 +66,7 @@ var sharedDirectories = []string{"/var/run/gluster", "/var/log/glusterfs", "/var
 // groupsOfPackage are named sets of options ('volume set V group virt'), which glusterd reads in its working directory.
 const groupsOfPackage = "/var/lib/glusterd/groups"
 
-// ConfigureLocalService makes the working directory and the directories for bricks.
+// ConfigureLocalService makes the working directory.
 func (Glusterd) ConfigureLocalService(_ context.Context, l *service.Local) error {
 	if l.Parameters[glusterd.ParamPool] == "" {
 		return fmt.Errorf("glusterd %s has no parameter %s", l.Daemon.Spec.ID, glusterd.ParamPool)
@@ -80,7 +80,7 @@ func (Glusterd) ConfigureLocalService(_ context.Context, l *service.Local) error
 	if err := copyFiles(groupsOfPackage, groups); err != nil {
 		return fmt.Errorf("while copying the groups of options of the package: %w", err)
 	}
-	return claimDirectories(l)
+	return nil
 }
 
 // copyFiles brings the files of a directory to what they are in another one. No such directory is no error.
