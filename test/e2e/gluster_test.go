@@ -1,0 +1,165 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// TestGluster is the life of a GlusterFS pool on real hosts: nodes and a volume are declared, a client writes to it by FUSE
+// throughout. A brick is killed, a node loses its power while the leader is killed, the volume grows, a disk is replaced by a new
+// one. Everything is healed each time, nothing that was written is lost, and in the end nothing is left.
+func TestGluster(t *testing.T) {
+	b := glusterBed(t, 4)
+	spec := glusterPool
+	for _, h := range b.Lab.Hosts()[:3] {
+		spec += glusterNode(h, h.Disk(0).ID())
+	}
+	spec += glusterVolume("data", "500Mi", "replicate: {count: 3}")
+	b.applies(1, spec)
+	b.patiently("the volume to serve", b.bricksServe(1, "data", 3))
+	if out := b.run("get", "storagestatuses"); !strings.Contains(out, "ONLINE") {
+		t.Errorf("the cluster is not online:\n%s", out)
+	}
+	c := b.mountVolume(4, "data")
+	for _, step := range []struct {
+		name string
+		do   func(*testing.T, *bed, *mountClient)
+	}{
+		{"a brick is killed", brickKilled},
+		{"glusterd is killed", glusterdKilled},
+		{"a node loses its power, and the leader is killed", nodeAndLeader},
+		{"the volume grows on another node", nodeAdded},
+		{"a disk is replaced", diskReplaced},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { step.do(t, &bed{t, b.Home}, c) }) {
+			break
+		}
+	}
+	c.end(t)
+	if !t.Failed() {
+		t.Run("nothing is left", func(t *testing.T) { (&bed{t, b.Home}).glusterGone(t, spec) })
+	}
+}
+
+// brickKilled kills the process of a brick: it is started again and healed.
+func brickKilled(t *testing.T, b *bed, c *mountClient) {
+	h := b.Lab.Host(2)
+	h.Run(t, t.Context(), "bash", "-c", `kill -9 $(pgrep -x glusterfsd)`)
+	b.await("the brick to be missed", missing(b, 1))
+	c.goesOn(t)
+	b.patiently("the brick to serve again, healed", b.bricksServe(1, "data", 3))
+}
+
+func missing(b *bed, server int) func() error {
+	return func() error {
+		if b.bricksServe(server, "data", 3)() == nil {
+			return errors.New("all bricks serve")
+		}
+		return nil
+	}
+}
+
+// glusterdKilled kills glusterd: its brick serves on as the same process.
+func glusterdKilled(t *testing.T, b *bed, c *mountClient) {
+	h := b.Lab.Host(3)
+	before := h.Run(t, t.Context(), "pgrep", "-x", "glusterfsd")
+	h.Run(t, t.Context(), "bash", "-c", `kill -9 $(pgrep -x glusterd)`)
+	b.await("glusterd to be started again", func() error {
+		if d := b.daemon("gluster-glusterd-" + h.Name); d.Status.State != api.DaemonRunning || d.Status.Restarts == 0 {
+			return fmt.Errorf("it is %s, %d restarts", d.Status.State, d.Status.Restarts)
+		}
+		return nil
+	})
+	if after := h.Run(t, t.Context(), "pgrep", "-x", "glusterfsd"); after != before {
+		t.Errorf("the brick was process %s and is %s", before, after)
+	}
+	c.goesOn(t)
+	b.patiently("all bricks", b.bricksServe(1, "data", 3))
+}
+
+// nodeAndLeader takes the power of a node and kills the leader of the control plane.
+func nodeAndLeader(t *testing.T, b *bed, c *mountClient) {
+	leader := b.leader()
+	node := leader%3 + 1
+	other := node%3 + 1
+	h := b.Lab.Host(node)
+	h.PowerOff(t)
+	b.Server(leader).Kill(t)
+	b.StartServer(t, leader)
+	b.await("the node to be missed", missing(b, other))
+	c.goesOn(t)
+	h.PowerOn(t)
+	b.StartServer(t, node)
+	b.patiently("the node to be back and healed", b.bricksServe(other, "data", 3))
+}
+
+// nodeAdded adds a node, and has the volume grow beyond what three disks hold.
+func nodeAdded(t *testing.T, b *bed, c *mountClient) {
+	h := b.Lab.Host(4)
+	b.applies(1, strings.TrimPrefix(glusterNode(h, h.Disk(0).ID()), "---\n"))
+	b.patiently("the node to be in the pool", func() error {
+		s, err := read[api.StorageStatus](b, 1, "storagestatuses", "gluster")
+		if err == nil && (s.Status.GlusterFS == nil || s.Status.GlusterFS.Peers != 4 || s.Status.GlusterFS.PeersConnected != 4) {
+			err = fmt.Errorf("%+v", s.Status.GlusterFS)
+		}
+		return err
+	})
+	b.applies(1, strings.TrimPrefix(glusterVolume("data", "1Gi", "replicate: {count: 3}"), "---\n"))
+	b.patiently("the volume to have grown", b.bricksServe(1, "data", 6))
+	c.goesOn(t)
+}
+
+// diskReplaced pulls the disk of a node and puts a new one in: the bricks are filled again from the others.
+func diskReplaced(t *testing.T, b *bed, c *mountClient) {
+	number := b.leader()%3 + 1
+	other := number%3 + 1
+	h := b.Lab.Host(number)
+	h.PowerOff(t)
+	h.Disk(0).Replace(t)
+	h.PowerOn(t)
+	b.StartServer(t, number)
+	c.goesOn(t)
+	b.applies(other, strings.TrimPrefix(glusterNode(h, h.Disk(0).ID()), "---\n"))
+	b.patiently("the bricks to be filled again on the new disk", func() error {
+		if err := b.bricksServe(other, "data", 6)(); err != nil {
+			return err
+		}
+		v, err := read[api.Volume](b, other, "volumes", "data")
+		for _, brick := range v.Status.Bricks {
+			if err == nil && brick.Node == h.Name && brick.Device != h.Disk(0).ID() {
+				err = fmt.Errorf("brick %+v is not on the new disk", brick)
+			}
+		}
+		return err
+	})
+	c.goesOn(t)
+}
+
+// glusterGone deletes everything: no process, mount, file or object is left, and the disks are empty.
+func (b *bed) glusterGone(t *testing.T, spec string) {
+	b.Wipe(t, spec+glusterNode(b.Lab.Host(4), b.Lab.Host(4).Disk(0).ID()))
+	b.await("all objects to be gone", func() error {
+		for _, kind := range []string{"daemons", "volumes", "storageclusters", "storagenodes", "storagestatuses"} {
+			if left := list[metav1.PartialObjectMetadata](b, kind); len(left) > 0 {
+				return fmt.Errorf("%d %s are left", len(left), kind)
+			}
+		}
+		return nil
+	})
+	if left := b.glusterProcesses(); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+	for _, h := range b.Lab.Hosts() {
+		if out := h.Run(t, context.Background(), "bash", "-c", "grep -E 'xfs|glusterfs' /proc/mounts; find /var/lib/holdfast/agent/daemons -mindepth 1; true"); out != "" {
+			t.Errorf("%s: left behind:\n%s", h.Name, out)
+		}
+	}
+	b.AwaitFreeDisks(t)
+}
