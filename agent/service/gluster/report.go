@@ -28,7 +28,7 @@ func (Glusterd) Report(ctx context.Context, l *service.Local) (string, error) {
 	if r.UUID, err = nodeUUID(ctx, l, ask); err != nil {
 		return "", err
 	}
-	r.Version, r.Stores = l.Daemon.Status.Version, stores(l)
+	r.Generation, r.Version, r.Stores = l.Daemon.Generation, l.Daemon.Status.Version, stores(l)
 	return r.Text()
 }
 
