@@ -78,7 +78,8 @@ func (r *run) look(ctx context.Context) error {
 
 // lookAgain plans once more with no other run placing daemons on the hosts that this one places them on: two clusters that
 // are planned at one moment, each without the daemons of the other, could take the same place, such as the port of a mon.
-// With the other's daemons in sight the plan may come to more hosts; then those are taken as well, and it is planned anew.
+// With the other's daemons in sight, or nodes that came meanwhile, the plan may come to more hosts; then all that the cluster uses are
+// taken, and it is planned anew.
 func (r *run) lookAgain(ctx context.Context, hosts map[string]bool) error {
 	for range placeRounds {
 		r.view, r.plan = nil, nil
@@ -100,6 +101,7 @@ func (r *run) lookAgain(ctx context.Context, hosts map[string]bool) error {
 		}
 		give()
 		maps.Copy(hosts, more)
+		maps.Copy(hosts, r.view.UsedHosts())
 	}
 	return fmt.Errorf("the plan of cluster %s wanted other hosts each of the %d times that it was made", r.event.Cluster, placeRounds)
 }
