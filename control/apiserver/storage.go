@@ -59,7 +59,7 @@ func (e *Etcd) extensions(t transformers) generic.RESTOptionsGetter {
 
 func (e *Etcd) custom(t transformers) generic.RESTOptionsGetter {
 	o := e.options(extensions.Codecs.LegacyCodec(extensionsv1.SchemeGroupVersion))
-	return fencedOptions{untrackedOptions{hostOptions{uncachedOptions{crdoptions.NewCRDRESTOptionsGetter(*o, t, nil)}}}}
+	return fencedOptions{untrackedOptions{hostOptions{uncachedOptions{sharingOptions{crdoptions.NewCRDRESTOptionsGetter(*o, t, nil)}}}}}
 }
 
 func (e *Etcd) core(t transformers) generic.RESTOptionsGetter {
