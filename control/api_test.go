@@ -143,7 +143,7 @@ spec: {type: ceph, ceph: {mon: {count: 4}}}`, "the number of mons must be odd"},
 		{"unknown type", `
 kind: StorageCluster
 metadata: {name: b}
-spec: {type: lustre}`, `Unsupported value: "lustre": supported values: "ceph", "glusterfs"`},
+spec: {type: lustre}`, `Unsupported value: "lustre": supported values: "ceph", "glusterfs", "torus"`},
 		{"unknown field", `
 kind: StorageCluster
 metadata: {name: b}

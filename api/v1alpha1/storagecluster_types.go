@@ -5,13 +5,14 @@ import (
 )
 
 // StorageType names a storage system. The values are QuarterMaster's.
-// +kubebuilder:validation:Enum=ceph;glusterfs
+// +kubebuilder:validation:Enum=ceph;glusterfs;torus
 type StorageType string
 
 // The storage systems.
 const (
 	StorageCeph      StorageType = "ceph"
 	StorageGlusterFS StorageType = "glusterfs"
+	StorageTorus     StorageType = "torus"
 )
 
 // StorageCluster declares one storage system. The administrator writes its spec, the engine its status.
@@ -40,6 +41,8 @@ type StorageCluster struct {
 // +kubebuilder:validation:XValidation:rule="self.type != 'ceph' || has(self.ceph)",message="type is ceph, so spec.ceph must be there: at least 'ceph: {}'"
 // +kubebuilder:validation:XValidation:rule="self.type == 'ceph' || !has(self.ceph)",message="spec.ceph is for clusters of type ceph: remove it"
 // +kubebuilder:validation:XValidation:rule="self.type == 'glusterfs' || !has(self.glusterfs)",message="spec.glusterfs is for clusters of type glusterfs: remove it"
+// +kubebuilder:validation:XValidation:rule="self.type != 'torus' || has(self.torus)",message="type is torus, so spec.torus must be there: at least 'torus: {}'"
+// +kubebuilder:validation:XValidation:rule="self.type == 'torus' || !has(self.torus)",message="spec.torus is for clusters of type torus: remove it"
 type StorageClusterSpec struct {
 	// Type is the storage system to run.
 	Type StorageType `json:"type"`
@@ -68,6 +71,8 @@ type StorageClusterSpec struct {
 	Ceph *CephSpec `json:"ceph,omitempty"`
 	// +optional
 	GlusterFS *GlusterFSSpec `json:"glusterfs,omitempty"`
+	// +optional
+	Torus *TorusSpec `json:"torus,omitempty"`
 }
 
 // ClusterMode says what the engine does with a cluster.

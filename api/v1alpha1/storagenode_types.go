@@ -29,6 +29,10 @@ type StorageNode struct {
 // +kubebuilder:validation:XValidation:rule="self.type != 'ceph' || !has(self.directories) || size(self.directories) == 0",message="Ceph stores data on whole devices: name them in spec.devices, and remove spec.directories"
 // +kubebuilder:validation:XValidation:rule="self.type == 'glusterfs' || !has(self.glusterfs)",message="spec.glusterfs is for nodes of type glusterfs: remove it"
 // +kubebuilder:validation:XValidation:rule="!has(self.glusterfs) || !has(self.glusterfs.cluster) || !has(self.cluster) || self.glusterfs.cluster == self.cluster",message="a node belongs to one cluster: spec.cluster and spec.glusterfs.cluster name two"
+// +kubebuilder:validation:XValidation:rule="self.type == 'torus' || !has(self.torus)",message="spec.torus is for nodes of type torus: remove it"
+// +kubebuilder:validation:XValidation:rule="self.type != 'torus' || has(self.torus)",message="type is torus, so spec.torus must say how large the node's store is, such as 'torus: {size: 20Gi}'"
+// +kubebuilder:validation:XValidation:rule="self.type != 'torus' || !has(self.devices) || size(self.devices) == 0",message="Torus stores data in a directory, not on devices: put a file system on the device, name its directory in spec.directories, and remove spec.devices"
+// +kubebuilder:validation:XValidation:rule="self.type != 'torus' || !has(self.directories) || size(self.directories) <= 1",message="a node of Torus has one store: name one directory"
 type StorageNodeSpec struct {
 	// Type is the storage system that the node is for.
 	Type StorageType `json:"type"`
@@ -63,6 +67,9 @@ type StorageNodeSpec struct {
 	// GlusterFS is what only GlusterFS wants to know of a node.
 	// +optional
 	GlusterFS *GlusterFSNode `json:"glusterfs,omitempty"`
+	// Torus is what only Torus wants to know of a node.
+	// +optional
+	Torus *TorusNode `json:"torus,omitempty"`
 }
 
 // GlusterFSNode is the part of a StorageNode that only GlusterFS has.

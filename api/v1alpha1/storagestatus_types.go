@@ -90,6 +90,8 @@ type StorageStatusStatus struct {
 	Ceph *CephStatus `json:"ceph,omitempty"`
 	// +optional
 	GlusterFS *GlusterFSStatus `json:"glusterfs,omitempty"`
+	// +optional
+	Torus *TorusStatus `json:"torus,omitempty"`
 }
 
 // DaemonCount counts the daemons of one type and version.
