@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/gluster/place"
@@ -49,10 +52,10 @@ func (p *planner) moveBricks() {
 // movers are the bricks of a volume that have to move.
 func (p *planner) movers(v *volume) []*mover {
 	var movers []*mover
-	number := 0
+	number, soon := 0, v.declared != nil && p.noteLost(v) > 0
 	for _, set := range v.pool.Sets() {
 		for i := range set {
-			if m := p.mover(v, set, i); m != nil {
+			if m := p.mover(v, set, i, soon); m != nil {
 				m.number = number
 				movers = append(movers, m)
 			}
@@ -70,7 +73,8 @@ func dead(b *glusterd.Brick) int {
 	return 0
 }
 
-func (p *planner) mover(v *volume, set []glusterd.Brick, i int) *mover {
+// mover says whether a brick has to move, and why; soon says that directories which are gone may be seen again.
+func (p *planner) mover(v *volume, set []glusterd.Brick, i int, soon bool) *mover {
 	b := &set[i]
 	n, s := p.nodeOf(b), p.storeOf(b)
 	m := &mover{v: v, set: set, i: i}
@@ -81,13 +85,49 @@ func (p *planner) mover(v *volume, set []glusterd.Brick, i int) *mover {
 		m.why = n.leaving
 	case s != nil && s.leaving != "":
 		m.why = s.leaving
-	case s != nil && n.running() && b.State == glusterd.BrickOffline && s.lost(b.Path) && v.pool.State == glusterd.VolumeStarted:
+	case !soon && p.isLost(v, b):
 		m.why, m.refill = "its directory is gone and its store is well", true
 	default:
 		return nil
 	}
 	m.object = p.leaverObject(n)
 	return m
+}
+
+// isLost says whether a brick does not serve because its directory is gone from a store that is well.
+func (p *planner) isLost(v *volume, b *glusterd.Brick) bool {
+	n, s := p.nodeOf(b), p.storeOf(b)
+	return v.declared != nil && v.pool.State == glusterd.VolumeStarted && b.State == glusterd.BrickOffline && s != nil && n.running() && s.lost(b.Path)
+}
+
+// bricksLost is the condition of a Volume that says since when the directories of the bricks in its message are gone.
+const bricksLost = "BricksLost"
+
+// lostFor is how long a directory has to be gone before it is taken for lost. The node that it is on tells of what is in its
+// stores later than the speaker tells of a brick that was only just made, and takes some seconds to serve.
+const lostFor = 30 * time.Second
+
+// noteLost notes since when which directories are gone, and says how long they still may be before they are taken for lost.
+func (p *planner) noteLost(v *volume) (left time.Duration) {
+	var lost []string
+	for i := range v.pool.Bricks {
+		if p.isLost(v, &v.pool.Bricks[i]) {
+			lost = append(lost, v.pool.Bricks[i].Name())
+		}
+	}
+	text := joinFew(lost)
+	if c := meta.FindStatusCondition(v.status.Conditions, bricksLost); c == nil || c.Message != text {
+		meta.RemoveStatusCondition(&v.status.Conditions, bricksLost)
+	}
+	if len(lost) == 0 {
+		return 0
+	}
+	p.setCondition(v, metav1.Condition{Type: bricksLost, Status: metav1.ConditionTrue, Reason: "DirectoryGone", Message: text})
+	if left = meta.FindStatusCondition(v.status.Conditions, bricksLost).LastTransitionTime.Add(lostFor).Sub(p.now); left > 0 {
+		p.recheck(left)
+		p.decide(api.VerdictWait, v.object(), "gone from stores that are well: %s. A moment is left for them to be seen again", text)
+	}
+	return left
 }
 
 // move replaces one brick of a set, if the set can do without it meanwhile. It says whether something was done, or is under way

@@ -54,16 +54,26 @@ func (p *planner) missed() string {
 		if n == p.speaker || n.report == nil || n.running() || !p.hadPool(n) {
 			continue
 		}
-		if !slices.ContainsFunc(n.report.Peers, func(x glusterd.Peer) bool { return x.UUID == own.UUID }) {
+		// One that had no bricks and knows the speaker was let go by it.
+		if p.hadBricks(n) || !slices.ContainsFunc(n.report.Peers, func(x glusterd.Peer) bool { return x.UUID == own.UUID }) {
 			return n.name
 		}
 	}
 	return ""
 }
 
-// hadPool says whether a node had peers or volumes when it was last heard, or was to get some.
-func (p *planner) hadPool(n *node) bool {
-	return len(n.report.Peers) > 0 || n.report.Pool != nil && len(n.report.Pool.Volumes) > 0 || slices.ContainsFunc(p.view.Volumes, func(v api.Volume) bool {
+// hadPool says whether a node had peers or bricks when it was last heard, or was to get some.
+func (p *planner) hadPool(n *node) bool { return len(n.report.Peers) > 0 || p.hadBricks(n) }
+
+// hadBricks says whether a node had bricks when it was last heard, or was to get some.
+func (p *planner) hadBricks(n *node) bool {
+	if n.report.Pool != nil && len(n.report.Pool.Volumes) > 0 {
+		return true
+	}
+	if slices.ContainsFunc(n.report.Stores, func(s glusterd.Store) bool { return len(s.Bricks) > 0 }) {
+		return true
+	}
+	return slices.ContainsFunc(p.view.Volumes, func(v api.Volume) bool {
 		return slices.ContainsFunc(v.Status.Bricks, func(b api.VolumeBrick) bool { return b.Node == n.name })
 	})
 }

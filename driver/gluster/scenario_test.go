@@ -226,7 +226,13 @@ func TestBrickRefilled(t *testing.T) {
 	w.gluster.settle()
 	w.agents()
 	p := w.round()
-	if !slices.Equal(commands(p), []string{"c-glusterd-n1: volume reset-brick v old=10.0.0.3:/m/wwn-30/v.1"}) {
+	if len(p.Commands) != 0 || p.Recheck != lostFor {
+		t.Fatalf("at once: %v %v %v", commands(p), decisions(p), p.Recheck)
+	}
+	w.now = w.now.Add(lostFor)
+	w.agents()
+	p = w.round()
+	if !contains(commands(p), "c-glusterd-n1: volume reset-brick v old=10.0.0.3:/m/wwn-30/v.1") {
 		t.Fatalf("%v %v", commands(p), decisions(p))
 	}
 	if p = w.settle(); !p.Done {
