@@ -2,6 +2,7 @@ package gluster
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -184,9 +185,10 @@ func change(v *glusterd.Volume, c engine.Command) {
 	case glusterd.VerbStop:
 		v.State = glusterd.VolumeStopped
 	case glusterd.VerbSet:
-		for name, value := range c.Params {
-			v.Options[name] = value
+		if v.Options == nil { // a report leaves out what is empty
+			v.Options = map[string]string{}
 		}
+		maps.Copy(v.Options, c.Params)
 	case glusterd.VerbReset:
 		for name := range c.Params {
 			delete(v.Options, name)
