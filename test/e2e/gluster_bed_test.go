@@ -25,7 +25,7 @@ var glusterScript string
 // glusterBed is a lab with servers on three hosts, an agent on each other one, and a disk in each host.
 func glusterBed(t *testing.T, count int) *bed {
 	t.Helper()
-	lab := hosts.New(t, hosts.Options{Count: count, Disks: 1, DiskSize: 2 << 30})
+	lab := hosts.New(t, hosts.Options{Count: count, Disks: 1, DiskSize: 4 << 30})
 	b := &bed{t, home.StartServers(t, lab, binary, 3)}
 	for n := 4; n <= count; n++ {
 		b.StartAgent(t, n, b.Token(t, "agent"))

@@ -24,9 +24,12 @@ func TestGluster(t *testing.T) {
 	spec += glusterVolume("data", "500Mi", "replicate: {count: 3}")
 	b.applies(1, spec)
 	b.patiently("the volume to serve", b.bricksServe(1, "data", 3))
-	if out := b.run("get", "storagestatuses"); !strings.Contains(out, "ONLINE") {
-		t.Errorf("the cluster is not online:\n%s", out)
-	}
+	b.patiently("the cluster to be online", func() error {
+		if out := b.run("get", "storagestatuses"); !strings.Contains(out, "ONLINE") {
+			return errors.New(out)
+		}
+		return nil
+	})
 	c := b.mountVolume(4, "data")
 	for _, step := range []struct {
 		name string
@@ -111,7 +114,7 @@ func nodeAdded(t *testing.T, b *bed, c *mountClient) {
 		}
 		return err
 	})
-	b.applies(1, strings.TrimPrefix(glusterVolume("data", "1Gi", "replicate: {count: 3}"), "---\n"))
+	b.applies(1, strings.TrimPrefix(glusterVolume("data", "2Gi", "replicate: {count: 3}"), "---\n"))
 	b.patiently("the volume to have grown", b.bricksServe(1, "data", 6))
 	c.goesOn(t)
 }
