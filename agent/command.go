@@ -93,13 +93,17 @@ func (c *command) turn(ctx context.Context, key types.NamespacedName) (done func
 
 // perform asks the service agent.
 func (c *command) perform(ctx context.Context, d *api.Daemon, p service.Performer, cmd service.Command) (message string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, action.CommandTimeout)
+	short, cancel := context.WithTimeout(ctx, action.CommandTimeout)
 	defer cancel()
-	l, err := c.localNow(ctx, d)
+	l, err := c.localNow(short, d)
 	if err != nil {
 		return "", err
 	}
-	return p.Perform(ctx, l, cmd)
+	message, err = p.Perform(short, l, cmd)
+	if err != nil && short.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("it was not done within %s: %w", action.CommandTimeout, err)
+	}
+	return message, err
 }
 
 // localNow is the daemon's place on this host, as its files and process have it.

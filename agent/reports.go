@@ -147,6 +147,9 @@ func (r *reports) take(ctx context.Context, d *api.Daemon) error {
 	}
 	was := r.setProblem(d, problem)
 	return r.agent.edit(ctx, d, func(s *api.DaemonStatus) {
+		if now, _ := r.agent.work.daemons.get(client.ObjectKeyFromObject(d)); !wantsReport(now) || now.UID != d.UID {
+			return // it was asked for before, and is not any more
+		}
 		if err == nil {
 			s.Report = text
 		}

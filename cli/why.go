@@ -19,7 +19,7 @@ func newWhy(g *globals) *cobra.Command {
 		Short: "Say in a sentence or two why something is as it is, and what to do",
 		Example: `  holdfast why osd.3
   holdfast why cluster/ceph
-  holdfast why node/n1 | host/h1 | daemon/ceph-mon-a | action/NAME`,
+  holdfast why node/n1 | host/h1 | daemon/ceph-mon-a | action/NAME | volume/v1`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return g.why(cmd.Context(), args[0]) },
 	}
@@ -53,6 +53,7 @@ func readWorld(ctx context.Context, c client.Reader, namespace string) (*why.Wor
 	var statuses api.StorageStatusList
 	var nodes api.StorageNodeList
 	var daemons api.DaemonList
+	var volumes api.VolumeList
 	var actions, system api.ActionList
 	var hosts api.HostList
 	in := client.InNamespace(namespace)
@@ -61,7 +62,7 @@ func readWorld(ctx context.Context, c client.Reader, namespace string) (*why.Wor
 		opts []client.ListOption
 	}{
 		{&clusters, []client.ListOption{in}}, {&statuses, []client.ListOption{in}}, {&nodes, []client.ListOption{in}},
-		{&daemons, []client.ListOption{in}}, {&actions, []client.ListOption{in}}, {&hosts, nil},
+		{&daemons, []client.ListOption{in}}, {&actions, []client.ListOption{in}}, {&hosts, nil}, {&volumes, []client.ListOption{in}},
 		{&system, []client.ListOption{client.InNamespace(bare.SystemNamespace)}},
 	} {
 		if err := c.List(ctx, read.list, read.opts...); err != nil {
@@ -73,5 +74,6 @@ func readWorld(ctx context.Context, c client.Reader, namespace string) (*why.Wor
 	}
 	return &why.World{
 		Clusters: clusters.Items, Statuses: statuses.Items, Nodes: nodes.Items, Daemons: daemons.Items, Hosts: hosts.Items, Actions: actions.Items,
+		Volumes: volumes.Items,
 	}, nil
 }

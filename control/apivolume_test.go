@@ -47,6 +47,9 @@ spec:
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(node), &got); err != nil {
 			t.Fatal(err)
 		}
+		if want := map[string]string{"storage-node2": "cluster1"}[name]; got.ClusterName() != want {
+			t.Errorf("%s belongs to %q, want %q", name, got.ClusterName(), want)
+		}
 		if got.Spec.GlusterFS.Zone != 1 {
 			t.Errorf("%s lies in zone %d, want 1", name, got.Spec.GlusterFS.Zone)
 		}

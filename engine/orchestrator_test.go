@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -442,6 +443,26 @@ func TestOrchestrator_overtaken(t *testing.T) {
 		l.settle()
 		if c := l.ready(); c.Status != metav1.ConditionTrue {
 			t.Errorf("Ready = %+v", c)
+		}
+	})
+}
+
+// TestOrchestrator_volumesOfNobody: a driver that has no volumes keeps none from being deleted, and whoever declares one is told.
+func TestOrchestrator_volumesOfNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		l.toy.PlanHook = func(p *engine.Plan) { p.Volumes, p.Commands = nil, nil }
+		v := &api.Volume{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "v"}, Spec: api.VolumeSpec{Cluster: "t", Size: resource.MustParse("1Gi")}}
+		l.must(l.Create(t.Context(), v))
+		_, err := l.refresh()
+		l.must(err)
+		want := api.Decision{Object: "volume/v", Verdict: api.VerdictSkip, Message: "nothing is made for it: clusters of type toy have no volumes here"}
+		if got := l.cluster().Status.Report.Decisions; !slices.Contains(got, want) {
+			t.Errorf("decisions = %+v", got)
+		}
+		l.must(l.Get(t.Context(), v))
+		if len(v.Finalizers) > 0 || v.Status.State != "" {
+			t.Errorf("status %+v, kept by %v", v.Status, v.Finalizers)
 		}
 	})
 }

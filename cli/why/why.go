@@ -28,6 +28,7 @@ type World struct {
 	Hosts    []api.Host
 	Daemons  []api.Daemon
 	Actions  []api.Action
+	Volumes  []api.Volume
 }
 
 // Answer says why something is as it is.
@@ -53,7 +54,7 @@ type subject struct {
 	answer func() Answer
 }
 
-// Explain answers for an object: "cluster/NAME", "node/NAME", "host/NAME", "daemon/NAME", "action/NAME", or a daemon's short
+// Explain answers for an object: "cluster/NAME", "node/NAME", "host/NAME", "daemon/NAME", "action/NAME", "volume/NAME", or a daemon's short
 // name such as osd.3, or a name alone where only one object has it. The error wraps ErrUnknown and names those that are near.
 func (w *World) Explain(object string) (Answer, error) {
 	subjects := w.subjects()
@@ -89,6 +90,9 @@ func (w *World) subjects() []subject {
 	}
 	for i := range w.Nodes {
 		add("node", w.Nodes[i].Name, func() Answer { return w.node(&w.Nodes[i]) }, "storagenode/"+w.Nodes[i].Name)
+	}
+	for i := range w.Volumes {
+		add("volume", w.Volumes[i].Name, func() Answer { return w.volume(&w.Volumes[i]) })
 	}
 	for i := range w.Hosts {
 		add("host", w.Hosts[i].Name, func() Answer { return w.host(&w.Hosts[i]) })

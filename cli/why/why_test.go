@@ -121,6 +121,38 @@ func TestExplain_cluster(t *testing.T) {
 	}
 }
 
+func TestExplain_volume(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		change     func(*api.Volume)
+		text, next string
+	}{
+		{"not looked at", func(*api.Volume) {}, "The leader has not looked at the volume's newest spec yet.", "holdfast status ceph"},
+		{"no cluster", func(v *api.Volume) { v.Spec.Cluster = "none" }, "There is no StorageCluster none in the volume's namespace", "holdfast get storageclusters"},
+		{"a cluster without volumes", func(v *api.Volume) { v.Name = "stray" }, "The volume is not made. clusters of type ceph have no volumes here.", "holdfast status ceph"},
+		{"refused", func(v *api.Volume) {
+			v.Status = api.VolumeStatus{ObservedGeneration: 1, State: api.VolumePending, Conditions: condition(api.VolumeAccepted, "False", "Refused", "replica 3 needs 3 nodes, there are 2")}
+		}, "The volume cannot be made as it is declared. replica 3 needs 3 nodes, there are 2.", "apply it again"},
+		{"degraded", func(v *api.Volume) {
+			v.Status = api.VolumeStatus{ObservedGeneration: 1, State: api.VolumeDegraded, Message: "a brick on n2 is down"}
+		}, "The volume is Degraded. a brick on n2 is down.", ""},
+		{"online", func(v *api.Volume) {
+			v.Status = api.VolumeStatus{ObservedGeneration: 1, State: api.VolumeOnline, Source: "10.0.0.1:/v"}
+		}, "The volume is Online, and clients mount 10.0.0.1:/v.", ""},
+	} {
+		w := world()
+		v := api.Volume{ObjectMeta: metav1.ObjectMeta{Name: "v", Generation: 1}, Spec: api.VolumeSpec{Cluster: "ceph"}}
+		tt.change(&v)
+		w.Volumes = []api.Volume{v}
+		w.Clusters[0].Status.Report.Decisions = append(w.Clusters[0].Status.Report.Decisions,
+			api.Decision{Object: "volume/stray", Verdict: api.VerdictSkip, Message: "clusters of type ceph have no volumes here"})
+		a, err := w.Explain("volume/" + v.Name)
+		if err != nil || !strings.HasPrefix(a.Text, tt.text) || (a.Next == "") != (tt.next == "") || !strings.Contains(a.Next, tt.next) {
+			t.Errorf("%s: %v\n%s\nwant %s … %s", tt.name, err, a, tt.text, tt.next)
+		}
+	}
+}
+
 func TestExplain_unknown(t *testing.T) {
 	w := world()
 	w.Hosts = append(w.Hosts, api.Host{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})

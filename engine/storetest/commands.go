@@ -31,7 +31,7 @@ func testAsk(b *bench) {
 			return "", fmt.Errorf("daemon %s was asked for %q of %s, %s", daemon, cmd.Verb, cmd.Object, diff)
 		}
 		if n == 2 {
-			return "", errors.New("Another transaction is in progress")
+			return "", errors.New("another transaction is in progress")
 		}
 		return fmt.Sprintf("made, as number %d", n), nil
 	}))
@@ -42,7 +42,7 @@ func testAsk(b *bench) {
 		}
 	})
 	d := b.daemon("a")
-	for n, wanted := range []string{"made, as number 1", "Another transaction is in progress", "made, as number 3"} {
+	for n, wanted := range []string{"made, as number 1", "another transaction is in progress", "made, as number 3"} {
 		message, err := b.Store.Ask(b.ctx, d, want)
 		switch {
 		case n == 1 && (err == nil || !strings.Contains(err.Error(), wanted)), n != 1 && (err != nil || message != wanted):

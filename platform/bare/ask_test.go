@@ -93,7 +93,7 @@ func (p performer) Step(_ context.Context, a *api.Action, _ string) (action.Prog
 }
 
 // asked makes a host with a daemon, and returns the daemon.
-func (w world) asked(t *testing.T, name string) *api.Daemon {
+func (w world) asked(t testing.TB, name string) *api.Daemon {
 	t.Helper()
 	must(t, w.Create(t.Context(), &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	d := engine.DaemonFor(newCluster(name), engine.DaemonChange{Daemon: api.Daemon{
@@ -210,5 +210,21 @@ func TestAsk_besideADrain(t *testing.T) {
 	must(t, serve(t.Context(), s, d.Spec.Host, func(string, engine.Command) (string, error) { return "done", nil }))
 	if message, err := s.Ask(t.Context(), d, engine.Command{Verb: "start", Object: "v", Daemon: d.Name}); message != "done" || err != nil {
 		t.Errorf("got %q, %v", message, err)
+	}
+}
+
+// BenchmarkAsk is what a command costs beside its own time, from the leader's question to the answer: an Action that is created,
+// given its turn, begun, done and removed.
+func BenchmarkAsk(b *testing.B) {
+	w, s := newWorld(b), newStore(b, "s1")
+	d := w.asked(b, "ask-bench")
+	must(b, serve(b.Context(), s, d.Spec.Host, func(string, engine.Command) (string, error) { return "done", nil }))
+	defer func() {
+		must(b, w.Delete(b.Context(), &api.Host{ObjectMeta: metav1.ObjectMeta{Name: d.Spec.Host}}))
+		must(b, w.Delete(b.Context(), d))
+	}()
+	for b.Loop() {
+		_, err := s.Ask(b.Context(), d, engine.Command{Verb: "start", Object: "v", Daemon: d.Name})
+		must(b, err)
 	}
 }

@@ -83,7 +83,7 @@ func freePorts(n int) ([]int, error) {
 }
 
 // newStore returns the Store of a server that leads from now on.
-func newStore(t *testing.T, token string) *bare.Store {
+func newStore(t testing.TB, token string) *bare.Store {
 	t.Helper()
 	must(t, newWorld(t).lead(t.Context(), token))
 	s, err := bare.NewStore(t.Context(), config, token)
@@ -97,7 +97,7 @@ func newStore(t *testing.T, token string) *bare.Store {
 // world is the administrator and the agents, by a client of their own.
 type world struct{ client.Client }
 
-func newWorld(t *testing.T) world {
+func newWorld(t testing.TB) world {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{api.AddToScheme, corev1.AddToScheme, coordinationv1.AddToScheme} {
