@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -37,16 +38,33 @@ func (r *run) carryOut(ctx context.Context, cmd Command, secrets SecretReader) e
 	if cmd.Daemon == "" {
 		return r.Driver.Perform(ctx, r.view, cmd, secrets)
 	}
-	i := slices.IndexFunc(r.view.Daemons, func(d api.Daemon) bool { return d.Name == cmd.Daemon })
-	switch {
-	case i < 0:
-		return fmt.Errorf("there is no daemon %s that could carry it out", cmd.Daemon)
-	case !r.view.heard(r.view.Daemons[i].Spec.Host):
-		return fmt.Errorf("the agent of host %s, which has to carry it out, is silent", r.view.Daemons[i].Spec.Host)
+	if why := r.view.noAgent(cmd); why != "" {
+		return errors.New(why)
 	}
-	message, err := r.Store.Ask(ctx, &r.view.Daemons[i], cmd)
+	message, err := r.Store.Ask(ctx, r.view.daemon(cmd.Daemon), cmd)
 	if err == nil {
 		r.log.Info("an agent carried out a command", "daemon", cmd.Daemon, "command", cmd.Verb, "object", cmd.Object, "message", message)
 	}
 	return err
+}
+
+// noAgent says why no agent can be asked for a command; empty when one can, or none has to be.
+func (v *View) noAgent(cmd Command) string {
+	d := v.daemon(cmd.Daemon)
+	switch {
+	case cmd.Daemon == "":
+		return ""
+	case d == nil:
+		return fmt.Sprintf("there is no daemon %s that could carry it out", cmd.Daemon)
+	case !v.heard(d.Spec.Host):
+		return fmt.Sprintf("the agent of host %s, which has to carry it out, is silent", d.Spec.Host)
+	}
+	return ""
+}
+
+func (v *View) daemon(name string) *api.Daemon {
+	if i := slices.IndexFunc(v.Daemons, func(d api.Daemon) bool { return d.Name == name }); i >= 0 {
+		return &v.Daemons[i]
+	}
+	return nil
 }

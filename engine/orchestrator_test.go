@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -452,7 +451,7 @@ func TestOrchestrator_volumesOfNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		l.toy.PlanHook = func(p *engine.Plan) { p.Volumes, p.Commands = nil, nil }
-		v := &api.Volume{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "v"}, Spec: api.VolumeSpec{Cluster: "t", Size: resource.MustParse("1Gi")}}
+		v := volumeOf("v")
 		l.must(l.Create(t.Context(), v))
 		_, err := l.refresh()
 		l.must(err)

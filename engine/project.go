@@ -80,6 +80,10 @@ func Project(planner Planner, view *View, now time.Time) *Projection {
 			p.Open = waits(plan)
 			return p
 		}
+		if _, stuck := view.carried(plan.Commands); stuck != "" && sameWorld(view, next) {
+			p.Open = append(waits(plan), stuck)
+			return p
+		}
 		view = next
 	}
 	p.Open = append(p.Open, fmt.Sprintf("more than %d steps follow each other: what comes after them is not shown", maxSteps))
@@ -109,8 +113,20 @@ func (v *View) outcome(planner Planner, p *Plan) *View {
 	next.Daemons = v.daemonsAfter(p)
 	next.Claims = append(slices.Clone(v.Claims), newClaims(v.Cluster, p)...)
 	slices.SortFunc(next.Claims, compareClaims)
-	next.System = planner.Foresee(v, next, p.Commands)
+	commands, _ := v.carried(p.Commands)
+	next.System = planner.Foresee(v, next, commands)
 	return next
+}
+
+// carried are the commands of a plan that are carried out, and why no more: each may rely on those before it, and an agent that
+// is silent carries out none.
+func (v *View) carried(commands []Command) (done []Command, stuck string) {
+	for i, c := range commands {
+		if why := v.noAgent(c); why != "" {
+			return commands[:i], fmt.Sprintf("%q of %s is not asked for: %s", c.Verb, c.Object, why)
+		}
+	}
+	return commands, ""
 }
 
 // daemonsAfter are the daemons when the plan was carried out and the agents have done their part.

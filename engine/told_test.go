@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -43,12 +44,37 @@ var upheaval = []struct {
 		c.Spec.Interval.Duration = time.Minute
 		return l.Update(ctx, c)
 	}},
+	{"a volume is declared", func(l *lab, ctx context.Context) error { return l.Create(ctx, volumeOf("v")) }},
+	{"it is looked at again", func(l *lab, ctx context.Context) error { return l.Tick(ctx) }},
+	{"its spec is changed", func(l *lab, ctx context.Context) error {
+		v := volumeOf("v")
+		if err := l.Get(ctx, v); err != nil {
+			return err
+		}
+		v.Spec.Size = resource.MustParse("2Gi")
+		return l.Update(ctx, v)
+	}},
+	{"it cannot be made", func(l *lab, ctx context.Context) error {
+		v := volumeOf("v")
+		if err := l.Get(ctx, v); err != nil {
+			return err
+		}
+		v.Status.Conditions = []metav1.Condition{{Type: api.VolumeAccepted, Status: metav1.ConditionFalse, Message: "too\tlarge"}}
+		return l.UpdateStatus(ctx, v)
+	}},
+	{"it is deleted", func(l *lab, ctx context.Context) error { return l.Delete(ctx, volumeOf("v")) }},
+	{"it is looked at again", func(l *lab, ctx context.Context) error { return l.Tick(ctx) }},
+	{"and again", func(l *lab, ctx context.Context) error { return l.Tick(ctx) }},
 	{"the mode is changed", func(l *lab, ctx context.Context) error {
 		c := l.cluster()
 		c.Spec.Mode = api.ClusterObserved
 		return l.Update(ctx, c)
 	}},
 	{"the cluster is deleted", func(l *lab, ctx context.Context) error { return l.Delete(ctx, l.cluster()) }},
+}
+
+func volumeOf(name string) *api.Volume {
+	return &api.Volume{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: api.VolumeSpec{Cluster: "t", Size: resource.MustParse("1Gi")}}
 }
 
 func (l *lab) changeDaemon(ctx context.Context, name string, change func(*api.DaemonStatus)) error {
