@@ -67,8 +67,8 @@ func volumeDiesAt(t *testing.T, at int64) int64 {
 		if s.leader.ctx.Err() != nil {
 			s.leader.work.Wait() // what it did was cut off: its error is of no interest
 			s.lead()
+			s.say(t, "tick 1m")
 		}
-		s.say(t, "tick 2m")
 	}
 	s.say(t, "add-volume v cluster=t", "tick 1s")
 	again()
