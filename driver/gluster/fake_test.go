@@ -71,15 +71,15 @@ func (g *fakeGluster) node(d *api.Daemon) *fakeNode {
 func (n *fakeNode) power(on bool) { n.up = on }
 
 // sync makes the stores that the daemon's spec names.
-func (n *fakeNode) sync(w *world, d *api.Daemon) {
+func (n *fakeNode) sync(d *api.Daemon, host *api.HostStatus) {
 	wanted := map[string]bool{}
 	for _, dev := range d.Spec.Devices {
 		wanted[dev.Name] = true
 		if n.stores[dev.Name] == nil {
 			n.stores[dev.Name] = &fakeStore{name: dev.Name, device: dev.ID, path: "/m/" + dev.Name, size: 100 * gib, dirs: map[string]string{}}
 		}
-		for i := range w.hostNamed(d.Spec.Host).Status.Devices {
-			if x := &w.hostNamed(d.Spec.Host).Status.Devices[i]; x.ID == dev.ID {
+		for i := range host.Devices {
+			if x := &host.Devices[i]; x.ID == dev.ID {
 				x.Availability, x.Reasons = api.DeviceUnavailable, []string{"it has a file system"}
 			}
 		}
@@ -439,19 +439,19 @@ func (g *fakeGluster) replace(v *fakeVolume, old, with string) error {
 	return nil
 }
 
-func (w *world) drop(d *api.Daemon, c engine.Command) {
-	n := w.gluster.nodes[d.Name]
-	s := n.store(c.Object)
-	for _, v := range w.gluster.volumes {
+// drop removes the directory of a brick, as an agent does.
+func (g *fakeGluster) drop(n *fakeNode, c engine.Command) error {
+	for _, v := range g.volumes {
 		for _, b := range v.bricks {
 			if b.node == n && b.path == c.Object {
-				w.t.Fatalf("brick %s of volume %s is dropped and in use", c.Object, v.name)
+				return fmt.Errorf("brick %s of volume %s is in use", c.Object, v.name)
 			}
 		}
 	}
-	if s != nil && s.dirs[c.Object] == c.Params[glusterd.ParamVolumeID] {
+	if s := n.store(c.Object); s != nil && s.dirs[c.Object] == c.Params[glusterd.ParamVolumeID] {
 		delete(s.dirs, c.Object)
 	}
+	return nil
 }
 
 // report is what an agent says.

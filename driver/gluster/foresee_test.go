@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 )
@@ -35,6 +37,10 @@ func (w *world) project() *engine.Projection { return engine.Project(Driver{}, w
 func TestForesee(t *testing.T) {
 	bringUp := poolOf(t, 3)
 	bringUp.volume("v", "10Gi", replica3())
+	grow := poolOf(t, 6)
+	grow.volume("v", "60Gi", nil)
+	grow.settle()
+	grow.vol("v").Spec.Size = resource.MustParse("150Gi")
 	removal := poolOf(t, 4)
 	removal.volume("v", "10Gi", nil)
 	removal.settle()
@@ -53,13 +59,14 @@ func TestForesee(t *testing.T) {
 		want []string
 	}{
 		{"bring-up", bringUp, []string{"daemon n1, daemon n2, daemon n3", "peer probe, peer probe", "volume create, volume start"}},
+		{"growth", grow, []string{"volume add-brick", "volume rebalance"}},
 		{"removal", removal, []string{
-			"daemon n1, daemon n2", "volume replace-brick", "brick drop", "peer detach", "remove c-glusterd-n1",
+			"daemon n2", "daemon n1, volume replace-brick", "brick drop", "peer detach", "remove c-glusterd-n1",
 		}},
 		{"single bricks", single, []string{
-			"daemon n1, daemon n2", "volume add-brick", "volume remove-brick start", "volume remove-brick commit", "brick drop", "peer detach", "remove c-glusterd-n1",
+			"daemon n2", "daemon n1, volume add-brick", "volume remove-brick start", "volume remove-brick commit", "brick drop", "peer detach", "remove c-glusterd-n1",
 		}},
-		{"maintenance", maintenance, []string{"daemon n1, daemon n2", "daemon n1"}},
+		{"maintenance", maintenance, []string{"daemon n2", "daemon n1"}},
 	} {
 		p := test.w.project()
 		if diff := cmp.Diff(test.want, projected(p)); diff != "" {

@@ -53,6 +53,8 @@ func (p *planner) grows(v *volume, members []int64) bool {
 	return true
 }
 
+// grow gives a volume more room: in place, or by sets that are added. What was promised is the new size only when the pool has
+// the bricks for it: adding them may be cut off.
 func (p *planner) grow(v *volume, want layout, sets int, spots []place.Spot) {
 	size, members := v.brickSizes(), want.members(v.declared.Spec.Size.Value(), sets)
 	for i := range v.pool.Bricks {
@@ -60,17 +62,17 @@ func (p *planner) grow(v *volume, want layout, sets int, spots []place.Spot) {
 			s.promised += members[i%len(members)] - size(i)
 		}
 	}
-	from := v.status.Capacity
-	v.status.Capacity = resource.NewQuantity(v.declared.Spec.Size.Value(), resource.BinarySI)
-	p.describe(v)
 	if len(spots) == 0 {
-		p.decide(api.VerdictDo, v.object(), "its bricks get more room where they are: the size goes from %s to %s", from, v.status.Capacity)
+		from := v.status.Capacity
+		v.status.Capacity = resource.NewQuantity(v.declared.Spec.Size.Value(), resource.BinarySI)
+		p.describe(v)
+		p.decide(api.VerdictDo, v.object(), "the size goes from %s to %s", from, v.status.Capacity)
 		return
 	}
 	names, force := p.take(v, spots)
-	v.status.Layout = want.text(sets)
 	p.setBalanced(v, metav1.ConditionFalse, "BricksAdded", taskID(v.pool))
-	p.command(glusterd.VerbAddBrick, v.name, brickParams(names, force), api.RiskNone, "the size goes from %s to %s, as %s", from, v.status.Capacity, v.status.Layout)
+	p.command(glusterd.VerbAddBrick, v.name, brickParams(names, force), api.RiskNone, "the size goes from %s to %s, as %s",
+		v.status.Capacity, &v.declared.Spec.Size, want.text(sets))
 }
 
 func brickParams(names []string, force bool) map[string]string {

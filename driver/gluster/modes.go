@@ -66,6 +66,8 @@ func (p *planner) cannotStop(n *node) (api.Verdict, string) {
 		return "", ""
 	case !p.ready():
 		return api.VerdictWait, "the pool does not answer, and only the pool can say what may be stopped"
+	case n == p.speaker && p.successor != nil:
+		return api.VerdictWait, fmt.Sprintf("node %s speaks for the pool first", p.successor.name)
 	case n == p.speaker && len(p.members()) > 1:
 		return api.VerdictRefuse, "no other node of the pool is up"
 	}

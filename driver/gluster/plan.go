@@ -47,9 +47,10 @@ type planner struct {
 	// nodes are those that are declared, and those that are not any more and have a Daemon still; by name.
 	nodes   []*node
 	speaker *node // nil while nobody can speak for the pool
-	volumes []*volume
-	stopped map[string]bool // the nodes whose glusterd is told to stop, by name
-	coming  bool            // something is on its way that needs nobody
+	// successor is asked for the pool, too, and speaks for it as soon as it has told of it; usually nil.
+	successor *node
+	volumes   []*volume
+	stopped   map[string]bool // the nodes whose glusterd is told to stop, by name
 
 	plan *engine.Plan
 }
@@ -84,8 +85,14 @@ func (p *planner) command(verb, object string, params map[string]string, risk ap
 	p.commandOf(p.speaker, verb, object, params, risk, format, args...)
 }
 
+// commandOf asks one node for something. While another node begins to speak for the pool nothing is asked: what that tells first
+// could be of the time before.
 func (p *planner) commandOf(n *node, verb, object string, params map[string]string, risk api.Risk, format string, args ...any) {
 	reason := fmt.Sprintf(format, args...)
+	if p.successor != nil {
+		p.decide(api.VerdictWait, verb+" "+object, "%s: node %s speaks for the pool first", reason, p.successor.name)
+		return
+	}
 	p.plan.Commands = append(p.plan.Commands, engine.Command{
 		Verb: verb, Object: object, Params: params, Daemon: n.daemon.Name, Reason: reason, Risk: risk,
 	})
@@ -168,7 +175,7 @@ func (p *planner) glusterd(n *node) api.Daemon {
 			OnRemoval: api.DeletionRetain, StopTimeout: metav1.Duration{Duration: 30 * time.Second},
 		},
 	}
-	if n == p.reporter() {
+	if n == p.reporter() || n == p.successor {
 		d.Spec.Parameters[glusterd.ParamReport] = glusterd.DepthPool
 	}
 	if p.stopped[n.name] {

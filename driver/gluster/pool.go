@@ -32,16 +32,26 @@ func (p *planner) chooseSpeaker() {
 		return rank
 	}
 	slices.SortStableFunc(able, func(a, b *node) int { return cmp.Compare(rank(b), rank(a)) })
-	if len(able) > 0 {
-		p.speaker = able[0]
+	if len(able) == 0 {
+		return
+	}
+	p.speaker = able[0]
+	if speaks(p.speaker) {
+		return
+	}
+	// Until the new one has told of the pool, the old one speaks for it.
+	if i := slices.IndexFunc(able, func(n *node) bool { return speaks(n) && p.hadPool(n) }); i > 0 && p.hadPool(p.speaker) {
+		p.successor, p.speaker = p.speaker, able[i]
 	}
 }
 
-// ready says whether the pool's own word is there: that of the time in which the speaker is asked for it.
-func (p *planner) ready() bool {
-	return p.speaker != nil && p.missed() == "" && p.speaker.report.Pool != nil && p.speaker.report.Generation == p.speaker.daemon.Generation &&
-		p.speaker.daemon.Spec.Parameters[glusterd.ParamReport] == glusterd.DepthPool
+// speaks says whether a node's report tells of the pool, and is of the time in which the node is asked for that.
+func speaks(n *node) bool {
+	return n.report.Pool != nil && n.report.Generation == n.daemon.Generation && n.daemon.Spec.Parameters[glusterd.ParamReport] == glusterd.DepthPool
 }
+
+// ready says whether the pool's own word is there.
+func (p *planner) ready() bool { return p.speaker != nil && p.missed() == "" && speaks(p.speaker) }
 
 // missed names a node that is not heard and belonged to a pool that the speaker knows nothing of. Nobody may found a second pool
 // beside that one: two pools cannot be joined any more once both have volumes.
@@ -188,7 +198,7 @@ func (p *planner) checkLeaver(n *node) {
 	case !p.ready():
 		p.awaitLeaver(n, "nobody can say yet which bricks it has")
 	case len(bricks) > 0:
-		p.awaitLeaver(n, "%s of it have to move: %s", plural(len(bricks), "brick"), joinFew(bricks))
+		p.awaitLeaver(n, "bricks that have to move: %s", joinFew(bricks))
 	case p.leftovers(n):
 		p.awaitLeaver(n, "copies that were moved away are removed from it")
 	case n == p.speaker && len(p.members()) > 1:

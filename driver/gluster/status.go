@@ -74,8 +74,10 @@ func (p *planner) whyOffline() []string {
 		return []string{"no glusterd of the cluster reports that it runs"}
 	case p.missed() != "":
 		return []string{fmt.Sprintf("no node of the pool is heard (such as %s), and node %s knows nothing of it", p.missed(), p.speaker.name)}
+	case !p.ready() && p.served():
+		return nil // its bricks serve while another node begins to speak for the pool
 	case !p.ready():
-		return []string{fmt.Sprintf("node %s has not reported on the pool yet", p.speaker.name)}
+		return []string{p.silence()}
 	}
 	var reasons []string
 	if have, need := p.serving(), p.nodesNeeded(); have < need {
@@ -94,6 +96,15 @@ func (p *planner) whyOffline() []string {
 		reasons = append(reasons, off...)
 	}
 	return reasons
+}
+
+// served says whether the cluster was seen to serve data the last time.
+func (p *planner) served() bool {
+	return p.view.Status != nil && (p.view.Status.Status.Status == api.StorageOnline || p.view.Status.Status.Status == api.StorageDegraded)
+}
+
+func (p *planner) silence() string {
+	return fmt.Sprintf("node %s is asked to report on the pool, and has not done so yet", p.speaker.name)
 }
 
 // serving is how many nodes are in the pool and have a store that can be used.
@@ -131,6 +142,9 @@ func neededOf(l layout) int {
 func (p *planner) whyDegraded() []string {
 	var reasons []string
 	because := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
+	if p.speaker != nil && !p.ready() {
+		because("%s", p.silence())
+	}
 	for _, v := range p.volumes {
 		if v.declared != nil && v.status.State != api.VolumeOnline {
 			because("volume %s is %s: %s", v.name, cmp.Or(v.status.State, api.VolumePending), cmp.Or(v.status.Message, "nothing is known of it yet"))

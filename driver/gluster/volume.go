@@ -130,7 +130,8 @@ func (p *planner) planVolumes() {
 		p.setOptions()
 	}
 	for _, v := range p.volumes {
-		if v.declared != nil && v.declared.DeletionTimestamp == nil {
+		known := p.ready() || v.status.State == "" // what is known of a volume stays while the pool does not answer
+		if v.declared != nil && v.declared.DeletionTimestamp == nil && known {
 			p.writeVolume(v)
 		}
 	}
@@ -279,6 +280,9 @@ func (p *planner) mayRestart(v *volume, bricks string) bool {
 			p.recheck(left)
 			return false
 		}
+	}
+	if p.successor != nil {
+		return true // it is only told
 	}
 	meta.RemoveStatusCondition(&v.status.Conditions, bricksStarted)
 	p.setCondition(v, metav1.Condition{Type: bricksStarted, Status: metav1.ConditionTrue, Reason: "NotServed", Message: bricks})
@@ -462,8 +466,6 @@ func (p *planner) judgeVolume(v *volume) (api.VolumeState, string) {
 	switch {
 	case v.pool == nil && v.status.State == api.VolumeCreating && v.refusal == "" && v.waits == "":
 		return api.VolumeCreating, "it is being made"
-	case v.pool == nil && (!p.ready() && v.status.Source != ""):
-		return v.status.State, cmp.Or(v.waits, v.refusal)
 	case v.pool == nil:
 		return api.VolumePending, cmp.Or(v.refusal, v.waits)
 	case v.pool.State != glusterd.VolumeStarted:

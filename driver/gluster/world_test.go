@@ -227,7 +227,9 @@ func (w *world) perform(c engine.Command) bool {
 		return false
 	}
 	if c.Verb == glusterd.VerbDropBrick {
-		w.drop(d, c)
+		if err := w.gluster.drop(w.gluster.nodes[d.Name], c); err != nil {
+			w.t.Fatal(err)
+		}
 		return true
 	}
 	if _, err := glusterd.CommandLines(c.Verb, c.Object, c.Params); err != nil {
@@ -286,7 +288,7 @@ func (w *world) agents() {
 		if !n.up {
 			n.power(true)
 		}
-		n.sync(w, d)
+		n.sync(d, &w.hostNamed(d.Spec.Host).Status)
 		d.Status.State = api.DaemonRunning
 	}
 	w.gluster.settle()
