@@ -76,10 +76,6 @@ func (p *planner) decide(verdict api.Verdict, object, format string, args ...any
 	p.plan.Decisions = append(p.plan.Decisions, api.Decision{Object: object, Verdict: verdict, Message: cut(fmt.Sprintf(format, args...), maxText)})
 }
 
-func (p *planner) verdict(v api.Verdict) bool {
-	return slices.ContainsFunc(p.plan.Decisions, func(d api.Decision) bool { return d.Verdict == v })
-}
-
 // command asks the speaker for something.
 func (p *planner) command(verb, object string, params map[string]string, risk api.Risk, format string, args ...any) {
 	p.commandOf(p.speaker, verb, object, params, risk, format, args...)

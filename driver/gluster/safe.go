@@ -18,11 +18,6 @@ func needed(v *glusterd.Volume) int {
 	return max(1, v.Replica)/2 + 1
 }
 
-// clean says whether all copies of a brick's set have all that it has.
-func clean(b *glusterd.Brick) bool {
-	return b.Heal != nil && b.Heal.Pending == 0 && b.Heal.SplitBrain == 0
-}
-
 // unsound says what of a started volume is not as it should be; nothing when all of it serves and all copies are alike.
 func unsound(v *glusterd.Volume) string {
 	if v.Unknown != "" {
