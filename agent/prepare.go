@@ -31,7 +31,7 @@ func (a *agent) prepare(ctx context.Context, d *api.Daemon, t *serviceType, secr
 	}
 	keeper, keeps := t.agent.(service.DeviceKeeper)
 	lacking := a.findDevices(ctx, l, running && !keeps)
-	if lacking != nil && !(keeps && isMissing(lacking)) {
+	if lacking != nil && (!keeps || !isMissing(lacking)) {
 		return nil, lacking
 	}
 	if err := fillWords(l); err != nil {

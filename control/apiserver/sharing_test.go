@@ -28,7 +28,7 @@ func same(a, b any) bool { return reflect.ValueOf(a).Pointer() == reflect.ValueO
 
 // TestSharingCodec: what is equal in two versions of an object is one thing, and its metadata is each version's own.
 func TestSharingCodec(t *testing.T) {
-	c := &sharingCodec{Codec: unstructured.UnstructuredJSONScheme.(runtime.Codec)}
+	c := &sharingCodec{Codec: unstructured.UnstructuredJSONScheme}
 	daemon := func(uid, state string) map[string]any {
 		return map[string]any{
 			"apiVersion": "holdfast.io/v1alpha1", "kind": "Daemon", "metadata": map[string]any{"name": "a", "uid": uid},
@@ -62,7 +62,7 @@ func TestSharingCodec(t *testing.T) {
 
 // TestSharingCodec_bound: objects that are gone are forgotten.
 func TestSharingCodec_bound(t *testing.T) {
-	c := &sharingCodec{Codec: unstructured.UnstructuredJSONScheme.(runtime.Codec)}
+	c := &sharingCodec{Codec: unstructured.UnstructuredJSONScheme}
 	for n := range 3 * rememberedObjects {
 		decode(t, c, map[string]any{"apiVersion": "v1", "kind": "X", "metadata": map[string]any{"uid": fmt.Sprint(n)}})
 	}
@@ -74,7 +74,7 @@ func TestSharingCodec_bound(t *testing.T) {
 // TestSharingCodec_anything: whatever an object holds, it reads as it was written, and no version before it changes.
 func TestSharingCodec_anything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := &sharingCodec{Codec: unstructured.UnstructuredJSONScheme.(runtime.Codec)}
+		c := &sharingCodec{Codec: unstructured.UnstructuredJSONScheme}
 		var want []string
 		var have []map[string]any
 		for range rapid.IntRange(2, 6).Draw(t, "versions") {
