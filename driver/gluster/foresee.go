@@ -105,10 +105,20 @@ func (f *foresight) findPool(seen *Observation) {
 		f.pool = f.reports[name].Pool
 		f.members[f.address(name)] = true
 		for _, x := range f.reports[name].Peers {
-			f.members[x.Address] = true
+			f.members[f.known(x)] = true
 		}
 		return
 	}
+}
+
+// known is the address of a peer's Daemon: the pool may know it by another name.
+func (f *foresight) known(x glusterd.Peer) string {
+	for name, r := range f.reports {
+		if r.UUID == x.UUID && x.UUID != "" {
+			return f.address(name)
+		}
+	}
+	return x.Address
 }
 
 func (f *foresight) daemon(name string) *api.Daemon {

@@ -1,6 +1,7 @@
 package gluster
 
 import (
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -105,6 +106,10 @@ func (p *planner) rebalance(v *volume) {
 	switch {
 	case t != nil && t.Kind == glusterd.TaskRebalance && t.ID != c.Message && t.State == glusterd.TaskCompleted && t.Failures == 0:
 		p.setBalanced(v, metav1.ConditionTrue, "Rebalanced", "")
+	case t != nil && t.Kind == glusterd.TaskRebalance && t.ID != c.Message && t.State == glusterd.TaskCompleted:
+		// They can be read where they are. To try again for ever would move nothing that could not be moved now.
+		p.setBalanced(v, metav1.ConditionTrue, "SomeFilesStay", fmt.Sprintf(
+			"%d files could not be moved to the bricks that were added: 'gluster volume rebalance %s start' tries again", t.Failures, v.name))
 	case t != nil && t.State == glusterd.TaskInProgress:
 		p.await(v, "files are moving to the bricks that were added")
 	case unsound(v.pool) != "":

@@ -416,7 +416,7 @@ func (p *planner) wiped(v *volume) bool {
 			p.await(v, "being deleted: node %s, which has brick %s, is not heard", b.Node, b.Path)
 		case s != nil && !s.lost(b.Path) && s.Problem == "":
 			left++
-			p.drop(n, s.stored(b.Path), "its volume was deleted (deletionPolicy Wipe)")
+			p.drop(n, s.stored(b.Path), api.RiskData, "its volume was deleted (deletionPolicy Wipe)")
 		}
 	}
 	return left == 0
@@ -427,8 +427,8 @@ func (s *store) stored(path string) glusterd.StoredBrick {
 	return s.Bricks[i]
 }
 
-func (p *planner) drop(n *node, b glusterd.StoredBrick, why string) {
-	p.commandOf(n, glusterd.VerbDropBrick, b.Path, map[string]string{glusterd.ParamVolumeID: b.Volume}, api.RiskData, "%s", why)
+func (p *planner) drop(n *node, b glusterd.StoredBrick, risk api.Risk, why string) {
+	p.commandOf(n, glusterd.VerbDropBrick, b.Path, map[string]string{glusterd.ParamVolumeID: b.Volume}, risk, "%s", why)
 }
 
 // writeVolume judges a volume and writes its status if it changed.
