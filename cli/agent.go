@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/runtime/systemd"
 	"github.com/holdfast-storage/holdfast/agent/service/ceph"
 	"github.com/holdfast-storage/holdfast/agent/service/gluster"
+	"github.com/holdfast-storage/holdfast/agent/service/torus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/internal/version"
@@ -83,7 +84,7 @@ func (a *agentFlags) run(ctx context.Context, name, dataDir string, log *slog.Lo
 		Name: name, DataDir: dataDir, RunDir: a.runDir, REST: config, Version: version.Version,
 		Runtime: supervisor, RuntimeKind: kind,
 		Inventory: &inventory.Scanner{Only: only, Claimed: claims.Reason}, Claims: claims,
-		Services: slices.Concat(ceph.Agents(), gluster.Agents()),
+		Services: slices.Concat(ceph.Agents(), gluster.Agents(), torus.Agents()),
 		Log:      log,
 	})
 }

@@ -13,11 +13,14 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph"
 	"github.com/holdfast-storage/holdfast/driver/gluster"
+	"github.com/holdfast-storage/holdfast/driver/torus"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // drivers are the storage systems that this program knows.
-func drivers() []engine.Driver { return []engine.Driver{&ceph.Driver{}, gluster.Driver{}} }
+func drivers() []engine.Driver {
+	return []engine.Driver{&ceph.Driver{}, gluster.Driver{}, torus.Driver{}}
+}
 
 type planOptions struct {
 	files  []string

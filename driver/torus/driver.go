@@ -1,0 +1,60 @@
+package torus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/torus"
+)
+
+// Driver is the engine's driver for Torus. The zero value is ready for use; it holds nothing.
+type Driver struct{}
+
+var _ engine.Driver = Driver{}
+
+// Type is torus.
+func (Driver) Type() api.StorageType { return api.StorageTorus }
+
+// Observation is what the nodes reported, by the names of their Daemons.
+type Observation struct {
+	Reports map[string]*torus.Report
+}
+
+// Observe reads the reports of the view's Daemons. It asks nobody.
+func (Driver) Observe(_ context.Context, view *engine.View, _ engine.SecretReader) (any, error) {
+	o := &Observation{Reports: map[string]*torus.Report{}}
+	var errs []error
+	for i := range view.Daemons {
+		d := &view.Daemons[i]
+		r, err := torus.Parse(d.Status.Report)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("daemon %s: %w", d.Name, err))
+		case r != nil && d.Spec.Type == torus.TypeTorusd:
+			o.Reports[d.Name] = r
+		}
+	}
+	if len(o.Reports) == 0 {
+		return nil, errors.Join(errs...)
+	}
+	return o, errors.Join(errs...)
+}
+
+// MakeSecret is never asked for: no plan wants a Secret.
+func (Driver) MakeSecret(want engine.SecretWant) (map[string][]byte, error) {
+	return nil, fmt.Errorf("Torus has no secrets of the kind %q", want.Kind)
+}
+
+// Perform is never asked for: all commands go to daemons.
+func (Driver) Perform(_ context.Context, _ *engine.View, cmd engine.Command, _ engine.SecretReader) error {
+	return fmt.Errorf("%q is for the agent of a node: the command names no daemon", cmd.Verb)
+}
+
+// Foresee says what Torus would report after the commands: what it reported before. Where blocks go then, nobody can tell beforehand.
+func (Driver) Foresee(before, _ *engine.View, _ []engine.Command) any { return before.System }
+
+// Forget has nothing to release.
+func (Driver) Forget(string, string) {}

@@ -1,0 +1,280 @@
+package torus
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/torus"
+)
+
+// everUp says whether any torusd has ever reported.
+func (p *planner) everUp() bool { return len(p.seen.Reports) > 0 }
+
+// chooseSpeaker chooses the node that reports on the cluster and is given its commands: the one that does, as long as it can.
+func (p *planner) chooseSpeaker() {
+	rank := func(n *node) (r int) {
+		if n.leaving == "" && p.mode(n.host()) == api.HostActive {
+			r += 2
+		}
+		if n.torusd.Spec.Parameters[torus.ParamReport] == torus.DepthCluster {
+			r++
+		}
+		return r
+	}
+	for _, n := range p.those((*node).running) {
+		if p.speaker == nil || rank(n) > rank(p.speaker) {
+			p.speaker = n
+		}
+	}
+	if s := p.speaker; s != nil && s.report.Generation == s.torusd.Generation && s.torusd.Spec.Parameters[torus.ParamReport] == torus.DepthCluster {
+		p.word = s.report.Cluster
+	}
+}
+
+// reporter is the node that is asked for reports on the whole cluster: the speaker, or while there is none who was asked last.
+func (p *planner) reporter() *node {
+	if p.speaker != nil {
+		return p.speaker
+	}
+	for _, n := range p.nodes {
+		if n.torusd != nil && n.torusd.Spec.Parameters[torus.ParamReport] == torus.DepthCluster {
+			return n
+		}
+	}
+	if all := p.those(func(n *node) bool { return n.torusd != nil || n.usable() }); len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}
+
+// peer is what Torus says of a node; nil when it does not know it.
+func (p *planner) peer(n *node) *torus.Peer {
+	if p.word == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(p.word.Peers, func(x torus.Peer) bool { return x.Address != "" && x.Address == n.url }); i >= 0 {
+		return &p.word.Peers[i]
+	}
+	if n.report == nil {
+		return nil
+	}
+	return p.word.Peer(n.report.UUID)
+}
+
+// in says whether Torus says that a node is in a state.
+func (p *planner) in(n *node, state torus.PeerState) bool {
+	x := p.peer(n)
+	return x != nil && x.State == state
+}
+
+// planRing makes members of the peers that are heard, and sets how many copies there are.
+func (p *planner) planRing() {
+	declared := len(p.those(func(n *node) bool { return n.Node != nil }))
+	if p.copies() > declared && declared > 0 {
+		p.decide(api.VerdictRefuse, "ring", "replication %d needs as many nodes, and %d are declared: declare more nodes, or lower spec.torus.replication",
+			p.copies(), declared)
+	}
+	if p.word == nil {
+		return
+	}
+	joining := p.those(func(n *node) bool {
+		return n.leaving == "" && n.running() && len(n.problems) == 0 && p.mode(n.host()) == api.HostActive && p.in(n, torus.PeerAvail)
+	})
+	members := p.word.Members()
+	switch {
+	case len(joining) > 0 && members+len(joining) >= p.copies():
+		var peers []string
+		for _, n := range joining {
+			peers = append(peers, p.peer(n).UUID)
+		}
+		p.command(torus.VerbPeerAdd, strings.Join(peers, " "), nil, api.RiskNone, "%s joins the ring: %s", plural(len(joining), "node"), names(joining))
+	case len(joining) > 0:
+		p.decide(api.VerdictWait, "ring", "%d of the %s that each block lies on are heard", members+len(joining), plural(p.copies(), "peer"))
+	case members > 0 && p.word.Replication != p.copies():
+		p.setReplication()
+	}
+}
+
+func (p *planner) setReplication() {
+	have, want := p.word.Replication, p.copies()
+	switch ok := p.word.Count(torus.PeerOK); {
+	case ok < want:
+		p.decide(api.VerdictWait, "ring", "replication goes from %d to %d when %s are up: %d are", have, want, plural(want, "peer"), ok)
+	case want < have:
+		p.command(torus.VerbReplication, strconv.Itoa(want), nil, api.RiskRedundancy, "replication is %d and shall be %d", have, want)
+	default:
+		p.command(torus.VerbReplication, strconv.Itoa(want), nil, api.RiskNone, "replication is %d and shall be %d", have, want)
+	}
+}
+
+// planLeavers lets nodes go: their blocks first, one node after the other, and then their daemons.
+func (p *planner) planLeavers() {
+	turn := ""
+	for _, n := range p.those(func(n *node) bool { return n.leaving != "" && p.in(n, torus.PeerAvail) && p.peer(n).Used > 0 }) {
+		turn = n.name
+	}
+	for _, n := range p.those(func(n *node) bool {
+		return n.leaving != "" && (n.torusd != nil && n.torusd.DeletionTimestamp == nil || n.etcd != nil)
+	}) {
+		if p.leave(n, turn) {
+			turn = n.name
+		}
+	}
+}
+
+// leave brings a node one step further out, and says whether others have to wait for it.
+func (p *planner) leave(n *node, turn string) bool {
+	tell := func(verdict api.Verdict, format string, args ...any) bool {
+		p.decide(verdict, p.leaverObject(n), n.leaving+": "+format, args...)
+		return false
+	}
+	x := p.peer(n)
+	switch {
+	case !p.everUp():
+		p.dismiss(n)
+		return false
+	case p.isMember(n):
+		return tell(api.VerdictRefuse, "it holds a member of the cluster's etcd, which is not moved. Declare the node again or make the host active, "+
+			"and let a node without one go")
+	case p.word == nil:
+		return tell(api.VerdictWait, "nobody can say yet which blocks it has")
+	case x == nil && n.report != nil && n.report.UUID != "" && p.word.Replication < 2:
+		return tell(api.VerdictWait, "its torusd is not heard, and there are no other copies of the blocks that it may still have: bring it back; "+
+			"if it is lost, raise spec.torus.replication to let it go")
+	case x == nil && n.report != nil && n.report.UUID != "" && (p.word.Moving || p.word.Count(torus.PeerDown) > 0):
+		return tell(api.VerdictWait, "its torusd is not heard, and the others are still making copies of its blocks")
+	case x == nil:
+		p.dismiss(n)
+		return false
+	case x.State == torus.PeerAvail && (x.Used > 0 || p.word.Moving):
+		return tell(api.VerdictWait, "its blocks move to the other peers: %s are left", torus.SizeText(x.Used))
+	case x.State == torus.PeerAvail:
+		p.dismiss(n)
+		return false
+	}
+	if verdict, why := p.cannotLeave(n, turn); why != "" {
+		return tell(verdict, "%s", why)
+	}
+	if x.State == torus.PeerDown {
+		p.command(torus.VerbPeerForce, x.UUID, nil, api.RiskRedundancy, "%s, and its torusd is not heard: the others make new copies of its blocks", n.leaving)
+	} else {
+		p.command(torus.VerbPeerRemove, x.UUID, nil, api.RiskNone, "%s: its blocks move to the other peers", n.leaving)
+	}
+	return !tell(api.VerdictWait, "it leaves the ring")
+}
+
+// cannotLeave says why a member of the ring cannot leave it: not at all, or not yet.
+func (p *planner) cannotLeave(n *node, turn string) (api.Verdict, string) {
+	up, down := p.word.Count(torus.PeerOK), p.word.Count(torus.PeerDown)
+	if p.in(n, torus.PeerOK) {
+		up--
+	} else {
+		down--
+	}
+	copies := max(p.copies(), p.word.Replication)
+	switch {
+	case up < copies:
+		return api.VerdictRefuse, "each block lies on " + plural(copies, "peer") + ", and without it " + plural(up, "peer") +
+			" would be up: declare another node first, or lower spec.torus.replication"
+	case p.in(n, torus.PeerDown) && down+1 >= min(p.copies(), p.word.Replication):
+		return api.VerdictRefuse, plural(down+1, "peer") + " of the ring down, and some blocks may lie there alone: bring it back first"
+	case down > 0:
+		return api.VerdictWait, plural(down, "other peer") + " of the ring is down"
+	case turn != "":
+		return api.VerdictWait, "node " + turn + " leaves first"
+	case p.word.Moving:
+		return api.VerdictWait, "copies of blocks are being made"
+	case len(p.plan.Commands) > 0:
+		return api.VerdictWait, "the ring is changed by another command first"
+	}
+	return "", ""
+}
+
+// dismiss removes the daemons of a node that has no blocks.
+func (p *planner) dismiss(n *node) {
+	n.gone = true
+	for _, d := range []*api.Daemon{n.torusd, n.etcd} {
+		if d == nil || d.DeletionTimestamp != nil {
+			continue
+		}
+		p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: n.leaving})
+		p.decide(api.VerdictDo, "daemon/"+d.Name, "removed from host %s: %s", n.host(), n.leaving)
+		if p.mode(n.host()) == api.HostDrain {
+			p.decide(api.VerdictWait, "host/"+n.host(), "daemon %s is removed", d.Name)
+		}
+	}
+}
+
+func (p *planner) leaverObject(n *node) string {
+	if p.mode(n.host()) == api.HostDrain {
+		return "host/" + n.host()
+	}
+	return n.object()
+}
+
+// checkModes brings nodes of hosts in maintenance to a stop, and says what those wait for that come back.
+func (p *planner) checkModes() {
+	for _, n := range p.nodes {
+		if n.torusd != nil && p.mode(n.host()) == api.HostMaintenance && n.torusd.Spec.State == api.WantStopped {
+			p.stopped[n.name] = true
+		}
+	}
+	for _, n := range p.nodes {
+		if n.torusd == nil || n.torusd.DeletionTimestamp != nil {
+			continue
+		}
+		switch {
+		case p.mode(n.host()) == api.HostMaintenance:
+			p.stop(n)
+		case n.torusd.Spec.State == api.WantStopped || n.torusd.Status.State == api.DaemonStopped:
+			p.decide(api.VerdictWait, "host/"+n.host(), "leaving maintenance: its daemons are started")
+		}
+	}
+}
+
+// stop has the daemons of a node stopped where the others can do without.
+func (p *planner) stop(n *node) {
+	object := "host/" + n.host()
+	if !p.stopped[n.name] {
+		if verdict, why := p.cannotStop(n); why != "" {
+			p.decide(verdict, object, "%s", why)
+			return
+		}
+		p.stopped[n.name] = true
+	}
+	for _, d := range []*api.Daemon{n.torusd, n.etcd} {
+		if d != nil && d.Status.State != api.DaemonStopped {
+			p.decide(api.VerdictWait, object, "its %s is stopping", d.Spec.Type)
+		}
+	}
+}
+
+// cannotStop says why the cluster cannot do without a node: not at all, or not yet.
+func (p *planner) cannotStop(n *node) (api.Verdict, string) {
+	away := 0
+	for _, o := range p.nodes {
+		if x := p.peer(o); o != n && x != nil && x.State != torus.PeerAvail && (x.State == torus.PeerDown || !o.running() || p.stopped[o.name]) {
+			away++
+		}
+	}
+	switch {
+	case n.Host != nil && !connected(n.Host):
+		return api.VerdictWait, "its agent is not heard: nothing is stopped until it is"
+	case !p.everUp():
+		return "", ""
+	case p.word == nil:
+		return api.VerdictWait, "Torus does not answer, and only Torus can say what may be stopped"
+	case p.isMember(n) && 2*p.etcdRunning(n) <= len(p.members):
+		return api.VerdictRefuse, "it holds a member of the cluster's etcd, and without it no majority of the members would run"
+	case p.in(n, torus.PeerAvail) || p.peer(n) == nil:
+		return "", ""
+	case away+1 >= p.word.Replication:
+		return api.VerdictRefuse, "each block lies on " + plural(p.word.Replication, "peer") + ", and with it " + plural(away+1, "peer") + " would be away"
+	case p.word.Moving:
+		return api.VerdictWait, "copies of blocks are being made"
+	}
+	return "", ""
+}

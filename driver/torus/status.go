@@ -1,0 +1,169 @@
+package torus
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/torus"
+)
+
+// Bounds of the API's schema.
+const (
+	maxReasons = 64
+	maxNodes   = 1024
+)
+
+// The words of StorageStatus.health. Torus has none of its own.
+const (
+	healthOK       = "ok"
+	healthMoving   = "moving"
+	healthDegraded = "degraded"
+)
+
+// writeStatus tells the cluster's state by Torus's own word, and whether anything is left to wait for.
+func (p *planner) writeStatus() {
+	offline := p.whyOffline()
+	reasons := slices.Concat(offline, p.whyDegraded())
+	s := api.StorageStatusStatus{Type: api.StorageTorus, Status: api.StorageDegraded}
+	switch {
+	case len(offline) > 0:
+		s.Status = api.StorageOffline
+	case len(reasons) == 0:
+		s.Status = api.StorageOnline
+	}
+	for _, r := range reasons {
+		if r = cut(r); !slices.Contains(s.Reasons, r) && len(s.Reasons) < maxReasons {
+			s.Reasons = append(s.Reasons, r)
+		}
+	}
+	if len(s.Reasons) > 0 {
+		s.Message = s.Reasons[0]
+	}
+	for _, n := range p.nodes {
+		if x := p.peer(n); n.Node != nil && x != nil && x.State != torus.PeerAvail && len(s.StorageNodes) < maxNodes {
+			s.StorageNodes = append(s.StorageNodes, n.name)
+		}
+	}
+	s.Nodes = int32(len(s.StorageNodes))
+	if p.word != nil {
+		s.Health, s.Torus, s.Capacity = p.health(), p.torusStatus(), p.capacity()
+	}
+	p.plan.Status = s
+	p.plan.Done = s.Status == api.StorageOnline && p.plan.Empty()
+}
+
+// whyOffline says what keeps data from being served.
+func (p *planner) whyOffline() []string {
+	switch {
+	case len(p.nodes) == 0:
+		return []string{"no StorageNode is declared for the cluster: it waits for nodes"}
+	case p.speaker == nil && !p.everUp() && p.ownEtcd() && !p.etcdServes():
+		return []string{"the cluster's etcd does not run yet"}
+	case p.speaker == nil:
+		return []string{"no torusd of the cluster reports that it runs"}
+	case p.word == nil:
+		return []string{fmt.Sprintf("node %s has not reported on the cluster: see the message of its daemon", p.speaker.name)}
+	}
+	up, down := p.word.Count(torus.PeerOK), p.word.Count(torus.PeerDown)
+	switch {
+	case up < p.copies() && up < cmp.Or(p.word.Replication, p.copies()) || up == 0:
+		return []string{fmt.Sprintf("%d of the %s that each block lies on are in the ring and up", up, plural(p.copies(), "peer"))}
+	case down >= p.word.Replication:
+		return []string{fmt.Sprintf("%s of the ring are down, as many as hold each block: some blocks may be out of reach", plural(down, "peer"))}
+	}
+	return nil
+}
+
+// whyDegraded says what of the cluster is not as it is wanted.
+func (p *planner) whyDegraded() []string {
+	reasons := p.badVolumes()
+	because := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
+	for _, n := range p.nodes {
+		p.judgeNode(n, because)
+	}
+	p.judgeStrangers(because)
+	for _, d := range p.plan.Decisions {
+		if d.Verdict == api.VerdictRefuse || d.Verdict == api.VerdictWait {
+			because("%s: %s", d.Object, d.Message)
+		}
+	}
+	if len(reasons) == 0 && !p.plan.Empty() {
+		because("%s: %s", p.plan.Decisions[0].Object, p.plan.Decisions[0].Message)
+	}
+	return reasons
+}
+
+func (p *planner) judgeNode(n *node, because func(string, ...any)) {
+	for _, d := range []*api.Daemon{n.etcd, n.torusd} {
+		if d != nil && d.DeletionTimestamp == nil && (d.Status.State != api.DaemonRunning || d.Spec.State != api.WantRunning) {
+			because("node %s: its %s is %s%s", n.name, d.Spec.Type, cmp.Or(d.Status.State, api.DaemonPending), withColon(d.Status.Message))
+		}
+	}
+	if n.torusd == nil || n.torusd.DeletionTimestamp != nil || p.word == nil {
+		return
+	}
+	switch x := p.peer(n); {
+	case x == nil && n.leaving == "":
+		because("node %s: Torus does not hear its torusd yet", n.name)
+	case x != nil && x.State == torus.PeerDown:
+		because("node %s is DOWN: Torus does not hear its torusd", n.name)
+	}
+}
+
+// judgeStrangers tells of members of the ring that are of no node: Holdfast removes none that it did not bring in.
+func (p *planner) judgeStrangers(because func(string, ...any)) {
+	if p.word == nil {
+		return
+	}
+	for i := range p.word.Peers {
+		x := &p.word.Peers[i]
+		ours := slices.ContainsFunc(p.nodes, func(n *node) bool { return p.peer(n) == x })
+		if !ours && x.State == torus.PeerDown {
+			because("peer %s of the ring is down and belongs to no node: if it never comes back, remove it with 'torusctl peer remove --force %s'", x.UUID, x.UUID)
+		}
+	}
+}
+
+func withColon(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+func (p *planner) health() string {
+	switch {
+	case p.word.Count(torus.PeerDown) > 0 || p.word.Members() < p.copies():
+		return healthDegraded
+	case p.word.Moving:
+		return healthMoving
+	}
+	return healthOK
+}
+
+func (p *planner) torusStatus() *api.TorusStatus {
+	return &api.TorusStatus{
+		Version: p.speaker.torusd.Status.Version, Etcd: p.speaker.torusd.Spec.Parameters[torus.ParamEtcd],
+		Replication: int32(p.word.Replication),
+		Peers:       int32(len(p.word.Peers) - p.word.Count(torus.PeerDown)), Members: int32(p.word.Members()),
+		MembersDown: int32(p.word.Count(torus.PeerDown)), Volumes: int32(len(p.word.Volumes)),
+	}
+}
+
+// capacity is the raw space of the ring's members that are up.
+func (p *planner) capacity() *resource.Quantity {
+	total := int64(0)
+	for _, x := range p.word.Peers {
+		if x.State == torus.PeerOK {
+			total += x.Size
+		}
+	}
+	if total == 0 {
+		return nil
+	}
+	return resource.NewQuantity(total, resource.BinarySI)
+}

@@ -1,0 +1,144 @@
+package torus
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/torus"
+)
+
+// planVolumes makes and deletes block volumes, and writes the statuses of Volumes that change.
+func (p *planner) planVolumes() {
+	for i := range p.view.Volumes {
+		v := &p.view.Volumes[i]
+		if v.DeletionTimestamp != nil {
+			p.deleteVolume(v)
+			continue
+		}
+		status := *v.Status.DeepCopy()
+		p.judge(v, &status)
+		p.putVolume(v, status)
+	}
+}
+
+func (p *planner) putVolume(v *api.Volume, status api.VolumeStatus) {
+	if !equality.Semantic.DeepEqual(status, v.Status) {
+		p.plan.Volumes = append(p.plan.Volumes, engine.VolumeStatus{Name: v.Name, Status: status})
+	}
+}
+
+// judge says how a volume stands, and has it made if it is not there.
+func (p *planner) judge(v *api.Volume, s *api.VolumeStatus) {
+	object := "volume/" + v.Name
+	refusal := p.refusal(v)
+	s.ObservedGeneration = v.Generation
+	condition := metav1.Condition{
+		Type: api.VolumeAccepted, Status: metav1.ConditionTrue, Reason: engine.ReasonAccepted, ObservedGeneration: v.Generation,
+		LastTransitionTime: metav1.NewTime(p.now.Truncate(1e9)),
+	}
+	if refusal != "" {
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, engine.ReasonRefused, refusal
+		p.decide(api.VerdictRefuse, object, "%s", refusal)
+	}
+	meta.SetStatusCondition(&s.Conditions, condition)
+	switch {
+	case p.word == nil:
+		s.Message = "Torus does not answer"
+		if s.State == "" {
+			s.State = api.VolumePending
+		}
+	case p.word.Volume(v.Name) != nil:
+		s.State, s.Message = p.volumeState()
+		s.Layout, s.Source = fmt.Sprintf("block x %d", p.word.Replication), "torusblk --etcd "+p.speaker.torusd.Spec.Parameters[torus.ParamEtcd]+" nbd "+v.Name
+		if s.Capacity == nil || refusal == "" {
+			s.Capacity = resource.NewQuantity(v.Spec.Size.Value(), resource.BinarySI)
+		}
+	case refusal != "":
+		s.State, s.Message = api.VolumePending, refusal
+	case p.word.Count(torus.PeerOK) < p.copies():
+		s.State, s.Message = api.VolumePending, fmt.Sprintf("each block lies on %s, and %d are up", plural(p.copies(), "peer"), p.word.Count(torus.PeerOK))
+		p.decide(api.VerdictWait, object, "%s", s.Message)
+	default:
+		s.State, s.Message = api.VolumeCreating, ""
+		p.command(torus.VerbCreate, v.Name, map[string]string{torus.ParamBytes: strconv.FormatInt(v.Spec.Size.Value(), 10)}, api.RiskNone,
+			"the cluster has no volume %s", v.Name)
+	}
+}
+
+// refusal says why a volume cannot be as it is declared; nothing when it can.
+func (p *planner) refusal(v *api.Volume) string {
+	switch {
+	case v.Spec.Durability != nil:
+		return "Torus keeps the same number of copies of all volumes: remove spec.durability, and see spec.torus.replication of the StorageCluster"
+	case len(v.Spec.Options) > 0:
+		return "Torus's volumes have no options: remove spec.options"
+	case len(v.Spec.Auth.Allow) > 0:
+		return "Torus serves whoever reaches its network: remove spec.auth, and keep others out of the network"
+	}
+	wanted := torus.SizeText(v.Spec.Size.Value())
+	if p.word == nil || p.word.Volume(v.Name) == nil {
+		return ""
+	}
+	if x := p.word.Volume(v.Name); x.Size != wanted {
+		return fmt.Sprintf("the volume has %s and shall have %s: Torus cannot change the size of a volume. Make another one and copy the data", x.Size, wanted)
+	}
+	return ""
+}
+
+func (p *planner) volumeState() (api.VolumeState, string) {
+	switch down := p.word.Count(torus.PeerDown); {
+	case down >= p.word.Replication:
+		return api.VolumeOffline, plural(down, "peer") + " of the ring are down, as many as hold each block: some blocks may be out of reach"
+	case down > 0:
+		return api.VolumeDegraded, plural(down, "peer") + " of the ring is down"
+	}
+	return api.VolumeOnline, ""
+}
+
+// deleteVolume lets a volume go: its data with it, or kept for one of the same name and size.
+func (p *planner) deleteVolume(v *api.Volume) {
+	if v.Spec.DeletionPolicy != api.DeletionWipe {
+		p.plan.Volumes = append(p.plan.Volumes, engine.VolumeStatus{Name: v.Name, Gone: true})
+		return
+	}
+	status := *v.Status.DeepCopy()
+	status.State, status.Message = api.VolumeDeleting, ""
+	switch {
+	case p.word == nil:
+		status.Message = "Torus does not answer"
+	case p.word.Volume(v.Name) == nil:
+		p.plan.Volumes = append(p.plan.Volumes, engine.VolumeStatus{Name: v.Name, Gone: true})
+		return
+	case p.word.Volume(v.Name).InUse:
+		status.Message = "a client uses it: it is deleted when that has let go of it (up to 30 s after a client died)"
+	default:
+		p.command(torus.VerbDelete, v.Name, nil, api.RiskData, "the Volume was deleted with deletionPolicy Wipe")
+	}
+	if status.Message != "" {
+		p.decide(api.VerdictWait, "volume/"+v.Name, "%s", status.Message)
+	}
+	p.putVolume(v, status)
+}
+
+// badVolumes tells of the volumes that are not as they are wanted.
+func (p *planner) badVolumes() (texts []string) {
+	for i := range p.view.Volumes {
+		v := &p.view.Volumes[i]
+		s := v.Status
+		if j := slices.IndexFunc(p.plan.Volumes, func(x engine.VolumeStatus) bool { return x.Name == v.Name }); j >= 0 {
+			s = p.plan.Volumes[j].Status
+		}
+		if v.DeletionTimestamp == nil && s.State != api.VolumeOnline {
+			texts = append(texts, fmt.Sprintf("volume %s is %s: %s", v.Name, s.State, s.Message))
+		}
+	}
+	return texts
+}
