@@ -1,0 +1,60 @@
+package gluster
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/glusterd"
+)
+
+const optionAllow = "auth.allow"
+
+// wantedOptions are the options that a volume shall have: its cluster's, and its own before them.
+func (p *planner) wantedOptions(v *volume) map[string]string {
+	want := map[string]string{}
+	if g := p.cluster.Spec.GlusterFS; g != nil {
+		for name, value := range g.Options {
+			want[name] = string(value)
+		}
+	}
+	for name, value := range v.declared.Spec.Options {
+		want[name] = string(value)
+	}
+	if allow := v.declared.Spec.Auth.Allow; len(allow) > 0 {
+		want[optionAllow] = strings.Join(slices.Sorted(slices.Values(allow)), ",")
+	}
+	return want
+}
+
+// setOptions brings options to what is declared. Those that were set and are not declared any more go back to their default;
+// what somebody set by hand is left alone. They come last: one that GlusterFS does not take must not hold up anything else.
+func (p *planner) setOptions() {
+	for _, v := range p.volumes {
+		if v.declared == nil || v.pool == nil || v.refusal != "" || v.declared.DeletionTimestamp != nil {
+			continue
+		}
+		want, set, reset := p.wantedOptions(v), map[string]string{}, map[string]string{}
+		for name, value := range want {
+			if have, ok := v.pool.Options[name]; !ok || have != value {
+				set[name] = value
+			}
+		}
+		names := slices.Collect(maps.Keys(want))
+		for _, name := range v.status.Options {
+			if _, ok := v.pool.Options[name]; ok && !slices.Contains(names, name) {
+				reset[name] = ""
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		v.status.Options = names
+		if len(set) > 0 {
+			p.command(glusterd.VerbSet, v.name, set, api.RiskNone, "%s", "declared otherwise: "+joinFew(sortedKeys(set)))
+		}
+		if len(reset) > 0 {
+			p.command(glusterd.VerbReset, v.name, reset, api.RiskNone, "%s", "not declared any more: "+joinFew(sortedKeys(reset)))
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package gluster
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/glusterd"
+)
+
+// startBricks starts brick processes that ended, where their disk is well.
+func (p *planner) startBricks(v *volume) {
+	var down []string
+	for i := range v.pool.Bricks {
+		b := &v.pool.Bricks[i]
+		n, s := p.nodeOf(b), p.storeOf(b)
+		if b.State == glusterd.BrickOffline && n != nil && n.running() && !p.stopped[n.name] && s != nil && s.Problem == "" && !s.lost(b.Path) {
+			down = append(down, b.Name())
+		}
+	}
+	if len(down) == 0 {
+		meta.RemoveStatusCondition(&v.status.Conditions, bricksStarted)
+	}
+	if len(down) > 0 && p.mayRestart(v, joinFew(down)) {
+		p.command(glusterd.VerbStart, v.name, map[string]string{glusterd.ParamForce: "true"}, api.RiskNone, "%s", "not served: "+joinFew(down))
+	}
+}
+
+// bricksStarted is the condition of a Volume that says when the bricks in its message were started the last time.
+const bricksStarted = "BricksStarted"
+
+// startAgain is how long after bricks were started they may take to serve, before they are started again.
+const startAgain = time.Minute
+
+// mayRestart says whether these bricks have not been started a moment ago, and notes that they are now.
+func (p *planner) mayRestart(v *volume, bricks string) bool {
+	c := meta.FindStatusCondition(v.status.Conditions, bricksStarted)
+	if c != nil && c.Message == bricks {
+		if left := c.LastTransitionTime.Add(startAgain).Sub(p.now); left > 0 {
+			p.recheck(left)
+			return false
+		}
+	}
+	if p.successor != nil {
+		return true // it is only told
+	}
+	meta.RemoveStatusCondition(&v.status.Conditions, bricksStarted)
+	p.setCondition(v, metav1.Condition{Type: bricksStarted, Status: metav1.ConditionTrue, Reason: "NotServed", Message: bricks})
+	return true
+}
+
+// recheck asks for another look after some time.
+func (p *planner) recheck(after time.Duration) {
+	if p.plan.Recheck == 0 || after < p.plan.Recheck {
+		p.plan.Recheck = after
+	}
+}
+
+// lost says whether a store can be read and the directory of a brick is not in it.
+func (s *store) lost(path string) bool {
+	return s.Problem == "" && !slices.ContainsFunc(s.Bricks, func(b glusterd.StoredBrick) bool { return b.Path == path })
+}

@@ -1,0 +1,69 @@
+package gluster
+
+import (
+	"slices"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/glusterd"
+)
+
+// deleteVolume takes a volume away, and under DeletionWipe its bricks. One that is kept is stopped, and stays in the pool: a
+// Volume of the same name and layout takes it over again.
+func (p *planner) deleteVolume(v *volume) {
+	wipe := policy(v.declared.Spec.DeletionPolicy) == api.DeletionWipe
+	v.status.State = api.VolumeDeleting
+	switch {
+	case !p.ready() && (len(v.status.Bricks) > 0 || !p.neverUp()):
+		p.await(v, "being deleted: the pool does not answer")
+	case v.pool != nil && (wipe || v.pool.State == glusterd.VolumeStarted):
+		p.endVolume(v, wipe)
+	case wipe && !p.wiped(v):
+	default:
+		p.plan.Volumes = append(p.plan.Volumes, engine.VolumeStatus{Name: v.name, Gone: true})
+		return
+	}
+	p.putVolume(v)
+}
+
+func (p *planner) endVolume(v *volume, wipe bool) {
+	risk := api.RiskRedundancy
+	if wipe {
+		risk = api.RiskData
+	}
+	if v.pool.State == glusterd.VolumeStarted {
+		p.command(glusterd.VerbStop, v.name, nil, risk, "the Volume was deleted")
+	}
+	if wipe {
+		p.describe(v)
+		p.command(glusterd.VerbDelete, v.name, nil, risk, "the Volume was deleted (deletionPolicy Wipe)")
+	}
+}
+
+// wiped has the bricks of a deleted volume removed, and says whether none is left.
+func (p *planner) wiped(v *volume) bool {
+	left := 0
+	for _, b := range v.status.Bricks {
+		n, s := p.nodeNamed(b.Node), p.storeNamed(b.Node, b.Path)
+		switch {
+		case n == nil:
+			p.decide(api.VerdictSkip, v.object(), "brick %s of node %s is left: the node is gone", b.Path, b.Node)
+		case !n.running():
+			left++
+			p.await(v, "being deleted: node %s, which has brick %s, is not heard", b.Node, b.Path)
+		case s != nil && !s.lost(b.Path) && s.Problem == "":
+			left++
+			p.drop(n, s.stored(b.Path), api.RiskData, "its volume was deleted (deletionPolicy Wipe)")
+		}
+	}
+	return left == 0
+}
+
+func (s *store) stored(path string) glusterd.StoredBrick {
+	i := slices.IndexFunc(s.Bricks, func(b glusterd.StoredBrick) bool { return b.Path == path })
+	return s.Bricks[i]
+}
+
+func (p *planner) drop(n *node, b glusterd.StoredBrick, risk api.Risk, why string) {
+	p.commandOf(n, glusterd.VerbDropBrick, b.Path, map[string]string{glusterd.ParamVolumeID: b.Volume}, risk, "%s", why)
+}

@@ -1,0 +1,165 @@
+package gluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/glusterd"
+)
+
+// describe writes into the status what the pool says of a volume.
+func (p *planner) describe(v *volume) {
+	size := v.brickSizes()
+	v.status.Layout = layoutOfPool(v.pool).text(len(v.pool.Sets()))
+	v.status.Bricks, v.status.Heals, v.status.SplitBrains = nil, 0, nil
+	for i := range v.pool.Bricks {
+		b := &v.pool.Bricks[i]
+		v.status.Bricks = append(v.status.Bricks, p.brickStatus(v, b, size(i)))
+		if b.Heal != nil {
+			v.status.Heals = max(v.status.Heals, b.Heal.Pending)
+			v.status.SplitBrains = append(v.status.SplitBrains, b.Heal.Files...)
+		}
+	}
+	slices.Sort(v.status.SplitBrains)
+	v.status.SplitBrains = slices.Compact(v.status.SplitBrains)
+	v.status.SplitBrains = v.status.SplitBrains[:min(len(v.status.SplitBrains), maxSplitBrains)]
+	var servers []string
+	for i := range v.pool.Bricks {
+		if a := v.pool.Bricks[i].Address; !slices.Contains(servers, a) {
+			servers = append(servers, a)
+		}
+	}
+	v.status.Source, v.status.Backups = "", nil
+	if len(servers) > 0 {
+		v.status.Source, v.status.Backups = servers[0]+":/"+v.name, servers[1:min(len(servers), maxBackups)]
+	}
+}
+
+func (p *planner) brickStatus(v *volume, b *glusterd.Brick, size int64) api.VolumeBrick {
+	out := api.VolumeBrick{Node: b.Address, Path: b.Path, Size: resource.NewQuantity(size, resource.BinarySI), Online: b.State == glusterd.BrickOnline}
+	n, s := p.nodeOf(b), p.storeOf(b)
+	if n != nil {
+		out.Node = n.name
+	}
+	if s != nil && s.Device != "" {
+		out.Device = s.Device
+	} else if s != nil {
+		out.Directory = s.Name
+	}
+	out.Message = cut(p.brickMessage(v, b, n, s), maxBrickText)
+	return out
+}
+
+// brickMessage says what is wrong with a brick, or goes on with it.
+func (p *planner) brickMessage(v *volume, b *glusterd.Brick, n *node, s *store) string {
+	switch {
+	case v.pool.State != glusterd.VolumeStarted:
+		return ""
+	case n == nil:
+		return "its node is not declared"
+	case s != nil && s.Problem != "":
+		return s.Problem
+	case b.State == glusterd.BrickOffline:
+		return "its process does not run"
+	case b.State == glusterd.BrickUnknown && n.daemon.Spec.State == api.WantStopped:
+		return "its node is stopped"
+	case b.State == glusterd.BrickUnknown:
+		return "the glusterd of its node is not heard: the brick may well serve"
+	case b.Leaving:
+		return "it is being emptied"
+	case b.Heal == nil && v.pool.SetSize() > 1:
+		return cmp.Or(v.pool.Unknown, "its process runs and does not answer: it may be full, or hang")
+	case b.Heal != nil && b.Heal.SplitBrain > 0:
+		return fmt.Sprintf("%s in split-brain", plural(int(b.Heal.SplitBrain), "entry"))
+	case b.Heal != nil && b.Heal.Pending > 0:
+		return fmt.Sprintf("others still lack %d entries of it", b.Heal.Pending)
+	}
+	return ""
+}
+
+// writeVolume judges a volume and writes its status if it changed.
+func (p *planner) writeVolume(v *volume) {
+	s := &v.status
+	s.State, s.Message = p.judgeVolume(v)
+	s.Message = cut(s.Message, maxText)
+	accepted := metav1.Condition{Type: api.VolumeAccepted, Status: metav1.ConditionTrue, Reason: engine.ReasonAccepted}
+	switch {
+	case v.refusal != "":
+		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, engine.ReasonRefused, v.refusal
+	case v.pool == nil && v.waits != "":
+		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, engine.ReasonWaiting, v.waits
+	}
+	p.setCondition(v, accepted)
+	p.putVolume(v)
+}
+
+func (p *planner) setCondition(v *volume, c metav1.Condition) {
+	c.ObservedGeneration = v.declared.Generation
+	// The API keeps whole seconds; a finer time would make a status differ from itself once it was stored.
+	c.LastTransitionTime = metav1.Time{Time: p.now.Truncate(time.Second)}
+	meta.SetStatusCondition(&v.status.Conditions, c)
+}
+
+func (p *planner) putVolume(v *volume) {
+	v.status.ObservedGeneration = v.declared.Generation
+	if !equality.Semantic.DeepEqual(v.status, v.declared.Status) {
+		p.plan.Volumes = append(p.plan.Volumes, engine.VolumeStatus{Name: v.name, Status: v.status})
+	}
+}
+
+// judgeVolume says whether a volume can be used, and why not.
+func (p *planner) judgeVolume(v *volume) (api.VolumeState, string) {
+	switch {
+	case v.pool == nil && v.status.State == api.VolumeCreating && v.refusal == "" && v.waits == "":
+		return api.VolumeCreating, "it is being made"
+	case v.pool == nil:
+		return api.VolumePending, cmp.Or(v.refusal, v.waits)
+	case v.pool.State != glusterd.VolumeStarted:
+		return api.VolumeCreating, "it is being started"
+	}
+	for _, set := range v.pool.Sets() {
+		if up := online(set); up < needed(v.pool) {
+			return api.VolumeOffline, fmt.Sprintf("%d of the %d bricks of a set serve, and %d must: %s", up, len(set), needed(v.pool), joinFew(notOnline(set)))
+		}
+	}
+	if text := cmp.Or(unsound(v.pool), splitText(v)); text != "" {
+		return api.VolumeDegraded, text
+	}
+	return api.VolumeOnline, cmp.Or(v.refusal, v.waits)
+}
+
+// splitText says what an administrator can do about files of which no heal can tell which copy is right.
+func splitText(v *volume) string {
+	if len(v.status.SplitBrains) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("split-brain, no heal can tell which copy is right: %s. Choose with 'gluster volume heal %s split-brain latest-mtime FILE', or bigger-file FILE, or source-brick BRICK FILE",
+		joinFew(v.status.SplitBrains), v.name)
+}
+
+func online(set []glusterd.Brick) (n int) {
+	for i := range set {
+		if set[i].State == glusterd.BrickOnline {
+			n++
+		}
+	}
+	return n
+}
+
+func notOnline(set []glusterd.Brick) (names []string) {
+	for i := range set {
+		if set[i].State != glusterd.BrickOnline {
+			names = append(names, set[i].Name()+map[glusterd.BrickState]string{glusterd.BrickOffline: " is down", glusterd.BrickUnknown: " is not heard of"}[set[i].State])
+		}
+	}
+	return names
+}
