@@ -81,6 +81,8 @@ func (p *planner) mover(v *volume, set []glusterd.Brick, i int, soon bool) *move
 		m.why = n.leaving
 	case s != nil && s.leaving != "":
 		m.why = s.leaving
+	case s == nil && n.running() && p.takenAway(v, n, b) != "":
+		m.why = p.takenAway(v, n, b)
 	case !soon && p.isLost(v, b):
 		m.why, m.refill = "its directory is gone and its store is well", true
 	default:
@@ -88,6 +90,14 @@ func (p *planner) mover(v *volume, set []glusterd.Brick, i int, soon bool) *move
 	}
 	m.object = p.leaverObject(n)
 	return m
+}
+
+// takenAway says that what a brick lay on was taken from its node, and is not there any more.
+func (p *planner) takenAway(v *volume, n *node, b *glusterd.Brick) string {
+	if was := v.recorded(n.name, b.Path); was != nil {
+		return n.undeclared(was.Device, was.Directory)
+	}
+	return ""
 }
 
 // move replaces one brick of a set, if the set can do without it meanwhile. It says whether something was done, or is under way

@@ -29,6 +29,9 @@ func (p *planner) chooseSpeaker() {
 		if n.daemon.Spec.Parameters[glusterd.ParamReport] == glusterd.DepthPool {
 			rank++
 		}
+		if n.daemon.Status.ObservedGeneration != n.daemon.Generation && n.daemon.Status.Message != "" {
+			rank -= 3 // its agent cannot do what is asked of it, and may be kept from reporting by that
+		}
 		return rank
 	}
 	slices.SortStableFunc(able, func(a, b *node) int { return cmp.Compare(rank(b), rank(a)) })

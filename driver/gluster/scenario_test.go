@@ -217,6 +217,35 @@ func TestDiskReplaced(t *testing.T) {
 	}
 }
 
+// A disk that is pulled is no reason for its node's glusterd not to come up: its agent is not asked for what is not there.
+func TestDiskPulled(t *testing.T) {
+	w := newWorld(t)
+	for i := 1; i <= 3; i++ {
+		w.host(i, 2)
+		w.node(i, int32(i))
+	}
+	w.volume("v", "10Gi", nil)
+	w.settle()
+	h := w.hostNamed("h2")
+	pulled := h.Status.Devices[0]
+	b := w.gluster.volumes["v"].bricks[1]
+	b.node.store(b.path).dead = true
+	h.Status.Devices = h.Status.Devices[1:]
+	w.gluster.settle()
+	p := w.settle()
+	if d := w.daemons["c-glusterd-n2"].Spec.Devices; len(d) != 1 || d[0].ID != "wwn-21" || p.Done {
+		t.Fatalf("%+v %v", d, decisions(p))
+	}
+	if !slices.Equal(w.nodes[1].Spec.Devices, []string{"wwn-20", "wwn-21"}) || len(w.nodes[1].Status.Devices) != 2 {
+		t.Errorf("its claim is gone: %+v", w.nodes[1].Status)
+	}
+	w.nodes[1].Spec.Devices = []string{"wwn-21"}
+	if p = w.settle(); !p.Done || w.vol("v").Status.Bricks[1].Device != "wwn-21" {
+		t.Errorf("%v %+v", decisions(p), w.vol("v").Status.Bricks)
+	}
+	h.Status.Devices = append(h.Status.Devices, pulled)
+}
+
 // A brick whose directory was lost on a disk that is well is filled again where it is.
 func TestBrickRefilled(t *testing.T) {
 	w := poolOf(t, 3)

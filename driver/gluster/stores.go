@@ -32,18 +32,29 @@ func (p *planner) findStores() {
 
 // whyLeaving says why a store is to be emptied; nothing when it stays.
 func (n *node) whyLeaving(s *glusterd.Store) string {
-	switch {
-	case n.leaving != "":
+	if n.leaving != "" {
 		return n.leaving
-	case s.Device != "" && !slices.ContainsFunc(n.Devices, func(r engine.ResolvedDevice) bool { return r.ID == s.Device }):
-		return fmt.Sprintf("device %s was taken from StorageNode %s", s.Device, n.name)
-	case s.Device == "" && !slices.Contains(n.Node.Spec.Directories, s.Name):
-		return fmt.Sprintf("directory %s was taken from StorageNode %s", s.Name, n.name)
+	}
+	if s.Device != "" {
+		return n.undeclared(s.Device, "")
+	}
+	return n.undeclared("", s.Name)
+}
+
+// undeclared says that a device or a directory was taken from the node; nothing when it was not.
+func (n *node) undeclared(device, directory string) string {
+	switch {
+	case n.Node == nil:
+	case device != "" && !slices.ContainsFunc(n.Devices, func(r engine.ResolvedDevice) bool { return r.ID == device }):
+		return fmt.Sprintf("device %s was taken from StorageNode %s", device, n.name)
+	case directory != "" && !slices.Contains(n.Node.Spec.Directories, directory):
+		return fmt.Sprintf("directory %s was taken from StorageNode %s", directory, n.name)
 	}
 	return ""
 }
 
-// wantedDevices are the declared ones, and those that were and still have bricks.
+// wantedDevices are the declared ones, and those that were and still have bricks. One that is not on the host is left out while it
+// is away: an agent cannot bring a glusterd up that asks for it, and all other bricks of the node would be down with it.
 func (p *planner) wantedDevices(n *node) []api.DaemonDevice {
 	ids := map[string]bool{}
 	for _, r := range n.Devices {
@@ -58,11 +69,17 @@ func (p *planner) wantedDevices(n *node) []api.DaemonDevice {
 	}
 	var devices []api.DaemonDevice
 	for _, id := range sortedKeys(ids) {
-		if ids[id] {
+		if ids[id] && !n.misses(id) {
 			devices = append(devices, api.DaemonDevice{Name: glusterd.StoreName(id), ID: id})
 		}
 	}
 	return devices
+}
+
+// misses says whether the node's host says that a device is not there.
+func (n *node) misses(id string) bool {
+	return n.Host != nil && connected(n.Host) && len(n.Host.Status.Devices) > 0 &&
+		!slices.ContainsFunc(n.Host.Status.Devices, func(d api.Device) bool { return d.ID == id })
 }
 
 // wantedDirectories are the declared ones, and those that were and still have bricks.

@@ -50,13 +50,29 @@ func (p *planner) brickStatus(v *volume, b *glusterd.Brick, size int64) api.Volu
 	if n != nil {
 		out.Node = n.name
 	}
-	if s != nil && s.Device != "" {
+	switch was := v.recorded(out.Node, b.Path); {
+	case s == nil && was != nil: // the store is not there now
+		out.Device, out.Directory = was.Device, was.Directory
+	case s != nil && s.Device != "":
 		out.Device = s.Device
-	} else if s != nil {
+	case s != nil:
 		out.Directory = s.Name
 	}
 	out.Message = cut(p.brickMessage(v, b, n, s), maxBrickText)
 	return out
+}
+
+// recorded is what was written down of a brick before; nil where nothing was.
+func (v *volume) recorded(node, path string) *api.VolumeBrick {
+	if v.declared == nil {
+		return nil
+	}
+	bricks := v.declared.Status.Bricks
+	i := slices.IndexFunc(bricks, func(b api.VolumeBrick) bool { return b.Node == node && b.Path == path })
+	if i < 0 {
+		return nil
+	}
+	return &bricks[i]
 }
 
 // brickMessage says what is wrong with a brick, or goes on with it.
@@ -68,6 +84,8 @@ func (p *planner) brickMessage(v *volume, b *glusterd.Brick, n *node, s *store) 
 		return "its node is not declared"
 	case s != nil && s.Problem != "":
 		return s.Problem
+	case s == nil && n.running():
+		return "the device or directory that it lies on is not there"
 	case b.State == glusterd.BrickOffline:
 		return "its process does not run"
 	case b.State == glusterd.BrickUnknown && n.daemon.Spec.State == api.WantStopped:

@@ -290,6 +290,7 @@ func (w *world) agents() {
 		}
 		n.sync(d, &w.hostNamed(d.Spec.Host).Status)
 		d.Status.State = api.DaemonRunning
+		d.Status.ObservedGeneration = d.Generation
 	}
 	w.gluster.settle()
 	for _, name := range sortedKeys(w.daemons) {
