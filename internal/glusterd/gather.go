@@ -72,7 +72,11 @@ func (v *Volume) gather(ctx context.Context, ask Asker) {
 	case t.Kind == TaskRemoveBrick:
 		errs = append(errs, into(AddTask, append(append([]string{"remove-brick", v.Name}, t.Bricks...), "status")...))
 	case t.Kind == TaskRebalance:
-		errs = append(errs, into(AddTask, "rebalance", v.Name, "status"))
+		// A node that lost its power meanwhile has forgotten the rebalance, and glusterd then refuses to tell anything of it (10.3).
+		// What 'volume status' said has to do.
+		if err := into(AddTask, "rebalance", v.Name, "status"); !errors.As(err, new(*Failure)) {
+			errs = append(errs, err)
+		}
 	}
 	if v.Options["features.quota"] == "on" {
 		var err error
