@@ -114,7 +114,12 @@ func mount(ctx context.Context, line fstabLine, path string, mounted uint64) err
 	if err := makeDir(line.dir); err != nil {
 		return err
 	}
-	return tool.Run(ctx, filepath.Dir(line.dir), "mount", "-t", "xfs", "-o", mountOptions, path, line.dir)
+	err := tool.Run(ctx, filepath.Dir(line.dir), "mount", "-t", "xfs", "-o", mountOptions, path, line.dir)
+	// After a boot the daemon's own command mounts it at the same time.
+	if now, merr := mountedDevice(line.dir); merr == nil && now == st.Rdev {
+		return nil
+	}
+	return err
 }
 
 // makeDir makes a directory that survives a power cut.
