@@ -22,10 +22,10 @@ import (
 //go:embed gluster.sh
 var glusterScript string
 
-// glusterBed is a lab with servers on three hosts, an agent on each other one, and a disk in each host.
+// glusterBed is a lab with servers on three hosts, an agent on each other one, and two disks in each host.
 func glusterBed(t *testing.T, count int) *bed {
 	t.Helper()
-	lab := hosts.New(t, hosts.Options{Count: count, Disks: 1, DiskSize: 4 << 30})
+	lab := hosts.New(t, hosts.Options{Count: count, Disks: 2, DiskSize: 2 << 30})
 	b := &bed{t, home.StartServers(t, lab, binary, 3)}
 	for n := 4; n <= count; n++ {
 		b.StartAgent(t, n, b.Token(t, "agent"))
@@ -41,8 +41,8 @@ metadata: {name: gluster}
 spec: {type: glusterfs, deletionPolicy: Wipe, interval: 2s, glusterfs: {options: {network.ping-timeout: "10", cluster.heal-timeout: "5"}}}
 `
 
-// glusterNode declares a host with its disk for the cluster.
-func glusterNode(h *hosts.Host, disk string) string {
+// glusterNode declares a host with its disks for the cluster.
+func glusterNode(h *hosts.Host) string {
 	return fmt.Sprintf(`---
 apiVersion: holdfast.io/v1alpha1
 kind: StorageNode
@@ -52,9 +52,9 @@ spec:
   cluster: gluster
   nodeSelector: {kubernetes.io/hostname: %s}
   storageNetwork: {ips: [%s]}
-  devices: [%q]
+  devices: [%q, %q]
   glusterfs: {zone: %s}
-`, h.Name, h.Name, h.IP, disk, strings.TrimPrefix(h.Name, "h"))
+`, h.Name, h.Name, h.IP, h.Disk(0).ID(), h.Disk(1).ID(), strings.TrimPrefix(h.Name, "h"))
 }
 
 // glusterVolume declares a volume.
@@ -72,17 +72,6 @@ func (b *bed) applies(host int, manifest string) {
 	b.Helper()
 	if out, code := b.apply(host, manifest); code != 0 {
 		b.Fatalf("holdfast apply ended with %d:\n%s", code, out)
-	}
-}
-
-// volumeIs returns a check of whether a volume is in a state, by the server of a host.
-func (b *bed) volumeIs(server int, name string, state api.VolumeState) func() error {
-	return func() error {
-		v, err := read[api.Volume](b, server, "volumes", name)
-		if err == nil && v.Status.State != state {
-			err = fmt.Errorf("it is %s: %s; %+v", v.Status.State, v.Status.Message, v.Status.Bricks)
-		}
-		return err
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package e2e tests Holdfast as a person would use it, with real Ceph on hosts made of namespaces. It needs root.
+// Package e2e tests Holdfast as a person would use it, with real Ceph and GlusterFS on hosts made of namespaces. It needs root.
 package e2e
 
 import (
