@@ -45,7 +45,7 @@ func (Driver) Observe(_ context.Context, view *engine.View, _ engine.SecretReade
 
 // MakeSecret is never asked for: no plan wants a Secret.
 func (Driver) MakeSecret(want engine.SecretWant) (map[string][]byte, error) {
-	return nil, fmt.Errorf("Torus has no secrets of the kind %q", want.Kind)
+	return nil, fmt.Errorf("no secrets of the kind %q are made for Torus", want.Kind)
 }
 
 // Perform is never asked for: all commands go to daemons.

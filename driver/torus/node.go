@@ -157,6 +157,7 @@ func (p *planner) check(n *node) {
 	switch p.mode(n.host()) {
 	case api.HostDrain:
 		n.leaving = fmt.Sprintf("host %s is being drained", n.host())
+	case api.HostActive:
 	case api.HostMaintenance:
 		if n.torusd == nil {
 			n.waits = append(n.waits, fmt.Sprintf("host %s is in maintenance", n.host()))

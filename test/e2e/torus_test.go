@@ -48,7 +48,7 @@ func (b *bed) torusIs(state api.StorageState, members, down int32) func() error 
 
 // TestTorus is the life of a Torus cluster on real hosts with a real etcd; torusd and torusctl are the stand-in, or yours by TORUS_BIN.
 func TestTorus(t *testing.T) {
-	programs, err := torus.Programs(t.TempDir(), "../..")
+	programs, err := torus.Programs(t.Context(), t.TempDir(), "../..")
 	if err != nil {
 		t.Fatal(err)
 	}

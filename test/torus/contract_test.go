@@ -63,7 +63,7 @@ func (b *bed) start(dir string, command ...string) *exec.Cmd {
 }
 
 func newBed(t *testing.T) *bed {
-	programs, err := Programs(t.TempDir(), "../..")
+	programs, err := Programs(t.Context(), t.TempDir(), "../..")
 	if err != nil {
 		t.Fatal(err)
 	}

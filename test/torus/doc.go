@@ -3,6 +3,7 @@
 package torus
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,9 +12,9 @@ import (
 
 // Programs builds the stand-in below a directory, and returns the directory with torusd, torusctl and etcd. Where TORUS_BIN is set,
 // torusd and torusctl are the real ones. module is the root of the Go module.
-func Programs(dir, module string) (string, error) {
+func Programs(ctx context.Context, dir, module string) (string, error) {
 	binary := filepath.Join(dir, "standin")
-	build := exec.Command("go", "build", "-o", binary, "./test/torus/standin")
+	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./test/torus/standin")
 	build.Dir = module
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("while building the stand-in: %w: %s", err, out)

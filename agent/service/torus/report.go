@@ -78,8 +78,8 @@ func cluster(ctx context.Context, etcd string) (*torus.Cluster, error) {
 	return c, err
 }
 
-// changed says whether the ring's members changed a moment ago. A ring that is seen for the first time did not, as far as anybody knows
-// who waits for nothing; but who waits for blocks to move must not be told that they did.
+// changed says whether the ring's members changed a moment ago. Of a ring that this agent sees for the first time nobody can say, so it
+// counts as changed: who waits for blocks to have moved must not be told too early that they have.
 func (t *Torusd) changed(daemon string, peers []torus.Peer) bool {
 	var members []string
 	for _, p := range peers {

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/version"
@@ -28,7 +29,7 @@ func etcd(l line) {
 }
 
 func gateway(l line) {
-	listener, err := net.Listen("tcp", l.flags["listen-addr"])
+	listener, err := (&net.ListenConfig{}).Listen(forever(), "tcp", l.flags["listen-addr"])
 	if err != nil {
 		die("%v", err)
 	}
@@ -38,7 +39,7 @@ func gateway(l line) {
 		if err != nil {
 			die("%v", err)
 		}
-		number, err := net.LookupPort("tcp", port)
+		number, err := strconv.ParseUint(port, 10, 16)
 		if err != nil {
 			die("%v", err)
 		}

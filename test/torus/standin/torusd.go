@@ -49,7 +49,7 @@ func daemon(l line) {
 	if u.Scheme == "" {
 		stop(errors.New("(http:// or tdp://)"), "Peer address "+address+" does not have URL scheme")
 	}
-	listener, err := net.Listen("tcp", u.Host)
+	listener, err := (&net.ListenConfig{}).Listen(forever(), "tcp", u.Host)
 	stop(err, "couldn't use server")
 	defer listener.Close()
 	interrupted := make(chan os.Signal, 1)
