@@ -92,7 +92,7 @@ func TestTorus(t *testing.T) {
 		}
 		for _, h := range lab.Hosts() {
 			if out, err := h.Try(t.Context(), "ps", "-e", "-o", "comm"); err != nil || strings.Contains(out, "torusd") {
-				return fmt.Errorf("on %s: %v %s", h.Name, err, out)
+				return fmt.Errorf("on %s: %w %s", h.Name, err, out)
 			}
 		}
 		return nil
