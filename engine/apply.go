@@ -150,18 +150,6 @@ func (r *run) planWrites(first, second *writes) {
 	}
 }
 
-// perform carries out the plan's commands in their order, and stops at the first that fails: those after it may rely on it.
-func (r *run) perform(ctx context.Context) error {
-	secrets := r.Store.Secrets(r.event.Cluster)
-	for _, cmd := range r.plan.Commands {
-		r.log.Info("asking the storage system", "command", cmd.Verb, "object", cmd.Object, "daemon", cmd.Daemon, "reason", cmd.Reason)
-		if err := r.carryOut(ctx, cmd, secrets); err != nil {
-			return fmt.Errorf("while asking for %q of %s: %w", cmd.Verb, cmd.Object, err)
-		}
-	}
-	return nil
-}
-
 // start runs one write in the background. The function that it returns waits for its end.
 func start(ctx context.Context, write func(context.Context) error) (wait func() error) {
 	var wg sync.WaitGroup

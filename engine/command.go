@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -37,9 +36,6 @@ func (r *run) carryOut(ctx context.Context, cmd Command, secrets SecretReader) e
 	defer cancel()
 	if cmd.Daemon == "" {
 		return r.Driver.Perform(ctx, r.view, cmd, secrets)
-	}
-	if why := r.view.noAgent(cmd); why != "" {
-		return errors.New(why)
 	}
 	message, err := r.Store.Ask(ctx, r.view.daemon(cmd.Daemon), cmd)
 	if err == nil {

@@ -57,6 +57,8 @@ type memory struct {
 	outcome     api.OrchestrationOutcome
 	// flaps are the objects that went up and down of late.
 	flaps flaps
+	// tries are the commands that failed.
+	tries tries
 }
 
 var _ ServiceManager = (*Orchestrator)(nil)

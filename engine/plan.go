@@ -19,7 +19,7 @@ type Plan struct {
 	Daemons []DaemonChange
 	// Remove are the names of daemons to delete, with the reason of each.
 	Remove []Removal
-	// Commands are asked of the storage system, in this order.
+	// Commands are asked of the storage system, in this order. One that fails holds up those after it of the same Line.
 	Commands []Command
 	// Nodes are StorageNode statuses that differ from the view. They are written before Daemons, so that a device is claimed
 	// before anything is told to use it.
@@ -45,9 +45,10 @@ type Plan struct {
 }
 
 // Empty says whether carrying the plan out would change nothing but what is told of the cluster.
-func (p *Plan) Empty() bool {
-	return len(p.Secrets) == 0 && len(p.Daemons) == 0 && len(p.Remove) == 0 && len(p.Commands) == 0
-}
+func (p *Plan) Empty() bool { return !p.writes() && len(p.Commands) == 0 }
+
+// writes says whether the plan changes something in the store.
+func (p *Plan) writes() bool { return len(p.Secrets) > 0 || len(p.Daemons) > 0 || len(p.Remove) > 0 }
 
 // places are the hosts that carrying the plan out makes daemons on that are not there yet.
 func (p *Plan) places() map[string]bool {
@@ -100,6 +101,10 @@ type Command struct {
 	// Daemon is the name of the Daemon in the view whose agent carries it out (package service, Performer), within a minute: long
 	// work is started by a command, and followed by what the storage system says. Empty: Driver.Perform does.
 	Daemon string
+	// Line names what the command is about where it depends on nothing else, such as "volume/v": one that fails holds up those after
+	// it of the same Line, and none of other lines, and is tried again after a pause of its own. Without a Line it relies on all
+	// before it, and all after it rely on it.
+	Line   string
 	Reason string
 	// Risk is what it may do to data and service.
 	Risk api.Risk

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -118,15 +119,22 @@ func (v *View) outcome(planner Planner, p *Plan) *View {
 	return next
 }
 
-// carried are the commands of a plan that are carried out, and why no more: each may rely on those before it, and an agent that
-// is silent carries out none.
+// carried are the commands of a plan that are carried out, and why not all of them: an agent that is silent carries out none, and
+// holds up those that rely on them.
 func (v *View) carried(commands []Command) (done []Command, stuck string) {
-	for i, c := range commands {
-		if why := v.noAgent(c); why != "" {
-			return commands[:i], fmt.Sprintf("%q of %s is not asked for: %s", c.Verb, c.Object, why)
+	held := heldLines{}
+	for _, c := range commands {
+		why := v.noAgent(c)
+		switch {
+		case held.up(c):
+		case why == "":
+			done = append(done, c)
+		default:
+			held[c.Line] = true
+			stuck = cmp.Or(stuck, fmt.Sprintf("%q of %s is not asked for: %s", c.Verb, c.Object, why))
 		}
 	}
-	return commands, ""
+	return done, stuck
 }
 
 // daemonsAfter are the daemons when the plan was carried out and the agents have done their part.

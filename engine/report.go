@@ -39,7 +39,7 @@ const (
 // outcome says how the run ended.
 func (r *run) outcome(err error) api.OrchestrationOutcome {
 	switch {
-	case err != nil:
+	case err != nil, len(r.failures) > 0:
 		return api.OutcomeFailed
 	case r.plan.Refused:
 		return api.OutcomeRefused
@@ -98,8 +98,8 @@ func (r *run) makeReport(failure error) *api.OrchestrationReport {
 		Leader:   r.Leader,
 		Outcome:  r.outcome(failure),
 	}
-	if failure != nil {
-		report.Error = truncate(failure.Error(), maxReportError)
+	if all := errors.Join(append(r.failures, failure)...); all != nil {
+		report.Error = truncate(all.Error(), maxReportError)
 	}
 	if r.view != nil {
 		for _, e := range r.view.Errors {

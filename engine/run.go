@@ -30,6 +30,9 @@ type run struct {
 	silence []NodeError
 	// placed lets other runs place daemons again. It may be called more than once.
 	placed func()
+	// performed counts the commands that were carried out, and failures says of those that were not what became of them.
+	performed int
+	failures  []error
 }
 
 // do runs the orchestration and reports on it. The report is written also when the run failed, but not when ctx has ended:
@@ -54,8 +57,8 @@ func (r *run) do(ctx context.Context) error {
 		return errors.Join(err, context.Cause(ctx))
 	}
 	if err = errors.Join(err, r.report(ctx, err)); err == nil {
-		r.event.Changed = !r.plan.Refused && !r.plan.Empty()
-		r.event.Recheck = r.plan.Recheck
+		r.event.Changed = !r.plan.Refused && (r.performed > 0 || r.plan.writes())
+		r.event.Recheck = r.recheck()
 	}
 	return err
 }
@@ -130,6 +133,9 @@ func (r *run) read(ctx context.Context) (*View, error) {
 func (r *run) planFor(view *View) (err error) {
 	view.System, view.Errors = r.system, append(view.Errors, r.silence...)
 	r.view = view
+	if r.memory != nil { // Suppose has none
+		view.Failures = r.memory.tries.failures()
+	}
 	if r.plan, err = r.makePlan(); err != nil {
 		return err
 	}

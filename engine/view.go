@@ -33,6 +33,9 @@ type View struct {
 	Claims []Claim
 	// System is what the storage system says of itself: the driver's own type, nil when it was not asked or did not answer.
 	System any
+	// Failures are the commands of the last plan that failed, and are tried again. A driver may tell of them in statuses; the engine
+	// tells of them in decisions.
+	Failures []CommandFailure
 	// Errors are the node-specific errors met while the view was made. The run goes on.
 	Errors []NodeError
 }
@@ -59,6 +62,12 @@ type Claim struct {
 	Recorded bool
 	// Since is when the node was created. Of two claims of the same rank the older one holds.
 	Since time.Time
+}
+
+// CommandFailure is a command that failed, and what was said of it the last time.
+type CommandFailure struct {
+	Command Command
+	Message string
 }
 
 // NodeError is an error that concerns one host or node alone.

@@ -90,9 +90,25 @@ func (p *planner) commandOf(n *node, verb, object string, params map[string]stri
 		return
 	}
 	p.plan.Commands = append(p.plan.Commands, engine.Command{
-		Verb: verb, Object: object, Params: params, Daemon: n.daemon.Name, Reason: reason, Risk: risk,
+		Verb: verb, Object: object, Params: params, Daemon: n.daemon.Name, Line: p.line(verb, object), Reason: reason, Risk: risk,
 	})
 	p.decide(api.VerdictDo, verb+" "+object, "%s", reason)
+}
+
+// line is what a command is about. Volumes, nodes and leftovers do not depend on each other.
+func (p *planner) line(verb, object string) string {
+	switch verb {
+	case glusterd.VerbProbe, glusterd.VerbDetach:
+		if i := slices.IndexFunc(p.nodes, func(n *node) bool { return n.address == object }); i >= 0 {
+			return p.nodes[i].object()
+		}
+		return "node/" + object
+	case glusterd.VerbDropBrick:
+		return "brick/" + object
+	case glusterd.VerbOpVersion:
+		return "cluster/" + p.cluster.Name
+	}
+	return "volume/" + object
 }
 
 // writeDaemons turns the nodes into changes of Daemons.

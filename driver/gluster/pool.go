@@ -296,7 +296,7 @@ func (p *planner) dismiss() {
 			if p.mode(n.hostName()) == api.HostDrain {
 				p.decide(api.VerdictWait, hostObject(n.hostName()), "its glusterd is removed")
 			}
-		case p.ready() && n != p.speaker && p.peer(n) != nil && len(p.bricksOn(n)) == 0 && !p.leftovers(n) && len(p.plan.Commands) == 0:
+		case p.ready() && n != p.speaker && p.peer(n) != nil && len(p.bricksOn(n)) == 0 && !p.leftovers(n):
 			p.command(glusterd.VerbDetach, p.peer(n).Address, nil, api.RiskNone, "%s, and it has no bricks", n.leaving)
 		}
 	}

@@ -2,6 +2,7 @@ package gluster
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -392,5 +393,30 @@ func TestDeleteCluster(t *testing.T) {
 	w.agents()
 	if p = w.round(); !p.Finished || len(p.Volumes) != 0 {
 		t.Errorf("%v %v", decisions(p), p.Volumes)
+	}
+}
+
+// What GlusterFS does not take for one volume holds up no other volume, and no node.
+func TestOneVolumeFails(t *testing.T) {
+	w := poolOf(t, 4)
+	w.volume("a", "10Gi", nil)
+	w.settle()
+	w.failing["volume set a"] = "option : no.such does not exist"
+	w.vol("a").Spec.Options = api.VolumeOptions{"no.such": "1"}
+	w.volume("b", "10Gi", nil)
+	w.undeclare("n1")
+	w.settleFor(40)
+	if s := w.vol("b").Status; s.State != api.VolumeOnline {
+		t.Errorf("the other volume: %+v", s)
+	}
+	if s := w.vol("a").Status; s.State != api.VolumeOnline || !strings.Contains(s.Message, "no.such does not exist") {
+		t.Errorf("the volume: %+v", s)
+	}
+	if w.daemons["c-glusterd-n1"] != nil {
+		t.Errorf("the node did not leave: %v", decisions(w.plan()))
+	}
+	delete(w.failing, "volume set a")
+	if p := w.settle(); !p.Done || w.vol("a").Status.Message != "" {
+		t.Errorf("%v", decisions(p))
 	}
 }

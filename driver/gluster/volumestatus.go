@@ -138,11 +138,11 @@ func (p *planner) putVolume(v *volume) {
 func (p *planner) judgeVolume(v *volume) (api.VolumeState, string) {
 	switch {
 	case v.pool == nil && v.status.State == api.VolumeCreating && v.refusal == "" && v.waits == "":
-		return api.VolumeCreating, "it is being made"
+		return api.VolumeCreating, cmp.Or(p.failed(v), "it is being made")
 	case v.pool == nil:
 		return api.VolumePending, cmp.Or(v.refusal, v.waits)
 	case v.pool.State != glusterd.VolumeStarted:
-		return api.VolumeCreating, "it is being started"
+		return api.VolumeCreating, cmp.Or(p.failed(v), "it is being started")
 	}
 	for _, set := range v.pool.Sets() {
 		if up := online(set); up < needed(v.pool) {
@@ -152,7 +152,17 @@ func (p *planner) judgeVolume(v *volume) (api.VolumeState, string) {
 	if text := cmp.Or(unsound(v.pool), splitText(v)); text != "" {
 		return api.VolumeDegraded, text
 	}
-	return api.VolumeOnline, cmp.Or(v.refusal, v.waits)
+	return api.VolumeOnline, cmp.Or(v.refusal, p.failed(v), v.waits)
+}
+
+// failed is what was said of a command of the volume that failed, and is asked for again; nothing where none did.
+func (p *planner) failed(v *volume) string {
+	for _, f := range p.view.Failures {
+		if f.Command.Line == v.object() {
+			return f.Message
+		}
+	}
+	return ""
 }
 
 // splitText says what an administrator can do about files of which no heal can tell which copy is right.

@@ -1,6 +1,7 @@
 package gluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -43,6 +44,8 @@ type world struct {
 	gluster *fakeGluster
 	// failing are verbs that fail from now on.
 	failing map[string]string
+	// failures are the commands of the last plan that failed.
+	failures []engine.CommandFailure
 }
 
 func newWorld(t tester) *world {
@@ -137,7 +140,7 @@ func (w *world) undeclare(name string) {
 }
 
 func (w *world) view() *engine.View {
-	v := &engine.View{Cluster: w.cluster.DeepCopy(), Others: slices.Clone(w.others)}
+	v := &engine.View{Cluster: w.cluster.DeepCopy(), Others: slices.Clone(w.others), Failures: w.failures}
 	for i := range w.nodes {
 		v.Nodes = append(v.Nodes, *w.nodes[i].DeepCopy())
 	}
@@ -210,20 +213,26 @@ func (w *world) apply(p *engine.Plan) {
 		now := metav1.NewTime(w.now)
 		w.daemons[r.Name].DeletionTimestamp = &now
 	}
+	held := map[string]bool{}
+	w.failures = nil
 	for _, c := range p.Commands {
-		if !w.perform(c) {
-			return
+		if c.Line == "" {
+			w.t.Fatalf("%s %s holds up all other volumes if it fails", c.Verb, c.Object)
+		}
+		if !held[c.Line] {
+			held[c.Line] = !w.perform(c)
 		}
 	}
 }
 
-// perform has the agent of a daemon carry out a command; like the engine, a plan ends with the first that fails.
+// perform has the agent of a daemon carry out a command; like the engine, one that fails holds up those of its line.
 func (w *world) perform(c engine.Command) bool {
 	d := w.daemons[c.Daemon]
 	if d == nil {
 		w.t.Fatalf("%s %s is asked of %q, which is no daemon", c.Verb, c.Object, c.Daemon)
 	}
-	if w.failing[c.Verb] != "" || !w.heard(d.Spec.Host) {
+	if why := cmp.Or(w.failing[c.Verb], w.failing[c.Verb+" "+c.Object]); why != "" || !w.heard(d.Spec.Host) {
+		w.failures = append(w.failures, engine.CommandFailure{Command: c, Message: why})
 		return false
 	}
 	if c.Verb == glusterd.VerbDropBrick {
@@ -307,9 +316,19 @@ func (w *world) agents() {
 // settle runs rounds until some in a row have changed nothing, and returns the last plan.
 func (w *world) settle() *engine.Plan {
 	w.t.Helper()
+	if p := w.settleFor(80); p != nil {
+		return p
+	}
+	p := w.plan()
+	w.t.Fatalf("does not settle:\n%s\ncommands %+v\n%s", strings.Join(decisions(p), "\n"), p.Commands, w.gluster.text())
+	return nil
+}
+
+// settleFor runs rounds until some in a row have changed nothing, and returns the last plan; nil when there are too many.
+func (w *world) settleFor(rounds int) *engine.Plan {
 	const enough = 3
 	idle := 0
-	for range 80 {
+	for range rounds {
 		w.agents()
 		before := w.writes
 		p := w.round()
@@ -323,8 +342,6 @@ func (w *world) settle() *engine.Plan {
 			return p
 		}
 	}
-	p := w.plan()
-	w.t.Fatalf("does not settle:\n%s\ncommands %+v\n%s", strings.Join(decisions(p), "\n"), p.Commands, w.gluster.text())
 	return nil
 }
 

@@ -81,9 +81,17 @@ func (p *planner) decide(verdict api.Verdict, object, format string, args ...any
 func (p *planner) command(verb, object string, params map[string]string, risk api.Risk, format string, args ...any) {
 	reason := fmt.Sprintf(format, args...)
 	p.plan.Commands = append(p.plan.Commands, engine.Command{
-		Verb: verb, Object: object, Params: params, Daemon: p.speaker.torusd.Name, Reason: reason, Risk: risk,
+		Verb: verb, Object: object, Params: params, Daemon: p.speaker.torusd.Name, Line: line(verb, object), Reason: reason, Risk: risk,
 	})
 	p.decide(api.VerdictDo, verb+" "+object, "%s", reason)
+}
+
+// line is what a command is about: volumes do not depend on each other, and all of them on the ring.
+func line(verb, object string) string {
+	if verb == torus.VerbCreate || verb == torus.VerbDelete {
+		return "volume/" + object
+	}
+	return ""
 }
 
 // want compares a wanted daemon with what is there.

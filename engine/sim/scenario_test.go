@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +33,7 @@ import (
 //	break DAEMON message=TEXT, mend DAEMON    a daemon fails, or not any more
 //	silence-agent HOST, hear-agent HOST       the agent stops reporting and doing things, or starts again
 //	silence on|off                            the storage system stops answering, or answers again
+//	refuse VOLUME, allow VOLUME               agents cannot do what is asked of a volume, or can again
 //	take-lock CLUSTER [holder=NAME]           another leader takes the lock, or nobody has it any more
 //	host-mode HOST Active|Maintenance|Drain   somebody sets the mode of a host
 //	action NAME KIND host=NAME [PARAMETER=VALUE …], cancel NAME
@@ -68,11 +70,13 @@ type stage struct {
 	actions     *actiontest.Memory
 	actionNames []string
 	killed      *killed
+	refused     sync.Map
 }
 
 func play(t *testing.T, file string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := newStage(ctx)
+	s.Fail = s.refusal
 	s.lead()
 	datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
 		out, err := s.do(d)
@@ -155,6 +159,10 @@ func (s *stage) act(d *datadriven.TestData) error {
 		return s.SilenceAgent(s.ctx, first, d.Cmd == "silence-agent")
 	case "silence":
 		s.toy.Silence(first == "on")
+	case "refuse":
+		s.refused.Store("volume make "+first, true)
+	case "allow":
+		s.refused.Delete("volume make " + first)
 	case "take-lock":
 		s.Hold(types.NamespacedName{Namespace: "default", Name: first}, value(d, "holder"))
 	case "tick":

@@ -101,7 +101,7 @@ func (p *toyPlan) keepVolumes() {
 		}
 		p.keepVolume(v, known, there)
 		if verb := volumeVerb(v, there); known && verb != "" {
-			p.Commands = append(p.Commands, engine.Command{Verb: verb, Object: v.Name, Daemon: p.view.Daemons[i].Name, Reason: "it is wanted so"})
+			p.Commands = append(p.Commands, engine.Command{Verb: verb, Object: v.Name, Daemon: p.view.Daemons[i].Name, Line: "volume/" + v.Name, Reason: "it is wanted so"})
 		}
 	}
 }

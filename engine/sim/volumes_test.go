@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -25,6 +26,14 @@ func (s *stage) growVolume(name string) error {
 	}
 	v.Spec.Size.Add(resource.MustParse("1Gi"))
 	return s.Update(s.ctx, v)
+}
+
+// refusal has agents fail at what is refused of a volume.
+func (s *stage) refusal(operation, object string) error {
+	if _, refused := s.refused.Load(object); refused && operation == "Ask" {
+		return errors.New("the disk is full")
+	}
+	return nil
 }
 
 func (s *stage) showVolume(name string) (string, error) {
