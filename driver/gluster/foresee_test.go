@@ -58,7 +58,7 @@ func TestForesee(t *testing.T) {
 		w    *world
 		want []string
 	}{
-		{"bring-up", bringUp, []string{"daemon n1, daemon n2, daemon n3", "peer probe, peer probe", "volume create, volume start"}},
+		{"bring-up", bringUp, []string{"daemon n1, daemon n2, daemon n3", "peer probe, peer probe", "volume create, volume set, volume start"}},
 		{"growth", grow, []string{"volume add-brick", "volume rebalance"}},
 		{"removal", removal, []string{
 			"daemon n2", "daemon n1, volume replace-brick", "brick drop", "peer detach", "remove c-glusterd-n1",

@@ -11,9 +11,14 @@ import (
 
 const optionAllow = "auth.allow"
 
-// wantedOptions are the options that a volume shall have: its cluster's, and its own before them.
+// safeOptions are those that differ from GlusterFS's own defaults. With cluster.lookup-optimize, clients trust the layout of a
+// directory as soon as one node has done its part of a rebalance or a drain, and do not find files that others have not come to
+// yet (seen with 10.3; gluster/glusterfs#973). Without it, a file that is not where it belongs is looked for in all sets.
+var safeOptions = map[string]string{"cluster.lookup-optimize": "off"}
+
+// wantedOptions are the options that a volume shall have: the safe ones, before them its cluster's, and its own before all.
 func (p *planner) wantedOptions(v *volume) map[string]string {
-	want := map[string]string{}
+	want := maps.Clone(safeOptions)
 	if g := p.cluster.Spec.GlusterFS; g != nil {
 		for name, value := range g.Options {
 			want[name] = string(value)

@@ -29,6 +29,7 @@ func TestBringUp(t *testing.T) {
 	p = w.round()
 	want := []string{
 		"c-glusterd-n1: volume create vol1 bricks=10.0.0.1:/m/wwn-10/vol1.1 10.0.0.2:/m/wwn-20/vol1.1 10.0.0.3:/m/wwn-30/vol1.1 replica=3",
+		"c-glusterd-n1: volume set vol1 cluster.lookup-optimize=off",
 		"c-glusterd-n1: volume start vol1",
 	}
 	if diff := cmp.Diff(want, commands(p)); diff != "" {
@@ -100,7 +101,7 @@ func TestOptions(t *testing.T) {
 	v.Spec.Auth.Allow = []string{"10.0.0.*"}
 	w.settle()
 	g := w.gluster.volumes["v"]
-	if diff := cmp.Diff(map[string]string{"network.ping-timeout": "20", "a.b": "2", "auth.allow": "10.0.0.*"}, g.options); diff != "" {
+	if diff := cmp.Diff(map[string]string{"network.ping-timeout": "20", "a.b": "2", "auth.allow": "10.0.0.*", "cluster.lookup-optimize": "off"}, g.options); diff != "" {
 		t.Fatal(diff)
 	}
 	g.options["by.hand"] = "1"
@@ -110,7 +111,7 @@ func TestOptions(t *testing.T) {
 	if p := w.settle(); !p.Done {
 		t.Errorf("%v", decisions(p))
 	}
-	if diff := cmp.Diff(map[string]string{"a.b": "1", "by.hand": "1"}, g.options); diff != "" {
+	if diff := cmp.Diff(map[string]string{"a.b": "1", "by.hand": "1", "cluster.lookup-optimize": "off"}, g.options); diff != "" {
 		t.Error(diff)
 	}
 }

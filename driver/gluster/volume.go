@@ -2,6 +2,7 @@ package gluster
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,9 +160,11 @@ func (p *planner) createVolume(v *volume) {
 	params[glusterd.ParamBricks] = strings.Join(bricks, " ")
 	v.status.State = api.VolumeCreating
 	p.command(glusterd.VerbCreate, v.name, params, api.RiskNone, "the volume is declared: %s", v.status.Layout)
-	if auth := p.wantedOptions(v)[optionAllow]; auth != "" { // before anybody can mount it
-		p.command(glusterd.VerbSet, v.name, map[string]string{optionAllow: auth}, api.RiskNone, "spec.auth says who may use it")
+	first := maps.Clone(safeOptions) // before anybody can mount it
+	if auth := p.wantedOptions(v)[optionAllow]; auth != "" {
+		first[optionAllow] = auth
 	}
+	p.command(glusterd.VerbSet, v.name, first, api.RiskNone, "before it is used: %s", joinFew(sortedKeys(first)))
 	p.command(glusterd.VerbStart, v.name, nil, api.RiskNone, "the volume is declared")
 }
 
