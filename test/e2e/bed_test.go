@@ -239,10 +239,14 @@ func compare(b *bed, what string, got, want []string) {
 	}
 }
 
-// await waits for a condition.
+// await waits for a condition, and says how long it took where that may interest.
 func (b *bed) await(what string, check func() error) {
 	b.Helper()
+	start := time.Now()
 	home.Await(b.T, what, check)
+	if took := time.Since(start); took > time.Second {
+		b.Logf("waited %.1f s for %s", took.Seconds(), what)
+	}
 }
 
 // read reads one object by the server of a host.

@@ -1,14 +1,29 @@
 #!/usr/bin/env bash
-# A client of the pool "client". client.sh DIR write: writes one object after the other until DIR/stop is there. An object whose
-# write was acknowledged is listed in DIR/written with its checksum; after each write an older object is read back, and one
-# that differs is listed in DIR/wrong. client.sh DIR verify: reads all of them back, and prints how many were right.
+# A client of storage. client.sh DIR STORE PLACE write: writes one object after the other until DIR/stop is there; STORE is "rados"
+# with a pool as PLACE, or "mount" with a directory. What was acknowledged is listed in DIR/written with its checksum. After each
+# write an older object is read back: one that differs is listed in DIR/wrong. DIR/failed lists the attempts that failed and were
+# repeated. client.sh DIR STORE PLACE verify: reads all of them back, and prints how many were right.
 set -u
-dir=$1
-pool=client
+dir=$1 store=$2 place=$3 verb=$4
 
-# A command that hangs is tried again: Ceph repeats an operation until it is done, however long its peers are away.
+# A command that hangs is ended and tried again: Ceph repeats an operation until it is done, however long its peers are away.
+put() {
+  case $store in
+    rados) timeout 30 rados -p "$place" put "$1" "$2" ;;
+    mount) timeout 30 dd if="$2" of="$place/$1" bs=64k conv=fsync status=none ;;
+  esac
+}
+
+get() {
+  case $store in
+    rados) timeout 30 rados -p "$place" get "$1" "$2" ;;
+    mount) timeout 30 cp "$place/$1" "$2" ;;
+  esac
+}
+
 persist() {
-  until timeout 30 rados -p "$pool" "$@" 2>>"$dir/log"; do
+  until "$@" 2>>"$dir/log"; do
+    echo "$1 $2" >>"$dir/failed"
     [ -e "$dir/stop" ] && return 1
     sleep 0.2
   done
@@ -33,11 +48,11 @@ write() {
 verify() {
   local object want right=0
   while read -r object want; do
-    timeout 30 rados -p "$pool" get "$object" "$dir/out" || exit 1
+    get "$object" "$dir/out" || exit 1
     [ "$(sum "$dir/out")" = "$want" ] || { echo "$object differs"; exit 1; }
     right=$((right + 1))
   done <"$dir/written"
   echo "$right"
 }
 
-"$2"
+"$verb"

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
@@ -21,38 +22,82 @@ var clientScript string
 // client writes and reads while other things happen to the cluster.
 type client struct {
 	bed     *bed
+	name    string
 	host    *hosts.Host
+	command []string // the client's command, but for its last word
+	mount   string   // where what it uses is mounted; empty for nothing
 	process *hosts.Process
 }
-
-const clientDir = "/var/lib/client"
 
 // startClient has a host that runs a server write to a new pool, by the real rados, and returns when the first object is written.
 func (b *bed) startClient(number int) *client {
 	b.Helper()
 	b.ceph("osd", "pool", "create", "client", "8")
 	b.ceph("osd", "pool", "application", "enable", "client", "test")
-	c := &client{bed: b, host: b.Lab.Host(number)}
-	if err := os.MkdirAll(c.host.Path(clientDir), 0o700); err != nil {
-		b.Fatalf("%v", err)
-	}
-	c.process = c.host.Launch(b, "client", c.shell("write"))
-	b.await("the client's first object", c.writes(0))
+	c := b.newClient(number, "client")
+	c.command = append([]string{b.Binary, "ceph", "shell", "--"}, c.script("rados", "client")...)
+	c.start(b)
 	return c
 }
 
-func (c *client) shell(verb string) *hosts.Cmd {
-	return c.host.Command(context.Background(), c.bed.Binary, "ceph", "shell", "--", "bash", "-c", clientScript, "client", clientDir, verb)
+// mountVolume mounts a volume by FUSE on a host, as its status says, and has a client write to it.
+func (b *bed) mountVolume(number int, name string) *client {
+	b.Helper()
+	v, err := read[api.Volume](b, 1, "volumes", name)
+	if err != nil || v.Status.Source == "" {
+		b.Fatalf("volume %s has no source: %v, %+v", name, err, v.Status)
+	}
+	c := b.newClient(number, name)
+	c.mount = c.dir() + "/mount"
+	c.command = c.script("mount", c.mount)
+	options := "log-level=WARNING"
+	if len(v.Status.Backups) > 0 {
+		options += ",backup-volfile-servers=" + strings.Join(v.Status.Backups, ":")
+	}
+	c.host.Run(b, context.Background(), "mkdir", c.mount)
+	c.host.Run(b, context.Background(), "mount", "-t", "glusterfs", "-o", options, v.Status.Source, c.mount)
+	c.start(b)
+	return c
 }
 
-// written is how many objects Ceph acknowledged.
-func (c *client) written() int {
-	text, err := os.ReadFile(c.host.Path(clientDir + "/written"))
+func (b *bed) newClient(number int, name string) *client {
+	b.Helper()
+	c := &client{bed: b, name: name, host: b.Lab.Host(number)}
+	if err := os.MkdirAll(c.host.Path(c.dir()), 0o700); err != nil {
+		b.Fatalf("%v", err)
+	}
+	return c
+}
+
+// dir is where the client keeps what it knows, on its host.
+func (c *client) dir() string { return "/var/lib/client-" + c.name }
+
+func (c *client) script(store, place string) []string {
+	return []string{"bash", "-c", clientScript, "client", c.dir(), store, place}
+}
+
+func (c *client) run(ctx context.Context, verb string) *hosts.Cmd {
+	return c.host.Command(ctx, c.command[0], append(c.command[1:len(c.command):len(c.command)], verb)...)
+}
+
+// start has the client write, and returns when its first object is written.
+func (c *client) start(b *bed) {
+	b.Helper()
+	c.process = c.host.Launch(b, "client-"+c.name, c.run(context.Background(), "write"))
+	b.await("the client's first object", c.writes(0))
+}
+
+// lines are those of one of the client's lists.
+func (c *client) lines(list string) int {
+	text, err := os.ReadFile(c.host.Path(c.dir() + "/" + list))
 	if err != nil {
 		return 0
 	}
 	return strings.Count(string(text), "\n")
 }
+
+// written is how many objects were acknowledged.
+func (c *client) written() int { return c.lines("written") }
 
 // writes returns a check of whether more than so many objects are written.
 func (c *client) writes(before int) func() error {
@@ -70,14 +115,13 @@ func (c *client) goesOn(t *testing.T) {
 	(&bed{t, c.bed.Home}).await("the client to write on", c.writes(c.written()))
 }
 
-// end stops the client and reads everything back that was ever acknowledged.
+// end stops the client, reads everything back that was ever acknowledged, and unmounts what it used.
 func (c *client) end(t *testing.T) {
 	t.Helper()
-	b := &bed{t, c.bed.Home}
-	if err := os.WriteFile(c.host.Path(clientDir+"/stop"), nil, 0o600); err != nil {
+	if err := os.WriteFile(c.host.Path(c.dir()+"/stop"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b.await("the client to end", func() error {
+	(&bed{t, c.bed.Home}).await("the client to end", func() error {
 		select {
 		case <-c.process.Done():
 			return nil
@@ -85,18 +129,28 @@ func (c *client) end(t *testing.T) {
 			return errors.New("it goes on")
 		}
 	})
+	c.verify(t)
+	if c.mount != "" {
+		c.host.Run(t, t.Context(), "umount", c.mount)
+	}
+}
+
+// verify fails the test unless everything reads as it was written, now and while the client wrote.
+func (c *client) verify(t *testing.T) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	cmd := c.host.Command(ctx, b.Binary, "ceph", "shell", "--", "bash", "-c", clientScript, "client", clientDir, "verify")
-	out, err := cmd.Output() // librados complains on standard error of mons that are away
+	out, err := c.run(ctx, "verify").Output() // librados complains on standard error of mons that are away
 	if err != nil {
-		t.Fatalf("reading back what the client wrote: %v\n%s", err, out)
+		t.Errorf("reading back what the client wrote: %v\n%s", err, out)
 	}
 	if n, err := strconv.Atoi(strings.TrimSpace(string(out))); err != nil || n != c.written() || n == 0 {
 		t.Errorf("%q objects read back, %d were written", out, c.written())
 	}
-	if wrong, err := os.ReadFile(c.host.Path(clientDir + "/wrong")); err == nil {
+	if wrong, err := os.ReadFile(c.host.Path(c.dir() + "/wrong")); err == nil {
 		t.Errorf("read back wrong while it wrote: %s", wrong)
 	}
-	t.Logf("the client wrote %d objects and read them all back", c.written())
+	if !t.Failed() {
+		t.Logf("the client wrote %d objects and read them all back; %d attempts failed on the way and were repeated", c.written(), c.lines("failed"))
+	}
 }

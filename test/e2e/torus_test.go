@@ -62,7 +62,7 @@ func TestTorus(t *testing.T) {
 	b.mustApply(torusNode(lab.Host(4)))
 	b.await("a fourth member", b.torusIs(api.StorageOnline, 4, 0))
 	b.run("delete", "storagenode", "h4")
-	b.patiently("the fourth one to be gone", func() error {
+	b.await("the fourth one to be gone", func() error {
 		for _, d := range b.daemons() {
 			if d.Spec.ID == "h4" {
 				return fmt.Errorf("%s is %s: %s", d.Name, d.Status.State, d.Status.Message)
@@ -81,12 +81,12 @@ func TestTorus(t *testing.T) {
 	})
 
 	lab.Host(3).PowerOff(t)
-	b.patiently("the lost node to be DOWN", b.torusIs(api.StorageDegraded, 3, 1))
+	b.await("the lost node to be DOWN", b.torusIs(api.StorageDegraded, 3, 1))
 	lab.Host(3).PowerOn(t)
 	b.StartServer(t, 3)
-	b.patiently("all to be well again", b.torusIs(api.StorageOnline, 3, 0))
+	b.await("all to be well again", b.torusIs(api.StorageOnline, 3, 0))
 	b.Wipe(t, spec)
-	b.patiently("nothing to be left", func() error {
+	b.await("nothing to be left", func() error {
 		if n := len(b.daemons()); n > 0 {
 			return fmt.Errorf("%d daemons are left", n)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
-// limit bounds each step.
-const limit = 60 * time.Second
+// limit bounds each step. It is generous: the machine may be busy with other things.
+const limit = 2 * time.Minute
 
 // Home is Holdfast on the hosts of a lab.
 type Home struct {
@@ -145,7 +145,7 @@ var namesPlan = regexp.MustCompile(`name it with: holdfast delete --plan (plan-[
 // Wipe deletes what a manifest declares with all data, as a person has to: what destroys data is refused until its plan is named.
 func (h *Home) Wipe(t hosts.T, manifest string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*limit)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := h.Lab.Host(1).Command(ctx, h.Binary, "delete", "-f", "-")
 	cmd.Stdin = strings.NewReader(manifest)
@@ -167,7 +167,7 @@ func (h *Home) Holdfast(args ...string) (string, error) { return h.HoldfastOn(1,
 
 // HoldfastOn runs a command of holdfast on a host.
 func (h *Home) HoldfastOn(number int, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*limit)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return h.Lab.Host(number).Try(ctx, h.Binary, args...)
 }

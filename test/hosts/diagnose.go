@@ -10,9 +10,13 @@ import (
 )
 
 // tailBytes is how much of the end of each log is printed.
-const tailBytes = 4 << 10
+const tailBytes = 8 << 10
 
-// Diagnose prints what runs on each host and the ends of its logs: of what Start started, and of all below its /var/log.
+// daemonLogs are the logs of the daemons that an agent of Holdfast runs on a host.
+const daemonLogs = "/var/lib/holdfast/agent/daemons/*/log*"
+
+// Diagnose prints what runs on each host and the ends of its logs: of what Start started, of all below its /var/log, and of the
+// daemons.
 func (l *Lab) Diagnose(t T) {
 	t.Helper()
 	for _, h := range l.hosts {
@@ -21,15 +25,17 @@ func (l *Lab) Diagnose(t T) {
 			power = "is on"
 		}
 		t.Logf("==== host %s (%s) %s", h.Name, h.IP, power)
-		for _, dir := range []string{filepath.Join(h.Dir(), "logs"), h.Path("/var/log")} {
-			printLogs(t, dir)
+		daemons, _ := filepath.Glob(h.Path(daemonLogs))
+		for _, path := range append(daemons, filepath.Join(h.Dir(), "logs"), h.Path("/var/log")) {
+			printLogs(t, path)
 		}
 	}
 }
 
-func printLogs(t T, dir string) {
+// printLogs prints the ends of all logs at or below a path.
+func printLogs(t T, path string) {
 	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
