@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -93,7 +91,7 @@ func silentHosts(v *View) []string {
 	var names []string
 	for i := range v.Hosts {
 		h := &v.Hosts[i]
-		if used[h.Name] && meta.IsStatusConditionFalse(h.Status.Conditions, api.HostAgentConnected) {
+		if used[h.Name] && !h.AgentHeard() {
 			names = append(names, h.Name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // Diff tells the differences between two views of one cluster, each with its reason, in a fixed order. It is pure. A view
@@ -32,7 +33,7 @@ type differ struct {
 
 func (d *differ) add(code Code, object, format string, args ...any) {
 	d.events = append(d.events, Event{
-		Code: code, Object: object, Message: truncate(fmt.Sprintf(format, args...), maxDecisionMessage), Time: d.now, form: format,
+		Code: code, Object: object, Message: words.Cut(fmt.Sprintf(format, args...), maxDecisionMessage), Time: d.now, form: format,
 	})
 }
 

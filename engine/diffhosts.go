@@ -34,7 +34,7 @@ func (d *differ) hosts(before, after *View) {
 // agent tells of an agent that fell silent or is heard again. A host that is new, or whose agent was never judged, counts as
 // heard.
 func (d *differ) agent(was, is *api.Host) {
-	wasDown := meta.IsStatusConditionFalse(was.Status.Conditions, api.HostAgentConnected)
+	wasDown := !was.AgentHeard()
 	c := meta.FindStatusCondition(is.Status.Conditions, api.HostAgentConnected)
 	isDown := c != nil && c.Status == metav1.ConditionFalse
 	switch {

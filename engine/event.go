@@ -4,6 +4,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // Event is one difference between two views, or many of one code (see fold). Codes are listed in codes.go.
@@ -31,7 +32,7 @@ func reportEvents(cluster string, was api.OrchestrationOutcome, report *api.Orch
 		message += ": " + report.Error
 	}
 	return []Event{{
-		Code: OrchestrateReport, Object: "cluster/" + cluster, Message: truncate(message, maxDecisionMessage),
+		Code: OrchestrateReport, Object: "cluster/" + cluster, Message: words.Cut(message, maxDecisionMessage),
 		Time: report.Started.Time,
 	}}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // What goes up and down again and again would fill the log with itself, and push out of it what matters. So the changes of an
@@ -102,7 +104,7 @@ func (f flaps) settle(now time.Time) []Event {
 		if x.hidden > 0 {
 			message += fmt.Sprintf(" after %d changes that were not told; the last: %s", x.hidden, x.word)
 		}
-		told = append(told, Event{Code: Steady, Object: object, Message: truncate(message, maxDecisionMessage), Time: now})
+		told = append(told, Event{Code: Steady, Object: object, Message: words.Cut(message, maxDecisionMessage), Time: now})
 	}
 	slices.SortFunc(told, func(a, b Event) int { return strings.Compare(a.Object, b.Object) })
 	return told

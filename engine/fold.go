@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"slices"
+
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 const (
@@ -52,10 +54,10 @@ func foldedEvent(cluster string, part []Event) Event {
 	}
 	folded := Event{
 		Code: first.Code, Object: "cluster/" + cluster, Time: first.Time,
-		Message: truncate(fmt.Sprintf("%d at once; the first, %s: %s", len(part), first.Object, first.Message), maxDecisionMessage),
+		Message: words.Cut(fmt.Sprintf("%d at once; the first, %s: %s", len(part), first.Object, first.Message), maxDecisionMessage),
 	}
 	for _, e := range part {
-		folded.Objects = append(folded.Objects, truncate(e.Object, maxDecisionObject))
+		folded.Objects = append(folded.Objects, words.Cut(e.Object, maxDecisionObject))
 	}
 	return folded
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // Reasons of the condition Accepted, of nodes and of clusters.
@@ -79,15 +80,6 @@ func acceptedCondition(resolved ResolvedNode, problems []string) metav1.Conditio
 func falseCondition(kind, reason string, sentences []string) metav1.Condition {
 	return metav1.Condition{
 		Type: kind, Status: metav1.ConditionFalse, Reason: reason,
-		Message: truncate(strings.Join(sentences, "; "), maxConditionMessage),
+		Message: words.Cut(strings.Join(sentences, "; "), maxConditionMessage),
 	}
-}
-
-// truncate cuts text to at most n bytes, at a character's end.
-func truncate(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	const mark = "…"
-	return strings.ToValidUTF8(s[:n-len(mark)], "") + mark
 }

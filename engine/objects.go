@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // The functions below say how objects look that a Store makes, so that all Stores make them alike.
@@ -52,8 +53,8 @@ func EventFor(cluster *api.StorageCluster, sequence int64, e Event) *api.Cluster
 			Namespace: cluster.Namespace, Name: fmt.Sprintf("%s-%010d", cluster.Name, sequence),
 			Labels: map[string]string{api.LabelCluster: cluster.Name},
 		},
-		Cluster: cluster.Name, Sequence: sequence, Code: string(e.Code), Object: truncate(e.Object, 256),
-		Message: truncate(e.Message, 1024), Time: metav1.NewMicroTime(e.Time), Objects: e.Objects,
+		Cluster: cluster.Name, Sequence: sequence, Code: string(e.Code), Object: words.Cut(e.Object, 256),
+		Message: words.Cut(e.Message, 1024), Time: metav1.NewMicroTime(e.Time), Objects: e.Objects,
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -200,7 +199,7 @@ func removes(p *Plan, name string) bool {
 // heard says whether a host's agent can be expected to act.
 func (v *View) heard(host string) bool {
 	i := slices.IndexFunc(v.Hosts, func(h api.Host) bool { return h.Name == host })
-	return i >= 0 && !meta.IsStatusConditionFalse(v.Hosts[i].Status.Conditions, api.HostAgentConnected)
+	return i >= 0 && v.Hosts[i].AgentHeard()
 }
 
 // onItsWay says whether a daemon is not where it is wanted and nothing is known to be wrong with it.

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // Reasons of the condition Ready of a StorageCluster, beside ReasonWaiting and ReasonRefused.
@@ -99,7 +100,7 @@ func (r *run) makeReport(failure error) *api.OrchestrationReport {
 		Outcome:  r.outcome(failure),
 	}
 	if all := errors.Join(append(r.failures, failure)...); all != nil {
-		report.Error = truncate(all.Error(), maxReportError)
+		report.Error = words.Cut(all.Error(), maxReportError)
 	}
 	if r.view != nil {
 		for _, e := range r.view.Errors {
@@ -121,8 +122,8 @@ func boundDecisions(report *api.OrchestrationReport) {
 		})
 	}
 	for i := range report.Decisions {
-		report.Decisions[i].Object = truncate(report.Decisions[i].Object, maxDecisionObject)
-		report.Decisions[i].Message = truncate(report.Decisions[i].Message, maxDecisionMessage)
+		report.Decisions[i].Object = words.Cut(report.Decisions[i].Object, maxDecisionObject)
+		report.Decisions[i].Message = words.Cut(report.Decisions[i].Message, maxDecisionMessage)
 	}
 }
 
@@ -136,7 +137,7 @@ func (r *run) conditions(failure error) []metav1.Condition {
 	if failure != nil {
 		return []metav1.Condition{{
 			Type: api.ClusterReady, Status: metav1.ConditionUnknown, Reason: ReasonFailed,
-			Message: truncate(failure.Error(), maxConditionMessage),
+			Message: words.Cut(failure.Error(), maxConditionMessage),
 		}}
 	}
 	accepted := metav1.Condition{Type: api.ClusterAccepted, Status: metav1.ConditionTrue, Reason: ReasonAccepted}

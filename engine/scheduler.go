@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // defaultParallel is how many clusters are orchestrated at once, where Config does not say otherwise.
@@ -241,7 +242,7 @@ func (s *scheduler) run(ctx context.Context, cluster types.NamespacedName, due b
 		return
 	}
 	if err == nil {
-		e.Request = truncate(c.Annotations[api.AnnotationOrchestrate], maxRequest)
+		e.Request = words.Cut(c.Annotations[api.AnnotationOrchestrate], maxRequest)
 	}
 	if err == nil && due {
 		s.postpone(ctx, c)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // TellStuck writes the event ActionStuck to the cluster of an action, or to those that use its host. It is an event of its own, not
@@ -27,7 +28,7 @@ func TellStuck(ctx context.Context, store Store, a *api.Action, why error, now t
 	}
 	event := Event{
 		Code: ActionStuck, Object: "action/" + a.Name, Time: now,
-		Message: truncate(fmt.Sprintf("%s can neither be written nor carried on, and is tried again from time to time: %v", whatAction(a), why), maxDecisionMessage),
+		Message: words.Cut(fmt.Sprintf("%s can neither be written nor carried on, and is tried again from time to time: %v", whatAction(a), why), maxDecisionMessage),
 	}
 	var errs []error
 	for _, name := range clusters {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -106,7 +105,7 @@ func (m *memory) hostState(add func(key, value string)) {
 		if !used[h.Name] {
 			continue
 		}
-		add("host/"+h.Name, pack(flag(h.Status.BootID != ""), flag(meta.IsStatusConditionFalse(h.Status.Conditions, api.HostAgentConnected))))
+		add("host/"+h.Name, pack(flag(h.Status.BootID != ""), flag(!h.AgentHeard())))
 		for j := range h.Status.Devices {
 			d := &h.Status.Devices[j]
 			add("device/"+h.Name+"/"+d.ID, pack(string(d.Availability), d.Path))

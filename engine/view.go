@@ -97,3 +97,21 @@ func (v *View) node(name string) *api.StorageNode {
 	}
 	return nil
 }
+
+// HostsByName are the view's hosts by their names.
+func (v *View) HostsByName() map[string]*api.Host {
+	byName := make(map[string]*api.Host, len(v.Hosts))
+	for i := range v.Hosts {
+		byName[v.Hosts[i].Name] = &v.Hosts[i]
+	}
+	return byName
+}
+
+// DaemonsByName are the view's daemons by their names.
+func (v *View) DaemonsByName() map[string]*api.Daemon {
+	byName := make(map[string]*api.Daemon, len(v.Daemons))
+	for i := range v.Daemons {
+		byName[v.Daemons[i].Name] = &v.Daemons[i]
+	}
+	return byName
+}

@@ -1,6 +1,9 @@
 package v1alpha1
 
 import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -57,12 +60,27 @@ const (
 	HostDrain HostMode = "Drain"
 )
 
-// ModeOf is the host's mode; Active where none is set.
+// ModeOf is the host's mode; Active where none is set. A nil Host, of which nothing can be looked after any more, is Active.
 func (h *Host) ModeOf() HostMode {
-	if h.Spec.Mode == "" {
+	if h == nil || h.Spec.Mode == "" {
 		return HostActive
 	}
 	return h.Spec.Mode
+}
+
+// AgentHeard says whether the host's agent is heard. Before anybody has judged it, it counts as heard.
+func (h *Host) AgentHeard() bool {
+	_, silent := h.SilentSince()
+	return !silent
+}
+
+// SilentSince says since when the host's agent is not heard; ok is false while it is.
+func (h *Host) SilentSince() (since time.Time, ok bool) {
+	c := meta.FindStatusCondition(h.Status.Conditions, HostAgentConnected)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return time.Time{}, false
+	}
+	return c.LastTransitionTime.Time, true
 }
 
 // The labels that say where a host is, from the smallest to the largest failure domain, named as Kubernetes names them where

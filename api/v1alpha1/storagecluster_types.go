@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"cmp"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -94,6 +96,11 @@ func (c *StorageCluster) ModeOf() ClusterMode {
 		return ClusterActive
 	}
 	return c.Spec.Mode
+}
+
+// PolicyOf says what becomes of the cluster's data when it is deleted; Retain where nothing is set.
+func (c *StorageCluster) PolicyOf() DeletionPolicy {
+	return cmp.Or(c.Spec.DeletionPolicy, DeletionRetain)
 }
 
 // AnnotationOrchestrate asks for an orchestration now; its value is the time at which it was asked for, RFC 3339.

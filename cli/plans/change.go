@@ -8,6 +8,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // The verbs of changes.
@@ -160,8 +161,8 @@ func Risk(changes []Change) api.Risk {
 // stored is the change as a Plan keeps it.
 func (c Change) stored() api.PlanChange {
 	return api.PlanChange{
-		Step: int32(c.Step), Verb: c.Verb, Object: truncate(c.Object, 256), Host: c.Host,
-		Message: truncate(c.message(), 1024), Risk: cmp.Or(c.Risk, api.RiskNone),
+		Step: int32(c.Step), Verb: c.Verb, Object: words.Cut(c.Object, 256), Host: c.Host,
+		Message: words.Cut(c.message(), 1024), Risk: cmp.Or(c.Risk, api.RiskNone),
 	}
 }
 
@@ -184,14 +185,6 @@ func (c Change) message() string {
 		parts = append(parts, c.Reason)
 	}
 	return strings.Join(parts, ", ")
-}
-
-func truncate(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	const mark = "…"
-	return strings.ToValidUTF8(s[:n-len(mark)], "") + mark
 }
 
 // maxChanges is how many bytes of changes a Plan keeps at most.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // Report is what a person is shown of a plan.
@@ -135,7 +136,7 @@ func groupsOf(changes []Change) []*group {
 }
 
 func (g *group) headline() string {
-	count := plural(len(g.changes), "daemon")
+	count := words.Plural(len(g.changes), "daemon")
 	switch g.verb {
 	case VerbCreate:
 		if g.state == api.WantPrepared {
@@ -309,7 +310,7 @@ func Summary(changes []Change) string {
 			noun = "request"
 		}
 		if n := counts[x.verb]; n > 0 {
-			parts = append(parts, fmt.Sprintf(x.text, plural(n, noun)))
+			parts = append(parts, fmt.Sprintf(x.text, words.Plural(n, noun)))
 		}
 	}
 	if len(parts) == 0 {
@@ -329,11 +330,4 @@ func riskSentence(r api.Risk) string {
 	default:
 		return "None"
 	}
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

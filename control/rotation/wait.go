@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/action"
@@ -93,7 +92,7 @@ func (h *Handler) hosts(ctx context.Context, there func(pki.Belief) bool) (missi
 			continue
 		}
 		name := "host " + host.Name
-		if meta.IsStatusConditionFalse(host.Status.Conditions, api.HostAgentConnected) {
+		if !host.AgentHeard() {
 			name += " (its agent is silent: bring it back, or take it out with 'holdfast host remove " + host.Name + " --gone')"
 		}
 		missing = append(missing, name)

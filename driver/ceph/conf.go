@@ -141,7 +141,7 @@ func (f *confFacts) makeText(daemonType, address string) string {
 	var b strings.Builder
 	b.WriteString("# Written by Holdfast. Changes belong into spec.ceph.config of the StorageCluster.\n")
 	writeSection(&b, "global", sections["global"])
-	for _, section := range sortedKeys(sections) {
+	for _, section := range slices.Sorted(maps.Keys(sections)) {
 		if section != "global" {
 			writeSection(&b, section, sections[section])
 		}
@@ -151,9 +151,7 @@ func (f *confFacts) makeText(daemonType, address string) string {
 
 func writeSection(b *strings.Builder, name string, options map[string]string) {
 	fmt.Fprintf(b, "\n[%s]\n", name)
-	for _, option := range sortedKeys(options) {
+	for _, option := range slices.Sorted(maps.Keys(options)) {
 		fmt.Fprintf(b, "%s = %s\n", option, strings.TrimSpace(options[option]))
 	}
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -2,12 +2,14 @@ package ceph
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // planDrains moves data and daemons off hosts that are drained, one host after the other, and takes leave of the OSDs of hosts
@@ -49,7 +51,7 @@ func (p *planner) keepParting(u *upkeep) {
 func (p *planner) partingHosts() []string {
 	found := map[string]bool{}
 	for name := range p.hosts {
-		if p.mode(name) == api.HostDrain {
+		if p.hosts[name].ModeOf() == api.HostDrain {
 			found[name] = true
 		}
 	}
@@ -60,7 +62,7 @@ func (p *planner) partingHosts() []string {
 			begun[d.Spec.Host] = begun[d.Spec.Host] || drains(d)
 		}
 	}
-	hosts := sortedKeys(found)
+	hosts := slices.Sorted(maps.Keys(found))
 	slices.SortStableFunc(hosts, func(a, b string) int {
 		switch {
 		case begun[a] == begun[b]:
@@ -157,7 +159,7 @@ func (p *planner) noRoom(u *upkeep) string {
 		case !known || have >= pool.Size:
 		case domain != "":
 			return fmt.Sprintf("pool %s keeps %d copies, each on another %s, and without it there would be %s: add one first, or lower the size of the pool",
-				pool.Name, pool.Size, domain, plural(have, domain))
+				pool.Name, pool.Size, domain, words.Plural(have, domain))
 		default:
 			return fmt.Sprintf("pool %s keeps %d copies, and without it the CRUSH rule %s would find places for %d: add hosts there first, or lower the size "+
 				"of the pool", pool.Name, pool.Size, rule.Name, have)
@@ -244,7 +246,7 @@ func (p *planner) takeOut(u *upkeep) bool {
 	}
 	if len(in) > 0 {
 		p.command(verbOSDOut, strings.Join(in, ", "), nil, "host "+u.host+" is drained")
-		return p.awaitHost(u.host, "%s are marked out", joinFew(in))
+		return p.awaitHost(u.host, "%s are marked out", words.Few(in))
 	}
 	return true
 }
@@ -260,7 +262,7 @@ func (p *planner) emptied(u *upkeep) bool {
 	}
 	switch {
 	case len(full) > 0:
-		return p.awaitHost(u.host, "data moves from %s to other hosts", joinFew(full))
+		return p.awaitHost(u.host, "data moves from %s to other hosts", words.Few(full))
 	case slices.ContainsFunc(u.of(TypeOSD), p.inCeph) && (p.seen.PGs < p.seen.PGsWanted || p.seen.PGsClean < p.seen.PGs):
 		return p.awaitHost(u.host, "copies are still being made: not all placement groups are active+clean")
 	}
@@ -278,7 +280,7 @@ func (p *planner) inCeph(d *api.Daemon) bool {
 func (p *planner) stopDrained(u *upkeep) bool {
 	osds := u.of(TypeOSD)
 	p.stopAll(osds)
-	stopped := allOf(osds, ended) || !connected(p.hosts[u.host])
+	stopped := allOf(osds, ended) || !p.hosts[u.host].AgentHeard()
 	return stopped && !p.anyUp(u) || p.awaitHost(u.host, "waiting for %s to stop", p.joinLabels(osds))
 }
 
@@ -294,7 +296,7 @@ func (p *planner) purge(u *upkeep) bool {
 		return true
 	}
 	p.command(verbOSDPurge, strings.Join(left, ", "), nil, "it is empty, and its host "+u.host+" leaves")
-	return p.awaitHost(u.host, "Ceph is to forget %s", joinFew(left))
+	return p.awaitHost(u.host, "Ceph is to forget %s", words.Few(left))
 }
 
 // dismiss removes the Daemons. What becomes of the devices is the cluster's deletion policy.
@@ -302,7 +304,7 @@ func (p *planner) dismiss(u *upkeep) bool {
 	for _, d := range u.of(TypeOSD) {
 		p.stop[d.Name] = true
 		p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: "host " + u.host + " leaves"})
-		p.decide(api.VerdictDo, label(d), "removed from host %s, which leaves (deletionPolicy %s)", u.host, p.policy())
+		p.decide(api.VerdictDo, label(d), "removed from host %s, which leaves (deletionPolicy %s)", u.host, p.cluster.PolicyOf())
 	}
 	for _, d := range p.view.Daemons {
 		if d.Spec.Host == u.host && d.DeletionTimestamp != nil {

@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -228,7 +229,7 @@ func TestLostMgr(t *testing.T) {
 	host.Status.Conditions = nil
 	delete(f.broken, "c-mgr-b")
 	if p = f.settle(t); !p.Done || len(f.daemons) != 9 {
-		t.Errorf("%v, %v", p.Status.Reasons, sortedKeys(f.daemons))
+		t.Errorf("%v, %v", p.Status.Reasons, slices.Sorted(maps.Keys(f.daemons)))
 	}
 }
 

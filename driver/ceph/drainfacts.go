@@ -42,7 +42,7 @@ func parting(hosts map[string]*api.Host, host string) bool {
 
 // fillDrain asks for the facts where a host is drained or gone. What is not known stays out, and is waited for.
 func (c *conn) fillDrain(ctx context.Context, view *engine.View, o *Observation) error {
-	hosts := hostsByName(view.Hosts)
+	hosts := view.HostsByName()
 	needed := slices.ContainsFunc(view.Hosts, func(h api.Host) bool { return h.ModeOf() == api.HostDrain })
 	var out []string
 	for i := range view.Daemons {
@@ -99,12 +99,4 @@ func (c *conn) fillUsage(ctx context.Context, facts *DrainFacts) error {
 		facts.Usage[n.ID] = Usage{Total: n.KB, Used: n.Used}
 	}
 	return err
-}
-
-func hostsByName(hosts []api.Host) map[string]*api.Host {
-	byName := make(map[string]*api.Host, len(hosts))
-	for i := range hosts {
-		byName[hosts[i].Name] = &hosts[i]
-	}
-	return byName
 }

@@ -47,7 +47,7 @@ type foresight struct {
 }
 
 func newForesight(seen *Observation, before, after *engine.View) *foresight {
-	f := &foresight{seen: seen, before: before, after: after, hosts: hostsByName(after.Hosts)}
+	f := &foresight{seen: seen, before: before, after: after, hosts: after.HostsByName()}
 	o := &Observation{FSID: clusterFSID(after), Health: healthOK}
 	if seen == nil {
 		f.seen = &Observation{Monmap: names(membersOf(after.Daemons)), Entities: map[string]bool{}}
@@ -120,7 +120,7 @@ func (f *foresight) daemonsOf(daemonType string) []*api.Daemon {
 
 // runs says whether a daemon will run; seen is whether Ceph had it last.
 func (f *foresight) runs(d *api.Daemon, seen bool) bool {
-	if h := f.hosts[d.Spec.Host]; h == nil || !connected(h) {
+	if h := f.hosts[d.Spec.Host]; h == nil || !h.AgentHeard() {
 		return seen
 	}
 	return d.Status.State == api.DaemonRunning

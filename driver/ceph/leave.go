@@ -1,14 +1,15 @@
 package ceph
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // backWithin is how long an OSD of a host that has left maintenance may take to be up before Ceph may mark it out again. It is
@@ -43,13 +44,13 @@ func (p *planner) leaveMaintenance() {
 // keepsNoout says whether a host in maintenance is on its way there, or there. One that is refused has lost nothing, and its
 // OSDs may be marked out as ever.
 func (p *planner) keepsNoout(host string) bool {
-	return p.mode(host) == api.HostMaintenance && !p.refusedHost(host)
+	return p.hosts[host].ModeOf() == api.HostMaintenance && !p.refusedHost(host)
 }
 
 // refusedHost says whether a host was refused its mode.
 func (p *planner) refusedHost(host string) bool {
 	return slices.ContainsFunc(p.plan.Decisions, func(d api.Decision) bool {
-		return d.Object == hostObject(host) && d.Verdict == api.VerdictRefuse
+		return d.Object == engine.HostObject(host) && d.Verdict == api.VerdictRefuse
 	})
 }
 
@@ -71,11 +72,11 @@ func (p *planner) expected(o *osd) bool {
 
 // silentFor is how long ago the leader found that the host's agent is not heard; zero while it is.
 func (p *planner) silentFor(h *api.Host) time.Duration {
-	c := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected)
-	if c == nil || connected(h) {
+	since, silent := h.SilentSince()
+	if !silent {
 		return 0
 	}
-	return p.now.Sub(c.LastTransitionTime.Time)
+	return p.now.Sub(since)
 }
 
 // awaitStarts tells what the hosts that leave maintenance wait for.
@@ -83,11 +84,11 @@ func (p *planner) awaitStarts(waiting map[string][]string) {
 	for i := range p.view.Daemons {
 		d := &p.view.Daemons[i]
 		stopped := d.Spec.State == api.WantStopped || d.Status.State == api.DaemonStopped || d.Status.State == api.DaemonStopping
-		if stopped && d.Spec.Type != TypeOSD && d.DeletionTimestamp == nil && p.hosts[d.Spec.Host] != nil && p.mode(d.Spec.Host) == api.HostActive {
+		if stopped && d.Spec.Type != TypeOSD && d.DeletionTimestamp == nil && p.hosts[d.Spec.Host] != nil && p.hosts[d.Spec.Host].ModeOf() == api.HostActive {
 			waiting[d.Spec.Host] = append(waiting[d.Spec.Host], label(d))
 		}
 	}
-	for _, host := range sortedKeys(waiting) {
-		p.awaitHost(host, "leaving maintenance: waiting for %s to be back", joinFew(waiting[host]))
+	for _, host := range slices.Sorted(maps.Keys(waiting)) {
+		p.awaitHost(host, "leaving maintenance: waiting for %s to be back", words.Few(waiting[host]))
 	}
 }

@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ import (
 // hostWord is what a plan says of a host, as "Verdict: message"; nothing when the host is as it is wanted.
 func hostWord(p *engine.Plan, host string) string {
 	for _, d := range p.Decisions {
-		if d.Object == hostObject(host) {
+		if d.Object == engine.HostObject(host) {
 			return string(d.Verdict) + ": " + d.Message
 		}
 	}
@@ -28,7 +29,7 @@ func (f *fakeWorld) mode(i int, mode api.HostMode) { f.hosts[i-1].Spec.Mode = mo
 // states are the wanted states of a host's daemons.
 func (f *fakeWorld) states(host string) []string {
 	var all []string
-	for _, name := range sortedKeys(f.daemons) {
+	for _, name := range slices.Sorted(maps.Keys(f.daemons)) {
 		if d := f.daemons[name]; d.Spec.Host == host {
 			all = append(all, label(d)+"="+string(d.Spec.State))
 		}
@@ -160,11 +161,11 @@ func TestMaintenance_onlyMgr(t *testing.T) {
 	f.mode(1, api.HostMaintenance)
 	p := f.settle(t)
 	if d := f.daemons["c-mgr-b"]; hostWord(p, "h1") != "" || d == nil || d.Spec.Host == "h1" || f.daemons["c-mgr-a"].Spec.State != api.WantStopped {
-		t.Fatalf("%q, daemons %v", hostWord(p, "h1"), sortedKeys(f.daemons))
+		t.Fatalf("%q, daemons %v", hostWord(p, "h1"), slices.Sorted(maps.Keys(f.daemons)))
 	}
 	f.mode(1, api.HostActive)
 	if p = f.settle(t); !p.Done || len(f.daemons) != 7 {
-		t.Errorf("%v, daemons %v", p.Status.Reasons, sortedKeys(f.daemons))
+		t.Errorf("%v, daemons %v", p.Status.Reasons, slices.Sorted(maps.Keys(f.daemons)))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // mgr is a wanted manager.
@@ -24,7 +25,7 @@ func (p *planner) planMgrs() {
 	count := int(p.spec.Mgr.Count)
 	moved := 0
 	for _, d := range p.daemonsOf(TypeMgr) {
-		switch drained := p.mode(d.Spec.Host) == api.HostDrain; {
+		switch drained := p.hosts[d.Spec.Host].ModeOf() == api.HostDrain; {
 		case drained && d.DeletionTimestamp != nil:
 			continue
 		case drained && p.leaving[d.Spec.Host]:
@@ -51,12 +52,12 @@ func (p *planner) planMgrs() {
 	}
 	if n := len(p.mgrs); n < int(p.spec.Mgr.Count) && len(p.members) > 0 {
 		p.decide(api.VerdictSkip, "mgrs", "the cluster has %s although spec.ceph.mgr.count is %d: each has a host of its own, "+
-			"and no more hosts can be used", plural(n, "mgr"), p.spec.Mgr.Count)
+			"and no more hosts can be used", words.Plural(n, "mgr"), p.spec.Mgr.Count)
 	}
 	slices.SortFunc(p.mgrs, func(a, b mgr) int { return strings.Compare(a.id, b.id) })
 }
 
-func (p *planner) inMaintenance(m mgr) bool { return p.mode(m.host) == api.HostMaintenance }
+func (p *planner) inMaintenance(m mgr) bool { return p.hosts[m.host].ModeOf() == api.HostMaintenance }
 
 // mgrsAway counts the managers that stopped with their hosts, or are about to.
 func (p *planner) mgrsAway() (n int) {
@@ -119,7 +120,7 @@ func (p *planner) mgrsLost() int {
 			continue
 		}
 		missing++
-		if h := p.hosts[d.Spec.Host]; d.Spec.ID != p.seen.ActiveMgr && (h == nil || !connected(h)) {
+		if h := p.hosts[d.Spec.Host]; d.Spec.ID != p.seen.ActiveMgr && (h == nil || !h.AgentHeard()) {
 			silent = append(silent, d)
 		}
 	}
@@ -148,7 +149,7 @@ func (p *planner) mgrUnsteady() bool {
 			continue
 		}
 		c := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected)
-		if !connected(h) || c != nil && c.Reason == api.HostAgentReturned && p.now.Sub(c.LastTransitionTime.Time) < mgrSteadyAfter {
+		if !h.AgentHeard() || c != nil && c.Reason == api.HostAgentReturned && p.now.Sub(c.LastTransitionTime.Time) < mgrSteadyAfter {
 			p.decide(api.VerdictSkip, "mgrs", "there are more than spec.ceph.mgr.count: they stay until host %s, which was silent, has been heard for %v",
 				m.host, mgrSteadyAfter)
 			return true

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // The order in which the daemons of a host stop, and how long each may take. OSDs tell the mons that they leave, so the mons
@@ -68,7 +69,7 @@ func (p *planner) tooFewHosts(count int, places []place, toCome int) {
 	for i, at := range places {
 		names[i] = at.host
 	}
-	have := fmt.Sprintf("%s (%s)", plural(len(places), "host"), strings.Join(names, ", "))
+	have := fmt.Sprintf("%s (%s)", words.Plural(len(places), "host"), strings.Join(names, ", "))
 	if len(places) == 0 {
 		have = "no host"
 	}
@@ -76,29 +77,22 @@ func (p *planner) tooFewHosts(count int, places []place, toCome int) {
 	case len(p.nodes) == 0 && selector == nil:
 		p.decide(api.VerdictWait, "cluster/"+p.cluster.Name, "no StorageNode belongs to the cluster yet: declare the machines that it may use")
 	case len(places)+toCome >= count:
-		p.decide(api.VerdictWait, "mons", "%d of %s for the mons can be used now", len(places), plural(count, "host"))
+		p.decide(api.VerdictWait, "mons", "%d of %s for the mons can be used now", len(places), words.Plural(count, "host"))
 	case selector != nil:
 		p.decide(api.VerdictRefuse, "mons", "%d mons need %d hosts, each on its own, and spec.ceph.mon.hostSelector selects %s that can be used: "+
 			"label more hosts or lower spec.ceph.mon.count to %d", count, count, have, largestOdd(len(places)))
 	case p.settling() > 0:
 		p.hold = p.settling()
-		p.decide(api.VerdictWait, "mons", "%d of %s for the mons are declared: a moment is left for more", len(places)+toCome, plural(count, "host"))
+		p.decide(api.VerdictWait, "mons", "%d of %s for the mons are declared: a moment is left for more", len(places)+toCome, words.Plural(count, "host"))
 	default:
 		p.decide(api.VerdictRefuse, "mons", "%d mons need %d hosts, each on its own, and the StorageNodes of the cluster give %s: "+
 			"add %s or lower spec.ceph.mon.count to %d", count, count, have,
-			plural(count-len(places)-toCome, "StorageNode"), largestOdd(len(places)+toCome))
+			words.Plural(count-len(places)-toCome, "StorageNode"), largestOdd(len(places)+toCome))
 	}
 }
 
 // largestOdd is the largest number of mons that n hosts can have; at least one.
 func largestOdd(n int) int { return max(1, n-(n+1)%2) }
-
-func plural(n int, noun string) string {
-	if n == 1 || strings.HasSuffix(noun, "s") { // chassis
-		return fmt.Sprintf("%d %s", n, noun)
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
 
 // checkMons refuses mons that could not hear each other.
 func (p *planner) checkMons() {

@@ -9,6 +9,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // monReplaceAfter is the API's default for spec.ceph.mon.replaceAfter. A machine that boots, or a switch that is replaced, takes
@@ -121,7 +122,7 @@ func (p *planner) awaitJoining() bool {
 			p.avoid(m.Host)
 			why = fmt.Sprintf("it keeps failing on host %s, and has not joined within %v: %s", m.Host, monJoinTime, cmp.Or(d.Status.Message, "its process ends again and again"))
 		case why == "" && p.closed(m.Host):
-			why = fmt.Sprintf("host %s has mode %s", m.Host, p.mode(m.Host))
+			why = fmt.Sprintf("host %s has mode %s", m.Host, p.hosts[m.Host].ModeOf())
 		case why == "":
 			p.moving = true
 			p.decide(api.VerdictWait, label(d), "it is being made on host %s, and is not in the quorum yet", m.Host)
@@ -140,7 +141,7 @@ func (p *planner) leaveMon(d *api.Daemon, why string) {
 	next := *d.DeepCopy()
 	next.Spec.Parameters[ParamDrain], next.Spec.OnRemoval = "true", api.DeletionWipe
 	p.moving = true
-	p.change(next, false, "it leaves: "+why)
+	p.plan.Change(label(&next), engine.DaemonChange{Daemon: next, Reason: "it leaves: " + why})
 }
 
 // monCount is how many mons are aimed at: those that are wanted, as far as there are hosts for them. An even number survives no
@@ -177,7 +178,7 @@ func (p *planner) departs(m member) string {
 		return ""
 	case h == nil:
 		return "host " + m.Host + " is gone"
-	case p.mode(m.Host) == api.HostMaintenance:
+	case p.hosts[m.Host].ModeOf() == api.HostMaintenance:
 		return "" // expected back
 	case p.silentFor(h) >= p.spec.Mon.ReplaceAfter.Duration:
 		return fmt.Sprintf("host %s is silent for more than %v", m.Host, p.spec.Mon.ReplaceAfter.Duration)
@@ -264,7 +265,7 @@ func (p *planner) whyMon() string {
 func (p *planner) tellMonCount() {
 	if n := len(p.members); n < int(p.spec.Mon.Count) {
 		p.decide(api.VerdictSkip, "mons", "the cluster has %s although spec.ceph.mon.count is %d: each has a host of its own, and an even number "+
-			"of mons survives no more failures than one less", plural(n, "mon"), p.spec.Mon.Count)
+			"of mons survives no more failures than one less", words.Plural(n, "mon"), p.spec.Mon.Count)
 	}
 }
 
@@ -284,7 +285,7 @@ func (p *planner) awaitSilent() {
 	}
 	for _, m := range p.members {
 		h := p.hosts[m.Host]
-		if h != nil && !connected(h) && !slices.Contains(p.seen.Quorum, m.ID) && p.mode(m.Host) == api.HostActive {
+		if h != nil && !h.AgentHeard() && !slices.Contains(p.seen.Quorum, m.ID) && p.hosts[m.Host].ModeOf() == api.HostActive {
 			p.decide(api.VerdictWait, "mon."+m.ID, "not replaced yet: it is missing and the agent of host %s is silent, for less than %v",
 				m.Host, p.spec.Mon.ReplaceAfter.Duration)
 		}

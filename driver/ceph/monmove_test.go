@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -141,7 +142,7 @@ func TestMonMoves(t *testing.T) {
 
 func (f *fakeWorld) daemonsOf(daemonType string) []*api.Daemon {
 	var all []*api.Daemon
-	for _, name := range sortedKeys(f.daemons) {
+	for _, name := range slices.Sorted(maps.Keys(f.daemons)) {
 		if d := f.daemons[name]; d.Spec.Type == daemonType {
 			all = append(all, d)
 		}
@@ -228,7 +229,7 @@ func TestMonMoves_oldOneReturns(t *testing.T) {
 	f.checkMons(t, "b@h2", "c@h3", "d@h4")
 	f.powerOn(1)
 	if p := f.settle(t); f.daemons["c-mon-a"] != nil || !p.Done {
-		t.Errorf("%v, %v", sortedKeys(f.daemons), p.Status.Reasons)
+		t.Errorf("%v, %v", slices.Sorted(maps.Keys(f.daemons)), p.Status.Reasons)
 	}
 }
 

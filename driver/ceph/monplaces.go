@@ -2,6 +2,7 @@ package ceph
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -80,7 +81,7 @@ func (p *planner) failing(d *api.Daemon) bool {
 	// One that failed before and runs now may have much to copy.
 	young := d.Status.Started == nil || p.now.Sub(d.Status.Started.Time) < steadyTime
 	bad := d.Status.State == api.DaemonFailed || d.Status.State == api.DaemonBackOff || d.Status.Restarts >= manyRestarts && young
-	return bad && connected(p.hosts[d.Spec.Host]) && p.now.Sub(d.CreationTimestamp.Time) >= monJoinTime
+	return bad && p.hosts[d.Spec.Host].AgentHeard() && p.now.Sub(d.CreationTimestamp.Time) >= monJoinTime
 }
 
 // readAvoided reads from the mons' Daemons where a mon kept failing of late. It stands in all of them, because the one that failed
@@ -106,7 +107,7 @@ func (p *planner) avoid(host string) {
 // avoidedText is what readAvoided reads.
 func (p *planner) avoidedText() string {
 	var pairs []string
-	for _, host := range sortedKeys(p.avoided) {
+	for _, host := range slices.Sorted(maps.Keys(p.avoided)) {
 		pairs = append(pairs, host+"="+p.avoided[host].Format(time.RFC3339))
 	}
 	return strings.Join(pairs, " ")
@@ -114,7 +115,7 @@ func (p *planner) avoidedText() string {
 
 // tellAvoided tells where no mon is made for a while.
 func (p *planner) tellAvoided() {
-	for _, host := range sortedKeys(p.avoided) {
+	for _, host := range slices.Sorted(maps.Keys(p.avoided)) {
 		p.decide(api.VerdictSkip, "mons", "no mon is made on host %s until %s: one kept failing there", host, p.avoided[host].Format("15:04:05 MST"))
 	}
 }

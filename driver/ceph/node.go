@@ -2,11 +2,11 @@ package ceph
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -42,27 +42,17 @@ func (n *node) hostName() string {
 
 func (n *node) object() string { return "node/" + n.Node.Name }
 
-// connected says whether the host's agent is heard. Before anybody has judged it, it counts as connected.
-func connected(h *api.Host) bool {
-	return !meta.IsStatusConditionFalse(h.Status.Conditions, api.HostAgentConnected)
-}
-
 // resolve finds out what the StorageNodes mean, and tells what keeps them from being used. Problems of single devices are told
 // where the OSDs are planned.
 func (p *planner) resolve() {
 	for _, r := range engine.ResolveNodes(p.view) {
 		n := &node{ResolvedNode: r}
 		n.Devices = slices.Clone(r.Devices) // verdicts are written into them
-		if n.Host != nil && !connected(n.Host) {
+		if n.Host != nil && !n.Host.AgentHeard() {
 			n.waits = append(n.waits, fmt.Sprintf("the agent of host %s is not heard", n.Host.Name))
 		}
 		p.nodes = append(p.nodes, n)
-		for _, text := range n.Problems {
-			p.decide(api.VerdictRefuse, n.object(), "%s", text)
-		}
-		for _, text := range slices.Concat(n.Waits, n.waits) {
-			p.decide(api.VerdictWait, n.object(), "%s", text)
-		}
+		p.plan.TellNode(r, n.Node.Name, nil, n.waits)
 	}
 }
 
@@ -125,7 +115,7 @@ func (p *planner) places(selector *metav1.LabelSelector, object string) (places 
 		}
 	}
 	if selector == nil {
-		for _, host := range sortedKeys(byHost) {
+		for _, host := range slices.Sorted(maps.Keys(byHost)) {
 			places = append(places, place{host, byHost[host].Address})
 		}
 		return places, toCome
@@ -139,7 +129,7 @@ func (p *planner) places(selector *metav1.LabelSelector, object string) (places 
 }
 
 func (p *planner) selected(match labels.Selector, byHost map[string]*node) (places []place, toCome int) {
-	for _, name := range sortedKeys(p.hosts) {
+	for _, name := range slices.Sorted(maps.Keys(p.hosts)) {
 		h := p.hosts[name]
 		if !match.Matches(labels.Set(h.Labels)) || p.closed(name) {
 			continue
@@ -149,7 +139,7 @@ func (p *planner) selected(match labels.Selector, byHost map[string]*node) (plac
 			address = n.Address
 		}
 		switch {
-		case len(h.Status.Addresses) == 0 || !connected(h):
+		case len(h.Status.Addresses) == 0 || !h.AgentHeard():
 			toCome++
 		case address != "":
 			places = append(places, place{name, address})

@@ -163,7 +163,7 @@ func (p *planner) whyNotYet(n *node) string {
 	case !n.usable():
 		return "its node waits"
 	case p.closed(n.hostName()):
-		return fmt.Sprintf("host %s has mode %s", n.hostName(), p.mode(n.hostName()))
+		return fmt.Sprintf("host %s has mode %s", n.hostName(), p.hosts[n.hostName()].ModeOf())
 	}
 	return "the mons do not answer, and the number of a new OSD is taken from their map"
 }
@@ -240,7 +240,7 @@ func (p *planner) osdDaemon(o *osd, facts *confFacts) api.Daemon {
 	d.Spec.Devices = []api.DaemonDevice{{Name: DeviceBlock, ID: o.device}}
 	d.Spec.Parameters[ParamOSDUUID] = o.uuid
 	if p.parting[d.Name] {
-		d.Spec.Parameters[ParamDrain], d.Spec.OnRemoval = "true", p.policy()
+		d.Spec.Parameters[ParamDrain], d.Spec.OnRemoval = "true", p.cluster.PolicyOf()
 	}
 	d.Spec.StopOrder, d.Spec.StopTimeout = stopOrderOSD, metav1.Duration{Duration: stopTimeoutOSD}
 	return d

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,7 +54,7 @@ func (r request) names() []string { return strings.Split(r.Object, ", ") }
 func (c *conn) osdNew(ctx context.Context, r request) error {
 	var group errgroup.Group
 	group.SetLimit(performAtOnce)
-	names := sortedKeys(r.Params)
+	names := slices.Sorted(maps.Keys(r.Params))
 	errs := make([]error, len(names))
 	for i, name := range names {
 		group.Go(func() error {

@@ -1,24 +1,24 @@
 package ceph
 
 import (
-	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // Plan says what to change. It is pure.
 func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 	p := newPlanner(view, now)
 	if p.cluster.DeletionTimestamp != nil {
-		p.remove()
+		p.plan.End(view, ending)
 		return p.plan
 	}
 	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.planMons, p.planOSDs, p.planModes, p.planDrains, p.moveMons, p.planMgrs, p.awaitMore} {
@@ -32,7 +32,9 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.writeDaemons()
 		p.writeCommands()
 	}
-	p.writeNodes()
+	for _, n := range p.nodes {
+		p.plan.PutNode(n.ResolvedNode, n.problems, p.now)
+	}
 	p.writeStatus()
 	return p.plan
 }
@@ -69,7 +71,7 @@ type planner struct {
 func newPlanner(view *engine.View, now time.Time) *planner {
 	p := &planner{
 		view: view, now: now, cluster: view.Cluster,
-		have: map[string]*api.Daemon{}, hosts: map[string]*api.Host{}, taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, yielded: map[string]bool{}, plan: &engine.Plan{},
+		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, yielded: map[string]bool{}, plan: &engine.Plan{},
 	}
 	if view.Cluster.Spec.Ceph != nil {
 		p.spec = *view.Cluster.Spec.Ceph
@@ -85,12 +87,6 @@ func newPlanner(view *engine.View, now time.Time) *planner {
 		p.spec.Mgr.Count = 2
 	}
 	p.seen, _ = view.System.(*Observation)
-	for i := range view.Daemons {
-		p.have[view.Daemons[i].Name] = &view.Daemons[i]
-	}
-	for i := range view.Hosts {
-		p.hosts[view.Hosts[i].Name] = &view.Hosts[i]
-	}
 	return p
 }
 
@@ -100,7 +96,7 @@ func (p *planner) reachable() bool {
 }
 
 func (p *planner) decide(verdict api.Verdict, object, format string, args ...any) {
-	p.plan.Decisions = append(p.plan.Decisions, api.Decision{Object: object, Verdict: verdict, Message: fmt.Sprintf(format, args...)})
+	p.plan.Decide(verdict, object, format, args...)
 }
 
 // refused says whether the plan as a whole is to be refused. A cluster of which nothing is there yet is not half made: any
@@ -176,7 +172,7 @@ func (p *planner) awaitMore() {
 	if left := p.settling(); left > 0 && len(p.members) > 0 && (f.osds < maxCopies || f.osdHosts < maxCopies) {
 		p.hold, p.members = left, nil
 		p.decide(api.VerdictWait, "cluster/"+p.cluster.Name, "%s on %s: a moment is left for more to be declared, because the number of copies depends on it",
-			plural(f.osds, "OSD"), plural(f.osdHosts, "host"))
+			words.Plural(f.osds, "OSD"), words.Plural(f.osdHosts, "host"))
 	}
 }
 
@@ -215,52 +211,14 @@ func (p *planner) writeDaemons() {
 	}
 }
 
-// want compares a wanted daemon with what is there.
+// want has a daemon made or changed, if it is not there as it is wanted.
 func (p *planner) want(d api.Daemon) {
 	have := p.have[d.Name]
+	if have != nil && have.DeletionTimestamp != nil && parting(p.hosts, d.Spec.Host) {
+		return
+	}
 	d.Spec.State = p.wantedState(&d)
-	switch {
-	case have == nil:
-		reason := fmt.Sprintf("%s is wanted on host %s", label(&d), d.Spec.Host)
-		p.change(d, true, reason)
-	case have.DeletionTimestamp != nil && parting(p.hosts, d.Spec.Host):
-	case have.DeletionTimestamp != nil:
-		p.decide(api.VerdictWait, label(&d), "the daemon is being removed from host %s; it is made again when it is gone", have.Spec.Host)
-	default:
-		if reason := specDiff(&have.Spec, &d.Spec); reason != "" {
-			changed := *have.DeepCopy()
-			changed.Spec = d.Spec
-			p.change(changed, false, reason)
-		}
-	}
-}
-
-func (p *planner) change(d api.Daemon, isNew bool, reason string) {
-	p.plan.Daemons = append(p.plan.Daemons, engine.DaemonChange{Daemon: d, New: isNew, Reason: reason})
-	p.decide(api.VerdictDo, label(&d), "%s", reason)
-}
-
-// specDiff says in words what differs between the spec that is there and the one that is wanted; nothing when they agree.
-func specDiff(have, want *api.DaemonSpec) string {
-	if have.Equal(want) {
-		return ""
-	}
-	var parts []string
-	note := func(differs bool, format string, args ...any) {
-		if differs {
-			parts = append(parts, fmt.Sprintf(format, args...))
-		}
-	}
-	note(have.State != want.State, "wanted state goes from %s to %s", have.State, want.State)
-	note(!equality.Semantic.DeepEqual(have.Command, want.Command), "the command changes")
-	note(!equality.Semantic.DeepEqual(have.Files, want.Files), "its files change (they count from its next start)")
-	note(!equality.Semantic.DeepEqual(have.Devices, want.Devices), "its devices change")
-	note(!equality.Semantic.DeepEqual(have.Parameters, want.Parameters), "its parameters change")
-	note(have.OnRemoval != want.OnRemoval, "what becomes of its data changes from %s to %s", have.OnRemoval, want.OnRemoval)
-	if len(parts) == 0 {
-		parts = []string{"its stop order or timeout changes"}
-	}
-	return strings.Join(parts, ", ")
+	p.plan.Want(label(&d), label(&d), have, d)
 }
 
 // daemon makes what all Daemons have in common.
@@ -329,21 +287,11 @@ func (p *planner) writeCommands() {
 		}
 	}
 	if len(missing) > 0 {
-		p.command(verbOSDNew, strings.Join(sortedKeys(missing), ", "), missing, "not in Ceph's OSD map yet")
+		p.command(verbOSDNew, strings.Join(slices.Sorted(maps.Keys(missing)), ", "), missing, "not in Ceph's OSD map yet")
 	}
 }
 
 func (p *planner) command(verb, object string, params map[string]string, reason string) {
 	p.plan.Commands = append(p.plan.Commands, engine.Command{Verb: verb, Object: object, Params: params, Reason: reason})
 	p.decide(api.VerdictDo, object, "%s: %s", verb, reason)
-}
-
-// writeNodes writes the statuses of StorageNodes that change.
-func (p *planner) writeNodes() {
-	for _, n := range p.nodes {
-		status := engine.NodeStatusFor(n.ResolvedNode, n.problems, p.now)
-		if !equality.Semantic.DeepEqual(status, n.Node.Status) {
-			p.plan.Nodes = append(p.plan.Nodes, engine.NodeStatus{Name: n.Node.Name, Status: status})
-		}
-	}
 }

@@ -2,6 +2,7 @@ package ceph
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -72,12 +73,12 @@ func disturb(t *rapid.T, f *fakeWorld) {
 	case 2:
 		f.cluster.Spec.Ceph.Mon.Count = rapid.SampledFrom([]int32{1, 3, 5}).Draw(t, "mons")
 	case 3:
-		if names := sortedKeys(f.daemons); len(names) > 0 {
+		if names := slices.Sorted(maps.Keys(f.daemons)); len(names) > 0 {
 			name := rapid.SampledFrom(names).Draw(t, "breaks")
 			f.broken[name] = !f.broken[name]
 		}
 	case 4: // a Daemon is deleted by hand, and its agent has cleaned up
-		if names := sortedKeys(f.daemons); len(names) > 0 {
+		if names := slices.Sorted(maps.Keys(f.daemons)); len(names) > 0 {
 			delete(f.daemons, rapid.SampledFrom(names).Draw(t, "lost"))
 		}
 	case 5:
@@ -129,7 +130,7 @@ func roundChecked(t *rapid.T, f *fakeWorld) *engine.Plan {
 // checkSafe checks what must hold at any time.
 func checkSafe(t *rapid.T, f *fakeWorld) {
 	monHosts, ids, devices := map[string]string{}, map[string]string{}, map[string]string{}
-	for _, name := range sortedKeys(f.daemons) {
+	for _, name := range slices.Sorted(maps.Keys(f.daemons)) {
 		d := f.daemons[name]
 		switch d.Spec.Type {
 		case TypeMon:
@@ -164,7 +165,7 @@ func checkStops(t *rapid.T, f *fakeWorld, before *engine.View, p *engine.Plan) {
 	var stopped []int
 	quorum := f.ceph.Quorum()
 	mons := len(f.ceph.Monmap())
-	for _, name := range sortedKeys(f.daemons) {
+	for _, name := range slices.Sorted(maps.Keys(f.daemons)) {
 		d := f.daemons[name]
 		if d.Spec.State != api.WantStopped {
 			continue

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,7 +67,7 @@ func (a *processes) stop() {
 // step moves each daemon on towards its wanted state, and sets its status.
 func (a *processes) step() {
 	a.t.Helper()
-	for _, name := range sortedKeys(a.w.daemons) {
+	for _, name := range slices.Sorted(maps.Keys(a.w.daemons)) {
 		d := a.w.daemons[name]
 		switch {
 		case a.off[d.Spec.Host]:

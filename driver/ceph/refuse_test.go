@@ -1,6 +1,8 @@
 package ceph
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,7 +101,7 @@ func TestRefused_oneDevice(t *testing.T) {
 	f.nodes[1].Spec.Devices = append(f.nodes[1].Spec.Devices, "wwn-21")
 	p := f.settle(t)
 	if p.Refused || f.daemons["c-osd-3"] == nil || f.daemons["c-osd-3"].Spec.Devices[0].ID != "wwn-21" || f.daemons["c-osd-4"] != nil {
-		t.Errorf("refused %v, daemons %v", p.Refused, sortedKeys(f.daemons))
+		t.Errorf("refused %v, daemons %v", p.Refused, slices.Sorted(maps.Keys(f.daemons)))
 	}
 	if p.Done || p.Status.Status != api.StorageDegraded || !contains(p.Status.Reasons, "it has an ext4 file system") {
 		t.Errorf("status: %+v", p.Status)
@@ -187,7 +189,7 @@ func TestSkips(t *testing.T) {
 		}
 	}
 	if !p.Empty() || !p.Done || len(f.daemons) != 8 {
-		t.Errorf("something was removed: %v, %v", sortedKeys(f.daemons), p.Status.Reasons)
+		t.Errorf("something was removed: %v, %v", slices.Sorted(maps.Keys(f.daemons)), p.Status.Reasons)
 	}
 }
 

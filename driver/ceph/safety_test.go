@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -86,7 +87,7 @@ func trouble(t *rapid.T, f *fakeWorld) {
 			f.ceph.Stick(2*(i-1)+disk, rapid.IntRange(0, 2).Draw(t, "stuck") > 0)
 		}
 	case "let go": // as the action does that removes a dead host
-		for _, key := range sortedKeys(f.daemons) {
+		for _, key := range slices.Sorted(maps.Keys(f.daemons)) {
 			if d := f.daemons[key]; d.Spec.Host == name && f.off[name] && d.DeletionTimestamp != nil {
 				delete(f.daemons, key)
 			}

@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func withFake(w *world) *fakeWorld {
 
 // agents bring each daemon as far as its spec says, and write OSDs' labels on their devices.
 func (f *fakeWorld) agents() {
-	for _, name := range sortedKeys(f.daemons) {
+	for _, name := range slices.Sorted(maps.Keys(f.daemons)) {
 		d := f.daemons[name]
 		switch {
 		case f.off[d.Spec.Host] || f.mute[d.Spec.Host]:
@@ -67,7 +68,7 @@ func (f *fakeWorld) agents() {
 // powered are the daemons of the hosts that have power.
 func (f *fakeWorld) powered() []api.Daemon {
 	var all []api.Daemon
-	for _, name := range sortedKeys(f.daemons) {
+	for _, name := range slices.Sorted(maps.Keys(f.daemons)) {
 		if d := f.daemons[name]; !f.off[d.Spec.Host] {
 			all = append(all, *d)
 		}
@@ -144,7 +145,7 @@ func TestBringUp(t *testing.T) {
 		t.Errorf("first status: %+v, recheck %v, done %v", p.Status, p.Recheck, p.Done)
 	}
 	if len(f.secrets) != 7 {
-		t.Errorf("secrets: %v", sortedKeys(f.secrets))
+		t.Errorf("secrets: %v", slices.Sorted(maps.Keys(f.secrets)))
 	}
 
 	f.agents()
@@ -357,7 +358,7 @@ func TestNumbers_foreignOSD(t *testing.T) {
 	f.nodes[0].Spec.Devices = append(f.nodes[0].Spec.Devices, "wwn-11")
 	f.settle(t)
 	if f.daemons["c-osd-3"] != nil || f.daemons["c-osd-4"] == nil {
-		t.Errorf("daemons: %v", sortedKeys(f.daemons))
+		t.Errorf("daemons: %v", slices.Sorted(maps.Keys(f.daemons)))
 	}
 }
 
@@ -397,7 +398,7 @@ func TestPerform_twice(t *testing.T) {
 	if err := f.driver.Perform(t.Context(), f.view(), engine.Command{Verb: "dance"}, f); err == nil {
 		t.Error("an unknown command was performed")
 	}
-	if !slices.Equal(sortedKeys(osds), []string{"osd.0", "osd.1", "osd.2"}) {
+	if !slices.Equal(slices.Sorted(maps.Keys(osds)), []string{"osd.0", "osd.1", "osd.2"}) {
 		t.Errorf("OSDs: %v", osds)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,7 +76,7 @@ func (d *Driver) MakeSecret(want engine.SecretWant) (map[string][]byte, error) {
 func keyring(entity, key string, caps map[string]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%s]\n\tkey = %s\n", entity, key)
-	for _, what := range sortedKeys(caps) {
+	for _, what := range slices.Sorted(maps.Keys(caps)) {
 		fmt.Fprintf(&b, "\tcaps %s = %q\n", what, caps[what])
 	}
 	return b.String()

@@ -3,21 +3,20 @@ package ceph
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 const (
 	healthOK = "HEALTH_OK"
 
-	// maxReasons, maxText and maxNames are bounds of the API's schema.
-	maxReasons = 64
-	maxText    = 1024
-	maxNames   = 1024
+	// maxChecks is a bound of the API's schema.
+	maxChecks = 64
 )
 
 // How soon to look at Ceph again while something of it is waited for; it sends no word of its own.
@@ -50,24 +49,12 @@ func (s *state) because(format string, args ...any) {
 func (p *planner) writeStatus() {
 	s := &state{}
 	p.judge(s)
-	status := api.StorageStatusStatus{Type: api.StorageCeph, Status: api.StorageDegraded, Reasons: bounded(s.reasons)}
-	switch {
-	case s.offline || s.coming && !p.served() && p.within(lively):
-		status.Status = api.StorageOffline
-	case len(s.reasons) == 0:
-		status.Status = api.StorageOnline
-	}
-	if len(status.Reasons) > 0 {
-		status.Message = status.Reasons[0]
-	}
-	status.StorageNodes = p.readyNodes()
-	status.Nodes = int32(len(status.StorageNodes))
+	offline := s.offline || s.coming && !p.view.Served() && p.within(lively)
+	status := engine.StatusOf(api.StorageCeph, offline, s.reasons, p.readyNodes())
 	if p.reachable() {
 		status.Health = p.seen.Health
 		status.Ceph = p.seen.cephStatus()
-		if len(status.Ceph.Checks) > maxReasons {
-			status.Ceph.Checks = status.Ceph.Checks[:maxReasons]
-		}
+		status.Ceph.Checks = status.Ceph.Checks[:min(len(status.Ceph.Checks), maxChecks)]
 		if p.seen.BytesTotal > 0 {
 			status.Capacity = resource.NewQuantity(p.seen.BytesTotal, resource.BinarySI)
 		}
@@ -79,15 +66,9 @@ func (p *planner) writeStatus() {
 	p.plan.Recheck = p.recheck(s)
 }
 
-// served says whether the cluster was ever seen to serve data since it was last offline.
-func (p *planner) served() bool {
-	return p.view.Status != nil &&
-		(p.view.Status.Status.Status == api.StorageOnline || p.view.Status.Status.Status == api.StorageDegraded)
-}
-
 // judge finds everything that keeps the cluster from being ONLINE, the most telling first.
 func (p *planner) judge(s *state) {
-	p.judgeSpec(s)
+	s.reasons = p.plan.Open()
 	p.judgeModes(s)
 	p.judgeDaemons(s)
 	if len(p.members) == 0 {
@@ -112,15 +93,6 @@ func (p *planner) judge(s *state) {
 	}
 }
 
-// judgeSpec takes over what was refused and what is waited for among hosts and devices.
-func (p *planner) judgeSpec(s *state) {
-	for _, d := range p.plan.Decisions {
-		if d.Verdict == api.VerdictRefuse || d.Verdict == api.VerdictWait {
-			s.because("%s: %s", d.Object, d.Message)
-		}
-	}
-}
-
 // judgeModes tells which hosts are in maintenance, so that what follows from it does not come as a surprise.
 func (p *planner) judgeModes(s *state) {
 	for _, u := range p.upkeeps() {
@@ -138,11 +110,7 @@ func (p *planner) judgeDaemons(s *state) {
 			continue
 		}
 		s.failed = true
-		if d.Status.Message == "" {
-			s.because("%s on %s: %s", label(d), d.Spec.Host, d.Status.State)
-			continue
-		}
-		s.because("%s on %s: %s: %s", label(d), d.Spec.Host, d.Status.State, d.Status.Message)
+		s.because("%s on %s: %s%s", label(d), d.Spec.Host, d.Status.State, words.Colon(d.Status.Message))
 	}
 }
 
@@ -163,7 +131,7 @@ func (p *planner) judgeSilence(s *state) {
 	case p.seen != nil && p.seen.Reachable:
 		s.because("the mons answer for another cluster (fsid %s instead of %s): something else listens on their addresses", p.seen.FSID, p.fsid)
 	case running < quorum:
-		s.because("waiting for %d of %d mons to form a quorum: %d run, and not yet %s", quorum, len(p.members), running, joinFew(hosts))
+		s.because("waiting for %d of %d mons to form a quorum: %d run, and not yet %s", quorum, len(p.members), running, words.Few(hosts))
 	default:
 		s.because("waiting for %d of %d mons to form a quorum", quorum, len(p.members))
 	}
@@ -235,7 +203,7 @@ func (p *planner) judgePGs(s *state) {
 	case o.PGsClean < o.PGs:
 		s.because("%d of %d placement groups are active+clean", o.PGsClean, o.PGs)
 		s.coming = true
-		s.offline = s.offline || o.PGsActive == 0 && o.MgrAvailable && (o.PGsUnknown == 0 || !p.served())
+		s.offline = s.offline || o.PGsActive == 0 && o.MgrAvailable && (o.PGsUnknown == 0 || !p.view.Served())
 	}
 }
 
@@ -243,7 +211,7 @@ func (p *planner) judgePGs(s *state) {
 func (p *planner) readyNodes() []string {
 	var names []string
 	for _, n := range p.nodes {
-		if p.nodeReady(n) && len(names) < maxNames {
+		if p.nodeReady(n) {
 			names = append(names, n.Node.Name)
 		}
 	}
@@ -297,26 +265,4 @@ func (p *planner) within(d time.Duration) bool {
 		}
 	}
 	return last.IsZero() || p.now.Sub(last) < d
-}
-
-// joinFew lists a few names.
-func joinFew(names []string) string {
-	const most = 5
-	if n := len(names); n > most {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", n-most)
-	}
-	return strings.Join(names, ", ")
-}
-
-// bounded keeps the reasons within the schema.
-func bounded(reasons []string) []string {
-	if n := len(reasons); n > maxReasons {
-		reasons = append(reasons[:maxReasons-1:maxReasons-1], fmt.Sprintf("and %d more", n-maxReasons+1))
-	}
-	for i, r := range reasons {
-		if len(r) > maxText {
-			reasons[i] = strings.ToValidUTF8(r[:maxText-len("…")], "") + "…"
-		}
-	}
-	return reasons
 }

@@ -2,11 +2,14 @@ package ceph
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // upkeep is a host with mode Maintenance on its way there. Its daemons are told to stop in an order that keeps Ceph able to
@@ -16,9 +19,7 @@ type upkeep struct {
 	daemons []*api.Daemon // this cluster's on the host, but for those that are being removed
 }
 
-func (u *upkeep) object() string { return hostObject(u.host) }
-
-func hostObject(host string) string { return "host/" + host }
+func (u *upkeep) object() string { return engine.HostObject(u.host) }
 
 // of are the host's daemons of a type.
 func (u *upkeep) of(daemonType string) []*api.Daemon {
@@ -37,16 +38,8 @@ func allOf(daemons []*api.Daemon, is func(*api.Daemon) bool) bool {
 	return !slices.ContainsFunc(daemons, func(d *api.Daemon) bool { return !is(d) })
 }
 
-// mode is a host's mode. One whose Host is gone is not in any: nothing of it can be looked after.
-func (p *planner) mode(host string) api.HostMode {
-	if h := p.hosts[host]; h != nil {
-		return h.ModeOf()
-	}
-	return api.HostActive
-}
-
 // closed says whether nothing new may be put on a host.
-func (p *planner) closed(host string) bool { return p.mode(host) != api.HostActive }
+func (p *planner) closed(host string) bool { return p.hosts[host].ModeOf() != api.HostActive }
 
 // planModes brings hosts into maintenance, one after the other, and out of it again.
 func (p *planner) planModes() {
@@ -67,7 +60,7 @@ func (p *planner) upkeeps() []*upkeep {
 	byHost := map[string]*upkeep{}
 	for i := range p.view.Daemons {
 		d := &p.view.Daemons[i]
-		if p.mode(d.Spec.Host) != api.HostMaintenance || d.DeletionTimestamp != nil {
+		if p.hosts[d.Spec.Host].ModeOf() != api.HostMaintenance || d.DeletionTimestamp != nil {
 			continue
 		}
 		if byHost[d.Spec.Host] == nil {
@@ -76,7 +69,7 @@ func (p *planner) upkeeps() []*upkeep {
 		byHost[d.Spec.Host].daemons = append(byHost[d.Spec.Host].daemons, d)
 	}
 	var begun, rest []*upkeep
-	for _, host := range sortedKeys(byHost) {
+	for _, host := range slices.Sorted(maps.Keys(byHost)) {
 		if u := byHost[host]; slices.ContainsFunc(u.daemons, told) {
 			begun = append(begun, u)
 		} else {
@@ -89,7 +82,7 @@ func (p *planner) upkeeps() []*upkeep {
 // awaitHost says what a host waits for on its way to its mode, or back.
 func (p *planner) awaitHost(host, format string, args ...any) bool {
 	p.moving = true
-	p.decide(api.VerdictWait, hostObject(host), format, args...)
+	p.decide(api.VerdictWait, engine.HostObject(host), format, args...)
 	return false
 }
 
@@ -105,7 +98,7 @@ func (p *planner) refuseMode(u *upkeep, format string, args ...any) bool {
 // heard tells an agent that is silent nothing: what is safe to stop now may not be when it hears of it. OSDs that are down
 // already are kept from being marked out all the same, for that is what maintenance means.
 func (p *planner) heard(u *upkeep) bool {
-	if connected(p.hosts[u.host]) {
+	if p.hosts[u.host].AgentHeard() {
 		return true
 	}
 	up := p.reachable() && p.anyUp(u)
@@ -170,14 +163,14 @@ func (p *planner) monsAllow(u *upkeep) bool {
 		return true
 	}
 	if moving := p.monsMoving(); len(moving) > 0 {
-		return p.awaitHost(u.host, "%s is on its way into the quorum or out of it, which comes first", joinFew(moving))
+		return p.awaitHost(u.host, "%s is on its way into the quorum or out of it, which comes first", words.Few(moving))
 	}
 	also := ""
 	if len(out) > 0 {
-		also = fmt.Sprintf(" (%s is out of it already)", joinFew(out))
+		also = fmt.Sprintf(" (%s is out of it already)", words.Few(out))
 	}
 	return p.refuseMode(u, "%s runs there, and without it %d of %s would be in the quorum%s, where %d are needed: the cluster would stop",
-		label(running[0]), len(left), plural(all, "mon"), also, majority)
+		label(running[0]), len(left), words.Plural(all, "mon"), also, majority)
 }
 
 // mgrsAllow wants another mgr to stand by before the last one stops, where another host may have it.
@@ -216,7 +209,7 @@ func (p *planner) osdsAllow(u *upkeep) bool {
 	}
 	down := ""
 	if others := p.othersDown(u.host); len(others) > 0 {
-		down = fmt.Sprintf(" (down already: %s)", joinFew(others))
+		down = fmt.Sprintf(" (down already: %s)", words.Few(others))
 	}
 	return p.refuseMode(u, "its OSDs may not stop%s: Ceph says %q, so data could not be used", down, answer.Reason)
 }
@@ -279,7 +272,7 @@ func (p *planner) keepIn(u *upkeep) bool {
 		return len(u.of(TypeOSD)) == 0 || p.awaitHost(u.host, "Ceph does not answer, and only Ceph can say whether it would mark its OSDs out")
 	}
 	missing := p.wantNoout(u)
-	return len(missing) == 0 || p.awaitHost(u.host, "the flag noout is being set for %s", joinFew(missing))
+	return len(missing) == 0 || p.awaitHost(u.host, "the flag noout is being set for %s", words.Few(missing))
 }
 
 // wantNoout asks for the flag where it is missing, and says where.
@@ -321,7 +314,7 @@ func (p *planner) joinLabels(daemons []*api.Daemon) string {
 	for i, d := range daemons {
 		names[i] = label(d)
 	}
-	return joinFew(names)
+	return words.Few(names)
 }
 
 // wantedState is how far a daemon is to be brought, given its host's mode. On a host in maintenance what does not run is not
@@ -329,9 +322,9 @@ func (p *planner) joinLabels(daemons []*api.Daemon) string {
 func (p *planner) wantedState(d *api.Daemon) api.WantedState {
 	have := p.have[d.Name]
 	switch {
-	case p.mode(d.Spec.Host) != api.HostMaintenance && p.stop[d.Name]:
+	case p.hosts[d.Spec.Host].ModeOf() != api.HostMaintenance && p.stop[d.Name]:
 		return api.WantStopped
-	case p.mode(d.Spec.Host) != api.HostMaintenance:
+	case p.hosts[d.Spec.Host].ModeOf() != api.HostMaintenance:
 		return d.Spec.State
 	case have == nil || p.stop[d.Name] && !told(have):
 		return api.WantStopped

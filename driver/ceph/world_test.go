@@ -3,6 +3,7 @@ package ceph
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -109,12 +110,12 @@ func (w *world) view() *engine.View {
 	for i := range w.hosts {
 		v.Hosts = append(v.Hosts, *w.hosts[i].DeepCopy())
 	}
-	for _, name := range sortedKeys(w.daemons) {
+	for _, name := range slices.Sorted(maps.Keys(w.daemons)) {
 		v.Daemons = append(v.Daemons, *w.daemons[name].DeepCopy())
 	}
-	for _, name := range sortedKeys(w.secrets) {
+	for _, name := range slices.Sorted(maps.Keys(w.secrets)) {
 		s := w.secrets[name]
-		v.Secrets = append(v.Secrets, engine.SecretInfo{Name: name, Keys: sortedKeys(s.data), Annotations: s.annotations})
+		v.Secrets = append(v.Secrets, engine.SecretInfo{Name: name, Keys: slices.Sorted(maps.Keys(s.data)), Annotations: s.annotations})
 	}
 	if w.status != nil {
 		v.Status = w.status.DeepCopy()

@@ -7,6 +7,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // draining says whether a drain of bricks was started and not brought to an end.
@@ -75,7 +76,7 @@ func (p *planner) startDrain(v *volume, movers []*mover) {
 		return
 	}
 	p.command(glusterd.VerbRemoveStart, v.name, map[string]string{glusterd.ParamBricks: strings.Join(leave, " ")}, api.RiskNone,
-		"%s: the files of %s move to the other bricks", movers[0].why, joinFew(leave))
+		"%s: the files of %s move to the other bricks", movers[0].why, words.Few(leave))
 	p.awaitMovers(v, movers, "its files move")
 }
 
@@ -117,11 +118,11 @@ func (p *planner) followDrain(v *volume, movers []*mover) {
 	case foreign && v.declared == nil:
 		p.awaitMovers(v, movers, "somebody drains it by hand")
 	case foreign:
-		p.command(glusterd.VerbRemoveStop, v.name, params, api.RiskNone, "%s are to stay", joinFew(t.Bricks))
+		p.command(glusterd.VerbRemoveStop, v.name, params, api.RiskNone, "%s are to stay", words.Few(t.Bricks))
 	case t.State == glusterd.TaskInProgress:
 		p.awaitMovers(v, movers, "its files move")
 	case t.State == glusterd.TaskCompleted && t.Failures == 0:
-		p.command(glusterd.VerbRemoveCommit, v.name, params, api.RiskRedundancy, "all files of %s were moved", joinFew(t.Bricks))
+		p.command(glusterd.VerbRemoveCommit, v.name, params, api.RiskRedundancy, "all files of %s were moved", words.Few(t.Bricks))
 	default:
 		p.command(glusterd.VerbRemoveStop, v.name, params, api.RiskNone, "%s", fmt.Sprintf("%d files could not be moved (%s): it is tried again", t.Failures, t.State))
 	}

@@ -202,7 +202,7 @@ func (g *fakeGluster) move() {
 // checkWithout fails if a set would have too few bricks that serve, or no good copy, without the bricks of a node.
 func (g *fakeGluster) checkWithout(t tester, n *fakeNode, what string, stays func(*fakeBrick) bool) {
 	t.Helper()
-	for _, name := range sortedKeys(g.volumes) {
+	for _, name := range slices.Sorted(maps.Keys(g.volumes)) {
 		v := g.volumes[name]
 		for _, set := range v.sets() {
 			rest := slices.DeleteFunc(slices.Clone(set), func(b *fakeBrick) bool { return b.node == n && !stays(b) })
@@ -458,18 +458,18 @@ func (g *fakeGluster) drop(n *fakeNode, c engine.Command) error {
 func (g *fakeGluster) report(d *api.Daemon) *glusterd.Report {
 	n := g.nodes[d.Name]
 	r := &glusterd.Report{Generation: d.Generation, UUID: n.uuid, Version: "10.3"}
-	for _, name := range sortedKeys(g.nodes) {
+	for _, name := range slices.Sorted(maps.Keys(g.nodes)) {
 		if o := g.nodes[name]; o != n && o.pool == n.pool {
 			r.Peers = append(r.Peers, glusterd.Peer{Address: o.address, UUID: o.uuid, Connected: o.up, State: glusterd.PeerInCluster})
 		}
 	}
-	for _, name := range sortedKeys(n.stores) {
+	for _, name := range slices.Sorted(maps.Keys(n.stores)) {
 		s := n.stores[name]
 		x := glusterd.Store{Name: s.name, Path: s.path, Device: s.device, Size: s.size, Free: s.size}
 		if s.dead {
 			x.Problem = "it does not answer"
 		} else {
-			for _, path := range sortedKeys(s.dirs) {
+			for _, path := range slices.Sorted(maps.Keys(s.dirs)) {
 				x.Bricks = append(x.Bricks, glusterd.StoredBrick{Path: path, Volume: s.dirs[path]})
 			}
 		}
@@ -478,7 +478,7 @@ func (g *fakeGluster) report(d *api.Daemon) *glusterd.Report {
 	if d.Spec.Parameters[glusterd.ParamReport] == glusterd.DepthPool {
 		r.OpVersion, r.MaxOpVersion = 100000, 100000
 		r.Pool = &glusterd.Pool{}
-		for _, name := range sortedKeys(g.volumes) {
+		for _, name := range slices.Sorted(maps.Keys(g.volumes)) {
 			if v := g.volumes[name]; slices.ContainsFunc(v.bricks, func(b *fakeBrick) bool { return b.node.pool == n.pool }) {
 				r.Pool.Volumes = append(r.Pool.Volumes, v.report())
 			}
@@ -527,7 +527,7 @@ func (v *fakeVolume) report() glusterd.Volume {
 // text shows all volumes.
 func (g *fakeGluster) text() string {
 	var b strings.Builder
-	for _, name := range sortedKeys(g.volumes) {
+	for _, name := range slices.Sorted(maps.Keys(g.volumes)) {
 		v := g.volumes[name]
 		fmt.Fprintf(&b, "%s %s %s %v\n", v.name, v.state, v.layout, v.task)
 		for _, x := range v.bricks {

@@ -98,7 +98,7 @@ func (f *foresight) deviceSize(host, id string) int64 {
 // findPool takes the pool from whoever reported on it before.
 func (f *foresight) findPool(seen *Observation) {
 	f.pool, f.members = &glusterd.Pool{}, map[string]bool{}
-	for _, name := range sortedKeys(f.reports) {
+	for _, name := range slices.Sorted(maps.Keys(f.reports)) {
 		if seen == nil || seen.Reports[name] == nil || seen.Reports[name].Pool == nil {
 			continue
 		}
@@ -245,7 +245,7 @@ func (f *foresight) settle() {
 	for name, r := range f.reports {
 		own := f.address(name)
 		r.Peers = nil
-		for _, address := range sortedKeys(f.members) {
+		for _, address := range slices.Sorted(maps.Keys(f.members)) {
 			if f.members[own] && address != own {
 				r.Peers = append(r.Peers, glusterd.Peer{Address: address, UUID: f.uuid(address), Connected: f.up(address), State: glusterd.PeerInCluster})
 			}

@@ -2,6 +2,7 @@ package gluster
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -9,6 +10,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/gluster/place"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // layout is how a volume keeps data: in sets of whole copies, of copies and a witness, of fragments, or of single bricks.
@@ -110,7 +112,7 @@ func (s *store) room() int64 {
 func (p *planner) open(s *store) bool {
 	n := s.node
 	return s.leaving == "" && s.Problem == "" && s.Path != "" && n.running() && p.reached(n) && !p.stopped[n.name] &&
-		p.mode(n.hostName()) == api.HostActive && len(n.problems) == 0
+		p.hosts[n.hostName()].ModeOf() == api.HostActive && len(n.problems) == 0
 }
 
 // openStores are the stores that new bricks may be put into.
@@ -171,14 +173,14 @@ func (p *planner) noPlace(want layout, size int64) string {
 	nodes, least := p.nodesOpen(), want.setSize()
 	if len(nodes) < least {
 		return fmt.Sprintf("%s needs %s with devices or directories, because no two bricks of a set share a node, and %s can be used: %s",
-			want, plural(least, "node"), itoa(len(nodes)), joinFew(append(nodes, "declare more StorageNodes, or choose another durability")))
+			want, words.Plural(least, "node"), itoa(len(nodes)), words.Few(append(nodes, "declare more StorageNodes, or choose another durability")))
 	}
 	largest := int64(0)
 	for _, s := range p.openStores() {
 		largest = max(largest, s.Room)
 	}
 	return fmt.Sprintf("there is no room for %s as %s on %s: the emptiest place has %s left to promise. Add devices or nodes, or declare less",
-		resource.NewQuantity(size, resource.BinarySI), want, plural(len(nodes), "node"), resource.NewQuantity(largest, resource.BinarySI))
+		resource.NewQuantity(size, resource.BinarySI), want, words.Plural(len(nodes), "node"), resource.NewQuantity(largest, resource.BinarySI))
 }
 
 // nodesOpen are the names of the nodes that new bricks may be put on.
@@ -187,5 +189,5 @@ func (p *planner) nodesOpen() []string {
 	for _, s := range p.openStores() {
 		names[s.Node] = true
 	}
-	return sortedKeys(names)
+	return slices.Sorted(maps.Keys(names))
 }

@@ -8,6 +8,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // isLost says whether a brick does not serve because its directory is gone from a store that is well.
@@ -31,7 +32,7 @@ func (p *planner) noteLost(v *volume) (left time.Duration) {
 			lost = append(lost, v.pool.Bricks[i].Name())
 		}
 	}
-	text := joinFew(lost)
+	text := words.Few(lost)
 	if c := meta.FindStatusCondition(v.status.Conditions, bricksLost); c == nil || c.Message != text {
 		meta.RemoveStatusCondition(&v.status.Conditions, bricksLost)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
 
@@ -18,7 +19,7 @@ func (p *planner) checkModes() {
 	for _, n := range p.nodes {
 		switch {
 		case n.daemon == nil || n.daemon.DeletionTimestamp != nil:
-		case p.mode(n.hostName()) != api.HostMaintenance:
+		case p.hosts[n.hostName()].ModeOf() != api.HostMaintenance:
 			p.awaitBack(n)
 		case n.daemon.Spec.State == api.WantStopped:
 			begun = append(begun, n)
@@ -31,21 +32,21 @@ func (p *planner) checkModes() {
 	for _, n := range begun {
 		if n.daemon.Status.State != api.DaemonStopped {
 			turn = n.name
-			p.decide(api.VerdictWait, hostObject(n.hostName()), "its glusterd and the bricks are stopping")
+			p.decide(api.VerdictWait, engine.HostObject(n.hostName()), "its glusterd and the bricks are stopping")
 		}
 	}
 	for _, n := range rest {
 		if p.mayStop(n, turn) {
 			turn = n.name
 			p.stopped[n.name] = true
-			p.decide(api.VerdictWait, hostObject(n.hostName()), "its glusterd and the bricks are stopped")
+			p.decide(api.VerdictWait, engine.HostObject(n.hostName()), "its glusterd and the bricks are stopped")
 		}
 	}
 }
 
 // mayStop says whether the pool can do without a node.
 func (p *planner) mayStop(n *node, turn string) bool {
-	object := hostObject(n.hostName())
+	object := engine.HostObject(n.hostName())
 	if verdict, why := p.cannotStop(n); why != "" {
 		p.decide(verdict, object, "%s", why)
 		return false
@@ -60,7 +61,7 @@ func (p *planner) mayStop(n *node, turn string) bool {
 // cannotStop says why the pool cannot do without a node: not at all, or not yet.
 func (p *planner) cannotStop(n *node) (api.Verdict, string) {
 	switch {
-	case n.Host != nil && !connected(n.Host):
+	case n.Host != nil && !n.Host.AgentHeard():
 		return api.VerdictWait, "its agent is not heard: nothing is stopped until it is"
 	case p.neverUp():
 		return "", ""
@@ -114,12 +115,12 @@ func (p *planner) bricksOf(v *volume, n *node) []glusterd.Brick {
 
 // awaitBack says what a node waits for that was started a moment ago.
 func (p *planner) awaitBack(n *node) {
-	if n.Node == nil || p.mode(n.hostName()) != api.HostActive || n.Host == nil || !connected(n.Host) {
+	if n.Node == nil || p.hosts[n.hostName()].ModeOf() != api.HostActive || n.Host == nil || !n.Host.AgentHeard() {
 		return
 	}
 	d := n.daemon
 	wait := func(format string, args ...any) {
-		p.decide(api.VerdictWait, hostObject(n.hostName()), format, args...)
+		p.decide(api.VerdictWait, engine.HostObject(n.hostName()), format, args...)
 	}
 	switch {
 	case d.Spec.State == api.WantStopped || d.Status.State == api.DaemonStopped:

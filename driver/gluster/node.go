@@ -5,9 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
@@ -49,23 +46,8 @@ func (n *node) hostName() string {
 // running says whether the node's agent says now that its glusterd runs, and its report can be believed.
 func (n *node) running() bool {
 	return n.daemon != nil && n.daemon.DeletionTimestamp == nil && n.daemon.Spec.State == api.WantRunning &&
-		n.daemon.Status.State == api.DaemonRunning && n.report != nil && (n.Host == nil || connected(n.Host))
+		n.daemon.Status.State == api.DaemonRunning && n.report != nil && (n.Host == nil || n.Host.AgentHeard())
 }
-
-// connected says whether the host's agent is heard. Before anybody has judged it, it counts as connected.
-func connected(h *api.Host) bool {
-	return !meta.IsStatusConditionFalse(h.Status.Conditions, api.HostAgentConnected)
-}
-
-// mode is a host's mode. One whose Host is gone is not in any: nothing of it can be looked after.
-func (p *planner) mode(host string) api.HostMode {
-	if h := p.hosts[host]; h != nil {
-		return h.ModeOf()
-	}
-	return api.HostActive
-}
-
-func hostObject(host string) string { return "host/" + host }
 
 // resolve finds out what the StorageNodes mean, and which nodes are to leave.
 func (p *planner) resolve() {
@@ -83,12 +65,7 @@ func (p *planner) resolve() {
 	slices.SortFunc(p.nodes, func(a, b *node) int { return strings.Compare(a.name, b.name) })
 	p.checkAddresses()
 	for _, n := range p.nodes {
-		for _, text := range slices.Concat(n.Problems, n.problems) {
-			p.decide(api.VerdictRefuse, n.object(), "%s", text)
-		}
-		for _, text := range slices.Concat(n.Waits, n.waits) {
-			p.decide(api.VerdictWait, n.object(), "%s", text)
-		}
+		p.plan.TellNode(n.ResolvedNode, n.name, n.problems, n.waits)
 	}
 }
 
@@ -137,18 +114,5 @@ func (p *planner) addLeavers() {
 			ResolvedNode: engine.ResolvedNode{Host: p.hosts[d.Spec.Host]}, name: d.Spec.ID, zone: 1,
 			address: d.Spec.Parameters[glusterd.ParamAddress], daemon: d, report: p.seen.Reports[d.Name], leaving: "its StorageNode was deleted",
 		})
-	}
-}
-
-// writeNodes writes the statuses of StorageNodes that change.
-func (p *planner) writeNodes() {
-	for _, n := range p.nodes {
-		if n.Node == nil {
-			continue
-		}
-		status := engine.NodeStatusFor(n.ResolvedNode, n.problems, p.now)
-		if !equality.Semantic.DeepEqual(status, n.Node.Status) {
-			p.plan.Nodes = append(p.plan.Nodes, engine.NodeStatus{Name: n.Node.Name, Status: status})
-		}
 	}
 }

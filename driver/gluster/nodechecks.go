@@ -12,7 +12,7 @@ import (
 
 // check looks at what a declared node asks for.
 func (p *planner) check(n *node) {
-	if n.Host != nil && !connected(n.Host) {
+	if n.Host != nil && !n.Host.AgentHeard() {
 		n.waits = append(n.waits, fmt.Sprintf("the agent of host %s is not heard", n.Host.Name))
 	}
 	const maxID = 63 // the API's bound on a Daemon's id
@@ -29,9 +29,9 @@ func (p *planner) check(n *node) {
 		}
 	}
 	switch host := n.hostName(); {
-	case p.mode(host) == api.HostDrain:
+	case p.hosts[host].ModeOf() == api.HostDrain:
 		n.leaving = fmt.Sprintf("host %s is being drained", host)
-	case p.mode(host) == api.HostMaintenance && n.daemon == nil:
+	case p.hosts[host].ModeOf() == api.HostMaintenance && n.daemon == nil:
 		n.waits = append(n.waits, fmt.Sprintf("host %s is in maintenance", host))
 	}
 }

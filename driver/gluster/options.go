@@ -7,6 +7,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 const optionAllow = "auth.allow"
@@ -56,10 +57,10 @@ func (p *planner) setOptions() {
 		slices.Sort(names)
 		v.status.Options = names
 		if len(set) > 0 {
-			p.command(glusterd.VerbSet, v.name, set, api.RiskNone, "%s", "declared otherwise: "+joinFew(sortedKeys(set)))
+			p.command(glusterd.VerbSet, v.name, set, api.RiskNone, "%s", "declared otherwise: "+words.Few(slices.Sorted(maps.Keys(set))))
 		}
 		if len(reset) > 0 {
-			p.command(glusterd.VerbReset, v.name, reset, api.RiskNone, "%s", "not declared any more: "+joinFew(sortedKeys(reset)))
+			p.command(glusterd.VerbReset, v.name, reset, api.RiskNone, "%s", "not declared any more: "+words.Few(slices.Sorted(maps.Keys(reset))))
 		}
 	}
 }

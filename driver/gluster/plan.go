@@ -1,14 +1,11 @@
 package gluster
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -20,7 +17,7 @@ import (
 func (Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 	p := newPlanner(view, now)
 	if p.cluster.DeletionTimestamp != nil {
-		p.remove()
+		p.plan.End(view, ending)
 		return p.plan
 	}
 	for _, phase := range []func(){p.resolve, p.chooseSpeaker, p.findStores, p.findVolumes, p.checkModes, p.checkLeavers} {
@@ -30,7 +27,9 @@ func (Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 	p.planVolumes()
 	p.dismiss()
 	p.writeDaemons()
-	p.writeNodes()
+	for _, n := range p.nodes {
+		p.plan.PutNode(n.ResolvedNode, n.problems, p.now)
+	}
 	p.writeStatus()
 	return p.plan
 }
@@ -57,23 +56,17 @@ type planner struct {
 
 func newPlanner(view *engine.View, now time.Time) *planner {
 	p := &planner{
-		view: view, now: now, cluster: view.Cluster, have: map[string]*api.Daemon{}, hosts: map[string]*api.Host{},
+		view: view, now: now, cluster: view.Cluster, have: view.DaemonsByName(), hosts: view.HostsByName(),
 		stopped: map[string]bool{}, plan: &engine.Plan{},
 	}
 	if p.seen, _ = view.System.(*Observation); p.seen == nil {
 		p.seen = &Observation{}
 	}
-	for i := range view.Daemons {
-		p.have[view.Daemons[i].Name] = &view.Daemons[i]
-	}
-	for i := range view.Hosts {
-		p.hosts[view.Hosts[i].Name] = &view.Hosts[i]
-	}
 	return p
 }
 
 func (p *planner) decide(verdict api.Verdict, object, format string, args ...any) {
-	p.plan.Decisions = append(p.plan.Decisions, api.Decision{Object: object, Verdict: verdict, Message: cut(fmt.Sprintf(format, args...), maxText)})
+	p.plan.Decide(verdict, object, format, args...)
 }
 
 // command asks the speaker for something.
@@ -117,53 +110,9 @@ func (p *planner) writeDaemons() {
 		if n.daemon == nil && !n.usable() || n.gone {
 			continue
 		}
-		p.want(p.glusterd(n))
+		d := p.glusterd(n)
+		p.plan.Want(engine.DaemonObject(&d), "a glusterd", n.daemon, d)
 	}
-}
-
-// want compares a wanted daemon with what is there.
-func (p *planner) want(d api.Daemon) {
-	have := p.have[d.Name]
-	switch {
-	case have == nil:
-		p.change(d, true, fmt.Sprintf("a glusterd is wanted on host %s", d.Spec.Host))
-	case have.DeletionTimestamp != nil:
-		p.decide(api.VerdictWait, "daemon/"+d.Name, "it is being removed from host %s", have.Spec.Host)
-	default:
-		if reason := specDiff(&have.Spec, &d.Spec); reason != "" {
-			changed := *have.DeepCopy()
-			changed.Spec = d.Spec
-			p.change(changed, false, reason)
-		}
-	}
-}
-
-func (p *planner) change(d api.Daemon, isNew bool, reason string) {
-	p.plan.Daemons = append(p.plan.Daemons, engine.DaemonChange{Daemon: d, New: isNew, Reason: reason})
-	p.decide(api.VerdictDo, "daemon/"+d.Name, "%s", reason)
-}
-
-// specDiff says in words what differs between the spec that is there and the one that is wanted; nothing when they agree.
-func specDiff(have, want *api.DaemonSpec) string {
-	if equality.Semantic.DeepEqual(have, want) {
-		return ""
-	}
-	var parts []string
-	note := func(differs bool, text string) {
-		if differs {
-			parts = append(parts, text)
-		}
-	}
-	note(have.State != want.State, fmt.Sprintf("wanted state goes from %s to %s", have.State, want.State))
-	note(!equality.Semantic.DeepEqual(have.Devices, want.Devices), "its devices change")
-	for _, key := range slices.Sorted(maps.Keys(want.Parameters)) {
-		note(have.Parameters[key] != want.Parameters[key], fmt.Sprintf("its parameter %s changes", key))
-	}
-	note(have.OnRemoval != want.OnRemoval, fmt.Sprintf("what becomes of its data changes to %s", want.OnRemoval))
-	if len(parts) == 0 {
-		parts = []string{"its command or files change (they count from its next start)"}
-	}
-	return strings.Join(parts, ", ")
 }
 
 // glusterd is the Daemon of a node.
@@ -215,32 +164,3 @@ func (p *planner) reporter() *node {
 }
 
 func daemonName(cluster, node string) string { return cluster + "-glusterd-" + node }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// joinFew joins names for people: not more than they read.
-func joinFew(names []string) string {
-	const few = 5
-	if len(names) <= few {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
-}
-
-// cut cuts text to at most n bytes, at a character's end.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	const mark = "…"
-	return strings.ToValidUTF8(s[:n-len(mark)], "") + mark
-}
-
-func policy(p api.DeletionPolicy) api.DeletionPolicy { return cmp.Or(p, api.DeletionRetain) }

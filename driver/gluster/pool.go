@@ -8,6 +8,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // chooseSpeaker chooses the node that reports on the pool and is given its commands. It stays the same as long as it can.
@@ -23,7 +24,7 @@ func (p *planner) chooseSpeaker() {
 		if p.hadPool(n) {
 			rank += 4 // who knows of a pool speaks for it: one that is new, or lost its state, knows of none
 		}
-		if n.leaving == "" && p.mode(n.hostName()) == api.HostActive {
+		if n.leaving == "" && p.hosts[n.hostName()].ModeOf() == api.HostActive {
 			rank += 2
 		}
 		if n.daemon.Spec.Parameters[glusterd.ParamReport] == glusterd.DepthPool {
@@ -129,7 +130,7 @@ func (p *planner) onItsWay(n *node) bool {
 		return n.usable()
 	}
 	failed := n.daemon.Status.State == api.DaemonFailed || n.daemon.Status.State == api.DaemonBackOff
-	return !failed && n.daemon.Spec.State == api.WantRunning && n.Host != nil && connected(n.Host)
+	return !failed && n.daemon.Spec.State == api.WantRunning && n.Host != nil && n.Host.AgentHeard()
 }
 
 // formPool takes the nodes into the pool that are not in it.
@@ -138,7 +139,7 @@ func (p *planner) formPool() {
 		return
 	}
 	for _, n := range p.nodes {
-		if n == p.speaker || n.leaving != "" || !n.running() || p.peer(n) != nil || len(n.problems) > 0 || p.mode(n.hostName()) != api.HostActive {
+		if n == p.speaker || n.leaving != "" || !n.running() || p.peer(n) != nil || len(n.problems) > 0 || p.hosts[n.hostName()].ModeOf() != api.HostActive {
 			continue
 		}
 		if other := p.otherPool(n); other != "" {
@@ -201,7 +202,7 @@ func (p *planner) checkLeaver(n *node) {
 	case !p.ready():
 		p.awaitLeaver(n, "nobody can say yet which bricks it has")
 	case len(bricks) > 0:
-		p.awaitLeaver(n, "bricks that have to move: %s", joinFew(bricks))
+		p.awaitLeaver(n, "bricks that have to move: %s", words.Few(bricks))
 	case p.leftovers(n):
 		p.awaitLeaver(n, "copies that were moved away are removed from it")
 	case n == p.speaker && len(p.members()) > 1:
@@ -231,8 +232,8 @@ func (p *planner) awaitLeaver(n *node, format string, args ...any) {
 }
 
 func (p *planner) leaverObject(n *node) string {
-	if p.mode(n.hostName()) == api.HostDrain {
-		return hostObject(n.hostName())
+	if p.hosts[n.hostName()].ModeOf() == api.HostDrain {
+		return engine.HostObject(n.hostName())
 	}
 	return n.object()
 }
@@ -293,8 +294,8 @@ func (p *planner) dismiss() {
 		case n.gone:
 			p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: n.daemon.Name, Reason: n.leaving})
 			p.decide(api.VerdictDo, "daemon/"+n.daemon.Name, "removed from host %s: %s", n.hostName(), n.leaving)
-			if p.mode(n.hostName()) == api.HostDrain {
-				p.decide(api.VerdictWait, hostObject(n.hostName()), "its glusterd is removed")
+			if p.hosts[n.hostName()].ModeOf() == api.HostDrain {
+				p.decide(api.VerdictWait, engine.HostObject(n.hostName()), "its glusterd is removed")
 			}
 		case p.ready() && n != p.speaker && p.peer(n) != nil && len(p.bricksOn(n)) == 0 && !p.leftovers(n):
 			p.command(glusterd.VerbDetach, p.peer(n).Address, nil, api.RiskNone, "%s, and it has no bricks", n.leaving)

@@ -2,6 +2,7 @@ package gluster
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -154,7 +155,7 @@ func (s *story) happen() {
 // brick does something to one brick.
 func (s *story) brick(do func(*fakeBrick)) {
 	var all []*fakeBrick
-	for _, name := range sortedKeys(s.gluster.volumes) {
+	for _, name := range slices.Sorted(maps.Keys(s.gluster.volumes)) {
 		for _, b := range s.gluster.volumes[name].bricks {
 			if b.node.store(b.path) != nil {
 				all = append(all, b)

@@ -9,6 +9,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // startBricks starts brick processes that ended, where their disk is well.
@@ -24,8 +25,8 @@ func (p *planner) startBricks(v *volume) {
 	if len(down) == 0 {
 		meta.RemoveStatusCondition(&v.status.Conditions, bricksStarted)
 	}
-	if len(down) > 0 && p.mayRestart(v, joinFew(down)) {
-		p.command(glusterd.VerbStart, v.name, map[string]string{glusterd.ParamForce: "true"}, api.RiskNone, "%s", "not served: "+joinFew(down))
+	if len(down) > 0 && p.mayRestart(v, words.Few(down)) {
+		p.command(glusterd.VerbStart, v.name, map[string]string{glusterd.ParamForce: "true"}, api.RiskNone, "%s", "not served: "+words.Few(down))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // The rules of what a set of bricks can do without. They are strict: what they allow leaves all of a set's data where it can be
@@ -27,7 +28,7 @@ func unsound(v *glusterd.Volume) string {
 	for i := range v.Bricks {
 		switch b := &v.Bricks[i]; {
 		case b.State != glusterd.BrickOnline:
-			return joinFew(notOnline(v.Bricks))
+			return words.Few(notOnline(v.Bricks))
 		case v.SetSize() == 1:
 		case b.Heal == nil:
 			return fmt.Sprintf("brick %s does not answer, although its process runs: it may be full, or hang", b.Name())

@@ -1,6 +1,7 @@
 package gluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -206,7 +207,7 @@ func (s *stage) act(d *datadriven.TestData, name string) error {
 		return s.AddHost(s.ctx, name, args(d, "disks"))
 	case "add-cluster":
 		c := &api.StorageCluster{ObjectMeta: meta, Spec: api.StorageClusterSpec{
-			Type: api.StorageGlusterFS, Interval: metav1.Duration{Duration: 10 * time.Second}, DeletionPolicy: policy(api.DeletionPolicy(arg(d, "policy"))),
+			Type: api.StorageGlusterFS, Interval: metav1.Duration{Duration: 10 * time.Second}, DeletionPolicy: api.DeletionPolicy(cmp.Or(arg(d, "policy"), "Retain")),
 		}}
 		return s.Create(s.ctx, c)
 	case "add-node":
@@ -254,7 +255,7 @@ func (s *stage) addNode(d *datadriven.TestData, meta metav1.ObjectMeta) error {
 
 func (s *stage) addVolume(d *datadriven.TestData, meta metav1.ObjectMeta) error {
 	v := &api.Volume{ObjectMeta: meta, Spec: api.VolumeSpec{
-		Cluster: "c", Size: resource.MustParse(arg(d, "size")), DeletionPolicy: policy(api.DeletionPolicy(arg(d, "policy"))),
+		Cluster: "c", Size: resource.MustParse(arg(d, "size")), DeletionPolicy: api.DeletionPolicy(cmp.Or(arg(d, "policy"), "Retain")),
 	}}
 	switch {
 	case d.HasArg("arbiter"):

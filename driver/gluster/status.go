@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // Bounds of the API's schema.
 const (
-	maxReasons     = 64
 	maxText        = 1024
-	maxNames       = 1024
 	maxBackups     = 32
 	maxSplitBrains = 32
 	maxBrickText   = 256
@@ -35,28 +35,13 @@ const (
 // writeStatus tells the cluster's state by the pool's own word, and whether anything is left to wait for.
 func (p *planner) writeStatus() {
 	offline := p.whyOffline()
-	reasons := slices.Concat(offline, p.whyDegraded())
-	s := api.StorageStatusStatus{Type: api.StorageGlusterFS, Status: api.StorageDegraded}
-	switch {
-	case len(offline) > 0:
-		s.Status = api.StorageOffline
-	case len(reasons) == 0:
-		s.Status = api.StorageOnline
-	}
-	for _, r := range reasons {
-		if !slices.Contains(s.Reasons, r) && len(s.Reasons) < maxReasons {
-			s.Reasons = append(s.Reasons, r)
-		}
-	}
-	if len(s.Reasons) > 0 {
-		s.Message = cut(s.Reasons[0], maxText)
-	}
+	var set []string
 	for _, n := range p.members() {
-		if n.Node != nil && len(s.StorageNodes) < maxNames {
-			s.StorageNodes = append(s.StorageNodes, n.name)
+		if n.Node != nil {
+			set = append(set, n.name)
 		}
 	}
-	s.Nodes = int32(len(s.StorageNodes))
+	s := engine.StatusOf(api.StorageGlusterFS, len(offline) > 0, slices.Concat(offline, p.whyDegraded()), set)
 	if p.ready() {
 		s.Health, s.GlusterFS, s.Capacity = p.health(), p.glusterStatus(), p.capacity()
 	}
@@ -74,14 +59,14 @@ func (p *planner) whyOffline() []string {
 		return []string{"no glusterd of the cluster reports that it runs"}
 	case p.missed() != "":
 		return []string{fmt.Sprintf("no node of the pool is heard (such as %s), and node %s knows nothing of it", p.missed(), p.speaker.name)}
-	case !p.ready() && p.served():
+	case !p.ready() && p.view.Served():
 		return nil // its bricks serve while another node begins to speak for the pool
 	case !p.ready():
 		return []string{p.silence()}
 	}
 	var reasons []string
 	if have, need := p.serving(), p.nodesNeeded(); have < need {
-		reasons = append(reasons, fmt.Sprintf("%d of the %s that are needed are in the pool and have devices or directories", have, plural(need, "node")))
+		reasons = append(reasons, fmt.Sprintf("%d of the %s that are needed are in the pool and have devices or directories", have, words.Plural(need, "node")))
 	}
 	total, off := 0, []string(nil)
 	for _, v := range p.volumes {
@@ -96,11 +81,6 @@ func (p *planner) whyOffline() []string {
 		reasons = append(reasons, off...)
 	}
 	return reasons
-}
-
-// served says whether the cluster was seen to serve data the last time.
-func (p *planner) served() bool {
-	return p.view.Status != nil && (p.view.Status.Status.Status == api.StorageOnline || p.view.Status.Status.Status == api.StorageDegraded)
 }
 
 func (p *planner) silence() string {
@@ -153,11 +133,7 @@ func (p *planner) whyDegraded() []string {
 	for _, n := range p.nodes {
 		p.judgeNode(n, because)
 	}
-	for _, d := range p.plan.Decisions {
-		if d.Verdict == api.VerdictRefuse || d.Verdict == api.VerdictWait {
-			because("%s: %s", d.Object, d.Message)
-		}
-	}
+	reasons = append(reasons, p.plan.Open()...)
 	if len(reasons) == 0 && !p.plan.Empty() {
 		because("%s", p.plan.Decisions[0].Object+": "+p.plan.Decisions[0].Message)
 	}
@@ -170,7 +146,7 @@ func (p *planner) judgeNode(n *node, because func(string, ...any)) {
 		return
 	}
 	if d.Status.State != api.DaemonRunning || d.Spec.State != api.WantRunning {
-		because("node %s: its glusterd is %s%s", n.name, cmp.Or(d.Status.State, api.DaemonPending), withColon(d.Status.Message))
+		because("node %s: its glusterd is %s%s", n.name, cmp.Or(d.Status.State, api.DaemonPending), words.Colon(d.Status.Message))
 		return
 	}
 	x := p.peer(n)
@@ -191,13 +167,6 @@ func (p *planner) judgeNode(n *node, because func(string, ...any)) {
 	if n.report != nil && n.report.Problem != "" {
 		because("node %s: %s", n.name, n.report.Problem)
 	}
-}
-
-func withColon(text string) string {
-	if text == "" {
-		return ""
-	}
-	return ": " + text
 }
 
 func (p *planner) health() string {

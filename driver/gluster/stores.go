@@ -2,6 +2,7 @@ package gluster
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -68,7 +69,7 @@ func (p *planner) wantedDevices(n *node) []api.DaemonDevice {
 		}
 	}
 	var devices []api.DaemonDevice
-	for _, id := range sortedKeys(ids) {
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
 		if ids[id] && !n.misses(id) {
 			devices = append(devices, api.DaemonDevice{Name: glusterd.StoreName(id), ID: id})
 		}
@@ -78,7 +79,7 @@ func (p *planner) wantedDevices(n *node) []api.DaemonDevice {
 
 // misses says whether the node's host says that a device is not there.
 func (n *node) misses(id string) bool {
-	return n.Host != nil && connected(n.Host) && len(n.Host.Status.Devices) > 0 &&
+	return n.Host != nil && n.Host.AgentHeard() && len(n.Host.Status.Devices) > 0 &&
 		!slices.ContainsFunc(n.Host.Status.Devices, func(d api.Device) bool { return d.ID == id })
 }
 

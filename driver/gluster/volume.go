@@ -11,6 +11,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // volume is a volume that is declared, or that the pool has, or both.
@@ -48,7 +49,7 @@ func (p *planner) findVolumes() {
 			v.pool = &p.speaker.report.Pool.Volumes[i]
 		}
 	}
-	for _, name := range sortedKeys(byName) {
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		p.volumes = append(p.volumes, byName[name])
 		p.promise(byName[name])
 	}
@@ -164,7 +165,7 @@ func (p *planner) createVolume(v *volume) {
 	if auth := p.wantedOptions(v)[optionAllow]; auth != "" {
 		first[optionAllow] = auth
 	}
-	p.command(glusterd.VerbSet, v.name, first, api.RiskNone, "before it is used: %s", joinFew(sortedKeys(first)))
+	p.command(glusterd.VerbSet, v.name, first, api.RiskNone, "before it is used: %s", words.Few(slices.Sorted(maps.Keys(first))))
 	p.command(glusterd.VerbStart, v.name, nil, api.RiskNone, "the volume is declared")
 }
 

@@ -11,7 +11,7 @@ import (
 // deleteVolume takes a volume away, and under DeletionWipe its bricks. One that is kept is stopped, and stays in the pool: a
 // Volume of the same name and layout takes it over again.
 func (p *planner) deleteVolume(v *volume) {
-	wipe := policy(v.declared.Spec.DeletionPolicy) == api.DeletionWipe
+	wipe := v.declared.Spec.DeletionPolicy == api.DeletionWipe
 	v.status.State = api.VolumeDeleting
 	switch {
 	case !p.ready() && (len(v.status.Bricks) > 0 || !p.neverUp()):

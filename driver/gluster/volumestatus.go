@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +13,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // describe writes into the status what the pool says of a volume.
@@ -58,7 +58,7 @@ func (p *planner) brickStatus(v *volume, b *glusterd.Brick, size int64) api.Volu
 	case s != nil:
 		out.Directory = s.Name
 	}
-	out.Message = cut(p.brickMessage(v, b, n, s), maxBrickText)
+	out.Message = words.Cut(p.brickMessage(v, b, n, s), maxBrickText)
 	return out
 }
 
@@ -97,7 +97,7 @@ func (p *planner) brickMessage(v *volume, b *glusterd.Brick, n *node, s *store) 
 	case b.Heal == nil && v.pool.SetSize() > 1:
 		return cmp.Or(v.pool.Unknown, "its process runs and does not answer: it may be full, or hang")
 	case b.Heal != nil && b.Heal.SplitBrain > 0:
-		return fmt.Sprintf("%s in split-brain", plural(int(b.Heal.SplitBrain), "entry"))
+		return fmt.Sprintf("%s in split-brain", words.Plural(int(b.Heal.SplitBrain), "entry"))
 	case b.Heal != nil && b.Heal.Pending > 0:
 		return fmt.Sprintf("others still lack %d entries of it", b.Heal.Pending)
 	}
@@ -108,7 +108,7 @@ func (p *planner) brickMessage(v *volume, b *glusterd.Brick, n *node, s *store) 
 func (p *planner) writeVolume(v *volume) {
 	s := &v.status
 	s.State, s.Message = p.judgeVolume(v)
-	s.Message = cut(s.Message, maxText)
+	s.Message = words.Cut(s.Message, maxText)
 	accepted := metav1.Condition{Type: api.VolumeAccepted, Status: metav1.ConditionTrue, Reason: engine.ReasonAccepted}
 	switch {
 	case v.refusal != "":
@@ -129,9 +129,7 @@ func (p *planner) setCondition(v *volume, c metav1.Condition) {
 
 func (p *planner) putVolume(v *volume) {
 	v.status.ObservedGeneration = v.declared.Generation
-	if !equality.Semantic.DeepEqual(v.status, v.declared.Status) {
-		p.plan.Volumes = append(p.plan.Volumes, engine.VolumeStatus{Name: v.name, Status: v.status})
-	}
+	p.plan.PutVolume(v.declared, v.status)
 }
 
 // judgeVolume says whether a volume can be used, and why not.
@@ -146,7 +144,7 @@ func (p *planner) judgeVolume(v *volume) (api.VolumeState, string) {
 	}
 	for _, set := range v.pool.Sets() {
 		if up := online(set); up < needed(v.pool) {
-			return api.VolumeOffline, fmt.Sprintf("%d of the %d bricks of a set serve, and %d must: %s", up, len(set), needed(v.pool), joinFew(notOnline(set)))
+			return api.VolumeOffline, fmt.Sprintf("%d of the %d bricks of a set serve, and %d must: %s", up, len(set), needed(v.pool), words.Few(notOnline(set)))
 		}
 	}
 	if text := cmp.Or(unsound(v.pool), splitText(v)); text != "" {
@@ -171,7 +169,7 @@ func splitText(v *volume) string {
 		return ""
 	}
 	return fmt.Sprintf("split-brain, no heal can tell which copy is right: %s. Choose with 'gluster volume heal %s split-brain latest-mtime FILE', or bigger-file FILE, or source-brick BRICK FILE",
-		joinFew(v.status.SplitBrains), v.name)
+		words.Few(v.status.SplitBrains), v.name)
 }
 
 func online(set []glusterd.Brick) (n int) {

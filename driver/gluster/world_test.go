@@ -150,7 +150,7 @@ func (w *world) view() *engine.View {
 	for i := range w.volumes {
 		v.Volumes = append(v.Volumes, *w.volumes[i].DeepCopy())
 	}
-	for _, name := range sortedKeys(w.daemons) {
+	for _, name := range slices.Sorted(maps.Keys(w.daemons)) {
 		v.Daemons = append(v.Daemons, *w.daemons[name].DeepCopy())
 	}
 	all := slices.Clone(v.Others)
@@ -253,7 +253,7 @@ func (w *world) perform(c engine.Command) bool {
 
 func (w *world) heard(host string) bool {
 	h := w.hostNamed(host)
-	return h != nil && connected(h)
+	return h != nil && h.AgentHeard()
 }
 
 // silence has the agent of h<i> heard or not; its machine runs on.
@@ -278,7 +278,7 @@ func (w *world) power(i int, on bool) {
 
 // agents bring each daemon as far as its spec says, and report.
 func (w *world) agents() {
-	for _, name := range sortedKeys(w.daemons) {
+	for _, name := range slices.Sorted(maps.Keys(w.daemons)) {
 		d := w.daemons[name]
 		if !w.heard(d.Spec.Host) {
 			continue
@@ -302,7 +302,7 @@ func (w *world) agents() {
 		d.Status.ObservedGeneration = d.Generation
 	}
 	w.gluster.settle()
-	for _, name := range sortedKeys(w.daemons) {
+	for _, name := range slices.Sorted(maps.Keys(w.daemons)) {
 		if d := w.daemons[name]; w.heard(d.Spec.Host) && d.Status.State == api.DaemonRunning {
 			text, err := w.gluster.report(d).Text()
 			if err != nil {

@@ -2,7 +2,6 @@ package torus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -25,22 +24,11 @@ type Observation struct {
 
 // Observe reads the reports of the view's Daemons. It asks nobody.
 func (Driver) Observe(_ context.Context, view *engine.View, _ engine.SecretReader) (any, error) {
-	o := &Observation{Reports: map[string]*torus.Report{}}
-	var errs []error
-	for i := range view.Daemons {
-		d := &view.Daemons[i]
-		r, err := torus.Parse(d.Status.Report)
-		switch {
-		case err != nil:
-			errs = append(errs, fmt.Errorf("daemon %s: %w", d.Name, err))
-		case r != nil && d.Spec.Type == torus.TypeTorusd:
-			o.Reports[d.Name] = r
-		}
+	reports, err := engine.Reports(view, torus.TypeTorusd, torus.Parse)
+	if len(reports) == 0 {
+		return nil, err
 	}
-	if len(o.Reports) == 0 {
-		return nil, errors.Join(errs...)
-	}
-	return o, errors.Join(errs...)
+	return &Observation{Reports: reports}, err
 }
 
 // MakeSecret is never asked for: no plan wants a Secret.

@@ -5,6 +5,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/torus"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // ownEtcd says whether the cluster's metadata lies in an etcd of Holdfast's own.
@@ -30,7 +31,7 @@ func (p *planner) chooseEtcd() {
 	ready := p.those((*node).usable)
 	if len(ready) < want {
 		if len(declared) > 0 {
-			p.decide(api.VerdictWait, "etcd", "%d of the %s that its members start on together are ready", len(ready), plural(want, "node"))
+			p.decide(api.VerdictWait, "etcd", "%d of the %s that its members start on together are ready", len(ready), words.Plural(want, "node"))
 		}
 		return
 	}

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -55,20 +53,7 @@ func (n *node) running() bool { return n.report != nil && runs(n.torusd, n.Host)
 
 // runs says whether a daemon runs, by the word of an agent that is heard.
 func runs(d *api.Daemon, h *api.Host) bool {
-	return d != nil && d.DeletionTimestamp == nil && d.Spec.State == api.WantRunning && d.Status.State == api.DaemonRunning && (h == nil || connected(h))
-}
-
-// connected says whether the host's agent is heard. Before anybody has judged it, it counts as connected.
-func connected(h *api.Host) bool {
-	return !meta.IsStatusConditionFalse(h.Status.Conditions, api.HostAgentConnected)
-}
-
-// mode is a host's mode. One whose Host is gone is not in any: nothing of it can be looked after.
-func (p *planner) mode(host string) api.HostMode {
-	if h := p.hosts[host]; h != nil {
-		return h.ModeOf()
-	}
-	return api.HostActive
+	return d != nil && d.DeletionTimestamp == nil && d.Spec.State == api.WantRunning && d.Status.State == api.DaemonRunning && (h == nil || h.AgentHeard())
 }
 
 func url(address string, port int) string {
@@ -93,12 +78,7 @@ func (p *planner) resolve() {
 	slices.SortFunc(p.nodes, func(a, b *node) int { return strings.Compare(a.name, b.name) })
 	p.checkAddresses()
 	for _, n := range p.nodes {
-		for _, text := range slices.Concat(n.Problems, n.problems) {
-			p.decide(api.VerdictRefuse, n.object(), "%s", text)
-		}
-		for _, text := range slices.Concat(n.Waits, n.waits) {
-			p.decide(api.VerdictWait, n.object(), "%s", text)
-		}
+		p.plan.TellNode(n.ResolvedNode, n.name, n.problems, n.waits)
 	}
 }
 
@@ -147,14 +127,14 @@ func (n *node) problem(format string, args ...any) {
 
 // check looks at what a declared node asks for.
 func (p *planner) check(n *node) {
-	if n.Host != nil && !connected(n.Host) {
+	if n.Host != nil && !n.Host.AgentHeard() {
 		n.waits = append(n.waits, fmt.Sprintf("the agent of host %s is not heard", n.Host.Name))
 	}
 	const maxID = 63 // the API's bound on a Daemon's id
 	if len(n.name) > maxID {
 		n.problem("its name is longer than %d characters, which the id of its torusd may have", maxID)
 	}
-	switch p.mode(n.host()) {
+	switch p.hosts[n.host()].ModeOf() {
 	case api.HostDrain:
 		n.leaving = fmt.Sprintf("host %s is being drained", n.host())
 	case api.HostActive:
@@ -301,17 +281,4 @@ func (p *planner) wanted(n *node) api.WantedState {
 		return api.WantStopped
 	}
 	return api.WantRunning
-}
-
-// writeNodes writes the statuses of StorageNodes that change.
-func (p *planner) writeNodes() {
-	for _, n := range p.nodes {
-		if n.Node == nil {
-			continue
-		}
-		status := engine.NodeStatusFor(n.ResolvedNode, n.problems, p.now)
-		if !equality.Semantic.DeepEqual(status, n.Node.Status) {
-			p.plan.Nodes = append(p.plan.Nodes, engine.NodeStatus{Name: n.Node.Name, Status: status})
-		}
-	}
 }

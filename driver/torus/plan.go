@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -16,14 +15,17 @@ import (
 func (Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 	p := newPlanner(view, now)
 	if p.cluster.DeletionTimestamp != nil {
-		p.remove()
+		p.plan.End(view, ending)
 		return p.plan
 	}
 	for _, phase := range []func(){
 		p.resolve, p.chooseSpeaker, p.chooseEtcd, p.checkModes, p.planRing, p.planLeavers, p.planVolumes,
-		p.writeEtcd, p.writeTorusd, p.writeNodes, p.writeStatus,
+		p.writeEtcd, p.writeTorusd, p.writeStatus,
 	} {
 		phase()
+	}
+	for _, n := range p.nodes {
+		p.plan.PutNode(n.ResolvedNode, n.problems, p.now)
 	}
 	return p.plan
 }
@@ -51,7 +53,7 @@ type planner struct {
 
 func newPlanner(view *engine.View, now time.Time) *planner {
 	p := &planner{
-		view: view, now: now, cluster: view.Cluster, have: map[string]*api.Daemon{}, hosts: map[string]*api.Host{},
+		view: view, now: now, cluster: view.Cluster, have: view.DaemonsByName(), hosts: view.HostsByName(),
 		stopped: map[string]bool{}, plan: &engine.Plan{},
 	}
 	if view.Cluster.Spec.Torus != nil {
@@ -61,12 +63,6 @@ func newPlanner(view *engine.View, now time.Time) *planner {
 	if p.seen, _ = view.System.(*Observation); p.seen == nil {
 		p.seen = &Observation{}
 	}
-	for i := range view.Daemons {
-		p.have[view.Daemons[i].Name] = &view.Daemons[i]
-	}
-	for i := range view.Hosts {
-		p.hosts[view.Hosts[i].Name] = &view.Hosts[i]
-	}
 	return p
 }
 
@@ -74,7 +70,7 @@ func newPlanner(view *engine.View, now time.Time) *planner {
 func (p *planner) copies() int { return int(p.spec.Replication) }
 
 func (p *planner) decide(verdict api.Verdict, object, format string, args ...any) {
-	p.plan.Decisions = append(p.plan.Decisions, api.Decision{Object: object, Verdict: verdict, Message: cut(fmt.Sprintf(format, args...))})
+	p.plan.Decide(verdict, object, format, args...)
 }
 
 // command asks the speaker for something.
@@ -94,69 +90,13 @@ func line(verb, object string) string {
 	return ""
 }
 
-// want compares a wanted daemon with what is there.
-func (p *planner) want(d api.Daemon) {
-	have := p.have[d.Name]
-	switch {
-	case have == nil:
-		p.change(d, true, fmt.Sprintf("%s is wanted on host %s", d.Spec.Type, d.Spec.Host))
-	case have.DeletionTimestamp != nil:
-		p.decide(api.VerdictWait, "daemon/"+d.Name, "it is being removed from host %s", have.Spec.Host)
-	case !have.Spec.Equal(&d.Spec):
-		changed := *have.DeepCopy()
-		changed.Spec = d.Spec
-		p.change(changed, false, difference(&have.Spec, &d.Spec))
-	}
-}
-
-func (p *planner) change(d api.Daemon, isNew bool, reason string) {
-	p.plan.Daemons = append(p.plan.Daemons, engine.DaemonChange{Daemon: d, New: isNew, Reason: reason})
-	p.decide(api.VerdictDo, "daemon/"+d.Name, "%s", reason)
-}
-
-// difference says in words what differs between two specs.
-func difference(have, want *api.DaemonSpec) string {
-	switch {
-	case have.State != want.State:
-		return fmt.Sprintf("wanted state goes from %s to %s", have.State, want.State)
-	case have.OnRemoval != want.OnRemoval:
-		return fmt.Sprintf("what becomes of its data changes to %s", want.OnRemoval)
-	case have.Parameters[torus.ParamReport] != want.Parameters[torus.ParamReport]:
-		return "it is asked for another report: " + want.Parameters[torus.ParamReport]
-	}
-	return "its command changes (it counts from its next start)"
-}
-
 func torusdName(cluster, node string) string { return cluster + "-torusd-" + node }
 
 func etcdName(cluster, node string) string { return cluster + "-etcd-" + node }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func names(nodes []*node) string {
-	const few = 5
-	all := make([]string, len(nodes))
-	for i, n := range nodes {
-		all[i] = n.name
-	}
-	if len(all) > few {
-		all = append(all[:few:few], fmt.Sprintf("%d more", len(all)-few))
-	}
-	return strings.Join(all, ", ")
-}
-
-// cut cuts text to what the API takes, at a character's end.
-func cut(s string) string {
-	const most, mark = 1024, "…"
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most-len(mark)], "") + mark
+// want has a daemon made or changed, if it is not there as it is wanted.
+func (p *planner) want(d api.Daemon) {
+	p.plan.Want(engine.DaemonObject(&d), d.Spec.Type, p.have[d.Name], d)
 }
 
 // those are the nodes for which something holds.

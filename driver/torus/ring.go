@@ -8,6 +8,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/torus"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // everUp says whether any torusd has ever reported.
@@ -16,7 +17,7 @@ func (p *planner) everUp() bool { return len(p.seen.Reports) > 0 }
 // chooseSpeaker chooses the node that reports on the cluster and is given its commands: the one that does, as long as it can.
 func (p *planner) chooseSpeaker() {
 	rank := func(n *node) (r int) {
-		if n.leaving == "" && p.mode(n.host()) == api.HostActive {
+		if n.leaving == "" && p.hosts[n.host()].ModeOf() == api.HostActive {
 			r += 2
 		}
 		if n.torusd.Spec.Parameters[torus.ParamReport] == torus.DepthCluster {
@@ -81,18 +82,18 @@ func (p *planner) planRing() {
 		return
 	}
 	joining := p.those(func(n *node) bool {
-		return n.leaving == "" && n.running() && len(n.problems) == 0 && p.mode(n.host()) == api.HostActive && p.in(n, torus.PeerAvail)
+		return n.leaving == "" && n.running() && len(n.problems) == 0 && p.hosts[n.host()].ModeOf() == api.HostActive && p.in(n, torus.PeerAvail)
 	})
 	members := p.word.Members()
 	switch {
 	case len(joining) > 0 && members+len(joining) >= p.copies():
-		var peers []string
+		var peers, names []string
 		for _, n := range joining {
-			peers = append(peers, p.peer(n).UUID)
+			peers, names = append(peers, p.peer(n).UUID), append(names, n.name)
 		}
-		p.command(torus.VerbPeerAdd, strings.Join(peers, " "), nil, api.RiskNone, "%s joins the ring: %s", plural(len(joining), "node"), names(joining))
+		p.command(torus.VerbPeerAdd, strings.Join(peers, " "), nil, api.RiskNone, "%s joins the ring: %s", words.Plural(len(joining), "node"), words.Few(names))
 	case len(joining) > 0:
-		p.decide(api.VerdictWait, "ring", "%d of the %s that each block lies on are heard", members+len(joining), plural(p.copies(), "peer"))
+		p.decide(api.VerdictWait, "ring", "%d of the %s that each block lies on are heard", members+len(joining), words.Plural(p.copies(), "peer"))
 	case members > 0 && p.word.Replication != p.copies():
 		p.setReplication()
 	}
@@ -102,7 +103,7 @@ func (p *planner) setReplication() {
 	have, want := p.word.Replication, p.copies()
 	switch ok := p.word.Count(torus.PeerOK); {
 	case ok < want:
-		p.decide(api.VerdictWait, "ring", "replication goes from %d to %d when %s are up: %d are", have, want, plural(want, "peer"), ok)
+		p.decide(api.VerdictWait, "ring", "replication goes from %d to %d when %s are up: %d are", have, want, words.Plural(want, "peer"), ok)
 	case want < have:
 		p.command(torus.VerbReplication, strconv.Itoa(want), nil, api.RiskRedundancy, "replication is %d and shall be %d", have, want)
 	default:
@@ -177,12 +178,12 @@ func (p *planner) cannotLeave(n *node, turn string) (api.Verdict, string) {
 	copies := max(p.copies(), p.word.Replication)
 	switch {
 	case up < copies:
-		return api.VerdictRefuse, "each block lies on " + plural(copies, "peer") + ", and without it " + plural(up, "peer") +
+		return api.VerdictRefuse, "each block lies on " + words.Plural(copies, "peer") + ", and without it " + words.Plural(up, "peer") +
 			" would be up: declare another node first, or lower spec.torus.replication"
 	case p.in(n, torus.PeerDown) && down+1 >= min(p.copies(), p.word.Replication):
-		return api.VerdictRefuse, plural(down+1, "peer") + " of the ring down, and some blocks may lie there alone: bring it back first"
+		return api.VerdictRefuse, words.Plural(down+1, "peer") + " of the ring down, and some blocks may lie there alone: bring it back first"
 	case down > 0:
-		return api.VerdictWait, plural(down, "other peer") + " of the ring is down"
+		return api.VerdictWait, words.Plural(down, "other peer") + " of the ring is down"
 	case turn != "":
 		return api.VerdictWait, "node " + turn + " leaves first"
 	case p.word.Moving:
@@ -202,15 +203,15 @@ func (p *planner) dismiss(n *node) {
 		}
 		p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: n.leaving})
 		p.decide(api.VerdictDo, "daemon/"+d.Name, "removed from host %s: %s", n.host(), n.leaving)
-		if p.mode(n.host()) == api.HostDrain {
-			p.decide(api.VerdictWait, "host/"+n.host(), "daemon %s is removed", d.Name)
+		if p.hosts[n.host()].ModeOf() == api.HostDrain {
+			p.decide(api.VerdictWait, engine.HostObject(n.host()), "daemon %s is removed", d.Name)
 		}
 	}
 }
 
 func (p *planner) leaverObject(n *node) string {
-	if p.mode(n.host()) == api.HostDrain {
-		return "host/" + n.host()
+	if p.hosts[n.host()].ModeOf() == api.HostDrain {
+		return engine.HostObject(n.host())
 	}
 	return n.object()
 }
@@ -218,7 +219,7 @@ func (p *planner) leaverObject(n *node) string {
 // checkModes brings nodes of hosts in maintenance to a stop, and says what those wait for that come back.
 func (p *planner) checkModes() {
 	for _, n := range p.nodes {
-		if n.torusd != nil && p.mode(n.host()) == api.HostMaintenance && n.torusd.Spec.State == api.WantStopped {
+		if n.torusd != nil && p.hosts[n.host()].ModeOf() == api.HostMaintenance && n.torusd.Spec.State == api.WantStopped {
 			p.stopped[n.name] = true
 		}
 	}
@@ -227,17 +228,17 @@ func (p *planner) checkModes() {
 			continue
 		}
 		switch {
-		case p.mode(n.host()) == api.HostMaintenance:
+		case p.hosts[n.host()].ModeOf() == api.HostMaintenance:
 			p.stop(n)
 		case n.torusd.Spec.State == api.WantStopped || n.torusd.Status.State == api.DaemonStopped:
-			p.decide(api.VerdictWait, "host/"+n.host(), "leaving maintenance: its daemons are started")
+			p.decide(api.VerdictWait, engine.HostObject(n.host()), "leaving maintenance: its daemons are started")
 		}
 	}
 }
 
 // stop has the daemons of a node stopped where the others can do without.
 func (p *planner) stop(n *node) {
-	object := "host/" + n.host()
+	object := engine.HostObject(n.host())
 	if !p.stopped[n.name] {
 		if verdict, why := p.cannotStop(n); why != "" {
 			p.decide(verdict, object, "%s", why)
@@ -261,7 +262,7 @@ func (p *planner) cannotStop(n *node) (api.Verdict, string) {
 		}
 	}
 	switch {
-	case n.Host != nil && !connected(n.Host):
+	case n.Host != nil && !n.Host.AgentHeard():
 		return api.VerdictWait, "its agent is not heard: nothing is stopped until it is"
 	case !p.everUp():
 		return "", ""
@@ -272,7 +273,7 @@ func (p *planner) cannotStop(n *node) (api.Verdict, string) {
 	case p.in(n, torus.PeerAvail) || p.peer(n) == nil:
 		return "", ""
 	case away+1 >= p.word.Replication:
-		return api.VerdictRefuse, "each block lies on " + plural(p.word.Replication, "peer") + ", and with it " + plural(away+1, "peer") + " would be away"
+		return api.VerdictRefuse, "each block lies on " + words.Plural(p.word.Replication, "peer") + ", and with it " + words.Plural(away+1, "peer") + " would be away"
 	case p.word.Moving:
 		return api.VerdictWait, "copies of blocks are being made"
 	}

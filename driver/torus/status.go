@@ -8,13 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/torus"
-)
-
-// Bounds of the API's schema.
-const (
-	maxReasons = 64
-	maxNodes   = 1024
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // The words of StorageStatus.health. Torus has none of its own.
@@ -27,28 +23,13 @@ const (
 // writeStatus tells the cluster's state by Torus's own word, and whether anything is left to wait for.
 func (p *planner) writeStatus() {
 	offline := p.whyOffline()
-	reasons := slices.Concat(offline, p.whyDegraded())
-	s := api.StorageStatusStatus{Type: api.StorageTorus, Status: api.StorageDegraded}
-	switch {
-	case len(offline) > 0:
-		s.Status = api.StorageOffline
-	case len(reasons) == 0:
-		s.Status = api.StorageOnline
-	}
-	for _, r := range reasons {
-		if r = cut(r); !slices.Contains(s.Reasons, r) && len(s.Reasons) < maxReasons {
-			s.Reasons = append(s.Reasons, r)
-		}
-	}
-	if len(s.Reasons) > 0 {
-		s.Message = s.Reasons[0]
-	}
+	var set []string
 	for _, n := range p.nodes {
-		if x := p.peer(n); n.Node != nil && x != nil && x.State != torus.PeerAvail && len(s.StorageNodes) < maxNodes {
-			s.StorageNodes = append(s.StorageNodes, n.name)
+		if x := p.peer(n); n.Node != nil && x != nil && x.State != torus.PeerAvail {
+			set = append(set, n.name)
 		}
 	}
-	s.Nodes = int32(len(s.StorageNodes))
+	s := engine.StatusOf(api.StorageTorus, len(offline) > 0, slices.Concat(offline, p.whyDegraded()), set)
 	if p.word != nil {
 		s.Health, s.Torus, s.Capacity = p.health(), p.torusStatus(), p.capacity()
 	}
@@ -71,9 +52,9 @@ func (p *planner) whyOffline() []string {
 	up, down := p.word.Count(torus.PeerOK), p.word.Count(torus.PeerDown)
 	switch {
 	case up < p.copies() && up < cmp.Or(p.word.Replication, p.copies()) || up == 0:
-		return []string{fmt.Sprintf("%d of the %s that each block lies on are in the ring and up", up, plural(p.copies(), "peer"))}
+		return []string{fmt.Sprintf("%d of the %s that each block lies on are in the ring and up", up, words.Plural(p.copies(), "peer"))}
 	case down >= p.word.Replication:
-		return []string{fmt.Sprintf("%s of the ring are down, as many as hold each block: some blocks may be out of reach", plural(down, "peer"))}
+		return []string{fmt.Sprintf("%s of the ring are down, as many as hold each block: some blocks may be out of reach", words.Plural(down, "peer"))}
 	}
 	return nil
 }
@@ -86,11 +67,7 @@ func (p *planner) whyDegraded() []string {
 		p.judgeNode(n, because)
 	}
 	p.judgeStrangers(because)
-	for _, d := range p.plan.Decisions {
-		if d.Verdict == api.VerdictRefuse || d.Verdict == api.VerdictWait {
-			because("%s: %s", d.Object, d.Message)
-		}
-	}
+	reasons = append(reasons, p.plan.Open()...)
 	if len(reasons) == 0 && !p.plan.Empty() {
 		because("%s: %s", p.plan.Decisions[0].Object, p.plan.Decisions[0].Message)
 	}
@@ -100,7 +77,7 @@ func (p *planner) whyDegraded() []string {
 func (p *planner) judgeNode(n *node, because func(string, ...any)) {
 	for _, d := range []*api.Daemon{n.etcd, n.torusd} {
 		if d != nil && d.DeletionTimestamp == nil && (d.Status.State != api.DaemonRunning || d.Spec.State != api.WantRunning) {
-			because("node %s: its %s is %s%s", n.name, d.Spec.Type, cmp.Or(d.Status.State, api.DaemonPending), withColon(d.Status.Message))
+			because("node %s: its %s is %s%s", n.name, d.Spec.Type, cmp.Or(d.Status.State, api.DaemonPending), words.Colon(d.Status.Message))
 		}
 	}
 	if n.torusd == nil || n.torusd.DeletionTimestamp != nil || p.word == nil {
@@ -126,13 +103,6 @@ func (p *planner) judgeStrangers(because func(string, ...any)) {
 			because("peer %s of the ring is down and belongs to no node: if it never comes back, remove it with 'torusctl peer remove --force %s'", x.UUID, x.UUID)
 		}
 	}
-}
-
-func withColon(text string) string {
-	if text == "" {
-		return ""
-	}
-	return ": " + text
 }
 
 func (p *planner) health() string {

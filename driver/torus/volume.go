@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +12,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/torus"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // planVolumes makes and deletes block volumes, and writes the statuses of Volumes that change.
@@ -25,13 +25,7 @@ func (p *planner) planVolumes() {
 		}
 		status := *v.Status.DeepCopy()
 		p.judge(v, &status)
-		p.putVolume(v, status)
-	}
-}
-
-func (p *planner) putVolume(v *api.Volume, status api.VolumeStatus) {
-	if !equality.Semantic.DeepEqual(status, v.Status) {
-		p.plan.Volumes = append(p.plan.Volumes, engine.VolumeStatus{Name: v.Name, Status: status})
+		p.plan.PutVolume(v, status)
 	}
 }
 
@@ -64,7 +58,7 @@ func (p *planner) judge(v *api.Volume, s *api.VolumeStatus) {
 	case refusal != "":
 		s.State, s.Message = api.VolumePending, refusal
 	case p.word.Count(torus.PeerOK) < p.copies():
-		s.State, s.Message = api.VolumePending, fmt.Sprintf("each block lies on %s, and %d are up", plural(p.copies(), "peer"), p.word.Count(torus.PeerOK))
+		s.State, s.Message = api.VolumePending, fmt.Sprintf("each block lies on %s, and %d are up", words.Plural(p.copies(), "peer"), p.word.Count(torus.PeerOK))
 		p.decide(api.VerdictWait, object, "%s", s.Message)
 	default:
 		s.State, s.Message = api.VolumeCreating, ""
@@ -96,9 +90,9 @@ func (p *planner) refusal(v *api.Volume) string {
 func (p *planner) volumeState() (api.VolumeState, string) {
 	switch down := p.word.Count(torus.PeerDown); {
 	case down >= p.word.Replication:
-		return api.VolumeOffline, plural(down, "peer") + " of the ring are down, as many as hold each block: some blocks may be out of reach"
+		return api.VolumeOffline, words.Plural(down, "peer") + " of the ring are down, as many as hold each block: some blocks may be out of reach"
 	case down > 0:
-		return api.VolumeDegraded, plural(down, "peer") + " of the ring is down"
+		return api.VolumeDegraded, words.Plural(down, "peer") + " of the ring is down"
 	}
 	return api.VolumeOnline, ""
 }
@@ -125,7 +119,7 @@ func (p *planner) deleteVolume(v *api.Volume) {
 	if status.Message != "" {
 		p.decide(api.VerdictWait, "volume/"+v.Name, "%s", status.Message)
 	}
-	p.putVolume(v, status)
+	p.plan.PutVolume(v, status)
 }
 
 // badVolumes tells of the volumes that are not as they are wanted.

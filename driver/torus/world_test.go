@@ -164,6 +164,9 @@ func (w *world) round() *engine.Plan {
 		d.Generation++
 		w.daemons[d.Name] = d
 	}
+	if p.Finished {
+		w.volumes = nil // as engine.Store.Finish does
+	}
 	for _, r := range p.Remove {
 		w.checkRemoval(w.daemons[r.Name])
 		now := metav1.NewTime(w.now)
@@ -198,7 +201,7 @@ func (w *world) checkRemoval(d *api.Daemon) {
 	}
 }
 
-func (w *world) heard(host string) bool { return connected(w.hostNamed(host)) }
+func (w *world) heard(host string) bool { return w.hostNamed(host).AgentHeard() }
 
 // power turns h<i> off or on.
 func (w *world) power(i int, on bool) {

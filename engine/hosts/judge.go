@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -118,19 +116,7 @@ func (j *job) active(ctx context.Context) error {
 	return nil
 }
 
-// silentSince says since when the agent is silent; ok is false while it is heard. Before anybody has judged it, it is heard.
-func silentSince(h *api.Host) (since time.Time, ok bool) {
-	c := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected)
-	if c == nil || !meta.IsStatusConditionFalse(h.Status.Conditions, api.HostAgentConnected) {
-		return time.Time{}, false
-	}
-	return c.LastTransitionTime.Time, true
-}
-
-func (j *job) silent() bool {
-	_, ok := silentSince(j.Host)
-	return ok
-}
+func (j *job) silent() bool { return !j.Host.AgentHeard() }
 
 // left returns the names of the daemons on the host that are wanted, sorted.
 func (j *job) left(wanted func(*api.Daemon) bool) []string {

@@ -43,7 +43,7 @@ func declared(nodes []api.StorageNode) string {
 // dead refuses to take out a host that is silent unless somebody says that it is gone for good, and one that is said to be
 // gone and is heard.
 func dead(host *api.Host, said bool) error {
-	switch _, silent := silentSince(host); {
+	switch silent := !host.AgentHeard(); {
 	case silent && !said:
 		return refuse("the agent of host %s is silent, so nobody can tell whether its daemons run: if the machine is off and will "+
 			"not come back, say so with --gone", host.Name)
@@ -58,7 +58,7 @@ func fit(a *api.Action, on *engine.HostView, heir *api.Host) error {
 	if heir == nil || heir.Name == on.Host.Name {
 		return refuse("the parameter %q must name another host", ParamBy)
 	}
-	if _, silent := silentSince(heir); silent {
+	if !heir.AgentHeard() {
 		return refuse("the agent of host %s is silent: start 'holdfast agent' there first", heir.Name)
 	}
 	if mode := heir.ModeOf(); mode != api.HostActive {

@@ -87,7 +87,7 @@ func quorumLost(host *api.Host, hosts []api.Host) string {
 			continue
 		}
 		left++
-		if _, is := silentSince(&hosts[i]); is {
+		if !hosts[i].AgentHeard() {
 			silent = append(silent, hosts[i].Name)
 		}
 	}
@@ -104,7 +104,7 @@ func quorumLost(host *api.Host, hosts []api.Host) string {
 // emptied waits until nothing is left on the host. The daemons of a host that is gone for good are let go without their agent's
 // word, but only those that their cluster's plan removed: so it does not need them any more.
 func emptied(ctx context.Context, j *job, gone bool) (action.Progress, error) {
-	since, silent := silentSince(j.Host)
+	since, silent := j.Host.SilentSince()
 	if !gone || !silent {
 		return moved(ctx, j)
 	}

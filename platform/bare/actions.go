@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -82,7 +81,7 @@ func (x *Actions) Concern(ctx context.Context, host string) ([]string, error) {
 func factsOf(h *api.Host) action.HostFacts {
 	return action.HostFacts{
 		Joined: h.CreationTimestamp.Time,
-		Silent: meta.IsStatusConditionFalse(h.Status.Conditions, api.HostAgentConnected),
+		Silent: !h.AgentHeard(),
 	}
 }
 

@@ -1,8 +1,6 @@
 package bare
 
 import (
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -12,7 +10,7 @@ func (s *Store) SilentAgents() int {
 	s.list(&hosts)
 	n := 0
 	for i := range hosts.Items {
-		if meta.IsStatusConditionFalse(hosts.Items[i].Status.Conditions, api.HostAgentConnected) {
+		if !hosts.Items[i].AgentHeard() {
 			n++
 		}
 	}

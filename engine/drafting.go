@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// HostObject is the Object of a decision about a host, and NodeObject of one about a StorageNode.
+func HostObject(host string) string { return "host/" + host }
+
+// NodeObject is the Object of a decision about a StorageNode.
+func NodeObject(node string) string { return "node/" + node }
+
+// Decide adds a decision.
+func (p *Plan) Decide(verdict api.Verdict, object, format string, args ...any) {
+	p.Decisions = append(p.Decisions, api.Decision{Object: object, Verdict: verdict, Message: fmt.Sprintf(format, args...)})
+}
+
+// Want adds what brings a daemon to where it is wanted; nothing when it is there. have is nil where there is none, and then what names
+// it in the reason. object names it in decisions.
+func (p *Plan) Want(object, what string, have *api.Daemon, want api.Daemon) {
+	switch {
+	case have == nil:
+		p.Change(object, DaemonChange{Daemon: want, New: true, Reason: fmt.Sprintf("%s is wanted on host %s", what, want.Spec.Host)})
+	case have.DeletionTimestamp != nil:
+		p.Decide(api.VerdictWait, object, "the daemon is being removed from host %s; it is made again when it is gone", have.Spec.Host)
+	default:
+		p.bring(object, have, want.Spec)
+	}
+}
+
+// bring adds the change of a daemon to a spec, if it has another one.
+func (p *Plan) bring(object string, have *api.Daemon, spec api.DaemonSpec) (changed bool) {
+	if have.Spec.Equal(&spec) {
+		return false
+	}
+	next := *have.DeepCopy()
+	next.Spec = spec
+	p.Change(object, DaemonChange{Daemon: next, Reason: specDifference(&have.Spec, &spec)})
+	return true
+}
+
+// Change adds the change of a daemon, which object names in decisions.
+func (p *Plan) Change(object string, c DaemonChange) {
+	p.Daemons = append(p.Daemons, c)
+	p.Decide(api.VerdictDo, object, "%s", c.Reason)
+}
+
+// specDifference says in words what differs between two specs of a daemon that differ.
+func specDifference(have, want *api.DaemonSpec) string {
+	var parts []string
+	note := func(differs bool, format string, args ...any) {
+		if differs {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	note(have.State != want.State, "wanted state goes from %s to %s", have.State, want.State)
+	note(!slices.Equal(have.Command, want.Command), "its command changes (it counts from its next start)")
+	note(!slices.EqualFunc(have.Files, want.Files, api.DaemonFile.Equal), "its files change (they count from its next start)")
+	note(!slices.Equal(have.Devices, want.Devices), "its devices change")
+	if names := changedKeys(have.Parameters, want.Parameters); len(names) > 0 {
+		note(true, "its parameters change (%s)", strings.Join(names, ", "))
+	}
+	note(have.OnRemoval != want.OnRemoval, "what becomes of its data changes from %s to %s", have.OnRemoval, want.OnRemoval)
+	if len(parts) == 0 {
+		return "its stop order or timeout changes"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// changedKeys are the keys that two maps do not have alike, sorted.
+func changedKeys(a, b map[string]string) []string {
+	changed := map[string]bool{}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || v != w {
+			changed[k] = true
+		}
+	}
+	for k := range b {
+		if _, ok := a[k]; !ok {
+			changed[k] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(changed))
+}
+
+// TellNode adds a decision for each reason why a node cannot be used, or not yet: those that it was resolved with, and those that
+// the driver found.
+func (p *Plan) TellNode(r ResolvedNode, name string, problems, waits []string) {
+	for _, text := range slices.Concat(r.Problems, problems) {
+		p.Decide(api.VerdictRefuse, NodeObject(name), "%s", text)
+	}
+	for _, text := range slices.Concat(r.Waits, waits) {
+		p.Decide(api.VerdictWait, NodeObject(name), "%s", text)
+	}
+}
+
+// PutNode adds the status of a StorageNode (NodeStatusFor), if it changes. One that is not declared any more, without a Node, has none.
+func (p *Plan) PutNode(r ResolvedNode, problems []string, now time.Time) {
+	if r.Node == nil {
+		return
+	}
+	if status := NodeStatusFor(r, problems, now); !equality.Semantic.DeepEqual(status, r.Node.Status) {
+		p.Nodes = append(p.Nodes, NodeStatus{Name: r.Node.Name, Status: status})
+	}
+}
+
+// PutVolume adds the status of a Volume, if it changes.
+func (p *Plan) PutVolume(v *api.Volume, status api.VolumeStatus) {
+	if !equality.Semantic.DeepEqual(status, v.Status) {
+		p.Volumes = append(p.Volumes, VolumeStatus{Name: v.Name, Status: status})
+	}
+}
+
+// Open are the refusals and waits of the plan, as sentences.
+func (p *Plan) Open() []string {
+	var open []string
+	for _, d := range p.Decisions {
+		if d.Verdict == api.VerdictRefuse || d.Verdict == api.VerdictWait {
+			open = append(open, d.Object+": "+d.Message)
+		}
+	}
+	return open
+}
