@@ -27,8 +27,12 @@ kubectl: ## build bin/kubectl, the real one, for tests and for trying things
 	cd test/kubectl && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v1.36.4' -o ../../$(BIN)/kubectl .
 
 .PHONY: deps
-deps: ## install what building, testing and the demo need (Debian packages; needs root)
+deps: ## install what building and the demo need (Debian packages; needs root)
 	hack/install-deps
+
+.PHONY: test-deps
+test-deps: ## install what building and the tests need (Debian packages; needs root)
+	hack/install-deps tests
 
 .PHONY: generate
 generate: ## make deep copies, CRDs and generated docs anew
@@ -39,7 +43,7 @@ check: ## generated code fresh, modules tidy, format, vet, linters, known vulner
 	hack/check
 
 .PHONY: test
-test: deps test-unit test-e2e ## everything, on a machine that may have nothing installed (needs root)
+test: test-deps test-unit test-e2e ## everything, on a machine that may have nothing installed (needs root)
 
 .PHONY: test-unit
 test-unit: ## unit tests: engine on a simulated world, API server and etcd for real
@@ -62,8 +66,9 @@ demo-down: bin/demo ## remove everything that 'make demo' made (needs root)
 	$(BIN)/demo down
 
 .PHONY: bench
-bench: deps build bench-leader ## bring-up time as a ratio to the shortest hand-written script (needs root)
+bench: test-deps build bench-leader ## bring-up times of Ceph and of a GlusterFS volume as ratios to the shortest hand-written scripts (needs root)
 	go run ./test/bench
+	go run ./test/bench/gluster
 
 .PHONY: bench-leader
 bench-leader: build ## fail-over after kill -9 of the leader, and what an orchestration costs in which nothing changes

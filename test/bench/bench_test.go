@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-storage/holdfast/test/bench/pair"
 )
 
 func TestLookUp(t *testing.T) {
@@ -76,28 +78,13 @@ func TestDaemon(t *testing.T) {
 	}
 }
 
-func TestSpreadOf(t *testing.T) {
-	for _, tt := range []struct {
-		numbers []float64
-		want    spread
-	}{
-		{[]float64{3, 1, 2}, spread{2, 1, 3}},
-		{[]float64{4, 1, 2, 3}, spread{2.5, 1, 4}},
-		{[]float64{7}, spread{7, 7, 7}},
-	} {
-		if diff := cmp.Diff(tt.want, spreadOf(tt.numbers)); diff != "" {
-			t.Errorf("%v: %s", tt.numbers, diff)
-		}
-	}
-}
-
 // TestPrint checks that pairs are compared with each other, and that what only one side has is shown as well.
 func TestPrint(t *testing.T) {
 	r := &result{Load: "0 0 0", Rounds: []round{
-		{Side: sideScript, Seconds: 4, Milestones: map[string]float64{quorate: 1, done: 4}},
-		{Side: sideHoldfast, Seconds: 5, Milestones: map[string]float64{quorate: 1.5}, CPU: map[string]float64{"holdfast apply": 0.25}},
-		{Side: sideHoldfast, Seconds: 12, Milestones: map[string]float64{quorate: 2.5}},
-		{Side: sideScript, Seconds: 8, Milestones: map[string]float64{quorate: 1, done: 8}},
+		{Side: pair.Script, Seconds: 4, Milestones: map[string]float64{quorate: 1, done: 4}},
+		{Side: pair.Holdfast, Seconds: 5, Milestones: map[string]float64{quorate: 1.5}, CPU: map[string]float64{"holdfast apply": 0.25}},
+		{Side: pair.Holdfast, Seconds: 12, Milestones: map[string]float64{quorate: 2.5}},
+		{Side: pair.Script, Seconds: 8, Milestones: map[string]float64{quorate: 1, done: 8}},
 	}}
 	r.conclude()
 	if diff := cmp.Diff([]float64{1.25, 1.5}, r.Ratios); diff != "" {

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -111,17 +109,4 @@ func (h *holdfast) leader() (string, error) {
 		return "", fmt.Errorf("while looking for the leader: %w", err)
 	}
 	return cluster.Status.Report.Leader, nil
-}
-
-// discard makes a disk as new: the file below it is empty again. An agent is told as udevd would tell it.
-func discard(ctx context.Context, disk string) error {
-	out, err := exec.CommandContext(ctx, "blkdiscard", "--force", disk).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("while emptying the disk %s: %w: %s", disk, err, out)
-	}
-	event := filepath.Join("/sys/class/block", filepath.Base(disk), "uevent")
-	if err := os.WriteFile(event, []byte("change"), 0o200); err != nil {
-		return errors.Join(fmt.Errorf("while telling of a change of %s", disk), err)
-	}
-	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
+	"github.com/holdfast-storage/holdfast/test/bench/pair"
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
@@ -63,14 +64,14 @@ func exit(err error) {
 }
 
 func run(o options) error {
-	if o.side != "" && o.side != sideScript && o.side != sideHoldfast {
-		return fmt.Errorf("-only %s is not known: use %s or %s", o.side, sideScript, sideHoldfast)
+	if err := pair.CheckSide(o.side); err != nil {
+		return err
 	}
 	binary, err := filepath.Abs(o.binary)
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(binary); err != nil && o.side != sideScript {
+	if _, err := os.Stat(binary); err != nil && o.side != pair.Script {
 		return fmt.Errorf("there is no %s: run 'make build' first", binary)
 	}
 	var result *result
@@ -84,9 +85,8 @@ func run(o options) error {
 	} else {
 		err = result.print(os.Stdout)
 	}
-	if ratio := result.Ratio; !o.noBound && ratio != nil && ratio.Median > bound {
-		err = errors.Join(err, fmt.Errorf("holdfast takes %.2f times as long as the script (median of %d pairs), and the bound is %.1f",
-			ratio.Median, len(result.Ratios), bound))
+	if !o.noBound {
+		err = errors.Join(err, result.times().Judge(bound))
 	}
 	return err
 }

@@ -9,14 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/holdfast-storage/holdfast/test/bench/pair"
 	"github.com/holdfast-storage/holdfast/test/bench/stat"
 	"github.com/holdfast-storage/holdfast/test/hosts"
-)
-
-// The two sides.
-const (
-	sideScript   = "script"
-	sideHoldfast = "holdfast"
 )
 
 // roundTimeout bounds one bring-up.
@@ -48,29 +43,20 @@ type bench struct {
 func measure(t hosts.T, o options, binary string) *result {
 	lab := hosts.New(t, hosts.Options{Count: mons, Disks: 1, Share: []string{filepath.Dir(binary)}})
 	b := &bench{lab: lab, script: &script{lab: lab, dir: filepath.Join(lab.Dir, "script")}}
-	if o.side != sideScript {
+	if o.side != pair.Script {
 		b.holdfast = newHoldfast(t, lab, binary)
 	}
 	r := &result{Load: load()}
-	for n := range o.rounds + 1 {
-		order := []string{sideScript, sideHoldfast}
-		if n%2 == 0 {
-			order[0], order[1] = order[1], order[0]
-		}
-		for _, side := range order {
-			if o.side != "" && o.side != side {
-				continue
+	for n, side := range pair.Turns(o.rounds, o.side) {
+		one := b.round(t, side, func() {
+			if n == o.rounds && side == pair.Holdfast && o.idle > 0 {
+				r.Idle = b.idle(t, o.idle)
 			}
-			one := b.round(t, side, func() {
-				if n == o.rounds && side == sideHoldfast && o.idle > 0 {
-					r.Idle = b.idle(t, o.idle)
-				}
-			})
-			if n > 0 { // the first one warms the machine's caches
-				r.Rounds = append(r.Rounds, one)
-			}
-			fmt.Fprintf(os.Stderr, "round %d of %d: %s %.2f s\n", n, o.rounds, side, one.Seconds)
+		})
+		if n > 0 {
+			r.Rounds = append(r.Rounds, one)
 		}
+		fmt.Fprintf(os.Stderr, "round %d of %d: %s %.2f s\n", n, o.rounds, side, one.Seconds)
 	}
 	r.conclude()
 	return r
@@ -82,7 +68,7 @@ func (b *bench) round(t hosts.T, side string, meanwhile func()) round {
 	ctx, cancel := context.WithTimeout(context.Background(), roundTimeout)
 	defer cancel()
 	bringUp, remove := b.script.run, b.script.remove
-	if side == sideHoldfast {
+	if side == pair.Holdfast {
 		bringUp, remove = b.holdfast.run, func() error { return b.holdfast.remove(t) }
 	}
 	before, err := b.used()
@@ -118,7 +104,7 @@ func (b *bench) freshDisks(t hosts.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), roundTimeout)
 	defer cancel()
 	for _, h := range b.lab.Hosts() {
-		if err := discard(ctx, h.Disk(0).Path()); err != nil {
+		if err := h.Disk(0).Discard(ctx); err != nil {
 			t.Fatalf("%v", err)
 		}
 	}

@@ -1,8 +1,10 @@
 package hosts
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -100,6 +102,20 @@ func (d *Disk) Replace(t T) {
 	if err := d.replace(); err != nil {
 		t.Fatalf("hosts: %v", err)
 	}
+}
+
+// Discard makes the disk as new, with the identity that it has: the file below it is empty again. An agent is told as udevd would
+// tell it.
+func (d *Disk) Discard(ctx context.Context) error {
+	path := d.Path()
+	out, err := exec.CommandContext(ctx, "blkdiscard", "--force", path).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("while emptying the disk %s: %w: %s", path, err, out)
+	}
+	if err := os.WriteFile(filepath.Join("/sys/class/block", filepath.Base(path), "uevent"), []byte("change"), 0o200); err != nil {
+		return fmt.Errorf("while telling of a change of %s: %w", path, err)
+	}
+	return nil
 }
 
 func (d *Disk) replace() error {

@@ -124,6 +124,7 @@ func (b *bench) quiet(ctx context.Context) error {
 	}
 	b.result.Cores, b.result.AgentCores = spent.Seconds()/took.Seconds(), (own().Own-agents.Own).Seconds()/took.Seconds()
 	b.result.ResidentMiB = float64(b.usage().Resident) / (1 << 20)
+	b.result.Memory = memoryOf(after)
 	b.result.compare(before, after, took)
 	if b.profile != "" {
 		err = b.server.profile(ctx, "/debug/pprof/heap", b.profile+".heap")

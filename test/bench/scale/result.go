@@ -27,6 +27,8 @@ type result struct {
 	Age struct{ P50, P99, Max float64 }
 	// Cores and ResidentMiB are what the server used while nothing happened, AgentCores what all agents together did.
 	Cores, ResidentMiB, AgentCores float64
+	// Memory says what ResidentMiB is made of.
+	Memory memory
 	// Writes are the requests that wrote something meanwhile, per second, by resource; those of agents among them.
 	Writes map[string]float64
 	// DatabaseMiB is how large etcd's database was at the end, and InUse how much of it held something.
@@ -67,6 +69,7 @@ func (r *result) print(w io.Writer) error {
 	r.BringUp.each(t, "daemon", r.Daemons)
 	row("age of the hosts' newest reports", "p50 %.1f s, p99 %.1f s, oldest %.1f s (bound %.0f s)", r.Age.P50, r.Age.P99, r.Age.Max, maxAge)
 	row("leader at rest", "%.2f of a core (bound %.0f), %.0f MiB (bound %.0f)", r.Cores, maxCores, r.ResidentMiB, maxResident)
+	row("  of its memory", "%s", r.Memory)
 	row("all agents at rest", "%.2f of a core", r.AgentCores)
 	for _, what := range slices.Sorted(maps.Keys(r.Writes)) {
 		row("  writes at rest: "+what, "%.2f /s", r.Writes[what])

@@ -1,0 +1,25 @@
+package main
+
+import "fmt"
+
+// memory is what a Go process's memory is made of, in MiB, from the runtime's metrics.
+type memory struct {
+	// Objects are those in the heap, also those that are not used any more: until they come to Collected, when they are collected. Gaps
+	// are what the heap has besides and did not give back to the system, Stacks those of the goroutines.
+	Objects, Collected, Gaps, Stacks float64
+	Goroutines                       float64
+}
+
+// memoryOf takes a server's metrics.
+func memoryOf(metrics map[string]float64) memory {
+	mib := func(name string) float64 { return metrics["go_memstats_"+name+"_bytes"] / (1 << 20) }
+	return memory{
+		Objects: mib("heap_alloc"), Collected: mib("next_gc"), Stacks: mib("stack_inuse"), Goroutines: metrics["go_goroutines"],
+		Gaps: mib("heap_sys") - mib("heap_released") - mib("heap_alloc"),
+	}
+}
+
+func (m memory) String() string {
+	return fmt.Sprintf("%.0f MiB objects (collected at %.0f), %.0f MiB gaps between them, %.0f MiB stacks of %.0f goroutines",
+		m.Objects, m.Collected, m.Gaps, m.Stacks, m.Goroutines)
+}
