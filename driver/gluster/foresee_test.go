@@ -11,6 +11,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
 
 // projected lists what a projection does, one line for a step.
@@ -92,5 +93,27 @@ func TestForesee_directories(t *testing.T) {
 	}
 	if last := w.settle(); !last.Done || w.vol("v").Status.Bricks[0].Directory != "/srv/bricks" {
 		t.Errorf("%v", decisions(last))
+	}
+}
+
+// A volume of which a report names no options can have some set: a report leaves out what is empty.
+func TestForesee_firstOption(t *testing.T) {
+	v := &glusterd.Volume{Name: "v"}
+	change(v, engine.Command{Verb: glusterd.VerbReset, Params: map[string]string{"a": ""}})
+	change(v, engine.Command{Verb: glusterd.VerbSet, Params: map[string]string{"a": "1", "b": "2"}})
+	change(v, engine.Command{Verb: glusterd.VerbReset, Params: map[string]string{"b": ""}})
+	if diff := cmp.Diff(map[string]string{"a": "1"}, v.Options); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	w := poolOf(t, 3)
+	w.volume("v", "10Gi", replica3())
+	w.settle()
+	for name := range w.gluster.volumes["v"].options {
+		delete(w.gluster.volumes["v"].options, name)
+	}
+	w.vol("v").Spec.Options = api.VolumeOptions{"performance.io-cache": "off"}
+	w.agents()
+	if p := w.project(); p.Last == nil || !p.Last.Done {
+		t.Errorf("%v", projected(p))
 	}
 }

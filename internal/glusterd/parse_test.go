@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -343,5 +344,46 @@ func TestGather(t *testing.T) {
 	delete(files, "peer status")
 	if _, err := Gather(t.Context(), ask, DepthPeer); err == nil {
 		t.Error("no error when glusterd does not answer")
+	}
+}
+
+// A rebalance of which glusterd refuses to tell, because a node has forgotten it, is the one that the volumes' status told of.
+// Silence, or an answer that makes no sense, is something else.
+func TestGather_forgottenRebalance(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer  func() ([]byte, error)
+		unknown bool
+	}{
+		"told":      {func() ([]byte, error) { return recorded(t, "rebalance-status.xml"), nil }, false},
+		"forgotten": {func() ([]byte, error) { return recorded(t, "rebalance-again.xml"), nil }, false},
+		"silence":   {func() ([]byte, error) { return nil, errors.New("no answer") }, true},
+		"nonsense":  {func() ([]byte, error) { return []byte("<"), nil }, true},
+	} {
+		all, err := ParseVolumes(recorded(t, "volume-info.xml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := AddStatus(all, recorded(t, "volume-status-rebalance.xml")); err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(all, func(v Volume) bool { return v.Task != nil && v.Task.Kind == TaskRebalance })
+		if i < 0 {
+			t.Fatal("no volume is rebalanced")
+		}
+		v := &all[i]
+		was := *v.Task
+		delete(v.Options, "features.quota") // which would be asked for, too
+		v.gather(t.Context(), func(_ context.Context, args ...string) ([]byte, error) {
+			if strings.Join(args, " ") != "volume rebalance "+v.Name+" status" {
+				return nil, errors.New("nobody asks for " + strings.Join(args, " "))
+			}
+			return test.answer()
+		})
+		if (v.Unknown != "") != test.unknown {
+			t.Errorf("%s: %q", name, v.Unknown)
+		}
+		if name != "told" && !cmp.Equal(was, *v.Task) {
+			t.Errorf("%s: the task was %+v and is %+v", name, was, *v.Task)
+		}
 	}
 }
