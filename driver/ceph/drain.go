@@ -335,7 +335,8 @@ func (p *planner) dropBucket(u *upkeep) bool {
 }
 
 // endDrains takes back what was begun on hosts that are not drained any more: the OSDs are marked in, and then it is forgotten
-// that they were to leave.
+// that they were to leave. One that has stopped is marked in when it is up again: data that Ceph gives to an OSD that is down would be
+// missing a copy, and what may stop was asked without it.
 func (p *planner) endDrains() {
 	var out []string
 	for _, d := range p.daemonsOf(TypeOSD) {
@@ -345,7 +346,7 @@ func (p *planner) endDrains() {
 		if !p.reachable() || p.inCeph(d) && !p.seenOSD(d).In {
 			p.parting[d.Name] = true
 		}
-		if p.reachable() && p.inCeph(d) && !p.seenOSD(d).In {
+		if seen := p.seenOSD(d); p.reachable() && p.inCeph(d) && !seen.In && seen.Up {
 			out = append(out, label(d))
 		}
 	}
