@@ -36,7 +36,7 @@ func TestResolveNodes_neverTwoOwners(t *testing.T) {
 					v.Nodes = append(v.Nodes, nodes[j])
 				}
 			}
-			v.AddNeighbours(nodes, pointers(daemons), clusters)
+			v.AddNeighbours(nodes, func(map[string]bool) []*api.Daemon { return pointers(daemons) }, clusters)
 			for _, r := range ResolveNodes(v) {
 				for _, d := range r.Devices {
 					if d.ID == "" || d.Problem != "" {

@@ -6,9 +6,18 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// UsedHosts are the hosts that the cluster's nodes select or were accepted on, and those where its daemons are.
+// UsedHosts are the hosts that the cluster's nodes select or were accepted on, and those where its daemons are. Nobody writes to the
+// map. A view that AddNeighbours has seen remembers them: a run asks several times, and in a large fleet to find them is much of its
+// work.
 func (v *View) UsedHosts() map[string]bool {
-	used, hosts := map[string]bool{}, newHostIndex(v.Hosts)
+	if v.used != nil {
+		return v.used
+	}
+	return v.findUsed(newHostIndex(v.Hosts))
+}
+
+func (v *View) findUsed(hosts *hostIndex) map[string]bool {
+	used := make(map[string]bool, len(v.Nodes))
 	for i := range v.Nodes {
 		if host := v.Nodes[i].Status.Host; host != "" {
 			used[host] = true
@@ -24,14 +33,15 @@ func (v *View) UsedHosts() map[string]bool {
 }
 
 // AddNeighbours fills in what of other clusters concerns this one, which is what they have on the hosts that it uses: Others and
-// Claims. The rest of a large fleet costs it nothing. Nodes are those of all clusters, others the daemons of all other clusters; either
-// may lack what has nothing to do with these hosts. Cluster, Nodes, Daemons and Hosts must be there.
-func (v *View) AddNeighbours(nodes []api.StorageNode, others []*api.Daemon, clusters []api.StorageCluster) {
-	used, hosts := v.UsedHosts(), newHostIndex(v.Hosts)
+// Claims. The rest of a large fleet costs it nothing. Nodes are those of all clusters, and others returns the daemons of other clusters
+// on these hosts; either may have more. Cluster, Nodes, Daemons and Hosts must be there, and stay as they are.
+func (v *View) AddNeighbours(nodes []api.StorageNode, others func(hosts map[string]bool) []*api.Daemon, clusters []api.StorageCluster) {
+	hosts := newHostIndex(v.Hosts)
+	v.used = v.findUsed(hosts)
 	near := make([]api.StorageNode, 0, len(v.Nodes))
 	for i := range nodes {
-		isUsed := func(h *api.Host) bool { return used[h.Name] }
-		if used[nodes[i].Status.Host] || slices.ContainsFunc(hosts.selected(nodes[i].Spec.NodeSelector), isUsed) {
+		isUsed := func(h *api.Host) bool { return v.used[h.Name] }
+		if v.used[nodes[i].Status.Host] || slices.ContainsFunc(hosts.selected(nodes[i].Spec.NodeSelector), isUsed) {
 			near = append(near, nodes[i])
 		}
 	}
@@ -39,8 +49,8 @@ func (v *View) AddNeighbours(nodes []api.StorageNode, others []*api.Daemon, clus
 	for i := range v.Daemons {
 		daemons = append(daemons, &v.Daemons[i])
 	}
-	for _, d := range others {
-		if used[d.Spec.Host] {
+	for _, d := range others(v.used) {
+		if v.used[d.Spec.Host] {
 			v.Others = append(v.Others, d)
 		}
 	}

@@ -110,7 +110,7 @@ func (v *View) outcome(planner Planner, p *Plan) *View {
 	for _, s := range p.Secrets {
 		next.Secrets = append(next.Secrets, SecretInfo{Name: s.Name, Annotations: s.Annotations})
 	}
-	next.Daemons = v.daemonsAfter(p)
+	next.Daemons, next.used = v.daemonsAfter(p), nil
 	next.Claims = append(slices.Clone(v.Claims), newClaims(v.Cluster, p)...)
 	slices.SortFunc(next.Claims, compareClaims)
 	commands, _ := v.carried(p.Commands)

@@ -77,7 +77,9 @@ type hostIndex struct {
 }
 
 func newHostIndex(hosts []api.Host) *hostIndex {
-	x := &hostIndex{named: map[string]*api.Host{}, labelled: map[string][]*api.Host{}}
+	x := &hostIndex{
+		all: make([]*api.Host, 0, len(hosts)), named: make(map[string]*api.Host, len(hosts)), labelled: make(map[string][]*api.Host, len(hosts)),
+	}
 	for i := range hosts {
 		h := &hosts[i]
 		x.all = append(x.all, h)

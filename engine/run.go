@@ -236,7 +236,10 @@ func (v *View) after(p *Plan) *View {
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Cluster.Namespace, Name: v.Cluster.Name}, Status: p.Status,
 	}
 	next.Volumes = v.volumesAfter(p)
-	next.Nodes = slices.Clone(v.Nodes)
+	if len(p.Nodes) == 0 {
+		return &next
+	}
+	next.Nodes, next.used = slices.Clone(v.Nodes), nil
 	for _, change := range p.Nodes {
 		for i := range next.Nodes {
 			if next.Nodes[i].Name == change.Name {

@@ -25,6 +25,7 @@ func (o *Orchestrator) Suppose(ctx context.Context, cluster types.NamespacedName
 	}
 	if change != nil {
 		change(view)
+		view.used = nil
 	}
 	r.observe(ctx, view)
 	if err := r.planFor(view); err != nil {

@@ -38,6 +38,9 @@ type View struct {
 	Failures []CommandFailure
 	// Errors are the node-specific errors met while the view was made. The run goes on.
 	Errors []NodeError
+
+	// used is what UsedHosts returns, where that was found already and holds still.
+	used map[string]bool
 }
 
 // SecretInfo is what may be known of a Secret without reading it.

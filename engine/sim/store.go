@@ -78,7 +78,7 @@ func (m *Memory) View(_ context.Context, cluster types.NamespacedName) (*engine.
 			others = append(others, &daemons[i])
 		}
 	}
-	v.AddNeighbours(nodes, others, clusters)
+	v.AddNeighbours(nodes, func(map[string]bool) []*api.Daemon { return others }, clusters)
 	if o, ok := m.objects[id{"StorageStatus", c.Namespace, c.Name}]; ok {
 		v.Status = clone(o.(*api.StorageStatus))
 	}

@@ -51,7 +51,7 @@ func (s *Store) View(ctx context.Context, cluster types.NamespacedName) (*engine
 	if err != nil {
 		return nil, err
 	}
-	v.AddNeighbours(objects.Nodes, s.neighbours(v), objects.Clusters)
+	v.AddNeighbours(objects.Nodes, func(hosts map[string]bool) []*api.Daemon { return s.neighbours(cluster, hosts) }, objects.Clusters)
 	return v, nil
 }
 
@@ -65,11 +65,11 @@ func (s *Store) objectsOf(ctx context.Context, cluster types.NamespacedName) (*O
 }
 
 // neighbours are the daemons of other clusters on the hosts that a cluster uses.
-func (s *Store) neighbours(v *engine.View) []*api.Daemon {
+func (s *Store) neighbours(cluster types.NamespacedName, hosts map[string]bool) []*api.Daemon {
 	var others []*api.Daemon
-	for host := range v.UsedHosts() {
+	for host := range hosts {
 		for _, d := range s.daemonsBy(byHost, host) {
-			if clusterOf(d) != client.ObjectKeyFromObject(v.Cluster) {
+			if clusterOf(d) != cluster {
 				others = append(others, d)
 			}
 		}

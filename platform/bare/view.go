@@ -92,7 +92,7 @@ func (o *Objects) View(cluster types.NamespacedName) (*engine.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.AddNeighbours(o.Nodes, others, o.Clusters)
+	v.AddNeighbours(o.Nodes, func(map[string]bool) []*api.Daemon { return others }, o.Clusters)
 	return v, nil
 }
 
