@@ -292,6 +292,29 @@ func TestDisk_inUseCannotBeDetached(t *testing.T) {
 	await(t, "the kernel to let go", func() bool { return findLoop(d.file) == "" })
 }
 
+func TestDisk_pulledWhileInUse(t *testing.T) {
+	h := New(t, Options{Disks: 1}).Host(1)
+	d := h.Disk(0)
+	id, path := d.ID(), d.Path()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Pull(t)
+	if _, err := f.ReadAt(make([]byte, 512), 0); err == nil {
+		t.Error("a pulled disk can be read")
+	}
+	if _, err := f.WriteAt(make([]byte, 512), 0); err == nil {
+		t.Error("a pulled disk can be written to")
+	}
+	d.Replace(t)
+	if d.ID() == id || d.Path() == path {
+		t.Errorf("the new disk is %s at %s, as the old one was", d.ID(), d.Path())
+	}
+	f.Close()
+	await(t, "the kernel to let go of the old disk", func() bool { return attachedFile(path) == "" })
+}
+
 // A lab that outlives its program is found and removed by another, and leftovers are named.
 func TestDestroy_fromAnotherProgram(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lab")
