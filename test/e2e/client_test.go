@@ -49,13 +49,15 @@ func (b *bed) mountVolume(number int, name string) *client {
 	}
 	c := b.newClient(number, name)
 	c.mount = c.dir() + "/mount"
-	c.command = c.script("mount", c.mount)
+	place := c.mount + "/" + c.host.Name // clients on several hosts may use one volume
+	c.command = c.script("mount", place)
 	options := "log-level=WARNING"
 	if len(v.Status.Backups) > 0 {
 		options += ",backup-volfile-servers=" + strings.Join(v.Status.Backups, ":")
 	}
 	c.host.Run(b, context.Background(), "mkdir", c.mount)
 	c.host.Run(b, context.Background(), "mount", "-t", "glusterfs", "-o", options, v.Status.Source, c.mount)
+	c.host.Run(b, context.Background(), "mkdir", place)
 	c.start(b)
 	return c
 }
@@ -150,7 +152,8 @@ func (c *client) verify(t *testing.T) {
 	if wrong, err := os.ReadFile(c.host.Path(c.dir() + "/wrong")); err == nil {
 		t.Errorf("read back wrong while it wrote: %s", wrong)
 	}
-	if !t.Failed() {
-		t.Logf("the client wrote %d objects and read them all back; %d attempts failed on the way and were repeated", c.written(), c.lines("failed"))
+	t.Logf("%s: the client wrote %d objects; %d attempts failed on the way and were repeated", c.name, c.written(), c.lines("failed"))
+	if text, err := os.ReadFile(c.host.Path(c.dir() + "/log")); err == nil && len(text) > 0 {
+		t.Logf("the first failures:\n%s", text[:min(len(text), 1000)])
 	}
 }

@@ -2,12 +2,18 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/test/home"
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
@@ -29,11 +35,15 @@ func glusterBed(t *testing.T, count int) *bed {
 const glusterPool = `apiVersion: holdfast.io/v1alpha1
 kind: StorageCluster
 metadata: {name: gluster}
-spec: {type: glusterfs, deletionPolicy: Wipe, interval: 2s, glusterfs: {options: {network.ping-timeout: "10", cluster.heal-timeout: "5"}}}
+spec: {type: glusterfs, deletionPolicy: Wipe, interval: 2s, glusterfs: {options: {network.ping-timeout: "10", cluster.heal-timeout: "5", storage.health-check-interval: "5"}}}
 `
 
-// glusterNode declares a host with its disks for the cluster.
-func glusterNode(h *hosts.Host) string {
+// glusterNode declares a host with so many of its disks for the cluster.
+func glusterNode(h *hosts.Host, disks int) string {
+	var ids []string
+	for n := range disks {
+		ids = append(ids, strconv.Quote(h.Disk(n).ID()))
+	}
 	return fmt.Sprintf(`---
 apiVersion: holdfast.io/v1alpha1
 kind: StorageNode
@@ -43,9 +53,9 @@ spec:
   cluster: gluster
   nodeSelector: {kubernetes.io/hostname: %s}
   storageNetwork: {ips: [%s]}
-  devices: [%q, %q]
+  devices: [%s]
   glusterfs: {zone: %s}
-`, h.Name, h.Name, h.IP, h.Disk(0).ID(), h.Disk(1).ID(), strings.TrimPrefix(h.Name, "h"))
+`, h.Name, h.Name, h.IP, strings.Join(ids, ", "), strings.TrimPrefix(h.Name, "h"))
 }
 
 // glusterVolume declares a volume.
@@ -61,8 +71,18 @@ spec: {cluster: gluster, size: %s, durability: {%s}, deletionPolicy: Wipe}
 // applies applies a manifest on a host that must take it.
 func (b *bed) applies(host int, manifest string) {
 	b.Helper()
-	if out, code := b.apply(host, manifest); code != 0 {
-		b.Fatalf("holdfast apply ended with %d:\n%s", code, out)
+	if err := b.takes(host, manifest)(); err != nil {
+		b.Fatalf("%v", err)
+	}
+}
+
+// takes checks that a manifest is applied.
+func (b *bed) takes(host int, manifest string) func() error {
+	return func() error {
+		if out, code := b.apply(host, manifest); code != 0 {
+			return fmt.Errorf("holdfast apply ended with %d: %s", code, out)
+		}
+		return nil
 	}
 }
 
@@ -83,6 +103,72 @@ func (b *bed) bricksServe(server int, name string, count int) func() error {
 			return fmt.Errorf("%d of %d bricks serve, %d entries to heal, %s: %s", online, len(v.Status.Bricks), v.Status.Heals, v.Status.State, v.Status.Message)
 		}
 		return nil
+	}
+}
+
+// servesWithout is bricksServe, and checks that no brick is on a device any more.
+func (b *bed) servesWithout(server int, name string, count int, device string) func() error {
+	return func() error {
+		v, err := read[api.Volume](b, server, "volumes", name)
+		for _, brick := range v.Status.Bricks {
+			if brick.Device == device {
+				return fmt.Errorf("brick %+v is on %s", brick, device)
+			}
+		}
+		return errors.Join(err, b.bricksServe(server, name, count)())
+	}
+}
+
+// allServe checks that volumes have so many bricks each, and that all of them serve and agree.
+func (b *bed) allServe(server, count int, names ...string) func() error {
+	return func() error {
+		var errs []error
+		for _, name := range names {
+			if err := b.bricksServe(server, name, count)(); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+		return errors.Join(errs...)
+	}
+}
+
+// speaker is the number of the host whose agent reports on the whole pool.
+func (b *bed) speaker() (number int) {
+	b.Helper()
+	b.await("one node to report on the pool", func() error {
+		var all []string
+		for _, d := range b.daemons() {
+			if d.Spec.Parameters[glusterd.ParamReport] == glusterd.DepthPool {
+				all = append(all, d.Spec.Host)
+				number = b.number(d.Spec.Host)
+			}
+		}
+		if len(all) != 1 {
+			return fmt.Errorf("it is %q", all)
+		}
+		return nil
+	})
+	return number
+}
+
+// copiesAgree checks that each brick of a volume has all that a client wrote, right. Arbiters have names alone.
+func (b *bed) copiesAgree(c *client, arbiter bool) {
+	b.Helper()
+	v, err := read[api.Volume](b, 1, "volumes", c.name)
+	if err != nil {
+		b.Fatalf("%v", err)
+	}
+	want, err := os.ReadFile(c.host.Path(c.dir() + "/written"))
+	if err != nil {
+		b.Fatalf("%v", err)
+	}
+	for i, brick := range v.Status.Bricks {
+		if arbiter && i%3 == 2 {
+			continue
+		}
+		// sha256sum writes "sum  name", the client "name sum".
+		out := b.hostNamed(brick.Node).Run(b, context.Background(), "bash", "-c", "cd "+brick.Path+"/"+c.host.Name+` && sha256sum o* | awk '{print $2, $1}'`)
+		compare(b, "files of brick "+brick.Node+":"+brick.Path, strings.Fields(out), strings.Fields(string(want)))
 	}
 }
 
@@ -119,4 +205,27 @@ func (b *bed) glusterProcesses() []string {
 		}
 	}
 	return all
+}
+
+// glusterGone deletes everything: no process, mount, file or object is left, and the disks are empty.
+func (b *bed) glusterGone(spec string) {
+	b.Helper()
+	b.Wipe(b, spec)
+	b.await("all objects to be gone", func() error {
+		for _, kind := range []string{"daemons", "volumes", "storageclusters", "storagenodes", "storagestatuses"} {
+			if left := list[metav1.PartialObjectMetadata](b, kind); len(left) > 0 {
+				return fmt.Errorf("%d %s are left", len(left), kind)
+			}
+		}
+		return nil
+	})
+	if left := b.glusterProcesses(); len(left) > 0 {
+		b.Errorf("processes are left: %q", left)
+	}
+	for _, h := range b.Lab.Hosts() {
+		if out := h.Run(b, context.Background(), "bash", "-c", "grep -E 'xfs|glusterfs' /proc/mounts; find /var/lib/holdfast/agent/daemons -mindepth 1; true"); out != "" {
+			b.Errorf("%s: left behind:\n%s", h.Name, out)
+		}
+	}
+	b.AwaitFreeDisks(b)
 }

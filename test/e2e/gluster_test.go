@@ -1,14 +1,12 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -20,7 +18,7 @@ func TestGluster(t *testing.T) {
 	b := glusterBed(t, 4)
 	spec := glusterPool
 	for _, h := range b.Lab.Hosts()[:3] {
-		spec += glusterNode(h)
+		spec += glusterNode(h, 2)
 	}
 	spec += glusterVolume("data", "500Mi", "replicate: {count: 3}")
 	b.applies(1, spec)
@@ -40,13 +38,14 @@ func TestGluster(t *testing.T) {
 		{"glusterd is killed", glusterdKilled},
 		{"a node loses its power, and the leader is killed", nodeAndLeader},
 		{"a node is added, and the volume grows", nodeAdded},
+		{"a node is off while its disk is replaced", diskReplacedOff},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.do(t, &bed{t, b.Home}, c) }) {
 			return
 		}
 	}
 	c.end(t)
-	b.glusterGone(t, spec)
+	b.glusterGone(spec + glusterNode(b.Lab.Host(4), 2))
 }
 
 // brickKilled kills the process of a brick: it is started again and healed.
@@ -104,7 +103,7 @@ func nodeAndLeader(t *testing.T, b *bed, c *client) {
 // nodeAdded adds a node, and has the volume grow beyond what three disks hold.
 func nodeAdded(t *testing.T, b *bed, c *client) {
 	h := b.Lab.Host(4)
-	b.applies(1, strings.TrimPrefix(glusterNode(h), "---\n"))
+	b.applies(1, strings.TrimPrefix(glusterNode(h, 2), "---\n"))
 	b.await("the node to be in the pool", func() error {
 		s, err := read[api.StorageStatus](b, 1, "storagestatuses", "gluster")
 		if err == nil && (s.Status.GlusterFS == nil || s.Status.GlusterFS.Peers != 4 || s.Status.GlusterFS.PeersConnected != 4) {
@@ -123,30 +122,23 @@ func nodeAdded(t *testing.T, b *bed, c *client) {
 			return fmt.Errorf("%s, %+v", v.Status.Message, v.Status.Conditions)
 		}
 		last := v.Status.Bricks[5]
-		_, err = b.hostNamed(last.Node).Try(t.Context(), "bash", "-c", "ls "+last.Path+"/o*")
+		_, err = b.hostNamed(last.Node).Try(t.Context(), "bash", "-c", "ls "+last.Path+"/h4/o*")
 		return err
 	})
 	c.goesOn(t)
 }
 
-// glusterGone deletes everything: no process, mount, file or object is left, and the disks are empty.
-func (b *bed) glusterGone(t *testing.T, spec string) {
-	b.Wipe(t, spec+glusterNode(b.Lab.Host(4)))
-	b.await("all objects to be gone", func() error {
-		for _, kind := range []string{"daemons", "volumes", "storageclusters", "storagenodes", "storagestatuses"} {
-			if left := list[metav1.PartialObjectMetadata](b, kind); len(left) > 0 {
-				return fmt.Errorf("%d %s are left", len(left), kind)
-			}
-		}
-		return nil
-	})
-	if left := b.glusterProcesses(); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
-	}
-	for _, h := range b.Lab.Hosts() {
-		if out := h.Run(t, context.Background(), "bash", "-c", "grep -E 'xfs|glusterfs' /proc/mounts; find /var/lib/holdfast/agent/daemons -mindepth 1; true"); out != "" {
-			t.Errorf("%s: left behind:\n%s", h.Name, out)
-		}
-	}
-	b.AwaitFreeDisks(t)
+// diskReplacedOff takes the power of the node that reports on the pool, and brings it back with a new disk.
+func diskReplacedOff(t *testing.T, b *bed, c *client) {
+	number := b.speaker()
+	other := number%3 + 1
+	h := b.Lab.Host(number)
+	old := h.Disk(0).ID()
+	h.PowerOff(t)
+	h.Disk(0).Replace(t)
+	h.PowerOn(t)
+	b.StartServer(t, number)
+	c.goesOn(t)
+	b.await("the new disk to be seen and accepted", b.takes(other, glusterNode(h, 2)))
+	b.await("the bricks of the old disk to be healed elsewhere", b.servesWithout(other, "data", 6, old))
 }
