@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -114,6 +115,9 @@ func (g *globals) waitCluster(ctx context.Context, c client.Client, key types.Na
 	ticker := time.NewTicker(redraw)
 	defer ticker.Stop()
 	seen := false
+	if err := mustExist(ctx, c, key); err != nil {
+		return err
+	}
 	for {
 		s, err := w.snapshot(ctx, key)
 		if err != nil {
@@ -147,6 +151,19 @@ func (g *globals) waitCluster(ctx context.Context, c client.Client, key types.Na
 			return waitEnded(ctx, key, o.timeout, s)
 		}
 	}
+}
+
+// mustExist refuses to wait for a cluster that there is not: nobody looks at what names it.
+func mustExist(ctx context.Context, c client.Client, key types.NamespacedName) error {
+	err := withDeadline(ctx, func(ctx context.Context) error { return c.Get(ctx, key, &api.StorageCluster{}) })
+	switch {
+	case apierrors.IsNotFound(err):
+		return &exitError{exitRefused, fmt.Errorf("there is no storagecluster/%s in namespace %s: what was applied names it, and nobody acts on it until the cluster is declared",
+			key.Name, key.Namespace)}
+	case err != nil:
+		return fmt.Errorf("while reading storagecluster/%s: %w", key.Name, err)
+	}
+	return nil
 }
 
 // readLatest reads a snapshot to end the waiting by. A watch may be behind what was applied a moment ago, and that of one kind

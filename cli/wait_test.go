@@ -113,6 +113,21 @@ func TestApply_waitsForAllClusters(t *testing.T) {
 	}
 }
 
+// A volume of a cluster that is not there is not waited for: nobody acts on it.
+func TestApply_waitsForNoCluster(t *testing.T) {
+	p := newHome(t, "nowhere")
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"cluster": "typo"}}}
+	u.SetKind("Volume")
+	u.SetNamespace("nowhere")
+	u.SetName("v")
+	g := &globals{kubeconfig: p.kubeconfig, namespace: "nowhere", streams: streams{out: &strings.Builder{}}}
+	err := g.waitReady(t.Context(), p, []object{{u, "test"}}, applyOptions{timeout: time.Hour}, newPrinter(&strings.Builder{}, ""))
+	var coded *exitError
+	if !errors.As(err, &coded) || coded.code != exitRefused || !strings.Contains(err.Error(), "there is no storagecluster/typo in namespace nowhere") {
+		t.Errorf("%v", err)
+	}
+}
+
 // until does something when a text was written to it.
 type until struct {
 	strings.Builder

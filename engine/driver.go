@@ -14,6 +14,9 @@ import (
 // where the mode cannot be had, VerdictWait while it is not reached yet, and none when it is. A daemon that nothing needs any
 // more on a host that drains is removed by the plan, also when the agent is silent: the action host.remove lets only such
 // daemons go without their agent's word.
+//
+// While a cluster is only observed (api.ClusterObserved) the plan is not carried out, and the statuses of Volumes in it are written
+// nevertheless: they say then what is seen, and nothing of what the plan would make of them.
 type Driver interface {
 	// Type is the storage system.
 	Type() api.StorageType

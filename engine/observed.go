@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -8,11 +9,17 @@ import (
 )
 
 // observed returns what becomes of a plan while the cluster is only observed: it changes nothing, and its decisions say what
-// it would change. What it tells of the storage system stays.
+// it would change. What it tells of the storage system stays, also what it tells of Volumes: they are looked at, and not adopted.
 func observed(view *View, p *Plan) *Plan {
 	would := wouldDo(p)
 	held := *p
 	held.Secrets, held.Daemons, held.Remove, held.Commands, held.Nodes, held.Volumes = nil, nil, nil, nil, nil, nil
+	for _, v := range p.Volumes {
+		if !v.Gone {
+			v.Unadopted = true
+			held.Volumes = append(held.Volumes, v)
+		}
+	}
 	held.Decisions = slices.DeleteFunc(slices.Clone(p.Decisions), func(d api.Decision) bool { return d.Verdict == api.VerdictDo })
 	held.Finished = p.Finished && (view.Cluster.Spec.DeletionPolicy != api.DeletionWipe || len(view.Secrets) == 0)
 	if p.Finished && !held.Finished {
@@ -49,7 +56,7 @@ func wouldDo(p *Plan) []api.Decision {
 		}
 	}
 	for _, c := range p.Commands {
-		all = append(all, notDone(c.Object, withReason("ask the storage system for '"+c.Verb+"'", c.Reason)))
+		all = append(all, notDone(cmp.Or(c.Line, c.Object), withReason("ask the storage system for '"+c.Verb+"'", c.Reason)))
 	}
 	return all
 }

@@ -455,12 +455,12 @@ func TestOrchestrator_volumesOfNobody(t *testing.T) {
 		l.must(l.Create(t.Context(), v))
 		_, err := l.refresh()
 		l.must(err)
-		want := api.Decision{Object: "volume/v", Verdict: api.VerdictSkip, Message: "nothing is made for it: clusters of type toy have no volumes here"}
+		want := api.Decision{Object: "volume/v", Verdict: api.VerdictRefuse, Message: "nothing is made for it: clusters of type toy have no volumes here"}
 		if got := l.cluster().Status.Report.Decisions; !slices.Contains(got, want) {
 			t.Errorf("decisions = %+v", got)
 		}
 		l.must(l.Get(t.Context(), v))
-		if len(v.Finalizers) > 0 || v.Status.State != "" {
+		if len(v.Finalizers) > 0 || v.Status.State != "" || v.Status.Message != want.Message || v.Status.ObservedGeneration != v.Generation {
 			t.Errorf("status %+v, kept by %v", v.Status, v.Finalizers)
 		}
 	})

@@ -125,6 +125,8 @@ type VolumeStatus struct {
 	// Gone says of a Volume that is being deleted that the storage system has nothing of it any more, or keeps it on purpose
 	// (DeletionRetain): it is let go, and Status does not matter.
 	Gone bool
+	// Unadopted has the status written and the Volume not adopted: nothing is made for it.
+	Unadopted bool
 	// Seen is the volume that the status was made from; the engine sets it. Nil has the status written whatever became of the
 	// volume.
 	Seen *api.Volume

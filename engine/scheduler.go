@@ -93,23 +93,35 @@ func (s *scheduler) end(cancel context.CancelFunc) {
 	}
 }
 
-// readAll makes a schedule for each cluster that there is. Without the list nothing can be done, so it tries until ctx ends.
+// readAll makes a schedule for each cluster that there is, and for those that Volumes alone name. Without the lists nothing can be
+// done, so it tries until ctx ends.
 func (s *scheduler) readAll(ctx context.Context) error {
 	for failures := 1; ; failures++ {
 		clusters, err := s.Store.Clusters(ctx)
-		if err == nil {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			for i := range clusters {
-				s.schedule(clusterKey(&clusters[i])).adopt(&clusters[i], time.Now())
-			}
+		volumes, errVolumes := s.Store.Volumes(ctx)
+		if err = errors.Join(err, errVolumes); err == nil {
+			s.adoptAll(clusters, volumes)
 			return nil
 		}
-		s.Log.Warn("listing the clusters", "error", err)
+		s.Log.Warn("listing the clusters and volumes", "error", err)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("while listing the clusters: %w", context.Cause(ctx))
 		case <-time.After(backOff(failures)):
+		}
+	}
+}
+
+func (s *scheduler) adoptAll(clusters []api.StorageCluster, volumes []api.Volume) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range clusters {
+		s.schedule(clusterKey(&clusters[i])).adopt(&clusters[i], time.Now())
+	}
+	for i := range volumes {
+		cluster := key(volumes[i].Namespace, volumes[i].Spec.Cluster)
+		if s.clusters[cluster] == nil {
+			s.schedule(cluster).trigger(Change{Cluster: cluster, Kind: KindVolume, Object: "volume/" + volumes[i].Name}, time.Now())
 		}
 	}
 }
@@ -253,6 +265,11 @@ func (s *scheduler) run(ctx context.Context, cluster types.NamespacedName, due b
 		err = s.refresh(ctx, manager, e)
 	} else if err == nil {
 		err = fmt.Errorf("no service manager for type %q: this release does not know it", c.Spec.Type)
+	}
+	if errors.Is(err, ErrNotFound) && ctx.Err() == nil {
+		if orphans := tellOrphans(ctx, s.Store, cluster); orphans != nil {
+			err = orphans
+		}
 	}
 	e.Outcome = outcomeOf(ctx, e, err)
 	s.mu.Lock()

@@ -49,7 +49,9 @@ type Store interface {
 	// PutNodeStatus writes a StorageNode's status, if it differs. A node that is gone is no error. Of one that is not as
 	// status.Seen any more nothing is written, and the error wraps ErrStale.
 	PutNodeStatus(ctx context.Context, namespace string, status NodeStatus) error
-	// PutVolumeStatus adopts a Volume (AdoptVolume), and then writes its status, if it differs. Of one that is not there, or not as
+	// Volumes lists all Volumes, sorted by namespace and name.
+	Volumes(ctx context.Context) ([]api.Volume, error)
+	// PutVolumeStatus adopts a Volume (AdoptVolume), unless it is status.Unadopted, and then writes its status, if it differs. Of one that is not there, or not as
 	// status.Seen any more, nothing is written, and the error wraps ErrStale. One that is status.Gone is let go instead
 	// (ReleaseVolume), if it is being deleted and is still the one that was seen; if it is gone already that is no error.
 	PutVolumeStatus(ctx context.Context, namespace string, status VolumeStatus) error

@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,10 +44,44 @@ func ReleaseVolume(v *api.Volume) bool {
 	return changed
 }
 
-// OrphanVolume says of a Volume that its cluster is gone. A cluster of the same name looks at it anew.
-func OrphanVolume(s *api.VolumeStatus) {
-	s.State, s.ObservedGeneration, s.Conditions = "", 0, nil
-	s.Message = "its cluster was deleted"
+// ReasonNoCluster is the reason of the condition Accepted of a Volume that names a StorageCluster which is not there.
+const ReasonNoCluster = "NoCluster"
+
+// OrphanVolume says of a Volume that there is no cluster which could make it. One that comes looks at it anew.
+func OrphanVolume(v *api.Volume) {
+	rejected(v, ReasonNoCluster, fmt.Sprintf("there is no StorageCluster %s in namespace %s, so nobody makes the volume: declare the cluster, or name another one",
+		v.Spec.Cluster, v.Namespace))
+}
+
+// rejected says of a Volume why no driver has a word on it.
+func rejected(v *api.Volume, reason, message string) {
+	c := falseCondition(api.VolumeAccepted, reason, []string{message})
+	c.ObservedGeneration = v.Generation
+	was := meta.FindStatusCondition(v.Status.Conditions, api.VolumeAccepted)
+	v.Status.State, v.Status.ObservedGeneration, v.Status.Message, v.Status.Conditions = "", v.Generation, message, nil
+	if was != nil {
+		v.Status.Conditions = []metav1.Condition{*was}
+	}
+	meta.SetStatusCondition(&v.Status.Conditions, c)
+}
+
+// tellOrphans says of the Volumes of a cluster that does not exist that nobody makes them.
+func tellOrphans(ctx context.Context, store Store, cluster types.NamespacedName) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	all, err := store.Volumes(ctx)
+	if err != nil {
+		return fmt.Errorf("while listing volumes: %w", err)
+	}
+	for _, v := range VolumesOf(all, cluster) {
+		told := v.DeepCopy()
+		OrphanVolume(told)
+		err := store.PutVolumeStatus(ctx, v.Namespace, VolumeStatus{Name: v.Name, Status: told.Status, Unadopted: true, Seen: &v})
+		if err != nil && !errors.Is(err, ErrStale) { // one that has changed is looked at again
+			return fmt.Errorf("while saying of volume %s that it has no cluster: %w", v.Name, err)
+		}
+	}
+	return nil
 }
 
 func (v *View) volume(name string) *api.Volume {
@@ -54,16 +91,18 @@ func (v *View) volume(name string) *api.Volume {
 	return nil
 }
 
-// unspoken adds a decision for each Volume of which the driver says nothing, and never did: people would wait for it in vain.
+// unspoken refuses each Volume of which the driver says nothing, and never did: people would wait for it in vain.
 func unspoken(v *View, p *Plan) {
 	for i := range v.Volumes {
-		x := &v.Volumes[i]
+		x := v.Volumes[i].DeepCopy()
 		said := slices.ContainsFunc(p.Volumes, func(s VolumeStatus) bool { return s.Name == x.Name })
-		if !said && x.Status.State == "" && v.Cluster.DeletionTimestamp == nil {
-			p.Decisions = append(p.Decisions, api.Decision{
-				Object: "volume/" + x.Name, Verdict: api.VerdictSkip,
-				Message: fmt.Sprintf("nothing is made for it: clusters of type %s have no volumes here", v.Cluster.Spec.Type),
-			})
+		if said || x.Status.State != "" || v.Cluster.DeletionTimestamp != nil {
+			continue
+		}
+		message := fmt.Sprintf("nothing is made for it: clusters of type %s have no volumes here", v.Cluster.Spec.Type)
+		p.Decisions = append(p.Decisions, api.Decision{Object: "volume/" + x.Name, Verdict: api.VerdictRefuse, Message: message})
+		if rejected(x, ReasonRefused, message); !equality.Semantic.DeepEqual(x.Status, v.Volumes[i].Status) {
+			p.Volumes = append(p.Volumes, VolumeStatus{Name: x.Name, Status: x.Status, Unadopted: true})
 		}
 	}
 }

@@ -2,6 +2,7 @@ package gluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,19 +29,31 @@ func (p *planner) resize(v *volume, want layout) {
 	}
 	sets := len(v.pool.Sets())
 	for more := 0; more <= maxSets; more++ {
-		if p.grows(v, want.members(size, sets+more)) {
-			if spots := p.spots(want.members(size, sets+more), more); more == 0 || spots != nil {
-				p.grow(v, want, sets+more, spots)
-				return
-			}
+		members := want.members(size, sets+more)
+		extra, fits := p.extra(v, members)
+		if !fits {
+			continue
 		}
+		promise(extra, 1)
+		spots := p.spots(members, more)
+		if n := p.comingNode(); more > 0 && n != nil {
+			promise(extra, -1)
+			p.await(v, "node %s is on its way into the pool: where further bricks go is decided when it is there", n.name)
+			return
+		}
+		if more == 0 || spots != nil {
+			p.grow(v, want, sets+more, spots)
+			return
+		}
+		promise(extra, -1)
 	}
 	p.refuse(v, "it cannot grow from %s to %s: %s", v.status.Capacity, &v.declared.Spec.Size, p.noPlace(want, size-have))
 }
 
-// grows says whether each brick that is there can be as large, and promises it if so.
-func (p *planner) grows(v *volume, members []int64) bool {
-	size, extra := v.brickSizes(), map[*store]int64{}
+// extra is what each store has to promise more when the bricks that are there grow to these sizes, and whether it can.
+func (p *planner) extra(v *volume, members []int64) (extra map[*store]int64, fits bool) {
+	size := v.brickSizes()
+	extra = map[*store]int64{}
 	for i := range v.pool.Bricks {
 		if s := p.storeOf(&v.pool.Bricks[i]); s != nil {
 			extra[s] += members[i%len(members)] - size(i)
@@ -48,21 +61,29 @@ func (p *planner) grows(v *volume, members []int64) bool {
 	}
 	for s, more := range extra {
 		if more > 0 && s.Size/20*19-s.promised < more {
-			return false
+			return nil, false
 		}
 	}
-	return true
+	return extra, true
 }
 
-// grow gives a volume more room: in place, or by sets that are added. What was promised is the new size only when the pool has
+func promise(extra map[*store]int64, sign int64) {
+	for s, more := range extra {
+		s.promised += sign * more
+	}
+}
+
+// comingNode is a node that will be in the pool soon, where there is one.
+func (p *planner) comingNode() *node {
+	if i := slices.IndexFunc(p.nodes, p.onItsWay); i >= 0 {
+		return p.nodes[i]
+	}
+	return nil
+}
+
+// grow gives a volume more room, which is promised already: in place, or by sets that are added. What was promised is the new size only when the pool has
 // the bricks for it: adding them may be cut off.
 func (p *planner) grow(v *volume, want layout, sets int, spots []place.Spot) {
-	size, members := v.brickSizes(), want.members(v.declared.Spec.Size.Value(), sets)
-	for i := range v.pool.Bricks {
-		if s := p.storeOf(&v.pool.Bricks[i]); s != nil {
-			s.promised += members[i%len(members)] - size(i)
-		}
-	}
 	if len(spots) == 0 {
 		from := v.status.Capacity
 		v.status.Capacity = resource.NewQuantity(v.declared.Spec.Size.Value(), resource.BinarySI)

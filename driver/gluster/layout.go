@@ -121,7 +121,7 @@ func (p *planner) openStores() []place.Store {
 	for _, n := range p.nodes {
 		for _, s := range n.stores {
 			if p.open(s) {
-				stores = append(stores, place.Store{Node: n.name, Zone: n.zone, Name: s.Name, Room: s.room(), Bricks: s.bricks})
+				stores = append(stores, place.Store{Node: n.name, Zone: n.zone, Name: s.Name, Size: s.Size, Room: s.room(), Bricks: s.bricks})
 			}
 		}
 	}

@@ -421,3 +421,28 @@ func TestOneVolumeFails(t *testing.T) {
 		t.Errorf("%v", decisions(p))
 	}
 }
+
+// A volume that outgrows its disks goes to the node that came for it, also when both are declared at one moment.
+func TestExpand_newNode(t *testing.T) {
+	for _, together := range []bool{true, false} {
+		w := newWorld(t)
+		for i := 1; i <= 3; i++ {
+			w.host(i, 2)
+			w.node(i, int32(i))
+		}
+		w.volume("v", "90Gi", nil)
+		w.settle()
+		w.host(4, 2)
+		w.node(4, 4)
+		if !together {
+			w.settle()
+		}
+		w.vol("v").Spec.Size = resource.MustParse("180Gi")
+		if p := w.settle(); !p.Done {
+			t.Fatalf("%v", decisions(p))
+		}
+		if b := w.vol("v").Status.Bricks; len(b) != 6 || !slices.ContainsFunc(b, func(b api.VolumeBrick) bool { return b.Node == "n4" }) {
+			t.Errorf("declared together: %v: %+v", together, b)
+		}
+	}
+}

@@ -103,6 +103,7 @@ func (s *simulated) Report(d *api.Daemon) (string, error) {
 //	delete cluster=NAME | node=NAME | volume=NAME
 //	fail-host NAME, restore-host NAME              power off and on
 //	host-mode NAME mode=MODE
+//	mode Active|Observed                           of the cluster
 //	kill-brick VOLUME brick=N, fail-disk VOLUME brick=N
 //	fail-files VOLUME                              the drain that goes on cannot move some files
 //	kill-leader                                    another leader, that knows nothing, takes its place
@@ -229,6 +230,13 @@ func (s *stage) act(d *datadriven.TestData, name string) error {
 		return s.RestoreHost(s.ctx, name)
 	case "host-mode":
 		return s.SetMode(s.ctx, name, api.HostMode(arg(d, "mode")))
+	case "mode":
+		c := &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}}
+		if err := s.Get(s.ctx, c); err != nil {
+			return err
+		}
+		c.Spec.Mode = api.ClusterMode(name)
+		return s.Update(s.ctx, c)
 	case "kill-brick", "fail-disk", "fail-files":
 		return s.harm(d, name)
 	case "kill-leader":

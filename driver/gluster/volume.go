@@ -199,11 +199,9 @@ func (p *planner) placeVolume(v *volume, want layout) bool {
 		}
 	}
 	v.status.Bricks, v.status.Capacity = nil, nil
-	for _, n := range p.nodes {
-		if p.onItsWay(n) {
-			p.await(v, "node %s is on its way into the pool: where bricks go is decided when it is there", n.name)
-			return false
-		}
+	if n := p.comingNode(); n != nil {
+		p.await(v, "node %s is on its way into the pool: where bricks go is decided when it is there", n.name)
+		return false
 	}
 	size := v.declared.Spec.Size.Value()
 	for sets := 1; sets <= maxSets; sets++ {

@@ -106,6 +106,9 @@ func (p *planner) brickMessage(v *volume, b *glusterd.Brick, n *node, s *store) 
 
 // writeVolume judges a volume and writes its status if it changed.
 func (p *planner) writeVolume(v *volume) {
+	if p.observed() {
+		p.look(v)
+	}
 	s := &v.status
 	s.State, s.Message = p.judgeVolume(v)
 	s.Message = words.Cut(s.Message, maxText)
@@ -118,6 +121,19 @@ func (p *planner) writeVolume(v *volume) {
 	}
 	p.setCondition(v, accepted)
 	p.putVolume(v)
+}
+
+func (p *planner) observed() bool { return p.cluster.ModeOf() == api.ClusterObserved }
+
+// look takes back what the plan would make of a volume: nobody makes it.
+func (p *planner) look(v *volume) {
+	v.status = *v.declared.Status.DeepCopy()
+	switch {
+	case v.pool != nil:
+		p.describe(v)
+	case v.refusal == "":
+		v.status.State, v.waits = api.VolumePending, cmp.Or(v.waits, "the cluster is only observed: the pool has no such volume, and nobody makes it")
+	}
 }
 
 func (p *planner) setCondition(v *volume, c metav1.Condition) {

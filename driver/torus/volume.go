@@ -62,6 +62,9 @@ func (p *planner) judge(v *api.Volume, s *api.VolumeStatus) {
 		p.decide(api.VerdictWait, object, "%s", s.Message)
 	default:
 		s.State, s.Message = api.VolumeCreating, ""
+		if p.cluster.ModeOf() == api.ClusterObserved {
+			s.State, s.Message = api.VolumePending, "the cluster is only observed: Torus has no such volume, and nobody makes it"
+		}
 		p.command(torus.VerbCreate, v.Name, map[string]string{torus.ParamBytes: strconv.FormatInt(v.Spec.Size.Value(), 10)}, api.RiskNone,
 			"the cluster has no volume %s", v.Name)
 	}

@@ -252,6 +252,13 @@ func (m *Memory) PutNodeStatus(ctx context.Context, namespace string, status eng
 	})
 }
 
+// Volumes lists all Volumes.
+func (m *Memory) Volumes(context.Context) ([]api.Volume, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return list(m, func(*api.Volume) bool { return true }), nil
+}
+
 // PutVolumeStatus adopts a Volume and writes its status, or lets it go.
 func (m *Memory) PutVolumeStatus(ctx context.Context, namespace string, status engine.VolumeStatus) error {
 	return m.write(ctx, "PutVolumeStatus", status.Name, func() ([]engine.Change, error) {
@@ -273,7 +280,7 @@ func (m *Memory) PutVolumeStatus(ctx context.Context, namespace string, status e
 		case status.Stale(next):
 			return nil, fmt.Errorf("volume %s: %w", next.Name, engine.ErrStale)
 		}
-		if engine.AdoptVolume(next) {
+		if !status.Unadopted && engine.AdoptVolume(next) {
 			if _, err := m.update(next); err != nil {
 				return nil, err
 			}
@@ -408,7 +415,7 @@ func (m *Memory) dropBelongings(cluster *api.StorageCluster) {
 func (m *Memory) orphanVolumes(cluster *api.StorageCluster) error {
 	all := list(m, func(*api.Volume) bool { return true })
 	for _, v := range engine.VolumesOf(all, types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}) {
-		engine.OrphanVolume(&v.Status)
+		engine.OrphanVolume(&v)
 		if _, err := m.updateStatus(&v); err != nil {
 			return err
 		}

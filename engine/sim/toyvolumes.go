@@ -118,7 +118,7 @@ func volumeVerb(v *api.Volume, there bool) string {
 
 func (p *toyPlan) keepVolume(v *api.Volume, known, there bool) {
 	status := *v.Status.DeepCopy()
-	status.ObservedGeneration, status.Message = v.Generation, ""
+	status.ObservedGeneration, status.Message, status.Conditions = v.Generation, "", nil
 	switch {
 	case !known:
 		status.State, status.Message = api.VolumePending, "no daemon reports"
@@ -126,6 +126,8 @@ func (p *toyPlan) keepVolume(v *api.Volume, known, there bool) {
 		status.State = api.VolumeDeleting
 	case there:
 		status.State = api.VolumeOnline
+	case p.view.Cluster.ModeOf() == api.ClusterObserved:
+		status.State, status.Message = api.VolumePending, "the cluster is only observed"
 	default:
 		status.State = api.VolumeCreating
 	}

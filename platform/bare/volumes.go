@@ -1,8 +1,11 @@
 package bare
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +15,21 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 )
+
+// Volumes lists all Volumes.
+func (s *Store) Volumes(ctx context.Context) ([]api.Volume, error) {
+	if err := s.fresh.wait(ctx); err != nil {
+		return nil, err
+	}
+	var list api.VolumeList
+	if err := s.cache.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("while listing volumes: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b api.Volume) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return list.Items, nil
+}
 
 // PutVolumeStatus adopts a Volume and writes its status, or lets it go.
 func (s *Store) PutVolumeStatus(ctx context.Context, namespace string, status engine.VolumeStatus) error {
@@ -29,7 +47,7 @@ func (s *Store) PutVolumeStatus(ctx context.Context, namespace string, status en
 		if err := current(v); err != nil {
 			return err
 		}
-		if !engine.AdoptVolume(v) {
+		if status.Unadopted || !engine.AdoptVolume(v) {
 			return errUnchanged
 		}
 		return nil
@@ -69,18 +87,15 @@ func (s *Store) releaseVolume(ctx context.Context, name types.NamespacedName, ma
 
 // orphanVolumes lets the Volumes of a cluster go that is gone: nobody would hear of their deletion any more.
 func (s *Store) orphanVolumes(ctx context.Context, cluster types.NamespacedName) error {
-	if err := s.fresh.wait(ctx); err != nil {
+	all, err := s.Volumes(ctx)
+	if err != nil {
 		return err
 	}
-	var list api.VolumeList
-	if err := s.cache.List(ctx, &list, client.InNamespace(cluster.Namespace)); err != nil {
-		return fmt.Errorf("while listing volumes: %w", err)
-	}
-	for _, v := range engine.VolumesOf(list.Items, cluster) {
+	for _, v := range engine.VolumesOf(all, cluster) {
 		name := client.ObjectKeyFromObject(&v)
 		err := edit(ctx, s, name, func(v *api.Volume) error {
 			before := v.Status.DeepCopy()
-			if engine.OrphanVolume(&v.Status); equality.Semantic.DeepEqual(*before, v.Status) {
+			if engine.OrphanVolume(v); equality.Semantic.DeepEqual(*before, v.Status) {
 				return errUnchanged
 			}
 			return nil

@@ -2,7 +2,8 @@
 // It is pure, and equal arguments give equal results.
 //
 // The rules are those of heketi's ring: the bricks of one set never share a node, they lie in different zones as long as there
-// are zones that have none yet, and among what is left the emptiest store is taken.
+// are zones that have none yet, and among what is left the emptiest store of the emptiest node is taken. A node is as empty as the share
+// of its stores' whole size says that may still be promised, so that small nodes and large ones fill alike.
 package place
 
 import (
@@ -15,8 +16,8 @@ type Store struct {
 	Node string
 	Zone int32
 	Name string
-	// Room is how many bytes may still be promised to bricks.
-	Room int64
+	// Size is how many bytes it has, and Room how many of them may still be promised to bricks.
+	Size, Room int64
 	// Bricks is how many lie there already: of two stores with the same room the one with fewer is taken.
 	Bricks int
 }
@@ -69,12 +70,13 @@ func Beside(stores []Store, set []Spot, size int64) (Spot, bool) {
 		nodes[s.Node] = true
 	}
 	var best *Store
+	full := fullness(stores)
 	for i := range stores {
 		s := &stores[i]
 		if s.Room < size || nodes[s.Node] {
 			continue
 		}
-		if best == nil || better(s, best, zones) {
+		if best == nil || better(s, best, zones, full) {
 			best = s
 		}
 	}
@@ -85,14 +87,30 @@ func Beside(stores []Store, set []Spot, size int64) (Spot, bool) {
 }
 
 // better says whether a is a better place than b beside bricks in these zones.
-func better(a, b *Store, zones map[int32]int) bool {
+func better(a, b *Store, zones map[int32]int, full map[string]int64) bool {
 	return cmp.Or(
 		cmp.Compare(zones[a.Zone], zones[b.Zone]),
+		cmp.Compare(full[a.Node], full[b.Node]),
 		cmp.Compare(b.Room, a.Room),
 		cmp.Compare(a.Bricks, b.Bricks),
 		cmp.Compare(a.Node, b.Node),
 		cmp.Compare(a.Name, b.Name),
 	) < 0
+}
+
+// fullness is how full each node is, in steps of two percent: less is noise of its file systems.
+func fullness(stores []Store) map[string]int64 {
+	const steps = 50
+	size, room := map[string]int64{}, map[string]int64{}
+	for _, s := range stores {
+		size[s.Node] += s.Size
+		room[s.Node] += s.Room
+	}
+	full := map[string]int64{}
+	for n := range size {
+		full[n] = steps - steps*room[n]/max(1, size[n])
+	}
+	return full
 }
 
 // Nodes is how many nodes have a store with room for a brick of this size.

@@ -11,8 +11,9 @@ import (
 
 func TestSets(t *testing.T) {
 	stores := []Store{
-		{Node: "a", Zone: 1, Name: "d1", Room: 100}, {Node: "a", Zone: 1, Name: "d2", Room: 90}, {Node: "b", Zone: 1, Name: "d1", Room: 100},
-		{Node: "c", Zone: 2, Name: "d1", Room: 50}, {Node: "d", Zone: 3, Name: "d1", Room: 20},
+		{Node: "a", Zone: 1, Name: "d1", Size: 100, Room: 100}, {Node: "a", Zone: 1, Name: "d2", Size: 90, Room: 90},
+		{Node: "b", Zone: 1, Name: "d1", Size: 100, Room: 100}, {Node: "c", Zone: 2, Name: "d1", Size: 50, Room: 50},
+		{Node: "d", Zone: 3, Name: "d1", Size: 20, Room: 20},
 	}
 	show := func(sets [][]Spot) (text []string) {
 		for _, set := range sets {
@@ -35,6 +36,7 @@ func TestSets(t *testing.T) {
 		{"an arbiter where a copy has no room", []int64{50, 50, 20}, 1, []string{"a/d1 c/d1 d/d1 "}},
 		{"as many as there is room for", []int64{60, 60}, 5, []string{"a/d1 b/d1 "}},
 		{"single bricks", []int64{60}, 9, []string{"a/d1 ", "b/d1 ", "a/d2 "}},
+		{"two of a node with more disks, and one of another", []int64{30}, 3, []string{"a/d1 ", "b/d1 ", "c/d1 "}},
 		{"no room", []int64{51, 51, 51}, 1, nil},
 		{"more than there are nodes", []int64{1, 1, 1, 1, 1}, 1, nil},
 	} {
@@ -47,13 +49,36 @@ func TestSets(t *testing.T) {
 	}
 }
 
+// Of two nodes whose emptiest disks are alike the one is taken that has nothing at all yet; and of a small one and a large one that which has
+// the larger share left.
+func TestBeside_emptiestNode(t *testing.T) {
+	set := []Spot{{Node: "z", Zone: 9}}
+	for _, test := range []struct {
+		name, want string
+		stores     []Store
+	}{
+		{"a disk that is empty beside one that is not", "d", []Store{
+			{Node: "a", Name: "d1", Size: 100, Room: 40}, {Node: "a", Name: "d2", Size: 100, Room: 95},
+			{Node: "d", Name: "d1", Size: 100, Room: 95}, {Node: "d", Name: "d2", Size: 100, Room: 95},
+		}},
+		{"small and empty", "b", []Store{{Node: "a", Name: "d1", Size: 1000, Room: 500}, {Node: "b", Name: "d1", Size: 200, Room: 190}}},
+		{"no room for it", "a", []Store{{Node: "a", Name: "d1", Size: 1000, Room: 500}, {Node: "b", Name: "d1", Size: 50, Room: 48}}},
+		{"alike but for noise: the larger", "b", []Store{{Node: "a", Name: "d1", Size: 1000, Room: 950}, {Node: "b", Name: "d1", Size: 2000, Room: 1899}}},
+		{"another zone comes first", "a", []Store{{Node: "a", Name: "d1", Zone: 1, Size: 100, Room: 60}, {Node: "b", Name: "d1", Zone: 9, Size: 100, Room: 95}}},
+	} {
+		if spot, ok := Beside(test.stores, set, 50); !ok || spot.Node != test.want {
+			t.Errorf("%s: %+v, want node %s", test.name, spot, test.want)
+		}
+	}
+}
+
 func genStores(t *rapid.T) []Store {
 	var stores []Store
 	for n := range rapid.IntRange(0, 8).Draw(t, "nodes") {
 		zone := int32(rapid.IntRange(1, 4).Draw(t, "zone"))
 		for s := range rapid.IntRange(0, 3).Draw(t, "stores") {
 			stores = append(stores, Store{
-				Node: fmt.Sprintf("n%d", n), Zone: zone, Name: fmt.Sprintf("d%d", s), Room: int64(rapid.IntRange(0, 100).Draw(t, "room")),
+				Node: fmt.Sprintf("n%d", n), Zone: zone, Name: fmt.Sprintf("d%d", s), Size: 100, Room: int64(rapid.IntRange(0, 100).Draw(t, "room")),
 			})
 		}
 	}
