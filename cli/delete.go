@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -215,9 +216,14 @@ func waitGone(ctx context.Context, c client.Client, t target, timeout time.Durat
 	}
 }
 
+// whyName is how 'holdfast why' calls an object.
+func whyName(t target) string {
+	return strings.TrimPrefix(strings.ToLower(t.GetKind()), "storage") + "/" + t.GetName()
+}
+
 func notGone(t target, timeout time.Duration, last error) error {
 	if last != nil {
 		return fmt.Errorf("%s is not known to be gone after %s: %w", t, timeout, last)
 	}
-	return fmt.Errorf("%s is not gone after %s; it goes on: see 'holdfast status'", t, timeout)
+	return fmt.Errorf("%s is not gone after %s; it goes on: 'holdfast status' shows it, and 'holdfast why %s' says what it waits for", t, timeout, whyName(t))
 }

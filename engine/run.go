@@ -140,7 +140,9 @@ func (r *run) planFor(view *View) (err error) {
 		return err
 	}
 	unspoken(view, r.plan)
-	if view.Cluster.ModeOf() != api.ClusterActive {
+	if view.Cluster.ModeOf() == api.ClusterActive {
+		awaitSilent(view, r.plan)
+	} else {
 		r.plan = observed(view, r.plan)
 	}
 	r.plan.Status = Aggregate(view, r.plan, r.started)

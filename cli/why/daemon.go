@@ -22,6 +22,10 @@ func (w *World) daemon(d *api.Daemon) Answer {
 	for i := range w.Hosts {
 		if h := &w.Hosts[i]; h.Name == d.Spec.Host && silent(h) != nil {
 			a := w.host(h)
+			if d.DeletionTimestamp != nil {
+				return Answer{join(name+" is being removed, and its agent has to do that", a.Text),
+					fmt.Sprintf("turn the machine on. If it is gone for good, 'holdfast host remove %s --gone' gives it up.", h.Name)}
+			}
 			return Answer{join(fmt.Sprintf("%s was last reported %s", name, state(d)), a.Text), a.Next}
 		}
 	}

@@ -74,7 +74,7 @@ func (j *job) suppose(ctx context.Context, cluster types.NamespacedName, change 
 	} else if err != nil {
 		return nil, nil, fmt.Errorf("while asking cluster %s: %w", cluster.Name, err)
 	}
-	if len(view.Errors) > 0 {
+	if len(view.Errors) > 0 && view.Cluster.DeletionTimestamp == nil { // of one that is deleted nothing is needed any more
 		return nil, nil, fmt.Errorf("nobody knows how cluster %s is: %s", cluster.Name, view.Errors[0].Message)
 	}
 	return view, plan, nil
