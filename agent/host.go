@@ -151,7 +151,7 @@ func (a *agent) packages(ctx context.Context) map[string]string {
 		if found[system] != "" || t.initialize(ctx, a.Name) != nil {
 			continue
 		}
-		if v := t.version(ctx); v != "" {
+		if v := t.version(ctx, versionAge); v != "" {
 			found[system] = v
 		}
 	}

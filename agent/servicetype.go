@@ -36,15 +36,15 @@ func (t *serviceType) initialize(ctx context.Context, host string) error {
 	return err
 }
 
-// version is the release that is installed, or "".
-func (t *serviceType) version(ctx context.Context) string {
+// version is the release that is installed, or ""; what was found out within the last time may be believed.
+func (t *serviceType) version(ctx context.Context, believed time.Duration) string {
 	v, ok := t.agent.(service.Versioner)
 	if !ok {
 		return ""
 	}
 	t.versionMu.Lock()
 	defer t.versionMu.Unlock()
-	if t.asked.IsZero() || time.Since(t.asked) > versionAge {
+	if t.asked.IsZero() || time.Since(t.asked) > believed {
 		if got, err := v.Version(ctx); err == nil {
 			t.known = got
 		}
@@ -56,13 +56,16 @@ func (t *serviceType) version(ctx context.Context) string {
 // versionOf is the release of a daemon's program. What a running process was reported to be stays: packages may have been
 // upgraded since it started.
 func (a *agent) versionOf(ctx context.Context, d *api.Daemon) string {
-	if s := a.told.last(d); s.Version != "" && s.PID != 0 {
-		if now, _ := a.Runtime.State(processNameOf(d)); now.PID == int(s.PID) {
-			return s.Version
-		}
+	now, _ := a.Runtime.State(processNameOf(d))
+	if s := a.told.last(d); s.Version != "" && s.PID != 0 && now.PID == int(s.PID) {
+		return s.Version
 	}
-	if t := a.types[d.Spec.Type]; t != nil {
-		return t.version(ctx)
+	t := a.types[d.Spec.Type]
+	switch {
+	case t == nil:
+		return ""
+	case now.PID != 0: // it stays for as long as the process runs, so it has to be right
+		return t.version(ctx, 0)
 	}
-	return ""
+	return t.version(ctx, versionAge)
 }

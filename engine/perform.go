@@ -52,8 +52,10 @@ func (r *run) try(ctx context.Context, cmd Command, secrets SecretReader, slow m
 		return last
 	}
 	r.log.Info("asking the storage system", "command", cmd.Verb, "object", cmd.Object, "daemon", cmd.Daemon, "reason", cmd.Reason)
-	err := error(errSlow)
-	if !slow[cmd.Daemon] {
+	var err error
+	if slow[cmd.Daemon] {
+		err = errSlow
+	} else {
 		err = r.carryOut(ctx, cmd, secrets)
 	}
 	slow[cmd.Daemon] = slow[cmd.Daemon] || errors.Is(err, context.DeadlineExceeded)

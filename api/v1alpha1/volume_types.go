@@ -43,6 +43,11 @@ type VolumeSpec struct {
 	// Size is how much clients can store in it. It can be raised later.
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))",message="size must be more than nothing, such as 100Gi"
 	Size resource.Quantity `json:"size"`
+	// SizePolicy says whether Size is only promised, and clients can write more as long as there is room, or enforced. Where it is enforced
+	// and the volume is full, writes fail. Systems whose volumes cannot grow by themselves always enforce it.
+	// +optional
+	// +kubebuilder:default=Promised
+	SizePolicy VolumeSizePolicy `json:"sizePolicy,omitempty"`
 	// Durability says how the data survives the loss of nodes. Without it the storage system does as it does by itself.
 	// +optional
 	Durability *VolumeDurability `json:"durability,omitempty"`
@@ -56,6 +61,16 @@ type VolumeSpec struct {
 	// +kubebuilder:default=Retain
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
+
+// VolumeSizePolicy says what the size of a volume is worth.
+// +kubebuilder:validation:Enum=Promised;Enforced
+type VolumeSizePolicy string
+
+// The policies of size.
+const (
+	SizePromised VolumeSizePolicy = "Promised"
+	SizeEnforced VolumeSizePolicy = "Enforced"
+)
 
 // VolumeDurability is one way to survive the loss of nodes.
 // +kubebuilder:validation:XValidation:rule="[has(self.replicate), has(self.arbiter), has(self.disperse), has(self.distribute)].filter(x, x).size() == 1",message="durability is exactly one of replicate, arbiter, disperse and distribute"
@@ -174,6 +189,9 @@ type VolumeStatus struct {
 	// Capacity is what clients can store in it now.
 	// +optional
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
+	// Limit is what clients cannot write beyond, where the size is enforced.
+	// +optional
+	Limit *resource.Quantity `json:"limit,omitempty"`
 	// Options are those that were set by the engine: one of them that is wanted no more is reset.
 	// +optional
 	// +listType=set

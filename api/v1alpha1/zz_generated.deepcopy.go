@@ -1719,6 +1719,11 @@ func (in *VolumeStatus) DeepCopyInto(out *VolumeStatus) {
 		x := (*in).DeepCopy()
 		*out = &x
 	}
+	if in.Limit != nil {
+		in, out := &in.Limit, &out.Limit
+		x := (*in).DeepCopy()
+		*out = &x
+	}
 	if in.Options != nil {
 		in, out := &in.Options, &out.Options
 		*out = make([]string, len(*in))

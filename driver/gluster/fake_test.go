@@ -16,9 +16,10 @@ import (
 // fakeGluster is a GlusterFS in memory. It does what the real one does as far as a driver can tell, and knows of each brick
 // whether it has all data of its set, so that a test can tell when data is lost.
 type fakeGluster struct {
-	nodes   map[string]*fakeNode // by Daemon
-	volumes map[string]*fakeVolume
-	serial  int
+	opVersion int
+	nodes     map[string]*fakeNode // by Daemon
+	volumes   map[string]*fakeVolume
+	serial    int
 	// writing has clients write to all volumes all the time: what does not serve misses something.
 	writing bool
 }
@@ -27,7 +28,11 @@ type fakeNode struct {
 	name, address, uuid, daemon string
 	pool                        int // nodes of the same pool have the same number
 	up                          bool
-	stores                      map[string]*fakeStore
+	// version is the release that runs, and installed the one that the next start takes.
+	version, installed string
+	// drop says that version 11 finds what it can read when it starts; rejected that it did not.
+	drop, rejected bool
+	stores         map[string]*fakeStore
 }
 
 type fakeStore struct {
@@ -42,6 +47,7 @@ type fakeVolume struct {
 	layout          layout
 	bricks          []*fakeBrick
 	options         map[string]string
+	limit           int64
 	task            *glusterd.Task
 }
 
@@ -54,7 +60,7 @@ type fakeBrick struct {
 }
 
 func newFake() *fakeGluster {
-	return &fakeGluster{nodes: map[string]*fakeNode{}, volumes: map[string]*fakeVolume{}}
+	return &fakeGluster{opVersion: 100000, nodes: map[string]*fakeNode{}, volumes: map[string]*fakeVolume{}}
 }
 
 func (g *fakeGluster) node(d *api.Daemon) *fakeNode {
@@ -62,13 +68,38 @@ func (g *fakeGluster) node(d *api.Daemon) *fakeNode {
 		g.serial++
 		g.nodes[d.Name] = &fakeNode{
 			name: d.Spec.ID, address: d.Spec.Parameters[glusterd.ParamAddress], uuid: fmt.Sprintf("uuid-%s-%d", d.Spec.ID, g.serial),
-			daemon: d.Name, pool: g.serial, stores: map[string]*fakeStore{},
+			daemon: d.Name, pool: g.serial, stores: map[string]*fakeStore{}, version: "10.3", installed: "10.3",
 		}
 	}
+	g.nodes[d.Name].drop = d.Spec.Parameters[glusterd.ParamDrop] != ""
 	return g.nodes[d.Name]
 }
 
-func (n *fakeNode) power(on bool) { n.up = on }
+// power turns a node off, or on with the release that is installed. One that is the second to run version 11 has to read volumes that
+// version 11 has written, or the others reject it.
+func (g *fakeGluster) power(n *fakeNode, on bool) {
+	if on && !n.up {
+		n.rejected = n.rejected || release(n.version) < goneIn && release(n.installed) >= goneIn && g.newer(n) > 0 && !n.drop
+		n.version = n.installed
+	}
+	n.up = on
+}
+
+// newer counts the other nodes of a node's pool that run version 11.
+func (g *fakeGluster) newer(n *fakeNode) (count int) {
+	for _, o := range g.nodes {
+		if o != n && o.pool == n.pool && release(o.version) >= goneIn {
+			count++
+		}
+	}
+	return count
+}
+
+// agrees says whether two nodes of a pool accept what the other says of it: those of version 10 do not, as soon as two run version 11.
+func (g *fakeGluster) agrees(a, b *fakeNode) bool {
+	mixed := (release(a.version) >= goneIn) != (release(b.version) >= goneIn)
+	return !a.rejected && !b.rejected && (!mixed || max(g.newer(a), g.newer(b)) < 2)
+}
 
 // sync makes the stores that the daemon's spec names.
 func (n *fakeNode) sync(d *api.Daemon, host *api.HostStatus) {
@@ -231,6 +262,9 @@ func (g *fakeGluster) do(n *fakeNode, c engine.Command) error {
 		return g.detach(c.Object)
 	case glusterd.VerbCreate:
 		return g.create(n, c)
+	case glusterd.VerbOpVersion:
+		g.opVersion, _ = strconv.Atoi(c.Object)
+		return nil
 	}
 	if v == nil {
 		if c.Verb == glusterd.VerbStop || c.Verb == glusterd.VerbDelete {
@@ -257,6 +291,9 @@ func (g *fakeGluster) do(n *fakeNode, c engine.Command) error {
 		for name := range c.Params {
 			delete(v.options, name)
 		}
+	case glusterd.VerbQuota:
+		v.limit, _ = strconv.ParseInt(c.Params[glusterd.ParamLimit], 10, 64)
+		v.options[glusterd.OptionQuota] = map[bool]string{true: "on", false: "off"}[v.limit > 0]
 	case glusterd.VerbAddBrick:
 		return g.addBricks(v, c.Params)
 	case glusterd.VerbRebalance:
@@ -457,10 +494,14 @@ func (g *fakeGluster) drop(n *fakeNode, c engine.Command) error {
 // report is what an agent says.
 func (g *fakeGluster) report(d *api.Daemon) *glusterd.Report {
 	n := g.nodes[d.Name]
-	r := &glusterd.Report{Generation: d.Generation, UUID: n.uuid, Version: "10.3"}
+	r := &glusterd.Report{Generation: d.Generation, UUID: n.uuid, Version: n.version, Installed: n.installed, Outdated: n.version != n.installed}
 	for _, name := range slices.Sorted(maps.Keys(g.nodes)) {
 		if o := g.nodes[name]; o != n && o.pool == n.pool {
-			r.Peers = append(r.Peers, glusterd.Peer{Address: o.address, UUID: o.uuid, Connected: o.up, State: glusterd.PeerInCluster})
+			state := glusterd.PeerInCluster
+			if !g.agrees(n, o) {
+				state = "Peer Rejected"
+			}
+			r.Peers = append(r.Peers, glusterd.Peer{Address: o.address, UUID: o.uuid, Connected: o.up, State: state})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.stores)) {
@@ -470,24 +511,34 @@ func (g *fakeGluster) report(d *api.Daemon) *glusterd.Report {
 			x.Problem = "it does not answer"
 		} else {
 			for _, path := range slices.Sorted(maps.Keys(s.dirs)) {
-				x.Bricks = append(x.Bricks, glusterd.StoredBrick{Path: path, Volume: s.dirs[path]})
+				x.Bricks = append(x.Bricks, glusterd.StoredBrick{Path: path, Volume: s.dirs[path], Limit: g.limitOf(s.dirs[path])})
 			}
 		}
 		r.Stores = append(r.Stores, x)
 	}
 	if d.Spec.Parameters[glusterd.ParamReport] == glusterd.DepthPool {
-		r.OpVersion, r.MaxOpVersion = 100000, 100000
+		r.OpVersion, r.MaxOpVersion = g.opVersion, 10000*release(n.version)
 		r.Pool = &glusterd.Pool{}
 		for _, name := range slices.Sorted(maps.Keys(g.volumes)) {
 			if v := g.volumes[name]; slices.ContainsFunc(v.bricks, func(b *fakeBrick) bool { return b.node.pool == n.pool }) {
-				r.Pool.Volumes = append(r.Pool.Volumes, v.report())
+				r.Pool.Volumes = append(r.Pool.Volumes, v.report(func(o *fakeNode) bool { return g.agrees(n, o) }))
 			}
 		}
 	}
 	return r
 }
 
-func (v *fakeVolume) report() glusterd.Volume {
+func (g *fakeGluster) limitOf(id string) int64 {
+	for _, v := range g.volumes {
+		if v.id == id {
+			return v.limit
+		}
+	}
+	return 0
+}
+
+// report is what a node says that hears some of the others.
+func (v *fakeVolume) report(heard func(*fakeNode) bool) glusterd.Volume {
 	out := glusterd.Volume{
 		Name: v.name, ID: v.id, State: v.state, Replica: v.layout.replica, Arbiter: v.layout.arbiter,
 		Disperse: v.layout.disperse, Redundancy: v.layout.redundancy, Options: maps.Clone(v.options),
@@ -506,7 +557,7 @@ func (v *fakeVolume) report() glusterd.Volume {
 		for _, b := range set {
 			x := glusterd.Brick{Address: b.node.address, UUID: b.node.uuid, Path: b.path}
 			switch {
-			case v.state != glusterd.VolumeStarted:
+			case v.state != glusterd.VolumeStarted, !heard(b.node) && (v.layout.setSize() == 1 || !b.serves(v)):
 			case b.serves(v):
 				x.State = glusterd.BrickOnline
 				if v.layout.setSize() > 1 {

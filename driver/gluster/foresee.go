@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -15,7 +16,7 @@ import (
 // much room is in them, its agent has to say.
 func (Driver) Foresee(before, after *engine.View, commands []engine.Command) any {
 	seen, _ := before.System.(*Observation)
-	f := &foresight{after: after, reports: map[string]*glusterd.Report{}}
+	f := &foresight{before: before, after: after, reports: map[string]*glusterd.Report{}}
 	for i := range after.Daemons {
 		d := &after.Daemons[i]
 		if d.Spec.Type != glusterd.Type {
@@ -38,6 +39,7 @@ func (Driver) Foresee(before, after *engine.View, commands []engine.Command) any
 
 // foresight is a GlusterFS that does as it is told.
 type foresight struct {
+	before  *engine.View
 	after   *engine.View
 	reports map[string]*glusterd.Report
 	pool    *glusterd.Pool
@@ -56,6 +58,9 @@ func (f *foresight) report(seen *Observation, d *api.Daemon) *glusterd.Report {
 		return r
 	}
 	r.Generation = d.Generation
+	if r.Outdated && f.wasStopped(d.Name) {
+		r.Outdated, r.Version = false, r.Installed
+	}
 	r.Stores = slices.DeleteFunc(r.Stores, func(s glusterd.Store) bool {
 		return s.Device != "" && !hasDevice(d, s.Device) || s.Device == "" && !slices.Contains(directories(d), s.Name)
 	})
@@ -66,6 +71,11 @@ func (f *foresight) report(seen *Observation, d *api.Daemon) *glusterd.Report {
 		}
 	}
 	return r
+}
+
+// wasStopped says whether a daemon was stopped before.
+func (f *foresight) wasStopped(name string) bool {
+	return slices.ContainsFunc(f.before.Daemons, func(d api.Daemon) bool { return d.Name == name && d.Status.State == api.DaemonStopped })
 }
 
 func copyReport(r *glusterd.Report) *glusterd.Report {
@@ -157,9 +167,28 @@ func (f *foresight) perform(c engine.Command) {
 		f.drop(c)
 	case glusterd.VerbDelete:
 		f.pool.Volumes = slices.DeleteFunc(f.pool.Volumes, func(v glusterd.Volume) bool { return v.Name == c.Object })
+	case glusterd.VerbQuota:
+		if i >= 0 {
+			f.limit(&f.pool.Volumes[i], c.Params[glusterd.ParamLimit])
+		}
 	default:
 		if i >= 0 {
 			change(&f.pool.Volumes[i], c)
+		}
+	}
+}
+
+// limit has all bricks of a volume know its limit, or none.
+func (f *foresight) limit(v *glusterd.Volume, text string) {
+	v.Options[glusterd.OptionQuota] = map[bool]string{true: "on", false: "off"}[text != ""]
+	limit, _ := strconv.ParseInt(text, 10, 64) // none is 0
+	for _, r := range f.reports {
+		for i := range r.Stores {
+			for j := range r.Stores[i].Bricks {
+				if b := &r.Stores[i].Bricks[j]; b.Volume == v.ID {
+					b.Limit = limit
+				}
+			}
 		}
 	}
 }

@@ -19,6 +19,7 @@ func (p *planner) checkModes() {
 	for _, n := range p.nodes {
 		switch {
 		case n.daemon == nil || n.daemon.DeletionTimestamp != nil:
+		case p.restarting(n): // see checkUpgrades
 		case p.hosts[n.hostName()].ModeOf() != api.HostMaintenance:
 			p.awaitBack(n)
 		case n.daemon.Spec.State == api.WantStopped:

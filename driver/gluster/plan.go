@@ -20,7 +20,7 @@ func (Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.plan.End(view, ending)
 		return p.plan
 	}
-	for _, phase := range []func(){p.resolve, p.chooseSpeaker, p.findStores, p.findVolumes, p.checkModes, p.checkLeavers} {
+	for _, phase := range []func(){p.resolve, p.chooseSpeaker, p.findStores, p.findVolumes, p.checkModes, p.checkUpgrades, p.checkLeavers} {
 		phase()
 	}
 	p.formPool()
@@ -82,6 +82,10 @@ func (p *planner) commandOf(n *node, verb, object string, params map[string]stri
 		p.decide(api.VerdictWait, verb+" "+object, "%s: node %s speaks for the pool first", reason, p.successor.name)
 		return
 	}
+	if who := p.rejected(); who != "" && verb != glusterd.VerbStart && verb != glusterd.VerbHeal {
+		p.decide(api.VerdictWait, verb+" "+object, "%s: node %s has to agree with the others first on what the pool is", reason, who)
+		return
+	}
 	p.plan.Commands = append(p.plan.Commands, engine.Command{
 		Verb: verb, Object: object, Params: params, Daemon: n.daemon.Name, Line: p.line(verb, object), Reason: reason, Risk: risk,
 	})
@@ -138,6 +142,9 @@ func (p *planner) glusterd(n *node) api.Daemon {
 	}
 	if n == p.reporter() || n == p.successor {
 		d.Spec.Parameters[glusterd.ParamReport] = glusterd.DepthPool
+	}
+	if drop := p.dropped(n); drop != "" {
+		d.Spec.Parameters[glusterd.ParamDrop] = drop
 	}
 	if p.stopped[n.name] {
 		d.Spec.State = api.WantStopped

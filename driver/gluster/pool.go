@@ -30,6 +30,9 @@ func (p *planner) chooseSpeaker() {
 		if n.daemon.Spec.Parameters[glusterd.ParamReport] == glusterd.DepthPool {
 			rank++
 		}
+		if n.report.Outdated {
+			rank -= 2 // it is restarted soon
+		}
 		if n.daemon.Status.ObservedGeneration != n.daemon.Generation && n.daemon.Status.Message != "" {
 			rank -= 3 // its agent cannot do what is asked of it, and may be kept from reporting by that
 		}
@@ -173,7 +176,7 @@ func (p *planner) raiseOpVersion() {
 		return
 	}
 	for _, n := range p.nodes {
-		if !n.running() || !p.reached(n) || n.report.Version != r.Version {
+		if !n.running() || !p.reached(n) || n.report.Version != r.Version || n.report.Outdated {
 			return
 		}
 	}

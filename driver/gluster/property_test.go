@@ -101,7 +101,7 @@ func (s *story) add() {
 func (s *story) happen() {
 	switch rapid.SampledFrom([]string{
 		"power off", "power on", "mute", "heard", "kill brick", "dead disk", "lost directory", "maintenance", "drain", "active", "undeclare", "declare",
-		"add", "take device", "give device", "volume", "volume", "grow", "delete volume", "fail files",
+		"add", "take device", "give device", "volume", "volume", "grow", "delete volume", "fail files", "upgrade",
 	}).Draw(s.rt, "event") {
 	case "power off":
 		s.power(s.pick(), false)
@@ -142,6 +142,8 @@ func (s *story) happen() {
 			now := metav1.NewTime(s.now)
 			v.DeletionTimestamp = &now
 		})
+	case "upgrade":
+		s.install(rapid.SampledFrom([]string{"10.3", "10.4", "10.5"}).Draw(s.rt, "release"))
 	case "fail files":
 		for _, v := range s.gluster.volumes {
 			if v.task != nil && v.task.State == glusterd.TaskInProgress {
@@ -184,6 +186,7 @@ func (s *story) devices(i, n int) {
 func (s *story) newVolume() {
 	if len(s.volumes) < 4 {
 		v := s.volume(fmt.Sprintf("v%d", s.gluster.serial), "8Gi", rapid.SampledFrom(durabilities()).Draw(s.rt, "durability"))
+		v.Spec.SizePolicy = rapid.SampledFrom([]api.VolumeSizePolicy{api.SizePromised, api.SizeEnforced}).Draw(s.rt, "size policy")
 		v.Spec.DeletionPolicy = rapid.SampledFrom([]api.DeletionPolicy{api.DeletionRetain, api.DeletionWipe}).Draw(s.rt, "policy")
 		s.gluster.serial++
 	}
@@ -215,7 +218,19 @@ func TestStories(t *testing.T) {
 		s.mend()
 		s.settle()
 		s.checkSets()
+		s.checkLimits()
 	})
+}
+
+// checkLimits: in the end the size of each volume that shall have it enforced is its limit.
+func (s *story) checkLimits() {
+	for i := range s.volumes {
+		v, g := &s.volumes[i], s.gluster.volumes[s.volumes[i].Name]
+		if g != nil && v.DeletionTimestamp == nil && v.Status.State == api.VolumeOnline && v.Spec.SizePolicy == api.SizeEnforced && v.Spec.Size.Cmp(*v.Status.Capacity) == 0 &&
+			g.limit != v.Spec.Size.Value() {
+			s.rt.Fatalf("volume %s of %s may hold %d", v.Name, &v.Spec.Size, g.limit)
+		}
+	}
 }
 
 // mend brings everything back that can come back.

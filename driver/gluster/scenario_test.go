@@ -446,3 +446,36 @@ func TestExpand_newNode(t *testing.T) {
 		}
 	}
 }
+
+// The size is enforced where that is declared: the limit grows with it, and is lifted. One that was set by hand stays.
+func TestLimit(t *testing.T) {
+	w := poolOf(t, 3)
+	v := w.volume("v", "10Gi", nil)
+	v.Spec.SizePolicy = api.SizeEnforced
+	w.volume("hand", "10Gi", nil)
+	w.settle()
+	g := w.gluster.volumes["v"]
+	limit := func(want int64) {
+		t.Helper()
+		p := w.settle()
+		s := w.vol("v").Status
+		if g.limit != want || (s.Limit != nil) != (want > 0) || s.Limit != nil && s.Limit.Value() != want || !p.Done {
+			t.Errorf("limit %d, status %v, want %d: %v", g.limit, s.Limit, want, decisions(p))
+		}
+	}
+	limit(10 * gib)
+	w.vol("v").Spec.Size = resource.MustParse("20Gi")
+	limit(20 * gib)
+	w.vol("v").Spec.SizePolicy = api.SizePromised
+	limit(0)
+	hand := w.gluster.volumes["hand"]
+	hand.limit, hand.options[glusterd.OptionQuota] = 5*gib, "on"
+	limit(0)
+	if hand.limit != 5*gib {
+		t.Error("a limit that was set by hand was lifted")
+	}
+	w.vol("v").Spec.SizePolicy, w.vol("v").Spec.Size = api.SizeEnforced, resource.MustParse("5Gi")
+	if p := w.settle(); !contains(decisions(p, api.VerdictRefuse), "bricks never shrink") || g.limit != 0 {
+		t.Errorf("shrinking: %d %v", g.limit, decisions(p))
+	}
+}

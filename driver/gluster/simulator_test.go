@@ -50,7 +50,7 @@ func (s *simulated) Step(_ time.Time, daemons []api.Daemon) {
 		running[daemons[i].Name] = true
 	}
 	for name, n := range s.g.nodes {
-		n.power(running[name])
+		s.g.power(n, running[name])
 	}
 	s.g.settle()
 	if s.ticks++; s.ticks%healTicks == 0 {

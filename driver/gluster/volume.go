@@ -122,6 +122,7 @@ func (p *planner) planVolumes() {
 	if p.ready() {
 		p.moveBricks()
 		p.clearLeftovers()
+		p.limitSizes()
 		p.setOptions()
 	}
 	for _, v := range p.volumes {

@@ -270,7 +270,7 @@ func (w *world) power(i int, on bool) {
 	w.silence(i, !on)
 	for _, d := range w.daemons {
 		if n := w.gluster.nodes[d.Name]; n != nil && d.Spec.Host == fmt.Sprintf("h%d", i) {
-			n.power(on)
+			w.gluster.power(n, on)
 		}
 	}
 	w.gluster.settle()
@@ -290,12 +290,12 @@ func (w *world) agents() {
 			delete(w.gluster.nodes, name)
 			continue
 		case d.Spec.State == api.WantStopped:
-			n.power(false)
-			d.Status.State = api.DaemonStopped
+			w.gluster.power(n, false)
+			d.Status.State, d.Status.ObservedGeneration = api.DaemonStopped, d.Generation
 			continue
 		}
 		if !n.up {
-			n.power(true)
+			w.gluster.power(n, true)
 		}
 		n.sync(d, &w.hostNamed(d.Spec.Host).Status)
 		d.Status.State = api.DaemonRunning

@@ -20,6 +20,8 @@ const (
 	ParamAddress = "address"
 	// ParamReport is how much the agent reports: DepthPeer or DepthPool.
 	ParamReport = "report"
+	// ParamDrop is an option that is to be taken out of the stored volumes before glusterd starts the next time.
+	ParamDrop = "drop"
 	// ParamDirectories are the directories of the host that bricks may be put in, joined by newlines.
 	ParamDirectories = "directories"
 )

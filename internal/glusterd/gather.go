@@ -78,11 +78,6 @@ func (v *Volume) gather(ctx context.Context, ask Asker) {
 			errs = append(errs, err)
 		}
 	}
-	if v.Options["features.quota"] == "on" {
-		var err error
-		v.Quota, err = get(ctx, ask, ParseQuota, "volume", "quota", v.Name, "list")
-		errs = append(errs, err)
-	}
 	if err := errors.Join(errs...); err != nil {
 		v.Unknown = err.Error()
 	}

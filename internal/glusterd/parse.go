@@ -253,6 +253,9 @@ func AddHeals(v *Volume, out []byte) error {
 			continue
 		}
 		b.Heal = &Heal{Pending: round(total - split), SplitBrain: round(split)}
+		if b.State == BrickUnknown { // it was asked as clients ask, whatever the glusterds know of each other
+			b.State = BrickOnline
+		}
 	}
 	return nil
 }
@@ -291,26 +294,6 @@ func AddSplitBrains(v *Volume, out []byte) error {
 		b.Heal.Files = s.Files[:min(len(s.Files), maxSplitFiles)]
 	}
 	return nil
-}
-
-// ParseQuota reads 'volume quota … list' and returns the limit on the whole volume; 0 where there is none.
-func ParseQuota(out []byte) (int64, error) {
-	var x struct {
-		output
-		Limits []struct {
-			Path string `xml:"path"`
-			Hard int64  `xml:"hard_limit"`
-		} `xml:"volQuota>limit"`
-	}
-	if err := read(out, &x); err != nil {
-		return 0, err
-	}
-	for _, l := range x.Limits {
-		if l.Path == "/" {
-			return l.Hard, nil
-		}
-	}
-	return 0, nil
 }
 
 // ParseOpVersion reads 'volume get all cluster.op-version' or 'cluster.max-op-version'.

@@ -177,9 +177,6 @@ func TestTasks(t *testing.T) {
 }
 
 func TestOthers(t *testing.T) {
-	if n, err := ParseQuota(recorded(t, "quota-list.xml")); n != 100<<20 || err != nil {
-		t.Errorf("quota: %d, %v", n, err)
-	}
 	if n, err := ParseOpVersion(recorded(t, "global-op-version.xml")); n != 100000 || err != nil {
 		t.Errorf("op-version: %d, %v", n, err)
 	}
@@ -309,7 +306,7 @@ func TestGather(t *testing.T) {
 		"volume status all": "volume-status-remove.xml", "volume heal rep info summary": "heal-summary-rep.xml",
 		"volume heal rep2 info summary": "heal-summary-split.xml", "volume heal rep2 info split-brain": "heal-info-split.xml",
 		"volume heal arb info summary": "heal-summary-stopped.xml", "volume heal disp info summary": "heal-summary-rep.xml",
-		"volume remove-brick dist 10.0.0.3:/bricks/dist.1 status": "remove-status.xml", "volume quota dist list": "quota-list.xml",
+		"volume remove-brick dist 10.0.0.3:/bricks/dist.1 status": "remove-status.xml",
 	}
 	ask := func(_ context.Context, args ...string) ([]byte, error) {
 		file := files[strings.Join(args, " ")]
@@ -327,7 +324,7 @@ func TestGather(t *testing.T) {
 			t.Errorf("%s: %s", v.Name, v.Unknown)
 		}
 	}
-	if v := r.Pool.Volumes[2]; v.Quota != 100<<20 || v.Task.State != TaskInProgress {
+	if v := r.Pool.Volumes[2]; v.Task.State != TaskInProgress {
 		t.Errorf("%+v", v)
 	}
 	if r, err := Gather(t.Context(), ask, DepthPeer); err != nil || r.Pool != nil || len(r.Peers) != 2 {
@@ -372,7 +369,6 @@ func TestGather_forgottenRebalance(t *testing.T) {
 		}
 		v := &all[i]
 		was := *v.Task
-		delete(v.Options, "features.quota") // which would be asked for, too
 		v.gather(t.Context(), func(_ context.Context, args ...string) ([]byte, error) {
 			if strings.Join(args, " ") != "volume rebalance "+v.Name+" status" {
 				return nil, errors.New("nobody asks for " + strings.Join(args, " "))

@@ -7,7 +7,7 @@ import (
 
 // Report is what one node's glusterd says. An agent writes it into Daemon.status.report as JSON. It reads the same as long as
 // nothing changes that matters: free space is rounded, and there are no clocks and no counters of progress.
-// The agent fills in Generation, UUID, Version and Stores; Gather does the rest.
+// The agent fills in Generation, UUID, Version, Installed, Outdated and Stores; Gather does the rest.
 type Report struct {
 	// Generation is the generation of the Daemon that the report was made for. It tells a report of this time in which the node
 	// speaks for the pool from one of an earlier time, which an agent that was away left behind.
@@ -17,6 +17,10 @@ type Report struct {
 	// Version is the release of the glusterd that runs, such as "10.3", and OpVersion the pool's operating version.
 	Version   string `json:"version,omitempty"`
 	OpVersion int    `json:"opVersion,omitempty"`
+	// Installed is the release that is installed, and Outdated is set while a process of the node, glusterd or a brick, runs a program
+	// that was replaced since it started: packages were upgraded.
+	Installed string `json:"installed,omitempty"`
+	Outdated  bool   `json:"outdated,omitempty"`
 	// MaxOpVersion is the highest operating version that this release can do.
 	MaxOpVersion int `json:"maxOpVersion,omitempty"`
 	// Peers are the other nodes of the pool, as this one knows them, sorted by address.
@@ -69,6 +73,9 @@ type StoredBrick struct {
 	Path string `json:"path"`
 	// Volume is the identity of the volume (the attribute trusted.glusterfs.volume-id); empty for a directory that has none.
 	Volume string `json:"volume,omitempty"`
+	// Limit is how many bytes the whole volume may hold, as the brick has it; 0 where nothing is said. It counts while the volume's
+	// option OptionQuota is "on".
+	Limit int64 `json:"limit,omitempty"`
 }
 
 // RoundFree rounds free space down, so that a report does not change with each file that is written.
@@ -110,8 +117,6 @@ type Volume struct {
 	Options map[string]string `json:"options,omitempty"`
 	// Task is the rebalance or remove-brick that glusterd remembers, or nil.
 	Task *Task `json:"task,omitempty"`
-	// Quota is the limit on the whole volume in bytes; 0 where there is none.
-	Quota int64 `json:"quota,omitempty"`
 	// Unknown says why the bricks' states are not known: status could not be asked.
 	Unknown string `json:"unknown,omitempty"`
 }
@@ -127,6 +132,9 @@ func (v *Volume) Sets() [][]Brick {
 	}
 	return sets
 }
+
+// OptionQuota is the option that VerbQuota turns on and off.
+const OptionQuota = "features.quota"
 
 // BrickState says whether a brick's process serves.
 type BrickState string

@@ -123,7 +123,7 @@ func storedBricks(dir string) ([]glusterd.StoredBrick, error) {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
-		out = append(out, glusterd.StoredBrick{Path: path, Volume: volumeID(path)})
+		out = append(out, glusterd.StoredBrick{Path: path, Volume: volumeID(path), Limit: limitOf(path)})
 	}
 	return out, nil
 }

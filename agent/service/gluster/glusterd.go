@@ -80,7 +80,7 @@ func (Glusterd) ConfigureLocalService(_ context.Context, l *service.Local) error
 	if err := copyFiles(groupsOfPackage, groups); err != nil {
 		return fmt.Errorf("while copying the groups of options of the package: %w", err)
 	}
-	return nil
+	return dropOption(filepath.Join(l.Data, "state"), l.Parameters[glusterd.ParamDrop])
 }
 
 // copyFiles brings the files of a directory to what they are in another one. No such directory is no error.

@@ -286,8 +286,19 @@ func TestReal_bricks(t *testing.T) {
 	n := newNode(t)
 	n.twice(glusterd.VerbCreate, "v", map[string]string{glusterd.ParamBricks: n.bricks("a", "b")})
 	n.twice(glusterd.VerbStart, "v", nil)
-	n.twice(glusterd.VerbQuota, "v", map[string]string{glusterd.ParamLimit: "100000000"})
+	for _, limit := range []int64{100000000, 200000000} {
+		n.twice(glusterd.VerbQuota, "v", map[string]string{glusterd.ParamLimit: fmt.Sprint(limit)})
+		for _, b := range n.volume().Bricks {
+			if got := limitOf(b.Path); got != limit {
+				t.Errorf("brick %s has the limit %d, want %d", b.Path, got, limit)
+			}
+		}
+	}
 	n.twice(glusterd.VerbQuota, "v", nil)
+	n.twice(glusterd.VerbQuota, "v", map[string]string{glusterd.ParamLimit: "300000000"}) // kept under another name this time
+	if v := n.volume(); v.Options[glusterd.OptionQuota] != "on" || limitOf(v.Bricks[0].Path) != 300000000 {
+		t.Errorf("turned on again: %v, limit %d", v.Options, limitOf(v.Bricks[0].Path))
+	}
 	n.twice(glusterd.VerbAddBrick, "v", map[string]string{glusterd.ParamBricks: n.bricks("c")})
 	n.twice(glusterd.VerbRebalance, "v", nil)
 	n.await("the rebalance to end", n.taskIs(glusterd.TaskRebalance, glusterd.TaskCompleted))

@@ -29,6 +29,12 @@ func (Glusterd) Report(ctx context.Context, l *service.Local) (string, error) {
 		return "", err
 	}
 	r.Generation, r.Version, r.Stores = l.Daemon.Generation, l.Daemon.Status.Version, stores(l)
+	if r.Installed, err = installed.version(ctx); err != nil {
+		return "", err
+	}
+	if r.Outdated, err = outdated(l); err != nil {
+		return "", err
+	}
 	return r.Text()
 }
 

@@ -1,0 +1,130 @@
+package gluster
+
+import (
+	"strings"
+	"testing"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/glusterd"
+)
+
+// install puts a release on all nodes, as their administrators do.
+func (w *world) install(version string) {
+	for _, n := range w.gluster.nodes {
+		n.installed = version
+	}
+}
+
+// A pool is upgraded node after node while clients write (world.checkStop looks at each stop), nobody rejects anybody, and then the
+// operating version is raised.
+func TestUpgrade(t *testing.T) {
+	for _, version := range []string{"10.4", "11.1"} {
+		w := poolOf(t, 5)
+		w.gluster.writing = true
+		w.volume("rep", "10Gi", nil)
+		w.volume("arb", "10Gi", &api.VolumeDurability{Arbiter: &api.VolumeArbiter{}})
+		w.volume("disp", "10Gi", &api.VolumeDurability{Disperse: &api.VolumeDisperse{Data: 3, Redundancy: 2}})
+		w.settle()
+		w.install(version)
+		p := w.settle()
+		if !p.Done || p.Status.GlusterFS.Version != version || int(p.Status.GlusterFS.OpVersion) != 10000*release(version) {
+			t.Fatalf("%s: %+v\n%s", version, p.Status.GlusterFS, strings.Join(decisions(p), "\n"))
+		}
+		for _, n := range w.gluster.nodes {
+			if n.version != version || n.rejected {
+				t.Errorf("%s: node %s runs %s, rejected %v", version, n.name, n.version, n.rejected)
+			}
+		}
+		for name, d := range w.daemons {
+			if d.Spec.Parameters[glusterd.ParamDrop] != "" || d.Spec.State != api.WantRunning {
+				t.Errorf("%s: %s is left as %s with %v", version, name, d.Spec.State, d.Spec.Parameters)
+			}
+		}
+	}
+}
+
+// No two nodes are restarted at a time, and that which speaks for the pool is not the first.
+func TestUpgrade_order(t *testing.T) {
+	w := poolOf(t, 3)
+	w.gluster.writing = true
+	w.volume("v", "10Gi", nil)
+	w.settle()
+	w.install("11.1")
+	order := ""
+	for range 60 {
+		w.agents()
+		down := 0
+		for _, c := range w.round().Daemons {
+			if c.Daemon.Spec.State == api.WantStopped && !strings.HasSuffix(order, c.Daemon.Spec.ID+" ") {
+				order += c.Daemon.Spec.ID + " "
+			}
+		}
+		for _, d := range w.daemons {
+			if d.Spec.State == api.WantStopped {
+				down++
+			}
+		}
+		if down > 1 {
+			t.Fatalf("%d nodes are stopped: %s", down, order)
+		}
+		w.gluster.heal()
+	}
+	if order != "n2 n1 n3 " {
+		t.Errorf("restarted in the order %q", order)
+	}
+}
+
+// What must not be stopped is not restarted, and the rest is well as it is.
+func TestUpgrade_kept(t *testing.T) {
+	for name, test := range map[string]struct {
+		size       string
+		durability *api.VolumeDurability
+		harm       func(*world)
+		says       string
+	}{
+		"single bricks": {"200Gi", &api.VolumeDurability{Distribute: &api.VolumeDistribute{}}, func(*world) {}, "has the only copy of its files"},
+		"a brick is down": {"10Gi", nil, func(w *world) {
+			w.gluster.volumes["v"].bricks[1].node.store(w.gluster.volumes["v"].bricks[1].path).dead = true
+		}, "does not serve"},
+		"an older one": {"10Gi", nil, func(w *world) { w.install("9.6") }, "does not go back"},
+	} {
+		w := poolOf(t, 3)
+		w.gluster.writing = true
+		w.volume("v", test.size, test.durability)
+		w.settle()
+		w.install("11.1")
+		test.harm(w)
+		w.gluster.settle()
+		p := w.settle()
+		if !contains(decisions(p, api.VerdictSkip), test.says) {
+			t.Errorf("%s: %s", name, strings.Join(decisions(p), "\n"))
+		}
+		for _, b := range w.gluster.volumes["v"].bricks {
+			if b.node.version != "10.3" && test.durability != nil {
+				t.Errorf("%s: node %s was restarted", name, b.node.name)
+			}
+		}
+	}
+}
+
+// The whole way is foreseen.
+func TestUpgrade_foreseen(t *testing.T) {
+	w := poolOf(t, 3)
+	w.volume("v", "10Gi", nil)
+	w.settle()
+	w.install("11.1")
+	w.agents()
+	p := engine.Project(Driver{}, w.view(), w.now)
+	stops := 0
+	for _, s := range p.Steps {
+		for _, c := range s.Plan.Daemons {
+			if c.Daemon.Spec.State == api.WantStopped {
+				stops++
+			}
+		}
+	}
+	if stops != 3 || len(p.Open) > 0 {
+		t.Errorf("%d stops, open: %v", stops, p.Open)
+	}
+}
