@@ -41,8 +41,5 @@ func (Driver) Perform(_ context.Context, _ *engine.View, cmd engine.Command, _ e
 	return fmt.Errorf("%q is for the agent of a node: the command names no daemon", cmd.Verb)
 }
 
-// Foresee says what Torus would report after the commands: what it reported before. Where blocks go then, nobody can tell beforehand.
-func (Driver) Foresee(before, _ *engine.View, _ []engine.Command) any { return before.System }
-
 // Forget has nothing to release.
 func (Driver) Forget(string, string) {}

@@ -1,6 +1,7 @@
 package torus
 
 import (
+	"slices"
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -17,10 +18,8 @@ func (p *planner) chooseEtcd() {
 	if !p.ownEtcd() {
 		return
 	}
-	p.members = p.those(func(n *node) bool {
-		return n.etcd != nil && n.etcd.Spec.Parameters[torus.ParamRole] == torus.RoleMember
-	})
-	if len(p.members) > 0 {
+	if chosen := p.chosen(); len(chosen) > 0 {
+		p.members = p.those(func(n *node) bool { return slices.Contains(chosen, n.name) })
 		return
 	}
 	declared := p.those(func(n *node) bool { return n.Node != nil && n.leaving == "" })
@@ -37,6 +36,29 @@ func (p *planner) chooseEtcd() {
 	}
 	p.members = ready[:want]
 }
+
+// chosen are the names of the nodes that were chosen, as the first member that was made has it: a leader may have died before it made
+// the others, without whom there is never a majority.
+func (p *planner) chosen() (names []string) {
+	for _, n := range p.nodes {
+		if n.etcd == nil || n.etcd.Spec.Parameters[torus.ParamRole] != torus.RoleMember {
+			continue
+		}
+		i := slices.Index(n.etcd.Spec.Command, flagInitialCluster)
+		if i < 0 || i+1 == len(n.etcd.Spec.Command) {
+			continue
+		}
+		for member := range strings.SplitSeq(n.etcd.Spec.Command[i+1], ",") {
+			name, _, _ := strings.Cut(member, "=")
+			names = append(names, name)
+		}
+		return names
+	}
+	return nil
+}
+
+// flagInitialCluster is the word before all members of an etcd, as NAME=URL,NAME=URL.
+const flagInitialCluster = "--initial-cluster"
 
 func (p *planner) isMember(n *node) bool {
 	for _, m := range p.members {
@@ -118,7 +140,7 @@ func (p *planner) member(n *node) api.Daemon {
 		"${DATA}/bin/etcd", "--name", n.name, "--data-dir", "${DATA}/member",
 		"--listen-client-urls", clientURL(n), "--advertise-client-urls", clientURL(n),
 		"--listen-peer-urls", peerURL(n), "--initial-advertise-peer-urls", peerURL(n),
-		"--initial-cluster", strings.Join(all, ","), "--initial-cluster-token", string(p.cluster.UID), "--initial-cluster-state", "new",
+		flagInitialCluster, strings.Join(all, ","), "--initial-cluster-token", string(p.cluster.UID), "--initial-cluster-state", "new",
 		// Each peer writes its state every few seconds: without compaction the history would fill the disk.
 		"--auto-compaction-mode", "periodic", "--auto-compaction-retention", "1h",
 	}

@@ -11,8 +11,12 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// everUp says whether any torusd has ever reported.
-func (p *planner) everUp() bool { return len(p.seen.Reports) > 0 }
+// everUp says whether any torusd has ever reported, also where its report cannot be read now.
+func (p *planner) everUp() bool {
+	return slices.ContainsFunc(p.view.Daemons, func(d api.Daemon) bool {
+		return d.Spec.Type == torus.TypeTorusd && (d.Status.Report != "" || p.seen.Reports[d.Name] != nil)
+	})
+}
 
 // chooseSpeaker chooses the node that reports on the cluster and is given its commands: the one that does, as long as it can.
 func (p *planner) chooseSpeaker() {
