@@ -186,7 +186,7 @@ func (f *foresight) osds() {
 			continue
 		}
 		up := f.runs(d, known.Up)
-		if up && !known.Up && f.seen.OSDs[id].UUID != known.UUID {
+		if up && !known.Up && f.neverRan(d.Name) {
 			known.In = true
 			f.settled(id, d.Spec.Host)
 		}
@@ -194,6 +194,13 @@ func (f *foresight) osds() {
 		f.OSDs[id] = known
 	}
 	f.pgs()
+}
+
+// neverRan says whether an OSD's daemon was at most prepared before.
+func (f *foresight) neverRan(daemon string) bool {
+	i := slices.IndexFunc(f.before.Daemons, func(d api.Daemon) bool { return d.Name == daemon })
+	return i < 0 || f.before.Daemons[i].Status.Started == nil && !slices.Contains(
+		[]api.DaemonState{api.DaemonRunning, api.DaemonStopped, api.DaemonStopping, api.DaemonFailed, api.DaemonBackOff}, f.before.Daemons[i].Status.State)
 }
 
 // settled gives an OSD that is new its place in CRUSH, and as much space as the smallest of the others has.

@@ -54,6 +54,7 @@ func (p *planner) resolve() {
 		p.nodes = append(p.nodes, n)
 		p.plan.TellNode(r, n.Node.Name, nil, n.waits)
 	}
+	slices.SortFunc(p.nodes, func(a, b *node) int { return strings.Compare(a.Node.Name, b.Node.Name) }) // numbers are given in this order
 }
 
 // checkNetworks makes sure that each node that will have OSDs is in the network for replication. (That it is in the public
