@@ -115,6 +115,9 @@ func (t *Toy) Perform(_ context.Context, view *engine.View, cmd engine.Command, 
 
 // MakeSecret makes a key.
 func (t *Toy) MakeSecret(want engine.SecretWant) (map[string][]byte, error) {
+	if want.Kind != "toy" {
+		return nil, fmt.Errorf("the toy has no secrets of the kind %q", want.Kind)
+	}
 	return map[string][]byte{"key": []byte("key of " + want.Name)}, nil
 }
 
@@ -128,9 +131,9 @@ func (t *Toy) Forget(string, string) {
 // Plan wants a key, and on each accepted node a daemon that is first prepared and, when all are, runs. It heeds the modes of
 // hosts as a system does whose daemons need a majority (see toymode.go).
 func (t *Toy) Plan(view *engine.View, now time.Time) *engine.Plan {
-	p := &toyPlan{view: view, kind: t.Type(), Plan: &engine.Plan{}}
+	p := &toyPlan{view: view, kind: t.Type(), Plan: &engine.Plan{}, stopped: map[string]bool{}}
 	if view.Cluster.DeletionTimestamp != nil {
-		p.delete()
+		p.End(view, engine.Ending{Object: engine.DaemonObject, Data: func(string) bool { return true }})
 	} else {
 		p.grow(now)
 	}
@@ -164,18 +167,9 @@ func (t *Toy) Foresee(before, after *engine.View, commands []engine.Command) any
 
 type toyPlan struct {
 	*engine.Plan
-	view *engine.View
-	kind api.StorageType
-}
-
-func (p *toyPlan) delete() {
-	for i := range p.view.Daemons {
-		if p.view.Daemons[i].DeletionTimestamp == nil {
-			p.Remove = append(p.Remove, engine.Removal{Name: p.view.Daemons[i].Name, Reason: "the cluster was deleted"})
-		}
-	}
-	p.Finished = len(p.view.Daemons) == 0
-	p.Status = api.StorageStatusStatus{Type: p.kind, Status: api.StorageOffline, Message: "the cluster is being deleted"}
+	view    *engine.View
+	kind    api.StorageType
+	stopped map[string]bool // the hosts whose daemons this plan stops
 }
 
 func (p *toyPlan) grow(now time.Time) {
@@ -266,6 +260,9 @@ func (p *toyPlan) judge(wanted []api.Daemon) {
 				p.Commands = append(p.Commands, engine.Command{Verb: "init", Object: "toy", Reason: "all daemons run"})
 			}
 		}
+	}
+	if s.Message != "" {
+		s.Reasons = []string{s.Message}
 	}
 	p.Status = s
 	p.Done = s.Status == api.StorageOnline && p.Empty() && len(p.Decisions) == 0

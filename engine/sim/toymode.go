@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -13,8 +14,9 @@ import (
 func (p *toyPlan) heedModes(wanted []api.Daemon) []api.Daemon {
 	wanted = p.follow(wanted)
 	kept := slices.Clone(wanted)
-	for i := range p.view.Hosts {
-		h := &p.view.Hosts[i]
+	hosts := p.view.HostsByName()
+	for _, name := range slices.Sorted(maps.Keys(hosts)) {
+		h := hosts[name]
 		switch h.ModeOf() {
 		case api.HostMaintenance:
 			p.stopOn(h.Name, kept)
@@ -49,7 +51,7 @@ func (p *toyPlan) enough(host string, wanted []api.Daemon) bool {
 	state, _ := p.view.System.(*ToyState)
 	others := 0
 	for i := range wanted {
-		if have := p.daemon(wanted[i].Name); have != nil && have.Spec.Host != host && state != nil && slices.Contains(state.Running, wanted[i].Spec.ID) {
+		if have := p.daemon(wanted[i].Name); have != nil && have.Spec.Host != host && !p.stopped[have.Spec.Host] && state != nil && slices.Contains(state.Running, wanted[i].Spec.ID) {
 			others++
 		}
 	}
@@ -64,10 +66,22 @@ func on(host string, daemons []api.Daemon) bool {
 	return slices.ContainsFunc(daemons, func(d api.Daemon) bool { return d.Spec.Host == host })
 }
 
+// told says whether all daemons of a host are told to stop already.
+func (p *toyPlan) told(host string) bool {
+	return !slices.ContainsFunc(p.view.Daemons, func(d api.Daemon) bool { return d.Spec.Host == host && d.Spec.State != api.WantStopped })
+}
+
 func (p *toyPlan) stopOn(host string, wanted []api.Daemon) {
-	if !on(host, wanted) || !p.enough(host, wanted) {
+	switch {
+	case !on(host, wanted):
+		return
+	case !p.view.HostsByName()[host].AgentHeard() && !p.told(host):
+		p.decide(engine.HostObject(host), api.VerdictWait, "its agent is not heard: nothing is stopped until it is")
+		return
+	case !p.enough(host, wanted):
 		return
 	}
+	p.stopped[host] = true
 	for i := range wanted {
 		if wanted[i].Spec.Host != host {
 			continue

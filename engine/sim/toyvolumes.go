@@ -90,10 +90,10 @@ func foreseeVolumes(was *toyReport, commands []engine.Command) *toyReport {
 // keepVolumes brings the volumes to where they are wanted, by way of the first daemon that runs.
 func (p *toyPlan) keepVolumes() {
 	state, _ := p.view.System.(*ToyState)
-	i := slices.IndexFunc(p.view.Daemons, func(d api.Daemon) bool { return d.Status.State == api.DaemonRunning })
+	first := p.firstRunning()
 	for j := range p.view.Volumes {
 		v := &p.view.Volumes[j]
-		known := state != nil && state.Report != nil && i >= 0
+		known := state != nil && state.Report != nil && first != ""
 		there := known && slices.Contains(state.Report.Volumes, v.Name)
 		if v.DeletionTimestamp != nil && known && !there {
 			p.Volumes = append(p.Volumes, engine.VolumeStatus{Name: v.Name, Gone: true})
@@ -101,9 +101,18 @@ func (p *toyPlan) keepVolumes() {
 		}
 		p.keepVolume(v, known, there)
 		if verb := volumeVerb(v, there); known && verb != "" {
-			p.Commands = append(p.Commands, engine.Command{Verb: verb, Object: v.Name, Daemon: p.view.Daemons[i].Name, Line: "volume/" + v.Name, Reason: "it is wanted so"})
+			p.Commands = append(p.Commands, engine.Command{Verb: verb, Object: v.Name, Daemon: first, Line: "volume/" + v.Name, Reason: "it is wanted so"})
 		}
 	}
+}
+
+func (p *toyPlan) firstRunning() (name string) {
+	for i := range p.view.Daemons {
+		if d := &p.view.Daemons[i]; d.Status.State == api.DaemonRunning && (name == "" || d.Name < name) {
+			name = d.Name
+		}
+	}
+	return name
 }
 
 func volumeVerb(v *api.Volume, there bool) string {

@@ -1,0 +1,150 @@
+package conformance
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// While the storage system does not answer, whatever is asked for, nothing is stopped, removed or given up.
+func harmless(b *bench) {
+	b.online("undisturbed")
+	for what, change := range map[string]func(){
+		"nothing else":           func() {},
+		"a host in maintenance":  func() { b.Hosts[0].Spec.Mode = api.HostMaintenance },
+		"all in maintenance":     func() { b.eachHost(api.HostMaintenance) },
+		"a host drained":         func() { b.Hosts[0].Spec.Mode = api.HostDrain },
+		"all drained":            func() { b.eachHost(api.HostDrain) },
+		"a node less":            func() { b.Nodes = b.Nodes[1:] },
+		"no nodes":               func() { b.Nodes = nil },
+		"a host gone":            func() { b.Hosts = b.Hosts[1:] },
+		"an agent silent":        func() { b.silence(b.Hosts[0].Name, true) },
+		"a node without devices": func() { b.Nodes[0].Spec.Devices, b.Nodes[0].Spec.Directories = nil, nil },
+	} {
+		hosts, nodes := slices.Clone(b.Hosts), slices.Clone(b.Nodes)
+		change()
+		v := b.view()
+		v.Errors = []engine.NodeError{{Object: "cluster/" + b.Cluster.Name, Message: "it was asked for its state: no answer"}}
+		p := b.plan(v)
+		for _, h := range harm(v, p) {
+			b.Errorf("with no answer and %s: %s", what, h)
+		}
+		if p.Done || p.Status.Status == api.StorageOnline {
+			b.Errorf("with no answer and %s the cluster is taken for well", what)
+		}
+		b.Hosts, b.Nodes = hosts, nodes
+	}
+}
+
+func (b *bench) eachHost(mode api.HostMode) {
+	for i := range b.Hosts {
+		b.Hosts[i].Spec.Mode = mode
+	}
+}
+
+// What cannot be had is refused with the reason, and nothing of what is there is touched for it.
+func refuses(b *bench) {
+	if len(b.subject.Refusals) == 0 {
+		b.Fatal("the subject names nothing that is refused")
+	}
+	for _, r := range b.subject.Refusals {
+		x := newBench(b.T, b.subject)
+		x.online("undisturbed")
+		running := len(x.Daemons)
+		r.Declare(x.World)
+		p := x.settle()
+		refused := slices.ContainsFunc(p.Decisions, func(d api.Decision) bool { return d.Verdict == api.VerdictRefuse })
+		if !refused || p.Done {
+			b.Errorf("%s is not refused: %s", r.Name, describe(p))
+		}
+		if p.Status.Status == api.StorageOffline || len(x.Daemons) < running {
+			b.Errorf("%s is refused, and the cluster is the worse for it: %s", r.Name, describe(p))
+		}
+	}
+}
+
+// A node that is not declared any more goes, with all its daemons, or the reason is told why it cannot.
+func letsNodesGo(b *bench) {
+	for i := range b.subject.Nodes {
+		x := newBench(b.T, b.subject)
+		x.online("undisturbed")
+		name := x.Nodes[i].Name
+		x.Nodes = slices.Delete(x.Nodes, i, i+1)
+		p := x.settle()
+		if p.Status.Status == api.StorageOffline {
+			b.Errorf("without node %s the cluster is OFFLINE: %s", name, describe(p))
+		}
+		said := slices.ContainsFunc(p.Decisions, func(d api.Decision) bool { return d.Verdict == api.VerdictRefuse || d.Verdict == api.VerdictWait })
+		if !p.Done && !said && p.Status.Status == api.StorageOnline {
+			b.Errorf("without node %s nothing is done and nothing is said: %s", name, describe(p))
+		}
+		for _, d := range x.Daemons {
+			if d.DeletionTimestamp != nil {
+				b.Errorf("daemon %s is being deleted for ever", d.Name)
+			}
+		}
+	}
+}
+
+// The engine does not carry out the plans of a cluster that is only observed. The driver makes them all the same, for it is they that
+// are shown.
+func plansAlike(b *bench) {
+	for range 6 {
+		b.system.Act(b.World)
+		v := b.observed()
+		active := b.plan(v)
+		v.Cluster.Spec.Mode = api.ClusterObserved
+		if observed := b.plan(v); dump(observed) != dump(active) {
+			b.Fatalf("a cluster that is observed is planned otherwise: %s", difference(dump(active), dump(observed)))
+		}
+		v.Cluster.Spec.Mode = ""
+		b.apply(v, active)
+		b.Now = b.Now.Add(max(active.Recheck, time.Second))
+	}
+}
+
+// A cluster that is deleted ends, at any time and whatever its policy. Daemons learn what becomes of their data before they go, and
+// where it is kept none is told to destroy any.
+func ends(b *bench) {
+	for _, policy := range []api.DeletionPolicy{api.DeletionRetain, api.DeletionWipe} {
+		for rounds := range 6 {
+			x := newBench(b.T, b.subject)
+			for range rounds {
+				x.system.Act(x.World)
+				x.round()
+			}
+			x.finish(policy)
+		}
+		x := newBench(b.T, b.subject)
+		x.online("undisturbed")
+		x.finish(policy)
+	}
+}
+
+func (b *bench) finish(policy api.DeletionPolicy) {
+	b.Helper()
+	now := metav1.NewTime(b.Now)
+	b.Cluster.DeletionTimestamp, b.Cluster.Spec.DeletionPolicy = &now, policy
+	for range 60 {
+		b.system.Act(b.World)
+		p, _ := b.round()
+		for i := range p.Daemons {
+			if d := &p.Daemons[i].Daemon; policy == api.DeletionRetain && d.Spec.OnRemoval == api.DeletionWipe {
+				b.Errorf("the data of a deleted cluster is kept, and daemon %s is told to destroy its own", d.Name)
+			}
+		}
+		for _, r := range p.Remove {
+			if d := b.Daemons[r.Name]; len(d.Spec.Devices) > 0 && d.Spec.OnRemoval != policy {
+				b.Errorf("of the data of a deleted cluster shall become %s, and daemon %s goes before it was told", policy, r.Name)
+			}
+		}
+		if p.Finished {
+			return
+		}
+	}
+	b.Errorf("a cluster that is deleted does not end: %d daemons are left", len(b.Daemons))
+}
