@@ -90,6 +90,11 @@ func letsNodesGo(b *bench) {
 	}
 }
 
+// acts is what a plan does; what it says may be other words for a cluster that is only observed.
+func acts(p *engine.Plan) string {
+	return dump([]any{p.Refused, p.Finished, p.Secrets, p.Daemons, p.Remove, p.Commands})
+}
+
 // The engine does not carry out the plans of a cluster that is only observed. The driver makes them all the same, for it is they that
 // are shown.
 func plansAlike(b *bench) {
@@ -98,8 +103,8 @@ func plansAlike(b *bench) {
 		v := b.observed()
 		active := b.plan(v)
 		v.Cluster.Spec.Mode = api.ClusterObserved
-		if observed := b.plan(v); dump(observed) != dump(active) {
-			b.Fatalf("a cluster that is observed is planned otherwise: %s", difference(dump(active), dump(observed)))
+		if x, y := acts(active), acts(b.plan(v)); x != y {
+			b.Fatalf("a cluster that is observed is planned otherwise: %s", difference(x, y))
 		}
 		v.Cluster.Spec.Mode = ""
 		b.apply(v, active)
