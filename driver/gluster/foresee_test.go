@@ -53,6 +53,7 @@ func TestForesee(t *testing.T) {
 	maintenance := poolOf(t, 3)
 	maintenance.volume("v", "10Gi", nil)
 	maintenance.settle()
+	maintenance.now = maintenance.now.Add(backWithin) // no glusterd was started just now
 	maintenance.setMode(1, api.HostMaintenance)
 	for _, test := range []struct {
 		name string

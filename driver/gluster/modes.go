@@ -68,6 +68,8 @@ func (p *planner) cannotStop(n *node) (api.Verdict, string) {
 		return "", ""
 	case !p.ready():
 		return api.VerdictWait, "the pool does not answer, and only the pool can say what may be stopped"
+	case p.notBack(n) != "":
+		return api.VerdictWait, p.notBack(n)
 	case n == p.speaker && p.successor != nil:
 		return api.VerdictWait, fmt.Sprintf("node %s speaks for the pool first", p.successor.name)
 	case n == p.speaker && len(p.members()) > 1:

@@ -146,6 +146,9 @@ func (p *planner) glusterd(n *node) api.Daemon {
 	if drop := p.dropped(n); drop != "" {
 		d.Spec.Parameters[glusterd.ParamDrop] = drop
 	}
+	if after := p.after(n); after != "" {
+		d.Spec.Parameters[glusterd.ParamAfter] = after
+	}
 	if p.stopped[n.name] {
 		d.Spec.State = api.WantStopped
 	}

@@ -88,7 +88,7 @@ func (s *simulated) Report(d *api.Daemon) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.g.node(d)
-	n.up = true
+	s.g.power(n, true)
 	n.sync(d, &api.HostStatus{})
 	return s.g.report(d).Text()
 }
@@ -104,6 +104,7 @@ func (s *simulated) Report(d *api.Daemon) (string, error) {
 //	fail-host NAME, restore-host NAME              power off and on
 //	host-mode NAME mode=MODE
 //	mode Active|Observed                           of the cluster
+//	install RELEASE                                on all hosts; what runs goes on
 //	kill-brick VOLUME brick=N, fail-disk VOLUME brick=N
 //	fail-files VOLUME                              the drain that goes on cannot move some files
 //	kill-leader                                    another leader, that knows nothing, takes its place
@@ -230,6 +231,13 @@ func (s *stage) act(d *datadriven.TestData, name string) error {
 		return s.RestoreHost(s.ctx, name)
 	case "host-mode":
 		return s.SetMode(s.ctx, name, api.HostMode(arg(d, "mode")))
+	case "install":
+		s.gluster.mu.Lock()
+		defer s.gluster.mu.Unlock()
+		for _, n := range s.gluster.g.nodes {
+			n.installed = name
+		}
+		return nil
 	case "mode":
 		c := &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}}
 		if err := s.Get(s.ctx, c); err != nil {

@@ -91,7 +91,7 @@ func (p *planner) mayRestartNode(n *node, turn string) bool {
 		p.decide(verdict, n.object(), "%s. It is not restarted: %s", n.releases(), why)
 		return false
 	}
-	if why := cmp.Or(p.notHealed(n), p.notBack(n)); why != "" {
+	if why := p.notHealed(n); why != "" {
 		p.decide(api.VerdictWait, n.object(), "%s. It is restarted later: %s", n.releases(), why)
 		return false
 	}
@@ -111,20 +111,6 @@ func (p *planner) notHealed(n *node) string {
 					return fmt.Sprintf("volume %s: %s", v.name, why)
 				}
 			}
-		}
-	}
-	return ""
-}
-
-// notBack names a node that was started a moment ago and is not heard by the pool yet, or whose bricks do not serve yet.
-func (p *planner) notBack(n *node) string {
-	for _, o := range p.nodes {
-		d := o.daemon
-		if o == n || d == nil || o.leaving != "" || p.hosts[o.hostName()].ModeOf() != api.HostActive || d.Status.Started == nil || p.now.Sub(d.Status.Started.Time) > backWithin {
-			continue
-		}
-		if x := p.peer(o); o != p.speaker && x != nil && !x.Connected {
-			return fmt.Sprintf("node %s was started and is not heard by the pool yet", o.name)
 		}
 	}
 	return ""

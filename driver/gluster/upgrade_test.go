@@ -3,6 +3,9 @@ package gluster
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"pgregory.net/rapid"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -72,6 +75,62 @@ func TestUpgrade_order(t *testing.T) {
 	}
 	if order != "n2 n1 n3 " {
 		t.Errorf("restarted in the order %q", order)
+	}
+}
+
+// Reports come later than the word that a process runs, and heals take their time: at no moment is a node stopped without which a set
+// cannot be written (world.checkStop).
+func TestUpgrade_lateReports(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := poolOf(rt, 4)
+		w.gluster.writing = true
+		w.volume("v", "10Gi", rapid.SampledFrom(durabilities()[:3]).Draw(rt, "durability"))
+		w.settle()
+		w.install(rapid.SampledFrom([]string{"10.4", "11.1"}).Draw(rt, "release"))
+		for range rapid.IntRange(10, 60).Draw(rt, "steps") {
+			w.late = rapid.Bool().Draw(rt, "late")
+			w.agents()
+			w.round()
+			if rapid.Bool().Draw(rt, "heal") {
+				w.gluster.heal()
+			}
+			w.now = w.now.Add(time.Second)
+		}
+		w.late = false
+		if p := w.settle(); !p.Done || p.Status.GlusterFS.Version == "10.3" {
+			rt.Fatalf("%+v\n%s", p.Status.GlusterFS, strings.Join(decisions(p), "\n"))
+		}
+	})
+}
+
+// The same for hosts that go into maintenance one after the other, each as soon as the one before is active again.
+func TestMaintenance_lateReports(t *testing.T) {
+	w := poolOf(t, 3)
+	w.gluster.writing = true
+	w.volume("v", "10Gi", nil)
+	w.settle()
+	turn := func() {
+		w.agents()
+		w.round()
+	}
+	w.setMode(2, api.HostMaintenance)
+	turn()
+	w.late = true
+	turn()
+	w.setMode(2, api.HostActive)
+	turn()
+	turn()
+	w.setMode(3, api.HostMaintenance)
+	for range 3 {
+		turn()
+	}
+	if d := w.daemons["c-glusterd-n3"]; d.Spec.State != api.WantRunning {
+		t.Errorf("host h3 is stopped, and nobody has said that h2 is healed: %v", decisions(w.plan()))
+	}
+	w.late = false
+	w.settle()
+	if d := w.daemons["c-glusterd-n3"]; d.Spec.State != api.WantStopped {
+		t.Errorf("host h3 is never in maintenance: %v", decisions(w.plan()))
 	}
 }
 

@@ -46,6 +46,8 @@ type world struct {
 	failing map[string]string
 	// failures are the commands of the last plan that failed.
 	failures []engine.CommandFailure
+	// late has agents tell the states of their daemons, and not report for now.
+	late bool
 }
 
 func newWorld(t tester) *world {
@@ -295,6 +297,8 @@ func (w *world) agents() {
 			continue
 		}
 		if !n.up {
+			started := metav1.NewMicroTime(w.now)
+			d.Status.Started = &started
 			w.gluster.power(n, true)
 		}
 		n.sync(d, &w.hostNamed(d.Spec.Host).Status)
@@ -303,7 +307,7 @@ func (w *world) agents() {
 	}
 	w.gluster.settle()
 	for _, name := range slices.Sorted(maps.Keys(w.daemons)) {
-		if d := w.daemons[name]; w.heard(d.Spec.Host) && d.Status.State == api.DaemonRunning {
+		if d := w.daemons[name]; !w.late && w.heard(d.Spec.Host) && d.Status.State == api.DaemonRunning {
 			text, err := w.gluster.report(d).Text()
 			if err != nil {
 				w.t.Fatal(err)

@@ -20,6 +20,9 @@ const (
 	ParamAddress = "address"
 	// ParamReport is how much the agent reports: DepthPeer or DepthPool.
 	ParamReport = "report"
+	// ParamAfter is a moment that the next report has to come after. It is of no other use to the agent: a report names the generation of
+	// the Daemon that it was made for.
+	ParamAfter = "after"
 	// ParamDrop is an option that is to be taken out of the stored volumes before glusterd starts the next time.
 	ParamDrop = "drop"
 	// ParamDirectories are the directories of the host that bricks may be put in, joined by newlines.
