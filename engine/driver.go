@@ -6,14 +6,19 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// Driver knows one storage system. All that the engine knows of Ceph, GlusterFS or Torus, it knows through this contract.
+// Driver knows one storage system. All that the engine knows of Ceph, GlusterFS or Torus, it knows through this contract. Package
+// conformance is the suite that each driver passes.
 // A Driver may be used by several goroutines at once. Of one cluster, Observe and Perform are called one at a time each, but one
 // may be called while the other goes on.
 //
 // A Driver heeds the mode of each host (api.HostMode), and speaks of it in decisions whose Object is "host/<name>": VerdictRefuse
 // where the mode cannot be had, VerdictWait while it is not reached yet, and none when it is. A daemon that nothing needs any
 // more on a host that drains is removed by the plan, also when the agent is silent: the action host.remove lets only such
-// daemons go without their agent's word.
+// daemons go without their agent's word. A host whose agent is silent is told to stop nothing: what is safe now may not be when it hears.
+//
+// That the storage system does not answer (View.System is nil) says nothing of what it holds: meanwhile nothing is stopped, removed, or
+// asked for that could cost data or service. A leader may die after any write or command, and the next one, with a driver that
+// remembers nothing, comes to the same end.
 //
 // While a cluster is only observed (api.ClusterObserved) the plan is not carried out, and the statuses of Volumes in it are written
 // nevertheless: they say then what is seen, and nothing of what the plan would make of them.
@@ -25,9 +30,10 @@ type Driver interface {
 	// goes on without the answer.
 	Observe(ctx context.Context, view *View, secrets SecretReader) (any, error)
 	Planner
-	// MakeSecret makes what a Secret shall hold.
+	// MakeSecret makes what a Secret shall hold. A kind that no plan has is an error.
 	MakeSecret(want SecretWant) (map[string][]byte, error)
-	// Perform carries out one command of a plan.
+	// Perform carries out one command of a plan. It may be the repetition of one that was carried out. A verb that no plan has is an
+	// error. It ends soon after ctx does.
 	Perform(ctx context.Context, view *View, cmd Command, secrets SecretReader) error
 	// Forget releases what the driver holds for a cluster (connections, caches): it was deleted, or leadership was lost.
 	Forget(namespace, name string)
