@@ -67,6 +67,10 @@ func (g *globals) delete(ctx context.Context, args []string, o deleteOptions) er
 	if err := g.requireNamed(ctx, w, p); err != nil {
 		return err
 	}
+	// It stays declared that they are to go, and is carried out when it can be; nobody has to find out why nothing happens.
+	for _, text := range p.refused {
+		fmt.Fprintf(g.out, "refused as things are: %s\n", text)
+	}
 	return g.deleteAll(ctx, w, targets, o)
 }
 

@@ -284,6 +284,13 @@ func TestApply_ofDataNamesItsPlan(t *testing.T) {
 	p.must(t, exitOK, "", []string{"apply", "--plan", nameIn(t, out)}, "storagecluster/c configured")
 }
 
+// TestDelete_saysWhatIsRefused: a node may be taken back whenever its owner likes; why it does not go is said at once.
+func TestDelete_saysWhatIsRefused(t *testing.T) {
+	p := newHome(t, "held")
+	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"})
+	p.must(t, exitOK, "", []string{"delete", "storagenode", "n3"}, "refused as things are: ", "3 mons need 3 hosts", "storagenode/n3 deleted")
+}
+
 func TestPlan_output(t *testing.T) {
 	p := newHome(t, "output")
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"plan", "-f", "-", "-o", "yaml"}, "kind: Plan", "operation: Apply", "object: daemon/c-mon-a")

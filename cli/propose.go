@@ -121,7 +121,7 @@ func (p *proposal) addCluster(ctx context.Context, c client.Client, before, afte
 	p.report.Clusters = append(p.report.Clusters, name)
 	p.report.Changes = append(p.report.Changes, plans.FromProjection(projection)...)
 	p.report.Notes = mergeNotes(p.report.Notes, name, notesOf(projection, view, silence))
-	if p.operation != api.PlanDelete {
+	if view.Cluster.DeletionTimestamp == nil { // what is deleted as a whole has nothing to stay whole for
 		p.refused = append(p.refused, refusals(projection.First, presentPlan(driver, before, view, cluster, now))...)
 	}
 	return nil

@@ -151,7 +151,12 @@ func (p *planner) replacement(m *mover) (place.Spot, bool) {
 	return place.Beside(p.openStores(), others, max(1, m.v.brickSizes()(m.number)))
 }
 
+// refuseMove says that there is no place for a brick, and what of what is declared may still become one.
 func (p *planner) refuseMove(m *mover) {
+	if place := p.comingPlace(); place != "" {
+		p.decide(api.VerdictWait, m.object, "%s: where brick %s of volume %s goes is decided when %s can be used", m.why, m.brick().Path, m.v.name, place)
+		return
+	}
 	size := resource.NewQuantity(m.v.brickSizes()(m.number), resource.BinarySI)
 	p.decide(api.VerdictRefuse, m.object, "%s, and brick %s of volume %s (%s, %s) has nowhere to go: no other node without a brick of the same set has room for it. "+
 		"Add a StorageNode or a device, or undo the removal", m.why, m.brick().Path, m.v.name, layoutOfPool(m.v.pool), size)

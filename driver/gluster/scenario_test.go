@@ -208,6 +208,12 @@ func TestDiskReplaced(t *testing.T) {
 			w.nodes[i].Spec.Devices = []string{"wwn-29"}
 		}
 	}
+	// The first plan decides whether the change is accepted at all, and the new disk is not yet a place for bricks then.
+	p = w.plan()
+	refused := func(d api.Decision) bool { return d.Verdict == api.VerdictRefuse }
+	if slices.ContainsFunc(p.Decisions, refused) || !strings.Contains(strings.Join(decisions(p), "\n"), "when device wwn-29 of node n2 can be used") {
+		t.Errorf("%v", decisions(p))
+	}
 	if p = w.settle(); !p.Done {
 		t.Fatalf("%v", decisions(p))
 	}

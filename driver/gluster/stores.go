@@ -108,3 +108,31 @@ func (p *planner) keepsStore(n *node, name string) bool {
 	i := slices.IndexFunc(n.stores, func(s *store) bool { return s.Name == name })
 	return i >= 0 && (n.stores[i].bricks > 0 || n.stores[i].Problem == "" && p.leftover(n, n.stores[i]))
 }
+
+// comingPlace names a place for bricks that is declared and not there yet; nothing when there is none to wait for. A device becomes a
+// store after it was accepted.
+func (p *planner) comingPlace() string {
+	for _, n := range p.nodes {
+		if p.onItsWay(n) {
+			return "node " + n.name
+		}
+		if n.Node == nil || n.leaving != "" || len(n.Problems)+len(n.problems) > 0 {
+			continue
+		}
+		for _, r := range n.Devices {
+			if r.ID != "" && r.Problem == "" && r.Device != nil && !n.hasStore(glusterd.StoreName(r.ID)) {
+				return fmt.Sprintf("device %s of node %s", r.ID, n.name)
+			}
+		}
+		for _, dir := range n.Node.Spec.Directories {
+			if !n.hasStore(dir) {
+				return fmt.Sprintf("directory %s of node %s", dir, n.name)
+			}
+		}
+	}
+	return ""
+}
+
+func (n *node) hasStore(name string) bool {
+	return slices.ContainsFunc(n.stores, func(s *store) bool { return s.Name == name })
+}

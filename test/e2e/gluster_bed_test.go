@@ -35,7 +35,7 @@ func glusterBed(t *testing.T, count int) *bed {
 const glusterPool = `apiVersion: holdfast.io/v1alpha1
 kind: StorageCluster
 metadata: {name: gluster}
-spec: {type: glusterfs, deletionPolicy: Wipe, interval: 2s, glusterfs: {options: {network.ping-timeout: "10", cluster.heal-timeout: "5", storage.health-check-interval: "5"}}}
+spec: {type: glusterfs, deletionPolicy: Wipe, interval: 2s, glusterfs: {options: {network.ping-timeout: "10", storage.health-check-interval: "5"}}}
 `
 
 // glusterNode declares a host with so many of its disks for the cluster.
@@ -58,14 +58,18 @@ spec:
 `, h.Name, h.Name, h.IP, strings.Join(ids, ", "), strings.TrimPrefix(h.Name, "h"))
 }
 
-// glusterVolume declares a volume.
+// glusterVolume declares a volume. Copies are looked for that lack something more often than by default; fragments cannot be.
 func glusterVolume(name, size, durability string) string {
+	options := `cluster.heal-timeout: "5"`
+	if strings.HasPrefix(durability, "disperse") {
+		options = ""
+	}
 	return fmt.Sprintf(`---
 apiVersion: holdfast.io/v1alpha1
 kind: Volume
 metadata: {name: %s}
-spec: {cluster: gluster, size: %s, durability: {%s}, deletionPolicy: Wipe}
-`, name, size, durability)
+spec: {cluster: gluster, size: %s, durability: {%s}, options: {%s}, deletionPolicy: Wipe}
+`, name, size, durability, options)
 }
 
 // applies applies a manifest on a host that must take it.
@@ -129,6 +133,18 @@ func (b *bed) allServe(server, count int, names ...string) func() error {
 			}
 		}
 		return errors.Join(errs...)
+	}
+}
+
+// missed checks that each of some volumes misses a brick, or is not healed.
+func (b *bed) missed(server int, names ...string) func() error {
+	return func() error {
+		for _, name := range names {
+			if b.bricksServe(server, name, 3)() == nil {
+				return fmt.Errorf("all bricks of %s serve", name)
+			}
+		}
+		return nil
 	}
 }
 

@@ -52,18 +52,9 @@ func TestGluster(t *testing.T) {
 func brickKilled(t *testing.T, b *bed, c *client) {
 	h := b.Lab.Host(2)
 	h.Run(t, t.Context(), "bash", "-c", `kill -9 $(pgrep -x glusterfsd)`)
-	b.await("the brick to be missed", missing(b, 1))
+	b.await("the brick to be missed", b.missed(1, "data"))
 	c.goesOn(t)
 	b.await("the brick to serve again, healed", b.bricksServe(1, "data", 3))
-}
-
-func missing(b *bed, server int) func() error {
-	return func() error {
-		if b.bricksServe(server, "data", 3)() == nil {
-			return errors.New("all bricks serve")
-		}
-		return nil
-	}
 }
 
 // glusterdKilled kills glusterd: its brick serves on as the same process.
@@ -93,7 +84,7 @@ func nodeAndLeader(t *testing.T, b *bed, c *client) {
 	h.PowerOff(t)
 	b.Server(leader).Kill(t)
 	b.StartServer(t, leader)
-	b.await("the node to be missed", missing(b, other))
+	b.await("the node to be missed", b.missed(other, "data"))
 	c.goesOn(t)
 	h.PowerOn(t)
 	b.StartServer(t, node)

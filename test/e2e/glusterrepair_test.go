@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"testing"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -54,18 +53,6 @@ func (b *bed) goOn(clients []*client) {
 	}
 }
 
-// allMissing checks that each volume misses a brick.
-func (b *bed) allMissing(server int, clients []*client) func() error {
-	return func() error {
-		for _, c := range clients {
-			if b.bricksServe(server, c.name, 3)() == nil {
-				return fmt.Errorf("all bricks of %s serve", c.name)
-			}
-		}
-		return nil
-	}
-}
-
 // diskReplaced pulls the disk of the node that reports on the pool, and puts a new one in: the bricks are filled again from the
 // others.
 func (b *bed) diskReplaced(clients []*client) {
@@ -73,7 +60,7 @@ func (b *bed) diskReplaced(clients []*client) {
 	h := b.Lab.Host(number)
 	old := h.Disk(0).ID()
 	h.Disk(0).Pull(b)
-	b.await("the bricks on it to be missed", b.allMissing(1, clients))
+	b.await("the bricks on it to be missed", b.missed(1, "data", "arb", "disp"))
 	b.goOn(clients)
 	h.Disk(0).Replace(b)
 	b.await("the new disk to be seen and accepted", b.takes(1, glusterNode(h, 1)))
@@ -90,7 +77,7 @@ func (b *bed) nodeCutOff(clients []*client) {
 	h := b.Lab.Host(leader)
 	inside := b.mountVolume(leader, "data")
 	h.Cut(b)
-	b.await("the node to be missed", b.allMissing(other, clients))
+	b.await("the node to be missed", b.missed(other, "data", "arb", "disp"))
 	b.goOn(clients)
 	before := inside.written()
 	b.goOn(clients)

@@ -151,17 +151,18 @@ func wants(l *service.Local, dir string) bool {
 	return slices.ContainsFunc(l.Daemon.Spec.Devices, func(d api.DaemonDevice) bool { return mountPoint(l, d.Name) == dir })
 }
 
-// release unmounts a file system, wipes it if the daemon's data goes, and removes its mount point.
+// release unmounts a file system, wipes it if the daemon's data goes or there is none on it, and removes its mount point.
 func release(ctx context.Context, l *service.Local, line fstabLine) error {
 	infos, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(line.dir))
 	if err != nil {
 		return err
 	}
+	goes := l.Daemon.Spec.OnRemoval == api.DeletionWipe || len(infos) > 0 && holdsNothing(line.dir)
 	for _, m := range infos {
 		if err := tool.Run(ctx, l.Data, "umount", line.dir); err != nil {
 			return fmt.Errorf("bricks on %s are still in use: %w", line.dir, err)
 		}
-		if l.Daemon.Spec.OnRemoval != api.DeletionWipe {
+		if !goes {
 			continue
 		}
 		if err := wipe(ctx, m.Source, line.uuid); err != nil && !gone(err) {
@@ -172,6 +173,17 @@ func release(ctx context.Context, l *service.Local, line fstabLine) error {
 		return err
 	}
 	return nil
+}
+
+// holdsNothing says that a mounted file system holds what makeFilesystem and brickRoot made, and no brick or anything else: all bricks
+// were moved away, and the device can be used for something new.
+func holdsNothing(mount string) bool {
+	files, err := os.ReadDir(mount)
+	if err != nil || len(files) > 1 || len(files) == 1 && filepath.Join(mount, files[0].Name()) != brickRoot(mount) {
+		return false
+	}
+	bricks, err := os.ReadDir(brickRoot(mount))
+	return len(bricks) == 0 && (err == nil || errors.Is(err, os.ErrNotExist))
 }
 
 // gone says that a device is broken or not there any more: there is nothing to wipe.

@@ -238,46 +238,66 @@ func TestConfigureDevices_mkfsCutOff(t *testing.T) {
 	}
 }
 
+// leaveCases are what becomes of a file system when it is given up: its data is kept unless the policy says otherwise, and one without
+// any is wiped.
+var leaveCases = []struct {
+	policy        api.DeletionPolicy
+	brick, wantFS bool
+}{{api.DeletionRetain, true, true}, {api.DeletionRetain, false, false}, {api.DeletionWipe, true, false}}
+
+func makeBrick(t *testing.T, mount string) {
+	t.Helper()
+	if err := os.Mkdir(filepath.Join(brickRoot(mount), "v"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A device that the daemon has no more is unmounted; one in use stays, and is said.
 func TestConfigureDevices_givesUp(t *testing.T) {
-	for policy, wantFS := range map[api.DeletionPolicy]bool{api.DeletionRetain: true, api.DeletionWipe: false} {
+	for _, test := range leaveCases {
 		path := loopDevice(t)
-		l := newLocal(t, policy)
+		l := newLocal(t, test.policy)
 		mount := with(t, l, path)
 		configure(t, l)
+		if test.brick {
+			makeBrick(t, mount)
+		}
 		used, err := os.Open(brickRoot(mount))
 		if err != nil {
 			t.Fatal(err)
 		}
 		l.Daemon.Spec.Devices, l.Devices = nil, nil
 		if err := (Glusterd{}).ConfigureDevices(t.Context(), l); err == nil || !strings.Contains(err.Error(), "still in use") || !busy(mount) {
-			t.Errorf("%s: error %v", policy, err)
+			t.Errorf("%+v: error %v", test, err)
 		}
 		used.Close()
 		configure(t, l)
 		sb, err := readSuperblock(path)
-		if busy(mount) || err != nil || (sb != nil) != wantFS || len(tableOf(t, l).lines) > 0 {
-			t.Errorf("%s: mounted %v, file system %+v, %v", policy, busy(mount), sb, err)
+		if busy(mount) || err != nil || (sb != nil) != test.wantFS || len(tableOf(t, l).lines) > 0 {
+			t.Errorf("%+v: mounted %v, file system %+v, %v", test, busy(mount), sb, err)
 		}
 	}
 }
 
 func TestDestroy(t *testing.T) {
-	for policy, wantFS := range map[api.DeletionPolicy]bool{api.DeletionRetain: true, api.DeletionWipe: false} {
+	for _, test := range leaveCases {
 		path := loopDevice(t)
-		l := newLocal(t, policy)
+		l := newLocal(t, test.policy)
 		mount := with(t, l, path)
 		configure(t, l)
+		if test.brick {
+			makeBrick(t, mount)
+		}
 		for range 2 {
 			if err := (Glusterd{}).DestroyLocalService(t.Context(), l); err != nil {
 				t.Fatal(err)
 			}
 		}
 		sb, err := readSuperblock(path)
-		if busy(mount) || err != nil || (sb != nil) != wantFS {
-			t.Errorf("%s: mounted %v, file system %+v, %v", policy, busy(mount), sb, err)
+		if busy(mount) || err != nil || (sb != nil) != test.wantFS {
+			t.Errorf("%+v: mounted %v, file system %+v, %v", test, busy(mount), sb, err)
 		}
-		if wantFS {
+		if test.wantFS {
 			continue
 		}
 		if dev := scan(t, path); dev.Availability != api.DeviceAvailable {
