@@ -40,10 +40,11 @@ func (b *bed) startClient(number int) *client {
 	return c
 }
 
-// mountVolume mounts a volume by FUSE on a host, as its status says, and has a client write to it.
-func (b *bed) mountVolume(number int, name string) *client {
+// mountVolume mounts a volume by FUSE on a host, as its status says, and has a client write to it. args are further ones of
+// 'holdfast get'.
+func (b *bed) mountVolume(number int, name string, args ...string) *client {
 	b.Helper()
-	v, err := read[api.Volume](b, 1, "volumes", name)
+	v, err := read[api.Volume](b, 1, "volumes", name, args...)
 	if err != nil || v.Status.Source == "" {
 		b.Fatalf("volume %s has no source: %v, %+v", name, err, v.Status)
 	}
