@@ -18,8 +18,11 @@ func (p *planner) chooseEtcd() {
 	if !p.ownEtcd() {
 		return
 	}
-	if chosen := p.chosen(); len(chosen) > 0 {
-		p.members = p.those(func(n *node) bool { return slices.Contains(chosen, n.name) })
+	if chosen := p.chosen(); chosen != "" {
+		p.initial = chosen
+		p.members = p.those(func(n *node) bool {
+			return strings.Contains(","+chosen, ","+n.name+"=") && (holdsMember(n) || n.etcd == nil && !p.begun())
+		})
 		return
 	}
 	declared := p.those(func(n *node) bool { return n.Node != nil && n.leaving == "" })
@@ -35,26 +38,43 @@ func (p *planner) chooseEtcd() {
 		return
 	}
 	p.members = ready[:want]
+	var all []string
+	for _, m := range p.members {
+		all = append(all, m.name+"="+peerURL(m))
+	}
+	p.initial = strings.Join(all, ",")
 }
 
-// chosen are the names of the nodes that were chosen, as the first member that was made has it: a leader may have died before it made
-// the others, without whom there is never a majority.
-func (p *planner) chosen() (names []string) {
+// chosen is what the first member that was made has as its initial cluster; empty before one is. A leader may have died before it made the
+// others, without whom there is never a majority.
+func (p *planner) chosen() string {
 	for _, n := range p.nodes {
-		if n.etcd == nil || n.etcd.Spec.Parameters[torus.ParamRole] != torus.RoleMember {
+		if !holdsMember(n) {
 			continue
 		}
-		i := slices.Index(n.etcd.Spec.Command, flagInitialCluster)
-		if i < 0 || i+1 == len(n.etcd.Spec.Command) {
-			continue
+		if i := slices.Index(n.etcd.Spec.Command, flagInitialCluster); i >= 0 && i+1 < len(n.etcd.Spec.Command) {
+			return n.etcd.Spec.Command[i+1]
 		}
-		for member := range strings.SplitSeq(n.etcd.Spec.Command[i+1], ",") {
-			name, _, _ := strings.Cut(member, "=")
-			names = append(names, name)
-		}
-		return names
 	}
-	return nil
+	return ""
+}
+
+func holdsMember(n *node) bool {
+	return n.etcd != nil && n.etcd.Spec.Parameters[torus.ParamRole] == torus.RoleMember
+}
+
+// size is how many members the etcd was made for.
+func (p *planner) size() int { return strings.Count(p.initial, "=http") }
+
+// begun says whether Torus was made. Until then a member that is missing was never started. Later it may be one that was lost, and an
+// etcd that comes back without its data is none of the members any more.
+func (p *planner) begun() bool {
+	return p.everUp() || slices.ContainsFunc(p.nodes, func(n *node) bool { return n.torusd != nil })
+}
+
+// complete says whether all members of the etcd are made.
+func (p *planner) complete() bool {
+	return !p.ownEtcd() || p.size() > 0 && len(p.those(func(n *node) bool { return p.isMember(n) && n.etcd != nil })) == p.size()
 }
 
 // flagInitialCluster is the word before all members of an etcd, as NAME=URL,NAME=URL.
@@ -96,7 +116,7 @@ func (p *planner) etcdFor(n *node) string {
 
 // etcdServes says whether a torusd can be started: by the word of the agents, more than half of the members run.
 func (p *planner) etcdServes() bool {
-	return !p.ownEtcd() || len(p.members) > 0 && 2*p.etcdRunning(nil) > len(p.members)
+	return !p.ownEtcd() || len(p.members) > 0 && 2*p.etcdRunning(nil) > p.size()
 }
 
 // etcdRunning counts the members that run, without one node, and without those that are told to stop.
@@ -120,7 +140,7 @@ func (p *planner) writeEtcd() {
 			d.Spec = *n.etcd.Spec.DeepCopy() // its members are those of its first day
 			d.Spec.State = p.wanted(n)
 			p.want(d)
-		case p.isMember(n):
+		case p.isMember(n) && !p.begun():
 			p.want(p.member(n))
 		case several && n.usable() && p.etcdServes():
 			p.want(p.gateway(n))
@@ -131,16 +151,12 @@ func (p *planner) writeEtcd() {
 // member is the Daemon of a member of the etcd. It listens on the storage network alone, where the blocks go as well, and speaks no
 // TLS, as torusd does: who can reach one can reach the other.
 func (p *planner) member(n *node) api.Daemon {
-	var all []string
-	for _, m := range p.members {
-		all = append(all, m.name+"="+peerURL(m))
-	}
 	d := p.daemon(etcdName(p.cluster.Name, n.name), torus.TypeEtcd, n)
 	d.Spec.Command = []string{
 		"${DATA}/bin/etcd", "--name", n.name, "--data-dir", "${DATA}/member",
 		"--listen-client-urls", clientURL(n), "--advertise-client-urls", clientURL(n),
 		"--listen-peer-urls", peerURL(n), "--initial-advertise-peer-urls", peerURL(n),
-		flagInitialCluster, strings.Join(all, ","), "--initial-cluster-token", string(p.cluster.UID), "--initial-cluster-state", "new",
+		flagInitialCluster, p.initial, "--initial-cluster-token", string(p.cluster.UID), "--initial-cluster-state", "new",
 		// Each peer writes its state every few seconds: without compaction the history would fill the disk.
 		"--auto-compaction-mode", "periodic", "--auto-compaction-retention", "1h",
 	}

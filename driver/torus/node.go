@@ -211,14 +211,14 @@ func hostOf(url string) string {
 // writeTorusd turns the nodes into changes of their torusd. The first metadata is written for the founder alone; the others come when
 // the founder tells that it is there.
 func (p *planner) writeTorusd() {
-	founder := !p.everUp() && !slices.ContainsFunc(p.nodes, func(n *node) bool { return n.torusd != nil })
+	founder := !p.begun()
 	for _, n := range p.nodes {
 		switch {
 		case n.gone || n.torusd != nil && n.torusd.DeletionTimestamp != nil:
 		case n.torusd != nil:
 			p.want(p.torusd(n))
 		case !n.usable() || !p.etcdServes():
-		case founder:
+		case founder && p.complete():
 			d := p.torusd(n)
 			d.Spec.Parameters[torus.ParamInit] = "default"
 			if size := p.spec.BlockSize; size != nil {

@@ -46,6 +46,7 @@ type planner struct {
 	// word is what the speaker says; nil while it says nothing, or nothing of this time.
 	word    *torus.Cluster
 	members []*node         // the nodes with a member of the cluster's own etcd, those to come among them
+	initial string          // the initial cluster of that etcd, as NAME=URL,NAME=URL
 	stopped map[string]bool // the nodes whose daemons are told to stop, by name
 
 	plan *engine.Plan

@@ -272,7 +272,7 @@ func (p *planner) cannotStop(n *node) (api.Verdict, string) {
 		return "", ""
 	case p.word == nil:
 		return api.VerdictWait, "Torus does not answer, and only Torus can say what may be stopped"
-	case p.isMember(n) && 2*p.etcdRunning(n) <= len(p.members):
+	case p.isMember(n) && 2*p.etcdRunning(n) <= p.size():
 		return api.VerdictRefuse, "it holds a member of the cluster's etcd, and without it no majority of the members would run"
 	case p.in(n, torus.PeerAvail) || p.peer(n) == nil:
 		return "", ""

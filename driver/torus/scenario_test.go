@@ -277,3 +277,38 @@ func TestDeleteCluster(t *testing.T) {
 		t.Errorf("%v", decisions(p))
 	}
 }
+
+// A leader that dies after it made the first of three members leaves the rest to the next one. A member that is lost later is not made
+// again: without its data it is none of the members, and would harm them.
+func TestEtcd_membersMade(t *testing.T) {
+	w := newWorld(t, 3)
+	first := w.round()
+	if len(made(first)) != 3 {
+		t.Fatalf("%v", decisions(first))
+	}
+	for _, name := range []string{"c-etcd-n2", "c-etcd-n3"} {
+		delete(w.daemons, name) // it was never written
+	}
+	w.agents()
+	if p := w.round(); !slices.Equal(made(p), []string{"c-etcd-n2", "c-etcd-n3"}) {
+		t.Fatalf("%v", decisions(p))
+	}
+	command := func(name string) string {
+		c := w.daemons[name].Spec.Command
+		return c[slices.Index(c, flagInitialCluster)+1]
+	}
+	if command("c-etcd-n1") != command("c-etcd-n3") {
+		t.Errorf("%s, and %s", command("c-etcd-n1"), command("c-etcd-n3"))
+	}
+	if p := w.settle(); !p.Done {
+		t.Fatalf("%v", decisions(p))
+	}
+	delete(w.daemons, "c-etcd-n3")
+	if w.settle(); w.daemons["c-etcd-n3"].Spec.Parameters[torus.ParamRole] != torus.RoleGateway {
+		t.Error("a member that was lost is made again")
+	}
+	w.setMode(1, api.HostMaintenance)
+	if p := w.settle(); !contains(decisions(p, api.VerdictRefuse), "no majority of the members would run") {
+		t.Errorf("two of three members are left, and one may stop: %v", decisions(p))
+	}
+}
