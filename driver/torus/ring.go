@@ -138,7 +138,10 @@ func (p *planner) leave(n *node, turn string) bool {
 	}
 	x := p.peer(n)
 	switch {
-	case !p.everUp():
+	case p.isMember(n) && !p.begun():
+		return tell(api.VerdictRefuse, "it holds a member of the cluster's etcd, and the others were made to have it. Declare the node again or make the host "+
+			"active, or delete the cluster, which holds nothing yet, and declare it anew")
+	case !p.everUp() && !p.isMember(n):
 		p.dismiss(n)
 		return false
 	case p.isMember(n):
