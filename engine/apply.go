@@ -22,7 +22,7 @@ const parallelWrites = 32
 // apply carries out the plan. Things that do not depend on each other go in parallel; after an error what depends on the
 // failed part is left for the next run.
 func (r *run) apply(ctx context.Context) error {
-	if err := r.takeBackReady(ctx); err != nil {
+	if err := r.takeBack(ctx); err != nil {
 		return err
 	}
 	status := start(ctx, func(ctx context.Context) error {
@@ -91,25 +91,27 @@ func (r *run) overtaken(stale []string) bool {
 	return true
 }
 
-// takeBackReady writes that the cluster is not ready any more, if that is so, before the nodes' statuses say that they were
-// looked at. Who added a node and waits for it would otherwise take the word of the run before for one on the new node.
-func (r *run) takeBackReady(ctx context.Context) error {
-	if !r.newlySeen() || !meta.IsStatusConditionTrue(r.view.Cluster.Status.Conditions, api.ClusterReady) {
-		return nil
+// takeBack writes that the cluster is not ready any more, or not refused any more, if that is so, before the nodes' statuses say that
+// they were looked at. Who changed a node and waits for it would otherwise take the word of the run before for one on the node as it is.
+func (r *run) takeBack(ctx context.Context) error {
+	was, now := r.view.Cluster.Status.Conditions, r.conditions(nil)
+	outlived := func(kind string, word metav1.ConditionStatus) bool {
+		return meta.IsStatusConditionPresentAndEqual(was, kind, word) && !meta.IsStatusConditionPresentAndEqual(now, kind, word)
 	}
-	ready := r.readyCondition(sentences(r.plan.Decisions, api.VerdictRefuse))
-	if ready.Status == metav1.ConditionTrue {
+	if !r.newlySeen() || !outlived(api.ClusterReady, metav1.ConditionTrue) && !outlived(api.ClusterAccepted, metav1.ConditionFalse) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	err := r.Store.PutClusterStatus(ctx, r.event.Cluster, func(s *api.StorageClusterStatus) {
-		ready.ObservedGeneration = s.ObservedGeneration
-		ready.LastTransitionTime = metav1.NewTime(r.started.Truncate(time.Second))
-		meta.SetStatusCondition(&s.Conditions, ready)
+		for _, c := range now {
+			c.ObservedGeneration = s.ObservedGeneration
+			c.LastTransitionTime = metav1.NewTime(r.started.Truncate(time.Second))
+			meta.SetStatusCondition(&s.Conditions, c)
+		}
 	})
 	if err != nil {
-		return fmt.Errorf("while writing that the cluster is not ready: %w", err)
+		return fmt.Errorf("while writing what of the last word on the cluster does not hold any more: %w", err)
 	}
 	return nil
 }

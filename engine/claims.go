@@ -70,6 +70,7 @@ func nodeClaims(node *api.StorageNode, hosts *hostIndex, cluster string) []Claim
 	}
 	for _, d := range node.Status.Devices {
 		add(node.Status.Host, d.ID, true)
+		claims[len(claims)-1].Dropped = !slices.Contains(node.Spec.Devices, d.Name)
 	}
 	// A node that belongs to no cluster will not be accepted: what it only asks for, it does not hold up for others.
 	if cluster == "" {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -412,6 +413,44 @@ func TestOrchestrator_readyIsTakenBackFirst(t *testing.T) {
 		l.settle()
 		if c := l.ready(); c.Status != metav1.ConditionTrue {
 			t.Errorf("Ready = %+v", c)
+		}
+	})
+}
+
+// TestOrchestrator_refusalIsTakenBackFirst: at no moment does a node that was mended count as looked at while the word that the cluster
+// is refused is still that of the run before.
+func TestOrchestrator_refusalIsTakenBackFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		l.settle()
+		wrong := toyNode("n4", "h4", "/dev/sdz")
+		l.must(l.AddHost(t.Context(), "h4", []string{"disk-4"}))
+		l.must(l.Create(t.Context(), wrong))
+		_, err := l.refresh()
+		l.must(err)
+		accepted := func() *metav1.Condition {
+			return meta.FindStatusCondition(l.cluster().Status.Conditions, api.ClusterAccepted)
+		}
+		if c := accepted(); c.Status != metav1.ConditionFalse {
+			t.Fatalf("Accepted = %+v", c)
+		}
+		l.must(l.Get(t.Context(), wrong))
+		wrong.Spec.Devices = []string{"/dev/sdb"}
+		l.must(l.Update(t.Context(), wrong))
+		asked := false
+		l.Fail = func(op, object string) error {
+			if op == "PutNodeStatus" && object == "n4" {
+				asked = true
+				if c := accepted(); c.Status == metav1.ConditionFalse {
+					t.Errorf("the node is looked at, and the cluster still refused: %+v", c)
+				}
+			}
+			return nil
+		}
+		_, err = l.refresh()
+		l.must(err)
+		if !asked {
+			t.Error("the node's status was not written")
 		}
 	})
 }

@@ -63,6 +63,8 @@ type Claim struct {
 	// Recorded is set when the claim stands in the node's status or in a Daemon. A claim that is only in a node's spec
 	// yields to it.
 	Recorded bool
+	// Dropped is set when the claim stands in the node's status, and its spec does not name the device so any more.
+	Dropped bool
 	// Since is when the node was created. Of two claims of the same rank the older one holds.
 	Since time.Time
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // planDrains moves data and daemons off hosts that are drained, one host after the other, and takes leave of the OSDs of hosts
-// that are gone. An OSD is marked out, and destroyed only when Ceph says that nobody would miss it.
+// that are gone, and of those whose device was taken from the cluster. An OSD is marked out, and destroyed only when Ceph says that
+// nobody would miss it.
 func (p *planner) planDrains() {
 	turn := ""
 	for _, host := range p.partingHosts() {
@@ -34,6 +35,7 @@ func (p *planner) planDrains() {
 			}
 		}
 	}
+	p.planWithdrawals(&turn)
 	p.endDrains()
 }
 
@@ -57,7 +59,7 @@ func (p *planner) partingHosts() []string {
 	}
 	begun := map[string]bool{}
 	for _, d := range p.daemonsOf(TypeOSD) {
-		if parting(p.hosts, d.Spec.Host) {
+		if p.going.host(d.Spec.Host) {
 			found[d.Spec.Host] = true
 			begun[d.Spec.Host] = begun[d.Spec.Host] || drains(d)
 		}
@@ -81,7 +83,7 @@ func drains(d *api.Daemon) bool { return d.Spec.Parameters[ParamDrain] != "" }
 
 func (p *planner) answers(u *upkeep) bool {
 	if !p.reachable() || p.seen.Drain == nil {
-		return p.awaitHost(u.host, "Ceph does not answer, and only Ceph can say what may go")
+		return p.await(u, "Ceph does not answer, and only Ceph can say what may go")
 	}
 	return true
 }
@@ -96,12 +98,12 @@ func (p *planner) mayDrain(u *upkeep) bool {
 		return true
 	}
 	refuse := func(format string, args ...any) bool {
-		p.decide(api.VerdictRefuse, u.object(), format, args...)
+		p.say(u, api.VerdictRefuse, format, args...)
 		return false
 	}
 	if mons := slices.DeleteFunc(u.of(TypeMon), drains); len(mons) > 0 && !p.monElsewhere() {
 		if len(p.hostsForMons()) > 0 {
-			return p.awaitHost(u.host, "%s cannot move yet: on each host that could have a mon one kept failing, and is tried again later", label(mons[0]))
+			return p.await(u, "%s cannot move yet: on each host that could have a mon one kept failing, and is tried again later", label(mons[0]))
 		}
 		return refuse("%s runs there, and no other host may run a mon: spec.ceph.mon.count is %d, and each has a host of its own",
 			label(mons[0]), p.spec.Mon.Count)
@@ -113,7 +115,7 @@ func (p *planner) mayDrain(u *upkeep) bool {
 		return true
 	}
 	if p.spaceUnknown() {
-		return p.awaitHost(u.host, "Ceph does not say yet how full its OSDs are")
+		return p.await(u, "Ceph does not say yet how full its OSDs are")
 	}
 	if why := p.noRoom(u); why != "" {
 		return refuse("%s", why)
@@ -144,10 +146,11 @@ func (p *planner) noRoom(u *upkeep) string {
 	var total, used int64
 	for _, o := range p.osds {
 		seen, usage := p.seen.OSDs[o.id], p.seen.Drain.Usage[o.id]
-		if o.host == u.host || seen.UUID == o.uuid && seen.In && seen.Up && !parting(p.hosts, o.host) {
+		stays := !p.going.place(o.place())
+		if u.has(o) || seen.UUID == o.uuid && seen.In && seen.Up && stays {
 			used += usage.Used
 		}
-		if o.host != u.host && seen.In && seen.Up && !parting(p.hosts, o.host) {
+		if seen.In && seen.Up && stays {
 			left = append(left, p.seen.Drain.Places[o.id])
 			total += usage.Total
 		}
@@ -166,8 +169,8 @@ func (p *planner) noRoom(u *upkeep) string {
 		}
 	}
 	if full := p.seen.BackfillFull; total == 0 || full > 0 && float64(used) > full*float64(total) {
-		return fmt.Sprintf("its data does not fit on the other hosts: their OSDs would be %d %% full, and Ceph moves nothing to OSDs that are more than "+
-			"%.0f %% full (backfillfull_ratio)", 100*used/max(total, 1), 100*full)
+		return fmt.Sprintf("its data does not fit on the other %s would be %d %% full, and Ceph moves nothing to OSDs that are more than "+
+			"%.0f %% full (backfillfull_ratio)", u.others(), 100*used/max(total, 1), 100*full)
 	}
 	return ""
 }
@@ -178,7 +181,7 @@ func (p *planner) drainTurn(turn *string) func(*upkeep) bool {
 			return true
 		}
 		if *turn != "" {
-			p.decide(api.VerdictWait, u.object(), "host %s comes first: hosts are drained one after the other", *turn)
+			p.say(u, api.VerdictWait, "host %s comes first: hosts are drained one after the other", *turn)
 			return false
 		}
 		*turn = u.host
@@ -195,13 +198,13 @@ func (p *planner) moveMgr(u *upkeep) bool {
 		})
 		switch {
 		case !ready || p.seen.Standbys == 0:
-			return p.awaitHost(u.host, "a mgr on another host is to stand by before %s goes", label(d))
+			return p.await(u, "a mgr on another host is to stand by before %s goes", label(d))
 		case d.Spec.ID == p.seen.ActiveMgr:
 			p.command(verbMgrFail, label(d), nil, "host "+u.host+" is drained")
-			return p.awaitHost(u.host, "%s hands over to a mgr on another host", label(d))
+			return p.await(u, "%s hands over to a mgr on another host", label(d))
 		}
 		p.leaving[u.host] = true
-		return p.awaitHost(u.host, "%s is being removed", label(d))
+		return p.await(u, "%s is being removed", label(d))
 	}
 	return true
 }
@@ -212,8 +215,8 @@ func (p *planner) yieldMon(u *upkeep) bool {
 	if len(mons) == 0 {
 		return true
 	}
-	p.yielded[u.host] = true
-	return p.awaitHost(u.host, "%s goes when a mon on another host has taken its place", label(mons[0]))
+	p.yielded[u.host] = p.why(u)
+	return p.await(u, "%s goes when a mon on another host has taken its place", label(mons[0]))
 }
 
 // absent leaves alone what is up although its Host is gone: a machine that still works was not removed for good.
@@ -242,11 +245,11 @@ func (p *planner) takeOut(u *upkeep) bool {
 		}
 	}
 	if !noted {
-		return p.awaitHost(u.host, "%s learn that they leave", p.joinLabels(osds))
+		return p.await(u, "%s being told to leave", u.it())
 	}
 	if len(in) > 0 {
-		p.command(verbOSDOut, strings.Join(in, ", "), nil, "host "+u.host+" is drained")
-		return p.awaitHost(u.host, "%s are marked out", words.Few(in))
+		p.command(verbOSDOut, strings.Join(in, ", "), nil, p.why(u))
+		return p.await(u, "%s being marked out", u.it())
 	}
 	return true
 }
@@ -262,9 +265,9 @@ func (p *planner) emptied(u *upkeep) bool {
 	}
 	switch {
 	case len(full) > 0:
-		return p.awaitHost(u.host, "data moves from %s to other hosts", words.Few(full))
+		return p.await(u, "data moves from %s to other %s", words.Few(full), u.kind())
 	case slices.ContainsFunc(u.of(TypeOSD), p.inCeph) && (p.seen.PGs < p.seen.PGsWanted || p.seen.PGsClean < p.seen.PGs):
-		return p.awaitHost(u.host, "copies are still being made: not all placement groups are active+clean")
+		return p.await(u, "copies are still being made: not all placement groups are active+clean")
 	}
 	return true
 }
@@ -281,7 +284,7 @@ func (p *planner) stopDrained(u *upkeep) bool {
 	osds := u.of(TypeOSD)
 	p.stopAll(osds)
 	stopped := allOf(osds, ended) || !p.hosts[u.host].AgentHeard()
-	return stopped && !p.anyUp(u) || p.awaitHost(u.host, "waiting for %s to stop", p.joinLabels(osds))
+	return stopped && !p.anyUp(u) || p.await(u, "waiting for %s to stop", p.joinLabels(osds))
 }
 
 // purge has Ceph forget OSDs that are empty and down. The mgr itself looks once more whether they are safe to destroy.
@@ -295,24 +298,24 @@ func (p *planner) purge(u *upkeep) bool {
 	if len(left) == 0 {
 		return true
 	}
-	p.command(verbOSDPurge, strings.Join(left, ", "), nil, "it is empty, and its host "+u.host+" leaves")
-	return p.awaitHost(u.host, "Ceph is to forget %s", words.Few(left))
+	p.command(verbOSDPurge, strings.Join(left, ", "), nil, "it is empty, and "+p.why(u))
+	return p.await(u, "Ceph is to forget %s", words.Few(left))
 }
 
 // dismiss removes the Daemons. What becomes of the devices is the cluster's deletion policy.
 func (p *planner) dismiss(u *upkeep) bool {
 	for _, d := range u.of(TypeOSD) {
 		p.stop[d.Name] = true
-		p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: "host " + u.host + " leaves"})
-		p.decide(api.VerdictDo, label(d), "removed from host %s, which leaves (deletionPolicy %s)", u.host, p.cluster.PolicyOf())
+		p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: p.why(u)})
+		p.decide(api.VerdictDo, label(d), "removed from host %s: %s (deletionPolicy %s)", u.host, p.why(u), p.cluster.PolicyOf())
 	}
 	for _, d := range p.view.Daemons {
 		if d.Spec.Host == u.host && d.DeletionTimestamp != nil {
-			p.decide(api.VerdictWait, u.object(), "%s is being removed", label(&d))
+			p.say(u, api.VerdictWait, "%s is being removed", label(&d))
 			return false
 		}
 	}
-	return len(u.of(TypeOSD)) == 0 || p.awaitHost(u.host, "%s are removed", p.joinLabels(u.of(TypeOSD)))
+	return len(u.of(TypeOSD)) == 0 || p.await(u, "%s being removed", u.it())
 }
 
 // shortName is what CRUSH calls a host: an OSD puts itself under the short name of the machine that it runs on.
@@ -329,7 +332,7 @@ func (p *planner) dropBucket(u *upkeep) bool {
 	short := shortName(u.host)
 	if children, ok := p.seen.Drain.Buckets[short]; ok && children == 0 {
 		p.command(verbCrushRm, short, nil, "no OSD is left on it")
-		return p.awaitHost(u.host, "CRUSH is to forget it")
+		return p.await(u, "CRUSH is to forget it")
 	}
 	return true
 }
@@ -340,7 +343,7 @@ func (p *planner) dropBucket(u *upkeep) bool {
 func (p *planner) endDrains() {
 	var out []string
 	for _, d := range p.daemonsOf(TypeOSD) {
-		if !drains(d) || parting(p.hosts, d.Spec.Host) || d.DeletionTimestamp != nil {
+		if !drains(d) || p.goes(d) || d.DeletionTimestamp != nil {
 			continue
 		}
 		if !p.reachable() || p.inCeph(d) && !p.seenOSD(d).In {
@@ -351,7 +354,7 @@ func (p *planner) endDrains() {
 		}
 	}
 	if len(out) > 0 {
-		p.command(verbOSDIn, strings.Join(out, ", "), nil, "the host is not drained any more")
+		p.command(verbOSDIn, strings.Join(out, ", "), nil, "it is to stay after all")
 		p.moving = true
 	}
 }

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// DrainFacts are what has to be known to move data off hosts. They are asked for only while a host is drained or gone.
+// DrainFacts are what has to be known to move data off OSDs. They are asked for only while an OSD is to leave.
 type DrainFacts struct {
 	// Safe are the OSDs that Ceph calls safe to destroy.
 	Safe map[int]bool
@@ -34,20 +36,82 @@ type Pool struct {
 	Rule int
 }
 
-// parting says whether a host is not to keep any OSDs: it is drained, or its Host is gone.
-func parting(hosts map[string]*api.Host, host string) bool {
-	h := hosts[host]
+// departures tell which OSDs are not to stay: those of hosts that are drained or gone, and those whose device no StorageNode of the
+// cluster names any more.
+type departures struct {
+	hosts map[string]*api.Host
+	named map[devicePlace]bool
+	// vague are the hosts of nodes of which it is not plain what each entry means.
+	vague map[string]bool
+}
+
+// departuresOf goes by the claims, which a node has to what its spec names. While nobody can tell whose a node is, or what it means by
+// another entry, which may be the same device by a new name, the OSD stays.
+func departuresOf(view *engine.View) departures {
+	x := departures{hosts: view.HostsByName(), named: map[devicePlace]bool{}, vague: map[string]bool{}}
+	ours, fresh := types.NamespacedName{Namespace: view.Cluster.Namespace, Name: view.Cluster.Name}, map[types.NamespacedName]int{}
+	for i := range view.Claims {
+		c := &view.Claims[i]
+		if c.Node.Name == "" || c.Node.Namespace != view.Cluster.Namespace {
+			continue
+		}
+		if !c.Recorded {
+			fresh[c.Node]++
+		}
+		if c.Cluster.Name == "" || c.Cluster == ours && !c.Dropped {
+			x.named[devicePlace{c.Host, c.DeviceID}] = true
+		}
+	}
+	for i := range view.Nodes {
+		n := &view.Nodes[i]
+		x.vague[n.Status.Host] = x.vague[n.Status.Host] || unrecorded(n) > fresh[types.NamespacedName{Namespace: n.Namespace, Name: n.Name}]
+	}
+	return x
+}
+
+// unrecorded counts the entries of which the node's status does not say what they mean.
+func unrecorded(n *api.StorageNode) (count int) {
+	for _, name := range n.Spec.Devices {
+		if !slices.ContainsFunc(n.Status.Devices, func(d api.ClaimedDevice) bool { return d.Name == name }) {
+			count++
+		}
+	}
+	return count
+}
+
+// host says whether a host is not to keep any OSDs: it is drained, or its Host is gone.
+func (x departures) host(name string) bool {
+	h := x.hosts[name]
 	return h == nil || h.ModeOf() == api.HostDrain
 }
 
-// fillDrain asks for the facts where a host is drained or gone. What is not known stays out, and is waited for.
+// place says whether the OSD on a device of a host is not to stay.
+func (x departures) place(at devicePlace) bool { return x.host(at.host) || x.withdrawn(at) }
+
+// withdrawn says whether a device was taken from the cluster.
+func (x departures) withdrawn(at devicePlace) bool {
+	return at.device != "" && !x.named[at] && !x.vague[at.host]
+}
+
+// placeOf is what the Daemon of an OSD lies on.
+func placeOf(d *api.Daemon) devicePlace {
+	at := devicePlace{host: d.Spec.Host}
+	for _, device := range d.Spec.Devices {
+		if device.Name == DeviceBlock {
+			at.device = device.ID
+		}
+	}
+	return at
+}
+
+// fillDrain asks for the facts where an OSD is to leave. What is not known stays out, and is waited for.
 func (c *conn) fillDrain(ctx context.Context, view *engine.View, o *Observation) error {
-	hosts := view.HostsByName()
+	going := departuresOf(view)
 	needed := slices.ContainsFunc(view.Hosts, func(h api.Host) bool { return h.ModeOf() == api.HostDrain })
 	var out []string
 	for i := range view.Daemons {
 		d := &view.Daemons[i]
-		if d.Spec.Type != TypeOSD || !parting(hosts, d.Spec.Host) {
+		if d.Spec.Type != TypeOSD || !going.place(placeOf(d)) {
 			continue
 		}
 		needed = true

@@ -168,12 +168,12 @@ func (p *planner) staying() (n int) {
 }
 
 // departs says why a mon is to have another one in its place; nothing when it is not. One that is in the quorum is only ever
-// moved off a host that is drained: nothing is stopped because of lost contact.
+// moved off a host that is drained or that no StorageNode means any more: nothing is stopped because of lost contact.
 func (p *planner) departs(m member) string {
 	h := p.hosts[m.Host]
 	switch {
-	case p.yielded[m.Host]:
-		return "host " + m.Host + " is drained"
+	case p.yielded[m.Host] != "":
+		return p.yielded[m.Host]
 	case slices.Contains(p.seen.Quorum, m.ID):
 		return ""
 	case h == nil:
@@ -272,7 +272,7 @@ func (p *planner) tellMonCount() {
 // noMonPlace tells that a mon is missing for want of a host. Hosts that are drained are told so themselves.
 func (p *planner) noMonPlace() {
 	for _, m := range p.members {
-		if why := p.departs(m); why != "" && !p.yielded[m.Host] {
+		if why := p.departs(m); why != "" && p.yielded[m.Host] == "" {
 			p.decide(api.VerdictSkip, "mon."+m.ID, "it is not replaced although %s: no other host may run a mon", why)
 		}
 	}

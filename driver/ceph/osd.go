@@ -19,10 +19,11 @@ type osd struct {
 	host, device, address string
 	started               bool // its Daemon was wanted Running before
 	leaving               bool // its Daemon is being removed
-	declared              bool // a StorageNode names its device
 }
 
 func (o *osd) label() string { return "osd." + strconv.Itoa(o.id) }
+
+func (o *osd) place() devicePlace { return devicePlace{o.host, o.device} }
 
 // devicePlace is the device of a host, the only thing that an OSD is tied to.
 type devicePlace struct{ host, device string }
@@ -52,14 +53,10 @@ func (p *planner) keepOSDs() {
 		o := &osd{
 			id: id, uuid: d.Spec.Parameters[ParamOSDUUID], host: d.Spec.Host, address: d.Spec.Parameters[ParamAddress],
 			started: d.Spec.State != api.WantPrepared, leaving: d.DeletionTimestamp != nil,
-		}
-		for _, device := range d.Spec.Devices {
-			if device.Name == DeviceBlock {
-				o.device = device.ID
-			}
+			device: placeOf(d).device,
 		}
 		p.osds = append(p.osds, o)
-		p.taken[devicePlace{o.host, o.device}] = o
+		p.taken[o.place()] = o
 	}
 }
 
@@ -97,7 +94,7 @@ func (p *planner) nodeOSDs(n *node) []*osd {
 		}
 		o := &osd{
 			uuid: osdUUID(p.fsid, n.Host.Name, r.ID), host: n.Host.Name, device: r.ID, address: n.Address,
-			declared: true, id: labelNumber(r.Device),
+			id: labelNumber(r.Device),
 		}
 		p.taken[at] = o
 		fresh = append(fresh, o)
@@ -114,7 +111,6 @@ func (p *planner) keepDeclared(n *node, r *engine.ResolvedDevice, o *osd) {
 			return
 		}
 	}
-	o.declared = true
 	if n.Address != "" && n.usable() {
 		o.address = n.Address
 	}
@@ -207,10 +203,6 @@ func (p *planner) number(fresh []*osd) {
 
 // checkOSD tells what is not as one might expect with an OSD that exists.
 func (p *planner) checkOSD(o *osd) {
-	if !o.declared {
-		p.decide(api.VerdictSkip, o.label(), "%s stays although no StorageNode names its device %s on host %s any more: "+
-			"removing OSDs is not done yet", o.label(), o.device, o.host)
-	}
 	if !p.reachable() {
 		return
 	}

@@ -60,8 +60,9 @@ type planner struct {
 	hold    time.Duration        // how long to wait for more to be declared
 	stop    map[string]bool      // the names of the Daemons that are to stop
 	leaving map[string]bool      // the hosts whose mgr may go, as far as all else is concerned
-	parting map[string]bool      // the names of the Daemons of OSDs that leave for good
-	yielded map[string]bool      // the drained hosts whose mon is to have another one in its place
+	going   departures           // the OSDs that are not to stay
+	parting map[string]bool      // the names of the Daemons of OSDs that leave for good, as far as they may
+	yielded map[string]string    // the hosts whose mon is to have another one in its place although it works, and why
 	avoided map[string]time.Time // the hosts where a mon kept failing, and until when none is made there
 	moving  bool                 // a host is on its way into maintenance, or out of it; or a mon is on its way
 
@@ -71,7 +72,7 @@ type planner struct {
 func newPlanner(view *engine.View, now time.Time) *planner {
 	p := &planner{
 		view: view, now: now, cluster: view.Cluster,
-		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, yielded: map[string]bool{}, plan: &engine.Plan{},
+		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, yielded: map[string]string{}, plan: &engine.Plan{},
 	}
 	if view.Cluster.Spec.Ceph != nil {
 		p.spec = *view.Cluster.Spec.Ceph
@@ -86,6 +87,7 @@ func newPlanner(view *engine.View, now time.Time) *planner {
 	if p.spec.Mgr.Count == 0 {
 		p.spec.Mgr.Count = 2
 	}
+	p.going = departuresOf(view)
 	p.seen, _ = view.System.(*Observation)
 	return p
 }
@@ -214,7 +216,7 @@ func (p *planner) writeDaemons() {
 // want has a daemon made or changed, if it is not there as it is wanted.
 func (p *planner) want(d api.Daemon) {
 	have := p.have[d.Name]
-	if have != nil && have.DeletionTimestamp != nil && parting(p.hosts, d.Spec.Host) {
+	if have != nil && have.DeletionTimestamp != nil && p.goes(&d) {
 		return
 	}
 	d.Spec.State = p.wantedState(&d)

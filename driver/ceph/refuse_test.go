@@ -173,26 +173,6 @@ func TestWaits_forMoreToBeDeclared(t *testing.T) {
 	}
 }
 
-func TestSkips(t *testing.T) {
-	f := withFake(threeHosts())
-	f.settle(t)
-	f.nodes = f.nodes[:2]
-	f.nodes[0].Spec.Devices = nil
-	p := f.settle(t)
-	skips := decisions(p, api.VerdictSkip)
-	for _, want := range []string{
-		"osd.0 stays although no StorageNode names its device wwn-10 on host h1 any more",
-		"osd.2 stays although no StorageNode names its device wwn-30 on host h3 any more",
-	} {
-		if !contains(skips, want) {
-			t.Errorf("%q is not said in %v", want, skips)
-		}
-	}
-	if !p.Empty() || !p.Done || len(f.daemons) != 8 {
-		t.Errorf("something was removed: %v, %v", slices.Sorted(maps.Keys(f.daemons)), p.Status.Reasons)
-	}
-}
-
 // All mons were deleted by hand: a new one would make a new, empty cluster under the old OSDs.
 func TestRefused_noMonIsLeft(t *testing.T) {
 	f := withFake(threeHosts())

@@ -12,14 +12,36 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// upkeep is a host with mode Maintenance on its way there. Its daemons are told to stop in an order that keeps Ceph able to
-// judge each step: the active mgr hands over, the OSDs are kept from being marked out, the OSDs stop, and then the rest.
+// upkeep is a host on its way to mode Maintenance or Drain, or OSDs of it that leave. Daemons are told to stop in an order that keeps
+// Ceph able to judge each step: the active mgr hands over, the OSDs are kept from being marked out, the OSDs stop, and then the rest.
 type upkeep struct {
 	host    string
 	daemons []*api.Daemon // this cluster's on the host, but for those that are being removed
+	// withdrawn are the labels of the OSDs that leave while the host stays; empty where the host as a whole is meant.
+	withdrawn []string
 }
 
-func (u *upkeep) object() string { return engine.HostObject(u.host) }
+// objects are what is decided about.
+func (u *upkeep) objects() []string {
+	if len(u.withdrawn) > 0 {
+		return u.withdrawn
+	}
+	return []string{engine.HostObject(u.host)}
+}
+
+// say decides about what is under way.
+func (p *planner) say(u *upkeep, verdict api.Verdict, format string, args ...any) {
+	for _, object := range u.objects() {
+		p.decide(verdict, object, format, args...)
+	}
+}
+
+// await says what is waited for.
+func (p *planner) await(u *upkeep, format string, args ...any) bool {
+	p.moving = true
+	p.say(u, api.VerdictWait, format, args...)
+	return false
+}
 
 // of are the host's daemons of a type.
 func (u *upkeep) of(daemonType string) []*api.Daemon {
@@ -89,9 +111,9 @@ func (p *planner) awaitHost(host, format string, args ...any) bool {
 // refuseMode says why a host cannot have its mode. What was begun is not taken back for that, and waits.
 func (p *planner) refuseMode(u *upkeep, format string, args ...any) bool {
 	if slices.ContainsFunc(u.daemons, told) {
-		return p.awaitHost(u.host, format, args...)
+		return p.await(u, format, args...)
 	}
-	p.decide(api.VerdictRefuse, u.object(), format, args...)
+	p.say(u, api.VerdictRefuse, format, args...)
 	return false
 }
 
@@ -107,10 +129,10 @@ func (p *planner) heard(u *upkeep) bool {
 		if p.reachable() && !up {
 			p.wantNoout(u)
 		}
-		p.decide(api.VerdictWait, u.object(), "its agent is not heard: nothing is stopped until it is")
+		p.say(u, api.VerdictWait, "its agent is not heard: nothing is stopped until it is")
 		return false
 	case up:
-		return p.awaitHost(u.host, "its agent is not heard, and Ceph still sees OSDs of it up")
+		return p.await(u, "its agent is not heard, and Ceph still sees OSDs of it up")
 	}
 	return true
 }
@@ -135,7 +157,7 @@ func (p *planner) mayStop(u *upkeep) bool {
 		return true
 	}
 	if !p.reachable() {
-		return p.awaitHost(u.host, "Ceph does not answer, and only Ceph can say what may be stopped")
+		return p.await(u, "Ceph does not answer, and only Ceph can say what may be stopped")
 	}
 	return p.monsAllow(u) && p.osdsAllow(u) && p.mgrsAllow(u)
 }
@@ -163,7 +185,7 @@ func (p *planner) monsAllow(u *upkeep) bool {
 		return true
 	}
 	if moving := p.monsMoving(); len(moving) > 0 {
-		return p.awaitHost(u.host, "%s is on its way into the quorum or out of it, which comes first", words.Few(moving))
+		return p.await(u, "%s is on its way into the quorum or out of it, which comes first", words.Few(moving))
 	}
 	also := ""
 	if len(out) > 0 {
@@ -182,11 +204,11 @@ func (p *planner) mgrsAllow(u *upkeep) bool {
 	}
 	for _, d := range p.daemonsOf(TypeMgr) {
 		if !p.closed(d.Spec.Host) && !told(d) {
-			return p.awaitHost(u.host, "%s on host %s is to stand by before %s stops", label(d), d.Spec.Host, label(running[0]))
+			return p.await(u, "%s on host %s is to stand by before %s stops", label(d), d.Spec.Host, label(running[0]))
 		}
 	}
 	if places, _ := p.places(p.spec.Mgr.HostSelector, "mgrs"); len(places) > 0 {
-		return p.awaitHost(u.host, "a mgr on another host is to stand by before %s stops", label(running[0]))
+		return p.await(u, "a mgr on another host is to stand by before %s stops", label(running[0]))
 	}
 	p.decide(api.VerdictSkip, label(running[0]), "it stops with host %s, and no other host may run a mgr: until it is back Ceph reports nothing new",
 		u.host)
@@ -201,11 +223,11 @@ func (p *planner) osdsAllow(u *upkeep) bool {
 	answer, asked := p.seen.Stoppable[u.host]
 	switch {
 	case !asked || !answer.covers(p.downWithout(u.host)):
-		return p.awaitHost(u.host, "Ceph is to be asked whether its OSDs may stop")
+		return p.await(u, "Ceph is to be asked whether its OSDs may stop")
 	case answer.OK:
 		return true
 	case answer.Unknown:
-		return p.awaitHost(u.host, "Ceph cannot say yet whether its OSDs may stop: %s", answer.Reason)
+		return p.await(u, "Ceph cannot say yet whether its OSDs may stop: %s", answer.Reason)
 	}
 	down := ""
 	if others := p.othersDown(u.host); len(others) > 0 {
@@ -238,7 +260,7 @@ func (p *planner) takeTurn(turn *string) func(*upkeep) bool {
 			return true
 		}
 		if *turn != "" {
-			p.decide(api.VerdictWait, u.object(), "host %s comes first: hosts go into maintenance one after the other", *turn)
+			p.say(u, api.VerdictWait, "host %s comes first: hosts go into maintenance one after the other", *turn)
 			return false
 		}
 		*turn = u.host
@@ -260,7 +282,7 @@ func (p *planner) passMgr(u *upkeep) bool {
 	for _, d := range u.of(TypeMgr) {
 		if !told(d) && p.reachable() && d.Spec.ID == p.seen.ActiveMgr && p.seen.Standbys > 0 {
 			p.command(verbMgrFail, label(d), nil, "host "+u.host+" goes into maintenance")
-			return p.awaitHost(u.host, "%s hands over to a mgr on another host", label(d))
+			return p.await(u, "%s hands over to a mgr on another host", label(d))
 		}
 	}
 	return true
@@ -269,10 +291,10 @@ func (p *planner) passMgr(u *upkeep) bool {
 // keepIn has the mons not mark the host's OSDs out while they are down, and sees that Ceph has taken it.
 func (p *planner) keepIn(u *upkeep) bool {
 	if !p.reachable() {
-		return len(u.of(TypeOSD)) == 0 || p.awaitHost(u.host, "Ceph does not answer, and only Ceph can say whether it would mark its OSDs out")
+		return len(u.of(TypeOSD)) == 0 || p.await(u, "Ceph does not answer, and only Ceph can say whether it would mark its OSDs out")
 	}
 	missing := p.wantNoout(u)
-	return len(missing) == 0 || p.awaitHost(u.host, "the flag noout is being set for %s", words.Few(missing))
+	return len(missing) == 0 || p.await(u, "the flag noout is being set for %s", words.Few(missing))
 }
 
 // wantNoout asks for the flag where it is missing, and says where.
@@ -294,13 +316,13 @@ func (p *planner) stopOSDs(u *upkeep) bool {
 	osds := u.of(TypeOSD)
 	p.stopAll(osds)
 	return allOf(osds, ended) && (!p.reachable() || !p.anyUp(u)) ||
-		p.awaitHost(u.host, "waiting for %s to stop", p.joinLabels(osds))
+		p.await(u, "waiting for %s to stop", p.joinLabels(osds))
 }
 
 func (p *planner) stopRest(u *upkeep) bool {
 	rest := slices.DeleteFunc(slices.Clone(u.daemons), func(d *api.Daemon) bool { return d.Spec.Type == TypeOSD })
 	p.stopAll(rest)
-	return p.atRest(u) || p.awaitHost(u.host, "waiting for %s to stop", p.joinLabels(rest))
+	return p.atRest(u) || p.await(u, "waiting for %s to stop", p.joinLabels(rest))
 }
 
 func (p *planner) stopAll(daemons []*api.Daemon) {

@@ -24,9 +24,11 @@ type world struct {
 	nodes   []api.StorageNode
 	hosts   []api.Host
 	others  []*api.Daemon
-	daemons map[string]*api.Daemon
-	secrets map[string]secret
-	status  *api.StorageStatus
+	// clusters are further ones in the namespace.
+	clusters []api.StorageCluster
+	daemons  map[string]*api.Daemon
+	secrets  map[string]secret
+	status   *api.StorageStatus
 	// writes counts what rounds changed.
 	writes int
 }
@@ -124,7 +126,7 @@ func (w *world) view() *engine.View {
 	for i := range v.Daemons {
 		all = append(all, &v.Daemons[i])
 	}
-	v.Claims = engine.ClaimsOf(v.Nodes, all, v.Hosts, []api.StorageCluster{*v.Cluster})
+	v.Claims = engine.ClaimsOf(v.Nodes, all, v.Hosts, append([]api.StorageCluster{*v.Cluster}, w.clusters...))
 	return v
 }
 

@@ -47,12 +47,12 @@ func (w *World) next(ctx context.Context, d *api.Daemon) api.DaemonState {
 	switch {
 	case d.Status.State == "":
 		return api.DaemonPending
+	case d.Spec.State == api.WantStopped:
+		return api.DaemonStopped // whatever is there of it
 	case !w.hasDevices(ctx, d):
 		return api.DaemonFailed
 	case d.Status.State == api.DaemonPending || d.Status.State == api.DaemonFailed:
 		return api.DaemonPreparing
-	case d.Spec.State == api.WantStopped:
-		return api.DaemonStopped
 	case d.Spec.State == api.WantPrepared:
 		return api.DaemonPrepared
 	default:

@@ -81,10 +81,11 @@ func (s Spec) YAML() string {
 	}
 	for _, host := range slices.Sorted(maps.Keys(s.Devices)) {
 		fmt.Fprintf(&b, "---\napiVersion: holdfast.io/v1alpha1\nkind: StorageNode\nmetadata: {name: %s-%s}\nspec:\n  type: ceph\n  cluster: %s\n", name, host, name)
-		fmt.Fprintf(&b, "  nodeSelector: {kubernetes.io/hostname: %s}\n  devices:\n", host)
+		fmt.Fprintf(&b, "  nodeSelector: {kubernetes.io/hostname: %s}\n  devices: [", host)
 		for _, device := range s.Devices[host] {
-			fmt.Fprintf(&b, "    - %q\n", device)
+			fmt.Fprintf(&b, "%q, ", device)
 		}
+		b.WriteString("]\n")
 	}
 	return b.String()
 }

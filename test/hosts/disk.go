@@ -94,16 +94,6 @@ func (d *Disk) Attach(t T) {
 	}
 }
 
-// Replace puts a new empty disk of the same size, with an identity of its own, into the place of this one.
-func (d *Disk) Replace(t T) {
-	t.Helper()
-	d.host.mu.Lock()
-	defer d.host.mu.Unlock()
-	if err := d.replace(); err != nil {
-		t.Fatalf("hosts: %v", err)
-	}
-}
-
 // Discard makes the disk as new, with the identity that it has: the file below it is empty again. An agent is told as udevd would
 // tell it.
 func (d *Disk) Discard(ctx context.Context) error {
@@ -116,6 +106,16 @@ func (d *Disk) Discard(ctx context.Context) error {
 		return fmt.Errorf("while telling of a change of %s: %w", path, err)
 	}
 	return nil
+}
+
+// Replace puts a new empty disk of the same size, with an identity of its own, into the place of this one.
+func (d *Disk) Replace(t T) {
+	t.Helper()
+	d.host.mu.Lock()
+	defer d.host.mu.Unlock()
+	if err := d.replace(); err != nil {
+		t.Fatalf("hosts: %v", err)
+	}
 }
 
 func (d *Disk) replace() error {

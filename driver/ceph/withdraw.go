@@ -1,0 +1,141 @@
+package ceph
+
+import (
+	"maps"
+	"slices"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// goes says whether a daemon is not to stay where it is: its host leaves, or it is an OSD whose device was taken from the cluster.
+func (p *planner) goes(d *api.Daemon) bool {
+	return p.going.host(d.Spec.Host) || d.Spec.Type == TypeOSD && p.going.withdrawn(placeOf(d))
+}
+
+// planWithdrawals takes leave of the OSDs whose device no StorageNode names any more, all of a host together: their data would
+// otherwise move to the next one that leaves.
+func (p *planner) planWithdrawals(turn *string) {
+	p.withdrawMons()
+	for _, u := range p.withdrawals() {
+		p.keepParting(u)
+		for _, step := range []func(*upkeep) bool{
+			p.working, p.answers, p.mayWithdraw, p.drainTurn(turn), p.takeOut, p.emptied, p.stopDrained, p.purge, p.dismiss,
+		} {
+			if !step(u) {
+				break
+			}
+		}
+	}
+}
+
+// withdrawMons has mons replaced whose host no StorageNode means any more, where another host may have one. It goes by the same rule as
+// for OSDs: while a node may still mean the host, the mon stays. A selector for mons does not ask for nodes.
+func (p *planner) withdrawMons() {
+	if p.spec.Mon.HostSelector != nil || !p.reachable() || !p.monElsewhere() {
+		return
+	}
+	meant := map[string]bool{}
+	for _, n := range p.nodes {
+		if n.hostName() == "" {
+			return
+		}
+		meant[n.hostName()] = true
+	}
+	for _, m := range p.members {
+		if h := p.hosts[m.Host]; h != nil && h.ModeOf() == api.HostActive && !meant[m.Host] {
+			p.yielded[m.Host] = "no StorageNode means host " + m.Host + " any more"
+		}
+	}
+}
+
+// withdrawals are the hosts that stay with OSDs that do not.
+func (p *planner) withdrawals() []*upkeep {
+	byHost := map[string]*upkeep{}
+	for _, d := range p.daemonsOf(TypeOSD) {
+		if host := d.Spec.Host; !p.going.host(host) && p.goes(d) {
+			if byHost[host] == nil {
+				byHost[host] = &upkeep{host: host}
+			}
+			u := byHost[host]
+			u.withdrawn = append(u.withdrawn, label(d))
+			if d.DeletionTimestamp == nil {
+				u.daemons = append(u.daemons, d)
+			}
+		}
+	}
+	var all []*upkeep
+	for _, host := range slices.Sorted(maps.Keys(byHost)) {
+		all = append(all, byHost[host])
+	}
+	return all
+}
+
+// working leaves a host in maintenance as it is.
+func (p *planner) working(u *upkeep) bool {
+	return !p.closed(u.host) || p.await(u, "its device was taken from the cluster, and host %s is in mode %s, which ends first", u.host, p.hosts[u.host].ModeOf())
+}
+
+// mayWithdraw refuses, before anything is touched, what could only end in waiting for ever. What an OSD that is on its way may make
+// possible is waited for: a disk is often replaced in one change.
+func (p *planner) mayWithdraw(u *upkeep) bool {
+	if slices.ContainsFunc(u.daemons, drains) || len(u.daemons) == 0 {
+		return true
+	}
+	if p.spaceUnknown() {
+		return p.await(u, "Ceph does not say yet how full its OSDs are")
+	}
+	why := p.noRoom(u)
+	if why == "" {
+		return true
+	}
+	if slices.ContainsFunc(p.osds, p.coming) {
+		return p.await(u, "no StorageNode names its device any more; it goes when an OSD that is on its way is there: %s", why)
+	}
+	p.say(u, api.VerdictRefuse, "no StorageNode names its device any more, and it cannot go: %s. Or name the device again", why)
+	return false
+}
+
+// coming says whether an OSD is to stay and is not up yet.
+func (p *planner) coming(o *osd) bool {
+	return !p.going.place(o.place()) && (!p.inMap(o) || !p.seen.OSDs[o.id].Up)
+}
+
+// has says whether an OSD is one of those that leave.
+func (u *upkeep) has(o *osd) bool {
+	return o.host == u.host && (len(u.withdrawn) == 0 || slices.Contains(u.withdrawn, o.label()))
+}
+
+// why is the reason for what is asked of Ceph.
+func (p *planner) why(u *upkeep) string {
+	switch {
+	case len(u.withdrawn) > 0:
+		return "no StorageNode names its device any more"
+	case p.hosts[u.host] == nil:
+		return "host " + u.host + " is gone"
+	}
+	return "host " + u.host + " is drained"
+}
+
+// it begins a sentence on the OSDs that leave.
+func (u *upkeep) it() string {
+	if len(u.withdrawn) > 0 {
+		return "it is"
+	}
+	return "its OSDs are"
+}
+
+// kind is where the data goes to others of.
+func (u *upkeep) kind() string {
+	if len(u.withdrawn) > 0 {
+		return "OSDs"
+	}
+	return "hosts"
+}
+
+// others begins a sentence on where the data would go.
+func (u *upkeep) others() string {
+	if len(u.withdrawn) > 0 {
+		return "OSDs: they"
+	}
+	return "hosts: their OSDs"
+}

@@ -1,0 +1,215 @@
+package ceph
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// twoDisks has four hosts with an OSD on each of two disks, in the order of hosts.
+func twoDisks() *world {
+	w := newWorld(3, 1)
+	for i := 1; i <= 4; i++ {
+		w.host(i, 2)
+		w.node(i, "wwn-"+string(rune('0'+i))+"0", "wwn-"+string(rune('0'+i))+"1")
+	}
+	return w
+}
+
+// withdraw takes the second disk from the last host's node.
+func (f *fakeWorld) withdraw() { f.nodes[3].Spec.Devices = f.nodes[3].Spec.Devices[:1] }
+
+// word is what the plan says of an object.
+func word(p []string, object string) string {
+	for _, d := range p {
+		if _, rest, ok := strings.Cut(d, " "+object+": "); ok {
+			return rest
+		}
+	}
+	return ""
+}
+
+// An OSD whose device is taken from its node leaves step by step; what becomes of its disk is the cluster's policy.
+func TestWithdraw(t *testing.T) {
+	for _, policy := range []api.DeletionPolicy{api.DeletionRetain, api.DeletionWipe} {
+		t.Run(string(policy), func(t *testing.T) {
+			f := withFake(twoDisks())
+			f.cluster.Spec.DeletionPolicy = policy
+			f.settle(t)
+			f.withdraw()
+			want := []string{"Running osd.7", "osd out osd.7", "Stopped osd.7", "osd purge osd.7"}
+			if diff := cmp.Diff(want, f.steps(t)); diff != "" {
+				t.Fatalf("(-want +got):\n%s", diff)
+			}
+			p := f.settle(t)
+			if !p.Done || len(f.ceph.OSDs()) != 7 || f.daemons["c-osd-7"] != nil || f.daemons["c-osd-6"] == nil {
+				t.Errorf("OSDs %v, %v", f.ceph.OSDs(), decisions(p))
+			}
+			if free := f.device("wwn-41").Availability == api.DeviceAvailable; free != (policy == api.DeletionWipe) {
+				t.Errorf("the device is free: %v", free)
+			}
+		})
+	}
+}
+
+// A node that is deleted has all its OSDs leave together.
+func TestWithdraw_node(t *testing.T) {
+	f := withFake(twoDisks())
+	f.cluster.Spec.Ceph.Mgr.Count = 1
+	f.settle(t)
+	f.nodes = f.nodes[:3]
+	if steps := f.steps(t); !slices.Contains(steps, "osd out osd.6, osd.7") {
+		t.Errorf("%v", steps)
+	}
+	if p := f.settle(t); len(f.ceph.OSDs()) != 6 || !p.Done {
+		t.Errorf("OSDs %v, %v", f.ceph.OSDs(), decisions(p))
+	}
+}
+
+// Named again before it is empty, it is as it was.
+func TestWithdraw_namedAgain(t *testing.T) {
+	f := withFake(twoDisks())
+	f.settle(t)
+	f.ceph.Stick(7, true)
+	f.withdraw()
+	p := f.settle(t)
+	if w := word(decisions(p), "osd.7"); w != "data moves from osd.7 to other OSDs" || f.daemons["c-osd-7"].Spec.State != api.WantRunning {
+		t.Fatalf("%q", w)
+	}
+	f.nodes[3].Spec.Devices = append(f.nodes[3].Spec.Devices, "wwn-41")
+	steps := f.steps(t)
+	if p = f.settle(t); !p.Done || !slices.Contains(steps, "osd in osd.7") || drains(f.daemons["c-osd-7"]) {
+		t.Errorf("%v, %v", p.Status.Reasons, steps)
+	}
+}
+
+// Whose the device is has to be plain: of what a node may still mean nothing leaves.
+func TestWithdraw_stays(t *testing.T) {
+	for name, change := range map[string]func(*fakeWorld){
+		"the node's labels select no host": func(f *fakeWorld) { f.nodes[3].Spec.NodeSelector = map[string]string{"gone": "yes"} },
+		"the disk is not there":            func(f *fakeWorld) { f.hosts[3].Status.Devices = f.hosts[3].Status.Devices[:1] },
+		"no cluster is named and there are two": func(f *fakeWorld) {
+			for i := range f.nodes {
+				f.nodes[i].Spec.Cluster = ""
+			}
+			f.clusters = append(f.clusters, *f.cluster.DeepCopy())
+			f.clusters[0].Name = "another"
+		},
+		"another entry means nothing": func(f *fakeWorld) {
+			f.withdraw()
+			f.nodes[3].Spec.Devices = append(f.nodes[3].Spec.Devices, "/dev/sdz")
+		},
+		"the agent is silent": func(f *fakeWorld) { f.silence(4, time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := withFake(twoDisks())
+			f.settle(t)
+			change(f)
+			for range 5 { // no agent says anything new
+				f.round(t)
+			}
+			if d := f.daemons["c-osd-7"]; len(f.ceph.OSDs()) != 8 || drains(d) {
+				t.Errorf("OSDs %v, %v", f.ceph.OSDs(), d.Spec.Parameters)
+			}
+		})
+	}
+}
+
+func TestWithdraw_refused(t *testing.T) {
+	for name, tt := range map[string]struct {
+		world  func() *world
+		change func(*fakeWorld)
+		osd    string
+		want   string
+	}{
+		"too few hosts": {threeHosts, func(f *fakeWorld) { f.nodes[2].Spec.Devices = nil }, "osd.2",
+			"no StorageNode names its device any more, and it cannot go: pool device_health_metrics keeps 3 copies, each on another host, and without it there would be 2 hosts"},
+		"too little space": {twoDisks, func(f *fakeWorld) {
+			for id := range 8 {
+				f.ceph.Use(id, 4<<20-1)
+			}
+			f.withdraw()
+		}, "osd.7", "no StorageNode names its device any more, and it cannot go: its data does not fit on the other OSDs: they would be 114 % full"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := withFake(tt.world())
+			f.settle(t)
+			tt.change(f)
+			if steps := f.steps(t); len(steps) != 0 {
+				t.Errorf("something was done: %v", steps)
+			}
+			if w := word(decisions(f.settle(t), api.VerdictRefuse), tt.osd); !strings.HasPrefix(w, tt.want) {
+				t.Errorf("%q", w)
+			}
+		})
+	}
+}
+
+// A disk that is replaced by another in one change: the old OSD goes when the new one is there.
+func TestWithdraw_replaced(t *testing.T) {
+	f := withFake(threeHosts())
+	f.settle(t)
+	f.nodes[2].Spec.Devices = []string{"wwn-31"}
+	p := f.round(t)
+	if w := word(decisions(p, api.VerdictWait), "osd.2"); !strings.Contains(w, "it goes when an OSD that is on its way is there") {
+		t.Errorf("%q", w)
+	}
+	if p = f.settle(t); !p.Done || len(f.ceph.OSDs()) != 3 || f.daemons["c-osd-2"] != nil || f.daemons["c-osd-3"] == nil {
+		t.Errorf("OSDs %v, %v", f.ceph.OSDs(), decisions(p))
+	}
+}
+
+// In maintenance a host is left as it is.
+func TestWithdraw_inMaintenance(t *testing.T) {
+	f := withFake(twoDisks())
+	f.settle(t)
+	f.mode(4, api.HostMaintenance)
+	f.settle(t)
+	f.withdraw()
+	p := f.settle(t)
+	if w := word(decisions(p), "osd.7"); w != "its device was taken from the cluster, and host h4 is in mode Maintenance, which ends first" || len(f.ceph.OSDs()) != 8 {
+		t.Errorf("%q", w)
+	}
+	f.mode(4, api.HostActive)
+	if p = f.settle(t); !p.Done || len(f.ceph.OSDs()) != 7 {
+		t.Errorf("OSDs %v, %v", f.ceph.OSDs(), decisions(p))
+	}
+}
+
+// The mon of a host that no node means any more has another one take its place, and goes.
+func TestWithdraw_mon(t *testing.T) {
+	f := withFake(twoDisks())
+	f.settle(t)
+	f.nodes = f.nodes[1:]
+	p := f.settle(t)
+	if got := f.states("h1"); len(got) != 0 || !p.Done || len(f.ceph.OSDs()) != 6 {
+		t.Errorf("left on h1: %v, %v", got, p.Status.Reasons)
+	}
+	f.checkMons(t, "b@h2", "c@h3", "d@h4")
+}
+
+// Without a host to go to it stays, and so it does as long as a node may mean the host.
+func TestWithdraw_monStays(t *testing.T) {
+	for name, tt := range map[string]struct {
+		world  func() *world
+		change func(*fakeWorld)
+	}{
+		"no other host": {threeHosts, func(f *fakeWorld) { f.nodes = f.nodes[1:] }},
+		"a node's labels select no host": {twoDisks, func(f *fakeWorld) {
+			f.nodes[0].Spec.NodeSelector, f.nodes[0].Status = map[string]string{"gone": "yes"}, api.StorageNodeStatus{}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := withFake(tt.world())
+			f.settle(t)
+			tt.change(f)
+			f.settle(t)
+			f.checkMons(t, "a@h1", "b@h2", "c@h3")
+		})
+	}
+}

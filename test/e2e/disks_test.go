@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/test/home"
+)
+
+// TestDisks takes disks from a Ceph cluster and replaces one that was pulled, by editing what is declared, while a client writes.
+func TestDisks(t *testing.T) {
+	b := newBed(t, 3, 2)
+	wanted := home.SpecFor(b.Lab, 3, 2, 2)
+	wanted.Interval = "2s"
+	b.mustApply(wanted.YAML())
+	c := b.startClient(1)
+	b.await("Ceph to be well with a pool", func() error { return b.health(3, 6) })
+	b.diskTaken(&wanted)
+	c.goesOn(t)
+	b.diskPulled(&wanted)
+	c.goesOn(t)
+	b.disksRefused(wanted)
+	c.goesOn(t)
+	c.end(t)
+	b.noOrphans()
+}
+
+// diskTaken takes a disk that works from the last host: its data moves, and the disk is free again.
+func (b *bed) diskTaken(wanted *home.Spec) {
+	h := b.Lab.Host(3)
+	disk := h.Disk(1).ID()
+	wanted.Devices[h.Name] = wanted.Devices[h.Name][:1]
+	b.applyNamed(wanted.YAML())
+	if err := b.health(3, 5); err != nil {
+		b.Error(err)
+	}
+	b.await("the disk to be free", func() error { return b.deviceIs(h.Name, disk, api.DeviceAvailable) })
+}
+
+// diskPulled pulls a disk while it is written to, and puts a new one in, which is declared in the place of the old one.
+func (b *bed) diskPulled(wanted *home.Spec) {
+	h := b.Lab.Host(2)
+	h.Disk(0).Pull(b)
+	b.await("the OSD to be missed", func() error { return b.reason(" on " + h.Name + " is down") })
+	h.Disk(0).Replace(b)
+	id := h.Disk(0).ID()
+	b.await("the new disk to be seen", func() error { return b.deviceIs(h.Name, id, api.DeviceAvailable) })
+	wanted.Devices[h.Name] = []string{id, h.Disk(1).ID()}
+	b.applyNamed(wanted.YAML())
+	if err := b.health(3, 5); err != nil {
+		b.Error(err)
+	}
+}
+
+// disksRefused takes all disks of a host, which Ceph needs for a third copy: nothing is done.
+func (b *bed) disksRefused(wanted home.Spec) {
+	all := wanted.Devices[b.Lab.Host(1).Name]
+	wanted.Devices[b.Lab.Host(1).Name] = nil
+	out, code := b.apply(1, wanted.YAML(), "--wait", "--timeout", "30s")
+	if code != 3 || !strings.Contains(out, "keeps 3 copies, each on another host, and without it there would be 2 hosts") {
+		b.Errorf("holdfast apply ended with %d:\n%s", code, out)
+	}
+	wanted.Devices[b.Lab.Host(1).Name] = all
+	b.mustApply(wanted.YAML())
+	if err := b.health(3, 5); err != nil {
+		b.Error(err)
+	}
+}
+
+// applyNamed applies what destroys what is on a disk, as a person has to: it is refused until its plan is named.
+func (b *bed) applyNamed(manifest string) {
+	b.Helper()
+	out, code := b.apply(1, manifest, "--wait")
+	found := regexp.MustCompile(`name it with: holdfast apply --plan (plan-[0-9a-f]+)`).FindStringSubmatch(out)
+	if code != 3 || found == nil {
+		b.Fatalf("holdfast apply ended with %d:\n%s", code, out)
+	}
+	b.holdfast(0, "apply", "--plan", found[1], "--wait", "--timeout", "100s")
+}
+
+// deviceIs checks what can be done with a device of a host.
+func (b *bed) deviceIs(host, id string, want api.Availability) error {
+	h, err := read[api.Host](b, 1, "hosts", host)
+	if err != nil {
+		return err
+	}
+	for _, d := range h.Status.Devices {
+		if d.ID == id && d.Availability == want {
+			return nil
+		}
+	}
+	return fmt.Errorf("device %s of host %s is not %s: %+v", id, host, want, h.Status.Devices)
+}
+
+// reason checks that the cluster's status gives a reason with these words.
+func (b *bed) reason(words string) error {
+	s, err := read[api.StorageStatus](b, 1, "storagestatuses", "ceph")
+	if err == nil && !strings.Contains(strings.Join(s.Status.Reasons, "\n"), words) {
+		err = fmt.Errorf("%q is no reason why it is %s: %v", words, s.Status.Status, s.Status.Reasons)
+	}
+	return err
+}
