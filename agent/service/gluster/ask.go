@@ -19,7 +19,7 @@ const askTimeout = 50 * time.Second
 
 // asker runs gluster on the daemon's own socket.
 func asker(l *service.Local) glusterd.Asker {
-	socket := filepath.Join(l.Run, "cli.socket")
+	socket := socketOf(l)
 	return func(ctx context.Context, args ...string) ([]byte, error) {
 		if slices.Contains(args, "heal") && slices.Contains(args, "info") {
 			return askHeal(ctx, socket, args)

@@ -80,7 +80,7 @@ func (Glusterd) ConfigureLocalService(_ context.Context, l *service.Local) error
 	if err := copyFiles(groupsOfPackage, groups); err != nil {
 		return fmt.Errorf("while copying the groups of options of the package: %w", err)
 	}
-	return dropOption(filepath.Join(l.Data, "state"), l.Parameters[glusterd.ParamDrop])
+	return errors.Join(dropOption(filepath.Join(l.Data, "state"), l.Parameters[glusterd.ParamDrop]), showSocket(l))
 }
 
 // copyFiles brings the files of a directory to what they are in another one. No such directory is no error.
@@ -126,7 +126,7 @@ func (Glusterd) DestroyLocalService(ctx context.Context, l *service.Local) error
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return errors.Join(wipeDevices(ctx, l), leaveDirectories(l))
+	return errors.Join(wipeDevices(ctx, l), leaveDirectories(l), hideSocket(l))
 }
 
 func releaseSoon(ctx context.Context, l *service.Local, line fstabLine) error {
