@@ -163,7 +163,8 @@ func (p *planner) judgeVolume(v *volume) (api.VolumeState, string) {
 			return api.VolumeOffline, fmt.Sprintf("%d of the %d bricks of a set serve, and %d must: %s", up, len(set), needed(v.pool), words.Few(notOnline(set)))
 		}
 	}
-	if text := cmp.Or(unsound(v.pool), splitText(v)); text != "" {
+	// Somebody has to decide what is in split-brain; all else is mended without them.
+	if text := cmp.Or(splitText(v), unsound(v.pool)); text != "" {
 		return api.VolumeDegraded, text
 	}
 	return api.VolumeOnline, cmp.Or(v.refusal, p.failed(v), v.waits)
@@ -184,8 +185,8 @@ func splitText(v *volume) string {
 	if len(v.status.SplitBrains) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("split-brain, no heal can tell which copy is right: %s. Choose with 'gluster volume heal %s split-brain latest-mtime FILE', or bigger-file FILE, or source-brick BRICK FILE",
-		words.Few(v.status.SplitBrains), v.name)
+	return fmt.Sprintf("split-brain, no heal can tell which copy is right: %s. "+
+		"Choose on a node with 'gluster volume heal %s split-brain latest-mtime FILE', or bigger-file FILE, or source-brick BRICK FILE", words.Few(v.status.SplitBrains), v.name)
 }
 
 func online(set []glusterd.Brick) (n int) {
