@@ -63,7 +63,7 @@ func (b *bench) round(t hosts.T, side string) time.Duration {
 	if side == pair.Holdfast {
 		bringUp, remove = b.apply, func(context.Context) error { return b.wipe(t) }
 	}
-	if err := b.freshDisks(t, ctx); err != nil {
+	if err := b.freshDisks(ctx, t); err != nil {
 		t.Fatalf("%v", err)
 	}
 	start := time.Now()
@@ -82,7 +82,7 @@ func (b *bench) round(t hosts.T, side string) time.Duration {
 }
 
 // freshDisks empties the disks, and waits until Holdfast's servers know.
-func (b *bench) freshDisks(t hosts.T, ctx context.Context) error {
+func (b *bench) freshDisks(ctx context.Context, t hosts.T) error {
 	for _, h := range b.lab.Hosts() {
 		if err := h.Disk(0).Discard(ctx); err != nil {
 			return err
