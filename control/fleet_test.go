@@ -169,7 +169,8 @@ type line struct {
 	host string
 }
 
-// linesOf are several of one host: the server takes some hundred requests at once on each.
+// linesOf are several of one host: the server takes some hundred requests at once on each. They are connected already: the server gives a
+// new one two seconds to say what it is, and a client that is about to send hundreds of requests may take longer.
 func linesOf(t *testing.T, config *rest.Config, n int) []line {
 	t.Helper()
 	all := make([]line, n)
@@ -181,6 +182,9 @@ func linesOf(t *testing.T, config *rest.Config, n int) []line {
 		transport := &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true}
 		t.Cleanup(transport.CloseIdleConnections)
 		all[i] = line{&http.Client{Transport: transport}, config.Host}
+		if code, err := all[i].do(timeout(t), http.MethodGet, "/readyz", ""); err != nil || code != http.StatusOK {
+			t.Fatalf("connecting: %d, %v", code, err)
+		}
 	}
 	return all
 }

@@ -71,7 +71,7 @@ var errSlow = errors.New("what was asked before was not answered in time")
 
 // recheck is when the next run is wanted: when the plan says so, and when a command that failed may be tried again.
 func (r *run) recheck() time.Duration {
-	again := r.memory.tries.next()
+	again := r.memory.tries.next(r.started)
 	if again.IsZero() {
 		return r.plan.Recheck
 	}
@@ -131,10 +131,13 @@ func (t *tries) note(cmd Command, err error, now time.Time) {
 	f.again, f.err = now.Add(backOff(f.failures)), err
 }
 
-// next is when the first of them may be tried again; zero when none failed.
-func (t *tries) next() (at time.Time) {
+// next is when the first of them may be tried again; zero when none failed. One that could be tried in the run that started then, and was
+// not, waits for something else: its agent is silent, or a command before it failed.
+func (t *tries) next(started time.Time) (at time.Time) {
 	for _, f := range t.failed {
-		at = earliest(at, f.again)
+		if f.again.After(started) {
+			at = earliest(at, f.again)
+		}
 	}
 	return at
 }

@@ -17,6 +17,7 @@ import (
 // nobody would miss it.
 func (p *planner) planDrains() {
 	turn := ""
+	p.grantBegun()
 	for _, host := range p.partingHosts() {
 		u := &upkeep{host: host}
 		for i := range p.view.Daemons {
@@ -40,12 +41,19 @@ func (p *planner) planDrains() {
 }
 
 // keepParting leaves OSDs as far as they were brought, whatever can be done for them now: those that were told to leave, and among
-// them those that were told to stop, which were empty then.
+// them those that were found to be empty, which stay stopped.
 func (p *planner) keepParting(u *upkeep) {
 	for _, d := range u.of(TypeOSD) {
 		if drains(d) {
-			p.parting[d.Name], p.stop[d.Name] = true, told(d)
+			p.keepLeaving(d)
 		}
+	}
+}
+
+func (p *planner) keepLeaving(d *api.Daemon) {
+	p.parting[d.Name] = true
+	if d.Spec.Parameters[ParamDrain] == drainEmpty {
+		p.empty[d.Name], p.stop[d.Name] = true, true
 	}
 }
 
@@ -146,7 +154,7 @@ func (p *planner) noRoom(u *upkeep) string {
 	var total, used int64
 	for _, o := range p.osds {
 		seen, usage := p.seen.OSDs[o.id], p.seen.Drain.Usage[o.id]
-		stays := !p.going.place(o.place())
+		stays := !p.leaves(o) && !u.has(o)
 		if u.has(o) || seen.UUID == o.uuid && seen.In && seen.Up && stays {
 			used += usage.Used
 		}
@@ -240,7 +248,7 @@ func (p *planner) takeOut(u *upkeep) bool {
 	for _, d := range osds {
 		p.parting[d.Name] = true
 		noted = noted && drains(d)
-		if p.seenOSD(d).In {
+		if p.inCeph(d) && p.seenOSD(d).In {
 			in = append(in, label(d))
 		}
 	}
@@ -283,8 +291,12 @@ func (p *planner) inCeph(d *api.Daemon) bool {
 func (p *planner) stopDrained(u *upkeep) bool {
 	osds := u.of(TypeOSD)
 	p.stopAll(osds)
+	for _, d := range osds {
+		p.empty[d.Name] = true
+	}
 	stopped := allOf(osds, ended) || !p.hosts[u.host].AgentHeard()
-	return stopped && !p.anyUp(u) || p.await(u, "waiting for %s to stop", p.joinLabels(osds))
+	up := slices.ContainsFunc(osds, func(d *api.Daemon) bool { return p.inCeph(d) && p.seenOSD(d).Up })
+	return stopped && !up || p.await(u, "waiting for %s to stop", p.joinLabels(osds))
 }
 
 // purge has Ceph forget OSDs that are empty and down. The mgr itself looks once more whether they are safe to destroy.
@@ -344,6 +356,10 @@ func (p *planner) endDrains() {
 	var out []string
 	for _, d := range p.daemonsOf(TypeOSD) {
 		if !drains(d) || p.goes(d) || d.DeletionTimestamp != nil {
+			continue
+		}
+		if p.going.unnamed(placeOf(d)) && !p.closed(d.Spec.Host) {
+			p.keepLeaving(d) // it is not plain any more whether it is to leave: it is not brought back for that
 			continue
 		}
 		if !p.reachable() || p.inCeph(d) && !p.seenOSD(d).In {

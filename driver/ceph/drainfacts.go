@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -41,14 +42,16 @@ type Pool struct {
 type departures struct {
 	hosts map[string]*api.Host
 	named map[devicePlace]bool
-	// vague are the hosts of nodes of which it is not plain what each entry means.
-	vague map[string]bool
+	// vague names, by its host, a node of which it is not plain what each entry means; by no host, one that may mean any.
+	vague map[string]string
+	// nobodys are the hosts with devices of nodes that could be of several clusters.
+	nobodys map[string]bool
 }
 
 // departuresOf goes by the claims, which a node has to what its spec names. While nobody can tell whose a node is, or what it means by
 // another entry, which may be the same device by a new name, the OSD stays.
 func departuresOf(view *engine.View) departures {
-	x := departures{hosts: view.HostsByName(), named: map[devicePlace]bool{}, vague: map[string]bool{}}
+	x := departures{hosts: view.HostsByName(), named: map[devicePlace]bool{}, vague: map[string]string{}, nobodys: map[string]bool{}}
 	ours, fresh := types.NamespacedName{Namespace: view.Cluster.Namespace, Name: view.Cluster.Name}, map[types.NamespacedName]int{}
 	for i := range view.Claims {
 		c := &view.Claims[i]
@@ -58,13 +61,18 @@ func departuresOf(view *engine.View) departures {
 		if !c.Recorded {
 			fresh[c.Node]++
 		}
+		if c.Cluster.Name == "" {
+			x.nobodys[c.Host] = true
+		}
 		if c.Cluster.Name == "" || c.Cluster == ours && !c.Dropped {
 			x.named[devicePlace{c.Host, c.DeviceID}] = true
 		}
 	}
 	for i := range view.Nodes {
 		n := &view.Nodes[i]
-		x.vague[n.Status.Host] = x.vague[n.Status.Host] || unrecorded(n) > fresh[types.NamespacedName{Namespace: n.Namespace, Name: n.Name}]
+		if unrecorded(n) > fresh[types.NamespacedName{Namespace: n.Namespace, Name: n.Name}] {
+			x.vague[n.Status.Host] = n.Name
+		}
 	}
 	return x
 }
@@ -89,9 +97,13 @@ func (x departures) host(name string) bool {
 func (x departures) place(at devicePlace) bool { return x.host(at.host) || x.withdrawn(at) }
 
 // withdrawn says whether a device was taken from the cluster.
-func (x departures) withdrawn(at devicePlace) bool {
-	return at.device != "" && !x.named[at] && !x.vague[at.host]
-}
+func (x departures) withdrawn(at devicePlace) bool { return x.unnamed(at) && x.heldUpBy(at.host) == "" }
+
+// unnamed says whether no node names a device as far as can be told.
+func (x departures) unnamed(at devicePlace) bool { return at.device != "" && !x.named[at] }
+
+// heldUpBy is a node that may mean devices of a host; empty when there is none.
+func (x departures) heldUpBy(host string) string { return cmp.Or(x.vague[host], x.vague[""]) }
 
 // placeOf is what the Daemon of an OSD lies on.
 func placeOf(d *api.Daemon) devicePlace {

@@ -139,7 +139,7 @@ func (p *planner) awaitJoining() bool {
 // knows, and the others know it all.
 func (p *planner) leaveMon(d *api.Daemon, why string) {
 	next := *d.DeepCopy()
-	next.Spec.Parameters[ParamDrain], next.Spec.OnRemoval = "true", api.DeletionWipe
+	next.Spec.Parameters[ParamDrain], next.Spec.OnRemoval = drainBegun, api.DeletionWipe
 	p.moving = true
 	p.plan.Change(label(&next), engine.DaemonChange{Daemon: next, Reason: "it leaves: " + why})
 }

@@ -37,8 +37,10 @@ const (
 	ParamMonNewest = "monNewest"
 	// ParamMonAvoid are the hosts where a mon kept failing of late, each with the time until which none is made there.
 	ParamMonAvoid = "monAvoid"
-	// ParamDrain is set while an OSD or a mon is to leave for good.
+	// ParamDrain is set while an OSD or a mon is to leave for good: to drainBegun, and of an OSD that was found to be empty to drainEmpty.
 	ParamDrain = "drain"
+	drainBegun = "true"
+	drainEmpty = "empty"
 	// ParamOSDUUID is the OSD's own identity.
 	ParamOSDUUID = "osdUUID"
 )

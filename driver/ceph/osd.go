@@ -232,7 +232,10 @@ func (p *planner) osdDaemon(o *osd, facts *confFacts) api.Daemon {
 	d.Spec.Devices = []api.DaemonDevice{{Name: DeviceBlock, ID: o.device}}
 	d.Spec.Parameters[ParamOSDUUID] = o.uuid
 	if p.parting[d.Name] {
-		d.Spec.Parameters[ParamDrain], d.Spec.OnRemoval = "true", p.cluster.PolicyOf()
+		d.Spec.Parameters[ParamDrain], d.Spec.OnRemoval = drainBegun, p.cluster.PolicyOf()
+	}
+	if p.parting[d.Name] && p.empty[d.Name] {
+		d.Spec.Parameters[ParamDrain] = drainEmpty
 	}
 	d.Spec.StopOrder, d.Spec.StopTimeout = stopOrderOSD, metav1.Duration{Duration: stopTimeoutOSD}
 	return d

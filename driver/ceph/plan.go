@@ -62,6 +62,8 @@ type planner struct {
 	leaving map[string]bool      // the hosts whose mgr may go, as far as all else is concerned
 	going   departures           // the OSDs that are not to stay
 	parting map[string]bool      // the names of the Daemons of OSDs that leave for good, as far as they may
+	empty   map[string]bool      // those of them that may stop, as nothing is on them that would be missed
+	granted map[devicePlace]bool // what was taken from the cluster and may leave
 	yielded map[string]string    // the hosts whose mon is to have another one in its place although it works, and why
 	avoided map[string]time.Time // the hosts where a mon kept failing, and until when none is made there
 	moving  bool                 // a host is on its way into maintenance, or out of it; or a mon is on its way
@@ -72,7 +74,7 @@ type planner struct {
 func newPlanner(view *engine.View, now time.Time) *planner {
 	p := &planner{
 		view: view, now: now, cluster: view.Cluster,
-		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, yielded: map[string]string{}, plan: &engine.Plan{},
+		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, plan: &engine.Plan{},
 	}
 	if view.Cluster.Spec.Ceph != nil {
 		p.spec = *view.Cluster.Spec.Ceph

@@ -16,6 +16,7 @@ func (p *planner) goes(d *api.Daemon) bool {
 // otherwise move to the next one that leaves.
 func (p *planner) planWithdrawals(turn *string) {
 	p.withdrawMons()
+	p.tellHeldUp()
 	for _, u := range p.withdrawals() {
 		p.keepParting(u)
 		for _, step := range []func(*upkeep) bool{
@@ -41,6 +42,7 @@ func (p *planner) withdrawMons() {
 		}
 		meant[n.hostName()] = true
 	}
+	maps.Copy(meant, p.going.nobodys)
 	for _, m := range p.members {
 		if h := p.hosts[m.Host]; h != nil && h.ModeOf() == api.HostActive && !meant[m.Host] {
 			p.yielded[m.Host] = "no StorageNode means host " + m.Host + " any more"
@@ -48,7 +50,7 @@ func (p *planner) withdrawMons() {
 	}
 }
 
-// withdrawals are the hosts that stay with OSDs that do not.
+// withdrawals are the hosts that stay with OSDs that do not, those that have begun first.
 func (p *planner) withdrawals() []*upkeep {
 	byHost := map[string]*upkeep{}
 	for _, d := range p.daemonsOf(TypeOSD) {
@@ -63,12 +65,39 @@ func (p *planner) withdrawals() []*upkeep {
 			}
 		}
 	}
-	var all []*upkeep
+	var begun, rest []*upkeep
 	for _, host := range slices.Sorted(maps.Keys(byHost)) {
-		all = append(all, byHost[host])
+		if u := byHost[host]; slices.ContainsFunc(u.daemons, drains) {
+			begun = append(begun, u)
+		} else {
+			rest = append(rest, u)
+		}
 	}
-	return all
+	return append(begun, rest...)
 }
+
+// tellHeldUp tells of OSDs that would leave if it were plain what each entry of the nodes means.
+func (p *planner) tellHeldUp() {
+	for _, d := range p.daemonsOf(TypeOSD) {
+		at := placeOf(d)
+		if by := p.going.heldUpBy(at.host); by != "" && p.going.unnamed(at) && !p.going.host(at.host) {
+			p.decide(api.VerdictSkip, label(d), "no StorageNode names its device any more; nothing is done as long as it is not plain what StorageNode %s "+
+				"means by each of its devices", by)
+		}
+	}
+}
+
+// grantBegun lets those go on that have begun.
+func (p *planner) grantBegun() {
+	for _, d := range p.daemonsOf(TypeOSD) {
+		if p.goes(d) && drains(d) {
+			p.granted[placeOf(d)] = true
+		}
+	}
+}
+
+// leaves says whether an OSD is on its way out, or may be.
+func (p *planner) leaves(o *osd) bool { return p.going.host(o.host) || p.granted[o.place()] }
 
 // working leaves a host in maintenance as it is.
 func (p *planner) working(u *upkeep) bool {
@@ -76,28 +105,48 @@ func (p *planner) working(u *upkeep) bool {
 }
 
 // mayWithdraw refuses, before anything is touched, what could only end in waiting for ever. What an OSD that is on its way may make
-// possible is waited for: a disk is often replaced in one change.
+// possible is waited for: a disk is often replaced in one change. Those that have begun go on without the others.
 func (p *planner) mayWithdraw(u *upkeep) bool {
-	if slices.ContainsFunc(u.daemons, drains) || len(u.daemons) == 0 {
+	fresh, begun := u.fresh()
+	if len(fresh.daemons) == 0 {
 		return true
 	}
-	if p.spaceUnknown() {
-		return p.await(u, "Ceph does not say yet how full its OSDs are")
-	}
-	why := p.noRoom(u)
-	if why == "" {
+	unknown := p.spaceUnknown()
+	why := p.noRoom(fresh)
+	switch {
+	case !unknown && why == "":
+		for _, d := range fresh.daemons {
+			p.granted[placeOf(d)] = true
+		}
 		return true
+	case unknown:
+		p.await(fresh, "Ceph does not say yet how full its OSDs are")
+	case slices.ContainsFunc(p.osds, p.coming):
+		p.await(fresh, "no StorageNode names its device any more; it goes when an OSD that is on its way is there: %s", why)
+	default:
+		p.say(fresh, api.VerdictRefuse, "no StorageNode names its device any more, and it cannot go: %s. Or name the device again", why)
 	}
-	if slices.ContainsFunc(p.osds, p.coming) {
-		return p.await(u, "no StorageNode names its device any more; it goes when an OSD that is on its way is there: %s", why)
-	}
-	p.say(u, api.VerdictRefuse, "no StorageNode names its device any more, and it cannot go: %s. Or name the device again", why)
-	return false
+	*u = *begun
+	return len(begun.daemons) > 0
 }
 
-// coming says whether an OSD is to stay and is not up yet.
+// fresh are those of the OSDs that were not told to leave yet; begun are the others.
+func (u *upkeep) fresh() (fresh, begun *upkeep) {
+	fresh, begun = &upkeep{host: u.host}, &upkeep{host: u.host, withdrawn: slices.Clone(u.withdrawn)}
+	for _, d := range u.daemons {
+		if drains(d) {
+			begun.daemons = append(begun.daemons, d)
+			continue
+		}
+		fresh.daemons, fresh.withdrawn = append(fresh.daemons, d), append(fresh.withdrawn, label(d))
+	}
+	begun.withdrawn = slices.DeleteFunc(begun.withdrawn, func(l string) bool { return slices.Contains(fresh.withdrawn, l) })
+	return fresh, begun
+}
+
+// coming says whether an OSD is to stay, is not up yet and is expected to be.
 func (p *planner) coming(o *osd) bool {
-	return !p.going.place(o.place()) && (!p.inMap(o) || !p.seen.OSDs[o.id].Up)
+	return !p.going.place(o.place()) && (!p.inMap(o) || !p.seen.OSDs[o.id].Up && p.expected(o))
 }
 
 // has says whether an OSD is one of those that leave.

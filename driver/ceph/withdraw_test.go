@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -104,7 +103,14 @@ func TestWithdraw_stays(t *testing.T) {
 			f.withdraw()
 			f.nodes[3].Spec.Devices = append(f.nodes[3].Spec.Devices, "/dev/sdz")
 		},
-		"the agent is silent": func(f *fakeWorld) { f.silence(4, time.Minute) },
+		"the node is made anew, and selects no host yet": func(f *fakeWorld) {
+			f.nodes[3].Name, f.nodes[3].Status = "n4-new", api.StorageNodeStatus{}
+			f.nodes[3].Spec.NodeSelector = map[string]string{"rack": "4"}
+		},
+		"the node is made anew, and the disks are not there yet": func(f *fakeWorld) {
+			f.nodes[3].Name, f.nodes[3].Status = "n4-new", api.StorageNodeStatus{}
+			f.hosts[3].Status.Devices = nil
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := withFake(twoDisks())
@@ -211,5 +217,97 @@ func TestWithdraw_monStays(t *testing.T) {
 			f.settle(t)
 			f.checkMons(t, "a@h1", "b@h2", "c@h3")
 		})
+	}
+}
+
+// An entry that means nothing may be the device by another name: it is told that the OSD stays for that, and one that has begun to leave
+// is not brought back.
+func TestWithdraw_vague(t *testing.T) {
+	f := withFake(twoDisks())
+	f.settle(t)
+	f.ceph.Stick(7, true)
+	f.withdraw()
+	f.settle(t)
+	f.nodes[3].Spec.Devices = append(f.nodes[3].Spec.Devices, "/dev/sdz")
+	if steps := f.steps(t); len(steps) > 0 {
+		t.Errorf("%v", steps)
+	}
+	if w := word(decisions(f.settle(t), api.VerdictSkip), "osd.7"); !strings.Contains(w, "not plain what StorageNode n4 means") {
+		t.Errorf("%q", w)
+	}
+}
+
+// A host can go into maintenance while data moves from one of its OSDs, which goes on when it is back.
+func TestWithdraw_maintenanceMeanwhile(t *testing.T) {
+	f := withFake(twoDisks())
+	f.settle(t)
+	f.ceph.Stick(7, true)
+	f.withdraw()
+	f.settle(t)
+	f.mode(4, api.HostMaintenance)
+	if p := f.settle(t); hostWord(p, "h4") != "" || f.daemons["c-osd-7"].Spec.State != api.WantStopped {
+		t.Errorf("%q, osd.7 is wanted %s", hostWord(p, "h4"), f.daemons["c-osd-7"].Spec.State)
+	}
+	f.mode(4, api.HostActive)
+	if p := f.settle(t); f.daemons["c-osd-7"].Spec.State != api.WantRunning {
+		t.Errorf("osd.7 does not run although data is on it: %v", decisions(p))
+	}
+	f.ceph.Stick(7, false)
+	if p := f.settle(t); !p.Done || len(f.ceph.OSDs()) != 7 {
+		t.Errorf("OSDs %v, %v", f.ceph.OSDs(), decisions(p))
+	}
+}
+
+// Each OSD is judged before it begins to leave, also when another one of its host has begun.
+func TestWithdraw_oneAfterTheOther(t *testing.T) {
+	w := twoDisks()
+	w.hosts, w.nodes = w.hosts[:3], w.nodes[:3]
+	f := withFake(w)
+	f.settle(t)
+	f.ceph.Stick(5, true)
+	f.nodes[2].Spec.Devices = f.nodes[2].Spec.Devices[:1]
+	f.settle(t)
+	f.nodes[2].Spec.Devices = nil
+	if steps := f.steps(t); len(steps) > 0 {
+		t.Errorf("%v", steps)
+	}
+	f.ceph.Stick(5, false)
+	p := f.settle(t)
+	if w := word(decisions(p, api.VerdictRefuse), "osd.4"); !strings.Contains(w, "without it there would be 2 hosts") || len(f.ceph.OSDs()) != 5 {
+		t.Errorf("OSDs %v, %q", f.ceph.OSDs(), w)
+	}
+}
+
+// A host that has begun has its turn to the end.
+func TestWithdraw_turn(t *testing.T) {
+	w := twoDisks()
+	w.host(5, 1)
+	w.node(5, "wwn-50")
+	f := withFake(w)
+	f.settle(t)
+	f.ceph.Stick(8, true)
+	f.nodes = f.nodes[:4]
+	f.settle(t)
+	f.withdraw()
+	if steps := f.steps(t); len(steps) > 0 {
+		t.Errorf("%v", steps)
+	}
+	f.ceph.Stick(8, false)
+	if p := f.settle(t); !p.Done || len(f.ceph.OSDs()) != 7 {
+		t.Errorf("OSDs %v, %v", f.ceph.OSDs(), decisions(p))
+	}
+}
+
+// What Ceph knows by the OSD's number may be another one, which is left alone.
+func TestWithdraw_foreignNumber(t *testing.T) {
+	f := withFake(twoDisks())
+	f.settle(t)
+	f.ceph.Register(7, "aaaaaaaa-0000-4000-8000-000000000000")
+	f.withdraw()
+	if steps := f.steps(t); slices.ContainsFunc(steps, func(s string) bool { return strings.HasPrefix(s, "osd ") }) {
+		t.Errorf("%v", steps)
+	}
+	if f.daemons["c-osd-7"] != nil {
+		t.Error("its Daemon is left")
 	}
 }

@@ -106,8 +106,12 @@ func (w *world) device(id string) *api.Device {
 
 func (w *world) view() *engine.View {
 	v := &engine.View{Cluster: w.cluster.DeepCopy(), Others: slices.Clone(w.others)}
-	for i := range w.nodes {
-		v.Nodes = append(v.Nodes, *w.nodes[i].DeepCopy())
+	clusters := append([]api.StorageCluster{*w.cluster}, w.clusters...)
+	nodes := slices.Clone(w.nodes)
+	for i := range nodes {
+		if engine.ClusterOf(&nodes[i], clusters) == w.cluster.Name {
+			v.Nodes = append(v.Nodes, *nodes[i].DeepCopy())
+		}
 	}
 	for i := range w.hosts {
 		v.Hosts = append(v.Hosts, *w.hosts[i].DeepCopy())
@@ -126,7 +130,7 @@ func (w *world) view() *engine.View {
 	for i := range v.Daemons {
 		all = append(all, &v.Daemons[i])
 	}
-	v.Claims = engine.ClaimsOf(v.Nodes, all, v.Hosts, append([]api.StorageCluster{*v.Cluster}, w.clusters...))
+	v.Claims = engine.ClaimsOf(nodes, all, v.Hosts, clusters)
 	return v
 }
 

@@ -28,6 +28,7 @@ func (p *planner) limitSize(v *volume) {
 	}
 	switch {
 	case !known:
+		return // what was set stays noted, to be lifted when it is wanted no more
 	case want > 0 && have != want:
 		p.command(glusterd.VerbQuota, v.name, map[string]string{glusterd.ParamLimit: strconv.FormatInt(want, 10)}, api.RiskNone,
 			"its size of %s is enforced", v.status.Capacity)
@@ -36,7 +37,7 @@ func (p *planner) limitSize(v *volume) {
 		return
 	}
 	v.status.Limit = nil
-	if known && have > 0 && want > 0 {
+	if have > 0 && want > 0 {
 		v.status.Limit = resource.NewQuantity(have, resource.BinarySI)
 	}
 }

@@ -17,6 +17,10 @@ import (
 // limit bounds each step. It is generous: the machine may be busy with other things.
 const limit = 2 * time.Minute
 
+// commandLimit bounds a command: one with --wait ends when what it waits for has, such as the two minutes after which a silent host
+// counts as dead.
+const commandLimit = 4 * time.Minute
+
 // Home is Holdfast on the hosts of a lab.
 type Home struct {
 	Lab *hosts.Lab
@@ -145,7 +149,7 @@ var namesPlan = regexp.MustCompile(`name it with: holdfast delete --plan (plan-[
 // Wipe deletes what a manifest declares with all data, as a person has to: what destroys data is refused until its plan is named.
 func (h *Home) Wipe(t hosts.T, manifest string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
 	defer cancel()
 	cmd := h.Lab.Host(1).Command(ctx, h.Binary, "delete", "-f", "-")
 	cmd.Stdin = strings.NewReader(manifest)
@@ -167,7 +171,7 @@ func (h *Home) Holdfast(args ...string) (string, error) { return h.HoldfastOn(1,
 
 // HoldfastOn runs a command of holdfast on a host.
 func (h *Home) HoldfastOn(number int, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
 	defer cancel()
 	return h.Lab.Host(number).Try(ctx, h.Binary, args...)
 }
