@@ -267,7 +267,7 @@ var faults = []struct {
 	{"heeds contexts", "waits for ever", func(d engine.Driver) engine.Driver {
 		return &bad{Driver: d, observe: func(ctx context.Context) error {
 			if ctx.Err() != nil {
-				time.Sleep(4 * promptly)
+				time.Sleep(4 * impatient)
 			}
 			return nil
 		}}
@@ -278,10 +278,13 @@ var faults = []struct {
 	{"knows its limits", "makes any secret", func(d engine.Driver) engine.Driver { return &bad{Driver: d, secrets: true} }, "does not exist is made"},
 }
 
+// impatient is how promptly the wrong drivers have to answer. Some of them do so after the test has ended.
+const impatient = 50 * time.Millisecond
+
 // TestFaults: each check finds the drivers that it is there for.
 func TestFaults(t *testing.T) {
 	defer func(was time.Duration) { promptly = was }(promptly)
-	promptly = 50 * time.Millisecond
+	promptly = impatient
 	found := map[string]bool{}
 	for _, test := range faults {
 		c := checks[slices.IndexFunc(checks, func(c check) bool { return c.name == test.check })]

@@ -133,7 +133,7 @@ func freePorts(n int) ([]int, error) {
 	var ports []int
 	for range 100 {
 		port := 20000 + rand.IntN(12000)
-		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:"+strconv.Itoa(port))
+		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", ":"+strconv.Itoa(port)) // as the server does
 		if err != nil {
 			continue
 		}
