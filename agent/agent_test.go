@@ -540,6 +540,26 @@ func TestRun_restarts(t *testing.T) {
 	}
 }
 
+// A daemon that ended because its disk came back by another name is started again on that one.
+func TestRun_renamedDevice(t *testing.T) {
+	w := newWorld(t, sleeperDaemon("one", func(d *api.Daemon) {
+		d.Spec.Command = []string{"sh", "-c", "test $0 = /dev/b && exec sleep 1000", "${DEVICE:block}"}
+		d.Spec.Devices = []api.DaemonDevice{{Name: "block", ID: "wwn-1"}}
+	}))
+	w.devices.devices = []api.Device{{ID: "wwn-1", Path: "/dev/a"}}
+	w.run()
+	w.awaitState("one", api.DaemonBackOff)
+	w.devices.mu.Lock()
+	w.devices.devices = []api.Device{{ID: "wwn-1", Path: "/dev/b"}}
+	w.devices.mu.Unlock()
+	w.await("the daemon to be made ready on /dev/b", func() bool {
+		w.service.mu.Lock()
+		defer w.service.mu.Unlock()
+		return w.service.locals["one"].Devices["block"].Path == "/dev/b"
+	})
+	w.awaitState("one", api.DaemonRunning)
+}
+
 func TestRun_stopsStrays(t *testing.T) {
 	w := newWorld(t)
 	r, err := detached.New(detached.Config{Dir: filepath.Join(w.dir, "runtime")})

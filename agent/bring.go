@@ -21,7 +21,7 @@ const stopDeadline = 2 * time.Minute
 func (a *agent) keepRunning(ctx context.Context, d *api.Daemon) error {
 	key := client.ObjectKeyFromObject(d)
 	name := processName(key)
-	if s, runs := a.Runtime.State(name); runs && a.acts.ends(key, s) {
+	if s, runs := a.Runtime.State(name); runs && (a.acts.ends(key, s) || a.renamed(ctx, d, s)) {
 		if err := a.stopProcess(ctx, d); err != nil {
 			return a.fail(ctx, d, fmt.Errorf("while stopping the process, which is to be started again: %w", err))
 		}
@@ -37,7 +37,7 @@ func (a *agent) keepRunning(ctx context.Context, d *api.Daemon) error {
 		if err != nil {
 			return a.fail(ctx, d, err)
 		}
-		a.work.setReady(key, generationOf(d))
+		a.work.setReady(key, l)
 	}
 	s, known := a.Runtime.State(name)
 	if !known {
@@ -45,6 +45,16 @@ func (a *agent) keepRunning(ctx context.Context, d *api.Daemon) error {
 	}
 	a.reports.sees(d, s)
 	return a.tell(ctx, d, runningStatus(s, a.versionOf(ctx, d)))
+}
+
+// renamed says whether a process that ended would be started again on a device that has another name by now: a disk that was taken out and put
+// back comes under another one, and so may one that came late.
+func (a *agent) renamed(ctx context.Context, d *api.Daemon, s runtime.State) bool {
+	if s.Running || len(d.Spec.Devices) == 0 {
+		return false
+	}
+	l := a.local(d)
+	return a.findDevices(ctx, l, true) == nil && a.work.isElsewhere(client.ObjectKeyFromObject(d), l)
 }
 
 // keepStopped stops the process; for a daemon that is wanted Prepared it makes everything else ready.
@@ -58,12 +68,14 @@ func (a *agent) keepStopped(ctx context.Context, d *api.Daemon) error {
 		return a.tell(ctx, d, api.DaemonStatus{State: api.DaemonStopped})
 	}
 	if !a.work.isReady(key, generationOf(d)) {
-		if l, err := a.makeReady(ctx, d); l == nil {
+		l, err := a.makeReady(ctx, d)
+		if l == nil {
 			return err
-		} else if err != nil {
+		}
+		if err != nil {
 			return a.fail(ctx, d, err)
 		}
-		a.work.setReady(key, generationOf(d))
+		a.work.setReady(key, l)
 	}
 	return a.tell(ctx, d, api.DaemonStatus{State: api.DaemonPrepared, Version: a.versionOf(ctx, d)})
 }

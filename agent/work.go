@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -30,8 +32,8 @@ type work struct {
 	mu sync.Mutex
 	// cancel ends the work on a daemon that is under way.
 	cancel map[types.NamespacedName]context.CancelFunc
-	// ready is which generation of a daemon was made ready by this agent.
-	ready map[types.NamespacedName]generation
+	// ready is which generation of a daemon was made ready by this agent, and on which devices.
+	ready map[types.NamespacedName]readiness
 }
 
 // generation is one version of the spec of one object; a name can be used again by another object.
@@ -40,13 +42,27 @@ type generation struct {
 	number int64
 }
 
+// readiness is what a daemon was made ready for. Its devices are known by the paths that they had then.
+type readiness struct {
+	generation
+	paths map[string]string
+}
+
+func readinessOf(l *service.Local) readiness {
+	r := readiness{generation: generationOf(l.Daemon), paths: map[string]string{}}
+	for name, dev := range l.Devices {
+		r.paths[name] = dev.Path
+	}
+	return r
+}
+
 func generationOf(d *api.Daemon) generation { return generation{d.UID, d.Generation} }
 
 func newWork(a *agent) *work {
 	w := &work{
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax)),
-		cancel: map[types.NamespacedName]context.CancelFunc{}, ready: map[types.NamespacedName]generation{},
+		cancel: map[types.NamespacedName]context.CancelFunc{}, ready: map[types.NamespacedName]readiness{},
 	}
 	w.daemons = &mine[*api.Daemon]{
 		belongs: func(d *api.Daemon) bool { return d.Spec.Host == a.Name },
@@ -102,13 +118,21 @@ func (w *work) begin(ctx context.Context, key types.NamespacedName, d *api.Daemo
 func (w *work) isReady(key types.NamespacedName, g generation) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.ready[key] == g
+	return w.ready[key].generation == g
 }
 
-func (w *work) setReady(key types.NamespacedName, g generation) {
+func (w *work) setReady(key types.NamespacedName, l *service.Local) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ready[key] = g
+	w.ready[key] = readinessOf(l)
+}
+
+// isElsewhere says whether a daemon was made ready on devices that have other paths by now.
+func (w *work) isElsewhere(key types.NamespacedName, l *service.Local) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was, is := w.ready[key], readinessOf(l)
+	return was.generation == is.generation && !maps.Equal(was.paths, is.paths)
 }
 
 func (w *work) forget(key types.NamespacedName) {
