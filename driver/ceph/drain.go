@@ -202,13 +202,13 @@ func (p *planner) moveMgr(u *upkeep) bool {
 	if mgrs := u.of(TypeMgr); len(mgrs) > 0 {
 		d := mgrs[0]
 		ready := slices.ContainsFunc(p.daemonsOf(TypeMgr), func(x *api.Daemon) bool {
-			return !p.closed(x.Spec.Host) && x.Spec.State == api.WantRunning && x.Status.State == api.DaemonRunning && x.DeletionTimestamp == nil
+			return !p.closed(x.Spec.Host) && p.abandoned[x.Spec.Host] == "" && x.Spec.State == api.WantRunning && x.Status.State == api.DaemonRunning && x.DeletionTimestamp == nil
 		})
 		switch {
 		case !ready || p.seen.Standbys == 0:
 			return p.await(u, "a mgr on another host is to stand by before %s goes", label(d))
 		case d.Spec.ID == p.seen.ActiveMgr:
-			p.command(verbMgrFail, label(d), nil, "host "+u.host+" is drained")
+			p.command(verbMgrFail, label(d), nil, p.why(u))
 			return p.await(u, "%s hands over to a mgr on another host", label(d))
 		}
 		p.leaving[u.host] = true

@@ -25,13 +25,14 @@ func (p *planner) planMgrs() {
 	count := int(p.spec.Mgr.Count)
 	moved := 0
 	for _, d := range p.daemonsOf(TypeMgr) {
-		switch drained := p.hosts[d.Spec.Host].ModeOf() == api.HostDrain; {
-		case drained && d.DeletionTimestamp != nil:
+		drained, why := p.hosts[d.Spec.Host].ModeOf() == api.HostDrain, cmp.Or(p.abandoned[d.Spec.Host], "the host is drained")
+		switch goes := drained || p.abandoned[d.Spec.Host] != ""; {
+		case goes && d.DeletionTimestamp != nil:
 			continue
-		case drained && p.leaving[d.Spec.Host]:
-			p.removeMgr(d.Spec.ID, d.Spec.Host, "the host is drained")
+		case goes && p.leaving[d.Spec.Host]:
+			p.removeMgr(d.Spec.ID, d.Spec.Host, why)
 			continue
-		case drained && !p.refusedHost(d.Spec.Host):
+		case goes && !p.refusedHost(d.Spec.Host):
 			moved++
 		}
 		p.mgrs = append(p.mgrs, mgr{d.Spec.ID, d.Spec.Host, d.Spec.Parameters[ParamAddress]})

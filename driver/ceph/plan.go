@@ -65,8 +65,10 @@ type planner struct {
 	empty   map[string]bool      // those of them that may stop, as nothing is on them that would be missed
 	granted map[devicePlace]bool // what was taken from the cluster and may leave
 	yielded map[string]string    // the hosts whose mon is to have another one in its place although it works, and why
-	avoided map[string]time.Time // the hosts where a mon kept failing, and until when none is made there
-	moving  bool                 // a host is on its way into maintenance, or out of it; or a mon is on its way
+	// abandoned are the hosts whose mgr is to have another one in its place although no mode of theirs asks for it, and why
+	abandoned map[string]string
+	avoided   map[string]time.Time // the hosts where a mon kept failing, and until when none is made there
+	moving    bool                 // a host is on its way into maintenance, or out of it; or a mon is on its way
 
 	plan *engine.Plan
 }
@@ -74,7 +76,7 @@ type planner struct {
 func newPlanner(view *engine.View, now time.Time) *planner {
 	p := &planner{
 		view: view, now: now, cluster: view.Cluster,
-		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, plan: &engine.Plan{},
+		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, abandoned: map[string]string{}, plan: &engine.Plan{},
 	}
 	if view.Cluster.Spec.Ceph != nil {
 		p.spec = *view.Cluster.Spec.Ceph

@@ -17,8 +17,10 @@ import (
 type upkeep struct {
 	host    string
 	daemons []*api.Daemon // this cluster's on the host, but for those that are being removed
-	// withdrawn are the labels of the OSDs that leave while the host stays; empty where the host as a whole is meant.
+	// withdrawn are the labels of the daemons that leave while the host stays; empty where the host as a whole is meant.
 	withdrawn []string
+	// reason is why, where it is another one than planner.why finds.
+	reason string
 }
 
 // objects are what is decided about.

@@ -15,7 +15,7 @@ func (p *planner) goes(d *api.Daemon) bool {
 // planWithdrawals takes leave of the OSDs whose device no StorageNode names any more, all of a host together: their data would
 // otherwise move to the next one that leaves.
 func (p *planner) planWithdrawals(turn *string) {
-	p.withdrawMons()
+	p.withdrawServices()
 	p.tellHeldUp()
 	for _, u := range p.withdrawals() {
 		p.keepParting(u)
@@ -25,27 +25,6 @@ func (p *planner) planWithdrawals(turn *string) {
 			if !step(u) {
 				break
 			}
-		}
-	}
-}
-
-// withdrawMons has mons replaced whose host no StorageNode means any more, where another host may have one. It goes by the same rule as
-// for OSDs: while a node may still mean the host, the mon stays. A selector for mons does not ask for nodes.
-func (p *planner) withdrawMons() {
-	if p.spec.Mon.HostSelector != nil || !p.reachable() || !p.monElsewhere() {
-		return
-	}
-	meant := map[string]bool{}
-	for _, n := range p.nodes {
-		if n.hostName() == "" {
-			return
-		}
-		meant[n.hostName()] = true
-	}
-	maps.Copy(meant, p.going.nobodys)
-	for _, m := range p.members {
-		if h := p.hosts[m.Host]; h != nil && h.ModeOf() == api.HostActive && !meant[m.Host] {
-			p.yielded[m.Host] = "no StorageNode means host " + m.Host + " any more"
 		}
 	}
 }
@@ -157,6 +136,8 @@ func (u *upkeep) has(o *osd) bool {
 // why is the reason for what is asked of Ceph.
 func (p *planner) why(u *upkeep) string {
 	switch {
+	case u.reason != "":
+		return u.reason
 	case len(u.withdrawn) > 0:
 		return "no StorageNode names its device any more"
 	case p.hosts[u.host] == nil:

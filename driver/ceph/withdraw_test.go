@@ -220,6 +220,26 @@ func TestWithdraw_monStays(t *testing.T) {
 	}
 }
 
+// The mgr of a host that no node means any more goes when another one stands by; without a host to go to it stays, and that is said.
+func TestWithdraw_mgr(t *testing.T) {
+	f := withFake(twoDisks())
+	f.settle(t)
+	f.nodes = f.nodes[:3]
+	p := f.settle(t)
+	if got := f.states("h4"); len(got) != 0 || !p.Done || f.daemons["c-mgr-b"] == nil || f.daemons["c-mgr-b"].Spec.Host == "h4" {
+		t.Errorf("left on h4: %v, %v %v", got, p.Status.Reasons, decisions(p))
+	}
+
+	f = withFake(threeHosts())
+	f.cluster.Spec.Ceph.Mgr.Count = 3
+	f.settle(t)
+	f.nodes = f.nodes[:2]
+	p = f.settle(t)
+	if got := word(decisions(p), "mgr.c"); !strings.Contains(got, "it stays, as no other host may have a mgr") {
+		t.Errorf("%q of %v", got, decisions(p))
+	}
+}
+
 // An entry that means nothing may be the device by another name: it is told that the OSD stays for that, and one that has begun to leave
 // is not brought back.
 func TestWithdraw_vague(t *testing.T) {

@@ -1,7 +1,9 @@
 package conformance
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,22 +74,37 @@ func letsNodesGo(b *bench) {
 	for i := range b.subject.Nodes {
 		x := newBench(b.T, b.subject)
 		x.online("undisturbed")
-		name := x.Nodes[i].Name
+		gone := x.Nodes[i]
 		x.Nodes = slices.Delete(x.Nodes, i, i+1)
 		p := x.settle()
 		if p.Status.Status == api.StorageOffline {
-			b.Errorf("without node %s the cluster is OFFLINE: %s", name, describe(p))
+			b.Errorf("without node %s the cluster is OFFLINE: %s", gone.Name, describe(p))
 		}
-		said := slices.ContainsFunc(p.Decisions, func(d api.Decision) bool { return d.Verdict == api.VerdictRefuse || d.Verdict == api.VerdictWait })
-		if !p.Done && !said && p.Status.Status == api.StorageOnline {
-			b.Errorf("without node %s nothing is done and nothing is said: %s", name, describe(p))
-		}
-		for _, d := range x.Daemons {
-			if d.DeletionTimestamp != nil {
-				b.Errorf("daemon %s is being deleted for ever", d.Name)
-			}
+		if left := x.leftOf(&gone); len(left) > 0 && !tellsOf(p, append(left, gone.Name, gone.Status.Host)) {
+			b.Errorf("of node %s, which is not declared any more, %q are left, and nothing is said of why: %s", gone.Name, left, describe(p))
 		}
 	}
+}
+
+// leftOf are the daemons on the host of a node, which is not declared any more; none where another node means the host, too.
+func (b *bench) leftOf(gone *api.StorageNode) (left []string) {
+	if gone.Status.Host == "" || slices.ContainsFunc(b.Nodes, func(n api.StorageNode) bool { return n.Status.Host == gone.Status.Host }) {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.Daemons)) {
+		if b.Daemons[name].Spec.Host == gone.Status.Host {
+			left = append(left, name)
+		}
+	}
+	return left
+}
+
+// tellsOf says whether a plan refuses something of what is named, or waits for something with it.
+func tellsOf(p *engine.Plan, names []string) bool {
+	return slices.ContainsFunc(p.Decisions, func(d api.Decision) bool {
+		return (d.Verdict == api.VerdictRefuse || d.Verdict == api.VerdictWait) &&
+			slices.ContainsFunc(names, func(name string) bool { return strings.Contains(d.Object+" "+d.Message, name) })
+	})
 }
 
 // acts is what a plan does; what it says may be other words for a cluster that is only observed.

@@ -241,6 +241,12 @@ var faults = []struct {
 			p.Done, p.Status.Status, p.Status.Message = false, api.StorageOffline, "a node is missing"
 		}
 	}), "the cluster is OFFLINE"},
+	{"lets nodes go", "keeps what nobody wants", spoiling(func(v *engine.View, p *engine.Plan) {
+		if len(v.Nodes) == 3 {
+			p.Remove = nil
+			without(p, func(d api.Decision) bool { return strings.HasPrefix(d.Object, "node/") })
+		}
+	}), "nothing is said of why"},
 	{"plans alike in all modes", "looks away", planning(func(v *engine.View, _ time.Time, plan func(*engine.View) *engine.Plan) *engine.Plan {
 		if v.Cluster.ModeOf() == api.ClusterObserved {
 			return &engine.Plan{Status: api.StorageStatusStatus{Type: v.Cluster.Spec.Type, Message: "nobody looks"}}

@@ -190,6 +190,7 @@ func (p *toyPlan) grow(now time.Time) {
 		wanted = append(wanted, toyDaemon(name, r))
 	}
 	wanted = p.heedModes(wanted)
+	p.letGo(wanted)
 	for i := range wanted {
 		if len(p.view.Volumes) > 0 {
 			wanted[i].Spec.Parameters = map[string]string{api.ParameterReport: "volumes"}
