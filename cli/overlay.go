@@ -17,7 +17,7 @@ import (
 func copyOf(o *bare.Objects) *bare.Objects {
 	c := *o
 	c.Clusters, c.Nodes, c.Hosts, c.Daemons = slices.Clone(o.Clusters), slices.Clone(o.Nodes), slices.Clone(o.Hosts), slices.Clone(o.Daemons)
-	c.Volumes = slices.Clone(o.Volumes)
+	c.Resources = slices.Clone(o.Resources)
 	return &c
 }
 
@@ -34,8 +34,8 @@ func change(world *bare.Objects, targets []target) error {
 			world.Hosts, err = replace(world.Hosts, t)
 		case engine.KindDaemon:
 			world.Daemons, err = replace(world.Daemons, t)
-		case engine.KindVolume:
-			err = changeVolume(world, t)
+		default:
+			err = changeResource(world, t)
 		}
 		if err != nil {
 			return explain(t.object, err)
@@ -61,21 +61,40 @@ func changeCluster(world *bare.Objects, t target) (err error) {
 	return nil
 }
 
-// changeVolume marks a volume as deleted that the engine keeps, as the API does.
-func changeVolume(world *bare.Objects, t target) (err error) {
-	kept := func(v api.Volume) bool {
-		return v.Namespace == t.GetNamespace() && v.Name == t.GetName() && slices.Contains(v.Finalizers, api.FinalizerVolume)
-	}
-	i := slices.IndexFunc(world.Volumes, kept)
-	if t.after != nil || i < 0 {
-		world.Volumes, err = replace(world.Volumes, t)
-		return err
-	}
-	if world.Volumes[i].DeletionTimestamp == nil {
+// changeResource puts what becomes of a resource in its place. One that is deleted and that the engine keeps is marked, as the API does.
+// Objects of kinds that no view is made of change nothing.
+func changeResource(world *bare.Objects, t target) error {
+	i := indexOfResource(world.Resources, t)
+	next := api.NewResource(t.GetKind())
+	switch {
+	case next == nil, t.after == nil && i < 0:
+		return nil
+	case t.after != nil:
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(t.after.Object, next); err != nil {
+			return err
+		}
+	case !slices.Contains(world.Resources[i].GetFinalizers(), api.FinalizerResource):
+		world.Resources = slices.Delete(world.Resources, i, i+1)
+		return nil
+	case world.Resources[i].GetDeletionTimestamp() == nil:
+		next = engine.CopyResource(world.Resources[i])
 		now := metav1.Now()
-		world.Volumes[i].DeletionTimestamp = &now
+		next.SetDeletionTimestamp(&now)
+	default:
+		return nil // it is being deleted already
+	}
+	if i < 0 {
+		world.Resources = append(world.Resources, next)
+	} else {
+		world.Resources[i] = next
 	}
 	return nil
+}
+
+func indexOfResource(all []api.Resource, t target) int {
+	return slices.IndexFunc(all, func(r api.Resource) bool {
+		return r.ResourceKind() == t.GetKind() && r.GetNamespace() == t.GetNamespace() && r.GetName() == t.GetName()
+	})
 }
 
 // replace puts what becomes of an object into its list.
@@ -101,7 +120,7 @@ func replace[T any, P interface {
 	return list, nil
 }
 
-// touches says whether one of the objects is the cluster, a node, a daemon or a volume of it, or a host that matters to it.
+// touches says whether one of the objects is the cluster, a node, a daemon or a resource of it, or a host that matters to it.
 func touches(world *bare.Objects, targets []target, cluster types.NamespacedName) bool {
 	return slices.ContainsFunc(targets, func(t target) bool {
 		if t.GetKind() == engine.KindHost {
@@ -121,11 +140,8 @@ func touches(world *bare.Objects, targets []target, cluster types.NamespacedName
 			return slices.ContainsFunc(world.Daemons, func(d api.Daemon) bool {
 				return d.Namespace == t.GetNamespace() && d.Name == t.GetName() && d.Spec.Cluster == cluster.Name
 			})
-		case engine.KindVolume:
-			return slices.ContainsFunc(world.Volumes, func(v api.Volume) bool {
-				return v.Namespace == t.GetNamespace() && v.Name == t.GetName() && v.Spec.Cluster == cluster.Name
-			})
 		}
-		return false
+		i := indexOfResource(world.Resources, t)
+		return i >= 0 && engine.ClusterOfResource(world.Resources[i]) == cluster
 	})
 }

@@ -20,7 +20,8 @@ type snapshot struct {
 	Status  *api.StorageStatus
 	Nodes   []api.StorageNode
 	Daemons []api.Daemon
-	Volumes []api.Volume
+	// Resources are the cluster's.
+	Resources []api.Resource
 }
 
 // line is one row of the progress display.
@@ -48,7 +49,7 @@ func (s snapshot) outcome() outcome {
 		(c.Reason == engine.ReasonPaused || c.Reason == engine.ReasonObserved) {
 		return held
 	}
-	if s.Cluster == nil || s.Cluster.Status.ObservedGeneration < s.Cluster.Generation || s.nodeBehind() || s.volumeBehind() {
+	if s.Cluster == nil || s.Cluster.Status.ObservedGeneration < s.Cluster.Generation || s.nodeBehind() || s.resourceBehind() {
 		return underWay
 	}
 	if c := s.condition(api.ClusterAccepted); c != nil && c.Status == metav1.ConditionFalse {
@@ -67,10 +68,10 @@ func (s snapshot) nodeBehind() bool {
 	})
 }
 
-// volumeBehind says whether the engine has not yet seen the newest spec of one of the volumes.
-func (s snapshot) volumeBehind() bool {
-	return slices.ContainsFunc(s.Volumes, func(v api.Volume) bool {
-		return v.Status.ObservedGeneration < v.Generation
+// resourceBehind says whether the engine has not yet seen the newest spec of one of the resources.
+func (s snapshot) resourceBehind() bool {
+	return slices.ContainsFunc(s.Resources, func(r api.Resource) bool {
+		return r.Common().ObservedGeneration < r.GetGeneration()
 	})
 }
 

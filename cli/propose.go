@@ -227,10 +227,8 @@ func (p *proposal) addBasis(before *bare.Objects, view *engine.View) {
 			add(engine.KindNode, n)
 		}
 	}
-	for i := range before.Volumes {
-		if v := &before.Volumes[i]; v.Namespace == view.Cluster.Namespace && v.Spec.Cluster == view.Cluster.Name {
-			add(engine.KindVolume, v)
-		}
+	for _, r := range engine.ResourcesOf(before.Resources, client.ObjectKeyFromObject(view.Cluster)) {
+		add(r.ResourceKind(), r)
 	}
 	p.basis.AddView(view)
 	for i := range view.Hosts {

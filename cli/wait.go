@@ -68,9 +68,11 @@ func concerned(ctx context.Context, c client.Client, objects []object) ([]types.
 				return nil, err
 			}
 			add(o.GetNamespace(), name)
-		case "Volume":
-			name, _, _ := unstructured.NestedString(o.Object, "spec", "cluster")
-			add(o.GetNamespace(), name)
+		default:
+			if api.NewResource(o.GetKind()) != nil {
+				name, _, _ := unstructured.NestedString(o.Object, "spec", "cluster")
+				add(o.GetNamespace(), name)
+			}
 		}
 	}
 	return keys, nil

@@ -13,6 +13,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
 // watcher keeps a copy of the objects of one namespace that progress is told from.
@@ -36,7 +37,11 @@ func (g *globals) watchNamespace(ctx context.Context, namespace string) (*watche
 		return nil, fmt.Errorf("while connecting to %s: %w", config.Host, err)
 	}
 	w := &watcher{cache: c, changed: make(chan struct{}, 1)}
-	for _, kind := range []client.Object{&api.StorageCluster{}, &api.StorageStatus{}, &api.StorageNode{}, &api.Daemon{}, &api.Volume{}} {
+	kinds := []client.Object{&api.StorageCluster{}, &api.StorageStatus{}, &api.StorageNode{}, &api.Daemon{}}
+	for _, list := range api.ResourceLists() {
+		kinds = append(kinds, list.NewResource())
+	}
+	for _, kind := range kinds {
 		informer, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("while starting to watch: %w", err)
@@ -88,11 +93,11 @@ func readSnapshot(ctx context.Context, r client.Reader, key types.NamespacedName
 	if s.Daemons, err = readDaemons(ctx, r, key); err != nil {
 		return s, err
 	}
-	var volumes api.VolumeList
-	if err := r.List(ctx, &volumes, client.InNamespace(key.Namespace)); err != nil {
-		return s, fmt.Errorf("while reading volumes: %w", err)
+	resources, err := bare.ReadResources(ctx, r, client.InNamespace(key.Namespace))
+	if err != nil {
+		return s, err
 	}
-	s.Volumes = engine.VolumesOf(volumes.Items, key)
+	s.Resources = engine.ResourcesOf(resources, key)
 	s.Nodes, err = readNodes(ctx, r, key, s.Cluster)
 	return s, err
 }

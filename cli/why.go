@@ -53,7 +53,6 @@ func readWorld(ctx context.Context, c client.Reader, namespace string) (*why.Wor
 	var statuses api.StorageStatusList
 	var nodes api.StorageNodeList
 	var daemons api.DaemonList
-	var volumes api.VolumeList
 	var actions, system api.ActionList
 	var hosts api.HostList
 	in := client.InNamespace(namespace)
@@ -62,7 +61,7 @@ func readWorld(ctx context.Context, c client.Reader, namespace string) (*why.Wor
 		opts []client.ListOption
 	}{
 		{&clusters, []client.ListOption{in}}, {&statuses, []client.ListOption{in}}, {&nodes, []client.ListOption{in}},
-		{&daemons, []client.ListOption{in}}, {&actions, []client.ListOption{in}}, {&hosts, nil}, {&volumes, []client.ListOption{in}},
+		{&daemons, []client.ListOption{in}}, {&actions, []client.ListOption{in}}, {&hosts, nil},
 		{&system, []client.ListOption{client.InNamespace(bare.SystemNamespace)}},
 	} {
 		if err := c.List(ctx, read.list, read.opts...); err != nil {
@@ -72,8 +71,12 @@ func readWorld(ctx context.Context, c client.Reader, namespace string) (*why.Wor
 	if namespace != bare.SystemNamespace {
 		actions.Items = append(actions.Items, system.Items...)
 	}
+	resources, err := bare.ReadResources(ctx, c, in)
+	if err != nil {
+		return nil, err
+	}
 	return &why.World{
 		Clusters: clusters.Items, Statuses: statuses.Items, Nodes: nodes.Items, Daemons: daemons.Items, Hosts: hosts.Items, Actions: actions.Items,
-		Volumes: volumes.Items,
+		Resources: resources,
 	}, nil
 }

@@ -48,10 +48,10 @@ func (r *run) apply(ctx context.Context) error {
 	return err
 }
 
-// statusWrites adds the writes of nodes and volumes. The function that it returns lists, when they are done, those that had
+// statusWrites adds the writes of nodes and resources. The function that it returns lists, when they are done, those that had
 // changed since they were looked at.
 func (r *run) statusWrites(w *writes) (stale func() []string) {
-	overtaken := make([]string, len(r.plan.Nodes)+len(r.plan.Volumes))
+	overtaken := make([]string, len(r.plan.Nodes)+len(r.plan.Resources))
 	put := func(i int, object string, write func(context.Context) error) {
 		w.add("while writing the status of "+object, func(ctx context.Context) error {
 			err := write(ctx)
@@ -67,16 +67,16 @@ func (r *run) statusWrites(w *writes) (stale func() []string) {
 		change.Seen = r.view.node(change.Name)
 		put(i, "node/"+change.Name, func(ctx context.Context) error { return r.Store.PutNodeStatus(ctx, namespace, change) })
 	}
-	for i, change := range r.plan.Volumes {
-		change.Seen = r.view.volume(change.Name)
-		put(len(r.plan.Nodes)+i, "volume/"+change.Name, func(ctx context.Context) error { return r.Store.PutVolumeStatus(ctx, namespace, change) })
+	for i, change := range r.plan.Resources {
+		change.Seen = r.view.resource(change.Object())
+		put(len(r.plan.Nodes)+i, change.Object(), func(ctx context.Context) error { return r.Store.PutResource(ctx, change) })
 	}
 	return func() []string {
 		return slices.DeleteFunc(overtaken, func(object string) bool { return object == "" })
 	}
 }
 
-// overtaken says whether a node or volume changed while the cluster was looked at. What the plan makes of it, such as a daemon on
+// overtaken says whether a node or resource changed while the cluster was looked at. What the plan makes of it, such as a daemon on
 // the host that the node was moved away from, is not wanted any more: another run is asked for.
 func (r *run) overtaken(stale []string) bool {
 	for _, object := range stale {
@@ -116,17 +116,17 @@ func (r *run) takeBack(ctx context.Context) error {
 	return nil
 }
 
-// newlySeen says whether the plan looks at the newest spec of a node or volume for the first time.
+// newlySeen says whether the plan looks at the newest spec of a node or resource for the first time.
 func (r *run) newlySeen() bool {
 	node := func(change NodeStatus) bool {
 		n := r.view.node(change.Name)
 		return n != nil && n.Status.ObservedGeneration != change.Status.ObservedGeneration
 	}
-	volume := func(change VolumeStatus) bool {
-		v := r.view.volume(change.Name)
-		return v != nil && !change.Gone && v.Status.ObservedGeneration != change.Status.ObservedGeneration
+	resource := func(change ResourceChange) bool {
+		was := r.view.resource(change.Object())
+		return was != nil && !change.Gone && was.Common().ObservedGeneration != change.Resource.Common().ObservedGeneration
 	}
-	return slices.ContainsFunc(r.plan.Nodes, node) || slices.ContainsFunc(r.plan.Volumes, volume)
+	return slices.ContainsFunc(r.plan.Nodes, node) || slices.ContainsFunc(r.plan.Resources, resource)
 }
 
 // planWrites sorts the plan's writes: Secrets go first because daemons read them.

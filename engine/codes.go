@@ -35,12 +35,12 @@ const (
 	DeviceChanged Code = "DEVICE_CHANGED"
 	DeviceGone    Code = "DEVICE_GONE"
 
-	VolumeNew      Code = "VOLUME_NEW"
-	VolumeChanged  Code = "VOLUME_CHANGED"
-	VolumeGone     Code = "VOLUME_GONE"
-	VolumeOnline   Code = "VOLUME_ONLINE"
-	VolumeDegraded Code = "VOLUME_DEGRADED"
-	VolumeOffline  Code = "VOLUME_OFFLINE"
+	ResourceNew      Code = "RESOURCE_NEW"
+	ResourceChanged  Code = "RESOURCE_CHANGED"
+	ResourceGone     Code = "RESOURCE_GONE"
+	ResourceOnline   Code = "RESOURCE_ONLINE"
+	ResourceDegraded Code = "RESOURCE_DEGRADED"
+	ResourceOffline  Code = "RESOURCE_OFFLINE"
 
 	LeaderChanged Code = "LEADER_CHANGED"
 
@@ -97,12 +97,12 @@ func Codes() []CodeInfo {
 		{DeviceNew, "host/NAME/ID", "A block device appeared on a host that the cluster uses."},
 		{DeviceChanged, "host/NAME/ID", "A block device has another path, or became available or unavailable."},
 		{DeviceGone, "host/NAME/ID", "A block device of a host that the cluster uses is not there any more."},
-		{VolumeNew, "volume/NAME", "A Volume was declared."},
-		{VolumeChanged, "volume/NAME", "The spec of a Volume was changed, or it cannot be made as it is declared, or it is being removed."},
-		{VolumeGone, "volume/NAME", "A Volume is gone: the storage system has nothing of it any more, or keeps its data as its deletionPolicy says."},
-		{VolumeOnline, "volume/NAME", "A volume serves, and all of it is there."},
-		{VolumeDegraded, "volume/NAME", "A volume serves, and something of it is missing or being healed."},
-		{VolumeOffline, "volume/NAME", "Some of a volume's data cannot be reached."},
+		{ResourceNew, "KIND/NAME", "A resource (what users of storage get, such as volume/NAME) was declared."},
+		{ResourceChanged, "KIND/NAME", "The spec of a resource was changed, or it cannot be made as it is declared, or it is being removed."},
+		{ResourceGone, "KIND/NAME", "A resource is gone: the storage system has nothing of it any more, or keeps its data as its deletionPolicy says."},
+		{ResourceOnline, "KIND/NAME", "A resource serves, and all of it is there."},
+		{ResourceDegraded, "KIND/NAME", "A resource serves, and something of it is missing or being healed."},
+		{ResourceOffline, "KIND/NAME", "Some of a resource's data cannot be reached."},
 		{LeaderChanged, "leader/NAME", "Another server leads, and looks at the cluster for the first time."},
 		{ActionNew, "action/NAME", "An action on the cluster, or on a host that it uses, was asked for."},
 		{ActionChanged, "action/NAME", "An action came into another state: it waits for approval or its turn, or is carried out."},

@@ -20,7 +20,7 @@ func Diff(before, after *View, now time.Time) []Event {
 	d.hosts(before, after)
 	d.daemons(before.Daemons, after.Daemons)
 	d.nodesUpDown(before, after)
-	d.volumes(before.Volumes, after.Volumes)
+	d.resources(before.Resources, after.Resources)
 	d.actions(before, after)
 	d.status(after.Cluster, before.Status, after.Status)
 	return d.events

@@ -112,11 +112,25 @@ func (p *Plan) PutNode(r ResolvedNode, problems []string, now time.Time) {
 	}
 }
 
-// PutVolume adds the status of a Volume, if it changes.
-func (p *Plan) PutVolume(v *api.Volume, status api.VolumeStatus) {
-	if !equality.Semantic.DeepEqual(status, v.Status) {
-		p.Volumes = append(p.Volumes, VolumeStatus{Name: v.Name, Status: status})
+// PutResource adds the status of a resource, if it changes: next is the resource of the view with the status that it shall have.
+func (p *Plan) PutResource(was, next api.Resource) {
+	if !equality.Semantic.DeepEqual(was, next) {
+		p.Resources = append(p.Resources, ResourceChange{Resource: next})
 	}
+}
+
+// Planned is a resource with the status that it has when the plan is carried out.
+func (p *Plan) Planned(r api.Resource) api.Resource {
+	object := ResourceObject(r)
+	if i := slices.IndexFunc(p.Resources, func(c ResourceChange) bool { return c.Object() == object }); i >= 0 {
+		return p.Resources[i].Resource
+	}
+	return r
+}
+
+// LetGo says that the storage system has nothing of a resource any more that is being deleted, or keeps it on purpose.
+func (p *Plan) LetGo(r api.Resource) {
+	p.Resources = append(p.Resources, ResourceChange{Resource: r, Gone: true})
 }
 
 // Open are the refusals and waits of the plan, as sentences.

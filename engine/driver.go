@@ -20,7 +20,7 @@ import (
 // asked for that could cost data or service. A leader may die after any write or command, and the next one, with a driver that
 // remembers nothing, comes to the same end.
 //
-// While a cluster is only observed (api.ClusterObserved) the plan is not carried out, and the statuses of Volumes in it are written
+// While a cluster is only observed (api.ClusterObserved) the plan is not carried out, and the statuses of resources in it are written
 // nevertheless: they say then what is seen, and nothing of what the plan would make of them.
 type Driver interface {
 	// Type is the storage system.

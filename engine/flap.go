@@ -27,7 +27,7 @@ const toldFlap = "flap/"
 var flapping = map[Code]int{
 	AgentDown: flapMost, AgentUp: flapMost, NodeDown: flapMost, NodeUp: flapMost,
 	DaemonRunning: flapMost, DaemonFailed: flapMost, DaemonRestarted: flapMost,
-	VolumeOnline: flapMost, VolumeDegraded: flapMost, VolumeOffline: flapMost,
+	ResourceOnline: flapMost, ResourceDegraded: flapMost, ResourceOffline: flapMost,
 	DeviceNew: flapMost, DeviceGone: flapMost, DeviceChanged: flapMost,
 	ClusterOnline: clusterFlapMost, ClusterDegraded: clusterFlapMost, HealthChanged: clusterFlapMost, OrchestrateReport: reportFlapMost,
 }

@@ -9,15 +9,15 @@ import (
 )
 
 // observed returns what becomes of a plan while the cluster is only observed: it changes nothing, and its decisions say what
-// it would change. What it tells of the storage system stays, also what it tells of Volumes: they are looked at, and not adopted.
+// it would change. What it tells of the storage system stays, also what it tells of resources: they are looked at, and not adopted.
 func observed(view *View, p *Plan) *Plan {
 	would := wouldDo(p)
 	held := *p
-	held.Secrets, held.Daemons, held.Remove, held.Commands, held.Nodes, held.Volumes = nil, nil, nil, nil, nil, nil
-	for _, v := range p.Volumes {
-		if !v.Gone {
-			v.Unadopted = true
-			held.Volumes = append(held.Volumes, v)
+	held.Secrets, held.Daemons, held.Remove, held.Commands, held.Nodes, held.Resources = nil, nil, nil, nil, nil, nil
+	for _, c := range p.Resources {
+		if !c.Gone {
+			c.Unadopted = true
+			held.Resources = append(held.Resources, c)
 		}
 	}
 	held.Decisions = slices.DeleteFunc(slices.Clone(p.Decisions), func(d api.Decision) bool { return d.Verdict == api.VerdictDo })
@@ -50,9 +50,9 @@ func wouldDo(p *Plan) []api.Decision {
 	for _, r := range p.Remove {
 		all = append(all, notDone("daemon/"+r.Name, withReason("remove it", r.Reason)))
 	}
-	for _, v := range p.Volumes {
-		if v.Gone {
-			all = append(all, notDone("volume/"+v.Name, "let it go"))
+	for _, c := range p.Resources {
+		if c.Gone {
+			all = append(all, notDone(c.Object(), "let it go"))
 		}
 	}
 	for _, c := range p.Commands {

@@ -68,7 +68,11 @@ func (o *Orchestrator) Name() string { return string(o.Driver.Type()) }
 
 // RefreshKeys are all kinds that a View is made of, but for those that only the engine writes.
 func (o *Orchestrator) RefreshKeys() []RefreshKey {
-	return []RefreshKey{{Kind: KindCluster}, {Kind: KindNode}, {Kind: KindDaemon}, {Kind: KindHost}, {Kind: KindAction}, {Kind: KindVolume}}
+	keys := []RefreshKey{{Kind: KindCluster}, {Kind: KindNode}, {Kind: KindDaemon}, {Kind: KindHost}, {Kind: KindAction}}
+	for _, list := range api.ResourceLists() {
+		keys = append(keys, RefreshKey{Kind: list.NewResource().ResourceKind()})
+	}
+	return keys
 }
 
 // HandleRefresh orchestrates one cluster: it takes the cluster's lock, makes a view, tells of differences, asks the driver

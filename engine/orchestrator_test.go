@@ -489,7 +489,7 @@ func TestOrchestrator_overtaken(t *testing.T) {
 func TestOrchestrator_volumesOfNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
-		l.toy.PlanHook = func(p *engine.Plan) { p.Volumes, p.Commands = nil, nil }
+		l.toy.PlanHook = func(p *engine.Plan) { p.Resources, p.Commands = nil, nil }
 		v := volumeOf("v")
 		l.must(l.Create(t.Context(), v))
 		_, err := l.refresh()

@@ -10,7 +10,7 @@ import (
 
 // Plan is what an orchestration wants to change. It is a value: making it changes nothing.
 type Plan struct {
-	// Refused is set when the spec cannot be carried out. Then nothing else but Decisions, Nodes, Volumes and Status is set.
+	// Refused is set when the spec cannot be carried out. Then nothing else but Decisions, Nodes, Resources and Status is set.
 	Refused bool
 	// Secrets to make; one that exists is left as it is, for ever.
 	Secrets []SecretWant
@@ -24,10 +24,10 @@ type Plan struct {
 	// Nodes are StorageNode statuses that differ from the view. They are written before Daemons, so that a device is claimed
 	// before anything is told to use it.
 	Nodes []NodeStatus
-	// Volumes are Volume statuses that differ from the view, and Volumes that are gone. They are written before Daemons and
-	// Commands, so that a place is promised before anything is told to use it. With its first status a Volume is adopted
-	// (api.FinalizerVolume), so nothing may be made for one of which nothing was said.
-	Volumes []VolumeStatus
+	// Resources are statuses of resources that differ from the view, and resources that are gone. They are written before Daemons and
+	// Commands, so that a place is promised before anything is told to use it. With its first status a resource is adopted
+	// (api.FinalizerResource), so nothing may be made for one of which nothing was said.
+	Resources []ResourceChange
 	// Status is the whole StorageStatus as it should read.
 	Status api.StorageStatusStatus
 	// Decisions says what was decided, and why; also why not. A decision that reads differently is written to the report, so
@@ -118,30 +118,38 @@ type NodeStatus struct {
 	Seen *api.StorageNode
 }
 
-// VolumeStatus is the status that a Volume shall have, or the word that it is gone.
-type VolumeStatus struct {
-	Name   string
-	Status api.VolumeStatus
-	// Gone says of a Volume that is being deleted that the storage system has nothing of it any more, or keeps it on purpose
-	// (DeletionRetain): it is let go, and Status does not matter.
+// ResourceChange is what becomes of a resource: the status that it shall have, or the word that it is gone.
+type ResourceChange struct {
+	// Resource is the resource with the status that it shall have. Nothing else of it is written.
+	Resource api.Resource
+	// Gone says of a resource that is being deleted that the storage system has nothing of it any more, or keeps it on purpose
+	// (DeletionRetain): it is let go, and its status does not matter.
 	Gone bool
-	// Unadopted has the status written and the Volume not adopted: nothing is made for it.
+	// Unadopted has the status written and the resource not adopted: nothing is made for it.
 	Unadopted bool
-	// Seen is the volume that the status was made from; the engine sets it. Nil has the status written whatever became of the
-	// volume.
-	Seen *api.Volume
+	// Seen is the resource that the status was made from; the engine sets it. Nil has the status written whatever became of the
+	// resource.
+	Seen api.Resource
 }
 
-// Same says whether the volume is being deleted, and is the one that was seen.
-func (s *VolumeStatus) Same(now *api.Volume) bool {
-	return now.DeletionTimestamp != nil && (s.Seen == nil || s.Seen.UID == now.UID)
+// Object is what the resource is called in decisions.
+func (c *ResourceChange) Object() string { return ResourceObject(c.Resource) }
+
+// Same says whether the resource is being deleted, and is the one that was seen.
+func (c *ResourceChange) Same(now api.Resource) bool {
+	return now.GetDeletionTimestamp() != nil && (c.Seen == nil || c.Seen.GetUID() == now.GetUID())
 }
 
-// Stale says whether the volume is another one by now than the status was made from: it was made anew, somebody changed its
+// Stale says whether the resource is another one by now than the status was made from: it was made anew, somebody changed its
 // spec or deleted it, or wrote its status.
-func (s *VolumeStatus) Stale(now *api.Volume) bool {
-	return s.Seen != nil && (s.Seen.UID != now.UID || s.Seen.Generation != now.Generation ||
-		!s.Seen.DeletionTimestamp.Equal(now.DeletionTimestamp) || !equality.Semantic.DeepEqual(s.Seen.Status, now.Status))
+func (c *ResourceChange) Stale(now api.Resource) bool {
+	if c.Seen == nil {
+		return false
+	}
+	asSeen := CopyResource(now)
+	asSeen.TakeStatus(c.Seen)
+	return c.Seen.GetUID() != now.GetUID() || c.Seen.GetGeneration() != now.GetGeneration() ||
+		!c.Seen.GetDeletionTimestamp().Equal(now.GetDeletionTimestamp()) || !equality.Semantic.DeepEqual(asSeen, now)
 }
 
 // Stale says whether the node is another one by now than the status was made from: it was made anew, somebody changed its spec, or

@@ -95,7 +95,7 @@ func waits(p *Plan) []string { return sentences(p.Decisions, api.VerdictWait) }
 
 // sameWorld says whether nothing moved from one view to the next that a plan could depend on.
 func sameWorld(a, b *View) bool {
-	return equality.Semantic.DeepEqual(a.Daemons, b.Daemons) && equality.Semantic.DeepEqual(a.Volumes, b.Volumes) &&
+	return equality.Semantic.DeepEqual(a.Daemons, b.Daemons) && equality.Semantic.DeepEqual(a.Resources, b.Resources) &&
 		equality.Semantic.DeepEqual(a.System, b.System)
 }
 

@@ -115,17 +115,23 @@ func TestRisk(t *testing.T) {
 	}
 }
 
+func volumeIn(state api.ResourceState) *api.Volume {
+	v := volumeOf("v")
+	v.Status.State = state
+	return v
+}
+
 // TestProject_commandsOfAgents: a command that an agent carries out is a step like any other, unless the agent is silent.
 func TestProject_commandsOfAgents(t *testing.T) {
 	type made struct{ Volume bool }
 	p := planner{
 		plan: func(v *engine.View) *engine.Plan {
 			if v.System.(made).Volume {
-				return &engine.Plan{Volumes: []engine.VolumeStatus{{Name: "v", Status: api.VolumeStatus{State: api.VolumeOnline}}}}
+				return &engine.Plan{Resources: []engine.ResourceChange{{Resource: volumeIn(api.ResourceOnline)}}}
 			}
 			return &engine.Plan{
-				Volumes:  []engine.VolumeStatus{{Name: "v", Status: api.VolumeStatus{State: api.VolumeCreating}}},
-				Commands: []engine.Command{{Verb: "make", Object: "v", Daemon: "d", Risk: api.RiskData}},
+				Resources: []engine.ResourceChange{{Resource: volumeIn(api.ResourceCreating)}},
+				Commands:  []engine.Command{{Verb: "make", Object: "v", Daemon: "d", Risk: api.RiskData}},
 			}
 		},
 		foresee: func(before, _ *engine.View, commands []engine.Command) any {
@@ -135,12 +141,12 @@ func TestProject_commandsOfAgents(t *testing.T) {
 	v := viewOf("h1")
 	v.System, v.Daemons = made{}, []api.Daemon{daemonOn("h1", "d", api.WantRunning)}
 	v.Daemons[0].Status.State = api.DaemonRunning
-	v.Volumes = []api.Volume{*volumeOf("v")}
+	v.Resources = []api.Resource{volumeOf("v")}
 	got := engine.Project(p, v, time.Now())
-	if len(got.Steps) != 1 || len(got.Open) != 0 || got.Risk() != api.RiskData || got.Last.Volumes[0].Status.State != api.VolumeOnline {
+	if len(got.Steps) != 1 || len(got.Open) != 0 || got.Risk() != api.RiskData || got.Last.Resources[0].Resource.Common().State != api.ResourceOnline {
 		t.Errorf("%d steps, open %q, risk %s, last %+v", len(got.Steps), got.Open, got.Risk(), got.Last)
 	}
-	if v.Volumes[0].Status.State != "" {
+	if v.Resources[0].Common().State != "" {
 		t.Error("the view that was given was changed")
 	}
 	v.Hosts[0].Status.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse}}

@@ -237,7 +237,7 @@ func (v *View) after(p *Plan) *View {
 	next.Status = &api.StorageStatus{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Cluster.Namespace, Name: v.Cluster.Name}, Status: p.Status,
 	}
-	next.Volumes = v.volumesAfter(p)
+	next.Resources = v.resourcesAfter(p)
 	if len(p.Nodes) == 0 {
 		return &next
 	}

@@ -93,17 +93,17 @@ func (s *scheduler) end(cancel context.CancelFunc) {
 	}
 }
 
-// readAll makes a schedule for each cluster that there is, and for those that Volumes alone name. Without the lists nothing can be
+// readAll makes a schedule for each cluster that there is, and for those that resources alone name. Without the lists nothing can be
 // done, so it tries until ctx ends.
 func (s *scheduler) readAll(ctx context.Context) error {
 	for failures := 1; ; failures++ {
 		clusters, err := s.Store.Clusters(ctx)
-		volumes, errVolumes := s.Store.Volumes(ctx)
-		if err = errors.Join(err, errVolumes); err == nil {
-			s.adoptAll(clusters, volumes)
+		resources, errResources := s.Store.Resources(ctx)
+		if err = errors.Join(err, errResources); err == nil {
+			s.adoptAll(clusters, resources)
 			return nil
 		}
-		s.Log.Warn("listing the clusters and volumes", "error", err)
+		s.Log.Warn("listing the clusters and resources", "error", err)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("while listing the clusters: %w", context.Cause(ctx))
@@ -112,16 +112,16 @@ func (s *scheduler) readAll(ctx context.Context) error {
 	}
 }
 
-func (s *scheduler) adoptAll(clusters []api.StorageCluster, volumes []api.Volume) {
+func (s *scheduler) adoptAll(clusters []api.StorageCluster, resources []api.Resource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range clusters {
 		s.schedule(clusterKey(&clusters[i])).adopt(&clusters[i], time.Now())
 	}
-	for i := range volumes {
-		cluster := key(volumes[i].Namespace, volumes[i].Spec.Cluster)
+	for _, r := range resources {
+		cluster := ClusterOfResource(r)
 		if s.clusters[cluster] == nil {
-			s.schedule(cluster).trigger(Change{Cluster: cluster, Kind: KindVolume, Object: "volume/" + volumes[i].Name}, time.Now())
+			s.schedule(cluster).trigger(Change{Cluster: cluster, Kind: r.ResourceKind(), Object: ResourceObject(r)}, time.Now())
 		}
 	}
 }

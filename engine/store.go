@@ -49,12 +49,12 @@ type Store interface {
 	// PutNodeStatus writes a StorageNode's status, if it differs. A node that is gone is no error. Of one that is not as
 	// status.Seen any more nothing is written, and the error wraps ErrStale.
 	PutNodeStatus(ctx context.Context, namespace string, status NodeStatus) error
-	// Volumes lists all Volumes, sorted by namespace and name.
-	Volumes(ctx context.Context) ([]api.Volume, error)
-	// PutVolumeStatus adopts a Volume (AdoptVolume), unless it is status.Unadopted, and then writes its status, if it differs. Of one that is not there, or not as
-	// status.Seen any more, nothing is written, and the error wraps ErrStale. One that is status.Gone is let go instead
-	// (ReleaseVolume), if it is being deleted and is still the one that was seen; if it is gone already that is no error.
-	PutVolumeStatus(ctx context.Context, namespace string, status VolumeStatus) error
+	// Resources lists all resources of all kinds, sorted (SortResources).
+	Resources(ctx context.Context) ([]api.Resource, error)
+	// PutResource adopts a resource (AdoptResource), unless it is change.Unadopted, and then writes its status, if it differs. Of one
+	// that is not there, or not as change.Seen any more, nothing is written, and the error wraps ErrStale. One that is change.Gone is let
+	// go instead (ReleaseResource), if it is being deleted and is still the one that was seen; if it is gone already that is no error.
+	PutResource(ctx context.Context, change ResourceChange) error
 	// PutStatus creates the cluster's StorageStatus or writes its status, if it differs.
 	PutStatus(ctx context.Context, cluster *api.StorageCluster, status api.StorageStatusStatus) error
 	// PutClusterStatus writes the StorageCluster's own status, if it differs.
@@ -67,7 +67,7 @@ type Store interface {
 	// accepted at once or not at all: a leader that dies leaves it to the next one, in Told, to write what was accepted.
 	// It returns how many events were accepted, all or none; after an error the caller calls again with those that were not.
 	Emit(ctx context.Context, cluster *api.StorageCluster, events []Event, told map[string]*string) (int, error)
-	// Finish lets a deleted cluster go: its Volumes are let go (OrphanVolume, ReleaseVolume), its events and its StorageStatus are
+	// Finish lets a deleted cluster go: its resources are let go (OrphanResource, ReleaseResource), its events and its StorageStatus are
 	// removed, and under DeletionWipe its Secrets, then its finalizer. Under DeletionRetain the Secrets stay, with their labels: without them the data cannot be read.
 	Finish(ctx context.Context, cluster *api.StorageCluster) error
 	// Adopt puts the engine's finalizer on a cluster, before anything is made for it.
@@ -102,7 +102,6 @@ const (
 	KindDaemon  = "Daemon"
 	KindHost    = "Host"
 	KindAction  = "Action"
-	KindVolume  = "Volume"
 )
 
 // Change tells of a change in the store that concerns a cluster.

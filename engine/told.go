@@ -57,7 +57,7 @@ func (t Told) changes(m *memory) map[string]*string {
 // entries counts what state lists of the view. It tells at no cost that a host is used for the first time, or reported its
 // devices for the first time: that is no event, and must be recorded all the same, or what becomes of them could be missed.
 func (m *memory) entries() int {
-	n := len(m.view.Nodes) + len(m.view.Daemons) + len(m.view.Volumes)
+	n := len(m.view.Nodes) + len(m.view.Daemons) + len(m.view.Resources)
 	used := m.view.UsedHosts()
 	for i := range m.view.Hosts {
 		if used[m.view.Hosts[i].Name] {
@@ -84,10 +84,10 @@ func (m *memory) state(add func(key, value string)) {
 		c := accepted(n)
 		add("node/"+n.Name, pack(strconv.FormatInt(n.Generation, 10), n.Status.Host, string(c.Status), c.Message))
 	}
-	for i := range v.Volumes {
-		x := &v.Volumes[i]
-		c := volumeAccepted(x)
-		add("volume/"+x.Name, pack(strconv.FormatInt(x.Generation, 10), flag(x.DeletionTimestamp != nil), string(x.Status.State), string(c.Status), c.Message))
+	for _, x := range v.Resources {
+		c := resourceAccepted(x)
+		add("resource/"+x.ResourceKind()+"/"+x.GetName(), pack(strconv.FormatInt(x.GetGeneration(), 10), flag(x.GetDeletionTimestamp() != nil),
+			string(x.Common().State), string(c.Status), c.Message))
 	}
 	for i := range v.Daemons {
 		d := &v.Daemons[i]
@@ -142,8 +142,10 @@ func (t Told) view(cluster *api.StorageCluster) *View {
 			v.Nodes = append(v.Nodes, toldNode(name, t[key]))
 		case "daemon":
 			v.Daemons = append(v.Daemons, toldDaemon(name, t[key]))
-		case "volume":
-			v.Volumes = append(v.Volumes, toldVolume(name, t[key]))
+		case "resource":
+			if r := toldResource(name, t[key]); r != nil {
+				v.Resources = append(v.Resources, r)
+			}
 		case "host":
 			hosts[name] = toldHost(name, t[key])
 		}
@@ -153,6 +155,7 @@ func (t Told) view(cluster *api.StorageCluster) *View {
 		v.Hosts = append(v.Hosts, *h)
 	}
 	slices.SortFunc(v.Hosts, func(a, b api.Host) int { return strings.Compare(a.Name, b.Name) })
+	SortResources(v.Resources)
 	return v
 }
 
@@ -187,16 +190,22 @@ func toldNode(name, value string) api.StorageNode {
 	return n
 }
 
-func toldVolume(name, value string) api.Volume {
+// toldResource is nil for a kind that this build does not know.
+func toldResource(key, value string) api.Resource {
 	f := unpack(value, 5)
-	v := api.Volume{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Generation: number(f[0]), DeletionTimestamp: deleted(f[1])},
-		Status:     api.VolumeStatus{State: api.VolumeState(f[2])},
+	kind, name, _ := strings.Cut(key, "/")
+	r := api.NewResource(kind)
+	if r == nil {
+		return nil
 	}
+	r.SetName(name)
+	r.SetGeneration(number(f[0]))
+	r.SetDeletionTimestamp(deleted(f[1]))
+	r.Common().State = api.ResourceState(f[2])
 	if f[3] != "" {
-		v.Status.Conditions = []metav1.Condition{{Type: api.VolumeAccepted, Status: metav1.ConditionStatus(f[3]), Message: f[4]}}
+		r.Common().Conditions = []metav1.Condition{{Type: api.ResourceAccepted, Status: metav1.ConditionStatus(f[3]), Message: f[4]}}
 	}
-	return v
+	return r
 }
 
 func toldDaemon(name, value string) api.Daemon {

@@ -59,7 +59,7 @@ var upheaval = []struct {
 		if err := l.Get(ctx, v); err != nil {
 			return err
 		}
-		v.Status.Conditions = []metav1.Condition{{Type: api.VolumeAccepted, Status: metav1.ConditionFalse, Message: "too\tlarge"}}
+		v.Status.Conditions = []metav1.Condition{{Type: api.ResourceAccepted, Status: metav1.ConditionFalse, Message: "too\tlarge"}}
 		return l.UpdateStatus(ctx, v)
 	}},
 	{"it is deleted", func(l *lab, ctx context.Context) error { return l.Delete(ctx, volumeOf("v")) }},

@@ -18,8 +18,9 @@ type View struct {
 	Hosts []api.Host
 	// Daemons are the cluster's daemons, those being deleted among them.
 	Daemons []api.Daemon
-	// Volumes are the cluster's Volumes. One that is being deleted stays until the driver's plan says that it is gone.
-	Volumes []api.Volume
+	// Resources are what users of storage get from the cluster, sorted by kind and name (OfKind). One that is being deleted stays until the
+	// driver's plan says that it is gone.
+	Resources []api.Resource
 	// Status is the cluster's StorageStatus, or nil before there is one.
 	Status *api.StorageStatus
 	// Actions are the cluster's own actions and those of no cluster, which hosts have.

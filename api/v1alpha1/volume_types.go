@@ -5,10 +5,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FinalizerVolume keeps a Volume until the storage system has none of it any more. The engine puts it there before anything is
-// made for the Volume.
-const FinalizerVolume = "holdfast.io/volume"
-
 // Volume declares one piece of storage that clients use, in a cluster whose storage system has volumes. The administrator writes
 // its spec, the engine its status.
 //
@@ -140,38 +136,9 @@ type VolumeAuth struct {
 	Allow []string `json:"allow,omitempty"`
 }
 
-// VolumeState says whether a volume can be used.
-// +kubebuilder:validation:Enum=Pending;Creating;Online;Degraded;Offline;Deleting
-type VolumeState string
-
-// The states of a volume.
-const (
-	// VolumePending: nothing was made yet; Message says why.
-	VolumePending  VolumeState = "Pending"
-	VolumeCreating VolumeState = "Creating"
-	// VolumeOnline: it serves, and all of it is there.
-	VolumeOnline VolumeState = "Online"
-	// VolumeDegraded: it serves, and something of it is missing or being healed.
-	VolumeDegraded VolumeState = "Degraded"
-	// VolumeOffline: some of the data cannot be reached.
-	VolumeOffline  VolumeState = "Offline"
-	VolumeDeleting VolumeState = "Deleting"
-)
-
-// VolumeAccepted is the condition of a Volume that says whether it can be made as it is declared.
-const VolumeAccepted = "Accepted"
-
 // VolumeStatus is what the engine knows of the volume.
 type VolumeStatus struct {
-	// ObservedGeneration is the generation of the spec that the status speaks of.
-	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// +optional
-	State VolumeState `json:"state,omitempty"`
-	// Message says in a sentence what goes on or is wrong.
-	// +optional
-	// +kubebuilder:validation:MaxLength=1024
-	Message string `json:"message,omitempty"`
+	ResourceStatus `json:",inline"`
 	// Layout is how the volume is built, in the storage system's own way of writing it, such as "2 x 3".
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
@@ -212,11 +179,6 @@ type VolumeStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=1024
 	SplitBrains []string `json:"splitBrains,omitempty"`
-	// +optional
-	// +listType=map
-	// +listMapKey=type
-	// +kubebuilder:validation:MaxItems=16
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // VolumeBrick is one place that a volume's data lies in.
@@ -254,3 +216,20 @@ type VolumeList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []Volume `json:"items"`
 }
+
+var _ Resource = (*Volume)(nil)
+
+// ResourceKind is "Volume".
+func (*Volume) ResourceKind() string { return "Volume" }
+
+// ClusterName is the StorageCluster that the volume lies in.
+func (v *Volume) ClusterName() string { return v.Spec.Cluster }
+
+// Common is the part of the status that all resources have.
+func (v *Volume) Common() *ResourceStatus { return &v.Status.ResourceStatus }
+
+// TakeStatus gives the volume a copy of the status of another one.
+func (v *Volume) TakeStatus(from Resource) { v.Status = *from.(*Volume).Status.DeepCopy() }
+
+// NewResource is an empty Volume.
+func (*VolumeList) NewResource() Resource { return &Volume{} }

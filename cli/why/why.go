@@ -28,7 +28,8 @@ type World struct {
 	Hosts    []api.Host
 	Daemons  []api.Daemon
 	Actions  []api.Action
-	Volumes  []api.Volume
+	// Resources are of all kinds.
+	Resources []api.Resource
 }
 
 // Answer says why something is as it is.
@@ -91,8 +92,8 @@ func (w *World) subjects() []subject {
 	for i := range w.Nodes {
 		add("node", w.Nodes[i].Name, func() Answer { return w.node(&w.Nodes[i]) }, "storagenode/"+w.Nodes[i].Name)
 	}
-	for i := range w.Volumes {
-		add("volume", w.Volumes[i].Name, func() Answer { return w.volume(&w.Volumes[i]) })
+	for _, r := range w.Resources {
+		add(strings.ToLower(r.ResourceKind()), r.GetName(), func() Answer { return w.resource(r) })
 	}
 	for i := range w.Hosts {
 		add("host", w.Hosts[i].Name, func() Answer { return w.host(&w.Hosts[i]) })

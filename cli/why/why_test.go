@@ -131,19 +131,19 @@ func TestExplain_volume(t *testing.T) {
 		{"no cluster", func(v *api.Volume) { v.Spec.Cluster = "none" }, "There is no StorageCluster none in the volume's namespace", "holdfast get storageclusters"},
 		{"a cluster without volumes", func(v *api.Volume) { v.Name = "stray" }, "The volume is not made. clusters of type ceph have no volumes here.", "holdfast status ceph"},
 		{"refused", func(v *api.Volume) {
-			v.Status = api.VolumeStatus{ObservedGeneration: 1, State: api.VolumePending, Conditions: condition(api.VolumeAccepted, "False", "Refused", "replica 3 needs 3 nodes, there are 2")}
+			v.Status = api.VolumeStatus{ResourceStatus: api.ResourceStatus{ObservedGeneration: 1, State: api.ResourcePending, Conditions: condition(api.ResourceAccepted, "False", "Refused", "replica 3 needs 3 nodes, there are 2")}}
 		}, "The volume cannot be made as it is declared. replica 3 needs 3 nodes, there are 2.", "apply it again"},
 		{"degraded", func(v *api.Volume) {
-			v.Status = api.VolumeStatus{ObservedGeneration: 1, State: api.VolumeDegraded, Message: "a brick on n2 is down"}
+			v.Status = api.VolumeStatus{ResourceStatus: api.ResourceStatus{ObservedGeneration: 1, State: api.ResourceDegraded, Message: "a brick on n2 is down"}}
 		}, "The volume is Degraded. a brick on n2 is down.", ""},
 		{"online", func(v *api.Volume) {
-			v.Status = api.VolumeStatus{ObservedGeneration: 1, State: api.VolumeOnline, Source: "10.0.0.1:/v"}
+			v.Status = api.VolumeStatus{ResourceStatus: api.ResourceStatus{ObservedGeneration: 1, State: api.ResourceOnline}, Source: "10.0.0.1:/v"}
 		}, "The volume is Online, and clients mount 10.0.0.1:/v.", ""},
 	} {
 		w := world()
 		v := api.Volume{ObjectMeta: metav1.ObjectMeta{Name: "v", Generation: 1}, Spec: api.VolumeSpec{Cluster: "ceph"}}
 		tt.change(&v)
-		w.Volumes = []api.Volume{v}
+		w.Resources = []api.Resource{&v}
 		w.Clusters[0].Status.Report.Decisions = append(w.Clusters[0].Status.Report.Decisions,
 			api.Decision{Object: "volume/stray", Verdict: api.VerdictSkip, Message: "clusters of type ceph have no volumes here"})
 		a, err := w.Explain("volume/" + v.Name)

@@ -17,13 +17,13 @@ func TestConformance(t *testing.T) {
 	w.volume("w", "10Gi", &api.VolumeDurability{Disperse: &api.VolumeDisperse{Data: 2, Redundancy: 1}})
 	conformance.Test(t, conformance.Subject{
 		New:     func(t conformance.T) conformance.System { return system{newWorld(t)} },
-		Cluster: *w.cluster, Hosts: w.hosts, Nodes: w.nodes, Volumes: w.volumes,
+		Cluster: *w.cluster, Hosts: w.hosts, Nodes: w.nodes, Resources: w.view().Resources,
 		Refusals: []conformance.Refusal{
-			{Name: "a volume that shrinks", Declare: func(w *conformance.World) { w.Volumes[0].Spec.Size = resource.MustParse("5Gi") }},
+			{Name: "a volume that shrinks", Declare: func(w *conformance.World) { w.Resources[0].(*api.Volume).Spec.Size = resource.MustParse("5Gi") }},
 			{Name: "no room", Declare: func(w *conformance.World) {
-				v := w.Volumes[0].DeepCopy()
+				v := w.Resources[0].DeepCopyObject().(*api.Volume)
 				v.Name, v.Spec.Size, v.Status = "x", resource.MustParse("1Ti"), api.VolumeStatus{}
-				w.Volumes = append(w.Volumes, *v)
+				w.Resources = append(w.Resources, v)
 			}},
 			{Name: "another address", Declare: func(w *conformance.World) {
 				w.Hosts[0].Status.Addresses = append(w.Hosts[0].Status.Addresses, "10.9.9.9")

@@ -90,7 +90,7 @@ func (p *planner) hadBricks(n *node) bool {
 	if slices.ContainsFunc(n.report.Stores, func(s glusterd.Store) bool { return len(s.Bricks) > 0 }) {
 		return true
 	}
-	return slices.ContainsFunc(p.view.Volumes, func(v api.Volume) bool {
+	return slices.ContainsFunc(engine.OfKind[*api.Volume](p.view.Resources), func(v *api.Volume) bool {
 		return slices.ContainsFunc(v.Status.Bricks, func(b api.VolumeBrick) bool { return b.Node == n.name })
 	})
 }

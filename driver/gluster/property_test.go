@@ -226,7 +226,7 @@ func TestStories(t *testing.T) {
 func (s *story) checkLimits() {
 	for i := range s.volumes {
 		v, g := &s.volumes[i], s.gluster.volumes[s.volumes[i].Name]
-		if g != nil && v.DeletionTimestamp == nil && v.Status.State == api.VolumeOnline && v.Spec.SizePolicy == api.SizeEnforced && v.Spec.Size.Cmp(*v.Status.Capacity) == 0 &&
+		if g != nil && v.DeletionTimestamp == nil && v.Status.State == api.ResourceOnline && v.Spec.SizePolicy == api.SizeEnforced && v.Spec.Size.Cmp(*v.Status.Capacity) == 0 &&
 			g.limit != v.Spec.Size.Value() {
 			s.rt.Fatalf("volume %s of %s may hold %d", v.Name, &v.Spec.Size, g.limit)
 		}

@@ -212,7 +212,7 @@ func TestSplitBrainIsTold(t *testing.T) {
 		v.pool.Bricks = append(v.pool.Bricks, glusterd.Brick{State: glusterd.BrickOnline, Heal: &glusterd.Heal{Pending: 2, SplitBrain: 1}})
 	}
 	state, text := newPlanner(&engine.View{}, time.Time{}).judgeVolume(v)
-	if state != api.VolumeDegraded || !strings.Contains(text, "/f. Choose on a node with 'gluster volume heal v split-brain") {
+	if state != api.ResourceDegraded || !strings.Contains(text, "/f. Choose on a node with 'gluster volume heal v split-brain") {
 		t.Errorf("%s: %s", state, text)
 	}
 }

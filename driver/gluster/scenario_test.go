@@ -40,7 +40,7 @@ func TestBringUp(t *testing.T) {
 		t.Errorf("in the end: %+v %v", p.Status, decisions(p))
 	}
 	v := w.vol("vol1").Status
-	if v.State != api.VolumeOnline || v.Layout != "1 x 3" || v.Source != "10.0.0.1:/vol1" || len(v.Backups) != 2 || len(v.Bricks) != 3 || v.Message != "" {
+	if v.State != api.ResourceOnline || v.Layout != "1 x 3" || v.Source != "10.0.0.1:/vol1" || len(v.Backups) != 2 || len(v.Bricks) != 3 || v.Message != "" {
 		t.Errorf("volume: %+v", v)
 	}
 }
@@ -60,7 +60,7 @@ func TestStatus_waits(t *testing.T) {
 		t.Errorf("two nodes: %+v", p.Status)
 	}
 	w.volume("v", "1Gi", replica3())
-	if p = w.settle(); !contains(decisions(p, api.VerdictRefuse), "replica 3 needs 3 nodes") || w.vol("v").Status.State != api.VolumePending {
+	if p = w.settle(); !contains(decisions(p, api.VerdictRefuse), "replica 3 needs 3 nodes") || w.vol("v").Status.State != api.ResourcePending {
 		t.Errorf("replica 3 on two nodes: %v", decisions(p))
 	}
 	w.host(3, 1)
@@ -81,7 +81,7 @@ func TestLayouts(t *testing.T) {
 		t.Fatalf("%v", decisions(p))
 	}
 	for name, want := range map[string]string{"arb": "1 x (2 + 1)", "disp": "1 x (4 + 2)", "dist": "2", "plain": "1 x 3"} {
-		if s := w.vol(name).Status; s.Layout != want || s.State != api.VolumeOnline {
+		if s := w.vol(name).Status; s.Layout != want || s.State != api.ResourceOnline {
 			t.Errorf("%s: %s %s %s, want %s", name, s.Layout, s.State, s.Message, want)
 		}
 	}
@@ -125,7 +125,7 @@ func TestExpand(t *testing.T) {
 		t.Fatalf("%+v", w.vol("v").Status)
 	}
 	w.vol("v").Spec.Size = resource.MustParse("150Gi")
-	if p := w.settle(); p.Done || !contains(decisions(p, api.VerdictRefuse), "there is no room") || w.vol("v").Status.State != api.VolumeOnline {
+	if p := w.settle(); p.Done || !contains(decisions(p, api.VerdictRefuse), "there is no room") || w.vol("v").Status.State != api.ResourceOnline {
 		t.Fatalf("no room: %v %+v", decisions(p), w.vol("v").Status)
 	}
 	for i := 4; i <= 6; i++ {
@@ -157,7 +157,7 @@ func TestBrickDies(t *testing.T) {
 		t.Fatalf("%v %+v", commands(p), p.Status)
 	}
 	w.agents()
-	if p = w.round(); p.Status.Health != healthHealing || w.vol("v").Status.State != api.VolumeDegraded || w.vol("v").Status.Heals == 0 {
+	if p = w.round(); p.Status.Health != healthHealing || w.vol("v").Status.State != api.ResourceDegraded || w.vol("v").Status.Heals == 0 {
 		t.Errorf("healing: %+v %+v", p.Status, w.vol("v").Status)
 	}
 	if p = w.settle(); !p.Done {
@@ -295,7 +295,7 @@ func TestNodeRemoved(t *testing.T) {
 	if w.daemons["c-glusterd-n2"] == nil || !contains(decisions(p, api.VerdictRefuse), "has nowhere to go") {
 		t.Errorf("a node that is needed: %v", decisions(p))
 	}
-	if s := w.vol("v").Status; s.State != api.VolumeOnline {
+	if s := w.vol("v").Status; s.State != api.ResourceOnline {
 		t.Errorf("%+v", s)
 	}
 }
@@ -398,8 +398,8 @@ func TestDeleteCluster(t *testing.T) {
 		t.Fatalf("%v", decisions(p))
 	}
 	w.agents()
-	if p = w.round(); !p.Finished || len(p.Volumes) != 0 {
-		t.Errorf("%v %v", decisions(p), p.Volumes)
+	if p = w.round(); !p.Finished || len(p.Resources) != 0 {
+		t.Errorf("%v %v", decisions(p), p.Resources)
 	}
 }
 
@@ -413,10 +413,10 @@ func TestOneVolumeFails(t *testing.T) {
 	w.volume("b", "10Gi", nil)
 	w.undeclare("n1")
 	w.settleFor(40)
-	if s := w.vol("b").Status; s.State != api.VolumeOnline {
+	if s := w.vol("b").Status; s.State != api.ResourceOnline {
 		t.Errorf("the other volume: %+v", s)
 	}
-	if s := w.vol("a").Status; s.State != api.VolumeOnline || !strings.Contains(s.Message, "no.such does not exist") {
+	if s := w.vol("a").Status; s.State != api.ResourceOnline || !strings.Contains(s.Message, "no.such does not exist") {
 		t.Errorf("the volume: %+v", s)
 	}
 	if w.daemons["c-glusterd-n1"] != nil {

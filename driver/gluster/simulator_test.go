@@ -368,8 +368,8 @@ func (s *stage) fingerprint() (string, error) {
 	for i := range v.Daemons {
 		b.WriteString(" " + v.Daemons[i].ResourceVersion)
 	}
-	for i := range v.Volumes {
-		b.WriteString(" " + v.Volumes[i].ResourceVersion)
+	for _, r := range v.Resources {
+		b.WriteString(" " + r.GetResourceVersion())
 	}
 	for i := range v.Nodes {
 		b.WriteString(" " + v.Nodes[i].ResourceVersion)
@@ -413,8 +413,8 @@ func (s *stage) show(what string) (string, error) {
 			fmt.Fprintf(&b, "%s %s: %s\n", d.Verdict, d.Object, d.Message)
 		}
 	case "volumes":
-		for _, x := range v.Volumes {
-			showVolume(&b, &x)
+		for _, x := range engine.OfKind[*api.Volume](v.Resources) {
+			showVolume(&b, x)
 		}
 	default:
 		return "", fmt.Errorf("nothing is known of %q", what)

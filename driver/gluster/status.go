@@ -72,7 +72,7 @@ func (p *planner) whyOffline() []string {
 	for _, v := range p.volumes {
 		if v.declared != nil && v.pool != nil {
 			total++
-			if v.status.State == api.VolumeOffline {
+			if v.status.State == api.ResourceOffline {
 				off = append(off, fmt.Sprintf("volume %s: %s", v.name, v.status.Message))
 			}
 		}
@@ -126,8 +126,8 @@ func (p *planner) whyDegraded() []string {
 		because("%s", p.silence())
 	}
 	for _, v := range p.volumes {
-		if v.declared != nil && v.status.State != api.VolumeOnline {
-			because("volume %s is %s: %s", v.name, cmp.Or(v.status.State, api.VolumePending), cmp.Or(v.status.Message, "nothing is known of it yet"))
+		if v.declared != nil && v.status.State != api.ResourceOnline {
+			because("volume %s is %s: %s", v.name, cmp.Or(v.status.State, api.ResourcePending), cmp.Or(v.status.Message, "nothing is known of it yet"))
 		}
 	}
 	for _, n := range p.nodes {

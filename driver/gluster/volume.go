@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -39,9 +40,9 @@ func (p *planner) findVolumes() {
 		}
 		return byName[name]
 	}
-	for i := range p.view.Volumes {
-		v := at(p.view.Volumes[i].Name)
-		v.declared, v.status = &p.view.Volumes[i], *p.view.Volumes[i].Status.DeepCopy()
+	for _, declared := range engine.OfKind[*api.Volume](p.view.Resources) {
+		v := at(declared.Name)
+		v.declared, v.status = declared, *declared.Status.DeepCopy()
 	}
 	if p.ready() {
 		for i := range p.speaker.report.Pool.Volumes {
@@ -160,7 +161,7 @@ func (p *planner) createVolume(v *volume) {
 		}
 	}
 	params[glusterd.ParamBricks] = strings.Join(bricks, " ")
-	v.status.State = api.VolumeCreating
+	v.status.State = api.ResourceCreating
 	p.command(glusterd.VerbCreate, v.name, params, api.RiskNone, "the volume is declared: %s", v.status.Layout)
 	first := maps.Clone(safeOptions) // before anybody can mount it
 	if auth := p.wantedOptions(v)[optionAllow]; auth != "" {

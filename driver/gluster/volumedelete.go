@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
 
@@ -12,7 +11,7 @@ import (
 // Volume of the same name and layout takes it over again.
 func (p *planner) deleteVolume(v *volume) {
 	wipe := v.declared.Spec.DeletionPolicy == api.DeletionWipe
-	v.status.State = api.VolumeDeleting
+	v.status.State = api.ResourceDeleting
 	switch {
 	case !p.ready() && (len(v.status.Bricks) > 0 || !p.neverUp()):
 		p.await(v, "being deleted: the pool does not answer")
@@ -20,7 +19,7 @@ func (p *planner) deleteVolume(v *volume) {
 		p.endVolume(v, wipe)
 	case wipe && !p.wiped(v):
 	default:
-		p.plan.Volumes = append(p.plan.Volumes, engine.VolumeStatus{Name: v.name, Gone: true})
+		p.plan.LetGo(v.declared)
 		return
 	}
 	p.putVolume(v)

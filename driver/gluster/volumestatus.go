@@ -112,7 +112,7 @@ func (p *planner) writeVolume(v *volume) {
 	s := &v.status
 	s.State, s.Message = p.judgeVolume(v)
 	s.Message = words.Cut(s.Message, maxText)
-	accepted := metav1.Condition{Type: api.VolumeAccepted, Status: metav1.ConditionTrue, Reason: engine.ReasonAccepted}
+	accepted := metav1.Condition{Type: api.ResourceAccepted, Status: metav1.ConditionTrue, Reason: engine.ReasonAccepted}
 	switch {
 	case v.refusal != "":
 		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, engine.ReasonRefused, v.refusal
@@ -132,7 +132,7 @@ func (p *planner) look(v *volume) {
 	case v.pool != nil:
 		p.describe(v)
 	case v.refusal == "":
-		v.status.State, v.waits = api.VolumePending, cmp.Or(v.waits, "the cluster is only observed: the pool has no such volume, and nobody makes it")
+		v.status.State, v.waits = api.ResourcePending, cmp.Or(v.waits, "the cluster is only observed: the pool has no such volume, and nobody makes it")
 	}
 }
 
@@ -145,29 +145,31 @@ func (p *planner) setCondition(v *volume, c metav1.Condition) {
 
 func (p *planner) putVolume(v *volume) {
 	v.status.ObservedGeneration = v.declared.Generation
-	p.plan.PutVolume(v.declared, v.status)
+	next := v.declared.DeepCopy()
+	next.Status = v.status
+	p.plan.PutResource(v.declared, next)
 }
 
 // judgeVolume says whether a volume can be used, and why not.
-func (p *planner) judgeVolume(v *volume) (api.VolumeState, string) {
+func (p *planner) judgeVolume(v *volume) (api.ResourceState, string) {
 	switch {
-	case v.pool == nil && v.status.State == api.VolumeCreating && v.refusal == "" && v.waits == "":
-		return api.VolumeCreating, cmp.Or(p.failed(v), "it is being made")
+	case v.pool == nil && v.status.State == api.ResourceCreating && v.refusal == "" && v.waits == "":
+		return api.ResourceCreating, cmp.Or(p.failed(v), "it is being made")
 	case v.pool == nil:
-		return api.VolumePending, cmp.Or(v.refusal, v.waits)
+		return api.ResourcePending, cmp.Or(v.refusal, v.waits)
 	case v.pool.State != glusterd.VolumeStarted:
-		return api.VolumeCreating, cmp.Or(p.failed(v), "it is being started")
+		return api.ResourceCreating, cmp.Or(p.failed(v), "it is being started")
 	}
 	for _, set := range v.pool.Sets() {
 		if up := online(set); up < needed(v.pool) {
-			return api.VolumeOffline, fmt.Sprintf("%d of the %d bricks of a set serve, and %d must: %s", up, len(set), needed(v.pool), words.Few(notOnline(set)))
+			return api.ResourceOffline, fmt.Sprintf("%d of the %d bricks of a set serve, and %d must: %s", up, len(set), needed(v.pool), words.Few(notOnline(set)))
 		}
 	}
 	// Somebody has to decide what is in split-brain; all else is mended without them.
 	if text := cmp.Or(splitText(v), unsound(v.pool)); text != "" {
-		return api.VolumeDegraded, text
+		return api.ResourceDegraded, text
 	}
-	return api.VolumeOnline, cmp.Or(v.refusal, p.failed(v), v.waits)
+	return api.ResourceOnline, cmp.Or(v.refusal, p.failed(v), v.waits)
 }
 
 // failed is what was said of a command of the volume that failed, and is asked for again; nothing where none did.

@@ -150,7 +150,7 @@ func (w *world) view() *engine.View {
 		v.Hosts = append(v.Hosts, *w.hosts[i].DeepCopy())
 	}
 	for i := range w.volumes {
-		v.Volumes = append(v.Volumes, *w.volumes[i].DeepCopy())
+		v.Resources = append(v.Resources, w.volumes[i].DeepCopy())
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.daemons)) {
 		v.Daemons = append(v.Daemons, *w.daemons[name].DeepCopy())
@@ -180,7 +180,7 @@ func (w *world) round() *engine.Plan {
 }
 
 func (w *world) apply(p *engine.Plan) {
-	w.writes += len(p.Nodes) + len(p.Volumes) + len(p.Daemons) + len(p.Remove) + len(p.Commands)
+	w.writes += len(p.Nodes) + len(p.Resources) + len(p.Daemons) + len(p.Remove) + len(p.Commands)
 	w.status = &api.StorageStatus{Status: p.Status}
 	for _, s := range p.Nodes {
 		for i := range w.nodes {
@@ -189,8 +189,9 @@ func (w *world) apply(p *engine.Plan) {
 			}
 		}
 	}
-	for _, s := range p.Volumes {
-		if s.Gone {
+	for _, c := range p.Resources {
+		s := c.Resource.(*api.Volume)
+		if c.Gone {
 			if w.vol(s.Name).DeletionTimestamp == nil {
 				w.t.Fatalf("volume %s is let go and was not deleted", s.Name)
 			}

@@ -17,14 +17,14 @@ func TestConformance(t *testing.T) {
 			w.volume("v", "1Gi")
 			conformance.Test(t, conformance.Subject{
 				New:     func(t conformance.T) conformance.System { return system{newWorld(t, 0)} },
-				Cluster: *w.cluster, Hosts: w.hosts, Nodes: w.nodes, Volumes: w.volumes,
+				Cluster: *w.cluster, Hosts: w.hosts, Nodes: w.nodes, Resources: w.view().Resources,
 				Refusals: []conformance.Refusal{
 					{Name: "replication above the peers", Declare: func(w *conformance.World) { w.Cluster.Spec.Torus.Replication = 9 }},
 					{Name: "another port", Declare: func(w *conformance.World) { w.Nodes[0].Spec.Torus.Port = 40001 }},
 					{Name: "a volume with options", Declare: func(w *conformance.World) {
-						v := w.Volumes[0].DeepCopy()
+						v := w.Resources[0].DeepCopyObject().(*api.Volume)
 						v.Name, v.Spec.Options, v.Status = "x", api.VolumeOptions{"a.b": "1"}, api.VolumeStatus{}
-						w.Volumes = append(w.Volumes, *v)
+						w.Resources = append(w.Resources, v)
 					}},
 				},
 			})

@@ -46,7 +46,7 @@ func TestBringUp(t *testing.T) {
 	if !p.Done || p.Status.Status != api.StorageOnline || p.Status.Nodes != 3 || p.Status.Torus.Members != 3 || p.Status.Health != healthOK {
 		t.Errorf("in the end: %+v %v", p.Status, decisions(p))
 	}
-	if s := w.vol("v").Status; s.State != api.VolumeOnline || s.Source != "torusblk --etcd http://10.0.0.1:23790 nbd v" || s.Capacity.String() != "10Gi" {
+	if s := w.vol("v").Status; s.State != api.ResourceOnline || s.Source != "torusblk --etcd http://10.0.0.1:23790 nbd v" || s.Capacity.String() != "10Gi" {
 		t.Errorf("volume: %+v", s)
 	}
 	if w.daemons["c-torusd-n1"].Spec.Parameters[torus.ParamInit] == "" || w.daemons["c-torusd-n2"].Spec.Parameters[torus.ParamInit] != "" {
@@ -142,7 +142,7 @@ func TestNodeLost(t *testing.T) {
 	w.settle()
 	w.power(1, false) // the speaker
 	p := w.settle()
-	if p.Status.Status != api.StorageDegraded || !contains(p.Status.Reasons, "node n1 is DOWN") || w.vol("v").Status.State != api.VolumeDegraded || len(w.torus.ring) != 3 {
+	if p.Status.Status != api.StorageDegraded || !contains(p.Status.Reasons, "node n1 is DOWN") || w.vol("v").Status.State != api.ResourceDegraded || len(w.torus.ring) != 3 {
 		t.Fatalf("one away: %+v", p.Status)
 	}
 	w.power(1, true)
@@ -151,7 +151,7 @@ func TestNodeLost(t *testing.T) {
 	}
 	w.power(2, false)
 	w.power(3, false)
-	if p = w.settle(); p.Status.Status != api.StorageOffline || w.vol("v").Status.State != api.VolumeOffline {
+	if p = w.settle(); p.Status.Status != api.StorageOffline || w.vol("v").Status.State != api.ResourceOffline {
 		t.Errorf("two away: %+v", p.Status)
 	}
 	w.undeclare("n2")
@@ -211,7 +211,7 @@ func TestVolumes(t *testing.T) {
 		t.Errorf("volumes that were refused were made: %v", w.torus.volumes)
 	}
 	w.vol("a").Spec.Size = resource.MustParse("50Mi")
-	if p = w.settle(); !contains(decisions(p, api.VerdictRefuse), "has 100 MiB and shall have 50 MiB: Torus cannot change the size") || w.vol("a").Status.State != api.VolumeOnline {
+	if p = w.settle(); !contains(decisions(p, api.VerdictRefuse), "has 100 MiB and shall have 50 MiB: Torus cannot change the size") || w.vol("a").Status.State != api.ResourceOnline {
 		t.Errorf("shrinking: %v", decisions(p))
 	}
 	now := metav1.NewTime(w.now)
@@ -223,7 +223,7 @@ func TestVolumes(t *testing.T) {
 		t.Errorf("deleted: %v %v", w.volumes, w.torus.volumes)
 	}
 	w.volume("a", "100Mi").Spec.DeletionPolicy = api.DeletionWipe
-	if w.settle(); w.vol("a").Status.State != api.VolumeOnline {
+	if w.settle(); w.vol("a").Status.State != api.ResourceOnline {
 		t.Errorf("taken over: %+v", w.vol("a").Status)
 	}
 	w.vol("a").DeletionTimestamp = &now

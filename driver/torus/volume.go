@@ -2,7 +2,6 @@ package torus
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,15 +16,14 @@ import (
 
 // planVolumes makes and deletes block volumes, and writes the statuses of Volumes that change.
 func (p *planner) planVolumes() {
-	for i := range p.view.Volumes {
-		v := &p.view.Volumes[i]
+	for _, v := range engine.OfKind[*api.Volume](p.view.Resources) {
 		if v.DeletionTimestamp != nil {
 			p.deleteVolume(v)
 			continue
 		}
-		status := *v.Status.DeepCopy()
-		p.judge(v, &status)
-		p.plan.PutVolume(v, status)
+		next := v.DeepCopy()
+		p.judge(v, &next.Status)
+		p.plan.PutResource(v, next)
 	}
 }
 
@@ -35,7 +33,7 @@ func (p *planner) judge(v *api.Volume, s *api.VolumeStatus) {
 	refusal := p.refusal(v)
 	s.ObservedGeneration = v.Generation
 	condition := metav1.Condition{
-		Type: api.VolumeAccepted, Status: metav1.ConditionTrue, Reason: engine.ReasonAccepted, ObservedGeneration: v.Generation,
+		Type: api.ResourceAccepted, Status: metav1.ConditionTrue, Reason: engine.ReasonAccepted, ObservedGeneration: v.Generation,
 		LastTransitionTime: metav1.NewTime(p.now.Truncate(1e9)),
 	}
 	if refusal != "" {
@@ -47,7 +45,7 @@ func (p *planner) judge(v *api.Volume, s *api.VolumeStatus) {
 	case p.word == nil:
 		s.Message = "Torus does not answer"
 		if s.State == "" {
-			s.State = api.VolumePending
+			s.State = api.ResourcePending
 		}
 	case p.word.Volume(v.Name) != nil:
 		s.State, s.Message = p.volumeState()
@@ -56,14 +54,14 @@ func (p *planner) judge(v *api.Volume, s *api.VolumeStatus) {
 			s.Capacity = resource.NewQuantity(v.Spec.Size.Value(), resource.BinarySI)
 		}
 	case refusal != "":
-		s.State, s.Message = api.VolumePending, refusal
+		s.State, s.Message = api.ResourcePending, refusal
 	case p.word.Count(torus.PeerOK) < p.copies():
-		s.State, s.Message = api.VolumePending, fmt.Sprintf("each block lies on %s, and %d are up", words.Plural(p.copies(), "peer"), p.word.Count(torus.PeerOK))
+		s.State, s.Message = api.ResourcePending, fmt.Sprintf("each block lies on %s, and %d are up", words.Plural(p.copies(), "peer"), p.word.Count(torus.PeerOK))
 		p.decide(api.VerdictWait, object, "%s", s.Message)
 	default:
-		s.State, s.Message = api.VolumeCreating, ""
+		s.State, s.Message = api.ResourceCreating, ""
 		if p.cluster.ModeOf() == api.ClusterObserved {
-			s.State, s.Message = api.VolumePending, "the cluster is only observed: Torus has no such volume, and nobody makes it"
+			s.State, s.Message = api.ResourcePending, "the cluster is only observed: Torus has no such volume, and nobody makes it"
 		}
 		p.command(torus.VerbCreate, v.Name, map[string]string{torus.ParamBytes: strconv.FormatInt(v.Spec.Size.Value(), 10)}, api.RiskNone,
 			"the cluster has no volume %s", v.Name)
@@ -90,29 +88,30 @@ func (p *planner) refusal(v *api.Volume) string {
 	return ""
 }
 
-func (p *planner) volumeState() (api.VolumeState, string) {
+func (p *planner) volumeState() (api.ResourceState, string) {
 	switch down := p.word.Count(torus.PeerDown); {
 	case down >= p.word.Replication:
-		return api.VolumeOffline, words.Plural(down, "peer") + " of the ring are down, as many as hold each block: some blocks may be out of reach"
+		return api.ResourceOffline, words.Plural(down, "peer") + " of the ring are down, as many as hold each block: some blocks may be out of reach"
 	case down > 0:
-		return api.VolumeDegraded, words.Plural(down, "peer") + " of the ring is down"
+		return api.ResourceDegraded, words.Plural(down, "peer") + " of the ring is down"
 	}
-	return api.VolumeOnline, ""
+	return api.ResourceOnline, ""
 }
 
 // deleteVolume lets a volume go: its data with it, or kept for one of the same name and size.
 func (p *planner) deleteVolume(v *api.Volume) {
 	if v.Spec.DeletionPolicy != api.DeletionWipe {
-		p.plan.Volumes = append(p.plan.Volumes, engine.VolumeStatus{Name: v.Name, Gone: true})
+		p.plan.LetGo(v)
 		return
 	}
-	status := *v.Status.DeepCopy()
-	status.State, status.Message = api.VolumeDeleting, ""
+	next := v.DeepCopy()
+	status := &next.Status
+	status.State, status.Message = api.ResourceDeleting, ""
 	switch {
 	case p.word == nil:
 		status.Message = "Torus does not answer"
 	case p.word.Volume(v.Name) == nil:
-		p.plan.Volumes = append(p.plan.Volumes, engine.VolumeStatus{Name: v.Name, Gone: true})
+		p.plan.LetGo(v)
 		return
 	case p.word.Volume(v.Name).InUse:
 		status.Message = "a client uses it: it is deleted when that has let go of it (up to 30 s after a client died)"
@@ -122,18 +121,14 @@ func (p *planner) deleteVolume(v *api.Volume) {
 	if status.Message != "" {
 		p.decide(api.VerdictWait, "volume/"+v.Name, "%s", status.Message)
 	}
-	p.plan.PutVolume(v, status)
+	p.plan.PutResource(v, next)
 }
 
 // badVolumes tells of the volumes that are not as they are wanted.
 func (p *planner) badVolumes() (texts []string) {
-	for i := range p.view.Volumes {
-		v := &p.view.Volumes[i]
-		s := v.Status
-		if j := slices.IndexFunc(p.plan.Volumes, func(x engine.VolumeStatus) bool { return x.Name == v.Name }); j >= 0 {
-			s = p.plan.Volumes[j].Status
-		}
-		if v.DeletionTimestamp == nil && s.State != api.VolumeOnline {
+	for _, v := range engine.OfKind[*api.Volume](p.view.Resources) {
+		s := p.plan.Planned(v).Common()
+		if v.DeletionTimestamp == nil && s.State != api.ResourceOnline {
 			texts = append(texts, fmt.Sprintf("volume %s is %s: %s", v.Name, s.State, s.Message))
 		}
 	}

@@ -129,7 +129,7 @@ func (w *world) view() *engine.View {
 		v.Hosts = append(v.Hosts, *w.hosts[i].DeepCopy())
 	}
 	for i := range w.volumes {
-		v.Volumes = append(v.Volumes, *w.volumes[i].DeepCopy())
+		v.Resources = append(v.Resources, w.volumes[i].DeepCopy())
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.daemons)) {
 		v.Daemons = append(v.Daemons, *w.daemons[name].DeepCopy())
@@ -145,12 +145,13 @@ func (w *world) view() *engine.View {
 // round runs one orchestration and returns its plan.
 func (w *world) round() *engine.Plan {
 	p := Driver{}.Plan(w.view(), w.now)
-	w.writes += len(p.Nodes) + len(p.Volumes) + len(p.Daemons) + len(p.Remove) + len(p.Commands)
+	w.writes += len(p.Nodes) + len(p.Resources) + len(p.Daemons) + len(p.Remove) + len(p.Commands)
 	for _, s := range p.Nodes {
 		w.nodeNamed(s.Name).Status = s.Status
 	}
-	for _, s := range p.Volumes {
-		if s.Gone {
+	for _, c := range p.Resources {
+		s := c.Resource.(*api.Volume)
+		if c.Gone {
 			w.volumes = slices.DeleteFunc(w.volumes, func(v api.Volume) bool { return v.Name == s.Name })
 			continue
 		}

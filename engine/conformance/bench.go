@@ -50,8 +50,8 @@ func newBench(t T, s *Subject) *bench {
 	for i := range s.Nodes {
 		b.Nodes = append(b.Nodes, *s.Nodes[i].DeepCopy())
 	}
-	for i := range s.Volumes {
-		b.Volumes = append(b.Volumes, *s.Volumes[i].DeepCopy())
+	for _, r := range s.Resources {
+		b.Resources = append(b.Resources, engine.CopyResource(r))
 	}
 	b.system = s.New(t)
 	b.driver = b.system.Driver()
@@ -85,8 +85,8 @@ func (b *bench) view() *engine.View {
 	for i := range b.Nodes {
 		v.Nodes = append(v.Nodes, *b.Nodes[i].DeepCopy())
 	}
-	for i := range b.Volumes {
-		v.Volumes = append(v.Volumes, *b.Volumes[i].DeepCopy())
+	for _, r := range b.Resources {
+		v.Resources = append(v.Resources, engine.CopyResource(r))
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Daemons)) {
 		v.Daemons = append(v.Daemons, *b.Daemons[name].DeepCopy())
@@ -97,7 +97,7 @@ func (b *bench) view() *engine.View {
 	}
 	slices.SortFunc(v.Hosts, func(a, b api.Host) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(v.Nodes, func(a, b api.StorageNode) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(v.Volumes, func(a, b api.Volume) int { return cmp.Compare(a.Name, b.Name) })
+	engine.SortResources(v.Resources)
 	v.AddNeighbours(v.Nodes, func(map[string]bool) []*api.Daemon { return nil }, []api.StorageCluster{*v.Cluster})
 	return v
 }
@@ -190,17 +190,17 @@ func (b *bench) applyStatuses(p *engine.Plan) bool {
 			return false
 		}
 	}
-	for _, s := range p.Volumes {
-		i := slices.IndexFunc(b.Volumes, func(v api.Volume) bool { return v.Name == s.Name })
+	for _, c := range p.Resources {
+		i := slices.IndexFunc(b.Resources, func(r api.Resource) bool { return engine.ResourceObject(r) == c.Object() })
 		switch {
 		case i < 0:
-			b.Fatalf("a status is planned for volume %s, which is not there", s.Name)
-		case s.Gone && b.Volumes[i].DeletionTimestamp == nil:
-			b.Fatalf("volume %s is let go, and nobody deleted it", s.Name)
-		case s.Gone:
-			b.Volumes = slices.Delete(b.Volumes, i, i+1)
+			b.Fatalf("a status is planned for %s, which is not there", c.Object())
+		case c.Gone && b.Resources[i].GetDeletionTimestamp() == nil:
+			b.Fatalf("%s is let go, and nobody deleted it", c.Object())
+		case c.Gone:
+			b.Resources = slices.Delete(b.Resources, i, i+1)
 		default:
-			b.Volumes[i].Status = *s.Status.DeepCopy()
+			b.Resources[i].TakeStatus(c.Resource)
 		}
 		if !b.write() {
 			return false
@@ -305,9 +305,8 @@ func (b *bench) text() string {
 	for i := range b.Nodes {
 		fmt.Fprintln(&s, b.Nodes[i].Name, b.Nodes[i].Status.Host, b.Nodes[i].Status.Devices)
 	}
-	for i := range b.Volumes {
-		v := &b.Volumes[i]
-		fmt.Fprintln(&s, v.Name, v.Status.State, v.Status.Capacity, len(v.Status.Bricks))
+	for _, r := range b.Resources {
+		fmt.Fprintln(&s, essence(r), r.Common().Message)
 	}
 	return s.String()
 }

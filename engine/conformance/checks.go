@@ -13,10 +13,10 @@ import (
 
 // A cluster of which no node is declared, or none is there yet, waits and says for what.
 func waitsWithoutNodes(b *bench) {
-	b.Nodes, b.Volumes = nil, nil
+	b.Nodes, b.Resources = nil, nil
 	b.waits("without nodes")
 	b.World = newBench(b.T, b.subject).World
-	b.Hosts, b.Volumes = nil, nil
+	b.Hosts, b.Resources = nil, nil
 	b.waits("without hosts")
 }
 
@@ -37,7 +37,7 @@ func comesUp(b *bench) {
 	b.online("declared in full,")
 	v := b.observed()
 	p := b.plan(v)
-	if !p.Empty() || len(p.Nodes)+len(p.Volumes) > 0 {
+	if !p.Empty() || len(p.Nodes)+len(p.Resources) > 0 {
 		b.Errorf("a cluster that is well is changed again: %s", describe(p))
 	}
 	b.Now = b.Now.Add(90 * time.Minute)
@@ -90,12 +90,20 @@ func (b *bench) end() string {
 	for i := range b.Nodes {
 		all = append(all, b.Nodes[i].Name+" "+dump(b.Nodes[i].Status.Devices))
 	}
-	for i := range b.Volumes {
-		v := &b.Volumes[i]
-		all = append(all, v.Name+" "+string(v.Status.State)+" "+dump(v.Status.Capacity)+" "+v.Status.Layout)
+	for _, r := range b.Resources {
+		all = append(all, essence(r))
 	}
 	slices.Sort(all)
 	return strings.Join(all, "\n")
+}
+
+// essence is what of a resource does not depend on the way there.
+func essence(r api.Resource) string {
+	text := engine.ResourceObject(r) + " " + string(r.Common().State)
+	if v, ok := r.(*api.Volume); ok {
+		text += " " + dump(v.Status.Capacity) + " " + v.Status.Layout
+	}
+	return text
 }
 
 // A command that is given twice, as after a crash before its end was seen, does no more than one that is given once.

@@ -16,11 +16,11 @@ import (
 type Subject struct {
 	// New makes a storage system of which nothing runs. Each check has its own.
 	New func(t T) System
-	// Cluster comes ONLINE with Nodes on Hosts, and can do without any one of the hosts for a while. Volumes are optional.
-	Cluster api.StorageCluster
-	Hosts   []api.Host
-	Nodes   []api.StorageNode
-	Volumes []api.Volume
+	// Cluster comes ONLINE with Nodes on Hosts, and can do without any one of the hosts for a while. Resources are optional.
+	Cluster   api.StorageCluster
+	Hosts     []api.Host
+	Nodes     []api.StorageNode
+	Resources []api.Resource
 	// Refusals are faults that people make in a cluster that is ONLINE. At least one is needed.
 	Refusals []Refusal
 	// Rounds bounds how many orchestrations a change may take. Zero: 60.
@@ -46,11 +46,11 @@ type System interface {
 
 // World is all that is declared and done. A System and a Refusal may change it.
 type World struct {
-	Now     time.Time
-	Cluster *api.StorageCluster
-	Hosts   []api.Host
-	Nodes   []api.StorageNode
-	Volumes []api.Volume
+	Now       time.Time
+	Cluster   *api.StorageCluster
+	Hosts     []api.Host
+	Nodes     []api.StorageNode
+	Resources []api.Resource
 	// Daemons are by name.
 	Daemons map[string]*api.Daemon
 

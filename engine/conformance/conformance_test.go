@@ -68,7 +68,7 @@ func subject(fault func(engine.Driver) engine.Driver) Subject {
 	}
 	v := api.Volume{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "v", Generation: 1}}
 	v.Spec = api.VolumeSpec{Cluster: "c", Size: resource.MustParse("1Gi")}
-	s.Volumes = []api.Volume{v}
+	s.Resources = []api.Resource{&v}
 	return s
 }
 

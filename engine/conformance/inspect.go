@@ -39,12 +39,12 @@ func (b *bench) plan(v *engine.View) *engine.Plan {
 // backwards is the view with its lists in the other order.
 func backwards(v *engine.View) *engine.View {
 	x := *v
-	x.Nodes, x.Hosts, x.Daemons, x.Volumes = slices.Clone(v.Nodes), slices.Clone(v.Hosts), slices.Clone(v.Daemons), slices.Clone(v.Volumes)
+	x.Nodes, x.Hosts, x.Daemons, x.Resources = slices.Clone(v.Nodes), slices.Clone(v.Hosts), slices.Clone(v.Daemons), slices.Clone(v.Resources)
 	x.Secrets, x.Others, x.Claims = slices.Clone(v.Secrets), slices.Clone(v.Others), slices.Clone(v.Claims)
 	slices.Reverse(x.Nodes)
 	slices.Reverse(x.Hosts)
 	slices.Reverse(x.Daemons)
-	slices.Reverse(x.Volumes)
+	slices.Reverse(x.Resources)
 	slices.Reverse(x.Secrets)
 	slices.Reverse(x.Others)
 	slices.Reverse(x.Claims)
@@ -62,8 +62,8 @@ func unordered(p *engine.Plan) string {
 	for i := range p.Nodes {
 		add(p.Nodes[i])
 	}
-	for i := range p.Volumes {
-		add(p.Volumes[i])
+	for i := range p.Resources {
+		add(p.Resources[i])
 	}
 	for i := range p.Decisions {
 		add(p.Decisions[i])

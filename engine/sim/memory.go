@@ -212,9 +212,9 @@ func (m *Memory) changesOf(is, was Object) []engine.Change {
 		if was == nil || was.GetGeneration() != is.GetGeneration() || was == is {
 			affected = append(affected, types.NamespacedName{Namespace: o.Namespace, Name: engine.ClusterOf(o, clusters)})
 		}
-	case *api.Volume:
+	case api.Resource:
 		if was == nil || was.GetGeneration() != is.GetGeneration() || was == is {
-			affected = append(affected, types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.Cluster})
+			affected = append(affected, engine.ClusterOfResource(o))
 		}
 	case *api.Daemon:
 		affected = append(affected, types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.Cluster})
@@ -264,26 +264,4 @@ func list[T any, P interface {
 		return cmp.Or(strings.Compare(x.GetNamespace(), y.GetNamespace()), strings.Compare(x.GetName(), y.GetName()))
 	})
 	return found
-}
-
-// assign copies what is stored into the caller's object.
-func assign(to, from Object) {
-	switch to := to.(type) {
-	case *api.Host:
-		from.(*api.Host).DeepCopyInto(to)
-	case *api.StorageCluster:
-		from.(*api.StorageCluster).DeepCopyInto(to)
-	case *api.StorageNode:
-		from.(*api.StorageNode).DeepCopyInto(to)
-	case *api.StorageStatus:
-		from.(*api.StorageStatus).DeepCopyInto(to)
-	case *api.Daemon:
-		from.(*api.Daemon).DeepCopyInto(to)
-	case *api.Volume:
-		from.(*api.Volume).DeepCopyInto(to)
-	case *api.Action:
-		from.(*api.Action).DeepCopyInto(to)
-	case *api.ClusterEvent:
-		from.(*api.ClusterEvent).DeepCopyInto(to)
-	}
 }

@@ -63,7 +63,7 @@ func (m *Memory) View(_ context.Context, cluster types.NamespacedName) (*engine.
 	nodes := list(m, func(*api.StorageNode) bool { return true })
 	daemons := list(m, func(*api.Daemon) bool { return true })
 	v := &engine.View{Cluster: c, Hosts: list(m, func(*api.Host) bool { return true })}
-	v.Volumes = engine.VolumesOf(list(m, func(*api.Volume) bool { return true }), cluster)
+	v.Resources = engine.ResourcesOf(m.resources(), cluster)
 	v.Actions = engine.ActionsOf(list(m, func(*api.Action) bool { return true }), cluster)
 	for i := range nodes {
 		if nodes[i].Namespace == c.Namespace && engine.ClusterOf(&nodes[i], clusters) == c.Name {
@@ -252,40 +252,51 @@ func (m *Memory) PutNodeStatus(ctx context.Context, namespace string, status eng
 	})
 }
 
-// Volumes lists all Volumes.
-func (m *Memory) Volumes(context.Context) ([]api.Volume, error) {
+// Resources lists all resources of all kinds.
+func (m *Memory) Resources(context.Context) ([]api.Resource, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return list(m, func(*api.Volume) bool { return true }), nil
+	return m.resources(), nil
 }
 
-// PutVolumeStatus adopts a Volume and writes its status, or lets it go.
-func (m *Memory) PutVolumeStatus(ctx context.Context, namespace string, status engine.VolumeStatus) error {
-	return m.write(ctx, "PutVolumeStatus", status.Name, func() ([]engine.Change, error) {
-		o, ok := m.objects[id{"Volume", namespace, status.Name}]
-		if !ok && status.Gone {
+func (m *Memory) resources() []api.Resource {
+	var all []api.Resource
+	for _, o := range m.objects {
+		if r, ok := o.(api.Resource); ok {
+			all = append(all, engine.CopyResource(r))
+		}
+	}
+	engine.SortResources(all)
+	return all
+}
+
+// PutResource adopts a resource and writes its status, or lets it go.
+func (m *Memory) PutResource(ctx context.Context, change engine.ResourceChange) error {
+	return m.write(ctx, "PutResource", change.Object(), func() ([]engine.Change, error) {
+		o, ok := m.objects[idOf(change.Resource)]
+		if !ok && change.Gone {
 			return nil, nil
 		}
 		if !ok {
-			return nil, fmt.Errorf("volume %s: %w", status.Name, engine.ErrStale)
+			return nil, fmt.Errorf("%s: %w", change.Object(), engine.ErrStale)
 		}
-		next := clone(o.(*api.Volume))
+		next := engine.CopyResource(o.(api.Resource))
 		switch {
-		case status.Gone && !status.Same(next):
+		case change.Gone && !change.Same(next):
 			return nil, nil
-		case status.Gone && engine.ReleaseVolume(next):
+		case change.Gone && engine.ReleaseResource(next):
 			return m.update(next)
-		case status.Gone:
+		case change.Gone:
 			return nil, nil
-		case status.Stale(next):
-			return nil, fmt.Errorf("volume %s: %w", next.Name, engine.ErrStale)
+		case change.Stale(next):
+			return nil, fmt.Errorf("%s: %w", change.Object(), engine.ErrStale)
 		}
-		if !status.Unadopted && engine.AdoptVolume(next) {
+		if !change.Unadopted && engine.AdoptResource(next) {
 			if _, err := m.update(next); err != nil {
 				return nil, err
 			}
 		}
-		next.Status = status.Status
+		next.TakeStatus(change.Resource)
 		return m.updateStatus(next)
 	})
 }
@@ -389,7 +400,7 @@ func (m *Memory) trim(cluster *api.StorageCluster) {
 func (m *Memory) Finish(ctx context.Context, cluster *api.StorageCluster) error {
 	return m.write(ctx, "Finish", cluster.Name, func() ([]engine.Change, error) {
 		m.dropBelongings(cluster)
-		if err := m.orphanVolumes(cluster); err != nil {
+		if err := m.orphanResources(cluster); err != nil {
 			return nil, err
 		}
 		return ignoreNotFound(m.withoutFinalizer(cluster))
@@ -412,15 +423,14 @@ func (m *Memory) dropBelongings(cluster *api.StorageCluster) {
 	}
 }
 
-func (m *Memory) orphanVolumes(cluster *api.StorageCluster) error {
-	all := list(m, func(*api.Volume) bool { return true })
-	for _, v := range engine.VolumesOf(all, types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}) {
-		engine.OrphanVolume(&v)
-		if _, err := m.updateStatus(&v); err != nil {
+func (m *Memory) orphanResources(cluster *api.StorageCluster) error {
+	for _, r := range engine.ResourcesOf(m.resources(), types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}) {
+		engine.OrphanResource(r)
+		if _, err := m.updateStatus(r); err != nil {
 			return err
 		}
-		if engine.ReleaseVolume(&v) {
-			if _, err := m.update(&v); err != nil {
+		if engine.ReleaseResource(r) {
+			if _, err := m.update(r); err != nil {
 				return err
 			}
 		}

@@ -151,7 +151,7 @@ func (t *Toy) Foresee(before, after *engine.View, commands []engine.Command) any
 		next.Initialized = next.Initialized || was.Initialized
 		report = was.Report
 	}
-	if len(after.Volumes) > 0 {
+	if len(after.Resources) > 0 {
 		next.Report = foreseeVolumes(report, commands)
 	}
 	for i := range after.Daemons {
@@ -192,7 +192,7 @@ func (p *toyPlan) grow(now time.Time) {
 	wanted = p.heedModes(wanted)
 	p.letGo(wanted)
 	for i := range wanted {
-		if len(p.view.Volumes) > 0 {
+		if len(p.view.Resources) > 0 {
 			wanted[i].Spec.Parameters = map[string]string{api.ParameterReport: "volumes"}
 		}
 	}

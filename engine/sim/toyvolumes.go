@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -91,12 +90,11 @@ func foreseeVolumes(was *toyReport, commands []engine.Command) *toyReport {
 func (p *toyPlan) keepVolumes() {
 	state, _ := p.view.System.(*ToyState)
 	first := p.firstRunning()
-	for j := range p.view.Volumes {
-		v := &p.view.Volumes[j]
+	for _, v := range engine.OfKind[*api.Volume](p.view.Resources) {
 		known := state != nil && state.Report != nil && first != ""
 		there := known && slices.Contains(state.Report.Volumes, v.Name)
 		if v.DeletionTimestamp != nil && known && !there {
-			p.Volumes = append(p.Volumes, engine.VolumeStatus{Name: v.Name, Gone: true})
+			p.LetGo(v)
 			continue
 		}
 		p.keepVolume(v, known, there)
@@ -126,24 +124,23 @@ func volumeVerb(v *api.Volume, there bool) string {
 }
 
 func (p *toyPlan) keepVolume(v *api.Volume, known, there bool) {
-	status := *v.Status.DeepCopy()
+	next := v.DeepCopy()
+	status := &next.Status
 	status.ObservedGeneration, status.Message, status.Conditions = v.Generation, "", nil
 	switch {
 	case !known:
-		status.State, status.Message = api.VolumePending, "no daemon reports"
+		status.State, status.Message = api.ResourcePending, "no daemon reports"
 	case v.DeletionTimestamp != nil:
-		status.State = api.VolumeDeleting
+		status.State = api.ResourceDeleting
 	case there:
-		status.State = api.VolumeOnline
+		status.State = api.ResourceOnline
 	case p.view.Cluster.ModeOf() == api.ClusterObserved:
-		status.State, status.Message = api.VolumePending, "the cluster is only observed"
+		status.State, status.Message = api.ResourcePending, "the cluster is only observed"
 	default:
-		status.State = api.VolumeCreating
+		status.State = api.ResourceCreating
 	}
-	if status.State != api.VolumeOnline {
+	if status.State != api.ResourceOnline {
 		p.decide("volume/"+v.Name, api.VerdictWait, "it is "+string(status.State))
 	}
-	if !equality.Semantic.DeepEqual(status, v.Status) {
-		p.Volumes = append(p.Volumes, engine.VolumeStatus{Name: v.Name, Status: status})
-	}
+	p.PutResource(v, next)
 }

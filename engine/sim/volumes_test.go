@@ -81,7 +81,7 @@ func volumeDiesAt(t *testing.T, at int64) int64 {
 	}
 	s.say(t, "add-volume v cluster=t", "tick 1s")
 	again()
-	if got, err := s.showVolume("v"); err != nil || !strings.HasPrefix(got, "Online") || !strings.Contains(got, api.FinalizerVolume) {
+	if got, err := s.showVolume("v"); err != nil || !strings.HasPrefix(got, "Online") || !strings.Contains(got, api.FinalizerResource) {
 		t.Errorf("killed before write %d: the volume is %s, %v", at, got, err)
 	}
 	s.say(t, "delete volume=v", "tick 1s")
@@ -103,7 +103,7 @@ func volumeDiesAt(t *testing.T, at int64) int64 {
 	for _, e := range events {
 		told[e.Code]++
 	}
-	for _, code := range []engine.Code{engine.VolumeNew, engine.VolumeOnline, engine.VolumeGone} {
+	for _, code := range []engine.Code{engine.ResourceNew, engine.ResourceOnline, engine.ResourceGone} {
 		if told[string(code)] != 1 {
 			t.Errorf("killed before write %d: %s was told %d times", at, code, told[string(code)])
 		}

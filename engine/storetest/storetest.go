@@ -84,9 +84,9 @@ func Run(t *testing.T, b Backend) {
 		{"Ask", testAsk},
 		{"AskNobody", testAskNobody},
 		{"Reports", testReports},
-		{"Volumes", testVolumes},
-		{"StaleVolume", testStaleVolume},
-		{"VolumesOutliveTheirCluster", testVolumesOutlive},
+		{"Resources", testResources},
+		{"StaleResource", testStaleResource},
+		{"ResourcesOutliveTheirCluster", testResourcesOutlive},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(newBench(t, b)) })
 	}

@@ -125,8 +125,11 @@ func newScheme() (*runtime.Scheme, error) {
 func newMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(api.GroupVersion.WithKind("Host"), meta.RESTScopeRoot)
-	for _, kind := range []string{"StorageCluster", "StorageNode", "StorageStatus", "Daemon", "ClusterEvent", "Action", "Plan", "Volume"} {
+	for _, kind := range []string{"StorageCluster", "StorageNode", "StorageStatus", "Daemon", "ClusterEvent", "Action", "Plan"} {
 		m.Add(api.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	for _, o := range kindsOfResources() {
+		m.Add(api.GroupVersion.WithKind(kindOf(o)), meta.RESTScopeNamespace)
 	}
 	m.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)

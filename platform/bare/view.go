@@ -24,7 +24,8 @@ type Objects struct {
 	Daemons  []api.Daemon
 	Statuses []api.StorageStatus
 	Actions  []api.Action
-	Volumes  []api.Volume
+	// Resources are those of all kinds.
+	Resources []api.Resource
 	// Secrets are those with the label of a cluster. What they hold is not kept.
 	Secrets []Secret
 }
@@ -56,15 +57,15 @@ func (o *Objects) readFew(ctx context.Context, r client.Reader) error {
 	var hosts api.HostList
 	var statuses api.StorageStatusList
 	var actions api.ActionList
-	var volumes api.VolumeList
-	for _, list := range []client.ObjectList{&clusters, &nodes, &hosts, &statuses, &actions, &volumes} {
+	for _, list := range []client.ObjectList{&clusters, &nodes, &hosts, &statuses, &actions} {
 		if err := r.List(ctx, list); err != nil {
 			return fmt.Errorf("while reading %T: %w", list, err)
 		}
 	}
 	o.Clusters, o.Nodes, o.Hosts, o.Statuses, o.Actions = clusters.Items, nodes.Items, hosts.Items, statuses.Items, actions.Items
-	o.Volumes = volumes.Items
-	return nil
+	var err error
+	o.Resources, err = ReadResources(ctx, r)
+	return err
 }
 
 func (o *Objects) readSecrets(ctx context.Context, r client.Reader, which ...client.ListOption) error {
@@ -127,7 +128,7 @@ func (o *Objects) own(cluster types.NamespacedName, daemons []*api.Daemon) (*eng
 			v.Secrets = append(v.Secrets, s.SecretInfo)
 		}
 	}
-	v.Volumes = engine.VolumesOf(o.Volumes, cluster)
+	v.Resources = engine.ResourcesOf(o.Resources, cluster)
 	v.Actions = engine.ActionsOf(o.Actions, cluster)
 	sortView(v)
 	return v, nil

@@ -24,10 +24,10 @@ func kindOf(o client.Object) string {
 // watch makes the caches and lets the Store see all that comes into them. It returns what to wait for once they run.
 func (s *Store) watch(ctx context.Context) ([]toolscache.DoneChecker, error) {
 	var filled []toolscache.DoneChecker
-	for _, o := range []client.Object{
-		&api.StorageCluster{}, &api.StorageNode{}, &api.StorageStatus{}, &api.Daemon{}, &api.Host{}, &api.Action{}, &api.Volume{},
+	for _, o := range append([]client.Object{
+		&api.StorageCluster{}, &api.StorageNode{}, &api.StorageStatus{}, &api.Daemon{}, &api.Host{}, &api.Action{},
 		&corev1.Secret{}, &coordinationv1.Lease{},
-	} {
+	}, kindsOfResources()...) {
 		informer, err := s.cache.GetInformer(ctx, o)
 		if err != nil {
 			return nil, fmt.Errorf("while watching %s: %w", kindOf(o), err)
@@ -123,9 +123,9 @@ func (s *Store) changes(was, is client.Object, gone bool) []engine.Change {
 		if was == nil || gone || generationChanged(was, is) {
 			clusters = s.clustersOfNode(was, o)
 		}
-	case *api.Volume:
+	case api.Resource:
 		if was == nil || gone || generationChanged(was, is) {
-			clusters = append(clusters, types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.Cluster})
+			clusters = append(clusters, engine.ClusterOfResource(o))
 		}
 	case *api.Daemon:
 		if was == nil || gone || was.GetResourceVersion() != is.GetResourceVersion() {

@@ -43,17 +43,22 @@ var errUnchanged = errors.New("unchanged")
 // condition that nobody wrote meanwhile. After a conflict it reads from the API itself and tries again. write is Update or a
 // status update. The error of the API says whether there is no such object.
 func edit[T any, P object[T]](ctx context.Context, s *Store, name types.NamespacedName, change func(P) error, write func(context.Context, client.Object) error) error {
-	var cached T
-	err := s.cache.Get(ctx, name, P(&cached))
+	return editObject(ctx, s, name, func() P { return P(new(T)) }, change, write)
+}
+
+// editObject is edit for a kind that is known only when it runs: empty makes an object of it.
+func editObject[O client.Object](ctx context.Context, s *Store, name types.NamespacedName, empty func() O, change func(O) error, write func(context.Context, client.Object) error) error {
+	cached := empty()
+	err := s.cache.Get(ctx, name, cached)
 	if apierrors.IsNotFound(err) {
 		// The cache may not have seen the object yet.
-		err = s.api.Get(ctx, name, P(&cached))
+		err = s.api.Get(ctx, name, cached)
 	}
 	for n := range attempts {
 		if err != nil {
 			return err
 		}
-		next := P(&cached).DeepCopyObject().(P)
+		next := cached.DeepCopyObject().(O)
 		if err = change(next); err != nil {
 			if errors.Is(err, errUnchanged) {
 				return nil
@@ -69,15 +74,15 @@ func edit[T any, P object[T]](ctx context.Context, s *Store, name types.Namespac
 		}
 		conflict := err
 		pause(ctx, rand.N(firstPause<<n))
-		var fresh T
-		if err = s.api.Get(ctx, name, P(&fresh)); err == nil {
+		fresh := empty()
+		if err = s.api.Get(ctx, name, fresh); err == nil {
 			cached = fresh
 		}
 		if err == nil && ctx.Err() != nil {
 			return errors.Join(conflict, context.Cause(ctx))
 		}
 	}
-	return fmt.Errorf("%s %s changed each of the %d times that it was written", kindOf(P(&cached)), name, attempts)
+	return fmt.Errorf("%s %s changed each of the %d times that it was written", kindOf(cached), name, attempts)
 }
 
 func (s *Store) update(ctx context.Context, o client.Object) error { return s.api.Update(ctx, o) }
@@ -198,7 +203,7 @@ func (s *Store) Finish(ctx context.Context, cluster *api.StorageCluster) error {
 	if err := client.IgnoreNotFound(s.api.Delete(ctx, status)); err != nil {
 		return fmt.Errorf("while removing the StorageStatus: %w", err)
 	}
-	if err := s.orphanVolumes(ctx, name); err != nil {
+	if err := s.orphanResources(ctx, name); err != nil {
 		return err
 	}
 	if cluster.Spec.DeletionPolicy == api.DeletionWipe {

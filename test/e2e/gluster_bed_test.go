@@ -103,7 +103,7 @@ func (b *bed) bricksServe(server int, name string, count int) func() error {
 				online++
 			}
 		}
-		if online != count || len(v.Status.Bricks) != count || v.Status.Heals != 0 || v.Status.State != api.VolumeOnline {
+		if online != count || len(v.Status.Bricks) != count || v.Status.Heals != 0 || v.Status.State != api.ResourceOnline {
 			return fmt.Errorf("%d of %d bricks serve, %d entries to heal, %s: %s", online, len(v.Status.Bricks), v.Status.Heals, v.Status.State, v.Status.Message)
 		}
 		return nil

@@ -1,0 +1,89 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// FinalizerResource keeps a Resource until the storage system has none of it any more. The engine puts it there before anything is made
+// for the Resource.
+const FinalizerResource = "holdfast.io/resource"
+
+// Resource is what those who use storage get from a cluster, such as a Volume. Which kinds a cluster has is up to its storage system; the
+// engine, the stores and the commands handle all of them alike.
+//
+// +kubebuilder:object:generate=false
+type Resource interface {
+	metav1.Object
+	runtime.Object
+	// ResourceKind is the kind, such as "Volume".
+	ResourceKind() string
+	// ClusterName is the StorageCluster, in the resource's own namespace, that it is wanted from.
+	ClusterName() string
+	// Common is the part of its status that all kinds have.
+	Common() *ResourceStatus
+	// TakeStatus gives it a copy of the status of another resource of its kind.
+	TakeStatus(from Resource)
+}
+
+// ResourceLists are an empty list of each kind of Resource.
+func ResourceLists() []ResourceList { return []ResourceList{&VolumeList{}} }
+
+// ResourceList is a list of Resources of one kind.
+//
+// +kubebuilder:object:generate=false
+type ResourceList interface {
+	metav1.ListInterface
+	runtime.Object
+	// NewResource is an empty resource of the kind.
+	NewResource() Resource
+}
+
+// NewResource is an empty resource of a kind; nil where it is no kind of Resource.
+func NewResource(kind string) Resource {
+	for _, list := range ResourceLists() {
+		if r := list.NewResource(); r.ResourceKind() == kind {
+			return r
+		}
+	}
+	return nil
+}
+
+// ResourceState says whether a resource can be used.
+// +kubebuilder:validation:Enum=Pending;Creating;Online;Degraded;Offline;Deleting
+type ResourceState string
+
+// The states of a resource.
+const (
+	// ResourcePending: nothing was made yet; Message says why.
+	ResourcePending  ResourceState = "Pending"
+	ResourceCreating ResourceState = "Creating"
+	// ResourceOnline: it serves, and all of it is there.
+	ResourceOnline ResourceState = "Online"
+	// ResourceDegraded: it serves, and something of it is missing or being healed.
+	ResourceDegraded ResourceState = "Degraded"
+	// ResourceOffline: some of the data cannot be reached.
+	ResourceOffline  ResourceState = "Offline"
+	ResourceDeleting ResourceState = "Deleting"
+)
+
+// ResourceAccepted is the condition of a resource that says whether it can be made as it is declared.
+const ResourceAccepted = "Accepted"
+
+// ResourceStatus is what the engine knows of a resource of any kind.
+type ResourceStatus struct {
+	// ObservedGeneration is the generation of the spec that the status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// +optional
+	State ResourceState `json:"state,omitempty"`
+	// Message says in a sentence what goes on or is wrong.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}

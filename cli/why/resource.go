@@ -1,0 +1,49 @@
+package why
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+func (w *World) resource(r api.Resource) Answer {
+	d, of := w.decisionOn(engine.ResourceObject(r))
+	kind, s := strings.ToLower(r.ResourceKind()), r.Common()
+	accepted := meta.FindStatusCondition(s.Conditions, api.ResourceAccepted)
+	switch {
+	case !w.hasCluster(r.ClusterName()):
+		return Answer{fmt.Sprintf("There is no StorageCluster %s in the %s's namespace, so nobody makes it.", r.ClusterName(), kind),
+			fmt.Sprintf("declare the cluster, or a %s in another one: 'holdfast get storageclusters'.", kind)}
+	case d != nil && s.State == "":
+		return Answer{join("The "+kind+" is not made", d.Message), nextFor(d, of)}
+	case s.ObservedGeneration < r.GetGeneration():
+		return Answer{fmt.Sprintf("The leader has not looked at the %s's newest spec yet.", kind), fmt.Sprintf("is its cluster active? 'holdfast status %s' says.", r.ClusterName())}
+	case accepted != nil && accepted.Status == metav1.ConditionFalse:
+		return Answer{join("The "+kind+" cannot be made as it is declared", accepted.Message), "change what it names, and apply it again."}
+	}
+	text := fmt.Sprintf("The %s is %s", kind, s.State)
+	switch {
+	case d != nil:
+		return Answer{join(text, d.Message), nextFor(d, of)}
+	case s.Message != "":
+		return Answer{join(text, s.Message), ""}
+	}
+	if v, ok := r.(*api.Volume); ok && v.Status.Source != "" {
+		text += ", and clients mount " + v.Status.Source
+	}
+	return Answer{sentence(text), ""}
+}
+
+func (w *World) hasCluster(name string) bool {
+	for i := range w.Clusters {
+		if w.Clusters[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
