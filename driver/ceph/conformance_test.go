@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/conformance"
 )
@@ -32,7 +33,7 @@ func TestConformance(t *testing.T) {
 // system is the Ceph in memory for the suite.
 type system struct{ *fakeWorld }
 
-func (s system) Driver() engine.Driver { return &Driver{Dial: s.ceph.Dial} }
+func (s system) Driver() engine.Driver { return &Driver{Dial: s.ceph.Dial, Now: radostest.Clock()} }
 
 func (s system) Act(w *conformance.World) {
 	s.hosts, s.daemons, s.now, s.cluster = w.Hosts, w.Daemons, w.Now, w.Cluster

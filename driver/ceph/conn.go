@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,6 +17,7 @@ import (
 type conn struct {
 	cfg    rados.Config
 	client rados.Client
+	now    func() time.Time
 
 	answered atomic.Bool // the last time
 
@@ -25,6 +27,7 @@ type conn struct {
 	version  string          // since the election
 	election int             // whose epoch this is
 	entities map[string]bool // as last asked for
+	placing  placing
 }
 
 // close ends the connection. An error would concern a child that is to end anyway.
@@ -48,7 +51,11 @@ func (d *Driver) connect(ctx context.Context, view *engine.View, secrets engine.
 	if dial == nil {
 		dial = rados.Dial
 	}
-	c := &conn{cfg: cfg, client: dial(cfg)}
+	now := d.Now
+	if now == nil {
+		now = time.Now
+	}
+	c := &conn{cfg: cfg, client: dial(cfg), now: now}
 	if old != nil {
 		// The mons are others by now, and yet the same cluster: it is given as long to answer as before.
 		c.answered.Store(old.answered.Load())

@@ -2,6 +2,7 @@ package ceph
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,6 +15,8 @@ import (
 type Driver struct {
 	// Dial connects to a cluster; nil means rados.Dial. Tests put a fake here.
 	Dial func(rados.Config) rados.Client
+	// Now tells the time at which Ceph answered; nil means time.Now.
+	Now func() time.Time
 
 	mu    sync.Mutex
 	conns map[types.NamespacedName]*conn

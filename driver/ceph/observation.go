@@ -36,6 +36,8 @@ type Observation struct {
 	PGs, PGsWanted, PGsActive, PGsClean int
 	// PGsUnknown are those of which the manager, mostly a new one, has heard nothing yet.
 	PGsUnknown int
+	// PGsOld is set when what the manager reported may be from before the last change of where data belongs.
+	PGsOld bool
 	// BytesTotal is the raw space; zero until the manager has reported for the first time.
 	BytesTotal int64
 	// Stoppable says, by host, whether its OSDs may stop. Only hosts in maintenance whose OSDs run are asked about.
@@ -143,11 +145,14 @@ type mgrStatAnswer struct {
 // osdMap is the part of 'osd dump' that matters here.
 type osdMap struct {
 	Epoch int `json:"epoch"`
+	Crush int `json:"crush_version"`
 	OSDs  []struct {
 		ID   int    `json:"osd"`
 		UUID string `json:"uuid"`
 		Up   int    `json:"up"`
 		In   int    `json:"in"`
+		// Weight is what 'osd reweight' and 'osd out' set, from 0 to 1.
+		Weight float64 `json:"weight"`
 		// State has the flags of this OSD alone, such as noout, among its words.
 		State []string `json:"state"`
 	} `json:"osds"`

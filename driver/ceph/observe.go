@@ -85,6 +85,7 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 			return nil, err
 		}
 	}
+	o.PGsOld = c.placing.recent(c.now(), reportAge(view.Cluster))
 	c.fillStoppable(ctx, view, o)
 	if err := c.fillDrain(ctx, view, o); err != nil {
 		return nil, err
@@ -140,6 +141,7 @@ func (c *conn) fillOSDs(ctx context.Context, status *statusAnswer, o *Observatio
 			return err
 		}
 		c.osds = osds
+		c.placing.note(osds.placement(), c.now())
 	}
 	c.osds.fill(o)
 	return nil

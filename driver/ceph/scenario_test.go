@@ -32,6 +32,7 @@ type fakeWorld struct {
 func withFake(w *world) *fakeWorld {
 	f := &fakeWorld{world: w, ceph: radostest.New(), broken: map[string]bool{}, off: map[string]bool{}, mute: map[string]bool{}}
 	w.driver.Dial = f.ceph.Dial
+	w.driver.Now = radostest.Clock()
 	return f
 }
 

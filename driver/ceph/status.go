@@ -204,6 +204,10 @@ func (p *planner) judgePGs(s *state) {
 		s.because("%d of %d placement groups are active+clean", o.PGsClean, o.PGs)
 		s.coming = true
 		s.offline = s.offline || o.PGsActive == 0 && o.MgrAvailable && (o.PGsUnknown == 0 || !p.view.Served())
+	case o.PGsOld && p.view.Status != nil && p.view.Status.Status.Status == api.StorageDegraded:
+		// A cluster that is well is not called degraded for it, and one that comes up is watched by what its pools should have.
+		s.because("where data belongs has just changed, and the mgr has not reported on the placement groups since")
+		p.moving = true
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph"
+	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/sim"
 )
@@ -68,7 +69,7 @@ func (s *stage) lead() {
 	ended := s.ended
 	log := slog.New(slog.DiscardHandler)
 	config := engine.Config{Store: s.Memory, Log: log, Managers: []engine.ServiceManager{&engine.Orchestrator{
-		Store: s.Memory, Driver: &ceph.Driver{Dial: s.cephs.dial}, Leader: fmt.Sprintf("s%d", s.leaders), Log: log,
+		Store: s.Memory, Driver: &ceph.Driver{Dial: s.cephs.dial, Now: radostest.Clock()}, Leader: fmt.Sprintf("s%d", s.leaders), Log: log,
 	}}}
 	go func() { ended <- engine.Run(ctx, config) }()
 }
@@ -157,7 +158,7 @@ func (s *stage) fingerprint() (string, error) {
 
 // plan is what a leader would do now that knows nothing of any before it.
 func (s *stage) plan(cluster types.NamespacedName) (*engine.View, *engine.Plan, error) {
-	d := &ceph.Driver{Dial: s.cephs.dial}
+	d := &ceph.Driver{Dial: s.cephs.dial, Now: radostest.Clock()}
 	defer d.Forget(cluster.Namespace, cluster.Name)
 	v, err := s.View(s.ctx, cluster)
 	if err != nil {

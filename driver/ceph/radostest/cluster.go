@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
@@ -56,6 +58,12 @@ func New() *Cluster {
 		expelled: map[string]bool{}, places: map[string]string{}, buckets: map[string]bool{}, stuck: map[int]bool{}, racks: map[string]string{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, uuids: map[string]string{},
 		osds: map[int]*osd{}, epoch: 1, warnings: map[string]string{}, calls: map[string]int{},
 	}
+}
+
+// Clock is a clock for drivers by which no report of Ceph is ever old: an hour goes by from one look at it to the next.
+func Clock() func() time.Time {
+	var hours atomic.Int64
+	return func() time.Time { return time.Unix(0, 0).Add(time.Duration(hours.Add(1)) * time.Hour) }
 }
 
 // Sync makes the cluster run those daemons whose status says that they run, with the parameters and keys that they have.
