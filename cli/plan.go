@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -17,9 +18,12 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
+// answerIn is how long a storage system that a person asks about is waited for: a plan without its word would leave things out.
+const answerIn = 5 * time.Second
+
 // drivers are the storage systems that this program knows.
 func drivers() []engine.Driver {
-	return []engine.Driver{&ceph.Driver{}, gluster.Driver{}, torus.Driver{}}
+	return []engine.Driver{&ceph.Driver{FirstAnswer: answerIn}, gluster.Driver{}, torus.Driver{}}
 }
 
 type planOptions struct {

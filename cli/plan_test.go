@@ -284,6 +284,33 @@ func TestApply_ofDataNamesItsPlan(t *testing.T) {
 	p.must(t, exitOK, "", []string{"apply", "--plan", nameIn(t, out)}, "storagecluster/c configured")
 }
 
+// TestApply_ofADiskNamesItsPlan: Ceph, which would have to say what becomes of the OSD, does not answer.
+func TestApply_ofADiskNamesItsPlan(t *testing.T) {
+	p := newHome(t, "disk")
+	manifest := p.manifest("deletionPolicy: Wipe, ceph: {}")
+	p.must(t, exitOK, manifest, []string{"apply", "-f", "-"})
+	node := &api.StorageNode{}
+	if err := p.Get(t.Context(), types.NamespacedName{Namespace: "disk", Name: "n1"}, node); err != nil {
+		t.Fatal(err)
+	}
+	node.Status.Host, node.Status.Devices = "disk-1", []api.ClaimedDevice{{Name: "wwn-10", ID: "wwn-10"}}
+	if err := p.Status().Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	without := strings.Replace(manifest, "devices: [wwn-10]", "devices: []", 1)
+	p.must(t, exitOK, without, []string{"plan", "-f", "-", "--dry-run"}, "highest risk: None")
+	osd := &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "disk", Name: "c-osd-0"}, Spec: api.DaemonSpec{
+		Cluster: "c", Type: "ceph-osd", ID: "0", Host: "disk-1", State: api.WantRunning, Command: []string{"ceph-osd"},
+		Devices: []api.DaemonDevice{{Name: "block", ID: "wwn-10"}}, OnRemoval: api.DeletionRetain,
+	}}
+	if err := p.Create(t.Context(), osd); err != nil {
+		t.Fatal(err)
+	}
+	p.must(t, exitRefused, without, []string{"apply", "-f", "-"}, "[DATA IS DESTROYED]", "name it with: holdfast apply --plan plan-")
+	p.must(t, exitRefused, "", []string{"delete", "storagenode", "n1"}, "[DATA IS DESTROYED]", "name it with: holdfast delete --plan plan-")
+	p.must(t, exitOK, manifest, []string{"apply", "-f", "-"}, "storagenode/n1 unchanged")
+}
+
 // TestDelete_saysWhatIsRefused: a node may be taken back whenever its owner likes; why it does not go is said at once.
 func TestDelete_saysWhatIsRefused(t *testing.T) {
 	p := newHome(t, "held")

@@ -67,6 +67,7 @@ func (g *globals) propose(ctx context.Context, c client.Client, operation api.Pl
 	}
 	p := &proposal{operation: operation, targets: targets, basis: plans.Basis{}, blame: map[string]client.Object{}}
 	p.addObjects(before)
+	p.addWipes(before, after)
 	for i := range after.Clusters {
 		cluster := client.ObjectKeyFromObject(&after.Clusters[i])
 		if !touches(before, targets, cluster) && !touches(after, targets, cluster) {

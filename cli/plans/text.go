@@ -56,7 +56,7 @@ func (p *page) objects(changes []Change) {
 		p.line("", "objects:")
 	}
 	for _, c := range own {
-		p.line("  ", "%-*s  %s", width, c.Object, c.Reason)
+		p.line("  ", "%-*s  %s%s", width, c.Object, c.Reason, riskText(c.Risk))
 		paths := 0
 		for _, f := range c.Fields {
 			paths = max(paths, len(f.Path))

@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -18,6 +19,8 @@ type conn struct {
 	cfg    rados.Config
 	client rados.Client
 	now    func() time.Time
+	// patience is how long a first answer is waited for.
+	patience time.Duration
 
 	answered atomic.Bool // the last time
 
@@ -55,7 +58,7 @@ func (d *Driver) connect(ctx context.Context, view *engine.View, secrets engine.
 	if now == nil {
 		now = time.Now
 	}
-	c := &conn{cfg: cfg, client: dial(cfg), now: now}
+	c := &conn{cfg: cfg, client: dial(cfg), now: now, patience: cmp.Or(d.FirstAnswer, firstAnswer)}
 	if old != nil {
 		// The mons are others by now, and yet the same cluster: it is given as long to answer as before.
 		c.answered.Store(old.answered.Load())

@@ -15,6 +15,8 @@ import (
 type Driver struct {
 	// Dial connects to a cluster; nil means rados.Dial. Tests put a fake here.
 	Dial func(rados.Config) rados.Client
+	// FirstAnswer is how long mons that have not answered yet are waited for. Zero is a moment, for those who ask again soon.
+	FirstAnswer time.Duration
 	// Now tells the time at which Ceph answered; nil means time.Now.
 	Now func() time.Time
 

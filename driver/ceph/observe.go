@@ -66,7 +66,7 @@ func monStates(daemons []api.Daemon) (exist, running bool) {
 func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	timeout := firstAnswer
+	timeout := c.patience
 	if c.answered.Load() {
 		timeout = laterAnswer
 	}
