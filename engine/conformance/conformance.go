@@ -16,11 +16,14 @@ import (
 type Subject struct {
 	// New makes a storage system of which nothing runs. Each check has its own.
 	New func(t T) System
-	// Cluster comes ONLINE with Nodes on Hosts, and can do without any one of the hosts for a while. Resources are optional.
+	// Cluster comes ONLINE with Nodes on Hosts, and can do without any one of the hosts: for a while, and for good, with room on the
+	// others for what it has. Resources are optional.
 	Cluster   api.StorageCluster
 	Hosts     []api.Host
 	Nodes     []api.StorageNode
 	Resources []api.Resource
+	// Anchored are hosts that are refused to be drained, for something on them that the storage system never moves.
+	Anchored []string
 	// Refusals are faults that people make in a cluster that is ONLINE. At least one is needed.
 	Refusals []Refusal
 	// Rounds bounds how many orchestrations a change may take. Zero: 60.

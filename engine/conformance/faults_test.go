@@ -124,6 +124,19 @@ func blind(change func(*api.Host)) func(engine.Driver) engine.Driver {
 	})
 }
 
+// refusing makes a driver that never lets a host have a mode.
+func refusing(mode api.HostMode) func(engine.Driver) engine.Driver {
+	return spoiling(func(v *engine.View, p *engine.Plan) {
+		for _, h := range v.Hosts {
+			if h.ModeOf() == mode {
+				p.Daemons, p.Remove, p.Done = nil, nil, false
+				without(p, func(d api.Decision) bool { return d.Object == "host/"+h.Name })
+				p.Decide(api.VerdictRefuse, "host/"+h.Name, "it is never a good time")
+			}
+		}
+	})
+}
+
 func without(p *engine.Plan, drop func(api.Decision) bool) {
 	p.Decisions = slices.DeleteFunc(p.Decisions, drop)
 }
@@ -212,16 +225,9 @@ var faults = []struct {
 		without(p, func(d api.Decision) bool { return strings.HasPrefix(d.Object, "host/") })
 	}), "nothing is said of host"},
 	{"heeds maintenance", "knows no maintenance", blind(func(h *api.Host) { h.Spec.Mode = "" }), "nothing is said of host"},
-	{"heeds maintenance", "refuses all", spoiling(func(v *engine.View, p *engine.Plan) {
-		for _, h := range v.Hosts {
-			if h.ModeOf() == api.HostMaintenance {
-				p.Daemons, p.Done = nil, false
-				without(p, func(d api.Decision) bool { return d.Object == "host/"+h.Name })
-				p.Decide(api.VerdictRefuse, "host/"+h.Name, "it is never a good time")
-			}
-		}
-	}), "no host can be had in maintenance"},
+	{"heeds maintenance", "refuses all", refusing(api.HostMaintenance), "no host can be had in maintenance"},
 	{"heeds drains", "knows no drains", blind(func(h *api.Host) { h.Spec.Mode = "" }), "nothing is said of host"},
+	{"heeds drains", "refuses all", refusing(api.HostDrain), "(anchored: false), is refused"},
 	{"tells silent agents nothing", "hears voices", blind(func(h *api.Host) { h.Status.Conditions = nil }), "is told to stop"},
 	{"does no harm unknowing", "takes silence for emptiness", spoiling(func(v *engine.View, p *engine.Plan) {
 		if v.System == nil && len(v.Daemons) > 0 {

@@ -30,7 +30,7 @@ func heedsMaintenance(b *bench) {
 		if len(b.on(h)) == 0 {
 			continue
 		}
-		if b.reach(h, api.HostMaintenance) {
+		if len(b.reach(h, api.HostMaintenance)) == 0 {
 			reached++
 		}
 		b.host(h).Spec.Mode = api.HostActive
@@ -51,11 +51,12 @@ func heedsMaintenance(b *bench) {
 	b.online("with all hosts out of maintenance")
 }
 
-// reach gives a host a mode, and says whether it is had in the end. On the way nothing may be said only when nothing is left to do.
-func (b *bench) reach(host string, mode api.HostMode) bool {
+// reach gives a host a mode, and says why it is refused in the end; nothing when it is had. On the way nothing may be said only when
+// nothing is left to do.
+func (b *bench) reach(host string, mode api.HostMode) (refused []string) {
 	b.Helper()
 	b.host(host).Spec.Mode = mode
-	var refused, waits []string
+	var waits []string
 	for range 60 {
 		p := b.plan(b.observed())
 		refused, waits = about(p, host)
@@ -71,7 +72,7 @@ func (b *bench) reach(host string, mode api.HostMode) bool {
 	if len(waits) > 0 {
 		b.Errorf("host %s is to be in mode %s, and there is no end to it: %q", host, mode, waits)
 	}
-	return len(refused) == 0
+	return refused
 }
 
 // left fails if a host is not in a mode of which a plan says that it is.
@@ -84,7 +85,7 @@ func (b *bench) left(host string, mode api.HostMode) {
 	}
 }
 
-// A host that is drained gives its daemons away, or the reason is told why it cannot.
+// Each host that is drained gives its daemons away, but for those that the subject says are anchored.
 func heedsDrains(b *bench) {
 	b.online("undisturbed")
 	for i := range b.Hosts {
@@ -92,7 +93,9 @@ func heedsDrains(b *bench) {
 		if len(b.on(h)) == 0 {
 			continue
 		}
-		b.reach(h, api.HostDrain)
+		if refused, anchored := b.reach(h, api.HostDrain), slices.Contains(b.subject.Anchored, h); len(refused) > 0 != anchored {
+			b.Errorf("host %s, drained (anchored: %v), is refused for %q", h, anchored, refused)
+		}
 		if b.status.Status.Status == api.StorageOffline {
 			b.Errorf("with host %s drained, or refused to be, the cluster is OFFLINE: %q", h, b.status.Status.Reasons)
 		}
