@@ -35,13 +35,20 @@ type bench struct {
 	twice bool
 	// asked are the verbs of all commands that were carried out, each once, in their order.
 	asked []string
+	// calls are the first commands of each verb that the driver itself carried out, with the views that they were planned for.
+	calls map[string]call
+}
+
+type call struct {
+	view *engine.View
+	cmd  engine.Command
 }
 
 func newBench(t T, s *Subject) *bench {
 	if _, ok := t.(*sparing); !ok {
 		t = &sparing{T: t, said: map[string]bool{}}
 	}
-	b := &bench{T: t, subject: s, World: &World{
+	b := &bench{T: t, subject: s, calls: map[string]call{}, World: &World{
 		Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Cluster: s.Cluster.DeepCopy(), Daemons: map[string]*api.Daemon{}, secrets: map[string]secret{},
 	}}
 	for i := range s.Hosts {
@@ -282,6 +289,9 @@ func (b *bench) carryOut(v *engine.View, cmd engine.Command) {
 	var err error
 	switch d := b.Daemons[cmd.Daemon]; {
 	case cmd.Daemon == "":
+		if _, ok := b.calls[cmd.Verb]; !ok {
+			b.calls[cmd.Verb] = call{v, cmd}
+		}
 		err = b.driver.Perform(b.Context(), v, cmd, b)
 	case d == nil:
 		err = fmt.Errorf("there is no daemon %s", cmd.Daemon)

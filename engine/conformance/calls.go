@@ -2,9 +2,13 @@ package conformance
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -35,26 +39,39 @@ func concurrent(b *bench) {
 // promptly is how long what was cancelled may go on.
 var promptly = 5 * time.Second
 
-// What is cancelled ends, whether or not the storage system answers.
+// What is cancelled ends, whether or not the storage system answers: of commands, each one that bringing a cluster up, maintenance and a
+// drain ask of the driver.
 func heedsContexts(b *bench) {
 	b.online("undisturbed")
+	last := b.Hosts[len(b.Hosts)-1].Name
+	for _, mode := range []api.HostMode{api.HostMaintenance, api.HostDrain} {
+		b.reach(last, mode)
+		b.host(last).Spec.Mode = api.HostActive
+		b.online("with host " + last + " active again")
+	}
 	ctx, cancel := context.WithCancel(b.Context())
 	cancel()
-	v := b.view()
-	for what, call := range map[string]func(){
-		"Observe": func() { _, _ = b.driver.Observe(ctx, v, b) },
-		"Perform": func() { _ = b.driver.Perform(ctx, v, engine.Command{Verb: "no such verb", Object: "x"}, b) },
-	} {
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			call()
-		}()
-		select {
-		case <-done:
-		case <-time.After(promptly):
-			b.Errorf("%s goes on for more than %s after its context has ended", what, promptly)
-		}
+	v := b.observed()
+	b.endsSoon("Observe", func() { _, _ = b.driver.Observe(ctx, v, b) })
+	b.calls["no such verb"] = call{v, engine.Command{Verb: "no such verb", Object: "x"}}
+	for _, verb := range slices.Sorted(maps.Keys(b.calls)) {
+		c := b.calls[verb]
+		b.endsSoon(fmt.Sprintf("Perform of %q", verb), func() { _ = b.driver.Perform(ctx, c.view, c.cmd, b) })
+	}
+}
+
+// endsSoon fails if a call goes on that was given a context which has ended.
+func (b *bench) endsSoon(what string, call func()) {
+	b.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		call()
+	}()
+	select {
+	case <-done:
+	case <-time.After(promptly):
+		b.Errorf("%s goes on for more than %s after its context has ended", what, promptly)
 	}
 }
 

@@ -84,6 +84,16 @@ func (b *bad) Perform(ctx context.Context, v *engine.View, c engine.Command, s e
 	return b.Driver.Perform(ctx, v, c, s)
 }
 
+// patient is a driver that goes on with a command after its context has ended.
+type patient struct{ engine.Driver }
+
+func (p patient) Perform(ctx context.Context, v *engine.View, c engine.Command, s engine.SecretReader) error {
+	if ctx.Err() != nil && c.Verb == "init" {
+		time.Sleep(4 * impatient)
+	}
+	return p.Driver.Perform(ctx, v, c, s)
+}
+
 func (b *bad) Foresee(before, after *engine.View, commands []engine.Command) any {
 	if b.foresee != nil {
 		return b.foresee(before)
@@ -283,7 +293,8 @@ var faults = []struct {
 			}
 			return nil
 		}}
-	}, "after its context has ended"},
+	}, "Observe goes on"},
+	{"heeds contexts", "carries out what was cancelled", func(d engine.Driver) engine.Driver { return patient{d} }, `Perform of "init" goes on`},
 	{"knows its limits", "does anything", func(d engine.Driver) engine.Driver {
 		return &bad{Driver: d, perform: func(engine.Command) error { return nil }}
 	}, "does not exist is carried out"},
