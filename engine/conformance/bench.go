@@ -342,14 +342,17 @@ func (w *World) silence(host string, silent bool) {
 	w.host(host).Status.Conditions = []metav1.Condition{c}
 }
 
-// Agents has each agent that is heard bring its daemons to where they are wanted, and take away those that are being deleted.
+// Agents has each agent that is heard bring its daemons to where they are wanted, and take away those that are being deleted: it is seen
+// once that they are stopping.
 func (w *World) Agents() {
 	for name, d := range w.Daemons {
 		switch {
 		case !w.heard(d.Spec.Host):
 			continue
-		case d.DeletionTimestamp != nil:
+		case d.DeletionTimestamp != nil && d.Status.State == api.DaemonStopping:
 			delete(w.Daemons, name)
+		case d.DeletionTimestamp != nil:
+			d.Status.State = api.DaemonStopping
 		case d.Spec.State == api.WantPrepared:
 			d.Status.State = api.DaemonPrepared
 		case d.Spec.State == api.WantStopped:

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,12 +22,14 @@ import (
 // recorder notes what a check finds.
 type recorder struct {
 	*testing.T
-	found []string
+	found   []string
+	formats map[string]bool
 }
 
 type stop struct{}
 
 func (r *recorder) Errorf(format string, args ...any) {
+	r.formats[format] = true
 	r.found = append(r.found, fmt.Sprintf(format, args...))
 }
 
@@ -32,11 +38,14 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	panic(stop{})
 }
 
-func (r *recorder) Fatal(args ...any) { r.Fatalf("%s", fmt.Sprint(args...)) }
+func (r *recorder) Fatal(args ...any) {
+	r.formats[fmt.Sprint(args...)] = true
+	r.Fatalf("%s", fmt.Sprint(args...))
+}
 
-// finds are the faults that one check finds in a driver.
-func finds(t *testing.T, c check, fault func(engine.Driver) engine.Driver) []string {
-	r, s := &recorder{T: t}, subject(fault)
+// finds is what one check finds in a subject.
+func finds(t *testing.T, c check, s Subject) *recorder {
+	r := &recorder{T: t, formats: map[string]bool{}}
 	func() {
 		defer func() {
 			if p := recover(); p != nil && p != any(stop{}) {
@@ -45,7 +54,7 @@ func finds(t *testing.T, c check, fault func(engine.Driver) engine.Driver) []str
 		}()
 		c.run(newBench(r, &s))
 	}()
-	return r.found
+	return r
 }
 
 // bad is a driver of which something is wrong.
@@ -54,7 +63,7 @@ type bad struct {
 	plan    func(v *engine.View, now time.Time, plan func(*engine.View) *engine.Plan) *engine.Plan
 	observe func(context.Context) error
 	perform func(engine.Command) error
-	foresee func(before *engine.View) any
+	foresee func(before, after *engine.View, commands []engine.Command) any
 	secrets bool
 }
 
@@ -96,7 +105,7 @@ func (p patient) Perform(ctx context.Context, v *engine.View, c engine.Command, 
 
 func (b *bad) Foresee(before, after *engine.View, commands []engine.Command) any {
 	if b.foresee != nil {
-		return b.foresee(before)
+		return b.foresee(before, after, commands)
 	}
 	return b.Driver.Foresee(before, after, commands)
 }
@@ -153,172 +162,91 @@ func without(p *engine.Plan, drop func(api.Decision) bool) {
 
 var errAgain = errors.New("it is there already")
 
-// How many drivers were made, and how many plan at this moment.
-var drivers, planned atomic.Int64
-
-// faults are drivers with one fault each, the check that is to find it, and words of what it says then.
-var faults = []struct {
-	check, name string
-	fault       func(engine.Driver) engine.Driver
-	want        string
-}{
-	{"waits without nodes", "waits without a word", spoiling(func(v *engine.View, p *engine.Plan) {
-		if len(v.Nodes) == 0 {
-			p.Status.Reasons = nil
-		}
-	}), "not OFFLINE with a reason"},
-	{"comes up and stays", "writes into its view", spoiling(func(v *engine.View, _ *engine.Plan) { v.Hosts[0].Spec.Reason += "x" }), "changed its view"},
-	{"comes up and stays", "throws dice", spoiling(func(_ *engine.View, p *engine.Plan) {
-		p.Decide(api.VerdictSkip, "dice/1", "the number is %d", rand.Int64())
-	}), "two plans of one view differ"},
-	{"comes up and stays", "takes the first", spoiling(func(v *engine.View, p *engine.Plan) {
-		p.Decide(api.VerdictSkip, "cluster/c", "the first is %s", v.Hosts[0].Name)
-	}), "order of the view's lists"},
-	{"comes up and stays", "never rests", spoiling(func(v *engine.View, p *engine.Plan) {
-		for _, d := range v.Daemons {
-			d.Spec.StopOrder++
-			if p.Done {
-				p.Done = false
-				p.Change("daemon/"+d.Name, engine.DaemonChange{Daemon: d, Reason: "it could be better"})
-			}
-		}
-	}), "there is no end"},
-	{"comes up and stays", "tells the time", planning(func(v *engine.View, now time.Time, plan func(*engine.View) *engine.Plan) *engine.Plan {
-		p := plan(v)
-		p.Decide(api.VerdictSkip, "cluster/c", "it is %s now", now.Format(time.Kitchen))
-		return p
-	}), "another plan is made later"},
-	{"comes up and stays", "tells secrets", spoiling(func(_ *engine.View, p *engine.Plan) { p.Decide(api.VerdictSkip, "cluster/c", "it is key of c-key") }), "what secret c-key holds"},
-	{"comes up and stays", "prints badly", spoiling(func(_ *engine.View, p *engine.Plan) {
-		p.Decide(api.VerdictSkip, "cluster/c", "%s", "%!d(string=x) daemons")
-	}), "printed in the wrong way"},
-	{"comes up and stays", "says nothing", spoiling(func(_ *engine.View, p *engine.Plan) { p.Decide(api.VerdictSkip, "cluster/c", "") }), "is no sentence"},
-	{"comes up and stays", "is done before it has begun", spoiling(func(_ *engine.View, p *engine.Plan) { p.Done = true }), "something is left to do"},
-	{"comes up and stays", "removes what is not there", spoiling(func(_ *engine.View, p *engine.Plan) {
-		p.Remove = append(p.Remove, engine.Removal{Name: "c-x", Reason: "it is not there"})
-	}), "daemon c-x is removed, and is not there"},
-	{"comes up and stays", "writes twice", spoiling(func(_ *engine.View, p *engine.Plan) { p.Daemons = append(p.Daemons, p.Daemons...) }), "is planned twice"},
-	{"comes up and stays", "refuses and acts", spoiling(func(_ *engine.View, p *engine.Plan) { p.Refused = true }), "a refused plan has more in it"},
-	{"is the same at any time", "remembers", func(d engine.Driver) engine.Driver {
-		n := drivers.Add(1)
-		return &bad{Driver: d, plan: func(v *engine.View, _ time.Time, plan func(*engine.View) *engine.Plan) *engine.Plan {
-			p := plan(v)
-			p.Decide(api.VerdictSkip, "cluster/c", "driver %d says so", n)
-			return p
-		}}
-	}, "another driver plans otherwise"},
-	{"resumes after a crash", "begins once", spoiling(func(v *engine.View, p *engine.Plan) {
-		if len(v.Daemons) > 0 {
-			p.Daemons = slices.DeleteFunc(p.Daemons, func(c engine.DaemonChange) bool { return c.New })
-		}
-	}), "after a crash"},
-	{"repeats are harmless", "does it once", func(d engine.Driver) engine.Driver {
-		done := false
-		return &bad{Driver: d, perform: func(engine.Command) error {
-			if done {
-				return errAgain
-			}
-			done = true
-			return nil
-		}}
-	}, "it is there already"},
-	{"foresees what it does", "foresees nothing", func(d engine.Driver) engine.Driver {
-		return &bad{Driver: d, foresee: func(before *engine.View) any { return before.System }}
-	}, "it is not foreseen that it is ONLINE"},
-	{"foresees what it does", "acts on what it foresees", func(d engine.Driver) engine.Driver {
-		return &bad{Driver: d, foresee: func(before *engine.View) any {
-			before.Cluster.Generation++
-			return before.System
-		}}
-	}, "changed something"},
-	{"heeds maintenance", "stops without a word", spoiling(func(_ *engine.View, p *engine.Plan) {
-		without(p, func(d api.Decision) bool { return strings.HasPrefix(d.Object, "host/") })
-	}), "nothing is said of host"},
-	{"heeds maintenance", "knows no maintenance", blind(func(h *api.Host) { h.Spec.Mode = "" }), "nothing is said of host"},
-	{"heeds maintenance", "refuses all", refusing(api.HostMaintenance), "no host can be had in maintenance"},
-	{"heeds drains", "knows no drains", blind(func(h *api.Host) { h.Spec.Mode = "" }), "nothing is said of host"},
-	{"heeds drains", "refuses all", refusing(api.HostDrain), "(anchored: false), is refused"},
-	{"tells silent agents nothing", "hears voices", blind(func(h *api.Host) { h.Status.Conditions = nil }), "is told to stop"},
-	{"does no harm unknowing", "takes silence for emptiness", spoiling(func(v *engine.View, p *engine.Plan) {
-		if v.System == nil && len(v.Daemons) > 0 {
-			p.Remove = append(p.Remove, engine.Removal{Name: v.Daemons[len(v.Daemons)-1].Name, Reason: "nobody needs it"})
-		}
-	}), "with no answer"},
-	{"does no harm unknowing", "takes silence for consent", spoiling(func(v *engine.View, p *engine.Plan) {
-		if v.System == nil {
-			p.Status.Status = api.StorageOnline
-		}
-	}), "taken for well"},
-	{"refuses with a reason", "refuses without a word", spoiling(func(_ *engine.View, p *engine.Plan) {
-		without(p, func(d api.Decision) bool { return d.Verdict == api.VerdictRefuse })
-	}), "is not refused"},
-	{"lets nodes go", "falls with a node", spoiling(func(v *engine.View, p *engine.Plan) {
-		if len(v.Nodes) == 3 {
-			p.Done, p.Status.Status, p.Status.Message = false, api.StorageOffline, "a node is missing"
-		}
-	}), "the cluster is OFFLINE"},
-	{"lets nodes go", "keeps what nobody wants", spoiling(func(v *engine.View, p *engine.Plan) {
-		if len(v.Nodes) == 3 {
-			p.Remove = nil
-			without(p, func(d api.Decision) bool { return strings.HasPrefix(d.Object, "node/") })
-		}
-	}), "nothing is said of why"},
-	{"plans alike in all modes", "looks away", planning(func(v *engine.View, _ time.Time, plan func(*engine.View) *engine.Plan) *engine.Plan {
-		if v.Cluster.ModeOf() == api.ClusterObserved {
-			return &engine.Plan{Status: api.StorageStatusStatus{Type: v.Cluster.Spec.Type, Message: "nobody looks"}}
-		}
-		return plan(v)
-	}), "is planned otherwise"},
-	{"ends", "never ends", spoiling(func(_ *engine.View, p *engine.Plan) { p.Finished = false }), "does not end"},
-	{"ends", "destroys what is kept", spoiling(func(v *engine.View, p *engine.Plan) {
-		if p.Remove = nil; v.Cluster.DeletionTimestamp != nil && len(p.Daemons) == 0 {
-			for _, d := range v.Daemons {
-				d.Spec.StopOrder, d.Spec.OnRemoval = d.Spec.StopOrder+1, api.DeletionWipe
-				p.Change("daemon/"+d.Name, engine.DaemonChange{Daemon: d, Reason: "all has to go"})
-			}
-		}
-	}), "is told to destroy its own"},
-	{"ends", "ends too early", spoiling(func(v *engine.View, p *engine.Plan) { p.Finished = v.Cluster.DeletionTimestamp != nil }), "of a cluster that is not"},
-	{"can be used at once", "is one at a time", spoiling(func(_ *engine.View, p *engine.Plan) {
-		if planned.Add(1) > 1 {
-			p.Decide(api.VerdictSkip, "cluster/c", "somebody else plans")
-		}
-		time.Sleep(time.Millisecond)
-		planned.Add(-1)
-	}), "made at once"},
-	{"heeds contexts", "waits for ever", func(d engine.Driver) engine.Driver {
-		return &bad{Driver: d, observe: func(ctx context.Context) error {
-			if ctx.Err() != nil {
-				time.Sleep(4 * impatient)
-			}
-			return nil
-		}}
-	}, "Observe goes on"},
-	{"heeds contexts", "carries out what was cancelled", func(d engine.Driver) engine.Driver { return patient{d} }, `Perform of "init" goes on`},
-	{"knows its limits", "does anything", func(d engine.Driver) engine.Driver {
-		return &bad{Driver: d, perform: func(engine.Command) error { return nil }}
-	}, "does not exist is carried out"},
-	{"knows its limits", "makes any secret", func(d engine.Driver) engine.Driver { return &bad{Driver: d, secrets: true} }, "does not exist is made"},
-}
-
 // impatient is how promptly the wrong drivers have to answer. Some of them do so after the test has ended.
 const impatient = 50 * time.Millisecond
 
-// TestFaults: each check finds the drivers that it is there for.
+// fault is a driver with one fault, the check that is to find it, and words of what it says then.
+type fault struct {
+	check, name string
+	make        func(engine.Driver) engine.Driver
+	want        string
+}
+
+// TestFaults: each check finds the drivers that it is there for, and nothing that the suite can find is there without a driver that
+// shows it.
 func TestFaults(t *testing.T) {
 	defer func(was time.Duration) { promptly = was }(promptly)
 	promptly = impatient
-	found := map[string]bool{}
-	for _, test := range faults {
+	shown := map[string]bool{}
+	for _, test := range slices.Concat(faultsOfPlans, faultsOfChecks, faultsOfModes) {
 		c := checks[slices.IndexFunc(checks, func(c check) bool { return c.name == test.check })]
-		if all := finds(t, c, test.fault); !slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, test.want) }) {
-			t.Errorf("%q finds nothing like %q in a driver that %s: %q", test.check, test.want, test.name, all)
+		r := finds(t, c, subject(test.make))
+		if !slices.ContainsFunc(r.found, func(s string) bool { return strings.Contains(s, test.want) }) {
+			t.Errorf("%q finds nothing like %q in a driver that %s: %q", test.check, test.want, test.name, r.found)
 		}
-		found[test.check] = true
+		maps.Copy(shown, r.formats)
+		shown[test.check] = true
 	}
+	idle := subject(sound)
+	idle.Refusals = nil
+	maps.Copy(shown, finds(t, check{"refuses with a reason", refuses}, idle).formats)
 	for _, c := range checks {
-		if !found[c.name] {
+		if !shown[c.name] {
 			t.Errorf("nothing shows that %q can find anything", c.name)
 		}
 	}
+	for at, format := range assertions(t) {
+		if !shown[format] {
+			t.Errorf("%s: nothing shows that this can be found: %q", at, format)
+		}
+	}
+}
+
+// assertions are the words of all that the suite can find, by where they are in its source.
+func assertions(t *testing.T) map[string]string {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, at := map[string]string{}, token.NewFileSet()
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(at, name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if format, ok := assertion(n); ok {
+				found[at.Position(n.Pos()).String()] = format
+			}
+			return true
+		})
+	}
+	if len(found) < len(checks) {
+		t.Fatalf("%d checks, and %d words of what they find", len(checks), len(found))
+	}
+	return found
+}
+
+// assertion is what a call of Errorf, Fatalf or Fatal says.
+func assertion(n ast.Node) (format string, ok bool) {
+	call, ok := n.(*ast.CallExpr)
+	if !ok || len(call.Args) == 0 {
+		return "", false
+	}
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || !slices.Contains([]string{"Errorf", "Fatalf", "Fatal"}, method.Sel.Name) {
+		return "", false
+	}
+	if of, ok := method.X.(*ast.Ident); ok && of.Name == "fmt" {
+		return "", false
+	}
+	text, ok := call.Args[0].(*ast.BasicLit)
+	if !ok {
+		return "", false
+	}
+	format, err := strconv.Unquote(text.Value)
+	return format, err == nil
 }
