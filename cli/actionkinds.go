@@ -14,6 +14,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/rotation"
+	"github.com/holdfast-storage/holdfast/driver/gluster"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/platform/bare"
@@ -23,7 +24,7 @@ import (
 func leaderHandlers(
 	store engine.Store, planners map[api.StorageType]hosts.Planner, authority *rotation.Handler, guards ...hosts.Guard,
 ) []action.Handler {
-	return append(hosts.Handlers(hosts.Config{Store: store, Planners: planners, Guards: guards}), authority)
+	return append(hosts.Handlers(hosts.Config{Store: store, Planners: planners, Guards: guards}), authority, gluster.Resolver{Store: store})
 }
 
 // etcdGuard keeps the Host of a server until the control plane goes on without it, whatever is switched off then.

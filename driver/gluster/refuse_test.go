@@ -2,15 +2,12 @@ package gluster
 
 import (
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
 
@@ -202,17 +199,5 @@ func TestDrain_failures(t *testing.T) {
 	}
 	if p := w.settle(); !p.Done {
 		t.Errorf("%v", decisions(p))
-	}
-}
-
-// What is in split-brain is told before all else: nothing but a person mends it.
-func TestSplitBrainIsTold(t *testing.T) {
-	v := &volume{name: "v", pool: &glusterd.Volume{Name: "v", State: glusterd.VolumeStarted, Replica: 3}, status: api.VolumeStatus{SplitBrains: []string{"/f"}}}
-	for range 3 {
-		v.pool.Bricks = append(v.pool.Bricks, glusterd.Brick{State: glusterd.BrickOnline, Heal: &glusterd.Heal{Pending: 2, SplitBrain: 1}})
-	}
-	state, text := newPlanner(&engine.View{}, time.Time{}).judgeVolume(v)
-	if state != api.ResourceDegraded || !strings.Contains(text, "/f. Choose on a node with 'gluster volume heal v split-brain") {
-		t.Errorf("%s: %s", state, text)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,18 +21,15 @@ import (
 func (p *planner) describe(v *volume) {
 	size := v.brickSizes()
 	v.status.Layout = layoutOfPool(v.pool).text(len(v.pool.Sets()))
-	v.status.Bricks, v.status.Heals, v.status.SplitBrains = nil, 0, nil
+	v.status.Bricks, v.status.Heals = nil, 0
 	for i := range v.pool.Bricks {
 		b := &v.pool.Bricks[i]
 		v.status.Bricks = append(v.status.Bricks, p.brickStatus(v, b, size(i)))
 		if b.Heal != nil {
 			v.status.Heals = max(v.status.Heals, b.Heal.Pending)
-			v.status.SplitBrains = append(v.status.SplitBrains, b.Heal.Files...)
 		}
 	}
-	slices.Sort(v.status.SplitBrains)
-	v.status.SplitBrains = slices.Compact(v.status.SplitBrains)
-	v.status.SplitBrains = v.status.SplitBrains[:min(len(v.status.SplitBrains), maxSplitBrains)]
+	v.status.SplitBrains = splitFiles(v.pool)
 	var servers []string
 	for i := range v.pool.Bricks {
 		if a := v.pool.Bricks[i].Address; !slices.Contains(servers, a) {
@@ -187,8 +185,42 @@ func splitText(v *volume) string {
 	if len(v.status.SplitBrains) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("split-brain, no heal can tell which copy is right: %s. "+
-		"Choose on a node with 'gluster volume heal %s split-brain latest-mtime FILE', or bigger-file FILE, or source-brick BRICK FILE", words.Few(v.status.SplitBrains), v.name)
+	namespace := ""
+	if v.declared.Namespace != metav1.NamespaceDefault {
+		namespace = " -n " + v.declared.Namespace
+	}
+	return fmt.Sprintf("split-brain, no heal can tell which copy is right: %s. Look at the copies below the paths of the bricks, and choose: "+
+		"'holdfast volume resolve%s %s FILE --keep NODE', the node with the right copy (%s), or latest-mtime, or bigger-file. "+
+		"Of a directory, name the files in it that cannot be read", words.Few(v.status.SplitBrains), namespace, v.name, words.Few(copiesOf(&api.Volume{Status: v.status})))
+}
+
+// splitFiles are the entries in split-brain. A brick may know only the gfid of one that another brick knows by its path: gfids are
+// told where paths do not make up all of them.
+func splitFiles(v *glusterd.Volume) (files []string) {
+	for _, set := range v.Sets() {
+		var paths, gfids []string
+		most := 0
+		for _, b := range set {
+			if b.Heal == nil {
+				continue
+			}
+			most = max(most, int(b.Heal.SplitBrain))
+			for _, f := range b.Heal.Files {
+				if strings.HasPrefix(f, "<") {
+					gfids = append(gfids, f)
+				} else {
+					paths = append(paths, f)
+				}
+			}
+		}
+		slices.Sort(paths)
+		if paths = slices.Compact(paths); len(paths) < most {
+			slices.Sort(gfids)
+			paths = append(paths, slices.Compact(gfids)...)
+		}
+		files = append(files, paths...)
+	}
+	return files[:min(len(files), maxSplitBrains)]
 }
 
 func online(set []glusterd.Brick) (n int) {

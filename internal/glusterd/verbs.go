@@ -37,6 +37,8 @@ const (
 	VerbQuota = "volume quota"
 	// VerbOpVersion raises the pool's operating version to Object.
 	VerbOpVersion = "volume set all cluster.op-version"
+	// VerbResolve takes, of each of ParamFiles, the copy that ParamKeep says for the right one; the others of its set are healed from it.
+	VerbResolve = "volume heal split-brain"
 	// VerbDropBrick removes the directory Object of a brick on the agent's own node. The agent refuses one that any volume of the
 	// pool has, one that lies in none of its stores, and one whose attribute volume-id is not ParamVolumeID.
 	VerbDropBrick = "brick drop"
@@ -55,6 +57,17 @@ const (
 	ParamFull       = "full"
 	ParamLimit      = "limit"
 	ParamVolumeID   = "volumeID"
+	// ParamFiles are paths within the volume, joined by newlines.
+	ParamFiles = "files"
+	// ParamKeep is KeepLatest, KeepBigger or KeepBrick; with the last one ParamBricks are those of which one has the right copy.
+	ParamKeep = "keep"
 	// ParamForce is "true" or not there.
 	ParamForce = "force"
+)
+
+// Which copy of a file in split-brain is kept, in gluster's words.
+const (
+	KeepLatest = "latest-mtime"
+	KeepBigger = "bigger-file"
+	KeepBrick  = "source-brick"
 )

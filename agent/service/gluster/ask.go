@@ -29,13 +29,8 @@ func asker(l *service.Local) glusterd.Asker {
 	}
 }
 
-// askHeal asks for 'volume heal VOLUME info [summary|split-brain]'. For that gluster calls another program, and does not pass the
-// socket on to it (10.3): so it is called here. It wants the socket last of all.
+// askHeal asks for 'volume heal VOLUME info [summary|split-brain]'.
 func askHeal(ctx context.Context, socket string, args []string) ([]byte, error) {
-	dir, err := output(ctx, "glusterd", "--print-libexecdir")
-	if err != nil {
-		return nil, err
-	}
 	words := []string{args[2]}
 	switch args[len(args)-1] {
 	case "summary":
@@ -43,7 +38,17 @@ func askHeal(ctx context.Context, socket string, args []string) ([]byte, error) 
 	case "split-brain":
 		words = append(words, "split-brain-info")
 	}
-	return output(ctx, filepath.Join(strings.TrimSpace(string(dir)), "glfsheal"), append(words, "--xml", "--nolog", "glusterd-sock", socket)...)
+	return runHeal(ctx, socket, append(words, "--xml")...)
+}
+
+// runHeal runs the program that gluster calls for healing. gluster does not pass on to it where the socket is (10.3), so it is called
+// here. It wants the socket last of all.
+func runHeal(ctx context.Context, socket string, args ...string) ([]byte, error) {
+	dir, err := output(ctx, "glusterd", "--print-libexecdir")
+	if err != nil {
+		return nil, err
+	}
+	return output(ctx, filepath.Join(strings.TrimSpace(string(dir)), "glfsheal"), append(args, "--nolog", "glusterd-sock", socket)...)
 }
 
 // output returns what a program printed. Its exit status says nothing: with --xml, the answer does.

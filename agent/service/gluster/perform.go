@@ -37,6 +37,7 @@ var verbs = map[string]func(pool, context.Context, service.Command) error{
 	glusterd.VerbReplace:      pool.replace,
 	glusterd.VerbResetBrick:   pool.resetBrick,
 	glusterd.VerbHeal:         pool.heal,
+	glusterd.VerbResolve:      pool.resolve,
 	glusterd.VerbQuota:        pool.quota,
 	glusterd.VerbOpVersion:    pool.opVersion,
 	glusterd.VerbDropBrick:    pool.dropBrick,

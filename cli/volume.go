@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster"
+)
+
+func newVolume(g *globals) *cobra.Command {
+	cmd := &cobra.Command{Use: "volume", Short: "Say which copy of files in split-brain is right"}
+	cmd.AddCommand(newVolumeResolve(g))
+	return cmd
+}
+
+func newVolumeResolve(g *globals) *cobra.Command {
+	var keep string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "resolve VOLUME FILE… --keep NODE|latest-mtime|bigger-file",
+		Short: "Keep one copy of files in split-brain, and heal the others from it",
+		Long: `Says of files of a GlusterFS volume, of which no heal can tell which copy is right, which one to keep: that of a node, the
+one that was written last, or the largest. The others are healed from it, and what they had is lost. 'holdfast get volume NAME
+-o yaml' has the files, and where each copy lies (status.bricks). latest-mtime and bigger-file choose nothing where two of three
+copies are alike: name a node.`,
+		Example: `  holdfast volume resolve vol1 /mail/inbox --keep n1`,
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if keep == "" {
+				return &exitError{exitUsage, errors.New("say with --keep whose copy is right: a node's, latest-mtime, or bigger-file")}
+			}
+			return g.resolveSplitBrain(cmd.Context(), args[0], args[1:], keep, timeout)
+		},
+	}
+	cmd.Flags().StringVar(&keep, "keep", "", "whose copy is right: a node's, latest-mtime, or bigger-file")
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait; the work goes on after that")
+	return cmd
+}
+
+func (g *globals) resolveSplitBrain(ctx context.Context, name string, files []string, keep string, timeout time.Duration) error {
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	v := &api.Volume{}
+	v.Namespace, v.Name = g.namespace, name
+	err = withDeadline(ctx, func(ctx context.Context) error { return c.Get(ctx, client.ObjectKeyFromObject(v), v) })
+	if apierrors.IsNotFound(err) {
+		return &exitError{exitRefused, fmt.Errorf("there is no Volume %s in namespace %s: 'holdfast get volumes' lists them", name, g.namespace)}
+	}
+	if err != nil {
+		return fmt.Errorf("while reading volume %s: %w", name, err)
+	}
+	a := &api.Action{Spec: api.ActionSpec{
+		Kind: gluster.ResolveKind, Target: "volume/" + name, Cluster: v.Spec.Cluster,
+		Parameters: map[string]api.ActionParameter{
+			gluster.ResolveFiles: api.ActionParameter(strings.Join(files, "\n")), gluster.ResolveKeep: api.ActionParameter(keep),
+		},
+	}}
+	a.Namespace, a.GenerateName = g.namespace, "resolve-"+name+"-"
+	err = withDeadline(ctx, func(ctx context.Context) error { return c.Create(ctx, a) })
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		return &exitError{exitRefused, &plainError{err}}
+	}
+	if err != nil {
+		return fmt.Errorf("while creating the action: %w", err)
+	}
+	fmt.Fprintf(g.out, "action/%s created\n", a.Name)
+	return g.waitAction(ctx, c, a, timeout)
+}

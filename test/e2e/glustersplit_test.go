@@ -1,0 +1,98 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/test/hosts"
+)
+
+// TestGlusterSplitBrain has both sides of a cut network write to the same files of a volume that lets them, and make a file of the
+// same name. When the network is whole again all of them are told; what the message says to run ends it, and the volume is well.
+func TestGlusterSplitBrain(t *testing.T) {
+	b := glusterBed(t, 3)
+	spec := glusterPool
+	for _, h := range b.Lab.Hosts() {
+		spec += glusterNode(h, 1)
+	}
+	spec += `---
+apiVersion: holdfast.io/v1alpha1
+kind: Volume
+metadata: {name: data}
+spec: {cluster: gluster, size: 300Mi, options: {cluster.quorum-type: none, cluster.heal-timeout: "5", network.ping-timeout: "5"}, deletionPolicy: Wipe}
+`
+	b.applies(1, spec)
+	b.await("the volume to serve", b.bricksServe(1, "data", 3))
+	one, two := b.Lab.Host(1), b.Lab.Host(2)
+	for _, h := range []*hosts.Host{one, two} {
+		b.split(h, "mkdir /var/lib/split && mount -t glusterfs "+h.IP+":/data /var/lib/split")
+	}
+	b.split(one, "mkdir /var/lib/split/d; cd /var/lib/split/d; echo before | tee a b >/dev/null; sync")
+	heal := b.Lab.Partition(t, b.Lab.Hosts()[:1], b.Lab.Hosts()[1:])
+	b.split(one, "cd /var/lib/split/d; echo one | tee a b new >/dev/null; sync")
+	b.split(two, "cd /var/lib/split/d; echo two, which is longer | tee a b new >/dev/null; sync")
+	heal()
+	b.await("all that is in split-brain to be told", b.splitIs("/d", "/d/a", "/d/b"))
+	v, err := read[api.Volume](b, 1, "volumes", "data")
+	if err != nil || v.Status.State != api.VolumeDegraded || !strings.Contains(v.Status.Message, "holdfast volume resolve data FILE --keep NODE") {
+		t.Errorf("%v: %s: %s", err, v.Status.State, v.Status.Message)
+	}
+	t.Log(v.Status.Message)
+	if out, err := two.Try(t.Context(), "cat", "/var/lib/split/d/a"); err == nil {
+		t.Errorf("a file in split-brain reads as %q", out)
+	}
+	b.splitRefused(t)
+	b.run("volume", "resolve", "data", "/d/a", "/d/new", "--keep", "h2")
+	b.run("volume", "resolve", "data", "/d/b", "--keep", "h1")
+	b.await("the volume to be well by itself", b.bricksServe(1, "data", 3))
+	b.await("the pool to be well", b.splitIs())
+	for i, brick := range v.Status.Bricks {
+		for file, want := range map[string]string{"a": "two, which is longer", "new": "two, which is longer", "b": "one"} {
+			if got := b.hostNamed(brick.Node).Run(t, t.Context(), "cat", brick.Path+"/d/"+file); got != want {
+				t.Errorf("brick %d: %s is %q, want %q", i, file, got, want)
+			}
+		}
+	}
+	for _, h := range []*hosts.Host{one, two} {
+		b.split(h, "cd /var/lib/split/d && sha256sum a b new && cd / && umount /var/lib/split && rmdir /var/lib/split")
+	}
+	b.glusterGone(spec)
+}
+
+// split runs a script on a host.
+func (b *bed) split(h *hosts.Host, script string) {
+	b.Helper()
+	h.Run(b, b.Context(), "bash", "-ec", script)
+}
+
+// splitIs checks that these entries of the volume are in split-brain, and no others.
+func (b *bed) splitIs(want ...string) func() error {
+	return func() error {
+		v, err := read[api.Volume](b, 1, "volumes", "data")
+		if err == nil && !slices.Equal(v.Status.SplitBrains, want) {
+			err = fmt.Errorf("it is %q: %s", v.Status.SplitBrains, v.Status.Message)
+		}
+		return err
+	}
+}
+
+// splitRefused asks for what cannot be had: each is refused with the reason, and nothing is changed.
+func (b *bed) splitRefused(t *testing.T) {
+	t.Helper()
+	for _, no := range []struct {
+		code             int
+		file, keep, want string
+	}{
+		{3, "/other", "h1", "/other is not in split-brain"},
+		{3, "/d/a", "h9", `"h9" is no node with a brick`},
+		{1, "/d", "h1", "it is a directory"}, // GlusterFS's own word, as below
+		{1, "/d/a", "latest-mtime", "several copies are equal"},
+	} {
+		if out := b.holdfast(no.code, "volume", "resolve", "data", no.file, "--keep", no.keep); !strings.Contains(out, no.want) {
+			t.Errorf("%s of %s: %s: want %q", no.keep, no.file, out, no.want)
+		}
+	}
+}
