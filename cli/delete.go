@@ -19,10 +19,11 @@ import (
 )
 
 type deleteOptions struct {
-	files   []string
-	plan    string
-	wait    bool
-	timeout time.Duration
+	files        []string
+	plan         string
+	whenPossible bool
+	wait         bool
+	timeout      time.Duration
 }
 
 func newDelete(g *globals) *cobra.Command {
@@ -30,7 +31,8 @@ func newDelete(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete -f FILE | delete KIND NAME | delete --plan NAME",
 		Short: "Delete objects",
-		Long: `Deletes the objects in the files, or one object by its kind and name.
+		Long: `Deletes the objects in the files, or one object by its kind and name. What is refused as things are, such as to take a
+node away that has the last good copy of something, ends with exit code 3, and nothing is changed.
 
 Deleting a StorageCluster stops its daemons. Its data stays on the devices unless spec.deletionPolicy is Wipe; then the plan has
 to be seen and named: 'holdfast plan --delete storagecluster/NAME'.`,
@@ -39,6 +41,7 @@ to be seen and named: 'holdfast plan --delete storagecluster/NAME'.`,
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "a file with the objects to delete, - for standard input; may be repeated")
 	cmd.Flags().StringVar(&o.plan, "plan", "", "the plan to carry out, as 'holdfast plan --delete' named it")
+	cmd.Flags().BoolVar(&o.whenPossible, "when-possible", false, "delete also what is refused as things are: it is carried out as soon as it can be")
 	cmd.Flags().BoolVar(&o.wait, "wait", true, "wait until they are gone")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long --wait waits")
 	return cmd
@@ -67,7 +70,9 @@ func (g *globals) delete(ctx context.Context, args []string, o deleteOptions) er
 	if err := g.requireNamed(ctx, w, p); err != nil {
 		return err
 	}
-	// It stays declared that they are to go, and is carried out when it can be; nobody has to find out why nothing happens.
+	if err := p.refusal(); err != nil && !o.whenPossible {
+		return fmt.Errorf("%w\n'--when-possible' deletes it all the same: what cannot be done now is done as soon as it can be", err)
+	}
 	for _, text := range p.refused {
 		fmt.Fprintf(g.out, "refused as things are: %s\n", text)
 	}

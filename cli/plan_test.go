@@ -176,7 +176,7 @@ func TestPlan_saysWhatMoved(t *testing.T) {
 				[]string{"apply", "-f", "-", "--force-conflicts"})
 		}, "holdfast:bob at 20"},
 		{"a node", func(t *testing.T) {
-			p.must(t, exitOK, "", []string{"delete", "storagenode", "n3"}, "deleted")
+			p.must(t, exitOK, "", []string{"delete", "storagenode", "n3", "--when-possible"}, "deleted")
 		}, "storagenode/moved/n3 is gone"},
 	}
 	for i, tt := range tests {
@@ -311,11 +311,12 @@ func TestApply_ofADiskNamesItsPlan(t *testing.T) {
 	p.must(t, exitOK, manifest, []string{"apply", "-f", "-"}, "storagenode/n1 unchanged")
 }
 
-// TestDelete_saysWhatIsRefused: a node may be taken back whenever its owner likes; why it does not go is said at once.
+// TestDelete_saysWhatIsRefused: what cannot be done now is not begun, unless its owner says that it may wait.
 func TestDelete_saysWhatIsRefused(t *testing.T) {
 	p := newHome(t, "held")
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"})
-	p.must(t, exitOK, "", []string{"delete", "storagenode", "n3"}, "refused as things are: ", "3 mons need 3 hosts", "storagenode/n3 deleted")
+	p.must(t, exitRefused, "", []string{"delete", "storagenode", "n3"}, "nothing was changed", "3 mons need 3 hosts", "--when-possible")
+	p.must(t, exitOK, "", []string{"delete", "storagenode", "n3", "--when-possible"}, "refused as things are: ", "3 mons need 3 hosts", "storagenode/n3 deleted")
 }
 
 func TestPlan_output(t *testing.T) {

@@ -96,11 +96,12 @@ func filesOf(a *api.Action) []string {
 func resolveCommand(view *engine.View, a *api.Action) (*api.Daemon, engine.Command, error) {
 	name, keep := strings.TrimPrefix(a.Spec.Target, "volume/"), string(a.Spec.Parameters[ResolveKeep])
 	cmd := engine.Command{Verb: glusterd.VerbResolve, Object: name, Line: "volume/" + name, Params: map[string]string{}}
-	i := slices.IndexFunc(view.Volumes, func(v api.Volume) bool { return v.Name == name })
+	volumes := engine.OfKind[*api.Volume](view.Resources)
+	i := slices.IndexFunc(volumes, func(v *api.Volume) bool { return v.Name == name })
 	if i < 0 {
 		return nil, cmd, refusef("cluster %s has no volume %q", a.Spec.Cluster, a.Spec.Target)
 	}
-	v := &view.Volumes[i]
+	v := volumes[i]
 	var files []string
 	for _, file := range filesOf(a) {
 		file = strings.Trim(file, "<>")

@@ -20,7 +20,7 @@ import (
 func TestSplitBrainIsTold(t *testing.T) {
 	v := splitVolume()
 	state, text := newPlanner(&engine.View{}, time.Time{}).judgeVolume(v)
-	if state != api.VolumeDegraded || !strings.Contains(text, "/f. ") || !strings.Contains(text, "'holdfast volume resolve -n files v FILE --keep NODE', the node with the right copy (n0, n1, n2)") {
+	if state != api.ResourceDegraded || !strings.Contains(text, "/f. ") || !strings.Contains(text, "'holdfast volume resolve -n files v FILE --keep NODE', the node with the right copy (n0, n1, n2)") {
 		t.Errorf("%s: %s", state, text)
 	}
 }
@@ -83,7 +83,7 @@ func TestResolveCommand(t *testing.T) {
 	} {
 		a := &api.Action{Spec: api.ActionSpec{Target: tt.target, Cluster: "c", Parameters: map[string]api.ActionParameter{
 			ResolveFiles: api.ActionParameter(tt.files), ResolveKeep: api.ActionParameter(tt.keep)}}}
-		d, cmd, err := resolveCommand(&engine.View{Volumes: []api.Volume{tt.volume}, Daemons: []api.Daemon{speaker}}, a)
+		d, cmd, err := resolveCommand(&engine.View{Resources: []api.Resource{&tt.volume}, Daemons: []api.Daemon{speaker}}, a)
 		got := cmd.Params[glusterd.ParamKeep] + " " + cmd.Params[glusterd.ParamFiles] + " " + cmd.Params[glusterd.ParamBricks]
 		switch {
 		case err != nil && (!errors.Is(err, action.ErrRefused) || !strings.Contains(err.Error(), tt.want)):

@@ -69,7 +69,8 @@ func (b *bed) volumeShrinks(clients []*client) {
 	b.goOn(clients)
 }
 
-// lastCopiesStay takes back a node while another one that has the same data is off: nothing moves. When the node is declared again
+// lastCopiesStay takes back a node while another one that has the same data is off: that is refused, and where it is said that it may
+// wait, nothing moves. When the node is declared again
 // and the other one is back, all is as it was.
 func (b *bed) lastCopiesStay(clients []*client) {
 	nodes := b.nodesOf("data")
@@ -79,10 +80,12 @@ func (b *bed) lastCopiesStay(clients []*client) {
 	before := b.bricks("data")
 	off.PowerOff(b)
 	b.await("the node to be missed", b.missed(1, clients[0].name))
-	out := b.run("delete", "storagenode", leaves[0])
-	if !strings.Contains(out, "refused as things are: node/"+leaves[0]) || !strings.Contains(out, "of the same set does not serve") {
+	out := b.holdfast(3, "delete", "storagenode", leaves[0])
+	if !strings.Contains(out, "nothing was changed:\nnode/"+leaves[0]) || !strings.Contains(out, "of the same set does not serve") {
 		b.Errorf("holdfast delete says:\n%s", out)
 	}
+	b.run("get", "storagenode", leaves[0])
+	b.run("delete", "storagenode", leaves[0], "--when-possible")
 	b.await("the refusal to be told", func() error {
 		s, err := read[api.StorageStatus](b, 1, "storagestatuses", "gluster")
 		if err == nil && !strings.Contains(strings.Join(s.Status.Reasons, "\n"), "of the same set does not serve") {
