@@ -50,6 +50,11 @@ func (p *planner) cannotDrain(v *volume, movers []*mover, b *glusterd.Brick) {
 			p.decide(api.VerdictWait, m.object, "%s: volume %s is drained when brick %s serves again", m.why, v.name, b.Name())
 			continue
 		}
+		if n := p.nodeOf(b); n != nil && p.isRejected(n) {
+			p.decide(api.VerdictRefuse, m.object, "%s, and brick %s of volume %s has the only copy of its files, which it cannot give away while the others reject it "+
+				"(Peer Rejected): mend its configuration by hand (gluster/glusterfs#4016)", m.why, b.Path, v.name)
+			continue
+		}
 		p.decide(api.VerdictRefuse, m.object, "%s, and brick %s of volume %s has the only copy of its files and does not serve: bring it back. "+
 			"If it is lost for good, 'gluster volume remove-brick %s %s force' gives its files up", m.why, b.Path, v.name, v.name, b.Name())
 	}

@@ -24,7 +24,7 @@ func (p *planner) clearLeftovers() {
 }
 
 func (p *planner) clearStore(v *volume, n *node, s *store) {
-	if !n.running() || s.Problem != "" {
+	if !n.running() || s.Problem != "" || n.leaving != "" && !p.inPool(n) {
 		return
 	}
 	for _, b := range s.Bricks {

@@ -49,7 +49,8 @@ type planner struct {
 	// successor is asked for the pool, too, and speaks for it as soon as it has told of it; usually nil.
 	successor *node
 	volumes   []*volume
-	stopped   map[string]bool // the nodes whose glusterd is told to stop, by name
+	stopped   map[string]bool   // the nodes whose glusterd is told to stop, by name
+	kept      map[string]string // the nodes that are not restarted with what is installed, by name, and why
 
 	plan *engine.Plan
 }
@@ -57,7 +58,7 @@ type planner struct {
 func newPlanner(view *engine.View, now time.Time) *planner {
 	p := &planner{
 		view: view, now: now, cluster: view.Cluster, have: view.DaemonsByName(), hosts: view.HostsByName(),
-		stopped: map[string]bool{}, plan: &engine.Plan{},
+		stopped: map[string]bool{}, kept: map[string]string{}, plan: &engine.Plan{},
 	}
 	if p.seen, _ = view.System.(*Observation); p.seen == nil {
 		p.seen = &Observation{}
@@ -82,8 +83,8 @@ func (p *planner) commandOf(n *node, verb, object string, params map[string]stri
 		p.decide(api.VerdictWait, verb+" "+object, "%s: node %s speaks for the pool first", reason, p.successor.name)
 		return
 	}
-	if who := p.rejected(); who != "" && verb != glusterd.VerbStart && verb != glusterd.VerbHeal {
-		p.decide(api.VerdictWait, verb+" "+object, "%s: node %s has to agree with the others first on what the pool is", reason, who)
+	if by := p.heldBy(verb); by != nil {
+		p.decide(api.VerdictWait, verb+" "+object, "%s: %s", reason, p.hold(by, object))
 		return
 	}
 	p.plan.Commands = append(p.plan.Commands, engine.Command{

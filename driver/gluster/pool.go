@@ -127,7 +127,7 @@ func (p *planner) reached(n *node) bool {
 // onItsWay says whether a declared node can be expected in the pool soon without anybody doing something.
 func (p *planner) onItsWay(n *node) bool {
 	switch {
-	case n.Node == nil || n.leaving != "" || p.inPool(n) || len(n.Problems)+len(n.problems) > 0:
+	case n.Node == nil || n.leaving != "" || p.inPool(n) || p.isRejected(n) || len(n.Problems)+len(n.problems) > 0:
 		return false
 	case n.daemon == nil:
 		return n.usable()
@@ -206,7 +206,7 @@ func (p *planner) checkLeaver(n *node) {
 		p.awaitLeaver(n, "nobody can say yet which bricks it has")
 	case len(bricks) > 0:
 		p.awaitLeaver(n, "bricks that have to move: %s", words.Few(bricks))
-	case p.leftovers(n):
+	case p.inPool(n) && p.leftovers(n): // one that is rejected, or out of the pool already, takes them along
 		p.awaitLeaver(n, "copies that were moved away are removed from it")
 	case n == p.speaker && len(p.members()) > 1:
 		p.awaitLeaver(n, "another node has to speak for the pool first")
@@ -300,7 +300,7 @@ func (p *planner) dismiss() {
 			if p.hosts[n.hostName()].ModeOf() == api.HostDrain {
 				p.decide(api.VerdictWait, engine.HostObject(n.hostName()), "its glusterd is removed")
 			}
-		case p.ready() && n != p.speaker && p.peer(n) != nil && len(p.bricksOn(n)) == 0 && !p.leftovers(n):
+		case p.ready() && n != p.speaker && p.peer(n) != nil && len(p.bricksOn(n)) == 0 && !(p.inPool(n) && p.leftovers(n)):
 			p.command(glusterd.VerbDetach, p.peer(n).Address, nil, api.RiskNone, "%s, and it has no bricks", n.leaving)
 		}
 	}

@@ -77,23 +77,25 @@ func (n *node) releases() string {
 
 // mayRestartNode says whether the pool can do without a node for a moment.
 func (p *planner) mayRestartNode(n *node, turn string) bool {
+	keep := func(verdict api.Verdict, format, why string) bool {
+		p.kept[n.name] = why
+		p.decide(verdict, n.object(), format, n.releases(), why)
+		return false
+	}
 	if older(n.report.Installed, n.report.Version) {
 		p.decide(api.VerdictSkip, n.object(), "%s: it is not restarted, as a pool does not go back to an older release", n.releases())
 		return false
 	}
 	if turn != "" {
-		p.decide(api.VerdictWait, n.object(), "%s. Node %s is restarted first", n.releases(), turn)
-		return false
+		return keep(api.VerdictWait, "%s. %s", fmt.Sprintf("Node %s is restarted first", turn))
 	}
 	if verdict, why := p.cannotStop(n); why != "" {
 		// What does not pass by itself is not waited for: the node serves well as it is.
 		verdict = map[bool]api.Verdict{true: api.VerdictWait, false: api.VerdictSkip}[verdict == api.VerdictWait]
-		p.decide(verdict, n.object(), "%s. It is not restarted: %s", n.releases(), why)
-		return false
+		return keep(verdict, "%s. It is not restarted: %s", why)
 	}
 	if why := p.notHealed(n); why != "" {
-		p.decide(api.VerdictWait, n.object(), "%s. It is restarted later: %s", n.releases(), why)
-		return false
+		return keep(api.VerdictWait, "%s. It is restarted later: %s", why)
 	}
 	return true
 }
@@ -131,15 +133,4 @@ func (p *planner) dropped(n *node) string {
 func release(version string) (n int) {
 	_, _ = fmt.Sscanf(version, "%d", &n) // what is no number is 0
 	return n
-}
-
-// rejected names a node of the pool that the speaker does not agree with. Nothing of the pool is changed until they agree: a node that
-// does not hear of a change could never catch up.
-func (p *planner) rejected() string {
-	for _, n := range p.nodes {
-		if x := p.peer(n); n.report != nil && x != nil && x.Connected && x.State != glusterd.PeerInCluster && p.hadBricks(n) {
-			return n.name
-		}
-	}
-	return ""
 }

@@ -1,6 +1,7 @@
 package gluster
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,7 +161,7 @@ func TestUpgrade_kept(t *testing.T) {
 			t.Errorf("%s: %s", name, strings.Join(decisions(p), "\n"))
 		}
 		for _, b := range w.gluster.volumes["v"].bricks {
-			if b.node.version != "10.3" && test.durability != nil {
+			if b.node.version != "10.3" {
 				t.Errorf("%s: node %s was restarted", name, b.node.name)
 			}
 		}
@@ -185,5 +186,62 @@ func TestUpgrade_foreseen(t *testing.T) {
 	}
 	if stops != 3 || len(p.Open) > 0 {
 		t.Errorf("%d stops, open: %v", stops, p.Open)
+	}
+}
+
+// A node that the others reject keeps the pool from changes, and can leave it: what it has is made anew elsewhere.
+func TestRejected(t *testing.T) {
+	for name, leave := range map[string]func(*world){
+		"deleted": func(w *world) { w.undeclare("n2") },
+		"drained": func(w *world) { w.setMode(2, api.HostDrain) },
+	} {
+		w := poolOf(t, 4)
+		w.volume("v", "10Gi", nil)
+		w.settle()
+		if !slices.ContainsFunc(w.gluster.volumes["v"].bricks, func(b *fakeBrick) bool { return b.node.name == "n2" }) {
+			t.Fatal("no brick is on n2")
+		}
+		w.gluster.nodes["c-glusterd-n2"].rejected = true
+		w.volume("x", "1Gi", nil)
+		w.settle()
+		if got := w.vol("x").Status; w.gluster.volumes["x"] != nil || !strings.Contains(got.Message, "delete its StorageNode") {
+			t.Errorf("%s: %s", name, got.Message)
+		}
+		leave(w)
+		p := w.settle()
+		if w.daemons["c-glusterd-n2"] != nil || w.gluster.volumes["x"] == nil || !p.Done {
+			t.Errorf("%s: %s\n%s", name, strings.Join(decisions(p), "\n"), w.gluster.text())
+		}
+	}
+}
+
+// One with the only copy of files has to stay: it would not move them.
+func TestRejected_single(t *testing.T) {
+	w := poolOf(t, 3)
+	w.volume("v", "10Gi", &api.VolumeDurability{Distribute: &api.VolumeDistribute{}})
+	w.settle()
+	n := w.gluster.volumes["v"].bricks[0].node
+	n.rejected = true
+	w.undeclare(n.name)
+	p := w.settle()
+	if w.daemons[n.daemon] == nil || len(w.gluster.volumes["v"].bricks) != 1 || !contains(decisions(p, api.VerdictRefuse), "while the others reject it") {
+		t.Errorf("%s\n%s", strings.Join(decisions(p), "\n"), w.gluster.text())
+	}
+}
+
+// A node of version 10 that may not restart keeps new volumes waiting, as soon as two run version 11. It is said why, and what can be done.
+func TestUpgrade_holdsUp(t *testing.T) {
+	w := poolOf(t, 4)
+	w.volume("v", "10Gi", &api.VolumeDurability{Distribute: &api.VolumeDistribute{}})
+	w.settle()
+	w.install("11.1")
+	w.settle()
+	w.volume("x", "1Gi", nil)
+	w.settle()
+	got := w.vol("x").Status
+	for _, part := range []string{"runs GlusterFS 10.3 and others run 11.1 already", "has the only copy of its files", "reboot its host", "files of volume v"} {
+		if w.gluster.volumes["x"] != nil || got.State != api.ResourcePending || !strings.Contains(got.Message, part) {
+			t.Errorf("no word of %q: %s %s", part, got.State, got.Message)
+		}
 	}
 }

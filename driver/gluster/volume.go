@@ -163,6 +163,9 @@ func (p *planner) createVolume(v *volume) {
 	params[glusterd.ParamBricks] = strings.Join(bricks, " ")
 	v.status.State = api.ResourceCreating
 	p.command(glusterd.VerbCreate, v.name, params, api.RiskNone, "the volume is declared: %s", v.status.Layout)
+	if v.waits != "" {
+		return // there is nothing to start
+	}
 	first := maps.Clone(safeOptions) // before anybody can mount it
 	if auth := p.wantedOptions(v)[optionAllow]; auth != "" {
 		first[optionAllow] = auth
