@@ -233,16 +233,26 @@ func TestLostMgr(t *testing.T) {
 	}
 }
 
+// until runs orchestrations until something is so.
+func (f *fakeWorld) until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for range 60 {
+		if is() {
+			return
+		}
+		f.agents()
+		f.round(t)
+	}
+	t.Fatalf("it never comes to it that %s: %v", what, decisions(f.plan()))
+}
+
 // While Ceph does not answer, what was begun stays begun: an OSD that was told to leave or to stop is not told otherwise.
 func TestDrain_unreachable(t *testing.T) {
 	f := withFake(fourHosts())
 	f.cluster.Spec.Ceph.Mgr.Count = 1
 	f.settle(t)
 	f.mode(4, api.HostDrain)
-	for f.daemons["c-osd-3"].Spec.State != api.WantStopped {
-		f.agents()
-		f.round(t)
-	}
+	f.until(t, "osd.3 is told to stop", func() bool { return f.daemons["c-osd-3"].Spec.State == api.WantStopped })
 	f.powerOff(1, time.Second)
 	f.powerOff(2, time.Second)
 	f.agents()
@@ -253,10 +263,7 @@ func TestDrain_unreachable(t *testing.T) {
 	// Given back after Ceph has forgotten it, it is made known once more before it starts.
 	f.powerOn(1)
 	f.powerOn(2)
-	for len(f.ceph.OSDs()) == 4 {
-		f.agents()
-		f.round(t)
-	}
+	f.until(t, "Ceph has forgotten osd.3", func() bool { return len(f.ceph.OSDs()) == 3 })
 	f.mode(4, api.HostActive)
 	want := []string{"osd new osd.3", "Prepared osd.3", "Running osd.3"}
 	if diff := cmp.Diff(want, f.steps(t)); diff != "" {

@@ -277,10 +277,7 @@ func TestMonMoves_maintenanceWaits(t *testing.T) {
 	f := withFake(fourHosts())
 	f.settle(t)
 	f.mode(1, api.HostDrain)
-	for len(f.ceph.Monmap()) < 4 {
-		f.agents()
-		f.round(t)
-	}
+	f.until(t, "a fourth mon is in", func() bool { return len(f.ceph.Monmap()) == 4 })
 	f.mode(2, api.HostMaintenance)
 	p := f.round(t)
 	if w := hostWord(p, "h2"); !strings.HasPrefix(w, "Wait: mon.") {
