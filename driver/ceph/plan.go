@@ -298,6 +298,6 @@ func (p *planner) writeCommands() {
 }
 
 func (p *planner) command(verb, object string, params map[string]string, reason string) {
-	p.plan.Commands = append(p.plan.Commands, engine.Command{Verb: verb, Object: object, Params: params, Reason: reason})
+	p.plan.Commands = append(p.plan.Commands, engine.Command{Verb: verb, Object: object, Params: params, Reason: reason, Risk: verbs[verb].risk})
 	p.decide(api.VerdictDo, object, "%s: %s", verb, reason)
 }

@@ -1,6 +1,10 @@
 package ceph
 
-import "context"
+import (
+	"context"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
 
 // The verbs of commands.
 const (
@@ -28,24 +32,26 @@ const (
 	verbMgrFail = "mgr fail"
 )
 
-// verb is one thing that can be asked of Ceph: how it is done, and what Ceph will say of itself when it is done. Each may be
-// done again.
+// verb is one thing that can be asked of Ceph: how it is done, what Ceph will say of itself when it is done, and what it may do to data
+// and service. Each may be done again.
 type verb struct {
 	perform func(*conn, context.Context, request) error
 	foresee func(*foresight, request)
+	risk    api.Risk
 }
 
-// verbs are all that a plan may ask for.
+// verbs are all that a plan may ask for. While the data of an OSD moves away no copy goes before another is there, so that 'osd out' costs
+// none; what is purged cannot be brought back, and stood for a copy or a mon until then.
 var verbs = map[string]verb{
-	verbOSDNew:     {(*conn).osdNew, (*foresight).osdNew},
-	verbAuthImport: {(*conn).authImport, (*foresight).authImport},
-	verbAuthRm:     {(*conn).authRm, (*foresight).authRm},
-	verbNoout:      {(*conn).noout, (*foresight).noout},
-	verbUnsetNoout: {(*conn).noout, (*foresight).noout},
-	verbOSDOut:     {(*conn).inOut, (*foresight).inOut},
-	verbOSDIn:      {(*conn).inOut, (*foresight).inOut},
-	verbOSDPurge:   {(*conn).purge, (*foresight).purge},
-	verbCrushRm:    {(*conn).removeNamed, (*foresight).crushRm},
-	verbMonRemove:  {(*conn).removeNamed, (*foresight).monRemove},
-	verbMgrFail:    {(*conn).mgrFail, (*foresight).mgrFail},
+	verbOSDNew:     {(*conn).osdNew, (*foresight).osdNew, api.RiskNone},
+	verbAuthImport: {(*conn).authImport, (*foresight).authImport, api.RiskNone},
+	verbAuthRm:     {(*conn).authRm, (*foresight).authRm, api.RiskNone},
+	verbNoout:      {(*conn).noout, (*foresight).noout, api.RiskNone},
+	verbUnsetNoout: {(*conn).noout, (*foresight).noout, api.RiskNone},
+	verbOSDOut:     {(*conn).inOut, (*foresight).inOut, api.RiskNone},
+	verbOSDIn:      {(*conn).inOut, (*foresight).inOut, api.RiskNone},
+	verbOSDPurge:   {(*conn).purge, (*foresight).purge, api.RiskRedundancy},
+	verbCrushRm:    {(*conn).removeNamed, (*foresight).crushRm, api.RiskNone},
+	verbMonRemove:  {(*conn).removeNamed, (*foresight).monRemove, api.RiskRedundancy},
+	verbMgrFail:    {(*conn).mgrFail, (*foresight).mgrFail, api.RiskRestart},
 }
