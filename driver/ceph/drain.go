@@ -155,7 +155,7 @@ func (p *planner) noRoom(u *upkeep) string {
 	for _, o := range p.osds {
 		seen, usage := p.seen.OSDs[o.id], p.seen.Drain.Usage[o.id]
 		stays := !p.leaves(o) && !u.has(o)
-		if u.has(o) || seen.UUID == o.uuid && seen.In && seen.Up && stays {
+		if u.has(o) || seen.UUID == o.uuid && seen.In && seen.Up { // one that may leave, and is not out yet, has its data to give away, too
 			used += usage.Used
 		}
 		if seen.In && seen.Up && stays {

@@ -93,20 +93,32 @@ func (p *planner) mayWithdraw(u *upkeep) bool {
 	unknown := p.spaceUnknown()
 	why := p.noRoom(fresh)
 	switch {
-	case !unknown && why == "":
-		for _, d := range fresh.daemons {
-			p.granted[placeOf(d)] = true
-		}
-		return true
 	case unknown:
 		p.await(fresh, "Ceph does not say yet how full its OSDs are")
-	case slices.ContainsFunc(p.osds, p.coming):
+	case why != "" && slices.ContainsFunc(p.osds, p.coming):
 		p.await(fresh, "no StorageNode names its device any more; it goes when an OSD that is on its way is there: %s", why)
 	default:
-		p.say(fresh, api.VerdictRefuse, "no StorageNode names its device any more, and it cannot go: %s. Or name the device again", why)
+		for _, d := range fresh.daemons {
+			if p.grant(&upkeep{host: u.host, daemons: []*api.Daemon{d}, withdrawn: []string{label(d)}}) {
+				begun.daemons, begun.withdrawn = append(begun.daemons, d), append(begun.withdrawn, label(d))
+			}
+		}
 	}
 	*u = *begun
 	return len(begun.daemons) > 0
+}
+
+// grant lets an OSD go, if the others can do without it and all that may go already.
+func (p *planner) grant(one *upkeep) bool {
+	why := p.noRoom(one)
+	if why != "" {
+		p.say(one, api.VerdictRefuse, "no StorageNode names its device any more, and it cannot go: %s. Or name the device again", why)
+		return false
+	}
+	for _, d := range one.daemons {
+		p.granted[placeOf(d)] = true
+	}
+	return true
 }
 
 // fresh are those of the OSDs that were not told to leave yet; begun are the others.

@@ -156,6 +156,23 @@ func TestWithdraw_refused(t *testing.T) {
 	}
 }
 
+// Of two that do not fit on the others together one goes, and the other one is refused.
+func TestWithdraw_oneFits(t *testing.T) {
+	f := withFake(twoDisks())
+	f.settle(t)
+	for id := range 8 {
+		f.ceph.Use(id, 4<<20*78/100)
+	}
+	f.nodes = f.nodes[:3]
+	p := f.settle(t)
+	if f.daemons["c-osd-6"] != nil || f.daemons["c-osd-7"] == nil || drains(f.daemons["c-osd-7"]) {
+		t.Errorf("OSDs %v", f.ceph.OSDs())
+	}
+	if w := word(decisions(p, api.VerdictRefuse), "osd.7"); !strings.Contains(w, "it cannot go: its data does not fit on the other OSDs") {
+		t.Errorf("%q of %v", w, decisions(p))
+	}
+}
+
 // A disk that is replaced by another in one change: the old OSD goes when the new one is there.
 func TestWithdraw_replaced(t *testing.T) {
 	f := withFake(threeHosts())
