@@ -45,7 +45,7 @@ func TestReadManifests(t *testing.T) {
 }
 
 func TestExamples_areManifests(t *testing.T) {
-	for _, file := range []string{"../examples/ceph-single-host.yaml", "../examples/ceph-three-hosts.yaml", "../examples/ceph-demo.yaml", "../examples/glusterfs-three-nodes.yaml", "../examples/torus-three-hosts.yaml"} {
+	for _, file := range []string{"../examples/ceph-single-host.yaml", "../examples/ceph-three-hosts.yaml", "../examples/ceph-drive-group.yaml", "../examples/ceph-demo.yaml", "../examples/glusterfs-three-nodes.yaml", "../examples/torus-three-hosts.yaml"} {
 		objects, err := readManifests([]string{file}, nil, "default")
 		if err != nil {
 			t.Errorf("%s: %v", file, err)

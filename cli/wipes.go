@@ -3,56 +3,77 @@ package cli
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/cli/plans"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/drives"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
-// addWipes raises the risk of each change of a StorageNode that takes devices which daemons use from a cluster that wipes what leaves it.
-// What the storage system would do shows in its plan as a rule; a system that does not answer at the moment must not make the change
-// look harmless.
+// addWipes raises the risk of each change of a StorageNode or a DriveGroup that takes devices which daemons use from a cluster that wipes
+// what leaves it. What the storage system would do shows in its plan as a rule; a system that does not answer at the moment must not
+// make the change look harmless.
 func (p *proposal) addWipes(before, after *bare.Objects) {
-	named := namedDevices(after)
-	for i := range before.Nodes {
-		n := &before.Nodes[i]
-		if !wipes(before, n) {
-			continue
+	named := map[drives.Place]bool{}
+	for _, x := range holders(after) {
+		for _, at := range x.places {
+			named[at] = true
 		}
-		object := plans.ObjectName(engine.KindNode, n.Namespace, n.Name)
-		c := slices.IndexFunc(p.report.Changes, func(c plans.Change) bool { return c.Object == object })
-		if c >= 0 && slices.ContainsFunc(n.Status.Devices, func(d api.ClaimedDevice) bool {
-			return !named[[2]string{n.Status.Host, d.ID}] && inUse(before.Daemons, n.Status.Host, d.ID)
-		}) {
+	}
+	for _, x := range holders(before) {
+		c := slices.IndexFunc(p.report.Changes, func(c plans.Change) bool { return c.Object == x.object })
+		gone := func(at drives.Place) bool { return !named[at] && inUse(before.Daemons, at) }
+		if c >= 0 && wipes(before, x.cluster) && slices.ContainsFunc(x.places, gone) {
 			p.report.Changes[c].Risk = engine.HigherRisk(p.report.Changes[c].Risk, api.RiskData)
 		}
 	}
 }
 
-// namedDevices are the devices, by host and identity, that StorageNodes name and were accepted with.
-func namedDevices(o *bare.Objects) map[[2]string]bool {
-	named := map[[2]string]bool{}
-	for i := range o.Nodes {
-		n := &o.Nodes[i]
-		for _, d := range n.Status.Devices {
-			if slices.Contains(n.Spec.Devices, d.Name) || slices.Contains(n.Spec.Devices, d.ID) {
-				named[[2]string{n.Status.Host, d.ID}] = true
-			}
-		}
-	}
-	return named
+// holder is an object that gives devices to a cluster.
+type holder struct {
+	object  string
+	cluster types.NamespacedName
+	places  []drives.Place
 }
 
-// wipes says whether the node's cluster wipes what leaves it, as only Ceph does: GlusterFS leaves an empty disk with its file system.
-func wipes(o *bare.Objects, n *api.StorageNode) bool {
-	name := engine.ClusterOf(n, o.Clusters)
+// holders are the StorageNodes and DriveGroups with the devices that they were accepted with and still name.
+func holders(o *bare.Objects) []holder {
+	var all []holder
+	for i := range o.Nodes {
+		n := &o.Nodes[i]
+		x := holder{object: plans.ObjectName(engine.KindNode, n.Namespace, n.Name)}
+		x.cluster = types.NamespacedName{Namespace: n.Namespace, Name: engine.ClusterOf(n, o.Clusters)}
+		for _, d := range n.Status.Devices {
+			if slices.Contains(n.Spec.Devices, d.Name) || slices.Contains(n.Spec.Devices, d.ID) {
+				x.places = append(x.places, drives.Place{Host: n.Status.Host, ID: d.ID})
+			}
+		}
+		all = append(all, x)
+	}
+	for _, g := range engine.OfKind[*api.DriveGroup](o.Resources) {
+		x := holder{object: plans.ObjectName(g.ResourceKind(), g.Namespace, g.Name), cluster: engine.ClusterOfResource(g)}
+		for _, d := range g.Status.Devices {
+			if at := (drives.Place{Host: d.Host, ID: d.ID}); drives.Holds(g, at) {
+				x.places = append(x.places, at)
+			}
+		}
+		all = append(all, x)
+	}
+	return all
+}
+
+// wipes says whether a cluster wipes what leaves it, as only Ceph does: GlusterFS leaves an empty disk with its file system.
+func wipes(o *bare.Objects, cluster types.NamespacedName) bool {
 	return slices.ContainsFunc(o.Clusters, func(c api.StorageCluster) bool {
-		return c.Namespace == n.Namespace && c.Name == name && c.Spec.Type == api.StorageCeph && c.PolicyOf() == api.DeletionWipe
+		return client.ObjectKeyFromObject(&c) == cluster && c.Spec.Type == api.StorageCeph && c.PolicyOf() == api.DeletionWipe
 	})
 }
 
-func inUse(daemons []api.Daemon, host, id string) bool {
+func inUse(daemons []api.Daemon, at drives.Place) bool {
 	return slices.ContainsFunc(daemons, func(d api.Daemon) bool {
-		return d.Spec.Host == host && slices.ContainsFunc(d.Spec.Devices, func(x api.DaemonDevice) bool { return x.ID == id })
+		return d.Spec.Host == at.Host && slices.ContainsFunc(d.Spec.Devices, func(x api.DaemonDevice) bool { return x.ID == at.ID })
 	})
 }

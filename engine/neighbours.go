@@ -4,9 +4,10 @@ import (
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/drives"
 )
 
-// UsedHosts are the hosts that the cluster's nodes select or were accepted on, and those where its daemons are. Nobody writes to the
+// UsedHosts are the hosts that the cluster's nodes and drive groups select or were accepted on, and those where its daemons are. Nobody writes to the
 // map. A view that AddNeighbours has seen remembers them: a run asks several times, and in a large fleet to find them is much of its
 // work.
 func (v *View) UsedHosts() map[string]bool {
@@ -29,12 +30,19 @@ func (v *View) findUsed(hosts *hostIndex) map[string]bool {
 	for i := range v.Daemons {
 		used[v.Daemons[i].Spec.Host] = true
 	}
+	for _, g := range OfKind[*api.DriveGroup](v.Resources) {
+		for i := range v.Hosts {
+			if drives.Selects(&g.Spec.Placement, &v.Hosts[i]) {
+				used[v.Hosts[i].Name] = true
+			}
+		}
+	}
 	return used
 }
 
 // AddNeighbours fills in what of other clusters concerns this one, which is what they have on the hosts that it uses: Others and
 // Claims. The rest of a large fleet costs it nothing. Nodes are those of all clusters, and others returns the daemons of other clusters
-// on these hosts; either may have more. Cluster, Nodes, Daemons and Hosts must be there, and stay as they are.
+// on these hosts; either may have more. Cluster, Nodes, Resources, Daemons and Hosts must be there, and stay as they are.
 func (v *View) AddNeighbours(nodes []api.StorageNode, others func(hosts map[string]bool) []*api.Daemon, clusters []api.StorageCluster) {
 	hosts := newHostIndex(v.Hosts)
 	v.used = v.findUsed(hosts)

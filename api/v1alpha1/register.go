@@ -29,6 +29,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&Action{}, &ActionList{},
 		&Plan{}, &PlanList{},
 		&Volume{}, &VolumeList{},
+		&DriveGroup{}, &DriveGroupList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

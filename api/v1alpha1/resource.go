@@ -27,7 +27,7 @@ type Resource interface {
 }
 
 // ResourceLists are an empty list of each kind of Resource.
-func ResourceLists() []ResourceList { return []ResourceList{&VolumeList{}} }
+func ResourceLists() []ResourceList { return []ResourceList{&VolumeList{}, &DriveGroupList{}} }
 
 // ResourceList is a list of Resources of one kind.
 //

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -11,6 +12,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/drives"
 )
 
 // DrainFacts are what has to be known to move data off OSDs. They are asked for only while an OSD is to leave.
@@ -42,6 +44,8 @@ type Pool struct {
 type departures struct {
 	hosts map[string]*api.Host
 	named map[devicePlace]bool
+	// declared are those of them that StorageNodes name.
+	declared map[devicePlace]bool
 	// vague names, by its host, a node of which it is not plain what each entry means; by no host, one that may mean any.
 	vague map[string]string
 	// nobodys are the hosts with devices of nodes that could be of several clusters.
@@ -51,7 +55,7 @@ type departures struct {
 // departuresOf goes by the claims, which a node has to what its spec names. While nobody can tell whose a node is, or what it means by
 // another entry, which may be the same device by a new name, the OSD stays.
 func departuresOf(view *engine.View) departures {
-	x := departures{hosts: view.HostsByName(), named: map[devicePlace]bool{}, vague: map[string]string{}, nobodys: map[string]bool{}}
+	x := departures{hosts: view.HostsByName(), named: map[devicePlace]bool{}, declared: map[devicePlace]bool{}, vague: map[string]string{}, nobodys: map[string]bool{}}
 	ours, fresh := types.NamespacedName{Namespace: view.Cluster.Namespace, Name: view.Cluster.Name}, map[types.NamespacedName]int{}
 	for i := range view.Claims {
 		c := &view.Claims[i]
@@ -66,6 +70,14 @@ func departuresOf(view *engine.View) departures {
 		}
 		if c.Cluster.Name == "" || c.Cluster == ours && !c.Dropped {
 			x.named[devicePlace{c.Host, c.DeviceID}] = true
+		}
+	}
+	maps.Copy(x.declared, x.named)
+	for _, g := range engine.OfKind[*api.DriveGroup](view.Resources) {
+		for _, d := range g.Status.Devices {
+			if at := (drives.Place{Host: d.Host, ID: d.ID}); drives.Holds(g, at) {
+				x.named[devicePlace{d.Host, d.ID}] = true
+			}
 		}
 	}
 	for i := range view.Nodes {

@@ -43,6 +43,8 @@ const (
 	drainEmpty = "empty"
 	// ParamOSDUUID is the OSD's own identity.
 	ParamOSDUUID = "osdUUID"
+	// ParamDeviceClass is the CRUSH device class that the OSD is made with; without it Ceph finds one.
+	ParamDeviceClass = "deviceClass"
 )
 
 // The annotations on a cluster's Secrets.

@@ -12,6 +12,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/drives"
 )
 
 // node is a StorageNode on its way into the plan.
@@ -19,7 +20,8 @@ type node struct {
 	engine.ResolvedNode
 	problems []string // what this driver found, beside ResolvedNode.Problems
 	waits    []string
-	toCome   int // its devices that become OSDs as soon as something that is waited for is there
+	group    *drives.Outcome // what the node is part of, where that is no StorageNode but a DriveGroup
+	toCome   int             // its devices that become OSDs as soon as something that is waited for is there
 }
 
 // usable says whether new daemons may be put on the node's host.
@@ -40,21 +42,41 @@ func (n *node) hostName() string {
 	return n.Node.Status.Host
 }
 
-func (n *node) object() string { return "node/" + n.Node.Name }
+// object is what the node is called in decisions, and what in sentences.
+func (n *node) object() string {
+	if n.group != nil {
+		return engine.ResourceObject(n.group.Group)
+	}
+	return engine.NodeObject(n.Node.Name)
+}
+
+func (n *node) what() string {
+	if n.group != nil {
+		return "DriveGroup " + n.group.Group.Name
+	}
+	return "StorageNode " + n.Node.Name
+}
 
 // resolve finds out what the StorageNodes mean, and tells what keeps them from being used. Problems of single devices are told
 // where the OSDs are planned.
 func (p *planner) resolve() {
 	for _, r := range engine.ResolveNodes(p.view) {
-		n := &node{ResolvedNode: r}
-		n.Devices = slices.Clone(r.Devices) // verdicts are written into them
-		if n.Host != nil && !n.Host.AgentHeard() {
-			n.waits = append(n.waits, fmt.Sprintf("the agent of host %s is not heard", n.Host.Name))
-		}
-		p.nodes = append(p.nodes, n)
+		n := p.addNode(r)
 		p.plan.TellNode(r, n.Node.Name, nil, n.waits)
 	}
-	slices.SortFunc(p.nodes, func(a, b *node) int { return strings.Compare(a.Node.Name, b.Node.Name) }) // numbers are given in this order
+	p.resolveGroups()
+	// Numbers are given in this order.
+	slices.SortStableFunc(p.nodes, func(a, b *node) int { return strings.Compare(a.Node.Name, b.Node.Name) })
+}
+
+func (p *planner) addNode(r engine.ResolvedNode) *node {
+	n := &node{ResolvedNode: r}
+	n.Devices = slices.Clone(r.Devices) // verdicts are written into them
+	if n.Host != nil && !n.Host.AgentHeard() {
+		n.waits = append(n.waits, fmt.Sprintf("the agent of host %s is not heard", n.Host.Name))
+	}
+	p.nodes = append(p.nodes, n)
+	return n
 }
 
 // checkNetworks makes sure that each node that will have OSDs is in the network for replication. (That it is in the public

@@ -19,6 +19,7 @@ type osd struct {
 	host, device, address string
 	started               bool // its Daemon was wanted Running before
 	leaving               bool // its Daemon is being removed
+	class                 string
 }
 
 func (o *osd) label() string { return "osd." + strconv.Itoa(o.id) }
@@ -53,7 +54,7 @@ func (p *planner) keepOSDs() {
 		o := &osd{
 			id: id, uuid: d.Spec.Parameters[ParamOSDUUID], host: d.Spec.Host, address: d.Spec.Parameters[ParamAddress],
 			started: d.Spec.State != api.WantPrepared, leaving: d.DeletionTimestamp != nil,
-			device: placeOf(d).device,
+			device: placeOf(d).device, class: d.Spec.Parameters[ParamDeviceClass],
 		}
 		p.osds = append(p.osds, o)
 		p.taken[o.place()] = o
@@ -96,6 +97,9 @@ func (p *planner) nodeOSDs(n *node) []*osd {
 			uuid: osdUUID(p.fsid, n.Host.Name, r.ID), host: n.Host.Name, device: r.ID, address: n.Address,
 			id: labelNumber(r.Device),
 		}
+		if n.group != nil {
+			o.class = n.group.Group.Spec.DeviceClass
+		}
 		p.taken[at] = o
 		fresh = append(fresh, o)
 	}
@@ -129,8 +133,8 @@ func (p *planner) unusable(n *node, d *api.Device) string {
 	if why == "" {
 		why = "it is not empty"
 	}
-	return fmt.Sprintf("device %s on host %s cannot be used: %s. Free and wipe it, or remove it from StorageNode %s",
-		d.ID, n.Host.Name, strings.TrimSuffix(why, "."), n.Node.Name)
+	return fmt.Sprintf("device %s on host %s cannot be used: %s. Free and wipe it, or remove it from %s",
+		d.ID, n.Host.Name, strings.TrimSuffix(why, "."), n.what())
 }
 
 // ours says whether a device carries the label of the very OSD that it would become. The label of one that was cut off while it
@@ -231,6 +235,9 @@ func (p *planner) osdDaemon(o *osd, facts *confFacts) api.Daemon {
 	d.Spec.Files = append(d.Spec.Files, p.keyringFile(o.label()))
 	d.Spec.Devices = []api.DaemonDevice{{Name: DeviceBlock, ID: o.device}}
 	d.Spec.Parameters[ParamOSDUUID] = o.uuid
+	if o.class != "" {
+		d.Spec.Parameters[ParamDeviceClass] = o.class
+	}
 	if p.parting[d.Name] {
 		d.Spec.Parameters[ParamDrain], d.Spec.OnRemoval = drainBegun, p.cluster.PolicyOf()
 	}

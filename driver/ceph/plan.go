@@ -11,6 +11,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/drives"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -33,8 +34,11 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.writeCommands()
 	}
 	for _, n := range p.nodes {
-		p.plan.PutNode(n.ResolvedNode, n.problems, p.now)
+		if n.group == nil {
+			p.plan.PutNode(n.ResolvedNode, n.problems, p.now)
+		}
 	}
+	p.writeGroups()
 	p.writeStatus()
 	return p.plan
 }
@@ -55,6 +59,7 @@ type planner struct {
 	joining []member // mons that are on their way in
 	mgrs    []mgr
 	osds    []*osd
+	groups  []*drives.Outcome
 	taken   map[devicePlace]*osd // the OSDs by what they are on
 	fatal   bool                 // nothing can be done, whatever there is already
 	hold    time.Duration        // how long to wait for more to be declared

@@ -215,7 +215,7 @@ func (p *planner) judgePGs(s *state) {
 func (p *planner) readyNodes() []string {
 	var names []string
 	for _, n := range p.nodes {
-		if p.nodeReady(n) {
+		if n.group == nil && p.nodeReady(n) {
 			names = append(names, n.Node.Name)
 		}
 	}

@@ -29,6 +29,7 @@ type world struct {
 	daemons  map[string]*api.Daemon
 	secrets  map[string]secret
 	status   *api.StorageStatus
+	groups   []*api.DriveGroup
 	// writes counts what rounds changed.
 	writes int
 }
@@ -123,6 +124,9 @@ func (w *world) view() *engine.View {
 		s := w.secrets[name]
 		v.Secrets = append(v.Secrets, engine.SecretInfo{Name: name, Keys: slices.Sorted(maps.Keys(s.data)), Annotations: s.annotations})
 	}
+	for _, g := range w.groups {
+		v.Resources = append(v.Resources, g.DeepCopy())
+	}
 	if w.status != nil {
 		v.Status = w.status.DeepCopy()
 	}
@@ -176,6 +180,14 @@ func (w *world) apply(ctx context.Context, v *engine.View, p *engine.Plan) error
 	for _, s := range p.Nodes {
 		i := slices.IndexFunc(w.nodes, func(n api.StorageNode) bool { return n.Name == s.Name })
 		w.nodes[i].Status = s.Status
+	}
+	for _, c := range p.Resources {
+		i := slices.IndexFunc(w.groups, func(g *api.DriveGroup) bool { return engine.ResourceObject(g) == c.Object() })
+		if c.Gone {
+			w.groups = slices.Delete(w.groups, i, i+1)
+			continue
+		}
+		w.groups[i] = c.Resource.(*api.DriveGroup)
 	}
 	for _, want := range p.Secrets {
 		if _, ok := w.secrets[want.Name]; ok {

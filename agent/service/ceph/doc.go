@@ -6,9 +6,11 @@ package ceph
 const (
 	fileConf      = "ceph.conf"
 	fileKeyring   = "keyring"
+	fileClass     = "crush_device_class"
 	deviceBlock   = "block"
 	paramFSID     = "fsid"
 	paramMonmap   = "monmap"
 	paramOSDUUID  = "osdUUID"
+	paramClass    = "deviceClass"
 	directoryName = "store"
 )

@@ -51,6 +51,11 @@ func (OSD) ConfigureLocalService(ctx context.Context, l *service.Local) error {
 	if err := linkDevice(filepath.Join(dir, "block"), stablePath(device)); err != nil {
 		return err
 	}
+	if class := l.Parameters[paramClass]; class != "" { // ceph-osd reads it when it puts itself into CRUSH
+		if err := atomicfile.Write(filepath.Join(dir, fileClass), []byte(class+"\n"), 0o600); err != nil {
+			return fmt.Errorf("while writing the device class of osd.%s: %w", l.Daemon.Spec.ID, err)
+		}
+	}
 	if label != nil && label.MkfsDone() && complete(dir) {
 		return nil
 	}

@@ -1,0 +1,220 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// DriveGroup says by their properties which disks of which hosts become OSDs of a Ceph cluster. Which ones those are is recorded in its
+// status when the group is declared and whenever its selection changes; a disk that comes later and matches is told of, and taken only
+// when the group says so. A disk that was taken stays, until spec.exclude names it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=dg
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.cluster`
+// +kubebuilder:printcolumn:name="Taken",type=integer,JSONPath=`.status.taken`
+// +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=`.status.waiting`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type DriveGroup struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec DriveGroupSpec `json:"spec"`
+	// +optional
+	Status DriveGroupStatus `json:"status,omitempty"`
+}
+
+// DriveGroupSpec is what the administrator wants.
+// +kubebuilder:validation:XValidation:rule="self.cluster == oldSelf.cluster",message="cluster cannot be changed: create another DriveGroup"
+// +kubebuilder:validation:XValidation:rule="!has(self.osdsPerDevice) || self.osdsPerDevice == 1",message="osdsPerDevice can only be 1: more of them on one disk need LVM, which Holdfast does not use; partition the disk and name the partitions in a StorageNode"
+// +kubebuilder:validation:XValidation:rule="!has(self.encrypted) || !self.encrypted",message="encrypted cannot be had: dm-crypt needs device-mapper, which Holdfast does not use; take disks that encrypt themselves, or leave it out"
+// +kubebuilder:validation:XValidation:rule="!has(self.dbDevices) && !has(self.walDevices)",message="dbDevices and walDevices cannot be had: an OSD keeps its database and log on its own disk; leave them out"
+type DriveGroupSpec struct {
+	// Cluster is the StorageCluster, in the same namespace, that the disks are for.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Cluster string `json:"cluster"`
+	// Placement selects the hosts.
+	Placement DrivePlacement `json:"placement"`
+	// DataDevices selects the disks of each host: those that any of these filters matches.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	DataDevices []DriveFilter `json:"dataDevices"`
+	// DeviceClass is the CRUSH device class of the OSDs. Without it Ceph finds out for itself.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9_-]*$`
+	DeviceClass string `json:"deviceClass,omitempty"`
+	// NewDevices says what becomes of a disk that matches and was not there, or not empty, when the group was carried out.
+	// +optional
+	// +kubebuilder:default=Report
+	NewDevices NewDevicePolicy `json:"newDevices,omitempty"`
+	// Take names disks to take beside, by id, WWN or serial number: those that are waiting.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=512
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	Take []string `json:"take,omitempty"`
+	// Exclude names disks that are not to be taken, by id, WWN or serial number. The OSD on one that was taken leaves the cluster, as if it had been
+	// taken out of a StorageNode.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=512
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	Exclude []string `json:"exclude,omitempty"`
+	// OSDsPerDevice can only be 1.
+	// +optional
+	OSDsPerDevice int32 `json:"osdsPerDevice,omitempty"`
+	// Encrypted cannot be had.
+	// +optional
+	Encrypted bool `json:"encrypted,omitempty"`
+	// DBDevices cannot be had.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	DBDevices []DriveFilter `json:"dbDevices,omitempty"`
+	// WALDevices cannot be had.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	WALDevices []DriveFilter `json:"walDevices,omitempty"`
+}
+
+// DrivePlacement selects hosts: those that all that is given here selects.
+// +kubebuilder:validation:MinProperties=1
+type DrivePlacement struct {
+	// Hosts are names of hosts.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=512
+	// +kubebuilder:validation:items:MaxLength=253
+	Hosts []string `json:"hosts,omitempty"`
+	// Labels are labels that the hosts have.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	Labels map[string]string `json:"labels,omitempty"`
+	// Pattern is a pattern of hosts' names, such as "store-*": * stands for any characters, ? for one, [abc] for one of these.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Pattern string `json:"pattern,omitempty"`
+}
+
+// DriveFilter matches the disks that all that is given in it matches.
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="!has(self.limit) || has(self.all) || has(self.paths) || has(self.model) || has(self.vendor) || has(self.size) || has(self.rotational)",message="limit alone selects nothing: add 'all: true', or what the disks are like"
+type DriveFilter struct {
+	// All matches all disks.
+	// +optional
+	All bool `json:"all,omitempty"`
+	// Paths are the disks' ids, or their paths or links below /dev. A kernel name such as /dev/sdb may mean another disk after the next boot.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=256
+	Paths []string `json:"paths,omitempty"`
+	// Model is a part of the model's name, in any case of letters.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Model string `json:"model,omitempty"`
+	// Vendor is a part of the vendor's name, in any case of letters.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Vendor string `json:"vendor,omitempty"`
+	// Size is a range such as "1T:2T", with its ends; "1T:" and ":2T" have one. One size, such as "4T", is that size within one
+	// percent. Units are those of Kubernetes: 4T is 4 times 10^12 bytes, as on the label of a disk, and 4Ti 4 times 2^40.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self != '' && self != ':' && self.split(':').size() <= 2 && self.split(':').all(s, s == '' || isQuantity(s))",message="size must be such as 1T:2T, 1T:, :2T or 4T"
+	Size string `json:"size,omitempty"`
+	// Rotational is true for disks that spin.
+	// +optional
+	Rotational *bool `json:"rotational,omitempty"`
+	// Limit is how many disks of one host the filter takes at most.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=512
+	Limit int32 `json:"limit,omitempty"`
+}
+
+// NewDevicePolicy says what becomes of disks that come later.
+// +kubebuilder:validation:Enum=Report;Take
+type NewDevicePolicy string
+
+// The policies of new devices.
+const (
+	NewDevicesReport NewDevicePolicy = "Report"
+	NewDevicesTake   NewDevicePolicy = "Take"
+)
+
+// DriveGroupStatus is what the engine knows of the group.
+type DriveGroupStatus struct {
+	ResourceStatus `json:",inline"`
+	// Selection stands for the placement and the filters that the group was carried out with.
+	// +optional
+	Selection string `json:"selection,omitempty"`
+	// Unseen are hosts whose disks were not known then. They are looked at when they are.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=4096
+	Unseen []string `json:"unseen,omitempty"`
+	// Devices are the disks that were taken.
+	// +optional
+	// +listType=map
+	// +listMapKey=host
+	// +listMapKey=id
+	// +kubebuilder:validation:MaxItems=4096
+	Devices []GroupDevice `json:"devices,omitempty"`
+	// Candidates are disks that match and were not taken, for want of a word that they may be; the first of them.
+	// +optional
+	// +listType=map
+	// +listMapKey=host
+	// +listMapKey=id
+	// +kubebuilder:validation:MaxItems=64
+	Candidates []GroupDevice `json:"candidates,omitempty"`
+	// Taken and Waiting count them all.
+	// +optional
+	Taken int32 `json:"taken,omitempty"`
+	// +optional
+	Waiting int32 `json:"waiting,omitempty"`
+}
+
+// GroupDevice is a disk of a host.
+type GroupDevice struct {
+	Host string `json:"host"`
+	// ID is the identity of the device, as in the Host's inventory.
+	ID string `json:"id"`
+	// +optional
+	Serial string `json:"serial,omitempty"`
+}
+
+var _ Resource = (*DriveGroup)(nil)
+
+// ResourceKind is DriveGroup.
+func (*DriveGroup) ResourceKind() string { return "DriveGroup" }
+
+// ClusterName is spec.cluster.
+func (g *DriveGroup) ClusterName() string { return g.Spec.Cluster }
+
+// Common is the part of the status that all kinds have.
+func (g *DriveGroup) Common() *ResourceStatus { return &g.Status.ResourceStatus }
+
+// TakeStatus copies the status of another group.
+func (g *DriveGroup) TakeStatus(from Resource) {
+	g.Status = *from.(*DriveGroup).Status.DeepCopy()
+}
+
+// DriveGroupList is a list of DriveGroups.
+// +kubebuilder:object:root=true
+type DriveGroupList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []DriveGroup `json:"items"`
+}
+
+// NewResource is an empty DriveGroup.
+func (*DriveGroupList) NewResource() Resource { return &DriveGroup{} }

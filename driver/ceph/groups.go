@@ -1,0 +1,188 @@
+package ceph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/drives"
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+const (
+	// maxLeftAlone is of how many disks a plan says one by one why a group does not take them, and maxCandidates a bound of the schema.
+	maxLeftAlone  = 32
+	maxCandidates = 64
+	maxMessage    = 1024
+)
+
+// resolveGroups finds out which disks the DriveGroups mean. Those of one host are then as a StorageNode that names them.
+func (p *planner) resolveGroups() {
+	groups := engine.OfKind[*api.DriveGroup](p.view.Resources)
+	p.groups = drives.Decide(groups, p.view.Hosts, p.claimedBy())
+	view := *p.view
+	var of []*drives.Outcome
+	view.Nodes = nil
+	for _, o := range p.groups {
+		p.tellGroup(o)
+		for _, n := range p.nodesOf(o) {
+			view.Nodes, of = append(view.Nodes, n), append(of, o)
+		}
+	}
+	for i, r := range engine.ResolveNodes(&view) {
+		n := p.addNode(r)
+		n.group = of[i]
+		for _, text := range slices.Concat(r.Problems, n.problems) {
+			p.decide(api.VerdictRefuse, n.object(), "%s", text)
+		}
+		for _, text := range slices.Concat(r.Waits, n.waits) {
+			p.decide(api.VerdictWait, n.object(), "%s", text)
+		}
+	}
+}
+
+// claimedBy tells who claims a disk beside the groups.
+func (p *planner) claimedBy() func(drives.Place) string {
+	by := map[drives.Place]string{}
+	for _, c := range p.view.Claims {
+		at := drives.Place{Host: c.Host, ID: c.DeviceID}
+		switch {
+		case by[at] != "":
+		case c.Daemon != "":
+			by[at] = "daemon " + c.Daemon + " of cluster " + c.Cluster.String()
+		default:
+			by[at] = "StorageNode " + c.Node.String()
+		}
+	}
+	return func(at drives.Place) string { return by[at] }
+}
+
+// nodesOf are StorageNodes that name the disks of a group, one for each host.
+func (p *planner) nodesOf(o *drives.Outcome) []api.StorageNode {
+	var nodes []api.StorageNode
+	for _, d := range o.Devices {
+		if len(nodes) == 0 || nodes[len(nodes)-1].Status.Host != d.Host {
+			n := api.StorageNode{ObjectMeta: metav1.ObjectMeta{Namespace: o.Group.Namespace, Name: o.Group.Name, CreationTimestamp: o.Group.CreationTimestamp}}
+			n.Spec.Type, n.Spec.Cluster, n.Spec.NodeSelector = api.StorageCeph, p.cluster.Name, map[string]string{api.LabelHostname: d.Host}
+			n.Status.Host = d.Host
+			nodes = append(nodes, n)
+		}
+		n := &nodes[len(nodes)-1]
+		n.Spec.Devices = append(n.Spec.Devices, d.ID)
+		n.Status.Devices = append(n.Status.Devices, api.ClaimedDevice{Name: d.ID, ID: d.ID})
+	}
+	return nodes
+}
+
+// tellGroup tells what a group comes to.
+func (p *planner) tellGroup(o *drives.Outcome) {
+	object := engine.ResourceObject(o.Group)
+	if o.Group.DeletionTimestamp != nil {
+		return
+	}
+	for _, text := range o.Problems {
+		p.decide(api.VerdictRefuse, object, "%s", text)
+	}
+	for _, text := range o.Waits {
+		p.decide(api.VerdictWait, object, "%s", text)
+	}
+	for i, text := range o.Others {
+		if i == maxLeftAlone {
+			p.decide(api.VerdictSkip, object, "and %s more", words.Plural(len(o.Others)-i, "disk"))
+			break
+		}
+		p.decide(api.VerdictSkip, object, "%s", text)
+	}
+}
+
+// writeGroups writes down what each group has taken, before any OSD is made on it.
+func (p *planner) writeGroups() {
+	for _, o := range p.groups {
+		if o.Group.DeletionTimestamp != nil {
+			p.endGroup(o)
+			continue
+		}
+		next := o.Group.DeepCopy()
+		s := &next.Status
+		if !p.plan.Refused { // else nothing is made, and what is taken is decided when something is
+			s.Selection, s.Unseen, s.Devices = o.Selection, o.Unseen, o.Devices
+			s.Taken, s.Waiting = int32(len(o.Devices)), int32(len(o.Candidates))
+			s.Candidates = o.Candidates[:min(len(o.Candidates), maxCandidates)]
+		}
+		s.State, s.Message = p.groupState(o)
+		p.acceptGroup(next, o)
+		p.plan.PutResource(o.Group, next)
+	}
+}
+
+// groupState says how the OSDs of a group are.
+func (p *planner) groupState(o *drives.Outcome) (api.ResourceState, string) {
+	up := 0
+	for _, d := range o.Devices {
+		if x := p.taken[devicePlace{d.Host, d.ID}]; x != nil && p.inMap(x) && p.seen.OSDs[x.id].Up {
+			up++
+		}
+	}
+	waits := ""
+	if n := len(o.Candidates); n > 0 {
+		waits = fmt.Sprintf("; %s matching that came later: name what is to be taken in spec.take", words.Plural(n, "disk"))
+	}
+	text := fmt.Sprintf("%d of %s up%s", up, words.Plural(len(o.Devices), "OSD"), waits)
+	switch open := slices.Concat(o.Problems, o.Waits); {
+	case len(open) > 0:
+		text = words.Cut(strings.Join(open, "; "), maxMessage)
+	case len(o.Devices) == 0:
+		text = "it has no disk" + waits
+	}
+	switch {
+	case len(o.Devices) == 0:
+		return api.ResourcePending, text
+	case up == len(o.Devices):
+		return api.ResourceOnline, text
+	case up > 0:
+		return api.ResourceDegraded, text
+	}
+	return api.ResourceCreating, text
+}
+
+func (p *planner) acceptGroup(g *api.DriveGroup, o *drives.Outcome) {
+	c := metav1.Condition{Type: api.ResourceAccepted, Status: metav1.ConditionTrue, Reason: engine.ReasonAccepted, ObservedGeneration: g.Generation}
+	if open := slices.Concat(o.Problems, o.Waits); len(open) > 0 {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, engine.ReasonWaiting, words.Cut(strings.Join(open, "; "), maxMessage)
+		if len(o.Problems) > 0 {
+			c.Reason = engine.ReasonRefused
+		}
+	}
+	// The API keeps whole seconds; a finer time would make a status differ from itself once it was stored.
+	c.LastTransitionTime = metav1.Time{Time: p.now.Truncate(time.Second)}
+	g.Status.ObservedGeneration = g.Generation
+	meta.SetStatusCondition(&g.Status.Conditions, c)
+}
+
+// endGroup lets a deleted group go when no OSD is on a disk of it that no StorageNode names: a group that is deleted by mistake takes no
+// data with it.
+func (p *planner) endGroup(o *drives.Outcome) {
+	var left []string
+	for _, d := range o.Devices {
+		if x := p.taken[devicePlace{d.Host, d.ID}]; x != nil && !p.going.declared[x.place()] {
+			left = append(left, x.label())
+		}
+	}
+	if len(left) == 0 {
+		p.plan.Resources = append(p.plan.Resources, engine.ResourceChange{Resource: o.Group, Gone: true})
+		return
+	}
+	text := fmt.Sprintf("the group is being deleted, and stays as long as it has %s: name the disks in its spec.exclude to have them leave, or in StorageNodes to keep them",
+		words.Few(left))
+	p.decide(api.VerdictSkip, engine.ResourceObject(o.Group), "%s", text)
+	next := o.Group.DeepCopy()
+	next.Status.State, next.Status.Message, next.Status.ObservedGeneration = api.ResourceDeleting, words.Cut(text, maxMessage), o.Group.Generation
+	next.Status.Devices, next.Status.Taken = o.Devices, int32(len(o.Devices))
+	p.plan.PutResource(o.Group, next)
+}

@@ -1,0 +1,197 @@
+package drives
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+// Place is a disk of a host.
+type Place struct{ Host, ID string }
+
+// Outcome is what a group comes to.
+type Outcome struct {
+	Group *api.DriveGroup
+	// Devices are the disks that it has when this is carried out, sorted, and Candidates those that match and that nobody said a word of.
+	Devices, Candidates []api.GroupDevice
+	// Unseen are hosts whose disks are not known yet.
+	Unseen []string
+	// Selection stands for what the group selects by.
+	Selection string
+	// Problems say why it, or a part of it, cannot be carried out, Waits what is not there yet, and Others why disks are left alone.
+	Problems, Waits, Others []string
+
+	matches map[Place]*api.Device // not taken before
+	shared  map[Place]bool        // those of them that another group matches, too
+	hosts   int
+	near    []string
+}
+
+// Decide says what groups come to on these hosts. claimed says who else has a claim to a disk; empty when nobody has.
+func Decide(groups []*api.DriveGroup, hosts []api.Host, claimed func(Place) string) []*Outcome {
+	all := make([]*Outcome, len(groups))
+	for i, g := range groups {
+		all[i] = &Outcome{Group: g, Selection: selection(&g.Spec), matches: map[Place]*api.Device{}, shared: map[Place]bool{}}
+		all[i].look(hosts, func(at Place) string { return cmp.Or(heldBy(groups, g, at), claimed(at)) })
+	}
+	for i, o := range all {
+		o.refuseShared(all[:i], all[i+1:])
+	}
+	for _, o := range all {
+		o.choose()
+	}
+	return all
+}
+
+// heldBy is another group that has a disk.
+func heldBy(groups []*api.DriveGroup, own *api.DriveGroup, at Place) string {
+	for _, g := range groups {
+		if g != own && Holds(g, at) {
+			return "DriveGroup " + g.Name
+		}
+	}
+	return ""
+}
+
+// Holds says whether a group has taken a disk and is not told to give it up.
+func Holds(g *api.DriveGroup, at Place) bool {
+	return slices.ContainsFunc(g.Status.Devices, func(d api.GroupDevice) bool { return d.Host == at.Host && d.ID == at.ID }) && !excluded(g, at, nil)
+}
+
+// excluded says whether a group is told not to have a disk. Of one that is not there now its recorded names have to do.
+func excluded(g *api.DriveGroup, at Place, d *api.Device) bool {
+	if d != nil {
+		return Named(d, g.Spec.Exclude)
+	}
+	return slices.ContainsFunc(g.Status.Devices, func(x api.GroupDevice) bool {
+		return x.Host == at.Host && x.ID == at.ID && (slices.Contains(g.Spec.Exclude, x.ID) || x.Serial != "" && slices.Contains(g.Spec.Exclude, x.Serial))
+	})
+}
+
+// look goes through the disks of the hosts that the group selects.
+func (o *Outcome) look(hosts []api.Host, claimed func(Place) string) {
+	g := o.Group
+	for _, d := range g.Status.Devices {
+		if at := (Place{d.Host, d.ID}); !excluded(g, at, nil) {
+			o.Devices = append(o.Devices, d)
+		}
+	}
+	missing := slices.Clone(g.Spec.Placement.Hosts)
+	for i := range hosts {
+		h := &hosts[i]
+		missing = slices.DeleteFunc(missing, func(name string) bool { return name == h.Name })
+		if !Selects(&g.Spec.Placement, h) {
+			continue
+		}
+		o.hosts++
+		if h.Status.BootID == "" && len(h.Status.Devices) == 0 {
+			o.Unseen = append(o.Unseen, h.Name)
+			o.Waits = append(o.Waits, fmt.Sprintf("host %s has not reported its devices yet", h.Name))
+			continue
+		}
+		o.lookAt(h, claimed)
+	}
+	for _, name := range missing {
+		o.Unseen = append(o.Unseen, name)
+		o.Waits = append(o.Waits, fmt.Sprintf("there is no host %s: has it joined?", name))
+	}
+	slices.Sort(o.Unseen)
+}
+
+func (o *Outcome) lookAt(h *api.Host, claimed func(Place) string) {
+	g := o.Group
+	held := func(id string) bool { return Holds(g, Place{h.Name, id}) }
+	leave := func(d *api.Device, why string) {
+		o.Others = append(o.Others, fmt.Sprintf("%s: %s", text(h.Name, d), why))
+	}
+	for _, v := range Match(g.Spec.DataDevices, h, held) {
+		at := Place{h.Name, v.Device.ID}
+		asked := Named(v.Device, g.Spec.Take)
+		switch by := claimed(at); {
+		case excluded(g, at, v.Device):
+			leave(v.Device, "spec.exclude names it")
+		case by != "":
+			leave(v.Device, by+" has it")
+		case v.Matches, asked && v.Device.Availability == api.DeviceAvailable:
+			o.matches[at] = v.Device
+		case asked:
+			o.Problems = append(o.Problems, fmt.Sprintf("spec.take names %s, which cannot be taken: %s", text(h.Name, v.Device), v.Why))
+		default:
+			leave(v.Device, v.Why)
+			if v.Near {
+				o.near = append(o.near, fmt.Sprintf("%s: %s", text(h.Name, v.Device), v.Why))
+			}
+		}
+	}
+}
+
+// refuseShared takes out what another group matches, too.
+func (o *Outcome) refuseShared(others ...[]*Outcome) {
+	for _, other := range slices.Concat(others...) {
+		for _, at := range o.places() {
+			if d := other.matches[at]; d != nil {
+				o.shared[at] = true
+				o.Problems = append(o.Problems, fmt.Sprintf("%s is matched by DriveGroup %s, too, so neither takes it: narrow the filters or the placement of one, "+
+					"or name the disk in its spec.exclude", text(at.Host, d), other.Group.Name))
+			}
+		}
+	}
+}
+
+func (o *Outcome) places() []Place {
+	return slices.SortedFunc(maps.Keys(o.matches), func(a, b Place) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID)) })
+}
+
+// choose parts what matches into what is taken and what waits for a word.
+func (o *Outcome) choose() {
+	g := o.Group
+	for _, at := range o.places() {
+		d := o.matches[at]
+		device := api.GroupDevice{Host: at.Host, ID: at.ID, Serial: d.Serial}
+		switch {
+		case o.shared[at]:
+		case g.Status.Selection != o.Selection, g.Spec.NewDevices == api.NewDevicesTake, slices.Contains(g.Status.Unseen, at.Host), Named(d, g.Spec.Take):
+			o.Devices = append(o.Devices, device)
+		default:
+			o.Candidates = append(o.Candidates, device)
+			o.Others = append(o.Others, fmt.Sprintf("%s: it matches, and came or became empty after the group was carried out: name it in spec.take to have it taken",
+				text(at.Host, d)))
+		}
+	}
+	slices.SortFunc(o.Devices, func(a, b api.GroupDevice) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID)) })
+	if len(o.Devices)+len(o.matches)+len(o.Unseen) > 0 {
+		return
+	}
+	switch {
+	case o.hosts == 0:
+		o.Problems = append(o.Problems, "its placement selects no host: 'holdfast host list' shows their names and labels")
+	case len(o.near) > 0:
+		o.Problems = append(o.Problems, "it selects no disk. Near was: "+words.Few(o.near))
+	default:
+		o.Problems = append(o.Problems, fmt.Sprintf("it selects no disk of %s", words.Plural(o.hosts, "host")))
+	}
+}
+
+// text names a disk by its host, id and what stands on it.
+func text(host string, d *api.Device) string {
+	facts := strings.Join(strings.Fields(d.Model+" "+d.Serial+" "+SizeText(d.Size.Value())), " ")
+	return fmt.Sprintf("disk %s (%s) of host %s", d.ID, facts, host)
+}
+
+// selection is a digest of what a group selects by.
+func selection(s *api.DriveGroupSpec) string {
+	data, err := json.Marshal([]any{s.Placement, s.DataDevices})
+	if err != nil {
+		panic(err) // our own types can be encoded
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
+}

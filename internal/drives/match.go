@@ -1,0 +1,180 @@
+// Package drives finds the disks that DriveGroups mean. It is pure.
+package drives
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// Verdict is what a group says of one disk.
+type Verdict struct {
+	Device *api.Device
+	// Matches is set when the disk can be taken.
+	Matches bool
+	// Why says, in a clause, why not.
+	Why string
+	// Near is set when one thing alone speaks against it.
+	Near bool
+}
+
+// Selects says whether a placement selects a host.
+func Selects(p *api.DrivePlacement, h *api.Host) bool {
+	if len(p.Hosts) > 0 && !slices.Contains(p.Hosts, h.Name) {
+		return false
+	}
+	if p.Pattern != "" {
+		if ok, err := path.Match(p.Pattern, h.Name); !ok || err != nil {
+			return false
+		}
+	}
+	for k, want := range p.Labels {
+		if have, ok := h.Labels[k]; !ok || have != want {
+			return false
+		}
+	}
+	return len(p.Hosts)+len(p.Labels)+len(p.Pattern) > 0
+}
+
+// Match judges the disks of a host, sorted by their ids. Of those that the group holds already nothing is said; they count for limits.
+func Match(filters []api.DriveFilter, h *api.Host, held func(id string) bool) []Verdict {
+	used := make([]int32, len(filters))
+	var rest []*api.Device
+	for i := range h.Status.Devices {
+		d := &h.Status.Devices[i]
+		if !held(d.ID) {
+			rest = append(rest, d)
+			continue
+		}
+		if f := slices.IndexFunc(filters, func(f api.DriveFilter) bool { return len(against(&f, d)) == 0 }); f >= 0 {
+			used[f]++
+		}
+	}
+	slices.SortFunc(rest, func(a, b *api.Device) int { return cmp.Compare(a.ID, b.ID) })
+	var all []Verdict
+	for _, d := range rest {
+		if v, said := judge(filters, used, d); said {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// judge says what becomes of a disk by the first filter that has room for it, else why by the one that it is nearest to.
+func judge(filters []api.DriveFilter, used []int32, d *api.Device) (Verdict, bool) {
+	if !whole(d) && !slices.ContainsFunc(filters, func(f api.DriveFilter) bool { return Named(d, f.Paths) }) {
+		return Verdict{}, false
+	}
+	best, full := []string(nil), ""
+	for i := range filters {
+		f := &filters[i]
+		why := against(f, d)
+		switch {
+		case len(why) > 0:
+			if best == nil || len(why) < len(best) {
+				best = why
+			}
+		case d.Availability != api.DeviceAvailable:
+			return Verdict{Device: d, Near: true, Why: strings.Join(d.Reasons, "; ")}, true
+		case f.Limit > 0 && used[i] >= f.Limit:
+			full = fmt.Sprintf("the limit of %d on a host is reached", f.Limit)
+		default:
+			used[i]++
+			return Verdict{Device: d, Matches: true}, true
+		}
+	}
+	if full != "" {
+		return Verdict{Device: d, Near: true, Why: full}, true
+	}
+	return Verdict{Device: d, Near: len(best) == 1, Why: strings.Join(best, ", ")}, true
+}
+
+// whole says whether a device is a disk, which filters by property are for.
+func whole(d *api.Device) bool {
+	return d.Parent == "" && (d.Kind == "" || d.Kind == api.DeviceDisk || d.Kind == api.DeviceLoop || d.Kind == api.DeviceRaid)
+}
+
+// against is all that speaks against a disk by one filter.
+func against(f *api.DriveFilter, d *api.Device) (why []string) {
+	if len(f.Paths) > 0 && !Named(d, f.Paths) {
+		why = append(why, "no path of the filter is one of it")
+	}
+	part := func(what, have, want string) {
+		if want != "" && !strings.Contains(strings.ToLower(have), strings.ToLower(want)) {
+			why = append(why, fmt.Sprintf("its %s is %q, not %q", what, have, want))
+		}
+	}
+	part("model", d.Model, f.Model)
+	part("vendor", d.Vendor, f.Vendor)
+	if f.Size != "" {
+		if low, high, err := Size(f.Size); err != nil {
+			why = append(why, err.Error())
+		} else if n := d.Size.Value(); n < low || n > high {
+			why = append(why, fmt.Sprintf("its size is %s, not %s", SizeText(n), f.Size))
+		}
+	}
+	if f.Rotational != nil && (d.Media == "" || *f.Rotational != (d.Media == api.MediaRotational)) {
+		why = append(why, spins(d.Media))
+	}
+	return why
+}
+
+func spins(m api.MediaKind) string {
+	switch m {
+	case api.MediaRotational:
+		return "it spins"
+	case api.MediaSolidState:
+		return "it does not spin"
+	}
+	return "nobody knows whether it spins"
+}
+
+// Named says whether one of the entries is a name of a device: its id, path, a link of it, its WWN or serial number.
+func Named(d *api.Device, entries []string) bool {
+	return slices.ContainsFunc(entries, func(e string) bool {
+		return e == d.ID || e == d.Path || d.Serial != "" && e == d.Serial || d.WWN != "" && strings.TrimPrefix(e, "0x") == strings.TrimPrefix(d.WWN, "0x") ||
+			slices.ContainsFunc(d.Links, func(l string) bool { return e == l || "/dev/disk/"+e == l })
+	})
+}
+
+// Size reads a range of sizes in bytes, both ends included.
+func Size(text string) (low, high int64, err error) {
+	from, to, ranged := strings.Cut(text, ":")
+	read := func(s string, without int64) int64 {
+		if s == "" {
+			return without
+		}
+		q, e := resource.ParseQuantity(s)
+		if e != nil {
+			err = fmt.Errorf("size %q cannot be understood: it is written such as 1T:2T", text)
+			return without
+		}
+		return q.Value()
+	}
+	low = read(from, 0)
+	if !ranged {
+		return low - low/100, low + low/100, err
+	}
+	if high = read(to, 1<<62); err == nil && high < low {
+		err = fmt.Errorf("size %q ends before it begins", text)
+	}
+	return low, high, err
+}
+
+// SizeText is a size as it stands on a disk, such as "4 TB".
+func SizeText(n int64) string {
+	unit, size := "B", float64(n)
+	for _, next := range []string{"kB", "MB", "GB", "TB", "PB"} {
+		if size < 1000 {
+			break
+		}
+		unit, size = next, size/1000
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", size), ".0") + " " + unit
+}
