@@ -300,7 +300,7 @@ func (p *planner) dismiss() {
 			if p.hosts[n.hostName()].ModeOf() == api.HostDrain {
 				p.decide(api.VerdictWait, engine.HostObject(n.hostName()), "its glusterd is removed")
 			}
-		case p.ready() && n != p.speaker && p.peer(n) != nil && len(p.bricksOn(n)) == 0 && !(p.inPool(n) && p.leftovers(n)):
+		case p.ready() && n != p.speaker && p.peer(n) != nil && len(p.bricksOn(n)) == 0 && (!p.inPool(n) || !p.leftovers(n)):
 			p.command(glusterd.VerbDetach, p.peer(n).Address, nil, api.RiskNone, "%s, and it has no bricks", n.leaving)
 		}
 	}
