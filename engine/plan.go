@@ -42,6 +42,8 @@ type Plan struct {
 	// Recheck asks for another run after this time, because the storage system itself sends no word of what is waited for.
 	// Zero: the cluster's interval.
 	Recheck time.Duration
+	// Pause is set when what is waited for is nothing but time: this much of it. What is foreseen goes on after it.
+	Pause time.Duration
 }
 
 // Empty says whether carrying the plan out would change nothing but what is told of the cluster.

@@ -53,8 +53,8 @@ func (p *Projection) Risk() api.Risk {
 
 // Project tells everything that will happen to a cluster, not only the first plan: it carries out plan after plan in the view
 // alone, and takes it that agents bring their daemons to where they are wanted and that the storage system takes notice, until
-// nothing is left to do. It is pure, and it ends. All plans are made of one moment: a deadline that passes meanwhile would be
-// one of a world in which nobody reports.
+// nothing is left to do. It is pure, and it ends. All plans are made of one moment, but for pauses (Plan.Pause): another deadline that
+// passes meanwhile would be one of a world in which nobody reports.
 func Project(planner Planner, view *View, now time.Time) *Projection {
 	p := &Projection{}
 	if mode := view.Cluster.ModeOf(); mode != api.ClusterActive {
@@ -76,6 +76,10 @@ func Project(planner Planner, view *View, now time.Time) *Projection {
 			p.Steps = append(p.Steps, ProjectedStep{view, plan})
 		}
 		next := view.outcome(planner, plan)
+		if plan.Empty() && sameWorld(view, next) && plan.Pause > 0 {
+			now = now.Add(plan.Pause)
+			continue
+		}
 		if plan.Empty() && sameWorld(view, next) {
 			p.Open = waits(plan)
 			return p

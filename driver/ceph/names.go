@@ -41,6 +41,8 @@ const (
 	ParamDrain = "drain"
 	drainBegun = "true"
 	drainEmpty = "empty"
+	// ParamLostSince is since when no StorageNode means the host of the daemon any more.
+	ParamLostSince = "lostSince"
 	// ParamOSDUUID is the OSD's own identity.
 	ParamOSDUUID = "osdUUID"
 	// ParamDeviceClass is the CRUSH device class that the OSD is made with; without it Ceph finds one.

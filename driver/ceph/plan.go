@@ -72,6 +72,7 @@ type planner struct {
 	yielded map[string]string    // the hosts whose mon is to have another one in its place although it works, and why
 	// abandoned are the hosts whose mgr is to have another one in its place although no mode of theirs asks for it, and why
 	abandoned map[string]string
+	lost      map[string]time.Time // the hosts that no StorageNode means any more, and since when
 	avoided   map[string]time.Time // the hosts where a mon kept failing, and until when none is made there
 	moving    bool                 // a host is on its way into maintenance, or out of it; or a mon is on its way
 
@@ -227,6 +228,9 @@ func (p *planner) want(d api.Daemon) {
 	have := p.have[d.Name]
 	if have != nil && have.DeletionTimestamp != nil && p.goes(&d) {
 		return
+	}
+	if since, lost := p.lost[d.Spec.Host]; lost && have != nil {
+		d.Spec.Parameters[ParamLostSince] = since.Format(time.RFC3339)
 	}
 	d.Spec.State = p.wantedState(&d)
 	p.plan.Want(label(&d), label(&d), have, d)

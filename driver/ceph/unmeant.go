@@ -15,7 +15,11 @@ func (p *planner) withdrawServices() {
 	unmeant := p.unmeant()
 	if p.spec.Mon.HostSelector == nil && p.monElsewhere() {
 		for _, m := range p.members {
-			if unmeant(m.Host) {
+			switch {
+			case !unmeant(m.Host):
+			case p.grace(m.Host) > 0:
+				p.awaitNode("mon."+m.ID, m.Host)
+			default:
 				p.yielded[m.Host] = unmeantReason(m.Host)
 			}
 		}
@@ -50,6 +54,9 @@ func (p *planner) withdrawMgrs(unmeant func(string) bool) {
 	for _, d := range p.daemonsOf(TypeMgr) {
 		switch {
 		case d.DeletionTimestamp != nil:
+		case unmeant(d.Spec.Host) && p.grace(d.Spec.Host) > 0:
+			p.awaitNode(label(d), d.Spec.Host)
+			all = append(all, d)
 		case unmeant(d.Spec.Host):
 			leave = append(leave, d)
 			fallthrough

@@ -15,12 +15,13 @@ func (p *planner) goes(d *api.Daemon) bool {
 // planWithdrawals takes leave of the OSDs whose device no StorageNode names any more, all of a host together: their data would
 // otherwise move to the next one that leaves.
 func (p *planner) planWithdrawals(turn *string) {
+	p.noteLost()
 	p.withdrawServices()
 	p.tellHeldUp()
 	for _, u := range p.withdrawals() {
 		p.keepParting(u)
 		for _, step := range []func(*upkeep) bool{
-			p.working, p.answers, p.mayWithdraw, p.drainTurn(turn), p.takeOut, p.emptied, p.stopDrained, p.purge, p.dismiss,
+			p.working, p.mourn, p.answers, p.mayWithdraw, p.drainTurn(turn), p.takeOut, p.emptied, p.stopDrained, p.purge, p.dismiss,
 		} {
 			if !step(u) {
 				break

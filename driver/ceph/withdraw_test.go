@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // twoDisks has four hosts with an OSD on each of two disks, in the order of hosts.
@@ -62,11 +63,47 @@ func TestWithdraw_node(t *testing.T) {
 	f.cluster.Spec.Ceph.Mgr.Count = 1
 	f.settle(t)
 	f.nodes = f.nodes[:3]
-	if steps := f.steps(t); !slices.Contains(steps, "osd out osd.6, osd.7") {
+	steps := f.steps(t)
+	if steps = append(steps, f.steps(t)...); !slices.Contains(steps, "osd out osd.6, osd.7") {
 		t.Errorf("%v", steps)
 	}
 	if p := f.settle(t); len(f.ceph.OSDs()) != 6 || !p.Done {
 		t.Errorf("OSDs %v, %v", f.ceph.OSDs(), decisions(p))
+	}
+}
+
+// A node that gets another name is gone for a moment: meanwhile nothing leaves its host, and that is said; nothing of it is left. That it would
+// leave is foreseen all the same.
+func TestWithdraw_renamed(t *testing.T) {
+	f := withFake(twoDisks())
+	f.settle(t)
+	gone := f.nodes[0]
+	f.nodes = f.nodes[1:]
+	v, p, err := f.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := engine.Project(f.driver, v, f.now)
+	if !slices.ContainsFunc(shown.Steps, func(s engine.ProjectedStep) bool {
+		return slices.ContainsFunc(s.Plan.Commands, func(c engine.Command) bool { return c.Verb == verbOSDOut })
+	}) {
+		t.Errorf("that its OSDs leave is not foreseen: %v", shown.Open)
+	}
+	for _, object := range []string{"mon.a", "osd.0", "osd.1"} {
+		if w := word(decisions(p, api.VerdictWait), object); !strings.Contains(w, "no StorageNode means host h1 any more") {
+			t.Errorf("%s: %q", object, w)
+		}
+	}
+	steps := f.steps(t)
+	gone.Name, gone.Status = "other", api.StorageNodeStatus{}
+	f.nodes = append(f.nodes, gone)
+	steps = append(steps, f.steps(t)...)
+	want := []string{"Running mon.a", "Running osd.0", "Running osd.1"}
+	if diff := cmp.Diff(slices.Concat(want, want), steps); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if p = f.settle(t); !p.Done || f.daemons["c-osd-0"].Spec.Parameters[ParamLostSince] != "" {
+		t.Errorf("%v", decisions(p))
 	}
 }
 

@@ -1,0 +1,58 @@
+package ceph
+
+import (
+	"slices"
+	"time"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// lostGrace is how long nothing leaves a host that has just lost its last StorageNode. A node that gets another name, or is deleted and
+// declared again, is gone for a moment; the data of its OSDs would move away and back.
+const lostGrace = 30 * time.Second
+
+// noteLost finds the hosts that no StorageNode means any more, and since when. That stands in all Daemons of the host, because a leader keeps
+// nothing in mind, and because some of them go before others.
+func (p *planner) noteLost() {
+	unmeant := p.unmeant()
+	p.lost = map[string]time.Time{}
+	for i := range p.view.Daemons {
+		d := &p.view.Daemons[i]
+		if !unmeant(d.Spec.Host) {
+			continue
+		}
+		since, err := time.Parse(time.RFC3339, d.Spec.Parameters[ParamLostSince])
+		if err != nil {
+			since = p.now.UTC().Truncate(time.Second)
+		}
+		if was, ok := p.lost[d.Spec.Host]; !ok || since.Before(was) {
+			p.lost[d.Spec.Host] = since
+		}
+	}
+}
+
+// grace is how much longer nothing leaves a host for want of a StorageNode.
+func (p *planner) grace(host string) time.Duration {
+	since, lost := p.lost[host]
+	if !lost {
+		return 0
+	}
+	left := max(0, lostGrace-p.now.Sub(since))
+	p.plan.Pause = max(p.plan.Pause, left)
+	return left
+}
+
+// mourn waits for a node that may be declared again, before any of a host's OSDs leaves.
+func (p *planner) mourn(u *upkeep) bool {
+	if slices.ContainsFunc(u.daemons, drains) || p.grace(u.host) == 0 {
+		return true
+	}
+	return p.await(u, "no StorageNode means host %s any more: nothing leaves it until that has been so for %v, as one that gets another name is gone for a moment",
+		u.host, lostGrace)
+}
+
+// awaitNode tells of a mon or mgr that it waits, too.
+func (p *planner) awaitNode(daemon, host string) {
+	p.moving = true
+	p.decide(api.VerdictWait, daemon, "%s: it moves when that has been so for %v", unmeantReason(host), lostGrace)
+}
