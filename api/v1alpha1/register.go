@@ -30,6 +30,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&Plan{}, &PlanList{},
 		&Volume{}, &VolumeList{},
 		&DriveGroup{}, &DriveGroupList{},
+		&Pool{}, &PoolList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

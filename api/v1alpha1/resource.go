@@ -27,7 +27,9 @@ type Resource interface {
 }
 
 // ResourceLists are an empty list of each kind of Resource.
-func ResourceLists() []ResourceList { return []ResourceList{&VolumeList{}, &DriveGroupList{}} }
+func ResourceLists() []ResourceList {
+	return []ResourceList{&PoolList{}, &VolumeList{}, &DriveGroupList{}}
+}
 
 // ResourceList is a list of Resources of one kind.
 //

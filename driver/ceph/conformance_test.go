@@ -17,12 +17,15 @@ func TestConformance(t *testing.T) {
 	}
 	conformance.Test(t, conformance.Subject{
 		New:     func(conformance.T) conformance.System { return system{withFake(newWorld(3, 2))} },
-		Cluster: *w.cluster, Hosts: w.hosts, Nodes: w.nodes,
+		Cluster: *w.cluster, Hosts: w.hosts, Nodes: w.nodes, Resources: []api.Resource{replicated("images", 3), erasure("archive", 2, 1)},
 		Refusals: []conformance.Refusal{
 			{Name: "a device with data", Declare: func(w *conformance.World) {
 				d := &w.Hosts[0].Status.Devices[1]
 				d.Availability, d.Reasons = api.DeviceUnavailable, []string{"it has an ext4 file system"}
 				w.Nodes[0].Spec.Devices = append(w.Nodes[0].Spec.Devices, d.ID)
+			}},
+			{Name: "more copies than hosts", Declare: func(w *conformance.World) {
+				w.Resources = append(w.Resources, replicated("wide", 6, func(p *api.Pool) { p.Spec.FailureDomain = "host" }))
 			}},
 			{Name: "an address of another host", Declare: func(w *conformance.World) { w.Nodes[0].Spec.StorageNetwork.IPs = []string{"192.168.9.9"} }},
 		},

@@ -31,6 +31,9 @@ type conn struct {
 	election int             // whose epoch this is
 	entities map[string]bool // as last asked for
 	placing  placing
+	// crush are the CRUSH rules and places as of the epoch crushEpoch of the OSD map.
+	crush      *DrainFacts
+	crushEpoch int
 }
 
 // close ends the connection. An error would concern a child that is to end anyway.

@@ -31,14 +31,6 @@ type DrainFacts struct {
 // Usage is the space of an OSD, in KiB.
 type Usage struct{ Total, Used int64 }
 
-// Pool is what the copies of a pool ask for.
-type Pool struct {
-	Name string
-	// Size is how many copies or pieces of an object there are, each in a failure domain of its own.
-	Size int
-	Rule int
-}
-
 // departures tell which OSDs are not to stay: those of hosts that are drained or gone, and those whose device no StorageNode of the
 // cluster names any more.
 type departures struct {

@@ -29,6 +29,7 @@ func (d *Driver) Foresee(before, after *engine.View, commands []engine.Command) 
 	f.mons()
 	f.mgrs()
 	f.osds()
+	f.poolPlaces()
 	f.stoppable()
 	f.safe()
 	if !f.Reachable {
@@ -62,6 +63,7 @@ func newForesight(seen *Observation, before, after *engine.View) *foresight {
 		o.Drain = &DrainFacts{Safe: maps.Clone(x.Safe), Rules: x.Rules, Places: maps.Clone(x.Places), Usage: maps.Clone(x.Usage), Buckets: maps.Clone(x.Buckets)}
 	}
 	f.Observation = o
+	o.PoolFacts = f.poolFacts()
 	return f
 }
 
@@ -209,7 +211,7 @@ func (f *foresight) settled(id int, host string) {
 		return
 	}
 	f.Drain.Buckets[shortName(host)]++
-	f.Drain.Places[id] = f.placeOn(id, shortName(host))
+	f.Drain.Places[id] = placeAmong(f.Drain.Places, id, shortName(host))
 	var least int64
 	for _, u := range f.Drain.Usage {
 		if least == 0 || u.Total > 0 && u.Total < least {
@@ -219,10 +221,10 @@ func (f *foresight) settled(id int, host string) {
 	f.Drain.Usage[id] = Usage{Total: least}
 }
 
-// placeOn is where an OSD of a host comes to be: beside the others of the host, else on a new host below the root.
-func (f *foresight) placeOn(id int, host string) Place {
+// placeAmong is where an OSD of a host comes to be: beside the others of the host, else on a new host below the root.
+func placeAmong(places map[int]Place, id int, host string) Place {
 	place := Place{Buckets: map[string]string{"host": host, "root": "default"}}
-	for _, other := range f.Drain.Places {
+	for _, other := range places {
 		if other.Buckets["host"] == host {
 			place = Place{Class: other.Class, Buckets: maps.Clone(other.Buckets)}
 			break

@@ -42,11 +42,13 @@ type Observation struct {
 	BytesTotal int64
 	// Stoppable says, by host, whether its OSDs may stop. Only hosts in maintenance whose OSDs run are asked about.
 	Stoppable map[string]StopAnswer
-	// Pools are what the pools ask for, and BackfillFull how full an OSD may be to have data moved to it, from 0 to 1.
+	// Pools are the pools, and BackfillFull how full an OSD may be to have data moved to it, from 0 to 1.
 	Pools        []Pool
 	BackfillFull float64
 	// Drain are facts that are asked for only while a host is drained or gone; otherwise nil.
 	Drain *DrainFacts
+	// PoolFacts are asked for only while the cluster has Pools; otherwise nil.
+	PoolFacts *PoolFacts
 	// Entities are the names in Ceph's auth database, or nil when they were not asked for.
 	Entities map[string]bool
 }
@@ -114,8 +116,7 @@ func (s *statusAnswer) fill(o *Observation) {
 		if slices.Contains(states, "active") {
 			o.PGsActive += pg.Count
 		}
-		// A scrub does not make a clean placement group less so.
-		if slices.Contains(states, "active") && slices.Contains(states, "clean") {
+		if isClean(pg.Name) {
 			o.PGsClean += pg.Count
 		}
 	}
@@ -156,13 +157,9 @@ type osdMap struct {
 		// State has the flags of this OSD alone, such as noout, among its words.
 		State []string `json:"state"`
 	} `json:"osds"`
-	Pools []struct {
-		Name  string `json:"pool_name"`
-		PGNum int    `json:"pg_num"`
-		Size  int    `json:"size"`
-		Rule  int    `json:"crush_rule"`
-	} `json:"pools"`
-	BackfillFull float64 `json:"backfillfull_ratio"`
+	Pools        []poolAnswer                 `json:"pools"`
+	Profiles     map[string]map[string]string `json:"erasure_code_profiles"`
+	BackfillFull float64                      `json:"backfillfull_ratio"`
 }
 
 func (m *osdMap) fill(o *Observation) {
@@ -173,7 +170,7 @@ func (m *osdMap) fill(o *Observation) {
 	}
 	for _, pool := range m.Pools {
 		o.PGsWanted += pool.PGNum
-		o.Pools = append(o.Pools, Pool{Name: pool.Name, Size: pool.Size, Rule: pool.Rule})
+		o.Pools = append(o.Pools, pool.pool())
 	}
 }
 

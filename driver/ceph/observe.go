@@ -90,6 +90,9 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 	if err := c.fillDrain(ctx, view, o); err != nil {
 		return nil, err
 	}
+	if err := c.fillPools(ctx, view, o); err != nil {
+		return nil, err
+	}
 	return o, c.fillEntities(ctx, view, o)
 }
 

@@ -22,7 +22,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.plan.End(view, ending)
 		return p.plan
 	}
-	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.planMons, p.planOSDs, p.planModes, p.planDrains, p.moveMons, p.planMgrs, p.awaitMore} {
+	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.planMons, p.planOSDs, p.planModes, p.planDrains, p.moveMons, p.planMgrs, p.planPools, p.awaitMore} {
 		phase()
 	}
 	switch {
@@ -39,6 +39,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		}
 	}
 	p.writeGroups()
+	p.putPools()
 	p.writeStatus()
 	return p.plan
 }
@@ -74,7 +75,8 @@ type planner struct {
 	abandoned map[string]string
 	lost      map[string]time.Time // the hosts that no StorageNode means any more, and since when
 	avoided   map[string]time.Time // the hosts where a mon kept failing, and until when none is made there
-	moving    bool                 // a host is on its way into maintenance, or out of it; or a mon is on its way
+	pools     []*poolPlan
+	moving    bool // a host is on its way into maintenance, or out of it; or a mon is on its way
 
 	plan *engine.Plan
 }
@@ -304,6 +306,7 @@ func (p *planner) writeCommands() {
 	if len(missing) > 0 {
 		p.command(verbOSDNew, strings.Join(slices.Sorted(maps.Keys(missing)), ", "), missing, "not in Ceph's OSD map yet")
 	}
+	p.writePools()
 }
 
 func (p *planner) command(verb, object string, params map[string]string, reason string) {

@@ -83,6 +83,7 @@ func (p *planner) judge(s *state) {
 	p.judgeMgrs(s)
 	p.judgeOSDs(s)
 	p.judgePGs(s)
+	p.judgePools(s)
 	if p.seen.Health != healthOK {
 		for _, check := range p.seen.Checks {
 			s.because("%s: %s", p.seen.Health, check)

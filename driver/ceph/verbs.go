@@ -54,4 +54,15 @@ var verbs = map[string]verb{
 	verbCrushRm:    {(*conn).removeNamed, (*foresight).crushRm, api.RiskNone},
 	verbMonRemove:  {(*conn).removeNamed, (*foresight).monRemove, api.RiskRedundancy},
 	verbMgrFail:    {(*conn).mgrFail, (*foresight).mgrFail, api.RiskRestart},
+
+	verbPoolCreate:     {(*conn).poolCreate, (*foresight).poolCreate, api.RiskNone},
+	verbPoolEnable:     {(*conn).poolEnable, (*foresight).poolEnable, api.RiskNone},
+	verbPoolSet:        {(*conn).poolSet, (*foresight).poolSet, api.RiskNone},
+	verbPoolQuota:      {(*conn).poolQuota, (*foresight).poolQuota, api.RiskNone},
+	verbPoolDelete:     {(*conn).poolDelete, (*foresight).poolDelete, api.RiskData},
+	verbRuleReplicated: {(*conn).ruleReplicated, (*foresight).ruleMade, api.RiskNone},
+	verbRuleErasure:    {(*conn).ruleErasure, (*foresight).ruleMade, api.RiskNone},
+	verbRuleRm:         {(*conn).ruleRm, (*foresight).ruleRm, api.RiskNone},
+	verbProfileSet:     {(*conn).profileSet, (*foresight).profileSet, api.RiskNone},
+	verbProfileRm:      {(*conn).ruleRm, (*foresight).profileRm, api.RiskNone},
 }

@@ -30,6 +30,7 @@ type world struct {
 	secrets  map[string]secret
 	status   *api.StorageStatus
 	groups   []*api.DriveGroup
+	pools    []api.Pool
 	// writes counts what rounds changed.
 	writes int
 }
@@ -127,6 +128,9 @@ func (w *world) view() *engine.View {
 	for _, g := range w.groups {
 		v.Resources = append(v.Resources, g.DeepCopy())
 	}
+	for i := range w.pools {
+		v.Resources = append(v.Resources, w.pools[i].DeepCopy())
+	}
 	if w.status != nil {
 		v.Status = w.status.DeepCopy()
 	}
@@ -175,20 +179,13 @@ func (w *world) round(t testing.TB) *engine.Plan {
 }
 
 func (w *world) apply(ctx context.Context, v *engine.View, p *engine.Plan) error {
-	w.writes += len(p.Nodes) + len(p.Secrets) + len(p.Daemons) + len(p.Remove) + len(p.Commands)
+	w.writes += len(p.Nodes) + len(p.Resources) + len(p.Secrets) + len(p.Daemons) + len(p.Remove) + len(p.Commands)
 	w.status = &api.StorageStatus{Status: p.Status}
 	for _, s := range p.Nodes {
 		i := slices.IndexFunc(w.nodes, func(n api.StorageNode) bool { return n.Name == s.Name })
 		w.nodes[i].Status = s.Status
 	}
-	for _, c := range p.Resources {
-		i := slices.IndexFunc(w.groups, func(g *api.DriveGroup) bool { return engine.ResourceObject(g) == c.Object() })
-		if c.Gone {
-			w.groups = slices.Delete(w.groups, i, i+1)
-			continue
-		}
-		w.groups[i] = c.Resource.(*api.DriveGroup)
-	}
+	w.applyResources(p)
 	for _, want := range p.Secrets {
 		if _, ok := w.secrets[want.Name]; ok {
 			return fmt.Errorf("secret %s was asked for although it is there", want.Name)

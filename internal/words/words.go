@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// Plural is a number with its noun: "1 host", "3 hosts", "2 entries", "2 chassis".
+// Plural is a number with its noun: "1 host", "3 hosts", "2 entries", "2 days", "2 chassis".
 func Plural(n int, noun string) string {
-	stem, isY := strings.CutSuffix(noun, "ry")
+	stem, isY := strings.CutSuffix(noun, "y")
+	isY = isY && !strings.ContainsAny(stem[max(0, len(stem)-1):], "aeiou")
 	switch {
 	case n == 1 || strings.HasSuffix(noun, "s"):
 		return fmt.Sprintf("%d %s", n, noun)
 	case isY:
-		return fmt.Sprintf("%d %sries", n, stem)
+		return fmt.Sprintf("%d %sies", n, stem)
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -9,7 +9,7 @@ import (
 func TestPlural(t *testing.T) {
 	for want, got := range map[string]string{
 		"1 host": Plural(1, "host"), "0 hosts": Plural(0, "host"), "2 entries": Plural(2, "entry"), "1 entry": Plural(1, "entry"),
-		"3 chassis": Plural(3, "chassis"), "2 other peers": Plural(2, "other peer"),
+		"2 copies": Plural(2, "copy"), "2 days": Plural(2, "day"), "3 chassis": Plural(3, "chassis"), "2 other peers": Plural(2, "other peer"),
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -14,18 +14,25 @@ import (
 // holdfast runs a command on the first host, which must end with this exit code, and returns what it wrote.
 func (b *bed) holdfast(code int, args ...string) string {
 	b.Helper()
-	out, err := b.Lab.Host(1).Command(context.Background(), b.Binary, args...).CombinedOutput()
-	got := 0
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		got = exit.ExitCode()
-	} else if err != nil {
-		b.Fatalf("holdfast %v: %v", args, err)
-	}
+	out, got := b.holdfastSays(args...)
 	if got != code {
 		b.Fatalf("holdfast %v ended with %d, want %d:\n%s", args, got, code, out)
 	}
+	return out
+}
+
+// holdfastSays runs the command on a host, and returns what it printed and its exit code.
+func (b *bed) holdfastSays(args ...string) (string, int) {
+	b.Helper()
+	out, err := b.Lab.Host(1).Command(context.Background(), b.Binary, args...).CombinedOutput()
+	code := 0
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else if err != nil {
+		b.Fatalf("holdfast %v: %v", args, err)
+	}
 	b.Logf("holdfast %s:\n%s", strings.Join(args, " "), out)
-	return string(out)
+	return string(out), code
 }
 
 // TestHostCommands takes a host out of service and puts it back by the commands that a person uses, with a real Ceph, which

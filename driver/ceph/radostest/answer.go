@@ -129,6 +129,8 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 		return nil, 0, ""
 	case "osd crush rule dump":
 		return c.rules(), 0, ""
+	case "df":
+		return c.poolDf(), 0, ""
 	case "osd df":
 		return c.df(), 0, ""
 	case "osd tree":
@@ -138,6 +140,9 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 	case "mgr fail":
 		c.failMgr(fmt.Sprint(cmd["who"]))
 		return nil, 0, ""
+	}
+	if errno, status, known := c.poolAnswer(prefix, cmd); known {
+		return nil, errno, status
 	}
 	return nil, syscall.EINVAL, "command not known"
 }
@@ -163,26 +168,30 @@ func (c *Cluster) status() map[string]any {
 
 // pgmap is the mgr's report: nothing before the first one.
 func (c *Cluster) pgmap(a map[string]any) map[string]any {
-	up, in := 0, 0
-	for _, o := range c.osds {
-		if o.up {
-			up++
-		}
-		if o.in && o.booted {
-			in++
-		}
-	}
+	up, in := c.upAndIn()
 	a["num_pgs"], a["bytes_total"], a["pgs_by_state"] = 0, 0, []any{}
 	if len(c.mgrs()) == 0 || c.unseen > 0 || up == 0 {
 		return a
 	}
-	state := "active+clean"
-	if up < in {
-		state = "active+undersized+degraded"
-	}
-	a["num_pgs"], a["bytes_total"] = 1, up*(4<<30)
-	a["pgs_by_state"] = []any{map[string]any{"state_name": state, "count": 1}}
+	pgs := 1 + poolPGs*len(c.pools)
+	a["num_pgs"], a["bytes_total"] = pgs, up*(4<<30)
+	a["pgs_by_state"] = []any{map[string]any{"state_name": pgState(up, in), "count": pgs}}
 	return a
+}
+
+func (c *Cluster) upAndIn() (up, in int) {
+	for _, o := range c.osds {
+		up += number(o.up)
+		in += number(o.in && o.booted)
+	}
+	return up, in
+}
+
+func pgState(up, in int) string {
+	if up < in {
+		return "active+undersized+degraded"
+	}
+	return "active+clean"
 }
 
 func (c *Cluster) health() map[string]any {
@@ -247,7 +256,13 @@ func (c *Cluster) osdDump() map[string]any {
 		a["pools"] = []any{}
 		return a
 	}
-	a["pools"].([]any)[0].(map[string]any)["size"] = min(3, len(osds))
+	first := a["pools"].([]any)[0].(map[string]any)
+	first["size"] = min(3, len(osds))
+	a["pools"] = append(a["pools"].([]any), c.madePools(first)...)
+	profiles := a["erasure_code_profiles"].(map[string]any)
+	for name, p := range c.profiles {
+		profiles[name] = p
+	}
 	return a
 }
 

@@ -89,7 +89,7 @@ func (c *Cluster) rules() any {
 			}
 		}
 	}
-	return rules
+	return append(rules, c.madeRules(rules[0].(map[string]any))...)
 }
 
 func (c *Cluster) df() any {
@@ -117,6 +117,9 @@ func (c *Cluster) tree() any {
 		rack := c.racks[host]
 		in[rack] = append(in[rack], -100-i)
 		nodes = append(nodes, map[string]any{"id": -100 - i, "name": host, "type": "host", "type_id": 1, "children": c.on(host)})
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.osds)) {
+		nodes = append(nodes, map[string]any{"id": id, "name": "osd." + strconv.Itoa(id), "type": "osd", "device_class": "hdd"})
 	}
 	top := in[""]
 	for i, rack := range slices.Sorted(maps.Keys(in)) {

@@ -19,13 +19,17 @@ func (c *Cluster) mgrAnswer(prefix string, cmd map[string]any) (answer any, errn
 		return c.safeToDestroy(numbers(cmd["ids"])), 0, ""
 	case "osd purge":
 		return c.purge(cmd)
+	case "pg dump":
+		return c.pgsBrief(pgState(c.upAndIn())), 0, ""
+	case "osd pool stats":
+		return c.poolStats(), 0, ""
 	}
 	return nil, syscall.EINVAL, "command not known"
 }
 
 func (c *Cluster) pgStat() any {
 	a := recorded("pg-stat")
-	a["pg_ready"], a["pg_summary"].(map[string]any)["num_pgs"] = c.unseen == 0, 1
+	a["pg_ready"], a["pg_summary"].(map[string]any)["num_pgs"] = c.unseen == 0, 1+poolPGs*len(c.pools)
 	return a
 }
 

@@ -1,0 +1,232 @@
+package ceph
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+// poolPlan is a Pool while it is planned.
+type poolPlan struct {
+	*api.Pool
+	// have is the pool in Ceph; nil when there is none, or nobody can tell.
+	have *Pool
+	// layout says how the objects lie, and size how many copies or chunks of one there are.
+	layout        string
+	size, minSize int
+	// domain is what holds at most one of them, and rule the CRUSH rule that sees to it.
+	domain, rule string
+	// refusals say why it cannot be as it is declared, waits what it waits for.
+	refusals, waits []string
+}
+
+// line is what the pool's commands are about: pools do not depend on each other.
+func (x *poolPlan) line() string { return engine.ResourceObject(x.Pool) }
+
+// defaultPoolSize is the number of copies of a pool of which nothing is said.
+const defaultPoolSize = 3
+
+// poolRoot is the root of CRUSH that pools are spread below.
+const poolRoot = "default"
+
+// planPools finds how each Pool is to be, and refuses those that cannot be so.
+func (p *planner) planPools() {
+	for _, pool := range engine.OfKind[*api.Pool](p.view.Resources) {
+		x := &poolPlan{Pool: pool}
+		x.shape()
+		if p.poolsKnown() {
+			x.have = p.poolNamed(pool.Name)
+		}
+		p.pools = append(p.pools, x)
+		if pool.DeletionTimestamp != nil {
+			continue
+		}
+		p.chooseDomain(x)
+		p.checkPool(x)
+		for _, text := range x.refusals {
+			p.decide(api.VerdictRefuse, x.line(), "%s", text)
+		}
+		for _, text := range x.waits {
+			p.decide(api.VerdictWait, x.line(), "%s", text)
+		}
+	}
+}
+
+// poolsKnown says whether Ceph was asked for what is to be known of pools.
+func (p *planner) poolsKnown() bool { return p.reachable() && p.seen.PoolFacts != nil }
+
+func (p *planner) poolNamed(name string) *Pool {
+	if i := slices.IndexFunc(p.seen.Pools, func(x Pool) bool { return x.Name == name }); i >= 0 {
+		return &p.seen.Pools[i]
+	}
+	return nil
+}
+
+// shape reads the spec. The API server sets the defaults; a plan of a file that was never sent to it has to do without.
+func (x *poolPlan) shape() {
+	if ec := x.Spec.ErasureCoded; ec != nil {
+		x.size, x.minSize = int(ec.DataChunks+ec.CodingChunks), int(ec.DataChunks)+1
+		x.layout = fmt.Sprintf("%d+%d", ec.DataChunks, ec.CodingChunks)
+		return
+	}
+	x.size = defaultPoolSize
+	if r := x.Spec.Replicated; r != nil && r.Size > 0 {
+		x.size = int(r.Size)
+	}
+	// osd_pool_default_min_size is 0, which Ceph reads so (OSDMap, get_osd_pool_default_min_size).
+	x.minSize = x.size - x.size/2
+	if r := x.Spec.Replicated; r != nil && r.MinSize != nil {
+		x.minSize = int(*r.MinSize)
+	}
+	x.layout = words.Plural(x.size, "copy")
+}
+
+// domains are the levels that the failure domain grows through by itself, the widest first.
+var domains = []string{"rack", "host", "osd"}
+
+// chooseDomain takes the failure domain that is declared, or the widest that has enough buckets. It is never made less wide than it is.
+func (p *planner) chooseDomain(x *poolPlan) {
+	x.domain = x.Spec.FailureDomain
+	levels := domains
+	if !p.poolsKnown() {
+		levels = levels[1:] // which hosts are in which rack is Ceph's to tell
+	}
+	for i := 0; x.domain == "" && i < len(levels); i++ {
+		if p.domainOf(x.have) == levels[i] || p.room(x, levels[i]) >= x.size {
+			x.domain = levels[i]
+		}
+	}
+	if x.domain == "" {
+		x.domain = "osd"
+	}
+	x.rule = ruleName(x)
+}
+
+// domainOf is the level that a pool's copies are spread over; empty where nobody can tell.
+func (p *planner) domainOf(pool *Pool) string {
+	if pool == nil || !p.poolsKnown() {
+		return ""
+	}
+	return p.seen.PoolFacts.Rules[pool.Rule].domain()
+}
+
+// ruleName is the CRUSH rule, and for erasure coding the profile, of all pools that are spread alike.
+func ruleName(x *poolPlan) string {
+	name := rulePrefix + x.domain
+	if x.Spec.DeviceClass != "" {
+		name += "-" + x.Spec.DeviceClass
+	}
+	if ec := x.Spec.ErasureCoded; ec != nil {
+		name += fmt.Sprintf("-%d-%d", ec.DataChunks, ec.CodingChunks)
+	}
+	return name
+}
+
+// rulePrefix marks the rules and profiles that are made for Pools.
+const rulePrefix = "holdfast-"
+
+// room is how many copies or chunks find a place. While Ceph cannot be asked, what is declared counts, and what is not known is taken for enough.
+func (p *planner) room(x *poolPlan, domain string) int {
+	if !p.poolsKnown() {
+		facts := p.confFacts()
+		switch domain {
+		case "osd":
+			return facts.osds
+		case "host":
+			return facts.osdHosts
+		}
+		return x.size
+	}
+	var places []Place
+	for id, place := range p.seen.PoolFacts.Places {
+		if p.seen.OSDs[id].In {
+			places = append(places, place)
+		}
+	}
+	rule := Rule{Takes: []Take{{Root: poolRoot, Class: x.Spec.DeviceClass, Steps: []Choose{{Type: domain}}}}}
+	return rule.room(places, x.size)
+}
+
+// checkPool says why a pool cannot be as it is declared, or what it waits for.
+func (p *planner) checkPool(x *poolPlan) {
+	erasure := x.Spec.ErasureCoded != nil
+	switch room := p.room(x, x.domain); {
+	case x.have != nil && x.have.Erasure != erasure:
+		x.refuse("Ceph has a pool of this name that is %s, and none is made over: choose another name, or declare it as it is", kindOfPool(x.have.Erasure))
+	case x.have != nil && erasure && !p.sameChunks(x):
+		x.refuse("Ceph has a pool of this name with other chunks (profile %s): choose another name, or declare it as it is", x.have.Profile)
+	case room >= x.size:
+	case len(p.have) == 0 && (p.settling() > 0 || room == 0):
+		x.waits = append(x.waits, fmt.Sprintf("it needs %s, and %d so far %s declared", p.bucketWords(x, x.size), room, map[bool]string{true: "is", false: "are"}[room == 1]))
+	case p.poolsKnown() && p.osdsComing():
+		x.waits = append(x.waits, fmt.Sprintf("it needs %s, and there %s so far: more OSDs are on their way",
+			p.bucketWords(x, x.size), areWords(room)))
+	case x.have == nil || p.changesPlace(x):
+		x.refuse("it needs %s, for each copy or chunk one, and there %s: add some, or declare fewer copies or a smaller failureDomain",
+			p.bucketWords(x, x.size), areWords(room))
+	}
+}
+
+func (x *poolPlan) refuse(format string, args ...any) {
+	x.refusals = append(x.refusals, fmt.Sprintf(format, args...))
+}
+
+func kindOfPool(erasure bool) string {
+	if erasure {
+		return "erasure-coded"
+	}
+	return "replicated"
+}
+
+func areWords(n int) string {
+	if n == 1 {
+		return "is 1"
+	}
+	return "are " + strconv.Itoa(n)
+}
+
+// bucketWords are so many buckets of the failure domain in words, such as "3 hosts with OSDs of class ssd".
+func (p *planner) bucketWords(x *poolPlan, n int) string {
+	text := words.Plural(n, x.domain)
+	if x.domain == "osd" {
+		text = words.Plural(n, "OSD")
+	}
+	switch class := x.Spec.DeviceClass; {
+	case class != "" && x.domain == "osd":
+		text += " of class " + class
+	case class != "":
+		text += " with OSDs of class " + class
+	case x.domain != "osd":
+		text += " with OSDs"
+	}
+	return text
+}
+
+// changesPlace says whether a pool that is there is to be spread otherwise, or wider.
+func (p *planner) changesPlace(x *poolPlan) bool {
+	return x.have.Size < x.size || p.seen.PoolFacts.Rules[x.have.Rule].Name != x.rule
+}
+
+// sameChunks says whether an erasure-coded pool that is there has the chunks that are wanted.
+func (p *planner) sameChunks(x *poolPlan) bool {
+	profile, ec := p.seen.PoolFacts.Profiles[x.have.Profile], x.Spec.ErasureCoded
+	return profile["k"] == strconv.Itoa(int(ec.DataChunks)) && profile["m"] == strconv.Itoa(int(ec.CodingChunks))
+}
+
+// osdsComing says whether OSDs are declared that are not up and in yet.
+func (p *planner) osdsComing() bool {
+	for _, n := range p.nodes {
+		if n.toCome > 0 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.osds, func(o *osd) bool {
+		in, known := p.seen.OSDs[o.id]
+		_, placed := p.seen.PoolFacts.Places[o.id]
+		return !o.leaving && (!known || in.In && !in.Up || !placed) && !p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))]
+	})
+}

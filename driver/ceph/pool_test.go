@@ -1,0 +1,228 @@
+package ceph
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+func replicated(name string, size int32, change ...func(*api.Pool)) *api.Pool {
+	p := &api.Pool{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Generation: 1}}
+	p.Spec = api.PoolSpec{Cluster: "c", Replicated: &api.PoolReplicated{Size: size}, DeletionPolicy: api.DeletionRetain}
+	for _, f := range change {
+		f(p)
+	}
+	return p
+}
+
+func erasure(name string, data, coding int32) *api.Pool {
+	return replicated(name, 0, func(p *api.Pool) {
+		p.Spec.Replicated, p.Spec.ErasureCoded = nil, &api.PoolErasureCoded{DataChunks: data, CodingChunks: coding}
+	})
+}
+
+// applyResources writes statuses, and lets those go that are gone.
+func (w *world) applyResources(p *engine.Plan) {
+	for _, c := range p.Resources {
+		if g, isGroup := c.Resource.(*api.DriveGroup); isGroup {
+			i := slices.IndexFunc(w.groups, func(x *api.DriveGroup) bool { return x.Name == g.Name })
+			if w.groups[i] = g; c.Gone {
+				w.groups = slices.Delete(w.groups, i, i+1)
+			}
+			continue
+		}
+		i := slices.IndexFunc(w.pools, func(x api.Pool) bool { return x.Name == c.Resource.GetName() })
+		if c.Gone {
+			w.pools = slices.Delete(w.pools, i, i+1)
+			continue
+		}
+		w.pools[i].TakeStatus(c.Resource)
+	}
+}
+
+// pool is the pool that was declared first.
+func (w *world) pool() *api.Pool { return &w.pools[0] }
+
+func poolsOn(hosts int, pools ...*api.Pool) *fakeWorld {
+	w := newWorld(map[bool]int32{true: 1, false: 3}[hosts < 3], 1)
+	for i := 1; i <= hosts; i++ {
+		w.host(i, 2)
+		w.node(i, w.hosts[i-1].Status.Devices[0].ID)
+	}
+	for _, p := range pools {
+		w.pools = append(w.pools, *p)
+	}
+	return withFake(w)
+}
+
+// Pools are made as they are declared, each with the CRUSH rule that it needs, and follow when the spec is changed and unset.
+func TestPools(t *testing.T) {
+	minSize, most := int32(3), resource.MustParse("1Gi")
+	f := poolsOn(3, replicated("images", 3, func(p *api.Pool) {
+		p.Spec.Replicated.MinSize, p.Spec.Quota.MaxBytes, p.Spec.Compression.Mode = &minSize, &most, "aggressive"
+	}), erasure("archive", 2, 1))
+	f.settle(t)
+	want := []string{
+		"archive: rule holdfast-host-2-1, size 3/3, map[] map[] for [rbd]",
+		"images: rule holdfast-host, size 3/3, map[max_bytes:1073741824] map[compression_mode:aggressive] for [rbd]",
+	}
+	if diff := cmp.Diff(want, f.ceph.Pools()); diff != "" {
+		t.Fatalf("(-want +got):\n%s", diff)
+	}
+	s := f.pool().Status
+	if s.State != api.ResourceOnline || s.Layout != "3 copies" || s.FailureDomain != "host" || s.ID == 0 || s.PGs != 32 || f.pools[1].Status.Layout != "2+1" {
+		t.Errorf("%+v", s)
+	}
+	f.pool().Spec = api.PoolSpec{Cluster: "c", Replicated: &api.PoolReplicated{Size: 2}, Application: "mine"}
+	f.settle(t)
+	if got, want := f.ceph.Pools()[1], "images: rule holdfast-host, size 2/1, map[max_bytes:0] map[] for [mine rbd]"; got != want {
+		t.Errorf("%s, and not %s", got, want)
+	}
+	writes := f.writes
+	if f.settle(t); f.writes != writes {
+		t.Errorf("%d writes in a cluster that is well", f.writes-writes)
+	}
+}
+
+// The failure domain grows with the cluster, and is never made less wide.
+func TestPools_domainGrows(t *testing.T) {
+	f := poolsOn(2, replicated("images", 3))
+	f.nodes[0].Spec.Devices = []string{"wwn-10", "wwn-11"}
+	f.settle(t)
+	if s := f.pool().Status; s.FailureDomain != "osd" || s.State != api.ResourceOnline {
+		t.Fatalf("on two hosts: %+v", s)
+	}
+	f.host(3, 1)
+	f.node(3, "wwn-30")
+	f.settle(t)
+	if s := f.pool().Status; s.FailureDomain != "host" {
+		t.Fatalf("on three hosts: %+v", s)
+	}
+	if got := f.ceph.Rules(); !slices.Equal(got, []string{"holdfast-host"}) {
+		t.Errorf("rules %v", got)
+	}
+	f.powerOff(3, 0)
+	f.settle(t)
+	if s := f.pool().Status; s.FailureDomain != "host" || s.State != api.ResourceDegraded || !strings.Contains(s.Message, "undersized") {
+		t.Errorf("with a host down: %+v", s)
+	}
+}
+
+// What has no place is refused, in a new cluster before anything is made.
+func TestPools_refused(t *testing.T) {
+	for name, tt := range map[string]struct {
+		hosts int
+		pool  *api.Pool
+		want  string
+	}{
+		"more copies than OSDs":   {2, replicated("p", 3), "it needs 3 OSDs, for each copy or chunk one, and there are 2"},
+		"more chunks than hosts":  {3, replicated("p", 4, func(p *api.Pool) { p.Spec.FailureDomain = "host" }), "it needs 4 hosts with OSDs, for each copy or chunk one, and there are 3"},
+		"a class that nobody has": {3, replicated("p", 3, func(p *api.Pool) { p.Spec.DeviceClass = "nvme" }), "it needs 3 OSDs of class nvme, for each copy or chunk one, and there are 0"},
+		"an unknown domain":       {3, replicated("p", 3, func(p *api.Pool) { p.Spec.FailureDomain = "rack" }), "it needs 3 racks with OSDs, for each copy or chunk one, and there are 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := poolsOn(tt.hosts)
+			f.settle(t)
+			f.pools = append(f.pools, *tt.pool)
+			p := f.settle(t)
+			if got := word(decisions(p, api.VerdictRefuse), "pool/p"); !strings.Contains(got, tt.want) {
+				t.Errorf("refused for %q, and not %q", got, tt.want)
+			}
+			if s := f.pool().Status; s.State != api.ResourcePending || !strings.Contains(s.Message, tt.want) || len(f.ceph.Pools())+len(f.ceph.Rules()) > 0 {
+				t.Errorf("%+v, %v", s, f.ceph.Pools())
+			}
+		})
+	}
+	f := poolsOn(2, replicated("p", 3, func(p *api.Pool) { p.Spec.FailureDomain = "host" }))
+	if p := f.plan(); !p.Refused || len(p.Daemons) > 0 {
+		t.Errorf("a new cluster with a pool that has no place is made: %v", decisions(p))
+	}
+}
+
+// A pool that is there is taken over if it is alike, and never made over.
+func TestPools_takenOver(t *testing.T) {
+	f := poolsOn(3, replicated("p", 3))
+	f.settle(t)
+	f.deletePool(api.DeletionRetain)
+	f.settle(t)
+	if len(f.pools) > 0 || len(f.ceph.Pools()) != 1 || len(f.ceph.Rules()) != 1 {
+		t.Fatalf("kept: %v, %v", f.ceph.Pools(), f.ceph.Rules())
+	}
+	f.pools = append(f.pools, *erasure("p", 2, 1))
+	p := f.settle(t)
+	if got := word(decisions(p, api.VerdictRefuse), "pool/p"); !strings.Contains(got, "a pool of this name that is replicated") {
+		t.Errorf("refused for %q", got)
+	}
+	f.pools[0] = *replicated("p", 2)
+	f.settle(t)
+	if got := f.ceph.Pools()[0]; !strings.Contains(got, "size 2/1") {
+		t.Error(got)
+	}
+}
+
+func (w *world) deletePool(policy api.DeletionPolicy) {
+	now := metav1.NewTime(w.now)
+	w.pool().Spec.DeletionPolicy, w.pool().DeletionTimestamp = policy, &now
+}
+
+// Under Wipe a pool goes with its data and the rule that it needed, as a risk of data, and not while clients use it.
+func TestPools_wiped(t *testing.T) {
+	f := poolsOn(3, replicated("p", 3))
+	f.settle(t)
+	f.ceph.Busy("p", 7)
+	f.deletePool(api.DeletionWipe)
+	f.round(t)
+	if s := f.pool().Status; len(f.ceph.Pools()) != 1 || s.State != api.ResourceDeleting || !strings.Contains(s.Message, "clients use it (7 operations a second)") {
+		t.Fatalf("%v, %+v", f.ceph.Pools(), s)
+	}
+	f.ceph.Busy("p", 0)
+	if p := f.round(t); p.Risk() != api.RiskData {
+		t.Errorf("risk %s: %v", p.Risk(), decisions(p))
+	}
+	f.settle(t)
+	if len(f.pools)+len(f.ceph.Pools())+len(f.ceph.Rules()) > 0 {
+		t.Errorf("%v, %v, %v", f.pools, f.ceph.Pools(), f.ceph.Rules())
+	}
+}
+
+// A single copy is what is asked for, and the mons are left as they were.
+func TestPools_singleCopy(t *testing.T) {
+	f := poolsOn(1, replicated("p", 1))
+	f.settle(t)
+	if got := f.ceph.Pools(); len(got) != 1 || f.pool().Status.Layout != "1 copy" || f.ceph.Calls("config rm") != 1 {
+		t.Errorf("%v, %+v", got, f.pool().Status)
+	}
+}
+
+// What is foreseen of pools is what comes.
+func TestPools_foreseen(t *testing.T) {
+	f := poolsOn(3)
+	f.settle(t)
+	f.pools = append(f.pools, *replicated("p", 3, func(p *api.Pool) { p.Spec.Compression.Mode = "force" }), *erasure("e", 2, 1))
+	v, _, err := f.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := engine.Project(f.driver, v, f.now)
+	if len(got.Open) > 0 || len(got.Last.Commands) > 0 || len(got.Steps) == 0 {
+		t.Errorf("open %v, last %v", got.Open, got.Last.Commands)
+	}
+	for _, c := range got.Last.Resources {
+		if c.Resource.Common().State == api.ResourcePending {
+			t.Errorf("%+v", c.Resource.Common())
+		}
+	}
+	fresh := poolsOn(3, replicated("p", 3))
+	if got := engine.Project(fresh.driver, fresh.view(), fresh.now.Add(settleTime)); len(got.Open) > 0 || !slices.ContainsFunc(got.Steps, func(s engine.ProjectedStep) bool {
+		return slices.ContainsFunc(s.Plan.Commands, func(c engine.Command) bool { return c.Verb == verbPoolCreate })
+	}) {
+		t.Errorf("of a new cluster: open %v, %d steps", got.Open, len(got.Steps))
+	}
+}

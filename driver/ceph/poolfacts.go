@@ -1,0 +1,198 @@
+package ceph
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// Pool is a pool in Ceph's map.
+type Pool struct {
+	ID   int64
+	Name string
+	// Erasure is set for a pool that is erasure-coded, by the profile Profile.
+	Erasure bool
+	Profile string
+	// Size is how many copies or pieces of an object there are, each in a failure domain of its own.
+	Size, MinSize int
+	Rule          int
+	PGs           int
+	MaxBytes      int64
+	MaxObjects    int64
+	// Full is set while the quota is reached.
+	Full bool
+	// Applications are what the pool is for, and Options those of its options that are set (Ceph docs, "Pools: set pool values").
+	Applications map[string]bool
+	Options      map[string]string
+}
+
+// PoolFacts are what has to be known to look after Pools. They are asked for only where the cluster has some.
+type PoolFacts struct {
+	// Rules are the CRUSH rules by their numbers, and Places where CRUSH has the OSDs.
+	Rules  map[int]Rule
+	Places map[int]Place
+	// Profiles are the profiles of erasure coding, by their names.
+	Profiles map[string]map[string]string
+	// Usage is the space of the pools, and Busy what their clients do just now, in operations a second, by their names. Of a Ceph
+	// without a manager, nothing.
+	Usage map[string]PoolUsage
+	Busy  map[string]int64
+	// Unclean counts the placement groups that are not active+clean by the number of their pool and their state.
+	Unclean map[int64]map[string]int
+}
+
+// PoolUsage is the space of a pool, in bytes that clients see.
+type PoolUsage struct{ Stored, Available int64 }
+
+// poolAnswer is a pool as 'osd dump' has it.
+type poolAnswer struct {
+	ID           int64                      `json:"pool"`
+	Name         string                     `json:"pool_name"`
+	Type         int                        `json:"type"`
+	Profile      string                     `json:"erasure_code_profile"`
+	Size         int                        `json:"size"`
+	MinSize      int                        `json:"min_size"`
+	Rule         int                        `json:"crush_rule"`
+	PGNum        int                        `json:"pg_num"`
+	Flags        string                     `json:"flags_names"`
+	MaxBytes     int64                      `json:"quota_max_bytes"`
+	MaxObjects   int64                      `json:"quota_max_objects"`
+	Options      map[string]any             `json:"options"`
+	Applications map[string]json.RawMessage `json:"application_metadata"`
+}
+
+// typeErasure is pg_pool_t::TYPE_ERASURE.
+const typeErasure = 3
+
+func (a *poolAnswer) pool() Pool {
+	p := Pool{
+		ID: a.ID, Name: a.Name, Erasure: a.Type == typeErasure, Profile: a.Profile, Size: a.Size, MinSize: a.MinSize, Rule: a.Rule, PGs: a.PGNum,
+		MaxBytes: a.MaxBytes, MaxObjects: a.MaxObjects, Full: strings.Contains(a.Flags, "full_quota"),
+		Applications: map[string]bool{}, Options: map[string]string{},
+	}
+	for name := range a.Applications {
+		p.Applications[name] = true
+	}
+	for name, value := range a.Options {
+		if text, ok := value.(string); ok {
+			p.Options[name] = text
+		}
+	}
+	return p
+}
+
+// fillPools asks for the facts where the cluster has Pools.
+func (c *conn) fillPools(ctx context.Context, view *engine.View, o *Observation) error {
+	pools := engine.OfKind[*api.Pool](view.Resources)
+	if len(pools) == 0 {
+		return nil
+	}
+	if c.crush == nil || c.crushEpoch != c.osds.Epoch {
+		facts := &DrainFacts{Rules: map[int]Rule{}, Places: map[int]Place{}, Buckets: map[string]int{}}
+		for _, fill := range []func(context.Context, *DrainFacts) error{c.fillRules, c.fillTree} {
+			if err := fill(ctx, facts); err != nil {
+				return err
+			}
+		}
+		c.crush, c.crushEpoch = facts, c.osds.Epoch
+	}
+	o.PoolFacts = &PoolFacts{
+		Rules: c.crush.Rules, Places: c.crush.Places, Profiles: c.osds.Profiles,
+		Usage: map[string]PoolUsage{}, Busy: map[string]int64{}, Unclean: map[int64]map[string]int{},
+	}
+	if !o.MgrAvailable {
+		return nil
+	}
+	if err := c.fillPoolUsage(ctx, o.PoolFacts); err != nil {
+		return err
+	}
+	if o.PGsClean < o.PGs {
+		c.fillUnclean(ctx, o.PoolFacts)
+	}
+	for _, p := range pools {
+		if p.DeletionTimestamp != nil && p.Spec.DeletionPolicy == api.DeletionWipe {
+			c.fillBusy(ctx, o.PoolFacts)
+			break
+		}
+	}
+	return nil
+}
+
+func (c *conn) fillPoolUsage(ctx context.Context, facts *PoolFacts) error {
+	var df struct {
+		Pools []struct {
+			Name  string `json:"name"`
+			Stats struct {
+				Stored    int64 `json:"stored"`
+				Available int64 `json:"max_avail"`
+			} `json:"stats"`
+		} `json:"pools"`
+	}
+	err := c.ask(ctx, "df", &df)
+	for _, p := range df.Pools {
+		facts.Usage[p.Name] = PoolUsage{Stored: p.Stats.Stored, Available: p.Stats.Available}
+	}
+	return err
+}
+
+// fillUnclean asks the manager for the states of all placement groups. What it does not answer is asked again in the next run.
+func (c *conn) fillUnclean(ctx context.Context, facts *PoolFacts) {
+	var dump struct {
+		Stats []struct {
+			ID    string `json:"pgid"`
+			State string `json:"state"`
+		} `json:"pg_stats"`
+	}
+	if !c.askMgr(ctx, command{"prefix": "pg dump", "dumpcontents": []string{"pgs_brief"}, "format": "json"}, &dump) {
+		return
+	}
+	for _, pg := range dump.Stats {
+		number, _, _ := strings.Cut(pg.ID, ".")
+		pool, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || isClean(pg.State) {
+			continue
+		}
+		if facts.Unclean[pool] == nil {
+			facts.Unclean[pool] = map[string]int{}
+		}
+		facts.Unclean[pool][pg.State]++
+	}
+}
+
+// fillBusy asks what clients do with the pools.
+func (c *conn) fillBusy(ctx context.Context, facts *PoolFacts) {
+	var stats []struct {
+		Name string `json:"pool_name"`
+		Rate struct {
+			Reads  int64 `json:"read_op_per_sec"`
+			Writes int64 `json:"write_op_per_sec"`
+		} `json:"client_io_rate"`
+	}
+	if !c.askMgr(ctx, command{"prefix": "osd pool stats", "format": "json"}, &stats) {
+		return
+	}
+	for _, p := range stats {
+		facts.Busy[p.Name] = p.Rate.Reads + p.Rate.Writes
+	}
+}
+
+// askMgr says whether the manager answered.
+func (c *conn) askMgr(ctx context.Context, cmd command, into any) bool {
+	ctx, cancel := context.WithTimeout(ctx, laterAnswer)
+	defer cancel()
+	out, err := c.client.Mgr(ctx, cmd, nil)
+	return err == nil && json.Unmarshal(out, into) == nil
+}
+
+// isClean says whether a state of placement groups is a good one. A scrub does not make a clean one less so.
+func isClean(state string) bool {
+	active, clean := false, false
+	for word := range strings.SplitSeq(state, "+") {
+		active, clean = active || word == "active", clean || word == "clean"
+	}
+	return active && clean
+}

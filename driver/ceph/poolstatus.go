@@ -1,0 +1,135 @@
+package ceph
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+// putPools writes the statuses of Pools, and lets those go that are gone.
+func (p *planner) putPools() {
+	for _, x := range p.pools {
+		next := x.DeepCopy()
+		s := &next.Status
+		s.ObservedGeneration = x.Generation
+		if x.DeletionTimestamp != nil {
+			if p.dropPool(x, s) {
+				p.plan.LetGo(x.Pool)
+				continue
+			}
+		} else {
+			p.tellPool(x, s)
+		}
+		p.plan.PutResource(x.Pool, next)
+	}
+}
+
+// tellPool says how a pool stands.
+func (p *planner) tellPool(x *poolPlan, s *api.PoolStatus) {
+	s.State, s.Message = p.poolState(x)
+	c := metav1.Condition{Type: api.ResourceAccepted, Status: metav1.ConditionTrue, Reason: engine.ReasonAccepted, Message: "it can be as it is declared"}
+	if len(x.refusals) > 0 {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, engine.ReasonRefused, strings.Join(x.refusals, "; ")
+	}
+	c.ObservedGeneration = x.Generation
+	// The API keeps whole seconds; a finer time would make a status differ from itself once it was stored.
+	c.LastTransitionTime = metav1.Time{Time: p.now.Truncate(time.Second)}
+	meta.SetStatusCondition(&s.Conditions, c)
+	if !p.poolsKnown() || x.have == nil {
+		return
+	}
+	s.ID, s.PGs, s.FailureDomain = x.have.ID, int32(x.have.PGs), p.domainOf(x.have)
+	s.Layout = words.Plural(x.have.Size, "copy")
+	if x.have.Erasure {
+		profile := p.seen.PoolFacts.Profiles[x.have.Profile]
+		s.Layout = profile["k"] + "+" + profile["m"]
+	}
+	if u, known := p.seen.PoolFacts.Usage[x.Name]; known {
+		s.Used, s.Available = rounded(u.Stored), rounded(u.Available)
+	}
+}
+
+// poolState says whether a pool can be used, and why not.
+func (p *planner) poolState(x *poolPlan) (api.ResourceState, string) {
+	was := x.Status.State
+	switch problems := slices.Concat(x.refusals, x.waits); {
+	case !p.poolsKnown() && x.Status.ID != 0:
+		return api.ResourceOffline, "Ceph does not answer"
+	case x.have == nil && len(problems) > 0:
+		return api.ResourcePending, strings.Join(problems, "; ")
+	case !p.poolsKnown():
+		return api.ResourcePending, "Ceph does not answer yet"
+	case x.have == nil && p.cluster.ModeOf() == api.ClusterObserved:
+		return api.ResourcePending, "the cluster is only observed: Ceph has no such pool, and nobody makes it"
+	case x.have == nil:
+		return api.ResourceCreating, "it is being made"
+	case p.seen.PGs < p.seen.PGsWanted && neverServed(was):
+		return api.ResourceCreating, "its placement groups are being made"
+	case p.seen.PGsClean < p.seen.PGs && len(p.seen.PoolFacts.Unclean) == 0 && was != "":
+		return was, x.Status.Message // the manager did not say
+	}
+	state, message := p.judgePool(x)
+	return state, strings.Join(slices.DeleteFunc(append(slices.Concat(x.refusals, x.waits), message), func(s string) bool { return s == "" }), "; ")
+}
+
+// judgePool goes by the pool's placement groups.
+func (p *planner) judgePool(x *poolPlan) (api.ResourceState, string) {
+	unclean, total, inactive := p.seen.PoolFacts.Unclean[x.have.ID], 0, 0
+	var texts []string
+	for _, state := range slices.Sorted(maps.Keys(unclean)) {
+		total += unclean[state]
+		if !slices.Contains(strings.Split(state, "+"), "active") {
+			inactive += unclean[state]
+		}
+		texts = append(texts, fmt.Sprintf("%d %s", unclean[state], state))
+	}
+	message := fmt.Sprintf("%d of %d placement groups are not active+clean: %s", total, x.have.PGs, words.Few(texts))
+	switch {
+	case inactive > 0 && neverServed(x.Status.State):
+		return api.ResourceCreating, message
+	case inactive > 0:
+		return api.ResourceOffline, message
+	case total > 0:
+		return api.ResourceDegraded, message
+	case x.have.Full:
+		return api.ResourceDegraded, "its quota is reached: writes fail until something is deleted or spec.quota is raised"
+	}
+	return api.ResourceOnline, ""
+}
+
+// neverServed says whether clients could not use a resource yet.
+func neverServed(s api.ResourceState) bool {
+	return s == "" || s == api.ResourcePending || s == api.ResourceCreating
+}
+
+// rounded is a number of bytes to two digits: a status that changed with each object would be written with each run.
+func rounded(bytes int64) *resource.Quantity {
+	step := int64(1)
+	for bytes/step >= 100 {
+		step *= 10
+	}
+	return resource.NewQuantity(int64(math.Round(float64(bytes)/float64(step)))*step, resource.DecimalSI)
+}
+
+// judgePools tells which pools are not as they are wanted, of which nothing else tells.
+func (p *planner) judgePools(s *state) {
+	for _, x := range p.pools {
+		status := p.plan.Planned(x.Pool).Common()
+		if x.DeletionTimestamp != nil || status.State == api.ResourceOnline || len(x.refusals)+len(x.waits) > 0 {
+			continue
+		}
+		s.because("pool %s is %s: %s", x.Name, status.State, status.Message)
+		s.coming = s.coming || status.State == api.ResourceCreating
+	}
+}

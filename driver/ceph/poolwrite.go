@@ -1,0 +1,238 @@
+package ceph
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+// Options of pools that a Pool's spec decides on (Ceph docs, "Pools: set pool values").
+const (
+	optionSize      = "size"
+	optionMinSize   = "min_size"
+	optionRule      = "crush_rule"
+	optionMode      = "compression_mode"
+	optionAlgorithm = "compression_algorithm"
+	// optionUnset is the value that takes an option away.
+	optionUnset = "unset"
+)
+
+// writePools asks Ceph for what brings the pools to where they are wanted.
+func (p *planner) writePools() {
+	if !p.poolsKnown() {
+		return
+	}
+	for _, x := range p.pools {
+		if x.DeletionTimestamp == nil && len(x.refusals)+len(x.waits) == 0 {
+			p.bringPool(x)
+		}
+	}
+	p.dropRules()
+}
+
+// poolCommand is a command of one pool: pools do not depend on each other.
+func (p *planner) poolCommand(x *poolPlan, verb string, risk api.Risk, params map[string]string, format string, args ...any) {
+	p.command(verb, x.line(), params, fmt.Sprintf(format, args...))
+	c := &p.plan.Commands[len(p.plan.Commands)-1]
+	c.Line, c.Risk = x.line(), engine.HigherRisk(c.Risk, risk)
+}
+
+func (p *planner) bringPool(x *poolPlan) {
+	p.bringRule(x)
+	have := x.have
+	if have == nil {
+		params := map[string]string{optionSize: strconv.Itoa(x.size), optionRule: x.rule}
+		if x.Spec.ErasureCoded != nil {
+			params = map[string]string{paramProfile: x.rule, optionRule: x.rule}
+		}
+		p.poolCommand(x, verbPoolCreate, api.RiskNone, params, "it is declared, with %s over %ss", x.layout, x.domain)
+		have = x.fresh()
+	}
+	if app := x.application(); !have.Applications[app] {
+		p.poolCommand(x, verbPoolEnable, api.RiskNone, map[string]string{paramApplication: app}, "it is for %s", app)
+	}
+	p.bringOptions(x, have)
+	p.bringQuota(x, have)
+}
+
+// fresh is the pool as Ceph makes it.
+func (x *poolPlan) fresh() *Pool {
+	made := &Pool{Name: x.Name, Size: x.size, MinSize: x.size - x.size/2, Rule: -1}
+	if ec := x.Spec.ErasureCoded; ec != nil {
+		// OSDMonitor::prepare_pool_size
+		made.Erasure, made.Profile, made.MinSize = true, x.rule, int(ec.DataChunks+min(1, ec.CodingChunks-1))
+	}
+	return made
+}
+
+func (x *poolPlan) application() string {
+	if x.Spec.Application == "" {
+		return "rbd"
+	}
+	return x.Spec.Application
+}
+
+// bringRule has the CRUSH rule made, and for erasure coding the profile, if they are not there.
+func (p *planner) bringRule(x *poolPlan) {
+	facts := p.seen.PoolFacts
+	if p.ruleID(x.rule) >= 0 {
+		return
+	}
+	if ec := x.Spec.ErasureCoded; ec != nil {
+		if facts.Profiles[x.rule] == nil {
+			p.poolCommand(x, verbProfileSet, api.RiskNone, map[string]string{
+				paramProfile: x.rule, "k": strconv.Itoa(int(ec.DataChunks)), "m": strconv.Itoa(int(ec.CodingChunks)),
+				paramDomain: x.domain, paramClass: x.Spec.DeviceClass,
+			}, "there is no profile %s", x.rule)
+		}
+		p.poolCommand(x, verbRuleErasure, api.RiskNone, map[string]string{optionRule: x.rule, paramDomain: x.domain, paramClass: x.Spec.DeviceClass},
+			"there is no CRUSH rule %s", x.rule)
+		return
+	}
+	p.poolCommand(x, verbRuleReplicated, api.RiskNone, map[string]string{optionRule: x.rule, paramDomain: x.domain, paramClass: x.Spec.DeviceClass},
+		"there is no CRUSH rule %s", x.rule)
+}
+
+// ruleID is the number of a CRUSH rule, or -1.
+func (p *planner) ruleID(name string) int {
+	for id, r := range p.seen.PoolFacts.Rules {
+		if r.Name == name {
+			return id
+		}
+	}
+	return -1
+}
+
+// option is one value of a pool that is to be another.
+type option struct {
+	name, have, want string
+	risk             api.Risk
+}
+
+// bringOptions sets what differs. What a size may be depends on the other one, so they go in an order that Ceph allows.
+func (p *planner) bringOptions(x *poolPlan, have *Pool) {
+	size := option{optionSize, strconv.Itoa(have.Size), strconv.Itoa(x.size), api.RiskNone}
+	least := option{optionMinSize, strconv.Itoa(have.MinSize), strconv.Itoa(x.minSize), api.RiskNone}
+	sizes := []option{size, least}
+	if x.size < have.Size {
+		sizes[0].risk = api.RiskRedundancy
+		slices.Reverse(sizes)
+	}
+	if x.Spec.ErasureCoded != nil {
+		sizes = []option{least}
+	}
+	for _, o := range append(sizes,
+		option{optionMode, have.Options[optionMode], x.Spec.Compression.Mode, api.RiskNone},
+		option{optionAlgorithm, have.Options[optionAlgorithm], x.Spec.Compression.Algorithm, api.RiskNone},
+	) {
+		if o.have != o.want {
+			p.poolCommand(x, verbPoolSet, o.risk, map[string]string{paramOption: o.name, paramValue: valueOrUnset(o.want)}, "%s goes from %s to %s",
+				o.name, valueOrUnset(o.have), valueOrUnset(o.want))
+		}
+	}
+	if x.have != nil && p.seen.PoolFacts.Rules[have.Rule].Name != x.rule {
+		p.poolCommand(x, verbPoolSet, api.RiskNone, map[string]string{paramOption: optionRule, paramValue: x.rule},
+			"its data moves so that no two copies or chunks are on one %s%s (before: %s)", x.domain, ofClass(x.Spec.DeviceClass), p.seen.PoolFacts.Rules[have.Rule].Name)
+	}
+}
+
+func ofClass(class string) string {
+	if class == "" {
+		return ""
+	}
+	return ", and on devices of class " + class
+}
+
+func valueOrUnset(value string) string {
+	if value == "" {
+		return optionUnset
+	}
+	return value
+}
+
+func (p *planner) bringQuota(x *poolPlan, have *Pool) {
+	var bytes, objects int64
+	if q := x.Spec.Quota.MaxBytes; q != nil {
+		bytes = q.Value()
+	}
+	if q := x.Spec.Quota.MaxObjects; q != nil {
+		objects = *q
+	}
+	for _, q := range []struct {
+		field      string
+		have, want int64
+	}{{"max_bytes", have.MaxBytes, bytes}, {"max_objects", have.MaxObjects, objects}} {
+		if q.have != q.want {
+			p.poolCommand(x, verbPoolQuota, api.RiskNone, map[string]string{paramOption: q.field, paramValue: strconv.FormatInt(q.want, 10)},
+				"its quota %s goes from %s to %s", q.field, quotaWord(q.have), quotaWord(q.want))
+		}
+	}
+}
+
+func quotaWord(n int64) string {
+	if n == 0 {
+		return "none"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// dropRules removes the rules that were made for pools and that no pool uses or is to use.
+func (p *planner) dropRules() {
+	wanted := map[string]bool{}
+	for _, x := range p.pools {
+		wanted[x.rule] = x.DeletionTimestamp == nil
+	}
+	for _, pool := range p.seen.Pools {
+		wanted[p.seen.PoolFacts.Rules[pool.Rule].Name] = true
+		wanted[pool.Profile] = true
+	}
+	unused := func(name string) bool { return strings.HasPrefix(name, rulePrefix) && !wanted[name] }
+	rules := map[string]bool{}
+	for _, r := range p.seen.PoolFacts.Rules {
+		rules[r.Name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(rules)) {
+		if unused(name) {
+			p.dropRule(verbRuleRm, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.seen.PoolFacts.Profiles)) {
+		if unused(name) {
+			p.dropRule(verbProfileRm, name)
+		}
+	}
+}
+
+func (p *planner) dropRule(verb, name string) {
+	p.command(verb, name, nil, "no pool uses it any more")
+	p.plan.Commands[len(p.plan.Commands)-1].Line = "rule/" + name
+}
+
+// dropPool takes a pool away that is being deleted; it says whether the Pool may go.
+func (p *planner) dropPool(x *poolPlan, s *api.PoolStatus) (gone bool) {
+	s.State, s.Message = api.ResourceDeleting, ""
+	switch {
+	case x.Spec.DeletionPolicy != api.DeletionWipe, len(p.have) == 0:
+		return true
+	case !p.poolsKnown():
+		s.Message = "being deleted: Ceph does not answer"
+	case x.have == nil:
+		return true
+	case p.plan.Refused:
+		s.Message = "being deleted: it waits until the cluster is as it is wanted"
+	case p.seen.PoolFacts.Busy[x.Name] > 0:
+		s.Message = fmt.Sprintf("being deleted, but clients use it (%s a second): it is deleted when they have stopped; to keep it, declare it anew with another deletionPolicy",
+			words.Plural(int(p.seen.PoolFacts.Busy[x.Name]), "operation"))
+	default:
+		p.poolCommand(x, verbPoolDelete, api.RiskNone, nil, "the Pool was deleted with deletionPolicy Wipe")
+		return false
+	}
+	p.decide(api.VerdictWait, x.line(), "%s", s.Message)
+	return false
+}

@@ -1,0 +1,158 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"strings"
+	"testing"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/test/home"
+)
+
+// poolYAML is a Pool of the cluster with these further lines of its spec.
+func poolYAML(name string, lines ...string) string {
+	return fmt.Sprintf("---\napiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata: {name: %s}\nspec:\n  cluster: ceph\n  %s\n", name, strings.Join(lines, "\n  "))
+}
+
+// TestPools declares pools together with their cluster, changes them while a client writes, and has them refused, kept and wiped.
+func TestPools(t *testing.T) {
+	b := newBed(t, 3, 1)
+	wanted := home.SpecFor(b.Lab, 3, 2, 1)
+	wanted.Interval, wanted.Config = "2s", maps.Clone(wanted.Config)
+	delete(wanted.Config, "mon_allow_pool_delete") // as in production
+	b.mustApply(wanted.YAML() + poolYAML("images", "quota: {maxBytes: 1Gi}", "compression: {mode: aggressive, algorithm: zstd}") +
+		poolYAML("archive", "erasureCoded: {dataChunks: 2, codingChunks: 1}"))
+	for name, layout := range map[string]string{"images": "3 copies", "archive": "2+1"} {
+		if p := b.pool(name); p.Status.State != api.ResourceOnline || p.Status.Layout != layout || p.Status.FailureDomain != "host" {
+			t.Errorf("pool %s: %+v", name, p.Status)
+		}
+	}
+	c := b.newClient(1, "images")
+	c.command = append([]string{b.Binary, "ceph", "shell", "--"}, c.script("rados", "images")...)
+	c.start(b)
+	b.poolFollows()
+	c.goesOn(t)
+	b.poolsRefused()
+	b.poolFills()
+	c.goesOn(t)
+	b.poolInUse(c)
+	b.poolKept()
+	b.noOrphans()
+}
+
+func (b *bed) pool(name string) api.Pool {
+	b.Helper()
+	p, err := read[api.Pool](b, 1, "pools", name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return p
+}
+
+// poolFollows changes what is wanted of a pool, and takes it away again.
+func (b *bed) poolFollows() {
+	b.Helper()
+	b.cephSays("aggressive", "osd", "pool", "get", "images", "compression_mode")
+	b.mustApply(poolYAML("images", "replicated: {size: 2}", "compression: {mode: force}"))
+	b.cephSays("force", "osd", "pool", "get", "images", "compression_mode")
+	b.cephSays("size: 2", "osd", "pool", "get", "images", "size")
+	b.cephSays("max bytes  : N/A", "osd", "pool", "get-quota", "images")
+	b.mustApply(poolYAML("images", "replicated: {size: 3}"))
+	b.cephSays("size: 3", "osd", "pool", "get", "images", "size")
+	if out := b.ceph("osd", "dump"); strings.Contains(out, "compression") {
+		b.Errorf("an option that was unset is set: %s", out)
+	}
+}
+
+func (b *bed) cephSays(want string, args ...string) {
+	b.Helper()
+	if out := b.ceph(args...); !strings.Contains(out, want) {
+		b.Errorf("ceph %s: %s, and not %s", strings.Join(args, " "), out, want)
+	}
+}
+
+// poolsRefused declares what cannot be: nothing is made, and whoever waits is told why.
+func (b *bed) poolsRefused() {
+	b.Helper()
+	for _, tt := range []struct {
+		lines []string
+		want  string
+	}{
+		{[]string{"replicated: {size: 4}", "failureDomain: host"}, "it needs 4 hosts with OSDs, for each copy or chunk one, and there are 3"},
+		{[]string{"erasureCoded: {dataChunks: 3, codingChunks: 1}", "failureDomain: host"}, "it needs 4 hosts with OSDs, for each copy or chunk one"},
+		{[]string{"deviceClass: nvme"}, "it needs 3 OSDs of class nvme"},
+		{[]string{"replicated: {size: 2, minSize: 3}"}, "minSize cannot be more than size"},
+		{[]string{"replicated: {size: 2}", "erasureCoded: {dataChunks: 2, codingChunks: 1}"}, "a pool is either replicated or erasureCoded"},
+	} {
+		out, code := b.apply(1, poolYAML("bad", tt.lines...), "--wait", "--timeout", "30s")
+		if code != 3 || !strings.Contains(out, tt.want) {
+			b.Errorf("holdfast apply of %v ended with %d:\n%s", tt.lines, code, out)
+		}
+	}
+	if out := b.ceph("osd", "pool", "ls"); strings.Contains(out, "bad") {
+		b.Errorf("a pool was made of what was refused: %s", out)
+	}
+}
+
+// poolFills has a pool reach its quota.
+func (b *bed) poolFills() {
+	b.Helper()
+	b.mustApply(poolYAML("small", "quota: {maxObjects: 1}"))
+	b.holdfast(0, "ceph", "shell", "--", "bash", "-c", "for i in 1 2; do echo x | rados -p small put o$i -; done")
+	b.await("the quota to be told", func() error {
+		if s := b.pool("small").Status; s.State != api.ResourceDegraded || !strings.Contains(s.Message, "quota") {
+			return fmt.Errorf("%s: %s", s.State, s.Message)
+		}
+		return nil
+	})
+	b.mustApply(poolYAML("small"))
+	b.await("the pool to be well", func() error {
+		if s := b.pool("small").Status; s.State != api.ResourceOnline {
+			return fmt.Errorf("%s: %s", s.State, s.Message)
+		}
+		return nil
+	})
+}
+
+// poolInUse deletes a pool with its data, which waits for the client, and has to be named.
+func (b *bed) poolInUse(c *client) {
+	b.Helper()
+	b.mustApply(poolYAML("images", "deletionPolicy: Wipe"))
+	out, code := b.holdfastSays("delete", "pool", "images")
+	name := regexp.MustCompile(`--plan (plan-[0-9a-f]+)`).FindStringSubmatch(out)
+	if code != 3 || name == nil {
+		b.Fatalf("holdfast delete ended with %d:\n%s", code, out)
+	}
+	b.holdfast(0, "delete", "--plan", name[1], "--wait=false")
+	b.await("the deletion to wait for the client", func() error {
+		if s := b.pool("images").Status; !strings.Contains(s.Message, "clients use it") {
+			return fmt.Errorf("%s: %s", s.State, s.Message)
+		}
+		return nil
+	})
+	c.end(b.T)
+	b.await("the pool to be gone", func() error {
+		if out := b.ceph("osd", "pool", "ls"); strings.Contains(out, "images") {
+			return fmt.Errorf("pools: %s", out)
+		}
+		return nil
+	})
+	b.cephSays("false", "config", "get", "mon", "mon_allow_pool_delete")
+}
+
+// poolKept deletes the word of a pool, and not the pool; a Pool of the same name has it again.
+func (b *bed) poolKept() {
+	b.Helper()
+	b.holdfast(0, "ceph", "shell", "--", "bash", "-c", "echo kept | rados -p archive put o -")
+	b.holdfast(0, "delete", "pool", "archive")
+	b.cephSays("archive", "osd", "pool", "ls")
+	b.mustApply(poolYAML("archive", "erasureCoded: {dataChunks: 2, codingChunks: 1}"))
+	if out := b.holdfast(0, "ceph", "shell", "--", "rados", "-p", "archive", "get", "o", "-"); !strings.Contains(out, "kept") {
+		b.Errorf("read back %q", out)
+	}
+	if out := b.ceph("osd", "pool", "ls"); strings.Count(out, "archive") != 1 {
+		b.Errorf("pools: %s", out)
+	}
+}
