@@ -149,22 +149,6 @@ func sorted(params map[string]string) (pairs []string) {
 	return pairs
 }
 
-func (p pool) set(ctx context.Context, cmd service.Command) error {
-	if len(cmd.Params) == 0 {
-		return nil
-	}
-	return p.do(ctx, append([]string{"volume", "set", cmd.Object}, sorted(cmd.Params)...)...)
-}
-
-func (p pool) reset(ctx context.Context, cmd service.Command) error {
-	for _, name := range slices.Sorted(maps.Keys(cmd.Params)) {
-		if err := p.do(ctx, "volume", "reset", cmd.Object, name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (p pool) heal(ctx context.Context, cmd service.Command) error {
 	args := []string{"volume", "heal", cmd.Object}
 	if cmd.Params[glusterd.ParamFull] == "true" {

@@ -182,6 +182,10 @@ func TestReal_volume(t *testing.T) {
 	n.twice(glusterd.VerbStart, "v", nil)
 	n.twice(glusterd.VerbSet, "v", map[string]string{"network.ping-timeout": "20", "cluster.shd-max-threads": "2"})
 	n.refuses("does not exist", glusterd.VerbSet, "v", map[string]string{"no.such-option": "1"})
+	n.refuses("option no.such-option is refused", glusterd.VerbSet, "v", map[string]string{"no.such-option": "1", "network.ping-timeout": "21"})
+	if got := n.volume().Options["network.ping-timeout"]; got != "21" {
+		t.Errorf("an option beside one that is refused is %q", got)
+	}
 	n.await("three bricks that serve and are clean", func() error {
 		v := n.volume()
 		for _, b := range v.Bricks {
@@ -198,7 +202,7 @@ func TestReal_volume(t *testing.T) {
 	if second, err := (Glusterd{}).Report(t.Context(), n.l); err != nil || first != second {
 		t.Errorf("nothing changed, and the report did:\n%s\n%s (%v)", first, second, err)
 	}
-	if v := n.volume(); v.Options["network.ping-timeout"] != "20" || v.State != glusterd.VolumeStarted || v.Replica != 3 {
+	if v := n.volume(); v.Options["network.ping-timeout"] != "21" || v.State != glusterd.VolumeStarted || v.Replica != 3 {
 		t.Errorf("volume %+v", v)
 	}
 	n.twice(glusterd.VerbReset, "v", map[string]string{"network.ping-timeout": ""})
