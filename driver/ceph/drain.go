@@ -303,7 +303,7 @@ func (p *planner) stopDrained(u *upkeep) bool {
 func (p *planner) purge(u *upkeep) bool {
 	var left []string
 	for _, d := range u.of(TypeOSD) {
-		if p.inCeph(d) {
+		if p.inCeph(d) || p.destroyed(d) {
 			left = append(left, label(d))
 		}
 	}

@@ -166,6 +166,21 @@ func (c *conn) fillSafe(ctx context.Context, osds []string, facts *DrainFacts) {
 	}
 }
 
+// fillDestroyed finds the hosts of numbers that wait for another OSD.
+func (c *conn) fillDestroyed(ctx context.Context, o *Observation) error {
+	facts := o.Drain
+	if len(o.Destroyed) > 0 && facts == nil {
+		facts = &DrainFacts{Places: map[int]Place{}, Buckets: map[string]int{}}
+		if err := c.fillTree(ctx, facts); err != nil {
+			return err
+		}
+	}
+	for id := range o.Destroyed {
+		o.Destroyed[id] = facts.Places[id].Buckets["host"]
+	}
+	return nil
+}
+
 func (c *conn) fillUsage(ctx context.Context, facts *DrainFacts) error {
 	var df struct {
 		Nodes []struct {

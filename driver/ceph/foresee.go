@@ -56,7 +56,8 @@ func newForesight(seen *Observation, before, after *engine.View) *foresight {
 	}
 	o.Version, o.Monmap, o.ActiveMgr = f.seen.Version, slices.Clone(f.seen.Monmap), f.seen.ActiveMgr
 	o.Pools, o.BackfillFull, o.PGsWanted, o.BytesTotal = f.seen.Pools, f.seen.BackfillFull, f.seen.PGsWanted, f.seen.BytesTotal
-	o.Entities, o.OSDs = map[string]bool{}, map[int]OSD{}
+	o.Entities, o.OSDs, o.Destroyed = map[string]bool{}, map[int]OSD{}, map[int]string{}
+	maps.Copy(o.Destroyed, f.seen.Destroyed)
 	maps.Copy(o.Entities, f.seen.Entities)
 	maps.Copy(o.OSDs, f.seen.OSDs)
 	if x := f.seen.Drain; x != nil {

@@ -21,6 +21,7 @@ func (f *foresight) osdNew(r request) {
 	for name, uuid := range r.Params {
 		if id, err := strconv.Atoi(strings.TrimPrefix(name, "osd.")); err == nil {
 			f.OSDs[id] = OSD{UUID: uuid}
+			delete(f.Destroyed, id)
 			f.Entities[name] = true
 		}
 	}
@@ -42,6 +43,9 @@ func (f *foresight) purge(r request) {
 			continue
 		}
 		delete(f.OSDs, id)
+		if r.Verb == verbOSDPurge {
+			delete(f.Destroyed, id)
+		}
 		delete(f.Entities, label(&d))
 		if f.Drain != nil {
 			delete(f.Drain.Usage, id)
@@ -49,6 +53,16 @@ func (f *foresight) purge(r request) {
 			f.Drain.Buckets[shortName(d.Spec.Host)]--
 		}
 	}
+}
+
+// destroy leaves the numbers.
+func (f *foresight) destroy(r request) {
+	for _, d := range f.before.Daemons {
+		if id, err := strconv.Atoi(d.Spec.ID); err == nil && d.Spec.Type == TypeOSD && slices.Contains(r.names(), label(&d)) {
+			f.Destroyed[id] = shortName(d.Spec.Host)
+		}
+	}
+	f.purge(r)
 }
 
 func (f *foresight) crushRm(r request) {

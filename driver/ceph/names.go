@@ -41,6 +41,8 @@ const (
 	ParamDrain = "drain"
 	drainBegun = "true"
 	drainEmpty = "empty"
+	// drainReplace is for one that failed and whose number another one is to have.
+	drainReplace = "replace"
 	// ParamLostSince is since when no StorageNode means the host of the daemon any more.
 	ParamLostSince = "lostSince"
 	// ParamOSDUUID is the OSD's own identity.

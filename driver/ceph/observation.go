@@ -32,6 +32,8 @@ type Observation struct {
 	Standbys     int
 	// OSDs are the OSDs in Ceph's map, by number.
 	OSDs map[int]OSD
+	// Destroyed are the numbers that Ceph keeps for OSDs that were destroyed, with the host that CRUSH has each on.
+	Destroyed map[int]string
 	// PGs counts the placement groups that the manager has reported, PGsWanted those that the pools should have.
 	PGs, PGsWanted, PGsActive, PGsClean int
 	// PGsUnknown are those of which the manager, mostly a new one, has heard nothing yet.
@@ -164,8 +166,12 @@ type osdMap struct {
 
 func (m *osdMap) fill(o *Observation) {
 	o.BackfillFull = m.BackfillFull
-	o.OSDs = make(map[int]OSD, len(m.OSDs))
+	o.OSDs, o.Destroyed = make(map[int]OSD, len(m.OSDs)), map[int]string{}
 	for _, d := range m.OSDs {
+		if slices.Contains(d.State, "destroyed") {
+			o.Destroyed[d.ID] = ""
+			continue
+		}
 		o.OSDs[d.ID] = OSD{UUID: d.UUID, Up: d.Up != 0, In: d.In != 0, Noout: slices.Contains(d.State, "noout")}
 	}
 	for _, pool := range m.Pools {

@@ -2,6 +2,7 @@ package ceph
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,6 +94,11 @@ func (p *planner) nodeOSDs(n *node) []*osd {
 			}
 			continue
 		}
+		if old := p.replacedBy(at); old != nil {
+			n.toCome++
+			p.decide(api.VerdictWait, n.object(), "no OSD is made on device %s yet: it takes the number of %s, which failed and goes first", r.ID, label(old))
+			continue
+		}
 		o := &osd{
 			uuid: osdUUID(p.fsid, n.Host.Name, r.ID), host: n.Host.Name, device: r.ID, address: n.Address,
 			id: labelNumber(r.Device),
@@ -168,8 +174,8 @@ func (p *planner) whyNotYet(n *node) string {
 	return "the mons do not answer, and the number of a new OSD is taken from their map"
 }
 
-// number gives each new OSD its number: the one that Ceph knows it by, else the one in its device's label, else the lowest
-// free one, in the order of nodes and devices.
+// number gives each new OSD its number: the one that Ceph knows it by, else the one in its device's label, else that of an OSD
+// that it replaces, else the lowest free one, in the order of nodes and devices.
 func (p *planner) number(fresh []*osd) {
 	used := map[int]bool{}
 	for _, o := range p.osds {
@@ -181,15 +187,22 @@ func (p *planner) number(fresh []*osd) {
 			known[o.UUID] = id
 		}
 	}
-	free := func(id int, uuid string) bool {
-		return !used[id] && (!p.reachable() || p.seen.OSDs[id].UUID == "" || p.seen.OSDs[id].UUID == uuid)
+	free := func(id int, o *osd) bool {
+		if used[id] || !p.reachable() {
+			return !used[id]
+		}
+		host, destroyed := p.seen.Destroyed[id]
+		return (!destroyed || host == shortName(o.host)) && (p.seen.OSDs[id].UUID == "" || p.seen.OSDs[id].UUID == o.uuid)
 	}
 	var rest []*osd
 	for _, o := range fresh {
 		if id, ok := known[o.uuid]; ok {
 			o.id = id
 		}
-		if o.id < 0 || !free(o.id, o.uuid) {
+		if o.id < 0 {
+			o.id = p.destroyedOn(o.host, used)
+		}
+		if o.id < 0 || !free(o.id, o) {
 			rest = append(rest, o)
 			continue
 		}
@@ -197,12 +210,24 @@ func (p *planner) number(fresh []*osd) {
 	}
 	next := 0
 	for _, o := range rest {
-		for ; !free(next, o.uuid); next++ {
+		for ; !free(next, o); next++ {
 		}
 		o.id = next
 		used[next] = true
 	}
 	p.osds = append(p.osds, fresh...)
+}
+
+// destroyedOn is the lowest number that Ceph keeps for another OSD on a host, or -1.
+func (p *planner) destroyedOn(host string, used map[int]bool) int {
+	if p.reachable() {
+		for _, id := range slices.Sorted(maps.Keys(p.seen.Destroyed)) {
+			if p.seen.Destroyed[id] == shortName(host) && !used[id] {
+				return id
+			}
+		}
+	}
+	return -1
 }
 
 // checkOSD tells what is not as one might expect with an OSD that exists.
@@ -240,6 +265,9 @@ func (p *planner) osdDaemon(o *osd, facts *confFacts) api.Daemon {
 	}
 	if p.parting[d.Name] {
 		d.Spec.Parameters[ParamDrain], d.Spec.OnRemoval = drainBegun, p.cluster.PolicyOf()
+	}
+	if _, replaced := p.replaced[d.Name]; replaced {
+		d.Spec.Parameters[ParamDrain] = drainReplace
 	}
 	if p.parting[d.Name] && p.empty[d.Name] {
 		d.Spec.Parameters[ParamDrain] = drainEmpty

@@ -129,7 +129,7 @@ func (c *conn) purge(ctx context.Context, r request) error {
 		if err != nil {
 			return fmt.Errorf("purging %s: %w", name, err)
 		}
-		cmd := command{"prefix": verbOSDPurge, "id": id, "yes_i_really_mean_it": true, "format": "json"}
+		cmd := command{"prefix": r.Verb, "id": id, "yes_i_really_mean_it": true, "format": "json"}
 		if _, err := c.client.Mgr(ctx, cmd, nil); err != nil {
 			return fmt.Errorf("purging %s: %w", name, err)
 		}

@@ -55,22 +55,23 @@ type planner struct {
 	hosts   map[string]*api.Host
 	fsid    string
 
-	nodes   []*node
-	members []member // empty while the mons cannot be placed
-	joining []member // mons that are on their way in
-	mgrs    []mgr
-	osds    []*osd
-	groups  []*drives.Outcome
-	taken   map[devicePlace]*osd // the OSDs by what they are on
-	fatal   bool                 // nothing can be done, whatever there is already
-	hold    time.Duration        // how long to wait for more to be declared
-	stop    map[string]bool      // the names of the Daemons that are to stop
-	leaving map[string]bool      // the hosts whose mgr may go, as far as all else is concerned
-	going   departures           // the OSDs that are not to stay
-	parting map[string]bool      // the names of the Daemons of OSDs that leave for good, as far as they may
-	empty   map[string]bool      // those of them that may stop, as nothing is on them that would be missed
-	granted map[devicePlace]bool // what was taken from the cluster and may leave
-	yielded map[string]string    // the hosts whose mon is to have another one in its place although it works, and why
+	nodes    []*node
+	members  []member // empty while the mons cannot be placed
+	joining  []member // mons that are on their way in
+	mgrs     []mgr
+	osds     []*osd
+	groups   []*drives.Outcome
+	taken    map[devicePlace]*osd // the OSDs by what they are on
+	fatal    bool                 // nothing can be done, whatever there is already
+	hold     time.Duration        // how long to wait for more to be declared
+	stop     map[string]bool      // the names of the Daemons that are to stop
+	leaving  map[string]bool      // the hosts whose mgr may go, as far as all else is concerned
+	going    departures           // the OSDs that are not to stay
+	parting  map[string]bool      // the names of the Daemons of OSDs that leave for good, as far as they may
+	empty    map[string]bool      // those of them that may stop, as nothing is on them that would be missed
+	replaced map[string]string    // by the names of the Daemons of OSDs that failed: the device that takes the place of theirs
+	granted  map[devicePlace]bool // what was taken from the cluster and may leave
+	yielded  map[string]string    // the hosts whose mon is to have another one in its place although it works, and why
 	// abandoned are the hosts whose mgr is to have another one in its place although no mode of theirs asks for it, and why
 	abandoned map[string]string
 	lost      map[string]time.Time // the hosts that no StorageNode means any more, and since when
@@ -84,7 +85,7 @@ type planner struct {
 func newPlanner(view *engine.View, now time.Time) *planner {
 	p := &planner{
 		view: view, now: now, cluster: view.Cluster,
-		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, abandoned: map[string]string{}, plan: &engine.Plan{},
+		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, replaced: map[string]string{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, abandoned: map[string]string{}, plan: &engine.Plan{},
 	}
 	if view.Cluster.Spec.Ceph != nil {
 		p.spec = *view.Cluster.Spec.Ceph

@@ -100,11 +100,19 @@ func (f *fakeWorld) powerOn(i int) {
 
 func (f *fakeWorld) agentRemoves(d *api.Daemon) {
 	delete(f.daemons, d.Name)
+	delete(f.broken, d.Name)
 	for _, device := range d.Spec.Devices {
-		if dev := f.device(device.ID); d.Spec.OnRemoval == api.DeletionWipe {
+		if d.Spec.OnRemoval == api.DeletionWipe && f.there(device.ID) {
+			dev := f.device(device.ID)
 			dev.Availability, dev.Reasons, dev.Ceph = api.DeviceAvailable, nil, nil
 		}
 	}
+}
+
+func (w *world) there(id string) bool {
+	return slices.ContainsFunc(w.hosts, func(h api.Host) bool {
+		return slices.ContainsFunc(h.Status.Devices, func(d api.Device) bool { return d.ID == id })
+	})
 }
 
 // settle runs rounds until several in a row have changed nothing, however late it gets, and returns the last plan.

@@ -24,6 +24,8 @@ const (
 	verbOSDIn  = "osd in"
 	// verbOSDPurge has Ceph forget OSDs: their numbers, their place in CRUSH, and their keys.
 	verbOSDPurge = "osd purge"
+	// verbOSDDestroy has Ceph forget an OSD but for its number and its place in CRUSH, which another one is to have.
+	verbOSDDestroy = "osd destroy"
 	// verbCrushRm removes an empty bucket from CRUSH.
 	verbCrushRm = "osd crush rm"
 	// verbMonRemove takes a mon out of Ceph's own map.
@@ -51,6 +53,7 @@ var verbs = map[string]verb{
 	verbOSDOut:     {(*conn).inOut, (*foresight).inOut, api.RiskNone},
 	verbOSDIn:      {(*conn).inOut, (*foresight).inOut, api.RiskNone},
 	verbOSDPurge:   {(*conn).purge, (*foresight).purge, api.RiskRedundancy},
+	verbOSDDestroy: {(*conn).purge, (*foresight).destroy, api.RiskRedundancy},
 	verbCrushRm:    {(*conn).removeNamed, (*foresight).crushRm, api.RiskNone},
 	verbMonRemove:  {(*conn).removeNamed, (*foresight).monRemove, api.RiskRedundancy},
 	verbMgrFail:    {(*conn).mgrFail, (*foresight).mgrFail, api.RiskRestart},

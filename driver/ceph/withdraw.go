@@ -18,6 +18,7 @@ func (p *planner) planWithdrawals(turn *string) {
 	p.noteLost()
 	p.withdrawServices()
 	p.tellHeldUp()
+	p.planReplacements()
 	for _, u := range p.withdrawals() {
 		p.keepParting(u)
 		for _, step := range []func(*upkeep) bool{
@@ -34,7 +35,7 @@ func (p *planner) planWithdrawals(turn *string) {
 func (p *planner) withdrawals() []*upkeep {
 	byHost := map[string]*upkeep{}
 	for _, d := range p.daemonsOf(TypeOSD) {
-		if host := d.Spec.Host; !p.going.host(host) && p.goes(d) {
+		if host := d.Spec.Host; !p.going.host(host) && p.goes(d) && p.replaced[d.Name] == "" {
 			if byHost[host] == nil {
 				byHost[host] = &upkeep{host: host}
 			}

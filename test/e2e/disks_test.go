@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,9 +41,11 @@ func (b *bed) diskTaken(wanted *home.Spec) {
 	b.await("the disk to be free", func() error { return b.deviceIs(h.Name, disk, api.DeviceAvailable) })
 }
 
-// diskPulled pulls a disk while it is written to, and puts a new one in, which is declared in the place of the old one.
+// diskPulled pulls a disk while it is written to, and puts a new one in, which is declared in the place of the old one: the OSD on it has the
+// number of the one that failed.
 func (b *bed) diskPulled(wanted *home.Spec) {
 	h := b.Lab.Host(2)
+	failed := b.osdOn(h.Disk(0).ID())
 	h.Disk(0).Pull(b)
 	b.await("the OSD to be missed", func() error { return b.reason(" on " + h.Name + " is down") })
 	h.Disk(0).Replace(b)
@@ -53,6 +56,21 @@ func (b *bed) diskPulled(wanted *home.Spec) {
 	if err := b.health(3, 5); err != nil {
 		b.Error(err)
 	}
+	if now := b.osdOn(id); now != failed {
+		b.Errorf("%s failed, and the OSD on the disk in its place is %s", failed, now)
+	}
+}
+
+// osdOn is the name of the daemon of the OSD on a device.
+func (b *bed) osdOn(device string) string {
+	b.Helper()
+	for _, d := range b.daemons() {
+		if slices.ContainsFunc(d.Spec.Devices, func(x api.DaemonDevice) bool { return x.ID == device }) {
+			return d.Name
+		}
+	}
+	b.Fatalf("no OSD is on %s", device)
+	return ""
 }
 
 // disksRefused takes all disks of a host, which Ceph needs for a third copy: nothing is done.

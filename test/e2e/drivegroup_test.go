@@ -47,6 +47,8 @@ func TestDriveGroup(t *testing.T) {
 	}
 	b.laterDisk(manifest)
 	c.goesOn(t)
+	b.groupReplaces(manifest)
+	c.goesOn(t)
 	c.end(t)
 	b.noOrphans()
 	if err := b.deviceIs("h1", small.ID(), api.DeviceAvailable); err != nil {
@@ -70,6 +72,25 @@ func (b *bed) laterDisk(manifest string) {
 	b.mustApply(manifest + fmt.Sprintf("  take: [%q]\n", disk.ID()))
 	if err := b.health(3, 7); err != nil {
 		b.Error(err)
+	}
+}
+
+// groupReplaces pulls a disk and has the group take another one in its place, under the same number.
+func (b *bed) groupReplaces(manifest string) {
+	h := b.Lab.Host(3)
+	old := h.Disk(0).ID()
+	failed := b.osdOn(old)
+	h.Disk(0).Pull(b)
+	b.await("the OSD to be missed", func() error { return b.reason(" on " + h.Name + " is down") })
+	h.Disk(0).Replace(b)
+	id := h.Disk(0).ID()
+	b.await("the new disk to be seen", func() error { return b.deviceIs(h.Name, id, api.DeviceAvailable) })
+	b.applyNamed(manifest + fmt.Sprintf("  take: [%q, %q]\n  exclude: [%q]\n", b.Lab.Host(2).Disk(2).ID(), id, old))
+	if err := b.health(3, 7); err != nil {
+		b.Error(err)
+	}
+	if now := b.osdOn(id); now != failed {
+		b.Errorf("%s failed, and the OSD on the disk in its place is %s", failed, now)
 	}
 }
 

@@ -334,6 +334,12 @@ func (c *Cluster) osdNew(cmd map[string]any, input []byte) (answer any, errno sy
 		return nil, syscall.EINVAL, "bad or missing field 'id'"
 	}
 	entity := "osd." + strconv.Itoa(id)
+	if o := c.osds[id]; o != nil && o.destroyed {
+		o.destroyed, o.uuid, o.in = false, uuid, true
+		c.auth[entity] = secrets.Key
+		c.changed()
+		return map[string]any{"osdid": id}, 0, ""
+	}
 	if o := c.osds[id]; o != nil {
 		switch {
 		case o.uuid != uuid:

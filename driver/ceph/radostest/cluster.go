@@ -51,6 +51,7 @@ type osd struct {
 	uuid           string
 	up, in, booted bool
 	noout          bool
+	destroyed      bool
 	host           string // where its daemon was seen last
 }
 

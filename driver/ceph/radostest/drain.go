@@ -75,6 +75,25 @@ func (c *Cluster) purge(cmd map[string]any) (answer any, errno syscall.Errno, st
 	return nil, 0, ""
 }
 
+// destroy keeps the number of an OSD, and its place; where data is safe without it the caller has looked.
+func (c *Cluster) destroy(cmd map[string]any) (answer any, errno syscall.Errno, status string) {
+	number, ok := cmd["id"].(float64)
+	id := int(number)
+	switch o := c.osds[id]; {
+	case !ok || cmd["yes_i_really_mean_it"] != true:
+		return nil, syscall.EPERM, "you must pass --yes-i-really-mean-it"
+	case o == nil:
+		return nil, 0, ""
+	case o.up:
+		return nil, syscall.EBUSY, fmt.Sprintf("osd.%d is not `down`.", id)
+	default:
+		o.destroyed, o.booted, o.uuid = true, false, "00000000-0000-0000-0000-000000000000"
+	}
+	delete(c.auth, "osd."+strconv.Itoa(id))
+	c.changed()
+	return nil, 0, ""
+}
+
 // rules are the one that the first pools use: on fewer than three hosts copies are put on distinct OSDs.
 func (c *Cluster) rules() any {
 	rules := recordedAs[[]any]("osd-crush-rule-dump")

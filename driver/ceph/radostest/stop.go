@@ -17,6 +17,8 @@ func (c *Cluster) mgrAnswer(prefix string, cmd map[string]any) (answer any, errn
 		return c.pgStat(), 0, ""
 	case "osd safe-to-destroy":
 		return c.safeToDestroy(numbers(cmd["ids"])), 0, ""
+	case "osd destroy":
+		return c.destroy(cmd)
 	case "osd purge":
 		return c.purge(cmd)
 	case "pg dump":
@@ -130,6 +132,9 @@ func (c *Cluster) Noout() []int {
 // states are the words of the map for an OSD.
 func (o *osd) states() []string {
 	states := []string{"exists"}
+	if o.destroyed {
+		states = append(states, "destroyed")
+	}
 	if o.noout {
 		states = append(states, "noout")
 	}
