@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -92,15 +93,15 @@ func (p *planner) upkeeps() []*upkeep {
 		}
 		byHost[d.Spec.Host].daemons = append(byHost[d.Spec.Host].daemons, d)
 	}
-	var begun, rest []*upkeep
-	for _, host := range slices.Sorted(maps.Keys(byHost)) {
-		if u := byHost[host]; slices.ContainsFunc(u.daemons, told) {
-			begun = append(begun, u)
-		} else {
-			rest = append(rest, u)
-		}
-	}
-	return append(begun, rest...)
+	return begunFirst(byHost, told)
+}
+
+// begunFirst are the hosts by their names, those before all others of which something is on its way.
+func begunFirst(byHost map[string]*upkeep, begun func(*api.Daemon) bool) []*upkeep {
+	rank := func(u *upkeep) int { return map[bool]int{true: 0, false: 1}[slices.ContainsFunc(u.daemons, begun)] }
+	return slices.SortedFunc(maps.Values(byHost), func(a, b *upkeep) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.host, b.host))
+	})
 }
 
 // awaitHost says what a host waits for on its way to its mode, or back.

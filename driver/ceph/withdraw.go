@@ -1,7 +1,6 @@
 package ceph
 
 import (
-	"maps"
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -46,15 +45,7 @@ func (p *planner) withdrawals() []*upkeep {
 			}
 		}
 	}
-	var begun, rest []*upkeep
-	for _, host := range slices.Sorted(maps.Keys(byHost)) {
-		if u := byHost[host]; slices.ContainsFunc(u.daemons, drains) {
-			begun = append(begun, u)
-		} else {
-			rest = append(rest, u)
-		}
-	}
-	return append(begun, rest...)
+	return begunFirst(byHost, drains)
 }
 
 // tellHeldUp tells of OSDs that would leave if it were plain what each entry of the nodes means.

@@ -14,6 +14,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/conformance"
 )
 
 // world is a small store and engine: it makes views and carries out plans.
@@ -218,16 +219,8 @@ func (w *world) apply(ctx context.Context, v *engine.View, p *engine.Plan) error
 	return nil
 }
 
-// decisions lists a plan's decisions as "Verdict object: message".
-func decisions(p *engine.Plan, verdicts ...api.Verdict) []string {
-	var all []string
-	for _, d := range p.Decisions {
-		if len(verdicts) == 0 || slices.Contains(verdicts, d.Verdict) {
-			all = append(all, fmt.Sprintf("%s %s: %s", d.Verdict, d.Object, d.Message))
-		}
-	}
-	return all
-}
+// decisions lists a plan's decisions.
+var decisions = conformance.Decisions
 
 func contains(texts []string, part string) bool {
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, part) })

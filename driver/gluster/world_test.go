@@ -15,6 +15,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/conformance"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
 
@@ -141,25 +142,17 @@ func (w *world) undeclare(name string) {
 	w.nodes = slices.DeleteFunc(w.nodes, func(n api.StorageNode) bool { return n.Name == name })
 }
 
-func (w *world) view() *engine.View {
-	v := &engine.View{Cluster: w.cluster.DeepCopy(), Others: slices.Clone(w.others), Failures: w.failures}
-	for i := range w.nodes {
-		v.Nodes = append(v.Nodes, *w.nodes[i].DeepCopy())
-	}
-	for i := range w.hosts {
-		v.Hosts = append(v.Hosts, *w.hosts[i].DeepCopy())
-	}
+func (w *world) resources() (all []api.Resource) {
 	for i := range w.volumes {
-		v.Resources = append(v.Resources, w.volumes[i].DeepCopy())
+		all = append(all, &w.volumes[i])
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.daemons)) {
-		v.Daemons = append(v.Daemons, *w.daemons[name].DeepCopy())
-	}
-	all := slices.Clone(v.Others)
-	for i := range v.Daemons {
-		all = append(all, &v.Daemons[i])
-	}
-	v.Claims = engine.ClaimsOf(v.Nodes, all, v.Hosts, []api.StorageCluster{*v.Cluster})
+	return all
+}
+
+func (w *world) view() *engine.View {
+	x := conformance.World{Cluster: w.cluster, Hosts: w.hosts, Nodes: w.nodes, Resources: w.resources(), Daemons: w.daemons}
+	v := x.View(w.others...)
+	v.Failures = w.failures
 	system, err := Driver{}.Observe(context.Background(), v, nil)
 	if err != nil {
 		w.t.Fatal(err)
@@ -371,15 +364,8 @@ func (w *world) checkRemoval(d *api.Daemon) {
 	}
 }
 
-func decisions(p *engine.Plan, verdicts ...api.Verdict) []string {
-	var all []string
-	for _, d := range p.Decisions {
-		if len(verdicts) == 0 || slices.Contains(verdicts, d.Verdict) {
-			all = append(all, fmt.Sprintf("%s %s: %s", d.Verdict, d.Object, d.Message))
-		}
-	}
-	return all
-}
+// decisions lists a plan's decisions.
+var decisions = conformance.Decisions
 
 func contains(texts []string, part string) bool {
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, part) })

@@ -15,6 +15,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/conformance"
 	"github.com/holdfast-storage/holdfast/internal/torus"
 )
 
@@ -120,20 +121,16 @@ func (w *world) setMode(i int, mode api.HostMode) {
 	w.hostNamed(fmt.Sprintf("h%d", i)).Spec.Mode = mode
 }
 
-func (w *world) view() *engine.View {
-	v := &engine.View{Cluster: w.cluster.DeepCopy(), Others: slices.Clone(w.others)}
-	for i := range w.nodes {
-		v.Nodes = append(v.Nodes, *w.nodes[i].DeepCopy())
-	}
-	for i := range w.hosts {
-		v.Hosts = append(v.Hosts, *w.hosts[i].DeepCopy())
-	}
+func (w *world) resources() (all []api.Resource) {
 	for i := range w.volumes {
-		v.Resources = append(v.Resources, w.volumes[i].DeepCopy())
+		all = append(all, &w.volumes[i])
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.daemons)) {
-		v.Daemons = append(v.Daemons, *w.daemons[name].DeepCopy())
-	}
+	return all
+}
+
+func (w *world) view() *engine.View {
+	x := conformance.World{Cluster: w.cluster, Hosts: w.hosts, Nodes: w.nodes, Resources: w.resources(), Daemons: w.daemons}
+	v := x.View(w.others...)
 	system, err := Driver{}.Observe(context.Background(), v, nil)
 	if err != nil {
 		w.t.Fatal(err)
@@ -419,15 +416,8 @@ func (w *world) settle() *engine.Plan {
 	}
 }
 
-func decisions(p *engine.Plan, verdicts ...api.Verdict) []string {
-	var all []string
-	for _, d := range p.Decisions {
-		if len(verdicts) == 0 || slices.Contains(verdicts, d.Verdict) {
-			all = append(all, fmt.Sprintf("%s %s: %s", d.Verdict, d.Object, d.Message))
-		}
-	}
-	return all
-}
+// decisions lists a plan's decisions.
+var decisions = conformance.Decisions
 
 func contains(texts []string, part string) bool {
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, part) })

@@ -85,27 +85,12 @@ func (s *sparing) Errorf(format string, args ...any) {
 
 // view is a snapshot, as a Store makes it.
 func (b *bench) view() *engine.View {
-	v := &engine.View{Cluster: b.Cluster.DeepCopy(), Status: b.status.DeepCopy()}
-	for i := range b.Hosts {
-		v.Hosts = append(v.Hosts, *b.Hosts[i].DeepCopy())
-	}
-	for i := range b.Nodes {
-		v.Nodes = append(v.Nodes, *b.Nodes[i].DeepCopy())
-	}
-	for _, r := range b.Resources {
-		v.Resources = append(v.Resources, engine.CopyResource(r))
-	}
-	for _, name := range slices.Sorted(maps.Keys(b.Daemons)) {
-		v.Daemons = append(v.Daemons, *b.Daemons[name].DeepCopy())
-	}
+	v := b.View()
+	v.Status = b.status.DeepCopy()
 	for _, name := range slices.Sorted(maps.Keys(b.secrets)) {
 		s := b.secrets[name]
 		v.Secrets = append(v.Secrets, engine.SecretInfo{Name: name, Keys: slices.Sorted(maps.Keys(s.data)), Annotations: maps.Clone(s.annotations)})
 	}
-	slices.SortFunc(v.Hosts, func(a, b api.Host) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(v.Nodes, func(a, b api.StorageNode) int { return cmp.Compare(a.Name, b.Name) })
-	engine.SortResources(v.Resources)
-	v.AddNeighbours(v.Nodes, func(map[string]bool) []*api.Daemon { return nil }, []api.StorageCluster{*v.Cluster})
 	return v
 }
 

@@ -54,32 +54,18 @@ func backwards(v *engine.View) *engine.View {
 // unordered is what a plan does, in whatever order it lists it. The words of its status are left out: which reason comes first is a
 // matter of order.
 func unordered(p *engine.Plan) string {
-	var all []string
-	add := func(x any) { all = append(all, dump(x)) }
-	for i := range p.Daemons {
-		add(p.Daemons[i])
-	}
-	for i := range p.Nodes {
-		add(p.Nodes[i])
-	}
-	for i := range p.Resources {
-		add(p.Resources[i])
-	}
-	for i := range p.Decisions {
-		add(p.Decisions[i])
-	}
-	for i := range p.Remove {
-		add(p.Remove[i])
-	}
-	for i := range p.Secrets {
-		add(p.Secrets[i])
-	}
-	for i := range p.Commands {
-		add(p.Commands[i])
-	}
-	add([]any{p.Refused, p.Done, p.Finished, p.Recheck, p.Status.Status})
+	all := slices.Concat(dumps(p.Daemons), dumps(p.Nodes), dumps(p.Resources), dumps(p.Decisions), dumps(p.Remove), dumps(p.Secrets), dumps(p.Commands))
+	all = append(all, dump([]any{p.Refused, p.Done, p.Finished, p.Recheck, p.Pause, p.Status.Status}))
 	slices.Sort(all)
 	return strings.Join(all, "\n")
+}
+
+func dumps[E any](list []E) []string {
+	all := make([]string, len(list))
+	for i := range list {
+		all[i] = dump(list[i])
+	}
+	return all
 }
 
 // difference is where two dumps begin to differ.

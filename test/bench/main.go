@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
@@ -67,12 +66,9 @@ func run(o options) error {
 	if err := pair.CheckSide(o.side); err != nil {
 		return err
 	}
-	binary, err := filepath.Abs(o.binary)
+	binary, err := pair.Program(o.binary, o.side != pair.Script)
 	if err != nil {
 		return err
-	}
-	if _, err := os.Stat(binary); err != nil && o.side != pair.Script {
-		return fmt.Errorf("there is no %s: run 'make build' first", binary)
 	}
 	var result *result
 	if err := hosts.Script(os.Stderr, func(t hosts.T) { result = measure(t, o, binary) }); err != nil {

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"text/tabwriter"
 
 	"github.com/holdfast-storage/holdfast/test/bench/pair"
@@ -43,12 +42,9 @@ func run(o options) error {
 	if err := pair.CheckSide(o.side); err != nil {
 		return err
 	}
-	binary, err := filepath.Abs(o.binary)
+	binary, err := pair.Program(o.binary, o.side != pair.Script)
 	if err != nil {
 		return err
-	}
-	if _, err := os.Stat(binary); err != nil && o.side != pair.Script {
-		return fmt.Errorf("there is no %s: run 'make build' first", binary)
 	}
 	var times pair.Times
 	if err := hosts.Script(os.Stderr, func(t hosts.T) { times = measure(t, o, binary) }); err != nil {

@@ -8,9 +8,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
+	"github.com/holdfast-storage/holdfast/test/bench/pair"
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
@@ -40,12 +40,9 @@ func main() {
 }
 
 func run(o options) error {
-	binary, err := filepath.Abs(o.binary)
+	binary, err := pair.Program(o.binary, true)
 	if err != nil {
 		return err
-	}
-	if _, err := os.Stat(binary); err != nil {
-		return fmt.Errorf("there is no %s: run 'make build' first", binary)
 	}
 	r := &result{}
 	if err := hosts.Script(os.Stderr, func(t hosts.T) { r.measure(t, o, binary) }); err != nil {

@@ -5,6 +5,8 @@ package pair
 import (
 	"fmt"
 	"iter"
+	"os"
+	"path/filepath"
 	"slices"
 )
 
@@ -20,6 +22,18 @@ func CheckSide(side string) error {
 		return fmt.Errorf("-only %s is not known: use %s or %s", side, Script, Holdfast)
 	}
 	return nil
+}
+
+// Program is the absolute path of the holdfast program; an error if it is not there, and needed.
+func Program(path string, needed bool) (string, error) {
+	program, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(program); err != nil && needed {
+		return "", fmt.Errorf("there is no %s: run 'make build' first", program)
+	}
+	return program, nil
 }
 
 // Turns are the rounds and their sides: the sides take turns, and in turns at being the first. Round 0 warms the machine's caches
