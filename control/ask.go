@@ -123,15 +123,20 @@ func (s *Server) ask(ctx context.Context, server string, standby bool) (*reply, 
 		return nil, err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	r := &reply{from: server}
+	return r, readAnswer(response, 64<<10, r)
+}
+
+// readAnswer reads JSON of at most so many bytes. An answer that is no success is an error, with its beginning.
+func readAnswer(response *http.Response, most int64, into any) error {
+	text, err := io.ReadAll(io.LimitReader(response.Body, most))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the server answered %s: %.200s", response.Status, text)
+		return fmt.Errorf("the server answered %s: %.200s", response.Status, text)
 	}
-	r := &reply{from: server}
-	return r, json.Unmarshal(text, r)
+	return json.Unmarshal(text, into)
 }
 
 // askForSeat asks until the server is given a seat, and returns it; nil when the server is stopped.

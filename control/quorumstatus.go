@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -175,13 +174,9 @@ func askQuorum(ctx context.Context, config *rest.Config) (*QuorumStatus, error) 
 		return nil, err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
-	if err != nil {
-		return nil, err
-	}
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answered %s: %.200s", config.Host, response.Status, text)
-	}
 	status := &QuorumStatus{}
-	return status, json.Unmarshal(text, status)
+	if err := readAnswer(response, 1<<20, status); err != nil {
+		return nil, fmt.Errorf("while asking %s for the quorum: %w", config.Host, err)
+	}
+	return status, nil
 }

@@ -185,15 +185,7 @@ func (p *planner) noRoom(u *upkeep) string {
 
 func (p *planner) drainTurn(turn *string) func(*upkeep) bool {
 	return func(u *upkeep) bool {
-		if len(u.daemons) == 0 {
-			return true
-		}
-		if *turn != "" {
-			p.say(u, api.VerdictWait, "host %s comes first: hosts are drained one after the other", *turn)
-			return false
-		}
-		*turn = u.host
-		return true
+		return len(u.daemons) == 0 || p.hasTurn(u, turn, "are drained")
 	}
 }
 

@@ -259,16 +259,18 @@ func (p *planner) othersDown(host string) []string {
 // takeTurn lets one host at a time go on. It has its turn until Ceph has seen all of it stop.
 func (p *planner) takeTurn(turn *string) func(*upkeep) bool {
 	return func(u *upkeep) bool {
-		if p.atRest(u) {
-			return true
-		}
-		if *turn != "" {
-			p.say(u, api.VerdictWait, "host %s comes first: hosts go into maintenance one after the other", *turn)
-			return false
-		}
-		*turn = u.host
-		return true
+		return p.atRest(u) || p.hasTurn(u, turn, "go into maintenance")
 	}
+}
+
+// hasTurn gives a host the turn, if no other one has it.
+func (p *planner) hasTurn(u *upkeep, turn *string, what string) bool {
+	if *turn != "" {
+		p.say(u, api.VerdictWait, "host %s comes first: hosts %s one after the other", *turn, what)
+		return false
+	}
+	*turn = u.host
+	return true
 }
 
 // atRest says whether nothing of the host runs any more, by the agents' and by Ceph's word.

@@ -11,7 +11,6 @@ package detached
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -51,8 +50,8 @@ type Runtime struct {
 
 	mu    sync.Mutex
 	procs map[string]*process
-	// ops serializes Start and Stop of one name; the entries stay.
-	ops map[string]chan struct{}
+
+	turns runtime.Turns // Start and Stop of one name go on one after the other
 }
 
 var _ runtime.Runtime = (*Runtime)(nil)
@@ -69,7 +68,7 @@ func New(cfg Config) (*Runtime, error) {
 	}
 	r := &Runtime{
 		cfg: cfg, log: cfg.Log, changes: runtime.NewNotifier(),
-		procs: map[string]*process{}, ops: map[string]chan struct{}{},
+		procs: map[string]*process{},
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	for _, rec := range r.loadRecords() {
@@ -115,7 +114,7 @@ func (r *Runtime) Start(ctx context.Context, p runtime.Process) error {
 	if err := validName(p.Name); err != nil {
 		return err
 	}
-	unlock, err := r.lock(ctx, p.Name)
+	unlock, err := r.turns.Take(ctx, r.ctx, p.Name)
 	if err != nil {
 		return err
 	}
@@ -139,7 +138,7 @@ func (r *Runtime) Start(ctx context.Context, p runtime.Process) error {
 
 // Stop implements runtime.Runtime.
 func (r *Runtime) Stop(ctx context.Context, name string) error {
-	unlock, err := r.lock(ctx, name)
+	unlock, err := r.turns.Take(ctx, r.ctx, name)
 	if err != nil {
 		return err
 	}
@@ -207,25 +206,6 @@ func (r *Runtime) find(name string) *process {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.procs[name]
-}
-
-// lock serializes the calls for one name.
-func (r *Runtime) lock(ctx context.Context, name string) (unlock func(), err error) {
-	r.mu.Lock()
-	op, ok := r.ops[name]
-	if !ok {
-		op = make(chan struct{}, 1)
-		r.ops[name] = op
-	}
-	r.mu.Unlock()
-	select {
-	case op <- struct{}{}:
-		return func() { <-op }, nil
-	case <-r.ctx.Done():
-		return nil, errors.New("the runtime is closed")
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 func (r *Runtime) rotateLogs() {

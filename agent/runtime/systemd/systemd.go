@@ -56,7 +56,8 @@ type Runtime struct {
 
 	mu    sync.Mutex
 	units map[string]*service
-	ops   map[string]chan struct{}
+
+	turns runtime.Turns // Start and Stop of one name go on one after the other
 }
 
 var _ runtime.Runtime = (*Runtime)(nil)
@@ -71,7 +72,7 @@ type service struct {
 func New(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg.setDefaults()
 	r := &Runtime{
-		cfg: cfg, log: cfg.Log, changes: runtime.NewNotifier(), units: map[string]*service{}, ops: map[string]chan struct{}{},
+		cfg: cfg, log: cfg.Log, changes: runtime.NewNotifier(), units: map[string]*service{},
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	found, err := readUnits(cfg.UnitDir)
@@ -109,7 +110,7 @@ func (c *Config) setDefaults() {
 
 // Start implements runtime.Runtime.
 func (r *Runtime) Start(ctx context.Context, p runtime.Process) error {
-	unlock, err := r.lock(ctx, p.Name)
+	unlock, err := r.turns.Take(ctx, r.ctx, p.Name)
 	if err != nil {
 		return err
 	}
@@ -165,7 +166,7 @@ func (r *Runtime) start(ctx context.Context, p runtime.Process) error {
 
 // Stop implements runtime.Runtime. The file goes last, so that a stop that was cut off can be asked for again.
 func (r *Runtime) Stop(ctx context.Context, name string) error {
-	unlock, err := r.lock(ctx, name)
+	unlock, err := r.turns.Take(ctx, r.ctx, name)
 	if err != nil {
 		return err
 	}
@@ -250,25 +251,6 @@ func (r *Runtime) find(name string) *service {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.units[name]
-}
-
-// lock serializes the calls for one name.
-func (r *Runtime) lock(ctx context.Context, name string) (unlock func(), err error) {
-	r.mu.Lock()
-	op, ok := r.ops[name]
-	if !ok {
-		op = make(chan struct{}, 1)
-		r.ops[name] = op
-	}
-	r.mu.Unlock()
-	select {
-	case op <- struct{}{}:
-		return func() { <-op }, nil
-	case <-r.ctx.Done():
-		return nil, errors.New("the runtime is closed")
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 func (r *Runtime) rotateLogs() {
