@@ -562,7 +562,8 @@ func (v *fakeVolume) report(heard func(*fakeNode) bool) glusterd.Volume {
 				x.State = glusterd.BrickOnline
 				if v.layout.setSize() > 1 {
 					x.Heal = &glusterd.Heal{}
-					if !b.stale {
+					// Where each copy lacks something, each has what another one lacks, and lists it.
+					if !b.stale || v.good(set) == 0 {
 						x.Heal.Pending = stale
 					}
 				}
