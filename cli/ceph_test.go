@@ -4,9 +4,16 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 // TestRunTool_signals: a command is told of signals and ends by them, so that the key is removed; the exit code is a shell's.
@@ -49,3 +56,34 @@ func TestRunTool_signals(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// TestCephClientFiles writes what a client needs, for its owner alone, and replaces nothing.
+func TestCephClientFiles(t *testing.T) {
+	p := newHome(t, "client-files")
+	const manifest = "apiVersion: holdfast.io/v1alpha1\nkind: Client\nmetadata: {name: app}\nspec: {cluster: c, caps: {mon: allow r}}\n"
+	dir := filepath.Join(t.TempDir(), "app")
+	p.must(t, exitRefused, "", []string{"ceph", "client-files", "app", dir}, "there is no Client app")
+	p.must(t, exitOK, manifest, []string{"apply", "-f", "-"})
+	p.must(t, exitRefused, "", []string{"ceph", "client-files", "app", dir}, "has no key yet")
+	c := &api.Client{}
+	if err := p.Get(t.Context(), types.NamespacedName{Namespace: "client-files", Name: "app"}, c); err != nil {
+		t.Fatal(err)
+	}
+	c.Status = api.ClientStatus{Entity: "client.app", Secret: "c-key-client.app", FSID: "f", MonHost: "10.0.0.1"}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "client-files", Name: c.Status.Secret}, Data: map[string][]byte{"keyring": []byte("[client.app]\n")},
+	}
+	if err := errors.Join(p.Status().Update(t.Context(), c), p.Create(t.Context(), secret)); err != nil {
+		t.Fatal(err)
+	}
+	p.must(t, exitOK, "", []string{"ceph", "client-files", "app", dir}, "ceph.client.app.keyring written")
+	for name, want := range map[string]string{"ceph.conf": "[global]\nfsid = f\nmon_host = 10.0.0.1\n", "ceph.client.app.keyring": "[client.app]\n"} {
+		path := filepath.Join(dir, name)
+		text, err := os.ReadFile(path)
+		info, err2 := os.Stat(path)
+		if err := errors.Join(err, err2); err != nil || string(text) != want || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+	p.must(t, exitRefused, "", []string{"ceph", "client-files", "app", dir}, "is there already")
+}

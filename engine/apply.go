@@ -132,6 +132,13 @@ func (r *run) newlySeen() bool {
 // planWrites sorts the plan's writes: Secrets go first because daemons read them.
 func (r *run) planWrites(first, second *writes) {
 	for _, want := range r.plan.Secrets {
+		if want.Gone {
+			first.add("while removing secret "+want.Name, func(ctx context.Context) error {
+				r.log.Info("removing a secret", "secret", want.Name)
+				return r.Store.RemoveSecret(ctx, r.event.Cluster, want.Name)
+			})
+			continue
+		}
 		first.add("while making secret "+want.Name, func(ctx context.Context) error {
 			r.log.Info("making a secret", "secret", want.Name)
 			return r.Store.MakeSecret(ctx, r.view.Cluster, want, func() (map[string][]byte, error) { return r.Driver.MakeSecret(want) })

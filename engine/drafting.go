@@ -133,6 +133,11 @@ func (p *Plan) LetGo(r api.Resource) {
 	p.Resources = append(p.Resources, ResourceChange{Resource: r, Gone: true})
 }
 
+// Refuses says whether the plan refuses what is called so.
+func (p *Plan) Refuses(object string) bool {
+	return slices.ContainsFunc(p.Decisions, func(d api.Decision) bool { return d.Object == object && d.Verdict == api.VerdictRefuse })
+}
+
 // Open are the refusals and waits of the plan, as sentences.
 func (p *Plan) Open() []string {
 	var open []string

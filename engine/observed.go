@@ -38,7 +38,11 @@ func observed(view *View, p *Plan) *Plan {
 func wouldDo(p *Plan) []api.Decision {
 	var all []api.Decision
 	for _, s := range p.Secrets {
-		all = append(all, notDone("secret/"+s.Name, "make it"))
+		what := "make it"
+		if s.Gone {
+			what = "remove it"
+		}
+		all = append(all, notDone("secret/"+s.Name, what))
 	}
 	for _, c := range p.Daemons {
 		verb := "change it"

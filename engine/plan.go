@@ -72,6 +72,8 @@ type SecretWant struct {
 	Params map[string]string
 	// Annotations are put on the Secret and come back in SecretInfo.
 	Annotations map[string]string
+	// Gone has the Secret removed instead: what it holds is worth nothing any more. Nothing but Name is needed then.
+	Gone bool
 }
 
 // DaemonChange is a daemon to create or change.

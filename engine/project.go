@@ -112,6 +112,10 @@ func (v *View) outcome(planner Planner, p *Plan) *View {
 	}
 	next.Secrets = slices.Clone(v.Secrets)
 	for _, s := range p.Secrets {
+		if s.Gone {
+			next.Secrets = slices.DeleteFunc(next.Secrets, func(have SecretInfo) bool { return have.Name == s.Name })
+			continue
+		}
 		next.Secrets = append(next.Secrets, SecretInfo{Name: s.Name, Annotations: s.Annotations})
 	}
 	next.Daemons, next.used = v.daemonsAfter(p), nil

@@ -34,6 +34,8 @@ type Store interface {
 	Lock(ctx context.Context, cluster types.NamespacedName) (context.Context, func(), error)
 	// MakeSecret creates the Secret if there is none of this name; data is called only then.
 	MakeSecret(ctx context.Context, cluster *api.StorageCluster, want SecretWant, data func() (map[string][]byte, error)) error
+	// RemoveSecret deletes a Secret of the cluster. One that is gone, or not the cluster's, is left alone.
+	RemoveSecret(ctx context.Context, cluster types.NamespacedName, name string) error
 	// Secrets reads the Secrets of a cluster.
 	Secrets(cluster types.NamespacedName) SecretReader
 	// PutDaemon creates the daemon or updates its spec. Nothing is written when it has this spec already.

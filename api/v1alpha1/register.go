@@ -31,6 +31,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&Volume{}, &VolumeList{},
 		&DriveGroup{}, &DriveGroupList{},
 		&Pool{}, &PoolList{},
+		&Client{}, &ClientList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 	}
 	conformance.Test(t, conformance.Subject{
 		New:     func(conformance.T) conformance.System { return system{withFake(newWorld(3, 2))} },
-		Cluster: *w.cluster, Hosts: w.hosts, Nodes: w.nodes, Resources: []api.Resource{replicated("images", 3), erasure("archive", 2, 1)},
+		Cluster: *w.cluster, Hosts: w.hosts, Nodes: w.nodes, Resources: []api.Resource{replicated("images", 3), erasure("archive", 2, 1), clientOf("app", api.ClientCaps{"mon": "allow r", "osd": "allow rw pool=images"})},
 		Refusals: []conformance.Refusal{
 			{Name: "a device with data", Declare: func(w *conformance.World) {
 				d := &w.Hosts[0].Status.Devices[1]

@@ -64,7 +64,7 @@ func newForesight(seen *Observation, before, after *engine.View) *foresight {
 		o.Drain = &DrainFacts{Safe: maps.Clone(x.Safe), Rules: x.Rules, Places: maps.Clone(x.Places), Usage: maps.Clone(x.Usage), Buckets: maps.Clone(x.Buckets)}
 	}
 	f.Observation = o
-	o.PoolFacts = f.poolFacts()
+	o.PoolFacts, o.Clients = f.poolFacts(), f.clients()
 	return f
 }
 

@@ -1,9 +1,13 @@
 package ceph
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // each calls a function with each OSD that a command is about, and keeps what it makes of it.
@@ -27,9 +31,32 @@ func (f *foresight) osdNew(r request) {
 	}
 }
 
-func (f *foresight) authImport(r request) { f.Entities[r.Object] = true }
+func (f *foresight) authImport(r request) {
+	f.Entities[r.Object] = true
+	f.client(r.Object, r.Params)
+}
 
-func (f *foresight) authRm(r request) { delete(f.Entities, r.Object) }
+func (f *foresight) authRm(r request) {
+	delete(f.Entities, r.Object)
+	delete(f.Clients, r.Object)
+}
+
+func (f *foresight) authCaps(r request) { f.client(r.Object, r.Params) }
+
+// client gives an entity of a Client its capabilities.
+func (f *foresight) client(entity string, caps map[string]string) {
+	if strings.HasPrefix(entity, clientPrefix) && f.Clients != nil {
+		f.Clients[entity] = caps
+	}
+}
+
+// clients are the entities of Clients, to be changed by commands. A Ceph that was never there has none of them yet.
+func (f *foresight) clients() map[string]map[string]string {
+	if !f.seen.Reachable && len(engine.OfKind[*api.Client](f.after.Resources)) > 0 {
+		return map[string]map[string]string{}
+	}
+	return maps.Clone(f.seen.Clients)
+}
 
 func (f *foresight) noout(r request) { f.each(r, func(o *OSD) { o.Noout = r.Verb == verbNoout }) }
 

@@ -51,6 +51,8 @@ type Observation struct {
 	Drain *DrainFacts
 	// PoolFacts are asked for only while the cluster has Pools; otherwise nil.
 	PoolFacts *PoolFacts
+	// Clients are the capabilities of the entities of Clients, by their names; those that Ceph does not have are missing.
+	Clients map[string]map[string]string
 	// Entities are the names in Ceph's auth database, or nil when they were not asked for.
 	Entities map[string]bool
 }

@@ -96,6 +96,9 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 	if err := c.fillDestroyed(ctx, o); err != nil {
 		return nil, err
 	}
+	if err := c.fillClients(ctx, view, o); err != nil {
+		return nil, err
+	}
 	return o, c.fillEntities(ctx, view, o)
 }
 

@@ -40,6 +40,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 	}
 	p.writeGroups()
 	p.putPools()
+	p.putClients()
 	p.writeStatus()
 	return p.plan
 }
@@ -308,6 +309,7 @@ func (p *planner) writeCommands() {
 		p.command(verbOSDNew, strings.Join(slices.Sorted(maps.Keys(missing)), ", "), missing, "not in Ceph's OSD map yet")
 	}
 	p.writePools()
+	p.writeClients()
 }
 
 func (p *planner) command(verb, object string, params map[string]string, reason string) {

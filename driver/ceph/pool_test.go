@@ -38,6 +38,13 @@ func (w *world) applyResources(p *engine.Plan) {
 			}
 			continue
 		}
+		if client, isClient := c.Resource.(*api.Client); isClient {
+			i := slices.IndexFunc(w.clients, func(x *api.Client) bool { return x.Name == client.Name })
+			if w.clients[i] = client; c.Gone {
+				w.clients = slices.Delete(w.clients, i, i+1)
+			}
+			continue
+		}
 		i := slices.IndexFunc(w.pools, func(x api.Pool) bool { return x.Name == c.Resource.GetName() })
 		if c.Gone {
 			w.pools = slices.Delete(w.pools, i, i+1)

@@ -31,6 +31,9 @@ func capsOf(entity string) map[string]string {
 		return map[string]string{"mon": "allow *"}
 	case entity == entityAdmin:
 		return map[string]string{"mds": "allow *", "mgr": "allow *", "mon": "allow *", "osd": "allow *"}
+	case kind == "client":
+		// Ceph imports no key without capabilities. These let a client reach the mons; what it may do is set afterwards.
+		return map[string]string{"mon": "allow r"}
 	case kind == "mgr":
 		return map[string]string{"mds": "allow *", "mon": "allow profile mgr", "osd": "allow *"}
 	case kind == "osd":

@@ -84,6 +84,7 @@ func (p *planner) judge(s *state) {
 	p.judgeOSDs(s)
 	p.judgePGs(s)
 	p.judgePools(s)
+	p.judgeClients(s)
 	if p.seen.Health != healthOK {
 		for _, check := range p.seen.Checks {
 			s.because("%s: %s", p.seen.Health, check)

@@ -12,6 +12,8 @@ const (
 	verbOSDNew = "osd new"
 	// verbAuthImport makes sure that an entity is in Ceph's auth database with its key and capabilities.
 	verbAuthImport = "auth import"
+	// verbAuthCaps gives an entity other capabilities. Params are the capabilities by what they concern.
+	verbAuthCaps = "auth caps"
 	// verbAuthRm takes an entity from Ceph's auth database.
 	verbAuthRm = "auth rm"
 	// verbNoout and verbUnsetNoout set and take away the flag noout of the OSDs that are the command's object. It is the flag
@@ -57,6 +59,8 @@ var verbs = map[string]verb{
 	verbCrushRm:    {(*conn).removeNamed, (*foresight).crushRm, api.RiskNone},
 	verbMonRemove:  {(*conn).removeNamed, (*foresight).monRemove, api.RiskRedundancy},
 	verbMgrFail:    {(*conn).mgrFail, (*foresight).mgrFail, api.RiskRestart},
+
+	verbAuthCaps: {(*conn).authCaps, (*foresight).authCaps, api.RiskNone},
 
 	verbPoolCreate:     {(*conn).poolCreate, (*foresight).poolCreate, api.RiskNone},
 	verbPoolEnable:     {(*conn).poolEnable, (*foresight).poolEnable, api.RiskNone},

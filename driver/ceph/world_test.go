@@ -32,6 +32,8 @@ type world struct {
 	status   *api.StorageStatus
 	groups   []*api.DriveGroup
 	pools    []api.Pool
+	clients  []*api.Client
+	failures []engine.CommandFailure
 	// writes counts what rounds changed.
 	writes int
 }
@@ -108,7 +110,7 @@ func (w *world) device(id string) *api.Device {
 }
 
 func (w *world) view() *engine.View {
-	v := &engine.View{Cluster: w.cluster.DeepCopy(), Others: slices.Clone(w.others)}
+	v := &engine.View{Cluster: w.cluster.DeepCopy(), Others: slices.Clone(w.others), Failures: w.failures}
 	clusters := append([]api.StorageCluster{*w.cluster}, w.clusters...)
 	nodes := slices.Clone(w.nodes)
 	for i := range nodes {
@@ -128,6 +130,9 @@ func (w *world) view() *engine.View {
 	}
 	for _, g := range w.groups {
 		v.Resources = append(v.Resources, g.DeepCopy())
+	}
+	for _, c := range w.clients {
+		v.Resources = append(v.Resources, c.DeepCopy())
 	}
 	for i := range w.pools {
 		v.Resources = append(v.Resources, w.pools[i].DeepCopy())
@@ -188,6 +193,10 @@ func (w *world) apply(ctx context.Context, v *engine.View, p *engine.Plan) error
 	}
 	w.applyResources(p)
 	for _, want := range p.Secrets {
+		if want.Gone {
+			delete(w.secrets, want.Name)
+			continue
+		}
 		if _, ok := w.secrets[want.Name]; ok {
 			return fmt.Errorf("secret %s was asked for although it is there", want.Name)
 		}

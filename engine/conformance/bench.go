@@ -204,6 +204,12 @@ func (b *bench) applyStatuses(p *engine.Plan) bool {
 func (b *bench) applyDaemons(p *engine.Plan) bool {
 	b.Helper()
 	for _, want := range p.Secrets {
+		if want.Gone {
+			if delete(b.secrets, want.Name); !b.write() {
+				return false
+			}
+			continue
+		}
 		if _, ok := b.secrets[want.Name]; ok {
 			continue
 		}

@@ -177,6 +177,18 @@ func (m *Memory) MakeSecret(ctx context.Context, cluster *api.StorageCluster, wa
 	})
 }
 
+// RemoveSecret deletes a Secret of the cluster.
+func (m *Memory) RemoveSecret(ctx context.Context, cluster types.NamespacedName, name string) error {
+	return m.write(ctx, "RemoveSecret", name, func() ([]engine.Change, error) {
+		at := types.NamespacedName{Namespace: cluster.Namespace, Name: name}
+		if have := m.secrets[at]; have != nil && have.cluster == cluster.Name {
+			m.version++
+			delete(m.secrets, at)
+		}
+		return nil, nil
+	})
+}
+
 type secretReader struct {
 	m       *Memory
 	cluster types.NamespacedName

@@ -144,6 +144,16 @@ func testSecrets(b *bench) {
 	if _, err := b.Store.Secrets(otherKey).Secret(b.ctx, want.Name); !errors.Is(err, engine.ErrNotFound) {
 		b.Errorf("another cluster's secret: %v", err)
 	}
+	b.must(b.Store.RemoveSecret(b.ctx, otherKey, want.Name))
+	if _, err := b.Store.Secrets(b.key).Secret(b.ctx, want.Name); err != nil {
+		b.Errorf("removed for another cluster: %v", err)
+	}
+	for range 2 {
+		b.must(b.Store.RemoveSecret(b.ctx, b.key, want.Name))
+		if len(b.view().Secrets) > 0 {
+			b.Error("a secret that was removed is in the view")
+		}
+	}
 	fault := errors.New("no entropy")
 	want.Name = b.name + "-none"
 	if err := b.Store.MakeSecret(b.ctx, b.cluster, want, func() (map[string][]byte, error) { return nil, fault }); !errors.Is(err, fault) {

@@ -42,6 +42,16 @@ func (s *Store) MakeSecret(ctx context.Context, cluster *api.StorageCluster, wan
 	return ownSecret(cluster, &have)
 }
 
+// RemoveSecret deletes a Secret of the cluster.
+func (s *Store) RemoveSecret(ctx context.Context, cluster types.NamespacedName, name string) error {
+	at := types.NamespacedName{Namespace: cluster.Namespace, Name: name}
+	var have corev1.Secret
+	if err := s.cache.Get(ctx, at, &have); err != nil || have.Labels[api.LabelCluster] != cluster.Name {
+		return client.IgnoreNotFound(err)
+	}
+	return remove[corev1.Secret](ctx, s, at)
+}
+
 func ownSecret(cluster *api.StorageCluster, have *corev1.Secret) error {
 	if owner := have.Labels[api.LabelCluster]; owner != cluster.Name {
 		return fmt.Errorf("there is a secret %s already that does not belong to cluster %s (label %s is %q): rename or delete it",

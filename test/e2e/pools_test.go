@@ -37,6 +37,7 @@ func TestPools(t *testing.T) {
 	b.poolsRefused()
 	b.poolFills()
 	c.goesOn(t)
+	b.poolClient()
 	b.poolInUse(c)
 	b.poolKept()
 	b.noOrphans()
@@ -114,6 +115,47 @@ func (b *bed) poolFills() {
 		}
 		return nil
 	})
+}
+
+const clientYAML = "apiVersion: holdfast.io/v1alpha1\nkind: Client\nmetadata: {name: app}\nspec:\n  cluster: ceph\n  caps: {mon: allow r, osd: %q}\n"
+
+// poolClient makes a client that may use one pool, and no other; and none any more when it is deleted.
+func (b *bed) poolClient() {
+	b.Helper()
+	b.mustApply(fmt.Sprintf(clientYAML, "allow rw pool=images"))
+	c, err := read[api.Client](b, 1, "clients", "app")
+	if err != nil || c.Status.State != api.ResourceOnline {
+		b.Fatalf("%+v, %v", c.Status, err)
+	}
+	// The files are kept on the host, to be tried again when the key is worth nothing any more.
+	const dir = "/var/lib/app"
+	b.holdfast(0, "ceph", "client-files", "app", dir)
+	b.holdfast(3, "ceph", "client-files", "app", dir)
+	put := func(pool string) (string, int) {
+		cmd := fmt.Sprintf("echo x | timeout 20 rados --conf %[1]s/ceph.conf -n client.app --keyring %[1]s/ceph.client.app.keyring -p %[2]s put app -", dir, pool)
+		out, err := b.Lab.Host(1).Command(b.Context(), "bash", "-c", cmd).CombinedOutput()
+		if err != nil {
+			return string(out) + err.Error(), 1
+		}
+		return string(out), 0
+	}
+	if out, code := put("images"); code != 0 {
+		b.Errorf("the client cannot write to its pool: %d, %s", code, out)
+	}
+	if out, code := put("archive"); code == 0 || !strings.Contains(out, "not permitted") {
+		b.Errorf("the client writes to another pool: %d, %s", code, out)
+	}
+	if out, code := b.apply(1, fmt.Sprintf(clientYAML, "everything"), "--wait", "--timeout", "30s"); code != 3 || !strings.Contains(out, "capability parse failed") {
+		b.Errorf("capabilities that Ceph does not understand: %d, %s", code, out)
+	}
+	b.mustApply(fmt.Sprintf(clientYAML, "allow rw pool=archive"))
+	if out, code := put("archive"); code != 0 {
+		b.Errorf("the client cannot write to its new pool: %d, %s", code, out)
+	}
+	b.holdfast(0, "delete", "client", "app")
+	if out, code := put("archive"); code == 0 {
+		b.Errorf("a client that was deleted writes on: %s", out)
+	}
 }
 
 // poolInUse deletes a pool with its data, which waits for the client, and has to be named.

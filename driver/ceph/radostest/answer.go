@@ -117,6 +117,15 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 		return c.authLs(), 0, ""
 	case "auth import":
 		return nil, c.authImport(input), ""
+	case "auth get":
+		entity := fmt.Sprint(cmd["entity"])
+		if _, known := c.auth[entity]; !known {
+			return nil, syscall.ENOENT, "failed to find " + entity + " in keyring"
+		}
+		return []any{map[string]any{"entity": entity, "key": "secret", "caps": c.caps[entity]}}, 0, ""
+	case "auth caps":
+		errno, status = c.setCaps(fmt.Sprint(cmd["entity"]), cmd["caps"].([]any))
+		return nil, errno, status
 	case "auth rm":
 		delete(c.auth, fmt.Sprint(cmd["entity"]))
 		return nil, 0, ""
@@ -273,6 +282,37 @@ func number(b bool) int {
 	return 0
 }
 
+// setCaps follows AuthMonitor::valid_caps of Ceph 16, as far as that one looks at the first word.
+func (c *Cluster) setCaps(entity string, pairs []any) (syscall.Errno, string) {
+	caps := map[string]string{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		what, text := pairs[i].(string), pairs[i+1].(string)
+		if !strings.HasPrefix(text, "allow") && !strings.HasPrefix(text, "profile") {
+			return syscall.EINVAL, what + " capability parse failed, stopped at '" + text + "' of '" + text + "'"
+		}
+		caps[what] = text
+	}
+	c.caps[entity] = caps
+	return 0, ""
+}
+
+// Caps are the capabilities of an entity; nil where Ceph has none of this name.
+func (c *Cluster) Caps(entity string) map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := c.auth[entity]; !known {
+		return nil
+	}
+	return c.caps[entity]
+}
+
+// Authorize puts an entity into the auth database, as if someone else had done it.
+func (c *Cluster) Authorize(entity string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.auth[entity] = "key"
+}
+
 func (c *Cluster) authLs() map[string]any {
 	a := recorded("auth-ls")
 	pattern := a["auth_dump"].([]any)[0].(map[string]any)
@@ -299,7 +339,7 @@ func (c *Cluster) authImport(input []byte) syscall.Errno {
 			c.auth[entity] = key
 		}
 	}
-	if entity == "" {
+	if entity == "" || !bytes.Contains(input, []byte("caps ")) { // "no caps supplied"
 		return syscall.EINVAL
 	}
 	return 0

@@ -39,6 +39,7 @@ type Cluster struct {
 	domain   string            // what copies are spread over; empty for hosts, or OSDs where there are few
 	stuck    map[int]bool      // OSDs whose data cannot be moved
 	space    map[int]int64     // KiB used by OSDs, where it is not next to nothing
+	caps     map[string]map[string]string
 	pools    map[string]*pool
 	lastPool int
 	made     []madeRule
@@ -64,7 +65,7 @@ func New() *Cluster {
 	return &Cluster{
 		expelled: map[string]bool{}, places: map[string]string{}, buckets: map[string]bool{}, stuck: map[int]bool{}, racks: map[string]string{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, uuids: map[string]string{},
 		osds: map[int]*osd{}, epoch: 1, warnings: map[string]string{}, calls: map[string]int{},
-		pools: map[string]*pool{}, lastPool: 1, profiles: map[string]map[string]string{}, config: map[string]bool{},
+		caps: map[string]map[string]string{}, pools: map[string]*pool{}, lastPool: 1, profiles: map[string]map[string]string{}, config: map[string]bool{},
 	}
 }
 

@@ -1,0 +1,204 @@
+package ceph
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// clientPrefix begins the entities of clients.
+const clientPrefix = "client."
+
+func entityOfClient(c *api.Client) string { return clientPrefix + c.Name }
+
+// fillClients asks for the capabilities of the cluster's Clients. Their keys are left where they are.
+func (c *conn) fillClients(ctx context.Context, view *engine.View, o *Observation) error {
+	clients := engine.OfKind[*api.Client](view.Resources)
+	if len(clients) == 0 {
+		return nil
+	}
+	o.Clients = map[string]map[string]string{}
+	for _, x := range clients {
+		entity := entityOfClient(x)
+		out, err := c.client.Mon(ctx, command{"prefix": "auth get", "entity": entity, "format": "json"}, nil)
+		if refused := (*rados.CommandError)(nil); errors.As(err, &refused) && refused.Errno == syscall.ENOENT {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		var answer []struct {
+			Caps map[string]string `json:"caps"`
+		}
+		if err := json.Unmarshal(out, &answer); err != nil || len(answer) != 1 {
+			return fmt.Errorf("reading ceph auth get of %s: %d entities, %w", entity, len(answer), err)
+		}
+		o.Clients[entity] = answer[0].Caps
+	}
+	return nil
+}
+
+// authCaps sets all capabilities of an entity.
+func (c *conn) authCaps(ctx context.Context, r request) error {
+	var caps []string
+	for _, what := range slices.Sorted(maps.Keys(r.Params)) {
+		caps = append(caps, what, r.Params[what])
+	}
+	return c.plain(ctx, r, command{"prefix": r.Verb, "entity": r.Object, "caps": caps})
+}
+
+// clientCaps are the capabilities that a Client asks for.
+func clientCaps(c *api.Client) map[string]string {
+	caps := map[string]string{}
+	for what, text := range c.Spec.Caps {
+		caps[what] = string(text)
+	}
+	return caps
+}
+
+// hasSecret says whether the key of an entity was made by Holdfast.
+func (p *planner) hasSecret(entity string) bool {
+	name := secretName(p.cluster.Name, entity)
+	return slices.ContainsFunc(p.view.Secrets, func(s engine.SecretInfo) bool { return s.Name == name })
+}
+
+// clientWord says what a Client is: known to Ceph with these capabilities, and why it cannot be as it is declared.
+func (p *planner) clientWord(c *api.Client) (caps map[string]string, known bool, refusal string) {
+	entity := entityOfClient(c)
+	if !p.clientsKnown() {
+		return nil, false, ""
+	}
+	caps, known = p.seen.Clients[entity]
+	switch failure := p.failureOf(engine.ResourceObject(c)); {
+	case known && !p.hasSecret(entity):
+		refusal = fmt.Sprintf("Ceph has %s already, and its key was not made here: choose another name, or remove it with 'ceph auth rm %s'", entity, entity)
+	case strings.Contains(failure, "capability parse failed"):
+		refusal = "Ceph does not understand its capabilities: " + failure
+	}
+	return caps, known, refusal
+}
+
+func (p *planner) clientsKnown() bool { return p.reachable() && p.seen.Clients != nil }
+
+// writeClients has the keys of Clients made, put into Ceph's auth database, and taken away again.
+func (p *planner) writeClients() {
+	for _, c := range engine.OfKind[*api.Client](p.view.Resources) {
+		entity, wanted := entityOfClient(c), clientCaps(c)
+		caps, known, _ := p.clientWord(c)
+		switch {
+		case !p.clientsKnown() || known && !p.hasSecret(entity):
+		case c.DeletionTimestamp != nil && known:
+			p.clientCommand(c, verbAuthRm, nil, "the Client was deleted")
+		case c.DeletionTimestamp != nil && p.hasSecret(entity):
+			p.plan.Secrets = append(p.plan.Secrets, engine.SecretWant{Name: secretName(p.cluster.Name, entity), Gone: true})
+		case c.DeletionTimestamp != nil:
+		case !p.hasSecret(entity):
+			p.plan.Secrets = append(p.plan.Secrets, p.secretWant(entity))
+		case !known:
+			// Ceph checks capabilities when they are set, and not when a key is imported with them (AuthMonitor::prepare_command).
+			p.clientCommand(c, verbAuthImport, nil, "it is declared")
+			p.clientCommand(c, verbAuthCaps, wanted, "its capabilities are %s", capsText(wanted))
+		case !maps.Equal(caps, wanted):
+			p.clientCommand(c, verbAuthCaps, wanted, "its capabilities go from %s to %s", capsText(caps), capsText(wanted))
+		}
+	}
+}
+
+// clientCommand is a command of one client: clients do not depend on each other.
+func (p *planner) clientCommand(c *api.Client, verb string, caps map[string]string, format string, args ...any) {
+	p.command(verb, entityOfClient(c), caps, fmt.Sprintf(format, args...))
+	p.plan.Commands[len(p.plan.Commands)-1].Line = engine.ResourceObject(c)
+}
+
+func capsText(caps map[string]string) string {
+	var all []string
+	for _, what := range slices.Sorted(maps.Keys(caps)) {
+		all = append(all, what+" '"+caps[what]+"'")
+	}
+	if len(all) == 0 {
+		return "none"
+	}
+	return strings.Join(all, " ")
+}
+
+// putClients writes the statuses of Clients, and lets those go whose key is gone.
+func (p *planner) putClients() {
+	for _, c := range engine.OfKind[*api.Client](p.view.Resources) {
+		caps, known, refusal := p.clientWord(c)
+		next := c.DeepCopy()
+		s := &next.Status
+		s.ObservedGeneration = c.Generation
+		if c.DeletionTimestamp != nil {
+			ended := len(p.have) == 0 || p.clientsKnown() && !p.hasSecret(entityOfClient(c))
+			if ended {
+				p.plan.LetGo(c)
+				continue
+			}
+			s.State, s.Message = api.ResourceDeleting, ""
+			p.decide(api.VerdictWait, engine.ResourceObject(c), "its key is taken from Ceph")
+		} else {
+			if refusal != "" {
+				p.decide(api.VerdictRefuse, engine.ResourceObject(c), "%s", refusal)
+			}
+			p.tellClient(c, s, known && maps.Equal(caps, clientCaps(c)), refusal)
+		}
+		p.plan.PutResource(c, next)
+	}
+}
+
+func (p *planner) tellClient(c *api.Client, s *api.ClientStatus, done bool, refusal string) {
+	condition := metav1.Condition{Type: api.ResourceAccepted, Status: metav1.ConditionTrue, Reason: engine.ReasonAccepted, Message: "it can be as it is declared"}
+	s.Message = ""
+	switch failure := p.failureOf(engine.ResourceObject(c)); {
+	case refusal != "":
+		s.State, s.Message = api.ResourcePending, refusal
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, engine.ReasonRefused, refusal
+	case failure != "":
+		s.State, s.Message = api.ResourcePending, failure
+	case !p.clientsKnown() && s.Entity != "":
+		s.State, s.Message = api.ResourceOffline, "Ceph does not answer"
+	case !p.clientsKnown():
+		s.State, s.Message = api.ResourcePending, "Ceph does not answer yet"
+	case !done:
+		s.State, s.Message = api.ResourceCreating, "its key is being put into Ceph"
+	default:
+		s.State = api.ResourceOnline
+		s.Entity, s.Secret = entityOfClient(c), secretName(p.cluster.Name, entityOfClient(c))
+		s.FSID, s.MonHost = p.fsid, monHost(p.members)
+	}
+	condition.ObservedGeneration = c.Generation
+	condition.LastTransitionTime = metav1.Time{Time: p.now.Truncate(time.Second)}
+	meta.SetStatusCondition(&s.Conditions, condition)
+}
+
+// judgeClients tells which clients cannot be used yet, of which nothing else tells.
+func (p *planner) judgeClients(s *state) {
+	for _, c := range engine.OfKind[*api.Client](p.view.Resources) {
+		if x := p.plan.Planned(c).Common(); c.DeletionTimestamp == nil && x.State != api.ResourceOnline && !p.plan.Refuses(engine.ResourceObject(c)) {
+			s.because("client %s is %s: %s", c.Name, x.State, x.Message)
+		}
+	}
+}
+
+// failureOf is what was said of the last command of a line that failed.
+func (p *planner) failureOf(line string) string {
+	for _, f := range p.view.Failures {
+		if f.Command.Line == line {
+			return f.Message
+		}
+	}
+	return ""
+}
