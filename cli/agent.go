@@ -17,7 +17,9 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/runtime/detached"
 	"github.com/holdfast-storage/holdfast/agent/runtime/systemd"
+	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/ceph"
+	"github.com/holdfast-storage/holdfast/agent/service/ganesha"
 	"github.com/holdfast-storage/holdfast/agent/service/gluster"
 	"github.com/holdfast-storage/holdfast/agent/service/torus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -84,7 +86,7 @@ func (a *agentFlags) run(ctx context.Context, name, dataDir string, log *slog.Lo
 		Name: name, DataDir: dataDir, RunDir: a.runDir, REST: config, Version: version.Version,
 		Runtime: supervisor, RuntimeKind: kind,
 		Inventory: &inventory.Scanner{Only: only, Claimed: claims.Reason}, Claims: claims,
-		Services: slices.Concat(ceph.Agents(), gluster.Agents(), torus.Agents()),
+		Services: slices.Concat(ceph.Agents(), gluster.Agents(), torus.Agents(), []service.ServiceAgent{ganesha.Ganesha{}}),
 		Log:      log,
 	})
 }

@@ -32,7 +32,7 @@ func newGet(g *globals) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME]",
-		Short: "Show objects: hosts, storageclusters, storagenodes, storagestatuses, volumes, daemons, clusterevents …",
+		Short: "Show objects: hosts, storageclusters, storagenodes, storagestatuses, volumes, nfsexports, daemons, clusterevents …",
 		Example: `  holdfast get hosts
   holdfast get hosts node1 -o yaml        the devices of a machine, and why one cannot be used
   holdfast get daemons
@@ -133,7 +133,7 @@ func findKind(mapper meta.RESTMapper, kind string) (*meta.RESTMapping, error) {
 	gvk, err := mapper.KindFor(resource)
 	if err != nil {
 		if meta.IsNoMatchError(err) {
-			return nil, &exitError{exitUsage, fmt.Errorf("there is no kind %q: try hosts, storageclusters, storagenodes, storagestatuses, volumes, daemons or clusterevents", kind)}
+			return nil, &exitError{exitUsage, fmt.Errorf("there is no kind %q: try hosts, storageclusters, storagenodes, storagestatuses, volumes, nfsexports, daemons or clusterevents", kind)}
 		}
 		return nil, fmt.Errorf("while asking the server for its kinds: %w", err)
 	}

@@ -2,10 +2,12 @@ package gluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
 
@@ -20,6 +22,8 @@ func (Driver) Type() api.StorageType { return api.StorageGlusterFS }
 // Observation is what the nodes reported, by the names of their Daemons.
 type Observation struct {
 	Reports map[string]*glusterd.Report
+	// NFS are those of NFS servers.
+	NFS map[string]*ganesha.Report
 }
 
 // Observe reads the reports of the view's Daemons. It asks nobody.
@@ -28,7 +32,8 @@ func (Driver) Observe(_ context.Context, view *engine.View, _ engine.SecretReade
 	if len(reports) == 0 {
 		return nil, err
 	}
-	return &Observation{Reports: reports}, err
+	servers, broken := engine.Reports(view, ganesha.Type, ganesha.Parse)
+	return &Observation{Reports: reports, NFS: servers}, errors.Join(err, broken)
 }
 
 // MakeSecret is never asked for: no plan wants a Secret.

@@ -34,7 +34,7 @@ func (Driver) Foresee(before, after *engine.View, commands []engine.Command) any
 		f.perform(c)
 	}
 	f.settle()
-	return &Observation{Reports: f.reports}
+	return &Observation{Reports: f.reports, NFS: foreseeNFS(seen, after, commands)}
 }
 
 // foresight is a GlusterFS that does as it is told.

@@ -20,11 +20,12 @@ func (Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.plan.End(view, ending)
 		return p.plan
 	}
-	for _, phase := range []func(){p.resolve, p.chooseSpeaker, p.findStores, p.findVolumes, p.checkModes, p.checkUpgrades, p.checkLeavers} {
+	for _, phase := range []func(){p.resolve, p.chooseSpeaker, p.findStores, p.findVolumes, p.chooseNFS, p.checkModes, p.checkUpgrades, p.checkLeavers} {
 		phase()
 	}
 	p.formPool()
 	p.planVolumes()
+	p.planExports()
 	p.dismiss()
 	p.writeDaemons()
 	for _, n := range p.nodes {
@@ -49,6 +50,8 @@ type planner struct {
 	// successor is asked for the pool, too, and speaks for it as soon as it has told of it; usually nil.
 	successor *node
 	volumes   []*volume
+	exports   []*api.NFSExport
+	nfs       nfsServer
 	stopped   map[string]bool   // the nodes whose glusterd is told to stop, by name
 	kept      map[string]string // the nodes that are not restarted with what is installed, by name, and why
 

@@ -5,6 +5,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // deleteVolume takes a volume away, and under DeletionWipe its bricks. One that is kept is stopped, and stays in the pool: a
@@ -12,7 +13,10 @@ import (
 func (p *planner) deleteVolume(v *volume) {
 	wipe := v.declared.Spec.DeletionPolicy == api.DeletionWipe
 	v.status.State = api.ResourceDeleting
+	exports := p.exportersOf(v.name)
 	switch {
+	case len(exports) > 0:
+		p.await(v, "being deleted: it is exported by NFS: delete NFSExport %s first", words.Few(exports))
 	case !p.ready() && (len(v.status.Bricks) > 0 || !p.neverUp()):
 		p.await(v, "being deleted: the pool does not answer")
 	case v.pool != nil && (wipe || v.pool.State == glusterd.VolumeStarted):
@@ -22,6 +26,7 @@ func (p *planner) deleteVolume(v *volume) {
 		p.plan.LetGo(v.declared)
 		return
 	}
+	v.status.Message = words.Cut(v.waits, maxText)
 	p.putVolume(v)
 }
 

@@ -135,10 +135,14 @@ func (p *planner) look(v *volume) {
 }
 
 func (p *planner) setCondition(v *volume, c metav1.Condition) {
-	c.ObservedGeneration = v.declared.Generation
+	p.setConditionOf(&v.status.Conditions, v.declared.Generation, c)
+}
+
+func (p *planner) setConditionOf(conditions *[]metav1.Condition, generation int64, c metav1.Condition) {
+	c.ObservedGeneration = generation
 	// The API keeps whole seconds; a finer time would make a status differ from itself once it was stored.
 	c.LastTransitionTime = metav1.Time{Time: p.now.Truncate(time.Second)}
-	meta.SetStatusCondition(&v.status.Conditions, c)
+	meta.SetStatusCondition(conditions, c)
 }
 
 func (p *planner) putVolume(v *volume) {

@@ -153,7 +153,7 @@ func (c *client) verify(t *testing.T) {
 	if wrong, err := os.ReadFile(c.host.Path(c.dir() + "/wrong")); err == nil {
 		t.Errorf("read back wrong while it wrote: %s", wrong)
 	}
-	t.Logf("%s: the client wrote %d objects; %d attempts failed on the way and were repeated", c.name, c.written(), c.lines("failed"))
+	t.Logf("%s: the client on %s wrote %d objects; %d attempts failed on the way and were repeated", c.name, c.host.Name, c.written(), c.lines("failed"))
 	if text, err := os.ReadFile(c.host.Path(c.dir() + "/log")); err == nil && len(text) > 0 {
 		t.Logf("the first failures:\n%s", text[:min(len(text), 1000)])
 	}

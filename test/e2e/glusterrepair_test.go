@@ -1,7 +1,11 @@
 package e2e
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -77,6 +81,11 @@ func (b *bed) nodeCutOff(clients []*client) {
 	h := b.Lab.Host(leader)
 	inside := b.mountVolume(leader, "data")
 	h.Cut(b)
+	start := time.Now()
+	b.await("people to be told", b.told(other, "node/"+h.Name+": the agent of host "+h.Name+" is not heard"))
+	if took := time.Since(start); took > 30*time.Second { // 15 s without a heartbeat, the next leader, and a busy machine
+		b.Errorf("it took %s to tell of it", took)
+	}
 	b.await("the node to be missed", b.missed(other, "data", "arb", "disp"))
 	b.goOn(clients)
 	before := inside.written()
@@ -90,10 +99,22 @@ func (b *bed) nodeCutOff(clients []*client) {
 		b.await("volume "+c.name+" to be healed", b.bricksServe(other, c.name, 3))
 	}
 	inside.goesOn(b.T)
+	b.Logf("%s was cut off: that the client on it failed meanwhile is right, it had no quorum", h.Name)
 	inside.end(b.T)
 	for _, c := range clients {
 		if v, err := read[api.Volume](b, 1, "volumes", c.name); err != nil || len(v.Status.SplitBrains) > 0 {
 			b.Errorf("volume %s: %v, in split-brain: %q", c.name, err, v.Status.SplitBrains)
 		}
+	}
+}
+
+// told checks that the StorageStatus gives this reason.
+func (b *bed) told(server int, want string) func() error {
+	return func() error {
+		s, err := read[api.StorageStatus](b, server, "storagestatuses", "gluster")
+		if err == nil && !slices.ContainsFunc(s.Status.Reasons, func(r string) bool { return strings.HasPrefix(r, want) }) {
+			err = fmt.Errorf("%s %q", s.Status.Status, s.Status.Reasons)
+		}
+		return err
 	}
 }

@@ -1,0 +1,59 @@
+package ganesha
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Export is one directory that NFS clients mount.
+type Export struct {
+	// ID is in the handles of clients' open files: it stays the same as long as the export is there.
+	ID int32
+	// Path is the directory in the storage, and Pseudo what clients mount.
+	Path, Pseudo string
+	ReadOnly     bool
+	// Squash is "none", "root" or "all".
+	Squash string
+	// Clients are addresses and networks; none: everybody.
+	Clients []string
+	// FSAL are the lines that say which storage it is.
+	FSAL []string
+}
+
+// Conf is the text of FileConf for a server with this address. It serves NFSv4 by TCP alone: neither rpcbind nor D-Bus are needed. Locks are given
+// back within the grace period after a restart.
+func Conf(address string, exports []Export) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `NFS_CORE_PARAM { Protocols = 4; NFS_Port = %d; Bind_addr = %s; Enable_UDP = False; Enable_NLM = False; Enable_RQUOTA = False; mount_path_pseudo = True; }
+NFS_KRB5 { Active_krb5 = False; }
+NFSv4 { RecoveryBackend = fs; RecoveryRoot = "${DATA}/%s"; Lease_Lifetime = 20; Grace_Period = 30; }
+LOG { Default_Log_Level = EVENT; }
+EXPORT_DEFAULTS { Protocols = 4; Transports = TCP; SecType = sys; }
+`, Port, address, DirRecovery)
+	for _, e := range exports {
+		b.WriteString(e.text(address))
+	}
+	return b.String()
+}
+
+func (e *Export) text(address string) string {
+	access := "RW"
+	if e.ReadOnly {
+		access = "RO"
+	}
+	squash := map[string]string{"none": "No_Root_Squash", "root": "Root_Squash", "all": "All_Squash"}[e.Squash]
+	// Its own host may look whether it is served.
+	who := fmt.Sprintf("Access_Type = %s;", access)
+	if len(e.Clients) > 0 {
+		who = fmt.Sprintf("Access_Type = None; CLIENT { Clients = %s; Access_Type = %s; Squash = %s; } CLIENT { Clients = %s; Access_Type = MDONLY_RO; }",
+			strings.Join(e.Clients, ", "), access, squash, address)
+	}
+	return fmt.Sprintf("EXPORT { Export_Id = %d; Path = %q; Pseudo = %q; Squash = %s; %s FSAL { %s } }\n",
+		e.ID, e.Path, e.Pseudo, squash, who, strings.Join(e.FSAL, " "))
+}
+
+// Gluster is the storage of a GlusterFS volume whose pool has a node with this address.
+func Gluster(address, volume, path string) []string {
+	return []string{"Name = GLUSTER;", fmt.Sprintf("Hostname = %q;", address), fmt.Sprintf("Volume = %q;", volume),
+		fmt.Sprintf("volpath = %q;", path), `glfs_log = "${LOG}/gfapi.log";`}
+}
