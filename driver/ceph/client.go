@@ -24,31 +24,55 @@ const clientPrefix = "client."
 
 func entityOfClient(c *api.Client) string { return clientPrefix + c.Name }
 
-// fillClients asks for the capabilities of the cluster's Clients. Their keys are left where they are.
-func (c *conn) fillClients(ctx context.Context, view *engine.View, o *Observation) error {
+// fewClients is up to how many are asked for one by one: the whole auth database has a key for each OSD, too.
+const fewClients = 8
+
+// authEntity is one of Ceph's auth database. Its key is left where it is.
+type authEntity struct {
+	Entity string            `json:"entity"`
+	Caps   map[string]string `json:"caps"`
+}
+
+// fillClients asks for the capabilities of the cluster's Clients. What is not answered is asked again in the next run: it must not
+// keep the others from what else is known.
+func (c *conn) fillClients(ctx context.Context, view *engine.View, o *Observation) {
 	clients := engine.OfKind[*api.Client](view.Resources)
 	if len(clients) == 0 {
-		return nil
+		return
+	}
+	found, err := c.authEntities(ctx, clients)
+	if err != nil {
+		return
 	}
 	o.Clients = map[string]map[string]string{}
+	for _, e := range found {
+		o.Clients[e.Entity] = e.Caps
+	}
+}
+
+func (c *conn) authEntities(ctx context.Context, clients []*api.Client) (found []authEntity, err error) {
+	if len(clients) > fewClients {
+		var all struct {
+			Dump []authEntity `json:"auth_dump"`
+		}
+		err := c.ask(ctx, "auth ls", &all)
+		return all.Dump, err
+	}
 	for _, x := range clients {
-		entity := entityOfClient(x)
-		out, err := c.client.Mon(ctx, command{"prefix": "auth get", "entity": entity, "format": "json"}, nil)
+		var one []authEntity
+		out, err := c.client.Mon(ctx, command{"prefix": "auth get", "entity": entityOfClient(x), "format": "json"}, nil)
 		if refused := (*rados.CommandError)(nil); errors.As(err, &refused) && refused.Errno == syscall.ENOENT {
 			continue
 		}
+		if err == nil {
+			err = json.Unmarshal(out, &one)
+		}
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("asking for %s: %w", entityOfClient(x), err)
 		}
-		var answer []struct {
-			Caps map[string]string `json:"caps"`
-		}
-		if err := json.Unmarshal(out, &answer); err != nil || len(answer) != 1 {
-			return fmt.Errorf("reading ceph auth get of %s: %d entities, %w", entity, len(answer), err)
-		}
-		o.Clients[entity] = answer[0].Caps
+		found = append(found, one...)
 	}
-	return nil
+	return found, nil
 }
 
 // authCaps sets all capabilities of an entity.
@@ -69,6 +93,11 @@ func clientCaps(c *api.Client) map[string]string {
 	return caps
 }
 
+// ownsClient says whether the entity of a Client was made by Holdfast: its key lies in a Secret, or it was told to have one.
+func (p *planner) ownsClient(c *api.Client) bool {
+	return p.hasSecret(entityOfClient(c)) || c.Status.Entity == entityOfClient(c)
+}
+
 // hasSecret says whether the key of an entity was made by Holdfast.
 func (p *planner) hasSecret(entity string) bool {
 	name := secretName(p.cluster.Name, entity)
@@ -83,7 +112,7 @@ func (p *planner) clientWord(c *api.Client) (caps map[string]string, known bool,
 	}
 	caps, known = p.seen.Clients[entity]
 	switch failure := p.failureOf(engine.ResourceObject(c)); {
-	case known && !p.hasSecret(entity):
+	case known && !p.ownsClient(c):
 		refusal = fmt.Sprintf("Ceph has %s already, and its key was not made here: choose another name, or remove it with 'ceph auth rm %s'", entity, entity)
 	case strings.Contains(failure, "capability parse failed"):
 		refusal = "Ceph does not understand its capabilities: " + failure
@@ -99,12 +128,14 @@ func (p *planner) writeClients() {
 		entity, wanted := entityOfClient(c), clientCaps(c)
 		caps, known, _ := p.clientWord(c)
 		switch {
-		case !p.clientsKnown() || known && !p.hasSecret(entity):
+		case !p.clientsKnown() || known && !p.ownsClient(c):
 		case c.DeletionTimestamp != nil && known:
 			p.clientCommand(c, verbAuthRm, nil, "the Client was deleted")
 		case c.DeletionTimestamp != nil && p.hasSecret(entity):
 			p.plan.Secrets = append(p.plan.Secrets, engine.SecretWant{Name: secretName(p.cluster.Name, entity), Gone: true})
 		case c.DeletionTimestamp != nil:
+		case !p.hasSecret(entity) && known:
+			p.clientCommand(c, verbAuthRm, nil, "its Secret is gone, and nobody else knows its key: it gets another one")
 		case !p.hasSecret(entity):
 			p.plan.Secrets = append(p.plan.Secrets, p.secretWant(entity))
 		case !known:
@@ -142,7 +173,7 @@ func (p *planner) putClients() {
 		s := &next.Status
 		s.ObservedGeneration = c.Generation
 		if c.DeletionTimestamp != nil {
-			ended := len(p.have) == 0 || p.clientsKnown() && !p.hasSecret(entityOfClient(c))
+			ended := len(p.have) == 0 || p.clientsKnown() && !p.hasSecret(entityOfClient(c)) && (!known || !p.ownsClient(c))
 			if ended {
 				p.plan.LetGo(c)
 				continue
@@ -153,7 +184,7 @@ func (p *planner) putClients() {
 			if refusal != "" {
 				p.decide(api.VerdictRefuse, engine.ResourceObject(c), "%s", refusal)
 			}
-			p.tellClient(c, s, known && maps.Equal(caps, clientCaps(c)), refusal)
+			p.tellClient(c, s, known && p.hasSecret(entityOfClient(c)) && maps.Equal(caps, clientCaps(c)), refusal)
 		}
 		p.plan.PutResource(c, next)
 	}

@@ -48,6 +48,26 @@ func TestClients(t *testing.T) {
 	}
 }
 
+// Who deletes the Secret of a client takes its key away, and not its word: it gets another key, and its deletion ends its access.
+func TestClients_withoutSecret(t *testing.T) {
+	f := poolsOn(3)
+	f.clients = append(f.clients, clientOf("app", api.ClientCaps{"mon": "allow r"}))
+	f.settle(t)
+	name := f.clients[0].Status.Secret
+	key := string(f.secrets[name].data[secretKey])
+	delete(f.secrets, name)
+	f.settle(t)
+	if again := string(f.secrets[name].data[secretKey]); again == "" || again == key || f.clients[0].Status.State != api.ResourceOnline {
+		t.Errorf("%q, %+v", again, f.clients[0].Status)
+	}
+	delete(f.secrets, name)
+	now := metav1.NewTime(f.now)
+	f.clients[0].DeletionTimestamp = &now
+	if f.settle(t); len(f.clients) > 0 || f.ceph.Caps("client.app") != nil {
+		t.Errorf("%v, %v", f.clients, f.ceph.Caps("client.app"))
+	}
+}
+
 // One that somebody else made is not taken over, and stays when the Client is deleted.
 func TestClients_taken(t *testing.T) {
 	f := poolsOn(3)

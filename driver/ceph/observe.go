@@ -90,13 +90,11 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 	if err := c.fillDrain(ctx, view, o); err != nil {
 		return nil, err
 	}
+	c.fillClients(ctx, view, o)
 	if err := c.fillPools(ctx, view, o); err != nil {
 		return nil, err
 	}
 	if err := c.fillDestroyed(ctx, o); err != nil {
-		return nil, err
-	}
-	if err := c.fillClients(ctx, view, o); err != nil {
 		return nil, err
 	}
 	return o, c.fillEntities(ctx, view, o)

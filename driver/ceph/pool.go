@@ -69,7 +69,8 @@ func (p *planner) poolNamed(name string) *Pool {
 // shape reads the spec. The API server sets the defaults; a plan of a file that was never sent to it has to do without.
 func (x *poolPlan) shape() {
 	if ec := x.Spec.ErasureCoded; ec != nil {
-		x.size, x.minSize = int(ec.DataChunks+ec.CodingChunks), int(ec.DataChunks)+1
+		// What Ceph takes by itself (OSDMonitor::prepare_pool_size): one more than what data needs, where that leaves one to be lost.
+		x.size, x.minSize = int(ec.DataChunks+ec.CodingChunks), int(ec.DataChunks+min(1, ec.CodingChunks-1))
 		x.layout = fmt.Sprintf("%d+%d", ec.DataChunks, ec.CodingChunks)
 		return
 	}
@@ -88,9 +89,13 @@ func (x *poolPlan) shape() {
 // domains are the levels that the failure domain grows through by itself, the widest first.
 var domains = []string{"rack", "host", "osd"}
 
-// chooseDomain takes the failure domain that is declared, or the widest that has enough buckets. It is never made less wide than it is.
+// chooseDomain takes the failure domain that is declared, or the widest that has enough buckets. It is never made less wide than it is, and not
+// chosen or changed while more OSDs are on their way.
 func (p *planner) chooseDomain(x *poolPlan) {
 	x.domain = x.Spec.FailureDomain
+	if was := p.domainOf(x.have); x.domain == "" && was != "" && (!slices.Contains(domains, was) || p.osdsComing()) {
+		x.domain = was
+	}
 	levels := domains
 	if !p.poolsKnown() {
 		levels = levels[1:] // which hosts are in which rack is Ceph's to tell
@@ -121,7 +126,7 @@ func ruleName(x *poolPlan) string {
 		name += "-" + x.Spec.DeviceClass
 	}
 	if ec := x.Spec.ErasureCoded; ec != nil {
-		name += fmt.Sprintf("-%d-%d", ec.DataChunks, ec.CodingChunks)
+		name += fmt.Sprintf("-ec-%d-%d", ec.DataChunks, ec.CodingChunks)
 	}
 	return name
 }
@@ -143,7 +148,7 @@ func (p *planner) room(x *poolPlan, domain string) int {
 	}
 	var places []Place
 	for id, place := range p.seen.PoolFacts.Places {
-		if p.seen.OSDs[id].In {
+		if o := p.seen.OSDs[id]; o.In && o.Up && !p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(id))] {
 			places = append(places, place)
 		}
 	}
@@ -159,12 +164,17 @@ func (p *planner) checkPool(x *poolPlan) {
 		x.refuse("Ceph has a pool of this name that is %s, and none is made over: choose another name, or declare it as it is", kindOfPool(x.have.Erasure))
 	case x.have != nil && erasure && !p.sameChunks(x):
 		x.refuse("Ceph has a pool of this name with other chunks (profile %s): choose another name, or declare it as it is", x.have.Profile)
+	case p.poolsKnown() && p.ruleID(x.rule) >= 0 && !x.fits(p.seen.PoolFacts.Rules[p.ruleID(x.rule)]):
+		x.refuse("Ceph has a CRUSH rule %s that does something else than its name says: rename it with 'ceph osd crush rule rename'", x.rule)
+	case x.have == nil && x.Spec.FailureDomain == "" && p.poolsKnown() && p.osdsComing():
+		x.waits = append(x.waits, "more OSDs are on their way: which failure domain it can have depends on them")
 	case room >= x.size:
 	case len(p.have) == 0 && (p.settling() > 0 || room == 0):
 		x.waits = append(x.waits, fmt.Sprintf("it needs %s, and %d so far %s declared", p.bucketWords(x, x.size), room, map[bool]string{true: "is", false: "are"}[room == 1]))
 	case p.poolsKnown() && p.osdsComing():
 		x.waits = append(x.waits, fmt.Sprintf("it needs %s, and there %s so far: more OSDs are on their way",
 			p.bucketWords(x, x.size), areWords(room)))
+	case !p.poolsKnown() && len(p.have) > 0: // nobody can tell
 	case x.have == nil || p.changesPlace(x):
 		x.refuse("it needs %s, for each copy or chunk one, and there %s: add some, or declare fewer copies or a smaller failureDomain",
 			p.bucketWords(x, x.size), areWords(room))
@@ -207,8 +217,21 @@ func (p *planner) bucketWords(x *poolPlan, n int) string {
 }
 
 // changesPlace says whether a pool that is there is to be spread otherwise, or wider.
-func (p *planner) changesPlace(x *poolPlan) bool {
-	return x.have.Size < x.size || p.seen.PoolFacts.Rules[x.have.Rule].Name != x.rule
+func (p *planner) changesPlace(x *poolPlan) bool { return x.have.Size < x.size || !p.keepsRule(x) }
+
+// keepsRule says whether the CRUSH rule of a pool that is there does what is wanted, by whatever name. One that was made by hand and
+// spreads over several levels stays as long as nothing is said of them.
+func (p *planner) keepsRule(x *poolPlan) bool {
+	rule := p.seen.PoolFacts.Rules[x.have.Rule]
+	if rule.domain() == "" && x.Spec.FailureDomain == "" && x.Spec.DeviceClass == "" {
+		return true
+	}
+	return x.fits(rule)
+}
+
+// fits says whether a CRUSH rule does what is wanted.
+func (x *poolPlan) fits(r Rule) bool {
+	return r.domain() == x.domain && r.Takes[0].Root == poolRoot && r.Takes[0].Class == x.Spec.DeviceClass
 }
 
 // sameChunks says whether an erasure-coded pool that is there has the chunks that are wanted.

@@ -77,7 +77,7 @@ func TestPools(t *testing.T) {
 	}), erasure("archive", 2, 1))
 	f.settle(t)
 	want := []string{
-		"archive: rule holdfast-host-2-1, size 3/3, map[] map[] for [rbd]",
+		"archive: rule holdfast-host-ec-2-1, size 3/2, map[] map[] for [rbd]",
 		"images: rule holdfast-host, size 3/3, map[max_bytes:1073741824] map[compression_mode:aggressive] for [rbd]",
 	}
 	if diff := cmp.Diff(want, f.ceph.Pools()); diff != "" {
@@ -196,6 +196,79 @@ func TestPools_wiped(t *testing.T) {
 	f.settle(t)
 	if len(f.pools)+len(f.ceph.Pools())+len(f.ceph.Rules()) > 0 {
 		t.Errorf("%v, %v, %v", f.pools, f.ceph.Pools(), f.ceph.Rules())
+	}
+}
+
+// A pool that was made by hand is taken over as it is spread, and nothing is deleted while nobody says whether it is used.
+func TestPools_byHand(t *testing.T) {
+	f := poolsOn(3)
+	f.settle(t)
+	f.ceph.MakePool("p", "by-hand", "host")
+	f.pools = append(f.pools, *replicated("p", 3))
+	f.settle(t)
+	if got := f.ceph.Pools()[0]; !strings.Contains(got, "rule by-hand") || f.pool().Status.FailureDomain != "host" {
+		t.Errorf("%s, %+v", got, f.pool().Status)
+	}
+	f.ceph.Mute("osd pool stats", true)
+	f.deletePool(api.DeletionWipe)
+	for range 3 {
+		f.round(t)
+	}
+	if s := f.pool().Status; len(f.ceph.Pools()) != 1 || !strings.Contains(s.Message, "waits for the mgr") {
+		t.Fatalf("%v, %+v", f.ceph.Pools(), s)
+	}
+	f.ceph.Mute("osd pool stats", false)
+	f.settle(t)
+	if len(f.ceph.Pools()) > 0 {
+		t.Errorf("%v", f.ceph.Pools())
+	}
+	f.ceph.MakeRule("holdfast-osd", "host")
+	f.pools = append(f.pools, *replicated("q", 2, func(p *api.Pool) { p.Spec.FailureDomain = "osd" }))
+	if got := word(decisions(f.settle(t), api.VerdictRefuse), "pool/q"); !strings.Contains(got, "does something else than its name says") {
+		t.Errorf("refused for %q", got)
+	}
+}
+
+// A pool that a Pool was refused for is somebody else's: it stays, whatever becomes of the Pool.
+func TestPools_refusedAndDeleted(t *testing.T) {
+	f := poolsOn(3)
+	f.settle(t)
+	f.ceph.MakePool("p", "by-hand", "host")
+	f.pools = append(f.pools, *erasure("p", 2, 1))
+	f.settle(t)
+	f.deletePool(api.DeletionWipe)
+	if f.settle(t); len(f.pools) > 0 || len(f.ceph.Pools()) != 1 {
+		t.Errorf("%v, %v", f.pools, f.ceph.Pools())
+	}
+}
+
+// A failure domain that Holdfast does not choose by itself stays; to make one smaller by hand is a risk.
+func TestPools_widerByHand(t *testing.T) {
+	f := poolsOn(3)
+	f.settle(t)
+	f.ceph.MakePool("p", "by-hand", "datacenter")
+	f.pools = append(f.pools, *replicated("p", 3))
+	f.settle(t)
+	if got := f.ceph.Pools()[0]; !strings.Contains(got, "rule by-hand") || f.pool().Status.FailureDomain != "datacenter" {
+		t.Fatalf("%s, %+v", got, f.pool().Status)
+	}
+	f.pool().Spec.FailureDomain = "host"
+	if p := f.round(t); p.Risk() != api.RiskRedundancy {
+		t.Errorf("risk %s: %v", p.Risk(), decisions(p))
+	}
+}
+
+// Which failure domain a pool gets is not decided by which host is the quickest.
+func TestPools_waitsForOSDs(t *testing.T) {
+	f := poolsOn(3)
+	f.nodes[0].Spec.Devices = []string{"wwn-10", "wwn-11"}
+	f.settle(t)
+	f.powerOff(3, 0)
+	f.settle(t)
+	f.pools = append(f.pools, *replicated("p", 3))
+	p := f.settle(t)
+	if got := word(decisions(p, api.VerdictWait), "pool/p"); !strings.Contains(got, "more OSDs are on their way") || len(f.ceph.Pools()) > 0 {
+		t.Errorf("waits for %q, %v", got, f.ceph.Pools())
 	}
 }
 

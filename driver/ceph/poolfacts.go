@@ -3,8 +3,10 @@ package ceph
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -37,8 +39,8 @@ type PoolFacts struct {
 	Places map[int]Place
 	// Profiles are the profiles of erasure coding, by their names.
 	Profiles map[string]map[string]string
-	// Usage is the space of the pools, and Busy what their clients do just now, in operations a second, by their names. Of a Ceph
-	// without a manager, nothing.
+	// Usage is the space of the pools by their names. Busy is what their clients do just now, in operations a second; it is asked for when a
+	// pool is to be deleted, and nil as long as the manager has not said it.
 	Usage map[string]PoolUsage
 	Busy  map[string]int64
 	// Unclean counts the placement groups that are not active+clean by the number of their pool and their state.
@@ -102,7 +104,7 @@ func (c *conn) fillPools(ctx context.Context, view *engine.View, o *Observation)
 	}
 	o.PoolFacts = &PoolFacts{
 		Rules: c.crush.Rules, Places: c.crush.Places, Profiles: c.osds.Profiles,
-		Usage: map[string]PoolUsage{}, Busy: map[string]int64{}, Unclean: map[int64]map[string]int{},
+		Usage: map[string]PoolUsage{}, Unclean: map[int64]map[string]int{},
 	}
 	if !o.MgrAvailable {
 		return nil
@@ -175,24 +177,26 @@ func (c *conn) fillBusy(ctx context.Context, facts *PoolFacts) {
 	if !c.askMgr(ctx, command{"prefix": "osd pool stats", "format": "json"}, &stats) {
 		return
 	}
+	facts.Busy = map[string]int64{}
 	for _, p := range stats {
 		facts.Busy[p.Name] = p.Rate.Reads + p.Rate.Writes
 	}
 }
 
+// mgrAnswer is how long the manager is waited for about pools. It may hang, and what else is asked in a run needs its time, too.
+const mgrAnswer = time.Second
+
 // askMgr says whether the manager answered.
 func (c *conn) askMgr(ctx context.Context, cmd command, into any) bool {
-	ctx, cancel := context.WithTimeout(ctx, laterAnswer)
+	ctx, cancel := context.WithTimeout(ctx, mgrAnswer)
 	defer cancel()
 	out, err := c.client.Mgr(ctx, cmd, nil)
 	return err == nil && json.Unmarshal(out, into) == nil
 }
 
-// isClean says whether a state of placement groups is a good one. A scrub does not make a clean one less so.
+// isClean says whether a state of placement groups is a good one. A scrub does not make a clean one less so; what it found does.
 func isClean(state string) bool {
-	active, clean := false, false
-	for word := range strings.SplitSeq(state, "+") {
-		active, clean = active || word == "active", clean || word == "clean"
-	}
-	return active && clean
+	words := strings.Split(state, "+")
+	has := func(word string) bool { return slices.Contains(words, word) }
+	return has("active") && has("clean") && !has("inconsistent") && !has("failed_repair") && !has("snaptrim_error")
 }

@@ -49,6 +49,9 @@ func (p *planner) tellPool(x *poolPlan, s *api.PoolStatus) {
 	if !p.poolsKnown() || x.have == nil {
 		return
 	}
+	if len(x.refusals) > 0 {
+		return // it is somebody else's
+	}
 	s.ID, s.PGs, s.FailureDomain = x.have.ID, int32(x.have.PGs), p.domainOf(x.have)
 	s.Layout = words.Plural(x.have.Size, "copy")
 	if x.have.Erasure {
@@ -62,7 +65,7 @@ func (p *planner) tellPool(x *poolPlan, s *api.PoolStatus) {
 
 // poolState says whether a pool can be used, and why not.
 func (p *planner) poolState(x *poolPlan) (api.ResourceState, string) {
-	was := x.Status.State
+	was, failure := x.Status.State, p.failureOf(x.line())
 	switch problems := slices.Concat(x.refusals, x.waits); {
 	case !p.poolsKnown() && x.Status.ID != 0:
 		return api.ResourceOffline, "Ceph does not answer"
@@ -72,6 +75,8 @@ func (p *planner) poolState(x *poolPlan) (api.ResourceState, string) {
 		return api.ResourcePending, "Ceph does not answer yet"
 	case x.have == nil && p.cluster.ModeOf() == api.ClusterObserved:
 		return api.ResourcePending, "the cluster is only observed: Ceph has no such pool, and nobody makes it"
+	case x.have == nil && failure != "":
+		return api.ResourcePending, failure
 	case x.have == nil:
 		return api.ResourceCreating, "it is being made"
 	case p.seen.PGs < p.seen.PGsWanted && neverServed(was):
@@ -80,7 +85,7 @@ func (p *planner) poolState(x *poolPlan) (api.ResourceState, string) {
 		return was, x.Status.Message // the manager did not say
 	}
 	state, message := p.judgePool(x)
-	return state, strings.Join(slices.DeleteFunc(append(slices.Concat(x.refusals, x.waits), message), func(s string) bool { return s == "" }), "; ")
+	return state, strings.Join(slices.DeleteFunc(append(slices.Concat(x.refusals, x.waits), failure, message), func(s string) bool { return s == "" }), "; ")
 }
 
 // judgePool goes by the pool's placement groups.

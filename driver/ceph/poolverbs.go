@@ -87,8 +87,7 @@ func (c *conn) poolDelete(ctx context.Context, r request) error {
 	})
 }
 
-// allowing does something that the mons allow only while an option of theirs is set, and takes it back afterwards. Where it was set
-// before it stays so.
+// allowing does something that the mons allow only while an option of theirs is set, and puts back what was there before.
 func (c *conn) allowing(ctx context.Context, needed bool, option string, do func() error) error {
 	if !needed {
 		return do()
@@ -100,6 +99,10 @@ func (c *conn) allowing(ctx context.Context, needed bool, option string, do func
 	if strings.TrimSpace(string(out)) == "true" {
 		return do()
 	}
+	before, err := c.monOption(ctx, option)
+	if err != nil {
+		return err
+	}
 	if _, err := c.client.Mon(ctx, command{"prefix": "config set", "who": "mon", "name": option, "value": "true"}, nil); err != nil {
 		return fmt.Errorf("setting %s: %w", option, err)
 	}
@@ -107,10 +110,32 @@ func (c *conn) allowing(ctx context.Context, needed bool, option string, do func
 	// It is taken back also when the time for the command is over.
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), laterAnswer)
 	defer cancel()
-	if _, e := c.client.Mon(after, command{"prefix": "config rm", "who": "mon", "name": option}, nil); e != nil {
+	back := command{"prefix": "config rm", "who": "mon", "name": option}
+	if before != "" {
+		back = command{"prefix": "config set", "who": "mon", "name": option, "value": before}
+	}
+	if _, e := c.client.Mon(after, back, nil); e != nil {
 		err = errors.Join(err, fmt.Errorf("taking %s back: %w", option, e))
 	}
 	return err
+}
+
+// monOption is what Ceph's own configuration says of an option for all mons; empty where it says nothing.
+func (c *conn) monOption(ctx context.Context, option string) (string, error) {
+	var dump []struct {
+		Section string `json:"section"`
+		Name    string `json:"name"`
+		Value   string `json:"value"`
+	}
+	if err := c.ask(ctx, "config dump", &dump); err != nil {
+		return "", fmt.Errorf("asking what is set for the mons: %w", err)
+	}
+	for _, o := range dump {
+		if o.Section == "mon" && o.Name == option {
+			return o.Value, nil
+		}
+	}
+	return "", nil
 }
 
 func (c *conn) ruleReplicated(ctx context.Context, r request) error {

@@ -44,8 +44,10 @@ func (p *planner) poolCommand(x *poolPlan, verb string, risk api.Risk, params ma
 }
 
 func (p *planner) bringPool(x *poolPlan) {
-	p.bringRule(x)
 	have := x.have
+	if have == nil || !p.keepsRule(x) {
+		p.bringRule(x)
+	}
 	if have == nil {
 		params := map[string]string{optionSize: strconv.Itoa(x.size), optionRule: x.rule}
 		if x.Spec.ErasureCoded != nil {
@@ -64,9 +66,8 @@ func (p *planner) bringPool(x *poolPlan) {
 // fresh is the pool as Ceph makes it.
 func (x *poolPlan) fresh() *Pool {
 	made := &Pool{Name: x.Name, Size: x.size, MinSize: x.size - x.size/2, Rule: -1}
-	if ec := x.Spec.ErasureCoded; ec != nil {
-		// OSDMonitor::prepare_pool_size
-		made.Erasure, made.Profile, made.MinSize = true, x.rule, int(ec.DataChunks+min(1, ec.CodingChunks-1))
+	if x.Spec.ErasureCoded != nil {
+		made.Erasure, made.Profile, made.MinSize = true, x.rule, x.minSize
 	}
 	return made
 }
@@ -115,19 +116,30 @@ type option struct {
 	risk             api.Risk
 }
 
-// bringOptions sets what differs. What a size may be depends on the other one, so they go in an order that Ceph allows.
+// sizeOptions are the sizes of a pool. What each may be depends on the other, so they go in an order that Ceph allows.
+func (x *poolPlan) sizeOptions(have *Pool) []option {
+	size := option{optionSize, strconv.Itoa(have.Size), strconv.Itoa(x.size), lowered(have.Size, x.size)}
+	least := option{optionMinSize, strconv.Itoa(have.MinSize), strconv.Itoa(x.minSize), lowered(have.MinSize, x.minSize)}
+	switch {
+	case x.Spec.ErasureCoded != nil:
+		return []option{least}
+	case x.size < have.Size:
+		return []option{least, size}
+	}
+	return []option{size, least}
+}
+
+// lowered is the risk of a number of copies that becomes another.
+func lowered(have, want int) api.Risk {
+	if want < have {
+		return api.RiskRedundancy
+	}
+	return api.RiskNone
+}
+
+// bringOptions sets what differs.
 func (p *planner) bringOptions(x *poolPlan, have *Pool) {
-	size := option{optionSize, strconv.Itoa(have.Size), strconv.Itoa(x.size), api.RiskNone}
-	least := option{optionMinSize, strconv.Itoa(have.MinSize), strconv.Itoa(x.minSize), api.RiskNone}
-	sizes := []option{size, least}
-	if x.size < have.Size {
-		sizes[0].risk = api.RiskRedundancy
-		slices.Reverse(sizes)
-	}
-	if x.Spec.ErasureCoded != nil {
-		sizes = []option{least}
-	}
-	for _, o := range append(sizes,
+	for _, o := range append(x.sizeOptions(have),
 		option{optionMode, have.Options[optionMode], x.Spec.Compression.Mode, api.RiskNone},
 		option{optionAlgorithm, have.Options[optionAlgorithm], x.Spec.Compression.Algorithm, api.RiskNone},
 	) {
@@ -136,10 +148,19 @@ func (p *planner) bringOptions(x *poolPlan, have *Pool) {
 				o.name, valueOrUnset(o.have), valueOrUnset(o.want))
 		}
 	}
-	if x.have != nil && p.seen.PoolFacts.Rules[have.Rule].Name != x.rule {
-		p.poolCommand(x, verbPoolSet, api.RiskNone, map[string]string{paramOption: optionRule, paramValue: x.rule},
+	if x.have != nil && !p.keepsRule(x) {
+		p.poolCommand(x, verbPoolSet, narrowed(p.domainOf(have), x.domain), map[string]string{paramOption: optionRule, paramValue: x.rule},
 			"its data moves so that no two copies or chunks are on one %s%s (before: %s)", x.domain, ofClass(x.Spec.DeviceClass), p.seen.PoolFacts.Rules[have.Rule].Name)
 	}
+}
+
+// narrowed is the risk of a failure domain that becomes another: none where it is known to be as wide, or wider.
+func narrowed(have, want string) api.Risk {
+	was, is := slices.Index(domains, have), slices.Index(domains, want)
+	if have == want || is >= 0 && is <= was {
+		return api.RiskNone
+	}
+	return api.RiskRedundancy
 }
 
 func ofClass(class string) string {
@@ -214,22 +235,29 @@ func (p *planner) dropRule(verb, name string) {
 	p.plan.Commands[len(p.plan.Commands)-1].Line = "rule/" + name
 }
 
+// owns says whether the pool in Ceph is the very one that the Pool was told to have: one of its name that was refused, or that was made
+// by hand since, is somebody else's and stays.
+func (x *poolPlan) owns() bool { return x.have.ID == x.Status.ID }
+
 // dropPool takes a pool away that is being deleted; it says whether the Pool may go.
 func (p *planner) dropPool(x *poolPlan, s *api.PoolStatus) (gone bool) {
 	s.State, s.Message = api.ResourceDeleting, ""
-	switch {
+	switch failure := p.failureOf(x.line()); {
 	case x.Spec.DeletionPolicy != api.DeletionWipe, len(p.have) == 0:
 		return true
 	case !p.poolsKnown():
 		s.Message = "being deleted: Ceph does not answer"
-	case x.have == nil:
+	case x.have == nil, !x.owns():
 		return true
 	case p.plan.Refused:
 		s.Message = "being deleted: it waits until the cluster is as it is wanted"
+	case p.seen.PoolFacts.Busy == nil:
+		s.Message = "being deleted: it waits for the mgr to say whether clients use it"
 	case p.seen.PoolFacts.Busy[x.Name] > 0:
 		s.Message = fmt.Sprintf("being deleted, but clients use it (%s a second): it is deleted when they have stopped; to keep it, declare it anew with another deletionPolicy",
 			words.Plural(int(p.seen.PoolFacts.Busy[x.Name]), "operation"))
 	default:
+		s.Message = failure
 		p.poolCommand(x, verbPoolDelete, api.RiskNone, nil, "the Pool was deleted with deletionPolicy Wipe")
 		return false
 	}

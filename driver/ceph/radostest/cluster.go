@@ -46,6 +46,7 @@ type Cluster struct {
 	lastRule int
 	profiles map[string]map[string]string
 	config   map[string]bool // options of the mons that were set
+	muted    map[string]bool // commands that the manager does not answer
 }
 
 type osd struct {
@@ -65,7 +66,7 @@ func New() *Cluster {
 	return &Cluster{
 		expelled: map[string]bool{}, places: map[string]string{}, buckets: map[string]bool{}, stuck: map[int]bool{}, racks: map[string]string{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, uuids: map[string]string{},
 		osds: map[int]*osd{}, epoch: 1, warnings: map[string]string{}, calls: map[string]int{},
-		caps: map[string]map[string]string{}, pools: map[string]*pool{}, lastPool: 1, profiles: map[string]map[string]string{}, config: map[string]bool{},
+		caps: map[string]map[string]string{}, pools: map[string]*pool{}, lastPool: 1, profiles: map[string]map[string]string{}, config: map[string]bool{}, muted: map[string]bool{},
 	}
 }
 

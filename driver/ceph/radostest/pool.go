@@ -31,6 +31,30 @@ func (c *Cluster) Busy(pool string, operations int) {
 	c.pools[pool].busy = operations
 }
 
+// MakePool makes a replicated pool of three with a rule of its own, as a person does.
+func (c *Cluster) MakePool(name, rule, domain string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.makeRule(rule, domain, "")
+	c.makePool(name, map[string]any{"rule": rule, "size": 3.0})
+	c.changed()
+}
+
+// MakeRule makes a rule, as a person does.
+func (c *Cluster) MakeRule(rule, domain string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.makeRule(rule, domain, "")
+	c.changed()
+}
+
+// Mute has the manager not answer a command, or answer it again.
+func (c *Cluster) Mute(prefix string, mute bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.muted[prefix] = mute
+}
+
 // Pools are the pools that were made, as "NAME: rule RULE, size SIZE/MIN, options".
 func (c *Cluster) Pools() []string {
 	c.mu.Lock()
