@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // nfsServer is the NFS server of the cluster, which there is while there is an export.
@@ -21,6 +22,7 @@ type nfsServer struct {
 	daemon *api.Daemon // of that node; nil while there is none
 	report *ganesha.Report
 	want   api.Daemon
+	taken  []string // hosts that would do, and where another cluster's server is
 }
 
 func nfsDaemonName(cluster, node string) string { return cluster + "-nfs-" + node }
@@ -30,7 +32,11 @@ func (p *planner) chooseNFS() {
 	p.exports = engine.OfKind[*api.NFSExport](p.view.Resources)
 	var able []*node
 	for _, n := range p.nodes {
-		if len(p.exports) > 0 && n.running() && n.leaving == "" && p.hosts[n.hostName()].ModeOf() == api.HostActive {
+		switch {
+		case len(p.exports) == 0 || !n.running() || n.leaving != "" || p.hosts[n.hostName()].ModeOf() != api.HostActive:
+		case p.nfsOfAnother(n):
+			p.nfs.taken = append(p.nfs.taken, n.hostName())
+		default:
 			able = append(able, n)
 		}
 	}
@@ -49,6 +55,14 @@ func (p *planner) chooseNFS() {
 	if d := p.nfs.daemon; d != nil && d.Status.State == api.DaemonRunning {
 		p.nfs.report = p.seen.NFS[d.Name]
 	}
+}
+
+// nfsOfAnother says whether the NFS server of another cluster is on a node's host. NFS-Ganesha listens on all addresses of its host, whatever
+// its Bind_addr is, so that a second one could not start. One of ours that is there stays.
+func (p *planner) nfsOfAnother(n *node) bool {
+	return p.have[nfsDaemonName(p.cluster.Name, n.name)] == nil && slices.ContainsFunc(p.view.Others, func(d *api.Daemon) bool {
+		return d.Spec.Type == ganesha.Type && d.Spec.Host == n.hostName()
+	})
 }
 
 // planExports has the exports served, and says how they are.
@@ -271,6 +285,9 @@ func (p *planner) judgeExport(e *api.NFSExport, x *exportPlan) (api.ResourceStat
 	switch {
 	case x.refusal != "" || x.waits != "":
 		return api.ResourcePending, cmp.Or(x.refusal, x.waits)
+	case p.nfs.node == nil && len(p.nfs.taken) > 0:
+		return down, fmt.Sprintf("another cluster serves NFS on %s, and a host has room for one NFS server: give the cluster a node on another host",
+			words.Few(p.nfs.taken))
 	case p.nfs.node == nil:
 		return down, "no node of the cluster that is up can serve NFS"
 	case d == nil || d.DeletionTimestamp != nil:

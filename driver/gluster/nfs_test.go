@@ -194,6 +194,27 @@ func TestNFS_moves(t *testing.T) {
 	}
 }
 
+// A host has room for one NFS server: that of another cluster is kept away from, and with one on each host nobody is made to wait in vain.
+func TestNFS_besideAnother(t *testing.T) {
+	w := newNFSWorld(t)
+	serve := func(host string) {
+		w.others = append(w.others, &api.Daemon{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "x-nfs-" + host}, Spec: api.DaemonSpec{Cluster: "x", Type: ganesha.Type, Host: host},
+		})
+	}
+	serve("h1")
+	w.export("e", "v")
+	w.settle()
+	w.wants("e", api.ResourceOnline, "", "c-nfs-n2")
+	delete(w.exports, "e")
+	w.settle()
+	serve("h2")
+	serve("h3")
+	w.export("f", "v")
+	w.settle()
+	w.wants("f", api.ResourceCreating, "another cluster serves NFS on h1, h2, h3")
+}
+
 func TestNFS_refused(t *testing.T) {
 	w := newNFSWorld(t)
 	w.export("e", "v")
