@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,9 @@ func TestLook(t *testing.T) {
 	defer cancel()
 
 	facts := doctor.Look(ctx, source(t, c), nil)
+	for ctx.Err() == nil && slices.ContainsFunc(doctor.Examine(facts), func(f doctor.Finding) bool { return strings.Contains(f.Message, "only just begun to lead") }) {
+		facts = doctor.Look(ctx, source(t, c), nil) // each look takes its time
+	}
 	if facts.Role != "server" || facts.Host != "only" || facts.Database == 0 || facts.Quota == 0 || len(facts.Servers) != 1 || facts.Servers[0].End.IsZero() {
 		t.Errorf("facts: %+v", facts)
 	}
