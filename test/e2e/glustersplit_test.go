@@ -32,8 +32,8 @@ spec: {cluster: gluster, size: 300Mi, options: {cluster.quorum-type: none, clust
 	}
 	b.split(one, "mkdir /var/lib/split/d; cd /var/lib/split/d; echo before | tee a b >/dev/null; sync")
 	heal := b.Lab.Partition(t, b.Lab.Hosts()[:1], b.Lab.Hosts()[1:])
-	b.split(one, "cd /var/lib/split/d; echo one | tee a b new >/dev/null; sync")
-	b.split(two, "cd /var/lib/split/d; echo two, which is longer | tee a b new >/dev/null; sync")
+	b.writesAlone(one, "one")
+	b.writesAlone(two, "two, which is longer")
 	heal()
 	b.await("all that is in split-brain to be told", b.splitIs("/d", "/d/a", "/d/b"))
 	v, err := read[api.Volume](b, 1, "volumes", "data")
@@ -69,6 +69,19 @@ spec: {cluster: gluster, size: 300Mi, options: {cluster.quorum-type: none, clust
 func (b *bed) split(h *hosts.Host, script string) {
 	b.Helper()
 	h.Run(b, b.Context(), "bash", "-ec", script)
+}
+
+// writesAlone has a side of the cut network write to all files. What is under way while a client loses the other bricks may fail
+// ("Transport endpoint is not connected"): it tries again, as users do.
+func (b *bed) writesAlone(h *hosts.Host, text string) {
+	b.Helper()
+	b.await("host "+h.Name+" to write alone", func() error {
+		out, err := h.Try(b.Context(), "bash", "-ec", "cd /var/lib/split/d; echo "+text+" | tee a b new >/dev/null; sync")
+		if err != nil {
+			return fmt.Errorf("%s: %w", out, err)
+		}
+		return nil
+	})
 }
 
 // splitIs checks that these entries of the volume are in split-brain, and no others.
