@@ -26,6 +26,15 @@ spec: {cluster: gluster, size: 300Mi, options: {cluster.quorum-type: none, clust
 `
 	b.applies(1, spec)
 	b.await("the volume to serve", b.bricksServe(1, "data", 3))
+	// A client that mounts before keeps to the options of before until it is told of others, and with a cut network it is not.
+	b.await("its options to be set", func() error {
+		for option, want := range map[string]string{"cluster.quorum-type": "none", "cluster.heal-timeout": "5", "network.ping-timeout": "5"} {
+			if out, err := b.Lab.Host(1).Try(t.Context(), "gluster", "volume", "get", "data", option); err != nil || !slices.Contains(strings.Fields(out), want) {
+				return fmt.Errorf("%s: %q, %w", option, out, err)
+			}
+		}
+		return nil
+	})
 	one, two := b.Lab.Host(1), b.Lab.Host(2)
 	for _, h := range []*hosts.Host{one, two} {
 		b.split(h, "mkdir /var/lib/split && mount -t glusterfs "+h.IP+":/data /var/lib/split")
@@ -46,6 +55,13 @@ spec: {cluster: gluster, size: 300Mi, options: {cluster.quorum-type: none, clust
 			return fmt.Errorf("it reads %q", out)
 		}
 		return nil
+	})
+	b.await("all bricks to be seen again", func() error {
+		v, err := read[api.Volume](b, 1, "volumes", "data")
+		if err == nil && slices.ContainsFunc(v.Status.Bricks, func(x api.VolumeBrick) bool { return !x.Online }) {
+			err = fmt.Errorf("bricks: %+v", v.Status.Bricks)
+		}
+		return err
 	})
 	b.splitRefused(t)
 	b.run("volume", "resolve", "data", "/d/a", "/d/new", "--keep", "h2")

@@ -3,6 +3,8 @@ package gluster
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
@@ -24,6 +26,28 @@ func TestResolved(t *testing.T) {
 		if got := err == nil; got != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("of %q: %v, and %q is wanted", out, err, want)
 		}
+	}
+}
+
+// TestResolveAll: a copy that cannot be reached yet is waited for, and not for ever, however many files there are.
+func TestResolveAll(t *testing.T) {
+	const away = "Healing /f failed:Transport endpoint is not connected.\n"
+	params := map[string]string{glusterd.ParamKeep: "bigger-file", glusterd.ParamFiles: "/f\n/g\n/h"}
+	for name, reachable := range map[string]int{"soon": 3, "never": 1000} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start, asked := time.Now(), 0
+				err := resolveAll(t.Context(), params, func(...string) (string, error) {
+					if asked++; asked < reachable {
+						return away, nil
+					}
+					return "Healed /f.", nil
+				})
+				if took := time.Since(start); took > 20*time.Second || (err == nil) != (name == "soon") || err != nil && !strings.Contains(err.Error(), "when all bricks serve") {
+					t.Errorf("after %v, asked %d times: %v", took, asked, err)
+				}
+			})
+		})
 	}
 }
 
