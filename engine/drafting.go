@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // HostObject is the Object of a decision about a host, and NodeObject of one about a StorageNode.
@@ -112,8 +113,10 @@ func (p *Plan) PutNode(r ResolvedNode, problems []string, now time.Time) {
 	}
 }
 
-// PutResource adds the status of a resource, if it changes: next is the resource of the view with the status that it shall have.
+// PutResource adds the status of a resource, if it changes: next is the resource of the view with the status that it shall have. A message
+// that is longer than the API takes, such as one with a storage system's own words, is cut: the status would never be written.
 func (p *Plan) PutResource(was, next api.Resource) {
+	next.Common().Message = words.Cut(next.Common().Message, maxResourceMessage)
 	if !equality.Semantic.DeepEqual(was, next) {
 		p.Resources = append(p.Resources, ResourceChange{Resource: next})
 	}

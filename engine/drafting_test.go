@@ -116,3 +116,18 @@ func TestStatusOf(t *testing.T) {
 		t.Errorf("%s %d %q %d", s.Status, len(s.Reasons), s.Reasons[len(s.Reasons)-1], s.Nodes)
 	}
 }
+
+// A storage system's own words may be longer than the API takes.
+func TestPlan_PutResource_cutsMessages(t *testing.T) {
+	was := &api.Volume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}
+	next := was.DeepCopy()
+	next.Status.Message = strings.Repeat("x", 5000)
+	Accept(next, []string{strings.Repeat("y", 5000)}, nil, time.Unix(5, 5))
+	var p Plan
+	p.PutResource(was, next)
+	s := p.Resources[0].Resource.Common()
+	c := s.Conditions[0]
+	if len(s.Message) > 1024 || len(c.Message) > 1024 || c.Reason != ReasonRefused || c.LastTransitionTime.Nanosecond() != 0 {
+		t.Errorf("%d bytes, condition %s of %d bytes at %v", len(s.Message), c.Reason, len(c.Message), c.LastTransitionTime)
+	}
+}

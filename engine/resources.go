@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // ResourceObject is what a resource is called in decisions and events, such as "volume/NAME".
@@ -99,6 +101,25 @@ func rejected(r api.Resource, reason, message string) {
 	}
 	meta.SetStatusCondition(&s.Conditions, c)
 }
+
+// Accept says in the status of a resource that its newest spec was looked at, and whether it can be as it is declared: problems are why it
+// cannot, waits what it waits for.
+func Accept(r api.Resource, problems, waits []string, now time.Time) {
+	c := metav1.Condition{Type: api.ResourceAccepted, Status: metav1.ConditionTrue, Reason: ReasonAccepted, ObservedGeneration: r.GetGeneration()}
+	if open := slices.Concat(problems, waits); len(open) > 0 {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, ReasonWaiting, words.Cut(strings.Join(open, "; "), maxResourceMessage)
+	}
+	if len(problems) > 0 {
+		c.Reason = ReasonRefused
+	}
+	// The API keeps whole seconds; a finer time would make a status differ from itself once it was stored.
+	c.LastTransitionTime = metav1.Time{Time: now.Truncate(time.Second)}
+	r.Common().ObservedGeneration = r.GetGeneration()
+	meta.SetStatusCondition(&r.Common().Conditions, c)
+}
+
+// maxResourceMessage is a bound of the API's schema, in bytes.
+const maxResourceMessage = 1024
 
 // tellOrphans says of the resources of a cluster that does not exist that nobody makes them.
 func tellOrphans(ctx context.Context, store Store, cluster types.NamespacedName) error {

@@ -9,10 +9,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
-
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
@@ -181,9 +177,12 @@ func (p *planner) putClients() {
 			s.State, s.Message = api.ResourceDeleting, ""
 			p.decide(api.VerdictWait, engine.ResourceObject(c), "its key is taken from Ceph")
 		} else {
+			var problems []string
 			if refusal != "" {
 				p.decide(api.VerdictRefuse, engine.ResourceObject(c), "%s", refusal)
+				problems = []string{refusal}
 			}
+			engine.Accept(next, problems, nil, p.now)
 			p.tellClient(c, s, known && p.hasSecret(entityOfClient(c)) && maps.Equal(caps, clientCaps(c)), refusal)
 		}
 		p.plan.PutResource(c, next)
@@ -191,12 +190,10 @@ func (p *planner) putClients() {
 }
 
 func (p *planner) tellClient(c *api.Client, s *api.ClientStatus, done bool, refusal string) {
-	condition := metav1.Condition{Type: api.ResourceAccepted, Status: metav1.ConditionTrue, Reason: engine.ReasonAccepted, Message: "it can be as it is declared"}
 	s.Message = ""
 	switch failure := p.failureOf(engine.ResourceObject(c)); {
 	case refusal != "":
 		s.State, s.Message = api.ResourcePending, refusal
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, engine.ReasonRefused, refusal
 	case failure != "":
 		s.State, s.Message = api.ResourcePending, failure
 	case !p.clientsKnown() && s.Entity != "":
@@ -210,9 +207,6 @@ func (p *planner) tellClient(c *api.Client, s *api.ClientStatus, done bool, refu
 		s.Entity, s.Secret = entityOfClient(c), secretName(p.cluster.Name, entityOfClient(c))
 		s.FSID, s.MonHost = p.fsid, monHost(p.members)
 	}
-	condition.ObservedGeneration = c.Generation
-	condition.LastTransitionTime = metav1.Time{Time: p.now.Truncate(time.Second)}
-	meta.SetStatusCondition(&s.Conditions, condition)
 }
 
 // judgeClients tells which clients cannot be used yet, of which nothing else tells.

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -116,7 +114,7 @@ func (p *planner) writeGroups() {
 			s.Candidates = o.Candidates[:min(len(o.Candidates), maxCandidates)]
 		}
 		s.State, s.Message = p.groupState(o)
-		p.acceptGroup(next, o)
+		engine.Accept(next, o.Problems, o.Waits, p.now)
 		p.plan.PutResource(o.Group, next)
 	}
 }
@@ -149,20 +147,6 @@ func (p *planner) groupState(o *drives.Outcome) (api.ResourceState, string) {
 		return api.ResourceDegraded, text
 	}
 	return api.ResourceCreating, text
-}
-
-func (p *planner) acceptGroup(g *api.DriveGroup, o *drives.Outcome) {
-	c := metav1.Condition{Type: api.ResourceAccepted, Status: metav1.ConditionTrue, Reason: engine.ReasonAccepted, ObservedGeneration: g.Generation}
-	if open := slices.Concat(o.Problems, o.Waits); len(open) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, engine.ReasonWaiting, words.Cut(strings.Join(open, "; "), maxMessage)
-		if len(o.Problems) > 0 {
-			c.Reason = engine.ReasonRefused
-		}
-	}
-	// The API keeps whole seconds; a finer time would make a status differ from itself once it was stored.
-	c.LastTransitionTime = metav1.Time{Time: p.now.Truncate(time.Second)}
-	g.Status.ObservedGeneration = g.Generation
-	meta.SetStatusCondition(&g.Status.Conditions, c)
 }
 
 // endGroup lets a deleted group go when no OSD is on a disk of it that no StorageNode names: a group that is deleted by mistake takes no

@@ -6,11 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -30,6 +27,7 @@ func (p *planner) putPools() {
 			}
 		} else {
 			p.tellPool(x, s)
+			engine.Accept(next, x.refusals, nil, p.now)
 		}
 		p.plan.PutResource(x.Pool, next)
 	}
@@ -38,19 +36,8 @@ func (p *planner) putPools() {
 // tellPool says how a pool stands.
 func (p *planner) tellPool(x *poolPlan, s *api.PoolStatus) {
 	s.State, s.Message = p.poolState(x)
-	c := metav1.Condition{Type: api.ResourceAccepted, Status: metav1.ConditionTrue, Reason: engine.ReasonAccepted, Message: "it can be as it is declared"}
-	if len(x.refusals) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, engine.ReasonRefused, strings.Join(x.refusals, "; ")
-	}
-	c.ObservedGeneration = x.Generation
-	// The API keeps whole seconds; a finer time would make a status differ from itself once it was stored.
-	c.LastTransitionTime = metav1.Time{Time: p.now.Truncate(time.Second)}
-	meta.SetStatusCondition(&s.Conditions, c)
-	if !p.poolsKnown() || x.have == nil {
+	if !p.poolsKnown() || x.have == nil || len(x.refusals) > 0 { // one that was refused is somebody else's
 		return
-	}
-	if len(x.refusals) > 0 {
-		return // it is somebody else's
 	}
 	s.ID, s.PGs, s.FailureDomain = x.have.ID, int32(x.have.PGs), p.domainOf(x.have)
 	s.Layout = words.Plural(x.have.Size, "copy")

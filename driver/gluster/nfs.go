@@ -259,14 +259,14 @@ func (p *planner) writeExport(e *api.NFSExport, x *exportPlan) {
 		s.Source, s.Node = p.nfs.node.address+":"+e.PseudoOf(), p.nfs.node.name
 	}
 	s.State, s.Message = p.judgeExport(e, x)
-	accepted := metav1.Condition{Type: api.ResourceAccepted, Status: metav1.ConditionTrue, Reason: engine.ReasonAccepted}
+	var problems []string
 	if x.refusal != "" {
-		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, engine.ReasonRefused, x.refusal
+		problems = []string{x.refusal}
 		p.decide(api.VerdictRefuse, engine.ResourceObject(e), "%s", x.refusal)
 	} else if s.State != api.ResourceOnline {
 		p.decide(api.VerdictWait, engine.ResourceObject(e), "%s", s.Message)
 	}
-	p.setConditionOf(&s.Conditions, e.Generation, accepted)
+	engine.Accept(next, problems, nil, p.now)
 	p.plan.PutResource(e, next)
 }
 
