@@ -128,7 +128,7 @@ func (t *tries) note(cmd Command, err error, now time.Time) {
 		t.failed[k] = f
 	}
 	f.failures++
-	f.again, f.err = now.Add(backOff(f.failures)), err
+	f.again, f.err = now.Add(backOff(k, f.failures)), err
 }
 
 // next is when the first of them may be tried again; zero when none failed. One that could be tried in the run that started then, and was

@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
-	"math/rand/v2"
+	"fmt"
+	"hash/fnv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -31,6 +33,7 @@ const (
 
 // schedule says when one cluster runs next. The scheduler's mutex guards it.
 type schedule struct {
+	cluster types.NamespacedName
 	manager ServiceManager
 	// due is the expected next orchestration.
 	due time.Time
@@ -53,8 +56,8 @@ type schedule struct {
 }
 
 // adopt sets the schedule of a cluster that the leader finds when it starts. It runs at once. Where the expected
-// orchestration has passed, as for all clusters when nobody led for a while, the next is left to chance within the interval:
-// otherwise all would be in step for ever.
+// orchestration has passed, as for all clusters when nobody led for a while, the next is somewhere within the interval: otherwise
+// all would be in step for ever.
 func (x *schedule) adopt(c *api.StorageCluster, now time.Time) {
 	switch next := c.Status.NextOrchestration; {
 	case next == nil:
@@ -62,7 +65,7 @@ func (x *schedule) adopt(c *api.StorageCluster, now time.Time) {
 	case next.After(now):
 		x.due = next.Time
 	default:
-		x.due = now.Add(1 + rand.N(intervalOf(c)))
+		x.due = now.Add(1 + spread(x.cluster.String(), 0, intervalOf(c)))
 	}
 	x.limitDue(now.Add(intervalOf(c)))
 	x.triggered, x.reason = now, "leadership gained"
@@ -135,7 +138,7 @@ func (x *schedule) succeeded(now time.Time, e *RefreshEvent) {
 func (x *schedule) failed(now time.Time) {
 	x.running = false
 	x.failures++
-	x.hold = now.Add(backOff(x.failures))
+	x.hold = now.Add(backOff(x.cluster.String(), x.failures))
 	x.recheck = x.hold
 }
 
@@ -160,18 +163,26 @@ func (x *schedule) discarded(now time.Time) {
 // gone resets the schedule of a cluster that does not exist, and returns whether it is over. It goes on where a change came
 // meanwhile: a new cluster may have been made under the name.
 func (x *schedule) gone() bool {
-	*x = schedule{due: x.triggered, triggered: x.triggered, firstTrigger: x.firstTrigger, reason: x.reason}
+	*x = schedule{cluster: x.cluster, due: x.triggered, triggered: x.triggered, firstTrigger: x.firstTrigger, reason: x.reason}
 	return x.triggered.IsZero()
 }
 
 // limitDue makes the expected orchestration come no later than latest.
 func (x *schedule) limitDue(latest time.Time) { x.due = earliest(x.due, latest) }
 
-// backOff is the pause after so many failures in a row. Half of it is left to chance, so that clusters that fail together
-// do not come back together.
-func backOff(failures int) time.Duration {
+// backOff is the pause after so many failures of one thing in a row. Half of it is spread, so that things that fail together do
+// not come back together.
+func backOff(what string, failures int) time.Duration {
 	d := doubling(backOffFirst, backOffMost, failures)
-	return d/2 + rand.N(d/2+1)
+	return d/2 + spread(what, failures, d/2+1)
+}
+
+// spread is a part of a time, for each thing and each time that it is asked another one. It is no chance: what happened can be played
+// again, to the nanosecond.
+func spread(what string, n int, most time.Duration) time.Duration {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s %d", what, n) // a hash takes all that is written
+	return time.Duration(h.Sum64() % uint64(most))
 }
 
 // doubling returns first for n = 1, twice that for n = 2 and so on, and at most most.

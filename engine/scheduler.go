@@ -107,7 +107,7 @@ func (s *scheduler) readAll(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("while listing the clusters: %w", context.Cause(ctx))
-		case <-time.After(backOff(failures)):
+		case <-time.After(backOff("readAll", failures)):
 		}
 	}
 }
@@ -153,7 +153,7 @@ func wantsKind(m ServiceManager, kind string) bool {
 func (s *scheduler) schedule(cluster types.NamespacedName) *schedule {
 	x := s.clusters[cluster]
 	if x == nil {
-		x = &schedule{}
+		x = &schedule{cluster: cluster}
 		s.clusters[cluster] = x
 	}
 	return x

@@ -75,9 +75,15 @@ type stage struct {
 
 func play(t *testing.T, file string) {
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	s := newStage(ctx)
 	s.Fail = s.refusal
 	s.lead()
+	defer func() {
+		if err := s.standDown(); err != nil {
+			t.Error(err)
+		}
+	}()
 	datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
 		out, err := s.do(d)
 		if err != nil {
@@ -85,10 +91,6 @@ func play(t *testing.T, file string) {
 		}
 		return out
 	})
-	if err := s.standDown(); err != nil {
-		t.Error(err)
-	}
-	cancel()
 }
 
 func (s *stage) do(d *datadriven.TestData) (string, error) {
