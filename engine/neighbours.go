@@ -4,10 +4,9 @@ import (
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/internal/drives"
 )
 
-// UsedHosts are the hosts that the cluster's nodes and drive groups select or were accepted on, and those where its daemons are. Nobody writes to the
+// UsedHosts are the hosts that the cluster's nodes and resources select or were accepted on, and those where its daemons are. Nobody writes to the
 // map. A view that AddNeighbours has seen remembers them: a run asks several times, and in a large fleet to find them is much of its
 // work.
 func (v *View) UsedHosts() map[string]bool {
@@ -30,9 +29,9 @@ func (v *View) findUsed(hosts *hostIndex) map[string]bool {
 	for i := range v.Daemons {
 		used[v.Daemons[i].Spec.Host] = true
 	}
-	for _, g := range OfKind[*api.DriveGroup](v.Resources) {
+	for _, r := range OfKind[api.Placed](v.Resources) {
 		for i := range v.Hosts {
-			if drives.Selects(&g.Spec.Placement, &v.Hosts[i]) {
+			if r.SelectedHosts().Selects(&v.Hosts[i]) {
 				used[v.Hosts[i].Name] = true
 			}
 		}

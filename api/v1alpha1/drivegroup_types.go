@@ -37,7 +37,8 @@ type DriveGroupSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	Cluster string `json:"cluster"`
 	// Placement selects the hosts.
-	Placement DrivePlacement `json:"placement"`
+	// +kubebuilder:validation:XValidation:rule="has(self.hosts) || has(self.labels) || has(self.pattern)",message="placement must select hosts: by hosts, labels or pattern"
+	Placement HostSelection `json:"placement"`
 	// DataDevices selects the disks of each host: those that any of these filters matches.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -83,25 +84,6 @@ type DriveGroupSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	WALDevices []DriveFilter `json:"walDevices,omitempty"`
-}
-
-// DrivePlacement selects hosts: those that all that is given here selects.
-// +kubebuilder:validation:MinProperties=1
-type DrivePlacement struct {
-	// Hosts are names of hosts.
-	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=512
-	// +kubebuilder:validation:items:MaxLength=253
-	Hosts []string `json:"hosts,omitempty"`
-	// Labels are labels that the hosts have.
-	// +optional
-	// +kubebuilder:validation:MaxProperties=16
-	Labels map[string]string `json:"labels,omitempty"`
-	// Pattern is a pattern of hosts' names, such as "store-*": * stands for any characters, ? for one, [abc] for one of these.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	Pattern string `json:"pattern,omitempty"`
 }
 
 // DriveFilter matches the disks that all that is given in it matches.
@@ -192,13 +174,16 @@ type GroupDevice struct {
 	Serial string `json:"serial,omitempty"`
 }
 
-var _ Resource = (*DriveGroup)(nil)
+var _ Placed = (*DriveGroup)(nil)
 
 // ResourceKind is DriveGroup.
 func (*DriveGroup) ResourceKind() string { return "DriveGroup" }
 
 // ClusterName is spec.cluster.
 func (g *DriveGroup) ClusterName() string { return g.Spec.Cluster }
+
+// SelectedHosts are the hosts whose disks it takes.
+func (g *DriveGroup) SelectedHosts() *HostSelection { return &g.Spec.Placement }
 
 // Common is the part of the status that all kinds have.
 func (g *DriveGroup) Common() *ResourceStatus { return &g.Status.ResourceStatus }

@@ -26,7 +26,7 @@ func (p *planner) planDrains() {
 			}
 		}
 		p.keepParting(u)
-		steps := []func(*upkeep) bool{p.mayDrain, p.drainTurn(&turn), p.moveMgr, p.yieldMon, p.takeOut, p.emptied, p.stopDrained, p.purge, p.dismiss, p.dropBucket}
+		steps := []func(*upkeep) bool{p.mayDrain, p.drainTurn(&turn), p.moveServices, p.moveMgr, p.yieldMon, p.takeOut, p.emptied, p.stopDrained, p.purge, p.dismiss, p.dropBucket}
 		if p.hosts[host] == nil {
 			steps = []func(*upkeep) bool{p.answers, p.absent, p.takeOut, p.emptied, p.purge, p.dismiss}
 		}
@@ -119,6 +119,9 @@ func (p *planner) mayDrain(u *upkeep) bool {
 	if mgrs := u.of(TypeMgr); len(mgrs) > 0 && !p.mgrElsewhere() {
 		return refuse("%s runs there, and no other host may run a mgr", label(mgrs[0]))
 	}
+	if why := p.mayMoveServices(u); why != "" {
+		return refuse("%s", why)
+	}
 	if len(osds) == 0 {
 		return true
 	}
@@ -194,7 +197,7 @@ func (p *planner) moveMgr(u *upkeep) bool {
 	if mgrs := u.of(TypeMgr); len(mgrs) > 0 {
 		d := mgrs[0]
 		ready := slices.ContainsFunc(p.daemonsOf(TypeMgr), func(x *api.Daemon) bool {
-			return !p.closed(x.Spec.Host) && p.abandoned[x.Spec.Host] == "" && x.Spec.State == api.WantRunning && x.Status.State == api.DaemonRunning && x.DeletionTimestamp == nil
+			return !p.closed(x.Spec.Host) && p.astray[x.Name] == "" && x.Spec.State == api.WantRunning && x.Status.State == api.DaemonRunning && x.DeletionTimestamp == nil
 		})
 		switch {
 		case !ready || p.seen.Standbys == 0:
@@ -203,7 +206,7 @@ func (p *planner) moveMgr(u *upkeep) bool {
 			p.command(verbMgrFail, label(d), nil, p.why(u))
 			return p.await(u, "%s hands over to a mgr on another host", label(d))
 		}
-		p.leaving[u.host] = true
+		p.released[d.Name] = true
 		return p.await(u, "%s is being removed", label(d))
 	}
 	return true

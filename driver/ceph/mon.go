@@ -12,16 +12,18 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// The order in which the daemons of a host stop, and how long each may take. OSDs tell the mons that they leave, so the mons
-// go last.
+// The order in which the daemons of a host stop, and how long each may take. What serves resources writes to
+// OSDs, and OSDs tell the mons that they leave, so the mons go last.
 const (
-	stopOrderOSD = 10
-	stopOrderMgr = 20
-	stopOrderMon = 30
+	stopOrderService = 5
+	stopOrderOSD     = 10
+	stopOrderMgr     = 20
+	stopOrderMon     = 30
 
-	stopTimeoutOSD = 60 * time.Second // it writes down what is in its memory
-	stopTimeoutMgr = 10 * time.Second // it keeps nothing
-	stopTimeoutMon = 30 * time.Second
+	stopTimeoutService = 20 * time.Second // it ends what clients have asked for
+	stopTimeoutOSD     = 60 * time.Second // it writes down what is in its memory
+	stopTimeoutMgr     = 10 * time.Second // it keeps nothing
+	stopTimeoutMon     = 30 * time.Second
 )
 
 // planMons keeps the mons that there are; moveMons sees to those that have to move. In a new cluster it places them, each on a
@@ -155,8 +157,8 @@ func (p *planner) seedEntities(m member) []string {
 		return []string{entityMon}
 	}
 	entities := []string{entityMon, entityAdmin}
-	for _, mgr := range p.mgrs {
-		entities = append(entities, "mgr."+mgr.id)
+	for _, mgr := range p.mgrs.seats {
+		entities = append(entities, p.mgrs.entityOf(mgr.id))
 	}
 	return entities
 }

@@ -2,6 +2,7 @@ package ceph
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -86,7 +87,7 @@ func daemonName(cluster, kind, id string) string {
 }
 
 // kindOf is how Ceph itself calls a type of daemon: mon, mgr, osd.
-func kindOf(daemonType string) string { return daemonType[len("ceph-"):] }
+func kindOf(daemonType string) string { return strings.TrimPrefix(daemonType, "ceph-") }
 
 // label names a daemon for people, as Ceph does: mon.a.
 func label(d *api.Daemon) string { return kindOf(d.Spec.Type) + "." + d.Spec.ID }

@@ -125,19 +125,13 @@ type place struct {
 // places are the hosts where mons or mgrs may be put, sorted by name, and how many more there may come to be: those of the
 // StorageNodes, or those that the selector selects.
 func (p *planner) places(selector *metav1.LabelSelector, object string) (places []place, toCome int) {
-	byHost := map[string]*node{}
-	for _, n := range p.nodes {
-		switch {
-		case n.usable() && p.closed(n.Host.Name) && selector == nil:
-			toCome++
-		case n.usable() && p.closed(n.Host.Name):
-		case n.usable() && byHost[n.Host.Name] == nil:
-			byHost[n.Host.Name] = n
-		case n.waiting() && selector == nil:
-			toCome++
-		}
-	}
+	byHost := p.usableNodes()
 	if selector == nil {
+		for _, n := range p.nodes {
+			if n.waiting() || n.usable() && p.closed(n.Host.Name) {
+				toCome++
+			}
+		}
 		for _, host := range slices.Sorted(maps.Keys(byHost)) {
 			places = append(places, place{host, byHost[host].Address})
 		}
@@ -148,13 +142,25 @@ func (p *planner) places(selector *metav1.LabelSelector, object string) (places 
 		p.decide(api.VerdictRefuse, object, "hostSelector cannot be understood: %v", err)
 		return nil, 0
 	}
-	return p.selected(match, byHost)
+	return p.selected(func(h *api.Host) bool { return match.Matches(labels.Set(h.Labels)) }, byHost)
 }
 
-func (p *planner) selected(match labels.Selector, byHost map[string]*node) (places []place, toCome int) {
+// usableNodes are the nodes on whose hosts new daemons may be put, by their hosts.
+func (p *planner) usableNodes() map[string]*node {
+	byHost := map[string]*node{}
+	for _, n := range p.nodes {
+		if n.usable() && !p.closed(n.Host.Name) && byHost[n.Host.Name] == nil {
+			byHost[n.Host.Name] = n
+		}
+	}
+	return byHost
+}
+
+// selected are the hosts that a selector selects, whether the cluster has nodes there or not.
+func (p *planner) selected(match func(*api.Host) bool, byHost map[string]*node) (places []place, toCome int) {
 	for _, name := range slices.Sorted(maps.Keys(p.hosts)) {
 		h := p.hosts[name]
-		if !match.Matches(labels.Set(h.Labels)) || p.closed(name) {
+		if !match(h) || p.closed(name) {
 			continue
 		}
 		address := addressIn(p.cluster.Spec.Network.Public, h)

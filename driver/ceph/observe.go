@@ -170,13 +170,16 @@ func (c *conn) fillVersion(ctx context.Context, status *statusAnswer, o *Observa
 	return nil
 }
 
-// fillEntities asks for the auth database when a manager is missing, which may be for want of its key.
+// fillEntities asks for the auth database when a manager is missing, which may be for want of its key, or the key of a daemon is.
 func (c *conn) fillEntities(ctx context.Context, view *engine.View, o *Observation) error {
 	mgrs, known := 0, true
 	for i := range view.Daemons {
-		if d := &view.Daemons[i]; d.Spec.Type == TypeMgr {
+		d := &view.Daemons[i]
+		if d.Spec.Type == TypeMgr {
 			mgrs++
-			known = known && c.entities[label(d)]
+		}
+		if stateless(d.Spec.Type) {
+			known = known && c.entities[entityFor(d.Spec.Type, d.Spec.ID)]
 		}
 	}
 	present := o.Standbys

@@ -22,7 +22,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.plan.End(view, ending)
 		return p.plan
 	}
-	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.planMons, p.planOSDs, p.planModes, p.planDrains, p.moveMons, p.planMgrs, p.planPools, p.awaitMore} {
+	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.declareServices, p.planMons, p.planOSDs, p.planModes, p.planDrains, p.moveMons, p.planMgrs, p.planPools, p.manServices, p.awaitMore} {
 		phase()
 	}
 	switch {
@@ -59,7 +59,9 @@ type planner struct {
 	nodes    []*node
 	members  []member // empty while the mons cannot be placed
 	joining  []member // mons that are on their way in
-	mgrs     []mgr
+	mgrs     *crew
+	crews    []*crew    // the managers, and then those of the services
+	services []*service // what serves resources
 	osds     []*osd
 	groups   []*drives.Outcome
 	taken    map[devicePlace]*osd // the OSDs by what they are on
@@ -73,12 +75,14 @@ type planner struct {
 	replaced map[string]string    // by the names of the Daemons of OSDs that failed: the device that takes the place of theirs
 	granted  map[devicePlace]bool // what was taken from the cluster and may leave
 	yielded  map[string]string    // the hosts whose mon is to have another one in its place although it works, and why
-	// abandoned are the hosts whose mgr is to have another one in its place although no mode of theirs asks for it, and why
-	abandoned map[string]string
-	lost      map[string]time.Time // the hosts that no StorageNode means any more, and since when
-	avoided   map[string]time.Time // the hosts where a mon kept failing, and until when none is made there
-	pools     []*poolPlan
-	moving    bool // a host is on its way into maintenance, or out of it; or a mon is on its way
+	// astray are the names of the Daemons of crews that are to have others in their places although no mode of their hosts asks for it, and why;
+	// released are those that may go, as others are in their places
+	astray   map[string]string
+	released map[string]bool
+	lost     map[string]time.Time // the hosts that no StorageNode means any more, and since when
+	avoided  map[string]time.Time // the hosts where a mon kept failing, and until when none is made there
+	pools    []*poolPlan
+	moving   bool // a host is on its way into maintenance, or out of it; or a mon is on its way
 
 	plan *engine.Plan
 }
@@ -86,7 +90,7 @@ type planner struct {
 func newPlanner(view *engine.View, now time.Time) *planner {
 	p := &planner{
 		view: view, now: now, cluster: view.Cluster,
-		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, replaced: map[string]string{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, abandoned: map[string]string{}, plan: &engine.Plan{},
+		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, replaced: map[string]string{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, astray: map[string]string{}, released: map[string]bool{}, plan: &engine.Plan{},
 	}
 	if view.Cluster.Spec.Ceph != nil {
 		p.spec = *view.Cluster.Spec.Ceph
@@ -195,8 +199,10 @@ func (p *planner) awaitMore() {
 // writeSecrets asks for the keys that are not there.
 func (p *planner) writeSecrets() {
 	entities := []string{entityMon, entityAdmin}
-	for _, m := range p.mgrs {
-		entities = append(entities, "mgr."+m.id)
+	for _, c := range p.crews {
+		for _, s := range c.seats {
+			entities = append(entities, c.entityOf(s.id))
+		}
 	}
 	for _, o := range p.osds {
 		entities = append(entities, o.label())
@@ -219,11 +225,16 @@ func (p *planner) writeDaemons() {
 	for _, m := range slices.Concat(p.members, p.joining) {
 		p.want(p.monDaemon(m, facts, monmap, monHosts))
 	}
-	for _, m := range p.mgrs {
+	for _, m := range p.mgrs.seats {
 		p.want(p.mgrDaemon(m, facts))
 	}
 	for _, o := range p.osds {
 		p.want(p.osdDaemon(o, facts))
+	}
+	for _, s := range p.services {
+		for _, at := range s.seats {
+			p.want(p.serviceDaemon(s, at, facts))
+		}
 	}
 }
 
@@ -292,13 +303,15 @@ func (p *planner) writeCommands() {
 		return
 	}
 	if p.seen.Entities != nil {
-		for _, m := range p.mgrs {
-			if entity := "mgr." + m.id; !p.seen.Entities[entity] {
-				p.command(verbAuthImport, entity, nil, "its key is not in Ceph's auth database")
+		for _, c := range p.crews {
+			for _, s := range c.seats {
+				if entity := c.entityOf(s.id); !p.seen.Entities[entity] {
+					p.command(verbAuthImport, entity, nil, "its key is not in Ceph's auth database")
+				}
 			}
 		}
 	}
-	p.forgetMgrs()
+	p.forgetCrews()
 	missing := map[string]string{}
 	for _, o := range p.osds {
 		if _, ok := p.seen.OSDs[o.id]; !ok && !o.leaving && !p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))] {

@@ -156,8 +156,8 @@ func (p *planner) judgeMgrs(s *state) {
 	case !p.seen.MgrAvailable:
 		s.because("no mgr is active yet")
 		s.coming = true
-	case present < len(p.mgrs):
-		s.because("%d of %d mgrs are there", present, len(p.mgrs))
+	case present < len(p.mgrs.seats):
+		s.because("%d of %d mgrs are there", present, len(p.mgrs.seats))
 		s.coming = true
 	}
 }

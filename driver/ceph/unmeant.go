@@ -27,6 +27,7 @@ func (p *planner) withdrawServices() {
 	if p.spec.Mgr.HostSelector == nil {
 		p.withdrawMgrs(unmeant)
 	}
+	p.withdrawCrews(unmeant)
 }
 
 func unmeantReason(host string) string { return "no StorageNode means host " + host + " any more" }
@@ -69,10 +70,10 @@ func (p *planner) withdrawMgrs(unmeant func(string) bool) {
 	}
 	room := len(all) - int(p.spec.Mgr.Count) + len(p.placesForMgrs())
 	for _, d := range leave[:min(max(room, 0), len(leave))] {
-		p.abandoned[d.Spec.Host] = unmeantReason(d.Spec.Host)
+		p.astray[d.Name] = unmeantReason(d.Spec.Host)
 	}
 	for _, d := range leave {
-		if why := p.abandoned[d.Spec.Host]; why != "" {
+		if why := p.astray[d.Name]; why != "" {
 			p.moveMgr(&upkeep{host: d.Spec.Host, daemons: []*api.Daemon{d}, withdrawn: []string{label(d)}, reason: why})
 			continue
 		}

@@ -162,7 +162,7 @@ func (p *planner) mayStop(u *upkeep) bool {
 	if !p.reachable() {
 		return p.await(u, "Ceph does not answer, and only Ceph can say what may be stopped")
 	}
-	return p.monsAllow(u) && p.osdsAllow(u) && p.mgrsAllow(u)
+	return p.monsAllow(u) && p.osdsAllow(u) && p.mgrsAllow(u) && p.servicesAllow(u)
 }
 
 // monsAllow keeps a majority of all mons, those that are out already included, in the quorum.

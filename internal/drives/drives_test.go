@@ -37,28 +37,6 @@ func testHost(name string, devices ...api.Device) api.Host {
 	return h
 }
 
-func TestSelects(t *testing.T) {
-	h := testHost("store-1")
-	for _, tt := range []struct {
-		name string
-		p    api.DrivePlacement
-		want bool
-	}{
-		{"nothing selects nothing", api.DrivePlacement{}, false},
-		{"name", api.DrivePlacement{Hosts: []string{"store-2", "store-1"}}, true},
-		{"another name", api.DrivePlacement{Hosts: []string{"store-2"}}, false},
-		{"pattern", api.DrivePlacement{Pattern: "store-*"}, true},
-		{"another pattern", api.DrivePlacement{Pattern: "db-*"}, false},
-		{"a broken pattern", api.DrivePlacement{Pattern: "["}, false},
-		{"label", api.DrivePlacement{Labels: map[string]string{"rack": "s"}}, true},
-		{"label and another name", api.DrivePlacement{Labels: map[string]string{"rack": "s"}, Hosts: []string{"x"}}, false},
-	} {
-		if got := Selects(&tt.p, &h); got != tt.want {
-			t.Errorf("%s: %v", tt.name, got)
-		}
-	}
-}
-
 func TestSize(t *testing.T) {
 	const tera = int64(1e12)
 	for _, tt := range []struct {
@@ -184,7 +162,7 @@ func TestDecide_laterDisks(t *testing.T) {
 func TestDecide_unseenHosts(t *testing.T) {
 	silent := testHost("h1")
 	silent.Status.BootID = ""
-	o := Decide([]*api.DriveGroup{group("g", func(g *api.DriveGroup) { g.Spec.Placement = api.DrivePlacement{Hosts: []string{"h1", "h2"}} })}, []api.Host{silent}, nobody)[0]
+	o := Decide([]*api.DriveGroup{group("g", func(g *api.DriveGroup) { g.Spec.Placement = api.HostSelection{Hosts: []string{"h1", "h2"}} })}, []api.Host{silent}, nobody)[0]
 	if len(o.Problems) > 0 || !slices.Equal(o.Unseen, []string{"h1", "h2"}) || len(o.Waits) != 2 {
 		t.Fatalf("%v %v %v", o.Problems, o.Unseen, o.Waits)
 	}

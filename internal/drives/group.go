@@ -88,7 +88,7 @@ func (o *Outcome) look(hosts []api.Host, claimed func(Place) string) {
 	for i := range hosts {
 		h := &hosts[i]
 		missing = slices.DeleteFunc(missing, func(name string) bool { return name == h.Name })
-		if !Selects(&g.Spec.Placement, h) {
+		if !g.Spec.Placement.Selects(h) {
 			continue
 		}
 		o.hosts++

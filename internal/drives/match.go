@@ -4,7 +4,6 @@ package drives
 import (
 	"cmp"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -22,24 +21,6 @@ type Verdict struct {
 	Why string
 	// Near is set when one thing alone speaks against it.
 	Near bool
-}
-
-// Selects says whether a placement selects a host.
-func Selects(p *api.DrivePlacement, h *api.Host) bool {
-	if len(p.Hosts) > 0 && !slices.Contains(p.Hosts, h.Name) {
-		return false
-	}
-	if p.Pattern != "" {
-		if ok, err := path.Match(p.Pattern, h.Name); !ok || err != nil {
-			return false
-		}
-	}
-	for k, want := range p.Labels {
-		if have, ok := h.Labels[k]; !ok || have != want {
-			return false
-		}
-	}
-	return len(p.Hosts)+len(p.Labels)+len(p.Pattern) > 0
 }
 
 // Match judges the disks of a host, sorted by their ids. Of those that the group holds already nothing is said; they count for limits.

@@ -1,0 +1,254 @@
+package ceph
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+// crew are daemons of which one can do the work of another: the managers, or those that serve a resource. They keep nothing on disk, each has
+// a host of its own, and one too many does no harm.
+type crew struct {
+	daemonType string
+	// name begins the ids of those that serve a resource; those of managers are letters alone.
+	name string
+	// object is what is decided about, noun what one of them is called, and field where their number is declared.
+	object, noun, field string
+	// count is how many are wanted, and least how many the service cannot do without.
+	count, least int
+	// active says whether one does work by Ceph's word, and does not only stand by. Nil where all work alike.
+	active func(id string) bool
+	// absent counts those that Ceph misses, of so many that are to run.
+	absent func(running int) int
+	// seats are the daemons that are wanted, sorted by their ids.
+	seats []seat
+}
+
+// seat is a wanted daemon of a crew.
+type seat struct {
+	id, host, address string
+}
+
+// entityOf is what cephx calls a daemon.
+func (c *crew) entityOf(id string) string { return entityFor(c.daemonType, id) }
+
+// entityFor is what cephx calls a daemon of a type.
+func entityFor(daemonType, id string) string { return kindOf(daemonType) + "." + id }
+
+// owns says whether a daemon is of the crew: its id is a letter, or some, after the name.
+func (c *crew) owns(d *api.Daemon) bool {
+	id := d.Spec.ID
+	if c.name != "" {
+		letters, ours := strings.CutPrefix(id, c.name+"-")
+		if id = letters; !ours {
+			return false
+		}
+	}
+	return d.Spec.Type == c.daemonType && id != "" && !strings.Contains(id, "-")
+}
+
+// id is the i-th id.
+func (c *crew) id(i int) string {
+	if c.name == "" {
+		return letters(i)
+	}
+	return c.name + "-" + letters(i)
+}
+
+// works says whether one does work by Ceph's word.
+func (c *crew) works(id string) bool { return c.active != nil && c.active(id) }
+
+// daemonOf names the Daemon of a seat.
+func (p *planner) daemonOf(c *crew, id string) string {
+	return daemonName(p.cluster.Name, kindOf(c.daemonType), id)
+}
+
+// members are the Daemons of a crew, by name.
+func (p *planner) membersOf(c *crew) []*api.Daemon {
+	return slices.DeleteFunc(p.daemonsOf(c.daemonType), func(d *api.Daemon) bool { return !c.owns(d) })
+}
+
+// man keeps the daemons of a crew that there are, adds some where there are too few, and removes some where there are too many.
+func (p *planner) man(c *crew, places []place) {
+	count := c.count
+	for _, d := range p.membersOf(c) {
+		switch why := p.goesFor(d); {
+		case why != "" && d.DeletionTimestamp != nil:
+			continue
+		case why != "" && p.released[d.Name]:
+			p.dismissOne(d, why)
+			continue
+		case why != "" && !p.refusedHost(d.Spec.Host):
+			count++ // it gets another in its place before it goes
+		}
+		c.seats = append(c.seats, seat{d.Spec.ID, d.Spec.Host, d.Spec.Parameters[ParamAddress]})
+	}
+	count += p.lostOf(c)
+	for len(c.seats) > count && !slices.ContainsFunc(c.seats, p.inMaintenance) && !p.unsteady(c) {
+		p.dropSeat(c)
+	}
+	// Those that stop with their hosts cannot take over; others elsewhere have to.
+	count = max(count, p.away(c)+c.least)
+	for _, at := range p.byLoad(c, places) {
+		if len(c.seats) >= count {
+			break
+		}
+		c.seats = append(c.seats, seat{p.freeID(c), at.host, at.address})
+	}
+	if n := len(c.seats); n < c.count && len(p.members) > 0 {
+		p.decide(api.VerdictSkip, c.object, "there %s although %s is %d: each has a host of its own, and no more hosts can be used",
+			isAre(words.Plural(n, c.noun), n), c.field, c.count)
+	}
+	slices.SortFunc(c.seats, func(a, b seat) int { return strings.Compare(a.id, b.id) })
+}
+
+func isAre(text string, n int) string {
+	if n == 1 {
+		return "is " + text
+	}
+	return "are " + text
+}
+
+// goesFor says why a daemon of a crew is not to stay where it is; nothing where it stays.
+func (p *planner) goesFor(d *api.Daemon) string {
+	if p.hosts[d.Spec.Host].ModeOf() == api.HostDrain {
+		return "the host is drained"
+	}
+	return p.astray[d.Name]
+}
+
+func (p *planner) inMaintenance(s seat) bool { return p.hosts[s.host].ModeOf() == api.HostMaintenance }
+
+// away counts those that stopped with their hosts, or are about to.
+func (p *planner) away(c *crew) (n int) {
+	for _, s := range c.seats {
+		d := p.have[p.daemonOf(c, s.id)]
+		if p.inMaintenance(s) && (p.leaving[s.host] || d != nil && told(d)) {
+			n++
+		}
+	}
+	return n
+}
+
+// dropSeat removes the daemon that was added last, rather one that stands by than one that works.
+func (p *planner) dropSeat(c *crew) {
+	last := len(c.seats) - 1
+	for i := last; i >= 0; i-- {
+		if !c.works(c.seats[i].id) {
+			last = i
+			break
+		}
+	}
+	d := p.have[p.daemonOf(c, c.seats[last].id)]
+	c.seats = slices.Delete(c.seats, last, last+1)
+	if d.DeletionTimestamp == nil {
+		p.dismissOne(d, fmt.Sprintf("%s is %d", c.field, c.count))
+	}
+}
+
+func (p *planner) dismissOne(d *api.Daemon, reason string) {
+	p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: reason})
+	p.decide(api.VerdictDo, label(d), "removed from host %s: %s", d.Spec.Host, reason)
+}
+
+// lostAfter is how long the agent of a host is silent before its daemon gets another in its place, if Ceph misses it too.
+const lostAfter = time.Minute
+
+// lostOf counts the daemons that are missing in Ceph, on hosts that are silent or gone. Their Daemons stay: nothing is stopped because of lost
+// contact, and when the host is heard again the one too many goes.
+func (p *planner) lostOf(c *crew) int {
+	if !p.reachable() {
+		return 0
+	}
+	running := 0
+	var silent []*api.Daemon
+	for _, d := range p.membersOf(c) {
+		if d.DeletionTimestamp != nil || told(d) {
+			continue
+		}
+		running++
+		if h := p.hosts[d.Spec.Host]; !c.works(d.Spec.ID) && (h == nil || !h.AgentHeard()) {
+			silent = append(silent, d)
+		}
+	}
+	missing, lost := c.absent(running), 0
+	for _, d := range silent {
+		switch h := p.hosts[d.Spec.Host]; {
+		case lost >= missing:
+		case h == nil || p.silentFor(h) >= lostAfter:
+			lost++
+		default:
+			p.decide(api.VerdictWait, label(d), "not replaced yet: it is missing and the agent of host %s is silent, for less than %v", d.Spec.Host, lostAfter)
+		}
+	}
+	return lost
+}
+
+// steadyAfter is how long a host that was silent is heard before the daemon that took the place of its own goes. Of a host that comes
+// and goes it would move back and forth.
+const steadyAfter = 5 * time.Minute
+
+// unsteady says whether the host of one of a crew is silent, or was a short while ago.
+func (p *planner) unsteady(c *crew) bool {
+	for _, s := range c.seats {
+		h := p.hosts[s.host]
+		if h == nil {
+			continue
+		}
+		cond := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected)
+		if !h.AgentHeard() || cond != nil && cond.Reason == api.HostAgentReturned && p.now.Sub(cond.LastTransitionTime.Time) < steadyAfter {
+			p.decide(api.VerdictSkip, c.object, "there are more than %s: they stay until host %s, which was silent, has been heard for %v",
+				c.field, s.host, steadyAfter)
+			return true
+		}
+	}
+	return false
+}
+
+// byLoad are the places that have none of the crew, those with the fewest mons and daemons of crews before it first.
+func (p *planner) byLoad(c *crew, places []place) []place {
+	load := map[string]int{}
+	for _, m := range slices.Concat(p.members, p.joining) {
+		load[m.Host]++
+	}
+	for _, other := range p.crews {
+		for _, s := range other.seats {
+			load[s.host]++
+		}
+	}
+	free := slices.DeleteFunc(slices.Clone(places), func(at place) bool {
+		return slices.ContainsFunc(c.seats, func(s seat) bool { return s.host == at.host })
+	})
+	slices.SortStableFunc(free, func(a, b place) int { return cmp.Compare(load[a.host], load[b.host]) })
+	return free
+}
+
+// freeID is the first id that nobody has, one that is being removed included.
+func (p *planner) freeID(c *crew) string {
+	for i := 0; ; i++ {
+		id := c.id(i)
+		taken := p.have[p.daemonOf(c, id)] != nil || slices.ContainsFunc(c.seats, func(s seat) bool { return s.id == id })
+		if !taken {
+			return id
+		}
+	}
+}
+
+// daemonsOf returns the Daemons of a type, by name.
+func (p *planner) daemonsOf(daemonType string) []*api.Daemon {
+	var daemons []*api.Daemon
+	for i := range p.view.Daemons {
+		if d := &p.view.Daemons[i]; d.Spec.Type == daemonType {
+			daemons = append(daemons, d)
+		}
+	}
+	return daemons
+}

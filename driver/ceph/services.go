@@ -1,0 +1,306 @@
+package ceph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+// service is a crew that serves a resource, such as the MDS of a Filesystem. It is declared before hosts are brought to their modes
+// (declareServices), and manned after that (manServices).
+type service struct {
+	crew
+	resource  api.Placed
+	placement *api.Placement
+	// there says whether Ceph knows of one that it runs.
+	there func(id string) bool
+	// fits says why a host cannot have one although it is selected; empty where it can. Nil where nothing speaks against any.
+	fits func(host string) string
+	// held has no daemon made that is not there yet: the resource cannot be as it is declared, or waits for something.
+	held bool
+	// refusal says why the placement cannot be had.
+	refusal string
+	// finish completes a Daemon that has what all have in common: the configuration, the keyring, the address.
+	finish func(*api.Daemon, seat)
+}
+
+// servingTypes are the types of daemons that serve a resource. Each is of the crew of one.
+var servingTypes = []string{}
+
+// stateless says whether daemons of a type keep nothing on disk.
+func stateless(daemonType string) bool {
+	return daemonType == TypeMgr || slices.Contains(servingTypes, daemonType)
+}
+
+// declareServices finds the crews of the resources.
+func (p *planner) declareServices() {
+	p.mgrs = p.mgrCrew()
+	p.crews = []*crew{p.mgrs}
+}
+
+// serve adds the crew of a resource.
+func (p *planner) serve(s *service) {
+	s.name, s.object = s.resource.GetName(), engine.ResourceObject(s.resource)
+	s.absent = func(int) int { return p.missing(s) }
+	p.services, p.crews = append(p.services, s), append(p.crews, &s.crew)
+	p.checkPlacement(s)
+}
+
+// missing counts the daemons of a service that are to run, and that Ceph does not know of.
+func (p *planner) missing(s *service) (n int) {
+	for _, d := range p.membersOf(&s.crew) {
+		if d.DeletionTimestamp == nil && !told(d) && !s.there(d.Spec.ID) {
+			n++
+		}
+	}
+	return n
+}
+
+// checkPlacement refuses a placement that no host answers to.
+func (p *planner) checkPlacement(s *service) {
+	sel := &s.placement.HostSelection
+	if s.resource.GetDeletionTimestamp() != nil || sel.IsEmpty() {
+		return
+	}
+	if !slices.ContainsFunc(p.view.Hosts, func(h api.Host) bool { return sel.Selects(&h) }) {
+		s.refusal, s.held = "its placement selects no host: "+placementText(sel), true
+	}
+}
+
+// placementText says by what hosts are selected.
+func placementText(s *api.HostSelection) string {
+	var by []string
+	if len(s.Hosts) > 0 {
+		by = append(by, "hosts "+words.Few(s.Hosts))
+	}
+	if s.Pattern != "" {
+		by = append(by, "pattern "+s.Pattern)
+	}
+	for k, v := range s.Labels {
+		by = append(by, "label "+k+"="+v)
+	}
+	slices.Sort(by)
+	return "none is there that has " + strings.Join(by, " and ")
+}
+
+// placesFor are the hosts that may have daemons of a service, and how many more there may come to be.
+func (p *planner) placesFor(s *service) (places []place, toCome int) {
+	if sel := &s.placement.HostSelection; sel.IsEmpty() {
+		places, toCome = p.places(nil, s.object)
+	} else {
+		places, toCome = p.selected(sel.Selects, p.usableNodes())
+	}
+	if s.fits != nil {
+		places = slices.DeleteFunc(places, func(at place) bool { return s.fits(at.host) != "" })
+	}
+	return places, toCome
+}
+
+// manServices brings the crews of resources to where they are wanted.
+func (p *planner) manServices() {
+	for _, s := range p.services {
+		if s.count == 0 {
+			p.dismissAll(s)
+			continue
+		}
+		var places []place
+		if !s.held {
+			places, _ = p.placesFor(s)
+		}
+		p.man(&s.crew, places)
+	}
+	p.dismissStrays()
+}
+
+// dismissAll removes all daemons of a service that is over.
+func (p *planner) dismissAll(s *service) {
+	for _, d := range p.membersOf(&s.crew) {
+		if d.DeletionTimestamp == nil {
+			p.dismissOne(d, "the "+strings.Replace(s.object, "/", " ", 1)+" is being deleted")
+		}
+	}
+}
+
+// dismissStrays removes daemons whose resource is gone altogether.
+func (p *planner) dismissStrays() {
+	for _, d := range p.view.Daemons {
+		owned := slices.ContainsFunc(p.services, func(s *service) bool { return s.owns(&d) })
+		if slices.Contains(servingTypes, d.Spec.Type) && !owned && d.DeletionTimestamp == nil {
+			p.dismissOne(&d, "what it served is not declared any more")
+		}
+	}
+}
+
+// elsewhere counts the daemons that a crew has on other hosts that can stay, and the hosts that may have another one.
+func (p *planner) elsewhere(s *service, host string) (others []*api.Daemon, free int) {
+	for _, d := range p.membersOf(&s.crew) {
+		if d.Spec.Host != host && !p.closed(d.Spec.Host) && p.astray[d.Name] == "" && !told(d) && d.DeletionTimestamp == nil {
+			others = append(others, d)
+		}
+	}
+	places, _ := p.placesFor(s)
+	for _, at := range places {
+		if at.host != host && !slices.ContainsFunc(p.membersOf(&s.crew), func(d *api.Daemon) bool { return d.Spec.Host == at.host }) {
+			free++
+		}
+	}
+	return others, free
+}
+
+// ready says whether a daemon of a service runs, by its agent's and by Ceph's word.
+func (s *service) ready(d *api.Daemon) bool {
+	return d.Spec.State == api.WantRunning && d.Status.State == api.DaemonRunning && d.DeletionTimestamp == nil && s.there(d.Spec.ID)
+}
+
+func (s *service) readyOf(daemons []*api.Daemon) (n int) {
+	for _, d := range daemons {
+		if s.ready(d) {
+			n++
+		}
+	}
+	return n
+}
+
+// servedBy are the daemons of a service among those of a host.
+func (u *upkeep) servedBy(s *service) []*api.Daemon {
+	return slices.DeleteFunc(slices.Clone(u.daemons), func(d *api.Daemon) bool { return !s.owns(d) })
+}
+
+// servicesAllow wants others to be ready before those on a host stop, where another host may have them.
+func (p *planner) servicesAllow(u *upkeep) bool {
+	for _, s := range p.services {
+		running := slices.DeleteFunc(u.servedBy(s), told)
+		if len(running) == 0 {
+			continue
+		}
+		others, free := p.elsewhere(s, u.host)
+		switch {
+		case s.readyOf(others) >= s.least:
+		case len(others) >= s.least:
+			return p.await(u, "%s on another host is to be ready before %s stops", s.noun, label(running[0]))
+		case free > 0 && !s.held:
+			return p.await(u, "another %s is made on another host before %s stops", s.noun, label(running[0]))
+		default:
+			p.decide(api.VerdictSkip, label(running[0]), "it stops with host %s, and no other host may take over: until it is back %s is not served as it is declared",
+				u.host, s.object)
+		}
+	}
+	return true
+}
+
+// mayMoveServices refuses to drain a host whose daemons no other host may have.
+func (p *planner) mayMoveServices(u *upkeep) (refusal string) {
+	for _, s := range p.services {
+		running := u.servedBy(s)
+		if others, free := p.elsewhere(s, u.host); len(running) > 0 && len(others)+free < s.least {
+			return fmt.Sprintf("%s runs there, and no other host may run it: give %s another placement, or delete it", label(running[0]), s.object)
+		}
+	}
+	return ""
+}
+
+// moveServices has others ready before the daemons on a host go.
+func (p *planner) moveServices(u *upkeep) bool {
+	for _, s := range p.services {
+		if here := u.servedBy(s); len(here) > 0 {
+			return p.moveOne(u, s, here[0])
+		}
+	}
+	return true
+}
+
+// moveOne lets a daemon go as soon as as many others are ready as are wanted, or can be had.
+func (p *planner) moveOne(u *upkeep, s *service, d *api.Daemon) bool {
+	others, free := p.elsewhere(s, d.Spec.Host)
+	if s.readyOf(others) < min(s.count, len(others)+free) {
+		return p.await(u, "another %s is to be ready before %s goes", s.noun, label(d))
+	}
+	p.released[d.Name] = true
+	return p.await(u, "%s is being removed", label(d))
+}
+
+// withdrawCrews moves daemons of services off hosts that their placement does not select any more.
+func (p *planner) withdrawCrews(unmeant func(string) bool) {
+	for _, s := range p.services {
+		var leave []*api.Daemon
+		for _, d := range p.membersOf(&s.crew) {
+			if why := p.misplaced(s, d, unmeant); why != "" && d.DeletionTimestamp == nil {
+				p.astray[d.Name], leave = why, append(leave, d)
+			}
+		}
+		for _, d := range leave {
+			if others, free := p.elsewhere(s, d.Spec.Host); len(others)+free < s.least || s.held {
+				p.decide(api.VerdictSkip, label(d), "%s; it stays, as no other host may have it", p.astray[d.Name])
+				delete(p.astray, d.Name)
+				continue
+			}
+			p.moveOne(&upkeep{host: d.Spec.Host, withdrawn: []string{label(d)}}, s, d)
+		}
+	}
+}
+
+// misplaced says why a daemon is not where its service is placed; nothing where it is.
+func (p *planner) misplaced(s *service, d *api.Daemon, unmeant func(string) bool) string {
+	h := p.hosts[d.Spec.Host]
+	switch sel := &s.placement.HostSelection; {
+	case h.ModeOf() != api.HostActive || h == nil:
+	case !sel.IsEmpty() && !sel.Selects(h):
+		return "its placement does not select host " + h.Name + " any more"
+	case !sel.IsEmpty() || !unmeant(h.Name):
+	case p.grace(h.Name) > 0:
+		p.awaitNode(label(d), h.Name)
+	default:
+		return unmeantReason(h.Name)
+	}
+	return ""
+}
+
+// serviceDaemon is the Daemon of a seat.
+func (p *planner) serviceDaemon(s *service, at seat, facts *confFacts) api.Daemon {
+	d := p.daemon(s.daemonType, at.id, at.host, at.address, facts)
+	d.Spec.Files = append(d.Spec.Files, p.keyringFile(s.entityOf(at.id)))
+	d.Spec.StopOrder, d.Spec.StopTimeout = stopOrderService, metav1.Duration{Duration: stopTimeoutService}
+	d.Spec.OnRemoval = api.DeletionWipe
+	s.finish(&d, at)
+	return d
+}
+
+// forgetCrews takes the keys of daemons that are gone for good from Ceph's auth database, and those of services also from the store:
+// those that were made by Holdfast.
+func (p *planner) forgetCrews() {
+	for _, x := range p.view.Secrets {
+		entity := x.Annotations[AnnotationEntity]
+		c, id := p.crewOf(entity)
+		if id == "" || p.have[daemonName(p.cluster.Name, kindOf(c.daemonType), id)] != nil || slices.ContainsFunc(c.seats, func(s seat) bool { return s.id == id }) {
+			continue
+		}
+		switch {
+		case p.seen.Entities[entity]:
+			p.command(verbAuthRm, entity, nil, "the "+kindOf(c.daemonType)+" is gone")
+		case p.seen.Entities != nil && c.daemonType != TypeMgr:
+			p.plan.Secrets = append(p.plan.Secrets, engine.SecretWant{Name: x.Name, Gone: true})
+		}
+	}
+}
+
+// crewOf is the crew whose daemons have such keys, and the id of the one; a crew without seats where there is none any more.
+func (p *planner) crewOf(entity string) (*crew, string) {
+	for _, c := range p.crews {
+		if id, ok := strings.CutPrefix(entity, c.entityOf("")); ok && c.owns(&api.Daemon{Spec: api.DaemonSpec{Type: c.daemonType, ID: id}}) {
+			return c, id
+		}
+	}
+	for _, daemonType := range servingTypes {
+		c := &crew{daemonType: daemonType}
+		if id, ok := strings.CutPrefix(entity, c.entityOf("")); ok {
+			return c, id
+		}
+	}
+	return nil, ""
+}
