@@ -59,7 +59,7 @@ func (p *planner) setOptions() {
 		}
 		slices.Sort(names)
 		v.status.Options = names
-		if len(set) > 0 {
+		if v.unset = len(set) > 0; v.unset {
 			p.command(glusterd.VerbSet, v.name, set, api.RiskNone, "%s", "declared otherwise: "+words.Few(slices.Sorted(maps.Keys(set))))
 		}
 		if len(reset) > 0 {

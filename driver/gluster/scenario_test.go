@@ -403,6 +403,29 @@ func TestDeleteCluster(t *testing.T) {
 	}
 }
 
+// A volume is not told to be usable before its options are set: those who may mount it are one of them.
+func TestOptionsBeforeOnline(t *testing.T) {
+	w := poolOf(t, 3)
+	w.volume("v", "10Gi", replica3())
+	w.vol("v").Spec.Auth.Allow = []string{"10.0.0.1"}
+	w.settle()
+	for _, tt := range []struct {
+		was, want api.ResourceState
+	}{{api.ResourceCreating, api.ResourceCreating}, {api.ResourceOnline, api.ResourceOnline}} {
+		delete(w.gluster.volumes["v"].options, "auth.allow")
+		w.vol("v").Status.State = tt.was
+		w.agents()
+		w.round()
+		if s := w.vol("v").Status; s.State != tt.want {
+			t.Errorf("it was %s and has lost an option: %s %q, want %s", tt.was, s.State, s.Message, tt.want)
+		}
+		w.settle()
+		if s := w.vol("v").Status; s.State != api.ResourceOnline || w.gluster.volumes["v"].options["auth.allow"] != "10.0.0.1" {
+			t.Errorf("in the end it is %s %q", s.State, s.Message)
+		}
+	}
+}
+
 // What GlusterFS does not take for one volume holds up no other volume, and no node.
 func TestOneVolumeFails(t *testing.T) {
 	w := poolOf(t, 4)

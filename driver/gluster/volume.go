@@ -23,6 +23,7 @@ type volume struct {
 	status   api.VolumeStatus // of a declared one, in the making
 	refusal  string           // why it cannot be as it is declared
 	waits    string           // what it waits for
+	unset    bool             // options are still to be set
 }
 
 func (v *volume) object() string { return "volume/" + v.name }

@@ -27,7 +27,7 @@ func (p *planner) deleteVolume(v *volume) {
 		return
 	}
 	v.status.Message = words.Cut(v.waits, maxText)
-	p.putVolume(v)
+	p.plan.PutResource(v.declared, v.next())
 }
 
 func (p *planner) endVolume(v *volume, wipe bool) {

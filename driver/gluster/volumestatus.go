@@ -110,15 +110,16 @@ func (p *planner) writeVolume(v *volume) {
 	s := &v.status
 	s.State, s.Message = p.judgeVolume(v)
 	s.Message = words.Cut(s.Message, maxText)
-	accepted := metav1.Condition{Type: api.ResourceAccepted, Status: metav1.ConditionTrue, Reason: engine.ReasonAccepted}
+	var problems, waits []string
 	switch {
 	case v.refusal != "":
-		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, engine.ReasonRefused, v.refusal
+		problems = []string{v.refusal}
 	case v.pool == nil && v.waits != "":
-		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, engine.ReasonWaiting, v.waits
+		waits = []string{v.waits}
 	}
-	p.setCondition(v, accepted)
-	p.putVolume(v)
+	next := v.next()
+	engine.Accept(next, problems, waits, p.now)
+	p.plan.PutResource(v.declared, next)
 }
 
 func (p *planner) observed() bool { return p.cluster.ModeOf() == api.ClusterObserved }
@@ -145,11 +146,18 @@ func (p *planner) setConditionOf(conditions *[]metav1.Condition, generation int6
 	meta.SetStatusCondition(conditions, c)
 }
 
-func (p *planner) putVolume(v *volume) {
-	v.status.ObservedGeneration = v.declared.Generation
+// next is the volume with what is said of it now.
+func (v *volume) next() *api.Volume {
 	next := v.declared.DeepCopy()
 	next.Status = v.status
-	p.plan.PutResource(v.declared, next)
+	next.Status.ObservedGeneration = v.declared.Generation
+	return next
+}
+
+// young says whether a volume was not told to be usable yet. One of which an option may be who mounts it is not before that is set.
+func (v *volume) young() bool {
+	s := v.declared.Status.State
+	return s == "" || s == api.ResourcePending || s == api.ResourceCreating
 }
 
 // judgeVolume says whether a volume can be used, and why not.
@@ -161,6 +169,8 @@ func (p *planner) judgeVolume(v *volume) (api.ResourceState, string) {
 		return api.ResourcePending, cmp.Or(v.refusal, v.waits)
 	case v.pool.State != glusterd.VolumeStarted:
 		return api.ResourceCreating, cmp.Or(p.failed(v), "it is being started")
+	case v.unset && v.young() && p.failed(v) == "":
+		return api.ResourceCreating, "its options are being set"
 	}
 	for _, set := range v.pool.Sets() {
 		if up := online(set); up < needed(v.pool) {

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -22,25 +20,21 @@ func (p *planner) planVolumes() {
 			continue
 		}
 		next := v.DeepCopy()
-		p.judge(v, &next.Status)
+		p.judge(v, next)
 		p.plan.PutResource(v, next)
 	}
 }
 
-// judge says how a volume stands, and has it made if it is not there.
-func (p *planner) judge(v *api.Volume, s *api.VolumeStatus) {
-	object := "volume/" + v.Name
+// judge says in the next volume how v stands, and has it made if it is not there.
+func (p *planner) judge(v, next *api.Volume) {
+	object, s := engine.ResourceObject(v), &next.Status
 	refusal := p.refusal(v)
-	s.ObservedGeneration = v.Generation
-	condition := metav1.Condition{
-		Type: api.ResourceAccepted, Status: metav1.ConditionTrue, Reason: engine.ReasonAccepted, ObservedGeneration: v.Generation,
-		LastTransitionTime: metav1.NewTime(p.now.Truncate(1e9)),
-	}
+	var problems []string
 	if refusal != "" {
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, engine.ReasonRefused, refusal
+		problems = []string{refusal}
 		p.decide(api.VerdictRefuse, object, "%s", refusal)
 	}
-	meta.SetStatusCondition(&s.Conditions, condition)
+	engine.Accept(next, problems, nil, p.now)
 	switch {
 	case p.word == nil:
 		s.Message = "Torus does not answer"
