@@ -21,7 +21,7 @@ const stopDeadline = 2 * time.Minute
 func (a *agent) keepRunning(ctx context.Context, d *api.Daemon) error {
 	key := client.ObjectKeyFromObject(d)
 	name := processName(key)
-	if s, runs := a.Runtime.State(name); runs && (a.acts.ends(key, s) || a.renamed(ctx, d, s)) {
+	if s, runs := a.Runtime.State(name); runs && (a.acts.ends(key, s) || a.renamed(ctx, d, s) || a.lost(d, s)) {
 		if err := a.stopProcess(ctx, d); err != nil {
 			return a.fail(ctx, d, fmt.Errorf("while stopping the process, which is to be started again: %w", err))
 		}
@@ -55,6 +55,16 @@ func (a *agent) renamed(ctx context.Context, d *api.Daemon, s runtime.State) boo
 	}
 	l := a.local(d)
 	return a.findDevices(ctx, l, true) == nil && a.work.isElsewhere(client.ObjectKeyFromObject(d), l)
+}
+
+// lost says whether a process that ended would be started again without what it needs.
+func (a *agent) lost(d *api.Daemon, s runtime.State) bool {
+	t, ok := a.types[d.Spec.Type]
+	if s.Running || !ok {
+		return false
+	}
+	k, ok := t.agent.(service.Keeper)
+	return ok && !k.Kept(a.local(d))
 }
 
 // keepStopped stops the process; for a daemon that is wanted Prepared it makes everything else ready.

@@ -140,6 +140,10 @@ func TestAPI_messages(t *testing.T) {
 kind: StorageCluster
 metadata: {name: b}
 spec: {type: ceph, ceph: {mon: {count: 4}}}`, "the number of mons must be odd"},
+		{"no mons", `
+kind: StorageCluster
+metadata: {name: b}
+spec: {type: ceph, ceph: {mon: {count: 0}}}`, "spec.ceph.mon.count in body should be greater than or equal to 1"},
 		{"unknown type", `
 kind: StorageCluster
 metadata: {name: b}

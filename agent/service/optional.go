@@ -17,3 +17,9 @@ type Forker interface {
 	// EndOthers ends them: the daemon is wanted stopped or is being removed. Its own process has already ended. It is idempotent.
 	EndOthers(ctx context.Context, local *Local) error
 }
+
+// Keeper is a ServiceAgent that can tell whether what its daemon cannot start without is still there. Where it is not, a process
+// that ended is made ready anew instead of being started again and again.
+type Keeper interface {
+	Kept(local *Local) bool
+}

@@ -132,6 +132,9 @@ func (p *planner) monDaemon(m member, facts *confFacts, monmap, monHosts string)
 	d.Spec.Command = append(d.Spec.Command, "--mon-data", "${DATA}/store")
 	d.Spec.Parameters[ParamMonmap], d.Spec.Parameters[ParamMonHosts] = monmap, monHosts
 	d.Spec.Parameters[ParamMonNewest] = p.newestName()
+	if p.founded() {
+		d.Spec.Parameters[ParamMonFounded] = "true"
+	}
 	if avoided := p.avoidedText(); avoided != "" {
 		d.Spec.Parameters[ParamMonAvoid] = avoided
 	}
@@ -148,6 +151,12 @@ func (p *planner) monDaemon(m member, facts *confFacts, monmap, monHosts string)
 	}
 	d.Spec.Files = append(d.Spec.Files, seed)
 	return d
+}
+
+// founded says whether the mons have ever had a quorum, as far as is known.
+func (p *planner) founded() bool {
+	return p.reachable() && len(p.seen.Quorum) > 0 ||
+		slices.ContainsFunc(p.daemonsOf(TypeMon), func(d *api.Daemon) bool { return d.Spec.Parameters[ParamMonFounded] != "" })
 }
 
 // seedEntities are those whose keys the store of a mon is made with: all that a new cluster begins with. A mon that joins others

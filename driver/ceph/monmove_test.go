@@ -121,6 +121,14 @@ func TestMonMoves(t *testing.T) {
 			w.cluster.Spec.Ceph.Mon.Count = 1
 			return w
 		}, func(f *fakeWorld) { f.cluster.Spec.Ceph.Mon.Count = 3 }, []string{"new mon.b on h2", "new mon.c on h3"}, []string{"a@h1", "b@h2", "c@h3"}},
+		"five are wanted": {fiveMonHosts, func(f *fakeWorld) { f.cluster.Spec.Ceph.Mon.Count = 5 },
+			[]string{"new mon.d on h4", "new mon.e on h5"}, []string{"a@h1", "b@h2", "c@h3", "d@h4", "e@h5"}},
+		"three are enough": {func() *world {
+			w := fiveMonHosts()
+			w.cluster.Spec.Ceph.Mon.Count = 5
+			return w
+		}, func(f *fakeWorld) { f.cluster.Spec.Ceph.Mon.Count = 3 },
+			[]string{"mon.e leaves", "mon remove mon.e", "mon.d leaves", "removed c-mon-e", "mon remove mon.d", "removed c-mon-d"}, []string{"a@h1", "b@h2", "c@h3"}},
 		"an even number is wanted": {fourHosts, func(f *fakeWorld) { f.cluster.Spec.Ceph.Mon.Count = 4 }, nil, []string{"a@h1", "b@h2", "c@h3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,6 +146,35 @@ func TestMonMoves(t *testing.T) {
 			}
 		})
 	}
+}
+
+func fiveMonHosts() *world {
+	w := fourHosts()
+	w.host(5, 2)
+	w.node(5, "wwn-50")
+	return w
+}
+
+// Once the mons have had a quorum none of them may found a cluster of its own any more, whatever becomes of its store; nor is that
+// forgotten while they do not answer.
+func TestMons_founded(t *testing.T) {
+	f := withFake(threeHosts())
+	f.round(t)
+	check := func(when, want string) {
+		t.Helper()
+		for _, d := range f.daemonsOf(TypeMon) {
+			if got := d.Spec.Parameters[ParamMonFounded]; got != want {
+				t.Errorf("%s: %s is founded: %q, want %q", when, d.Name, got, want)
+			}
+		}
+	}
+	check("before there is a quorum", "")
+	f.settle(t)
+	check("in a quorum", "true")
+	f.powerOff(1, 0)
+	f.powerOff(2, 0)
+	f.round(t)
+	check("when it is lost", "true")
 }
 
 func (f *fakeWorld) daemonsOf(daemonType string) []*api.Daemon {

@@ -1,11 +1,15 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/test/home"
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
@@ -43,8 +47,38 @@ func TestLostMon(t *testing.T) {
 		}
 		return nil
 	})
+	b.destroyMon("b")
+	b.await("mon.b to get everything from the others", func() error { return b.mons("a", "b", "d") })
+	client.goesOn(t)
 	client.end(t)
 	b.noOrphans()
+}
+
+// destroyMon takes the store from a mon, and ends its process, which goes on with the files that it has open. It returns when another
+// one runs.
+func (b *bed) destroyMon(id string) {
+	b.Helper()
+	d, err := read[api.Daemon](b, 1, "daemons", "ceph-mon-"+id)
+	if err != nil {
+		b.Fatal(err)
+	}
+	h := b.Lab.Host(b.number(d.Spec.Host))
+	if err := os.RemoveAll(h.Path(monStore(id))); err != nil {
+		b.Fatal(err)
+	}
+	h.Run(b, context.Background(), "kill", "-9", strconv.Itoa(int(d.Status.PID)))
+	b.await("mon."+id+" to be made anew", func() error {
+		now, err := read[api.Daemon](b, 1, "daemons", d.Name)
+		if err == nil && (now.Status.State != api.DaemonRunning || now.Status.PID == d.Status.PID) {
+			err = fmt.Errorf("%+v", now.Status)
+		}
+		return err
+	})
+}
+
+// monStore is where the store of a mon lies on its host.
+func monStore(id string) string {
+	return dataDir + "/agent/daemons/default.ceph-mon-" + id + "/data/store"
 }
 
 // mons checks who is in Ceph's map of the mons, and in the quorum.

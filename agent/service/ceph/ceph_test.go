@@ -144,6 +144,34 @@ func TestMon_makesAStoreOnce(t *testing.T) {
 	}
 }
 
+// A store that is lost after the mons had a quorum is made to join the others, and what is left of it is kept. Where there are no
+// others it is not made: it would know nothing.
+func TestMon_lostStore(t *testing.T) {
+	const monmap = "a=[v2:127.0.0.1:33000,v1:127.0.0.1:33001] b=[v2:127.0.0.2:33000,v1:127.0.0.2:33001]"
+	l, m := local(t, "ceph-mon", "a", map[string]string{paramMonmap: monmap, paramFounded: "true"}), Mon{}
+	store := filepath.Join(l.Data, directoryName)
+	if err := os.MkdirAll(filepath.Join(store, "store.db"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if m.Kept(l) {
+		t.Error("an empty directory is taken for a store")
+	}
+	if err := m.ConfigureLocalService(t.Context(), l); err != nil || !m.Kept(l) {
+		t.Fatalf("%v, the store is there: %v", err, m.Kept(l))
+	}
+	if left, _ := filepath.Glob(store + ".lost-*/store.db"); len(left) != 1 {
+		t.Errorf("what was left of the store: %q", left)
+	}
+	out, err := exec.Command("monmaptool", "--print", filepath.Join(l.Data, "monmap")).CombinedOutput() //nolint:noctx // it ends
+	if err != nil || !strings.Contains(string(out), "mon.b") || strings.Contains(string(out), "mon.a") {
+		t.Errorf("%v: %s", err, out)
+	}
+	alone := local(t, "ceph-mon", "a", map[string]string{paramMonmap: "a=[v2:127.0.0.1:33000,v1:127.0.0.1:33001]", paramFounded: "true"})
+	if err := m.ConfigureLocalService(t.Context(), alone); err == nil || !strings.Contains(err.Error(), "recover-mons") || m.Kept(alone) {
+		t.Errorf("the only mon: %v", err)
+	}
+}
+
 func TestMon_failureSaysWhy(t *testing.T) {
 	l := local(t, "ceph-mon", "a", map[string]string{paramMonmap: "a=[v2:127.0.0.1:33000]"})
 	if err := os.Remove(filepath.Join(l.Data, fileKeyring)); err != nil {

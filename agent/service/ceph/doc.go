@@ -10,6 +10,7 @@ const (
 	deviceBlock   = "block"
 	paramFSID     = "fsid"
 	paramMonmap   = "monmap"
+	paramFounded  = "founded"
 	paramOSDUUID  = "osdUUID"
 	paramClass    = "deviceClass"
 	directoryName = "store"

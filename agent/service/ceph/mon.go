@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
@@ -25,12 +27,24 @@ func (Mon) Initialize(context.Context, *service.Host) error {
 	return errors.Join(tool.Require("ceph-mon", "ceph-mon"), tool.Require("monmaptool", "ceph-common"))
 }
 
+var _ service.Keeper = Mon{}
+
+// Kept says whether the monitor's store is there. RocksDB cannot be opened without the file CURRENT.
+func (Mon) Kept(l *service.Local) bool {
+	_, err := os.Stat(filepath.Join(l.Data, directoryName, "store.db", "CURRENT"))
+	return !errors.Is(err, os.ErrNotExist)
+}
+
 // ConfigureLocalService makes the monitor's store. It is made beside its place and moved there when it is whole: a store in
-// its place is never half made, and is never made again.
-func (Mon) ConfigureLocalService(ctx context.Context, l *service.Local) error {
-	store := filepath.Join(l.Data, directoryName)
-	if _, err := os.Stat(store); err == nil {
+// its place is never half made. One that was lost is made again to join the others: it gets everything from them, and could not
+// form a quorum that knows nothing.
+func (m Mon) ConfigureLocalService(ctx context.Context, l *service.Local) error {
+	if m.Kept(l) {
 		return nil
+	}
+	store := filepath.Join(l.Data, directoryName)
+	if err := setAside(store); err != nil {
+		return fmt.Errorf("while setting aside what is left of the store of mon.%s: %w", l.Daemon.Spec.ID, err)
 	}
 	monmap := filepath.Join(l.Data, "monmap")
 	if err := makeMonmap(ctx, l, monmap); err != nil {
@@ -54,12 +68,28 @@ func (Mon) ConfigureLocalService(ctx context.Context, l *service.Local) error {
 	return syncPath(l.Data)
 }
 
-// makeMonmap writes the map that a new monitor finds the others by.
+// setAside renames a directory that is not whole, if there is one. What is left of it may still help a person.
+func setAside(dir string) error {
+	err := os.Rename(dir, dir+".lost-"+time.Now().UTC().Format("20060102T150405.000Z"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// makeMonmap writes the map that a new monitor finds the others by. Once the cluster has had a quorum the monitor itself is not in
+// it: such a store can join others, and never found a cluster.
 func makeMonmap(ctx context.Context, l *service.Local, path string) error {
 	args := []string{"--create", "--clobber", "--fsid", l.Parameters[paramFSID]}
 	members := strings.Fields(l.Parameters[paramMonmap])
 	if len(members) == 0 {
 		return fmt.Errorf("mon.%s has no parameter %s", l.Daemon.Spec.ID, paramMonmap)
+	}
+	if l.Parameters[paramFounded] != "" {
+		members = slices.DeleteFunc(members, func(m string) bool { return strings.HasPrefix(m, l.Daemon.Spec.ID+"=") })
+		if len(members) == 0 {
+			return fmt.Errorf("the store of mon.%s is gone, and there is no other mon to get it from: see 'holdfast ceph recover-mons --help'", l.Daemon.Spec.ID)
+		}
 	}
 	for _, member := range members {
 		name, addresses, _ := strings.Cut(member, "=")
