@@ -142,9 +142,14 @@ func (s snapshot) pausedText() string {
 	return text
 }
 
-// lines tells of each daemon, and of each node that is not as it should be.
+// lines tells of what the storage system finds wrong, of each daemon, and of each node that is not as it should be.
 func (s snapshot) lines() []line {
 	var lines []line
+	if s.Status != nil {
+		for _, c := range s.Status.Status.Checks {
+			lines = append(lines, line{"check/" + c.Code, "", c.Severity, checkText(c)})
+		}
+	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if c := meta.FindStatusCondition(n.Status.Conditions, api.NodeAccepted); c != nil && c.Status != metav1.ConditionTrue {
@@ -155,6 +160,18 @@ func (s snapshot) lines() []line {
 		lines = append(lines, daemonLine(&s.Daemons[i]))
 	}
 	return lines
+}
+
+// checkText is what is wrong, what it concerns, and the next step.
+func checkText(c api.HealthCheck) string {
+	text := c.Message
+	if len(c.Detail) > 0 {
+		text += " (" + strings.Join(c.Detail, "; ") + ")"
+	}
+	if c.Next != "" {
+		text += ". Next: " + c.Next
+	}
+	return text
 }
 
 func daemonLine(d *api.Daemon) line {

@@ -101,6 +101,17 @@ func TestPicture_fitsTheTerminal(t *testing.T) {
 	}
 }
 
+func TestLines_checks(t *testing.T) {
+	s := testSnapshot(1, 1)
+	s.Status = &api.StorageStatus{Status: api.StorageStatusStatus{Checks: []api.HealthCheck{
+		{Code: "OSD_NEARFULL", Severity: "HEALTH_WARN", Message: "1 nearfull osd(s)", Detail: []string{"osd.0 is near full"}, Next: "add disks"},
+	}}}
+	want := []line{{"check/OSD_NEARFULL", "", "HEALTH_WARN", "1 nearfull osd(s) (osd.0 is near full). Next: add disks"}}
+	if diff := cmp.Diff(want, s.lines()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestPicture_counts(t *testing.T) {
 	s := testSnapshot(1, 1)
 	since := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))

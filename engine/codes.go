@@ -15,6 +15,9 @@ const (
 	ClusterOffline  Code = "CLUSTER_OFFLINE"
 	HealthChanged   Code = "HEALTH_CHANGED"
 
+	HealthCheckRaised  Code = "HEALTH_CHECK_RAISED"
+	HealthCheckCleared Code = "HEALTH_CHECK_CLEARED"
+
 	NodeNew     Code = "NODE_NEW"
 	NodeChanged Code = "NODE_CHANGED"
 	NodeGone    Code = "NODE_GONE"
@@ -81,6 +84,8 @@ func Codes() []CodeInfo {
 		{ClusterDegraded, "cluster/NAME", "The StorageStatus became DEGRADED: data is served, and something that is wanted is missing."},
 		{ClusterOffline, "cluster/NAME", "The StorageStatus became OFFLINE: data cannot be served, or the storage system does not answer."},
 		{HealthChanged, "cluster/NAME", "The storage system's own word on its health changed."},
+		{HealthCheckRaised, "check/CODE", "The storage system finds something wrong that it did not find before, or takes it for worse or less bad. The message has its own words and the next step."},
+		{HealthCheckCleared, "check/CODE", "The storage system does not find this wrong any more, or an administrator has muted it."},
 		{NodeNew, "node/NAME", "A StorageNode was added to the cluster."},
 		{NodeChanged, "node/NAME", "A StorageNode's spec was changed, or it is accepted or refused now, or means another host."},
 		{NodeGone, "node/NAME", "A StorageNode was removed from the cluster."},

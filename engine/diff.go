@@ -2,6 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -77,6 +79,31 @@ func (d *differ) status(cluster *api.StorageCluster, before, after *api.StorageS
 	if was.Health != is.Health {
 		d.add(HealthChanged, object, "health is %s%s", orNone(is.Health), wasText(was.Health))
 	}
+	if cluster.DeletionTimestamp == nil {
+		d.checks(was.Checks, is.Checks)
+	}
+}
+
+// checks tells each health check once when it appears, and once when it is gone.
+func (d *differ) checks(before, after []api.HealthCheck) {
+	byCode := func(checks []api.HealthCheck) []api.HealthCheck {
+		return slices.SortedFunc(slices.Values(checks), func(a, b api.HealthCheck) int { return strings.Compare(a.Code, b.Code) })
+	}
+	compare(byCode(before), byCode(after), func(c *api.HealthCheck) string { return c.Code }, func(was, is *api.HealthCheck) {
+		switch {
+		case is == nil:
+			d.add(HealthCheckCleared, "check/"+was.Code, "%s is over", was.Code)
+		case was == nil || was.Severity != is.Severity:
+			d.add(HealthCheckRaised, "check/"+is.Code, "%s: %s%s", is.Severity, is.Message, nextText(is.Next))
+		}
+	})
+}
+
+func nextText(next string) string {
+	if next == "" {
+		return ""
+	}
+	return ". Next: " + next
 }
 
 func (d *differ) nodes(before, after []api.StorageNode) {

@@ -28,6 +28,7 @@ var flapping = map[Code]int{
 	AgentDown: flapMost, AgentUp: flapMost, NodeDown: flapMost, NodeUp: flapMost,
 	DaemonRunning: flapMost, DaemonFailed: flapMost, DaemonRestarted: flapMost,
 	ResourceOnline: flapMost, ResourceDegraded: flapMost, ResourceOffline: flapMost,
+	HealthCheckRaised: flapMost, HealthCheckCleared: flapMost,
 	DeviceNew: flapMost, DeviceGone: flapMost, DeviceChanged: flapMost,
 	ClusterOnline: clusterFlapMost, ClusterDegraded: clusterFlapMost, HealthChanged: clusterFlapMost, OrchestrateReport: reportFlapMost,
 }

@@ -26,6 +26,9 @@ const (
 	toldOutcome = "outcome"
 )
 
+// toldCheck begins the keys of health checks.
+const toldCheck = "check/"
+
 // Apply makes changes; a nil value removes its key.
 func (t Told) Apply(changes map[string]*string) {
 	for key, value := range changes {
@@ -78,6 +81,9 @@ func (m *memory) state(add func(key, value string)) {
 		string(v.Cluster.Spec.Mode)))
 	if v.Status != nil {
 		add(toldStatus, pack(string(v.Status.Status.Status), v.Status.Status.Health))
+		for _, c := range v.Status.Status.Checks {
+			add(toldCheck+c.Code, c.Severity)
+		}
 	}
 	for i := range v.Nodes {
 		n := &v.Nodes[i]
@@ -127,6 +133,7 @@ func flag(b bool) string { return strconv.Itoa(map[bool]int{true: 1}[b]) }
 func (t Told) view(cluster *api.StorageCluster) *View {
 	v := &View{}
 	hosts := map[string]*api.Host{}
+	var checks []api.HealthCheck
 	for _, key := range t.keys() {
 		kind, name, _ := strings.Cut(key, "/")
 		switch kind {
@@ -138,6 +145,8 @@ func (t Told) view(cluster *api.StorageCluster) *View {
 		case toldStatus:
 			f := unpack(t[key], 2)
 			v.Status = &api.StorageStatus{Status: api.StorageStatusStatus{Status: api.StorageState(f[0]), Health: f[1]}}
+		case "check":
+			checks = append(checks, api.HealthCheck{Code: name, Severity: t[key]})
 		case "node":
 			v.Nodes = append(v.Nodes, toldNode(name, t[key]))
 		case "daemon":
@@ -149,6 +158,9 @@ func (t Told) view(cluster *api.StorageCluster) *View {
 		case "host":
 			hosts[name] = toldHost(name, t[key])
 		}
+	}
+	if v.Status != nil {
+		v.Status.Status.Checks = checks
 	}
 	t.devices(hosts)
 	for _, h := range hosts {

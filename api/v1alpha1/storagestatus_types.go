@@ -64,6 +64,12 @@ type StorageStatusStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Reasons []string `json:"reasons,omitempty"`
+	// Checks are the storage system's own health checks that are not muted there, each with the next step to take.
+	// +optional
+	// +listType=map
+	// +listMapKey=code
+	// +kubebuilder:validation:MaxItems=64
+	Checks []HealthCheck `json:"checks,omitempty"`
 	// Nodes is the number of storageNodes.
 	// +optional
 	Nodes int32 `json:"nodes,omitempty"`
@@ -92,6 +98,30 @@ type StorageStatusStatus struct {
 	GlusterFS *GlusterFSStatus `json:"glusterfs,omitempty"`
 	// +optional
 	Torus *TorusStatus `json:"torus,omitempty"`
+}
+
+// HealthCheck is one thing that the storage system itself finds wrong.
+type HealthCheck struct {
+	// Code is its name, such as OSD_NEARFULL.
+	// +kubebuilder:validation:MaxLength=64
+	Code string `json:"code"`
+	// Severity is the storage system's own word, such as HEALTH_WARN.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Severity string `json:"severity,omitempty"`
+	// Message is the storage system's own sentence.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+	// Detail names what it concerns, as far as there is room.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Detail []string `json:"detail,omitempty"`
+	// Next is the next step to take.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Next string `json:"next,omitempty"`
 }
 
 // DaemonCount counts the daemons of one type and version.
@@ -137,11 +167,11 @@ type CephStatus struct {
 	// PGsClean counts the placement groups that are active+clean.
 	// +optional
 	PGsClean int32 `json:"pgsClean,omitempty"`
-	// Checks are Ceph's health checks, as "CODE: summary".
+	// Muted are the codes of Ceph's health checks that an administrator has muted ('ceph health mute'); nothing is told of them.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
-	Checks []string `json:"checks,omitempty"`
+	Muted []string `json:"muted,omitempty"`
 }
 
 // StorageStatusList is a list of StorageStatuses.

@@ -2,6 +2,7 @@ package why
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,7 +63,26 @@ func (w *World) hint(c *api.StorageCluster, watch string) string {
 			return fmt.Sprintf("'holdfast why %s', which does not run.", ShortName(d))
 		}
 	}
+	if next := w.checkOf(c); next != "" {
+		return next
+	}
 	return watch + " shows what moves."
+}
+
+// checkOf is the next step of a health check of the storage system that has one, of the worst if there is any.
+func (w *World) checkOf(c *api.StorageCluster) string {
+	i := slices.IndexFunc(w.Statuses, func(s api.StorageStatus) bool { return s.Name == c.Name })
+	if i < 0 {
+		return ""
+	}
+	// HEALTH_ERR sorts before HEALTH_WARN.
+	checks := slices.SortedStableFunc(slices.Values(w.Statuses[i].Status.Checks), func(a, b api.HealthCheck) int { return strings.Compare(a.Severity, b.Severity) })
+	for _, check := range checks {
+		if check.Next != "" {
+			return check.Code + ": " + check.Next + "."
+		}
+	}
+	return ""
 }
 
 func (w *World) node(n *api.StorageNode) Answer {

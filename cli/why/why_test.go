@@ -121,6 +121,18 @@ func TestExplain_cluster(t *testing.T) {
 	}
 }
 
+// When no daemon fails, the next step is that of the worst thing that the storage system itself finds wrong.
+func TestExplain_clusterCheck(t *testing.T) {
+	w := world()
+	w.Daemons = nil
+	w.Statuses[0].Status.Checks = []api.HealthCheck{
+		{Code: "OSD_NEARFULL", Severity: "HEALTH_WARN", Next: "add disks"}, {Code: "PG_DAMAGED", Severity: "HEALTH_ERR", Next: "repair it"},
+	}
+	if a, err := w.Explain("cluster/ceph"); err != nil || a.Next != "PG_DAMAGED: repair it." {
+		t.Errorf("%v %s", err, a)
+	}
+}
+
 func TestExplain_volume(t *testing.T) {
 	for _, tt := range []struct {
 		name       string

@@ -18,8 +18,9 @@ type Observation struct {
 	FSID  string
 	// Health is Ceph's own word: HEALTH_OK, HEALTH_WARN, HEALTH_ERR.
 	Health string
-	// Checks are Ceph's health checks that are not muted, as "CODE: summary", sorted.
-	Checks []string
+	// Checks are Ceph's health checks that are not muted, sorted; Muted are the codes of the others.
+	Checks []api.HealthCheck
+	Muted  []string
 	// Version is the release of the mons, such as 16.2.15; while they differ, the lowest.
 	Version string
 	// Quorum are the names of the mons in quorum.
@@ -68,18 +69,10 @@ type OSD struct {
 
 // statusAnswer is the part of 'status' that matters here.
 type statusAnswer struct {
-	FSID   string `json:"fsid"`
-	Health struct {
-		Status string `json:"status"`
-		Checks map[string]struct {
-			Muted   bool `json:"muted"`
-			Summary struct {
-				Message string `json:"message"`
-			} `json:"summary"`
-		} `json:"checks"`
-	} `json:"health"`
-	ElectionEpoch int      `json:"election_epoch"`
-	QuorumNames   []string `json:"quorum_names"`
+	FSID          string       `json:"fsid"`
+	Health        healthAnswer `json:"health"`
+	ElectionEpoch int          `json:"election_epoch"`
+	QuorumNames   []string     `json:"quorum_names"`
 	Monmap        struct {
 		Epoch int `json:"epoch"`
 	} `json:"monmap"`
@@ -102,13 +95,8 @@ type statusAnswer struct {
 
 // fill copies what the status says into the observation.
 func (s *statusAnswer) fill(o *Observation) {
-	o.FSID, o.Health = s.FSID, s.Health.Status
-	for code, c := range s.Health.Checks {
-		if !c.Muted {
-			o.Checks = append(o.Checks, code+": "+c.Summary.Message)
-		}
-	}
-	slices.Sort(o.Checks)
+	o.FSID = s.FSID
+	s.Health.fill(o)
 	o.Quorum = slices.Sorted(slices.Values(s.QuorumNames))
 	o.MgrAvailable, o.Standbys = s.MgrMap.Available, s.MgrMap.Standbys
 	o.PGs, o.BytesTotal = s.PGMap.NumPGs, s.PGMap.BytesTotal
@@ -239,7 +227,7 @@ func parseEntities(answer []byte) (map[string]bool, error) {
 func (o *Observation) cephStatus() *api.CephStatus {
 	s := &api.CephStatus{
 		FSID: o.FSID, Version: o.Version, Quorum: o.Quorum, ActiveMgr: o.ActiveMgr,
-		OSDs: int32(len(o.OSDs)), PGs: int32(o.PGs), PGsClean: int32(o.PGsClean), Checks: o.Checks,
+		OSDs: int32(len(o.OSDs)), PGs: int32(o.PGs), PGsClean: int32(o.PGsClean), Muted: o.Muted[:min(len(o.Muted), maxChecks)],
 	}
 	for _, d := range o.OSDs {
 		if d.Up {

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -31,7 +30,7 @@ func (p *planner) replaceable(d *api.Daemon) bool {
 		return false
 	case d.DeletionTimestamp != nil || !p.reachable() || p.destroyed(d):
 		return marked
-	case slices.ContainsFunc(p.seen.Checks, func(c string) bool { return strings.HasPrefix(c, checkAvailability) }), drains(d) && !marked:
+	case p.seen.hasCheck(checkAvailability), drains(d) && !marked:
 		return false
 	}
 	return marked || p.inCeph(d) && (p.pulled(at) || !p.seenOSD(d).Up && failing(d))

@@ -56,7 +56,7 @@ func TestReplace_lastCopy(t *testing.T) {
 	if len(p.Commands) > 0 || !contains(decisions(p, api.VerdictWait), "it takes the number of osd.2, which failed and goes first") {
 		t.Errorf("%v", decisions(p))
 	}
-	o.Checks = []string{"PG_AVAILABILITY: Reduced data availability: 1 pg inactive"}
+	o.Checks = []api.HealthCheck{{Code: "PG_AVAILABILITY", Message: "Reduced data availability: 1 pg inactive"}}
 	if p = f.driver.Plan(v, f.now); !contains(daemonNames(p), "c-osd-8@h2=Prepared") || contains(decisions(p), "osd destroy") {
 		t.Errorf("%v %v", daemonNames(p), decisions(p))
 	}

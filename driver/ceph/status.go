@@ -12,12 +12,7 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-const (
-	healthOK = "HEALTH_OK"
-
-	// maxChecks is a bound of the API's schema.
-	maxChecks = 64
-)
+const healthOK = "HEALTH_OK"
 
 // How soon to look at Ceph again while something of it is waited for; it sends no word of its own.
 const (
@@ -54,7 +49,7 @@ func (p *planner) writeStatus() {
 	if p.reachable() {
 		status.Health = p.seen.Health
 		status.Ceph = p.seen.cephStatus()
-		status.Ceph.Checks = status.Ceph.Checks[:min(len(status.Ceph.Checks), maxChecks)]
+		status.Checks = p.seen.Checks[:min(len(p.seen.Checks), maxChecks)]
 		if p.seen.BytesTotal > 0 {
 			status.Capacity = resource.NewQuantity(p.seen.BytesTotal, resource.BinarySI)
 		}
@@ -87,7 +82,7 @@ func (p *planner) judge(s *state) {
 	p.judgeClients(s)
 	if p.seen.Health != healthOK {
 		for _, check := range p.seen.Checks {
-			s.because("%s: %s", p.seen.Health, check)
+			s.because("%s: %s: %s", check.Severity, check.Code, check.Message)
 		}
 		if len(p.seen.Checks) == 0 {
 			s.because("Ceph says %s", p.seen.Health)

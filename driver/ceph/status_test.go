@@ -37,7 +37,9 @@ func TestStatus(t *testing.T) {
 		{"a mon is missing", func(o *Observation) { o.Quorum = []string{"a", "c"} }, api.StorageDegraded, "mon.b on h2 is not in the quorum"},
 		{"no OSD is up", func(o *Observation) { all(o, func(d *OSD) { d.Up = false }) }, api.StorageOffline, "osd.0 on h1 is down"},
 		{"an OSD is out", func(o *Observation) { o.OSDs[1] = OSD{UUID: o.OSDs[1].UUID, Up: true} }, api.StorageDegraded, "osd.1 on h2 is out"},
-		{"a check", func(o *Observation) { o.Health, o.Checks = "HEALTH_ERR", []string{"X: bad"} }, api.StorageDegraded, "HEALTH_ERR: X: bad"},
+		{"a check", func(o *Observation) {
+			o.Health, o.Checks = "HEALTH_ERR", []api.HealthCheck{{Code: "X", Severity: "HEALTH_ERR", Message: "bad"}}
+		}, api.StorageDegraded, "HEALTH_ERR: X: bad"},
 		{"a word without a check", func(o *Observation) { o.Health = "HEALTH_WARN" }, api.StorageDegraded, "Ceph says HEALTH_WARN"},
 		{"silence", func(o *Observation) { *o = Observation{Error: "no answer"} }, api.StorageOffline, "waiting for 2 of 3 mons to form a quorum"},
 	} {
@@ -92,11 +94,11 @@ func TestStatus_bounded(t *testing.T) {
 	o := v.System.(*Observation)
 	o.Health = "HEALTH_WARN"
 	for i := range 100 {
-		o.Checks = append(o.Checks, fmt.Sprintf("CHECK_%d: %s", i, strings.Repeat("ä", 1024)))
+		o.Checks = append(o.Checks, api.HealthCheck{Code: fmt.Sprintf("CHECK_%d", i), Message: strings.Repeat("ä", 1024)})
 	}
 	s := f.driver.Plan(v, f.now).Status
-	if len(s.Reasons) != 64 || s.Reasons[64-1] != "and 37 more" || len(s.Ceph.Checks) > 64 || len(s.Message) > 1024 {
-		t.Errorf("%d reasons, %d checks, a message of %d bytes", len(s.Reasons), len(s.Ceph.Checks), len(s.Message))
+	if len(s.Reasons) != 64 || s.Reasons[64-1] != "and 37 more" || len(s.Checks) > 64 || len(s.Message) > 1024 {
+		t.Errorf("%d reasons, %d checks, a message of %d bytes", len(s.Reasons), len(s.Checks), len(s.Message))
 	}
 }
 

@@ -102,6 +102,8 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 	switch prefix {
 	case "status":
 		return c.status(), 0, ""
+	case "health":
+		return c.healthDetail(), 0, ""
 	case "mon dump":
 		return c.monDump(), 0, ""
 	case "mon remove":
@@ -239,6 +241,15 @@ func (c *Cluster) health() map[string]any {
 		status = "HEALTH_WARN"
 	}
 	return map[string]any{"status": status, "checks": checks, "mutes": []any{}}
+}
+
+// healthDetail adds to each check what it concerns.
+func (c *Cluster) healthDetail() map[string]any {
+	h := c.health()
+	for code, check := range h["checks"].(map[string]any) {
+		check.(map[string]any)["detail"] = []any{map[string]any{"message": "detail of " + code}}
+	}
+	return h
 }
 
 func (c *Cluster) mgrStat() map[string]any {
