@@ -33,6 +33,7 @@ deps: ## install what building and the demo need (Debian packages; needs root)
 .PHONY: test-deps
 test-deps: ## install what building and the tests need (Debian packages; needs root)
 	hack/install-deps tests
+	hack/vm-kernel
 
 .PHONY: generate
 generate: ## make deep copies, CRDs and generated docs anew
@@ -51,7 +52,7 @@ test-unit: ## unit tests: engine on a simulated world, API server and etcd for r
 
 .PHONY: test-e2e
 test-e2e: build kubectl bin/demo ## real Ceph on hosts made of namespaces (needs root)
-	$(GOTEST) -race -v -timeout 45m $(E2E)
+	$(GOTEST) -race -v -timeout 60m $(E2E)
 
 .PHONY: bin/demo
 bin/demo:
