@@ -32,6 +32,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&DriveGroup{}, &DriveGroupList{},
 		&Pool{}, &PoolList{},
 		&Client{}, &ClientList{},
+		&Filesystem{}, &FilesystemList{},
 		&NFSExport{}, &NFSExportList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)

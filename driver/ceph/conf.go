@@ -100,6 +100,9 @@ func daemonOptions(daemonType, address string) map[string]string {
 	case TypeMgr:
 		o["mgr_data"], o["keyring"] = "${DATA}", "${DATA}/"+FileKeyring
 		o["public_addr"] = address
+	case TypeMDS:
+		o["mds_data"], o["keyring"] = "${DATA}", "${DATA}/"+FileKeyring
+		o["public_addr"] = address
 	case TypeOSD:
 		o["osd_data"], o["keyring"] = "${DATA}/store", "${DATA}/"+FileKeyring
 		o["public_addr"] = address

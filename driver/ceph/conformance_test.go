@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 	}
 	conformance.Test(t, conformance.Subject{
 		New:     func(conformance.T) conformance.System { return system{withFake(newWorld(3, 2))} },
-		Cluster: *w.cluster, Hosts: w.hosts, Nodes: w.nodes, Resources: []api.Resource{replicated("images", 3), erasure("archive", 2, 1), clientOf("app", api.ClientCaps{"mon": "allow r", "osd": "allow rw pool=images"})},
+		Cluster: *w.cluster, Hosts: w.hosts, Nodes: w.nodes, Resources: []api.Resource{replicated("images", 3), erasure("archive", 2, 1), filesystemOf("home"), clientOf("app", api.ClientCaps{"mon": "allow r", "osd": "allow rw pool=images"})},
 		Refusals: []conformance.Refusal{
 			{Name: "a device with data", Declare: func(w *conformance.World) {
 				d := &w.Hosts[0].Status.Devices[1]
@@ -26,6 +26,9 @@ func TestConformance(t *testing.T) {
 			}},
 			{Name: "more copies than hosts", Declare: func(w *conformance.World) {
 				w.Resources = append(w.Resources, replicated("wide", 6, func(p *api.Pool) { p.Spec.FailureDomain = "host" }))
+			}},
+			{Name: "MDS that no host may run", Declare: func(w *conformance.World) {
+				w.Resources = append(w.Resources, filesystemOf("away", func(f *api.Filesystem) { f.Spec.Placement.Hosts = []string{"nowhere"} }))
 			}},
 			{Name: "an address of another host", Declare: func(w *conformance.World) { w.Nodes[0].Spec.StorageNetwork.IPs = []string{"192.168.9.9"} }},
 		},

@@ -31,6 +31,7 @@ type conn struct {
 	election int             // whose epoch this is
 	entities map[string]bool // as last asked for
 	placing  placing
+	fs       *fsMap // of the epoch that it says
 	// crush are the CRUSH rules and places as of the epoch crushEpoch of the OSD map.
 	crush      *DrainFacts
 	crushEpoch int

@@ -28,6 +28,7 @@ func (d *Driver) Foresee(before, after *engine.View, commands []engine.Command) 
 	}
 	f.mons()
 	f.mgrs()
+	f.mds()
 	f.osds()
 	f.poolPlaces()
 	f.stoppable()
@@ -64,7 +65,7 @@ func newForesight(seen *Observation, before, after *engine.View) *foresight {
 		o.Drain = &DrainFacts{Safe: maps.Clone(x.Safe), Rules: x.Rules, Places: maps.Clone(x.Places), Usage: maps.Clone(x.Usage), Buckets: maps.Clone(x.Buckets)}
 	}
 	f.Observation = o
-	o.PoolFacts, o.Clients = f.poolFacts(), f.clients()
+	o.PoolFacts, o.Clients, o.FS = f.poolFacts(), f.clients(), f.fsFacts()
 	return f
 }
 

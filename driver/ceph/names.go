@@ -14,6 +14,7 @@ const (
 	TypeMon = "ceph-mon"
 	TypeMgr = "ceph-mgr"
 	TypeOSD = "ceph-osd"
+	TypeMDS = "ceph-mds"
 )
 
 // The files, devices and parameters of a Daemon that its service agent knows by name.

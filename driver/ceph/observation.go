@@ -52,6 +52,8 @@ type Observation struct {
 	Drain *DrainFacts
 	// PoolFacts are asked for only while the cluster has Pools; otherwise nil.
 	PoolFacts *PoolFacts
+	// FS is what Ceph says of filesystems and MDS; it is asked for only while the cluster has Filesystems, otherwise nil.
+	FS *FSFacts
 	// Clients are the capabilities of the entities of Clients, by their names; those that Ceph does not have are missing.
 	Clients map[string]map[string]string
 	// Entities are the names in Ceph's auth database, or nil when they were not asked for.
@@ -87,6 +89,9 @@ type statusAnswer struct {
 		NumPGs     int   `json:"num_pgs"`
 		BytesTotal int64 `json:"bytes_total"`
 	} `json:"pgmap"`
+	FSMap struct {
+		Epoch int `json:"epoch"`
+	} `json:"fsmap"`
 	MgrMap struct {
 		Available bool `json:"available"`
 		Standbys  int  `json:"num_standbys"`

@@ -116,7 +116,13 @@ func (c *conn) mgrFail(ctx context.Context, r request) error {
 
 // plain sends a command that has no input, and whose answer says nothing.
 func (c *conn) plain(ctx context.Context, r request, cmd command) error {
-	if _, err := c.client.Mon(ctx, cmd, nil); err != nil {
+	_, err := c.client.Mon(ctx, cmd, nil)
+	return wrapped(err, r)
+}
+
+// wrapped says what was asked for when it failed.
+func wrapped(err error, r request) error {
+	if err != nil {
 		return fmt.Errorf("asking for %s of %s: %w", r.Verb, r.Object, err)
 	}
 	return nil

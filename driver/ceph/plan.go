@@ -22,7 +22,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.plan.End(view, ending)
 		return p.plan
 	}
-	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.declareServices, p.planMons, p.planOSDs, p.planModes, p.planDrains, p.moveMons, p.planMgrs, p.planPools, p.manServices, p.awaitMore} {
+	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.declareServices, p.planMons, p.planOSDs, p.planModes, p.planDrains, p.moveMons, p.planMgrs, p.planPools, p.planFilesystems, p.manServices, p.awaitMore} {
 		phase()
 	}
 	switch {
@@ -40,6 +40,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 	}
 	p.writeGroups()
 	p.putPools()
+	p.putFilesystems()
 	p.putClients()
 	p.writeStatus()
 	return p.plan
@@ -77,17 +78,30 @@ type planner struct {
 	yielded  map[string]string    // the hosts whose mon is to have another one in its place although it works, and why
 	// astray are the names of the Daemons of crews that are to have others in their places although no mode of their hosts asks for it, and why;
 	// released are those that may go, as others are in their places
-	astray   map[string]string
-	released map[string]bool
-	lost     map[string]time.Time // the hosts that no StorageNode means any more, and since when
-	avoided  map[string]time.Time // the hosts where a mon kept failing, and until when none is made there
-	pools    []*poolPlan
-	moving   bool // a host is on its way into maintenance, or out of it; or a mon is on its way
+	astray      map[string]string
+	released    map[string]bool
+	lost        map[string]time.Time // the hosts that no StorageNode means any more, and since when
+	avoided     map[string]time.Time // the hosts where a mon kept failing, and until when none is made there
+	pools       []*poolPlan
+	filesystems []*fsPlan
+	moving      bool // a host is on its way into maintenance, or out of it; or a mon is on its way
 
 	plan *engine.Plan
 }
 
+// sorted is a view whose Daemons are in the order of their names, in which they are told of.
+func sorted(view *engine.View) *engine.View {
+	byName := func(a, b api.Daemon) int { return strings.Compare(a.Name, b.Name) }
+	if slices.IsSortedFunc(view.Daemons, byName) {
+		return view
+	}
+	v := *view
+	v.Daemons = slices.SortedFunc(slices.Values(view.Daemons), byName)
+	return &v
+}
+
 func newPlanner(view *engine.View, now time.Time) *planner {
+	view = sorted(view)
 	p := &planner{
 		view: view, now: now, cluster: view.Cluster,
 		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, replaced: map[string]string{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, astray: map[string]string{}, released: map[string]bool{}, plan: &engine.Plan{},
@@ -322,6 +336,8 @@ func (p *planner) writeCommands() {
 		p.command(verbOSDNew, strings.Join(slices.Sorted(maps.Keys(missing)), ", "), missing, "not in Ceph's OSD map yet")
 	}
 	p.writePools()
+	p.writeFilesystems()
+	p.dropRules()
 	p.writeClients()
 }
 

@@ -13,6 +13,8 @@ import (
 // poolPlan is a Pool while it is planned.
 type poolPlan struct {
 	*api.Pool
+	// owner is the resource that it is a part of, such as a Filesystem; nil for a Pool that stands for itself.
+	owner api.Resource
 	// have is the pool in Ceph; nil when there is none, or nobody can tell.
 	have *Pool
 	// layout says how the objects lie, and size how many copies or chunks of one there are.
@@ -24,8 +26,16 @@ type poolPlan struct {
 	refusals, waits []string
 }
 
-// line is what the pool's commands are about: pools do not depend on each other.
-func (x *poolPlan) line() string { return engine.ResourceObject(x.Pool) }
+// object is what the pool's commands are about.
+func (x *poolPlan) object() string { return engine.ResourceObject(x.Pool) }
+
+// line is what they depend on: pools do not depend on each other, but for those of one owner.
+func (x *poolPlan) line() string {
+	if x.owner != nil {
+		return engine.ResourceObject(x.owner)
+	}
+	return x.object()
+}
 
 // defaultPoolSize is the number of copies of a pool of which nothing is said.
 const defaultPoolSize = 3
@@ -37,22 +47,26 @@ const poolRoot = "default"
 func (p *planner) planPools() {
 	for _, pool := range engine.OfKind[*api.Pool](p.view.Resources) {
 		x := &poolPlan{Pool: pool}
-		x.shape()
-		if p.poolsKnown() {
-			x.have = p.poolNamed(pool.Name)
-		}
 		p.pools = append(p.pools, x)
-		if pool.DeletionTimestamp != nil {
-			continue
-		}
-		p.chooseDomain(x)
-		p.checkPool(x)
+		p.judgePlace(x)
 		for _, text := range x.refusals {
 			p.decide(api.VerdictRefuse, x.line(), "%s", text)
 		}
 		for _, text := range x.waits {
 			p.decide(api.VerdictWait, x.line(), "%s", text)
 		}
+	}
+}
+
+// judgePlace finds how a pool is to be, and whether it can be so.
+func (p *planner) judgePlace(x *poolPlan) {
+	x.shape()
+	if p.poolsKnown() {
+		x.have = p.poolNamed(x.Name)
+	}
+	if x.DeletionTimestamp == nil {
+		p.chooseDomain(x)
+		p.checkPool(x)
 	}
 }
 

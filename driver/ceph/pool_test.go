@@ -45,6 +45,13 @@ func (w *world) applyResources(p *engine.Plan) {
 			}
 			continue
 		}
+		if fs, isFS := c.Resource.(*api.Filesystem); isFS {
+			i := slices.IndexFunc(w.filesystems, func(x *api.Filesystem) bool { return x.Name == fs.Name })
+			if w.filesystems[i] = fs; c.Gone {
+				w.filesystems = slices.Delete(w.filesystems, i, i+1)
+			}
+			continue
+		}
 		i := slices.IndexFunc(w.pools, func(x api.Pool) bool { return x.Name == c.Resource.GetName() })
 		if c.Gone {
 			w.pools = slices.Delete(w.pools, i, i+1)

@@ -25,8 +25,8 @@ type Pool struct {
 	PGs           int
 	MaxBytes      int64
 	MaxObjects    int64
-	// Full is set while the quota is reached.
-	Full bool
+	// Full is set while the quota is reached, and Overwrites where clients may change objects of an erasure-coded pool in part.
+	Full, Overwrites bool
 	// Applications are what the pool is for, and Options those of its options that are set (Ceph docs, "Pools: set pool values").
 	Applications map[string]bool
 	Options      map[string]string
@@ -73,7 +73,7 @@ const typeErasure = 3
 func (a *poolAnswer) pool() Pool {
 	p := Pool{
 		ID: a.ID, Name: a.Name, Erasure: a.Type == typeErasure, Profile: a.Profile, Size: a.Size, MinSize: a.MinSize, Rule: a.Rule, PGs: a.PGNum,
-		MaxBytes: a.MaxBytes, MaxObjects: a.MaxObjects, Full: strings.Contains(a.Flags, "full_quota"),
+		MaxBytes: a.MaxBytes, MaxObjects: a.MaxObjects, Full: strings.Contains(a.Flags, "full_quota"), Overwrites: strings.Contains(a.Flags, "ec_overwrites"),
 		Applications: map[string]bool{}, Options: map[string]string{},
 	}
 	for name := range a.Applications {
@@ -87,10 +87,15 @@ func (a *poolAnswer) pool() Pool {
 	return p
 }
 
+// hasPools says whether any of the resources has pools.
+func hasPools(all []api.Resource) bool {
+	return len(engine.OfKind[*api.Pool](all))+len(engine.OfKind[*api.Filesystem](all)) > 0
+}
+
 // fillPools asks for the facts where the cluster has Pools.
 func (c *conn) fillPools(ctx context.Context, view *engine.View, o *Observation) error {
 	pools := engine.OfKind[*api.Pool](view.Resources)
-	if len(pools) == 0 {
+	if !hasPools(view.Resources) {
 		return nil
 	}
 	if c.crush == nil || c.crushEpoch != c.osds.Epoch {

@@ -10,9 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
-	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // The verbs of pools. The object of those of one pool is "pool/NAME", that of the others the rule or profile.
@@ -231,6 +229,8 @@ func (f *foresight) poolSet(r request) {
 			p.MinSize = number
 		case optionRule:
 			p.Rule = f.rule(value)
+		case optionOverwrites:
+			p.Overwrites = value == "true"
 		default:
 			p.Options[name] = value
 			if value == optionUnset {
@@ -309,7 +309,7 @@ func (f *foresight) poolFacts() *PoolFacts {
 	x := f.seen.PoolFacts
 	switch {
 	case x != nil:
-	case f.seen.Reachable || len(engine.OfKind[*api.Pool](f.after.Resources)) == 0:
+	case f.seen.Reachable || !hasPools(f.after.Resources):
 		return nil
 	default:
 		x = &PoolFacts{Rules: map[int]Rule{}, Places: map[int]Place{}, Profiles: map[string]map[string]string{}}

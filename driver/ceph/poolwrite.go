@@ -19,6 +19,8 @@ const (
 	optionRule      = "crush_rule"
 	optionMode      = "compression_mode"
 	optionAlgorithm = "compression_algorithm"
+	// optionOverwrites lets clients change objects of an erasure-coded pool in part, as files are. It is never taken back.
+	optionOverwrites = "allow_ec_overwrites"
 	// optionUnset is the value that takes an option away.
 	optionUnset = "unset"
 )
@@ -33,12 +35,11 @@ func (p *planner) writePools() {
 			p.bringPool(x)
 		}
 	}
-	p.dropRules()
 }
 
-// poolCommand is a command of one pool: pools do not depend on each other.
+// poolCommand is a command of one pool.
 func (p *planner) poolCommand(x *poolPlan, verb string, risk api.Risk, params map[string]string, format string, args ...any) {
-	p.command(verb, x.line(), params, fmt.Sprintf(format, args...))
+	p.command(verb, x.object(), params, fmt.Sprintf(format, args...))
 	c := &p.plan.Commands[len(p.plan.Commands)-1]
 	c.Line, c.Risk = x.line(), engine.HigherRisk(c.Risk, risk)
 }
@@ -71,6 +72,9 @@ func (x *poolPlan) fresh() *Pool {
 	}
 	return made
 }
+
+// overwrites says whether clients are to change objects of an erasure-coded pool in part.
+func (x *poolPlan) overwrites() bool { return x.Spec.ErasureCoded != nil && x.owner != nil }
 
 func (x *poolPlan) application() string {
 	if x.Spec.Application == "" {
@@ -142,6 +146,7 @@ func (p *planner) bringOptions(x *poolPlan, have *Pool) {
 	for _, o := range append(x.sizeOptions(have),
 		option{optionMode, have.Options[optionMode], x.Spec.Compression.Mode, api.RiskNone},
 		option{optionAlgorithm, have.Options[optionAlgorithm], x.Spec.Compression.Algorithm, api.RiskNone},
+		option{optionOverwrites, strconv.FormatBool(have.Overwrites), strconv.FormatBool(have.Overwrites || x.overwrites()), api.RiskNone},
 	) {
 		if o.have != o.want {
 			p.poolCommand(x, verbPoolSet, o.risk, map[string]string{paramOption: o.name, paramValue: valueOrUnset(o.want)}, "%s goes from %s to %s",
@@ -205,9 +210,12 @@ func quotaWord(n int64) string {
 
 // dropRules removes the rules that were made for pools and that no pool uses or is to use.
 func (p *planner) dropRules() {
+	if !p.poolsKnown() {
+		return
+	}
 	wanted := map[string]bool{}
-	for _, x := range p.pools {
-		wanted[x.rule] = x.DeletionTimestamp == nil
+	for _, x := range p.allPools() {
+		wanted[x.rule] = wanted[x.rule] || x.DeletionTimestamp == nil
 	}
 	for _, pool := range p.seen.Pools {
 		wanted[p.seen.PoolFacts.Rules[pool.Rule].Name] = true

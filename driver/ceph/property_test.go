@@ -14,6 +14,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/cephreport"
 )
 
 // drawWorld makes a random world: hosts that are there or not, with disks in all conditions, and nodes that name some.
@@ -37,6 +38,13 @@ func drawWorld(t *rapid.T) *fakeWorld {
 	}
 	if rapid.IntRange(0, 5).Draw(t, "selector") == 0 {
 		w.cluster.Spec.Ceph.Mon.HostSelector = &metav1.LabelSelector{}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "filesystem") == 0 {
+		w.filesystems = append(w.filesystems, filesystemOf("home", func(f *api.Filesystem) {
+			f.Spec.ActiveMDS = rapid.Int32Range(1, 3).Draw(t, "active MDS")
+			f.Spec.Placement.Pattern = rapid.SampledFrom([]string{"", "", "h*", "h[12]", "x*"}).Draw(t, "placement")
+			f.Spec.MetadataPool.Replicated = &api.PoolReplicated{Size: rapid.Int32Range(1, 4).Draw(t, "copies")}
+		}))
 	}
 	return withFake(w)
 }
@@ -64,7 +72,7 @@ func disturb(t *rapid.T, f *fakeWorld) {
 		return
 	}
 	i := rapid.IntRange(1, len(f.hosts)).Draw(t, "which")
-	switch rapid.IntRange(0, 10).Draw(t, "event") {
+	switch rapid.IntRange(0, 12).Draw(t, "event") {
 	case 0:
 		j := len(f.hosts) + 1
 		f.host(j, 2)
@@ -92,8 +100,43 @@ func disturb(t *rapid.T, f *fakeWorld) {
 		f.hosts[i-1].Status.Conditions = nil
 	case 8:
 		f.ceph.Stick(rapid.IntRange(0, 6).Draw(t, "stuck"), rapid.Bool().Draw(t, "is stuck"))
+	case 11, 12:
+		disturbFilesystem(t, f)
 	case 9, 10:
 		f.hosts[i-1].Spec.Mode = rapid.SampledFrom([]api.HostMode{"", api.HostActive, api.HostMaintenance, api.HostMaintenance, api.HostDrain}).Draw(t, "mode")
+	}
+}
+
+func disturbFilesystem(t *rapid.T, f *fakeWorld) {
+	if len(f.filesystems) == 0 {
+		return
+	}
+	x := f.filesystems[0]
+	switch rapid.IntRange(0, 4).Draw(t, "filesystem event") {
+	case 0:
+		x.Spec.ActiveMDS = rapid.Int32Range(1, 3).Draw(t, "active MDS")
+	case 1:
+		x.Spec.StandbyMDS = numberOf(rapid.Int32Range(0, 2).Draw(t, "standby MDS"))
+	case 2:
+		x.Spec.Placement.Pattern = rapid.SampledFrom([]string{"", "h*", "h[23]"}).Draw(t, "placement")
+	case 3:
+		f.mounted = []cephreport.Mount{{Entity: "app", Path: "/mnt"}}[:rapid.IntRange(0, 1).Draw(t, "mounted")]
+	case 4:
+		now := metav1.NewTime(f.now)
+		x.DeletionTimestamp, x.Spec.DeletionPolicy = &now, rapid.SampledFrom([]api.DeletionPolicy{api.DeletionRetain, api.DeletionWipe}).Draw(t, "policy")
+	}
+}
+
+// checkMDS: each MDS of a filesystem has a host of its own.
+func checkMDS(t *rapid.T, f *fakeWorld) {
+	on := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(f.daemons)) {
+		if d := f.daemons[name]; d.Spec.Type == TypeMDS && d.DeletionTimestamp == nil {
+			if other := on[d.Spec.Host]; other != "" {
+				t.Fatalf("%s and %s are both on %s", name, other, d.Spec.Host)
+			}
+			on[d.Spec.Host] = name
+		}
 	}
 }
 
@@ -124,6 +167,7 @@ func roundChecked(t *rapid.T, f *fakeWorld) *engine.Plan {
 		t.Fatal(err)
 	}
 	checkSafe(t, f)
+	checkMDS(t, f)
 	checkStops(t, f, v, p)
 	return p
 }

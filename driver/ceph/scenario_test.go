@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/cephreport"
 )
 
 // fakeWorld is a world whose daemons all do as they are told, on a Ceph in memory.
@@ -27,6 +29,8 @@ type fakeWorld struct {
 	mute map[string]bool
 	// fewestMons is how many mons were wanted at least since the world was at rest.
 	fewestMons int32
+	// mounted are the clients of filesystems.
+	mounted []cephreport.Mount
 }
 
 func withFake(w *world) *fakeWorld {
@@ -54,6 +58,7 @@ func (f *fakeWorld) agents() {
 			continue
 		case d.Spec.State == api.WantRunning:
 			d.Status.State, d.Status.Message = api.DaemonRunning, ""
+			f.report(d)
 		default:
 			d.Status.State = api.DaemonPrepared
 		}
@@ -64,6 +69,19 @@ func (f *fakeWorld) agents() {
 		}
 	}
 	f.ceph.Sync(f.powered())
+}
+
+// report has an MDS tell who has its filesystem mounted.
+func (f *fakeWorld) report(d *api.Daemon) {
+	name, _, _ := strings.Cut(d.Spec.ID, "-")
+	if d.Spec.Type != TypeMDS || !slices.Contains(f.ceph.Active(name), d.Spec.ID) {
+		return
+	}
+	text, err := json.Marshal(cephreport.Report{Mounts: append([]cephreport.Mount{{Entity: "a", Host: "h1"}}, f.mounted...)})
+	if err != nil {
+		panic(err)
+	}
+	d.Status.Report = string(text)
 }
 
 // powered are the daemons of the hosts that have power.

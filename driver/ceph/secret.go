@@ -36,6 +36,8 @@ func capsOf(entity string) map[string]string {
 		return map[string]string{"mon": "allow r"}
 	case kind == "mgr":
 		return map[string]string{"mds": "allow *", "mon": "allow profile mgr", "osd": "allow *"}
+	case kind == "mds":
+		return map[string]string{"mds": "allow *", "mgr": "allow profile mds", "mon": "allow profile mds", "osd": "allow *"}
 	case kind == "osd":
 		return map[string]string{"mgr": "allow profile osd", "mon": "allow profile osd", "osd": "allow *"}
 	}

@@ -31,7 +31,7 @@ type service struct {
 }
 
 // servingTypes are the types of daemons that serve a resource. Each is of the crew of one.
-var servingTypes = []string{}
+var servingTypes = []string{TypeMDS}
 
 // stateless says whether daemons of a type keep nothing on disk.
 func stateless(daemonType string) bool {
@@ -42,6 +42,7 @@ func stateless(daemonType string) bool {
 func (p *planner) declareServices() {
 	p.mgrs = p.mgrCrew()
 	p.crews = []*crew{p.mgrs}
+	p.declareFilesystems()
 }
 
 // serve adds the crew of a resource.

@@ -79,6 +79,7 @@ func (p *planner) judge(s *state) {
 	p.judgeOSDs(s)
 	p.judgePGs(s)
 	p.judgePools(s)
+	p.judgeFilesystems(s)
 	p.judgeClients(s)
 	if p.seen.Health != healthOK {
 		for _, check := range p.seen.Checks {

@@ -72,4 +72,11 @@ var verbs = map[string]verb{
 	verbRuleRm:         {(*conn).ruleRm, (*foresight).ruleRm, api.RiskNone},
 	verbProfileSet:     {(*conn).profileSet, (*foresight).profileSet, api.RiskNone},
 	verbProfileRm:      {(*conn).ruleRm, (*foresight).profileRm, api.RiskNone},
+
+	verbFSNew:       {(*conn).fsNew, (*foresight).fsNew, api.RiskNone},
+	verbFSSet:       {(*conn).fsSet, (*foresight).fsSet, api.RiskNone},
+	verbFSAddPool:   {(*conn).fsAddPool, (*foresight).fsAddPool, api.RiskNone},
+	verbFSRm:        {(*conn).fsRm, (*foresight).fsRm, api.RiskData},
+	verbGroupCreate: {(*conn).groupCreate, (*foresight).groupMade, api.RiskNone},
+	verbGroupResize: {(*conn).groupResize, (*foresight).groupMade, api.RiskNone},
 }

@@ -26,14 +26,15 @@ type world struct {
 	hosts   []api.Host
 	others  []*api.Daemon
 	// clusters are further ones in the namespace.
-	clusters []api.StorageCluster
-	daemons  map[string]*api.Daemon
-	secrets  map[string]secret
-	status   *api.StorageStatus
-	groups   []*api.DriveGroup
-	pools    []api.Pool
-	clients  []*api.Client
-	failures []engine.CommandFailure
+	clusters    []api.StorageCluster
+	daemons     map[string]*api.Daemon
+	secrets     map[string]secret
+	status      *api.StorageStatus
+	groups      []*api.DriveGroup
+	pools       []api.Pool
+	clients     []*api.Client
+	filesystems []*api.Filesystem
+	failures    []engine.CommandFailure
 	// writes counts what rounds changed.
 	writes int
 }
@@ -133,6 +134,9 @@ func (w *world) view() *engine.View {
 	}
 	for _, c := range w.clients {
 		v.Resources = append(v.Resources, c.DeepCopy())
+	}
+	for _, x := range w.filesystems {
+		v.Resources = append(v.Resources, x.DeepCopy())
 	}
 	for i := range w.pools {
 		v.Resources = append(v.Resources, w.pools[i].DeepCopy())

@@ -14,10 +14,11 @@ var (
 	_ service.Versioner = Mon{}
 	_ service.Versioner = Mgr{}
 	_ service.Versioner = OSD{}
+	_ service.Versioner = MDS{}
 )
 
 // Agents returns the service agents of all of Ceph's daemons.
-func Agents() []service.ServiceAgent { return []service.ServiceAgent{Mon{}, Mgr{}, OSD{}} }
+func Agents() []service.ServiceAgent { return []service.ServiceAgent{Mon{}, Mgr{}, OSD{}, MDS{}} }
 
 // Version is the release of ceph-mon.
 func (Mon) Version(ctx context.Context) (string, error) { return version(ctx, "ceph-mon") }
@@ -27,6 +28,9 @@ func (Mgr) Version(ctx context.Context) (string, error) { return version(ctx, "c
 
 // Version is the release of ceph-osd.
 func (OSD) Version(ctx context.Context) (string, error) { return version(ctx, "ceph-osd") }
+
+// Version is the release of ceph-mds.
+func (MDS) Version(ctx context.Context) (string, error) { return version(ctx, "ceph-mds") }
 
 func version(ctx context.Context, program string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, tool.Timeout)

@@ -104,6 +104,8 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 		return c.status(), 0, ""
 	case "health":
 		return c.healthDetail(), 0, ""
+	case "fs dump":
+		return c.fsDump(), 0, ""
 	case "mon dump":
 		return c.monDump(), 0, ""
 	case "mon remove":
@@ -154,6 +156,9 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 		c.failMgr(fmt.Sprint(cmd["who"]))
 		return nil, 0, ""
 	}
+	if errno, status, known := c.fsAnswer(prefix, cmd); known {
+		return nil, errno, status
+	}
 	if errno, status, known := c.poolAnswer(prefix, cmd); known {
 		return nil, errno, status
 	}
@@ -169,6 +174,8 @@ func (c *Cluster) status() map[string]any {
 	monmap["num_mons"], monmap["epoch"] = len(c.mons), c.monEpoch
 	osdmap := a["osdmap"].(map[string]any)
 	osdmap["epoch"], osdmap["num_osds"] = c.epoch, len(c.osds)
+	c.serveFilesystems()
+	a["fsmap"].(map[string]any)["epoch"] = c.fsEpoch
 	mgrmap := a["mgrmap"].(map[string]any)
 	mgrmap["available"], mgrmap["num_standbys"] = len(mgrs) > 0, max(0, len(mgrs)-1)
 	if len(mgrs) > 0 && c.unseen > 0 {

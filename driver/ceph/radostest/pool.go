@@ -219,6 +219,9 @@ func (c *Cluster) madePools(pattern map[string]any) (all []any) {
 		a["quota_max_bytes"], a["quota_max_objects"] = p.quotas["max_bytes"], p.quotas["max_objects"]
 		if p.erasure {
 			a["type"], a["erasure_code_profile"] = 3, p.profile
+			if p.options["allow_ec_overwrites"] == "true" {
+				a["flags_names"] = "hashpspool,ec_overwrites"
+			}
 		}
 		all = append(all, a)
 	}

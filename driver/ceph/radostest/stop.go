@@ -25,6 +25,8 @@ func (c *Cluster) mgrAnswer(prefix string, cmd map[string]any) (answer any, errn
 		return c.pgsBrief(pgState(c.upAndIn())), 0, ""
 	case "osd pool stats":
 		return c.poolStats(), 0, ""
+	case "fs subvolumegroup ls", "fs subvolumegroup info", "fs subvolumegroup create", "fs subvolumegroup resize":
+		return c.groupAnswer(prefix, cmd)
 	}
 	return nil, syscall.EINVAL, "command not known"
 }

@@ -1,0 +1,284 @@
+package ceph
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// fsPlan is a Filesystem while it is planned.
+type fsPlan struct {
+	*api.Filesystem
+	// have is the filesystem in Ceph; nil when there is none, or nobody can tell.
+	have *FS
+	// pools are the metadata pool and then the data pools.
+	pools   []*poolPlan
+	service *service
+	// refusals say why it cannot be as it is declared, waits what it waits for.
+	refusals, waits []string
+}
+
+// line is what the filesystem's commands are about, and depend on.
+func (x *fsPlan) line() string { return engine.ResourceObject(x.Filesystem) }
+
+func (x *fsPlan) refuse(format string, args ...any) {
+	x.refusals = append(x.refusals, fmt.Sprintf(format, args...))
+}
+
+// activeMDS and standbyMDS read the spec. The API server sets the defaults; a plan of a file that was never sent to it has to do without.
+func activeMDS(f *api.Filesystem) int { return max(1, int(f.Spec.ActiveMDS)) }
+
+func standbyMDS(f *api.Filesystem) int {
+	if f.Spec.StandbyMDS == nil {
+		return 1
+	}
+	return int(*f.Spec.StandbyMDS)
+}
+
+// declareFilesystems finds the MDS of each Filesystem. While more are at work than are wanted all of them stay: which one ends its work is
+// Ceph's to say.
+func (p *planner) declareFilesystems() {
+	for _, f := range engine.OfKind[*api.Filesystem](p.view.Resources) {
+		x := &fsPlan{Filesystem: f}
+		if p.fsKnown() {
+			if have, ok := p.seen.FS.Filesystems[f.Name]; ok {
+				x.have = &have
+			}
+		}
+		s := &service{
+			crew: crew{
+				daemonType: TypeMDS, noun: "MDS", field: "spec.activeMDS and spec.standbyMDS together", count: activeMDS(f) + standbyMDS(f), least: activeMDS(f),
+				active: func(id string) bool { return p.fsKnown() && p.seen.FS.serves(id) },
+			},
+			resource: f, placement: &api.Placement{HostSelection: f.Spec.Placement},
+			there: func(id string) bool { return p.fsKnown() && p.seen.FS.knows(id) },
+			finish: func(d *api.Daemon, _ seat) {
+				d.Spec.Command = append(d.Spec.Command, "--mds_join_fs="+f.Name)
+				d.Spec.Parameters[api.ParameterReport] = "mounts"
+			},
+		}
+		if x.have != nil {
+			s.count = max(s.count, len(x.have.MDS))
+		}
+		x.service = s
+		p.filesystems = append(p.filesystems, x)
+		p.serve(s)
+	}
+}
+
+// fsKnown says whether Ceph was asked for its filesystems.
+func (p *planner) fsKnown() bool { return p.reachable() && p.seen.FS != nil }
+
+// planFilesystems finds how each Filesystem is to be, and refuses those that cannot be so.
+func (p *planner) planFilesystems() {
+	for _, x := range p.filesystems {
+		p.shapeFS(x)
+		for _, pool := range x.pools {
+			p.judgePlace(pool)
+		}
+		if x.DeletionTimestamp != nil {
+			p.endService(x)
+			continue
+		}
+		p.checkFS(x)
+		x.service.held = x.service.held || x.have == nil && len(x.refusals)+len(x.waits) > 0
+		for _, text := range x.refusals {
+			p.decide(api.VerdictRefuse, x.line(), "%s", text)
+		}
+		for _, text := range x.waits {
+			p.decide(api.VerdictWait, x.line(), "%s", text)
+		}
+	}
+}
+
+// shapeFS makes the pools of a filesystem. One that is there already keeps the names that its metadata pool and its first data pool have.
+func (p *planner) shapeFS(x *fsPlan) {
+	metadata, first := x.Name+"-metadata", x.Name+"-data"
+	if x.have != nil && len(x.have.DataPools) > 0 {
+		metadata, first = cmp.Or(p.poolName(x.have.MetadataPool), metadata), cmp.Or(p.poolName(x.have.DataPools[0]), first)
+	}
+	data := x.Spec.DataPools
+	if len(data) == 0 {
+		data = []api.FilesystemDataPool{{}}
+	}
+	p.addPool(x, metadata, x.Spec.MetadataPool)
+	for i, d := range data {
+		name := d.Name
+		if i == 0 {
+			name = cmp.Or(name, first)
+		}
+		p.addPool(x, name, d.FilesystemPool)
+	}
+}
+
+func (p *planner) addPool(x *fsPlan, name string, t api.FilesystemPool) {
+	pool := &api.Pool{}
+	pool.Namespace, pool.Name, pool.DeletionTimestamp = x.Namespace, name, x.DeletionTimestamp
+	pool.Spec = api.PoolSpec{
+		Cluster: x.Spec.Cluster, Replicated: t.Replicated, ErasureCoded: t.ErasureCoded, FailureDomain: t.FailureDomain, DeviceClass: t.DeviceClass,
+		Application: "cephfs", Quota: t.Quota, Compression: t.Compression, DeletionPolicy: x.Spec.DeletionPolicy,
+	}
+	for _, s := range x.Status.Pools {
+		if s.Name == name {
+			pool.Status.ID = s.ID
+		}
+	}
+	pool.Status.State = x.Status.State
+	x.pools = append(x.pools, &poolPlan{Pool: pool, owner: x.Filesystem})
+}
+
+// poolName is the name of a pool by its number; empty where there is none.
+func (p *planner) poolName(id int64) string {
+	if i := slices.IndexFunc(p.seen.Pools, func(x Pool) bool { return x.ID == id }); i >= 0 {
+		return p.seen.Pools[i].Name
+	}
+	return ""
+}
+
+// allPools are the pools of all resources.
+func (p *planner) allPools() []*poolPlan {
+	all := slices.Clone(p.pools)
+	for _, x := range p.filesystems {
+		all = append(all, x.pools...)
+	}
+	return all
+}
+
+// checkFS says why a filesystem cannot be as it is declared, or what it waits for.
+func (p *planner) checkFS(x *fsPlan) {
+	if x.service.refusal != "" {
+		x.refuse("%s", x.service.refusal)
+	}
+	for _, pool := range x.pools {
+		p.checkOwner(x, pool)
+		for _, text := range pool.refusals {
+			x.refuse("pool %s: %s", pool.Name, text)
+		}
+		for _, text := range pool.waits {
+			x.waits = append(x.waits, "pool "+pool.Name+": "+text)
+		}
+	}
+	for _, g := range x.Spec.SubvolumeGroups {
+		if g.Quota != nil && g.Quota.Sign() <= 0 {
+			x.refuse("the quota of subvolume group %s has to be more than nothing, such as 100Gi: leave it out for none", g.Name)
+		}
+	}
+	if x.have == nil {
+		return
+	}
+	for i, id := range x.have.DataPools {
+		name := p.poolName(id)
+		at := slices.IndexFunc(x.pools[1:], func(pool *poolPlan) bool { return pool.Name == name })
+		switch {
+		case name == "":
+		case at < 0:
+			x.refuse("spec.dataPools has no pool %s, which the filesystem has in Ceph: files may lie in it, so none is taken out. List it, or give the Filesystem another name", name)
+		case i == 0 && at > 0:
+			x.refuse("pool %s is the filesystem's first data pool, and stays so: list it first", name)
+		}
+	}
+}
+
+// checkOwner refuses a pool that is somebody else's.
+func (p *planner) checkOwner(x *fsPlan, pool *poolPlan) {
+	for _, other := range p.allPools() {
+		if other != pool && other.Name == pool.Name {
+			pool.refuse("%s has a pool of this name, too: choose another name", strings.Replace(other.line(), "/", " ", 1))
+		}
+	}
+	if pool.have != nil && !x.promised(pool) && (x.have == nil || !slices.Contains(append(x.have.DataPools, x.have.MetadataPool), pool.have.ID)) {
+		pool.refuse("Ceph has a pool of this name that was not made for this filesystem: choose another name, or delete it")
+	}
+}
+
+// promised says whether a pool was written down to be made for the filesystem.
+func (x *fsPlan) promised(pool *poolPlan) bool {
+	return slices.ContainsFunc(x.Status.Pools, func(s api.FilesystemPoolStatus) bool {
+		return s.Name == pool.Name && (s.ID == 0 || s.ID == pool.have.ID)
+	})
+}
+
+// writeFilesystems asks Ceph for what brings the filesystems to where they are wanted.
+func (p *planner) writeFilesystems() {
+	for _, x := range p.filesystems {
+		if p.poolsKnown() && p.fsKnown() && x.DeletionTimestamp == nil && len(x.refusals)+len(x.waits) == 0 {
+			p.bringFS(x)
+		}
+	}
+}
+
+func (p *planner) fsCommand(x *fsPlan, verb string, params map[string]string, format string, args ...any) {
+	p.command(verb, x.line(), params, fmt.Sprintf(format, args...))
+	p.plan.Commands[len(p.plan.Commands)-1].Line = x.line()
+}
+
+func (p *planner) bringFS(x *fsPlan) {
+	for _, pool := range x.pools {
+		if pool.have != nil || x.noted(pool) { // its name is written down first
+			p.bringPool(pool)
+		}
+	}
+	if !slices.ContainsFunc(x.pools, func(pool *poolPlan) bool { return pool.have == nil && !x.noted(pool) }) {
+		have := p.makeFS(x)
+		p.bringMDS(x, have)
+		p.bringGroups(x)
+	}
+}
+
+// noted says whether the name of a pool is written down.
+func (x *fsPlan) noted(pool *poolPlan) bool {
+	return slices.ContainsFunc(x.Status.Pools, func(s api.FilesystemPoolStatus) bool { return s.Name == pool.Name })
+}
+
+// makeFS has the filesystem made, with all its data pools.
+func (p *planner) makeFS(x *fsPlan) *FS {
+	have := x.have
+	if have == nil {
+		p.fsCommand(x, verbFSNew, map[string]string{paramMetadata: x.pools[0].Name, paramData: x.pools[1].Name}, "it is declared")
+		have = &FS{MaxMDS: 1, StandbyWanted: 1}
+	}
+	for _, pool := range x.pools[2:] {
+		if pool.have == nil || !slices.Contains(have.DataPools, pool.have.ID) {
+			p.fsCommand(x, verbFSAddPool, map[string]string{paramData: pool.Name}, "pool %s is declared", pool.Name)
+		}
+	}
+	return have
+}
+
+// bringMDS tells Ceph how many are to work, and how many to stand by: no more than there are.
+func (p *planner) bringMDS(x *fsPlan, have *FS) {
+	seats := max(1, len(x.service.seats))
+	active := min(activeMDS(x.Filesystem), seats)
+	standby := min(standbyMDS(x.Filesystem), seats-active)
+	for _, o := range []struct {
+		name       string
+		have, want int
+	}{{optionMaxMDS, have.MaxMDS, active}, {optionStandby, have.StandbyWanted, standby}} {
+		if o.have != o.want {
+			p.fsCommand(x, verbFSSet, map[string]string{paramOption: o.name, paramValue: strconv.Itoa(o.want)}, "%s goes from %d to %d", o.name, o.have, o.want)
+		}
+	}
+}
+
+// bringGroups has the subvolume groups made that are not there, or have another quota.
+func (p *planner) bringGroups(x *fsPlan) {
+	groups, known := p.seen.FS.Groups[x.Name]
+	if !known || x.have == nil {
+		return
+	}
+	for _, g := range x.Spec.SubvolumeGroups {
+		quota, there := groups[g.Name]
+		params := map[string]string{paramGroup: g.Name, paramValue: strconv.FormatInt(groupQuota(g), 10)}
+		switch {
+		case !there:
+			p.fsCommand(x, verbGroupCreate, params, "subvolume group %s is declared", g.Name)
+		case quota != groupQuota(g):
+			p.fsCommand(x, verbGroupResize, params, "the quota of subvolume group %s goes from %s to %s", g.Name, quotaWord(quota), quotaWord(groupQuota(g)))
+		}
+	}
+}

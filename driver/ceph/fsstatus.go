@@ -1,0 +1,305 @@
+package ceph
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/cephreport"
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+// putFilesystems writes the statuses of Filesystems, and lets those go that are gone.
+func (p *planner) putFilesystems() {
+	for _, x := range p.filesystems {
+		next := x.DeepCopy()
+		s := &next.Status
+		s.ObservedGeneration = x.Generation
+		if x.DeletionTimestamp != nil {
+			if p.dropFS(x, s) {
+				p.plan.LetGo(x.Filesystem)
+				continue
+			}
+		} else {
+			p.tellFS(x, s)
+			engine.Accept(next, x.refusals, nil, p.now)
+		}
+		p.plan.PutResource(x.Filesystem, next)
+	}
+}
+
+// tellFS says how a filesystem stands.
+func (p *planner) tellFS(x *fsPlan, s *api.FilesystemStatus) {
+	s.State, s.Message = p.fsState(x)
+	if len(x.refusals) > 0 && x.have == nil || !p.fsKnown() || !p.poolsKnown() {
+		return
+	}
+	if len(x.refusals) == 0 && !p.plan.Refused {
+		s.Pools = nil
+		for _, pool := range x.pools {
+			st := api.FilesystemPoolStatus{Name: pool.Name}
+			if pool.have != nil {
+				st.ID = pool.have.ID
+			}
+			s.Pools = append(s.Pools, st)
+		}
+	}
+	if x.have == nil {
+		return
+	}
+	var active, standby []string
+	for _, rank := range slices.Sorted(maps.Keys(x.have.MDS)) {
+		active = append(active, x.have.MDS[rank].Name)
+	}
+	for _, seat := range x.service.seats {
+		if slices.Contains(p.seen.FS.Standbys, seat.id) {
+			standby = append(standby, seat.id)
+		}
+	}
+	s.ID, s.Active, s.Standby = x.have.ID, strings.Join(active, ","), strings.Join(standby, ",")
+	if mounts, more, known := p.mounts(x); known {
+		s.Clients = int32(len(mounts) + more)
+	}
+	s.SubvolumeGroups = p.groupsMade(x)
+}
+
+// groupsMade are the groups that are as they are declared, by the manager's word of now or of before.
+func (p *planner) groupsMade(x *fsPlan) (made []api.SubvolumeGroup) {
+	groups := p.seen.FS.Groups[x.Name]
+	for _, g := range x.Spec.SubvolumeGroups {
+		quota, there := groups[g.Name]
+		before := slices.ContainsFunc(x.Status.SubvolumeGroups, func(h api.SubvolumeGroup) bool { return h.Name == g.Name && groupQuota(h) == groupQuota(g) })
+		if there && quota == groupQuota(g) || before {
+			made = append(made, g)
+		}
+	}
+	return made
+}
+
+// mounts are the clients that have a filesystem mounted, by the words of its MDS, and how many more there are. What a manager looks into by
+// itself is no mount.
+func (p *planner) mounts(x *fsPlan) (mounts []cephreport.Mount, more int, known bool) {
+	if x.have == nil {
+		return nil, 0, true
+	}
+	seen := map[cephreport.Mount]bool{}
+	for _, m := range x.have.MDS {
+		d := p.have[p.daemonOf(&x.service.crew, m.Name)]
+		if d == nil || d.Status.State != api.DaemonRunning || p.hosts[d.Spec.Host] == nil || !p.hosts[d.Spec.Host].AgentHeard() {
+			return nil, 0, false
+		}
+		r, err := cephreport.Parse(d.Status.Report)
+		if err != nil || r == nil {
+			return nil, 0, false
+		}
+		more = max(more, r.More)
+		for _, mount := range r.Mounts {
+			if mount.Path != "" || !p.ofManager(mount.Entity) {
+				seen[mount] = true // a client has a session with each MDS that it works with
+			}
+		}
+	}
+	for mount := range seen {
+		mounts = append(mounts, mount)
+	}
+	slices.SortFunc(mounts, func(a, b cephreport.Mount) int { return strings.Compare(a.String(), b.String()) })
+	return mounts, more, true
+}
+
+func (p *planner) ofManager(id string) bool {
+	return slices.ContainsFunc(p.mgrs.seats, func(s seat) bool { return s.id == id })
+}
+
+// fsState says whether a filesystem can be used, and why not.
+func (p *planner) fsState(x *fsPlan) (api.ResourceState, string) {
+	failure := p.failureOf(x.line())
+	known := p.fsKnown() && p.poolsKnown()
+	switch problems := slices.Concat(x.refusals, x.waits); {
+	case !known && x.Status.ID != 0:
+		return api.ResourceOffline, "Ceph does not answer"
+	case x.have == nil && len(problems) > 0:
+		return api.ResourcePending, strings.Join(problems, "; ")
+	case !known:
+		return api.ResourcePending, "Ceph does not answer yet"
+	case x.have == nil && p.cluster.ModeOf() == api.ClusterObserved:
+		return api.ResourcePending, "the cluster is only observed: Ceph has no such filesystem, and nobody makes it"
+	case x.have == nil && failure != "":
+		return api.ResourcePending, failure
+	case x.have == nil:
+		return api.ResourceCreating, "it is being made"
+	}
+	state, texts := p.judgeRanks(x)
+	for _, pool := range x.pools {
+		if poolState, text := p.poolState(pool); poolState != api.ResourceOnline {
+			state, texts = worse(state, poolState), append(texts, fmt.Sprintf("pool %s is %s: %s", pool.Name, poolState, text))
+		}
+	}
+	if left := len(x.Spec.SubvolumeGroups) - len(p.groupsMade(x)); left > 0 && state == api.ResourceOnline {
+		state, texts = p.notYet(x), append(texts, words.Plural(left, "subvolume group")+" not made yet")
+	}
+	texts = slices.Concat(x.refusals, x.waits, []string{failure}, texts)
+	return state, strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "; ")
+}
+
+// notYet is the state of what is on its way: to those who use it already it is degraded.
+func (p *planner) notYet(x *fsPlan) api.ResourceState {
+	if neverServed(x.Status.State) {
+		return api.ResourceCreating
+	}
+	return api.ResourceDegraded
+}
+
+// worse is the state of two that counts for both.
+func worse(a, b api.ResourceState) api.ResourceState {
+	order := []api.ResourceState{api.ResourceOnline, api.ResourceDegraded, api.ResourceCreating, api.ResourcePending, api.ResourceOffline}
+	if slices.Index(order, a) > slices.Index(order, b) {
+		return a
+	}
+	return b
+}
+
+// judgeRanks goes by the filesystem's MDS.
+func (p *planner) judgeRanks(x *fsPlan) (state api.ResourceState, texts []string) {
+	var busy []string
+	active := 0
+	for _, rank := range slices.Sorted(maps.Keys(x.have.MDS)) {
+		if m := x.have.MDS[rank]; m.State == mdsActive {
+			active++
+		} else if rank < x.have.MaxMDS {
+			busy = append(busy, fmt.Sprintf("mds.%s is %s", m.Name, strings.TrimPrefix(m.State, "up:")))
+		}
+	}
+	switch {
+	case len(x.have.Damaged) > 0:
+		texts = append(texts, fmt.Sprintf("rank %v is damaged: nobody serves it before its metadata is repaired ('ceph tell mds.%s:%d damage ls')", x.have.Damaged, x.Name, x.have.Damaged[0]))
+	case len(x.have.Down) > 0:
+		texts = append(texts, fmt.Sprintf("no MDS serves rank %v", x.have.Down))
+	case active == 0 && len(busy) == 0:
+		texts = append(texts, "no MDS serves it yet")
+	}
+	texts = append(texts, busy...)
+	if len(texts) > 0 {
+		if neverServed(x.Status.State) {
+			return api.ResourceCreating, texts
+		}
+		return api.ResourceOffline, texts
+	}
+	want, standbys := activeMDS(x.Filesystem), 0
+	for _, seat := range x.service.seats {
+		if slices.Contains(p.seen.FS.Standbys, seat.id) {
+			standbys++
+		}
+	}
+	switch wanted := standbyMDS(x.Filesystem); {
+	case active < want:
+		return p.notYet(x), []string{fmt.Sprintf("%d of %d MDS are active", active, want)}
+	case standbys < wanted:
+		return p.notYet(x), []string{fmt.Sprintf("%d of %d MDS stand by", standbys, wanted)}
+	}
+	return api.ResourceOnline, nil
+}
+
+// judgeFilesystems tells which filesystems are not as they are wanted, of which nothing else tells.
+func (p *planner) judgeFilesystems(s *state) {
+	for _, x := range p.filesystems {
+		status := p.plan.Planned(x.Filesystem).Common()
+		if x.DeletionTimestamp != nil || status.State == api.ResourceOnline || len(x.refusals)+len(x.waits) > 0 {
+			continue
+		}
+		s.because("filesystem %s is %s: %s", x.Name, status.State, status.Message)
+		s.coming = s.coming || status.State == api.ResourceCreating
+		p.moving = true
+	}
+}
+
+// endService lets the MDS of a filesystem go that is being deleted: when it is gone from Ceph, or is to stay there and nobody uses it.
+func (p *planner) endService(x *fsPlan) {
+	why := p.inUse(x)
+	keeps := x.Spec.DeletionPolicy != api.DeletionWipe
+	if p.fsKnown() && why == "" && (x.have == nil || keeps || !x.owns()) {
+		x.service.count, x.service.least = 0, 0
+	}
+}
+
+// owns says whether the filesystem in Ceph is the very one that the Filesystem was told to have.
+func (x *fsPlan) owns() bool { return x.have.ID == x.Status.ID }
+
+// inUse says who uses a filesystem that is being deleted; empty when nobody does. One of which nobody serves a rank is used by nobody.
+func (p *planner) inUse(x *fsPlan) string {
+	if x.have == nil || !x.owns() {
+		return ""
+	}
+	mounts, more, known := p.mounts(x)
+	switch {
+	case !known:
+		return "it waits for its MDS to say whether clients have it mounted"
+	case len(mounts)+more == 0:
+		return ""
+	}
+	names := make([]string, len(mounts))
+	for i, m := range mounts {
+		names[i] = m.String()
+	}
+	return fmt.Sprintf("it is mounted by %s: it goes when they have unmounted it", words.Few(names))
+}
+
+// dropFS takes a filesystem away that is being deleted, with its pools; it says whether the Filesystem may go.
+func (p *planner) dropFS(x *fsPlan, s *api.FilesystemStatus) (gone bool) {
+	s.State, s.Message = api.ResourceDeleting, ""
+	wipe := x.Spec.DeletionPolicy == api.DeletionWipe
+	busy := ""
+	if p.fsKnown() {
+		busy = p.inUse(x)
+	}
+	switch {
+	case len(p.have) == 0:
+		return true
+	case !p.fsKnown() || !p.poolsKnown():
+		s.Message = "being deleted: Ceph does not answer"
+	case busy != "":
+		s.Message = "being deleted, but " + busy
+	case p.plan.Refused:
+		s.Message = "being deleted: it waits until the cluster is as it is wanted"
+	case wipe && x.have != nil && x.owns():
+		s.Message = p.failureOf(x.line())
+		p.fsCommand(x, verbFSRm, nil, "the Filesystem was deleted with deletionPolicy Wipe")
+		return false
+	case wipe && p.dropPools(x):
+		s.Message = p.failureOf(x.line())
+		return false
+	case len(p.membersOf(&x.service.crew)) > 0:
+		s.Message = "being deleted: its MDS go"
+	case p.keysLeft(x):
+		s.Message = "being deleted: the keys of its MDS go"
+	default:
+		return true
+	}
+	p.decide(api.VerdictWait, x.line(), "%s", s.Message)
+	return false
+}
+
+// dropPools has the pools deleted that were made for a filesystem which is gone; it says whether there are any.
+func (p *planner) dropPools(x *fsPlan) (any bool) {
+	for _, st := range x.Status.Pools {
+		pool := p.poolNamed(st.Name)
+		if pool == nil || st.ID != 0 && pool.ID != st.ID {
+			continue
+		}
+		any = true
+		x := &poolPlan{Pool: &api.Pool{}, owner: x.Filesystem}
+		x.Name = st.Name
+		p.poolCommand(x, verbPoolDelete, api.RiskNone, nil, "the Filesystem was deleted with deletionPolicy Wipe")
+	}
+	return any
+}
+
+// keysLeft says whether keys of MDS of a filesystem are left.
+func (p *planner) keysLeft(x *fsPlan) bool {
+	return slices.ContainsFunc(p.view.Secrets, func(s engine.SecretInfo) bool {
+		id, ok := strings.CutPrefix(s.Annotations[AnnotationEntity], x.service.entityOf(""))
+		return ok && x.service.owns(&api.Daemon{Spec: api.DaemonSpec{Type: TypeMDS, ID: id}})
+	})
+}
