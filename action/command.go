@@ -27,6 +27,8 @@ type Command struct {
 	Namespace, Daemon string
 	Verb, Object      string
 	Params            map[string]string
+	// Secret names a Secret in the namespace that the agent needs for it; empty for none. While the Action is there, its host may read it.
+	Secret string
 }
 
 // The parameters of an Action of CommandKind.
@@ -34,6 +36,7 @@ const (
 	paramVerb   = "verb"
 	paramObject = "object"
 	paramParams = "params"
+	paramSecret = "secret"
 )
 
 // CommandAction is the Action of this name that asks for a command.
@@ -42,7 +45,7 @@ func CommandAction(name, cluster, host string, c Command) (*api.Action, error) {
 	if err != nil {
 		return nil, err // strings
 	}
-	return &api.Action{
+	a := &api.Action{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name, Labels: map[string]string{api.LabelCluster: cluster}},
 		Spec: api.ActionSpec{
 			Kind: api.ActionServiceCommand, Target: targetDaemon + c.Daemon, Cluster: cluster, Host: host, Want: api.WantDone,
@@ -50,14 +53,21 @@ func CommandAction(name, cluster, host string, c Command) (*api.Action, error) {
 				paramVerb: api.ActionParameter(c.Verb), paramObject: api.ActionParameter(c.Object), paramParams: api.ActionParameter(params),
 			},
 		},
-	}, nil
+	}
+	if c.Secret != "" {
+		a.Spec.Parameters[paramSecret] = api.ActionParameter(c.Secret)
+	}
+	return a, nil
 }
 
 const targetDaemon = "daemon/"
 
 // CommandOf reads what an Action of CommandKind asks for. The error wraps ErrRefused.
 func CommandOf(a *api.Action) (Command, error) {
-	c := Command{Namespace: a.Namespace, Verb: string(a.Spec.Parameters[paramVerb]), Object: string(a.Spec.Parameters[paramObject])}
+	c := Command{
+		Namespace: a.Namespace, Verb: string(a.Spec.Parameters[paramVerb]), Object: string(a.Spec.Parameters[paramObject]),
+		Secret: string(a.Spec.Parameters[paramSecret]),
+	}
 	var ok bool
 	if c.Daemon, ok = strings.CutPrefix(a.Spec.Target, targetDaemon); !ok {
 		return c, fmt.Errorf("%w: the target %q is no daemon: it has to be daemon/NAME", ErrRefused, a.Spec.Target)
@@ -66,6 +76,14 @@ func CommandOf(a *api.Action) (Command, error) {
 		return c, fmt.Errorf("%w: the parameters of the command cannot be read: %w", ErrRefused, err)
 	}
 	return c, nil
+}
+
+// SecretOf names the Secret, in the Action's namespace, that its host needs to carry it out; empty for none.
+func SecretOf(a *api.Action) string {
+	if a.Spec.Kind != api.ActionServiceCommand {
+		return ""
+	}
+	return string(a.Spec.Parameters[paramSecret])
 }
 
 // CommandResult is what came of an Action of CommandKind that has ended: what the agent said of it, or an error with the words

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/holdfast-storage/holdfast/action"
@@ -68,7 +69,11 @@ func (c *command) Step(ctx context.Context, a *api.Action, _ string) (action.Pro
 		return action.Progress{}, err
 	}
 	defer done()
-	message, err := c.perform(ctx, d, p, service.Command{Verb: cmd.Verb, Object: cmd.Object, Params: cmd.Params})
+	secret, err := c.secret(ctx, cmd)
+	if err != nil {
+		return action.Progress{}, err
+	}
+	message, err := c.perform(ctx, d, p, service.Command{Verb: cmd.Verb, Object: cmd.Object, Params: cmd.Params, Secret: secret})
 	c.reports.afterCommand(ctx, d)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -77,6 +82,18 @@ func (c *command) Step(ctx context.Context, a *api.Action, _ string) (action.Pro
 		return action.Progress{}, &commandError{err}
 	}
 	return action.Progress{Done: true, Message: message}, nil
+}
+
+// secret reads the Secret that a command names.
+func (c *command) secret(ctx context.Context, cmd action.Command) (map[string][]byte, error) {
+	if cmd.Secret == "" {
+		return nil, nil
+	}
+	var s corev1.Secret
+	if err := c.readSecret(ctx, cmd.Namespace, cmd.Secret, &s); err != nil {
+		return nil, err
+	}
+	return s.Data, nil
 }
 
 // turn waits until no other command of the daemon is carried out.

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,6 +71,26 @@ func TestCommand(t *testing.T) {
 	w.awaitState("one", api.DaemonRunning)
 	w.create(commandTo(t, "a", "one"))
 	if a := w.awaitEnd("a"); a.Status.State != api.ActionDone || a.Status.Message != "one has /run/default.one/x" {
+		t.Errorf("status %+v", a.Status)
+	}
+}
+
+// A command that names a Secret brings what it holds.
+func TestCommand_secret(t *testing.T) {
+	w := newWorld(t, sleeperDaemon("one"))
+	w.service.perform = func(_ context.Context, _ *service.Local, cmd service.Command) (string, error) {
+		return "the key is " + string(cmd.Secret["key"]), nil
+	}
+	w.run()
+	w.awaitState("one", api.DaemonRunning)
+	a, err := action.CommandAction("a", "c", "h1", action.Command{Namespace: "default", Daemon: "one", Verb: "set", Secret: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.UID, a.Status = "uid-a", api.ActionStatus{State: api.ActionNew, Executor: api.ByAgent}
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s"}, Data: map[string][]byte{"key": []byte("k")}})
+	w.create(a)
+	if a := w.awaitEnd("a"); a.Status.State != api.ActionDone || a.Status.Message != "the key is k" {
 		t.Errorf("status %+v", a.Status)
 	}
 }

@@ -16,13 +16,13 @@ import (
 // that whoever asks again after a crash finds the one that is under way.
 func CommandFor(d *api.Daemon, cmd Command) (*api.Action, error) {
 	// The encoder orders the keys of maps.
-	text, err := json.Marshal([]any{d.Namespace, d.Name, d.UID, cmd.Verb, cmd.Object, cmd.Params})
+	text, err := json.Marshal([]any{d.Namespace, d.Name, d.UID, cmd.Verb, cmd.Object, cmd.Params, cmd.Secret})
 	if err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(text)
 	return action.CommandAction("command-"+hex.EncodeToString(sum[:12]), d.Spec.Cluster, d.Spec.Host, action.Command{
-		Namespace: d.Namespace, Daemon: d.Name, Verb: cmd.Verb, Object: cmd.Object, Params: cmd.Params,
+		Namespace: d.Namespace, Daemon: d.Name, Verb: cmd.Verb, Object: cmd.Object, Params: cmd.Params, Secret: cmd.Secret,
 	})
 }
 

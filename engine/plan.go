@@ -105,6 +105,8 @@ type Command struct {
 	// Daemon is the name of the Daemon in the view whose agent carries it out (package service, Performer), within a minute: long
 	// work is started by a command, and followed by what the storage system says. Empty: Driver.Perform does.
 	Daemon string
+	// Secret names a Secret of the cluster that the agent needs to carry it out; empty for none.
+	Secret string
 	// Line names what the command is about where it depends on nothing else, such as "volume/v": one that fails holds up those after
 	// it of the same Line, and none of other lines, and is tried again after a pause of its own. Without a Line it relies on all
 	// before it, and all after it rely on it.

@@ -46,7 +46,9 @@ type View struct {
 
 // SecretInfo is what may be known of a Secret without reading it.
 type SecretInfo struct {
-	Name        string
+	Name string
+	// UID tells it from one of the same name that was made before or after it; empty where the store has none.
+	UID         string
 	Keys        []string
 	Annotations map[string]string
 }

@@ -73,6 +73,8 @@ type Command struct {
 	// Object is what it is done to.
 	Object string
 	Params map[string]string
+	// Secret is what the Secret holds that the command names; nil where it names none.
+	Secret map[string][]byte
 }
 
 // Versioner is a ServiceAgent that can tell which release of its program is installed on the host.

@@ -16,7 +16,7 @@ const SystemNamespace = "holdfast-system"
 
 // Secrets tells which Secrets a host needs.
 type Secrets interface {
-	// Needs says whether a Daemon on the host, in that namespace, names the Secret.
+	// Needs says whether a Daemon on the host, or a command that is carried out there, in that namespace, names the Secret.
 	Needs(ctx context.Context, host, namespace, secret string) (bool, error)
 }
 
@@ -47,7 +47,7 @@ var hostRules = []rule{
 	{"update patch", "daemons.holdfast.io/status", "", nil},
 	{"list watch", "actions.holdfast.io", "a host sees its own actions alone: select them by spec.host", selected("spec.host")},
 	{"update patch", "actions.holdfast.io/status", "", nil},
-	{"get", "secrets", "no daemon of the host needs this secret", neededSecret},
+	{"get", "secrets", "no daemon of the host, and no command for one, needs this secret", neededSecret},
 	{"create", "leases.coordination.k8s.io", "a host's lease lies in " + SystemNamespace, inSystem},
 	{"get update patch", "leases.coordination.k8s.io", "a host has its own lease alone", both(inSystem, named(HostLease))},
 }

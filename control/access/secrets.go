@@ -8,9 +8,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -63,6 +65,22 @@ func (s *daemonSecrets) Needs(ctx context.Context, host, namespace, secret strin
 			return true, nil
 		}
 	}
+	return s.commanded(ctx, host, name)
+}
+
+// commanded says whether the host carries out a command that names the Secret. That is not remembered: it is read once.
+func (s *daemonSecrets) commanded(ctx context.Context, host string, name types.NamespacedName) (bool, error) {
+	for _, version := range []string{"0", ""} {
+		actions := &api.ActionList{}
+		if err := s.list(ctx, "actions", host, version, actions); err != nil {
+			return false, err
+		}
+		for i := range actions.Items {
+			if a := &actions.Items[i]; a.Namespace == name.Namespace && !a.Status.State.Final() && action.SecretOf(a) == name.Name {
+				return true, nil
+			}
+		}
+	}
 	return false, nil
 }
 
@@ -87,16 +105,24 @@ func (s *daemonSecrets) remember(host string, n needed) {
 
 // read lists the Secrets that the Daemons of a host name.
 func (s *daemonSecrets) read(ctx context.Context, host, version string) (map[types.NamespacedName]bool, error) {
-	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.host", host).String(), ResourceVersion: version}
 	daemons := &api.DaemonList{}
-	if err := s.client.Get().Resource("daemons").VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(daemons); err != nil {
-		return nil, fmt.Errorf("while looking which secrets host %s needs: %w", host, err)
+	if err := s.list(ctx, "daemons", host, version, daemons); err != nil {
+		return nil, err
 	}
 	names := map[types.NamespacedName]bool{}
 	for i := range daemons.Items {
 		addNames(names, &daemons.Items[i])
 	}
 	return names, nil
+}
+
+// list reads what a host has of a kind.
+func (s *daemonSecrets) list(ctx context.Context, kind, host, version string, into runtime.Object) error {
+	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.host", host).String(), ResourceVersion: version}
+	if err := s.client.Get().Resource(kind).VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(into); err != nil {
+		return fmt.Errorf("while looking which secrets host %s needs: %w", host, err)
+	}
+	return nil
 }
 
 // addNames adds the Secrets that a Daemon names.

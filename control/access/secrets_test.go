@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
 
+	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -19,13 +21,19 @@ func TestNeeds(t *testing.T) {
 	list := api.DaemonList{}
 	list.APIVersion, list.Kind = api.GroupVersion.String(), "DaemonList"
 	list.Items = []api.Daemon{daemonWith("ns", "one", "two"), daemonWith("other", "three")}
+	actions := api.ActionList{Items: []api.Action{commandWith(t, "ns", "user", api.ActionRunning), commandWith(t, "ns", "old", api.ActionDone)}}
+	actions.APIVersion, actions.Kind = api.GroupVersion.String(), "ActionList"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		if r.URL.Query().Get("fieldSelector") != "spec.host=h1" {
 			t.Errorf("asked for %s", r.URL)
 		}
 		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(&list); err != nil {
+		var answer any = &list
+		if strings.HasSuffix(r.URL.Path, "/actions") {
+			answer = &actions
+		}
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
 			t.Error(err)
 		}
 	}))
@@ -43,7 +51,7 @@ func TestNeeds(t *testing.T) {
 		asked           int64
 	}{
 		{"ns", "one", true, 1}, {"ns", "two", true, 0}, {"other", "three", true, 0}, {"ns", "one", true, 0},
-		{"ns", "three", false, 2}, {"ns", "new", false, 2},
+		{"ns", "three", false, 4}, {"ns", "new", false, 4}, {"ns", "user", true, 3}, {"ns", "old", false, 4}, {"other", "user", false, 4},
 	} {
 		before := asked.Load()
 		got, err := s.Needs(t.Context(), "h1", tt.namespace, tt.name)
@@ -56,6 +64,16 @@ func TestNeeds(t *testing.T) {
 	if got, err := s.Needs(t.Context(), "h1", "ns", "one"); err != nil || got {
 		t.Errorf("after %s a host without daemons needs the secret: %v, %v", neededFor, got, err)
 	}
+}
+
+func commandWith(t *testing.T, namespace, secret string, state api.ActionState) api.Action {
+	t.Helper()
+	a, err := action.CommandAction("a", "c", "h1", action.Command{Namespace: namespace, Daemon: "d", Secret: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Status.State = state
+	return *a
 }
 
 func daemonWith(namespace string, secrets ...string) api.Daemon {

@@ -82,7 +82,7 @@ func (o *Objects) readSecrets(ctx context.Context, r client.Reader, which ...cli
 func secretOf(s *corev1.Secret) Secret {
 	return Secret{
 		Namespace: s.Namespace, Cluster: s.Labels[api.LabelCluster],
-		SecretInfo: engine.SecretInfo{Name: s.Name, Keys: slices.Sorted(maps.Keys(s.Data)), Annotations: s.Annotations},
+		SecretInfo: engine.SecretInfo{Name: s.Name, UID: string(s.UID), Keys: slices.Sorted(maps.Keys(s.Data)), Annotations: s.Annotations},
 	}
 }
 
