@@ -34,6 +34,8 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&Client{}, &ClientList{},
 		&Filesystem{}, &FilesystemList{},
 		&NFSExport{}, &NFSExportList{},
+		&ObjectStore{}, &ObjectStoreList{},
+		&ObjectStoreUser{}, &ObjectStoreUserList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -133,6 +133,11 @@ func (f *confFacts) makeText(daemonType, address string) string {
 		// Without an address of its own for replication and heartbeats an OSD listens on all of the host's.
 		sections["osd"]["cluster_addr"] = address
 	}
+	return f.render(sections)
+}
+
+// render writes sections as a file, with the user's options, which win.
+func (f *confFacts) render(sections map[string]map[string]string) string {
 	for section, options := range f.user {
 		if sections[section] == nil {
 			sections[section] = map[string]string{}

@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 	}
 	conformance.Test(t, conformance.Subject{
 		New:     func(conformance.T) conformance.System { return system{withFake(newWorld(3, 2))} },
-		Cluster: *w.cluster, Hosts: w.hosts, Nodes: w.nodes, Resources: []api.Resource{replicated("images", 3), erasure("archive", 2, 1), filesystemOf("home"), clientOf("app", api.ClientCaps{"mon": "allow r", "osd": "allow rw pool=images"})},
+		Cluster: *w.cluster, Hosts: w.hosts, Nodes: w.nodes, Resources: []api.Resource{replicated("images", 3), erasure("archive", 2, 1), filesystemOf("home"), clientOf("app", api.ClientCaps{"mon": "allow r", "osd": "allow rw pool=images"}), storeOf("s3"), userOf("app", "s3")},
 		Refusals: []conformance.Refusal{
 			{Name: "a device with data", Declare: func(w *conformance.World) {
 				d := &w.Hosts[0].Status.Devices[1]
@@ -50,7 +50,6 @@ func (s system) Act(w *conformance.World) {
 	s.agents()
 }
 
-// Ask is never called: the driver carries out all commands itself.
-func (s system) Ask(*conformance.World, *api.Daemon, engine.Command) error {
-	panic("nobody is to be asked")
+func (s system) Ask(_ *conformance.World, d *api.Daemon, cmd engine.Command) error {
+	return s.askGateway(d, cmd)
 }

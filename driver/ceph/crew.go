@@ -11,6 +11,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/rgw"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -41,7 +42,12 @@ type seat struct {
 func (c *crew) entityOf(id string) string { return entityFor(c.daemonType, id) }
 
 // entityFor is what cephx calls a daemon of a type.
-func entityFor(daemonType, id string) string { return kindOf(daemonType) + "." + id }
+func entityFor(daemonType, id string) string {
+	if daemonType == rgw.Type { // to Ceph it is a client like others
+		return rgw.Entity(id)
+	}
+	return kindOf(daemonType) + "." + id
+}
 
 // owns says whether a daemon is of the crew: its id is a letter, or some, after the name.
 func (c *crew) owns(d *api.Daemon) bool {

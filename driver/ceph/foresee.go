@@ -22,6 +22,10 @@ func (d *Driver) Foresee(before, after *engine.View, commands []engine.Command) 
 	}
 	f := newForesight(seen, before, after)
 	for _, cmd := range commands {
+		if cmd.Daemon != "" {
+			f.carriedOut(cmd)
+			continue
+		}
 		if v, known := verbs[cmd.Verb]; known {
 			v.foresee(f, request{Command: cmd})
 		}
@@ -31,6 +35,7 @@ func (d *Driver) Foresee(before, after *engine.View, commands []engine.Command) 
 	f.mds()
 	f.osds()
 	f.poolPlaces()
+	f.gateways()
 	f.stoppable()
 	f.safe()
 	if !f.Reachable {
@@ -66,6 +71,7 @@ func newForesight(seen *Observation, before, after *engine.View) *foresight {
 	}
 	f.Observation = o
 	o.PoolFacts, o.Clients, o.FS = f.poolFacts(), f.clients(), f.fsFacts()
+	o.Gateways, o.Certificates = gatewaysSaid(f.seen.Gateways), f.seen.Certificates
 	return f
 }
 

@@ -89,6 +89,6 @@ func (p *planner) awaitStarts(waiting map[string][]string) {
 		}
 	}
 	for _, host := range slices.Sorted(maps.Keys(waiting)) {
-		p.awaitHost(host, "leaving maintenance: waiting for %s to be back", words.Few(waiting[host]))
+		p.awaitHost(host, "leaving maintenance: waiting for %s to be back", words.Few(slices.Sorted(slices.Values(waiting[host]))))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/rgw"
 )
 
 // Observation is what a Ceph cluster says of itself; it is the View.System of this driver. Nobody writes to it.
@@ -56,6 +57,10 @@ type Observation struct {
 	FS *FSFacts
 	// Clients are the capabilities of the entities of Clients, by their names; those that Ceph does not have are missing.
 	Clients map[string]map[string]string
+	// Gateways are what agents say of the object gateways, by the names of their Daemons.
+	Gateways map[string]*rgw.Report
+	// Certificates are those that gateways are to show, by the names of their Secrets.
+	Certificates map[string]Certificate
 	// Entities are the names in Ceph's auth database, or nil when they were not asked for.
 	Entities map[string]bool
 }

@@ -49,6 +49,8 @@ func (d *Driver) Observe(ctx context.Context, view *engine.View, secrets engine.
 	if err != nil {
 		return nil, err
 	}
+	o.fillGateways(view.Daemons)
+	o.fillCertificates(ctx, view, secrets)
 	return o, nil
 }
 

@@ -22,7 +22,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.plan.End(view, ending)
 		return p.plan
 	}
-	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.declareServices, p.planMons, p.planOSDs, p.planModes, p.planDrains, p.moveMons, p.planMgrs, p.planPools, p.planFilesystems, p.manServices, p.awaitMore} {
+	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.declareServices, p.planMons, p.planOSDs, p.planModes, p.planDrains, p.moveMons, p.planMgrs, p.planPools, p.planFilesystems, p.planStores, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.awaitMore} {
 		phase()
 	}
 	switch {
@@ -42,6 +42,8 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 	p.putPools()
 	p.putFilesystems()
 	p.putClients()
+	p.putStores()
+	p.putUsers()
 	p.writeStatus()
 	return p.plan
 }
@@ -84,6 +86,8 @@ type planner struct {
 	avoided     map[string]time.Time // the hosts where a mon kept failing, and until when none is made there
 	pools       []*poolPlan
 	filesystems []*fsPlan
+	stores      []*storePlan
+	users       []*userPlan
 	moving      bool // a host is on its way into maintenance, or out of it; or a mon is on its way
 
 	plan *engine.Plan
@@ -339,6 +343,7 @@ func (p *planner) writeCommands() {
 	p.writeFilesystems()
 	p.dropRules()
 	p.writeClients()
+	p.writeUsers()
 }
 
 func (p *planner) command(verb, object string, params map[string]string, reason string) {

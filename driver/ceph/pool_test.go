@@ -52,6 +52,12 @@ func (w *world) applyResources(p *engine.Plan) {
 			}
 			continue
 		}
+		if i := slices.IndexFunc(w.objects, func(x api.Resource) bool { return engine.ResourceObject(x) == c.Object() }); i >= 0 {
+			if w.objects[i] = c.Resource; c.Gone {
+				w.objects = slices.Delete(w.objects, i, i+1)
+			}
+			continue
+		}
 		i := slices.IndexFunc(w.pools, func(x api.Pool) bool { return x.Name == c.Resource.GetName() })
 		if c.Gone {
 			w.pools = slices.Delete(w.pools, i, i+1)

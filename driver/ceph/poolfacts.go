@@ -89,7 +89,7 @@ func (a *poolAnswer) pool() Pool {
 
 // hasPools says whether any of the resources has pools.
 func hasPools(all []api.Resource) bool {
-	return len(engine.OfKind[*api.Pool](all))+len(engine.OfKind[*api.Filesystem](all)) > 0
+	return len(engine.OfKind[*api.Pool](all))+len(engine.OfKind[*api.Filesystem](all))+len(engine.OfKind[*api.ObjectStore](all)) > 0
 }
 
 // fillPools asks for the facts where the cluster has Pools.

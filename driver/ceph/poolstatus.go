@@ -17,6 +17,9 @@ import (
 // putPools writes the statuses of Pools, and lets those go that are gone.
 func (p *planner) putPools() {
 	for _, x := range p.pools {
+		if x.owner != nil {
+			continue
+		}
 		next := x.DeepCopy()
 		s := &next.Status
 		s.ObservedGeneration = x.Generation
@@ -117,6 +120,9 @@ func rounded(bytes int64) *resource.Quantity {
 // judgePools tells which pools are not as they are wanted, of which nothing else tells.
 func (p *planner) judgePools(s *state) {
 	for _, x := range p.pools {
+		if x.owner != nil {
+			continue
+		}
 		status := p.plan.Planned(x.Pool).Common()
 		if x.DeletionTimestamp != nil || status.State == api.ResourceOnline || len(x.refusals)+len(x.waits) > 0 {
 			continue

@@ -57,6 +57,7 @@ func (f *fakeWorld) agents() {
 			d.Status.State, d.Status.Message = api.DaemonFailed, "it is broken"
 			continue
 		case d.Spec.State == api.WantRunning:
+			gatewayStarts(d)
 			d.Status.State, d.Status.Message = api.DaemonRunning, ""
 			f.report(d)
 		default:

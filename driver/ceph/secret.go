@@ -11,9 +11,10 @@ import (
 	"time"
 
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/rgw"
 )
 
-// kindCephx is the kind of all Secrets that this driver asks for.
+// kindCephx is the kind of Secrets with a key of Ceph's own.
 const kindCephx = "cephx"
 
 // The parameters of a SecretWant: the entity, and its capabilities as "caps mon" and so on.
@@ -31,6 +32,8 @@ func capsOf(entity string) map[string]string {
 		return map[string]string{"mon": "allow *"}
 	case entity == entityAdmin:
 		return map[string]string{"mds": "allow *", "mgr": "allow *", "mon": "allow *", "osd": "allow *"}
+	case strings.HasPrefix(entity, rgw.EntityPrefix):
+		return gatewayCaps(entity)
 	case kind == "client":
 		// Ceph imports no key without capabilities. These let a client reach the mons; what it may do is set afterwards.
 		return map[string]string{"mon": "allow r"}
@@ -42,6 +45,15 @@ func capsOf(entity string) map[string]string {
 		return map[string]string{"mgr": "allow profile osd", "mon": "allow profile osd", "osd": "allow *"}
 	}
 	return nil
+}
+
+// gatewayCaps let a gateway use the pools of its store, and be known to the managers. Its id begins with the store.
+func gatewayCaps(entity string) map[string]string {
+	id := strings.TrimPrefix(entity, rgw.EntityPrefix)
+	store := id[:max(0, strings.LastIndexByte(id, '-'))]
+	return map[string]string{
+		"mon": "allow r", "mgr": "allow rw", "osd": fmt.Sprintf("allow rwx pool=%s, allow rwx pool=%s", rgw.PoolMeta(store), rgw.PoolData(store)),
+	}
 }
 
 // secretWant asks for the key of an entity.
@@ -60,6 +72,9 @@ func (p *planner) secretWant(entity string) engine.SecretWant {
 
 // MakeSecret makes a cephx key and the keyring file that holds it.
 func (d *Driver) MakeSecret(want engine.SecretWant) (map[string][]byte, error) {
+	if want.Kind == kindS3 {
+		return makeUserKeys(want), nil
+	}
 	entity := want.Params[paramEntity]
 	if want.Kind != kindCephx || entity == "" {
 		return nil, fmt.Errorf("making secret %s: kind %q is not known to the driver for Ceph", want.Name, want.Kind)

@@ -9,6 +9,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/rgw"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -31,7 +32,7 @@ type service struct {
 }
 
 // servingTypes are the types of daemons that serve a resource. Each is of the crew of one.
-var servingTypes = []string{TypeMDS}
+var servingTypes = []string{TypeMDS, rgw.Type}
 
 // stateless says whether daemons of a type keep nothing on disk.
 func stateless(daemonType string) bool {
@@ -43,6 +44,7 @@ func (p *planner) declareServices() {
 	p.mgrs = p.mgrCrew()
 	p.crews = []*crew{p.mgrs}
 	p.declareFilesystems()
+	p.declareStores()
 }
 
 // serve adds the crew of a resource.

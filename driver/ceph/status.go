@@ -81,6 +81,7 @@ func (p *planner) judge(s *state) {
 	p.judgePools(s)
 	p.judgeFilesystems(s)
 	p.judgeClients(s)
+	p.judgeStores(s)
 	if p.seen.Health != healthOK {
 		for _, check := range p.seen.Checks {
 			s.because("%s: %s: %s", check.Severity, check.Code, check.Message)

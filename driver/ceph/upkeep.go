@@ -341,6 +341,7 @@ func (p *planner) joinLabels(daemons []*api.Daemon) string {
 	for i, d := range daemons {
 		names[i] = label(d)
 	}
+	slices.Sort(names)
 	return words.Few(names)
 }
 

@@ -34,7 +34,10 @@ type world struct {
 	pools       []api.Pool
 	clients     []*api.Client
 	filesystems []*api.Filesystem
-	failures    []engine.CommandFailure
+	// objects are the ObjectStores and their users, and s3 what the stores have.
+	objects  []api.Resource
+	s3       map[string]*s3User
+	failures []engine.CommandFailure
 	// writes counts what rounds changed.
 	writes int
 }
@@ -42,6 +45,7 @@ type world struct {
 type secret struct {
 	data        map[string][]byte
 	annotations map[string]string
+	uid         string
 }
 
 var testTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -127,7 +131,7 @@ func (w *world) view() *engine.View {
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.secrets)) {
 		s := w.secrets[name]
-		v.Secrets = append(v.Secrets, engine.SecretInfo{Name: name, Keys: slices.Sorted(maps.Keys(s.data)), Annotations: s.annotations})
+		v.Secrets = append(v.Secrets, engine.SecretInfo{Name: name, UID: s.uid, Keys: slices.Sorted(maps.Keys(s.data)), Annotations: s.annotations})
 	}
 	for _, g := range w.groups {
 		v.Resources = append(v.Resources, g.DeepCopy())
@@ -137,6 +141,9 @@ func (w *world) view() *engine.View {
 	}
 	for _, x := range w.filesystems {
 		v.Resources = append(v.Resources, x.DeepCopy())
+	}
+	for _, o := range w.objects {
+		v.Resources = append(v.Resources, engine.CopyResource(o))
 	}
 	for i := range w.pools {
 		v.Resources = append(v.Resources, w.pools[i].DeepCopy())
@@ -189,6 +196,7 @@ func (w *world) round(t testing.TB) *engine.Plan {
 }
 
 func (w *world) apply(ctx context.Context, v *engine.View, p *engine.Plan) error {
+	w.failures = nil
 	w.writes += len(p.Nodes) + len(p.Resources) + len(p.Secrets) + len(p.Daemons) + len(p.Remove) + len(p.Commands)
 	w.status = &api.StorageStatus{Status: p.Status}
 	for _, s := range p.Nodes {
@@ -208,7 +216,7 @@ func (w *world) apply(ctx context.Context, v *engine.View, p *engine.Plan) error
 		if err != nil {
 			return err
 		}
-		w.secrets[want.Name] = secret{data, want.Annotations}
+		w.secrets[want.Name] = secret{data, want.Annotations, fmt.Sprint(len(w.secrets), w.writes)}
 	}
 	for _, c := range p.Daemons {
 		if (w.daemons[c.Daemon.Name] == nil) != c.New {
@@ -225,6 +233,12 @@ func (w *world) apply(ctx context.Context, v *engine.View, p *engine.Plan) error
 		w.daemons[r.Name].DeletionTimestamp = &now
 	}
 	for _, cmd := range p.Commands {
+		if cmd.Daemon != "" {
+			if err := w.askGateway(w.daemons[cmd.Daemon], cmd); err != nil {
+				w.failures = append(w.failures, engine.CommandFailure{Command: cmd, Message: err.Error()})
+			}
+			continue
+		}
 		if err := w.driver.Perform(ctx, v, cmd, w); err != nil {
 			return err
 		}

@@ -338,7 +338,11 @@ func TestInitialize_missing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for _, a := range Agents() {
 		err := a.Initialize(t.Context(), &service.Host{})
-		if err == nil || !strings.Contains(err.Error(), "apt-get install "+a.Name()) {
+		pkg := a.Name()
+		if pkg == (RGW{}).Name() {
+			pkg = "radosgw"
+		}
+		if err == nil || !strings.Contains(err.Error(), "apt-get install "+pkg) {
 			t.Errorf("%s: %v", a.Name(), err)
 		}
 	}

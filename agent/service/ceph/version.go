@@ -15,10 +15,13 @@ var (
 	_ service.Versioner = Mgr{}
 	_ service.Versioner = OSD{}
 	_ service.Versioner = MDS{}
+	_ service.Versioner = RGW{}
 )
 
 // Agents returns the service agents of all of Ceph's daemons.
-func Agents() []service.ServiceAgent { return []service.ServiceAgent{Mon{}, Mgr{}, OSD{}, MDS{}} }
+func Agents() []service.ServiceAgent {
+	return []service.ServiceAgent{Mon{}, Mgr{}, OSD{}, MDS{}, RGW{}}
+}
 
 // Version is the release of ceph-mon.
 func (Mon) Version(ctx context.Context) (string, error) { return version(ctx, "ceph-mon") }
@@ -31,6 +34,9 @@ func (OSD) Version(ctx context.Context) (string, error) { return version(ctx, "c
 
 // Version is the release of ceph-mds.
 func (MDS) Version(ctx context.Context) (string, error) { return version(ctx, "ceph-mds") }
+
+// Version is the release of radosgw.
+func (RGW) Version(ctx context.Context) (string, error) { return version(ctx, "radosgw") }
 
 func version(ctx context.Context, program string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, tool.Timeout)

@@ -1,0 +1,127 @@
+package ceph
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
+	"github.com/holdfast-storage/holdfast/internal/rgw"
+)
+
+const (
+	// answerTimeout bounds one request to the gateway.
+	answerTimeout = 3 * time.Second
+	// startTime is how long a gateway that does not answer is asked again before that is told: it takes two seconds to start.
+	startTime = 6 * time.Second
+	askAgain  = 100 * time.Millisecond
+)
+
+// Report says whether the gateway answers requests, and which commands were carried out here.
+func (RGW) Report(ctx context.Context, l *service.Local) (string, error) {
+	r := rgw.Report{Done: map[string]string{}}
+	done, err := readWords(l)
+	if err != nil {
+		return "", err
+	}
+	for _, w := range done {
+		r.Done[w.Object] = w.Word
+	}
+	serves, err := os.ReadFile(filepath.Join(l.Run, fileServes))
+	if err != nil {
+		return "", fmt.Errorf("while reading where the gateway serves: %w", err)
+	}
+	r.Serves = string(serves)
+	url, _, _ := strings.Cut(r.Serves, " ")
+	until := time.Now().Add(startTime)
+	for {
+		if err = answers(ctx, url); err == nil || time.Now().After(until) || pause(ctx) != nil {
+			break
+		}
+	}
+	if r.Up = err == nil; err != nil {
+		r.Problem = "it does not answer: " + err.Error()
+	}
+	text, err := json.Marshal(r)
+	return string(text), err
+}
+
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(askAgain):
+		return nil
+	}
+}
+
+// answers asks the gateway for the buckets of nobody, which it has an answer for as soon as it has read its layout from Ceph.
+func answers(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
+		InsecureSkipVerify: true, //nolint:gosec // nothing is told or believed
+	}}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= http.StatusInternalServerError {
+		return fmt.Errorf("%s says %s", url, response.Status)
+	}
+	return nil
+}
+
+// word says that a command was carried out here.
+type word struct {
+	Object string `json:"object"`
+	Word   string `json:"word"`
+}
+
+const (
+	fileWords = "done.json"
+	// keptWords is how many are kept, so that reports stay short: the driver has noted older ones itself.
+	keptWords = 128
+)
+
+func readWords(l *service.Local) (done []word, err error) {
+	text, err := os.ReadFile(filepath.Join(l.Data, fileWords))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &done)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("while reading which commands were carried out: %w", err)
+	}
+	return done, nil
+}
+
+// keepWord notes that a command was carried out. The commands of a daemon come one at a time.
+func keepWord(l *service.Local, object, text string) error {
+	done, err := readWords(l)
+	if err != nil {
+		return err
+	}
+	done = append(slices.DeleteFunc(done, func(w word) bool { return w.Object == object }), word{object, text})
+	data, err := json.Marshal(done[max(0, len(done)-keptWords):])
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(filepath.Join(l.Data, fileWords), data, 0o600)
+}

@@ -1,0 +1,66 @@
+package ceph
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"time"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/rgw"
+)
+
+// The entries of a Secret of type kubernetes.io/tls.
+const (
+	secretCertificate    = "tls.crt"
+	secretCertificateKey = "tls.key"
+)
+
+// Certificate is what a Secret has for gateways to show.
+type Certificate struct {
+	// Fingerprint tells it from others.
+	Fingerprint string
+	NotAfter    time.Time
+	// Problem is why it cannot be shown, a sentence; then nothing else is set.
+	Problem string
+}
+
+// fillCertificates reads the certificates that gateways are to show. One that cannot be read just now is missing.
+func (o *Observation) fillCertificates(ctx context.Context, view *engine.View, secrets engine.SecretReader) {
+	o.Certificates = map[string]Certificate{}
+	for _, s := range engine.OfKind[*api.ObjectStore](view.Resources) {
+		if s.Spec.Gateways.TLS == nil {
+			continue
+		}
+		name := s.Spec.Gateways.TLS.SecretName
+		data, err := secrets.Secret(ctx, name)
+		switch {
+		case errors.Is(err, engine.ErrNotFound):
+			o.Certificates[name] = Certificate{Problem: fmt.Sprintf("there is no Secret %s of type kubernetes.io/tls in namespace %s: make it with "+
+				"'kubectl create secret tls %s --cert FILE --key FILE'", name, s.Namespace, name)}
+		case err == nil:
+			o.Certificates[name] = certificateOf(name, data)
+		}
+	}
+}
+
+// certificateOf reads a Secret. What crypto/tls says against it names no part of the key.
+func certificateOf(name string, data map[string][]byte) Certificate {
+	for _, entry := range []string{secretCertificate, secretCertificateKey} {
+		if len(data[entry]) == 0 {
+			return Certificate{Problem: fmt.Sprintf("the Secret %s has no entry %s", name, entry)}
+		}
+	}
+	pair, err := tls.X509KeyPair(data[secretCertificate], data[secretCertificateKey])
+	if err != nil {
+		return Certificate{Problem: fmt.Sprintf("the certificate in Secret %s cannot be used: %v", name, err)}
+	}
+	return Certificate{Fingerprint: rgw.Fingerprint(pair.Certificate[0]), NotAfter: pair.Leaf.NotAfter}
+}
+
+// expiresSoon is how long before its end a certificate is told of.
+const expiresSoon = 21 * 24 * time.Hour
+
+func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }

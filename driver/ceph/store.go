@@ -1,0 +1,226 @@
+package ceph
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/rgw"
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+// storePlan is an ObjectStore while it is planned.
+type storePlan struct {
+	*api.ObjectStore
+	service *service
+	// pools are those of the metadata and of the data.
+	pools []*poolPlan
+	// users are the ObjectStoreUsers that name the store.
+	users []string
+	// refusals say why it cannot be as it is declared, waits what it waits for.
+	refusals, waits []string
+	// taken are hosts that another one's port keeps a gateway from, and why.
+	taken map[string]string
+}
+
+func (x *storePlan) object() string { return engine.ResourceObject(x.ObjectStore) }
+
+// What an ObjectStore has of which nothing is said.
+const (
+	defaultGateways    = 2
+	defaultGatewayPort = 7480
+)
+
+// storeEmpty is the condition of an ObjectStore that is being deleted that says that no bucket was found in it.
+const storeEmpty = "Empty"
+
+// declareStores finds the gateways that stores want.
+func (p *planner) declareStores() {
+	for _, s := range engine.OfKind[*api.ObjectStore](p.view.Resources) {
+		x := &storePlan{ObjectStore: s, taken: map[string]string{}}
+		for _, u := range engine.OfKind[*api.ObjectStoreUser](p.view.Resources) {
+			if u.Spec.Store == s.Name {
+				x.users = append(x.users, u.Name)
+			}
+		}
+		x.service = &service{
+			crew: crew{
+				daemonType: rgw.Type, noun: "gateway", field: "spec.gateways.placement.count", count: x.gateways(), least: 1,
+			},
+			resource: s, placement: &x.Spec.Gateways.Placement,
+			there: func(id string) bool {
+				return p.gatewayAnswers(p.have[daemonName(p.cluster.Name, kindOf(rgw.Type), id)])
+			},
+			fits:   func(host string) string { return p.portTaken(x, host) },
+			finish: func(d *api.Daemon, at seat) { p.finishGateway(x, d, at) },
+		}
+		p.stores = append(p.stores, x)
+		p.serve(x.service)
+		if x.service.refusal != "" {
+			x.refusals = append(x.refusals, x.service.refusal)
+		}
+	}
+}
+
+// gateways are how many there are to be: none any more of a store that is deleted and of which nothing is wanted before.
+func (x *storePlan) gateways() int {
+	c := meta.FindStatusCondition(x.Status.Conditions, storeEmpty)
+	emptied := c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == x.Generation
+	switch {
+	case x.DeletionTimestamp != nil && len(x.users) == 0 && (emptied || x.Spec.DeletionPolicy != api.DeletionWipe || len(x.Status.Pools) == 0):
+		return 0
+	case x.Spec.Gateways.Placement.Count != nil:
+		return int(*x.Spec.Gateways.Placement.Count)
+	}
+	return defaultGateways
+}
+
+func (x *storePlan) port() int32 {
+	if x.Spec.Gateways.Port == 0 {
+		return defaultGatewayPort
+	}
+	return x.Spec.Gateways.Port
+}
+
+// tls is the Secret with the certificate; empty for none.
+func (x *storePlan) tls() string {
+	if x.Spec.Gateways.TLS == nil {
+		return ""
+	}
+	return x.Spec.Gateways.TLS.SecretName
+}
+
+// gatewayAnswers says whether a gateway answers, by the word of its agent, which has to be heard for that.
+func (p *planner) gatewayAnswers(d *api.Daemon) bool {
+	if d == nil || p.seen == nil || d.Status.State != api.DaemonRunning || !p.hosts[d.Spec.Host].AgentHeard() {
+		return false
+	}
+	r := p.seen.Gateways[d.Name]
+	return r != nil && r.Up
+}
+
+// portTaken says what keeps a gateway from listening on a host, as far as Holdfast runs it.
+func (p *planner) portTaken(x *storePlan, host string) string {
+	for _, d := range p.view.Others {
+		if d.Spec.Host == host && d.Spec.Type == rgw.Type && portOf(d) == x.port() {
+			x.taken[host] = fmt.Sprintf("a gateway of cluster %s/%s", d.Namespace, d.Spec.Cluster)
+		}
+	}
+	for _, other := range p.stores {
+		sits := slices.ContainsFunc(other.service.seats, func(s seat) bool { return s.host == host })
+		for _, d := range p.membersOf(&other.service.crew) {
+			sits = sits || d.Spec.Host == host
+		}
+		if other != x && sits && other.port() == x.port() {
+			x.taken[host] = "ObjectStore " + other.Name
+		}
+	}
+	return x.taken[host]
+}
+
+// portOf is the port of a gateway; 0 where nobody can tell.
+func portOf(d *api.Daemon) int32 {
+	_, at, _ := strings.Cut(d.Spec.Parameters[rgw.ParamURL], "://")
+	_, port, err := net.SplitHostPort(at)
+	n, bad := strconv.ParseInt(port, 10, 32)
+	if err != nil || bad != nil {
+		return 0
+	}
+	return int32(n)
+}
+
+// planStorePools finds how the pools of a store are to be, which are looked after like those of Pools.
+func (p *planner) planStorePools(x *storePlan) {
+	x.pools = []*poolPlan{x.pool(rgw.PoolMeta(x.Name), x.Spec.Metadata), x.pool(rgw.PoolData(x.Name), x.Spec.Data)}
+	p.pools = append(p.pools, x.pools...)
+	for _, pool := range x.pools {
+		p.judgePlace(pool)
+		for _, text := range pool.refusals {
+			x.refusals = append(x.refusals, "pool "+pool.Name+": "+text)
+		}
+		for _, text := range pool.waits {
+			x.waits = append(x.waits, "pool "+pool.Name+": "+text)
+		}
+		if pool.have == nil || len(pool.refusals) > 0 {
+			x.service.held = true
+		}
+	}
+}
+
+func (x *storePlan) pool(name string, like api.ObjectStorePool) *poolPlan {
+	pool := &api.Pool{Spec: api.PoolSpec{
+		Cluster: x.Spec.Cluster, Replicated: like.Replicated, ErasureCoded: like.ErasureCoded, FailureDomain: like.FailureDomain,
+		DeviceClass: like.DeviceClass, Compression: like.Compression, Application: "rgw", DeletionPolicy: x.Spec.DeletionPolicy,
+	}}
+	pool.Namespace, pool.Name, pool.DeletionTimestamp = x.Namespace, name, x.DeletionTimestamp
+	pool.Status.ResourceStatus = x.Status.ResourceStatus
+	for _, had := range x.Status.Pools {
+		if had.Name == name {
+			pool.Status.ID = had.ID
+		}
+	}
+	return &poolPlan{Pool: pool, owner: x.ObjectStore}
+}
+
+// planStores finds how the stores are to be, and has no gateways made before they can do anything.
+func (p *planner) planStores() {
+	for _, x := range p.stores {
+		p.planStorePools(x)
+		refusal, wait := p.checkCertificate(x)
+		if refusal != "" {
+			x.refusals = append(x.refusals, refusal)
+		}
+		if wait != "" {
+			x.waits = append(x.waits, wait)
+		}
+		x.service.held = x.service.held || refusal+wait != "" || x.DeletionTimestamp != nil
+	}
+}
+
+// checkCertificate says why gateways cannot show the certificate: not at all, or not yet.
+func (p *planner) checkCertificate(x *storePlan) (refusal, wait string) {
+	if x.tls() == "" || !p.reachable() || x.DeletionTimestamp != nil {
+		return "", ""
+	}
+	c, known := p.seen.Certificates[x.tls()]
+	switch {
+	case !known:
+		return "", fmt.Sprintf("the Secret %s with the certificate could not be read", x.tls())
+	case c.Problem != "":
+		return c.Problem, ""
+	case !p.now.Before(c.NotAfter):
+		return fmt.Sprintf("the certificate in Secret %s ended on %s: put another one there", x.tls(), day(c.NotAfter)), ""
+	}
+	return "", ""
+}
+
+// checkStores tells what is wrong with stores, after gateways were given places.
+func (p *planner) checkStores() {
+	for _, x := range p.stores {
+		if x.DeletionTimestamp != nil {
+			continue
+		}
+		if s := x.service; len(s.seats) == 0 && !s.held && len(x.taken) > 0 {
+			var hosts []string
+			for host, who := range x.taken {
+				hosts = append(hosts, fmt.Sprintf("%s (%s)", host, who))
+			}
+			slices.Sort(hosts)
+			x.refusals = append(x.refusals, fmt.Sprintf("port %d is taken on each host that may have a gateway, such as %s: give it another spec.gateways.port, or other hosts",
+				x.port(), words.Few(hosts)))
+		}
+		for _, text := range x.refusals {
+			p.decide(api.VerdictRefuse, x.object(), "%s", text)
+		}
+		for _, text := range x.waits {
+			p.decide(api.VerdictWait, x.object(), "%s", text)
+		}
+	}
+}

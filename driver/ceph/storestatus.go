@@ -1,0 +1,253 @@
+package ceph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/rgw"
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+// putStores writes the statuses of ObjectStores, and lets those go that are gone.
+func (p *planner) putStores() {
+	for _, x := range p.stores {
+		next := x.DeepCopy()
+		s := &next.Status
+		s.ObservedGeneration = x.Generation
+		if x.DeletionTimestamp != nil {
+			if p.dropStore(x, s) {
+				p.plan.LetGo(x.ObjectStore)
+				continue
+			}
+		} else {
+			p.tellStore(x, s)
+			engine.Accept(next, x.refusals, x.waits, p.now)
+		}
+		p.plan.PutResource(x.ObjectStore, next)
+	}
+}
+
+// tellStore says how a store stands.
+func (p *planner) tellStore(x *storePlan, s *api.ObjectStoreStatus) {
+	s.State, s.Message = p.storeState(x)
+	up, all := p.gatewaysUp(x)
+	s.Gateways = fmt.Sprintf("%d/%d", up, all)
+	s.Endpoints = p.endpoints(x)
+	if !p.poolsKnown() || len(x.refusals) > 0 {
+		return
+	}
+	s.CertificateExpires = nil
+	if c := p.seen.Certificates[x.tls()]; x.tls() != "" && c.Fingerprint != "" {
+		s.CertificateExpires = &metav1.Time{Time: c.NotAfter}
+	}
+	if s.CertificateExpires.Equal(x.Status.CertificateExpires) {
+		s.CertificateExpires = x.Status.CertificateExpires
+	}
+	s.Pools = nil
+	for _, pool := range x.pools {
+		if pool.have != nil {
+			s.Pools = append(s.Pools, api.ObjectStorePoolStatus{Name: pool.Name, ID: pool.have.ID})
+		}
+	}
+	if u, known := p.seen.PoolFacts.Usage[rgw.PoolData(x.Name)]; known {
+		s.Used, s.Available = rounded(u.Stored), rounded(u.Available)
+	}
+	if equality.Semantic.DeepEqual(s, &x.Status) {
+		*s = x.Status
+	}
+}
+
+// endpoints are the URLs of the gateways that there are to be.
+func (p *planner) endpoints(x *storePlan) []string {
+	scheme := "http://"
+	if x.tls() != "" {
+		scheme = "https://"
+	}
+	var urls []string
+	for _, at := range x.service.seats {
+		urls = append(urls, scheme+x.listens(at))
+	}
+	return urls
+}
+
+// gatewaysUp counts the gateways that answer, and those that there are to be: where no number is declared as many as find a place.
+func (p *planner) gatewaysUp(x *storePlan) (up, all int) {
+	for _, at := range x.service.seats {
+		if x.service.there(at.id) {
+			up++
+		}
+	}
+	all = len(x.service.seats)
+	if x.Spec.Gateways.Placement.Count != nil {
+		all = max(all, x.service.count)
+	}
+	return up, all
+}
+
+// storeState says whether a store can be used, and why not.
+func (p *planner) storeState(x *storePlan) (api.ResourceState, string) {
+	problems := slices.Concat(x.refusals, x.waits)
+	fresh := neverServed(x.Status.State)
+	up, all := p.gatewaysUp(x)
+	switch {
+	case !p.poolsKnown() && !fresh:
+		return api.ResourceOffline, "Ceph does not answer"
+	case fresh && len(problems) > 0:
+		return api.ResourcePending, strings.Join(problems, "; ")
+	case !p.poolsKnown():
+		return api.ResourcePending, "Ceph does not answer yet"
+	case x.service.held && p.cluster.ModeOf() == api.ClusterObserved:
+		return api.ResourcePending, "the cluster is only observed: Ceph has no such pools, and nobody makes them"
+	}
+	state, texts := api.ResourceOnline, problems
+	for _, pool := range x.pools {
+		s, message := p.poolState(pool)
+		if s == api.ResourceOnline {
+			continue
+		}
+		state = worse(state, s)
+		texts = append(texts, fmt.Sprintf("pool %s is %s: %s", pool.Name, s, message))
+	}
+	switch {
+	case up < all && up == 0 && fresh, all == 0:
+		state, texts = worse(state, api.ResourceCreating), append(texts, p.silentGateways(x))
+	case up == 0:
+		state, texts = api.ResourceOffline, append(texts, p.silentGateways(x))
+	case up < all:
+		state, texts = worse(state, api.ResourceDegraded), append(texts, p.silentGateways(x))
+	}
+	return state, strings.Join(append(texts, p.certificateWord(x)...), "; ")
+}
+
+// silentGateways says why gateways do not answer.
+func (p *planner) silentGateways(x *storePlan) string {
+	up, all := p.gatewaysUp(x)
+	var why []string
+	for _, at := range x.service.seats {
+		d := p.have[p.daemonOf(&x.service.crew, at.id)]
+		if !x.service.there(at.id) {
+			why = append(why, fmt.Sprintf("rgw.%s on host %s %s", at.id, at.host, p.whySilent(d)))
+		}
+	}
+	if n := all - len(x.service.seats); n > 0 {
+		why = append(why, words.Plural(n, "further gateway")+" would need a host")
+	}
+	if len(why) == 0 {
+		return "no gateway has a host yet"
+	}
+	return fmt.Sprintf("%d of %d gateways answer: %s", up, all, words.Few(why))
+}
+
+func (p *planner) whySilent(d *api.Daemon) string {
+	switch {
+	case d == nil:
+		return "is being made"
+	case !p.hosts[d.Spec.Host].AgentHeard():
+		return "cannot be asked, as its agent is not heard"
+	case told(d):
+		return "is stopped"
+	case d.Status.State == api.DaemonFailed || d.Status.State == api.DaemonBackOff:
+		return "is " + string(d.Status.State) + words.Colon(d.Status.Message)
+	}
+	if r := p.seen.Gateways[d.Name]; r != nil && r.Problem != "" && d.Status.State == api.DaemonRunning {
+		return "runs, and " + r.Problem
+	}
+	return "is starting"
+}
+
+// certificateWord warns of a certificate that ends soon.
+func (p *planner) certificateWord(x *storePlan) []string {
+	c := p.seen.Certificates[x.tls()]
+	if x.tls() == "" || c.Fingerprint == "" || c.NotAfter.Sub(p.now) > expiresSoon {
+		return nil
+	}
+	return []string{fmt.Sprintf("its certificate ends on %s: put another one into Secret %s", day(c.NotAfter), x.tls())}
+}
+
+// judgeStores tells which stores and users are not as they are wanted, of which nothing else tells.
+func (p *planner) judgeStores(s *state) {
+	for _, x := range p.stores {
+		status := p.plan.Planned(x.ObjectStore).Common()
+		if x.DeletionTimestamp != nil || status.State == api.ResourceOnline || len(x.refusals)+len(x.waits) > 0 {
+			continue
+		}
+		s.because("objectstore %s is %s: %s", x.Name, status.State, status.Message)
+		s.coming = s.coming || status.State == api.ResourceCreating
+	}
+	for _, u := range engine.OfKind[*api.ObjectStoreUser](p.view.Resources) {
+		if x := p.plan.Planned(u).Common(); u.DeletionTimestamp == nil && x.State != api.ResourceOnline && !p.plan.Refuses(engine.ResourceObject(u)) {
+			s.because("objectstoreuser %s is %s: %s", u.Name, x.State, x.Message)
+		}
+	}
+}
+
+// dropStore takes a store away that is being deleted; it says whether the ObjectStore may go.
+func (p *planner) dropStore(x *storePlan, s *api.ObjectStoreStatus) (gone bool) {
+	s.State, s.Message = api.ResourceDeleting, ""
+	daemons := p.membersOf(&x.service.crew)
+	wipe := x.Spec.DeletionPolicy == api.DeletionWipe
+	switch {
+	case len(p.have) == 0:
+		return true
+	case len(x.users) > 0:
+		s.Message = fmt.Sprintf("being deleted: it waits for %s (%s) to be deleted before", words.Plural(len(x.users), "ObjectStoreUser"), words.Few(x.users))
+	case p.plan.Refused:
+		s.Message = "being deleted: it waits until the cluster is as it is wanted"
+	case x.service.count > 0:
+		return p.emptyStore(x, s)
+	case len(daemons) > 0:
+		s.Message = fmt.Sprintf("being deleted: %s stop", words.Plural(len(daemons), "gateway"))
+	case !wipe:
+		return true
+	case !p.poolsKnown():
+		s.Message = "being deleted: Ceph does not answer"
+	default:
+		return p.dropStorePools(x, s)
+	}
+	p.decide(api.VerdictWait, x.object(), "%s", s.Message)
+	return false
+}
+
+// emptyStore has a gateway look for buckets, as long as there are gateways.
+func (p *planner) emptyStore(x *storePlan, s *api.ObjectStoreStatus) (gone bool) {
+	word := wordOf(string(x.UID), fmt.Sprint(x.Generation), "empty")
+	if p.did(x.object(), word) {
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+			Type: storeEmpty, Status: metav1.ConditionTrue, Reason: "NoBuckets", Message: "no bucket was found", ObservedGeneration: x.Generation,
+			LastTransitionTime: metav1.Time{Time: p.now},
+		})
+		return false
+	}
+	s.Message = "being deleted: a gateway looks whether it has buckets"
+	g := p.gatewayOf(x.Name)
+	if failure := p.failureOf(x.object()); failure != "" {
+		s.Message = "being deleted, but " + failure
+	}
+	if g == "" {
+		s.Message = "being deleted: no gateway answers that could tell whether it has buckets"
+	} else {
+		p.gatewayCommand(x.object(), g, rgw.VerbFindBuckets, "", map[string]string{rgw.ParamWord: word}, "it is being deleted with its data")
+	}
+	p.decide(api.VerdictWait, x.object(), "%s", s.Message)
+	return false
+}
+
+func (p *planner) dropStorePools(x *storePlan, s *api.ObjectStoreStatus) (gone bool) {
+	gone = true
+	for _, pool := range x.pools {
+		if pool.have == nil || !pool.owns() {
+			continue
+		}
+		gone = false
+		s.Message = p.failureOf(pool.line())
+		p.poolCommand(pool, verbPoolDelete, api.RiskNone, nil, "the ObjectStore was deleted with deletionPolicy Wipe")
+	}
+	return gone
+}
