@@ -53,7 +53,7 @@ func newProcesses(t *testing.T, w *world) *processes {
 
 // stop kills OSDs and mgrs before mons.
 func (a *processes) stop() {
-	for _, kind := range []string{"osd", "mgr", "mon"} {
+	for _, kind := range []string{"mds", "osd", "mgr", "mon"} {
 		for name, cmd := range a.running {
 			if strings.Contains(name, "-"+kind+"-") {
 				_ = cmd.Process.Kill()

@@ -1,0 +1,68 @@
+package ceph
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// TestRealFilesystem makes a filesystem in a real Ceph, kills the MDS at work, has two share the work, and takes all of it away again.
+func TestRealFilesystem(t *testing.T) {
+	quota := resource.MustParse("1Gi")
+	w := realWorld()
+	w.filesystems = append(w.filesystems, filesystemOf("home", func(f *api.Filesystem) {
+		f.Spec.DeletionPolicy, f.Spec.SubvolumeGroups = api.DeletionWipe, []api.SubvolumeGroup{{Name: "users", Quota: &quota}}
+		f.Spec.DataPools = []api.FilesystemDataPool{{}, {Name: "cold", FilesystemPool: api.FilesystemPool{ErasureCoded: &api.PoolErasureCoded{DataChunks: 2, CodingChunks: 1}}}}
+	}))
+	a, c := bringUpReal(t, w)
+	s := w.filesystems[0].Status
+	if s.State != api.ResourceOnline || s.Active == "" || s.Standby == "" || len(s.SubvolumeGroups) != 1 || len(s.Pools) != 3 {
+		t.Fatalf("%+v", s)
+	}
+	out, err := c.Mon(t.Context(), ask("fs dump"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := missingKeys(readRecord(t, "fs dump"), decodeAny(t, out), "fs dump")
+	missing = slices.DeleteFunc(missing, func(key string) bool { return strings.Contains(key, "/gid_") }) // which has a number of its own
+	if len(missing) > 0 {
+		t.Errorf("a real answer lacks what the recorded one has: %v", missing)
+	}
+	killed := s.Active
+	begun := time.Now()
+	cmd := a.running["c-mds-"+killed]
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	delete(a.running, "c-mds-"+killed)
+	a.until("the standby is at work", 30*time.Second, func(*engine.Plan) bool {
+		s := w.filesystems[0].Status
+		return s.Active != "" && s.Active != killed && s.State == api.ResourceOnline
+	})
+	t.Logf("an MDS that was killed and started again stood by, and the other one was at work, after %.1f s", time.Since(begun).Seconds())
+	w.filesystems[0].Spec.ActiveMDS = 2
+	a.until("two MDS are at work", 30*time.Second, func(p *engine.Plan) bool { return p.Done && strings.Contains(w.filesystems[0].Status.Active, ",") })
+	w.filesystems[0].Spec.ActiveMDS, w.filesystems[0].Spec.SubvolumeGroups[0].Quota = 1, nil
+	a.until("one MDS is at work", 60*time.Second, func(p *engine.Plan) bool { return p.Done && !strings.Contains(w.filesystems[0].Status.Active, ",") })
+	now := metav1.Now()
+	w.filesystems[0].DeletionTimestamp = &now
+	for _, d := range w.daemons {
+		if d.Spec.Type == TypeMDS {
+			d.Status.Report = `{"mounts":[]}`
+		}
+	}
+	a.until("the filesystem is gone", 30*time.Second, func(p *engine.Plan) bool { return len(w.filesystems) == 0 && p.Done })
+	for _, prefix := range []string{"fs ls", "osd pool ls", "auth ls"} {
+		if out, err := c.Mon(t.Context(), ask(prefix), nil); err != nil || strings.Contains(string(out), "home") || strings.Contains(string(out), "mds.") {
+			t.Errorf("%s: %s, %v", prefix, out, err)
+		}
+	}
+}
