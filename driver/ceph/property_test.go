@@ -46,6 +46,9 @@ func drawWorld(t *rapid.T) *fakeWorld {
 			f.Spec.MetadataPool.Replicated = &api.PoolReplicated{Size: rapid.Int32Range(1, 4).Draw(t, "copies")}
 		}))
 	}
+	if rapid.IntRange(0, 3).Draw(t, "object stores") == 0 {
+		w.objects = []api.Resource{storeOf("s3"), storeOf("two"), userOf("app", "s3")}
+	}
 	return withFake(w)
 }
 
@@ -72,7 +75,7 @@ func disturb(t *rapid.T, f *fakeWorld) {
 		return
 	}
 	i := rapid.IntRange(1, len(f.hosts)).Draw(t, "which")
-	switch rapid.IntRange(0, 12).Draw(t, "event") {
+	switch rapid.IntRange(0, 14).Draw(t, "event") {
 	case 0:
 		j := len(f.hosts) + 1
 		f.host(j, 2)
@@ -102,6 +105,8 @@ func disturb(t *rapid.T, f *fakeWorld) {
 		f.ceph.Stick(rapid.IntRange(0, 6).Draw(t, "stuck"), rapid.Bool().Draw(t, "is stuck"))
 	case 11, 12:
 		disturbFilesystem(t, f)
+	case 13, 14:
+		disturbStores(t, f)
 	case 9, 10:
 		f.hosts[i-1].Spec.Mode = rapid.SampledFrom([]api.HostMode{"", api.HostActive, api.HostMaintenance, api.HostMaintenance, api.HostDrain}).Draw(t, "mode")
 	}
@@ -168,6 +173,7 @@ func roundChecked(t *rapid.T, f *fakeWorld) *engine.Plan {
 	}
 	checkSafe(t, f)
 	checkMDS(t, f)
+	checkGateways(t, f)
 	checkStops(t, f, v, p)
 	return p
 }

@@ -3,7 +3,9 @@ package ceph
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -116,7 +118,9 @@ func (p *planner) storeState(x *storePlan) (api.ResourceState, string) {
 		texts = append(texts, fmt.Sprintf("pool %s is %s: %s", pool.Name, s, message))
 	}
 	switch {
-	case up < all && up == 0 && fresh, all == 0:
+	case len(x.service.seats) == 0 && x.service.held: // what they wait for is told
+		state = worse(state, api.ResourceCreating)
+	case up == 0 && fresh, all == 0:
 		state, texts = worse(state, api.ResourceCreating), append(texts, p.silentGateways(x))
 	case up == 0:
 		state, texts = api.ResourceOffline, append(texts, p.silentGateways(x))
@@ -217,11 +221,12 @@ func (p *planner) dropStore(x *storePlan, s *api.ObjectStoreStatus) (gone bool) 
 
 // emptyStore has a gateway look for buckets, as long as there are gateways.
 func (p *planner) emptyStore(x *storePlan, s *api.ObjectStoreStatus) (gone bool) {
-	word := wordOf(string(x.UID), fmt.Sprint(x.Generation), "empty")
-	if p.did(x.object(), word) {
+	word := wordOf(string(x.UID), strconv.FormatInt(x.Generation, 10), "empty")
+	if p.did(x.object(), word) || p.neverUsed(x) {
+		// The API keeps whole seconds.
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-			Type: storeEmpty, Status: metav1.ConditionTrue, Reason: "NoBuckets", Message: "no bucket was found", ObservedGeneration: x.Generation,
-			LastTransitionTime: metav1.Time{Time: p.now},
+			Type: storeEmpty, Status: metav1.ConditionTrue, Reason: "NoBuckets", Message: "it has no buckets", ObservedGeneration: x.Generation,
+			LastTransitionTime: metav1.Time{Time: p.now.Truncate(time.Second)},
 		})
 		return false
 	}
@@ -231,12 +236,21 @@ func (p *planner) emptyStore(x *storePlan, s *api.ObjectStoreStatus) (gone bool)
 		s.Message = "being deleted, but " + failure
 	}
 	if g == "" {
-		s.Message = "being deleted: no gateway answers that could tell whether it has buckets"
+		s.Message = "being deleted: no gateway answers that could tell whether it has buckets (see 'holdfast get daemons'); with deletionPolicy Retain it goes without"
 	} else {
 		p.gatewayCommand(x.object(), g, rgw.VerbFindBuckets, "", map[string]string{rgw.ParamWord: word}, "it is being deleted with its data")
 	}
 	p.decide(api.VerdictWait, x.object(), "%s", s.Message)
 	return false
+}
+
+// neverUsed says whether a store that is being deleted has no gateways, and nothing was ever written to it, or all of it is deleted.
+func (p *planner) neverUsed(x *storePlan) bool {
+	if len(p.membersOf(&x.service.crew)) > 0 || !p.poolsKnown() {
+		return false
+	}
+	usage, known := p.seen.PoolFacts.Usage[rgw.PoolData(x.Name)]
+	return p.poolNamed(rgw.PoolData(x.Name)) == nil || known && usage.Stored == 0
 }
 
 func (p *planner) dropStorePools(x *storePlan, s *api.ObjectStoreStatus) (gone bool) {

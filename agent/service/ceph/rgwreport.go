@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,8 +23,9 @@ const (
 	// answerTimeout bounds one request to the gateway.
 	answerTimeout = 3 * time.Second
 	// startTime is how long a gateway that does not answer is asked again before that is told: it takes two seconds to start.
-	startTime = 6 * time.Second
-	askAgain  = 100 * time.Millisecond
+	startTime  = 6 * time.Second
+	askAgain   = 100 * time.Millisecond
+	answerKept = 64 << 10
 )
 
 // Report says whether the gateway answers requests, and which commands were carried out here.
@@ -80,6 +82,10 @@ func answers(ctx context.Context, url string) error {
 		return err
 	}
 	defer response.Body.Close()
+	// A gateway whose answer is not read to its end complains in its log.
+	if _, err := io.Copy(io.Discard, io.LimitReader(response.Body, answerKept)); err != nil {
+		return err
+	}
 	if response.StatusCode >= http.StatusInternalServerError {
 		return fmt.Errorf("%s says %s", url, response.Status)
 	}
