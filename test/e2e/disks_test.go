@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -91,12 +90,7 @@ func (b *bed) disksRefused(wanted home.Spec) {
 // applyNamed applies what destroys what is on a disk, as a person has to: it is refused until its plan is named.
 func (b *bed) applyNamed(manifest string) {
 	b.Helper()
-	out, code := b.apply(1, manifest, "--wait")
-	found := regexp.MustCompile(`name it with: holdfast apply --plan (plan-[0-9a-f]+)`).FindStringSubmatch(out)
-	if code != 3 || found == nil {
-		b.Fatalf("holdfast apply ended with %d:\n%s", code, out)
-	}
-	b.holdfast(0, "apply", "--plan", found[1], "--wait", "--timeout", "100s")
+	b.holdfast(0, "apply", "--plan", b.PlanNamed(b, manifest), "--wait", "--timeout", "100s")
 }
 
 // deviceIs checks what can be done with a device of a host.

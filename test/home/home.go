@@ -143,17 +143,41 @@ func (h *Home) Token(t hosts.T, role string) string {
 	return strings.TrimSpace(out)
 }
 
-// namesPlan finds the command by which the refusal to destroy data names its plan.
-var namesPlan = regexp.MustCompile(`name it with: holdfast delete --plan (plan-[0-9a-f]+)`)
+// namesPlan finds the command by which the refusal to put data at risk names its plan.
+var namesPlan = regexp.MustCompile(`name it with: holdfast (?:apply|delete) --plan (plan-[0-9a-f]+)`)
+
+// Apply applies a manifest, which has to succeed.
+func (h *Home) Apply(t hosts.T, manifest string, args ...string) {
+	t.Helper()
+	if out, err := h.send(manifest, append([]string{"apply", "-f", "-"}, args...)...); err != nil {
+		t.Fatalf("holdfast apply: %v:\n%s", err, out)
+	}
+}
+
+// PlanNamed applies a manifest that puts data at risk, which is refused, and returns the plan that has to be named.
+func (h *Home) PlanNamed(t hosts.T, manifest string) string {
+	t.Helper()
+	out, err := h.send(manifest, "apply", "-f", "-", "--wait")
+	found := namesPlan.FindSubmatch(out)
+	if err == nil || found == nil {
+		t.Fatalf("holdfast apply names no plan: %v:\n%s", err, out)
+	}
+	return string(found[1])
+}
+
+// send runs a command of holdfast on the first host that reads a manifest.
+func (h *Home) send(manifest string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
+	defer cancel()
+	cmd := h.Lab.Host(1).Command(ctx, h.Binary, args...)
+	cmd.Stdin = strings.NewReader(manifest)
+	return cmd.CombinedOutput()
+}
 
 // Wipe deletes what a manifest declares with all data, as a person has to: what destroys data is refused until its plan is named.
 func (h *Home) Wipe(t hosts.T, manifest string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
-	defer cancel()
-	cmd := h.Lab.Host(1).Command(ctx, h.Binary, "delete", "-f", "-")
-	cmd.Stdin = strings.NewReader(manifest)
-	out, err := cmd.CombinedOutput()
+	out, err := h.send(manifest, "delete", "-f", "-")
 	if err == nil {
 		return // it had no data yet
 	}

@@ -2,14 +2,12 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -67,7 +65,7 @@ func run(rounds int, binary string, bound float64) error {
 // measure brings a cluster of three OSDs up, and adds one and then twelve.
 func measure(t hosts.T, h *home.Home) (one, twelve time.Duration) {
 	spec := home.SpecFor(h.Lab, 1, 1, 1)
-	apply(t, h, spec, "--wait", "--timeout", limit.String())
+	h.Apply(t, spec.YAML(), "--wait", "--timeout", limit.String())
 	one = add(t, h, &spec, 4, func(x *hosts.Host) []*hosts.Disk {
 		if x.Name == h.Lab.Host(1).Name {
 			return []*hosts.Disk{x.Disk(1)}
@@ -93,7 +91,7 @@ func add(t hosts.T, h *home.Home, spec *home.Spec, up int, disks func(*hosts.Hos
 		}
 	}
 	start := time.Now()
-	apply(t, h, *spec)
+	h.Apply(t, spec.YAML())
 	home.Await(t, fmt.Sprintf("%d OSDs to be up", up), func() error {
 		out, err := h.Holdfast("get", "storagestatuses", "ceph", "-o", "json")
 		if err != nil {
@@ -109,14 +107,4 @@ func add(t hosts.T, h *home.Home, spec *home.Spec, up int, disks func(*hosts.Hos
 		return nil
 	})
 	return time.Since(start)
-}
-
-func apply(t hosts.T, h *home.Home, spec home.Spec, args ...string) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	cmd := h.Lab.Host(1).Command(ctx, h.Binary, append([]string{"apply", "-f", "-"}, args...)...)
-	cmd.Stdin = strings.NewReader(spec.YAML())
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("holdfast apply: %v\n%s", err, out)
-	}
 }
