@@ -143,18 +143,79 @@ type CephSpec struct {
 	// +optional
 	// +kubebuilder:default={count: 2}
 	Mgr CephMgrSpec `json:"mgr,omitempty"`
+	// Recovery says how much of the disks' time goes into making copies anew and moving data, against that of clients. Without it Ceph's own
+	// settings count.
+	// +optional
+	Recovery CephRecovery `json:"recovery,omitempty"`
+	// Scrub says when data is compared with its copies. What is not set is as Ceph has it.
+	// +optional
+	Scrub *CephScrub `json:"scrub,omitempty"`
 	// Config is Ceph's own configuration: section (global, mon, mgr, osd, client, or one daemon such as osd.3), option,
-	// value. It becomes ceph.conf.
+	// value. It is stored in the mons, so that daemons and clients follow at once; daemons are started again, one after the other, for options
+	// that count from a start. What is taken out of it is taken back; what was set by hand ('ceph config set') is left alone.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(s, s.matches('^(global|((mon|mgr|osd|mds|client)([.][A-Za-z0-9._-]+)?))$'))",message="a section of config must be global, mon, mgr, osd, mds or client, or one daemon of these such as osd.3"
 	Config map[string]CephOptions `json:"config,omitempty"`
 }
 
+// CephRecovery is a pace.
+// +kubebuilder:validation:Enum=Gentle;Balanced;Fast
+type CephRecovery string
+
+// The paces.
+const (
+	// RecoveryGentle: clients come first; lost copies are missing for longer.
+	RecoveryGentle CephRecovery = "Gentle"
+	// RecoveryBalanced: as Ceph has it by default.
+	RecoveryBalanced CephRecovery = "Balanced"
+	// RecoveryFast: copies come first; clients wait longer for their data meanwhile.
+	RecoveryFast CephRecovery = "Fast"
+)
+
+// CephScrub says when placement groups are scrubbed. Hours and days are those of the OSDs' hosts. Data that was not scrubbed for MaxInterval is
+// scrubbed at any time.
+// +kubebuilder:validation:XValidation:rule="has(self.beginHour) == has(self.endHour)",message="beginHour and endHour go together"
+// +kubebuilder:validation:XValidation:rule="has(self.beginWeekDay) == has(self.endWeekDay)",message="beginWeekDay and endWeekDay go together"
+// +kubebuilder:validation:XValidation:rule="!has(self.minInterval) || !has(self.maxInterval) || duration(self.minInterval) <= duration(self.maxInterval)",message="minInterval must not be longer than maxInterval"
+type CephScrub struct {
+	// BeginHour and EndHour are the hours of the day between which scrubs begin, such as 22 and 6; equal ones mean all day.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=23
+	BeginHour *int32 `json:"beginHour,omitempty"`
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=23
+	EndHour *int32 `json:"endHour,omitempty"`
+	// BeginWeekDay is the first day of the week on which scrubs begin, and EndWeekDay the first on which they do not any more: 0 is Sunday. Equal
+	// ones mean every day.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=6
+	BeginWeekDay *int32 `json:"beginWeekDay,omitempty"`
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=6
+	EndWeekDay *int32 `json:"endWeekDay,omitempty"`
+	// MinInterval is how soon after a scrub the next one may come, where the load allows.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('8760h')",message="minInterval must be between 1m and 8760h"
+	MinInterval *metav1.Duration `json:"minInterval,omitempty"`
+	// MaxInterval is after how long a scrub comes whatever the load.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('8760h')",message="maxInterval must be between 1m and 8760h"
+	MaxInterval *metav1.Duration `json:"maxInterval,omitempty"`
+	// DeepInterval is how often all data is read and compared.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('8760h')",message="deepInterval must be between 1m and 8760h"
+	DeepInterval *metav1.Duration `json:"deepInterval,omitempty"`
+}
+
 // CephOptions maps Ceph options to values.
 // +kubebuilder:validation:MaxProperties=256
 // +kubebuilder:validation:XValidation:rule="self.all(o, o.matches('^[a-z][a-z0-9_/]*$'))",message="an option is written as Ceph documents it: lower case, with underscores, such as mon_lease"
-// +kubebuilder:validation:XValidation:rule="self.all(o, !(o in ['fsid','mon_host','mon_initial_members','keyring','key','keyfile','admin_socket','pid_file','log_file','run_dir','mon_data','mgr_data','osd_data','osd_uuid','public_network','cluster_network']))",message="Holdfast itself sets fsid, mon_host, mon_initial_members, keyrings, networks (spec.network), data, log and socket paths: remove them from config"
+// +kubebuilder:validation:XValidation:rule="self.all(o, !(o in ['fsid','mon_host','mon_initial_members','keyring','key','keyfile','admin_socket','pid_file','log_file','run_dir','mon_data','mgr_data','osd_data','osd_uuid','public_network','cluster_network','public_addr','cluster_addr','public_bind_addr','mds_data','rgw_data','monmap','log_to_stderr','err_to_stderr','daemonize','setuser','setgroup']))",message="Holdfast itself sets fsid, mon_host, mon_initial_members, keyrings, networks (spec.network), data, log and socket paths: remove them from config"
 type CephOptions map[string]CephOptionValue
 
 // CephOptionValue is the value of one Ceph option, as ceph.conf has it, on one line.

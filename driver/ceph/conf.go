@@ -17,13 +17,12 @@ type confFacts struct {
 	network api.NetworkSpec
 	// osds and osdHosts count the OSDs that are declared and the hosts that they are on.
 	osds, osdHosts int
-	user           map[string]api.CephOptions
-	// texts keeps what was made already: the daemons of one type on one host have the same.
+	// texts keeps what was made already: the daemons of one type on one host mostly have the same.
 	texts map[confFor]string
 }
 
 // confFor is what the ceph.conf of two daemons of a cluster may differ in.
-type confFor struct{ daemonType, address string }
+type confFor struct{ daemonType, address, user string }
 
 // maxCopies is Ceph's own default for osd_pool_default_size.
 const maxCopies = 3
@@ -112,19 +111,19 @@ func daemonOptions(daemonType, address string) map[string]string {
 
 // confText is the ceph.conf of one daemon. The user's options win; those that would break the daemon are refused by the API.
 // Their values are written as they are, quotes and all: the API documents them as being what ceph.conf has.
-func (f *confFacts) confText(daemonType, address string) string {
-	at := confFor{daemonType, address}
+func (f *confFacts) confText(daemonType, address, user string) string {
+	at := confFor{daemonType, address, user}
 	if text, ok := f.texts[at]; ok {
 		return text
 	}
 	if f.texts == nil {
 		f.texts = map[confFor]string{}
 	}
-	f.texts[at] = f.makeText(daemonType, address)
+	f.texts[at] = f.makeText(daemonType, address, user)
 	return f.texts[at]
 }
 
-func (f *confFacts) makeText(daemonType, address string) string {
+func (f *confFacts) makeText(daemonType, address, user string) string {
 	sections := map[string]map[string]string{
 		"global":           f.global(),
 		kindOf(daemonType): daemonOptions(daemonType, address),
@@ -133,19 +132,17 @@ func (f *confFacts) makeText(daemonType, address string) string {
 		// Without an address of its own for replication and heartbeats an OSD listens on all of the host's.
 		sections["osd"]["cluster_addr"] = address
 	}
-	return f.render(sections)
+	return f.render(sections, user)
 }
 
 // render writes sections as a file, with the user's options, which win.
-func (f *confFacts) render(sections map[string]map[string]string) string {
-	for section, options := range f.user {
+func (f *confFacts) render(sections map[string]map[string]string, user string) string {
+	parseOptions(user).each(func(section, option, value string) {
 		if sections[section] == nil {
 			sections[section] = map[string]string{}
 		}
-		for option, value := range options {
-			sections[section][option] = string(value)
-		}
-	}
+		sections[section][option] = value
+	})
 	var b strings.Builder
 	b.WriteString("# Written by Holdfast. Changes belong into spec.ceph.config of the StorageCluster.\n")
 	writeSection(&b, "global", sections["global"])

@@ -18,24 +18,24 @@ func TestConf(t *testing.T) {
 	for _, tt := range []struct {
 		name, daemon string
 		facts        confFacts
+		user         options
 	}{
 		{"mon-three-hosts", TypeMon, confFacts{
 			fsid: worldUID, members: three, osds: 3, osdHosts: 3,
 			network: api.NetworkSpec{Public: "10.0.0.0/24", Cluster: "10.0.1.0/24"},
-		}},
+		}, nil},
 		{"osd-user-options", TypeOSD, confFacts{
-			fsid: worldUID, members: three, osds: 12, osdHosts: 3, user: map[string]api.CephOptions{
-				"global": {"osd_pool_default_size": "2", "mon_lease": "0.5"},
-				"osd":    {"osd_memory_target": "939524096"},
-				"osd.3":  {"debug_osd": "20/20"},
-				"client": {"rbd_cache": "false"},
-			},
+			fsid: worldUID, members: three, osds: 12, osdHosts: 3,
+		}, options{
+			"global": {"osd_pool_default_size": "2", "mon_lease": "0.5"},
+			"osd":    {"osd_memory_target": "939524096", "osd_crush_location": ""},
+			"osd.3":  {"debug_osd": "20/20"},
 		}},
-		{"mgr-one-osd", TypeMgr, confFacts{fsid: worldUID, members: three[:1], osds: 1, osdHosts: 1}},
-		{"mon-two-osds-ipv6", TypeMon, confFacts{fsid: worldUID, members: []member{{"a", "h1", "fd00::1"}}, osds: 2, osdHosts: 1}},
+		{"mgr-one-osd", TypeMgr, confFacts{fsid: worldUID, members: three[:1], osds: 1, osdHosts: 1}, nil},
+		{"mon-two-osds-ipv6", TypeMon, confFacts{fsid: worldUID, members: []member{{"a", "h1", "fd00::1"}}, osds: 2, osdHosts: 1}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := tt.facts.confText(tt.daemon, "10.0.0.1")
+			got := tt.facts.confText(tt.daemon, "10.0.0.1", wholeConf+tt.user.text())
 			file := filepath.Join("testdata", tt.name+".conf")
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {

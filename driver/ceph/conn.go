@@ -35,6 +35,12 @@ type conn struct {
 	// crush are the CRUSH rules and places as of the epoch crushEpoch of the OSD map.
 	crush      *DrainFacts
 	crushEpoch int
+	// owned are the options that Holdfast has set, nil when they have to be read; options what the release optionsOf says of those that were asked
+	// for, and optionNames all names that it has, nil when they were not asked for.
+	owned       map[string]OwnedOption
+	options     map[string]OptionInfo
+	optionNames []string
+	optionsOf   string
 }
 
 // close ends the connection. An error would concern a child that is to end anyway.

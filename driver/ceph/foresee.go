@@ -72,6 +72,7 @@ func newForesight(seen *Observation, before, after *engine.View) *foresight {
 	f.Observation = o
 	o.PoolFacts, o.Clients, o.FS = f.poolFacts(), f.clients(), f.fsFacts()
 	o.Gateways, o.Certificates = gatewaysSaid(f.seen.Gateways), f.seen.Certificates
+	o.Config = f.configFacts()
 	return f
 }
 

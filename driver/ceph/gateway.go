@@ -33,7 +33,7 @@ func (p *planner) finishGateway(x *storePlan, d *api.Daemon, at seat) {
 		options[option] = rgw.RootPool(x.Name)
 	}
 	facts := p.confFacts()
-	conf := facts.render(map[string]map[string]string{"global": facts.global(), entity: options})
+	conf := facts.render(map[string]map[string]string{"global": facts.global(), entity: options}, d.Spec.Parameters[ParamConfig])
 	d.Spec.Files[0].Sources = []api.FileSource{{Text: &conf}}
 	zonegroup, zone := rgw.Zonegroup(x.Name), rgw.Zone(x.Name)
 	d.Spec.Files = append(d.Spec.Files,

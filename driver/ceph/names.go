@@ -49,6 +49,8 @@ const (
 	drainReplace = "replace"
 	// ParamLostSince is since when no StorageNode means the host of the daemon any more.
 	ParamLostSince = "lostSince"
+	// ParamConfig is what of spec.ceph.config a daemon was started with in its ceph.conf, in the form of that.
+	ParamConfig = "config"
 	// ParamOSDUUID is the OSD's own identity.
 	ParamOSDUUID = "osdUUID"
 	// ParamDeviceClass is the CRUSH device class that the OSD is made with; without it Ceph finds one.

@@ -61,6 +61,10 @@ type Observation struct {
 	Gateways map[string]*rgw.Report
 	// Certificates are those that gateways are to show, by the names of their Secrets.
 	Certificates map[string]Certificate
+	// Config is Ceph's own configuration.
+	Config *ConfigFacts
+	// Restartable says of OSDs, by their labels, whether they may stop for a moment. Only the next one that is to be started again is asked about.
+	Restartable map[string]StopAnswer
 	// Entities are the names in Ceph's auth database, or nil when they were not asked for.
 	Entities map[string]bool
 }

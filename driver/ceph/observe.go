@@ -88,7 +88,11 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 		}
 	}
 	o.PGsOld = c.placing.recent(c.now(), reportAge(view.Cluster))
+	if err := c.fillConfig(ctx, view, o); err != nil {
+		return nil, err
+	}
 	c.fillStoppable(ctx, view, o)
+	c.fillRestartable(ctx, view, o)
 	if err := c.fillDrain(ctx, view, o); err != nil {
 		return nil, err
 	}

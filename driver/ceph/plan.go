@@ -22,7 +22,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.plan.End(view, ending)
 		return p.plan
 	}
-	for _, phase := range []func(){p.identity, p.resolve, p.checkNetworks, p.declareServices, p.planMons, p.planOSDs, p.planModes, p.planDrains, p.moveMons, p.planMgrs, p.planPools, p.planFilesystems, p.planStores, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.awaitMore} {
+	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.planMons, p.planOSDs, p.planModes, p.planRestarts, p.planDrains, p.moveMons, p.planMgrs, p.planPools, p.planFilesystems, p.planStores, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.awaitMore} {
 		phase()
 	}
 	switch {
@@ -89,6 +89,11 @@ type planner struct {
 	stores      []*storePlan
 	users       []*userPlan
 	moving      bool // a host is on its way into maintenance, or out of it; or a mon is on its way
+
+	options options // what spec.ceph asks for of Ceph's own configuration
+	// configStored is set when Ceph's own configuration has all of that; configSet and configGone are what it lacks, and has too much.
+	configStored          bool
+	configSet, configGone map[string]string
 
 	plan *engine.Plan
 }
@@ -271,7 +276,12 @@ func (p *planner) want(d api.Daemon) {
 
 // daemon makes what all Daemons have in common.
 func (p *planner) daemon(daemonType, id, host, address string, facts *confFacts) api.Daemon {
-	text := facts.confText(daemonType, address)
+	user := p.confOf(daemonType, id)
+	text := facts.confText(daemonType, address, user)
+	parameters := map[string]string{ParamFSID: p.fsid, ParamAddress: address}
+	if user != "" {
+		parameters[ParamConfig] = user
+	}
 	return api.Daemon{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.cluster.Namespace, Name: daemonName(p.cluster.Name, kindOf(daemonType), id),
@@ -281,7 +291,7 @@ func (p *planner) daemon(daemonType, id, host, address string, facts *confFacts)
 			Cluster: p.cluster.Name, Type: daemonType, ID: id, Host: host, State: api.WantRunning,
 			Command:    []string{daemonType, "-f", "-i", id, "-c", "${DATA}/" + FileConf},
 			Files:      []api.DaemonFile{{Path: FileConf, Sources: []api.FileSource{{Text: &text}}}},
-			Parameters: map[string]string{ParamFSID: p.fsid, ParamAddress: address},
+			Parameters: parameters,
 			// A daemon that is deleted by hand, or whose cluster's policy changes, must not lose its data on the way:
 			// only the deletion of the whole cluster sets another policy.
 			OnRemoval: api.DeletionRetain,
@@ -300,7 +310,7 @@ func (p *planner) keyringFile(entities ...string) api.DaemonFile {
 
 // confFacts gathers what ceph.conf depends on: the OSDs that there are, and those that are declared and still to come.
 func (p *planner) confFacts() *confFacts {
-	f := &confFacts{fsid: p.fsid, members: p.members, network: p.cluster.Spec.Network, user: p.spec.Config, osds: len(p.osds)}
+	f := &confFacts{fsid: p.fsid, members: p.members, network: p.cluster.Spec.Network, osds: len(p.osds)}
 	hosts := map[string]bool{}
 	for _, o := range p.osds {
 		hosts[o.host] = true
@@ -320,6 +330,7 @@ func (p *planner) writeCommands() {
 	if !p.reachable() {
 		return
 	}
+	p.writeConfig()
 	if p.seen.Entities != nil {
 		for _, c := range p.crews {
 			for _, s := range c.seats {

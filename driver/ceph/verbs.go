@@ -62,6 +62,9 @@ var verbs = map[string]verb{
 
 	verbAuthCaps: {(*conn).authCaps, (*foresight).authCaps, api.RiskNone},
 
+	verbConfigSet: {(*conn).configSet, (*foresight).configSet, api.RiskNone},
+	verbConfigRm:  {(*conn).configRm, (*foresight).configRm, api.RiskNone},
+
 	verbPoolCreate:     {(*conn).poolCreate, (*foresight).poolCreate, api.RiskNone},
 	verbPoolEnable:     {(*conn).poolEnable, (*foresight).poolEnable, api.RiskNone},
 	verbPoolSet:        {(*conn).poolSet, (*foresight).poolSet, api.RiskNone},

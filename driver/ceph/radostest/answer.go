@@ -39,6 +39,7 @@ func (k client) Mon(ctx context.Context, command any, input []byte) ([]byte, err
 		return nil, fmt.Errorf("ceph %s: %w: no quorum", prefix, rados.ErrNoAnswer)
 	}
 	answer, errno, status := k.c.answer(prefix, cmd, input)
+	k.c.answered()
 	if errno != 0 {
 		return nil, &rados.CommandError{Prefix: prefix, Errno: errno, Status: status}
 	}
@@ -121,8 +122,6 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 		return c.authLs(), 0, ""
 	case "auth import":
 		return nil, c.authImport(input), ""
-	case "config dump":
-		return []any{}, 0, ""
 	case "auth get":
 		entity := fmt.Sprint(cmd["entity"])
 		if _, known := c.auth[entity]; !known {
@@ -158,6 +157,9 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 	}
 	if errno, status, known := c.fsAnswer(prefix, cmd); known {
 		return nil, errno, status
+	}
+	if answer, errno, status, known := c.configAnswer(prefix, cmd); known {
+		return answer, errno, status
 	}
 	if errno, status, known := c.poolAnswer(prefix, cmd); known {
 		return nil, errno, status

@@ -45,7 +45,11 @@ type Cluster struct {
 	made     []madeRule
 	lastRule int
 	profiles map[string]map[string]string
-	config   map[string]bool // options of the mons that were set
+	config   map[string]bool   // options of the mons that were set
+	stored   map[string]string // options that are stored, by "section name"
+	keys     map[string]string
+	cut      func()
+	cutAfter int
 	muted    map[string]bool // commands that the manager does not answer
 
 	filesystems  map[string]*filesystem
@@ -71,7 +75,7 @@ func New() *Cluster {
 	return &Cluster{
 		expelled: map[string]bool{}, places: map[string]string{}, buckets: map[string]bool{}, stuck: map[int]bool{}, racks: map[string]string{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, uuids: map[string]string{},
 		osds: map[int]*osd{}, epoch: 1, warnings: map[string]string{}, calls: map[string]int{},
-		caps: map[string]map[string]string{}, pools: map[string]*pool{}, lastPool: 1, profiles: map[string]map[string]string{}, config: map[string]bool{}, muted: map[string]bool{}, filesystems: map[string]*filesystem{}, fsEpoch: 1,
+		caps: map[string]map[string]string{}, pools: map[string]*pool{}, lastPool: 1, profiles: map[string]map[string]string{}, config: map[string]bool{}, stored: map[string]string{}, keys: map[string]string{}, muted: map[string]bool{}, filesystems: map[string]*filesystem{}, fsEpoch: 1,
 	}
 }
 

@@ -111,8 +111,6 @@ func (c *Cluster) poolAnswer(prefix string, cmd map[string]any) (errno syscall.E
 		delete(c.profiles, text("name"))
 	case "osd pool create":
 		errno, status = c.makePool(text("pool"), cmd)
-	case "config get", "config set", "config rm":
-		c.config[text("key")+text("name")] = prefix == "config set"
 	default:
 		errno, status, known = c.changePool(prefix, cmd)
 		return errno, status, known

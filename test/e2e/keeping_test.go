@@ -1,0 +1,209 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/test/home"
+)
+
+// patch changes the cluster's spec, as an administrator does with kubectl.
+func (b *bed) patch(spec string) {
+	b.Helper()
+	b.Lab.Host(1).Run(b, context.Background(), kubectl, "--kubeconfig", "/var/lib/holdfast/admin.kubeconfig", "patch", "storagecluster", "ceph",
+		"--type", "merge", "-p", `{"spec":{"ceph":`+spec+`}}`)
+}
+
+// awaitOption waits until daemons say of themselves that an option has a value.
+func (b *bed) awaitOption(option, want string, daemons ...string) {
+	b.Helper()
+	b.await(option+" to be "+want, func() error {
+		for _, d := range daemons {
+			out, err := b.Holdfast("ceph", "shell", "--", "ceph", "config", "show", d, option)
+			if err != nil {
+				return err
+			}
+			if got := strings.TrimSpace(out); got != want {
+				return fmt.Errorf("%s has %q", d, got)
+			}
+		}
+		return nil
+	})
+}
+
+// awaitCheck waits until the status has a health check with a next step, or has it no more.
+func (b *bed) awaitCheck(code string, there bool) {
+	b.Helper()
+	b.await(fmt.Sprintf("check %s there: %v", code, there), func() error {
+		s, err := read[api.StorageStatus](b, 1, "storagestatus", "ceph")
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(s.Status.Checks, func(c api.HealthCheck) bool { return c.Code == code })
+		if (i >= 0) != there || there && s.Status.Checks[i].Next == "" {
+			return fmt.Errorf("the checks are %+v", s.Status.Checks)
+		}
+		return nil
+	})
+}
+
+// TestKeeping keeps a cluster while a client writes: its configuration follows what is declared, and what Ceph finds wrong is told with the next
+// step.
+func TestKeeping(t *testing.T) {
+	b := newBed(t, 3, 1)
+	wanted := home.SpecFor(b.Lab, 3, 2, 1)
+	wanted.Interval = "1s"
+	b.mustApply(wanted.YAML())
+	c := b.startClient(3)
+	b.await("Ceph to be well with a pool", func() error { return b.health(3, 3) })
+	b.ceph("config", "set", "osd", "debug_osd", "2/5") // by hand: it stays
+
+	b.configFollows(t)
+	b.healthIsTold(t)
+	if dump := b.ceph("config", "dump"); !strings.Contains(dump, "debug_osd") {
+		t.Errorf("what was set by hand is gone:\n%s", dump)
+	}
+	c.end(t)
+	b.cephHealthy(3, 3)
+	b.noOrphans()
+}
+
+func (b *bed) configFollows(t *testing.T) {
+	all := []string{"osd.0", "osd.1", "osd.2"}
+	b.patch(`{"config":{"osd":{"osd_max_backfills":"3"}},"recovery":"Gentle"}`)
+	b.await("a policy and an option that contradict each other to be refused", func() error {
+		if word, err := b.word("config"); err != nil || !strings.HasPrefix(word, "Refuse: spec.ceph.config.") || !strings.Contains(word, "and spec.ceph.recovery or spec.ceph.scrub sets it, too") {
+			return errors.Join(err, fmt.Errorf("it says %q", word))
+		}
+		return nil
+	})
+	b.patch(`{"recovery":null,"scrub":{"beginHour":22,"endHour":6}}`)
+	b.awaitOption("osd_max_backfills", "3", all...)
+	b.awaitOption("osd_scrub_begin_hour", "22", all...)
+	b.patch(`{"config":{"osd":{"osd_max_backfills":"5"}}}`)
+	b.awaitOption("osd_max_backfills", "5", all...)
+	b.patch(`{"config":{"osd":null},"scrub":null}`)
+	b.awaitOption("osd_max_backfills", "1", all...)
+	b.awaitOption("osd_scrub_begin_hour", "0", all...)
+
+	b.patch(`{"config":{"osd":{"osd_max_backfill":"5"}}}`)
+	b.await("an option that Ceph does not have to be refused", func() error {
+		if word, err := b.word("config"); err != nil || !strings.Contains(word, "did you mean osd_max_backfills?") {
+			return errors.Join(err, fmt.Errorf("it says %q", word))
+		}
+		return nil
+	})
+
+	pids := map[string]int32{}
+	for _, d := range b.daemons() {
+		pids[d.Name] = d.Status.PID
+	}
+	b.patch(`{"config":{"osd":{"osd_max_backfill":null,"osd_op_queue":"mclock_scheduler"}}}`)
+	b.awaitOption("osd_op_queue", "mclock_scheduler", all...)
+	b.await("Ceph to be well after restarts", func() error { return b.health(3, 3) })
+	for _, d := range b.daemons() {
+		if again := d.Status.PID != pids[d.Name]; again != (d.Spec.Type == "ceph-osd") {
+			t.Errorf("%s was started again: %v", d.Name, again)
+		}
+	}
+}
+
+// word is what the last report says of an object, as "Verdict: message".
+func (b *bed) word(object string) (string, error) {
+	clusters := list[api.StorageCluster](b, "storageclusters")
+	if len(clusters) != 1 || clusters[0].Status.Report == nil {
+		return "", errors.New("there is no report yet")
+	}
+	for _, d := range clusters[0].Status.Report.Decisions {
+		if d.Object == object {
+			return string(d.Verdict) + ": " + d.Message, nil
+		}
+	}
+	return "", nil
+}
+
+func (b *bed) healthIsTold(t *testing.T) {
+	b.ceph("osd", "set-nearfull-ratio", "0.0001")
+	b.awaitCheck("OSD_NEARFULL", true)
+	b.ceph("osd", "set-nearfull-ratio", "0.85")
+	b.ceph("osd", "set", "noout")
+	b.awaitCheck("OSDMAP_FLAGS", true)
+	b.awaitCheck("OSD_NEARFULL", false)
+	if out := b.run("status"); !strings.Contains(out, "check/OSDMAP_FLAGS") || !strings.Contains(out, "ceph osd unset FLAG") {
+		t.Errorf("the status does not have the next step:\n%s", out)
+	}
+	if out := b.run("why", "cluster/ceph"); !strings.Contains(out, "OSDMAP_FLAGS: when the reason for it is over") {
+		t.Errorf("why says:\n%s", out)
+	}
+	b.ceph("health", "mute", "OSDMAP_FLAGS", "1h")
+	b.awaitCheck("OSDMAP_FLAGS", false)
+	b.ceph("health", "unmute", "OSDMAP_FLAGS")
+	b.ceph("osd", "unset", "noout")
+
+	b.crash()
+	b.awaitCheck("RECENT_CRASH", true)
+	b.ceph("crash", "archive-all")
+	b.damage(t)
+	b.awaitCheck("RECENT_CRASH", false)
+	b.toldOnce(t, "OSD_NEARFULL", "RECENT_CRASH", "PG_DAMAGED")
+}
+
+// crash posts the report of a daemon that crashed, as ceph-crash does.
+func (b *bed) crash() {
+	b.Helper()
+	const script = `printf '{"crash_id":"%s_7c9e6679-7425-40de-944b-e07fc1f90ae7","timestamp":"%s","entity_name":"osd.0","process_name":"ceph-osd",` +
+		`"ceph_version":"16.2.15","utsname_hostname":"h1","backtrace":["a"]}' $(date -u +%Y-%m-%dT%H:%M:%S.000000Z) $(date -u +%Y-%m-%dT%H:%M:%S.000000Z) | ceph crash post -i -`
+	b.run("ceph", "shell", "--", "sh", "-c", script)
+}
+
+// damage lets reads of one copy of an object fail, has it scrubbed, and mended again.
+func (b *bed) damage(t *testing.T) {
+	t.Helper()
+	b.patch(`{"config":{"osd":{"bluestore_debug_inject_read_err":"true"}}}`)
+	b.awaitOption("bluestore_debug_inject_read_err", "true", "osd.0", "osd.1", "osd.2")
+	pool := strings.Fields(b.ceph("osd", "pool", "ls"))
+	name := pool[len(pool)-1]
+	b.run("ceph", "shell", "--", "sh", "-c", "head -c 65536 /dev/urandom | rados -p "+name+" put victim -")
+	var where struct {
+		PGID   string `json:"pgid"`
+		Acting []int  `json:"acting"`
+	}
+	if err := json.Unmarshal([]byte(b.ceph("osd", "map", name, "victim", "-f", "json")), &where); err != nil || len(where.Acting) < 2 {
+		t.Fatalf("where the object is: %v %+v", err, where)
+	}
+	b.ceph("tell", fmt.Sprintf("osd.%d", where.Acting[1]), "injectdataerr", name, "victim")
+	b.await("the damage to be found", func() error {
+		b.ceph("pg", "deep-scrub", where.PGID)
+		s, err := read[api.StorageStatus](b, 1, "storagestatus", "ceph")
+		if err != nil || !slices.ContainsFunc(s.Status.Checks, func(c api.HealthCheck) bool { return c.Code == "PG_DAMAGED" && strings.Contains(c.Next, "pg repair") }) {
+			return fmt.Errorf("%w: the checks are %+v", err, s.Status.Checks)
+		}
+		return nil
+	})
+	b.patch(`{"config":{"osd":{"bluestore_debug_inject_read_err":null}}}`)
+	b.awaitOption("bluestore_debug_inject_read_err", "false", "osd.0", "osd.1", "osd.2")
+	b.await("the damage to be mended", func() error {
+		b.ceph("pg", "repair", where.PGID)
+		return b.health(3, 3)
+	})
+}
+
+// toldOnce checks that each check was told once when it appeared, and once when it was over.
+func (b *bed) toldOnce(t *testing.T, codes ...string) {
+	t.Helper()
+	told := map[string]int{}
+	for _, e := range list[api.ClusterEvent](b, "clusterevents") {
+		told[e.Code+" "+e.Object]++
+	}
+	for _, code := range codes {
+		if raised, cleared := told["HEALTH_CHECK_RAISED check/"+code], told["HEALTH_CHECK_CLEARED check/"+code]; raised != 1 || cleared != 1 {
+			t.Errorf("%s was told %d times, and %d times that it is over", code, raised, cleared)
+		}
+	}
+}
