@@ -14,12 +14,17 @@ import (
 
 // finishGateway completes the Daemon of a gateway.
 func (p *planner) finishGateway(x *storePlan, d *api.Daemon, at seat) {
+	if have := p.have[d.Name]; have != nil && x.frozen {
+		was := have.Spec.DeepCopy()
+		d.Spec.Command, d.Spec.Files, d.Spec.Parameters = was.Command, was.Files, was.Parameters
+		return
+	}
 	url, serves, frontend := "http://"+x.listens(at), "", "beast endpoint="+x.listens(at)
 	if name := x.tls(); name != "" {
 		url = "https://" + x.listens(at)
 		frontend = "beast ssl_endpoint=" + x.listens(at) + " ssl_certificate=${DATA}/" + rgw.FileCertificate + " ssl_private_key=${DATA}/" + rgw.FileKey
-		if d.Spec.Parameters[rgw.ParamCertificate] = p.certificateFor(x, d.Name); d.Spec.Parameters[rgw.ParamCertificate] != "" {
-			serves = " " + d.Spec.Parameters[rgw.ParamCertificate]
+		if c := p.certificate(x); c != "" {
+			d.Spec.Parameters[rgw.ParamCertificate], serves = c, " "+c
 		}
 	}
 	d.Spec.Parameters[rgw.ParamStore], d.Spec.Parameters[rgw.ParamURL] = x.Name, url
@@ -44,17 +49,12 @@ func (p *planner) finishGateway(x *storePlan, d *api.Daemon, at seat) {
 	}
 }
 
-// certificateFor is the fingerprint of what a gateway is to show. While that cannot be used, or nobody can tell, it is what the gateway has.
-func (p *planner) certificateFor(x *storePlan, daemon string) string {
-	if p.reachable() && len(x.refusals) == 0 {
-		if c := p.seen.Certificates[x.tls()]; c.Fingerprint != "" {
-			return c.Fingerprint
-		}
+// certificate is the fingerprint of what gateways are to show; empty where nobody can tell.
+func (p *planner) certificate(x *storePlan) string {
+	if !p.reachable() {
+		return ""
 	}
-	if d := p.have[daemon]; d != nil {
-		return d.Spec.Parameters[rgw.ParamCertificate]
-	}
-	return ""
+	return p.seen.Certificates[x.tls()].Fingerprint
 }
 
 func secretFile(path, secret, key string) api.DaemonFile {

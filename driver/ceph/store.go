@@ -26,6 +26,8 @@ type storePlan struct {
 	users []string
 	// refusals say why it cannot be as it is declared, waits what it waits for.
 	refusals, waits []string
+	// frozen has gateways that are there stay as they are: the store is being deleted, what they are to show is no good, or nobody can tell.
+	frozen bool
 	// taken are hosts that another one's port keeps a gateway from, and why.
 	taken map[string]string
 }
@@ -180,6 +182,7 @@ func (p *planner) planStores() {
 		if wait != "" {
 			x.waits = append(x.waits, wait)
 		}
+		x.frozen = refusal+wait != "" || x.DeletionTimestamp != nil || x.tls() != "" && !p.reachable()
 		x.service.held = x.service.held || refusal+wait != "" || x.DeletionTimestamp != nil
 	}
 }

@@ -344,6 +344,30 @@ func TestStores_lost(t *testing.T) {
 	}
 }
 
+// TLS that is turned on without a certificate is refused, and the gateways go on as they are; turned on with one they are restarted.
+func TestStores_tlsRefused(t *testing.T) {
+	f := storesOn(3, storeOf("s3"))
+	f.settle(t)
+	f.store().Spec.Gateways.TLS, f.store().Generation = &api.ObjectStoreTLS{SecretName: "cert"}, 2
+	before := f.daemons["c-rgw-s3-a"].DeepCopy()
+	p := f.settle(t)
+	d := f.daemons["c-rgw-s3-a"]
+	if got := word(decisions(p, api.VerdictRefuse), "objectstore/s3"); got == "" || !d.Spec.Equal(&before.Spec) {
+		t.Errorf("refused for %q: %v", got, d.Spec.Parameters)
+	}
+	if s := f.store().Status; s.Gateways != "2/2" || !strings.HasPrefix(s.Endpoints[0], "http://") {
+		t.Errorf("%+v", s)
+	}
+	f.secrets["cert"] = selfSigned(t, f.now.Add(90*24*time.Hour))
+	for range 30 {
+		f.round(t)
+		f.agents()
+	}
+	if s := f.store().Status; s.Gateways != "2/2" || s.State != api.ResourceOnline || !strings.HasPrefix(s.Endpoints[0], "https://") {
+		t.Errorf("%+v", s)
+	}
+}
+
 // A certificate that is not there, or no good, has no gateway made, and says what to do; a gateway that runs keeps what it has.
 func TestStores_certificates(t *testing.T) {
 	f := storesOn(3, storeOf("s3", func(s *api.ObjectStore) { s.Spec.Gateways.TLS = &api.ObjectStoreTLS{SecretName: "cert"} }))

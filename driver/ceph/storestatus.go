@@ -74,7 +74,11 @@ func (p *planner) endpoints(x *storePlan) []string {
 	}
 	var urls []string
 	for _, at := range x.service.seats {
-		urls = append(urls, scheme+x.listens(at))
+		url := scheme + x.listens(at)
+		if d := p.have[p.daemonOf(&x.service.crew, at.id)]; d != nil && x.frozen {
+			url = d.Spec.Parameters[rgw.ParamURL]
+		}
+		urls = append(urls, url)
 	}
 	return urls
 }

@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// adminTimeout bounds one run of radosgw-admin, which takes 0.3 s, and for ever where Ceph does not answer.
-	adminTimeout = 20 * time.Second
+	// adminTimeout bounds one run of radosgw-admin, which takes 0.3 s, and for ever where Ceph does not answer. What it changes it tells all gateways;
+	// for one that was killed half a minute ago or less it waits in vain, up to 20 s.
+	adminTimeout = 40 * time.Second
 	// adminWords is how much of what it says against something is told.
 	adminWords = 300
 )
