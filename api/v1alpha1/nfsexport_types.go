@@ -25,8 +25,8 @@ type NFSExport struct {
 }
 
 // NFSExportSpec is what the administrator wants.
-// +kubebuilder:validation:XValidation:rule="self.cluster == oldSelf.cluster && has(self.volume) == has(oldSelf.volume) && (!has(self.volume) || self.volume == oldSelf.volume)",message="cluster and volume cannot be changed: clients would find other files behind the ones that they have open. Create another NFSExport"
-// +kubebuilder:validation:XValidation:rule="has(self.volume)",message="say what to export: volume"
+// +kubebuilder:validation:XValidation:rule="self.cluster == oldSelf.cluster && has(self.volume) == has(oldSelf.volume) && (!has(self.volume) || self.volume == oldSelf.volume) && has(self.filesystem) == has(oldSelf.filesystem) && (!has(self.filesystem) || self.filesystem == oldSelf.filesystem)",message="cluster, volume and filesystem cannot be changed: clients would find other files behind the ones that they have open. Create another NFSExport"
+// +kubebuilder:validation:XValidation:rule="has(self.volume) != has(self.filesystem)",message="say what to export: the volume of a GlusterFS cluster, or the filesystem of a Ceph cluster"
 type NFSExportSpec struct {
 	// Cluster is the StorageCluster, in the same namespace, whose storage is exported.
 	// +kubebuilder:validation:MinLength=1
@@ -36,6 +36,10 @@ type NFSExportSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Volume string `json:"volume,omitempty"`
+	// Filesystem is the Filesystem to export.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Filesystem string `json:"filesystem,omitempty"`
 	// Path is the directory in it. It has to be there.
 	// +optional
 	// +kubebuilder:default="/"

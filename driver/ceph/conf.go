@@ -100,6 +100,8 @@ func daemonOptions(daemonType, address string) map[string]string {
 		o["mgr_data"], o["keyring"] = "${DATA}", "${DATA}/"+FileKeyring
 		o["public_addr"] = address
 	case TypeMDS:
+		// It would write of each look that its agent takes at it; what it keeps in memory for the case that it dies is as ever.
+		o["debug_mds"] = "0/5"
 		o["mds_data"], o["keyring"] = "${DATA}", "${DATA}/"+FileKeyring
 		o["public_addr"] = address
 	case TypeOSD:

@@ -11,6 +11,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -43,8 +44,11 @@ func (c *crew) entityOf(id string) string { return entityFor(c.daemonType, id) }
 
 // entityFor is what cephx calls a daemon of a type.
 func entityFor(daemonType, id string) string {
-	if daemonType == rgw.Type { // to Ceph it is a client like others
+	switch daemonType { // some are clients like others to Ceph
+	case rgw.Type:
 		return rgw.Entity(id)
+	case ganesha.Type:
+		return nfsPrefix + id
 	}
 	return kindOf(daemonType) + "." + id
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/nfs"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -38,6 +39,7 @@ func (d *Driver) Foresee(before, after *engine.View, commands []engine.Command) 
 	f.gateways()
 	f.stoppable()
 	f.safe()
+	f.NFS = nfs.Foresee(f.seen.NFS, after, commands)
 	if !f.Reachable {
 		return before.System
 	}

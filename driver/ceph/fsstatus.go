@@ -233,7 +233,10 @@ func (p *planner) inUse(x *fsPlan) string {
 		return ""
 	}
 	mounts, more, known := p.mounts(x)
+	exports := p.exportersOf(x.Name)
 	switch {
+	case len(exports) > 0:
+		return fmt.Sprintf("NFSExport %s serves it: delete that first", words.Few(exports))
 	case !known:
 		return "it waits for its MDS to say whether clients have it mounted"
 	case len(mounts)+more == 0:

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 )
 
@@ -55,6 +56,8 @@ type Observation struct {
 	PoolFacts *PoolFacts
 	// FS is what Ceph says of filesystems and MDS; it is asked for only while the cluster has Filesystems, otherwise nil.
 	FS *FSFacts
+	// NFS are the reports of NFS servers that run, by their Daemons.
+	NFS map[string]*ganesha.Report
 	// Clients are the capabilities of the entities of Clients, by their names; those that Ceph does not have are missing.
 	Clients map[string]map[string]string
 	// Gateways are what agents say of the object gateways, by the names of their Daemons.

@@ -80,7 +80,7 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, laterAnswer)
 	defer cancel()
-	o := &Observation{Reachable: true}
+	o := &Observation{Reachable: true, NFS: nfsReports(view.Daemons)}
 	status.fill(o)
 	for _, step := range []func(context.Context, *statusAnswer, *Observation) error{c.fillHealth, c.fillMons, c.fillMgr, c.fillOSDs, c.fillVersion} {
 		if err := step(ctx, &status, o); err != nil {

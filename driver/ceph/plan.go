@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/nfs"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/drives"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -22,7 +23,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.plan.End(view, ending)
 		return p.plan
 	}
-	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.planMons, p.planOSDs, p.planModes, p.planRestarts, p.planDrains, p.moveMons, p.planMgrs, p.planPools, p.planFilesystems, p.planStores, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.awaitMore} {
+	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.planMons, p.planOSDs, p.planModes, p.planRestarts, p.planDrains, p.moveMons, p.planMgrs, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.awaitMore} {
 		phase()
 	}
 	switch {
@@ -41,6 +42,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 	p.writeGroups()
 	p.putPools()
 	p.putFilesystems()
+	p.putExports()
 	p.putClients()
 	p.putStores()
 	p.putUsers()
@@ -86,6 +88,7 @@ type planner struct {
 	avoided     map[string]time.Time // the hosts where a mon kept failing, and until when none is made there
 	pools       []*poolPlan
 	filesystems []*fsPlan
+	nfs         *nfs.Server // what serves NFSExports
 	stores      []*storePlan
 	users       []*userPlan
 	moving      bool // a host is on its way into maintenance, or out of it; or a mon is on its way
@@ -230,6 +233,9 @@ func (p *planner) writeSecrets() {
 	for _, o := range p.osds {
 		entities = append(entities, o.label())
 	}
+	if p.nfs.At != nil {
+		entities = append(entities, nfsPrefix+p.nfs.At.Node)
+	}
 	have := make(map[string]bool, len(p.view.Secrets))
 	for _, s := range p.view.Secrets {
 		have[s.Name] = true
@@ -352,6 +358,7 @@ func (p *planner) writeCommands() {
 	}
 	p.writePools()
 	p.writeFilesystems()
+	p.writeNFS()
 	p.dropRules()
 	p.writeClients()
 	p.writeUsers()

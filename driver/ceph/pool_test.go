@@ -45,6 +45,13 @@ func (w *world) applyResources(p *engine.Plan) {
 			}
 			continue
 		}
+		if e, isExport := c.Resource.(*api.NFSExport); isExport {
+			i := slices.IndexFunc(w.exports, func(x *api.NFSExport) bool { return x.Name == e.Name })
+			if w.exports[i] = e; c.Gone {
+				w.exports = slices.Delete(w.exports, i, i+1)
+			}
+			continue
+		}
 		if fs, isFS := c.Resource.(*api.Filesystem); isFS {
 			i := slices.IndexFunc(w.filesystems, func(x *api.Filesystem) bool { return x.Name == fs.Name })
 			if w.filesystems[i] = fs; c.Gone {

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/cephreport"
+	"github.com/holdfast-storage/holdfast/internal/ganesha"
 )
 
 // fakeWorld is a world whose daemons all do as they are told, on a Ceph in memory.
@@ -72,13 +73,24 @@ func (f *fakeWorld) agents() {
 	f.ceph.Sync(f.powered())
 }
 
-// report has an MDS tell who has its filesystem mounted.
+// report has an MDS tell who has its filesystem mounted, and an NFS server that it has read what is wanted.
 func (f *fakeWorld) report(d *api.Daemon) {
+	if d.Spec.Type == ganesha.Type {
+		d.Status.Report = `{"current":true}`
+		return
+	}
 	name, _, _ := strings.Cut(d.Spec.ID, "-")
 	if d.Spec.Type != TypeMDS || !slices.Contains(f.ceph.Active(name), d.Spec.ID) {
 		return
 	}
-	text, err := json.Marshal(cephreport.Report{Mounts: append([]cephreport.Mount{{Entity: "a", Host: "h1"}}, f.mounted...)})
+	r := cephreport.Report{Mounts: f.mounted}
+	for _, mgr := range f.daemons {
+		if mgr.Spec.Type == TypeMgr && mgr.DeletionTimestamp == nil { // managers look into it, too
+			r.Mounts = append(slices.Clip(r.Mounts), cephreport.Mount{Entity: mgr.Spec.ID, Host: mgr.Spec.Host})
+		}
+	}
+	slices.SortFunc(r.Mounts, func(a, b cephreport.Mount) int { return strings.Compare(a.String(), b.String()) })
+	text, err := json.Marshal(r)
 	if err != nil {
 		panic(err)
 	}

@@ -34,6 +34,8 @@ func capsOf(entity string) map[string]string {
 		return map[string]string{"mds": "allow *", "mgr": "allow *", "mon": "allow *", "osd": "allow *"}
 	case strings.HasPrefix(entity, rgw.EntityPrefix):
 		return gatewayCaps(entity)
+	case strings.HasPrefix(entity, nfsPrefix):
+		return map[string]string{"mds": "allow rw", "mon": "allow r", "osd": "allow rw tag cephfs data=*"}
 	case kind == "client":
 		// Ceph imports no key without capabilities. These let a client reach the mons; what it may do is set afterwards.
 		return map[string]string{"mon": "allow r"}

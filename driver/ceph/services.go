@@ -9,6 +9,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -36,7 +37,7 @@ var servingTypes = []string{TypeMDS, rgw.Type}
 
 // stateless says whether daemons of a type keep nothing on disk.
 func stateless(daemonType string) bool {
-	return daemonType == TypeMgr || slices.Contains(servingTypes, daemonType)
+	return daemonType == TypeMgr || daemonType == ganesha.Type || slices.Contains(servingTypes, daemonType)
 }
 
 // declareServices finds the crews of the resources.

@@ -80,6 +80,7 @@ func (p *planner) judge(s *state) {
 	p.judgePGs(s)
 	p.judgePools(s)
 	p.judgeFilesystems(s)
+	p.judgeExports(s)
 	p.judgeClients(s)
 	p.judgeStores(s)
 	if p.seen.Health != healthOK {

@@ -34,6 +34,7 @@ type world struct {
 	pools       []api.Pool
 	clients     []*api.Client
 	filesystems []*api.Filesystem
+	exports     []*api.NFSExport
 	// objects are the ObjectStores and their users, and s3 what the stores have.
 	objects  []api.Resource
 	s3       map[string]*s3User
@@ -138,6 +139,9 @@ func (w *world) view() *engine.View {
 	}
 	for _, c := range w.clients {
 		v.Resources = append(v.Resources, c.DeepCopy())
+	}
+	for _, x := range w.exports {
+		v.Resources = append(v.Resources, x.DeepCopy())
 	}
 	for _, x := range w.filesystems {
 		v.Resources = append(v.Resources, x.DeepCopy())

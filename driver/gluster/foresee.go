@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/nfs"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
 
@@ -34,7 +36,11 @@ func (Driver) Foresee(before, after *engine.View, commands []engine.Command) any
 		f.perform(c)
 	}
 	f.settle()
-	return &Observation{Reports: f.reports, NFS: foreseeNFS(seen, after, commands)}
+	var servers map[string]*ganesha.Report
+	if seen != nil {
+		servers = seen.NFS
+	}
+	return &Observation{Reports: f.reports, NFS: nfs.Foresee(servers, after, commands)}
 }
 
 // foresight is a GlusterFS that does as it is told.

@@ -29,8 +29,8 @@ func (p *planner) wantedOptions(v *volume) map[string]string {
 		want[name] = string(value)
 	}
 	if allow := v.declared.Spec.Auth.Allow; len(allow) > 0 {
-		if p.nfs.node != nil && len(p.exportersOf(v.name)) > 0 && !slices.Contains(allow, p.nfs.node.address) {
-			allow = append(slices.Clone(allow), p.nfs.node.address) // who may use an export is said in the NFSExport
+		if p.nfs.At != nil && len(p.exportersOf(v.name)) > 0 && !slices.Contains(allow, p.nfs.At.Address) {
+			allow = append(slices.Clone(allow), p.nfs.At.Address) // who may use an export is said in the NFSExport
 		}
 		want[optionAllow] = strings.Join(slices.Sorted(slices.Values(allow)), ",")
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/nfs"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
@@ -25,7 +26,7 @@ func (Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 	}
 	p.formPool()
 	p.planVolumes()
-	p.planExports()
+	p.nfs.Plan(p.plan)
 	p.dismiss()
 	p.writeDaemons()
 	for _, n := range p.nodes {
@@ -50,8 +51,7 @@ type planner struct {
 	// successor is asked for the pool, too, and speaks for it as soon as it has told of it; usually nil.
 	successor *node
 	volumes   []*volume
-	exports   []*api.NFSExport
-	nfs       nfsServer
+	nfs       *nfs.Server
 	stopped   map[string]bool   // the nodes whose glusterd is told to stop, by name
 	kept      map[string]string // the nodes that are not restarted with what is installed, by name, and why
 

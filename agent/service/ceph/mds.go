@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,6 +41,9 @@ func (MDS) DestroyLocalService(context.Context, *service.Local) error { return n
 // Report says who has the filesystem mounted; nothing of an MDS that only stands by.
 func (MDS) Report(ctx context.Context, l *service.Local) (string, error) {
 	answer, err := askSocket(ctx, filepath.Join(l.Run, "ceph.asok"), "session ls")
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil // it has only just started
+	}
 	if err != nil || len(answer) == 0 {
 		return "", err
 	}

@@ -1,0 +1,66 @@
+package ceph
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+func exportOf(name, filesystem string) *api.NFSExport {
+	e := &api.NFSExport{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Generation: 1}}
+	e.Spec = api.NFSExportSpec{Cluster: "c", Filesystem: filesystem, Path: "/", Squash: api.NFSSquashNone}
+	return e
+}
+
+// An export of a filesystem is served on one host with a key of its own, moves with the modes of hosts, and goes before its filesystem.
+func TestNFS(t *testing.T) {
+	f := filesystemsOn(3, filesystemOf("home", func(f *api.Filesystem) { f.Spec.DeletionPolicy = api.DeletionWipe }))
+	f.exports = append(f.exports, exportOf("home", "home"))
+	p := f.settle(t)
+	if s := f.exports[0].Status; s.State != api.ResourceOnline || s.Source != "10.0.0.1:/home" || !p.Done {
+		t.Fatalf("%+v, %v", s, p.Status.Reasons)
+	}
+	d := f.daemons["c-nfs-h1"]
+	conf, client := *d.Spec.Files[0].Sources[0].Text, *d.Spec.Files[1].Sources[0].Text
+	for _, want := range []string{`CEPH { Ceph_Conf = "${DATA}/ceph.conf"; }`, `FSAL { Name = CEPH; User_Id = "nfs.h1"; Filesystem = "home"; }`} {
+		if !strings.Contains(conf, want) {
+			t.Errorf("%q is missing in %s", want, conf)
+		}
+	}
+	if !strings.Contains(client, "[client.nfs.h1]\nkeyring = ${DATA}/keyring\n") || f.ceph.Calls("auth import") == 0 || f.secrets["c-key-client.nfs.h1"].data == nil {
+		t.Errorf("%s, %v", client, f.secrets["c-key-client.nfs.h1"])
+	}
+	f.mode(1, api.HostMaintenance)
+	f.settle(t)
+	if s := f.exports[0].Status; s.Source != "10.0.0.2:/home" || f.daemons["c-nfs-h1"] != nil || f.secrets["c-key-client.nfs.h1"].data != nil {
+		t.Errorf("in maintenance: %+v", s)
+	}
+	f.mode(1, api.HostActive)
+	f.settle(t)
+	now := metav1.NewTime(f.now)
+	f.filesystems[0].DeletionTimestamp = &now
+	p = f.settle(t)
+	if got := word(decisions(p, api.VerdictWait), "filesystem/home"); got != "being deleted, but NFSExport home serves it: delete that first" {
+		t.Errorf("%q", got)
+	}
+	f.exports[0].DeletionTimestamp = &now
+	f.settle(t)
+	if len(f.exports)+len(f.filesystems) > 0 || f.daemons["c-nfs-h2"] != nil || f.secrets["c-key-client.nfs.h2"].data != nil {
+		t.Errorf("%v, %+v, %v", f.exports, f.filesystems[0].Status, f.mdsOn())
+	}
+}
+
+func TestNFS_refused(t *testing.T) {
+	f := filesystemsOn(3)
+	f.settle(t)
+	f.exports = append(f.exports, exportOf("a", "nothing"), exportOf("b", ""))
+	p := f.settle(t)
+	for export, want := range map[string]string{"nfsexport/a": "cluster c has no Filesystem nothing", "nfsexport/b": "a Ceph cluster has filesystems to export: say spec.filesystem"} {
+		if got := word(decisions(p, api.VerdictRefuse), export); got != want {
+			t.Errorf("%s is refused for %q", export, got)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package nfs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/ganesha"
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+// export is what becomes of an export.
+type export struct {
+	id             int32
+	refusal, waits string
+}
+
+// served says of each export why it cannot be served, or nothing where it can. Of two with one pseudo path the older one has it.
+func (s *Server) served() map[string]*export {
+	plans := map[string]*export{}
+	byAge := slices.Clone(s.Exports)
+	slices.SortStableFunc(byAge, func(a, b *api.NFSExport) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	pseudos, ids := map[string]string{}, map[int32]bool{}
+	for _, e := range s.Exports {
+		ids[e.Status.ExportID] = true
+	}
+	for _, e := range byAge {
+		x := &export{id: e.Status.ExportID}
+		plans[e.Name] = x
+		if x.refusal, x.waits = s.storage.Cannot(e); x.refusal == "" && pseudos[e.PseudoOf()] != "" {
+			x.refusal = fmt.Sprintf("NFSExport %s has the pseudo path %s already: choose another one", pseudos[e.PseudoOf()], e.PseudoOf())
+		}
+		if e.DeletionTimestamp != nil || x.refusal != "" {
+			continue
+		}
+		pseudos[e.PseudoOf()] = e.Name
+		if x.id == 0 {
+			x.id = freeID(ids)
+		}
+	}
+	return plans
+}
+
+// freeID takes the lowest number that no export has.
+func freeID(taken map[int32]bool) int32 {
+	id := int32(1)
+	for taken[id] {
+		id++
+	}
+	taken[id] = true
+	return id
+}
+
+// write says how an export is.
+func (s *Server) write(e *api.NFSExport, x *export) {
+	next := e.DeepCopy()
+	st := &next.Status
+	st.ObservedGeneration, st.ExportID = e.Generation, x.id
+	if e.DeletionTimestamp != nil {
+		if s.At == nil && s.none() || s.settled() || s.down() {
+			s.plan.Resources = append(s.plan.Resources, engine.ResourceChange{Resource: next, Gone: true})
+			return
+		}
+		st.State, st.Message = api.ResourceDeleting, "the NFS server gives it up"
+		s.plan.PutResource(e, next)
+		return
+	}
+	st.Source, st.Node = "", ""
+	if s.At != nil && x.refusal == "" {
+		st.Source, st.Node = s.At.Address+":"+e.PseudoOf(), s.At.Node
+	}
+	st.State, st.Message = s.judge(e, x)
+	var problems []string
+	if x.refusal != "" {
+		problems = []string{x.refusal}
+		s.decide(api.VerdictRefuse, engine.ResourceObject(e), "%s", x.refusal)
+	} else if st.State != api.ResourceOnline {
+		s.decide(api.VerdictWait, engine.ResourceObject(e), "%s", st.Message)
+	}
+	engine.Accept(next, problems, nil, s.now)
+	s.plan.PutResource(e, next)
+}
+
+// none says whether no NFS server of the cluster is left.
+func (s *Server) none() bool {
+	return !slices.ContainsFunc(s.view.Daemons, func(d api.Daemon) bool { return d.Spec.Type == ganesha.Type })
+}
+
+// judge says whether an export can be used, and why not.
+func (s *Server) judge(e *api.NFSExport, x *export) (api.ResourceState, string) {
+	down := api.ResourceCreating
+	if was := e.Status.State; was == api.ResourceOnline || was == api.ResourceOffline || was == api.ResourceDegraded {
+		down = api.ResourceOffline
+	}
+	d := s.daemon
+	switch {
+	case x.refusal != "" || x.waits != "":
+		return api.ResourcePending, cmp.Or(x.refusal, x.waits)
+	case s.At == nil && len(s.taken) > 0:
+		return down, fmt.Sprintf("another cluster serves NFS on %s, and a host has room for one NFS server: give the cluster a node on another host",
+			words.Few(s.taken))
+	case s.At == nil:
+		return down, "no node of the cluster that is up can serve NFS"
+	case d == nil || d.DeletionTimestamp != nil:
+		return down, "the NFS server is made on node " + s.At.Node
+	case d.Status.State != api.DaemonRunning:
+		return down, fmt.Sprintf("the NFS server on node %s is %s: %s", s.At.Node, cmp.Or(d.Status.State, api.DaemonPending), cmp.Or(d.Status.Message, "it is being made"))
+	case !s.settled():
+		return cmp.Or(settledState(e), down), "the NFS server reads its configuration"
+	case s.report.Exports[e.PseudoOf()] != "":
+		return down, "the NFS server is asked for it: " + s.report.Exports[e.PseudoOf()]
+	}
+	if state, why := s.storage.State(e); why != "" {
+		return state, why
+	}
+	return api.ResourceOnline, ""
+}
+
+// settledState is the state of an export that was served before something else changed: it goes on.
+func settledState(e *api.NFSExport) api.ResourceState {
+	if e.Status.State == api.ResourceOnline || e.Status.State == api.ResourceDegraded {
+		return e.Status.State
+	}
+	return ""
+}
+
+// Foresee are the reports of NFS servers that do as they are told; seen are those of now.
+func Foresee(seen map[string]*ganesha.Report, after *engine.View, commands []engine.Command) map[string]*ganesha.Report {
+	reports := map[string]*ganesha.Report{}
+	for i := range after.Daemons {
+		d := &after.Daemons[i]
+		if d.Spec.Type != ganesha.Type || d.Status.State != api.DaemonRunning {
+			continue
+		}
+		r := &ganesha.Report{Generation: d.Generation, Current: true, Exports: map[string]string{}}
+		told := slices.ContainsFunc(commands, func(c engine.Command) bool { return c.Verb == ganesha.VerbReload && c.Daemon == d.Name })
+		if was := seen[d.Name]; was != nil && !told {
+			r.Current = was.Current && was.Generation == d.Generation
+		}
+		reports[d.Name] = r
+	}
+	return reports
+}
