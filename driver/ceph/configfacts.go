@@ -66,7 +66,8 @@ func (o OptionInfo) wrong(value string) string {
 	if len(o.Enum) > 0 && !slices.Contains(o.Enum, value) {
 		return "it is one of " + strings.Join(o.Enum, ", ")
 	}
-	number, err := 0.0, error(nil)
+	var number float64
+	var err error
 	switch o.Type {
 	case "bool":
 		if _, isNumber := strconv.Atoi(value); isNumber != nil && !slices.Contains([]string{"true", "false", "yes", "no"}, strings.ToLower(value)) {

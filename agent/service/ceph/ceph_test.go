@@ -162,7 +162,7 @@ func TestMon_lostStore(t *testing.T) {
 	if left, _ := filepath.Glob(store + ".lost-*/store.db"); len(left) != 1 {
 		t.Errorf("what was left of the store: %q", left)
 	}
-	out, err := exec.Command("monmaptool", "--print", filepath.Join(l.Data, "monmap")).CombinedOutput() //nolint:noctx // it ends
+	out, err := exec.CommandContext(t.Context(), "monmaptool", "--print", filepath.Join(l.Data, "monmap")).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "mon.b") || strings.Contains(string(out), "mon.a") {
 		t.Errorf("%v: %s", err, out)
 	}

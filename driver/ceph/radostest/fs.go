@@ -48,7 +48,9 @@ func (c *Cluster) Active(name string) []string {
 func (c *Cluster) MakeFilesystem(name, metadata, data string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.fsNew(name, metadata, data)
+	if errno, said := c.fsNew(name, metadata, data); errno != 0 {
+		panic(said) // the test asks for what cannot be
+	}
 }
 
 // mds are the running MDS that the mons let in.
