@@ -14,6 +14,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/rotation"
+	"github.com/holdfast-storage/holdfast/driver/ceph"
 	"github.com/holdfast-storage/holdfast/driver/gluster"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
@@ -22,9 +23,9 @@ import (
 
 // leaderHandlers carry out the kinds of actions that the leader carries out itself.
 func leaderHandlers(
-	store engine.Store, planners map[api.StorageType]hosts.Planner, authority *rotation.Handler, guards ...hosts.Guard,
+	store engine.Store, planners map[api.StorageType]hosts.Planner, mons *ceph.Driver, authority *rotation.Handler, guards ...hosts.Guard,
 ) []action.Handler {
-	return append(hosts.Handlers(hosts.Config{Store: store, Planners: planners, Guards: guards}), authority, gluster.Resolver{Store: store})
+	return append(hosts.Handlers(hosts.Config{Store: store, Planners: planners, Guards: guards}), authority, gluster.Resolver{Store: store}, ceph.Recoverer{Store: store, Driver: mons})
 }
 
 // etcdGuard keeps the Host of a server until the control plane goes on without it, whatever is switched off then.
@@ -53,13 +54,13 @@ func etcdGuard(config *rest.Config, store engine.Store) hosts.Guard {
 
 // actionKinds are all kinds of actions, by name.
 func actionKinds() map[string]action.Kind {
-	r := action.Runner{Handlers: leaderHandlers(nil, nil, &rotation.Handler{}), Agents: agent.ActionKinds()}
+	r := action.Runner{Handlers: leaderHandlers(nil, nil, nil, &rotation.Handler{}), Agents: agent.ActionKinds()}
 	return r.Kinds()
 }
 
 // runActions looks after all actions until ctx ends.
 func runActions(
-	ctx context.Context, store *bare.Store, planners map[api.StorageType]hosts.Planner, authority *rotation.Handler, stats *action.Stats, log *slog.Logger,
+	ctx context.Context, store *bare.Store, planners map[api.StorageType]hosts.Planner, mons *ceph.Driver, authority *rotation.Handler, stats *action.Stats, log *slog.Logger,
 	guards ...hosts.Guard,
 ) error {
 	actions, err := store.Actions(ctx)
@@ -67,7 +68,7 @@ func runActions(
 		return fmt.Errorf("while starting to look after actions: %w", err)
 	}
 	r := action.Runner{
-		Store: actions, Handlers: leaderHandlers(store, planners, authority, guards...), Agents: agent.ActionKinds(), Accept: hosts.AcceptAgents(store),
+		Store: actions, Handlers: leaderHandlers(store, planners, mons, authority, guards...), Agents: agent.ActionKinds(), Accept: hosts.AcceptAgents(store),
 		Stats: stats, Log: log.With("part", "actions"),
 		OnStuck: func(ctx context.Context, a *api.Action, why error) error {
 			return engine.TellStuck(ctx, store, a, why, time.Now())

@@ -14,6 +14,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/leader"
+	"github.com/holdfast-storage/holdfast/driver/ceph"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/platform/bare"
@@ -118,7 +119,11 @@ func lead(ctx context.Context, server *control.Server, token string, now *leadin
 	defer now.store.Store(nil)
 	var managers []engine.ServiceManager
 	planners := map[api.StorageType]hosts.Planner{}
+	var mons *ceph.Driver
 	for _, driver := range drivers() {
+		if d, ok := driver.(*ceph.Driver); ok {
+			mons = d
+		}
 		o := &engine.Orchestrator{Store: store, Driver: driver, Leader: server.Name(), Log: log}
 		managers = append(managers, o)
 		planners[api.StorageType(o.Name())] = o
@@ -131,7 +136,7 @@ func lead(ctx context.Context, server *control.Server, token string, now *leadin
 	group.Go(func() error { return store.WatchAgents(ctx) })
 	group.Go(func() error { return store.ClearPlans(ctx) })
 	group.Go(func() error {
-		return runActions(ctx, store, planners, authority, &now.actions, log, etcdGuard(server.Config(), store))
+		return runActions(ctx, store, planners, mons, authority, &now.actions, log, etcdGuard(server.Config(), store))
 	})
 	group.Go(func() error {
 		return engine.Run(ctx, engine.Config{Store: store, Managers: managers, Stats: &now.stats, Log: log})

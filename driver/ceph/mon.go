@@ -135,6 +135,9 @@ func (p *planner) monDaemon(m member, facts *confFacts, monmap, monHosts string)
 	if p.founded() {
 		d.Spec.Parameters[ParamMonFounded] = "true"
 	}
+	if p.rejoins(p.have[d.Name]) {
+		d.Spec.Parameters[ParamMonRejoin] = "true"
+	}
 	if avoided := p.avoidedText(); avoided != "" {
 		d.Spec.Parameters[ParamMonAvoid] = avoided
 	}
@@ -157,6 +160,15 @@ func (p *planner) monDaemon(m member, facts *confFacts, monmap, monHosts string)
 func (p *planner) founded() bool {
 	return p.reachable() && len(p.seen.Quorum) > 0 ||
 		slices.ContainsFunc(p.daemonsOf(TypeMon), func(d *api.Daemon) bool { return d.Spec.Parameters[ParamMonFounded] != "" })
+}
+
+// rejoins says whether a mon may make its store anew: it cannot be started, and the others are a quorum. Until it is among them it may.
+func (p *planner) rejoins(have *api.Daemon) bool {
+	if have == nil || !p.reachable() || !p.isMember(have.Spec.ID) {
+		return have != nil && have.Spec.Parameters[ParamMonRejoin] != ""
+	}
+	begun := have.Spec.Parameters[ParamMonRejoin] != "" || have.Status.State == api.DaemonFailed
+	return begun && !slices.Contains(p.seen.Quorum, have.Spec.ID)
 }
 
 // seedEntities are those whose keys the store of a mon is made with: all that a new cluster begins with. A mon that joins others

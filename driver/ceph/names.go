@@ -37,8 +37,11 @@ const (
 	ParamMonHosts = "monHosts"
 	// ParamMonNewest is the name of a mon that was given last, even if that mon has left: none is given twice.
 	ParamMonNewest = "monNewest"
-	// ParamMonFounded is set when the mons were seen in a quorum. A mon whose store is lost after that gets it from the others.
+	// ParamMonFounded is set when the mons were seen in a quorum. No mon makes a store after that with which it could found a
+	// cluster of its own.
 	ParamMonFounded = "founded"
+	// ParamMonRejoin lets a mon that lost its store make one anew, with which it joins the others: they are a quorum.
+	ParamMonRejoin = "rejoin"
 	// ParamMonAvoid are the hosts where a mon kept failing of late, each with the time until which none is made there.
 	ParamMonAvoid = "monAvoid"
 	// ParamDrain is set while an OSD or a mon is to leave for good: to drainBegun, and of an OSD that was found to be empty to drainEmpty.

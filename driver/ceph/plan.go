@@ -23,6 +23,10 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.plan.End(view, ending)
 		return p.plan
 	}
+	if a := recovering(view); a != nil {
+		p.planNothing(a)
+		return p.plan
+	}
 	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.planMons, p.planOSDs, p.planModes, p.planRestarts, p.planDrains, p.moveMons, p.planMgrs, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.awaitMore} {
 		phase()
 	}
@@ -88,7 +92,7 @@ type planner struct {
 	avoided     map[string]time.Time // the hosts where a mon kept failing, and until when none is made there
 	pools       []*poolPlan
 	filesystems []*fsPlan
-	nfs         *nfs.Server // what serves NFSExports
+	nfs         *nfs.Server // what serves NFSExports: nothing before chooseNFS
 	stores      []*storePlan
 	users       []*userPlan
 	moving      bool // a host is on its way into maintenance, or out of it; or a mon is on its way
@@ -116,7 +120,7 @@ func newPlanner(view *engine.View, now time.Time) *planner {
 	view = sorted(view)
 	p := &planner{
 		view: view, now: now, cluster: view.Cluster,
-		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, replaced: map[string]string{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, astray: map[string]string{}, released: map[string]bool{}, plan: &engine.Plan{},
+		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, replaced: map[string]string{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, astray: map[string]string{}, released: map[string]bool{}, nfs: &nfs.Server{}, plan: &engine.Plan{},
 	}
 	if view.Cluster.Spec.Ceph != nil {
 		p.spec = *view.Cluster.Spec.Ceph

@@ -189,7 +189,8 @@ func (b *bed) noOrphans() {
 	compare(b, "OSDs in Ceph's map", osds, wantOSDs)
 }
 
-// keys are the entities in Ceph's auth database, but for the bootstrap keys that every monitor makes by itself.
+// keys are the entities in Ceph's auth database, but for the bootstrap keys that every monitor makes by itself, and "mon.", which is
+// there when a monitor's store was rebuilt from the OSDs and in the monitors' keyrings alone otherwise.
 func (b *bed) keys() []string {
 	b.Helper()
 	var dump struct {
@@ -200,7 +201,7 @@ func (b *bed) keys() []string {
 	}
 	var keys []string
 	for _, e := range dump.Entities {
-		if !strings.HasPrefix(e.Entity, "client.bootstrap-") {
+		if e.Entity != "mon." && !strings.HasPrefix(e.Entity, "client.bootstrap-") {
 			keys = append(keys, e.Entity)
 		}
 	}

@@ -3,10 +3,13 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -47,33 +50,48 @@ func TestLostMon(t *testing.T) {
 		}
 		return nil
 	})
-	b.destroyMon("b")
+	b.destroyMons("b")
+	b.await("mon.b to know that it has to", b.says("ceph-mon-b", "the store of mon.b is gone"))
 	b.await("mon.b to get everything from the others", func() error { return b.mons("a", "b", "d") })
 	client.goesOn(t)
 	client.end(t)
 	b.noOrphans()
 }
 
-// destroyMon takes the store from a mon, and ends its process, which goes on with the files that it has open. It returns when another
-// one runs.
-func (b *bed) destroyMon(id string) {
+// destroyMons takes the stores from mons, and ends their processes, which would go on with the files that they have open.
+func (b *bed) destroyMons(ids ...string) {
 	b.Helper()
-	d, err := read[api.Daemon](b, 1, "daemons", "ceph-mon-"+id)
-	if err != nil {
-		b.Fatal(err)
+	var killed []api.Daemon
+	for _, id := range ids {
+		d, err := read[api.Daemon](b, 1, "daemons", "ceph-mon-"+id)
+		if err != nil {
+			b.Fatal(err)
+		}
+		killed = append(killed, d)
 	}
-	h := b.Lab.Host(b.number(d.Spec.Host))
-	if err := os.RemoveAll(h.Path(monStore(id))); err != nil {
-		b.Fatal(err)
+	var wg sync.WaitGroup // at one time: the others would be a quorum for a moment
+	for _, d := range killed {
+		h := b.Lab.Host(b.number(d.Spec.Host))
+		wg.Go(func() {
+			store := h.Path(monStore(d.Spec.ID))
+			kill := h.Command(context.Background(), "kill", "-9", strconv.Itoa(int(d.Status.PID)))
+			if err := errors.Join(os.Rename(store, store+".destroyed"), os.RemoveAll(store+".destroyed"), kill.Run()); err != nil {
+				b.Errorf("destroying mon.%s: %v", d.Spec.ID, err)
+			}
+		})
 	}
-	h.Run(b, context.Background(), "kill", "-9", strconv.Itoa(int(d.Status.PID)))
-	b.await("mon."+id+" to be made anew", func() error {
-		now, err := read[api.Daemon](b, 1, "daemons", d.Name)
-		if err == nil && (now.Status.State != api.DaemonRunning || now.Status.PID == d.Status.PID) {
-			err = fmt.Errorf("%+v", now.Status)
+	wg.Wait()
+}
+
+// says returns a check of what stands in the message of a daemon that cannot be made ready.
+func (b *bed) says(daemon, what string) func() error {
+	return func() error {
+		d, err := read[api.Daemon](b, 1, "daemons", daemon)
+		if err == nil && (d.Status.State != api.DaemonFailed || !strings.Contains(d.Status.Message, what)) {
+			err = fmt.Errorf("%s: %s", d.Status.State, d.Status.Message)
 		}
 		return err
-	})
+	}
 }
 
 // monStore is where the store of a mon lies on its host.

@@ -39,6 +39,9 @@ func (Mon) Kept(l *service.Local) bool {
 // its place is never half made. One that was lost is made again to join the others: it gets everything from them, and could not
 // form a quorum that knows nothing.
 func (m Mon) ConfigureLocalService(ctx context.Context, l *service.Local) error {
+	if err := recoverStore(ctx, l); err != nil {
+		return err
+	}
 	if m.Kept(l) {
 		return nil
 	}
@@ -78,19 +81,27 @@ func setAside(dir string) error {
 }
 
 // makeMonmap writes the map that a new monitor finds the others by. Once the cluster has had a quorum the monitor itself is not in
-// it: such a store can join others, and never found a cluster.
+// it: such a store can join others, and never found a cluster. One that was lost is only made again while the others are a quorum:
+// together with the rest it could else become one, and the newest of what was agreed on would be forgotten without a word.
 func makeMonmap(ctx context.Context, l *service.Local, path string) error {
-	args := []string{"--create", "--clobber", "--fsid", l.Parameters[paramFSID]}
 	members := strings.Fields(l.Parameters[paramMonmap])
 	if len(members) == 0 {
 		return fmt.Errorf("mon.%s has no parameter %s", l.Daemon.Spec.ID, paramMonmap)
 	}
 	if l.Parameters[paramFounded] != "" {
-		members = slices.DeleteFunc(members, func(m string) bool { return strings.HasPrefix(m, l.Daemon.Spec.ID+"=") })
-		if len(members) == 0 {
-			return fmt.Errorf("the store of mon.%s is gone, and there is no other mon to get it from: see 'holdfast ceph recover-mons --help'", l.Daemon.Spec.ID)
+		others := slices.DeleteFunc(slices.Clone(members), func(m string) bool { return strings.HasPrefix(m, l.Daemon.Spec.ID+"=") })
+		if len(others) < len(members) && l.Parameters[paramRejoin] == "" {
+			return fmt.Errorf("the store of mon.%s is gone: it is made anew when the others are a quorum, from which it gets everything. "+
+				"If they never will be, see 'holdfast ceph recover-mons --help'", l.Daemon.Spec.ID)
 		}
+		members = others
 	}
+	return writeMonmap(ctx, l, path, members)
+}
+
+// writeMonmap writes a map of these monitors, each as "a=[v2:10.0.0.1:3300,v1:10.0.0.1:6789]".
+func writeMonmap(ctx context.Context, l *service.Local, path string, members []string) error {
+	args := []string{"--create", "--clobber", "--fsid", l.Parameters[paramFSID]}
 	for _, member := range members {
 		name, addresses, _ := strings.Cut(member, "=")
 		args = append(args, "--addv", name, addresses)

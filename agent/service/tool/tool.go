@@ -2,6 +2,7 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -31,11 +32,17 @@ func Require(program, pkg string) error {
 // Run runs a program that prepares something in the directory. The program holds a lock on the directory for as long as
 // it lives, also when the agent dies meanwhile: the next agent then waits for its end instead of running a second one.
 func Run(ctx context.Context, dir, program string, args ...string) error {
+	_, err := Output(ctx, dir, program, args...)
+	return err
+}
+
+// Output is Run, and returns what the program wrote to its standard output, also where it failed.
+func Output(ctx context.Context, dir, program string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	lock, err := lockDirectory(ctx, dir)
 	if err != nil {
-		return fmt.Errorf("while waiting for an earlier %s to end: %w", program, err)
+		return nil, fmt.Errorf("while waiting for an earlier %s to end: %w", program, err)
 	}
 	defer lock.Close()
 	cmd := exec.CommandContext(ctx, program, args...)
@@ -45,11 +52,12 @@ func Run(ctx context.Context, dir, program string, args ...string) error {
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "CEPH_") })
 	// A child of the program could hold the pipe of its output open for ever.
 	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("while running %s: %w: %s", program, err, tail(out))
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	if err := cmd.Run(); err != nil {
+		return out.Bytes(), fmt.Errorf("while running %s: %w: %s", program, err, tail(append(slices.Clone(out.Bytes()), complaints.Bytes()...)))
 	}
-	return nil
+	return out.Bytes(), nil
 }
 
 func tail(out []byte) string {
