@@ -64,3 +64,16 @@ func TestNFS_refused(t *testing.T) {
 		}
 	}
 }
+
+// Options for all of Ceph that count from a start have its daemons started again, but not the NFS server, which has none of them.
+func TestNFS_config(t *testing.T) {
+	f := filesystemsOn(3, filesystemOf("home"))
+	f.exports = append(f.exports, exportOf("home", "home"))
+	f.settle(t)
+	f.config("global", api.CephOptions{"osd_op_queue": "wpq"})
+	restarts := f.settleCounting(t)
+	p := f.settle(t)
+	if !p.Done || restarts["c-nfs-h1"] > 0 || restarts["c-osd-0"] != 1 {
+		t.Errorf("%v, restarts %v", decisions(p, api.VerdictWait), restarts)
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -26,12 +27,14 @@ func (p *planner) planRestarts() {
 }
 
 // toRestart are the daemons that were started with other options than they should have, those that are on their way first, then mons, managers,
-// OSDs, and the rest. Those of hosts that are closed get theirs when they start again there, or elsewhere.
+// OSDs, and the rest. Those of hosts that are closed get theirs when they start again there, or elsewhere. An NFS server is a client of Ceph, and
+// starts with none of them.
 func (p *planner) toRestart() []*api.Daemon {
 	var all []*api.Daemon
 	for i := range p.view.Daemons {
 		d := &p.view.Daemons[i]
-		if d.DeletionTimestamp == nil && d.Spec.State != api.WantPrepared && !ended(d) && !p.closed(d.Spec.Host) && !drains(d) && len(p.startedWithout(d)) > 0 {
+		if d.Spec.Type != ganesha.Type && d.DeletionTimestamp == nil && d.Spec.State != api.WantPrepared && !ended(d) && !p.closed(d.Spec.Host) && !drains(d) &&
+			len(p.startedWithout(d)) > 0 {
 			all = append(all, d)
 		}
 	}
