@@ -77,3 +77,15 @@ func TestNFS_config(t *testing.T) {
 		t.Errorf("%v, restarts %v", decisions(p, api.VerdictWait), restarts)
 	}
 }
+
+// An NFS server that fails keeps no daemon of Ceph from being started again.
+func TestNFS_failsWhileOthersRestart(t *testing.T) {
+	f := filesystemsOn(3, filesystemOf("home"))
+	f.exports = append(f.exports, exportOf("home", "home"))
+	f.settle(t)
+	f.broken["c-nfs-h1"] = true
+	f.config("global", api.CephOptions{"osd_op_queue": "wpq"})
+	if restarts := f.settleCounting(t); restarts["c-osd-0"] != 1 || restarts["c-osd-2"] != 1 {
+		t.Errorf("restarts %v", restarts)
+	}
+}

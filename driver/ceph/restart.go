@@ -41,16 +41,19 @@ func (p *planner) toRestart() []*api.Daemon {
 	return restartOrder(all)
 }
 
+// coreTypes are the types of daemons without which Ceph is not whole, in the order in which they are started again. One of another type that does
+// not run keeps only its own kind waiting.
+var coreTypes = []string{TypeMon, TypeMgr, TypeOSD}
+
 func restartOrder(daemons []*api.Daemon) []*api.Daemon {
-	order := []string{TypeMon, TypeMgr, TypeOSD}
 	rank := func(d *api.Daemon) int {
 		if told(d) {
 			return -1
 		}
-		if i := slices.Index(order, d.Spec.Type); i >= 0 {
+		if i := slices.Index(coreTypes, d.Spec.Type); i >= 0 {
 			return i
 		}
-		return len(order)
+		return len(coreTypes)
 	}
 	slices.SortStableFunc(daemons, func(a, b *api.Daemon) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(len(a.Spec.ID), len(b.Spec.ID)), strings.Compare(a.Spec.ID, b.Spec.ID))
@@ -86,7 +89,8 @@ func (p *planner) mayRestart(d *api.Daemon) bool {
 func (p *planner) unready(d *api.Daemon) string {
 	for i := range p.view.Daemons {
 		x := &p.view.Daemons[i]
-		if x.Name != d.Name && x.DeletionTimestamp == nil && x.Spec.State != api.WantPrepared && !p.closed(x.Spec.Host) && (told(x) || x.Status.State != api.DaemonRunning) {
+		matters := x.Spec.Type == d.Spec.Type || slices.Contains(coreTypes, x.Spec.Type)
+		if matters && x.Name != d.Name && x.DeletionTimestamp == nil && x.Spec.State != api.WantPrepared && !p.closed(x.Spec.Host) && (told(x) || x.Status.State != api.DaemonRunning) {
 			return label(x) + " comes first: it does not run"
 		}
 	}
