@@ -126,6 +126,9 @@ func (c *command) perform(ctx context.Context, d *api.Daemon, p service.Performe
 // localNow is the daemon's place on this host, as its files and process have it.
 func (a *agent) localNow(ctx context.Context, d *api.Daemon) (*service.Local, error) {
 	l := a.local(d)
+	if s, _ := a.Runtime.State(processNameOf(d)); s.Running {
+		l.PID = int32(s.PID)
+	}
 	err := a.findDevices(ctx, l, true)
 	// A device that is gone is what a command or a report may be about.
 	if gone := (*missingDevice)(nil); err != nil && !errors.As(err, &gone) {

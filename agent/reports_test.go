@@ -40,9 +40,10 @@ func (w *world) awaitReport(text, message string) {
 // nobody asks any more.
 func TestReports(t *testing.T) {
 	w := newWorld(t, sleeperDaemon("one", reporting), sleeperDaemon("quiet"))
-	var asked atomic.Int32
+	var asked, pid atomic.Int32
 	w.service.report = func(l *service.Local) (string, error) {
 		asked.Add(1)
+		pid.Store(l.PID)
 		return l.Daemon.Name + " has " + l.Parameters[api.ParameterReport], nil
 	}
 	w.run()
@@ -52,6 +53,9 @@ func TestReports(t *testing.T) {
 	w.mu.Lock()
 	told := w.told
 	w.mu.Unlock()
+	if is := w.daemon("one").Status.PID; pid.Load() != is || is == 0 {
+		t.Errorf("asked of process %d, and process %d runs", pid.Load(), is)
+	}
 	n := asked.Load()
 	w.await("three more looks", func() bool { return asked.Load() >= n+3 })
 	w.mu.Lock()

@@ -45,6 +45,8 @@ type Local struct {
 	Command []string
 	// Parameters is Daemon.spec.parameters with its words replaced.
 	Parameters map[string]string
+	// PID is the daemon's process, as in Daemon.status.pid, where a report or a command is asked for; 0 where none runs.
+	PID int32
 }
 
 // Reporter is a ServiceAgent that can tell what its service says of itself. The agent asks it while the process runs, of daemons

@@ -103,15 +103,21 @@ func (p *planner) stale(d *api.Daemon) bool {
 	return r != nil && r.Serves != "" && r.Serves != d.Spec.Parameters[rgw.ParamServes]
 }
 
-// fillGateways reads what agents say of their gateways.
+// fillGateways reads what agents say of their gateways. What was said of a process that is not there any more holds for none: by it, one that was
+// just restarted would be so again, and again.
 func (o *Observation) fillGateways(daemons []api.Daemon) {
 	o.Gateways = map[string]*rgw.Report{}
 	for i := range daemons {
 		if d := &daemons[i]; d.Spec.Type == rgw.Type {
 			// One that cannot be read is of a newer agent, and there is none.
-			if r, err := rgw.Parse(d.Status.Report); err == nil && r != nil {
-				o.Gateways[d.Name] = r
+			r, err := rgw.Parse(d.Status.Report)
+			if err != nil || r == nil {
+				continue
 			}
+			if r.PID != d.Status.PID {
+				r = &rgw.Report{Done: r.Done}
+			}
+			o.Gateways[d.Name] = r
 		}
 	}
 }

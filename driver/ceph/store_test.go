@@ -323,6 +323,31 @@ func TestStores_restart(t *testing.T) {
 	}
 }
 
+// What was said of a process that is gone holds for none: the one in its place is neither taken for one that answers, nor ended for what the other served.
+func TestStores_restarted(t *testing.T) {
+	f := storesOn(3, storeOf("s3"))
+	f.settle(t)
+	f.daemons["c-rgw-s3-a"].Status.PID = 7
+	f.round(t)
+	if s := f.store().Status; s.State != api.ResourceDegraded || s.Gateways != "1/2" || !strings.Contains(s.Message, "is starting") {
+		t.Errorf("%+v", s)
+	}
+	f.store().Spec.Gateways.Port, f.store().Generation = 8000, 2
+	f.round(t) // which writes what they are to serve
+	for _, d := range f.daemons {
+		d.Status.ObservedGeneration = d.Generation
+	}
+	f.round(t)
+	if got := f.gateways(); strings.Count(got, "Running") != 2 {
+		t.Errorf("one is ended: %s", got)
+	}
+	changeReport(f.daemons["c-rgw-s3-a"], func(r *rgw.Report) { r.PID, r.Serves = 7, f.daemons["c-rgw-s3-a"].Spec.Parameters[rgw.ParamServes] })
+	f.round(t)
+	if got := f.daemons["c-rgw-s3-b"].Spec.State; got != api.WantStopped {
+		t.Errorf("the other one is wanted %s", got)
+	}
+}
+
 // A gateway whose host goes, or is drained, has another in its place; with one of two away the store is Degraded, with both Offline.
 func TestStores_lost(t *testing.T) {
 	f := storesOn(4, storeOf("s3"))

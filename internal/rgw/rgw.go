@@ -145,6 +145,8 @@ func Fingerprint(der []byte) string {
 
 // Report is what an agent says of a gateway, as JSON in Daemon.status.report.
 type Report struct {
+	// PID is the process of which Up, Problem and Serves are said. A report outlives its process.
+	PID int32 `json:"pid,omitempty"`
 	// Up says that it answers; Problem why not.
 	Up      bool   `json:"up,omitempty"`
 	Problem string `json:"problem,omitempty"`

@@ -191,12 +191,13 @@ func TestRGW_starts(t *testing.T) {
 	again.Start()
 	defer again.Close()
 	perform(t, l, userCommand(rgw.VerbUserSet))
+	l.PID = 7
 	text, err := RGW{}.Report(t.Context(), l)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := rgw.Report{}
-	if err := json.Unmarshal([]byte(text), &r); err != nil || !r.Up || r.Serves != "http://"+at || r.Done["objectstoreuser/app"] != "w1" || strings.Contains(text, "very-secret") {
+	if err := json.Unmarshal([]byte(text), &r); err != nil || !r.Up || r.PID != 7 || r.Serves != "http://"+at || r.Done["objectstoreuser/app"] != "w1" || strings.Contains(text, "very-secret") {
 		t.Errorf("%s, %v", text, err)
 	}
 }

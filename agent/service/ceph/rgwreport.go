@@ -30,7 +30,7 @@ const (
 
 // Report says whether the gateway answers requests, and which commands were carried out here.
 func (RGW) Report(ctx context.Context, l *service.Local) (string, error) {
-	r := rgw.Report{Done: map[string]string{}}
+	r := rgw.Report{PID: l.PID, Done: map[string]string{}}
 	done, err := readWords(l)
 	if err != nil {
 		return "", err
