@@ -88,6 +88,7 @@ func (p *planner) planFilesystems() {
 		p.checkFS(x)
 		x.service.held = x.service.held || x.have == nil && len(x.refusals)+len(x.waits) > 0
 		for _, text := range x.refusals {
+			holdNew(x.pools)
 			p.decide(api.VerdictRefuse, x.line(), "%s", text)
 		}
 		for _, text := range x.waits {

@@ -29,6 +29,15 @@ type poolPlan struct {
 // object is what the pool's commands are about.
 func (x *poolPlan) object() string { return engine.ResourceObject(x.Pool) }
 
+// holdNew keeps pools from being made that are not there yet: what they are a part of is refused.
+func holdNew(pools []*poolPlan) {
+	for _, x := range pools {
+		if x.have == nil {
+			x.waits = append(x.waits, engine.ResourceObject(x.owner)+" is refused")
+		}
+	}
+}
+
 // line is what they depend on: pools do not depend on each other, but for those of one owner.
 func (x *poolPlan) line() string {
 	if x.owner != nil {

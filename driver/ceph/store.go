@@ -221,6 +221,7 @@ func (p *planner) checkStores() {
 		}
 		for _, text := range x.refusals {
 			p.decide(api.VerdictRefuse, x.object(), "%s", text)
+			holdNew(x.pools)
 		}
 		for _, text := range x.waits {
 			p.decide(api.VerdictWait, x.object(), "%s", text)

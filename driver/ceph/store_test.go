@@ -276,6 +276,25 @@ func TestStores_deleted(t *testing.T) {
 	}
 }
 
+// Of a store that is refused for one of its pools nothing is made, nor of a filesystem.
+func TestStores_refusedWhole(t *testing.T) {
+	wide := &api.PoolErasureCoded{DataChunks: 3, CodingChunks: 1}
+	f := storesOn(3)
+	f.settle(t)
+	f.objects = append(f.objects, storeOf("a", func(s *api.ObjectStore) { s.Spec.Data.ErasureCoded, s.Spec.Data.FailureDomain = wide, "host" }))
+	if p := f.settle(t); word(decisions(p, api.VerdictRefuse), "objectstore/a") == "" || len(f.ceph.Pools()) > 0 {
+		t.Errorf("%v, pools %v", decisions(p), f.ceph.Pools())
+	}
+	f = filesystemsOn(3)
+	f.settle(t)
+	f.filesystems = append(f.filesystems, filesystemOf("home"))
+	f.filesystems[0].Spec.DataPools = []api.FilesystemDataPool{{}, {Name: "wide"}}
+	f.filesystems[0].Spec.DataPools[1].ErasureCoded, f.filesystems[0].Spec.DataPools[1].FailureDomain = wide, "host"
+	if p := f.settle(t); word(decisions(p, api.VerdictRefuse), "filesystem/home") == "" || len(f.ceph.Pools()) > 0 {
+		t.Errorf("%v, pools %v", decisions(p), f.ceph.Pools())
+	}
+}
+
 // Two stores of one port get hosts of their own; where there are none the second is refused, and has gateways with another port.
 func TestStores_ports(t *testing.T) {
 	f := storesOn(3, storeOf("a"), storeOf("b"))
