@@ -78,17 +78,19 @@ func (p *planner) takeIn() {
 	slices.SortFunc(p.members, func(a, b member) int { return strings.Compare(a.ID, b.ID) })
 }
 
-// dismissMons brings those to their end that were told to leave. One that is in the map still holds up everything else.
+// dismissMons brings those to their end that were told to leave, one after the other. One that is in the map still holds up everything else.
 func (p *planner) dismissMons() (busy bool) {
+	taken := false // one is taken out of the map by this plan
 	for _, d := range p.daemonsOf(TypeMon) {
 		switch {
 		case !drains(d):
 		case slices.Contains(p.seen.Monmap, d.Spec.ID):
 			busy, p.moving = true, true
-			if !p.mayRemoveMon(d.Spec.ID) {
-				p.decide(api.VerdictWait, label(d), "it leaves the mons of Ceph when the others are a quorum without it")
+			if taken || !p.mayRemoveMon(d.Spec.ID) {
+				p.decide(api.VerdictWait, label(d), "it leaves the mons of Ceph when no other is leaving, and the others are a quorum without it")
 				continue
 			}
+			taken = true
 			p.command(verbMonRemove, label(d), nil, "another mon has taken its place")
 		case d.DeletionTimestamp == nil:
 			p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: "it is not in Ceph's map any more"})

@@ -3,6 +3,7 @@ package ceph
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -438,6 +439,27 @@ func TestMayRemoveMon(t *testing.T) {
 		p.stop["c-mon-"+tt.stopNow] = tt.stopNow != ""
 		if got := p.mayRemoveMon("a"); got != tt.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// Two mons that were told to leave, as when the count goes down again while one joins, leave Ceph's map one after the other.
+func TestMons_twoLeave(t *testing.T) {
+	f := withFake(newWorld(5, 2))
+	for i := range 5 {
+		f.host(i+1, 1)
+		f.node(i+1, "wwn-"+strconv.Itoa(i+1)+"0")
+	}
+	f.settle(t)
+	f.cluster.Spec.Ceph.Mon.Count = 3
+	for _, id := range []string{"d", "e"} {
+		d := f.daemons["c-mon-"+id]
+		d.Spec.Parameters[ParamDrain], d.Spec.OnRemoval = drainBegun, api.DeletionWipe
+	}
+	for _, want := range []int{4, 3} {
+		f.round(t)
+		if got := f.ceph.Monmap(); len(got) != want {
+			t.Fatalf("the map is %v, want %d mons", got, want)
 		}
 	}
 }
