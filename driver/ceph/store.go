@@ -183,7 +183,11 @@ func (p *planner) planStores() {
 			x.waits = append(x.waits, wait)
 		}
 		x.frozen = refusal+wait != "" || x.DeletionTimestamp != nil || x.tls() != "" && !p.reachable()
-		x.service.held = x.service.held || refusal+wait != "" || x.DeletionTimestamp != nil
+		noPort := p.noPort(x)
+		if noPort {
+			x.refusePort()
+		}
+		x.service.held = x.service.held || refusal+wait != "" || noPort || x.DeletionTimestamp != nil
 	}
 }
 
@@ -204,6 +208,25 @@ func (p *planner) checkCertificate(x *storePlan) (refusal, wait string) {
 	return "", ""
 }
 
+// noPort says whether a store without gateways can have none, because others have its port on each host. It is known before anything is made.
+func (p *planner) noPort(x *storePlan) bool {
+	if len(p.membersOf(&x.service.crew)) > 0 || x.DeletionTimestamp != nil {
+		return false
+	}
+	places, toCome := p.placesFor(x.service)
+	return len(places)+toCome == 0 && len(x.taken) > 0
+}
+
+func (x *storePlan) refusePort() {
+	var hosts []string
+	for host, who := range x.taken {
+		hosts = append(hosts, fmt.Sprintf("%s (%s)", host, who))
+	}
+	slices.Sort(hosts)
+	x.refusals = append(x.refusals, fmt.Sprintf("port %d is taken on each host that may have a gateway, such as %s: give it another spec.gateways.port, or other hosts",
+		x.port(), words.Few(hosts)))
+}
+
 // checkStores tells what is wrong with stores, after gateways were given places.
 func (p *planner) checkStores() {
 	for _, x := range p.stores {
@@ -211,13 +234,7 @@ func (p *planner) checkStores() {
 			continue
 		}
 		if s := x.service; len(s.seats) == 0 && !s.held && len(x.taken) > 0 {
-			var hosts []string
-			for host, who := range x.taken {
-				hosts = append(hosts, fmt.Sprintf("%s (%s)", host, who))
-			}
-			slices.Sort(hosts)
-			x.refusals = append(x.refusals, fmt.Sprintf("port %d is taken on each host that may have a gateway, such as %s: give it another spec.gateways.port, or other hosts",
-				x.port(), words.Few(hosts)))
+			x.refusePort()
 		}
 		for _, text := range x.refusals {
 			p.decide(api.VerdictRefuse, x.object(), "%s", text)

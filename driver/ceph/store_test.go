@@ -310,6 +310,14 @@ func TestStores_ports(t *testing.T) {
 	if got := word(decisions(p, api.VerdictRefuse), "objectstore/b"); !strings.Contains(got, "port 7480 is taken") || strings.Contains(f.gateways(), "b-") {
 		t.Errorf("refused for %q: %s", got, f.gateways())
 	}
+	f.objects = append(f.objects, storeOf("late", two))
+	if p := f.settle(t); !strings.Contains(word(decisions(p, api.VerdictRefuse), "objectstore/late"), "port 7480 is taken") {
+		t.Errorf("%v", decisions(p))
+	}
+	if slices.ContainsFunc(f.ceph.Pools(), func(pool string) bool { return strings.HasPrefix(pool, "late.") }) {
+		t.Errorf("pools of a store that is refused: %v", f.ceph.Pools())
+	}
+	f.objects = f.objects[:2]
 	f.objects[1].(*api.ObjectStore).Spec.Gateways.Port = 7481
 	f.objects[1].SetGeneration(2)
 	if f.settle(t); f.objects[1].Common().State != api.ResourceOnline {
