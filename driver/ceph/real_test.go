@@ -76,6 +76,11 @@ func (a *processes) step() {
 			delete(a.w.daemons, name)
 		case d.Spec.State == api.WantStopped:
 			a.halt(d)
+		case a.running[name] != nil && hasEnded(a.running[name]):
+			// An agent starts it again, as one that began before its key was in Ceph's auth database.
+			_ = a.running[name].Wait()
+			delete(a.running, name)
+			a.start(d)
 		case a.running[name] != nil:
 		case a.pending[name] == nil:
 			done := make(chan error, 1)
@@ -97,6 +102,12 @@ func (a *processes) step() {
 			a.start(d)
 		}
 	}
+}
+
+// hasEnded says whether a process has ended, and nobody has waited for it.
+func hasEnded(cmd *exec.Cmd) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
+	return err == nil && bytes.Contains(stat, []byte(") Z "))
 }
 
 // powerOff kills all that runs on a host, and nobody tells of it.
