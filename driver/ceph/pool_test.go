@@ -31,46 +31,31 @@ func erasure(name string, data, coding int32) *api.Pool {
 // applyResources writes statuses, and lets those go that are gone.
 func (w *world) applyResources(p *engine.Plan) {
 	for _, c := range p.Resources {
-		if g, isGroup := c.Resource.(*api.DriveGroup); isGroup {
-			i := slices.IndexFunc(w.groups, func(x *api.DriveGroup) bool { return x.Name == g.Name })
-			if w.groups[i] = g; c.Gone {
-				w.groups = slices.Delete(w.groups, i, i+1)
+		switch r := c.Resource.(type) {
+		case *api.DriveGroup:
+			keep(&w.groups, r, c.Gone)
+		case *api.Client:
+			keep(&w.clients, r, c.Gone)
+		case *api.NFSExport:
+			keep(&w.exports, r, c.Gone)
+		case *api.Filesystem:
+			keep(&w.filesystems, r, c.Gone)
+		case *api.Pool:
+			i := slices.IndexFunc(w.pools, func(x api.Pool) bool { return x.Name == r.Name })
+			if w.pools[i].TakeStatus(r); c.Gone {
+				w.pools = slices.Delete(w.pools, i, i+1)
 			}
-			continue
+		default:
+			keep(&w.objects, r, c.Gone)
 		}
-		if client, isClient := c.Resource.(*api.Client); isClient {
-			i := slices.IndexFunc(w.clients, func(x *api.Client) bool { return x.Name == client.Name })
-			if w.clients[i] = client; c.Gone {
-				w.clients = slices.Delete(w.clients, i, i+1)
-			}
-			continue
-		}
-		if e, isExport := c.Resource.(*api.NFSExport); isExport {
-			i := slices.IndexFunc(w.exports, func(x *api.NFSExport) bool { return x.Name == e.Name })
-			if w.exports[i] = e; c.Gone {
-				w.exports = slices.Delete(w.exports, i, i+1)
-			}
-			continue
-		}
-		if fs, isFS := c.Resource.(*api.Filesystem); isFS {
-			i := slices.IndexFunc(w.filesystems, func(x *api.Filesystem) bool { return x.Name == fs.Name })
-			if w.filesystems[i] = fs; c.Gone {
-				w.filesystems = slices.Delete(w.filesystems, i, i+1)
-			}
-			continue
-		}
-		if i := slices.IndexFunc(w.objects, func(x api.Resource) bool { return engine.ResourceObject(x) == c.Object() }); i >= 0 {
-			if w.objects[i] = c.Resource; c.Gone {
-				w.objects = slices.Delete(w.objects, i, i+1)
-			}
-			continue
-		}
-		i := slices.IndexFunc(w.pools, func(x api.Pool) bool { return x.Name == c.Resource.GetName() })
-		if c.Gone {
-			w.pools = slices.Delete(w.pools, i, i+1)
-			continue
-		}
-		w.pools[i].TakeStatus(c.Resource)
+	}
+}
+
+// keep puts a resource in the place of what it was, or takes it away.
+func keep[R api.Resource](all *[]R, r R, gone bool) {
+	i := slices.IndexFunc(*all, func(x R) bool { return engine.ResourceObject(x) == engine.ResourceObject(r) })
+	if (*all)[i] = r; gone {
+		*all = slices.Delete(*all, i, i+1)
 	}
 }
 
