@@ -14,6 +14,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/internal/monstore"
 )
 
@@ -27,9 +28,8 @@ const (
 	RecoverFrom = "from"
 	// RecoverLost are hosts that never come back, joined by commas.
 	RecoverLost = "lost"
-	// RecoverForce is Yes where something newer is given up knowingly.
+	// RecoverForce is hosts.Yes where something newer is given up knowingly.
 	RecoverForce = "force"
-	recoverYes   = "Yes"
 )
 
 // The steps of a recovery.
@@ -72,7 +72,7 @@ type recovery struct {
 
 // newRecovery reads what is asked for. The error wraps action.ErrRefused where it makes no sense.
 func newRecovery(view *engine.View, spec api.ActionSpec) (*recovery, error) {
-	r := &recovery{view: view, way: monstore.Alone, force: spec.Parameters[RecoverForce] == recoverYes}
+	r := &recovery{view: view, way: monstore.Alone, force: spec.Parameters[RecoverForce] == hosts.Yes}
 	if from := string(spec.Parameters[RecoverFrom]); from != "" {
 		r.way = monstore.Way(from)
 	}
