@@ -19,10 +19,8 @@ func (p *planner) planRestarts() {
 	if !p.reachable() || p.seen.Config == nil || !p.configStored {
 		return
 	}
-	for _, d := range p.toRestart() {
-		if !p.mayRestart(d) {
-			return
-		}
+	if all := p.toRestart(); len(all) > 0 {
+		p.restart(all[0])
 	}
 }
 
@@ -61,28 +59,22 @@ func restartOrder(daemons []*api.Daemon) []*api.Daemon {
 	return daemons
 }
 
-// mayRestart stops a daemon if all others can do without it; it starts again by itself when it has stopped. It returns whether the next one may
-// be looked at.
-func (p *planner) mayRestart(d *api.Daemon) bool {
+// restart stops a daemon if all others can do without it; it starts again by itself when it has stopped.
+func (p *planner) restart(d *api.Daemon) {
 	why := "it is started again, because " + words.Few(p.startedWithout(d)) + " in spec.ceph count from its start"
-	wait := func(format string, args ...any) bool {
-		p.moving = true
-		p.decide(api.VerdictWait, label(d), why+"; "+format, args...)
-		return false
-	}
-	if told(d) {
-		p.stop[d.Name] = true
-		return wait("it is stopping")
-	}
-	if text := p.unready(d); text != "" {
-		return wait("%s", text)
-	}
-	if d.Spec.Type == TypeMgr && d.Spec.ID == p.seen.ActiveMgr && p.seen.Standbys > 0 {
+	what := p.unready(d)
+	switch {
+	case told(d):
+		p.stop[d.Name], what = true, "it is stopping"
+	case what != "":
+	case d.Spec.Type == TypeMgr && d.Spec.ID == p.seen.ActiveMgr && p.seen.Standbys > 0:
 		p.command(verbMgrFail, label(d), nil, why)
-		return wait("another mgr takes over first")
+		what = "another mgr takes over first"
+	default:
+		p.stop[d.Name], what = true, "it is stopping"
 	}
-	p.stop[d.Name] = true
-	return wait("it is stopping")
+	p.moving = true
+	p.decide(api.VerdictWait, label(d), "%s; %s", why, what)
 }
 
 // unready says what has to be there before a daemon may stop for a moment; empty when all is.
