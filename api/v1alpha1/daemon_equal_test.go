@@ -12,7 +12,7 @@ func fullSpec() *DaemonSpec {
 	return &DaemonSpec{
 		Cluster: "c", Type: "t", ID: "1", Host: "h", State: WantRunning, Command: []string{"a", "b"},
 		Files:   []DaemonFile{{Path: "p", Sources: []FileSource{{Text: new("x"), Secret: &SecretKey{Name: "n", Key: "k"}}}}},
-		Devices: []DaemonDevice{{Name: "block", ID: "wwn"}}, Parameters: map[string]string{"k": "v"},
+		Devices: []DaemonDevice{{Name: "block", ID: "wwn", Of: "disk", Bytes: 1, KeySecret: "s"}}, Parameters: map[string]string{"k": "v"},
 		StopTimeout: metav1.Duration{Duration: time.Second}, OnRemoval: DeletionRetain, StopOrder: 3,
 	}
 }

@@ -7,6 +7,9 @@ import (
 // FinalizerDaemon keeps a Daemon until its agent has stopped it and cleaned up.
 const FinalizerDaemon = "holdfast.io/daemon"
 
+// AnnotationStart asks for a daemon that is held back to try again; its value is the time at which that was asked for, RFC 3339.
+const AnnotationStart = "holdfast.io/start-requested"
+
 // LabelCluster is on each object that the engine makes for a StorageCluster, and carries the cluster's name.
 const LabelCluster = "holdfast.io/cluster"
 
@@ -34,7 +37,7 @@ type Daemon struct {
 }
 
 // WantedState is how far a daemon shall be brought.
-// +kubebuilder:validation:Enum=Prepared;Running;Stopped
+// +kubebuilder:validation:Enum=Prepared;Running;Stopped;Watched
 type WantedState string
 
 // The states that can be wanted.
@@ -45,6 +48,8 @@ const (
 	WantRunning WantedState = "Running"
 	// WantStopped: the process is stopped, its data stays.
 	WantStopped WantedState = "Stopped"
+	// WantWatched: the process is one that Holdfast did not start. It is looked at, and neither started, stopped nor cleared away.
+	WantWatched WantedState = "Watched"
 )
 
 // DaemonSpec says what to run. In Command, Parameters and the text of Files these words are replaced by the agent:
@@ -125,12 +130,27 @@ type SecretKey struct {
 	Key  string `json:"key"`
 }
 
+// KeyLUKS is the entry of a Secret that a device is encrypted with (DaemonDevice, KeySecret).
+const KeyLUKS = "luks"
+
 // DaemonDevice gives a device to a daemon.
 type DaemonDevice struct {
 	// Name is what the daemon calls it, such as block.
 	Name string `json:"name"`
 	// ID is the device's identity, as in the Host's inventory.
 	ID string `json:"id"`
+	// Of is the identity of the disk of which it is a part, a partition that the agent makes where it is not there. Empty for a device that is
+	// found.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Of string `json:"of,omitempty"`
+	// Bytes is how large that part is made.
+	// +optional
+	Bytes int64 `json:"bytes,omitempty"`
+	// KeySecret is the Secret whose entry "luks" the device is encrypted with; empty for one that is not. The daemon sees what is on it in clear.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	KeySecret string `json:"keySecret,omitempty"`
 }
 
 // DaemonState is where a daemon is on its way.
@@ -183,6 +203,10 @@ type DaemonStatus struct {
 	// +kubebuilder:validation:MaxLength=131072
 	Report string `json:"report,omitempty"`
 }
+
+// ParameterForeign is the parameter of a Daemon that stands for a process which Holdfast did not start: the cluster that the process is of, as
+// in ForeignDaemon.cluster. It stays when the daemon was handed over, and has its agent end that process before it starts another one.
+const ParameterForeign = "foreign"
 
 // ParameterReport is the parameter of a Daemon that asks its agent for a report, and says which. Where it is empty or missing
 // the agent asks for none.

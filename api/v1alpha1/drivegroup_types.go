@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -28,9 +29,9 @@ type DriveGroup struct {
 
 // DriveGroupSpec is what the administrator wants.
 // +kubebuilder:validation:XValidation:rule="self.cluster == oldSelf.cluster",message="cluster cannot be changed: create another DriveGroup"
-// +kubebuilder:validation:XValidation:rule="!has(self.osdsPerDevice) || self.osdsPerDevice == 1",message="osdsPerDevice can only be 1: more of them on one disk need LVM, which Holdfast does not use; partition the disk and name the partitions in a StorageNode"
-// +kubebuilder:validation:XValidation:rule="!has(self.encrypted) || !self.encrypted",message="encrypted cannot be had: dm-crypt needs device-mapper, which Holdfast does not use; take disks that encrypt themselves, or leave it out"
-// +kubebuilder:validation:XValidation:rule="!has(self.dbDevices) && !has(self.walDevices)",message="dbDevices and walDevices cannot be had: an OSD keeps its database and log on its own disk; leave them out"
+// +kubebuilder:validation:XValidation:rule="!has(self.osdsPerDevice) || self.osdsPerDevice == 1",message="osdsPerDevice can only be 1: partition the disk and name the partitions in a StorageNode to have more of them on one disk"
+// +kubebuilder:validation:XValidation:rule="has(self.dbDevices) || !has(self.dbSize) && !has(self.dbSlots)",message="dbSize and dbSlots say how the disks of dbDevices are divided: add dbDevices, or leave them out"
+// +kubebuilder:validation:XValidation:rule="has(self.walDevices) || !has(self.walSize) && !has(self.walSlots)",message="walSize and walSlots say how the disks of walDevices are divided: add walDevices, or leave them out"
 type DriveGroupSpec struct {
 	// Cluster is the StorageCluster, in the same namespace, that the disks are for.
 	// +kubebuilder:validation:MinLength=1
@@ -71,19 +72,42 @@ type DriveGroupSpec struct {
 	// OSDsPerDevice can only be 1.
 	// +optional
 	OSDsPerDevice int32 `json:"osdsPerDevice,omitempty"`
-	// Encrypted cannot be had.
+	// Encrypted has what is on the disks encrypted (dm-crypt, LUKS 2), with a key of its own for each OSD, in the Secret of the OSD. It is for disks that
+	// are taken from now on. A host whose kernel has no dm-crypt is refused.
 	// +optional
 	Encrypted bool `json:"encrypted,omitempty"`
-	// DBDevices cannot be had.
+	// DBDevices selects the disks of each host that hold the databases of its OSDs: those that any of these filters matches, and that are
+	// empty. Each is divided by partitions, and serves only OSDs on its own host. When it is lost, so is each OSD that it serves.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	DBDevices []DriveFilter `json:"dbDevices,omitempty"`
-	// WALDevices cannot be had.
+	// DBSize is how large each database is, 1Gi at least. Without it a disk is divided evenly among those that it serves, or into dbSlots parts.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1073741824 : isQuantity(self) && quantity(self).compareTo(quantity('1Gi')) >= 0",message="dbSize must be 1Gi or more"
+	DBSize *resource.Quantity `json:"dbSize,omitempty"`
+	// DBSlots is how many OSDs one disk of dbDevices serves at most. It leaves room for disks that come later.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=128
+	DBSlots int32 `json:"dbSlots,omitempty"`
+	// WALDevices selects the disks for the write-ahead logs, as dbDevices does for the databases. Where there is none the log lies with the
+	// database, so it is of use only where its disks are faster than those.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	WALDevices []DriveFilter `json:"walDevices,omitempty"`
+	// WALSize is how large each log is, 128Mi at least.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 134217728 : isQuantity(self) && quantity(self).compareTo(quantity('128Mi')) >= 0",message="walSize must be 128Mi or more"
+	WALSize *resource.Quantity `json:"walSize,omitempty"`
+	// WALSlots is how many OSDs one disk of walDevices serves at most.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=128
+	WALSlots int32 `json:"walSlots,omitempty"`
 }
 
 // DriveFilter matches the disks that all that is given in it matches.
@@ -139,7 +163,7 @@ type DriveGroupStatus struct {
 	// Selection stands for the placement and the filters that the group was carried out with.
 	// +optional
 	Selection string `json:"selection,omitempty"`
-	// Unseen are hosts whose disks were not known then. They are looked at when they are.
+	// Unseen are hosts whose disks were not known then, or that lacked a disk for databases or logs. They are looked at when that is over.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=4096
@@ -172,6 +196,23 @@ type GroupDevice struct {
 	ID string `json:"id"`
 	// +optional
 	Serial string `json:"serial,omitempty"`
+	// Encrypted is set where the OSD was made so.
+	// +optional
+	Encrypted bool `json:"encrypted,omitempty"`
+	// DB and WAL are where the database and the log of its OSD are, if not on the disk itself.
+	// +optional
+	DB *DeviceSlot `json:"db,omitempty"`
+	// +optional
+	WAL *DeviceSlot `json:"wal,omitempty"`
+}
+
+// DeviceSlot is a part of a disk of the same host.
+type DeviceSlot struct {
+	// ID is the identity of the disk, as in the Host's inventory.
+	ID string `json:"id"`
+	// +optional
+	Serial string            `json:"serial,omitempty"`
+	Size   resource.Quantity `json:"size"`
 }
 
 var _ Placed = (*DriveGroup)(nil)

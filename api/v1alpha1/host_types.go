@@ -110,6 +110,8 @@ const (
 	// HostAgentConnected says whether the agent's heartbeat is fresh. It says nothing of the storage on the host, which
 	// may well be fine while the agent is silent.
 	HostAgentConnected = "AgentConnected"
+	// HostEncryption says whether devices of the host can be encrypted, and if not, why.
+	HostEncryption = "DeviceEncryption"
 	// HostClockInSync says whether the host's clock agrees with the server's.
 	HostClockInSync = "ClockInSync"
 )
@@ -130,7 +132,7 @@ type HostStatus struct {
 	// Runtime is how daemons are supervised on this host.
 	// +optional
 	Runtime RuntimeKind `json:"runtime,omitempty"`
-	// Packages maps a storage program found on the host (ceph, …) to its version.
+	// Packages maps the storage systems and types of daemons whose programs were found on the host (ceph, ceph-osd, …) to their releases.
 	// +optional
 	Packages map[string]string `json:"packages,omitempty"`
 	// Devices is the inventory of block devices.
@@ -139,11 +141,45 @@ type HostStatus struct {
 	// +listMapKey=id
 	// +kubebuilder:validation:MaxItems=512
 	Devices []Device `json:"devices,omitempty"`
+	// Foreign are daemons of storage systems that run on the host and that Holdfast did not start.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Foreign []ForeignDaemon `json:"foreign,omitempty"`
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ForeignDaemon is a process of a storage system that somebody else than Holdfast runs, as /proc shows it.
+type ForeignDaemon struct {
+	// Type is the program: ceph-mon, ceph-osd …
+	// +kubebuilder:validation:MaxLength=63
+	Type string `json:"type"`
+	// ID is the daemon's name within its type.
+	// +kubebuilder:validation:MaxLength=253
+	ID string `json:"id"`
+	// PID is the process on the host.
+	PID int32 `json:"pid"`
+	// Started is when it was started.
+	Started metav1.MicroTime `json:"started"`
+	// Cluster is the fsid of the cluster that it belongs to, as its files say; empty where they say nothing.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Cluster string `json:"cluster,omitempty"`
+	// Data is the directory of its data.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Data string `json:"data,omitempty"`
+	// Unit is the systemd unit that keeps it running; empty for a process that was started by hand.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Unit string `json:"unit,omitempty"`
+	// Container is set when it runs with another root directory than the host's.
+	// +optional
+	Container bool `json:"container,omitempty"`
 }
 
 // RuntimeKind is a way to supervise daemons.
@@ -269,6 +305,10 @@ type DeviceCeph struct {
 	// OSDUUID is the OSD's own identity.
 	// +optional
 	OSDUUID string `json:"osdUUID,omitempty"`
+	// Part is db or wal where the device holds the database or the log of an OSD, whose data is on another device. Its label says no
+	// number and no cluster.
+	// +optional
+	Part string `json:"part,omitempty"`
 }
 
 // HostList is a list of Hosts.

@@ -35,6 +35,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&Filesystem{}, &FilesystemList{},
 		&NFSExport{}, &NFSExportList{},
 		&ObjectStore{}, &ObjectStoreList{},
+		&RBDMirror{}, &RBDMirrorList{},
 		&ObjectStoreUser{}, &ObjectStoreUserList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)

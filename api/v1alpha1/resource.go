@@ -28,7 +28,7 @@ type Resource interface {
 
 // ResourceLists are an empty list of each kind of Resource.
 func ResourceLists() []ResourceList {
-	return []ResourceList{&PoolList{}, &ClientList{}, &FilesystemList{}, &VolumeList{}, &NFSExportList{}, &DriveGroupList{}, &ObjectStoreList{}, &ObjectStoreUserList{}}
+	return []ResourceList{&PoolList{}, &ClientList{}, &FilesystemList{}, &VolumeList{}, &NFSExportList{}, &DriveGroupList{}, &ObjectStoreList{}, &ObjectStoreUserList{}, &RBDMirrorList{}}
 }
 
 // ResourceList is a list of Resources of one kind.
