@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -52,6 +53,15 @@ func (l *Label) OSDID() (id int32, ok bool) {
 
 // MkfsDone says whether 'ceph-osd --mkfs' came to its end: the OSD writes "ready" last.
 func (l *Label) MkfsDone() bool { return l.Meta["mkfs_done"] == "yes" && l.Meta["ready"] == "ready" }
+
+// Part is "db" or "wal" for a device that holds no more than the database or the log of its OSD, and "" for one with data.
+func (l *Label) Part() string {
+	part, _ := strings.CutPrefix(l.Description, "bluefs ")
+	if part == l.Description {
+		return ""
+	}
+	return part
+}
 
 // ReadLabel reads the label of the device or file at path. The error wraps ErrNoLabel when there is none; another error
 // means that it cannot be known, for example because the label is damaged.

@@ -121,6 +121,14 @@ func settled(o *Outcome) *api.DriveGroup {
 
 func nobody(Place) string { return "" }
 
+func env(claimed func(Place) string) *Env {
+	return &Env{
+		Claimed:   claimed,
+		Partition: func(at Place, part Part) string { return fmt.Sprintf("%s of %s", part, at.ID) },
+		Leaving:   func(at Place) bool { return strings.HasSuffix(at.ID, "leaving") },
+	}
+}
+
 func names(devices []api.GroupDevice) string {
 	var all []string
 	for _, d := range devices {
@@ -132,7 +140,7 @@ func names(devices []api.GroupDevice) string {
 // A disk that comes later is taken by a word alone.
 func TestDecide_laterDisks(t *testing.T) {
 	hosts := []api.Host{testHost("h1", disk("a", "1T"))}
-	o := Decide([]*api.DriveGroup{group("g", nil)}, hosts, nobody)[0]
+	o := Decide([]*api.DriveGroup{group("g", nil)}, hosts, env(nobody))[0]
 	if names(o.Devices) != "h1/a" || len(o.Problems) > 0 {
 		t.Fatalf("%v %v", names(o.Devices), o.Problems)
 	}
@@ -153,7 +161,7 @@ func TestDecide_laterDisks(t *testing.T) {
 	} {
 		x := g.DeepCopy()
 		tt.change(x)
-		if o := Decide([]*api.DriveGroup{x}, hosts, nobody)[0]; names(o.Devices) != tt.taken || names(o.Candidates) != tt.candidate || len(o.Problems) > 0 {
+		if o := Decide([]*api.DriveGroup{x}, hosts, env(nobody))[0]; names(o.Devices) != tt.taken || names(o.Candidates) != tt.candidate || len(o.Problems) > 0 {
 			t.Errorf("%s: %q, candidates %q, %v", tt.name, names(o.Devices), names(o.Candidates), o.Problems)
 		}
 	}
@@ -162,11 +170,11 @@ func TestDecide_laterDisks(t *testing.T) {
 func TestDecide_unseenHosts(t *testing.T) {
 	silent := testHost("h1")
 	silent.Status.BootID = ""
-	o := Decide([]*api.DriveGroup{group("g", func(g *api.DriveGroup) { g.Spec.Placement = api.HostSelection{Hosts: []string{"h1", "h2"}} })}, []api.Host{silent}, nobody)[0]
+	o := Decide([]*api.DriveGroup{group("g", func(g *api.DriveGroup) { g.Spec.Placement = api.HostSelection{Hosts: []string{"h1", "h2"}} })}, []api.Host{silent}, env(nobody))[0]
 	if len(o.Problems) > 0 || !slices.Equal(o.Unseen, []string{"h1", "h2"}) || len(o.Waits) != 2 {
 		t.Fatalf("%v %v %v", o.Problems, o.Unseen, o.Waits)
 	}
-	o = Decide([]*api.DriveGroup{settled(o)}, []api.Host{testHost("h1", disk("a", "1T")), testHost("h2", disk("b", "1T"))}, nobody)[0]
+	o = Decide([]*api.DriveGroup{settled(o)}, []api.Host{testHost("h1", disk("a", "1T")), testHost("h2", disk("b", "1T"))}, env(nobody))[0]
 	if names(o.Devices) != "h1/a h2/b" {
 		t.Errorf("%v", o.Devices)
 	}
@@ -187,12 +195,12 @@ func TestDecide_refuses(t *testing.T) {
 		{"one in use", []*api.DriveGroup{group("g", func(g *api.DriveGroup) { g.Spec.Take = []string{"S-b"} })},
 			"spec.take names disk b (ACME HDD S-b 2 TB) of host h1, which cannot be taken: it is mounted at /"},
 	} {
-		o := Decide(tt.groups, hosts, nobody)[0]
+		o := Decide(tt.groups, hosts, env(nobody))[0]
 		if len(o.Problems) != 1 || !strings.HasPrefix(o.Problems[0], tt.want) {
 			t.Errorf("%s: %q", tt.name, o.Problems)
 		}
 	}
-	claimed := Decide([]*api.DriveGroup{group("g", nil)}, hosts, func(Place) string { return "StorageNode n" })[0]
+	claimed := Decide([]*api.DriveGroup{group("g", nil)}, hosts, env(func(Place) string { return "StorageNode n" }))[0]
 	if len(claimed.Devices) > 0 || !strings.Contains(claimed.Others[0], "StorageNode n has it") {
 		t.Errorf("%v %v", claimed.Devices, claimed.Others)
 	}
@@ -230,7 +238,7 @@ func TestDecide_properties(t *testing.T) {
 			return ""
 		}
 		taken := map[string]string{}
-		for _, o := range Decide(groups, hosts, claimed) {
+		for _, o := range Decide(groups, hosts, env(claimed)) {
 			for _, d := range o.Devices {
 				if other := taken[d.ID]; other != "" {
 					r.Fatalf("disk %s is taken by %s and %s", d.ID, other, o.Group.Name)
@@ -244,11 +252,11 @@ func TestDecide_properties(t *testing.T) {
 			}
 		}
 		var again []*api.DriveGroup
-		before := Decide(groups, hosts, claimed)
+		before := Decide(groups, hosts, env(claimed))
 		for _, o := range before {
 			again = append(again, settled(o))
 		}
-		for i, o := range Decide(again, hosts, claimed) {
+		for i, o := range Decide(again, hosts, env(claimed)) {
 			if names(o.Devices) != names(before[i].Devices) {
 				r.Fatalf("group %d has %q, and then %q", i, names(before[i].Devices), names(o.Devices))
 			}

@@ -26,35 +26,60 @@ type Outcome struct {
 	Unseen []string
 	// Selection stands for what the group selects by.
 	Selection string
-	// Problems say why it, or a part of it, cannot be carried out, Waits what is not there yet, and Others why disks are left alone.
-	Problems, Waits, Others []string
+	// Problems say why it, or a part of it, cannot be carried out, Waits what is not there yet, and Others why disks are left alone. Serves
+	// says which disk holds the databases or the logs of which new OSDs.
+	Problems, Waits, Others, Serves []string
 
-	matches map[Place]*api.Device // not taken before
-	shared  map[Place]bool        // those of them that another group matches, too
-	hosts   int
-	near    []string
+	matches     map[Place]*api.Device // not taken before
+	shelves     map[Place]Part        // what else matches, for databases or logs
+	matchesSlot map[Place]*api.Device // these as they are
+	shared      map[Place]bool        // what another group or another filter of this one matches, too
+	fresh       map[Place]bool        // those of Devices that are taken now
+	hosts       int
+	near        []string
+	nearSlot    map[hostPart][]string
 }
 
-// Decide says what groups come to on these hosts. claimed says who else has a claim to a disk; empty when nobody has.
-func Decide(groups []*api.DriveGroup, hosts []api.Host, claimed func(Place) string) []*Outcome {
+// Env is what a decision depends on beside the groups and the hosts.
+type Env struct {
+	// Claimed says who else has a claim to a disk; empty when nobody has.
+	Claimed func(Place) string
+	// Partition is the identity of the partition that holds a part of the OSD on a disk.
+	Partition func(Place, Part) string
+	// Leaving says whether a partition is that of an OSD that leaves and takes it along.
+	Leaving func(Place) bool
+}
+
+// Decide says what groups come to on these hosts.
+func Decide(groups []*api.DriveGroup, hosts []api.Host, env *Env) []*Outcome {
 	all := make([]*Outcome, len(groups))
 	for i, g := range groups {
-		all[i] = &Outcome{Group: g, Selection: selection(&g.Spec), matches: map[Place]*api.Device{}, shared: map[Place]bool{}}
-		all[i].look(hosts, func(at Place) string { return cmp.Or(heldBy(groups, g, at), claimed(at)) })
+		all[i] = newOutcome(g)
+		all[i].look(hosts, func(at Place) string { return cmp.Or(heldBy(groups, g, at), env.Claimed(at)) })
 	}
 	for i, o := range all {
 		o.refuseShared(all[:i], all[i+1:])
 	}
 	for _, o := range all {
 		o.choose()
+		o.encrypt(hosts)
+		o.giveSlots(hosts, env)
+		slices.SortFunc(o.Devices, func(a, b api.GroupDevice) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID)) })
 	}
 	return all
+}
+
+func newOutcome(g *api.DriveGroup) *Outcome {
+	return &Outcome{
+		Group: g, Selection: selection(&g.Spec), matches: map[Place]*api.Device{}, shelves: map[Place]Part{}, matchesSlot: map[Place]*api.Device{},
+		shared: map[Place]bool{}, fresh: map[Place]bool{}, nearSlot: map[hostPart][]string{},
+	}
 }
 
 // heldBy is another group that has a disk.
 func heldBy(groups []*api.DriveGroup, own *api.DriveGroup, at Place) string {
 	for _, g := range groups {
-		if g != own && Holds(g, at) {
+		if g != own && (Holds(g, at) || serves(g.Status.Devices, at) != "") {
 			return "DriveGroup " + g.Name
 		}
 	}
@@ -66,13 +91,17 @@ func Holds(g *api.DriveGroup, at Place) bool {
 	return slices.ContainsFunc(g.Status.Devices, func(d api.GroupDevice) bool { return d.Host == at.Host && d.ID == at.ID }) && !excluded(g, at, nil)
 }
 
-// excluded says whether a group is told not to have a disk. Of one that is not there now its recorded names have to do.
+// excluded says whether a group is told not to have a disk, or the one that holds the database or the log of its OSD. Of one that is not
+// there now its recorded names have to do.
 func excluded(g *api.DriveGroup, at Place, d *api.Device) bool {
 	if d != nil {
 		return Named(d, g.Spec.Exclude)
 	}
+	named := func(id, serial string) bool {
+		return slices.Contains(g.Spec.Exclude, id) || serial != "" && slices.Contains(g.Spec.Exclude, serial)
+	}
 	return slices.ContainsFunc(g.Status.Devices, func(x api.GroupDevice) bool {
-		return x.Host == at.Host && x.ID == at.ID && (slices.Contains(g.Spec.Exclude, x.ID) || x.Serial != "" && slices.Contains(g.Spec.Exclude, x.Serial))
+		return x.Host == at.Host && x.ID == at.ID && (named(x.ID, x.Serial) || x.DB != nil && named(x.DB.ID, x.DB.Serial) || x.WAL != nil && named(x.WAL.ID, x.WAL.Serial))
 	})
 }
 
@@ -98,6 +127,7 @@ func (o *Outcome) look(hosts []api.Host, claimed func(Place) string) {
 			continue
 		}
 		o.lookAt(h, claimed)
+		o.lookForSlots(h, claimed)
 	}
 	for _, name := range missing {
 		o.Unseen = append(o.Unseen, name)
@@ -120,6 +150,8 @@ func (o *Outcome) lookAt(h *api.Host, claimed func(Place) string) {
 			leave(v.Device, "spec.exclude names it")
 		case by != "":
 			leave(v.Device, by+" has it")
+		case serves(o.Devices, at) != "":
+			// It is not left alone.
 		case v.Matches, asked && v.Device.Availability == api.DeviceAvailable:
 			o.matches[at] = v.Device
 		case asked:
@@ -137,7 +169,7 @@ func (o *Outcome) lookAt(h *api.Host, claimed func(Place) string) {
 func (o *Outcome) refuseShared(others ...[]*Outcome) {
 	for _, other := range slices.Concat(others...) {
 		for _, at := range o.places() {
-			if d := other.matches[at]; d != nil {
+			if d := cmp.Or(other.matches[at], other.matchesSlot[at]); d != nil {
 				o.shared[at] = true
 				o.Problems = append(o.Problems, fmt.Sprintf("%s is matched by DriveGroup %s, too, so neither takes it: narrow the filters or the placement of one, "+
 					"or name the disk in its spec.exclude", text(at.Host, d), other.Group.Name))
@@ -146,8 +178,11 @@ func (o *Outcome) refuseShared(others ...[]*Outcome) {
 	}
 }
 
+// places are the disks that match for anything, in order.
 func (o *Outcome) places() []Place {
-	return slices.SortedFunc(maps.Keys(o.matches), func(a, b Place) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID)) })
+	all := maps.Clone(o.matches)
+	maps.Copy(all, o.matchesSlot)
+	return slices.SortedFunc(maps.Keys(all), func(a, b Place) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID)) })
 }
 
 // choose parts what matches into what is taken and what waits for a word.
@@ -155,18 +190,19 @@ func (o *Outcome) choose() {
 	g := o.Group
 	for _, at := range o.places() {
 		d := o.matches[at]
+		if d == nil || o.shared[at] {
+			continue
+		}
 		device := api.GroupDevice{Host: at.Host, ID: at.ID, Serial: d.Serial}
 		switch {
-		case o.shared[at]:
 		case g.Status.Selection != o.Selection, g.Spec.NewDevices == api.NewDevicesTake, slices.Contains(g.Status.Unseen, at.Host), Named(d, g.Spec.Take):
-			o.Devices = append(o.Devices, device)
+			o.Devices, o.fresh[at] = append(o.Devices, device), true
 		default:
 			o.Candidates = append(o.Candidates, device)
 			o.Others = append(o.Others, fmt.Sprintf("%s: it matches, and came or became empty after the group was carried out: name it in spec.take to have it taken",
 				text(at.Host, d)))
 		}
 	}
-	slices.SortFunc(o.Devices, func(a, b api.GroupDevice) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID)) })
 	if len(o.Devices)+len(o.matches)+len(o.Unseen) > 0 {
 		return
 	}

@@ -1,0 +1,39 @@
+package drives
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// encrypt has the new disks encrypted where the group wants that. Those of a host that cannot do it are not taken.
+func (o *Outcome) encrypt(hosts []api.Host) {
+	if !o.Group.Spec.Encrypted {
+		return
+	}
+	for i := range hosts {
+		h := &hosts[i]
+		if !slices.ContainsFunc(o.Devices, func(d api.GroupDevice) bool { return d.Host == h.Name && o.fresh[Place{d.Host, d.ID}] }) {
+			continue
+		}
+		can := meta.FindStatusCondition(h.Status.Conditions, api.HostEncryption)
+		if can != nil && can.Status == metav1.ConditionTrue {
+			continue
+		}
+		why := "its agent does not say that it can: upgrade Holdfast there"
+		if can != nil {
+			why = can.Message
+		}
+		o.Problems = append(o.Problems, fmt.Sprintf("host %s cannot encrypt disks, so none of them is taken: %s. Leave the host out of the placement, take disks that encrypt "+
+			"themselves, or leave 'encrypted' out", h.Name, why))
+		o.withdraw(h.Name)
+	}
+	for i := range o.Devices {
+		d := &o.Devices[i]
+		d.Encrypted = d.Encrypted || o.fresh[Place{d.Host, d.ID}]
+	}
+}
