@@ -31,6 +31,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/foreign"
 )
 
 // Inventory tells which block devices the host has. It is safe for concurrent use.
@@ -82,6 +83,7 @@ type agent struct {
 	told    *told
 	acts    *actions
 	reports *reports
+	foreign foreign.Finder
 	// report asks for a new look at the host.
 	report chan struct{}
 }

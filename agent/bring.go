@@ -2,8 +2,10 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
 // stopDeadline bounds a stop whose Daemon does not say how long it may take, and the time that killing takes.
@@ -27,17 +30,19 @@ func (a *agent) keepRunning(ctx context.Context, d *api.Daemon) error {
 		}
 	}
 	if _, runs := a.Runtime.State(name); !runs || !a.work.isReady(key, generationOf(d)) {
-		l, err := a.makeReady(ctx, d)
+		l, ran, err := a.makeReady(ctx, d)
 		if l == nil {
 			return err
 		}
 		if err := a.Runtime.Start(ctx, a.process(d, l)); err != nil {
 			return a.fail(ctx, d, err)
 		}
+		if err == nil {
+			err = a.noteReady(l, ran)
+		}
 		if err != nil {
 			return a.fail(ctx, d, err)
 		}
-		a.work.setReady(key, l)
 	}
 	s, known := a.Runtime.State(name)
 	if !known {
@@ -45,6 +50,41 @@ func (a *agent) keepRunning(ctx context.Context, d *api.Daemon) error {
 	}
 	a.reports.sees(d, s)
 	return a.tell(ctx, d, runningStatus(s, a.versionOf(ctx, d)))
+}
+
+// noteReady notes that a daemon is ready, and on which names of its devices. One that ran meanwhile goes on with those that it was prepared on, which
+// a file says: the agent may be another one than then, and the names others since a loss of power.
+func (a *agent) noteReady(l *service.Local, ran bool) error {
+	key, r := client.ObjectKeyFromObject(l.Daemon), readinessOf(l)
+	if len(r.paths) > 0 {
+		file := filepath.Join(a.paths.daemon(key), filePaths)
+		if ran {
+			r.paths = readPaths(file)
+		} else if err := writePaths(file, r.paths); err != nil {
+			return fmt.Errorf("while noting the names of the daemon's devices: %w", err)
+		}
+	}
+	a.work.setReady(key, r)
+	return nil
+}
+
+// filePaths has the names of the devices that a daemon was prepared on, by what they are to it.
+const filePaths = "devices.json"
+
+// readPaths returns nothing where it is not known: then the daemon is prepared anew when its process ends.
+func readPaths(file string) (paths map[string]string) {
+	if data, err := os.ReadFile(file); err != nil || json.Unmarshal(data, &paths) != nil {
+		return nil
+	}
+	return paths
+}
+
+func writePaths(file string, paths map[string]string) error {
+	data, err := json.Marshal(paths)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(file, data, 0o600)
 }
 
 // renamed says whether a process that ended would be started again on a device that has another name by now: a disk that was taken out and put
@@ -78,14 +118,16 @@ func (a *agent) keepStopped(ctx context.Context, d *api.Daemon) error {
 		return a.tell(ctx, d, api.DaemonStatus{State: api.DaemonStopped})
 	}
 	if !a.work.isReady(key, generationOf(d)) {
-		l, err := a.makeReady(ctx, d)
+		l, ran, err := a.makeReady(ctx, d)
 		if l == nil {
 			return err
+		}
+		if err == nil {
+			err = a.noteReady(l, ran)
 		}
 		if err != nil {
 			return a.fail(ctx, d, err)
 		}
-		a.work.setReady(key, l)
 	}
 	return a.tell(ctx, d, api.DaemonStatus{State: api.DaemonPrepared, Version: a.versionOf(ctx, d)})
 }
@@ -108,6 +150,13 @@ func (a *agent) stopAll(ctx context.Context, d *api.Daemon) error {
 	if err := a.stopProcess(ctx, d); err != nil {
 		return err
 	}
+	if t, ok := a.types[d.Spec.Type]; ok {
+		if closer, closes := t.agent.(service.DeviceCloser); closes {
+			if err := closer.CloseDevices(ctx, a.local(d)); err != nil {
+				return err
+			}
+		}
+	}
 	f, ok := a.forker(d)
 	if !ok {
 		return nil
@@ -129,34 +178,34 @@ func (a *agent) forker(d *api.Daemon) (service.Forker, bool) {
 	return f, ok
 }
 
-// makeReady writes the files and has the service agent prepare the data. A daemon that runs gets its files alone: the rest
+// makeReady writes the files and has the service agent prepare the data. A daemon that runs, as ran tells, gets its files alone: the rest
 // is in use. An error with a place is about devices that the daemon can go on without, and was not told yet.
-func (a *agent) makeReady(ctx context.Context, d *api.Daemon) (*service.Local, error) {
+func (a *agent) makeReady(ctx context.Context, d *api.Daemon) (place *service.Local, ran bool, err error) {
 	t, ok := a.types[d.Spec.Type]
 	if !ok {
-		return nil, a.fail(ctx, d, fmt.Errorf("this agent (version %s) does not know daemons of type %q: upgrade Holdfast on this host", a.Version, d.Spec.Type))
+		return nil, false, a.fail(ctx, d, fmt.Errorf("this agent (version %s) does not know daemons of type %q: upgrade Holdfast on this host", a.Version, d.Spec.Type))
 	}
 	// To wait for a server that has much to do is no progress, and to tell it of that would be more to do.
 	secrets, err := a.readSecrets(ctx, d)
 	if unanswered(err) {
-		return nil, err
+		return nil, false, err
 	}
 	if err != nil {
-		return nil, a.fail(ctx, d, err)
+		return nil, false, a.fail(ctx, d, err)
 	}
 	done := a.announce(ctx, d, api.DaemonPreparing, "files and data are made ready")
 	defer done()
 	if err := t.initialize(ctx, a.Name); err != nil {
 		done()
-		return nil, a.fail(ctx, d, err)
+		return nil, false, a.fail(ctx, d, err)
 	}
 	s, _ := a.Runtime.State(processName(client.ObjectKeyFromObject(d)))
 	l, err := a.prepare(ctx, d, t, secrets, s.Running)
 	done()
 	if err != nil && l == nil {
-		return nil, a.fail(ctx, d, err)
+		return nil, false, a.fail(ctx, d, err)
 	}
-	return l, err
+	return l, s.Running, err
 }
 
 func (a *agent) process(d *api.Daemon, l *service.Local) runtime.Process {

@@ -61,6 +61,11 @@ func content(l *service.Local, f *api.DaemonFile, secrets map[string]*corev1.Sec
 // starts is the time until its cluster can do anything.
 func (a *agent) readSecrets(ctx context.Context, d *api.Daemon) (map[string]*corev1.Secret, error) {
 	secrets := map[string]*corev1.Secret{}
+	for _, x := range d.Spec.Devices {
+		if x.KeySecret != "" {
+			secrets[x.KeySecret] = &corev1.Secret{}
+		}
+	}
 	for _, f := range d.Spec.Files {
 		for _, src := range f.Sources {
 			if src.Secret != nil {
@@ -86,6 +91,22 @@ func (a *agent) readSecret(ctx context.Context, namespace, name string, into *co
 		return fmt.Errorf("while reading the Secret %s: %w", name, err)
 	}
 	return nil
+}
+
+// deviceKeys are the keys that the daemon's devices are encrypted with. They are kept in memory alone.
+func deviceKeys(d *api.Daemon, secrets map[string]*corev1.Secret) (map[string][]byte, error) {
+	keys := map[string][]byte{}
+	for _, x := range d.Spec.Devices {
+		if x.KeySecret == "" {
+			continue
+		}
+		key, err := entry(secrets, &api.SecretKey{Name: x.KeySecret, Key: api.KeyLUKS})
+		if err != nil {
+			return nil, err
+		}
+		keys[x.Name] = key
+	}
+	return keys, nil
 }
 
 // entry returns one entry of a Secret.

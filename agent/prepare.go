@@ -29,8 +29,16 @@ func (a *agent) prepare(ctx context.Context, d *api.Daemon, t *serviceType, secr
 			return nil, fmt.Errorf("while making the daemon's directories: %w", err)
 		}
 	}
+	keys, err := deviceKeys(d, secrets)
+	if err != nil {
+		return nil, err
+	}
+	l.Keys = keys
 	keeper, keeps := t.agent.(service.DeviceKeeper)
 	lacking := a.findDevices(ctx, l, running && !keeps)
+	if maker, makes := t.agent.(service.DeviceMaker); makes && !running && isMissing(lacking) {
+		lacking = a.makeDevices(ctx, l, maker, lacking)
+	}
 	if lacking != nil && (!keeps || !isMissing(lacking)) {
 		return nil, lacking
 	}
@@ -52,6 +60,22 @@ func (a *agent) prepare(ctx context.Context, d *api.Daemon, t *serviceType, secr
 		return l, &deviceError{err}
 	}
 	return l, nil
+}
+
+// makeDevices has the service agent make those of a daemon's devices that are parts of others, and looks again.
+func (a *agent) makeDevices(ctx context.Context, l *service.Local, maker service.DeviceMaker, lacking error) error {
+	for _, want := range l.Daemon.Spec.Devices {
+		if _, ok := l.Devices[want.Name]; !ok && want.Of == "" {
+			return lacking
+		}
+	}
+	if err := fillWords(l); err != nil {
+		return err
+	}
+	if err := a.claimed(l, func() error { return maker.MakeDevices(ctx, l) }); err != nil {
+		return err
+	}
+	return a.findDevices(ctx, l, false)
 }
 
 // deviceError is about devices of a daemon that goes on without them.
@@ -95,7 +119,7 @@ func (a *agent) findDevices(ctx context.Context, l *service.Local, running bool)
 	if err != nil {
 		return fmt.Errorf("while looking at the devices: %w", err)
 	}
-	l.Devices = map[string]api.Device{}
+	l.Devices, l.Inventory = map[string]api.Device{}, devices
 	var missing []error
 	for _, want := range l.Daemon.Spec.Devices {
 		dev, err := pick(devices, want)

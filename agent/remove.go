@@ -27,15 +27,11 @@ func (a *agent) remove(ctx context.Context, d *api.Daemon) error {
 		return a.tell(ctx, d, api.DaemonStatus{State: api.DaemonStopping, Message: "it stops after " + first})
 	}
 	key := client.ObjectKeyFromObject(d)
-	if err := a.stopAll(ctx, d); err != nil {
-		return a.fail(ctx, d, fmt.Errorf("while stopping the process: %w", err))
-	}
-	a.releaseOthers(key)
-	if err := a.destroy(ctx, d); err != nil {
-		return a.fail(ctx, d, err)
-	}
-	if err := a.clearDirectories(key, d.Spec.OnRemoval); err != nil {
-		return a.fail(ctx, d, fmt.Errorf("while removing the daemon's directories: %w", err))
+	// What is only watched is somebody else's, whatever policy the cluster has.
+	if d.Spec.State != api.WantWatched {
+		if err := a.clearAway(ctx, d); err != nil {
+			return a.fail(ctx, d, err)
+		}
 	}
 	if err := a.removeFinalizer(ctx, d); err != nil {
 		return fmt.Errorf("while removing the finalizer: %w", err)
@@ -44,6 +40,22 @@ func (a *agent) remove(ctx context.Context, d *api.Daemon) error {
 	a.reports.forget(key)
 	a.work.forget(key)
 	a.log.Info("a daemon is removed", "daemon", key, "data", d.Spec.OnRemoval)
+	return nil
+}
+
+// clearAway stops the process and clears away what there is of the daemon.
+func (a *agent) clearAway(ctx context.Context, d *api.Daemon) error {
+	key := client.ObjectKeyFromObject(d)
+	if err := a.stopAll(ctx, d); err != nil {
+		return fmt.Errorf("while stopping the process: %w", err)
+	}
+	a.releaseOthers(key)
+	if err := a.destroy(ctx, d); err != nil {
+		return err
+	}
+	if err := a.clearDirectories(key, d.Spec.OnRemoval); err != nil {
+		return fmt.Errorf("while removing the daemon's directories: %w", err)
+	}
 	return nil
 }
 

@@ -9,8 +9,13 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// versionAge is for how long a program's answer about its version is believed: packages are upgraded under a running agent.
-const versionAge = time.Minute
+const (
+	// versionAge is for how long a program's answer about its version is believed: packages are upgraded under a running agent.
+	versionAge = time.Minute
+	// upgradeTime is how long another release is there before it is told of: while packages are being upgraded a program and its libraries may
+	// be of different ones, and what is told of leads to restarts.
+	upgradeTime = 20 * time.Second
+)
 
 // serviceType is one type of daemon on this host.
 type serviceType struct {
@@ -22,6 +27,9 @@ type serviceType struct {
 	versionMu sync.Mutex
 	known     string
 	asked     time.Time
+	// told is the release that was last told of as the host's, and since is when another one was first seen beside it.
+	told  string
+	since time.Time
 }
 
 // initialize calls the service agent's Initialize until it has succeeded once.
@@ -51,6 +59,22 @@ func (t *serviceType) version(ctx context.Context, believed time.Duration) strin
 		t.asked = time.Now()
 	}
 	return t.known
+}
+
+// installed is the release that is installed, as it is told of.
+func (t *serviceType) installed(ctx context.Context) string {
+	v := t.version(ctx, versionAge)
+	t.versionMu.Lock()
+	defer t.versionMu.Unlock()
+	switch {
+	case v == "" || v == t.told:
+		t.since = time.Time{}
+	case t.told == "" || !t.since.IsZero() && time.Since(t.since) >= upgradeTime:
+		t.told, t.since = v, time.Time{}
+	case t.since.IsZero():
+		t.since = time.Now()
+	}
+	return t.told
 }
 
 // versionOf is the release of a daemon's program. What a running process was reported to be stays: packages may have been

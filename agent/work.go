@@ -121,10 +121,11 @@ func (w *work) isReady(key types.NamespacedName, g generation) bool {
 	return w.ready[key].generation == g
 }
 
-func (w *work) setReady(key types.NamespacedName, l *service.Local) {
+// setReady notes that a daemon is ready.
+func (w *work) setReady(key types.NamespacedName, r readiness) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ready[key] = readinessOf(l)
+	w.ready[key] = r
 }
 
 // isElsewhere says whether a daemon was made ready on devices that have other paths by now.
@@ -205,6 +206,8 @@ func (a *agent) bring(ctx context.Context, key types.NamespacedName) error {
 		return a.remove(ctx, d)
 	case d.Spec.State == api.WantRunning:
 		return a.keepRunning(ctx, d)
+	case d.Spec.State == api.WantWatched:
+		return a.keepWatching(ctx, d)
 	default:
 		return a.keepStopped(ctx, d)
 	}

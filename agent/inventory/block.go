@@ -8,6 +8,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-storage/holdfast/agent/service/luks"
 )
 
 // sector is the unit of sizes in sysfs, whatever the sectors of the device (Documentation/ABI/stable/sysfs-block).
@@ -50,9 +52,12 @@ func (b *block) disk() *block {
 	return b
 }
 
-// leftOut tells devices that are of no interest as storage: memory, floppies, CD-ROMs, paths that the kernel hides, and
+// leftOut tells devices that are of no interest as storage: encrypted ones that are open, memory, floppies, CD-ROMs, paths that the kernel hides, and
 // the boot and replay-protected areas of eMMC.
 func (b *block) leftOut() bool {
+	if strings.HasPrefix(b.dmName, luks.NamePrefix) {
+		return true // what lies below it stands for it
+	}
 	if b.hidden || (strings.HasPrefix(b.name, "mmcblk") && (strings.Contains(b.name, "boot") || strings.Contains(b.name, "rpmb"))) {
 		return true
 	}

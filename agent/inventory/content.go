@@ -45,6 +45,8 @@ func contentReasons(f findings) []string {
 
 func cephReason(f findings) string {
 	switch {
+	case f.ceph.Part != "":
+		return fmt.Sprintf("holds the %s of a Ceph OSD (uuid %s)", f.ceph.Part, f.ceph.OSDUUID)
 	case f.ceph.OSDID != nil && f.ceph.FSID != "":
 		return fmt.Sprintf("holds OSD %d of Ceph cluster %s", *f.ceph.OSDID, f.ceph.FSID)
 	case f.ceph.OSDID != nil:

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-storage/holdfast/agent/service/luks"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
 )
@@ -91,8 +92,9 @@ func (s *Scanner) lookInTime(ctx context.Context, b *block, look func(context.Co
 	done := make(chan findings, 1)
 	go func() {
 		defer cancel()
-		defer s.stuck.Delete(b.name)
-		done <- look(ctx, b.path())
+		found := look(ctx, b.path())
+		s.stuck.Delete(b.name) // before the answer: whoever has it may ask again at once
+		done <- found
 	}()
 	select {
 	case f := <-done:
@@ -120,6 +122,9 @@ func lookAt(ctx context.Context, path string) findings {
 		return found
 	}
 	readLabels(path, &found)
+	if found.values["TYPE"] == "crypto_LUKS" {
+		readOwner(path, &found)
+	}
 	found.leftovers = append(found.leftovers, labelCopies(f)...)
 	if found.values["TYPE"] == "LVM2_member" {
 		found.volumeGroup = volumeGroup(f)
@@ -183,10 +188,22 @@ func readLabels(path string, found *findings) {
 	case err != nil:
 		found.leftovers = append(found.leftovers, "has a BlueStore label that cannot be read: "+cause(err))
 	default:
-		found.ceph = &api.DeviceCeph{FSID: label.ClusterFSID(), OSDUUID: label.OSDUUID}
+		found.ceph = &api.DeviceCeph{FSID: label.ClusterFSID(), OSDUUID: label.OSDUUID, Part: label.Part()}
 		if id, ok := label.OSDID(); ok {
 			found.ceph.OSDID = &id
 		}
+	}
+}
+
+// readOwner reads for which OSD a device is encrypted.
+func readOwner(path string, found *findings) {
+	o, err := luks.OwnerOf(path)
+	if err != nil || o.OSD == "" {
+		return
+	}
+	found.ceph = &api.DeviceCeph{FSID: o.Cluster, OSDUUID: o.OSD}
+	if o.Part != luks.PartData {
+		found.ceph.Part = o.Part
 	}
 }
 

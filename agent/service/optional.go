@@ -18,6 +18,13 @@ type Forker interface {
 	EndOthers(ctx context.Context, local *Local) error
 }
 
+// DeviceCloser is a ServiceAgent that opens devices for its daemons which are to be closed when nobody uses them.
+type DeviceCloser interface {
+	// CloseDevices closes them: the daemon is wanted stopped or is being removed, and its process has ended. Local has no Devices. It is
+	// idempotent, and called often.
+	CloseDevices(ctx context.Context, local *Local) error
+}
+
 // Keeper is a ServiceAgent that can tell whether what its daemon cannot start without is still there. Where it is not, a process
 // that ended is made ready anew instead of being started again and again.
 type Keeper interface {

@@ -24,6 +24,13 @@ type ServiceAgent interface {
 	DestroyLocalService(ctx context.Context, local *Local) error
 }
 
+// DeviceMaker is a ServiceAgent that makes some of its daemons' devices, as parts of others (api.DaemonDevice, Of).
+type DeviceMaker interface {
+	// MakeDevices makes what the Daemon names and is not on the host, or has the kernel show it. Local.Devices has what is. It is called
+	// before ConfigureLocalService, while the process does not run, and is idempotent: it may be cut off at any point and called again.
+	MakeDevices(ctx context.Context, local *Local) error
+}
+
 // Host is what a ServiceAgent may know of its host.
 type Host struct {
 	Name string
@@ -41,6 +48,10 @@ type Local struct {
 	Log string
 	// Devices maps the names in Daemon.spec.devices to the devices as they are now.
 	Devices map[string]api.Device
+	// Inventory is all that the host had when they were looked for. It is empty for a Daemon without devices.
+	Inventory []api.Device
+	// Keys are what devices are encrypted with, by their names. No one writes them anywhere.
+	Keys map[string][]byte
 	// Command is Daemon.spec.command with its words replaced.
 	Command []string
 	// Parameters is Daemon.spec.parameters with its words replaced.

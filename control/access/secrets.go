@@ -127,6 +127,11 @@ func (s *daemonSecrets) list(ctx context.Context, kind, host, version string, in
 
 // addNames adds the Secrets that a Daemon names.
 func addNames(to map[types.NamespacedName]bool, d *api.Daemon) {
+	for _, device := range d.Spec.Devices {
+		if device.KeySecret != "" {
+			to[types.NamespacedName{Namespace: d.Namespace, Name: device.KeySecret}] = true
+		}
+	}
 	for _, file := range d.Spec.Files {
 		for _, source := range file.Sources {
 			if source.Secret != nil {

@@ -76,10 +76,15 @@ func commandWith(t *testing.T, namespace, secret string, state api.ActionState) 
 	return *a
 }
 
+// daemonWith names Secrets, in files and in devices that are encrypted.
 func daemonWith(namespace string, secrets ...string) api.Daemon {
 	d := api.Daemon{}
 	d.Namespace, d.Spec.Host = namespace, "h1"
-	for _, name := range secrets {
+	for i, name := range secrets {
+		if i > 0 {
+			d.Spec.Devices = append(d.Spec.Devices, api.DaemonDevice{Name: "block", KeySecret: name})
+			continue
+		}
 		d.Spec.Files = append(d.Spec.Files, api.DaemonFile{Sources: []api.FileSource{{Secret: &api.SecretKey{Name: name, Key: "k"}}}})
 	}
 	return d

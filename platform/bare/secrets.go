@@ -77,8 +77,8 @@ func (r secretReader) Secret(ctx context.Context, name string) (map[string][]byt
 	if err := r.api.Get(ctx, types.NamespacedName{Namespace: r.cluster.Namespace, Name: name}, &secret); err != nil {
 		return nil, notFound(err, "secret %s of cluster %s", name, r.cluster)
 	}
-	// Certificates are their owners', and named by resources.
-	if secret.Labels[api.LabelCluster] != r.cluster.Name && secret.Type != corev1.SecretTypeTLS {
+	// Certificates, and tokens of other clusters, are their owners', and named by resources.
+	if secret.Labels[api.LabelCluster] != r.cluster.Name && secret.Type != corev1.SecretTypeTLS && secret.Type != api.SecretTypeMirrorToken {
 		return nil, fmt.Errorf("secret %s does not belong to cluster %s: %w", name, r.cluster, engine.ErrNotFound)
 	}
 	return secret.Data, nil

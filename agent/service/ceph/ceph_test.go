@@ -247,12 +247,18 @@ func TestOSD_life(t *testing.T) {
 
 func head(t *testing.T, path string) []byte {
 	t.Helper()
+	return begin(t, path, 64<<10)
+}
+
+// begin is what a device begins with.
+func begin(t *testing.T, path string, size int64) []byte {
+	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	b, err := io.ReadAll(io.LimitReader(f, size))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,6 +348,9 @@ func TestInitialize_missing(t *testing.T) {
 		if pkg == (RGW{}).Name() {
 			pkg = "radosgw"
 		}
+		if pkg == (RBDMirror{}).Name() {
+			pkg = "rbd-mirror"
+		}
 		if err == nil || !strings.Contains(err.Error(), "apt-get install "+pkg) {
 			t.Errorf("%s: %v", a.Name(), err)
 		}
@@ -359,5 +368,32 @@ func TestVersion(t *testing.T) {
 	}
 	if _, err := parseVersion("bash: ceph-osd: not found"); err == nil {
 		t.Error("rubbish was taken for a version")
+	}
+}
+
+// A program is asked for its release again when its file is another one, and not before.
+func TestVersion_askedOnce(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	program, asked := filepath.Join(dir, "ceph-mds"), filepath.Join(dir, "asked")
+	install := func(release string) {
+		text := "#!/bin/sh\necho x >>" + asked + "\necho 'ceph version " + release + " (abc) pacific (stable)'\n"
+		if err := os.WriteFile(program+".new", []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(program+".new", program); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, release := range []string{"16.2.15", "16.2.16"} {
+		install(release)
+		for range 3 {
+			if got, err := (MDS{}).Version(t.Context()); err != nil || got != release {
+				t.Errorf("%s, %v", got, err)
+			}
+		}
+		if text, _ := os.ReadFile(asked); len(text) != 2*(i+1) {
+			t.Errorf("asked %d times for %d programs", len(text)/2, i+1)
+		}
 	}
 }

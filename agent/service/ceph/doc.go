@@ -8,6 +8,8 @@ const (
 	fileKeyring   = "keyring"
 	fileClass     = "crush_device_class"
 	deviceBlock   = "block"
+	deviceDB      = "block.db"
+	deviceWAL     = "block.wal"
 	paramFSID     = "fsid"
 	paramAddress  = "address"
 	paramMonmap   = "monmap"
@@ -15,5 +17,8 @@ const (
 	paramRejoin   = "rejoin"
 	paramOSDUUID  = "osdUUID"
 	paramClass    = "deviceClass"
+	paramDrain    = "drain"
+	drainReplace  = "replace"
+	paramStore    = "foreignStore"
 	directoryName = "store"
 )

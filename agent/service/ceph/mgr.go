@@ -20,8 +20,10 @@ func (Mgr) Initialize(context.Context, *service.Host) error {
 	return tool.Require("ceph-mgr", "ceph-mgr")
 }
 
-// ConfigureLocalService has nothing to do: its files are all that a manager needs.
-func (Mgr) ConfigureLocalService(context.Context, *service.Local) error { return nil }
+// ConfigureLocalService takes over a manager that somebody else has started. Its files are all that a manager needs.
+func (Mgr) ConfigureLocalService(ctx context.Context, l *service.Local) error {
+	return takeOver(ctx, l, func() error { return nil }, func() error { return nil })
+}
 
 // DestroyLocalService has nothing to do.
 func (Mgr) DestroyLocalService(context.Context, *service.Local) error { return nil }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 // Mon makes the stores of monitors.
@@ -39,19 +40,23 @@ func (Mon) Kept(l *service.Local) bool {
 // its place is never half made. One that was lost is made again to join the others: it gets everything from them, and could not
 // form a quorum that knows nothing.
 func (m Mon) ConfigureLocalService(ctx context.Context, l *service.Local) error {
+	if err := takeOverMon(ctx, l); err != nil {
+		return err
+	}
 	if err := recoverStore(ctx, l); err != nil {
 		return err
 	}
 	if m.Kept(l) {
 		return nil
 	}
-	store := filepath.Join(l.Data, directoryName)
-	if err := setAside(store); err != nil {
-		return fmt.Errorf("while setting aside what is left of the store of mon.%s: %w", l.Daemon.Spec.ID, err)
-	}
+	// What is there stays until it is sure that the store may be made anew: it may be a link to a filesystem that is mounted a moment later.
 	monmap := filepath.Join(l.Data, "monmap")
 	if err := makeMonmap(ctx, l, monmap); err != nil {
 		return err
+	}
+	store := filepath.Join(l.Data, directoryName)
+	if err := setAside(store); err != nil {
+		return fmt.Errorf("while setting aside what is left of the store of mon.%s: %w", l.Daemon.Spec.ID, err)
 	}
 	fresh := store + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
@@ -111,5 +116,19 @@ func writeMonmap(ctx context.Context, l *service.Local, path string, members []s
 	return tool.Run(ctx, l.Data, "monmaptool", args...)
 }
 
-// DestroyLocalService has nothing to do: all that there is lies in the daemon's directory.
-func (Mon) DestroyLocalService(context.Context, *service.Local) error { return nil }
+// DestroyLocalService removes the store of a monitor that was taken over, which lies where it was before, if its data shall be lost. All
+// else lies in the daemon's directory.
+func (Mon) DestroyLocalService(_ context.Context, l *service.Local) error {
+	store := l.Parameters[paramStore]
+	to, err := os.Readlink(filepath.Join(l.Data, directoryName))
+	if l.Daemon.Spec.OnRemoval != api.DeletionWipe || store == "" || err != nil || to != store {
+		return nil //nolint:nilerr // without a link there is nothing of it elsewhere
+	}
+	if err := unused(l); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(store); err != nil {
+		return fmt.Errorf("while removing the store of mon.%s: %w", l.Daemon.Spec.ID, err)
+	}
+	return nil
+}

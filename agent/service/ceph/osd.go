@@ -32,6 +32,11 @@ func (OSD) Initialize(context.Context, *service.Host) error {
 // ConfigureLocalService makes the OSD on its device, unless that was done before. The device is looked at first: it must be
 // empty, or carry the label of this very OSD. Anything else is left untouched.
 func (OSD) ConfigureLocalService(ctx context.Context, l *service.Local) error {
+	dir := filepath.Join(l.Data, directoryName)
+	l, err := unlock(ctx, l, deviceBlock, !complete(dir))
+	if err != nil {
+		return err
+	}
 	device, err := blockDevice(l)
 	if err != nil {
 		return err
@@ -40,7 +45,9 @@ func (OSD) ConfigureLocalService(ctx context.Context, l *service.Local) error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(l.Data, directoryName)
+	if err := takeOver(ctx, l, func() error { return adoptable(l, device, label) }, func() error { return nil }); err != nil {
+		return err
+	}
 	if label == nil && complete(dir) {
 		return fmt.Errorf("device %s (%s) is empty, and osd.%s was made on it before: it was not touched. Put the right disk back, "+
 			"or replace the OSD if its data is lost", device.ID, device.Path, l.Daemon.Spec.ID)
@@ -49,6 +56,9 @@ func (OSD) ConfigureLocalService(ctx context.Context, l *service.Local) error {
 		return fmt.Errorf("while making the directory of osd.%s: %w", l.Daemon.Spec.ID, err)
 	}
 	if err := linkDevice(filepath.Join(dir, "block"), stablePath(device)); err != nil {
+		return err
+	}
+	if err := linkParts(ctx, l, dir, label != nil && label.MkfsDone()); err != nil {
 		return err
 	}
 	if class := l.Parameters[paramClass]; class != "" { // ceph-osd reads it when it puts itself into CRUSH
@@ -107,6 +117,9 @@ func ownLabel(l *service.Local, device *api.Device) (*bluestore.Label, error) {
 
 // checkOwn looks closer at a device that carries this OSD's label: it may have been made for another cluster, or be in use.
 func checkOwn(l *service.Local, device *api.Device, label *bluestore.Label) error {
+	if part := label.Part(); part != "" {
+		return fmt.Errorf("device %s holds the %s of OSD %s, and not its data: it was not touched", device.ID, part, label.OSDUUID)
+	}
 	id, named := label.OSDID()
 	fsid := label.ClusterFSID()
 	if named && strconv.Itoa(int(id)) != l.Daemon.Spec.ID || fsid != "" && fsid != l.Parameters[paramFSID] {
@@ -174,11 +187,31 @@ func makeOSD(ctx context.Context, l *service.Local, dir string) error {
 	return nil
 }
 
-// DestroyLocalService wipes the device if the Daemon's data shall be lost, and only if the label on it is this OSD's own.
+// DestroyLocalService wipes the device if the Daemon's data shall be lost, and only if the label on it is this OSD's own. What it has on other
+// disks goes with that, also when the OSD failed and another one takes its number: without its main device it is worth nothing.
 func (OSD) DestroyLocalService(ctx context.Context, l *service.Local) error {
-	device, ok := l.Devices[deviceBlock]
-	if l.Daemon.Spec.OnRemoval != api.DeletionWipe || !ok || device.Path == "" {
+	wipes := l.Daemon.Spec.OnRemoval == api.DeletionWipe
+	if !wipes && l.Parameters[paramDrain] != drainReplace {
 		return nil
+	}
+	if err := unused(l); err != nil {
+		return err
+	}
+	if wipes {
+		if err := wipeBlock(ctx, l); err != nil {
+			return err
+		}
+	}
+	return freeParts(ctx, l)
+}
+
+func wipeBlock(ctx context.Context, l *service.Local) error {
+	device, ok := l.Devices[deviceBlock]
+	if !ok || device.Path == "" {
+		return nil
+	}
+	if o := ownerOf(l, deviceBlock); encryptedFor(device.Path, o) {
+		return wipeEncrypted(ctx, device.Path, o)
 	}
 	label, err := bluestore.ReadLabel(device.Path)
 	if errors.Is(err, bluestore.ErrNoLabel) {

@@ -180,13 +180,17 @@ func (r *recovery) back(context.Context) error {
 }
 
 // cloneStore copies a directory with a RocksDB database that nobody has open. Its tables (*.sst) are never changed once they are
-// written, so they are linked.
+// written, so they are linked, where both are on one filesystem: the store of a mon that was taken over may be a link to another one.
 func cloneStore(from, to string) error {
 	fresh := to + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
 	}
-	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+	from, err := filepath.EvalSymlinks(from)
+	if err != nil {
+		return err
+	}
+	err = filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -197,8 +201,8 @@ func cloneStore(from, to string) error {
 			return err
 		case entry.IsDir():
 			return os.MkdirAll(target, 0o700)
-		case filepath.Ext(path) == ".sst":
-			return os.Link(path, target)
+		case filepath.Ext(path) == ".sst" && os.Link(path, target) == nil:
+			return nil
 		case entry.Type().IsRegular():
 			return copyFile(path, target)
 		}
@@ -214,7 +218,7 @@ func cloneStore(from, to string) error {
 }
 
 func copyFile(from, to string) error {
-	data, err := os.ReadFile(from) // RocksDB's log and manifest: some MB
+	data, err := os.ReadFile(from) // RocksDB's log and manifest: some MB, and a table mostly 64
 	if err != nil {
 		return err
 	}

@@ -1,14 +1,11 @@
 package ceph
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -30,14 +27,7 @@ const (
 func admin(ctx context.Context, l *service.Local, stdin []byte, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
-	// The socket and the log are the process's.
-	common := []string{"-c", filepath.Join(l.Data, rgw.FileConf), "-n", rgw.Entity(l.Daemon.Spec.ID), "--admin-socket=", "--log-to-stderr=false"}
-	cmd := exec.CommandContext(ctx, "radosgw-admin", append(common, args...)...)
-	cmd.Dir, cmd.Stdin, cmd.WaitDelay = l.Data, bytes.NewReader(stdin), time.Second
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "CEPH_") })
-	var says bytes.Buffer
-	cmd.Stderr = &says
-	out, err := cmd.Output()
+	out, says, err := asDaemon(ctx, l, rgw.FileConf, rgw.Entity(l.Daemon.Spec.ID), stdin, "radosgw-admin", args...)
 	if err == nil {
 		return out, nil
 	}
@@ -48,7 +38,7 @@ func admin(ctx context.Context, l *service.Local, stdin []byte, args ...string) 
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("radosgw-admin %s did not end within %s: Ceph does not answer, or not for this pool", what, adminTimeout)
 	}
-	return nil, fmt.Errorf("radosgw-admin %s: %w: %s", what, err, lastWords(says.String()))
+	return nil, fmt.Errorf("radosgw-admin %s: %w: %s", what, err, lastWords(says))
 }
 
 func lastWords(text string) string {

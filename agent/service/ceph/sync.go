@@ -5,8 +5,12 @@ import (
 	"path/filepath"
 )
 
-// syncTree makes everything below a directory survive a power cut.
+// syncTree makes everything below a directory, or below the one that a link leads to, survive a power cut.
 func syncTree(dir string) error {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
 	return filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil {
 			return err

@@ -3,8 +3,10 @@ package ceph
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
+	"sync"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
@@ -20,7 +22,7 @@ var (
 
 // Agents returns the service agents of all of Ceph's daemons.
 func Agents() []service.ServiceAgent {
-	return []service.ServiceAgent{Mon{}, Mgr{}, OSD{}, MDS{}, RGW{}}
+	return []service.ServiceAgent{Mon{}, Mgr{}, OSD{}, MDS{}, RGW{}, RBDMirror{}}
 }
 
 // Version is the release of ceph-mon.
@@ -38,14 +40,44 @@ func (MDS) Version(ctx context.Context) (string, error) { return version(ctx, "c
 // Version is the release of radosgw.
 func (RGW) Version(ctx context.Context) (string, error) { return version(ctx, "radosgw") }
 
+// release is what a program said of itself, and the file that it was then.
+type release struct {
+	file os.FileInfo
+	text string
+}
+
+// releases are those of programs, by their paths.
+var releases sync.Map
+
+// version asks a program for its release, again only when its file is another one.
 func version(ctx context.Context, program string) (string, error) {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return "", fmt.Errorf("while looking for %s: %w", program, err)
+	}
+	now, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("while looking at %s: %w", program, err)
+	}
+	if was, ok := releases.Load(path); ok && sameFile(was.(release).file, now) {
+		return was.(release).text, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, tool.Timeout)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, program, "--version").Output()
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err != nil {
 		return "", fmt.Errorf("while asking %s for its version: %w", program, err)
 	}
-	return parseVersion(string(out))
+	text, err := parseVersion(string(out))
+	if err == nil {
+		releases.Store(path, release{now, text})
+	}
+	return text, err
+}
+
+// sameFile says whether a file was neither replaced nor written to.
+func sameFile(a, b os.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
 // parseVersion reads "ceph version 16.2.15 (618f…) pacific (stable)".

@@ -1,0 +1,103 @@
+package ceph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/luks"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+var _ service.DeviceCloser = OSD{}
+
+// partNames are what the headers of encrypted devices call the parts of an OSD.
+var partNames = map[string]string{deviceBlock: luks.PartData, deviceDB: "db", deviceWAL: "wal"}
+
+// ownerOf is what the header of an encrypted device of the OSD says.
+func ownerOf(l *service.Local, name string) luks.Owner {
+	p := l.Daemon.Spec.Parameters
+	return luks.Owner{Cluster: p[paramFSID], OSD: p[paramOSDUUID], Part: partNames[name]}
+}
+
+// encryptedFor says whether a device is encrypted for the OSD.
+func encryptedFor(path string, o luks.Owner) bool {
+	have, err := luks.OwnerOf(path)
+	return err == nil && have == o
+}
+
+func encrypted(l *service.Local, name string) bool {
+	return slices.ContainsFunc(l.Daemon.Spec.Devices, func(d api.DaemonDevice) bool { return d.Name == name && d.KeySecret != "" })
+}
+
+// unlock opens a device that is to be encrypted, and returns the place with the device as it is in clear. An empty one is encrypted first, if the OSD
+// was not made before; anything that is not this OSD's is left untouched. A device that is not to be encrypted stays as it is.
+func unlock(ctx context.Context, l *service.Local, name string, fresh bool) (*service.Local, error) {
+	device, ok := l.Devices[name]
+	if !ok || !encrypted(l, name) {
+		return l, nil
+	}
+	if err := luks.Available(); err != nil {
+		return nil, fmt.Errorf("device %s is to be encrypted, and this host cannot do that: %w", device.ID, err)
+	}
+	o := ownerOf(l, name)
+	have, err := luks.OwnerOf(device.Path)
+	switch {
+	case errors.Is(err, luks.ErrNone) && !fresh:
+		return nil, fmt.Errorf("device %s (%s) is not encrypted any more, and osd.%s had its %s on it: it was not touched. Put the right disk back, or remove or replace "+
+			"the OSD if its data is lost", device.ID, device.Path, l.Daemon.Spec.ID, partNames[name])
+	case errors.Is(err, luks.ErrNone) && device.Availability != api.DeviceAvailable:
+		return nil, fmt.Errorf("device %s is not empty (%s): it was not touched. Wipe it if its data is not needed", device.ID, strings.Join(device.Reasons, "; "))
+	case errors.Is(err, luks.ErrNone):
+		err = luks.Format(ctx, device.Path, o, l.Keys[name])
+	case err == nil && have == o && fresh:
+		err = finish(ctx, device.Path, o, l.Keys[name])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("while encrypting device %s: %w", device.ID, err)
+	}
+	path, err := luks.Open(ctx, device.Path, o, l.Keys[name])
+	if err != nil {
+		return nil, fmt.Errorf("while opening device %s: %w", device.ID, err)
+	}
+	clear := *l
+	clear.Devices = maps.Clone(l.Devices)
+	device.Path, device.Links, device.Holders, device.Reasons, device.Availability = path, nil, nil, nil, api.DeviceAvailable
+	clear.Devices[name] = device
+	return &clear, nil
+}
+
+// finish encrypts a device anew where that was cut off before anybody could open it.
+func finish(ctx context.Context, path string, o luks.Owner, key []byte) error {
+	unfinished, err := luks.Unfinished(ctx, path)
+	if err != nil || !unfinished {
+		return err
+	}
+	return luks.Format(ctx, path, o, key)
+}
+
+// CloseDevices closes the OSD's encrypted devices.
+func (OSD) CloseDevices(ctx context.Context, l *service.Local) error {
+	var errs []error
+	for _, x := range l.Daemon.Spec.Devices {
+		if x.KeySecret != "" {
+			errs = append(errs, luks.Close(ctx, ownerOf(l, x.Name)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// wipeEncrypted makes a device that is encrypted for the OSD look empty. What is on it is lost with its keys already.
+func wipeEncrypted(ctx context.Context, path string, o luks.Owner) error {
+	if err := luks.Close(ctx, o); err != nil {
+		return err
+	}
+	if err := luks.Erase(ctx, path); err != nil {
+		return err
+	}
+	return wipe(ctx, path, o.OSD)
+}

@@ -1,0 +1,150 @@
+package ceph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/partition"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/bluestore"
+)
+
+var _ service.DeviceMaker = OSD{}
+
+// partTypes are the types of the partitions for an OSD's database and log, as ceph-disk has made them known.
+var partTypes = map[string]string{
+	deviceDB:  "30cd0809-c2b2-499c-8879-2d6b78529876",
+	deviceWAL: "5ce17fce-4087-4169-b7ff-056cc58473f9",
+}
+
+// MakeDevices makes the partitions for the OSD's database and log, or has the kernel show those that are there. Those of an OSD that was made
+// before are never made: what was on them is lost, and the OSD with it.
+func (OSD) MakeDevices(ctx context.Context, l *service.Local) error {
+	if device, err := blockDevice(l); err != nil {
+		return err
+	} else if encryptedFor(device.Path, ownerOf(l, deviceBlock)) { // else it is not touched yet
+		if l, err = unlock(ctx, l, deviceBlock, false); err != nil {
+			return err
+		}
+	}
+	device, err := blockDevice(l)
+	if err != nil {
+		return err
+	}
+	label, err := ownLabel(l, device)
+	if err != nil {
+		return err
+	}
+	made := label != nil && label.MkfsDone() || complete(filepath.Join(l.Data, directoryName))
+	for _, x := range parts(l) {
+		disk := diskOf(l, x)
+		if disk == nil {
+			return fmt.Errorf("disk %s, which holds the %s of osd.%s, is not on this host: put it back. If it is broken, what is on osd.%s is lost with it: "+
+				"remove or replace the OSD", x.Of, x.Name, l.Daemon.Spec.ID, l.Daemon.Spec.ID)
+		}
+		if err := makePart(ctx, l, x, disk, made); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func makePart(ctx context.Context, l *service.Local, x api.DaemonDevice, disk *api.Device, made bool) error {
+	s := &partition.Spec{Table: tableID(l, x.Of), Type: partTypes[x.Name], UUID: partUUID(x), Name: "ceph " + x.Name, Bytes: x.Bytes}
+	if !made {
+		return partition.Ensure(ctx, disk.Path, s, disk.Availability == api.DeviceAvailable)
+	}
+	found, err := partition.Show(ctx, disk.Path, s)
+	if err == nil && !found {
+		err = fmt.Errorf("disk %s (%s) does not have the %s of osd.%s, which was made before: nothing was touched. Put the right disk back, or remove "+
+			"or replace the OSD if its data is lost", disk.ID, disk.Path, x.Name, l.Daemon.Spec.ID)
+	}
+	return err
+}
+
+// parts are the Daemon's devices that are partitions for its database and log.
+func parts(l *service.Local) []api.DaemonDevice {
+	return slices.DeleteFunc(slices.Clone(l.Daemon.Spec.Devices), func(d api.DaemonDevice) bool { return d.Of == "" || partTypes[d.Name] == "" })
+}
+
+// diskOf is the disk of a partition, or nil where it is not on the host.
+func diskOf(l *service.Local, x api.DaemonDevice) *api.Device {
+	i := slices.IndexFunc(l.Inventory, func(d api.Device) bool { return d.ID == x.Of && d.Path != "" })
+	if i < 0 {
+		return nil
+	}
+	return &l.Inventory[i]
+}
+
+func partUUID(x api.DaemonDevice) string { return strings.TrimPrefix(x.ID, "partuuid-") }
+
+// tableID is the identity of the partition table on a disk that holds databases and logs of the cluster.
+func tableID(l *service.Local, disk string) string {
+	space, err := uuid.Parse(l.Parameters[paramFSID])
+	if err != nil {
+		space = uuid.NameSpaceOID
+	}
+	return uuid.NewSHA1(space, []byte("table/"+disk)).String()
+}
+
+// linkParts makes the links by which ceph-osd finds its database and its log. made says that the OSD was made before: then each of them must
+// have its label, or the OSD would begin without what it has stored.
+func linkParts(ctx context.Context, l *service.Local, dir string, made bool) error {
+	for _, x := range parts(l) {
+		l, err := unlock(ctx, l, x.Name, !made)
+		if err != nil {
+			return err
+		}
+		device, ok := l.Devices[x.Name]
+		if !ok {
+			return fmt.Errorf("the %s of osd.%s is not there", x.Name, l.Daemon.Spec.ID)
+		}
+		label, err := bluestore.ReadLabel(device.Path)
+		switch {
+		case err == nil && !strings.EqualFold(label.OSDUUID, l.Parameters[paramOSDUUID]):
+			return fmt.Errorf("device %s holds the %s of another OSD (%s): it was not touched", device.ID, label.Part(), label.OSDUUID)
+		case errors.Is(err, bluestore.ErrNoLabel) && made:
+			return fmt.Errorf("device %s (%s) is empty, and osd.%s had its %s there: nothing was touched. What is on the OSD is lost: remove or replace it",
+				device.ID, device.Path, l.Daemon.Spec.ID, x.Name)
+		case err != nil && !errors.Is(err, bluestore.ErrNoLabel):
+			return fmt.Errorf("while looking at device %s: %w", device.ID, err)
+		}
+		if err := linkDevice(filepath.Join(dir, x.Name), stablePath(&device)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// freeParts gives the partitions of the OSD back, and the disk with the last of them.
+func freeParts(ctx context.Context, l *service.Local) error {
+	for _, x := range parts(l) {
+		disk := diskOf(l, x)
+		if disk == nil {
+			continue // it is broken, or was taken along
+		}
+		if err := partition.Remove(ctx, disk.Path, tableID(l, x.Of), partUUID(x), func(path string) error { return clearPart(ctx, l, x, path) }); err != nil {
+			return fmt.Errorf("while freeing the %s of osd.%s on disk %s: %w", x.Name, l.Daemon.Spec.ID, disk.ID, err)
+		}
+	}
+	return nil
+}
+
+// clearPart wipes a partition that is this OSD's own.
+func clearPart(ctx context.Context, l *service.Local, x api.DaemonDevice, path string) error {
+	if o := ownerOf(l, x.Name); encryptedFor(path, o) {
+		return wipeEncrypted(ctx, path, o)
+	}
+	label, err := bluestore.ReadLabel(path)
+	if err == nil && !strings.EqualFold(label.OSDUUID, l.Parameters[paramOSDUUID]) {
+		return fmt.Errorf("%s holds a part of another OSD (%s): it was not touched", path, label.OSDUUID)
+	}
+	return wipe(ctx, path, l.Parameters[paramOSDUUID])
+}

@@ -1,0 +1,179 @@
+package ceph
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-storage/holdfast/agent/inventory"
+	"github.com/holdfast-storage/holdfast/agent/service"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/bluestore"
+)
+
+// withDB is an OSD on a device as it is now, with its database on a disk. It does what an agent does before it configures it.
+func withDB(t *testing.T, path, disk, id, uuid string) *service.Local {
+	t.Helper()
+	l := local(t, "ceph-osd", id, map[string]string{paramOSDUUID: uuid})
+	l.Daemon.Spec.Devices = []api.DaemonDevice{
+		{Name: deviceBlock, ID: scan(t, path).ID}, {Name: deviceDB, ID: "partuuid-" + uuid, Of: "", Bytes: 1 << 30},
+	}
+	s := &inventory.Scanner{Only: func(d api.Device) bool { return d.Path == disk }}
+	devices, err := s.Rescan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Daemon.Spec.Devices[1].Of = devices[slices.IndexFunc(devices, func(d api.Device) bool { return d.Path == disk })].ID
+	lookAt(t, l, path, disk)
+	return l
+}
+
+// lookAt finds the devices anew.
+func lookAt(t *testing.T, l *service.Local, paths ...string) {
+	t.Helper()
+	s := &inventory.Scanner{Only: func(d api.Device) bool { return slices.Contains(paths, d.Path) }}
+	devices, err := s.Rescan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Inventory, l.Devices = devices, map[string]api.Device{}
+	for _, want := range l.Daemon.Spec.Devices {
+		if i := slices.IndexFunc(devices, func(d api.Device) bool { return d.ID == want.ID }); i >= 0 {
+			l.Devices[want.Name] = devices[i]
+		}
+	}
+}
+
+// bring makes the OSD as an agent does.
+func bring(ctx context.Context, t *testing.T, l *service.Local, paths ...string) error {
+	t.Helper()
+	lookAt(t, l, paths...)
+	if len(l.Devices) < len(l.Daemon.Spec.Devices) {
+		if err := (OSD{}).MakeDevices(ctx, l); err != nil {
+			return err
+		}
+		lookAt(t, l, paths...)
+	}
+	return OSD{}.ConfigureLocalService(ctx, l)
+}
+
+// The life of two OSDs with their databases on one disk.
+func TestOSD_database(t *testing.T) {
+	one, two, disk := loopDevice(t), loopDevice(t), loopDevice(t)
+	a, b := withDB(t, one, disk, "7", ours), withDB(t, two, disk, "8", other)
+	for range 2 {
+		for l, path := range map[*service.Local]string{a: one, b: two} {
+			if err := bring(t.Context(), t, l, path, disk); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	lookAt(t, a, one, disk)
+	db := a.Devices[deviceDB]
+	label, err := bluestore.ReadLabel(db.Path)
+	if err != nil || label.OSDUUID != ours || label.Part() != "db" || db.Size.Value() != 1<<30 || db.Ceph == nil || db.Ceph.Part != "db" {
+		t.Errorf("label %+v, %v, device %+v", label, err, db)
+	}
+	if now, err := filepath.EvalSymlinks(filepath.Join(a.Data, directoryName, deviceDB)); err != nil || now != db.Path {
+		t.Errorf("the link leads to %s (%v)", now, err)
+	}
+	if out, err := exec.Command("ceph-bluestore-tool", "fsck", "--path", filepath.Join(a.Data, directoryName)).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("success")) {
+		t.Errorf("fsck: %v: %s", err, out)
+	}
+	a.Daemon.Spec.OnRemoval = api.DeletionRetain
+	before := head(t, db.Path)
+	if err := (OSD{}).DestroyLocalService(t.Context(), a); err != nil || !bytes.Equal(before, head(t, db.Path)) {
+		t.Errorf("retain touched the database (%v)", err)
+	}
+	// The OSD failed, and its disk is gone: another one takes its place on the disk for databases.
+	a.Parameters[paramDrain] = drainReplace
+	delete(a.Devices, deviceBlock)
+	for range 2 {
+		if err := (OSD{}).DestroyLocalService(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lookAt(t, a, one, disk)
+	if _, there := a.Devices[deviceDB]; there {
+		t.Error("the partition is there after the OSD was replaced")
+	}
+	lookAt(t, b, two, disk)
+	b.Daemon.Spec.OnRemoval = api.DeletionWipe
+	if err := (OSD{}).DestroyLocalService(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{two, disk} {
+		if d := scan(t, path); d.Availability != api.DeviceAvailable {
+			t.Errorf("%s is not free after the wipe: %v", path, d.Reasons)
+		}
+	}
+}
+
+// What the database of an OSD was on is lost: nothing is made in its place.
+func TestOSD_databaseLost(t *testing.T) {
+	path, disk := loopDevice(t), loopDevice(t)
+	l := withDB(t, path, disk, "7", ours)
+	if err := bring(t.Context(), t, l, path, disk); err != nil {
+		t.Fatal(err)
+	}
+	part := l.Devices[deviceDB].Path
+	f, err := os.OpenFile(part, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(make([]byte, 8<<10), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := bring(t.Context(), t, l, path, disk); err == nil || !strings.Contains(err.Error(), "is empty, and osd.7 had its block.db there: nothing was touched") {
+		t.Errorf("an empty database: %v", err)
+	}
+	if err := bring(t.Context(), t, l, path); err == nil || !strings.Contains(err.Error(), "is not on this host: put it back") {
+		t.Errorf("no disk: %v", err)
+	}
+	if out, err := exec.Command("sfdisk", "-q", "--no-reread", "--no-tell-kernel", "--delete", disk, "1").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if out, err := exec.Command("partx", "--delete", disk).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := bring(t.Context(), t, l, path, disk); err == nil || !strings.Contains(err.Error(), "does not have the block.db of osd.7") {
+		t.Errorf("another disk: %v", err)
+	}
+}
+
+// Cut off at many points, the OSD and its database are brought to their end by the next try.
+func TestOSD_databaseCutOff(t *testing.T) {
+	path, disk := loopDevice(t), loopDevice(t)
+	cut := 0
+	for _, ms := range []int{2, 5, 10, 20, 40, 70, 100, 150, 200, 300} {
+		l := withDB(t, path, disk, "7", ours)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(ms)*time.Millisecond)
+		if err := bring(ctx, t, l, path, disk); err != nil {
+			cut++
+		}
+		cancel()
+		if err := bring(t.Context(), t, l, path, disk); err != nil {
+			t.Fatalf("cut off after %v ms, then: %v", ms, err)
+		}
+		if label, err := bluestore.ReadLabel(path); err != nil || !label.MkfsDone() {
+			t.Fatalf("cut off after %v ms: label %+v, %v", ms, label, err)
+		}
+		lookAt(t, l, path, disk)
+		if err := (OSD{}).DestroyLocalService(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if cut < 3 {
+		t.Errorf("it was cut off %d times", cut)
+	}
+}

@@ -1,0 +1,356 @@
+// Package partition divides disks into partitions, in a table (GPT) of Holdfast's own making that says whose it is. It has sfdisk write
+// the table, and tells the kernel itself of each partition, because a kernel need not know the table's format and reads it anew only while
+// no partition of the disk is in use.
+package partition
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-storage/holdfast/agent/service/tool"
+	"github.com/holdfast-storage/holdfast/internal/bluestore"
+)
+
+const (
+	// grain is what partitions begin at, in bytes, and what is left free at both ends of the disk.
+	grain = 1 << 20
+	// Beginnings and ends of partitions are emptied before these exist, so that nothing is found there that an earlier table had there.
+	emptiedStart = 10 << 20
+	emptiedEnd   = 1 << 20
+	// timeout bounds one run of sfdisk or partx.
+	timeout = time.Minute
+	// unreadable is what sfdisk says of a disk without a table.
+	unreadable = "does not contain a recognized partition table"
+)
+
+// Spec is a partition that is wanted.
+type Spec struct {
+	// Table is the UUID of the disk's table, Type that of what the partition holds, and UUID its own.
+	Table, Type, UUID string
+	// Name is for people.
+	Name string
+	// Bytes is its size.
+	Bytes int64
+}
+
+// ErrNoRoom is returned where a disk has no gap for a partition.
+var ErrNoRoom = errors.New("there is no room for it")
+
+// table is what sfdisk says of a disk.
+type table struct {
+	Label      string
+	ID         string
+	SectorSize int64
+	Partitions []entry
+}
+
+// entry is one partition; its place is in sectors.
+type entry struct {
+	Node        string
+	Start, Size int64
+	UUID        string
+}
+
+// number is the last number of the partition's name.
+func (e *entry) number() int {
+	n, _ := strconv.Atoi(e.Node[len(strings.TrimRight(e.Node, "0123456789")):])
+	return n
+}
+
+// Ensure makes a partition on the disk at path, unless it is there, and has the kernel show it. empty says that nothing at all was found on the
+// disk: only then a table is made. A disk with any other table is refused, and nothing is touched.
+func Ensure(ctx context.Context, path string, s *Spec, empty bool) error {
+	d, err := open(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	t, err := read(ctx, path)
+	switch {
+	case err != nil:
+		return err
+	case t == nil && !empty:
+		return fmt.Errorf("disk %s is not empty and has no partition table: it was not touched. Wipe it if its data is not needed", path)
+	case t != nil && !t.is(s.Table):
+		return fmt.Errorf("disk %s has a partition table (%s) that was not made for this: it was not touched. Wipe it if its data is not needed", path, t.ID)
+	}
+	if t == nil {
+		if err := vacant(ctx, path); err != nil {
+			return err
+		}
+	}
+	if t == nil || t.find(s.UUID) == nil {
+		if t, err = add(ctx, d, t, s); err != nil {
+			return fmt.Errorf("while making a partition of %d MiB on disk %s: %w", s.Bytes/grain, path, err)
+		}
+	}
+	return show(ctx, path, t, t.find(s.UUID))
+}
+
+// vacant looks once more at a disk that was empty a while ago, now that others are kept from it: a file system or an OSD may have been made there while
+// the lock was waited for, and sfdisk is told not to look.
+func vacant(ctx context.Context, path string) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_EXCL|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return fmt.Errorf("disk %s is in use: it was not touched (%w)", path, err)
+	}
+	defer f.Close()
+	if _, err := bluestore.ReadLabel(path); !errors.Is(err, bluestore.ErrNoLabel) {
+		return fmt.Errorf("disk %s is not empty any more, it has a BlueStore label: it was not touched", path)
+	}
+	const nothing = 2 // blkid(8): nothing was found
+	out, err := run(ctx, "", "blkid", "-p", path)
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == nothing && len(exit.Stderr) == 0 {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("disk %s is not empty any more: it was not touched (%s)", path, strings.TrimSpace(string(out))), err)
+}
+
+// Show has the kernel show a partition, and says whether it is there.
+func Show(ctx context.Context, path string, s *Spec) (bool, error) {
+	d, err := open(ctx, path)
+	if err != nil {
+		return false, err
+	}
+	defer d.Close()
+	t, err := read(ctx, path)
+	if err != nil || t == nil || !t.is(s.Table) || t.find(s.UUID) == nil {
+		return false, err
+	}
+	return true, show(ctx, path, t, t.find(s.UUID))
+}
+
+// add writes the partition into the table, which it makes where there is none.
+func add(ctx context.Context, d *os.File, t *table, s *Spec) (*table, error) {
+	size, err := d.Seek(0, 2)
+	if err != nil {
+		return nil, err
+	}
+	sector := int64(512)
+	if n, err := unix.IoctlGetInt(int(d.Fd()), unix.BLKSSZGET); err == nil {
+		sector = int64(n)
+	}
+	start, ok := place(t, size, s.Bytes, sector)
+	if !ok {
+		return nil, ErrNoRoom
+	}
+	if err := errors.Join(zero(d, start, min(s.Bytes, emptiedStart)), zero(d, start+s.Bytes-emptiedEnd, emptiedEnd), d.Sync()); err != nil {
+		return nil, err
+	}
+	line := fmt.Sprintf("start=%d, size=%d, type=%s, uuid=%s, name=%q\n", start/sector, s.Bytes/sector, s.Type, s.UUID, s.Name)
+	args := []string{"--append"}
+	if t == nil {
+		line, args = fmt.Sprintf("label: gpt\nlabel-id: %s\n", s.Table)+line, nil
+	}
+	if err := sfdisk(ctx, d.Name(), line, append(args, "--wipe", "never", "--wipe-partitions", "never")...); err != nil {
+		return nil, err
+	}
+	if t, err = read(ctx, d.Name()); err == nil && (t == nil || t.find(s.UUID) == nil) {
+		err = errors.New("it is not in the table that was written")
+	}
+	return t, err
+}
+
+// place finds the first gap for a partition, in bytes.
+func place(t *table, disk, size, sector int64) (start int64, ok bool) {
+	var parts []entry
+	if t != nil {
+		parts = slices.SortedFunc(slices.Values(t.Partitions), func(a, b entry) int { return int(min(1, max(-1, a.Start-b.Start))) })
+	}
+	start = grain
+	for _, p := range parts {
+		if p.Start*sector >= start+size {
+			break
+		}
+		start = max(start, ((p.Start+p.Size)*sector+grain-1)/grain*grain)
+	}
+	return start, start+size <= disk/grain*grain-grain
+}
+
+// Remove takes a partition out of the table, and the table off the disk with the last of them. clear is called with the partition's path before,
+// and may refuse. It returns nil where there is no such partition, and the disk is left alone where the table is not the one named.
+func Remove(ctx context.Context, path, tableID, uuid string, clear func(part string) error) error {
+	d, err := open(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	t, err := read(ctx, path)
+	if err != nil || t == nil || !t.is(tableID) {
+		return err
+	}
+	if e := t.find(uuid); e != nil {
+		if err := show(ctx, path, t, e); err != nil {
+			return err
+		}
+		if err := clear(e.Node); err != nil {
+			return err
+		}
+		if err := sfdisk(ctx, path, "", "--delete", strconv.Itoa(e.number())); err != nil {
+			return err
+		}
+		if err := partx(ctx, path, "--delete", e.number()); err != nil {
+			return err
+		}
+		t.Partitions = slices.DeleteFunc(t.Partitions, func(x entry) bool { return x.UUID == e.UUID })
+	}
+	if len(t.Partitions) > 0 {
+		return nil
+	}
+	size, err := d.Seek(0, 2)
+	if err != nil {
+		return err
+	}
+	// The table at the end goes first: the one at the start says until then whose disk it is.
+	return errors.Join(zero(d, size/grain*grain-grain, size-(size/grain*grain-grain)), d.Sync(), zero(d, 0, grain), d.Sync())
+}
+
+func zero(d *os.File, at, size int64) error {
+	block := make([]byte, grain)
+	for end := at + size; at < end; {
+		n, err := d.WriteAt(block[:min(grain, end-at)], at)
+		if err != nil {
+			return err
+		}
+		at += int64(n)
+	}
+	return nil
+}
+
+func (t *table) is(id string) bool { return t.Label == "gpt" && strings.EqualFold(t.ID, id) }
+
+func (t *table) find(uuid string) *entry {
+	i := slices.IndexFunc(t.Partitions, func(e entry) bool { return strings.EqualFold(e.UUID, uuid) })
+	if i < 0 {
+		return nil
+	}
+	return &t.Partitions[i]
+}
+
+// open opens a disk and locks it against others who change its table, us among them and udevd (systemd.io, "Locking block device access").
+func open(ctx context.Context, path string) (*os.File, error) {
+	d, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("while opening disk %s: %w", path, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
+		err := unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return d, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return nil, errors.Join(fmt.Errorf("while locking disk %s: %w", path, err), d.Close())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("while waiting for the lock of disk %s: %w", path, context.Cause(ctx)), d.Close())
+		case <-time.After(pause):
+		}
+	}
+}
+
+// read reads a disk's table; nil where there is none.
+func read(ctx context.Context, path string) (*table, error) {
+	out, err := run(ctx, "", "sfdisk", "--json", path)
+	if err != nil && strings.Contains(err.Error(), unreadable) {
+		return nil, nil //nolint:nilnil // a disk without a table is no error
+	}
+	var all struct{ PartitionTable *table }
+	if err == nil {
+		err = json.Unmarshal(out, &all)
+	}
+	if err == nil && all.PartitionTable == nil {
+		err = errors.New("sfdisk tells of none")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("while reading the partition table of disk %s: %w", path, err)
+	}
+	if all.PartitionTable.SectorSize == 0 {
+		all.PartitionTable.SectorSize = 512
+	}
+	return all.PartitionTable, nil
+}
+
+// show has the kernel know a partition, unless it does. One of this number that lies elsewhere, or was one of another table, is in the way only
+// until it is taken away, which fails while it is in use.
+func show(ctx context.Context, path string, t *table, e *entry) error {
+	shown := filepath.Join("/sys/class/block", filepath.Base(path), filepath.Base(e.Node))
+	const unit = 512 // of sysfs, whatever the sectors of the disk
+	start, size := attr(shown, "start"), attr(shown, "size")
+	if start == e.Start*t.SectorSize/unit && size == e.Size*t.SectorSize/unit {
+		return nil
+	}
+	if start >= 0 {
+		if err := partx(ctx, path, "--delete", e.number()); err != nil {
+			return err
+		}
+	}
+	return partx(ctx, path, "--add", e.number())
+}
+
+// attr reads a number in sysfs; -1 where there is none.
+func attr(dir, name string) int64 {
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return -1
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func partx(ctx context.Context, path, what string, number int) error {
+	_, err := run(ctx, "", "partx", what, "--nr", strconv.Itoa(number), path)
+	return err
+}
+
+// sfdisk changes the table. It is not to lock the disk, which is locked, nor to tell the kernel, which it could only do as a whole.
+func sfdisk(ctx context.Context, path, script string, args ...string) error {
+	_, err := run(ctx, script, "sfdisk", append([]string{"--quiet", "--no-reread", "--no-tell-kernel", "--lock=no"}, swap(args, path)...)...)
+	return err
+}
+
+// swap puts the disk where sfdisk expects it: before the number of a partition, else at the end.
+func swap(args []string, path string) []string {
+	if args[0] == "--delete" {
+		return []string{args[0], path, args[1]}
+	}
+	return append(args, path)
+}
+
+func run(ctx context.Context, input, program string, args ...string) ([]byte, error) {
+	if err := tool.Require(program, packages[program]); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdin, cmd.WaitDelay = strings.NewReader(input), time.Second
+	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")}
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("while running %s: %w", program, err)
+	}
+	return out, nil
+}
+
+// packages are the Debian packages of the programs.
+var packages = map[string]string{"sfdisk": "fdisk", "partx": "util-linux", "blkid": "util-linux"}
