@@ -3,7 +3,6 @@ package ceph
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -11,6 +10,8 @@ import (
 type Place struct {
 	// Class is its device class, such as ssd.
 	Class string
+	// Weight is its weight in CRUSH, mostly its size in TiB; 0 has it be given no data.
+	Weight float64
 	// Buckets are the names of those that it is in, by their types, such as host, rack and root; and its own as osd.
 	Buckets map[string]string
 }
@@ -119,11 +120,12 @@ func (c *conn) fillRules(ctx context.Context, facts *DrainFacts) error {
 
 // treeNode is a bucket of CRUSH, or an OSD, which has no children and a number that is not negative.
 type treeNode struct {
-	ID       int    `json:"id"`
-	Name     string `json:"name"`
-	Type     string `json:"type"`
-	Class    string `json:"device_class"`
-	Children []int  `json:"children"`
+	ID       int     `json:"id"`
+	Name     string  `json:"name"`
+	Type     string  `json:"type"`
+	Class    string  `json:"device_class"`
+	Weight   float64 `json:"crush_weight"`
+	Children []int   `json:"children"`
 }
 
 // fillTree asks where CRUSH has the OSDs.
@@ -132,9 +134,9 @@ func (c *conn) fillTree(ctx context.Context, facts *DrainFacts) error {
 		Nodes []treeNode `json:"nodes"`
 	}
 	err := c.ask(ctx, "osd tree", &tree)
-	parents, classes := map[int]treeNode{}, map[int]string{}
+	parents, nodes := map[int]treeNode{}, map[int]treeNode{}
 	for _, n := range tree.Nodes {
-		classes[n.ID] = n.Class
+		nodes[n.ID] = n
 		for _, child := range n.Children {
 			parents[child] = n
 		}
@@ -146,7 +148,7 @@ func (c *conn) fillTree(ctx context.Context, facts *DrainFacts) error {
 		if id < 0 {
 			continue
 		}
-		p := Place{Class: classes[id], Buckets: map[string]string{"osd": "osd." + strconv.Itoa(id)}}
+		p := Place{Class: nodes[id].Class, Weight: nodes[id].Weight, Buckets: map[string]string{"osd": osdName(id)}}
 		for n, found := parents[id]; found && p.Buckets[n.Type] == ""; n, found = parents[n.ID] {
 			p.Buckets[n.Type] = n.Name
 		}

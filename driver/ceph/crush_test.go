@@ -12,7 +12,7 @@ func racks(osds ...string) []Place {
 	var all []Place
 	for i, at := range osds {
 		class := map[byte]string{'h': "hdd", 's': "ssd"}[at[3]]
-		all = append(all, Place{class, map[string]string{"osd": fmt.Sprint("osd.", i), "host": at[3:], "rack": at[:2], "root": "default"}})
+		all = append(all, Place{class, 1, map[string]string{"osd": fmt.Sprint("osd.", i), "host": at[3:], "rack": at[:2], "root": "default"}})
 	}
 	return all
 }

@@ -1,7 +1,6 @@
 package ceph
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -13,20 +12,20 @@ import (
 )
 
 // planDrains moves data and daemons off hosts that are drained, one host after the other, and takes leave of the OSDs of hosts
-// that are gone, and of those whose device was taken from the cluster. An OSD is marked out, and destroyed only when Ceph says that
-// nobody would miss it.
+// that are gone, and of those whose device was taken from the cluster. An OSD loses its weight in CRUSH, and is purged only when Ceph says
+// that nobody would miss it.
 func (p *planner) planDrains() {
 	turn := ""
 	p.grantBegun()
 	for _, host := range p.partingHosts() {
 		u := &upkeep{host: host}
 		for i := range p.view.Daemons {
-			if d := &p.view.Daemons[i]; d.Spec.Host == host && d.DeletionTimestamp == nil {
+			if d := &p.view.Daemons[i]; d.Spec.Host == host && d.DeletionTimestamp == nil && p.moved[d.Name] == nil {
 				u.daemons = append(u.daemons, d)
 			}
 		}
 		p.keepParting(u)
-		steps := []func(*upkeep) bool{p.mayDrain, p.drainTurn(&turn), p.moveServices, p.moveMgr, p.yieldMon, p.takeOut, p.emptied, p.stopDrained, p.purge, p.dismiss, p.dropBucket}
+		steps := []func(*upkeep) bool{p.mayDrain, p.drainTurn(&turn), p.moveServices, p.moveMgr, p.yieldMon, p.takeOut, p.emptied, p.markOut, p.stopDrained, p.purge, p.dismiss, p.dropBucket}
 		if p.hosts[host] == nil {
 			steps = []func(*upkeep) bool{p.answers, p.absent, p.takeOut, p.emptied, p.purge, p.dismiss}
 		}
@@ -36,8 +35,10 @@ func (p *planner) planDrains() {
 			}
 		}
 	}
+	p.planMoves()
 	p.planWithdrawals(&turn)
 	p.endDrains()
+	p.forgetNumbers()
 }
 
 // keepParting leaves OSDs as far as they were brought, whatever can be done for them now: those that were told to leave, and among
@@ -85,8 +86,8 @@ func (p *planner) partingHosts() []string {
 	return hosts
 }
 
-// drains says whether an OSD or a mon was told to leave. Of an OSD it stands in its Daemon before it is marked out, so that
-// whoever comes later knows that it is Holdfast who marked it so, and may take it back.
+// drains says whether an OSD or a mon was told to leave. Of an OSD it stands in its Daemon before its weight is taken, so that
+// whoever comes later knows that it is Holdfast who took it, and may give it back.
 func drains(d *api.Daemon) bool { return d.Spec.Parameters[ParamDrain] != "" }
 
 func (p *planner) answers(u *upkeep) bool {
@@ -102,7 +103,7 @@ func (p *planner) mayDrain(u *upkeep) bool {
 		return false
 	}
 	osds := u.of(TypeOSD)
-	if slices.ContainsFunc(osds, drains) {
+	if len(osds) > 0 && allOf(osds, drains) {
 		return true
 	}
 	refuse := func(format string, args ...any) bool {
@@ -131,6 +132,9 @@ func (p *planner) mayDrain(u *upkeep) bool {
 	if why := p.noRoom(u); why != "" {
 		return refuse("%s", why)
 	}
+	for _, d := range osds {
+		p.granted[placeOf(d)] = true
+	}
 	return true
 }
 
@@ -138,52 +142,6 @@ func (p *planner) mayDrain(u *upkeep) bool {
 func (p *planner) mgrElsewhere() bool {
 	places, _ := p.places(p.spec.Mgr.HostSelector, "mgrs")
 	return len(places) > 0 || slices.ContainsFunc(p.daemonsOf(TypeMgr), func(d *api.Daemon) bool { return !p.closed(d.Spec.Host) && !told(d) })
-}
-
-// spaceUnknown says whether an OSD that is up has not told how full it is; a mgr that has just become active does not know.
-func (p *planner) spaceUnknown() bool {
-	for id, o := range p.seen.OSDs {
-		if o.Up && p.seen.Drain.Usage[id].Total == 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// noRoom says why the other hosts cannot hold the data; nothing when they can. Space is compared as a whole: that it is spread
-// unevenly may still make Ceph stop, which waits and loses nothing.
-func (p *planner) noRoom(u *upkeep) string {
-	var left []Place
-	var total, used int64
-	for _, o := range p.osds {
-		seen, usage := p.seen.OSDs[o.id], p.seen.Drain.Usage[o.id]
-		stays := !p.leaves(o) && !u.has(o)
-		if u.has(o) || seen.UUID == o.uuid && seen.In && seen.Up { // one that may leave, and is not out yet, has its data to give away, too
-			used += usage.Used
-		}
-		if seen.In && seen.Up && stays {
-			left = append(left, p.seen.Drain.Places[o.id])
-			total += usage.Total
-		}
-	}
-	for _, pool := range p.seen.Pools {
-		rule, known := p.seen.Drain.Rules[pool.Rule]
-		have := rule.room(left, pool.Size)
-		switch domain := rule.domain(); {
-		case !known || have >= pool.Size:
-		case domain != "":
-			return fmt.Sprintf("pool %s keeps %d copies, each on another %s, and without it there would be %s: add one first, or lower the size of the pool",
-				pool.Name, pool.Size, domain, words.Plural(have, domain))
-		default:
-			return fmt.Sprintf("pool %s keeps %d copies, and without it the CRUSH rule %s would find places for %d: add hosts there first, or lower the size "+
-				"of the pool", pool.Name, pool.Size, rule.Name, have)
-		}
-	}
-	if full := p.seen.BackfillFull; total == 0 || full > 0 && float64(used) > full*float64(total) {
-		return fmt.Sprintf("its data does not fit on the other %s would be %d %% full, and Ceph moves nothing to OSDs that are more than "+
-			"%.0f %% full (backfillfull_ratio)", u.others(), 100*used/max(total, 1), 100*full)
-	}
-	return ""
 }
 
 func (p *planner) drainTurn(turn *string) func(*upkeep) bool {
@@ -233,28 +191,65 @@ func (p *planner) absent(u *upkeep) bool {
 	return true
 }
 
-// takeOut notes that the OSDs leave, and then has Ceph move their data. 'osd out' is taken back by 'osd in' without anything to
-// remember, where a CRUSH weight of zero would have to be restored; the price is that some data moves once more when the
-// host's CRUSH bucket goes.
+// takeOut notes that the OSDs leave, with the weights that they have in CRUSH, and then takes these from them: Ceph moves their data to where
+// it stays. An OSD that is only marked out keeps its part in the weight of its host, so that its data would first move to the host's other
+// OSDs and, when it is purged, once more (docs/decisions/2026-11-22-drain-by-weight.md).
 func (p *planner) takeOut(u *upkeep) bool {
-	osds := u.of(TypeOSD)
 	noted := true
-	var in []string
-	for _, d := range osds {
+	var names []string
+	weights := map[string]string{}
+	for _, d := range u.of(TypeOSD) {
 		p.parting[d.Name] = true
 		noted = noted && drains(d)
-		if p.inCeph(d) && p.seenOSD(d).In {
-			in = append(in, label(d))
+		if at, placed := p.crushPlace(d); placed && at.Weight > 0 {
+			names, weights[label(d)] = append(names, label(d)), weightText(0)
 		}
 	}
 	if !noted {
 		return p.await(u, "%s being told to leave", u.it())
 	}
-	if len(in) > 0 {
-		p.command(verbOSDOut, strings.Join(in, ", "), nil, p.why(u))
-		return p.await(u, "%s being marked out", u.it())
+	if len(names) > 0 {
+		p.command(verbReweight, strings.Join(names, ", "), weights, p.why(u))
+		return p.await(u, "%s being given weight 0 in CRUSH", u.it())
 	}
 	return true
+}
+
+// crushPlace is where CRUSH has a Daemon's OSD.
+func (p *planner) crushPlace(d *api.Daemon) (at Place, placed bool) {
+	id, err := strconv.Atoi(d.Spec.ID)
+	if err != nil || !p.inCeph(d) || p.seen.Drain == nil {
+		return Place{}, false
+	}
+	at, placed = p.seen.Drain.Places[id]
+	return at, placed
+}
+
+// weightText is a weight as the mons want it: with a point, and exact, since theirs are multiples of 1/65536.
+func weightText(weight float64) string {
+	text := strconv.FormatFloat(weight, 'f', -1, 64)
+	if !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return text
+}
+
+// noteWeight keeps in a Daemon what its OSD had before it was told to leave.
+func (p *planner) noteWeight(d, have *api.Daemon) {
+	was := map[string]string{}
+	if have != nil && drains(have) {
+		was = have.Spec.Parameters
+	} else if at, placed := p.crushPlace(d); placed {
+		was[ParamCrushWeight] = weightText(at.Weight)
+		if !p.seenOSD(d).In {
+			was[ParamWasOut] = "true"
+		}
+	}
+	for _, name := range []string{ParamCrushWeight, ParamWasOut} {
+		if was[name] != "" {
+			d.Spec.Parameters[name] = was[name]
+		}
+	}
 }
 
 // emptied waits until Ceph says that nobody would miss the OSDs. It may say so while copies are still made, so that all
@@ -271,6 +266,21 @@ func (p *planner) emptied(u *upkeep) bool {
 		return p.await(u, "data moves from %s to other %s", words.Few(full), u.kind())
 	case slices.ContainsFunc(u.of(TypeOSD), p.inCeph) && (p.seen.PGs < p.seen.PGsWanted || p.seen.PGsClean < p.seen.PGs):
 		return p.await(u, "copies are still being made: not all placement groups are active+clean")
+	}
+	return true
+}
+
+// markOut has OSDs that are empty be out, which moves nothing: that one which is in is down is something that Ceph warns of.
+func (p *planner) markOut(u *upkeep) bool {
+	var in []string
+	for _, d := range u.of(TypeOSD) {
+		if p.inCeph(d) && p.seenOSD(d).In {
+			in = append(in, label(d))
+		}
+	}
+	if len(in) > 0 {
+		p.command(verbOSDOut, strings.Join(in, ", "), nil, "it is empty, and "+p.why(u))
+		return p.await(u, "%s being marked out", u.it())
 	}
 	return true
 }
@@ -337,6 +347,11 @@ func (p *planner) dropBucket(u *upkeep) bool {
 		return true
 	}
 	short := shortName(u.host)
+	for _, id := range orphans(p.view, p.seen) {
+		if p.seen.Destroyed[id] == short {
+			return p.await(u, "Ceph is to forget %s, which was destroyed and not replaced", osdName(id))
+		}
+	}
 	if children, ok := p.seen.Drain.Buckets[short]; ok && children == 0 {
 		p.command(verbCrushRm, short, nil, "no OSD is left on it")
 		return p.await(u, "CRUSH is to forget it")
@@ -344,28 +359,46 @@ func (p *planner) dropBucket(u *upkeep) bool {
 	return true
 }
 
-// endDrains takes back what was begun on hosts that are not drained any more: the OSDs are marked in, and then it is forgotten
-// that they were to leave. One that has stopped is marked in when it is up again: data that Ceph gives to an OSD that is down would be
-// missing a copy, and what may stop was asked without it.
+// endDrains takes back what was begun on hosts that are not drained any more: the OSDs are given the weight that they had, and then it is
+// forgotten that they were to leave. One that has stopped is given it when it is up again: data that Ceph gives to an OSD that is down would be
+// missing a copy, and what may stop was asked without it. A weight that somebody else has given it meanwhile stays.
 func (p *planner) endDrains() {
-	var out []string
+	var in, heavy []string
+	weights := map[string]string{}
 	for _, d := range p.daemonsOf(TypeOSD) {
-		if !drains(d) || p.goes(d) || d.DeletionTimestamp != nil {
+		if !drains(d) || p.goes(d) || d.DeletionTimestamp != nil || p.moved[d.Name] != nil {
 			continue
 		}
 		if p.going.unnamed(placeOf(d)) && !p.closed(d.Spec.Host) {
 			p.keepLeaving(d) // it is not plain any more whether it is to leave: it is not brought back for that
 			continue
 		}
-		if !p.reachable() || p.inCeph(d) && !p.seenOSD(d).In {
-			p.parting[d.Name] = true
+		was := d.Spec.Parameters[ParamCrushWeight]
+		at, placed := p.crushPlace(d)
+		light := placed && at.Weight == 0 && was != "" && was != weightText(0)
+		out := p.inCeph(d) && !p.seenOSD(d).In && d.Spec.Parameters[ParamWasOut] == ""
+		p.parting[d.Name] = !p.reachable() || p.seen.Drain == nil || light || out
+		if !p.seenOSD(d).Up {
+			continue
 		}
-		if seen := p.seenOSD(d); p.reachable() && p.inCeph(d) && !seen.In && seen.Up {
-			out = append(out, label(d))
+		if light {
+			heavy, weights[label(d)] = append(heavy, label(d)), was
+		}
+		if out {
+			in = append(in, label(d))
 		}
 	}
-	if len(out) > 0 {
-		p.command(verbOSDIn, strings.Join(out, ", "), nil, "it is to stay after all")
-		p.moving = true
+	p.bringBack(in, heavy, weights)
+}
+
+// bringBack marks OSDs in and gives them their weights.
+func (p *planner) bringBack(in, heavy []string, weights map[string]string) {
+	const why = "it is to stay after all"
+	if len(in) > 0 {
+		p.command(verbOSDIn, strings.Join(in, ", "), nil, why)
 	}
+	if len(heavy) > 0 {
+		p.command(verbReweight, strings.Join(heavy, ", "), weights, why)
+	}
+	p.moving = p.moving || len(in)+len(heavy) > 0
 }

@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ func TestDrain(t *testing.T) {
 			on := f.daemons["c-mgr-a"].Spec.Host // the host without a mon
 			f.mode(4, api.HostDrain)
 			want := []string{
-				"mgr fail mgr.a", "auth import mgr.c", "Running mgr.c", "auth rm mgr.a", "Running osd.3", "osd out osd.3", "Stopped osd.3", "osd purge osd.3", "osd crush rm h4",
+				"mgr fail mgr.a", "auth import mgr.c", "Running mgr.c", "auth rm mgr.a", "Running osd.3", "osd crush reweight osd.3", "osd out osd.3", "Stopped osd.3", "osd purge osd.3", "osd crush rm h4",
 			}
 			steps := f.steps(t)
 			if diff := cmp.Diff(want, slices.Compact(steps)); diff != "" || on != "h4" {
@@ -68,10 +69,72 @@ func TestDrain_waitsForData(t *testing.T) {
 	if w := hostWord(p, "h4"); w != "Wait: data moves from osd.3 to other hosts" || f.daemons["c-osd-3"].Spec.State != api.WantRunning {
 		t.Fatalf("%q, %v", w, f.states("h4"))
 	}
+	if f.ceph.Weight(3) != 0 {
+		t.Errorf("it has weight %v", f.ceph.Weight(3))
+	}
 	f.mode(4, api.HostActive)
 	steps := f.steps(t)
-	if p = f.settle(t); !p.Done || !slices.Contains(steps, "osd in osd.3") || drains(f.daemons["c-osd-3"]) {
-		t.Errorf("%v, %v", p.Status.Reasons, steps)
+	if p = f.settle(t); !p.Done || !slices.Equal(steps, []string{"osd crush reweight osd.3", "Running osd.3"}) || drains(f.daemons["c-osd-3"]) || f.ceph.Weight(3) != f.ceph.Weight(0) {
+		t.Errorf("%v, %v, %v", p.Status.Reasons, steps, f.ceph.Weight(3))
+	}
+}
+
+// Whoever thinks better of it has an OSD back as it was, however far it was: with the weight that it had, to the last digit, and out if it was
+// out. A weight that somebody has given it meanwhile stays.
+func TestDrain_takenBack(t *testing.T) {
+	const odd = 1.5 + 1.0/65536
+	for name, tt := range map[string]struct {
+		before, meanwhile func(*fakeWorld)
+		want              float64
+		wantOut           bool
+	}{
+		"its own weight":           {func(f *fakeWorld) { f.ask(t, "osd crush reweight", "name", "osd.3", "weight", odd) }, nil, odd, false},
+		"out by hand":              {func(f *fakeWorld) { f.ask(t, "osd out", "ids", []string{"3"}) }, nil, 255.0 / 65536, true},
+		"no weight by hand":        {func(f *fakeWorld) { f.ask(t, "osd crush reweight", "name", "osd.3", "weight", 0.0) }, nil, 0, false},
+		"another weight meanwhile": {nil, func(f *fakeWorld) { f.ask(t, "osd crush reweight", "name", "osd.3", "weight", 0.25) }, 0.25, false},
+	} {
+		for _, until := range []string{"noted", "weightless", "stopped"} {
+			t.Run(name+"/"+until, func(t *testing.T) {
+				f := withFake(fourHosts())
+				f.cluster.Spec.Ceph.Mgr.Count = 1
+				f.settle(t)
+				if tt.before != nil {
+					tt.before(f)
+				}
+				f.settle(t)
+				f.mode(4, api.HostDrain)
+				f.until(t, "it is "+until, func() bool {
+					d := f.daemons["c-osd-3"]
+					return map[string]bool{
+						"noted": drains(d), "weightless": drains(d) && f.ceph.Weight(3) == 0, "stopped": d.Status.State == api.DaemonStopped,
+					}[until]
+				})
+				if tt.meanwhile != nil {
+					tt.meanwhile(f)
+				}
+				f.mode(4, api.HostActive)
+				p := f.settle(t)
+				out := contains(p.Status.Reasons, "osd.3 on h4 is out")
+				if d := f.daemons["c-osd-3"]; drains(d) || d.Spec.Parameters[ParamCrushWeight] != "" || told(d) || f.ceph.Weight(3) != tt.want || out != tt.wantOut {
+					t.Errorf("weight %v, out %v, %v", f.ceph.Weight(3), out, decisions(p))
+				}
+			})
+		}
+	}
+}
+
+// ask has an administrator ask something of the mons: its parameters follow.
+func (f *fakeWorld) ask(t *testing.T, prefix string, params ...any) {
+	t.Helper()
+	cmd := command{"prefix": prefix}
+	for i := 0; i < len(params); i += 2 {
+		if w, ok := params[i+1].(float64); ok {
+			params[i+1] = json.RawMessage(weightText(w))
+		}
+		cmd[params[i].(string)] = params[i+1]
+	}
+	if _, err := f.ceph.Dial(rados.Config{}).Mon(t.Context(), cmd, nil); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -79,9 +142,7 @@ func TestDrain_waitsForData(t *testing.T) {
 func TestDrain_outByHandStaysOut(t *testing.T) {
 	f := withFake(fourHosts())
 	f.settle(t)
-	if _, err := f.ceph.Dial(rados.Config{}).Mon(t.Context(), command{"prefix": "osd out", "ids": []string{"3"}}, nil); err != nil {
-		t.Fatal(err)
-	}
+	f.ask(t, "osd out", "ids", []string{"3"})
 	p := f.settle(t)
 	if !contains(p.Status.Reasons, "osd.3 on h4 is out") || !p.Empty() {
 		t.Errorf("%v", p.Status.Reasons)

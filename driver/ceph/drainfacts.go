@@ -22,8 +22,9 @@ type DrainFacts struct {
 	// Rules are the CRUSH rules by their numbers, and Places where CRUSH has the OSDs.
 	Rules  map[int]Rule
 	Places map[int]Place
-	// Usage is the space of the OSDs.
-	Usage map[int]Usage
+	// Usage is the space of the OSDs, and Stored that of the pools with all copies, by their names, in bytes.
+	Usage  map[int]Usage
+	Stored map[string]int64
 	// Buckets counts the children of CRUSH's hosts, by their names.
 	Buckets map[string]int
 }
@@ -123,31 +124,38 @@ func placeOf(d *api.Daemon) devicePlace {
 // fillDrain asks for the facts where an OSD is to leave. What is not known stays out, and is waited for.
 func (c *conn) fillDrain(ctx context.Context, view *engine.View, o *Observation) error {
 	going := departuresOf(view)
-	needed := slices.ContainsFunc(view.Hosts, func(h api.Host) bool { return h.ModeOf() == api.HostDrain })
-	var out []string
+	needed := len(orphans(view, o)) > 0 || slices.ContainsFunc(view.Hosts, func(h api.Host) bool { return h.ModeOf() == api.HostDrain })
+	var leaving []string
 	for i := range view.Daemons {
 		d := &view.Daemons[i]
-		if d.Spec.Type != TypeOSD || !going.place(placeOf(d)) {
+		if d.Spec.Type != TypeOSD || !drains(d) && !going.place(placeOf(d)) {
 			continue
 		}
 		needed = true
-		if id, err := strconv.Atoi(d.Spec.ID); err == nil && o.OSDs[id].UUID != "" && !o.OSDs[id].In {
-			out = append(out, d.Spec.ID)
+		if drains(d) {
+			leaving = append(leaving, d.Spec.ID)
 		}
 	}
 	if !needed {
 		return nil
 	}
-	o.Drain = &DrainFacts{Safe: map[int]bool{}, Rules: map[int]Rule{}, Places: map[int]Place{}, Usage: map[int]Usage{}, Buckets: map[string]int{}}
-	if len(out) > 0 && c.mgrIgnorance(ctx, o) == "" {
-		c.fillSafe(ctx, out, o.Drain)
-	}
-	for _, fill := range []func(context.Context, *DrainFacts) error{c.fillRules, c.fillUsage, c.fillTree} {
+	o.Drain = &DrainFacts{Safe: map[int]bool{}, Rules: map[int]Rule{}, Places: map[int]Place{}, Usage: map[int]Usage{}, Stored: map[string]int64{}, Buckets: map[string]int{}}
+	for _, fill := range []func(context.Context, *DrainFacts) error{c.fillRules, c.fillUsage, c.fillStored, c.fillTree} {
 		if err := fill(ctx, o.Drain); err != nil {
 			return err
 		}
 	}
+	leaving = slices.DeleteFunc(leaving, func(id string) bool { return !o.weightless(id) })
+	if len(leaving) > 0 && c.mgrIgnorance(ctx, o) == "" {
+		c.fillSafe(ctx, leaving, o.Drain)
+	}
 	return nil
+}
+
+// weightless says whether CRUSH gives an OSD of Ceph's map no data.
+func (o *Observation) weightless(osd string) bool {
+	id, err := strconv.Atoi(osd)
+	return err == nil && o.OSDs[id].UUID != "" && o.Drain.Places[id].Weight == 0
 }
 
 // fillSafe asks what may be destroyed. The answer is no error when nothing may: the lists in it count.
@@ -179,6 +187,14 @@ func (c *conn) fillDestroyed(ctx context.Context, o *Observation) error {
 		o.Destroyed[id] = facts.Places[id].Buckets["host"]
 	}
 	return nil
+}
+
+func (c *conn) fillStored(ctx context.Context, facts *DrainFacts) error {
+	pools, err := c.poolStats(ctx)
+	for _, p := range pools {
+		facts.Stored[p.Name] = p.Stats.Used
+	}
+	return err
 }
 
 func (c *conn) fillUsage(ctx context.Context, facts *DrainFacts) error {

@@ -4,13 +4,19 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // replacedBy returns the OSD whose number the one on a fresh device is to have, or nil: another disk of the host was taken from the cluster,
 // and failed. Ceph then moves data to the new disk alone, where with another number it would move among all (Ceph docs, "Replacing an OSD").
-func (p *planner) replacedBy(at devicePlace) *api.Daemon {
+// A disk with an OSD of its own, which returns, replaces none.
+func (p *planner) replacedBy(at devicePlace, returns bool) *api.Daemon {
+	if returns {
+		return nil
+	}
 	for _, d := range p.daemonsOf(TypeOSD) {
 		if _, paired := p.replaced[d.Name]; !paired && d.Spec.Host == at.host && p.replaceable(d) {
 			p.replaced[d.Name] = at.device
@@ -26,14 +32,14 @@ func (p *planner) replaceable(d *api.Daemon) bool {
 	at := placeOf(d)
 	marked := d.Spec.Parameters[ParamDrain] == drainReplace
 	switch {
-	case p.going.host(at.host) || !p.going.withdrawn(at):
+	case p.going.host(at.host) || !p.going.withdrawn(at) || p.moved[d.Name] != nil:
 		return false
 	case d.DeletionTimestamp != nil || !p.reachable() || p.destroyed(d):
 		return marked
 	case p.seen.hasCheck(checkAvailability), drains(d) && !marked:
 		return false
 	}
-	return marked || p.inCeph(d) && (p.pulled(at) || !p.seenOSD(d).Up && failing(d))
+	return marked || p.broken(d)
 }
 
 // checkAvailability is Ceph's health check for placement groups that have been out of reach for a while.
@@ -43,10 +49,22 @@ func failing(d *api.Daemon) bool {
 	return d.Status.State == api.DaemonBackOff || d.Status.State == api.DaemonFailed
 }
 
-// pulled says whether a host that tells its devices does not have one.
-func (p *planner) pulled(at devicePlace) bool {
-	h := p.hosts[at.host]
-	return h.AgentHeard() && h.Status.BootID != "" && !slices.ContainsFunc(h.Status.Devices, func(d api.Device) bool { return d.ID == at.device })
+// broken says whether an OSD that Ceph has does not work: its disk is gone, or it does not start, or is held back.
+func (p *planner) broken(d *api.Daemon) bool {
+	return p.inCeph(d) && (p.pulled(d) || !p.seenOSD(d).Up && (failing(d) || held(d)))
+}
+
+// pulled says whether a host that tells its devices does not have that of an OSD, neither by its identity nor by what its label says: an identity may
+// change, as when udev tells of one.
+func (p *planner) pulled(d *api.Daemon) bool {
+	h := p.hosts[d.Spec.Host]
+	if h == nil || !h.AgentHeard() || h.Status.BootID == "" {
+		return false
+	}
+	at, uuid := placeOf(d), strings.ToLower(d.Spec.Parameters[ParamOSDUUID])
+	return !slices.ContainsFunc(h.Status.Devices, func(x api.Device) bool {
+		return x.ID == at.device || uuid != "" && p.labelled(&x) == uuid
+	})
 }
 
 // destroyed says whether Ceph keeps nothing of an OSD but its number.
@@ -94,4 +112,60 @@ func (p *planner) destroy(u *upkeep) bool {
 		}
 	}
 	return true
+}
+
+// orphans are the numbers that Ceph keeps for another OSD, that Holdfast has given once, as their keys tell, and that no Daemon has any more: a leader
+// that replaced a disk died in between, or people thought better of it.
+func orphans(view *engine.View, o *Observation) []int {
+	if len(o.Destroyed) == 0 {
+		return nil
+	}
+	known := map[string]bool{}
+	for _, s := range view.Secrets {
+		known[s.Annotations[AnnotationEntity]] = true
+	}
+	for i := range view.Daemons {
+		delete(known, label(&view.Daemons[i]))
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(o.Destroyed)), func(id int) bool { return !known[osdName(id)] })
+}
+
+// osdName is how Ceph calls an OSD.
+func osdName(id int) string { return "osd." + strconv.Itoa(id) }
+
+// forgetNumbers has Ceph forget such a number when no OSD on its host is to have it: first its weight goes, so that its data gets to others,
+// and it goes when all have their copies.
+func (p *planner) forgetNumbers() {
+	if !p.reachable() || p.seen.Drain == nil {
+		return
+	}
+	for _, id := range orphans(p.view, p.seen) {
+		if slices.ContainsFunc(p.osds, func(o *osd) bool { return o.id == id }) || p.comes(p.seen.Destroyed[id]) {
+			continue
+		}
+		const why = "it was destroyed for another disk to have its number, and none is named on its host"
+		p.moving = true
+		switch o := p.seen; {
+		case o.Drain.Places[id].Weight > 0:
+			p.command(verbReweight, osdName(id), map[string]string{osdName(id): weightText(0)}, why)
+		case o.PGsOld || o.PGs < o.PGsWanted || o.PGsClean < o.PGs:
+			p.decide(api.VerdictWait, osdName(id), "%s: its number goes when all placement groups are active+clean", why)
+		default:
+			p.command(verbOSDPurge, osdName(id), nil, why)
+		}
+	}
+}
+
+// comes says whether an OSD may still be made on a host, by CRUSH's name.
+func (p *planner) comes(short string) bool {
+	for name := range p.hosts {
+		if shortName(name) == short && !p.going.host(name) && (p.closed(name) || p.going.heldUpBy(name) != "") {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.nodes, func(n *node) bool {
+		host := n.hostName()
+		return shortName(host) == short && !p.going.host(host) && (!n.usable() || n.toCome > 0 ||
+			slices.ContainsFunc(n.Devices, func(r engine.ResolvedDevice) bool { return p.taken[devicePlace{host, r.ID}] == nil }))
+	})
 }

@@ -1,8 +1,12 @@
 package ceph
 
 import (
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -74,6 +78,22 @@ func TestReplace_workingDisk(t *testing.T) {
 	}
 }
 
+// A disk whose identity has changed is no disk that is gone: its OSD works, and is not destroyed for another disk.
+func TestReplace_otherIdentity(t *testing.T) {
+	f := withFake(twoDisks())
+	f.settle(t)
+	f.device("wwn-20").ID = "serial-X"
+	f.hosts[1].Status.Devices = append(f.hosts[1].Status.Devices, api.Device{ID: "wwn-2x", Path: "/dev/sdz", Availability: api.DeviceAvailable})
+	f.nodes[1].Spec.Devices = []string{"wwn-2x", "wwn-21"}
+	v, _, err := f.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := f.driver.Plan(v, f.now); contains(decisions(p), "which failed and goes first") || slices.Contains(daemonNames(p), "c-osd-2@h2=Stopped") {
+		t.Errorf("%v", decisions(p))
+	}
+}
+
 // A group replaces a disk in the same way.
 func TestReplace_byGroup(t *testing.T) {
 	f := grouped(nil)
@@ -83,5 +103,84 @@ func TestReplace_byGroup(t *testing.T) {
 	f.settle(t)
 	if d := f.daemons["c-osd-2"]; d == nil || placeOf(d).device != "wwn-2x" || f.groups[0].Status.Taken != 6 {
 		t.Errorf("%s %+v", f.osdPlaces(), f.groups[0].Status)
+	}
+}
+
+// replacement is a world in which the disk of osd.2 failed and another one is named in its place.
+func replacement(t *testing.T) *fakeWorld {
+	f := withFake(twoDisks())
+	f.cluster.Spec.Ceph.Mgr.Count = 1
+	f.settle(t)
+	f.pull(2, "wwn-20", "wwn-2x")
+	f.nodes[1].Spec.Devices = []string{"wwn-2x", "wwn-21"}
+	return f
+}
+
+// cutRound runs an orchestration whose leader is killed after so many writes in all; it says how many are left after it.
+func (f *fakeWorld) cutRound(t *testing.T, left int) int {
+	t.Helper()
+	v, p, err := f.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	writes := len(p.Daemons) + len(p.Remove) + len(p.Commands)
+	if writes > left {
+		p = firstWrites(p, left)
+	}
+	if err := f.apply(t.Context(), v, p); err != nil {
+		t.Fatal(err)
+	}
+	return left - writes
+}
+
+// Wherever the leader dies in a replacement, and whatever people make of it then, no number is left behind and none is lost: Ceph has exactly the
+// OSDs that have Daemons, and with the new disk still named it has the old number.
+func TestReplace_cutAnywhere(t *testing.T) {
+	for name, tt := range map[string]struct {
+		then func(*fakeWorld)
+		osds string
+	}{
+		"goes on":                   {func(*fakeWorld) {}, "0 1 2 3 4 5 6 7"},
+		"the new disk is taken out": {func(f *fakeWorld) { f.nodes[1].Spec.Devices = []string{"wwn-21"} }, "0 1 3 4 5 6 7"},
+		"the new disk fails": {func(f *fakeWorld) {
+			h := &f.hosts[1]
+			h.Status.Devices = slices.DeleteFunc(h.Status.Devices, func(d api.Device) bool { return d.ID == "wwn-2x" })
+			f.nodes[1].Spec.Devices = []string{"wwn-21"}
+			for name, d := range f.daemons {
+				if placeOf(d).device == "wwn-2x" {
+					f.broken[name] = true
+				}
+			}
+		}, "0 1 3 4 5 6 7"},
+		"the host is drained": {func(f *fakeWorld) { f.mode(2, api.HostDrain) }, "0 1 4 5 6 7"},
+		"the node goes":       {func(f *fakeWorld) { f.nodes = slices.Delete(f.nodes, 1, 2) }, "0 1 4 5 6 7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for cut := 0; ; cut++ {
+				f := replacement(t)
+				left := cut
+				for range 30 {
+					if left = f.cutRound(t, left); left < 0 {
+						break
+					}
+					f.agents()
+					f.now = f.now.Add(recheckLater)
+				}
+				tt.then(f)
+				f.settle(t)
+				f.now = f.now.Add(time.Minute)
+				p := f.settle(t)
+				var have []string
+				for _, id := range slices.Sorted(maps.Keys(f.ceph.OSDs())) {
+					have = append(have, strconv.Itoa(id))
+				}
+				if got := strings.Join(have, " "); got != tt.osds || !p.Empty() {
+					t.Errorf("killed after %d writes: OSDs %s, want %s: %v", cut, got, tt.osds, decisions(p))
+				}
+				if left >= 0 {
+					return
+				}
+			}
+		})
 	}
 }

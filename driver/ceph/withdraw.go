@@ -6,8 +6,12 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// goes says whether a daemon is not to stay where it is: its host leaves, or it is an OSD whose device was taken from the cluster.
+// goes says whether a daemon is not to stay where it is: its host leaves, or it is an OSD whose device was taken from the cluster, and is not on another
+// host now.
 func (p *planner) goes(d *api.Daemon) bool {
+	if p.moved[d.Name] != nil {
+		return false
+	}
 	return p.going.host(d.Spec.Host) || d.Spec.Type == TypeOSD && p.going.withdrawn(placeOf(d))
 }
 
@@ -21,7 +25,7 @@ func (p *planner) planWithdrawals(turn *string) {
 	for _, u := range p.withdrawals() {
 		p.keepParting(u)
 		for _, step := range []func(*upkeep) bool{
-			p.working, p.mourn, p.answers, p.mayWithdraw, p.drainTurn(turn), p.takeOut, p.emptied, p.stopDrained, p.purge, p.dismiss,
+			p.working, p.mourn, p.answers, p.mayWithdraw, p.drainTurn(turn), p.takeOut, p.emptied, p.markOut, p.stopDrained, p.purge, p.dismiss,
 		} {
 			if !step(u) {
 				break
@@ -69,7 +73,7 @@ func (p *planner) grantBegun() {
 }
 
 // leaves says whether an OSD is on its way out, or may be.
-func (p *planner) leaves(o *osd) bool { return p.going.host(o.host) || p.granted[o.place()] }
+func (p *planner) leaves(o *osd) bool { return p.hosts[o.host] == nil || p.granted[o.place()] }
 
 // working leaves a host in maintenance as it is.
 func (p *planner) working(u *upkeep) bool {

@@ -42,7 +42,7 @@ func TestWithdraw(t *testing.T) {
 			f.cluster.Spec.DeletionPolicy = policy
 			f.settle(t)
 			f.withdraw()
-			want := []string{"Running osd.7", "osd out osd.7", "Stopped osd.7", "osd purge osd.7"}
+			want := []string{"Running osd.7", "osd crush reweight osd.7", "osd out osd.7", "Stopped osd.7", "osd purge osd.7"}
 			if diff := cmp.Diff(want, f.steps(t)); diff != "" {
 				t.Fatalf("(-want +got):\n%s", diff)
 			}
@@ -64,7 +64,7 @@ func TestWithdraw_node(t *testing.T) {
 	f.settle(t)
 	f.nodes = f.nodes[:3]
 	steps := f.steps(t)
-	if steps = append(steps, f.steps(t)...); !slices.Contains(steps, "osd out osd.6, osd.7") {
+	if steps = append(steps, f.steps(t)...); !slices.Contains(steps, "osd crush reweight osd.6, osd.7") {
 		t.Errorf("%v", steps)
 	}
 	if p := f.settle(t); len(f.ceph.OSDs()) != 6 || !p.Done {
@@ -85,7 +85,7 @@ func TestWithdraw_renamed(t *testing.T) {
 	}
 	shown := engine.Project(f.driver, v, f.now)
 	if !slices.ContainsFunc(shown.Steps, func(s engine.ProjectedStep) bool {
-		return slices.ContainsFunc(s.Plan.Commands, func(c engine.Command) bool { return c.Verb == verbOSDOut })
+		return slices.ContainsFunc(s.Plan.Commands, func(c engine.Command) bool { return c.Verb == verbReweight })
 	}) {
 		t.Errorf("that its OSDs leave is not foreseen: %v", shown.Open)
 	}
@@ -119,7 +119,7 @@ func TestWithdraw_namedAgain(t *testing.T) {
 	}
 	f.nodes[3].Spec.Devices = append(f.nodes[3].Spec.Devices, "wwn-41")
 	steps := f.steps(t)
-	if p = f.settle(t); !p.Done || !slices.Contains(steps, "osd in osd.7") || drains(f.daemons["c-osd-7"]) {
+	if p = f.settle(t); !p.Done || !slices.Contains(steps, "osd crush reweight osd.7") || drains(f.daemons["c-osd-7"]) {
 		t.Errorf("%v, %v", p.Status.Reasons, steps)
 	}
 }

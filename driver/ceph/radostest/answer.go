@@ -141,6 +141,8 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 	case "osd out", "osd in":
 		c.setIn(numbers(cmd["ids"]), prefix == "osd in")
 		return nil, 0, ""
+	case "osd crush reweight":
+		return nil, c.reweight(cmd), ""
 	case "osd crush rule dump":
 		return c.rules(), 0, ""
 	case "df":
@@ -204,7 +206,7 @@ func (c *Cluster) pgmap(a map[string]any) map[string]any {
 func (c *Cluster) upAndIn() (up, in int) {
 	for _, o := range c.osds {
 		up += number(o.up)
-		in += number(o.in && o.booted)
+		in += number(o.holds())
 	}
 	return up, in
 }
@@ -273,15 +275,22 @@ func (c *Cluster) mgrStat() map[string]any {
 
 func (c *Cluster) osdDump() map[string]any {
 	a := recorded("osd-dump")
-	pattern := a["osds"].([]any)[0].(map[string]any)
-	var osds []any
+	pattern, more := a["osds"].([]any)[0].(map[string]any), a["osd_xinfo"].([]any)[0].(map[string]any)
+	var osds, xinfo []any
 	for _, id := range slices.Sorted(maps.Keys(c.osds)) {
 		o := maps.Clone(pattern)
 		o["state"] = c.osds[id].states()
 		o["osd"], o["uuid"], o["up"], o["in"] = id, c.osds[id].uuid, number(c.osds[id].up), number(c.osds[id].in)
+		o["down_at"] = c.osds[id].downAt
 		osds = append(osds, o)
+		x := maps.Clone(more)
+		x["osd"], x["down_stamp"] = id, "0.000000"
+		if at := c.osds[id].downStamp; !at.IsZero() {
+			x["down_stamp"] = at.UTC().Format("2006-01-02T15:04:05.000000-0700")
+		}
+		xinfo = append(xinfo, x)
 	}
-	a["epoch"], a["fsid"], a["osds"], a["max_osd"] = c.epoch, c.fsid, osds, len(osds)
+	a["epoch"], a["fsid"], a["osds"], a["max_osd"], a["osd_xinfo"] = c.epoch, c.fsid, osds, len(osds), xinfo
 	// The mgr makes its own pool, of one placement group, when there are OSDs.
 	if len(osds) == 0 {
 		a["pools"] = []any{}
@@ -326,6 +335,13 @@ func (c *Cluster) Caps(entity string) map[string]string {
 		return nil
 	}
 	return c.caps[entity]
+}
+
+// Knows says whether an entity is in the auth database.
+func (c *Cluster) Knows(entity string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.auth[entity] != ""
 }
 
 // Authorize puts an entity into the auth database, as if someone else had done it.
@@ -414,7 +430,7 @@ func (c *Cluster) osdNew(cmd map[string]any, input []byte) (answer any, errno sy
 		}
 		return map[string]any{"osdid": id}, 0, ""
 	}
-	c.osds[id] = &osd{uuid: uuid, in: true}
+	c.osds[id] = &osd{uuid: uuid, in: true, weight: osdWeight}
 	c.auth[entity] = secrets.Key
 	c.changed()
 	return map[string]any{"osdid": id}, 0, ""

@@ -29,6 +29,7 @@ type Cluster struct {
 	auth     map[string]string   // entity to key; nil before the first quorum
 	osds     map[int]*osd
 	epoch    int // of the OSD map
+	looks    int // how often Sync was called: time goes by secondsPerLook each
 	election int
 	unseen   int // how many rounds the mgr's report lags behind
 	warnings map[string]string
@@ -62,6 +63,9 @@ type osd struct {
 	uuid           string
 	up, in, booted bool
 	noout          bool
+	downAt         int // epoch
+	downStamp      time.Time
+	weight         float64 // in CRUSH
 	destroyed      bool
 	host           string // where its daemon was seen last
 }
@@ -85,10 +89,13 @@ func Clock() func() time.Time {
 	return func() time.Time { return time.Unix(0, 0).Add(time.Duration(hours.Add(1)) * time.Hour) }
 }
 
+const secondsPerLook = 10
+
 // Sync makes the cluster run those daemons whose status says that they run, with the parameters and keys that they have.
 func (c *Cluster) Sync(daemons []api.Daemon) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.looks++
 	before := c.quorum()
 	running := map[string]bool{}
 	for i := range daemons {
@@ -136,6 +143,9 @@ func (c *Cluster) settle() {
 		if up != o.up {
 			o.up, o.booted = up, o.booted || up
 			c.changed()
+			if !up {
+				o.downAt, o.downStamp = c.epoch, time.Unix(int64(c.looks)*secondsPerLook, 0)
+			}
 		}
 	}
 }
@@ -174,7 +184,7 @@ func (c *Cluster) Warn(code, message string) {
 func (c *Cluster) Register(id int, uuid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.osds[id] = &osd{uuid: uuid, in: true}
+	c.osds[id] = &osd{uuid: uuid, in: true, weight: osdWeight}
 	c.changed()
 }
 

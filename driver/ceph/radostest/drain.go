@@ -5,10 +5,11 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
-// setIn marks OSDs in or out. Data moves at once, but for that of OSDs that are stuck.
+// setIn marks OSDs in or out. Here as with weights data moves at once, but for that of OSDs that are stuck.
 func (c *Cluster) setIn(ids map[int]bool, in bool) {
 	for id := range ids {
 		if o := c.osds[id]; o != nil && o.in != in {
@@ -16,6 +17,39 @@ func (c *Cluster) setIn(ids map[int]bool, in bool) {
 			c.changed()
 		}
 	}
+}
+
+// osdSize is how much an OSD has, in KiB, and osdWeight its weight, as the mons keep it.
+const (
+	osdSize   = 4 << 20
+	osdWeight = 255.0 / 65536
+)
+
+// holds says whether data belongs on an OSD. One that was never up has none.
+func (o *osd) holds() bool { return o.in && o.weight > 0 && o.booted }
+
+// reweight changes a weight.
+func (c *Cluster) reweight(cmd map[string]any) syscall.Errno {
+	weight, ok := cmd["weight"].(float64)
+	id, err := strconv.Atoi(strings.TrimPrefix(fmt.Sprint(cmd["name"]), "osd."))
+	o := c.osds[id]
+	switch {
+	case !ok:
+		return syscall.EINVAL
+	case err != nil || o == nil:
+		return syscall.ENOENT
+	case o.weight != weight:
+		o.weight = weight
+		c.changed()
+	}
+	return 0
+}
+
+// Weight is an OSD's weight in CRUSH.
+func (c *Cluster) Weight(id int) float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.osds[id].weight
 }
 
 // Stick keeps the data of an OSD from moving, or not any more.
@@ -32,6 +66,23 @@ func (c *Cluster) Use(id int, kib int64) {
 	c.space[id] = kib
 }
 
+// Used is how much of an OSD is used, in KiB.
+func (c *Cluster) Used(id int) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.space[id]
+}
+
+// Size is how much an OSD has, in KiB.
+func (c *Cluster) Size() int64 { return osdSize }
+
+// Up says whether an OSD is up.
+func (c *Cluster) Up(id int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.osds[id] != nil && c.osds[id].up
+}
+
 // Safe says whether an OSD may be destroyed.
 func (c *Cluster) Safe(id int) bool {
 	c.mu.Lock()
@@ -39,7 +90,7 @@ func (c *Cluster) Safe(id int) bool {
 	return c.safe(id)
 }
 
-func (c *Cluster) safe(id int) bool { return c.osds[id] == nil || !c.osds[id].in && !c.stuck[id] }
+func (c *Cluster) safe(id int) bool { return c.osds[id] == nil || !c.osds[id].holds() && !c.stuck[id] }
 
 func (c *Cluster) safeToDestroy(ids map[int]bool) any {
 	a := recorded("osd-safe-to-destroy")
@@ -117,7 +168,7 @@ func (c *Cluster) df() any {
 	nodes := []any{}
 	for _, id := range slices.Sorted(maps.Keys(c.osds)) {
 		n := maps.Clone(pattern)
-		n["id"], n["kb"] = id, 4<<20
+		n["id"], n["kb"] = id, osdSize
 		if used, ok := c.space[id]; ok {
 			n["kb_used"] = used
 		}
@@ -138,7 +189,7 @@ func (c *Cluster) tree() any {
 		nodes = append(nodes, map[string]any{"id": -100 - i, "name": host, "type": "host", "type_id": 1, "children": c.on(host)})
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.osds)) {
-		nodes = append(nodes, map[string]any{"id": id, "name": "osd." + strconv.Itoa(id), "type": "osd", "device_class": "hdd"})
+		nodes = append(nodes, map[string]any{"id": id, "name": "osd." + strconv.Itoa(id), "type": "osd", "device_class": "hdd", "crush_weight": c.osds[id].weight})
 	}
 	top := in[""]
 	for i, rack := range slices.Sorted(maps.Keys(in)) {

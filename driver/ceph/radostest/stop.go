@@ -62,7 +62,7 @@ func (c *Cluster) okToStop(ids map[int]bool) (answer any, errno syscall.Errno, s
 func (c *Cluster) usableWithout(ids map[int]bool) bool {
 	hosts, gone, in := map[string]bool{}, map[string]bool{}, 0
 	for _, o := range c.osds {
-		if o.in && o.booted { // one that was never up holds nothing
+		if o.holds() {
 			hosts[o.host] = true
 			in++
 		}
@@ -73,7 +73,7 @@ func (c *Cluster) usableWithout(ids map[int]bool) bool {
 		if len(hosts) < size {
 			domain = strconv.Itoa(id)
 		}
-		if o.in && o.booted && (!o.up || ids[id]) {
+		if o.holds() && (!o.up || ids[id]) {
 			gone[domain] = true
 		}
 	}
@@ -96,7 +96,7 @@ func (c *Cluster) Serves(id int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := c.osds[id]
-	return o != nil && o.up && o.in
+	return o != nil && o.up && o.holds()
 }
 
 // setGroup changes the flag noout of single OSDs.

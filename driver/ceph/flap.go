@@ -1,0 +1,232 @@
+package ceph
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+// An OSD that went down and came back up so many times within so long is held back. They are Ceph's own numbers for an OSD that was marked down
+// although its process lived, and that then ends itself (osd_max_markdown_count, osd_max_markdown_period); its agent starts it again. Each time
+// all its placement groups peer anew, twice.
+const (
+	flapCount  = 5
+	flapWindow = 10 * time.Minute
+)
+
+// flap is one time that an OSD went down and came back: the epoch of Ceph's map at which it went down, and when the leader saw it back. The time is
+// zero where that was not its own doing and does not count: it was stopped on purpose, or OSDs of other hosts were down, too.
+type flap struct {
+	epoch int
+	at    time.Time
+}
+
+// flapsOf reads what a Daemon says of its OSD: "41@2026-01-02T03:04:05Z 57@…". It is kept there because leaders change.
+func flapsOf(d *api.Daemon) []flap {
+	var all []flap
+	for word := range strings.FieldsSeq(d.Spec.Parameters[ParamFlaps]) {
+		epoch, at, _ := strings.Cut(word, "@")
+		number, err := strconv.Atoi(epoch)
+		when, _ := time.Parse(time.RFC3339, at) // none is zero
+		if err == nil {
+			all = append(all, flap{number, when})
+		}
+	}
+	return all
+}
+
+func flapsText(all []flap) string {
+	var texts []string
+	for _, f := range all {
+		if f.at.IsZero() {
+			texts = append(texts, strconv.Itoa(f.epoch))
+			continue
+		}
+		texts = append(texts, fmt.Sprintf("%d@%s", f.epoch, f.at.UTC().Format(time.RFC3339)))
+	}
+	return strings.Join(texts, " ")
+}
+
+// flapsNow adds to what is known of an OSD that it came back, if it did since.
+func flapsNow(d *api.Daemon, daemons []api.Daemon, osds map[int]OSD, now time.Time) []flap {
+	all, seen := flapsOf(d), osdOf(d, osds)
+	last := 0
+	if len(all) > 0 {
+		last = all[len(all)-1].epoch
+	}
+	if !seen.Up || seen.DownAt <= last || told(d) {
+		return all
+	}
+	all = slices.DeleteFunc(all, func(f flap) bool { return now.Sub(f.at) >= flapWindow })
+	if othersFell(d, daemons, osds) {
+		return append(all, flap{epoch: seen.DownAt})
+	}
+	return append(all, flap{seen.DownAt, now})
+}
+
+// osdOf is what Ceph says of a Daemon's OSD; nothing where it knows another one by the number.
+func osdOf(d *api.Daemon, osds map[int]OSD) OSD {
+	id, err := strconv.Atoi(d.Spec.ID)
+	if seen := osds[id]; err == nil && seen.UUID == d.Spec.Parameters[ParamOSDUUID] {
+		return seen
+	}
+	return OSD{}
+}
+
+// oneEvent is how many seconds after each other OSDs of several hosts go down by one cause.
+const oneEvent = 30
+
+// othersFell says whether an OSD of another host is down, or went down at about the same time: a loss of power, or of the network between hosts.
+func othersFell(d *api.Daemon, daemons []api.Daemon, osds map[int]OSD) bool {
+	down := osdOf(d, osds).DownStamp
+	return slices.ContainsFunc(daemons, func(x api.Daemon) bool {
+		seen := osdOf(&x, osds)
+		together := seen.DownStamp > 0 && max(down-seen.DownStamp, seen.DownStamp-down) < oneEvent
+		return x.Spec.Type == TypeOSD && x.Spec.Host != d.Spec.Host && !told(&x) && seen.In && (!seen.Up || together)
+	})
+}
+
+// flapping says whether an OSD is to be held back.
+func flapping(all []flap, now time.Time) bool {
+	recent := slices.DeleteFunc(slices.Clone(all), func(f flap) bool { return now.Sub(f.at) >= flapWindow })
+	return len(recent) >= flapCount
+}
+
+// heldSince is since when an OSD has been held back; zero while it is not, or shall be tried again.
+func heldSince(d *api.Daemon) time.Time {
+	if d.Spec.Parameters[ParamHeldSince] == "" {
+		return time.Time{}
+	}
+	since, err := time.Parse(time.RFC3339, d.Spec.Parameters[ParamHeldSince])
+	again, wrong := time.Parse(time.RFC3339, d.Annotations[api.AnnotationStart])
+	if err != nil || wrong == nil && !again.Before(since) {
+		return time.Time{}
+	}
+	return since
+}
+
+func held(d *api.Daemon) bool { return !heldSince(d).IsZero() }
+
+// planFlaps holds back OSDs that go down and come back again and again, as far as data can be used without them, and those of one host at most: what
+// makes OSDs of several hosts flap is mostly the network between them, and then to stop them mends nothing. What is counted stands in the Daemons.
+func (p *planner) planFlaps() {
+	p.held = map[string]time.Time{}
+	if p.seen == nil {
+		return
+	}
+	var back []*api.Daemon
+	for _, d := range p.daemonsOf(TypeOSD) {
+		switch {
+		case d.DeletionTimestamp != nil || !held(d):
+		case p.reachable() && p.seen.hasCheck(checkAvailability):
+			p.moving = true
+			p.decide(api.VerdictDo, label(d), "it was held back and starts again, because data is out of reach: it may have what is missing")
+		default:
+			p.holdBack(d, heldSince(d))
+			back = append(back, d)
+		}
+	}
+	for _, d := range p.daemonsOf(TypeOSD) {
+		if !p.reachable() || d.DeletionTimestamp != nil || held(d) || told(d) || p.closed(d.Spec.Host) || !flapping(flapsNow(d, p.view.Daemons, p.seen.OSDs, p.now), p.now) {
+			continue
+		}
+		if why := p.mayNotHold(d, back); why != "" {
+			p.decide(api.VerdictSkip, label(d), "it went down and came back %d times within %v and would be held back, but %s. Look at its device and network", flapCount, flapWindow, why)
+			continue
+		}
+		p.holdBack(d, p.now.UTC().Truncate(time.Second))
+		back = append(back, d)
+	}
+}
+
+// holdBack keeps an OSD stopped.
+func (p *planner) holdBack(d *api.Daemon, since time.Time) {
+	p.held[d.Name], p.stop[d.Name] = since, true
+	p.decide(api.VerdictSkip, label(d), "%s", heldText(d, since))
+}
+
+func heldText(d *api.Daemon, since time.Time) string {
+	return fmt.Sprintf("held back since %s, because it went down and came back %d times within %v: look at its device (the kernel's log of host %s), its log and its network; then "+
+		"'holdfast daemon start %s' has it try again, or replace its device", since.Format(time.RFC3339), flapCount, flapWindow, d.Spec.Host, label(d))
+}
+
+// mayNotHold says why an OSD that flaps cannot be held back now; empty when it can.
+func (p *planner) mayNotHold(d *api.Daemon, back []*api.Daemon) string {
+	for _, other := range back {
+		if other.Spec.Host != d.Spec.Host {
+			return label(other) + " on host " + other.Spec.Host + " is held back already"
+		}
+	}
+	switch answer, asked := p.seen.Holdable[label(d)]; {
+	case !asked || !answer.covers(p.downSoon()):
+		p.moving = true
+		return "Ceph is to be asked first whether data can be used without it"
+	case !answer.OK:
+		p.moving = p.moving || answer.Unknown
+		return fmt.Sprintf("Ceph says %q", words.Cut(answer.Reason, maxMessage/4))
+	}
+	return ""
+}
+
+// noteFlaps writes into an OSD's Daemon how often it came back. One that is started after it was stopped begins anew.
+func (p *planner) noteFlaps(d, have *api.Daemon) {
+	if d.Spec.Type != TypeOSD || have == nil {
+		return
+	}
+	text := have.Spec.Parameters[ParamFlaps]
+	switch {
+	case !p.reachable():
+	case told(have) && d.Spec.State == api.WantRunning && osdOf(have, p.seen.OSDs).DownAt > 0:
+		text = flapsText([]flap{{epoch: osdOf(have, p.seen.OSDs).DownAt}})
+	case !told(have):
+		text = flapsText(flapsNow(have, p.view.Daemons, p.seen.OSDs, p.now))
+	}
+	if text != "" {
+		d.Spec.Parameters[ParamFlaps] = text
+	}
+	if since, is := p.held[d.Name]; is {
+		d.Spec.Parameters[ParamHeldSince] = since.Format(time.RFC3339)
+	}
+}
+
+// mostHoldable bounds the questions of one run.
+const mostHoldable = 8
+
+// fillHoldable asks whether the OSDs that flap may stop: of each alone, as one after the other is held back, until one may.
+func (c *conn) fillHoldable(ctx context.Context, view *engine.View, o *Observation) {
+	hosts := view.HostsByName()
+	for i := range view.Daemons {
+		d := &view.Daemons[i]
+		id, err := strconv.Atoi(d.Spec.ID)
+		if err != nil || !c.holdable(d, hosts, view, o) {
+			continue
+		}
+		down := downWithout(view.Daemons, o.OSDs, "")
+		if !slices.Contains(down, id) {
+			down = append(down, id)
+		}
+		if o.Holdable == nil {
+			o.Holdable = map[string]StopAnswer{}
+		}
+		answer := c.okToStop(ctx, o, down)
+		if o.Holdable[label(d)] = answer; answer.OK || answer.Unknown || len(o.Holdable) == mostHoldable {
+			return
+		}
+	}
+}
+
+// holdable says whether all but Ceph's word is there for an OSD to be held back, as planFlaps sees it.
+func (c *conn) holdable(d *api.Daemon, hosts map[string]*api.Host, view *engine.View, o *Observation) bool {
+	elsewhere := func(x api.Daemon) bool {
+		return x.Spec.Type == TypeOSD && x.DeletionTimestamp == nil && held(&x) && x.Spec.Host != d.Spec.Host
+	}
+	return d.Spec.Type == TypeOSD && d.DeletionTimestamp == nil && !held(d) && !told(d) && hosts[d.Spec.Host].ModeOf() == api.HostActive &&
+		flapping(flapsNow(d, view.Daemons, o.OSDs, c.now()), c.now()) && !slices.ContainsFunc(view.Daemons, elsewhere)
+}

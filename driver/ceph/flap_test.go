@@ -1,0 +1,208 @@
+package ceph
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
+)
+
+// bounce has an OSD go down and come back so many times, each followed by a pause. Each time another leader looks.
+func (f *fakeWorld) bounce(t *testing.T, name string, times int, pause time.Duration) {
+	t.Helper()
+	for range times {
+		f.driver = &Driver{Dial: f.ceph.Dial, Now: radostest.Clock()}
+		for _, broken := range []bool{true, false} {
+			f.broken[name] = broken
+			for range 4 {
+				f.agents()
+				f.round(t)
+			}
+		}
+		f.now = f.now.Add(pause)
+	}
+}
+
+// An OSD that comes back for the fifth time within ten minutes is held back, and says why and what to do. It tries again when it is told to, and is
+// counted anew.
+func TestFlaps_heldBack(t *testing.T) {
+	f := withFake(twoDisks())
+	f.settle(t)
+	f.bounce(t, "c-osd-7", flapCount-1, time.Minute)
+	if d := f.daemons["c-osd-7"]; told(d) || len(flapsOf(d)) != flapCount-1 {
+		t.Fatalf("%s after %v", d.Spec.State, d.Spec.Parameters)
+	}
+	f.bounce(t, "c-osd-7", 1, 0)
+	p := f.settle(t)
+	d := f.daemons["c-osd-7"]
+	const want = "went down and came back 5 times within 10m0s"
+	if w := word(decisions(p, api.VerdictSkip), "osd.7"); d.Spec.State != api.WantStopped || !strings.Contains(w, want) || !strings.Contains(w, "'holdfast daemon start osd.7' has it try again") {
+		t.Errorf("%s, %q of %v", d.Spec.State, w, decisions(p))
+	}
+	if !contains(p.Status.Reasons, "osd.7 on h4 is down: held back since") || !p.Empty() {
+		t.Errorf("%v", p.Status.Reasons)
+	}
+	f.now = f.now.Add(time.Hour)
+	if p = f.settle(t); !told(f.daemons["c-osd-7"]) {
+		t.Errorf("it started by itself: %v", decisions(p))
+	}
+	d.Annotations = map[string]string{api.AnnotationStart: f.now.Format(time.RFC3339)}
+	f.now = f.now.Add(time.Minute)
+	if p = f.settle(t); !p.Done || told(f.daemons["c-osd-7"]) {
+		t.Errorf("%v", decisions(p))
+	}
+	f.bounce(t, "c-osd-7", flapCount-1, time.Second)
+	if told(f.daemons["c-osd-7"]) {
+		t.Error("what was before it tried again counts")
+	}
+	f.bounce(t, "c-osd-7", 1, time.Second)
+	if !told(f.daemons["c-osd-7"]) {
+		t.Error("it is not held back a second time")
+	}
+}
+
+// What does not come often enough, or was done on purpose, holds nothing back; nor is an OSD held back that data needs, or one on another host than
+// one that is.
+func TestFlaps_notHeldBack(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do   func(*testing.T, *fakeWorld)
+		want string
+	}{
+		"too seldom": {func(t *testing.T, f *fakeWorld) { f.bounce(t, "c-osd-7", 12, 3*time.Minute) }, ""},
+		"maintenance": {func(t *testing.T, f *fakeWorld) {
+			for range flapCount + 1 {
+				f.mode(4, api.HostMaintenance)
+				f.settle(t)
+				f.mode(4, api.HostActive)
+				f.settle(t)
+			}
+		}, ""},
+		"others fall, too": {func(t *testing.T, f *fakeWorld) {
+			for range flapCount + 1 {
+				for i := 1; i <= 4; i++ {
+					f.powerOff(i, 0)
+				}
+				f.agents()
+				for i := 1; i <= 4; i++ {
+					f.powerOn(i)
+					f.agents()
+					f.round(t)
+				}
+				f.settle(t)
+			}
+		}, ""},
+		"all are killed, and come back one after the other": {func(t *testing.T, f *fakeWorld) {
+			for range flapCount + 1 {
+				for _, name := range []string{"c-osd-0", "c-osd-3", "c-osd-7"} {
+					for _, broken := range []bool{true, false} {
+						f.broken[name] = broken
+						f.agents()
+					}
+					f.round(t)
+				}
+				f.settle(t)
+				f.now = f.now.Add(time.Second)
+			}
+		}, ""},
+		"another host": {func(t *testing.T, f *fakeWorld) {
+			f.bounce(t, "c-osd-5", flapCount, time.Second)
+			if !told(f.daemons["c-osd-5"]) {
+				t.Error("osd.5 is not held back")
+			}
+			f.bounce(t, "c-osd-7", flapCount+1, time.Second)
+		}, "but osd.5 on host h3 is held back already"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := withFake(twoDisks())
+			f.settle(t)
+			tt.do(t, f)
+			p := f.round(t)
+			if w := word(decisions(p), "osd.7"); told(f.daemons["c-osd-7"]) || tt.want != "" && !strings.Contains(w, tt.want) {
+				t.Errorf("%s: %q of %v", f.daemons["c-osd-7"].Spec.State, w, decisions(p))
+			}
+		})
+	}
+}
+
+// The only OSD is not held back, and that it flaps is told.
+func TestFlaps_dataNeedsIt(t *testing.T) {
+	w := newWorld(1, 1)
+	w.host(1, 1)
+	w.node(1, "wwn-10")
+	f := withFake(w)
+	f.settle(t)
+	f.bounce(t, "c-osd-0", flapCount+1, time.Second)
+	p := f.round(t)
+	if w := word(decisions(p, api.VerdictSkip), "osd.0"); told(f.daemons["c-osd-0"]) || !strings.Contains(w, "and would be held back, but Ceph says \"unsafe to stop") {
+		t.Errorf("%q", w)
+	}
+}
+
+// An OSD that is held back is let go when data is out of reach: it may have the last copy of it.
+func TestFlaps_lastCopy(t *testing.T) {
+	f := withFake(twoDisks())
+	f.settle(t)
+	f.bounce(t, "c-osd-7", flapCount, time.Second)
+	f.settle(t)
+	v, _, err := f.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := v.System.(*Observation)
+	o.Checks = append(o.Checks, api.HealthCheck{Code: checkAvailability, Message: "Reduced data availability: 1 pg inactive"})
+	p := f.driver.Plan(v, f.now)
+	if !slices.Contains(daemonNames(p), "c-osd-7@h4=Running") || !contains(decisions(p, api.VerdictDo), "it was held back and starts again") {
+		t.Errorf("%v %v", daemonNames(p), decisions(p))
+	}
+}
+
+// Ceph's word that an OSD may stop does not count beside another one that stops in the same run.
+func TestFlaps_notBesideAnother(t *testing.T) {
+	f := withFake(twoDisks())
+	f.settle(t)
+	f.bounce(t, "c-osd-7", flapCount-1, time.Second)
+	f.bounce(t, "c-osd-7", 1, 0)
+	d := f.daemons["c-osd-7"]
+	v, _, err := f.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlanner(v, f.now)
+	p.identity()
+	p.seen.Holdable = map[string]StopAnswer{label(d): {OSDs: []int{7}, OK: true}}
+	if why := p.mayNotHold(d, nil); why != "" {
+		t.Errorf("alone: %q", why)
+	}
+	p.stop["c-osd-2"] = true
+	if why := p.mayNotHold(d, nil); !strings.Contains(why, "to be asked first") {
+		t.Errorf("beside one that stops: %q", why)
+	}
+}
+
+// An OSD that is held back counts as failed: the disk that is named in the place of its own takes its number.
+func TestFlaps_replaced(t *testing.T) {
+	f := withFake(twoDisks())
+	f.settle(t)
+	f.bounce(t, "c-osd-7", flapCount, time.Second)
+	f.settle(t)
+	h := &f.hosts[3]
+	h.Status.Devices = append(h.Status.Devices, api.Device{ID: "wwn-4x", Path: "/dev/sdz", Availability: api.DeviceAvailable})
+	f.nodes[3].Spec.Devices = []string{"wwn-40", "wwn-4x"}
+	p := f.settle(t)
+	if d := f.daemons["c-osd-7"]; d == nil || placeOf(d).device != "wwn-4x" || told(d) || !p.Done {
+		t.Errorf("%v", decisions(p))
+	}
+}
+
+func TestFlaps_text(t *testing.T) {
+	all := []flap{{epoch: 7}, {41, testTime}}
+	d := &api.Daemon{Spec: api.DaemonSpec{Parameters: map[string]string{ParamFlaps: flapsText(all)}}}
+	if diff := cmp.Diff(all, flapsOf(d), cmp.AllowUnexported(flap{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
