@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,15 +70,23 @@ func (r *run) try(ctx context.Context, cmd Command, secrets SecretReader, slow m
 
 var errSlow = errors.New("what was asked before was not answered in time")
 
+// waitsPerRun is how many times as long as a run took nothing is looked at again that nobody told of: a large cluster that waits for
+// something would otherwise keep a core busy with looking, of which others have need. That is no reason to wait for longer than mostWait:
+// a run may have taken long because the storage system did not answer.
+const (
+	waitsPerRun = 3
+	mostWait    = 500 * time.Millisecond
+)
+
 // recheck is when the next run is wanted: when the plan says so, and when a command that failed may be tried again.
 func (r *run) recheck() time.Duration {
-	again := r.memory.tries.next(r.started)
-	if again.IsZero() {
-		return r.plan.Recheck
+	wait := r.plan.Recheck
+	if again := r.memory.tries.next(r.started); !again.IsZero() {
+		until := max(time.Until(again), time.Millisecond)
+		wait = cmp.Or(min(wait, until), until)
 	}
-	wait := max(time.Until(again), time.Millisecond)
-	if r.plan.Recheck > 0 {
-		wait = min(wait, r.plan.Recheck)
+	if wait > 0 {
+		wait = max(wait, min(mostWait, waitsPerRun*time.Since(r.started)))
 	}
 	return wait
 }

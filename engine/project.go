@@ -163,7 +163,9 @@ func (v *View) daemonsAfter(p *Plan) []api.Daemon {
 		case c != nil:
 			d.Spec = c.Daemon.Spec
 			d.Generation++
+			ran := d.Status.State == api.DaemonRunning
 			brought(d)
+			v.release(d, ran)
 		case v.heard(d.Spec.Host) && onItsWay(d):
 			brought(d)
 		}
@@ -223,6 +225,16 @@ func onItsWay(d *api.Daemon) bool {
 // brought is what an agent makes of a daemon in the end.
 func brought(d *api.Daemon) {
 	d.Status.State, d.Status.ObservedGeneration, d.Status.Message = stateFor(d.Spec.State), d.Generation, ""
+}
+
+// release is the one that a process runs: what was installed when it started.
+func (v *View) release(d *api.Daemon, ran bool) {
+	switch i := slices.IndexFunc(v.Hosts, func(h api.Host) bool { return h.Name == d.Spec.Host }); {
+	case d.Status.State != api.DaemonRunning:
+		d.Status.Version = ""
+	case !ran && i >= 0:
+		d.Status.Version = v.Hosts[i].Status.Packages[d.Spec.Type]
+	}
 }
 
 func stateFor(want api.WantedState) api.DaemonState {

@@ -159,6 +159,7 @@ func (p *planner) planConfig() {
 		release = p.seen.Version
 	}
 	p.options = declared(&p.spec, release)
+	p.checkNames()
 	if problems := p.configProblems(); len(problems) > 0 {
 		for _, text := range problems {
 			p.decide(api.VerdictRefuse, "config", "%s", text)

@@ -186,10 +186,15 @@ func (c *conn) fillNear(ctx context.Context, name string, facts *ConfigFacts) er
 			return err
 		}
 	}
-	near := slices.DeleteFunc(slices.Clone(c.optionNames), func(n string) bool { return !spell.Alike(name, 2*spell.Distance(name, n)) })
-	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(spell.Distance(name, a), spell.Distance(name, b)) })
-	facts.Near[name] = near[:min(len(near), maxNear)]
+	facts.Near[name] = nearest(c.optionNames, name)
 	return nil
+}
+
+// nearest are the names that are like one that is not known, the most like it first.
+func nearest(names []string, name string) []string {
+	near := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !spell.Alike(name, 2*spell.Distance(name, n)) })
+	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(spell.Distance(name, a), spell.Distance(name, b)) })
+	return near[:min(len(near), maxNear)]
 }
 
 // readOwned reads what Holdfast has written down; nothing where it has not.

@@ -12,6 +12,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
+	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -49,20 +50,20 @@ func entityFor(daemonType, id string) string {
 		return rgw.Entity(id)
 	case ganesha.Type:
 		return nfsPrefix + id
+	case rbdmirror.Type:
+		return rbdmirror.Entity(id)
 	}
 	return kindOf(daemonType) + "." + id
 }
 
-// owns says whether a daemon is of the crew: its id is a letter, or some, after the name.
+// owns says whether a daemon is of the crew: its id is a letter, or some, after the name. All managers are of one crew: those of a cluster that
+// was adopted have other ids.
 func (c *crew) owns(d *api.Daemon) bool {
-	id := d.Spec.ID
-	if c.name != "" {
-		letters, ours := strings.CutPrefix(id, c.name+"-")
-		if id = letters; !ours {
-			return false
-		}
+	if c.name == "" {
+		return d.Spec.Type == c.daemonType
 	}
-	return d.Spec.Type == c.daemonType && id != "" && !strings.Contains(id, "-")
+	id, ours := strings.CutPrefix(d.Spec.ID, c.name+"-")
+	return ours && d.Spec.Type == c.daemonType && id != "" && !strings.Contains(id, "-")
 }
 
 // id is the i-th id.

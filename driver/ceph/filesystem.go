@@ -251,10 +251,14 @@ func (p *planner) makeFS(x *fsPlan) *FS {
 	return have
 }
 
-// bringMDS tells Ceph how many are to work, and how many to stand by: no more than there are.
+// bringMDS tells Ceph how many are to work, and how many to stand by: no more than there are. While they are upgraded one works: those that do
+// need to be of one release (Ceph docs, "Upgrading the MDS Cluster").
 func (p *planner) bringMDS(x *fsPlan, have *FS) {
 	seats := max(1, len(x.service.seats))
 	active := min(activeMDS(x.Filesystem), seats)
+	if p.upgrading(x) {
+		active = 1
+	}
 	standby := min(standbyMDS(x.Filesystem), seats-active)
 	for _, o := range []struct {
 		name       string

@@ -25,6 +25,7 @@ func (d *Driver) Foresee(before, after *engine.View, commands []engine.Command) 
 	for _, cmd := range commands {
 		if cmd.Daemon != "" {
 			f.carriedOut(cmd)
+			f.mirrorDone(cmd)
 			continue
 		}
 		if v, known := verbs[cmd.Verb]; known {
@@ -37,6 +38,7 @@ func (d *Driver) Foresee(before, after *engine.View, commands []engine.Command) 
 	f.osds()
 	f.poolPlaces()
 	f.gateways()
+	f.mirrors()
 	f.stoppable()
 	f.safe()
 	f.NFS = nfs.Foresee(f.seen.NFS, after, commands)
@@ -69,12 +71,12 @@ func newForesight(seen *Observation, before, after *engine.View) *foresight {
 	maps.Copy(o.Entities, f.seen.Entities)
 	maps.Copy(o.OSDs, f.seen.OSDs)
 	if x := f.seen.Drain; x != nil {
-		o.Drain = &DrainFacts{Safe: maps.Clone(x.Safe), Rules: x.Rules, Places: maps.Clone(x.Places), Usage: maps.Clone(x.Usage), Buckets: maps.Clone(x.Buckets)}
+		o.Drain = &DrainFacts{Safe: maps.Clone(x.Safe), Rules: x.Rules, Places: maps.Clone(x.Places), Usage: maps.Clone(x.Usage), Stored: x.Stored, Buckets: maps.Clone(x.Buckets)}
 	}
 	f.Observation = o
 	o.PoolFacts, o.Clients, o.FS = f.poolFacts(), f.clients(), f.fsFacts()
 	o.Gateways, o.Certificates = gatewaysSaid(f.seen.Gateways), f.seen.Certificates
-	o.Config = f.configFacts()
+	o.Config, o.Mirrors = f.configFacts(), mirrorsSaid(f.seen.Mirrors)
 	return f
 }
 
@@ -234,22 +236,23 @@ func (f *foresight) settled(id int, host string) {
 
 // placeAmong is where an OSD of a host comes to be: beside the others of the host, else on a new host below the root.
 func placeAmong(places map[int]Place, id int, host string) Place {
-	place := Place{Buckets: map[string]string{"host": host, "root": "default"}}
+	place := Place{Weight: 1, Buckets: map[string]string{"host": host, "root": "default"}}
 	for _, other := range places {
 		if other.Buckets["host"] == host {
-			place = Place{Class: other.Class, Buckets: maps.Clone(other.Buckets)}
+			place = Place{Class: other.Class, Weight: 1, Buckets: maps.Clone(other.Buckets)}
 			break
 		}
 	}
-	place.Buckets["osd"] = "osd." + strconv.Itoa(id)
+	place.Buckets["osd"] = osdName(id)
 	return place
 }
 
 // pgs takes it that data is well where no OSD is missing that holds any: with one, some copies are not there.
 func (f *foresight) pgs() {
 	missing, up := false, false
-	for _, o := range f.OSDs {
-		missing = missing || o.In && !o.Up
+	for id, o := range f.OSDs {
+		weightless := f.Drain != nil && f.Drain.Places[id].Weight == 0
+		missing = missing || o.In && !o.Up && !weightless
 		up = up || o.Up
 	}
 	if up && f.MgrAvailable {
@@ -286,12 +289,12 @@ func (f *foresight) stoppable() {
 	}
 }
 
-// safe takes it that the data of OSDs that are out moves away.
+// safe takes it that the data of OSDs without weight moves away.
 func (f *foresight) safe() {
 	if f.Drain == nil {
 		return
 	}
-	for id, o := range f.OSDs {
-		f.Drain.Safe[id] = !o.In
+	for id := range f.OSDs {
+		f.Drain.Safe[id] = f.Drain.Places[id].Weight == 0
 	}
 }

@@ -62,6 +62,20 @@ func (f *foresight) noout(r request) { f.each(r, func(o *OSD) { o.Noout = r.Verb
 
 func (f *foresight) inOut(r request) { f.each(r, func(o *OSD) { o.In = r.Verb == verbOSDIn }) }
 
+func (f *foresight) reweight(r request) {
+	if f.Drain == nil {
+		return
+	}
+	for _, name := range r.names() {
+		id, err := strconv.Atoi(strings.TrimPrefix(name, "osd."))
+		weight, wrong := strconv.ParseFloat(r.Params[name], 64)
+		if at, placed := f.Drain.Places[id]; err == nil && wrong == nil && placed {
+			at.Weight = weight
+			f.Drain.Places[id] = at
+		}
+	}
+}
+
 // purge takes OSDs out of the map, of CRUSH, and of the auth database.
 func (f *foresight) purge(r request) {
 	for _, d := range f.before.Daemons {
@@ -78,6 +92,13 @@ func (f *foresight) purge(r request) {
 			delete(f.Drain.Usage, id)
 			delete(f.Drain.Places, id)
 			f.Drain.Buckets[shortName(d.Spec.Host)]--
+		}
+	}
+	for _, id := range orphans(f.before, f.seen) {
+		if host, left := f.Destroyed[id]; left && r.Verb == verbOSDPurge && slices.Contains(r.names(), osdName(id)) && f.Drain != nil {
+			delete(f.Destroyed, id)
+			delete(f.Drain.Places, id)
+			f.Drain.Buckets[host]--
 		}
 	}
 }

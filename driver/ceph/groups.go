@@ -23,7 +23,7 @@ const (
 // resolveGroups finds out which disks the DriveGroups mean. Those of one host are then as a StorageNode that names them.
 func (p *planner) resolveGroups() {
 	groups := engine.OfKind[*api.DriveGroup](p.view.Resources)
-	p.groups = drives.Decide(groups, p.view.Hosts, p.claimedBy())
+	p.groups = drives.Decide(groups, p.view.Hosts, &drives.Env{Claimed: p.claimedBy(), Partition: p.partitionOf, Leaving: p.leavingPartitions()})
 	view := *p.view
 	var of []*drives.Outcome
 	view.Nodes = nil
@@ -89,6 +89,9 @@ func (p *planner) tellGroup(o *drives.Outcome) {
 	}
 	for _, text := range o.Waits {
 		p.decide(api.VerdictWait, object, "%s", text)
+	}
+	for _, text := range o.Serves {
+		p.decide(api.VerdictDo, object, "%s", text)
 	}
 	for i, text := range o.Others {
 		if i == maxLeftAlone {

@@ -2,6 +2,7 @@ package ceph
 
 import (
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -89,11 +90,14 @@ func membersOf(daemons []api.Daemon) []member {
 	return members
 }
 
+// given are the names that Holdfast gives to mons. Those of a cluster that was adopted may be any.
+var given = regexp.MustCompile(`^[a-z]{1,3}$`)
+
 // newestMon is the name that was given last; none is given twice.
 func newestMon(members []member) string {
 	newest := ""
 	for _, m := range members {
-		if olderMon(newest, m.ID) {
+		if given.MatchString(m.ID) && olderMon(newest, m.ID) {
 			newest = m.ID
 		}
 	}

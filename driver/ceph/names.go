@@ -25,6 +25,9 @@ const (
 	FileKeyring = "keyring"
 	// DeviceBlock is an OSD's main device.
 	DeviceBlock = "block"
+	// DeviceDB and DeviceWAL are where an OSD keeps its database and its log, if not on the main device.
+	DeviceDB  = "block.db"
+	DeviceWAL = "block.wal"
 	// ParamFSID is the cluster's fsid, for all types.
 	ParamFSID = "fsid"
 	// ParamAddress is the address that the daemon listens on, for all types.
@@ -50,12 +53,21 @@ const (
 	drainEmpty = "empty"
 	// drainReplace is for one that failed and whose number another one is to have.
 	drainReplace = "replace"
+	// ParamCrushWeight is the weight in CRUSH that an OSD had before it was told to leave, and ParamWasOut is set where it was out already: so
+	// it is given back when it is to stay after all.
+	ParamCrushWeight = "crushWeight"
+	ParamWasOut      = "wasOut"
+	// ParamFlaps are the times that an OSD went down and came back of late, and ParamHeldSince is since when it is held back for that.
+	ParamFlaps     = "flaps"
+	ParamHeldSince = "heldSince"
 	// ParamLostSince is since when no StorageNode means the host of the daemon any more.
 	ParamLostSince = "lostSince"
 	// ParamConfig is what of spec.ceph.config a daemon was started with in its ceph.conf, in the form of that.
 	ParamConfig = "config"
 	// ParamOSDUUID is the OSD's own identity.
 	ParamOSDUUID = "osdUUID"
+	// ParamForeignStore is where the store of a mon lies that Holdfast did not make; its agent links it into its own place at the hand-over.
+	ParamForeignStore = "foreignStore"
 	// ParamDeviceClass is the CRUSH device class that the OSD is made with; without it Ceph finds one.
 	ParamDeviceClass = "deviceClass"
 )

@@ -28,7 +28,7 @@ func (p *planner) chooseNFS() {
 		reports = p.seen.NFS
 	}
 	p.nfs = nfs.Choose(p.view, nfs.Storage{
-		FSAL: "ceph", Cannot: p.cannotExport, Lines: p.cephLines, State: p.exportState, Finish: p.finishNFS,
+		FSAL: "ceph", Cannot: p.cannotExport, Lines: p.cephLines, State: p.exportState, Finish: p.finishNFS, Ready: p.nfsAdmitted,
 	}, able, reports, p.now)
 }
 
@@ -134,6 +134,11 @@ func nfsReports(daemons []api.Daemon) map[string]*ganesha.Report {
 		}
 	}
 	return reports
+}
+
+// nfsAdmitted says whether Ceph has the key of a server at a place. One that starts without it ends, and starts again later and later.
+func (p *planner) nfsAdmitted(at nfs.Place) bool {
+	return p.reachable() && p.seen.Entities[nfsPrefix+at.Node]
 }
 
 // putExports has the exports served, and writes their statuses. A plan that is refused makes nothing.

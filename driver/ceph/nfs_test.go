@@ -53,6 +53,21 @@ func TestNFS(t *testing.T) {
 	}
 }
 
+// Before Ceph has the server's key there is none, and the export is told of all the same.
+func TestNFS_keyFirst(t *testing.T) {
+	f := filesystemsOn(3, filesystemOf("home"))
+	f.settle(t)
+	f.exports = append(f.exports, exportOf("home", "home"))
+	v, _, err := f.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := f.driver.Plan(v, f.now)
+	if s := p.Planned(f.exports[0]).Common(); s.State != api.ResourceCreating || s.Message == "" || len(p.Daemons) > 0 || len(p.Secrets) == 0 {
+		t.Errorf("%+v; daemons %v, secrets %v", s, p.Daemons, p.Secrets)
+	}
+}
+
 func TestNFS_refused(t *testing.T) {
 	f := filesystemsOn(3)
 	f.settle(t)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
@@ -62,12 +63,16 @@ type Observation struct {
 	Clients map[string]map[string]string
 	// Gateways are what agents say of the object gateways, by the names of their Daemons.
 	Gateways map[string]*rgw.Report
+	// Mirrors is what is said of the mirroring of images.
+	Mirrors MirrorFacts
 	// Certificates are those that gateways are to show, by the names of their Secrets.
 	Certificates map[string]Certificate
 	// Config is Ceph's own configuration.
 	Config *ConfigFacts
 	// Restartable says of OSDs, by their labels, whether they may stop for a moment. Only the next one that is to be started again is asked about.
 	Restartable map[string]StopAnswer
+	// Holdable says of an OSD that flaps, by its label, whether it may stop.
+	Holdable map[string]StopAnswer
 	// Entities are the names in Ceph's auth database, or nil when they were not asked for.
 	Entities map[string]bool
 }
@@ -77,6 +82,10 @@ type OSD struct {
 	UUID string
 	Up   bool
 	In   bool
+	// DownAt is the epoch of the map at which it was marked down the last time.
+	DownAt int
+	// DownStamp is when that was, in seconds since 1970; zero where it never was.
+	DownStamp int64
 	// Noout is set when the mons do not mark the OSD out, by its own flag.
 	Noout bool
 }
@@ -160,16 +169,25 @@ type osdMap struct {
 		ID   int    `json:"osd"`
 		UUID string `json:"uuid"`
 		Up   int    `json:"up"`
-		In   int    `json:"in"`
+		// DownAt is an epoch of the map.
+		DownAt int `json:"down_at"`
+		In     int `json:"in"`
 		// Weight is what 'osd reweight' and 'osd out' set, from 0 to 1.
 		Weight float64 `json:"weight"`
 		// State has the flags of this OSD alone, such as noout, among its words.
 		State []string `json:"state"`
 	} `json:"osds"`
+	More []struct {
+		ID        int    `json:"osd"`
+		DownStamp string `json:"down_stamp"`
+	} `json:"osd_xinfo"`
 	Pools        []poolAnswer                 `json:"pools"`
 	Profiles     map[string]map[string]string `json:"erasure_code_profiles"`
 	BackfillFull float64                      `json:"backfillfull_ratio"`
 }
+
+// stampLayout is how Ceph writes times.
+const stampLayout = "2006-01-02T15:04:05.999999-0700"
 
 func (m *osdMap) fill(o *Observation) {
 	o.BackfillFull = m.BackfillFull
@@ -179,7 +197,14 @@ func (m *osdMap) fill(o *Observation) {
 			o.Destroyed[d.ID] = ""
 			continue
 		}
-		o.OSDs[d.ID] = OSD{UUID: d.UUID, Up: d.Up != 0, In: d.In != 0, Noout: slices.Contains(d.State, "noout")}
+		o.OSDs[d.ID] = OSD{UUID: d.UUID, Up: d.Up != 0, In: d.In != 0, DownAt: d.DownAt, Noout: slices.Contains(d.State, "noout")}
+	}
+	for _, x := range m.More {
+		seen, there := o.OSDs[x.ID]
+		if at, err := time.Parse(stampLayout, x.DownStamp); err == nil && there { // 0.000000 is never
+			seen.DownStamp = at.Unix()
+			o.OSDs[x.ID] = seen
+		}
 	}
 	for _, pool := range m.Pools {
 		o.PGsWanted += pool.PGNum

@@ -51,6 +51,7 @@ func (d *Driver) Observe(ctx context.Context, view *engine.View, secrets engine.
 	}
 	o.fillGateways(view.Daemons)
 	o.fillCertificates(ctx, view, secrets)
+	o.fillMirrors(ctx, view, secrets)
 	return o, nil
 }
 
@@ -93,6 +94,7 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 	}
 	c.fillStoppable(ctx, view, o)
 	c.fillRestartable(ctx, view, o)
+	c.fillHoldable(ctx, view, o)
 	if err := c.fillDrain(ctx, view, o); err != nil {
 		return nil, err
 	}
@@ -103,6 +105,7 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 	if err := c.fillFS(ctx, view, &status, o); err != nil {
 		return nil, err
 	}
+	c.fillSchedules(ctx, view, o)
 	if err := c.fillDestroyed(ctx, o); err != nil {
 		return nil, err
 	}
@@ -190,6 +193,10 @@ func (c *conn) fillEntities(ctx context.Context, view *engine.View, o *Observati
 		if stateless(d.Spec.Type) {
 			known = known && c.entities[entityFor(d.Spec.Type, d.Spec.ID)]
 		}
+	}
+	for _, s := range view.Secrets { // one that is to come waits for its key
+		entity := s.Annotations[AnnotationEntity]
+		known = known && (c.entities[entity] || !servesResource(entity))
 	}
 	present := o.Standbys
 	if o.ActiveMgr != "" {

@@ -21,9 +21,11 @@ type osd struct {
 	started               bool // its Daemon was wanted Running before
 	leaving               bool // its Daemon is being removed
 	class                 string
+	encrypted             bool
+	parts                 []api.DaemonDevice // where its database and its log are, if not on the device
 }
 
-func (o *osd) label() string { return "osd." + strconv.Itoa(o.id) }
+func (o *osd) label() string { return osdName(o.id) }
 
 func (o *osd) place() devicePlace { return devicePlace{o.host, o.device} }
 
@@ -33,6 +35,7 @@ type devicePlace struct{ host, device string }
 // planOSDs keeps the OSDs that there are and adds one for each device that a StorageNode names and that can be used.
 func (p *planner) planOSDs() {
 	p.keepOSDs()
+	p.findMoved()
 	var fresh []*osd
 	for _, n := range p.nodes {
 		fresh = append(fresh, p.nodeOSDs(n)...)
@@ -40,6 +43,11 @@ func (p *planner) planOSDs() {
 	p.number(fresh)
 	for _, o := range p.osds {
 		p.checkOSD(o)
+		p.checkParts(o)
+		if p.keyless(o) {
+			p.decide(api.VerdictWait, o.label(), "its devices are to be encrypted, and its Secret %s was made before there were keys for that: add an entry %q of 32 random "+
+				"characters or more", secretName(p.cluster.Name, o.label()), api.KeyLUKS)
+		}
 	}
 	slices.SortFunc(p.osds, func(a, b *osd) int { return a.id - b.id })
 }
@@ -55,7 +63,7 @@ func (p *planner) keepOSDs() {
 		o := &osd{
 			id: id, uuid: d.Spec.Parameters[ParamOSDUUID], host: d.Spec.Host, address: d.Spec.Parameters[ParamAddress],
 			started: d.Spec.State != api.WantPrepared, leaving: d.DeletionTimestamp != nil,
-			device: placeOf(d).device, class: d.Spec.Parameters[ParamDeviceClass],
+			device: placeOf(d).device, class: d.Spec.Parameters[ParamDeviceClass], parts: partsOf(d), encrypted: isEncrypted(d),
 		}
 		p.osds = append(p.osds, o)
 		p.taken[o.place()] = o
@@ -71,6 +79,13 @@ func (p *planner) nodeOSDs(n *node) []*osd {
 		if o := p.taken[at]; o != nil && r.ID != "" {
 			p.keepDeclared(n, r, o)
 			continue
+		}
+		if r.Problem == "" && r.Device != nil && n.Host != nil {
+			if d := p.onItsWay(n.Host.Name, r.Device); d != nil {
+				n.toCome++
+				p.decide(api.VerdictWait, n.object(), "%s follows its disk %s to this host when it has left host %s", label(d), r.ID, d.Spec.Host)
+				continue
+			}
 		}
 		switch {
 		case r.Problem == "" && r.Device != nil:
@@ -94,7 +109,8 @@ func (p *planner) nodeOSDs(n *node) []*osd {
 			}
 			continue
 		}
-		if old := p.replacedBy(at); old != nil {
+		number, returns := p.returns(r.Device)
+		if old := p.replacedBy(at, returns); old != nil {
 			n.toCome++
 			p.decide(api.VerdictWait, n.object(), "no OSD is made on device %s yet: it takes the number of %s, which failed and goes first", r.ID, label(old))
 			continue
@@ -103,8 +119,17 @@ func (p *planner) nodeOSDs(n *node) []*osd {
 			uuid: osdUUID(p.fsid, n.Host.Name, r.ID), host: n.Host.Name, device: r.ID, address: n.Address,
 			id: labelNumber(r.Device),
 		}
+		if returns {
+			o.uuid, o.id = strings.ToLower(r.Device.Ceph.OSDUUID), number
+		}
 		if n.group != nil {
-			o.class = n.group.Group.Spec.DeviceClass
+			o.class, o.parts, o.encrypted = n.group.Group.Spec.DeviceClass, p.partsFor(n.group, at), encrypts(n.group, at)
+		}
+		o.encrypted = o.encrypted || sealed(r.Device)
+		if why := p.partsWait(o); why != "" {
+			n.toCome++
+			p.decide(api.VerdictWait, n.object(), "no OSD is made on device %s yet: %s", r.ID, why)
+			continue
 		}
 		p.taken[at] = o
 		fresh = append(fresh, o)
@@ -132,8 +157,18 @@ func (p *planner) unusable(n *node, d *api.Device) string {
 	if d.Availability == api.DeviceAvailable {
 		return ""
 	}
+	if copies := p.copiesOf(d); copies != nil {
+		return fmt.Sprintf("device %s on host %s cannot be used: disks on %s have its label, of OSD %s: %s", d.ID, n.Host.Name, strings.Join(copies, " and "), d.Ceph.OSDUUID, whichOf)
+	}
 	if p.ours(n.Host.Name, d) {
 		return ""
+	}
+	if _, is := p.returns(d); is {
+		return ""
+	}
+	if uuid := p.labelled(d); uuid != "" && !p.reachable() && len(p.have) > 0 {
+		return fmt.Sprintf("device %s on host %s holds OSD %s of this cluster, and Ceph, which knows whether that is needed, does not answer: it is looked at again when it does",
+			d.ID, n.Host.Name, uuid)
 	}
 	why := strings.Join(d.Reasons, "; ")
 	if why == "" {
@@ -258,13 +293,22 @@ func (p *planner) osdDaemon(o *osd, facts *confFacts) api.Daemon {
 	}
 	d.Spec.Command = append(d.Spec.Command, "--osd-data", "${DATA}/store")
 	d.Spec.Files = append(d.Spec.Files, p.keyringFile(o.label()))
-	d.Spec.Devices = []api.DaemonDevice{{Name: DeviceBlock, ID: o.device}}
+	d.Spec.Devices = append([]api.DaemonDevice{{Name: DeviceBlock, ID: o.device}}, o.parts...)
+	if o.encrypted {
+		for i := range d.Spec.Devices {
+			d.Spec.Devices[i].KeySecret = secretName(p.cluster.Name, o.label())
+		}
+	}
 	d.Spec.Parameters[ParamOSDUUID] = o.uuid
 	if o.class != "" {
 		d.Spec.Parameters[ParamDeviceClass] = o.class
 	}
 	if p.parting[d.Name] {
 		d.Spec.Parameters[ParamDrain], d.Spec.OnRemoval = drainBegun, p.cluster.PolicyOf()
+		p.noteWeight(&d, have)
+	}
+	if p.moved[d.Name] != nil {
+		d.Spec.OnRemoval = api.DeletionRetain
 	}
 	if _, replaced := p.replaced[d.Name]; replaced {
 		d.Spec.Parameters[ParamDrain] = drainReplace

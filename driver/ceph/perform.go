@@ -19,7 +19,7 @@ import (
 const (
 	// performTimeout bounds one command of a plan.
 	performTimeout = 30 * time.Second
-	// performAtOnce bounds how many OSDs are registered at one time.
+	// performAtOnce bounds how many OSDs are registered, or given a weight, at one time.
 	performAtOnce = 16
 )
 
@@ -52,18 +52,30 @@ func (r request) names() []string { return strings.Split(r.Object, ", ") }
 // osdNew registers OSDs, several at one time: the mons then take them in few steps, where one after the other each would wait
 // for a step of its own (paxos_propose_interval, 1 s). One that fails does not keep the others.
 func (c *conn) osdNew(ctx context.Context, r request) error {
+	return atOnce(r, func(name string) error { return c.osdNewOne(ctx, r, name) })
+}
+
+// atOnce does something with all that a command has parameters for.
+func atOnce(r request, one func(name string) error) error {
 	var group errgroup.Group
 	group.SetLimit(performAtOnce)
 	names := slices.Sorted(maps.Keys(r.Params))
 	errs := make([]error, len(names))
 	for i, name := range names {
 		group.Go(func() error {
-			errs[i] = c.osdNewOne(ctx, r, name)
+			errs[i] = one(name)
 			return nil
 		})
 	}
 	_ = group.Wait()
 	return errors.Join(errs...)
+}
+
+// reweight changes weights in CRUSH. That of an OSD that has it already stays.
+func (c *conn) reweight(ctx context.Context, r request) error {
+	return atOnce(r, func(name string) error {
+		return c.plain(ctx, r, command{"prefix": r.Verb, "name": name, "weight": json.RawMessage(r.Params[name])})
+	})
 }
 
 func (c *conn) osdNewOne(ctx context.Context, r request, name string) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/nfs"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/drives"
+	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -27,7 +28,11 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.planNothing(a)
 		return p.plan
 	}
-	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.planMons, p.planOSDs, p.planModes, p.planRestarts, p.planDrains, p.moveMons, p.planMgrs, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.awaitMore} {
+	if watched(view) {
+		p.planWatched()
+		return p.plan
+	}
+	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.planMons, p.planOSDs, p.planModes, p.planFlaps, p.planRestarts, p.planDrains, p.moveMons, p.planMgrs, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.planMirrors, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.awaitMore} {
 		phase()
 	}
 	switch {
@@ -49,6 +54,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 	p.putExports()
 	p.putClients()
 	p.putStores()
+	p.putMirrors()
 	p.putUsers()
 	p.writeStatus()
 	return p.plan
@@ -73,17 +79,19 @@ type planner struct {
 	services []*service // what serves resources
 	osds     []*osd
 	groups   []*drives.Outcome
-	taken    map[devicePlace]*osd // the OSDs by what they are on
-	fatal    bool                 // nothing can be done, whatever there is already
-	hold     time.Duration        // how long to wait for more to be declared
-	stop     map[string]bool      // the names of the Daemons that are to stop
-	leaving  map[string]bool      // the hosts whose mgr may go, as far as all else is concerned
-	going    departures           // the OSDs that are not to stay
-	parting  map[string]bool      // the names of the Daemons of OSDs that leave for good, as far as they may
-	empty    map[string]bool      // those of them that may stop, as nothing is on them that would be missed
-	replaced map[string]string    // by the names of the Daemons of OSDs that failed: the device that takes the place of theirs
-	granted  map[devicePlace]bool // what was taken from the cluster and may leave
-	yielded  map[string]string    // the hosts whose mon is to have another one in its place although it works, and why
+	taken    map[devicePlace]*osd  // the OSDs by what they are on
+	fatal    bool                  // nothing can be done, whatever there is already
+	hold     time.Duration         // how long to wait for more to be declared
+	stop     map[string]bool       // the names of the Daemons that are to stop
+	leaving  map[string]bool       // the hosts whose mgr may go, as far as all else is concerned
+	going    departures            // the OSDs that are not to stay
+	parting  map[string]bool       // the names of the Daemons of OSDs that leave for good, as far as they may
+	empty    map[string]bool       // those of them that may stop, as nothing is on them that would be missed
+	replaced map[string]string     // by the names of the Daemons of OSDs that failed: the device that takes the place of theirs
+	moved    map[string]*movedDisk // by the names of the Daemons of OSDs: where their disks are now
+	held     map[string]time.Time  // the names of the Daemons of OSDs that are held back, and since when
+	granted  map[devicePlace]bool  // what was taken from the cluster and may leave
+	yielded  map[string]string     // the hosts whose mon is to have another one in its place although it works, and why
 	// astray are the names of the Daemons of crews that are to have others in their places although no mode of their hosts asks for it, and why;
 	// released are those that may go, as others are in their places
 	astray      map[string]string
@@ -95,7 +103,9 @@ type planner struct {
 	nfs         *nfs.Server // what serves NFSExports: nothing before chooseNFS
 	stores      []*storePlan
 	users       []*userPlan
-	moving      bool // a host is on its way into maintenance, or out of it; or a mon is on its way
+	mirrors     []*mirrorPlan
+	oldest      map[string]*api.Daemon // by their types, those that run the oldest release (oldestOf)
+	moving      bool                   // a host is on its way into maintenance, or out of it; or a mon is on its way
 
 	options options // what spec.ceph asks for of Ceph's own configuration
 	// configStored is set when Ceph's own configuration has all of that; configSet and configGone are what it lacks, and has too much.
@@ -240,6 +250,9 @@ func (p *planner) writeSecrets() {
 	if p.nfs.At != nil {
 		entities = append(entities, nfsPrefix+p.nfs.At.Node)
 	}
+	if slices.ContainsFunc(p.mirrors, func(x *mirrorPlan) bool { return x.DeletionTimestamp == nil }) {
+		entities = append(entities, rbdmirror.PeerEntity)
+	}
 	have := make(map[string]bool, len(p.view.Secrets))
 	for _, s := range p.view.Secrets {
 		have[s.Name] = true
@@ -266,7 +279,9 @@ func (p *planner) writeDaemons() {
 	}
 	for _, s := range p.services {
 		for _, at := range s.seats {
-			p.want(p.serviceDaemon(s, at, facts))
+			if p.admitted(&s.crew, at.id) {
+				p.want(p.serviceDaemon(s, at, facts))
+			}
 		}
 	}
 }
@@ -281,6 +296,7 @@ func (p *planner) want(d api.Daemon) {
 		d.Spec.Parameters[ParamLostSince] = since.Format(time.RFC3339)
 	}
 	d.Spec.State = p.wantedState(&d)
+	p.noteFlaps(&d, have)
 	p.plan.Want(label(&d), label(&d), have, d)
 }
 
@@ -291,6 +307,13 @@ func (p *planner) daemon(daemonType, id, host, address string, facts *confFacts)
 	parameters := map[string]string{ParamFSID: p.fsid, ParamAddress: address}
 	if user != "" {
 		parameters[ParamConfig] = user
+	}
+	if have := p.have[daemonName(p.cluster.Name, kindOf(daemonType), id)]; have != nil {
+		for _, name := range []string{api.ParameterForeign, ParamForeignStore} {
+			if value, adopted := have.Spec.Parameters[name]; adopted {
+				parameters[name] = value
+			}
+		}
 	}
 	return api.Daemon{
 		ObjectMeta: metav1.ObjectMeta{
@@ -366,6 +389,7 @@ func (p *planner) writeCommands() {
 	p.dropRules()
 	p.writeClients()
 	p.writeUsers()
+	p.writeMirrors()
 }
 
 func (p *planner) command(verb, object string, params map[string]string, reason string) {

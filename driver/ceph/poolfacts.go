@@ -129,18 +129,27 @@ func (c *conn) fillPools(ctx context.Context, view *engine.View, o *Observation)
 	return nil
 }
 
-func (c *conn) fillPoolUsage(ctx context.Context, facts *PoolFacts) error {
+// poolStats is what 'df' says of a pool, in bytes: Used is what it takes with all copies.
+type poolStats struct {
+	Name  string `json:"name"`
+	Stats struct {
+		Stored    int64 `json:"stored"`
+		Used      int64 `json:"bytes_used"`
+		Available int64 `json:"max_avail"`
+	} `json:"stats"`
+}
+
+func (c *conn) poolStats(ctx context.Context) ([]poolStats, error) {
 	var df struct {
-		Pools []struct {
-			Name  string `json:"name"`
-			Stats struct {
-				Stored    int64 `json:"stored"`
-				Available int64 `json:"max_avail"`
-			} `json:"stats"`
-		} `json:"pools"`
+		Pools []poolStats `json:"pools"`
 	}
 	err := c.ask(ctx, "df", &df)
-	for _, p := range df.Pools {
+	return df.Pools, err
+}
+
+func (c *conn) fillPoolUsage(ctx context.Context, facts *PoolFacts) error {
+	pools, err := c.poolStats(ctx)
+	for _, p := range pools {
 		facts.Usage[p.Name] = PoolUsage{Stored: p.Stats.Stored, Available: p.Stats.Available}
 	}
 	return err

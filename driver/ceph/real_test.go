@@ -122,13 +122,21 @@ func (a *processes) powerOff(host string) {
 	}
 }
 
+// stopGrace is how long a daemon may take to end when it is asked to.
+const stopGrace = 10 * time.Second
+
 // halt stops a daemon as an agent does. A mon that was taken out of the map has ended by itself.
 func (a *processes) halt(d *api.Daemon) {
 	if cmd := a.running[d.Name]; cmd != nil {
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			a.t.Fatal(err)
 		}
+		// Now and then a daemon of Ceph locks itself up while it ends: agents do not wait for ever either.
+		mercy := time.AfterFunc(stopGrace, func() { _ = cmd.Process.Kill() })
 		_ = cmd.Wait()
+		if !mercy.Stop() {
+			a.t.Logf("%s did not end within %v and was killed", d.Name, stopGrace)
+		}
 		delete(a.running, d.Name)
 	}
 	d.Status.State = api.DaemonStopped

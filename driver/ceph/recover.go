@@ -99,6 +99,9 @@ func (r *recovery) refusal() error {
 		return refusef("storagecluster/%s is being deleted", c.Name)
 	case c.ModeOf() != api.ClusterActive:
 		return refusef("spec.mode of storagecluster/%s is %s: set it to Active first, or nothing is done with the mons", c.Name, c.ModeOf())
+	case slices.ContainsFunc(r.view.Daemons, isWatched):
+		return refusef("daemons of storagecluster/%s are only watched, so they would neither be stopped nor looked at, and mons that run on by the old map could be a second "+
+			"quorum: bring the mons back by Ceph's own means ('ceph-mon --extract-monmap', 'monmaptool', 'ceph-mon --inject-monmap')", c.Name)
 	case len(r.of(TypeMon)) == 0 && len(r.of(TypeOSD)) == 0:
 		return refusef("storagecluster/%s has neither mons nor OSDs that could be reached: there is nothing to recover from", c.Name)
 	}

@@ -197,6 +197,37 @@ func TestRecover(t *testing.T) {
 	}
 }
 
+// What works on OSDs stops with them, and is started again in the end.
+func TestRecover_services(t *testing.T) {
+	w := threeHosts()
+	w.filesystems, w.objects = append(w.filesystems, filesystemOf("home")), append(w.objects, storeOf("s3"))
+	r := newRuin(t, w, fromOSDs, nil)
+	serving := func() (running, all int) {
+		for _, d := range r.daemons {
+			if slices.Contains(servingTypes, d.Spec.Type) {
+				if all++; d.Status.State == api.DaemonRunning {
+					running++
+				}
+			}
+		}
+		return running, all
+	}
+	if err := r.step(t, &r.action.Status.Steps[0]); err != nil {
+		t.Fatal(err)
+	}
+	if running, all := serving(); running > 0 || all != 4 {
+		t.Errorf("%d of %d run while OSDs are read", running, all)
+	}
+	if err := r.recover(t); err != nil {
+		t.Fatal(err)
+	}
+	r.action.Status.State = api.ActionDone
+	r.settle(t)
+	if running, all := serving(); running != all || all != 4 {
+		t.Errorf("%d of %d run in the end", running, all)
+	}
+}
+
 // Where the OSD with the newest map has no mon beside it, one is made there.
 func TestRecover_onAnotherHost(t *testing.T) {
 	r := newRuin(t, fourHosts(), fromOSDs, nil)

@@ -25,11 +25,15 @@ const (
 	giveTurn = 30 * time.Second
 )
 
-// stop stops the mons, of which none can serve anyway. That nothing of the maps changes while a mon is made of those of the OSDs, these stop, too.
+// stop stops the mons, of which none can serve anyway. That nothing of the maps changes while a mon is made of those of the OSDs, these stop, too; and with
+// them all that works on what lies on them: an MDS would go on by a map of filesystems that is lost.
 func (r *recovery) stop(ctx context.Context) (action.Progress, error) {
 	stopping := r.of(TypeMon)
 	if r.way == monstore.FromOSDs {
 		stopping = slices.Concat(stopping, r.of(TypeOSD), r.of(TypeMgr))
+		for _, daemonType := range servingTypes {
+			stopping = slices.Concat(stopping, r.of(daemonType))
+		}
 	}
 	var waits []string
 	for _, d := range stopping {

@@ -3,6 +3,7 @@ package ceph
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,48 +11,66 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
+	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
+	"github.com/holdfast-storage/holdfast/internal/rgw"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// planRestarts starts daemons again that need it for what spec.ceph.config asks for now, one after the other: the next when Ceph has the one
-// before back.
+// planRestarts starts daemons again that need it for what spec.ceph.config asks for now, or because a newer release is installed on their hosts, one
+// after the other: the next when Ceph has the one before back.
 func (p *planner) planRestarts() {
-	if !p.reachable() || p.seen.Config == nil || !p.configStored {
+	if !p.reachable() {
 		return
 	}
 	if all := p.toRestart(); len(all) > 0 {
 		p.restart(all[0])
 	}
+	p.tellUpgrade()
 }
 
-// toRestart are the daemons that were started with other options than they should have, those that are on their way first, then mons, managers,
-// OSDs, and the rest. Those of hosts that are closed get theirs when they start again there, or elsewhere. An NFS server is a client of Ceph, and
-// starts with none of them.
+// toRestart are the daemons that are to be started again, those that are on their way first, then mons, managers, OSDs, and the rest. Those of
+// hosts that are closed get theirs when they start again there, or elsewhere. An NFS server is a client of Ceph: it starts with none of its options,
+// and works with releases older and newer than Ceph's.
 func (p *planner) toRestart() []*api.Daemon {
 	var all []*api.Daemon
 	for i := range p.view.Daemons {
 		d := &p.view.Daemons[i]
-		if d.Spec.Type != ganesha.Type && d.DeletionTimestamp == nil && d.Spec.State != api.WantPrepared && !ended(d) && !p.closed(d.Spec.Host) && !drains(d) &&
-			len(p.startedWithout(d)) > 0 {
+		if d.Spec.Type != ganesha.Type && d.DeletionTimestamp == nil && d.Spec.State != api.WantPrepared && !ended(d) && !held(d) && !p.closed(d.Spec.Host) && !drains(d) &&
+			p.restartReason(d) != "" {
 			all = append(all, d)
 		}
 	}
-	return restartOrder(all)
+	return p.restartOrder(all)
 }
 
-// coreTypes are the types of daemons without which Ceph is not whole, in the order in which they are started again. One of another type that does
-// not run keeps only its own kind waiting.
-var coreTypes = []string{TypeMon, TypeMgr, TypeOSD}
+// restartReason says why a daemon is to be started again; empty where it is not.
+func (p *planner) restartReason(d *api.Daemon) string {
+	var why []string
+	if p.seen.Config != nil && p.configStored {
+		if options := p.startedWithout(d); len(options) > 0 {
+			why = append(why, words.Few(options)+" in spec.ceph count from its start")
+		}
+	}
+	if release := p.newer(d); release != "" && p.upgradeAwaits(d) == "" {
+		why = append(why, fmt.Sprintf("Ceph %s is installed on host %s, and it runs %s", release, d.Spec.Host, d.Status.Version))
+	}
+	return strings.Join(why, ", and ")
+}
 
-func restartOrder(daemons []*api.Daemon) []*api.Daemon {
+// coreTypes are the types of daemons without which Ceph is not whole, and restartTypes all that are started again, each in their order, which is
+// that of an upgrade (Ceph docs, "Upgrading"). One of another type than coreTypes that does not run keeps only its own kind waiting.
+var (
+	coreTypes    = []string{TypeMon, TypeMgr, TypeOSD}
+	restartTypes = append(slices.Clip(slices.Clone(coreTypes)), TypeMDS, rgw.Type, rbdmirror.Type)
+)
+
+// restartOrder sorts daemons: of the MDS, those that stand by come before those that work, which can then hand over to one that was started again.
+func (p *planner) restartOrder(daemons []*api.Daemon) []*api.Daemon {
 	rank := func(d *api.Daemon) int {
 		if told(d) {
 			return -1
 		}
-		if i := slices.Index(coreTypes, d.Spec.Type); i >= 0 {
-			return i
-		}
-		return len(coreTypes)
+		return 2*slices.Index(restartTypes, d.Spec.Type) + map[bool]int{true: 1}[p.serving(d)]
 	}
 	slices.SortStableFunc(daemons, func(a, b *api.Daemon) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(len(a.Spec.ID), len(b.Spec.ID)), strings.Compare(a.Spec.ID, b.Spec.ID))
@@ -59,9 +78,14 @@ func restartOrder(daemons []*api.Daemon) []*api.Daemon {
 	return daemons
 }
 
+// serving says whether an MDS has a rank.
+func (p *planner) serving(d *api.Daemon) bool {
+	return d.Spec.Type == TypeMDS && p.fsKnown() && p.seen.FS.serves(d.Spec.ID)
+}
+
 // restart stops a daemon if all others can do without it; it starts again by itself when it has stopped.
 func (p *planner) restart(d *api.Daemon) {
-	why := "it is started again, because " + words.Few(p.startedWithout(d)) + " in spec.ceph count from its start"
+	why := "it is started again, because " + p.restartReason(d)
 	what := p.unready(d)
 	switch {
 	case told(d):
@@ -82,7 +106,7 @@ func (p *planner) unready(d *api.Daemon) string {
 	for i := range p.view.Daemons {
 		x := &p.view.Daemons[i]
 		matters := x.Spec.Type == d.Spec.Type || slices.Contains(coreTypes, x.Spec.Type)
-		if matters && x.Name != d.Name && x.DeletionTimestamp == nil && x.Spec.State != api.WantPrepared && !p.closed(x.Spec.Host) && (told(x) || x.Status.State != api.DaemonRunning) {
+		if matters && x.Name != d.Name && x.DeletionTimestamp == nil && x.Spec.State != api.WantPrepared && !p.closed(x.Spec.Host) && !held(x) && (told(x) || x.Status.State != api.DaemonRunning) {
 			return label(x) + " comes first: it does not run"
 		}
 	}
@@ -98,11 +122,11 @@ func (p *planner) unready(d *api.Daemon) string {
 		return "all mgrs are to be there first"
 	}
 	if d.Spec.Type != TypeOSD {
-		return ""
+		return p.serviceUnready(d)
 	}
 	answer, asked := p.seen.Restartable[label(d)]
 	switch {
-	case !asked:
+	case !asked || !answer.covers(p.downSoon()):
 		return "Ceph is to be asked whether it may stop"
 	case !answer.OK:
 		return "Ceph says that it may not stop now: " + answer.Reason
@@ -112,17 +136,11 @@ func (p *planner) unready(d *api.Daemon) string {
 
 // fillRestartable asks whether the first OSD that is to be started again may stop. What a plan would find is asked of a planner.
 func (c *conn) fillRestartable(ctx context.Context, view *engine.View, o *Observation) {
-	if o.Config == nil {
-		return
-	}
 	seen := *view
 	seen.System = o
 	p := newPlanner(&seen, c.now())
 	p.identity()
 	p.planConfig()
-	if !p.configStored {
-		return
-	}
 	osds := slices.DeleteFunc(p.toRestart(), func(d *api.Daemon) bool { return d.Spec.Type != TypeOSD || told(d) })
 	if len(osds) == 0 {
 		return

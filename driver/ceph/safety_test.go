@@ -34,6 +34,7 @@ func TestSafety(t *testing.T) {
 		}
 		for id := range f.ceph.OSDs() {
 			f.ceph.Stick(id, false)
+			f.ceph.Use(id, 0)
 		}
 		rest(t, f)
 		checkWell(t, f)
@@ -69,7 +70,7 @@ func rest(t *rapid.T, f *fakeWorld) {
 func trouble(t *rapid.T, f *fakeWorld) {
 	i := rapid.IntRange(1, len(f.hosts)).Draw(t, "host")
 	name := f.hosts[i-1].Name
-	switch rapid.SampledFrom([]string{"mode", "mode", "mode", "off", "mute", "back", "back", "time", "stick", "stick", "let go", "mons"}).Draw(t, "what") {
+	switch rapid.SampledFrom([]string{"mode", "mode", "mode", "off", "mute", "back", "back", "time", "stick", "stick", "let go", "mons", "fill", "fill"}).Draw(t, "what") {
 	case "mode":
 		f.mode(i, rapid.SampledFrom([]api.HostMode{api.HostActive, api.HostMaintenance, api.HostDrain}).Draw(t, "mode"))
 	case "off":
@@ -92,6 +93,10 @@ func trouble(t *rapid.T, f *fakeWorld) {
 				delete(f.daemons, key)
 			}
 		}
+	case "fill":
+		for disk := range 2 {
+			f.ceph.Use(2*(i-1)+disk, int64(rapid.IntRange(0, 70).Draw(t, "percent"))*f.ceph.Size()/100)
+		}
 	case "mons":
 		f.cluster.Spec.Ceph.Mon.Count = rapid.SampledFrom([]int32{1, 3, 5}).Draw(t, "mons")
 		f.fewestMons = min(f.fewestMons, f.cluster.Spec.Ceph.Mon.Count)
@@ -110,6 +115,7 @@ func roundSafe(t *rapid.T, f *fakeWorld, cut bool) {
 	}
 	checkPurged(t, f, p)
 	checkEmptied(t, f, p)
+	checkFits(t, f, p)
 	if err := f.apply(t.Context(), v, p); err != nil {
 		t.Fatal(err) // Ceph refuses to forget what is not empty, or is up
 	}
@@ -155,6 +161,31 @@ func checkEmptied(t *rapid.T, f *fakeWorld, p *engine.Plan) {
 		if f.ceph.OSDs()[id] == have.Spec.Parameters[ParamOSDUUID] && !f.ceph.Safe(id) {
 			t.Fatalf("%s leaves, and is told to stop while Ceph would miss it: %v", have.Name, decisions(p))
 		}
+	}
+}
+
+// checkFits: what begins to leave, and all that leaves already, fits on the OSDs that are left.
+func checkFits(t *rapid.T, f *fakeWorld, p *engine.Plan) {
+	leaving, begins := map[string]bool{}, false
+	for _, c := range p.Daemons {
+		if have := f.daemons[c.Daemon.Name]; c.Daemon.Spec.Type == TypeOSD && have != nil && drains(&c.Daemon) {
+			leaving[have.Name] = true
+			begins = begins || !drains(have)
+		}
+	}
+	var used, total int64
+	for _, d := range f.daemonsOf(TypeOSD) {
+		id, err := strconv.Atoi(d.Spec.ID)
+		if err != nil || !f.ceph.Up(id) {
+			continue
+		}
+		used += f.ceph.Used(id)
+		if !leaving[d.Name] && !drains(d) {
+			total += f.ceph.Size()
+		}
+	}
+	if full := 0.9; begins && float64(used) > full*float64(total) {
+		t.Fatalf("%v leave, and %d KiB are to fit into %d: %v", slices.Sorted(maps.Keys(leaving)), used, total, decisions(p))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/cephreport"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
+	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
 )
 
 // fakeWorld is a world whose daemons all do as they are told, on a Ceph in memory.
@@ -52,29 +53,52 @@ func (f *fakeWorld) agents() {
 			f.agentRemoves(d)
 			continue
 		case d.Spec.State == api.WantStopped:
-			d.Status.State, d.Status.Message = api.DaemonStopped, ""
+			d.Status.State, d.Status.Message, d.Status.Version = api.DaemonStopped, "", ""
 			continue
 		case f.broken[name]:
 			d.Status.State, d.Status.Message = api.DaemonFailed, "it is broken"
 			continue
 		case d.Spec.State == api.WantRunning:
 			gatewayStarts(d)
+			if h := f.hostNamed(d.Spec.Host); d.Status.State != api.DaemonRunning && h != nil {
+				d.Status.Version = h.Status.Packages[d.Spec.Type]
+			}
 			d.Status.State, d.Status.Message = api.DaemonRunning, ""
 			f.report(d)
 		default:
 			d.Status.State = api.DaemonPrepared
 		}
+		f.divide(d)
 		for _, device := range d.Spec.Devices {
 			dev := f.device(device.ID)
 			dev.Availability, dev.Reasons = api.DeviceUnavailable, []string{"it holds an OSD"}
 			dev.Ceph = &api.DeviceCeph{FSID: d.Spec.Parameters[ParamFSID], OSDUUID: d.Spec.Parameters[ParamOSDUUID]}
+			if device.Name != DeviceBlock {
+				dev.Ceph.Part = strings.TrimPrefix(device.Name, "block.")
+			}
+			if device.KeySecret != "" {
+				dev.Filesystem = &api.DeviceFilesystem{Type: "crypto_LUKS"}
+			}
 		}
 	}
 	f.ceph.Sync(f.powered())
 }
 
+func (w *world) hostNamed(name string) *api.Host {
+	for i := range w.hosts {
+		if w.hosts[i].Name == name {
+			return &w.hosts[i]
+		}
+	}
+	return nil
+}
+
 // report has an MDS tell who has its filesystem mounted, and an NFS server that it has read what is wanted.
 func (f *fakeWorld) report(d *api.Daemon) {
+	if d.Spec.Type == rbdmirror.Type {
+		d.Status.Report = f.mirrorReport(d)
+		return
+	}
 	if d.Spec.Type == ganesha.Type {
 		d.Status.Report = `{"current":true}`
 		return
@@ -132,6 +156,7 @@ func (f *fakeWorld) powerOn(i int) {
 func (f *fakeWorld) agentRemoves(d *api.Daemon) {
 	delete(f.daemons, d.Name)
 	delete(f.broken, d.Name)
+	f.free(d)
 	for _, device := range d.Spec.Devices {
 		if d.Spec.OnRemoval == api.DeletionWipe && f.there(device.ID) {
 			dev := f.device(device.ID)

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"time"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 )
 
@@ -34,6 +36,15 @@ func capsOf(entity string) map[string]string {
 		return map[string]string{"mds": "allow *", "mgr": "allow *", "mon": "allow *", "osd": "allow *"}
 	case strings.HasPrefix(entity, rgw.EntityPrefix):
 		return gatewayCaps(entity)
+	case strings.HasPrefix(entity, rbdmirror.EntityPrefix):
+		// Its agent also writes down where the other cluster is, and asks which daemons there are, neither of which the profile covers
+		// ('rbd mirror pool peer bootstrap import', 'rbd mirror pool status').
+		return map[string]string{
+			"mgr": "profile rbd", "osd": "profile rbd",
+			"mon": "profile rbd-mirror, allow command 'config-key set' with key prefix rbd/mirror/, allow command 'service dump', allow command 'service status'",
+		}
+	case entity == rbdmirror.PeerEntity:
+		return map[string]string{"mon": "profile rbd-mirror-peer", "osd": "profile rbd"}
 	case strings.HasPrefix(entity, nfsPrefix):
 		return map[string]string{"mds": "allow rw", "mon": "allow r", "osd": "allow rw tag cephfs data=*"}
 	case kind == "client":
@@ -91,7 +102,11 @@ func (d *Driver) MakeSecret(want engine.SecretWant) (map[string][]byte, error) {
 			caps[what] = v
 		}
 	}
-	return map[string][]byte{secretKey: []byte(key), secretKeyring: []byte(keyring(entity, key, caps))}, nil
+	data := map[string][]byte{secretKey: []byte(key), secretKeyring: []byte(keyring(entity, key, caps))}
+	if strings.HasPrefix(entity, "osd.") {
+		data[api.KeyLUKS] = []byte(rand.Text() + rand.Text()) // for the devices of one that is encrypted: 260 bits
+	}
+	return data, nil
 }
 
 // keyring is a keyring file with one entity.

@@ -10,6 +10,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
+	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -33,7 +34,7 @@ type service struct {
 }
 
 // servingTypes are the types of daemons that serve a resource. Each is of the crew of one.
-var servingTypes = []string{TypeMDS, rgw.Type}
+var servingTypes = []string{TypeMDS, rgw.Type, rbdmirror.Type}
 
 // stateless says whether daemons of a type keep nothing on disk.
 func stateless(daemonType string) bool {
@@ -46,6 +47,7 @@ func (p *planner) declareServices() {
 	p.crews = []*crew{p.mgrs}
 	p.declareFilesystems()
 	p.declareStores()
+	p.declareMirrors()
 }
 
 // serve adds the crew of a resource.
@@ -263,6 +265,16 @@ func (p *planner) misplaced(s *service, d *api.Daemon, unmeant func(string) bool
 		return unmeantReason(h.Name)
 	}
 	return ""
+}
+
+// admitted says whether a daemon is there, or may come: Ceph has its key. One that starts without it ends, and starts again later and later.
+func (p *planner) admitted(c *crew, id string) bool {
+	return p.have[p.daemonOf(c, id)] != nil || p.reachable() && p.seen.Entities[c.entityOf(id)]
+}
+
+// servesResource says whether an entity is that of a daemon that serves resources.
+func servesResource(entity string) bool {
+	return strings.HasPrefix(entity, nfsPrefix) || entity == rbdmirror.PeerEntity || slices.ContainsFunc(servingTypes, func(t string) bool { return strings.HasPrefix(entity, entityFor(t, "")) })
 }
 
 // serviceDaemon is the Daemon of a seat.

@@ -83,6 +83,7 @@ func (p *planner) judge(s *state) {
 	p.judgeExports(s)
 	p.judgeClients(s)
 	p.judgeStores(s)
+	p.judgeMirrors(s)
 	if p.seen.Health != healthOK {
 		for _, check := range p.seen.Checks {
 			s.because("%s: %s: %s", check.Severity, check.Code, check.Message)
@@ -175,6 +176,8 @@ func (p *planner) judgeOSDs(s *state) {
 			continue
 		case !known:
 			s.because("%s on %s is not in Ceph's map yet", o.label(), o.host)
+		case d != nil && held(d):
+			s.because("%s on %s is down: %s", o.label(), o.host, heldText(d, heldSince(d)))
 		default:
 			s.because("%s on %s is down", o.label(), o.host)
 		}

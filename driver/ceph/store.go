@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -183,12 +184,60 @@ func (p *planner) planStores() {
 			x.waits = append(x.waits, wait)
 		}
 		x.frozen = refusal+wait != "" || x.DeletionTimestamp != nil || x.tls() != "" && !p.reachable()
-		noPort := p.noPort(x)
-		if noPort {
-			x.refusePort()
-		}
-		x.service.held = x.service.held || refusal+wait != "" || noPort || x.DeletionTimestamp != nil
+		x.service.held = x.service.held || refusal+wait != "" || x.DeletionTimestamp != nil
 	}
+	p.sharePorts()
+}
+
+// sharePorts gives ports to those that were declared first. One without gateways is refused where others have its port on each host, and waits for
+// one that may come to have it there: it is known before anything is made.
+func (p *planner) sharePorts() {
+	for _, x := range slices.SortedFunc(slices.Values(p.stores), declaredBefore) {
+		if len(p.membersOf(&x.service.crew)) > 0 || x.DeletionTimestamp != nil {
+			continue
+		}
+		ahead := p.ahead(x)
+		switch {
+		case p.noPort(x):
+			x.refusePort()
+		case ahead != nil:
+			x.waits = append(x.waits, fmt.Sprintf("ObjectStore %s, which was declared before and has the same port, is to get its gateways first", ahead.Name))
+			holdNew(x.pools)
+		default:
+			continue
+		}
+		x.service.held = true
+	}
+}
+
+// declaredBefore orders stores by when they were declared, and those of one moment by their names.
+func declaredBefore(a, b *storePlan) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+}
+
+// ahead is a store that comes before one with the same port, and is yet to get gateways on hosts that are all that the other may have. Where it will
+// take all of them it is noted who has them.
+func (p *planner) ahead(x *storePlan) *storePlan {
+	mine, toCome := p.placesFor(x.service)
+	if len(mine) == 0 || toCome > 0 {
+		return nil
+	}
+	for _, y := range p.stores {
+		if y == x || y.port() != x.port() || y.DeletionTimestamp != nil || len(y.refusals) > 0 || declaredBefore(y, x) > 0 || len(p.membersOf(&y.service.crew)) > 0 {
+			continue
+		}
+		theirs, _ := p.placesFor(y.service)
+		if slices.ContainsFunc(mine, func(at place) bool { return !slices.Contains(theirs, at) }) {
+			continue
+		}
+		if y.service.count >= len(theirs) {
+			for _, at := range mine {
+				x.taken[at.host] = "ObjectStore " + y.Name
+			}
+		}
+		return y
+	}
+	return nil
 }
 
 // checkCertificate says why gateways cannot show the certificate: not at all, or not yet.
@@ -208,13 +257,10 @@ func (p *planner) checkCertificate(x *storePlan) (refusal, wait string) {
 	return "", ""
 }
 
-// noPort says whether a store without gateways can have none, because others have its port on each host. It is known before anything is made.
+// noPort says whether a store without gateways can have none, because others have its port on each host, or will.
 func (p *planner) noPort(x *storePlan) bool {
-	if len(p.membersOf(&x.service.crew)) > 0 || x.DeletionTimestamp != nil {
-		return false
-	}
 	places, toCome := p.placesFor(x.service)
-	return len(places)+toCome == 0 && len(x.taken) > 0
+	return toCome == 0 && len(x.taken) > 0 && !slices.ContainsFunc(places, func(at place) bool { return x.taken[at.host] == "" })
 }
 
 func (x *storePlan) refusePort() {

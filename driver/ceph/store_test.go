@@ -310,6 +310,9 @@ func TestStores_ports(t *testing.T) {
 	if got := word(decisions(p, api.VerdictRefuse), "objectstore/b"); !strings.Contains(got, "port 7480 is taken") || strings.Contains(f.gateways(), "b-") {
 		t.Errorf("refused for %q: %s", got, f.gateways())
 	}
+	if slices.ContainsFunc(f.ceph.Pools(), func(pool string) bool { return strings.HasPrefix(pool, "b.") }) {
+		t.Errorf("pools of a store that was declared at one moment with another: %v", f.ceph.Pools())
+	}
 	f.objects = append(f.objects, storeOf("late", two))
 	if p := f.settle(t); !strings.Contains(word(decisions(p, api.VerdictRefuse), "objectstore/late"), "port 7480 is taken") {
 		t.Errorf("%v", decisions(p))
@@ -322,6 +325,52 @@ func TestStores_ports(t *testing.T) {
 	f.objects[1].SetGeneration(2)
 	if f.settle(t); f.objects[1].Common().State != api.ResourceOnline {
 		t.Errorf("%+v, %s", f.objects[1].Common(), f.gateways())
+	}
+}
+
+// While it is open which of three hosts the first store takes, a second one that may use two of them waits, and then has what is left.
+func TestStores_portsOpen(t *testing.T) {
+	two := func(s *api.ObjectStore) { s.Spec.Gateways.Placement.Hosts = []string{"h1", "h2"} }
+	f := storesOn(3, storeOf("a"), storeOf("b", two))
+	waited := false
+	for range 40 {
+		p := f.round(t)
+		waited = waited || strings.Contains(word(decisions(p, api.VerdictWait), "objectstore/b"), "ObjectStore a, which was declared before")
+		if !waited && slices.ContainsFunc(f.ceph.Pools(), func(pool string) bool { return strings.HasPrefix(pool, "b.") }) {
+			t.Fatal("the second has pools before it is known whether it can have gateways")
+		}
+		f.agents()
+	}
+	f.settle(t)
+	if got := f.gateways(); !waited || !strings.Contains(got, "b-") || f.objects[1].Common().State != api.ResourceOnline && f.objects[1].Common().State != api.ResourceDegraded {
+		t.Errorf("waited %v, gateways %s: %+v", waited, got, f.objects[1].Common())
+	}
+}
+
+// No daemon that serves a resource is there before Ceph has its key.
+func TestServices_keysFirst(t *testing.T) {
+	f := storesOn(3, storeOf("s3"))
+	f.filesystems = append(f.filesystems, filesystemOf("home"))
+	f.exports = append(f.exports, exportOf("home", "home"))
+	seen := map[string]bool{}
+	for range 60 {
+		before := map[string]bool{}
+		for _, x := range f.secrets {
+			entity := x.annotations[AnnotationEntity]
+			before[entity] = f.ceph.Knows(entity)
+		}
+		f.round(t)
+		for _, d := range f.daemons {
+			if entity := entityFor(d.Spec.Type, d.Spec.ID); stateless(d.Spec.Type) && d.Spec.Type != TypeMgr && !seen[entity] {
+				if seen[entity] = true; !before[entity] {
+					t.Errorf("%s is made before Ceph has its key", entity)
+				}
+			}
+		}
+		f.agents()
+	}
+	if len(seen) != 5 {
+		t.Errorf("made %v", seen)
 	}
 }
 

@@ -244,6 +244,17 @@ func (p *planner) downWithout(host string) []int {
 	return downWithout(p.view.Daemons, p.seen.OSDs, host)
 }
 
+// downSoon are the OSDs that are down, or are to be as far as is planned yet.
+func (p *planner) downSoon() []int {
+	down := p.downWithout("")
+	for _, d := range p.daemonsOf(TypeOSD) {
+		if id, err := strconv.Atoi(d.Spec.ID); err == nil && p.stop[d.Name] {
+			down = append(down, id)
+		}
+	}
+	return down
+}
+
 // othersDown names the OSDs of other hosts that are down, or are to be.
 func (p *planner) othersDown(host string) []string {
 	var names []string

@@ -21,7 +21,9 @@ const (
 	// with the OSD, and it cannot be mistaken for one that an administrator has set.
 	verbNoout      = "osd set-group noout"
 	verbUnsetNoout = "osd unset-group noout"
-	// verbOSDOut and verbOSDIn have Ceph move the data off OSDs, and back.
+	// verbReweight gives OSDs their weights in CRUSH, and with none has Ceph move the data off them. Params maps each OSD to its weight.
+	verbReweight = "osd crush reweight"
+	// verbOSDOut marks OSDs out that hold nothing any more, so that Ceph does not call it wrong that they are down, and verbOSDIn takes it back.
 	verbOSDOut = "osd out"
 	verbOSDIn  = "osd in"
 	// verbOSDPurge has Ceph forget OSDs: their numbers, their place in CRUSH, and their keys.
@@ -44,7 +46,7 @@ type verb struct {
 	risk    api.Risk
 }
 
-// verbs are all that a plan may ask for. While the data of an OSD moves away no copy goes before another is there, so that 'osd out' costs
+// verbs are all that a plan may ask for. While the data of an OSD moves away no copy goes before another is there, so that taking its weight costs
 // none; what is purged cannot be brought back, and stood for a copy or a mon until then.
 var verbs = map[string]verb{
 	verbOSDNew:     {(*conn).osdNew, (*foresight).osdNew, api.RiskNone},
@@ -52,6 +54,7 @@ var verbs = map[string]verb{
 	verbAuthRm:     {(*conn).authRm, (*foresight).authRm, api.RiskNone},
 	verbNoout:      {(*conn).noout, (*foresight).noout, api.RiskNone},
 	verbUnsetNoout: {(*conn).noout, (*foresight).noout, api.RiskNone},
+	verbReweight:   {(*conn).reweight, (*foresight).reweight, api.RiskNone},
 	verbOSDOut:     {(*conn).inOut, (*foresight).inOut, api.RiskNone},
 	verbOSDIn:      {(*conn).inOut, (*foresight).inOut, api.RiskNone},
 	verbOSDPurge:   {(*conn).purge, (*foresight).purge, api.RiskRedundancy},
@@ -75,6 +78,8 @@ var verbs = map[string]verb{
 	verbRuleRm:         {(*conn).ruleRm, (*foresight).ruleRm, api.RiskNone},
 	verbProfileSet:     {(*conn).profileSet, (*foresight).profileSet, api.RiskNone},
 	verbProfileRm:      {(*conn).ruleRm, (*foresight).profileRm, api.RiskNone},
+
+	verbMirrorSchedule: {(*conn).mirrorSchedule, (*foresight).mirrorScheduled, api.RiskNone},
 
 	verbFSNew:       {(*conn).fsNew, (*foresight).fsNew, api.RiskNone},
 	verbFSSet:       {(*conn).fsSet, (*foresight).fsSet, api.RiskNone},

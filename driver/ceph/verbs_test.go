@@ -25,7 +25,7 @@ func TestVerbs_risk(t *testing.T) {
 		f.now = f.now.Add(recheckLater)
 	}
 	for verb, want := range map[string]api.Risk{
-		verbOSDOut: api.RiskNone, verbOSDPurge: api.RiskRedundancy, verbCrushRm: api.RiskNone, verbMonRemove: api.RiskRedundancy,
+		verbReweight: api.RiskNone, verbOSDOut: api.RiskNone, verbOSDPurge: api.RiskRedundancy, verbCrushRm: api.RiskNone, verbMonRemove: api.RiskRedundancy,
 	} {
 		if got, asked := risks[verb]; !asked || got != want {
 			t.Errorf("%s, asked for: %v, has the risk %q, and not %q", verb, asked, got, want)

@@ -15,6 +15,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/conformance"
+	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
 )
 
 // world is a small store and engine: it makes views and carries out plans.
@@ -38,6 +39,7 @@ type world struct {
 	// objects are the ObjectStores and their users, and s3 what the stores have.
 	objects  []api.Resource
 	s3       map[string]*s3User
+	mirrored map[string]rbdmirror.Pool // by the names of pools
 	failures []engine.CommandFailure
 	// writes counts what rounds changed.
 	writes int
@@ -237,6 +239,10 @@ func (w *world) apply(ctx context.Context, v *engine.View, p *engine.Plan) error
 		w.daemons[r.Name].DeletionTimestamp = &now
 	}
 	for _, cmd := range p.Commands {
+		if cmd.Daemon != "" && w.daemons[cmd.Daemon].Spec.Type == rbdmirror.Type {
+			w.mirrorPool(cmd)
+			continue
+		}
 		if cmd.Daemon != "" {
 			if err := w.askGateway(w.daemons[cmd.Daemon], cmd); err != nil {
 				w.failures = append(w.failures, engine.CommandFailure{Command: cmd, Message: err.Error()})

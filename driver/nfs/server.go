@@ -33,6 +33,8 @@ type Storage struct {
 	State func(*api.NFSExport) (api.ResourceState, string)
 	// Finish completes the Daemon, and its configuration; nil where there is nothing to add.
 	Finish func(d *api.Daemon, conf *string)
+	// Ready says whether all that a server at a place needs from the storage system is there, such as its key; nil where it needs nothing.
+	Ready func(at Place) bool
 }
 
 // Server is the NFS server of the cluster, which there is while there is an export.
@@ -54,6 +56,7 @@ type Server struct {
 	taken  []string // hosts that would do, and where another cluster's server is
 }
 
+// daemonName names the Daemon of the server on a node.
 func daemonName(cluster, node string) string { return cluster + "-nfs-" + node }
 
 // Choose chooses the place that serves NFS among those that can: the same one as long as it can. reports are those of the servers that
@@ -121,8 +124,9 @@ func (s *Server) decide(verdict api.Verdict, object, format string, args ...any)
 	s.plan.Decide(verdict, object, format, args...)
 }
 
-// place brings the Daemon of the server to where it is wanted, and lets go of all others.
+// place brings the Daemon of the server to where it is wanted, and lets go of all others; not before it can be there.
 func (s *Server) place(plans map[string]*export) {
+	awaited := s.At != nil && s.daemon == nil && s.storage.Ready != nil && !s.storage.Ready(*s.At)
 	for i := range s.view.Daemons {
 		d := &s.view.Daemons[i]
 		wanted := s.At != nil && d.Name == daemonName(s.view.Cluster.Name, s.At.Node)
@@ -139,11 +143,13 @@ func (s *Server) place(plans map[string]*export) {
 			} else if len(s.Exports) > 0 {
 				why = "its host leaves service, and no other node can serve NFS"
 			}
-			s.plan.Remove = append(s.plan.Remove, engine.Removal{Name: d.Name, Reason: why, Risk: api.RiskNone})
+			if !awaited {
+				s.plan.Remove = append(s.plan.Remove, engine.Removal{Name: d.Name, Reason: why, Risk: api.RiskNone})
+			}
 			s.leaves(d, why)
 		}
 	}
-	if s.At != nil {
+	if s.At != nil && !awaited {
 		s.want = s.makeDaemon(plans)
 		s.plan.Want(engine.DaemonObject(&s.want), "an NFS server", s.daemon, s.want)
 	}

@@ -1,0 +1,220 @@
+package ceph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+const adoptedFSID = "11111111-2222-3333-4444-555555555555"
+
+// byHand is a cluster of three hosts that somebody has made: mon, mgr and OSD of each are named after it.
+func byHand() AdoptRequest {
+	w := newWorld(3, 2)
+	r := AdoptRequest{Namespace: "default", Name: "c", Conf: map[string]map[string]string{"global": {"fsid": adoptedFSID}}}
+	r.Facts = &AdoptFacts{FSID: adoptedFSID, Health: healthOK, Keys: map[string]CephKey{}, Settings: map[string]string{}}
+	for i := 1; i <= 3; i++ {
+		h := w.host(i, 2)
+		ip := h.Status.Addresses[0]
+		osd := ClusterDaemon{Type: TypeOSD, ID: fmt.Sprint(i), Addrs: "[v2:" + ip + ":6800/1,v1:" + ip + ":6801/1]", UUID: fmt.Sprintf("uuid-%d", i), Path: "/dev/sdb", Store: "bluestore"}
+		mon := ClusterDaemon{Type: TypeMon, ID: h.Name, Addrs: "[v2:" + ip + ":3300/0,v1:" + ip + ":6789/0]"}
+		mgr := ClusterDaemon{Type: TypeMgr, ID: h.Name, Addrs: ip + ":0/7", Active: i == 2}
+		for k, d := range []*ClusterDaemon{&mon, &mgr, &osd} {
+			d.Host, d.Version, d.Up = h.Name, "16.2.15", true
+			h.Status.Foreign = append(h.Status.Foreign, api.ForeignDaemon{
+				Type: d.Type, ID: d.ID, PID: int32(10*i + k), Cluster: adoptedFSID, Data: "/var/lib/ceph/" + kindOf(d.Type) + "/ceph-" + d.ID, Unit: d.Type + "@" + d.ID + ".service",
+			})
+			r.Facts.Daemons = append(r.Facts.Daemons, *d)
+			r.Facts.Keys[d.Label()] = CephKey{Key: "k" + d.ID}
+		}
+		h.Status.Packages = map[string]string{TypeMon: "16.2.15", TypeMgr: "16.2.15", TypeOSD: "16.2.15"}
+		h.Status.Devices[0].Ceph = &api.DeviceCeph{FSID: adoptedFSID, OSDUUID: osd.UUID}
+		h.Status.Devices[0].Availability = api.DeviceUnavailable
+	}
+	r.Facts.Keys[entityMon], r.Facts.Keys[entityAdmin] = CephKey{Key: "km"}, CephKey{Key: "ka", Caps: map[string]string{"mon": "allow *"}}
+	r.Hosts = w.hosts
+	return r
+}
+
+// daemonOf is one of the request's.
+func (r *AdoptRequest) daemonOf(label string) *ClusterDaemon {
+	i := slices.IndexFunc(r.Facts.Daemons, func(d ClusterDaemon) bool { return d.Label() == label })
+	return &r.Facts.Daemons[i]
+}
+
+func TestAdopt(t *testing.T) {
+	r := byHand()
+	r.Conf["global"]["osd_memory_target"], r.Conf["global"]["mon_host"], r.Conf["global"]["public_network"] = "2G", "10.0.0.1", "10.0.0.0/8"
+	r.Conf["osd.3"] = map[string]string{"host": "h3", "osd_max_backfills": "1"}
+	r.Conf["client.rgw.a"] = map[string]string{"rgw_keystone_admin_password": "hush"}
+	r.Conf["odd section"] = map[string]string{"x": "y"}
+	r.Facts.Settings = map[string]string{"auth_allow_insecure_global_id_reclaim": "true", "osd_pool_default_size": "3"}
+	x := Adopt(r)
+	if len(x.Problems) > 0 {
+		t.Fatalf("%q", x.Problems)
+	}
+	if len(x.Daemons) != 9 || len(x.Nodes) != 3 || len(x.Secrets) != 11 || len(x.Rows) != 9 {
+		t.Errorf("%d Daemons, %d nodes, %d Secrets, %d rows", len(x.Daemons), len(x.Nodes), len(x.Secrets), len(x.Rows))
+	}
+	for i := range x.Daemons {
+		d := &x.Daemons[i]
+		if d.Spec.State != api.WantWatched || d.Spec.Parameters[api.ParameterForeign] != adoptedFSID || d.Spec.OnRemoval == api.DeletionWipe && d.Spec.Type != TypeMgr {
+			t.Errorf("%s: %+v", d.Name, d.Spec)
+		}
+	}
+	want := map[string]api.CephOptions{
+		"global": {"osd_memory_target": "2G", "auth_allow_insecure_global_id_reclaim": "true"}, "osd.3": {"osd_max_backfills": "1"},
+	}
+	if diff := cmp.Diff(want, x.Cluster.Spec.Ceph.Config); diff != "" {
+		t.Errorf("config (-want +got):\n%s", diff)
+	}
+	if text := strings.Join(x.Notes, "\n"); !strings.Contains(text, "[odd section] x") || !strings.Contains(text, "[client.rgw.a] rgw_keystone_admin_password") {
+		t.Error(text)
+	}
+	mon := x.Daemons[0]
+	if mon.Name != "c-mon-h1" || mon.Spec.Parameters[ParamForeignStore] != "/var/lib/ceph/mon/ceph-h1" || mon.Spec.Parameters[ParamMonFounded] == "" {
+		t.Errorf("%+v", mon)
+	}
+	row := AdoptRow{"h3", "osd.3", "/var/lib/ceph/osd/ceph-3", "wwn-30 (/dev/sdb)", "the unit ceph-osd@3.service", "32", "daemon/c-osd-3"}
+	if diff := cmp.Diff(row, x.Rows[8]); diff != "" {
+		t.Errorf("row (-want +got):\n%s", diff)
+	}
+}
+
+// TestAdopt_watched plans for what was adopted: nothing is wanted of it. A plan of the cluster as handed over wants nothing either, beside what is to be
+// stored in Ceph's configuration.
+func TestAdopt_watched(t *testing.T) {
+	x := Adopt(byHand())
+	view := &engine.View{Cluster: &x.Cluster, Nodes: x.Nodes, Hosts: byHand().Hosts, Daemons: x.Daemons}
+	for _, s := range x.Secrets {
+		view.Secrets = append(view.Secrets, engine.SecretInfo{Name: s.Name, Annotations: s.Annotations})
+	}
+	view.AddNeighbours(x.Nodes, func(map[string]bool) []*api.Daemon { return nil }, []api.StorageCluster{x.Cluster})
+	d := &Driver{}
+	if p := d.Plan(view, testTime); !p.Empty() || p.Refused {
+		t.Errorf("while it is watched: %+v", p)
+	}
+	for i := range view.Daemons {
+		view.Daemons[i].Spec.State = api.WantRunning
+		if i == 0 {
+			if p := d.Plan(view, testTime); !p.Empty() {
+				t.Errorf("while the first is handed over: %+v", p)
+			}
+		}
+	}
+	if p := d.Plan(view, testTime); !p.Empty() || p.Refused {
+		t.Errorf("when all is handed over: %+v", p.Decisions)
+	}
+	view.Daemons[0].Spec.State, view.Hosts[1].Spec.Mode = api.WantWatched, api.HostMaintenance
+	if p := d.Plan(view, testTime); !p.Empty() || word(decisions(p, api.VerdictRefuse), "host/h2") == "" {
+		t.Errorf("a host may be switched off whose daemons nobody stops: %+v", p.Decisions)
+	}
+	view.Hosts[1].Spec.Mode = api.HostActive
+	view.Daemons = nil
+	if p := d.Plan(view, testTime); !p.Empty() {
+		t.Errorf("a cluster that was adopted is founded anew: %+v", p)
+	}
+}
+
+// TestAdopt_again looks at a cluster of which a part is handed over, and some was added by hand: what is Holdfast's stays, what is new is watched.
+func TestAdopt_again(t *testing.T) {
+	r := byHand()
+	first := Adopt(r)
+	r.Clusters = []api.StorageCluster{first.Cluster}
+	for _, d := range first.Daemons {
+		if d.Spec.Host != "h1" {
+			continue
+		}
+		d.Spec.State = api.WantRunning
+		r.Daemons = append(r.Daemons, d)
+	}
+	r.Hosts[0].Status.Foreign = nil
+	x := Adopt(r)
+	if len(x.Problems) > 0 {
+		t.Fatalf("%q", x.Problems)
+	}
+	if diff := cmp.Diff(first.Nodes, x.Nodes); diff != "" {
+		t.Errorf("nodes:\n%s", diff)
+	}
+	if row := (AdoptRow{"h1", "osd.1", "-", "-", "Holdfast", "0", "stays daemon/c-osd-1"}); !slices.Contains(x.Rows, row) {
+		t.Errorf("%+v", x.Rows)
+	}
+}
+
+func TestAdopt_refused(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*AdoptRequest)
+		want   string
+	}{
+		"another cluster of the name": {func(r *AdoptRequest) {
+			r.Clusters = []api.StorageCluster{*newWorld(3, 2).cluster}
+		}, "storagecluster/c is another cluster"},
+		"known under another name": {func(r *AdoptRequest) {
+			c := newWorld(3, 2).cluster
+			c.Name, c.Annotations = "other", map[string]string{AnnotationAdopted: adoptedFSID}
+			r.Clusters = []api.StorageCluster{*c}
+		}, "is storagecluster/other"},
+		"keys of another cluster": {func(r *AdoptRequest) {
+			r.Secrets = []engine.SecretInfo{{Name: "c-key-mon", Annotations: map[string]string{AnnotationFSID: "x"}}}
+		}, "belong to another Ceph cluster"},
+		"another ceph.conf": {func(r *AdoptRequest) { r.Conf["global"]["fsid"] = "x" }, "give the right file"},
+		"without cephx":     {func(r *AdoptRequest) { r.Conf["global"]["auth_cluster_required"] = "none" }, "cephx"},
+		"old release":       {func(r *AdoptRequest) { each(r, func(d *ClusterDaemon) { d.Version = "15.2.17" }) }, "releases from 16"},
+		"in an upgrade":     {func(r *AdoptRequest) { r.daemonOf("osd.1").Version = "18.2.7" }, "finish the upgrade"},
+		"no host":           {func(r *AdoptRequest) { r.Hosts = r.Hosts[:2] }, "h3, which is no host of Holdfast"},
+		"not seen":          {func(r *AdoptRequest) { r.Hosts[2].Status.Foreign = nil }, "does not see its process"},
+		"down":              {func(r *AdoptRequest) { r.daemonOf("osd.1").Up = false; r.Hosts[0].Status.Foreign = nil }, "osd.1 does not run"},
+		"container":         {func(r *AdoptRequest) { r.Hosts[0].Status.Foreign[0].Container = true }, "mon.h1 on h1 runs in a container"},
+		"unit":              {func(r *AdoptRequest) { r.Hosts[0].Status.Foreign[2].Unit = "mine.service" }, "the unit mine.service"},
+		"another address":   {func(r *AdoptRequest) { r.daemonOf("mon.h1").Addrs = "[v2:10.9.9.9:3300/0,v1:10.9.9.9:6789/0]" }, "no address of host h1"},
+		"v1 alone":          {func(r *AdoptRequest) { r.daemonOf("mon.h1").Addrs = "[v1:10.0.0.1:6789/0]" }, "enable-msgr2"},
+		"name": {func(r *AdoptRequest) {
+			r.daemonOf("mgr.h1").ID = "H_1"
+			r.Hosts[0].Status.Foreign[1].ID, r.Hosts[0].Status.Foreign[1].Unit = "H_1", ""
+		}, `"H_1" cannot be the name`},
+		"older packages":     {func(r *AdoptRequest) { r.Hosts[0].Status.Packages[TypeOSD] = "16.2.9" }, "the older 16.2.9 is installed"},
+		"no packages":        {func(r *AdoptRequest) { r.Hosts[0].Status.Packages = nil }, "host h1 has no ceph-mon of its own"},
+		"FileStore":          {func(r *AdoptRequest) { r.daemonOf("osd.1").Store = "filestore" }, "only BlueStore"},
+		"LVM":                {func(r *AdoptRequest) { r.daemonOf("osd.1").Path = "/dev/dm-0" }, "device-mapper"},
+		"mapped":             {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[0].Kind = api.DeviceMapped }, "device-mapper"},
+		"DB apart":           {func(r *AdoptRequest) { r.daemonOf("osd.1").Apart = "block.db" }, "block.db on a device of its own"},
+		"in a file":          {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[0].Ceph = nil }, "no device of the host has its label"},
+		"twice":              {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[1].Ceph = r.Hosts[0].Status.Devices[0].Ceph }, "have the same label"},
+		"no identity":        {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[0].ID = "unstable-sdb" }, "no identity that stays"},
+		"two mons":           {func(r *AdoptRequest) { r.Facts.Daemons = r.Facts.Daemons[:6] }, "has 2 mons"},
+		"no store of a mon":  {func(r *AdoptRequest) { r.Hosts[0].Status.Foreign[0].Data = "" }, "the store of mon.h1"},
+		"a mon of two hosts": {func(r *AdoptRequest) { r.daemonOf("mon.h1").Addrs = "nonsense" }, "listens on nonsense"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := byHand()
+			c.change(&r)
+			x := Adopt(r)
+			if text := strings.Join(x.Problems, "\n"); !strings.Contains(text, c.want) {
+				t.Errorf("not refused for %q, but: %s", c.want, text)
+			}
+		})
+	}
+}
+
+func each(r *AdoptRequest, change func(*ClusterDaemon)) {
+	for i := range r.Facts.Daemons {
+		change(&r.Facts.Daemons[i])
+	}
+}
+
+func TestIPOf(t *testing.T) {
+	for addrs, want := range map[string]string{
+		"[v2:10.0.0.1:3300/0,v1:10.0.0.1:6789/0]": "10.0.0.1", "[v1:10.0.0.1:6789/0]": "10.0.0.1", "10.0.0.1:0/17": "10.0.0.1",
+		"[v2:[fd00::1]:3300/0,v1:[fd00::1]:6789/0]": "fd00::1", "[]": "", "": "", "nonsense": "",
+	} {
+		if got := ipOf(addrs); got != want {
+			t.Errorf("%q: %q, want %q", addrs, got, want)
+		}
+	}
+}

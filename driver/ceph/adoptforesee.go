@@ -1,0 +1,63 @@
+package ceph
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// Foresee is the plan that the cluster would have if all its daemons were handed over at now. It asks the cluster, and changes nothing.
+func (x *Adoption) Foresee(ctx context.Context, d *Driver, hosts []api.Host, others []*api.Daemon, now time.Time) (*engine.Plan, error) {
+	view := &engine.View{Cluster: x.Cluster.DeepCopy(), Nodes: x.Nodes, Hosts: hosts}
+	view.Cluster.Generation, view.Cluster.UID = 1, types.UID("adopted")
+	byName := view.HostsByName()
+	for i := range x.Daemons {
+		next := *x.Daemons[i].DeepCopy()
+		started := metav1.NewMicroTime(now.Add(-time.Hour))
+		next.Generation, next.Spec.State = 1, api.WantRunning
+		next.Status = api.DaemonStatus{State: api.DaemonRunning, ObservedGeneration: 1, PID: 1, Started: &started}
+		next.Status.Version = byName[next.Spec.Host].Status.Packages[next.Spec.Type]
+		view.Daemons = append(view.Daemons, next)
+	}
+	for _, s := range x.Secrets {
+		view.Secrets = append(view.Secrets, engine.SecretInfo{Name: s.Name, Annotations: s.Annotations})
+	}
+	view.AddNeighbours(x.Nodes, func(map[string]bool) []*api.Daemon { return others }, []api.StorageCluster{*view.Cluster})
+	seen, err := d.Observe(ctx, view, x)
+	if err != nil {
+		return nil, fmt.Errorf("while looking at what would be planned: %w", err)
+	}
+	view.System = seen
+	return d.Plan(view, now), nil
+}
+
+// Secret makes an Adoption an engine.SecretReader.
+func (x *Adoption) Secret(_ context.Context, name string) (map[string][]byte, error) {
+	for _, s := range x.Secrets {
+		if s.Name == name {
+			return s.Data, nil
+		}
+	}
+	return nil, fmt.Errorf("secret %s: %w", name, engine.ErrNotFound)
+}
+
+// Tell adds what the plan would do, and would refuse. What takes data or daemons away stands in the way of the adoption.
+func (x *Adoption) Tell(plan *engine.Plan) {
+	for _, d := range plan.Decisions {
+		if d.Verdict == api.VerdictRefuse {
+			x.Problems = append(x.Problems, fmt.Sprintf("when all is handed over, %s would be refused: %s", d.Object, d.Message))
+		}
+		if d.Verdict == api.VerdictDo {
+			x.Notes = append(x.Notes, fmt.Sprintf("when all is handed over: %s: %s", d.Object, d.Message))
+		}
+	}
+	for _, r := range plan.Remove {
+		x.Problems = append(x.Problems, fmt.Sprintf("when all is handed over, daemon/%s would be removed: %s", r.Name, r.Reason))
+	}
+}

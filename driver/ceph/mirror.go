@@ -1,0 +1,201 @@
+package ceph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
+)
+
+// mirrorPlan is an RBDMirror while it is planned.
+type mirrorPlan struct {
+	*api.RBDMirror
+	service *service
+	// refusals say why it cannot be as it is declared, waits what it waits for.
+	refusals, waits []string
+}
+
+func (x *mirrorPlan) object() string { return engine.ResourceObject(x.RBDMirror) }
+
+// MirrorFacts are what agents, managers and Secrets say of mirroring. Nobody writes to them.
+type MirrorFacts struct {
+	// Reports are those of daemons that run, by the names of their Daemons.
+	Reports map[string]*rbdmirror.Report
+	// Tokens are the other clusters by the names of their Secrets: an fsid, or why there is none.
+	Tokens map[string]MirrorToken
+	// Schedules are the intervals of pools with which images get snapshots; a pool that could not be asked about is missing.
+	Schedules map[string][]string
+}
+
+// MirrorToken is another cluster, or what is wrong with the Secret that should say where it is.
+type MirrorToken struct{ FSID, Problem string }
+
+// declareMirrors finds the daemons that are wanted.
+func (p *planner) declareMirrors() {
+	for _, m := range engine.OfKind[*api.RBDMirror](p.view.Resources) {
+		x := &mirrorPlan{RBDMirror: m}
+		x.service = &service{
+			crew:     crew{daemonType: rbdmirror.Type, noun: "rbd-mirror", field: "spec.placement.count", count: x.count(), least: min(1, x.count())},
+			resource: m, placement: &x.Spec.Placement,
+			there: func(id string) bool {
+				return p.mirrorReport(p.have[daemonName(p.cluster.Name, kindOf(rbdmirror.Type), id)]) != nil
+			},
+			fits:   p.lacksMirror,
+			finish: func(d *api.Daemon, at seat) { p.finishMirror(x, d, at) },
+		}
+		p.mirrors = append(p.mirrors, x)
+		p.serve(x.service)
+		if x.service.refusal != "" {
+			x.refusals = append(x.refusals, x.service.refusal)
+		}
+	}
+}
+
+// count is how many daemons there are to be: one without a number, none of one that is deleted.
+func (x *mirrorPlan) count() int {
+	switch n := x.Spec.Placement.Count; {
+	case x.DeletionTimestamp != nil:
+		return 0
+	case n != nil:
+		return int(*n)
+	}
+	return 1
+}
+
+// lacksMirror says why a host cannot have a daemon: its agent has told what is installed there, and rbd-mirror is not.
+func (p *planner) lacksMirror(host string) string {
+	if h := p.hosts[host]; h != nil && len(h.Status.Packages) > 0 && h.Status.Packages[rbdmirror.Type] == "" {
+		return "rbd-mirror is not installed there"
+	}
+	return ""
+}
+
+// mirrorReport is what the agent of a daemon says of it, while it answers; nil where nothing counts.
+func (p *planner) mirrorReport(d *api.Daemon) *rbdmirror.Report {
+	if d == nil || p.seen == nil || d.Status.State != api.DaemonRunning || !p.hosts[d.Spec.Host].AgentHeard() {
+		return nil
+	}
+	if r := p.seen.Mirrors.Reports[d.Name]; r != nil && r.Up && r.PID == d.Status.PID {
+		return r
+	}
+	return nil
+}
+
+// finishMirror completes the Daemon.
+func (p *planner) finishMirror(x *mirrorPlan, d *api.Daemon, at seat) {
+	entity := rbdmirror.Entity(at.id)
+	d.Spec.Command = []string{"rbd-mirror", "-f", "-n", entity, "-c", "${DATA}/" + FileConf}
+	d.Spec.Parameters[api.ParameterReport] = "mirroring"
+	var pools []string
+	for _, pool := range x.Spec.Pools {
+		pools = append(pools, pool.Name)
+	}
+	d.Spec.Parameters[rbdmirror.ParamPools] = strings.Join(pools, " ")
+	options := daemonOptions(rbdmirror.Type, at.address)
+	options["keyring"] = "${DATA}/" + FileKeyring
+	facts := p.confFacts()
+	conf := facts.render(map[string]map[string]string{"global": facts.global(), entity: options}, d.Spec.Parameters[ParamConfig])
+	d.Spec.Files[0].Sources = []api.FileSource{{Text: &conf}}
+}
+
+// planMirrors finds what keeps mirroring from being as it is declared.
+func (p *planner) planMirrors() {
+	for _, x := range p.mirrors {
+		if x.DeletionTimestamp != nil {
+			continue
+		}
+		p.checkMirrorHosts(x)
+		for i := range x.Spec.Pools {
+			p.checkMirrorPool(x, &x.Spec.Pools[i])
+		}
+		for _, text := range x.refusals {
+			x.service.held = true
+			p.decide(api.VerdictRefuse, x.object(), "%s", text)
+		}
+		for _, text := range x.waits {
+			p.decide(api.VerdictWait, x.object(), "%s", text)
+		}
+	}
+}
+
+// checkMirrorHosts refuses where no host that may have a daemon has the program.
+func (p *planner) checkMirrorHosts(x *mirrorPlan) {
+	places, toCome := p.placesFor(x.service)
+	if len(places)+toCome > 0 || len(x.refusals) > 0 || len(p.membersOf(&x.service.crew)) > 0 || len(p.members) == 0 {
+		return
+	}
+	var without []string
+	for _, h := range p.view.Hosts {
+		if sel := &x.Spec.Placement.HostSelection; (sel.IsEmpty() || sel.Selects(&h)) && p.lacksMirror(h.Name) != "" {
+			without = append(without, h.Name)
+		}
+	}
+	if len(without) > 0 {
+		x.refusals = append(x.refusals, fmt.Sprintf("rbd-mirror is installed on none of the hosts that may run it, such as %s: install it there with 'apt-get install rbd-mirror'", without[0]))
+	}
+}
+
+func (p *planner) checkMirrorPool(x *mirrorPlan, pool *api.RBDMirrorPool) {
+	for _, other := range p.mirrors {
+		if other != x && other.DeletionTimestamp == nil && slices.ContainsFunc(other.Spec.Pools, func(o api.RBDMirrorPool) bool { return o.Name == pool.Name }) {
+			x.refusals = append(x.refusals, fmt.Sprintf("RBDMirror %s has pool %s, too: one of them is enough", other.Name, pool.Name))
+		}
+	}
+	if !p.reachable() {
+		return
+	}
+	if p.poolNamed(pool.Name) == nil {
+		x.waits = append(x.waits, fmt.Sprintf("Ceph has no pool %s yet: declare it as a Pool of application rbd", pool.Name))
+	}
+	if pool.PeerSecret == "" {
+		return
+	}
+	switch token, known := p.seen.Mirrors.Tokens[pool.PeerSecret]; {
+	case !known:
+		x.waits = append(x.waits, fmt.Sprintf("the Secret %s with the other cluster's token could not be read", pool.PeerSecret))
+	case token.Problem != "":
+		x.refusals = append(x.refusals, token.Problem)
+	case token.FSID == p.fsid:
+		x.refusals = append(x.refusals, fmt.Sprintf("the token in Secret %s is that of this cluster: it is the other one's that is needed", pool.PeerSecret))
+	}
+}
+
+// fillMirrors reads what agents say of mirroring, and the tokens of other clusters.
+func (o *Observation) fillMirrors(ctx context.Context, view *engine.View, secrets engine.SecretReader) {
+	o.Mirrors.Reports, o.Mirrors.Tokens = map[string]*rbdmirror.Report{}, map[string]MirrorToken{}
+	for i := range view.Daemons {
+		if d := &view.Daemons[i]; d.Spec.Type == rbdmirror.Type {
+			if r, err := rbdmirror.Parse(d.Status.Report); err == nil && r != nil {
+				o.Mirrors.Reports[d.Name] = r
+			}
+		}
+	}
+	for _, m := range engine.OfKind[*api.RBDMirror](view.Resources) {
+		for _, pool := range m.Spec.Pools {
+			if pool.PeerSecret == "" {
+				continue
+			}
+			data, err := secrets.Secret(ctx, pool.PeerSecret)
+			switch {
+			case errors.Is(err, engine.ErrNotFound):
+				o.Mirrors.Tokens[pool.PeerSecret] = MirrorToken{Problem: fmt.Sprintf("there is no Secret %s of type %s in namespace %s: 'holdfast ceph mirror-token' "+
+					"where the other cluster is writes it", pool.PeerSecret, api.SecretTypeMirrorToken, m.Namespace)}
+			case err == nil:
+				o.Mirrors.Tokens[pool.PeerSecret] = tokenOf(pool.PeerSecret, data)
+			}
+		}
+	}
+}
+
+func tokenOf(name string, data map[string][]byte) MirrorToken {
+	t, err := rbdmirror.Decode(string(data[api.SecretEntryToken]))
+	if err != nil {
+		return MirrorToken{Problem: fmt.Sprintf("the entry %s of Secret %s: %v", api.SecretEntryToken, name, err)}
+	}
+	return MirrorToken{FSID: t.FSID}
+}

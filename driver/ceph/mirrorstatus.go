@@ -1,0 +1,126 @@
+package ceph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+// putMirrors writes the statuses of RBDMirrors, and lets those go that are gone.
+func (p *planner) putMirrors() {
+	for _, x := range p.mirrors {
+		next := x.DeepCopy()
+		s := &next.Status
+		s.ObservedGeneration = x.Generation
+		if x.DeletionTimestamp != nil {
+			s.State, s.Message = api.ResourceDeleting, "being deleted: its daemons and their keys go"
+			if len(p.have) == 0 || len(p.membersOf(&x.service.crew)) == 0 && !p.mirrorKeys(x) {
+				p.plan.LetGo(x.RBDMirror)
+				continue
+			}
+			p.decide(api.VerdictWait, x.object(), "%s", s.Message)
+		} else {
+			p.tellMirror(x, s)
+			engine.Accept(next, x.refusals, x.waits, p.now)
+		}
+		p.plan.PutResource(x.RBDMirror, next)
+	}
+}
+
+// mirrorKeys says whether keys of daemons of an RBDMirror are left, or that of other clusters, which goes with the last one.
+func (p *planner) mirrorKeys(x *mirrorPlan) bool {
+	last := !slices.ContainsFunc(p.mirrors, func(m *mirrorPlan) bool { return m.DeletionTimestamp == nil })
+	return slices.ContainsFunc(p.view.Secrets, func(s engine.SecretInfo) bool {
+		entity := s.Annotations[AnnotationEntity]
+		c, id := p.crewOf(entity)
+		return id != "" && c == &x.service.crew || last && entity == rbdmirror.PeerEntity
+	})
+}
+
+// tellMirror says how the mirroring stands.
+func (p *planner) tellMirror(x *mirrorPlan, s *api.RBDMirrorStatus) {
+	up := x.service.readyOf(p.membersOf(&x.service.crew))
+	s.Daemons = fmt.Sprintf("%d/%d", up, max(x.service.count, len(x.service.seats)))
+	_, r := p.mirrorSpeaker(x)
+	if r != nil {
+		s.Pools = nil
+		var summary []string
+		for _, pool := range x.Spec.Pools {
+			have, known := r.Pools[pool.Name]
+			if !known {
+				continue
+			}
+			st := api.RBDMirrorPoolStatus{Name: pool.Name, Health: have.Health, Images: stateText(have.Images)}
+			for _, peer := range have.Peers {
+				st.Peers = append(st.Peers, strings.TrimSpace(peer.Site+" "+peer.Direction))
+			}
+			slices.Sort(st.Peers)
+			s.Pools = append(s.Pools, st)
+			summary = append(summary, strings.TrimSuffix(strings.TrimSpace(pool.Name+" "+st.Health+" ("+st.Images)+")", " ()"))
+		}
+		s.Summary = words.Cut(strings.Join(summary, ", "), 1024)
+	}
+	s.State, s.Message = p.mirrorState(x, up)
+}
+
+// mirrorState says whether what is declared is mirrored, and why not.
+func (p *planner) mirrorState(x *mirrorPlan, up int) (api.ResourceState, string) {
+	fresh := neverServed(x.Status.State)
+	problems := slices.Concat(x.refusals, x.waits)
+	_, r := p.mirrorSpeaker(x)
+	switch {
+	case fresh && len(problems) > 0:
+		return api.ResourcePending, strings.Join(problems, "; ")
+	case !p.reachable() && fresh:
+		return api.ResourcePending, "Ceph does not answer yet"
+	case !p.reachable():
+		return api.ResourceOffline, "Ceph does not answer"
+	case r == nil && fresh:
+		return api.ResourceCreating, "its daemons are being started"
+	case r == nil:
+		return api.ResourceOffline, "no rbd-mirror of it answers: images are not fetched"
+	}
+	state, texts := api.ResourceOnline, problems
+	worsen := func(to api.ResourceState, format string, args ...any) {
+		state, texts = worse(state, to), append(texts, fmt.Sprintf(format, args...))
+	}
+	if want := max(x.service.count, len(x.service.seats)); up < want {
+		worsen(api.ResourceDegraded, "%d of %s run", up, words.Plural(want, "rbd-mirror"))
+	}
+	for i := range x.Spec.Pools {
+		pool := &x.Spec.Pools[i]
+		have, known := r.Pools[pool.Name]
+		making := map[bool]api.ResourceState{true: api.ResourceCreating, false: api.ResourceDegraded}[fresh]
+		switch failure := p.failureOf(mirrorLine(x, pool.Name)); {
+		case failure != "":
+			worsen(making, "pool %s: %s", pool.Name, failure)
+		case !known:
+			worsen(making, "pool %s: nothing is known of its mirroring yet %s", pool.Name, r.Problem)
+		case have.Mode != modeWord(pool):
+			worsen(making, "pool %s is not mirrored yet", pool.Name)
+		case pool.PeerSecret != "" && !have.Fetches():
+			worsen(making, "pool %s does not fetch from the other cluster yet", pool.Name)
+		case have.Health != "OK" && (pool.PeerSecret != "" || have.Health == "ERROR"): // of images that are only fetched from Ceph knows less
+			worsen(making, "the mirroring of pool %s is %s (%s): 'rbd mirror pool status --verbose %s' in 'holdfast ceph shell' says more",
+				pool.Name, have.Health, stateText(have.Images), pool.Name)
+		}
+	}
+	return state, words.Cut(strings.Join(texts, "; "), 1024)
+}
+
+// judgeMirrors tells which RBDMirrors are not as they are wanted, of which nothing else tells.
+func (p *planner) judgeMirrors(s *state) {
+	for _, x := range p.mirrors {
+		status := p.plan.Planned(x.RBDMirror).Common()
+		if x.DeletionTimestamp != nil || status.State == api.ResourceOnline || len(x.refusals)+len(x.waits) > 0 {
+			continue
+		}
+		s.because("rbdmirror %s is %s: %s", x.Name, status.State, status.Message)
+		s.coming = s.coming || status.State == api.ResourceCreating
+	}
+}

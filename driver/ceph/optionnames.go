@@ -1,0 +1,66 @@
+package ceph
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// options16 are the names of all options of Ceph 16, one a line (hack/ceph-options).
+//
+//go:embed options/16.txt
+var options16 string
+
+// namesRelease is the release whose names are known without asking.
+const namesRelease = 16
+
+// checkNames refuses options that the Ceph that is installed does not have, before a cluster is founded. Later Ceph itself is asked.
+func (p *planner) checkNames() {
+	if p.seen != nil || len(p.have) > 0 {
+		return
+	}
+	known := strings.Fields(options16)
+	var strange []string
+	p.options.each(func(section, name, _ string) {
+		if _, found := slices.BinarySearch(known, name); !found && !strings.HasPrefix(name, "mgr/") {
+			strange = append(strange, section+" "+name)
+		}
+	})
+	if len(strange) == 0 {
+		return
+	}
+	release := p.installedRelease()
+	for _, key := range strange {
+		section, name, _ := strings.Cut(key, " ")
+		meant := "."
+		if near := nearest(known, name); len(near) > 0 {
+			meant = ": did you mean " + strings.Join(near, " or ") + "?"
+		}
+		if release != "" && releaseNumbers(release)[0] == namesRelease {
+			p.decide(api.VerdictRefuse, "config", "spec.ceph.config.%s: Ceph %s has no option %s%s Nothing is made; 'ceph-conf -D' lists all options", section, release, name, meant)
+		} else {
+			p.decide(api.VerdictSkip, "config", "spec.ceph.config.%s: Ceph %d has no option %s%s Whether %s has it is asked when its mons answer",
+				section, namesRelease, name, meant, otherRelease(release))
+		}
+	}
+}
+
+func otherRelease(release string) string {
+	if release == "" {
+		return "the one on the hosts"
+	}
+	return fmt.Sprintf("Ceph %s, which is on the hosts,", release)
+}
+
+// installedRelease is the highest release of Ceph on the hosts; empty where none tells.
+func (p *planner) installedRelease() (highest string) {
+	for _, h := range p.view.Hosts {
+		if release := h.Status.Packages["ceph"]; highest == "" || olderRelease(highest, release) {
+			highest = release
+		}
+	}
+	return highest
+}

@@ -1,0 +1,113 @@
+package ceph
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/drives"
+)
+
+// devicePart is what the OSD calls the device for a part of it.
+var devicePart = map[drives.Part]string{drives.DB: DeviceDB, drives.WAL: DeviceWAL}
+
+// partitionOf is the identity of the partition for a part of the OSD on a disk. It is made of the OSD's own, so that no other is ever taken for it.
+func (p *planner) partitionOf(at drives.Place, part drives.Part) string {
+	return partitionID(osdUUID(p.fsid, at.Host, at.ID), part)
+}
+
+func partitionID(osd string, part drives.Part) string {
+	space, err := uuid.Parse(osd)
+	if err != nil {
+		space = uuid.NewSHA1(uuid.NameSpaceOID, []byte(osd))
+	}
+	return "partuuid-" + uuid.NewSHA1(space, []byte(part)).String()
+}
+
+// partsFor are the devices for the database and the log of a new OSD of a group.
+func (p *planner) partsFor(o *drives.Outcome, at devicePlace) (parts []api.DaemonDevice) {
+	i := slices.IndexFunc(o.Devices, func(d api.GroupDevice) bool { return d.Host == at.host && d.ID == at.device })
+	if i < 0 {
+		return nil
+	}
+	for _, part := range drives.Parts {
+		if s := drives.Slot(&o.Devices[i], part); s != nil {
+			parts = append(parts, api.DaemonDevice{
+				Name: devicePart[part], ID: p.partitionOf(drives.Place{Host: at.host, ID: at.device}, part), Of: s.ID, Bytes: s.Size.Value(),
+			})
+		}
+	}
+	return parts
+}
+
+// partsOf are those that an OSD was made with.
+func partsOf(d *api.Daemon) (parts []api.DaemonDevice) {
+	for _, x := range d.Spec.Devices {
+		if x.Of != "" {
+			parts = append(parts, x)
+		}
+	}
+	return parts
+}
+
+// leavingPartitions tells the partitions of OSDs that leave, or have failed and are replaced, and that go with them.
+func (p *planner) leavingPartitions() func(drives.Place) bool {
+	goes := map[drives.Place]bool{}
+	for _, d := range p.daemonsOf(TypeOSD) {
+		for _, x := range partsOf(d) {
+			goes[drives.Place{Host: d.Spec.Host, ID: x.ID}] = p.cluster.PolicyOf() == api.DeletionWipe || p.failed(d)
+		}
+	}
+	return func(at drives.Place) bool { return goes[at] }
+}
+
+// failed says whether an OSD is one that another disk replaces when its own is taken from the cluster.
+func (p *planner) failed(d *api.Daemon) bool {
+	if d.Spec.Parameters[ParamDrain] == drainReplace {
+		return true
+	}
+	return p.reachable() && (p.destroyed(d) || p.broken(d))
+}
+
+// partsWait says why the partitions of a new OSD cannot be made yet: there is no room before another OSD has left.
+func (p *planner) partsWait(o *osd) string {
+	h := p.hosts[o.host]
+	for _, x := range o.parts {
+		size, used := int64(0), int64(0)
+		for i := range h.Status.Devices {
+			d := &h.Status.Devices[i]
+			switch d.ID {
+			case x.Of:
+				size = d.Size.Value()
+			case x.ID:
+				used -= x.Bytes // it is there
+			}
+			if d.Parent == x.Of {
+				used += d.Size.Value()
+			}
+		}
+		switch {
+		case size == 0:
+			return fmt.Sprintf("disk %s, which is to hold its %s, is not on host %s", x.Of, x.Name, o.host)
+		case used+x.Bytes > drives.Usable(size):
+			return fmt.Sprintf("on disk %s there is no room for its %s before that of an OSD that leaves is gone", x.Of, x.Name)
+		}
+	}
+	return ""
+}
+
+// checkParts tells of an OSD whose database or log is on a disk that is gone: its data is lost with that.
+func (p *planner) checkParts(o *osd) {
+	h := p.hosts[o.host]
+	if h == nil || !h.AgentHeard() || h.Status.BootID == "" || !p.inMap(o) || p.seen.OSDs[o.id].Up {
+		return
+	}
+	for _, x := range o.parts {
+		if !slices.ContainsFunc(h.Status.Devices, func(d api.Device) bool { return d.ID == x.Of }) {
+			p.decide(api.VerdictWait, o.label(), "its %s is on disk %s, which is not on host %s any more: put the disk back; if it is broken, what is on %s is lost with it. "+
+				"Name it in spec.exclude of the DriveGroup to have all OSDs leave that it served", x.Name, x.Of, o.host, o.label())
+		}
+	}
+}
