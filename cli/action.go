@@ -249,7 +249,7 @@ func newActionKinds(g *globals) *cobra.Command {
 
 func newDaemon(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "daemon", Short: "Restart a daemon",
+		Use: "daemon", Short: "Restart a daemon, or have one that is held back try again",
 	}
 	var wait bool
 	var timeout time.Duration
@@ -263,7 +263,7 @@ func newDaemon(g *globals) *cobra.Command {
 	}
 	restart.Flags().BoolVar(&wait, "wait", false, "wait until another process runs")
 	restart.Flags().DurationVar(&timeout, "timeout", 15*time.Minute, "how long --wait waits; the action goes on after that")
-	cmd.AddCommand(restart)
+	cmd.AddCommand(restart, newDaemonStart(g))
 	return cmd
 }
 

@@ -25,7 +25,7 @@ import (
 func leaderHandlers(
 	store engine.Store, planners map[api.StorageType]hosts.Planner, mons *ceph.Driver, authority *rotation.Handler, guards ...hosts.Guard,
 ) []action.Handler {
-	return append(hosts.Handlers(hosts.Config{Store: store, Planners: planners, Guards: guards}), authority, gluster.Resolver{Store: store}, ceph.Recoverer{Store: store, Driver: mons})
+	return append(hosts.Handlers(hosts.Config{Store: store, Planners: planners, Guards: guards}), authority, gluster.Resolver{Store: store}, ceph.Recoverer{Store: store, Driver: mons}, ceph.HandOver{Store: store, Driver: mons})
 }
 
 // etcdGuard keeps the Host of a server until the control plane goes on without it, whatever is switched off then.

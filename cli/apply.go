@@ -128,7 +128,7 @@ func objectsOf(targets []target) []object {
 	return objects
 }
 
-// write writes what was checked. Clusters come last: what happens begins when everything that it depends on is there.
+// write writes what was checked. Secrets come before what names them, and clusters last: what happens begins when everything that it depends on is there.
 func (g *globals) write(ctx context.Context, w *writer, targets []target, o applyOptions) error {
 	p := newPrinter(g.out, o.output)
 	targets = slices.Clone(targets)
@@ -150,10 +150,12 @@ func writeRank(t target) int {
 	switch t.GetKind() {
 	case "Namespace":
 		return 0
+	case "Secret":
+		return 1
 	case engine.KindCluster:
-		return 2
+		return 3
 	}
-	return 1
+	return 2
 }
 
 // halfWay says what was written before something could not be.

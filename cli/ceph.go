@@ -38,7 +38,7 @@ Configuration and key lie in a directory that only you can read, for as long as 
 		RunE: func(cmd *cobra.Command, args []string) error { return g.cephShell(cmd.Context(), cluster, args) },
 	}
 	shell.Flags().StringVar(&cluster, "cluster", "", "the StorageCluster (default: the only one of type ceph in the namespace)")
-	cmd.AddCommand(shell, newCephClientFiles(g), newCephRecoverMons(g))
+	cmd.AddCommand(shell, newCephClientFiles(g), newCephRecoverMons(g), newCephAdopt(g), newCephMirrorToken(g))
 	return cmd
 }
 

@@ -20,15 +20,15 @@ func TestAdapt(t *testing.T) {
 		{"idle and as large as may be", collector{roomy, false}, 450, 0.005, 55},
 		{"idle, just large before", collector{roomy, false}, 90, 0, roomy},
 		{"small again", collector{roomy, false}, 60, 0, thrifty},
-		{"busy and small", collector{thrifty, false}, 50, 0.2, most},
-		{"still busy", collector{most, true}, 50, 0.05, most},
-		{"not busy yet", collector{thrifty, false}, 50, 0.05, thrifty},
-		{"heartbeats of a large fleet", collector{140, true}, 500, 0.02, least},
+		{"busy and small", collector{thrifty, false}, 50, 0.4, most},
+		{"still busy", collector{most, true}, 50, 0.1, most},
+		{"not busy yet", collector{thrifty, false}, 50, 0.2, thrifty},
+		{"heartbeats of a large fleet", collector{140, true}, 500, 0.06, least},
 		{"not busy any more", collector{most, true}, 60, 0.005, thrifty},
 		{"not busy any more, nearly large", collector{most, true}, 90, 0.005, roomy},
-		{"busy within the budget", collector{most, true}, 400, 0.2, 200},
-		{"busy, about as before", collector{230, true}, 400, 0.2, 230},
-		{"busy and beyond the budget", collector{most, true}, 1000, 0.2, least},
+		{"busy within the budget", collector{most, true}, 400, 0.4, 200},
+		{"busy, about as before", collector{230, true}, 400, 0.4, 230},
+		{"busy and beyond the budget", collector{most, true}, 1000, 0.4, least},
 	} {
 		c := tt.was
 		if changed := c.adapt(tt.live<<20, tt.share); c.percent != tt.want || changed != (tt.want != tt.was.percent) {

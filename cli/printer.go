@@ -95,6 +95,22 @@ func (p *printer) showJSON(name string, s snapshot) {
 	p.emit(map[string]any{"cluster": name, "status": headline, "seconds": p.seconds(), "objects": lines})
 }
 
+// notes tells of what was not asked for and is wrong all the same.
+func (p *printer) notes(cluster string, refusals []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case len(refusals) == 0:
+	case p.json:
+		p.emit(map[string]any{"cluster": cluster, "refused": refusals})
+	default:
+		fmt.Fprintf(p.out, "Not applied by you, and refused in %s:\n", cluster)
+		for _, text := range refusals {
+			fmt.Fprintf(p.out, "  %s\n", printable(text))
+		}
+	}
+}
+
 func (p *printer) seconds() float64 {
 	return float64(time.Since(p.start).Milliseconds()) / 1000
 }

@@ -22,6 +22,8 @@ type snapshot struct {
 	Daemons []api.Daemon
 	// Resources are the cluster's.
 	Resources []api.Resource
+	// applied are the objects that were applied, as decisions name them; nil for all there are.
+	applied map[string]bool
 }
 
 // line is one row of the progress display.
@@ -53,12 +55,58 @@ func (s snapshot) outcome() outcome {
 		return underWay
 	}
 	if c := s.condition(api.ClusterAccepted); c != nil && c.Status == metav1.ConditionFalse {
+		if s.elsewhere() {
+			return s.besideRefusals()
+		}
 		return refused
 	}
 	if meta.IsStatusConditionTrue(s.Cluster.Status.Conditions, api.ClusterReady) {
 		return ready
 	}
 	return underWay
+}
+
+// elsewhere says whether all that is refused is resources that were not applied, and what was applied goes on without them.
+func (s snapshot) elsewhere() bool {
+	r := s.Cluster.Status.Report
+	if s.applied == nil || r == nil || r.Outcome == api.OutcomeRefused {
+		return false
+	}
+	refusals := slices.DeleteFunc(slices.Clone(r.Decisions), func(d api.Decision) bool { return d.Verdict != api.VerdictRefuse })
+	return len(refusals) > 0 && !slices.ContainsFunc(refusals, func(d api.Decision) bool { return !s.beside(d.Object) })
+}
+
+// beside says whether something is a resource of the cluster that was not applied.
+func (s snapshot) beside(object string) bool {
+	return s.applied != nil && !s.applied[object] && slices.ContainsFunc(s.Resources, func(r api.Resource) bool { return engine.ResourceObject(r) == object })
+}
+
+// besideRefusals is how far what was applied is while others are refused: the engine calls no cluster ready then.
+func (s snapshot) besideRefusals() outcome {
+	online := 0
+	for _, x := range s.Resources {
+		if s.applied[engine.ResourceObject(x)] && x.Common().State == api.ResourceOnline {
+			online++
+		}
+	}
+	if c := s.condition(api.ClusterReady); online == len(s.applied) || c != nil && c.Reason == engine.ReasonRefused {
+		return ready
+	}
+	return underWay
+}
+
+// refusedBeside are the refusals of what was not applied, as sentences.
+func (s snapshot) refusedBeside() []string {
+	if s.Cluster == nil || s.Cluster.Status.Report == nil {
+		return nil
+	}
+	var all []string
+	for _, d := range s.Cluster.Status.Report.Decisions {
+		if d.Verdict == api.VerdictRefuse && s.beside(d.Object) {
+			all = append(all, d.Object+": "+d.Message)
+		}
+	}
+	return all
 }
 
 // nodeBehind says whether the engine has not yet seen the newest spec of one of the nodes.
@@ -196,7 +244,7 @@ func (s snapshot) decisions() []string {
 	}
 	var texts []string
 	for _, d := range s.Cluster.Status.Report.Decisions {
-		if d.Verdict != api.VerdictDo {
+		if d.Verdict != api.VerdictDo && !s.beside(d.Object) {
 			texts = append(texts, fmt.Sprintf("%s: %s", d.Object, d.Message))
 		}
 	}

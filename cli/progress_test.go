@@ -48,6 +48,41 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
+// A refusal counts for those who applied what is refused, and for those who applied the cluster; others are told of it.
+func TestOutcome_refusedBeside(t *testing.T) {
+	pool := func(name string, state api.ResourceState) api.Resource {
+		p := &api.Pool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		p.Status.State = state
+		return p
+	}
+	isRefused := metav1.Condition{Type: api.ClusterAccepted, Status: metav1.ConditionFalse}
+	for _, tt := range []struct {
+		name    string
+		applied map[string]bool
+		object  string
+		mine    api.ResourceState
+		ready   string
+		whole   api.OrchestrationOutcome
+		want    outcome
+		notes   int
+	}{
+		{"another pool", map[string]bool{"pool/mine": true}, "pool/other", api.ResourceOnline, "Waiting", api.OutcomeUnchanged, ready, 1},
+		{"another pool, while mine is made", map[string]bool{"pool/mine": true}, "pool/other", api.ResourceCreating, "Waiting", api.OutcomeChanged, underWay, 1},
+		{"nothing else is left", map[string]bool{"pool/mine": true}, "pool/other", "", "Refused", api.OutcomeUnchanged, ready, 1},
+		{"mine", map[string]bool{"pool/mine": true}, "pool/mine", api.ResourcePending, "Refused", api.OutcomeUnchanged, refused, 0},
+		{"the cluster was applied", nil, "pool/other", api.ResourceOnline, "Waiting", api.OutcomeUnchanged, refused, 0},
+		{"the cluster's configuration", map[string]bool{"pool/mine": true}, "config", api.ResourceOnline, "Waiting", api.OutcomeUnchanged, refused, 0},
+		{"nothing is made at all", map[string]bool{"pool/mine": true}, "pool/other", api.ResourcePending, "Refused", api.OutcomeRefused, refused, 1},
+	} {
+		s := testSnapshot(1, 1, isRefused, metav1.Condition{Type: api.ClusterReady, Status: metav1.ConditionFalse, Reason: tt.ready})
+		s.Resources, s.applied = []api.Resource{pool("mine", tt.mine), pool("other", api.ResourcePending)}, tt.applied
+		s.Cluster.Status.Report = &api.OrchestrationReport{Outcome: tt.whole, Decisions: []api.Decision{{Object: tt.object, Verdict: api.VerdictRefuse, Message: "no"}}}
+		if got := s.outcome(); got != tt.want || len(s.refusedBeside()) != tt.notes {
+			t.Errorf("%s: outcome %v and notes %v, want %v and %d", tt.name, got, s.refusedBeside(), tt.want, tt.notes)
+		}
+	}
+}
+
 func withDaemon(s snapshot, state api.DaemonState, message string) snapshot {
 	s.Daemons = []api.Daemon{{
 		ObjectMeta: metav1.ObjectMeta{Name: "ceph-osd-0"},

@@ -114,7 +114,7 @@ func (p *proposal) addCluster(ctx context.Context, c client.Client, before, afte
 	defer driver.Forget(cluster.Namespace, cluster.Name)
 	// A storage system that does not answer is no reason to show no plan; the plan itself says that it waits for it.
 	var silence error
-	view.System, silence = driver.Observe(ctx, view, &bare.Secrets{Reader: c, Namespace: cluster.Namespace})
+	view.System, silence = driver.Observe(ctx, view, &secretsAfter{&bare.Secrets{Reader: c, Namespace: cluster.Namespace}, cluster.Namespace, p.targets})
 	now := time.Now().Add(settled)
 	projection := engine.Project(driver, view, now)
 	p.addBasis(before, view)

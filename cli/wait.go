@@ -41,7 +41,7 @@ func (g *globals) waitReady(ctx context.Context, c client.Client, objects []obje
 		}
 	}
 	for i, key := range keys {
-		wg.Go(func() { errs[i] = g.waitCluster(ctx, c, key, o, p) })
+		wg.Go(func() { errs[i] = g.waitCluster(ctx, c, key, appliedTo(key, objects), o, p) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)
@@ -78,6 +78,23 @@ func concerned(ctx context.Context, c client.Client, objects []object) ([]types.
 	return keys, nil
 }
 
+// appliedTo are the resources of a cluster that were applied, as decisions name them; nil where the cluster itself was, or a node of it, which
+// concern all that it has.
+func appliedTo(key types.NamespacedName, objects []object) map[string]bool {
+	applied := map[string]bool{}
+	for _, o := range objects {
+		name, _, _ := unstructured.NestedString(o.Object, "spec", "cluster")
+		switch {
+		case o.GetNamespace() != key.Namespace:
+		case o.GetKind() == engine.KindCluster || o.GetKind() == engine.KindNode:
+			return nil
+		case api.NewResource(o.GetKind()) != nil && name == key.Name:
+			applied[o.String()] = true
+		}
+	}
+	return applied
+}
+
 // clusterOfNode returns the cluster that a node names, or the only one of its type in its namespace.
 func clusterOfNode(ctx context.Context, c client.Client, o object) (string, error) {
 	var node api.StorageNode
@@ -104,7 +121,7 @@ func clusterOfNode(ctx context.Context, c client.Client, o object) (string, erro
 	return "", fmt.Errorf("%s does not say to which cluster it belongs, and namespace %s holds %d of its type: set spec.cluster", o, o.GetNamespace(), len(names))
 }
 
-func (g *globals) waitCluster(ctx context.Context, c client.Client, key types.NamespacedName, o applyOptions, p *printer) error {
+func (g *globals) waitCluster(ctx context.Context, c client.Client, key types.NamespacedName, applied map[string]bool, o applyOptions, p *printer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w, err := g.watchNamespace(ctx, key.Namespace)
@@ -129,6 +146,7 @@ func (g *globals) waitCluster(ctx context.Context, c client.Client, key types.Na
 			return &exitError{exitFailed, fmt.Errorf("storagecluster/%s was deleted by somebody else", key.Name)}
 		}
 		seen = s.Cluster != nil
+		s.applied = applied
 		p.show(key.Name, s)
 		if s.outcome() != underWay {
 			if s, err = readLatest(ctx, c, key); ctx.Err() != nil {
@@ -136,9 +154,11 @@ func (g *globals) waitCluster(ctx context.Context, c client.Client, key types.Na
 			} else if err != nil {
 				return err
 			}
+			s.applied = applied
 		}
 		switch s.outcome() {
 		case ready:
+			p.notes(key.Name, s.refusedBeside())
 			return nil
 		case refused:
 			return refusal(key.Name, s)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -9,6 +10,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/cli/plans"
+	"github.com/holdfast-storage/holdfast/driver/ceph"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/drives"
 	"github.com/holdfast-storage/holdfast/platform/bare"
@@ -25,7 +27,7 @@ func (p *proposal) addWipes(before, after *bare.Objects) {
 		}
 	}
 	for _, x := range holders(before) {
-		gone := func(at drives.Place) bool { return !named[at] && inUse(before.Daemons, at) }
+		gone := func(at drives.Place) bool { return !named[at] && inUse(before.Daemons, at) && !elsewhere(before, at) }
 		if wipes(before, x.cluster) && slices.ContainsFunc(x.places, gone) {
 			p.risksData(x.object)
 		}
@@ -93,6 +95,31 @@ func wipes(o *bare.Objects, cluster types.NamespacedName) bool {
 	return slices.ContainsFunc(o.Clusters, func(c api.StorageCluster) bool {
 		return client.ObjectKeyFromObject(&c) == cluster && c.Spec.Type == api.StorageCeph && c.PolicyOf() == api.DeletionWipe
 	})
+}
+
+// elsewhere says whether the disk of an OSD is in another host than its daemon, by what the label on it says: there it is left as it is, and the OSD
+// follows it when it is named.
+func elsewhere(o *bare.Objects, at drives.Place) bool {
+	i := slices.IndexFunc(o.Daemons, func(d api.Daemon) bool {
+		return d.Spec.Host == at.Host && d.Spec.OnRemoval != api.DeletionWipe && len(d.Spec.Devices) == 1 && d.Spec.Devices[0].ID == at.ID
+	})
+	if i < 0 || o.Daemons[i].Spec.Parameters[ceph.ParamOSDUUID] == "" {
+		return false
+	}
+	uuid, found := o.Daemons[i].Spec.Parameters[ceph.ParamOSDUUID], false
+	for _, h := range o.Hosts {
+		if h.Name == at.Host && (!h.AgentHeard() || h.Status.BootID == "") {
+			return false
+		}
+		for _, d := range h.Status.Devices {
+			has := d.Ceph != nil && d.Ceph.Part == "" && strings.EqualFold(d.Ceph.OSDUUID, uuid)
+			if h.Name == at.Host && (has || d.ID == at.ID) {
+				return false
+			}
+			found = found || has
+		}
+	}
+	return found
 }
 
 func inUse(daemons []api.Daemon, at drives.Place) bool {

@@ -95,7 +95,7 @@ func fromStep(number int, step engine.ProjectedStep) []Change {
 			Cluster: cluster, Step: number, Object: "daemon/" + d.Name, Label: Label(d), Host: d.Spec.Host, State: d.Spec.State,
 		}
 		for _, x := range d.Spec.Devices {
-			c.Devices = append(c.Devices, devices(d.Spec.Host, x.ID))
+			c.Devices = append(c.Devices, devices(d.Spec.Host, x))
 		}
 		return c
 	}
@@ -124,19 +124,25 @@ func fromStep(number int, step engine.ProjectedStep) []Change {
 	return all
 }
 
-// inventory finds devices by host and identity.
-func inventory(v *engine.View) func(host, id string) Device {
+// inventory finds devices by host and identity. Of one that is a part of another it tells that.
+func inventory(v *engine.View) func(host string, want api.DaemonDevice) Device {
 	hosts := make(map[string]*api.Host, len(v.Hosts))
 	for i := range v.Hosts {
 		hosts[v.Hosts[i].Name] = &v.Hosts[i]
 	}
-	return func(host, id string) Device {
+	find := func(host, id string) Device {
 		if h := hosts[host]; h != nil {
 			if i := slices.IndexFunc(h.Status.Devices, func(d api.Device) bool { return d.ID == id }); i >= 0 {
 				return DeviceOf(&h.Status.Devices[i])
 			}
 		}
 		return Device{ID: id}
+	}
+	return func(host string, want api.DaemonDevice) Device {
+		if want.Of == "" {
+			return find(host, want.ID)
+		}
+		return Device{ID: want.ID, Size: fmt.Sprintf("%s: %s of %s", want.Name, sizeText(want.Bytes), find(host, want.Of))}
 	}
 }
 

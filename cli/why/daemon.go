@@ -30,16 +30,20 @@ func (w *World) daemon(d *api.Daemon) Answer {
 		}
 	}
 	decision, of := w.decisionOn(ShortName(d), "daemon/"+d.Name)
+	told := ""
+	if decision != nil && decision.Verdict != api.VerdictDo {
+		told = decision.Message
+	}
 	log := fmt.Sprintf("'holdfast get daemons %s -o yaml' has the end of its log.", d.Name)
 	switch {
 	case d.DeletionTimestamp != nil:
 		return Answer{join(name+" is being removed", d.Status.Message), "nothing; its agent stops it and cleans up."}
 	case d.Status.State == api.DaemonFailed:
-		return Answer{join(name+" could not be prepared", d.Status.Message), "mend what it names; the agent tries again by itself. " + log}
+		return Answer{join(name+" could not be prepared", told, d.Status.Message), "mend what it names; the agent tries again by itself. " + log}
 	case d.Status.State == api.DaemonBackOff:
-		return Answer{join(name+" ended and is started again after a pause", exit(d), d.Status.Message), log}
-	case decision != nil && decision.Verdict != api.VerdictDo:
-		return Answer{join(fmt.Sprintf("%s is %s", name, state(d)), decision.Message), nextFor(decision, of)}
+		return Answer{join(name+" ended and is started again after a pause", told, exit(d), d.Status.Message), log}
+	case told != "":
+		return Answer{join(fmt.Sprintf("%s is %s", name, state(d)), told), nextFor(decision, of)}
 	case !asWanted(d):
 		return Answer{join(fmt.Sprintf("%s is %s and shall be %s", name, state(d), d.Spec.State), d.Status.Message), "nothing; its agent is at it."}
 	case d.Status.Restarts > 0:

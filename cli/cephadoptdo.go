@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-storage/holdfast/action"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph"
+	"github.com/holdfast-storage/holdfast/platform/bare"
+)
+
+// adopt makes the objects. One after the other: cut off anywhere, it is said again and adds what is missing. The StorageCluster comes first, with the
+// annotation that keeps it from being founded.
+func (g *globals) adopt(ctx context.Context, c client.Client, x *ceph.Adoption) error {
+	cluster := x.Cluster.DeepCopy()
+	if err := g.make(ctx, c, cluster); err != nil {
+		return err
+	}
+	for _, s := range x.Secrets {
+		if err := putKey(ctx, c, cluster, s); err != nil {
+			return err
+		}
+	}
+	for i := range x.Nodes {
+		if err := g.make(ctx, c, x.Nodes[i].DeepCopy()); err != nil {
+			return err
+		}
+	}
+	for i := range x.Daemons {
+		if err := g.make(ctx, c, x.Daemons[i].DeepCopy()); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(g.out, "\nstoragecluster/%s is adopted: 'holdfast status' shows it. Its daemons run as before, until 'holdfast ceph adopt %s --hand-over'\n", cluster.Name, cluster.Name)
+	return err
+}
+
+// make creates an object, unless it is there.
+func (g *globals) make(ctx context.Context, c client.Client, o client.Object) error {
+	return withDeadline(ctx, func(ctx context.Context) error {
+		err := c.Create(ctx, o)
+		switch {
+		case apierrors.IsAlreadyExists(err):
+			return c.Get(ctx, client.ObjectKeyFromObject(o), o)
+		case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+			return &exitError{exitRefused, &plainError{err}}
+		case err != nil:
+			return fmt.Errorf("while creating %T %s: %w. Say it again to go on", o, o.GetName(), err)
+		}
+		_, err = fmt.Fprintf(g.out, "%s %s created\n", strings.ToLower(kindName(o)), o.GetName())
+		return err
+	})
+}
+
+func kindName(o client.Object) string {
+	kind := fmt.Sprintf("%T", o)
+	return kind[strings.LastIndexByte(kind, '.')+1:]
+}
+
+// putKey writes a key of the cluster, also over one of an earlier adoption of the same cluster.
+func putKey(ctx context.Context, c client.Client, cluster *api.StorageCluster, k ceph.AdoptedSecret) error {
+	return withDeadline(ctx, func(ctx context.Context) error {
+		s := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: cluster.Namespace, Name: k.Name, Annotations: k.Annotations, Labels: map[string]string{api.LabelCluster: cluster.Name},
+			},
+			Type: corev1.SecretTypeOpaque, Data: k.Data,
+		}
+		s.Annotations[ceph.AnnotationClusterUID] = string(cluster.UID)
+		err := c.Create(ctx, s.DeepCopy())
+		if apierrors.IsAlreadyExists(err) {
+			var have corev1.Secret
+			if err := c.Get(ctx, client.ObjectKeyFromObject(s), &have); err != nil {
+				return err
+			}
+			s.ResourceVersion = have.ResourceVersion
+			err = c.Update(ctx, s)
+		}
+		if err != nil {
+			return fmt.Errorf("while writing the Secret %s: %w. Say it again to go on", k.Name, err)
+		}
+		return nil
+	})
+}
+
+// handOver tells what would be handed over, and begins it when that is approved.
+func (g *globals) handOver(ctx context.Context, c client.Client, key types.NamespacedName, o *adoptOptions) error {
+	a := &api.Action{Spec: api.ActionSpec{
+		Kind: ceph.HandOverKind, Target: "storagecluster/" + key.Name, Cluster: key.Name, Parameters: map[string]api.ActionParameter{
+			ceph.HandOverHosts: api.ActionParameter(strings.Join(o.hosts, ",")),
+		},
+	}}
+	a.Namespace, a.GenerateName = key.Namespace, "hand-over-"+key.Name+"-"
+	words, err := handOverWords(ctx, c, key, a)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(g.out, words)
+	if err := g.approved(words, o.approve); err != nil || o.approve == "" {
+		return err
+	}
+	if err := g.make(ctx, c, a); err != nil {
+		return err
+	}
+	return g.waitAction(ctx, c, a, o.timeout)
+}
+
+func handOverWords(ctx context.Context, c client.Client, key types.NamespacedName, a *api.Action) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	objects, err := bare.ReadObjects(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	view, err := objects.View(key)
+	if err != nil {
+		return "", err
+	}
+	if other := handingOver(view.Actions, key.Name); other != nil {
+		return "", &exitError{exitRefused, fmt.Errorf("action %s hands it over already%s: 'holdfast action wait %s' follows it", other.Name, waitText(other), other.Name)}
+	}
+	lines, err := ceph.HandOverWords(view, a.Spec)
+	if errors.Is(err, action.ErrRefused) {
+		return "", &exitError{exitRefused, err}
+	}
+	return strings.Join(lines, "\n"), err
+}
+
+// handingOver is the action that hands a cluster over, or is about to; nil where there is none.
+func handingOver(actions []api.Action, cluster string) *api.Action {
+	i := slices.IndexFunc(actions, func(a api.Action) bool {
+		return a.Spec.Kind == ceph.HandOverKind && a.Spec.Cluster == cluster && !a.Status.State.Final()
+	})
+	if i < 0 {
+		return nil
+	}
+	return &actions[i]
+}
+
+// undoAdoption removes what an adoption made. The cluster's daemons, data and keys are not touched.
+func (g *globals) undoAdoption(ctx context.Context, c client.Client, key types.NamespacedName, o *adoptOptions) error {
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	var cluster api.StorageCluster
+	if err := c.Get(ctx, key, &cluster); err != nil {
+		return fmt.Errorf("while reading storagecluster/%s: %w", key.Name, err)
+	}
+	daemons, err := readDaemons(ctx, c, key)
+	if err != nil {
+		return err
+	}
+	var nodes api.StorageNodeList
+	if err := c.List(ctx, &nodes, client.InNamespace(key.Namespace)); err != nil {
+		return fmt.Errorf("while reading StorageNodes: %w", err)
+	}
+	var actions api.ActionList
+	if err := c.List(ctx, &actions, client.InNamespace(key.Namespace)); err != nil {
+		return fmt.Errorf("while reading actions: %w", err)
+	}
+	words, err := undoWords(&cluster, daemons, actions.Items)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(g.out, words)
+	if err := g.approved(words, o.approve); err != nil || o.approve == "" {
+		return err
+	}
+	// The StorageCluster goes last: while it is there, who is cut off can say it again.
+	for i := range nodes.Items {
+		if n := &nodes.Items[i]; n.ClusterName() == key.Name && n.Annotations[ceph.AnnotationAdopted] != "" {
+			if err := client.IgnoreNotFound(c.Delete(ctx, n)); err != nil {
+				return fmt.Errorf("while deleting storagenode/%s: %w", n.Name, err)
+			}
+		}
+	}
+	err = c.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(key.Namespace), client.MatchingLabels{api.LabelCluster: key.Name})
+	if err != nil {
+		return fmt.Errorf("while deleting the keys: %w", err)
+	}
+	if err := c.Delete(ctx, &cluster, client.Preconditions{UID: &cluster.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("while deleting storagecluster/%s: %w", key.Name, err)
+	}
+	for err := error(nil); !apierrors.IsNotFound(err); err = c.Get(ctx, key, &cluster) {
+		if ctx.Err() != nil {
+			return &exitError{exitTimeout, fmt.Errorf("storagecluster/%s is still being forgotten: say it again to go on", key.Name)}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	_, err = fmt.Fprintf(g.out, "\nstoragecluster/%s is forgotten; Ceph runs as before\n", key.Name)
+	return err
+}
+
+func undoWords(cluster *api.StorageCluster, daemons []api.Daemon, actions []api.Action) (string, error) {
+	fsid := cluster.Annotations[ceph.AnnotationAdopted]
+	if fsid == "" {
+		return "", &exitError{exitRefused, fmt.Errorf("storagecluster/%s was not adopted: its daemons are Holdfast's own", cluster.Name)}
+	}
+	for i := range daemons {
+		if d := &daemons[i]; d.Spec.State != api.WantWatched {
+			return "", &exitError{exitRefused, fmt.Errorf("daemon/%s was handed over: Holdfast keeps it running. See docs/how-to/adopt.md for the way back", d.Name)}
+		}
+	}
+	if a := handingOver(actions, cluster.Name); a != nil {
+		return "", &exitError{exitRefused, fmt.Errorf("action %s hands it over: 'holdfast action cancel %s' first", a.Name, a.Name)}
+	}
+	return fmt.Sprintf("storagecluster/%s (fsid %s) is forgotten: %d Daemons, its StorageNodes and the copies of its keys. Nothing of Ceph is changed", cluster.Name, fsid, len(daemons)), nil
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph"
+)
+
+func newDaemonStart(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "start NAME", Short: "Have a daemon that is held back, such as an OSD that went down again and again, try again", Args: cobra.ExactArgs(1),
+		Example: "  holdfast daemon start osd.3",
+		RunE:    func(cmd *cobra.Command, args []string) error { return g.startDaemon(cmd.Context(), args[0]) },
+	}
+}
+
+// askedAt is when a daemon was asked to start: not before it was held back, although the clock there may be ahead of this one, and not after, where
+// this one is ahead: what it does after that is judged anew.
+func askedAt(d *api.Daemon, now time.Time) string {
+	if since := d.Spec.Parameters[ceph.ParamHeldSince]; since != "" {
+		return since
+	}
+	return now.UTC().Format(time.RFC3339)
+}
+
+// startDaemon asks in an annotation, since the spec of a Daemon is the engine's.
+func (g *globals) startDaemon(ctx context.Context, name string) error {
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	d, err := g.findDaemon(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	if d.Spec.State != api.WantStopped {
+		return &exitError{exitRefused, fmt.Errorf("daemon %s is wanted %s: it is not held back", d.Name, d.Spec.State)}
+	}
+	change := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, api.AnnotationStart, askedAt(d, time.Now()))
+	err = withDeadline(ctx, func(ctx context.Context) error {
+		return c.Patch(ctx, d, client.RawPatch("application/merge-patch+json", change))
+	})
+	if err != nil {
+		return fmt.Errorf("while asking for daemon %s to start: %w", d.Name, err)
+	}
+	fmt.Fprintf(g.out, "daemon/%s: if it is held back it tries again; 'holdfast why %s' says what else keeps it\n", d.Name, name)
+	return nil
+}

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph"
+	"github.com/holdfast-storage/holdfast/internal/drives"
+	"github.com/holdfast-storage/holdfast/platform/bare"
+)
+
+// A disk that is in another host now is not wiped where it was; whatever leaves that open counts as data that is destroyed.
+func TestElsewhere(t *testing.T) {
+	at := drives.Place{Host: "h1", ID: "wwn-1"}
+	disk := func(id, uuid, part string) api.Device {
+		return api.Device{ID: id, Ceph: &api.DeviceCeph{OSDUUID: uuid, Part: part}}
+	}
+	for name, c := range map[string]struct {
+		change func(o *bare.Objects)
+		want   bool
+	}{
+		"moved":                 {func(*bare.Objects) {}, true},
+		"host gone":             {func(o *bare.Objects) { o.Hosts = o.Hosts[1:] }, true},
+		"nowhere":               {func(o *bare.Objects) { o.Hosts[1].Status.Devices = nil }, false},
+		"its database alone":    {func(o *bare.Objects) { o.Hosts[1].Status.Devices[0].Ceph.Part = "db" }, false},
+		"another OSD's":         {func(o *bare.Objects) { o.Hosts[1].Status.Devices[0].Ceph.OSDUUID = "v" }, false},
+		"there, and a copy":     {func(o *bare.Objects) { o.Hosts[0].Status.Devices = []api.Device{{ID: "wwn-1"}} }, false},
+		"there by another name": {func(o *bare.Objects) { o.Hosts[0].Status.Devices = []api.Device{disk("wwn-2", "u", "")} }, false},
+		"not reported":          {func(o *bare.Objects) { o.Hosts[0].Status.BootID = "" }, false},
+		"silent": {func(o *bare.Objects) {
+			o.Hosts[0].Status.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse}}
+		}, false},
+		"it was to be wiped": {func(o *bare.Objects) { o.Daemons[0].Spec.OnRemoval = api.DeletionWipe }, false},
+		"with a database": {func(o *bare.Objects) {
+			o.Daemons[0].Spec.Devices = append(o.Daemons[0].Spec.Devices, api.DaemonDevice{Name: "block.db", ID: "partuuid-1"})
+		}, false},
+	} {
+		o := &bare.Objects{Hosts: make([]api.Host, 2), Daemons: make([]api.Daemon, 1)}
+		o.Hosts[0].Name, o.Hosts[1].Name = "h1", "h2"
+		o.Hosts[0].Status.BootID = "boot"
+		o.Hosts[1].Status.Devices = []api.Device{disk("wwn-1", "U", "")}
+		o.Daemons[0].Spec = api.DaemonSpec{
+			Host: "h1", Parameters: map[string]string{ceph.ParamOSDUUID: "u"}, OnRemoval: api.DeletionRetain,
+			Devices: []api.DaemonDevice{{Name: "block", ID: "wwn-1"}},
+		}
+		c.change(o)
+		if got := elsewhere(o, at); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
