@@ -54,6 +54,10 @@ test-unit: ## unit tests: engine on a simulated world, API server and etcd for r
 test-e2e: build kubectl bin/demo ## real Ceph on hosts made of namespaces (needs root)
 	$(GOTEST) -race -v -timeout 60m $(E2E)
 
+.PHONY: soak
+soak: build kubectl ## the leader killed, and everything on all hosts restarted, again and again on real Ceph, with a client's data verified (flags: ROUNDS=30; needs root)
+	HOLDFAST_ROUNDS=$(or $(ROUNDS),30) $(GOTEST) -v -timeout 180m ./test/e2e -run '^(TestChaos|TestRestartEverything)$$'
+
 .PHONY: bin/demo
 bin/demo:
 	go build -o $@ ./test/demo

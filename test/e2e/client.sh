@@ -32,7 +32,8 @@ persist() {
 sum() { sha256sum "$1" | cut -d' ' -f1; }
 
 write() {
-  local n=0 old
+  local n old
+  n=$(cat "$dir/written" 2>/dev/null | wc -l) # it may have been ended by a loss of power, and goes on
   while [ ! -e "$dir/stop" ]; do
     n=$((n + 1))
     head -c 65536 /dev/urandom >"$dir/in"
@@ -47,11 +48,12 @@ write() {
 
 verify() {
   local object want right=0
+  cp "$dir/written" "$dir/list"
   while read -r object want; do
-    get "$object" "$dir/out" || exit 1
-    [ "$(sum "$dir/out")" = "$want" ] || { echo "$object differs"; exit 1; }
+    get "$object" "$dir/check" || exit 1 # beside a client that writes on
+    [ "$(sum "$dir/check")" = "$want" ] || { echo "$object differs"; exit 1; }
     right=$((right + 1))
-  done <"$dir/written"
+  done <"$dir/list"
   echo "$right"
 }
 

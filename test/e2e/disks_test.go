@@ -24,6 +24,10 @@ func TestDisks(t *testing.T) {
 	c.goesOn(t)
 	b.disksRefused(wanted)
 	c.goesOn(t)
+	b.diskRenamed()
+	c.goesOn(t)
+	b.diskMoved(&wanted)
+	c.goesOn(t)
 	c.end(t)
 	b.noOrphans()
 }
@@ -57,6 +61,54 @@ func (b *bed) diskPulled(wanted *home.Spec) {
 	}
 	if now := b.osdOn(id); now != failed {
 		b.Errorf("%s failed, and the OSD on the disk in its place is %s", failed, now)
+	}
+}
+
+// diskRenamed pulls a disk, puts a wrong one into its place, and then the right one again, which has another device name now: the OSD comes back as it
+// was, and the wrong disk is not touched.
+func (b *bed) diskRenamed() {
+	h := b.Lab.Host(1)
+	disk := h.Disk(1)
+	osd, old := b.osdOn(disk.ID()), disk.Path()
+	disk.Pull(b)
+	b.await("the OSD to be missed", func() error { return b.reason(" on " + h.Name + " is down") })
+	wrong := h.AddDisk(b, 10<<30)
+	b.await("the wrong disk to be seen", func() error { return b.deviceIs(h.Name, wrong.ID(), api.DeviceAvailable) })
+	b.await("it to be told that the right one is not there", func() error { return b.reason(" is not on host " + h.Name + " now: was it pulled") })
+	disk.Attach(b)
+	b.await("the OSD to be back", func() error { return b.health(3, 5) })
+	if now := b.osdOn(disk.ID()); now != osd || disk.Path() == old {
+		b.Errorf("%s was on %s, and %s is on %s", osd, old, now, disk.Path())
+	}
+	if err := b.deviceIs(h.Name, wrong.ID(), api.DeviceAvailable); err != nil {
+		b.Error(err)
+	}
+}
+
+// diskMoved carries a disk to another host: what to do is told, and its OSD follows it there, with its number and its data.
+func (b *bed) diskMoved(wanted *home.Spec) {
+	from, to := b.Lab.Host(2), b.Lab.Host(3)
+	disk := from.Disk(1)
+	osd := b.osdOn(disk.ID())
+	name := strings.Replace(strings.TrimPrefix(osd, "ceph-"), "-", ".", 1)
+	disk.Pull(b)
+	b.await("the OSD to be missed", func() error { return b.reason(" on " + from.Name + " is down") })
+	disk.MoveTo(b, to)
+	b.await("it to be told where the disk is", func() error {
+		return b.reason("its disk is on host " + to.Name + " now, as " + disk.ID() + ": name it in a StorageNode of that host")
+	})
+	if out := b.run("why", name); !strings.Contains(out, "its disk is on host "+to.Name+" now") {
+		b.Errorf("holdfast why %s:\n%s", name, out)
+	}
+	wanted.Devices[from.Name] = wanted.Devices[from.Name][:1]
+	wanted.Devices[to.Name] = append(wanted.Devices[to.Name], disk.ID())
+	b.mustApply(wanted.YAML()) // the cluster's policy is Wipe, and nothing is destroyed
+	b.await("Ceph to be well", func() error { return b.health(3, 5) })
+	if now := b.osdOn(disk.ID()); now != osd || b.daemon(osd).Spec.Host != to.Name {
+		b.Errorf("%s was on the disk, now %s is, on %s", osd, now, b.daemon(osd).Spec.Host)
+	}
+	if out := b.ceph("osd", "find", strings.TrimPrefix(name, "osd.")); !strings.Contains(out, `"host": "`+to.Name+`"`) {
+		b.Errorf("CRUSH has it elsewhere:\n%s", out)
 	}
 }
 

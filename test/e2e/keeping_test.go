@@ -63,6 +63,8 @@ func TestKeeping(t *testing.T) {
 	b.await("Ceph to be well with a pool", func() error { return b.health(3, 3) })
 	b.ceph("config", "set", "osd", "debug_osd", "2/5") // by hand: it stays
 
+	b.copiesDiffer(t) // before there is another osd_op_queue: mclock may leave a scrub for minutes where there is little to do it with
+	b.toldOnce(t, "PG_DAMAGED")
 	b.configFollows(t)
 	b.healthIsTold(t)
 	if dump := b.ceph("config", "dump"); !strings.Contains(dump, "debug_osd") {

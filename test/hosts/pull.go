@@ -1,8 +1,11 @@
 package hosts
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,6 +21,34 @@ func (d *Disk) Pull(t T) {
 		t.Fatalf("hosts: while pulling disk %s of host %s: %v", d.loop, d.host.Name, err)
 	}
 	d.last, d.loop = d.loop, ""
+}
+
+// MoveTo carries a disk that was pulled or detached to another host, whose last disk it becomes: with its content, under another device name and
+// another identity, as a loop device is known by its file. The numbers of the disks that follow it on its old host get one lower.
+func (d *Disk) MoveTo(t T, to *Host) {
+	t.Helper()
+	from := d.host
+	for _, h := range []*Host{from, to} {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+	}
+	if err := d.move(from, to); err != nil {
+		t.Fatalf("hosts: while moving a disk of host %s to %s: %v", from.Name, to.Name, err)
+	}
+}
+
+func (d *Disk) move(from, to *Host) error {
+	if d.loop != "" {
+		return errors.New("it is attached")
+	}
+	file := filepath.Join(to.Dir(), "disks", from.Name+"-"+filepath.Base(d.file))
+	if err := os.Rename(d.file, file); err != nil {
+		return err
+	}
+	from.disks = slices.DeleteFunc(from.disks, func(x *Disk) bool { return x == d })
+	d.host, d.file = to, file
+	to.disks = append(to.disks, d)
+	return errors.Join(from.saveDisks(), to.saveDisks(), d.insert())
 }
 
 // pullLoop has a loop device begin at the end of its file, so that nothing is left of it, and end with its last user.

@@ -58,11 +58,11 @@ func TestProject_isWhatHappens(t *testing.T) {
 		{"fewer mgrs", wipedCluster, apply("cluster c policy=Wipe mgrs=1"), 2, api.RiskRedundancy, ""},
 		{"a setting that changes nothing", wipedCluster, apply("cluster c"), 0, api.RiskNone, ""},
 		{"fewer mons", fourNodes, apply("cluster c policy=Wipe mons=1"), 5, api.RiskRedundancy, ""},
-		{"a host is drained", fourNodes, mode("h4", api.HostDrain), 8, api.RiskData, ""},
-		{"the host of a mon is drained", fourNodes, mode("h1", api.HostDrain), 11, api.RiskData, ""},
+		{"a host is drained", fourNodes, mode("h4", api.HostDrain), 9, api.RiskData, ""},
+		{"the host of a mon is drained", fourNodes, mode("h1", api.HostDrain), 12, api.RiskData, ""},
 		{"a node is deleted and its host drained", fourNodes, all(mode("h4", api.HostDrain), func(s *stage) error {
 			return s.delete(arguments{{Key: "node", Vals: []string{"n4"}}})
-		}), 8, api.RiskData, ""},
+		}), 9, api.RiskData, ""},
 		{"a drain is refused", wipedCluster, mode("h1", api.HostDrain), 0, api.RiskNone, ""},
 		{"a host goes into maintenance", fourNodes, mode("h1", api.HostMaintenance), 3, api.RiskRedundancy, ""},
 		{"two hosts go into maintenance", fourNodes, all(mode("h1", api.HostMaintenance), mode("h2", api.HostMaintenance)), 3, api.RiskRedundancy, ""},
@@ -70,7 +70,7 @@ func TestProject_isWhatHappens(t *testing.T) {
 			s.lead()
 			return errors.Join(s.settle(), s.kill())
 		}, mode("h1", api.HostActive)), 2, api.RiskNone, ""},
-		{"a dead host is drained", fourNodes, all(dead("h4"), mode("h4", api.HostDrain)), 6, api.RiskData, "h4"},
+		{"a dead host is drained", fourNodes, all(dead("h4"), mode("h4", api.HostDrain)), 7, api.RiskData, "h4"},
 		{"a mon is lost", fourNodes, dead("h2"), 4, api.RiskRedundancy, "h2"},
 		{"deleted with its data", wipedCluster, deleted, 4, api.RiskData, ""},
 		{"deleted, the data kept", strings.Replace(wipedCluster, " policy=Wipe", "", 1), deleted, 3, api.RiskRedundancy, ""},
@@ -173,7 +173,7 @@ func foretold(before []string, p *engine.Projection) []string {
 func (s *stage) asked() map[string]int {
 	counts := map[string]int{}
 	for _, command := range []string{
-		"osd new", "auth import", "auth rm", "osd set-group", "osd unset-group", "osd out", "osd in", "osd purge", "osd crush rm", "mon remove", "mgr fail",
+		"osd new", "auth import", "auth rm", "osd set-group", "osd unset-group", "osd crush reweight", "osd out", "osd in", "osd purge", "osd crush rm", "mon remove", "mgr fail",
 	} {
 		for _, c := range s.cephs.clusters {
 			counts[command] += c.Calls(command)

@@ -3,10 +3,12 @@ package vm
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -43,6 +45,9 @@ func makeImage(ctx context.Context, dir, address string, o Options) error {
 		files[name] = data
 	}
 	for name, data := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700); err != nil {
+			return fmt.Errorf("while making a directory of the machine: %w", err)
+		}
 		if err := os.WriteFile(filepath.Join(root, name), data, 0o700); err != nil {
 			return fmt.Errorf("while writing a file of the machine: %w", err)
 		}
@@ -54,6 +59,52 @@ func makeImage(ctx context.Context, dir, address string, o Options) error {
 	}
 	return nil
 }
+
+// makeDisk makes a disk of a size, and returns what QEMU is told of it.
+func makeDisk(dir string, size int64) ([]string, error) {
+	if size == 0 {
+		return nil, nil
+	}
+	name := filepath.Join(dir, "disk")
+	f, err := os.Create(name)
+	if err == nil {
+		err = errors.Join(f.Truncate(size), f.Close())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("while making the disk of the machine: %w", err)
+	}
+	return []string{"-drive", "if=none,id=disk,format=raw,file=" + name, "-device", "virtio-blk-pci,drive=disk,serial=disk0"}, nil
+}
+
+// Programs are files for a machine: programs of this one, with the libraries that they need.
+func Programs(ctx context.Context, names ...string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			return nil, err
+		}
+		out, err := exec.CommandContext(ctx, "ldd", path).Output()
+		if err != nil {
+			return nil, fmt.Errorf("while looking which libraries %s needs: %w", name, err)
+		}
+		needs := append(library.FindAllString(string(out), -1), path)
+		for _, need := range needs {
+			data, err := os.ReadFile(need)
+			if err != nil {
+				return nil, err
+			}
+			if need == path {
+				need = "bin/" + name
+			}
+			files[strings.TrimPrefix(need, "/")] = data
+		}
+	}
+	return files, nil
+}
+
+// library is a path in what ldd says.
+var library = regexp.MustCompile(`/\S+\.so\S*`)
 
 // modulesOf are the files of modules and of those that they need, in the order in which they are loaded.
 func modulesOf(ctx context.Context, kernel string, names []string) (files []string, err error) {

@@ -25,6 +25,8 @@ type Options struct {
 	Modules []string
 	// Files are laid into the machine's root by their names. Nobody else on this machine can read them.
 	Files map[string][]byte
+	// Disk is the size of a disk in bytes, which the machine has as /dev/vda where the module virtio_blk is loaded. 0 stands for none.
+	Disk int64
 	// Script is carried out by BusyBox's shell with -eu. What it prints appears on the console.
 	Script string
 }
@@ -61,10 +63,15 @@ func Start(t hosts.T, lab *hosts.Lab, o Options) *VM {
 			t.Logf("the console of the virtual machine:\n%s", v.Console(t))
 		}
 	})
-	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", "-accel", "tcg", "-m", "512", "-nodefaults", "-display", "none", "-no-reboot",
+	disk, err := makeDisk(dir, o.Disk)
+	if err != nil {
+		stop()
+		t.Fatalf("vm: %v", err)
+	}
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", append(disk, "-accel", "tcg", "-m", "512", "-nodefaults", "-display", "none", "-no-reboot",
 		"-serial", "file:"+v.console, "-kernel", filepath.Join(o.Kernel, "vmlinuz"), "-initrd", filepath.Join(dir, "initrd"),
 		"-append", "console=ttyS0 quiet panic=-1", "-device", "virtio-rng-pci",
-		"-netdev", "tap,id=lab,script=no,downscript=no,ifname="+tap.Link, "-device", "virtio-net-pci,netdev=lab,romfile=,mac="+tap.MAC.String())
+		"-netdev", "tap,id=lab,script=no,downscript=no,ifname="+tap.Link, "-device", "virtio-net-pci,netdev=lab,romfile=,mac="+tap.MAC.String())...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	go func() {
 		defer close(v.done)

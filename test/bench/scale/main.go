@@ -79,7 +79,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	r, failed := measure(ctx, o)
-	if r == nil || r.Cores == 0 { // it did not come to rest
+	if r == nil || r.Rest.Cores == 0 { // it did not come to rest
 		return failed
 	}
 	if o.json {

@@ -29,8 +29,8 @@ type bench struct {
 	result *result
 }
 
-// measure does everything, and returns what was measured also when the last step failed: it starts the server, has the hosts join, brings the clusters up, watches them at rest, and ends
-// daemons.
+// measure does everything, and returns what was measured also when the last step failed: it starts the server, has the hosts join, brings the clusters up, watches them at rest, ends
+// daemons, and starts the server anew.
 func measure(ctx context.Context, o options) (_ *result, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -51,7 +51,7 @@ func measure(ctx context.Context, o options) (_ *result, err error) {
 			b.fleet.stopAll()
 		}
 	}()
-	for _, step := range []func(context.Context) error{b.join, b.bringUp, b.quiet, b.react} {
+	for _, step := range []func(context.Context) error{b.join, b.bringUp, b.quiet, b.react, b.restart} {
 		if err := step(ctx); err != nil {
 			return b.result, err
 		}
@@ -122,14 +122,38 @@ func (b *bench) quiet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.result.Cores, b.result.AgentCores = spent.Seconds()/took.Seconds(), (own().Own-agents.Own).Seconds()/took.Seconds()
-	b.result.ResidentMiB = float64(b.usage().Resident) / (1 << 20)
-	b.result.Memory = memoryOf(after)
+	b.result.Rest, b.result.AgentCores = b.resting(spent, took, after), (own().Own-agents.Own).Seconds()/took.Seconds()
 	b.result.compare(before, after, took)
 	if b.profile != "" {
 		err = b.server.profile(ctx, "/debug/pprof/heap", b.profile+".heap")
 	}
 	return errors.Join(err, stopProfile())
+}
+
+// restart starts the server anew with the fleet as it is, and watches what it uses when nothing happens: there is nothing left of the bring-up
+// then, as on most days of a fleet.
+func (b *bench) restart(ctx context.Context) error {
+	note("the server is started anew")
+	if err := b.server.restart(ctx); err != nil {
+		return err
+	}
+	if err := b.await(ctx, "all agents to be heard", func() (bool, string, error) { return b.heard(ctx) }); err != nil {
+		return err
+	}
+	if err := b.await(ctx, "all clusters to be ready", func() (bool, string, error) { return b.ready(ctx, b.hosts) }); err != nil {
+		return err
+	}
+	pause(ctx, settling+b.watch)
+	begun, used := time.Now(), b.usage()
+	pause(ctx, b.watch)
+	took, spent := time.Since(begun), b.usage().Own-used.Own
+	now, err := b.server.metrics(ctx)
+	b.result.Restarted = b.resting(spent, took, now)
+	return err
+}
+
+func (b *bench) resting(spent, took time.Duration, metrics map[string]float64) resting {
+	return resting{Cores: spent.Seconds() / took.Seconds(), ResidentMiB: float64(b.usage().Resident) / (1 << 20), Memory: memoryOf(metrics)}
 }
 
 // sample notes how old the newest report of each host is.

@@ -25,15 +25,21 @@ type result struct {
 	Join, BringUp            *cost
 	// Age is how old the newest report of each host was: the highest of what was seen each second.
 	Age struct{ P50, P99, Max float64 }
-	// Cores and ResidentMiB are what the server used while nothing happened, AgentCores what all agents together did.
-	Cores, ResidentMiB, AgentCores float64
-	// Memory says what ResidentMiB is made of.
-	Memory memory
+	// Rest is what the server used while nothing happened after all had come up, Restarted the same after it was started anew, and AgentCores
+	// what all agents together did.
+	Rest, Restarted resting
+	AgentCores      float64
 	// Writes are the requests that wrote something meanwhile, per second, by resource; those of agents among them.
 	Writes map[string]float64
 	// DatabaseMiB is how large etcd's database was at the end, and InUse how much of it held something.
 	DatabaseMiB, InUseMiB, GrowthMiBPerMinute float64
 	Reaction                                  reaction
+}
+
+// resting is what a server uses while nothing happens. Memory says what ResidentMiB is made of.
+type resting struct {
+	Cores, ResidentMiB float64
+	Memory             memory
 }
 
 // compare takes over what changed in the metrics between two moments.
@@ -68,8 +74,12 @@ func (r *result) print(w io.Writer) error {
 	row("all clusters ready", "%.0f s", r.BringUp.Seconds)
 	r.BringUp.each(t, "daemon", r.Daemons)
 	row("age of the hosts' newest reports", "p50 %.1f s, p99 %.1f s, oldest %.1f s (bound %.0f s)", r.Age.P50, r.Age.P99, r.Age.Max, maxAge)
-	row("leader at rest", "%.2f of a core (bound %.0f), %.0f MiB (bound %.0f)", r.Cores, maxCores, r.ResidentMiB, maxResident)
-	row("  of its memory", "%s", r.Memory)
+	tell := func(what string, used resting) {
+		row(what, "%.2f of a core (bound %.0f), %.0f MiB (bound %.0f)", used.Cores, maxCores, used.ResidentMiB, maxResident)
+		row("  of its memory", "%s", used.Memory)
+	}
+	tell("leader at rest", r.Rest)
+	tell("the same, started anew", r.Restarted)
 	row("all agents at rest", "%.2f of a core", r.AgentCores)
 	for _, what := range slices.Sorted(maps.Keys(r.Writes)) {
 		row("  writes at rest: "+what, "%.2f /s", r.Writes[what])
@@ -101,8 +111,8 @@ func (r *result) judge() error {
 		}
 	}
 	check("the age of the oldest report in seconds", r.Age.Max, maxAge)
-	check("what the leader uses at rest, in cores,", r.Cores, maxCores)
-	check("the leader's memory in MiB", r.ResidentMiB, maxResident)
+	check("what the leader uses at rest, in cores,", r.Rest.Cores, maxCores)
+	check("the leader's memory in MiB", r.Rest.ResidentMiB, maxResident)
 	for _, x := range r.Reaction.all() {
 		check(x.what+", median in seconds,", quantile(x.times, 0.5), maxReaction)
 	}

@@ -44,12 +44,12 @@ func TestJudge(t *testing.T) {
 	}{
 		{"within all bounds", func(*result) {}, ""},
 		{"stale", func(r *result) { r.Age.Max = 11 }, "oldest report"},
-		{"busy", func(r *result) { r.Cores = 1.1 }, "in cores"},
-		{"large", func(r *result) { r.ResidentMiB = 1025 }, "memory"},
+		{"busy", func(r *result) { r.Rest.Cores = 1.1 }, "in cores"},
+		{"large", func(r *result) { r.Rest.ResidentMiB = 1025 }, "memory"},
 		{"slow once", func(r *result) { r.Reaction.Event = []float64{0.1, 0.2, 5} }, ""},
 		{"slow", func(r *result) { r.Reaction.Order = []float64{1.1, 1.2, 5} }, "daemons are told"},
 	} {
-		r := &result{Cores: 0.9, ResidentMiB: 900}
+		r := &result{Rest: resting{Cores: 0.9, ResidentMiB: 900}}
 		r.Age.Max = 9
 		tt.change(r)
 		err := r.judge()

@@ -23,37 +23,55 @@ const startTimeout = time.Minute
 
 // server is the real server, in a process of its own.
 type server struct {
+	dir    string
+	ports  []string
 	cmd    *exec.Cmd
 	config *rest.Config
 	http   *http.Client
 	ended  chan error
 }
 
-// startServer starts a server in dir and returns when its API is ready.
+// startServer founds a control plane in dir and returns when its API is ready.
 func startServer(ctx context.Context, dir string) (*server, error) {
 	ports, err := freePorts(ctx, 3)
 	if err != nil {
 		return nil, err
 	}
-	log, err := os.Create(within(dir, "server.log"))
+	s := &server{dir: dir, ports: ports}
+	return s, s.start(ctx, "--init")
+}
+
+// restart ends the server and starts it again, with what it had.
+func (s *server) restart(ctx context.Context) error {
+	if err := s.stop(); err != nil {
+		return err
+	}
+	return s.start(ctx)
+}
+
+// start starts the server and returns when its API is ready.
+func (s *server) start(ctx context.Context, founding ...string) error {
+	log, err := os.OpenFile(within(s.dir, "server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer log.Close()
-	data := within(dir, "server")
-	cmd := exec.Command("/proc/self/exe", asServer, "server", "--init", "--name", "server", "--address", "127.0.0.1", //nolint:noctx // stop ends it
-		"--data-dir", data, "--run-dir", within(dir, "run"), "--device-filter", "none",
-		"--api-port", ports[0], "--etcd-peer-port", ports[1], "--etcd-client-port", ports[2])
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
+	data := within(s.dir, "server")
+	args := append([]string{asServer, "server", "--name", "server", "--address", "127.0.0.1",
+		"--data-dir", data, "--run-dir", within(s.dir, "run"), "--device-filter", "none",
+		"--api-port", s.ports[0], "--etcd-peer-port", s.ports[1], "--etcd-client-port", s.ports[2]}, founding...)
+	cmd := exec.Command("/proc/self/exe", args...) //nolint:noctx // stop ends it
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("while starting the server: %w", err)
+		return fmt.Errorf("while starting the server: %w", err)
 	}
-	s := &server{cmd: cmd, ended: make(chan error, 1)}
-	go func() { s.ended <- cmd.Wait() }()
+	ended := make(chan error, 1)
+	s.cmd, s.ended = cmd, ended
+	go func() { ended <- cmd.Wait() }()
 	if err := s.reach(ctx, within(data, "admin.kubeconfig")); err != nil {
-		return nil, errors.Join(err, s.stop())
+		return errors.Join(err, s.stop())
 	}
-	return s, nil
+	return nil
 }
 
 func freePorts(ctx context.Context, n int) ([]string, error) {

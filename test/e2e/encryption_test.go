@@ -1,0 +1,56 @@
+package e2e
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-storage/holdfast/test/hosts"
+	"github.com/holdfast-storage/holdfast/test/vm"
+)
+
+// encryptionScript runs a test of the agent on the machine's disk. A program that writes the label of an OSD stands for ceph-osd.
+const encryptionScript = `
+mkdir -p /run /etc
+export PATH=/bin LD_LIBRARY_PATH=/lib/x86_64-linux-gnu HOLDFAST_TEST_DISK=/dev/vda HOLDFAST_TEST_LABEL=/label
+/encryption.test -test.run 'TestOSD_encrypted$' -test.v
+`
+
+const fakeOSD = `#!/bin/sh
+while [ $# -gt 0 ]; do
+  [ "$1" = --osd-data ] && dir=$2
+  shift
+done
+cat /label >"$dir/block"
+for name in fsid whoami type ready; do echo made >"$dir/$name"; done
+`
+
+// TestEncryption has the agent's own code encrypt a disk, open it, close it, open it again and wipe it, on a kernel that has dm-crypt.
+func TestEncryption(t *testing.T) {
+	lab := hosts.New(t, hosts.Options{Count: 1})
+	files, err := vm.Programs(t.Context(), "cryptsetup", "blkid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "encryption.test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags", "-s -w", "-o", program, "../../agent/service/ceph")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for name, file := range map[string]string{"encryption.test": program, "label": "../../internal/bluestore/testdata/label-16.2.15"} {
+		if files[name], err = os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	maps.Copy(files, map[string][]byte{"bin/ceph-osd": []byte(fakeOSD)})
+	m := vm.Start(t, lab, vm.Options{
+		Kernel: kernelDir(t), Modules: []string{"virtio_blk", "dm_crypt", "xts", "algif_skcipher"}, Files: files, Disk: 256 << 20, Script: encryptionScript,
+	})
+	if out := m.Wait(t); !strings.Contains(out, "--- PASS: TestOSD_encrypted") {
+		t.Errorf("%s", out)
+	}
+}
