@@ -130,13 +130,13 @@ func (c *Claim) owner() string {
 type deviceKey struct{ host, id string }
 
 // claimIndex finds the claims to a device.
-type claimIndex map[deviceKey][]Claim
+type claimIndex map[deviceKey][]*Claim
 
 func newClaimIndex(claims []Claim) claimIndex {
-	index := claimIndex{}
-	for _, c := range claims {
-		k := deviceKey{c.Host, c.DeviceID}
-		index[k] = append(index[k], c)
+	index := make(claimIndex, len(claims))
+	for i := range claims {
+		k := deviceKey{claims[i].Host, claims[i].DeviceID}
+		index[k] = append(index[k], &claims[i])
 	}
 	return index
 }
@@ -148,9 +148,9 @@ func (x claimIndex) stronger(own Claim, cluster types.NamespacedName) *Claim {
 		switch {
 		case c.Daemon != "" && c.Cluster == cluster:
 		case c.Daemon != "":
-			return &c
-		case c.Node != own.Node && compareRights(c, own) < 0:
-			return &c
+			return c
+		case c.Node != own.Node && compareRights(*c, own) < 0:
+			return c
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package ceph
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -157,8 +156,8 @@ func (f *confFacts) render(sections map[string]map[string]string, user string) s
 }
 
 func writeSection(b *strings.Builder, name string, options map[string]string) {
-	fmt.Fprintf(b, "\n[%s]\n", name)
+	b.WriteString("\n[" + name + "]\n")
 	for _, option := range slices.Sorted(maps.Keys(options)) {
-		fmt.Fprintf(b, "%s = %s\n", option, strings.TrimSpace(options[option]))
+		b.WriteString(option + " = " + strings.TrimSpace(options[option]) + "\n")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -106,15 +107,21 @@ func (p *planner) startedWith(daemonType, id string) string {
 // pinned are those of a daemon's options that count from its start: those that Ceph says so of, and those that Holdfast would write into
 // ceph.conf otherwise, where they win over Ceph's own configuration.
 func (p *planner) pinned(daemonType string, mine options) options {
-	own, part := (&confFacts{osds: 1}).global(), options{}
+	if len(mine) == 0 {
+		return nil
+	}
+	part := options{}
 	mine.each(func(section, name, value string) {
 		info := p.seen.Config.Options[name]
-		if _, is := own[name]; info.Startup || info.FileOnly || is && (daemonType == TypeMon || !monsOwn(name)) {
+		if _, is := globalNames()[name]; info.Startup || info.FileOnly || is && (daemonType == TypeMon || !monsOwn(name)) {
 			part.set(section, name, value)
 		}
 	})
 	return part
 }
+
+// globalNames has each option that confFacts.global may write.
+var globalNames = sync.OnceValue((&confFacts{osds: 1}).global)
 
 // monsOwn says whether an option concerns the mons alone.
 func monsOwn(name string) bool {
@@ -137,6 +144,9 @@ func (p *planner) startedWithout(d *api.Daemon) []string {
 	have, want := parseOptions(text), p.options.of(d.Spec.Type, d.Spec.ID)
 	if !strings.HasPrefix(text, wholeConf) {
 		want = p.pinned(d.Spec.Type, want)
+	}
+	if len(have) == 0 && len(want) == 0 {
+		return nil
 	}
 	names := map[string]bool{}
 	differ := func(a, b options) {

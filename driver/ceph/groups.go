@@ -23,6 +23,9 @@ const (
 // resolveGroups finds out which disks the DriveGroups mean. Those of one host are then as a StorageNode that names them.
 func (p *planner) resolveGroups() {
 	groups := engine.OfKind[*api.DriveGroup](p.view.Resources)
+	if len(groups) == 0 {
+		return
+	}
 	p.groups = drives.Decide(groups, p.view.Hosts, &drives.Env{Claimed: p.claimedBy(), Partition: p.partitionOf, Leaving: p.leavingPartitions()})
 	view := *p.view
 	var of []*drives.Outcome

@@ -1,7 +1,6 @@
 package ceph
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/google/uuid"
@@ -103,7 +102,7 @@ func secretName(cluster, entity string) string {
 
 // daemonName names the Daemon of, for example, mon.a: <cluster>-mon-a.
 func daemonName(cluster, kind, id string) string {
-	return fmt.Sprintf("%s-%s-%s", cluster, kind, id)
+	return cluster + "-" + kind + "-" + id
 }
 
 // kindOf is how Ceph itself calls a type of daemon: mon, mgr, osd.

@@ -313,9 +313,8 @@ func (p *planner) crewOf(entity string) (*crew, string) {
 		}
 	}
 	for _, daemonType := range servingTypes {
-		c := &crew{daemonType: daemonType}
-		if id, ok := strings.CutPrefix(entity, c.entityOf("")); ok {
-			return c, id
+		if id, ok := strings.CutPrefix(entity, (&crew{daemonType: daemonType}).entityOf("")); ok {
+			return &crew{daemonType: daemonType}, id
 		}
 	}
 	return nil, ""
