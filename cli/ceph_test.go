@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -18,6 +19,10 @@ import (
 
 // TestRunTool_signals: a command is told of signals and ends by them, so that the key is removed; the exit code is a shell's.
 func TestRunTool_signals(t *testing.T) {
+	// As ceph shell does: under nohup, which ignores SIGHUP, a command would ignore it as well.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangups) })
 	tests := []struct {
 		name   string
 		script string
