@@ -1,0 +1,161 @@
+package ceph
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/foreign"
+)
+
+// place finds out where a daemon runs, and what becomes of it.
+func (x *adopter) place(d *ClusterDaemon) {
+	row := AdoptRow{Host: cmp.Or(d.Host, "?"), Daemon: d.Label(), Data: "?", Device: "-", RunBy: "?", PID: "?", Becomes: "refused, see below"}
+	if have := x.own(d); have != nil {
+		x.keep(d, have.Spec.Host, have.Spec.Parameters[ParamAddress], placeOf(have).device)
+		x.out.Rows = append(x.out.Rows, AdoptRow{have.Spec.Host, d.Label(), "-", "-", "Holdfast", strconv.Itoa(int(have.Status.PID)), "stays daemon/" + have.Name})
+		return
+	}
+	before := len(x.out.Problems)
+	h, p := x.hostOf(d)
+	if p != nil {
+		row.Host, row.Data, row.RunBy, row.PID = h.Name, cmp.Or(p.Data, "-"), foreign.RunBy(p), strconv.Itoa(int(p.PID))
+		x.checkProcess(d, h, p)
+	}
+	var device string
+	if d.Type == TypeOSD && p != nil {
+		device, row.Device = x.deviceOf(d, h)
+	}
+	if address := x.addressOf(d, h); len(x.out.Problems) == before && p != nil {
+		x.keep(d, h.Name, address, device)
+		if d.Type == TypeMon {
+			x.stores[d.ID] = p.Data
+		}
+		row.Becomes = "daemon/" + daemonName(x.Name, kindOf(d.Type), d.ID)
+	}
+	x.out.Rows = append(x.out.Rows, row)
+}
+
+// own is the Daemon of one that was adopted before and is handed over by now, or nil.
+func (x *adopter) own(d *ClusterDaemon) *api.Daemon {
+	name := daemonName(x.Name, kindOf(d.Type), d.ID)
+	for i := range x.Daemons {
+		if have := &x.Daemons[i]; have.Namespace == x.Namespace && have.Name == name && have.Spec.Cluster == x.Name && have.Spec.Parameters[ParamFSID] == x.Facts.FSID && !isWatched(*have) {
+			return have
+		}
+	}
+	return nil
+}
+
+// keep takes a daemon over.
+func (x *adopter) keep(d *ClusterDaemon, host, address, device string) {
+	if x.addresses[host] == "" || d.Type == TypeMon {
+		x.addresses[host] = address
+	}
+	switch d.Type {
+	case TypeMon:
+		x.members = append(x.members, member{d.ID, host, address})
+	case TypeMgr:
+		x.mgrs = append(x.mgrs, seat{d.ID, host, address})
+	case TypeOSD:
+		id, _ := strconv.Atoi(d.ID) // a number, from Ceph's map
+		x.osds = append(x.osds, &osd{id: id, uuid: d.UUID, host: host, address: address, device: device, started: true})
+		x.devices[host] = append(x.devices[host], device)
+	}
+}
+
+// hostOf is the host that a daemon runs on, and its process there.
+func (x *adopter) hostOf(d *ClusterDaemon) (*api.Host, *api.ForeignDaemon) {
+	var named *api.Host
+	for i := range x.Hosts {
+		h := &x.Hosts[i]
+		if p := foreign.Pick(h.Status.Foreign, d.Type, d.ID, x.Facts.FSID); p != nil && (p.Cluster != "" || shortName(h.Name) == shortName(d.Host)) {
+			return h, p
+		}
+		if d.Host != "" && shortName(h.Name) == shortName(d.Host) {
+			named = h
+		}
+	}
+	switch {
+	case d.Host == "" || !d.Up:
+		x.problem("%s does not run: start it, or remove it from the cluster, first", d.Label())
+	case named == nil:
+		x.problem("%s runs on %s, which is no host of Holdfast: join it ('holdfast token create --role agent' here, 'holdfast agent --join' there)", d.Label(), d.Host)
+	case !named.AgentHeard():
+		x.problem("%s runs on host %s, whose agent is silent: start it", d.Label(), named.Name)
+	default:
+		x.problem("%s runs on host %s by Ceph's word, and the agent there does not see its process: one that has just been started is seen within 30 s", d.Label(), named.Name)
+	}
+	return named, nil
+}
+
+// checkProcess looks for what keeps the process from being handed over some day.
+func (x *adopter) checkProcess(d *ClusterDaemon, h *api.Host, p *api.ForeignDaemon) {
+	installed := h.Status.Packages[d.Type]
+	switch {
+	case !h.AgentHeard():
+		x.problem("%s runs on host %s, whose agent is silent: start it", d.Label(), h.Name)
+	case p.Container || d.Contained:
+		x.problem("%s on %s runs in a container (cephadm, Rook): Holdfast takes over daemons of the host's own packages alone. Its data is Ceph's own, "+
+			"so running it from packages first (same release, 'ceph-volume activate') is the way", d.Label(), h.Name)
+	case p.Unit != "" && p.Unit != d.Type+"@"+d.ID+".service":
+		x.problem("%s on %s is run by the unit %s, which is none of Ceph's packages (%s@%s.service): Holdfast does not know what else that unit does. "+
+			"Start the daemon by Ceph's own unit first", d.Label(), h.Name, p.Unit, d.Type, d.ID)
+	case !named.MatchString(d.ID):
+		x.problem("%s: %q cannot be the name of a Daemon (small letters, digits, dots and dashes, at most 40): replace it by one with another name first", d.Label(), d.ID)
+	case d.Type == TypeMon && p.Data == "":
+		x.problem("the directory of the store of %s on %s is not known", d.Label(), h.Name)
+	case installed == "":
+		x.problem("host %s has no %s of its own that would run: install the packages of release %s, which %s runs", h.Name, d.Type, d.Version, d.Label())
+	case d.Version != "" && olderRelease(installed, d.Version):
+		x.problem("%s on %s runs %s, and the older %s is installed there: it could not read what the newer one has written. Install %s first", d.Label(), h.Name, d.Version, installed, d.Version)
+	case d.Version != "" && installed != d.Version:
+		x.note("%s on %s runs %s, and %s is installed there: it runs that one from its hand-over on", d.Label(), h.Name, d.Version, installed)
+	}
+}
+
+// addressOf is the address that a daemon listens on, which has to be one of its host's.
+func (x *adopter) addressOf(d *ClusterDaemon, h *api.Host) string {
+	address := ipOf(d.Addrs)
+	switch {
+	case h == nil:
+	case address == "" || !slices.Contains(h.Status.Addresses, address):
+		x.problem("%s listens on %s by Ceph's word, which is no address of host %s (%s)", d.Label(), cmp.Or(d.Addrs, "nothing"), h.Name, strings.Join(h.Status.Addresses, ", "))
+	case d.Type == TypeMon && strings.ReplaceAll(d.Addrs, "/0", "") != (member{d.ID, h.Name, address}).addrs():
+		x.problem("%s listens on %s, and Holdfast knows mons at the ports %s (v2) and %s (v1) alone: 'ceph mon enable-msgr2' switches v2 on; a mon at other ports has to be "+
+			"replaced by one at these first", d.Label(), d.Addrs, portV2, portV1)
+	}
+	return address
+}
+
+// deviceOf is the identity of the device that an OSD is on, by the label on it, and how it is told.
+func (x *adopter) deviceOf(d *ClusterDaemon, h *api.Host) (id, text string) {
+	var at []*api.Device
+	for i := range h.Status.Devices {
+		if dev := &h.Status.Devices[i]; dev.Ceph != nil && strings.EqualFold(dev.Ceph.OSDUUID, d.UUID) {
+			at = append(at, dev)
+		}
+	}
+	mapped := strings.Contains(d.Path, "/dm-") || strings.Contains(d.Path, "/mapper/") || len(at) == 1 && (at[0].Kind == api.DeviceMapped || at[0].Kind == api.DeviceRaid)
+	switch {
+	case d.Store != "" && d.Store != "bluestore":
+		x.problem("%s has the object store %s: only BlueStore is run. Make it anew as BlueStore ('ceph osd destroy', then 'ceph-volume') first", d.Label(), d.Store)
+	case mapped:
+		x.problem("%s on %s lies on device-mapper (%s: LVM, as 'ceph-volume lvm' makes it, or dm-crypt), which is not taken over yet: replace it by an OSD on the whole "+
+			"disk or a partition ('ceph-volume raw', or by Holdfast after the adoption), or leave the cluster as it is", d.Label(), h.Name, cmp.Or(d.Path, "its device"))
+	case d.Apart != "":
+		x.problem("%s on %s has its %s on a device of its own, which is not taken over yet: bring it back to one device ('ceph-bluestore-tool bluefs-bdev-migrate') "+
+			"or replace the OSD first", d.Label(), h.Name, d.Apart)
+	case len(at) == 0:
+		x.problem("%s on %s: no device of the host has its label (uuid %s). An OSD whose data is in a file, and not on a disk or partition, is not taken over", d.Label(), h.Name, d.UUID)
+	case len(at) > 1:
+		x.problem("%s on %s: %s and %s have the same label (uuid %s): which of them is the OSD's?", d.Label(), h.Name, at[0].ID, at[1].ID, d.UUID)
+	case strings.HasPrefix(at[0].ID, "unstable-"):
+		x.problem("%s on %s: its device %s has no identity that stays (WWN, serial number, partition UUID)", d.Label(), h.Name, at[0].Path)
+	default:
+		return at[0].ID, at[0].ID + " (" + at[0].Path + ")"
+	}
+	return "", cmp.Or(d.Path, "?")
+}
