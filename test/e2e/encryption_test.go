@@ -19,6 +19,9 @@ export PATH=/bin LD_LIBRARY_PATH=/lib/x86_64-linux-gnu HOLDFAST_TEST_DISK=/dev/v
 /encryption.test -test.run 'TestOSD_encrypted$' -test.v
 `
 
+// dmCrypt are the modules for a disk that is encrypted.
+var dmCrypt = []string{"virtio_blk", "dm_crypt", "xts", "algif_skcipher"}
+
 const fakeOSD = `#!/bin/sh
 while [ $# -gt 0 ]; do
   [ "$1" = --osd-data ] && dir=$2
@@ -48,7 +51,7 @@ func TestEncryption(t *testing.T) {
 	}
 	maps.Copy(files, map[string][]byte{"bin/ceph-osd": []byte(fakeOSD)})
 	m := vm.Start(t, lab, vm.Options{
-		Kernel: kernelDir(t), Modules: []string{"virtio_blk", "dm_crypt", "xts", "algif_skcipher"}, Files: files, Disk: 256 << 20, Script: encryptionScript,
+		Kernel: kernelDir(t), Modules: dmCrypt, Files: files, Disks: []int64{256 << 20}, Script: encryptionScript,
 	})
 	if out := m.Wait(t); !strings.Contains(out, "--- PASS: TestOSD_encrypted") {
 		t.Errorf("%s", out)

@@ -60,47 +60,63 @@ func makeImage(ctx context.Context, dir, address string, o Options) error {
 	return nil
 }
 
-// makeDisk makes a disk of a size, and returns what QEMU is told of it.
-func makeDisk(dir string, size int64) ([]string, error) {
-	if size == 0 {
-		return nil, nil
+// makeDisks makes disks of some sizes, and returns what QEMU is told of them.
+func makeDisks(dir string, sizes []int64) (args []string, err error) {
+	for n, size := range sizes {
+		name := diskFile(dir, n)
+		f, err := os.Create(name)
+		if err == nil {
+			err = errors.Join(f.Truncate(size), f.Close())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("while making a disk of the machine: %w", err)
+		}
+		args = append(args, "-drive", fmt.Sprintf("if=none,id=disk%d,format=raw,file=%s", n, name),
+			"-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d,serial=disk%d", n, n))
 	}
-	name := filepath.Join(dir, "disk")
-	f, err := os.Create(name)
-	if err == nil {
-		err = errors.Join(f.Truncate(size), f.Close())
-	}
-	if err != nil {
-		return nil, fmt.Errorf("while making the disk of the machine: %w", err)
-	}
-	return []string{"-drive", "if=none,id=disk,format=raw,file=" + name, "-device", "virtio-blk-pci,drive=disk,serial=disk0"}, nil
+	return args, nil
 }
 
-// Programs are files for a machine: programs of this one, with the libraries that they need.
+func diskFile(dir string, number int) string {
+	return filepath.Join(dir, fmt.Sprintf("disk%d", number))
+}
+
+// Programs are files for a machine: programs of this one, with the libraries that they need. What is named by its path, as a library that a program
+// opens when it runs, is there under this path, the others below /bin.
 func Programs(ctx context.Context, names ...string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, name := range names {
-		path, err := exec.LookPath(name)
-		if err != nil {
-			return nil, err
+		path, place := name, name
+		if !filepath.IsAbs(name) {
+			var err error
+			if path, err = exec.LookPath(name); err != nil {
+				return nil, err
+			}
+			place = "bin/" + name
 		}
 		out, err := exec.CommandContext(ctx, "ldd", path).Output()
 		if err != nil {
 			return nil, fmt.Errorf("while looking which libraries %s needs: %w", name, err)
 		}
-		needs := append(library.FindAllString(string(out), -1), path)
-		for _, need := range needs {
-			data, err := os.ReadFile(need)
-			if err != nil {
+		for _, need := range library.FindAllString(string(out), -1) {
+			if err := add(files, need, need); err != nil {
 				return nil, err
 			}
-			if need == path {
-				need = "bin/" + name
-			}
-			files[strings.TrimPrefix(need, "/")] = data
+		}
+		if err := add(files, place, path); err != nil {
+			return nil, err
 		}
 	}
 	return files, nil
+}
+
+// add reads a file, unless it was read.
+func add(files map[string][]byte, place, path string) (err error) {
+	place = strings.TrimPrefix(place, "/")
+	if files[place] == nil {
+		files[place], err = os.ReadFile(path)
+	}
+	return err
 }
 
 // library is a path in what ldd says.

@@ -3,6 +3,7 @@
 package vm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -25,17 +27,22 @@ type Options struct {
 	Modules []string
 	// Files are laid into the machine's root by their names. Nobody else on this machine can read them.
 	Files map[string][]byte
-	// Disk is the size of a disk in bytes, which the machine has as /dev/vda where the module virtio_blk is loaded. 0 stands for none.
-	Disk int64
+	// Disks are the sizes in bytes of the disks that the machine has as /dev/vda and so on, where the module virtio_blk is loaded.
+	Disks []int64
+	// Memory is in MiB; 0 stands for 512.
+	Memory int
 	// Script is carried out by BusyBox's shell with -eu. What it prints appears on the console.
 	Script string
 }
 
-// VM is a virtual machine that runs.
+// VM is a virtual machine.
 type VM struct {
-	console string // the file that the console is written to
-	done    chan struct{}
-	err     error // valid once done is closed
+	dir  string
+	args []string // what QEMU is told
+
+	stop func()
+	done chan struct{}
+	err  error // valid once done is closed
 }
 
 const (
@@ -45,48 +52,68 @@ const (
 	lookAgain = 100 * time.Millisecond
 )
 
-// Start boots a machine on the lab's network. It is switched off at the end of the test at the latest.
+// Start makes a machine on the lab's network, and switches it on. It is switched off at the end of the test at the latest.
 func Start(t hosts.T, lab *hosts.Lab, o Options) *VM {
 	t.Helper()
-	dir := filepath.Join(lab.Dir, "vm")
+	v := &VM{dir: filepath.Join(lab.Dir, "vm")}
 	tap := lab.Tap(t)
-	ctx, stop := context.WithCancel(context.Background())
-	if err := makeImage(ctx, dir, tap.IP, o); err != nil {
-		stop()
+	if err := makeImage(context.Background(), v.dir, tap.IP, o); err != nil {
 		t.Fatalf("vm: %v", err)
 	}
-	v := &VM{console: filepath.Join(dir, "console"), done: make(chan struct{})}
+	disks, err := makeDisks(v.dir, o.Disks)
+	if err != nil {
+		t.Fatalf("vm: %v", err)
+	}
+	v.args = append(disks, "-accel", "tcg", "-m", strconv.Itoa(cmp.Or(o.Memory, 512)), "-nodefaults", "-display", "none", "-no-reboot",
+		"-serial", "file:"+v.console(), "-kernel", filepath.Join(o.Kernel, "vmlinuz"), "-initrd", filepath.Join(v.dir, "initrd"),
+		"-append", "console=ttyS0 quiet panic=-1", "-device", "virtio-rng-pci",
+		"-netdev", "tap,id=lab,script=no,downscript=no,ifname="+tap.Link, "-device", "virtio-net-pci,netdev=lab,romfile=,mac="+tap.MAC.String())
+	v.PowerOn(t)
 	t.Cleanup(func() {
-		stop()
-		<-v.done
+		v.PowerOff()
 		if t.Failed() {
 			t.Logf("the console of the virtual machine:\n%s", v.Console(t))
 		}
 	})
-	disk, err := makeDisk(dir, o.Disk)
-	if err != nil {
-		stop()
-		t.Fatalf("vm: %v", err)
+	return v
+}
+
+// PowerOn boots the machine, which is off. Its disks are as they were, and nothing else.
+func (v *VM) PowerOn(t hosts.T) {
+	t.Helper()
+	if err := os.RemoveAll(v.console()); err != nil {
+		t.Fatalf("vm: while emptying the console: %v", err)
 	}
-	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", append(disk, "-accel", "tcg", "-m", "512", "-nodefaults", "-display", "none", "-no-reboot",
-		"-serial", "file:"+v.console, "-kernel", filepath.Join(o.Kernel, "vmlinuz"), "-initrd", filepath.Join(dir, "initrd"),
-		"-append", "console=ttyS0 quiet panic=-1", "-device", "virtio-rng-pci",
-		"-netdev", "tap,id=lab,script=no,downscript=no,ifname="+tap.Link, "-device", "virtio-net-pci,netdev=lab,romfile=,mac="+tap.MAC.String())...)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	v.stop, v.done, v.err = stop, done, nil
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", v.args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	go func() {
-		defer close(v.done)
+		defer close(done)
 		runtime.LockOSThread() // the signal comes with the end of the thread that started the process
 		if out, err := cmd.CombinedOutput(); err != nil {
 			v.err = fmt.Errorf("%w: %s", err, out)
 		}
 	}()
-	return v
 }
+
+// PowerOff takes the power away. What the machine has written to its disks stays, as this machine has it in memory.
+func (v *VM) PowerOff() {
+	v.stop()
+	<-v.done
+}
+
+// Disk is the file that one of the machine's disks is; the first one is number 0.
+func (v *VM) Disk(number int) string { return diskFile(v.dir, number) }
+
+// console is the file that the console is written to.
+func (v *VM) console() string { return filepath.Join(v.dir, "console") }
 
 // Console is what the machine has printed so far.
 func (v *VM) Console(t hosts.T) string {
 	t.Helper()
-	text, err := os.ReadFile(v.console)
+	text, err := os.ReadFile(v.console())
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatalf("vm: while reading the console: %v", err)
 	}
