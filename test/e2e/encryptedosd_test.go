@@ -29,6 +29,7 @@ mkdir -p /run /etc /var
 mount -t ext4 /dev/vdb /var
 mkdir -p /var/lib /var/log
 hostname ` + sealedHost + `
+tail -F -n 40 /var/lib/holdfast/agent/daemons/default.ceph-osd-0/log/daemon.log 2>/dev/null &
 if [ -e /var/joined ]; then
   exec %[1]s agent </dev/null
 fi
@@ -87,7 +88,7 @@ func TestEncryptedOSD(t *testing.T) {
 // sealedMachine boots a machine with Ceph's OSD and the agent, which joins.
 func (b *bed) sealedMachine() *vm.VM {
 	b.Helper()
-	plugins, err := filepath.Glob("/usr/lib/x86_64-linux-gnu/ceph/erasure-code/*.so") // ceph-osd does not start without them
+	plugins, err := filepath.Glob("/usr/lib/x86_64-linux-gnu/ceph/*/*.so") // what ceph-osd opens when it starts
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func (b *bed) sealedOSD(after int) (o sealedOSD, err error) {
 		return o, err
 	}
 	if len(dump.OSDs) != 1 || dump.OSDs[0].Up != 1 || dump.OSDs[0].In != 1 || dump.OSDs[0].UpFrom <= after {
-		return o, fmt.Errorf("not up and in after map %d: %+v", after, dump.OSDs)
+		return o, fmt.Errorf("not up and in after map %d: %+v; of its daemon: %+v", after, dump.OSDs, b.daemon("ceph-osd-0").Status)
 	}
 	return dump.OSDs[0], nil
 }

@@ -50,6 +50,8 @@ const (
 	limit = 2 * time.Minute
 	// lookAgain is how often the console is read.
 	lookAgain = 100 * time.Millisecond
+	// cpu is one that Ceph runs on: it takes SSE 4 for granted, as erasure codes are computed with it.
+	cpu = "Nehalem"
 )
 
 // Start makes a machine on the lab's network, and switches it on. It is switched off at the end of the test at the latest.
@@ -64,7 +66,7 @@ func Start(t hosts.T, lab *hosts.Lab, o Options) *VM {
 	if err != nil {
 		t.Fatalf("vm: %v", err)
 	}
-	v.args = append(disks, "-accel", "tcg", "-m", strconv.Itoa(cmp.Or(o.Memory, 512)), "-nodefaults", "-display", "none", "-no-reboot",
+	v.args = append(disks, "-accel", "tcg", "-cpu", cpu, "-m", strconv.Itoa(cmp.Or(o.Memory, 512)), "-nodefaults", "-display", "none", "-no-reboot",
 		"-serial", "file:"+v.console(), "-kernel", filepath.Join(o.Kernel, "vmlinuz"), "-initrd", filepath.Join(v.dir, "initrd"),
 		"-append", "console=ttyS0 quiet panic=-1", "-device", "virtio-rng-pci",
 		"-netdev", "tap,id=lab,script=no,downscript=no,ifname="+tap.Link, "-device", "virtio-net-pci,netdev=lab,romfile=,mac="+tap.MAC.String())
