@@ -13,7 +13,10 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-var _ service.DeviceCloser = OSD{}
+var (
+	_ service.DeviceCloser = OSD{}
+	_ service.Keeper       = OSD{}
+)
 
 // partNames are what the headers of encrypted devices call the parts of an OSD.
 var partNames = map[string]string{deviceBlock: luks.PartData, deviceDB: "db", deviceWAL: "wal"}
@@ -78,6 +81,11 @@ func finish(ctx context.Context, path string, o luks.Owner, key []byte) error {
 		return err
 	}
 	return luks.Format(ctx, path, o, key)
+}
+
+// Kept says whether the OSD's encrypted devices are open. After a boot none is, and a runtime that remembers the process starts it without them.
+func (OSD) Kept(l *service.Local) bool {
+	return !slices.ContainsFunc(l.Daemon.Spec.Devices, func(d api.DaemonDevice) bool { return d.KeySecret != "" && !luks.IsOpen(ownerOf(l, d.Name)) })
 }
 
 // CloseDevices closes the OSD's encrypted devices.

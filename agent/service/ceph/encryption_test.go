@@ -32,6 +32,18 @@ func secretOSD(t *testing.T, path, id, cluster, uuid string, key byte) *service.
 	return l
 }
 
+// A process is not started again on an encrypted device that is not open, as after a boot.
+func TestOSD_kept(t *testing.T) {
+	l := secretOSD(t, loopDevice(t), "7", fsid, ours, 1)
+	if (OSD{}).Kept(l) {
+		t.Error("an encrypted device that is not open is kept")
+	}
+	l.Daemon.Spec.Devices[0].KeySecret = ""
+	if !(OSD{}).Kept(l) {
+		t.Error("a device that is not encrypted is not kept")
+	}
+}
+
 // The life of an OSD on a device that is encrypted; where the kernel cannot do that, the device is left as it is.
 func TestOSD_encrypted(t *testing.T) {
 	path := os.Getenv(diskVariable)
@@ -75,6 +87,9 @@ func TestOSD_encrypted(t *testing.T) {
 		t.Errorf("the inventory shows %+v, %+v", seen, seen.Ceph)
 	}
 	clear := ownerOf(l, deviceBlock).Path()
+	if !(OSD{}).Kept(l) {
+		t.Errorf("%s is open, and is said to be not", clear)
+	}
 	for range 2 {
 		if err := (OSD{}).CloseDevices(t.Context(), l); err != nil {
 			t.Fatal(err)

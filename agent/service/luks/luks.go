@@ -143,10 +143,16 @@ func Open(ctx context.Context, path string, o Owner, key []byte) (string, error)
 
 // Close closes a device, if it is open.
 func Close(ctx context.Context, o Owner) error {
-	if _, err := os.Stat(o.Path()); errors.Is(err, os.ErrNotExist) {
+	if !IsOpen(o) {
 		return nil
 	}
 	return cryptsetup(ctx, nil, "close", o.name())
+}
+
+// IsOpen says whether a device is open. None is after a boot.
+func IsOpen(o Owner) bool {
+	_, err := os.Stat(o.Path())
+	return !errors.Is(err, os.ErrNotExist)
 }
 
 // Erase destroys the keys of a device, so that nobody can read what is on it any more. Of a header that is damaged, as wiping it leaves it when it is cut
