@@ -348,6 +348,9 @@ func TestRotation(t *testing.T) {
 
 func TestBackOff(t *testing.T) {
 	b := DefaultBackOff
+	if b.Reset < b.Max {
+		t.Errorf("a process that ends after %v each time is never started later, though more often than every %v", b.Reset, b.Max)
+	}
 	for ends, want := range []time.Duration{0: b.First, 1: b.First, 2: time.Second, 3: 2 * time.Second, 4: 4 * time.Second, 7: 32 * time.Second, 8: time.Minute, 100: time.Minute} {
 		if want == 0 {
 			continue

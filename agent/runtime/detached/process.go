@@ -53,7 +53,9 @@ func (r *Runtime) adopt(rec record, boot string) {
 			_ = signal(pidfd, unix.SIGTERM) // whoever asks again to stop it kills it when this had no effect
 		}
 	case !rec.Ended && rec.Identity.BootID == boot:
+		// It ended while no agent was there, by what ended the agent or by what happened since: that is not held against it.
 		p.killChildren(rec.Identity.PID)
+		p.rec.Ends = 0
 		p.ended("unknown")
 	case rec.Identity.BootID != boot:
 		// The machine was booted: that is no failure of the daemon.
@@ -161,7 +163,7 @@ func (p *process) ended(reason string) {
 	defer p.mu.Unlock()
 	now := time.Now()
 	if !p.rec.Ended && now.Sub(p.rec.Started) >= p.rt.cfg.BackOff.Reset {
-		p.rec.Ends = 0
+		p.rec.Ends = 0 // it stayed
 	}
 	p.pidfd = nil
 	p.rec.Ended = true

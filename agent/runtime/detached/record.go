@@ -22,7 +22,7 @@ type record struct {
 	Identity identity  `json:"identity"`
 	Started  time.Time `json:"started"`
 	Restarts int       `json:"restarts"`
-	// Ends counts the ends in a row, for the back-off.
+	// Ends counts the ends in a row, as BackOff says.
 	Ends     int           `json:"ends"`
 	LastExit *runtime.Exit `json:"lastExit,omitempty"`
 	// Ended is set when the end of the process was seen.
