@@ -94,7 +94,7 @@ func (a *agentFlags) run(ctx context.Context, name, dataDir string, log *slog.Lo
 // newRuntime chooses systemd where it runs the machine, and plain processes elsewhere.
 func newRuntime(ctx context.Context, dataDir string, log *slog.Logger) (runtime.Runtime, api.RuntimeKind, error) {
 	if systemd.Running() {
-		r, err := systemd.New(ctx, systemd.Config{Log: log})
+		r, err := systemd.New(ctx, systemd.Config{Dir: filepath.Join(dataDir, "agent", "restarts"), Log: log})
 		return r, api.RuntimeSystemd, err
 	}
 	r, err := detached.New(detached.Config{Dir: filepath.Join(dataDir, "agent", "runtime"), Log: log})

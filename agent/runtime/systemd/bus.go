@@ -81,7 +81,8 @@ func (r *Runtime) refreshAll(ctx context.Context) error {
 // checkInterval is how often the connection is looked at.
 const checkInterval = 2 * time.Second
 
-// watch connects again when the connection was lost. Daemons go on meanwhile: they are systemd's.
+// watch connects again when the connection was lost, and sees to it that services which stay are not started later for what was once. Daemons go on
+// without a connection: they are systemd's.
 func (r *Runtime) watch() {
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
@@ -92,6 +93,7 @@ func (r *Runtime) watch() {
 		case <-tick.C:
 		}
 		if _, err := r.bus.get(); err == nil {
+			r.forgive(r.ctx, time.Now())
 			continue
 		}
 		if err := r.connect(r.ctx); err != nil && r.ctx.Err() == nil {

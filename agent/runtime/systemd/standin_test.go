@@ -142,7 +142,14 @@ func (m manager) DisableUnitFiles(names []string, _ bool) ([]change, *godbus.Err
 	return nil, nil
 }
 
-func (manager) ResetFailedUnit(string) *godbus.Error { return nil }
+func (m manager) ResetFailedUnit(name string) *godbus.Error {
+	m.s.mu.Lock()
+	defer m.s.mu.Unlock()
+	if s := m.s.services[name]; s != nil {
+		s.restarts = 0
+	}
+	return nil
+}
 
 func (m manager) StartUnit(name, _ string) (godbus.ObjectPath, *godbus.Error) {
 	m.s.mu.Lock()

@@ -12,6 +12,12 @@ import (
 
 // refresh asks systemd for the state of a service, and tells of it if it changed.
 func (r *Runtime) refresh(ctx context.Context, name string) (runtime.State, error) {
+	// One after the other: what was asked earlier must not be taken for newer.
+	done, err := r.looks.Take(ctx, r.ctx, name)
+	if err != nil {
+		return runtime.State{}, err
+	}
+	defer done()
 	conn, err := r.bus.get()
 	if err != nil {
 		return runtime.State{}, err
@@ -20,18 +26,29 @@ func (r *Runtime) refresh(ctx context.Context, name string) (runtime.State, erro
 	if err != nil {
 		return runtime.State{}, err
 	}
+	s, was, is := r.note(name, props)
+	if was != is {
+		r.keepCount(name, is)
+	}
+	return s, nil
+}
+
+// note takes what systemd says of a service into its state, and tells what was counted and is now.
+func (r *Runtime) note(name string, props properties) (s runtime.State, was, is count) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	u := r.units[name]
 	if u == nil {
-		return runtime.State{}, nil
+		return s, was, is
 	}
 	old := u.state
-	u.state = next(old, properties(props), u.process.LogFile)
+	was = u.count
+	u.count = was.with(int(props.u32("NRestarts")))
+	u.state = next(old, props, u.count.Total, u.process.LogFile)
 	if !same(old, u.state) {
 		r.changes.Notify(name)
 	}
-	return u.state, nil
+	return u.state, was, u.count
 }
 
 // properties are those of a unit and its service (org.freedesktop.systemd1(5)).
@@ -55,10 +72,10 @@ func (p properties) duration(key string) time.Duration {
 	return time.Duration(n) * time.Microsecond
 }
 
-// next makes the state from what systemd says and what was known. systemd forgets how the last process ended when it starts
+// next makes the state from what systemd says and what was known, with how often it was started again so far. systemd forgets how the last process ended when it starts
 // the next one.
-func next(old runtime.State, p properties, log string) runtime.State {
-	s := runtime.State{Restarts: int(p.u32("NRestarts")), LastExit: old.LastExit}
+func next(old runtime.State, p properties, restarts int, log string) runtime.State {
+	s := runtime.State{Restarts: restarts, LastExit: old.LastExit}
 	active, sub := p.text("ActiveState"), p.text("SubState")
 	s.Running = active == "active" && sub == "running"
 	if s.Running {

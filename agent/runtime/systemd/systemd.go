@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/runtime/logfile"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
 // Running says whether systemd runs this machine (sd_booted(3)).
@@ -30,8 +31,10 @@ func Running() bool {
 // callTimeout bounds a call that systemd answers at once.
 const callTimeout = 10 * time.Second
 
-// Config is what New needs. The zero value is right for a machine that systemd runs.
+// Config is what New needs. All but Dir is right as zero for a machine that systemd runs.
 type Config struct {
+	// Dir keeps how often each service was started again. It is made if missing.
+	Dir string
 	// UnitDir holds the unit files; empty means /etc/systemd/system.
 	UnitDir string
 	// Dial connects to systemd; nil means its private socket, which needs no message bus.
@@ -58,6 +61,7 @@ type Runtime struct {
 	units map[string]*service
 
 	turns runtime.Turns // Start and Stop of one name go on one after the other
+	looks runtime.Turns // and so do the questions for its state
 }
 
 var _ runtime.Runtime = (*Runtime)(nil)
@@ -66,6 +70,7 @@ var _ runtime.Runtime = (*Runtime)(nil)
 type service struct {
 	process runtime.Process
 	state   runtime.State
+	count   count
 }
 
 // New connects to systemd and finds the services of earlier agents.
@@ -77,8 +82,11 @@ func New(ctx context.Context, cfg Config) (*Runtime, error) {
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	found, err := readUnits(cfg.UnitDir)
 	if err == nil {
+		err = os.MkdirAll(cfg.Dir, 0o700)
+	}
+	if err == nil {
 		for _, p := range found {
-			r.units[p.Name] = &service{process: p}
+			r.units[p.Name] = &service{process: p, count: r.readCount(p.Name)}
 		}
 		err = r.connect(ctx)
 	}
@@ -143,13 +151,9 @@ func (r *Runtime) start(ctx context.Context, p runtime.Process) error {
 	if _, _, err := conn.EnableUnitFilesContext(call, []string{unitName(p.Name)}, false, true); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	if u := r.units[p.Name]; u != nil {
-		u.process = p
-	} else {
-		r.units[p.Name] = &service{process: p}
+	if err := r.know(p); err != nil {
+		return err
 	}
-	r.mu.Unlock()
 	// Starting a service that runs, or waits to be started again, starts nothing twice. Waiting to be started again, it
 	// would be started at once, though, and its back-off be lost.
 	if s, err := r.refresh(call, p.Name); err != nil || s.Running || !s.BackOffUntil.IsZero() {
@@ -162,6 +166,23 @@ func (r *Runtime) start(ctx context.Context, p runtime.Process) error {
 	}
 	_, err = r.refresh(call, p.Name)
 	return err
+}
+
+// know notes the process of a service. One that was not known was never started again.
+func (r *Runtime) know(p runtime.Process) error {
+	if r.find(p.Name) == nil {
+		if err := atomicfile.Remove(r.countPath(p.Name)); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if u := r.units[p.Name]; u != nil {
+		u.process = p
+	} else {
+		r.units[p.Name] = &service{process: p}
+	}
+	return nil
 }
 
 // Stop implements runtime.Runtime. The file goes last, so that a stop that was cut off can be asked for again.
@@ -181,7 +202,7 @@ func (r *Runtime) Stop(ctx context.Context, name string) error {
 	delete(r.units, name)
 	r.mu.Unlock()
 	r.changes.Notify(name)
-	return nil
+	return atomicfile.Remove(r.countPath(name))
 }
 
 func (r *Runtime) stop(ctx context.Context, name string) error {

@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 func open(t *testing.T, address, units string) *Runtime {
 	t.Helper()
 	r, err := New(t.Context(), Config{
-		UnitDir: units, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), RestartDelay: 50 * time.Millisecond,
+		Dir: filepath.Join(units, "restarts"), UnitDir: units, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), RestartDelay: 50 * time.Millisecond,
 		Dial: func(ctx context.Context) (*dbus.Conn, error) {
 			return dbus.NewConnection(func() (*godbus.Conn, error) { return dial(address)(ctx) })
 		},

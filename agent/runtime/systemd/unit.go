@@ -16,6 +16,9 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
+// longestPause is how long at most a service waits to be started again, and how long it runs until systemd is told to forget that it ended.
+const longestPause = time.Minute
+
 const (
 	prefix = "holdfast-"
 	suffix = ".service"
@@ -41,7 +44,7 @@ func check(p runtime.Process) error {
 }
 
 // unitText is the unit file of a process. What older releases of systemd do not know (RestartSteps and RestartMaxDelaySec came
-// with 254) they leave out; the pause is then always the same.
+// with 254) they leave out; the pause is then always the same. forgive has it short again.
 func unitText(p runtime.Process, delay time.Duration) (string, error) {
 	bin, err := exec.LookPath(p.Command[0])
 	if err != nil {
@@ -77,7 +80,7 @@ func unitText(p runtime.Process, delay time.Duration) (string, error) {
 		kill = "process"
 	}
 	line("KillMode=%s\nTimeoutStopSec=%dms", kill, p.StopTimeout.Milliseconds())
-	line("Restart=always\nRestartSec=%dms\nRestartSteps=6\nRestartMaxDelaySec=60", delay.Milliseconds())
+	line("Restart=always\nRestartSec=%dms\nRestartSteps=6\nRestartMaxDelaySec=%d", delay.Milliseconds(), int(longestPause.Seconds()))
 	line("\n[Install]\nWantedBy=multi-user.target")
 	return b.String(), nil
 }
