@@ -59,10 +59,16 @@ func before(l *service.Local) (*api.ForeignDaemon, error) {
 // endForeign ends the process of before, if it runs, and sees to it that nothing starts it again. Two on one store keep each other from running.
 func endForeign(ctx context.Context, l *service.Local) error {
 	p, err := before(l)
-	if err != nil || p == nil {
+	if err != nil {
 		return err
 	}
-	if err := end(ctx, l, p); err != nil {
+	if p != nil {
+		if err := end(ctx, l, p); err != nil {
+			return err
+		}
+	}
+	// Also where it had ended already: who was cut off here would leave it to the next boot to start it.
+	if err := disable(ctx, l, unitDir); err != nil || p == nil {
 		return err
 	}
 	again, err := before(l)
@@ -74,7 +80,7 @@ func endForeign(ctx context.Context, l *service.Local) error {
 }
 
 func end(ctx context.Context, l *service.Local, p *api.ForeignDaemon) error {
-	own := p.Type + "@" + p.ID + ".service"
+	own := ownUnit(l)
 	switch {
 	case p.Container:
 		return fmt.Errorf("process %d runs in a container: it was left alone", p.PID)
@@ -85,10 +91,15 @@ func end(ctx context.Context, l *service.Local, p *api.ForeignDaemon) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("while writing down how the daemon was run before: %w", err)
 	}
+	units, err := enabledUnits(l, unitDir)
+	if err != nil {
+		return err
+	}
 	before, err := json.Marshal(struct {
 		*api.ForeignDaemon
 		Command []string `json:"command"`
-	}{p, strings.Split(strings.TrimRight(string(cmdline), "\x00"), "\x00")})
+		Enabled []string `json:"enabledUnits,omitempty"`
+	}{p, strings.Split(strings.TrimRight(string(cmdline), "\x00"), "\x00"), units})
 	if err != nil {
 		return err
 	}
