@@ -52,6 +52,8 @@ type handOver struct {
 	HandOver
 	view  *engine.View
 	hosts []string // all when empty
+	// running are the releases that mons and managers run, by their names.
+	running map[string]string
 }
 
 func (x HandOver) open(ctx context.Context, a *api.Action) (*handOver, error) {
@@ -123,10 +125,10 @@ func (x HandOver) Check(ctx context.Context, a *api.Action) error {
 	if strangers := h.strangers(o); len(strangers) > 0 {
 		return refusef("Ceph has daemons that were not adopted: %s. Say 'holdfast ceph adopt %s' again, which adds them", words.Few(strangers), h.view.Cluster.Name)
 	}
-	return nil
+	return h.releasesFit()
 }
 
-// observe asks the cluster for its state.
+// observe asks the cluster for its state, and for the releases of its mons and managers.
 func (h *handOver) observe(ctx context.Context) (*Observation, error) {
 	key := types.NamespacedName{Namespace: h.view.Cluster.Namespace, Name: h.view.Cluster.Name}
 	seen, err := h.Driver.Observe(ctx, h.view, h.Store.Secrets(key))
@@ -140,7 +142,12 @@ func (h *handOver) observe(ctx context.Context) (*Observation, error) {
 	case o.FSID != clusterFSID(h.view):
 		return nil, refusef("the mons answer for another cluster (fsid %s instead of %s)", o.FSID, clusterFSID(h.view))
 	}
-	return o, nil
+	c, err := h.answersNow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h.running, err = c.releases(ctx)
+	return o, err
 }
 
 // strangers are the daemons in Ceph's maps that Holdfast does not know, and those that are other ones than it knows.
@@ -306,8 +313,8 @@ func (h *handOver) notYet(ctx context.Context, o *Observation, d *api.Daemon) st
 	case o.PGs < o.PGsWanted || o.PGsClean < o.PGs || o.PGsOld:
 		return fmt.Sprintf("all placement groups to be active+clean: %d of %d are", o.PGsClean, max(o.PGs, o.PGsWanted))
 	}
-	if d.Spec.Type != TypeOSD {
-		return ""
+	if why := h.outOfOrder(d); why != "" || d.Spec.Type != TypeOSD {
+		return why
 	}
 	id, _ := strconv.Atoi(d.Spec.ID)
 	c, err := h.answersNow(ctx)

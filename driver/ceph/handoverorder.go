@@ -1,0 +1,93 @@
+package ceph
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// A daemon that is handed over starts with what is installed on its host. Where that is a newer release than runs, the hand-over is an upgrade of it, and
+// goes in the order of one: no manager and no OSD runs a newer release than a mon, no OSD a newer one than a manager (Ceph docs, "Upgrading").
+
+// releasesFit refuses a hand-over by which a daemon would come to run a release before those that come before it in an upgrade.
+func (h *handOver) releasesFit() error {
+	for i := range h.view.Daemons {
+		d := &h.view.Daemons[i]
+		if !h.means(d) || !isWatched(*d) {
+			continue
+		}
+		if why := h.outOfOrder(d); why != "" {
+			return refusef("%s", why)
+		}
+	}
+	return nil
+}
+
+// releases are those that the mons and managers run, by their names, as they say themselves.
+func (c *conn) releases(ctx context.Context) (map[string]string, error) {
+	running := map[string]string{}
+	for _, daemonType := range []string{TypeMon, TypeMgr} {
+		var all []metadata
+		out, err := c.client.Mon(ctx, ask(kindOf(daemonType)+" metadata"), nil)
+		if err == nil {
+			err = json.Unmarshal(out, &all)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("while asking for the releases of the %ss: %w", kindOf(daemonType), err)
+		}
+		for _, m := range all {
+			running[kindOf(daemonType)+"."+m.Name] = m.Version
+		}
+	}
+	return running, nil
+}
+
+// outOfOrder says why a daemon may not be started with the release that is installed on its host; nothing where it may, or where nobody knows.
+func (h *handOver) outOfOrder(d *api.Daemon) string {
+	installed := h.installed(d)
+	if installed == "" {
+		return ""
+	}
+	for i := range h.view.Daemons {
+		x := &h.view.Daemons[i]
+		runs := h.running[label(x)]
+		switch {
+		case runs == "" || x.DeletionTimestamp != nil || !olderRelease(runs, installed):
+			continue
+		case releaseNumbers(installed)[0]-releaseNumbers(runs)[0] > maxReleases:
+			return fmt.Sprintf("Ceph %s is installed on host %s, and %s runs %s: Ceph goes over %d releases at most. Install one between them first",
+				installed, d.Spec.Host, label(x), runs, maxReleases)
+		case slices.Index(coreTypes, x.Spec.Type) < slices.Index(coreTypes, d.Spec.Type):
+			if way := h.wayTo(x, installed); way != "" {
+				return fmt.Sprintf("%s on host %s would run Ceph %s, which is installed there, while %s on host %s runs %s. Ceph is upgraded in the order mons, managers, OSDs: %s",
+					label(d), d.Spec.Host, installed, label(x), x.Spec.Host, runs, way)
+			}
+		}
+	}
+	return ""
+}
+
+// wayTo says how a daemon comes to run a release at least; nothing where this hand-over itself sees to it before others.
+func (h *handOver) wayTo(x *api.Daemon, release string) string {
+	switch installed := h.installed(x); {
+	case installed == "" || olderRelease(installed, release):
+		return fmt.Sprintf("install Ceph %s on host %s, too", release, x.Spec.Host)
+	case !isWatched(*x):
+		return fmt.Sprintf("start it again first, with 'holdfast daemon restart %s'", label(x))
+	case !h.means(x):
+		return fmt.Sprintf("hand over host %s, too, or all hosts (without --hosts)", x.Spec.Host)
+	}
+	return ""
+}
+
+// installed is the release of a daemon's program on its host.
+func (h *handOver) installed(d *api.Daemon) string {
+	host := h.view.HostsByName()[d.Spec.Host]
+	if host == nil {
+		return ""
+	}
+	return host.Status.Packages[d.Spec.Type]
+}

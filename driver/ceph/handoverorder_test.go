@@ -1,0 +1,75 @@
+package ceph
+
+import (
+	"strings"
+	"testing"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// TestHandOver_order is of the cluster of three hosts, each with a mon, a manager and an OSD, all of 17.2.7. What is installed decides what runs after
+// a hand-over.
+func TestHandOver_order(t *testing.T) {
+	for name, tt := range map[string]struct {
+		installed [3]string
+		hosts     string
+		change    func(*engine.View, map[string]string)
+		want      string
+	}{
+		"the same everywhere":                 {[3]string{"17.2.7", "17.2.7", "17.2.7"}, "", nil, ""},
+		"one host, the same":                  {[3]string{"17.2.7", "17.2.7", "17.2.7"}, "h1", nil, ""},
+		"an upgrade on the way, all hosts":    {[3]string{"18.2.4", "18.2.4", "18.2.4"}, "", nil, ""},
+		"newer on one host, which goes alone": {[3]string{"18.2.4", "17.2.7", "17.2.7"}, "h1", nil, "install Ceph 18.2.4 on host h2, too"},
+		"newer on all, one goes alone":        {[3]string{"18.2.4", "18.2.4", "18.2.4"}, "h1", nil, "hand over host h2, too, or all hosts (without --hosts)"},
+		"newer on one host, all go":           {[3]string{"18.2.4", "17.2.7", "17.2.7"}, "", nil, "install Ceph 18.2.4 on host h2, too"},
+		"older on one host, all go":           {[3]string{"17.2.5", "17.2.7", "17.2.7"}, "", nil, ""},
+		"too far":                             {[3]string{"20.2.0", "20.2.0", "20.2.0"}, "", nil, "over 2 releases at most"},
+		"nobody knows what is installed":      {[3]string{}, "h1", nil, ""},
+		"nobody knows what runs":              {[3]string{"18.2.4", "18.2.4", "18.2.4"}, "h1", func(_ *engine.View, running map[string]string) { clear(running) }, ""},
+		"the others were handed over before": {[3]string{"18.2.4", "18.2.4", "18.2.4"}, "h1", func(v *engine.View, running map[string]string) {
+			for i := range v.Daemons {
+				if d := &v.Daemons[i]; d.Spec.Host != "h1" {
+					d.Spec.State = api.WantRunning
+					running[label(d)] = "18.2.4"
+				}
+			}
+		}, ""},
+		"one was handed over before the packages came": {[3]string{"18.2.4", "18.2.4", "18.2.4"}, "h1,h3", func(v *engine.View, _ map[string]string) {
+			for i := range v.Daemons {
+				if d := &v.Daemons[i]; d.Spec.Host == "h2" {
+					d.Spec.State = api.WantRunning
+				}
+			}
+		}, "holdfast daemon restart mon.h2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			view, _ := adoptedView()
+			h := newHandOver(view, api.ActionSpec{Parameters: map[string]api.ActionParameter{HandOverHosts: api.ActionParameter(tt.hosts)}})
+			h.running = map[string]string{}
+			for i := range view.Hosts {
+				view.Hosts[i].Status.Packages = map[string]string{}
+				for _, daemonType := range coreTypes {
+					if v := tt.installed[i]; v != "" {
+						view.Hosts[i].Status.Packages[daemonType] = v
+					}
+				}
+			}
+			for i := range view.Daemons {
+				if d := &view.Daemons[i]; d.Spec.Type != TypeOSD {
+					h.running[label(d)] = "17.2.7"
+				}
+			}
+			if tt.change != nil {
+				tt.change(view, h.running)
+			}
+			err := h.releasesFit()
+			if (tt.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+			if err != nil && !strings.Contains(err.Error(), "mons, managers, OSDs") && tt.want != "over 2 releases at most" {
+				t.Errorf("it does not say the order: %v", err)
+			}
+		})
+	}
+}
