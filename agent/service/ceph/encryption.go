@@ -65,13 +65,30 @@ func unlock(ctx context.Context, l *service.Local, name string, fresh bool) (*se
 	}
 	path, err := luks.Open(ctx, device.Path, o, l.Keys[name])
 	if err != nil {
-		return nil, fmt.Errorf("while opening device %s: %w", device.ID, err)
+		return nil, errors.Join(otherKey(ctx, l, name), fmt.Errorf("while opening device %s: %w", device.ID, err))
 	}
 	clear := *l
 	clear.Devices = maps.Clone(l.Devices)
 	device.Path, device.Links, device.Holders, device.Reasons, device.Availability = path, nil, nil, nil, api.DeviceAvailable
 	clear.Devices[name] = device
 	return &clear, nil
+}
+
+// otherKey says so where a device of the OSD is encrypted with another key than the OSD has: it has another number, and with it another Secret, than the
+// OSD that was made on its disk before and of which this stayed.
+func otherKey(ctx context.Context, l *service.Local, name string) error {
+	device := l.Devices[name]
+	have, err := luks.OwnerOf(device.Path)
+	if err != nil || have != ownerOf(l, name) {
+		return nil //nolint:nilerr // that is told already
+	}
+	if fits, err := luks.Fits(ctx, device.Path, l.Keys[name]); err != nil || fits {
+		return nil //nolint:nilerr // so is that
+	}
+	secret := l.Daemon.Spec.Devices[slices.IndexFunc(l.Daemon.Spec.Devices, func(d api.DaemonDevice) bool { return d.Name == name })].KeySecret
+	return fmt.Errorf("device %s (%s) has the %s of the OSD that was made on this disk before (%s), encrypted with the key of that: the key of osd.%s, in Secret %s, does not open it. "+
+		"It stayed when that OSD was removed with deletionPolicy Retain, or lost its disk. Nothing was touched. If that OSD's data is not needed, free it with 'wipefs --all %s' on "+
+		"this host, and it is made anew; if it is, put the key of that OSD's Secret into this one", device.ID, device.Path, partNames[name], have.OSD, l.Daemon.Spec.ID, secret, device.Path)
 }
 
 // finish encrypts a device anew where that was cut off before anybody could open it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -106,7 +107,7 @@ func TestOSD_encrypted(t *testing.T) {
 		t.Errorf("another OSD: %v", err)
 	}
 	thief := secretOSD(t, path, id, cluster, uuid, 2)
-	if err := (OSD{}).ConfigureLocalService(t.Context(), thief); err == nil || !strings.Contains(err.Error(), "No key available") {
+	if err := (OSD{}).ConfigureLocalService(t.Context(), thief); err == nil || !strings.Contains(err.Error(), "in Secret s, does not open it") {
 		t.Errorf("another key: %v", err)
 	}
 	if err := again(); err != nil {
@@ -137,5 +138,37 @@ func TestOSD_encrypted(t *testing.T) {
 	}
 	if err := (OSD{}).CloseDevices(t.Context(), l); err != nil {
 		t.Error(err)
+	}
+}
+
+// A database that was kept (deletionPolicy Retain) is met by an OSD of another number, with a Secret of its own.
+func TestOtherKey(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "part")
+	if err := os.WriteFile(file, make([]byte, 32<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := &api.Daemon{Spec: api.DaemonSpec{
+		Type: "ceph-osd", ID: "9", Parameters: map[string]string{paramFSID: fsid, paramOSDUUID: ours}, Devices: []api.DaemonDevice{{Name: deviceDB, KeySecret: "ceph-osd-9"}},
+	}}
+	l := &service.Local{
+		Daemon: d, Parameters: d.Spec.Parameters, Devices: map[string]api.Device{deviceDB: {ID: "partuuid-1", Path: file}},
+		Keys: map[string][]byte{deviceDB: bytes.Repeat([]byte{1}, luks.KeySize)},
+	}
+	if err := luks.Format(t.Context(), file, ownerOf(l, deviceDB), l.Keys[deviceDB]); err != nil {
+		t.Fatal(err)
+	}
+	if err := otherKey(t.Context(), l, deviceDB); err != nil {
+		t.Errorf("its own: %v", err)
+	}
+	l.Keys[deviceDB] = bytes.Repeat([]byte{2}, luks.KeySize)
+	err := otherKey(t.Context(), l, deviceDB)
+	for _, want := range []string{"db of the OSD that was made on this disk before", "Secret ceph-osd-9", "wipefs --all " + file} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	d.Spec.Parameters[paramOSDUUID] = other
+	if err := otherKey(t.Context(), l, deviceDB); err != nil {
+		t.Errorf("another OSD's, of which more is said elsewhere: %v", err)
 	}
 }

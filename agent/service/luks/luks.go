@@ -141,6 +141,15 @@ func Open(ctx context.Context, path string, o Owner, key []byte) (string, error)
 	return o.Path(), nil
 }
 
+// Fits says whether a key opens a device. Nothing is opened.
+func Fits(ctx context.Context, path string, key []byte) (bool, error) {
+	_, err := run(ctx, key, "open", "--test-passphrase", "--type", "luks2", "--key-file", "-", path)
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == notPermitted {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Close closes a device, if it is open.
 func Close(ctx context.Context, o Owner) error {
 	if !IsOpen(o) {
@@ -165,8 +174,11 @@ func Erase(ctx context.Context, path string) error {
 	return cryptsetup(ctx, nil, "erase", "--batch-mode", path)
 }
 
-// notLUKS is how cryptsetup ends when a device has no valid header (cryptsetup(8), "Return codes": 1, wrong parameters).
-const notLUKS = 1
+// How cryptsetup ends (cryptsetup(8), "Return codes") when a device has no valid header (wrong parameters), and when a key does not open it (no permission).
+const (
+	notLUKS      = 1
+	notPermitted = 2
+)
 
 // holder says whether the opened device lies on this one.
 func holder(path string, o Owner) (bool, error) {

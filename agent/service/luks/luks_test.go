@@ -1,6 +1,7 @@
 package luks
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -74,5 +75,29 @@ func TestOpen_leavesOthersAlone(t *testing.T) {
 	}
 	if err := Format(t.Context(), file, mine, []byte("short")); err == nil || !strings.Contains(err.Error(), "too short") {
 		t.Errorf("a short key: %v", err)
+	}
+}
+
+// Which key it is can be told without device-mapper, and a device without any key has none that fits.
+func TestFits(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "device")
+	if err := os.WriteFile(file, make([]byte, 32<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	right, wrong := bytes.Repeat([]byte{1}, KeySize), bytes.Repeat([]byte{2}, KeySize)
+	if err := Format(t.Context(), file, mine, right); err != nil {
+		t.Fatal(err)
+	}
+	if fits, err := Fits(t.Context(), file, right); err != nil || !fits {
+		t.Errorf("the right key: %v, %v", fits, err)
+	}
+	if fits, err := Fits(t.Context(), file, wrong); err != nil || fits {
+		t.Errorf("a wrong key: %v, %v", fits, err)
+	}
+	if err := Erase(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	if fits, err := Fits(t.Context(), file, right); fits {
+		t.Errorf("without any key: %v, %v", fits, err)
 	}
 }
