@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -117,7 +119,7 @@ func writeMonmap(ctx context.Context, l *service.Local, path string, members []s
 }
 
 // DestroyLocalService removes the store of a monitor that was taken over, which lies where it was before, if its data shall be lost. All
-// else lies in the daemon's directory.
+// else lies in the daemon's directory. A directory on which a filesystem is mounted stays, empty.
 func (Mon) DestroyLocalService(_ context.Context, l *service.Local) error {
 	store := l.Parameters[paramStore]
 	to, err := os.Readlink(filepath.Join(l.Data, directoryName))
@@ -127,8 +129,17 @@ func (Mon) DestroyLocalService(_ context.Context, l *service.Local) error {
 	if err := unused(l); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(store); err != nil {
+	if err := os.RemoveAll(store); err != nil && !emptied(store, err) {
 		return fmt.Errorf("while removing the store of mon.%s: %w", l.Daemon.Spec.ID, err)
 	}
 	return nil
+}
+
+// emptied says whether all that was in a directory is gone, and the directory itself is there for the filesystem alone that is mounted on it.
+func emptied(dir string, err error) bool {
+	if !errors.Is(err, unix.EBUSY) {
+		return false
+	}
+	left, err := os.ReadDir(dir)
+	return err == nil && len(left) == 0
 }

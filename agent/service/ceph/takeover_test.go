@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/foreign"
@@ -132,6 +134,44 @@ func TestTakeOver_afterwards(t *testing.T) {
 		t.Fatal(err)
 	}
 	destroy(api.DeletionWipe, store, false)
+}
+
+// TestMon_mountedStore has the store on a filesystem of its own, which is mounted on its directory: it is emptied, and the directory stays.
+func TestMon_mountedStore(t *testing.T) {
+	l, store := foreignMon(t)
+	if err := takeOverMon(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", store, "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(store, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	inside := filepath.Join(store, "store.db", "mounted")
+	if err := os.MkdirAll(inside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", inside, "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	l.Daemon.Spec.OnRemoval = api.DeletionWipe
+	if err := (Mon{}).DestroyLocalService(t.Context(), l); err == nil {
+		t.Error("what is mounted inside stays, and nobody says so")
+	}
+	if err := unix.Unmount(inside, 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := (Mon{}).DestroyLocalService(t.Context(), l); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, err := os.ReadDir(store); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
 }
 
 func TestTakeOver_ownStore(t *testing.T) {
