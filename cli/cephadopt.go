@@ -68,7 +68,7 @@ their own, FileStore, mons at other ports than 3300 and 6789, and releases befor
 	f.StringSliceVar(&o.hosts, "hosts", nil, "hand over the daemons of these hosts alone")
 	f.BoolVar(&o.undo, "undo", false, "forget an adopted cluster of which nothing was handed over")
 	f.StringVar(&o.approve, "approve", "", "the code that approves what was told")
-	f.DurationVar(&o.timeout, "timeout", time.Hour, "how long to wait for the hand-over; the work goes on after that")
+	f.DurationVar(&o.timeout, "timeout", time.Hour, "how long to wait for the hand-over or the undoing; the work goes on after that")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "approve")
 	cmd.MarkFlagsMutuallyExclusive("hand-over", "undo")
 	return cmd

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +16,7 @@ import (
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph"
+	"github.com/holdfast-storage/holdfast/internal/words"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
@@ -191,11 +191,8 @@ func (g *globals) undoAdoption(ctx context.Context, c client.Client, key types.N
 	if err := c.Delete(ctx, &cluster, client.Preconditions{UID: &cluster.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("while deleting storagecluster/%s: %w", key.Name, err)
 	}
-	for err := error(nil); !apierrors.IsNotFound(err); err = c.Get(ctx, key, &cluster) {
-		if ctx.Err() != nil {
-			return &exitError{exitTimeout, fmt.Errorf("storagecluster/%s is still being forgotten: say it again to go on", key.Name)}
-		}
-		time.Sleep(100 * time.Millisecond)
+	if err := g.awaitForgotten(ctx, c, &cluster, daemons); err != nil {
+		return err
 	}
 	_, err = fmt.Fprintf(g.out, "\nstoragecluster/%s is forgotten; Ceph runs as before\n", key.Name)
 	return err
@@ -214,5 +211,5 @@ func undoWords(cluster *api.StorageCluster, daemons []api.Daemon, actions []api.
 	if a := handingOver(actions, cluster.Name); a != nil {
 		return "", &exitError{exitRefused, fmt.Errorf("action %s hands it over: 'holdfast action cancel %s' first", a.Name, a.Name)}
 	}
-	return fmt.Sprintf("storagecluster/%s (fsid %s) is forgotten: %d Daemons, its StorageNodes and the copies of its keys. Nothing of Ceph is changed", cluster.Name, fsid, len(daemons)), nil
+	return fmt.Sprintf("storagecluster/%s (fsid %s) is forgotten: %s, its StorageNodes and the copies of its keys. Nothing of Ceph is changed", cluster.Name, fsid, words.Plural(len(daemons), "Daemon")), nil
 }
