@@ -72,7 +72,7 @@ type RBDMirrorPool struct {
 	// +kubebuilder:validation:MaxLength=253
 	PeerSecret string `json:"peerSecret,omitempty"`
 	// SnapshotInterval is how often images that are mirrored by snapshots get one, in whole minutes, hours or days: 30m, 6h, 1d. Without it
-	// nothing is scheduled for the pool as a whole.
+	// nothing is scheduled for the pool as a whole; what was scheduled by it ends when it is taken out.
 	// +optional
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]*[mhd]$`
@@ -121,6 +121,14 @@ type RBDMirrorPoolStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Peers []string `json:"peers,omitempty"`
+	// SnapshotInterval is the schedule that was set for the pool; it is removed when it is not wanted any more. Others are left alone.
+	// +optional
+	// +kubebuilder:validation:MaxLength=8
+	SnapshotInterval string `json:"snapshotInterval,omitempty"`
+	// PeerToken tells the token by which the pool got its peer from others: the beginning of its SHA-256 sum.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	PeerToken string `json:"peerToken,omitempty"`
 }
 
 // RBDMirrorList is a list of RBDMirrors.

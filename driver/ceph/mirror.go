@@ -2,6 +2,8 @@ package ceph
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,7 +35,11 @@ type MirrorFacts struct {
 }
 
 // MirrorToken is another cluster, or what is wrong with the Secret that should say where it is.
-type MirrorToken struct{ FSID, Problem string }
+type MirrorToken struct {
+	FSID, Problem string
+	// Sum tells the token from others, and nothing of what is in it.
+	Sum string
+}
 
 // declareMirrors finds the daemons that are wanted.
 func (p *planner) declareMirrors() {
@@ -197,5 +203,48 @@ func tokenOf(name string, data map[string][]byte) MirrorToken {
 	if err != nil {
 		return MirrorToken{Problem: fmt.Sprintf("the entry %s of Secret %s: %v", api.SecretEntryToken, name, err)}
 	}
-	return MirrorToken{FSID: t.FSID}
+	sum := sha256.Sum256([]byte(t.Encode()))
+	return MirrorToken{FSID: t.FSID, Sum: hex.EncodeToString(sum[:8])}
+}
+
+// told is what the status says of a pool; nothing where it does not.
+func (x *mirrorPlan) told(pool string) api.RBDMirrorPoolStatus {
+	return toldOf(x.RBDMirror, pool)
+}
+
+func toldOf(m *api.RBDMirror, pool string) api.RBDMirrorPoolStatus {
+	for _, s := range m.Status.Pools {
+		if s.Name == pool {
+			return s
+		}
+	}
+	return api.RBDMirrorPoolStatus{}
+}
+
+// otherToken says that a pool has its peer by another token than the Secret has now.
+func (p *planner) otherToken(x *mirrorPlan, pool *api.RBDMirrorPool, have *rbdmirror.Pool) string {
+	was, now := x.told(pool.Name).PeerToken, p.seen.Mirrors.Tokens[pool.PeerSecret].Sum
+	if pool.PeerSecret == "" || !have.Fetches() || was == "" || now == "" || was == now {
+		return ""
+	}
+	return fmt.Sprintf("pool %s fetches by the token of before, and Secret %s has another one now. The peer is kept, as to give it up is a person's decision: "+
+		"'holdfast ceph shell -- rbd mirror pool peer remove %s %s' does so, and the new token is taken", pool.Name, pool.PeerSecret, pool.Name, have.Fetched())
+}
+
+// notePool is what is to be known of a pool later: what was scheduled for it, and the token of its peer, as it is about to be or is.
+func (p *planner) notePool(x *mirrorPlan, pool *api.RBDMirrorPool, have *rbdmirror.Pool, s *api.RBDMirrorPoolStatus) {
+	was := x.told(pool.Name)
+	schedules, asked := p.seen.Mirrors.Schedules[pool.Name]
+	switch {
+	case pool.SnapshotInterval != "":
+		s.SnapshotInterval = intervalText(pool.SnapshotInterval)
+	case !asked || slices.Contains(schedules, was.SnapshotInterval):
+		s.SnapshotInterval = was.SnapshotInterval
+	}
+	switch now := p.seen.Mirrors.Tokens[pool.PeerSecret].Sum; {
+	case have.Fetches() && was.PeerToken != "":
+		s.PeerToken = was.PeerToken
+	default:
+		s.PeerToken = now
+	}
 }

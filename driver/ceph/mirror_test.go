@@ -134,6 +134,60 @@ func TestMirror(t *testing.T) {
 	}
 }
 
+// The schedule of a pool is the one that is declared, and ends with that. What a person has scheduled for a pool without one is left alone.
+func TestMirror_schedule(t *testing.T) {
+	f := poolsOn(3, vms())
+	f.objects = append(f.objects, mirrorOf("dr"))
+	want := func(interval, schedules string) {
+		t.Helper()
+		f.mirror("dr").Spec.Pools[0].SnapshotInterval = interval
+		if p := f.settle(t); f.ceph.Schedules("vms") != schedules || !p.Done || f.mirror("dr").Status.State != api.ResourceOnline {
+			t.Fatalf("with %q: %s, want %s; %+v", interval, f.ceph.Schedules("vms"), schedules, f.mirror("dr").Status)
+		}
+	}
+	f.ceph.Schedule("vms", "30m")
+	want("", "[30m]")
+	want("60m", "[1h]")
+	want("6h", "[6h]")
+	f.ceph.Schedule("vms", "1d")
+	want("6h", "[6h]")
+	want("", "[]")
+	if s := f.mirror("dr").Status.Pools[0].SnapshotInterval; s != "" {
+		t.Errorf("the status still says %s", s)
+	}
+	f.ceph.Schedule("vms", "6h")
+	want("", "[6h]") // it was set by a person since
+}
+
+// A token that is another one than the pool has its peer by is told, with what to do. When the peer is gone, it is taken.
+func TestMirror_otherToken(t *testing.T) {
+	f := poolsOn(3, vms())
+	f.token("site-b", "1111")
+	f.objects = append(f.objects, mirrorOf("dr", func(m *api.RBDMirror) { m.Spec.Pools[0].PeerSecret = "site-b" }))
+	f.settle(t)
+	before := f.mirror("dr").Status.Pools[0].PeerToken
+	if len(before) != 16 {
+		t.Fatalf("%+v", f.mirror("dr").Status)
+	}
+	f.token("site-b", "2222")
+	f.settle(t)
+	if s := f.mirror("dr").Status; s.State != api.ResourceDegraded || s.Pools[0].PeerToken != before || !strings.Contains(s.Message, "rbd mirror pool peer remove vms u'") {
+		t.Errorf("with another token: %+v", s)
+	}
+	f.token("site-b", "1111")
+	if f.settle(t); f.mirror("dr").Status.State != api.ResourceOnline {
+		t.Errorf("with the token of before: %+v", f.mirror("dr").Status)
+	}
+	f.token("site-b", "2222")
+	f.settle(t)
+	pool := f.mirrored["vms"]
+	pool.Peers = nil
+	f.mirrored["vms"] = pool
+	if f.settle(t); f.mirror("dr").Status.State != api.ResourceOnline || f.mirror("dr").Status.Pools[0].PeerToken == before {
+		t.Errorf("after the peer was removed: %+v", f.mirror("dr").Status)
+	}
+}
+
 func TestMirror_refused(t *testing.T) {
 	peer := func(m *api.RBDMirror) { m.Spec.Pools[0].PeerSecret = "site-b" }
 	for name, tt := range map[string]struct {

@@ -60,6 +60,7 @@ func (p *planner) tellMirror(x *mirrorPlan, s *api.RBDMirrorStatus) {
 				st.Peers = append(st.Peers, strings.TrimSpace(peer.Site+" "+peer.Direction))
 			}
 			slices.Sort(st.Peers)
+			p.notePool(x, &pool, &have, &st)
 			s.Pools = append(s.Pools, st)
 			summary = append(summary, strings.TrimSuffix(strings.TrimSpace(pool.Name+" "+st.Health+" ("+st.Images)+")", " ()"))
 		}
@@ -105,6 +106,8 @@ func (p *planner) mirrorState(x *mirrorPlan, up int) (api.ResourceState, string)
 			worsen(making, "pool %s is not mirrored yet", pool.Name)
 		case pool.PeerSecret != "" && !have.Fetches():
 			worsen(making, "pool %s does not fetch from the other cluster yet", pool.Name)
+		case p.otherToken(x, pool, &have) != "":
+			worsen(api.ResourceDegraded, "%s", p.otherToken(x, pool, &have))
 		case have.Health != "OK" && (pool.PeerSecret != "" || have.Health == "ERROR"): // of images that are only fetched from Ceph knows less
 			worsen(making, "the mirroring of pool %s is %s (%s): 'rbd mirror pool status --verbose %s' in 'holdfast ceph shell' says more",
 				pool.Name, have.Health, stateText(have.Images), pool.Name)

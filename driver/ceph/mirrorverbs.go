@@ -85,11 +85,26 @@ func (p *planner) bringMirror(x *mirrorPlan, pool *api.RBDMirrorPool, d *api.Dae
 	case pool.PeerSecret != "" && !have.Fetches() && p.seen.Mirrors.Tokens[pool.PeerSecret].FSID != "":
 		ask(rbdmirror.VerbImport, pool.PeerSecret, map[string]string{}, "its images are to be fetched from the other cluster")
 	}
-	if schedules, asked := p.seen.Mirrors.Schedules[pool.Name]; asked && !slices.Equal(schedules, schedulesOf(pool)) {
-		p.command(verbMirrorSchedule, x.object(), map[string]string{paramPool: pool.Name, paramValue: intervalText(pool.SnapshotInterval), paramWas: strings.Join(schedules, " ")},
-			fmt.Sprintf("images of %s are to get a snapshot every %s", pool.Name, pool.SnapshotInterval))
-		p.plan.Commands[len(p.plan.Commands)-1].Line = mirrorLine(x, pool.Name)
+	p.bringSchedule(x, pool)
+}
+
+// bringSchedule asks for the one schedule that is wanted, or for the end of the one that was.
+func (p *planner) bringSchedule(x *mirrorPlan, pool *api.RBDMirrorPool) {
+	schedules, asked := p.seen.Mirrors.Schedules[pool.Name]
+	was := strings.Join(schedules, " ")
+	reason := fmt.Sprintf("images of %s are to get a snapshot every %s", pool.Name, pool.SnapshotInterval)
+	switch ours := x.told(pool.Name).SnapshotInterval; {
+	case !asked:
+		return
+	case pool.SnapshotInterval != "" && slices.Equal(schedules, schedulesOf(pool)):
+		return
+	case pool.SnapshotInterval == "" && !slices.Contains(schedules, ours):
+		return // others are a person's
+	case pool.SnapshotInterval == "":
+		was, reason = ours, fmt.Sprintf("images of %s are not to get a snapshot every %s any more", pool.Name, ours)
 	}
+	p.command(verbMirrorSchedule, x.object(), map[string]string{paramPool: pool.Name, paramValue: intervalText(pool.SnapshotInterval), paramWas: was}, reason)
+	p.plan.Commands[len(p.plan.Commands)-1].Line = mirrorLine(x, pool.Name)
 }
 
 // mirrorLine is what commands about a pool depend on.
@@ -132,7 +147,7 @@ func intervalText(interval string) string {
 	return interval
 }
 
-// fillSchedules asks the manager for the schedules of pools that are to have one.
+// fillSchedules asks the manager for the schedules of pools that are to have one, or had one.
 func (c *conn) fillSchedules(ctx context.Context, view *engine.View, o *Observation) {
 	o.Mirrors.Schedules = map[string][]string{}
 	if !o.MgrAvailable {
@@ -141,7 +156,7 @@ func (c *conn) fillSchedules(ctx context.Context, view *engine.View, o *Observat
 	for _, m := range engine.OfKind[*api.RBDMirror](view.Resources) {
 		for _, pool := range m.Spec.Pools {
 			exists := slices.ContainsFunc(o.Pools, func(x Pool) bool { return x.Name == pool.Name })
-			if pool.SnapshotInterval == "" || !exists || m.DeletionTimestamp != nil {
+			if pool.SnapshotInterval == "" && toldOf(m, pool.Name).SnapshotInterval == "" || !exists || m.DeletionTimestamp != nil {
 				continue
 			}
 			var answer map[string]struct {
@@ -168,7 +183,7 @@ func (c *conn) fillSchedules(ctx context.Context, view *engine.View, o *Observat
 	}
 }
 
-// mirrorSchedule takes other intervals away, and adds the one that is wanted.
+// mirrorSchedule takes other intervals away, and adds the one that is wanted, if one is.
 func (c *conn) mirrorSchedule(ctx context.Context, r request) error {
 	for _, was := range strings.Fields(r.Params[paramWas]) {
 		if was != r.Params[paramValue] {
@@ -177,13 +192,20 @@ func (c *conn) mirrorSchedule(ctx context.Context, r request) error {
 			}
 		}
 	}
+	if r.Params[paramValue] == "" {
+		return nil
+	}
 	_, err := c.client.Mgr(ctx, command{"prefix": verbMirrorSchedule + " add", "level_spec": r.Params[paramPool] + "/", "interval": r.Params[paramValue]}, nil)
 	return wrapped(err, r)
 }
 
-// mirrorScheduled has the manager have the one schedule.
+// mirrorScheduled has the manager have the one schedule, or one less.
 func (f *foresight) mirrorScheduled(r request) {
-	f.Mirrors.Schedules[r.Params[paramPool]] = []string{r.Params[paramValue]}
+	all := []string{r.Params[paramValue]}
+	if r.Params[paramValue] == "" {
+		all = slices.DeleteFunc(slices.Clone(f.Mirrors.Schedules[r.Params[paramPool]]), func(s string) bool { return s == r.Params[paramWas] })
+	}
+	f.Mirrors.Schedules[r.Params[paramPool]] = all
 }
 
 // mirrorsSaid is a copy of what was said of mirroring, to be changed.

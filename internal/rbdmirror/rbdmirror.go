@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -69,14 +70,19 @@ type Peer struct {
 }
 
 // Fetches says whether images are fetched from another cluster.
-func (p Pool) Fetches() bool {
+func (p Pool) Fetches() bool { return slices.ContainsFunc(p.Peers, Peer.fetched) }
+
+// Fetched is the UUID of the peer that images are fetched from.
+func (p Pool) Fetched() string {
 	for _, peer := range p.Peers {
-		if strings.HasPrefix(peer.Direction, "rx") {
-			return true
+		if peer.fetched() {
+			return peer.UUID
 		}
 	}
-	return false
+	return ""
 }
+
+func (p Peer) fetched() bool { return strings.HasPrefix(p.Direction, "rx") }
 
 // Parse reads a report; nil where there is none yet.
 func Parse(text string) (*Report, error) {

@@ -57,6 +57,8 @@ func TestMirror(t *testing.T) {
 		return s.Daemons == "1/1" && len(s.Pools) == 1 && s.Pools[0].Health == "OK" && strings.Contains(s.Pools[0].Images, "1 replaying")
 	}))
 
+	b.unscheduled(near)
+
 	pid := int(b.mirrorDaemon(far).Status.PID)
 	lab.Host(far.host).Run(t, t.Context(), "kill", "-9", strconv.Itoa(pid))
 	b.rbd(near, "bench", "--io-type", "write", "--io-total", "2M", "--io-size", "128K", "--io-pattern", "rand", "vms/disk")
@@ -74,6 +76,24 @@ func TestMirror(t *testing.T) {
 		}
 	}
 	b.takenAway(near, far, specs[0])
+}
+
+// unscheduled takes the interval of a pool's snapshots out, and with it the schedule.
+func (b *bed) unscheduled(s site) {
+	b.Helper()
+	schedule := func() string {
+		return strings.TrimSpace(b.rbd(s, "mirror", "snapshot", "schedule", "ls", "--pool", "vms"))
+	}
+	if got := schedule(); got != "every 1h" {
+		b.Errorf("snapshots are made %q", got)
+	}
+	b.applySite(s, strings.Replace(mirrorYAML(""), ", snapshotInterval: 1h", "", 1), 0)
+	b.await("no snapshot to be scheduled any more", func() error {
+		if got := schedule(); got != "" {
+			return errors.New(got)
+		}
+		return nil
+	})
 }
 
 // takenAway deletes clusters alone, while pools and what mirrors them are still declared: no process and no key is left, disks are free, and what is declared

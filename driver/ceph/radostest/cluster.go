@@ -52,6 +52,8 @@ type Cluster struct {
 	cut      func()
 	cutAfter int
 	muted    map[string]bool // commands that the manager does not answer
+	// schedules of pools whose images are mirrored by snapshots
+	schedules map[string][]string
 
 	filesystems  map[string]*filesystem
 	lastFS       int
@@ -77,7 +79,8 @@ const reportLag = 2
 // New returns a cluster of which nothing runs.
 func New() *Cluster {
 	return &Cluster{
-		expelled: map[string]bool{}, places: map[string]string{}, buckets: map[string]bool{}, stuck: map[int]bool{}, racks: map[string]string{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, uuids: map[string]string{},
+		schedules: map[string][]string{},
+		expelled:  map[string]bool{}, places: map[string]string{}, buckets: map[string]bool{}, stuck: map[int]bool{}, racks: map[string]string{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, uuids: map[string]string{},
 		osds: map[int]*osd{}, epoch: 1, warnings: map[string]string{}, calls: map[string]int{},
 		caps: map[string]map[string]string{}, pools: map[string]*pool{}, lastPool: 1, profiles: map[string]map[string]string{}, config: map[string]bool{}, stored: map[string]string{}, keys: map[string]string{}, muted: map[string]bool{}, filesystems: map[string]*filesystem{}, fsEpoch: 1,
 	}

@@ -27,6 +27,8 @@ func (c *Cluster) mgrAnswer(prefix string, cmd map[string]any) (answer any, errn
 		return c.poolStats(), 0, ""
 	case "fs subvolumegroup ls", "fs subvolumegroup info", "fs subvolumegroup create", "fs subvolumegroup resize":
 		return c.groupAnswer(prefix, cmd)
+	case "rbd mirror snapshot schedule list", "rbd mirror snapshot schedule add", "rbd mirror snapshot schedule remove":
+		return c.schedule(prefix, strings.TrimSuffix(fmt.Sprint(cmd["level_spec"]), "/"), fmt.Sprint(cmd["interval"])), 0, ""
 	}
 	return nil, syscall.EINVAL, "command not known"
 }
