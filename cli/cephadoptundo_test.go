@@ -31,12 +31,12 @@ func TestUndo(t *testing.T) {
 	_, out := b.run("", "ceph", "adopt", "c", "--undo")
 	approve := regexp.MustCompile(`--approve [0-9a-f]+`).FindString(out)
 	b.expect("ceph adopt c --undo --timeout 1s "+approve, exitTimeout, "still being forgotten, and waits for the agent of host h1, which is silent, to forget mon.a", "Say it again")
-	time.AfterFunc(time.Second, func() {
-		b.must(b.client.Get(b.Context(), client.ObjectKeyFromObject(cluster), cluster))
-		cluster.Finalizers = nil
-		b.must(b.client.Update(b.Context(), cluster))
-	})
+	b.must(b.client.Get(b.Context(), client.ObjectKeyFromObject(cluster), cluster))
+	cluster.Finalizers = nil
+	released := make(chan error, 1)
+	time.AfterFunc(time.Second, func() { released <- b.client.Update(b.Context(), cluster) })
 	b.expect("ceph adopt c --undo --timeout 1m "+approve, exitOK, "is forgotten; Ceph runs as before")
+	b.must(<-released)
 }
 
 // Who waits for silent agents is told which, and what to do.
