@@ -29,7 +29,6 @@ type DriveGroup struct {
 
 // DriveGroupSpec is what the administrator wants.
 // +kubebuilder:validation:XValidation:rule="self.cluster == oldSelf.cluster",message="cluster cannot be changed: create another DriveGroup"
-// +kubebuilder:validation:XValidation:rule="!has(self.osdsPerDevice) || self.osdsPerDevice == 1",message="osdsPerDevice can only be 1: partition the disk and name the partitions in a StorageNode to have more of them on one disk"
 // +kubebuilder:validation:XValidation:rule="has(self.dbDevices) || !has(self.dbSize) && !has(self.dbSlots)",message="dbSize and dbSlots say how the disks of dbDevices are divided: add dbDevices, or leave them out"
 // +kubebuilder:validation:XValidation:rule="has(self.walDevices) || !has(self.walSize) && !has(self.walSlots)",message="walSize and walSlots say how the disks of walDevices are divided: add walDevices, or leave them out"
 type DriveGroupSpec struct {
@@ -69,8 +68,10 @@ type DriveGroupSpec struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=256
 	Exclude []string `json:"exclude,omitempty"`
-	// OSDsPerDevice can only be 1.
+	// OSDsPerDevice is how many OSDs each disk of dataDevices is divided among, evenly and by partitions, with 5 GB for each at least; without it the
+	// whole disk is one OSD's. It is for disks that are taken from now on: those that were taken keep what they have.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 16",message="osdsPerDevice must be from 1 to 16"
 	OSDsPerDevice int32 `json:"osdsPerDevice,omitempty"`
 	// Encrypted has what is on the disks encrypted (dm-crypt, LUKS 2), with a key of its own for each OSD, in the Secret of the OSD. It is for disks that
 	// are taken from now on. A host whose kernel has no dm-crypt is refused.
@@ -168,7 +169,7 @@ type DriveGroupStatus struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=4096
 	Unseen []string `json:"unseen,omitempty"`
-	// Devices are the disks that were taken.
+	// Devices are the disks that were taken, each OSD's part of a disk by itself.
 	// +optional
 	// +listType=map
 	// +listMapKey=host
@@ -182,23 +183,27 @@ type DriveGroupStatus struct {
 	// +listMapKey=id
 	// +kubebuilder:validation:MaxItems=64
 	Candidates []GroupDevice `json:"candidates,omitempty"`
-	// Taken and Waiting count them all.
+	// Taken and Waiting count them all; of disks that are divided Taken counts the disks.
 	// +optional
 	Taken int32 `json:"taken,omitempty"`
 	// +optional
 	Waiting int32 `json:"waiting,omitempty"`
 }
 
-// GroupDevice is a disk of a host.
+// GroupDevice is a disk of a host, or the part of one that an OSD has.
 type GroupDevice struct {
 	Host string `json:"host"`
-	// ID is the identity of the device, as in the Host's inventory.
+	// ID is the identity of the device, as in the Host's inventory: of the disk, or of the partition.
 	ID string `json:"id"`
+	// Serial is the serial number of the disk.
 	// +optional
 	Serial string `json:"serial,omitempty"`
 	// Encrypted is set where the OSD was made so.
 	// +optional
 	Encrypted bool `json:"encrypted,omitempty"`
+	// Data is what the device is a part of, where it is no whole disk.
+	// +optional
+	Data *DeviceSlot `json:"data,omitempty"`
 	// DB and WAL are where the database and the log of its OSD are, if not on the disk itself.
 	// +optional
 	DB *DeviceSlot `json:"db,omitempty"`

@@ -14,7 +14,8 @@ func isEncrypted(d *api.Daemon) bool {
 
 // encrypts says whether a group has the OSD on a device encrypted.
 func encrypts(o *drives.Outcome, at devicePlace) bool {
-	return slices.ContainsFunc(o.Devices, func(d api.GroupDevice) bool { return d.Host == at.host && d.ID == at.device && d.Encrypted })
+	x := groupDevice(o, at)
+	return x != nil && x.Encrypted
 }
 
 // sealed says whether what is on a device is the data of an OSD, encrypted: it is opened with the key of that OSD, whoever names the device now.

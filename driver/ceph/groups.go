@@ -26,7 +26,7 @@ func (p *planner) resolveGroups() {
 	if len(groups) == 0 {
 		return
 	}
-	p.groups = drives.Decide(groups, p.view.Hosts, &drives.Env{Claimed: p.claimedBy(), Partition: p.partitionOf, Leaving: p.leavingPartitions()})
+	p.groups = drives.Decide(groups, p.view.Hosts, &drives.Env{Claimed: p.claimedBy(), Partition: p.partitionOf, Share: p.shareOf, Leaving: p.leavingPartitions()})
 	view := *p.view
 	var of []*drives.Outcome
 	view.Nodes = nil
@@ -39,6 +39,7 @@ func (p *planner) resolveGroups() {
 	for i, r := range engine.ResolveNodes(&view) {
 		n := p.addNode(r)
 		n.group = of[i]
+		p.foreseeShares(n)
 		for _, text := range slices.Concat(r.Problems, n.problems) {
 			p.decide(api.VerdictRefuse, n.object(), "%s", text)
 		}
@@ -116,7 +117,7 @@ func (p *planner) writeGroups() {
 		s := &next.Status
 		if !p.plan.Refused { // else nothing is made, and what is taken is decided when something is
 			s.Selection, s.Unseen, s.Devices = o.Selection, o.Unseen, o.Devices
-			s.Taken, s.Waiting = int32(len(o.Devices)), int32(len(o.Candidates))
+			s.Taken, s.Waiting = int32(drives.Disks(o.Devices)), int32(len(o.Candidates))
 			s.Candidates = o.Candidates[:min(len(o.Candidates), maxCandidates)]
 		}
 		s.State, s.Message = p.groupState(o)
@@ -173,6 +174,6 @@ func (p *planner) endGroup(o *drives.Outcome) {
 	p.decide(api.VerdictSkip, engine.ResourceObject(o.Group), "%s", text)
 	next := o.Group.DeepCopy()
 	next.Status.State, next.Status.Message, next.Status.ObservedGeneration = api.ResourceDeleting, words.Cut(text, maxMessage), o.Group.Generation
-	next.Status.Devices, next.Status.Taken = o.Devices, int32(len(o.Devices))
+	next.Status.Devices, next.Status.Taken = o.Devices, int32(drives.Disks(o.Devices))
 	p.plan.PutResource(o.Group, next)
 }

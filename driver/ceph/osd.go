@@ -11,6 +11,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/drives"
 )
 
 // osd is a wanted OSD.
@@ -22,10 +23,18 @@ type osd struct {
 	leaving               bool // its Daemon is being removed
 	class                 string
 	encrypted             bool
-	parts                 []api.DaemonDevice // where its database and its log are, if not on the device
+	parts                 []api.DaemonDevice // those of its devices that are parts of disks
 }
 
 func (o *osd) label() string { return osdName(o.id) }
+
+// devices are all that it has, its main device first.
+func (o *osd) devices() []api.DaemonDevice {
+	if len(o.parts) > 0 && o.parts[0].Name == DeviceBlock {
+		return slices.Clone(o.parts)
+	}
+	return append([]api.DaemonDevice{{Name: DeviceBlock, ID: o.device}}, o.parts...)
+}
 
 func (o *osd) place() devicePlace { return devicePlace{o.host, o.device} }
 
@@ -154,6 +163,9 @@ func (p *planner) keepDeclared(n *node, r *engine.ResolvedDevice, o *osd) {
 // unusable says why a device cannot become an OSD; nothing when it can. A device with this very OSD on it can: its Daemon was
 // lost, or is about to be written by a run that was cut off.
 func (p *planner) unusable(n *node, d *api.Device) string {
+	if by := p.dividedBy(drives.Place{Host: n.Host.Name, ID: d.ID}); by != "" {
+		return fmt.Sprintf("device %s on host %s is divided by DriveGroup %s: name its partitions, if they are what is meant, or remove it from %s", d.ID, n.Host.Name, by, n.what())
+	}
 	if d.Availability == api.DeviceAvailable {
 		return ""
 	}
@@ -293,7 +305,7 @@ func (p *planner) osdDaemon(o *osd, facts *confFacts) api.Daemon {
 	}
 	d.Spec.Command = append(d.Spec.Command, "--osd-data", "${DATA}/store")
 	d.Spec.Files = append(d.Spec.Files, p.keyringFile(o.label()))
-	d.Spec.Devices = append([]api.DaemonDevice{{Name: DeviceBlock, ID: o.device}}, o.parts...)
+	d.Spec.Devices = o.devices()
 	if o.encrypted {
 		for i := range d.Spec.Devices {
 			d.Spec.Devices[i].KeySecret = secretName(p.cluster.Name, o.label())

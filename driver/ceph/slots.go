@@ -3,6 +3,7 @@ package ceph
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -11,29 +12,74 @@ import (
 )
 
 // devicePart is what the OSD calls the device for a part of it.
-var devicePart = map[drives.Part]string{drives.DB: DeviceDB, drives.WAL: DeviceWAL}
+var devicePart = map[drives.Part]string{drives.Data: DeviceBlock, drives.DB: DeviceDB, drives.WAL: DeviceWAL}
 
-// partitionOf is the identity of the partition for a part of the OSD on a disk. It is made of the OSD's own, so that no other is ever taken for it.
+// partitionOf is the identity of the partition for a part of the OSD on a device. It is made of the OSD's own, so that no other is ever taken for it;
+// that of its data is the device, of which the OSD's own is made.
 func (p *planner) partitionOf(at drives.Place, part drives.Part) string {
-	return partitionID(osdUUID(p.fsid, at.Host, at.ID), part)
-}
-
-func partitionID(osd string, part drives.Part) string {
-	space, err := uuid.Parse(osd)
-	if err != nil {
-		space = uuid.NewSHA1(uuid.NameSpaceOID, []byte(osd))
+	if part == drives.Data {
+		return at.ID
 	}
-	return "partuuid-" + uuid.NewSHA1(space, []byte(part)).String()
+	return partitionID(osdUUID(p.fsid, at.Host, at.ID), string(part))
 }
 
-// partsFor are the devices for the database and the log of a new OSD of a group.
-func (p *planner) partsFor(o *drives.Outcome, at devicePlace) (parts []api.DaemonDevice) {
+// shareOf is the identity of one of the partitions that a disk is divided into for several OSDs.
+func (p *planner) shareOf(disk drives.Place, number int) string {
+	return partitionID(osdUUID(p.fsid, disk.Host, disk.ID), fmt.Sprintf("%s %d", drives.Data, number))
+}
+
+func partitionID(of, name string) string {
+	space, err := uuid.Parse(of)
+	if err != nil {
+		space = uuid.NewSHA1(uuid.NameSpaceOID, []byte(of))
+	}
+	return "partuuid-" + uuid.NewSHA1(space, []byte(name)).String()
+}
+
+// foreseeShares has those partitions of a group that its disks are yet to be divided into count as there, and empty. Where the disk is gone it says that.
+func (p *planner) foreseeShares(n *node) {
+	for i := range n.Devices {
+		r := &n.Devices[i]
+		x := groupDevice(n.group, devicePlace{n.hostName(), r.ID})
+		if r.Device != nil || r.Problem == "" || x == nil || x.Data == nil {
+			continue
+		}
+		if !slices.ContainsFunc(n.Host.Status.Devices, func(d api.Device) bool { return d.ID == x.Data.ID }) {
+			r.Problem = fmt.Sprintf("disk %s, of which %s is a part, is not on host %s now: was it pulled, or did it fail?",
+				strings.TrimSpace(x.Data.ID+" "+x.Data.Serial), r.ID, n.Host.Name)
+			continue
+		}
+		r.Problem, r.Device = "", &api.Device{ID: r.ID, Kind: api.DevicePartition, Parent: x.Data.ID, Serial: x.Data.Serial, Size: x.Data.Size, Availability: api.DeviceAvailable}
+	}
+}
+
+// groupDevice is what a group has recorded of the device of an OSD, or nil.
+func groupDevice(o *drives.Outcome, at devicePlace) *api.GroupDevice {
 	i := slices.IndexFunc(o.Devices, func(d api.GroupDevice) bool { return d.Host == at.host && d.ID == at.device })
 	if i < 0 {
 		return nil
 	}
+	return &o.Devices[i]
+}
+
+// dividedBy is the group that divides a disk, or is to.
+func (p *planner) dividedBy(at drives.Place) string {
+	for _, o := range p.groups {
+		if drives.Divides(o.Devices, at) {
+			return o.Group.Name
+		}
+	}
+	return ""
+}
+
+// partsFor are the devices of a new OSD of a group that are parts of disks.
+func (p *planner) partsFor(o *drives.Outcome, at devicePlace) (parts []api.DaemonDevice) {
+	x := groupDevice(o, at)
+	if x == nil {
+		return nil
+	}
 	for _, part := range drives.Parts {
-		if s := drives.Slot(&o.Devices[i], part); s != nil {
+		if s := drives.Slot(x, part); s != nil {
 			parts = append(parts, api.DaemonDevice{
 				Name: devicePart[part], ID: p.partitionOf(drives.Place{Host: at.host, ID: at.device}, part), Of: s.ID, Bytes: s.Size.Value(),
 			})

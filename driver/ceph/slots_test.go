@@ -50,8 +50,14 @@ func (f *fakeWorld) free(d *api.Daemon) {
 		return
 	}
 	for _, x := range partsOf(d) {
+		if x.Name == DeviceBlock && d.Spec.OnRemoval != api.DeletionWipe {
+			continue
+		}
 		h := &f.hosts[d.Spec.Host[1]-'1']
 		h.Status.Devices = slices.DeleteFunc(h.Status.Devices, func(p api.Device) bool { return p.ID == x.ID })
+		if f.there(x.Of) && !slices.ContainsFunc(h.Status.Devices, func(p api.Device) bool { return p.Parent == x.Of }) {
+			f.device(x.Of).Availability, f.device(x.Of).Reasons = api.DeviceAvailable, nil
+		}
 	}
 }
 

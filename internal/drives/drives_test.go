@@ -125,6 +125,7 @@ func env(claimed func(Place) string) *Env {
 	return &Env{
 		Claimed:   claimed,
 		Partition: func(at Place, part Part) string { return fmt.Sprintf("%s of %s", part, at.ID) },
+		Share:     func(at Place, n int) string { return fmt.Sprintf("%s.%d", at.ID, n) },
 		Leaving:   func(at Place) bool { return strings.HasSuffix(at.ID, "leaving") },
 	}
 }
@@ -199,6 +200,11 @@ func TestDecide_refuses(t *testing.T) {
 		if len(o.Problems) != 1 || !strings.HasPrefix(o.Problems[0], tt.want) {
 			t.Errorf("%s: %q", tt.name, o.Problems)
 		}
+	}
+	last := settled(Decide([]*api.DriveGroup{group("g", nil)}, hosts[:1], env(nobody))[0])
+	last.Spec.Exclude = []string{"a"}
+	if o := Decide([]*api.DriveGroup{last}, hosts, env(nobody))[0]; len(o.Devices)+len(o.Problems) > 0 {
+		t.Errorf("the only disk is excluded: %v %v", o.Devices, o.Problems)
 	}
 	claimed := Decide([]*api.DriveGroup{group("g", nil)}, hosts, env(func(Place) string { return "StorageNode n" }))[0]
 	if len(claimed.Devices) > 0 || !strings.Contains(claimed.Others[0], "StorageNode n has it") {

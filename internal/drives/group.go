@@ -30,11 +30,14 @@ type Outcome struct {
 	// says which disk holds the databases or the logs of which new OSDs.
 	Problems, Waits, Others, Serves []string
 
-	matches     map[Place]*api.Device // not taken before
-	shelves     map[Place]Part        // what else matches, for databases or logs
-	matchesSlot map[Place]*api.Device // these as they are
-	shared      map[Place]bool        // what another group or another filter of this one matches, too
-	fresh       map[Place]bool        // those of Devices that are taken now
+	matches     map[Place]*api.Device       // not taken before, or not all of it
+	gaps        map[Place][]api.GroupDevice // what is missing of these
+	sizes       map[Place]int64             // of the parts of disks that are divided already
+	shelves     map[Place]Part              // what else matches, for databases or logs
+	matchesSlot map[Place]*api.Device       // these as they are
+	shared      map[Place]bool              // what another group or another filter of this one matches, too
+	fresh       map[Place]bool              // those of Devices that are taken now
+	spared      bool                        // spec.exclude names a disk that is there
 	hosts       int
 	near        []string
 	nearSlot    map[hostPart][]string
@@ -44,8 +47,10 @@ type Outcome struct {
 type Env struct {
 	// Claimed says who else has a claim to a disk; empty when nobody has.
 	Claimed func(Place) string
-	// Partition is the identity of the partition that holds a part of the OSD on a disk.
+	// Partition is the identity of the partition that holds a part of the OSD on a device.
 	Partition func(Place, Part) string
+	// Share is the identity of one of the partitions that a disk is divided into for several OSDs.
+	Share func(disk Place, number int) string
 	// Leaving says whether a partition is that of an OSD that leaves and takes it along.
 	Leaving func(Place) bool
 }
@@ -55,15 +60,16 @@ func Decide(groups []*api.DriveGroup, hosts []api.Host, env *Env) []*Outcome {
 	all := make([]*Outcome, len(groups))
 	for i, g := range groups {
 		all[i] = newOutcome(g)
-		all[i].look(hosts, func(at Place) string { return cmp.Or(heldBy(groups, g, at), env.Claimed(at)) })
+		all[i].look(hosts, env, func(at Place) string { return cmp.Or(heldBy(groups, g, at), env.Claimed(at)) })
 	}
 	for i, o := range all {
 		o.refuseShared(all[:i], all[i+1:])
 	}
 	for _, o := range all {
-		o.choose()
+		o.choose(env)
 		o.encrypt(hosts)
 		o.giveSlots(hosts, env)
+		o.tellDivided(hosts)
 		slices.SortFunc(o.Devices, func(a, b api.GroupDevice) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID)) })
 	}
 	return all
@@ -71,7 +77,7 @@ func Decide(groups []*api.DriveGroup, hosts []api.Host, env *Env) []*Outcome {
 
 func newOutcome(g *api.DriveGroup) *Outcome {
 	return &Outcome{
-		Group: g, Selection: selection(&g.Spec), matches: map[Place]*api.Device{}, shelves: map[Place]Part{}, matchesSlot: map[Place]*api.Device{},
+		Group: g, Selection: selection(&g.Spec), matches: map[Place]*api.Device{}, gaps: map[Place][]api.GroupDevice{}, sizes: map[Place]int64{}, shelves: map[Place]Part{}, matchesSlot: map[Place]*api.Device{},
 		shared: map[Place]bool{}, fresh: map[Place]bool{}, nearSlot: map[hostPart][]string{},
 	}
 }
@@ -101,16 +107,20 @@ func excluded(g *api.DriveGroup, at Place, d *api.Device) bool {
 		return slices.Contains(g.Spec.Exclude, id) || serial != "" && slices.Contains(g.Spec.Exclude, serial)
 	}
 	return slices.ContainsFunc(g.Status.Devices, func(x api.GroupDevice) bool {
-		return x.Host == at.Host && x.ID == at.ID && (named(x.ID, x.Serial) || x.DB != nil && named(x.DB.ID, x.DB.Serial) || x.WAL != nil && named(x.WAL.ID, x.WAL.Serial))
+		return x.Host == at.Host && x.ID == at.ID && (named(x.ID, x.Serial) ||
+			slices.ContainsFunc(Parts, func(p Part) bool { s := Slot(&x, p); return s != nil && named(s.ID, s.Serial) }))
 	})
 }
 
 // look goes through the disks of the hosts that the group selects.
-func (o *Outcome) look(hosts []api.Host, claimed func(Place) string) {
+func (o *Outcome) look(hosts []api.Host, env *Env, claimed func(Place) string) {
 	g := o.Group
 	for _, d := range g.Status.Devices {
 		if at := (Place{d.Host, d.ID}); !excluded(g, at, nil) {
 			o.Devices = append(o.Devices, d)
+			if d.Data != nil {
+				o.sizes[Place{d.Host, d.Data.ID}] = d.Data.Size.Value()
+			}
 		}
 	}
 	missing := slices.Clone(g.Spec.Placement.Hosts)
@@ -127,6 +137,7 @@ func (o *Outcome) look(hosts []api.Host, claimed func(Place) string) {
 			continue
 		}
 		o.lookAt(h, claimed)
+		o.lookForGaps(h, env)
 		o.lookForSlots(h, claimed)
 	}
 	for _, name := range missing {
@@ -138,7 +149,7 @@ func (o *Outcome) look(hosts []api.Host, claimed func(Place) string) {
 
 func (o *Outcome) lookAt(h *api.Host, claimed func(Place) string) {
 	g := o.Group
-	held := func(id string) bool { return Holds(g, Place{h.Name, id}) }
+	held := func(id string) bool { return Holds(g, Place{h.Name, id}) || o.sizes[Place{h.Name, id}] > 0 }
 	leave := func(d *api.Device, why string) {
 		o.Others = append(o.Others, fmt.Sprintf("%s: %s", text(h.Name, d), why))
 	}
@@ -147,6 +158,7 @@ func (o *Outcome) lookAt(h *api.Host, claimed func(Place) string) {
 		asked := Named(v.Device, g.Spec.Take)
 		switch by := claimed(at); {
 		case excluded(g, at, v.Device):
+			o.spared = true
 			leave(v.Device, "spec.exclude names it")
 		case by != "":
 			leave(v.Device, by+" has it")
@@ -186,24 +198,27 @@ func (o *Outcome) places() []Place {
 }
 
 // choose parts what matches into what is taken and what waits for a word.
-func (o *Outcome) choose() {
-	g := o.Group
+func (o *Outcome) choose(env *Env) {
 	for _, at := range o.places() {
 		d := o.matches[at]
-		if d == nil || o.shared[at] {
-			continue
-		}
-		device := api.GroupDevice{Host: at.Host, ID: at.ID, Serial: d.Serial}
 		switch {
-		case g.Status.Selection != o.Selection, g.Spec.NewDevices == api.NewDevicesTake, slices.Contains(g.Status.Unseen, at.Host), Named(d, g.Spec.Take):
-			o.Devices, o.fresh[at] = append(o.Devices, device), true
+		case d == nil || o.shared[at]:
+		case o.gaps[at] != nil:
+			for _, x := range o.gaps[at] {
+				o.chooseOne(at, d, []api.GroupDevice{x}, x.ID)
+			}
 		default:
-			o.Candidates = append(o.Candidates, device)
-			o.Others = append(o.Others, fmt.Sprintf("%s: it matches, and came or became empty after the group was carried out: name it in spec.take to have it taken",
-				text(at.Host, d)))
+			switch parts, err := o.partsOf(at, d, env); {
+			case err == nil:
+				o.chooseOne(at, d, parts, at.ID)
+			case o.takes(at, d, at.ID):
+				o.Problems = append(o.Problems, err.Error())
+			default:
+				o.Others = append(o.Others, err.Error())
+			}
 		}
 	}
-	if len(o.Devices)+len(o.matches)+len(o.Unseen) > 0 {
+	if len(o.Devices)+len(o.matches)+len(o.Unseen) > 0 || o.spared {
 		return
 	}
 	switch {
@@ -214,6 +229,30 @@ func (o *Outcome) choose() {
 	default:
 		o.Problems = append(o.Problems, fmt.Sprintf("it selects no disk of %s", words.Plural(o.hosts, "host")))
 	}
+}
+
+// takes says whether what matches is taken, and not only told of: it is there since the group was carried out, or is named, by its own name or that
+// of its disk.
+func (o *Outcome) takes(at Place, d *api.Device, id string) bool {
+	g := o.Group
+	return g.Status.Selection != o.Selection || g.Spec.NewDevices == api.NewDevicesTake || slices.Contains(g.Status.Unseen, at.Host) || Named(d, g.Spec.Take) ||
+		slices.Contains(g.Spec.Take, id)
+}
+
+// chooseOne takes the parts of a disk, all or none, or has them wait for a word.
+func (o *Outcome) chooseOne(at Place, d *api.Device, parts []api.GroupDevice, id string) {
+	if o.takes(at, d, id) {
+		for _, x := range parts {
+			o.Devices, o.fresh[Place{x.Host, x.ID}] = append(o.Devices, x), true
+		}
+		return
+	}
+	what := text(at.Host, d)
+	if id != at.ID {
+		what = "partition " + id + " of " + what
+	}
+	o.Candidates = append(o.Candidates, api.GroupDevice{Host: at.Host, ID: id, Serial: d.Serial})
+	o.Others = append(o.Others, what+": it matches, and came or became empty after the group was carried out: name it in spec.take to have it taken")
 }
 
 // text names a disk by its host, id and what stands on it.

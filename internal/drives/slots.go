@@ -12,24 +12,22 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// Part is what of an OSD can be kept on another disk than its data.
+// Part is what of an OSD can be kept in a part of a disk.
 type Part string
 
 // The parts.
 const (
-	DB  Part = "db"
-	WAL Part = "wal"
+	Data Part = "data"
+	DB   Part = "db"
+	WAL  Part = "wal"
 )
 
 // Parts are all of them.
-var Parts = []Part{DB, WAL}
+var Parts = []Part{Data, DB, WAL}
 
-// Slot is where a part of the OSD on a disk is kept, or nil.
+// Slot is where a part of the OSD on a device is kept, or nil where that is the whole device, or with its data.
 func Slot(d *api.GroupDevice, part Part) *api.DeviceSlot {
-	if part == DB {
-		return d.DB
-	}
-	return d.WAL
+	return map[Part]*api.DeviceSlot{Data: d.Data, DB: d.DB, WAL: d.WAL}[part]
 }
 
 const (
@@ -84,6 +82,9 @@ func serves(devices []api.GroupDevice, at Place) Part {
 	}
 	return ""
 }
+
+// Divides says whether a disk is divided for devices, or is to be.
+func Divides(devices []api.GroupDevice, at Place) bool { return serves(devices, at) != "" }
 
 // shelf is a disk that is, or can be, divided into slots.
 type shelf struct {
@@ -228,8 +229,11 @@ func servesText(host string, w wish, s *shelf) string {
 	names := make([]string, len(s.given))
 	for i, d := range s.given {
 		names[i] = cmp.Or(d.Serial, d.ID)
+		if d.Data != nil {
+			names[i] = cmp.Or(d.Serial, d.Data.ID)
+		}
 	}
-	return fmt.Sprintf("%s holds the %s of the OSDs on %s, %s each", text(host, s.device), w.what, words.Few(names), SizeText(s.size))
+	return fmt.Sprintf("%s holds the %s of the OSDs on %s, %s each", text(host, s.device), w.what, words.Few(slices.Compact(names)), SizeText(s.size))
 }
 
 // fewest is the disk with room that serves the fewest, or nil.

@@ -176,7 +176,7 @@ func TestSlots_properties(t *testing.T) {
 		o := Decide([]*api.DriveGroup{g}, []api.Host{h}, env(nobody))[0]
 		given, purpose := map[string]int64{}, map[string]Part{}
 		for i := range o.Devices {
-			for _, part := range Parts {
+			for _, part := range []Part{DB, WAL} {
 				s := Slot(&o.Devices[i], part)
 				if wanted := part == DB || len(g.Spec.WALDevices) > 0; wanted != (s != nil) {
 					r.Fatalf("the %s of %s: %v", part, o.Devices[i].ID, s)

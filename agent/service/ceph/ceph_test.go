@@ -71,6 +71,7 @@ func loopDevice(t *testing.T) string {
 	}
 	path := strings.TrimSpace(string(out))
 	t.Cleanup(func() {
+		_ = exec.Command("partx", "--delete", path).Run() // else whoever has the loop device next has what is left of a test that failed
 		if out, err := exec.Command("losetup", "-d", path).CombinedOutput(); err != nil {
 			t.Errorf("losetup -d: %v: %s", err, out)
 		}

@@ -18,31 +18,20 @@ import (
 
 var _ service.DeviceMaker = OSD{}
 
-// partTypes are the types of the partitions for an OSD's database and log, as ceph-disk has made them known.
+// partTypes are the types of the partitions for an OSD's data, database and log, as ceph-disk has made them known.
 var partTypes = map[string]string{
-	deviceDB:  "30cd0809-c2b2-499c-8879-2d6b78529876",
-	deviceWAL: "5ce17fce-4087-4169-b7ff-056cc58473f9",
+	deviceBlock: "cafecafe-9b03-4f30-b4c6-b4b80ceff106",
+	deviceDB:    "30cd0809-c2b2-499c-8879-2d6b78529876",
+	deviceWAL:   "5ce17fce-4087-4169-b7ff-056cc58473f9",
 }
 
-// MakeDevices makes the partitions for the OSD's database and log, or has the kernel show those that are there. Those of an OSD that was made
+// MakeDevices makes the partitions for the OSD's data, database and log, or has the kernel show those that are there. Those of an OSD that was made
 // before are never made: what was on them is lost, and the OSD with it.
 func (OSD) MakeDevices(ctx context.Context, l *service.Local) error {
-	if device, err := blockDevice(l); err != nil {
-		return err
-	} else if encryptedFor(device.Path, ownerOf(l, deviceBlock)) { // else it is not touched yet
-		if l, err = unlock(ctx, l, deviceBlock, false); err != nil {
-			return err
-		}
-	}
-	device, err := blockDevice(l)
+	made, err := madeBefore(ctx, l)
 	if err != nil {
 		return err
 	}
-	label, err := ownLabel(l, device)
-	if err != nil {
-		return err
-	}
-	made := label != nil && label.MkfsDone() || complete(filepath.Join(l.Data, directoryName))
 	for _, x := range parts(l) {
 		disk := diskOf(l, x)
 		if disk == nil {
@@ -54,6 +43,30 @@ func (OSD) MakeDevices(ctx context.Context, l *service.Local) error {
 		}
 	}
 	return nil
+}
+
+// madeBefore says whether the OSD was made already, by its directory or the label on its main device. Where that is a partition which is not to be seen
+// yet the directory alone tells: of a database that is made in vain linkParts sees that it is empty.
+func madeBefore(ctx context.Context, l *service.Local) (bool, error) {
+	whole := complete(filepath.Join(l.Data, directoryName))
+	if _, seen := l.Devices[deviceBlock]; !seen && slices.ContainsFunc(parts(l), func(x api.DaemonDevice) bool { return x.Name == deviceBlock }) {
+		return whole, nil
+	}
+	device, err := blockDevice(l)
+	if err != nil {
+		return false, err
+	}
+	if encryptedFor(device.Path, ownerOf(l, deviceBlock)) { // else it is not touched yet
+		if l, err = unlock(ctx, l, deviceBlock, false); err != nil {
+			return false, err
+		}
+		device, err = blockDevice(l)
+		if err != nil {
+			return false, err
+		}
+	}
+	label, err := ownLabel(l, device)
+	return label != nil && label.MkfsDone() || whole, err
 }
 
 func makePart(ctx context.Context, l *service.Local, x api.DaemonDevice, disk *api.Device, made bool) error {
@@ -69,7 +82,7 @@ func makePart(ctx context.Context, l *service.Local, x api.DaemonDevice, disk *a
 	return err
 }
 
-// parts are the Daemon's devices that are partitions for its database and log.
+// parts are the Daemon's devices that are partitions which Holdfast makes.
 func parts(l *service.Local) []api.DaemonDevice {
 	return slices.DeleteFunc(slices.Clone(l.Daemon.Spec.Devices), func(d api.DaemonDevice) bool { return d.Of == "" || partTypes[d.Name] == "" })
 }
@@ -85,7 +98,7 @@ func diskOf(l *service.Local, x api.DaemonDevice) *api.Device {
 
 func partUUID(x api.DaemonDevice) string { return strings.TrimPrefix(x.ID, "partuuid-") }
 
-// tableID is the identity of the partition table on a disk that holds databases and logs of the cluster.
+// tableID is the identity of the partition table on a disk that is divided for OSDs of the cluster.
 func tableID(l *service.Local, disk string) string {
 	space, err := uuid.Parse(l.Parameters[paramFSID])
 	if err != nil {
@@ -98,6 +111,9 @@ func tableID(l *service.Local, disk string) string {
 // have its label, or the OSD would begin without what it has stored.
 func linkParts(ctx context.Context, l *service.Local, dir string, made bool) error {
 	for _, x := range parts(l) {
+		if x.Name == deviceBlock {
+			continue // its link is made, and its label seen
+		}
 		l, err := unlock(ctx, l, x.Name, !made)
 		if err != nil {
 			return err
@@ -123,12 +139,12 @@ func linkParts(ctx context.Context, l *service.Local, dir string, made bool) err
 	return nil
 }
 
-// freeParts gives the partitions of the OSD back, and the disk with the last of them.
+// freeParts gives the partitions of the OSD back, and the disk with the last of them. That of its data goes only where that shall be lost.
 func freeParts(ctx context.Context, l *service.Local) error {
 	for _, x := range parts(l) {
 		disk := diskOf(l, x)
-		if disk == nil {
-			continue // it is broken, or was taken along
+		if disk == nil || x.Name == deviceBlock && l.Daemon.Spec.OnRemoval != api.DeletionWipe {
+			continue // it is broken, or was taken along, or stays
 		}
 		if err := partition.Remove(ctx, disk.Path, tableID(l, x.Of), partUUID(x), func(path string) error { return clearPart(ctx, l, x, path) }); err != nil {
 			return fmt.Errorf("while freeing the %s of osd.%s on disk %s: %w", x.Name, l.Daemon.Spec.ID, disk.ID, err)
