@@ -48,6 +48,9 @@ func attachLoop(file, not string) (string, error) {
 
 func configureLoop(loop string, f *os.File) error {
 	d, err := os.OpenFile(loop, os.O_RDWR, 0)
+	for end := time.Now().Add(2 * time.Second); errors.Is(err, os.ErrNotExist) && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		d, err = os.OpenFile(loop, os.O_RDWR, 0) // /dev may show it a moment after the kernel has made it
+	}
 	if err != nil {
 		return err
 	}
