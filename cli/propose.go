@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -170,9 +171,17 @@ func (p *proposal) refusal() error {
 	return &exitError{exitRefused, fmt.Errorf("nothing was changed:\n%w", errors.Join(all...))}
 }
 
-// notesOf says what is refused, left alone or waited for, and how far the projection can be trusted.
+// groupPrefix is what decisions on DriveGroups begin with.
+var groupPrefix = engine.ResourceObject(&api.DriveGroup{})
+
+// notesOf says what disks are divided for, what is refused, left alone or waited for, and how far the projection can be trusted.
 func notesOf(p *engine.Projection, view *engine.View, silence error) []string {
 	var notes []string
+	for _, d := range p.First.Decisions {
+		if d.Verdict == api.VerdictDo && strings.HasPrefix(d.Object, groupPrefix) { // no daemon and no request tells of it
+			notes = append(notes, decisionText(d))
+		}
+	}
 	for _, d := range p.Last.Decisions {
 		switch d.Verdict {
 		case api.VerdictRefuse:
