@@ -60,12 +60,37 @@ func Output(ctx context.Context, dir, program string, args ...string) ([]byte, e
 	return out.Bytes(), nil
 }
 
+// tail is the end of what a program wrote. One of Ceph's that fails an assertion ends with a trace of its stack and all that it had not logged: why it
+// failed stands far before.
 func tail(out []byte) string {
 	text := strings.TrimSpace(string(out))
-	if len(text) > outputKept {
-		text = "…" + text[len(text)-outputKept:]
+	if len(text) <= outputKept {
+		return text
 	}
-	return text
+	why := cephErrors(text[:len(text)-outputKept])
+	return why + "…" + text[len(text)-outputKept+len(why):]
+}
+
+// cephErrors has the first lines in which Ceph tells of an error, or of the assertion that failed, each once and cut to a length that leaves room for
+// others; empty where there are none. Ceph's level of errors is -1 (Ceph docs, "Logging and Debugging").
+func cephErrors(text string) string {
+	var all []string
+	size := 0
+	for line := range strings.Lines(text) {
+		_, what, is := strings.Cut(line, " -1 ")
+		if strings.Contains(line, "FAILED ceph_assert") {
+			what, is = line, true
+		}
+		what = strings.TrimSpace(what)
+		what = what[:min(len(what), outputKept/6)]
+		if is && what != "" && size+len(what) < outputKept*2/3 && !slices.Contains(all, what) {
+			all, size = append(all, what), size+len(what)+1
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return strings.Join(all, "\n") + "\n"
 }
 
 // lockDirectory takes the directory's lock, which ends when the last process that inherited the file closes it.

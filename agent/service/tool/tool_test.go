@@ -3,6 +3,7 @@ package tool
 import (
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -26,5 +27,33 @@ func TestRun_waitsForAnOrphan(t *testing.T) {
 	}
 	if err := orphan.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTail: what a program of Ceph failed of is told, though ten thousand lines come after it.
+func TestTail(t *testing.T) {
+	trace := strings.Repeat(" 12: (BlueStore::_mount()+0x190) [0x55abcf64aa20]\n", 100)
+	failed := "2026-11-22T17:35:42.266Z 7f7a 1 bdev open\n" +
+		"2026-11-22T17:35:42.266Z 7f7a -1 bdev(0x55 /d/block.wal) open failed: (11) Resource temporarily unavailable\n" +
+		"BlueStore.cc: 5500: FAILED ceph_assert(db)\n" + trace +
+		"   -3> 2026-11-22T17:35:42.266Z 7f7a -1 bdev(0x55 /d/block.wal) open failed: (11) Resource temporarily unavailable\n" + trace + "the end"
+	tests := []struct {
+		name, out string
+		want      []string
+	}{
+		{"short", " no such file \n", []string{"no such file"}},
+		{"long, without an error of Ceph", trace + "the end", []string{"…", "the end"}},
+		{"long, with two", failed, []string{
+			"bdev(0x55 /d/block.wal) open failed: (11) Resource temporarily unavailable\nBlueStore.cc: 5500: FAILED ceph_assert(db)\n…", "the end",
+		}},
+		{"many", strings.Repeat("x -1 "+strings.Repeat("e", 500)+"\n"+trace, 9), []string{"eee\n…"}},
+	}
+	for _, tt := range tests {
+		got := tail([]byte(tt.out))
+		for _, want := range tt.want {
+			if !strings.Contains(got, want) || len(got) > outputKept+len("…") || strings.Count(got, "open failed") > 1 {
+				t.Errorf("%s: %q lacks %q, or is too long (%d)", tt.name, got, want, len(got))
+			}
+		}
 	}
 }
