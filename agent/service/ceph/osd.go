@@ -24,8 +24,9 @@ var _ service.ServiceAgent = OSD{}
 // Name is ceph-osd.
 func (OSD) Name() string { return "ceph-osd" }
 
-// Initialize checks that ceph-osd is there.
+// Initialize checks that ceph-osd is there, and that the kernel lets many of them do their I/O.
 func (OSD) Initialize(context.Context, *service.Host) error {
+	allowAIO(fileAIO)
 	return tool.Require("ceph-osd", "ceph-osd")
 }
 
