@@ -48,7 +48,7 @@ func (c *conn) releases(ctx context.Context) (map[string]string, error) {
 // outOfOrder says why a daemon may not be started with the release that is installed on its host; nothing where it may, or where nobody knows.
 func (h *handOver) outOfOrder(d *api.Daemon) string {
 	installed := h.installed(d)
-	if installed == "" {
+	if own := h.running[label(d)]; installed == "" || own != "" && !olderRelease(own, installed) {
 		return ""
 	}
 	for i := range h.view.Daemons {
@@ -75,12 +75,22 @@ func (h *handOver) wayTo(x *api.Daemon, release string) string {
 	switch installed := h.installed(x); {
 	case installed == "" || olderRelease(installed, release):
 		return fmt.Sprintf("install Ceph %s on host %s, too", release, x.Spec.Host)
+	case !isWatched(*x) && h.raisesBefore(x, installed):
+		return "" // others first, and then it is its turn: what is not there yet when d is to go is told then
 	case !isWatched(*x):
-		return fmt.Sprintf("start it again first, with 'holdfast daemon restart %s'", label(x))
+		return fmt.Sprintf("start that one again, with 'holdfast daemon restart %s', and hand over after that (a hand-over that is under way has to be cancelled for it)", label(x))
 	case !h.means(x):
 		return fmt.Sprintf("hand over host %s, too, or all hosts (without --hosts)", x.Spec.Host)
 	}
 	return ""
+}
+
+// raisesBefore says whether this hand-over has yet to bring a daemon, of a type that comes before that of x, to the release.
+func (h *handOver) raisesBefore(x *api.Daemon, release string) bool {
+	return slices.ContainsFunc(h.view.Daemons, func(y api.Daemon) bool {
+		runs := h.running[label(&y)]
+		return isWatched(y) && h.means(&y) && runs != "" && olderRelease(runs, release) && slices.Index(coreTypes, y.Spec.Type) < slices.Index(coreTypes, x.Spec.Type)
+	})
 }
 
 // installed is the release of a daemon's program on its host.

@@ -42,6 +42,23 @@ func TestHandOver_order(t *testing.T) {
 				}
 			}
 		}, "holdfast daemon restart mon.h2"},
+		"a host was handed over before the packages came, and mons of others were not": {[3]string{"18.2.4", "18.2.4", "18.2.4"}, "", func(v *engine.View, _ map[string]string) {
+			for i := range v.Daemons {
+				if d := &v.Daemons[i]; d.Spec.Type == TypeMgr && d.Spec.Host == "h2" {
+					d.Spec.State = api.WantRunning
+				}
+			}
+		}, ""},
+		"a manager runs an older release than was installed since, and all mons the newer one": {[3]string{"18.2.4", "18.2.4", "18.2.4"}, "", func(v *engine.View, running map[string]string) {
+			for i := range v.Daemons {
+				switch d := &v.Daemons[i]; {
+				case d.Spec.Type == TypeMon:
+					running[label(d)] = "18.2.4"
+				case d.Spec.Type == TypeMgr && d.Spec.Host == "h2":
+					d.Spec.State = api.WantRunning
+				}
+			}
+		}, "holdfast daemon restart mgr.h2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			view, _ := adoptedView()

@@ -54,6 +54,13 @@ func (r *Runtime) keepCount(name string, c count) {
 	}
 }
 
+// dropCount forgets how often a daemon was started again. It runs and stops also where that cannot be written.
+func (r *Runtime) dropCount(name string) {
+	if err := atomicfile.Remove(r.countPath(name)); err != nil {
+		r.log.Warn("how often a daemon was started again cannot be forgotten", "daemon", name, "error", err)
+	}
+}
+
 // forgive has systemd forget that services ended which have stayed since for as long as the longest pause: by itself it never does, and one that ends
 // once a month would be started a minute later each time (https://github.com/systemd/systemd/issues/43813).
 func (r *Runtime) forgive(ctx context.Context, now time.Time) {

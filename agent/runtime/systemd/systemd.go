@@ -19,7 +19,6 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/runtime/logfile"
-	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
 // Running says whether systemd runs this machine (sd_booted(3)).
@@ -151,9 +150,7 @@ func (r *Runtime) start(ctx context.Context, p runtime.Process) error {
 	if _, _, err := conn.EnableUnitFilesContext(call, []string{unitName(p.Name)}, false, true); err != nil {
 		return err
 	}
-	if err := r.know(p); err != nil {
-		return err
-	}
+	r.know(p)
 	// Starting a service that runs, or waits to be started again, starts nothing twice. Waiting to be started again, it
 	// would be started at once, though, and its back-off be lost.
 	if s, err := r.refresh(call, p.Name); err != nil || s.Running || !s.BackOffUntil.IsZero() {
@@ -169,11 +166,9 @@ func (r *Runtime) start(ctx context.Context, p runtime.Process) error {
 }
 
 // know notes the process of a service. One that was not known was never started again.
-func (r *Runtime) know(p runtime.Process) error {
+func (r *Runtime) know(p runtime.Process) {
 	if r.find(p.Name) == nil {
-		if err := atomicfile.Remove(r.countPath(p.Name)); err != nil {
-			return err
-		}
+		r.dropCount(p.Name)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,7 +177,6 @@ func (r *Runtime) know(p runtime.Process) error {
 	} else {
 		r.units[p.Name] = &service{process: p}
 	}
-	return nil
 }
 
 // Stop implements runtime.Runtime. The file goes last, so that a stop that was cut off can be asked for again.
@@ -202,7 +196,8 @@ func (r *Runtime) Stop(ctx context.Context, name string) error {
 	delete(r.units, name)
 	r.mu.Unlock()
 	r.changes.Notify(name)
-	return atomicfile.Remove(r.countPath(name))
+	r.dropCount(name)
+	return nil
 }
 
 func (r *Runtime) stop(ctx context.Context, name string) error {
