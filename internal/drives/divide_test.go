@@ -124,6 +124,18 @@ func TestDivide_gap(t *testing.T) {
 	}
 }
 
+// The limit counts disks, also when their parts are there.
+func TestDivide_limit(t *testing.T) {
+	hosts := []api.Host{testHost("h1", disk("a", "100Gi"))}
+	limited := divided(2, func(g *api.DriveGroup) {
+		g.Spec.DataDevices, g.Spec.NewDevices = []api.DriveFilter{{All: true, Limit: 2}}, api.NewDevicesTake
+	})
+	g := settled(Decide([]*api.DriveGroup{limited}, hosts, env(nobody))[0])
+	if o := Decide([]*api.DriveGroup{g}, []api.Host{cut("a.0", "a.1")}, env(nobody))[0]; names(o.Devices) != "h1/a.0 h1/a.1 h1/b.0 h1/b.1" {
+		t.Errorf("%s: %v", names(o.Devices), o.Others)
+	}
+}
+
 // A disk that one group divides is nobody else's.
 func TestDivide_twoGroups(t *testing.T) {
 	hosts := []api.Host{testHost("h1", disk("a", "100Gi"))}

@@ -33,6 +33,9 @@ func Match(filters []api.DriveFilter, h *api.Host, held func(id string) bool) []
 			rest = append(rest, d)
 			continue
 		}
+		if d.Parent != "" && held(d.Parent) {
+			continue // the limit counts the disk that it is a part of
+		}
 		if f := slices.IndexFunc(filters, func(f api.DriveFilter) bool { return len(against(&f, d)) == 0 }); f >= 0 {
 			used[f]++
 		}

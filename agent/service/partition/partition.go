@@ -71,11 +71,14 @@ func (e *entry) number() int {
 // Ensure makes a partition on the disk at path, unless it is there, and has the kernel show it. empty says that nothing at all was found on the
 // disk: only then a table is made. A disk with any other table is refused, and nothing is touched.
 func Ensure(ctx context.Context, path string, s *Spec, empty bool) error {
-	d, err := open(ctx, path)
+	if shown, err := Show(ctx, path, s); shown || err != nil {
+		return err
+	}
+	d, done, err := change(ctx, path)
 	if err != nil {
 		return err
 	}
-	defer d.Close()
+	defer done()
 	t, err := read(ctx, path)
 	switch {
 	case err != nil:
@@ -119,7 +122,7 @@ func vacant(ctx context.Context, path string) error {
 
 // Show has the kernel show a partition, and says whether it is there.
 func Show(ctx context.Context, path string, s *Spec) (bool, error) {
-	d, err := open(ctx, path)
+	d, err := open(ctx, path, os.O_RDONLY)
 	if err != nil {
 		return false, err
 	}
@@ -181,11 +184,11 @@ func place(t *table, disk, size, sector int64) (start int64, ok bool) {
 // Remove takes a partition out of the table, and the table off the disk with the last of them. clear is called with the partition's path before,
 // and may refuse. It returns nil where there is no such partition, and the disk is left alone where the table is not the one named.
 func Remove(ctx context.Context, path, tableID, uuid string, clear func(part string) error) error {
-	d, err := open(ctx, path)
+	d, done, err := change(ctx, path)
 	if err != nil {
 		return err
 	}
-	defer d.Close()
+	defer done()
 	t, err := read(ctx, path)
 	if err != nil || t == nil || !t.is(tableID) {
 		return err
@@ -197,10 +200,11 @@ func Remove(ctx context.Context, path, tableID, uuid string, clear func(part str
 		if err := clear(e.Node); err != nil {
 			return err
 		}
-		if err := sfdisk(ctx, path, "", "--delete", strconv.Itoa(e.number())); err != nil {
+		// The kernel forgets it first: one that is cut off here finds it in the table again.
+		if err := forget(ctx, path, e.number()); err != nil {
 			return err
 		}
-		if err := partx(ctx, path, "--delete", e.number()); err != nil {
+		if err := sfdisk(ctx, path, "", "--delete", strconv.Itoa(e.number())); err != nil {
 			return err
 		}
 		t.Partitions = slices.DeleteFunc(t.Partitions, func(x entry) bool { return x.UUID == e.UUID })
@@ -236,30 +240,6 @@ func (t *table) find(uuid string) *entry {
 		return nil
 	}
 	return &t.Partitions[i]
-}
-
-// open opens a disk and locks it against others who change its table, us among them and udevd (systemd.io, "Locking block device access").
-func open(ctx context.Context, path string) (*os.File, error) {
-	d, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, fmt.Errorf("while opening disk %s: %w", path, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
-		err := unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return d, nil
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			return nil, errors.Join(fmt.Errorf("while locking disk %s: %w", path, err), d.Close())
-		}
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("while waiting for the lock of disk %s: %w", path, context.Cause(ctx)), d.Close())
-		case <-time.After(pause):
-		}
-	}
 }
 
 // read reads a disk's table; nil where there is none.
@@ -312,6 +292,21 @@ func attr(dir, name string) int64 {
 		return -1
 	}
 	return n
+}
+
+// forget has the kernel forget a partition, which fails while anybody has it open: a look at what is on it is over in a moment.
+func forget(ctx context.Context, path string, number int) (err error) {
+	for pause := 20 * time.Millisecond; pause < time.Second; pause *= 2 {
+		if err = partx(ctx, path, "--delete", number); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, context.Cause(ctx))
+		case <-time.After(pause):
+		}
+	}
+	return err
 }
 
 func partx(ctx context.Context, path, what string, number int) error {
