@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/partition"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
 )
@@ -151,5 +152,43 @@ func TestOSD_dividedCutOff(t *testing.T) {
 	}
 	if cut < 3 {
 		t.Errorf("it was cut off %d times", cut)
+	}
+}
+
+// While an OSD is made, others come and go on the disk of its log.
+func TestOSD_dividedBusy(t *testing.T) {
+	disk, logs := loopDevice(t), loopDevice(t)
+	guest := shareOn(t, disk, logs, "8", other)
+	lookAt(t, guest, disk, logs)
+	x := guest.Daemon.Spec.Devices[1]
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int)
+	go func() {
+		changes := 0
+		for ; ctx.Err() == nil; changes++ {
+			err := makePart(t.Context(), guest, x, diskOf(guest, x), false)
+			if err == nil {
+				err = partition.Remove(t.Context(), logs, tableID(guest, x.Of), partUUID(x), func(string) error { return nil })
+			}
+			if err != nil {
+				t.Error(err)
+				break
+			}
+		}
+		ended <- changes
+	}()
+	for range 3 {
+		l := shareOn(t, disk, logs, "7", ours)
+		if err := bring(t.Context(), t, l, disk, logs); err != nil {
+			t.Error(err)
+		}
+		lookAt(t, l, disk, logs)
+		if err := (OSD{}).DestroyLocalService(t.Context(), l); err != nil {
+			t.Error(err)
+		}
+	}
+	cancel()
+	if changes := <-ended; changes < 3 {
+		t.Errorf("the table was changed %d times", changes)
 	}
 }

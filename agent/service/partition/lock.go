@@ -55,7 +55,7 @@ func change(ctx context.Context, path string) (*os.File, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := open(ctx, path, os.O_RDWR)
+	d, err := open(ctx, path, os.O_RDWR, unix.LOCK_EX)
 	if err != nil {
 		free()
 		return nil, nil, err
@@ -64,7 +64,7 @@ func change(ctx context.Context, path string) (*os.File, func(), error) {
 }
 
 // open opens a disk and locks it against others who change its table, us among them and udevd (systemd.io, "Locking block device access").
-func open(ctx context.Context, path string, flag int) (*os.File, error) {
+func open(ctx context.Context, path string, flag, lock int) (*os.File, error) {
 	d, err := os.OpenFile(path, flag|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("while opening disk %s: %w", path, err)
@@ -72,7 +72,7 @@ func open(ctx context.Context, path string, flag int) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
-		err := unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := unix.Flock(int(d.Fd()), lock|unix.LOCK_NB)
 		if err == nil {
 			return d, nil
 		}

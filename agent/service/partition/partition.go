@@ -122,7 +122,12 @@ func vacant(ctx context.Context, path string) error {
 
 // Show has the kernel show a partition, and says whether it is there.
 func Show(ctx context.Context, path string, s *Spec) (bool, error) {
-	d, err := open(ctx, path, os.O_RDONLY)
+	done, err := Use(ctx, path)
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	d, err := open(ctx, path, os.O_RDONLY, unix.LOCK_SH)
 	if err != nil {
 		return false, err
 	}
