@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -38,7 +39,9 @@ func (w *world) mirrorReport(d *api.Daemon) string {
 		if !ok {
 			pool.Mode = "disabled"
 		}
-		r.Pools[name] = pool
+		if !w.unasked {
+			r.Pools[name] = pool
+		}
 	}
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -185,6 +188,35 @@ func TestMirror_otherToken(t *testing.T) {
 	f.mirrored["vms"] = pool
 	if f.settle(t); f.mirror("dr").Status.State != api.ResourceOnline || f.mirror("dr").Status.Pools[0].PeerToken == before {
 		t.Errorf("after the peer was removed: %+v", f.mirror("dr").Status)
+	}
+}
+
+// What was scheduled for a pool, and the token of its peer, are known after a report that says nothing of it.
+func TestMirror_unasked(t *testing.T) {
+	f := poolsOn(3, vms())
+	f.token("site-b", "1111")
+	f.objects = append(f.objects, mirrorOf("dr", func(m *api.RBDMirror) {
+		m.Spec.Pools[0].PeerSecret, m.Spec.Pools[0].SnapshotInterval = "site-b", "1h"
+	}))
+	f.settle(t)
+	before := f.mirror("dr").Status.Pools[0]
+	f.token("site-b", "2222")
+	f.mirror("dr").Spec.Pools[0].SnapshotInterval = ""
+	f.unasked = true
+	f.agents()
+	f.round(t)
+	s := f.mirror("dr").Status
+	want := []api.RBDMirrorPoolStatus{{Name: "vms", SnapshotInterval: "1h", PeerToken: before.PeerToken}}
+	if diff := cmp.Diff(want, s.Pools); diff != "" || s.State != api.ResourceDegraded || !strings.Contains(s.Message, "nothing is known") {
+		t.Errorf("unasked: %s %s (-want +got):\n%s", s.State, s.Message, diff)
+	}
+	f.unasked = false
+	f.settle(t)
+	if s := f.mirror("dr").Status; s.Pools[0].PeerToken != before.PeerToken || !strings.Contains(s.Message, "rbd mirror pool peer remove vms u'") {
+		t.Errorf("with another token: %+v", s)
+	}
+	if got := f.ceph.Schedules("vms"); got != "[]" {
+		t.Errorf("what was scheduled is left: %s", got)
 	}
 }
 

@@ -53,6 +53,7 @@ func (p *planner) tellMirror(x *mirrorPlan, s *api.RBDMirrorStatus) {
 		for _, pool := range x.Spec.Pools {
 			have, known := r.Pools[pool.Name]
 			if !known {
+				s.Pools = append(s.Pools, remembered(x.told(pool.Name))...)
 				continue
 			}
 			st := api.RBDMirrorPoolStatus{Name: pool.Name, Health: have.Health, Images: stateText(have.Images)}
@@ -67,6 +68,14 @@ func (p *planner) tellMirror(x *mirrorPlan, s *api.RBDMirrorStatus) {
 		s.Summary = words.Cut(strings.Join(summary, ", "), 1024)
 	}
 	s.State, s.Message = p.mirrorState(x, up)
+}
+
+// remembered is what the status goes on to say of a pool that could not be asked about, as it stands nowhere else.
+func remembered(was api.RBDMirrorPoolStatus) []api.RBDMirrorPoolStatus {
+	if was.SnapshotInterval == "" && was.PeerToken == "" {
+		return nil
+	}
+	return []api.RBDMirrorPoolStatus{{Name: was.Name, SnapshotInterval: was.SnapshotInterval, PeerToken: was.PeerToken}}
 }
 
 // mirrorState says whether what is declared is mirrored, and why not.

@@ -40,6 +40,7 @@ type world struct {
 	objects  []api.Resource
 	s3       map[string]*s3User
 	mirrored map[string]rbdmirror.Pool // by the names of pools
+	unasked  bool                      // of mirroring rbd says nothing
 	failures []engine.CommandFailure
 	// writes counts what rounds changed.
 	writes int
