@@ -231,15 +231,13 @@ func (p *planner) otherToken(x *mirrorPlan, pool *api.RBDMirrorPool, have *rbdmi
 		"'holdfast ceph shell -- rbd mirror pool peer remove %s %s' does so, and the new token is taken", pool.Name, pool.PeerSecret, pool.Name, have.Fetched())
 }
 
-// notePool is what is to be known of a pool later: what was scheduled for it, and the token of its peer, as it is about to be or is.
+// notePool is what is to be known of a pool later: the schedule that was set for it, until Ceph has it no more, and then the one that is about to be set;
+// and the token of its peer, as it is about to be or is.
 func (p *planner) notePool(x *mirrorPlan, pool *api.RBDMirrorPool, have *rbdmirror.Pool, s *api.RBDMirrorPoolStatus) {
 	was := x.told(pool.Name)
-	schedules, asked := p.seen.Mirrors.Schedules[pool.Name]
-	switch {
-	case pool.SnapshotInterval != "":
+	s.SnapshotInterval = was.SnapshotInterval
+	if schedules, asked := p.seen.Mirrors.Schedules[pool.Name]; asked && !slices.Contains(schedules, was.SnapshotInterval) {
 		s.SnapshotInterval = intervalText(pool.SnapshotInterval)
-	case !asked || slices.Contains(schedules, was.SnapshotInterval):
-		s.SnapshotInterval = was.SnapshotInterval
 	}
 	switch now := p.seen.Mirrors.Tokens[pool.PeerSecret].Sum; {
 	case have.Fetches() && was.PeerToken != "":

@@ -162,6 +162,45 @@ func TestMirror_schedule(t *testing.T) {
 	want("", "[6h]") // it was set by a person since
 }
 
+// A schedule that was set ends when no interval is wanted any more, however far the change to another interval had come: some rounds, and perhaps one more
+// whose commands failed.
+func TestMirror_scheduleCutShort(t *testing.T) {
+	for _, first := range []string{"", "1h"} {
+		for rounds := range 4 {
+			for _, failing := range []bool{false, true} {
+				t.Run(fmt.Sprintf("from %q, %d rounds, then a failing one: %v", first, rounds, failing), func(t *testing.T) {
+					f := poolsOn(3, vms())
+					f.objects = append(f.objects, mirrorOf("dr", func(m *api.RBDMirror) { m.Spec.Pools[0].SnapshotInterval = first }))
+					f.settle(t)
+					f.mirror("dr").Spec.Pools[0].SnapshotInterval = "30m"
+					for range rounds {
+						f.round(t)
+					}
+					if failing {
+						f.roundWithoutCommands(t)
+					}
+					f.mirror("dr").Spec.Pools[0].SnapshotInterval = ""
+					if f.settle(t); f.ceph.Schedules("vms") != "[]" || f.mirror("dr").Status.Pools[0].SnapshotInterval != "" {
+						t.Errorf("%s is left, and the status says %+v", f.ceph.Schedules("vms"), f.mirror("dr").Status.Pools)
+					}
+				})
+			}
+		}
+	}
+}
+
+func (f *fakeWorld) roundWithoutCommands(t *testing.T) {
+	t.Helper()
+	v, p, err := f.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Commands = nil
+	if err := f.apply(t.Context(), v, p); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A token that is another one than the pool has its peer by is told, with what to do. When the peer is gone, it is taken.
 func TestMirror_otherToken(t *testing.T) {
 	f := poolsOn(3, vms())

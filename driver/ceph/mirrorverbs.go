@@ -88,22 +88,20 @@ func (p *planner) bringMirror(x *mirrorPlan, pool *api.RBDMirrorPool, d *api.Dae
 	p.bringSchedule(x, pool)
 }
 
-// bringSchedule asks for the one schedule that is wanted, or for the end of the one that was.
+// bringSchedule asks for the one schedule that is wanted, or for the end of the one that was set before, which has to be gone first: the status names one.
 func (p *planner) bringSchedule(x *mirrorPlan, pool *api.RBDMirrorPool) {
 	schedules, asked := p.seen.Mirrors.Schedules[pool.Name]
-	was := strings.Join(schedules, " ")
-	reason := fmt.Sprintf("images of %s are to get a snapshot every %s", pool.Name, pool.SnapshotInterval)
-	switch ours := x.told(pool.Name).SnapshotInterval; {
-	case !asked:
+	wanted, ours := intervalText(pool.SnapshotInterval), x.told(pool.Name).SnapshotInterval
+	was, reason := strings.Join(schedules, " "), fmt.Sprintf("images of %s are to get a snapshot every %s", pool.Name, wanted)
+	switch {
+	case !asked, wanted != "" && slices.Equal(schedules, []string{wanted}):
 		return
-	case pool.SnapshotInterval != "" && slices.Equal(schedules, schedulesOf(pool)):
-		return
-	case pool.SnapshotInterval == "" && !slices.Contains(schedules, ours):
+	case wanted != ours && slices.Contains(schedules, ours):
+		was, wanted, reason = ours, "", fmt.Sprintf("images of %s are not to get a snapshot every %s any more", pool.Name, ours)
+	case wanted == "":
 		return // others are a person's
-	case pool.SnapshotInterval == "":
-		was, reason = ours, fmt.Sprintf("images of %s are not to get a snapshot every %s any more", pool.Name, ours)
 	}
-	p.command(verbMirrorSchedule, x.object(), map[string]string{paramPool: pool.Name, paramValue: intervalText(pool.SnapshotInterval), paramWas: was}, reason)
+	p.command(verbMirrorSchedule, x.object(), map[string]string{paramPool: pool.Name, paramValue: wanted, paramWas: was}, reason)
 	p.plan.Commands[len(p.plan.Commands)-1].Line = mirrorLine(x, pool.Name)
 }
 
@@ -115,13 +113,6 @@ const (
 	paramPool = "pool"
 	paramWas  = "was"
 )
-
-func schedulesOf(pool *api.RBDMirrorPool) []string {
-	if pool.SnapshotInterval == "" {
-		return nil
-	}
-	return []string{intervalText(pool.SnapshotInterval)}
-}
 
 // intervalText writes an interval as the manager does, in the largest unit that it is a multiple of: 60m is 1h (rbd_support, Interval.to_string).
 func intervalText(interval string) string {
