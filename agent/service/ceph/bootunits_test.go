@@ -34,12 +34,44 @@ func TestEnabledUnits(t *testing.T) {
 		"multi-user.target.wants/"+simple, "multi-user.target.wants/ceph-volume@simple-33-"+uuid+".service", "multi-user.target.wants/ceph-volume@simple-3-"+other+".service",
 		"ceph-osd.target.wants/"+own, "ceph-osd.target.wants/ceph-osd@33.service", "ceph-mon.target.wants/ceph-mon@3.service")
 	l := &service.Local{Daemon: &api.Daemon{Spec: api.DaemonSpec{Type: "ceph-osd", ID: "3"}}, Data: t.TempDir(), Parameters: map[string]string{paramOSDUUID: uuid}}
-	if got, err := enabledUnits(l, dir); err != nil || !slices.Equal(got, []string{own, simple}) {
+	if got, err := enabledUnits(dir, bootUnits(l, nil, nil)); err != nil || !slices.Equal(got, []string{own, simple}) {
 		t.Errorf("of the OSD: %v, %v", got, err)
 	}
 	l.Daemon.Spec.Type, l.Parameters = "ceph-mon", nil
-	if got, err := enabledUnits(l, dir); err != nil || !slices.Equal(got, []string{"ceph-mon@3.service"}) {
+	if got, err := enabledUnits(dir, bootUnits(l, nil, nil)); err != nil || !slices.Equal(got, []string{"ceph-mon@3.service"}) {
 		t.Errorf("of the mon: %v, %v", got, err)
+	}
+}
+
+// On a host with two clusters the unit of a name runs the daemon of one of them. That of the other, which was started by hand, is taken over without it.
+func TestBootUnits_anotherCluster(t *testing.T) {
+	l := &service.Local{
+		Daemon:     &api.Daemon{Spec: api.DaemonSpec{Type: "ceph-osd", ID: "3"}},
+		Parameters: map[string]string{paramOSDUUID: "u", api.ParameterForeign: "ours"},
+	}
+	volume, own := []string{"ceph-volume@simple-3-u.service", "ceph-volume@lvm-3-u.service"}, "ceph-osd@3.service"
+	daemon := func(pid int32, cluster, unit string) api.ForeignDaemon {
+		return api.ForeignDaemon{Type: "ceph-osd", ID: "3", PID: pid, Cluster: cluster, Unit: unit}
+	}
+	tests := []struct {
+		name string
+		all  []api.ForeignDaemon
+		own  bool
+	}{
+		{"nothing runs", nil, true},
+		{"ours by its unit, the other by hand", []api.ForeignDaemon{daemon(1, "ours", own), daemon(2, "theirs", "")}, true},
+		{"both by hand", []api.ForeignDaemon{daemon(1, "ours", ""), daemon(2, "theirs", "")}, true},
+		{"ours by hand, the other by the unit", []api.ForeignDaemon{daemon(1, "ours", ""), daemon(2, "theirs", own)}, false},
+		{"ours has ended", []api.ForeignDaemon{daemon(2, "theirs", own)}, false},
+	}
+	for _, tt := range tests {
+		want := volume
+		if tt.own {
+			want = append([]string{own}, volume...)
+		}
+		if got := bootUnits(l, tt.all, pick(l, tt.all)); !slices.Equal(got, want) {
+			t.Errorf("%s: %v", tt.name, got)
+		}
 	}
 }
 
@@ -50,11 +82,11 @@ func TestDisable(t *testing.T) {
 	l := &service.Local{Daemon: &api.Daemon{Spec: api.DaemonSpec{Type: "ceph-osd", ID: "3"}}, Data: t.TempDir(), Parameters: map[string]string{paramOSDUUID: uuid}}
 	path := os.Getenv("PATH")
 	t.Setenv("PATH", bin)
-	if err := disable(t.Context(), l, dir); err != nil {
+	if err := disableEnabled(t, l, dir); err != nil {
 		t.Error(err)
 	}
 	enable(t, dir, "multi-user.target.wants/ceph-volume@simple-3-"+uuid+".service", "ceph-osd.target.wants/ceph-osd@3.service")
-	if err := disable(t.Context(), l, dir); err == nil {
+	if err := disableEnabled(t, l, dir); err == nil {
 		t.Error("without a systemctl they stay enabled, and nobody says so")
 	}
 	script := fmt.Sprintf("#!/bin/sh\n[ \"$1 $2\" = 'disable --now' ] || exit 1\nshift 2\nfor u; do rm %s/*.wants/$u; done\n", dir)
@@ -63,11 +95,21 @@ func TestDisable(t *testing.T) {
 	}
 	t.Setenv("PATH", bin+":"+path)
 	for range 2 {
-		if err := disable(t.Context(), l, dir); err != nil {
+		if err := disableEnabled(t, l, dir); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if left, err := enabledUnits(l, dir); err != nil || len(left) > 0 {
+	if left, err := enabledUnits(dir, bootUnits(l, nil, nil)); err != nil || len(left) > 0 {
 		t.Errorf("%v start it again at the next boot, %v", left, err)
 	}
+}
+
+// disableEnabled disables what is enabled of a daemon's units.
+func disableEnabled(t *testing.T, l *service.Local, dir string) error {
+	t.Helper()
+	units, err := enabledUnits(dir, bootUnits(l, nil, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return disable(t.Context(), l, units)
 }

@@ -53,22 +53,31 @@ func before(l *service.Local) (*api.ForeignDaemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	return foreign.Pick(all, l.Daemon.Spec.Type, l.Daemon.Spec.ID, l.Parameters[api.ParameterForeign]), nil
+	return pick(l, all), nil
+}
+
+func pick(l *service.Local, all []api.ForeignDaemon) *api.ForeignDaemon {
+	return foreign.Pick(all, l.Daemon.Spec.Type, l.Daemon.Spec.ID, l.Parameters[api.ParameterForeign])
 }
 
 // endForeign ends the process of before, if it runs, and sees to it that nothing starts it again. Two on one store keep each other from running.
 func endForeign(ctx context.Context, l *service.Local) error {
-	p, err := before(l)
+	all, err := new(foreign.Finder).Find(nil)
+	if err != nil {
+		return err
+	}
+	p := pick(l, all)
+	units, err := enabledUnits(unitDir, bootUnits(l, all, p))
 	if err != nil {
 		return err
 	}
 	if p != nil {
-		if err := end(ctx, l, p); err != nil {
+		if err := end(ctx, l, p, units); err != nil {
 			return err
 		}
 	}
 	// Also where it had ended already: who was cut off here would leave it to the next boot to start it.
-	if err := disable(ctx, l, unitDir); err != nil || p == nil {
+	if err := disable(ctx, l, units); err != nil || p == nil {
 		return err
 	}
 	again, err := before(l)
@@ -79,7 +88,7 @@ func endForeign(ctx context.Context, l *service.Local) error {
 	return err
 }
 
-func end(ctx context.Context, l *service.Local, p *api.ForeignDaemon) error {
+func end(ctx context.Context, l *service.Local, p *api.ForeignDaemon, units []string) error {
 	own := ownUnit(l)
 	switch {
 	case p.Container:
@@ -90,10 +99,6 @@ func end(ctx context.Context, l *service.Local, p *api.ForeignDaemon) error {
 	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("while writing down how the daemon was run before: %w", err)
-	}
-	units, err := enabledUnits(l, unitDir)
-	if err != nil {
-		return err
 	}
 	before, err := json.Marshal(struct {
 		*api.ForeignDaemon

@@ -197,7 +197,7 @@ func TestEndForeign_unit(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	if err := end(t.Context(), l, p); err != nil || running(t, l) != nil {
+	if err := end(t.Context(), l, p, nil); err != nil || running(t, l) != nil {
 		t.Errorf("it runs on: %v", err)
 	}
 	if got, _ := os.ReadFile(said); string(got) != "disable --now "+p.Unit+"\n" {
@@ -210,7 +210,7 @@ func TestEndForeign_container(t *testing.T) {
 	startMon(t, l)
 	p := running(t, l)
 	p.Container = true
-	if err := end(t.Context(), l, p); err == nil || running(t, l) == nil {
+	if err := end(t.Context(), l, p, nil); err == nil || running(t, l) == nil {
 		t.Errorf("a container is ended: %v", err)
 	}
 }
@@ -242,7 +242,7 @@ func TestEndForeign_otherUnit(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // no systemctl
 	p := running(t, l)
 	p.Unit = "cron.service"
-	if err := end(t.Context(), l, p); err == nil || !strings.Contains(err.Error(), "the unit cron.service") || running(t, l) == nil {
+	if err := end(t.Context(), l, p, nil); err == nil || !strings.Contains(err.Error(), "the unit cron.service") || running(t, l) == nil {
 		t.Errorf("it was ended: %v", err)
 	}
 }
