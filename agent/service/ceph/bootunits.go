@@ -2,7 +2,10 @@ package ceph
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 
@@ -11,25 +14,30 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// unitDir is where systemd has what a person enabled. What is enabled in /run is gone with the boot.
-const unitDir = "/etc/systemd/system"
+// systemd is where a host has its systemd.
+type systemd struct {
+	units   string // the directory of what a person enabled; what is enabled in /run is gone with the boot
+	running string // is there where it runs the machine (sd_booted(3))
+}
+
+var hostSystemd = systemd{units: "/etc/systemd/system", running: "/run/systemd/system"}
 
 // ownUnit is the unit of Ceph's packages for a daemon.
 func ownUnit(l *service.Local) string {
 	return l.Daemon.Spec.Type + "@" + l.Daemon.Spec.ID + ".service"
 }
 
-// bootUnits are those that may start a daemon when its machine boots: its own, and for an OSD the one by which ceph-volume ('simple' for those that
-// ceph-disk has made, 'lvm' for its own) finds its disk, enables its own unit until the next boot, and starts it. all is what runs on the host, and p
+// bootUnits are those that may start a daemon when its machine boots: for an OSD the one by which ceph-volume ('simple' for those that ceph-disk has
+// made, 'lvm' for its own) finds its disk, enables its own unit until the next boot, and starts it; and its own. all is what runs on the host, and p
 // of that what is taken over; nil where that has ended.
 func bootUnits(l *service.Local, all []api.ForeignDaemon, p *api.ForeignDaemon) (names []string) {
-	if !ofAnother(ownUnit(l), all, p) {
-		names = append(names, ownUnit(l))
-	}
 	if uuid := l.Parameters[paramOSDUUID]; uuid != "" {
 		for _, way := range []string{"simple", "lvm"} {
 			names = append(names, fmt.Sprintf("ceph-volume@%s-%s-%s.service", way, l.Daemon.Spec.ID, uuid))
 		}
+	}
+	if own := ownUnit(l); !ofAnother(own, all, p) {
+		names = append(names, own)
 	}
 	return names
 }
@@ -43,11 +51,11 @@ func ofAnother(unit string, all []api.ForeignDaemon, p *api.ForeignDaemon) bool 
 	return slices.ContainsFunc(all, func(d api.ForeignDaemon) bool { return d.Unit == unit })
 }
 
-// enabledUnits are those of the units that are enabled in a directory of systemd's.
-func enabledUnits(dir string, names []string) (enabled []string, err error) {
+// enabled are those of the units that are started at a boot.
+func (s systemd) enabled(names []string) (enabled []string, err error) {
 	for _, name := range names {
 		for _, kind := range []string{".wants", ".requires"} {
-			links, err := filepath.Glob(filepath.Join(dir, "*"+kind, name))
+			links, err := filepath.Glob(filepath.Join(s.units, "*"+kind, name))
 			if err != nil {
 				return nil, fmt.Errorf("while looking whether %s is started at a boot: %w", name, err)
 			}
@@ -59,13 +67,33 @@ func enabledUnits(dir string, names []string) (enabled []string, err error) {
 	return enabled, nil
 }
 
-// disable has nothing of Ceph's packages start a daemon when its machine boots. Its own unit is stopped already, and that of ceph-volume must not go on.
-func disable(ctx context.Context, l *service.Local, units []string) error {
+// disable has none of the units started when the machine boots. It needs no systemd that runs, and ends nothing.
+func (s systemd) disable(ctx context.Context, l *service.Local, units []string) error {
 	if len(units) == 0 {
 		return nil
 	}
-	if err := tool.Run(ctx, l.Data, "systemctl", append([]string{"disable", "--now"}, units...)...); err != nil {
+	if err := tool.Run(ctx, l.Data, "systemctl", append([]string{"disable"}, units...)...); err != nil {
 		return fmt.Errorf("while keeping what Ceph's packages enabled from starting %s.%s at the next boot: %w", l.Daemon.Spec.Type, l.Daemon.Spec.ID, err)
+	}
+	return nil
+}
+
+// notLoaded is how 'systemctl stop' ends for a unit that systemd knows nothing of, as where its package was removed.
+const notLoaded = 5
+
+// stop ends the units where systemd runs the machine. They may be about to start the daemon again.
+func (s systemd) stop(ctx context.Context, l *service.Local, units []string) error {
+	if _, err := os.Stat(s.running); err != nil {
+		return nil //nolint:nilerr // nothing runs any unit
+	}
+	for _, unit := range units {
+		err := tool.Run(ctx, l.Data, "systemctl", "stop", unit)
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == notLoaded {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("while ending the unit %s: %w", unit, err)
+		}
 	}
 	return nil
 }

@@ -27,18 +27,19 @@ func enable(t *testing.T, dir string, links ...string) {
 
 // An OSD that ceph-disk has made is started at a boot by the unit of 'ceph-volume simple', whatever is said of its own unit. Others' are left alone.
 func TestEnabledUnits(t *testing.T) {
-	const uuid, other = "6cc43680-4f6e-4feb-92ff-9c7ba204120e", "0b8dbc3e-0cd3-4a3b-9b7e-4c7d1e1d3f5a"
+	const uuid, other = testUUID, "0b8dbc3e-0cd3-4a3b-9b7e-4c7d1e1d3f5a"
 	dir := t.TempDir()
+	s := systemd{units: dir}
 	simple, own := "ceph-volume@simple-3-"+uuid+".service", "ceph-osd@3.service"
 	enable(t, dir,
 		"multi-user.target.wants/"+simple, "multi-user.target.wants/ceph-volume@simple-33-"+uuid+".service", "multi-user.target.wants/ceph-volume@simple-3-"+other+".service",
 		"ceph-osd.target.wants/"+own, "ceph-osd.target.wants/ceph-osd@33.service", "ceph-mon.target.wants/ceph-mon@3.service")
 	l := &service.Local{Daemon: &api.Daemon{Spec: api.DaemonSpec{Type: "ceph-osd", ID: "3"}}, Data: t.TempDir(), Parameters: map[string]string{paramOSDUUID: uuid}}
-	if got, err := enabledUnits(dir, bootUnits(l, nil, nil)); err != nil || !slices.Equal(got, []string{own, simple}) {
+	if got, err := s.enabled(bootUnits(l, nil, nil)); err != nil || !slices.Equal(got, []string{simple, own}) {
 		t.Errorf("of the OSD: %v, %v", got, err)
 	}
 	l.Daemon.Spec.Type, l.Parameters = "ceph-mon", nil
-	if got, err := enabledUnits(dir, bootUnits(l, nil, nil)); err != nil || !slices.Equal(got, []string{"ceph-mon@3.service"}) {
+	if got, err := s.enabled(bootUnits(l, nil, nil)); err != nil || !slices.Equal(got, []string{"ceph-mon@3.service"}) {
 		t.Errorf("of the mon: %v, %v", got, err)
 	}
 }
@@ -65,9 +66,9 @@ func TestBootUnits_anotherCluster(t *testing.T) {
 		{"ours has ended", []api.ForeignDaemon{daemon(2, "theirs", own)}, false},
 	}
 	for _, tt := range tests {
-		want := volume
+		want := slices.Clone(volume)
 		if tt.own {
-			want = append([]string{own}, volume...)
+			want = append(want, own)
 		}
 		if got := bootUnits(l, tt.all, pick(l, tt.all)); !slices.Equal(got, want) {
 			t.Errorf("%s: %v", tt.name, got)
@@ -75,41 +76,88 @@ func TestBootUnits_anotherCluster(t *testing.T) {
 	}
 }
 
-// TestDisable has a systemctl that does what the real one does. What is not enabled needs none, as on machines without systemd.
-func TestDisable(t *testing.T) {
-	const uuid = "6cc43680-4f6e-4feb-92ff-9c7ba204120e"
-	dir, bin := t.TempDir(), t.TempDir()
-	l := &service.Local{Daemon: &api.Daemon{Spec: api.DaemonSpec{Type: "ceph-osd", ID: "3"}}, Data: t.TempDir(), Parameters: map[string]string{paramOSDUUID: uuid}}
-	path := os.Getenv("PATH")
-	t.Setenv("PATH", bin)
-	if err := disableEnabled(t, l, dir); err != nil {
-		t.Error(err)
-	}
-	enable(t, dir, "multi-user.target.wants/ceph-volume@simple-3-"+uuid+".service", "ceph-osd.target.wants/ceph-osd@3.service")
-	if err := disableEnabled(t, l, dir); err == nil {
-		t.Error("without a systemctl they stay enabled, and nobody says so")
-	}
-	script := fmt.Sprintf("#!/bin/sh\n[ \"$1 $2\" = 'disable --now' ] || exit 1\nshift 2\nfor u; do rm %s/*.wants/$u; done\n", dir)
+// noSystemd is a host without it.
+var noSystemd = systemd{units: "/nowhere", running: "/nowhere"}
+
+// fakeSystemd is a systemd, and a systemctl that does what the real one does: 'disable' removes the links, and the directories that are empty then;
+// 'stop' does as it is told. said has what it was asked for.
+func fakeSystemd(t *testing.T, stop string) (s systemd, said func() string) {
+	t.Helper()
+	s, bin, log := systemd{units: t.TempDir(), running: t.TempDir()}, t.TempDir(), filepath.Join(t.TempDir(), "said")
+	script := fmt.Sprintf("#!/bin/sh\necho \"$@\" >>%s\nverb=$1; shift\ncase $verb in\n"+
+		"disable) for u; do rm %[2]s/*.wants/$u || exit 1; done; rmdir --ignore-fail-on-non-empty %[2]s/*.wants;;\n"+
+		"stop) %[3]s;;\n*) exit 2;;\nesac\n", log, s.units, stop)
 	if err := os.WriteFile(filepath.Join(bin, "systemctl"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PATH", bin+":"+path)
-	for range 2 {
-		if err := disableEnabled(t, l, dir); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if left, err := enabledUnits(dir, bootUnits(l, nil, nil)); err != nil || len(left) > 0 {
-		t.Errorf("%v start it again at the next boot, %v", left, err)
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	return s, func() string {
+		text, _ := os.ReadFile(log)
+		_ = os.Remove(log)
+		return string(text)
 	}
 }
 
-// disableEnabled disables what is enabled of a daemon's units.
-func disableEnabled(t *testing.T, l *service.Local, dir string) error {
+const testUUID = "6cc43680-4f6e-4feb-92ff-9c7ba204120e"
+
+var (
+	testSimple = "ceph-volume@simple-3-" + testUUID + ".service"
+	testLinks  = []string{"multi-user.target.wants/" + testSimple, "ceph-osd.target.wants/ceph-osd@3.service"}
+)
+
+// foreignOSD is an OSD whose process has ended.
+func foreignOSD(t *testing.T) *service.Local {
 	t.Helper()
-	units, err := enabledUnits(dir, bootUnits(l, nil, nil))
-	if err != nil {
+	return &service.Local{Daemon: &api.Daemon{Spec: api.DaemonSpec{Type: "ceph-osd", ID: "3"}}, Data: t.TempDir(), Parameters: map[string]string{paramOSDUUID: testUUID}}
+}
+
+// endItsUnits does so for a process, or for none.
+func endItsUnits(t *testing.T, l *service.Local, s systemd, p *api.ForeignDaemon) error {
+	t.Helper()
+	return endUnits(t.Context(), l, s, bootUnits(l, nil, p), p)
+}
+
+// What is not enabled needs no systemctl, as on machines without systemd. What is enabled does, and that it is not there is told.
+func TestEndUnits_noSystemctl(t *testing.T) {
+	l, s := foreignOSD(t), systemd{units: t.TempDir(), running: "/nowhere"}
+	t.Setenv("PATH", t.TempDir())
+	if err := endItsUnits(t, l, s, nil); err != nil {
+		t.Error(err)
+	}
+	enable(t, s.units, testLinks...)
+	if err := endItsUnits(t, l, s, nil); err == nil {
+		t.Error("they stay enabled, and nobody says so")
+	}
+}
+
+// Where systemd does not run the machine the units are disabled, for the day on which it does, and none is stopped.
+func TestEndUnits_notBooted(t *testing.T) {
+	l := foreignOSD(t)
+	s, said := fakeSystemd(t, "exit 1")
+	s.running = "/nowhere"
+	enable(t, s.units, testLinks...)
+	for range 2 {
+		if err := endItsUnits(t, l, s, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left, err := s.enabled(bootUnits(l, nil, nil)); err != nil || len(left) > 0 {
+		t.Errorf("%v start it again at the next boot, %v", left, err)
+	}
+	if got := said(); got != "disable "+testSimple+" ceph-osd@3.service\n" {
+		t.Errorf("systemctl was told %q", got)
+	}
+}
+
+// The unit that runs the process is stopped, though it is not enabled; one that is enabled is stopped before it, lest it starts the daemon again.
+func TestEndUnits_booted(t *testing.T) {
+	l := foreignOSD(t)
+	s, said := fakeSystemd(t, "[ $1 = ceph-osd@3.service ] || exit 5") // the package of ceph-volume is gone
+	enable(t, s.units, testLinks[0])
+	if err := endItsUnits(t, l, s, &api.ForeignDaemon{Unit: "ceph-osd@3.service"}); err != nil {
 		t.Fatal(err)
 	}
-	return disable(t.Context(), l, units)
+	if got := said(); got != "disable "+testSimple+"\nstop "+testSimple+"\nstop ceph-osd@3.service\n" {
+		t.Errorf("systemctl was told %q", got)
+	}
 }

@@ -2,28 +2,22 @@ package ceph
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
-	"github.com/holdfast-storage/holdfast/agent/service/tool"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
 	"github.com/holdfast-storage/holdfast/internal/foreign"
 )
 
-const (
-	// fileBefore tells how a daemon was run before it was handed over, for a person who wants it so again.
-	fileBefore = "run-before.json"
-	// fileTaken is there when the process of before has ended for good, and its data is in its place. Nobody's process is ended after that.
-	fileTaken = "taken-over"
-)
+// fileTaken is there when the process of before has ended for good, and its data is in its place. Nobody's process is ended after that.
+const fileTaken = "taken-over"
 
 // takeOver ends the process of a daemon that somebody else has started, once, and then has its data put into place. What is needed is looked at first:
 // a process is not ended for a daemon that could not be started. It may be cut off anywhere and done again.
@@ -38,7 +32,7 @@ func takeOver(ctx context.Context, l *service.Local, check, place func() error) 
 	if err := check(); err != nil {
 		return fmt.Errorf("%w. The process of before was left alone", err)
 	}
-	if err := endForeign(ctx, l); err != nil {
+	if err := endForeign(ctx, l, hostSystemd); err != nil {
 		return err
 	}
 	if err := place(); err != nil {
@@ -61,23 +55,20 @@ func pick(l *service.Local, all []api.ForeignDaemon) *api.ForeignDaemon {
 }
 
 // endForeign ends the process of before, if it runs, and sees to it that nothing starts it again. Two on one store keep each other from running.
-func endForeign(ctx context.Context, l *service.Local) error {
+func endForeign(ctx context.Context, l *service.Local, s systemd) error {
 	all, err := new(foreign.Finder).Find(nil)
 	if err != nil {
 		return err
 	}
 	p := pick(l, all)
-	units, err := enabledUnits(unitDir, bootUnits(l, all, p))
-	if err != nil {
+	if err := endable(l, p); err != nil {
 		return err
 	}
-	if p != nil {
-		if err := end(ctx, l, p, units); err != nil {
-			return err
-		}
+	// Also where it has ended already: who was cut off here would leave it to the next boot to start it.
+	if err := endUnits(ctx, l, s, bootUnits(l, all, p), p); err != nil || p == nil {
+		return err
 	}
-	// Also where it had ended already: who was cut off here would leave it to the next boot to start it.
-	if err := disable(ctx, l, units); err != nil || p == nil {
+	if err := end(ctx, l, p); err != nil {
 		return err
 	}
 	again, err := before(l)
@@ -88,34 +79,41 @@ func endForeign(ctx context.Context, l *service.Local) error {
 	return err
 }
 
-func end(ctx context.Context, l *service.Local, p *api.ForeignDaemon, units []string) error {
+// endable refuses what is not ended, as there may be more to it than the daemon.
+func endable(l *service.Local, p *api.ForeignDaemon) error {
 	own := ownUnit(l)
 	switch {
+	case p == nil:
+		return nil
 	case p.Container:
 		return fmt.Errorf("process %d runs in a container: it was left alone", p.PID)
 	case p.Unit != "" && p.Unit != own: // such as cron.service, or that of a shell
 		return fmt.Errorf("process %d is run by the unit %s, which may be there for more than that: it was left alone. Have it run by %s", p.PID, p.Unit, own)
 	}
-	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("while writing down how the daemon was run before: %w", err)
-	}
-	before, err := json.Marshal(struct {
-		*api.ForeignDaemon
-		Command []string `json:"command"`
-		Enabled []string `json:"enabledUnits,omitempty"`
-	}{p, strings.Split(strings.TrimRight(string(cmdline), "\x00"), "\x00"), units})
+	return nil
+}
+
+// endUnits disables the units, and then stops those that were enabled, and the one that runs the process. What can fail of that, such as where /etc
+// may not be written to, does so while the process still runs.
+func endUnits(ctx context.Context, l *service.Local, s systemd, units []string, p *api.ForeignDaemon) error {
+	enabled, err := s.enabled(units)
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Write(filepath.Join(l.Data, fileBefore), append(before, '\n'), 0o600); err != nil {
+	was, err := writeBefore(l, p, enabled)
+	if err != nil {
 		return fmt.Errorf("while writing down how the daemon was run before: %w", err)
 	}
-	if p.Unit != "" {
-		if err := tool.Run(ctx, l.Data, "systemctl", "disable", "--now", p.Unit); err != nil {
-			return fmt.Errorf("while ending the unit %s: %w", p.Unit, err)
-		}
+	if err := s.disable(ctx, l, enabled); err != nil {
+		return err
 	}
+	return s.stop(ctx, l, slices.DeleteFunc(units, func(unit string) bool {
+		return !slices.Contains(was.Enabled, unit) && (p == nil || p.Unit != unit)
+	}))
+}
+
+// end ends the process, unless it ended with its unit.
+func end(ctx context.Context, l *service.Local, p *api.ForeignDaemon) error {
 	timeout := max(l.Daemon.Spec.StopTimeout.Duration, 30*time.Second)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -130,7 +130,7 @@ func TestTakeOver_afterwards(t *testing.T) {
 	if err := (Mon{}).DestroyLocalService(t.Context(), l); err == nil || !strings.Contains(err.Error(), "nothing is wiped") || !(Mon{}).Kept(l) {
 		t.Errorf("the store of a mon that somebody has started is wiped: %v", err)
 	}
-	if err := endForeign(t.Context(), l); err != nil {
+	if err := endForeign(t.Context(), l, noSystemd); err != nil {
 		t.Fatal(err)
 	}
 	destroy(api.DeletionWipe, store, false)
@@ -185,23 +185,38 @@ func TestTakeOver_ownStore(t *testing.T) {
 	}
 }
 
-// TestEndForeign_unit has a systemctl that does what the real one does for a unit.
+// TestEndForeign_unit has the process end with its unit.
 func TestEndForeign_unit(t *testing.T) {
 	l, _ := foreignMon(t)
 	startMon(t, l)
 	p := running(t, l)
-	p.Unit = "ceph-mon@" + p.ID + ".service"
-	bin, said := t.TempDir(), filepath.Join(t.TempDir(), "said")
-	script := fmt.Sprintf("#!/bin/sh\necho \"$@\" >%s\nkill %d\n", said, p.PID)
-	if err := os.WriteFile(filepath.Join(bin, "systemctl"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	if err := end(t.Context(), l, p, nil); err != nil || running(t, l) != nil {
+	p.Unit = ownUnit(l)
+	s, said := fakeSystemd(t, fmt.Sprintf("kill %d", p.PID))
+	if err := errors.Join(endItsUnits(t, l, s, p), end(t.Context(), l, p)); err != nil || running(t, l) != nil {
 		t.Errorf("it runs on: %v", err)
 	}
-	if got, _ := os.ReadFile(said); string(got) != "disable --now "+p.Unit+"\n" {
+	if got := said(); got != "stop "+p.Unit+"\n" {
 		t.Errorf("systemctl was told %q", got)
+	}
+}
+
+// TestEndForeign_disableFails leaves the process alone where it cannot be kept from starting again.
+func TestEndForeign_disableFails(t *testing.T) {
+	l, _ := foreignMon(t)
+	startMon(t, l)
+	s := systemd{units: t.TempDir(), running: "/nowhere"}
+	enable(t, s.units, "ceph-mon.target.wants/"+ownUnit(l))
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", t.TempDir())
+	if err := endForeign(t.Context(), l, s); err == nil || running(t, l) == nil {
+		t.Errorf("it was ended: %v", err)
+	}
+	t.Setenv("PATH", path)
+	its, _ := fakeSystemd(t, "exit 1")
+	its.running = s.running
+	enable(t, its.units, "ceph-mon.target.wants/"+ownUnit(l))
+	if err := endForeign(t.Context(), l, its); err != nil || running(t, l) != nil {
+		t.Errorf("when it can: %v", err)
 	}
 }
 
@@ -210,8 +225,8 @@ func TestEndForeign_container(t *testing.T) {
 	startMon(t, l)
 	p := running(t, l)
 	p.Container = true
-	if err := end(t.Context(), l, p, nil); err == nil || running(t, l) == nil {
-		t.Errorf("a container is ended: %v", err)
+	if err := endable(l, p); err == nil {
+		t.Error("a container is ended")
 	}
 }
 
@@ -239,11 +254,10 @@ func TestTakeOver_movedStore(t *testing.T) {
 func TestEndForeign_otherUnit(t *testing.T) {
 	l, _ := foreignMon(t)
 	startMon(t, l)
-	t.Setenv("PATH", t.TempDir()) // no systemctl
 	p := running(t, l)
 	p.Unit = "cron.service"
-	if err := end(t.Context(), l, p, nil); err == nil || !strings.Contains(err.Error(), "the unit cron.service") || running(t, l) == nil {
-		t.Errorf("it was ended: %v", err)
+	if err := endable(l, p); err == nil || !strings.Contains(err.Error(), "the unit cron.service") {
+		t.Errorf("it is ended: %v", err)
 	}
 }
 
@@ -260,7 +274,7 @@ func TestEndForeign_twice(t *testing.T) {
 		}
 		both = len(slices.DeleteFunc(all, func(d api.ForeignDaemon) bool { return d.ID != l.Daemon.Spec.ID }))
 	}
-	if err := endForeign(t.Context(), l); err == nil || !strings.Contains(err.Error(), "something starts it again") {
+	if err := endForeign(t.Context(), l, noSystemd); err == nil || !strings.Contains(err.Error(), "something starts it again") {
 		t.Errorf("after process %d: %v", first, err)
 	}
 }
