@@ -161,3 +161,52 @@ func TestEndUnits_booted(t *testing.T) {
 		t.Errorf("systemctl was told %q", got)
 	}
 }
+
+// A try that is cut off after it had disabled the units leaves a record of them, which the next one keeps, also where the process has ended meanwhile.
+func TestEndUnits_again(t *testing.T) {
+	l := foreignOSD(t)
+	s, said := fakeSystemd(t, "exit 1")
+	enable(t, s.units, testLinks...)
+	p := &api.ForeignDaemon{Type: "ceph-osd", ID: "3", PID: int32(os.Getpid()), Unit: "ceph-osd@3.service"}
+	if err := endItsUnits(t, l, s, p); err == nil {
+		t.Fatal("systemctl failed, and nobody says so")
+	}
+	said()
+	running := s.running
+	s, said = fakeSystemd(t, "exit 0")
+	s.running = running
+	for _, now := range []*api.ForeignDaemon{p, nil} {
+		if err := endItsUnits(t, l, s, now); err != nil {
+			t.Fatal(err)
+		}
+		if got := said(); got != "stop "+testSimple+"\nstop ceph-osd@3.service\n" {
+			t.Errorf("systemctl was told %q", got)
+		}
+		is, err := readBefore(l)
+		if err != nil || !slices.Equal(is.Enabled, []string{testSimple, "ceph-osd@3.service"}) || is.ForeignDaemon == nil || is.Unit != p.Unit || !slices.Equal(is.Command, os.Args) {
+			t.Errorf("of before it says %+v, %v", is, err)
+		}
+	}
+}
+
+// Where the process has ended before anything was done, the units are written down all the same, and what is enabled later is added to them.
+func TestEndUnits_ended(t *testing.T) {
+	l := foreignOSD(t)
+	s, _ := fakeSystemd(t, "exit 0")
+	for _, link := range testLinks {
+		enable(t, s.units, link)
+		if err := endItsUnits(t, l, s, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if is, err := readBefore(l); err != nil || !slices.Equal(is.Enabled, []string{testSimple, "ceph-osd@3.service"}) {
+		t.Errorf("of before it says %+v, %v", is, err)
+	}
+	if err := os.WriteFile(filepath.Join(l.Data, fileBefore), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	enable(t, s.units, testLinks[0])
+	if err := endItsUnits(t, l, s, nil); err == nil {
+		t.Error("what cannot be read is written over")
+	}
+}
