@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
 // systemd is where a host has its systemd.
@@ -74,6 +75,25 @@ func (s systemd) disable(ctx context.Context, l *service.Local, units []string) 
 	}
 	if err := tool.Run(ctx, l.Data, "systemctl", append([]string{"disable"}, units...)...); err != nil {
 		return fmt.Errorf("while keeping what Ceph's packages enabled from starting %s.%s at the next boot: %w", l.Daemon.Spec.Type, l.Daemon.Spec.ID, err)
+	}
+	return nil
+}
+
+// sync puts on stable storage what was disabled: systemctl does not, and a daemon that is marked as taken over is not looked at again. A directory
+// that is empty afterwards systemctl removes.
+func (s systemd) sync() error {
+	dirs := []string{s.units}
+	for _, kind := range []string{"*.wants", "*.requires"} {
+		found, err := filepath.Glob(filepath.Join(s.units, kind))
+		if err != nil {
+			return fmt.Errorf("while looking for what is started at a boot: %w", err)
+		}
+		dirs = append(dirs, found...)
+	}
+	for _, dir := range dirs {
+		if err := atomicfile.SyncDir(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("while putting on stable storage what is not started at a boot any more: %w", err)
+		}
 	}
 	return nil
 }

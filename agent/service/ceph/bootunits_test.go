@@ -210,3 +210,25 @@ func TestEndUnits_ended(t *testing.T) {
 		t.Error("what cannot be read is written over")
 	}
 }
+
+// What was disabled, by this try or by one before, is on stable storage before anything is stopped: a directory that cannot be opened is told.
+func TestEndUnits_sync(t *testing.T) {
+	l := foreignOSD(t)
+	s, said := fakeSystemd(t, "exit 0")
+	enable(t, s.units, testLinks[0])
+	loop := filepath.Join(s.units, "a.target.requires")
+	if err := os.Symlink(loop, loop); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"disable " + testSimple + "\n", ""} {
+		if err := endItsUnits(t, l, s, nil); err == nil || said() != want {
+			t.Errorf("it goes on: %v", err)
+		}
+	}
+	if err := os.Remove(loop); err != nil {
+		t.Fatal(err)
+	}
+	if err := endItsUnits(t, l, s, nil); err != nil || said() != "stop "+testSimple+"\n" {
+		t.Errorf("when it can: %v", err)
+	}
+}

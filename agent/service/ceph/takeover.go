@@ -107,6 +107,11 @@ func endUnits(ctx context.Context, l *service.Local, s systemd, units []string, 
 	if err := s.disable(ctx, l, enabled); err != nil {
 		return err
 	}
+	if len(was.Enabled) > 0 { // also what an earlier try has disabled
+		if err := s.sync(); err != nil {
+			return err
+		}
+	}
 	return s.stop(ctx, l, slices.DeleteFunc(units, func(unit string) bool {
 		return !slices.Contains(was.Enabled, unit) && (p == nil || p.Unit != unit)
 	}))
