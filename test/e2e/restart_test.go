@@ -145,8 +145,15 @@ func (b *bed) scrubbed() {
 		before[pg.ID] = pg.Scrubbed
 		return true
 	}))
-	b.ceph("osd", "deep-scrub", "all")
-	b.await("all placement groups to be scrubbed", b.allPGs(func(pg pgStat) bool { return pg.Scrubbed > before[pg.ID] }))
+	asked := time.Time{}
+	b.await("all placement groups to be scrubbed", func() error {
+		// What is asked of a placement group that is just being scrubbed for another reason may be lost with that.
+		if time.Since(asked) > 20*time.Second {
+			asked = time.Now()
+			b.ceph("osd", "deep-scrub", "all")
+		}
+		return b.allPGs(func(pg pgStat) bool { return pg.Scrubbed > before[pg.ID] })()
+	})
 }
 
 // allPGs returns a check of whether all placement groups are active+clean, and something else is true of each.
