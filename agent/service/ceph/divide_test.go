@@ -159,8 +159,14 @@ func TestOSD_dividedCutOff(t *testing.T) {
 func TestOSD_dividedBusy(t *testing.T) {
 	disk, logs := loopDevice(t), loopDevice(t)
 	guest := shareOn(t, disk, logs, "8", other)
+	made := []*service.Local{shareOn(t, disk, logs, "7", ours), shareOn(t, disk, logs, "7", ours), shareOn(t, disk, logs, "7", ours)}
 	lookAt(t, guest, disk, logs)
 	x := guest.Daemon.Spec.Devices[1]
+	stays := x // without it the table would come and go, too
+	stays.ID = "partuuid-" + other[:len(other)-1] + "9"
+	if err := makePart(t.Context(), guest, stays, diskOf(guest, stays), false); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int)
 	go func() {
@@ -177,8 +183,7 @@ func TestOSD_dividedBusy(t *testing.T) {
 		}
 		ended <- changes
 	}()
-	for range 3 {
-		l := shareOn(t, disk, logs, "7", ours)
+	for _, l := range made {
 		if err := bring(t.Context(), t, l, disk, logs); err != nil {
 			t.Error(err)
 		}
