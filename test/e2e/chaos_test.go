@@ -110,7 +110,7 @@ func (b *bed) leads(server int, want func(number int) bool) func() error {
 // leadersKilled kills whoever leads, again and again, and tells how long it took until another one did.
 func (b *bed) leadersKilled() {
 	var took []time.Duration
-	for range rounds(8) {
+	for range rounds(5) {
 		leader := b.leader()
 		other := leader%3 + 1
 		b.Server(leader).Kill(b)
