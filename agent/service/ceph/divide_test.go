@@ -35,6 +35,16 @@ func fsck(t *testing.T, l *service.Local) {
 	}
 }
 
+// free fails the test unless nothing is left on the disks.
+func free(t *testing.T, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		if d := scan(t, path); d.Availability != api.DeviceAvailable {
+			t.Errorf("%s is not free after the wipe: %v", path, d.Reasons)
+		}
+	}
+}
+
 // The life of two OSDs on one disk, with their logs on another: each has what is its own, whatever becomes of the other one, and the disks are empty when
 // both have left.
 func TestOSD_divided(t *testing.T) {
@@ -76,11 +86,7 @@ func TestOSD_divided(t *testing.T) {
 	if err := (OSD{}).DestroyLocalService(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{disk, logs} {
-		if d := scan(t, path); d.Availability != api.DeviceAvailable {
-			t.Errorf("%s is not free after the wipe: %v", path, d.Reasons)
-		}
-	}
+	free(t, disk, logs)
 }
 
 // What an OSD had its data on is lost: nothing is made in its place. One that the kernel does not show is found.

@@ -84,9 +84,7 @@ func TestOSD_database(t *testing.T) {
 	if now, err := filepath.EvalSymlinks(filepath.Join(a.Data, directoryName, deviceDB)); err != nil || now != db.Path {
 		t.Errorf("the link leads to %s (%v)", now, err)
 	}
-	if out, err := exec.Command("ceph-bluestore-tool", "fsck", "--path", filepath.Join(a.Data, directoryName)).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("success")) {
-		t.Errorf("fsck: %v: %s", err, out)
-	}
+	fsck(t, a)
 	a.Daemon.Spec.OnRemoval = api.DeletionRetain
 	before := head(t, db.Path)
 	if err := (OSD{}).DestroyLocalService(t.Context(), a); err != nil || !bytes.Equal(before, head(t, db.Path)) {
@@ -109,11 +107,7 @@ func TestOSD_database(t *testing.T) {
 	if err := (OSD{}).DestroyLocalService(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{two, disk} {
-		if d := scan(t, path); d.Availability != api.DeviceAvailable {
-			t.Errorf("%s is not free after the wipe: %v", path, d.Reasons)
-		}
-	}
+	free(t, two, disk)
 }
 
 // What the database of an OSD was on is lost: nothing is made in its place.
