@@ -36,6 +36,9 @@ func (a *agent) prepare(ctx context.Context, d *api.Daemon, t *serviceType, secr
 	l.Keys = keys
 	keeper, keeps := t.agent.(service.DeviceKeeper)
 	lacking := a.findDevices(ctx, l, running && !keeps)
+	if !running && isMissing(lacking) {
+		lacking = a.activate(ctx, l, lacking)
+	}
 	if maker, makes := t.agent.(service.DeviceMaker); makes && !running && isMissing(lacking) {
 		lacking = a.makeDevices(ctx, l, maker, lacking)
 	}

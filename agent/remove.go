@@ -93,6 +93,9 @@ func (a *agent) destroy(ctx context.Context, d *api.Daemon) error {
 	defer done()
 	var gone *missingDevice
 	err := a.findDevices(ctx, l, d.Spec.OnRemoval != api.DeletionWipe)
+	if isMissing(err) && d.Spec.OnRemoval == api.DeletionWipe {
+		err = a.activate(ctx, l, err)
+	}
 	if err != nil && !errors.As(err, &gone) {
 		return err
 	}

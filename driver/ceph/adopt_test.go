@@ -147,6 +147,60 @@ func TestAdopt_again(t *testing.T) {
 	}
 }
 
+// onVolumes has osd.1 lie on logical volumes, as ceph-volume makes them: its data on one of the first disk, its database on one of the second.
+func onVolumes(r *AdoptRequest) {
+	r.daemonOf("osd.1").Apart = []string{DeviceDB}
+	have := r.Hosts[0].Status.Devices
+	uuid := have[0].Ceph.OSDUUID
+	have[0].Ceph, have[0].Holders, have[1].Holders = nil, []string{"dm-0"}, []string{"dm-1"}
+	volume := func(n, part string) api.Device {
+		return api.Device{
+			ID: volumePrefix + strings.Repeat(n, 64), Path: "/dev/dm-" + n, Kind: api.DeviceMapped, Availability: api.DeviceUnavailable,
+			Ceph: &api.DeviceCeph{FSID: adoptedFSID, OSDUUID: uuid, Part: part},
+		}
+	}
+	r.Hosts[0].Status.Devices = append(have, volume("0", ""), volume("1", "db"))
+}
+
+// TestAdopt_volumes adopts an OSD on logical volumes: its Daemon has both, its node the one with its data, and the plan after the hand-over keeps it so.
+func TestAdopt_volumes(t *testing.T) {
+	r := byHand()
+	onVolumes(&r)
+	x := Adopt(r)
+	if len(x.Problems) > 0 {
+		t.Fatalf("%q", x.Problems)
+	}
+	data, db := volumePrefix+strings.Repeat("0", 64), volumePrefix+strings.Repeat("1", 64)
+	i := slices.IndexFunc(x.Daemons, func(d api.Daemon) bool { return d.Name == "c-osd-1" })
+	want := []api.DaemonDevice{{Name: DeviceBlock, ID: data}, {Name: DeviceDB, ID: db}}
+	if diff := cmp.Diff(want, x.Daemons[i].Spec.Devices); diff != "" {
+		t.Errorf("devices (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{data}, x.Nodes[0].Spec.Devices); diff != "" {
+		t.Errorf("node (-want +got):\n%s", diff)
+	}
+	if row := x.Rows[2]; row.Device != "/dev/dm-0, LVM on wwn-10, db: /dev/dm-1, LVM on wwn-11" {
+		t.Errorf("%+v", row)
+	}
+	view := &engine.View{Cluster: &x.Cluster, Nodes: x.Nodes, Hosts: r.Hosts, Daemons: x.Daemons}
+	for _, s := range x.Secrets {
+		view.Secrets = append(view.Secrets, engine.SecretInfo{Name: s.Name, Annotations: s.Annotations})
+	}
+	for i := range view.Daemons {
+		view.Daemons[i].Spec.State = api.WantRunning
+	}
+	view.AddNeighbours(x.Nodes, func(map[string]bool) []*api.Daemon { return nil }, []api.StorageCluster{x.Cluster})
+	if p := (&Driver{}).Plan(view, testTime); !p.Empty() || p.Refused {
+		t.Errorf("when all is handed over: %+v", p.Decisions)
+	}
+	r.Daemons = view.Daemons // handed over by now, and looked at again
+	r.Clusters = []api.StorageCluster{x.Cluster}
+	again := Adopt(r)
+	if diff := cmp.Diff(x.Nodes, again.Nodes); diff != "" || len(again.Problems) > 0 {
+		t.Errorf("again: %q\n%s", again.Problems, diff)
+	}
+}
+
 func TestAdopt_refused(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*AdoptRequest)
@@ -178,12 +232,16 @@ func TestAdopt_refused(t *testing.T) {
 			r.daemonOf("mgr.h1").ID = "H_1"
 			r.Hosts[0].Status.Foreign[1].ID, r.Hosts[0].Status.Foreign[1].Unit = "H_1", ""
 		}, `"H_1" cannot be the name`},
-		"older packages":     {func(r *AdoptRequest) { r.Hosts[0].Status.Packages[TypeOSD] = "16.2.9" }, "the older 16.2.9 is installed"},
-		"no packages":        {func(r *AdoptRequest) { r.Hosts[0].Status.Packages = nil }, "host h1 has no ceph-mon of its own"},
-		"FileStore":          {func(r *AdoptRequest) { r.daemonOf("osd.1").Store = "filestore" }, "only BlueStore"},
-		"LVM":                {func(r *AdoptRequest) { r.daemonOf("osd.1").Path = "/dev/dm-0" }, "device-mapper"},
-		"mapped":             {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[0].Kind = api.DeviceMapped }, "device-mapper"},
-		"DB apart":           {func(r *AdoptRequest) { r.daemonOf("osd.1").Apart = "block.db" }, "block.db on a device of its own"},
+		"older packages": {func(r *AdoptRequest) { r.Hosts[0].Status.Packages[TypeOSD] = "16.2.9" }, "the older 16.2.9 is installed"},
+		"no packages":    {func(r *AdoptRequest) { r.Hosts[0].Status.Packages = nil }, "host h1 has no ceph-mon of its own"},
+		"FileStore":      {func(r *AdoptRequest) { r.daemonOf("osd.1").Store = "filestore" }, "only BlueStore"},
+		"mapped":         {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[0].Kind = api.DeviceMapped }, "only logical volumes are"},
+		"RAID":           {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[0].Kind = api.DeviceRaid }, "only logical volumes are"},
+		"DB in a file":   {func(r *AdoptRequest) { r.daemonOf("osd.1").Apart = []string{DeviceDB} }, "the label of its block.db"},
+		"DB twice": {func(r *AdoptRequest) {
+			onVolumes(r)
+			r.Hosts[0].Status.Devices[1].Ceph = r.Hosts[0].Status.Devices[3].Ceph
+		}, "have the same label"},
 		"in a file":          {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[0].Ceph = nil }, "no device of the host has its label"},
 		"twice":              {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[1].Ceph = r.Hosts[0].Status.Devices[0].Ceph }, "have the same label"},
 		"no identity":        {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[0].ID = "unstable-sdb" }, "no identity that stays"},

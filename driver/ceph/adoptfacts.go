@@ -36,8 +36,10 @@ type ClusterDaemon struct {
 	Version string
 	// UUID is an OSD's own identity, Path the device that its data is on.
 	UUID, Path string
-	// Store is an OSD's object store (bluestore); Apart says what of it lies on a further device.
-	Store, Apart string
+	// Store is an OSD's object store (bluestore).
+	Store string
+	// Apart are the names of those devices that it has beside its main one (block.db, block.wal).
+	Apart []string
 	// Contained is set when it runs in a container.
 	Contained bool
 	// Active is set for the active manager.
@@ -148,14 +150,12 @@ func (d *ClusterDaemon) told(m metadata) {
 	if d.Path == "" {
 		d.Path = m.Node
 	}
-	var apart []string
 	if m.Dedicated == "1" {
-		apart = append(apart, "block.db")
+		d.Apart = append(d.Apart, DeviceDB)
 	}
 	if m.WAL == "1" {
-		apart = append(apart, "block.wal")
+		d.Apart = append(d.Apart, DeviceWAL)
 	}
-	d.Apart = strings.Join(apart, " and ")
 }
 
 func (x *adoptAsker) metadata(kind string) ([]metadata, error) {

@@ -14,7 +14,7 @@ import (
 func (x *adopter) place(d *ClusterDaemon) {
 	row := AdoptRow{Host: cmp.Or(d.Host, "?"), Daemon: d.Label(), Data: "?", Device: "-", RunBy: "?", PID: "?", Becomes: "refused, see below"}
 	if have := x.own(d); have != nil {
-		x.keep(d, have.Spec.Host, have.Spec.Parameters[ParamAddress], placeOf(have).device)
+		x.keep(d, have.Spec.Host, have.Spec.Parameters[ParamAddress], have.Spec.Devices)
 		x.out.Rows = append(x.out.Rows, AdoptRow{have.Spec.Host, d.Label(), "-", "-", "Holdfast", strconv.Itoa(int(have.Status.PID)), "stays daemon/" + have.Name})
 		return
 	}
@@ -24,12 +24,12 @@ func (x *adopter) place(d *ClusterDaemon) {
 		row.Host, row.Data, row.RunBy, row.PID = h.Name, cmp.Or(p.Data, "-"), foreign.RunBy(p), strconv.Itoa(int(p.PID))
 		x.checkProcess(d, h, p)
 	}
-	var device string
+	var devices []api.DaemonDevice
 	if d.Type == TypeOSD && p != nil {
-		device, row.Device = x.deviceOf(d, h)
+		devices, row.Device = x.devicesOf(d, h)
 	}
 	if address := x.addressOf(d, h); len(x.out.Problems) == before && p != nil {
-		x.keep(d, h.Name, address, device)
+		x.keep(d, h.Name, address, devices)
 		if d.Type == TypeMon {
 			x.stores[d.ID] = p.Data
 		}
@@ -50,7 +50,7 @@ func (x *adopter) own(d *ClusterDaemon) *api.Daemon {
 }
 
 // keep takes a daemon over.
-func (x *adopter) keep(d *ClusterDaemon, host, address, device string) {
+func (x *adopter) keep(d *ClusterDaemon, host, address string, devices []api.DaemonDevice) {
 	if x.addresses[host] == "" || d.Type == TypeMon {
 		x.addresses[host] = address
 	}
@@ -61,8 +61,10 @@ func (x *adopter) keep(d *ClusterDaemon, host, address, device string) {
 		x.mgrs = append(x.mgrs, seat{d.ID, host, address})
 	case TypeOSD:
 		id, _ := strconv.Atoi(d.ID) // a number, from Ceph's map
-		x.osds = append(x.osds, &osd{id: id, uuid: d.UUID, host: host, address: address, device: device, started: true})
-		x.devices[host] = append(x.devices[host], device)
+		is := &api.Daemon{Spec: api.DaemonSpec{Host: host, Devices: devices}}
+		o := &osd{id: id, uuid: d.UUID, host: host, address: address, device: placeOf(is).device, parts: partsOf(is), started: true}
+		x.osds = append(x.osds, o)
+		x.devices[host] = append(x.devices[host], o.device)
 	}
 }
 
@@ -128,34 +130,4 @@ func (x *adopter) addressOf(d *ClusterDaemon, h *api.Host) string {
 			"replaced by one at these first", d.Label(), d.Addrs, portV2, portV1)
 	}
 	return address
-}
-
-// deviceOf is the identity of the device that an OSD is on, by the label on it, and how it is told.
-func (x *adopter) deviceOf(d *ClusterDaemon, h *api.Host) (id, text string) {
-	var at []*api.Device
-	for i := range h.Status.Devices {
-		if dev := &h.Status.Devices[i]; dev.Ceph != nil && strings.EqualFold(dev.Ceph.OSDUUID, d.UUID) {
-			at = append(at, dev)
-		}
-	}
-	mapped := strings.Contains(d.Path, "/dm-") || strings.Contains(d.Path, "/mapper/") || len(at) == 1 && (at[0].Kind == api.DeviceMapped || at[0].Kind == api.DeviceRaid)
-	switch {
-	case d.Store != "" && d.Store != "bluestore":
-		x.problem("%s has the object store %s: only BlueStore is run. Make it anew as BlueStore ('ceph osd destroy', then 'ceph-volume') first", d.Label(), d.Store)
-	case mapped:
-		x.problem("%s on %s lies on device-mapper (%s: LVM, as 'ceph-volume lvm' makes it, or dm-crypt), which is not taken over yet: replace it by an OSD on the whole "+
-			"disk or a partition ('ceph-volume raw', or by Holdfast after the adoption), or leave the cluster as it is", d.Label(), h.Name, cmp.Or(d.Path, "its device"))
-	case d.Apart != "":
-		x.problem("%s on %s has its %s on a device of its own, which is not taken over yet: bring it back to one device ('ceph-bluestore-tool bluefs-bdev-migrate') "+
-			"or replace the OSD first", d.Label(), h.Name, d.Apart)
-	case len(at) == 0:
-		x.problem("%s on %s: no device of the host has its label (uuid %s). An OSD whose data is in a file, and not on a disk or partition, is not taken over", d.Label(), h.Name, d.UUID)
-	case len(at) > 1:
-		x.problem("%s on %s: %s and %s have the same label (uuid %s): which of them is the OSD's?", d.Label(), h.Name, at[0].ID, at[1].ID, d.UUID)
-	case strings.HasPrefix(at[0].ID, "unstable-"):
-		x.problem("%s on %s: its device %s has no identity that stays (WWN, serial number, partition UUID)", d.Label(), h.Name, at[0].Path)
-	default:
-		return at[0].ID, at[0].ID + " (" + at[0].Path + ")"
-	}
-	return "", cmp.Or(d.Path, "?")
 }

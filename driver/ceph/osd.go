@@ -23,7 +23,7 @@ type osd struct {
 	leaving               bool // its Daemon is being removed
 	class                 string
 	encrypted             bool
-	parts                 []api.DaemonDevice // those of its devices that are parts of disks
+	parts                 []api.DaemonDevice // those of its devices that are parts of disks, and what it has beside its main one
 }
 
 func (o *osd) label() string { return osdName(o.id) }

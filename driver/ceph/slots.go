@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -88,10 +89,10 @@ func (p *planner) partsFor(o *drives.Outcome, at devicePlace) (parts []api.Daemo
 	return parts
 }
 
-// partsOf are those that an OSD was made with.
+// partsOf are those that an OSD was made with, and its database and log on devices that were found.
 func partsOf(d *api.Daemon) (parts []api.DaemonDevice) {
 	for _, x := range d.Spec.Devices {
-		if x.Of != "" {
+		if x.Of != "" || x.Name != DeviceBlock {
 			parts = append(parts, x)
 		}
 	}
@@ -151,9 +152,15 @@ func (p *planner) checkParts(o *osd) {
 		return
 	}
 	for _, x := range o.parts {
-		if !slices.ContainsFunc(h.Status.Devices, func(d api.Device) bool { return d.ID == x.Of }) {
-			p.decide(api.VerdictWait, o.label(), "its %s is on disk %s, which is not on host %s any more: put the disk back; if it is broken, what is on %s is lost with it. "+
-				"Name it in spec.exclude of the DriveGroup to have all OSDs leave that it served", x.Name, x.Of, o.host, o.label())
+		lies := cmp.Or(x.Of, x.ID)
+		if slices.ContainsFunc(h.Status.Devices, func(d api.Device) bool { return d.ID == lies }) {
+			continue
 		}
+		way := "Remove or replace the OSD then"
+		if x.Of != "" {
+			way = "Name it in spec.exclude of the DriveGroup to have all OSDs leave that it served"
+		}
+		p.decide(api.VerdictWait, o.label(), "its %s is on disk %s, which is not on host %s any more: put the disk back; if it is broken, what is on %s is lost with it. %s",
+			x.Name, lies, o.host, o.label(), way)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/luks"
+	"github.com/holdfast-storage/holdfast/agent/service/lvm"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -100,9 +101,13 @@ func finish(ctx context.Context, path string, o luks.Owner, key []byte) error {
 	return luks.Format(ctx, path, o, key)
 }
 
-// Kept says whether the OSD's encrypted devices are open. After a boot none is, and a runtime that remembers the process starts it without them.
+// Kept says whether the OSD's encrypted devices are open, and its logical volumes active. After a boot none may be, and a runtime that remembers the
+// process starts it without them.
 func (OSD) Kept(l *service.Local) bool {
-	return !slices.ContainsFunc(l.Daemon.Spec.Devices, func(d api.DaemonDevice) bool { return d.KeySecret != "" && !luks.IsOpen(ownerOf(l, d.Name)) })
+	return !slices.ContainsFunc(l.Daemon.Spec.Devices, func(d api.DaemonDevice) bool {
+		v, is := lvm.Parse(d.ID)
+		return is && !v.Active() || d.KeySecret != "" && !luks.IsOpen(ownerOf(l, d.Name))
+	})
 }
 
 // CloseDevices closes the OSD's encrypted devices.

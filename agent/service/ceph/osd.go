@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/lvm"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
@@ -208,13 +209,13 @@ func (OSD) DestroyLocalService(ctx context.Context, l *service.Local) error {
 			return err
 		}
 	}
-	return freeParts(ctx, l)
+	return errors.Join(freeParts(ctx, l), freeVolumes(ctx, l))
 }
 
 func wipeBlock(ctx context.Context, l *service.Local) error {
 	device, ok := l.Devices[deviceBlock]
-	if !ok || device.Path == "" {
-		return nil
+	if _, volume := lvm.Parse(device.ID); volume || !ok || device.Path == "" {
+		return nil // see freeVolumes
 	}
 	if o := ownerOf(l, deviceBlock); encryptedFor(device.Path, o) {
 		return wipeEncrypted(ctx, device.Path, o)

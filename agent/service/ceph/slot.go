@@ -118,13 +118,15 @@ func tableID(l *service.Local, disk string) string {
 	return uuid.NewSHA1(space, []byte("table/"+disk)).String()
 }
 
+// besides are the Daemon's devices other than its main one, whoever made them.
+func besides(l *service.Local) []api.DaemonDevice {
+	return slices.DeleteFunc(slices.Clone(l.Daemon.Spec.Devices), func(d api.DaemonDevice) bool { return d.Name == deviceBlock || partTypes[d.Name] == "" })
+}
+
 // linkParts makes the links by which ceph-osd finds its database and its log. made says that the OSD was made before: then each of them must
 // have its label, or the OSD would begin without what it has stored.
 func linkParts(ctx context.Context, l *service.Local, dir string, made bool) error {
-	for _, x := range parts(l) {
-		if x.Name == deviceBlock {
-			continue // its link is made, and its label seen
-		}
+	for _, x := range besides(l) {
 		l, err := unlock(ctx, l, x.Name, !made)
 		if err != nil {
 			return err

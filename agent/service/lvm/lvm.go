@@ -1,0 +1,115 @@
+// Package lvm sees to the logical volumes that daemons lie on: it activates them, and removes those that ceph-volume has made. A volume is known by the
+// UUIDs of its group and of itself, of which the kernel makes its identity (LVM2, lib/activate/dev_manager.c, build_dm_uuid); names may change.
+package lvm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/holdfast-storage/holdfast/agent/service/tool"
+)
+
+// timeout bounds one run of LVM, which reads all disks of the host.
+const timeout = 2 * time.Minute
+
+// Volume is a logical volume, by the UUIDs of its group and of itself as the kernel has them: 32 letters and digits.
+type Volume struct{ Group, UUID string }
+
+// identity is that of a device (package inventory). The volumes that others are made of, such as the halves of a mirror, have an ending, and are none.
+var identity = regexp.MustCompile(`^dm-LVM-([0-9a-zA-Z!#]{32})([0-9a-zA-Z!#]{32})$`)
+
+// Parse reads the volume from the identity of a device.
+func Parse(id string) (v Volume, ok bool) {
+	if found := identity.FindStringSubmatch(id); found != nil {
+		return Volume{found[1], found[2]}, true
+	}
+	return Volume{}, false
+}
+
+// dashed is a UUID as LVM itself writes it.
+func dashed(uuid string) string {
+	parts, at := make([]string, 0, 7), 0
+	for _, size := range []int{6, 4, 4, 4, 4, 4, 6} {
+		parts = append(parts, uuid[at:at+size])
+		at += size
+	}
+	return strings.Join(parts, "-")
+}
+
+// Activate has the kernel show the volume, if the disks that it lies on are there. It is no error where they are not.
+func (v Volume) Activate(ctx context.Context) error {
+	_, err := run(ctx, "lvchange", "--activate", "y", "--select", "lv_uuid="+dashed(v.UUID))
+	return err
+}
+
+// blocks is where the kernel tells of its devices; another place in tests.
+var blocks = "/sys/class/block"
+
+// Active says whether the kernel shows the volume.
+func (v Volume) Active() bool {
+	files, err := filepath.Glob(filepath.Join(blocks, "dm-*/dm/uuid"))
+	if err != nil {
+		return false
+	}
+	for _, file := range files {
+		if id, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(id)) == "LVM-"+v.Group+v.UUID {
+			return true
+		}
+	}
+	return false
+}
+
+// report asks LVM for some fields of what is selected, as text by their names.
+func report(ctx context.Context, program, fields, what string) ([]map[string]string, error) {
+	out, err := run(ctx, program, "--reportformat", "json", "--options", fields, "--select", what)
+	if err != nil {
+		return nil, err
+	}
+	return parseReport(out)
+}
+
+// parseReport reads a report (lvmreport(7), "JSON").
+func parseReport(out []byte) (rows []map[string]string, err error) {
+	var all struct {
+		Report []map[string][]map[string]string `json:"report"`
+	}
+	if err := json.Unmarshal(out, &all); err != nil {
+		return nil, fmt.Errorf("while reading what LVM says: %w", err)
+	}
+	for _, part := range all.Report {
+		for _, found := range part {
+			rows = append(rows, found...)
+		}
+	}
+	return rows, nil
+}
+
+func run(ctx context.Context, program string, args ...string) ([]byte, error) {
+	if err := tool.Require("lvm", "lvm2"); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "lvm", append([]string{program}, args...)...)
+	cmd.WaitDelay = time.Second
+	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH"), "LVM_SUPPRESS_FD_WARNINGS=1"}
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(complaints.String()))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("while running %s: %w", program, err)
+	}
+	return out.Bytes(), nil
+}
