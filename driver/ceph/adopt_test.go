@@ -2,6 +2,7 @@ package ceph
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -162,6 +163,45 @@ func onVolumes(r *AdoptRequest) {
 	r.Hosts[0].Status.Devices = append(have, volume("0", ""), volume("1", "db"))
 }
 
+// sealDevices has the volumes of osd.1 encrypted, and open.
+func sealDevices(r *AdoptRequest) {
+	onVolumes(r)
+	r.Facts.DeviceKeys = map[string]string{"uuid-1": "a key of the mons'"}
+	for n := range 2 {
+		lies := &r.Hosts[0].Status.Devices[2+n]
+		open := api.Device{ID: fmt.Sprintf("%s%d-x", sealedPrefix, n), Path: fmt.Sprintf("/dev/dm-%d", 2+n), Kind: api.DeviceMapped, Availability: api.DeviceUnavailable, Ceph: lies.Ceph}
+		lies.Ceph, lies.Holders, lies.Filesystem = nil, []string{path.Base(open.Path)}, &api.DeviceFilesystem{Type: "crypto_LUKS"}
+		r.Hosts[0].Status.Devices = append(r.Hosts[0].Status.Devices, open)
+	}
+}
+
+// TestAdopt_encrypted adopts an OSD on volumes that ceph-volume has encrypted, with the key that the mons have; also one that was in Holdfast's hands before.
+func TestAdopt_encrypted(t *testing.T) {
+	r := byHand()
+	sealDevices(&r)
+	for range 2 {
+		x := Adopt(r)
+		if len(x.Problems) > 0 {
+			t.Fatalf("%q", x.Problems)
+		}
+		i := slices.IndexFunc(x.Daemons, func(d api.Daemon) bool { return d.Name == "c-osd-1" })
+		want := []api.DaemonDevice{
+			{Name: DeviceBlock, ID: volumePrefix + strings.Repeat("0", 64), KeySecret: "c-key-osd.1"}, {Name: DeviceDB, ID: volumePrefix + strings.Repeat("1", 64), KeySecret: "c-key-osd.1"},
+		}
+		if diff := cmp.Diff(want, x.Daemons[i].Spec.Devices); diff != "" {
+			t.Errorf("devices (-want +got):\n%s", diff)
+		}
+		j := slices.IndexFunc(x.Secrets, func(s AdoptedSecret) bool { return s.Name == "c-key-osd.1" })
+		if got := string(x.Secrets[j].Data[api.KeyLUKS]); got != "a key of the mons'" {
+			t.Errorf("the key is %q", got)
+		}
+		if row := x.Rows[2]; row.Device != "/dev/dm-0, LVM on wwn-10, encrypted, db: /dev/dm-1, LVM on wwn-11, encrypted" {
+			t.Errorf("%+v", row)
+		}
+		r.Hosts[0].Status.Devices[2].Ceph = r.Hosts[0].Status.Devices[4].Ceph // its header says so
+	}
+}
+
 // TestAdopt_volumes adopts an OSD on logical volumes: its Daemon has both, its node the one with its data, and the plan after the hand-over keeps it so.
 func TestAdopt_volumes(t *testing.T) {
 	r := byHand()
@@ -232,12 +272,20 @@ func TestAdopt_refused(t *testing.T) {
 			r.daemonOf("mgr.h1").ID = "H_1"
 			r.Hosts[0].Status.Foreign[1].ID, r.Hosts[0].Status.Foreign[1].Unit = "H_1", ""
 		}, `"H_1" cannot be the name`},
-		"older packages": {func(r *AdoptRequest) { r.Hosts[0].Status.Packages[TypeOSD] = "16.2.9" }, "the older 16.2.9 is installed"},
-		"no packages":    {func(r *AdoptRequest) { r.Hosts[0].Status.Packages = nil }, "host h1 has no ceph-mon of its own"},
-		"FileStore":      {func(r *AdoptRequest) { r.daemonOf("osd.1").Store = "filestore" }, "only BlueStore"},
-		"mapped":         {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[0].Kind = api.DeviceMapped }, "only logical volumes are"},
-		"RAID":           {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[0].Kind = api.DeviceRaid }, "only logical volumes are"},
-		"DB in a file":   {func(r *AdoptRequest) { r.daemonOf("osd.1").Apart = []string{DeviceDB} }, "the label of its block.db"},
+		"older packages":     {func(r *AdoptRequest) { r.Hosts[0].Status.Packages[TypeOSD] = "16.2.9" }, "the older 16.2.9 is installed"},
+		"no packages":        {func(r *AdoptRequest) { r.Hosts[0].Status.Packages = nil }, "host h1 has no ceph-mon of its own"},
+		"FileStore":          {func(r *AdoptRequest) { r.daemonOf("osd.1").Store = "filestore" }, "only BlueStore"},
+		"mapped":             {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[0].Kind = api.DeviceMapped }, "only logical volumes and LUKS are"},
+		"RAID":               {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[0].Kind = api.DeviceRaid }, "only logical volumes and LUKS are"},
+		"DB in a file":       {func(r *AdoptRequest) { r.daemonOf("osd.1").Apart = []string{DeviceDB} }, "the label of its block.db"},
+		"LUKS 1":             {func(r *AdoptRequest) { sealDevices(r); r.Hosts[0].Status.Devices[4].ID = "dm-CRYPT-LUKS1-1-1" }, "cryptsetup convert"},
+		"no key of a device": {func(r *AdoptRequest) { sealDevices(r); r.Facts.DeviceKeys = nil }, "the mons do not have its key"},
+		"half encrypted": {func(r *AdoptRequest) {
+			sealDevices(r)
+			all := r.Hosts[0].Status.Devices
+			all[3].Ceph, all[3].Filesystem, r.Hosts[0].Status.Devices = all[5].Ceph, nil, all[:5]
+		}, "some of its devices encrypted"},
+		"encrypted on what?": {func(r *AdoptRequest) { sealDevices(r); r.Hosts[0].Status.Devices[2].Holders = nil }, "on which device it lies"},
 		"DB twice": {func(r *AdoptRequest) {
 			onVolumes(r)
 			r.Hosts[0].Status.Devices[1].Ceph = r.Hosts[0].Status.Devices[3].Ceph

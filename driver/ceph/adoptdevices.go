@@ -9,38 +9,51 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// volumePrefix is how the identities of logical volumes begin, which stay the same as long as these are there (package agent/service/lvm).
-const volumePrefix = "dm-LVM-"
+// How the identities of what device-mapper builds begin. A logical volume's stays the same as long as it is there (package agent/service/lvm); that of an
+// encrypted device in clear is one of its name, and what it lies on stands for it.
+const (
+	volumePrefix = "dm-LVM-"
+	sealedPrefix = "dm-CRYPT-LUKS2-"
+)
 
 // labelParts are what the labels of an OSD's devices call what is on them, by the names of the devices, in the order in which an OSD has them.
 var labelParts = []struct{ device, part string }{{DeviceBlock, ""}, {DeviceDB, "db"}, {DeviceWAL, "wal"}}
 
 // devicesOf are the devices that an OSD has by its own word, known by the labels on them, and how they are told.
 func (x *adopter) devicesOf(d *ClusterDaemon, h *api.Host) (devices []api.DaemonDevice, text string) {
+	unknown := cmp.Or(d.Path, "?")
 	if d.Store != "" && d.Store != "bluestore" {
 		x.problem("%s has the object store %s: only BlueStore is run. Make it anew as BlueStore ('ceph osd destroy', then 'ceph-volume') first", d.Label(), d.Store)
-		return nil, cmp.Or(d.Path, "?")
+		return nil, unknown
 	}
 	var texts []string
 	for _, want := range labelParts {
 		if want.part != "" && !slices.Contains(d.Apart, want.device) {
 			continue
 		}
-		dev := x.deviceOf(d, h, want.device, want.part)
+		dev := x.labelled(d, h, want.device, want.part)
 		if dev == nil {
-			return nil, cmp.Or(d.Path, "?")
+			return nil, unknown
 		}
-		devices = append(devices, api.DaemonDevice{Name: want.device, ID: dev.ID})
-		texts = append(texts, tellDevice(want.part, dev, h))
+		lies, secret := x.standsFor(d, h, dev)
+		if lies == nil || !x.checkDevice(d, h, want.device, lies) {
+			return nil, unknown
+		}
+		devices = append(devices, api.DaemonDevice{Name: want.device, ID: lies.ID, KeySecret: secret})
+		texts = append(texts, tellDevice(want.part, lies, secret != "", h))
+	}
+	if sealed := devices[0].KeySecret; slices.ContainsFunc(devices, func(dev api.DaemonDevice) bool { return dev.KeySecret != sealed }) {
+		x.problem("%s on %s has some of its devices encrypted, and others not: it is taken over when all are, or none. Replace it first", d.Label(), h.Name)
+		return nil, unknown
 	}
 	return devices, strings.Join(texts, ", ")
 }
 
-// deviceOf is the one device with the OSD's label for a part of it; nil where that is refused.
-func (x *adopter) deviceOf(d *ClusterDaemon, h *api.Host, name, part string) *api.Device {
+// labelled is the one device with the OSD's label for a part of it; nil where that is refused. Of one that is encrypted it is what is seen in clear.
+func (x *adopter) labelled(d *ClusterDaemon, h *api.Host, name, part string) *api.Device {
 	var at []*api.Device
 	for i := range h.Status.Devices {
-		if dev := &h.Status.Devices[i]; dev.Ceph != nil && strings.EqualFold(dev.Ceph.OSDUUID, d.UUID) && dev.Ceph.Part == part {
+		if dev := &h.Status.Devices[i]; dev.Ceph != nil && strings.EqualFold(dev.Ceph.OSDUUID, d.UUID) && dev.Ceph.Part == part && !sealed(dev) {
 			at = append(at, dev)
 		}
 	}
@@ -52,28 +65,70 @@ func (x *adopter) deviceOf(d *ClusterDaemon, h *api.Host, name, part string) *ap
 			"over: bring it back to the main device ('ceph-bluestore-tool bluefs-bdev-migrate') or replace the OSD first", d.Label(), h.Name, name, d.UUID)
 	case len(at) > 1:
 		x.problem("%s on %s: %s and %s have the same label (uuid %s): which of them is the OSD's?", d.Label(), h.Name, at[0].ID, at[1].ID, d.UUID)
-	case at[0].Kind == api.DeviceRaid, at[0].Kind == api.DeviceMapped && !strings.HasPrefix(at[0].ID, volumePrefix):
-		x.problem("%s on %s has its %s on %s (%s), which is not taken over: of what the kernel builds of other devices, only logical volumes are. Replace it by an OSD on the whole "+
-			"disk, a partition or a logical volume, or leave the cluster as it is", d.Label(), h.Name, name, at[0].Path, at[0].ID)
-	case strings.HasPrefix(at[0].ID, "unstable-"):
-		x.problem("%s on %s: its device %s has no identity that stays (WWN, serial number, partition UUID)", d.Label(), h.Name, at[0].Path)
 	default:
 		return at[0]
 	}
 	return nil
 }
 
+// standsFor is the device that a Daemon has for one that is seen: itself; or what it lies on, and the Secret with the key, where it is encrypted. It is nil
+// where that is refused.
+func (x *adopter) standsFor(d *ClusterDaemon, h *api.Host, dev *api.Device) (lies *api.Device, secret string) {
+	if !strings.HasPrefix(dev.ID, sealedPrefix) {
+		return dev, ""
+	}
+	below := beneath(dev, h)
+	switch {
+	case len(below) != 1:
+		x.problem("%s on %s: %s is encrypted, and the agent does not see on which device it lies", d.Label(), h.Name, dev.Path)
+	case x.Facts.DeviceKeys[strings.ToLower(d.UUID)] == "":
+		x.problem("%s on %s: %s is encrypted, and the mons do not have its key (dm-crypt/osd/%s/luks in 'ceph config-key ls'): without it nobody opens it after a boot. "+
+			"Replace the OSD first", d.Label(), h.Name, dev.Path, strings.ToLower(d.UUID))
+	default:
+		return below[0], secretName(x.Name, d.Label())
+	}
+	return nil, ""
+}
+
+// checkDevice refuses a device that could be another one after a boot, or of which too little is known.
+func (x *adopter) checkDevice(d *ClusterDaemon, h *api.Host, name string, dev *api.Device) bool {
+	switch {
+	case strings.HasPrefix(dev.ID, "dm-CRYPT-LUKS1-"):
+		x.problem("%s on %s has its %s encrypted with LUKS 1, whose header cannot say whose it is: end the OSD, close the device, and 'cryptsetup convert --type luks2' makes it LUKS 2, "+
+			"with the same data and key; then start the OSD again", d.Label(), h.Name, name)
+	case dev.Kind == api.DeviceRaid, dev.Kind == api.DeviceMapped && !strings.HasPrefix(dev.ID, volumePrefix):
+		x.problem("%s on %s has its %s on %s (%s), which is not taken over: of what the kernel builds of other devices, only logical volumes and LUKS are. Replace it by an OSD on "+
+			"the whole disk, a partition or a logical volume, or leave the cluster as it is", d.Label(), h.Name, name, dev.Path, dev.ID)
+	case strings.HasPrefix(dev.ID, "unstable-"):
+		x.problem("%s on %s: its device %s has no identity that stays (WWN, serial number, partition UUID)", d.Label(), h.Name, dev.Path)
+	default:
+		return true
+	}
+	return false
+}
+
+// beneath are the devices that one is built of.
+func beneath(dev *api.Device, h *api.Host) (below []*api.Device) {
+	for i := range h.Status.Devices {
+		if disk := &h.Status.Devices[i]; slices.Contains(disk.Holders, path.Base(dev.Path)) {
+			below = append(below, disk)
+		}
+	}
+	return below
+}
+
 // tellDevice names a device as people know it: a logical volume by the disks that it lies on.
-func tellDevice(part string, dev *api.Device, h *api.Host) string {
+func tellDevice(part string, dev *api.Device, encrypted bool, h *api.Host) string {
 	text := dev.ID + " (" + dev.Path + ")"
 	if strings.HasPrefix(dev.ID, volumePrefix) {
-		var below []string
-		for i := range h.Status.Devices {
-			if disk := &h.Status.Devices[i]; slices.Contains(disk.Holders, path.Base(dev.Path)) {
-				below = append(below, disk.ID)
-			}
+		var disks []string
+		for _, disk := range beneath(dev, h) {
+			disks = append(disks, disk.ID)
 		}
-		text = dev.Path + ", LVM on " + cmp.Or(strings.Join(below, " and "), "disks that are not known")
+		text = dev.Path + ", LVM on " + cmp.Or(strings.Join(disks, " and "), "disks that are not known")
+	}
+	if encrypted {
+		text += ", encrypted"
 	}
 	if part != "" {
 		text = part + ": " + text

@@ -22,6 +22,8 @@ type AdoptFacts struct {
 	Others []string
 	// Keys are the cephx keys of the daemons and of client.admin, by entity.
 	Keys map[string]CephKey
+	// DeviceKeys are what the devices of encrypted OSDs are opened with, by the OSDs' UUIDs in lower case, as the mons keep them for ceph-volume.
+	DeviceKeys map[string]string
 	// Settings are options that Holdfast writes into ceph.conf unless others are declared, as the cluster has them now.
 	Settings map[string]string
 }
@@ -61,8 +63,8 @@ var keptSettings = []string{"auth_allow_insecure_global_id_reclaim", "osd_pool_d
 
 // AskAdopt asks a running cluster for what has to be known to adopt it. It changes nothing.
 func AskAdopt(ctx context.Context, c rados.Client) (*AdoptFacts, error) {
-	x := &adoptAsker{ctx: ctx, client: c, facts: &AdoptFacts{Keys: map[string]CephKey{}, Settings: map[string]string{}}}
-	for _, step := range []func() error{x.status, x.mons, x.mgrs, x.osds, x.keys, x.settings} {
+	x := &adoptAsker{ctx: ctx, client: c, facts: &AdoptFacts{Keys: map[string]CephKey{}, DeviceKeys: map[string]string{}, Settings: map[string]string{}}}
+	for _, step := range []func() error{x.status, x.mons, x.mgrs, x.osds, x.keys, x.deviceKeys, x.settings} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -268,13 +270,45 @@ func (x *adoptAsker) keys() error {
 	return nil
 }
 
+// deviceKeys asks for the keys of encrypted OSDs ('osd new' stores them: Ceph, mon/ConfigKeyService.cc, do_osd_new, as dm-crypt/osd/UUID/luks).
+func (x *adoptAsker) deviceKeys() error {
+	var names []string
+	if err := x.ask(command{"prefix": "config-key ls"}, &names); err != nil {
+		return err
+	}
+	for i := range x.facts.Daemons {
+		uuid := strings.ToLower(x.facts.Daemons[i].UUID)
+		name := "dm-crypt/osd/" + uuid + "/luks"
+		if uuid == "" || !slices.Contains(names, name) {
+			continue
+		}
+		key, err := x.plain(command{"prefix": "config-key get", "key": name})
+		if err != nil {
+			return err
+		}
+		x.facts.DeviceKeys[uuid] = key
+	}
+	return nil
+}
+
+// plain asks for what is told as text.
+func (x *adoptAsker) plain(c command) (string, error) {
+	ctx, cancel := context.WithTimeout(x.ctx, rados.DefaultTimeout)
+	defer cancel()
+	out, err := x.client.Mon(ctx, c, nil)
+	if err != nil {
+		return "", fmt.Errorf("while asking for '%s': %w", c["prefix"], err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
 func (x *adoptAsker) settings() error {
 	for _, name := range keptSettings {
-		out, err := x.client.Mon(x.ctx, command{"prefix": "config get", "who": "mon", "key": name}, nil)
+		value, err := x.plain(command{"prefix": "config get", "who": "mon", "key": name})
 		if err != nil {
-			return fmt.Errorf("while asking for the option %s: %w", name, err)
+			return err
 		}
-		x.facts.Settings[name] = strings.TrimSpace(string(out))
+		x.facts.Settings[name] = value
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package ceph
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +28,7 @@ func (x *Adoption) Foresee(ctx context.Context, d *Driver, hosts []api.Host, oth
 		view.Daemons = append(view.Daemons, next)
 	}
 	for _, s := range x.Secrets {
-		view.Secrets = append(view.Secrets, engine.SecretInfo{Name: s.Name, Annotations: s.Annotations})
+		view.Secrets = append(view.Secrets, engine.SecretInfo{Name: s.Name, Annotations: s.Annotations, Keys: slices.Sorted(maps.Keys(s.Data))})
 	}
 	view.AddNeighbours(x.Nodes, func(map[string]bool) []*api.Daemon { return others }, []api.StorageCluster{*view.Cluster})
 	seen, err := d.Observe(ctx, view, x)

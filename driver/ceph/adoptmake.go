@@ -86,13 +86,27 @@ func (x *adopter) secrets() []AdoptedSecret {
 	var all []AdoptedSecret
 	for _, entity := range slices.Sorted(maps.Keys(x.Facts.Keys)) {
 		k := x.Facts.Keys[entity]
-		all = append(all, AdoptedSecret{
+		s := AdoptedSecret{
 			Name:        secretName(x.Name, entity),
 			Annotations: map[string]string{AnnotationEntity: entity, AnnotationFSID: x.Facts.FSID},
 			Data:        map[string][]byte{secretKey: []byte(k.Key), secretKeyring: []byte(keyring(entity, k.Key, k.Caps))},
-		})
+		}
+		if key := x.deviceKey(entity); key != "" {
+			s.Data[api.KeyLUKS] = []byte(key)
+		}
+		all = append(all, s)
 	}
 	return all
+}
+
+// deviceKey is what the devices of an OSD are opened with, if they are encrypted.
+func (x *adopter) deviceKey(entity string) string {
+	for i := range x.Facts.Daemons {
+		if d := &x.Facts.Daemons[i]; d.Label() == entity {
+			return x.Facts.DeviceKeys[strings.ToLower(d.UUID)]
+		}
+	}
+	return ""
 }
 
 // daemons are the Daemons as plans of the cluster make them, but that they are only watched.

@@ -35,6 +35,9 @@ func (OSD) Initialize(context.Context, *service.Host) error {
 // empty, or carry the label of this very OSD. Anything else is left untouched.
 func (OSD) ConfigureLocalService(ctx context.Context, l *service.Local) error {
 	dir := filepath.Join(l.Data, directoryName)
+	if err := takeOverOSD(ctx, l); err != nil {
+		return err
+	}
 	l, err := unlock(ctx, l, deviceBlock, !complete(dir))
 	if err != nil {
 		return err
@@ -47,10 +50,7 @@ func (OSD) ConfigureLocalService(ctx context.Context, l *service.Local) error {
 	if err != nil {
 		return err
 	}
-	if err := takeOver(ctx, l, func() error { return adoptable(l, device, label) }, func() error { return nil }); err != nil {
-		return err
-	}
-	if label == nil && complete(dir) {
+	if label == nil && (complete(dir) || l.Parameters[api.ParameterForeign] != "") {
 		return fmt.Errorf("device %s (%s) is empty, and osd.%s was made on it before: it was not touched. Put the right disk back, "+
 			"or replace the OSD if its data is lost", device.ID, device.Path, l.Daemon.Spec.ID)
 	}
@@ -209,13 +209,13 @@ func (OSD) DestroyLocalService(ctx context.Context, l *service.Local) error {
 			return err
 		}
 	}
-	return errors.Join(freeParts(ctx, l), freeVolumes(ctx, l))
+	return errors.Join(freeParts(ctx, l), freeFound(ctx, l))
 }
 
 func wipeBlock(ctx context.Context, l *service.Local) error {
 	device, ok := l.Devices[deviceBlock]
 	if _, volume := lvm.Parse(device.ID); volume || !ok || device.Path == "" {
-		return nil // see freeVolumes
+		return nil // see freeFound
 	}
 	if o := ownerOf(l, deviceBlock); encryptedFor(device.Path, o) {
 		return wipeEncrypted(ctx, device.Path, o)

@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
-	"github.com/holdfast-storage/holdfast/internal/bluestore"
 	"github.com/holdfast-storage/holdfast/internal/foreign"
 )
 
@@ -193,14 +192,6 @@ func sameStore(l *service.Local, dir string) error {
 	}
 	if is, err := os.Stat(p.Data); err != nil || !os.SameFile(is, adopted) {
 		return fmt.Errorf("the store of mon.%s is %s now, and was %s when it was adopted: delete its Daemon, and say 'holdfast ceph adopt' again", l.Daemon.Spec.ID, p.Data, dir)
-	}
-	return nil
-}
-
-// adoptable refuses a device that is not an OSD's as whole: it would be made anew.
-func adoptable(l *service.Local, device *api.Device, label *bluestore.Label) error {
-	if label == nil || !label.MkfsDone() {
-		return fmt.Errorf("device %s (%s) does not hold osd.%s", device.ID, device.Path, l.Daemon.Spec.ID)
 	}
 	return nil
 }

@@ -230,15 +230,6 @@ func TestEndForeign_container(t *testing.T) {
 	}
 }
 
-// TestAdoptable is the last guard before 'ceph-osd --mkfs': what is not an OSD as a whole is never made one in the course of a hand-over.
-func TestAdoptable(t *testing.T) {
-	l := &service.Local{Daemon: &api.Daemon{Spec: api.DaemonSpec{Type: "ceph-osd", ID: "3"}}, Data: t.TempDir(), Parameters: map[string]string{api.ParameterForeign: "x"}}
-	err := takeOver(t.Context(), l, func() error { return adoptable(l, &api.Device{ID: "wwn-1"}, nil) }, func() error { return errors.New("it goes on") })
-	if err == nil || !strings.Contains(err.Error(), "does not hold osd.3") {
-		t.Error(err)
-	}
-}
-
 // TestTakeOver_movedStore has somebody move the store after the adoption, and leave the old one behind.
 func TestTakeOver_movedStore(t *testing.T) {
 	l, old := foreignMon(t)

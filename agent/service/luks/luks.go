@@ -11,7 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -182,21 +182,8 @@ const (
 
 // holder says whether the opened device lies on this one.
 func holder(path string, o Owner) (bool, error) {
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return false, err
-	}
-	dir := filepath.Join("/sys/class/block", filepath.Base(real), "holders")
-	holders, err := os.ReadDir(dir)
-	if err != nil {
-		return false, err
-	}
-	for _, h := range holders {
-		if name, err := os.ReadFile(filepath.Join(dir, h.Name(), "dm/name")); err == nil && strings.TrimSpace(string(name)) == o.name() {
-			return true, nil
-		}
-	}
-	return false, nil
+	open, err := openedOn(path)
+	return slices.ContainsFunc(open, func(m mapping) bool { return m.name == o.name() }), err
 }
 
 func cryptsetup(ctx context.Context, key []byte, args ...string) error {

@@ -13,16 +13,16 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
 )
 
-// freeVolumes gives back what the OSD has on logical volumes that somebody else made for it, as ceph-volume does, and their disks with the last of them.
-// That of its data goes only where that shall be lost.
-func freeVolumes(ctx context.Context, l *service.Local) error {
+// freeFound gives back what the OSD has on devices that somebody else made for it, as ceph-volume does: its database and its log, and its data on a logical
+// volume where that shall be lost. Of a volume that ceph-volume has made the disk is free afterwards, when it was the last one there.
+func freeFound(ctx context.Context, l *service.Local) error {
 	for _, x := range l.Daemon.Spec.Devices {
-		v, is := lvm.Parse(x.ID)
-		if !is || x.Of != "" || x.Name == deviceBlock && l.Daemon.Spec.OnRemoval != api.DeletionWipe {
+		v, volume := lvm.Parse(x.ID)
+		if x.Of != "" || x.Name == deviceBlock && (!volume || l.Daemon.Spec.OnRemoval != api.DeletionWipe) {
 			continue
 		}
-		cleared, err := clearVolume(ctx, l, x.Name)
-		if err == nil && cleared {
+		cleared, err := clearFound(ctx, l, x.Name)
+		if err == nil && cleared && volume {
 			err = v.Remove(ctx, l.Parameters[paramOSDUUID], filepath.Join(l.Data, "disks-of-"+x.Name+".json"))
 		}
 		if err != nil {
@@ -32,12 +32,15 @@ func freeVolumes(ctx context.Context, l *service.Local) error {
 	return nil
 }
 
-// clearVolume wipes a volume with the OSD's own label, and says whether nothing is on it now. One that is gone is clear: what is left of its group may be
-// to be removed yet.
-func clearVolume(ctx context.Context, l *service.Local, name string) (bool, error) {
+// clearFound wipes a device with the OSD's own label, and says whether nothing is on it now. A volume that is gone is clear: what is left of its group may
+// be to be removed yet.
+func clearFound(ctx context.Context, l *service.Local, name string) (bool, error) {
 	device, there := l.Devices[name]
 	if !there {
 		return true, nil
+	}
+	if o := ownerOf(l, name); encryptedFor(device.Path, o) {
+		return true, wipeEncrypted(ctx, device.Path, o)
 	}
 	label, err := bluestore.ReadLabel(device.Path)
 	switch {
