@@ -51,8 +51,8 @@ it would do, and what stands in the way, and changes nothing; the code that it p
 2. 'adopt --hand-over' hands the daemons over: one after the other is ended where it runs (by its systemd unit, which is disabled, or with
    SIGTERM) and started by Holdfast on the same data. The next one waits until the cluster is whole again.
 
-An agent has to run on every host of the cluster. Refused (exit code 3) are containers, OSDs on LVM or dm-crypt or with a DB or WAL device of
-their own, FileStore, mons at other ports than 3300 and 6789, and releases before 16. MDS and RGW are left as they are.`,
+An agent has to run on every host of the cluster. Refused (exit code 3) are containers, OSDs on Linux RAID, multipath or LUKS 1, FileStore,
+mons at other ports than 3300 and 6789, and releases before 16. MDS and RGW are left as they are.`,
 		Example: `  holdfast ceph adopt ceph
   holdfast ceph adopt ceph --approve 3f9a12c4
   holdfast ceph adopt ceph --hand-over --hosts h1`,
