@@ -36,7 +36,7 @@ func (a *agent) prepare(ctx context.Context, d *api.Daemon, t *serviceType, secr
 	l.Keys = keys
 	keeper, keeps := t.agent.(service.DeviceKeeper)
 	lacking := a.findDevices(ctx, l, running && !keeps)
-	if isMissing(lacking) && (!running || keeps) { // after a boot the runtime may have started the process already, for it to fail
+	if isMissing(lacking) { // also while it runs: after a boot the runtime may have started the process already, which is about to fail
 		lacking = a.activate(ctx, l, lacking)
 	}
 	if maker, makes := t.agent.(service.DeviceMaker); makes && !running && isMissing(lacking) {

@@ -19,7 +19,9 @@ func (a *agent) activate(ctx context.Context, l *service.Local, lacking error) e
 			continue
 		}
 		tried = true
-		failed = append(failed, v.Activate(ctx))
+		if !v.Active() {
+			failed = append(failed, v.Activate(ctx))
+		}
 	}
 	if !tried {
 		return lacking
