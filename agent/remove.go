@@ -92,8 +92,8 @@ func (a *agent) destroy(ctx context.Context, d *api.Daemon) error {
 	done := a.announce(ctx, d, api.DaemonStopping, "what it leaves behind is cleared away")
 	defer done()
 	var gone *missingDevice
-	err := a.findDevices(ctx, l, d.Spec.OnRemoval != api.DeletionWipe)
-	if isMissing(err) && d.Spec.OnRemoval == api.DeletionWipe {
+	err := a.findDevices(ctx, l, false)
+	if isMissing(err) {
 		err = a.activate(ctx, l, err)
 	}
 	if err != nil && !errors.As(err, &gone) {

@@ -19,9 +19,7 @@ func (a *agent) activate(ctx context.Context, l *service.Local, lacking error) e
 			continue
 		}
 		tried = true
-		if !v.Active() {
-			failed = append(failed, v.Activate(ctx))
-		}
+		failed = append(failed, v.Activate(ctx))
 	}
 	if !tried {
 		return lacking

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -84,7 +85,7 @@ func putKey(ctx context.Context, c client.Client, cluster *api.StorageCluster, k
 			if err := c.Get(ctx, client.ObjectKeyFromObject(s), &have); err != nil {
 				return err
 			}
-			s.ResourceVersion = have.ResourceVersion
+			s.ResourceVersion, s.Data = have.ResourceVersion, keptEntries(have.Data, k.Data)
 			err = c.Update(ctx, s)
 		}
 		if err != nil {
@@ -92,6 +93,17 @@ func putKey(ctx context.Context, c client.Client, cluster *api.StorageCluster, k
 		}
 		return nil
 	})
+}
+
+// keptEntries are what a Secret has with what is to be in it. What devices are encrypted with stays whatever happens: there may be no other copy.
+func keptEntries(have, want map[string][]byte) map[string][]byte {
+	all := maps.Clone(have)
+	for name, value := range want {
+		if name != api.KeyLUKS || len(have[name]) == 0 {
+			all[name] = value
+		}
+	}
+	return all
 }
 
 // handOver tells what would be handed over, and begins it when that is approved.

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ type block struct {
 	size       int64  // bytes
 	readOnly   bool
 	hidden     bool // a path of a multipath NVMe namespace, without a device node
+	lost       bool // a logical volume whose disks were pulled: device-mapper keeps it, and every read fails
 	rotational string
 	parent     *block // nil for a whole device
 	partitions []string
@@ -52,13 +54,13 @@ func (b *block) disk() *block {
 	return b
 }
 
-// leftOut tells devices that are of no interest as storage: encrypted ones that are open, memory, floppies, CD-ROMs, paths that the kernel hides, and
+// leftOut tells devices that are of no interest as storage: encrypted ones that are open, volumes whose disks are gone, memory, floppies, CD-ROMs, paths that the kernel hides, and
 // the boot and replay-protected areas of eMMC.
 func (b *block) leftOut() bool {
 	if strings.HasPrefix(b.dmName, luks.NamePrefix) {
 		return true // what lies below it stands for it
 	}
-	if b.hidden || (strings.HasPrefix(b.name, "mmcblk") && (strings.Contains(b.name, "boot") || strings.Contains(b.name, "rpmb"))) {
+	if b.hidden || b.lost || (strings.HasPrefix(b.name, "mmcblk") && (strings.Contains(b.name, "boot") || strings.Contains(b.name, "rpmb"))) {
 		return true
 	}
 	switch strings.TrimRight(b.name, "0123456789") {
@@ -97,7 +99,19 @@ func readBlocks(sys, udev string) ([]*block, error) {
 		blocks = append(blocks, parts...)
 	}
 	sort.SliceStable(blocks, func(i, j int) bool { return blocks[i].name < blocks[j].name })
+	markLost(blocks)
 	return blocks, nil
+}
+
+// markLost marks the logical volumes of which no disk is there any more.
+func markLost(blocks []*block) {
+	there := map[string]bool{}
+	for _, b := range blocks {
+		there[b.name] = true
+	}
+	for _, b := range blocks {
+		b.lost = strings.HasPrefix(b.dmUUID, "LVM-") && len(b.slaves) > 0 && !slices.ContainsFunc(b.slaves, func(s string) bool { return there[s] })
+	}
 }
 
 func readPartitions(dir, udev string, disk *block) ([]*block, error) {

@@ -148,6 +148,24 @@ func TestMoved_encryptedFromGoneHost(t *testing.T) {
 	}
 }
 
+// An OSD whose Daemon was lost comes back with its database, which ceph-volume has made for it: the label there tells.
+func TestReturns_withDatabase(t *testing.T) {
+	f := withFake(twoDisks())
+	f.settle(t)
+	f.broken["c-osd-3"] = true
+	f.agents()
+	db := volumePrefix + strings.Repeat("3", 64)
+	f.hosts[1].Status.Devices = append(f.hosts[1].Status.Devices, api.Device{
+		ID: db, Path: "/dev/dm-0", Kind: api.DeviceMapped, Availability: api.DeviceUnavailable, Ceph: &api.DeviceCeph{FSID: f.device("wwn-21").Ceph.FSID, OSDUUID: f.device("wwn-21").Ceph.OSDUUID, Part: "db"},
+	})
+	delete(f.daemons, "c-osd-3")
+	f.settle(t)
+	want := []api.DaemonDevice{{Name: DeviceBlock, ID: "wwn-21"}, {Name: DeviceDB, ID: db}}
+	if d := f.daemons["c-osd-3"]; d == nil || !slices.Equal(d.Spec.Devices, want) {
+		t.Errorf("%+v", d)
+	}
+}
+
 // A disk with a label that another one has, too, is taken for none of them when its Daemon was lost.
 func TestMoved_copiesWithoutDaemon(t *testing.T) {
 	f := withFake(twoDisks())

@@ -135,6 +135,9 @@ func (p *planner) nodeOSDs(n *node) []*osd {
 			o.class, o.parts, o.encrypted = n.group.Group.Spec.DeviceClass, p.partsFor(n.group, at), encrypts(n.group, at)
 		}
 		o.encrypted = o.encrypted || sealed(r.Device)
+		if returns && len(o.parts) == 0 {
+			o.parts = partsFound(n.Host, o)
+		}
 		if why := p.partsWait(o); why != "" {
 			n.toCome++
 			p.decide(api.VerdictWait, n.object(), "no OSD is made on device %s yet: %s", r.ID, why)

@@ -99,11 +99,27 @@ func partsOf(d *api.Daemon) (parts []api.DaemonDevice) {
 	return parts
 }
 
+// partsFound are what an OSD that comes back has beside its main device, by the labels there: its Daemon, which told, was lost.
+func partsFound(h *api.Host, o *osd) (parts []api.DaemonDevice) {
+	for _, want := range labelParts[1:] {
+		for i := range h.Status.Devices {
+			dev := &h.Status.Devices[i]
+			if dev.Ceph != nil && dev.Ceph.Part == want.part && strings.EqualFold(dev.Ceph.OSDUUID, o.uuid) && sealed(dev) == o.encrypted {
+				parts = append(parts, api.DaemonDevice{Name: want.device, ID: dev.ID})
+			}
+		}
+	}
+	return parts
+}
+
 // leavingPartitions tells the partitions of OSDs that leave, or have failed and are replaced, and that go with them.
 func (p *planner) leavingPartitions() func(drives.Place) bool {
 	goes := map[drives.Place]bool{}
 	for _, d := range p.daemonsOf(TypeOSD) {
 		for _, x := range partsOf(d) {
+			if x.Of == "" {
+				continue // it may be wiped, and stays
+			}
 			goes[drives.Place{Host: d.Spec.Host, ID: x.ID}] = p.cluster.PolicyOf() == api.DeletionWipe || p.failed(d)
 		}
 	}
@@ -122,6 +138,9 @@ func (p *planner) failed(d *api.Daemon) bool {
 func (p *planner) partsWait(o *osd) string {
 	h := p.hosts[o.host]
 	for _, x := range o.parts {
+		if x.Of == "" {
+			continue // it was found
+		}
 		size, used := int64(0), int64(0)
 		for i := range h.Status.Devices {
 			d := &h.Status.Devices[i]
@@ -156,11 +175,11 @@ func (p *planner) checkParts(o *osd) {
 		if slices.ContainsFunc(h.Status.Devices, func(d api.Device) bool { return d.ID == lies }) {
 			continue
 		}
-		way := "Remove or replace the OSD then"
+		what, way := "device", "Remove or replace the OSD then"
 		if x.Of != "" {
-			way = "Name it in spec.exclude of the DriveGroup to have all OSDs leave that it served"
+			what, way = "disk", "Name it in spec.exclude of the DriveGroup to have all OSDs leave that it served"
 		}
-		p.decide(api.VerdictWait, o.label(), "its %s is on disk %s, which is not on host %s any more: put the disk back; if it is broken, what is on %s is lost with it. %s",
-			x.Name, lies, o.host, o.label(), way)
+		p.decide(api.VerdictWait, o.label(), "its %s is on %s %s, which is not on host %s any more: put the disk back; if it is broken, what is on %s is lost with it. %s",
+			x.Name, what, lies, o.host, o.label(), way)
 	}
 }

@@ -16,6 +16,7 @@ import (
 // freeFound gives back what the OSD has on devices that somebody else made for it, as ceph-volume does: its database and its log, and its data on a logical
 // volume where that shall be lost. Of a volume that ceph-volume has made the disk is free afterwards, when it was the last one there.
 func freeFound(ctx context.Context, l *service.Local) error {
+	var errs []error
 	for _, x := range l.Daemon.Spec.Devices {
 		v, volume := lvm.Parse(x.ID)
 		if x.Of != "" || x.Name == deviceBlock && (!volume || l.Daemon.Spec.OnRemoval != api.DeletionWipe) {
@@ -26,10 +27,10 @@ func freeFound(ctx context.Context, l *service.Local) error {
 			err = v.Remove(ctx, l.Parameters[paramOSDUUID], filepath.Join(l.Data, "disks-of-"+x.Name+".json"))
 		}
 		if err != nil {
-			return fmt.Errorf("while freeing the %s of osd.%s: %w", x.Name, l.Daemon.Spec.ID, err)
+			errs = append(errs, fmt.Errorf("while freeing the %s of osd.%s: %w", x.Name, l.Daemon.Spec.ID, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // clearFound wipes a device with the OSD's own label, and says whether nothing is on it now. A volume that is gone is clear: what is left of its group may

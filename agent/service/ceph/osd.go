@@ -38,7 +38,7 @@ func (OSD) ConfigureLocalService(ctx context.Context, l *service.Local) error {
 	if err := takeOverOSD(ctx, l); err != nil {
 		return err
 	}
-	l, err := unlock(ctx, l, deviceBlock, !complete(dir))
+	l, err := unlock(ctx, l, deviceBlock, !complete(dir) && l.Parameters[api.ParameterForeign] == "")
 	if err != nil {
 		return err
 	}

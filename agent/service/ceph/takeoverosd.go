@@ -1,10 +1,14 @@
 package ceph
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/luks"
@@ -23,6 +27,11 @@ func adoptable(ctx context.Context, l *service.Local) error {
 	if _, err := blockDevice(l); err != nil {
 		return err
 	}
+	p, err := before(l)
+	if err != nil {
+		return err
+	}
+	used := map[string]string{} // where the Daemon's devices are in clear
 	for _, x := range l.Daemon.Spec.Devices {
 		device, ok := l.Devices[x.Name]
 		if !ok {
@@ -33,6 +42,9 @@ func adoptable(ctx context.Context, l *service.Local) error {
 			open, err := luks.Claimable(ctx, path, ownerOf(l, x.Name), l.Keys[x.Name])
 			if err != nil {
 				return err
+			}
+			if open == "" && p != nil {
+				return fmt.Errorf("device %s (%s) is not open, and osd.%s runs: it does not use it any more. Delete its Daemon, and say 'holdfast ceph adopt' again", device.ID, path, l.Daemon.Spec.ID)
 			}
 			if open == "" { // it has ended before, and is looked at when it is opened
 				continue
@@ -46,8 +58,41 @@ func adoptable(ctx context.Context, l *service.Local) error {
 		if err := holdsPart(l, x.Name, &device, path); err != nil {
 			return err
 		}
+		used[x.Name] = path
+	}
+	if p == nil || p.Data == "" {
+		return nil
+	}
+	return sameDevices(l, p.Data, used)
+}
+
+// sameDevices refuses to go on where the OSD has other devices by now than those that it was adopted with, as after 'ceph-volume lvm new-db' or 'migrate'.
+func sameDevices(l *service.Local, dir string, used map[string]string) error {
+	for name := range partNames {
+		is, err := os.Stat(filepath.Join(dir, name))
+		if err != nil { // it has none, or nobody sees its directory
+			continue
+		}
+		was, err := os.Stat(used[name])
+		if err == nil && deviceNumber(is) == deviceNumber(was) {
+			continue
+		}
+		return fmt.Errorf("%s of osd.%s is another device now than when it was adopted (%s): delete its Daemon, and say 'holdfast ceph adopt' again",
+			filepath.Join(dir, name), l.Daemon.Spec.ID, cmp.Or(used[name], "none"))
 	}
 	return nil
+}
+
+// deviceNumber is the number of a block device, or that of the file.
+func deviceNumber(f os.FileInfo) [2]uint64 {
+	st, ok := f.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok:
+		return [2]uint64{}
+	case f.Mode()&os.ModeDevice != 0:
+		return [2]uint64{st.Rdev}
+	}
+	return [2]uint64{st.Dev, st.Ino}
 }
 
 // holdsPart checks that what is at a path is the OSD's own part of a name, and that its main part is whole.
@@ -75,12 +120,9 @@ func claimDevices(ctx context.Context, l *service.Local) error {
 			continue
 		}
 		device, o := l.Devices[x.Name], ownerOf(l, x.Name)
-		if err := luks.Claim(ctx, device.Path, o); err != nil {
-			return fmt.Errorf("while taking over the encryption of device %s: %w", device.ID, err)
-		}
-		path, err := luks.Open(ctx, device.Path, o, l.Keys[x.Name])
+		path, err := luks.Claim(ctx, device.Path, o, l.Keys[x.Name])
 		if err != nil {
-			return fmt.Errorf("while opening device %s: %w", device.ID, err)
+			return fmt.Errorf("while taking over the encryption of device %s: %w", device.ID, err)
 		}
 		if err := holdsPart(l, x.Name, &device, path); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -45,6 +46,35 @@ func TestAdoptable(t *testing.T) {
 	configure("is empty, and osd.3 was made on it before")
 }
 
+// TestSameDevices has an OSD get other devices between its adoption and its hand-over.
+func TestSameDevices(t *testing.T) {
+	dir := t.TempDir()
+	disk, db := loopDevice(t), loopDevice(t)
+	l := &service.Local{Daemon: &api.Daemon{Spec: api.DaemonSpec{Type: "ceph-osd", ID: "3"}}}
+	used := map[string]string{deviceBlock: disk}
+	link := func(name, to string) {
+		t.Helper()
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(want string) {
+		t.Helper()
+		if err := sameDevices(l, dir, used); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	check("")
+	link(deviceBlock, disk)
+	check("")
+	link(deviceDB, db)
+	check("block.db of osd.3 is another device now than when it was adopted (none)")
+	used[deviceDB] = disk
+	check("another device now than when it was adopted (" + disk + ")")
+	used[deviceDB] = db
+	check("")
+}
+
 // sealedBefore encrypts a device as ceph-volume does.
 func sealedBefore(t *testing.T, path, key, version string) {
 	t.Helper()
@@ -81,9 +111,7 @@ func TestAdoptable_encrypted(t *testing.T) {
 			path := loopDevice(t)
 			sealedBefore(t, path, key, c.version)
 			if c.owner != "" {
-				if err := luks.Claim(t.Context(), path, luks.Owner{Cluster: fsid, OSD: c.owner, Part: luks.PartData}); err != nil {
-					t.Fatal(err)
-				}
+				cryptsetup(t, "", "config", "--label", "osd="+c.owner+" data", "--subsystem", "ceph_fsid="+fsid, path)
 			}
 			l := adoptedSecret(t, path, "7", fsid, ours, c.key)
 			before := head(t, path)
@@ -136,9 +164,7 @@ func TestOSD_encryptedBefore(t *testing.T) {
 	if err := (OSD{}).ConfigureLocalService(canceled, l); err == nil {
 		t.Error("it goes on after it was cut off")
 	}
-	if err := luks.Claim(t.Context(), path, ownerOf(l, deviceBlock)); err != nil { // as one that is cut off in the middle leaves it
-		t.Fatal(err)
-	}
+	cryptsetup(t, "", "config", "--label", "osd="+label.OSDUUID+" data", "--subsystem", "ceph_fsid="+label.ClusterFSID(), path) // as one that is cut off in the middle leaves it
 	for range 2 {
 		if err := configure(); err != nil {
 			t.Fatal(err)
@@ -146,6 +172,9 @@ func TestOSD_encryptedBefore(t *testing.T) {
 	}
 	if _, err := os.Stat("/dev/mapper/" + before); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is open under its name of before: %v", err)
+	}
+	if out, err := exec.Command("cryptsetup", "luksDump", path).Output(); err != nil || !strings.Contains(string(out), "allow-discards") {
+		t.Errorf("discards do not reach the disk any more: %v: %s", err, out)
 	}
 	if got, err := bluestore.ReadLabel(ownerOf(l, deviceBlock).Path()); err != nil || got.OSDUUID != label.OSDUUID {
 		t.Errorf("%+v, %v", got, err)

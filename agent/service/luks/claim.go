@@ -85,23 +85,28 @@ func second(path string) error {
 	return nil
 }
 
-// Claim makes a device that is Claimable the owner's, who can Open it then: what is open on it under other names is closed, and the header says whose it is.
-// Its keys stay. It may be cut off anywhere and done again. Nobody may use the device.
-func Claim(ctx context.Context, path string, o Owner) error {
+// Claim makes a device that is Claimable the owner's, and opens it as Open does from then on: what is open on it under other names is closed, and the header
+// says whose it is. Its keys stay, and discards go on to reach the disk, as ceph-volume has them. It may be cut off anywhere and done again. Nobody may use
+// the device.
+func Claim(ctx context.Context, path string, o Owner, key []byte) (string, error) {
 	all, err := openedOn(path)
 	if err != nil {
-		return err
+		return "", err
 	}
 	for _, m := range all {
 		if m.name == o.name() {
 			continue
 		}
 		if err := cryptsetup(ctx, nil, "close", m.name); err != nil {
-			return err
+			return "", err
 		}
 	}
-	if have, err := OwnerOf(path); err != nil || have == o {
-		return err
+	have, err := OwnerOf(path)
+	if err == nil && have != o {
+		err = cryptsetup(ctx, nil, "config", "--label", o.label(), "--subsystem", o.subsystem(), path)
 	}
-	return cryptsetup(ctx, nil, "config", "--label", o.label(), "--subsystem", o.subsystem(), path)
+	if err != nil {
+		return "", err
+	}
+	return open(ctx, path, o, key, "--allow-discards", "--persistent")
 }

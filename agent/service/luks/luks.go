@@ -121,6 +121,10 @@ func Unfinished(ctx context.Context, path string) (bool, error) {
 
 // Open opens a device, unless it is open, and returns where. Whoever else's it is, it is left alone.
 func Open(ctx context.Context, path string, o Owner, key []byte) (string, error) {
+	return open(ctx, path, o, key)
+}
+
+func open(ctx context.Context, path string, o Owner, key []byte, flags ...string) (string, error) {
 	have, err := OwnerOf(path)
 	if err != nil {
 		return "", err
@@ -135,7 +139,7 @@ func Open(ctx context.Context, path string, o Owner, key []byte) (string, error)
 	if err := Close(ctx, o); err != nil {
 		return "", err
 	}
-	if err := cryptsetup(ctx, key, "open", "--type", "luks2", "--key-file", "-", path, o.name()); err != nil {
+	if err := cryptsetup(ctx, key, slices.Concat([]string{"open", "--type", "luks2", "--key-file", "-"}, flags, []string{path, o.name()})...); err != nil {
 		return "", err
 	}
 	return o.Path(), nil

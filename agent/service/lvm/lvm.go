@@ -3,7 +3,6 @@
 package lvm
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,27 +45,53 @@ func dashed(uuid string) string {
 	return strings.Join(parts, "-")
 }
 
-// Activate has the kernel show the volume, if the disks that it lies on are there. It is no error where they are not.
+// Activate has the kernel show the volume, if the disks that it lies on are there. It is no error where they are not. One that the kernel shows on disks that
+// were pulled is shown on those that are there now.
 func (v Volume) Activate(ctx context.Context) error {
-	_, err := run(ctx, "lvchange", "--activate", "y", "--select", "lv_uuid="+dashed(v.UUID))
+	how := []string{"--activate", "y"}
+	switch dir := v.shown(); {
+	case dir != "" && !lost(dir):
+		return nil
+	case dir != "":
+		how = []string{"--refresh"}
+	}
+	_, err := run(ctx, "lvchange", append(how, "--select", "lv_uuid="+dashed(v.UUID))...)
 	return err
 }
 
 // blocks is where the kernel tells of its devices; another place in tests.
 var blocks = "/sys/class/block"
 
-// Active says whether the kernel shows the volume.
+// Active says whether the kernel shows the volume, on a disk that is there.
 func (v Volume) Active() bool {
-	files, err := filepath.Glob(filepath.Join(blocks, "dm-*/dm/uuid"))
+	dir := v.shown()
+	return dir != "" && !lost(dir)
+}
+
+// shown is where the kernel tells of the volume; empty where it does not.
+func (v Volume) shown() string {
+	dirs, err := filepath.Glob(filepath.Join(blocks, "dm-*"))
 	if err != nil {
-		return false
+		return ""
 	}
-	for _, file := range files {
-		if id, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(id)) == "LVM-"+v.Group+v.UUID {
-			return true
+	for _, dir := range dirs {
+		if id, err := os.ReadFile(filepath.Join(dir, "dm/uuid")); err == nil && strings.TrimSpace(string(id)) == "LVM-"+v.Group+v.UUID {
+			return dir
 		}
 	}
-	return false
+	return ""
+}
+
+// lost says whether all that a device lies on is gone: device-mapper keeps it when its disk is pulled, and every read fails.
+func lost(dir string) bool {
+	below, err := os.ReadDir(filepath.Join(dir, "slaves"))
+	if err != nil || len(below) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(below, func(e os.DirEntry) bool {
+		_, err := os.Stat(filepath.Join(dir, "slaves", e.Name()))
+		return err == nil
+	})
 }
 
 // report asks LVM for some fields of what is selected, as text by their names.
@@ -93,23 +119,56 @@ func parseReport(out []byte) (rows []map[string]string, err error) {
 	return rows, nil
 }
 
+// one has room for the one run of LVM that may be under way.
+var one = make(chan struct{}, 1)
+
+// run runs one of LVM's programs, one at a time. LVM reads all disks: where one hangs it cannot be ended, not even by SIGKILL. It is left behind then, and no
+// other is started before it has come back.
 func run(ctx context.Context, program string, args ...string) ([]byte, error) {
 	if err := tool.Require("lvm", "lvm2"); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+	select {
+	case one <- struct{}{}:
+	case <-ctx.Done():
+		cancel()
+		return nil, fmt.Errorf("while running %s: an earlier run of LVM has not ended, which reads all disks of this host: one of them may hang: %w", program, context.Cause(ctx))
+	}
 	cmd := exec.CommandContext(ctx, "lvm", append([]string{program}, args...)...)
 	cmd.WaitDelay = time.Second
 	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH"), "LVM_SUPPRESS_FD_WARNINGS=1"}
-	var out, complaints bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaints
-	err := cmd.Run()
+	type result struct {
+		out []byte
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		defer cancel()
+		out, err := cmd.Output()
+		<-one
+		done <- result{out, err}
+	}()
+	select {
+	case r := <-done:
+		return r.out, explain(program, r.err)
+	case <-ctx.Done():
+	}
+	select { // it ends at the same moment where it can be ended at all
+	case r := <-done:
+		return r.out, explain(program, r.err)
+	case <-time.After(2 * cmd.WaitDelay):
+		return nil, fmt.Errorf("while running %s: it does not end, and reads all disks of this host: one of them may hang: %w", program, context.Cause(ctx))
+	}
+}
+
+// explain tells what LVM complained of.
+func explain(program string, err error) error {
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(complaints.String()))
+		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("while running %s: %w", program, err)
+		return fmt.Errorf("while running %s: %w", program, err)
 	}
-	return out.Bytes(), nil
+	return nil
 }

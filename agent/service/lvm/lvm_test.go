@@ -40,26 +40,42 @@ func TestVolume_Active(t *testing.T) {
 		t.Error("it is there, and no device is")
 	}
 	for name, uuid := range map[string]string{"dm-0": "LVM-" + group + group + "\n", "dm-3": "LVM-" + group + volume + "\n", "dm-4": ""} {
-		dir := filepath.Join(blocks, name, "dm")
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "uuid"), []byte(uuid), 0o600); err != nil {
-			t.Fatal(err)
+		for dir, file := range map[string]string{"dm": "uuid", "slaves": "none"} {
+			if err := os.MkdirAll(filepath.Join(blocks, name, dir), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if dir == "dm" {
+				if err := os.WriteFile(filepath.Join(blocks, name, dir, file), []byte(uuid), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 	}
 	if !v.Active() || (Volume{volume, volume}).Active() {
 		t.Error("it is not told by its own identity")
 	}
+	disk, slaves := filepath.Join(blocks, "sdb"), filepath.Join(blocks, "dm-3/slaves/sdb")
+	if err := os.Symlink(disk, slaves); err != nil {
+		t.Fatal(err)
+	}
+	if v.Active() {
+		t.Error("it is there, and its disk was pulled")
+	}
+	if err := os.Mkdir(disk, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if !v.Active() {
+		t.Error("its disk is there, and it is not")
+	}
 }
 
 func TestMadeFor(t *testing.T) {
 	const osd = "6f9ccaec-9d2a-4f1a-bc88-0d2b67f6f0a1"
-	made := map[string]string{"vg_name": "ceph-1f", "lv_name": "osd-block-" + osd, "lv_tags": "ceph.osd_id=3,ceph.osd_fsid=" + osd + ",ceph.type=block"}
+	made := map[string]string{"vg_name": "ceph-" + osd, "lv_name": "osd-block-" + osd, "lv_tags": "ceph.osd_id=3,ceph.osd_fsid=" + osd + ",ceph.type=block"}
 	if !madeFor(made, osd) {
 		t.Error("what ceph-volume has made for the OSD stays")
 	}
-	for field, other := range map[string]string{"vg_name": "mine", "lv_name": "mine", "lv_tags": "ceph.osd_fsid=" + osd + "0"} {
+	for field, other := range map[string]string{"vg_name": "ceph-nvme", "lv_name": "osd-db-3", "lv_tags": "ceph.osd_fsid=" + osd + "0"} {
 		x := map[string]string{"vg_name": made["vg_name"], "lv_name": made["lv_name"], "lv_tags": made["lv_tags"]}
 		x[field] = other
 		if madeFor(x, osd) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -34,18 +35,26 @@ func (v Volume) Remove(ctx context.Context, osdUUID, file string) error {
 	return freeDisks(ctx, file)
 }
 
-// madeFor says whether ceph-volume has made and named a volume for an OSD (Ceph, ceph_volume/devices/lvm/prepare.py, prepare_data_device: "ceph-" and
-// "osd-block-" with UUIDs; batch.py names those for databases and logs in this way, too).
+// What ceph-volume names groups and volumes (Ceph, ceph_volume/api/lvm.py, create_vg and create_lv: "ceph-" and "osd-block-" with a UUID; before release 15
+// also ceph_volume/devices/lvm/strategies). A person may put OSDs on volumes with other names, which get the same tags.
+const aUUID = `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`
+
+var (
+	madeGroup  = regexp.MustCompile(`^ceph-(block-|block-dbs-|block-wals-)?` + aUUID + `$`)
+	madeVolume = regexp.MustCompile(`^osd-(block|data|db|wal|block-db|block-wal)-` + aUUID + `$`)
+)
+
+// madeFor says whether ceph-volume has made and named a volume for an OSD.
 func madeFor(volume map[string]string, osdUUID string) bool {
-	return strings.HasPrefix(volume["vg_name"], "ceph-") && strings.HasPrefix(volume["lv_name"], "osd-") &&
+	return madeGroup.MatchString(volume["vg_name"]) && madeVolume.MatchString(volume["lv_name"]) &&
 		slices.Contains(strings.Split(volume["lv_tags"], ","), "ceph.osd_fsid="+osdUUID)
 }
 
-// removeGroup removes the volume's group if it is empty, and notes its disks before.
+// removeGroup removes the volume's group if it is empty, and notes its disks before. One of which a disk is missing stays: LVM does not remove it.
 func (v Volume) removeGroup(ctx context.Context, file string) error {
 	what := "vg_uuid=" + dashed(v.Group)
-	groups, err := report(ctx, "vgs", "vg_name,lv_count", what)
-	if err != nil || len(groups) != 1 || groups[0]["lv_count"] != "0" || !strings.HasPrefix(groups[0]["vg_name"], "ceph-") {
+	groups, err := report(ctx, "vgs", "vg_name,lv_count,vg_missing_pv_count", what)
+	if err != nil || len(groups) != 1 || groups[0]["lv_count"] != "0" || groups[0]["vg_missing_pv_count"] != "0" || !madeGroup.MatchString(groups[0]["vg_name"]) {
 		return err
 	}
 	disks, err := report(ctx, "pvs", "pv_uuid", what)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -146,7 +147,7 @@ func TestVolume_Remove_cutOff(t *testing.T) {
 // What a person has named stays.
 func TestVolume_Remove_named(t *testing.T) {
 	disk := loop(t)
-	group, osd := "mine-"+uuid.NewString(), uuid.NewString()
+	group, osd := "ceph-fast-"+uuid.NewString(), uuid.NewString()
 	lvm(t, "vgcreate", group, disk)
 	v := made(t, group, "fast", osd)
 	if err := v.Remove(t.Context(), osd, filepath.Join(t.TempDir(), "disks.json")); err != nil {
@@ -163,6 +164,36 @@ func TestVolume_Remove_named(t *testing.T) {
 		t.Error("a group that a person has named is removed")
 	}
 	lvm(t, "vgremove", group)
+}
+
+// A group of which a disk is missing is not removed, and holds up nothing.
+func TestVolume_Remove_missingDisk(t *testing.T) {
+	disk, broken := loop(t), loop(t)
+	group, osd := "ceph-"+uuid.NewString(), uuid.NewString()
+	lvm(t, "vgcreate", group, disk, broken)
+	v := made(t, group, "osd-block-"+osd, osd)
+	if out, err := exec.Command("wipefs", "--all", "--force", broken).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := v.Remove(t.Context(), osd, filepath.Join(t.TempDir(), "disks.json")); err != nil {
+		t.Fatal(err)
+	}
+	if names, there := left(t, group); !there || names != "" {
+		t.Errorf("of the group %q is left", names)
+	}
+	lvm(t, "vgreduce", "--removemissing", group)
+	lvm(t, "vgremove", group)
+}
+
+// Where LVM hangs, who waits for it is told.
+func TestRun_hangs(t *testing.T) {
+	one <- struct{}{}
+	defer func() { <-one }()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := run(ctx, "lvs"); err == nil || !strings.Contains(err.Error(), "an earlier run of LVM has not ended") {
+		t.Error(err)
+	}
 }
 
 func TestVolume_Activate_gone(t *testing.T) {
