@@ -38,7 +38,7 @@ func ClusterOf(node *api.StorageNode, clusters []api.StorageCluster) string {
 //
 // Claims that stand only in a node's spec are listed too: two clusters that are declared at the same moment and name the
 // same device then see each other before either records it, and both find the same winner. A Daemon claims its devices for
-// itself, so that a device stays claimed when its StorageNode is deleted and the daemon still uses it.
+// itself, so that a device stays claimed when its StorageNode is deleted and the daemon still uses it, and the disks of which they are parts.
 func ClaimsOf(nodes []api.StorageNode, daemons []*api.Daemon, hosts []api.Host, clusters []api.StorageCluster) []Claim {
 	claims := make([]Claim, 0, 2*len(daemons)) // about
 	index := newHostIndex(hosts)
@@ -46,14 +46,22 @@ func ClaimsOf(nodes []api.StorageNode, daemons []*api.Daemon, hosts []api.Host, 
 		claims = append(claims, nodeClaims(&nodes[i], index, ClusterOf(&nodes[i], clusters))...)
 	}
 	for _, d := range daemons {
-		for _, device := range d.Spec.Devices {
-			claims = append(claims, Claim{
-				Host: d.Spec.Host, DeviceID: device.ID, Daemon: d.Name,
-				Cluster: key(d.Namespace, d.Spec.Cluster), Recorded: true, Since: d.CreationTimestamp.Time,
-			})
-		}
+		claims = append(claims, daemonClaims(d, key(d.Namespace, d.Spec.Cluster))...)
 	}
 	slices.SortFunc(claims, compareClaims)
+	return claims
+}
+
+// daemonClaims are those of a daemon. With a part of a disk it claims the disk, too: until the first part is made, nothing else shows that it is taken.
+func daemonClaims(d *api.Daemon, cluster types.NamespacedName) []Claim {
+	claims := make([]Claim, 0, 2*len(d.Spec.Devices))
+	for _, device := range d.Spec.Devices {
+		for _, id := range []string{device.ID, device.Of} {
+			if id != "" {
+				claims = append(claims, Claim{Host: d.Spec.Host, DeviceID: id, Daemon: d.Name, Cluster: cluster, Recorded: true, Since: d.CreationTimestamp.Time})
+			}
+		}
+	}
 	return claims
 }
 
@@ -142,14 +150,22 @@ func newClaimIndex(claims []Claim) claimIndex {
 }
 
 // stronger returns a claim of something else that goes before own, or nil. A daemon of the node's own cluster does not
-// stand against the node: it is the node's.
-func (x claimIndex) stronger(own Claim, cluster types.NamespacedName) *Claim {
+// stand against the node: it is the node's. Another cluster's that has the disk of a partition does, unless the partition is recorded.
+func (x claimIndex) stronger(own Claim, disk string, cluster types.NamespacedName) *Claim {
 	for _, c := range x[deviceKey{own.Host, own.DeviceID}] {
 		switch {
 		case c.Daemon != "" && c.Cluster == cluster:
 		case c.Daemon != "":
 			return c
 		case c.Node != own.Node && compareRights(*c, own) < 0:
+			return c
+		}
+	}
+	if disk == "" || own.Recorded {
+		return nil
+	}
+	for _, c := range x[deviceKey{own.Host, disk}] {
+		if c.Daemon != "" && c.Cluster != cluster {
 			return c
 		}
 	}

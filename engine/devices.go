@@ -169,7 +169,11 @@ func (r *ResolvedNode) refuseClaimed(claims claimIndex, cluster types.Namespaced
 			Host: r.Host.Name, DeviceID: d.ID, Node: key(r.Node.Namespace, r.Node.Name),
 			Recorded: recordedID(r.Node, d.Name) != "", Since: r.Node.CreationTimestamp.Time,
 		}
-		if c := claims.stronger(own, cluster); c != nil {
+		disk := ""
+		if d.Device != nil {
+			disk = d.Device.Parent
+		}
+		if c := claims.stronger(own, disk, cluster); c != nil {
 			d.Problem = fmt.Sprintf("device %s (%s) is claimed by %s: a device can serve one node only", d.Name, d.ID, c.owner())
 		}
 	}

@@ -251,13 +251,9 @@ func stateFor(want api.WantedState) api.DaemonState {
 // newClaims are the claims of the daemons that a plan places.
 func newClaims(cluster *api.StorageCluster, p *Plan) []Claim {
 	var claims []Claim
-	for _, c := range p.Daemons {
-		for _, device := range c.Daemon.Spec.Devices {
-			if c.New {
-				claims = append(claims, Claim{
-					Host: c.Daemon.Spec.Host, DeviceID: device.ID, Daemon: c.Daemon.Name, Cluster: clusterKey(cluster), Recorded: true,
-				})
-			}
+	for i := range p.Daemons {
+		if c := &p.Daemons[i]; c.New {
+			claims = append(claims, daemonClaims(&c.Daemon, clusterKey(cluster))...)
 		}
 	}
 	return claims

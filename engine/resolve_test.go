@@ -184,13 +184,20 @@ func TestResolveNodes_waitsForInventory(t *testing.T) {
 }
 
 func TestResolveNodes_claims(t *testing.T) {
-	hosts := []api.Host{host("h1", disk("d1", "/dev/sdb"))}
+	part := disk("p1", "/dev/sdb1")
+	part.Parent = "d1"
+	hosts := []api.Host{host("h1", disk("d1", "/dev/sdb"), part)}
 	clusters := []api.StorageCluster{cluster("c"), cluster("other")}
 	rival := node("rival", devices("d1"), func(n *api.StorageNode) { n.Spec.Cluster = "other" })
 	older := func(n *api.StorageNode) { n.CreationTimestamp = metav1.NewTime(epoch.Add(-time.Hour)) }
 	daemon := api.Daemon{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other-osd-0"},
 		Spec:       api.DaemonSpec{Cluster: "other", Host: "h1", Devices: []api.DaemonDevice{{Name: "block", ID: "d1"}}},
+	}
+	divides := func(cluster string) []api.Daemon {
+		d := daemon
+		d.Spec.Cluster, d.Spec.Devices = cluster, []api.DaemonDevice{{Name: "block", ID: "p0", Of: "d1"}, {Name: "block.db", ID: "p2", Of: "d1"}}
+		return []api.Daemon{d}
 	}
 	with := func(n api.StorageNode, edit ...func(*api.StorageNode)) api.StorageNode {
 		for _, e := range edit {
@@ -213,6 +220,14 @@ func TestResolveNodes_claims(t *testing.T) {
 			problem: "is claimed by node default/rival"},
 		{name: "a daemon without a node", mine: node("n", devices("d1")), rival: node("elsewhere"), daemons: []api.Daemon{daemon},
 			problem: "is claimed by daemon other-osd-0 of cluster default/other"},
+		{name: "a disk that a daemon is to have parts of", mine: node("n", devices("d1")), daemons: divides("other"),
+			problem: "device d1 (d1) is claimed by daemon other-osd-0 of cluster default/other"},
+		{name: "by its own cluster", mine: node("n", devices("d1")), daemons: divides("c")},
+		{name: "a partition of such a disk", mine: node("n", devices("p1")), daemons: divides("other"),
+			problem: "device p1 (p1) is claimed by daemon other-osd-0 of cluster default/other"},
+		{name: "of a disk that a daemon has all of", mine: node("n", devices("p1")), daemons: []api.Daemon{daemon}, problem: "is claimed by daemon other-osd-0"},
+		{name: "that was accepted", mine: node("n", devices("p1"), recorded("h1", "p1", "p1")), daemons: divides("other")},
+		{name: "in its own cluster", mine: node("n", devices("p1")), daemons: divides("c")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,20 +50,39 @@ func (p *planner) resolveGroups() {
 	}
 }
 
-// claimedBy tells who claims a disk beside the groups.
+// claimedBy tells who claims a disk beside the groups. With a disk, other clusters' daemons have all partitions of it.
 func (p *planner) claimedBy() func(drives.Place) string {
-	by := map[drives.Place]string{}
+	by, foreign := map[drives.Place]string{}, map[drives.Place]string{}
 	for _, c := range p.view.Claims {
 		at := drives.Place{Host: c.Host, ID: c.DeviceID}
-		switch {
-		case by[at] != "":
-		case c.Daemon != "":
-			by[at] = "daemon " + c.Daemon + " of cluster " + c.Cluster.String()
-		default:
-			by[at] = "StorageNode " + c.Node.String()
+		who := "StorageNode " + c.Node.String()
+		if c.Daemon != "" {
+			who = "daemon " + c.Daemon + " of cluster " + c.Cluster.String()
+		}
+		by[at] = cmp.Or(by[at], who)
+		if c.Daemon != "" && (c.Cluster.Name != p.cluster.Name || c.Cluster.Namespace != p.cluster.Namespace) {
+			foreign[at] = cmp.Or(foreign[at], who)
 		}
 	}
-	return func(at drives.Place) string { return by[at] }
+	return func(at drives.Place) string {
+		if by[at] != "" || len(foreign) == 0 {
+			return by[at]
+		}
+		return foreign[drives.Place{Host: at.Host, ID: p.diskOf(at)}]
+	}
+}
+
+// diskOf is the disk that a partition lies on; empty for any other device.
+func (p *planner) diskOf(at drives.Place) string {
+	h := p.hosts[at.Host]
+	if h == nil {
+		return ""
+	}
+	i := slices.IndexFunc(h.Status.Devices, func(d api.Device) bool { return d.ID == at.ID })
+	if i < 0 {
+		return ""
+	}
+	return h.Status.Devices[i].Parent
 }
 
 // nodesOf are StorageNodes that name the disks of a group, one for each host.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // splitWorld is grouped, with a third disk in each host that the group has its databases on.
@@ -83,6 +84,33 @@ func TestGroup_databases(t *testing.T) {
 	}
 	if s := f.groups[0].Status; s.Taken != 6 || s.Devices[0].DB == nil || s.Devices[0].DB.Serial != "F1" || s.State != api.ResourceOnline {
 		t.Errorf("%+v", s)
+	}
+}
+
+// What another cluster is about to have a part of is not taken, although nothing is on it yet.
+func TestGroup_othersParts(t *testing.T) {
+	f := splitWorld()
+	other := &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other-osd-0"}}
+	other.Spec = api.DaemonSpec{Cluster: "other", Type: TypeOSD, ID: "0", Host: "h1", Devices: []api.DaemonDevice{
+		{Name: DeviceBlock, ID: "partuuid-1", Of: "wwn-10"}, {Name: DeviceDB, ID: "partuuid-2", Of: "ssd-1"},
+	}}
+	f.others = []*api.Daemon{other}
+	f.clusters = []api.StorageCluster{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}, Spec: api.StorageClusterSpec{Type: api.StorageCeph}}}
+	f.hosts[0].Status.Devices = append(f.hosts[0].Status.Devices, api.Device{
+		ID: "partuuid-3", Kind: api.DevicePartition, Parent: "wwn-10", Model: "hdd", Size: resource.MustParse("10Gi"), Availability: api.DeviceAvailable,
+	})
+	f.groups[0].Spec.DataDevices = append(f.groups[0].Spec.DataDevices, api.DriveFilter{Paths: []string{"partuuid-3"}})
+	p := f.plan()
+	for _, id := range []string{"wwn-10", "partuuid-3"} {
+		if !contains(decisions(p, api.VerdictSkip), "drivegroup/g: disk "+id+" ") || !contains(decisions(p, api.VerdictSkip), "daemon other-osd-0 of cluster default/other has it") {
+			t.Errorf("%s: %v", id, decisions(p))
+		}
+	}
+	if !contains(decisions(p, api.VerdictRefuse), "host h1 has no disk for the databases of its OSDs") {
+		t.Errorf("the disk for databases: %v", decisions(p))
+	}
+	if got := f.plan().Daemons; slices.ContainsFunc(got, func(c engine.DaemonChange) bool { return c.Daemon.Spec.Type == TypeOSD && c.Daemon.Spec.Host == "h1" }) {
+		t.Errorf("%+v", got)
 	}
 }
 

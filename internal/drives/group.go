@@ -160,10 +160,10 @@ func (o *Outcome) lookAt(h *api.Host, claimed func(Place) string) {
 		case excluded(g, at, v.Device):
 			o.spared = true
 			leave(v.Device, "spec.exclude names it")
-		case by != "":
-			leave(v.Device, by+" has it")
 		case serves(o.Devices, at) != "":
 			// It is not left alone.
+		case by != "":
+			leave(v.Device, by+" has it")
 		case v.Matches, asked && v.Device.Availability == api.DeviceAvailable:
 			o.matches[at] = v.Device
 		case asked:

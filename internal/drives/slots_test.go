@@ -86,6 +86,17 @@ func TestSlots(t *testing.T) {
 	}
 }
 
+// The daemons that have parts of a disk claim it: of a disk that serves the group itself nothing is said, whatever else selects it now.
+func TestSlots_ownDaemons(t *testing.T) {
+	hosts := []api.Host{testHost("h1", disk("a", "4T"), disk("s", "100Gi", flash))}
+	g := settled(Decide([]*api.DriveGroup{split(nil)}, hosts, env(nobody))[0])
+	g.Spec.DataDevices = []api.DriveFilter{{All: true}}
+	o := Decide([]*api.DriveGroup{g}, hosts, env(func(at Place) string { return "daemon osd-0" }))[0]
+	if slots(o.Devices) != "h1/a db:s+102398" || len(o.Others)+len(o.Problems) > 0 {
+		t.Errorf("%s: %v %v", slots(o.Devices), o.Others, o.Problems)
+	}
+}
+
 // A host that lacks a disk for databases keeps nobody else back, and is looked at again when it has one.
 func TestSlots_later(t *testing.T) {
 	hosts := []api.Host{testHost("h1", disk("a", "4T"), disk("s", "100Gi", flash)), testHost("h2", disk("b", "4T"))}
