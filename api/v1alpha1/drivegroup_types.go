@@ -218,6 +218,9 @@ type DeviceSlot struct {
 	// +optional
 	Serial string            `json:"serial,omitempty"`
 	Size   resource.Quantity `json:"size"`
+	// Parts is into how many parts of this size the disk was divided for data, which stays so when the disk grows.
+	// +optional
+	Parts int32 `json:"parts,omitempty"`
 }
 
 var _ Placed = (*DriveGroup)(nil)

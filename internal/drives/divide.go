@@ -16,10 +16,11 @@ const leastData = 5e9
 // partsOf are the devices that a disk comes to: itself, or the parts that it is divided into, but for those that spec.exclude names. One that is
 // divided already stays so.
 func (o *Outcome) partsOf(at Place, d *api.Device, env *Env) ([]api.GroupDevice, error) {
-	count, size := int64(max(1, o.Group.Spec.OSDsPerDevice)), o.sizes[at]
-	switch {
-	case size > 0:
-		count = divisor(d, size)
+	var size int64
+	count := int64(max(1, o.Group.Spec.OSDsPerDevice))
+	switch was := o.divided[at]; {
+	case was != nil:
+		count, size = int64(was.Parts), was.Size.Value()
 	case count == 1:
 		return []api.GroupDevice{{Host: at.Host, ID: at.ID, Serial: d.Serial}}, nil
 	case !whole(d):
@@ -36,7 +37,7 @@ func (o *Outcome) partsOf(at Place, d *api.Device, env *Env) ([]api.GroupDevice,
 		if slices.Contains(o.Group.Spec.Exclude, id) {
 			continue
 		}
-		slot := &api.DeviceSlot{ID: at.ID, Serial: d.Serial, Size: *resource.NewQuantity(size, resource.BinarySI)}
+		slot := &api.DeviceSlot{ID: at.ID, Serial: d.Serial, Size: *resource.NewQuantity(size, resource.BinarySI), Parts: int32(count)}
 		parts = append(parts, api.GroupDevice{Host: at.Host, ID: id, Serial: d.Serial, Data: slot})
 	}
 	return parts, nil
@@ -48,7 +49,7 @@ func (o *Outcome) lookForGaps(h *api.Host, env *Env) {
 	for i := range h.Status.Devices {
 		d := &h.Status.Devices[i]
 		at := Place{h.Name, d.ID}
-		if o.sizes[at] == 0 {
+		if o.divided[at] == nil {
 			continue
 		}
 		parts, _ := o.partsOf(at, d, env) // a disk that is divided can be
@@ -66,26 +67,26 @@ func (o *Outcome) lookForGaps(h *api.Host, env *Env) {
 type tally struct {
 	osds  int
 	fresh bool
-	size  int64 // of each part; 0 where it is whole
+	part  *api.DeviceSlot // one of them; nil where it is whole
 }
 
 // tallies are those of all its disks.
 func (o *Outcome) tallies() map[Place]tally {
 	all := map[Place]tally{}
 	for _, x := range o.Devices {
-		at, size := diskOf(&x)
+		at := diskOf(&x)
 		t := all[at]
-		all[at] = tally{t.osds + 1, t.fresh || o.fresh[Place{x.Host, x.ID}], size}
+		all[at] = tally{t.osds + 1, t.fresh || o.fresh[Place{x.Host, x.ID}], x.Data}
 	}
 	return all
 }
 
-// diskOf is the disk that a device is or is a part of, and how large that part is.
-func diskOf(x *api.GroupDevice) (at Place, size int64) {
+// diskOf is the disk that a device is or is a part of.
+func diskOf(x *api.GroupDevice) Place {
 	if x.Data == nil {
-		return Place{x.Host, x.ID}, 0
+		return Place{x.Host, x.ID}
 	}
-	return Place{x.Host, x.Data.ID}, x.Data.Size.Value()
+	return Place{x.Host, x.Data.ID}
 }
 
 // tellDivided says which disks are divided for how many OSDs, and which stay as they are although the group would divide them otherwise now.
@@ -98,9 +99,9 @@ func (o *Outcome) tellDivided(hosts []api.Host) {
 			d := &h.Status.Devices[j]
 			t := all[Place{h.Name, d.ID}]
 			switch {
-			case t.fresh && t.size > 0:
-				o.Serves = append(o.Serves, fmt.Sprintf("%s is divided for %s, %s each", text(h.Name, d), words.Plural(t.osds, "OSD"), SizeText(t.size)))
-			case !t.fresh && t.osds > 0 && divisor(d, t.size) != int64(max(1, o.Group.Spec.OSDsPerDevice)):
+			case t.fresh && t.part != nil:
+				o.Serves = append(o.Serves, fmt.Sprintf("%s is divided for %s, %s each", text(h.Name, d), words.Plural(t.osds, "OSD"), SizeText(t.part.Size.Value())))
+			case !t.fresh && t.osds > 0 && partsIn(t.part) != max(1, o.Group.Spec.OSDsPerDevice):
 				kept = append(kept, text(h.Name, d))
 			}
 		}
@@ -110,20 +111,19 @@ func (o *Outcome) tellDivided(hosts []api.Host) {
 	}
 }
 
-// divisor is how many parts of a size a disk has.
-func divisor(d *api.Device, size int64) int64 {
-	if size == 0 {
+// partsIn is how many parts a disk was divided into, by one of them; 1 where it is whole.
+func partsIn(part *api.DeviceSlot) int32 {
+	if part == nil {
 		return 1
 	}
-	return Usable(d.Size.Value()) / size
+	return part.Parts
 }
 
 // Disks counts the disks that devices are, or are parts of.
 func Disks(devices []api.GroupDevice) int {
 	disks := map[Place]bool{}
 	for i := range devices {
-		at, _ := diskOf(&devices[i])
-		disks[at] = true
+		disks[diskOf(&devices[i])] = true
 	}
 	return len(disks)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -64,6 +65,13 @@ func cut(parts ...string) api.Host {
 	return h
 }
 
+// grown is cut with a disk a that is larger by one part's size.
+func grown(parts ...string) api.Host {
+	h := cut(parts...)
+	h.Status.Devices[0].Size = resource.MustParse("150Gi")
+	return h
+}
+
 // What becomes of a disk that is divided when the group changes, or one of its OSDs leaves.
 func TestDivide_later(t *testing.T) {
 	const both = "h1/a.0 data:a+51199, h1/a.1 data:a+51199"
@@ -77,6 +85,9 @@ func TestDivide_later(t *testing.T) {
 		says      string
 	}{
 		{"nothing", func(*api.DriveGroup) {}, cut("a.0", "a.1"), both, "h1/b", ""},
+		{"the disk grows by one part", func(*api.DriveGroup) {}, grown("a.0", "a.1"), both, "h1/b", ""},
+		{"and all that matches is taken", func(g *api.DriveGroup) { g.Spec.NewDevices = api.NewDevicesTake }, grown("a.0", "a.1"),
+			both + ", h1/b.0 data:b+51199, h1/b.1 data:b+51199", "", ""},
 		{"before the parts are there", func(*api.DriveGroup) {}, cut(), both, "h1/b", ""},
 		{"another number", func(g *api.DriveGroup) { g.Spec.OSDsPerDevice, g.Spec.Take = 4, []string{"b"} }, cut("a.0", "a.1"),
 			both + ", h1/b.0 data:b+25599, h1/b.1 data:b+25599, h1/b.2 data:b+25599, h1/b.3 data:b+25599", "",
@@ -113,6 +124,8 @@ func TestDivide_gap(t *testing.T) {
 		{"no word", nil, cut("a.0"), nobody, "h1/a.0", "h1/a.1 h1/b"},
 		{"by its name", []string{"a.1"}, cut("a.0"), nobody, "h1/a.0 h1/a.1", "h1/b"},
 		{"by that of the disk", []string{"S-a"}, cut("a.0"), nobody, "h1/a.0 h1/a.1", "h1/b"},
+		{"the disk grew", nil, grown("a.0"), nobody, "h1/a.0", "h1/a.1 h1/b"},
+		{"the disk grew, by its name", []string{"S-a"}, grown("a.0"), nobody, "h1/a.0 h1/a.1", "h1/b"},
 		{"its data is kept", []string{"a.1"}, cut("a.0", "a.1"), nobody, "h1/a.0", "h1/b"},
 		{"its OSD is leaving", []string{"a.1"}, cut("a.0"), leaving, "h1/a.0", "h1/b"},
 	} {

@@ -32,7 +32,7 @@ type Outcome struct {
 
 	matches     map[Place]*api.Device       // not taken before, or not all of it
 	gaps        map[Place][]api.GroupDevice // what is missing of these
-	sizes       map[Place]int64             // of the parts of disks that are divided already
+	divided     map[Place]*api.DeviceSlot   // a part of each disk that is divided already
 	shelves     map[Place]Part              // what else matches, for databases or logs
 	matchesSlot map[Place]*api.Device       // these as they are
 	shared      map[Place]bool              // what another group or another filter of this one matches, too
@@ -77,7 +77,7 @@ func Decide(groups []*api.DriveGroup, hosts []api.Host, env *Env) []*Outcome {
 
 func newOutcome(g *api.DriveGroup) *Outcome {
 	return &Outcome{
-		Group: g, Selection: selection(&g.Spec), matches: map[Place]*api.Device{}, gaps: map[Place][]api.GroupDevice{}, sizes: map[Place]int64{}, shelves: map[Place]Part{}, matchesSlot: map[Place]*api.Device{},
+		Group: g, Selection: selection(&g.Spec), matches: map[Place]*api.Device{}, gaps: map[Place][]api.GroupDevice{}, divided: map[Place]*api.DeviceSlot{}, shelves: map[Place]Part{}, matchesSlot: map[Place]*api.Device{},
 		shared: map[Place]bool{}, fresh: map[Place]bool{}, nearSlot: map[hostPart][]string{},
 	}
 }
@@ -119,7 +119,7 @@ func (o *Outcome) look(hosts []api.Host, env *Env, claimed func(Place) string) {
 		if at := (Place{d.Host, d.ID}); !excluded(g, at, nil) {
 			o.Devices = append(o.Devices, d)
 			if d.Data != nil {
-				o.sizes[Place{d.Host, d.Data.ID}] = d.Data.Size.Value()
+				o.divided[Place{d.Host, d.Data.ID}] = d.Data
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func (o *Outcome) look(hosts []api.Host, env *Env, claimed func(Place) string) {
 
 func (o *Outcome) lookAt(h *api.Host, claimed func(Place) string) {
 	g := o.Group
-	held := func(id string) bool { return Holds(g, Place{h.Name, id}) || o.sizes[Place{h.Name, id}] > 0 }
+	held := func(id string) bool { return Holds(g, Place{h.Name, id}) || o.divided[Place{h.Name, id}] != nil }
 	leave := func(d *api.Device, why string) {
 		o.Others = append(o.Others, fmt.Sprintf("%s: %s", text(h.Name, d), why))
 	}
