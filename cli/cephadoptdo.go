@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph"
+	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
@@ -142,11 +143,24 @@ func handOverWords(ctx context.Context, c client.Client, key types.NamespacedNam
 	if other := handingOver(view.Actions, key.Name); other != nil {
 		return "", &exitError{exitRefused, fmt.Errorf("action %s hands it over already%s: 'holdfast action wait %s' follows it", other.Name, waitText(other), other.Name)}
 	}
-	lines, err := ceph.HandOverWords(view, a.Spec)
+	lines, err := ceph.HandOverWords(view, a.Spec, releasesOf(ctx, c, view))
 	if errors.Is(err, action.ErrRefused) {
 		return "", &exitError{exitRefused, err}
 	}
 	return strings.Join(lines, "\n"), err
+}
+
+// releasesOf are those that the mons and managers run; nil where Ceph does not answer from here.
+func releasesOf(ctx context.Context, c client.Client, view *engine.View) map[string]string {
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	driver := &ceph.Driver{}
+	defer driver.Forget(view.Cluster.Namespace, view.Cluster.Name)
+	running, err := driver.Releases(ctx, view, &bare.Secrets{Reader: c, Namespace: view.Cluster.Namespace})
+	if err != nil {
+		return nil // HandOverWords tells that nobody could be asked; the leader asks again before anything is done
+	}
+	return running
 }
 
 // handingOver is the action that hands a cluster over, or is about to; nil where there is none.

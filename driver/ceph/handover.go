@@ -346,9 +346,11 @@ func (x HandOver) Undo(context.Context, *api.Action, string) (action.Progress, e
 	return action.Progress{Done: true, Message: "daemons that were handed over stay so; the others are watched as before"}, nil
 }
 
-// HandOverWords tells a hand-over before it is begun.
-func HandOverWords(view *engine.View, spec api.ActionSpec) ([]string, error) {
+// HandOverWords tells a hand-over before it is begun. Running are the releases that mons and managers run (see Driver.Releases), or nil where nobody
+// could be asked.
+func HandOverWords(view *engine.View, spec api.ActionSpec, running map[string]string) ([]string, error) {
 	h := newHandOver(view, spec)
+	h.running = running
 	if err := h.refusal(); err != nil {
 		return nil, err
 	}
@@ -363,6 +365,9 @@ func HandOverWords(view *engine.View, spec api.ActionSpec) ([]string, error) {
 	if len(lines) == 0 {
 		return nil, refusef("nothing is left to hand over")
 	}
+	if err := h.releasesFit(); err != nil {
+		return nil, err
+	}
 	lines = append([]string{fmt.Sprintf("storagecluster/%s (fsid %s): these daemons are ended where they run, one after the other, and started by Holdfast on the same data:",
 		view.Cluster.Name, clusterFSID(view))}, lines...)
 	if h.count(TypeMon) == 1 {
@@ -370,6 +375,9 @@ func HandOverWords(view *engine.View, spec api.ActionSpec) ([]string, error) {
 	}
 	if h.count(TypeMgr) == 1 {
 		lines = append(lines, "There is one manager: nothing is reported while it is started again, some seconds.")
+	}
+	if running == nil {
+		lines = append(lines, "Ceph could not be asked from here which releases run: whether those that are installed keep its order is seen when it is begun.")
 	}
 	return append(lines, "The next one waits until all mons are in the quorum, all placement groups active+clean, and Ceph itself says that it may stop. "+
 		"Afterwards the units of Ceph's packages are disabled, and the cluster is kept as spec says."), nil

@@ -124,7 +124,7 @@ func TestHandOver_refused(t *testing.T) {
 		view, _ := adoptedView()
 		var spec api.ActionSpec
 		change(view, &spec)
-		lines, err := HandOverWords(view, spec)
+		lines, err := HandOverWords(view, spec, map[string]string{})
 		if (want == "") != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), action.ErrRefused.Error())) {
 			t.Errorf("%q: %v, %q", want, err, lines)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // A daemon that is handed over starts with what is installed on its host. Where that is a newer release than runs, the hand-over is an upgrade of it, and
@@ -24,6 +25,15 @@ func (h *handOver) releasesFit() error {
 		}
 	}
 	return nil
+}
+
+// Releases are those that the mons and managers of a cluster run, by their names.
+func (d *Driver) Releases(ctx context.Context, view *engine.View, secrets engine.SecretReader) (map[string]string, error) {
+	c, err := d.connect(ctx, view, secrets)
+	if err != nil {
+		return nil, err
+	}
+	return c.releases(ctx)
 }
 
 // releases are those that the mons and managers run, by their names, as they say themselves.

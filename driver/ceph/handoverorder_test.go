@@ -1,10 +1,13 @@
 package ceph
 
 import (
+	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -84,9 +87,46 @@ func TestHandOver_order(t *testing.T) {
 			if (tt.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
+			if _, told := HandOverWords(view, api.ActionSpec{Parameters: map[string]api.ActionParameter{HandOverHosts: api.ActionParameter(tt.hosts)}}, h.running); (err == nil) != (told == nil) || err != nil && told.Error() != err.Error() {
+				t.Errorf("before it is begun, %v is told, and then %v", told, err)
+			}
 			if err != nil && !strings.Contains(err.Error(), "mons, managers, OSDs") && tt.want != "over 2 releases at most" {
 				t.Errorf("it does not say the order: %v", err)
 			}
 		})
 	}
+}
+
+// Who is asked before a hand-over says what runs, and that nobody could say it where that is so.
+func TestHandOver_releases(t *testing.T) {
+	view, _ := adoptedView()
+	d := &Driver{Dial: func(rados.Config) rados.Client { return answering{} }}
+	running, err := d.Releases(t.Context(), view, oneKey{})
+	if err != nil || running["mon.h1"] != "17.2.7" || running["mgr.h2"] != "17.2.7" {
+		t.Errorf("%v: %v", err, running)
+	}
+	for _, releases := range []map[string]string{running, nil} {
+		lines, err := HandOverWords(view, api.ActionSpec{}, releases)
+		if says := strings.Contains(strings.Join(lines, "\n"), "could not be asked from here"); err != nil || says != (releases == nil) {
+			t.Errorf("%v: %q", err, lines)
+		}
+	}
+}
+
+// answering are mons that tell their releases.
+type answering struct{ rados.Client }
+
+func (answering) Mon(_ context.Context, command any, _ []byte) ([]byte, error) {
+	text, err := json.Marshal(command)
+	if strings.Contains(string(text), "mgr metadata") {
+		return []byte(`[{"name": "h2", "ceph_version_short": "17.2.7"}]`), err
+	}
+	return []byte(`[{"name": "h1", "ceph_version_short": "17.2.7"}]`), err
+}
+
+// oneKey is a store with one key.
+type oneKey struct{}
+
+func (oneKey) Secret(context.Context, string) (map[string][]byte, error) {
+	return map[string][]byte{secretKey: []byte("k")}, nil
 }
