@@ -202,6 +202,14 @@ func (g *globals) undoAdoption(ctx context.Context, c client.Client, key types.N
 	if err := g.approved(words, o.approve); err != nil || o.approve == "" {
 		return err
 	}
+	// Who may not see what becomes of it learns that before anything is deleted.
+	w, err := g.watchNamespace(ctx, key.Namespace)
+	if ctx.Err() != nil {
+		return &exitError{exitTimeout, fmt.Errorf("%w. Nothing was deleted", err)}
+	}
+	if err != nil {
+		return err
+	}
 	// The StorageCluster goes last: while it is there, who is cut off can say it again.
 	for i := range nodes.Items {
 		if n := &nodes.Items[i]; n.ClusterName() == key.Name && n.Annotations[ceph.AnnotationAdopted] != "" {
@@ -217,7 +225,7 @@ func (g *globals) undoAdoption(ctx context.Context, c client.Client, key types.N
 	if err := c.Delete(ctx, &cluster, client.Preconditions{UID: &cluster.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("while deleting storagecluster/%s: %w", key.Name, err)
 	}
-	if err := g.awaitForgotten(ctx, c, &cluster, daemons); err != nil {
+	if err := g.awaitForgotten(ctx, c, w, &cluster); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(g.out, "\nstoragecluster/%s is forgotten; Ceph runs as before\n", key.Name)

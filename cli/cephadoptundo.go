@@ -20,14 +20,7 @@ import (
 const tellAfter = 3 * time.Second
 
 // awaitForgotten waits until a cluster that was adopted is gone, and tells who has not forgotten it yet when that takes long.
-func (g *globals) awaitForgotten(ctx context.Context, c client.Client, cluster *api.StorageCluster, daemons []api.Daemon) error {
-	w, err := g.watchNamespace(ctx, cluster.Namespace)
-	if ctx.Err() != nil {
-		return forgottenLater(ctx, cluster.Name, unforgotten(daemons, hostsNow(context.WithoutCancel(ctx), c)))
-	}
-	if err != nil {
-		return err
-	}
+func (g *globals) awaitForgotten(ctx context.Context, c client.Client, w *watcher, cluster *api.StorageCluster) error {
 	key, told := client.ObjectKeyFromObject(cluster), ""
 	slow := time.NewTicker(tellAfter)
 	defer slow.Stop()

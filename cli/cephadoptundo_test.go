@@ -1,12 +1,25 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -30,13 +43,65 @@ func TestUndo(t *testing.T) {
 	}))
 	_, out := b.run("", "ceph", "adopt", "c", "--undo")
 	approve := regexp.MustCompile(`--approve [0-9a-f]+`).FindString(out)
-	b.expect("ceph adopt c --undo --timeout 1s "+approve, exitTimeout, "still being forgotten, and waits for the agent of host h1, which is silent, to forget mon.a", "Say it again")
+	b.expect("ceph adopt c --undo --timeout 5s "+approve, exitTimeout, "still being forgotten, and waits for the agent of host h1, which is silent, to forget mon.a", "Say it again")
 	b.must(b.client.Get(b.Context(), client.ObjectKeyFromObject(cluster), cluster))
 	cluster.Finalizers = nil
 	released := make(chan error, 1)
 	time.AfterFunc(time.Second, func() { released <- b.client.Update(b.Context(), cluster) })
 	b.expect("ceph adopt c --undo --timeout 1m "+approve, exitOK, "is forgotten; Ceph runs as before")
 	b.must(<-released)
+}
+
+// Who may not read all that is waited for is told which right is missing, before anything is deleted.
+func TestUndo_noRight(t *testing.T) {
+	b := newBench(t)
+	cluster := &api.StorageCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c", Annotations: map[string]string{ceph.AnnotationAdopted: "1-2"}},
+		Spec:       api.StorageClusterSpec{Type: api.StorageCeph, Interval: metav1.Duration{Duration: 10 * time.Second}, Ceph: &api.CephSpec{Mon: api.CephMonSpec{Count: 1}}},
+	}
+	b.must(b.client.Create(b.Context(), cluster))
+	_, out := b.run("", "ceph", "adopt", "c", "--undo")
+	approve := regexp.MustCompile(`--approve [0-9a-f]+`).FindString(out)
+	for _, resource := range []string{"daemons", "actions", "storagestatuses"} {
+		restricted := b.without(resource)
+		var out bytes.Buffer
+		args := append(strings.Fields("ceph adopt c --undo --timeout 1m "+approve), "--kubeconfig", restricted)
+		if code := run(b.Context(), args, streams{in: strings.NewReader(""), out: &out, err: &out}); code != exitRefused || !strings.Contains(out.String(), `cannot list resource "`+resource+`"`) {
+			t.Errorf("without the right to list %s: %d, %s", resource, code, out.String())
+		}
+		if err := b.client.Get(b.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil || cluster.DeletionTimestamp != nil {
+			t.Fatalf("without the right to list %s the cluster was deleted: %v", resource, err)
+		}
+	}
+}
+
+// without is the path of a kubeconfig by which a resource cannot be listed, as with the roles of a Kubernetes cluster.
+func (b *bench) without(resource string) string {
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(b.dir, "admin.kubeconfig"))
+	b.must(err)
+	transport, err := rest.TransportFor(config)
+	b.must(err)
+	target, err := url.Parse(config.Host)
+	b.must(err)
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path.Base(r.URL.Path) != resource {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		status := apierrors.NewForbidden(api.GroupVersion.WithResource(resource).GroupResource(), "", fmt.Errorf("User \"u\" cannot list resource %q", resource)).Status()
+		status.Kind, status.APIVersion = "Status", "v1"
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(status)
+	}))
+	b.Cleanup(server.Close)
+	file := filepath.Join(b.TempDir(), "kubeconfig")
+	b.must(clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: server.URL}}, AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": {}},
+		Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}}, CurrentContext: "c",
+	}, file))
+	return file
 }
 
 // Who waits for silent agents is told which, and what to do.

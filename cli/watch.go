@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -23,15 +24,23 @@ type watcher struct {
 	changed chan struct{}
 }
 
-// watchNamespace starts a watcher; it ends with ctx.
+// watchNamespace starts a watcher; it ends with ctx. Who may not read some of it is told so: the cache would ask again for ever.
 func (g *globals) watchNamespace(ctx context.Context, namespace string) (*watcher, error) {
 	config, err := g.restConfig()
 	if err != nil {
 		return nil, err
 	}
+	first, refuse := context.WithCancelCause(ctx)
+	defer refuse(nil)
 	c, err := cache.New(config, cache.Options{
 		Scheme:            newScheme(),
 		DefaultNamespaces: map[string]cache.Config{namespace: {}},
+		DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
+			if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+				refuse(err)
+			}
+			toolscache.DefaultWatchErrorHandler(ctx, r, err)
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("while connecting to %s: %w", config.Host, err)
@@ -51,8 +60,8 @@ func (g *globals) watchNamespace(ctx context.Context, namespace string) (*watche
 		}
 	}
 	go c.Start(ctx) //nolint:errcheck // it returns an error only when it is started twice
-	if !c.WaitForCacheSync(ctx) {
-		return nil, fmt.Errorf("while reading the first state from %s: %w", config.Host, context.Cause(ctx))
+	if !c.WaitForCacheSync(first) {
+		return nil, fmt.Errorf("while reading the first state from %s: %w", config.Host, context.Cause(first))
 	}
 	return w, nil
 }
