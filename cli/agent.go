@@ -77,7 +77,8 @@ func (a *agentFlags) run(ctx context.Context, name, dataDir string, log *slog.Lo
 		return &exitError{exitUsage, fmt.Errorf("--device-filter: %w", err)}
 	}
 	claims := &agent.Claims{}
-	supervisor, kind, err := newRuntime(ctx, dataDir, log)
+	services := slices.Concat(ceph.Agents(), gluster.Agents(), torus.Agents(), []service.ServiceAgent{ganesha.Ganesha{}})
+	supervisor, kind, err := newRuntime(ctx, dataDir, services, log)
 	if err != nil {
 		return fmt.Errorf("while starting the agent: %w", err)
 	}
@@ -86,17 +87,28 @@ func (a *agentFlags) run(ctx context.Context, name, dataDir string, log *slog.Lo
 		Name: name, DataDir: dataDir, RunDir: a.runDir, REST: config, Version: version.Version,
 		Runtime: supervisor, RuntimeKind: kind,
 		Inventory: &inventory.Scanner{Only: only, Claimed: claims.Reason}, Claims: claims,
-		Services: slices.Concat(ceph.Agents(), gluster.Agents(), torus.Agents(), []service.ServiceAgent{ganesha.Ganesha{}}),
-		Log:      log,
+		Services: services, Log: log,
 	})
 }
 
-// newRuntime chooses systemd where it runs the machine, and plain processes elsewhere.
-func newRuntime(ctx context.Context, dataDir string, log *slog.Logger) (runtime.Runtime, api.RuntimeKind, error) {
+// newRuntime chooses systemd where it runs the machine, and plain processes elsewhere. Where systemd starts daemons after a boot, it has read before what
+// the packages have for the kernel (sysctl.d).
+func newRuntime(ctx context.Context, dataDir string, services []service.ServiceAgent, log *slog.Logger) (runtime.Runtime, api.RuntimeKind, error) {
 	if systemd.Running() {
 		r, err := systemd.New(ctx, systemd.Config{Dir: filepath.Join(dataDir, "agent", "restarts"), Log: log})
 		return r, api.RuntimeSystemd, err
 	}
-	r, err := detached.New(detached.Config{Dir: filepath.Join(dataDir, "agent", "runtime"), Log: log})
+	r, err := detached.New(detached.Config{Dir: filepath.Join(dataDir, "agent", "runtime"), Log: log, BeforeStart: allow(services)})
 	return r, api.RuntimeDetached, err
+}
+
+// allow has the kernel allow what a program needs that is about to start.
+func allow(services []service.ServiceAgent) func(runtime.Process) {
+	return func(p runtime.Process) {
+		for _, s := range services {
+			if x, is := s.(service.Allower); is && len(p.Command) > 0 && filepath.Base(p.Command[0]) == s.Name() {
+				x.Allow()
+			}
+		}
+	}
 }

@@ -30,3 +30,10 @@ type DeviceCloser interface {
 type Keeper interface {
 	Kept(local *Local) bool
 }
+
+// Allower is a ServiceAgent whose daemons need the kernel to allow them more than it does by itself.
+type Allower interface {
+	// Allow has it do so. It is called before each start of the program that the agent is named after, also before one from the records that the
+	// runtime has of the time before a boot, when nothing is known of the Daemon yet. It is idempotent.
+	Allow()
+}

@@ -32,6 +32,8 @@ type Config struct {
 	Log *slog.Logger
 	// BackOff says how long to wait before a restart; the zero value means DefaultBackOff.
 	BackOff BackOff
+	// BeforeStart, when not nil, is called before each start of a process, those from the records of an earlier agent among them.
+	BeforeStart func(runtime.Process)
 	// Limits bound the log files; the zero value means logfile.DefaultLimits.
 	Limits logfile.Limits
 	// RotateEvery is how often the sizes of logs are looked at; zero means a minute.
@@ -81,6 +83,9 @@ func New(cfg Config) (*Runtime, error) {
 func (c *Config) setDefaults() {
 	if c.Log == nil {
 		c.Log = slog.Default()
+	}
+	if c.BeforeStart == nil {
+		c.BeforeStart = func(runtime.Process) {}
 	}
 	if c.BackOff == (BackOff{}) {
 		c.BackOff = DefaultBackOff

@@ -2,8 +2,12 @@ package detached
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/runtime/runtimetest"
@@ -23,4 +27,64 @@ func open(t *testing.T, dir string) *Runtime {
 
 func TestConformance(t *testing.T) {
 	runtimetest.Run(t, runtimetest.Harness{Open: func(t *testing.T, dir string) runtime.Runtime { return open(t, dir) }})
+}
+
+// What has to be before a process starts is there before the first start, and again before one from the records of the time before a boot.
+func TestBeforeStart(t *testing.T) {
+	dir := t.TempDir()
+	allowed, out := filepath.Join(dir, "allowed"), filepath.Join(dir, "out")
+	r := open(t, dir)
+	p := runtime.Process{Name: "x", Command: []string{"sh", "-c", "cat " + allowed + " >> " + out + "; exec sleep 60"}, Dir: dir, LogFile: filepath.Join(dir, "log"), StopTimeout: time.Second}
+	before := func(text string) func(runtime.Process) {
+		return func(p runtime.Process) {
+			if err := os.WriteFile(allowed, []byte(p.Name+text), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	r.cfg.BeforeStart = before("1")
+	if err := r.Start(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	await(t, out, "x1")
+	booted(t, r, "x")
+	r, err := New(Config{Dir: filepath.Join(dir, "runtime"), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), BeforeStart: before("2")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	await(t, out, "x1x2")
+	if err := r.Stop(t.Context(), "x"); err != nil {
+		t.Error(err)
+	}
+}
+
+// await waits until a file holds a text.
+func await(t *testing.T, file, want string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		text, _ := os.ReadFile(file)
+		if string(text) == want {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s has %q, want %q", file, text, want)
+		}
+	}
+}
+
+// booted closes a runtime, ends its process, and has its record be of another boot.
+func booted(t *testing.T, r *Runtime, name string) {
+	t.Helper()
+	p := r.find(name)
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Kill(p.rec.Identity.PID, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.rec.Identity.BootID = "another"
+	if err := p.rec.write(r.cfg.Dir); err != nil {
+		t.Fatal(err)
+	}
 }

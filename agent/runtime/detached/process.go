@@ -85,6 +85,7 @@ func (p *process) start() error {
 	if err := logfile.Rotate(p.rec.Process.LogFile, p.rt.cfg.Limits); err != nil {
 		p.rt.log.Warn("the log of a daemon grows beyond its limit", "daemon", p.name, "error", err)
 	}
+	p.rt.cfg.BeforeStart(p.rec.Process)
 	g, err := spawn(p.rec.Process)
 	if err != nil {
 		return err

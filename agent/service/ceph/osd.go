@@ -20,14 +20,20 @@ import (
 // OSD makes object storage daemons on their devices.
 type OSD struct{}
 
-var _ service.ServiceAgent = OSD{}
+var (
+	_ service.ServiceAgent = OSD{}
+	_ service.Allower      = OSD{}
+)
 
 // Name is ceph-osd.
 func (OSD) Name() string { return "ceph-osd" }
 
-// Initialize checks that ceph-osd is there, and that the kernel lets many of them do their I/O.
-func (OSD) Initialize(context.Context, *service.Host) error {
-	allowAIO(fileAIO)
+// Allow has the kernel let many of them do their I/O.
+func (OSD) Allow() { allowAIO(fileAIO) }
+
+// Initialize checks that ceph-osd is there, and that the kernel lets many of them do their I/O, also while one is made.
+func (o OSD) Initialize(context.Context, *service.Host) error {
+	o.Allow()
 	return tool.Require("ceph-osd", "ceph-osd")
 }
 
