@@ -73,6 +73,9 @@ func (s snapshot) elsewhere() bool {
 		return false
 	}
 	refusals := slices.DeleteFunc(slices.Clone(r.Decisions), func(d api.Decision) bool { return d.Verdict != api.VerdictRefuse })
+	if n := len(r.Decisions) - 1; len(refusals) == n && r.Decisions[n].Object == engine.ReportObject {
+		return false // refusals come first, and there may be more than are shown
+	}
 	return len(refusals) > 0 && !slices.ContainsFunc(refusals, func(d api.Decision) bool { return !s.beside(d.Object) })
 }
 

@@ -83,6 +83,21 @@ func TestOutcome_refusedBeside(t *testing.T) {
 	}
 }
 
+// Where there are more refusals than a report holds, nobody knows that all of them are beside what was applied.
+func TestOutcome_refusalsLeftOut(t *testing.T) {
+	for last, want := range map[api.Decision]outcome{
+		{Object: "report", Verdict: api.VerdictSkip, Message: "9 more decisions are not shown"}: refused,
+		{Object: "osd.1", Verdict: api.VerdictSkip, Message: "it stays"}:                        underWay,
+	} {
+		s := testSnapshot(1, 1, metav1.Condition{Type: api.ClusterAccepted, Status: metav1.ConditionFalse})
+		s.Resources, s.applied = []api.Resource{&api.Pool{ObjectMeta: metav1.ObjectMeta{Name: "other"}}}, map[string]bool{"pool/mine": true}
+		s.Cluster.Status.Report = &api.OrchestrationReport{Decisions: []api.Decision{{Object: "pool/other", Verdict: api.VerdictRefuse, Message: "no"}, last}}
+		if got := s.outcome(); got != want {
+			t.Errorf("%s: outcome %v, want %v", last.Object, got, want)
+		}
+	}
+}
+
 func withDaemon(s snapshot, state api.DaemonState, message string) snapshot {
 	s.Daemons = []api.Daemon{{
 		ObjectMeta: metav1.ObjectMeta{Name: "ceph-osd-0"},

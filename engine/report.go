@@ -114,17 +114,27 @@ func (r *run) makeReport(failure error) *api.OrchestrationReport {
 	return report
 }
 
-// boundDecisions keeps the report within the schema, so that a very large plan cannot make it unwritable.
+// boundDecisions keeps the report within the schema, so that a very large plan cannot make it unwritable. What is left out is what nobody has to do
+// anything about, as long as there is such.
 func boundDecisions(report *api.OrchestrationReport) {
 	if n := len(report.Decisions); n > maxDecisions {
+		slices.SortStableFunc(report.Decisions, func(a, b api.Decision) int { return urgency(b.Verdict) - urgency(a.Verdict) })
 		report.Decisions = append(slices.Clone(report.Decisions[:maxDecisions-1]), api.Decision{
-			Object: "report", Verdict: api.VerdictSkip, Message: fmt.Sprintf("%d more decisions are not shown", n-maxDecisions+1),
+			Object: ReportObject, Verdict: api.VerdictSkip, Message: fmt.Sprintf("%d more decisions are not shown", n-maxDecisions+1),
 		})
 	}
 	for i := range report.Decisions {
 		report.Decisions[i].Object = words.Cut(report.Decisions[i].Object, maxDecisionObject)
 		report.Decisions[i].Message = words.Cut(report.Decisions[i].Message, maxDecisionMessage)
 	}
+}
+
+// ReportObject is what the last decision of a report that leaves out others is of.
+const ReportObject = "report"
+
+// urgency orders verdicts, the ones first that hold up what is wanted.
+func urgency(v api.Verdict) int {
+	return slices.Index([]api.Verdict{api.VerdictDo, api.VerdictSkip, api.VerdictWait, api.VerdictRefuse}, v)
 }
 
 // sameReport compares what two reports say, but for times and the leader's name.
