@@ -184,12 +184,12 @@ func complete(dir string) bool {
 
 // makeOSD has ceph-osd make the OSD. Run again after it was cut off, ceph-osd finishes what it began: the uuid is the same.
 func makeOSD(ctx context.Context, l *service.Local, dir string) error {
-	done, err := useDisks(ctx, l)
+	disks, err := holdDisks(ctx, l)
 	if err != nil {
 		return err
 	}
-	defer done()
-	err = tool.Run(ctx, l.Data, "ceph-osd", "--mkfs", "-i", l.Daemon.Spec.ID, "--osd-uuid", l.Parameters[paramOSDUUID],
+	defer disks.Done()
+	err = tool.RunWith(ctx, disks.Files, l.Data, "ceph-osd", "--mkfs", "-i", l.Daemon.Spec.ID, "--osd-uuid", l.Parameters[paramOSDUUID],
 		"--osd-data", dir, "--no-mon-config", "-c", filepath.Join(l.Data, fileConf), "--keyring", filepath.Join(l.Data, fileKeyring))
 	if err != nil {
 		return err

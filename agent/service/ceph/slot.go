@@ -96,15 +96,15 @@ func diskOf(l *service.Local, x api.DaemonDevice) *api.Device {
 	return &l.Inventory[i]
 }
 
-// useDisks keeps the tables of the disks that the OSD has partitions on as they are until done is called.
-func useDisks(ctx context.Context, l *service.Local) (done func(), err error) {
+// holdDisks keeps the tables of the disks that the OSD has partitions on as they are until it is done.
+func holdDisks(ctx context.Context, l *service.Local) (*partition.Held, error) {
 	var paths []string
 	for _, x := range parts(l) {
 		if disk := diskOf(l, x); disk != nil {
 			paths = append(paths, disk.Path)
 		}
 	}
-	return partition.Use(ctx, paths...)
+	return partition.Hold(ctx, paths...)
 }
 
 func partUUID(x api.DaemonDevice) string { return strings.TrimPrefix(x.ID, "partuuid-") }

@@ -171,3 +171,22 @@ func TestOSD_databaseCutOff(t *testing.T) {
 		t.Errorf("it was cut off %d times", cut)
 	}
 }
+
+// While ceph-osd makes an OSD it has the lock of each disk that it is on a part of.
+func TestMakeOSD_holdsItsDisks(t *testing.T) {
+	bin, data, disk := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "disk")
+	for path, text := range map[string]string{disk: "", filepath.Join(bin, "ceph-osd"): "#!/bin/sh\nreadlink /proc/$$/fd/4 > held\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	d := &api.Daemon{Spec: api.DaemonSpec{ID: "7", Devices: []api.DaemonDevice{{Name: deviceBlock, ID: "partuuid-1", Of: "wwn-1"}, {Name: deviceDB, ID: "partuuid-2", Of: "wwn-1"}}}}
+	l := &service.Local{Daemon: d, Data: data, Inventory: []api.Device{{ID: "wwn-1", Path: disk}}}
+	if err := makeOSD(t.Context(), l, data); err != nil {
+		t.Fatal(err)
+	}
+	if held, err := os.ReadFile(filepath.Join(data, "held")); err != nil || strings.TrimSpace(string(held)) != disk {
+		t.Errorf("%q, %v; want %s", held, err, disk)
+	}
+}

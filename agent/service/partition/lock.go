@@ -40,6 +40,40 @@ func Use(ctx context.Context, paths ...string) (done func(), err error) {
 	return done, nil
 }
 
+// Held are disks whose tables stay as they are.
+type Held struct {
+	// Files are locks that last until the last process has closed them. A program that inherits them keeps the tables as they are for as long as it
+	// runs, also when the agent dies meanwhile and another one begins.
+	Files []*os.File
+	free  func()
+}
+
+// Hold is Use for what a program does on the partitions.
+func Hold(ctx context.Context, paths ...string) (*Held, error) {
+	free, err := Use(ctx, paths...)
+	if err != nil {
+		return nil, err
+	}
+	h := &Held{free: free}
+	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
+		d, err := open(ctx, path, os.O_RDONLY, unix.LOCK_SH)
+		if err != nil {
+			h.Done()
+			return nil, err
+		}
+		h.Files = append(h.Files, d)
+	}
+	return h, nil
+}
+
+// Done lets the tables be changed again when no program has inherited the files that still runs.
+func (h *Held) Done() {
+	for _, d := range h.Files {
+		_ = d.Close() // nothing was written
+	}
+	h.free()
+}
+
 func take(ctx context.Context, path string, n int64) (func(), error) {
 	of, _ := uses.LoadOrStore(path, semaphore.NewWeighted(everybody))
 	s := of.(*semaphore.Weighted)

@@ -3,6 +3,9 @@ package partition
 import (
 	"context"
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -38,4 +41,41 @@ func TestUse(t *testing.T) {
 	} else {
 		free()
 	}
+}
+
+// A program that goes on when its agent has died keeps the table of the disk from being changed by the next one.
+func TestHold(t *testing.T) {
+	disk := filepath.Join(t.TempDir(), "disk")
+	if err := os.WriteFile(disk, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h, err := Hold(t.Context(), disk, disk)
+	if err != nil || len(h.Files) != 1 {
+		t.Fatal(err, h)
+	}
+	orphan := exec.Command("sleep", "60")
+	orphan.ExtraFiles = h.Files
+	if err := orphan.Start(); err != nil {
+		t.Fatal(err)
+	}
+	other, err := Hold(t.Context(), disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Done()
+	h.Done() // as its death does
+	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, _, err := change(soon, disk); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the table may be changed while the program runs: %v", err)
+	}
+	if err := orphan.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = orphan.Wait() // it was killed
+	_, free, err := change(t.Context(), disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free()
 }

@@ -32,12 +32,21 @@ func Require(program, pkg string) error {
 // Run runs a program that prepares something in the directory. The program holds a lock on the directory for as long as
 // it lives, also when the agent dies meanwhile: the next agent then waits for its end instead of running a second one.
 func Run(ctx context.Context, dir, program string, args ...string) error {
-	_, err := Output(ctx, dir, program, args...)
+	return RunWith(ctx, nil, dir, program, args...)
+}
+
+// RunWith is Run of a program that inherits files, and with them the locks that they hold.
+func RunWith(ctx context.Context, files []*os.File, dir, program string, args ...string) error {
+	_, err := output(ctx, files, dir, program, args...)
 	return err
 }
 
 // Output is Run, and returns what the program wrote to its standard output, also where it failed.
 func Output(ctx context.Context, dir, program string, args ...string) ([]byte, error) {
+	return output(ctx, nil, dir, program, args...)
+}
+
+func output(ctx context.Context, files []*os.File, dir, program string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	lock, err := lockDirectory(ctx, dir)
@@ -47,7 +56,7 @@ func Output(ctx context.Context, dir, program string, args ...string) ([]byte, e
 	defer lock.Close()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
-	cmd.ExtraFiles = []*os.File{lock}
+	cmd.ExtraFiles = append([]*os.File{lock}, files...)
 	// What was meant for a client of Ceph (CEPH_CONF, CEPH_ARGS …) is not for the daemons.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "CEPH_") })
 	// A child of the program could hold the pipe of its output open for ever.

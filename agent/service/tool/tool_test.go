@@ -3,6 +3,7 @@ package tool
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,6 +27,19 @@ func TestRun_waitsForAnOrphan(t *testing.T) {
 		t.Errorf("it did not wait: %v", err)
 	}
 	if err := orphan.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A program inherits the locks of others, too.
+func TestRunWith(t *testing.T) {
+	dir := t.TempDir()
+	f, err := os.Create(filepath.Join(dir, "held"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := RunWith(t.Context(), []*os.File{f}, dir, "sh", "-c", `test "$(readlink /proc/$$/fd/4)" = "`+f.Name()+`"`); err != nil {
 		t.Error(err)
 	}
 }
