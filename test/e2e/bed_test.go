@@ -243,8 +243,13 @@ func compare(b *bed, what string, got, want []string) {
 // await waits for a condition, and says how long it took where that may interest.
 func (b *bed) await(what string, check func() error) {
 	b.Helper()
+	b.awaitFor(home.Limit, what, check)
+}
+
+func (b *bed) awaitFor(limit time.Duration, what string, check func() error) {
+	b.Helper()
 	start := time.Now()
-	home.Await(b.T, what, check)
+	home.AwaitFor(b.T, limit, what, check)
 	if took := time.Since(start); took > time.Second {
 		b.Logf("waited %.1f s for %s", took.Seconds(), what)
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -151,7 +152,7 @@ func (b *bed) missed(server int, names ...string) func() error {
 // speaker is the number of the host whose agent reports on the whole pool.
 func (b *bed) speaker() (number int) {
 	b.Helper()
-	b.await("one node to report on the pool", func() error {
+	b.awaitPool("one node to report on the pool", func() error {
 		var all []string
 		for _, d := range b.daemons() {
 			if d.Spec.Parameters[glusterd.ParamReport] == glusterd.DepthPool {
@@ -223,11 +224,21 @@ func (b *bed) glusterProcesses() []string {
 	return all
 }
 
+// poolLimit bounds a step that a pool has to take. A glusterd that dies in the middle of a transaction may leave a lock with another one, which drops it after
+// 3 minutes (GF_LOCK_TIMER of glusterfs). Nothing can be changed before; the agent and the leader try again all the time.
+const poolLimit = 3*time.Minute + home.Limit
+
+// awaitPool is await of what a pool has to do.
+func (b *bed) awaitPool(what string, check func() error) {
+	b.Helper()
+	b.awaitFor(poolLimit, what, check)
+}
+
 // glusterGone deletes everything: no process, mount, file or object is left, and the disks are empty.
 func (b *bed) glusterGone(spec string) {
 	b.Helper()
 	b.Wipe(b, spec)
-	b.await("all objects to be gone", func() error {
+	b.awaitPool("all objects to be gone", func() error {
 		for _, kind := range []string{"daemons", "volumes", "storageclusters", "storagenodes", "storagestatuses"} {
 			if left := list[metav1.PartialObjectMetadata](b, kind); len(left) > 0 {
 				return fmt.Errorf("%d %s are left", len(left), kind)

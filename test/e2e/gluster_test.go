@@ -22,8 +22,8 @@ func TestGluster(t *testing.T) {
 	}
 	spec += glusterVolume("data", "500Mi", "replicate: {count: 3}")
 	b.applies(1, spec)
-	b.await("the volume to serve", b.bricksServe(1, "data", 3))
-	b.await("the cluster to be online", func() error {
+	b.awaitPool("the volume to serve", b.bricksServe(1, "data", 3))
+	b.awaitPool("the cluster to be online", func() error {
 		if out := b.run("get", "storagestatuses"); !strings.Contains(out, "ONLINE") {
 			return errors.New(out)
 		}
@@ -52,9 +52,9 @@ func TestGluster(t *testing.T) {
 func brickKilled(t *testing.T, b *bed, c *client) {
 	h := b.Lab.Host(2)
 	h.Run(t, t.Context(), "bash", "-c", `kill -9 $(pgrep -x glusterfsd)`)
-	b.await("the brick to be missed", b.missed(1, "data"))
+	b.awaitPool("the brick to be missed", b.missed(1, "data"))
 	c.goesOn(t)
-	b.await("the brick to serve again, healed", b.bricksServe(1, "data", 3))
+	b.awaitPool("the brick to serve again, healed", b.bricksServe(1, "data", 3))
 }
 
 // glusterdKilled kills glusterd: its brick serves on as the same process.
@@ -62,7 +62,7 @@ func glusterdKilled(t *testing.T, b *bed, c *client) {
 	h := b.Lab.Host(3)
 	before := h.Run(t, t.Context(), "pgrep", "-x", "glusterfsd")
 	h.Run(t, t.Context(), "bash", "-c", `kill -9 $(pgrep -x glusterd)`)
-	b.await("glusterd to be started again", func() error {
+	b.awaitPool("glusterd to be started again", func() error {
 		if d := b.daemon("gluster-glusterd-" + h.Name); d.Status.State != api.DaemonRunning || d.Status.Restarts == 0 {
 			return fmt.Errorf("it is %s, %d restarts", d.Status.State, d.Status.Restarts)
 		}
@@ -72,7 +72,7 @@ func glusterdKilled(t *testing.T, b *bed, c *client) {
 		t.Errorf("the brick was process %s and is %s", before, after)
 	}
 	c.goesOn(t)
-	b.await("all bricks", b.bricksServe(1, "data", 3))
+	b.awaitPool("all bricks", b.bricksServe(1, "data", 3))
 }
 
 // nodeAndLeader takes the power of a node and kills the leader of the control plane.
@@ -84,18 +84,18 @@ func nodeAndLeader(t *testing.T, b *bed, c *client) {
 	h.PowerOff(t)
 	b.Server(leader).Kill(t)
 	b.StartServer(t, leader)
-	b.await("the node to be missed", b.missed(other, "data"))
+	b.awaitPool("the node to be missed", b.missed(other, "data"))
 	c.goesOn(t)
 	h.PowerOn(t)
 	b.StartServer(t, node)
-	b.await("the node to be back and healed", b.bricksServe(other, "data", 3))
+	b.awaitPool("the node to be back and healed", b.bricksServe(other, "data", 3))
 }
 
 // nodeAdded adds a node, and has the volume grow beyond what three disks hold.
 func nodeAdded(t *testing.T, b *bed, c *client) {
 	h := b.Lab.Host(4)
 	b.applies(1, strings.TrimPrefix(glusterNode(h, 2), "---\n"))
-	b.await("the node to be in the pool", func() error {
+	b.awaitPool("the node to be in the pool", func() error {
 		s, err := read[api.StorageStatus](b, 1, "storagestatuses", "gluster")
 		if err == nil && (s.Status.GlusterFS == nil || s.Status.GlusterFS.Peers != 4 || s.Status.GlusterFS.PeersConnected != 4) {
 			err = fmt.Errorf("%+v", s.Status.GlusterFS)
@@ -103,8 +103,8 @@ func nodeAdded(t *testing.T, b *bed, c *client) {
 		return err
 	})
 	b.applies(1, strings.TrimPrefix(glusterVolume("data", "3Gi", "replicate: {count: 3}"), "---\n"))
-	b.await("the volume to have grown", b.bricksServe(1, "data", 6))
-	b.await("files to have moved to the new bricks", func() error {
+	b.awaitPool("the volume to have grown", b.bricksServe(1, "data", 6))
+	b.awaitPool("files to have moved to the new bricks", func() error {
 		v, err := read[api.Volume](b, 1, "volumes", "data")
 		if err != nil {
 			return err
@@ -130,6 +130,6 @@ func diskReplacedOff(t *testing.T, b *bed, c *client) {
 	h.PowerOn(t)
 	b.StartServer(t, number)
 	c.goesOn(t)
-	b.await("the new disk to be seen and accepted", b.takes(other, glusterNode(h, 2)))
-	b.await("the bricks of the old disk to be healed elsewhere", b.servesWithout(other, "data", 6, old))
+	b.awaitPool("the new disk to be seen and accepted", b.takes(other, glusterNode(h, 2)))
+	b.awaitPool("the bricks of the old disk to be healed elsewhere", b.servesWithout(other, "data", 6, old))
 }

@@ -20,7 +20,7 @@ func TestGlusterDrain(t *testing.T) {
 		spec += glusterNode(h, 1)
 	}
 	b.applies(1, spec)
-	b.await("the volumes to serve", func() error {
+	b.awaitPool("the volumes to serve", func() error {
 		return errors.Join(b.bricksServe(1, "data", 3)(), b.bricksServe(1, "single", 1)())
 	})
 	clients := []*client{b.mountVolume(4, "data"), b.mountVolume(4, "single")}
@@ -79,14 +79,14 @@ func (b *bed) lastCopiesStay(clients []*client) {
 	leaves = slices.DeleteFunc(leaves, func(name string) bool { return name == off.Name })
 	before := b.bricks("data")
 	off.PowerOff(b)
-	b.await("the node to be missed", b.missed(1, clients[0].name))
+	b.awaitPool("the node to be missed", b.missed(1, clients[0].name))
 	out := b.holdfast(3, "delete", "storagenode", leaves[0])
 	if !strings.Contains(out, "nothing was changed:\nnode/"+leaves[0]) || !strings.Contains(out, "of the same set does not serve") {
 		b.Errorf("holdfast delete says:\n%s", out)
 	}
 	b.run("get", "storagenode", leaves[0])
 	b.run("delete", "storagenode", leaves[0], "--when-possible")
-	b.await("the refusal to be told", func() error {
+	b.awaitPool("the refusal to be told", func() error {
 		s, err := read[api.StorageStatus](b, 1, "storagestatuses", "gluster")
 		if err == nil && !strings.Contains(strings.Join(s.Status.Reasons, "\n"), "of the same set does not serve") {
 			err = fmt.Errorf("%q", s.Status.Reasons)
@@ -97,8 +97,8 @@ func (b *bed) lastCopiesStay(clients []*client) {
 	b.applies(1, glusterNode(b.hostNamed(leaves[0]), 1))
 	off.PowerOn(b)
 	b.StartServer(b, b.number(off.Name))
-	b.await("all to be healed", b.bricksServe(1, "data", 3))
-	b.await("all of the single brick", b.bricksServe(1, "single", 1))
+	b.awaitPool("all to be healed", b.bricksServe(1, "data", 3))
+	b.awaitPool("all of the single brick", b.bricksServe(1, "single", 1))
 	if after := b.bricks("data"); !slices.Equal(after, before) {
 		b.Errorf("the bricks were %q and are %q", before, after)
 	}
@@ -109,7 +109,7 @@ func (b *bed) lastCopiesStay(clients []*client) {
 func (b *bed) nodeDrained(clients []*client) {
 	h := b.hostNamed(b.nodesOf("single")[0])
 	b.run("delete", "storagenode", h.Name)
-	b.await("the brick to be emptied", func() error {
+	b.awaitPool("the brick to be emptied", func() error {
 		v, err := read[api.Volume](b, 1, "volumes", "single")
 		if err != nil || !slices.ContainsFunc(v.Status.Bricks, func(x api.VolumeBrick) bool { return x.Node == h.Name && x.Message == "it is being emptied" }) {
 			return fmt.Errorf("%w%+v", err, v.Status.Bricks)
@@ -119,14 +119,14 @@ func (b *bed) nodeDrained(clients []*client) {
 	leader := b.leader()
 	b.Server(leader).Kill(b)
 	b.StartServer(b, leader)
-	b.await("the node to be gone", func() error {
+	b.awaitPool("the node to be gone", func() error {
 		daemons, err := b.daemonsFrom(leader%3 + 1)
 		if slices.ContainsFunc(daemons, func(d api.Daemon) bool { return d.Spec.Host == h.Name }) {
 			return errors.New("its glusterd is there still")
 		}
 		return err
 	})
-	b.await("the volumes to serve on the others", func() error {
+	b.awaitPool("the volumes to serve on the others", func() error {
 		if nodes := append(b.nodesOf("data"), b.nodesOf("single")...); slices.Contains(nodes, h.Name) {
 			return fmt.Errorf("bricks lie on %q", nodes)
 		}
@@ -141,7 +141,7 @@ func (b *bed) nodeDrained(clients []*client) {
 			b.Errorf("%s still runs %s", host, command)
 		}
 	}
-	b.await("its disks to be free", b.disksFree(h.Name))
+	b.awaitPool("its disks to be free", b.disksFree(h.Name))
 	b.goOn(clients)
 	clients[1].filled(b)
 	// A person who is told to run gluster on a node needs to know no socket.

@@ -34,7 +34,7 @@ func TestGlusterNFS(t *testing.T) {
 	}
 	exports := nfsExport("data", "")
 	b.applies(1, spec+exports)
-	b.await("the export to be served", b.exported(1, "data"))
+	b.awaitPool("the export to be served", b.exported(1, "data"))
 	b.nfsPut("data", "before")
 	for _, step := range []struct {
 		name string
@@ -99,7 +99,7 @@ func (b *bed) nfsPut(export, name string) {
 	if err := os.WriteFile(b.Lab.Host(b.someServer()).Path(file), []byte(name), 0o600); err != nil {
 		b.Fatalf("%v", err)
 	}
-	b.await(name+" to be written by NFS", func() error {
+	b.awaitPool(name+" to be written by NFS", func() error {
 		_, err := b.nfs(export, name, "nfs-cp", file)
 		return err
 	})
@@ -109,7 +109,7 @@ func (b *bed) nfsPut(export, name string) {
 // nfsHas fails the test unless a file reads by NFS as it was written.
 func (b *bed) nfsHas(export, name string) {
 	b.Helper()
-	b.await(name+" to be read by NFS", func() error {
+	b.awaitPool(name+" to be read by NFS", func() error {
 		if out, err := b.nfs(export, name, "nfs-cat"); err != nil || out != name {
 			return fmt.Errorf("it reads %q: %w", out, err)
 		}
@@ -135,13 +135,13 @@ func (b *bed) nfsKilled() {
 		b.Fatalf("%v", err)
 	}
 	b.hostNamed(d.Spec.Host).Run(b, b.Context(), "bash", "-c", "kill -9 $(pgrep -x ganesha.nfsd)")
-	b.await("the server to be started again", func() error {
+	b.awaitPool("the server to be started again", func() error {
 		if now, err := b.nfsServer(1); err != nil || now.Status.Restarts == 0 {
 			return fmt.Errorf("it was not: %w", err)
 		}
 		return nil
 	})
-	b.await("the export to be served", b.exported(1, "data"))
+	b.awaitPool("the export to be served", b.exported(1, "data"))
 	b.nfsHas("data", "before")
 	b.nfsPut("data", "killed")
 }
@@ -155,7 +155,7 @@ func (b *bed) nfsBeside() {
 	others := nfsExport("reads", ", accessType: ReadOnly") + nfsExport("theirs", ", clients: [192.0.2.0/24]")
 	b.applies(1, others)
 	for _, name := range []string{"reads", "theirs"} {
-		b.await("the export "+name+" to be served", b.exported(1, name))
+		b.awaitPool("the export "+name+" to be served", b.exported(1, name))
 	}
 	b.nfsHas("reads", "killed")
 	if out, err := b.nfs("reads", "no", "nfs-cp", "/etc/hostname"); err == nil {
@@ -185,7 +185,7 @@ func (b *bed) nfsNodeLost() {
 	}
 	off := b.hostNamed(d.Spec.Host)
 	off.PowerOff(b)
-	b.await("another node to serve", func() error {
+	b.awaitPool("another node to serve", func() error {
 		e, err := b.export(b.someServer(), "data")
 		if err == nil && (e.Status.Node == off.Name || e.Status.State != api.ResourceDegraded) { // its volume misses a brick
 			err = fmt.Errorf("%s on %s: %s", e.Status.State, e.Status.Node, e.Status.Message)
@@ -196,10 +196,10 @@ func (b *bed) nfsNodeLost() {
 	b.nfsPut("data", "moved")
 	off.PowerOn(b)
 	b.StartServer(b, b.number(off.Name))
-	b.await("all to be well", func() error {
+	b.awaitPool("all to be well", func() error {
 		return errors.Join(b.bricksServe(b.someServer(), "data", 3)(), b.exported(b.someServer(), "data")())
 	})
-	b.await("one server to be left", func() error {
+	b.awaitPool("one server to be left", func() error {
 		if out := off.Run(b, b.Context(), "bash", "-c", "pgrep -x ganesha.nfsd || true"); strings.TrimSpace(out) != "" {
 			return fmt.Errorf("%s has another one", off.Name)
 		}
@@ -210,7 +210,7 @@ func (b *bed) nfsNodeLost() {
 // nfsVolumeWaits deletes the volume before its export.
 func (b *bed) nfsVolumeWaits() {
 	b.deleteByPlan("volume/data", "--wait=false")
-	b.await("the reason to be told", func() error {
+	b.awaitPool("the reason to be told", func() error {
 		v, err := read[api.Volume](b, 1, "volumes", "data")
 		if err == nil && !strings.Contains(v.Status.Message, "delete NFSExport data first") {
 			err = fmt.Errorf("%s: %s", v.Status.State, v.Status.Message)
@@ -219,7 +219,7 @@ func (b *bed) nfsVolumeWaits() {
 	})
 	b.nfsHas("data", "moved")
 	b.deleteByPlan("nfsexport/data") // with it, the data of the volume goes
-	b.await("the server to be gone", func() error {
+	b.awaitPool("the server to be gone", func() error {
 		if d, err := b.nfsServer(1); err == nil {
 			return fmt.Errorf("it is on %s", d.Spec.Host)
 		}

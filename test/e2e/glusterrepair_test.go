@@ -24,7 +24,7 @@ func TestGlusterRepair(t *testing.T) {
 		return text
 	}
 	b.applies(1, spec+nodes())
-	b.await("the volumes to serve", b.allServe(1, 3, volumes...))
+	b.awaitPool("the volumes to serve", b.allServe(1, 3, volumes...))
 	var clients []*client
 	for _, name := range volumes {
 		clients = append(clients, b.mountVolume(4, name))
@@ -64,12 +64,12 @@ func (b *bed) diskReplaced(clients []*client) {
 	h := b.Lab.Host(number)
 	old := h.Disk(0).ID()
 	h.Disk(0).Pull(b)
-	b.await("the bricks on it to be missed", b.missed(1, "data", "arb", "disp"))
+	b.awaitPool("the bricks on it to be missed", b.missed(1, "data", "arb", "disp"))
 	b.goOn(clients)
 	h.Disk(0).Replace(b)
-	b.await("the new disk to be seen and accepted", b.takes(1, glusterNode(h, 1)))
+	b.awaitPool("the new disk to be seen and accepted", b.takes(1, glusterNode(h, 1)))
 	for _, c := range clients {
-		b.await("volume "+c.name+" to be healed", b.servesWithout(1, c.name, 3, old))
+		b.awaitPool("volume "+c.name+" to be healed", b.servesWithout(1, c.name, 3, old))
 	}
 	b.goOn(clients)
 }
@@ -82,11 +82,11 @@ func (b *bed) nodeCutOff(clients []*client) {
 	inside := b.mountVolume(leader, "data")
 	h.Cut(b)
 	start := time.Now()
-	b.await("people to be told", b.told(other, "node/"+h.Name+": the agent of host "+h.Name+" is not heard"))
+	b.awaitPool("people to be told", b.told(other, "node/"+h.Name+": the agent of host "+h.Name+" is not heard"))
 	if took := time.Since(start); took > 30*time.Second { // 15 s without a heartbeat, the next leader, and a busy machine
 		b.Errorf("it took %s to tell of it", took)
 	}
-	b.await("the node to be missed", b.missed(other, "data", "arb", "disp"))
+	b.awaitPool("the node to be missed", b.missed(other, "data", "arb", "disp"))
 	b.goOn(clients)
 	before := inside.written()
 	b.goOn(clients)
@@ -96,7 +96,7 @@ func (b *bed) nodeCutOff(clients []*client) {
 	h.Restore(b)
 	b.AwaitHosts(b, 4)
 	for _, c := range clients {
-		b.await("volume "+c.name+" to be healed", b.bricksServe(other, c.name, 3))
+		b.awaitPool("volume "+c.name+" to be healed", b.bricksServe(other, c.name, 3))
 	}
 	inside.goesOn(b.T)
 	b.Logf("%s was cut off: that the client on it failed meanwhile is right, it had no quorum", h.Name)

@@ -25,9 +25,9 @@ metadata: {name: data}
 spec: {cluster: gluster, size: 300Mi, options: {cluster.quorum-type: none, cluster.heal-timeout: "5", network.ping-timeout: "5"}, deletionPolicy: Wipe}
 `
 	b.applies(1, spec)
-	b.await("the volume to serve", b.bricksServe(1, "data", 3))
+	b.awaitPool("the volume to serve", b.bricksServe(1, "data", 3))
 	// A client that mounts before keeps to the options of before until it is told of others, and with a cut network it is not.
-	b.await("its options to be set", func() error {
+	b.awaitPool("its options to be set", func() error {
 		for option, want := range map[string]string{"cluster.quorum-type": "none", "cluster.heal-timeout": "5", "network.ping-timeout": "5"} {
 			if out, err := b.Lab.Host(1).Try(t.Context(), "gluster", "volume", "get", "data", option); err != nil || !slices.Contains(strings.Fields(out), want) {
 				return fmt.Errorf("%s: %q, %w", option, out, err)
@@ -44,19 +44,19 @@ spec: {cluster: gluster, size: 300Mi, options: {cluster.quorum-type: none, clust
 	b.writesAlone(one, "one")
 	b.writesAlone(two, "two, which is longer")
 	heal()
-	b.await("all that is in split-brain to be told", b.splitIs("/d", "/d/a", "/d/b"))
+	b.awaitPool("all that is in split-brain to be told", b.splitIs("/d", "/d/a", "/d/b"))
 	v, err := read[api.Volume](b, 1, "volumes", "data")
 	if err != nil || v.Status.State != api.ResourceDegraded || !strings.Contains(v.Status.Message, "holdfast volume resolve data FILE --keep NODE") {
 		t.Errorf("%v: %s: %s", err, v.Status.State, v.Status.Message)
 	}
 	t.Log(v.Status.Message)
-	b.await("a client to be told", func() error { // once it is connected with both sides again
+	b.awaitPool("a client to be told", func() error { // once it is connected with both sides again
 		if out, err := two.Try(t.Context(), "cat", "/var/lib/split/d/a"); err == nil {
 			return fmt.Errorf("it reads %q", out)
 		}
 		return nil
 	})
-	b.await("all bricks to be seen again", func() error {
+	b.awaitPool("all bricks to be seen again", func() error {
 		v, err := read[api.Volume](b, 1, "volumes", "data")
 		if err == nil && slices.ContainsFunc(v.Status.Bricks, func(x api.VolumeBrick) bool { return !x.Online }) {
 			err = fmt.Errorf("bricks: %+v", v.Status.Bricks)
@@ -66,8 +66,8 @@ spec: {cluster: gluster, size: 300Mi, options: {cluster.quorum-type: none, clust
 	b.splitRefused(t)
 	b.run("volume", "resolve", "data", "/d/a", "/d/new", "--keep", "h2")
 	b.run("volume", "resolve", "data", "/d/b", "--keep", "h1")
-	b.await("the volume to be well by itself", b.bricksServe(1, "data", 3))
-	b.await("the pool to be well", b.splitIs())
+	b.awaitPool("the volume to be well by itself", b.bricksServe(1, "data", 3))
+	b.awaitPool("the pool to be well", b.splitIs())
 	for i, brick := range v.Status.Bricks {
 		for file, want := range map[string]string{"a": "two, which is longer", "new": "two, which is longer", "b": "one"} {
 			if got := b.hostNamed(brick.Node).Run(t, t.Context(), "cat", brick.Path+"/d/"+file); got != want {
@@ -91,7 +91,7 @@ func (b *bed) split(h *hosts.Host, script string) {
 // ("Transport endpoint is not connected"): it tries again, as users do.
 func (b *bed) writesAlone(h *hosts.Host, text string) {
 	b.Helper()
-	b.await("host "+h.Name+" to write alone", func() error {
+	b.awaitPool("host "+h.Name+" to write alone", func() error {
 		out, err := h.Try(b.Context(), "bash", "-ec", "cd /var/lib/split/d; echo "+text+" | tee a b new >/dev/null; sync")
 		if err != nil {
 			return fmt.Errorf("%s: %w", out, err)

@@ -24,8 +24,8 @@ func TestGlusterUpgrade(t *testing.T) {
 		spec += glusterNode(h, 1)
 	}
 	b.applies(1, spec)
-	b.await("the volumes to serve", b.allServe(1, 3, "data", "small"))
-	b.await("the size to be enforced", b.limited("small"))
+	b.awaitPool("the volumes to serve", b.allServe(1, 3, "data", "small"))
+	b.awaitPool("the size to be enforced", b.limited("small"))
 	b.stopsAt(t, 40<<20)
 	c := b.mountVolume(4, "data")
 	for _, h := range b.Lab.Hosts()[:3] {
@@ -33,11 +33,11 @@ func TestGlusterUpgrade(t *testing.T) {
 	}
 	failed := c.lines("failed")
 	for n := 1; n <= 3; n++ {
-		b.await(fmt.Sprintf("%d nodes to run version 11", n), b.runEleven(n))
+		b.awaitPool(fmt.Sprintf("%d nodes to run version 11", n), b.runEleven(n))
 		c.goesOn(t)
 	}
-	b.await("all bricks to serve, healed", b.allServe(1, 3, "data", "small"))
-	b.await("the operating version to be raised", b.opVersion(110000))
+	b.awaitPool("all bricks to serve, healed", b.allServe(1, 3, "data", "small"))
+	b.awaitPool("the operating version to be raised", b.opVersion(110000))
 	if now := c.lines("failed"); now > failed {
 		t.Errorf("%d of the client's attempts failed", now-failed)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
-// limit bounds each step. It is generous: the machine may be busy with other things.
-const limit = 2 * time.Minute
+// Limit bounds each step. It is generous: the machine may be busy with other things.
+const Limit = 2 * time.Minute
 
 // commandLimit bounds a command: one with --wait ends when what it waits for has, such as the two minutes after which a silent host
 // counts as dead.
@@ -268,6 +268,12 @@ func (h *Home) AwaitFreeDisks(t hosts.T) {
 
 // Await calls check again and again until it returns no error.
 func Await(t hosts.T, what string, check func() error) {
+	t.Helper()
+	AwaitFor(t, Limit, what, check)
+}
+
+// AwaitFor is Await of what may take longer.
+func AwaitFor(t hosts.T, limit time.Duration, what string, check func() error) {
 	t.Helper()
 	end := time.Now().Add(limit)
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
