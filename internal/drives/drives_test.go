@@ -86,7 +86,7 @@ func TestMatch(t *testing.T) {
 		{"vendor", []api.DriveFilter{{Vendor: "other"}}, "b.c.d", []string{`-a: its vendor is "ACME", not "other"`}},
 	} {
 		var got []string
-		for _, v := range Match(tt.filters, &h, func(id string) bool { return slices.Contains(strings.Split(tt.held, "."), id) }) {
+		for _, v := range Match(tt.filters, &h, nil, func(id string) bool { return slices.Contains(strings.Split(tt.held, "."), id) }) {
 			switch {
 			case v.Matches:
 				got = append(got, v.Device.ID)
@@ -209,6 +209,23 @@ func TestDecide_refuses(t *testing.T) {
 	claimed := Decide([]*api.DriveGroup{group("g", nil)}, hosts, env(func(Place) string { return "StorageNode n" }))[0]
 	if len(claimed.Devices) > 0 || !strings.Contains(claimed.Others[0], "StorageNode n has it") {
 		t.Errorf("%v %v", claimed.Devices, claimed.Others)
+	}
+}
+
+// A disk that is named in take counts for the limit from the start, and does not keep another group from the one that it would leave.
+func TestDecide_namedCounts(t *testing.T) {
+	hosts := []api.Host{testHost("h1", disk("a", "1T"), disk("b", "1T"))}
+	limited := func(name string, take ...string) *api.DriveGroup {
+		return group(name, func(g *api.DriveGroup) {
+			g.Spec.DataDevices, g.Spec.Take = []api.DriveFilter{{All: true, Limit: 1}}, take
+		})
+	}
+	all := Decide([]*api.DriveGroup{limited("g"), limited("h", "b")}, hosts, env(nobody))
+	if names(all[0].Devices) != "h1/a" || names(all[1].Devices) != "h1/b" || len(all[0].Problems)+len(all[1].Problems) > 0 {
+		t.Errorf("%s and %s: %v %v", names(all[0].Devices), names(all[1].Devices), all[0].Problems, all[1].Problems)
+	}
+	if o := Decide([]*api.DriveGroup{limited("h", "b")}, hosts, env(nobody))[0]; names(o.Devices) != "h1/b" {
+		t.Errorf("one group: %s", names(o.Devices))
 	}
 }
 

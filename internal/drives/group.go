@@ -153,7 +153,7 @@ func (o *Outcome) lookAt(h *api.Host, claimed func(Place) string) {
 	leave := func(d *api.Device, why string) {
 		o.Others = append(o.Others, fmt.Sprintf("%s: %s", text(h.Name, d), why))
 	}
-	for _, v := range Match(g.Spec.DataDevices, h, held) {
+	for _, v := range Match(g.Spec.DataDevices, h, g.Spec.Take, held) {
 		at := Place{h.Name, v.Device.ID}
 		asked := Named(v.Device, g.Spec.Take)
 		switch by := claimed(at); {

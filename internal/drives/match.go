@@ -23,8 +23,9 @@ type Verdict struct {
 	Near bool
 }
 
-// Match judges the disks of a host, sorted by their ids. Of those that the group holds already nothing is said; they count for limits.
-func Match(filters []api.DriveFilter, h *api.Host, held func(id string) bool) []Verdict {
+// Match judges the disks of a host, those first that are named in take, sorted by their ids. Of those that the group holds already nothing is said; they
+// count for limits.
+func Match(filters []api.DriveFilter, h *api.Host, take []string, held func(id string) bool) []Verdict {
 	used := make([]int32, len(filters))
 	var rest []*api.Device
 	for i := range h.Status.Devices {
@@ -40,7 +41,15 @@ func Match(filters []api.DriveFilter, h *api.Host, held func(id string) bool) []
 			used[f]++
 		}
 	}
-	slices.SortFunc(rest, func(a, b *api.Device) int { return cmp.Compare(a.ID, b.ID) })
+	// What is named is taken whatever the limit is. Judged after others it would count when the group holds it, and not when it is taken: another disk would match
+	// now and not later, and be refused to another group meanwhile.
+	rank := func(d *api.Device) int {
+		if Named(d, take) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(rest, func(a, b *api.Device) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a.ID, b.ID)) })
 	var all []Verdict
 	for _, d := range rest {
 		if v, said := judge(filters, used, d); said {

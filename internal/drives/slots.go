@@ -100,7 +100,7 @@ type shelf struct {
 func (o *Outcome) lookForSlots(h *api.Host, claimed func(Place) string) {
 	for _, w := range wishes(&o.Group.Spec) {
 		held := func(id string) bool { return serves(o.Devices, Place{h.Name, id}) != "" }
-		for _, v := range Match(w.filters, h, held) {
+		for _, v := range Match(w.filters, h, nil, held) {
 			at := Place{h.Name, v.Device.ID}
 			text := text(h.Name, v.Device)
 			switch by := claimed(at); {
