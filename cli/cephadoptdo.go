@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,8 +27,13 @@ import (
 // adopt makes the objects. One after the other: cut off anywhere, it is said again and adds what is missing. The StorageCluster comes first, with the
 // annotation that keeps it from being founded.
 func (g *globals) adopt(ctx context.Context, c client.Client, x *ceph.Adoption) error {
+	owner, err := g.owner()
+	if err != nil {
+		return err
+	}
+	w := &writer{client: c, owner: owner}
 	cluster := x.Cluster.DeepCopy()
-	if err := g.make(ctx, c, cluster); err != nil {
+	if err := g.declare(ctx, w, cluster); err != nil {
 		return err
 	}
 	for _, s := range x.Secrets {
@@ -35,7 +42,7 @@ func (g *globals) adopt(ctx context.Context, c client.Client, x *ceph.Adoption) 
 		}
 	}
 	for i := range x.Nodes {
-		if err := g.make(ctx, c, x.Nodes[i].DeepCopy()); err != nil {
+		if err := g.declare(ctx, w, x.Nodes[i].DeepCopy()); err != nil {
 			return err
 		}
 	}
@@ -44,25 +51,51 @@ func (g *globals) adopt(ctx context.Context, c client.Client, x *ceph.Adoption) 
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(g.out, "\nstoragecluster/%s is adopted: 'holdfast status' shows it. Its daemons run as before, until 'holdfast ceph adopt %s --hand-over'\n", cluster.Name, cluster.Name)
+	_, err = fmt.Fprintf(g.out, "\nstoragecluster/%s is adopted: 'holdfast status' shows it. Its daemons run as before, until 'holdfast ceph adopt %s --hand-over'\n", cluster.Name, cluster.Name)
 	return err
 }
 
 // make creates an object, unless it is there.
 func (g *globals) make(ctx context.Context, c client.Client, o client.Object) error {
-	return withDeadline(ctx, func(ctx context.Context) error {
-		err := c.Create(ctx, o)
-		switch {
-		case apierrors.IsAlreadyExists(err):
-			return c.Get(ctx, client.ObjectKeyFromObject(o), o)
-		case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-			return &exitError{exitRefused, &plainError{err}}
-		case err != nil:
-			return fmt.Errorf("while creating %T %s: %w. Say it again to go on", o, o.GetName(), err)
+	return g.made(ctx, c, o, withDeadline(ctx, func(ctx context.Context) error { return c.Create(ctx, o) }))
+}
+
+// declare is make for what a person changes afterwards by 'holdfast apply': its fields are the person's, so that leaving one out takes it back.
+func (g *globals) declare(ctx context.Context, w *writer, o client.Object) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return fmt.Errorf("while writing %T %s: %w", o, o.GetName(), err)
+	}
+	t := target{object: object{Unstructured: &unstructured.Unstructured{Object: fields}}}
+	t.SetGroupVersionKind(api.GroupVersion.WithKind(kindName(o)))
+	unstructured.RemoveNestedField(t.Object, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(t.Object, "status")
+	found := w.create(ctx, t)
+	if apierrors.IsAlreadyExists(found) { // cut off before its fields were the person's, maybe
+		if t.live, err = w.read(ctx, t.object); err == nil && t.live != nil {
+			err = w.takeOver(ctx, t)
 		}
-		_, err = fmt.Fprintf(g.out, "%s %s created\n", strings.ToLower(kindName(o)), o.GetName())
+		if err != nil {
+			return explain(t.object, err)
+		}
+	}
+	return g.made(ctx, w.client, o, found)
+}
+
+// made tells that an object was created, or reads the one that was there.
+func (g *globals) made(ctx context.Context, c client.Client, o client.Object, err error) error {
+	there := apierrors.IsAlreadyExists(err)
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+		return &exitError{exitRefused, &plainError{err}}
+	case err != nil && !there:
+		return fmt.Errorf("while creating %T %s: %w. Say it again to go on", o, o.GetName(), err)
+	}
+	if err := withDeadline(ctx, func(ctx context.Context) error { return c.Get(ctx, client.ObjectKeyFromObject(o), o) }); err != nil || there {
 		return err
-	})
+	}
+	_, err = fmt.Fprintf(g.out, "%s %s created\n", strings.ToLower(kindName(o)), o.GetName())
+	return err
 }
 
 func kindName(o client.Object) string {
