@@ -1,5 +1,5 @@
-// Package vm runs a script on a virtual machine with Debian's stock kernel, on the network of a lab: for clients that are part of the
-// kernel, which the machine that the tests run on may not have. The processor is emulated by QEMU, so that nothing is asked of the machine.
+// Package vm runs a script on a virtual machine with Debian's stock kernel, on the network of a lab: for what is part of the kernel (clients, encryption,
+// logical volumes), which the machine that the tests run on may not have. The processor is emulated by QEMU, so that nothing is asked of the machine.
 package vm
 
 import (
@@ -31,6 +31,8 @@ type Options struct {
 	Disks []int64
 	// Memory is in MiB; 0 stands for 512.
 	Memory int
+	// Processors is how many the machine has; 0 stands for one.
+	Processors int
 	// Script is carried out by BusyBox's shell with -eu. What it prints appears on the console.
 	Script string
 }
@@ -66,7 +68,7 @@ func Start(t hosts.T, lab *hosts.Lab, o Options) *VM {
 	if err != nil {
 		t.Fatalf("vm: %v", err)
 	}
-	v.args = append(disks, "-accel", "tcg", "-cpu", cpu, "-m", strconv.Itoa(cmp.Or(o.Memory, 512)), "-nodefaults", "-display", "none", "-no-reboot",
+	v.args = append(disks, "-accel", "tcg", "-cpu", cpu, "-m", strconv.Itoa(cmp.Or(o.Memory, 512)), "-smp", strconv.Itoa(cmp.Or(o.Processors, 1)), "-nodefaults", "-display", "none", "-no-reboot",
 		"-serial", "file:"+v.console(), "-kernel", filepath.Join(o.Kernel, "vmlinuz"), "-initrd", filepath.Join(v.dir, "initrd"),
 		"-append", "console=ttyS0 quiet panic=-1", "-device", "virtio-rng-pci",
 		"-netdev", "tap,id=lab,script=no,downscript=no,ifname="+tap.Link, "-device", "virtio-net-pci,netdev=lab,romfile=,mac="+tap.MAC.String())
