@@ -14,9 +14,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// sharingOptions makes storages whose watch caches hold what is the same in two versions of an object once. The library keeps each
-// version of the last minutes as a whole, and of a daemon that comes up there are four, which differ in a word of its status. It is
-// for kinds whose objects are maps: those of custom resources.
+// sharingOptions makes storages whose watch caches hold what is the same in two objects, or in two versions of one, once. The library
+// keeps each version of the last minutes as a whole, and of a daemon that comes up there are four, which differ in a word of its status;
+// and most of what is said of one disk, and of who manages its fields, is said of each. It is for kinds whose objects are maps: those of
+// custom resources.
 type sharingOptions struct{ generic.RESTOptionsGetter }
 
 // GetRESTOptions returns the options of one resource.
@@ -40,15 +41,22 @@ func (s sharingOptions) GetRESTOptions(gr schema.GroupResource, example runtime.
 // rememberedObjects is how many objects are remembered at least, to share with their next version.
 const rememberedObjects = 4096
 
-// sharingCodec is a codec that lets what it decodes share with the version that it decoded before. It does so where it makes the
-// object itself, which watches ask for: what they get goes into a cache, and nobody writes to it.
+// sharingCodec is a codec that lets what it decodes share with the version that it decoded before, or, of an object that is new to it, with
+// the object that it decoded last. It does so where it makes the object itself, which watches ask for: what they get goes into a cache,
+// and nobody writes to it.
 type sharingCodec struct {
 	runtime.Codec
 
 	mu sync.Mutex
-	// recent are the latest versions of objects, older those of before; when recent is full, it takes the place of older.
-	recent, older map[types.UID]map[string]any
+	// recent are the latest versions of objects, older those of before; when recent is full, it takes the place of older. last is that of
+	// the object that was decoded last.
+	recent, older map[types.UID]seen
+	last          seen
 }
+
+// seen is what can be shared of a version of an object. The library writes its number into the object's metadata, also while
+// another one is decoded, so of that these are the parts.
+type seen struct{ object, metadata map[string]any }
 
 // Decode decodes an object.
 func (s *sharingCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
@@ -59,27 +67,55 @@ func (s *sharingCodec) Decode(data []byte, defaults *schema.GroupVersionKind, in
 	return o, kind, err
 }
 
-// share makes an object share with its last version. Its metadata it has for itself: the library writes the version into it.
+// share makes an object share with its last version. Its metadata it has for itself, but for its parts.
 func (s *sharingCodec) share(u *unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := u.GetUID()
-	was := s.recent[id]
-	if was == nil {
-		was = s.older[id]
-	}
+	was := s.before(id)
 	for key, value := range u.Object {
 		if key != "metadata" {
-			u.Object[key], _ = shared(was[key], value)
+			u.Object[key], _ = shared(was.object[key], value)
 		}
 	}
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	sharedMap(was.metadata, metadata)
 	if len(s.recent) >= rememberedObjects {
 		s.recent, s.older = nil, s.recent
 	}
 	if s.recent == nil {
-		s.recent = map[types.UID]map[string]any{}
+		s.recent = map[types.UID]seen{}
 	}
-	s.recent[id] = u.Object
+	s.last = seen{u.Object, partsOf(metadata)}
+	s.recent[id] = s.last
+}
+
+func (s *sharingCodec) before(id types.UID) seen {
+	for _, known := range []map[types.UID]seen{s.recent, s.older} {
+		if v, ok := known[id]; ok {
+			return v
+		}
+	}
+	return s.last
+}
+
+// partsOf are the lists and maps of an object's metadata, such as its labels.
+func partsOf(metadata map[string]any) map[string]any {
+	parts := map[string]any{}
+	for key, value := range metadata {
+		if hasParts(value) {
+			parts[key] = value
+		}
+	}
+	return parts
+}
+
+func hasParts(value any) bool {
+	switch value.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
 }
 
 // shared returns was in the place of a value that is equal to it, and says whether it is. In one that differs, what is equal is
@@ -89,16 +125,12 @@ func shared(was, is any) (any, bool) {
 	switch value := is.(type) {
 	case map[string]any:
 		before, ok := was.(map[string]any)
-		equal = ok && sharedMap(before, value)
+		equal = sharedMap(before, value) && ok
 	case []any:
 		before, ok := was.([]any)
-		equal = ok && sharedList(before, value)
+		equal = sharedList(before, value) && ok
 	default: // a string, a number, a truth value or nil
-		switch was.(type) {
-		case map[string]any, []any:
-		default:
-			equal = was == is
-		}
+		equal = !hasParts(was) && was == is
 	}
 	if equal {
 		return was, true
@@ -106,25 +138,51 @@ func shared(was, is any) (any, bool) {
 	return is, false
 }
 
+// sharedMap lets the values of a map share with those of another. One that the other has not, such as one more disk of a host, shares with
+// what is beside it. Each list and each map is looked into once, before anybody else can see it: what was put in the place of one is in use.
 func sharedMap(was, is map[string]any) bool {
 	equal := len(was) == len(is)
+	beside := anyOf(was)
 	for key, value := range is {
 		before, ok := was[key]
-		same := false
-		if ok {
-			is[key], same = shared(before, value)
+		if !ok {
+			before = beside
 		}
-		equal = equal && same
+		value, same := shared(before, value)
+		equal = equal && ok && same
+		is[key] = value
+		if hasParts(value) {
+			beside = value
+		}
 	}
 	return equal
 }
 
+// anyOf is a value of a map that has parts, or nil.
+func anyOf(m map[string]any) any {
+	for _, value := range m {
+		if hasParts(value) {
+			return value
+		}
+	}
+	return nil
+}
+
+// sharedList does the same for a list.
 func sharedList(was, is []any) bool {
 	equal := len(was) == len(is)
-	for i := range min(len(was), len(is)) {
-		var same bool
-		is[i], same = shared(was[i], is[i])
-		equal = equal && same
+	var beside any
+	for i, value := range is {
+		before := beside
+		if i < len(was) {
+			before = was[i]
+		}
+		value, same := shared(before, value)
+		equal = equal && same && i < len(was)
+		is[i] = value
+		if hasParts(value) {
+			beside = value
+		}
 	}
 	return equal
 }

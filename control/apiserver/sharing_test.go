@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,38 +28,97 @@ func decode(t rapid.TB, c runtime.Codec, object map[string]any) map[string]any {
 
 func same(a, b any) bool { return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() }
 
-// TestSharingCodec: what is equal in two versions of an object is one thing, and its metadata is each version's own.
+// aDaemon is a Daemon that runs on h1.
+func aDaemon(uid, state string) map[string]any {
+	return map[string]any{
+		"apiVersion": "holdfast.io/v1alpha1", "kind": "Daemon",
+		"metadata": map[string]any{"name": "daemon-" + uid, "uid": uid, "labels": map[string]any{"holdfast.io/cluster": "a"}},
+		"spec":     map[string]any{"host": "h1", "id": uid, "command": []any{"ceph-osd", "-f"}},
+		"status":   map[string]any{"state": state, "exit": map[string]any{"reason": "exit code 1"}},
+	}
+}
+
+func at(o map[string]any, path ...string) any {
+	v, _, _ := unstructured.NestedFieldNoCopy(o, path...)
+	return v
+}
+
+// TestSharingCodec: what is equal in two versions of an object is one thing, and its metadata is each version's own, but for its parts.
 func TestSharingCodec(t *testing.T) {
 	c := &sharingCodec{Codec: unstructured.UnstructuredJSONScheme}
-	daemon := func(uid, state string) map[string]any {
-		return map[string]any{
-			"apiVersion": "holdfast.io/v1alpha1", "kind": "Daemon", "metadata": map[string]any{"name": "a", "uid": uid},
-			"spec":   map[string]any{"host": "h1", "command": []any{"ceph-osd", "-i", "1"}},
-			"status": map[string]any{"state": state, "exit": map[string]any{"reason": "exit code 1"}},
-		}
-	}
-	first, second, other := decode(t, c, daemon("1", "Running")), decode(t, c, daemon("1", "BackOff")), decode(t, c, daemon("2", "Running"))
+	first, second := decode(t, c, aDaemon("1", "Running")), decode(t, c, aDaemon("1", "BackOff"))
 	if !same(first["spec"], second["spec"]) {
 		t.Error("two versions have each their own spec")
 	}
-	was, is := first["status"].(map[string]any), second["status"].(map[string]any)
-	if same(was, is) || is["state"] != "BackOff" || was["state"] != "Running" {
-		t.Errorf("the states are %v and %v", was["state"], is["state"])
+	if same(first["status"], second["status"]) || at(second, "status", "state") != "BackOff" || at(first, "status", "state") != "Running" {
+		t.Errorf("the states are %v and %v", at(first, "status", "state"), at(second, "status", "state"))
 	}
-	if !same(was["exit"], is["exit"]) {
+	if !same(at(first, "status", "exit"), at(second, "status", "exit")) {
 		t.Error("two versions have each their own part of the status")
 	}
 	if same(first["metadata"], second["metadata"]) {
 		t.Error("two versions have one metadata, into which the library writes the version")
 	}
-	if same(first["spec"], other["spec"]) {
-		t.Error("two objects share")
+	if !same(at(first, "metadata", "labels"), at(second, "metadata", "labels")) {
+		t.Error("two versions have each their own labels")
 	}
 	into := &unstructured.Unstructured{}
-	text, _ := json.Marshal(daemon("1", "BackOff"))
+	text, _ := json.Marshal(aDaemon("1", "BackOff"))
 	if _, _, err := c.Decode(text, nil, into); err != nil || same(into.Object["spec"], second["spec"]) {
 		t.Errorf("what a request asked for, and may change, is shared (%v)", err)
 	}
+}
+
+// TestSharingCodec_others: what is equal in two objects is one thing, too, and two versions of one share where another was decoded between them.
+func TestSharingCodec_others(t *testing.T) {
+	c := &sharingCodec{Codec: unstructured.UnstructuredJSONScheme}
+	first, other, again := decode(t, c, aDaemon("1", "Running")), decode(t, c, aDaemon("2", "Running")), decode(t, c, aDaemon("1", "Running"))
+	for _, path := range [][]string{{"metadata", "labels"}, {"spec", "command"}, {"status"}} {
+		if !same(at(first, path...), at(other, path...)) {
+			t.Errorf("two objects have each their own %v", path)
+		}
+	}
+	if at(first, "spec", "id") != "1" || at(other, "spec", "id") != "2" || same(first["metadata"], other["metadata"]) {
+		t.Errorf("the other object is %v", other)
+	}
+	if !same(first["spec"], again["spec"]) {
+		t.Error("a version shares nothing with the one before")
+	}
+}
+
+// TestSharingCodec_beside: what an object says alike of each of many, such as who manages the fields of each disk, it holds once.
+func TestSharingCodec_beside(t *testing.T) {
+	c := &sharingCodec{Codec: unstructured.UnstructuredJSONScheme}
+	fields := func() any { return map[string]any{"f:id": map[string]any{}, "f:size": map[string]any{}} }
+	o := decode(t, c, map[string]any{
+		"apiVersion": "v1", "kind": "X", "metadata": map[string]any{"uid": "1", "managedFields": []any{map[string]any{"a": fields(), "b": fields(), "c": fields()}}},
+		"status": map[string]any{"devices": []any{fields(), fields()}},
+	})
+	m := at(o, "metadata", "managedFields").([]any)[0].(map[string]any)
+	if !same(m["a"], m["b"]) || !same(m["b"], m["c"]) || !same(at(m, "a", "f:id"), at(m, "a", "f:size")) {
+		t.Error("parts of a map that are equal are several things")
+	}
+	if d := at(o, "status", "devices").([]any); !same(d[0], d[1]) {
+		t.Error("parts of a list that are equal are several things")
+	}
+}
+
+// TestSharingCodec_atOnce: the library numbers an object, and clients read it, while the next ones are decoded (for the race detector).
+func TestSharingCodec_atOnce(t *testing.T) {
+	c := &sharingCodec{Codec: unstructured.UnstructuredJSONScheme}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for n := range 100 {
+				u := &unstructured.Unstructured{Object: decode(t, c, aDaemon(fmt.Sprint(n%3), fmt.Sprint("state ", n%5)))}
+				u.SetResourceVersion(fmt.Sprint(n))
+				if text, err := u.MarshalJSON(); err != nil || !strings.Contains(string(text), fmt.Sprintf(`"state":"state %d"`, n%5)) {
+					t.Errorf("it reads %s (%v)", text, err)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // TestSharingCodec_bound: objects that are gone are forgotten.
@@ -71,7 +132,7 @@ func TestSharingCodec_bound(t *testing.T) {
 	}
 }
 
-// TestSharingCodec_anything: whatever an object holds, it reads as it was written, and no version before it changes.
+// TestSharingCodec_anything: whatever objects hold, each reads as it was written, and none that was decoded before changes.
 func TestSharingCodec_anything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &sharingCodec{Codec: unstructured.UnstructuredJSONScheme}
@@ -79,7 +140,8 @@ func TestSharingCodec_anything(t *testing.T) {
 		var have []map[string]any
 		for range rapid.IntRange(2, 6).Draw(t, "versions") {
 			object := map[string]any{
-				"apiVersion": "v1", "kind": "X", "metadata": map[string]any{"uid": "1"}, "spec": drawJSON(t, 3), "status": drawJSON(t, 3),
+				"apiVersion": "v1", "kind": "X", "spec": drawJSON(t, 3), "status": drawJSON(t, 3),
+				"metadata": map[string]any{"uid": rapid.SampledFrom([]string{"1", "2"}).Draw(t, "uid"), "managedFields": drawJSON(t, 3)},
 			}
 			text, err := json.Marshal(object)
 			if err != nil {
