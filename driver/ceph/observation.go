@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -235,14 +236,19 @@ func parseVersions(answer []byte) (string, error) {
 
 // olderRelease compares releases such as 16.2.9 and 16.2.15.
 func olderRelease(a, b string) bool {
-	return slices.Compare(releaseNumbers(a), releaseNumbers(b)) < 0
+	// Of ten thousand daemons nearly all run what is installed.
+	return a != b && slices.Compare(releaseNumbers(a), releaseNumbers(b)) < 0
 }
 
+// releaseNumbers are the numbers of a release. A part that begins with no number counts as 0.
 func releaseNumbers(release string) []int {
-	var numbers []int
+	numbers := make([]int, 0, 4)
 	for part := range strings.SplitSeq(release, ".") {
-		n := 0
-		_, _ = fmt.Sscanf(part, "%d", &n) // a part that is no number counts as 0
+		digits := strings.IndexFunc(part, func(c rune) bool { return c < '0' || c > '9' })
+		if digits < 0 {
+			digits = len(part)
+		}
+		n, _ := strconv.Atoi(part[:digits])
 		numbers = append(numbers, n)
 	}
 	return numbers
