@@ -32,7 +32,6 @@ func addIndexes(ctx context.Context, c cache.Cache) error {
 		field string
 		value client.IndexerFunc
 	}{
-		{&corev1.Secret{}, byCluster, func(o client.Object) []string { return []string{o.GetLabels()[api.LabelCluster]} }},
 		{&api.StorageNode{}, acceptedOn, func(o client.Object) []string { return []string{o.(*api.StorageNode).Status.Host} }},
 		{&api.StorageNode{}, selecting, func(o client.Object) []string {
 			if name, ok := o.(*api.StorageNode).Spec.NodeSelector[api.LabelHostname]; ok {
@@ -48,30 +47,51 @@ func addIndexes(ctx context.Context, c cache.Cache) error {
 	return nil
 }
 
-// indexDaemons makes the indexes of Daemons. The cache's own lists copy each object; of ten thousand that is too much.
-func (s *Store) indexDaemons(informer cache.Informer) error {
+// indexMany makes the indexes of the kinds of which there are many, Daemons and Secrets. The cache's own lists copy each object; of ten
+// thousand that is too much.
+func (s *Store) indexMany(o client.Object, informer cache.Informer) (err error) {
+	switch o.(type) {
+	case *api.Daemon:
+		s.daemons, err = indexBy(informer, toolscache.Indexers{
+			byHost:    func(o any) ([]string, error) { return []string{o.(*api.Daemon).Spec.Host}, nil },
+			byCluster: func(o any) ([]string, error) { return []string{clusterOf(o.(*api.Daemon)).String()}, nil },
+		})
+	case *corev1.Secret:
+		s.secrets, err = indexBy(informer, toolscache.Indexers{
+			byCluster: func(o any) ([]string, error) { return []string{clusterOfSecret(o.(*corev1.Secret)).String()}, nil },
+		})
+	}
+	return err
+}
+
+func indexBy(informer cache.Informer, indexers toolscache.Indexers) (toolscache.Indexer, error) {
 	indexed, ok := informer.(toolscache.SharedIndexInformer)
 	if !ok {
-		return fmt.Errorf("the cache of Daemons is a %T, which has no indexes", informer)
+		return nil, fmt.Errorf("the cache is a %T, which has no indexes", informer)
 	}
-	s.daemons = indexed.GetIndexer()
-	return informer.AddIndexers(toolscache.Indexers{
-		byHost:    func(o any) ([]string, error) { return []string{o.(*api.Daemon).Spec.Host}, nil },
-		byCluster: func(o any) ([]string, error) { return []string{clusterOf(o.(*api.Daemon)).String()}, nil },
-	})
+	return indexed.GetIndexer(), informer.AddIndexers(indexers)
 }
 
 // daemonsBy are the Daemons of the cache by host or cluster, in no order. Nobody may write to them.
 func (s *Store) daemonsBy(index, value string) []*api.Daemon {
-	found, err := s.daemons.ByIndex(index, value)
+	return listBy[*api.Daemon](s.daemons, index, value)
+}
+
+// listBy lists the objects that an index of a cache has for a value.
+func listBy[T any](in toolscache.Indexer, index, value string) []T {
+	found, err := in.ByIndex(index, value)
 	if err != nil {
 		panic(err) // there is such an index
 	}
-	daemons := make([]*api.Daemon, len(found))
+	objects := make([]T, len(found))
 	for i, o := range found {
-		daemons[i] = o.(*api.Daemon)
+		objects[i] = o.(T)
 	}
-	return daemons
+	return objects
+}
+
+func clusterOfSecret(s *corev1.Secret) types.NamespacedName {
+	return types.NamespacedName{Namespace: s.Namespace, Name: s.Labels[api.LabelCluster]}
 }
 
 func clusterOf(d *api.Daemon) types.NamespacedName {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,7 +62,10 @@ func (s *Store) objectsOf(ctx context.Context, cluster types.NamespacedName) (*O
 	if err := o.readFew(ctx, s.cache); err != nil {
 		return nil, err
 	}
-	return o, o.readSecrets(ctx, s.cache, client.InNamespace(cluster.Namespace), client.MatchingFields{byCluster: cluster.Name})
+	for _, secret := range listBy[*corev1.Secret](s.secrets, byCluster, cluster.String()) {
+		o.Secrets = append(o.Secrets, secretOf(secret))
+	}
+	return o, nil
 }
 
 // neighbours are the daemons of other clusters on the hosts that a cluster uses.

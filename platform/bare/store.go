@@ -41,9 +41,9 @@ type Store struct {
 	// api reaches the API server, cache what the watches have seen of it.
 	api   client.Client
 	cache cache.Cache
-	// daemons are what the cache has of them.
-	daemons toolscache.Indexer
-	fresh   *freshness
+	// daemons and secrets are what the cache has of them.
+	daemons, secrets toolscache.Indexer
+	fresh            *freshness
 
 	// life ends with the Store; what goes on in the background ends with it.
 	life       context.Context //nolint:containedctx // it is the Store's own life, not that of a call

@@ -47,7 +47,7 @@ func ReadObjects(ctx context.Context, r client.Reader) (*Objects, error) {
 		return nil, fmt.Errorf("while reading %T: %w", daemons, err)
 	}
 	o.Daemons = daemons.Items
-	return o, o.readSecrets(ctx, r, client.HasLabels{api.LabelCluster})
+	return o, o.readSecrets(ctx, r)
 }
 
 // readFew reads the kinds of which there are few.
@@ -68,9 +68,9 @@ func (o *Objects) readFew(ctx context.Context, r client.Reader) error {
 	return err
 }
 
-func (o *Objects) readSecrets(ctx context.Context, r client.Reader, which ...client.ListOption) error {
+func (o *Objects) readSecrets(ctx context.Context, r client.Reader) error {
 	var secrets corev1.SecretList
-	if err := r.List(ctx, &secrets, which...); err != nil {
+	if err := r.List(ctx, &secrets, client.HasLabels{api.LabelCluster}); err != nil {
 		return fmt.Errorf("while reading %T: %w", secrets, err)
 	}
 	for i := range secrets.Items {
@@ -81,7 +81,7 @@ func (o *Objects) readSecrets(ctx context.Context, r client.Reader, which ...cli
 
 func secretOf(s *corev1.Secret) Secret {
 	return Secret{
-		Namespace: s.Namespace, Cluster: s.Labels[api.LabelCluster],
+		Namespace: s.Namespace, Cluster: clusterOfSecret(s).Name,
 		SecretInfo: engine.SecretInfo{Name: s.Name, UID: string(s.UID), Keys: slices.Sorted(maps.Keys(s.Data)), Annotations: s.Annotations},
 	}
 }

@@ -32,10 +32,8 @@ func (s *Store) watch(ctx context.Context) ([]toolscache.DoneChecker, error) {
 		if err != nil {
 			return nil, fmt.Errorf("while watching %s: %w", kindOf(o), err)
 		}
-		if _, ok := o.(*api.Daemon); ok {
-			if err := s.indexDaemons(informer); err != nil {
-				return nil, err
-			}
+		if err := s.indexMany(o, informer); err != nil {
+			return nil, fmt.Errorf("while preparing the indexes of %s: %w", kindOf(o), err)
 		}
 		r, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(is any) { s.saw(nil, is, false) },
