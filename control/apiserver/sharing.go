@@ -121,7 +121,7 @@ func hasParts(value any) bool {
 // shared returns was in the place of a value that is equal to it, and says whether it is. In one that differs, what is equal is
 // replaced.
 func shared(was, is any) (any, bool) {
-	equal := false
+	var equal bool
 	switch value := is.(type) {
 	case map[string]any:
 		before, ok := was.(map[string]any)
