@@ -28,7 +28,7 @@ const lvmHost = "v1"
 var lvmOSDs = []int{3, 4}
 
 // TestAdoptLVM takes over a real cluster that was made by hand, with a host, a virtual machine, on which ceph-volume has made the OSDs: on logical volumes,
-// and one with its database on another disk. A pool lies on these alone. They are handed over; they come back when the machine lost its power, and nobody
+// and one encrypted, with its database on another disk. A pool lies on these alone. They are handed over; they come back when the machine lost its power, and nobody
 // but the agent activates the volumes; and one leaves with all that ceph-volume has made for it.
 func TestAdoptLVM(t *testing.T) {
 	lab := hosts.New(t, hosts.Options{Count: 3, Disks: 1})
@@ -49,7 +49,7 @@ func TestAdoptLVM(t *testing.T) {
 
 	first := b.osdsUp(nil)
 	told := b.adopt(true)
-	for _, want := range []string{"LVM on serial-disk-disk0", "LVM on serial-disk-disk1", "db: ", "LVM on serial-disk-disk2"} {
+	for _, want := range []string{"LVM on serial-disk-disk0", "LVM on serial-disk-disk1, encrypted", "db: ", "LVM on serial-disk-disk2, encrypted"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("it does not tell of %q:\n%s", want, told)
 		}
@@ -99,7 +99,7 @@ func (b *bed) cephVolumeMachine() *vm.VM {
 	}
 	files["etc/ceph/ceph.conf"], files["etc/ceph/bootstrap.keyring"], files["token"] = conf, key, []byte(b.Token(b, "agent"))
 	return vm.Start(b, b.Lab, vm.Options{
-		Kernel: kernelDir(b.T), Modules: []string{"virtio_blk", "dm_mod"}, Files: files, Memory: 3000, Processors: 2,
+		Kernel: kernelDir(b.T), Modules: dmCrypt, Files: files, Memory: 3000, Processors: 2,
 		Disks: []int64{6 << 30, 6 << 30, 2 << 30, 256 << 20}, Script: cephVolumeScript,
 	})
 }
@@ -111,7 +111,7 @@ func (b *bed) cephVolumeFiles() map[string][]byte {
 	if err != nil {
 		b.Fatal(err)
 	}
-	files, err := vm.Programs(b.Context(), append(plugins, "ceph-osd", "ceph-bluestore-tool", "ceph-authtool", "lvm", "dmsetup", "lsblk", "blkid", "udevadm", "findmnt", "wipefs",
+	files, err := vm.Programs(b.Context(), append(plugins, "ceph-osd", "ceph-bluestore-tool", "ceph-authtool", "cryptsetup", "lvm", "dmsetup", "lsblk", "blkid", "udevadm", "findmnt", "wipefs",
 		"mke2fs", b.Binary)...)
 	if err != nil {
 		b.Fatal(err)

@@ -28,7 +28,7 @@ ln -s /run /var/run
 cp /etc/ceph/bootstrap.keyring /var/lib/ceph/bootstrap-osd/ceph.keyring
 volume --data /dev/vda
 echo "the first OSD is made"
-volume --data /dev/vdb --block.db /dev/vdc
+volume --dmcrypt --data /dev/vdb --block.db /dev/vdc
 lvs -o vg_name,lv_name,lv_uuid,lv_tags
 for id in 3 4; do ceph-osd -i "$id" --setuser ceph --setgroup ceph; done
 echo "the OSDs are made"
