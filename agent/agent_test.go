@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -309,7 +310,7 @@ type fixedDevices struct {
 func (f *fixedDevices) Devices(context.Context) ([]api.Device, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.devices, nil
+	return slices.Clone(f.devices), nil
 }
 
 func (f *fixedDevices) Rescan(ctx context.Context) ([]api.Device, error) {

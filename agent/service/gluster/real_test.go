@@ -270,6 +270,12 @@ func (n *node) brickKilled() {
 		return nil
 	})
 	n.twice(glusterd.VerbStart, "v", map[string]string{glusterd.ParamForce: "true"})
+	n.await("the brick to be up again", func() error { // one that has not signed in yet with a glusterd that is killed stays offline with the next one until it is started by force
+		if v := n.volume(); v.Bricks[1].State != glusterd.BrickOnline {
+			return fmt.Errorf("bricks %+v", v.Bricks)
+		}
+		return nil
+	})
 	n.stop(syscall.SIGKILL)
 	if n.processes(3)() != nil && n.processes(4)() != nil { // the self-heal daemon may just be on its way
 		n.Errorf("after glusterd was killed: %v", n.processes(4)())
