@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -148,7 +149,7 @@ func (g *globals) handOver(ctx context.Context, c client.Client, key types.Names
 		},
 	}}
 	a.Namespace, a.GenerateName = key.Namespace, "hand-over-"+key.Name+"-"
-	words, err := handOverWords(ctx, c, key, a)
+	words, err := handOverWords(ctx, c, g.out, key, a)
 	if err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (g *globals) handOver(ctx context.Context, c client.Client, key types.Names
 	return g.waitAction(ctx, c, a, o.timeout)
 }
 
-func handOverWords(ctx context.Context, c client.Client, key types.NamespacedName, a *api.Action) (string, error) {
+func handOverWords(ctx context.Context, c client.Client, out io.Writer, key types.NamespacedName, a *api.Action) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	objects, err := bare.ReadObjects(ctx, c)
@@ -176,24 +177,24 @@ func handOverWords(ctx context.Context, c client.Client, key types.NamespacedNam
 	if other := handingOver(view.Actions, key.Name); other != nil {
 		return "", &exitError{exitRefused, fmt.Errorf("action %s hands it over already%s: 'holdfast action wait %s' follows it", other.Name, waitText(other), other.Name)}
 	}
-	lines, err := ceph.HandOverWords(view, a.Spec, releasesOf(ctx, c, view))
+	running, unanswered := releasesOf(ctx, c, view)
+	if unanswered != nil { // not a part of what is approved: it may answer the next time
+		fmt.Fprintf(out, "Ceph could not be asked from here which releases run (%v): whether those that are installed keep its order is seen when it is begun.\n", unanswered)
+	}
+	lines, err := ceph.HandOverWords(view, a.Spec, running)
 	if errors.Is(err, action.ErrRefused) {
 		return "", &exitError{exitRefused, err}
 	}
 	return strings.Join(lines, "\n"), err
 }
 
-// releasesOf are those that the mons and managers run; nil where Ceph does not answer from here.
-func releasesOf(ctx context.Context, c client.Client, view *engine.View) map[string]string {
+// releasesOf are those that the mons and managers run, if Ceph answers from here.
+func releasesOf(ctx context.Context, c client.Client, view *engine.View) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerIn)
 	defer cancel()
 	driver := &ceph.Driver{}
 	defer driver.Forget(view.Cluster.Namespace, view.Cluster.Name)
-	running, err := driver.Releases(ctx, view, &bare.Secrets{Reader: c, Namespace: view.Cluster.Namespace})
-	if err != nil {
-		return nil // HandOverWords tells that nobody could be asked; the leader asks again before anything is done
-	}
-	return running
+	return driver.Releases(ctx, view, &bare.Secrets{Reader: c, Namespace: view.Cluster.Namespace})
 }
 
 // handingOver is the action that hands a cluster over, or is about to; nil where there is none.

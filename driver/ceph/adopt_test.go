@@ -206,6 +206,10 @@ func TestAdopt_encrypted(t *testing.T) {
 func TestAdopt_volumes(t *testing.T) {
 	r := byHand()
 	onVolumes(&r)
+	half := r.Hosts[0].Status.Devices[2] // of a mirror
+	half.ID, half.Path, half.Holders = half.ID+"-rimage_0", "/dev/dm-7", []string{"dm-0"}
+	r.Hosts[0].Status.Devices[0].Holders = []string{"dm-0", "dm-7"}
+	r.Hosts[0].Status.Devices = append(r.Hosts[0].Status.Devices, half)
 	x := Adopt(r)
 	if len(x.Problems) > 0 {
 		t.Fatalf("%q", x.Problems)
@@ -219,7 +223,7 @@ func TestAdopt_volumes(t *testing.T) {
 	if diff := cmp.Diff([]string{data}, x.Nodes[0].Spec.Devices); diff != "" {
 		t.Errorf("node (-want +got):\n%s", diff)
 	}
-	if row := x.Rows[2]; row.Device != "/dev/dm-0, LVM on wwn-10, db: /dev/dm-1, LVM on wwn-11" {
+	if row := x.Rows[2]; row.Device != "/dev/dm-0, LVM on wwn-10 and "+half.ID+", db: /dev/dm-1, LVM on wwn-11" {
 		t.Errorf("%+v", row)
 	}
 	view := &engine.View{Cluster: &x.Cluster, Nodes: x.Nodes, Hosts: r.Hosts, Daemons: x.Daemons}
@@ -283,12 +287,12 @@ func TestAdopt_refused(t *testing.T) {
 		"half encrypted": {func(r *AdoptRequest) {
 			sealDevices(r)
 			all := r.Hosts[0].Status.Devices
-			all[3].Ceph, all[3].Filesystem, r.Hosts[0].Status.Devices = all[5].Ceph, nil, all[:5]
+			all[3].Ceph, all[3].Filesystem, all[3].Holders, r.Hosts[0].Status.Devices = all[5].Ceph, nil, nil, all[:5]
 		}, "some of its devices encrypted"},
 		"encrypted on what?": {func(r *AdoptRequest) { sealDevices(r); r.Hosts[0].Status.Devices[2].Holders = nil }, "on which device it lies"},
 		"DB twice": {func(r *AdoptRequest) {
 			onVolumes(r)
-			r.Hosts[0].Status.Devices[1].Ceph = r.Hosts[0].Status.Devices[3].Ceph
+			r.Hosts[0].Status.Devices[1].Ceph, r.Hosts[0].Status.Devices[1].Holders = r.Hosts[0].Status.Devices[3].Ceph, nil
 		}, "have the same label"},
 		"in a file":          {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[0].Ceph = nil }, "no device of the host has its label"},
 		"twice":              {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[1].Ceph = r.Hosts[0].Status.Devices[0].Ceph }, "have the same label"},

@@ -49,11 +49,12 @@ func (x *adopter) devicesOf(d *ClusterDaemon, h *api.Host) (devices []api.Daemon
 	return devices, strings.Join(texts, ", ")
 }
 
-// labelled is the one device with the OSD's label for a part of it; nil where that is refused. Of one that is encrypted it is what is seen in clear.
+// labelled is the one device with the OSD's label for a part of it; nil where that is refused. Of one that is encrypted it is what is seen in clear; what
+// others are built of, such as the halves of a mirror, is none.
 func (x *adopter) labelled(d *ClusterDaemon, h *api.Host, name, part string) *api.Device {
 	var at []*api.Device
 	for i := range h.Status.Devices {
-		if dev := &h.Status.Devices[i]; dev.Ceph != nil && strings.EqualFold(dev.Ceph.OSDUUID, d.UUID) && dev.Ceph.Part == part && !sealed(dev) {
+		if dev := &h.Status.Devices[i]; dev.Ceph != nil && strings.EqualFold(dev.Ceph.OSDUUID, d.UUID) && dev.Ceph.Part == part && !sealed(dev) && len(dev.Holders) == 0 {
 			at = append(at, dev)
 		}
 	}

@@ -376,9 +376,6 @@ func HandOverWords(view *engine.View, spec api.ActionSpec, running map[string]st
 	if h.count(TypeMgr) == 1 {
 		lines = append(lines, "There is one manager: nothing is reported while it is started again, some seconds.")
 	}
-	if running == nil {
-		lines = append(lines, "Ceph could not be asked from here which releases run: whether those that are installed keep its order is seen when it is begun.")
-	}
 	return append(lines, "The next one waits until all mons are in the quorum, all placement groups active+clean, and Ceph itself says that it may stop. "+
 		"Afterwards the units of Ceph's packages are disabled, and the cluster is kept as spec says."), nil
 }

@@ -159,6 +159,13 @@ func TestReturns_withDatabase(t *testing.T) {
 		ID: db, Path: "/dev/dm-0", Kind: api.DeviceMapped, Availability: api.DeviceUnavailable, Ceph: &api.DeviceCeph{FSID: f.device("wwn-21").Ceph.FSID, OSDUUID: f.device("wwn-21").Ceph.OSDUUID, Part: "db"},
 	})
 	delete(f.daemons, "c-osd-3")
+	clone := f.hosts[1].Status.Devices[len(f.hosts[1].Status.Devices)-1]
+	clone.ID = volumePrefix + strings.Repeat("4", 64)
+	f.hosts[1].Status.Devices = append(f.hosts[1].Status.Devices, clone)
+	if p := f.settle(t); f.daemons["c-osd-3"] != nil || !contains(decisions(p, api.VerdictRefuse), "both have the label of its block.db") {
+		t.Errorf("of two databases one is taken: %v", decisions(p))
+	}
+	f.hosts[1].Status.Devices = f.hosts[1].Status.Devices[:len(f.hosts[1].Status.Devices)-1]
 	f.settle(t)
 	want := []api.DaemonDevice{{Name: DeviceBlock, ID: "wwn-21"}, {Name: DeviceDB, ID: db}}
 	if d := f.daemons["c-osd-3"]; d == nil || !slices.Equal(d.Spec.Devices, want) {

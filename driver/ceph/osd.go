@@ -136,7 +136,10 @@ func (p *planner) nodeOSDs(n *node) []*osd {
 		}
 		o.encrypted = o.encrypted || sealed(r.Device)
 		if returns && len(o.parts) == 0 {
-			o.parts = partsFound(n.Host, o)
+			if o.parts, r.Problem = p.partsFound(n.Host, o); r.Problem != "" {
+				p.decide(api.VerdictRefuse, n.object(), "OSD %d, which is on device %s, cannot come back: %s: %s", o.id, r.ID, r.Problem, whichOf)
+				continue
+			}
 		}
 		if why := p.partsWait(o); why != "" {
 			n.toCome++

@@ -99,17 +99,23 @@ func partsOf(d *api.Daemon) (parts []api.DaemonDevice) {
 	return parts
 }
 
-// partsFound are what an OSD that comes back has beside its main device, by the labels there: its Daemon, which told, was lost.
-func partsFound(h *api.Host, o *osd) (parts []api.DaemonDevice) {
+// partsFound are what an OSD that comes back has beside its main device, by the labels there: its Daemon, which told, was lost. Where several devices
+// have the same label, why says so.
+func (p *planner) partsFound(h *api.Host, o *osd) (parts []api.DaemonDevice, why string) {
 	for _, want := range labelParts[1:] {
 		for i := range h.Status.Devices {
 			dev := &h.Status.Devices[i]
-			if dev.Ceph != nil && dev.Ceph.Part == want.part && strings.EqualFold(dev.Ceph.OSDUUID, o.uuid) && sealed(dev) == o.encrypted {
-				parts = append(parts, api.DaemonDevice{Name: want.device, ID: dev.ID})
+			if dev.Ceph == nil || dev.Ceph.Part != want.part || !strings.EqualFold(dev.Ceph.OSDUUID, o.uuid) || dev.Ceph.FSID != "" && !strings.EqualFold(dev.Ceph.FSID, p.fsid) ||
+				sealed(dev) != o.encrypted || !o.encrypted && len(dev.Holders)+len(dev.MountPoints) > 0 {
+				continue
 			}
+			if n := len(parts); n > 0 && parts[n-1].Name == want.device {
+				return nil, fmt.Sprintf("%s and %s both have the label of its %s", parts[n-1].ID, dev.ID, want.device)
+			}
+			parts = append(parts, api.DaemonDevice{Name: want.device, ID: dev.ID})
 		}
 	}
-	return parts
+	return parts, ""
 }
 
 // leavingPartitions tells the partitions of OSDs that leave, or have failed and are replaced, and that go with them.

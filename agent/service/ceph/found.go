@@ -22,9 +22,10 @@ func freeFound(ctx context.Context, l *service.Local) error {
 		if x.Of != "" || x.Name == deviceBlock && (!volume || l.Daemon.Spec.OnRemoval != api.DeletionWipe) {
 			continue
 		}
+		_, there := l.Devices[x.Name]
 		cleared, err := clearFound(ctx, l, x.Name)
 		if err == nil && cleared && volume {
-			err = v.Remove(ctx, l.Parameters[paramOSDUUID], filepath.Join(l.Data, "disks-of-"+x.Name+".json"))
+			err = v.Remove(ctx, l.Parameters[paramOSDUUID], there, filepath.Join(l.Data, "disks-of-"+x.Name+".json"))
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("while freeing the %s of osd.%s: %w", x.Name, l.Daemon.Spec.ID, err))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -63,24 +64,32 @@ func adoptable(ctx context.Context, l *service.Local) error {
 	if p == nil || p.Data == "" {
 		return nil
 	}
-	return sameDevices(l, p.Data, used)
+	return sameDevices(l, filepath.Join("/proc", strconv.Itoa(int(p.PID)), "root", p.Data), used) // as the process sees it
 }
 
-// sameDevices refuses to go on where the OSD has other devices by now than those that it was adopted with, as after 'ceph-volume lvm new-db' or 'migrate'.
+// sameDevices refuses to go on where the OSD has other devices by now, in its directory, than those that it was adopted with, as after 'ceph-volume lvm
+// new-db' or 'migrate': on a database that it does not use any more it would go back to what was there then.
 func sameDevices(l *service.Local, dir string, used map[string]string) error {
-	for name := range partNames {
+	for _, name := range []string{deviceBlock, deviceDB, deviceWAL} {
 		is, err := os.Stat(filepath.Join(dir, name))
-		if err != nil { // it has none, or nobody sees its directory
+		switch {
+		case errors.Is(err, os.ErrNotExist) && name != deviceBlock && used[name] == "":
 			continue
+		case errors.Is(err, os.ErrNotExist) && name != deviceBlock:
+			return otherDevice(l, name, "no device", used[name])
+		case err != nil:
+			return fmt.Errorf("while looking which devices osd.%s has: %w", l.Daemon.Spec.ID, err)
 		}
 		was, err := os.Stat(used[name])
-		if err == nil && deviceNumber(is) == deviceNumber(was) {
-			continue
+		if err != nil || deviceNumber(is) != deviceNumber(was) {
+			return otherDevice(l, name, "another device", cmp.Or(used[name], "none"))
 		}
-		return fmt.Errorf("%s of osd.%s is another device now than when it was adopted (%s): delete its Daemon, and say 'holdfast ceph adopt' again",
-			filepath.Join(dir, name), l.Daemon.Spec.ID, cmp.Or(used[name], "none"))
 	}
 	return nil
+}
+
+func otherDevice(l *service.Local, name, is, was string) error {
+	return fmt.Errorf("the %s of osd.%s is %s now, and was %s when it was adopted: delete its Daemon, and say 'holdfast ceph adopt' again", name, l.Daemon.Spec.ID, is, was)
 }
 
 // deviceNumber is the number of a block device, or that of the file.

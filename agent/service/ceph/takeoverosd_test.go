@@ -64,15 +64,19 @@ func TestSameDevices(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	check("")
+	check("while looking which devices")
 	link(deviceBlock, disk)
 	check("")
 	link(deviceDB, db)
-	check("block.db of osd.3 is another device now than when it was adopted (none)")
+	check("block.db of osd.3 is another device now, and was none")
 	used[deviceDB] = disk
-	check("another device now than when it was adopted (" + disk + ")")
+	check("block.db of osd.3 is another device now, and was " + disk)
 	used[deviceDB] = db
 	check("")
+	if err := os.Remove(filepath.Join(dir, deviceDB)); err != nil {
+		t.Fatal(err)
+	}
+	check("block.db of osd.3 is no device now, and was " + db)
 }
 
 // sealedBefore encrypts a device as ceph-volume does.

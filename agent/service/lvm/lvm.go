@@ -156,10 +156,12 @@ func run(ctx context.Context, program string, args ...string) ([]byte, error) {
 	}
 	select { // it ends at the same moment where it can be ended at all
 	case r := <-done:
-		return r.out, explain(program, r.err)
+		if r.err == nil {
+			return r.out, nil
+		}
 	case <-time.After(2 * cmd.WaitDelay):
-		return nil, fmt.Errorf("while running %s: it does not end, and reads all disks of this host: one of them may hang: %w", program, context.Cause(ctx))
 	}
+	return nil, fmt.Errorf("while running %s: it does not end in time, and reads all disks of this host: one of them may hang: %w", program, context.Cause(ctx))
 }
 
 // explain tells what LVM complained of.

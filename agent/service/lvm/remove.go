@@ -14,16 +14,19 @@ import (
 )
 
 // Remove removes a volume that ceph-volume has made for an OSD, and, with the last volume of a group that it has made, the group and what it has written
-// on the disks, so that these are free. A volume or a group that a person has named stays, whatever lies on it. It may be cut off anywhere and done again:
+// on the disks, so that these are free. wiped says that nothing is on it any more: one that is there and was not wiped is an error. A volume or a group that a person has named stays, whatever lies on it. It may be cut off anywhere and done again:
 // file, which it makes and removes, remembers the disks when their group is gone already.
-func (v Volume) Remove(ctx context.Context, osdUUID, file string) error {
-	volumes, err := report(ctx, "lvs", "lv_name,vg_name,lv_tags", "lv_uuid="+dashed(v.UUID))
+func (v Volume) Remove(ctx context.Context, osdUUID string, wiped bool, file string) error {
+	volumes, err := report(ctx, "lvs", "lv_name,vg_name,lv_tags,lv_health_status", "lv_uuid="+dashed(v.UUID))
 	if err != nil {
 		return err
 	}
 	for _, x := range volumes {
-		if !madeFor(x, osdUUID) {
+		if !madeFor(x, osdUUID) || x["lv_health_status"] == "partial" { // of that a disk is missing, and nobody can wipe the rest
 			return nil
+		}
+		if !wiped {
+			return fmt.Errorf("the logical volume %s/%s is there, and the kernel does not show it, so it was not wiped: activate it ('lvchange --activate y %[1]s/%[2]s')", x["vg_name"], x["lv_name"])
 		}
 		if _, err := run(ctx, "lvremove", "--yes", x["vg_name"]+"/"+x["lv_name"]); err != nil {
 			return err

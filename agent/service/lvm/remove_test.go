@@ -89,14 +89,17 @@ func TestVolume_Remove(t *testing.T) {
 	lvm(t, "vgcreate", group, disk, second)
 	a, b := made(t, group, "osd-block-"+one, one), made(t, group, "osd-db-"+two, two)
 	file := filepath.Join(t.TempDir(), "disks.json")
-	if err := a.Remove(t.Context(), two, file); err != nil {
+	if err := a.Remove(t.Context(), two, true, file); err != nil {
 		t.Fatal(err)
 	}
 	if names, _ := left(t, group); len(strings.Fields(names)) != 2 {
 		t.Fatalf("one of another OSD is removed: %q is left", names)
 	}
+	if err := a.Remove(t.Context(), one, false, file); err == nil || !strings.Contains(err.Error(), "it was not wiped") {
+		t.Errorf("a volume that nobody has wiped: %v", err)
+	}
 	for range 2 {
-		if err := a.Remove(t.Context(), one, file); err != nil {
+		if err := a.Remove(t.Context(), one, true, file); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,7 +107,7 @@ func TestVolume_Remove(t *testing.T) {
 		t.Fatalf("%q is left", names)
 	}
 	for range 2 {
-		if err := b.Remove(t.Context(), two, file); err != nil {
+		if err := b.Remove(t.Context(), two, true, file); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -135,7 +138,7 @@ func TestVolume_Remove_cutOff(t *testing.T) {
 		t.Fatal("the disk is free already")
 	}
 	for range 2 {
-		if err := v.Remove(t.Context(), osd, file); err != nil {
+		if err := v.Remove(t.Context(), osd, true, file); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,14 +153,14 @@ func TestVolume_Remove_named(t *testing.T) {
 	group, osd := "ceph-fast-"+uuid.NewString(), uuid.NewString()
 	lvm(t, "vgcreate", group, disk)
 	v := made(t, group, "fast", osd)
-	if err := v.Remove(t.Context(), osd, filepath.Join(t.TempDir(), "disks.json")); err != nil {
+	if err := v.Remove(t.Context(), osd, true, filepath.Join(t.TempDir(), "disks.json")); err != nil {
 		t.Fatal(err)
 	}
 	if names, _ := left(t, group); names != "fast" {
 		t.Errorf("%q is left", names)
 	}
 	lvm(t, "lvremove", "--yes", group+"/fast")
-	if err := v.Remove(t.Context(), osd, filepath.Join(t.TempDir(), "disks.json")); err != nil {
+	if err := v.Remove(t.Context(), osd, true, filepath.Join(t.TempDir(), "disks.json")); err != nil {
 		t.Fatal(err)
 	}
 	if _, there := left(t, group); !there {
@@ -175,7 +178,7 @@ func TestVolume_Remove_missingDisk(t *testing.T) {
 	if out, err := exec.Command("wipefs", "--all", "--force", broken).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := v.Remove(t.Context(), osd, filepath.Join(t.TempDir(), "disks.json")); err != nil {
+	if err := v.Remove(t.Context(), osd, true, filepath.Join(t.TempDir(), "disks.json")); err != nil {
 		t.Fatal(err)
 	}
 	if names, there := left(t, group); !there || names != "" {
