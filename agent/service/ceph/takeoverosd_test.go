@@ -130,11 +130,35 @@ func TestAdoptable_encrypted(t *testing.T) {
 	}
 }
 
-// TestOSD_encryptedBefore takes over an OSD on a disk that ceph-volume has encrypted and opened. It needs dm-crypt: it runs in a virtual machine (test/e2e).
+// An encrypted device with nothing on it, or that this kernel cannot open, is not made an OSD in the course of a hand-over.
+func TestOSD_encryptedEmpty(t *testing.T) {
+	path, key := loopDevice(t), strings.Repeat("k", 172)
+	sealedBefore(t, path, key, "luks2")
+	l := adoptedSecret(t, path, "7", fsid, ours, key)
+	for range 2 {
+		l.Devices[deviceBlock] = scan(t, path)
+		err := OSD{}.ConfigureLocalService(t.Context(), l)
+		if err == nil || !strings.Contains(err.Error(), "does not hold osd.7") && luks.Available() == nil || !strings.Contains(err.Error(), "taking over the encryption") && luks.Available() != nil {
+			t.Errorf("%v", err)
+		}
+		if _, err := os.Stat(filepath.Join(l.Data, fileTaken)); err == nil || complete(filepath.Join(l.Data, directoryName)) {
+			t.Error("it is taken over")
+		}
+		if have, err := luks.OwnerOf(path); luks.Available() != nil && (err != nil || have != (luks.Owner{})) {
+			t.Errorf("a header that nobody can use is changed: %+v, %v", have, err)
+		}
+	}
+	if err := (OSD{}).CloseDevices(t.Context(), l); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOSD_encryptedBefore takes over an OSD on a disk that ceph-volume has encrypted and opened, with all that needs dm-crypt: TestEncryption of test/e2e
+// gives it a virtual machine's disk.
 func TestOSD_encryptedBefore(t *testing.T) {
 	path := os.Getenv(diskVariable)
 	if path == "" {
-		t.Skip("this kernel may have no dm-crypt: TestEncryption in test/e2e runs this")
+		t.Skip("this has no disk of a kernel with dm-crypt: TestEncryption in test/e2e gives it one, and fails where it does not pass")
 	}
 	label, err := bluestore.ReadLabel(os.Getenv(labelVariable))
 	if err != nil {

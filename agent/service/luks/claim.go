@@ -89,6 +89,9 @@ func second(path string) error {
 // says whose it is. Its keys stay, and discards go on to reach the disk, as ceph-volume has them. It may be cut off anywhere and done again. Nobody may use
 // the device.
 func Claim(ctx context.Context, path string, o Owner, key []byte) (string, error) {
+	if err := Available(); err != nil {
+		return "", err
+	}
 	all, err := openedOn(path)
 	if err != nil {
 		return "", err
