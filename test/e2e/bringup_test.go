@@ -4,13 +4,18 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/test/home"
 )
 
@@ -25,6 +30,7 @@ func TestBringUp(t *testing.T) {
 	b.cephHealthy(3, 3)
 	b.noOrphans()
 	t.Run("data", b.writeAndRead)
+	b.seesPGs(dataPGs)
 	t.Run("again", func(t *testing.T) { applyAgainChangesNothing(t, b, spec) })
 	t.Run("kubectl", b.kubectlWorks)
 	t.Run("secrets", b.secretsStaySecret)
@@ -35,26 +41,85 @@ func TestBringUp(t *testing.T) {
 	})
 }
 
-// writeAndRead writes 64 MiB with the stock client of one host and reads them with that of another.
+// dataPGs is the number of placement groups of the pool that writeAndRead makes.
+const dataPGs = 8
+
+// writeAndRead writes 64 MiB with the stock client of one host and reads them with that of another. The pool is made by hand, and
+// Ceph leaves the number of its placement groups alone. The data goes from file to file: the race detector would take seconds over so
+// much in memory.
 func (b *bed) writeAndRead(t *testing.T) {
-	b.ceph("osd", "pool", "create", "data", "8")
+	b.ceph("osd", "pool", "create", "data", strconv.Itoa(dataPGs), "--autoscale-mode", "off")
 	b.ceph("osd", "pool", "application", "enable", "data", "test")
-	data := make([]byte, 64<<20)
-	rand.Read(data)
+	written, read := tempFile(t), tempFile(t)
+	if _, err := io.CopyN(written, rand.Reader, 64<<20); err != nil {
+		t.Fatal(err)
+	}
+	b.rados(t, 1, written, nil, "put", "object", "-")
+	b.rados(t, 3, nil, read, "get", "object", "-")
+	if sumOf(t, read) != sumOf(t, written) {
+		t.Error("what was read is not what was written")
+	}
+}
+
+// rados runs Ceph's rados on a host with the pool of writeAndRead. in is read from its start.
+func (b *bed) rados(t *testing.T, host int, in, out *os.File, args ...string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	put := b.Lab.Host(1).Command(ctx, b.Binary, "ceph", "shell", "--", "rados", "-p", "data", "put", "object", "-")
-	put.Stdin = strings.NewReader(string(data))
-	if out, err := put.CombinedOutput(); err != nil {
-		t.Fatalf("rados put: %v: %s", err, out)
+	cmd := b.Lab.Host(host).Command(ctx, b.Binary, append([]string{"ceph", "shell", "--", "rados", "-p", "data"}, args...)...)
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	if in != nil {
+		rewind(t, in)
+		cmd.Stdin = in
 	}
-	got, err := b.Lab.Host(3).Command(ctx, b.Binary, "ceph", "shell", "--", "rados", "-p", "data", "get", "object", "-").Output()
+	if out != nil {
+		cmd.Stdout = out
+	}
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("rados %s: %v: %s", args[0], err, complaint.String())
+	}
+}
+
+func tempFile(t *testing.T) *os.File {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "data"))
 	if err != nil {
-		t.Fatalf("rados get: %v", err)
+		t.Fatal(err)
 	}
-	if sha256.Sum256(got) != sha256.Sum256(data) {
-		t.Errorf("read %d bytes that are not the %d bytes written", len(got), len(data))
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func rewind(t *testing.T, f *os.File) {
+	t.Helper()
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		t.Fatal(err)
 	}
+}
+
+// sumOf is the checksum of a file's content.
+func sumOf(t *testing.T, f *os.File) string {
+	t.Helper()
+	rewind(t, f)
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		t.Fatal(err)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// seesPGs waits until the status tells that a pool's placement groups, which the mgr reports seconds after they are made, are there
+// beside others and well, and until whatever told so has ended.
+func (b *bed) seesPGs(count int32) {
+	b.await("the status to tell of the pool's placement groups", func() error {
+		s, err := read[api.StorageStatus](b, 1, "storagestatus", "ceph")
+		if c := s.Status.Ceph; err == nil && (c == nil || c.PGs <= count || c.PGsClean != c.PGs || s.Status.Status != api.StorageOnline) {
+			err = fmt.Errorf("the status is %s, Ceph's %+v", s.Status.Status, c)
+		}
+		return err
+	})
+	b.await("another orchestration", b.orchestrations(1))
 }
 
 // versions maps each object that an orchestration could write to its resource version.
