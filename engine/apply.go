@@ -28,10 +28,10 @@ func (r *run) apply(ctx context.Context) error {
 	status := start(ctx, func(ctx context.Context) error {
 		return r.Store.PutStatus(ctx, r.view.Cluster, r.plan.Status)
 	})
-	var first, second writes
+	var first, second, last writes
 	stale := r.statusWrites(&first)
 	if !r.plan.Refused {
-		r.planWrites(&first, &second)
+		r.planWrites(&first, &second, &last)
 	}
 	err := first.run(ctx)
 	overtaken := r.overtaken(stale())
@@ -40,12 +40,20 @@ func (r *run) apply(ctx context.Context) error {
 	}
 	r.placed()
 	if err == nil && !overtaken && !r.plan.Refused {
-		err = r.perform(ctx)
+		err = r.performThen(ctx, &last)
 	}
 	if e := status(); e != nil {
 		err = errors.Join(err, fmt.Errorf("while writing the StorageStatus: %w", e))
 	}
 	return err
+}
+
+// performThen carries out the plan's commands, and writes what relies on all of them if none was held up.
+func (r *run) performThen(ctx context.Context, last *writes) error {
+	if whole, err := r.perform(ctx); err != nil || !whole {
+		return err
+	}
+	return last.run(ctx)
 }
 
 // statusWrites adds the writes of nodes and resources. The function that it returns lists, when they are done, those that had
@@ -129,8 +137,8 @@ func (r *run) newlySeen() bool {
 	return slices.ContainsFunc(r.plan.Nodes, node) || slices.ContainsFunc(r.plan.Resources, resource)
 }
 
-// planWrites sorts the plan's writes: Secrets go first because daemons read them.
-func (r *run) planWrites(first, second *writes) {
+// planWrites sorts the plan's writes: Secrets go first because daemons read them, and last what relies on the commands.
+func (r *run) planWrites(first, second, last *writes) {
 	for _, want := range r.plan.Secrets {
 		if want.Gone {
 			first.add("while removing secret "+want.Name, func(ctx context.Context) error {
@@ -145,7 +153,11 @@ func (r *run) planWrites(first, second *writes) {
 		})
 	}
 	for _, change := range r.plan.Daemons {
-		second.add("while writing daemon "+change.Daemon.Name, func(ctx context.Context) error {
+		writes := second
+		if change.AfterCommands {
+			writes = last
+		}
+		writes.add("while writing daemon "+change.Daemon.Name, func(ctx context.Context) error {
 			r.log.Info("writing a daemon", "daemon", change.Daemon.Name, "host", change.Daemon.Spec.Host,
 				"state", change.Daemon.Spec.State, "new", change.New, "reason", change.Reason)
 			return r.Store.PutDaemon(ctx, r.view.Cluster, change)

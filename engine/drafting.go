@@ -54,6 +54,15 @@ func (p *Plan) Change(object string, c DaemonChange) {
 	p.Decide(api.VerdictDo, object, "%s", c.Reason)
 }
 
+// RelyOnCommands has the change of a daemon, if there is one, made only when all commands of the plan were carried out.
+func (p *Plan) RelyOnCommands(daemon string) {
+	for i := range p.Daemons {
+		if p.Daemons[i].Daemon.Name == daemon {
+			p.Daemons[i].AfterCommands = true
+		}
+	}
+}
+
 // specDifference says in words what differs between two specs of a daemon that differ.
 func specDifference(have, want *api.DaemonSpec) string {
 	var parts []string

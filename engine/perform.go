@@ -20,8 +20,8 @@ type heldLines map[string]bool
 func (h heldLines) up(c Command) bool { return h[""] || h[c.Line] || c.Line == "" && len(h) > 0 }
 
 // perform carries out the plan's commands in their order. One that fails holds up those that may rely on it (Command.Line). If it has
-// no Line the run has failed; else the plan says what became of it, and the rest goes on.
-func (r *run) perform(ctx context.Context) error {
+// no Line the run has failed; else the plan says what became of it, and the rest goes on. It says whether all were carried out.
+func (r *run) perform(ctx context.Context) (whole bool, err error) {
 	secrets, held, slow := r.Store.Secrets(r.event.Cluster), heldLines{}, map[string]bool{}
 	r.memory.tries.begin(r.plan.Commands, fmt.Sprint(r.view.Cluster.Generation, r.event.Request))
 	for _, cmd := range r.plan.Commands {
@@ -33,14 +33,14 @@ func (r *run) perform(ctx context.Context) error {
 		case err == nil:
 			r.performed++
 		case cmd.Line == "" || ctx.Err() != nil:
-			return errors.Join(append(r.failures, err)...)
+			return false, errors.Join(append(r.failures, err)...)
 		default:
 			held[cmd.Line] = true
 			r.failures = append(r.failures, err)
 			r.plan.Decisions = append(r.plan.Decisions, api.Decision{Object: cmd.Line, Verdict: api.VerdictWait, Message: err.Error() + ". It is tried again"})
 		}
 	}
-	return nil
+	return len(held) == 0, nil
 }
 
 // try has a command carried out, unless it failed a moment ago. Of slow daemons, which did not answer in time, nothing more is asked:

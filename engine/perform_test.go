@@ -89,3 +89,38 @@ func TestPerform_heldUpAfterFailure(t *testing.T) {
 		}
 	})
 }
+
+// relying is a driver that has every Daemon wait for its commands.
+type relying struct{ twoOfALine }
+
+func (d *relying) Plan(v *engine.View, now time.Time) *engine.Plan {
+	p := d.twoOfALine.Plan(v, now)
+	for _, c := range p.Daemons {
+		p.RelyOnCommands(c.Daemon.Name)
+	}
+	return p
+}
+
+// TestPerform_daemonsRely: a Daemon that relies on the commands is written when all of them were carried out, in the same run, and not before.
+func TestPerform_daemonsRely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		d := &relying{twoOfALine{Driver: l.toy, fails: "set"}}
+		l.orch.Driver = d
+		written := func() int {
+			_, err := l.refresh()
+			l.must(err)
+			v, err := l.View(t.Context(), toyKey)
+			l.must(err)
+			return len(v.Daemons)
+		}
+		if n := written(); n != 0 {
+			t.Errorf("%d Daemons were written though a command failed", n)
+		}
+		d.fails = ""
+		time.Sleep(time.Hour) // past the pause of what failed
+		if n := written(); n == 0 {
+			t.Error("no Daemon was written though all commands were carried out")
+		}
+	})
+}

@@ -15,7 +15,8 @@ type Plan struct {
 	// Secrets to make; one that exists is left as it is, for ever.
 	Secrets []SecretWant
 	// Daemons to create or to bring to this spec. Only those that differ from the view are listed. They are written all at
-	// once, after Secrets and Nodes: a daemon that must wait for another one belongs into a later plan.
+	// once, after Secrets and Nodes (DaemonChange.AfterCommands: after Commands, too): a daemon that must wait for another one belongs
+	// into a later plan.
 	Daemons []DaemonChange
 	// Remove are the names of daemons to delete, with the reason of each.
 	Remove []Removal
@@ -85,6 +86,8 @@ type DaemonChange struct {
 	Reason string
 	// Risk is what it may do to data and service, where that is more than the Daemon itself tells (see RiskOfRemoval).
 	Risk api.Risk
+	// AfterCommands has it written only when the storage system has carried out all Commands of the plan.
+	AfterCommands bool
 }
 
 // Removal is a daemon to delete.

@@ -83,6 +83,7 @@ type planner struct {
 	fatal    bool                  // nothing can be done, whatever there is already
 	hold     time.Duration         // how long to wait for more to be declared
 	stop     map[string]bool       // the names of the Daemons that are to stop
+	after    map[string]bool       // the names of those that stop only when the commands of the plan were carried out
 	leaving  map[string]bool       // the hosts whose mgr may go, as far as all else is concerned
 	going    departures            // the OSDs that are not to stay
 	parting  map[string]bool       // the names of the Daemons of OSDs that leave for good, as far as they may
@@ -130,7 +131,7 @@ func newPlanner(view *engine.View, now time.Time) *planner {
 	view = sorted(view)
 	p := &planner{
 		view: view, now: now, cluster: view.Cluster,
-		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, replaced: map[string]string{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, astray: map[string]string{}, released: map[string]bool{}, nfs: &nfs.Server{}, plan: &engine.Plan{},
+		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, after: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, replaced: map[string]string{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, astray: map[string]string{}, released: map[string]bool{}, nfs: &nfs.Server{}, plan: &engine.Plan{},
 	}
 	if view.Cluster.Spec.Ceph != nil {
 		p.spec = *view.Cluster.Spec.Ceph
@@ -298,6 +299,9 @@ func (p *planner) want(d api.Daemon) {
 	d.Spec.State = p.wantedState(&d)
 	p.noteFlaps(&d, have)
 	p.plan.Want(label(&d), label(&d), have, d)
+	if p.after[d.Name] {
+		p.plan.RelyOnCommands(d.Name)
+	}
 }
 
 // daemon makes what all Daemons have in common.

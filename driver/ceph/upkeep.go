@@ -304,13 +304,20 @@ func (p *planner) passMgr(u *upkeep) bool {
 	return true
 }
 
-// keepIn has the mons not mark the host's OSDs out while they are down, and sees that Ceph has taken it.
+// keepIn has the mons not mark the host's OSDs out while they are down: until Ceph has taken that none of them stops.
 func (p *planner) keepIn(u *upkeep) bool {
 	if !p.reachable() {
 		return len(u.of(TypeOSD)) == 0 || p.await(u, "Ceph does not answer, and only Ceph can say whether it would mark its OSDs out")
 	}
 	missing := p.wantNoout(u)
-	return len(missing) == 0 || p.await(u, "the flag noout is being set for %s", words.Few(missing))
+	if len(missing) == 0 {
+		return true
+	}
+	osds := u.of(TypeOSD)
+	for _, d := range osds {
+		p.after[d.Name] = true
+	}
+	return !allOf(osds, told) || p.await(u, "the flag noout is being set for %s", words.Few(missing))
 }
 
 // wantNoout asks for the flag where it is missing, and says where.
