@@ -48,9 +48,13 @@ func (r *run) apply(ctx context.Context) error {
 	return err
 }
 
-// performThen carries out the plan's commands, and writes what relies on all of them if none was held up.
+// seenFor is how long after its start a run still writes what relies on its commands. What it saw then, such as that an OSD may stop, may
+// not be so any more: the next run looks again.
+const seenFor = 10 * time.Second
+
+// performThen carries out the plan's commands, and writes what relies on all of them if none was held up or took long.
 func (r *run) performThen(ctx context.Context, last *writes) error {
-	if whole, err := r.perform(ctx); err != nil || !whole {
+	if whole, err := r.perform(ctx); err != nil || !whole || time.Since(r.started) > seenFor {
 		return err
 	}
 	return last.run(ctx)

@@ -91,7 +91,15 @@ func TestPerform_heldUpAfterFailure(t *testing.T) {
 }
 
 // relying is a driver that has every Daemon wait for its commands.
-type relying struct{ twoOfALine }
+type relying struct {
+	twoOfALine
+	takes time.Duration
+}
+
+func (d *relying) Perform(ctx context.Context, v *engine.View, c engine.Command, s engine.SecretReader) error {
+	time.Sleep(d.takes)
+	return d.twoOfALine.Perform(ctx, v, c, s)
+}
 
 func (d *relying) Plan(v *engine.View, now time.Time) *engine.Plan {
 	p := d.twoOfALine.Plan(v, now)
@@ -105,7 +113,7 @@ func (d *relying) Plan(v *engine.View, now time.Time) *engine.Plan {
 func TestPerform_daemonsRely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
-		d := &relying{twoOfALine{Driver: l.toy, fails: "set"}}
+		d := &relying{twoOfALine: twoOfALine{Driver: l.toy, fails: "set"}}
 		l.orch.Driver = d
 		written := func() int {
 			_, err := l.refresh()
@@ -117,8 +125,12 @@ func TestPerform_daemonsRely(t *testing.T) {
 		if n := written(); n != 0 {
 			t.Errorf("%d Daemons were written though a command failed", n)
 		}
-		d.fails = ""
+		d.fails, d.takes = "", 6*time.Second
 		time.Sleep(time.Hour) // past the pause of what failed
+		if n := written(); n != 0 {
+			t.Errorf("%d Daemons were written though what the run saw was 12 s old", n)
+		}
+		d.takes = 0
 		if n := written(); n == 0 {
 			t.Error("no Daemon was written though all commands were carried out")
 		}

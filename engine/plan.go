@@ -86,7 +86,8 @@ type DaemonChange struct {
 	Reason string
 	// Risk is what it may do to data and service, where that is more than the Daemon itself tells (see RiskOfRemoval).
 	Risk api.Risk
-	// AfterCommands has it written only when the storage system has carried out all Commands of the plan.
+	// AfterCommands has it written only when the storage system has carried out all Commands of the plan, and soon: else it is left to
+	// the next plan.
 	AfterCommands bool
 }
 

@@ -84,6 +84,30 @@ func TestMaintenance(t *testing.T) {
 	}
 }
 
+// OSDs are told to stop in the run in which Ceph is told to keep them in, after that, and not if Ceph has not taken it.
+func TestMaintenance_keptInFirst(t *testing.T) {
+	f := withFake(threeHosts())
+	f.settle(t)
+	f.mode(2, api.HostMaintenance)
+	f.ceph.Mute("osd set-group", true)
+	for tried := false; !tried; {
+		f.agents()
+		v, p, err := f.observed(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tried = f.apply(t.Context(), v, p) != nil
+	}
+	if got := f.states("h2"); !slices.Contains(got, "osd.1=Running") {
+		t.Errorf("Ceph did not answer, and the host's daemons are to be %v", got)
+	}
+	f.ceph.Mute("osd set-group", false)
+	f.round(t)
+	if got := f.states("h2"); !slices.Contains(got, "osd.1=Stopped") || !slices.Equal(f.ceph.Noout(), []int{1}) {
+		t.Errorf("after one more run the host's daemons are to be %v, noout %v", got, f.ceph.Noout())
+	}
+}
+
 // While one host is in maintenance the next is refused, by Ceph's own word, and nothing of it is touched.
 func TestMaintenance_secondHostIsRefused(t *testing.T) {
 	f := withFake(threeHosts())

@@ -42,6 +42,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.writeSecrets()
 		p.writeDaemons()
 		p.writeCommands()
+		p.writeRelying()
 	}
 	for _, n := range p.nodes {
 		if n.group == nil {
@@ -79,11 +80,12 @@ type planner struct {
 	services []*service // what serves resources
 	osds     []*osd
 	groups   []*drives.Outcome
-	taken    map[devicePlace]*osd  // the OSDs by what they are on
-	fatal    bool                  // nothing can be done, whatever there is already
-	hold     time.Duration         // how long to wait for more to be declared
-	stop     map[string]bool       // the names of the Daemons that are to stop
-	after    map[string]bool       // the names of those that stop only when the commands of the plan were carried out
+	taken    map[devicePlace]*osd // the OSDs by what they are on
+	fatal    bool                 // nothing can be done, whatever there is already
+	hold     time.Duration        // how long to wait for more to be declared
+	stop     map[string]bool      // the names of the Daemons that are to stop
+	after    map[string]bool      // the names of those that stop only when the commands of the plan were carried out, and these Daemons
+	relying  []api.Daemon
 	leaving  map[string]bool       // the hosts whose mgr may go, as far as all else is concerned
 	going    departures            // the OSDs that are not to stay
 	parting  map[string]bool       // the names of the Daemons of OSDs that leave for good, as far as they may
@@ -298,8 +300,23 @@ func (p *planner) want(d api.Daemon) {
 	}
 	d.Spec.State = p.wantedState(&d)
 	p.noteFlaps(&d, have)
-	p.plan.Want(label(&d), label(&d), have, d)
 	if p.after[d.Name] {
+		p.relying = append(p.relying, d)
+		return
+	}
+	p.plan.Want(label(&d), label(&d), have, d)
+}
+
+// writeRelying has the OSDs stop that are told so when the mons keep them in. If Ceph is asked for anything else, too, what it said of them
+// may not be so after it, such as that it can do without them: then it is asked first, in the next run.
+func (p *planner) writeRelying() {
+	more := slices.ContainsFunc(p.plan.Commands, func(c engine.Command) bool { return c.Verb != verbNoout })
+	for _, d := range p.relying {
+		have := p.have[d.Name]
+		if more {
+			d.Spec.State = have.Spec.State
+		}
+		p.plan.Want(label(&d), label(&d), have, d)
 		p.plan.RelyOnCommands(d.Name)
 	}
 }

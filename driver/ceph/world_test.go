@@ -225,15 +225,8 @@ func (w *world) apply(ctx context.Context, v *engine.View, p *engine.Plan) error
 		}
 		w.secrets[want.Name] = secret{data, want.Annotations, fmt.Sprint(len(w.secrets), w.writes)}
 	}
-	for _, c := range p.Daemons {
-		if (w.daemons[c.Daemon.Name] == nil) != c.New {
-			return fmt.Errorf("daemon %s: New is %v", c.Daemon.Name, c.New)
-		}
-		d := c.Daemon.DeepCopy()
-		if c.New {
-			d.CreationTimestamp = metav1.NewTime(w.now)
-		}
-		w.daemons[d.Name] = d
+	if err := w.applyDaemons(p, false); err != nil {
+		return err
 	}
 	for _, r := range p.Remove {
 		now := metav1.NewTime(w.now)
@@ -253,6 +246,24 @@ func (w *world) apply(ctx context.Context, v *engine.View, p *engine.Plan) error
 		if err := w.driver.Perform(ctx, v, cmd, w); err != nil {
 			return err
 		}
+	}
+	return w.applyDaemons(p, true)
+}
+
+// applyDaemons writes the Daemons that rely on the plan's commands, or the others.
+func (w *world) applyDaemons(p *engine.Plan, relying bool) error {
+	for _, c := range p.Daemons {
+		if c.AfterCommands != relying {
+			continue
+		}
+		if (w.daemons[c.Daemon.Name] == nil) != c.New {
+			return fmt.Errorf("daemon %s: New is %v", c.Daemon.Name, c.New)
+		}
+		d := c.Daemon.DeepCopy()
+		if c.New {
+			d.CreationTimestamp = metav1.NewTime(w.now)
+		}
+		w.daemons[d.Name] = d
 	}
 	return nil
 }

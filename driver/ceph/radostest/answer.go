@@ -38,6 +38,9 @@ func (k client) Mon(ctx context.Context, command any, input []byte) ([]byte, err
 	if len(k.c.quorum()) == 0 {
 		return nil, fmt.Errorf("ceph %s: %w: no quorum", prefix, rados.ErrNoAnswer)
 	}
+	if k.c.muted[prefix] {
+		return nil, fmt.Errorf("ceph %s: %w: muted", prefix, rados.ErrNoAnswer)
+	}
 	answer, errno, status := k.c.answer(prefix, cmd, input)
 	k.c.answered()
 	if errno != 0 {

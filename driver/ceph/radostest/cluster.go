@@ -51,7 +51,7 @@ type Cluster struct {
 	keys     map[string]string
 	cut      func()
 	cutAfter int
-	muted    map[string]bool // commands that the manager does not answer
+	muted    map[string]bool // commands that nobody answers
 	// schedules of pools whose images are mirrored by snapshots
 	schedules map[string][]string
 

@@ -48,7 +48,7 @@ func (c *Cluster) MakeRule(rule, domain string) {
 	c.changed()
 }
 
-// Mute has the manager not answer a command, or answer it again.
+// Mute has the mons and the manager not answer a command, or answer it again.
 func (c *Cluster) Mute(prefix string, mute bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
