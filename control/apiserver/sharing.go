@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,8 +39,13 @@ func (s sharingOptions) GetRESTOptions(gr schema.GroupResource, example runtime.
 	return o, nil
 }
 
-// rememberedObjects is how many objects are remembered at least, to share with their next version.
-const rememberedObjects = 4096
+const (
+	// rememberedObjects is how many objects are remembered at least, to share with their next version.
+	rememberedObjects = 4096
+	// rememberedKeys is how many keys of maps are remembered at most. Longer ones than longestKey name one thing of one object, such as
+	// who manages the fields of one disk.
+	rememberedKeys, longestKey = 4096, 48
+)
 
 // sharingCodec is a codec that lets what it decodes share with the version that it decoded before, or, of an object that is new to it, with
 // the object that it decoded last. It does so where it makes the object itself, which watches ask for: what they get goes into a cache,
@@ -52,6 +58,8 @@ type sharingCodec struct {
 	// the object that was decoded last.
 	recent, older map[types.UID]seen
 	last          seen
+	// keys are those of maps: the decoder makes a string of each key of each map.
+	keys map[string]string
 }
 
 // seen is what can be shared of a version of an object. The library writes its number into the object's metadata, also while
@@ -73,13 +81,17 @@ func (s *sharingCodec) share(u *unstructured.Unstructured) {
 	defer s.mu.Unlock()
 	id := u.GetUID()
 	was := s.before(id)
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	if metadata != nil {
+		metadata, _ = s.sharedMap(was.metadata, metadata)
+		u.Object["metadata"] = metadata
+	}
 	for key, value := range u.Object {
 		if key != "metadata" {
-			u.Object[key], _ = shared(was.object[key], value)
+			u.Object[key], _ = s.shared(was.object[key], value)
 		}
 	}
-	metadata, _ := u.Object["metadata"].(map[string]any)
-	sharedMap(was.metadata, metadata)
+	u.Object = s.keyed(u.Object)
 	if len(s.recent) >= rememberedObjects {
 		s.recent, s.older = nil, s.recent
 	}
@@ -120,15 +132,16 @@ func hasParts(value any) bool {
 
 // shared returns was in the place of a value that is equal to it, and says whether it is. In one that differs, what is equal is
 // replaced.
-func shared(was, is any) (any, bool) {
+func (s *sharingCodec) shared(was, is any) (any, bool) {
 	var equal bool
 	switch value := is.(type) {
 	case map[string]any:
 		before, ok := was.(map[string]any)
-		equal = sharedMap(before, value) && ok
+		is, equal = s.sharedMap(before, value)
+		equal = equal && ok
 	case []any:
 		before, ok := was.([]any)
-		equal = sharedList(before, value) && ok
+		equal = s.sharedList(before, value) && ok
 	default: // a string, a number, a truth value or nil
 		equal = !hasParts(was) && was == is
 	}
@@ -138,9 +151,10 @@ func shared(was, is any) (any, bool) {
 	return is, false
 }
 
-// sharedMap lets the values of a map share with those of another. One that the other has not, such as one more disk of a host, shares with
-// what is beside it. Each list and each map is looked into once, before anybody else can see it: what was put in the place of one is in use.
-func sharedMap(was, is map[string]any) bool {
+// sharedMap lets the values of a map share with those of another, and says whether the two are equal. One that the other has not, such as
+// one more disk of a host, shares with what is beside it. Each list and each map is looked into once, before anybody else can see it: what
+// was put in the place of one is in use.
+func (s *sharingCodec) sharedMap(was, is map[string]any) (map[string]any, bool) {
 	equal := len(was) == len(is)
 	beside := anyOf(was)
 	for key, value := range is {
@@ -148,14 +162,37 @@ func sharedMap(was, is map[string]any) bool {
 		if !ok {
 			before = beside
 		}
-		value, same := shared(before, value)
+		value, same := s.shared(before, value)
 		equal = equal && ok && same
 		is[key] = value
 		if hasParts(value) {
 			beside = value
 		}
 	}
-	return equal
+	if equal {
+		return is, true
+	}
+	return s.keyed(is), false
+}
+
+// keyed is a map with keys that other maps have, too. A map keeps the key that it got first.
+func (s *sharingCodec) keyed(m map[string]any) map[string]any {
+	out := make(map[string]any, len(m))
+	for key, value := range m {
+		out[s.key(key)] = value
+	}
+	return out
+}
+
+func (s *sharingCodec) key(key string) string {
+	if known, ok := s.keys[key]; ok || len(key) > longestKey {
+		return cmp.Or(known, key)
+	}
+	if s.keys == nil || len(s.keys) >= rememberedKeys {
+		s.keys = map[string]string{}
+	}
+	s.keys[key] = key
+	return key
 }
 
 // anyOf is a value of a map that has parts, or nil.
@@ -169,7 +206,7 @@ func anyOf(m map[string]any) any {
 }
 
 // sharedList does the same for a list.
-func sharedList(was, is []any) bool {
+func (s *sharingCodec) sharedList(was, is []any) bool {
 	equal := len(was) == len(is)
 	var beside any
 	for i, value := range is {
@@ -177,7 +214,7 @@ func sharedList(was, is []any) bool {
 		if i < len(was) {
 			before = was[i]
 		}
-		value, same := shared(before, value)
+		value, same := s.shared(before, value)
 		equal = equal && same && i < len(was)
 		is[i] = value
 		if hasParts(value) {

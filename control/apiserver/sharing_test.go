@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -66,6 +67,37 @@ func TestSharingCodec(t *testing.T) {
 	text, _ := json.Marshal(aDaemon("1", "BackOff"))
 	if _, _, err := c.Decode(text, nil, into); err != nil || same(into.Object["spec"], second["spec"]) {
 		t.Errorf("what a request asked for, and may change, is shared (%v)", err)
+	}
+}
+
+// TestSharingCodec_keys: the keys of maps that differ are the same strings.
+func TestSharingCodec_keys(t *testing.T) {
+	c := &sharingCodec{Codec: unstructured.UnstructuredJSONScheme}
+	keyOf := func(o map[string]any, name string) *byte {
+		for key := range o {
+			if key == name {
+				return unsafe.StringData(key)
+			}
+		}
+		return nil
+	}
+	first, other := decode(t, c, aDaemon("1", "Running")), decode(t, c, aDaemon("2", "BackOff"))
+	for _, path := range [][]string{{}, {"metadata"}, {"spec"}, {"status"}} {
+		a, b := at(first, path...).(map[string]any), at(other, path...).(map[string]any)
+		if same(a, b) {
+			t.Errorf("%v of two objects that differ is one map", path)
+		}
+		for key := range a {
+			if keyOf(a, key) != keyOf(b, key) {
+				t.Errorf("the key %s of %v is two strings", key, path)
+			}
+		}
+	}
+	for n := range 3 * rememberedKeys {
+		c.key(fmt.Sprint("key", n))
+	}
+	if len(c.keys) > rememberedKeys {
+		t.Errorf("%d keys are remembered", len(c.keys))
 	}
 }
 

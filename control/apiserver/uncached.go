@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -9,10 +10,11 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// uncached are the kinds that are written much and read seldom: people read them, and follow them one at a time. Of these no
-// decoded copy is kept in memory, nor of each change of the last minutes; they are read from etcd, as Kubernetes does with its Events.
+// uncached are the kinds that are written much and read seldom: events people read, and follow one at a time; of Leases, which agents
+// renew all the time, the leader alone hears. Of these no decoded copy is kept in memory, nor of each change of the last minutes; they are
+// read from etcd, as Kubernetes does with its Events.
 var uncached = map[schema.GroupResource]bool{
-	{Group: api.Group, Resource: "clusterevents"}: true, corev1.Resource("events"): true,
+	{Group: api.Group, Resource: "clusterevents"}: true, corev1.Resource("events"): true, coordinationv1.Resource("leases"): true,
 }
 
 // uncachedOptions makes storages of the kinds in uncached without the library's watch cache.
