@@ -12,14 +12,15 @@ import (
 // CPU time of a few collections. While it works, as when a fleet comes up, a third of its CPU time would go into collecting
 // garbage; then garbage may stay, as long as the heap does not grow beyond what a server of a large fleet may take.
 const (
-	least, thrifty, roomy, most = 40, 50, 100, 400
+	least, thrifty, roomy, most = 15, 50, 100, 400
 	// largeHeap is where a heap is large even at rest: some hundred hosts.
 	largeHeap = 96 << 20
-	// restBudget and busyBudget are how large the heap shall be at most, garbage included, unless more than two thirds of that is live.
-	restBudget, busyBudget = 700 << 20, 1200 << 20
+	// restBudget and busyBudget are how large the heap shall be at most, garbage included, unless more than that, less the least garbage, is
+	// live. What a busy server was given stays scattered over the heap for good.
+	restBudget, busyBudget = 500 << 20, 800 << 20
 	// busyCollecting is which part of one core the collector takes when the server is busy, and idleCollecting when it is not any more.
-	// A thousand hosts at rest take less than 0.2 of it under the smaller budget and 0.07 under the larger.
-	busyCollecting, idleCollecting = 0.25, 0.08
+	// A thousand hosts at rest take some 0.25 of it under the smaller budget and 0.1 under the larger.
+	busyCollecting, idleCollecting = 0.4, 0.2
 	// lookAtHeap is how often it is looked, and lately over how many looks the part is averaged: one collection of a large heap alone
 	// takes a third of a core from one look to the next.
 	lookAtHeap, lately = 2 * time.Second, 8

@@ -13,8 +13,9 @@ import (
 	"github.com/holdfast-storage/holdfast/test/bench/stat"
 )
 
-// settling is how long the fleet is left alone before it is watched.
-const settling = 15 * time.Second
+// settling is how long the fleet is left alone before it is watched: its server keeps what changed in the last 75 seconds, and takes some
+// time to see that it is not busy any more.
+const settling = 90 * time.Second
 
 // sampling is how often the server's metrics are read: reading them costs it some milliseconds.
 const sampling = 5 * time.Second
@@ -51,7 +52,7 @@ func measure(ctx context.Context, o options) (_ *result, err error) {
 			b.fleet.stopAll()
 		}
 	}()
-	for _, step := range []func(context.Context) error{b.join, b.bringUp, b.quiet, b.react, b.restart} {
+	for _, step := range []func(context.Context) error{b.join, b.bringUp, b.quiet, b.react, b.later, b.restart} {
 		if err := step(ctx); err != nil {
 			return b.result, err
 		}
@@ -130,6 +131,28 @@ func (b *bench) quiet(ctx context.Context) error {
 	return errors.Join(err, stopProfile())
 }
 
+// later watches what the server uses when nothing happens, after some daemons and hosts have changed: what the API remembers of a bring-up it
+// keeps until something of the same kind changes.
+func (b *bench) later(ctx context.Context) error {
+	note("nothing happens again")
+	if err := b.await(ctx, "all clusters to be ready", func() (bool, string, error) { return b.ready(ctx, b.hosts) }); err != nil {
+		return err
+	}
+	used, err := b.rest(ctx)
+	b.result.Later = used
+	return err
+}
+
+// rest leaves the fleet alone, and takes what the server uses.
+func (b *bench) rest(ctx context.Context) (resting, error) {
+	pause(ctx, settling)
+	begun, used := time.Now(), b.usage()
+	pause(ctx, b.watch)
+	took, spent := time.Since(begun), b.usage().Own-used.Own
+	now, err := b.server.metrics(ctx)
+	return b.resting(spent, took, now), err
+}
+
 // restart starts the server anew with the fleet as it is, and watches what it uses when nothing happens: there is nothing left of the bring-up
 // then, as on most days of a fleet.
 func (b *bench) restart(ctx context.Context) error {
@@ -143,17 +166,17 @@ func (b *bench) restart(ctx context.Context) error {
 	if err := b.await(ctx, "all clusters to be ready", func() (bool, string, error) { return b.ready(ctx, b.hosts) }); err != nil {
 		return err
 	}
-	pause(ctx, settling+b.watch)
-	begun, used := time.Now(), b.usage()
-	pause(ctx, b.watch)
-	took, spent := time.Since(begun), b.usage().Own-used.Own
-	now, err := b.server.metrics(ctx)
-	b.result.Restarted = b.resting(spent, took, now)
+	used, err := b.rest(ctx)
+	b.result.Restarted = used
 	return err
 }
 
 func (b *bench) resting(spent, took time.Duration, metrics map[string]float64) resting {
-	return resting{Cores: spent.Seconds() / took.Seconds(), ResidentMiB: float64(b.usage().Resident) / (1 << 20), Memory: memoryOf(metrics)}
+	m := memoryOf(metrics)
+	if files, err := stat.FilePages(b.server.cmd.Process.Pid); err == nil {
+		m.Files = float64(files) / (1 << 20)
+	}
+	return resting{Cores: spent.Seconds() / took.Seconds(), ResidentMiB: float64(b.usage().Resident) / (1 << 20), Memory: m}
 }
 
 // sample notes how old the newest report of each host is.

@@ -8,6 +8,8 @@ type memory struct {
 	// are what the heap has besides and did not give back to the system, Stacks those of the goroutines.
 	Objects, Collected, Gaps, Stacks float64
 	Goroutines                       float64
+	// Files are pages of the program and of the mapped database, which the system takes back when it needs memory.
+	Files float64
 }
 
 // memoryOf takes a server's metrics.
@@ -20,6 +22,6 @@ func memoryOf(metrics map[string]float64) memory {
 }
 
 func (m memory) String() string {
-	return fmt.Sprintf("%.0f MiB objects (collected at %.0f), %.0f MiB gaps between them, %.0f MiB stacks of %.0f goroutines",
-		m.Objects, m.Collected, m.Gaps, m.Stacks, m.Goroutines)
+	return fmt.Sprintf("%.0f MiB objects (collected at %.0f), %.0f MiB gaps between them, %.0f MiB stacks of %.0f goroutines, %.0f MiB pages of files",
+		m.Objects, m.Collected, m.Gaps, m.Stacks, m.Goroutines, m.Files)
 }

@@ -25,10 +25,10 @@ type result struct {
 	Join, BringUp            *cost
 	// Age is how old the newest report of each host was: the highest of what was seen each second.
 	Age struct{ P50, P99, Max float64 }
-	// Rest is what the server used while nothing happened after all had come up, Restarted the same after it was started anew, and AgentCores
-	// what all agents together did.
-	Rest, Restarted resting
-	AgentCores      float64
+	// Rest is what the server used while nothing happened after all had come up, Later the same when some daemons and hosts had changed since,
+	// Restarted after it was started anew, and AgentCores what all agents together did.
+	Rest, Later, Restarted resting
+	AgentCores             float64
 	// Writes are the requests that wrote something meanwhile, per second, by resource; those of agents among them.
 	Writes map[string]float64
 	// DatabaseMiB is how large etcd's database was at the end, and InUse how much of it held something.
@@ -79,6 +79,7 @@ func (r *result) print(w io.Writer) error {
 		row("  of its memory", "%s", used.Memory)
 	}
 	tell("leader at rest", r.Rest)
+	tell("the same, after some changes", r.Later)
 	tell("the same, started anew", r.Restarted)
 	row("all agents at rest", "%.2f of a core", r.AgentCores)
 	for _, what := range slices.Sorted(maps.Keys(r.Writes)) {
@@ -111,8 +112,10 @@ func (r *result) judge() error {
 		}
 	}
 	check("the age of the oldest report in seconds", r.Age.Max, maxAge)
-	check("what the leader uses at rest, in cores,", r.Rest.Cores, maxCores)
-	check("the leader's memory in MiB", r.Rest.ResidentMiB, maxResident)
+	for what, used := range map[string]resting{"after the bring-up": r.Rest, "after some changes": r.Later, "started anew": r.Restarted} {
+		check("what the leader uses at rest, "+what+", in cores,", used.Cores, maxCores)
+		check("the leader's memory, "+what+", in MiB", used.ResidentMiB, maxResident)
+	}
 	for _, x := range r.Reaction.all() {
 		check(x.what+", median in seconds,", quantile(x.times, 0.5), maxReaction)
 	}

@@ -46,6 +46,8 @@ func TestJudge(t *testing.T) {
 		{"stale", func(r *result) { r.Age.Max = 11 }, "oldest report"},
 		{"busy", func(r *result) { r.Rest.Cores = 1.1 }, "in cores"},
 		{"large", func(r *result) { r.Rest.ResidentMiB = 1025 }, "memory"},
+		{"large later", func(r *result) { r.Later.ResidentMiB = 1025 }, "memory, after some changes"},
+		{"large when started anew", func(r *result) { r.Restarted.ResidentMiB = 1025 }, "memory, started anew"},
 		{"slow once", func(r *result) { r.Reaction.Event = []float64{0.1, 0.2, 5} }, ""},
 		{"slow", func(r *result) { r.Reaction.Order = []float64{1.1, 1.2, 5} }, "daemons are told"},
 	} {

@@ -32,3 +32,17 @@ func TestOf(t *testing.T) {
 		}
 	}
 }
+
+// TestFilePages: this program is a file, and more than a megabyte of it is in use.
+func TestFilePages(t *testing.T) {
+	u, err := Of(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files, err := FilePages(os.Getpid()); err != nil || files < 1<<20 || files > u.Resident {
+		t.Errorf("%d of %d bytes are pages of files (%v)", files, u.Resident, err)
+	}
+	if _, err := FilePages(-1); err == nil {
+		t.Error("a process that is not there has memory")
+	}
+}
