@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/test/home"
@@ -21,10 +22,15 @@ func (b *bed) holdfast(code int, args ...string) string {
 	return out
 }
 
+// waitLimit bounds a command that waits for something itself, at most five minutes.
+const waitLimit = 6 * time.Minute
+
 // holdfastSays runs the command on a host, and returns what it printed and its exit code.
 func (b *bed) holdfastSays(args ...string) (string, int) {
 	b.Helper()
-	out, err := b.Lab.Host(1).Command(context.Background(), b.Binary, args...).CombinedOutput()
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
+	defer cancel()
+	out, err := b.Lab.Host(1).Command(ctx, b.Binary, args...).CombinedOutput()
 	code := 0
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		code = exit.ExitCode()
