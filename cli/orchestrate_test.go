@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -32,4 +35,54 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
+}
+
+// TestOrchestrate: a cluster that is looked at every hour is looked at now, by a real engine with a Ceph in memory. What cannot be is
+// refused.
+func TestOrchestrate(t *testing.T) {
+	b := newBench(t)
+	b.addDisks("h1", "h2", "h3")
+	b.withCeph()
+	b.expectInput(strings.Replace(manifestOn("h1", "h2", "h3"), "interval: 1s", "interval: 1h", 1), "apply -f - --wait --timeout 60s", exitOK)
+
+	began := time.Now()
+	b.expect("orchestrate c", exitOK, "storagecluster/c: an orchestration was asked for; 'holdfast status c' shows what comes of it")
+	asked := b.answered()
+	if asked.Started.Time.Before(began.Truncate(time.Microsecond)) {
+		t.Errorf("the run began at %s, before it was asked for at %s", asked.Started, began)
+	}
+	b.expect("orchestrate c --wait --timeout 30s", exitOK, "Unchanged by s1, in ")
+	if again := b.answered(); !again.Started.After(asked.Started.Time) || again.Outcome != api.OutcomeUnchanged {
+		t.Errorf("after the run of %s the second one is %+v", asked.Started, again)
+	}
+	b.expect("orchestrate d", exitRefused, "there is no storagecluster/d in namespace default", "'holdfast get storageclusters -A' lists them")
+
+	c := &api.StorageCluster{}
+	b.must(b.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "c"}, c))
+	paused := c.DeepCopy()
+	paused.Spec.Mode = api.ClusterPaused
+	b.must(b.client.Patch(t.Context(), paused, client.MergeFrom(c)))
+	b.expect("orchestrate c --wait", exitRefused, "storagecluster/c is paused, so nobody looks at it")
+}
+
+// TestOrchestrate_noLeader: who waits while nobody leads is told so when the time is over.
+func TestOrchestrate_noLeader(t *testing.T) {
+	b := newBench(t)
+	b.addDisks("h1", "h2", "h3")
+	b.expectInput(manifestOn("h1", "h2", "h3"), "apply -f -", exitOK)
+	b.expect("orchestrate c --wait --timeout 1s", exitTimeout, "storagecluster/c: the run that was asked for has not ended after 1s: does a server lead?")
+}
+
+// answered waits until the run has ended that was asked for last, and returns its report.
+func (b *bench) answered() *api.OrchestrationReport {
+	b.Helper()
+	c := &api.StorageCluster{}
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		b.must(b.client.Get(b.Context(), client.ObjectKey{Namespace: "default", Name: "c"}, c))
+		if c.Status.OrchestratedRequest == c.Annotations[api.AnnotationOrchestrate] && c.Status.Report != nil {
+			return c.Status.Report
+		}
+	}
+	b.Fatalf("nobody looked at the cluster although that was asked for: %+v", c.Status)
+	return nil
 }
