@@ -25,7 +25,7 @@ func newDoctor(g *globals) *cobra.Command {
 		Long: `Checks what a person would check who is told that something is wrong: servers and their quorum, clocks, disks, certificates,
 versions, silent agents, stray processes, clusters, actions, tokens and backups. Each line says what was found and what to do.
 
-It changes nothing. Where the API cannot be reached, this machine alone is checked. The exit code is 1 if something failed.`,
+It changes nothing. Where the API cannot be reached, this machine is checked, and which of the servers that it knows answer. The exit code is 1 if something failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOutput(output); err != nil {

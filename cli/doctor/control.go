@@ -21,7 +21,17 @@ func checkAPI(f *Facts) []Finding {
 	if f.Role == "agent" {
 		remedy = "run 'holdfast doctor' on a server, or give a kubeconfig with --kubeconfig: an agent's machine has none of its own"
 	}
-	return finding(Fail, fmt.Sprintf("the API cannot be reached, so this machine alone is checked: %v", f.Unreachable), remedy)
+	if f.Role == "server" {
+		remedy += "; if more than half of the servers are lost for good, run 'holdfast restore --from-data' on one that is left"
+	}
+	found := finding(Fail, fmt.Sprintf("the API cannot be reached, so this machine alone is checked: %v", f.Unreachable), remedy)
+	for _, s := range f.Servers {
+		if s.Err != nil {
+			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server at %s is not ready: %v", s.Address, s.Err),
+				Remedy: "start it ('systemctl start holdfast' there), or mend the network to it; one that runs waits for the others, or is a standby, which serves nothing"})
+		}
+	}
+	return found
 }
 
 // checkQuorum looks at the members of etcd, by their leader's word, and at the servers, by their own. A standby serves nothing, and

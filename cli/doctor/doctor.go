@@ -46,7 +46,8 @@ type Facts struct {
 	// Host is the name of this machine's host; empty where none is set up.
 	Host string
 
-	// Unreachable says why the API cannot be reached. Nothing of what follows, up to Local, is known then.
+	// Unreachable says why the API cannot be reached. Nothing of what follows, up to Local, is known then, but for the Servers that this
+	// machine knows of, by their addresses alone.
 	Unreachable error
 	Servers     []Server
 	// Quorum is how the members of etcd are; nil when no server could say, and QuorumErr says why.
@@ -185,5 +186,9 @@ func roughly(d time.Duration) string {
 	case d >= 2*time.Hour:
 		return fmt.Sprintf("%d hours", d/time.Hour)
 	}
-	return strings.TrimSuffix(d.Round(time.Second).String(), "0s")
+	text := d.Round(time.Second).String()
+	if minutes, whole := strings.CutSuffix(text, "m0s"); whole {
+		return minutes + "m"
+	}
+	return text
 }

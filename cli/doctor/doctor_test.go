@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -176,6 +177,32 @@ func TestExamine_unreachable(t *testing.T) {
 		if levels[check] != want {
 			t.Errorf("%s: got %s, want %s", check, levels[check], want)
 		}
+	}
+}
+
+func TestRoughly(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		20 * time.Second: "20s", 2 * time.Minute: "2m", 70 * time.Second: "1m10s", time.Hour: "1h0m", 3*time.Hour + time.Minute: "3 hours", 5 * day: "5 days",
+	} {
+		if got := roughly(d); got != want {
+			t.Errorf("%s is %q, want %q", d, got, want)
+		}
+	}
+}
+
+// TestExamine_majorityLost: a server that waits for the others names those that do not answer, and says what to do if they do not come back.
+func TestExamine_majorityLost(t *testing.T) {
+	f := &Facts{Now: now, DataDir: "/d", Role: "server", Unreachable: errors.New("context deadline exceeded"), Local: healthy().Local, Servers: []Server{
+		{Address: "10.0.0.1:7440"}, {Address: "10.0.0.2:7440", Err: errors.New("connection refused")},
+	}}
+	text := fmt.Sprintf("%+v", Examine(f))
+	for _, want := range []string{"the server at 10.0.0.2:7440 is not ready: connection refused", "systemctl start holdfast", "holdfast restore --from-data"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("nothing of %q in %s", want, text)
+		}
+	}
+	if strings.Contains(text, "10.0.0.1") {
+		t.Errorf("a server that is ready is told of: %s", text)
 	}
 }
 

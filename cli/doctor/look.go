@@ -8,6 +8,8 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,6 +47,8 @@ func Look(ctx context.Context, s Source, unreachable error) *Facts {
 		if f.Unreachable = s.lists(ctx, f); f.Unreachable == nil {
 			s.servers(ctx, f)
 			s.quorum(ctx, f)
+		} else {
+			s.knownServers(ctx, f)
 		}
 	}
 	return f
@@ -93,6 +97,19 @@ func (s *Source) servers(ctx context.Context, f *Facts) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(list.Data)) {
 		server := Server{Name: name, Address: list.Data[name]}
+		server.Err = s.ask(ctx, &server, f)
+		f.Servers = append(f.Servers, server)
+	}
+}
+
+// knownServers asks the servers that this machine's agent knows of, each for itself: without the API nobody has their names.
+func (s *Source) knownServers(ctx context.Context, f *Facts) {
+	text, err := os.ReadFile(filepath.Join(f.DataDir, "host", "servers"))
+	if err != nil {
+		return // no agent runs here, or role has told why
+	}
+	for _, address := range strings.Fields(string(text)) {
+		server := Server{Name: address, Address: address}
 		server.Err = s.ask(ctx, &server, f)
 		f.Servers = append(f.Servers, server)
 	}
