@@ -67,6 +67,10 @@ func (b *bed) memberReplaced() {
 	name, standby := q.Members[dead].Name, q.Standbys[0]
 	number := b.number(name)
 	b.Server(number).Kill(b)
+	b.await("'holdfast doctor' to name the server that is down", func() error {
+		out, _ := b.holdfastSays("doctor")
+		return doctorFinds(out, "the server "+name, "'systemctl start holdfast' there")
+	})
 	b.quorum(1, "the standby in the place of the dead member", func(q home.Quorum) bool {
 		return b.votes(q, standby) && !b.sits(q, name) && q.Degraded == ""
 	})
@@ -96,6 +100,16 @@ func (b *bed) majorityLost(c *client) {
 		return nil
 	})
 	c.goesOn(b.T)
+	told := b.holdfast(1, "doctor")
+	err = doctorFinds(told, "the API cannot be reached", "if more than half of the servers are lost for good, run 'holdfast restore --from-data'")
+	for _, m := range q.Members {
+		if m.Name != b.Lab.Host(1).Name {
+			err = errors.Join(err, doctorFinds(told, "the server at "+b.hostNamed(m.Name).IP+":7440 is not ready", "'systemctl start holdfast' there"))
+		}
+	}
+	if err != nil {
+		b.Error(err)
+	}
 
 	start := time.Now()
 	b.Server(1).Stop(b, limit)
