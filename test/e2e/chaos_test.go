@@ -112,9 +112,9 @@ func (b *bed) leads(server int, want func(number int) bool) func() error {
 
 // actsWithin is how long after the end of a leader another one has acted: the lease of 5 s (control/leader) and 2 s, as the design has it
 // (section 8). test/bench/leader holds each fail-over to it, on a machine that does nothing else. Here a whole Ceph and what else the
-// machine does take turns on the same processors: 20 kills took 4.3 to 6.3 s, and with four times as much to run as there are processors
-// 19 of 20 took at most 7.2 s with what it takes to ask, and one 8.6 s. So one in ten may be late, and none by as much as another lease, which an election
-// that was lost costs.
+// machine does take turns on the same processors: 20 kills took 4.3 to 6.3 s, and with four times as much to run as there are
+// processors 19 of 20 took at most 7.2 s with what it takes to ask, and one 8.6 s. So one in ten may be late, and none by as much as
+// another lease, which an election that was lost costs.
 const (
 	actsWithin = 7 * time.Second
 	lateWithin = 12 * time.Second
