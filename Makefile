@@ -71,15 +71,19 @@ demo-down: bin/demo ## remove everything that 'make demo' made (needs root)
 	$(BIN)/demo down
 
 .PHONY: bench
-bench: test-deps build bench-leader ## bring-up times of Ceph and of a GlusterFS volume as ratios to the shortest hand-written scripts, of 12 OSDs to 1, of removing and replacing an OSD to doing it by hand (needs root)
+bench: test-deps build bench-leader bench-unchanged ## bring-up times of Ceph and of a GlusterFS volume as ratios to the shortest hand-written scripts, of 12 OSDs to 1, of removing and replacing an OSD to doing it by hand (needs root)
 	go run ./test/bench
 	go run ./test/bench/gluster
 	go run ./test/bench/osds
 	go run ./test/bench/repair
 
 .PHONY: bench-leader
-bench-leader: build ## fail-over after kill -9 of the leader, and what an orchestration costs in which nothing changes
+bench-leader: build ## fail-over after kill -9 of the leader
 	go run ./test/bench/leader
+
+.PHONY: bench-unchanged
+bench-unchanged: ## what an orchestration costs in which nothing changes: ten clusters, each of 14 daemons on 3 simulated hosts (flags: UNCHANGED='-watch 60s')
+	go run ./test/bench/scale -unchanged -hosts 30 -disks 3 -clusters 10 -watch 30s $(UNCHANGED)
 
 .PHONY: bench-scale
 bench-scale: ## what 1,000 simulated hosts with 10,000 daemons cost the leader (flags: SCALE='-hosts 250')

@@ -173,17 +173,24 @@ func Masters(dir string, apiPort int) (*rest.Config, error) {
 // Etcd reaches the server's member of etcd itself, past the API. The caller closes it.
 func (s *Server) Etcd(t hosts.T) *clientv3.Client {
 	t.Helper()
-	dir := filepath.Join(s.Dir, "pki")
+	client, err := DialEtcd(s.Dir, s.etcdPort)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return client
+}
+
+// DialEtcd reaches the member of etcd of a server of this machine, with what its data directory holds. The caller closes it.
+func DialEtcd(dataDir string, port int) (*clientv3.Client, error) {
+	dir := filepath.Join(dataDir, "pki")
 	info := transport.TLSInfo{CertFile: pki.CertFile(dir, "etcd"), KeyFile: pki.KeyFile(dir, "etcd"), TrustedCAFile: pki.CertFile(dir, "ca")}
 	tls, err := info.ClientConfig()
 	if err != nil {
-		t.Fatalf("while reading the certificate of etcd: %v", err)
+		return nil, fmt.Errorf("while reading the certificate of etcd: %w", err)
 	}
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{"127.0.0.1:" + strconv.Itoa(s.etcdPort)}, TLS: tls, DialTimeout: 5 * time.Second,
-	})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"127.0.0.1:" + strconv.Itoa(port)}, TLS: tls, DialTimeout: 5 * time.Second})
 	if err != nil {
-		t.Fatalf("while connecting to etcd: %v", err)
+		return nil, fmt.Errorf("while connecting to etcd: %w", err)
 	}
-	return client
+	return client, nil
 }

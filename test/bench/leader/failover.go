@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/hosts"
 	"github.com/holdfast-storage/holdfast/test/loopback"
 )
+
+func errNoLeader(err error) error { return errors.Join(errors.New("nobody leads"), err) }
 
 // Where etcd has the term of the leader, and the locks of clusters, which a leader takes by its first write under its term.
 const (

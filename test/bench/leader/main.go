@@ -1,5 +1,5 @@
-// Command leader measures the leader on three real servers that meet on loopback: how long it takes after kill -9 of the leader until
-// the next one writes under its own term, and what an orchestration costs in which nothing changes. It needs no root.
+// Command leader measures on three real servers that meet on loopback how long it takes after kill -9 of the leader until the next one
+// writes under its own term. It needs no root.
 package main
 
 import (
@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/holdfast-storage/holdfast/test/bench/pair"
 	"github.com/holdfast-storage/holdfast/test/hosts"
@@ -16,19 +15,15 @@ import (
 
 // options are the command line.
 type options struct {
-	kills    int
-	watch    time.Duration
-	clusters int
-	binary   string
-	json     bool
-	noBound  bool
+	kills   int
+	binary  string
+	json    bool
+	noBound bool
 }
 
 func main() {
 	o := options{}
 	flag.IntVar(&o.kills, "kills", 20, "how many leaders are killed")
-	flag.DurationVar(&o.watch, "watch", 20*time.Second, "how long orchestrations are watched in which nothing changes")
-	flag.IntVar(&o.clusters, "clusters", 50, "how many clusters are orchestrated then, each once a second")
 	flag.StringVar(&o.binary, "binary", "bin/holdfast", "the holdfast program, as 'make build' leaves it")
 	flag.BoolVar(&o.json, "json", false, "print one JSON object instead of tables")
 	flag.BoolVar(&o.noBound, "no-bound", false, "end well also where a bound is not kept")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -12,12 +11,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/loopback"
 )
 
-// The bounds of the design (section 8). The lease is 5 s (control/leader).
-const (
-	maxFailOver = 7.0  // seconds: the lease + 2 s
-	maxCPU      = 10.0 // milliseconds for each orchestration in which nothing changes
-	maxStarted  = 0    // processes
-)
+// maxFailOver is the bound of the design (section 8) in seconds: the lease, which is 5 s (control/leader), + 2 s.
+const maxFailOver = 7.0
 
 // result is what was measured.
 type result struct {
@@ -25,27 +20,10 @@ type result struct {
 	// the moment at which it had the lease.
 	FailOvers []float64 `json:"failOverSeconds"`
 	Elected   []float64 `json:"electedSeconds"`
-	Unchanged unchanged `json:"unchanged"`
-}
-
-// unchanged is what an orchestration costs in which nothing changes.
-type unchanged struct {
-	Clusters int `json:"clusters"`
-	Runs     int `json:"runs"`
-	// CPU is milliseconds for each run, beyond what the server uses without any cluster.
-	CPU float64 `json:"cpuMilliseconds"`
-	// Writes are those of anything but the time of the next run; Schedule are the latter, for each run.
-	Writes   int     `json:"writes"`
-	Schedule float64 `json:"schedulePerRun"`
-	// Started are processes that the server started meanwhile.
-	Started int `json:"processesStarted"`
 }
 
 func (r *result) measure(t hosts.T, o options, binary string) {
 	servers := loopback.Start(t, binary, 3)
-	if o.watch > 0 {
-		r.Unchanged = measureUnchanged(t, servers, o)
-	}
 	for n := range o.kills {
 		f := failOver(t, servers)
 		r.FailOvers, r.Elected = append(r.FailOvers, f.acts.Seconds()), append(r.Elected, f.elected.Seconds())
@@ -73,28 +51,13 @@ func (r *result) print(out io.Writer) error {
 		row("the next one has the lease", r.Elected, "")
 		row("and has written", r.FailOvers, fmt.Sprintf("%.2f", maxFailOver))
 	}
-	if u := r.Unchanged; u.Runs > 0 {
-		fmt.Fprintf(w, "\n%d orchestrations of %d clusters in which nothing changes\n\n\t\tbound\t\n", u.Runs, u.Clusters)
-		fmt.Fprintf(w, "CPU time for each (ms)\t%.2f\t%.2f\t\n", u.CPU, maxCPU)
-		fmt.Fprintf(w, "processes started\t%d\t%d\t\n", u.Started, maxStarted)
-		fmt.Fprintf(w, "writes\t%d\t0\t\n", u.Writes)
-		fmt.Fprintf(w, "writes of when the next one is due, for each\t%.2f\t\t\n", u.Schedule)
-	}
 	return w.Flush()
 }
 
-// judge returns an error that names the bounds that were not kept.
+// judge returns an error where the bound was not kept.
 func (r *result) judge() error {
-	var errs []error
 	if worst := percentile(r.FailOvers, 1); worst > maxFailOver {
-		errs = append(errs, fmt.Errorf("a fail-over took %.2f s, and the bound is %.0f s", worst, maxFailOver))
+		return fmt.Errorf("a fail-over took %.2f s, and the bound is %.0f s", worst, maxFailOver)
 	}
-	u := r.Unchanged
-	if u.CPU > maxCPU {
-		errs = append(errs, fmt.Errorf("an orchestration in which nothing changes takes %.2f ms of CPU time, and the bound is %.0f ms", u.CPU, maxCPU))
-	}
-	if u.Writes > 0 || u.Started > maxStarted {
-		errs = append(errs, fmt.Errorf("orchestrations in which nothing changes wrote %d times and started %d processes", u.Writes, u.Started))
-	}
-	return errors.Join(errs...)
+	return nil
 }

@@ -52,7 +52,11 @@ func measure(ctx context.Context, o options) (_ *result, err error) {
 			b.fleet.stopAll()
 		}
 	}()
-	for _, step := range []func(context.Context) error{b.join, b.bringUp, b.quiet, b.react, b.later, b.restart} {
+	steps := []func(context.Context) error{b.join, b.bringUp, b.quiet, b.react, b.later, b.restart}
+	if o.unchanged {
+		steps = []func(context.Context) error{b.join, b.bringUp, b.runUnchanged}
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return b.result, err
 		}

@@ -34,6 +34,8 @@ type result struct {
 	// DatabaseMiB is how large etcd's database was at the end, and InUse how much of it held something.
 	DatabaseMiB, InUseMiB, GrowthMiBPerMinute float64
 	Reaction                                  reaction
+	// Unchanged is what was measured in the place of all from Age on, if that was asked for.
+	Unchanged *unchanged
 }
 
 // resting is what a server uses while nothing happens. Memory says what ResidentMiB is made of.
@@ -66,6 +68,9 @@ func label(labels, name string) string {
 }
 
 func (r *result) print(w io.Writer) error {
+	if r.Unchanged != nil {
+		return r.Unchanged.print(w)
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(what, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", what, fmt.Sprintf(format, args...)) }
 	row("fleet", "%d hosts, %d daemons, %d clusters", r.Hosts, r.Daemons, r.Clusters)
@@ -105,6 +110,9 @@ func (x *reaction) all() []reactions {
 
 // judge says which bounds are not kept. Reactions are judged by their median: the machine that runs the fleet runs the server, too.
 func (r *result) judge() error {
+	if r.Unchanged != nil {
+		return r.Unchanged.judge()
+	}
 	var errs []error
 	check := func(what string, value, bound float64) {
 		if value > bound {

@@ -18,6 +18,8 @@ type Usage struct {
 	Parent int
 	// Own is the process's own CPU time, Children that of those of its children that it has waited for.
 	Own, Children time.Duration
+	// ChildFaults are the page faults of those of its children that it has waited for.
+	ChildFaults int64
 	// Resident is its memory in bytes.
 	Resident int64
 }
@@ -46,10 +48,11 @@ func Parse(text string) (Usage, error) {
 		number[i] = n
 	}
 	return Usage{
-		Parent:   int(number[1]),
-		Own:      time.Duration(number[11]+number[12]) * Tick,
-		Children: time.Duration(number[13]+number[14]) * Tick,
-		Resident: number[21] * int64(os.Getpagesize()),
+		Parent:      int(number[1]),
+		Own:         time.Duration(number[11]+number[12]) * Tick,
+		Children:    time.Duration(number[13]+number[14]) * Tick,
+		ChildFaults: number[8] + number[10],
+		Resident:    number[21] * int64(os.Getpagesize()),
 	}, nil
 }
 

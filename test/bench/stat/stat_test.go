@@ -7,9 +7,9 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	const line = "42 (a ) b) S 7 42 42 0 -1 4194560 100 200 0 0 150 50 20 10 20 0 4 0 12345 1000000 256 18446744073709551615 1 1"
+	const line = "42 (a ) b) S 7 42 42 0 -1 4194560 100 200 3 4 150 50 20 10 20 0 4 0 12345 1000000 256 18446744073709551615 1 1"
 	got, err := Parse(line)
-	want := Usage{Parent: 7, Own: 2 * time.Second, Children: 300 * time.Millisecond, Resident: 256 * int64(os.Getpagesize())}
+	want := Usage{Parent: 7, Own: 2 * time.Second, Children: 300 * time.Millisecond, ChildFaults: 204, Resident: 256 * int64(os.Getpagesize())}
 	if err != nil || got != want {
 		t.Errorf("got %+v and %v, want %+v", got, err, want)
 	}
