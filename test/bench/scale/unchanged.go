@@ -28,8 +28,6 @@ const (
 // garbage of the bring-up and the profile itself are in all three.
 func (b *bench) runUnchanged(ctx context.Context) error {
 	u := &unchanged{Clusters: b.clusters, HostsEach: b.hosts / b.clusters, DaemonsEach: b.result.Daemons / b.clusters}
-	load, _ := os.ReadFile("/proc/loadavg") // without it the load is not told
-	u.Load = string(load)
 	var rest [2]window
 	var busy window
 	for _, phase := range []struct {
@@ -47,6 +45,7 @@ func (b *bench) runUnchanged(ctx context.Context) error {
 		if *phase.into, err = b.window(ctx, phase.name); err != nil {
 			return fmt.Errorf("while watching the server: %w", err)
 		}
+		u.Load = append(u.Load, load())
 	}
 	u.compare(busy, rest)
 	b.result.Unchanged = u
@@ -107,6 +106,13 @@ func (b *bench) window(ctx context.Context, name string) (w window, err error) {
 	}
 	w.engine, err = spentIn(ctx, file, asksCeph+"|"+inEngine)
 	return w, err
+}
+
+// load is the machine's load average of the last minute.
+func load() string {
+	text, _ := os.ReadFile("/proc/loadavg") // without it the load is not told
+	one, _, _ := strings.Cut(string(text), " ")
+	return one
 }
 
 // outcomes are the orchestrations that ended between two moments, by how.

@@ -81,7 +81,7 @@ func TestUnchanged(t *testing.T) {
 
 func TestUnchanged_print(t *testing.T) {
 	busy, rest := busyAndRest()
-	u := &unchanged{Clusters: 10, HostsEach: 3, DaemonsEach: 14, Load: "0.1 0.2 0.3"}
+	u := &unchanged{Clusters: 10, HostsEach: 3, DaemonsEach: 14, Load: []string{"0.1", "0.2"}}
 	u.compare(busy, rest)
 	var out strings.Builder
 	if err := (&result{Unchanged: u}).print(&out); err != nil {

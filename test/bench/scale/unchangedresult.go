@@ -27,8 +27,8 @@ var beating = map[string]bool{"leases": true, "compact_rev_key": true, foreignWr
 // unchanged is what an orchestration costs in which nothing changes.
 type unchanged struct {
 	Clusters, HostsEach, DaemonsEach int
-	// Load is the machine's load average before: what others do on it costs CPU time, too.
-	Load string
+	// Load is the machine's load average at the end of each part: what others do at the same time makes all CPU times longer.
+	Load []string
 	// Runs are the orchestrations that were measured, by outcome.
 	Runs map[string]float64
 	// CPU is the server's time for each run in milliseconds, Asking the part of it in which the driver asked Ceph, and Engine that of the
@@ -83,8 +83,8 @@ func (u *unchanged) beyond() float64 { return u.CPU - u.Asking }
 
 func (u *unchanged) print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintf(w, "\n%.0f orchestrations of %d clusters at rest, with %d daemons on %d hosts each; load average before: %s\n\n",
-		u.runs(), u.Clusters, u.DaemonsEach, u.HostsEach, u.Load)
+	fmt.Fprintf(w, "\n%.0f orchestrations of %d clusters at rest, with %d daemons on %d hosts each; load average: %s\n\n",
+		u.runs(), u.Clusters, u.DaemonsEach, u.HostsEach, strings.Join(u.Load, ", "))
 	fmt.Fprintf(w, "for each orchestration\t\tbound\nCPU time of the server (ms)\t%.2f\t\n", u.CPU)
 	fmt.Fprintf(w, "  to ask Ceph\t%.2f\t\n  beyond that\t%.2f\t%.2f\n", u.Asking, u.beyond(), maxUnchanged)
 	fmt.Fprintf(w, "    in the engine\t%.2f\t\n    in the API, in etcd, for garbage\t%.2f\t\n", u.Engine-u.Asking, u.CPU-u.Engine)
