@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path"
 	"reflect"
 	"strconv"
 	"strings"
@@ -20,11 +19,13 @@ import (
 const (
 	// dueWrites are those of a cluster's status.nextOrchestration and nothing else.
 	dueWrites = "storageclusters: status.nextOrchestration"
-	// lockWrites are those of the leases by which an orchestration has its cluster for itself.
-	lockWrites = "leases: locks of clusters"
-	// foreignWrites are those of agents that see a daemon of Ceph on this machine come or go that is none of Holdfast's, and nothing else: all
-	// simulated hosts see the same machine's.
-	foreignWrites = "hosts: status.foreign"
+	// lockWrites are those of the leases by which an orchestration has its cluster for itself, and of their terms.
+	lockWrites = "locks of clusters"
+	// termWrites are those of the other terms, such as the leader's own.
+	termWrites = "terms"
+	// reportWrites are those of nothing but a host's status. Its agent writes that, and the leader whether the agent is heard, but no
+	// orchestration does. All simulated hosts see what comes and goes on this machine, such as addresses and other daemons of Ceph.
+	reportWrites = "hosts: status"
 )
 
 // writes counts what is written to etcd for some time, whoever writes it, by kind.
@@ -52,7 +53,7 @@ func (s *server) writes(ctx context.Context, d time.Duration) (map[string]int, e
 	return found, ctx.Err()
 }
 
-// kindOfWrite is the resource of what was written, or where the key lies of what is no object.
+// kindOfWrite is the resource of what was written, or the key of what is no object.
 func kindOfWrite(e *clientv3.Event) string {
 	key := string(e.Kv.Key)
 	parts := strings.Split(strings.TrimPrefix(key, "/registry/"), "/")
@@ -60,24 +61,24 @@ func kindOfWrite(e *clientv3.Event) string {
 		parts = parts[1:]
 	}
 	switch kind, name := parts[0], parts[len(parts)-1]; {
-	case !strings.Contains(key, "/"):
-		return key
-	case !strings.HasPrefix(key, "/registry/"):
-		return path.Dir(key)
-	case kind == "leases" && strings.HasPrefix(name, "orchestrate-"):
+	case strings.HasPrefix(name, "orchestrate-"):
 		return lockWrites
-	case kind == "storageclusters" && onlyDiffersIn(e, "nextOrchestration"):
+	case strings.HasPrefix(key, "/holdfast/fence/"):
+		return termWrites
+	case !strings.HasPrefix(key, "/registry/"):
+		return key
+	case kind == "storageclusters" && onlyDiffersIn(e, "status", "nextOrchestration"):
 		return dueWrites
-	case kind == "hosts" && onlyDiffersIn(e, "foreign"):
-		return foreignWrites
+	case kind == "hosts" && onlyDiffersIn(e, "status"):
+		return reportWrites
 	default:
 		return kind
 	}
 }
 
-// onlyDiffersIn says whether an object was changed in nothing but a field of its status. The record of who manages which field is part of
+// onlyDiffersIn says whether an object was changed in nothing but a field. The record of who manages which field is part of
 // each write: it has its time.
-func onlyDiffersIn(e *clientv3.Event, field string) bool {
+func onlyDiffersIn(e *clientv3.Event, field ...string) bool {
 	if !e.IsModify() || e.PrevKv == nil {
 		return false
 	}
@@ -86,7 +87,7 @@ func onlyDiffersIn(e *clientv3.Event, field string) bool {
 		if json.Unmarshal(data, &versions[i]) != nil {
 			return false
 		}
-		unstructured.RemoveNestedField(versions[i], "status", field)
+		unstructured.RemoveNestedField(versions[i], field...)
 		unstructured.RemoveNestedField(versions[i], "metadata", "managedFields")
 	}
 	return reflect.DeepEqual(versions[0], versions[1])
