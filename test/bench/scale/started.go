@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -11,9 +12,11 @@ import (
 	"github.com/holdfast-storage/holdfast/test/bench/stat"
 )
 
-// asksRelease is the program that the agent, which is of the server's process, runs once a minute to see which release is installed. No
-// orchestration starts it.
-const asksRelease = "ceph-mon"
+// asksRelease says whether a program was started by the agent, which is of the server's process, to see which release is installed: it does
+// that once a minute with each package, and no orchestration does.
+func asksRelease(line string) bool {
+	return strings.HasSuffix(line, " --version") || strings.HasSuffix(line, " -v")
+}
 
 // lookAtChildren is how often the processes of the server are looked at: none that does something ends within it.
 const lookAtChildren = 5 * time.Millisecond
@@ -21,7 +24,7 @@ const lookAtChildren = 5 * time.Millisecond
 // unseen stands for processes that ended between two looks at them.
 const unseen = "a process that was not seen"
 
-// startedBy returns the names of the processes that a process starts for some time. A process that was too short for a look is told by
+// startedBy returns the command lines of the processes that a process starts for some time. A process that was too short for a look is told by
 // what the kernel adds up of those that have ended: no program starts without a page fault.
 func startedBy(ctx context.Context, pid int, d time.Duration) []string {
 	ctx, cancel := context.WithTimeout(ctx, d)
@@ -31,21 +34,15 @@ func startedBy(ctx context.Context, pid int, d time.Duration) []string {
 	for ctx.Err() == nil {
 		pause(ctx, lookAtChildren)
 		for _, child := range childrenOf(pid) {
-			if name := nameOf(child); name != "" && !slices.Contains(old, child) {
-				started[child] = name // as it was seen last: a process bears its parent's name at first
+			if line := lineOf(child); line != "" && !slices.Contains(old, child) {
+				started[child] = line // as it was seen last: a process bears its parent's at first
 			}
 		}
 	}
 	if len(started) == 0 && faultsOfChildren(pid) > before {
 		return []string{unseen}
 	}
-	var names []string
-	for _, name := range started {
-		if name != asksRelease {
-			names = append(names, name)
-		}
-	}
-	return names
+	return slices.DeleteFunc(slices.Collect(maps.Values(started)), asksRelease)
 }
 
 func faultsOfChildren(pid int) int64 {
@@ -53,10 +50,10 @@ func faultsOfChildren(pid int) int64 {
 	return u.ChildFaults
 }
 
-// nameOf is what a process is called, or empty when it has ended.
-func nameOf(pid string) string {
-	name, _ := os.ReadFile("/proc/" + pid + "/comm")
-	return strings.TrimSpace(string(name))
+// lineOf is the command line of a process, or empty when it has ended.
+func lineOf(pid string) string {
+	line, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+	return strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " "))
 }
 
 // childrenOf lists the processes that a process has started and that run now.

@@ -69,7 +69,7 @@ type window struct {
 	took time.Duration
 	// cpu is its own CPU time, asking the part of it in which the driver asked Ceph, and engine that of the engine, asking included.
 	cpu, asking, engine time.Duration
-	// runs are orchestrations by outcome, writes those to etcd by kind, and started the names of processes.
+	// runs are orchestrations by outcome, writes those to etcd by kind, and started the command lines of processes.
 	runs    map[string]float64
 	writes  map[string]int
 	started []string

@@ -116,8 +116,11 @@ func TestAccounted(t *testing.T) {
 func TestStartedBy(t *testing.T) {
 	short := exec.CommandContext(t.Context(), "sleep", "0.5")
 	time.AfterFunc(50*time.Millisecond, func() { _ = short.Run() })
-	if got := startedBy(t.Context(), os.Getpid(), time.Second); !slices.Contains(got, "sleep") {
+	if got := startedBy(t.Context(), os.Getpid(), time.Second); !slices.Equal(got, []string{"sleep 0.5"}) {
 		t.Errorf("started were %q, want a sleep", got)
+	}
+	if asksRelease("sleep 0.5") || !asksRelease("glusterd --version") {
+		t.Error("a look at a package is not told from other programs")
 	}
 	before := faultsOfChildren(os.Getpid())
 	if err := exec.CommandContext(t.Context(), "true").Run(); err != nil {
