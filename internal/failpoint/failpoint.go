@@ -28,12 +28,13 @@ type Points struct {
 }
 
 // call is a call in a function of the package. Where the function only makes another one that calls, within is empty: whoever
-// calls the function does not call.
-type call struct{ within, callee, place string }
+// calls the function does not call. of is what a method is called of, or the package of a function.
+type call struct{ within, of, callee, place string }
 
 // List finds the places in the Go files of the directory dir, tests aside. effects are the names of the functions and methods
-// that take effect. A function of the package that calls one of them leads to it, and so on; functions are told apart by
-// their names alone, without their receivers.
+// that take effect, such as Write, or os.Remove where others that are called so do not: what stands before the dot is the last name
+// before it in the code, also of a function that is called. A function of the package that calls one of them leads to it, and so on;
+// functions are told apart by their names alone, without their receivers.
 func List(dir string, effects ...string) (*Points, error) {
 	calls, err := callsIn(dir)
 	if err != nil {
@@ -46,7 +47,7 @@ func List(dir string, effects ...string) (*Points, error) {
 	for grown := true; grown; {
 		grown = false
 		for _, c := range calls {
-			if c.within != "" && leads[c.callee] && !leads[c.within] {
+			if c.within != "" && c.isOneOf(leads) && !leads[c.within] {
 				leads[c.within], grown = true, true
 			}
 		}
@@ -57,13 +58,15 @@ func List(dir string, effects ...string) (*Points, error) {
 	}
 	p := &Points{dir: abs, missing: map[string]string{}}
 	for _, c := range calls {
-		if leads[c.callee] {
+		if c.isOneOf(leads) {
 			p.missing[c.place] = c.callee
 		}
 	}
 	p.all = len(p.missing)
 	return p, nil
 }
+
+func (c call) isOneOf(names map[string]bool) bool { return names[c.callee] || names[c.of+"."+c.callee] }
 
 // callsIn returns all calls in the Go files of a directory.
 func callsIn(dir string) ([]call, error) {
@@ -101,7 +104,7 @@ func callsOf(files *token.FileSet, within string, body ast.Node) (calls []call) 
 			return false
 		case *ast.CallExpr:
 			at := files.Position(n.Lparen)
-			calls = append(calls, call{within, nameOf(n.Fun), fmt.Sprintf("%s:%d", filepath.Base(at.Filename), at.Line)})
+			calls = append(calls, call{within, ofWhat(n.Fun), nameOf(n.Fun), fmt.Sprintf("%s:%d", filepath.Base(at.Filename), at.Line)})
 		}
 		return true
 	})
@@ -118,19 +121,41 @@ func nameOf(fun ast.Expr) string {
 	return ""
 }
 
+func ofWhat(fun ast.Expr) string {
+	f, ok := fun.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	if made, ok := f.X.(*ast.CallExpr); ok {
+		return nameOf(made.Fun)
+	}
+	return nameOf(f.X)
+}
+
 // Note notes every place that leads to the call of Note.
 func (p *Points) Note() {
-	pcs := make([]uintptr, 64)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	here := p.here()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for _, place := range here {
+		delete(p.missing, place)
+	}
+}
+
+// Here tells where in the package it is called: a text that differs from that of any other way to come to a call of Here.
+func (p *Points) Here() string { return strings.Join(p.here(), " ") }
+
+func (p *Points) here() (places []string) {
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
 	for more := true; more; {
 		var f runtime.Frame
 		f, more = frames.Next()
 		if dir, file := filepath.Split(f.File); filepath.Clean(dir) == p.dir {
-			delete(p.missing, fmt.Sprintf("%s:%d", file, f.Line))
+			places = append(places, fmt.Sprintf("%s:%d", file, f.Line))
 		}
 	}
+	return places
 }
 
 // Missing returns the places that were never noted, and how many there are in all.

@@ -21,6 +21,19 @@ func TestList(t *testing.T) {
 	}
 }
 
+// Of what is called by the same name, that is meant which is called of the same.
+func TestList_of(t *testing.T) {
+	for effect, want := range map[string]int{"f.Write": 4, "makes.Write": 0, "other.Write": 0} {
+		p, err := List("testdata", effect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if missing, _ := p.Missing(); len(missing) != want {
+			t.Errorf("%s: %v", effect, missing)
+		}
+	}
+}
+
 func TestList_noCode(t *testing.T) {
 	if _, err := List("testdata/none", "Write"); err == nil {
 		t.Error("a directory that is not there has no places, and that is no error")
@@ -34,6 +47,10 @@ func TestNote(t *testing.T) {
 	p := &Points{dir: filepath.Dir(path), missing: map[string]string{at(3): "Note", at(4): "inner", at(5): "other", "testing.go:1": "x"}}
 	inner := func() { p.Note() }
 	inner()
+	here := p.Here()
+	if there := p.Here(); here != at(5) || there != at(6) {
+		t.Errorf("it is at %q, and at %q", here, there)
+	}
 	if missing, _ := p.Missing(); !cmp.Equal(missing, []string{at(5) + " (other)", "testing.go:1 (x)"}) {
 		t.Errorf("missing %v", missing)
 	}
