@@ -12,10 +12,11 @@ import (
 // Write puts data into the file at path with exactly the permissions perm, in the place of what was there. When it returns
 // nil, the content and the name are on stable storage. The directory must exist. On an error the old file, if any, is
 // untouched. Concurrent writers of one path do no harm: one of them wins.
-func Write(path string, data []byte, perm os.FileMode) (err error) {
-	if err := mayGoOn(path); err != nil {
-		return err
-	}
+func Write(path string, data []byte, perm os.FileMode) error {
+	return guarded(path, func() error { return write(path, data, perm) })
+}
+
+func write(path string, data []byte, perm os.FileMode) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-*")
 	if err != nil {
@@ -40,10 +41,8 @@ func Write(path string, data []byte, perm os.FileMode) (err error) {
 // Remove removes files of one directory, one after the other, for good. One that is gone is no error.
 func Remove(paths ...string) error {
 	for _, path := range paths {
-		if err := mayGoOn(path); err != nil {
-			return err
-		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err := guarded(path, func() error { return os.Remove(path) })
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -51,6 +50,24 @@ func Remove(paths ...string) error {
 		return nil
 	}
 	return SyncDir(filepath.Dir(paths[0]))
+}
+
+// RemoveAll removes a directory and what is in it for good. One that is gone is no error.
+func RemoveAll(dir string) error {
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return guarded(dir, func() error { return errors.Join(os.RemoveAll(dir), SyncDir(filepath.Dir(dir))) })
+}
+
+// Rename gives a file or directory another name for good.
+func Rename(old, path string) error {
+	return guarded(old, func() error {
+		if err := os.Rename(old, path); err != nil {
+			return err
+		}
+		return errors.Join(SyncDir(filepath.Dir(old)), SyncDir(filepath.Dir(path)))
+	})
 }
 
 // SyncDir puts the names in a directory on stable storage: what was created, renamed or removed in it stays so.

@@ -2,7 +2,6 @@ package atomicfile
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,34 +10,50 @@ import (
 // ErrCut is what Write and Remove return after the power was cut; see Cut.
 var ErrCut = errors.New("the power was cut")
 
-// cuts are the directories of tests that cut the power; nil outside of tests.
-var cuts atomic.Pointer[sync.Map]
+// Guard stands between this package and the disk: it carries out an effect, or has it fail.
+type Guard func(effect func() error) error
+
+// guards are the Guards of tests, by directory; nil outside of tests.
+var guards atomic.Pointer[sync.Map]
+
+// Watch is for tests. It has everything that is written or removed below a directory pass a guard, until end is called.
+func Watch(dir string, g Guard) (end func()) {
+	guards.CompareAndSwap(nil, &sync.Map{})
+	all := guards.Load()
+	all.Store(dir, g)
+	return func() { all.Delete(dir) }
+}
 
 // Cut is for tests. It has everything below a directory fail once so many files were written or removed, as a power cut would have it,
 // until restore is called. restore says whether it came to that.
 func Cut(dir string, after int) (restore func() bool) {
-	cuts.CompareAndSwap(nil, &sync.Map{})
-	all := cuts.Load()
-	left := &atomic.Int64{}
+	var left atomic.Int64
 	left.Store(int64(after))
-	all.Store(dir, left)
+	end := Watch(dir, func(effect func() error) error {
+		if left.Add(-1) < 0 {
+			return ErrCut
+		}
+		return effect()
+	})
 	return func() bool {
-		all.Delete(dir)
+		end()
 		return left.Load() < 0
 	}
 }
 
-// mayGoOn returns ErrCut when the power was cut where path lies.
-func mayGoOn(path string) (err error) {
-	all := cuts.Load()
+// guarded carries out what changes path, past a guard if there is one.
+func guarded(path string, effect func() error) error {
+	all := guards.Load()
 	if all == nil {
-		return nil
+		return effect()
 	}
-	all.Range(func(dir, left any) bool {
-		if strings.HasPrefix(path, dir.(string)+"/") && left.(*atomic.Int64).Add(-1) < 0 {
-			err = fmt.Errorf("while writing %s: %w", path, ErrCut)
+	all.Range(func(dir, g any) bool {
+		if !strings.HasPrefix(path, dir.(string)+"/") {
+			return true
 		}
-		return err == nil
+		inner := effect
+		effect = func() error { return g.(Guard)(inner) }
+		return false
 	})
-	return err
+	return effect()
 }
