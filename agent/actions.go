@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
 // ActionKinds are the kinds of actions that agents carry out.
@@ -40,7 +42,7 @@ func newActions(a *agent) *actions {
 	x := &actions{
 		agent: a, handlers: map[string]action.Handler{},
 		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax)),
+			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, cmp.Or(a.retryMax, retryMax))),
 		cancel:   map[types.NamespacedName]context.CancelFunc{},
 		restarts: map[types.NamespacedName]process{},
 	}
@@ -91,7 +93,7 @@ func (x *actions) clear() {
 
 // remove removes a file. One that stays does no harm, and is removed at the next start.
 func (x *actions) remove(path string) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := atomicfile.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		x.agent.log.Warn("what was remembered of an action could not be removed", "path", path, "error", err)
 	}
 }

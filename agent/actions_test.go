@@ -2,13 +2,11 @@ package agent
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/runtime/runtimetest"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -101,99 +98,6 @@ func (w *world) awaitNothingRemembered() {
 		files, err := filepath.Glob(filepath.Join(w.dir, "data/agent/actions/*"))
 		return err == nil && len(files) == 0
 	})
-}
-
-// mortal is an agent's life. It ends at the point with the number at: what the agent does from then on comes to nothing, as
-// if it had been killed there. It is never used nil but for doing things.
-type mortal struct {
-	died chan struct{}
-
-	mu        sync.Mutex
-	at, count int
-}
-
-// do has two points: before something is done, and after it, when what came of it is not known any more.
-func (m *mortal) do(something func() error) error {
-	if m == nil {
-		return something()
-	}
-	if err := m.point(); err != nil {
-		return err
-	}
-	return errors.Join(something(), m.point())
-}
-
-func (m *mortal) point() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.count++; m.count == m.at {
-		close(m.died)
-	}
-	if m.at > 0 && m.count >= m.at {
-		return errors.New("killed")
-	}
-	return nil
-}
-
-// mortalRuntime starts and ends processes while the agent lives.
-type mortalRuntime struct {
-	runtime.Runtime
-	*mortal
-}
-
-func (r mortalRuntime) Start(ctx context.Context, p runtime.Process) error {
-	return r.do(func() error { return r.Runtime.Start(ctx, p) })
-}
-
-func (r mortalRuntime) Stop(ctx context.Context, name string) error {
-	return r.do(func() error { return r.Runtime.Stop(ctx, name) })
-}
-
-// A restart ends one process, and one alone, wherever the agent dies: before or after each record of the action, each end and
-// each start of a process. Another agent takes over. What the agent writes on its own disk lies between two records, and is
-// whole or not there.
-func TestRestart_agentDies(t *testing.T) {
-	if kinds := ActionKinds(); len(kinds) != 2 || kinds[0].Name != restartKind.Name || kinds[1].Name != api.ActionServiceCommand {
-		t.Errorf("of the kinds %v only %s is tried here, and commands below", kinds, restartKind.Name)
-	}
-	points := 1
-	for at := 0; at <= points; at++ {
-		t.Run(fmt.Sprint("point ", at), func(t *testing.T) {
-			w := newWorld(t, talker("one"))
-			w.run()
-			w.awaitState("one", api.DaemonRunning)
-			w.await("the first start", func() bool { return w.starts("one") == 1 })
-			w.halt()
-			w.mortal = &mortal{died: make(chan struct{}), at: at}
-			w.run()
-			w.create(restartOf("one"))
-			w.await("death or end", func() bool {
-				select {
-				case <-w.mortal.died:
-					return true
-				default:
-					return w.action().Status.State.Final()
-				}
-			})
-			w.halt()
-			if at == 0 {
-				points = w.mortal.count
-			}
-			w.mortal = nil
-			w.run()
-			w.awaitAction(api.ActionDone, "one runs again")
-			w.await("the second start", func() bool { return w.starts("one") >= 2 })
-			w.awaitNothingRemembered()
-			w.halt()
-			if n := w.starts("one"); n != 2 {
-				t.Errorf("the process was started %d times", n)
-			}
-		})
-	}
-	if points < 10 {
-		t.Errorf("only %d points were found", points)
-	}
-	t.Logf("%d points", points)
 }
 
 func TestRestart_refused(t *testing.T) {

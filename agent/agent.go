@@ -66,9 +66,11 @@ type Config struct {
 	// Log is slog.Default when nil.
 	Log *slog.Logger
 
-	// client takes the place of REST in tests, and reportEvery that of the constant.
+	// client takes the place of REST in tests, reportEvery and retryMax those of the constants, and proc that of /proc.
 	client      client.WithWatch
 	reportEvery time.Duration
+	retryMax    time.Duration
+	proc        string
 }
 
 type agent struct {
@@ -125,6 +127,7 @@ func newAgent(cfg Config) (*agent, error) {
 	for _, s := range cfg.Services {
 		a.types[s.Name()] = &serviceType{agent: s}
 	}
+	a.foreign.Proc = cfg.proc
 	a.work = newWork(a)
 	a.acts = newActions(a)
 	a.reports = newReports(a)

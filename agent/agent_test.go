@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -31,6 +32,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/runtime/runtimetest"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -55,8 +57,11 @@ type world struct {
 	watching int
 	// told counts the statuses of daemons that the agent wrote.
 	told int
-	// mortal is the agent's life, where a test ends it.
-	mortal *mortal
+	// life is the agent's, where a test ends it.
+	life *life
+	// retryMax and proc are the agent's, where they are set.
+	retryMax time.Duration
+	proc     string
 }
 
 func newWorld(t *testing.T, objs ...client.Object) *world {
@@ -71,8 +76,10 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 		WithIndex(&api.Action{}, "spec.host", func(o client.Object) []string { return []string{o.(*api.Action).Spec.Host} }).
 		WithIndex(&api.Daemon{}, "spec.host", func(o client.Object) []string { return []string{o.(*api.Daemon).Spec.Host} }).
 		Build()
+	unwatch := atomicfile.Watch(w.dir, func(effect func() error) error { return w.life.do(effect) })
 	t.Cleanup(func() {
 		w.halt()
+		unwatch()
 		w.killAll()
 	})
 	return w
@@ -95,8 +102,9 @@ func (w *world) run() {
 	go func() {
 		ended <- Run(ctx, Config{
 			Name: "h1", DataDir: filepath.Join(w.dir, "data"), RunDir: filepath.Join(w.dir, "run"), Version: "v9", Log: log,
-			Runtime: mortalRuntime{w.runtime, w.mortal}, RuntimeKind: api.RuntimeDetached, Inventory: w.devices, Services: append(w.also, w.service, mute{w.service}),
-			client: w.flaky(), reportEvery: 20 * time.Millisecond,
+			Runtime: mortalRuntime{w.runtime, w.life}, RuntimeKind: api.RuntimeDetached, Inventory: w.devices,
+			Services: append([]service.ServiceAgent{w.service, mute{w.service}}, w.also...),
+			client:   w.flaky(), reportEvery: 20 * time.Millisecond, retryMax: w.retryMax, proc: w.proc,
 		})
 	}()
 	w.stop = func() {
@@ -181,11 +189,20 @@ func (w *world) flaky() client.WithWatch {
 			}
 			return c.List(ctx, l, opts...)
 		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return w.life.do(func() error { return c.Create(ctx, o, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return w.life.do(func() error { return c.Patch(ctx, o, p, opts...) })
+		},
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o kruntime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			return w.life.do(func() error { return c.SubResource(sub).Apply(ctx, o, opts...) })
+		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
 			if err := check(); err != nil {
 				return err
 			}
-			return w.mortal.do(func() error { return c.SubResource(sub).Update(ctx, o, opts...) })
+			return w.life.do(func() error { return c.SubResource(sub).Update(ctx, o, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			if err := check(); err != nil {
@@ -194,7 +211,7 @@ func (w *world) flaky() client.WithWatch {
 			w.mu.Lock()
 			w.told++
 			w.mu.Unlock()
-			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+			return w.life.do(func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	})
 }

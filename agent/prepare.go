@@ -112,13 +112,13 @@ func (a *agent) findDevices(ctx context.Context, l *service.Local, running bool)
 	if len(l.Daemon.Spec.Devices) == 0 {
 		return nil
 	}
-	look := a.scans.fresh
+	scan := a.scans.fresh
 	if running {
-		look = a.Inventory.Devices
+		scan = a.Inventory.Devices
 	}
 	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
-	devices, err := look(ctx)
+	devices, err := scan(ctx)
 	if err != nil {
 		return fmt.Errorf("while looking at the devices: %w", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -115,25 +114,19 @@ func (a *agent) destroy(ctx context.Context, d *api.Daemon) error {
 // clearDirectories removes the daemon's directories, or moves them aside.
 func (a *agent) clearDirectories(key types.NamespacedName, policy api.DeletionPolicy) error {
 	dir := a.paths.daemon(key)
-	if err := os.RemoveAll(a.paths.runOf(key)); err != nil {
+	if err := atomicfile.RemoveAll(a.paths.runOf(key)); err != nil {
 		return err
+	}
+	if policy == api.DeletionWipe {
+		return atomicfile.RemoveAll(dir)
 	}
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	if policy == api.DeletionWipe {
-		if err := os.RemoveAll(dir); err != nil {
-			return err
-		}
-		return atomicfile.SyncDir(filepath.Dir(dir))
-	}
 	if err := os.MkdirAll(a.paths.retired(), 0o700); err != nil {
 		return err
 	}
-	if err := os.Rename(dir, a.paths.retiredAs(key, time.Now())); err != nil {
-		return err
-	}
-	return errors.Join(atomicfile.SyncDir(filepath.Dir(dir)), atomicfile.SyncDir(a.paths.retired()))
+	return atomicfile.Rename(dir, a.paths.retiredAs(key, time.Now()))
 }
 
 // removeFinalizer takes away the agent's own finalizer, and only if it still stands where it was seen: the others belong to

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func generationOf(d *api.Daemon) generation { return generation{d.UID, d.Generat
 func newWork(a *agent) *work {
 	w := &work{
 		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax)),
+			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, cmp.Or(a.retryMax, retryMax))),
 		cancel: map[types.NamespacedName]context.CancelFunc{}, ready: map[types.NamespacedName]readiness{},
 	}
 	w.daemons = &mine[*api.Daemon]{
