@@ -50,14 +50,16 @@ func (r *run) apply(ctx context.Context) error {
 
 // seenFor is how long after its start a run still writes what relies on its commands. What it saw then, such as that an OSD may stop, may
 // not be so any more: the next run looks again.
-const seenFor = 10 * time.Second
+const seenFor = 3 * time.Second
 
 // performThen carries out the plan's commands, and writes what relies on all of them if none was held up or took long.
 func (r *run) performThen(ctx context.Context, last *writes) error {
-	if whole, err := r.perform(ctx); err != nil || !whole || time.Since(r.started) > seenFor {
+	whole, err := r.perform(ctx)
+	if took := time.Since(r.started); len(last.do) > 0 && (err != nil || !whole || took > seenFor) {
+		r.log.Info("what relies on the commands is left to the next run", "writes", last.what, "all carried out", err == nil && whole, "took", took)
 		return err
 	}
-	return last.run(ctx)
+	return errors.Join(err, last.run(ctx))
 }
 
 // statusWrites adds the writes of nodes and resources. The function that it returns lists, when they are done, those that had

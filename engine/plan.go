@@ -87,7 +87,7 @@ type DaemonChange struct {
 	// Risk is what it may do to data and service, where that is more than the Daemon itself tells (see RiskOfRemoval).
 	Risk api.Risk
 	// AfterCommands has it written only when the storage system has carried out all Commands of the plan, and soon: else it is left to
-	// the next plan.
+	// the next plan. It is for Daemons that are there: the place of a new one is not kept that long.
 	AfterCommands bool
 }
 

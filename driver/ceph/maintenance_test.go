@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -90,13 +92,19 @@ func TestMaintenance_keptInFirst(t *testing.T) {
 	f.settle(t)
 	f.mode(2, api.HostMaintenance)
 	f.ceph.Mute("osd set-group", true)
-	for tried := false; !tried; {
+	var err error
+	for range 30 {
 		f.agents()
-		v, p, err := f.observed(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		v, p, e := f.observed(t.Context())
+		if e != nil {
+			t.Fatal(e)
 		}
-		tried = f.apply(t.Context(), v, p) != nil
+		if err = f.apply(t.Context(), v, p); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, rados.ErrNoAnswer) {
+		t.Fatalf("Ceph was asked to keep the OSD in: %v", err)
 	}
 	if got := f.states("h2"); !slices.Contains(got, "osd.1=Running") {
 		t.Errorf("Ceph did not answer, and the host's daemons are to be %v", got)

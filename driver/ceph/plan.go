@@ -42,7 +42,6 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.writeSecrets()
 		p.writeDaemons()
 		p.writeCommands()
-		p.writeRelying()
 	}
 	for _, n := range p.nodes {
 		if n.group == nil {
@@ -57,6 +56,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 	p.putStores()
 	p.putMirrors()
 	p.putUsers()
+	p.writeStops()
 	p.writeStatus()
 	return p.plan
 }
@@ -80,12 +80,12 @@ type planner struct {
 	services []*service // what serves resources
 	osds     []*osd
 	groups   []*drives.Outcome
-	taken    map[devicePlace]*osd // the OSDs by what they are on
-	fatal    bool                 // nothing can be done, whatever there is already
-	hold     time.Duration        // how long to wait for more to be declared
-	stop     map[string]bool      // the names of the Daemons that are to stop
-	after    map[string]bool      // the names of those that stop only when the commands of the plan were carried out, and these Daemons
-	relying  []api.Daemon
+	taken    map[devicePlace]*osd  // the OSDs by what they are on
+	fatal    bool                  // nothing can be done, whatever there is already
+	hold     time.Duration         // how long to wait for more to be declared
+	stop     map[string]bool       // the names of the Daemons that are to stop
+	keptIn   map[string]bool       // of OSDs that are to stop with their hosts: whether the mons keep them in already
+	stopping []api.Daemon          // these OSDs
 	leaving  map[string]bool       // the hosts whose mgr may go, as far as all else is concerned
 	going    departures            // the OSDs that are not to stay
 	parting  map[string]bool       // the names of the Daemons of OSDs that leave for good, as far as they may
@@ -133,7 +133,7 @@ func newPlanner(view *engine.View, now time.Time) *planner {
 	view = sorted(view)
 	p := &planner{
 		view: view, now: now, cluster: view.Cluster,
-		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, after: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, replaced: map[string]string{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, astray: map[string]string{}, released: map[string]bool{}, nfs: &nfs.Server{}, plan: &engine.Plan{},
+		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, keptIn: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, replaced: map[string]string{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, astray: map[string]string{}, released: map[string]bool{}, nfs: &nfs.Server{}, plan: &engine.Plan{},
 	}
 	if view.Cluster.Spec.Ceph != nil {
 		p.spec = *view.Cluster.Spec.Ceph
@@ -300,24 +300,31 @@ func (p *planner) want(d api.Daemon) {
 	}
 	d.Spec.State = p.wantedState(&d)
 	p.noteFlaps(&d, have)
-	if p.after[d.Name] {
-		p.relying = append(p.relying, d)
+	if _, stops := p.keptIn[d.Name]; stops {
+		p.stopping = append(p.stopping, d)
 		return
 	}
 	p.plan.Want(label(&d), label(&d), have, d)
 }
 
-// writeRelying has the OSDs stop that are told so when the mons keep them in. If Ceph is asked for anything else, too, what it said of them
-// may not be so after it, such as that it can do without them: then it is asked first, in the next run.
-func (p *planner) writeRelying() {
-	more := slices.ContainsFunc(p.plan.Commands, func(c engine.Command) bool { return c.Verb != verbNoout })
-	for _, d := range p.relying {
-		have := p.have[d.Name]
-		if more {
+// writeStops has OSDs stop with their hosts: those that the mons do not keep in yet when they do. What Ceph said of them may not be so after
+// this plan, such as that it can do without them, if the plan takes others back in; the flag has Ceph asked for nothing else beside it, which
+// might take long. Then Ceph is asked again first, in the next run.
+func (p *planner) writeStops() {
+	asked := func(is func(verb string) bool) bool {
+		return slices.ContainsFunc(p.plan.Commands, func(c engine.Command) bool { return is(c.Verb) })
+	}
+	takenIn := asked(func(verb string) bool { return verb == verbOSDIn || verb == verbReweight })
+	more := asked(func(verb string) bool { return verb != verbNoout })
+	for _, d := range p.stopping {
+		have, kept := p.have[d.Name], p.keptIn[d.Name]
+		if takenIn || more && !kept {
 			d.Spec.State = have.Spec.State
 		}
 		p.plan.Want(label(&d), label(&d), have, d)
-		p.plan.RelyOnCommands(d.Name)
+		if !kept {
+			p.plan.RelyOnCommands(d.Name)
+		}
 	}
 }
 

@@ -125,14 +125,19 @@ func roundSafe(t *rapid.T, f *fakeWorld, cut bool) {
 	checkMonmap(t, f, quorum, monmap)
 }
 
-// firstWrites is what a leader does of a plan that is killed after so many writes.
+// firstWrites is what a leader does of a plan that is killed after so many writes. Daemons that rely on the commands come after these.
 func firstWrites(p *engine.Plan, writes int) *engine.Plan {
 	part := *p
-	part.Daemons = p.Daemons[:min(writes, len(p.Daemons))]
+	relies := func(c engine.DaemonChange) bool { return c.AfterCommands }
+	others := slices.DeleteFunc(slices.Clone(p.Daemons), relies)
+	relying := slices.DeleteFunc(slices.Clone(p.Daemons), func(c engine.DaemonChange) bool { return !relies(c) })
+	part.Daemons = others[:min(writes, len(others))]
 	writes -= len(part.Daemons)
 	part.Remove = p.Remove[:min(writes, len(p.Remove))]
 	writes -= len(part.Remove)
 	part.Commands = p.Commands[:min(writes, len(p.Commands))]
+	writes -= len(part.Commands)
+	part.Daemons = append(part.Daemons, relying[:min(writes, len(relying))]...)
 	return &part
 }
 

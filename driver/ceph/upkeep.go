@@ -309,15 +309,13 @@ func (p *planner) keepIn(u *upkeep) bool {
 	if !p.reachable() {
 		return len(u.of(TypeOSD)) == 0 || p.await(u, "Ceph does not answer, and only Ceph can say whether it would mark its OSDs out")
 	}
-	missing := p.wantNoout(u)
-	if len(missing) == 0 {
-		return true
-	}
-	osds := u.of(TypeOSD)
+	missing, osds := p.wantNoout(u), u.of(TypeOSD)
 	for _, d := range osds {
-		p.after[d.Name] = true
+		if !told(d) {
+			p.keptIn[d.Name] = len(missing) == 0
+		}
 	}
-	return !allOf(osds, told) || p.await(u, "the flag noout is being set for %s", words.Few(missing))
+	return len(missing) == 0 || !allOf(osds, told) || p.await(u, "the flag noout is being set for %s", words.Few(missing))
 }
 
 // wantNoout asks for the flag where it is missing, and says where.
