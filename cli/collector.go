@@ -12,7 +12,7 @@ import (
 // CPU time of a few collections. While it works, as when a fleet comes up, a third of its CPU time would go into collecting
 // garbage; then garbage may stay, as long as the heap does not grow beyond what a server of a large fleet may take.
 const (
-	least, thrifty, roomy, most = 15, 50, 100, 400
+	least, busyLeast, thrifty, roomy, most = 15, 30, 50, 100, 400
 	// largeHeap is where a heap is large even at rest: some hundred hosts.
 	largeHeap = 96 << 20
 	// restBudget and busyBudget are how large the heap shall be at most, garbage included, unless more than that, less the least garbage, is
@@ -71,7 +71,7 @@ func (c *collector) adapt(live uint64, share float64) bool {
 	next := within(restBudget)
 	switch {
 	case c.busy:
-		next = within(busyBudget)
+		next = max(busyLeast, within(busyBudget))
 	case live < largeHeap*3/4, live < largeHeap && c.percent == thrifty:
 		next = thrifty
 	default:

@@ -29,7 +29,7 @@ func TestAdapt(t *testing.T) {
 		{"not busy any more, nearly large", collector{most, true}, 90, 0.005, roomy},
 		{"busy within the budget", collector{most, true}, 400, 0.5, 100},
 		{"busy, about as before", collector{115, true}, 400, 0.5, 115},
-		{"busy and beyond the budget", collector{most, true}, 1000, 0.5, least},
+		{"busy and beyond the budget", collector{most, true}, 1000, 0.5, busyLeast},
 	} {
 		c := tt.was
 		if changed := c.adapt(tt.live<<20, tt.share); c.percent != tt.want || changed != (tt.want != tt.was.percent) {

@@ -21,10 +21,14 @@ func checkAPI(f *Facts) []Finding {
 	if f.Role == "agent" {
 		remedy = "run 'holdfast doctor' on a server, or give a kubeconfig with --kubeconfig: an agent's machine has none of its own"
 	}
-	if f.Role == "server" {
+	if f.Role == "server" && 2*ready(f.Servers) <= len(f.Servers) {
 		remedy += "; if more than half of the servers are lost for good, run 'holdfast restore --from-data' on one that is left"
 	}
-	found := finding(Fail, fmt.Sprintf("the API cannot be reached, so this machine alone is checked: %v", f.Unreachable), remedy)
+	what := "this machine alone is checked"
+	if all := len(f.Servers); all > 0 {
+		what = fmt.Sprintf("this machine is checked, and whether servers are ready: %d of %d are", ready(f.Servers), all)
+	}
+	found := finding(Fail, fmt.Sprintf("the API cannot be reached: %v; %s", f.Unreachable, what), remedy)
 	for _, s := range f.Servers {
 		if s.Err != nil {
 			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server at %s is not ready: %v", s.Address, s.Err),
@@ -32,6 +36,16 @@ func checkAPI(f *Facts) []Finding {
 		}
 	}
 	return found
+}
+
+// ready counts the servers that are.
+func ready(servers []Server) (n int) {
+	for _, s := range servers {
+		if s.Err == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // checkQuorum looks at the members of etcd, by their leader's word, and at the servers, by their own. A standby serves nothing, and

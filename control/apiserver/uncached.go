@@ -11,7 +11,7 @@ import (
 )
 
 // uncached are the kinds that are written much and read seldom: events people read, and follow one at a time; of Leases, which agents
-// renew all the time, the leader alone hears. Of these no decoded copy is kept in memory, nor of each change of the last minutes; they are
+// renew all the time, the leader alone hears, and followers of one of them. Of these no decoded copy is kept in memory, nor of each change of the last minutes; they are
 // read from etcd, as Kubernetes does with its Events.
 var uncached = map[schema.GroupResource]bool{
 	{Group: api.Group, Resource: "clusterevents"}: true, corev1.Resource("events"): true, coordinationv1.Resource("leases"): true,
