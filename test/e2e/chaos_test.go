@@ -128,12 +128,17 @@ func (b *bed) leadersKilled() {
 // term takes the cluster's lock, whose Lease has the moment, by the clock that all hosts of a lab share.
 func (b *bed) leaderKilled() time.Duration {
 	b.Helper()
-	leader := b.leader()
-	other, name := leader%3+1, b.Lab.Host(leader).Name
-	b.await("the leader to have the cluster's lock", func() error {
-		_, err := b.lockOf(leader, func(holder string) bool { return holder == name })
+	var leader int
+	var name string
+	b.await("the leader to have the cluster's lock", func() (err error) {
+		if leader, err = b.leaderFrom(1); err != nil {
+			return err
+		}
+		name = b.Lab.Host(leader).Name
+		_, err = b.lockOf(leader, func(holder string) bool { return holder == name })
 		return err
 	})
+	other := leader%3 + 1
 	killed := time.Now()
 	b.Server(leader).Kill(b)
 	var acted time.Time
