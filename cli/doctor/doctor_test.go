@@ -204,6 +204,11 @@ func TestExamine_majorityLost(t *testing.T) {
 	if strings.Contains(text, "10.0.0.1") {
 		t.Errorf("a server that is ready is told of: %s", text)
 	}
+	// Where most servers are ready, this machine is what is wrong, and to restore it would put aside what they have.
+	f.Servers = append(f.Servers, Server{Address: "10.0.0.3:7440"})
+	if text = fmt.Sprintf("%+v", Examine(f)); strings.Contains(text, "restore") || !strings.Contains(text, "2 of 3 are") {
+		t.Errorf("two of three servers are ready: %s", text)
+	}
 }
 
 func TestExamine_lostQuorum(t *testing.T) {

@@ -67,6 +67,7 @@ func TestUnchanged(t *testing.T) {
 		{"busy", func(w *window) { w.cpu += 300 * time.Millisecond }, "11.00 ms of CPU time beyond"},
 		{"busy with asking", func(w *window) { w.cpu, w.asking = w.cpu+time.Second, w.asking+time.Second }, ""},
 		{"something changed", func(w *window) { w.runs["Changed"] = 2 }, "2 orchestrations were Changed"},
+		{"the watch saw nothing", func(w *window) { w.writes = nil }, "the writes were not watched"},
 		{"nothing was done", func(w *window) { w.runs = nil }, "no orchestration"},
 	} {
 		busy, rest := busyAndRest()
@@ -77,6 +78,13 @@ func TestUnchanged(t *testing.T) {
 		if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
+	}
+	// Half of the runs went on at rest, too: each of the others took twice as much.
+	busy, rest := busyAndRest()
+	rest[0].runs, rest[1].runs = map[string]float64{"Unchanged": 50}, map[string]float64{"Unchanged": 50}
+	var u unchanged
+	if u.compare(busy, rest); u.CPU != 20 || u.Due != 2 {
+		t.Errorf("each of 50 runs took %v ms and %v writes", u.CPU, u.Due)
 	}
 }
 

@@ -49,15 +49,16 @@ type unchanged struct {
 func (u *unchanged) compare(busy window, rest [2]window) {
 	u.Runs, u.Started = busy.runs, busy.started
 	u.Writes, u.AtRest = map[string]float64{}, map[string]float64{}
-	n := max(u.runs(), 1)
-	more := func(of func(window) float64) float64 {
+	beyond := func(of func(window) float64) float64 {
 		each := (of(rest[0])/rest[0].took.Seconds() + of(rest[1])/rest[1].took.Seconds()) / 2
-		return (of(busy) - each*busy.took.Seconds()) / n
+		return of(busy) - each*busy.took.Seconds()
 	}
+	n := max(beyond(func(w window) float64 { return total(w.runs) }), 1)
+	more := func(of func(window) float64) float64 { return beyond(of) / n }
 	u.CPU = more(func(w window) float64 { return 1000 * w.cpu.Seconds() })
 	u.Asking = more(func(w window) float64 { return 1000 * w.asking.Seconds() })
 	u.Engine = more(func(w window) float64 { return 1000 * w.engine.Seconds() })
-	u.Due = float64(busy.writes[dueWrites]) / n
+	u.Due = more(func(w window) float64 { return float64(w.writes[dueWrites]) })
 	for i, w := range rest {
 		u.RestCores[i] = w.cpu.Seconds() / w.took.Seconds()
 		for kind, count := range w.writes {
@@ -72,8 +73,10 @@ func (u *unchanged) compare(busy window, rest [2]window) {
 }
 
 // runs is how many orchestrations were measured.
-func (u *unchanged) runs() (n float64) {
-	for _, count := range u.Runs {
+func (u *unchanged) runs() float64 { return total(u.Runs) }
+
+func total(runs map[string]float64) (n float64) {
+	for _, count := range runs {
 		n += count
 	}
 	return n
@@ -120,6 +123,9 @@ func (u *unchanged) judge() error {
 	}
 	if u.beyond() > maxUnchanged {
 		fail("an orchestration in which nothing changes takes %.2f ms of CPU time beyond asking Ceph, and the bound is %.0f ms", u.beyond(), maxUnchanged)
+	}
+	if u.runs() > 0 && u.Due <= 0 {
+		fail("no write of when the next orchestration is due was seen: the writes were not watched")
 	}
 	if u.Due > maxDue {
 		fail("when the next orchestration is due was written %.2f times for each", u.Due)

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"strconv"
 	"strings"
@@ -28,7 +31,10 @@ const (
 	reportWrites = "hosts: status"
 )
 
-// writes counts what is written to etcd for some time, whoever writes it, by kind.
+// createdWithin is how long etcd may take to say so.
+const createdWithin = 10 * time.Second
+
+// writes counts what is written to etcd for some time, whoever writes it, by kind. The time begins when etcd says that it is watched.
 func (s *server) writes(ctx context.Context, d time.Duration) (map[string]int, error) {
 	port, err := strconv.Atoi(s.ports[2])
 	if err != nil {
@@ -39,18 +45,28 @@ func (s *server) writes(ctx context.Context, d time.Duration) (map[string]int, e
 		return nil, err
 	}
 	defer etcd.Close()
-	watching, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
+	watching, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	over := errors.New("it was watched for long enough")
+	end := time.AfterFunc(createdWithin, func() { cancel(errors.New("etcd does not say that it is watched")) })
+	defer func() { end.Stop() }()
 	found := map[string]int{}
-	for answer := range etcd.Watch(watching, "", clientv3.WithPrefix(), clientv3.WithPrevKV()) {
-		if err := answer.Err(); err != nil {
+	for answer := range etcd.Watch(watching, "", clientv3.WithPrefix(), clientv3.WithPrevKV(), clientv3.WithCreatedNotify()) {
+		if err := answer.Err(); err != nil && watching.Err() == nil {
 			return nil, fmt.Errorf("while watching etcd: %w", err)
+		}
+		if answer.Created {
+			end.Stop()
+			end = time.AfterFunc(d, func() { cancel(over) })
 		}
 		for _, e := range answer.Events {
 			found[kindOfWrite(e)]++
 		}
 	}
-	return found, ctx.Err()
+	if err := context.Cause(watching); !errors.Is(err, over) {
+		return nil, fmt.Errorf("while watching etcd: the watch ended before its time (%w)", cmp.Or(err, io.ErrUnexpectedEOF))
+	}
+	return found, nil
 }
 
 // kindOfWrite is the resource of what was written, or the key of what is no object.
