@@ -24,6 +24,7 @@ type result struct {
 
 func (r *result) measure(t hosts.T, o options, binary string) {
 	servers := loopback.Start(t, binary, 3)
+	declareClusters(t, servers)
 	for n := range o.kills {
 		f := failOver(t, servers)
 		r.FailOvers, r.Elected = append(r.FailOvers, f.acts.Seconds()), append(r.Elected, f.elected.Seconds())
