@@ -48,20 +48,6 @@ func (r *run) apply(ctx context.Context) error {
 	return err
 }
 
-// seenFor is how long after its start a run still writes what relies on its commands. What it saw then, such as that an OSD may stop, may
-// not be so any more: the next run looks again.
-const seenFor = 3 * time.Second
-
-// performThen carries out the plan's commands, and writes what relies on all of them if none was held up or took long.
-func (r *run) performThen(ctx context.Context, last *writes) error {
-	whole, err := r.perform(ctx)
-	if took := time.Since(r.started); len(last.do) > 0 && (err != nil || !whole || took > seenFor) {
-		r.log.Info("what relies on the commands is left to the next run", "writes", last.what, "all carried out", err == nil && whole, "took", took)
-		return err
-	}
-	return errors.Join(err, last.run(ctx))
-}
-
 // statusWrites adds the writes of nodes and resources. The function that it returns lists, when they are done, those that had
 // changed since they were looked at.
 func (r *run) statusWrites(w *writes) (stale func() []string) {

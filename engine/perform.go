@@ -43,6 +43,20 @@ func (r *run) perform(ctx context.Context) (whole bool, err error) {
 	return len(held) == 0, nil
 }
 
+// seenFor is how long after its start a run still writes what relies on its commands. What it saw then, such as that an OSD may stop, may
+// not be so any more: the next run looks again.
+const seenFor = 3 * time.Second
+
+// performThen carries out the plan's commands, and writes what relies on all of them if none was held up or took long.
+func (r *run) performThen(ctx context.Context, last *writes) error {
+	whole, err := r.perform(ctx)
+	if took := time.Since(r.started); len(last.do) > 0 && (err != nil || !whole || took > seenFor) {
+		r.log.Info("what relies on the commands is left to the next run", "writes", last.what, "all carried out", err == nil && whole, "took", took)
+		return err
+	}
+	return errors.Join(err, last.run(ctx))
+}
+
 // try has a command carried out, unless it failed a moment ago. Of slow daemons, which did not answer in time, nothing more is asked:
 // each question would take as long.
 func (r *run) try(ctx context.Context, cmd Command, secrets SecretReader, slow map[string]bool) error {
