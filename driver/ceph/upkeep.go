@@ -304,7 +304,7 @@ func (p *planner) passMgr(u *upkeep) bool {
 	return true
 }
 
-// keepIn has the mons not mark the host's OSDs out while they are down: until Ceph has taken that none of them stops.
+// keepIn has the mons not mark the host's OSDs out while they are down. The OSDs stop when Ceph has taken that (writeStops).
 func (p *planner) keepIn(u *upkeep) bool {
 	if !p.reachable() {
 		return len(u.of(TypeOSD)) == 0 || p.await(u, "Ceph does not answer, and only Ceph can say whether it would mark its OSDs out")
@@ -315,7 +315,11 @@ func (p *planner) keepIn(u *upkeep) bool {
 			p.keptIn[d.Name] = len(missing) == 0
 		}
 	}
-	return len(missing) == 0 || !allOf(osds, told) || p.await(u, "the flag noout is being set for %s", words.Few(missing))
+	if len(missing) == 0 {
+		return true
+	}
+	p.stopAll(osds)
+	return p.await(u, "the flag noout is being set for %s", words.Few(missing))
 }
 
 // wantNoout asks for the flag where it is missing, and says where.
