@@ -24,22 +24,38 @@ const lookAtChildren = 5 * time.Millisecond
 // unseen stands for processes that ended between two looks at them.
 const unseen = "a process that was not seen"
 
-// startedBy returns the command lines of the processes that a process starts for some time. A process that was too short for a look is told by
-// what the kernel adds up of those that have ended: no program starts without a page fault.
+// startedBy returns the command lines of the processes that a process starts for some time.
 func startedBy(ctx context.Context, pid int, d time.Duration) []string {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	old, before := childrenOf(pid), faultsOfChildren(pid)
+	return childrenAt(pid).followed(ctx)
+}
+
+// children are the processes that a process has at a moment, and the page faults of those that have ended.
+type children struct {
+	pid     int
+	running []string
+	faults  int64
+}
+
+func childrenAt(pid int) children { return children{pid, childrenOf(pid), faultsOfChildren(pid)} }
+
+// followed returns the command lines of processes that were started since, until ctx ends. If none was seen, one that was too short for a look
+// is told by what the kernel adds up of those that have ended: no program starts without a page fault.
+func (c children) followed(ctx context.Context) []string {
 	started := map[string]string{}
-	for ctx.Err() == nil {
-		pause(ctx, lookAtChildren)
-		for _, child := range childrenOf(pid) {
-			if line := lineOf(child); line != "" && !slices.Contains(old, child) {
+	for {
+		for _, child := range childrenOf(c.pid) {
+			if line := lineOf(child); line != "" && !slices.Contains(c.running, child) {
 				started[child] = line // as it was seen last: a process bears its parent's at first
 			}
 		}
+		if ctx.Err() != nil {
+			break
+		}
+		pause(ctx, lookAtChildren)
 	}
-	if len(started) == 0 && faultsOfChildren(pid) > before {
+	if len(started) == 0 && faultsOfChildren(c.pid) > c.faults {
 		return []string{unseen}
 	}
 	return slices.DeleteFunc(slices.Collect(maps.Values(started)), asksRelease)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"slices"
@@ -122,19 +123,29 @@ func TestAccounted(t *testing.T) {
 
 // TestStartedBy: a program is seen also when it ends at once.
 func TestStartedBy(t *testing.T) {
-	short := exec.CommandContext(t.Context(), "sleep", "0.5")
-	time.AfterFunc(50*time.Millisecond, func() { _ = short.Run() })
-	if got := startedBy(t.Context(), os.Getpid(), time.Second); !slices.Equal(got, []string{"sleep 0.5"}) {
+	now, cancel := context.WithCancel(t.Context())
+	cancel() // it looks once
+	before := childrenAt(os.Getpid())
+	sleep := exec.CommandContext(t.Context(), "sleep", "60")
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if got := before.followed(now); !slices.Equal(got, []string{"sleep 60"}) {
 		t.Errorf("started were %q, want a sleep", got)
 	}
-	if asksRelease("sleep 0.5") || !asksRelease("glusterd --version") {
-		t.Error("a look at a package is not told from other programs")
+	if got := childrenAt(os.Getpid()).followed(now); len(got) > 0 {
+		t.Errorf("started were %q, and all ran before", got)
 	}
-	before := faultsOfChildren(os.Getpid())
+	_ = sleep.Process.Kill()
+	_ = sleep.Wait() // it was killed
+	before = childrenAt(os.Getpid())
 	if err := exec.CommandContext(t.Context(), "true").Run(); err != nil {
 		t.Fatal(err)
 	}
-	if after := faultsOfChildren(os.Getpid()); after <= before {
-		t.Errorf("a program that has ended left %d faults, before there were %d", after, before)
+	if got := before.followed(now); !slices.Equal(got, []string{unseen}) {
+		t.Errorf("started were %q, and one ended before it was looked", got)
+	}
+	if asksRelease("sleep 60") || !asksRelease("glusterd --version") {
+		t.Error("a look at a package is not told from other programs")
 	}
 }
