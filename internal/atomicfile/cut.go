@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// ErrCut is what Write and Remove return after the power was cut; see Cut.
+// ErrCut is what Write, Remove, RemoveAll and Rename return after the power was cut; see Cut.
 var ErrCut = errors.New("the power was cut")
 
 // Guard stands between this package and the disk: it carries out an effect, or has it fail.
@@ -16,7 +16,8 @@ type Guard func(effect func() error) error
 // guards are the Guards of tests, by directory; nil outside of tests.
 var guards atomic.Pointer[sync.Map]
 
-// Watch is for tests. It has everything that is written or removed below a directory pass a guard, until end is called.
+// Watch is for tests. It has everything that is written, renamed or removed below a directory pass a guard, until end is called. Directories
+// that are watched at one time must not lie in each other: one guard alone is passed.
 func Watch(dir string, g Guard) (end func()) {
 	guards.CompareAndSwap(nil, &sync.Map{})
 	all := guards.Load()
