@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/server/routine"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
@@ -116,7 +117,12 @@ func (r *Revocation) Guard(next http.Handler) http.Handler {
 		}
 		key := pki.Fingerprint(q.TLS.PeerCertificates[0])
 		ctx, done := r.track(q.Context(), host, key)
-		defer done()
+		defer func() {
+			// The library has begun a watch when next returns, and serves it after that.
+			if !routine.AppendTask(ctx, &routine.Task{Func: done}) {
+				done()
+			}
+		}()
 		if err := r.check(ctx, host, key); err != nil {
 			refuse(w, q, err)
 			return

@@ -7,7 +7,7 @@ import (
 
 // BenchmarkPlan_steady plans a large cluster in which nothing is to be done.
 func BenchmarkPlan_steady(b *testing.B) {
-	for _, hosts := range []int{3, 100} {
+	for _, hosts := range []int{3, 100, 250} {
 		b.Run(fmt.Sprintf("%d hosts", hosts), func(b *testing.B) {
 			w := newWorld(3, 2)
 			for i := 1; i <= hosts; i++ {

@@ -62,7 +62,9 @@ func (s *Store) objectsOf(ctx context.Context, cluster types.NamespacedName) (*O
 	if err := o.readFew(ctx, s.cache); err != nil {
 		return nil, err
 	}
-	for _, secret := range listBy[*corev1.Secret](s.secrets, byCluster, cluster.String()) {
+	secrets := listBy[*corev1.Secret](s.secrets, byCluster, cluster.String())
+	o.Secrets = make([]Secret, 0, len(secrets))
+	for _, secret := range secrets {
 		o.Secrets = append(o.Secrets, secretOf(secret))
 	}
 	return o, nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,8 +81,18 @@ func (o *Objects) readSecrets(ctx context.Context, r client.Reader) error {
 func secretOf(s *corev1.Secret) Secret {
 	return Secret{
 		Namespace: s.Namespace, Cluster: clusterOfSecret(s).Name,
-		SecretInfo: engine.SecretInfo{Name: s.Name, UID: string(s.UID), Keys: slices.Sorted(maps.Keys(s.Data)), Annotations: s.Annotations},
+		SecretInfo: engine.SecretInfo{Name: s.Name, UID: string(s.UID), Keys: sortedKeys(s.Data), Annotations: s.Annotations},
 	}
+}
+
+// sortedKeys is made for each Secret of a cluster in each run, and nearly all have one key.
+func sortedKeys(data map[string][]byte) []string {
+	keys := make([]string, 0, len(data))
+	for k := range data {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // View makes the view of one cluster. The error wraps engine.ErrNotFound when there is no such cluster.
