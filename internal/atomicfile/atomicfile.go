@@ -49,7 +49,10 @@ func Remove(paths ...string) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	return SyncDir(filepath.Dir(paths[0]))
+	if err := SyncDir(filepath.Dir(paths[0])); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil // nor is one whose directory is
 }
 
 // RemoveAll removes a directory and what is in it for good. One that is gone is no error.
@@ -67,6 +70,39 @@ func Rename(old, path string) error {
 			return err
 		}
 		return errors.Join(SyncDir(filepath.Dir(old)), SyncDir(filepath.Dir(path)))
+	})
+}
+
+// Symlink makes a link at path that leads to target, in the place of what was there. One that leads there already is left as it is.
+func Symlink(target, path string) error {
+	if have, err := os.Readlink(path); err == nil && have == target {
+		return nil
+	}
+	return guarded(path, func() error {
+		fresh := path + ".new"
+		if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := os.Symlink(target, fresh); err != nil {
+			return err
+		}
+		if err := os.Rename(fresh, path); err != nil {
+			return err
+		}
+		return SyncDir(filepath.Dir(path))
+	})
+}
+
+// MkdirAll makes a directory, with those that it lies in, for good. One that is there is left as it is.
+func MkdirAll(dir string, perm os.FileMode) error {
+	if st, err := os.Stat(dir); err == nil && st.IsDir() {
+		return nil
+	}
+	return guarded(dir, func() error {
+		if err := os.MkdirAll(dir, perm); err != nil {
+			return err
+		}
+		return SyncDir(filepath.Dir(dir))
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/tool"
 )
 
 // asDaemon runs one of Ceph's programs with the ceph.conf and the key of a daemon, until ctx ends at the latest, and returns what it writes to its
@@ -22,6 +23,6 @@ func asDaemon(ctx context.Context, l *service.Local, conf, entity string, stdin 
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "CEPH_") })
 	var beside bytes.Buffer
 	cmd.Stderr = &beside
-	out, err = cmd.Output()
+	out, err = tool.Ask(cmd)
 	return out, beside.String(), err
 }

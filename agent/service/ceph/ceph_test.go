@@ -20,6 +20,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/inventory"
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/servicetest"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
 )
@@ -92,13 +93,9 @@ func scan(t *testing.T, path string) api.Device {
 
 func local(t *testing.T, kind, id string, params map[string]string) *service.Local {
 	t.Helper()
-	l := &service.Local{
-		Daemon: &api.Daemon{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: kind + "-" + id},
-			Spec:       api.DaemonSpec{Type: kind, ID: id, OnRemoval: api.DeletionWipe},
-		},
-		Data: t.TempDir(), Run: t.TempDir(), Log: t.TempDir(), Parameters: map[string]string{paramFSID: fsid},
-	}
+	l := servicetest.Dirs(t)
+	l.Daemon.ObjectMeta, l.Parameters = metav1.ObjectMeta{Namespace: "default", Name: kind + "-" + id}, map[string]string{paramFSID: fsid}
+	l.Daemon.Spec = api.DaemonSpec{Type: kind, ID: id, OnRemoval: api.DeletionWipe}
 	for k, v := range params {
 		l.Parameters[k] = v
 	}

@@ -94,7 +94,7 @@ func giveMaps(ctx context.Context, l *service.Local, mon, token string) (string,
 func (g *gift) give(ctx context.Context, l *service.Local, maps, given string) {
 	defer close(g.done)
 	defer gifts.Delete(given)
-	if g.err = os.MkdirAll(maps, 0o700); g.err != nil {
+	if g.err = atomicfile.MkdirAll(maps, 0o700); g.err != nil {
 		return
 	}
 	// Without a keyring beside the OSD's data the tool writes an empty key for it, and the mon dies of that (Ceph 16).

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
 // Mon makes the stores of monitors.
@@ -61,7 +62,7 @@ func (m Mon) ConfigureLocalService(ctx context.Context, l *service.Local) error 
 		return fmt.Errorf("while setting aside what is left of the store of mon.%s: %w", l.Daemon.Spec.ID, err)
 	}
 	fresh := store + ".new"
-	if err := os.RemoveAll(fresh); err != nil {
+	if err := atomicfile.RemoveAll(fresh); err != nil {
 		return fmt.Errorf("while removing a half-made store: %w", err)
 	}
 	err := tool.Run(ctx, l.Data, "ceph-mon", "--mkfs", "-i", l.Daemon.Spec.ID, "-c", filepath.Join(l.Data, fileConf),
@@ -72,15 +73,15 @@ func (m Mon) ConfigureLocalService(ctx context.Context, l *service.Local) error 
 	if err := syncTree(fresh); err != nil {
 		return fmt.Errorf("while writing the store of mon.%s to disk: %w", l.Daemon.Spec.ID, err)
 	}
-	if err := os.Rename(fresh, store); err != nil {
+	if err := atomicfile.Rename(fresh, store); err != nil {
 		return fmt.Errorf("while putting the store of mon.%s in its place: %w", l.Daemon.Spec.ID, err)
 	}
-	return syncPath(l.Data)
+	return nil
 }
 
 // setAside renames a directory that is not whole, if there is one. What is left of it may still help a person.
 func setAside(dir string) error {
-	err := os.Rename(dir, dir+".lost-"+time.Now().UTC().Format("20060102T150405.000Z"))
+	err := atomicfile.Rename(dir, dir+".lost-"+time.Now().UTC().Format("20060102T150405.000Z"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -129,7 +130,7 @@ func (Mon) DestroyLocalService(_ context.Context, l *service.Local) error {
 	if err := unused(l); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(store); err != nil && !emptied(store, err) {
+	if err := atomicfile.RemoveAll(store); err != nil && !emptied(store, err) {
 		return fmt.Errorf("while removing the store of mon.%s: %w", l.Daemon.Spec.ID, err)
 	}
 	return nil

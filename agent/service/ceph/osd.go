@@ -60,7 +60,7 @@ func (OSD) ConfigureLocalService(ctx context.Context, l *service.Local) error {
 		return fmt.Errorf("device %s (%s) is empty, and osd.%s was made on it before: it was not touched. Put the right disk back, "+
 			"or replace the OSD if its data is lost", device.ID, device.Path, l.Daemon.Spec.ID)
 	}
-	if err := os.MkdirAll(dir, 0o750); err != nil {
+	if err := atomicfile.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("while making the directory of osd.%s: %w", l.Daemon.Spec.ID, err)
 	}
 	if err := linkDevice(filepath.Join(dir, "block"), stablePath(device)); err != nil {
@@ -70,7 +70,7 @@ func (OSD) ConfigureLocalService(ctx context.Context, l *service.Local) error {
 		return err
 	}
 	if class := l.Parameters[paramClass]; class != "" { // ceph-osd reads it when it puts itself into CRUSH
-		if err := atomicfile.Write(filepath.Join(dir, fileClass), []byte(class+"\n"), 0o600); err != nil {
+		if err := keepFile(filepath.Join(dir, fileClass), class+"\n", 0o600); err != nil {
 			return fmt.Errorf("while writing the device class of osd.%s: %w", l.Daemon.Spec.ID, err)
 		}
 	}
@@ -83,6 +83,14 @@ func (OSD) ConfigureLocalService(ctx context.Context, l *service.Local) error {
 		}
 	}
 	return makeOSD(ctx, l, dir)
+}
+
+// keepFile writes a file unless it is there with this content.
+func keepFile(path, content string, perm os.FileMode) error {
+	if have, err := os.ReadFile(path); err == nil && string(have) == content {
+		return nil
+	}
+	return atomicfile.Write(path, []byte(content), perm)
 }
 
 // restoreFiles writes what 'ceph-osd --mkfs' reads in the directory, and does not make anew, when it finds the OSD on the
@@ -156,17 +164,7 @@ func stablePath(device *api.Device) string {
 
 // linkDevice makes the link by which ceph-osd finds its device, anew at each start: the device's name may have changed.
 func linkDevice(link, path string) error {
-	if have, err := os.Readlink(link); err == nil && have == path {
-		return nil
-	}
-	fresh := link + ".new"
-	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("while linking %s: %w", path, err)
-	}
-	if err := os.Symlink(path, fresh); err != nil {
-		return fmt.Errorf("while linking %s: %w", path, err)
-	}
-	if err := os.Rename(fresh, link); err != nil {
+	if err := atomicfile.Symlink(path, link); err != nil {
 		return fmt.Errorf("while linking %s: %w", path, err)
 	}
 	return nil

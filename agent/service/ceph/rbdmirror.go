@@ -83,6 +83,9 @@ func (RBDMirror) Report(ctx context.Context, l *service.Local) (string, error) {
 			break
 		}
 	}
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("while asking the daemon whether it serves: %w", context.Cause(ctx))
+	}
 	if r.Up = err == nil; err != nil {
 		r.Problem = "it does not answer: " + err.Error()
 	}

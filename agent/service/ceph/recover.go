@@ -111,63 +111,6 @@ func (r *recovery) onlyThis(ctx context.Context, monmap string) error {
 	return tool.Run(ctx, r.Data, "monmaptool", append(args, monmap)...)
 }
 
-// fromOSDs makes a store of the maps that OSDs gave and of the keys in the keyring (Ceph docs, "Recovery using OSDs"). It is made
-// beside its place; what was there is kept.
-func (r *recovery) fromOSDs(ctx context.Context) error {
-	given := filepath.Join(mapsDir(r.Data, r.Token), "store.db")
-	if _, err := os.Stat(filepath.Join(given, "CURRENT")); err != nil {
-		return fmt.Errorf("no OSD of this host has given its maps: %w", err)
-	}
-	fresh, monmap := r.store+".new", filepath.Join(r.Data, "monmap")
-	if err := os.RemoveAll(fresh); err != nil {
-		return err
-	}
-	if err := writeMonmap(ctx, r.Local, monmap, []string{r.member()}); err != nil {
-		return err
-	}
-	keyring := filepath.Join(r.Data, fileKeyring)
-	if err := r.mon(ctx, fresh, "--mkfs", "--monmap", monmap, "--keyring", keyring); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(filepath.Join(fresh, "store.db")); err != nil {
-		return err
-	}
-	if err := cloneStore(given, filepath.Join(fresh, "store.db")); err != nil {
-		return err
-	}
-	if err := tool.Run(ctx, r.Data, "ceph-monstore-tool", fresh, "rebuild", "--", "--keyring", keyring, "--monmap", monmap); err != nil {
-		return err
-	}
-	if err := syncTree(fresh); err != nil {
-		return err
-	}
-	if err := r.setBefore(); err != nil {
-		return err
-	}
-	return errors.Join(os.Rename(fresh, r.store), syncPath(r.Data))
-}
-
-// member is this mon as a map has it.
-func (r *recovery) member() string {
-	ip := r.Parameters[paramAddress]
-	if strings.Contains(ip, ":") {
-		ip = "[" + ip + "]"
-	}
-	return r.Daemon.Spec.ID + "=[v2:" + ip + ":3300,v1:" + ip + ":6789]"
-}
-
-// setBefore keeps the store that is there, if there is one and none was kept. What is there when one was kept already is of an earlier
-// try.
-func (r *recovery) setBefore() error {
-	if _, err := os.Stat(r.before()); err == nil {
-		return setAside(r.store)
-	}
-	if err := os.Rename(r.store, r.before()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
 // back puts the store back that was there before, if one was kept.
 func (r *recovery) back(context.Context) error {
 	if _, err := os.Stat(r.before()); errors.Is(err, os.ErrNotExist) {
@@ -176,14 +119,14 @@ func (r *recovery) back(context.Context) error {
 	if err := setAside(r.store); err != nil {
 		return err
 	}
-	return errors.Join(os.Rename(r.before(), r.store), syncPath(r.Data))
+	return atomicfile.Rename(r.before(), r.store)
 }
 
 // cloneStore copies a directory with a RocksDB database that nobody has open. Its tables (*.sst) are never changed once they are
 // written, so they are linked, where both are on one filesystem: the store of a mon that was taken over may be a link to another one.
 func cloneStore(from, to string) error {
 	fresh := to + ".new"
-	if err := os.RemoveAll(fresh); err != nil {
+	if err := atomicfile.RemoveAll(fresh); err != nil {
 		return err
 	}
 	from, err := filepath.EvalSymlinks(from)
@@ -214,7 +157,7 @@ func cloneStore(from, to string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.Rename(fresh, to), syncPath(filepath.Dir(to)))
+	return atomicfile.Rename(fresh, to)
 }
 
 func copyFile(from, to string) error {
@@ -271,5 +214,5 @@ func storeValue(ctx context.Context, l *service.Local, prefix, key string) ([]by
 		return nil, err
 	}
 	value, err := os.ReadFile(file)
-	return value, errors.Join(err, os.Remove(file))
+	return value, errors.Join(err, atomicfile.Remove(file))
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
-	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 )
 
@@ -46,7 +45,7 @@ func (RGW) ConfigureLocalService(ctx context.Context, l *service.Local) error {
 		return err
 	}
 	// The process is started next, with the files as they are now.
-	return atomicfile.Write(filepath.Join(l.Run, fileServes), []byte(l.Parameters[rgw.ParamServes]), 0o644)
+	return keepFile(filepath.Join(l.Run, fileServes), l.Parameters[rgw.ParamServes], 0o644)
 }
 
 // fileServes, in the directory for sockets, has ParamServes as it was when the process was started.

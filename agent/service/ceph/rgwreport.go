@@ -50,6 +50,9 @@ func (RGW) Report(ctx context.Context, l *service.Local) (string, error) {
 			break
 		}
 	}
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("while asking the gateway whether it serves: %w", context.Cause(ctx))
+	}
 	if r.Up = err == nil; err != nil {
 		r.Problem = "it does not answer: " + err.Error()
 	}

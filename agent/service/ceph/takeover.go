@@ -159,12 +159,7 @@ func takeOverMon(ctx context.Context, l *service.Local) error {
 			return err
 		}
 		return nil
-	}, func() error {
-		if err := linkDevice(store, dir); err != nil {
-			return err
-		}
-		return syncPath(l.Data)
-	})
+	}, func() error { return linkDevice(store, dir) })
 }
 
 // lostBefore says whether a mon that was taken over once has lost all that there was, as when its machine was installed anew, and may be made again

@@ -2,13 +2,13 @@ package ceph
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
 )
 
@@ -30,7 +30,8 @@ func wipe(ctx context.Context, path, uuid string) error {
 	if err != nil {
 		return fmt.Errorf("while opening %s to wipe it: %w", path, err)
 	}
-	if err := errors.Join(wipeFile(ctx, f, uuid), f.Close()); err != nil {
+	defer f.Close() // it is synced
+	if err := wipeFile(ctx, f, uuid); err != nil {
 		return fmt.Errorf("while wiping %s: %w", path, err)
 	}
 	return nil
@@ -78,6 +79,10 @@ func wipeCopies(ctx context.Context, f *os.File, size int64, uuid string) error 
 }
 
 func zero(ctx context.Context, f *os.File, from, to int64) error {
+	return atomicfile.Guarded(f.Name(), func() error { return zeroBlocks(ctx, f, from, to) })
+}
+
+func zeroBlocks(ctx context.Context, f *os.File, from, to int64) error {
 	block := make([]byte, 1<<20)
 	for from < to {
 		if err := ctx.Err(); err != nil {

@@ -134,11 +134,12 @@ func (Ganesha) Perform(_ context.Context, l *service.Local, cmd service.Command)
 	if err != nil || n <= 1 {
 		return "", fmt.Errorf("%q is no process", pid)
 	}
+	if err := atomicfile.Guarded(fmt.Sprint("/proc/", n), func() error { return syscall.Kill(n, syscall.SIGHUP) }); err != nil {
+		return "", fmt.Errorf("while telling the process: %w", err)
+	}
+	// After that: who is cut off in between has it told once more, and not believe that it reads what nobody told it of.
 	if err := atomicfile.Write(filepath.Join(l.Run, ganesha.FileLoaded), text, 0o644); err != nil {
 		return "", err
-	}
-	if err := syscall.Kill(n, syscall.SIGHUP); err != nil {
-		return "", fmt.Errorf("while telling the process: %w", err)
 	}
 	return "the server reads its configuration again", nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/tool"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
 
@@ -57,7 +58,7 @@ func output(ctx context.Context, program string, args ...string) ([]byte, error)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.WaitDelay = time.Second
-	out, err := cmd.Output()
+	out, err := tool.Ask(cmd)
 	exit := (*exec.ExitError)(nil)
 	switch {
 	case ctx.Err() != nil:

@@ -218,8 +218,5 @@ func (p pool) dropBrick(ctx context.Context, cmd service.Command) error {
 			return fmt.Errorf("it is a brick of the volume %s: it was not touched", volumes[i].Name)
 		}
 	}
-	if err := os.RemoveAll(path); err != nil {
-		return err
-	}
-	return atomicfile.SyncDir(filepath.Dir(path))
+	return atomicfile.RemoveAll(path)
 }

@@ -66,7 +66,7 @@ func configureDevice(ctx context.Context, l *service.Local, table *fstab, name s
 	if err := mount(ctx, line, dev.Path, mounted); err != nil {
 		return err
 	}
-	return makeDir(brickRoot(line.dir))
+	return atomicfile.MkdirAll(brickRoot(line.dir), 0o755)
 }
 
 // makeFilesystem makes the file system, unless it is there.
@@ -111,7 +111,7 @@ func mount(ctx context.Context, line fstabLine, path string, mounted uint64) err
 		return fmt.Errorf("what was the device before it was pulled is still mounted at %s: end what uses it and unmount it, or "+
 			"restart the host", line.dir)
 	}
-	if err := makeDir(line.dir); err != nil {
+	if err := atomicfile.MkdirAll(line.dir, 0o755); err != nil {
 		return err
 	}
 	err := tool.Run(ctx, filepath.Dir(line.dir), "mount", "-t", "xfs", "-o", mountOptions, path, line.dir)
@@ -120,14 +120,6 @@ func mount(ctx context.Context, line fstabLine, path string, mounted uint64) err
 		return nil
 	}
 	return err
-}
-
-// makeDir makes a directory that survives a power cut.
-func makeDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return atomicfile.SyncDir(filepath.Dir(dir))
 }
 
 // giveUp unmounts what lies on devices that the daemon has no more, and wipes it where the daemon's data goes with it. What is
@@ -169,10 +161,7 @@ func release(ctx context.Context, l *service.Local, line fstabLine) error {
 			return err
 		}
 	}
-	if err := os.Remove(line.dir); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
+	return atomicfile.Remove(line.dir)
 }
 
 // holdsNothing says that a mounted file system holds what makeFilesystem and brickRoot made, and no brick or anything else: all bricks

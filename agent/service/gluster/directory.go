@@ -38,7 +38,7 @@ func claimDirectories(l *service.Local) error {
 }
 
 func claim(dir, pool string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := atomicfile.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	path := filepath.Join(dir, claimFile)
@@ -84,14 +84,14 @@ func leave(dir, pool string) error {
 		if b.Volume == "" {
 			continue
 		}
-		if err := os.RemoveAll(b.Path); err != nil {
+		if err := atomicfile.RemoveAll(b.Path); err != nil {
 			return fmt.Errorf("while removing a brick: %w", err)
 		}
 	}
 	if err := atomicfile.Remove(filepath.Join(dir, claimFile)); err != nil {
 		return err
 	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EBUSY) {
+	if err := atomicfile.Remove(dir); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EBUSY) {
 		return err
 	}
 	return nil

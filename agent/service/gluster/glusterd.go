@@ -73,7 +73,7 @@ func (Glusterd) ConfigureLocalService(_ context.Context, l *service.Local) error
 	}
 	groups := filepath.Join(l.Data, "state", "groups")
 	for _, dir := range append([]string{groups}, sharedDirectories...) {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := atomicfile.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("while making glusterd's directories: %w", err)
 		}
 	}

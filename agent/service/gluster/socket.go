@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
 // packageSocket is where GlusterFS's own programs look for glusterd. Some of them cannot be told otherwise: 'gluster volume heal' does
@@ -24,7 +25,7 @@ func hideSocket(l *service.Local) error {
 	if to, err := os.Readlink(packageSocket); err != nil || to != socketOf(l) {
 		return nil //nolint:nilerr // it is none of ours
 	}
-	return os.Remove(packageSocket)
+	return atomicfile.Remove(packageSocket)
 }
 
 // link makes a symbolic link in the place of nothing, or of one that leads nowhere.
@@ -36,11 +37,11 @@ func link(path, to string) error {
 		if _, err := os.Stat(path); err == nil {
 			return nil
 		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := atomicfile.Remove(path); err != nil {
 			return fmt.Errorf("while replacing a link that leads nowhere: %w", err)
 		}
 	}
-	if err := os.Symlink(to, path); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := atomicfile.Guarded(path, func() error { return os.Symlink(to, path) }); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("while linking glusterd's socket: %w", err)
 	}
 	return nil

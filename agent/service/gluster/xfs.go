@@ -3,12 +3,13 @@ package gluster
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
 // label is the label of each file system that is made here (at most 12 bytes, mkfs.xfs(8)).
@@ -77,7 +78,8 @@ func wipe(ctx context.Context, path, uuid string) error {
 	if err != nil {
 		return fmt.Errorf("while opening %s to wipe it: %w", path, err)
 	}
-	if err := errors.Join(wipeFile(ctx, f), f.Close()); err != nil {
+	defer f.Close() // it is synced
+	if err := wipeFile(ctx, f); err != nil {
 		return fmt.Errorf("while wiping %s: %w", path, err)
 	}
 	return nil
@@ -98,7 +100,11 @@ func wipeFile(ctx context.Context, f *os.File) error {
 		if part[0] >= part[1] {
 			continue
 		}
-		if _, err := f.WriteAt(make([]byte, part[1]-part[0]), part[0]); err != nil {
+		err := atomicfile.Guarded(f.Name(), func() error {
+			_, err := f.WriteAt(make([]byte, part[1]-part[0]), part[0])
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		if err := f.Sync(); err != nil {

@@ -204,7 +204,7 @@ func run(ctx context.Context, key []byte, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "cryptsetup", args...)
 	cmd.Stdin, cmd.WaitDelay = bytes.NewReader(key), time.Second
 	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")}
-	out, err := cmd.Output()
+	out, err := tool.Ask(cmd)
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
 	}

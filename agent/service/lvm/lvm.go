@@ -145,7 +145,7 @@ func run(ctx context.Context, program string, args ...string) ([]byte, error) {
 	done := make(chan result, 1)
 	go func() {
 		defer cancel()
-		out, err := cmd.Output()
+		out, err := tool.Ask(cmd)
 		<-one
 		done <- result{out, err}
 	}()

@@ -106,5 +106,5 @@ func freeDisks(ctx context.Context, file string) error {
 			}
 		}
 	}
-	return os.Remove(file)
+	return atomicfile.Remove(file)
 }

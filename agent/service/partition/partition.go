@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
 )
 
@@ -226,6 +227,10 @@ func Remove(ctx context.Context, path, tableID, uuid string, clear func(part str
 }
 
 func zero(d *os.File, at, size int64) error {
+	return atomicfile.Guarded(d.Name(), func() error { return zeroBlocks(d, at, size) })
+}
+
+func zeroBlocks(d *os.File, at, size int64) error {
 	block := make([]byte, grain)
 	for end := at + size; at < end; {
 		n, err := d.WriteAt(block[:min(grain, end-at)], at)
@@ -342,7 +347,7 @@ func run(ctx context.Context, input, program string, args ...string) ([]byte, er
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdin, cmd.WaitDelay = strings.NewReader(input), time.Second
 	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")}
-	out, err := cmd.Output()
+	out, err := tool.Ask(cmd)
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
 	}

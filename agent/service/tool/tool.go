@@ -63,7 +63,7 @@ func output(ctx context.Context, files []*os.File, dir, program string, args ...
 	cmd.WaitDelay = time.Second
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
-	if err := cmd.Run(); err != nil {
+	if err := Do(cmd); err != nil {
 		return out.Bytes(), fmt.Errorf("while running %s: %w: %s", program, err, tail(append(slices.Clone(out.Bytes()), complaints.Bytes()...)))
 	}
 	return out.Bytes(), nil

@@ -3,11 +3,11 @@ package torus
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/torus"
 )
 
@@ -51,7 +51,7 @@ func (Etcd) ConfigureLocalService(_ context.Context, l *service.Local) error {
 	if err := link(l, "etcd", etcdHint); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(l.Data, "member"), 0o700); err != nil {
+	if err := atomicfile.MkdirAll(filepath.Join(l.Data, "member"), 0o700); err != nil {
 		return fmt.Errorf("while making the directory of the member: %w", err)
 	}
 	return nil

@@ -3,7 +3,6 @@ package torus
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/tool"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
 // BinVariable names the directory with the programs, where they do not lie in PATH.
@@ -43,17 +44,10 @@ func link(l *service.Local, program, hint string) error {
 		return err
 	}
 	path := filepath.Join(l.Data, "bin", program)
-	if have, err := os.Readlink(path); err == nil && have == target {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := atomicfile.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("while making a directory for programs: %w", err)
 	}
-	fresh := path + ".new"
-	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("while linking %s: %w", program, err)
-	}
-	if err := errors.Join(os.Symlink(target, fresh), os.Rename(fresh, path)); err != nil {
+	if err := atomicfile.Symlink(target, path); err != nil {
 		return fmt.Errorf("while linking %s: %w", program, err)
 	}
 	return nil
@@ -83,7 +77,7 @@ func run(ctx context.Context, program string, args ...string) (string, error) {
 	cmd.WaitDelay = time.Second
 	var errors bytes.Buffer
 	cmd.Stderr = &errors
-	out, err := cmd.Output()
+	out, err := tool.Ask(cmd)
 	name := filepath.Base(program)
 	switch words := strings.TrimSpace(errors.String()); {
 	case ctx.Err() != nil:

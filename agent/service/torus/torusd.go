@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/torus"
 )
 
@@ -89,7 +90,7 @@ func (*Torusd) ConfigureLocalService(ctx context.Context, l *service.Local) erro
 		return fmt.Errorf("the store %s is empty, and it held the blocks of peer %s: is its file system mounted? If the data is lost, "+
 			"delete the StorageNode, wait until it is gone, and declare it again", store, uuid)
 	}
-	if err := os.Mkdir(store, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := atomicfile.Guarded(store, func() error { return os.Mkdir(store, 0o700) }); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("while making the store: %w", err)
 	}
 	if size := l.Parameters[torus.ParamInit]; fresh && size != "" {
@@ -130,7 +131,7 @@ func (*Torusd) DestroyLocalService(_ context.Context, l *service.Local) error {
 	if l.Daemon.Spec.OnRemoval != api.DeletionWipe || filepath.Base(store) != l.Daemon.Name {
 		return nil
 	}
-	if err := os.RemoveAll(store); err != nil {
+	if err := atomicfile.RemoveAll(store); err != nil {
 		return fmt.Errorf("while removing the store: %w", err)
 	}
 	return nil

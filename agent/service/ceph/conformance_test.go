@@ -1,0 +1,78 @@
+package ceph
+
+import (
+	"os"
+	"testing"
+
+	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/servicetest"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/failpoint"
+)
+
+// TestConformance has each of Ceph's service agents pass the suite, and kills it at each place in the code that lasts.
+func TestConformance(t *testing.T) {
+	code := servicetest.Places(t, ".", "partition.Ensure", "partition.Show", "partition.Remove", "luks.Format", "luks.Open", "luks.Close", "luks.Erase", "luks.Claim",
+		"v.Remove", "v.Activate")
+	parts := servicetest.Places(t, "../partition")
+	subjects := map[string]servicetest.Subject{
+		"mon": monSubject(), "lost mon": lostMon(), "mon alone": aloneMon(), "mon with its store put back": backMon(), "mon taken over": takenMon(),
+		"osd": osdWithDB(), "osd without its directory": lostDirectory(), "osd whose database is not shown": hiddenPart(),
+		"mgr": mgrSubject(), "mds": mdsSubject(), "rgw": rgwSubject(), "rbd-mirror": mirrorSubject(),
+	}
+	for name, s := range subjects {
+		s.Agents, s.Code, s.Secrets = Agents(), []*failpoint.Points{code, parts}, append(s.Secrets, key)
+		t.Run(name, func(t *testing.T) { servicetest.Run(t, s) })
+	}
+	servicetest.Swept(t, code, elsewhere)
+	servicetest.Swept(t, parts, nil)
+}
+
+const (
+	noCrypt   = "there is no dm-crypt on the machines of these tests: TestOSD_encrypted in a virtual machine (test/e2e TestEncryption) is cut off, and not killed"
+	foreigner = "needs a process of somebody else: TestTakeOver and test/e2e TestAdopt, in which nobody is killed"
+)
+
+// elsewhere are the places at which nobody is killed here, and why.
+var elsewhere = map[string]string{
+	"encryption.go": noCrypt, "takeoverosd.go": noCrypt, "osd.go unlock": noCrypt, "osd.go wipeEncrypted": noCrypt, "slot.go unlock": noCrypt,
+	"slot.go wipeEncrypted": noCrypt, "slot.go madeBefore": noCrypt, "osd.go takeOverOSD": noCrypt,
+	"found.go":         "there are no logical volumes on the machines of these tests: test/e2e TestAdoptLVM in a virtual machine, in which nobody is killed",
+	"bootunits.go":     foreigner,
+	"runbefore.go":     foreigner,
+	"recoverosds.go":   "needs maps that an OSD of a cluster has: test/e2e TestRecoverMons, in which nobody is killed",
+	"maps.go giveMaps": "the goroutine that it starts is killed at its own places", "maps.go give": "the goroutine that it starts is killed at its own places",
+	"takeover.go endForeign": foreigner, "takeover.go endUnits": foreigner, "takeover.go writeBefore": foreigner, "takeover.go disable": foreigner, "takeover.go stop": foreigner,
+	"wipe.go wipeCopies": "copies of the label, which Ceph makes since 19: TestWipe_copiesOfTheLabel", "wipe.go zero": "of a copy of the label, likewise",
+	"recover.go Remove": "what was read of a store that has been in a quorum: it is read anew", "rgwusers.go writeUser": "of a user that stays with its buckets, as of one that is set",
+}
+
+// mgrSubject is a manager that is taken over and does not run any more: the others keep nothing at all.
+func mgrSubject() servicetest.Subject {
+	return servicetest.Subject{
+		Type: "ceph-mgr", Install: []string{"apt-get install ceph-mgr"},
+		New: func(t *testing.T) *service.Local {
+			return local(t, "ceph-mgr", "a", map[string]string{api.ParameterForeign: "x"})
+		},
+	}
+}
+
+// mdsSubject answers by its socket as Ceph 16 does; a real one needs a cluster (test/e2e TestFilesystem).
+func mdsSubject() servicetest.Subject {
+	return servicetest.Subject{
+		Type: "ceph-mds", Install: []string{"apt-get install ceph-mds"},
+		New:   func(t *testing.T) *service.Local { return local(t, "ceph-mds", "a", nil) },
+		Serve: func(t *testing.T, l *service.Local) { l.Run = answering(t, sessions).Run },
+	}
+}
+
+// replaceDirs gives a daemon of another test the directories that an agent makes.
+func replaceDirs(t *testing.T, l *service.Local) *service.Local {
+	t.Helper()
+	dirs := servicetest.Dirs(t)
+	if err := os.CopyFS(dirs.Data, os.DirFS(l.Data)); err != nil {
+		t.Fatal(err)
+	}
+	l.Data, l.Run, l.Log = dirs.Data, dirs.Run, dirs.Log
+	return l
+}

@@ -1,0 +1,160 @@
+package servicetest
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-storage/holdfast/agent/service/tool"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
+	"github.com/holdfast-storage/holdfast/internal/failpoint"
+)
+
+// effect is something that lasts: a file that was written, a program that was run.
+type effect struct {
+	what string
+	// took is how long a program ran; 0 for anything else.
+	took time.Duration
+}
+
+func (e effect) String() string { return e.what }
+
+// life is an agent's. It ends before one of its effects, or amid it if that is a program, which is killed as well; its goroutines go no further than to the
+// next effect.
+type life struct {
+	t       *testing.T
+	code    []*failpoint.Points
+	secrets []string
+	// at is the effect at which it ends, from 1; 0 for never.
+	at int
+	// amid is after how long the program is killed; 0 for before it begins.
+	amid time.Duration
+	// cut is called in the place of a death, if it is set.
+	cut func()
+
+	mu      sync.Mutex
+	effects []effect
+	dead    bool
+}
+
+// run has something done in a goroutine that can die, and says whether it did.
+func (l *life) run(do func() error) (killed bool, err error) {
+	defer atomicfile.Watch("", l.file)()
+	defer tool.Watch(l.program)()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err = do()
+	}()
+	<-ended
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dead, err
+}
+
+func (l *life) file(do func() error) error {
+	l.reach(l.here(), 0)
+	return do()
+}
+
+// asks are programs, with their first arguments, that change nothing.
+var asks = [][]string{
+	{"sfdisk", "--json"}, {"blkid"}, {"monmaptool", "--print"}, {"ceph-kvstore-tool"}, {"cryptsetup", "isLuks"}, {"cryptsetup", "luksDump"}, {"glfsheal"},
+	{"glusterd", "--print-libexecdir"}, {"torusctl", "list-peers"}, {"torusctl", "volume", "list"}, {"torusctl", "ring", "get"}, {"torusctl", "init", "--view"},
+}
+
+// verbs are what gluster and rbd are asked for without a change.
+var verbs = []string{"info", "status", "get", "list", "pool"}
+
+func isQuestion(args []string) bool {
+	program := filepath.Base(args[0])
+	if program == "gluster" || program == "rbd" {
+		return slices.ContainsFunc(args, func(a string) bool { return slices.Contains(verbs, a) })
+	}
+	return slices.ContainsFunc(asks, func(a []string) bool {
+		return a[0] == program && len(args) >= len(a) && slices.Equal(a[1:], args[1:len(a)])
+	})
+}
+
+func (l *life) program(cmd *exec.Cmd, run func() error) error {
+	for _, secret := range l.secrets {
+		if slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.Contains(a, secret) }) {
+			l.t.Errorf("a secret is among the arguments of %s", cmd.Args[0])
+		}
+	}
+	if isQuestion(cmd.Args) {
+		l.dies(false)
+		l.note()
+		return run()
+	}
+	what := strings.Join(cmd.Args, " ")
+	n := l.reach(what[:min(len(what), 120)]+" at "+l.here(), l.amid)
+	if kill := n == l.at && l.amid > 0; kill {
+		cmd.Args = append([]string{"timeout", "--foreground", "-s", "KILL", fmt.Sprint(l.amid.Seconds()), cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = "/usr/bin/timeout"
+		_ = run() // nobody lives to see it
+		l.dies(true)
+	}
+	begin := time.Now()
+	err := run()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.effects[n-1].took = time.Since(begin)
+	return err
+}
+
+func (l *life) here() string {
+	var at []string
+	for _, c := range l.code {
+		at = append(at, c.Here())
+	}
+	return strings.Join(at, " ")
+}
+
+// reach comes to an effect, and goes on unless it is the last one's time.
+func (l *life) reach(what string, amid time.Duration) (n int) {
+	l.mu.Lock()
+	dead := l.dead
+	if !dead {
+		l.effects = append(l.effects, effect{what: what})
+	}
+	n = len(l.effects)
+	l.mu.Unlock()
+	switch {
+	case dead:
+		runtime.Goexit()
+	case n != l.at:
+		return n
+	}
+	l.note()
+	switch {
+	case l.cut != nil:
+		l.cut()
+	case amid == 0:
+		l.dies(true)
+	}
+	return n
+}
+
+func (l *life) note() {
+	for _, c := range l.code {
+		c.Note()
+	}
+}
+
+// dies ends the goroutine if the agent is dead, or is to be.
+func (l *life) dies(now bool) {
+	l.mu.Lock()
+	l.dead = l.dead || now
+	dead := l.dead
+	l.mu.Unlock()
+	if dead {
+		runtime.Goexit()
+	}
+}
