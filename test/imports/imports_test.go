@@ -94,14 +94,15 @@ var rules = []rule{
 		module + "platform": "internal packages are leaves", module + "agent": "internal packages are leaves",
 		module + "control": "internal packages are leaves", module + "cli": "internal packages are leaves",
 	}},
-	{from: "", except: []string{"test", "engine/conformance", "engine/sim", "engine/storetest", "driver/ceph/radostest", "action/actiontest"}, bad: map[string]string{
-		module + "action/actiontest":     "what is simulated is for tests, and has no place in the program",
-		module + "internal/failpoint":    "it reads the source, which is not there where the program runs",
-		module + "engine/sim":            "what is simulated is for tests, and has no place in the program",
-		module + "engine/conformance":    "the suite is for tests, and has no place in the program",
-		module + "engine/storetest":      "what is simulated is for tests, and has no place in the program",
-		module + "driver/ceph/radostest": "what is simulated is for tests, and has no place in the program",
-		module + "test":                  "tests are above everything else",
+	{from: "", except: []string{"test", "engine/conformance", "engine/sim", "engine/storetest", "driver/ceph/radostest", "action/actiontest", "agent/service/servicetest"}, bad: map[string]string{
+		module + "action/actiontest":         "what is simulated is for tests, and has no place in the program",
+		module + "agent/service/servicetest": "the suite is for tests, and has no place in the program",
+		module + "internal/failpoint":        "it reads the source, which is not there where the program runs",
+		module + "engine/sim":                "what is simulated is for tests, and has no place in the program",
+		module + "engine/conformance":        "the suite is for tests, and has no place in the program",
+		module + "engine/storetest":          "what is simulated is for tests, and has no place in the program",
+		module + "driver/ceph/radostest":     "what is simulated is for tests, and has no place in the program",
+		module + "test":                      "tests are above everything else",
 	}},
 	{from: "", bad: map[string]string{
 		"github.com/stretchr/testify": "tests use the standard library and go-cmp",

@@ -17,7 +17,7 @@ func monSubject() servicetest.Subject {
 	return servicetest.Subject{
 		Type: "ceph-mon", Install: []string{"apt-get install ceph-mon", "apt-get install ceph-common"}, New: newMon,
 		Varies:   []string{"data/store/store.db", "data/monmap", "data/monmap.alone", "data/store.lost-*", "data/store.before-token"},
-		Commands: []service.Command{{Verb: monstore.VerbLook}},
+		Commands: func(*service.Local) []service.Command { return []service.Command{{Verb: monstore.VerbLook}} },
 		Whole: func(t *testing.T, l *service.Local) {
 			if s := look(t.Context(), l); s.Problem != "" {
 				t.Errorf("the store: %+v", s)

@@ -29,9 +29,11 @@ func osdSubject(n int, place func(t *testing.T, disks []string) *service.Local) 
 		},
 		Look:   func(t *testing.T, l *service.Local) { lookAt(t, l, on[l]...) },
 		Varies: []string{"data/store/created_at"},
-		Commands: []service.Command{
-			{Verb: monstore.VerbNewest},
-			{Verb: monstore.VerbGive, Params: map[string]string{monstore.ParamMon: "mon-a", monstore.ParamToken: "token"}},
+		Commands: func(*service.Local) []service.Command {
+			return []service.Command{
+				{Verb: monstore.VerbNewest},
+				{Verb: monstore.VerbGive, Params: map[string]string{monstore.ParamMon: "mon-a", monstore.ParamToken: "token"}},
+			}
 		},
 		Whole: func(t *testing.T, l *service.Local) {
 			label, err := bluestore.ReadLabel(l.Devices[deviceBlock].Path)

@@ -50,7 +50,9 @@ func rgwSubject() servicetest.Subject {
 			server.Start()
 			t.Cleanup(server.Close)
 		},
-		Commands: []service.Command{userCommand(rgw.VerbUserSet), {Verb: rgw.VerbFindBuckets}, userCommand(rgw.VerbUserRemove, rgw.ParamKeep, "true"), userCommand(rgw.VerbUserRemove)},
+		Commands: func(*service.Local) []service.Command {
+			return []service.Command{userCommand(rgw.VerbUserSet), {Verb: rgw.VerbFindBuckets}, userCommand(rgw.VerbUserRemove, rgw.ParamKeep, "true"), userCommand(rgw.VerbUserRemove)}
+		},
 	}
 }
 
@@ -69,9 +71,11 @@ func mirrorSubject() servicetest.Subject {
 			return local(t, rbdmirror.Type, "dr-a", map[string]string{rbdmirror.ParamPools: "vms"})
 		},
 		Serve: func(t *testing.T, l *service.Local) { l.Run = answering(t, "{}").Run },
-		Commands: []service.Command{
-			{Verb: rbdmirror.VerbEnable, Params: map[string]string{rbdmirror.ParamPool: "vms", rbdmirror.ParamMode: "image"}},
-			{Verb: rbdmirror.VerbImport, Params: map[string]string{rbdmirror.ParamPool: "vms"}, Secret: map[string][]byte{api.SecretEntryToken: []byte(token)}},
+		Commands: func(*service.Local) []service.Command {
+			return []service.Command{
+				{Verb: rbdmirror.VerbEnable, Params: map[string]string{rbdmirror.ParamPool: "vms", rbdmirror.ParamMode: "image"}},
+				{Verb: rbdmirror.VerbImport, Params: map[string]string{rbdmirror.ParamPool: "vms"}, Secret: map[string][]byte{api.SecretEntryToken: []byte(token)}},
+			}
 		},
 	}
 }

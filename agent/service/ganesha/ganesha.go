@@ -86,19 +86,22 @@ func (Ganesha) ConfigureLocalService(_ context.Context, l *service.Local) error 
 func (Ganesha) DestroyLocalService(context.Context, *service.Local) error { return nil }
 
 // Report says what the server serves, by its own word.
-func (Ganesha) Report(ctx context.Context, l *service.Local) (string, error) {
+func (Ganesha) Report(parent context.Context, l *service.Local) (string, error) {
 	current, err := isCurrent(l)
 	if err != nil {
 		return "", err
 	}
 	r := ganesha.Report{Generation: l.Daemon.Generation, Current: current, Exports: map[string]string{}}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(parent, lookTimeout)
 	defer cancel()
 	for pseudo := range strings.FieldsSeq(l.Parameters[ganesha.ParamExports]) {
 		r.Exports[pseudo] = ""
 		if err := lookup(ctx, net.JoinHostPort(l.Parameters[ganesha.ParamAddress], strconv.Itoa(ganesha.Port)), pseudo); err != nil {
 			r.Exports[pseudo] = err.Error()
 		}
+	}
+	if parent.Err() != nil {
+		return "", fmt.Errorf("while asking the server what it serves: %w", context.Cause(parent))
 	}
 	text, err := json.Marshal(r)
 	return string(text), err

@@ -2,13 +2,16 @@ package ganesha
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 )
 
@@ -35,6 +38,20 @@ func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestReload_killed: one that is killed before the server was told does not say that it reads the new configuration.
+func TestReload_killed(t *testing.T) {
+	l := local(t)
+	write(t, filepath.Join(l.Run, "ganesha.pid"), strconv.Itoa(os.Getpid()))
+	end := atomicfile.Watch("/proc", func(func() error) error { return errors.New("killed") })
+	defer end()
+	if _, err := (Ganesha{}).Perform(t.Context(), l, service.Command{Verb: ganesha.VerbReload}); err == nil {
+		t.Error("it was told")
+	}
+	if current, err := isCurrent(l); current || err != nil {
+		t.Errorf("what nobody was told of is read: %v", err)
 	}
 }
 

@@ -63,6 +63,10 @@ func configureDevice(ctx context.Context, l *service.Local, table *fstab, name s
 	if err := table.add(line); err != nil {
 		return err
 	}
+	// It may have been about to be given up, and will have bricks that must stay.
+	if err := dropNote(wipeNote(l, line.uuid)); err != nil {
+		return err
+	}
 	if err := mount(ctx, line, dev.Path, mounted); err != nil {
 		return err
 	}
@@ -143,23 +147,31 @@ func wants(l *service.Local, dir string) bool {
 	return slices.ContainsFunc(l.Daemon.Spec.Devices, func(d api.DaemonDevice) bool { return mountPoint(l, d.Name) == dir })
 }
 
-// release unmounts a file system, wipes it if the daemon's data goes or there is none on it, and removes its mount point.
+// release unmounts a file system, wipes it if the daemon's data goes or there is none on it, and removes its mount point. It may be cut off anywhere and done
+// again: what is to be wiped is noted while it can still be seen.
 func release(ctx context.Context, l *service.Local, line fstabLine) error {
 	infos, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(line.dir))
 	if err != nil {
 		return err
 	}
+	note := wipeNote(l, line.uuid)
 	goes := l.Daemon.Spec.OnRemoval == api.DeletionWipe || len(infos) > 0 && holdsNothing(line.dir)
 	for _, m := range infos {
+		if err := noteWipe(note, m.Source, goes); err != nil {
+			return fmt.Errorf("while noting what is to be wiped: %w", err)
+		}
 		if err := tool.Run(ctx, l.Data, "umount", line.dir); err != nil {
 			return fmt.Errorf("bricks on %s are still in use: %w", line.dir, err)
 		}
-		if !goes {
-			continue
-		}
-		if err := wipe(ctx, m.Source, line.uuid); err != nil && !gone(err) {
+		if err := wipeNoted(ctx, note, line.uuid); err != nil {
 			return err
 		}
+	}
+	if err := wipeNoted(ctx, note, line.uuid); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(line.dir); errors.Is(err, os.ErrNotExist) {
+		return nil
 	}
 	return atomicfile.Remove(line.dir)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/inventory"
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/servicetest"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
@@ -59,21 +60,10 @@ func scan(t *testing.T, path string) api.Device {
 
 func newLocal(t *testing.T, policy api.DeletionPolicy) *service.Local {
 	t.Helper()
-	dir := t.TempDir()
-	l := &service.Local{
-		Daemon: &api.Daemon{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gluster-glusterd-n1"},
-			Spec:       api.DaemonSpec{Type: glusterd.Type, ID: "n1", OnRemoval: policy},
-		},
-		Data: filepath.Join(dir, "data"), Run: filepath.Join(dir, "run"), Log: filepath.Join(dir, "log"),
-		Devices:    map[string]api.Device{},
-		Parameters: map[string]string{glusterd.ParamPool: "pool-1", glusterd.ParamAddress: "127.0.0.1"},
-	}
-	for _, d := range []string{l.Data, l.Run, l.Log} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
+	l := servicetest.Dirs(t)
+	l.Daemon.ObjectMeta = metav1.ObjectMeta{Namespace: "default", Name: "gluster-glusterd-n1"}
+	l.Daemon.Spec = api.DaemonSpec{Type: glusterd.Type, ID: "n1", OnRemoval: policy}
+	l.Parameters = map[string]string{glusterd.ParamPool: "pool-1", glusterd.ParamAddress: "127.0.0.1"}
 	t.Cleanup(func() {
 		for _, line := range tableOf(t, l).lines {
 			if busy(line.dir) {

@@ -70,11 +70,13 @@ func leaveDirectories(l *service.Local) error {
 // leave removes what GlusterFS made in a directory of this pool, and nothing else that may lie in it.
 func leave(dir, pool string) error {
 	have, err := os.ReadFile(filepath.Join(dir, claimFile))
-	if errors.Is(err, os.ErrNotExist) || err == nil && strings.TrimSpace(string(have)) != pool {
-		return nil
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return removeEmpty(dir) // who was to do that may have been killed
+	case err != nil:
 		return err
+	case strings.TrimSpace(string(have)) != pool:
+		return nil
 	}
 	bricks, err := storedBricks(dir)
 	if err != nil {
@@ -90,6 +92,14 @@ func leave(dir, pool string) error {
 	}
 	if err := atomicfile.Remove(filepath.Join(dir, claimFile)); err != nil {
 		return err
+	}
+	return removeEmpty(dir)
+}
+
+// removeEmpty removes a directory, unless it holds something or a file system is mounted on it.
+func removeEmpty(dir string) error {
+	if left, err := os.ReadDir(dir); errors.Is(err, os.ErrNotExist) || len(left) > 0 {
+		return nil
 	}
 	if err := atomicfile.Remove(dir); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EBUSY) {
 		return err

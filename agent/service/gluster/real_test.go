@@ -29,19 +29,9 @@ type node struct {
 func newNode(t *testing.T) *node {
 	t.Helper()
 	l := newLocal(t, api.DeletionWipe)
-	run, err := os.MkdirTemp("", "gd") // sockets have to have short names
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(run) })
-	address := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250))
-	l.Run, l.Parameters[glusterd.ParamAddress], l.Parameters[glusterd.ParamReport] = run, address, glusterd.DepthPool
 	l.Parameters[glusterd.ParamDirectories] = filepath.Join(t.TempDir(), "bricks")
 	with(t, l, loopDevice(t))
-	n := &node{T: t, l: l, words: strings.NewReplacer("${DATA}", l.Data, "${RUN}", l.Run), log: filepath.Join(l.Log, "daemon.log")}
-	if err := os.WriteFile(filepath.Join(l.Data, glusterd.FileVolfile), []byte(n.words.Replace(glusterd.Volfile(address))), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	n := nodeOf(t, l)
 	if err := (Glusterd{}).Initialize(t.Context(), &service.Host{Name: "h"}); err != nil {
 		t.Fatal(err)
 	}
@@ -51,6 +41,18 @@ func newNode(t *testing.T) *node {
 	configure(t, l)
 	t.Cleanup(n.end)
 	n.start()
+	return n
+}
+
+// nodeOf gives a daemon an address and its file.
+func nodeOf(t *testing.T, l *service.Local) *node {
+	t.Helper()
+	address := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250))
+	l.Parameters[glusterd.ParamAddress], l.Parameters[glusterd.ParamReport] = address, glusterd.DepthPool
+	n := &node{T: t, l: l, words: strings.NewReplacer("${DATA}", l.Data, "${RUN}", l.Run), log: filepath.Join(l.Log, "daemon.log")}
+	if err := os.WriteFile(filepath.Join(l.Data, glusterd.FileVolfile), []byte(n.words.Replace(glusterd.Volfile(address))), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return n
 }
 

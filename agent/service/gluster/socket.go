@@ -12,7 +12,7 @@ import (
 
 // packageSocket is where GlusterFS's own programs look for glusterd. Some of them cannot be told otherwise: 'gluster volume heal' does
 // not pass on what it was told itself (10.3).
-const packageSocket = "/var/run/glusterd.socket"
+var packageSocket = "/var/run/glusterd.socket" // another place in tests
 
 func socketOf(l *service.Local) string { return filepath.Join(l.Run, "cli.socket") }
 

@@ -51,7 +51,7 @@ func seal(open []string) error {
 		return err
 	}
 	for _, dir := range open {
-		if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
+		if err := unix.Mount(dir, dir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 			return fmt.Errorf("%s: %w", dir, err)
 		}
 	}

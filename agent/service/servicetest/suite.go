@@ -45,7 +45,7 @@ type Subject struct {
 	// Serve has the daemon serve, so that its report is steady; nil where the agent makes no reports.
 	Serve func(t *testing.T, l *service.Local)
 	// Commands are carried out one after the other while it serves.
-	Commands []service.Command
+	Commands func(l *service.Local) []service.Command
 	// Brief leaves out all but that it is killed, where another subject of the agent has shown the rest.
 	Brief bool
 }

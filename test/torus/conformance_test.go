@@ -1,0 +1,61 @@
+package torus
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/servicetest"
+	"github.com/holdfast-storage/holdfast/agent/service/torus"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/failpoint"
+	spoken "github.com/holdfast-storage/holdfast/internal/torus"
+)
+
+// TestConformance has Torus's service agents pass the suite, and kills them at each place in the code that lasts.
+func TestConformance(t *testing.T) {
+	b := newBed(t)
+	code := servicetest.Places(t, "../../agent/service/torus")
+	for _, s := range []servicetest.Subject{
+		{Type: spoken.TypeEtcd, Install: []string{"apt-get install etcd-server"}, New: func(t *testing.T) *service.Local { return place(t, spoken.TypeEtcd, nil) }},
+		{
+			Type: spoken.TypeTorusd, Install: []string{"torusd is not installed", "torusctl is not installed"},
+			New: func(t *testing.T) *service.Local {
+				l := place(t, spoken.TypeTorusd, map[string]string{
+					spoken.ParamEtcd: b.etcd, spoken.ParamPeer: fmt.Sprintf("http://127.0.0.1:%d", freePort(t)), spoken.ParamReport: spoken.DepthPeer,
+					spoken.ParamInit: "default",
+				})
+				l.Daemon.Spec.OnRemoval = api.DeletionWipe
+				l.Parameters[spoken.ParamStore] = filepath.Join(t.TempDir(), l.Daemon.Name)
+				return l
+			},
+			Outside: func(l *service.Local) []string { return []string{l.Parameters[spoken.ParamStore]} },
+			Serve: func(t *testing.T, l *service.Local) {
+				served := *b
+				served.T, served.peers = t, nil
+				served.run(&peer{local: l})
+				served.peers = []*peer{{local: l}}
+				served.await("a peer", func(*spoken.Cluster) bool { return served.report().UUID != "" })
+			},
+			Commands: func(*service.Local) []service.Command {
+				return []service.Command{
+					{Verb: spoken.VerbCreate, Object: "vol", Params: map[string]string{spoken.ParamBytes: "104857600"}},
+					{Verb: spoken.VerbDelete, Object: "vol"},
+					{Verb: spoken.VerbReplication, Object: "2"},
+				}
+			},
+		},
+	} {
+		s.Agents, s.Code = torus.Agents(), []*failpoint.Points{code}
+		t.Run(s.Type, func(t *testing.T) { servicetest.Run(t, s) })
+	}
+	servicetest.Swept(t, code, nil)
+}
+
+func place(t *testing.T, kind string, params map[string]string) *service.Local {
+	t.Helper()
+	l := servicetest.Dirs(t)
+	l.Daemon.Name, l.Daemon.Generation, l.Daemon.Spec.Type, l.Parameters = "torus-n1", 1, kind, params
+	return l
+}
