@@ -77,7 +77,7 @@ func (a *agentFlags) run(ctx context.Context, name, dataDir string, log *slog.Lo
 		return &exitError{exitUsage, fmt.Errorf("--device-filter: %w", err)}
 	}
 	claims := &agent.Claims{}
-	services := slices.Concat(ceph.Agents(), gluster.Agents(), torus.Agents(), []service.ServiceAgent{ganesha.Ganesha{}})
+	services := serviceAgents()
 	supervisor, kind, err := newRuntime(ctx, dataDir, services, log)
 	if err != nil {
 		return fmt.Errorf("while starting the agent: %w", err)
@@ -89,6 +89,11 @@ func (a *agentFlags) run(ctx context.Context, name, dataDir string, log *slog.Lo
 		Inventory: &inventory.Scanner{Only: only, Claimed: claims.Reason}, Claims: claims,
 		Services: services, Log: log,
 	})
+}
+
+// serviceAgents are those of all daemons that an agent can run. Each passes the suite of package servicetest.
+func serviceAgents() []service.ServiceAgent {
+	return slices.Concat(ceph.Agents(), gluster.Agents(), torus.Agents(), ganesha.Agents())
 }
 
 // newRuntime chooses systemd where it runs the machine, and plain processes elsewhere. Where systemd starts daemons after a boot, it has read before what

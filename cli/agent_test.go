@@ -8,6 +8,20 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/service/ceph"
 )
 
+// TestServiceAgents: none has the name of another one, whatever package it is of.
+func TestServiceAgents(t *testing.T) {
+	seen := map[string]bool{}
+	for _, a := range serviceAgents() {
+		if seen[a.Name()] {
+			t.Errorf("there are two service agents of the type %s", a.Name())
+		}
+		seen[a.Name()] = true
+	}
+	if len(seen) < 10 {
+		t.Errorf("only %d types of daemons are known", len(seen))
+	}
+}
+
 // counted is a service agent that counts how often it is asked.
 type counted struct {
 	ceph.OSD

@@ -2,8 +2,12 @@ package torus
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/servicetest"
@@ -23,7 +27,7 @@ func TestConformance(t *testing.T) {
 			Type: spoken.TypeTorusd, Install: []string{"torusd is not installed", "torusctl is not installed"},
 			New: func(t *testing.T) *service.Local {
 				l := place(t, spoken.TypeTorusd, map[string]string{
-					spoken.ParamEtcd: b.etcd, spoken.ParamPeer: fmt.Sprintf("http://127.0.0.1:%d", freePort(t)), spoken.ParamReport: spoken.DepthPeer,
+					spoken.ParamEtcd: b.etcd, spoken.ParamPeer: fmt.Sprintf("http://127.0.0.1:%d", freePort(t)), spoken.ParamReport: spoken.DepthCluster,
 					spoken.ParamInit: "default",
 				})
 				l.Daemon.Spec.OnRemoval = api.DeletionWipe
@@ -33,10 +37,9 @@ func TestConformance(t *testing.T) {
 			Outside: func(l *service.Local) []string { return []string{l.Parameters[spoken.ParamStore]} },
 			Serve: func(t *testing.T, l *service.Local) {
 				served := *b
-				served.T, served.peers = t, nil
+				served.T = t
 				served.run(&peer{local: l})
-				served.peers = []*peer{{local: l}}
-				served.await("a peer", func(*spoken.Cluster) bool { return served.report().UUID != "" })
+				served.awaitPeer(l.Parameters[spoken.ParamPeer])
 			},
 			Commands: func(*service.Local) []service.Command {
 				return []service.Command{
@@ -51,6 +54,20 @@ func TestConformance(t *testing.T) {
 		t.Run(s.Type, func(t *testing.T) { servicetest.Run(t, s) })
 	}
 	servicetest.Swept(t, code, nil)
+}
+
+// awaitPeer waits until Torus knows a peer by its address.
+func (b *bed) awaitPeer(address string) {
+	b.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		out, err := exec.Command(filepath.Join(os.Getenv(torus.BinVariable), "torusctl"), "list-peers", "--csv", "--etcd", b.etcd).CombinedOutput()
+		if err == nil && strings.Contains(string(out), address) {
+			return
+		}
+		if time.Now().After(end) {
+			b.Fatalf("no peer %s: %v: %s", address, err, out)
+		}
+	}
 }
 
 func place(t *testing.T, kind string, params map[string]string) *service.Local {

@@ -17,7 +17,7 @@ import (
 func TestConformance(t *testing.T) {
 	code := servicetest.Places(t, ".")
 	servicetest.Run(t, servicetest.Subject{
-		Agents: []service.ServiceAgent{Ganesha{}}, Type: ganesha.Type, Code: []*failpoint.Points{code}, Install: []string{"apt-get install nfs-ganesha"},
+		Agents: Agents(), Type: ganesha.Type, Code: []*failpoint.Points{code}, Install: []string{"apt-get install nfs-ganesha"},
 		New: func(t *testing.T) *service.Local {
 			l := servicetest.Dirs(t)
 			l.Daemon.Spec.Type, l.Daemon.Generation = ganesha.Type, 3

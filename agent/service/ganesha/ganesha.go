@@ -38,6 +38,9 @@ const (
 	lookTimeout    = 5 * time.Second
 )
 
+// Agents returns the service agent of NFS-Ganesha.
+func Agents() []service.ServiceAgent { return []service.ServiceAgent{Ganesha{}} }
+
 // Name is nfs-ganesha.
 func (Ganesha) Name() string { return ganesha.Type }
 

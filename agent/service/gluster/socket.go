@@ -31,8 +31,8 @@ func hideSocket(l *service.Local) error {
 // link makes a symbolic link in the place of nothing, or of one that leads nowhere.
 func link(path, to string) error {
 	if _, err := os.Lstat(path); err == nil {
-		if _, err := os.Readlink(path); err != nil {
-			return nil //nolint:nilerr // it is a socket of its own
+		if have, err := os.Readlink(path); err != nil || have == to {
+			return nil //nolint:nilerr // it is a socket of its own, or leads there already
 		}
 		if _, err := os.Stat(path); err == nil {
 			return nil

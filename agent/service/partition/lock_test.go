@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -78,4 +79,25 @@ func TestHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	free()
+}
+
+// TestSfdisk_holdsTheDisk: while sfdisk writes a table it has the lock of the disk, also when the agent dies meanwhile.
+func TestSfdisk_holdsTheDisk(t *testing.T) {
+	bin, disk := t.TempDir(), file(t, mib)
+	script := "#!/bin/sh\nreadlink /proc/$$/fd/3 > " + bin + "/held\n"
+	if err := os.WriteFile(filepath.Join(bin, "sfdisk"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	d, done, err := change(t.Context(), disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	if err := sfdisk(t.Context(), d, "", "--delete", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if held, err := os.ReadFile(filepath.Join(bin, "held")); err != nil || strings.TrimSpace(string(held)) != disk {
+		t.Errorf("%q, %v; want %s", held, err, disk)
+	}
 }

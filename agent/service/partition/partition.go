@@ -162,7 +162,7 @@ func add(ctx context.Context, d *os.File, t *table, s *Spec) (*table, error) {
 	if t == nil {
 		line, args = fmt.Sprintf("label: gpt\nlabel-id: %s\n", s.Table)+line, nil
 	}
-	if err := sfdisk(ctx, d.Name(), line, append(args, "--wipe", "never", "--wipe-partitions", "never")...); err != nil {
+	if err := sfdisk(ctx, d, line, append(args, "--wipe", "never", "--wipe-partitions", "never")...); err != nil {
 		return nil, err
 	}
 	if t, err = read(ctx, d.Name()); err == nil && (t == nil || t.find(s.UUID) == nil) {
@@ -210,7 +210,7 @@ func Remove(ctx context.Context, path, tableID, uuid string, clear func(part str
 		if err := forget(ctx, path, e.number()); err != nil {
 			return err
 		}
-		if err := sfdisk(ctx, path, "", "--delete", strconv.Itoa(e.number())); err != nil {
+		if err := sfdisk(ctx, d, "", "--delete", strconv.Itoa(e.number())); err != nil {
 			return err
 		}
 		t.Partitions = slices.DeleteFunc(t.Partitions, func(x entry) bool { return x.UUID == e.UUID })
@@ -324,9 +324,11 @@ func partx(ctx context.Context, path, what string, number int) error {
 	return err
 }
 
-// sfdisk changes the table. It is not to lock the disk, which is locked, nor to tell the kernel, which it could only do as a whole.
-func sfdisk(ctx context.Context, path, script string, args ...string) error {
-	_, err := run(ctx, script, "sfdisk", append([]string{"--quiet", "--no-reread", "--no-tell-kernel", "--lock=no"}, swap(args, path)...)...)
+// sfdisk changes the table. It is not to lock the disk, which is locked, nor to tell the kernel, which it could only do as a whole. It inherits the lock:
+// where the agent dies, the next one does not begin before it has ended.
+func sfdisk(ctx context.Context, d *os.File, script string, args ...string) error {
+	all := append([]string{"--quiet", "--no-reread", "--no-tell-kernel", "--lock=no"}, swap(args, d.Name())...)
+	_, err := runWith(ctx, []*os.File{d}, script, "sfdisk", all...)
 	return err
 }
 
@@ -339,13 +341,18 @@ func swap(args []string, path string) []string {
 }
 
 func run(ctx context.Context, input, program string, args ...string) ([]byte, error) {
+	return runWith(ctx, nil, input, program, args...)
+}
+
+// runWith is run of a program that inherits files, and with them the locks that they hold.
+func runWith(ctx context.Context, files []*os.File, input, program string, args ...string) ([]byte, error) {
 	if err := tool.Require(program, packages[program]); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Stdin, cmd.WaitDelay = strings.NewReader(input), time.Second
+	cmd.Stdin, cmd.WaitDelay, cmd.ExtraFiles = strings.NewReader(input), time.Second, files
 	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")}
 	out, err := tool.Ask(cmd)
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {

@@ -77,7 +77,7 @@ func isQuestion(args []string) bool {
 	if program == "gluster" || program == "rbd" {
 		return slices.ContainsFunc(args, func(a string) bool { return slices.Contains(verbs, a) })
 	}
-	return slices.ContainsFunc(asks, func(a []string) bool {
+	return slices.Contains(args, "--version") || slices.ContainsFunc(asks, func(a []string) bool {
 		return a[0] == program && len(args) >= len(a) && slices.Equal(a[1:], args[1:len(a)])
 	})
 }

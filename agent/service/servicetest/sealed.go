@@ -18,7 +18,7 @@ import (
 // testSealed has a daemon configured and destroyed where all file systems are for reading alone but its own places.
 func testSealed(t *testing.T, s *Subject) {
 	if s.Mounts {
-		t.Log("not looked at: it mounts file systems, which is not seen by others where the rest of them is sealed")
+		t.Log("not looked at: it mounts file systems, and what is mounted among sealed ones is seen by nobody else; without a disk, another subject shows it")
 		return
 	}
 	l := s.New(t)

@@ -114,8 +114,13 @@ func testInitialize(t *testing.T, s *Subject) {
 		}
 	}
 	if v, ok := a.(service.Versioner); ok {
-		if text, err := v.Version(t.Context()); err != nil || !strings.ContainsAny(text, "0123456789") {
-			t.Errorf("version %q, %v", text, err)
+		text := ""
+		all := &life{t: t, code: s.Code}
+		if _, err := all.run(func() (err error) {
+			text, err = v.Version(t.Context())
+			return err
+		}); err != nil || !strings.ContainsAny(text, "0123456789") || len(all.effects) > 0 {
+			t.Errorf("version %q, %v; it did %v", text, err, all.effects)
 		}
 	}
 	for _, name := range []string{"PATH", "TORUS_BIN"} {

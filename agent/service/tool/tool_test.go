@@ -71,3 +71,22 @@ func TestTail(t *testing.T) {
 		}
 	}
 }
+
+// TestWatch: all programs pass the guard, and none does when it has ended.
+func TestWatch(t *testing.T) {
+	var seen []string
+	end := Watch(func(cmd *exec.Cmd, run func() error) error {
+		seen = append(seen, cmd.Args[0])
+		return run()
+	})
+	if err := Run(t.Context(), t.TempDir(), "true"); err != nil {
+		t.Error(err)
+	}
+	if out, err := Ask(exec.CommandContext(t.Context(), "echo", "x")); err != nil || string(out) != "x\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+	end()
+	if err := Do(exec.CommandContext(t.Context(), "true")); err != nil || strings.Join(seen, " ") != "true echo" {
+		t.Errorf("%v passed the guard, %v", seen, err)
+	}
+}
