@@ -9,7 +9,8 @@ import (
 )
 
 // ServiceAgent deploys one type of daemon on one host (ceph-mon, ceph-osd, etcd, glusterd …). The generic part (files,
-// secrets, the process itself) is done by the agent; a ServiceAgent does what only its type needs.
+// secrets, the process itself) is done by the agent; a ServiceAgent does what only its type needs. Each passes the suite of package servicetest. What it does
+// that lasts goes by the packages atomicfile and tool, so that the suite can kill it there.
 type ServiceAgent interface {
 	// Name is the type of daemon, as in Daemon.spec.type.
 	Name() string

@@ -16,7 +16,7 @@ import (
 const encryptionScript = `
 mkdir -p /run /etc
 export PATH=/bin LD_LIBRARY_PATH=/lib/x86_64-linux-gnu HOLDFAST_TEST_DISK=/dev/vda HOLDFAST_TEST_LABEL=/label
-/encryption.test -test.run 'TestOSD_encrypted(Before)?$' -test.v
+/encryption.test -test.run 'TestOSD_encrypted(Before|Killed)?$' -test.v
 `
 
 // dmCrypt are the modules for a disk that is encrypted.
@@ -32,7 +32,7 @@ for name in fsid whoami type ready; do echo made >"$dir/$name"; done
 `
 
 // TestEncryption has the agent's own code encrypt a disk, open it, close it, open it again and wipe it, and take over one that ceph-volume has encrypted, on a
-// kernel that has dm-crypt.
+// kernel that has dm-crypt; and kills it at each of these steps.
 func TestEncryption(t *testing.T) {
 	lab := hosts.New(t, hosts.Options{Count: 1})
 	files, err := vm.Programs(t.Context(), "cryptsetup", "blkid")
@@ -55,7 +55,7 @@ func TestEncryption(t *testing.T) {
 		Kernel: kernelDir(t), Modules: dmCrypt, Files: files, Disks: []int64{256 << 20}, Script: encryptionScript,
 	})
 	out := m.Wait(t)
-	for _, test := range []string{"TestOSD_encrypted ", "TestOSD_encryptedBefore "} {
+	for _, test := range []string{"TestOSD_encrypted ", "TestOSD_encryptedBefore ", "TestOSD_encryptedKilled "} {
 		if !strings.Contains(out, "--- PASS: "+test) {
 			t.Errorf("%s did not pass: %s", test, out)
 		}

@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 }
 
 const (
-	noCrypt   = "there is no dm-crypt on the machines of these tests: TestOSD_encrypted in a virtual machine (test/e2e TestEncryption) is cut off, and not killed"
+	noCrypt   = "there is no dm-crypt on the machines of these tests: TestOSD_encryptedKilled in a virtual machine (test/e2e TestEncryption)"
 	foreigner = "needs a process of somebody else: TestTakeOver and test/e2e TestAdopt, in which nobody is killed"
 )
 

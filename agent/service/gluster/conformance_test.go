@@ -62,7 +62,7 @@ func plainSubject() servicetest.Subject {
 	}
 }
 
-// bricksSubject has bricks that it loses when it is removed.
+// bricksSubject has bricks that it loses when it is removed, and the link of a glusterd that is gone.
 func bricksSubject() servicetest.Subject {
 	s := plainSubject()
 	place := s.New
@@ -70,6 +70,9 @@ func bricksSubject() servicetest.Subject {
 		l := place(t)
 		dir := filepath.Join(t.TempDir(), "bricks")
 		brick(t, filepath.Join(dir, "v"))
+		if err := os.Symlink("/nowhere", packageSocket); err != nil {
+			t.Fatal(err)
+		}
 		l.Parameters[glusterd.ParamDirectories] = dir
 		return l
 	}

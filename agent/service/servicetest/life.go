@@ -59,7 +59,7 @@ func (l *life) run(do func() error) (killed bool, err error) {
 }
 
 func (l *life) file(do func() error) error {
-	l.reach(l.here(), 0)
+	l.reach("a file at "+l.here(), 0)
 	return do()
 }
 
@@ -95,9 +95,8 @@ func (l *life) program(cmd *exec.Cmd, run func() error) error {
 	}
 	what := strings.Join(cmd.Args, " ")
 	n := l.reach(what[:min(len(what), 120)]+" at "+l.here(), l.amid)
-	if kill := n == l.at && l.amid > 0; kill {
-		cmd.Args = append([]string{"timeout", "--foreground", "-s", "KILL", fmt.Sprint(l.amid.Seconds()), cmd.Path}, cmd.Args[1:]...)
-		cmd.Path = "/usr/bin/timeout"
+	if n == l.at && l.amid > 0 {
+		l.killSoon(cmd)
 		_ = run() // nobody lives to see it
 		l.dies(true)
 	}
@@ -107,6 +106,17 @@ func (l *life) program(cmd *exec.Cmd, run func() error) error {
 	defer l.mu.Unlock()
 	l.effects[n-1].took = time.Since(begin)
 	return err
+}
+
+// killSoon has a program killed while it runs.
+func (l *life) killSoon(cmd *exec.Cmd) {
+	timeout, err := exec.LookPath("timeout")
+	if err != nil {
+		l.t.Errorf("to kill a program while it runs: %v", err)
+		return
+	}
+	cmd.Args = append([]string{"timeout", "-s", "KILL", fmt.Sprintf("%.3f", l.amid.Seconds()), cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = timeout
 }
 
 func (l *life) here() string {
