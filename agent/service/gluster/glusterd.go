@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
@@ -107,7 +109,8 @@ func copyFiles(from, to string) error {
 	return nil
 }
 
-// Busy devices are unmounted again and again for so long: what has just been killed lets go of them a little later.
+// Busy devices are unmounted and wiped again and again for so long: what has just been killed lets go of them a little later, and so does who has looked at
+// them, or has a copy of all that is mounted (mount_namespaces(7)).
 const (
 	busyPause = 100 * time.Millisecond
 	busyTries = 50
@@ -132,7 +135,7 @@ func (Glusterd) DestroyLocalService(ctx context.Context, l *service.Local) error
 func releaseSoon(ctx context.Context, l *service.Local, line fstabLine) error {
 	for try := 1; ; try++ {
 		err := release(ctx, l, line)
-		if err == nil || try == busyTries || !busy(line.dir) {
+		if err == nil || try == busyTries || !busy(line.dir) && !errors.Is(err, unix.EBUSY) {
 			return err
 		}
 		select {

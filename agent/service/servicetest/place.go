@@ -21,7 +21,7 @@ func Dirs(t *testing.T) (l *service.Local) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(run) })
+	t.Cleanup(func() { _ = os.RemoveAll(run) }) // a daemon that ends may still write there
 	base := t.TempDir()
 	l = &service.Local{Data: filepath.Join(base, "data"), Log: filepath.Join(base, "log"), Run: run, Daemon: &api.Daemon{}, Devices: map[string]api.Device{}}
 	for dir, perm := range map[string]os.FileMode{l.Data: 0o700, l.Log: 0o750} {
