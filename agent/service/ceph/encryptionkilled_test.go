@@ -24,11 +24,15 @@ func TestOSD_encryptedKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	n, _ := label.OSDID()
+	place := func(t *testing.T) *service.Local {
+		return secretOSD(t, path, strconv.Itoa(int(n)), label.ClusterFSID(), label.OSDUUID, 1)
+	}
+	if err := (OSD{}).DestroyLocalService(t.Context(), place(t)); err != nil { // what TestOSD_encrypted has left
+		t.Fatal(err)
+	}
 	servicetest.Run(t, servicetest.Subject{
 		Agents: Agents(), Type: "ceph-osd", Brief: true,
-		New: func(t *testing.T) *service.Local {
-			return secretOSD(t, path, strconv.Itoa(int(n)), label.ClusterFSID(), label.OSDUUID, 1)
-		},
+		New:  place,
 		Look: func(t *testing.T, l *service.Local) { l.Devices = map[string]api.Device{deviceBlock: scan(t, path)} },
 		Whole: func(t *testing.T, l *service.Local) {
 			if have, err := bluestore.ReadLabel(ownerOf(l, deviceBlock).Path()); err != nil || have.OSDUUID != label.OSDUUID {
