@@ -16,7 +16,7 @@ func TestConformance(t *testing.T) {
 		"v.Remove", "v.Activate")
 	parts := servicetest.Places(t, "../partition")
 	subjects := map[string]servicetest.Subject{
-		"mon": monSubject(), "lost mon": lostMon(), "mon alone": aloneMon(), "mon with its store put back": backMon(), "mon taken over": takenMon(),
+		"mon": monSubject(), "lost mon": lostMon(), "mon alone": aloneMon(), "mon with its store put back": backMon(), "mon taken over": takenMon(true), "mon taken over that has ended": takenMon(false),
 		"osd": osdWithDB(), "osd without its directory": lostDirectory(), "osd whose database is not shown": hiddenPart(),
 		"mgr": mgrSubject(), "mds": mdsSubject(), "rgw": rgwSubject(), "rbd-mirror": mirrorSubject(),
 	}
@@ -32,20 +32,20 @@ func TestConformance(t *testing.T) {
 }
 
 const (
-	noCrypt   = "there is no dm-crypt on the machines of these tests: TestOSD_encryptedKilled in a virtual machine (test/e2e TestEncryption)"
-	foreigner = "needs a process of somebody else: TestTakeOver and test/e2e TestAdopt, in which nobody is killed"
+	noCrypt     = "there is no dm-crypt on the machines of these tests: TestOSD_encryptedKilled in a virtual machine (test/e2e TestEncryption)"
+	noCryptPart = "there is no dm-crypt on the machines of these tests; in the virtual machine nobody is killed over encrypted databases or those of somebody else (TestOSD_encryptedBefore)"
+	foreigner   = "needs units that somebody has enabled on this machine: TestEndUnits and test/e2e TestAdopt, in which nobody is killed"
 )
 
 // elsewhere are the places at which nobody is killed here, and why.
 var elsewhere = map[string]string{
-	"encryption.go": noCrypt, "takeoverosd.go": noCrypt, "osd.go unlock": noCrypt, "osd.go wipeEncrypted": noCrypt, "slot.go unlock": noCrypt,
-	"slot.go wipeEncrypted": noCrypt, "slot.go madeBefore": noCrypt, "osd.go takeOverOSD": noCrypt,
+	"encryption.go": noCrypt, "osd.go unlock": noCrypt, "osd.go wipeEncrypted": noCrypt,
+	"slot.go unlock": noCryptPart, "slot.go wipeEncrypted": noCryptPart, "slot.go madeBefore": noCryptPart, "takeoverosd.go": noCryptPart, "osd.go takeOverOSD": noCryptPart,
 	"found.go":         "there are no logical volumes on the machines of these tests: test/e2e TestAdoptLVM in a virtual machine, in which nobody is killed",
 	"bootunits.go":     foreigner,
-	"runbefore.go":     foreigner,
 	"recoverosds.go":   "needs maps that an OSD of a cluster has: test/e2e TestRecoverMons, in which nobody is killed",
 	"maps.go giveMaps": "the goroutine that it starts is killed at its own places", "maps.go give": "the goroutine that it starts is killed at its own places",
-	"takeover.go endForeign": foreigner, "takeover.go endUnits": foreigner, "takeover.go writeBefore": foreigner, "takeover.go disable": foreigner, "takeover.go stop": foreigner,
+	"takeover.go disable": foreigner, "takeover.go stop": foreigner,
 	"wipe.go wipeCopies": "copies of the label, which Ceph makes since 19: TestWipe_copiesOfTheLabel", "wipe.go zero": "of a copy of the label, likewise",
 	"recover.go Remove": "what was read of a store that has been in a quorum: it is read anew", "rgwusers.go writeUser": "of a user that stays with its buckets, as of one that is set",
 }

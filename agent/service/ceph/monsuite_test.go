@@ -91,8 +91,8 @@ func backMon() servicetest.Subject {
 	})
 }
 
-// takenMon is one that was run by somebody else, has ended, and is removed with its data.
-func takenMon() servicetest.Subject {
+// takenMon is one that somebody else runs, or has run, and that is removed with its data.
+func takenMon(runs bool) servicetest.Subject {
 	stores := map[*service.Local]string{}
 	s := monSubject()
 	s.Brief, s.Whole = true, nil
@@ -100,8 +100,12 @@ func takenMon() servicetest.Subject {
 		l, store := foreignMon(t)
 		l.Daemon.Spec.OnRemoval = api.DeletionWipe
 		stores[l] = store
+		if runs {
+			startMon(t, l)
+		}
 		return replaceDirs(t, l)
 	}
+	s.Varies = append(s.Varies, "data/"+fileBefore) // it has the process
 	s.Outside = func(l *service.Local) []string { return []string{stores[l]} }
 	return s
 }
