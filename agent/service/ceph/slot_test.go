@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holdfast-storage/holdfast/agent/inventory"
 	"github.com/holdfast-storage/holdfast/agent/service"
@@ -142,33 +141,6 @@ func TestOSD_databaseLost(t *testing.T) {
 	}
 	if err := bring(t.Context(), t, l, path, disk); err == nil || !strings.Contains(err.Error(), "does not have the block.db of osd.7") {
 		t.Errorf("another disk: %v", err)
-	}
-}
-
-// Cut off at many points, the OSD and its database are brought to their end by the next try.
-func TestOSD_databaseCutOff(t *testing.T) {
-	path, disk := loopDevice(t), loopDevice(t)
-	cut := 0
-	for _, ms := range []int{2, 5, 10, 20, 40, 70, 100, 150, 200, 300} {
-		l := withDB(t, path, disk, "7", ours)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(ms)*time.Millisecond)
-		if err := bring(ctx, t, l, path, disk); err != nil {
-			cut++
-		}
-		cancel()
-		if err := bring(t.Context(), t, l, path, disk); err != nil {
-			t.Fatalf("cut off after %v ms, then: %v", ms, err)
-		}
-		if label, err := bluestore.ReadLabel(path); err != nil || !label.MkfsDone() {
-			t.Fatalf("cut off after %v ms: label %+v, %v", ms, label, err)
-		}
-		lookAt(t, l, path, disk)
-		if err := (OSD{}).DestroyLocalService(t.Context(), l); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if cut < 3 {
-		t.Errorf("it was cut off %d times", cut)
 	}
 }
 
