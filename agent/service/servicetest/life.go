@@ -25,6 +25,17 @@ type effect struct {
 
 func (e effect) String() string { return e.what }
 
+// amid are times at which a program is killed: one that takes long does several things.
+func (e effect) amid() []time.Duration {
+	switch {
+	case e.took == 0:
+		return nil
+	case e.took < 20*time.Millisecond:
+		return []time.Duration{e.took / 2}
+	}
+	return []time.Duration{e.took / 4, e.took / 2, e.took * 3 / 4}
+}
+
 // life is an agent's. It ends before one of its effects, or amid it if that is a program, which is killed as well; its goroutines go no further than to the
 // next effect.
 type life struct {

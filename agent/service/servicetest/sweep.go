@@ -31,10 +31,10 @@ func testKilled(t *testing.T, s *Subject) {
 			s.killedAt(t, l, &life{at: n + 1}, e, want)
 			s.removalKilledAt(t, l, n+1, r)
 		})
-		if e.took > 0 {
+		for _, amid := range e.amid() {
 			t.Run(fmt.Sprint(n+1, " amid"), func(t *testing.T) {
 				l := s.New(t)
-				s.killedAt(t, l, &life{at: n + 1, amid: e.took / 2}, e, want)
+				s.killedAt(t, l, &life{at: n + 1, amid: amid}, e, want)
 				s.mustDestroy(t, l)
 			})
 		}
