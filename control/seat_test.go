@@ -36,24 +36,31 @@ type crew struct {
 func newCrew(t *testing.T, name string, count int, options ...func(*control.Config)) *crew {
 	t.Helper()
 	c := &crew{t: t}
-	for i := range count {
-		config := newConfig(t, t.TempDir(), fmt.Sprintf("%s%d", name, i))
-		config.Quorum = quorum.Settings{Grace: 2 * time.Second, JoinGrace: 30 * time.Second, RetryAfter: time.Second, Confirm: 2}
-		for _, option := range options {
-			option(&config)
-		}
-		if config.Init = i == 0; i > 0 {
-			config.JoinToken = newToken(t, c.servers[0], join.RoleServer)
-		}
-		c.configs = append(c.configs, config)
-		c.servers, c.stops = append(c.servers, nil), append(c.stops, nil)
-		c.start(i)
-		c.heard(0, i, metav1.ConditionTrue)
+	for range count {
+		c.add(name, options...)
 	}
 	if count >= 3 {
 		seated(t, 3, c.servers[:3]...)
 	}
 	return c
+}
+
+// add starts one more server. The first one makes the control plane.
+func (c *crew) add(name string, options ...func(*control.Config)) {
+	c.t.Helper()
+	i := len(c.servers)
+	config := newConfig(c.t, c.t.TempDir(), fmt.Sprintf("%s%d", name, i))
+	config.Quorum = quorum.Settings{Grace: 2 * time.Second, JoinGrace: 30 * time.Second, RetryAfter: time.Second, Confirm: 2}
+	for _, option := range options {
+		option(&config)
+	}
+	if config.Init = i == 0; i > 0 {
+		config.JoinToken = newToken(c.t, c.servers[0], join.RoleServer)
+	}
+	c.configs = append(c.configs, config)
+	c.servers, c.stops = append(c.servers, nil), append(c.stops, nil)
+	c.start(i)
+	c.heard(0, i, metav1.ConditionTrue)
 }
 
 func (c *crew) start(i int) {
