@@ -32,7 +32,7 @@ func actionKey(a *api.Action) string { return a.Namespace + "/" + a.Name }
 func (d *differ) actions(before, after *View) {
 	used := after.UsedHosts()
 	compare(before.Actions, after.Actions, actionKey, func(was, is *api.Action) {
-		if is == nil || is.Spec.Cluster == "" && !used[is.Spec.Host] {
+		if is == nil || !concernsUsed(is, used) {
 			return
 		}
 		if was == nil || was.UID != is.UID {
@@ -41,6 +41,11 @@ func (d *differ) actions(before, after *View) {
 		}
 		d.actionState(was.Status.State, is)
 	})
+}
+
+// concernsUsed says whether an action is the cluster's own, or on one of the hosts that the cluster uses.
+func concernsUsed(a *api.Action, used map[string]bool) bool {
+	return a.Spec.Cluster != "" || used[a.Spec.Host]
 }
 
 func (d *differ) actionState(was api.ActionState, is *api.Action) {

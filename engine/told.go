@@ -62,6 +62,11 @@ func (t Told) changes(m *memory) map[string]*string {
 func (m *memory) entries() int {
 	n := len(m.view.Nodes) + len(m.view.Daemons) + len(m.view.Resources)
 	used := m.view.UsedHosts()
+	for i := range m.view.Actions {
+		if concernsUsed(&m.view.Actions[i], used) {
+			n++
+		}
+	}
 	for i := range m.view.Hosts {
 		if used[m.view.Hosts[i].Name] {
 			n += 1 + len(m.view.Hosts[i].Status.Devices)
@@ -101,7 +106,17 @@ func (m *memory) state(add func(key, value string)) {
 			string(d.Spec.State), strconv.FormatInt(int64(d.Status.Restarts), 10), string(d.Status.State), flag(d.Status.LastExit != nil), d.Spec.Type, d.Spec.Host))
 	}
 	m.hostState(add)
+	m.actionState(add)
 	m.flaps.state(add)
+}
+
+func (m *memory) actionState(add func(key, value string)) {
+	used := m.view.UsedHosts()
+	for i := range m.view.Actions {
+		if a := &m.view.Actions[i]; concernsUsed(a, used) {
+			add("action/"+actionKey(a), pack(string(a.UID), string(a.Status.State)))
+		}
+	}
 }
 
 func (m *memory) hostState(add func(key, value string)) {
@@ -149,6 +164,8 @@ func (t Told) view(cluster *api.StorageCluster) *View {
 			checks = append(checks, api.HealthCheck{Code: name, Severity: t[key]})
 		case "node":
 			v.Nodes = append(v.Nodes, toldNode(name, t[key]))
+		case "action":
+			v.Actions = append(v.Actions, toldAction(name, t[key]))
 		case "daemon":
 			v.Daemons = append(v.Daemons, toldDaemon(name, t[key]))
 		case "resource":
@@ -200,6 +217,15 @@ func toldNode(name, value string) api.StorageNode {
 		n.Status.Conditions = []metav1.Condition{{Type: api.NodeAccepted, Status: metav1.ConditionStatus(f[2]), Message: f[3]}}
 	}
 	return n
+}
+
+func toldAction(key, value string) api.Action {
+	f := unpack(value, 2)
+	namespace, name, _ := strings.Cut(key, "/")
+	return api.Action{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(f[0])},
+		Status:     api.ActionStatus{State: api.ActionState(f[1])},
+	}
 }
 
 // toldResource is nil for a kind that this build does not know.

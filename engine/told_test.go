@@ -65,6 +65,13 @@ var upheaval = []struct {
 	{"it is deleted", func(l *lab, ctx context.Context) error { return l.Delete(ctx, volumeOf("v")) }},
 	{"it is looked at again", func(l *lab, ctx context.Context) error { return l.Tick(ctx) }},
 	{"and again", func(l *lab, ctx context.Context) error { return l.Tick(ctx) }},
+	{"an action is asked for", func(l *lab, ctx context.Context) error { return l.Create(ctx, actionOn("h1")) }},
+	{"it runs", func(l *lab, ctx context.Context) error { return l.moveAction(ctx, api.ActionRunning) }},
+	{"one is asked for on a host that is not used", func(l *lab, ctx context.Context) error { return l.Create(ctx, actionOn("h9")) }},
+	{"it is done", func(l *lab, ctx context.Context) error { return l.moveAction(ctx, api.ActionDone) }},
+	{"it is looked at again", func(l *lab, ctx context.Context) error { return l.Tick(ctx) }},
+	{"the action is removed", func(l *lab, ctx context.Context) error { return l.Delete(ctx, actionOn("h1")) }},
+	{"it is asked for anew", func(l *lab, ctx context.Context) error { return l.Create(ctx, actionOn("h1")) }},
 	{"the mode is changed", func(l *lab, ctx context.Context) error {
 		c := l.cluster()
 		c.Spec.Mode = api.ClusterObserved
@@ -75,6 +82,22 @@ var upheaval = []struct {
 
 func volumeOf(name string) *api.Volume {
 	return &api.Volume{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: api.VolumeSpec{Cluster: "t", Size: resource.MustParse("1Gi")}}
+}
+
+func actionOn(host string) *api.Action {
+	return &api.Action{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "holdfast-system", Name: "on-" + host}, Spec: api.ActionSpec{Kind: "host.drain", Target: "host/" + host, Host: host},
+	}
+}
+
+// moveAction gives the action on h1 a state.
+func (l *lab) moveAction(ctx context.Context, to api.ActionState) error {
+	a := actionOn("h1")
+	if err := l.Get(ctx, a); err != nil {
+		return err
+	}
+	a.Status.State = to
+	return l.UpdateStatus(ctx, a)
 }
 
 func (l *lab) changeDaemon(ctx context.Context, name string, change func(*api.DaemonStatus)) error {
