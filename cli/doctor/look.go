@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -96,11 +97,26 @@ func (s *Source) servers(ctx context.Context, f *Facts) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(list.Data)) {
-		server := Server{Name: name, Address: list.Data[name]}
-		server.Err = s.ask(ctx, &server, f)
-		f.Servers = append(f.Servers, server)
+		f.Servers = append(f.Servers, Server{Name: name, Address: list.Data[name]})
+	}
+	s.askAll(ctx, f)
+}
+
+// askAll asks all of the servers at once: each that is silent takes its time.
+func (s *Source) askAll(ctx context.Context, f *Facts) {
+	told := make([]database, len(f.Servers))
+	var all sync.WaitGroup
+	for i := range f.Servers {
+		all.Go(func() { told[i], f.Servers[i].Err = s.ask(ctx, &f.Servers[i]) })
+	}
+	all.Wait()
+	for _, d := range told {
+		f.Database, f.Quota = max(f.Database, d.size), max(f.Quota, d.quota)
 	}
 }
+
+// database is what a server says of its own.
+type database struct{ size, quota int64 }
 
 // knownServers asks the servers that this machine's agent knows of, each for itself: without the API nobody has their names.
 func (s *Source) knownServers(ctx context.Context, f *Facts) {
@@ -109,10 +125,9 @@ func (s *Source) knownServers(ctx context.Context, f *Facts) {
 		return // no agent runs here, or role has told why
 	}
 	for _, address := range strings.Fields(string(text)) {
-		server := Server{Name: address, Address: address}
-		server.Err = s.ask(ctx, &server, f)
-		f.Servers = append(f.Servers, server)
+		f.Servers = append(f.Servers, Server{Name: address, Address: address})
 	}
+	s.askAll(ctx, f)
 }
 
 // quorum asks whoever leads etcd for its members.
@@ -123,18 +138,18 @@ func (s *Source) quorum(ctx context.Context, f *Facts) {
 }
 
 // ask looks whether a server is ready, at its clock and certificate, and at its database.
-func (s *Source) ask(ctx context.Context, server *Server, f *Facts) error {
+func (s *Source) ask(ctx context.Context, server *Server) (d database, err error) {
 	config := rest.CopyConfig(s.Config)
 	config.Host = "https://" + server.Address
 	c, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return err
+		return d, err
 	}
 	defer c.CloseIdleConnections()
 	sent := time.Now()
 	response, body, err := s.get(ctx, c, config.Host+"/readyz/etcd") //nolint:bodyclose // get has read and closed it
 	if err != nil {
-		return err
+		return d, err
 	}
 	if at, err := http.ParseTime(response.Header.Get("Date")); err == nil {
 		server.Skew, server.Known = at.Sub(sent.Add(time.Since(sent)/2)).Round(time.Second), true
@@ -143,14 +158,13 @@ func (s *Source) ask(ctx context.Context, server *Server, f *Facts) error {
 		server.End = response.TLS.PeerCertificates[0].NotAfter
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s", strings.TrimSpace(strings.TrimPrefix(string(body), "internal server error: ")))
+		return d, fmt.Errorf("%s", strings.TrimSpace(strings.TrimPrefix(string(body), "internal server error: ")))
 	}
 	response, body, err = s.get(ctx, c, config.Host+"/metrics") //nolint:bodyclose // get has read and closed it
 	if err == nil && response.StatusCode == http.StatusOK {
-		f.Database = max(f.Database, metric(body, "etcd_mvcc_db_total_size_in_bytes"))
-		f.Quota = max(f.Quota, metric(body, "etcd_server_quota_backend_bytes"))
+		d = database{metric(body, "etcd_mvcc_db_total_size_in_bytes"), metric(body, "etcd_server_quota_backend_bytes")}
 	}
-	return nil
+	return d, nil
 }
 
 // get reads an answer whole. The body of the response is closed.
