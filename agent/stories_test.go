@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -251,14 +252,36 @@ func slow() story {
 	}, func(w *world) { w.wantStarts("daemons/*", 1) }}
 }
 
-// ordered are two daemons that are removed one after the other.
+// ordered are two daemons that are removed one after the other, also by an agent that was killed on the way. The first one takes its
+// time to end, and each writes down when it did.
 func ordered() story {
-	last := talker("last", func(d *api.Daemon) { d.Spec.StopOrder = 20 })
-	first := sleeperDaemon("first", func(d *api.Daemon) {
-		d.Spec.StopOrder = 10
-		d.Spec.Command = []string{"sh", "-c", "trap 'sleep 0.2; exit' TERM; echo started; while :; do sleep 0.02; done"}
-	})
-	return story{"in order", nil, disk, []step{created(last), created(first), deleted("the end of both", "first", "last")}, func(w *world) { wantLeft(w, 2) }}
+	ends := func(order int32, pause string) func(*api.Daemon) {
+		return func(d *api.Daemon) {
+			d.Spec.StopOrder = order
+			d.Spec.Command = []string{"sh", "-c", "trap 'sleep " + pause + "; date +%s%N > ${DATA}/ended; exit' TERM; echo started; while :; do sleep 0.02; done"}
+		}
+	}
+	last, first := sleeperDaemon("last", ends(20, "0")), sleeperDaemon("first", ends(10, "0.2"))
+	return story{"in order", nil, disk, []step{created(last), created(first), deleted("the end of both", "first", "last")}, func(w *world) {
+		wantLeft(w, 2)
+		if first, last := w.ended("first"), w.ended("last"); first >= last {
+			w.t.Errorf("the first one ended at %d, and the last one at %d", first, last)
+		}
+	}}
+}
+
+// ended is when a daemon that is gone wrote down that it ended.
+func (w *world) ended(name string) (at int64) {
+	w.t.Helper()
+	found, _ := filepath.Glob(filepath.Join(w.dir, "data/agent/retired/default."+name+"-*/data/ended"))
+	text, err := os.ReadFile(strings.Join(found, " "))
+	if err == nil {
+		at, err = strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	}
+	if err != nil {
+		w.t.Errorf("when daemon %s ended: %v", name, err)
+	}
+	return at
 }
 
 // watched is a daemon that somebody else is to run, on a host whose processes cannot be seen at first.
