@@ -20,72 +20,25 @@ import (
 	"github.com/holdfast-storage/holdfast/test/loopback"
 )
 
-// The operations on the lock and their answers.
-type (
-	// write puts the Lease with this mark and holder in the place of the one with the mark over.
-	write struct{ over, mark, holder string }
-	// act writes something else under the fence of a holder.
-	act      struct{ holder string }
-	look     struct{}
-	done     struct{}
-	conflict struct{}
-	fenced   struct{}
-)
-
-// leaseState is what counts of the Lease: a mark that each write of it changes, and the holder.
-type leaseState struct{ mark, holder string }
-
-// stepLock is the model: a Lease is written in the place of the version that was read or not at all, and at each moment its holder
-// alone can act.
-func stepLock(s leaseState, input, answer any) []leaseState {
-	can, next := true, s
-	switch in := input.(type) {
-	case look:
-		if can = answer == any(s); can {
-			answer = done{}
-		}
-	case write:
-		can, next = s.mark == in.over, leaseState{in.mark, in.holder}
-	case act:
-		can = s.holder == in.holder
-	}
-	switch answer.(type) {
-	case done:
-		if !can {
-			return nil
-		}
-		return []leaseState{next}
-	case linear.Unknown:
-		if can {
-			return []leaseState{s, next}
-		}
-	default: // refused: only where it was not allowed
-		if can {
-			return nil
-		}
-	}
-	return []leaseState{s}
-}
-
 // TestLock_linearizable has contenders take, renew and release the real lock, with pauses between looking and writing, deaths, and
 // requests that are lost or late. All that is answered fits one lock, and whoever does not hold it cannot act.
 func TestLock_linearizable(t *testing.T) {
 	config := loopback.Inside(t)
 	r := playLock(t, config, false)
-	if err := linear.Check(r, leaseState{}, stepLock, nil); err != nil {
+	if err := linear.Check(r, linear.Lock{}, linear.StepLock, nil); err != nil {
 		t.Error(err)
 	}
 	counts := map[string]int{}
-	for _, answer := range []any{done{}, conflict{}, fenced{}, linear.Unknown{}} {
+	for _, answer := range []any{linear.Done{}, linear.Overtaken{}, linear.Refused{}, linear.Unknown{}} {
 		counts[fmt.Sprintf("%T", answer)] = r.Count(func(_, out any) bool { return out == answer })
 	}
 	t.Log(counts)
-	if counts["leader.conflict"] < 5 || counts["leader.fenced"] < 10 || counts["linear.Unknown"] < 5 {
+	if counts["linear.Overtaken"] < 5 || counts["linear.Refused"] < 10 || counts["linear.Unknown"] < 5 {
 		t.Error("too little happened")
 	}
 	// A lock that is written over whatever is there is found out.
 	r = playLock(t, config, true)
-	if err := linear.Check(r, leaseState{}, stepLock, nil); err == nil {
+	if err := linear.Check(r, linear.Lock{}, linear.StepLock, nil); err == nil {
 		t.Error("a lock without a condition passes: the test would see nothing")
 	}
 }
@@ -160,14 +113,14 @@ func (c *contender) turn(way *linear.Way) {
 }
 
 func (c *contender) look() {
-	c.r.Do(c.id, look{}, func() any {
+	c.r.Do(c.id, linear.Look{}, func() any {
 		lease, err := c.lock.get(context.Background())
 		if err != nil {
 			c.t.Error(err)
 			return linear.Unknown{}
 		}
 		c.seen = lease
-		return leaseState{lease.Annotations[markKey], holder(lease)}
+		return linear.Lock{Mark: lease.Annotations[markKey], Holder: holder(lease)}
 	})
 }
 
@@ -180,7 +133,7 @@ func (c *contender) write(lease *coordinationv1.Lease) {
 			lease.ResourceVersion = now.ResourceVersion
 		}
 	}
-	c.r.Do(c.id, write{over, mark, holder(lease)}, func() any {
+	c.r.Do(c.id, linear.Write{Over: over, Mark: mark, Holder: holder(lease)}, func() any {
 		stored, err := c.lock.put(context.Background(), lease)
 		if err == nil {
 			c.seen = stored
@@ -192,7 +145,7 @@ func (c *contender) write(lease *coordinationv1.Lease) {
 func (c *contender) act() {
 	ctx := fence.With(context.Background(), fence.Token{Name: c.lock.name, Value: c.token})
 	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "act-"}}
-	c.r.Do(c.id, act{c.token}, func() any {
+	c.r.Do(c.id, linear.Act{Holder: c.token}, func() any {
 		_, err := c.client.CoreV1().ConfigMaps("default").Create(ctx, o, metav1.CreateOptions{})
 		return c.answer(err)
 	})
@@ -201,11 +154,11 @@ func (c *contender) act() {
 func (c *contender) answer(err error) any {
 	switch {
 	case err == nil:
-		return done{}
+		return linear.Done{}
 	case fence.Lost(err):
-		return fenced{}
+		return linear.Refused{}
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
-		return conflict{}
+		return linear.Overtaken{}
 	case linear.Unheard(err):
 		return linear.Unknown{}
 	default:

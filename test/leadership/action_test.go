@@ -26,85 +26,6 @@ import (
 	"github.com/holdfast-storage/holdfast/test/loopback"
 )
 
-// What persons and leaders do with an action.
-type (
-	// wish is what a person writes into the spec: that it is granted, rejected or cancelled.
-	wish struct {
-		name     string
-		approval api.Approval
-		want     api.ActionWant
-	}
-	// move is a status that a leader writes in the place of one in state from.
-	move struct {
-		name     string
-		from, to api.ActionState
-	}
-	look struct{ name string }
-	// denied is the API's word that a wish comes too late.
-	denied struct{}
-)
-
-// actionState is what counts of an action.
-type actionState struct {
-	state    api.ActionState
-	approval api.Approval
-	want     api.ActionWant
-}
-
-// stepAction is the model of an action: the rules of docs/reference/actions.md.
-func stepAction(s actionState, input, answer any) []actionState {
-	switch in := input.(type) {
-	case wish:
-		can, next := s.grants(in)
-		if answer == (denied{}) && can {
-			return nil
-		}
-		return effectOf(s, next, can, answer)
-	case move:
-		next := s
-		next.state = in.to
-		return effectOf(s, next, s.state == in.from && s.may(in.to), answer)
-	case look:
-		if answer == s {
-			return []actionState{s}
-		}
-	}
-	return nil
-}
-
-// grants says whether a wish can be granted now, and what is so then.
-func (s actionState) grants(w wish) (can bool, next actionState) {
-	next = s
-	if w.want != "" {
-		next.want = w.want
-		return !s.state.Final() || s.want == w.want, next
-	}
-	next.approval = w.approval
-	waits := s.state == "" || s.state == api.ActionPendingApproval
-	return s.approval == w.approval || waits && s.approval != api.ApprovalRejected, next
-}
-
-// may says whether the next state may be this one. What is not granted never gets its turn, what nobody cancelled or rejected is not
-// cancelled, and what has ended stays as it is.
-func (s actionState) may(to api.ActionState) bool {
-	unwanted := s.want == api.WantCancelled || s.approval == api.ApprovalRejected
-	switch {
-	case s.state.Final():
-		return false
-	case to == s.state:
-		return true
-	case s.state == "" || s.state == api.ActionPendingApproval:
-		granted := s.approval == api.ApprovalGranted && (to == api.ActionPendingSchedule || to == api.ActionNew)
-		return to == api.ActionPendingApproval || granted || to == api.ActionCancelled && unwanted
-	case s.state == api.ActionPendingSchedule:
-		return to == api.ActionNew && s.approval == api.ApprovalGranted || to == api.ActionCancelled && unwanted
-	case s.state == api.ActionNew:
-		return to == api.ActionRunning || to == api.ActionCancelled && unwanted
-	default:
-		return to == api.ActionDone || to == api.ActionCancelled && unwanted
-	}
-}
-
 // TestActionStates has leaders that are overtaken and cut off carry out actions, while persons grant, reject and cancel them. All that
 // is answered fits the rules, and every action that is decided ends.
 func TestActionStates(t *testing.T) {
@@ -116,23 +37,13 @@ func TestActionStates(t *testing.T) {
 	}
 	p := &play{t: t, r: linear.Record(), admin: admin, config: config}
 	p.run()
-	object := func(in any) string {
-		switch in := in.(type) {
-		case wish:
-			return in.name
-		case move:
-			return in.name
-		default:
-			return in.(look).name
-		}
-	}
-	initial := actionState{"", api.ApprovalRequired, api.WantDone}
-	if err := linear.Check(p.r, initial, stepAction, object); err != nil {
+	initial := linear.Action{Approval: api.ApprovalRequired, Want: api.WantDone}
+	if err := linear.Check(p.r, initial, linear.StepAction, linear.ActionOf); err != nil {
 		t.Error(err)
 	}
-	moves := p.r.Count(func(in, out any) bool { _, ok := in.(move); return ok && out == done{} })
-	late := p.r.Count(func(_, out any) bool { return out == denied{} })
-	stale := p.r.Count(func(_, out any) bool { return out == refused{} })
+	moves := p.r.Count(func(in, out any) bool { _, ok := in.(linear.Move); return ok && out == linear.Done{} })
+	late := p.r.Count(func(_, out any) bool { return out == linear.Denied{} })
+	stale := p.r.Count(func(_, out any) bool { return out == linear.Refused{} })
 	unheard := p.r.Count(func(_, out any) bool { return out == linear.Unknown{} })
 	t.Logf("%d moves, %d wishes that came too late, %d moves of overtaken leaders, %d unheard of", moves, late, stale, unheard)
 	if moves < 100 || late < 5 || unheard < 3 {
@@ -224,7 +135,7 @@ func (p *play) create(name string) {
 // person decides about an action, changes its mind, and looks what became of it.
 func (p *play) person(name string) {
 	const id = playReigns
-	wishes := []wish{{name: name, approval: api.ApprovalGranted}, {name: name, approval: api.ApprovalRejected}, {name: name, want: api.WantCancelled}}
+	wishes := linear.Wishes(name)
 	for range 6 {
 		time.Sleep(rand.N(60 * time.Millisecond))
 		if luck := rand.IntN(12); luck < len(wishes) {
@@ -232,22 +143,22 @@ func (p *play) person(name string) {
 		} else if luck < 6 {
 			p.r.Do(id, wishes[0], func() any { return p.wish(wishes[0]) })
 		}
-		p.r.Do(id, look{name}, func() any { return p.look(name) })
+		p.r.Do(id, linear.See{Name: name}, func() any { return p.look(name) })
 	}
 	p.r.Do(id, wishes[0], func() any { return p.wish(wishes[0]) })
 }
 
-func (p *play) wish(w wish) any {
-	patch := fmt.Sprintf(`{"spec":{"approval":%q}}`, w.approval)
-	if w.want != "" {
-		patch = fmt.Sprintf(`{"spec":{"want":%q}}`, w.want)
+func (p *play) wish(w linear.Wish) any {
+	patch := fmt.Sprintf(`{"spec":{"approval":%q}}`, w.Approval)
+	if w.Want != "" {
+		patch = fmt.Sprintf(`{"spec":{"want":%q}}`, w.Want)
 	}
-	a := &api.Action{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: w.name}}
+	a := &api.Action{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: w.Name}}
 	switch err := p.admin.Patch(context.Background(), a, client.RawPatch(types.MergePatchType, []byte(patch))); {
 	case err == nil:
-		return done{}
+		return linear.Done{}
 	case apierrors.IsForbidden(err):
-		return denied{}
+		return linear.Denied{}
 	default:
 		p.t.Error(err)
 		return linear.Unknown{}
@@ -259,7 +170,7 @@ func (p *play) look(name string) any {
 	if err := p.admin.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: name}, a); err != nil {
 		p.t.Error(err)
 	}
-	return actionState{a.Status.State, a.Spec.Approval, a.Spec.Want}
+	return linear.Action{State: a.Status.State, Approval: a.Spec.Approval, Want: a.Spec.Want}
 }
 
 // awaitEnd waits until all actions have ended.
@@ -327,16 +238,16 @@ func (x *recorded) PutStatus(ctx context.Context, a *api.Action) (stored *api.Ac
 	if !known {
 		x.p.t.Errorf("version %s of %s is written over, and nobody read it", a.ResourceVersion, a.Name)
 	}
-	x.p.r.Do(x.id, move{a.Name, from, a.Status.State}, func() any {
+	x.p.r.Do(x.id, linear.Move{Name: a.Name, From: from, To: a.Status.State}, func() any {
 		stored, err = x.Store.PutStatus(ctx, a)
 		switch {
 		case err == nil:
 			x.saw(stored)
-			return done{}
+			return linear.Done{}
 		case errors.Is(err, action.ErrConflict):
-			return overtaken{}
+			return linear.Overtaken{}
 		case fence.Lost(err):
-			return refused{}
+			return linear.Refused{}
 		default:
 			return linear.Unknown{}
 		}

@@ -20,51 +20,6 @@ import (
 	"github.com/holdfast-storage/holdfast/test/loopback"
 )
 
-// The operations on a register that only the leader of the moment may write, and their answers.
-type (
-	lead      struct{ term string }
-	put       struct{ term, value string }
-	get       struct{}
-	done      struct{}
-	refused   struct{} // by the fence
-	overtaken struct{} // somebody else wrote the Lease at the same time
-)
-
-// register is the state: who leads, and what was written last.
-type register struct{ term, value string }
-
-// stepRegister is the model: a write is done if and only if its term is that of the leader.
-func stepRegister(s register, input, answer any) []register {
-	switch in := input.(type) {
-	case lead:
-		return effectOf(s, register{in.term, s.value}, true, answer)
-	case put:
-		if answer == (refused{}) && s.term == in.term {
-			return nil
-		}
-		return effectOf(s, register{s.term, in.value}, s.term == in.term, answer)
-	case get:
-		if answer == s.value {
-			return []register{s}
-		}
-	}
-	return nil
-}
-
-// effectOf returns what there may be after an operation that can be done or not in a state.
-func effectOf[S any](was, is S, can bool, answer any) []S {
-	switch {
-	case answer == (done{}) && can:
-		return []S{is}
-	case answer == (done{}):
-		return nil
-	case answer == (linear.Unknown{}) && can:
-		return []S{was, is}
-	default:
-		return []S{was}
-	}
-}
-
 // TestFencedRegister has four servers lead one after the other, write under their terms, also under those that are over, and be cut
 // off, while requests and answers are lost and writes arrive late. All that is answered fits a register that only the leader of the
 // moment writes.
@@ -72,11 +27,11 @@ func TestFencedRegister(t *testing.T) {
 	t.Parallel()
 	config := loopback.Inside(t)
 	r := playRegister(t, config, func(c *rest.Config, term string) *rest.Config { return bare.Fenced(c, term) })
-	if err := linear.Check(r, register{}, stepRegister, nil); err != nil {
+	if err := linear.Check(r, linear.Register{}, linear.StepRegister, nil); err != nil {
 		t.Error(err)
 	}
-	writes := r.Count(func(in, out any) bool { _, ok := in.(put); return ok && out == done{} })
-	stale := r.Count(func(_, out any) bool { return out == refused{} })
+	writes := r.Count(func(in, out any) bool { _, ok := in.(linear.Put); return ok && out == linear.Done{} })
+	stale := r.Count(func(_, out any) bool { return out == linear.Refused{} })
 	unheard := r.Count(func(_, out any) bool { return out == linear.Unknown{} })
 	t.Logf("%d writes, %d refused, %d unheard of", writes, stale, unheard)
 	if writes < 50 || stale < 50 || unheard < 5 {
@@ -84,7 +39,7 @@ func TestFencedRegister(t *testing.T) {
 	}
 	// Without the fence the same history cannot be explained.
 	r = playRegister(t, config, func(c *rest.Config, _ string) *rest.Config { return c })
-	if err := linear.Check(r, register{}, stepRegister, nil); err == nil {
+	if err := linear.Check(r, linear.Register{}, linear.StepRegister, nil); err == nil {
 		t.Error("writes without a fence pass for fenced ones: the test would see nothing")
 	}
 }
@@ -171,24 +126,24 @@ func (w *writer) lead() {
 		return
 	}
 	w.term = term
-	w.r.Do(w.id, lead{term}, func() any { return w.answer(takeLead(context.Background(), plain, term)) })
+	w.r.Do(w.id, linear.Lead{Term: term}, func() any { return w.answer(takeLead(context.Background(), plain, term)) })
 }
 
 func (w *writer) put() {
 	w.count++
 	value := fmt.Sprintf("%s/%d", w.term, w.count)
 	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: registerName}, Data: map[string]string{"value": value}}
-	w.r.Do(w.id, put{w.term, value}, func() any { return w.answer(w.own.Update(context.Background(), o)) })
+	w.r.Do(w.id, linear.Put{Term: w.term, Value: value}, func() any { return w.answer(w.own.Update(context.Background(), o)) })
 }
 
 func (w *writer) answer(err error) any {
 	switch {
 	case err == nil:
-		return done{}
+		return linear.Done{}
 	case fence.Lost(err):
-		return refused{}
+		return linear.Refused{}
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
-		return overtaken{}
+		return linear.Overtaken{}
 	case linear.Unheard(err):
 		return linear.Unknown{}
 	default:
@@ -199,7 +154,7 @@ func (w *writer) answer(err error) any {
 
 func watchRegister(ctx context.Context, t *testing.T, r *linear.Recording, id int, c client.Client) {
 	for ; ctx.Err() == nil; time.Sleep(rand.N(20 * time.Millisecond)) {
-		r.Do(id, get{}, func() any {
+		r.Do(id, linear.Get{}, func() any {
 			var o corev1.ConfigMap
 			if err := c.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: registerName}, &o); err != nil {
 				t.Error(err)

@@ -4,8 +4,10 @@
 package linear
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,9 +18,6 @@ import (
 // Step says which states there may be after an operation in a state with an answer; none when the answer cannot be. Of an
 // operation with an unknown answer (Unknown) it returns the states with and without its effect. States are compared with ==.
 type Step[S comparable] func(state S, input, answer any) []S
-
-// Unknown is the answer of an operation of which nobody heard whether it was done. It may have its effect at any time later.
-type Unknown struct{}
 
 // Recording is a history under way. It is safe for concurrent use.
 type Recording struct {
@@ -31,10 +30,13 @@ type Recording struct {
 // Record begins a history.
 func Record() *Recording { return &Recording{began: time.Now()} }
 
-// Do carries out one operation of a client and records it with its answer, which it returns.
+// Do carries out one operation of a client and records it with its answer, which it returns. A moot one is not recorded.
 func (r *Recording) Do(client int, input any, do func() any) any {
 	call := time.Since(r.began)
 	answer := do()
+	if answer == (Moot{}) {
+		return answer
+	}
 	o := porcupine.Operation{ClientId: client, Input: input, Call: int64(call), Output: answer, Return: int64(time.Since(r.began))}
 	if answer == (Unknown{}) {
 		o.Return = math.MaxInt64
@@ -43,6 +45,26 @@ func (r *Recording) Do(client int, input any, do func() any) any {
 	defer r.mu.Unlock()
 	r.operations = append(r.operations, o)
 	return answer
+}
+
+// Beside begins another history by the same clock.
+func (r *Recording) Beside() *Recording { return &Recording{began: r.began} }
+
+// With is this history with all that is in another one, of the same clock.
+func (r *Recording) With(other *Recording) *Recording {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	other.mu.Lock()
+	defer other.mu.Unlock()
+	return &Recording{began: r.began, operations: slices.Concat(r.operations, other.operations)}
+}
+
+// Without is this history without the operations that are not wanted.
+func (r *Recording) Without(unwanted func(input, answer any) bool) *Recording {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	left := slices.DeleteFunc(slices.Clone(r.operations), func(o porcupine.Operation) bool { return unwanted(o.Input, o.Output) })
+	return &Recording{began: r.began, operations: left}
 }
 
 // Any wants all operations.
@@ -60,8 +82,11 @@ func (r *Recording) Count(wanted func(input, answer any) bool) (n int) {
 	return n
 }
 
-// checkTimeout bounds a check. One that takes longer has said nothing, and counts as failed.
+// checkTimeout bounds a check.
 const checkTimeout = 30 * time.Second
+
+// ErrUndecided is the error of a check that took too long. It has said nothing, and counts as failed.
+var ErrUndecided = errors.New("nobody can say in time whether the history can be explained")
 
 // Check returns an error unless there is an order that explains everything. Operations on different objects are independent;
 // object, which may be nil, names that of an operation.
@@ -79,6 +104,9 @@ func Check[S comparable](r *Recording, initial S, step Step[S], object func(inpu
 	}
 	for name, operations := range split(r.operations, object) {
 		result, info := porcupine.CheckOperationsVerbose(model.ToModel(), operations, checkTimeout)
+		if result == porcupine.Unknown {
+			return fmt.Errorf("%q with %d operations: %w", name, len(operations), ErrUndecided)
+		}
 		if result != porcupine.Ok {
 			return fmt.Errorf("the history of %q with %d operations is %s; the longest part of it that can be explained ends with:\n%s",
 				name, len(operations), result, lastOf(info, operations))

@@ -150,13 +150,23 @@ func (s *Server) Config(t hosts.T) *rest.Config {
 	return config
 }
 
-// Masters makes the means to reach a server's API with the rights of a server, from its data directory.
+// Masters makes the means to reach a server's API with the rights of a server, from its data directory. Such requests are answered also
+// while the server starts, and does not serve all kinds yet.
 func Masters(dir string, apiPort int) (*rest.Config, error) {
+	return reach(dir, apiPort, access.GroupMasters)
+}
+
+// Admins is Masters with the rights of an administrator.
+func Admins(dir string, apiPort int) (*rest.Config, error) {
+	return reach(dir, apiPort, access.GroupAdmins)
+}
+
+func reach(dir string, apiPort int, group string) (*rest.Config, error) {
 	authority, err := pki.OpenAuthority(filepath.Join(dir, "pki"))
 	if err != nil {
 		return nil, err
 	}
-	pair, err := authority.NewPair(pki.Leaf{User: "holdfast:test", Groups: []string{access.GroupMasters}}, time.Now())
+	pair, err := authority.NewPair(pki.Leaf{User: "holdfast:test", Groups: []string{group}}, time.Now())
 	if err != nil {
 		return nil, err
 	}
