@@ -31,6 +31,7 @@ func TestHostActions(t *testing.T) {
 		{"bad input is refused", (*bed).hostRefusals, 4},
 		{"power is lost in the middle of an action", (*bed).powerLostInAction, 4},
 		{"an action is cancelled", (*bed).actionCancelled, 4},
+		{"the leader is killed in the middle of an action", (*bed).leaderKilledInAction, 4},
 		{"a dead machine is replaced in two commands", (*bed).deadReplaced, 4},
 		{"a host is emptied and taken out", func(b *bed) { b.hostTakenOut(client) }, 3},
 	} {

@@ -62,7 +62,11 @@ func (b *bed) hostTakenOut(c *client) {
 	const declared = "the StorageNode default/ceph-h4 is on host h5: use --delete-nodes to delete what is declared there"
 	b.refused("host remove h5", declared)
 	written := c.written()
-	b.holdfast(0, "host", "drain", h.Name, "--wait", "--timeout", "3m")
+	b.run("host", "drain", h.Name)
+	before := b.inStep(h.Name, "move-daemons")
+	b.killLeader()
+	b.await("the host to be drained", func() error { return b.lastAction(h.Name, api.ActionDone) })
+	b.carriedOn(before)
 	if err := c.writes(written)(); err != nil {
 		b.Errorf("the client did not write while the host was drained: %v", err)
 	}
