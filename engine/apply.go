@@ -29,18 +29,20 @@ func (r *run) apply(ctx context.Context) error {
 		return r.Store.PutStatus(ctx, r.view.Cluster, r.plan.Status)
 	})
 	var first, second, last writes
-	stale := r.statusWrites(&first)
+	r.statusWrites(&first)
 	if !r.plan.Refused {
 		r.planWrites(&first, &second, &last)
 	}
 	err := first.run(ctx)
-	overtaken := r.overtaken(stale())
+	overtaken := r.overtaken(first.stale)
 	if err == nil && !overtaken {
 		err = second.run(ctx)
+		overtaken = r.overtaken(second.stale)
 	}
 	r.placed()
 	if err == nil && !overtaken && !r.plan.Refused {
 		err = r.performThen(ctx, &last)
+		r.overtaken(last.stale)
 	}
 	if e := status(); e != nil {
 		err = errors.Join(err, fmt.Errorf("while writing the StorageStatus: %w", e))
@@ -48,38 +50,24 @@ func (r *run) apply(ctx context.Context) error {
 	return err
 }
 
-// statusWrites adds the writes of nodes and resources. The function that it returns lists, when they are done, those that had
-// changed since they were looked at.
-func (r *run) statusWrites(w *writes) (stale func() []string) {
-	overtaken := make([]string, len(r.plan.Nodes)+len(r.plan.Resources))
-	put := func(i int, object string, write func(context.Context) error) {
-		w.add("while writing the status of "+object, func(ctx context.Context) error {
-			err := write(ctx)
-			if errors.Is(err, ErrStale) {
-				overtaken[i] = object
-				return nil
-			}
-			return err
-		})
-	}
+// statusWrites adds the writes of nodes and resources.
+func (r *run) statusWrites(w *writes) {
 	namespace := r.view.Cluster.Namespace
-	for i, change := range r.plan.Nodes {
+	for _, change := range r.plan.Nodes {
 		change.Seen = r.view.node(change.Name)
-		put(i, "node/"+change.Name, func(ctx context.Context) error { return r.Store.PutNodeStatus(ctx, namespace, change) })
+		object := "node/" + change.Name
+		w.addSeen("while writing the status of "+object, object, func(ctx context.Context) error { return r.Store.PutNodeStatus(ctx, namespace, change) })
 	}
-	for i, change := range r.plan.Resources {
+	for _, change := range r.plan.Resources {
 		change.Seen = r.view.resource(change.Object())
-		put(len(r.plan.Nodes)+i, change.Object(), func(ctx context.Context) error { return r.Store.PutResource(ctx, change) })
-	}
-	return func() []string {
-		return slices.DeleteFunc(overtaken, func(object string) bool { return object == "" })
+		w.addSeen("while writing the status of "+change.Object(), change.Object(), func(ctx context.Context) error { return r.Store.PutResource(ctx, change) })
 	}
 }
 
-// overtaken says whether a node or resource changed while the cluster was looked at. What the plan makes of it, such as a daemon on
-// the host that the node was moved away from, is not wanted any more: another run is asked for.
+// overtaken says whether a node or resource changed, or a daemon was removed, while the cluster was looked at. What the plan makes of
+// it, such as a daemon on the host that the node was moved away from, is not wanted any more: another run is asked for.
 func (r *run) overtaken(stale []string) bool {
-	for _, object := range stale {
+	for _, object := range slices.Sorted(slices.Values(stale)) {
 		r.plan.Decisions = append(r.plan.Decisions, api.Decision{
 			Object: object, Verdict: api.VerdictWait, Message: "it changed while the cluster was looked at, and is looked at again",
 		})
@@ -149,7 +137,7 @@ func (r *run) planWrites(first, second, last *writes) {
 		if change.AfterCommands {
 			writes = last
 		}
-		writes.add("while writing daemon "+change.Daemon.Name, func(ctx context.Context) error {
+		writes.addSeen("while writing daemon "+change.Daemon.Name, "daemon/"+change.Daemon.Name, func(ctx context.Context) error {
 			r.log.Info("writing a daemon", "daemon", change.Daemon.Name, "host", change.Daemon.Spec.Host,
 				"state", change.Daemon.Spec.State, "new", change.New, "reason", change.Reason)
 			return r.Store.PutDaemon(ctx, r.view.Cluster, change)
@@ -182,11 +170,29 @@ func start(ctx context.Context, write func(context.Context) error) (wait func() 
 type writes struct {
 	what []string
 	do   []func(context.Context) error
+
+	mu sync.Mutex
+	// stale are the objects that were not as they had been seen.
+	stale []string
 }
 
 func (w *writes) add(what string, do func(context.Context) error) {
 	w.what = append(w.what, what)
 	w.do = append(w.do, do)
+}
+
+// addSeen adds a write that relies on an object being as it was seen.
+func (w *writes) addSeen(what, object string, do func(context.Context) error) {
+	w.add(what, func(ctx context.Context) error {
+		err := do(ctx)
+		if !errors.Is(err, ErrStale) {
+			return err
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.stale = append(w.stale, object)
+		return nil
+	})
 }
 
 // run does all writes, also when some fail: one object that cannot be written does not hold up the others.

@@ -485,6 +485,33 @@ func TestOrchestrator_overtaken(t *testing.T) {
 	})
 }
 
+// TestOrchestrator_daemonGone: that a daemon is gone which a run wanted to change is said, and is no failure; it is looked at again.
+func TestOrchestrator_daemonGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		l.settle()
+		l.must(l.AddHost(t.Context(), "h4", []string{"disk-4"}))
+		l.must(l.Create(t.Context(), toyNode("n4", "h4", "/dev/sdb")))
+		l.Fail = func(op, object string) error {
+			if op == "PutDaemon" && object == "t-toy-n4" {
+				return fmt.Errorf("daemon %s is gone: %w", object, engine.ErrStale)
+			}
+			return nil
+		}
+		_, err := l.refresh()
+		l.must(err)
+		said := l.cluster().Status.Report.Decisions
+		if !slices.ContainsFunc(said, func(d api.Decision) bool { return d.Object == "daemon/t-toy-n4" && d.Verdict == api.VerdictWait }) {
+			t.Errorf("it does not say that the daemon was gone: %+v", said)
+		}
+		l.Fail = nil
+		l.settle()
+		if c := l.ready(); c.Status != metav1.ConditionTrue {
+			t.Errorf("Ready = %+v", c)
+		}
+	})
+}
+
 // TestOrchestrator_volumesOfNobody: a driver that has no volumes keeps none from being deleted, and whoever declares one is told.
 func TestOrchestrator_volumesOfNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

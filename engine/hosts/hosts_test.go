@@ -45,7 +45,7 @@ func world(t *testing.T) *sim.World {
 	must(t, w.AddHost(t.Context(), "h1", nil))
 	c := &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "t"}, Spec: api.StorageClusterSpec{Type: sim.ToyType}}
 	must(t, w.Create(t.Context(), c))
-	must(t, w.PutDaemon(t.Context(), c, engine.DaemonChange{Daemon: api.Daemon{
+	must(t, w.PutDaemon(t.Context(), c, engine.DaemonChange{New: true, Daemon: api.Daemon{
 		ObjectMeta: metav1.ObjectMeta{Name: "d"}, Spec: api.DaemonSpec{Host: "h1", State: api.WantRunning},
 	}}))
 	return w
@@ -255,7 +255,7 @@ func TestAcceptAgents(t *testing.T) {
 			if name == "wanted to stand" {
 				c, err := w.Cluster(t.Context(), types.NamespacedName{Namespace: "default", Name: "t"})
 				must(t, err)
-				must(t, w.PutDaemon(t.Context(), c, engine.DaemonChange{Daemon: api.Daemon{
+				must(t, w.PutDaemon(t.Context(), c, engine.DaemonChange{New: true, Daemon: api.Daemon{
 					ObjectMeta: metav1.ObjectMeta{Name: "stopped"}, Spec: api.DaemonSpec{Host: "h1", State: api.WantStopped},
 				}}))
 			}

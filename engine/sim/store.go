@@ -209,12 +209,14 @@ func (r secretReader) Secret(_ context.Context, name string) (map[string][]byte,
 	return maps.Clone(s.data), nil
 }
 
-// PutDaemon creates the daemon or updates its spec.
+// PutDaemon creates a new daemon or updates the spec of one that is there.
 func (m *Memory) PutDaemon(ctx context.Context, cluster *api.StorageCluster, change engine.DaemonChange) error {
 	return m.write(ctx, "PutDaemon", change.Daemon.Name, func() ([]engine.Change, error) {
 		want := engine.DaemonFor(cluster, change)
 		was, ok := m.objects[idOf(want)].(*api.Daemon)
 		switch {
+		case !ok && !change.New:
+			return nil, fmt.Errorf("daemon %s is gone: %w", want.Name, engine.ErrStale)
 		case !ok:
 			return m.create(want)
 		case equality.Semantic.DeepEqual(was.Spec, want.Spec):

@@ -64,6 +64,7 @@ func Run(t *testing.T, b Backend) {
 		{"ReadYourWrites", testReadYourWrites},
 		{"EqualWritesWriteNothing", testEqualWrites},
 		{"DaemonKeepsStatus", testDaemonKeepsStatus},
+		{"DaemonGone", testDaemonGone},
 		{"StaleNodeStatus", testStaleNodeStatus},
 		{"WritesBesideTheAgent", testWritesBesideTheAgent},
 		{"Secrets", testSecrets},
@@ -149,7 +150,7 @@ func (b *bench) newHost(name string) *api.Host {
 }
 
 func (b *bench) change(name string, state api.WantedState) engine.DaemonChange {
-	return engine.DaemonChange{Reason: "test", Daemon: api.Daemon{
+	return engine.DaemonChange{Reason: "test", New: true, Daemon: api.Daemon{
 		ObjectMeta: metav1.ObjectMeta{Name: b.name + "-" + name},
 		Spec: api.DaemonSpec{
 			Cluster: b.name, Type: "ceph-mon", ID: name, Host: b.name + "-h1", State: state, Command: []string{"/bin/true"},

@@ -74,7 +74,6 @@ func testStaleNodeStatus(b *bench) {
 
 func testDaemonKeepsStatus(b *bench) {
 	change := b.change("m1", api.WantPrepared)
-	change.New = true
 	b.must(b.Store.PutDaemon(b.ctx, b.cluster, change))
 	d := b.daemon("m1")
 	if d.Labels[api.LabelCluster] != b.name || sortedKeys(map[string]bool{d.Finalizers[0]: true}) != api.FinalizerDaemon {
@@ -88,6 +87,25 @@ func testDaemonKeepsStatus(b *bench) {
 	if d = b.daemon("m1"); d.Status.State != api.DaemonPrepared || d.Spec.State != api.WantRunning || d.Generation != 2 {
 		b.Errorf("daemon = %+v", d)
 	}
+}
+
+// testDaemonGone: a daemon that was removed since it was looked at is not made anew by a change of it, and the next look makes one.
+func testDaemonGone(b *bench) {
+	change := b.change("m1", api.WantPrepared)
+	b.must(b.Store.PutDaemon(b.ctx, b.cluster, change))
+	d := b.daemon("m1")
+	d.Finalizers = nil
+	b.must(b.World.Update(b.ctx, d))
+	b.must(b.Store.RemoveDaemon(b.ctx, "default", d.Name))
+	change.New, change.Daemon.Spec.State = false, api.WantRunning
+	if err := b.Store.PutDaemon(b.ctx, b.cluster, change); !errors.Is(err, engine.ErrStale) {
+		b.Errorf("a change of a daemon that is gone: %v", err)
+	}
+	if err := b.World.Get(b.ctx, d); err == nil {
+		b.Errorf("it was made anew: %+v", d)
+	}
+	change.New = true
+	b.must(b.Store.PutDaemon(b.ctx, b.cluster, change))
 }
 
 // testWritesBesideTheAgent: the agent writes a daemon's status all the time, and no write of the engine is lost by it.

@@ -99,7 +99,7 @@ func (s *Store) create(ctx context.Context, o client.Object) error {
 	return nil
 }
 
-// PutDaemon creates the daemon or updates its spec.
+// PutDaemon creates a new daemon or updates the spec of one that is there.
 func (s *Store) PutDaemon(ctx context.Context, cluster *api.StorageCluster, change engine.DaemonChange) error {
 	want := engine.DaemonFor(cluster, change)
 	name := client.ObjectKeyFromObject(want)
@@ -115,7 +115,10 @@ func (s *Store) PutDaemon(ctx context.Context, cluster *api.StorageCluster, chan
 		d.Spec = *want.Spec.DeepCopy()
 		return nil
 	}, s.update)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) && !change.New {
+		return fmt.Errorf("daemon %s is gone: %w", name.Name, engine.ErrStale)
+	}
+	if apierrors.IsNotFound(err) { // the one that was there when this one was to be created is gone
 		return s.create(ctx, want)
 	}
 	return err
