@@ -31,10 +31,8 @@ type conn struct {
 	election int             // whose epoch this is
 	entities map[string]bool // as last asked for
 	placing  placing
-	fs       *fsMap // of the epoch that it says
-	// crush are the CRUSH rules and places as of the epoch crushEpoch of the OSD map.
-	crush      *DrainFacts
-	crushEpoch int
+	fs       *fsMap    // of the epoch that it says
+	crush    *crushMap // of the version that it says
 	// owned are the options that Holdfast has set, nil when they have to be read; options what the release optionsOf says of those that were asked
 	// for, and optionNames all names that it has, nil when they were not asked for.
 	owned       map[string]OwnedOption

@@ -1,10 +1,6 @@
 package ceph
 
-import (
-	"context"
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Place is where CRUSH has an OSD.
 type Place struct {
@@ -86,73 +82,4 @@ func chosen(osds []Place, steps []Choose, size int) (n int) {
 		n += count
 	}
 	return n
-}
-
-// fillRules asks for the CRUSH rules.
-func (c *conn) fillRules(ctx context.Context, facts *DrainFacts) error {
-	var rules []struct {
-		ID    int    `json:"rule_id"`
-		Name  string `json:"rule_name"`
-		Steps []struct {
-			Op   string `json:"op"`
-			Item string `json:"item_name"`
-			Type string `json:"type"`
-			Num  int    `json:"num"`
-		} `json:"steps"`
-	}
-	err := c.ask(ctx, "osd crush rule dump", &rules)
-	for _, r := range rules {
-		rule := Rule{Name: r.Name}
-		for _, s := range r.Steps {
-			last := len(rule.Takes) - 1
-			switch {
-			case s.Op == "take":
-				root, class, _ := strings.Cut(s.Item, "~")
-				rule.Takes = append(rule.Takes, Take{Root: root, Class: class})
-			case s.Type != "" && last >= 0:
-				rule.Takes[last].Steps = append(rule.Takes[last].Steps, Choose{Type: s.Type, Num: s.Num})
-			}
-		}
-		facts.Rules[r.ID] = rule
-	}
-	return err
-}
-
-// treeNode is a bucket of CRUSH, or an OSD, which has no children and a number that is not negative.
-type treeNode struct {
-	ID       int     `json:"id"`
-	Name     string  `json:"name"`
-	Type     string  `json:"type"`
-	Class    string  `json:"device_class"`
-	Weight   float64 `json:"crush_weight"`
-	Children []int   `json:"children"`
-}
-
-// fillTree asks where CRUSH has the OSDs.
-func (c *conn) fillTree(ctx context.Context, facts *DrainFacts) error {
-	var tree struct {
-		Nodes []treeNode `json:"nodes"`
-	}
-	err := c.ask(ctx, "osd tree", &tree)
-	parents, nodes := map[int]treeNode{}, map[int]treeNode{}
-	for _, n := range tree.Nodes {
-		nodes[n.ID] = n
-		for _, child := range n.Children {
-			parents[child] = n
-		}
-		if n.Type == "host" {
-			facts.Buckets[n.Name] = len(n.Children)
-		}
-	}
-	for id := range parents {
-		if id < 0 {
-			continue
-		}
-		p := Place{Class: nodes[id].Class, Weight: nodes[id].Weight, Buckets: map[string]string{"osd": osdName(id)}}
-		for n, found := parents[id]; found && p.Buckets[n.Type] == ""; n, found = parents[n.ID] {
-			p.Buckets[n.Type] = n.Name
-		}
-		facts.Places[id] = p
-	}
-	return err
 }

@@ -139,8 +139,8 @@ func (c *conn) fillDrain(ctx context.Context, view *engine.View, o *Observation)
 	if !needed {
 		return nil
 	}
-	o.Drain = &DrainFacts{Safe: map[int]bool{}, Rules: map[int]Rule{}, Places: map[int]Place{}, Usage: map[int]Usage{}, Stored: map[string]int64{}, Buckets: map[string]int{}}
-	for _, fill := range []func(context.Context, *DrainFacts) error{c.fillRules, c.fillUsage, c.fillStored, c.fillTree} {
+	o.Drain = &DrainFacts{Safe: map[int]bool{}, Usage: map[int]Usage{}, Stored: map[string]int64{}}
+	for _, fill := range []func(context.Context, *DrainFacts) error{c.fillUsage, c.fillStored, c.fillPlaces} {
 		if err := fill(ctx, o.Drain); err != nil {
 			return err
 		}
@@ -176,17 +176,25 @@ func (c *conn) fillSafe(ctx context.Context, osds []string, facts *DrainFacts) {
 
 // fillDestroyed finds the hosts of numbers that wait for another OSD.
 func (c *conn) fillDestroyed(ctx context.Context, o *Observation) error {
-	facts := o.Drain
-	if len(o.Destroyed) > 0 && facts == nil {
-		facts = &DrainFacts{Places: map[int]Place{}, Buckets: map[string]int{}}
-		if err := c.fillTree(ctx, facts); err != nil {
-			return err
-		}
+	if len(o.Destroyed) == 0 {
+		return nil
 	}
+	tree, err := c.crushTree(ctx)
 	for id := range o.Destroyed {
-		o.Destroyed[id] = facts.Places[id].Buckets["host"]
+		o.Destroyed[id] = tree.places[id].Buckets["host"]
 	}
-	return nil
+	return err
+}
+
+// fillPlaces has where the OSDs are, and the rules.
+func (c *conn) fillPlaces(ctx context.Context, facts *DrainFacts) error {
+	rules, err := c.crushRules(ctx)
+	if err != nil {
+		return err
+	}
+	tree, err := c.crushTree(ctx)
+	facts.Rules, facts.Places, facts.Buckets = rules, tree.places, tree.children
+	return err
 }
 
 func (c *conn) fillStored(ctx context.Context, facts *DrainFacts) error {

@@ -74,6 +74,7 @@ func newForesight(seen *Observation, before, after *engine.View) *foresight {
 		o.Drain = &DrainFacts{Safe: maps.Clone(x.Safe), Rules: x.Rules, Places: maps.Clone(x.Places), Usage: maps.Clone(x.Usage), Stored: x.Stored, Buckets: maps.Clone(x.Buckets)}
 	}
 	f.Observation = o
+	o.Crush = f.crushBuckets()
 	o.PoolFacts, o.Clients, o.FS = f.poolFacts(), f.clients(), f.fsFacts()
 	o.Gateways, o.Certificates = gatewaysSaid(f.seen.Gateways), f.seen.Certificates
 	o.Config, o.Mirrors = f.configFacts(), mirrorsSaid(f.seen.Mirrors)
@@ -203,6 +204,7 @@ func (f *foresight) osds() {
 		up := f.runs(d, known.Up)
 		if up && !known.Up && f.neverRan(d.Name) {
 			known.In = true
+			f.crushStarts(shortName(d.Spec.Host))
 			f.settled(id, d.Spec.Host)
 		}
 		known.Up = up
@@ -224,7 +226,7 @@ func (f *foresight) settled(id int, host string) {
 		return
 	}
 	f.Drain.Buckets[shortName(host)]++
-	f.Drain.Places[id] = placeAmong(f.Drain.Places, id, shortName(host))
+	f.Drain.Places[id] = f.placeAmong(f.Drain.Places, id, shortName(host))
 	var least int64
 	for _, u := range f.Drain.Usage {
 		if least == 0 || u.Total > 0 && u.Total < least {
@@ -234,9 +236,12 @@ func (f *foresight) settled(id int, host string) {
 	f.Drain.Usage[id] = Usage{Total: least}
 }
 
-// placeAmong is where an OSD of a host comes to be: beside the others of the host, else on a new host below the root.
-func placeAmong(places map[int]Place, id int, host string) Place {
-	place := Place{Weight: 1, Buckets: map[string]string{"host": host, "root": "default"}}
+// placeAmong is where an OSD of a host comes to be: beside the others of the host, else where CRUSH has the host, or on a new one below the root.
+func (f *foresight) placeAmong(places map[int]Place, id int, host string) Place {
+	place := Place{Weight: 1, Buckets: map[string]string{"host": host, "root": poolRoot}}
+	if b, there := f.Crush[host]; there {
+		maps.Copy(place.Buckets, b.In)
+	}
 	for _, other := range places {
 		if other.Buckets["host"] == host {
 			place = Place{Class: other.Class, Weight: 1, Buckets: maps.Clone(other.Buckets)}

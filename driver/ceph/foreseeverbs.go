@@ -114,6 +114,7 @@ func (f *foresight) destroy(r request) {
 }
 
 func (f *foresight) crushRm(r request) {
+	delete(f.Crush, r.Object)
 	if f.Drain != nil {
 		delete(f.Drain.Buckets, r.Object)
 	}

@@ -19,14 +19,13 @@ func (f *fakeWorld) at(i int, locations ...string) {
 }
 
 func labelled(labels map[string]string, locations ...string) map[string]string {
-	names := map[string]string{"rack": api.LabelRack, "zone": api.LabelZone}
 	next := map[string]string{}
 	for k, v := range labels {
 		next[k] = v
 	}
 	for _, l := range locations {
 		level, value, _ := strings.Cut(l, "=")
-		next[names[level]] = value
+		next[levelLabels[level]] = value
 	}
 	return next
 }

@@ -98,6 +98,9 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 	if err := c.fillDrain(ctx, view, o); err != nil {
 		return nil, err
 	}
+	if err := c.fillCrush(ctx, view, o); err != nil {
+		return nil, err
+	}
 	c.fillClients(ctx, view, o)
 	if err := c.fillPools(ctx, view, o); err != nil {
 		return nil, err

@@ -300,13 +300,13 @@ func (p *planner) inMap(o *osd) bool {
 	return p.reachable() && o.uuid != "" && p.seen.OSDs[o.id].UUID == o.uuid
 }
 
-// osdDaemon is only Prepared until Ceph knows the OSD: one that starts before is refused by the mons and ends. So does one that
+// osdDaemon is only Prepared until Ceph knows the OSD, and its host is where CRUSH is to have it: one that starts before is refused by the mons and ends. So does one that
 // Ceph was asked to forget, on a host that is not drained any more.
 func (p *planner) osdDaemon(o *osd, facts *confFacts) api.Daemon {
 	d := p.daemon(TypeOSD, strconv.Itoa(o.id), o.host, o.address, facts)
 	have := p.have[d.Name]
 	forgotten := p.reachable() && have != nil && told(have)
-	if (!o.started || forgotten) && !p.inMap(o) {
+	if (!o.started || forgotten) && (!p.inMap(o) || p.unplaced[o.host]) {
 		d.Spec.State = api.WantPrepared
 	}
 	d.Spec.Command = append(d.Spec.Command, "--osd-data", "${DATA}/store")

@@ -32,7 +32,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.planWatched()
 		return p.plan
 	}
-	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.planMons, p.planOSDs, p.planModes, p.planFlaps, p.planRestarts, p.planDrains, p.moveMons, p.planMgrs, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.planMirrors, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.awaitMore} {
+	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.planMons, p.planOSDs, p.planModes, p.planFlaps, p.planRestarts, p.planDrains, p.planLocations, p.moveMons, p.planMgrs, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.planMirrors, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.awaitMore} {
 		phase()
 	}
 	switch {
@@ -108,7 +108,11 @@ type planner struct {
 	users       []*userPlan
 	mirrors     []*mirrorPlan
 	oldest      map[string]*api.Daemon // by their types, those that run the oldest release (oldestOf)
-	moving      bool                   // a host is on its way into maintenance, or out of it; or a mon is on its way
+	// unplaced are the hosts that are not yet where CRUSH is to have them, so that no OSD begins there; nowhere those of them that cannot be so.
+	// located is where hosts are to be put, by their names in CRUSH.
+	unplaced, nowhere map[string]bool
+	located           map[string]string
+	moving            bool // a host is on its way into maintenance, or out of it; or a mon is on its way
 
 	options options // what spec.ceph asks for of Ceph's own configuration
 	// configStored is set when Ceph's own configuration has all of that; configSet and configGone are what it lacks, and has too much.
@@ -133,7 +137,7 @@ func newPlanner(view *engine.View, now time.Time) *planner {
 	view = sorted(view)
 	p := &planner{
 		view: view, now: now, cluster: view.Cluster,
-		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, keptIn: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, replaced: map[string]string{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, astray: map[string]string{}, released: map[string]bool{}, nfs: &nfs.Server{}, plan: &engine.Plan{},
+		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, keptIn: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, replaced: map[string]string{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, astray: map[string]string{}, released: map[string]bool{}, unplaced: map[string]bool{}, nowhere: map[string]bool{}, located: map[string]string{}, nfs: &nfs.Server{}, plan: &engine.Plan{},
 	}
 	if view.Cluster.Spec.Ceph != nil {
 		p.spec = *view.Cluster.Spec.Ceph
@@ -418,6 +422,7 @@ func (p *planner) writeCommands() {
 	p.writeClients()
 	p.writeUsers()
 	p.writeMirrors()
+	p.writeLocations()
 }
 
 func (p *planner) command(verb, object string, params map[string]string, reason string) {

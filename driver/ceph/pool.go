@@ -113,19 +113,20 @@ func (x *poolPlan) shape() {
 var domains = []string{"rack", "host", "osd"}
 
 // chooseDomain takes the failure domain that is declared, or the widest that has enough buckets. It is never made less wide than it is, and not
-// chosen or changed while more OSDs are on their way.
+// chosen or changed while more OSDs are on their way. By itself a pool that is there does not come to be spread over racks, whatever hosts
+// are labelled with; a new one is where all OSDs are in racks, since those that are in none would get nothing of it.
 func (p *planner) chooseDomain(x *poolPlan) {
 	x.domain = x.Spec.FailureDomain
 	if was := p.domainOf(x.have); x.domain == "" && was != "" && (!slices.Contains(domains, was) || p.osdsComing()) {
 		x.domain = was
 	}
-	levels := domains
-	if !p.poolsKnown() {
-		levels = levels[1:] // which hosts are in which rack is Ceph's to tell
+	choice := domains
+	if !p.poolsKnown() || p.domainOf(x.have) != domains[0] && (x.have != nil || !p.allIn(x, domains[0])) {
+		choice = choice[1:] // which hosts are in which rack is Ceph's to tell
 	}
-	for i := 0; x.domain == "" && i < len(levels); i++ {
-		if p.domainOf(x.have) == levels[i] || p.room(x, levels[i]) >= x.size {
-			x.domain = levels[i]
+	for i := 0; x.domain == "" && i < len(choice); i++ {
+		if p.domainOf(x.have) == choice[i] || p.room(x, choice[i]) >= x.size {
+			x.domain = choice[i]
 		}
 	}
 	if x.domain == "" {
@@ -169,14 +170,25 @@ func (p *planner) room(x *poolPlan, domain string) int {
 		}
 		return x.size
 	}
-	var places []Place
+	places := p.openPlaces()
+	rule := Rule{Takes: []Take{{Root: poolRoot, Class: x.Spec.DeviceClass, Steps: []Choose{{Type: domain}}}}}
+	return rule.room(places, x.size)
+}
+
+// openPlaces are where OSDs are that can be given data.
+func (p *planner) openPlaces() (places []Place) {
 	for id, place := range p.seen.PoolFacts.Places {
 		if o := p.seen.OSDs[id]; o.In && o.Up && !p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(id))] {
 			places = append(places, place)
 		}
 	}
-	rule := Rule{Takes: []Take{{Root: poolRoot, Class: x.Spec.DeviceClass, Steps: []Choose{{Type: domain}}}}}
-	return rule.room(places, x.size)
+	return places
+}
+
+// allIn says whether all OSDs that a pool may use are in buckets of a level.
+func (p *planner) allIn(x *poolPlan, level string) bool {
+	use := Take{Root: poolRoot, Class: x.Spec.DeviceClass}
+	return !slices.ContainsFunc(p.openPlaces(), func(at Place) bool { return use.reaches(at) && at.Buckets[level] == "" })
 }
 
 // checkPool says why a pool cannot be as it is declared, or what it waits for.
@@ -273,6 +285,6 @@ func (p *planner) osdsComing() bool {
 	return slices.ContainsFunc(p.osds, func(o *osd) bool {
 		in, known := p.seen.OSDs[o.id]
 		_, placed := p.seen.PoolFacts.Places[o.id]
-		return !o.leaving && (!known || in.In && !in.Up || !placed) && !p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))]
+		return !o.leaving && !p.nowhere[o.host] && (!known || in.In && !in.Up || !placed) && !p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))]
 	})
 }

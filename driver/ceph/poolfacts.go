@@ -98,17 +98,16 @@ func (c *conn) fillPools(ctx context.Context, view *engine.View, o *Observation)
 	if !hasPools(view.Resources) {
 		return nil
 	}
-	if c.crush == nil || c.crushEpoch != c.osds.Epoch {
-		facts := &DrainFacts{Rules: map[int]Rule{}, Places: map[int]Place{}, Buckets: map[string]int{}}
-		for _, fill := range []func(context.Context, *DrainFacts) error{c.fillRules, c.fillTree} {
-			if err := fill(ctx, facts); err != nil {
-				return err
-			}
-		}
-		c.crush, c.crushEpoch = facts, c.osds.Epoch
+	rules, err := c.crushRules(ctx)
+	if err != nil {
+		return err
+	}
+	tree, err := c.crushTree(ctx)
+	if err != nil {
+		return err
 	}
 	o.PoolFacts = &PoolFacts{
-		Rules: c.crush.Rules, Places: c.crush.Places, Profiles: c.osds.Profiles,
+		Rules: rules, Places: tree.places, Profiles: c.osds.Profiles,
 		Usage: map[string]PoolUsage{}, Unclean: map[int64]map[string]int{},
 	}
 	if !o.MgrAvailable {

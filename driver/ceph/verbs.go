@@ -32,6 +32,8 @@ const (
 	verbOSDDestroy = "osd destroy"
 	// verbCrushRm removes an empty bucket from CRUSH.
 	verbCrushRm = "osd crush rm"
+	// verbCrushMove puts hosts that are new where CRUSH is to have them. Params maps each, by its name in CRUSH, to its location, such as root=default rack=r1.
+	verbCrushMove = "osd crush move"
 	// verbMonRemove takes a mon out of Ceph's own map.
 	verbMonRemove = "mon remove"
 	// verbMgrFail has the active manager hand over to a standby.
@@ -60,6 +62,7 @@ var verbs = map[string]verb{
 	verbOSDPurge:   {(*conn).purge, (*foresight).purge, api.RiskRedundancy},
 	verbOSDDestroy: {(*conn).purge, (*foresight).destroy, api.RiskRedundancy},
 	verbCrushRm:    {(*conn).removeNamed, (*foresight).crushRm, api.RiskNone},
+	verbCrushMove:  {(*conn).crushMove, (*foresight).crushMove, api.RiskNone},
 	verbMonRemove:  {(*conn).removeNamed, (*foresight).monRemove, api.RiskRedundancy},
 	verbMgrFail:    {(*conn).mgrFail, (*foresight).mgrFail, api.RiskRestart},
 

@@ -156,6 +156,11 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 		return c.tree(), 0, ""
 	case "osd crush rm":
 		return nil, c.crushRm(fmt.Sprint(cmd["name"])), ""
+	case "osd crush add-bucket":
+		return nil, c.addBucket(fmt.Sprint(cmd["name"]), fmt.Sprint(cmd["type"])), ""
+	case "osd crush move":
+		errno, status = c.moveBucket(fmt.Sprint(cmd["name"]), cmd["args"].([]any))
+		return nil, errno, status
 	case "mgr fail":
 		c.failMgr(fmt.Sprint(cmd["who"]))
 		return nil, 0, ""
@@ -293,6 +298,7 @@ func (c *Cluster) osdDump() map[string]any {
 		}
 		xinfo = append(xinfo, x)
 	}
+	a["crush_version"] = c.crushVersion()
 	a["epoch"], a["fsid"], a["osds"], a["max_osd"], a["osd_xinfo"] = c.epoch, c.fsid, osds, len(osds), xinfo
 	// The mgr makes its own pool, of one placement group, when there are OSDs.
 	if len(osds) == 0 {

@@ -35,8 +35,9 @@ type Cluster struct {
 	warnings map[string]string
 	calls    map[string]int
 	active   string            // the mgr that was active last
-	buckets  map[string]bool   // CRUSH's hosts
-	racks    map[string]string // of CRUSH's hosts, where they are in one
+	buckets  map[string]bucket // those of CRUSH but for the root, by their names
+	crush    int               // its version
+	lastTree string            // what CRUSH was in that version
 	domain   string            // what copies are spread over; empty for hosts, or OSDs where there are few
 	stuck    map[int]bool      // OSDs whose data cannot be moved
 	space    map[int]int64     // KiB used by OSDs, where it is not next to nothing
@@ -80,7 +81,7 @@ const reportLag = 2
 func New() *Cluster {
 	return &Cluster{
 		schedules: map[string][]string{},
-		expelled:  map[string]bool{}, places: map[string]string{}, buckets: map[string]bool{}, stuck: map[int]bool{}, racks: map[string]string{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, uuids: map[string]string{},
+		expelled:  map[string]bool{}, places: map[string]string{}, buckets: map[string]bucket{}, stuck: map[int]bool{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, uuids: map[string]string{},
 		osds: map[int]*osd{}, epoch: 1, warnings: map[string]string{}, calls: map[string]int{},
 		caps: map[string]map[string]string{}, pools: map[string]*pool{}, lastPool: 1, profiles: map[string]map[string]string{}, config: map[string]bool{}, stored: map[string]string{}, keys: map[string]string{}, muted: map[string]bool{}, filesystems: map[string]*filesystem{}, fsEpoch: 1,
 	}
@@ -141,7 +142,7 @@ func (c *Cluster) settle() {
 		up := c.running[name] && c.uuids[name] == o.uuid
 		if up {
 			o.host = c.places[name]
-			c.buckets[o.host] = true
+			c.hostStarts(o.host)
 		}
 		if up != o.up {
 			o.up, o.booted = up, o.booted || up

@@ -149,7 +149,7 @@ func (c *Cluster) destroy(cmd map[string]any) (answer any, errno syscall.Errno, 
 func (c *Cluster) rules() any {
 	rules := recordedAs[[]any]("osd-crush-rule-dump")
 	domain := c.domain
-	if domain == "" && len(c.buckets) < 3 {
+	if domain == "" && len(c.hosts()) < 3 {
 		domain = "osd"
 	}
 	if domain != "" {
@@ -176,61 +176,4 @@ func (c *Cluster) df() any {
 	}
 	a["nodes"] = nodes
 	return a
-}
-
-func (c *Cluster) tree() any {
-	a := recorded("osd-tree")
-	root := maps.Clone(a["nodes"].([]any)[0].(map[string]any))
-	in := map[string][]int{"": {}} // the hosts of each rack, and of none
-	nodes := []any{root}
-	for i, host := range slices.Sorted(maps.Keys(c.buckets)) {
-		rack := c.racks[host]
-		in[rack] = append(in[rack], -100-i)
-		nodes = append(nodes, map[string]any{"id": -100 - i, "name": host, "type": "host", "type_id": 1, "children": c.on(host)})
-	}
-	for _, id := range slices.Sorted(maps.Keys(c.osds)) {
-		nodes = append(nodes, map[string]any{"id": id, "name": "osd." + strconv.Itoa(id), "type": "osd", "device_class": "hdd", "crush_weight": c.osds[id].weight})
-	}
-	top := in[""]
-	for i, rack := range slices.Sorted(maps.Keys(in)) {
-		if rack != "" {
-			top = append(top, -1000-i)
-			nodes = append(nodes, map[string]any{"id": -1000 - i, "name": rack, "type": "rack", "type_id": 3, "children": in[rack]})
-		}
-	}
-	root["children"], a["nodes"] = top, nodes
-	return a
-}
-
-// SpreadOver has copies spread over the racks that hosts, by CRUSH's names, are in.
-func (c *Cluster) SpreadOver(racks map[string]string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.domain, c.racks = "rack", racks
-}
-
-// on are the OSDs of a host.
-func (c *Cluster) on(host string) []int {
-	ids := []int{}
-	for id, o := range c.osds {
-		if o.host == host {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-func (c *Cluster) crushRm(host string) syscall.Errno {
-	if len(c.on(host)) > 0 {
-		return syscall.ENOTEMPTY
-	}
-	delete(c.buckets, host)
-	return 0
-}
-
-// Buckets are CRUSH's hosts.
-func (c *Cluster) Buckets() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Sorted(maps.Keys(c.buckets))
 }

@@ -52,7 +52,8 @@ func numbers(list any) map[int]bool {
 }
 
 // okToStop goes by the pool that Ceph would make by its defaults: three copies on distinct hosts (on distinct OSDs where there
-// are fewer hosts), of which more than half are needed. It has placement groups on all combinations of them.
+// are fewer hosts), of which more than half are needed; and by those that were made to be spread more widely than over hosts. Each
+// has placement groups on all combinations of them.
 func (c *Cluster) okToStop(ids map[int]bool) (answer any, errno syscall.Errno, status string) {
 	if !c.usableWithout(ids) {
 		return nil, syscall.EBUSY, "unsafe to stop osd(s) at this time (1 PGs are or would become offline)"
@@ -62,24 +63,40 @@ func (c *Cluster) okToStop(ids map[int]bool) (answer any, errno syscall.Errno, s
 
 // usableWithout says whether all data can be used while these OSDs are down, beside those that are down already.
 func (c *Cluster) usableWithout(ids map[int]bool) bool {
-	hosts, gone, in := map[string]bool{}, map[string]bool{}, 0
+	hosts, in := map[string]bool{}, 0
 	for _, o := range c.osds {
 		if o.holds() {
 			hosts[o.host] = true
 			in++
 		}
 	}
-	size := min(3, in)
-	for id, o := range c.osds {
-		domain := o.host
-		if len(hosts) < size {
-			domain = strconv.Itoa(id)
-		}
-		if o.holds() && (!o.up || ids[id]) {
-			gone[domain] = true
+	size, level := min(3, in), c.domain
+	if level == "" {
+		level = "host"
+	}
+	if len(hosts) < size {
+		level = "osd"
+	}
+	if c.domainsGone(level, ids) > size/2 {
+		return false
+	}
+	for _, p := range c.pools {
+		if level := c.levelOf(p.rule); level != "osd" && level != "host" && c.domainsGone(level, ids) > p.size-p.minSize {
+			return false
 		}
 	}
-	return len(gone) <= size/2
+	return true
+}
+
+// domainsGone counts the buckets of a level of which not all would be up that holds data.
+func (c *Cluster) domainsGone(level string, without map[int]bool) int {
+	gone := map[string]bool{}
+	for id, o := range c.osds {
+		if o.holds() && (!o.up || without[id]) {
+			gone[c.bucketOf(id, level)] = true
+		}
+	}
+	return len(gone)
 }
 
 // Usable says whether all data can be used while these OSDs are down, beside those that are down already.
@@ -91,6 +108,13 @@ func (c *Cluster) Usable(without ...int) bool {
 		ids[id] = true
 	}
 	return c.usableWithout(ids)
+}
+
+// Holds says whether data belongs on an OSD, up or not.
+func (c *Cluster) Holds(id int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.osds[id] != nil && c.osds[id].holds()
 }
 
 // Serves says whether an OSD is up and holds data.

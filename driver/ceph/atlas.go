@@ -1,0 +1,150 @@
+package ceph
+
+import (
+	"fmt"
+	"regexp"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// atlas is where the buckets of CRUSH are by the labels of all hosts of a cluster together. In CRUSH a name is in one place only.
+type atlas struct {
+	crush map[string]Bucket
+	spots map[string]*spot
+}
+
+// spot is a bucket as labels have it.
+type spot struct {
+	level string
+	in    map[string]string // the buckets that it is in, by their levels
+	by    string            // the host that says so first
+	// wrong says why it cannot be so.
+	wrong string
+}
+
+// newAtlas reads the labels of all hosts that are to have OSDs.
+func (p *planner) newAtlas() *atlas {
+	a := &atlas{spots: map[string]*spot{}}
+	if p.reachable() {
+		a.crush = p.seen.Crush
+	}
+	hosts := p.locatedHosts()
+	for _, host := range hosts {
+		a.spots[shortName(host)] = &spot{level: "host", by: host}
+	}
+	for _, host := range hosts {
+		a.add(host, locationOf(p.hosts[host]))
+	}
+	return a
+}
+
+// add takes over what a host's labels say of the buckets that it is in.
+func (a *atlas) add(host string, in map[string]string) {
+	for _, level := range levels {
+		name := in[level]
+		if name == "" {
+			continue
+		}
+		s := a.spots[name]
+		switch {
+		case s == nil:
+			s = &spot{level: level, in: map[string]string{}, by: host}
+			a.spots[name] = s
+		case s.level != level:
+			s.fail("%s is a %s by the labels of host %s, and a %s by those of host %s", name, s.level, s.by, level, host)
+			continue
+		}
+		for _, larger := range above(level) {
+			switch was, is := s.in[larger], in[larger]; {
+			case is == "" || was == is:
+			case was == "":
+				s.in[larger] = is
+			default:
+				s.fail("%s %s is in %s %s by the labels of host %s, and in %s by those of host %s", level, name, larger, was, s.by, is, host)
+			}
+		}
+	}
+}
+
+// fail notes what is wrong with a bucket, with what to do.
+func (s *spot) fail(format string, args ...any) {
+	if s.wrong == "" {
+		s.wrong = fmt.Sprintf(format, args...) + ": in CRUSH a name stands for one bucket, so label them with distinct names ('holdfast host label --location')"
+	}
+}
+
+// crushName is what CRUSH takes for the name of a bucket (CrushWrapper::is_valid_crush_name), and osdLike the name of an OSD, which it may not have.
+var crushName, osdLike = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`), regexp.MustCompile(`^osd\.[0-9]+$`)
+
+// locate is where a host is to be: in what its labels say, and what these are in by the labels of others; why says why it cannot be there. Ceph puts
+// it into the smallest bucket that is there already, wherever that is, so that labels have to agree with CRUSH from there on.
+func (a *atlas) locate(h *api.Host) (in map[string]string, why string) {
+	in = locationOf(h)
+	short := shortName(h.Name)
+	if b, there := a.crush[short]; there && b.Type != "host" {
+		return nil, fmt.Sprintf("CRUSH has a %s of the name %s, which is that of a host: rename it ('ceph osd crush rename-bucket')", b.Type, short)
+	}
+	for _, level := range levels {
+		name := in[level]
+		if name == "" {
+			continue
+		}
+		if b, there := a.crush[name]; there {
+			return in, misfit(b, level, name, in)
+		}
+		if !crushName.MatchString(name) || osdLike.MatchString(name) {
+			return nil, fmt.Sprintf("%s cannot be the name of a %s in CRUSH: label host %s with another one", name, level, h.Name)
+		}
+		s := a.spots[name]
+		for _, larger := range above(level) {
+			switch is := s.in[larger]; {
+			case is == "" || in[larger] == is:
+			case in[larger] == "":
+				in[larger] = is
+			default:
+				s.fail("%s %s is in %s %s by the labels of host %s, and in %s by those of others", level, name, larger, is, s.by, in[larger])
+			}
+		}
+		if s.wrong != "" {
+			return nil, s.wrong
+		}
+	}
+	return in, misfit(a.crush[poolRoot], "root", poolRoot, in)
+}
+
+// misfit says why a bucket that CRUSH has cannot be the one of a location.
+func misfit(b Bucket, level, name string, in map[string]string) string {
+	if b.Type != level && b.Type != "" {
+		return fmt.Sprintf("CRUSH has a %s of the name %s, which is that of a %s by the labels: label the hosts with another name", b.Type, name, level)
+	}
+	for _, larger := range above(level) {
+		want := in[larger]
+		if larger == "root" {
+			want = poolRoot
+		}
+		if want != "" && b.In[larger] != want {
+			return fmt.Sprintf("CRUSH has %s %s in %s, and by the labels it is in %s %s: label the hosts as CRUSH has it, or move it with all that is in it "+
+				"('holdfast ceph shell -- ceph osd crush move %s %s')", level, name, inWords(b.In), larger, want, name, locationText(upFrom(in, level)))
+		}
+	}
+	return ""
+}
+
+// inWords are the buckets that one is in, in words.
+func inWords(in map[string]string) string {
+	for _, level := range toRoot {
+		if in[level] != "" {
+			return level + " " + in[level]
+		}
+	}
+	return "nothing"
+}
+
+// upFrom are the buckets of a location that are larger than a level.
+func upFrom(in map[string]string, level string) map[string]string {
+	rest := map[string]string{}
+	for _, larger := range above(level) {
+		rest[larger] = in[larger]
+	}
+	return rest
+}

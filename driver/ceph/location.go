@@ -1,0 +1,157 @@
+package ceph
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+// objectCrush is what decisions on where CRUSH has hosts are about. That of a host would be read as one about its mode.
+const objectCrush = "crush"
+
+// levels are the types of CRUSH's buckets that hosts can be labelled with, the smallest first; levelLabels are their labels.
+var levels, levelLabels = levelsOf(api.LocationLabels())
+
+func levelsOf(labels []string) (levels []string, byLevel map[string]string) {
+	byLevel = map[string]string{}
+	for _, label := range labels {
+		_, level, _ := strings.Cut(label, "/")
+		levels, byLevel[level] = append(levels, level), label
+	}
+	return levels, byLevel
+}
+
+// toRoot are the levels and then the root, which is no label's.
+var toRoot = append(slices.Clone(levels), "root")
+
+// above are those of them that are larger than one.
+func above(level string) []string { return toRoot[slices.Index(toRoot, level)+1:] }
+
+// located says whether a host is labelled with where it is.
+func located(h api.Host) bool {
+	return slices.ContainsFunc(levels, func(level string) bool { return h.Labels[levelLabels[level]] != "" })
+}
+
+// locationOf is where a host is by its labels: names of buckets by their levels.
+func locationOf(h *api.Host) map[string]string {
+	in := map[string]string{}
+	for _, level := range levels {
+		if name := h.Labels[levelLabels[level]]; name != "" {
+			in[level] = name
+		}
+	}
+	return in
+}
+
+// locationText is a location as Ceph's commands want it, the largest bucket first.
+func locationText(in map[string]string) string {
+	text := "root=" + poolRoot
+	for _, level := range slices.Backward(levels) {
+		if in[level] != "" {
+			text += " " + level + "=" + in[level]
+		}
+	}
+	return text
+}
+
+// planLocations has hosts be in CRUSH where their labels say before anything is on them. One that holds data stays where it is: to move it
+// moves the data, which nobody asked for (docs/decisions/2026-11-23-crush-locations.md).
+func (p *planner) planLocations() {
+	var fresh, astray []string
+	for _, host := range p.locatedHosts() {
+		b, there := p.hostBucket(host)
+		switch {
+		case p.reachable() && p.seen.Crush == nil: // it is asked for in the next run
+			p.unplaced[host] = true
+		case there && agrees(b, locationOf(p.hosts[host])):
+		case there && !free(b, locationOf(p.hosts[host])):
+			astray = append(astray, host)
+		default:
+			p.unplaced[host] = true
+			fresh = append(fresh, host)
+		}
+	}
+	p.tellAstray(astray)
+	p.findPlaces(fresh)
+}
+
+// locatedHosts are the hosts that are labelled with where they are, and are to keep OSDs.
+func (p *planner) locatedHosts() []string {
+	found := map[string]bool{}
+	for _, o := range p.osds {
+		h := p.hosts[o.host]
+		if h != nil && located(*h) && h.ModeOf() != api.HostDrain && !o.leaving && !p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))] {
+			found[o.host] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// hostBucket is the bucket of a host in CRUSH.
+func (p *planner) hostBucket(host string) (b Bucket, there bool) {
+	if p.reachable() {
+		b, there = p.seen.Crush[shortName(host)]
+	}
+	return b, there && b.Type == "host"
+}
+
+// agrees says whether a bucket is in all that a location names. What else it is in is somebody else's affair.
+func agrees(b Bucket, in map[string]string) bool {
+	for level, name := range in {
+		if b.In[level] != name {
+			return false
+		}
+	}
+	return true
+}
+
+// free says whether a host may be moved: it holds no data, and nobody has put it where the labels say nothing of.
+func free(b Bucket, in map[string]string) bool {
+	for level, name := range b.In {
+		if in[level] == "" && (level != "root" || name != poolRoot) {
+			return false
+		}
+	}
+	return b.Weight == 0
+}
+
+// tellAstray tells of hosts that CRUSH has elsewhere than their labels say, and how the first of them is moved.
+func (p *planner) tellAstray(hosts []string) {
+	if len(hosts) > 0 {
+		p.decide(api.VerdictSkip, objectCrush, "CRUSH does not have %s where the labels say, and as data may be there nothing is moved by itself. To move a host, with its data: "+
+			"'holdfast ceph shell -- ceph osd crush move %s %s'. Or label it as CRUSH has it", words.Few(hosts), shortName(hosts[0]), locationText(locationOf(p.hosts[hosts[0]])))
+	}
+}
+
+// findPlaces finds where hosts are to be that nothing is on, and refuses what cannot be so.
+func (p *planner) findPlaces(hosts []string) {
+	if len(hosts) == 0 {
+		return
+	}
+	atlas := p.newAtlas()
+	wrong := map[string][]string{}
+	for _, host := range hosts {
+		in, why := atlas.locate(p.hosts[host])
+		if why != "" {
+			wrong[why], p.nowhere[host] = append(wrong[why], host), true
+			continue
+		}
+		p.located[shortName(host)] = locationText(in)
+	}
+	for _, why := range slices.Sorted(maps.Keys(wrong)) {
+		p.decide(api.VerdictRefuse, objectCrush, "%s. Until then no OSD begins on %s", why, words.Few(wrong[why]))
+	}
+}
+
+// writeLocations has the hosts be put where they are to be.
+func (p *planner) writeLocations() {
+	if len(p.located) > 0 {
+		names := slices.Sorted(maps.Keys(p.located))
+		p.command(verbCrushMove, strings.Join(names, ", "), p.located, "their labels say so, and nothing is on them yet")
+		p.plan.Commands[len(p.plan.Commands)-1].Line = objectCrush
+	}
+}

@@ -1,0 +1,223 @@
+package ceph
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+func rackPool(p *api.Pool) { p.Spec.FailureDomain = "rack" }
+
+// Hosts are where their labels say before their OSDs begin, by what all labels say together, and a new pool is spread over racks. At rest
+// nothing is asked for it.
+func TestLocations(t *testing.T) {
+	f := poolsOn(3, replicated("p", 3))
+	f.at(1, "rack=r1")
+	f.at(2, "rack=r2", "datacenter=d1")
+	f.at(3, "rack=r3", "datacenter=d1", "region=eu")
+	f.host(4, 1)
+	f.node(4, "wwn-40")
+	f.at(4, "rack=r1", "datacenter=d1")
+	f.settle(t)
+	want := []string{"h1 in r1 in d1 in eu in default", "h2 in r2 in d1 in eu in default", "h3 in r3 in d1 in eu in default", "h4 in r1 in d1 in eu in default"}
+	if diff := cmp.Diff(want, f.ceph.Locations()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if s := f.pool().Status; s.FailureDomain != "rack" || s.State != api.ResourceOnline {
+		t.Errorf("%+v", s)
+	}
+	asked, writes := f.ceph.Calls("osd tree"), f.writes
+	if f.settle(t); f.ceph.Calls("osd tree") != asked || f.writes != writes {
+		t.Errorf("in a cluster that is well the tree was asked for %d times, and %d things were written", f.ceph.Calls("osd tree")-asked, f.writes-writes)
+	}
+}
+
+// A host that holds data is not moved by a label, and no pool becomes another one; who wants it moved is told how. A new host comes to its place.
+func TestLocations_labelledLater(t *testing.T) {
+	f := poolsOn(3, replicated("p", 3))
+	f.settle(t)
+	for i := 1; i <= 3; i++ {
+		f.at(i, "rack=r"+string(rune('0'+i)))
+	}
+	p := f.settle(t)
+	how := "'holdfast ceph shell -- ceph osd crush move h1 root=default rack=r1'"
+	if got := word(decisions(p, api.VerdictSkip), "crush"); !strings.Contains(got, "CRUSH does not have h1, h2, h3 where the labels say") || !strings.Contains(got, how) || !p.Done {
+		t.Errorf("%q, done %v", got, p.Done)
+	}
+	for i := 4; i <= 6; i++ {
+		f.host(i, 1)
+		f.node(i, "wwn-"+string(rune('0'+i))+"0")
+		f.at(i, "rack=r"+string(rune('0'+i)))
+	}
+	f.settle(t)
+	want := []string{"h1 in default", "h2 in default", "h3 in default", "h4 in r4 in default", "h5 in r5 in default", "h6 in r6 in default"}
+	if diff := cmp.Diff(want, f.ceph.Locations()); diff != "" || f.pool().Status.FailureDomain != "host" {
+		t.Errorf("%+v (-want +got):\n%s", f.pool().Status, diff)
+	}
+	f.pools = append(f.pools, *replicated("fresh", 3))
+	if f.settle(t); f.pools[1].Status.FailureDomain != "host" {
+		t.Errorf("OSDs in no rack would get nothing of a new pool: %+v", f.pools[1].Status)
+	}
+	for i := 1; i <= 3; i++ {
+		f.ask(t, "osd crush move", "name", f.hosts[i-1].Name, "args", []string{"root=default", "rack=r" + string(rune('0'+i))})
+	}
+	p = f.settle(t)
+	if got := word(decisions(p, api.VerdictSkip), "crush"); got != "" || f.pool().Status.FailureDomain != "host" {
+		t.Errorf("%q, %+v", got, f.pool().Status)
+	}
+	f.pool().Spec.FailureDomain = "rack"
+	if p := f.round(t); p.Risk() != api.RiskNone || len(p.Commands) == 0 {
+		t.Errorf("risk %s: %v", p.Risk(), decisions(p))
+	}
+	if f.settle(t); !strings.Contains(f.ceph.Pools()[1], "rule holdfast-rack") {
+		t.Errorf("%v", f.ceph.Pools())
+	}
+}
+
+// What people have made of CRUSH stays: a host comes into a bucket wherever that is, and one is left where its labels say nothing of.
+func TestLocations_byHand(t *testing.T) {
+	f := poolsOn(3)
+	f.settle(t)
+	f.ceph.Put("east", "row", "default")
+	f.ceph.Put("r4", "rack", "east")
+	f.ceph.Put("p1", "pod", "default")
+	f.ceph.Put("h5", "host", "p1")
+	f.ceph.Put("h6", "host", "r4")
+	for i := 4; i <= 6; i++ {
+		f.host(i, 1)
+		f.node(i, "wwn-"+string(rune('0'+i))+"0")
+	}
+	f.at(4, "rack=r4")
+	f.at(5, "rack=r5")
+	f.at(6, "row=east", "rack=r6")
+	p := f.settle(t)
+	want := []string{"h4 in r4 in east in default", "h5 in p1 in default", "h6 in r6 in east in default"}
+	if diff := cmp.Diff(want, f.ceph.Locations()[3:]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := word(decisions(p, api.VerdictSkip), "crush"); !strings.Contains(got, "CRUSH does not have h5 where the labels say") || len(f.ceph.OSDs()) != 6 {
+		t.Errorf("%q, %v", got, f.ceph.OSDs())
+	}
+}
+
+// A place that cannot be keeps the OSDs of that host from beginning, and nothing else.
+func TestLocations_refused(t *testing.T) {
+	for name, tt := range map[string]struct{ fourth, fifth, want string }{
+		"a rack in two places": {"rack=r9 datacenter=d1", "rack=r9 datacenter=d2",
+			"rack r9 is in datacenter d1 by the labels of host h4, and in d2 by those of host h5: in CRUSH a name stands for one bucket"},
+		"by way of others": {"rack=r9 datacenter=d1 region=eu", "rack=r8 datacenter=d1 region=us", "datacenter d1 is in region eu by the labels of host h4, and in us by those of host h5"},
+		"a rack that CRUSH has elsewhere": {"rack=r1 datacenter=d1", "rack=r5",
+			"CRUSH has rack r1 in root default, and by the labels it is in datacenter d1: label the hosts as CRUSH has it, or move it with all that is in it " +
+				"('holdfast ceph shell -- ceph osd crush move r1 root=default datacenter=d1')"},
+		"a rack of another root":    {"rack=r7", "rack=r5", "CRUSH has rack r7 in root ssd, and by the labels it is in root default"},
+		"a name of another type":    {"row=r1", "rack=r5", "CRUSH has a rack of the name r1, which is that of a row by the labels"},
+		"a name of two levels":      {"row=x rack=r9", "rack=x", "x is a row by the labels of host h4, and a rack by those of host h5"},
+		"a name of a host":          {"rack=h1", "rack=r5", "CRUSH has a host of the name h1, which is that of a rack by the labels"},
+		"a name of a host to be":    {"rack=h5", "rack=r5", "CRUSH has a host of the name h5, which is that of a rack by the labels"},
+		"a name that is an OSD's":   {"rack=osd.1", "rack=r5", "osd.1 cannot be the name of a rack in CRUSH: label host h4 with another one"},
+		"a host by a taken name":    {"rack=r5", "rack=r5", ""},
+		"a name that is the root's": {"rack=default", "rack=r5", "CRUSH has a root of the name default, which is that of a rack by the labels"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := poolsOn(3)
+			for i := 1; i <= 3; i++ {
+				f.at(i, "rack=r"+string(rune('0'+i)))
+			}
+			f.settle(t)
+			f.ceph.Put("ssd", "root", "")
+			f.ceph.Put("r7", "rack", "ssd")
+			for i, location := range []string{tt.fourth, tt.fifth} {
+				f.host(i+4, 1)
+				f.node(i+4, "wwn-"+string(rune('4'+i))+"0")
+				f.at(i+4, strings.Fields(location)...)
+			}
+			f.pools = append(f.pools, *replicated("p", 3))
+			p := f.settle(t)
+			got := word(decisions(p, api.VerdictRefuse), "crush")
+			if tt.want == "" {
+				if got != "" || len(f.ceph.Locations()) != 5 {
+					t.Errorf("%q, %v", got, f.ceph.Locations())
+				}
+				return
+			}
+			if !strings.Contains(got, tt.want) || !strings.Contains(got, "Until then no OSD begins on h4") {
+				t.Errorf("refused for %q", got)
+			}
+			if d := f.daemons["c-osd-3"]; d.Spec.State != api.WantPrepared || len(f.ceph.Pools()) != 1 {
+				t.Errorf("osd.3 is to be %s, pools %v", d.Spec.State, f.ceph.Pools())
+			}
+			if tt.fifth == "rack=r5" && !slices.Contains(f.ceph.Locations(), "h5 in r5 in default") {
+				t.Errorf("%v", f.ceph.Locations())
+			}
+			maps.DeleteFunc(f.hosts[3].Labels, func(label, _ string) bool { return strings.HasPrefix(label, "topology.") })
+			if f.settle(t); f.daemons["c-osd-3"].Spec.State != api.WantRunning {
+				t.Errorf("osd.3 does not begin when the label is gone")
+			}
+		})
+	}
+}
+
+// A new cluster is not begun with labels that contradict each other.
+func TestLocations_refusedAtOnce(t *testing.T) {
+	f := poolsOn(3)
+	f.at(1, "rack=r1", "datacenter=d1")
+	f.at(2, "rack=r1", "datacenter=d2")
+	if p := f.plan(); !p.Refused || !strings.Contains(word(decisions(p, api.VerdictRefuse), "crush"), "rack r1 is in datacenter d1") {
+		t.Errorf("%v", decisions(p))
+	}
+}
+
+// A host that is drained, labelled and given back is where its labels say when its OSDs have data again.
+func TestLocations_drained(t *testing.T) {
+	w := fourHosts()
+	w.cluster.Spec.Ceph.Mgr.Count = 1
+	f := withFake(w)
+	f.settle(t)
+	f.mode(4, api.HostDrain)
+	f.settle(t)
+	f.at(4, "rack=r4")
+	f.mode(4, api.HostActive)
+	f.device("wwn-40").Availability, f.device("wwn-40").Ceph = api.DeviceAvailable, nil
+	f.settle(t)
+	if got := f.ceph.Locations(); !slices.Contains(got, "h4 in r4 in default") || len(f.ceph.OSDs()) != 4 {
+		t.Errorf("%v, %v", got, f.ceph.OSDs())
+	}
+}
+
+// What is foreseen of places is what comes.
+func TestLocations_foreseen(t *testing.T) {
+	f := poolsOn(3, replicated("p", 3, rackPool))
+	for i := 1; i <= 3; i++ {
+		f.at(i, "rack=r"+string(rune('0'+i)))
+	}
+	moves := func(got *engine.Projection) (objects []string) {
+		for _, s := range got.Steps {
+			for _, c := range s.Plan.Commands {
+				if c.Verb == verbCrushMove {
+					objects = append(objects, c.Object)
+				}
+			}
+		}
+		return objects
+	}
+	if got := engine.Project(f.driver, f.view(), f.now.Add(settleTime)); len(got.Open) > 0 || !slices.Equal(moves(got), []string{"h1, h2, h3"}) {
+		t.Errorf("of a new cluster: %v, open %v", moves(got), got.Open)
+	}
+	f.settle(t)
+	f.host(4, 1)
+	f.node(4, "wwn-40")
+	f.at(4, "rack=r4", "row=w")
+	v, _, err := f.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := engine.Project(f.driver, v, f.now); len(got.Open) > 0 || !slices.Equal(moves(got), []string{"h4"}) {
+		t.Errorf("of another host: %v, open %v", moves(got), got.Open)
+	}
+}

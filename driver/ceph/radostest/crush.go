@@ -1,0 +1,205 @@
+package radostest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// bucket is a bucket of CRUSH: its type, and the one that it is in, which is none for one that was only just added.
+type bucket struct{ kind, in string }
+
+// crushRoot is the root of CRUSH, and crushKinds its types of buckets, the smallest first, as in the map of a new Ceph 16.
+const crushRoot = "default"
+
+var crushKinds = []string{"osd", "host", "chassis", "rack", "row", "pdu", "pod", "room", "datacenter", "zone", "region", "root"}
+
+// hostStarts has an OSD start on a host, which puts itself below it as 'osd crush create-or-move' does: a host that is there stays where it is.
+func (c *Cluster) hostStarts(host string) {
+	if _, there := c.buckets[host]; !there {
+		c.buckets[host] = bucket{"host", crushRoot}
+	}
+}
+
+func (c *Cluster) addBucket(name, kind string) syscall.Errno {
+	if !slices.Contains(crushKinds, kind) {
+		return syscall.EINVAL
+	}
+	if _, there := c.buckets[name]; !there {
+		c.buckets[name] = bucket{kind: kind}
+		c.epoch++
+	}
+	return 0
+}
+
+// moveBucket follows CrushWrapper::move_bucket of Ceph 16: a bucket comes below the smallest one of its location, and what is missing of that
+// is made, up to the first that is there, which stays where it is.
+func (c *Cluster) moveBucket(name string, args []any) (syscall.Errno, string) {
+	to := map[string]string{}
+	for _, arg := range args {
+		kind, in, _ := strings.Cut(fmt.Sprint(arg), "=")
+		if to[kind] = in; !slices.Contains(crushKinds, kind) {
+			return syscall.EINVAL, "type '" + kind + "' does not exist"
+		}
+	}
+	moved, there := c.buckets[name]
+	if !there {
+		return syscall.ENOENT, "item " + name + " does not exist"
+	}
+	child := name
+	for _, kind := range crushKinds {
+		in := to[kind]
+		if in == "" {
+			continue
+		}
+		if b, there := c.buckets[in]; there && b.kind != kind {
+			return syscall.EINVAL, fmt.Sprintf("bucket %s has type '%s' != '%s'", in, b.kind, kind)
+		}
+		c.buckets[child] = bucket{moved.kind, in}
+		if _, there := c.buckets[in]; there || in == crushRoot {
+			break
+		}
+		child, moved = in, bucket{kind: kind}
+		c.buckets[in] = moved
+	}
+	c.changed()
+	return 0, ""
+}
+
+// crushRm refuses what is not empty.
+func (c *Cluster) crushRm(name string) syscall.Errno {
+	if len(c.below(name)) > 0 {
+		return syscall.ENOTEMPTY
+	}
+	delete(c.buckets, name)
+	c.epoch++
+	return 0
+}
+
+// below are the buckets or OSDs of a bucket.
+func (c *Cluster) below(name string) []string {
+	names := []string{}
+	for child, b := range c.buckets {
+		if b.in == name {
+			names = append(names, child)
+		}
+	}
+	for id, o := range c.osds {
+		if o.host == name {
+			names = append(names, "osd."+strconv.Itoa(id))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// bucketOf is the bucket of a level that an OSD is in; its own name where there is none.
+func (c *Cluster) bucketOf(id int, level string) string {
+	for name := c.osds[id].host; name != "" && level != "osd"; name = c.buckets[name].in {
+		if c.buckets[name].kind == level {
+			return name
+		}
+	}
+	return "osd." + strconv.Itoa(id)
+}
+
+func (c *Cluster) hosts() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.buckets)), func(name string) bool { return c.buckets[name].kind != "host" })
+}
+
+// Buckets are CRUSH's hosts.
+func (c *Cluster) Buckets() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hosts()
+}
+
+// Locations are where CRUSH has its hosts, as "HOST in BUCKET in BUCKET".
+func (c *Cluster) Locations() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := c.hosts()
+	for i, name := range all {
+		for in := c.buckets[name].in; in != ""; in = c.buckets[in].in {
+			all[i] += " in " + in
+		}
+	}
+	return all
+}
+
+// Put puts a bucket below another one, as a person does.
+func (c *Cluster) Put(name, kind, in string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.buckets[name] = bucket{kind, in}
+	c.changed()
+}
+
+// SpreadOver has copies spread over the racks that hosts, by CRUSH's names, are in.
+func (c *Cluster) SpreadOver(racks map[string]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.domain = "rack"
+	for host, rack := range racks {
+		c.buckets[rack], c.buckets[host] = bucket{"rack", crushRoot}, bucket{"host", rack}
+	}
+	c.changed()
+}
+
+// levelOf is what a rule that was made spreads over.
+func (c *Cluster) levelOf(rule string) string {
+	for _, r := range c.made {
+		if r.name == rule {
+			return r.domain
+		}
+	}
+	return ""
+}
+
+// tree has the root, and what is in none, at the top.
+func (c *Cluster) tree() any {
+	a := recorded("osd-tree")
+	names := slices.Sorted(maps.Keys(c.buckets))
+	number := func(name string) int {
+		if id, err := strconv.Atoi(strings.TrimPrefix(name, "osd.")); err == nil {
+			return id
+		}
+		return -100 - slices.Index(names, name)
+	}
+	children := func(name string) []int {
+		ids := []int{}
+		for _, child := range c.below(name) {
+			ids = append(ids, number(child))
+		}
+		return ids
+	}
+	root := maps.Clone(a["nodes"].([]any)[0].(map[string]any))
+	root["children"] = children(crushRoot)
+	nodes := []any{root}
+	for _, name := range names {
+		kind := c.buckets[name].kind
+		nodes = append(nodes, map[string]any{"id": number(name), "name": name, "type": kind, "type_id": slices.Index(crushKinds, kind), "children": children(name)})
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.osds)) {
+		nodes = append(nodes, map[string]any{"id": id, "name": "osd." + strconv.Itoa(id), "type": "osd", "device_class": "hdd", "crush_weight": c.osds[id].weight})
+	}
+	a["nodes"] = nodes
+	return a
+}
+
+// crushVersion counts how often CRUSH was another one when it was looked at.
+func (c *Cluster) crushVersion() int {
+	text, err := json.Marshal([]any{c.tree(), c.rules()})
+	if err != nil {
+		panic(err)
+	}
+	if string(text) != c.lastTree {
+		c.lastTree = string(text)
+		c.crush++
+	}
+	return c.crush
+}
