@@ -3,6 +3,7 @@ package ceph
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -219,5 +220,26 @@ func TestLocations_foreseen(t *testing.T) {
 	}
 	if got := engine.Project(f.driver, v, f.now); len(got.Open) > 0 || !slices.Equal(moves(got), []string{"h4"}) {
 		t.Errorf("of another host: %v, open %v", moves(got), got.Open)
+	}
+}
+
+// Where copies are spread over racks all hosts of a rack may be in maintenance together, and none of another one beside them.
+func TestMaintenance_racks(t *testing.T) {
+	f := poolsOn(6, replicated("p", 3, rackPool))
+	for i := range 6 {
+		f.at(i+1, "rack=r"+strconv.Itoa(i/2))
+	}
+	f.cluster.Spec.Ceph.Mon.Count = 1
+	f.settle(t)
+	f.ceph.SpreadOver(nil)
+	for _, host := range []int{3, 4} {
+		f.mode(host, api.HostMaintenance)
+		if p := f.settle(t); hostWord(p, f.hosts[host-1].Name) != "" {
+			t.Fatalf("%q", hostWord(p, f.hosts[host-1].Name))
+		}
+	}
+	f.mode(5, api.HostMaintenance)
+	if w := hostWord(f.settle(t), "h5"); !strings.HasPrefix(w, "Refuse: its OSDs may not stop (down already: osd.2 on h3, osd.3 on h4)") {
+		t.Errorf("%q", w)
 	}
 }

@@ -41,7 +41,7 @@ func TestSafety(t *testing.T) {
 	})
 }
 
-// drawLargerWorld is a cluster at rest, of hosts with two disks each.
+// drawLargerWorld is a cluster at rest, of hosts with two disks each; in some its data is spread over the racks that these are in.
 func drawLargerWorld(t *rapid.T) *fakeWorld {
 	w := newWorld(rapid.SampledFrom([]int32{1, 3, 3, 5}).Draw(t, "mons"), 2)
 	for i := range rapid.IntRange(5, 7).Draw(t, "hosts") {
@@ -49,6 +49,16 @@ func drawLargerWorld(t *rapid.T) *fakeWorld {
 		w.node(i+1, "wwn-"+strconv.Itoa(i+1)+"0", "wwn-"+strconv.Itoa(i+1)+"1")
 	}
 	f := withFake(w)
+	racks := rapid.SampledFrom([]int{0, 3, 4}).Draw(t, "racks")
+	for i := range f.hosts {
+		if racks > 0 {
+			f.at(i+1, "rack=r"+strconv.Itoa(i%racks))
+		}
+	}
+	if racks > 0 {
+		w.pools = append(w.pools, *replicated("p", 3, rackPool))
+		f.ceph.SpreadOver(nil)
+	}
 	rest(t, f)
 	f.fewestMons = f.cluster.Spec.Ceph.Mon.Count
 	return f
@@ -122,6 +132,7 @@ func roundSafe(t *rapid.T, f *fakeWorld, cut bool) {
 	checkSafe(t, f)
 	checkStops(t, f, v, p)
 	checkOneHost(t, f, busy)
+	checkOneRack(t, f)
 	checkMonmap(t, f, quorum, monmap)
 }
 
@@ -213,6 +224,21 @@ func checkOneHost(t *rapid.T, f *fakeWorld, before []string) {
 	begun := slices.DeleteFunc(slices.Clone(now), func(h string) bool { return slices.Contains(before, h) })
 	if len(begun) > 1 || len(begun) == 1 && len(now) > 1 {
 		t.Fatalf("OSDs with data stop on %v at one time, on %v since this round", now, begun)
+	}
+}
+
+// checkOneRack: where copies are spread over racks, OSDs with data are told to stop in one of them at most, since two of three copies are needed.
+func checkOneRack(t *rapid.T, f *fakeWorld) {
+	down := map[string][]string{}
+	for _, d := range f.daemonsOf(TypeOSD) {
+		id, err := strconv.Atoi(d.Spec.ID)
+		if rack := f.hosts[slices.IndexFunc(f.hosts, func(h api.Host) bool { return h.Name == d.Spec.Host })].Labels[api.LabelRack]; rack != "" && err == nil &&
+			d.Spec.State == api.WantStopped && f.ceph.Holds(id) {
+			down[rack] = append(down[rack], d.Name)
+		}
+	}
+	if len(down) > 1 {
+		t.Fatalf("OSDs with data are told to stop in several racks: %v", down)
 	}
 }
 

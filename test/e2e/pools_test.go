@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,19 +18,25 @@ func poolYAML(name string, lines ...string) string {
 	return fmt.Sprintf("---\napiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata: {name: %s}\nspec:\n  cluster: ceph\n  %s\n", name, strings.Join(lines, "\n  "))
 }
 
-// TestPools declares pools together with their cluster, changes them while a client writes, and has them refused, kept and wiped.
+// TestPools declares pools together with their cluster, on hosts each in a rack of its own, changes them while a client writes, and has them refused, kept and wiped.
 func TestPools(t *testing.T) {
 	b := newBed(t, 3, 1)
 	wanted := home.SpecFor(b.Lab, 3, 2, 1)
 	wanted.Interval, wanted.Config = "2s", maps.Clone(wanted.Config)
 	delete(wanted.Config, "mon_allow_pool_delete") // as in production
+	for _, h := range b.Lab.Hosts() {
+		b.holdfast(0, "host", "label", h.Name, "--location", "rack=r-"+h.Name)
+	}
 	b.mustApply(wanted.YAML() + poolYAML("images", "quota: {maxBytes: 1Gi}", "compression: {mode: aggressive, algorithm: zstd}") +
 		poolYAML("archive", "erasureCoded: {dataChunks: 2, codingChunks: 1}"))
 	for name, layout := range map[string]string{"images": "3 copies", "archive": "2+1"} {
-		if p := b.pool(name); p.Status.State != api.ResourceOnline || p.Status.Layout != layout || p.Status.FailureDomain != "host" {
+		if p := b.pool(name); p.Status.State != api.ResourceOnline || p.Status.Layout != layout || p.Status.FailureDomain != "rack" {
 			t.Errorf("pool %s: %+v", name, p.Status)
 		}
 	}
+	b.inRacks()
+	b.osdAgain()
+	b.inRacks()
 	c := b.newClient(1, "images")
 	c.command = append([]string{b.Binary, "ceph", "shell", "--"}, c.script("rados", "images")...)
 	c.start(b)
@@ -50,6 +58,67 @@ func (b *bed) pool(name string) api.Pool {
 		b.Fatal(err)
 	}
 	return p
+}
+
+// inRacks fails the test if CRUSH does not have each host, with its OSD, in its rack.
+func (b *bed) inRacks() {
+	b.Helper()
+	var tree struct {
+		Nodes []struct {
+			ID         int
+			Name, Type string
+			Children   []int
+		}
+	}
+	if err := json.Unmarshal([]byte(b.ceph("osd", "tree", "-f", "json")), &tree); err != nil {
+		b.Fatal(err)
+	}
+	in := map[int]string{}
+	for _, n := range tree.Nodes {
+		for _, child := range n.Children {
+			in[child] = n.Name
+		}
+	}
+	osds := map[string]int{}
+	for _, n := range tree.Nodes {
+		switch want := map[string]string{"rack": "default", "host": "r-" + n.Name}[n.Type]; {
+		case n.Type == "osd":
+			osds[in[n.ID]]++
+		case n.Type != "root" && in[n.ID] != want:
+			b.Errorf("%s %s is in %q, and not in %s", n.Type, n.Name, in[n.ID], want)
+		}
+	}
+	for _, h := range b.Lab.Hosts() {
+		if osds[h.Name] != 1 {
+			b.Errorf("host %s has %d OSDs in CRUSH", h.Name, osds[h.Name])
+		}
+	}
+}
+
+// osdAgain kills an OSD, and waits until it has told CRUSH once more where it is.
+func (b *bed) osdAgain() {
+	b.Helper()
+	upFrom := func() int {
+		var dump struct {
+			OSDs []struct {
+				Up   int
+				From int `json:"up_from"`
+			}
+		}
+		if err := json.Unmarshal([]byte(b.ceph("osd", "dump", "-f", "json")), &dump); err != nil || len(dump.OSDs) != 3 {
+			b.Fatalf("%+v, %v", dump, err)
+		}
+		return dump.OSDs[0].Up * dump.OSDs[0].From
+	}
+	was := upFrom()
+	d := b.daemon("ceph-osd-0")
+	b.hostNamed(d.Spec.Host).Run(b, b.Context(), "kill", "-9", strconv.Itoa(int(d.Status.PID)))
+	b.await("osd.0 to be up again", func() error {
+		if from := upFrom(); from <= was {
+			return fmt.Errorf("it is up since epoch %d, and was since %d", from, was)
+		}
+		return nil
+	})
 }
 
 // poolFollows changes what is wanted of a pool, and takes it away again.
