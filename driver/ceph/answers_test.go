@@ -101,6 +101,7 @@ func TestFake_answersAsTheRealOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkAnswers(t, c, uuid, key)
+	checkMoves(t, c)
 	for _, prefix := range recorded {
 		out, err := c.Mon(t.Context(), ask(prefix), nil)
 		if err != nil {

@@ -2,19 +2,40 @@ package ceph
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 )
 
-// crushMove puts hosts where CRUSH is to have them. A host, and a bucket that it is in, is made if it is not there. What is in place stays.
+// crushMove puts hosts where CRUSH is to have them, and makes the buckets that are missing. What is in place stays. One host that cannot be put
+// keeps none of the others.
 func (c *conn) crushMove(ctx context.Context, r request) error {
-	return atOnce(r, func(name string) error {
-		if err := c.plain(ctx, r, command{"prefix": "osd crush add-bucket", "name": name, "type": "host"}); err != nil {
+	return atOnce(r, func(host string) error {
+		to := strings.Fields(r.Params[host])
+		// 'osd crush move' would make them, too, but takes no notice of a level that this CRUSH has not.
+		for i, pair := range to[1:] {
+			level, name, _ := strings.Cut(pair, "=")
+			if err := c.addBucket(ctx, name, level, to[:i+1]); err != nil {
+				return err
+			}
+		}
+		if err := c.addBucket(ctx, host, "host", to); err != nil {
 			return err
 		}
-		return c.plain(ctx, r, command{"prefix": r.Verb, "name": name, "args": strings.Fields(r.Params[name])})
+		if _, err := c.client.Mon(ctx, command{"prefix": r.Verb, "name": host, "args": to}, nil); err != nil {
+			return fmt.Errorf("moving host %s to %s: %w", host, r.Params[host], err)
+		}
+		return nil
 	})
+}
+
+// addBucket makes a bucket; one of the name that is there stays where it is.
+func (c *conn) addBucket(ctx context.Context, name, level string, in []string) error {
+	if _, err := c.client.Mon(ctx, command{"prefix": "osd crush add-bucket", "name": name, "type": level, "args": in}, nil); err != nil {
+		return fmt.Errorf("adding %s %s: %w", level, name, err)
+	}
+	return nil
 }
 
 // crushMove has each host come into the smallest bucket that is there, and the larger ones of its location be made up to that.

@@ -255,6 +255,9 @@ func realWorld() *world {
 // TestReal brings up a real Ceph on this machine: three mons, two mgrs, four OSDs.
 func TestReal(t *testing.T) {
 	w := realWorld()
+	for i, location := range []string{"rack=r1", "rack=r2", "rack=r3 datacenter=d1", "rack=r1 datacenter=d1"} {
+		w.hosts[i].Labels = labelled(w.hosts[i].Labels, strings.Fields(location)...)
+	}
 	a, c := bringUpReal(t, w)
 	if s := w.status.Status; s.Status != api.StorageOnline || s.Health != healthOK || s.Ceph.OSDsUp != 4 || len(s.Ceph.Quorum) != 3 ||
 		!strings.HasPrefix(s.Ceph.Version, "16.") || s.Ceph.ActiveMgr == "" || s.Nodes != 4 {
@@ -262,6 +265,8 @@ func TestReal(t *testing.T) {
 	}
 	checkRecorded(t, c)
 	checkRecordedForHosts(t, c)
+	checkRacks(t, c)
+	checkMoves(t, c)
 	if _, err := c.Mon(t.Context(), command{"prefix": "osd pool create", "pool": "data", "pg_num": 16}, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,9 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 	case "osd crush rm":
 		return nil, c.crushRm(fmt.Sprint(cmd["name"])), ""
 	case "osd crush add-bucket":
-		return nil, c.addBucket(fmt.Sprint(cmd["name"]), fmt.Sprint(cmd["type"])), ""
+		args, _ := cmd["args"].([]any)
+		errno, status = c.addBucket(fmt.Sprint(cmd["name"]), fmt.Sprint(cmd["type"]), args)
+		return nil, errno, status
 	case "osd crush move":
 		errno, status = c.moveBucket(fmt.Sprint(cmd["name"]), cmd["args"].([]any))
 		return nil, errno, status

@@ -25,26 +25,29 @@ func (c *Cluster) hostStarts(host string) {
 	}
 }
 
-func (c *Cluster) addBucket(name, kind string) syscall.Errno {
+// addBucket makes a bucket, at a location if one is given; one that is there stays where it is.
+func (c *Cluster) addBucket(name, kind string, to []any) (syscall.Errno, string) {
 	if !slices.Contains(crushKinds, kind) {
-		return syscall.EINVAL
+		return syscall.EINVAL, "type '" + kind + "' does not exist"
 	}
-	if _, there := c.buckets[name]; !there {
-		c.buckets[name] = bucket{kind: kind}
-		c.epoch++
+	if _, there := c.buckets[name]; there {
+		return 0, "bucket '" + name + "' already exists"
 	}
-	return 0
+	c.buckets[name] = bucket{kind: kind}
+	c.epoch++
+	if len(to) == 0 {
+		return 0, ""
+	}
+	return c.moveBucket(name, to)
 }
 
 // moveBucket follows CrushWrapper::move_bucket of Ceph 16: a bucket comes below the smallest one of its location, and what is missing of that
-// is made, up to the first that is there, which stays where it is.
+// is made, up to the first that is there, which stays where it is. Of a type that there is none of it takes no notice.
 func (c *Cluster) moveBucket(name string, args []any) (syscall.Errno, string) {
 	to := map[string]string{}
 	for _, arg := range args {
 		kind, in, _ := strings.Cut(fmt.Sprint(arg), "=")
-		if to[kind] = in; !slices.Contains(crushKinds, kind) {
-			return syscall.EINVAL, "type '" + kind + "' does not exist"
-		}
+		to[kind] = in
 	}
 	moved, there := c.buckets[name]
 	if !there {
