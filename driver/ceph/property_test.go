@@ -49,7 +49,22 @@ func drawWorld(t *rapid.T) *fakeWorld {
 	if rapid.IntRange(0, 3).Draw(t, "object stores") == 0 {
 		w.objects = []api.Resource{storeOf("s3"), storeOf("two"), userOf("app", "s3")}
 	}
-	return withFake(w)
+	f := withFake(w)
+	for i := range f.hosts {
+		if rapid.IntRange(0, 3).Draw(t, "labelled") == 0 {
+			drawLocation(t, f, i+1)
+		}
+	}
+	return f
+}
+
+// drawLocation labels a host with where it is, which may contradict what others are labelled with.
+func drawLocation(t *rapid.T, f *fakeWorld, i int) {
+	for _, level := range []string{"rack", "datacenter", "zone"} {
+		if name := rapid.SampledFrom([]string{"", "", "a", "b", "c", "h2"}).Draw(t, level); name != "" {
+			f.at(i, level+"="+name)
+		}
+	}
 }
 
 func drawNode(t *rapid.T, w *world, i int) {
@@ -75,7 +90,7 @@ func disturb(t *rapid.T, f *fakeWorld) {
 		return
 	}
 	i := rapid.IntRange(1, len(f.hosts)).Draw(t, "which")
-	switch rapid.IntRange(0, 14).Draw(t, "event") {
+	switch rapid.IntRange(0, 16).Draw(t, "event") {
 	case 0:
 		j := len(f.hosts) + 1
 		f.host(j, 2)
@@ -107,6 +122,8 @@ func disturb(t *rapid.T, f *fakeWorld) {
 		disturbFilesystem(t, f)
 	case 13, 14:
 		disturbStores(t, f)
+	case 15, 16:
+		drawLocation(t, f, i)
 	case 9, 10:
 		f.hosts[i-1].Spec.Mode = rapid.SampledFrom([]api.HostMode{"", api.HostActive, api.HostMaintenance, api.HostMaintenance, api.HostDrain}).Draw(t, "mode")
 	}
@@ -174,6 +191,9 @@ func roundChecked(t *rapid.T, f *fakeWorld) *engine.Plan {
 	checkSafe(t, f)
 	checkMDS(t, f)
 	checkGateways(t, f)
+	if seen, ok := system.(*Observation); ok {
+		checkUnmoved(t, seen, p)
+	}
 	checkStops(t, f, v, p)
 	return p
 }
@@ -292,6 +312,17 @@ func settleChecked(t *rapid.T, f *fakeWorld) {
 		f.agents()
 		if p := roundChecked(t, f); !p.Empty() || len(p.Nodes) > 0 {
 			t.Fatalf("the plan of a world at rest is not empty: %v, nodes %v", decisions(p), p.Nodes)
+		}
+	}
+}
+
+// checkUnmoved: no host is moved that Ceph was seen to have data on.
+func checkUnmoved(t *rapid.T, seen *Observation, p *engine.Plan) {
+	for _, c := range p.Commands {
+		for host := range c.Params {
+			if c.Verb == verbCrushMove && seen.Crush[host].Weight > 0 {
+				t.Fatalf("host %s has data and is moved: %v", host, decisions(p))
+			}
 		}
 	}
 }
