@@ -44,7 +44,7 @@ type PoolSpec struct {
 	// +optional
 	ErasureCoded *PoolErasureCoded `json:"erasureCoded,omitempty"`
 	// FailureDomain is the bucket of CRUSH that holds at most one copy or chunk of an object, such as osd, host or rack. Without it the
-	// widest one is taken that has enough of them, and it grows by itself, with the data moving, when there are more.
+	// widest one of rack, host and osd is taken that has enough of them, and it grows by itself from osd to host, with the data moving, when there are more.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9-]*$`

@@ -91,6 +91,21 @@ func (p *planner) locatedHosts() []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
+// labelledWith counts the buckets of a level that hosts with OSDs, or hosts that are to have some, are labelled with.
+func (p *planner) labelledWith(level string) int {
+	names := map[string]bool{}
+	for _, o := range p.osds {
+		names[p.location(o.host, levelLabels[level])] = true
+	}
+	for _, n := range p.nodes {
+		if n.toCome > 0 {
+			names[p.location(n.hostName(), levelLabels[level])] = true
+		}
+	}
+	delete(names, "")
+	return len(names)
+}
+
 // hostBucket is the bucket of a host in CRUSH.
 func (p *planner) hostBucket(host string) (b Bucket, there bool) {
 	if p.reachable() {

@@ -168,11 +168,22 @@ func (p *planner) room(x *poolPlan, domain string) int {
 		case "host":
 			return facts.osdHosts
 		}
+		if slices.Contains(levels, domain) {
+			return p.labelledWith(domain)
+		}
 		return x.size
 	}
 	places := p.openPlaces()
 	rule := Rule{Takes: []Take{{Root: poolRoot, Class: x.Spec.DeviceClass, Steps: []Choose{{Type: domain}}}}}
 	return rule.room(places, x.size)
+}
+
+// howToLabel says how buckets of a level come to be, where hosts are labelled with them.
+func howToLabel(level string) string {
+	if !slices.Contains(levels, level) {
+		return ""
+	}
+	return " (a host comes into that of 'holdfast host label HOST --location " + level + "=NAME' before its first OSD begins)"
 }
 
 // openPlaces are where OSDs are that can be given data.
@@ -211,8 +222,8 @@ func (p *planner) checkPool(x *poolPlan) {
 			p.bucketWords(x, x.size), areWords(room)))
 	case !p.poolsKnown() && len(p.have) > 0: // nobody can tell
 	case x.have == nil || p.changesPlace(x):
-		x.refuse("it needs %s, for each copy or chunk one, and there %s: add some, or declare fewer copies or a smaller failureDomain",
-			p.bucketWords(x, x.size), areWords(room))
+		x.refuse("it needs %s, for each copy or chunk one, and there %s: add some%s, or declare fewer copies or a smaller failureDomain",
+			p.bucketWords(x, x.size), areWords(room), howToLabel(x.domain))
 	}
 }
 

@@ -173,7 +173,7 @@ func foretold(before []string, p *engine.Projection) []string {
 func (s *stage) asked() map[string]int {
 	counts := map[string]int{}
 	for _, command := range []string{
-		"osd new", "auth import", "auth rm", "osd set-group", "osd unset-group", "osd crush reweight", "osd out", "osd in", "osd purge", "osd crush rm", "mon remove", "mgr fail",
+		"osd new", "auth import", "auth rm", "osd set-group", "osd unset-group", "osd crush reweight", "osd out", "osd in", "osd purge", "osd crush rm", "osd crush move", "mon remove", "mgr fail",
 	} {
 		for _, c := range s.cephs.clusters {
 			counts[command] += c.Calls(command)

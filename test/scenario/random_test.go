@@ -93,6 +93,7 @@ func drawHappening(t *rapid.T) happening {
 		"fail-host" + host, "restore-host" + host, "silence-agent" + host, "hear-agent" + host,
 		"fail-disk " + disk, "return-disk " + disk, "use-disk " + disk, "break a daemon", "mend all",
 		"host-mode" + host + " mode=Maintenance", "host-mode" + host + " mode=Drain", "host-mode" + host + " mode=Active",
+		"label-host" + host + " rack=a", "label-host" + host + " rack=b",
 		"kill-leader", "kill-leader", "end-leader", "cut off", "cut off", "cut off", "fail once", "fail once",
 	}).Draw(t, "command")
 	e := happening{command: command, pick: rapid.IntRange(0, 40).Draw(t, "pick"), steps: rapid.IntRange(0, 25).Draw(t, "steps")}

@@ -25,6 +25,7 @@ import (
 //	fail-host NAME, restore-host NAME         power off and on
 //	silence-agent NAME, hear-agent NAME       the agent ends, and its daemons run on; it is back
 //	host-mode NAME mode=MODE                  an administrator gives a host a mode
+//	label-host NAME rack=RACK                 an administrator says which rack a host is in
 //	fail-disk HOST disk=ID                    a disk is not there any more
 //	return-disk HOST disk=ID                  it is there again, with everything that is on it
 //	add-disk HOST disk=ID path=PATH           an empty disk is there
@@ -116,6 +117,8 @@ func (s *script) act(command string, a arguments, input string) error {
 		return s.RestoreHost(s.ctx, host)
 	case "host-mode":
 		return s.SetMode(s.ctx, host, api.HostMode(a.value("mode")))
+	case "label-host":
+		return s.labelHost(host, a.value("rack"))
 	case "silence-agent", "hear-agent":
 		return s.SilenceAgent(s.ctx, host, command == "silence-agent")
 	case "fail-disk":

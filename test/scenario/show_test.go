@@ -142,6 +142,11 @@ func (s *stage) showMap(b *strings.Builder, daemons []api.Daemon) {
 		}
 		fmt.Fprintf(b, "osd.%d is %s\n", id, name)
 	}
+	for _, location := range s.cephs.cluster(fsid).Locations() {
+		if strings.Count(location, " in ") > 1 {
+			fmt.Fprintf(b, "host %s\n", location)
+		}
+	}
 }
 
 // showPlan prints what a new leader would do now.

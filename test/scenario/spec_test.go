@@ -86,6 +86,15 @@ func (s *stage) applyNode(a arguments) error {
 	return s.put(n, have, func() { have.Spec = n.Spec })
 }
 
+func (s *stage) labelHost(name, rack string) error {
+	h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := s.Get(s.ctx, h); err != nil || h.Labels[api.LabelRack] == rack {
+		return err
+	}
+	h.Labels[api.LabelRack] = rack
+	return s.Update(s.ctx, h)
+}
+
 // give notes which devices a node names.
 func (s *stage) give(n *api.StorageNode, host string) {
 	for _, entry := range n.Spec.Devices {
