@@ -2,7 +2,6 @@ package ceph
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/holdfast-storage/holdfast/engine"
@@ -165,5 +164,10 @@ func (t *crushTree) weigh() {
 
 // anyLocated says whether a host says where it is.
 func anyLocated(view *engine.View) bool {
-	return slices.ContainsFunc(view.Hosts, located)
+	for i := range view.Hosts {
+		if located(&view.Hosts[i]) {
+			return true
+		}
+	}
+	return false
 }

@@ -32,7 +32,7 @@ var toRoot = append(slices.Clone(levels), "root")
 func above(level string) []string { return toRoot[slices.Index(toRoot, level)+1:] }
 
 // located says whether a host is labelled with where it is.
-func located(h api.Host) bool {
+func located(h *api.Host) bool {
 	return slices.ContainsFunc(levels, func(level string) bool { return h.Labels[levelLabels[level]] != "" })
 }
 
@@ -82,12 +82,17 @@ func (p *planner) planLocations() {
 // locatedHosts are the hosts that are labelled with where they are, and are to keep OSDs.
 func (p *planner) locatedHosts() []string {
 	found := map[string]bool{}
-	for _, o := range p.osds {
-		h := p.hosts[o.host]
-		if h != nil && located(*h) && h.ModeOf() != api.HostDrain && !o.leaving && !p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))] {
-			found[o.host] = true
+	for name, h := range p.hosts {
+		if located(h) && h.ModeOf() != api.HostDrain {
+			found[name] = false
 		}
 	}
+	for _, o := range p.osds {
+		if has, is := found[o.host]; is && !has {
+			found[o.host] = !o.leaving && !p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))]
+		}
+	}
+	maps.DeleteFunc(found, func(_ string, has bool) bool { return !has })
 	return slices.Sorted(maps.Keys(found))
 }
 

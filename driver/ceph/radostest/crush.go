@@ -1,7 +1,6 @@
 package radostest
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -166,42 +165,40 @@ func (c *Cluster) levelOf(rule string) string {
 // tree has the root, and what is in none, at the top.
 func (c *Cluster) tree() any {
 	a := recorded("osd-tree")
-	names := slices.Sorted(maps.Keys(c.buckets))
-	number := func(name string) int {
-		if id, err := strconv.Atoi(strings.TrimPrefix(name, "osd.")); err == nil {
-			return id
-		}
-		return -100 - slices.Index(names, name)
+	names, numbers, children := slices.Sorted(maps.Keys(c.buckets)), map[string]int{}, map[string][]int{}
+	for i, name := range names {
+		numbers[name], children[name] = -100-i, []int{}
 	}
-	children := func(name string) []int {
-		ids := []int{}
-		for _, child := range c.below(name) {
-			ids = append(ids, number(child))
-		}
-		return ids
+	for _, name := range names {
+		in := c.buckets[name].in
+		children[in] = append(children[in], numbers[name])
+	}
+	osds := []any{}
+	for _, id := range slices.Sorted(maps.Keys(c.osds)) {
+		o := c.osds[id]
+		children[o.host] = append(children[o.host], id)
+		osds = append(osds, map[string]any{"id": id, "name": "osd." + strconv.Itoa(id), "type": "osd", "device_class": "hdd", "crush_weight": o.weight})
 	}
 	root := maps.Clone(a["nodes"].([]any)[0].(map[string]any))
-	root["children"] = children(crushRoot)
+	root["children"] = append([]int{}, children[crushRoot]...)
 	nodes := []any{root}
 	for _, name := range names {
 		kind := c.buckets[name].kind
-		nodes = append(nodes, map[string]any{"id": number(name), "name": name, "type": kind, "type_id": slices.Index(crushKinds, kind), "children": children(name)})
+		nodes = append(nodes, map[string]any{"id": numbers[name], "name": name, "type": kind, "type_id": slices.Index(crushKinds, kind), "children": children[name]})
 	}
-	for _, id := range slices.Sorted(maps.Keys(c.osds)) {
-		nodes = append(nodes, map[string]any{"id": id, "name": "osd." + strconv.Itoa(id), "type": "osd", "device_class": "hdd", "crush_weight": c.osds[id].weight})
-	}
-	a["nodes"] = nodes
+	a["nodes"] = append(nodes, osds...)
 	return a
 }
 
 // crushVersion counts how often CRUSH was another one when it was looked at.
 func (c *Cluster) crushVersion() int {
-	text, err := json.Marshal([]any{c.tree(), c.rules()})
-	if err != nil {
-		panic(err)
+	var b strings.Builder
+	fmt.Fprint(&b, c.buckets, c.domain, c.made)
+	for _, id := range slices.Sorted(maps.Keys(c.osds)) {
+		fmt.Fprintln(&b, id, c.osds[id].host, c.osds[id].weight)
 	}
-	if string(text) != c.lastTree {
-		c.lastTree = string(text)
+	if now := b.String(); now != c.lastTree {
+		c.lastTree = now
 		c.crush++
 	}
 	return c.crush
