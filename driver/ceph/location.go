@@ -65,7 +65,7 @@ func (p *planner) planLocations() {
 	for _, host := range p.locatedHosts() {
 		b, there := p.hostBucket(host)
 		switch {
-		case p.reachable() && p.seen.Crush == nil: // it is asked for in the next run
+		case p.reachable() && p.seen.Crush == nil, !p.reachable() && len(p.have) > 0: // only Ceph can tell
 			p.unplaced[host] = true
 		case there && agrees(b, locationOf(p.hosts[host])):
 		case there && !free(b, locationOf(p.hosts[host])):

@@ -174,6 +174,20 @@ func TestLocations_refusedAtOnce(t *testing.T) {
 	}
 }
 
+// Labels that contradict each other are nothing to hosts that hold data, and are not judged while Ceph does not answer.
+func TestLocations_unanswered(t *testing.T) {
+	f := poolsOn(3)
+	f.settle(t)
+	f.at(1, "rack=r1", "datacenter=d1")
+	f.at(2, "rack=r1", "datacenter=d2")
+	for _, mute := range []bool{false, true} {
+		f.ceph.Mute("status", mute)
+		if p := f.round(t); p.Status.Ceph.Quorum == nil != mute || word(decisions(p, api.VerdictRefuse), "crush") != "" {
+			t.Errorf("mute %v: %v", mute, decisions(p))
+		}
+	}
+}
+
 // A host that is drained, labelled and given back is where its labels say when its OSDs have data again.
 func TestLocations_drained(t *testing.T) {
 	w := fourHosts()
