@@ -107,7 +107,7 @@ func (p *planner) clientWord(c *api.Client) (caps map[string]string, known bool,
 		return nil, false, ""
 	}
 	caps, known = p.seen.Clients[entity]
-	switch failure := p.failureOf(engine.ResourceObject(c)); {
+	switch failure := p.clientFailure(c); {
 	case known && !p.ownsClient(c):
 		refusal = fmt.Sprintf("Ceph has %s already, and its key was not made here: choose another name, or remove it with 'ceph auth rm %s'", entity, entity)
 	case strings.Contains(failure, "capability parse failed"):
@@ -191,7 +191,7 @@ func (p *planner) putClients() {
 
 func (p *planner) tellClient(c *api.Client, s *api.ClientStatus, done bool, refusal string) {
 	s.Message = ""
-	switch failure := p.failureOf(engine.ResourceObject(c)); {
+	switch failure := p.clientFailure(c); {
 	case refusal != "":
 		s.State, s.Message = api.ResourcePending, refusal
 	case failure != "":
@@ -216,6 +216,16 @@ func (p *planner) judgeClients(s *state) {
 			s.because("client %s is %s: %s", c.Name, x.State, x.Message)
 		}
 	}
+}
+
+// clientFailure is why the last command of a Client failed. What Ceph said of capabilities that were mended since is no word on it.
+func (p *planner) clientFailure(c *api.Client) string {
+	for _, f := range p.view.Failures {
+		if f.Command.Line == engine.ResourceObject(c) && (f.Command.Verb != verbAuthCaps || maps.Equal(f.Command.Params, clientCaps(c))) {
+			return f.Message
+		}
+	}
+	return ""
 }
 
 // failureOf is what was said of the last command of a line that failed.

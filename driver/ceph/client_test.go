@@ -86,7 +86,7 @@ func TestClients_taken(t *testing.T) {
 	}
 }
 
-// Capabilities that Ceph does not understand are refused in its words.
+// Capabilities that Ceph does not understand are refused in its words, and those that are declared instead are not.
 func TestClients_badCaps(t *testing.T) {
 	f := poolsOn(3)
 	f.settle(t)
@@ -107,5 +107,13 @@ func TestClients_badCaps(t *testing.T) {
 	}
 	if got := word(decisions(p, api.VerdictRefuse), "client/app"); !strings.Contains(got, "Ceph does not understand its capabilities") {
 		t.Errorf("refused for %q", got)
+	}
+	f.clients[0].Spec.Caps = api.ClientCaps{"osd": "allow r"}
+	f.clients[0].Generation++
+	if _, p, err = f.observed(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := word(decisions(p, api.VerdictRefuse), "client/app"); got != "" {
+		t.Errorf("refused for %q, which was said of other capabilities", got)
 	}
 }
