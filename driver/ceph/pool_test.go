@@ -194,6 +194,11 @@ func TestPools_wiped(t *testing.T) {
 	if s := f.pool().Status; len(f.ceph.Pools()) != 1 || s.State != api.ResourceDeleting || !strings.Contains(s.Message, "clients use it (7 operations a second)") {
 		t.Fatalf("%v, %+v", f.ceph.Pools(), s)
 	}
+	f.ceph.Trickle("p")
+	f.round(t)
+	if s := f.pool().Status; len(f.ceph.Pools()) != 1 || !strings.Contains(s.Message, "clients use it (1 operation a second)") {
+		t.Fatalf("%v, %+v", f.ceph.Pools(), s)
+	}
 	f.ceph.Busy("p", 0)
 	if p := f.round(t); p.Risk() != api.RiskData {
 		t.Errorf("risk %s: %v", p.Risk(), decisions(p))

@@ -39,7 +39,7 @@ type PoolFacts struct {
 	Places map[int]Place
 	// Profiles are the profiles of erasure coding, by their names.
 	Profiles map[string]map[string]string
-	// Usage is the space of the pools by their names. Busy is what their clients do just now, in operations a second; it is asked for when a
+	// Usage is the space of the pools by their names. Busy is what their clients do just now, in operations a second, rounded up; it is asked for when a
 	// pool is to be deleted, and nil as long as the manager has not said it.
 	Usage map[string]PoolUsage
 	Busy  map[string]int64
@@ -183,8 +183,10 @@ func (c *conn) fillBusy(ctx context.Context, facts *PoolFacts) {
 	var stats []struct {
 		Name string `json:"pool_name"`
 		Rate struct {
-			Reads  int64 `json:"read_op_per_sec"`
-			Writes int64 `json:"write_op_per_sec"`
+			Reads        int64 `json:"read_op_per_sec"`
+			Writes       int64 `json:"write_op_per_sec"`
+			BytesRead    int64 `json:"read_bytes_sec"`
+			BytesWritten int64 `json:"write_bytes_sec"`
 		} `json:"client_io_rate"`
 	}
 	if !c.askMgr(ctx, command{"prefix": "osd pool stats", "format": "json"}, &stats) {
@@ -193,6 +195,10 @@ func (c *conn) fillBusy(ctx context.Context, facts *PoolFacts) {
 	facts.Busy = map[string]int64{}
 	for _, p := range stats {
 		facts.Busy[p.Name] = p.Rate.Reads + p.Rate.Writes
+		// The mgr rounds down: of a client that does less than one operation a second only the bytes tell.
+		if p.Rate.BytesRead+p.Rate.BytesWritten > 0 {
+			facts.Busy[p.Name] = max(1, facts.Busy[p.Name])
+		}
 	}
 }
 

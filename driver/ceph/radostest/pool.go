@@ -18,17 +18,24 @@ type pool struct {
 	quotas        map[string]int64
 	options       map[string]any
 	applications  map[string]any
-	busy          int // operations a second
+	busy, bytes   int // operations and bytes a second
 }
 
 // poolPGs is the number of placement groups of a pool.
 const poolPGs = 32
 
+// Trickle has a client write to a pool less often than once a second.
+func (c *Cluster) Trickle(pool string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pools[pool].busy, c.pools[pool].bytes = 0, 400
+}
+
 // Busy has clients do so much with a pool, in operations a second.
 func (c *Cluster) Busy(pool string, operations int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pools[pool].busy = operations
+	c.pools[pool].busy, c.pools[pool].bytes = operations, 0
 }
 
 // MakePool makes a replicated pool of three with a rule of its own, as a person does.
@@ -256,7 +263,7 @@ func (c *Cluster) poolDf() any {
 func (c *Cluster) poolStats() any {
 	all := []any{}
 	for name, p := range c.pools {
-		all = append(all, map[string]any{"pool_name": name, "client_io_rate": map[string]any{"write_op_per_sec": p.busy}})
+		all = append(all, map[string]any{"pool_name": name, "client_io_rate": map[string]any{"write_op_per_sec": p.busy, "write_bytes_sec": p.bytes}})
 	}
 	return all
 }
