@@ -31,8 +31,8 @@ func testKilled(t *testing.T, s *Subject) {
 			s.killedAt(t, l, &life{at: n + 1}, e, want)
 			s.removalKilledAt(t, l, n+1, r)
 		})
-		for _, amid := range e.amid() {
-			t.Run(fmt.Sprint(n+1, " amid"), func(t *testing.T) {
+		for i, amid := range e.amid() {
+			t.Run(fmt.Sprintf("%d amid %d", n+1, i+1), func(t *testing.T) {
 				l := s.New(t)
 				s.killedAt(t, l, &life{at: n + 1, amid: amid}, e, want)
 				s.mustDestroy(t, l)
