@@ -118,10 +118,11 @@ func (r *Revocation) Guard(next http.Handler) http.Handler {
 		key := pki.Fingerprint(q.TLS.PeerCertificates[0])
 		ctx, done := r.track(q.Context(), host, key)
 		defer func() {
-			// The library has begun a watch when next returns, and serves it after that.
-			if !routine.AppendTask(ctx, &routine.Task{Func: done}) {
-				done()
+			if task := routine.TaskFrom(ctx); task != nil && task.Func != nil {
+				context.AfterFunc(q.Context(), done) // a watch has only begun when next returns: the library serves it after that
+				return
 			}
+			done()
 		}()
 		if err := r.check(ctx, host, key); err != nil {
 			refuse(w, q, err)

@@ -86,7 +86,7 @@ func (b *bed) carriedOn(before api.Action) {
 		b.Fatalf("%v", err)
 	}
 	if len(now.Status.Steps) != len(before.Status.Steps) || !now.Status.Started.Equal(before.Status.Started) {
-		err = errors.New("it was begun anew")
+		b.Fatalf("action %s was begun anew: it was %+v, and is %+v", before.Name, before.Status, now.Status)
 	}
 	for i, was := range before.Status.Steps {
 		is := now.Status.Steps[i]

@@ -28,7 +28,7 @@ import (
 )
 
 // patience is how long an answer is waited for. Whoever gave up does not know whether a write was done, or will be.
-const patience = time.Second
+const patience = 2 * time.Second
 
 // way is a client's way to the API over one server.
 type way struct {
@@ -104,11 +104,19 @@ func (ways) askOver(one *way, do func(ctx context.Context, c kube.Client) error)
 	return err
 }
 
-// setUp does something that is not recorded, over the first way, and has to succeed.
+// setUp makes something that is not recorded, over the first way: the servers have just begun, and may be slow to answer.
 func (w ways) setUp(t *testing.T, do func(ctx context.Context, c kube.Client) error) {
 	t.Helper()
-	if err := w.askOver(w[0], do); err != nil {
-		t.Fatal(err)
+	began := time.Now()
+	for {
+		err := w.askOver(w[0], do)
+		if err == nil || apierrors.IsAlreadyExists(err) {
+			return
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
 }
 
