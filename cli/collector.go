@@ -19,8 +19,8 @@ const (
 	// live. What a busy server was given stays scattered over the heap for good.
 	restBudget, busyBudget = 500 << 20, 800 << 20
 	// busyCollecting is which part of one core the collector takes when the server is busy, and idleCollecting when it is not any more.
-	// A thousand hosts at rest take some 0.25 of it under the smaller budget, and up to 0.2 under the larger on a slow machine.
-	busyCollecting, idleCollecting = 0.45, 0.3
+	// A thousand hosts at rest take some 0.25 of it under the smaller budget and 0.1 under the larger.
+	busyCollecting, idleCollecting = 0.4, 0.2
 	// lookAtHeap is how often it is looked, and lately over how many looks the part is averaged: one collection of a large heap alone
 	// takes a third of a core from one look to the next.
 	lookAtHeap, lately = 2 * time.Second, 8
