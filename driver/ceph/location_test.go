@@ -81,6 +81,52 @@ func TestLocations_labelledLater(t *testing.T) {
 	}
 }
 
+// A pool that is there is not spread over racks while OSDs are in none: all its data would move onto those of a few new hosts.
+func TestLocations_stranded(t *testing.T) {
+	f := poolsOn(3, replicated("p", 3))
+	f.settle(t)
+	for i := 4; i <= 6; i++ {
+		f.host(i, 1)
+		f.node(i, "wwn-"+strconv.Itoa(i)+"0")
+		f.at(i, "rack=r"+strconv.Itoa(i))
+	}
+	f.pool().Spec.FailureDomain = "rack"
+	p := f.settle(t)
+	want := "the OSDs of h1, h2, h3, which are in no rack, for the others, so it stays spread as it is: label these hosts " +
+		"('holdfast host label h1 --location rack=NAME'), and have them moved ('holdfast ceph shell -- ceph osd crush move h1 root=default rack=NAME')"
+	if got := word(decisions(p, api.VerdictRefuse), "pool/p"); !strings.Contains(got, want) || !strings.Contains(f.ceph.Pools()[0], "rule holdfast-host") {
+		t.Errorf("%q, %v", got, f.ceph.Pools())
+	}
+	for i := 1; i <= 3; i++ {
+		f.ask(t, "osd crush move", "name", f.hosts[i-1].Name, "args", []string{"root=default", "rack=r" + strconv.Itoa(i)})
+	}
+	if f.settle(t); !strings.Contains(f.ceph.Pools()[0], "rule holdfast-rack") {
+		t.Errorf("%v", f.ceph.Pools())
+	}
+}
+
+// OSDs that get nothing of a pool over racks are told of, and have a new pool be spread over hosts, also while they are out.
+func TestLocations_outside(t *testing.T) {
+	f := poolsOn(3, replicated("p", 3, rackPool))
+	for i := 1; i <= 3; i++ {
+		f.at(i, "rack=r"+strconv.Itoa(i))
+	}
+	if got := word(decisions(f.settle(t), api.VerdictSkip), "pool/p"); got != "" {
+		t.Errorf("%q", got)
+	}
+	f.host(4, 1)
+	f.node(4, "wwn-40")
+	if got := word(decisions(f.settle(t), api.VerdictSkip), "pool/p"); !strings.Contains(got, "OSDs of h4 are in no rack and get nothing of pool p") {
+		t.Errorf("%q", got)
+	}
+	f.powerOff(4, 0)
+	f.ask(t, "osd out", "ids", []string{"3"})
+	f.pools = append(f.pools, *replicated("q", 3))
+	if f.settle(t); f.pools[1].Status.FailureDomain != "host" {
+		t.Errorf("%+v", f.pools[1].Status)
+	}
+}
+
 // What people have made of CRUSH stays: a host comes into a bucket wherever that is, and one is left where its labels say nothing of.
 func TestLocations_byHand(t *testing.T) {
 	f := poolsOn(3)

@@ -76,6 +76,7 @@ func (p *planner) judgePlace(x *poolPlan) {
 	if x.DeletionTimestamp == nil {
 		p.chooseDomain(x)
 		p.checkPool(x)
+		p.tellOutside(x)
 	}
 }
 
@@ -121,7 +122,7 @@ func (p *planner) chooseDomain(x *poolPlan) {
 		x.domain = was
 	}
 	choice := domains
-	if !p.poolsKnown() || p.domainOf(x.have) != domains[0] && (x.have != nil || !p.allIn(x, domains[0])) {
+	if !p.poolsKnown() || p.domainOf(x.have) != domains[0] && (x.have != nil || len(p.outside(x, domains[0])) > 0) {
 		choice = choice[1:] // which hosts are in which rack is Ceph's to tell
 	}
 	for i := 0; x.domain == "" && i < len(choice); i++ {
@@ -196,12 +197,6 @@ func (p *planner) openPlaces() (places []Place) {
 	return places
 }
 
-// allIn says whether all OSDs that a pool may use are in buckets of a level.
-func (p *planner) allIn(x *poolPlan, level string) bool {
-	use := Take{Root: poolRoot, Class: x.Spec.DeviceClass}
-	return !slices.ContainsFunc(p.openPlaces(), func(at Place) bool { return use.reaches(at) && at.Buckets[level] == "" })
-}
-
 // checkPool says why a pool cannot be as it is declared, or what it waits for.
 func (p *planner) checkPool(x *poolPlan) {
 	erasure := x.Spec.ErasureCoded != nil
@@ -214,6 +209,8 @@ func (p *planner) checkPool(x *poolPlan) {
 		x.refuse("Ceph has a CRUSH rule %s that does something else than its name says: rename it with 'ceph osd crush rule rename'", x.rule)
 	case x.have == nil && x.Spec.FailureDomain == "" && p.poolsKnown() && p.osdsComing():
 		x.waits = append(x.waits, "more OSDs are on their way: which failure domain it can have depends on them")
+	case room >= x.size && len(p.strands(x)) > 0:
+		x.refuseStranded(p.strands(x))
 	case room >= x.size:
 	case len(p.have) == 0 && (p.settling() > 0 || room == 0):
 		x.waits = append(x.waits, fmt.Sprintf("it needs %s, and %d so far %s declared", p.bucketWords(x, x.size), room, map[bool]string{true: "is", false: "are"}[room == 1]))
