@@ -11,6 +11,9 @@ import (
 type atlas struct {
 	crush map[string]Bucket
 	spots map[string]*spot
+	// apart are buckets that CRUSH has hosts with data in, by the names that the hosts are labelled with instead; agreed are those that they are labelled with.
+	apart  map[string]string
+	agreed map[string]bool
 }
 
 // spot is a bucket as labels have it.
@@ -24,7 +27,7 @@ type spot struct {
 
 // newAtlas reads the labels of all hosts that are to have OSDs.
 func (p *planner) newAtlas() *atlas {
-	a := &atlas{spots: map[string]*spot{}}
+	a := &atlas{spots: map[string]*spot{}, apart: map[string]string{}, agreed: map[string]bool{}}
 	if p.reachable() {
 		a.crush = p.seen.Crush
 	}
@@ -34,6 +37,8 @@ func (p *planner) newAtlas() *atlas {
 	}
 	for _, host := range hosts {
 		a.add(host, locationOf(p.hosts[host]))
+		a.compare(a.crush[shortName(host)], locationOf(p.hosts[host]))
+		a.compare(a.crush[p.otherName(host)], locationOf(p.hosts[host]))
 	}
 	return a
 }
@@ -66,6 +71,29 @@ func (a *atlas) add(host string, in map[string]string) {
 	}
 }
 
+// compare notes which buckets CRUSH has a host in that holds data, beside those that it is labelled with.
+func (a *atlas) compare(host Bucket, labels map[string]string) {
+	for level, name := range labels {
+		switch is := host.In[level]; {
+		case host.Type != "host" || host.Weight == 0 || is == "":
+		case is == name:
+			a.agreed[name] = true
+		case a.apart[name] == "":
+			a.apart[name] = is
+		}
+	}
+}
+
+// twin says why a bucket is not made anew: it is there, with data, by a name that no host is labelled with, and copies that are to be apart would come to be together.
+func (a *atlas) twin(level, name string) string {
+	is := a.apart[name]
+	if is == "" || a.agreed[is] {
+		return ""
+	}
+	return fmt.Sprintf("hosts with data that are labelled with %s %s are in %s in CRUSH: label the hosts with %s, or rename that "+
+		"('holdfast ceph shell -- ceph osd crush rename-bucket %s %s')", level, name, is, is, is, name)
+}
+
 // fail notes what is wrong with a bucket, with what to do.
 func (s *spot) fail(format string, args ...any) {
 	if s.wrong == "" {
@@ -89,11 +117,14 @@ func (a *atlas) locate(h *api.Host) (in map[string]string, why string) {
 		if name == "" {
 			continue
 		}
+		if !crushName.MatchString(name) || osdLike.MatchString(name) {
+			return nil, fmt.Sprintf("%s cannot be the name of a %s in CRUSH: label host %s with another one", name, level, h.Name)
+		}
 		if b, there := a.crush[name]; there {
 			return in, misfit(b, level, name, in)
 		}
-		if !crushName.MatchString(name) || osdLike.MatchString(name) {
-			return nil, fmt.Sprintf("%s cannot be the name of a %s in CRUSH: label host %s with another one", name, level, h.Name)
+		if why := a.twin(level, name); why != "" {
+			return nil, why
 		}
 		s := a.spots[name]
 		for _, larger := range above(level) {

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// Bucket is a bucket of CRUSH.
+// Bucket is a bucket of CRUSH, or an OSD that has a place in it.
 type Bucket struct {
 	Type string
 	// In are the names of those that it is in, by their types, such as rack and root.
@@ -23,7 +23,7 @@ type crushMap struct {
 	tree    *crushTree
 }
 
-// crushTree is what CRUSH has: the places of OSDs, its buckets by their names, and how many children hosts have.
+// crushTree is what CRUSH has: the places of OSDs, its buckets and OSDs by their names, and how many children hosts have.
 type crushTree struct {
 	places   map[int]Place
 	buckets  map[string]Bucket
@@ -144,6 +144,7 @@ func treeOf(nodes []treeNode) *crushTree {
 			p := Place{Class: n.Class, Weight: n.Weight, Buckets: above(n.ID)}
 			p.Buckets["osd"] = osdName(n.ID)
 			t.places[n.ID] = p
+			t.buckets[osdName(n.ID)] = Bucket{Type: "osd", In: above(n.ID)}
 		}
 	}
 	t.weigh()

@@ -204,7 +204,7 @@ func (f *foresight) osds() {
 		up := f.runs(d, known.Up)
 		if up && !known.Up && f.neverRan(d.Name) {
 			known.In = true
-			f.crushStarts(shortName(d.Spec.Host))
+			f.crushStarts(label(d), shortName(d.Spec.Host))
 			f.settled(id, d.Spec.Host)
 		}
 		known.Up = up

@@ -88,6 +88,7 @@ func (f *foresight) purge(r request) {
 			delete(f.Destroyed, id)
 		}
 		delete(f.Entities, label(&d))
+		delete(f.Crush, label(&d))
 		if f.Drain != nil {
 			delete(f.Drain.Usage, id)
 			delete(f.Drain.Places, id)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -65,6 +66,7 @@ func (p *planner) planLocations() {
 	for _, host := range p.locatedHosts() {
 		b, there := p.hostBucket(host)
 		switch {
+		case p.otherName(host) != "": // its OSDs are in CRUSH by another name of it
 		case p.reachable() && p.seen.Crush == nil, !p.reachable() && len(p.have) > 0: // only Ceph can tell
 			p.unplaced[host] = true
 		case there && agrees(b, locationOf(p.hosts[host])):
@@ -119,6 +121,29 @@ func (p *planner) hostBucket(host string) (b Bucket, there bool) {
 	return b, there && b.Type == "host"
 }
 
+// crushHost is the bucket of a host that CRUSH has an OSD in; empty where it has the OSD nowhere.
+func (p *planner) crushHost(o *osd) string {
+	if !p.inMap(o) {
+		return ""
+	}
+	return p.seen.Crush[o.label()].In["host"]
+}
+
+// otherName is the bucket that CRUSH has OSDs of a host in, where that is not called as the host is, but, say, by its full name. One that is another
+// host's is where the OSD's disk was before.
+func (p *planner) otherName(host string) string {
+	short := map[string]bool{"": true}
+	for name := range p.hosts {
+		short[shortName(name)] = true
+	}
+	for _, o := range p.osds {
+		if in := p.crushHost(o); o.host == host && !short[in] {
+			return in
+		}
+	}
+	return ""
+}
+
 // agrees says whether a bucket is in all that a location names. What else it is in is somebody else's affair.
 func agrees(b Bucket, in map[string]string) bool {
 	for level, name := range in {
@@ -161,10 +186,19 @@ func (p *planner) findPlaces(hosts []string) {
 			continue
 		}
 		p.located[shortName(host)] = locationText(in)
+		p.nowhere[host] = p.moveFailed(host)
 	}
 	for _, why := range slices.Sorted(maps.Keys(wrong)) {
 		p.decide(api.VerdictRefuse, objectCrush, "%s. Until then no OSD begins on %s", why, words.Few(wrong[why]))
 	}
+}
+
+// moveFailed says whether Ceph would not put a host where it is to be, as where CRUSH has no such level. No pool waits for its OSDs.
+func (p *planner) moveFailed(host string) bool {
+	short := shortName(host)
+	return slices.ContainsFunc(p.view.Failures, func(f engine.CommandFailure) bool {
+		return f.Command.Line == objectCrush && f.Command.Params[short] == p.located[short]
+	})
 }
 
 // writeLocations has the hosts be put where they are to be.

@@ -127,6 +127,103 @@ func TestLocations_outside(t *testing.T) {
 	}
 }
 
+// An OSD that CRUSH has already is not held back by labels, whatever its host is called there, and no bucket is made beside that.
+func TestLocations_otherName(t *testing.T) {
+	f := poolsOn(3)
+	f.settle(t)
+	f.ceph.Put("h1.example.com", "host", "default")
+	f.ceph.Adopt("h1.example.com", 0)
+	f.ask(t, "osd crush rm", "name", "h1")
+	f.at(1, "rack=r1")
+	f.at(2, "rack=r2")
+	f.ask(t, "osd crush reweight", "name", "osd.1", "weight", 0.0)
+	delete(f.daemons, "c-osd-0")
+	delete(f.daemons, "c-osd-1")
+	p := f.round(t)
+	if got := f.daemons["c-osd-0"].Spec.State + f.daemons["c-osd-1"].Spec.State; got != api.WantRunning+api.WantRunning {
+		t.Errorf("osd.0 and osd.1 are to be %s: %v", got, decisions(p))
+	}
+	f.settle(t)
+	want := []string{"h1.example.com in default", "h2 in r2 in default", "h3 in default"}
+	if diff := cmp.Diff(want, f.ceph.Locations()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A rack that CRUSH has by another name is not made a second time: copies in both would be in one.
+func TestLocations_twin(t *testing.T) {
+	for name, tt := range map[string]struct{ first, second, want string }{
+		"all are in it":             {"rack=rack-1", "", "hosts with data that are labelled with rack rack-1 are in r01 in CRUSH: label the hosts with r01, or rename that ('holdfast ceph shell -- ceph osd crush rename-bucket r01 rack-1'). Until then no OSD begins on h4"},
+		"another is it by its name": {"rack=rack-1", "rack=r01", ""},
+		"nobody is labelled so":     {"", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := poolsOn(3)
+			f.settle(t)
+			f.ceph.Put("r01", "rack", "default")
+			f.ceph.Put("h1", "host", "r01")
+			f.ceph.Put("h2", "host", "r01")
+			f.at(1, strings.Fields(tt.first)...)
+			f.at(2, strings.Fields(tt.second)...)
+			f.at(3, "rack=rack-1") // below the root, where it may stay
+			f.host(4, 1)
+			f.node(4, "wwn-40")
+			f.at(4, "rack=rack-1")
+			got := word(decisions(f.settle(t), api.VerdictRefuse), "crush")
+			if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+				t.Errorf("%q", got)
+			}
+			if made := slices.Contains(f.ceph.Locations(), "h4 in rack-1 in default"); made != (tt.want == "") {
+				t.Errorf("%v", f.ceph.Locations())
+			}
+		})
+	}
+}
+
+// roundDespite is a round in which a command of a verb fails, if there is one, and all others are carried out, as the engine does it.
+func (f *fakeWorld) roundDespite(t *testing.T, verb, want string) {
+	t.Helper()
+	v, p, err := f.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failures []engine.CommandFailure
+	p.Commands = slices.DeleteFunc(p.Commands, func(c engine.Command) bool {
+		if c.Verb != verb {
+			return false
+		}
+		if err := f.driver.Perform(t.Context(), v, c, f); err == nil || !strings.Contains(err.Error(), want) {
+			t.Fatalf("%s: %v", c.Verb, err)
+		} else {
+			failures = append(failures, engine.CommandFailure{Command: c, Message: err.Error()})
+		}
+		return true
+	})
+	if err := f.apply(t.Context(), v, p); err != nil {
+		t.Fatal(err)
+	}
+	f.failures = failures
+}
+
+// No pool waits for OSDs of a host that Ceph would not put where it is to be.
+func TestLocations_moveFails(t *testing.T) {
+	f := poolsOn(3)
+	f.settle(t)
+	f.host(4, 1)
+	f.node(4, "wwn-40")
+	f.at(4, "zone=z1")
+	f.ceph.WithoutType("zone")
+	f.pools = append(f.pools, *replicated("p", 3))
+	for range 12 {
+		f.agents()
+		f.roundDespite(t, verbCrushMove, "type 'zone' does not exist")
+		f.now = f.now.Add(recheckSoon)
+	}
+	if len(f.ceph.Pools()) != 1 || f.daemons["c-osd-3"].Spec.State != api.WantPrepared {
+		t.Errorf("%v, osd.3 is to be %s, %v", f.ceph.Pools(), f.daemons["c-osd-3"].Spec.State, f.failures)
+	}
+}
+
 // What people have made of CRUSH stays: a host comes into a bucket wherever that is, and one is left where its labels say nothing of.
 func TestLocations_byHand(t *testing.T) {
 	f := poolsOn(3)

@@ -73,7 +73,7 @@ func (f *foresight) crushPath(to map[string]string, levels []string) map[string]
 }
 
 // crushStarts has an OSD that is new put itself below its host, which stays where it is.
-func (f *foresight) crushStarts(host string) {
+func (f *foresight) crushStarts(osd, host string) {
 	if f.Crush == nil {
 		return
 	}
@@ -83,6 +83,9 @@ func (f *foresight) crushStarts(host string) {
 	}
 	b.Weight++
 	f.Crush[host] = b
+	in := maps.Clone(b.In)
+	in["host"] = host
+	f.Crush[osd] = Bucket{Type: "osd", In: in, Weight: 1}
 }
 
 // crushBuckets are CRUSH's, to be changed by commands. A Ceph that was never there has its root alone.

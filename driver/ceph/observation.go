@@ -54,7 +54,7 @@ type Observation struct {
 	BackfillFull float64
 	// Drain are facts that are asked for only while a host is drained or gone; otherwise nil.
 	Drain *DrainFacts
-	// Crush are the buckets of CRUSH by their names. They are asked for only where hosts are labelled with where they are; otherwise nil.
+	// Crush are the buckets of CRUSH, and the OSDs in them, by their names. They are asked for only where hosts are labelled with where they are; otherwise nil.
 	Crush map[string]Bucket
 	// PoolFacts are asked for only while the cluster has Pools; otherwise nil.
 	PoolFacts *PoolFacts

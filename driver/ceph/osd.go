@@ -300,13 +300,13 @@ func (p *planner) inMap(o *osd) bool {
 	return p.reachable() && o.uuid != "" && p.seen.OSDs[o.id].UUID == o.uuid
 }
 
-// osdDaemon is only Prepared until Ceph knows the OSD, and its host is where CRUSH is to have it: one that starts before is refused by the mons and ends. So does one that
-// Ceph was asked to forget, on a host that is not drained any more.
+// osdDaemon is only Prepared until Ceph knows the OSD, as one that starts before is refused by the mons and ends; and until its host is where CRUSH is to have it,
+// unless CRUSH has the OSD already. So is one that Ceph was asked to forget, on a host that is not drained any more.
 func (p *planner) osdDaemon(o *osd, facts *confFacts) api.Daemon {
 	d := p.daemon(TypeOSD, strconv.Itoa(o.id), o.host, o.address, facts)
 	have := p.have[d.Name]
 	forgotten := p.reachable() && have != nil && told(have)
-	if (!o.started || forgotten) && (!p.inMap(o) || p.unplaced[o.host]) {
+	if (!o.started || forgotten) && (!p.inMap(o) || p.unplaced[o.host] && p.crushHost(o) == "") {
 		d.Spec.State = api.WantPrepared
 	}
 	d.Spec.Command = append(d.Spec.Command, "--osd-data", "${DATA}/store")

@@ -4,6 +4,7 @@
 package radostest
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,8 +29,9 @@ type Cluster struct {
 	places   map[string]string   // the hosts of OSDs
 	auth     map[string]string   // entity to key; nil before the first quorum
 	osds     map[int]*osd
-	epoch    int // of the OSD map
-	looks    int // how often Sync was called: time goes by secondsPerLook each
+	without  string // a type that CRUSH has no buckets of, although a new Ceph has
+	epoch    int    // of the OSD map
+	looks    int    // how often Sync was called: time goes by secondsPerLook each
 	election int
 	unseen   int // how many rounds the mgr's report lags behind
 	warnings map[string]string
@@ -71,6 +73,7 @@ type osd struct {
 	weight         float64 // in CRUSH
 	destroyed      bool
 	host           string // where its daemon was seen last
+	adopted        string // the bucket that it stays in, if any, whatever its host is called
 }
 
 // reportLag is how many times 'status' is answered before the mgr's report shows what has changed. Until then Ceph says
@@ -141,7 +144,7 @@ func (c *Cluster) settle() {
 		name := "osd." + strconv.Itoa(id)
 		up := c.running[name] && c.uuids[name] == o.uuid
 		if up {
-			o.host = c.places[name]
+			o.host = cmp.Or(o.adopted, c.places[name])
 			c.hostStarts(o.host)
 		}
 		if up != o.up {

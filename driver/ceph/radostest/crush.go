@@ -26,7 +26,7 @@ func (c *Cluster) hostStarts(host string) {
 
 // addBucket makes a bucket, at a location if one is given; one that is there stays where it is.
 func (c *Cluster) addBucket(name, kind string, to []any) (syscall.Errno, string) {
-	if !slices.Contains(crushKinds, kind) {
+	if !slices.Contains(crushKinds, kind) || kind == c.without {
 		return syscall.EINVAL, "type '" + kind + "' does not exist"
 	}
 	if _, there := c.buckets[name]; there {
@@ -139,6 +139,35 @@ func (c *Cluster) Put(name, kind, in string) {
 	defer c.mu.Unlock()
 	c.buckets[name] = bucket{kind, in}
 	c.changed()
+}
+
+// Adopt has OSDs be below a bucket of another name than that of their host, as of a Ceph that others made.
+func (c *Cluster) Adopt(bucket string, osds ...int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range osds {
+		c.osds[id].adopted, c.osds[id].host = bucket, bucket
+	}
+	c.changed()
+}
+
+// WithoutType has CRUSH know no buckets of a type, as where somebody wrote another map.
+func (c *Cluster) WithoutType(kind string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.without = kind
+}
+
+// Weighs says whether CRUSH has OSDs of a weight below a host.
+func (c *Cluster) Weighs(host string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range c.osds {
+		if o.host == host && o.weight > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // SpreadOver has copies spread over the racks that hosts, by CRUSH's names, are in.
