@@ -82,7 +82,7 @@ func makeFilesystem(ctx context.Context, l *service.Local, table *fstab, uuid st
 	case sb != nil && sb.uuid == uuid && !sb.unfinished:
 		return nil
 	case sb != nil && sb.uuid == uuid:
-		// An mkfs that was cut off: nothing was ever stored on it.
+		// An mkfs that was cut off: nothing was ever stored on it; or a wipe: nothing was to stay.
 	case sb != nil || dev.Availability != api.DeviceAvailable:
 		return fmt.Errorf("it is not empty (%s): it was not touched. Wipe it if its data is not needed", strings.Join(dev.Reasons, "; "))
 	case table.has(uuid):
@@ -148,32 +148,46 @@ func wants(l *service.Local, dir string) bool {
 }
 
 // release unmounts a file system, wipes it if the daemon's data goes or there is none on it, and removes its mount point. It may be cut off anywhere and done
-// again: what is to be wiped is noted while it can still be seen.
+// again: what is to be wiped is noted while it can still be seen, and what was noted is looked at anew.
 func release(ctx context.Context, l *service.Local, line fstabLine) error {
+	if err := resumeWipe(ctx, l, line); err != nil {
+		return err
+	}
 	infos, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(line.dir))
 	if err != nil {
 		return err
 	}
 	note := wipeNote(l, line.uuid)
-	goes := l.Daemon.Spec.OnRemoval == api.DeletionWipe || len(infos) > 0 && holdsNothing(line.dir)
 	for _, m := range infos {
-		if err := noteWipe(note, m.Source, goes); err != nil {
+		if err := noteWipe(note, m.Source, dataGoes(l) || holdsNothing(line.dir)); err != nil {
 			return fmt.Errorf("while noting what is to be wiped: %w", err)
 		}
-		if err := tool.Run(ctx, l.Data, "umount", line.dir); err != nil {
-			return fmt.Errorf("bricks on %s are still in use: %w", line.dir, err)
+		if err := unmount(ctx, l, line.dir, note); err != nil {
+			return err
 		}
 		if err := wipeNoted(ctx, note, line.uuid); err != nil {
 			return err
 		}
 	}
-	if err := wipeNoted(ctx, note, line.uuid); err != nil {
-		return err
-	}
 	if _, err := os.Lstat(line.dir); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	return atomicfile.Remove(line.dir)
+}
+
+func dataGoes(l *service.Local) bool { return l.Daemon.Spec.OnRemoval == api.DeletionWipe }
+
+// unmount takes the note back where something uses the file system: it may be written to, and whether it is wiped is asked anew.
+func unmount(ctx context.Context, l *service.Local, dir, note string) error {
+	err := tool.Run(ctx, l.Data, "umount", dir)
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("bricks on %s are still in use: %w", dir, err)
+	if !busy(dir) {
+		return err
+	}
+	return errors.Join(err, dropNote(note))
 }
 
 // holdsNothing says that a mounted file system holds what makeFilesystem and brickRoot made, and no brick or anything else: all bricks

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/servicetest"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
 
@@ -260,11 +261,118 @@ func TestConfigureDevices_givesUp(t *testing.T) {
 		if err := (Glusterd{}).ConfigureDevices(t.Context(), l); err == nil || !strings.Contains(err.Error(), "still in use") || !busy(mount) {
 			t.Errorf("%+v: error %v", test, err)
 		}
+		if notes(t, l) > 0 {
+			t.Errorf("%+v: it is in use, and noted to be wiped", test)
+		}
 		used.Close()
 		configure(t, l)
 		sb, err := readSuperblock(path)
 		if busy(mount) || err != nil || (sb != nil) != test.wantFS || len(tableOf(t, l).lines) > 0 {
 			t.Errorf("%+v: mounted %v, file system %+v, %v", test, busy(mount), sb, err)
+		}
+	}
+}
+
+// giveUpLater has a device given up by an agent that dies after it has unmounted it, and before it wipes it.
+func giveUpLater(t *testing.T, policy api.DeletionPolicy, brick bool) (l *service.Local, path, mount string) {
+	t.Helper()
+	path = loopDevice(t)
+	l = newLocal(t, policy)
+	mount = with(t, l, path)
+	configure(t, l)
+	if brick {
+		makeBrick(t, mount)
+	}
+	l.Daemon.Spec.Devices, l.Devices = nil, map[string]api.Device{}
+	giveUpCut(t, l, 0)
+	if busy(mount) {
+		t.Fatal("it is still mounted")
+	}
+	return l, path, mount
+}
+
+// giveUpCut cuts the agent off when it has written so often to a device.
+func giveUpCut(t *testing.T, l *service.Local, after int) {
+	t.Helper()
+	restore := atomicfile.Cut("/dev", after)
+	err := (Glusterd{}).ConfigureDevices(t.Context(), l)
+	if !restore() || !errors.Is(err, atomicfile.ErrCut) {
+		t.Fatalf("it was not cut off after %d: %v", after, err)
+	}
+}
+
+// What was noted is done only if it is still to be done.
+func TestGiveUp_resumed(t *testing.T) {
+	for name, test := range map[string]struct {
+		policy api.DeletionPolicy
+		brick  bool
+		since  func(t *testing.T, l *service.Local, path, mount string)
+		wantFS bool
+	}{
+		"nothing changed":          {policy: api.DeletionRetain},
+		"it is to stay now":        {policy: api.DeletionWipe, brick: true, since: retain, wantFS: true},
+		"it was written to":        {policy: api.DeletionRetain, since: write, wantFS: true},
+		"it has another name":      {policy: api.DeletionRetain, since: rename},
+		"another name, and wiping": {policy: api.DeletionWipe, brick: true, since: rename},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, path, mount := giveUpLater(t, test.policy, test.brick)
+			if test.since != nil {
+				test.since(t, l, path, mount)
+			}
+			configure(t, l)
+			sb, err := readSuperblock(path)
+			if busy(mount) || err != nil || (sb != nil) != test.wantFS || len(tableOf(t, l).lines) > 0 || notes(t, l) > 0 {
+				t.Errorf("mounted %v, file system %+v, %v, %d notes", busy(mount), sb, err, notes(t, l))
+			}
+		})
+	}
+}
+
+func retain(_ *testing.T, l *service.Local, _, _ string) {
+	l.Daemon.Spec.OnRemoval = api.DeletionRetain
+}
+
+// write does what the daemon's own command does after a boot, and then glusterd.
+func write(t *testing.T, _ *service.Local, path, mount string) {
+	t.Helper()
+	run(t, "mount", path, mount)
+	makeBrick(t, mount)
+	run(t, "umount", mount)
+}
+
+func rename(t *testing.T, l *service.Local, path, _ string) {
+	t.Helper()
+	sb, err := readSuperblock(path)
+	if err != nil || sb == nil {
+		t.Fatalf("%+v, %v", sb, err)
+	}
+	if err := noteWipe(wipeNote(l, sb.uuid), loopDevice(t), true); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func notes(t *testing.T, l *service.Local) int {
+	t.Helper()
+	found, err := filepath.Glob(wipeNote(l, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(found)
+}
+
+// A disk whose wipe was cut off anywhere can be declared again.
+func TestWipe_cutOffAndDeclaredAgain(t *testing.T) {
+	for after := range 4 {
+		path := loopDevice(t)
+		l := newLocal(t, api.DeletionWipe)
+		mount := with(t, l, path)
+		configure(t, l)
+		l.Daemon.Spec.Devices, l.Devices = nil, map[string]api.Device{}
+		giveUpCut(t, l, after)
+		with(t, l, path)
+		if err := (Glusterd{}).ConfigureDevices(t.Context(), l); err != nil || !busy(mount) || notes(t, l) > 0 {
+			t.Errorf("cut off after %d parts: mounted %v, %d notes, %v", after, busy(mount), notes(t, l), err)
 		}
 	}
 }

@@ -3,8 +3,10 @@ package gluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
@@ -29,17 +31,81 @@ func dropNote(note string) error {
 	return atomicfile.Remove(note)
 }
 
-// wipeNoted does what a note says. A device on which there is something else by now is left alone.
+// resumeWipe goes on with what an agent noted and did not come to. Since then the policy may be another one, and what was empty may have been mounted and
+// written to: unless all data goes, or the wipe had begun, the file system is mounted as before, for its content to be looked at again.
+func resumeWipe(ctx context.Context, l *service.Local, line fstabLine) error {
+	note := wipeNote(l, line.uuid)
+	noted, err := os.ReadFile(note)
+	if errors.Is(err, os.ErrNotExist) || err == nil && busy(line.dir) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	path, err := deviceOf(string(noted), line.uuid)
+	if err != nil {
+		return err
+	}
+	sb, err := readSuperblock(path)
+	if path == "" || err == nil && (dataGoes(l) || sb == nil || sb.unfinished) {
+		return wipeNoted(ctx, note, line.uuid)
+	}
+	if err != nil {
+		return err
+	}
+	return mount(ctx, line, path, 0)
+}
+
+// wipeNoted does what a note says, wherever the file system is by now: a boot may give a disk another name. A device on which there is something else is left
+// alone.
 func wipeNoted(ctx context.Context, note, uuid string) error {
-	device, err := os.ReadFile(note)
+	noted, err := os.ReadFile(note)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if err := wipe(ctx, string(device), uuid); err != nil && !gone(err) {
+	path, err := deviceOf(string(noted), uuid)
+	if err != nil {
 		return err
 	}
+	if path != "" {
+		if err := wipe(ctx, path, uuid); err != nil && !gone(err) {
+			return err
+		}
+	}
 	return dropNote(note)
+}
+
+// blockDevices has a name for each block device that the kernel knows (sysfs(5)).
+const blockDevices = "/sys/class/block"
+
+// deviceOf finds the device with a file system, first under the name that it had; "" when it is nowhere. Those that others are made of, as the paths of a
+// multipath device, are not it, nor are those that cannot be read.
+func deviceOf(noted, uuid string) (string, error) {
+	if carries(noted, uuid) {
+		return noted, nil
+	}
+	all, err := os.ReadDir(blockDevices)
+	if err != nil {
+		return "", fmt.Errorf("while looking for the device of the file system %s: %w", uuid, err)
+	}
+	var found []string
+	for _, d := range all {
+		path := filepath.Join("/dev", strings.ReplaceAll(d.Name(), "!", "/"))
+		holders, err := os.ReadDir(filepath.Join(blockDevices, d.Name(), "holders"))
+		if (err != nil || len(holders) == 0) && carries(path, uuid) {
+			found = append(found, path)
+		}
+	}
+	if len(found) > 1 {
+		return "", fmt.Errorf("the file system %s is on %s: none was touched. Detach or wipe the copies", uuid, strings.Join(found, " and "))
+	}
+	return strings.Join(found, ""), nil
+}
+
+func carries(path, uuid string) bool {
+	sb, err := readSuperblock(path)
+	return err == nil && sb != nil && sb.uuid == uuid
 }

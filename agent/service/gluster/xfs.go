@@ -1,6 +1,7 @@
 package gluster
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -18,10 +19,13 @@ const label = "holdfast"
 // superblockSize is how much of a device is read to find out whether XFS is on it: the smallest sector that XFS knows.
 const superblockSize = 512
 
+// unfinishedAt is where in the superblock mkfs.xfs notes that it is at work (sb_inprogress).
+const unfinishedAt = 126
+
 // superblock is what is read of the start of an XFS file system (Linux, fs/xfs/libxfs/xfs_format.h, struct xfs_dsb).
 type superblock struct {
 	uuid string
-	// unfinished is set while mkfs.xfs is at work, and stays when it is cut off.
+	// unfinished is set while mkfs.xfs or a wipe is at work, and stays when it is cut off.
 	unfinished bool
 }
 
@@ -43,7 +47,7 @@ func parseSuperblock(b []byte) *superblock {
 	if len(b) < superblockSize || string(b[:4]) != "XFSB" {
 		return nil
 	}
-	return &superblock{uuid: uuidText(b[32:48]), unfinished: b[126] != 0}
+	return &superblock{uuid: uuidText(b[32:48]), unfinished: b[unfinishedAt] != 0}
 }
 
 func uuidText(b []byte) string {
@@ -85,23 +89,28 @@ func wipe(ctx context.Context, path, uuid string) error {
 	return nil
 }
 
-// wipeFile overwrites the superblock last: until then the device says whose it is, and a wipe that was cut off is done again.
+// wipeFile has the superblock say first that nothing is finished here, and overwrites it last: until then the device says whose it is, and a wipe that was cut
+// off is done again, or the file system made anew.
 func wipeFile(ctx context.Context, f *os.File) error {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err
 	}
-	for _, part := range [][2]int64{
-		{max(superblockSize, size-wipedEnds), size}, {superblockSize, min(size, wipedEnds)}, {0, min(size, superblockSize)},
+	for _, part := range []struct {
+		from, to int64
+		with     byte
+	}{
+		{unfinishedAt, unfinishedAt + 1, 1},
+		{max(superblockSize, size-wipedEnds), size, 0}, {superblockSize, min(size, wipedEnds), 0}, {0, min(size, superblockSize), 0},
 	} {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if part[0] >= part[1] {
+		if part.from >= part.to {
 			continue
 		}
 		err := atomicfile.Guarded(f.Name(), func() error {
-			_, err := f.WriteAt(make([]byte, part[1]-part[0]), part[0])
+			_, err := f.WriteAt(bytes.Repeat([]byte{part.with}, int(part.to-part.from)), part.from)
 			return err
 		})
 		if err != nil {
