@@ -2,6 +2,7 @@ package gluster
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -30,7 +31,11 @@ func directories(l *service.Local) []string {
 func claimDirectories(l *service.Local) error {
 	var errs []error
 	for _, dir := range directories(l) {
-		if err := claim(dir, l.Parameters[glusterd.ParamPool]); err != nil {
+		err := dropNote(leftNote(l, dir))
+		if err == nil {
+			err = claim(dir, l.Parameters[glusterd.ParamPool])
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("directory %s: %w", dir, err))
 		}
 	}
@@ -62,22 +67,44 @@ func leaveDirectories(l *service.Local) error {
 	}
 	var errs []error
 	for _, dir := range directories(l) {
-		errs = append(errs, leave(dir, l.Parameters[glusterd.ParamPool]))
+		if err := leave(dir, l.Parameters[glusterd.ParamPool], leftNote(l, dir)); err != nil {
+			errs = append(errs, fmt.Errorf("directory %s: %w", dir, err))
+		}
 	}
 	return errors.Join(errs...)
 }
 
+// leftNote is a file that says that a directory was this daemon's, from before its claim is removed until the directory is: an empty one that was never
+// claimed may be where somebody mounts something.
+func leftNote(l *service.Local, dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return filepath.Join(l.Data, fmt.Sprintf("left-%x", sum[:8]))
+}
+
 // leave removes what GlusterFS made in a directory of this pool, and nothing else that may lie in it.
-func leave(dir, pool string) error {
+func leave(dir, pool, note string) error {
 	have, err := os.ReadFile(filepath.Join(dir, claimFile))
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return removeEmpty(dir) // who was to do that may have been killed
+		return removeLeft(dir, note) // who was to do that may have been killed
 	case err != nil:
 		return err
 	case strings.TrimSpace(string(have)) != pool:
 		return nil
 	}
+	if err := removeBricks(dir); err != nil {
+		return err
+	}
+	if err := atomicfile.Write(note, []byte(dir), 0o600); err != nil {
+		return err
+	}
+	if err := atomicfile.Remove(filepath.Join(dir, claimFile)); err != nil {
+		return err
+	}
+	return removeLeft(dir, note)
+}
+
+func removeBricks(dir string) error {
 	bricks, err := storedBricks(dir)
 	if err != nil {
 		return err
@@ -90,10 +117,21 @@ func leave(dir, pool string) error {
 			return fmt.Errorf("while removing a brick: %w", err)
 		}
 	}
-	if err := atomicfile.Remove(filepath.Join(dir, claimFile)); err != nil {
+	return nil
+}
+
+// removeLeft removes a directory that was this daemon's.
+func removeLeft(dir, note string) error {
+	if _, err := os.Lstat(note); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
 		return err
 	}
-	return removeEmpty(dir)
+	if err := removeEmpty(dir); err != nil {
+		return err
+	}
+	return dropNote(note)
 }
 
 // removeEmpty removes a directory, unless it holds something or a file system is mounted on it.

@@ -75,3 +75,24 @@ func TestDirectories_ofAnotherPool(t *testing.T) {
 		}
 	}
 }
+
+// An empty directory that was never claimed may be where somebody mounts something.
+func TestDirectories_neverClaimed(t *testing.T) {
+	l := newLocal(t, api.DeletionWipe)
+	dir := t.TempDir()
+	l.Parameters[glusterd.ParamDirectories] = dir
+	if err := (Glusterd{}).DestroyLocalService(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	if !exists(dir) {
+		t.Error("it is gone")
+	}
+	if err := (Glusterd{}).ConfigureDevices(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := (Glusterd{}).DestroyLocalService(t.Context(), l); err != nil || exists(dir) || exists(leftNote(l, dir)) {
+			t.Errorf("claimed: it is left %v, and noted %v, %v", exists(dir), exists(leftNote(l, dir)), err)
+		}
+	}
+}
