@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Write puts data into the file at path with exactly the permissions perm, in the place of what was there. When it returns
@@ -76,7 +77,7 @@ func Rename(old, path string) error {
 // Symlink makes a link at path that leads to target, in the place of what was there. One that leads there already is left as it is.
 func Symlink(target, path string) error {
 	if have, err := os.Readlink(path); err == nil && have == target {
-		return nil
+		return SyncDir(filepath.Dir(path)) // who made it may have died before that
 	}
 	return guarded(path, func() error {
 		fresh := path + ".new"
@@ -95,15 +96,38 @@ func Symlink(target, path string) error {
 
 // MkdirAll makes a directory, with those that it lies in, for good. One that is there is left as it is.
 func MkdirAll(dir string, perm os.FileMode) error {
-	if st, err := os.Stat(dir); err == nil && st.IsDir() {
-		return nil
+	if isDir(dir) {
+		return syncMade(dir)
 	}
-	return guarded(dir, func() error {
-		if err := os.MkdirAll(dir, perm); err != nil {
+	return guarded(dir, func() error { return mkdirAll(dir, perm) })
+}
+
+// mkdirAll makes each directory only when the name of the one that it lies in is on stable storage, so that one that is there tells that much of all above it.
+func mkdirAll(dir string, perm os.FileMode) error {
+	if !isDir(dir) {
+		if err := mkdirAll(filepath.Dir(dir), perm); err != nil {
 			return err
 		}
-		return SyncDir(filepath.Dir(dir))
-	})
+		if err := os.Mkdir(dir, perm); err != nil && !isDir(dir) {
+			return err
+		}
+	}
+	return syncMade(dir)
+}
+
+func isDir(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
+}
+
+// syncMade puts the name of a directory that is there on stable storage: who made it may have died before that. It does nothing where that was nobody like
+// this process, which may not look there, or the kernel.
+func syncMade(dir string) error {
+	err := SyncDir(filepath.Dir(dir))
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) {
+		return nil
+	}
+	return err
 }
 
 // SyncDir puts the names in a directory on stable storage: what was created, renamed or removed in it stays so.
