@@ -19,6 +19,8 @@ import (
 // effect is something that lasts: a file that was written, a program that was run.
 type effect struct {
 	what string
+	// where is the place in the code.
+	where string
 	// took is how long a program ran; 0 for anything else.
 	took time.Duration
 }
@@ -70,7 +72,7 @@ func (l *life) run(do func() error) (killed bool, err error) {
 }
 
 func (l *life) file(do func() error) error {
-	l.reach("a file at "+l.here(), 0)
+	l.reach("a file", 0)
 	return do()
 }
 
@@ -80,17 +82,45 @@ var asks = [][]string{
 	{"glusterd", "--print-libexecdir"}, {"torusctl", "list-peers"}, {"torusctl", "volume", "list"}, {"torusctl", "ring", "get"}, {"torusctl", "init", "--view"},
 }
 
-// verbs are what gluster and rbd are asked for without a change.
-var verbs = []string{"info", "status", "get", "list", "pool"}
+// askWords are what gluster and rbd are asked for without a change, by the words before and after what is asked about ("*", one word or several).
+var askWords = map[string][][]string{
+	"gluster": {
+		{"peer", "status"}, {"pool", "list"}, {"volume", "info"}, {"volume", "status"}, {"volume", "list"}, {"volume", "get"},
+		{"volume", "rebalance", "*", "status"}, {"volume", "remove-brick", "*", "status"}, {"volume", "quota", "*", "list"},
+	},
+	"rbd": {{"mirror", "pool", "info"}, {"mirror", "pool", "status"}},
+}
 
 func isQuestion(args []string) bool {
 	program := filepath.Base(args[0])
-	if program == "gluster" || program == "rbd" {
-		return slices.ContainsFunc(args, func(a string) bool { return slices.Contains(verbs, a) })
+	if all, ok := askWords[program]; ok {
+		words := withoutOptions(args[1:])
+		return slices.ContainsFunc(all, func(ask []string) bool { return begins(words, ask) })
 	}
 	return slices.Contains(args, "--version") || slices.ContainsFunc(asks, func(a []string) bool {
 		return a[0] == program && len(args) >= len(a) && slices.Equal(a[1:], args[1:len(a)])
 	})
+}
+
+// withoutOptions leaves out the options before the first word; -c and -n are Ceph's, with a value each.
+func withoutOptions(args []string) []string {
+	for len(args) > 1 && strings.HasPrefix(args[0], "-") {
+		n := 1
+		if args[0] == "-c" || args[0] == "-n" {
+			n = 2
+		}
+		args = args[n:]
+	}
+	return args
+}
+
+// begins says whether words begin with those of a question. After what is asked about, its last word is the last of all.
+func begins(words, ask []string) bool {
+	about := slices.Index(ask, "*")
+	if about < 0 {
+		return len(words) >= len(ask) && slices.Equal(words[:len(ask)], ask)
+	}
+	return len(words) >= len(ask) && slices.Equal(words[:about], ask[:about]) && words[len(words)-1] == ask[about+1]
 }
 
 func (l *life) program(cmd *exec.Cmd, run func() error) error {
@@ -105,7 +135,7 @@ func (l *life) program(cmd *exec.Cmd, run func() error) error {
 		return run()
 	}
 	what := strings.Join(cmd.Args, " ")
-	n := l.reach(what[:min(len(what), 120)]+" at "+l.here(), l.amid)
+	n := l.reach(what[:min(len(what), 120)], l.amid)
 	if n == l.at && l.amid > 0 {
 		l.killSoon(cmd)
 		_ = run() // nobody lives to see it
@@ -140,10 +170,11 @@ func (l *life) here() string {
 
 // reach comes to an effect, and goes on unless it is the last one's time.
 func (l *life) reach(what string, amid time.Duration) (n int) {
+	where := l.here()
 	l.mu.Lock()
 	dead := l.dead
 	if !dead {
-		l.effects = append(l.effects, effect{what: what})
+		l.effects = append(l.effects, effect{what: what + " at " + where, where: where})
 	}
 	n = len(l.effects)
 	l.mu.Unlock()
