@@ -25,11 +25,14 @@ type Points struct {
 	// missing are the places that were not noted yet, as file:line, with what is called there.
 	missing map[string]string
 	all     int
+	// in are the functions that the places lie in.
+	in map[string]string
 }
 
 // call is a call in a function of the package. Where the function only makes another one that calls, within is empty: whoever
 // calls the function does not call. of is what a method is called of, or the package of a function.
-type call struct{ within, of, callee, place string }
+// in is the declared function that it lies in at any depth.
+type call struct{ within, in, of, callee, place string }
 
 // List finds the places in the Go files of the directory dir, tests aside. effects are the names of the functions and methods
 // that take effect, such as Write, or os.Remove where others that are called so do not: what stands before the dot is the last name
@@ -56,10 +59,10 @@ func List(dir string, effects ...string) (*Points, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Points{dir: abs, missing: map[string]string{}}
+	p := &Points{dir: abs, missing: map[string]string{}, in: map[string]string{}}
 	for _, c := range calls {
 		if c.isOneOf(leads) {
-			p.missing[c.place] = c.callee
+			p.missing[c.place], p.in[c.place] = c.callee, c.in
 		}
 	}
 	p.all = len(p.missing)
@@ -89,22 +92,22 @@ func callsIn(dir string) ([]call, error) {
 		}
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
-				calls = append(calls, callsOf(files, f.Name.Name, f.Body)...)
+				calls = append(calls, callsOf(files, f.Name.Name, f.Name.Name, f.Body)...)
 			}
 		}
 	}
 	return calls, nil
 }
 
-func callsOf(files *token.FileSet, within string, body ast.Node) (calls []call) {
+func callsOf(files *token.FileSet, within, in string, body ast.Node) (calls []call) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncLit:
-			calls = append(calls, callsOf(files, "", n.Body)...)
+			calls = append(calls, callsOf(files, "", in, n.Body)...)
 			return false
 		case *ast.CallExpr:
 			at := files.Position(n.Lparen)
-			calls = append(calls, call{within, ofWhat(n.Fun), nameOf(n.Fun), fmt.Sprintf("%s:%d", filepath.Base(at.Filename), at.Line)})
+			calls = append(calls, call{within, in, ofWhat(n.Fun), nameOf(n.Fun), fmt.Sprintf("%s:%d", filepath.Base(at.Filename), at.Line)})
 		}
 		return true
 	})
@@ -167,3 +170,6 @@ func (p *Points) Missing() (missing []string, all int) {
 	}
 	return missing, p.all
 }
+
+// In is the name of the declared function in which a place (file:line) lies.
+func (p *Points) In(place string) string { return p.in[place] }

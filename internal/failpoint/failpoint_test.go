@@ -20,6 +20,9 @@ func TestList(t *testing.T) {
 	if diff := cmp.Diff(want, missing); diff != "" || all != len(want) {
 		t.Errorf("%d places (-want +got):\n%s", all, diff)
 	}
+	if in := p.In("code.go:6"); in != "direct" {
+		t.Errorf("the place lies in %q", in)
+	}
 }
 
 // Of what is called by the same name, that is meant which is called of the same: the last name before the dot, also of a function.

@@ -39,14 +39,16 @@ const (
 
 // elsewhere are the places at which nobody is killed here, and why.
 var elsewhere = map[string]string{
-	"encryption.go": noCrypt, "osd.go unlock": noCrypt, "osd.go wipeEncrypted": noCrypt,
+	"encryption.go finish Format": noCrypt, "encryption.go unlock Format": noCrypt, "encryption.go unlock finish": noCrypt, "encryption.go unlock Open": noCrypt,
+	"encryption.go CloseDevices Close": noCrypt, "encryption.go wipeEncrypted Close": noCrypt, "encryption.go wipeEncrypted Erase": noCrypt,
+	"encryption.go wipeEncrypted wipe": noCrypt, "osd.go ConfigureLocalService unlock": noCrypt, "osd.go wipeBlock wipeEncrypted": noCrypt,
 	"slot.go unlock": noCryptPart, "slot.go wipeEncrypted": noCryptPart, "slot.go madeBefore": noCryptPart, "takeoverosd.go": noCryptPart, "osd.go takeOverOSD": noCryptPart,
 	"found.go":         "there are no logical volumes on the machines of these tests: test/e2e TestAdoptLVM in a virtual machine, in which nobody is killed",
 	"bootunits.go":     foreigner,
 	"recoverosds.go":   "needs maps that an OSD of a cluster has: test/e2e TestRecoverMons, in which nobody is killed",
 	"maps.go giveMaps": "the goroutine that it starts is killed at its own places", "maps.go give": "the goroutine that it starts is killed at its own places",
 	"takeover.go disable": foreigner, "takeover.go stop": foreigner,
-	"wipe.go wipeCopies": "copies of the label, which Ceph makes since 19: TestWipe_copiesOfTheLabel", "wipe.go zero": "of a copy of the label, likewise",
+	"wipe.go wipeFile wipeCopies": "copies of the label, which Ceph makes since 19: TestWipe_copiesOfTheLabel", "wipe.go wipeCopies zero": "of a copy of the label, likewise",
 	"recover.go Remove": "what was read of a store that has been in a quorum: it is read anew", "rgwusers.go writeUser": "of a user that stays with its buckets, as of one that is set",
 }
 

@@ -25,21 +25,15 @@ func Places(t *testing.T, dir string, more ...string) *failpoint.Points {
 	return p
 }
 
-// Swept fails the test for each place at which no agent was killed, but for those in files, or by calls ("file.go call"), that elsewhere has with the reason.
+// Swept fails the test for each place at which no agent was killed, but for those that elsewhere has with the reason: calls in a function
+// ("file.go function callee"), all such calls in a file ("file.go callee"), or a file.
 func Swept(t *testing.T, code *failpoint.Points, elsewhere map[string]string) {
 	t.Helper()
 	missing, all := code.Missing()
 	used := map[string]bool{}
 	for _, place := range missing {
-		file, rest, _ := strings.Cut(place, ":")
-		_, callee, _ := strings.Cut(rest, " ")
-		call := file + " " + strings.Trim(callee, "()")
-		switch {
-		case elsewhere[file] != "":
-			used[file] = true
-		case elsewhere[call] != "":
-			used[call] = true
-		default:
+		what := reasoned(code, place, elsewhere)
+		if used[what] = true; what == "" {
 			t.Errorf("no agent was killed at %s", place)
 		}
 	}
@@ -51,4 +45,17 @@ func Swept(t *testing.T, code *failpoint.Points, elsewhere map[string]string) {
 		}
 	}
 	t.Logf("%d places in the code, at %d of which nobody was killed", all, len(missing))
+}
+
+// reasoned is the narrowest of the names that elsewhere has for a place.
+func reasoned(code *failpoint.Points, place string, elsewhere map[string]string) string {
+	at, callee, _ := strings.Cut(place, " ")
+	file, _, _ := strings.Cut(at, ":")
+	callee = strings.Trim(callee, "()")
+	for _, what := range []string{file + " " + code.In(at) + " " + callee, file + " " + callee, file} {
+		if elsewhere[what] != "" {
+			return what
+		}
+	}
+	return ""
 }
