@@ -180,7 +180,8 @@ func complete(dir string) bool {
 	return true
 }
 
-// makeOSD has ceph-osd make the OSD. Run again after it was cut off, ceph-osd finishes what it began: the uuid is the same.
+// makeOSD has ceph-osd make the OSD. Run again after it was cut off, ceph-osd finishes what it began: the uuid is the same. It has no socket, which would stay
+// when it is killed.
 func makeOSD(ctx context.Context, l *service.Local, dir string) error {
 	disks, err := holdDisks(ctx, l)
 	if err != nil {
@@ -188,7 +189,7 @@ func makeOSD(ctx context.Context, l *service.Local, dir string) error {
 	}
 	defer disks.Done()
 	err = tool.RunWith(ctx, disks.Files, l.Data, "ceph-osd", "--mkfs", "-i", l.Daemon.Spec.ID, "--osd-uuid", l.Parameters[paramOSDUUID],
-		"--osd-data", dir, "--no-mon-config", "-c", filepath.Join(l.Data, fileConf), "--keyring", filepath.Join(l.Data, fileKeyring))
+		"--osd-data", dir, "--no-mon-config", "--admin-socket=", "-c", filepath.Join(l.Data, fileConf), "--keyring", filepath.Join(l.Data, fileKeyring))
 	if err != nil {
 		return err
 	}
