@@ -31,14 +31,14 @@ func (p *planner) newAtlas() *atlas {
 	if p.reachable() {
 		a.crush = p.seen.Crush
 	}
-	hosts := p.locatedHosts()
+	hosts, elsewhere := p.locatedHosts(), p.otherNames()
 	for _, host := range hosts {
 		a.spots[shortName(host)] = &spot{level: "host", by: host}
 	}
 	for _, host := range hosts {
 		a.add(host, locationOf(p.hosts[host]))
 		a.compare(a.crush[shortName(host)], locationOf(p.hosts[host]))
-		a.compare(a.crush[p.otherName(host)], locationOf(p.hosts[host]))
+		a.compare(a.crush[elsewhere[host]], locationOf(p.hosts[host]))
 	}
 	return a
 }

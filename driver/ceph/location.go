@@ -63,10 +63,11 @@ func locationText(in map[string]string) string {
 // moves the data, which nobody asked for (docs/decisions/2026-11-23-crush-locations.md).
 func (p *planner) planLocations() {
 	var fresh, astray []string
+	elsewhere := p.otherNames()
 	for _, host := range p.locatedHosts() {
 		b, there := p.hostBucket(host)
 		switch {
-		case p.otherName(host) != "": // its OSDs are in CRUSH by another name of it
+		case elsewhere[host] != "": // its OSDs are in CRUSH by another name of it
 		case p.reachable() && p.seen.Crush == nil, !p.reachable() && len(p.have) > 0: // only Ceph can tell
 			p.unplaced[host] = true
 		case there && agrees(b, locationOf(p.hosts[host])):
@@ -129,19 +130,19 @@ func (p *planner) crushHost(o *osd) string {
 	return p.seen.Crush[o.label()].In["host"]
 }
 
-// otherName is the bucket that CRUSH has OSDs of a host in, where that is not called as the host is, but, say, by its full name. One that is another
-// host's is where the OSD's disk was before.
-func (p *planner) otherName(host string) string {
-	short := map[string]bool{"": true}
+// otherNames are the buckets that CRUSH has OSDs in, by their hosts, where these are not called as a host is, but, say, by its full name. One that is
+// another host's is where the OSD's disk was before.
+func (p *planner) otherNames() map[string]string {
+	short, names := map[string]bool{"": true}, map[string]string{}
 	for name := range p.hosts {
 		short[shortName(name)] = true
 	}
 	for _, o := range p.osds {
-		if in := p.crushHost(o); o.host == host && !short[in] {
-			return in
+		if in := p.crushHost(o); !short[in] {
+			names[o.host] = in
 		}
 	}
-	return ""
+	return names
 }
 
 // agrees says whether a bucket is in all that a location names. What else it is in is somebody else's affair.
