@@ -46,7 +46,7 @@ func (Glusterd) ConfigureDevices(ctx context.Context, l *service.Local) error {
 			errs = append(errs, fmt.Errorf("device %s (%s): %w", dev.ID, dev.Path, err))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, forgetNotes(l, table))...)
 }
 
 func configureDevice(ctx context.Context, l *service.Local, table *fstab, name string, dev *api.Device) error {
@@ -85,7 +85,7 @@ func makeFilesystem(ctx context.Context, l *service.Local, table *fstab, uuid st
 		// An mkfs that was cut off: nothing was ever stored on it; or a wipe: nothing was to stay.
 	case sb != nil || dev.Availability != api.DeviceAvailable:
 		return fmt.Errorf("it is not empty (%s): it was not touched. Wipe it if its data is not needed", strings.Join(dev.Reasons, "; "))
-	case table.has(uuid):
+	case table.has(uuid) && !noted(l, uuid):
 		return errors.New("it is empty, and bricks were made on it before: it was not touched. Put the right disk back, or replace " +
 			"the device in the StorageNode if its data is lost")
 	}

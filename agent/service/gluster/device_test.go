@@ -361,6 +361,26 @@ func notes(t *testing.T, l *service.Local) int {
 	return len(found)
 }
 
+// So can one whose wipe was not cut off, and what was noted of it was.
+func TestWipe_doneAndDeclaredAgain(t *testing.T) {
+	for after := range 3 {
+		path := loopDevice(t)
+		l := newLocal(t, api.DeletionWipe)
+		mount := with(t, l, path)
+		configure(t, l)
+		l.Daemon.Spec.Devices, l.Devices = nil, map[string]api.Device{}
+		restore := atomicfile.Cut(l.Data, 1+after) // the note; the mount point, the table, the note
+		err := (Glusterd{}).ConfigureDevices(t.Context(), l)
+		if sb, serr := readSuperblock(path); !restore() || err == nil || sb != nil || serr != nil {
+			t.Fatalf("cut off after %d: %v, %+v, %v", after, err, sb, serr)
+		}
+		with(t, l, path)
+		if err := (Glusterd{}).ConfigureDevices(t.Context(), l); err != nil || !busy(mount) || notes(t, l) > 0 {
+			t.Errorf("cut off after %d: mounted %v, %d notes, %v", after, busy(mount), notes(t, l), err)
+		}
+	}
+}
+
 // A disk whose wipe was cut off anywhere can be declared again.
 func TestWipe_cutOffAndDeclaredAgain(t *testing.T) {
 	for after := range 4 {

@@ -12,9 +12,16 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
+const notePrefix = "wipe-"
+
 // wipeNote is a file with the device of a file system that is to be wiped as soon as it is not mounted any more. Without it an agent that is killed in between
-// leaves a device behind that nobody can use.
-func wipeNote(l *service.Local, uuid string) string { return filepath.Join(l.Data, "wipe-"+uuid) }
+// leaves a device behind that nobody can use. It stays until the file system is forgotten, so that one that was wiped is not missed.
+func wipeNote(l *service.Local, uuid string) string { return filepath.Join(l.Data, notePrefix+uuid) }
+
+func noted(l *service.Local, uuid string) bool {
+	_, err := os.Lstat(wipeNote(l, uuid))
+	return err == nil
+}
 
 // noteWipe writes the note, or takes back that of an earlier try if nothing is to be wiped.
 func noteWipe(note, device string, goes bool) error {
@@ -31,18 +38,36 @@ func dropNote(note string) error {
 	return atomicfile.Remove(note)
 }
 
+// forgetNotes drops the notes of file systems that were given up.
+func forgetNotes(l *service.Local, table *fstab) error {
+	files, err := os.ReadDir(l.Data)
+	if err != nil {
+		return fmt.Errorf("while looking for what was to be wiped: %w", err)
+	}
+	for _, f := range files {
+		uuid, ok := strings.CutPrefix(f.Name(), notePrefix)
+		if !ok || table.has(uuid) {
+			continue
+		}
+		if err := dropNote(wipeNote(l, uuid)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // resumeWipe goes on with what an agent noted and did not come to. Since then the policy may be another one, and what was empty may have been mounted and
 // written to: unless all data goes, or the wipe had begun, the file system is mounted as before, for its content to be looked at again.
 func resumeWipe(ctx context.Context, l *service.Local, line fstabLine) error {
 	note := wipeNote(l, line.uuid)
-	noted, err := os.ReadFile(note)
+	name, err := os.ReadFile(note)
 	if errors.Is(err, os.ErrNotExist) || err == nil && busy(line.dir) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	path, err := deviceOf(string(noted), line.uuid)
+	path, err := deviceOf(string(name), line.uuid)
 	if err != nil {
 		return err
 	}
@@ -59,23 +84,24 @@ func resumeWipe(ctx context.Context, l *service.Local, line fstabLine) error {
 // wipeNoted does what a note says, wherever the file system is by now: a boot may give a disk another name. A device on which there is something else is left
 // alone.
 func wipeNoted(ctx context.Context, note, uuid string) error {
-	noted, err := os.ReadFile(note)
+	name, err := os.ReadFile(note)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	path, err := deviceOf(string(noted), uuid)
+	path, err := deviceOf(string(name), uuid)
 	if err != nil {
 		return err
 	}
-	if path != "" {
-		if err := wipe(ctx, path, uuid); err != nil && !gone(err) {
-			return err
-		}
+	if path == "" {
+		return nil
 	}
-	return dropNote(note)
+	if err := wipe(ctx, path, uuid); err != nil && !gone(err) {
+		return err
+	}
+	return nil
 }
 
 // blockDevices has a name for each block device that the kernel knows (sysfs(5)).
@@ -83,9 +109,9 @@ const blockDevices = "/sys/class/block"
 
 // deviceOf finds the device with a file system, first under the name that it had; "" when it is nowhere. Those that others are made of, as the paths of a
 // multipath device, are not it, nor are those that cannot be read.
-func deviceOf(noted, uuid string) (string, error) {
-	if carries(noted, uuid) {
-		return noted, nil
+func deviceOf(name, uuid string) (string, error) {
+	if carries(name, uuid) {
+		return name, nil
 	}
 	all, err := os.ReadDir(blockDevices)
 	if err != nil {
