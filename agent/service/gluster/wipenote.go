@@ -7,6 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
@@ -102,6 +105,21 @@ func wipeNoted(ctx context.Context, note, uuid string) error {
 		return err
 	}
 	return nil
+}
+
+// wipeSoon waits for who has not let go yet of what was just unmounted: to mount it again to look at it would only begin that anew.
+func wipeSoon(ctx context.Context, note, uuid string) error {
+	for try := 1; ; try++ {
+		err := wipeNoted(ctx, note, uuid)
+		if !errors.Is(err, unix.EBUSY) || try == busyTries {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(busyPause):
+		}
+	}
 }
 
 // blockDevices has a name for each block device that the kernel knows (sysfs(5)).
