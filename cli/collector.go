@@ -12,15 +12,15 @@ import (
 // CPU time of a few collections. While it works, as when a fleet comes up, a third of its CPU time would go into collecting
 // garbage; then garbage may stay, as long as the heap does not grow beyond what a server of a large fleet may take.
 const (
-	least, busyLeast, thrifty, roomy, most = 15, 30, 50, 100, 400
+	least, busyLeast, thrifty, roomy, most = 25, 30, 50, 100, 400
 	// largeHeap is where a heap is large even at rest: some hundred hosts.
 	largeHeap = 96 << 20
 	// restBudget and busyBudget are how large the heap shall be at most, garbage included, unless more than that, less the least garbage, is
 	// live. What a busy server was given stays scattered over the heap for good.
 	restBudget, busyBudget = 500 << 20, 800 << 20
-	// busyCollecting is which part of one core the collector takes when the server is busy, and idleCollecting when it is not any more.
-	// A thousand hosts at rest take some 0.25 of it under the smaller budget and 0.1 under the larger.
-	busyCollecting, idleCollecting = 0.4, 0.2
+	// busyCollecting is which part of one core the collector would take under the smaller budget when the server is busy, and idleCollecting
+	// when it is not any more. A thousand hosts at rest take 0.25 to 0.4 of it, by how fast the machine is, and twice to four times that come up.
+	busyCollecting, idleCollecting = 0.6, 0.45
 	// lookAtHeap is how often it is looked, and lately over how many looks the part is averaged: one collection of a large heap alone
 	// takes a third of a core from one look to the next.
 	lookAtHeap, lately = 2 * time.Second, 8
@@ -64,18 +64,14 @@ type collector struct {
 }
 
 // adapt says whether the percentage changed. It does not go back and forth with a heap, or with work, that is about as much as a
-// bound. share is the part of one core that the collector took.
+// bound. share is the part of one core that the collector took, which is the less the more garbage it leaves: so it is judged by what it
+// would be at rest, or a server that is given more would not look busy any more.
 func (c *collector) adapt(live uint64, share float64) bool {
-	c.busy = share > busyCollecting || c.busy && share > idleCollecting
-	within := func(budget uint64) int { return min(most, max(least, int(budget*100/max(live, 1))-100)) }
-	next := within(restBudget)
-	switch {
-	case c.busy:
-		next = max(busyLeast, within(busyBudget))
-	case live < largeHeap*3/4, live < largeHeap && c.percent == thrifty:
-		next = thrifty
-	default:
-		next = min(next, roomy)
+	next := c.atRest(live)
+	wouldTake := share * float64(c.percent) / float64(next)
+	c.busy = wouldTake > busyCollecting || c.busy && wouldTake > idleCollecting
+	if c.busy {
+		next = max(busyLeast, within(busyBudget, live))
 	}
 	// What is live changes from one collection to the next, and each change costs a collection.
 	if live > largeHeap && next*5 > c.percent*4 && next*4 < c.percent*5 {
@@ -85,6 +81,17 @@ func (c *collector) adapt(live uint64, share float64) bool {
 	c.percent = next
 	return changed
 }
+
+// atRest is the percentage for a server that is not busy.
+func (c *collector) atRest(live uint64) int {
+	if live < largeHeap*3/4 || live < largeHeap && c.percent == thrifty {
+		return thrifty
+	}
+	return min(roomy, within(restBudget, live))
+}
+
+// within is the percentage with which a heap comes to a budget.
+func within(budget, live uint64) int { return min(most, max(least, int(budget*100/max(live, 1))-100)) }
 
 // readHeap is what the last collection left, in bytes, and the CPU time that collections took until now, in seconds. Each
 // collection adds to that at its end.
