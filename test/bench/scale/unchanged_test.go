@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -126,18 +128,15 @@ func TestStartedBy(t *testing.T) {
 	now, cancel := context.WithCancel(t.Context())
 	cancel() // it looks once
 	before := childrenAt(os.Getpid())
-	sleep := exec.CommandContext(t.Context(), "sleep", "60")
-	if err := sleep.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if got := before.followed(now); !slices.Equal(got, []string{"sleep 60"}) {
-		t.Errorf("started were %q, want a sleep", got)
+	cat := echoing(t)
+	if got := before.followed(now); !slices.Equal(got, []string{"cat"}) {
+		t.Errorf("started were %q, want a cat", got)
 	}
 	if got := childrenAt(os.Getpid()).followed(now); len(got) > 0 {
 		t.Errorf("started were %q, and all ran before", got)
 	}
-	_ = sleep.Process.Kill()
-	_ = sleep.Wait() // it was killed
+	_ = cat.Process.Kill()
+	_ = cat.Wait() // it was killed
 	before = childrenAt(os.Getpid())
 	if err := exec.CommandContext(t.Context(), "true").Run(); err != nil {
 		t.Fatal(err)
@@ -148,4 +147,22 @@ func TestStartedBy(t *testing.T) {
 	if asksRelease("sleep 60") || !asksRelease("glusterd --version") {
 		t.Error("a look at a package is not told from other programs")
 	}
+}
+
+// echoing starts a program that runs when it is returned: for a moment after exec(2) a process has no command line yet.
+func echoing(t *testing.T) *exec.Cmd {
+	t.Helper()
+	cat := exec.CommandContext(t.Context(), "cat")
+	in, err := cat.StdinPipe()
+	out, err2 := cat.StdoutPipe()
+	if err := errors.Join(err, err2, cat.Start()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Write([]byte{'.'}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	return cat
 }
