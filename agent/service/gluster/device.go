@@ -165,7 +165,7 @@ func release(ctx context.Context, l *service.Local, line fstabLine) error {
 		if err := unmount(ctx, l, line.dir, note); err != nil {
 			return err
 		}
-		if err := wipeSoon(ctx, note, line.uuid); err != nil {
+		if err := wipeNoted(ctx, note, line.uuid); err != nil {
 			return err
 		}
 	}

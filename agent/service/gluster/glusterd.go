@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
@@ -135,7 +133,7 @@ func (Glusterd) DestroyLocalService(ctx context.Context, l *service.Local) error
 func releaseSoon(ctx context.Context, l *service.Local, line fstabLine) error {
 	for try := 1; ; try++ {
 		err := release(ctx, l, line)
-		if err == nil || try == busyTries || !busy(line.dir) && !errors.Is(err, unix.EBUSY) {
+		if err == nil || try == busyTries || !busy(line.dir) {
 			return err
 		}
 		select {

@@ -62,55 +62,49 @@ func forgetNotes(l *service.Local, table *fstab) error {
 // resumeWipe goes on with what an agent noted and did not come to. Since then the policy may be another one, and what was empty may have been mounted and
 // written to: unless all data goes, or the wipe had begun, the file system is mounted as before, for its content to be looked at again.
 func resumeWipe(ctx context.Context, l *service.Local, line fstabLine) error {
-	note := wipeNote(l, line.uuid)
-	name, err := os.ReadFile(note)
-	if errors.Is(err, os.ErrNotExist) || err == nil && busy(line.dir) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	path, err := deviceOf(string(name), line.uuid)
-	if err != nil {
+	path, err := notedDevice(wipeNote(l, line.uuid), line.uuid)
+	if err != nil || path == "" || busy(line.dir) {
 		return err
 	}
 	sb, err := readSuperblock(path)
-	if path == "" || err == nil && (dataGoes(l) || sb == nil || sb.unfinished) {
-		return wipeNoted(ctx, note, line.uuid)
-	}
 	if err != nil {
 		return err
+	}
+	if dataGoes(l) || sb == nil || sb.unfinished {
+		return wipeSoon(ctx, path, line.uuid)
 	}
 	return mount(ctx, line, path, 0)
 }
 
-// wipeNoted does what a note says, wherever the file system is by now: a boot may give a disk another name. A device on which there is something else is left
-// alone.
+// wipeNoted does what a note says, if there is one.
 func wipeNoted(ctx context.Context, note, uuid string) error {
+	path, err := notedDevice(note, uuid)
+	if err != nil || path == "" {
+		return err
+	}
+	return wipeSoon(ctx, path, uuid)
+}
+
+// notedDevice is where the file system of a note is by now: a boot may give a disk another name. It is "" without a note, and when the file system is nowhere: a
+// device on which there is something else is left alone.
+func notedDevice(note, uuid string) (string, error) {
 	name, err := os.ReadFile(note)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return "", nil
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	path, err := deviceOf(string(name), uuid)
-	if err != nil {
-		return err
-	}
-	if path == "" {
-		return nil
-	}
-	if err := wipe(ctx, path, uuid); err != nil && !gone(err) {
-		return err
-	}
-	return nil
+	return deviceOf(string(name), uuid)
 }
 
 // wipeSoon waits for who has not let go yet of what was just unmounted: to mount it again to look at it would only begin that anew.
-func wipeSoon(ctx context.Context, note, uuid string) error {
+func wipeSoon(ctx context.Context, path, uuid string) error {
 	for try := 1; ; try++ {
-		err := wipeNoted(ctx, note, uuid)
+		err := wipe(ctx, path, uuid)
+		if err == nil || gone(err) {
+			return nil
+		}
 		if !errors.Is(err, unix.EBUSY) || try == busyTries {
 			return err
 		}
