@@ -25,13 +25,12 @@ type spot struct {
 	wrong string
 }
 
-// newAtlas reads the labels of all hosts that are to have OSDs.
-func (p *planner) newAtlas() *atlas {
+// newAtlas reads the labels of hosts, of which CRUSH has some by other names.
+func (p *planner) newAtlas(hosts []string, elsewhere map[string]string) *atlas {
 	a := &atlas{spots: map[string]*spot{}, apart: map[string]string{}, agreed: map[string]bool{}}
 	if p.reachable() {
 		a.crush = p.seen.Crush
 	}
-	hosts, elsewhere := p.locatedHosts(), p.otherNames()
 	for _, host := range hosts {
 		a.spots[shortName(host)] = &spot{level: "host", by: host}
 	}

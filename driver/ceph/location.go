@@ -62,9 +62,13 @@ func locationText(in map[string]string) string {
 // planLocations has hosts be in CRUSH where their labels say before anything is on them. One that holds data stays where it is: to move it
 // moves the data, which nobody asked for (docs/decisions/2026-11-23-crush-locations.md).
 func (p *planner) planLocations() {
+	hosts := p.locatedHosts()
+	if len(hosts) == 0 {
+		return
+	}
 	var fresh, astray []string
 	elsewhere := p.otherNames()
-	for _, host := range p.locatedHosts() {
+	for _, host := range hosts {
 		b, there := p.hostBucket(host)
 		switch {
 		case elsewhere[host] != "": // its OSDs are in CRUSH by another name of it
@@ -79,7 +83,9 @@ func (p *planner) planLocations() {
 		}
 	}
 	p.tellAstray(astray)
-	p.findPlaces(fresh)
+	if len(fresh) > 0 {
+		p.findPlaces(fresh, p.newAtlas(hosts, elsewhere))
+	}
 }
 
 // locatedHosts are the hosts that are labelled with where they are, and are to keep OSDs.
@@ -174,11 +180,7 @@ func (p *planner) tellAstray(hosts []string) {
 }
 
 // findPlaces finds where hosts are to be that nothing is on, and refuses what cannot be so.
-func (p *planner) findPlaces(hosts []string) {
-	if len(hosts) == 0 {
-		return
-	}
-	atlas := p.newAtlas()
+func (p *planner) findPlaces(hosts []string, atlas *atlas) {
 	wrong := map[string][]string{}
 	for _, host := range hosts {
 		in, why := atlas.locate(p.hosts[host])

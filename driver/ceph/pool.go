@@ -200,6 +200,7 @@ func (p *planner) openPlaces() (places []Place) {
 // checkPool says why a pool cannot be as it is declared, or what it waits for.
 func (p *planner) checkPool(x *poolPlan) {
 	erasure := x.Spec.ErasureCoded != nil
+	stranded := p.strands(x)
 	switch room := p.room(x, x.domain); {
 	case x.have != nil && x.have.Erasure != erasure:
 		x.refuse("Ceph has a pool of this name that is %s, and none is made over: choose another name, or declare it as it is", kindOfPool(x.have.Erasure))
@@ -209,8 +210,8 @@ func (p *planner) checkPool(x *poolPlan) {
 		x.refuse("Ceph has a CRUSH rule %s that does something else than its name says: rename it with 'ceph osd crush rule rename'", x.rule)
 	case x.have == nil && x.Spec.FailureDomain == "" && p.poolsKnown() && p.osdsComing():
 		x.waits = append(x.waits, "more OSDs are on their way: which failure domain it can have depends on them")
-	case room >= x.size && len(p.strands(x)) > 0:
-		x.refuseStranded(p.strands(x))
+	case room >= x.size && len(stranded) > 0:
+		x.refuseStranded(stranded)
 	case room >= x.size:
 	case len(p.have) == 0 && (p.settling() > 0 || room == 0):
 		x.waits = append(x.waits, fmt.Sprintf("it needs %s, and %d so far %s declared", p.bucketWords(x, x.size), room, map[bool]string{true: "is", false: "are"}[room == 1]))
