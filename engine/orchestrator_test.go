@@ -77,6 +77,22 @@ func (l *lab) refresh() (*engine.RefreshEvent, error) {
 	return e, l.orch.HandleRefresh(l.t.Context(), e)
 }
 
+// becomesReady fails the test unless the cluster becomes ready.
+func (l *lab) becomesReady() {
+	l.t.Helper()
+	l.settle()
+	if c := l.ready(); c.Status != metav1.ConditionTrue {
+		l.t.Errorf("Ready = %+v", c)
+	}
+}
+
+// addFourth declares a node on a fourth host.
+func (l *lab) addFourth() {
+	l.t.Helper()
+	l.must(l.AddHost(l.t.Context(), "h4", []string{"disk-4"}))
+	l.must(l.Create(l.t.Context(), toyNode("n4", "h4", "/dev/sdb")))
+}
+
 // settle runs orchestrations and ticks until the cluster is ready.
 func (l *lab) settle() {
 	l.t.Helper()
@@ -124,10 +140,7 @@ func (l *lab) ready() metav1.Condition {
 func TestOrchestrator_bringUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
-		l.settle()
-		if c := l.ready(); c.Status != metav1.ConditionTrue {
-			t.Errorf("Ready = %+v", c)
-		}
+		l.becomesReady()
 		report := l.cluster().Status.Report
 		if report.Leader != "s1" || report.Started.IsZero() {
 			t.Errorf("report = %+v", report)
@@ -393,8 +406,7 @@ func TestOrchestrator_readyIsTakenBackFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		l.settle()
-		l.must(l.AddHost(t.Context(), "h4", []string{"disk-4"}))
-		l.must(l.Create(t.Context(), toyNode("n4", "h4", "/dev/sdb")))
+		l.addFourth()
 		asked := false
 		l.Fail = func(op, object string) error {
 			if op == "PutNodeStatus" && object == "n4" {
@@ -410,10 +422,7 @@ func TestOrchestrator_readyIsTakenBackFirst(t *testing.T) {
 		if !asked {
 			t.Error("the node's status was not written")
 		}
-		l.settle()
-		if c := l.ready(); c.Status != metav1.ConditionTrue {
-			t.Errorf("Ready = %+v", c)
-		}
+		l.becomesReady()
 	})
 }
 
@@ -460,8 +469,7 @@ func TestOrchestrator_overtaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		l.settle()
-		l.must(l.AddHost(t.Context(), "h4", []string{"disk-4"}))
-		l.must(l.Create(t.Context(), toyNode("n4", "h4", "/dev/sdb")))
+		l.addFourth()
 		l.Fail = func(op, object string) error {
 			switch {
 			case op == "PutNodeStatus" && object == "n4":
@@ -478,10 +486,7 @@ func TestOrchestrator_overtaken(t *testing.T) {
 			t.Errorf("it does not say that it was overtaken: %+v", said)
 		}
 		l.Fail = nil
-		l.settle()
-		if c := l.ready(); c.Status != metav1.ConditionTrue {
-			t.Errorf("Ready = %+v", c)
-		}
+		l.becomesReady()
 	})
 }
 
@@ -490,8 +495,7 @@ func TestOrchestrator_daemonGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		l.settle()
-		l.must(l.AddHost(t.Context(), "h4", []string{"disk-4"}))
-		l.must(l.Create(t.Context(), toyNode("n4", "h4", "/dev/sdb")))
+		l.addFourth()
 		l.Fail = func(op, object string) error {
 			if op == "PutDaemon" && object == "t-toy-n4" {
 				return fmt.Errorf("daemon %s is gone: %w", object, engine.ErrStale)
@@ -505,10 +509,7 @@ func TestOrchestrator_daemonGone(t *testing.T) {
 			t.Errorf("it does not say that the daemon was gone: %+v", said)
 		}
 		l.Fail = nil
-		l.settle()
-		if c := l.ready(); c.Status != metav1.ConditionTrue {
-			t.Errorf("Ready = %+v", c)
-		}
+		l.becomesReady()
 	})
 }
 
