@@ -109,12 +109,13 @@ func (b *bed) disturb(w ways) {
 		began := time.Now()
 		end := trouble.do(leader)
 		next := b.leaderBut(w, leader)
+		led := time.Since(began)
 		end()
 		b.await("the server that was "+trouble.what, func() error {
 			_, err := b.leaderOver(w, leader)
 			return err
 		})
-		b.Logf("the leader, server %d, was %s: server %d leads, and after %.1f s all is well", leader, trouble.what, next, time.Since(began).Seconds())
+		b.Logf("the leader, server %d, was %s: server %d leads after %.1f s, and after %.1f s all is well", leader, trouble.what, next, led.Seconds(), time.Since(began).Seconds())
 	}
 }
 
