@@ -17,9 +17,9 @@ const (
 	largeHeap = 96 << 20
 	// restBudget and busyBudget are how large the heap shall be at most, garbage included, unless more than that, less the least garbage, is
 	// live. What a busy server was given stays scattered over the heap for good.
-	restBudget, busyBudget = 500 << 20, 800 << 20
+	restBudget, busyBudget = 500 << 20, 600 << 20
 	// busyCollecting is which part of one core the collector would take under the smaller budget when the server is busy, and idleCollecting
-	// when it is not any more. A thousand hosts at rest take 0.25 to 0.4 of it, by how fast the machine is, and twice to four times that come up.
+	// when it is not any more. A thousand hosts at rest took 0.2 of it with twice the least garbage, on a slow machine.
 	busyCollecting, idleCollecting = 0.6, 0.45
 	// lookAtHeap is how often it is looked, and lately over how many looks the part is averaged: one collection of a large heap alone
 	// takes a third of a core from one look to the next.
@@ -65,7 +65,7 @@ type collector struct {
 
 // adapt says whether the percentage changed. It does not go back and forth with a heap, or with work, that is about as much as a
 // bound. share is the part of one core that the collector took, which is the less the more garbage it leaves: so it is judged by what it
-// would be at rest, or a server that is given more would not look busy any more.
+// would be at rest, or a server that is given more would not look busy any more. For as long as it is averaged over after a change, that is a little wrong.
 func (c *collector) adapt(live uint64, share float64) bool {
 	next := c.atRest(live)
 	wouldTake := share * float64(c.percent) / float64(next)

@@ -139,12 +139,13 @@ func (b *bench) quiet(ctx context.Context) error {
 // keeps until something of the same kind changes.
 func (b *bench) later(ctx context.Context) error {
 	note("nothing happens again")
-	if err := b.await(ctx, "all clusters to be ready", func() (bool, string, error) { return b.ready(ctx, b.hosts) }); err != nil {
-		return err
-	}
 	used, err := b.rest(ctx)
 	b.result.Later = used
 	return err
+}
+
+func (b *bench) awaitReady(ctx context.Context) error {
+	return b.await(ctx, "all clusters to be ready", func() (bool, string, error) { return b.ready(ctx, b.hosts) })
 }
 
 // rest leaves the fleet alone, and takes what the server uses.
@@ -167,7 +168,7 @@ func (b *bench) restart(ctx context.Context) error {
 	if err := b.await(ctx, "all agents to be heard", func() (bool, string, error) { return b.heard(ctx) }); err != nil {
 		return err
 	}
-	if err := b.await(ctx, "all clusters to be ready", func() (bool, string, error) { return b.ready(ctx, b.hosts) }); err != nil {
+	if err := b.awaitReady(ctx); err != nil {
 		return err
 	}
 	used, err := b.rest(ctx)
