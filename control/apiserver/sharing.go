@@ -34,14 +34,13 @@ func (s sharingOptions) GetRESTOptions(gr schema.GroupResource, example runtime.
 	) (storage.Interface, factory.DestroyFunc, error) {
 		shared := *config
 		shared.Codec = &sharingCodec{Codec: config.Codec}
-		return decorate(&shared, prefix, key, newObject, newList, attributes, triggers, indexers)
+		alike := sharedAttributes{attributes: attributes}
+		return decorate(&shared, prefix, key, newObject, newList, alike.of, triggers, indexers)
 	}
 	return o, nil
 }
 
 const (
-	// rememberedObjects is how many objects are remembered at least, to share with their next version.
-	rememberedObjects = 4096
 	// rememberedKeys is how many keys of maps are remembered at most. Longer ones than longestKey name one thing of one object, such as
 	// who manages the fields of one disk.
 	rememberedKeys, longestKey = 4096, 48
@@ -54,10 +53,9 @@ type sharingCodec struct {
 	runtime.Codec
 
 	mu sync.Mutex
-	// recent are the latest versions of objects, older those of before; when recent is full, it takes the place of older. last is that of
-	// the object that was decoded last.
-	recent, older map[types.UID]seen
-	last          seen
+	// versions are the latest ones of objects, last is that of the object that was decoded last.
+	versions lately[types.UID, seen]
+	last     seen
 	// keys are those of maps: the decoder makes a string of each key of each map.
 	keys map[string]string
 }
@@ -80,7 +78,10 @@ func (s *sharingCodec) share(u *unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := u.GetUID()
-	was := s.before(id)
+	was, known := s.versions.get(id)
+	if !known {
+		was = s.last
+	}
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	if metadata != nil {
 		metadata, _ = s.sharedMap(was.metadata, metadata)
@@ -92,23 +93,8 @@ func (s *sharingCodec) share(u *unstructured.Unstructured) {
 		}
 	}
 	u.Object = s.keyed(u.Object)
-	if len(s.recent) >= rememberedObjects {
-		s.recent, s.older = nil, s.recent
-	}
-	if s.recent == nil {
-		s.recent = map[types.UID]seen{}
-	}
 	s.last = seen{u.Object, partsOf(metadata)}
-	s.recent[id] = s.last
-}
-
-func (s *sharingCodec) before(id types.UID) seen {
-	for _, known := range []map[types.UID]seen{s.recent, s.older} {
-		if v, ok := known[id]; ok {
-			return v
-		}
-	}
-	return s.last
+	s.versions.put(id, s.last)
 }
 
 // partsOf are the lists and maps of an object's metadata, such as its labels.

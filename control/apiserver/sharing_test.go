@@ -159,7 +159,7 @@ func TestSharingCodec_bound(t *testing.T) {
 	for n := range 3 * rememberedObjects {
 		decode(t, c, map[string]any{"apiVersion": "v1", "kind": "X", "metadata": map[string]any{"uid": fmt.Sprint(n)}})
 	}
-	if n := len(c.recent) + len(c.older); n > 2*rememberedObjects {
+	if n := len(c.versions.recent) + len(c.versions.older); n > 2*rememberedObjects {
 		t.Errorf("%d objects are remembered", n)
 	}
 }
