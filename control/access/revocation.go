@@ -56,12 +56,23 @@ func NewRevocation(config *rest.Config) (*Revocation, error) {
 	r := &Revocation{client: client, running: map[*running]struct{}{}}
 	r.factory = metadatainformer.NewSharedInformerFactory(client, 0)
 	r.hosts = r.factory.ForResource(hostResource).Informer()
+	if err := r.hosts.SetTransform(bare); err != nil {
+		return nil, err
+	}
 	_, err = r.hosts.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { r.changed(obj.(*metav1.PartialObjectMetadata)) },
 		UpdateFunc: func(_, obj any) { r.changed(obj.(*metav1.PartialObjectMetadata)) },
 		DeleteFunc: r.deleted,
 	})
 	return r, err
+}
+
+// bare leaves out who manages which field of a host, which is most of its metadata.
+func bare(o any) (any, error) {
+	if host, ok := o.(*metav1.PartialObjectMetadata); ok {
+		host.ManagedFields = nil
+	}
+	return o, nil
 }
 
 // listing has informers list what there is before they watch. A watch that begins with it ends its beginning with the next
