@@ -17,7 +17,7 @@ const (
 	largeHeap = 96 << 20
 	// restBudget and busyBudget are how large the heap shall be at most, garbage included, unless more than that, less the least garbage, is
 	// live. What a busy server was given stays scattered over the heap for good.
-	restBudget, busyBudget = 500 << 20, 600 << 20
+	restBudget, busyBudget = 500 << 20, 650 << 20
 	// busyCollecting is which part of one core the collector would take under the smaller budget when the server is busy, and idleCollecting
 	// when it is not any more. A thousand hosts at rest took 0.2 of it with twice the least garbage, on a slow machine.
 	busyCollecting, idleCollecting = 0.6, 0.45

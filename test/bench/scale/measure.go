@@ -139,6 +139,9 @@ func (b *bench) quiet(ctx context.Context) error {
 // keeps until something of the same kind changes.
 func (b *bench) later(ctx context.Context) error {
 	note("nothing happens again")
+	if err := b.awaitReady(ctx); err != nil {
+		return err
+	}
 	used, err := b.rest(ctx)
 	b.result.Later = used
 	return err

@@ -41,15 +41,14 @@ func (b *bench) react(ctx context.Context) error {
 		}
 		pause(ctx, between)
 	}
-	pause(ctx, restartAfter)
 	note("%d hosts get a mode", b.clusters)
-	// One host of each cluster, one after the other: until one is back its cluster, and the machine, have other things to do.
+	// One host of each cluster, one after the other: while one comes back its cluster, and the machine, have other things to do.
 	for n := range b.clusters {
-		if err := b.order(ctx, b.fleet.hosts[b.hosts-1-n]); err != nil {
-			return err
-		}
 		pause(ctx, restartAfter)
 		if err := b.awaitReady(ctx); err != nil {
+			return err
+		}
+		if err := b.order(ctx, b.fleet.hosts[b.hosts-1-n]); err != nil {
 			return err
 		}
 	}
