@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 )
 
@@ -86,5 +88,16 @@ func (m *mon) signal(sig syscall.Signal) {
 	m.t.Helper()
 	if err := m.proc.Process.Signal(sig); err != nil {
 		m.t.Fatal(err)
+	}
+}
+
+// halt stops a child of this process, and returns when all its threads are stopped: until then some of them go on.
+func halt(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED, nil); err != nil {
+		t.Fatalf("while waiting for process %d to be stopped: %v", pid, err)
 	}
 }
