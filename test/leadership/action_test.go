@@ -177,7 +177,7 @@ func (p *play) look(name string) any {
 func (p *play) awaitEnd() {
 	p.t.Helper()
 	var left []string
-	for range 1500 {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		var list api.ActionList
 		if err := p.admin.List(p.t.Context(), &list); err != nil {
 			p.t.Fatal(err)
@@ -191,7 +191,6 @@ func (p *play) awaitEnd() {
 		if len(left) == 0 {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	p.t.Errorf("these actions do not end:\n%s", strings.Join(left, "\n"))
 }

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
+	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-storage/holdfast/platform/bare"
-	"github.com/holdfast-storage/holdfast/test/hosts"
+	"github.com/holdfast-storage/holdfast/test/home"
 	"github.com/holdfast-storage/holdfast/test/loopback"
 )
 
@@ -27,26 +29,111 @@ var tokenPattern = regexp.MustCompile(`\bs[0-9]+_[0-9a-f]{8}\b`)
 // history is what was written in etcd, in the one order that all members agree on.
 type history []*clientv3.Event
 
-// historyOf reads everything that was written until now, from the first revision on.
-func historyOf(ctx context.Context, c *clientv3.Client) (history, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+// silence is after how long another server is asked: one that is stopped tells nothing, and elsewhere there is something to tell each second.
+const silence = 5 * time.Second
+
+// follower reads the history while it is made: the API servers have etcd forget what is older than a minute or two.
+type follower struct {
+	asked []*clientv3.Client // one for each server
+
+	mu   sync.Mutex
+	h    history
+	next int64 // the revision from which on nothing is known
+	err  error // what was lost
+}
+
+// follow begins with the leader of this moment.
+func follow(t *testing.T, s *loopback.Servers) *follower {
+	t.Helper()
+	f := &follower{}
+	for n := range s.Count() {
+		f.asked = append(f.asked, s.Server(n+1).Etcd(t))
+	}
+	now := f.now(t)
+	f.next = now.Header.Revision + 1
+	for _, kv := range now.Kvs {
+		f.h = append(f.h, &clientv3.Event{Kv: kv})
+	}
+	ctx, end := context.WithCancel(context.Background())
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			f.read(ctx, f.asked[n%len(f.asked)])
+		}
+	})
+	t.Cleanup(func() {
+		end()
+		reading.Wait()
+		for _, c := range f.asked {
+			_ = c.Close()
+		}
+	})
+	return f
+}
+
+// now is the leader's fence, and with it the revision of this moment.
+func (f *follower) now(t *testing.T) (now *clientv3.GetResponse) {
+	t.Helper()
+	home.Await(t, "etcd to answer", func() (err error) {
+		ctx, cancel := context.WithTimeout(t.Context(), silence)
+		defer cancel()
+		now, err = f.asked[0].Get(ctx, leaderFence)
+		return err
+	})
+	return now
+}
+
+// read reads on over one server, until that is silent.
+func (f *follower) read(ctx context.Context, c *clientv3.Client) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	now, err := c.Get(ctx, leaderFence)
-	if err != nil {
-		return nil, err
-	}
-	var h history
-	end := now.Header.Revision
-	for answer := range c.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(1)) {
-		if err := answer.Err(); err != nil {
-			return nil, err
+	silent := time.AfterFunc(silence, cancel)
+	defer silent.Stop()
+	for answer := range c.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(f.known())) {
+		if !f.note(answer) {
+			<-ctx.Done() // not to ask again at once
+			return
 		}
-		h = append(h, answer.Events...)
-		if n := len(h); n > 0 && h[n-1].Kv.ModRevision >= end {
-			return h, nil
-		}
+		silent.Reset(silence)
 	}
-	return nil, fmt.Errorf("the history ended before revision %d: %w", end, context.Cause(ctx))
+}
+
+// known is the revision from which on nothing is known.
+func (f *follower) known() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.next
+}
+
+func (f *follower) note(answer clientv3.WatchResponse) (good bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if answer.CompactRevision > f.next {
+		f.err = fmt.Errorf("what was written from revision %d on is forgotten: %w", f.next, answer.Err())
+	}
+	f.h = append(f.h, answer.Events...)
+	if n := len(f.h); n > 0 {
+		f.next = max(f.next, f.h[n-1].Kv.ModRevision+1)
+	}
+	return answer.Err() == nil
+}
+
+// whole waits until all is read that was written until now, and returns it.
+func (f *follower) whole(t *testing.T) history {
+	t.Helper()
+	end := f.now(t).Header.Revision
+	home.Await(t, "the history", func() error {
+		if next := f.known(); next <= end {
+			return fmt.Errorf("revision %d of %d is not read", next, end)
+		}
+		return nil
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		t.Fatal(f.err)
+	}
+	return f.h
 }
 
 // stale lists writes of objects below a prefix that say that they were done under another term than the one that there was.
@@ -78,16 +165,4 @@ func (h history) terms() []string {
 		}
 	}
 	return terms
-}
-
-// readHistory reads the history over one server.
-func readHistory(t hosts.T, s *loopback.Server) history {
-	t.Helper()
-	c := s.Etcd(t)
-	defer c.Close()
-	h, err := historyOf(context.Background(), c)
-	if err != nil {
-		t.Fatalf("while reading the history of etcd: %v", err)
-	}
-	return h
 }

@@ -2,6 +2,7 @@ package leadership
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -29,12 +30,13 @@ func TestStoppedLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := loopback.Start(t, own, 3, asHoldfast+"=1")
+	f := follow(t, s)
 	c := clientOf(t, s.Server(1))
 	declareBusy(t, c, busyClusters)
 	for round := range 2 {
 		stopLeader(t, s, round)
 	}
-	h := readHistory(t, s.Server(1))
+	h := f.whole(t)
 	for prefix, least := range map[string]int{configMaps + claim: 200, locks: 2 * busyClusters} {
 		stale, all := h.stale(prefix)
 		for _, write := range stale {
@@ -59,10 +61,13 @@ func TestStoppedLeader(t *testing.T) {
 // stopLeader stops the leader until another server leads and writes, lets it go on, and waits until it has tried to write.
 func stopLeader(t *testing.T, s *loopback.Servers, round int) {
 	t.Helper()
-	_, name, err := leader(t.Context(), clientOf(t, s.Server(1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	name := ""
+	home.Await(t, "a leader", func() (err error) {
+		if _, name, err = leader(t.Context(), clientOf(t, s.Server(1))); err == nil && name == "" {
+			err = errors.New("nobody leads")
+		}
+		return err
+	})
 	old := s.Named(t, name)
 	awaitMetric(t, old, `holdfast_fenced_writes_total{result="admitted"}`, 100)
 	other := s.Server(1)
@@ -72,17 +77,14 @@ func stopLeader(t *testing.T, s *loopback.Servers, round int) {
 	earlier := awaitMetric(t, old, refusedWrites, 0)
 	old.Signal(t, syscall.SIGSTOP)
 	stopped := time.Now()
-	home.Await(t, "another leader", func() error {
-		_, now, err := leader(t.Context(), clientOf(t, other))
-		if err == nil && (now == name || now == "") {
-			err = fmt.Errorf("%q leads", now)
+	next := ""
+	home.Await(t, "another leader", func() (err error) {
+		_, next, err = leader(t.Context(), clientOf(t, other))
+		if err == nil && (next == name || next == "") {
+			err = fmt.Errorf("%q leads", next)
 		}
 		return err
 	})
-	_, next, err := leader(t.Context(), clientOf(t, other))
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Logf("round %d: %s leads %.1f s after %s was stopped", round+1, next, time.Since(stopped).Seconds(), name)
 	awaitMetric(t, s.Named(t, next), `holdfast_fenced_writes_total{result="admitted"}`, 50)
 	awaitMetric(t, s.Named(t, next), "holdfast_orchestrations_total", 2*busyClusters)
