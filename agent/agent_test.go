@@ -37,7 +37,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const deadline = 20 * time.Second
+const deadline = time.Minute
 
 // world is one host with a server in memory, real processes, and devices and a service agent made up.
 type world struct {

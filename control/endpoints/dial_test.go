@@ -38,7 +38,7 @@ func whom(t *testing.T, d *dialer) (string, net.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	if err := c.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	name, err := bufio.NewReader(c).ReadString('\n')

@@ -53,7 +53,7 @@ func withServer(run func() int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	server, err := control.Start(ctx, control.Config{
 		DataDir: dir, Name: "s1", Address: "127.0.0.1", Init: true,

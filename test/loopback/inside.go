@@ -17,7 +17,7 @@ import (
 // Inside starts one server in this process, without an engine or an agent, and returns how to reach it.
 func Inside(t *testing.T) *rest.Config {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for {
 		s, err := start(ctx, memoryDir(t))

@@ -59,7 +59,7 @@ func TestConformance(t *testing.T) {
 // awaitPeer waits until Torus knows a peer by its address.
 func (b *bed) awaitPeer(address string) {
 	b.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		out, err := exec.Command(filepath.Join(os.Getenv(torus.BinVariable), "torusctl"), "list-peers", "--csv", "--etcd", b.etcd).CombinedOutput()
 		if err == nil && strings.Contains(string(out), address) {
 			return

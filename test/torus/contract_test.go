@@ -131,7 +131,7 @@ func (b *bed) report() *spoken.Report {
 // await waits until the cluster is as it should be.
 func (b *bed) await(what string, holds func(*spoken.Cluster) bool) *spoken.Cluster {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(b.Context(), 3*time.Minute)
 	defer cancel()
 	for begin := time.Now(); ; {
 		r := b.report()

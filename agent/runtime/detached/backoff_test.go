@@ -101,7 +101,7 @@ func end(t *testing.T, pid int) {
 
 func awaitState(t *testing.T, r *Runtime, is func(runtime.State) bool) {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		s, _ := r.State("one")
 		if is(s) {

@@ -126,7 +126,7 @@ func checkOneEach(t *testing.T, dir string) {
 
 func awaitRunning(t *testing.T, r *Runtime, name string) runtime.State {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		s, _ := r.State(name)
 		if s.Running {
@@ -146,7 +146,7 @@ func awaitBorn(t *testing.T, r *Runtime, dir, name string) (pid int) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		s, _ := r.State(name)
 		if s.Running && slices.Contains(born(t, dir, name), s.PID) {
@@ -330,7 +330,7 @@ func TestRotation(t *testing.T) {
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		if _, err := os.Stat(p.LogFile + ".2"); err == nil {
 			break

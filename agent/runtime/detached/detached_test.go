@@ -62,7 +62,7 @@ func TestBeforeStart(t *testing.T) {
 // await waits until a file holds a text.
 func await(t *testing.T, file, want string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		text, _ := os.ReadFile(file)
 		if string(text) == want {
 			return

@@ -25,7 +25,7 @@ type Harness struct {
 }
 
 // deadline bounds every wait of the suite.
-const deadline = 20 * time.Second
+const deadline = time.Minute
 
 // Run runs the suite. Restarts must come within seconds.
 func Run(t *testing.T, h Harness) {

@@ -73,7 +73,7 @@ func (s *standIn) restarts(name string) int {
 
 func awaitRestarts(t *testing.T, r *Runtime, want int) {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		s, _ := r.State("one")
 		if s.Running && s.Restarts == want {

@@ -110,7 +110,7 @@ func (n *node) end() {
 
 func (n *node) await(what string, check func() error) {
 	n.Helper()
-	for end := time.Now().Add(40 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		err := check()
 		if err == nil {
 			return
