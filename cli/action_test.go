@@ -67,7 +67,7 @@ func TestAction(t *testing.T) {
 		a.Status.Steps = []api.ActionStep{{Name: "look", State: api.StepDone, Started: &now, Finished: &now}, {Name: "restart", State: api.StepRunning, Started: &now, Done: 2, Total: 4, Unit: "PGs"}}
 	})
 	b.expect("action show "+a.Name, exitOK, "Granted by jo", "Step restart:", "2 of 4 PGs", "done in about 9m", "holdfast action cancel "+a.Name)
-	b.expect("action wait --timeout 300ms "+a.Name, exitTimeout, "restart: Running, 2 of 4 PGs", "done in about 9m")
+	b.expect("action wait --timeout 5s "+a.Name, exitTimeout, "restart: Running, 2 of 4 PGs", "done in about 9m")
 	b.expect("action approve --reject "+a.Name, exitRefused, "it is Running already")
 	b.expect("action cancel "+a.Name, exitOK, "is being cancelled")
 	now := metav1.Now()

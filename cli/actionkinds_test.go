@@ -30,7 +30,7 @@ func TestEtcdGuard(t *testing.T) {
 	server := map[string]string{api.LabelServer: "true"}
 	const want = "without it 0 of 1 members would be left"
 	got := ""
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(got, want) && time.Now().Before(end); {
+	for end := time.Now().Add(2 * time.Minute); !strings.Contains(got, want) && time.Now().Before(end); {
 		got = says("s1", server) // its leader looks every two seconds
 	}
 	if !strings.Contains(got, want) {

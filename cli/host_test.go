@@ -3,12 +3,14 @@ package cli
 import (
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,8 +70,12 @@ func freePorts(t *testing.T, n int) []int {
 // run runs a command and returns its exit code and everything that it wrote.
 func (b *bench) run(input string, args ...string) (int, string) {
 	var out bytes.Buffer
-	code := run(b.Context(), append(args, "--kubeconfig", filepath.Join(b.dir, "admin.kubeconfig")), streams{in: strings.NewReader(input), out: &out, err: &out})
+	code := b.runTo(&out, input, args...)
 	return code, out.String()
+}
+
+func (b *bench) runTo(out io.Writer, input string, args ...string) int {
+	return run(b.Context(), append(args, "--kubeconfig", filepath.Join(b.dir, "admin.kubeconfig")), streams{in: strings.NewReader(input), out: out, err: out})
 }
 
 // expect runs a command, which must end with this code and say all of words.
@@ -81,6 +87,19 @@ func (b *bench) expect(command string, code int, words ...string) {
 func (b *bench) expectInput(input, command string, code int, words ...string) {
 	b.Helper()
 	got, out := b.run(input, strings.Fields(command)...)
+	b.said(command, out, got, code, words)
+}
+
+// expectThen is expect of a command that ends because of what is done once it has said a text.
+func (b *bench) expectThen(text string, do func(), command string, code int, words ...string) {
+	b.Helper()
+	out := &until{text: text, do: sync.OnceFunc(do)}
+	got := b.runTo(out, "", strings.Fields(command)...)
+	b.said(command, out.String(), got, code, words)
+}
+
+func (b *bench) said(command, out string, got, code int, words []string) {
+	b.Helper()
 	if got != code {
 		b.Errorf("%s: exit code %d, want %d:\n%s", command, got, code, out)
 	}
@@ -171,15 +190,16 @@ func TestHost(t *testing.T) {
 func testHostActions(b *bench) {
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan struct{})
+	var shown atomic.Bool
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			b.play(ctx)
+			b.play(ctx, shown.Load())
 			time.Sleep(10 * time.Millisecond)
 		}
 	}()
 	defer func() { cancel(); <-done }()
-	b.expect("host maintenance enter node1 --reason fan --wait", exitOK, "action/enter-maintenance-node1-", "stop-daemons: Running, 1 of 2 daemons",
+	b.expectThen("waits for osd.1", func() { shown.Store(true) }, "host maintenance enter node1 --reason fan --wait", exitOK, "action/enter-maintenance-node1-", "stop-daemons: Running, 1 of 2 daemons",
 		"waits for osd.1", "host node1 is in maintenance")
 	b.expect("host drain node2", exitRefused, "refused, and nothing was changed: the last copy")
 	b.expect("host replace node3 node1 --gone --devices /dev/sdb,/dev/sdc", exitOK, "follow it with 'holdfast action wait replace-node3-")
@@ -194,7 +214,8 @@ func testHostActions(b *bench) {
 	}
 }
 
-func (b *bench) play(ctx context.Context) {
+// play moves each action on by a step. The one on host node1 is done when it was shown under way.
+func (b *bench) play(ctx context.Context, shown bool) {
 	var list api.ActionList
 	if b.client.List(ctx, &list) != nil {
 		return
@@ -211,7 +232,7 @@ func (b *bench) play(ctx context.Context) {
 				State: api.ActionRunning, WaitsFor: "osd.1",
 				Steps: []api.ActionStep{{Name: "stop-daemons", State: api.StepRunning, Done: 1, Total: 2, Unit: "daemons"}},
 			}
-		case a.Spec.Host == "node1" && time.Since(a.CreationTimestamp.Time) > 2*time.Second:
+		case a.Spec.Host == "node1" && shown:
 			a.Status.State, a.Status.WaitsFor, a.Status.Message = api.ActionDone, "", "host node1 is in maintenance"
 		default:
 			continue

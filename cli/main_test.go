@@ -45,7 +45,7 @@ func startShared(t *testing.T) error {
 	}
 	shared.dir = dir
 	ports := freePorts(t, 3)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	shared.port = ports[0]
 	shared.server, err = control.Start(ctx, control.Config{
@@ -98,7 +98,7 @@ func newMember(t *testing.T, namespace, name, group string) *person {
 // do runs a command; input is its standard input.
 func (p *person) do(input string, args ...string) (code int, out string) {
 	var text bytes.Buffer
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	args = append(args, "--kubeconfig", p.kubeconfig, "-n", p.namespace)
 	code = run(ctx, args, streams{in: strings.NewReader(input), out: &text, err: &text})

@@ -43,7 +43,7 @@ func TestOrchestrate(t *testing.T) {
 	b := newBench(t)
 	b.addDisks("h1", "h2", "h3")
 	b.withCeph()
-	b.expectInput(strings.Replace(manifestOn("h1", "h2", "h3"), "interval: 1s", "interval: 1h", 1), "apply -f - --wait --timeout 60s", exitOK)
+	b.expectInput(strings.Replace(manifestOn("h1", "h2", "h3"), "interval: 1s", "interval: 1h", 1), "apply -f - --wait --timeout 5m", exitOK)
 
 	began := time.Now()
 	b.expect("orchestrate c", exitOK, "storagecluster/c: an orchestration was asked for; 'holdfast status c' shows what comes of it")
@@ -51,7 +51,7 @@ func TestOrchestrate(t *testing.T) {
 	if asked.Started.Time.Before(began.Truncate(time.Microsecond)) {
 		t.Errorf("the run began at %s, before it was asked for at %s", asked.Started, began)
 	}
-	b.expect("orchestrate c --wait --timeout 30s", exitOK, "Unchanged by s1, in ")
+	b.expect("orchestrate c --wait --timeout 5m", exitOK, "Unchanged by s1, in ")
 	if again := b.answered(); !again.Started.After(asked.Started.Time) || again.Outcome != api.OutcomeUnchanged {
 		t.Errorf("after the run of %s the second one is %+v", asked.Started, again)
 	}
@@ -77,7 +77,7 @@ func TestOrchestrate_noLeader(t *testing.T) {
 func (b *bench) answered() *api.OrchestrationReport {
 	b.Helper()
 	c := &api.StorageCluster{}
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		b.must(b.client.Get(b.Context(), client.ObjectKey{Namespace: "default", Name: "c"}, c))
 		if c.Status.OrchestratedRequest == c.Annotations[api.AnnotationOrchestrate] && c.Status.Report != nil {
 			return c.Status.Report

@@ -127,8 +127,8 @@ func TestRefused_lastCopies(t *testing.T) {
 	b := newBench(t)
 	b.addDisks("h1", "h2", "h3")
 	c := b.withCeph()
-	b.expectInput(manifestOn("h1", "h2", "h3"), "apply -f - --wait --timeout 60s", exitOK)
-	b.expect("host maintenance enter h1 --wait --timeout 60s", exitOK, "host h1 is in maintenance")
+	b.expectInput(manifestOn("h1", "h2", "h3"), "apply -f - --wait --timeout 5m", exitOK)
+	b.expect("host maintenance enter h1 --wait --timeout 5m", exitOK, "host h1 is in maintenance")
 	b.expect("host maintenance enter h2", exitRefused, "refused, and nothing was changed", "quorum")
 	b.expect("host drain h2", exitRefused, "refused, and nothing was changed")
 	b.expect("host remove h2", exitRefused, "the StorageNode default/n2 is on host h2")
@@ -143,7 +143,7 @@ func TestRefused_lastCopies(t *testing.T) {
 	if q := c.Quorum(); len(q) != 2 {
 		b.Errorf("the quorum is %v", q)
 	}
-	b.expect("host maintenance exit h1 --wait --timeout 60s", exitOK, "host h1 is active")
+	b.expect("host maintenance exit h1 --wait --timeout 5m", exitOK, "host h1 is active")
 }
 
 func manifestOn(names ...string) string {

@@ -29,7 +29,7 @@ func TestLook(t *testing.T) {
 		DataDir: t.TempDir(), Name: "only", Address: "127.0.0.1", Init: true,
 		APIPort: port(t), EtcdPeerPort: port(t), EtcdClientPort: port(t), Log: slog.New(slog.DiscardHandler),
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	s, err := control.Start(ctx, c)
 	if err != nil {
@@ -42,13 +42,7 @@ func TestLook(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(c.DataDir, "agent", "daemons", "default.left"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	stray := exec.CommandContext(ctx, "sleep", "60")
-	stray.Env = []string{"HOLDFAST_DAEMON=default.stray-of-the-test"}
-	if err := stray.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = stray.Wait() }() // it is killed when the test ends
-	defer cancel()
+	strays(t)
 
 	facts := doctor.Look(ctx, source(t, c), nil)
 	for ctx.Err() == nil && slices.ContainsFunc(doctor.Examine(facts), func(f doctor.Finding) bool { return strings.Contains(f.Message, "only just begun to lead") }) {
@@ -74,6 +68,29 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// strays starts a process that looks like a daemon of an agent. It has said something when this returns: for a moment after exec(2) a process has no
+// environment.
+func strays(t *testing.T) {
+	t.Helper()
+	stray := exec.CommandContext(t.Context(), "sh", "-c", "echo; read x")
+	stray.Env = []string{"HOLDFAST_DAEMON=default.stray-of-the-test"}
+	in, err := stray.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := stray.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stray.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close(); _ = stray.Wait() })
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func source(t *testing.T, c control.Config) doctor.Source {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", control.AdminKubeconfig(c.DataDir))
@@ -90,7 +107,7 @@ func source(t *testing.T, c control.Config) doctor.Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return doctor.Source{Config: config, Client: cl, DataDir: c.DataDir, Version: "test", Timeout: 10 * time.Second}
+	return doctor.Source{Config: config, Client: cl, DataDir: c.DataDir, Version: "test", Timeout: time.Minute}
 }
 
 func port(t *testing.T) int {
