@@ -10,7 +10,8 @@ import (
 
 // A server is idle nearly always, on a machine whose memory is meant for storage: then a seventh less memory is worth more than the
 // CPU time of a few collections. While it works, as when a fleet comes up, a third of its CPU time would go into collecting
-// garbage; then garbage may stay, as long as the heap does not grow beyond what a server of a large fleet may take.
+// garbage; then garbage may stay, as long as the heap does not grow beyond what a server of a large fleet may take: the largest ones have
+// hardly more of it then.
 const (
 	least, busyLeast, thrifty, roomy, most = 25, 30, 50, 100, 400
 	// largeHeap is where a heap is large even at rest: some hundred hosts.
@@ -65,7 +66,8 @@ type collector struct {
 
 // adapt says whether the percentage changed. It does not go back and forth with a heap, or with work, that is about as much as a
 // bound. share is the part of one core that the collector took, which is the less the more garbage it leaves: so it is judged by what it
-// would be at rest, or a server that is given more would not look busy any more. For as long as it is averaged over after a change, that is a little wrong.
+// would be at rest, or a server that is given more would not look busy any more. Until the average has
+// followed a change that is reckoned too high or too low.
 func (c *collector) adapt(live uint64, share float64) bool {
 	next := c.atRest(live)
 	wouldTake := share * float64(c.percent) / float64(next)

@@ -24,6 +24,7 @@ func TestAdapt(t *testing.T) {
 		{"still busy, with seldom collections", collector{most, true}, 50, 0.1, most},
 		{"not busy yet", collector{thrifty, false}, 50, 0.5, thrifty},
 		{"a large fleet comes up", collector{least, false}, 450, 0.65, 44},
+		{"a fleet beyond the budget comes up", collector{least, false}, 515, 0.65, least},
 		{"a large fleet still comes up", collector{44, true}, 450, 0.3, 44},
 		{"heartbeats of a large fleet", collector{44, true}, 450, 0.2, least},
 		{"heartbeats, seldom collected no more", collector{least, false}, 450, 0.45, least},

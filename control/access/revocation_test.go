@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,6 +46,8 @@ func testFollowed(t *testing.T, handler func(serving func()) http.HandlerFunc) {
 	watch := func(*http.Request, *request.RequestInfo) bool { return true }
 	server := httptest.NewServer(as("h1", cert, routine.WithRoutine(guarded, watch)))
 	t.Cleanup(server.Close)
+	release := sync.OnceFunc(func() { close(end) })
+	t.Cleanup(release) // before the server's
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, http.NoBody)
@@ -66,7 +69,7 @@ func testFollowed(t *testing.T, handler func(serving func()) http.HandlerFunc) {
 	if n := r.followed(); n != 1 {
 		t.Errorf("%d requests are followed while one is answered", n)
 	}
-	close(end)
+	release()
 	<-answered
 	for r.followed() > 0 { // what follows the end of a request's context runs beside it
 		select {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,6 +77,8 @@ func Open(dir string) (*Servers, error) {
 	}
 	s.dialer = newDialer(s.Addresses)
 	s.transport = pki.NewTransport(ServerName, s.dialer.dial)
+	// A server of a large fleet would keep for each connection, in 14 KB, which headers it has seen and sent.
+	s.transport.HTTP2 = &http.HTTP2Config{MaxEncoderHeaderTableSize: 1, MaxDecoderHeaderTableSize: 1}
 	s.transport.Set(s.pair, pki.PoolOf(s.roots))
 	s.config = &rest.Config{
 		// The name stands for all servers; the dialer chooses one.

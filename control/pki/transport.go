@@ -19,6 +19,8 @@ type Transport struct {
 	serverName string
 	dial       func(ctx context.Context, network, address string) (net.Conn, error)
 	current    atomic.Pointer[http.Transport]
+	// HTTP2 is set before Set, if at all.
+	HTTP2 *http.HTTP2Config
 }
 
 // NewTransport returns a transport for servers whose certificates are valid for serverName. dial may be nil.
@@ -33,8 +35,7 @@ func (t *Transport) Set(pair *Pair, roots *x509.CertPool) {
 		// Servers are reached directly: a proxy between members of a control plane would be one more thing that can fail.
 		Proxy:               func(*http.Request) (*url.URL, error) { return nil, nil },
 		MaxIdleConnsPerHost: 25, // as client-go has it
-		// A server of a large fleet would keep for each connection, in 14 KB, which headers it has seen and sent.
-		HTTP2: &http.HTTP2Config{MaxEncoderHeaderTableSize: 1, MaxDecoderHeaderTableSize: 1},
+		HTTP2:               t.HTTP2,
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS13, ServerName: t.serverName, RootCAs: roots,
 			Certificates: []tls.Certificate{{Certificate: [][]byte{pair.Cert.Raw}, PrivateKey: pair.Key, Leaf: pair.Cert}},

@@ -123,16 +123,18 @@ func (f *follower) whole(t *testing.T) history {
 	t.Helper()
 	end := f.now(t).Header.Revision
 	home.Await(t, "the history", func() error {
-		if next := f.known(); next <= end {
-			return fmt.Errorf("revision %d of %d is not read", next, end)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.err != nil {
+			t.Fatal(f.err)
+		}
+		if f.next <= end {
+			return fmt.Errorf("revision %d of %d is not read", f.next, end)
 		}
 		return nil
 	})
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.err != nil {
-		t.Fatal(f.err)
-	}
 	return f.h
 }
 

@@ -62,8 +62,11 @@ func forgetNotes(l *service.Local, table *fstab) error {
 // resumeWipe goes on with what an agent noted and did not come to. Since then the policy may be another one, and what was empty may have been mounted and
 // written to: unless all data goes, or the wipe had begun, the file system is mounted as before, for its content to be looked at again.
 func resumeWipe(ctx context.Context, l *service.Local, line fstabLine) error {
+	if busy(line.dir) {
+		return nil
+	}
 	path, err := notedDevice(wipeNote(l, line.uuid), line.uuid)
-	if err != nil || path == "" || busy(line.dir) {
+	if err != nil || path == "" {
 		return err
 	}
 	sb, err := readSuperblock(path)
