@@ -70,6 +70,9 @@ func (p *planner) closed(host string) bool { return p.hosts[host].ModeOf() != ap
 func (p *planner) planModes() {
 	turn := ""
 	for _, u := range p.upkeeps() {
+		if p.silentAmid(u) {
+			turn = cmp.Or(turn, u.host)
+		}
 		for _, step := range []func(*upkeep) bool{p.heard, p.mayStop, p.takeTurn(&turn), p.passMgr, p.keepIn, p.stopOSDs, p.stopRest} {
 			if !step(u) {
 				break
@@ -138,6 +141,12 @@ func (p *planner) heard(u *upkeep) bool {
 		return p.await(u, "its agent is not heard, and Ceph still sees OSDs of it up")
 	}
 	return true
+}
+
+// silentAmid says whether the agent of a host fell silent before its OSDs stopped, which they do as soon as it is heard: it has its turn still.
+func (p *planner) silentAmid(u *upkeep) bool {
+	return !p.hosts[u.host].AgentHeard() && p.reachable() &&
+		slices.ContainsFunc(u.of(TypeOSD), func(d *api.Daemon) bool { return told(d) && p.seenOSD(d).Up })
 }
 
 // anyUp says whether Ceph sees one of the host's OSDs up.
