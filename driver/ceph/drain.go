@@ -360,7 +360,7 @@ func (p *planner) dropBucket(u *upkeep) bool {
 }
 
 // endDrains takes back what was begun on hosts that are not drained any more: the OSDs are given the weight that they had, and then it is
-// forgotten that they were to leave. One that has stopped is given it when it is up again: data that Ceph gives to an OSD that is down would be
+// forgotten that they were to leave. One that has stopped, or was told to on a host in maintenance, is given it when it is up again: data that Ceph gives to an OSD that is down would be
 // missing a copy, and what may stop was asked without it. A weight that somebody else has given it meanwhile stays.
 func (p *planner) endDrains() {
 	var in, heavy []string
@@ -378,7 +378,7 @@ func (p *planner) endDrains() {
 		light := placed && at.Weight == 0 && was != "" && was != weightText(0)
 		out := p.inCeph(d) && !p.seenOSD(d).In && d.Spec.Parameters[ParamWasOut] == ""
 		p.parting[d.Name] = !p.reachable() || p.seen.Drain == nil || light || out
-		if !p.seenOSD(d).Up {
+		if !p.seenOSD(d).Up || told(d) && p.closed(d.Spec.Host) {
 			continue
 		}
 		if light {
