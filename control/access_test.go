@@ -207,7 +207,7 @@ func fromEtcd(t *testing.T, config control.Config, dir, name, key string) ([]byt
 		return nil, err
 	}
 	defer c.Close()
-	ctx, cancel := timeoutOf(3 * time.Second)
+	ctx, cancel := timeoutOf(10 * time.Second)
 	defer cancel()
 	got, err := c.Get(ctx, key)
 	if err != nil {

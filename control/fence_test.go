@@ -100,15 +100,11 @@ func TestFence_stale(t *testing.T) {
 	}
 	refused := func(when, holder string) {
 		for name, write := range writes {
-			ctx, cancel := timeoutOf(5 * time.Second)
-			began := time.Now()
+			ctx, cancel := timeoutOf(time.Minute) // one that is tried again and again ends with another error
 			err := write(ctx)
 			cancel()
 			if !fence.Lost(err) || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "was lost by a_1: "+holder) {
 				t.Errorf("%s, %s: %v", when, name, err)
-			}
-			if took := time.Since(began); took > 2*time.Second {
-				t.Errorf("%s, %s: refused after %s only", when, name, took)
 			}
 		}
 	}

@@ -49,8 +49,9 @@ var connections = []goleak.Option{
 // TestMain also proves that servers that were stopped leave no goroutine behind.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// Most of what the tests do is to wait for elections, and for connections to end.
-	if err := flag.Set("test.parallel", "6"); err != nil {
+	// Much of what the tests do is to wait for elections, and for connections to end. With more of them at once, members of etcd are silent for
+	// too long on two cores that others use as well.
+	if err := flag.Set("test.parallel", "3"); err != nil {
 		panic(err)
 	}
 	code := m.Run()
@@ -58,11 +59,20 @@ func TestMain(m *testing.M) {
 		shared.server.Stop()
 		os.RemoveAll(shared.config.DataDir)
 	}
-	if err := goleak.Find(connections...); err != nil {
+	if err := leaked(time.Now().Add(30 * time.Second)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// leaked says which goroutines are left behind. One look gives them half a second to end, which is short on a busy machine.
+func leaked(end time.Time) error {
+	for {
+		if err := goleak.Find(connections...); err == nil || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 func sharedServer(t *testing.T) (*control.Server, control.Config) {
@@ -75,7 +85,7 @@ func sharedServer(t *testing.T) (*control.Server, control.Config) {
 		}
 		shared.config = newConfig(t, dir, "shared")
 		shared.config.Init = true
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
 		shared.server, shared.err = control.Start(ctx, shared.config)
 	})
@@ -124,7 +134,7 @@ func start(t *testing.T, c control.Config) (s *control.Server, stop func()) {
 
 func timeout(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

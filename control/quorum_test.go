@@ -188,7 +188,7 @@ func readyz(t *testing.T, s *control.Server) string {
 // eventually waits until f returns no error, or one of these.
 func eventually(t *testing.T, f func() error, good ...error) {
 	t.Helper()
-	deadline := time.Now().Add(90 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for {
 		err := f()
 		if err == nil || slices.ContainsFunc(good, func(g error) bool { return errors.Is(err, g) }) {

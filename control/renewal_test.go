@@ -16,12 +16,12 @@ import (
 	"github.com/holdfast-storage/holdfast/control/pki"
 )
 
-// TestRenewal: certificates that live for three seconds are renewed several times while a server and an agent work: nothing
+// TestRenewal: certificates that live for 45 seconds are renewed twice while a server and an agent work: nothing
 // fails, over old connections or new ones, watches go on, and what is on disk is good at each moment.
 func TestRenewal(t *testing.T) {
 	t.Parallel()
 	c := newConfig(t, t.TempDir(), "renews")
-	c.Init, c.CertificateLifetime = true, 3*time.Second
+	c.Init, c.CertificateLifetime = true, 45*time.Second // renewed when 12 s are left: a busy machine needs some for a new connection
 	log := &lockedBuffer{}
 	c.Log = slog.New(slog.NewTextHandler(log, nil))
 	s, _ := start(t, c)
@@ -47,9 +47,9 @@ func TestRenewal(t *testing.T) {
 		seen[name][pair.Cert.SerialNumber.String()] = true
 		return len(seen[name])
 	}
-	for rounds, deadline := 0, time.Now().Add(40*time.Second); rounds < 4; time.Sleep(50 * time.Millisecond) {
+	for rounds, deadline := 0, time.Now().Add(5*time.Minute); rounds < 3; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("too few renewals in 40 s: %v", seen)
+			t.Fatalf("too few renewals in five minutes: %v", seen)
 		}
 		rounds = note(control.HostDir(dir), "host")
 		for _, name := range []string{"server", "etcd", "admin"} {
@@ -80,7 +80,7 @@ func newConnections(t *testing.T, c control.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := newClient(t, config).Get(ctx, key("", "renewed"), nodes("")); err != nil {
 		t.Fatalf("the administrator: %v", err)
