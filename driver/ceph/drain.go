@@ -360,8 +360,9 @@ func (p *planner) dropBucket(u *upkeep) bool {
 }
 
 // endDrains takes back what was begun on hosts that are not drained any more: the OSDs are given the weight that they had, and then it is
-// forgotten that they were to leave. One that has stopped, or was told to on a host in maintenance, is given it when it is up again: data that Ceph gives to an OSD that is down would be
-// missing a copy, and what may stop was asked without it. A weight that somebody else has given it meanwhile stays.
+// forgotten that they were to leave. One that has stopped, or was told to on a host in maintenance, is given it when it is up again: data that
+// Ceph gives to an OSD that is down would be missing a copy, and what may stop was asked without it. A weight that somebody else has given it
+// meanwhile stays.
 func (p *planner) endDrains() {
 	var in, heavy []string
 	weights := map[string]string{}
