@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// Much of what the tests do is to wait for elections, and for connections to end. With more of them at once, members of etcd are silent for
 	// too long on two cores that others use as well.
-	if err := flag.Set("test.parallel", "3"); err != nil {
+	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
 	code := m.Run()
