@@ -127,9 +127,9 @@ func (f *Facts) records() []string {
 }
 
 func (f *Facts) snapshot() {
-	for _, path := range f.glob("snapshots", "*") {
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.ModTime().After(f.Local.Snapshot) {
-			f.Local.Snapshot = info.ModTime()
-		}
+	at, err := control.LastBackup(f.DataDir)
+	if err != nil {
+		f.problem(err)
 	}
+	f.Local.Snapshot = at
 }

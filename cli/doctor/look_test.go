@@ -43,6 +43,7 @@ func TestLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	strays(t)
+	unfinishedBackup(t, c.DataDir)
 
 	facts := doctor.Look(ctx, source(t, c), nil)
 	for ctx.Err() == nil && slices.ContainsFunc(doctor.Examine(facts), func(f doctor.Finding) bool { return strings.Contains(f.Message, "only just begun to lead") }) {
@@ -65,6 +66,18 @@ func TestLook(t *testing.T) {
 	}
 	if !strings.Contains(got["strays"], "default.left") {
 		t.Errorf("what is left of a daemon was not found: %q", got["strays"])
+	}
+}
+
+// unfinishedBackup is what a server leaves that dies while it takes a backup: it is none.
+func unfinishedBackup(t *testing.T, dataDir string) {
+	t.Helper()
+	dir := control.SnapshotDir(dataDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".20260101T000000Z-r1.backup"), []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
