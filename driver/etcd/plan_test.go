@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,14 @@ func picture(t *testing.T, text string) View {
 	return v
 }
 
+// many adds servers that are off, up to a number: how many servers there are says how many members are wanted.
+func many(view string, servers int) string {
+	for i := len(strings.Fields(view)); i < servers; i++ {
+		view += fmt.Sprintf(" z%03d:off", i)
+	}
+	return view
+}
+
 func TestMake(t *testing.T) {
 	for _, test := range []struct{ name, view, want string }{
 		{"one server", "a:voter", ""},
@@ -128,6 +137,24 @@ func TestMake(t *testing.T) {
 		{"a stuck learner makes room", "a:voter b:stuck c:standby", "Remove b"},
 		{"its server is not tried again at once", "a:voter b:failed c:standby", "Add c"},
 		{"without a majority nothing is promoted", "a:voter b:dead c:dead d:learner", ""},
+		{"a hundred servers: five members are enough", many("a:voter b:voter c:voter d:voter e:voter f:standby g:standby", 100), ""},
+		{"one server more: a sixth", many("a:voter b:voter c:voter d:voter e:voter f:standby g:standby", 101), "Add f"},
+		{"and a seventh beside it", many("a:voter b:voter c:voter d:voter e:voter f:new g:standby", 101), "Add g"},
+		{"no more than two learn at one time", many("a:voter b:voter c:voter d:new e:new f:standby g:standby", 101), ""},
+		{"six voters would survive no more than five", many("a:voter b:voter c:voter d:voter e:voter f:learner g:new", 101), ""},
+		{"both can vote: the sixth", many("a:voter b:voter c:voter d:voter e:voter f:learner g:learner", 101), "Promote f"},
+		{"and the seventh", many("a:voter b:voter c:voter d:voter e:voter f:voter g:learner", 101), "Promote g"},
+		{"seven are enough", many("a:voter b:voter c:voter d:voter e:voter f:voter g:voter h:standby", 101), ""},
+		{"a dead one of seven, and nobody to take its place", many("a:voter b:voter c:voter d:voter e:voter f:voter g:dead", 101), ""},
+		{"a dead one of seven is replaced", many("a:voter b:voter c:voter d:voter e:voter f:voter g:dead h:standby", 101), "Add h"},
+		{"promoted before that one is removed", many("a:voter b:voter c:voter d:voter e:voter f:voter g:dead h:learner", 101), "Promote h"},
+		{"then it is removed", many("a:voter b:voter c:voter d:voter e:voter f:voter g:dead h:voter", 101), "Remove g"},
+		{"two dead ones of seven: two learn", many("a:voter b:voter c:voter d:voter e:voter f:dead g:dead h:new i:standby", 101), "Add i"},
+		{"one of them votes at once: six voters and two dead ones survive more than five and two", many("a:voter b:voter c:voter d:voter e:voter f:dead g:dead h:learner i:new", 101), "Promote h"},
+		{"three of seven are left: nothing can be decided", many("a:voter b:voter c:voter d:dead e:dead f:dead g:dead h:standby", 101), ""},
+		{"seven voters are not made five: that survives less", many("a:voter b:voter c:voter d:voter e:voter f:voter g:voter", 100), ""},
+		{"a dead one of seven, and five are enough: it goes without being replaced", many("a:voter b:voter c:voter d:voter e:voter f:voter g:dead h:standby", 100), "Remove g"},
+		{"six survive no more than five: the sixth goes", many("a:voter b:voter c:voter d:voter e:voter f:voter", 100), "Remove f"},
 		{"another rack first", "a:voter@1 b:standby@1 c:standby@2", "Add c"},
 		{"the spread is bettered", "a:voter@1 b:voter@1 c:voter@1 d:standby@2", "Add d"},
 		{"by a fourth member", "a:voter@1 b:voter@1 c:voter@1 d:learner@2", "Promote d"},

@@ -87,11 +87,13 @@ func (w *world) view() View {
 // tick lets the plan do one step, and checks it.
 func (w *world) tick() (acted bool) {
 	w.now = w.now.Add(10 * time.Second)
-	plan := Make(w.view(), Settings{}, w.now)
+	v := w.view()
+	plan := Make(v, Settings{}, w.now)
 	if plan.Step == nil {
 		return false
 	}
 	before := w.spare()
+	w.checkSpread(plan.Step, v)
 	w.do(plan.Step)
 	removed := plan.Step.Verb == Remove && !w.machine(plan.Step.Server).removed.IsZero()
 	if after := w.spare(); after < 0 || after < before && !removed {
@@ -140,7 +142,11 @@ func (w *world) settle() {
 
 // fail is something that happens. What would lose the quorum without any step is left out: nothing could be decided then.
 func (w *world) fail(t *rapid.T) {
-	m := rapid.SampledFrom(w.machines).Draw(t, "machine")
+	among := w.machines
+	if rapid.Bool().Draw(t, "seated") { // Of many servers few hold a seat, and those matter.
+		among = slices.DeleteFunc(slices.Clone(among), func(m *machine) bool { return !w.seated(m.name) })
+	}
+	m := rapid.SampledFrom(among).Draw(t, "machine")
 	was := *m
 	switch rapid.SampledFrom([]string{"down", "up", "maintenance", "active", "drain", "remove", "new", "lose", "hang", "thaw"}).Draw(t, "what") {
 	case "down":
@@ -173,20 +179,27 @@ func (w *world) fail(t *rapid.T) {
 
 func (w *world) newMachine(t *rapid.T) *machine {
 	rack := rapid.SampledFrom([]string{"", "r1", "r2", "r3"}).Draw(t, "rack")
-	return &machine{name: fmt.Sprintf("s%02d", len(w.machines)), rack: rack, up: true}
+	return &machine{name: fmt.Sprintf("s%03d", len(w.machines)), rack: rack, up: true}
+}
+
+// servers is how many there are at first. Few servers are where it is close. A hundred are about where seven members come to be
+// wanted; they cost time, and are rare.
+func servers() *rapid.Generator[int] {
+	usual := rapid.OneOf(rapid.IntRange(1, 5), rapid.IntRange(1, 25))
+	return rapid.OneOf(append(slices.Repeat([]*rapid.Generator[int]{usual}, 24), rapid.IntRange(99, 104))...)
 }
 
 // TestProperty: whatever fails, comes back, is added or removed: no step of ours loses the quorum or lowers what is survived;
-// it comes to rest; at rest everything that can be had is had; and it takes few steps.
+// seats are given and taken so that they are spread over the racks; it comes to rest; at rest everything that can be had is had;
+// and it takes few steps.
 func TestProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{t: t, now: now}
-		// Few servers are where it is close.
-		for range rapid.OneOf(rapid.IntRange(1, 5), rapid.IntRange(1, 25)).Draw(t, "servers") {
+		for range servers().Draw(t, "servers") {
 			w.machines = append(w.machines, w.newMachine(t))
 		}
 		w.nextID = 1
-		w.members = []*Member{{ID: 1, Name: "s00", Voter: true}}
+		w.members = []*Member{{ID: 1, Name: "s000", Voter: true}}
 		events := rapid.IntRange(0, 12).Draw(t, "events")
 		for range events {
 			w.fail(t)
@@ -201,6 +214,64 @@ func TestProperty(t *testing.T) {
 			t.Errorf("%d steps for %d events", w.steps, events)
 		}
 	})
+}
+
+// seats counts, for each rack, the seats of servers that are not about to give theirs up.
+func seats(v View, now time.Time) map[string]int {
+	p, racks := newPlanner(v, Settings{}.orDefaults(), now), map[string]int{}
+	for _, m := range slices.Concat(p.keeping, p.learners) {
+		racks[p.servers[m.Name].Labels[api.LabelRack]]++
+	}
+	return racks
+}
+
+// waiting are the racks of the standbys that could take a seat.
+func (w *world) waiting(v View) (racks []string) {
+	for _, s := range v.Servers {
+		failed := !s.Failed.IsZero() && w.now.Sub(s.Failed) < Settings{}.orDefaults().RetryAfter
+		active := s.Mode == "" || s.Mode == api.HostActive
+		if s.Asks.Good && s.Removed.IsZero() && active && !failed && !w.seated(s.Name) {
+			racks = append(racks, s.Labels[api.LabelRack])
+		}
+	}
+	return racks
+}
+
+// checkSpread: no seat goes to a rack while a standby waits in one with fewer seats, and a voter that does its part makes room only
+// in a rack that no other one has more seats than.
+func (w *world) checkSpread(step *Step, v View) {
+	racks, rack := seats(v, w.now), w.machine(step.Server).rack
+	if step.Verb == Add {
+		for _, other := range w.waiting(v) {
+			if racks[other] < racks[rack] {
+				w.t.Fatalf("Add %s (%s) in rack %q of %d seats; a standby waits in rack %q of %d", step.Server, step.Reason, rack, racks[rack], other, racks[other])
+			}
+		}
+	}
+	p := newPlanner(v, Settings{}.orDefaults(), w.now)
+	if step.Verb == Remove && slices.ContainsFunc(p.keeping, func(m Member) bool { return m.ID == step.Member }) {
+		for other, n := range racks {
+			if n > racks[rack] {
+				w.t.Fatalf("Remove %s (%s) in rack %q of %d seats; rack %q has %d", step.Server, step.Reason, rack, racks[rack], other, n)
+			}
+		}
+	}
+}
+
+// checkSpreadAtRest: no standby waits in a rack with two seats fewer than another one, where as many vote as are wanted.
+func (w *world) checkSpreadAtRest(want int) {
+	v := w.view()
+	racks, p := seats(v, w.now), newPlanner(v, Settings{}.orDefaults(), w.now)
+	if len(p.keeping) != want || len(p.losing) > 0 {
+		return
+	}
+	for _, waits := range w.waiting(v) {
+		for other, n := range racks {
+			if n >= racks[waits]+2 {
+				w.t.Errorf("a standby waits in rack %q of %d seats, and rack %q has %d", waits, racks[waits], other, n)
+			}
+		}
+	}
 }
 
 // check says what must be so at rest.
@@ -221,6 +292,7 @@ func (w *world) check() {
 		}
 	}
 	want := Size(count)
+	w.checkSpreadAtRest(want)
 	if able >= want && healthy < want {
 		w.t.Errorf("%d of %d servers can hold a member, %d are wanted, and %d vote", able, len(w.machines), want, healthy)
 	}
