@@ -238,7 +238,7 @@ func (p *planner) removeVoter() *Step {
 		reason := p.loses(m)
 		replaced := len(p.keeping) >= p.want
 		switch removed := p.removed(m); {
-		case replaced && p.keepsSpare(m), removed && !p.coming() && p.keepsQuorum(m), p.servers[m.Name].Lost && p.keepsSpare(m),
+		case replaced && p.keepsSpare(m), removed && (replaced || !p.coming()) && p.keepsQuorum(m), p.servers[m.Name].Lost && p.keepsSpare(m),
 			p.hangs(m) && p.coming() && p.keepsSpare(m): // A new member that asks it who the members are is told of old ones, and fails.
 			return &Step{Verb: Remove, Server: m.Name, Member: m.ID, Reason: reason, Replaces: m.Name}
 		case !replaced && !p.coming():

@@ -154,6 +154,7 @@ func TestMake(t *testing.T) {
 		{"three of seven are left: nothing can be decided", many("a:voter b:voter c:voter d:dead e:dead f:dead g:dead h:standby", 101), ""},
 		{"seven voters are not made five: that survives less", many("a:voter b:voter c:voter d:voter e:voter f:voter g:voter", 100), ""},
 		{"a dead one of seven, and five are enough: it goes without being replaced", many("a:voter b:voter c:voter d:voter e:voter f:voter g:dead h:standby", 100), "Remove g"},
+		{"so does a removed one", many("a:voter b:voter c:voter d:voter e:voter f:voter g:removed h:standby", 101), "Remove g"},
 		{"six survive no more than five: the sixth goes", many("a:voter b:voter c:voter d:voter e:voter f:voter", 100), "Remove f"},
 		{"another rack first", "a:voter@1 b:standby@1 c:standby@2", "Add c"},
 		{"the spread is bettered", "a:voter@1 b:voter@1 c:voter@1 d:standby@2", "Add d"},

@@ -274,6 +274,17 @@ func (w *world) checkSpreadAtRest(want int) {
 	}
 }
 
+// checkRemoved: nobody whose Host was removed holds a seat, but one that the quorum needs.
+func (w *world) checkRemoved() {
+	v := w.view()
+	p := newPlanner(v, Settings{}.orDefaults(), w.now)
+	for _, m := range p.voters {
+		if !w.machine(m.Name).removed.IsZero() && p.keepsQuorum(m) {
+			w.t.Errorf("%s was removed, and votes", m.Name)
+		}
+	}
+}
+
 // check says what must be so at rest.
 func (w *world) check() {
 	count, able := 0, 0
@@ -293,6 +304,7 @@ func (w *world) check() {
 	}
 	want := Size(count)
 	w.checkSpreadAtRest(want)
+	w.checkRemoved()
 	if able >= want && healthy < want {
 		w.t.Errorf("%d of %d servers can hold a member, %d are wanted, and %d vote", able, len(w.machines), want, healthy)
 	}
