@@ -175,6 +175,43 @@ func TestMake(t *testing.T) {
 	}
 }
 
+// TestMake_confirms: a member counts as dead when both its etcd and its agent were found silent several times in a row, however long ago
+// the first of these was.
+func TestMake_confirms(t *testing.T) {
+	for _, test := range []struct {
+		etcd, agent, confirm int
+		want                 Verb
+	}{
+		{etcd: 3, agent: 3, want: Add},
+		{etcd: 2, agent: 10},
+		{etcd: 10, agent: 2},
+		{etcd: 1, agent: 1, confirm: 1, want: Add},
+		{etcd: 4, agent: 5, confirm: 5},
+		{etcd: 5, agent: 5, confirm: 5, want: Add},
+	} {
+		v := picture(t, "a:voter b:voter c:dead d:standby")
+		v.Members[2].Etcd.Seen, v.Members[2].Answers.Seen, v.Servers[2].Agent.Seen = test.etcd, test.etcd, test.agent
+		got := Verb("")
+		if plan := Make(v, Settings{Confirm: test.confirm}, now); plan.Step != nil {
+			got = plan.Step.Verb
+		}
+		if got != test.want {
+			t.Errorf("%+v: got %q", test, got)
+		}
+	}
+}
+
+// TestWord_Note: one good answer among bad ones begins the count anew.
+func TestWord_Note(t *testing.T) {
+	var w Word
+	for i, good := range []bool{false, false, true, false, false} {
+		w = w.Note(good, now.Add(time.Duration(i)*time.Minute))
+	}
+	if want := (Word{Since: now.Add(3 * time.Minute), Seen: 2}); w != want {
+		t.Errorf("got %+v, want %+v", w, want)
+	}
+}
+
 // TestMake_says: what is decided, and what is not, is said with the reason and the way out.
 func TestMake_says(t *testing.T) {
 	for _, test := range []struct{ view, degraded, decision string }{
