@@ -101,7 +101,7 @@ func TestRun_placingThatHangs(t *testing.T) {
 }
 
 // TestRun_timeIsMovedWhateverBecomesOfTheWork: the expected next orchestration is moved before the work, so that a cluster that
-// cannot be worked on does not spin the loop (Replicante's rule, replicante.md 4.3), and a panic ends one run, not the leader.
+// cannot be worked on does not spin the loop (Replicante's rule), and a panic ends one run, not the leader.
 func TestRun_timeIsMovedWhateverBecomesOfTheWork(t *testing.T) {
 	for name, do := range map[string]func(context.Context, *engine.RefreshEvent) error{
 		"error":  func(context.Context, *engine.RefreshEvent) error { return errors.New("no luck") },
@@ -129,6 +129,75 @@ func TestRun_timeIsMovedWhateverBecomesOfTheWork(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRun_timeThatCannotBeWritten: the expected next orchestration is kept in memory, too, so that a store that refuses it neither keeps the
+// work from being done nor makes it spin. Once it can be written it is, by the next run that is due.
+func TestRun_timeThatCannotBeWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, r := newLab(t), &recorder{}
+		var tries []time.Duration
+		l.Fail = func(op, _ string) error {
+			if op != "PutClusterStatus" {
+				return nil
+			}
+			tries = append(tries, time.Since(r.begin))
+			if time.Since(r.begin) < 25*time.Second {
+				return errors.New("no luck")
+			}
+			return nil
+		}
+		_, stop := runScheduler(t, l, r)
+		time.Sleep(25 * time.Second)
+		if next := l.cluster().Status.NextOrchestration; next != nil {
+			t.Errorf("%v was written", next)
+		}
+		time.Sleep(10 * time.Second)
+		stop()
+		want := fmt.Sprint([]time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second})
+		if got := fmt.Sprint(r.times()); got != want {
+			t.Errorf("runs at %v, want %v", got, want)
+		}
+		if got := fmt.Sprint(tries); got != want {
+			t.Errorf("the time was to be written at %v, want %v", got, want)
+		}
+		if next := l.cluster().Status.NextOrchestration; next == nil || next.Sub(r.begin) != 40*time.Second {
+			t.Errorf("expected next orchestration %v, begun %v", next, r.begin)
+		}
+	})
+}
+
+// TestRun_statusThatCannotBeWritten: nothing of the cluster's own status can be written, neither the time of the next orchestration nor the
+// report. The work is done all the same, the run counts as failed, and is tried again after pauses.
+func TestRun_statusThatCannotBeWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, r := newLab(t), &recorder{}
+		refused := 0
+		l.Fail = func(op, _ string) error {
+			if err := failOn(op, "PutClusterStatus"); err != nil {
+				refused++
+				return err
+			}
+			return nil
+		}
+		r.do = l.orch.HandleRefresh
+		stats, stop := runScheduler(t, l, r)
+		l.must(l.Run(t.Context(), time.Second, 10*time.Minute))
+		stop()
+		d := &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "t-toy-n1"}}
+		l.must(l.Get(t.Context(), d))
+		if d.Status.State != api.DaemonRunning {
+			t.Errorf("daemon %s is %q", d.Name, d.Status.State)
+		}
+		// A run each interval, and back-off to a minute between them: the pauses are at least half of it.
+		runs := len(r.times())
+		if most := 30; runs < 10 || runs > most || stats.Failed.Load() != int64(runs) {
+			t.Errorf("%d runs in ten minutes, of which %d failed; want 10 to %d, and all", runs, stats.Failed.Load(), most)
+		}
+		if refused < runs || refused > 3*runs {
+			t.Errorf("%d writes were tried in %d runs", refused, runs)
+		}
+	})
 }
 
 // TestRun_overdueClustersAreSpread: nobody led for a while, and the expected orchestrations of all clusters have passed. They
