@@ -24,7 +24,7 @@ const (
 // firstWord waits a moment for the leader to accept the action, so that a refusal is seen where it was asked for.
 func (g *globals) firstWord(ctx context.Context, c client.Client, a *api.Action) error {
 	follow := fmt.Sprintf("follow it with 'holdfast action wait %s', end it with 'holdfast action cancel %s'", a.Name, a.Name)
-	err := watchAction(ctx, c, a, firstWordTime, func() bool { return a.Status.State.Final() || a.Status.State == api.ActionRunning })
+	err := g.watchAction(ctx, c, a, firstWordTime, func() bool { return a.Status.State.Final() || a.Status.State == api.ActionRunning })
 	switch {
 	case err == nil && a.Status.State.Final():
 		return newPrinter(g.out, "").endedAction(a)
@@ -41,7 +41,7 @@ func (g *globals) waitAction(ctx context.Context, c client.Client, a *api.Action
 }
 
 func (g *globals) followAction(ctx context.Context, c client.Client, a *api.Action, timeout time.Duration, p *printer) error {
-	err := watchAction(ctx, c, a, timeout, func() bool {
+	err := g.watchAction(ctx, c, a, timeout, func() bool {
 		p.showAction(a)
 		return a.Status.State.Final()
 	})
@@ -58,7 +58,7 @@ func (g *globals) followAction(ctx context.Context, c client.Client, a *api.Acti
 }
 
 // watchAction reads the action again and again until it is enough.
-func watchAction(ctx context.Context, c client.Client, a *api.Action, timeout time.Duration, enough func() bool) error {
+func (g *globals) watchAction(ctx context.Context, c client.Client, a *api.Action, timeout time.Duration, enough func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ticker := time.NewTicker(look)
@@ -73,7 +73,13 @@ func watchAction(ctx context.Context, c client.Client, a *api.Action, timeout ti
 		case err == nil && enough():
 			return nil
 		}
-		// A server that cannot be reached for a moment is no reason to give up: it may be the one that changes places.
+		// A server that cannot be reached for a moment is no reason to give up: it may be the one that changes places. Or the authority was
+		// rotated: then a server has written its kubeconfig anew.
+		if err != nil {
+			if again, err := g.client(); err == nil {
+				c = again
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -28,29 +28,48 @@ type bench struct {
 	dir    string
 	client client.Client
 	server *control.Server
+	config control.Config
 	// stop ends the server before the test does.
 	stop func()
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t *testing.T, changes ...func(*control.Config)) *bench {
 	t.Helper()
 	dir := t.TempDir()
 	ports := freePorts(t, 3)
-	server, err := control.Start(t.Context(), control.Config{
+	b := &bench{T: t, dir: dir, config: control.Config{
 		DataDir: dir, Name: "s1", Address: "127.0.0.1", Init: true, APIPort: ports[0], EtcdPeerPort: ports[1], EtcdClientPort: ports[2],
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
-	})
-	if err != nil {
-		t.Fatal(err)
+	}}
+	for _, change := range changes {
+		change(&b.config)
 	}
-	stop := sync.OnceFunc(server.Stop)
-	t.Cleanup(stop)
-	g := &globals{kubeconfig: filepath.Join(dir, "admin.kubeconfig")}
-	c, err := g.client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &bench{t, dir, c, server, stop}
+	b.start()
+	return b
+}
+
+// start starts the server, and makes a client that believes whom admin.kubeconfig names now.
+func (b *bench) start() {
+	b.Helper()
+	var err error
+	b.server, err = control.Start(b.Context(), b.config)
+	b.must(err)
+	b.stop = sync.OnceFunc(b.server.Stop)
+	b.Cleanup(b.stop)
+	b.client, err = b.globals().client()
+	b.must(err)
+}
+
+// restart stops the server and starts it again.
+func (b *bench) restart() {
+	b.Helper()
+	b.stop()
+	b.config.Init = false
+	b.start()
+}
+
+func (b *bench) globals() *globals {
+	return &globals{kubeconfig: filepath.Join(b.dir, "admin.kubeconfig")}
 }
 
 func freePorts(t *testing.T, n int) []int {
