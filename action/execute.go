@@ -23,8 +23,6 @@ const (
 	// asked how full each of its disks is, and data moves for days.
 	recheck    = time.Second
 	maxRecheck = 30 * time.Second
-	// maxPause bounds the pause after an error.
-	maxPause = time.Minute
 	// writes bounds how often a status is written while others change the spec.
 	writes = 5
 )
@@ -184,7 +182,7 @@ func (m *move) failed(ctx context.Context, what string, err error) (Turn, error)
 		return Turn{}, fmt.Errorf("while carrying out action %s: %w", m.was.Name, context.Cause(ctx))
 	}
 	m.status.Attempts++
-	pause := backoff(int(m.status.Attempts))
+	pause := pauseOf(m.was, int(m.status.Attempts))
 	m.status.Message = bounded(fmt.Sprintf("%s, and is tried again: %v", what, err), maxMessage)
 	m.status.WaitsFor = ""
 	return m.record(ctx, pause)

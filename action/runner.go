@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/backoff"
 )
 
 // Runner is what the leader does with actions: it schedules all of them, and carries out those of its own kinds. Those of
@@ -69,7 +70,7 @@ func (r *Runner) Run(ctx context.Context) error {
 			failures = 0
 		} else if ctx.Err() == nil {
 			x.Log.Warn("actions cannot be looked after; trying again", "error", err)
-			next = backoff(failures)
+			next = backoff.Pause("actions", failures)
 		}
 		if !x.sleep(ctx, next, err == nil) {
 			return nil
@@ -334,7 +335,7 @@ func (x *running) start(ctx context.Context, h Handler, a *api.Action, t *task) 
 		if t.failures++; err == nil {
 			t.failures, t.checked = 0, true
 		} else if ctx.Err() == nil {
-			t.at = time.Now().Add(backoff(t.failures))
+			t.at = time.Now().Add(pauseOf(a, t.failures))
 			x.Log.Warn("an action could not be carried on; trying again", "action", a.Namespace+"/"+a.Name, "error", err)
 			x.tellStuck(ctx, a, t.failures, err)
 		}

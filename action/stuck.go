@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/backoff"
 )
 
 // stuckAfter is after how many failures in a row to write or carry on one action it is stuck: others do not wait for it any
@@ -25,8 +26,10 @@ type Stats struct {
 	Stuck atomic.Int64
 }
 
-// backoff is the pause after so many failures in a row.
-func backoff(failures int) time.Duration { return min(recheck<<min(failures-1, 10), maxPause) }
+// pauseOf is the pause after so many failures in a row to write or carry on an action.
+func pauseOf(a *api.Action, failures int) time.Duration {
+	return backoff.Pause(a.Namespace+"/"+a.Name, failures)
+}
 
 // ready says whether the schedule counts with an action. One that is set aside waits for nothing and nothing waits for it,
 // unless it is under way: then it is in the way of others still.
@@ -76,7 +79,7 @@ func (x *running) unwritten(ctx context.Context, a *api.Action, err error) error
 	defer x.mu.Unlock()
 	t := x.task(a)
 	if t.refused++; t.refused >= stuckAfter {
-		t.aside = time.Now().Add(backoff(t.refused))
+		t.aside = time.Now().Add(pauseOf(a, t.refused))
 		x.tellStuck(ctx, a, t.refused, err)
 		x.signal()
 		return nil

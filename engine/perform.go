@@ -11,6 +11,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/backoff"
 )
 
 // heldLines are the lines of commands in which one was not carried out.
@@ -151,7 +152,7 @@ func (t *tries) note(cmd Command, err error, now time.Time) {
 		t.failed[k] = f
 	}
 	f.failures++
-	f.again, f.err = now.Add(backOff(k, f.failures)), err
+	f.again, f.err = now.Add(backoff.Pause(k, f.failures)), err
 }
 
 // next is when the first of them may be tried again; zero when none failed. One that could be tried in the run that started then, and was

@@ -2,24 +2,19 @@ package engine
 
 import (
 	"context"
-	"fmt"
-	"hash/fnv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/backoff"
 )
 
 const (
 	// Changes seldom come alone: a run waits until none came for triggerQuiet, but for no longer than triggerCap.
 	triggerQuiet = 5 * time.Millisecond
 	triggerCap   = 50 * time.Millisecond
-
-	// A failing cluster is tried again after a pause that doubles from backOffFirst to backOffMost.
-	backOffFirst = time.Second
-	backOffMost  = time.Minute
 
 	// lockRetry is the pause after a run that met another's lock. The other may be a leader that has just died.
 	lockRetry = time.Second
@@ -65,7 +60,7 @@ func (x *schedule) adopt(c *api.StorageCluster, now time.Time) {
 	case next.After(now):
 		x.due = next.Time
 	default:
-		x.due = now.Add(1 + spread(x.cluster.String(), 0, intervalOf(c)))
+		x.due = now.Add(1 + backoff.Spread(x.cluster.String(), 0, intervalOf(c)))
 	}
 	x.limitDue(now.Add(intervalOf(c)))
 	x.triggered, x.reason = now, "leadership gained"
@@ -131,14 +126,14 @@ func (x *schedule) succeeded(now time.Time, e *RefreshEvent) {
 	x.streak++
 	x.recheck = now
 	if extra := x.streak - freeRuns; extra > 0 {
-		x.recheck = now.Add(doubling(streakFirst, streakMost, extra))
+		x.recheck = now.Add(backoff.Doubling(streakFirst, streakMost, extra))
 	}
 }
 
 func (x *schedule) failed(now time.Time) {
 	x.running = false
 	x.failures++
-	x.hold = now.Add(backOff(x.cluster.String(), x.failures))
+	x.hold = now.Add(backoff.Pause(x.cluster.String(), x.failures))
 	x.recheck = x.hold
 }
 
@@ -169,32 +164,6 @@ func (x *schedule) gone() bool {
 
 // limitDue makes the expected orchestration come no later than latest.
 func (x *schedule) limitDue(latest time.Time) { x.due = earliest(x.due, latest) }
-
-// backOff is the pause after so many failures of one thing in a row. Half of it is spread, so that things that fail together do
-// not come back together.
-func backOff(what string, failures int) time.Duration {
-	d := doubling(backOffFirst, backOffMost, failures)
-	return d/2 + spread(what, failures, d/2+1)
-}
-
-// spread is a part of a time, for each thing and each time that it is asked another one. It is no chance: what happened can be played
-// again, to the nanosecond.
-func spread(what string, n int, most time.Duration) time.Duration {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%s %d", what, n) // a hash takes all that is written
-	return time.Duration(h.Sum64() % uint64(most))
-}
-
-// doubling returns first for n = 1, twice that for n = 2 and so on, and at most most.
-func doubling(first, most time.Duration, n int) time.Duration {
-	d := first
-	for range n - 1 {
-		if d *= 2; d >= most {
-			return most
-		}
-	}
-	return d
-}
 
 // earliest returns the earlier of two times, of which a zero one does not count.
 func earliest(a, b time.Time) time.Time {

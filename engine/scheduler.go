@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/backoff"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -107,7 +108,7 @@ func (s *scheduler) readAll(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("while listing the clusters: %w", context.Cause(ctx))
-		case <-time.After(backOff("readAll", failures)):
+		case <-time.After(backoff.Pause("readAll", failures)):
 		}
 	}
 }
