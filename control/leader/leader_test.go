@@ -9,6 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"pgregory.net/rapid"
 )
 
@@ -37,8 +40,12 @@ type server struct {
 
 // join has a server contend. after is how long its work takes to end once leadership is lost.
 func (c *contest) join(name string, after time.Duration) *server {
+	return c.joinBy(&reach{memory: c.memory}, name, after)
+}
+
+func (c *contest) joinBy(r *reach, name string, after time.Duration) *server {
 	ctx, stop := context.WithCancel(context.Background())
-	s := &server{&reach{memory: c.memory}, stop}
+	s := &server{r, stop}
 	e := &Election{Server: name, Log: slog.New(slog.DiscardHandler)}
 	c.wg.Go(func() {
 		e.contend(ctx, &lock{leases: s.reach, name: "leader"}, func(ctx context.Context, _ string) { c.act(ctx, name, after) })
@@ -116,6 +123,48 @@ func TestElection_passingFailure(t *testing.T) {
 		a.stop()
 		b.stop()
 	})
+}
+
+// TestElection_watchThatFails: a follower whose watches are refused, end, or fail as soon as they have begun asks again after a pause, and leads
+// when its turn comes. Without a watch it goes by the ends of leases that it has seen, of which there may be one more.
+func TestElection_watchThatFails(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		watched func(*watch.RaceFreeFakeWatcher) error
+		within  time.Duration
+	}{
+		{"refused", func(*watch.RaceFreeFakeWatcher) error { return apierrors.NewTooManyRequestsError("not now") }, 2 * leaseDuration},
+		{"ends", func(w *watch.RaceFreeFakeWatcher) error {
+			w.Stop()
+			return nil
+		}, leaseDuration + 2*retryPause},
+		{"fails", func(w *watch.RaceFreeFakeWatcher) error {
+			w.Error(&metav1.Status{Reason: metav1.StatusReasonExpired})
+			return nil
+		}, leaseDuration + 2*retryPause},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newContest(t)
+				a := c.join("a", 0)
+				c.leads("a")
+				b := c.joinBy(&reach{memory: c.memory, watched: test.watched}, "b", 0)
+				time.Sleep(time.Minute)
+				// It reads and watches once for each pause.
+				if n, most := b.requests.Load(), int32(2*time.Minute/retryPause)+2; n < 10 || n > most {
+					t.Errorf("%d requests in a minute, want 10 to %d", n, most)
+				}
+				a.set(true)
+				if took := c.leads("b"); took > test.within {
+					t.Errorf("b leads %s after a was cut off, want %s at most", took, test.within)
+				}
+				a.set(false)
+				a.stop()
+				b.stop()
+				c.wg.Wait()
+			})
+		})
+	}
 }
 
 // TestElection_handOver: a server that stops ends its work first, and then the next one leads at once.

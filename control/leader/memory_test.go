@@ -29,11 +29,16 @@ type reach struct {
 	cut bool
 	// failing has each request answered by an error that passes.
 	failing atomic.Bool
+	// watched, when set, gives each of its watches the end that it is to have.
+	watched func(*watch.RaceFreeFakeWatcher) error
+	// requests counts what it was asked for, watches among it.
+	requests atomic.Int32
 }
 
 var resource = coordinationv1.Resource("leases")
 
 func (r *reach) wait(ctx context.Context) error {
+	r.requests.Add(1)
 	r.mu.Lock()
 	cut := r.cut
 	r.mu.Unlock()
@@ -97,6 +102,9 @@ func (r *reach) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interfac
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := watch.NewRaceFreeFake()
+	if r.watched != nil {
+		return w, r.watched(w)
+	}
 	if r.watchers == nil {
 		r.watchers = map[*watch.RaceFreeFakeWatcher]bool{}
 	}
