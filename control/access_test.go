@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -148,6 +149,66 @@ func TestHost_rights(t *testing.T) {
 	if err := admin.Get(ctx, client.ObjectKeyFromObject(before), &api.Daemon{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the daemon should be gone, got %v", err)
 	}
+}
+
+// TestServer_knowsWhoAsks: nothing is answered in clear text, and nothing of the API to one who shows no certificate, or one that
+// another authority signed.
+func TestServer_knowsWhoAsks(t *testing.T) {
+	s, config := sharedServer(t)
+	admin := configAs(t, s, config, pki.Leaf{User: "a", Groups: []string{"holdfast:admins"}})
+	plain, nobody, stranger := rest.AnonymousClientConfig(admin), rest.AnonymousClientConfig(admin), rest.CopyConfig(admin)
+	plain.Host, plain.TLSClientConfig = "http://"+s.Endpoint(), rest.TLSClientConfig{}
+	stranger.CertData, stranger.KeyData = strangers(t, pki.Leaf{User: "a", Groups: []string{"holdfast:admins"}})
+	for _, test := range []struct {
+		name string
+		as   *rest.Config
+		want int
+	}{
+		{"an administrator", admin, http.StatusOK},
+		{"clear text", plain, http.StatusBadRequest},
+		{"no certificate", nobody, http.StatusUnauthorized},
+		{"a certificate of another authority", stranger, http.StatusUnauthorized},
+	} {
+		if got := listHosts(t, test.as); got != test.want {
+			t.Errorf("%s: got %d, want %d", test.name, got, test.want)
+		}
+	}
+}
+
+// listHosts returns with which status a list of the Hosts is answered.
+func listHosts(t *testing.T, c *rest.Config) int {
+	t.Helper()
+	c.Timeout = time.Minute
+	h, err := rest.HTTPClientFor(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.CloseIdleConnections()
+	answer, err := h.Get(c.Host + "/apis/" + api.GroupVersion.String() + "/hosts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := answer.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	return answer.StatusCode
+}
+
+// strangers returns a certificate by an authority that no server knows, and its key.
+func strangers(t *testing.T, leaf pki.Leaf) (cert, key []byte) {
+	t.Helper()
+	authority, err := pki.NewAuthority(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := authority.NewPair(leaf, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key, err = pair.KeyPEM(); err != nil {
+		t.Fatal(err)
+	}
+	return pair.CertPEM(), key
 }
 
 func TestViewer_rights(t *testing.T) {
