@@ -39,7 +39,7 @@ func TestFaultsHaveTests(t *testing.T) {
 			}
 		}
 	}
-	if rows < 50 {
+	if rows < 80 {
 		t.Errorf("the list has %d faults", rows)
 	}
 }
