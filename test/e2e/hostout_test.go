@@ -62,14 +62,9 @@ func (b *bed) hostTakenOut(c *client) {
 	const declared = "the StorageNode default/ceph-h4 is on host h5: use --delete-nodes to delete what is declared there"
 	b.refused("host remove h5", declared)
 	written := c.written()
-	b.ceph("osd", "set", "nobackfill") // the drain does not end before another server leads
 	b.run("host", "drain", h.Name)
 	before := b.inStep(h.Name, "move-daemons")
 	b.killLeader()
-	if err := b.lastAction(h.Name, api.ActionRunning); err != nil {
-		b.Errorf("after another server led: %v", err)
-	}
-	b.ceph("osd", "unset", "nobackfill")
 	b.await("the host to be drained", func() error { return b.lastAction(h.Name, api.ActionDone) })
 	b.carriedOn(before)
 	if err := c.writes(written)(); err != nil {

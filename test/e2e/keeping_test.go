@@ -39,17 +39,20 @@ func (b *bed) awaitOption(option, want string, daemons ...string) {
 // awaitCheck waits until the status has a health check with a next step, or has it no more.
 func (b *bed) awaitCheck(code string, there bool) {
 	b.Helper()
-	b.await(fmt.Sprintf("check %s there: %v", code, there), func() error {
-		s, err := read[api.StorageStatus](b, 1, "storagestatus", "ceph")
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(s.Status.Checks, func(c api.HealthCheck) bool { return c.Code == code })
-		if (i >= 0) != there || there && s.Status.Checks[i].Next == "" {
-			return fmt.Errorf("the checks are %+v", s.Status.Checks)
-		}
-		return nil
-	})
+	b.await(fmt.Sprintf("check %s there: %v", code, there), func() error { return b.checkThere(code, there) })
+}
+
+// checkThere returns an error unless the StorageStatus has a check with its next step, or has it not.
+func (b *bed) checkThere(code string, there bool) error {
+	s, err := read[api.StorageStatus](b, 1, "storagestatus", "ceph")
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(s.Status.Checks, func(c api.HealthCheck) bool { return c.Code == code })
+	if (i >= 0) != there || there && s.Status.Checks[i].Next == "" {
+		return fmt.Errorf("the checks are %+v", s.Status.Checks)
+	}
+	return nil
 }
 
 // TestKeeping keeps a cluster while a client writes: its configuration follows what is declared, and what Ceph finds wrong is told with the next
