@@ -123,7 +123,7 @@ func (c *Config) embed(fatal chan<- error) (*embed.Config, error) {
 	config.EnableGRPCGateway = false
 	// Only the command line flag has this default; without it, each request is a slow one.
 	config.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
-	config.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.ChainUnaryInterceptor(fenced)}
+	config.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.ChainUnaryInterceptor(closing, fenced)}
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newLogger(c.Log, fatal))
 	return config, config.Validate()
 }
