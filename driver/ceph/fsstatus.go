@@ -113,6 +113,13 @@ func (p *planner) ofManager(id string) bool {
 	return slices.ContainsFunc(p.mgrs.seats, func(s seat) bool { return s.id == id })
 }
 
+// ofGoneServer says whether a session is of an NFS server of ours that is gone. One that ended without unmounting keeps its session until its MDS
+// has heard nothing of it for five minutes (Ceph: CephFS, session_autoclose).
+func (p *planner) ofGoneServer(m cephreport.Mount) bool {
+	entity := clientPrefix + m.Entity
+	return strings.HasPrefix(entity, nfsPrefix) && !p.nfsEntities()[entity]
+}
+
 // fsState says whether a filesystem can be used, and why not.
 func (p *planner) fsState(x *fsPlan) (api.ResourceState, string) {
 	failure := p.failureOf(x.line())
@@ -233,6 +240,7 @@ func (p *planner) inUse(x *fsPlan) string {
 		return ""
 	}
 	mounts, more, known := p.mounts(x)
+	mounts = slices.DeleteFunc(mounts, p.ofGoneServer)
 	exports := p.exportersOf(x.Name)
 	switch {
 	case len(exports) > 0:

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/cephreport"
 )
 
 func exportOf(name, filesystem string) *api.NFSExport {
@@ -47,6 +48,7 @@ func TestNFS(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	f.exports[0].DeletionTimestamp = &now
+	f.mounted = []cephreport.Mount{{Entity: "nfs.h2", Host: "h2", Path: "/"}} // it ended without unmounting
 	f.settle(t)
 	if len(f.exports)+len(f.filesystems) > 0 || f.daemons["c-nfs-h2"] != nil || f.secrets["c-key-client.nfs.h2"].data != nil {
 		t.Errorf("%v, %+v, %v", f.exports, f.filesystems[0].Status, f.mdsOn())
