@@ -29,10 +29,11 @@ type client struct {
 	process *hosts.Process
 }
 
-// startClient has a host that runs a server write to a new pool, by the real rados, and returns when the first object is written.
+// startClient has a host that runs a server write to a new pool, by the real rados, and returns when the first object is written. The pool's
+// placement groups are not split: an object stays in the one that Ceph tells of it.
 func (b *bed) startClient(number int) *client {
 	b.Helper()
-	b.ceph("osd", "pool", "create", "client", "8")
+	b.ceph("osd", "pool", "create", "client", "8", "--autoscale-mode", "off")
 	b.ceph("osd", "pool", "application", "enable", "client", "test")
 	c := b.newClient(number, "client")
 	c.command = append([]string{b.Binary, "ceph", "shell", "--"}, c.script("rados", "client")...)
