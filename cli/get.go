@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // requestTimeout bounds each single request of a command.
@@ -74,7 +76,16 @@ func (g *globals) get(ctx context.Context, args []string, output string, all boo
 	case output == "name":
 		return printNames(g.out, body, mapping)
 	}
-	return printTable(g.out, body, all, output == "wide")
+	var t metav1.Table
+	if err := json.Unmarshal(body, &t); err != nil {
+		return fmt.Errorf("while reading the server's answer: %w", err)
+	}
+	if mapping.GroupVersionKind.Kind == engine.KindDaemon {
+		if err := g.markUnheard(ctx, &t); err != nil {
+			return err
+		}
+	}
+	return printTable(g.out, &t, all, output == "wide")
 }
 
 // noSuch says that there is no object of this name, and which may have been meant.
@@ -194,22 +205,18 @@ func printNames(w io.Writer, body []byte, mapping *meta.RESTMapping) error {
 	return nil
 }
 
-func printTable(w io.Writer, body []byte, namespaces, wide bool) error {
-	var table metav1.Table
-	if err := json.Unmarshal(body, &table); err != nil {
-		return fmt.Errorf("while reading the server's answer: %w", err)
-	}
+func printTable(w io.Writer, t *metav1.Table, namespaces, wide bool) error {
 	if !wide {
-		narrow(&table)
+		narrow(t)
 	}
-	if len(table.Rows) == 0 {
+	if len(t.Rows) == 0 {
 		_, err := fmt.Fprintln(w, "there are none")
 		return err
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	writeRow(tw, namespaces, "NAMESPACE", headings(table))
-	for _, row := range table.Rows {
-		writeRow(tw, namespaces, metadataOf(row).Namespace, cells(table, row))
+	writeRow(tw, namespaces, "NAMESPACE", headings(t))
+	for _, row := range t.Rows {
+		writeRow(tw, namespaces, metadataOf(row).Namespace, cells(t, row))
 	}
 	return tw.Flush()
 }
@@ -221,7 +228,7 @@ func writeRow(w io.Writer, namespaces bool, namespace string, cells []string) {
 	fmt.Fprintln(w, strings.Join(cells, "\t"))
 }
 
-func headings(t metav1.Table) []string {
+func headings(t *metav1.Table) []string {
 	var names []string
 	for _, c := range t.ColumnDefinitions {
 		names = append(names, strings.ToUpper(c.Name))
@@ -229,7 +236,7 @@ func headings(t metav1.Table) []string {
 	return names
 }
 
-func cells(t metav1.Table, row metav1.TableRow) []string {
+func cells(t *metav1.Table, row metav1.TableRow) []string {
 	var values []string
 	for i, c := range t.ColumnDefinitions {
 		values = append(values, cell(c, row.Cells[i]))

@@ -147,6 +147,16 @@ func (b *bench) addHost(name string, heard metav1.ConditionStatus) {
 	b.must(b.client.Status().Update(b.Context(), h))
 }
 
+// addRunning makes a Daemon that runs, by the word of its host's agent.
+func (b *bench) addRunning(name, host string) *api.Daemon {
+	d := &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	d.Spec = api.DaemonSpec{Host: host, Type: "ceph-osd", ID: name, State: api.WantRunning, Command: []string{"true"}}
+	b.must(b.client.Create(b.Context(), d))
+	d.Status.State = api.DaemonRunning
+	b.must(b.client.Status().Update(b.Context(), d))
+	return d
+}
+
 func (b *bench) actions() []api.Action {
 	var list api.ActionList
 	b.must(b.client.List(b.Context(), &list))
@@ -167,6 +177,11 @@ func TestHost(t *testing.T) {
 	b.expect("host label node1 --location region=eu", exitOK, "host/node1 unchanged")
 	b.expect("host label -l disk=ssd disk-", exitOK, "disk is gone (was ssd)")
 	b.expect("host list", exitOK, "node1   Active   Connected", "eu/r1", "node3   Active   silent for 60m")
+	running := []*api.Daemon{b.addRunning("osd-1", "node1"), b.addRunning("osd-3", "node3")}
+	b.expect("get daemons", exitOK, "node1   Running   Running   -          -  ", "node3   Running   Unknown   -          Running when it was last heard; host node3 is silent for 60m")
+	for _, d := range running {
+		b.must(b.client.Delete(t.Context(), d))
+	}
 	b.expect("host list -l topology.holdfast.io/rack=r1 -o json", exitOK, `"name": "node2"`)
 	b.expect("host show node3", exitOK, "StorageNode:", "default/n3")
 

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// unheard is what the table of Daemons has as the state of one whose host is silent.
+const unheard = "Unknown"
+
+// markUnheard says of the Daemons on hosts whose agents are silent that nobody knows how they are: the object has what was heard last.
+func (g *globals) markUnheard(ctx context.Context, t *metav1.Table) error {
+	host, state, message := columnOf(t, "Host"), columnOf(t, "State"), columnOf(t, "Message")
+	if len(t.Rows) == 0 || min(host, state, message) < 0 {
+		return nil
+	}
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	var hosts api.HostList
+	if err := c.List(ctx, &hosts); err != nil {
+		return fmt.Errorf("while reading hosts: %w", err)
+	}
+	silent := silentTexts(hosts.Items, time.Now())
+	for _, row := range t.Rows {
+		if text, last := silent[fmt.Sprint(row.Cells[host])], row.Cells[state]; text != "" && last != nil {
+			row.Cells[state], row.Cells[message] = unheard, fmt.Sprintf("%v when it was last heard; %s", last, text)
+		}
+	}
+	return nil
+}
+
+// silentTexts says of each host whose agent is silent since when.
+func silentTexts(hosts []api.Host, now time.Time) map[string]string {
+	texts := map[string]string{}
+	for i := range hosts {
+		if h := &hosts[i]; !h.AgentHeard() {
+			texts[h.Name] = fmt.Sprintf("host %s is %s", h.Name, agentText(h, now))
+		}
+	}
+	return texts
+}
+
+// columnOf is the place of a column, or -1.
+func columnOf(t *metav1.Table, name string) int {
+	return slices.IndexFunc(t.ColumnDefinitions, func(c metav1.TableColumnDefinition) bool { return strings.EqualFold(c.Name, name) })
+}
