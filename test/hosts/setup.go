@@ -48,7 +48,10 @@ func (c initConfig) mountAll() error {
 		}
 	}
 	// Unmounts on the machine reach the host, or it would keep file systems busy. Its own mounts stay within.
-	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
+	switch err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); {
+	case errors.Is(err, unix.EINVAL):
+		return errors.New("the root directory is no mount point, as in a plain chroot: hosts can be had on a machine, or in a container or another tree that was entered by pivot_root")
+	case err != nil:
 		return fmt.Errorf("while separating the mounts: %w", err)
 	}
 	// /var comes last, as the other sources may lie below it.
