@@ -115,18 +115,45 @@ func (b *bed) leads(server int, want func(number int) bool) func() error {
 // much to run as there are processors, 59 of 60 kills took 4.3 to 7.2 s here, and one 8.6 s.
 func (b *bed) leadersKilled() {
 	var took []time.Duration
-	for range rounds(20) {
-		took = append(took, b.leaderKilled())
+	from := b.clusterNow(1).Generation
+	for n := range rounds(20) {
+		took = append(took, b.leaderKilled(n))
 	}
+	b.changesTold(from, b.clusterNow(1).Generation)
 	slices.Sort(took)
 	most, worst := took[(9*len(took)+9)/10-1], took[len(took)-1]
 	b.Logf("after %d kills another leader acted after %.1f to %.1f s, median %.1f s, nine of ten within %.1f s", len(took), took[0].Seconds(), worst.Seconds(),
 		took[len(took)/2].Seconds(), most.Seconds())
 }
 
-// leaderKilled kills whoever leads and starts it again, and returns after what time another one acted: its first write under its own
-// term takes the cluster's lock, whose Lease has the moment, by the clock that all hosts of a lab share.
-func (b *bed) leaderKilled() time.Duration {
+// clusterNow is the cluster, by the server of a host.
+func (b *bed) clusterNow(server int) (c api.StorageCluster) {
+	b.Helper()
+	b.await("the cluster to be read", func() (err error) {
+		c, err = read[api.StorageCluster](b, server, "storageclusters", "ceph")
+		return err
+	})
+	return c
+}
+
+// changesTold fails the test unless each change of the cluster's spec was told exactly once.
+func (b *bed) changesTold(from, to int64) {
+	b.Helper()
+	told := map[string]int{}
+	for _, e := range b.events() {
+		told[e.Message]++
+	}
+	for g := from; g < to; g++ {
+		if text := fmt.Sprintf("the spec was changed (generation %d to %d)", g, g+1); told[text] != 1 {
+			b.Errorf("told %d times: %s", told[text], text)
+		}
+	}
+}
+
+// leaderKilled changes the cluster's spec, asks for an orchestration, kills whoever leads and starts it again: another one carries out what was
+// asked for. It returns after what time that one acted: its first write under its own term takes the cluster's lock, whose Lease has the
+// moment, by the clock that all hosts of a lab share.
+func (b *bed) leaderKilled(round int) time.Duration {
 	b.Helper()
 	var leader int
 	var name string
@@ -139,6 +166,8 @@ func (b *bed) leaderKilled() time.Duration {
 		return err
 	})
 	other := leader%3 + 1
+	b.Lab.Host(other).Run(b, b.Context(), kubectl, "--kubeconfig", "/var/lib/holdfast/admin.kubeconfig", "patch", "storagecluster", "ceph",
+		"--type", "merge", "-p", fmt.Sprintf(`{"metadata":{"annotations":{%q:"round-%d"}},"spec":{"interval":"%ds"}}`, api.AnnotationOrchestrate, round, 10+round))
 	killed := time.Now()
 	b.Server(leader).Kill(b)
 	var acted time.Time
@@ -150,6 +179,12 @@ func (b *bed) leaderKilled() time.Duration {
 	b.await("the server that was killed", func() error {
 		_, err := b.leaderFrom(leader)
 		return err
+	})
+	b.await("the orchestration that was asked for", func() error {
+		if c := b.clusterNow(other); c.Status.OrchestratedRequest != fmt.Sprintf("round-%d", round) {
+			return fmt.Errorf("the last one was %q", c.Status.OrchestratedRequest)
+		}
+		return nil
 	})
 	return acted.Sub(killed)
 }
