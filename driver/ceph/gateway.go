@@ -28,9 +28,10 @@ func (p *planner) finishGateway(x *storePlan, d *api.Daemon, at seat) {
 		}
 	}
 	d.Spec.Parameters[rgw.ParamStore], d.Spec.Parameters[rgw.ParamURL] = x.Name, url
-	d.Spec.Parameters[rgw.ParamServes], d.Spec.Parameters[api.ParameterReport] = url+serves, "gateway"
+	serves = url + serves
+	d.Spec.Parameters[rgw.ParamServes], d.Spec.Parameters[api.ParameterReport] = serves, "gateway"
 	entity := rgw.Entity(at.id)
-	d.Spec.Command = []string{"radosgw", "-f", "-n", entity, "-c", "${DATA}/" + FileConf}
+	d.Spec.Command = rgw.Command(entity)
 	options := daemonOptions(rgw.Type, at.address)
 	options["keyring"], options["rgw_frontends"] = "${DATA}/"+FileKeyring, frontend
 	options["rgw_zone"], options["rgw_zonegroup"] = x.Name, x.Name
@@ -43,7 +44,8 @@ func (p *planner) finishGateway(x *storePlan, d *api.Daemon, at seat) {
 	zonegroup, zone := rgw.Zonegroup(x.Name), rgw.Zone(x.Name)
 	d.Spec.Files = append(d.Spec.Files,
 		api.DaemonFile{Path: rgw.FileZonegroup, Sources: []api.FileSource{{Text: &zonegroup}}},
-		api.DaemonFile{Path: rgw.FileZone, Sources: []api.FileSource{{Text: &zone}}})
+		api.DaemonFile{Path: rgw.FileZone, Sources: []api.FileSource{{Text: &zone}}},
+		api.DaemonFile{Path: rgw.FileServes, Sources: []api.FileSource{{Text: &serves}}})
 	if x.tls() != "" {
 		d.Spec.Files = append(d.Spec.Files, secretFile(rgw.FileCertificate, x.tls(), secretCertificate), secretFile(rgw.FileKey, x.tls(), secretCertificateKey))
 	}

@@ -408,6 +408,12 @@ func TestStores_restarted(t *testing.T) {
 	if s := f.store().Status; s.State != api.ResourceDegraded || s.Gateways != "1/2" || !strings.Contains(s.Message, "is starting") {
 		t.Errorf("%+v", s)
 	}
+	f.daemons["c-rgw-s3-a"].Status.Message = "it runs, and there is no report of its state: no such file"
+	f.round(t)
+	if s := f.store().Status; !strings.Contains(s.Message, "cannot be judged: it runs, and there is no report of its state: no such file") {
+		t.Errorf("%+v", s)
+	}
+	f.daemons["c-rgw-s3-a"].Status.Message = ""
 	f.store().Spec.Gateways.Port, f.store().Generation = 8000, 2
 	f.round(t) // which writes what they are to serve
 	for _, d := range f.daemons {

@@ -167,6 +167,9 @@ func (p *planner) whySilent(d *api.Daemon) string {
 	if r := p.seen.Gateways[d.Name]; r != nil && r.Problem != "" && d.Status.State == api.DaemonRunning {
 		return "runs, and " + r.Problem
 	}
+	if d.Status.State == api.DaemonRunning && d.Status.Message != "" {
+		return "cannot be judged: " + d.Status.Message
+	}
 	return "is starting"
 }
 

@@ -29,6 +29,9 @@ const (
 	// FileCertificate and FileKey are what a gateway with TLS shows for itself.
 	FileCertificate = "tls.crt"
 	FileKey         = "tls.key"
+	// FileServes is ParamServes, written with the other files. The process copies it to the directory for sockets when it starts: there it is
+	// ParamServes as it was then.
+	FileServes = "serves"
 
 	// ParamStore is the name of the store.
 	ParamStore = "store"
@@ -141,6 +144,14 @@ func text(v any) string {
 func Fingerprint(der []byte) string {
 	sum := sha256.Sum256(der)
 	return hex.EncodeToString(sum[:8])
+}
+
+// Command is the command of the gateway of an entity. It notes by what it serves itself: after a boot it is started before its agent is there.
+func Command(entity string) []string {
+	return []string{
+		"sh", "-c", `cp "$0" "$1" && shift && exec "$@"`, "${DATA}/" + FileServes, "${RUN}/" + FileServes,
+		"radosgw", "-f", "-n", entity, "-c", "${DATA}/" + FileConf,
+	}
 }
 
 // Report is what an agent says of a gateway, as JSON in Daemon.status.report.

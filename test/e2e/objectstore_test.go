@@ -63,6 +63,7 @@ func TestObjectStore(t *testing.T) {
 	}{
 		{"a user reaches its quota", (*bed).userQuota}, // for half a minute after a gateway was killed radosgw-admin waits for it
 		{"a gateway is killed", (*bed).gatewayKilled},
+		{"a host with a gateway loses its power", (*bed).gatewayLost},
 		{"a host is drained", (*bed).gatewayDrained},
 		{"TLS is turned on", func(b *bed) { b.gatewaysTLS(certificate) }},
 		{"what cannot be is refused", (*bed).storesRefused},
@@ -161,6 +162,44 @@ func (b *bed) gatewayKilled() {
 		now := b.daemon(d.Name)
 		if now.Status.Restarts == 0 || now.Status.State != api.DaemonRunning {
 			return fmt.Errorf("%s, %d restarts", now.Status.State, now.Status.Restarts)
+		}
+		return nil
+	})
+	b.awaitStore("s3")
+}
+
+// gatewayLost takes the power of a host with a gateway away: the third host gets one in its place, without a word of anybody. When the power is back
+// both stay for a while.
+func (b *bed) gatewayLost() {
+	const number = 4
+	h := b.Lab.Host(number)
+	pid := func(host string) int32 { // of the gateway that a host has, by the last word of its agent
+		for _, d := range b.gateways() {
+			if d.Spec.Host == host && d.Status.State == api.DaemonRunning {
+				return d.Status.PID
+			}
+		}
+		return 0
+	}
+	before := pid(h.Name)
+	if before == 0 {
+		b.Fatalf("host %s has no gateway", h.Name)
+	}
+	h.PowerOff(b)
+	b.awaitFor(2*home.Limit, "a gateway in the place of the lost one", func() error {
+		if s := b.store("s3").Status; pid("h2") == 0 || pid("h3") == 0 {
+			return fmt.Errorf("%s, %s: %s; at %v", s.State, s.Gateways, s.Message, s.Endpoints)
+		}
+		return nil
+	})
+	if out := b.run("get", "daemons"); !strings.Contains(out, "Running when it was last heard; host "+h.Name+" is silent for") {
+		b.Errorf("holdfast get daemons says of a host that is off:\n%s", out)
+	}
+	h.PowerOn(b)
+	b.StartAgent(b, number, "")
+	b.await("the gateway of the host to be back", func() error {
+		if now := pid(h.Name); now == 0 || now == before {
+			return fmt.Errorf("it was process %d, and is %d", before, now)
 		}
 		return nil
 	})

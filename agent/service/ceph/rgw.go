@@ -41,15 +41,8 @@ func (RGW) ConfigureLocalService(ctx context.Context, l *service.Local) error {
 	if err := portFree(ctx, l.Parameters[rgw.ParamURL]); err != nil {
 		return err
 	}
-	if err := makeZone(ctx, l); err != nil {
-		return err
-	}
-	// The process is started next, with the files as they are now.
-	return keepFile(filepath.Join(l.Run, fileServes), l.Parameters[rgw.ParamServes], 0o644)
+	return makeZone(ctx, l)
 }
-
-// fileServes, in the directory for sockets, has ParamServes as it was when the process was started.
-const fileServes = "serves"
 
 // DestroyLocalService has nothing to do: the store stays, and all else lies in the daemon's own directories.
 func (RGW) DestroyLocalService(context.Context, *service.Local) error { return nil }

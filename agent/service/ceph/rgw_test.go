@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,6 +161,23 @@ func TestRGW_removeUser(t *testing.T) {
 	}
 }
 
+// startGateway runs the command of a gateway, with a program in the place of radosgw that ends at once.
+func startGateway(t *testing.T, l *service.Local, serves string) {
+	t.Helper()
+	words := strings.NewReplacer("${DATA}", l.Data, "${RUN}", l.Run)
+	command := rgw.Command("client.rgw.s3-a")
+	for i := range command {
+		command[i] = words.Replace(command[i])
+	}
+	at := slices.Index(command, "radosgw")
+	if err := os.WriteFile(filepath.Join(l.Data, rgw.FileServes), []byte(serves), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), command[0], slices.Replace(command[1:], at-1, at, "true")...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
 // The layout is made once; a port that is taken is told before the process starts; and a gateway is up when it answers.
 func TestRGW_starts(t *testing.T) {
 	l, store := newGateway(t)
@@ -174,12 +193,12 @@ func TestRGW_starts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l.Parameters[rgw.ParamServes] = "http://" + at
 	for range 2 {
 		if err := (RGW{}).ConfigureLocalService(t.Context(), l); err != nil {
 			t.Fatal(err)
 		}
 	}
+	startGateway(t, l, "http://"+at)
 	if args := readFile(t, filepath.Join(store, "args")); strings.Count(args, "zone set") != 1 || readFile(t, filepath.Join(store, "zone")) != rgw.Zone("s3") {
 		t.Errorf("%s", args)
 	}

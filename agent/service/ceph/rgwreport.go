@@ -38,7 +38,7 @@ func (RGW) Report(ctx context.Context, l *service.Local) (string, error) {
 	for _, w := range done {
 		r.Done[w.Object] = w.Word
 	}
-	serves, err := os.ReadFile(filepath.Join(l.Run, fileServes))
+	serves, err := os.ReadFile(filepath.Join(l.Run, rgw.FileServes))
 	if err != nil {
 		return "", fmt.Errorf("while reading where the gateway serves: %w", err)
 	}

@@ -35,13 +35,13 @@ func rgwSubject() servicetest.Subject {
 				t.Fatal(err)
 			}
 			l.Parameters[rgw.ParamURL] = "http://" + listener.Addr().String()
-			l.Parameters[rgw.ParamServes] = l.Parameters[rgw.ParamURL]
 			listener.Close()
 			return l
 		},
-		Varies:   []string{"run/serves"}, // it names the port
+		Varies:   []string{"run/serves", "data/serves"}, // they name the port
 		StandIns: func(*service.Local) []string { return filepath.SplitList(os.Getenv("PATH"))[:1] },
 		Serve: func(t *testing.T, l *service.Local) {
+			startGateway(t, l, l.Parameters[rgw.ParamURL])
 			listener, err := net.Listen("tcp", strings.TrimPrefix(l.Parameters[rgw.ParamURL], "http://"))
 			if err != nil {
 				t.Fatal(err)
