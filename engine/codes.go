@@ -121,6 +121,6 @@ func Codes() []CodeInfo {
 		{QuorumMemberReplaced, "host/NAME", "A member of etcd votes in the place of another, which is removed next."},
 		{QuorumMemberRemoved, "host/NAME", "A member of etcd was removed; its server goes on as a standby."},
 		{QuorumDegraded, "cluster/control-plane", "Members of etcd do not answer or do nothing, or there are fewer than wanted."},
-		{QuorumHealthy, "cluster/control-plane", "All members of etcd that are wanted answer again."},
+		{QuorumHealthy, "cluster/control-plane", "All members of etcd that are wanted answer, also when a control plane tells for the first time."},
 	}
 }

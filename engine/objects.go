@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -46,11 +45,11 @@ func StatusFor(cluster *api.StorageCluster) *api.StorageStatus {
 	}}
 }
 
-// EventFor returns the event with this number. The name sorts like the number.
+// EventFor returns the event with this number.
 func EventFor(cluster *api.StorageCluster, sequence int64, e Event) *api.ClusterEvent {
 	return &api.ClusterEvent{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: cluster.Namespace, Name: fmt.Sprintf("%s-%010d", cluster.Name, sequence),
+			Namespace: cluster.Namespace, Name: api.ClusterEventName(cluster.Name, sequence),
 			Labels: map[string]string{api.LabelCluster: cluster.Name},
 		},
 		Cluster: cluster.Name, Sequence: sequence, Code: string(e.Code), Object: words.Cut(e.Object, 256),

@@ -1,11 +1,28 @@
 package v1alpha1
 
 import (
+	"fmt"
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClusterEvent records one difference that an orchestration saw. The engine is its only writer. Events of a cluster are
-// numbered without a gap; the oldest are removed when there are too many.
+// The bounds of a cluster's events: how many are kept, and for how long.
+const (
+	MaxClusterEvents   = 500
+	MaxClusterEventAge = 7 * 24 * time.Hour
+)
+
+// AnnotationTold holds, with each of the control plane's own events, what was told until then and with it.
+const AnnotationTold = Group + "/told"
+
+// ClusterEventName is the name of the event with this number. It sorts like the number.
+func ClusterEventName(cluster string, sequence int64) string {
+	return fmt.Sprintf("%s-%010d", cluster, sequence)
+}
+
+// ClusterEvent records one difference that an orchestration saw, or that the leader of etcd saw between its members. These two are the
+// only writers. Events of a cluster are numbered without a gap; the oldest are removed when there are too many, or they are too old.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=cev

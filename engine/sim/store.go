@@ -341,12 +341,6 @@ func (m *Memory) PutClusterStatus(ctx context.Context, cluster types.NamespacedN
 	})
 }
 
-// The bounds of a cluster's log.
-const (
-	maxEvents   = 500
-	maxEventAge = 7 * 24 * time.Hour
-)
-
 // Told reads what Emit recorded.
 func (m *Memory) Told(_ context.Context, cluster types.NamespacedName) (engine.Told, error) {
 	if err := m.failure("Told", cluster.Name); err != nil {
@@ -404,7 +398,7 @@ func (m *Memory) trim(cluster *api.StorageCluster) {
 	defer m.mu.Unlock()
 	all := list(m, func(e *api.ClusterEvent) bool { return e.Namespace == cluster.Namespace && e.Cluster == cluster.Name })
 	for i := range all {
-		if len(all)-i > maxEvents || time.Since(all[i].Time.Time) > maxEventAge {
+		if len(all)-i > api.MaxClusterEvents || time.Since(all[i].Time.Time) > api.MaxClusterEventAge {
 			delete(m.objects, idOf(&all[i]))
 		}
 	}

@@ -18,10 +18,8 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// The bounds of a cluster's log, and how many of its events are written at once.
 const (
-	maxEvents      = 500
-	maxEventAge    = 7 * 24 * time.Hour
+	// parallelEvents is how many events of a cluster are written at once.
 	parallelEvents = 16
 	trimTimeout    = 30 * time.Second
 	// maxPending is how many accepted events may be left for later: they are recorded with each Emit.
@@ -245,7 +243,7 @@ func (s *Store) closeHoles(ctx context.Context, cluster *api.StorageCluster, eve
 // caller holds l.mu.
 func (s *Store) trim(cluster types.NamespacedName, l *eventLog) {
 	n := 0
-	for n < len(l.entries) && (len(l.entries)-n > maxEvents || time.Since(l.entries[n].time) > maxEventAge) {
+	for n < len(l.entries) && (len(l.entries)-n > api.MaxClusterEvents || time.Since(l.entries[n].time) > api.MaxClusterEventAge) {
 		n++
 	}
 	if n == 0 || l.trimming {

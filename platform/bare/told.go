@@ -100,7 +100,7 @@ func (s *Store) finishRecord(ctx context.Context, l *eventLog, cluster *api.Stor
 	for i, e := range l.record.Events {
 		want := engine.EventFor(cluster, l.record.Sequence+1+int64(i), e)
 		at, found := slices.BinarySearchFunc(have, want.Sequence, func(e api.ClusterEvent, n int64) int { return int(e.Sequence - n) })
-		trimmed := at == 0 && len(have) >= maxEvents
+		trimmed := at == 0 && len(have) >= api.MaxClusterEvents
 		switch {
 		case found && sameEvent(&have[at], want), trimmed:
 		case found:
