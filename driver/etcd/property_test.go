@@ -6,9 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/test/quorumlog"
 )
 
 // machine is a server of the simulated control plane.
@@ -32,6 +34,11 @@ type world struct {
 	members  []*Member
 	nextID   uint64
 	steps    int
+	// told is what the events in the log have told. While mute is set each leader ends after its step and before it tells.
+	told  Told
+	log   []api.ClusterEvent
+	mute  bool
+	tried []Step
 }
 
 // answers says whether the machine's member runs, if it has one, and works whether it does its part.
@@ -89,6 +96,7 @@ func (w *world) tick() (acted bool) {
 	w.now = w.now.Add(10 * time.Second)
 	v := w.view()
 	plan := Make(v, Settings{}, w.now)
+	w.tell(v, plan)
 	if plan.Step == nil {
 		return false
 	}
@@ -102,8 +110,21 @@ func (w *world) tick() (acted bool) {
 	return true
 }
 
+// tell has the leader tell what is new, or end before it can.
+func (w *world) tell(v View, plan Plan) {
+	if !w.mute {
+		var events []Event
+		events, w.told = tell(w.t, w.told, v, plan, w.tried)
+		for _, e := range events {
+			w.log = append(w.log, api.ClusterEvent{Sequence: int64(len(w.log) + 1), Code: e.Code, Object: e.Object, Message: e.Message})
+		}
+	}
+	w.tried = nil
+}
+
 func (w *world) do(s *Step) {
 	w.steps++
+	w.tried = append(w.tried, *s)
 	i := slices.IndexFunc(w.members, func(m *Member) bool { return m.ID == s.Member })
 	switch s.Verb {
 	case Add:
@@ -191,7 +212,7 @@ func servers() *rapid.Generator[int] {
 
 // TestProperty: whatever fails, comes back, is added or removed: no step of ours loses the quorum or lowers what is survived;
 // seats are given and taken so that they are spread over the racks; it comes to rest; at rest everything that can be had is had;
-// and it takes few steps.
+// it takes few steps; and each change is told once, although leaders end between a step and its event.
 func TestProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{t: t, now: now}
@@ -200,13 +221,16 @@ func TestProperty(t *testing.T) {
 		}
 		w.nextID = 1
 		w.members = []*Member{{ID: 1, Name: "s000", Voter: true}}
+		w.tick() // The first event of all tells of no member.
 		events := rapid.IntRange(0, 12).Draw(t, "events")
 		for range events {
 			w.fail(t)
+			w.mute = rapid.Bool().Draw(t, "mute")
 			for range rapid.IntRange(0, 80).Draw(t, "ticks") {
 				w.tick()
 			}
 		}
+		w.mute = false
 		w.settle()
 		w.check()
 		// Three steps exchange a member. A spread may be bettered by as many exchanges as there are members.
@@ -285,6 +309,25 @@ func (w *world) checkRemoved() {
 	}
 }
 
+// checkTold: what was told is what is, and nothing was told twice.
+func (w *world) checkTold() {
+	story, err := quorumlog.Follow(w.log, "s000")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	votes := map[string]bool{}
+	for _, m := range w.members {
+		votes[m.Name] = m.Voter
+	}
+	if diff := cmp.Diff(votes, story.Votes); diff != "" {
+		w.t.Errorf("who has a seat, and votes: - what is, + what was told\n%s", diff)
+	}
+	v := w.view()
+	if degraded := Make(v, Settings{}, w.now).Degraded; (degraded != "") != story.Degraded {
+		w.t.Errorf("%q; that it is degraded was told: %t", degraded, story.Degraded)
+	}
+}
+
 // check says what must be so at rest.
 func (w *world) check() {
 	count, able := 0, 0
@@ -302,6 +345,7 @@ func (w *world) check() {
 			healthy++
 		}
 	}
+	w.checkTold()
 	want := Size(count)
 	w.checkSpreadAtRest(want)
 	w.checkRemoved()

@@ -37,8 +37,10 @@ type Server struct {
 // Member is a member of etcd.
 type Member struct {
 	ID uint64
-	// Name of the server.
-	Name string
+	// Name of the server. Unnamed is set while nobody knows it: a server that was given a seat of late, and has not taken it. Name is
+	// its address then.
+	Name    string
+	Unnamed bool
 	// Voter is false for a learner.
 	Voter bool
 	// Started is false for a member that was added and has never run.
