@@ -54,6 +54,8 @@ type quorumManager struct {
 	plan            quorum.Plan
 	view            quorum.View
 	seen            time.Time // when view was
+	// steps were tried, and may not be told yet. Only run uses them.
+	steps []quorum.Step
 }
 
 type ask struct {
@@ -63,9 +65,11 @@ type ask struct {
 	lost bool
 }
 
-func newQuorumManager(member *etcd.Member, servers *servers, client kubernetes.Interface, settings quorum.Settings, log *slog.Logger) *quorumManager {
+func newQuorumManager(
+	member *etcd.Member, servers *servers, events *quorumEvents, client kubernetes.Interface, settings quorum.Settings, log *slog.Logger,
+) *quorumManager {
 	q := &quorumManager{
-		member: member, servers: servers, client: client, settings: settings, log: log.With("part", "quorum"),
+		member: member, servers: servers, events: events, client: client, settings: settings, log: log.With("part", "quorum"),
 		kick: make(chan struct{}, 1), asks: map[string]ask{},
 	}
 	q.forget()
@@ -82,7 +86,8 @@ func (q *quorumManager) forget() {
 	q.answers, q.etcd = map[uint64]quorum.Word{}, map[uint64]quorum.Word{}
 	q.agent, q.asking = map[string]quorum.Word{}, map[string]quorum.Word{}
 	q.removed, q.failed = map[string]time.Time{}, map[string]time.Time{}
-	q.plan, q.view, q.seen = quorum.Plan{}, quorum.View{}, time.Time{}
+	q.plan, q.view, q.seen, q.steps = quorum.Plan{}, quorum.View{}, time.Time{}, nil
+	q.events.forget()
 }
 
 // asked notes that a standby asks for a seat.
@@ -137,6 +142,7 @@ func (q *quorumManager) run(ctx context.Context) {
 
 // refresh does one step towards what is wanted, and says when to look again.
 func (q *quorumManager) refresh(ctx context.Context) time.Duration {
+	unread := q.events.read(ctx)
 	view, err := q.observe(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -146,10 +152,9 @@ func (q *quorumManager) refresh(ctx context.Context) time.Duration {
 	}
 	plan := quorum.Make(*view, q.settings, time.Now())
 	q.mu.Lock()
-	was := q.plan
 	q.plan, q.view, q.seen = plan, *view, time.Now()
 	q.mu.Unlock()
-	q.tellHealth(ctx, was, plan)
+	q.tell(ctx, unread, view, plan)
 	q.tidy(ctx, view)
 	if plan.Step != nil {
 		return q.act(ctx, plan.Step)
@@ -184,6 +189,7 @@ func (q *quorumManager) tidy(ctx context.Context, view *quorum.View) {
 func (q *quorumManager) act(ctx context.Context, step *quorum.Step) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	q.steps = append(q.steps, *step)
 	err := q.do(ctx, step)
 	switch {
 	case errors.Is(err, etcd.ErrNotReady):
@@ -196,8 +202,7 @@ func (q *quorumManager) act(ctx context.Context, step *quorum.Step) time.Duratio
 		q.log.Info("this member hands its leadership over; the next leader removes it", "reason", step.Reason)
 		return lookEvery
 	}
-	q.log.Info("the members of etcd change", "verb", step.Verb, "server", step.Server, "reason", step.Reason)
-	q.tellStep(ctx, step)
+	q.log.InfoContext(ctx, "the members of etcd change", "verb", step.Verb, "server", step.Server, "reason", step.Reason)
 	return learnEvery
 }
 
@@ -258,7 +263,8 @@ func (q *quorumManager) observe(ctx context.Context) (*quorum.View, error) {
 		note(q.answers, m.ID, probed[i].answers, now)
 		note(q.etcd, m.ID, probed[i].works, now)
 		view.Members = append(view.Members, quorum.Member{
-			ID: m.ID, Name: name, Voter: m.Voter, Started: m.Name != "", Answers: q.answers[m.ID], Etcd: q.etcd[m.ID],
+			ID: m.ID, Name: name, Unnamed: name == m.PeerURL, Voter: m.Voter, Started: m.Name != "",
+			Answers: q.answers[m.ID], Etcd: q.etcd[m.ID],
 		})
 		if m.ID == q.member.ID() {
 			view.Leader = name

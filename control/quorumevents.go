@@ -2,10 +2,9 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,102 +18,145 @@ import (
 	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
 )
 
-// ControlPlane is the name that the control plane's own events go by, in access.SystemNamespace.
-const ControlPlane = "control-plane"
+// eventsTimeout bounds each part of what is done to the log in one look: to read, and to tell.
+const eventsTimeout = 5 * time.Second
 
-// maxQuorumEvents bounds the log; the members of etcd change seldom.
-const maxQuorumEvents = 200
-
-// quorumEvents is the log of what became of the members of etcd. Only the leader of etcd writes it.
-type quorumEvents struct{ client client.Client }
+// quorumEvents is the log of what became of the members of etcd. The last event holds all that was told until then (quorum.Told), so that
+// both are written at once. Its number can be taken once: of two servers that take themselves for the leader of etcd one reads anew
+// what was told, and looks anew, before it tells what differs.
+type quorumEvents struct {
+	client    client.Client
+	namespace string
+	// events are without their texts, from the oldest to the last; empty before they were read.
+	events []api.ClusterEvent
+	told   quorum.Told
+}
 
 func newQuorumEvents(config *rest.Config) (*quorumEvents, error) {
 	scheme := runtime.NewScheme()
 	if err := api.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // There is little to write, and a look waits for it.
 	c, err := client.New(config, client.Options{Scheme: scheme})
-	return &quorumEvents{c}, err
+	return &quorumEvents{client: c, namespace: access.SystemNamespace}, err
 }
 
-// add appends an event. A number that another leader took is left to it.
-func (l *quorumEvents) add(ctx context.Context, code, object, message string) error {
-	for range 5 {
-		last, err := l.trim(ctx)
-		if err != nil {
-			return err
+// forget has the log be read anew.
+func (l *quorumEvents) forget() { l.events, l.told = nil, quorum.Told{} }
+
+// read reads the log if it is not known, or another server has written to it. What the members are is to be looked at afterwards: it is
+// not older then than what was told. The API reads by this server's member, which then knows all that was decided before.
+func (l *quorumEvents) read(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, eventsTimeout)
+	defer cancel()
+	if len(l.events) > 0 {
+		err := l.client.Get(ctx, client.ObjectKeyFromObject(l.next()), &api.ClusterEvent{})
+		if apierrors.IsNotFound(err) {
+			return nil
 		}
-		err = l.client.Create(ctx, &api.ClusterEvent{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: access.SystemNamespace, Name: ControlPlane + "-" + fmt.Sprintf("%010d", last+1),
-				Labels: map[string]string{api.LabelCluster: ControlPlane},
-			},
-			Cluster: ControlPlane, Sequence: last + 1, Code: code, Object: object, Message: message, Time: metav1.NowMicro(),
-		})
-		if !apierrors.IsAlreadyExists(err) {
-			return err
+		if err != nil {
+			return fmt.Errorf("while looking for events of others: %w", err)
 		}
 	}
-	return fmt.Errorf("event %s of %s: others write as well", code, object)
-}
-
-// trim removes the oldest events and returns the last number.
-func (l *quorumEvents) trim(ctx context.Context) (last int64, err error) {
+	l.forget()
 	var list api.ClusterEventList
-	err = l.client.List(ctx, &list, client.InNamespace(access.SystemNamespace), client.MatchingLabels{api.LabelCluster: ControlPlane})
+	err := l.client.List(ctx, &list, client.InNamespace(l.namespace), client.MatchingLabels{api.LabelCluster: quorum.ControlPlane})
 	if err != nil {
-		return 0, fmt.Errorf("while reading the control plane's events: %w", err)
+		return fmt.Errorf("while reading the control plane's events: %w", err)
 	}
 	slices.SortFunc(list.Items, func(a, b api.ClusterEvent) int { return int(a.Sequence - b.Sequence) })
-	for i := range max(0, len(list.Items)-maxQuorumEvents) {
-		if err := l.client.Delete(ctx, &list.Items[i]); client.IgnoreNotFound(err) != nil {
-			return 0, fmt.Errorf("while removing old events: %w", err)
+	for i := range list.Items {
+		if err := l.note(&list.Items[i]); err != nil {
+			return err
 		}
 	}
-	if n := len(list.Items); n > 0 {
-		last = list.Items[n-1].Sequence
-	}
-	return last, nil
+	return nil
 }
 
-// tell writes an event; that it could not is logged, and holds nothing up.
-func (q *quorumManager) tell(ctx context.Context, code, object, message string) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+// note takes an event for the last one.
+func (l *quorumEvents) note(e *api.ClusterEvent) error {
+	l.told = quorum.Told{}
+	if text := e.Annotations[api.AnnotationTold]; text != "" { // Older versions wrote none.
+		if err := json.Unmarshal([]byte(text), &l.told); err != nil {
+			return fmt.Errorf("while reading what was told with event %s: %w", e.Name, err)
+		}
+	}
+	l.events = append(l.events, api.ClusterEvent{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}, Sequence: e.Sequence, Time: e.Time})
+	return nil
+}
+
+// next is the event that follows, without anything that it tells.
+func (l *quorumEvents) next() *api.ClusterEvent {
+	n := int64(1)
+	if len(l.events) > 0 {
+		n = l.events[len(l.events)-1].Sequence + 1
+	}
+	return &api.ClusterEvent{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: l.namespace, Name: api.ClusterEventName(quorum.ControlPlane, n),
+			Labels: map[string]string{api.LabelCluster: quorum.ControlPlane},
+		},
+		Cluster: quorum.ControlPlane, Sequence: n, Time: metav1.NowMicro(),
+	}
+}
+
+// tell writes what differs from what was told.
+func (l *quorumEvents) tell(ctx context.Context, view quorum.View, plan quorum.Plan, steps []quorum.Step) error {
+	ctx, cancel := context.WithTimeout(ctx, eventsTimeout)
 	defer cancel()
-	if err := q.events.add(ctx, code, object, message); err != nil && ctx.Err() == nil {
-		q.log.Warn("an event of the quorum could not be written", "code", code, "error", err)
+	for {
+		event, told := l.told.Next(view, plan, steps)
+		if event == nil {
+			return l.trim(ctx)
+		}
+		if err := l.add(ctx, event, told); err != nil {
+			return fmt.Errorf("while telling %s of %s: %w", event.Code, event.Object, err)
+		}
 	}
 }
 
-func (q *quorumManager) tellStep(ctx context.Context, step *quorum.Step) {
-	code := map[quorum.Verb]string{
-		quorum.Add: "QUORUM_MEMBER_ADDED", quorum.Promote: "QUORUM_MEMBER_PROMOTED", quorum.Remove: "QUORUM_MEMBER_REMOVED",
-	}[step.Verb]
-	if step.Verb == quorum.Promote && step.Replaces != "" {
-		code = "QUORUM_MEMBER_REPLACED"
-		step.Reason = "it takes the place of " + step.Replaces
+func (l *quorumEvents) add(ctx context.Context, event *quorum.Event, told quorum.Told) error {
+	text, err := json.Marshal(told)
+	if err != nil {
+		return err
 	}
-	q.tell(ctx, code, "host/"+step.Server, step.Reason)
+	e := l.next()
+	e.Annotations = map[string]string{api.AnnotationTold: string(text)}
+	e.Code, e.Object, e.Message = event.Code, event.Object, event.Message
+	if err := l.client.Create(ctx, e); err != nil {
+		return err
+	}
+	return l.note(e)
 }
 
-// tellHealth tells when the members do not all answer, and when they do again. What a new leader finds as it should be is not
-// told.
-func (q *quorumManager) tellHealth(ctx context.Context, was, is quorum.Plan) {
+// trim removes the oldest events, one after the other, so that the log never has a hole. The last one stays, for what it holds.
+func (l *quorumEvents) trim(ctx context.Context) error {
+	for n := len(l.events); n > 1; n-- {
+		oldest := &l.events[0]
+		if n <= api.MaxClusterEvents && time.Since(oldest.Time.Time) <= api.MaxClusterEventAge {
+			return nil
+		}
+		if err := l.client.Delete(ctx, oldest); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("while removing event %s: %w", oldest.Name, err)
+		}
+		l.events = l.events[1:]
+	}
+	return nil
+}
+
+// tell tells what is new in a view, unless the log could not be read. That it could not is logged, and holds nothing up: a later look
+// tells it.
+func (q *quorumManager) tell(ctx context.Context, unread error, view *quorum.View, plan quorum.Plan) {
+	err := unread
+	if err == nil {
+		err = q.events.tell(ctx, *view, plan, q.steps)
+	}
 	switch {
-	case was.Degraded == is.Degraded || was.Want == 0 && is.Degraded == "":
-	case is.Degraded != "":
-		q.tell(ctx, "QUORUM_DEGRADED", "cluster/"+ControlPlane, is.Degraded+"; "+survives(is.Spare))
-	default:
-		q.tell(ctx, "QUORUM_HEALTHY", "cluster/"+ControlPlane, "all members of etcd that are wanted answer; "+survives(is.Spare))
+	case err == nil:
+		q.steps = nil
+	case ctx.Err() == nil && !apierrors.IsAlreadyExists(err):
+		q.log.Warn("events of the quorum are told later", "error", err)
 	}
-}
-
-func survives(spare int) string {
-	switch {
-	case spare <= 0:
-		return "the control plane survives no further failure"
-	case spare == 1:
-		return "the control plane survives one more failure"
-	}
-	return strings.Join([]string{"the control plane survives", strconv.Itoa(spare), "more failures"}, " ")
 }

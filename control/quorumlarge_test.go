@@ -43,6 +43,7 @@ func TestQuorum_large(t *testing.T) {
 		c.standby(i)
 	}
 	newNamespace(t, newClient(t, c.servers[0].Config()))
+	c.toldOnce(0)
 }
 
 func contains(all, some map[int]bool) bool {

@@ -3,10 +3,10 @@ package control_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-storage/holdfast/control/backup"
 	"github.com/holdfast-storage/holdfast/control/join"
 	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
+	"github.com/holdfast-storage/holdfast/test/quorumlog"
 )
 
 // crew is a control plane of several servers, numbered from 0.
@@ -105,15 +106,21 @@ func (c *crew) standby(i int) {
 	}
 }
 
+// events are the control plane's own.
+func events(t *testing.T, s *control.Server) []api.ClusterEvent {
+	t.Helper()
+	var list api.ClusterEventList
+	if err := newClient(t, s.Config()).List(t.Context(), &list, client.MatchingLabels{api.LabelCluster: quorum.ControlPlane}); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
 // seats tells in short how a server got and lost its seat.
 func seats(t *testing.T, s *control.Server, name string) string {
 	t.Helper()
-	var list api.ClusterEventList
-	if err := newClient(t, s.Config()).List(t.Context(), &list, client.MatchingLabels{api.LabelCluster: control.ControlPlane}); err != nil {
-		t.Fatal(err)
-	}
 	var short []string
-	for _, e := range list.Items {
+	for _, e := range events(t, s) {
 		if e.Object == "host/"+name {
 			short = append(short, strings.TrimPrefix(e.Code, "QUORUM_MEMBER_"))
 		}
@@ -121,25 +128,27 @@ func seats(t *testing.T, s *control.Server, name string) string {
 	return strings.Join(short, " ")
 }
 
-// codes waits until the control plane's log holds these codes, in any order.
-func codes(t *testing.T, s *control.Server, want ...string) {
-	t.Helper()
-	eventually(t, func() error {
-		var list api.ClusterEventList
-		if err := newClient(t, s.Config()).List(t.Context(), &list, client.MatchingLabels{api.LabelCluster: control.ControlPlane}); err != nil {
+// toldOnce waits until the control plane's events tell what is, and fails the test if one of them tells what was told before, or a
+// number is missing.
+func (c *crew) toldOnce(over int) {
+	c.t.Helper()
+	s := c.servers[over]
+	eventually(c.t, func() error {
+		status, err := control.Quorum(timeout(c.t), s.Config())
+		if err != nil {
 			return err
 		}
-		var got []string
-		for i, e := range list.Items {
-			if e.Sequence != int64(i+1) {
-				return fmt.Errorf("event %d has the number %d", i+1, e.Sequence)
-			}
-			got = append(got, e.Code)
+		story, err := quorumlog.Follow(events(c.t, s), c.configs[0].Name)
+		if err != nil {
+			c.t.Fatal(err)
 		}
-		for _, code := range want {
-			if !slices.Contains(got, code) {
-				return fmt.Errorf("the log holds %v, want %s, too", got, code)
-			}
+		votes := map[string]bool{}
+		for _, m := range status.Members {
+			votes[m.Name] = m.Voter
+		}
+		if !maps.Equal(votes, story.Votes) || story.Degraded != (status.Degraded != "") {
+			return fmt.Errorf("the members are %v, and were told as %v; %q, and that it is degraded was told: %t",
+				votes, story.Votes, status.Degraded, story.Degraded)
 		}
 		return nil
 	})
@@ -156,7 +165,7 @@ func TestQuorum_replaced(t *testing.T) {
 	c.start(1)
 	c.heard(0, 1, metav1.ConditionTrue)
 	c.standby(1)
-	codes(t, c.servers[0], "QUORUM_MEMBER_ADDED", "QUORUM_MEMBER_REPLACED", "QUORUM_MEMBER_REMOVED", "QUORUM_DEGRADED", "QUORUM_HEALTHY")
+	c.toldOnce(0)
 
 	admin := newClient(t, c.servers[3].Config())
 	host := &api.Host{}
@@ -174,6 +183,7 @@ func TestQuorum_replaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.toldOnce(1)
 	if got := seats(t, c.servers[1], "m1"); got != "ADDED PROMOTED REMOVED ADDED REPLACED" {
 		t.Errorf("the server that was dead got and lost its seat like this: %s", got)
 	}
@@ -260,4 +270,5 @@ func TestQuorum_restored(t *testing.T) {
 	for i := range c.servers {
 		wantSecret(t, newClient(t, c.servers[i].Config()), ns, "kept", true)
 	}
+	c.toldOnce(2)
 }

@@ -355,8 +355,8 @@ func (s *Server) manageQuorum(client kubernetes.Interface) error {
 	if err != nil {
 		return err
 	}
-	q := newQuorumManager(s.member, servers, client, s.quorumSettings, s.log)
-	q.know, q.events = s.know, events
+	q := newQuorumManager(s.member, servers, events, client, s.quorumSettings, s.log)
+	q.know = s.know
 	s.memberMu.Lock()
 	defer s.memberMu.Unlock()
 	s.quorum = q

@@ -1,0 +1,29 @@
+package control
+
+import (
+	"context"
+
+	"k8s.io/client-go/rest"
+
+	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
+)
+
+// QuorumLog is what one leader of etcd knows of the control plane's events.
+type QuorumLog struct{ events *quorumEvents }
+
+// NewQuorumLog returns one whose events lie in a namespace of the test's own.
+func NewQuorumLog(config *rest.Config, namespace string) (*QuorumLog, error) {
+	events, err := newQuorumEvents(config)
+	if err == nil {
+		events.namespace = namespace
+	}
+	return &QuorumLog{events}, err
+}
+
+// Read is done before a look at the members, and Tell after it.
+func (l *QuorumLog) Read(ctx context.Context) error { return l.events.read(ctx) }
+
+// Tell tells what is new.
+func (l *QuorumLog) Tell(ctx context.Context, view quorum.View, plan quorum.Plan) error {
+	return l.events.tell(ctx, view, plan, nil)
+}
