@@ -244,7 +244,7 @@ func (s *story) settle() {
 // toldOnce checks the whole log: its numbers, that nothing is told twice, and that states follow from each other.
 func (s *story) toldOnce() {
 	s.t.Helper()
-	eventsWhole(s.t, s.admin)
+	eventsWhole(s.t, s.admin, "s1")
 	log := map[int64]api.ClusterEvent{}
 	for _, e := range s.events() {
 		log[e.Sequence] = e

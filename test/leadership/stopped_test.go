@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -13,8 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
 	"github.com/holdfast-storage/holdfast/test/home"
 	"github.com/holdfast-storage/holdfast/test/loopback"
+	"github.com/holdfast-storage/holdfast/test/quorumlog"
 )
 
 // refusedWrites counts the writes of overtaken leaders that a server has passed on to etcd, and etcd has refused.
@@ -55,7 +58,7 @@ func TestStoppedLeader(t *testing.T) {
 	if terms := h.terms(); len(terms) < 3 {
 		t.Errorf("the terms were %v, want three at least", terms)
 	}
-	eventsWhole(t, c)
+	eventsWhole(t, c, s.Server(1).Name)
 }
 
 // stopLeader stops the leader until another server leads and writes, lets it go on, and waits until it has tried to write.
@@ -133,19 +136,26 @@ func declareBusy(t *testing.T, c client.Client, count int) {
 var recurs = map[string]bool{
 	"LEADER_CHANGED": true, "HEALTH_CHANGED": true, "ORCHESTRATE_REPORT": true,
 	"CLUSTER_ONLINE": true, "CLUSTER_DEGRADED": true, "CLUSTER_OFFLINE": true,
-	"QUORUM_HEALTHY": true, "QUORUM_DEGRADED": true,
 }
 
-// eventsWhole fails the test if the events of a cluster have a gap, or tell the same twice.
-func eventsWhole(t *testing.T, c client.Client) {
+// eventsWhole fails the test if the events of a cluster, or of the control plane, whose first server is the founder, have a gap, or tell
+// the same twice.
+func eventsWhole(t *testing.T, c client.Client, founder string) {
 	t.Helper()
 	var all api.ClusterEventList
 	if err := c.List(t.Context(), &all); err != nil {
 		t.Fatal(err)
 	}
+	ofQuorum := func(e api.ClusterEvent) bool { return e.Labels[api.LabelCluster] == quorum.ControlPlane }
+	if _, err := quorumlog.Follow(slices.DeleteFunc(slices.Clone(all.Items), func(e api.ClusterEvent) bool { return !ofQuorum(e) }), founder); err != nil {
+		t.Error(err)
+	}
 	logs := map[string]map[int64]*api.ClusterEvent{}
 	for i := range all.Items {
 		e := &all.Items[i]
+		if ofQuorum(*e) {
+			continue
+		}
 		cluster := e.Labels[api.LabelCluster]
 		if logs[cluster] == nil {
 			logs[cluster] = map[int64]*api.ClusterEvent{}
