@@ -9,10 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
@@ -25,12 +29,19 @@ type hostAction struct {
 	host       string
 	parameters map[string]string
 	wait       bool
+	dryRun     bool
 	timeout    time.Duration
 }
 
 func (o *hostAction) bind(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until it is done, and show progress meanwhile")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", time.Hour, "how long --wait waits; the work goes on after that")
+}
+
+// bindPlanned is bind of an action that may destroy data.
+func (o *hostAction) bindPlanned(cmd *cobra.Command) {
+	o.bind(cmd)
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show what would come of it, and do nothing")
 }
 
 // set sets a parameter that has a value.
@@ -50,30 +61,63 @@ func yes(b bool) string {
 	return ""
 }
 
-// hostAction refuses what is known to be impossible, creates the action, and tells what becomes of it.
+// hostAction refuses what is known to be impossible, and what destroys data unless its plan is named; creates the action, and tells what
+// becomes of it.
 func (g *globals) hostAction(ctx context.Context, o hostAction) error {
-	c, err := g.client()
+	w, err := g.writer(false)
 	if err != nil {
 		return err
 	}
 	a := o.object()
-	if err := withDeadline(ctx, func(ctx context.Context) error { return o.precheck(ctx, c, a) }); err != nil {
+	wiped := false
+	err = withDeadline(ctx, func(ctx context.Context) (err error) {
+		wiped, err = o.precheck(ctx, w.client, a)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	err = withDeadline(ctx, func(ctx context.Context) error { return c.Create(ctx, a) })
+	targets, err := w.checkAll(ctx, []object{declared(a)})
 	if err != nil {
-		return fmt.Errorf("while creating the action: %w", err)
+		return err
 	}
-	fmt.Fprintf(g.out, "action/%s created\n", a.Name)
+	if o.dryRun || wiped {
+		if err := g.planAction(ctx, w, targets, o.dryRun); err != nil || o.dryRun {
+			return err
+		}
+	}
+	if err := g.write(ctx, w, targets, applyOptions{}); err != nil {
+		return err
+	}
 	if o.wait {
-		return g.waitAction(ctx, c, a, o.timeout)
+		return g.waitAction(ctx, w.client, a, o.timeout)
 	}
-	return g.firstWord(ctx, c, a)
+	return g.firstWord(ctx, w.client, a)
 }
 
+// planAction shows what would come of an action, or refuses it if that destroys data. All else that the clusters would refuse is for the leader to
+// say, who asks them.
+func (g *globals) planAction(ctx context.Context, w *writer, targets []target, dryRun bool) error {
+	p, err := g.propose(ctx, w.client, api.PlanApply, targets)
+	if err != nil {
+		return err
+	}
+	if dryRun {
+		p.report.Write(g.out)
+		return p.refusal()
+	}
+	if p.risk() == api.RiskData {
+		if err := p.refusal(); err != nil {
+			return err
+		}
+	}
+	return g.requireNamed(ctx, w, p)
+}
+
+// object is the action. It has its name here already, so that a plan of it makes one action and no second.
 func (o *hostAction) object() *api.Action {
 	a := &api.Action{
-		ObjectMeta: metav1.ObjectMeta{Namespace: bare.SystemNamespace, GenerateName: o.verb + "-" + o.host + "-"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: bare.SystemNamespace, Name: names.SimpleNameGenerator.GenerateName(o.verb + "-" + o.host + "-")},
 		Spec: api.ActionSpec{
 			Kind: o.kind, Target: "host/" + o.host, Host: o.host, Parameters: map[string]api.ActionParameter{},
 		},
@@ -84,31 +128,56 @@ func (o *hostAction) object() *api.Action {
 	return a
 }
 
-// precheck refuses what can be seen to be impossible before anything is created.
-func (o *hostAction) precheck(ctx context.Context, c client.Client, a *api.Action) error {
+// declared is the action as somebody would write it into a file.
+func declared(a *api.Action) object {
+	u := plain(engine.KindAction, a)
+	unstructured.RemoveNestedField(u.Object, "status")
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	return object{u, "command line"}
+}
+
+// precheck refuses what can be seen to be impossible before anything is created. It says whether a cluster on the host wipes what leaves it.
+func (o *hostAction) precheck(ctx context.Context, c client.Client, a *api.Action) (wiped bool, err error) {
 	all, err := readHosts(ctx, c)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if _, err := all.named(o.host); err != nil {
-		return err
+		return false, err
 	}
 	var heir *api.Host
 	if name := o.parameters[hosts.ParamBy]; name != "" {
 		if heir, err = all.named(name); err != nil {
-			return err
+			return false, err
 		}
 	}
 	on, err := bare.ReadHost(ctx, c, o.host)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := hosts.Precheck(a, on, heir); errors.Is(err, action.ErrRefused) {
-		return &exitError{exitRefused, err}
+		return false, &exitError{exitRefused, err}
 	} else if err != nil {
-		return err
+		return false, err
 	}
-	return underWayOn(ctx, c, o.host)
+	if err := underWayOn(ctx, c, o.host); err != nil {
+		return false, err
+	}
+	return anyWipes(ctx, c, on.Clusters)
+}
+
+// anyWipes says whether one of the clusters wipes what leaves it: nothing else makes an action on a host destroy data.
+func anyWipes(ctx context.Context, c client.Client, clusters []types.NamespacedName) (bool, error) {
+	for _, key := range clusters {
+		var cluster api.StorageCluster
+		if err := c.Get(ctx, key, &cluster); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("while reading storagecluster/%s: %w", key.Name, err)
+		}
+		if cluster.PolicyOf() == api.DeletionWipe {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // underWayOn refuses a second action on a host. It would wait, for hours perhaps, where most people want the first one to end.

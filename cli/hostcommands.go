@@ -32,7 +32,7 @@ daemons. It is refused where the others cannot do without it. When it is done, t
 	}
 	in.Flags().StringVar(&reason, "reason", "", "why, for those who look later")
 	in.Flags().BoolVar(&offline, "offline", false, "the machine is off already: do not wait for the word of its agent")
-	enter.bind(in)
+	enter.bindPlanned(in)
 	exit := hostAction{kind: hosts.ExitMaintenance, verb: "exit-maintenance"}
 	out := &cobra.Command{
 		Use:   "exit NAME",
@@ -48,13 +48,20 @@ daemons. It is refused where the others cannot do without it. When it is done, t
 	return cmd
 }
 
+// wipedText ends the help of what empties a host.
+const wipedText = `
+Where a cluster has deletionPolicy Wipe, the disks of the host are wiped when their data is elsewhere. That is refused until its plan is named:
+it is shown and kept, and 'holdfast apply --plan NAME --wait' does it.`
+
 func newHostDrain(g *globals) *cobra.Command {
 	var reason string
 	o := hostAction{kind: hosts.Drain, verb: "drain"}
 	cmd := &cobra.Command{
 		Use:   "drain NAME",
 		Short: "Move data and daemons from a host to others, and place nothing new there",
-		Args:  cobra.ExactArgs(1),
+		Long: `Moves data and daemons from a host to others, and places nothing new there.
+` + wipedText,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.host = args[0]
 			o.set(hosts.ParamReason, reason)
@@ -62,7 +69,7 @@ func newHostDrain(g *globals) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who look later")
-	o.bind(cmd)
+	o.bindPlanned(cmd)
 	return cmd
 }
 
@@ -75,7 +82,8 @@ func newHostRemove(g *globals) *cobra.Command {
 		Long: `Drains a host and takes it out for good. It is refused while that would break something, and says what.
 
 Of a machine that is dead, say so with --gone. Its daemons are then let go without the word of its agent, as soon as their
-clusters do not need them any more.`,
+clusters do not need them any more.
+` + wipedText,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.host = args[0]
@@ -88,7 +96,7 @@ clusters do not need them any more.`,
 	}
 	cmd.Flags().BoolVar(&gone, "gone", false, "the machine is off and will not come back")
 	cmd.Flags().BoolVar(&nodes, "delete-nodes", false, "delete the StorageNodes on the host, too")
-	o.bind(cmd)
+	o.bindPlanned(cmd)
 	return cmd
 }
 
@@ -105,7 +113,8 @@ Of a machine that is dead, say so with --gone: it must not come back. Its daemon
 as soon as their clusters do not need them any more.
 
 No disk of NEW is used that nobody named. Where the StorageNode names disks by what NEW has too, such as /dev/sdb, these are
-meant. Otherwise name them with --devices.`,
+meant. Otherwise name them with --devices.
+` + wipedText,
 		Example: `  holdfast host replace h3 h7 --gone --devices /dev/sdb,/dev/sdc --wait`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -120,6 +129,6 @@ meant. Otherwise name them with --devices.`,
 	cmd.Flags().BoolVar(&gone, "gone", false, "the machine of OLD is off and will not come back")
 	cmd.Flags().StringSliceVar(&devices, "devices", nil, "the disks of NEW to use, in the place of those of OLD")
 	cmd.Flags().StringSliceVar(&ips, "ips", nil, "the addresses of NEW for storage traffic, where those of OLD are declared")
-	o.bind(cmd)
+	o.bindPlanned(cmd)
 	return cmd
 }

@@ -17,7 +17,7 @@ import (
 func copyOf(o *bare.Objects) *bare.Objects {
 	c := *o
 	c.Clusters, c.Nodes, c.Hosts, c.Daemons = slices.Clone(o.Clusters), slices.Clone(o.Nodes), slices.Clone(o.Hosts), slices.Clone(o.Daemons)
-	c.Resources = slices.Clone(o.Resources)
+	c.Resources, c.Actions = slices.Clone(o.Resources), slices.Clone(o.Actions)
 	return &c
 }
 
@@ -34,6 +34,8 @@ func change(world *bare.Objects, targets []target) error {
 			world.Hosts, err = replace(world.Hosts, t)
 		case engine.KindDaemon:
 			world.Daemons, err = replace(world.Daemons, t)
+		case engine.KindAction:
+			world.Actions, err = replace(world.Actions, t)
 		default:
 			err = changeResource(world, t)
 		}

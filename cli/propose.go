@@ -16,6 +16,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/cli/plans"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
@@ -27,15 +28,30 @@ const settled = time.Minute
 type proposal struct {
 	operation api.PlanOperation
 	targets   []target
-	report    plans.Report
-	basis     plans.Basis
+	// follows are what the actions among the targets write themselves, and ends what they delete when all else is done.
+	follows []target
+	ends    []plans.Change
+	// host and heir are those of an action that puts one in the place of the other, nil where there is none.
+	host, heir *api.Host
+	report     plans.Report
+	basis      plans.Basis
 	// refused says why it cannot be done.
 	refused []string
+	// anyway are the changes that destroy data whether or not this is done.
+	anyway map[string]bool
 	// blame are the objects of the basis, to tell who changed them.
 	blame map[string]client.Object
 }
 
-func (p *proposal) risk() api.Risk { return plans.Risk(p.report.Changes) }
+// risk is the highest one of what comes of this. What destroys data anyway, because somebody has asked for it before, does not count.
+func (p *proposal) risk() api.Risk {
+	return plans.Risk(slices.DeleteFunc(slices.Clone(p.report.Changes), func(c plans.Change) bool { return p.anyway[dataOf(c)] }))
+}
+
+// dataOf names what a change does to data in a cluster.
+func dataOf(c plans.Change) string {
+	return strings.Join([]string{c.Cluster, c.Verb, c.Object, c.Label}, " ")
+}
 
 // spec is the proposal as a Plan keeps it.
 func (p *proposal) spec(manifest string, conflicts api.PlanConflicts) api.PlanSpec {
@@ -62,16 +78,19 @@ func (g *globals) propose(ctx context.Context, c client.Client, operation api.Pl
 	if err != nil {
 		return nil, err
 	}
-	after := copyOf(before)
-	if err := change(after, targets); err != nil {
+	p := &proposal{operation: operation, targets: targets, basis: plans.Basis{}, blame: map[string]client.Object{}, anyway: map[string]bool{}}
+	if err := p.followActions(before); err != nil {
 		return nil, err
 	}
-	p := &proposal{operation: operation, targets: targets, basis: plans.Basis{}, blame: map[string]client.Object{}}
+	after, all := copyOf(before), slices.Concat(targets, p.follows)
+	if err := change(after, all); err != nil {
+		return nil, err
+	}
 	p.addObjects(before)
 	p.addWipes(before, after)
 	for i := range after.Clusters {
 		cluster := client.ObjectKeyFromObject(&after.Clusters[i])
-		if !touches(before, targets, cluster) && !touches(after, targets, cluster) {
+		if !touches(before, all, cluster) && !touches(after, all, cluster) {
 			continue
 		}
 		if err := p.addCluster(ctx, c, before, after, cluster); err != nil {
@@ -83,7 +102,7 @@ func (g *globals) propose(ctx context.Context, c client.Client, operation api.Pl
 
 // addObjects tells what changes in the objects themselves.
 func (p *proposal) addObjects(before *bare.Objects) {
-	for _, t := range p.targets {
+	for _, t := range slices.Concat(p.targets, p.follows) {
 		name := plans.ObjectName(t.GetKind(), t.GetNamespace(), t.GetName())
 		if t.live == nil && t.after == nil {
 			continue // what is not there is not deleted
@@ -99,6 +118,7 @@ func (p *proposal) addObjects(before *bare.Objects) {
 			p.blame[name] = t.live
 		}
 	}
+	p.report.Changes = append(p.report.Changes, p.ends...)
 }
 
 // addCluster tells what would happen to a cluster.
@@ -116,27 +136,53 @@ func (p *proposal) addCluster(ctx context.Context, c client.Client, before, afte
 	// A storage system that does not answer is no reason to show no plan; the plan itself says that it waits for it.
 	var silence error
 	view.System, silence = driver.Observe(ctx, view, &secretsAfter{&bare.Secrets{Reader: c, Namespace: cluster.Namespace}, cluster.Namespace, p.targets})
+	view.Gone = hosts.Gone(after.Hosts, after.Actions)
 	now := time.Now().Add(settled)
 	projection := engine.Project(driver, view, now)
+	if projection.Risk() == api.RiskData {
+		p.addAnyway(driver, before, view, now)
+	}
 	p.addBasis(before, view)
 	name := cluster.String()
 	p.report.Clusters = append(p.report.Clusters, name)
 	p.report.Changes = append(p.report.Changes, plans.FromProjection(projection)...)
 	p.report.Notes = mergeNotes(p.report.Notes, name, notesOf(projection, view, silence))
 	if view.Cluster.DeletionTimestamp == nil { // what is deleted as a whole has nothing to stay whole for
-		p.refused = append(p.refused, refusals(projection.First, presentPlan(driver, before, view, cluster, now))...)
+		p.refused = append(p.refused, refusals(projection.First, presentPlan(driver, before, view, now))...)
 	}
 	return nil
 }
 
-// presentPlan is what the driver plans as things are, or nil where the cluster is new.
-func presentPlan(driver engine.Driver, before *bare.Objects, after *engine.View, cluster types.NamespacedName, now time.Time) *engine.Plan {
-	view, err := before.View(cluster)
+// present is the view of a cluster as things are, or nil where it is new.
+func present(before *bare.Objects, after *engine.View) *engine.View {
+	view, err := before.View(client.ObjectKeyFromObject(after.Cluster))
 	if err != nil {
 		return nil
 	}
-	view.System = after.System
-	return driver.Plan(view, now)
+	view.System, view.Gone = after.System, hosts.Gone(before.Hosts, before.Actions)
+	return view
+}
+
+// presentPlan is what the driver plans as things are, or nil where the cluster is new.
+func presentPlan(driver engine.Driver, before *bare.Objects, after *engine.View, now time.Time) *engine.Plan {
+	if view := present(before, after); view != nil {
+		return driver.Plan(view, now)
+	}
+	return nil
+}
+
+// addAnyway notes what of the data in a cluster is destroyed as things are: a host that was drained by its named plan makes nothing else
+// that is done meanwhile destroy data.
+func (p *proposal) addAnyway(driver engine.Driver, before *bare.Objects, after *engine.View, now time.Time) {
+	view := present(before, after)
+	if view == nil {
+		return
+	}
+	for _, c := range plans.FromProjection(engine.Project(driver, view, now)) {
+		if c.Risk == api.RiskData {
+			p.anyway[dataOf(c)] = true
+		}
+	}
 }
 
 // refusals are what the plan refuses. In a cluster that exists, a fault that is there already, such as a disk that failed, keeps
@@ -163,6 +209,9 @@ func decisionText(d api.Decision) string { return d.Object + ": " + d.Message }
 func (p *proposal) refusal() error {
 	if len(p.refused) == 0 {
 		return nil
+	}
+	if p.heir != nil {
+		return &exitError{exitRefused, fmt.Errorf("nothing was changed:\n%w", hosts.Unfit(p.host, p.heir, p.refused))}
 	}
 	all := make([]error, len(p.refused))
 	for i, text := range p.refused {

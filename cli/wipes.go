@@ -12,24 +12,27 @@ import (
 	"github.com/holdfast-storage/holdfast/cli/plans"
 	"github.com/holdfast-storage/holdfast/driver/ceph"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/internal/drives"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
-// addWipes raises the risk of each change of a StorageNode or a DriveGroup that takes devices which daemons use from a cluster that wipes
-// what leaves it. What the storage system would do shows in its plan as a rule; a system that does not answer at the moment must not
+// addWipes raises the risk of each change of a StorageNode, a DriveGroup or a host's mode that takes devices which daemons use from a cluster
+// that wipes what leaves it. What the storage system would do shows in its plan as a rule; a system that does not answer at the moment must not
 // make the change look harmless. So it is with a resource that is deleted with its data, which may wait until its clients have stopped.
 func (p *proposal) addWipes(before, after *bare.Objects) {
-	named := map[drives.Place]bool{}
+	named, dead := map[drives.Place]bool{}, hosts.Gone(after.Hosts, after.Actions)
 	for _, x := range holders(after) {
 		for _, at := range x.places {
-			named[at] = true
+			named[at] = named[at] || drained(before, at.Host) || !drained(after, at.Host)
 		}
 	}
 	for _, x := range holders(before) {
-		gone := func(at drives.Place) bool { return !named[at] && inUse(before.Daemons, at) && !elsewhere(before, at) }
-		if wipes(before, x.cluster) && slices.ContainsFunc(x.places, gone) {
-			p.risksData(x.object)
+		for _, at := range x.places {
+			if !named[at] && !dead[at.Host] && wipes(before, x.cluster) && inUse(before.Daemons, at) && !elsewhere(before, at) {
+				p.risksData(x.object)
+				p.risksData(plans.ObjectName(engine.KindHost, "", at.Host))
+			}
 		}
 	}
 	for _, t := range p.targets {
@@ -37,6 +40,11 @@ func (p *proposal) addWipes(before, after *bare.Objects) {
 			p.risksData(plans.ObjectName(t.GetKind(), t.GetNamespace(), t.GetName()))
 		}
 	}
+}
+
+func drained(o *bare.Objects, host string) bool {
+	h := hostIn(o, host)
+	return h != nil && h.ModeOf() == api.HostDrain
 }
 
 // risksData raises the risk of the change of an object, if it is changed.

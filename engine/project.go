@@ -156,6 +156,8 @@ func (v *View) daemonsAfter(p *Plan) []api.Daemon {
 		c := changed[d.Name]
 		delete(changed, d.Name)
 		switch {
+		case v.Gone[d.Spec.Host] && (d.DeletionTimestamp != nil || removes(p, d.Name)):
+			continue
 		case !v.heard(d.Spec.Host) && (c != nil || removes(p, d.Name)):
 			v.told(d, c, p)
 		case d.DeletionTimestamp != nil && v.heard(d.Spec.Host) || removes(p, d.Name):

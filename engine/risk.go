@@ -26,6 +26,16 @@ func RiskOfRemoval(d *api.Daemon) api.Risk {
 	return api.RiskNone
 }
 
+// riskOfRemoval is RiskOfRemoval where nobody is left to wipe anything on a host that is gone.
+func (v *View) riskOfRemoval(d *api.Daemon) api.Risk {
+	if v.Gone[d.Spec.Host] {
+		kept := *d
+		kept.Spec.OnRemoval = api.DeletionRetain
+		d = &kept
+	}
+	return RiskOfRemoval(d)
+}
+
 // riskOfChange says what giving a daemon another spec does. A running process is never restarted by it: what changes in its
 // command and files counts from its next start.
 func riskOfChange(have, want *api.DaemonSpec) api.Risk {
@@ -51,7 +61,7 @@ func settleRisks(v *View, p *Plan) *Plan {
 	}
 	for i := range settled.Remove {
 		if r := &settled.Remove[i]; have[r.Name] != nil {
-			r.Risk = HigherRisk(r.Risk, RiskOfRemoval(have[r.Name]))
+			r.Risk = HigherRisk(r.Risk, v.riskOfRemoval(have[r.Name]))
 		}
 	}
 	return &settled

@@ -39,6 +39,9 @@ type View struct {
 	Failures []CommandFailure
 	// Errors are the node-specific errors met while the view was made. The run goes on.
 	Errors []NodeError
+	// Gone are the hosts that are dead and will not come back, as a person says: their daemons are let go without the word of their agents, and
+	// nothing on their disks is touched. Only a projection asks for it.
+	Gone map[string]bool
 
 	// used is what UsedHosts returns, where that was found already and holds still.
 	used map[string]bool

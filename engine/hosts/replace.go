@@ -59,10 +59,15 @@ func checkReplace(ctx context.Context, j *job) error {
 			return err
 		}
 		if len(reasons) > 0 {
-			return refuse("host %s cannot take the place of %s: %s%s", heir.Name, j.Host.Name, strings.Join(reasons, "; "), hint(heir))
+			return Unfit(j.Host, heir, reasons)
 		}
 	}
 	return nil
+}
+
+// Unfit refuses a host that cannot take the place of another one, with the reasons and what could be chosen.
+func Unfit(host, heir *api.Host, reasons []string) error {
+	return refuse("host %s cannot take the place of %s: %s%s", heir.Name, host.Name, strings.Join(reasons, "; "), hint(heir))
 }
 
 // hint names the devices that could be used.
@@ -99,13 +104,12 @@ func (j *job) newRefusals(ctx context.Context, cluster types.NamespacedName, hei
 	if err != nil || today == nil {
 		return nil, err
 	}
+	host, nodes := Outcome(j.action, j.HostView, heir)
 	_, then, err := j.suppose(ctx, cluster, func(v *engine.View) {
-		v.SetHostMode(j.Host.Name, api.HostDrain)
+		v.SetHostMode(host.Name, host.ModeOf())
 		for i := range v.Nodes {
-			if slices.ContainsFunc(j.Nodes, func(n api.StorageNode) bool { return n.UID == v.Nodes[i].UID }) {
-				v.Nodes[i].Status = api.StorageNodeStatus{}
-				v.Nodes[i].Spec = *v.Nodes[i].Spec.DeepCopy()
-				j.move(&v.Nodes[i].Spec, heir)
+			if k := slices.IndexFunc(nodes, func(n api.StorageNode) bool { return n.UID == v.Nodes[i].UID }); k >= 0 {
+				v.Nodes[i] = nodes[k]
 			}
 		}
 	})
@@ -121,17 +125,6 @@ func (j *job) newRefusals(ctx context.Context, cluster types.NamespacedName, hei
 	return reasons, nil
 }
 
-// move changes a StorageNode to the new host.
-func (j *job) move(s *api.StorageNodeSpec, heir *api.Host) {
-	s.NodeSelector = map[string]string{api.LabelHostname: hostname(heir)}
-	if said := j.action.Spec.Parameters[ParamDevices]; said != "" {
-		s.Devices = strings.Split(string(said), ",")
-	}
-	if said := j.action.Spec.Parameters[ParamIPs]; said != "" {
-		s.StorageNetwork.IPs = strings.Split(string(said), ",")
-	}
-}
-
 // moveNodes moves the StorageNodes to the new host. What was found out of their devices on the old one is forgotten: by the
 // record of it a node is held to its host.
 func moveNodes(ctx context.Context, j *job) (action.Progress, error) {
@@ -145,7 +138,7 @@ func moveNodes(ctx context.Context, j *job) (action.Progress, error) {
 	for i := range j.Nodes {
 		n := types.NamespacedName{Namespace: j.Nodes[i].Namespace, Name: j.Nodes[i].Name}
 		if j.Nodes[i].Spec.NodeSelector[api.LabelHostname] != hostname(heir) {
-			if err := j.Store.PutNode(ctx, n, func(s *api.StorageNodeSpec) { j.move(s, heir) }); err != nil && !isGone(err) {
+			if err := j.Store.PutNode(ctx, n, func(s *api.StorageNodeSpec) { move(j.action, s, heir) }); err != nil && !isGone(err) {
 				return action.Progress{}, fmt.Errorf("while moving StorageNode %s: %w", n, err)
 			}
 		}

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-storage/holdfast/action"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/plans"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/hosts"
+	"github.com/holdfast-storage/holdfast/platform/bare"
+)
+
+// followActions finds out what the actions on hosts among the targets write themselves: their hosts, and the StorageNodes on these. It is shown,
+// and changes what the clusters plan; nobody but the leader writes it.
+func (p *proposal) followActions(before *bare.Objects) error {
+	for _, t := range p.targets {
+		if t.GetKind() != engine.KindAction || t.after == nil {
+			continue
+		}
+		a := &api.Action{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(t.after.Object, a); err != nil {
+			return explain(t.object, err)
+		}
+		if hosts.Knows(a) && a.Spec.Want != api.WantCancelled && !a.Status.State.Final() {
+			p.followAction(before, a, t.live == nil)
+		}
+	}
+	return nil
+}
+
+// followAction adds what one action writes. Whether it can be done is asked of one that is not there yet.
+func (p *proposal) followAction(before *bare.Objects, a *api.Action, fresh bool) {
+	host := hostIn(before, a.Spec.Host)
+	if host == nil {
+		p.refused = append(p.refused, "there is no host "+a.Spec.Host)
+		return
+	}
+	on, heir := engine.OnHost(host, before.Nodes, before.Daemons, before.Clusters), hostIn(before, string(a.Spec.Parameters[hosts.ParamBy]))
+	if err := hosts.Precheck(a, on, heir); fresh && errors.Is(err, action.ErrRefused) {
+		p.refused = append(p.refused, err.Error())
+		return
+	}
+	p.addUnderWay(before, a)
+	if a.Spec.Kind == hosts.Replace && heir == nil {
+		return // it is gone since
+	}
+	p.host, p.heir = host, heir
+	next, nodes := hosts.Outcome(a, on, heir)
+	p.follows = append(p.follows, followed(engine.KindHost, host, next))
+	for i := range on.Nodes {
+		var becomes *api.StorageNode
+		if k := slices.IndexFunc(nodes, func(n api.StorageNode) bool { return n.UID == on.Nodes[i].UID }); k >= 0 {
+			becomes = &nodes[k]
+		}
+		p.follows = append(p.follows, followed(engine.KindNode, &on.Nodes[i], becomes))
+	}
+	if hosts.Removes(a) {
+		p.ends = append(p.ends, plans.Change{
+			Verb: plans.VerbDelete, Object: plans.ObjectName(engine.KindHost, "", host.Name), Reason: "deleted when nothing is left on it",
+		})
+	}
+}
+
+func hostIn(o *bare.Objects, name string) *api.Host {
+	if i := slices.IndexFunc(o.Hosts, func(h api.Host) bool { return h.Name == name }); i >= 0 {
+		return &o.Hosts[i]
+	}
+	return nil
+}
+
+// addUnderWay binds the proposal to the other actions on a host: one that began meanwhile was not reckoned with.
+func (p *proposal) addUnderWay(before *bare.Objects, a *api.Action) {
+	f := plans.Facts{UID: "-", Fields: map[string]string{}}
+	for i := range before.Actions {
+		other := &before.Actions[i]
+		if mine := other.Namespace == a.Namespace && other.Name == a.Name; other.Spec.Host == a.Spec.Host && !mine && !other.Status.State.Final() {
+			f.Fields["action "+other.Name] = other.Spec.Kind
+		}
+	}
+	p.basis["actions on "+plans.ObjectName(engine.KindHost, "", a.Spec.Host)] = f
+}
+
+// followed is an object as it is and as it will be, nil where it is deleted.
+func followed[T any, P interface {
+	*T
+	client.Object
+}](kind string, was, is P) target {
+	t := target{object: object{plain(kind, was), "the cluster"}}
+	t.live = t.Unstructured
+	if is != nil {
+		t.after = plain(kind, is)
+	}
+	return t
+}
+
+func plain(kind string, o client.Object) *unstructured.Unstructured {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		panic(err) // our own types can be converted
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(api.GroupVersion.WithKind(kind))
+	return u
+}
