@@ -282,6 +282,10 @@ func TestApply_ofDataNamesItsPlan(t *testing.T) {
 		t.Fatal("the policy was changed")
 	}
 	p.must(t, exitOK, "", []string{"apply", "--plan", nameIn(t, out)}, "storagecluster/c configured")
+
+	// Now it is destroyed anyway, which keeps nobody from something else.
+	p.must(t, exitOK, p.manifest("deletionPolicy: Wipe, interval: 30s, ceph: {}"), []string{"plan", "-f", "-", "--dry-run"}, "[DATA IS DESTROYED]")
+	p.must(t, exitOK, p.manifest("deletionPolicy: Wipe, interval: 30s, ceph: {}"), []string{"apply", "-f", "-"}, "storagecluster/c configured")
 }
 
 // TestApply_ofADiskNamesItsPlan: Ceph, which would have to say what becomes of the OSD, does not answer.

@@ -36,23 +36,26 @@ func (p *proposal) followActions(before *bare.Objects) error {
 
 // followAction adds what one action writes. Whether it can be done is asked of one that is not there yet.
 func (p *proposal) followAction(before *bare.Objects, a *api.Action, fresh bool) {
-	host := hostIn(before, a.Spec.Host)
+	host, heir := hostIn(before, a.Spec.Host), hostIn(before, string(a.Spec.Parameters[hosts.ParamBy]))
 	if host == nil {
-		p.refused = append(p.refused, "there is no host "+a.Spec.Host)
-		return
+		return // the server lets no action be made on a host that there is not
 	}
-	on, heir := engine.OnHost(host, before.Nodes, before.Daemons, before.Clusters), hostIn(before, string(a.Spec.Parameters[hosts.ParamBy]))
+	on := engine.OnHost(host, before.Nodes, before.Daemons, before.Clusters)
+	p.addUnderWay(before, a)
 	if err := hosts.Precheck(a, on, heir); fresh && errors.Is(err, action.ErrRefused) {
 		p.refused = append(p.refused, err.Error())
-		return
+	} else if a.Spec.Kind == hosts.Replace {
+		p.host, p.heir = host, heir
 	}
-	p.addUnderWay(before, a)
-	if a.Spec.Kind == hosts.Replace && heir == nil {
-		return // it is gone since
+	if a.Spec.Kind != hosts.Replace || heir != nil {
+		p.follow(a, on, heir)
 	}
-	p.host, p.heir = host, heir
-	next, nodes := hosts.Outcome(a, on, heir)
-	p.follows = append(p.follows, followed(engine.KindHost, host, next))
+}
+
+// follow adds what becomes of a host and of the StorageNodes on it.
+func (p *proposal) follow(a *api.Action, on *engine.HostView, heir *api.Host) {
+	host, nodes := hosts.Outcome(a, on, heir)
+	p.follows = append(p.follows, followed(engine.KindHost, on.Host, host))
 	for i := range on.Nodes {
 		var becomes *api.StorageNode
 		if k := slices.IndexFunc(nodes, func(n api.StorageNode) bool { return n.UID == on.Nodes[i].UID }); k >= 0 {
@@ -76,7 +79,7 @@ func hostIn(o *bare.Objects, name string) *api.Host {
 
 // addUnderWay binds the proposal to the other actions on a host: one that began meanwhile was not reckoned with.
 func (p *proposal) addUnderWay(before *bare.Objects, a *api.Action) {
-	f := plans.Facts{UID: "-", Fields: map[string]string{}}
+	f := plans.Facts{UID: "-", Fields: map[string]string{"host": a.Spec.Host}}
 	for i := range before.Actions {
 		other := &before.Actions[i]
 		if mine := other.Namespace == a.Namespace && other.Name == a.Name; other.Spec.Host == a.Spec.Host && !mine && !other.Status.State.Final() {

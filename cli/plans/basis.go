@@ -142,9 +142,9 @@ func (m move) who() string {
 	return ""
 }
 
-// changed words a difference. Devices and daemons are things; all else are fields, which somebody has changed.
+// changed words a difference. Devices, daemons and actions are things; all else are fields, which somebody has changed.
 func (m move) changed(c FieldChange) string {
-	thing := strings.HasPrefix(c.Path, "device ") || strings.HasPrefix(c.Path, "daemon ")
+	thing := slices.ContainsFunc([]string{"device ", "daemon ", "action "}, func(kind string) bool { return strings.HasPrefix(c.Path, kind) })
 	switch {
 	case thing && c.New == unset:
 		return ": " + c.Path + " (" + c.Old + ") is gone"

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/test/home"
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
@@ -62,7 +63,7 @@ func (b *bed) hostTakenOut(c *client) {
 	const declared = "the StorageNode default/ceph-h4 is on host h5: use --delete-nodes to delete what is declared there"
 	b.refused("host remove h5", declared)
 	written := c.written()
-	b.run("host", "drain", h.Name)
+	b.wiped([]string{"host", "drain", h.Name})
 	before := b.inStep(h.Name, "move-daemons")
 	b.killLeader()
 	b.await("the host to be drained", func() error { return b.lastAction(h.Name, api.ActionDone) })
@@ -80,6 +81,15 @@ func (b *bed) hostTakenOut(c *client) {
 	b.holdfast(3, "get", "host", h.Name)
 	b.holdfast(3, "get", "storagenode", "ceph-h4")
 	b.refused("host remove h3 --delete-nodes --wait", "mon.c runs there, and no other host may run a mon: spec.ceph.mon.count is 3")
+}
+
+// wiped runs a command that wipes disks in the end. It is refused, makes no action, and names its plan, which is carried out then.
+func (b *bed) wiped(command []string, args ...string) {
+	b.Helper()
+	before := b.declared()
+	plan := home.PlanIn(b, b.holdfast(3, command...))
+	compare(b, "what is declared after a plan was made", b.declared(), before)
+	b.holdfast(0, append([]string{"apply", "--plan", plan}, args...)...)
 }
 
 // daemonsOn are the daemons on a host, as Ceph calls them.

@@ -158,11 +158,20 @@ func (h *Home) Apply(t hosts.T, manifest string, args ...string) {
 func (h *Home) PlanNamed(t hosts.T, manifest string) string {
 	t.Helper()
 	out, err := h.send(manifest, "apply", "-f", "-", "--wait")
-	found := namesPlan.FindSubmatch(out)
-	if err == nil || found == nil {
-		t.Fatalf("holdfast apply names no plan: %v:\n%s", err, out)
+	if err == nil {
+		t.Fatalf("holdfast apply is not refused:\n%s", out)
 	}
-	return string(found[1])
+	return PlanIn(t, string(out))
+}
+
+// PlanIn is the plan that a refusal to put data at risk names.
+func PlanIn(t hosts.T, refusal string) string {
+	t.Helper()
+	found := namesPlan.FindStringSubmatch(refusal)
+	if found == nil {
+		t.Fatalf("no plan is named:\n%s", refusal)
+	}
+	return found[1]
 }
 
 // send runs a command of holdfast on the first host that reads a manifest.

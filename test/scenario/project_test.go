@@ -36,6 +36,9 @@ func TestProject_isWhatHappens(t *testing.T) {
 	dead := func(host string) func(*stage) error {
 		return func(s *stage) error { return errors.Join(s.FailHost(s.ctx, host), s.tick(11*time.Minute)) }
 	}
+	gone := func(host string) func(*stage) error {
+		return func(s *stage) error { s.gone = host; return nil }
+	}
 	all := func(changes ...func(*stage) error) func(*stage) error {
 		return func(s *stage) (err error) {
 			for _, change := range changes {
@@ -71,6 +74,7 @@ func TestProject_isWhatHappens(t *testing.T) {
 			return errors.Join(s.settle(), s.kill())
 		}, mode("h1", api.HostActive)), 2, api.RiskNone, ""},
 		{"a dead host is drained", fourNodes, all(dead("h4"), mode("h4", api.HostDrain)), 7, api.RiskData, "h4"},
+		{"a dead host is drained, and somebody says that it is gone", fourNodes, all(dead("h4"), mode("h4", api.HostDrain), gone("h4")), 8, api.RiskRedundancy, "h4"},
 		{"a mon is lost", fourNodes, dead("h2"), 4, api.RiskRedundancy, "h2"},
 		{"deleted with its data", wipedCluster, deleted, 4, api.RiskData, ""},
 		{"deleted, the data kept", strings.Replace(wipedCluster, " policy=Wipe", "", 1), deleted, 3, api.RiskRedundancy, ""},
@@ -92,7 +96,7 @@ func TestProject_isWhatHappens(t *testing.T) {
 				before, asked := s.world(t), s.asked()
 				p := s.project(t)
 				s.lead()
-				if err := errors.Join(s.settle(), s.kill()); err != nil {
+				if err := errors.Join(s.settle(), s.letGo(), s.settle(), s.kill()); err != nil {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(s.world(t), foretold(before, p)); diff != "" {
@@ -116,7 +120,22 @@ func (s *stage) project(t *testing.T) *engine.Projection {
 	if err != nil {
 		t.Fatal(err)
 	}
+	view.Gone = map[string]bool{s.gone: s.gone != ""}
 	return engine.Project(&ceph.Driver{}, view, time.Now().Add(time.Minute))
+}
+
+// letGo lets the daemons of a host that is said to be gone go without the word of its agent, as the action does that said so.
+func (s *stage) letGo() error {
+	view, err := s.View(s.ctx, named("c"))
+	if err != nil || s.gone == "" {
+		return nil
+	}
+	for i := range view.Daemons {
+		if d := &view.Daemons[i]; d.Spec.Host == s.gone {
+			err = errors.Join(err, s.ReleaseDaemon(s.ctx, named(d.Name)))
+		}
+	}
+	return err
 }
 
 // world is what there is of a cluster, in words. A cluster that is gone leaves nothing.

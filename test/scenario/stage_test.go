@@ -47,6 +47,8 @@ type stage struct {
 	given map[string]bool
 	// pulled are the disks that are not in their hosts now, by HOST/ID.
 	pulled map[string]api.Device
+	// gone is a host that somebody says is dead and will not come back.
+	gone string
 	// watch, when set, is called after each step of the world; an error ends what goes on.
 	watch func() error
 }
