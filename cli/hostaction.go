@@ -131,8 +131,9 @@ func (o *hostAction) object() *api.Action {
 // declared is the action as somebody would write it into a file.
 func declared(a *api.Action) object {
 	u := plain(engine.KindAction, a)
-	unstructured.RemoveNestedField(u.Object, "status")
-	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	for _, unsaid := range [][]string{{"status"}, {"metadata", "creationTimestamp"}, {"spec", "timeout"}, {"spec", "expiresAfter"}} {
+		unstructured.RemoveNestedField(u.Object, unsaid...)
+	}
 	return object{u, "command line"}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,6 +61,9 @@ func (p *proposal) follow(a *api.Action, on *engine.HostView, heir *api.Host) {
 		var becomes *api.StorageNode
 		if k := slices.IndexFunc(nodes, func(n api.StorageNode) bool { return n.UID == on.Nodes[i].UID }); k >= 0 {
 			becomes = &nodes[k]
+		}
+		if becomes != nil && equality.Semantic.DeepEqual(on.Nodes[i].Spec, becomes.Spec) {
+			continue
 		}
 		p.follows = append(p.follows, followed(engine.KindNode, &on.Nodes[i], becomes))
 	}
