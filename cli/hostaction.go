@@ -137,7 +137,8 @@ func declared(a *api.Action) object {
 	return object{u, "command line"}
 }
 
-// precheck refuses what can be seen to be impossible before anything is created. It says whether a cluster on the host wipes what leaves it.
+// precheck refuses what can be seen to be impossible before anything is created. It says whether the
+// action takes something from a cluster that wipes what leaves it.
 func (o *hostAction) precheck(ctx context.Context, c client.Client, a *api.Action) (wiped bool, err error) {
 	all, err := readHosts(ctx, c)
 	if err != nil {
@@ -161,7 +162,7 @@ func (o *hostAction) precheck(ctx context.Context, c client.Client, a *api.Actio
 	} else if err != nil {
 		return false, err
 	}
-	if err := underWayOn(ctx, c, o.host); err != nil {
+	if err := underWayOn(ctx, c, o.host); err != nil || o.kind == hosts.ExitMaintenance {
 		return false, err
 	}
 	return anyWipes(ctx, c, on.Clusters)

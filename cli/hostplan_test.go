@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -122,6 +123,40 @@ func TestHost_ofDataNamesItsPlan(t *testing.T) {
 	}
 }
 
+// TestHost_planIsWaitedFor: with --wait the action that a plan makes is followed to its end, whatever that is.
+func TestHost_planIsWaitedFor(t *testing.T) {
+	p := newWiped(t, "awaited", api.DeletionWipe)
+	for state, says := range map[api.ActionState]string{api.ActionDone: "nothing is left on it", api.ActionFailed: "refused, and nothing was changed: nothing is left on it"} {
+		plan := nameIn(t, p.must(t, exitRefused, "", []string{"host", "drain", "awaited-1"}, "name it with"))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); p.endAs(ctx, state, "nothing is left on it") }()
+		code := map[api.ActionState]int{api.ActionDone: exitOK, api.ActionFailed: exitRefused}[state]
+		p.must(t, code, "", []string{"apply", "--plan", plan, "--wait", "--timeout", "1m"}, "action/drain-awaited-1-", says)
+		cancel()
+		<-ended
+		p.endActions(t)
+	}
+}
+
+// endAs plays the leader, who ends the actions on the home's hosts.
+func (p *person) endAs(ctx context.Context, state api.ActionState, message string) {
+	for ctx.Err() == nil {
+		var list api.ActionList
+		_ = p.List(ctx, &list, client.InNamespace(bare.SystemNamespace))
+		for _, a := range list.Items {
+			if strings.HasPrefix(a.Spec.Host, p.namespace+"-") && !a.Status.State.Final() {
+				a.Status.State, a.Status.Message = state, message
+				_ = p.Status().Update(ctx, &a) // what fails is tried again by the next round
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
 func (p *person) plans(t *testing.T) int {
 	t.Helper()
 	var list api.PlanList
@@ -211,6 +246,8 @@ func TestApply_ofAHostsAction(t *testing.T) {
 	p.must(t, exitRefused, hostActionYAML("remove-filed", "host.remove", "filed-1", "gone: \"Yes\", storageNodes: Delete"), []string{"plan", "-f", "-"},
 		"host filed-1 is said to be gone, and its agent is heard")
 	p.nothingBegun(t)
+	p.must(t, exitRefused, "{apiVersion: holdfast.io/v1alpha1, kind: Host, metadata: {name: filed-2}, spec: {mode: Drain}}", []string{"apply", "-f", "-", "--force-conflicts"},
+		"host/filed-2 ", "[DATA IS DESTROYED]", "name it with: holdfast apply --plan plan-")
 	p.must(t, exitOK, "", []string{"apply", "--plan", name}, "action/drain-filed created")
 	p.must(t, exitRefused, "", []string{"host", "drain", "filed-1"}, "action drain-filed (host.drain) is under way on host filed-1")
 }
