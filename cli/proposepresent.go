@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/plans"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/hosts"
+	"github.com/holdfast-storage/holdfast/platform/bare"
+)
+
+// risk is the highest one of what comes of this. What destroys data anyway, because somebody has asked for it before, does not count.
+func (p *proposal) risk() api.Risk {
+	return plans.Risk(slices.DeleteFunc(slices.Clone(p.report.Changes), func(c plans.Change) bool { return p.anyway[dataOf(c)] }))
+}
+
+// dataOf names what a change does to data in a cluster.
+func dataOf(c plans.Change) string {
+	return strings.Join([]string{c.Cluster, c.Verb, c.Object, c.Label}, " ")
+}
+
+// present is the view of a cluster as things are, or nil where it is new.
+func present(before *bare.Objects, after *engine.View) *engine.View {
+	view, err := before.View(client.ObjectKeyFromObject(after.Cluster))
+	if err != nil {
+		return nil
+	}
+	view.System, view.Gone = after.System, hosts.Gone(before.Hosts, before.Actions)
+	return view
+}
+
+// presentPlan is what the driver plans as things are, or nil where the cluster is new.
+func presentPlan(driver engine.Driver, before *bare.Objects, after *engine.View, now time.Time) *engine.Plan {
+	if view := present(before, after); view != nil {
+		return driver.Plan(view, now)
+	}
+	return nil
+}
+
+// addAnyway notes what of the data in a cluster is destroyed as things are: a host that was drained by its named plan makes nothing else
+// that is done meanwhile destroy data.
+func (p *proposal) addAnyway(driver engine.Driver, before *bare.Objects, after *engine.View, now time.Time) {
+	view := present(before, after)
+	if view == nil {
+		return
+	}
+	for _, c := range plans.FromProjection(engine.Project(driver, view, now)) {
+		if c.Risk == api.RiskData {
+			p.anyway[dataOf(c)] = true
+		}
+	}
+}
