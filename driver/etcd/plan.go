@@ -190,7 +190,7 @@ func (p *planner) dropLearner() *Step {
 			reason = fmt.Sprintf("it was given a seat, and was not heard for %s", p.JoinGrace)
 		case p.bad(m.Etcd, p.FillGrace, p.now):
 			reason = fmt.Sprintf("it was given a seat, and has not caught up for %s: its disk, or the line to it, is too slow", p.FillGrace)
-		case len(p.keeping) >= p.want && !p.spreads(m.Name):
+		case p.surplus(m) && p.allWork():
 			reason = "it is not needed any more"
 		default:
 			continue
@@ -198,6 +198,17 @@ func (p *planner) dropLearner() *Step {
 		return &Step{Verb: Remove, Server: m.Name, Member: m.ID, Reason: reason}
 	}
 	return nil
+}
+
+// surplus says whether a learner's seat is one more than wanted.
+func (p *planner) surplus(m Member) bool {
+	return len(p.keeping) >= p.want && !p.spreads(m.Name)
+}
+
+// allWork says whether all voters that keep their seats do their part. A leader that has just begun knows nobody for dead: a learner that it finds may be
+// there to take the place of one.
+func (p *planner) allWork() bool {
+	return !slices.ContainsFunc(p.keeping, func(m Member) bool { return !m.Etcd.Good })
 }
 
 func (p *planner) ready(m Member) bool { return m.Started && m.Etcd.Good }
@@ -213,6 +224,10 @@ func (p *planner) promote() *Step {
 	}
 	if len(ready) == 0 {
 		return nil // A voter more that answers is never one too few, where there is a majority.
+	}
+	if len(p.losing) == 0 && p.surplus(ready[0]) {
+		p.decide(api.VerdictWait, ready[0].Name, "it holds a copy of the data, and takes the place of a member that does not answer if that is found to be dead")
+		return nil
 	}
 	odd := len(p.voters)%2 == 0
 	if !odd && len(p.losing) == 0 && len(ready) < 2 && len(p.keeping) < p.want {

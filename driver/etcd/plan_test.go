@@ -117,6 +117,8 @@ func TestMake(t *testing.T) {
 		{"a learner that never catches up makes room", "a:voter b:unfilled c:learner", "Remove b"},
 		{"promoted, and only then the dead one is removed", "a:voter b:voter c:dead d:learner", "Promote d"},
 		{"now it is removed", "a:voter b:voter c:dead d:voter", "Remove c"},
+		{"a leader that has just begun knows nobody for dead: the learner that it finds stays, and does not vote yet", "a:voter b:voter c:silent d:learner", ""},
+		{"nor does it go while it is filled", "a:voter b:voter c:silent d:new", ""},
 		{"the dead one came back in time: the spare learner goes", "a:voter b:voter c:voter d:learner", "Remove d"},
 		{"it came back after the promotion: the fourth goes", "a:voter b:voter c:voter d:voter", "Remove d"},
 		{"five voters are not made three: that survives less", "a:voter b:voter c:voter d:voter e:voter", ""},
