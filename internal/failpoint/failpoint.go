@@ -31,26 +31,26 @@ type Points struct {
 
 // call is a call in a function of the package. Where the function only makes another one that calls, within is empty: whoever
 // calls the function does not call. of is what a method is called of, or the package of a function.
-// in is the declared function that it lies in at any depth.
-type call struct{ within, in, of, callee, place string }
+// in is the declared function that it lies in at any depth. A method's name has a dot before it in within and called, as it has where it is called.
+type call struct{ within, in, of, callee, called, place string }
 
 // List finds the places in the Go files of the directory dir, tests aside. effects are the names of the functions and methods
 // that take effect, such as Write, or os.Remove where others that are called so do not: what stands before the dot is the last name
 // before it in the code, also of a function that is called. A function of the package that calls one of them leads to it, and so on;
-// functions are told apart by their names alone, without their receivers.
+// methods are told apart by their names alone, without their receivers.
 func List(dir string, effects ...string) (*Points, error) {
 	calls, err := callsIn(dir)
 	if err != nil {
 		return nil, err
 	}
 	leads := map[string]bool{}
-	for _, name := range effects {
-		leads[name] = true
+	takes := func(c call) bool {
+		return slices.Contains(effects, c.callee) || slices.Contains(effects, c.of+"."+c.callee) || leads[c.called]
 	}
 	for grown := true; grown; {
 		grown = false
 		for _, c := range calls {
-			if c.within != "" && c.isOneOf(leads) && !leads[c.within] {
+			if c.within != "" && takes(c) && !leads[c.within] {
 				leads[c.within], grown = true, true
 			}
 		}
@@ -61,15 +61,13 @@ func List(dir string, effects ...string) (*Points, error) {
 	}
 	p := &Points{dir: abs, missing: map[string]string{}, in: map[string]string{}}
 	for _, c := range calls {
-		if c.isOneOf(leads) {
+		if takes(c) {
 			p.missing[c.place], p.in[c.place] = c.callee, c.in
 		}
 	}
 	p.all = len(p.missing)
 	return p, nil
 }
-
-func (c call) isOneOf(names map[string]bool) bool { return names[c.callee] || names[c.of+"."+c.callee] }
 
 // callsIn returns all calls in the Go files of a directory.
 func callsIn(dir string) ([]call, error) {
@@ -92,7 +90,7 @@ func callsIn(dir string) ([]call, error) {
 		}
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
-				calls = append(calls, callsOf(files, f.Name.Name, f.Name.Name, f.Body)...)
+				calls = append(calls, callsOf(files, nameOfDecl(f), f.Name.Name, f.Body)...)
 			}
 		}
 	}
@@ -107,11 +105,26 @@ func callsOf(files *token.FileSet, within, in string, body ast.Node) (calls []ca
 			return false
 		case *ast.CallExpr:
 			at := files.Position(n.Lparen)
-			calls = append(calls, call{within, in, ofWhat(n.Fun), nameOf(n.Fun), fmt.Sprintf("%s:%d", filepath.Base(at.Filename), at.Line)})
+			calls = append(calls, call{within, in, ofWhat(n.Fun), nameOf(n.Fun), calledAs(n.Fun), fmt.Sprintf("%s:%d", filepath.Base(at.Filename), at.Line)})
 		}
 		return true
 	})
 	return calls
+}
+
+func nameOfDecl(f *ast.FuncDecl) string {
+	if f.Recv != nil {
+		return "." + f.Name.Name
+	}
+	return f.Name.Name
+}
+
+// calledAs is the name as nameOfDecl has it: a function of the package itself is called without a dot, a method with one.
+func calledAs(fun ast.Expr) string {
+	if _, ok := fun.(*ast.SelectorExpr); ok {
+		return "." + nameOf(fun)
+	}
+	return nameOf(fun)
 }
 
 func nameOf(fun ast.Expr) string {

@@ -16,7 +16,10 @@ func TestList(t *testing.T) {
 		t.Fatal(err)
 	}
 	missing, all := p.Missing()
-	want := []string{"code.go:10 (direct)", "code.go:11 (Write)", "code.go:16 (Write)", "code.go:6 (Write)"}
+	want := []string{
+		"code.go:10 (direct)", "code.go:11 (Write)", "code.go:16 (Write)", "code.go:6 (Write)",
+		"method.go:10 (Write)", "method.go:14 (Save)", "method.go:15 (Lock)", "method.go:5 (Write)",
+	}
 	if diff := cmp.Diff(want, missing); diff != "" || all != len(want) {
 		t.Errorf("%d places (-want +got):\n%s", all, diff)
 	}
@@ -28,7 +31,9 @@ func TestList(t *testing.T) {
 // Of what is called by the same name, that is meant which is called of the same: the last name before the dot, also of a function.
 func TestList_of(t *testing.T) {
 	for effect, want := range map[string][]string{
-		"f.Write":     {"code.go:10 (direct)", "code.go:11 (Write)", "code.go:16 (Write)", "code.go:6 (Write)"},
+		"f.Write": {
+			"code.go:10 (direct)", "code.go:11 (Write)", "code.go:16 (Write)", "code.go:6 (Write)", "method.go:10 (Write)", "method.go:15 (Lock)",
+		},
 		"makes.Write": nil, "other.Write": nil,
 		"Put": {"chain.go:13 (Put)", "chain.go:14 (Put)"}, "api.Put": {"chain.go:13 (Put)"}, "Status.Put": {"chain.go:14 (Put)"}, "h.Put": nil,
 	} {
