@@ -1,9 +1,7 @@
 package control
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,32 +19,39 @@ const keepRemoved = 3
 
 const generationPrefix = "generation-"
 
+// discarded is where data lies that is being removed: a kill amid that must not leave a part of it where it would count.
+func (d dataDir) discarded() string { return filepath.Join(d.file(removedDir), "discarded") }
+
 // setAside moves the data of a seat that is lost out of the way, and keeps it: of a generation before a restore it may hold what the
 // backup did not. Of one generation the last one is kept, which has seen all that those before it had; but one that was never filled,
 // whatever its member has written by then, is not worth the place of what was.
 func (d dataDir) setAside(generation int64, filled bool) error {
-	if _, err := os.Stat(d.etcd()); errors.Is(err, fs.ErrNotExist) {
+	if missing(d.etcd()) {
 		return nil
-	} else if err != nil {
-		return err
 	}
-	all := d.file(removedDir)
-	old := filepath.Join(all, generationPrefix+strconv.FormatInt(generation, 10))
-	if filled && d.hasLog() {
-		if err := os.RemoveAll(old); err != nil {
-			return fmt.Errorf("while making room for the data of the lost seat: %w", err)
-		}
-	} else if _, err := os.Stat(old); err == nil {
-		return errors.Join(os.RemoveAll(d.etcd()), atomicfile.SyncDir(string(d)))
+	old := filepath.Join(d.file(removedDir), generationPrefix+strconv.FormatInt(generation, 10))
+	whole := filled && d.hasLog()
+	if !whole && !missing(old) {
+		old = d.discarded()
 	}
-	err := os.Mkdir(all, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		err = nil
-	}
-	if err := errors.Join(err, os.Rename(d.etcd(), old), atomicfile.SyncDir(all), atomicfile.SyncDir(string(d))); err != nil {
+	if err := d.moveDatabase(old); err != nil {
 		return fmt.Errorf("while moving the data of the lost seat aside: %w", err)
 	}
+	if err := atomicfile.RemoveAll(d.discarded()); err != nil {
+		return fmt.Errorf("while removing the data of the lost seat: %w", err)
+	}
 	return d.pruneRemoved()
+}
+
+// moveDatabase puts the database in the place of what may lie there.
+func (d dataDir) moveDatabase(to string) error {
+	if err := atomicfile.MkdirAll(d.file(removedDir), 0o700); err != nil {
+		return err
+	}
+	if err := atomicfile.RemoveAll(to); err != nil {
+		return err
+	}
+	return atomicfile.Rename(d.etcd(), to)
 }
 
 // pruneRemoved removes the data of the oldest generations.
@@ -64,7 +69,7 @@ func (d dataDir) pruneRemoved() error {
 	}
 	slices.Sort(generations)
 	for _, g := range generations[:max(0, len(generations)-keepRemoved)] {
-		if err := os.RemoveAll(filepath.Join(d.file(removedDir), generationPrefix+strconv.FormatInt(g, 10))); err != nil {
+		if err := atomicfile.RemoveAll(filepath.Join(d.file(removedDir), generationPrefix+strconv.FormatInt(g, 10))); err != nil {
 			return fmt.Errorf("while removing the data of a lost seat: %w", err)
 		}
 	}

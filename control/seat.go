@@ -103,8 +103,8 @@ func (s *Server) await() error {
 	if offer == nil {
 		return nil
 	}
-	// What is there is of an earlier seat, which was given up, and the server ended before it was moved.
-	if err := s.dir.setAside(generation, true); err != nil {
+	// What is there is of an earlier seat, which was given up, and the server ended before it was moved; or of this one, which it could not fill.
+	if err := s.dir.setAside(generation, s.settings.Seat != seatTaking); err != nil {
 		return err
 	}
 	if err := s.setSeat(seatTaking, offer.Existing); err != nil {
@@ -220,11 +220,16 @@ func (s *Server) leave() {
 func (s *Server) standUp() error {
 	s.log.Warn("this server gives up its member of etcd and goes on as a standby: it was replaced, removed, or is of an earlier life")
 	s.leave()
-	filled := s.settings.Seat == seatHeld
+	if s.settings.Seat == seatTaking {
+		// What a standby is found with was filled: what was not is gone before it is one.
+		if err := s.dir.setAside(s.settings.Generation, false); err != nil {
+			return err
+		}
+	}
 	if err := s.setSeat(seatNone, ""); err != nil {
 		return err
 	}
-	if err := s.dir.setAside(s.settings.Generation, filled); err != nil {
+	if err := s.dir.setAside(s.settings.Generation, true); err != nil {
 		return err
 	}
 	return s.writeStandbyAdmin()
