@@ -33,6 +33,7 @@ const Format = 1
 //	etcd.removed/     databases that count no more, one for each generation; see setAside
 //	snapshots/        scheduled backups
 //	before-restore-*/ what a restore replaced
+//	restore.tmp/      what a restore prepares
 //	host/             the identity of the host's agent, and the servers that it knows
 type dataDir string
 
@@ -52,7 +53,7 @@ func AdminKubeconfig(dataDir string) string { return filepath.Join(dataDir, "adm
 // go; so does the end of the process, however it comes. Nothing else in a directory of a newer format is touched.
 func Lock(dir string) (unlock func(), err error) {
 	d := dataDir(dir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := atomicfile.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("while making the data directory: %w", err)
 	}
 	if err := d.checkFormat(); err != nil {
@@ -120,6 +121,20 @@ func (d dataDir) lostDatabase() bool {
 	return ran == nil && errors.Is(err, fs.ErrNotExist)
 }
 
+// isAgent says whether the directory belongs to a host that is no server. One that joins as a server gets what all servers share before
+// it has an identity as a host, and may be cut off after that.
+func (d dataDir) isAgent(stored *settings) bool {
+	return stored == nil && endpoints.Exists(d.host()) && missing(d.encryptionKey())
+}
+
+// clearLeft removes what was left behind where something was cut off, and is of no use any more.
+func (d dataDir) clearLeft() error {
+	if err := errors.Join(atomicfile.RemoveAll(d.restoreWork()), atomicfile.RemoveAll(d.discarded())); err != nil {
+		return fmt.Errorf("while removing what was left behind: %w", err)
+	}
+	return nil
+}
+
 // knowsOthers says whether a server knows where others are, so that it can ask them for the data that it lost.
 func (d dataDir) knowsOthers(s *settings) bool {
 	host, err := endpoints.Open(d.host())
@@ -157,6 +172,8 @@ type settings struct {
 	Seat seatState `json:"seat,omitempty"`
 	// Restoring is set while a restore exchanges the data: where the old data is moved to.
 	Restoring string `json:"restoring,omitempty"`
+	// New is what there was nothing of before that restore: names below the data directory.
+	New []string `json:"new,omitempty"`
 	// Generation is when the data was restored, in seconds since 1970; 0 when it never was. Of two servers of one control plane
 	// that disagree, the one with the higher generation is right.
 	Generation int64 `json:"generation,omitempty"`
@@ -167,9 +184,12 @@ type settings struct {
 	lifetime, refresh time.Duration
 }
 
+// settingsFile is where settings lie below the data directory.
+const settingsFile = "server.json"
+
 // load returns nil when the directory belongs to no complete server.
 func (d dataDir) load() (*settings, error) {
-	text, err := os.ReadFile(d.file("server.json"))
+	text, err := os.ReadFile(d.file(settingsFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -178,7 +198,7 @@ func (d dataDir) load() (*settings, error) {
 	}
 	s := &settings{}
 	if err := json.Unmarshal(text, s); err != nil {
-		return nil, fmt.Errorf("while reading %s: %w", d.file("server.json"), err)
+		return nil, fmt.Errorf("while reading %s: %w", d.file(settingsFile), err)
 	}
 	return s, nil
 }
@@ -188,5 +208,5 @@ func (d dataDir) save(s *settings) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(d.file("server.json"), append(text, '\n'), 0o600)
+	return atomicfile.Write(d.file(settingsFile), append(text, '\n'), 0o600)
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/holdfast-storage/holdfast/control/backup"
-	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/etcd"
 	"github.com/holdfast-storage/holdfast/control/pki"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
@@ -60,46 +59,51 @@ func Restore(ctx context.Context, c RestoreConfig) (*Restored, error) {
 	if err := r.open(); err != nil {
 		return nil, err
 	}
-	work := r.dir.file("restore.tmp")
-	if err := errors.Join(os.RemoveAll(work), os.Mkdir(work, 0o700)); err != nil {
+	work := r.dir.restoreWork()
+	if err := atomicfile.RemoveAll(work); err != nil {
 		return nil, fmt.Errorf("while restoring: %w", err)
 	}
-	defer os.RemoveAll(work)
+	if err := atomicfile.MkdirAll(work, 0o700); err != nil {
+		return nil, fmt.Errorf("while restoring: %w", err)
+	}
+	defer func() { _ = atomicfile.RemoveAll(work) }() // the next start does it, too
 	if err := r.prepare(ctx, work); err != nil {
 		return nil, err
 	}
-	return &r.done, r.exchange(work)
+	if err := r.exchange(work); err != nil {
+		return nil, fmt.Errorf("while restoring: %w", err)
+	}
+	return &r.done, nil
 }
 
 type restore struct {
 	RestoreConfig
 	dir      dataDir
 	settings *settings
-	isServer bool
+	// stored is what the server was before; nil where there was none.
+	stored *settings
 	// header is that of the backup; nil for a restore from the data directory.
 	header *backup.Header
 	done   Restored
 }
 
 // open looks at what there is. A restore that was cut off is taken back first.
-func (r *restore) open() error {
-	stored, err := r.dir.load()
-	if err != nil {
+func (r *restore) open() (err error) {
+	if r.stored, err = r.dir.load(); err != nil {
 		return err
 	}
-	if stored == nil && endpoints.Exists(r.dir.host()) {
-		return fmt.Errorf("%w: the data directory %s holds the identity of an agent: choose another one with --data-dir", ErrRefused, r.dir)
-	}
-	if stored == nil && r.File == "" {
-		return fmt.Errorf("%w: the data directory %s holds no server: name the backup to restore", ErrRefused, r.dir)
-	}
-	if stored != nil && stored.Restoring != "" {
-		if err := r.dir.takeBack(stored.Restoring); err != nil {
-			return err
+	if r.stored != nil && r.stored.Restoring != "" {
+		if r.stored, err = r.dir.takeBack(r.stored); err != nil {
+			return fmt.Errorf("while taking back a restore that was cut off: %w", err)
 		}
 	}
-	r.isServer = stored != nil
-	r.settings, err = r.resolve(stored)
+	if r.dir.isAgent(r.stored) {
+		return fmt.Errorf("%w: the data directory %s holds the identity of an agent: choose another one with --data-dir", ErrRefused, r.dir)
+	}
+	if r.stored == nil && r.File == "" {
+		return fmt.Errorf("%w: the data directory %s holds no server: name the backup to restore", ErrRefused, r.dir)
+	}
+	r.settings, err = r.resolve(r.stored)
 	return err
 }
 
@@ -120,6 +124,9 @@ func (r *restore) prepare(ctx context.Context, work string) error {
 		return err
 	}
 	r.done.Name, r.done.Address = r.settings.Name, r.settings.endpoint()
+	if r.File == "" && r.done.Revision <= 1 {
+		return fmt.Errorf("%w: the server %s was given a seat and never got the data: restore a backup, or choose a server that held it", ErrRefused, r.settings.Name)
+	}
 	return etcd.Restore(database, token, config)
 }
 
@@ -168,32 +175,6 @@ func (d dataDir) trustOrCA() string {
 	return path
 }
 
-// exchange moves the old data aside and the new data in. In between server.json says that a restore is under way, and the
-// server does not start.
-func (r *restore) exchange(work string) error {
-	keep := "before-restore-" + time.Now().UTC().Format("20060102T150405.000Z")
-	r.settings.Restoring = keep
-	if err := errors.Join(os.Mkdir(r.dir.file(keep), 0o700), r.dir.save(r.settings)); err != nil {
-		return fmt.Errorf("while restoring: %w", err)
-	}
-	for _, part := range []string{"pki", "etcd"} {
-		if err := exchangePart(r.dir, work, keep, part); err != nil {
-			return fmt.Errorf("while restoring: %w", err)
-		}
-	}
-	// A standby may be the one that is restored.
-	r.settings.Restoring, r.settings.Existing, r.settings.Seat = "", "", seatHeld
-	r.settings.Generation, r.settings.Unpresented = nextGeneration(time.Now(), r.settings.Generation, r.header), true
-	if err := errors.Join(atomicfile.SyncDir(string(r.dir)), r.dir.save(r.settings)); err != nil {
-		return fmt.Errorf("while restoring: %w", err)
-	}
-	if r.done.Kept = r.dir.file(keep); !r.isServer {
-		_ = os.Remove(r.done.Kept) // Nothing was there to keep.
-		r.done.Kept = ""
-	}
-	return nil
-}
-
 // nextGeneration counts for more than every generation that is known of: that of the data directory and that of the backup. It does so
 // also where this machine's clock is behind: else the servers of an earlier life would put this one aside. A backup that does not say
 // which one it is of was taken in one that had begun by then.
@@ -207,30 +188,4 @@ func nextGeneration(now time.Time, own int64, h *backup.Header) int64 {
 		next = max(next, h.Time.Unix()+1)
 	}
 	return next
-}
-
-func exchangePart(d dataDir, work, keep, part string) error {
-	made := filepath.Join(work, part)
-	if _, err := os.Stat(made); errors.Is(err, fs.ErrNotExist) {
-		return nil // A restore from the data directory leaves the keys.
-	}
-	err := os.Rename(d.file(part), filepath.Join(d.file(keep), part))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return errors.Join(os.Rename(made, d.file(part)), atomicfile.SyncDir(d.file(keep)), atomicfile.SyncDir(string(d)))
-}
-
-// takeBack puts what a cut-off restore moved aside back in its place.
-func (d dataDir) takeBack(keep string) error {
-	for _, part := range []string{"pki", "etcd"} {
-		kept := filepath.Join(d.file(keep), part)
-		if _, err := os.Stat(kept); err != nil {
-			continue
-		}
-		if err := errors.Join(os.RemoveAll(d.file(part)), os.Rename(kept, d.file(part))); err != nil {
-			return fmt.Errorf("while taking back a restore that was cut off: %w", err)
-		}
-	}
-	return atomicfile.SyncDir(string(d))
 }

@@ -180,6 +180,9 @@ func (s *Server) prepare(ctx context.Context, c *Config) (net.Listener, error) {
 	if s.settings, err = c.resolve(stored); err != nil {
 		return nil, err
 	}
+	if err := s.dir.clearLeft(); err != nil {
+		return nil, err
+	}
 	listener, err := listen(ctx, s.settings)
 	if err != nil {
 		return nil, err
@@ -220,14 +223,13 @@ func (c *Config) check(d dataDir, stored *settings) error {
 	if err := d.oneFileSystem(); err != nil {
 		return err
 	}
-	isAgent := stored == nil && endpoints.Exists(d.host())
 	switch {
 	case c.Init && c.JoinToken != "":
 		return errors.New("--init makes a new control plane and --join joins one: choose one of them")
 	case c.Init && stored != nil:
 		return fmt.Errorf("the data directory %s holds the server %s (%s) already: start it without --init; to make a new control plane, "+
 			"choose another directory with --data-dir, or remove this one, which loses everything declared in it", d, stored.Name, stored.Address)
-	case isAgent && (c.Init || c.JoinToken != ""):
+	case d.isAgent(stored) && (c.Init || c.JoinToken != ""):
 		return fmt.Errorf("the data directory %s holds the identity of an agent that joined a control plane: choose another directory with --data-dir", d)
 	case stored != nil && stored.Restoring != "":
 		return fmt.Errorf("a restore into the data directory %s was cut off: run 'holdfast restore' again, as before", d)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -83,5 +84,20 @@ func Restore(path, token string, c Config) error {
 	if err != nil {
 		return fmt.Errorf("while restoring etcd: %w", err)
 	}
-	return atomicfile.SyncDir(filepath.Dir(c.Dir))
+	return syncTree(filepath.Dir(c.Dir), c.Dir)
+}
+
+// syncTree puts all that is in a tree of directories on stable storage, and its name in the directory that it lies in: etcd does so with what it
+// writes to files, not with all their names.
+func syncTree(parent, tree string) error {
+	err := filepath.WalkDir(tree, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return atomicfile.SyncDir(path) // a file is synced like a directory
+	})
+	if err != nil {
+		return fmt.Errorf("while syncing the restored database: %w", err)
+	}
+	return atomicfile.SyncDir(parent)
 }
