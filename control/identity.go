@@ -22,7 +22,7 @@ import (
 // makeAuthority makes what all servers share: the authority, and the key that Secrets are encrypted with. What is there
 // already is kept, so that an interrupted start can go on.
 func (d dataDir) makeAuthority() error {
-	if err := os.MkdirAll(d.pki(), 0o700); err != nil {
+	if err := atomicfile.MkdirAll(d.pki(), 0o700); err != nil {
 		return err
 	}
 	if _, err := pki.OpenAuthority(d.pki()); errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +78,7 @@ func (s *settings) endpoint() string { return net.JoinHostPort(s.Address, strcon
 
 // hostKey is the key of the host's agent, made before the host joins, so that a join that was cut off can be repeated.
 func (d dataDir) hostKey() (*ecdsa.PrivateKey, error) {
-	if err := os.MkdirAll(d.host(), 0o700); err != nil {
+	if err := atomicfile.MkdirAll(d.host(), 0o700); err != nil {
 		return nil, err
 	}
 	return endpoints.Key(d.host())

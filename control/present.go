@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -15,6 +14,7 @@ import (
 	"github.com/holdfast-storage/holdfast/control/etcd"
 	"github.com/holdfast-storage/holdfast/control/join"
 	"github.com/holdfast-storage/holdfast/control/pki"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
 // joinTimeout bounds how long joining may take. A server that joins waits for others that join at the same time.
@@ -60,7 +60,7 @@ func (s *Server) join(ctx context.Context, text string) error {
 }
 
 func (d dataDir) saveShare(authority *pki.Authority, trusted []*x509.Certificate, key [32]byte) error {
-	if err := os.MkdirAll(d.pki(), 0o700); err != nil {
+	if err := atomicfile.MkdirAll(d.pki(), 0o700); err != nil {
 		return err
 	}
 	if err := errors.Join(authority.Save(d.pki()), d.saveTrusted(trusted)); err != nil {

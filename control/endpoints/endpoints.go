@@ -35,7 +35,7 @@ const (
 // Save writes what a host needs to reach the servers into a directory, which is made if missing. The list of servers is
 // written last: a directory without it is not complete.
 func Save(dir string, ca []byte, pair *pki.Pair, servers []string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := atomicfile.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	if err := atomicfile.Write(filepath.Join(dir, caFile), ca, 0o600); err != nil {
