@@ -1,12 +1,16 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
 // TestSetAside: of each generation the last database that was filled is kept, of the last three generations; and it may be repeated.
@@ -66,4 +70,54 @@ func TestSetAside(t *testing.T) {
 	if diff := cmp.Diff(want, kept()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// TestSetAside_cut cuts off what is done with the data of a lost seat before each effect, and then does it again: what was filled is whole all
+// along, and in the end all is where it would be without the cut.
+func TestSetAside_cut(t *testing.T) {
+	for _, filled := range []bool{true, false} {
+		cuts := 0
+		for ; ; cuts++ {
+			d := dataDir(t.TempDir())
+			write := func(dir string, content string) {
+				t.Helper()
+				path := filepath.Join(dir, "member", "wal", "0.wal")
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for g := range 5 {
+				write(d.file(fmt.Sprint("etcd.removed/generation-", g)), "old")
+			}
+			write(d.etcd(), "new")
+			restore := atomicfile.Cut(string(d), cuts)
+			err := d.setAside(4, filled)
+			cut := restore()
+			if cut != errors.Is(err, atomicfile.ErrCut) {
+				t.Fatalf("cut before effect %d: %v, %v", cuts, cut, err)
+			}
+			want := map[bool]string{true: "new", false: "old"}[filled]
+			if got := []string{logIn(d.etcd()), logIn(d.file("etcd.removed/generation-4"))}; !slices.Contains(got, want) {
+				t.Errorf("cut before effect %d: there is %q, not what was filled: %q", cuts, got, want)
+			}
+			if err := errors.Join(d.clearLeft(), d.setAside(4, filled)); err != nil {
+				t.Fatal(err)
+			}
+			if got := logIn(d.file("etcd.removed/generation-4")); got != want || !missing(d.etcd()) || !missing(d.discarded()) {
+				t.Errorf("cut before effect %d, and done again: there is %q", cuts, got)
+			}
+			if !cut {
+				break
+			}
+		}
+		if cuts < 4 {
+			t.Errorf("it was cut %d times", cuts)
+		}
+	}
+}
+
+// logIn is what the log of a database holds; empty where there is none.
+func logIn(dir string) string {
+	text, _ := os.ReadFile(filepath.Join(dir, "member", "wal", "0.wal"))
+	return string(text)
 }
