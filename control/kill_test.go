@@ -21,7 +21,7 @@ var elsewhere = map[string]string{
 	"agent.go rejoin": "it is a join", "agent.go open rejoin": "as in rejoin",
 	"ask.go know": "the list of servers is one file, which the host writes as well", "ask.go askForSeat": "as in know, or a kubeconfig", "ask.go adminOver": "a kubeconfig is one file",
 	"seat.go standUp writeStandbyAdmin": "a start writes it as well",
-	"seat.go await askForSeat": "as in ask.go", "quorum.go run": "as in ask.go", "seat.go sit run": "as in quorum.go",
+	"seat.go await askForSeat":          "as in ask.go", "quorum.go run": "as in ask.go", "seat.go sit run": "as in quorum.go",
 	"removed.go pruneRemoved": "TestSetAside_cut", "removed.go setAside pruneRemoved": "TestSetAside_cut",
 	"datadir.go Lock OpenFile": "what is in the lock counts for nothing",
 	// They are killed amid their work.
