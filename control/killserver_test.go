@@ -82,7 +82,7 @@ func killSeat(t *testing.T, deaths string) {
 	s.wantStandby()
 	s.wantMembers("k0", "k1", "k2")
 	stop()
-	s.loseUnfilled()
+	kept := s.loseUnfilled()
 
 	c.mode(3, api.HostActive)
 	c.mode(2, api.HostMaintenance)
@@ -90,6 +90,7 @@ func killSeat(t *testing.T, deaths string) {
 	s.keep(t)
 	s.wantSeat("k0", "k1", "k3")
 	s.wantData()
+	s.wantRemoved(kept)
 
 	c.mode(2, api.HostActive)
 	c.mode(3, api.HostMaintenance)
@@ -120,7 +121,7 @@ func (s seatStory) wantData() {
 }
 
 // loseUnfilled: a server dies while it fills a seat, and the seat is taken from it. What it kept of the one before is not lost for that.
-func (s seatStory) loseUnfilled() {
+func (s seatStory) loseUnfilled() (kept []string) {
 	s.t.Helper()
 	s.mode(3, api.HostActive)
 	s.mode(2, api.HostMaintenance)
@@ -136,9 +137,9 @@ func (s seatStory) loseUnfilled() {
 			s.t.Fatal(err)
 		}
 	}
-	before := s.removed()
-	if !slices.ContainsFunc(before, func(file string) bool { return strings.HasPrefix(file, "/generation-0/member/wal") }) {
-		s.t.Errorf("of the seat that was lost there is %v", before)
+	kept = s.removed()
+	if !slices.ContainsFunc(kept, func(file string) bool { return strings.HasPrefix(file, "/generation-0/member/wal") }) {
+		s.t.Errorf("of the seat that was lost there is %v", kept)
 	}
 	alone := s.Config
 	alone.DataDir = copyDir(s.t, s.Config.DataDir)
@@ -149,13 +150,20 @@ func (s seatStory) loseUnfilled() {
 	s.wantMembers("k0", "k1", "k2")
 	stop := s.keep(s.t)
 	s.wantStandby()
+	s.wantRemoved(kept)
+	stop()
+	return kept
+}
+
+// wantRemoved: of the seats that were lost there is what there was.
+func (s seatStory) wantRemoved(want []string) {
+	s.t.Helper()
 	eventually(s.t, func() error {
-		if after := s.removed(); !slices.Equal(before, after) {
-			return fmt.Errorf("of the seats that were lost there is %v, there was %v", after, before)
+		if got := s.removed(); !slices.Equal(got, want) {
+			return fmt.Errorf("of the seats that were lost there is %v, there was %v", got, want)
 		}
 		return nil
 	})
-	stop()
 }
 
 // began says whether a member has begun to run.
