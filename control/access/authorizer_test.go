@@ -141,6 +141,9 @@ func TestAuthorizer(t *testing.T) {
 			if err != nil || (got == authorizer.DecisionAllow) != test.allowed {
 				t.Errorf("decision %v (%s), %v, want allowed %v", got, why, err, test.allowed)
 			}
+			if known := test.who == "viewer" || test.who == "h1"; known && !test.allowed && why == "" {
+				t.Error("it is not said why, or whom to ask")
+			}
 		})
 	}
 }
