@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -124,24 +125,61 @@ func TestRestart_refused(t *testing.T) {
 	}
 }
 
-// A cancel reaches the agent, and the daemon runs all the same.
+// stubborn does not end before it is killed, half a second after it was asked to.
+func stubborn(d *api.Daemon) {
+	d.Spec.Command = []string{"sh", "-c", "trap '' TERM; echo started; while :; do sleep 0.1; done"}
+	d.Spec.StopTimeout.Duration = 500 * time.Millisecond
+}
+
+// A cancel that comes when the process was asked to end is over when another one runs: nothing else may be begun on the host before.
 func TestRestart_cancelled(t *testing.T) {
-	w := newWorld(t, talker("one", func(d *api.Daemon) {
-		d.Spec.Command = []string{"sh", "-c", "trap '' TERM; echo started; while :; do sleep 0.1; done"}
-		d.Spec.StopTimeout.Duration = 2e9
-	}))
+	w := newWorld(t, talker("one", stubborn))
 	w.run()
-	w.awaitState("one", api.DaemonRunning)
+	first := w.awaitState("one", api.DaemonRunning)
 	w.await("the first start", func() bool { return w.starts("one") == 1 })
 	w.create(restartOf("one"))
 	w.awaitAction(api.ActionRunning, "the process is ending")
+	w.await("the end that was asked for", func() bool {
+		s, _ := w.runtime.State("default.one")
+		return s.Stopping
+	})
+	w.cancelAction()
+	a := w.awaitAction(api.ActionCancelled, fmt.Sprintf("it was cancelled; process %d could not be kept from ending: now one runs, as process ", first.Status.PID))
+	if s, _ := w.runtime.State("default.one"); !s.Running || !strings.HasSuffix(a.Status.Message, fmt.Sprint(" ", s.PID)) || runtimetest.Alive(int(first.Status.PID)) {
+		t.Errorf("when it is %q, the process is %+v", a.Status.Message, s)
+	}
+	w.awaitState("one", api.DaemonRunning)
+	w.awaitNothingRemembered()
+}
+
+func (w *world) cancelAction() {
+	w.t.Helper()
 	w.await("the cancel", func() bool {
 		a := w.action()
 		a.Spec.Want = api.WantCancelled
-		return w.api.Update(t.Context(), a) == nil
+		return w.api.Update(w.t.Context(), a) == nil
 	})
-	w.awaitAction(api.ActionCancelled, "it was cancelled")
-	w.awaitState("one", api.DaemonRunning)
+}
+
+// A cancel that comes before the process was asked to end leaves it alone.
+func TestRestart_cancelledInTime(t *testing.T) {
+	w := newWorld(t, talker("one"))
+	w.run()
+	first := w.awaitState("one", api.DaemonRunning)
+	now := metav1.Now()
+	a := restartOf("one", func(a *api.Action) {
+		a.Spec.Want = api.WantCancelled
+		a.Status.State, a.Status.Started = api.ActionRunning, &now
+		a.Status.Steps = []api.ActionStep{{Name: "look", State: api.StepDone}, {Name: "restart", State: api.StepRunning, Started: &now}}
+	})
+	s, _ := w.runtime.State("default.one")
+	w.remember(a.UID, processOf(s))
+	w.create(a)
+	w.awaitAction(api.ActionCancelled, fmt.Sprint("it was cancelled; its process was not asked to end: one runs, as process ", first.Status.PID))
+	if !runtimetest.Alive(int(first.Status.PID)) {
+		t.Error("its process has ended")
+	}
+	w.awaitNothingRemembered()
 }
 
 // Actions of other hosts, of the leader and of nobody's turn are left alone.

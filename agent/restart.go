@@ -112,22 +112,71 @@ func (r *restart) replace(key types.NamespacedName, old process) (action.Progres
 	}
 	r.acts.setRestart(key, &old)
 	r.work.queue.Add(key)
-	p := action.Progress{Message: "the process is ending", WaitsFor: fmt.Sprintf("process %d of %s to end", old.PID, key.Name), Recheck: 100 * time.Millisecond}
-	if !known || !old.is(s) || old.PID == 0 {
-		p.Message, p.WaitsFor = "the process is being started", fmt.Sprintf("a process of %s to run: see 'holdfast get daemons %s'", key.Name, key.Name)
+	if !s.Stopping && (!known || !old.is(s) || old.PID == 0) {
+		return started(key), nil
 	}
-	return p, nil
+	return ending(key, old), nil
 }
 
-// Undo implements action.Handler. A process that was ended is started again by the work on its daemon, whatever becomes of
-// the action; all that is left to do is to end none any more.
-func (r *restart) Undo(_ context.Context, a *api.Action, _ string) (action.Progress, error) {
-	if name, ok := strings.CutPrefix(a.Spec.Target, "daemon/"); ok {
-		key := types.NamespacedName{Namespace: a.Namespace, Name: name}
-		r.acts.setRestart(key, nil)
-		r.work.queue.Add(key)
+func ending(key types.NamespacedName, old process) action.Progress {
+	return action.Progress{Message: "the process is ending", WaitsFor: fmt.Sprintf("process %d of %s to end", old.PID, key.Name), Recheck: shortly}
+}
+
+func started(key types.NamespacedName) action.Progress {
+	return action.Progress{
+		Message: "the process is being started", WaitsFor: fmt.Sprintf("a process of %s to run: see 'holdfast get daemons %s'", key.Name, key.Name), Recheck: shortly,
 	}
-	return action.Progress{Done: true, Message: "the daemon's process goes on as its Daemon wants it"}, nil
+}
+
+// shortly is when to look again at a process that ends or is started.
+const shortly = 100 * time.Millisecond
+
+// Undo implements action.Handler. A process that was not asked to end goes on. One that was cannot be held: it ends, and is started
+// again by the work on its daemon, which is waited for, so that nothing else is begun on the host meanwhile.
+func (r *restart) Undo(_ context.Context, a *api.Action, step string) (action.Progress, error) {
+	key, err := r.target(a)
+	r.acts.setRestart(key, nil)
+	if step == "look" || errors.Is(err, action.ErrRefused) {
+		return action.Progress{Done: true}, nil
+	}
+	var old *process
+	if err == nil {
+		old, err = r.read(a.UID)
+	}
+	if err != nil || old == nil {
+		return action.Progress{Done: err == nil}, err
+	}
+	return r.takeBack(key, *old), nil
+}
+
+// takeBack says what becomes of a process now that nobody wants it to end.
+func (r *restart) takeBack(key types.NamespacedName, old process) action.Progress {
+	s, known := r.Runtime.State(processName(key))
+	switch {
+	case s.Stopping:
+		r.work.queue.Add(key) // the agent may be another one than that which asked it to end
+		return ending(key, old)
+	case r.work.busy(key) && known && old.is(s):
+		return action.Progress{Message: "the agent is at work on the daemon", WaitsFor: "what it does to " + key.Name + " just now", Recheck: shortly}
+	case r.work.busy(key):
+		return started(key)
+	}
+	return action.Progress{Done: true, Message: old.became(key.Name, s)}
+}
+
+// became tells what became of a process that was to be ended.
+func (p *process) became(daemon string, s runtime.State) string {
+	goesOn := fmt.Sprintf("%s does not run: see 'holdfast get daemons %s'", daemon, daemon)
+	if s.Running {
+		goesOn = fmt.Sprintf("%s runs, as process %d", daemon, s.PID)
+	}
+	switch {
+	case p.PID == 0:
+		return goesOn
+	case p.is(s):
+		return "its process was not asked to end: " + goesOn
+	}
+	return fmt.Sprintf("process %d could not be kept from ending: now %s", p.PID, goesOn)
 }
 
 // read returns the process that an action is to end; nil when it was not written down yet.

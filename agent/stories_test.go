@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -298,11 +299,15 @@ func watched() story {
 	}, func(w *world) { wantLeft(w, 0) }}
 }
 
-// remember leaves behind what an agent remembered of an action that is gone.
-func (w *world) remember(uid types.UID) {
+// remember leaves behind what an agent remembered of an action.
+func (w *world) remember(uid types.UID, p process) {
 	w.t.Helper()
+	data, err := json.Marshal(p)
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	file := paths{data: filepath.Join(w.dir, "data/agent")}.actionOf(uid)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("{}"), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, data, 0o600)); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -320,10 +325,18 @@ func deeds() []story {
 	}
 	restart := story{restartKind.Name, nil, func(w *world) {
 		disk(w)
-		w.remember("uid-gone")
+		w.remember("uid-gone", process{})
 	}, []step{
 		created(talker("one")),
 		{"the restart", func(w *world) { w.create(restartOf("one")) }, ended},
+	}, func(w *world) { w.wantStarts("daemons/*", 2) }}
+	cancelled := story{restartKind.Name + " cancelled", nil, disk, []step{
+		created(talker("one", stubborn)),
+		{"the restart", func(w *world) { w.create(restartOf("one")) }, func(w *world) bool {
+			s, _ := w.runtime.State("default.one")
+			return s.Stopping && w.action().Status.Message == "the process is ending" || w.action().Status.State == api.ActionDone
+		}},
+		{"the cancel", func(w *world) { w.cancelAction() }, func(w *world) bool { return w.action().Status.State.Final() }},
 	}, func(w *world) { w.wantStarts("daemons/*", 2) }}
 	command := story{api.ActionServiceCommand, nil, func(w *world) {
 		disk(w)
@@ -344,5 +357,5 @@ func deeds() []story {
 			w.t.Errorf("it says %s: it is to be done, and again where it is not known that it was", is)
 		}
 	}}
-	return []story{restart, command}
+	return []story{restart, cancelled, command}
 }

@@ -116,6 +116,13 @@ func (w *work) begin(ctx context.Context, key types.NamespacedName, d *api.Daemo
 	}
 }
 
+// busy says whether a daemon is being worked on.
+func (w *work) busy(key types.NamespacedName) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cancel[key] != nil
+}
+
 func (w *work) isReady(key types.NamespacedName, g generation) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

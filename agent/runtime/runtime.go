@@ -27,8 +27,10 @@ type Process struct {
 // State is what a runtime knows of a process.
 type State struct {
 	Running bool
-	PID     int
-	Started time.Time
+	// Stopping is set when the process was asked to end, and Stop is not over.
+	Stopping bool
+	PID      int
+	Started  time.Time
 	// Restarts counts the ends that were not asked for since Start was first called.
 	Restarts int
 	// BackOffUntil is when the process is started again; zero when it runs or is stopped.

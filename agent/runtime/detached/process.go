@@ -237,6 +237,7 @@ func (p *process) askToEnd() (time.Duration, error) {
 			p.rec.Stopping = false
 			return 0, err
 		}
+		p.rt.changes.Notify(p.name)
 	}
 	p.once.Do(func() { close(p.stopC) })
 	if p.pidfd == nil {
@@ -284,7 +285,7 @@ func (p *process) stopping() bool {
 func (p *process) state() runtime.State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := runtime.State{Running: p.pidfd != nil, Restarts: p.rec.Restarts}
+	s := runtime.State{Running: p.pidfd != nil, Stopping: p.rec.Stopping, Restarts: p.rec.Restarts}
 	if s.Running {
 		s.PID, s.Started = p.rec.Identity.PID, p.rec.Started
 	} else {

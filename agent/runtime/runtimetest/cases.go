@@ -1,8 +1,10 @@
 package runtimetest
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -120,6 +122,31 @@ func testStopKills(t *testing.T, e *env) {
 	e.stop(t, "one")
 	if took := time.Since(begin); Alive(s.PID) || took < p.StopTimeout {
 		t.Errorf("alive %v after %v", Alive(s.PID), took)
+	}
+}
+
+func testStopping(t *testing.T, e *env) {
+	if s := e.start(t, e.shell("one", `trap 'until [ -e $T/go ]; do sleep 0.01; done; exit 0' TERM; echo ok > $T/ready; while :; do sleep 0.05; done`)); s.Stopping {
+		t.Errorf("just started, it is %+v", s)
+	}
+	e.file(t, "ready")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var stop sync.WaitGroup
+	stop.Go(func() { _ = e.rt.Stop(ctx, "one") }) // it is cut off
+	stopping := func(s runtime.State) bool { return s.Stopping }
+	e.await(t, "one", "end that was asked for", stopping)
+	cancel()
+	stop.Wait()
+	e.close(t)
+	e.open(t)
+	e.await(t, "one", "end that was asked for before", stopping)
+	if err := os.WriteFile(filepath.Join(e.dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e.stop(t, "one")
+	if s := e.start(t, e.shell("one", forever)); s.Stopping {
+		t.Errorf("started again, it is %+v", s)
 	}
 }
 

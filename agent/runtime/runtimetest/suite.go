@@ -41,6 +41,7 @@ func Run(t *testing.T, h Harness) {
 		{"a process that is killed is started again", testRestartKilled},
 		{"stop ends it gently and forgets it", testStop},
 		{"stop kills what does not end", testStopKills},
+		{"a process that is being stopped is known for one, also by the next agent", testStopping},
 		{"stop leaves no process of the daemon behind", testStopChildren},
 		{"what it started goes on where that is wanted", testKeepChildren},
 		{"stop of a process that waits to be started again", testStopBackOff},

@@ -187,6 +187,8 @@ func (m manager) StopUnit(name, _ string) (godbus.ObjectPath, *godbus.Error) {
 		s.active, s.sub = "inactive", "dead"
 		return m.s.job(name, "done"), nil
 	}
+	s.active, s.sub = "deactivating", "stop-sigterm"
+	m.s.changed(name)
 	timeout := m.s.stopTimeout(name)
 	_ = syscall.Kill(int(s.pid), syscall.SIGTERM)
 	m.s.jobs++

@@ -75,8 +75,8 @@ func (p properties) duration(key string) time.Duration {
 // next makes the state from what systemd says and what was known, with how often it was started again so far. systemd forgets how the last process ended when it starts
 // the next one.
 func next(old runtime.State, p properties, restarts int, log string) runtime.State {
-	s := runtime.State{Restarts: restarts, LastExit: old.LastExit}
 	active, sub := p.text("ActiveState"), p.text("SubState")
+	s := runtime.State{Stopping: active == "deactivating", Restarts: restarts, LastExit: old.LastExit}
 	s.Running = active == "active" && sub == "running"
 	if s.Running {
 		s.PID, s.Started = int(p.u32("MainPID")), p.at("ExecMainStartTimestamp")
@@ -110,6 +110,6 @@ func reason(code, status int32) string {
 }
 
 func same(a, b runtime.State) bool {
-	return a.Running == b.Running && a.PID == b.PID && a.Started.Equal(b.Started) && a.Restarts == b.Restarts &&
+	return a.Running == b.Running && a.Stopping == b.Stopping && a.PID == b.PID && a.Started.Equal(b.Started) && a.Restarts == b.Restarts &&
 		a.BackOffUntil.Equal(b.BackOffUntil) && a.LastExit == b.LastExit
 }
