@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -82,6 +83,18 @@ func TestAction(t *testing.T) {
 	b.expect("get actions", exitOK, a.Name, "daemon.restart")
 	b.expect("action wait nine", exitRefused, "there is no action nine")
 	b.expect("action wait", exitUsage, "--help")
+}
+
+// Who asks for what cannot begin is told what it waits for.
+func TestAction_firstWord(t *testing.T) {
+	b := newBench(t)
+	b.addDaemon()
+	b.withCeph()
+	b.expect("daemon restart osd.3", exitOK, "it has to be granted by an administrator: 'holdfast action approve restart-ceph-osd-3-", "; follow it with 'holdfast action wait ")
+	b.expect("action approve "+b.actions()[0].Name, exitOK, "approved")
+	b.must(b.client.Patch(b.Context(), &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph"}},
+		client.RawPatch(types.MergePatchType, []byte(`{"spec":{"approval":"Granted"}}`))))
+	b.expect("daemon restart osd.3", exitOK, "\nit waits for action restart-ceph-osd-3-", ": host node1 does one thing at a time; ", "; follow it with 'holdfast action wait ")
 }
 
 // What comes from elsewhere cannot break a table or move the cursor.

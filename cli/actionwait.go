@@ -23,16 +23,29 @@ const (
 
 // firstWord waits a moment for the leader to accept the action, so that a refusal is seen where it was asked for.
 func (g *globals) firstWord(ctx context.Context, c client.Client, a *api.Action) error {
-	follow := fmt.Sprintf("follow it with 'holdfast action wait %s', end it with 'holdfast action cancel %s'", a.Name, a.Name)
-	err := g.watchAction(ctx, c, a, firstWordTime, func() bool { return a.Status.State.Final() || a.Status.State == api.ActionRunning })
+	err := g.watchAction(ctx, c, a, firstWordTime, func() bool {
+		return a.Status.State.Final() || a.Status.State == api.ActionRunning || a.Status.State == api.ActionPendingApproval
+	})
 	switch {
 	case err == nil && a.Status.State.Final():
 		return newPrinter(g.out, "").endedAction(a)
 	case err != nil && !errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
-	_, err = fmt.Fprintln(g.out, follow)
+	_, err = fmt.Fprintln(g.out, printable(followText(a)))
 	return err
+}
+
+// followText says what an action waits for before it begins, and how to follow and end it.
+func followText(a *api.Action) string {
+	text := fmt.Sprintf("follow it with 'holdfast action wait %s', end it with 'holdfast action cancel %s'", a.Name, a.Name)
+	switch {
+	case a.Status.State == api.ActionPendingApproval:
+		return a.Status.Message + "; " + text
+	case a.Status.State == api.ActionPendingSchedule && a.Status.WaitsFor != "":
+		return "it waits for " + a.Status.WaitsFor + "; " + text
+	}
+	return text
 }
 
 // waitAction shows an action until it has ended.
