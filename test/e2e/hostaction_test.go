@@ -10,8 +10,9 @@ import (
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
-// TestHostActions works on hosts by the commands of a person, while a client writes: a host loses its power in the middle of an
-// action, a machine that is dead for good is replaced by a new one, and that one is emptied and taken out.
+// TestHostActions works on hosts and their daemons by the commands of a person, while a client writes: daemons are restarted, also when the agent and
+// the leader are killed meanwhile, a host loses its power in the middle of an action, a machine that is dead for good is replaced by a new one, and
+// that one is emptied and taken out.
 func TestHostActions(t *testing.T) {
 	lab := hosts.New(t, hosts.Options{Count: 5, Disks: 1})
 	b := &bed{t, home.StartServers(t, lab, binary, 3)}
@@ -29,6 +30,12 @@ func TestHostActions(t *testing.T) {
 		osds int // that there are afterwards
 	}{
 		{"bad input is refused", (*bed).hostRefusals, 4},
+		{"daemons are restarted", (*bed).daemonsRestarted, 4},
+		{"a restart has to be approved", (*bed).restartApproved, 4},
+		{"restarts wait in line", (*bed).restartWaitsInLine, 4},
+		{"a restart is cancelled", (*bed).restartCancelled, 4},
+		{"the agent is killed in a restart", func(b *bed) { b.killedInRestart(false) }, 4},
+		{"the agent and the leader are killed in a restart", func(b *bed) { b.killedInRestart(true) }, 4},
 		{"power is lost in the middle of an action", (*bed).powerLostInAction, 4},
 		{"an action is cancelled", (*bed).actionCancelled, 4},
 		{"the leader is killed in the middle of an action", (*bed).leaderKilledInAction, 4},
