@@ -21,7 +21,7 @@ import (
 // restartKind ends the process of a daemon and has another one take its place. Its first step writes down, on the host, which
 // process that is; so it is ended once, however often the agent dies meanwhile.
 var restartKind = action.Kind{
-	Name: "daemon.restart", Executor: api.ByAgent, Mode: action.Rolling,
+	Name: api.ActionDaemonRestart, Executor: api.ByAgent, Mode: action.Rolling,
 	Summary: "stops the process of a daemon and starts it again (target daemon/NAME)",
 	Steps:   []string{"look", "restart"}, Timeout: 15 * time.Minute, ExpiresAfter: time.Hour,
 }

@@ -276,7 +276,7 @@ func (g *globals) restartDaemon(ctx context.Context, name string, wait bool, tim
 	if err != nil {
 		return err
 	}
-	a := &api.Action{Spec: api.ActionSpec{Kind: "daemon.restart", Target: "daemon/" + d.Name, Cluster: d.Spec.Cluster, Host: d.Spec.Host}}
+	a := &api.Action{Spec: api.ActionSpec{Kind: api.ActionDaemonRestart, Target: "daemon/" + d.Name, Cluster: d.Spec.Cluster, Host: d.Spec.Host}}
 	a.Namespace, a.GenerateName = d.Namespace, "restart-"+d.Name+"-"
 	err = withDeadline(ctx, func(ctx context.Context) error { return c.Create(ctx, a) })
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {

@@ -79,6 +79,9 @@ type ActionSpec struct {
 // +kubebuilder:validation:MaxLength=32768
 type ActionParameter string
 
+// ActionDaemonRestart is the kind of Actions that end the process of a daemon, so that another one takes its place.
+const ActionDaemonRestart = "daemon.restart"
+
 // ActionServiceCommand is the kind of Actions that carry a command of a storage system's driver to the agent of a daemon. The
 // leader alone makes them and removes them, nobody has to approve them, and they tell no events: they are part of the plan of
 // their cluster, which the cluster's approval and mode speak of.

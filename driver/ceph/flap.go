@@ -22,7 +22,7 @@ const (
 )
 
 // flap is one time that an OSD went down and came back: the epoch of Ceph's map at which it went down, and when the leader saw it back. The time is
-// zero where that was not its own doing and does not count: it was stopped on purpose, or OSDs of other hosts were down, too.
+// zero where that was not its own doing and does not count: it was stopped or restarted on purpose, or OSDs of other hosts were down, too.
 type flap struct {
 	epoch int
 	at    time.Time
@@ -55,7 +55,7 @@ func flapsText(all []flap) string {
 }
 
 // flapsNow adds to what is known of an OSD that it came back, if it did since.
-func flapsNow(d *api.Daemon, daemons []api.Daemon, osds map[int]OSD, now time.Time) []flap {
+func flapsNow(d *api.Daemon, view *engine.View, osds map[int]OSD, now time.Time) []flap {
 	all, seen := flapsOf(d), osdOf(d, osds)
 	last := 0
 	if len(all) > 0 {
@@ -65,7 +65,7 @@ func flapsNow(d *api.Daemon, daemons []api.Daemon, osds map[int]OSD, now time.Ti
 		return all
 	}
 	all = slices.DeleteFunc(all, func(f flap) bool { return now.Sub(f.at) >= flapWindow })
-	if othersFell(d, daemons, osds) {
+	if othersFell(d, view.Daemons, osds) || restarted(d, view.Actions, seen.DownStamp) {
 		return append(all, flap{epoch: seen.DownAt})
 	}
 	return append(all, flap{seen.DownAt, now})
@@ -80,7 +80,7 @@ func osdOf(d *api.Daemon, osds map[int]OSD) OSD {
 	return OSD{}
 }
 
-// oneEvent is how many seconds after each other OSDs of several hosts go down by one cause.
+// oneEvent is how many seconds after each other OSDs of several hosts go down by one cause, and before or after a restart by that.
 const oneEvent = 30
 
 // othersFell says whether an OSD of another host is down, or went down at about the same time: a loss of power, or of the network between hosts.
@@ -90,6 +90,17 @@ func othersFell(d *api.Daemon, daemons []api.Daemon, osds map[int]OSD) bool {
 		seen := osdOf(&x, osds)
 		together := seen.DownStamp > 0 && max(down-seen.DownStamp, seen.DownStamp-down) < oneEvent
 		return x.Spec.Type == TypeOSD && x.Spec.Host != d.Spec.Host && !told(&x) && seen.In && (!seen.Up || together)
+	})
+}
+
+// restarted says whether an OSD went down, at that second, because somebody asked for its restart. One that ends without a word is found to be down
+// some seconds after that.
+func restarted(d *api.Daemon, actions []api.Action, down int64) bool {
+	return slices.ContainsFunc(actions, func(a api.Action) bool {
+		if a.Spec.Kind != api.ActionDaemonRestart || a.Namespace != d.Namespace || a.Spec.Target != "daemon/"+d.Name || a.Status.Started == nil {
+			return false
+		}
+		return down >= a.Status.Started.Unix()-oneEvent && (a.Status.Finished == nil || down <= a.Status.Finished.Unix()+oneEvent)
 	})
 }
 
@@ -134,7 +145,7 @@ func (p *planner) planFlaps() {
 		}
 	}
 	for _, d := range p.daemonsOf(TypeOSD) {
-		if !p.reachable() || d.DeletionTimestamp != nil || held(d) || told(d) || p.closed(d.Spec.Host) || !flapping(flapsNow(d, p.view.Daemons, p.seen.OSDs, p.now), p.now) {
+		if !p.reachable() || d.DeletionTimestamp != nil || held(d) || told(d) || p.closed(d.Spec.Host) || !flapping(flapsNow(d, p.view, p.seen.OSDs, p.now), p.now) {
 			continue
 		}
 		if why := p.mayNotHold(d, back); why != "" {
@@ -186,7 +197,7 @@ func (p *planner) noteFlaps(d, have *api.Daemon) {
 	case told(have) && d.Spec.State == api.WantRunning && osdOf(have, p.seen.OSDs).DownAt > 0:
 		text = flapsText([]flap{{epoch: osdOf(have, p.seen.OSDs).DownAt}})
 	case !told(have):
-		text = flapsText(flapsNow(have, p.view.Daemons, p.seen.OSDs, p.now))
+		text = flapsText(flapsNow(have, p.view, p.seen.OSDs, p.now))
 	}
 	if text != "" {
 		d.Spec.Parameters[ParamFlaps] = text
@@ -228,5 +239,5 @@ func (c *conn) holdable(d *api.Daemon, hosts map[string]*api.Host, view *engine.
 		return x.Spec.Type == TypeOSD && x.DeletionTimestamp == nil && held(&x) && x.Spec.Host != d.Spec.Host
 	}
 	return d.Spec.Type == TypeOSD && d.DeletionTimestamp == nil && !held(d) && !told(d) && hosts[d.Spec.Host].ModeOf() == api.HostActive &&
-		flapping(flapsNow(d, view.Daemons, o.OSDs, c.now()), c.now()) && !slices.ContainsFunc(view.Daemons, elsewhere)
+		flapping(flapsNow(d, view, o.OSDs, c.now()), c.now()) && !slices.ContainsFunc(view.Daemons, elsewhere)
 }

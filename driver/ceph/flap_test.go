@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
@@ -109,6 +110,10 @@ func TestFlaps_notHeldBack(t *testing.T) {
 				f.now = f.now.Add(time.Second)
 			}
 		}, ""},
+		"restarted by a person": {func(t *testing.T, f *fakeWorld) {
+			f.actions = []api.Action{restartOf("c-osd-7", 0, 0)}
+			f.bounce(t, "c-osd-7", flapCount+1, time.Second)
+		}, ""},
 		"another host": {func(t *testing.T, f *fakeWorld) {
 			f.bounce(t, "c-osd-5", flapCount, time.Second)
 			if !told(f.daemons["c-osd-5"]) {
@@ -126,6 +131,42 @@ func TestFlaps_notHeldBack(t *testing.T) {
 				t.Errorf("%s: %q of %v", f.daemons["c-osd-7"].Spec.State, w, decisions(p))
 			}
 		})
+	}
+}
+
+// restartOf is an Action that restarts a daemon, from one second to another; zero is not yet.
+func restartOf(daemon string, from, to int64) api.Action {
+	began, ended := metav1.Unix(from, 0), metav1.Unix(to, 0)
+	a := api.Action{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}, Spec: api.ActionSpec{Kind: api.ActionDaemonRestart, Target: "daemon/" + daemon}}
+	a.Status.Started = &began
+	if to > 0 {
+		a.Status.Finished = &ended
+	}
+	return a
+}
+
+// A restart accounts for what its own daemon did while it went on, and shortly after.
+func TestRestarted(t *testing.T) {
+	d := &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c-osd-7"}}
+	waits, other := restartOf("c-osd-7", 0, 0), restartOf("c-osd-7", 1000, 0)
+	waits.Status.Started, other.Namespace = nil, "other"
+	for name, tt := range map[string]struct {
+		action api.Action
+		down   int64
+		want   bool
+	}{
+		"while it goes on":     {restartOf("c-osd-7", 1000, 0), 5000, true},
+		"between":              {restartOf("c-osd-7", 1000, 1100), 1050, true},
+		"found a moment later": {restartOf("c-osd-7", 1000, 1100), 1100 + oneEvent, true},
+		"long before":          {restartOf("c-osd-7", 1000, 0), 999 - oneEvent, false},
+		"long after":           {restartOf("c-osd-7", 1000, 1100), 1101 + oneEvent, false},
+		"not begun":            {waits, 1050, false},
+		"of another daemon":    {restartOf("c-osd-70", 1000, 0), 1050, false},
+		"of another namespace": {other, 1050, false},
+	} {
+		if got := restarted(d, []api.Action{tt.action}, tt.down); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 

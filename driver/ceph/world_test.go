@@ -40,7 +40,8 @@ type world struct {
 	objects  []api.Resource
 	s3       map[string]*s3User
 	mirrored map[string]rbdmirror.Pool // by the names of pools
-	unasked  bool                      // of mirroring rbd says nothing
+	actions  []api.Action
+	unasked  bool // of mirroring rbd says nothing
 	failures []engine.CommandFailure
 	// writes counts what rounds changed.
 	writes int
@@ -119,7 +120,7 @@ func (w *world) device(id string) *api.Device {
 }
 
 func (w *world) view() *engine.View {
-	v := &engine.View{Cluster: w.cluster.DeepCopy(), Others: slices.Clone(w.others), Failures: w.failures}
+	v := &engine.View{Cluster: w.cluster.DeepCopy(), Others: slices.Clone(w.others), Failures: w.failures, Actions: slices.Clone(w.actions)}
 	clusters := append([]api.StorageCluster{*w.cluster}, w.clusters...)
 	nodes := slices.Clone(w.nodes)
 	for i := range nodes {
