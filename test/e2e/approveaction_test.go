@@ -2,16 +2,14 @@ package e2e
 
 import (
 	"context"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
@@ -76,12 +74,9 @@ func (b *bed) viewerRefused(args ...string) {
 	if err := pki.WriteKubeconfig(h.Path(file), "https://"+h.IP+":7440", endpoints.ServerName, authority.CertPEM(), pair); err != nil {
 		b.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(b.Context(), limit)
-	defer cancel()
-	cmd := h.Command(ctx, b.Binary, append([]string{"--kubeconfig", file}, args...)...)
-	out, err := cmd.CombinedOutput()
-	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 3 || !strings.Contains(string(out), "holdfast:vi") || !strings.Contains(string(out), "ask an administrator") {
-		b.Errorf("holdfast %v by a viewer: %v\n%s", args, err, out)
+	out := b.holdfast(3, append([]string{"--kubeconfig", file}, args...)...)
+	if !strings.Contains(out, "holdfast:vi") || !strings.Contains(out, "ask an administrator") {
+		b.Errorf("holdfast %v by a viewer says\n%s", args, out)
 	}
 }
 
