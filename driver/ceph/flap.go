@@ -65,7 +65,7 @@ func flapsNow(d *api.Daemon, view *engine.View, osds map[int]OSD, now time.Time)
 		return all
 	}
 	all = slices.DeleteFunc(all, func(f flap) bool { return now.Sub(f.at) >= flapWindow })
-	if othersFell(d, view.Daemons, osds) || restarted(d, view.Actions, seen.DownStamp) {
+	if othersFell(d, view.Daemons, osds) || restarted(d, view.Actions, now) {
 		return append(all, flap{epoch: seen.DownAt})
 	}
 	return append(all, flap{seen.DownAt, now})
@@ -80,7 +80,7 @@ func osdOf(d *api.Daemon, osds map[int]OSD) OSD {
 	return OSD{}
 }
 
-// oneEvent is how many seconds after each other OSDs of several hosts go down by one cause, and before or after a restart by that.
+// oneEvent is how many seconds after each other OSDs of several hosts go down by one cause.
 const oneEvent = 30
 
 // othersFell says whether an OSD of another host is down, or went down at about the same time: a loss of power, or of the network between hosts.
@@ -93,14 +93,15 @@ func othersFell(d *api.Daemon, daemons []api.Daemon, osds map[int]OSD) bool {
 	})
 }
 
-// restarted says whether an OSD went down, at that second, because somebody asked for its restart. One that ends without a word is found to be down
-// some seconds after that.
-func restarted(d *api.Daemon, actions []api.Action, down int64) bool {
+// backAfter is how long after a restart an OSD may come back by it.
+const backAfter = 2 * time.Minute
+
+// restarted says whether an OSD that is found to be back was away because somebody asked for its restart. When Ceph marked it down does not tell:
+// of an OSD that ends in good order Ceph keeps the time when it was down before that.
+func restarted(d *api.Daemon, actions []api.Action, now time.Time) bool {
 	return slices.ContainsFunc(actions, func(a api.Action) bool {
-		if a.Spec.Kind != api.ActionDaemonRestart || a.Namespace != d.Namespace || a.Spec.Target != "daemon/"+d.Name || a.Status.Started == nil {
-			return false
-		}
-		return down >= a.Status.Started.Unix()-oneEvent && (a.Status.Finished == nil || down <= a.Status.Finished.Unix()+oneEvent)
+		return a.Spec.Kind == api.ActionDaemonRestart && a.Namespace == d.Namespace && a.Spec.Target == "daemon/"+d.Name &&
+			a.Status.Started != nil && (a.Status.Finished == nil || now.Sub(a.Status.Finished.Time) <= backAfter)
 	})
 }
 

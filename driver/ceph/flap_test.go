@@ -111,7 +111,7 @@ func TestFlaps_notHeldBack(t *testing.T) {
 			}
 		}, ""},
 		"restarted by a person": {func(t *testing.T, f *fakeWorld) {
-			f.actions = []api.Action{restartOf("c-osd-7", 0, 0)}
+			f.actions = []api.Action{restartOf("c-osd-7", 0)}
 			f.bounce(t, "c-osd-7", flapCount+1, time.Second)
 		}, ""},
 		"another host": {func(t *testing.T, f *fakeWorld) {
@@ -134,37 +134,34 @@ func TestFlaps_notHeldBack(t *testing.T) {
 	}
 }
 
-// restartOf is an Action that restarts a daemon, from one second to another; zero is not yet.
-func restartOf(daemon string, from, to int64) api.Action {
-	began, ended := metav1.Unix(from, 0), metav1.Unix(to, 0)
+// restartOf is an Action that restarts a daemon, and ended so long ago; zero is not yet.
+func restartOf(daemon string, ago time.Duration) api.Action {
 	a := api.Action{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}, Spec: api.ActionSpec{Kind: api.ActionDaemonRestart, Target: "daemon/" + daemon}}
-	a.Status.Started = &began
-	if to > 0 {
+	ended := metav1.NewTime(testTime.Add(-ago))
+	a.Status.Started = &ended
+	if ago > 0 {
 		a.Status.Finished = &ended
 	}
 	return a
 }
 
-// A restart accounts for what its own daemon did while it went on, and shortly after.
+// A restart accounts for what is seen of its own daemon while it goes on, and shortly after.
 func TestRestarted(t *testing.T) {
 	d := &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c-osd-7"}}
-	waits, other := restartOf("c-osd-7", 0, 0), restartOf("c-osd-7", 1000, 0)
+	waits, other := restartOf("c-osd-7", 0), restartOf("c-osd-7", 0)
 	waits.Status.Started, other.Namespace = nil, "other"
 	for name, tt := range map[string]struct {
 		action api.Action
-		down   int64
 		want   bool
 	}{
-		"while it goes on":     {restartOf("c-osd-7", 1000, 0), 5000, true},
-		"between":              {restartOf("c-osd-7", 1000, 1100), 1050, true},
-		"found a moment later": {restartOf("c-osd-7", 1000, 1100), 1100 + oneEvent, true},
-		"long before":          {restartOf("c-osd-7", 1000, 0), 999 - oneEvent, false},
-		"long after":           {restartOf("c-osd-7", 1000, 1100), 1101 + oneEvent, false},
-		"not begun":            {waits, 1050, false},
-		"of another daemon":    {restartOf("c-osd-70", 1000, 0), 1050, false},
-		"of another namespace": {other, 1050, false},
+		"it goes on":           {restartOf("c-osd-7", 0), true},
+		"it has ended":         {restartOf("c-osd-7", backAfter), true},
+		"it ended long ago":    {restartOf("c-osd-7", backAfter+time.Second), false},
+		"it is not begun":      {waits, false},
+		"of another daemon":    {restartOf("c-osd-70", 0), false},
+		"of another namespace": {other, false},
 	} {
-		if got := restarted(d, []api.Action{tt.action}, tt.down); got != tt.want {
+		if got := restarted(d, []api.Action{tt.action}, testTime); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
