@@ -77,7 +77,9 @@ func (a *processes) step() {
 		case d.Spec.State == api.WantStopped:
 			a.halt(d)
 		case a.running[name] != nil && hasEnded(a.running[name]):
-			// An agent starts it again, as one that began before its key was in Ceph's auth database.
+			// An agent starts it again, as one that began before its key was in Ceph's auth database. Its first thread has ended, and
+			// others may not for long.
+			_ = a.running[name].Process.Kill()
 			_ = a.running[name].Wait()
 			delete(a.running, name)
 			a.start(d)
