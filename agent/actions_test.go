@@ -101,6 +101,23 @@ func (w *world) awaitNothingRemembered() {
 	})
 }
 
+// A restart is done when the new process does its part, and says what that waits for.
+func TestRestart_awaits(t *testing.T) {
+	w := newWorld(t, talker("one"))
+	w.service.set(func(s *sleeper) { s.awaits = "it to be active: it says that it is \"booting\"" })
+	w.run()
+	w.awaitState("one", api.DaemonRunning)
+	w.await("the first start", func() bool { return w.starts("one") == 1 })
+	w.create(restartOf("one"))
+	w.awaitAction(api.ActionRunning, "one runs again, as process ")
+	w.await("the word what it waits for", func() bool { return strings.Contains(w.action().Status.WaitsFor, "booting") })
+	w.service.set(func(s *sleeper) { s.awaits = "" })
+	w.awaitAction(api.ActionDone, "one runs again, as process ")
+	if n := w.starts("one"); n != 2 {
+		t.Errorf("it was started %d times", n)
+	}
+}
+
 func TestRestart_refused(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -347,6 +347,7 @@ type sleeper struct {
 	locals     map[string]*service.Local
 	perform    func(context.Context, *service.Local, service.Command) (string, error)
 	report     func(*service.Local) (string, error)
+	awaits     string
 }
 
 func (*sleeper) Name() string                                    { return "sleeper" }
@@ -370,6 +371,12 @@ func (s *sleeper) ConfigureLocalService(ctx context.Context, l *service.Local) e
 		}
 	}
 	return fail
+}
+
+func (s *sleeper) Awaits(context.Context, *service.Local) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.awaits, nil
 }
 
 func (s *sleeper) DestroyLocalService(_ context.Context, l *service.Local) error {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/action"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
+	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
@@ -58,7 +59,7 @@ func (r *restart) Check(_ context.Context, a *api.Action) error {
 }
 
 // Step implements action.Handler.
-func (r *restart) Step(_ context.Context, a *api.Action, step string) (action.Progress, error) {
+func (r *restart) Step(ctx context.Context, a *api.Action, step string) (action.Progress, error) {
 	key, err := r.target(a)
 	if err != nil {
 		r.acts.setRestart(key, nil)
@@ -75,7 +76,7 @@ func (r *restart) Step(_ context.Context, a *api.Action, step string) (action.Pr
 	case old == nil:
 		return action.Progress{}, fmt.Errorf("%w: this host does not remember which process is to be ended", action.ErrRefused)
 	}
-	return r.replace(key, *old)
+	return r.replace(ctx, key, *old)
 }
 
 // look writes down which process runs now.
@@ -103,12 +104,12 @@ func (p *process) text() string {
 	return fmt.Sprintf("process %d, which runs since %s, is to be ended", p.PID, p.Started.UTC().Format(time.DateTime+"Z"))
 }
 
-// replace has the process ended in the course of the work on its daemon, and is done when another one runs.
-func (r *restart) replace(key types.NamespacedName, old process) (action.Progress, error) {
+// replace has the process ended in the course of the work on its daemon, and is done when another one runs and does its part.
+func (r *restart) replace(ctx context.Context, key types.NamespacedName, old process) (action.Progress, error) {
 	s, known := r.Runtime.State(processName(key))
 	if known && s.Running && !old.is(s) {
 		r.acts.setRestart(key, nil)
-		return action.Progress{Done: true, Message: fmt.Sprintf("%s runs again, as process %d", key.Name, s.PID)}, nil
+		return r.runsAgain(ctx, key, s), nil
 	}
 	r.acts.setRestart(key, &old)
 	r.work.queue.Add(key)
@@ -116,6 +117,32 @@ func (r *restart) replace(key types.NamespacedName, old process) (action.Progres
 		return started(key), nil
 	}
 	return ending(key, old), nil
+}
+
+// runsAgain is done when the new process does its part, by its own word where its service agent can ask for that.
+func (r *restart) runsAgain(ctx context.Context, key types.NamespacedName, s runtime.State) action.Progress {
+	p := action.Progress{Message: fmt.Sprintf("%s runs again, as process %d", key.Name, s.PID), Recheck: shortly}
+	if text, err := r.awaits(ctx, key); err != nil {
+		p.WaitsFor, p.Recheck = "an answer of the daemon: "+err.Error(), reportEvery
+	} else if text != "" {
+		p.WaitsFor = text
+	} else {
+		p.Done = true
+	}
+	return p
+}
+
+// awaits is what the process of a daemon waits for until it does its part.
+func (r *restart) awaits(ctx context.Context, key types.NamespacedName) (string, error) {
+	d, _ := r.work.daemons.get(key)
+	if d == nil || r.types[d.Spec.Type] == nil {
+		return "", nil
+	}
+	waiter, ok := r.types[d.Spec.Type].agent.(service.Waiter)
+	if !ok {
+		return "", nil
+	}
+	return waiter.Awaits(ctx, r.local(d))
 }
 
 func ending(key types.NamespacedName, old process) action.Progress {

@@ -31,6 +31,13 @@ type Keeper interface {
 	Kept(local *Local) bool
 }
 
+// Waiter is a ServiceAgent whose daemons do their part only a while after their process has begun.
+type Waiter interface {
+	// Awaits says what a process that runs waits for until it does its part, in the words of the storage system where it has some; empty when it does
+	// it. It is asked again and again, and has a deadline of its own.
+	Awaits(ctx context.Context, local *Local) (string, error)
+}
+
 // Allower is a ServiceAgent whose daemons need the kernel to allow them more than it does by itself.
 type Allower interface {
 	// Allow has it do so. It is called before each start of the program that the agent is named after, also before one from the records that the

@@ -21,6 +21,12 @@ const sessions = `[
 // answering is an admin socket that gives one answer.
 func answering(t *testing.T, answer string) *service.Local {
 	t.Helper()
+	return answeringTo(t, "session ls", answer)
+}
+
+// answeringTo is answering of a daemon that is asked this question.
+func answeringTo(t *testing.T, asked, answer string) *service.Local {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "mds") // a path for a socket has to be short
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +47,7 @@ func answering(t *testing.T, answer string) *service.Local {
 			}
 			question := make([]byte, 256)
 			n, _ := conn.Read(question)
-			if want := `{"format":"json","prefix":"session ls"}` + "\x00"; string(question[:n]) != want {
+			if want := fmt.Sprintf(`{"format":"json","prefix":%q}`, asked) + "\x00"; string(question[:n]) != want {
 				answer = fmt.Sprintf("%q is not %q", question[:n], want)
 			}
 			size := len(answer)
