@@ -167,8 +167,14 @@ func halfWay(err error, targets []target, done int) error {
 		}
 		return strings.Join(all, ", ")
 	}
-	if done == 0 {
+	if created := (*createdError)(nil); errors.As(err, &created) {
+		done++
+	}
+	switch done {
+	case 0:
 		return fmt.Errorf("nothing was changed: %w", err)
+	case len(targets):
+		return fmt.Errorf("%w\nAll is written: %s", err, names(targets))
 	}
 	return fmt.Errorf("%w\nWritten before this: %s. Not written: %s", err, names(targets[:done]), names(targets[done:]))
 }

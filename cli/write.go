@@ -123,8 +123,16 @@ func (w *writer) create(ctx context.Context, t target) error {
 		return err
 	}
 	t.live = u
-	return w.takeOver(ctx, t)
+	if err := w.takeOver(ctx, t); err != nil {
+		return &createdError{err}
+	}
+	return nil
 }
+
+// createdError is what was met after an object was created.
+type createdError struct{ error }
+
+func (e *createdError) Unwrap() error { return e.error }
 
 // takeOver has the fields of an object that was created by this owner owned as applied ones: who creates an object owns all its
 // defaults, too, and would keep others from setting them. An object that was not created so is left alone. What somebody else

@@ -256,6 +256,12 @@ func TestFilesystem_keptAndDeleted(t *testing.T) {
 	if got := word(decisions(p, api.VerdictWait), "filesystem/home"); got != "being deleted, but it is mounted by client.app on host web at /mnt: it goes when they have unmounted it" {
 		t.Errorf("%q", got)
 	}
+	f.ceph.Authorize("client.nfs.mine.0")
+	f.mounted = []cephreport.Mount{{Entity: "nfs.mine.0", Host: "web", Path: "/mnt"}} // the NFS server of somebody else, who has a key
+	p = f.settle(t)
+	if got := word(decisions(p, api.VerdictWait), "filesystem/home"); !strings.Contains(got, "it is mounted by client.nfs.mine.0 on host web") {
+		t.Errorf("%q", got)
+	}
 	f.mounted = nil
 	f.settle(t)
 	if len(f.filesystems)+len(f.mdsOn()) > 0 || len(f.ceph.Filesystems()) != 1 || len(f.ceph.Pools()) != 2 {

@@ -93,15 +93,24 @@ func othersFell(d *api.Daemon, daemons []api.Daemon, osds map[int]OSD) bool {
 	})
 }
 
-// backAfter is how long after a restart an OSD may come back by it.
-const backAfter = 2 * time.Minute
+// backAfter is how long after a restart an OSD may come back by it, and restartTime how long one that is not over counts: its agent may never end it.
+const (
+	backAfter   = 2 * time.Minute
+	restartTime = 15 * time.Minute
+)
 
 // restarted says whether an OSD that is found to be back was away because somebody asked for its restart. When Ceph marked it down does not tell:
 // of an OSD that ends in good order Ceph keeps the time when it was down before that.
 func restarted(d *api.Daemon, actions []api.Action, now time.Time) bool {
 	return slices.ContainsFunc(actions, func(a api.Action) bool {
-		return a.Spec.Kind == api.ActionDaemonRestart && a.Namespace == d.Namespace && a.Spec.Target == "daemon/"+d.Name &&
-			a.Status.Started != nil && (a.Status.Finished == nil || now.Sub(a.Status.Finished.Time) <= backAfter)
+		switch s := a.Status; {
+		case a.Spec.Kind != api.ActionDaemonRestart || a.Namespace != d.Namespace || a.Spec.Target != "daemon/"+d.Name || s.Started == nil:
+			return false
+		case s.Finished == nil:
+			return now.Sub(s.Started.Time).Abs() <= restartTime
+		default: // by the clock of its agent, which may be ahead
+			return now.Sub(s.Finished.Time).Abs() <= backAfter
+		}
 	})
 }
 

@@ -111,7 +111,9 @@ func TestFlaps_notHeldBack(t *testing.T) {
 			}
 		}, ""},
 		"restarted by a person": {func(t *testing.T, f *fakeWorld) {
-			f.actions = []api.Action{restartOf("c-osd-7", 0)}
+			goesOn, began := restartOf("c-osd-7", 0), metav1.NewTime(f.now)
+			goesOn.Status.Started = &began
+			f.actions = []api.Action{goesOn}
 			f.bounce(t, "c-osd-7", flapCount+1, time.Second)
 		}, ""},
 		"another host": {func(t *testing.T, f *fakeWorld) {
@@ -150,6 +152,8 @@ func TestRestarted(t *testing.T) {
 	d := &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c-osd-7"}}
 	waits, other := restartOf("c-osd-7", 0), restartOf("c-osd-7", 0)
 	waits.Status.Started, other.Namespace = nil, "other"
+	stuck, ahead := restartOf("c-osd-7", restartTime+time.Second), restartOf("c-osd-7", -time.Hour)
+	stuck.Status.Finished, ahead.Status.Finished = nil, ahead.Status.Started
 	for name, tt := range map[string]struct {
 		action api.Action
 		want   bool
@@ -158,6 +162,8 @@ func TestRestarted(t *testing.T) {
 		"it has ended":         {restartOf("c-osd-7", backAfter), true},
 		"it ended long ago":    {restartOf("c-osd-7", backAfter+time.Second), false},
 		"it is not begun":      {waits, false},
+		"nobody ends it":       {stuck, false},
+		"its clock is ahead":   {ahead, false},
 		"of another daemon":    {restartOf("c-osd-70", 0), false},
 		"of another namespace": {other, false},
 	} {

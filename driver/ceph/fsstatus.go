@@ -113,11 +113,12 @@ func (p *planner) ofManager(id string) bool {
 	return slices.ContainsFunc(p.mgrs.seats, func(s seat) bool { return s.id == id })
 }
 
-// ofGoneServer says whether a session is of an NFS server of ours that is gone. One that ended without unmounting keeps its session until its MDS
-// has heard nothing of it for five minutes (Ceph: CephFS, session_autoclose).
+// ofGoneServer says whether a session is of an NFS server of ours that is gone, and its key with it: others may name theirs as we do. One that ended
+// without unmounting keeps its session until its MDS has heard nothing of it for five minutes (Ceph: CephFS, session_autoclose).
 func (p *planner) ofGoneServer(m cephreport.Mount) bool {
 	entity := clientPrefix + m.Entity
-	return strings.HasPrefix(entity, nfsPrefix) && !p.nfsEntities()[entity]
+	keyGone := p.seen.Entities != nil && !p.seen.Entities[entity]
+	return strings.HasPrefix(entity, nfsPrefix) && keyGone && !p.nfsEntities()[entity]
 }
 
 // fsState says whether a filesystem can be used, and why not.

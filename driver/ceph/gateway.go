@@ -44,11 +44,12 @@ func (p *planner) finishGateway(x *storePlan, d *api.Daemon, at seat) {
 	zonegroup, zone := rgw.Zonegroup(x.Name), rgw.Zone(x.Name)
 	d.Spec.Files = append(d.Spec.Files,
 		api.DaemonFile{Path: rgw.FileZonegroup, Sources: []api.FileSource{{Text: &zonegroup}}},
-		api.DaemonFile{Path: rgw.FileZone, Sources: []api.FileSource{{Text: &zone}}},
-		api.DaemonFile{Path: rgw.FileServes, Sources: []api.FileSource{{Text: &serves}}})
+		api.DaemonFile{Path: rgw.FileZone, Sources: []api.FileSource{{Text: &zone}}})
 	if x.tls() != "" {
 		d.Spec.Files = append(d.Spec.Files, secretFile(rgw.FileCertificate, x.tls(), secretCertificate), secretFile(rgw.FileKey, x.tls(), secretCertificateKey))
 	}
+	// The last one: who is cut off while they are written has it say what is there.
+	d.Spec.Files = append(d.Spec.Files, api.DaemonFile{Path: rgw.FileServes, Sources: []api.FileSource{{Text: &serves}}})
 }
 
 // certificate is the fingerprint of what gateways are to show; empty where nobody can tell.

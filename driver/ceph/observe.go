@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -185,9 +186,10 @@ func (c *conn) fillVersion(ctx context.Context, status *statusAnswer, o *Observa
 	return nil
 }
 
-// fillEntities asks for the auth database when a manager is missing, which may be for want of its key, or the key of a daemon is.
+// fillEntities asks for the auth database when a manager is missing, which may be for want of its key, or the key of a daemon is; and while a
+// filesystem is being deleted, as who has a key may use it.
 func (c *conn) fillEntities(ctx context.Context, view *engine.View, o *Observation) error {
-	mgrs, known := 0, true
+	mgrs, known := 0, !slices.ContainsFunc(engine.OfKind[*api.Filesystem](view.Resources), func(f *api.Filesystem) bool { return f.DeletionTimestamp != nil })
 	for i := range view.Daemons {
 		d := &view.Daemons[i]
 		if d.Spec.Type == TypeMgr {
