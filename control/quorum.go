@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -160,7 +161,7 @@ func (q *quorumManager) refresh(ctx context.Context) time.Duration {
 		return q.act(ctx, plan.Step)
 	}
 	for _, m := range view.Members {
-		if !m.Voter {
+		if !m.Voter && !m.Etcd.Good {
 			return learnEvery
 		}
 	}
@@ -189,7 +190,7 @@ func (q *quorumManager) tidy(ctx context.Context, view *quorum.View) {
 func (q *quorumManager) act(ctx context.Context, step *quorum.Step) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	q.steps = append(q.steps, *step)
+	q.steps = append(slices.DeleteFunc(q.steps, func(s quorum.Step) bool { return s.Verb == step.Verb && s.Server == step.Server }), *step)
 	err := q.do(ctx, step)
 	switch {
 	case errors.Is(err, etcd.ErrNotReady):

@@ -16,10 +16,17 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control/access"
 	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// eventsTimeout bounds each part of what is done to the log in one look: to read, and to tell.
-const eventsTimeout = 5 * time.Second
+// What is done to the log in one look is bounded: to read it little, as that comes before the look, and to tell.
+const (
+	readTimeout = 2 * time.Second
+	tellTimeout = 5 * time.Second
+)
+
+// maxEventMessage is how long a message may be, by the schema.
+const maxEventMessage = 1024
 
 // quorumEvents is the log of what became of the members of etcd. The last event holds all that was told until then (quorum.Told), so that
 // both are written at once. Its number can be taken once: of two servers that take themselves for the leader of etcd one reads anew
@@ -49,7 +56,7 @@ func (l *quorumEvents) forget() { l.events, l.told = nil, quorum.Told{} }
 // read reads the log if it is not known, or another server has written to it. What the members are is to be looked at afterwards: it is
 // not older then than what was told. The API reads by this server's member, which then knows all that was decided before.
 func (l *quorumEvents) read(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, eventsTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if len(l.events) > 0 {
 		err := l.client.Get(ctx, client.ObjectKeyFromObject(l.next()), &api.ClusterEvent{})
@@ -68,23 +75,24 @@ func (l *quorumEvents) read(ctx context.Context) error {
 	}
 	slices.SortFunc(list.Items, func(a, b api.ClusterEvent) int { return int(a.Sequence - b.Sequence) })
 	for i := range list.Items {
-		if err := l.note(&list.Items[i]); err != nil {
-			return err
-		}
+		l.note(&list.Items[i], toldWith(&list.Items[i]))
 	}
 	return nil
 }
 
-// note takes an event for the last one.
-func (l *quorumEvents) note(e *api.ClusterEvent) error {
-	l.told = quorum.Told{}
-	if text := e.Annotations[api.AnnotationTold]; text != "" { // Older versions wrote none.
-		if err := json.Unmarshal([]byte(text), &l.told); err != nil {
-			return fmt.Errorf("while reading what was told with event %s: %w", e.Name, err)
-		}
+// toldWith is what was told until an event and with it. Where nobody can tell, as older versions wrote nothing and people may write anything, nothing
+// was told: the next event is the first one then.
+func toldWith(e *api.ClusterEvent) (told quorum.Told) {
+	if json.Unmarshal([]byte(e.Annotations[api.AnnotationTold]), &told) != nil {
+		return quorum.Told{}
 	}
+	return told
+}
+
+// note takes an event for the last one.
+func (l *quorumEvents) note(e *api.ClusterEvent, told quorum.Told) {
+	l.told = told
 	l.events = append(l.events, api.ClusterEvent{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}, Sequence: e.Sequence, Time: e.Time})
-	return nil
 }
 
 // next is the event that follows, without anything that it tells.
@@ -104,7 +112,7 @@ func (l *quorumEvents) next() *api.ClusterEvent {
 
 // tell writes what differs from what was told.
 func (l *quorumEvents) tell(ctx context.Context, view quorum.View, plan quorum.Plan, steps []quorum.Step) error {
-	ctx, cancel := context.WithTimeout(ctx, eventsTimeout)
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
 	for {
 		event, told := l.told.Next(view, plan, steps)
@@ -124,11 +132,12 @@ func (l *quorumEvents) add(ctx context.Context, event *quorum.Event, told quorum
 	}
 	e := l.next()
 	e.Annotations = map[string]string{api.AnnotationTold: string(text)}
-	e.Code, e.Object, e.Message = event.Code, event.Object, event.Message
+	e.Code, e.Object, e.Message = event.Code, event.Object, words.Cut(event.Message, maxEventMessage)
 	if err := l.client.Create(ctx, e); err != nil {
 		return err
 	}
-	return l.note(e)
+	l.note(e, told)
+	return nil
 }
 
 // trim removes the oldest events, one after the other, so that the log never has a hole. The last one stays, for what it holds.

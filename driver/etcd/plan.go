@@ -211,6 +211,15 @@ func (p *planner) allWork() bool {
 	return !slices.ContainsFunc(p.keeping, func(m Member) bool { return !m.Etcd.Good })
 }
 
+// kept says whether a learner waits for what becomes of a voter.
+func (p *planner) kept(m Member) bool {
+	if len(p.losing) > 0 || !p.surplus(m) {
+		return false
+	}
+	p.decide(api.VerdictWait, m.Name, "it holds a copy of the data, and takes the place of a member that does not answer if that is found to be dead")
+	return true
+}
+
 func (p *planner) ready(m Member) bool { return m.Started && m.Etcd.Good }
 
 // promote makes a voter of a learner. An even number of voters survives no more failures than the odd number below it, and
@@ -222,12 +231,9 @@ func (p *planner) promote() *Step {
 			p.decide(api.VerdictWait, m.Name, "its member of etcd is being filled")
 		}
 	}
+	ready = slices.DeleteFunc(ready, p.kept)
 	if len(ready) == 0 {
 		return nil // A voter more that answers is never one too few, where there is a majority.
-	}
-	if len(p.losing) == 0 && p.surplus(ready[0]) {
-		p.decide(api.VerdictWait, ready[0].Name, "it holds a copy of the data, and takes the place of a member that does not answer if that is found to be dead")
-		return nil
 	}
 	odd := len(p.voters)%2 == 0
 	if !odd && len(p.losing) == 0 && len(ready) < 2 && len(p.keeping) < p.want {

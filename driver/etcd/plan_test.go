@@ -118,6 +118,7 @@ func TestMake(t *testing.T) {
 		{"promoted, and only then the dead one is removed", "a:voter b:voter c:dead d:learner", "Promote d"},
 		{"now it is removed", "a:voter b:voter c:dead d:voter", "Remove c"},
 		{"a leader that has just begun knows nobody for dead: the learner that it finds stays, and does not vote yet", "a:voter b:voter c:silent d:learner", ""},
+		{"it holds up no other learner, which spreads them", "a:voter@r1 b:voter@r1 c:silent@r1 d:learner@r1 e:learner@r2", "Promote e"},
 		{"nor does it go while it is filled", "a:voter b:voter c:silent d:new", ""},
 		{"the dead one came back in time: the spare learner goes", "a:voter b:voter c:voter d:learner", "Remove d"},
 		{"it came back after the promotion: the fourth goes", "a:voter b:voter c:voter d:voter", "Remove d"},

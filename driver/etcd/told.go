@@ -43,7 +43,10 @@ type Event struct{ Code, Object, Message string }
 // how they came to be.
 func (t Told) Next(v View, p Plan, steps []Step) (*Event, Told) {
 	next := Told{Members: maps.Clone(t.Members), Degraded: t.Degraded}
-	if t.Members == nil {
+	switch {
+	case t.Members == nil && p.Degraded == "" && !v.works():
+		return nil, t // it is not known yet how they are
+	case t.Members == nil:
 		next.Members = seatsOf(v)
 		return next.health(p), next
 	}

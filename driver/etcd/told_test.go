@@ -187,3 +187,18 @@ func TestTold_anew(t *testing.T) {
 		t.Errorf("it tells %q, want %q", got, want)
 	}
 }
+
+// The first event of all waits until it is known how the members are.
+func TestTold_first(t *testing.T) {
+	unconfirmed := picture(t, "a:voter b:voter c:voter")
+	unconfirmed.Members[2].Etcd = Word{Since: now} // it was asked once, and did not answer
+	if got, _ := short(t, Told{}, unconfirmed, nil); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+	if got, _ := short(t, Told{}, picture(t, "a:voter b:voter c:voter"), nil); !slices.Equal(got, []string{healthy}) {
+		t.Errorf("%q", got)
+	}
+	if got, _ := short(t, Told{}, picture(t, "a:voter b:voter c:dead"), nil); len(got) != 1 || !strings.HasPrefix(got[0], "DEGRADED control-plane: ") {
+		t.Errorf("%q", got)
+	}
+}
