@@ -219,4 +219,11 @@ func TestRGW_starts(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &r); err != nil || !r.Up || r.PID != 7 || r.Serves != "http://"+at || r.Done["objectstoreuser/app"] != "w1" || strings.Contains(text, "very-secret") {
 		t.Errorf("%s, %v", text, err)
 	}
+	l.Parameters[rgw.ParamURL] = "http://" + at
+	if err := os.Remove(filepath.Join(l.Run, rgw.FileServes)); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := (RGW{}).Report(t.Context(), l); err != nil || !strings.Contains(text, `"up":true`) || strings.Contains(text, `"serves"`) {
+		t.Errorf("of a process that left no note: %s, %v", text, err)
+	}
 }

@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -39,11 +40,11 @@ func (RGW) Report(ctx context.Context, l *service.Local) (string, error) {
 		r.Done[w.Object] = w.Word
 	}
 	serves, err := os.ReadFile(filepath.Join(l.Run, rgw.FileServes))
-	if err != nil {
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // one that was started by the command of an older version leaves none
 		return "", fmt.Errorf("while reading where the gateway serves: %w", err)
 	}
 	r.Serves = string(serves)
-	url, _, _ := strings.Cut(r.Serves, " ")
+	url, _, _ := strings.Cut(cmp.Or(r.Serves, l.Parameters[rgw.ParamURL]), " ")
 	until := time.Now().Add(startTime)
 	for {
 		if err = answers(ctx, url); err == nil || time.Now().After(until) || pause(ctx) != nil {
