@@ -166,8 +166,12 @@ func (b *bed) leaderKilled(round int) time.Duration {
 		return err
 	})
 	other := leader%3 + 1
-	b.Lab.Host(other).Run(b, b.Context(), kubectl, "--kubeconfig", "/var/lib/holdfast/admin.kubeconfig", "patch", "storagecluster", "ceph",
-		"--type", "merge", "-p", fmt.Sprintf(`{"metadata":{"annotations":{%q:"round-%d"}},"spec":{"interval":"%ds"}}`, api.AnnotationOrchestrate, round, 10+round))
+	change := fmt.Sprintf(`{"metadata":{"annotations":{%q:"round-%d"}},"spec":{"interval":"%ds"}}`, api.AnnotationOrchestrate, round, 10+round)
+	b.await("the change to be taken", func() error {
+		_, err := b.Lab.Host(other).Try(b.Context(), kubectl, "--kubeconfig", "/var/lib/holdfast/admin.kubeconfig", "patch", "storagecluster", "ceph",
+			"--type", "merge", "-p", change)
+		return err
+	})
 	killed := time.Now()
 	b.Server(leader).Kill(b)
 	var acted time.Time
