@@ -27,7 +27,8 @@ type Process struct {
 // State is what a runtime knows of a process.
 type State struct {
 	Running bool
-	// Stopping is set when the process was asked to end, and Stop is not over.
+	// Stopping is set when Stop has asked the process to end and is not over: when it was cut off, also after the process has ended, until Stop or
+	// Start is called again, and for the next agent. An end that nobody asked for, or somebody else than Stop, is none of that.
 	Stopping bool
 	PID      int
 	Started  time.Time
@@ -53,7 +54,8 @@ type Exit struct {
 // All methods are safe for concurrent use, for different names; calls for one name are serialized by the runtime.
 type Runtime interface {
 	// Start makes sure that the process runs and is restarted, with back-off, whenever it ends. A process that already
-	// runs under this name, started by this or an earlier agent, is adopted and not started again, also when p differs.
+	// runs under this name, started by this or an earlier agent, is adopted and not started again, also when p differs. A
+	// Stop that was cut off is carried through first, which may take as long.
 	Start(ctx context.Context, p Process) error
 	// Stop ends the process (SIGTERM, then SIGKILL after p.StopTimeout) and forgets it. Nothing running is no error.
 	Stop(ctx context.Context, name string) error

@@ -2,6 +2,7 @@ package runtimetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -126,28 +127,111 @@ func testStopKills(t *testing.T, e *env) {
 }
 
 func testStopping(t *testing.T, e *env) {
-	if s := e.start(t, e.shell("one", `trap 'until [ -e $T/go ]; do sleep 0.01; done; exit 0' TERM; echo ok > $T/ready; while :; do sleep 0.05; done`)); s.Stopping {
-		t.Errorf("just started, it is %+v", s)
-	}
-	e.file(t, "ready")
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var stop sync.WaitGroup
-	stop.Go(func() { _ = e.rt.Stop(ctx, "one") }) // it is cut off
-	stopping := func(s runtime.State) bool { return s.Stopping }
-	e.await(t, "one", "end that was asked for", stopping)
-	cancel()
-	stop.Wait()
+	e.startLate(t)
+	e.cutOff(t)
 	e.close(t)
 	e.open(t)
-	e.await(t, "one", "end that was asked for before", stopping)
-	if err := os.WriteFile(filepath.Join(e.dir, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	e.await(t, "one", "end that was asked for before", func(s runtime.State) bool { return s.Stopping })
+	e.write(t, "go")
 	e.stop(t, "one")
 	if s := e.start(t, e.shell("one", forever)); s.Stopping {
 		t.Errorf("started again, it is %+v", s)
 	}
+}
+
+// startLate starts a process that ends when it was asked to and the file go is there.
+func (e *env) startLate(t *testing.T) (pid int) {
+	t.Helper()
+	s := e.start(t, e.shell("one", `echo $$ >> $T/pids; trap 'until [ -e $T/go ]; do sleep 0.01; done; exit 0' TERM; echo ok > $T/ready; while :; do sleep 0.05; done`))
+	e.file(t, "ready")
+	if s.Stopping {
+		t.Errorf("just started, it is %+v", s)
+	}
+	return s.PID
+}
+
+// cutOff asks the process to end, and does not wait for that.
+func (e *env) cutOff(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var stop sync.WaitGroup
+	stop.Go(func() {
+		if err := e.rt.Stop(ctx, "one"); !errors.Is(err, context.Canceled) {
+			t.Errorf("the stop that is cut off: %v", err)
+		}
+	})
+	e.await(t, "one", "end that was asked for", func(s runtime.State) bool { return s.Stopping })
+	cancel()
+	stop.Wait()
+}
+
+func (e *env) write(t *testing.T, name string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(e.dir, name), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func testStopLate(t *testing.T, e *env) {
+	first := e.endLate(t)
+	e.startOnce(t, first)
+}
+
+func testStopLateNext(t *testing.T, e *env) {
+	first := e.endLate(t)
+	e.close(t)
+	e.open(t)
+	e.await(t, "one", "end of before", endedLate)
+	e.startOnce(t, first)
+}
+
+// endLate has a process end after its stop was cut off.
+func (e *env) endLate(t *testing.T) (pid int) {
+	t.Helper()
+	pid = e.startLate(t)
+	e.cutOff(t)
+	e.write(t, "go")
+	e.await(t, "one", "late end", endedLate)
+	if Alive(pid) {
+		t.Error("it is still alive")
+	}
+	return pid
+}
+
+func endedLate(s runtime.State) bool {
+	return s.LastExit != nil && s.Stopping && !s.Running && s.BackOffUntil.IsZero()
+}
+
+// startOnce starts the process of which first was the last one, and sees that there were just two ever.
+func (e *env) startOnce(t *testing.T, first int) {
+	t.Helper()
+	p := e.shell("one", `echo $$ >> $T/pids; echo ok > $T/again; `+forever)
+	s := e.start(t, p)
+	e.file(t, "again")
+	if again := e.start(t, p); again.PID != s.PID || again.Stopping || again.Restarts != 0 {
+		t.Errorf("was %+v, is %+v", s, again)
+	}
+	if got, want := e.file(t, "pids"), fmt.Sprintf("%d\n%d\n", first, s.PID); got != want {
+		t.Errorf("processes %q, want %q", got, want)
+	}
+}
+
+func testStartStopping(t *testing.T, e *env) {
+	first := e.startLate(t)
+	e.cutOff(t)
+	var start sync.WaitGroup
+	start.Go(func() {
+		if err := e.rt.Start(t.Context(), e.shell("one", `echo $$ >> $T/pids; echo ok > $T/again; `+forever)); err != nil {
+			t.Errorf("start: %v", err)
+		}
+	})
+	e.write(t, "go")
+	start.Wait()
+	if Alive(first) {
+		t.Error("it was started while the old process was alive")
+	}
+	e.startOnce(t, first)
 }
 
 func testStopChildren(t *testing.T, e *env) {
@@ -185,7 +269,12 @@ func testKeepChildren(t *testing.T, e *env) {
 
 func testStopBackOff(t *testing.T, e *env) {
 	e.start(t, e.shell("one", "exit 1"))
-	e.await(t, "one", "second end", func(s runtime.State) bool { return s.Restarts >= 2 })
+	e.await(t, "one", "second end", func(s runtime.State) bool {
+		if s.Stopping {
+			t.Fatalf("it ended by itself, and is %+v", s)
+		}
+		return s.Restarts >= 2
+	})
 	e.stop(t, "one")
 }
 

@@ -33,7 +33,8 @@ type standIn struct {
 
 // svc is one service.
 type svc struct {
-	leaves          bool // what it started
+	leaves          bool          // what it started
+	held            chan struct{} // what it left behind ends when this is closed; at once when nil
 	cmd             *exec.Cmd
 	active, sub     string
 	pid, restarts   uint32
@@ -317,6 +318,7 @@ func (s *standIn) exec(name string, v *svc) error {
 func (s *standIn) wait(name string, v *svc) {
 	group := -v.cmd.Process.Pid
 	_ = v.cmd.Wait() // how it ended stands in the state
+	s.awaitRest(name, v)
 	// Like systemd, it is content only when nothing is left.
 	for !v.leaves && syscall.Kill(group, syscall.SIGKILL) == nil {
 		time.Sleep(time.Millisecond)
@@ -345,6 +347,20 @@ func (s *standIn) wait(name string, v *svc) {
 	if !v.stopping && s.services[name] == v && v.sub == "auto-restart" {
 		v.restarts++
 		_ = s.exec(name, v)
+	}
+}
+
+// awaitRest waits for what the process has left behind, where a test holds that.
+func (s *standIn) awaitRest(name string, v *svc) {
+	s.mu.Lock()
+	held := v.held
+	if held != nil {
+		v.pid, v.active, v.sub = 0, "deactivating", "stop-sigkill"
+		s.changed(name)
+	}
+	s.mu.Unlock()
+	if held != nil {
+		<-held
 	}
 }
 

@@ -3,6 +3,7 @@ package systemd
 import (
 	"context"
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
@@ -45,6 +46,7 @@ func (r *Runtime) note(name string, props properties) (s runtime.State, was, is 
 	was = u.count
 	u.count = was.with(int(props.u32("NRestarts")))
 	u.state = next(old, props, u.count.Total, u.process.LogFile)
+	u.state.Stopping = u.stopping && ends(props)
 	if !same(old, u.state) {
 		r.changes.Notify(name)
 	}
@@ -76,7 +78,7 @@ func (p properties) duration(key string) time.Duration {
 // the next one.
 func next(old runtime.State, p properties, restarts int, log string) runtime.State {
 	active, sub := p.text("ActiveState"), p.text("SubState")
-	s := runtime.State{Stopping: active == "deactivating", Restarts: restarts, LastExit: old.LastExit}
+	s := runtime.State{Restarts: restarts, LastExit: old.LastExit}
 	s.Running = active == "active" && sub == "running"
 	if s.Running {
 		s.PID, s.Started = int(p.u32("MainPID")), p.at("ExecMainStartTimestamp")
@@ -95,6 +97,11 @@ func next(old runtime.State, p properties, restarts int, log string) runtime.Sta
 		s.BackOffUntil = ended.Add(p.duration("RestartUSec"))
 	}
 	return s
+}
+
+// ends says whether a service ends, or has ended and is not started again by systemd: what a Stop brings it to. It also comes there otherwise.
+func ends(p properties) bool {
+	return slices.Contains([]string{"deactivating", "inactive", "failed"}, p.text("ActiveState"))
 }
 
 // tailSize bounds Exit.Log, in bytes.

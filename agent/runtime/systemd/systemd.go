@@ -70,6 +70,8 @@ type service struct {
 	process runtime.Process
 	state   runtime.State
 	count   count
+	// stopping is set when a Stop is noted, as noteStop does.
+	stopping bool
 }
 
 // New connects to systemd and finds the services of earlier agents.
@@ -85,7 +87,7 @@ func New(ctx context.Context, cfg Config) (*Runtime, error) {
 	}
 	if err == nil {
 		for _, p := range found {
-			r.units[p.Name] = &service{process: p, count: r.readCount(p.Name)}
+			r.units[p.Name] = &service{process: p, count: r.readCount(p.Name), stopping: r.stopNoted(p.Name)}
 		}
 		err = r.connect(ctx)
 	}
@@ -122,6 +124,9 @@ func (r *Runtime) Start(ctx context.Context, p runtime.Process) error {
 		return err
 	}
 	defer unlock()
+	if err := r.finishStop(ctx, p.Name); err != nil {
+		return err
+	}
 	if err := r.start(ctx, p); err != nil {
 		return fmt.Errorf("while starting %s: %w", p.Name, err)
 	}
@@ -169,6 +174,7 @@ func (r *Runtime) start(ctx context.Context, p runtime.Process) error {
 func (r *Runtime) know(p runtime.Process) {
 	if r.find(p.Name) == nil {
 		r.dropCount(p.Name)
+		r.dropStop(p.Name)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,7 +195,17 @@ func (r *Runtime) Stop(ctx context.Context, name string) error {
 	if r.find(name) == nil {
 		return nil
 	}
-	if err := r.stop(ctx, name); err != nil {
+	return r.end(ctx, name)
+}
+
+// end stops a service and forgets it.
+func (r *Runtime) end(ctx context.Context, name string) error {
+	err := r.noteStop(name)
+	if err == nil {
+		err = r.stop(ctx, name)
+	}
+	if err != nil {
+		r.look(name) // nobody tells of a service that had ended before
 		return fmt.Errorf("while stopping %s: %w", name, err)
 	}
 	r.mu.Lock()
@@ -197,6 +213,7 @@ func (r *Runtime) Stop(ctx context.Context, name string) error {
 	r.mu.Unlock()
 	r.changes.Notify(name)
 	r.dropCount(name)
+	r.dropStop(name)
 	return nil
 }
 
