@@ -59,6 +59,8 @@ type world struct {
 	told int
 	// life is the agent's, where a test ends it.
 	life *life
+	// hasty cuts off a Stop of the agent, where it is set.
+	hasty *hasty
 	// retryMax and proc are the agent's, where they are set.
 	retryMax time.Duration
 	proc     string
@@ -97,12 +99,16 @@ func (w *world) run() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	var rt runtime.Runtime = mortalRuntime{w.runtime, w.life}
+	if w.hasty != nil {
+		w.hasty.Runtime, rt = rt, w.hasty
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
 		ended <- Run(ctx, Config{
 			Name: "h1", DataDir: filepath.Join(w.dir, "data"), RunDir: filepath.Join(w.dir, "run"), Version: "v9", Log: log,
-			Runtime: mortalRuntime{w.runtime, w.life}, RuntimeKind: api.RuntimeDetached, Inventory: w.devices,
+			Runtime: rt, RuntimeKind: api.RuntimeDetached, Inventory: w.devices,
 			Services: append([]service.ServiceAgent{w.service, mute{w.service}}, w.also...),
 			client:   w.flaky(), reportEvery: 20 * time.Millisecond, retryMax: w.retryMax, proc: w.proc,
 		})

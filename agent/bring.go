@@ -20,11 +20,12 @@ import (
 // stopDeadline bounds a stop whose Daemon does not say how long it may take, and the time that killing takes.
 const stopDeadline = 2 * time.Minute
 
-// keepRunning makes sure that the daemon is ready and its process is kept running.
+// keepRunning makes sure that the daemon is ready and its process is kept running. One that was asked to end before, and had not when Stop gave up, ends
+// some time and is not started again by the runtime: its Stop is carried through first, whoever asked for it and whether or not somebody still wants it.
 func (a *agent) keepRunning(ctx context.Context, d *api.Daemon) error {
 	key := client.ObjectKeyFromObject(d)
 	name := processName(key)
-	if s, runs := a.Runtime.State(name); runs && (a.acts.ends(key, s) || a.renamed(ctx, d, s) || a.lost(d, s)) {
+	if s, runs := a.Runtime.State(name); runs && (s.Stopping || a.acts.ends(key, s) || a.renamed(ctx, d, s) || a.lost(d, s)) {
 		if err := a.stopProcess(ctx, d); err != nil {
 			return a.fail(ctx, d, fmt.Errorf("while stopping the process, which is to be started again: %w", err))
 		}

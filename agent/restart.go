@@ -146,7 +146,11 @@ func (r *restart) awaits(ctx context.Context, key types.NamespacedName) (string,
 }
 
 func ending(key types.NamespacedName, old process) action.Progress {
-	return action.Progress{Message: "the process is ending", WaitsFor: fmt.Sprintf("process %d of %s to end", old.PID, key.Name), Recheck: shortly}
+	p := action.Progress{Message: "the process is ending", WaitsFor: fmt.Sprintf("process %d of %s to end", old.PID, key.Name), Recheck: shortly}
+	if old.PID == 0 {
+		p.WaitsFor = "the last process of " + key.Name + " to end, which was asked to before"
+	}
+	return p
 }
 
 func started(key types.NamespacedName) action.Progress {

@@ -167,7 +167,10 @@ func runningStatus(s runtime.State, version string) api.DaemonStatus {
 	}
 	status.State, status.PID = api.DaemonBackOff, 0
 	if s.LastExit != nil {
-		status.Message = fmt.Sprintf("it ended (%s) and is started again at %s", s.LastExit.Reason, s.BackOffUntil.UTC().Format(time.TimeOnly+"Z"))
+		status.Message = fmt.Sprintf("it ended (%s)", s.LastExit.Reason)
+		if !s.BackOffUntil.IsZero() {
+			status.Message += " and is started again at " + s.BackOffUntil.UTC().Format(time.TimeOnly+"Z")
+		}
 	}
 	return status
 }

@@ -1,0 +1,166 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/holdfast-storage/holdfast/agent/runtime"
+	"github.com/holdfast-storage/holdfast/agent/runtime/runtimetest"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// late is a daemon whose first process does not end when it is asked to. Others do.
+func late(d *api.Daemon) {
+	d.Spec.Command = []string{"sh", "-c", "[ -e first ] || trap '' TERM; echo started; [ -e first ] && exec sleep 1000; : > first; while :; do sleep 0.05; done"}
+	d.Spec.StopTimeout.Duration = deadline
+}
+
+// hasty cuts off the first Stop, as the deadline does that of a process which hangs on a disk: when giveUp is closed. The agent hears of that when goOn is.
+type hasty struct {
+	runtime.Runtime
+	giveUp, goOn chan struct{}
+}
+
+func newHasty() *hasty { return &hasty{giveUp: make(chan struct{}), goOn: make(chan struct{})} }
+
+func (h *hasty) Stop(ctx context.Context, name string) error {
+	select {
+	case <-h.goOn:
+		return h.Runtime.Stop(ctx, name)
+	default:
+	}
+	short, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-h.giveUp:
+		case <-short.Done():
+		}
+		cancel()
+	}()
+	err := h.Runtime.Stop(short, name)
+	select {
+	case <-h.goOn:
+	case <-ctx.Done():
+	}
+	return err
+}
+
+// restartLate has a daemon restarted whose process does not end before Stop has given up.
+func restartLate(t *testing.T, change ...func(*api.Daemon)) (w *world, pid int) {
+	t.Helper()
+	w = newWorld(t, talker("one", append(change, late)...))
+	w.hasty = newHasty()
+	w.run()
+	pid = int(w.awaitState("one", api.DaemonRunning).Status.PID)
+	w.await("the process that is not impressed", func() bool {
+		_, err := os.Stat(filepath.Join(w.data("one"), "first"))
+		return err == nil
+	})
+	w.create(restartOf("one"))
+	w.await("the end that was asked for", func() bool { return w.process("one").Stopping })
+	close(w.hasty.giveUp)
+	return w, pid
+}
+
+func (w *world) process(name string) runtime.State {
+	s, _ := w.runtime.State("default." + name)
+	return s
+}
+
+// dies kills a process and waits until the runtime has seen that.
+func (w *world) dies(name string, pid int) {
+	w.t.Helper()
+	kill(w.t, pid)
+	w.await("the late end", func() bool { return !w.process(name).Running })
+}
+
+// startedOnce checks that the process of a daemon was started once since its first one ended.
+func (w *world) startedOnce(name string, first int) {
+	w.t.Helper()
+	d := w.awaitState(name, api.DaemonRunning)
+	s := w.process(name)
+	w.await("the start in the log", func() bool { return w.starts(name) >= 2 })
+	if n := w.starts(name); n != 2 || s.PID == first || s.PID != int(d.Status.PID) || s.Stopping || s.Restarts != 0 || runtimetest.Alive(first) {
+		w.t.Errorf("it was started %d times; was %d, is %+v", n, first, s)
+	}
+	w.awaitNothingRemembered()
+}
+
+// A process that dies between two attempts to stop it is started again.
+func TestRestart_diesBetweenStops(t *testing.T) {
+	w, pid := restartLate(t)
+	w.dies("one", pid)
+	close(w.hasty.goOn)
+	w.awaitAction(api.ActionDone, "one runs again, as process ")
+	w.startedOnce("one", pid)
+}
+
+// A process that was asked to end, and dies after the restart was cancelled, is started again, and the cancel is over then.
+func TestRestart_diesAfterCancel(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		then func(w *world, pid int)
+	}{
+		{"before the agent looks again", func(w *world, pid int) {
+			w.dies("one", pid)
+			close(w.hasty.goOn)
+		}},
+		{"after it", func(w *world, pid int) {
+			close(w.hasty.goOn)
+			w.await("another attempt", func() bool { return w.daemon("one").Status.State == api.DaemonStopping })
+			kill(w.t, pid)
+		}},
+		{"while no agent is there", func(w *world, pid int) {
+			w.halt()
+			kill(w.t, pid)
+			close(w.hasty.goOn)
+			w.run()
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w, pid := restartLate(t)
+			w.cancelAction()
+			w.await("the cancel to be under way", func() bool { return w.action().Status.Steps[1].State == api.StepUndoing })
+			test.then(w, pid)
+			w.awaitAction(api.ActionCancelled, fmt.Sprintf("it was cancelled; process %d could not be kept from ending: now one runs, as process ", pid))
+			w.startedOnce("one", pid)
+		})
+	}
+}
+
+// What is not wanted running any more when its process dies late is not started.
+func TestRestart_diesUnwanted(t *testing.T) {
+	for want, is := range map[api.WantedState]api.DaemonState{
+		api.WantStopped: api.DaemonStopped, api.WantPrepared: api.DaemonPrepared, api.WantWatched: api.DaemonStopped,
+	} {
+		t.Run(string(want), func(t *testing.T) {
+			w, pid := restartLate(t)
+			w.change("one", func(d *api.Daemon) { d.Spec.State = want })
+			w.awaitAction(api.ActionFailed, fmt.Sprintf("is wanted %s, not Running", want))
+			w.dies("one", pid)
+			close(w.hasty.goOn)
+			w.awaitState("one", is)
+			if s := w.process("one"); s.Running || w.starts("one") != 1 {
+				t.Errorf("it was started %d times; is %+v", w.starts("one"), s)
+			}
+		})
+	}
+}
+
+// When it is started again is told of a process that is.
+func TestRunningStatus_pause(t *testing.T) {
+	exit, at := &runtime.Exit{Time: time.Now(), Reason: "exit code 1"}, time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	for want, s := range map[string]runtime.State{
+		"it ended (exit code 1)":                                   {LastExit: exit},
+		"it ended (exit code 1) and is started again at 03:02:01Z": {LastExit: exit, BackOffUntil: at},
+	} {
+		if got := runningStatus(s, "1"); got.State != api.DaemonBackOff || got.Message != want {
+			t.Errorf("%s, %q, want %q", got.State, got.Message, want)
+		}
+	}
+}
