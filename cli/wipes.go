@@ -42,9 +42,10 @@ func (p *proposal) addWipes(before, after *bare.Objects) {
 	}
 }
 
+// drained says whether a host is emptied without its disks being kept.
 func drained(o *bare.Objects, host string) bool {
 	h := hostIn(o, host)
-	return h != nil && h.ModeOf() == api.HostDrain
+	return h != nil && h.ModeOf() == api.HostDrain && !engine.DisksKept(h)
 }
 
 // risksData raises the risk of the change of an object, if it is changed.

@@ -54,13 +54,14 @@ func (e Ending) next(daemons []api.Daemon) []*api.Daemon {
 }
 
 func (p *Plan) tellPolicy(v *View, e Ending) (changed bool) {
+	hosts := v.HostsByName()
 	for i := range v.Daemons {
 		d := &v.Daemons[i]
 		if d.DeletionTimestamp != nil || !e.Data(d.Spec.Type) { // one that is going already has been told
 			continue
 		}
 		spec := *d.Spec.DeepCopy()
-		spec.OnRemoval = v.Cluster.PolicyOf()
+		spec.OnRemoval = PolicyOn(v.Cluster, hosts[d.Spec.Host])
 		changed = p.bring(e.Object(d), d, spec) || changed
 	}
 	return changed

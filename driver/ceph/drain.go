@@ -321,10 +321,14 @@ func (p *planner) purge(u *upkeep) bool {
 
 // dismiss removes the Daemons. What becomes of the devices is the cluster's deletion policy.
 func (p *planner) dismiss(u *upkeep) bool {
-	for _, d := range u.of(TypeOSD) {
-		p.stop[d.Name] = true
+	osds := u.of(TypeOSD)
+	p.stopAll(osds)
+	if engine.DisksKept(p.hosts[u.host]) && slices.ContainsFunc(osds, wiped) {
+		return p.await(u, "%s being told that the disks are kept", u.it())
+	}
+	for _, d := range osds {
 		p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: p.why(u)})
-		p.decide(api.VerdictDo, label(d), "removed from host %s: %s (deletionPolicy %s)", u.host, p.why(u), p.cluster.PolicyOf())
+		p.decide(api.VerdictDo, label(d), "removed from host %s: %s (deletionPolicy %s)", u.host, p.why(u), p.policyOn(u.host))
 	}
 	for _, d := range p.view.Daemons {
 		if d.Spec.Host == u.host && d.DeletionTimestamp != nil {
@@ -334,6 +338,13 @@ func (p *planner) dismiss(u *upkeep) bool {
 	}
 	return len(u.of(TypeOSD)) == 0 || p.await(u, "%s being removed", u.it())
 }
+
+// policyOn is what becomes of the data on a host that is removed from there.
+func (p *planner) policyOn(host string) api.DeletionPolicy {
+	return engine.PolicyOn(p.cluster, p.hosts[host])
+}
+
+func wiped(d *api.Daemon) bool { return d.Spec.OnRemoval == api.DeletionWipe }
 
 // shortName is what CRUSH calls a host: an OSD puts itself under the short name of the machine that it runs on.
 func shortName(host string) string {

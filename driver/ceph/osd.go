@@ -322,7 +322,7 @@ func (p *planner) osdDaemon(o *osd, facts *confFacts) api.Daemon {
 		d.Spec.Parameters[ParamDeviceClass] = o.class
 	}
 	if p.parting[d.Name] {
-		d.Spec.Parameters[ParamDrain], d.Spec.OnRemoval = drainBegun, p.cluster.PolicyOf()
+		d.Spec.Parameters[ParamDrain], d.Spec.OnRemoval = drainBegun, p.policyOn(o.host)
 		p.noteWeight(&d, have)
 	}
 	if p.moved[d.Name] != nil {

@@ -126,7 +126,7 @@ func (p *planner) leavingPartitions() func(drives.Place) bool {
 			if x.Of == "" {
 				continue // it may be wiped, and stays
 			}
-			goes[drives.Place{Host: d.Spec.Host, ID: x.ID}] = p.cluster.PolicyOf() == api.DeletionWipe || p.failed(d)
+			goes[drives.Place{Host: d.Spec.Host, ID: x.ID}] = p.policyOn(d.Spec.Host) == api.DeletionWipe || p.failed(d)
 		}
 	}
 	return func(at drives.Place) bool { return goes[at] }

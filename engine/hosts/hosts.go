@@ -160,6 +160,9 @@ func (h *handler) Step(ctx context.Context, a *api.Action, name string) (action.
 	case err != nil:
 		return action.Progress{}, err
 	}
+	if err := j.back(); err != nil {
+		return action.Progress{}, err
+	}
 	return s.do(ctx, j)
 }
 

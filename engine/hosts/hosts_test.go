@@ -219,6 +219,104 @@ func TestUndo(t *testing.T) {
 	}
 }
 
+// TestStep_heardAgain: a host that was said to be gone and is heard while daemons are on it is not emptied, at whatever step, and its mode is
+// given back. Its disks stay kept where what was moved or deleted still takes its daemons away, and while it stays drained.
+func TestStep_heardAgain(t *testing.T) {
+	for _, kind := range []string{hosts.Remove, hosts.Replace} {
+		for begun, name := range handlers(world(t), &planner{})[kind].Kind().Steps {
+			for _, before := range []api.HostMode{api.HostActive, api.HostDrain} {
+				t.Run(fmt.Sprintf("%s %s %s", kind, name, before), func(t *testing.T) {
+					w := world(t)
+					must(t, w.PutHost(t.Context(), "h1", func(h *api.Host) { h.Spec.Mode = before }))
+					must(t, w.SilenceAgent(t.Context(), "h1", true))
+					h, a := handlers(w, &planner{})[kind], saidGone(kind)
+					_, err := h.Step(t.Context(), a, "tell-storage")
+					must(t, err)
+					must(t, w.SilenceAgent(t.Context(), "h1", false))
+					if _, err := h.Step(t.Context(), a, name); !errors.Is(err, action.ErrRefused) || !strings.Contains(err.Error(), "host h1 is said to be gone, and its agent is heard") ||
+						!strings.Contains(err.Error(), "run 'holdfast host remove h1' without --gone") {
+						t.Errorf("step %s: %v", name, err)
+					}
+					v, kept := back(t, w, h, a, begun)
+					if want := before == api.HostDrain || begun > 0 && kind == hosts.Replace || begun > 1; v.Host.ModeOf() != before || kept != want {
+						t.Errorf("after the undoing: mode %s, its disks kept: %t", v.Host.ModeOf(), kept)
+					}
+				})
+			}
+		}
+	}
+}
+
+// back undoes the steps of an action that was refused at one of them.
+func back(t *testing.T, w *sim.World, h action.Handler, a *api.Action, begun int) (v *engine.HostView, kept bool) {
+	t.Helper()
+	a.Status.Conditions = []metav1.Condition{{Type: api.ActionEffective, Status: metav1.ConditionFalse, Reason: action.ReasonRefused}}
+	for i, name := range h.Kind().Steps {
+		a.Status.Steps = append(a.Status.Steps, api.ActionStep{Name: name, State: api.StepPending})
+		if i <= begun {
+			a.Status.Steps[i].State = api.StepUndoing
+		}
+	}
+	message := ""
+	for i := begun; i >= 0; i-- {
+		p, err := h.Undo(t.Context(), a, h.Kind().Steps[i])
+		must(t, err)
+		message = p.Message
+	}
+	v, err := w.Host(t.Context(), "h1")
+	must(t, err)
+	if kept = engine.DisksKept(v.Host); kept != strings.Contains(message, "its disks are kept, until 'holdfast host drain h1'") {
+		t.Errorf("it says %q; its disks are kept: %t", message, kept)
+	}
+	return v, kept
+}
+
+func saidGone(kind string) *api.Action {
+	a := newAction(kind, "h1")
+	a.Spec.Parameters = map[string]api.ActionParameter{hosts.ParamGone: hosts.Yes, hosts.ParamNodes: hosts.Delete}
+	return a
+}
+
+// TestStep_heardAtTheEnd: when its last daemon was let go, a heartbeat of a host holds nothing up.
+func TestStep_heardAtTheEnd(t *testing.T) {
+	for _, kind := range []string{hosts.Remove, hosts.Replace} {
+		w := sim.NewWorld()
+		must(t, w.AddHost(t.Context(), "h1", nil))
+		h, a := handlers(w, &planner{})[kind], saidGone(kind)
+		for _, name := range h.Kind().Steps {
+			if p, err := h.Step(t.Context(), a, name); err != nil || !p.Done {
+				t.Errorf("%s: step %s: %+v, %v", kind, name, p, err)
+			}
+		}
+	}
+}
+
+// TestStep_keepsDisks: the disks of a host are kept from the moment that it is drained because it is said to be gone, and as long as that is all that
+// was said: neither its time nor anything but an action that empties it otherwise ends that.
+func TestStep_keepsDisks(t *testing.T) {
+	w := world(t)
+	must(t, w.SilenceAgent(t.Context(), "h1", true))
+	is := func(when string, want bool) {
+		t.Helper()
+		if v, err := w.Host(t.Context(), "h1"); err != nil || engine.DisksKept(v.Host) != want || v.Host.ModeOf() != api.HostDrain {
+			t.Errorf("%s: %+v, %v", when, v.Host, err)
+		}
+	}
+	a := saidGone(hosts.Remove)
+	h := handlers(w, &planner{})[hosts.Remove]
+	_, err := h.Step(t.Context(), a, "tell-storage")
+	must(t, err)
+	is("while it is said to be gone", true)
+	a.Status.Conditions = []metav1.Condition{{Type: api.ActionEffective, Status: metav1.ConditionFalse, Reason: action.ReasonTimedOut}}
+	_, err = h.Undo(t.Context(), a, "tell-storage")
+	must(t, err)
+	is("after its time", true)
+	must(t, w.SilenceAgent(t.Context(), "h1", false))
+	_, err = h.Step(t.Context(), newAction(hosts.Remove, "h1"), "tell-storage")
+	must(t, err)
+	is("when it is removed otherwise", false)
+}
+
 // TestStep_guardedAtTheEnd: what would break when the host is to be deleted, after it was emptied for days, is waited for.
 func TestStep_guardedAtTheEnd(t *testing.T) {
 	w := sim.NewWorld()

@@ -30,14 +30,17 @@ func (c Config) enter() *handler {
 func tell(mode api.HostMode) step {
 	do := func(ctx context.Context, j *job) (action.Progress, error) {
 		reason := string(j.action.Spec.Parameters[ParamReason])
-		err := j.Store.PutHost(ctx, j.Host.Name, func(h *api.Host) { engine.SetHostMode(h, mode, reason, j.by()) })
+		err := j.Store.PutHost(ctx, j.Host.Name, func(h *api.Host) {
+			engine.SetHostMode(h, mode, reason, j.by())
+			disks(j.action, h)
+		})
 		return action.Progress{Done: err == nil, Message: fmt.Sprintf("host %s is in mode %s", j.Host.Name, mode)}, err
 	}
 	undo := func(ctx context.Context, j *job) (action.Progress, error) {
 		message := ""
 		err := j.Store.PutHost(ctx, j.Host.Name, func(h *api.Host) {
 			engine.RestoreHostMode(h, mode, j.by())
-			message = fmt.Sprintf("host %s is in mode %s", h.Name, h.ModeOf())
+			message = fmt.Sprintf("host %s is in mode %s", h.Name, h.ModeOf()) + j.disksBack(h)
 		})
 		return action.Progress{Done: err == nil, Message: message}, err
 	}
@@ -142,12 +145,12 @@ func giveBack() step {
 }
 
 // unlessCancelled leaves what a step did as it is, with a word on that, where nobody cancelled the action but its time is over or
-// it was refused on its way.
+// it was refused on its way. But a host that was said to be gone and is heard again was no dead one.
 func (s step) unlessCancelled(stays func(*job) string) step {
 	undo := s.undo
 	s.undo = func(ctx context.Context, j *job) (action.Progress, error) {
 		c := meta.FindStatusCondition(j.action.Status.Conditions, api.ActionEffective)
-		if c != nil && c.Reason != action.ReasonCancelled {
+		if c != nil && c.Reason != action.ReasonCancelled && !(saysGone(j.action) && c.Reason == action.ReasonRefused) {
 			return action.Progress{Done: true, Message: stays(j)}, nil
 		}
 		return undo(ctx, j)

@@ -25,6 +25,7 @@ func Outcome(a *api.Action, on *engine.HostView, heir *api.Host) (host *api.Host
 	if mode := modes[a.Spec.Kind]; host.ModeOf() != mode {
 		host.Spec.Mode, host.Spec.Reason = mode, string(a.Spec.Parameters[ParamReason])
 	}
+	disks(a, host)
 	if a.Spec.Kind == Remove && a.Spec.Parameters[ParamNodes] == Delete {
 		return host, nil
 	}
@@ -39,6 +40,28 @@ func Outcome(a *api.Action, on *engine.HostView, heir *api.Host) (host *api.Host
 	return host, nodes
 }
 
+// disks notes on a host that is emptied whether its disks are kept. Who says that its machine is gone names no plan of what is wiped there:
+// so nothing is, also should it come back. Who empties it otherwise does.
+func disks(a *api.Action, host *api.Host) {
+	if modes[a.Spec.Kind] == api.HostDrain {
+		engine.KeepDisks(host, saysGone(a))
+	}
+}
+
+// saysGone says whether who asked for an action said that the machine is off and will not come back.
+func saysGone(a *api.Action) bool { return Removes(a) && a.Spec.Parameters[ParamGone] == Yes }
+
+// granted says whether an action needs nobody's approval any more.
+func granted(a *api.Action) bool {
+	switch a.Spec.Approval {
+	case api.ApprovalRequired, api.ApprovalRejected:
+		return false
+	case api.ApprovalGranted:
+		return true
+	}
+	return a.Status.State != api.ActionPendingApproval
+}
+
 // move changes a StorageNode to the host that takes the place of the old one.
 func move(a *api.Action, s *api.StorageNodeSpec, heir *api.Host) {
 	s.NodeSelector = map[string]string{api.LabelHostname: hostname(heir)}
@@ -50,13 +73,13 @@ func move(a *api.Action, s *api.StorageNodeSpec, heir *api.Host) {
 	}
 }
 
-// Gone are the hosts that are dead for good: their agents are silent, and who asked for an action that is not over said that they will not
-// come back. Of a host that is heard again, or whose action was given up, that word is worth nothing.
+// Gone are the hosts that are dead for good: their agents are silent, and who asked for an action that is granted and not over said that
+// they will not come back. Of a host that is heard again, or whose action was given up, that word is worth nothing.
 func Gone(all []api.Host, actions []api.Action) map[string]bool {
 	said := map[string]bool{}
 	for i := range actions {
 		a := &actions[i]
-		if Removes(a) && a.Spec.Parameters[ParamGone] == Yes && a.Spec.Want != api.WantCancelled && !a.Status.State.Final() {
+		if saysGone(a) && granted(a) && a.Spec.Want != api.WantCancelled && !a.Status.State.Final() {
 			said[a.Spec.Host] = true
 		}
 	}

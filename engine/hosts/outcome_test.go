@@ -23,8 +23,14 @@ func TestGone(t *testing.T) {
 		"nobody said so": {func(_ *api.Host, a *api.Action) { a.Spec.Parameters = nil }, false},
 		"another host":   {func(_ *api.Host, a *api.Action) { a.Spec.Host = "h2" }, false},
 		"cancelled":      {func(_ *api.Host, a *api.Action) { a.Spec.Want = api.WantCancelled }, false},
-		"failed":         {func(_ *api.Host, a *api.Action) { a.Status.State = api.ActionFailed }, false},
-		"heard":          {func(h *api.Host, _ *api.Action) { h.Status.Conditions[0].Status = metav1.ConditionTrue }, false},
+		"waits for approval": {func(_ *api.Host, a *api.Action) {
+			a.Spec.Approval, a.Status.State = api.ApprovalRequired, api.ActionPendingApproval
+		}, false},
+		"is to be approved": {func(_ *api.Host, a *api.Action) { a.Spec.Approval = api.ApprovalRequired }, false},
+		"rejected":          {func(_ *api.Host, a *api.Action) { a.Spec.Approval = api.ApprovalRejected }, false},
+		"granted":           {func(_ *api.Host, a *api.Action) { a.Spec.Approval = api.ApprovalGranted }, true},
+		"failed":            {func(_ *api.Host, a *api.Action) { a.Status.State = api.ActionFailed }, false},
+		"heard":             {func(h *api.Host, _ *api.Action) { h.Status.Conditions[0].Status = metav1.ConditionTrue }, false},
 	} {
 		h := api.Host{ObjectMeta: metav1.ObjectMeta{Name: "h1"}}
 		h.Status.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse}}
@@ -66,7 +72,18 @@ func TestOutcome(t *testing.T) {
 			a.Spec.Parameters[hosts.ParamDevices] = "b,c"
 		}
 		was := on()
+		a.Spec.Parameters[hosts.ParamGone] = hosts.Yes
+		if host, _ := hosts.Outcome(a, was, heir); engine.DisksKept(host) != hosts.Removes(a) {
+			t.Errorf("%s of a host that is gone: its disks are kept: %t", kind, engine.DisksKept(host))
+		}
+		delete(a.Spec.Parameters, hosts.ParamGone)
+		if tt.mode == api.HostDrain {
+			engine.KeepDisks(was.Host, true)
+		}
 		host, nodes := hosts.Outcome(a, was, heir)
+		if engine.DisksKept(host) {
+			t.Errorf("%s: its disks are kept, as they were to be when it was gone", kind)
+		}
 		if host.ModeOf() != tt.mode || len(nodes) != tt.nodes || tt.nodes > 0 && nodes[0].Spec.NodeSelector[api.LabelHostname] != tt.on {
 			t.Errorf("%s: mode %s, %+v", kind, host.ModeOf(), nodes)
 		}
