@@ -3,27 +3,41 @@ package hosts
 import (
 	"fmt"
 	"slices"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// back refuses to go on with a host that was said to be gone and is heard while daemons are left on it: to empty it now would be another
-// thing than what was asked for. When the last of them was let go there is nothing to take back, and a heartbeat at that moment is no reason.
-func (j *job) back() error {
-	if !saysGone(j.action) || len(j.Daemons) == 0 {
-		return nil
+// back refuses to go on with a host that was said to be gone and is heard while daemons are on it: to empty it now would be another thing than
+// what was asked for. Where none is left, a heartbeat of a moment is no reason to begin anew: it is waited whether the host stays; and when the
+// host was found empty none is.
+func (j *job) back(step string) (wait *action.Progress, err error) {
+	found := len(j.Daemons) == 0 && (step == stepNodes || step == stepDelete)
+	if !saysGone(j.action) || found || dead(j.Host, true) == nil {
+		return nil, nil
 	}
-	err := dead(j.Host, true)
-	if err == nil {
-		return nil
+	heard := meta.FindStatusCondition(j.Host.Status.Conditions, api.HostAgentConnected)
+	if len(j.Daemons) > 0 || heard == nil || time.Since(heard.LastTransitionTime.Time) > deadAfter {
+		return nil, j.notGone()
 	}
+	return &action.Progress{
+		Message: fmt.Sprintf("nothing is left on host %s", j.Host.Name), Recheck: watchful,
+		WaitsFor: fmt.Sprintf("the agent of host %s, which is heard, to be silent again, or to be heard until %s, as it is not gone then",
+			j.Host.Name, heard.LastTransitionTime.Add(deadAfter).UTC().Format("15:04:05 MST")),
+	}, nil
+}
+
+func (j *job) notGone() error {
 	verb := "remove"
 	if j.action.Spec.Kind == Replace && len(j.Nodes) > 0 {
 		verb = "replace"
 	}
 	return refuse("%v. None of its disks is wiped for this; to empty it, with its disks wiped where deletionPolicy is Wipe, run 'holdfast host %s %s' without --gone",
-		err, verb, j.Host.Name)
+		dead(j.Host, true), verb, j.Host.Name)
 }
 
 // disksBack lets the policies of the clusters hold for the disks of a host again, if all is as it was before somebody said that it is gone. While
@@ -33,7 +47,7 @@ func (j *job) disksBack(h *api.Host) string {
 	switch {
 	case !saysGone(j.action):
 		return ""
-	case h.ModeOf() != api.HostDrain && !j.begun("move-nodes", "delete-nodes"):
+	case h.ModeOf() != api.HostDrain && !j.begun(stepMove, stepNodes):
 		engine.KeepDisks(h, false)
 		return ""
 	}

@@ -160,8 +160,11 @@ func (h *handler) Step(ctx context.Context, a *api.Action, name string) (action.
 	case err != nil:
 		return action.Progress{}, err
 	}
-	if err := j.back(); err != nil {
+	switch wait, err := j.back(name); {
+	case err != nil:
 		return action.Progress{}, err
+	case wait != nil:
+		return *wait, nil
 	}
 	return s.do(ctx, j)
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -277,15 +279,35 @@ func saidGone(kind string) *api.Action {
 	return a
 }
 
-// TestStep_heardAtTheEnd: when its last daemon was let go, a heartbeat of a host holds nothing up.
+// TestStep_heardAtTheEnd: when its last daemon was let go, a heartbeat of a host ends nothing, and is waited for to be the last one. When it was found
+// empty none holds anything up.
 func TestStep_heardAtTheEnd(t *testing.T) {
 	for _, kind := range []string{hosts.Remove, hosts.Replace} {
 		w := sim.NewWorld()
 		must(t, w.AddHost(t.Context(), "h1", nil))
+		heard := func(since time.Duration) {
+			must(t, w.ChangeHost(t.Context(), "h1", func(s *api.HostStatus) {
+				s.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-since))}}
+			}))
+		}
+		heard(time.Second)
 		h, a := handlers(w, &planner{})[kind], saidGone(kind)
-		for _, name := range h.Kind().Steps {
+		if p, err := h.Step(t.Context(), a, "empty-host"); err != nil || p.Done || p.Recheck == 0 || !strings.Contains(p.WaitsFor, "to be silent again") {
+			t.Errorf("%s: heard for a moment: %+v, %v", kind, p, err)
+		}
+		heard(3 * time.Minute)
+		if p, err := h.Step(t.Context(), a, "empty-host"); !errors.Is(err, action.ErrRefused) {
+			t.Errorf("%s: heard for minutes: %+v, %v", kind, p, err)
+		}
+		must(t, w.SilenceAgent(t.Context(), "h1", true))
+		if p, err := h.Step(t.Context(), a, "empty-host"); err != nil || !p.Done {
+			t.Errorf("%s: silent again: %+v, %v", kind, p, err)
+		}
+		heard(3 * time.Minute)
+		steps := h.Kind().Steps
+		for _, name := range steps[slices.Index(steps, "empty-host")+1:] {
 			if p, err := h.Step(t.Context(), a, name); err != nil || !p.Done {
-				t.Errorf("%s: step %s: %+v, %v", kind, name, p, err)
+				t.Errorf("%s: heard when it was found empty: step %s: %+v, %v", kind, name, p, err)
 			}
 		}
 	}

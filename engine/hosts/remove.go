@@ -14,11 +14,19 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-const stepDelete = "delete-host"
+// The steps that others ask after.
+const (
+	stepMove   = "move-nodes"
+	stepNodes  = "delete-nodes"
+	stepDelete = "delete-host"
+)
 
 // deadAfter is how long an agent must have been silent before its daemons are let go without its word. A machine that boots,
 // or a network that is mended, takes less.
 const deadAfter = 2 * time.Minute
+
+// watchful is how often it is looked whether the agent of a host that is said to be gone is heard.
+const watchful = 5 * time.Second
 
 // remove takes a host out for good.
 func (c Config) remove() *handler {
@@ -39,7 +47,7 @@ func (c Config) remove() *handler {
 			{name: "empty-host", do: func(ctx context.Context, j *job) (action.Progress, error) {
 				return emptied(ctx, j, j.says(ParamGone, Yes))
 			}},
-			{name: "delete-nodes", do: deleteNodes, undo: keepDeleted},
+			{name: stepNodes, do: deleteNodes, undo: keepDeleted},
 			{name: stepDelete, do: deleteHost},
 		},
 	}
@@ -115,7 +123,7 @@ func emptied(ctx context.Context, j *job, gone bool) (action.Progress, error) {
 	if wait := deadAfter - time.Since(since); wait > 0 {
 		p.WaitsFor = fmt.Sprintf("the agent of host %s to be silent until %s, so that it is not only away for a moment",
 			j.Host.Name, since.Add(deadAfter).UTC().Format("15:04:05 MST"))
-		p.Recheck = wait
+		p.Recheck = min(wait, watchful)
 		return p, nil
 	}
 	return p, j.letGo(ctx)

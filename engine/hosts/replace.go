@@ -33,7 +33,7 @@ func (c Config) replace() *handler {
 		check: checkReplace,
 		steps: []step{
 			beginDrain(),
-			{name: "move-nodes", do: moveNodes, undo: keepMoved},
+			{name: stepMove, do: moveNodes, undo: keepMoved},
 			{name: "empty-host", do: empty},
 			{name: stepDelete, do: deleteHost},
 		},

@@ -37,7 +37,10 @@ func TestProject_isWhatHappens(t *testing.T) {
 		return func(s *stage) error { return errors.Join(s.FailHost(s.ctx, host), s.tick(11*time.Minute)) }
 	}
 	gone := func(host string) func(*stage) error {
-		return func(s *stage) error { s.gone = host; return nil }
+		return func(s *stage) error {
+			s.gone = host
+			return s.hostMode(host, api.HostDrain, true)
+		}
 	}
 	all := func(changes ...func(*stage) error) func(*stage) error {
 		return func(s *stage) (err error) {
@@ -74,7 +77,7 @@ func TestProject_isWhatHappens(t *testing.T) {
 			return errors.Join(s.settle(), s.kill())
 		}, mode("h1", api.HostActive)), 2, api.RiskNone, ""},
 		{"a dead host is drained", fourNodes, all(dead("h4"), mode("h4", api.HostDrain)), 7, api.RiskData, "h4"},
-		{"a dead host is drained, and somebody says that it is gone", fourNodes, all(dead("h4"), mode("h4", api.HostDrain), gone("h4")), 8, api.RiskRedundancy, "h4"},
+		{"a dead host is drained, and somebody says that it is gone", fourNodes, all(dead("h4"), gone("h4")), 8, api.RiskRedundancy, "h4"},
 		{"a mon is lost", fourNodes, dead("h2"), 4, api.RiskRedundancy, "h2"},
 		{"deleted with its data", wipedCluster, deleted, 4, api.RiskData, ""},
 		{"deleted, the data kept", strings.Replace(wipedCluster, " policy=Wipe", "", 1), deleted, 3, api.RiskRedundancy, ""},

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // TestScenarios plays the files of testdata: one command and what comes of it after the other; 'go test ./test/scenario
@@ -24,7 +25,7 @@ import (
 //	delete cluster=NAME | node=NAME | daemon=NAME
 //	fail-host NAME, restore-host NAME         power off and on
 //	silence-agent NAME, hear-agent NAME       the agent ends, and its daemons run on; it is back
-//	host-mode NAME mode=MODE                  an administrator gives a host a mode
+//	host-mode NAME mode=MODE [disks=kept]     an administrator gives a host a mode; with its disks kept, as an action does that says that it is gone
 //	label-host NAME rack=RACK                 an administrator says which rack a host is in
 //	fail-disk HOST disk=ID                    a disk is not there any more
 //	return-disk HOST disk=ID                  it is there again, with everything that is on it
@@ -116,7 +117,7 @@ func (s *script) act(command string, a arguments, input string) error {
 	case "restore-host":
 		return s.RestoreHost(s.ctx, host)
 	case "host-mode":
-		return s.SetMode(s.ctx, host, api.HostMode(a.value("mode")))
+		return s.hostMode(host, api.HostMode(a.value("mode")), a.value("disks") == "kept")
 	case "label-host":
 		return s.labelHost(host, a.value("rack"))
 	case "silence-agent", "hear-agent":
@@ -169,6 +170,14 @@ func (s *script) flap(a arguments, set func(down bool) error) error {
 		}
 	}
 	return nil
+}
+
+// hostMode sets the mode of a host, and whether its disks are kept, in one write.
+func (s *stage) hostMode(host string, mode api.HostMode, kept bool) error {
+	return s.PutHost(s.ctx, host, func(h *api.Host) {
+		h.Spec.Mode = mode
+		engine.KeepDisks(h, kept)
+	})
 }
 
 func (s *stage) replaceLeader() error {
