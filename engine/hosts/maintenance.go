@@ -150,7 +150,8 @@ func (s step) unlessCancelled(stays func(*job) string) step {
 	undo := s.undo
 	s.undo = func(ctx context.Context, j *job) (action.Progress, error) {
 		c := meta.FindStatusCondition(j.action.Status.Conditions, api.ActionEffective)
-		if c != nil && c.Reason != action.ReasonCancelled && !(saysGone(j.action) && c.Reason == action.ReasonRefused) {
+		returned := c != nil && c.Reason == action.ReasonRefused && saysGone(j.action)
+		if c != nil && c.Reason != action.ReasonCancelled && !returned {
 			return action.Progress{Done: true, Message: stays(j)}, nil
 		}
 		return undo(ctx, j)
