@@ -6,7 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/plans"
 	"github.com/holdfast-storage/holdfast/driver/ceph"
+	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/drives"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
@@ -48,6 +50,38 @@ func TestElsewhere(t *testing.T) {
 		c.change(o)
 		if got := elsewhere(o, at); got != c.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// To empty a host destroys data where its disks are not kept, whatever the storage system says: also one that is being emptied with its disks kept,
+// because it was said to be gone.
+func TestAddWipes_keptDisks(t *testing.T) {
+	on := func(mode api.HostMode, kept bool) *bare.Objects {
+		o := &bare.Objects{
+			Clusters: make([]api.StorageCluster, 1), Nodes: make([]api.StorageNode, 1), Hosts: make([]api.Host, 1), Daemons: make([]api.Daemon, 1),
+		}
+		o.Clusters[0].Name, o.Clusters[0].Spec.Type, o.Clusters[0].Spec.DeletionPolicy = "c", api.StorageCeph, api.DeletionWipe
+		o.Nodes[0].Name, o.Nodes[0].Spec.Type, o.Nodes[0].Spec.Devices = "n", api.StorageCeph, []string{"wwn-1"}
+		o.Nodes[0].Status = api.StorageNodeStatus{Host: "h1", Devices: []api.ClaimedDevice{{Name: "wwn-1", ID: "wwn-1"}}}
+		o.Hosts[0].Name, o.Hosts[0].Spec.Mode = "h1", mode
+		engine.KeepDisks(&o.Hosts[0], kept)
+		o.Daemons[0].Spec = api.DaemonSpec{Host: "h1", Devices: []api.DaemonDevice{{Name: "block", ID: "wwn-1"}}}
+		return o
+	}
+	for name, tt := range map[string]struct {
+		before, after *bare.Objects
+		want          api.Risk
+	}{
+		"drained":                       {on(api.HostActive, false), on(api.HostDrain, false), api.RiskData},
+		"said to be gone":               {on(api.HostActive, false), on(api.HostDrain, true), api.RiskNone},
+		"drained already":               {on(api.HostDrain, false), on(api.HostDrain, false), api.RiskNone},
+		"said to be gone, then drained": {on(api.HostDrain, true), on(api.HostDrain, false), api.RiskData},
+	} {
+		p := &proposal{report: plans.Report{Changes: []plans.Change{{Object: "host/h1", Risk: api.RiskNone}}}}
+		p.addWipes(tt.before, tt.after)
+		if got := p.report.Changes[0].Risk; got != tt.want {
+			t.Errorf("%s: risk %s, want %s", name, got, tt.want)
 		}
 	}
 }
