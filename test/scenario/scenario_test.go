@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -172,12 +173,15 @@ func (s *script) flap(a arguments, set func(down bool) error) error {
 	return nil
 }
 
-// hostMode sets the mode of a host, and whether its disks are kept, in one write.
+// hostMode sets the mode of a host, and whether its disks are kept, in one write, as somebody else than the leader.
 func (s *stage) hostMode(host string, mode api.HostMode, kept bool) error {
-	return s.PutHost(s.ctx, host, func(h *api.Host) {
-		h.Spec.Mode = mode
-		engine.KeepDisks(h, kept)
-	})
+	h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: host}}
+	if err := s.Get(s.ctx, h); err != nil || h.Spec.Mode == mode && engine.DisksKept(h) == kept {
+		return err
+	}
+	h.Spec.Mode = mode
+	engine.KeepDisks(h, kept)
+	return s.Update(s.ctx, h)
 }
 
 func (s *stage) replaceLeader() error {
