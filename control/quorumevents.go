@@ -25,9 +25,6 @@ const (
 	tellTimeout = 5 * time.Second
 )
 
-// maxEventMessage is how long a message may be, by the schema.
-const maxEventMessage = 1024
-
 // quorumEvents is the log of what became of the members of etcd. The last event holds all that was told until then (quorum.Told), so that
 // both are written at once. Its number can be taken once: of two servers that take themselves for the leader of etcd one reads anew
 // what was told, and looks anew, before it tells what differs.
@@ -132,7 +129,7 @@ func (l *quorumEvents) add(ctx context.Context, event *quorum.Event, told quorum
 	}
 	e := l.next()
 	e.Annotations = map[string]string{api.AnnotationTold: string(text)}
-	e.Code, e.Object, e.Message = event.Code, event.Object, words.Cut(event.Message, maxEventMessage)
+	e.Code, e.Object, e.Message = event.Code, event.Object, words.Cut(event.Message, api.MaxClusterEventMessage)
 	if err := l.client.Create(ctx, e); err != nil {
 		return err
 	}

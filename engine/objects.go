@@ -53,7 +53,7 @@ func EventFor(cluster *api.StorageCluster, sequence int64, e Event) *api.Cluster
 			Labels: map[string]string{api.LabelCluster: cluster.Name},
 		},
 		Cluster: cluster.Name, Sequence: sequence, Code: string(e.Code), Object: words.Cut(e.Object, 256),
-		Message: words.Cut(e.Message, 1024), Time: metav1.NewMicroTime(e.Time), Objects: e.Objects,
+		Message: words.Cut(e.Message, api.MaxClusterEventMessage), Time: metav1.NewMicroTime(e.Time), Objects: e.Objects,
 	}
 }
 

@@ -7,10 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The bounds of a cluster's events: how many are kept, and for how long.
+// The bounds of a cluster's events: how many are kept, for how long, and how many bytes a message has.
 const (
-	MaxClusterEvents   = 500
-	MaxClusterEventAge = 7 * 24 * time.Hour
+	MaxClusterEvents       = 500
+	MaxClusterEventAge     = 7 * 24 * time.Hour
+	MaxClusterEventMessage = 1024
 )
 
 // AnnotationTold holds, with each of the control plane's own events, what was told until then and with it.
