@@ -71,20 +71,20 @@ func (f *follower) follow(ctx context.Context) bool {
 	defer cancel()
 	end := time.NewTimer(f.left())
 	defer end.Stop()
-	var changes <-chan watch.Event // without a watch the end of the lease is waited for
-	if w, err := f.lock.watch(ctx, f.lease); err == nil {
-		defer w.Stop()
-		changes = w.ResultChan()
-	} else {
-		f.log.Debug("the lease cannot be watched", "error", err)
+	w, err := f.lock.watch(ctx, f.lease)
+	if err != nil {
+		f.log.Debug("the lease cannot be watched; reading it again", "error", err)
+		pause(ctx, min(retryPause, max(f.left(), 0)))
+		return f.left() <= 0
 	}
+	defer w.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return false
 		case <-end.C:
 			return true
-		case e := <-changes:
+		case e := <-w.ResultChan():
 			lease, ok := e.Object.(*coordinationv1.Lease)
 			if !ok || e.Type == watch.Deleted {
 				pause(ctx, min(retryPause, max(f.left(), 0)))

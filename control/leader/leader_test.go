@@ -126,14 +126,14 @@ func TestElection_passingFailure(t *testing.T) {
 }
 
 // TestElection_watchThatFails: a follower whose watches are refused, end, or fail as soon as they have begun asks again after a pause, and leads
-// when its turn comes. Without a watch it goes by the ends of leases that it has seen, of which there may be one more.
+// when its turn comes.
 func TestElection_watchThatFails(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		watched func(*watch.RaceFreeFakeWatcher) error
 		within  time.Duration
 	}{
-		{"refused", func(*watch.RaceFreeFakeWatcher) error { return apierrors.NewTooManyRequestsError("not now") }, 2 * leaseDuration},
+		{"refused", func(*watch.RaceFreeFakeWatcher) error { return apierrors.NewTooManyRequestsError("not now") }, leaseDuration + 2*retryPause},
 		{"ends", func(w *watch.RaceFreeFakeWatcher) error {
 			w.Stop()
 			return nil
