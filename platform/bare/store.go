@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -121,19 +122,28 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
+// namespaced are the kinds that a Store uses and that are in namespaces: all but hostKind.
+func namespaced() []schema.GroupVersionKind {
+	var all []schema.GroupVersionKind
+	for _, kind := range []string{"StorageCluster", "StorageNode", "StorageStatus", "Daemon", "ClusterEvent", "Action", "Plan"} {
+		all = append(all, api.GroupVersion.WithKind(kind))
+	}
+	for _, o := range kindsOfResources() {
+		all = append(all, api.GroupVersion.WithKind(kindOf(o)))
+	}
+	return append(all, corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+		coordinationv1.SchemeGroupVersion.WithKind("Lease"))
+}
+
+func hostKind() schema.GroupVersionKind { return api.GroupVersion.WithKind("Host") }
+
 // newMapper knows the few kinds that the Store uses. Asking the API server for them would take a round trip at each start.
 func newMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
-	m.Add(api.GroupVersion.WithKind("Host"), meta.RESTScopeRoot)
-	for _, kind := range []string{"StorageCluster", "StorageNode", "StorageStatus", "Daemon", "ClusterEvent", "Action", "Plan"} {
-		m.Add(api.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	m.Add(hostKind(), meta.RESTScopeRoot)
+	for _, kind := range namespaced() {
+		m.Add(kind, meta.RESTScopeNamespace)
 	}
-	for _, o := range kindsOfResources() {
-		m.Add(api.GroupVersion.WithKind(kindOf(o)), meta.RESTScopeNamespace)
-	}
-	m.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
-	m.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
-	m.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
 	return m
 }
 

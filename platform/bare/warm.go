@@ -6,12 +6,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 // warmTimeout bounds Warm, which is of use only, and not needed.
@@ -31,16 +28,21 @@ func Warm(ctx context.Context, config *rest.Config) error {
 		return fmt.Errorf("while preparing the client of the API: %w", err)
 	}
 	var group errgroup.Group
-	for _, list := range []client.ObjectList{
-		&api.StorageClusterList{}, &api.StorageNodeList{}, &api.StorageStatusList{}, &api.DaemonList{}, &api.HostList{},
-		&api.ActionList{}, &api.PlanList{}, &api.ClusterEventList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}, &coordinationv1.LeaseList{},
-	} {
-		group.Go(func() error {
-			if err := c.List(ctx, list, client.Limit(1)); err != nil {
-				return fmt.Errorf("while asking for a %T: %w", list, err)
-			}
-			return nil
-		})
+	for _, kind := range append(namespaced(), hostKind()) {
+		group.Go(func() error { return warm(ctx, c, kind) })
 	}
 	return group.Wait()
+}
+
+// warm asks for one object of a kind, in the form in which a Store reads it: the API server prepares each form by itself.
+func warm(ctx context.Context, c client.Client, kind schema.GroupVersionKind) error {
+	kind.Kind += "List"
+	list, err := c.Scheme().New(kind)
+	if err != nil {
+		return fmt.Errorf("while preparing to ask for a %s: %w", kind.Kind, err)
+	}
+	if err := c.List(ctx, list.(client.ObjectList), client.Limit(1)); err != nil {
+		return fmt.Errorf("while asking for a %s: %w", kind.Kind, err)
+	}
+	return nil
 }
