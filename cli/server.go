@@ -135,6 +135,7 @@ func lead(ctx context.Context, server *control.Server, token string, now *leadin
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return store.WatchAgents(ctx) })
 	group.Go(func() error { return store.ClearPlans(ctx) })
+	group.Go(func() error { return server.TellLeader(ctx, bare.Fenced(server.Config(), token)) })
 	group.Go(func() error {
 		return runActions(ctx, store, planners, mons, authority, &now.actions, log, etcdGuard(server.Config(), store))
 	})

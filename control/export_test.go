@@ -27,3 +27,8 @@ func (l *QuorumLog) Read(ctx context.Context) error { return l.events.read(ctx) 
 func (l *QuorumLog) Tell(ctx context.Context, view quorum.View, plan quorum.Plan) error {
 	return l.events.tell(ctx, view, plan, nil)
 }
+
+// Leads tells that a server acts for all.
+func (l *QuorumLog) Leads(ctx context.Context, server string) error {
+	return l.events.leads(ctx, server)
+}

@@ -25,7 +25,7 @@ const (
 	tellTimeout = 5 * time.Second
 )
 
-// quorumEvents is the log of what became of the members of etcd. The last event holds all that was told until then (quorum.Told), so that
+// quorumEvents is the log of what became of the members of etcd, and of who leads. The last event holds all that was told until then (quorum.Told), so that
 // both are written at once. Its number can be taken once: of two servers that take themselves for the leader of etcd one reads anew
 // what was told, and looks anew, before it tells what differs.
 type quorumEvents struct {
@@ -120,6 +120,18 @@ func (l *quorumEvents) tell(ctx context.Context, view quorum.View, plan quorum.P
 			return fmt.Errorf("while telling %s of %s: %w", event.Code, event.Object, err)
 		}
 	}
+}
+
+// leads tells that a server acts for all now.
+func (l *quorumEvents) leads(ctx context.Context, server string) error {
+	if err := l.read(ctx); err != nil {
+		return err
+	}
+	event, told := l.told.Leads(server)
+	if event == nil {
+		return nil
+	}
+	return l.add(ctx, event, told)
 }
 
 func (l *quorumEvents) add(ctx context.Context, event *quorum.Event, told quorum.Told) error {

@@ -90,18 +90,46 @@ func TestQuorumEvents_twoLeaders(t *testing.T) {
 		l.must(leader.Read(t.Context()))
 		l.must(leader.Tell(t.Context(), members("acd"), quorum.Plan{Degraded: "something"}))
 	}
+	l.told("HEALTHY cluster/control-plane", "MEMBER_ADDED host/d", "MEMBER_PROMOTED host/d", "MEMBER_REMOVED host/b", "DEGRADED cluster/control-plane")
+}
+
+// TestQuorumEvents_leaders: who leads is told once per difference, beside the leader of etcd, whose record it carries on, and which carries on
+// who leads.
+func TestQuorumEvents_leaders(t *testing.T) {
+	t.Parallel()
+	l := newLog(t)
+	first, etcd := l.leader(), l.leader()
+	l.must(first.Leads(t.Context(), "a"))
+	l.must(etcd.Read(t.Context()))
+	l.must(etcd.Tell(t.Context(), members("abc"), quorum.Plan{}))
+	l.must(first.Leads(t.Context(), "a"))
+	l.must(etcd.Tell(t.Context(), members("abcd"), quorum.Plan{}))
+	l.must(l.leader().Leads(t.Context(), "b"))
+	l.must(l.leader().Leads(t.Context(), "b"))
+	if err := etcd.Tell(t.Context(), members("abc"), quorum.Plan{}); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("the leader of etcd has overwritten who leads: %v", err)
+	}
+	l.must(etcd.Read(t.Context()))
+	l.must(etcd.Tell(t.Context(), members("abc"), quorum.Plan{}))
+	l.must(l.leader().Leads(t.Context(), "a"))
+	l.told(
+		"LEADER_CHANGED leader/a", "HEALTHY cluster/control-plane", "MEMBER_ADDED host/d", "MEMBER_PROMOTED host/d", "LEADER_CHANGED leader/b",
+		"MEMBER_REMOVED host/d", "LEADER_CHANGED leader/a",
+	)
+}
+
+// told compares the whole log.
+func (l *logOf) told(want ...string) {
+	l.t.Helper()
 	var told []string
 	for i, e := range l.events() {
 		if e.Sequence != int64(i+1) {
-			t.Errorf("event %d has the number %d", i+1, e.Sequence)
+			l.t.Errorf("event %d has the number %d", i+1, e.Sequence)
 		}
 		told = append(told, strings.TrimPrefix(e.Code, "QUORUM_")+" "+e.Object)
 	}
-	want := []string{
-		"HEALTHY cluster/control-plane", "MEMBER_ADDED host/d", "MEMBER_PROMOTED host/d", "MEMBER_REMOVED host/b", "DEGRADED cluster/control-plane",
-	}
 	if !slices.Equal(told, want) {
-		t.Errorf("told were %q, want %q", told, want)
+		l.t.Errorf("told were %q, want %q", told, want)
 	}
 }
 

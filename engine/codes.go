@@ -108,7 +108,7 @@ func Codes() []CodeInfo {
 		{ResourceOnline, "KIND/NAME", "A resource serves, and all of it is there."},
 		{ResourceDegraded, "KIND/NAME", "A resource serves, and something of it is missing or being healed."},
 		{ResourceOffline, "KIND/NAME", "Some of a resource's data cannot be reached."},
-		{LeaderChanged, "leader/NAME", "Another server leads, and looks at the cluster for the first time."},
+		{LeaderChanged, "leader/NAME", "Another server leads, and looks at the cluster for the first time; of the control plane: acts for all."},
 		{ActionNew, "action/NAME", "An action on the cluster, or on a host that it uses, was asked for."},
 		{ActionChanged, "action/NAME", "An action came into another state: it waits for approval or its turn, or is carried out."},
 		{ActionFinished, "action/NAME", "An action has ended: it is done, failed, was cancelled, or nobody knows how far it came."},

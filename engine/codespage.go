@@ -14,7 +14,7 @@ func CodesPage() string {
 A ClusterEvent records one difference that an orchestration of a StorageCluster saw. The events of a cluster are numbered
 without a gap; the last 500 are kept, for 7 days. 'holdfast get clusterevents' lists them. Each difference is told once, whoever leads.
 
-The control plane tells of its members of etcd in the same way, by the codes that begin with QUORUM, in the namespace holdfast-system.
+The control plane tells of its members of etcd in the same way, by the codes that begin with QUORUM, and of its leader by LEADER_CHANGED, in the namespace holdfast-system.
 
 What more than ten objects do at once, as when a rack loses power or a cluster comes up, is told in one event for every 64 of them: its
 object is the cluster, its message counts them and tells of the first, and its field 'objects' names them all.

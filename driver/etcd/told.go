@@ -18,6 +18,7 @@ const (
 	CodeRemoved  = "QUORUM_MEMBER_REMOVED"
 	CodeDegraded = "QUORUM_DEGRADED"
 	CodeHealthy  = "QUORUM_HEALTHY"
+	CodeLeader   = "LEADER_CHANGED"
 )
 
 // Told is what the events have told so far: just so much that whoever leads etcd next can find what differs from it. It is recorded
@@ -27,6 +28,8 @@ type Told struct {
 	Members map[uint64]Seat `json:"members"`
 	// Degraded is that of the Plan.
 	Degraded string `json:"degraded,omitempty"`
+	// Leader is the server that acts for all, which is not always the one whose member leads etcd; empty before anything was told of one.
+	Leader string `json:"leader,omitempty"`
 }
 
 // Seat is a member, as far as events tell of it.
@@ -42,7 +45,8 @@ type Event struct{ Code, Object, Message string }
 // are those that were tried since, as far as they are known: they say why. The first event of all tells how the members are, and not
 // how they came to be.
 func (t Told) Next(v View, p Plan, steps []Step) (*Event, Told) {
-	next := Told{Members: maps.Clone(t.Members), Degraded: t.Degraded}
+	next := t
+	next.Members = maps.Clone(t.Members)
 	switch {
 	case t.Members == nil && p.Degraded == "" && !v.works():
 		return nil, t // it is not known yet how they are
@@ -61,6 +65,19 @@ func (t Told) Next(v View, p Plan, steps []Step) (*Event, Told) {
 		return next.health(p), next
 	}
 	return nil, t
+}
+
+// Leads returns the event that tells that a server acts for all now, and what has been told with it; nil when that was told.
+func (t Told) Leads(server string) (*Event, Told) {
+	if t.Leader == server {
+		return nil, t
+	}
+	message := "server " + server + " leads"
+	if t.Leader != "" {
+		message += ", " + t.Leader + " led before"
+	}
+	t.Leader = server
+	return &Event{CodeLeader, "leader/" + server, message}, t
 }
 
 func seatsOf(v View) map[uint64]Seat {

@@ -16,7 +16,9 @@ type Story struct {
 	Votes map[string]bool
 	// Degraded is set when the last word on all of them was a bad one.
 	Degraded bool
-	health   string
+	// Leader is the server that leads, as far as it was told.
+	Leader string
+	health string
 }
 
 // Follow reads the whole log, in any order, which tells nothing of how the first server, the founder, got its seat. It fails where a
@@ -57,6 +59,10 @@ func (s *Story) add(code, object, message string) (follows bool) {
 		s.health, _, _ = strings.Cut(message, ";") // How many failures are survived is beside it, and no difference.
 		s.Degraded = code == "QUORUM_DEGRADED"
 		return s.health != was
+	case "LEADER_CHANGED":
+		was := s.Leader
+		s.Leader = strings.TrimPrefix(object, "leader/")
+		return s.Leader != was
 	}
 	return false
 }
