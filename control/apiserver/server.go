@@ -73,6 +73,7 @@ func New(c Config) (*Server, error) {
 	// Profiles are for administrators alone, as every path that no rule opens is.
 	generic.EnableIndex, generic.EnableProfiling = false, true
 	generic.FlowControl = newShares()
+	generic.DisabledPostStartHooks.Insert(crdHook)
 	// The library would also check, once a minute and for ever, that its logger is not blocked.
 	ping := []healthz.HealthChecker{healthz.PingHealthz}
 	generic.HealthzChecks, generic.LivezChecks, generic.ReadyzChecks = ping[:1:1], ping[:1:1], ping[:1:1]
@@ -103,6 +104,9 @@ func New(c Config) (*Server, error) {
 	}
 	// The library waits a second for clients to let idle connections go, and this long for all.
 	ext.GenericAPIServer.ShutdownTimeout = 2 * stopGrace
+	if err := awaitDefinitions(ext); err != nil {
+		return nil, fmt.Errorf("while setting up the API server: %w", err)
+	}
 	namespaces.definitions = ext.Informers.Apiextensions().V1().CustomResourceDefinitions().Lister()
 	if err := core.install(ext.GenericAPIServer); err != nil {
 		return nil, fmt.Errorf("while setting up the core kinds: %w", err)
