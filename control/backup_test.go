@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,12 +23,18 @@ import (
 )
 
 // putSecret makes a Secret: it can be read only with the right encryption key.
-func putSecret(t *testing.T, c client.Client, namespace, name string) {
+// putSecret returns the revision that the Secret was written at.
+func putSecret(t *testing.T, c client.Client, namespace, name string) int64 {
 	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{"key": []byte(name)}}
 	if err := c.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
+	revision, err := strconv.ParseInt(secret.ResourceVersion, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revision
 }
 
 func wantSecret(t *testing.T, c client.Client, namespace, name string, there bool) {

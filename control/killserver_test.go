@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -87,7 +88,7 @@ func killSeat(t *testing.T, deaths string) {
 	c.mode(3, api.HostActive)
 	c.mode(2, api.HostMaintenance)
 	s.Amid = ""
-	s.keep(t)
+	stop = s.keep(t)
 	s.wantSeat("k0", "k1", "k3")
 	s.wantData()
 	s.wantRemoved(kept)
@@ -96,6 +97,8 @@ func killSeat(t *testing.T, deaths string) {
 	c.mode(3, api.HostMaintenance)
 	s.wantStandby()
 	s.wantMembers("k0", "k1", "k2")
+	stop()
+	s.losePromoted()
 }
 
 // wantData: what is written over another server is read over this one, by its own administrator.
@@ -143,19 +146,59 @@ func (s seatStory) loseUnfilled() (kept []string) {
 	}
 	alone := s.Config
 	alone.DataDir = copyDir(s.t, s.Config.DataDir)
-	if _, err := restoreInto(s.t, alone, ""); err != nil {
-		wantError(s.t, err, "never got the data: restore a backup")
-	} else {
-		s.t.Log("it got the data in the moment before it died")
-	}
+	_, err := restoreInto(s.t, alone, "")
 	s.mode(2, api.HostActive)
 	s.mode(3, api.HostMaintenance)
 	s.wantMembers("k0", "k1", "k2")
 	stop := s.keep(s.t)
 	s.wantStandby()
-	s.wantRemoved(kept)
+	if err != nil {
+		wantError(s.t, err, "never got the data: restore a backup")
+		s.wantRemoved(kept)
+	} else {
+		s.t.Log("it got the data in the moment before it died")
+		kept = s.removed()
+	}
 	stop()
 	return kept
+}
+
+// losePromoted: a server dies when its member votes, before it could say that it holds a seat, and the seat is taken from it. Its copy of the data takes
+// the place of the older one.
+func (s seatStory) losePromoted() {
+	s.t.Helper()
+	first := newClient(s.t, s.servers[0].Config())
+	later := putSecret(s.t, first, newNamespace(s.t, first), "later")
+	s.mode(3, api.HostActive)
+	s.mode(2, api.HostMaintenance)
+	immortal := s.victim
+	immortal.Immortal = true
+	p := immortal.start(s.t)
+	s.wantMembers("k0", "k1", "k3")
+	p.kill()
+	if stored := storedIn(s.t, s.Config.DataDir); stored["seat"] != "taking" {
+		s.t.Fatalf("it died too late, and said of itself: %v", stored)
+	}
+	s.mode(2, api.HostActive)
+	s.mode(3, api.HostMaintenance)
+	s.wantMembers("k0", "k1", "k2")
+	stop := immortal.keep(s.t)
+	eventually(s.t, func() error {
+		if _, err := os.Stat(filepath.Join(s.Config.DataDir, "etcd")); err == nil {
+			return errors.New("the data of the lost seat is in its place")
+		}
+		return nil
+	})
+	stop()
+	alone := s.Config
+	alone.DataDir = copyDir(s.t, s.Config.DataDir)
+	if err := os.Rename(filepath.Join(alone.DataDir, "etcd.removed", "generation-0"), filepath.Join(alone.DataDir, "etcd")); err != nil {
+		s.t.Fatal(err)
+	}
+	restored, err := restoreInto(s.t, alone, "")
+	if err != nil || restored.Revision < later {
+		s.t.Errorf("what was kept: %+v, %v; want the revision %d", restored, err, later)
+	}
 }
 
 // wantRemoved: of the seats that were lost there is what there was.

@@ -9,102 +9,147 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
 
+	"github.com/holdfast-storage/holdfast/control/etcd"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
-// TestSetAside: of each generation the last database that was filled is kept, of the last three generations; and it may be repeated.
+// logUpTo is the log of a member that has so many entries; with 0 it has begun, and was never filled.
+func logUpTo(t *testing.T, entries uint64) []byte {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "wal")
+	w, err := wal.Create(zap.NewNop(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []raftpb.Entry
+	for i := range entries {
+		all = append(all, raftpb.Entry{Term: 1, Index: i + 1})
+	}
+	path := filepath.Join(dir, logFile)
+	if err := errors.Join(w.Save(raftpb.HardState{Term: 1, Commit: entries}, all), w.Close(), os.Truncate(path, 8<<10)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+const logFile = "0000000000000000-0000000000000000.wal"
+
+// putLog makes a database of its log.
+func putLog(t *testing.T, dir string, log []byte) {
+	t.Helper()
+	path := filepath.Join(dir, "member", "wal", logFile)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, log, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// entriesIn counts what the log of a database holds: -1 where there is none, -2 where it cannot be read.
+func entriesIn(dir string) int {
+	p, err := etcd.ReadPosition(dir)
+	switch {
+	case err != nil:
+		return -2
+	case missing(filepath.Join(dir, "member", "wal", logFile)):
+		return -1
+	}
+	return int(p.Index)
+}
+
+// keptIn counts the entries of each database that is kept.
+func keptIn(t *testing.T, d dataDir) map[string]int {
+	t.Helper()
+	found := map[string]int{}
+	dirs, err := os.ReadDir(d.file(removedDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		found[dir.Name()] = entriesIn(filepath.Join(d.file(removedDir), dir.Name()))
+	}
+	return found
+}
+
+// TestSetAside: of each generation the database with the most data is kept, of the last three generations; and it may be repeated.
 func TestSetAside(t *testing.T) {
 	d := dataDir(t.TempDir())
-	lose := func(generation int64, content string, filled bool) {
+	lose := func(generation int64, log []byte) {
 		t.Helper()
-		wal := filepath.Join(d.etcd(), "member", "wal")
-		if err := os.MkdirAll(wal, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if content != "" {
-			if err := os.WriteFile(filepath.Join(wal, "0.wal"), []byte(content), 0o600); err != nil {
+		if putLog(t, d.etcd(), log); log == nil {
+			if err := os.RemoveAll(filepath.Join(d.etcd(), "member", "wal")); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for range 2 {
-			if err := d.setAside(generation, filled); err != nil {
+			if err := d.setAside(generation); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := os.Stat(d.etcd()); err == nil {
+		if !missing(d.etcd()) {
 			t.Fatal("the database is still in its place")
 		}
 	}
-	kept := func() map[string]string {
-		found := map[string]string{}
-		paths, err := filepath.Glob(d.file("etcd.removed/*/member/wal/0.wal"))
-		if err != nil {
-			t.Fatal(err)
+	want := func(when string, want map[string]int) {
+		t.Helper()
+		if diff := cmp.Diff(want, keptIn(t, d)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
 		}
-		for _, path := range paths {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir, err := filepath.Rel(d.file("etcd.removed"), path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			found[filepath.Dir(filepath.Dir(filepath.Dir(dir)))] = string(text)
-		}
-		return found
 	}
-	lose(0, "before the restore", true)
-	lose(900, "after it", true)
-	if diff := cmp.Diff(map[string]string{"generation-0": "before the restore", "generation-900": "after it"}, kept()); diff != "" {
-		t.Errorf("a restore later (-want +got):\n%s", diff)
-	}
-	lose(900, "later", true)
-	lose(900, "", true) // a seat that was given, and its server ended before it began
-	lose(900, "a member that began, and was never filled", false)
-	for g := range int64(2) {
-		lose(1000+g, fmt.Sprint(g), g == 0) // the first of a generation has nobody's place
-	}
-	want := map[string]string{"generation-900": "later", "generation-1000": "0", "generation-1001": "1"}
-	if diff := cmp.Diff(want, kept()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	lose(0, logUpTo(t, 9))
+	lose(900, logUpTo(t, 5))
+	want("a restore later", map[string]int{"generation-0": 9, "generation-900": 5})
+	lose(900, logUpTo(t, 7))
+	want("it had a seat again", map[string]int{"generation-0": 9, "generation-900": 7})
+	lose(900, nil)           // a seat that was given, and its server ended before it began
+	lose(900, logUpTo(t, 0)) // a member that began, and was never filled
+	lose(900, logUpTo(t, 6)) // one that was filled in part
+	want("what has less has nobody's place", map[string]int{"generation-0": 9, "generation-900": 7})
+	lose(900, []byte("this is no log, and long enough to be taken for one"))
+	want("what cannot be read lies beside it", map[string]int{"generation-0": 9, "generation-900": 7, "generation-900.unread": -2})
+	lose(1000, logUpTo(t, 1))
+	want("a third generation", map[string]int{"generation-0": 9, "generation-900": 7, "generation-900.unread": -2, "generation-1000": 1})
+	lose(1001, logUpTo(t, 0)) // the first of a generation has nobody's place
+	want("a fourth one", map[string]int{"generation-900": 7, "generation-900.unread": -2, "generation-1000": 1, "generation-1001": 0})
+	lose(1002, logUpTo(t, 2))
+	want("a fifth one", map[string]int{"generation-1000": 1, "generation-1001": 0, "generation-1002": 2})
 }
 
-// TestSetAside_cut cuts off what is done with the data of a lost seat before each effect, and then does it again: what was filled is whole all
-// along, and in the end all is where it would be without the cut.
+// TestSetAside_cut cuts off what is done with the data of a lost seat before each effect, and then does it again: the copy with the most data is whole
+// all along, and in the end all is where it would be without the cut.
 func TestSetAside_cut(t *testing.T) {
-	for _, filled := range []bool{true, false} {
+	few, some, many := logUpTo(t, 2), logUpTo(t, 5), logUpTo(t, 9)
+	for _, test := range []struct {
+		log  []byte
+		want int
+	}{{many, 9}, {few, 5}} {
 		cuts := 0
 		for ; ; cuts++ {
 			d := dataDir(t.TempDir())
-			write := func(dir string, content string) {
-				t.Helper()
-				path := filepath.Join(dir, "member", "wal", "0.wal")
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
-					t.Fatal(err)
-				}
-			}
 			for g := range 5 {
-				write(d.file(fmt.Sprint("etcd.removed/generation-", g)), "old")
+				putLog(t, d.file(fmt.Sprint("etcd.removed/generation-", g)), some)
 			}
-			write(d.etcd(), "new")
+			putLog(t, d.etcd(), test.log)
 			restore := atomicfile.Cut(string(d), cuts)
-			err := d.setAside(4, filled)
+			err := d.setAside(4)
 			cut := restore()
 			if cut != errors.Is(err, atomicfile.ErrCut) {
 				t.Fatalf("cut before effect %d: %v, %v", cuts, cut, err)
 			}
-			want := map[bool]string{true: "new", false: "old"}[filled]
-			if got := []string{logIn(d.etcd()), logIn(d.file("etcd.removed/generation-4"))}; !slices.Contains(got, want) {
-				t.Errorf("cut before effect %d: there is %q, not what was filled: %q", cuts, got, want)
+			if got := []int{entriesIn(d.etcd()), entriesIn(d.file("etcd.removed/generation-4"))}; !slices.Contains(got, test.want) {
+				t.Errorf("cut before effect %d: there are %v entries, not the most: %d", cuts, got, test.want)
 			}
-			if err := errors.Join(d.clearLeft(), d.setAside(4, filled)); err != nil {
+			if err := errors.Join(d.clearLeft(), d.setAside(4)); err != nil {
 				t.Fatal(err)
 			}
-			if got := logIn(d.file("etcd.removed/generation-4")); got != want || !missing(d.etcd()) || !missing(d.discarded()) {
-				t.Errorf("cut before effect %d, and done again: there is %q", cuts, got)
+			if got := entriesIn(d.file("etcd.removed/generation-4")); got != test.want || !missing(d.etcd()) || !missing(d.discarded()) {
+				t.Errorf("cut before effect %d, and done again: there are %d entries", cuts, got)
 			}
 			if !cut {
 				break
@@ -114,10 +159,4 @@ func TestSetAside_cut(t *testing.T) {
 			t.Errorf("it was cut %d times", cuts)
 		}
 	}
-}
-
-// logIn is what the log of a database holds; empty where there is none.
-func logIn(dir string) string {
-	text, _ := os.ReadFile(filepath.Join(dir, "member", "wal", "0.wal"))
-	return string(text)
 }

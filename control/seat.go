@@ -104,7 +104,7 @@ func (s *Server) await() error {
 		return nil
 	}
 	// What is there is of an earlier seat, which was given up, and the server ended before it was moved; or of this one, which it could not fill.
-	if err := s.dir.setAside(generation, s.settings.Seat != seatTaking); err != nil {
+	if err := s.dir.setAside(generation); err != nil {
 		return err
 	}
 	if err := s.setSeat(seatTaking, offer.Existing); err != nil {
@@ -220,16 +220,10 @@ func (s *Server) leave() {
 func (s *Server) standUp() error {
 	s.log.Warn("this server gives up its member of etcd and goes on as a standby: it was replaced, removed, or is of an earlier life")
 	s.leave()
-	if s.settings.Seat == seatTaking {
-		// What a standby is found with was filled: what was not is gone before it is one.
-		if err := s.dir.setAside(s.settings.Generation, false); err != nil {
-			return err
-		}
-	}
 	if err := s.setSeat(seatNone, ""); err != nil {
 		return err
 	}
-	if err := s.dir.setAside(s.settings.Generation, true); err != nil {
+	if err := s.dir.setAside(s.settings.Generation); err != nil {
 		return err
 	}
 	return s.writeStandbyAdmin()

@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.uber.org/zap"
 )
 
@@ -68,14 +69,11 @@ func Salvage(ctx context.Context, dir, path string, c Config) error {
 // commitAll makes the whole log count. What was written last may have been answered for before it was noted that it counts, and
 // etcd would drop it; a member that leads alone would have kept it.
 func commitAll(dir string, logger *zap.Logger) error {
-	snapshots, err := wal.ValidSnapshotEntries(logger, dir)
+	start, err := lastSnapshot(logger, dir)
 	if err != nil {
 		return err
 	}
-	if len(snapshots) == 0 {
-		return errors.New("it has no beginning")
-	}
-	w, err := wal.Open(logger, dir, snapshots[len(snapshots)-1])
+	w, err := wal.Open(logger, dir, start)
 	if err != nil {
 		return err
 	}
@@ -85,6 +83,18 @@ func commitAll(dir string, logger *zap.Logger) error {
 		err = w.Save(state, nil)
 	}
 	return errors.Join(err, w.Close())
+}
+
+// lastSnapshot is where the part of a log begins that a member has to read.
+func lastSnapshot(logger *zap.Logger, dir string) (walpb.Snapshot, error) {
+	snapshots, err := wal.ValidSnapshotEntries(logger, dir)
+	if err != nil {
+		return walpb.Snapshot{}, err
+	}
+	if len(snapshots) == 0 {
+		return walpb.Snapshot{}, errors.New("it has no beginning")
+	}
+	return snapshots[len(snapshots)-1], nil
 }
 
 // copyTree copies a directory; only the owner can read the copy. It need not survive a power cut.
