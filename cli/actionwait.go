@@ -9,9 +9,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 const (
@@ -34,6 +37,24 @@ func (g *globals) firstWord(ctx context.Context, c client.Client, a *api.Action)
 	}
 	_, err = fmt.Fprintln(g.out, printable(followText(a)))
 	return err
+}
+
+// firstWords is firstWord of the actions among what was applied. Of one that had ended before there is nothing to follow, and JSON holds the objects alone.
+func (g *globals) firstWords(ctx context.Context, c client.Client, targets []target, o applyOptions) error {
+	var errs []error
+	for _, t := range targets {
+		if o.output == "json" || t.GetKind() != engine.KindAction || t.live != nil && stateOf(t.live).Final() {
+			continue
+		}
+		a := &api.Action{ObjectMeta: metav1.ObjectMeta{Namespace: t.GetNamespace(), Name: t.GetName()}}
+		errs = append(errs, g.firstWord(ctx, c, a))
+	}
+	return errors.Join(errs...)
+}
+
+func stateOf(action *unstructured.Unstructured) api.ActionState {
+	state, _, _ := unstructured.NestedString(action.Object, "status", "state")
+	return api.ActionState(state)
 }
 
 // followText says what an action waits for before it begins, and how to follow and end it.

@@ -96,7 +96,10 @@ func (g *globals) apply(ctx context.Context, o applyOptions) error {
 	if err := g.requireNamed(ctx, w, p); err != nil {
 		return err
 	}
-	return g.write(ctx, w, targets, o)
+	if err := g.write(ctx, w, targets, o); err != nil || o.wait {
+		return err
+	}
+	return g.firstWords(ctx, w.client, targets, o)
 }
 
 // applyPlan does exactly what a plan tells, or nothing.
@@ -114,8 +117,11 @@ func (g *globals) applyPlan(ctx context.Context, o applyOptions) error {
 	if err := g.write(ctx, w, targets, o); err != nil {
 		return fmt.Errorf("%w\nPlan %s was begun: naming it again goes on with it, if nobody else has changed its objects", err, plan.Name)
 	}
-	if err := markPlan(ctx, w.client, plan, api.PlanApplied, "by "+w.owner); err != nil || !wait {
+	if err := markPlan(ctx, w.client, plan, api.PlanApplied, "by "+w.owner); err != nil {
 		return err
+	}
+	if !wait {
+		return g.firstWords(ctx, w.client, targets, o)
 	}
 	return g.waitReady(ctx, w.client, objectsOf(targets), o, newPrinter(g.out, o.output))
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,7 +29,7 @@ func TestApply_waitsForAction(t *testing.T) {
 	b.carryOut(&actiontest.Handler{
 		K: action.Kind{Name: "test.work", Executor: api.ByLeader, Mode: action.Shared, Steps: []string{"begin", "end"}},
 		OnCheck: func(a *api.Action) error {
-			if a.Name == "impossible" {
+			if strings.HasPrefix(a.Name, "impossible") {
 				return fmt.Errorf("there is no such place: %w", action.ErrRefused)
 			}
 			return nil
@@ -37,7 +38,7 @@ func TestApply_waitsForAction(t *testing.T) {
 			switch {
 			case step == "end" && a.Name == "breaks":
 				return action.Progress{}, fmt.Errorf("the place is full: %w", action.ErrRefused)
-			case step == "end" && a.Name == "held" && !released.Load():
+			case step == "end" && strings.HasPrefix(a.Name, "held") && !released.Load():
 				return action.Progress{WaitsFor: "a word", Recheck: 20 * time.Millisecond}, nil
 			}
 			return action.Progress{Done: true, Message: step + " is so"}, nil
@@ -56,6 +57,13 @@ func TestApply_waitsForAction(t *testing.T) {
 		released.Store(true)
 	}, "apply -f "+b.work("held")+" --wait --timeout 5m", exitOK, "end: Running", "end: Done", "end is so")
 	b.actionIs("held", api.ActionDone, action.ReasonConfirmed)
+
+	// Without --wait its first word is told, and of one that had ended before nothing is.
+	b.expect("apply -f "+b.work("impossible"), exitOK, "action/impossible unchanged")
+	b.expect("apply -f "+b.work("impossible-too"), exitRefused, "refused, and nothing was changed: there is no such place")
+	released.Store(false)
+	b.expect("apply -f "+b.work("held-too"), exitOK, "follow it with 'holdfast action wait held-too', end it with 'holdfast action cancel held-too'")
+	released.Store(true)
 }
 
 // work writes a manifest of an Action.

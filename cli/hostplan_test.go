@@ -106,7 +106,8 @@ func TestHost_ofDataNamesItsPlan(t *testing.T) {
 			}
 			name := nameIn(t, p.must(t, exitRefused, "", args, append(shown, "this destroys data, so nothing was changed", "name it with: holdfast apply --plan plan-")...))
 			p.nothingBegun(t)
-			p.must(t, exitOK, "", []string{"apply", "--plan", name}, "action/"+args[1]+"-emptied-1-", " created")
+			p.must(t, exitOK, "", []string{"apply", "--plan", name}, "action/"+args[1]+"-emptied-1-", " created",
+				"follow it with 'holdfast action wait "+args[1]+"-emptied-1-")
 			made := p.actions(t)
 			if len(made) != 1 || made[0].Spec.Host != "emptied-1" || p.state(t, name) != api.PlanApplied {
 				t.Fatalf("the plan is %s, and made %+v", p.state(t, name), made)
@@ -115,7 +116,7 @@ func TestHost_ofDataNamesItsPlan(t *testing.T) {
 
 			// Cut off before it was marked as done, it is finished by its name, with the same action.
 			p.begin(t, name)
-			p.must(t, exitOK, "", []string{"apply", "--plan", name}, "action/"+made[0].Name+" unchanged")
+			p.must(t, exitOK, "", []string{"apply", "--plan", name}, "action/"+made[0].Name+" unchanged", "follow it with 'holdfast action wait "+made[0].Name+"'")
 			if again := p.actions(t); len(again) != 1 || again[0].UID != made[0].UID {
 				t.Errorf("naming it again made %+v of %+v", again, made)
 			}
