@@ -262,6 +262,8 @@ func (p *planner) removeVoter() *Step {
 		case replaced && p.keepsSpare(m), removed && (replaced || !p.coming()) && p.keepsQuorum(m), p.servers[m.Name].Lost && p.keepsSpare(m),
 			p.hangs(m) && p.coming() && p.keepsSpare(m): // A new member that asks it who the members are is told of old ones, and fails.
 			return &Step{Verb: Remove, Server: m.Name, Member: m.ID, Reason: reason, Replaces: m.Name}
+		case replaced && !removed:
+			p.decide(api.VerdictWait, m.Name, reason+"; its member of etcd is one more than is wanted, and stays while it works: without it one failure less would be survived")
 		case !replaced && !p.coming():
 			p.decide(api.VerdictWait, m.Name, reason+"; its member of etcd stays until a healthy server can take its place: "+
 				"start another one with 'holdfast server --join'")

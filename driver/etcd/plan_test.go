@@ -45,6 +45,8 @@ func picture(t *testing.T, text string) View {
 			m.Voter, m.Answers, m.Etcd = false, good, bad
 		case "maintenance":
 			s.Mode = api.HostMaintenance
+		case "switchedoff": // In maintenance, a moment ago.
+			s.Mode, s.Agent, m.Etcd = api.HostMaintenance, word(false, time.Second), word(false, time.Second)
 		case "removed":
 			s.Removed = now.Add(-time.Hour)
 		case "lost": // Removed, and dead.
@@ -128,6 +130,12 @@ func TestMake(t *testing.T) {
 		{"it takes over", "a:maintenance b:learner", "Promote b"},
 		{"the leader gives up its seat", "a:maintenance b:voter", "Remove a"},
 		{"maintenance, and nobody takes the seat", "a:voter b:voter c:maintenance", ""},
+		{"one in maintenance, of five where three are wanted, works: without it less would be survived", "a:voter b:voter c:voter d:voter e:maintenance", ""},
+		{"it goes as soon as it does not, before the grace", "a:voter b:voter c:voter d:voter e:switchedoff", "Remove e"},
+		{"of four it goes at once, rather than another one: three survive as much", "a:maintenance b:voter c:voter d:voter", "Remove a"},
+		{"of five, two in maintenance: neither", "a:voter b:voter c:voter d:maintenance e:maintenance", ""},
+		{"one of them is switched off: it goes", "a:voter b:voter c:voter d:maintenance e:switchedoff", "Remove e"},
+		{"then the other one", "a:voter b:voter c:voter d:maintenance", "Remove d"},
 		{"a removed one goes although nobody takes the seat", "a:voter b:voter c:removed", "Remove c"},
 		{"a removed and dead one goes at once", "a:voter b:voter c:lost", "Remove c"},
 		{"two servers are left for good: two copies are kept", "a:voter b:voter", ""},
@@ -221,6 +229,7 @@ func TestMake_says(t *testing.T) {
 		{"a:voter b:voter c:dead", "1 of 3 members of etcd do not answer", "start another one with 'holdfast server --join'"},
 		{"a:voter b:voter c:hung", "1 of 3 members of etcd run, and do nothing", "its disk hangs, or is too slow; its member of etcd stays until"},
 		{"a:voter b:voter c:maintenance", "", "the host is in maintenance; its member of etcd stays until"},
+		{"a:voter b:voter c:voter d:voter e:maintenance", "", "the host is in maintenance; its member of etcd is one more than is wanted, and stays while it works"},
 		{"a:voter b:learner c:off", "3 members of etcd are wanted, and 1 vote", "it holds a copy of the data"},
 		{"a:voter b:voter c:dead d:standby", "1 of 3", "Add: it takes the place of c: neither etcd nor the agent"},
 	} {
