@@ -11,9 +11,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 )
 
@@ -29,11 +33,16 @@ func Salvage(ctx context.Context, dir, path string, c Config) error {
 		return fmt.Errorf("while copying the database %s: %w", dir, err)
 	}
 	fatal := make(chan error, 1)
-	_, err := shielded(fatal, func() (any, error) {
-		return nil, commitAll(filepath.Join(work, "member", "wal"), newLogger(c.Log, fatal))
-	})
+	logger := newLogger(c.Log, fatal)
+	counts, err := shielded(fatal, func() (uint64, error) { return commitAll(filepath.Join(work, "member", "wal"), logger) })
 	if err != nil {
 		return fmt.Errorf("while reading the log of the database %s: %w", dir, err)
+	}
+	done, err := shielded(fatal, func() (bool, error) {
+		return saveApplied(filepath.Join(work, "member", "snap", "db"), path, counts, logger)
+	})
+	if done || err != nil {
+		return err
 	}
 	if c.PeerPort, err = anyPort(ctx); err != nil {
 		return err
@@ -63,26 +72,65 @@ func Salvage(ctx context.Context, dir, path string, c Config) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return saveSnapshot(member.Server, path)
+	return saveSnapshot(member.Server.Backend(), path)
 }
 
-// commitAll makes the whole log count. What was written last may have been answered for before it was noted that it counts, and
+// saveApplied takes the snapshot of a database that holds more than counts of the log: the member's own removal. Nothing of the log is missing in it, and
+// no member can be started on it any more: it would be the last one, and remove itself again.
+func saveApplied(database, path string, counts uint64, logger *zap.Logger) (bool, error) {
+	if _, err := os.Stat(database); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	config := backend.DefaultBackendConfig(logger)
+	config.Path = database
+	b := backend.New(config)
+	defer b.Close()
+	if applied, _ := schema.ReadConsistentIndex(b.ReadTx()); applied <= counts {
+		return false, nil
+	}
+	return true, saveSnapshot(b, path)
+}
+
+// commitAll makes the whole log count, and returns its end. What was written last may have been answered for before it was noted that it counts, and
 // etcd would drop it; a member that leads alone would have kept it.
-func commitAll(dir string, logger *zap.Logger) error {
+func commitAll(dir string, logger *zap.Logger) (uint64, error) {
 	start, err := lastSnapshot(logger, dir)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	w, err := wal.Open(logger, dir, start)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, state, entries, err := w.ReadAll()
-	if n := len(entries); err == nil && n > 0 && entries[n-1].Index > state.Commit {
-		state.Commit = entries[n-1].Index
-		err = w.Save(state, nil)
+	metadata, state, entries, err := w.ReadAll()
+	if err == nil && len(entries) > 0 {
+		if state.Commit, err = counting(metadata, entries); err == nil {
+			err = w.Save(state, nil)
+		}
 	}
-	return errors.Join(err, w.Close())
+	return max(state.Commit, start.Index), errors.Join(err, w.Close())
+}
+
+// counting is up to where a log counts: to its end, or to where the member itself is removed. After that nobody votes who could go on, and what it
+// may have got yet others have.
+func counting(metadata []byte, entries []raftpb.Entry) (uint64, error) {
+	var self etcdserverpb.Metadata
+	if err := self.Unmarshal(metadata); err != nil {
+		return 0, fmt.Errorf("while reading whose log it is: %w", err)
+	}
+	for _, e := range entries {
+		var change raftpb.ConfChange
+		if e.Type != raftpb.EntryConfChange {
+			continue
+		}
+		if err := change.Unmarshal(e.Data); err != nil {
+			return 0, fmt.Errorf("while reading the change %d of the members: %w", e.Index, err)
+		}
+		if change.Type == raftpb.ConfChangeRemoveNode && change.NodeID == self.NodeID {
+			return e.Index - 1, nil
+		}
+	}
+	return entries[len(entries)-1].Index, nil
 }
 
 // lastSnapshot is where the part of a log begins that a member has to read.

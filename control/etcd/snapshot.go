@@ -12,7 +12,7 @@ import (
 	"strconv"
 
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
-	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/storage/backend"
 
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
@@ -31,9 +31,9 @@ func (m *Member) DatabaseSize() int64 { return m.etcd.Server.Backend().Size() }
 
 // Snapshot writes the database as it is now to a new file, which only its owner can read, with etcd's own checksum at its
 // end, and puts it on stable storage.
-func (m *Member) Snapshot(path string) error { return saveSnapshot(m.etcd.Server, path) }
+func (m *Member) Snapshot(path string) error { return saveSnapshot(m.etcd.Server.Backend(), path) }
 
-func saveSnapshot(server *etcdserver.EtcdServer, path string) (err error) {
+func saveSnapshot(database backend.Backend, path string) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("while taking a snapshot of etcd: %w", err)
@@ -47,7 +47,7 @@ func saveSnapshot(server *etcdserver.EtcdServer, path string) (err error) {
 			_ = os.Remove(path) // What is left of it says by itself that it is not whole.
 		}
 	}()
-	snap := server.Backend().Snapshot()
+	snap := database.Snapshot()
 	defer snap.Close()
 	sum := sha256.New()
 	if _, err := snap.WriteTo(io.MultiWriter(f, sum)); err != nil {
