@@ -19,6 +19,9 @@ func HostObject(host string) string { return "host/" + host }
 // NodeObject is the Object of a decision about a StorageNode.
 func NodeObject(node string) string { return "node/" + node }
 
+// RestartObject is the Object of a decision about the restart of a daemon that a view asks for (View.Restart).
+func RestartObject(daemon string) string { return "restart/" + daemon }
+
 // Decide adds a decision.
 func (p *Plan) Decide(verdict api.Verdict, object, format string, args ...any) {
 	p.Decisions = append(p.Decisions, api.Decision{Object: object, Verdict: verdict, Message: fmt.Sprintf(format, args...)})

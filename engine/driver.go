@@ -16,6 +16,12 @@ import (
 // more on a host that drains is removed by the plan, also when the agent is silent: the action host.remove lets only such
 // daemons go without their agent's word. A host whose agent is silent is told to stop nothing: what is safe now may not be when it hears.
 //
+// Where View.Restart names a daemon, Observe asks the storage system, and Plan says in a decision whose Object is RestartObject, what is against
+// starting that daemon again now: VerdictWait where what is under way will change that, such as copies that are being made, and VerdictRefuse
+// where nothing will by itself, also while the storage system does not answer. It says nothing where the others can do without the daemon, or do
+// so already, as of one that is hung and was found to be away: a restart is how that one is mended. Of a view that asks for none nothing is asked
+// or said.
+//
 // That the storage system does not answer (View.System is nil) says nothing of what it holds: meanwhile nothing is stopped, removed, or
 // asked for that could cost data or service. A leader may die after any write or command, and the next one, with a driver that
 // remembers nothing, comes to the same end.

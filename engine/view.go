@@ -42,6 +42,9 @@ type View struct {
 	// Gone are the hosts that are dead and will not come back, as a person says: their daemons are let go without the word of their agents, and
 	// nothing on their disks is touched. Only a projection asks for it.
 	Gone map[string]bool
+	// Restart is the name of a Daemon of which somebody asks whether the others can do without it while it is started again by its agent, by whose word it
+	// runs; empty in all other views.
+	Restart string
 
 	// used is what UsedHosts returns, where that was found already and holds still.
 	used map[string]bool

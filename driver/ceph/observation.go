@@ -74,6 +74,8 @@ type Observation struct {
 	Config *ConfigFacts
 	// Restartable says of OSDs, by their labels, whether they may stop for a moment. Only the next one that is to be started again is asked about.
 	Restartable map[string]StopAnswer
+	// Restart says whether the daemon may stop for a moment of which the view asks that; nil where it asks of none.
+	Restart *StopAnswer
 	// Holdable says of an OSD that flaps, by its label, whether it may stop.
 	Holdable map[string]StopAnswer
 	// Entities are the names in Ceph's auth database, or nil when they were not asked for.

@@ -109,6 +109,7 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 	if err := c.fillFS(ctx, view, &status, o); err != nil {
 		return nil, err
 	}
+	c.fillRestart(ctx, view, o)
 	c.fillSchedules(ctx, view, o)
 	if err := c.fillDestroyed(ctx, o); err != nil {
 		return nil, err

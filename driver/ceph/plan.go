@@ -26,12 +26,17 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 	}
 	if a := recovering(view); a != nil {
 		p.planNothing(a)
-		return p.plan
-	}
-	if watched(view) {
+	} else if watched(view) {
 		p.planWatched()
-		return p.plan
+	} else {
+		p.planAll()
 	}
+	p.judgeRestart()
+	return p.plan
+}
+
+// planAll is the plan of a cluster that is in Holdfast's hands.
+func (p *planner) planAll() {
 	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.planMons, p.planOSDs, p.planModes, p.planFlaps, p.planRestarts, p.planDrains, p.planLocations, p.moveMons, p.planMgrs, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.planMirrors, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.awaitMore} {
 		phase()
 	}
@@ -58,7 +63,6 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 	p.putUsers()
 	p.writeStops()
 	p.writeStatus()
-	return p.plan
 }
 
 // planner makes one plan. Its phases fill in what is wanted; then the plan is written from it.

@@ -111,6 +111,12 @@ func (c *conn) okToStop(ctx context.Context, o *Observation, osds []int) StopAns
 		ids[i] = strconv.Itoa(id)
 	}
 	_, err := c.client.Mgr(ctx, command{"prefix": "osd ok-to-stop", "ids": ids, "format": "json"}, nil)
+	a.take(err, "the mgr")
+	return a
+}
+
+// take notes what came of the question.
+func (a *StopAnswer) take(err error, who string) {
 	var refused *rados.CommandError
 	switch {
 	case err == nil:
@@ -120,7 +126,6 @@ func (c *conn) okToStop(ctx context.Context, o *Observation, osds []int) StopAns
 	case errors.As(err, &refused):
 		a.Unknown, a.Reason = true, refused.Status
 	default:
-		a.Unknown, a.Reason = true, "the mgr does not answer"
+		a.Unknown, a.Reason = true, who+" does not answer"
 	}
-	return a
 }

@@ -33,6 +33,7 @@ func (Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.plan.PutNode(n.ResolvedNode, n.problems, p.now)
 	}
 	p.writeStatus()
+	p.judgeRestart()
 	return p.plan
 }
 

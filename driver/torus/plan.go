@@ -24,6 +24,7 @@ func (Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 	} {
 		phase()
 	}
+	p.judgeRestart()
 	for _, n := range p.nodes {
 		p.plan.PutNode(n.ResolvedNode, n.problems, p.now)
 	}

@@ -262,6 +262,29 @@ func (p *planner) stop(n *node) {
 
 // cannotStop says why the cluster cannot do without a node: not at all, or not yet.
 func (p *planner) cannotStop(n *node) (api.Verdict, string) {
+	switch {
+	case n.Host != nil && !n.Host.AgentHeard():
+		return api.VerdictWait, "its agent is not heard: nothing is stopped until it is"
+	case !p.everUp():
+		return "", ""
+	case p.word != nil:
+		if verdict, why := p.etcdNeeds(n); why != "" {
+			return verdict, why
+		}
+	}
+	return p.torusNeeds(n)
+}
+
+// etcdNeeds says why the cluster's etcd cannot do without a node.
+func (p *planner) etcdNeeds(n *node) (api.Verdict, string) {
+	if p.isMember(n) && 2*p.etcdRunning(n) <= p.size() {
+		return api.VerdictRefuse, "it holds a member of the cluster's etcd, and without it no majority of the members would run"
+	}
+	return "", ""
+}
+
+// torusNeeds says why the ring cannot do without a node.
+func (p *planner) torusNeeds(n *node) (api.Verdict, string) {
 	away := 0
 	for _, o := range p.nodes {
 		if x := p.peer(o); o != n && x != nil && x.State != torus.PeerAvail && (x.State == torus.PeerDown || !o.running() || p.stopped[o.name]) {
@@ -269,14 +292,8 @@ func (p *planner) cannotStop(n *node) (api.Verdict, string) {
 		}
 	}
 	switch {
-	case n.Host != nil && !n.Host.AgentHeard():
-		return api.VerdictWait, "its agent is not heard: nothing is stopped until it is"
-	case !p.everUp():
-		return "", ""
 	case p.word == nil:
 		return api.VerdictWait, "Torus does not answer, and only Torus can say what may be stopped"
-	case p.isMember(n) && 2*p.etcdRunning(n) <= p.size():
-		return api.VerdictRefuse, "it holds a member of the cluster's etcd, and without it no majority of the members would run"
 	case p.in(n, torus.PeerAvail) || p.peer(n) == nil:
 		return "", ""
 	case away+1 >= p.word.Replication:

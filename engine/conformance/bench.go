@@ -97,7 +97,12 @@ func (b *bench) view() *engine.View {
 // observed is a view with what the system says of itself.
 func (b *bench) observed() *engine.View {
 	b.Helper()
-	v := b.view()
+	return b.observe(b.view())
+}
+
+// observe adds to a view what the system says of itself.
+func (b *bench) observe(v *engine.View) *engine.View {
+	b.Helper()
 	system, err := b.driver.Observe(b.Context(), v, b)
 	if err != nil {
 		b.Fatalf("Observe: %v", err)

@@ -84,6 +84,7 @@ var checks = []check{
 	{"repeats are harmless", repeats},
 	{"foresees what it does", foresees},
 	{"heeds maintenance", heedsMaintenance},
+	{"judges restarts", judgesRestarts},
 	{"heeds drains", heedsDrains},
 	{"tells silent agents nothing", heedsSilence},
 	{"does no harm unknowing", harmless},

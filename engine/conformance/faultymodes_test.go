@@ -34,6 +34,17 @@ var faultsOfModes = []fault{
 			}
 		}
 	}), "there is no end to it"},
+	{"judges restarts", "judges none", spoiling(func(_ *engine.View, p *engine.Plan) {
+		without(p, func(d api.Decision) bool { return strings.HasPrefix(d.Object, "restart/") })
+	}), "with no answer nothing is against"},
+	{"judges restarts", "allows none", spoiling(func(v *engine.View, p *engine.Plan) {
+		if v.Restart != "" {
+			p.Decide(api.VerdictWait, engine.RestartObject(v.Restart), "the moon is not full yet")
+		}
+	}), "cannot be started again"},
+	{"judges restarts", "judges unasked", spoiling(func(_ *engine.View, p *engine.Plan) {
+		p.Decide(api.VerdictWait, engine.RestartObject("x"), "the moon is not full yet")
+	}), "that nobody asks for"},
 	{"heeds drains", "falls with a host", spoiling(func(v *engine.View, p *engine.Plan) {
 		if slices.ContainsFunc(v.Hosts, func(h api.Host) bool { return h.ModeOf() == api.HostDrain }) {
 			p.Done, p.Status.Status, p.Status.Message = false, api.StorageOffline, "a host is missing"

@@ -96,6 +96,11 @@ func (b *bench) inspectForm(v *engine.View, p *engine.Plan) {
 			b.Errorf("daemon %s of cluster %q does not carry the name of its cluster, %s: two clusters would want it", d.Name, d.Spec.Cluster, v.Cluster.Name)
 		}
 	}
+	for _, d := range p.Decisions {
+		if strings.HasPrefix(d.Object, engine.RestartObject("")) && d.Object != engine.RestartObject(v.Restart) {
+			b.Errorf("a restart is judged that nobody asks for: %s", d.Object)
+		}
+	}
 	for _, r := range p.Remove {
 		switch d := have[r.Name]; {
 		case d == nil:

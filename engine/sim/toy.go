@@ -136,6 +136,7 @@ func (t *Toy) Plan(view *engine.View, now time.Time) *engine.Plan {
 		p.End(view, engine.Ending{Object: engine.DaemonObject, Data: func(string) bool { return true }})
 	} else {
 		p.grow(now)
+		p.askedRestart()
 	}
 	if t.PlanHook != nil {
 		t.PlanHook(p.Plan)

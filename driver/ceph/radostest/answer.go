@@ -163,6 +163,9 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 	case "osd crush move":
 		errno, status = c.moveBucket(fmt.Sprint(cmd["name"]), cmd["args"].([]any))
 		return nil, errno, status
+	case "mon ok-to-stop", "mds ok-to-stop":
+		errno, status = c.monsAllow(prefix, fmt.Sprint(cmd["ids"].([]any)[0]))
+		return nil, errno, status
 	case "mgr fail":
 		c.failMgr(fmt.Sprint(cmd["who"]))
 		return nil, 0, ""

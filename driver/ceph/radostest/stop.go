@@ -61,6 +61,27 @@ func (c *Cluster) okToStop(ids map[int]bool) (answer any, errno syscall.Errno, s
 	return recorded("osd-ok-to-stop"), 0, ""
 }
 
+// monsAllow says whether a mon or an MDS may stop, as MonmapMonitor and MDSMonitor of Ceph 16 do.
+func (c *Cluster) monsAllow(prefix, id string) (syscall.Errno, string) {
+	if prefix == "mon ok-to-stop" {
+		rest := slices.DeleteFunc(c.quorum(), func(m string) bool { return m == id })
+		if 2*len(rest) <= len(c.mons) {
+			return syscall.EBUSY, fmt.Sprintf("not enough monitors would be available (%s) after stopping mons [%s]", strings.Join(rest, ","), id)
+		}
+		return 0, ""
+	}
+	standbys := c.serveFilesystems()
+	for _, fs := range c.filesystems {
+		if len(fs.ranks) < fs.options["max_mds"] {
+			return syscall.EBUSY, "one or more filesystems is currently degraded"
+		}
+	}
+	if serves := slices.Contains(c.mds(), id) && !slices.Contains(standbys, id); serves && len(standbys) == 0 {
+		return syscall.EBUSY, "insufficent standby MDS daemons to stop active gids 4711 and/or standby gids "
+	}
+	return 0, ""
+}
+
 // usableWithout says whether all data can be used while these OSDs are down, beside those that are down already.
 func (c *Cluster) usableWithout(ids map[int]bool) bool {
 	hosts, in := map[string]bool{}, 0

@@ -1,0 +1,133 @@
+package ceph
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+// What stops for a moment because somebody asks for its restart is asked of Ceph: "osd ok-to-stop" of an OSD and all that are down, "mon
+// ok-to-stop", and "mds ok-to-stop". That a mgr stops harms no data and no client: without another one it is back within seconds. Nor does it
+// harm Ceph when its clients stop: gateways, NFS servers, and what mirrors images.
+
+// fillRestart asks about the daemon whose restart the view asks for, and nothing where it asks for none.
+func (c *conn) fillRestart(ctx context.Context, view *engine.View, o *Observation) {
+	d := view.DaemonsByName()[view.Restart]
+	if d == nil {
+		return
+	}
+	answer := StopAnswer{OK: true}
+	switch d.Spec.Type {
+	case TypeOSD:
+		if id, err := strconv.Atoi(d.Spec.ID); err == nil && osdOf(d, o.OSDs).Up {
+			down := slices.DeleteFunc(downWithout(view.Daemons, o.OSDs, ""), func(x int) bool { return x == id })
+			answer = c.okToStop(ctx, o, append(down, id))
+		}
+	case TypeMon:
+		answer = c.okByMons(ctx, "mon ok-to-stop", d.Spec.ID)
+	case TypeMDS:
+		if o.FS == nil || o.FS.knows(d.Spec.ID) {
+			answer = c.okByMons(ctx, "mds ok-to-stop", d.Spec.ID)
+		}
+	}
+	o.Restart = &answer
+}
+
+// okByMons asks the mons whether a daemon may stop.
+func (c *conn) okByMons(ctx context.Context, prefix, id string) (a StopAnswer) {
+	ctx, cancel := context.WithTimeout(ctx, laterAnswer)
+	defer cancel()
+	_, err := c.client.Mon(ctx, command{"prefix": prefix, "ids": []string{id}, "format": "json"}, nil)
+	a.take(err, "no mon")
+	return a
+}
+
+// judgeRestart says what is against the restart that the view asks for.
+func (p *planner) judgeRestart() {
+	d := p.have[p.view.Restart]
+	if d == nil || !slices.Contains([]string{TypeOSD, TypeMon, TypeMDS}, d.Spec.Type) {
+		return
+	}
+	if verdict, why := p.againstRestart(d); why != "" {
+		p.decide(verdict, engine.RestartObject(d.Name), "%s", why)
+	}
+}
+
+func (p *planner) againstRestart(d *api.Daemon) (api.Verdict, string) {
+	switch {
+	case p.seen == nil || !p.seen.Reachable || p.seen.Restart == nil:
+		return api.VerdictRefuse, "the mons of Ceph do not answer, and only they can say whether " + label(d) + " may stop"
+	case p.seen.FSID != clusterFSID(p.view):
+		return api.VerdictRefuse, "mons of another cluster (fsid " + p.seen.FSID + ") answer"
+	}
+	answer := p.seen.Restart
+	said := words.Cut(answer.Reason, maxMessage/4)
+	switch {
+	case answer.OK:
+		return "", ""
+	case answer.Unknown:
+		return p.soon(p.seen.MgrAvailable || p.mgrRuns()), fmt.Sprintf("Ceph cannot say whether %s may stop: %s", label(d), said)
+	}
+	if down := p.alsoDown(d); len(down) > 0 && d.Spec.Type == TypeOSD {
+		said += ", with " + words.Few(down) + " down already"
+	}
+	return p.soon(p.heals(d)), fmt.Sprintf("%s may not stop now. Ceph says: %s", label(d), said)
+}
+
+// soon is the verdict on what is over by itself, or is not.
+func (p *planner) soon(passes bool) api.Verdict {
+	if passes {
+		return api.VerdictWait
+	}
+	return api.VerdictRefuse
+}
+
+// mgrRuns says whether a mgr is about to answer.
+func (p *planner) mgrRuns() bool {
+	return slices.ContainsFunc(p.daemonsOf(TypeMgr), func(d *api.Daemon) bool {
+		h := p.hosts[d.Spec.Host]
+		return d.Status.State == api.DaemonRunning && h != nil && h.AgentHeard()
+	})
+}
+
+// heals says whether Ceph itself is about to change its answer: all OSDs that are to have data are up and copies are being made, or an MDS has
+// taken over and does not serve yet.
+func (p *planner) heals(d *api.Daemon) bool {
+	switch d.Spec.Type {
+	case TypeOSD:
+		return len(p.alsoDown(d)) == 0 && (p.seen.PGs < p.seen.PGsWanted || p.seen.PGsClean < p.seen.PGs)
+	case TypeMDS:
+		return p.seen.FS != nil && p.seen.FS.takingOver()
+	}
+	return false
+}
+
+// alsoDown names the other OSDs that belong to the data and are down, or are to be.
+func (p *planner) alsoDown(d *api.Daemon) []string {
+	var names []string
+	for _, id := range downWithout(p.view.Daemons, p.seen.OSDs, "") {
+		if name := "osd." + strconv.Itoa(id); name != label(d) && p.seen.OSDs[id].In {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// takingOver says whether all ranks have an MDS, and one of them does not serve yet.
+func (f *FSFacts) takingOver() bool {
+	begun := false
+	for _, fs := range f.Filesystems {
+		if len(fs.Down)+len(fs.Damaged) > 0 {
+			return false
+		}
+		for _, x := range fs.MDS {
+			begun = begun || x.State != mdsActive
+		}
+	}
+	return begun
+}
