@@ -45,6 +45,8 @@ type Kind struct {
 	Steps []string
 	// Timeout and ExpiresAfter count where an Action says nothing; zero means 24 h.
 	Timeout, ExpiresAfter time.Duration
+	// Asks is set for a kind of which others are asked, when its turn has come, whether it may begin (Runner.Ask).
+	Asks bool
 	// Final is set for a kind of which nothing can be taken back: when a step is refused, or the action is cancelled or timed
 	// out, it ends as it is.
 	Final bool

@@ -2,12 +2,14 @@ package action_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-storage/holdfast/action"
@@ -21,11 +23,13 @@ type queue struct {
 	actions []*api.Action
 	// final is how actions ended.
 	final map[string]api.ActionState
+	// against is what is said of whether rolling actions may begin.
+	against map[types.UID]string
 }
 
 func drawAction(t *rapid.T, n int, now time.Time) *api.Action {
 	a := &api.Action{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("a", n), CreationTimestamp: metav1.NewTime(now)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("a", n), UID: types.UID(fmt.Sprint("a", n)), CreationTimestamp: metav1.NewTime(now)},
 		Spec: api.ActionSpec{
 			Kind:     rapid.SampledFrom([]string{"test.shared", "test.rolling", "test.exclusive", "test.agent", "test.strange"}).Draw(t, "kind"),
 			Cluster:  rapid.SampledFrom([]string{"", "c", "d"}).Draw(t, "cluster"),
@@ -44,12 +48,23 @@ func active(a *api.Action) bool {
 // schedule applies one schedule, and checks what must hold after each.
 func (q *queue) schedule() {
 	f := facts(0)
-	f.Now = q.now
+	f.Now, f.Kinds, f.Against = q.now, maps.Clone(testKinds), q.against
+	rolling := f.Kinds["test.rolling"]
+	rolling.Asks = true
+	f.Kinds[rolling.Name] = rolling
+	was := map[string]api.ActionState{}
+	for _, a := range q.actions {
+		was[a.Name] = a.Status.State
+	}
 	for _, t := range action.Schedule(q.actions, f) {
 		if t.Action.Status.State.Final() {
 			q.Fatalf("%s had ended as %s and becomes %s", t.Action.Name, t.Action.Status.State, t.Status.State)
 		}
 		t.Action.Status = *t.Status
+		said, known := q.against[t.Action.UID]
+		if now := t.Action.Status.State; now == api.ActionNew && was[t.Action.Name] != now && t.Action.Spec.Kind == rolling.Name && (!known || said != "") {
+			q.Fatalf("%s begins, and of whether it may it was said (%v): %q", t.Action.Name, known, said)
+		}
 	}
 	if again := action.Schedule(q.actions, f); len(again) != 0 {
 		q.Fatalf("a second schedule at the same time changes %s from %+v to %+v", again[0].Action.Name, again[0].Action.Status, again[0].Status)
@@ -108,7 +123,7 @@ func (q *queue) progress() {
 		return
 	}
 	a := rapid.SampledFrom(q.actions).Draw(q.T, "which")
-	switch rapid.SampledFrom([]string{"grant", "reject", "cancel", "begin", "end", "end", "end"}).Draw(q.T, "what") {
+	switch rapid.SampledFrom([]string{"grant", "reject", "cancel", "begin", "end", "end", "end", "allow", "object"}).Draw(q.T, "what") {
 	case "grant":
 		a.Spec.Approval = api.ApprovalGranted
 	case "reject":
@@ -117,6 +132,10 @@ func (q *queue) progress() {
 		a.Spec.Want = api.WantCancelled
 	case "begin":
 		q.begin(a)
+	case "allow":
+		q.against[a.UID] = ""
+	case "object":
+		q.against[a.UID] = "copies to be made"
 	case "end":
 		q.end(a)
 	}
@@ -145,7 +164,7 @@ func (q *queue) end(a *api.Action) {
 // that wait is held up by none but what runs, so it cannot starve, however many come after it.
 func TestSchedule_properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := &queue{T: t, now: epoch.Add(time.Minute), final: map[string]api.ActionState{}}
+		q := &queue{T: t, now: epoch.Add(time.Minute), final: map[string]api.ActionState{}, against: map[types.UID]string{}}
 		for n := range rapid.IntRange(1, 40).Draw(t, "rounds") {
 			if rapid.Bool().Draw(t, "new") {
 				q.actions = append(q.actions, drawAction(t, n, q.now))
@@ -168,6 +187,9 @@ func (q *queue) drain() {
 	}
 	for n := range 3*len(old) + 6 {
 		q.actions = append(q.actions, drawAction(q.T, 1000+n, q.now))
+		for _, a := range q.actions {
+			q.against[a.UID] = ""
+		}
 		q.schedule()
 		// Each takes two rounds, so that there is always one under way.
 		for _, a := range q.actions {

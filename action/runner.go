@@ -24,6 +24,9 @@ type Runner struct {
 	// Accept looks at an action of the agents' kinds before it is accepted, as Handler.Check does for the others. The agent
 	// checks again before the first step. Nil accepts all.
 	Accept func(ctx context.Context, a *api.Action) error
+	// Ask says what is to come first, when nothing else is in the way of an action of a kind that Asks; empty when it may begin. It is asked
+	// again until then. Nil: all may begin when it is their turn.
+	Ask func(ctx context.Context, a *api.Action) (against string, err error)
 	// OnStuck is called, in a goroutine of its own, when an action could not be written or carried on several times in a row. Nil
 	// tells the log alone.
 	OnStuck func(ctx context.Context, a *api.Action, err error) error
@@ -107,6 +110,8 @@ type running struct {
 	tasks map[types.UID]*task
 	// passes counts the looks at all actions.
 	passes int
+	// asked are the actions of which the last look found that it is to be asked whether they may begin. Only passes use it.
+	asked map[types.UID]bool
 }
 
 // task is what is known of an action whose turn it is, beside its record.
@@ -125,6 +130,8 @@ type task struct {
 	aside   time.Time
 	// ended is during which pass the last move ended.
 	ended int
+	// answer is whether the action may begin.
+	answer answer
 }
 
 func (x *running) signal() {
@@ -154,7 +161,7 @@ func (x *running) pass(ctx context.Context) (time.Duration, error) {
 	x.forget(actions)
 	now := time.Now()
 	next := now.Add(idleLook)
-	if err := x.schedule(ctx, actions, Facts{Now: now, Kinds: x.kinds, Hosts: hosts, Concern: concern}); err != nil {
+	if err := x.schedule(ctx, actions, Facts{Now: now, Kinds: x.kinds, Hosts: hosts, Concern: concern, Against: x.against(now)}); err != nil {
 		return 0, err
 	}
 	for _, a := range actions {
@@ -221,7 +228,8 @@ func (x *running) schedule(ctx context.Context, actions []*api.Action, f Facts) 
 			f.Held[a.UID] = x.asideUntil(a).After(f.Now)
 		}
 	}
-	wanted := Schedule(ready, f)
+	wanted, asked := schedule(ready, f)
+	x.nowAsked(asked)
 	x.dropMoot(ready, wanted, f.Held)
 	for _, t := range wanted {
 		// Unlike the record of what was done, a decision does not hold when the spec was changed meanwhile: the action may have
@@ -276,7 +284,7 @@ func (x *running) carry(ctx context.Context, a *api.Action, now time.Time) time.
 	}
 	h := x.handlers[a.Spec.Kind]
 	mine := h != nil && (a.Status.State == api.ActionNew || a.Status.State == api.ActionRunning)
-	if !mine && (a.Status.State != "" || x.checkOf(a) == nil || x.checked(a)) {
+	if !mine && !x.asked[a.UID] && (a.Status.State != "" || x.checkOf(a) == nil || x.checked(a)) {
 		return deadline(a, x.kinds[a.Spec.Kind])
 	}
 	x.mu.Lock()
@@ -320,13 +328,17 @@ func keptUntil(a *api.Action, k Kind) time.Time {
 func (x *running) start(ctx context.Context, h Handler, a *api.Action, t *task) {
 	ctx, cancel := context.WithCancel(ctx)
 	t.busy, t.want, t.cancel = true, a.Spec.Want, cancel
+	t.answer.asking = a.Status.State == api.ActionPendingSchedule
 	x.work.Go(func() {
 		defer cancel()
 		var pause time.Duration
 		var err error
-		if a.Status.State == "" {
+		switch {
+		case a.Status.State == "":
 			err = x.check(ctx, a)
-		} else {
+		case a.Status.State == api.ActionPendingSchedule:
+			pause, err = x.ask(ctx, a, t)
+		default:
 			pause, err = x.move(ctx, h, a)
 		}
 		x.mu.Lock()

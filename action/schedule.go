@@ -29,6 +29,9 @@ type Facts struct {
 	// Held are the actions under way whose status cannot be written now: they stay as they are recorded, which is what whoever carries
 	// them out goes by, and are in the way of others.
 	Held map[types.UID]bool
+	// Against is what those say who were asked of the actions of kinds that Ask, empty where nothing is against it. One that is not in it was not asked
+	// about yet. Nil: nobody is asked.
+	Against map[types.UID]string
 }
 
 // Transition is a status that an action shall get.
@@ -43,8 +46,15 @@ type Transition struct {
 //
 // Two actions are in each other's way when they work on one host, or when their modes forbid it (see Mode); those that run
 // beside anything never are. An action is
-// started when nothing that is in its way runs, or waits and is older. So it waits for older ones alone, and cannot starve.
+// started when nothing that is in its way runs, or waits and is older. So it waits for older ones alone, and cannot starve. One that
+// something else than actions is against (Facts.Against) is in nobody's way: what comes later may be what mends that.
 func Schedule(actions []*api.Action, f Facts) []Transition {
+	changed, _ := schedule(actions, f)
+	return changed
+}
+
+// schedule also tells of which actions is to be asked whether they may begin, as nothing else is in their way.
+func schedule(actions []*api.Action, f Facts) (changed []Transition, asked map[types.UID]bool) {
 	entries := make([]*entry, 0, len(actions))
 	for _, a := range slices.SortedFunc(slices.Values(actions), oldestFirst) {
 		if a.Status.State.Final() {
@@ -57,16 +67,28 @@ func Schedule(actions []*api.Action, f Facts) []Transition {
 		}
 		entries = append(entries, e)
 	}
-	var changed []Transition
-	for i, e := range entries {
-		if e.status.State == api.ActionPendingSchedule {
-			e.turn(entries[:i], entries, f)
-		}
+	turns(entries, f)
+	asked = map[types.UID]bool{}
+	for _, e := range entries {
 		if !equality.Semantic.DeepEqual(&e.action.Status, e.status) {
 			changed = append(changed, Transition{e.action, e.status})
 		}
+		if e.asked {
+			asked[e.action.UID] = true
+		}
 	}
-	return changed
+	return changed, asked
+}
+
+// turns gives those their turn that wait for it, and then says what the others wait for that something is against.
+func turns(entries []*entry, f Facts) {
+	for _, held := range []bool{false, true} {
+		for i, e := range entries {
+			if e.status.State == api.ActionPendingSchedule && held == e.held(&f) {
+				e.turn(entries[:i], entries, f)
+			}
+		}
+	}
 }
 
 func oldestFirst(a, b *api.Action) int {
@@ -79,6 +101,8 @@ type entry struct {
 	action *api.Action
 	status *api.ActionStatus
 	kind   Kind
+	// asked is set when it is to be asked whether it may begin.
+	asked bool
 }
 
 // settle does what needs no look at other actions.
@@ -219,7 +243,16 @@ func (e *entry) turn(older, all []*entry, f Facts) {
 		e.status.WaitsFor = fmt.Sprintf("the agent of host %s, which is silent", e.action.Spec.Host)
 		return
 	}
-	if e.status.WaitsFor = e.blocked(older, all, &f); e.status.WaitsFor == "" {
+	if e.status.WaitsFor = e.blocked(older, all, &f); e.status.WaitsFor != "" {
+		return
+	}
+	if e.asked = e.kind.Asks && f.Against != nil; e.asked {
+		said, known := f.Against[e.action.UID]
+		if e.status.WaitsFor = said; !known {
+			e.status.WaitsFor = "an answer to whether it may begin"
+		}
+	}
+	if e.status.WaitsFor == "" {
 		e.status.State, e.status.Message = api.ActionNew, "it is its turn"
 	}
 }
@@ -229,11 +262,14 @@ func (e *entry) absent(f Facts) bool {
 	return e.kind.Executor == api.ByAgent && f.Hosts[e.action.Spec.Host].Silent
 }
 
+// held says that something else than actions is against it.
+func (e *entry) held(f *Facts) bool { return e.kind.Asks && f.Against[e.action.UID] != "" }
+
 // blocked says which action is in the way. Of several the nearest in the queue is named: in a long queue each word then
 // changes when one's own predecessor moves, and not with each move of any.
 func (e *entry) blocked(older, all []*entry, f *Facts) string {
 	for _, o := range slices.Backward(older) {
-		if o.status.State == api.ActionPendingSchedule && !o.absent(*f) {
+		if o.status.State == api.ActionPendingSchedule && !o.absent(*f) && !o.held(f) {
 			if why := f.conflict(e, o); why != "" {
 				return inTheWay(o, "before it in the queue", why)
 			}

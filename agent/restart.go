@@ -24,7 +24,7 @@ import (
 var restartKind = action.Kind{
 	Name: api.ActionDaemonRestart, Executor: api.ByAgent, Mode: action.Rolling,
 	Summary: "stops the process of a daemon and starts it again (target daemon/NAME)",
-	Steps:   []string{"look", "restart"}, Timeout: 15 * time.Minute, ExpiresAfter: time.Hour,
+	Steps:   []string{"look", "restart"}, Asks: true, Timeout: 15 * time.Minute, ExpiresAfter: time.Hour,
 }
 
 type restart struct{ *agent }

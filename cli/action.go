@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine/hosts"
 )
 
 func newAction(g *globals) *cobra.Command {
@@ -251,23 +252,27 @@ func newDaemon(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "daemon", Short: "Restart a daemon, or have one that is held back try again",
 	}
-	var wait bool
+	var wait, force bool
 	var timeout time.Duration
 	restart := &cobra.Command{
 		Use: "restart NAME", Short: "Stop the process of a daemon and start it again, once", Args: cobra.ExactArgs(1),
+		Long: `Stops the process of a daemon and starts it again, once. The storage system is asked first whether the others can do without it: when it says no,
+the restart is refused with its reason, or waits where what is under way will change that. It is asked again when it is the restart's turn. A daemon
+that does not run, or that the storage system counts as down, can always be restarted.`,
 		Example: `  holdfast daemon restart ceph-osd-3 --wait
   holdfast daemon restart osd.3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.restartDaemon(cmd.Context(), args[0], wait, timeout)
+			return g.restartDaemon(cmd.Context(), args[0], force, wait, timeout)
 		},
 	}
+	restart.Flags().BoolVar(&force, "force", false, "do not ask the storage system: clients may have to wait until the daemon is back")
 	restart.Flags().BoolVar(&wait, "wait", false, "wait until another process runs")
 	restart.Flags().DurationVar(&timeout, "timeout", 15*time.Minute, "how long --wait waits; the action goes on after that")
 	cmd.AddCommand(restart, newDaemonStart(g))
 	return cmd
 }
 
-func (g *globals) restartDaemon(ctx context.Context, name string, wait bool, timeout time.Duration) error {
+func (g *globals) restartDaemon(ctx context.Context, name string, force, wait bool, timeout time.Duration) error {
 	c, err := g.client()
 	if err != nil {
 		return err
@@ -278,6 +283,9 @@ func (g *globals) restartDaemon(ctx context.Context, name string, wait bool, tim
 	}
 	a := &api.Action{Spec: api.ActionSpec{Kind: api.ActionDaemonRestart, Target: "daemon/" + d.Name, Cluster: d.Spec.Cluster, Host: d.Spec.Host}}
 	a.Namespace, a.GenerateName = d.Namespace, "restart-"+d.Name+"-"
+	if force {
+		a.Spec.Parameters = map[string]api.ActionParameter{hosts.ParamForce: hosts.Yes}
+	}
 	err = withDeadline(ctx, func(ctx context.Context) error { return c.Create(ctx, a) })
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 		return &exitError{exitRefused, &plainError{err}}

@@ -67,8 +67,9 @@ func runActions(
 	if err != nil {
 		return fmt.Errorf("while starting to look after actions: %w", err)
 	}
+	judges := hosts.Config{Store: store, Planners: planners}
 	r := action.Runner{
-		Store: actions, Handlers: leaderHandlers(store, planners, mons, authority, guards...), Agents: agent.ActionKinds(), Accept: hosts.AcceptAgents(store),
+		Store: actions, Handlers: leaderHandlers(store, planners, mons, authority, guards...), Agents: agent.ActionKinds(), Accept: hosts.AcceptAgents(judges), Ask: hosts.AskAgents(judges),
 		Stats: stats, Log: log.With("part", "actions"),
 		OnStuck: func(ctx context.Context, a *api.Action, why error) error {
 			return engine.TellStuck(ctx, store, a, why, time.Now())

@@ -2,41 +2,96 @@ package hosts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/engine"
 )
 
+// confirmAfter is how long after a refusal a storage system is asked once more: it may not have been asked for long, or be choosing who leads it.
+const confirmAfter = time.Second
+
 // AcceptAgents looks at an action that an agent carries out before it is accepted: the daemon that it is meant for has to be on
-// the host. Its agent, which may be silent for now, looks again before it begins.
-func AcceptAgents(store engine.Store) func(ctx context.Context, a *api.Action) error {
+// the host, and its storage system has to do without it, now or after what is under way. Its agent, which may be silent for now, looks again
+// before it begins.
+func AcceptAgents(c Config) func(ctx context.Context, a *api.Action) error {
 	return func(ctx context.Context, a *api.Action) error {
 		if !strings.HasPrefix(a.Spec.Kind, "daemon.") {
 			return nil
 		}
-		v, err := store.Host(ctx, a.Spec.Host)
-		if isGone(err) {
-			return nil // what that means is said elsewhere
+		d, err := c.daemonOf(ctx, a)
+		if err != nil || d == nil {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("while reading host %s: %w", a.Spec.Host, err)
+		found, err := c.againstRestart(ctx, a, d)
+		if err == nil && found.lasts && pause(ctx, confirmAfter) {
+			found, err = c.againstRestart(ctx, a, d)
 		}
-		name, ok := strings.CutPrefix(a.Spec.Target, "daemon/")
-		if !ok {
-			return refuse("the target %q is no daemon: it has to be daemon/NAME", a.Spec.Target)
+		if err == nil && found.lasts {
+			return refuse("%s: %s", found.who, found.why)
 		}
-		i := slices.IndexFunc(v.Daemons, func(d api.Daemon) bool { return d.Namespace == a.Namespace && d.Name == name })
-		switch {
-		case i < 0:
-			return refuse("there is no daemon %s of namespace %s on host %s: see 'holdfast get daemons'", name, a.Namespace, a.Spec.Host)
-		case v.Daemons[i].DeletionTimestamp != nil:
-			return refuse("daemon %s is being removed", name)
-		case v.Daemons[i].Spec.State != api.WantRunning:
-			return refuse("daemon %s is wanted %s, not Running: host %s is in mode %s", name, v.Daemons[i].Spec.State, a.Spec.Host, v.Host.ModeOf())
+		return err
+	}
+}
+
+// AskAgents says what is to come first when nothing else is in the way of an action that an agent carries out. What its agent refuses
+// goes to its agent.
+func AskAgents(c Config) func(ctx context.Context, a *api.Action) (string, error) {
+	return func(ctx context.Context, a *api.Action) (string, error) {
+		d, err := c.daemonOf(ctx, a)
+		if d == nil || err != nil {
+			if errors.Is(err, action.ErrRefused) {
+				err = nil
+			}
+			return "", err
 		}
-		return nil
+		found, err := c.againstRestart(ctx, a, d)
+		if err != nil || found.why == "" {
+			return "", err
+		}
+		return found.who + " to allow it: " + found.why, nil
+	}
+}
+
+// daemonOf is the daemon that an action is meant for; nil without a host.
+func (c Config) daemonOf(ctx context.Context, a *api.Action) (*api.Daemon, error) {
+	v, err := c.Store.Host(ctx, a.Spec.Host)
+	if isGone(err) {
+		return nil, nil //nolint:nilnil // what that means is said elsewhere
+	}
+	if err != nil {
+		return nil, fmt.Errorf("while reading host %s: %w", a.Spec.Host, err)
+	}
+	name, ok := strings.CutPrefix(a.Spec.Target, "daemon/")
+	if !ok {
+		return nil, refuse("the target %q is no daemon: it has to be daemon/NAME", a.Spec.Target)
+	}
+	i := slices.IndexFunc(v.Daemons, func(d api.Daemon) bool { return d.Namespace == a.Namespace && d.Name == name })
+	switch force, said := a.Spec.Parameters[ParamForce]; {
+	case i < 0:
+		return nil, refuse("there is no daemon %s of namespace %s on host %s: see 'holdfast get daemons'", name, a.Namespace, a.Spec.Host)
+	case v.Daemons[i].DeletionTimestamp != nil:
+		return nil, refuse("daemon %s is being removed", name)
+	case v.Daemons[i].Spec.State != api.WantRunning:
+		return nil, refuse("daemon %s is wanted %s, not Running: host %s is in mode %s", name, v.Daemons[i].Spec.State, a.Spec.Host, v.Host.ModeOf())
+	case said && force != Yes:
+		return nil, refuse("the parameter %q is %q, and can only be %q", ParamForce, force, Yes)
+	}
+	return &v.Daemons[i], nil
+}
+
+// pause waits, and says whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
 	}
 }

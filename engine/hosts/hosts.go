@@ -30,6 +30,8 @@ const (
 	ParamOffline = "offline"
 	// ParamGone, set to Yes, says that the machine is off and will not come back.
 	ParamGone = "gone"
+	// ParamForce, set to Yes, has a daemon started again whatever its storage system says.
+	ParamForce = "force"
 	// ParamNodes says what becomes of the StorageNodes of a host that is removed: Delete, or else the removal is refused.
 	ParamNodes = "storageNodes"
 	// ParamBy is the host that takes the place of the one that is replaced.

@@ -381,7 +381,7 @@ func TestAcceptAgents(t *testing.T) {
 			}
 			a := newAction(tt.kind, tt.host)
 			a.Namespace, a.Spec.Target = "default", tt.target
-			err := hosts.AcceptAgents(w.Memory)(t.Context(), a)
+			err := hosts.AcceptAgents(hosts.Config{Store: w.Memory})(t.Context(), a)
 			if (err == nil) != (tt.err == "") || err != nil && (!strings.Contains(err.Error(), tt.err) || !errors.Is(err, action.ErrRefused)) {
 				t.Errorf("error %v, want one that says %q", err, tt.err)
 			}

@@ -36,6 +36,9 @@ func (j *job) ask(ctx context.Context, cluster types.NamespacedName, change func
 	if err != nil || plan == nil {
 		return err
 	}
+	if len(view.Errors) > 0 && view.Cluster.DeletionTimestamp == nil { // of one that is deleted nothing is needed any more
+		return fmt.Errorf("nobody knows how cluster %s is: %s", cluster.Name, view.Errors[0].Message)
+	}
 	for _, d := range plan.Decisions {
 		if d.Object != "host/"+j.Host.Name {
 			continue
@@ -55,16 +58,15 @@ func (j *job) ask(ctx context.Context, cluster types.NamespacedName, change func
 	return nil
 }
 
-// suppose makes the plan of a cluster. It is nil for a cluster that is gone, or that nobody can plan. A plan that was made
-// without the storage system's own word is worth nothing here.
-func (j *job) suppose(ctx context.Context, cluster types.NamespacedName, change func(*engine.View)) (*engine.View, *engine.Plan, error) {
-	c, err := j.Store.Cluster(ctx, cluster)
+// suppose makes the plan of a cluster. It is nil for a cluster that is gone, or that nobody can plan.
+func (c Config) suppose(ctx context.Context, cluster types.NamespacedName, change func(*engine.View)) (*engine.View, *engine.Plan, error) {
+	there, err := c.Store.Cluster(ctx, cluster)
 	if isGone(err) {
 		return nil, nil, nil
 	} else if err != nil {
 		return nil, nil, err
 	}
-	planner := j.Planners[c.Spec.Type]
+	planner := c.Planners[there.Spec.Type]
 	if planner == nil {
 		return nil, nil, nil
 	}
@@ -73,9 +75,6 @@ func (j *job) suppose(ctx context.Context, cluster types.NamespacedName, change 
 		return nil, nil, nil
 	} else if err != nil {
 		return nil, nil, fmt.Errorf("while asking cluster %s: %w", cluster.Name, err)
-	}
-	if len(view.Errors) > 0 && view.Cluster.DeletionTimestamp == nil { // of one that is deleted nothing is needed any more
-		return nil, nil, fmt.Errorf("nobody knows how cluster %s is: %s", cluster.Name, view.Errors[0].Message)
 	}
 	return view, plan, nil
 }

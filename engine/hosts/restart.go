@@ -1,0 +1,61 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// objection is what a cluster has against the restart of a daemon.
+type objection struct {
+	// who is the cluster, and why what it says; empty when nothing is against it.
+	who, why string
+	// lasts is set when nothing that is under way will change it.
+	lasts bool
+}
+
+// againstRestart asks a daemon's cluster whether the others can do without it for a moment, unless who asked for the restart wants it at any
+// price. A daemon that does not run, by its agent's word, is missed already: its restart mends that.
+func (c Config) againstRestart(ctx context.Context, a *api.Action, d *api.Daemon) (*objection, error) {
+	found := &objection{}
+	if a.Spec.Parameters[ParamForce] == Yes || d.Status.State != api.DaemonRunning || d.Spec.Cluster == "" {
+		return found, nil
+	}
+	cluster := types.NamespacedName{Namespace: d.Namespace, Name: d.Spec.Cluster}
+	view, plan, err := c.suppose(ctx, cluster, func(v *engine.View) { v.Restart = d.Name })
+	if err != nil || plan == nil {
+		return found, err
+	}
+	var why []string
+	for _, x := range plan.Decisions {
+		if x.Object == engine.RestartObject(d.Name) && (x.Verdict == api.VerdictRefuse || x.Verdict == api.VerdictWait) {
+			why = append(why, x.Message)
+			found.lasts = found.lasts || x.Verdict == api.VerdictRefuse
+		}
+	}
+	if len(why) == 0 {
+		return found, nil
+	}
+	found.lasts = found.lasts && !underWay(view, a)
+	found.who = fmt.Sprintf("%s %s", view.Cluster.Spec.Type, cluster.Name)
+	found.why = fmt.Sprintf("%s; 'holdfast daemon restart %s --force' restarts it nonetheless", strings.Join(why, "; "), d.Name)
+	return found, nil
+}
+
+// underWay says whether an action that came before another one may change what its cluster says.
+func underWay(v *engine.View, than *api.Action) bool {
+	used := v.UsedHosts()
+	for i := range v.Actions {
+		a := &v.Actions[i]
+		concerns := a.Spec.Cluster == v.Cluster.Name || used[a.Spec.Host]
+		if a.UID != than.UID && concerns && a.Spec.Kind != api.ActionServiceCommand && !a.Status.State.Final() && !than.CreationTimestamp.Before(&a.CreationTimestamp) {
+			return true
+		}
+	}
+	return false
+}
