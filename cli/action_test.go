@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,11 +91,14 @@ func TestAction_firstWord(t *testing.T) {
 	b := newBench(t)
 	b.addDaemon()
 	b.withCeph()
-	b.expect("daemon restart osd.3", exitOK, "it has to be granted by an administrator: 'holdfast action approve restart-ceph-osd-3-", "; follow it with 'holdfast action wait ")
-	b.expect("action approve "+b.actions()[0].Name, exitOK, "approved")
+	b.expect("daemon restart osd.3", exitRefused, "the mons of Ceph do not answer, and only they can say whether osd.3 may stop", "'holdfast daemon restart ceph-osd-3 --force'")
+	b.expect("daemon restart osd.3 --force", exitOK, "it has to be granted by an administrator: 'holdfast action approve restart-ceph-osd-3-", "; follow it with 'holdfast action wait ")
+	forced := b.actions()[slices.IndexFunc(b.actions(), func(a api.Action) bool { return a.Spec.Parameters["force"] == "Yes" })].Name
+	b.expect("action show "+forced, exitOK, "force", "Yes")
+	b.expect("action approve "+forced, exitOK, "approved")
 	b.must(b.client.Patch(b.Context(), &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph"}},
 		client.RawPatch(types.MergePatchType, []byte(`{"spec":{"approval":"Granted"}}`))))
-	b.expect("daemon restart osd.3", exitOK, "\nit waits for action restart-ceph-osd-3-", ": host node1 does one thing at a time; ", "; follow it with 'holdfast action wait ")
+	b.expect("daemon restart osd.3 --force", exitOK, "\nit waits for action restart-ceph-osd-3-", ": host node1 does one thing at a time; ", "; follow it with 'holdfast action wait ")
 }
 
 // What comes from elsewhere cannot break a table or move the cursor.

@@ -133,6 +133,9 @@ func TestRefused_lastCopies(t *testing.T) {
 	b.expect("host drain h2", exitRefused, "refused, and nothing was changed")
 	b.expect("host remove h2", exitRefused, "the StorageNode default/n2 is on host h2")
 	b.expect("daemon restart mon.a", exitRefused, "is wanted Stopped, not Running: host h1 is in mode Maintenance")
+	b.expect("daemon restart mon.b", exitRefused, "refused, and nothing was changed", "mon.b may not stop now. Ceph says: not enough monitors would be available (c) after stopping mons [b]")
+	b.expect("daemon restart osd.1", exitRefused, "refused, and nothing was changed", "osd.1 may not stop now. Ceph says: unsafe to stop osd(s) at this time",
+		"with osd.0 down already; 'holdfast daemon restart c-osd-1 --force' restarts it nonetheless")
 	for _, h := range []string{"h2", "h3"} {
 		host := &api.Host{}
 		b.must(b.client.Get(b.Context(), client.ObjectKey{Name: h}, host))

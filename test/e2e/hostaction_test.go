@@ -31,6 +31,7 @@ func TestHostActions(t *testing.T) {
 	}{
 		{"bad input is refused", (*bed).hostRefusals, 4},
 		{"daemons are restarted", (*bed).daemonsRestarted, 4},
+		{"a restart asks Ceph", (*bed).restartAsksCeph, 4},
 		{"a restart has to be approved", (*bed).restartApproved, 4},
 		{"restarts wait in line", (*bed).restartWaitsInLine, 4},
 		{"a restart is cancelled", (*bed).restartCancelled, 4},
