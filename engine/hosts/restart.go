@@ -41,18 +41,18 @@ func (c Config) againstRestart(ctx context.Context, a *api.Action, d *api.Daemon
 	if len(why) == 0 {
 		return found, nil
 	}
-	found.lasts = found.lasts && !underWay(view, a)
+	found.lasts = found.lasts && !underWay(view, d, a)
 	found.who = fmt.Sprintf("%s %s", view.Cluster.Spec.Type, cluster.Name)
 	found.why = fmt.Sprintf("%s; 'holdfast daemon restart %s --force' restarts it nonetheless", strings.Join(why, "; "), d.Name)
 	return found, nil
 }
 
-// underWay says whether an action that came before another one may change what its cluster says.
-func underWay(v *engine.View, than *api.Action) bool {
+// underWay says whether an action that came before another one may change what the cluster of a daemon says.
+func underWay(v *engine.View, d *api.Daemon, than *api.Action) bool {
 	used := v.UsedHosts()
 	for i := range v.Actions {
 		a := &v.Actions[i]
-		concerns := a.Spec.Cluster == v.Cluster.Name || used[a.Spec.Host]
+		concerns := a.Spec.Cluster == d.Spec.Cluster || used[a.Spec.Host]
 		if a.UID != than.UID && concerns && a.Spec.Kind != api.ActionServiceCommand && !a.Status.State.Final() && !than.CreationTimestamp.Before(&a.CreationTimestamp) {
 			return true
 		}
