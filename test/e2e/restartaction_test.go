@@ -58,6 +58,12 @@ func (b *bed) restartAsksCeph() {
 		b.Errorf("that it was forced is not shown:\n%s", shown)
 	}
 	agent.Signal(b, syscall.SIGCONT)
+	b.await("the OSD that was killed to run again", func() error {
+		if s := b.daemon(down.Name).Status; s.State != api.DaemonRunning || s.PID == down.Status.PID {
+			return fmt.Errorf("it is %+v", s)
+		}
+		return nil
+	})
 }
 
 // restartWaitsInLine freezes an OSD while it is restarted: another restart on its host waits for that, and another one in the cluster for both.
