@@ -33,21 +33,14 @@ func (b *bed) daemonsRestarted() {
 	}
 }
 
-// restartAsksCeph kills an OSD whose agent is stopped, so that it stays down: the restart of another one would take data away, and is refused with Ceph's
-// reason; who wants it nonetheless has it.
+// restartAsksCeph has Ceph count an OSD as down: the restart of another one would take data away, and is refused with Ceph's reason; who wants it
+// nonetheless has it.
 func (b *bed) restartAsksCeph() {
-	const number = 4
-	down, next := b.daemonOf(number, "ceph-osd"), b.daemonOf(2, "ceph-osd")
-	was, agent := b.starts(next), b.Server(number)
-	agent.Signal(b, syscall.SIGSTOP)
-	b.signal(down, "KILL")
-	b.await("Ceph to count the OSD as down", func() error {
-		if up := b.ceph("osd", "stat"); !strings.Contains(up, "3 up") {
-			return fmt.Errorf("%s", up)
-		}
-		return nil
-	})
-	b.refused("daemon restart "+next.Name, "PGs are or would become offline), with osd."+down.Spec.ID+" down already; 'holdfast daemon restart "+next.Name+
+	down, next := b.daemonOf(4, "ceph-osd"), b.daemonOf(2, "ceph-osd")
+	was, osd := b.starts(next), "osd."+down.Spec.ID
+	b.ceph("osd", "set-group", "noup", osd)
+	b.ceph("osd", "down", osd)
+	b.refused("daemon restart "+next.Name, "PGs are or would become offline), with "+osd+" down already; 'holdfast daemon restart "+next.Name+
 		" --force' restarts it nonetheless")
 	if now := b.starts(next); !slices.Equal(now, was) {
 		b.Errorf("what was refused made its processes %v, from %v", now, was)
@@ -57,13 +50,7 @@ func (b *bed) restartAsksCeph() {
 	if shown := b.run("action", "show", forced); !strings.Contains(shown, "force") {
 		b.Errorf("that it was forced is not shown:\n%s", shown)
 	}
-	agent.Signal(b, syscall.SIGCONT)
-	b.await("the OSD that was killed to run again", func() error {
-		if s := b.daemon(down.Name).Status; s.State != api.DaemonRunning || s.PID == down.Status.PID {
-			return fmt.Errorf("it is %+v", s)
-		}
-		return nil
-	})
+	b.ceph("osd", "unset-group", "noup", osd)
 }
 
 // restartWaitsInLine freezes an OSD while it is restarted: another restart on its host waits for that, and another one in the cluster for both.
