@@ -333,10 +333,10 @@ func (x *running) start(ctx context.Context, h Handler, a *api.Action, t *task) 
 		defer cancel()
 		var pause time.Duration
 		var err error
-		switch {
-		case a.Status.State == "":
+		switch a.Status.State {
+		case "":
 			err = x.check(ctx, a)
-		case a.Status.State == api.ActionPendingSchedule:
+		case api.ActionPendingSchedule:
 			pause, err = x.ask(ctx, a, t)
 		default:
 			pause, err = x.move(ctx, h, a)

@@ -119,14 +119,14 @@ func (p *planner) alsoDown(d *api.Daemon) []string {
 }
 
 // takingOver says whether all ranks have an MDS, and one of them does not serve yet.
-func (f *FSFacts) takingOver() bool {
+func (x *FSFacts) takingOver() bool {
 	begun := false
-	for _, fs := range f.Filesystems {
+	for _, fs := range x.Filesystems {
 		if len(fs.Down)+len(fs.Damaged) > 0 {
 			return false
 		}
-		for _, x := range fs.MDS {
-			begun = begun || x.State != mdsActive
+		for _, m := range fs.MDS {
+			begun = begun || m.State != mdsActive
 		}
 	}
 	return begun

