@@ -67,6 +67,10 @@ func (d dataDir) moveDatabase(to string) error {
 	if err := atomicfile.MkdirAll(d.file(removedDir), 0o700); err != nil {
 		return err
 	}
+	// What could not be removed the last time would be in the way.
+	if err := atomicfile.RemoveAll(d.discarded()); err != nil {
+		return err
+	}
 	if !missing(to) {
 		if err := atomicfile.Rename(to, d.discarded()); err != nil {
 			return err

@@ -107,16 +107,20 @@ func TestSetAside(t *testing.T) {
 	want("a restore later", map[string]int{"generation-0": 9, "generation-900": 5})
 	lose(900, logUpTo(t, 7))
 	want("it had a seat again", map[string]int{"generation-0": 9, "generation-900": 7})
+	putLog(t, d.discarded(), logUpTo(t, 1)) // it could not be removed
+	lose(900, logUpTo(t, 8))
+	want("more again", map[string]int{"generation-0": 9, "generation-900": 8})
+	putLog(t, d.discarded(), logUpTo(t, 1))
 	lose(900, nil)           // a seat that was given, and its server ended before it began
 	lose(900, logUpTo(t, 0)) // a member that began, and was never filled
 	lose(900, logUpTo(t, 6)) // one that was filled in part
-	want("what has less has nobody's place", map[string]int{"generation-0": 9, "generation-900": 7})
+	want("what has less has nobody's place", map[string]int{"generation-0": 9, "generation-900": 8})
 	lose(900, []byte("this is no log, and long enough to be taken for one"))
-	want("what cannot be read lies beside it", map[string]int{"generation-0": 9, "generation-900": 7, "generation-900.unread": -2})
+	want("what cannot be read lies beside it", map[string]int{"generation-0": 9, "generation-900": 8, "generation-900.unread": -2})
 	lose(1000, logUpTo(t, 1))
-	want("a third generation", map[string]int{"generation-0": 9, "generation-900": 7, "generation-900.unread": -2, "generation-1000": 1})
+	want("a third generation", map[string]int{"generation-0": 9, "generation-900": 8, "generation-900.unread": -2, "generation-1000": 1})
 	lose(1001, logUpTo(t, 0)) // the first of a generation has nobody's place
-	want("a fourth one", map[string]int{"generation-900": 7, "generation-900.unread": -2, "generation-1000": 1, "generation-1001": 0})
+	want("a fourth one", map[string]int{"generation-900": 8, "generation-900.unread": -2, "generation-1000": 1, "generation-1001": 0})
 	lose(1002, logUpTo(t, 2))
 	want("a fifth one", map[string]int{"generation-1000": 1, "generation-1001": 0, "generation-1002": 2})
 }
