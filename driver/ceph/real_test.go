@@ -267,6 +267,7 @@ func TestReal(t *testing.T) {
 	}
 	checkRecorded(t, c)
 	checkRecordedForHosts(t, c)
+	checkRestarts(t, w, c, "mon ok-to-stop", "not enough monitors would be available", []string{"a", "b"}, "c-osd-1", "c-mon-a", "c-mgr-a", "c-mgr-b")
 	checkRacks(t, c)
 	checkMoves(t, c)
 	if _, err := c.Mon(t.Context(), command{"prefix": "osd pool create", "pool": "data", "pg_num": 16}, nil); err != nil {

@@ -37,6 +37,7 @@ func TestRealFilesystem(t *testing.T) {
 	if len(missing) > 0 {
 		t.Errorf("a real answer lacks what the recorded one has: %v", missing)
 	}
+	checkRestarts(t, w, c, "mds ok-to-stop", "standby MDS daemons to stop active gids", []string{s.Active, s.Standby}, "c-mds-"+s.Active, "c-mds-"+s.Standby)
 	killed := rankZero(t, c)
 	begun := time.Now()
 	cmd := a.running["c-mds-"+s.Active]

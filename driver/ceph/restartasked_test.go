@@ -1,24 +1,42 @@
 package ceph
 
 import (
+	"errors"
 	"strings"
+	"syscall"
 	"testing"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // againstRestart is what is said when somebody asks for the restart of a daemon, as "Verdict: message"; nothing when it may be.
-func (f *fakeWorld) againstRestart(t *testing.T, daemon string) (word string) {
+func (w *world) againstRestart(t *testing.T, daemon string) (word string) {
 	t.Helper()
-	v := f.view()
+	v := w.view()
 	v.Restart = daemon
-	system, err := f.driver.Observe(t.Context(), v, f)
+	system, err := w.driver.Observe(t.Context(), v, w)
 	if err != nil {
 		t.Fatal(err)
 	}
 	v.System = system
-	return wordOn(f.driver.Plan(v, f.now), daemon)
+	return wordOn(w.driver.Plan(v, w.now), daemon)
+}
+
+// checkRestarts asks a real Ceph of daemons that it can do without, and of too many at once.
+func checkRestarts(t *testing.T, w *world, c rados.Client, prefix, refusal string, ids []string, daemons ...string) {
+	t.Helper()
+	for _, name := range daemons {
+		if word := w.againstRestart(t, name); word != "" {
+			t.Errorf("the restart of %s while all is well: %q", name, word)
+		}
+	}
+	_, err := c.Mon(t.Context(), command{"prefix": prefix, "ids": ids, "format": "json"}, nil)
+	var refused *rados.CommandError
+	if !errors.As(err, &refused) || refused.Errno != syscall.EBUSY || !strings.Contains(refused.Status, refusal) {
+		t.Errorf("%s of %v: %v, and not %q", prefix, ids, err, refusal)
+	}
 }
 
 func wordOn(p *engine.Plan, daemon string) (word string) {
