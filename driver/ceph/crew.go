@@ -246,7 +246,7 @@ func (p *planner) byLoad(c *crew, places []place) []place {
 func (p *planner) freeID(c *crew) string {
 	for i := 0; ; i++ {
 		id := c.id(i)
-		taken := p.have[p.daemonOf(c, id)] != nil || slices.ContainsFunc(c.seats, func(s seat) bool { return s.id == id })
+		taken := p.have[p.daemonOf(c, id)] != nil || p.spent(c, id) || slices.ContainsFunc(c.seats, func(s seat) bool { return s.id == id })
 		if !taken {
 			return id
 		}

@@ -2,7 +2,9 @@ package ceph
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +75,32 @@ func TestGone_wasToBeWiped(t *testing.T) {
 		}
 		return d().DeletionTimestamp != nil
 	})
+}
+
+// TestGone_keyOfItsMgr: the machine of a host that was taken out may come back and start the mgr that it had. None that comes later has its name with its
+// key, or Ceph would take each for the other one that was started again, and change the active mgr for ever.
+func TestGone_keyOfItsMgr(t *testing.T) {
+	f := withFake(fourHosts())
+	f.settle(t)
+	seen := map[string]int{} // the round in which each mgr was seen last, by its name and key
+	for round := range 4 {
+		for name, d := range f.daemons {
+			if d.Spec.Type != TypeMgr {
+				continue
+			}
+			who := name + " " + string(f.secrets["c-key-mgr."+d.Spec.ID].data[secretKey])
+			if last, was := seen[who]; was && last != round-1 {
+				t.Errorf("round %d: %s on %s has the key that it had in round %d", round, name, d.Spec.Host, last)
+			}
+			seen[who] = round
+		}
+		f.mode(4, []api.HostMode{api.HostDrain, api.HostActive}[round%2])
+		f.cluster.Spec.Ceph.Mgr.Count = []int32{2, 3, 3, 2}[round]
+		f.settle(t)
+	}
+	if kept := len(slices.DeleteFunc(slices.Collect(maps.Keys(f.secrets)), func(name string) bool { return !strings.Contains(name, "mgr") })); kept > 4 {
+		t.Errorf("%d keys of mgrs are kept", kept)
+	}
 }
 
 // osdOn finds the OSD on a host, each time anew.

@@ -287,8 +287,8 @@ func (p *planner) serviceDaemon(s *service, at seat, facts *confFacts) api.Daemo
 	return d
 }
 
-// forgetCrews takes the keys of daemons that are gone for good from Ceph's auth database, and those of services also from the store:
-// those that were made by Holdfast.
+// forgetCrews takes the keys of daemons that are gone for good from Ceph's auth database, and then from the store: those that were made by Holdfast, but
+// for those that the first mons were made with.
 func (p *planner) forgetCrews() {
 	for _, x := range p.view.Secrets {
 		entity := x.Annotations[AnnotationEntity]
@@ -299,10 +299,27 @@ func (p *planner) forgetCrews() {
 		switch {
 		case p.seen.Entities[entity]:
 			p.command(verbAuthRm, entity, nil, "the "+kindOf(c.daemonType)+" is gone")
-		case p.seen.Entities != nil && c.daemonType != TypeMgr:
+		case p.seen.Entities != nil && !p.named(x.Name):
 			p.plan.Secrets = append(p.plan.Secrets, engine.SecretWant{Name: x.Name, Gone: true})
 		}
 	}
+}
+
+// named says whether a file of a daemon is made of a Secret.
+func (p *planner) named(secret string) bool {
+	return slices.ContainsFunc(p.view.Daemons, func(d api.Daemon) bool {
+		return slices.ContainsFunc(d.Spec.Files, func(f api.DaemonFile) bool {
+			return slices.ContainsFunc(f.Sources, func(s api.FileSource) bool { return s.Secret != nil && s.Secret.Name == secret })
+		})
+	})
+}
+
+// spent says whether a manager had an id that is gone for good: Ceph has forgotten its key, and it is there still. With that one the machine of a host
+// that was said to be gone could come back and start it again, and Ceph takes two of one name for one that is started again and again.
+func (p *planner) spent(c *crew, id string) bool {
+	entity := c.entityOf(id)
+	return c.daemonType == TypeMgr && p.reachable() && p.seen.Entities != nil && !p.seen.Entities[entity] &&
+		slices.ContainsFunc(p.view.Secrets, func(x engine.SecretInfo) bool { return x.Annotations[AnnotationEntity] == entity })
 }
 
 // crewOf is the crew whose daemons have such keys, and the id of the one; a crew without seats where there is none any more.

@@ -188,7 +188,9 @@ func foretold(before []string, p *engine.Projection) []string {
 			delete(words, r.Name)
 		}
 		for _, x := range step.Plan.Secrets {
-			words[x.Name] = "secret " + x.Name
+			if words[x.Name] = "secret " + x.Name; x.Gone {
+				delete(words, x.Name)
+			}
 		}
 	}
 	return slices.Sorted(maps.Values(words))
