@@ -285,11 +285,12 @@ func TestStep_heardAtTheEnd(t *testing.T) {
 	for _, kind := range []string{hosts.Remove, hosts.Replace} {
 		w := sim.NewWorld()
 		must(t, w.AddHost(t.Context(), "h1", nil))
-		heard := func(since time.Duration) {
+		is := func(status metav1.ConditionStatus, since time.Duration) {
 			must(t, w.ChangeHost(t.Context(), "h1", func(s *api.HostStatus) {
-				s.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-since))}}
+				s.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: status, LastTransitionTime: metav1.NewTime(time.Now().Add(-since))}}
 			}))
 		}
+		heard := func(since time.Duration) { is(metav1.ConditionTrue, since) }
 		heard(time.Second)
 		h, a := handlers(w, &planner{})[kind], saidGone(kind)
 		if p, err := h.Step(t.Context(), a, "empty-host"); err != nil || p.Done || p.Recheck == 0 || !strings.Contains(p.WaitsFor, "to be silent again") {
@@ -299,7 +300,11 @@ func TestStep_heardAtTheEnd(t *testing.T) {
 		if p, err := h.Step(t.Context(), a, "empty-host"); !errors.Is(err, action.ErrRefused) {
 			t.Errorf("%s: heard for minutes: %+v, %v", kind, p, err)
 		}
-		must(t, w.SilenceAgent(t.Context(), "h1", true))
+		is(metav1.ConditionFalse, time.Minute) // its agent may be back by now, and have cleared away the last of its daemons
+		if p, err := h.Step(t.Context(), a, "empty-host"); err != nil || p.Done || p.Recheck == 0 || !strings.Contains(p.WaitsFor, "to be silent until") {
+			t.Errorf("%s: silent for a minute: %+v, %v", kind, p, err)
+		}
+		is(metav1.ConditionFalse, 3*time.Minute)
 		if p, err := h.Step(t.Context(), a, "empty-host"); err != nil || !p.Done {
 			t.Errorf("%s: silent again: %+v, %v", kind, p, err)
 		}

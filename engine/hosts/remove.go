@@ -110,20 +110,27 @@ func quorumLost(host *api.Host, hosts []api.Host) string {
 }
 
 // emptied waits until nothing is left on the host. The daemons of a host that is gone for good are let go without their agent's
-// word, but only those that their cluster's plan removed: so it does not need them any more.
+// word, but only those that their cluster's plan removed: so it does not need them any more. That none is left is believed when the host has been silent for
+// as long as it takes to let them go.
 func emptied(ctx context.Context, j *job, gone bool) (action.Progress, error) {
 	since, silent := j.Host.SilentSince()
 	if !gone || !silent {
 		return moved(ctx, j)
 	}
 	p, err := j.emptying(ctx)
-	if err != nil || p.Done {
+	if err != nil {
 		return p, err
 	}
 	if wait := deadAfter - time.Since(since); wait > 0 {
+		if p.Done { // an agent that is back, and not heard yet, may have cleared the last away
+			p.Done, p.Message = false, fmt.Sprintf("nothing is left on host %s", j.Host.Name)
+		}
 		p.WaitsFor = fmt.Sprintf("the agent of host %s to be silent until %s, so that it is not only away for a moment",
 			j.Host.Name, since.Add(deadAfter).UTC().Format("15:04:05 MST"))
 		p.Recheck = min(wait, watchful)
+		return p, nil
+	}
+	if p.Done {
 		return p, nil
 	}
 	return p, j.letGo(ctx)
