@@ -77,11 +77,16 @@ func (d Device) String() string {
 	return d.ID
 }
 
-// FromProjection lists what will happen to a cluster, in that order.
+// FromProjection lists what will happen to a cluster, in that order. A step of which there is nothing to tell, as when a key that counts no more is
+// forgotten, has no number.
 func FromProjection(p *engine.Projection) []Change {
 	var all []Change
-	for i, step := range p.Steps {
-		all = append(all, fromStep(i+1, step)...)
+	number := 1
+	for _, step := range p.Steps {
+		if changes := fromStep(number, step); len(changes) > 0 {
+			all = append(all, changes...)
+			number++
+		}
 	}
 	return all
 }
