@@ -50,10 +50,11 @@ func TestObjectStore(t *testing.T) {
 	b := &bed{t, home.StartServers(t, lab, binary, 3)}
 	b.StartAgent(t, 4, b.Token(t, "agent"))
 	b.AwaitHosts(t, 4)
-	wanted := home.SpecFor(lab, 3, 2, 1)
+	wanted := home.SpecFor(lab, 3, 3, 1)
 	delete(wanted.Devices, lab.Host(4).Name)
 	wanted.Interval = "2s"
-	b.mustApply(wanted.YAML() + storeYAML("s3", fmt.Sprintf(gatewaysOn, "")) + userYAML("app", "deletionPolicy: Wipe"))
+	spec := strings.Replace(wanted.YAML(), "mgr: {count: 3}", "mgr: {count: 3, hostSelector: {}}", 1) // also on h4, which has no StorageNode
+	b.mustApply(spec + storeYAML("s3", fmt.Sprintf(gatewaysOn, "")) + userYAML("app", "deletionPolicy: Wipe"))
 	c := b.newS3Client(1, "app")
 	certificate := b.certificate("cert", "h2", "h3", "h4") // the client trusts it from its start
 	c.start(b)
@@ -168,8 +169,8 @@ func (b *bed) gatewayKilled() {
 	b.awaitStore("s3")
 }
 
-// gatewayLost takes the power of a host with a gateway away: the third host gets one in its place, without a word of anybody. When the power is back
-// both stay for a while.
+// gatewayLost takes the power of a host with a gateway and the active mgr away: other hosts get both in its place, without a word of anybody. When the
+// power is back all stay for a while.
 func (b *bed) gatewayLost() {
 	const number = 4
 	h := b.Lab.Host(number)
@@ -185,13 +186,17 @@ func (b *bed) gatewayLost() {
 	if before == 0 {
 		b.Fatalf("host %s has no gateway", h.Name)
 	}
+	b.activeMgrOn(h.Name)
 	h.PowerOff(b)
+	off := time.Now()
 	b.awaitFor(2*home.Limit, "a gateway in the place of the lost one", func() error {
 		if s := b.store("s3").Status; pid("h2") == 0 || pid("h3") == 0 {
 			return fmt.Errorf("%s, %s: %s; at %v", s.State, s.Gateways, s.Message, s.Endpoints)
 		}
 		return nil
 	})
+	b.await("as many mgrs as are wanted, without the host", func() error { return b.mgrsWithout(h.Name, 3) })
+	b.Logf("%.1f s after the power was lost all mgrs are there: %+v", time.Since(off).Seconds(), b.mgrs())
 	if out := b.run("get", "daemons"); !strings.Contains(out, "Running when it was last heard; host "+h.Name+" is silent for") {
 		b.Errorf("holdfast get daemons says of a host that is off:\n%s", out)
 	}

@@ -1,6 +1,7 @@
 package home
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -60,10 +61,7 @@ func SpecFor(lab *hosts.Lab, mons, mgrs, disks int) Spec {
 // YAML is the spec as a manifest.
 func (s Spec) YAML() string {
 	var b strings.Builder
-	name := s.Name
-	if name == "" {
-		name = "ceph"
-	}
+	name := cmp.Or(s.Name, "ceph")
 	fmt.Fprintf(&b, "apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: %s}\nspec:\n  type: ceph\n", name)
 	if s.DeletionPolicy != "" {
 		fmt.Fprintf(&b, "  deletionPolicy: %s\n", s.DeletionPolicy)
@@ -79,6 +77,13 @@ func (s Spec) YAML() string {
 	for _, option := range slices.Sorted(maps.Keys(s.Config)) {
 		fmt.Fprintf(&b, "        %s: %q\n", option, s.Config[option])
 	}
+	return b.String() + s.NodesYAML()
+}
+
+// NodesYAML are the StorageNodes of the spec alone.
+func (s Spec) NodesYAML() string {
+	var b strings.Builder
+	name := cmp.Or(s.Name, "ceph")
 	for _, host := range slices.Sorted(maps.Keys(s.Devices)) {
 		fmt.Fprintf(&b, "---\napiVersion: holdfast.io/v1alpha1\nkind: StorageNode\nmetadata: {name: %s-%s}\nspec:\n  type: ceph\n  cluster: %s\n", name, host, name)
 		fmt.Fprintf(&b, "  nodeSelector: {kubernetes.io/hostname: %s}\n  devices: [", host)
