@@ -19,14 +19,14 @@ import (
 	"github.com/holdfast-storage/holdfast/test/home"
 )
 
-// TestBringUp is the main job: three hosts, a spec, and Ceph is well; data is written and read; the same spec again
+// TestBringUp is the main job: three hosts, a spec, its plan is done as it was shown, and Ceph is well; data is written and read; the same spec again
 // changes nothing; the cluster goes and nothing of it is left.
 func TestBringUp(t *testing.T) {
 	b := newBed(t, 3, 1)
 	wanted := home.SpecFor(b.Lab, 3, 2, 1)
 	wanted.Interval = "2s"
 	spec := wanted.YAML()
-	b.mustApply(spec)
+	b.applyPlanned(spec)
 	b.cephHealthy(3, 3)
 	b.noOrphans()
 	t.Run("data", b.writeAndRead)

@@ -31,7 +31,7 @@ func TestDriveGroup(t *testing.T) {
 	b.await("the disk for logs to be seen", func() error { return b.deviceIs("h2", logs.ID(), api.DeviceAvailable) })
 	plain := spec.YAML() + b.driveGroup("disks", `{size: "8Gi:10Gi"}`)
 	manifest := spec.YAML() + dividing + b.driveGroup("disks", `{size: "8Gi:10Gi"}`)
-	if out, code := b.plan(manifest); code != 0 || strings.Count(out, "(10 GiB)") < 6 || strings.Count(out, "(block.db: 1.3 GiB of file-") < 6 ||
+	if out, code := b.plan(manifest, "--dry-run"); code != 0 || strings.Count(out, "(10 GiB)") < 6 || strings.Count(out, "(block.db: 1.3 GiB of file-") < 6 ||
 		!strings.Contains(out, small.ID()+" (2.1 GB) of host h1: its size is 2.1 GB, not 8Gi:10Gi") ||
 		!strings.Contains(out, "disk "+divided.ID()+" (12.9 GB) of host h2 is divided for 2 OSDs, 6.4 GB each") {
 		t.Errorf("holdfast plan ended with %d:\n%s", code, out)
@@ -163,7 +163,7 @@ func (b *bed) laterDisk(manifest string) (id string) {
 	if err := b.deviceIs("h2", disk.ID(), api.DeviceAvailable); err != nil {
 		b.Error(err)
 	}
-	b.mustApply(manifest + fmt.Sprintf("  take: [%q]\n", disk.ID()))
+	b.applyPlanned(manifest + fmt.Sprintf("  take: [%q]\n", disk.ID()))
 	if err := b.health(3, 9); err != nil {
 		b.Error(err)
 	}
@@ -226,13 +226,13 @@ func (b *bed) driveGroup(name, filter string) string {
 }
 
 // plan shows the plan of a manifest.
-func (b *bed) plan(manifest string) (string, int) {
+func (b *bed) plan(manifest string, args ...string) (string, int) {
 	b.Helper()
 	file := b.Lab.Host(1).Dir() + "/plan.yaml"
 	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	out, err := b.Holdfast("plan", "-f", file, "--dry-run")
+	out, err := b.Holdfast(append([]string{"plan", "-f", file}, args...)...)
 	if err != nil {
 		return out + err.Error(), 1
 	}
