@@ -41,7 +41,9 @@ func TestHostActions(t *testing.T) {
 		{"an action is cancelled", (*bed).actionCancelled, 4},
 		{"the leader is killed in the middle of an action", (*bed).leaderKilledInAction, 4},
 		{"a dead machine is replaced in two commands", (*bed).deadReplaced, 4},
+		{"a host that is said to be gone is back", (*bed).goneIsBack, 4},
 		{"a host is emptied and taken out", func(b *bed) { b.hostTakenOut(client) }, 3},
+		{"a machine that was removed is back", (*bed).removedIsBack, 4},
 	} {
 		if !t.Run(step.name, func(t *testing.T) {
 			b := &bed{t, b.Home}
