@@ -27,7 +27,7 @@ func TestBringUp(t *testing.T) {
 	wanted.Interval = "2s"
 	spec := wanted.YAML()
 	b.applyPlanned(spec)
-	b.cephHealthy(3, 3)
+	b.await("Ceph to be well", func() error { return b.health(3, 3) }) // what the mons tell of placement groups is behind what the mgr has told already
 	b.noOrphans()
 	t.Run("data", b.writeAndRead)
 	b.seesPGs(dataPGs)

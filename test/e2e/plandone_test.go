@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -14,23 +15,25 @@ import (
 )
 
 // applyPlanned shows the plan of a manifest, has exactly that done by its name, and fails the test if anything else came of it, or less. It
-// returns what happened.
+// returns what happened. Of a world that moves meanwhile another plan is made, as a person is told to.
 func (b *bed) applyPlanned(manifest string) []string {
 	b.Helper()
-	text, code := b.plan(manifest)
-	name := regexp.MustCompile(`(?m)^apply it with: holdfast apply --plan (plan-[0-9a-f]+)$`).FindStringSubmatch(text)
-	if code != 0 || name == nil {
-		b.Fatalf("holdfast plan ended with %d, and names no plan:\n%s", code, text)
-	}
-	plan, err := read[api.Plan](b, 1, "plans", name[1])
-	if err != nil {
-		b.Fatal(err)
-	}
-	compare(b, "what the plan shows, and what it holds", shown(text), held(plan.Spec.Changes))
-	before := b.world()
-	b.holdfast(0, "apply", "--plan", plan.Name, "--wait", "--timeout", "100s")
+	var text string
+	var plan api.Plan
+	var before world
+	b.await("a plan to be applied", func() error {
+		text, plan = b.planned(manifest)
+		before = b.world()
+		out, code := b.holdfastSays("apply", "--plan", plan.Name, "--wait", "--timeout", "100s")
+		if code == 3 && strings.Contains(out, "the world has moved since plan "+plan.Name+" was made, so nothing was changed") {
+			return errors.New(out)
+		} else if code != 0 {
+			b.Fatalf("holdfast apply ended with %d:\n%s", code, out)
+		}
+		return nil
+	})
 	b.await("nothing of the plan to be left", func() error {
-		if left, code := b.plan(manifest, "--dry-run"); code != 0 || !strings.HasSuffix(left, "\nnothing would change\n") {
+		if left, code := b.plan(manifest, "--dry-run"); code != 0 || !strings.HasSuffix(strings.TrimSpace(left), "\nnothing would change") {
 			return fmt.Errorf("it ends with %d:\n%s", code, left)
 		}
 		return nil
@@ -43,6 +46,22 @@ func (b *bed) applyPlanned(manifest string) []string {
 		b.Logf("the plan:\n%s", text)
 	}
 	return happened
+}
+
+// planned is a plan as it is shown, and as it is kept: both say the same.
+func (b *bed) planned(manifest string) (string, api.Plan) {
+	b.Helper()
+	text, code := b.plan(manifest)
+	name := regexp.MustCompile(`(?m)^apply it with: holdfast apply --plan (plan-[0-9a-f]+)$`).FindStringSubmatch(text)
+	if code != 0 || name == nil {
+		b.Fatalf("holdfast plan ended with %d, and names no plan:\n%s", code, text)
+	}
+	plan, err := read[api.Plan](b, 1, "plans", name[1])
+	if err != nil {
+		b.Fatal(err)
+	}
+	compare(b, "what the plan shows, and what it holds", shown(text), held(plan.Spec.Changes))
+	return text, plan
 }
 
 // world is what a plan may change.
