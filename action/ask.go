@@ -11,6 +11,8 @@ import (
 
 const (
 	// askAgain is how long after an answer that something is against an action it is asked again.
+	// Where several wait for one cluster they are asked again one after the other, each the later the more they are: every answer costs
+	// the storage system and its cluster's orchestration time.
 	askAgain = 5 * time.Second
 	// answerLasts is for how long an action may begin of which it was said that it may.
 	answerLasts = 5 * time.Second
@@ -40,13 +42,13 @@ func (x *running) against(now time.Time) map[types.UID]string {
 	return all
 }
 
-// nowAsked notes of which actions is to be asked, and forgets what was said of others.
-func (x *running) nowAsked(asked map[types.UID]bool) {
+// nowAsked notes of which actions is to be asked, each with how many of its cluster there are, and forgets what was said of others.
+func (x *running) nowAsked(asked map[types.UID]int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.asked = asked
 	for uid, t := range x.tasks {
-		if asked[uid] || t.answer == (answer{}) {
+		if asked[uid] > 0 || t.answer == (answer{}) {
 			continue
 		}
 		if t.answer.asking {
@@ -69,7 +71,7 @@ func (x *running) ask(ctx context.Context, a *api.Action, t *task) (time.Duratio
 	if t.answer.asking = false; ctx.Err() == nil {
 		t.answer = answer{known: true, against: bounded(against, maxText), at: time.Now()}
 	}
-	return askAgain, err
+	return askAgain * time.Duration(max(1, x.asked[a.UID])), err
 }
 
 // said calls Ask, which may have a fault like any other part of a kind.

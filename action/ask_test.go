@@ -116,6 +116,31 @@ func TestAsk_waits(t *testing.T) {
 	})
 }
 
+// Many that wait for one cluster are asked about no oftener, together, than one; and each of them begins when nothing is against it any more.
+func TestAsk_many(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 20
+		against := map[string]string{}
+		for i := range many {
+			against[fmt.Sprint("a", i)] = "copies to be made"
+		}
+		l, o := asking(t, against)
+		defer l.start()()
+		for i := range many {
+			l.create(fmt.Sprint("a", i), "restart", onHost(fmt.Sprint("h", 1+i%2)))
+		}
+		time.Sleep(5 * time.Minute)
+		before := len(o.calls())
+		time.Sleep(10 * time.Minute)
+		if got := len(o.calls()) - before; got > 150 || got < 90 {
+			t.Errorf("within ten minutes it was asked %d times, want 120", got)
+		}
+		o.say("a7", "", nil)
+		time.Sleep(3 * time.Minute)
+		l.want("a7", api.ActionNew, "it is its turn")
+	})
+}
+
 // While it waits an action can be cancelled, and expires with the word on what it waited for.
 func TestAsk_ends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

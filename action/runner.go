@@ -110,8 +110,9 @@ type running struct {
 	tasks map[types.UID]*task
 	// passes counts the looks at all actions.
 	passes int
-	// asked are the actions of which the last look found that it is to be asked whether they may begin. Only passes use it.
-	asked map[types.UID]bool
+	// asked are the actions of which the last look found that it is to be asked whether they may begin, each with how many of its cluster there are.
+	// Only passes write it.
+	asked map[types.UID]int
 }
 
 // task is what is known of an action whose turn it is, beside its record.
@@ -284,7 +285,8 @@ func (x *running) carry(ctx context.Context, a *api.Action, now time.Time) time.
 	}
 	h := x.handlers[a.Spec.Kind]
 	mine := h != nil && (a.Status.State == api.ActionNew || a.Status.State == api.ActionRunning)
-	if !mine && !x.asked[a.UID] && (a.Status.State != "" || x.checkOf(a) == nil || x.checked(a)) {
+	asked := x.asked[a.UID] > 0 && a.Status.State == api.ActionPendingSchedule
+	if !mine && !asked && (a.Status.State != "" || x.checkOf(a) == nil || x.checked(a)) {
 		return deadline(a, x.kinds[a.Spec.Kind])
 	}
 	x.mu.Lock()

@@ -54,7 +54,7 @@ func Schedule(actions []*api.Action, f Facts) []Transition {
 }
 
 // schedule also tells of which actions is to be asked whether they may begin, as nothing else is in their way.
-func schedule(actions []*api.Action, f Facts) (changed []Transition, asked map[types.UID]bool) {
+func schedule(actions []*api.Action, f Facts) (changed []Transition, asked map[types.UID]int) {
 	entries := make([]*entry, 0, len(actions))
 	for _, a := range slices.SortedFunc(slices.Values(actions), oldestFirst) {
 		if a.Status.State.Final() {
@@ -68,13 +68,18 @@ func schedule(actions []*api.Action, f Facts) (changed []Transition, asked map[t
 		entries = append(entries, e)
 	}
 	turns(entries, f)
-	asked = map[types.UID]bool{}
+	asked, of := map[types.UID]int{}, map[types.NamespacedName]int{}
+	for _, e := range entries {
+		if e.asked {
+			of[e.cluster()]++
+		}
+	}
 	for _, e := range entries {
 		if !equality.Semantic.DeepEqual(&e.action.Status, e.status) {
 			changed = append(changed, Transition{e.action, e.status})
 		}
 		if e.asked {
-			asked[e.action.UID] = true
+			asked[e.action.UID] = of[e.cluster()]
 		}
 	}
 	return changed, asked
@@ -103,6 +108,10 @@ type entry struct {
 	kind   Kind
 	// asked is set when it is to be asked whether it may begin.
 	asked bool
+}
+
+func (e *entry) cluster() types.NamespacedName {
+	return types.NamespacedName{Namespace: e.action.Namespace, Name: e.action.Spec.Cluster}
 }
 
 // settle does what needs no look at other actions.

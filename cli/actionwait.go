@@ -21,7 +21,7 @@ const (
 	// look is how often an action that is waited for is looked at.
 	look = 200 * time.Millisecond
 	// firstWordTime is how long a command that does not wait gives the leader to say that it cannot be done.
-	firstWordTime = 5 * time.Second
+	firstWordTime = 10 * time.Second
 )
 
 // firstWord waits a moment for the leader to accept the action, so that a refusal is seen where it was asked for.

@@ -5,8 +5,11 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -223,6 +226,43 @@ func TestConfig_restartWaits(t *testing.T) {
 	p := f.driver.Plan(v, f.now)
 	if got := decisions(p, api.VerdictWait); !contains(got, "because osd_op_queue in spec.ceph count from its start; Ceph says that it may not stop now: 1 PGs would be offline") || len(p.Daemons) > 0 {
 		t.Errorf("%q %v", got, daemonNames(p))
+	}
+}
+
+// While somebody has a daemon of the cluster started again the plan starts none: two at once may be one too many.
+func TestConfig_restartsBesideActions(t *testing.T) {
+	for name, tt := range map[string]struct {
+		cluster string
+		state   api.ActionState
+		ago     time.Duration
+		waits   bool
+	}{
+		"it goes on":              {"c", api.ActionRunning, time.Second, true},
+		"it begins":               {"c", api.ActionNew, time.Second, true},
+		"it waits":                {"c", api.ActionPendingSchedule, time.Second, false},
+		"it has ended":            {"c", api.ActionDone, time.Second, false},
+		"its agent never ends it": {"c", api.ActionRunning, time.Hour, false},
+		"it is another cluster's": {"d", api.ActionRunning, time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := withFake(threeHosts())
+			f.settle(t)
+			f.config("osd", api.CephOptions{"osd_op_queue": "wpq"})
+			a := restartOf("c-osd-1", 0)
+			a.Name, a.Spec.Cluster, a.Status.State = "restart-1", tt.cluster, tt.state
+			started := metav1.NewTime(f.now.Add(-tt.ago))
+			a.Status.Started = &started
+			f.actions = []api.Action{a}
+			var waits, stops bool
+			for range 10 {
+				p := f.round(t)
+				waits = waits || contains(decisions(p, api.VerdictWait), "action restart-1 comes first")
+				stops = stops || contains(decisions(p, api.VerdictWait), "; it is stopping")
+			}
+			if waits != tt.waits || stops == tt.waits {
+				t.Errorf("it waits for it: %v, a daemon stops: %v; want %v, %v", waits, stops, tt.waits, !tt.waits)
+			}
+		})
 	}
 }
 

@@ -109,12 +109,15 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 	if err := c.fillFS(ctx, view, &status, o); err != nil {
 		return nil, err
 	}
-	c.fillRestart(ctx, view, o)
 	c.fillSchedules(ctx, view, o)
 	if err := c.fillDestroyed(ctx, o); err != nil {
 		return nil, err
 	}
-	return o, c.fillEntities(ctx, view, o)
+	if err := c.fillEntities(ctx, view, o); err != nil {
+		return o, err
+	}
+	c.fillRestart(ctx, view, o) // the last: a mgr that hangs takes all the time that is left
+	return o, nil
 }
 
 // first asks the question of a round that tells whether the mons answer at all.

@@ -101,8 +101,25 @@ func (p *planner) restart(d *api.Daemon) {
 	p.decide(api.VerdictWait, label(d), "%s; %s", why, what)
 }
 
+// restartAsked names the action that has a daemon of the cluster started again now: two at once may be one too many. One that is not over after its time
+// counts no more: its agent may never end it.
+func (p *planner) restartAsked() string {
+	i := slices.IndexFunc(p.view.Actions, func(a api.Action) bool {
+		s := a.Status
+		return a.Spec.Kind == api.ActionDaemonRestart && a.Spec.Cluster == p.view.Cluster.Name && (s.State == api.ActionNew || s.State == api.ActionRunning) &&
+			(s.Started == nil || p.now.Sub(s.Started.Time).Abs() <= restartTime)
+	})
+	if i < 0 {
+		return ""
+	}
+	return p.view.Actions[i].Name
+}
+
 // unready says what has to be there before a daemon may stop for a moment; empty when all is.
 func (p *planner) unready(d *api.Daemon) string {
+	if name := p.restartAsked(); name != "" {
+		return "action " + name + " comes first: it has a daemon started again"
+	}
 	for i := range p.view.Daemons {
 		x := &p.view.Daemons[i]
 		matters := x.Spec.Type == d.Spec.Type || slices.Contains(coreTypes, x.Spec.Type)

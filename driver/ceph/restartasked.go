@@ -43,7 +43,7 @@ func (c *conn) okByMons(ctx context.Context, prefix, id string) (a StopAnswer) {
 	ctx, cancel := context.WithTimeout(ctx, laterAnswer)
 	defer cancel()
 	_, err := c.client.Mon(ctx, command{"prefix": prefix, "ids": []string{id}, "format": "json"}, nil)
-	a.take(err, "no mon")
+	a.take(err, "the quorum of mons")
 	return a
 }
 
@@ -65,18 +65,45 @@ func (p *planner) againstRestart(d *api.Daemon) (api.Verdict, string) {
 	case p.seen.FSID != clusterFSID(p.view):
 		return api.VerdictRefuse, "mons of another cluster (fsid " + p.seen.FSID + ") answer"
 	}
+	if other := p.returning(d); other != "" {
+		return api.VerdictWait, other + " is being started again, and comes first"
+	}
 	answer := p.seen.Restart
 	said := words.Cut(answer.Reason, maxMessage/4)
 	switch {
 	case answer.OK:
 		return "", ""
 	case answer.Unknown:
-		return p.soon(p.seen.MgrAvailable || p.mgrRuns()), fmt.Sprintf("Ceph cannot say whether %s may stop: %s", label(d), said)
+		return p.soon(d.Spec.Type != TypeOSD || p.seen.MgrAvailable || p.mgrRuns()), fmt.Sprintf("Ceph cannot say whether %s may stop: %s", label(d), said)
 	}
 	if down := p.alsoDown(d); len(down) > 0 && d.Spec.Type == TypeOSD {
 		said += ", with " + words.Few(down) + " down already"
 	}
 	return p.soon(p.heals(d)), fmt.Sprintf("%s may not stop now. Ceph says: %s", label(d), said)
+}
+
+// returning names another daemon of the same type that will be back by itself: the plan has told it to stop, to start it again, or its process was
+// started a moment ago.
+func (p *planner) returning(d *api.Daemon) string {
+	for i := range p.view.Daemons {
+		x := &p.view.Daemons[i]
+		if x.Name == d.Name || x.Spec.Type != d.Spec.Type || x.DeletionTimestamp != nil || x.Spec.State == api.WantPrepared || held(x) || p.closed(x.Spec.Host) {
+			continue
+		}
+		if h := p.hosts[x.Spec.Host]; h != nil && h.AgentHeard() && (told(x) || p.justStarted(x)) {
+			return label(x)
+		}
+	}
+	return ""
+}
+
+// justStarted says whether a mon or an OSD runs, and Ceph has not seen it yet.
+func (p *planner) justStarted(d *api.Daemon) bool {
+	since := d.Status.Started
+	if d.Status.State != api.DaemonRunning || since == nil || p.now.Sub(since.Time).Abs() > backAfter {
+		return false
+	}
+	return d.Spec.Type == TypeOSD && !osdOf(d, p.seen.OSDs).Up || d.Spec.Type == TypeMon && !slices.Contains(p.seen.Quorum, d.Spec.ID)
 }
 
 // soon is the verdict on what is over by itself, or is not.

@@ -2,9 +2,13 @@ package ceph
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
@@ -56,24 +60,34 @@ func TestRestart_asked(t *testing.T) {
 		change func(*fakeWorld)
 		want   string // the beginning; empty when nothing is against it
 	}{
-		"an OSD while all are up":              {daemon: "c-osd-1"},
-		"a mon while all are in the quorum":    {daemon: "c-mon-a"},
-		"the active mgr":                       {daemon: "c-mgr-a"},
-		"the only mgr that runs":               {daemon: "c-mgr-a", broken: []string{"c-mgr-b"}},
-		"an active MDS with a standby":         {daemon: "c-mds-home-a"},
-		"an OSD while another one is down":     {"c-osd-1", []string{"c-osd-0"}, nil, "Refuse: osd.1 may not stop now. Ceph says: unsafe to stop osd(s) at this time (1 PGs are or would become offline), with osd.0 down already"},
-		"the OSD that Ceph counts as down":     {daemon: "c-osd-0", broken: []string{"c-osd-0"}},
-		"an OSD while another one is to stop":  {"c-osd-1", nil, func(f *fakeWorld) { f.daemons["c-osd-0"].Spec.State = api.WantStopped }, "Refuse: osd.1 may not stop now. Ceph says: unsafe to stop"},
-		"a mon while another one is down":      {"c-mon-b", []string{"c-mon-a"}, nil, "Refuse: mon.b may not stop now. Ceph says: not enough monitors would be available (c) after stopping mons [b]"},
-		"the mon that is out of the quorum":    {daemon: "c-mon-a", broken: []string{"c-mon-a"}},
-		"an MDS without a standby":             {"c-mds-home-a", []string{"c-mds-home-b"}, nil, "Refuse: mds.home-a may not stop now. Ceph says: insuf"},
-		"the MDS that is not there":            {daemon: "c-mds-home-b", broken: []string{"c-mds-home-b"}},
-		"the quorum is lost":                   {"c-mon-c", []string{"c-mon-a", "c-mon-b"}, nil, "Refuse: the mons of Ceph do not answer, and only they can say whether mon.c may stop"},
-		"the quorum is lost, and it is an OSD": {"c-osd-0", []string{"c-mon-a", "c-mon-b"}, nil, "Refuse: the mons of Ceph do not answer, and only they can say whether osd.0 may stop"},
-		"no mgr runs":                          {"c-osd-0", []string{"c-mgr-a", "c-mgr-b"}, nil, "Refuse: Ceph cannot say whether osd.0 may stop: no mgr is active"},
-		"the mgr says nothing":                 {"c-osd-0", nil, func(f *fakeWorld) { f.ceph.Mute("osd ok-to-stop", true) }, "Wait: Ceph cannot say whether osd.0 may stop: the mgr does not answer"},
-		"the mgr took over just now":           {"c-osd-0", nil, func(f *fakeWorld) { f.ask(t, "mgr fail", "who", "a") }, "Wait: Ceph cannot say whether osd.0 may stop: the mgr does not know all placement groups yet"},
-		"no such daemon":                       {daemon: "c-osd-9"},
+		"an OSD while all are up":             {daemon: "c-osd-1"},
+		"a mon while all are in the quorum":   {daemon: "c-mon-a"},
+		"the active mgr":                      {daemon: "c-mgr-a"},
+		"the only mgr that runs":              {daemon: "c-mgr-a", broken: []string{"c-mgr-b"}},
+		"an active MDS with a standby":        {daemon: "c-mds-home-a"},
+		"an OSD while another one is down":    {"c-osd-1", []string{"c-osd-0"}, nil, "Refuse: osd.1 may not stop now. Ceph says: unsafe to stop osd(s) at this time (1 PGs are or would become offline), with osd.0 down already"},
+		"the OSD that Ceph counts as down":    {daemon: "c-osd-0", broken: []string{"c-osd-0"}},
+		"an OSD while another one is to stop": {"c-osd-1", nil, func(f *fakeWorld) { f.daemons["c-osd-0"].Spec.State = api.WantStopped }, "Wait: osd.0 is being started again, and comes first"},
+		"an OSD while another one boots": {"c-osd-1", []string{"c-osd-0"}, func(f *fakeWorld) {
+			f.daemons["c-osd-0"].Status.State, f.daemons["c-osd-0"].Status.Started = api.DaemonRunning, &metav1.MicroTime{Time: f.now.Add(-time.Second)}
+		}, "Wait: osd.0 is being started again, and comes first"},
+		"an OSD while another one is held back for maintenance": {"c-osd-1", []string{"c-osd-0"}, func(f *fakeWorld) {
+			f.daemons["c-osd-0"].Spec.State = api.WantStopped
+			i := slices.IndexFunc(f.hosts, func(h api.Host) bool { return h.Name == f.daemons["c-osd-0"].Spec.Host })
+			f.hosts[i].Spec.Mode = api.HostMaintenance
+		}, "Refuse: osd.1 may not stop now. Ceph says: unsafe to stop"},
+		"a mon while another one is to stop":      {"c-mon-b", nil, func(f *fakeWorld) { f.daemons["c-mon-a"].Spec.State = api.WantStopped }, "Wait: mon.a is being started again, and comes first"},
+		"a mon while another one is down":         {"c-mon-b", []string{"c-mon-a"}, nil, "Refuse: mon.b may not stop now. Ceph says: not enough monitors would be available (c) after stopping mons [b]"},
+		"the mon that is out of the quorum":       {daemon: "c-mon-a", broken: []string{"c-mon-a"}},
+		"an MDS without a standby":                {"c-mds-home-a", []string{"c-mds-home-b"}, nil, "Refuse: mds.home-a may not stop now. Ceph says: insuf"},
+		"the MDS that is not there":               {daemon: "c-mds-home-b", broken: []string{"c-mds-home-b"}},
+		"the quorum is lost":                      {"c-mon-c", []string{"c-mon-a", "c-mon-b"}, nil, "Refuse: the mons of Ceph do not answer, and only they can say whether mon.c may stop"},
+		"the quorum is lost, and it is an OSD":    {"c-osd-0", []string{"c-mon-a", "c-mon-b"}, nil, "Refuse: the mons of Ceph do not answer, and only they can say whether osd.0 may stop"},
+		"no mgr runs":                             {"c-osd-0", []string{"c-mgr-a", "c-mgr-b"}, nil, "Refuse: Ceph cannot say whether osd.0 may stop: no mgr is active"},
+		"the mgr says nothing":                    {"c-osd-0", nil, func(f *fakeWorld) { f.ceph.Mute("osd ok-to-stop", true) }, "Wait: Ceph cannot say whether osd.0 may stop: the mgr does not answer"},
+		"and one that was to be there is missing": {"c-osd-0", []string{"c-mgr-b"}, func(f *fakeWorld) { f.ceph.Mute("osd ok-to-stop", true) }, "Wait: Ceph cannot say whether osd.0 may stop: the mgr does not answer"},
+		"the mgr took over just now":              {"c-osd-0", nil, func(f *fakeWorld) { f.ask(t, "mgr fail", "who", "a") }, "Wait: Ceph cannot say whether osd.0 may stop: the mgr does not know all placement groups yet"},
+		"no such daemon":                          {daemon: "c-osd-9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := filesystemsOn(3, filesystemOf("home"))

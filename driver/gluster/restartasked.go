@@ -22,6 +22,8 @@ func (p *planner) judgeRestart() {
 func (p *planner) againstRestart(n *node) (api.Verdict, string) {
 	const silence = "the pool does not answer, and only the pool can say whether a volume needs a quorum of its servers"
 	switch {
+	case p.ready() && !p.reached(n): // the pool does without it already
+		return "", ""
 	case p.ready():
 		return p.serverQuorum(n)
 	case p.speaker != nil && p.speaker != n:

@@ -43,6 +43,7 @@ func TestRestart_asked(t *testing.T) {
 		"all is well, with a quorum":                    {quorum: true},
 		"another node is off":                           {off: []int{3}},
 		"another node is off, with a quorum":            {"", true, []int{3}, nil, "Refuse: volume v has cluster.server-quorum-type server, and 1 of the pool's 3 nodes would be left"},
+		"it is off itself, as another one":              {daemon: "c-glusterd-n3", quorum: true, off: []int{2, 3}},
 		"nobody answers":                                {change: func(v *engine.View) { v.System = nil }, want: "Refuse: the pool does not answer, and only the pool can say"},
 		"the one that speaks for the pool says nothing": {change: unspoken, want: "Refuse: the pool does not answer, and only the pool can say"},
 		"another one is about to speak for it":          {daemon: "c-glusterd-n2", change: unspoken, want: "Wait: the pool does not answer, and only the pool can say"},

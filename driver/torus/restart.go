@@ -25,6 +25,9 @@ func (p *planner) againstRestart(n *node) (api.Verdict, string) {
 	if p.have[p.view.Restart].Spec.Type != torus.TypeTorusd {
 		return p.etcdNeeds(n)
 	}
+	if p.in(n, torus.PeerDown) { // the ring does without it already
+		return "", ""
+	}
 	if p.word == nil && p.speaker == nil {
 		return api.VerdictRefuse, "Torus does not answer, and only Torus can say what may be stopped"
 	}

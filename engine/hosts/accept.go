@@ -23,16 +23,22 @@ func AcceptAgents(c Config) func(ctx context.Context, a *api.Action) error {
 		if !strings.HasPrefix(a.Spec.Kind, "daemon.") {
 			return nil
 		}
+		if force, said := a.Spec.Parameters[ParamForce]; said && force != Yes {
+			return refuse("the parameter %q is %q, and can only be %q", ParamForce, force, Yes)
+		}
 		d, err := c.daemonOf(ctx, a)
 		if err != nil || d == nil {
 			return err
 		}
 		found, err := c.againstRestart(ctx, a, d)
-		if err == nil && found.lasts && pause(ctx, confirmAfter) {
-			found, err = c.againstRestart(ctx, a, d)
+		if err != nil || !found.lasts {
+			return err
 		}
-		if err == nil && found.lasts {
-			return refuse("%s: %s", found.who, found.why)
+		if !pause(ctx, confirmAfter) {
+			return context.Cause(ctx)
+		}
+		if found, err = c.againstRestart(ctx, a, d); err == nil && found.lasts {
+			err = refuse("%s: %s", found.who, found.why)
 		}
 		return err
 	}
@@ -71,15 +77,13 @@ func (c Config) daemonOf(ctx context.Context, a *api.Action) (*api.Daemon, error
 		return nil, refuse("the target %q is no daemon: it has to be daemon/NAME", a.Spec.Target)
 	}
 	i := slices.IndexFunc(v.Daemons, func(d api.Daemon) bool { return d.Namespace == a.Namespace && d.Name == name })
-	switch force, said := a.Spec.Parameters[ParamForce]; {
+	switch {
 	case i < 0:
 		return nil, refuse("there is no daemon %s of namespace %s on host %s: see 'holdfast get daemons'", name, a.Namespace, a.Spec.Host)
 	case v.Daemons[i].DeletionTimestamp != nil:
 		return nil, refuse("daemon %s is being removed", name)
 	case v.Daemons[i].Spec.State != api.WantRunning:
 		return nil, refuse("daemon %s is wanted %s, not Running: host %s is in mode %s", name, v.Daemons[i].Spec.State, a.Spec.Host, v.Host.ModeOf())
-	case said && force != Yes:
-		return nil, refuse("the parameter %q is %q, and can only be %q", ParamForce, force, Yes)
 	}
 	return &v.Daemons[i], nil
 }

@@ -59,7 +59,7 @@ func saying(t *testing.T, words ...string) *planner {
 func other(kind string, state api.ActionState, age time.Duration, cluster, host string) func() api.Action {
 	return func() api.Action {
 		return api.Action{
-			ObjectMeta: metav1.ObjectMeta{Name: "other", UID: "other", CreationTimestamp: metav1.NewTime(time.Now().Add(-age))},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other", UID: "other", CreationTimestamp: metav1.NewTime(time.Now().Add(-age))},
 			Spec:       api.ActionSpec{Kind: kind, Cluster: cluster, Host: host}, Status: api.ActionStatus{State: state},
 		}
 	}
@@ -88,7 +88,9 @@ func TestAcceptAgents_storage(t *testing.T) {
 		"a word that is none":        {state: api.DaemonRunning, words: []string{""}, parameters: map[string]api.ActionParameter{hosts.ParamForce: "yes"}, refused: `the parameter "force" is "yes", and can only be "Yes"`},
 		"nobody can be asked":        {state: api.DaemonRunning, words: []string{""}, err: errors.New("no route to host")},
 		"an older one is under way":  {state: api.DaemonRunning, words: []string{refuses}, underWay: other(api.ActionDaemonRestart, api.ActionRunning, time.Hour, "t", "h2"), waitsFor: "it is the last copy"},
-		"an older one waits":         {state: api.DaemonRunning, words: []string{refuses}, underWay: other(api.ActionDaemonRestart, api.ActionPendingSchedule, time.Hour, "t", "h2"), waitsFor: "it is the last copy"},
+		"an older one waits, too":    {state: api.DaemonRunning, words: []string{refuses}, underWay: other(api.ActionDaemonRestart, api.ActionPendingSchedule, time.Hour, "t", "h2"), refused: "it is the last copy", waitsFor: "it is the last copy"},
+		"nobody has granted it":      {state: api.DaemonRunning, words: []string{refuses}, underWay: other(hosts.ExitMaintenance, api.ActionPendingApproval, time.Hour, "", "h1"), refused: "it is the last copy", waitsFor: "it is the last copy"},
+		"its host is worked on soon": {state: api.DaemonRunning, words: []string{refuses}, underWay: other(hosts.ExitMaintenance, api.ActionPendingSchedule, time.Hour, "", "h1"), waitsFor: "it is the last copy"},
 		"its host is worked on":      {state: api.DaemonRunning, words: []string{refuses}, underWay: other(hosts.ExitMaintenance, api.ActionRunning, time.Hour, "", "h1"), waitsFor: "it is the last copy"},
 		"an older one has ended":     {state: api.DaemonRunning, words: []string{refuses}, underWay: other(api.ActionDaemonRestart, api.ActionDone, time.Hour, "t", "h2"), refused: "it is the last copy", waitsFor: "it is the last copy"},
 		"a younger one is there":     {state: api.DaemonRunning, words: []string{refuses}, underWay: other(api.ActionDaemonRestart, api.ActionRunning, -time.Hour, "t", "h2"), refused: "it is the last copy", waitsFor: "it is the last copy"},

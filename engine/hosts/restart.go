@@ -3,6 +3,7 @@ package hosts
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -28,6 +29,9 @@ func (c Config) againstRestart(ctx context.Context, a *api.Action, d *api.Daemon
 	}
 	cluster := types.NamespacedName{Namespace: d.Namespace, Name: d.Spec.Cluster}
 	view, plan, err := c.suppose(ctx, cluster, func(v *engine.View) { v.Restart = d.Name })
+	if err == nil && ctx.Err() != nil { // what was not asked to the end is no answer
+		err = fmt.Errorf("while asking cluster %s: %w", cluster.Name, context.Cause(ctx))
+	}
 	if err != nil || plan == nil {
 		return found, err
 	}
@@ -47,15 +51,22 @@ func (c Config) againstRestart(ctx context.Context, a *api.Action, d *api.Daemon
 	return found, nil
 }
 
-// underWay says whether an action that came before another one may change what the cluster of a daemon says.
+// underWay says whether an action that came before another one may change what the cluster of a daemon says: one that is carried out, or that is
+// about to be. A restart that waits changes nothing, and may wait for this one.
 func underWay(v *engine.View, d *api.Daemon, than *api.Action) bool {
 	used := v.UsedHosts()
-	for i := range v.Actions {
-		a := &v.Actions[i]
-		concerns := a.Spec.Cluster == d.Spec.Cluster || used[a.Spec.Host]
-		if a.UID != than.UID && concerns && a.Spec.Kind != api.ActionServiceCommand && !a.Status.State.Final() && !than.CreationTimestamp.Before(&a.CreationTimestamp) {
-			return true
-		}
+	return slices.ContainsFunc(v.Actions, func(a api.Action) bool {
+		concerns := a.Namespace == d.Namespace && a.Spec.Cluster == d.Spec.Cluster || used[a.Spec.Host]
+		return a.UID != than.UID && concerns && begins(&a) && !than.CreationTimestamp.Before(&a.CreationTimestamp)
+	})
+}
+
+func begins(a *api.Action) bool {
+	switch a.Status.State {
+	case api.ActionNew, api.ActionRunning:
+		return a.Spec.Kind != api.ActionServiceCommand
+	case api.ActionPendingSchedule:
+		return a.Spec.Kind != api.ActionServiceCommand && a.Spec.Kind != api.ActionDaemonRestart
 	}
 	return false
 }
