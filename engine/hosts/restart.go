@@ -62,11 +62,7 @@ func underWay(v *engine.View, d *api.Daemon, than *api.Action) bool {
 }
 
 func begins(a *api.Action) bool {
-	switch a.Status.State {
-	case api.ActionNew, api.ActionRunning:
-		return a.Spec.Kind != api.ActionServiceCommand
-	case api.ActionPendingSchedule:
-		return a.Spec.Kind != api.ActionServiceCommand && a.Spec.Kind != api.ActionDaemonRestart
-	}
-	return false
+	state, kind := a.Status.State, a.Spec.Kind
+	turn := state == api.ActionNew || state == api.ActionRunning || state == api.ActionPendingSchedule && kind != api.ActionDaemonRestart
+	return turn && kind != api.ActionServiceCommand
 }
