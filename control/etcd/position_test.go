@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
@@ -60,6 +62,66 @@ func TestReadPosition(t *testing.T) {
 	}
 	if got, err := ReadPosition(filepath.Dir(filepath.Dir(broken))); err == nil {
 		t.Errorf("of what cannot be read: got %+v", got)
+	}
+}
+
+// TestReadPosition_noLog: that there is no data is said only where it is certain.
+func TestReadPosition_noLog(t *testing.T) {
+	database := func(t *testing.T, dir string, applied uint64) string {
+		path := filepath.Join(dir, "member", "snap", "db")
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		config := backend.DefaultBackendConfig(zap.NewNop())
+		config.Path = path
+		b := backend.New(config)
+		schema.CreateMetaBucket(b.BatchTx())
+		if applied > 0 {
+			tx := b.BatchTx()
+			tx.LockOutsideApply()
+			schema.UnsafeUpdateConsistentIndexForce(tx, applied, 1)
+			tx.Unlock()
+		}
+		b.ForceCommit()
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	file := func(t *testing.T, path string) {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		name  string
+		make  func(t *testing.T, dir string)
+		known bool
+	}{
+		{"a database that etcd made before the log", func(t *testing.T, dir string) { database(t, dir, 0) }, true},
+		{"a database that was about to be made", func(t *testing.T, dir string) { file(t, filepath.Join(dir, "member", "snap", "db")) }, true},
+		{"a database that was filled", func(t *testing.T, dir string) { database(t, dir, 7) }, false},
+		{"a database of which the end is gone", func(t *testing.T, dir string) {
+			if err := os.Truncate(database(t, dir, 7), int64(2*os.Getpagesize())); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+		{"a log that cannot be listed", func(t *testing.T, dir string) { file(t, filepath.Join(dir, "member", "wal")) }, false},
+		{"a member that cannot be looked into", func(t *testing.T, dir string) { file(t, filepath.Join(dir, "member")) }, false},
+		{"a log that is an empty directory", func(t *testing.T, dir string) {
+			if err := os.MkdirAll(filepath.Join(dir, "member", "wal"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			test.make(t, dir)
+			got, err := ReadPosition(dir)
+			if (err == nil) != test.known || got != (Position{}) {
+				t.Errorf("got %+v, %v; known: %v", got, err, test.known)
+			}
+		})
 	}
 }
 
