@@ -54,6 +54,12 @@ func TestSalvage_removed(t *testing.T) {
 		t.Fatal("the member does not learn that it was removed")
 	}
 	second.Abandon()
+	// It is left to end by itself where it takes longer than Abandon waits; until then it may write.
+	select {
+	case <-second.etcd.Server.StopNotify():
+	case <-start.Done():
+		t.Fatal("the member that was removed does not end")
+	}
 	stop()
 	wantSalvaged(t, c, written)
 	text, err := os.ReadFile(before)
