@@ -1,8 +1,10 @@
 package control
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,26 +24,25 @@ const keepRemoved = 3
 const generationPrefix = "generation-"
 
 // unread ends the name of a copy that lies beside that of its generation: which of them has more data is not known, because one of them cannot be read.
+// A number follows from the second one on.
 const unread = ".unread"
+
+// keepUnread is how many such copies there may be of one generation. None is discarded for another one: which has more is not known.
+const keepUnread = 3
 
 // discarded is where data lies that is being removed: a kill amid that must not leave a part of it where it would count.
 func (d dataDir) discarded() string { return filepath.Join(d.file(removedDir), "discarded") }
 
 // setAside moves the data of a seat that is lost out of the way, and keeps it: of a generation before a restore it may hold what the
 // backup did not. Of one generation the copy with the most data is kept, by the word of its own log: a seat may have been filled, and taken away
-// before its server could say so.
-func (d dataDir) setAside(generation int64) error {
+// before its server could say so. What cannot be compared is kept beside it.
+func (d dataDir) setAside(generation int64, log *slog.Logger) error {
 	if missing(d.etcd()) {
 		return nil
 	}
-	to := filepath.Join(d.file(removedDir), generationPrefix+strconv.FormatInt(generation, 10))
-	if !missing(to) {
-		switch more, err := holdsMore(d.etcd(), to); {
-		case err != nil:
-			to += unread
-		case !more:
-			to = d.discarded()
-		}
+	to, err := d.placeOfLost(generation, log)
+	if err != nil {
+		return err
 	}
 	if err := d.moveDatabase(to); err != nil {
 		return fmt.Errorf("while moving the data of the lost seat aside: %w", err)
@@ -52,14 +53,46 @@ func (d dataDir) setAside(generation int64) error {
 	return d.pruneRemoved()
 }
 
-// holdsMore says whether a copy of the database has all that another one has of the same generation, and more.
-func holdsMore(dir, than string) (bool, error) {
-	its, err := etcd.ReadPosition(dir)
-	if err != nil {
-		return false, err
+// places are where the copies of one generation may lie.
+func (d dataDir) places(generation int64) []string {
+	first := filepath.Join(d.file(removedDir), generationPrefix+strconv.FormatInt(generation, 10))
+	places := []string{first, first + unread}
+	for i := 2; i <= keepUnread; i++ {
+		places = append(places, first+unread+"-"+strconv.Itoa(i))
 	}
-	others, err := etcd.ReadPosition(than)
-	return its.Compare(others) > 0, err
+	return places
+}
+
+// placeOfLost chooses where the data of a lost seat is moved to: it takes the place of a copy that certainly has less, is discarded for one that
+// certainly has as much, and otherwise gets a place of its own.
+func (d dataDir) placeOfLost(generation int64, log *slog.Logger) (string, error) {
+	its, unknown := etcd.ReadPosition(d.etcd())
+	readable := unknown == nil
+	less, free := "", ""
+	for _, place := range d.places(generation) {
+		if missing(place) {
+			free = cmp.Or(free, place)
+			continue
+		}
+		other, err := etcd.ReadPosition(place)
+		unknown = errors.Join(unknown, err)
+		switch {
+		case !readable || err != nil:
+		case its.Compare(other) <= 0:
+			return d.discarded(), nil
+		default:
+			less = place
+		}
+	}
+	to := cmp.Or(less, free)
+	switch {
+	case to == "":
+		return "", fmt.Errorf("the data of the lost seat cannot be compared with any of the %d copies of its generation in %s, and none is removed for it: "+
+			"remove those in which nothing is missed: %w", keepUnread+1, d.file(removedDir), unknown)
+	case unknown != nil:
+		log.Warn("which copy of the data of a lost seat has the most is not known; all that cannot be compared are kept", "moved to", to, "error", unknown)
+	}
+	return to, nil
 }
 
 // moveDatabase puts the database in the place of what may lie there, which is discarded: it is whole until then.
@@ -87,17 +120,19 @@ func (d dataDir) pruneRemoved() error {
 	}
 	var generations []int64
 	for _, e := range entries {
-		number, ok := strings.CutPrefix(strings.TrimSuffix(e.Name(), unread), generationPrefix)
-		if g, err := strconv.ParseInt(number, 10, 64); ok && err == nil {
+		number, _, _ := strings.Cut(strings.TrimPrefix(e.Name(), generationPrefix), unread)
+		g, err := strconv.ParseInt(number, 10, 64)
+		if err == nil && slices.Contains(d.places(g), filepath.Join(d.file(removedDir), e.Name())) {
 			generations = append(generations, g)
 		}
 	}
 	slices.Sort(generations)
 	generations = slices.Compact(generations)
 	for _, g := range generations[:max(0, len(generations)-keepRemoved)] {
-		old := filepath.Join(d.file(removedDir), generationPrefix+strconv.FormatInt(g, 10))
-		if err := errors.Join(atomicfile.RemoveAll(old), atomicfile.RemoveAll(old+unread)); err != nil {
-			return fmt.Errorf("while removing the data of a lost seat: %w", err)
+		for _, old := range d.places(g) {
+			if err := atomicfile.RemoveAll(old); err != nil {
+				return fmt.Errorf("while removing the data of a lost seat: %w", err)
+			}
 		}
 	}
 	return nil

@@ -104,7 +104,7 @@ func (s *Server) await() error {
 		return nil
 	}
 	// What is there is of an earlier seat, which was given up, and the server ended before it was moved; or of this one, which it could not fill.
-	if err := s.dir.setAside(generation); err != nil {
+	if err := s.dir.setAside(generation, s.log); err != nil {
 		return err
 	}
 	if err := s.setSeat(seatTaking, offer.Existing); err != nil {
@@ -223,7 +223,7 @@ func (s *Server) standUp() error {
 	if err := s.setSeat(seatNone, ""); err != nil {
 		return err
 	}
-	if err := s.dir.setAside(s.settings.Generation); err != nil {
+	if err := s.dir.setAside(s.settings.Generation, s.log); err != nil {
 		return err
 	}
 	return s.writeStandbyAdmin()
