@@ -163,7 +163,7 @@ func (s seatStory) loseUnfilled() (kept []string) {
 	return kept
 }
 
-// losePromoted: a server dies when its member votes, before it could say that it holds a seat, and the seat is taken from it. Its copy of the data takes
+// losePromoted: a server whose member votes dies before it could write down that it holds a seat, and the seat is taken from it. Its copy of the data takes
 // the place of the older one.
 func (s seatStory) losePromoted() {
 	s.t.Helper()
@@ -171,14 +171,23 @@ func (s seatStory) losePromoted() {
 	later := putSecret(s.t, first, newNamespace(s.t, first), "later")
 	s.mode(3, api.HostActive)
 	s.mode(2, api.HostMaintenance)
-	immortal := s.victim
-	immortal.Immortal = true
-	p := immortal.start(s.t)
-	s.wantMembers("k0", "k1", "k3")
-	p.kill()
+	promoted := s.victim
+	promoted.Before = "save setSeat sit"
+	p := promoted.start(s.t)
+	select {
+	case <-p.ended:
+	case <-time.After(4 * time.Minute):
+		p.kill()
+		s.t.Fatalf("it does not die\n%s", p.output.String())
+	}
+	if killed, err := p.died(); !killed {
+		s.t.Fatal(err)
+	}
 	if stored := storedIn(s.t, s.Config.DataDir); stored["seat"] != "taking" {
 		s.t.Fatalf("it died too late, and said of itself: %v", stored)
 	}
+	immortal := s.victim
+	immortal.Immortal = true
 	s.mode(2, api.HostActive)
 	s.mode(3, api.HostMaintenance)
 	s.wantMembers("k0", "k1", "k2")

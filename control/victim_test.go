@@ -33,6 +33,8 @@ type victim struct {
 	Deaths string
 	// At is the effect before which it dies, from 1. With 0 it dies before each that is come to in a way in which nobody died yet.
 	At int
+	// Before names functions, the innermost first: it dies before the first effect that they lead to in this way, and before no other.
+	Before string
 	// Amid is a path, as for filepath.Glob: it dies when that is made.
 	Amid string
 	// Immortal has it never die.
@@ -112,12 +114,26 @@ func (v *victim) guard(code *failpoint.Points) atomicfile.Guard {
 		count++
 		came[here]++
 		where := fmt.Sprintf("%s #%d", here, came[here])
-		if v.At == count || v.At == 0 && !slices.Contains(known, where) {
+		dies := v.At == count || v.At == 0 && !slices.Contains(known, where)
+		if v.Before != "" {
+			dies = strings.HasPrefix(functionsOf(code, here), v.Before+" ")
+		}
+		if dies {
 			v.die(where)
 		}
 		mu.Unlock()
 		return effect()
 	}
+}
+
+// functionsOf are the functions that lead to an effect, the innermost first.
+func functionsOf(code *failpoint.Points, here string) (names string) {
+	for _, place := range strings.Fields(here) {
+		if name := code.In(place); name != "" {
+			names += name + " "
+		}
+	}
+	return names
 }
 
 func (v *victim) die(here string) {
