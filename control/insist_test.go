@@ -43,3 +43,27 @@ func TestInsist(t *testing.T) {
 		t.Errorf("got %v when the start is called off", err)
 	}
 }
+
+// TestOrFailure: a step that waits for ever ends with the member of etcd, whose error says why; and its member is not stopped in order.
+func TestOrFailure(t *testing.T) {
+	full := errors.New("its disk is full")
+	waits := func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	failed := make(chan error, 1)
+	failed <- full
+	s := &Server{}
+	if err := s.orFailure(t.Context(), failed, waits); !errors.Is(err, full) || !s.abandoned {
+		t.Errorf("got %v, abandoned: %v", err, s.abandoned)
+	}
+	s = &Server{}
+	if err := s.orFailure(t.Context(), failed, func(context.Context) error { return nil }); err != nil || s.abandoned {
+		t.Errorf("a step that is done: got %v, abandoned: %v", err, s.abandoned)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := s.orFailure(ended, failed, waits); !errors.Is(err, context.Canceled) || s.abandoned {
+		t.Errorf("called off: got %v, abandoned: %v", err, s.abandoned)
+	}
+}

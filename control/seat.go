@@ -166,7 +166,7 @@ func (s *Server) sit(ctx context.Context) error {
 	}
 	s.seated.Go(func() { s.revoked.Run(seatCtx) })
 	s.seated.Go(func() { s.followRotation(seatCtx) })
-	if err := s.revoked.WaitSynced(ctx); err != nil {
+	if err := s.orFailure(ctx, s.member.Failed(), s.revoked.WaitSynced); err != nil {
 		return err
 	}
 	if err := s.insist(ctx, s.present); err != nil {

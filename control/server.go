@@ -296,7 +296,24 @@ func (s *Server) startAPI(ctx context.Context, listener net.Listener) error {
 	run, stop := context.WithCancel(context.Background())
 	s.stopAPI, s.apiDone = stop, make(chan error, 1)
 	go func() { s.apiDone <- s.api.Run(run) }()
-	return s.api.WaitReady(ctx)
+	return s.orFailure(ctx, s.member.Failed(), s.api.WaitReady)
+}
+
+// orFailure does a step of the start. It ends early where the member of etcd fails meanwhile: then the step would wait for what never comes.
+func (s *Server) orFailure(ctx context.Context, failed <-chan error, step func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- step(ctx) }()
+	defer stop()
+	select {
+	case err := <-done:
+		return err
+	case fatal := <-failed:
+		s.abandoned = true
+		stop()
+		<-done
+		return fatal
+	}
 }
 
 func (s *Server) apiConfig() (*apiserver.Config, error) {

@@ -31,6 +31,8 @@ func TestFullDisk(t *testing.T) {
 	three := func(q home.Quorum) bool { return len(q.Members) == 3 && b.votes(q, full.Name) && q.Degraded == "" }
 	b.quorum(1, "three members when there is room", three)
 
+	// While it takes its seat it does not end, but goes on trying.
+	b.await("the server to hold its seat", func() error { return logged(full, "this server holds a member of etcd now") })
 	fill(t, full, 0)
 	b.await("the server to end", func() error {
 		b.run("host", "label", full.Name, "disk=full") // Something is written.

@@ -102,9 +102,7 @@ func (b *bed) removedIsBack() {
 		}
 		return nil
 	})
-	if err := b.deviceIs(h.Name, h.Disk(0).ID(), api.DeviceUnavailable); err != nil {
-		b.Error(err)
-	}
+	b.await("its disk to be told of as one that holds an OSD", func() error { return b.deviceIs(h.Name, h.Disk(0).ID(), api.DeviceUnavailable) })
 	b.mustApply(home.Spec{Devices: map[string][]string{h.Name: {h.Disk(0).ID()}}}.NodesYAML())
 	if now := b.label(h); now != label {
 		b.Errorf("the OSD of the disk was made anew: %+v, was %+v", now, label)
