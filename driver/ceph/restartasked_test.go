@@ -71,6 +71,9 @@ func TestRestart_asked(t *testing.T) {
 		"an OSD while another one boots": {"c-osd-1", []string{"c-osd-0"}, func(f *fakeWorld) {
 			f.daemons["c-osd-0"].Status.State, f.daemons["c-osd-0"].Status.Started = api.DaemonRunning, &metav1.MicroTime{Time: f.now.Add(-time.Second)}
 		}, "Wait: osd.0 is being started again, and comes first"},
+		"an OSD while another one does not come up": {"c-osd-1", []string{"c-osd-0"}, func(f *fakeWorld) {
+			f.daemons["c-osd-0"].Status.State, f.daemons["c-osd-0"].Status.Started = api.DaemonRunning, &metav1.MicroTime{Time: f.now.Add(-startTime - time.Second)}
+		}, "Refuse: osd.1 may not stop now. Ceph says: unsafe to stop"},
 		"an OSD while another one is held back for maintenance": {"c-osd-1", []string{"c-osd-0"}, func(f *fakeWorld) {
 			f.daemons["c-osd-0"].Spec.State = api.WantStopped
 			i := slices.IndexFunc(f.hosts, func(h api.Host) bool { return h.Name == f.daemons["c-osd-0"].Spec.Host })

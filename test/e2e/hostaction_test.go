@@ -31,10 +31,10 @@ func TestHostActions(t *testing.T) {
 	}{
 		{"bad input is refused", (*bed).hostRefusals, 4},
 		{"daemons are restarted", (*bed).daemonsRestarted, 4},
-		{"a restart asks Ceph", (*bed).restartAsksCeph, 4},
 		{"a restart has to be approved", (*bed).restartApproved, 4},
 		{"restarts wait in line", (*bed).restartWaitsInLine, 4},
 		{"a restart is cancelled", (*bed).restartCancelled, 4},
+		{"a restart asks Ceph", (*bed).restartAsksCeph, 4},
 		{"the agent is killed in a restart", func(b *bed) { b.killedInRestart(false) }, 4},
 		{"the agent and the leader are killed in a restart", func(b *bed) { b.killedInRestart(true) }, 4},
 		{"power is lost in the middle of an action", (*bed).powerLostInAction, 4},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -38,6 +39,12 @@ func (b *bed) daemonsRestarted() {
 func (b *bed) restartAsksCeph() {
 	down, next := b.daemonOf(4, "ceph-osd"), b.daemonOf(2, "ceph-osd")
 	was, osd := b.starts(next), "osd."+down.Spec.ID
+	b.await("the OSD to have been started a minute ago", func() error { // one that was started just now is waited for
+		if age := time.Since(b.daemonOf(4, "ceph-osd").Status.Started.Time); age < time.Minute {
+			return fmt.Errorf("it runs for %s", age)
+		}
+		return nil
+	})
 	b.ceph("osd", "set-group", "noup", osd)
 	b.ceph("osd", "down", osd)
 	b.refused("daemon restart "+next.Name, "PGs are or would become offline), with "+osd+" down already; 'holdfast daemon restart "+next.Name+
