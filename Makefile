@@ -52,7 +52,7 @@ test-unit: ## unit tests: engine on a simulated world, API server and etcd for r
 
 .PHONY: test-e2e
 test-e2e: build kubectl bin/demo ## real Ceph on hosts made of namespaces (needs root)
-	$(GOTEST) -race -v -timeout 65m $(E2E)
+	$(GOTEST) -race -v -timeout 70m $(E2E)
 
 .PHONY: soak
 soak: build kubectl ## the leader killed, and everything on all hosts restarted, again and again on real Ceph, with a client's data verified (flags: ROUNDS=30; needs root)
