@@ -22,6 +22,16 @@ func NodeObject(node string) string { return "node/" + node }
 // RestartObject is the Object of a decision about the restart of a daemon that a view asks for (View.Restart).
 func RestartObject(daemon string) string { return "restart/" + daemon }
 
+// AgainstRestart are the decisions that say what is against the restart of a daemon.
+func (p *Plan) AgainstRestart(daemon string) (against []api.Decision) {
+	for _, d := range p.Decisions {
+		if d.Object == RestartObject(daemon) && (d.Verdict == api.VerdictRefuse || d.Verdict == api.VerdictWait) {
+			against = append(against, d)
+		}
+	}
+	return against
+}
+
 // Decide adds a decision.
 func (p *Plan) Decide(verdict api.Verdict, object, format string, args ...any) {
 	p.Decisions = append(p.Decisions, api.Decision{Object: object, Verdict: verdict, Message: fmt.Sprintf(format, args...)})

@@ -44,10 +44,8 @@ func checkRestarts(t *testing.T, w *world, c rados.Client, prefix, refusal strin
 }
 
 func wordOn(p *engine.Plan, daemon string) (word string) {
-	for _, d := range p.Decisions {
-		if d.Object == engine.RestartObject(daemon) {
-			word += string(d.Verdict) + ": " + d.Message
-		}
+	for _, d := range p.AgainstRestart(daemon) {
+		word += string(d.Verdict) + ": " + d.Message
 	}
 	return word
 }

@@ -16,10 +16,8 @@ func (w *world) againstRestart(daemon string, change func(*engine.View)) (word s
 	if change != nil {
 		change(v)
 	}
-	for _, d := range (Driver{}).Plan(v, w.now).Decisions {
-		if d.Object == engine.RestartObject(daemon) {
-			word += string(d.Verdict) + ": " + d.Message
-		}
+	for _, d := range (Driver{}).Plan(v, w.now).AgainstRestart(daemon) {
+		word += string(d.Verdict) + ": " + d.Message
 	}
 	return word
 }

@@ -36,11 +36,9 @@ func (c Config) againstRestart(ctx context.Context, a *api.Action, d *api.Daemon
 		return found, err
 	}
 	var why []string
-	for _, x := range plan.Decisions {
-		if x.Object == engine.RestartObject(d.Name) && (x.Verdict == api.VerdictRefuse || x.Verdict == api.VerdictWait) {
-			why = append(why, x.Message)
-			found.lasts = found.lasts || x.Verdict == api.VerdictRefuse
-		}
+	for _, x := range plan.AgainstRestart(d.Name) {
+		why = append(why, x.Message)
+		found.lasts = found.lasts || x.Verdict == api.VerdictRefuse
 	}
 	if len(why) == 0 {
 		return found, nil
