@@ -65,6 +65,8 @@ type Progress struct {
 	// Count of Total, in Unit, measures the step; Total zero means it cannot be measured.
 	Count, Total int64
 	Unit         string
+	// Uneven is set where the pace so far says nothing of the rest, as where each part waits for somebody of its own: no end is estimated.
+	Uneven bool
 	// Recheck is when to look again; zero means one second, and up to half a minute in a step that takes long.
 	Recheck time.Duration
 }

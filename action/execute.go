@@ -23,6 +23,9 @@ const (
 	// asked how full each of its disks is, and data moves for days.
 	recheck    = time.Second
 	maxRecheck = 30 * time.Second
+	// paceKnown is how long a step must have gone on for its pace to say when it ends. What is quick, as daemons that start side by side, is over
+	// before, and only the slowest is left.
+	paceKnown = 30 * time.Second
 	// writes bounds how often a status is written while others change the spec.
 	writes = 5
 )
@@ -165,11 +168,11 @@ func pace(s *api.ActionStep, now time.Time) time.Duration {
 
 // estimate says when a step will be done if it goes on as it went so far; nil when that cannot be said.
 func estimate(s *api.ActionStep, p Progress, now time.Time) *metav1.Time {
-	if s.Started == nil || p.Count <= 0 || p.Count > p.Total {
+	if s.Started == nil || p.Uneven || p.Count <= 0 || p.Count >= p.Total {
 		return nil
 	}
 	took := now.Sub(s.Started.Time)
-	if took < time.Second {
+	if took < paceKnown {
 		return nil
 	}
 	left := time.Duration(float64(took) / float64(p.Count) * float64(p.Total-p.Count))

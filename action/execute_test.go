@@ -303,6 +303,26 @@ func TestExecute_progressAndEstimate(t *testing.T) {
 	})
 }
 
+// Of what is quick, complete but for a word, or done by each in its own time, no end is estimated.
+func TestExecute_noEstimate(t *testing.T) {
+	for name, p := range map[string]action.Progress{
+		"quick":    {Count: 3, Total: 4, Recheck: time.Second},
+		"complete": {Count: 4, Total: 4, Recheck: time.Minute},
+		"uneven":   {Count: 3, Total: 4, Recheck: time.Minute, Uneven: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t)
+			b.handler.OnStep = func(context.Context, *api.Action, string) (action.Progress, error) { return p, nil }
+			b.move()
+			time.Sleep(p.Recheck)
+			b.move()
+			if s := b.action.Status; s.Estimated != nil || s.Steps[0].Done != p.Count {
+				t.Errorf("%s: estimated %v, step %+v", name, s.Estimated, s.Steps[0])
+			}
+		})
+	}
+}
+
 // A change of the spec while a step is carried out makes nothing be forgotten; somebody else's move does.
 func TestExecute_conflicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

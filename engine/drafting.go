@@ -46,18 +46,23 @@ func (p *Plan) Want(object, what string, have *api.Daemon, want api.Daemon) {
 	case have.DeletionTimestamp != nil:
 		p.Decide(api.VerdictWait, object, "the daemon is being removed from host %s; it is made again when it is gone", have.Spec.Host)
 	default:
-		p.bring(object, have, want.Spec)
+		p.bring(object, have, want.Spec, "")
 	}
 }
 
-// bring adds the change of a daemon to a spec, if it has another one.
-func (p *Plan) bring(object string, have *api.Daemon, spec api.DaemonSpec) (changed bool) {
+// Restart has a daemon stop that is only to be started again.
+func (p *Plan) Restart(object string, have *api.Daemon, want api.Daemon, why string) {
+	p.bring(object, have, want.Spec, "restart, because "+why)
+}
+
+// bring adds the change of a daemon to a spec, if it has another one. why says more than from which wanted state to which, where it is not empty.
+func (p *Plan) bring(object string, have *api.Daemon, spec api.DaemonSpec, why string) (changed bool) {
 	if have.Spec.Equal(&spec) {
 		return false
 	}
 	next := *have.DeepCopy()
 	next.Spec = spec
-	p.Change(object, DaemonChange{Daemon: next, Reason: specDifference(&have.Spec, &spec)})
+	p.Change(object, DaemonChange{Daemon: next, Reason: specDifference(&have.Spec, &spec, why)})
 	return true
 }
 
@@ -76,15 +81,16 @@ func (p *Plan) RelyOnCommands(daemon string) {
 	}
 }
 
-// specDifference says in words what differs between two specs of a daemon that differ.
-func specDifference(have, want *api.DaemonSpec) string {
+// specDifference says in words what differs between two specs of a daemon that differ; of their wanted states, why they do where that is given.
+func specDifference(have, want *api.DaemonSpec, why string) string {
 	var parts []string
 	note := func(differs bool, format string, args ...any) {
 		if differs {
 			parts = append(parts, fmt.Sprintf(format, args...))
 		}
 	}
-	note(have.State != want.State, "wanted state goes from %s to %s", have.State, want.State)
+	note(why != "", "%s", why)
+	note(why == "" && have.State != want.State, "wanted state goes from %s to %s", have.State, want.State)
 	note(!slices.Equal(have.Command, want.Command), "its command changes (it counts from its next start)")
 	note(!slices.EqualFunc(have.Files, want.Files, api.DaemonFile.Equal), "its files change (they count from its next start)")
 	note(!slices.Equal(have.Devices, want.Devices), "its devices change")

@@ -56,6 +56,24 @@ func TestPlan_Want(t *testing.T) {
 	}
 }
 
+// What stops to be started again says why, and what else changes of it.
+func TestPlan_Restart(t *testing.T) {
+	have := &api.Daemon{Spec: api.DaemonSpec{Host: "h1", State: api.WantRunning}}
+	for want, change := range map[string]func(*api.DaemonSpec){
+		"restart, because of x": func(*api.DaemonSpec) {},
+		"restart, because of x, its command changes (it counts from its next start)": func(s *api.DaemonSpec) { s.Command = []string{"x"} },
+	} {
+		next := *have.DeepCopy()
+		next.Spec.State = api.WantStopped
+		change(&next.Spec)
+		p := &Plan{}
+		p.Restart("daemon/d", have, next, "of x")
+		if len(p.Daemons) != 1 || p.Daemons[0].Reason != want || p.Decisions[0].Message != want {
+			t.Errorf("%+v %+v; want %q", p.Daemons, p.Decisions, want)
+		}
+	}
+}
+
 // A cluster ends step by step: what becomes of the data is known to all daemons before the first goes.
 func TestPlan_End(t *testing.T) {
 	v := &View{Cluster: &api.StorageCluster{Spec: api.StorageClusterSpec{Type: "toy", DeletionPolicy: api.DeletionWipe}}}

@@ -62,7 +62,7 @@ func (p *Plan) tellPolicy(v *View, e Ending) (changed bool) {
 		}
 		spec := *d.Spec.DeepCopy()
 		spec.OnRemoval = PolicyOn(v.Cluster, hosts[d.Spec.Host])
-		changed = p.bring(e.Object(d), d, spec) || changed
+		changed = p.bring(e.Object(d), d, spec, "") || changed
 	}
 	return changed
 }

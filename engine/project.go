@@ -12,8 +12,16 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// maxSteps bounds a projection. A bring-up takes three steps; one that takes more than this goes round in a circle.
-const maxSteps = 32
+// A projection is bounded: one that takes more steps than this goes round in a circle, mostly. A bring-up takes three, and the restart of a daemon two. To
+// plan a step takes longer the more daemons there are, so that of many fewer steps are shown: maxPlanned daemons are looked at in all of them, but in minSteps.
+const (
+	minSteps, maxSteps = 32, 1000
+	maxPlanned         = 50_000
+)
+
+func mostSteps(view *View) int {
+	return max(minSteps, min(maxSteps, maxPlanned/max(1, len(view.Daemons))))
+}
 
 // Planner is the part of a Driver that decides. It is pure: it reads nothing but its arguments, and equal arguments give equal
 // results.
@@ -63,7 +71,8 @@ func Project(planner Planner, view *View, now time.Time) *Projection {
 		p.Open = append(p.Open, fmt.Sprintf("spec.mode of the cluster is %s, so nothing is done to it until that is Active", mode))
 		return p
 	}
-	for range maxSteps {
+	most := mostSteps(view)
+	for range most {
 		plan := settleRisks(view, planner.Plan(view, now))
 		if p.First == nil {
 			p.First = plan
@@ -90,7 +99,7 @@ func Project(planner Planner, view *View, now time.Time) *Projection {
 		}
 		view = next
 	}
-	p.Open = append(p.Open, fmt.Sprintf("more than %d steps follow each other: what comes after them is not shown", maxSteps))
+	p.Open = append(waits(p.Last), fmt.Sprintf("more than %d steps follow each other: what comes after them is not shown", most))
 	return p
 }
 
@@ -144,7 +153,8 @@ func (v *View) carried(commands []Command) (done []Command, stuck string) {
 	return done, stuck
 }
 
-// daemonsAfter are the daemons when the plan was carried out and the agents have done their part.
+// daemonsAfter are the daemons when the plan was carried out and the agents have done their part. They share with those of before what no step changes in
+// place.
 func (v *View) daemonsAfter(p *Plan) []api.Daemon {
 	changed := map[string]*DaemonChange{}
 	for i := range p.Daemons {
@@ -152,7 +162,8 @@ func (v *View) daemonsAfter(p *Plan) []api.Daemon {
 	}
 	var daemons []api.Daemon
 	for i := range v.Daemons {
-		d := v.Daemons[i].DeepCopy()
+		copied := v.Daemons[i]
+		d := &copied
 		c := changed[d.Name]
 		delete(changed, d.Name)
 		switch {
@@ -200,6 +211,7 @@ func (v *View) placed(c DaemonChange) *api.Daemon {
 	d.Generation = 1
 	if v.heard(d.Spec.Host) {
 		brought(d)
+		v.release(d, false)
 	}
 	return d
 }

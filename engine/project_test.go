@@ -48,7 +48,7 @@ func TestProject_endsThoughThePlannerNeverDoes(t *testing.T) {
 		d.Spec.State = turns[d.Spec.State]
 		return &engine.Plan{Daemons: []engine.DaemonChange{{Daemon: d}}}
 	}}, v, time.Now())
-	if len(p.Steps) != 32 || len(p.Open) != 1 || !strings.Contains(p.Open[0], "more than 32 steps") {
+	if len(p.Steps) != 1000 || len(p.Open) != 1 || !strings.Contains(p.Open[0], "more than 1000 steps") {
 		t.Errorf("%d steps, open %q", len(p.Steps), p.Open)
 	}
 	if p.Risk() != api.RiskRedundancy {
@@ -56,6 +56,25 @@ func TestProject_endsThoughThePlannerNeverDoes(t *testing.T) {
 	}
 	if v.Daemons[0].Spec.State != api.WantRunning || v.Daemons[0].Generation != 0 {
 		t.Error("the view that was given was changed")
+	}
+}
+
+// TestProject_ofManyDaemons: of a large cluster fewer steps are shown, and what is waited for after them.
+func TestProject_ofManyDaemons(t *testing.T) {
+	for daemons, steps := range map[int]int{10: 1000, 1000: 50, 20_000: 32} {
+		v := viewOf("h1")
+		v.Daemons = make([]api.Daemon, daemons)
+		n := 0
+		p := engine.Project(planner{plan: func(*engine.View) *engine.Plan {
+			n++
+			return &engine.Plan{
+				Commands:  []engine.Command{{Verb: "count"}},
+				Decisions: []api.Decision{{Verdict: api.VerdictWait, Object: "daemon/d", Message: "3 more to follow"}},
+			}
+		}, foresee: func(_, _ *engine.View, _ []engine.Command) any { return n }}, v, time.Now())
+		if len(p.Steps) != steps || len(p.Open) != 2 || !strings.Contains(p.Open[0], "3 more to follow") {
+			t.Errorf("%d daemons: %d steps, open %q", daemons, len(p.Steps), p.Open)
+		}
 	}
 }
 

@@ -13,6 +13,9 @@ const AnnotationStart = "holdfast.io/start-requested"
 // LabelCluster is on each object that the engine makes for a StorageCluster, and carries the cluster's name.
 const LabelCluster = "holdfast.io/cluster"
 
+// AnnotationEntity is on each Secret with a cephx key, and names the entity that the key is for, such as osd.3.
+const AnnotationEntity = "holdfast.io/ceph-entity"
+
 // Daemon is one process that is wanted on one host: the platform-neutral pod. The engine writes its spec, the agent of
 // its host the status.
 //

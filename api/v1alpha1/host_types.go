@@ -102,8 +102,18 @@ func LocationLabels() []string {
 	return []string{LabelChassis, LabelRack, LabelRow, LabelDatacenter, LabelZone, LabelRegion}
 }
 
-// HostAgentReturned is the reason of HostAgentConnected while the agent is heard and was silent before.
-const HostAgentReturned = "HeardAgain"
+// HostAgentReturned is the message of HostAgentConnected while the agent is heard and was silent before. It is no reason, because tables show
+// that, and a host that is heard is Connected there, whatever was before.
+const HostAgentReturned = "heard again after a silence"
+
+// ReturnedSince says since when the agent is heard that was silent before; ok is false while it is silent, or never was.
+func (h *Host) ReturnedSince() (since time.Time, ok bool) {
+	c := meta.FindStatusCondition(h.Status.Conditions, HostAgentConnected)
+	if c == nil || c.Status != metav1.ConditionTrue || c.Message != HostAgentReturned {
+		return time.Time{}, false
+	}
+	return c.LastTransitionTime.Time, true
+}
 
 // Conditions of a Host.
 const (

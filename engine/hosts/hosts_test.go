@@ -186,6 +186,18 @@ func TestStep_refusedOnTheWay(t *testing.T) {
 	}
 }
 
+// TestExitMaintenance_empty: of a host without daemons it is not said that they run.
+func TestExitMaintenance_empty(t *testing.T) {
+	w := world(t)
+	must(t, w.AddHost(t.Context(), "h2", nil))
+	h, a := handlers(w, &planner{})[hosts.ExitMaintenance], newAction(hosts.ExitMaintenance, "h2")
+	steps := h.Kind().Steps
+	p, err := h.Step(t.Context(), a, steps[len(steps)-1])
+	if err != nil || !p.Done || p.Message != "host h2 is active: there are no daemons on it" {
+		t.Errorf("%+v %v", p, err)
+	}
+}
+
 // TestUndo: a host that was given back is stopped again, and one that is being emptied is filled again, by who cancels that and by no
 // clock. Maintenance, which a person waits beside, ends with its time.
 func TestUndo(t *testing.T) {

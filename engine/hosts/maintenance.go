@@ -172,9 +172,17 @@ func started(ctx context.Context, j *job) (action.Progress, error) {
 	waits := slices.Concat(found.Refusals, found.Waits)
 	p := j.count(left, waits, "as they shall be")
 	if p.Done {
-		p.Message = fmt.Sprintf("host %s is active: its daemons run", j.Host.Name)
+		p.Message = fmt.Sprintf("host %s is active: %s", j.Host.Name, runningText(j.Daemons))
 	} else if j.silent() {
 		p.WaitsFor = fmt.Sprintf("the agent of host %s, which is silent", j.Host.Name)
 	}
 	return p, nil
+}
+
+// runningText says of the daemons of a host in service that they run, where there are any.
+func runningText(daemons []api.Daemon) string {
+	if len(daemons) == 0 {
+		return "there are no daemons on it"
+	}
+	return "its daemons run"
 }

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -34,7 +36,7 @@ func (w *World) step(ctx context.Context, d *api.Daemon) error {
 	}
 	if next == api.DaemonRunning && d.Status.State != next {
 		now := metav1.NewMicroTime(time.Now())
-		d.Status.Started, d.Status.Version, d.Status.PID = &now, "16.2.15", 1000
+		d.Status.Started, d.Status.Version, d.Status.PID = &now, w.release(ctx, d), 1000
 	}
 	if d.Status.State == api.DaemonRunning && next == api.DaemonFailed {
 		d.Status.LastExit = &api.DaemonExit{Time: metav1.NewMicroTime(time.Now()), Reason: "exit code 1"}
@@ -58,6 +60,26 @@ func (w *World) next(ctx context.Context, d *api.Daemon) api.DaemonState {
 	default:
 		return api.DaemonRunning
 	}
+}
+
+// firstRelease is what hosts have installed, but for what Install says.
+const firstRelease = "16.2.15"
+
+// Install puts a release on a host, for one type of daemons. What runs there runs on.
+func (w *World) Install(ctx context.Context, host, daemonType, release string) error {
+	return w.ChangeHost(ctx, host, func(h *api.HostStatus) {
+		h.Packages = maps.Clone(h.Packages)
+		h.Packages[daemonType] = release
+	})
+}
+
+// release is what a daemon runs that starts now.
+func (w *World) release(ctx context.Context, d *api.Daemon) string {
+	h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: d.Spec.Host}}
+	if err := w.Get(ctx, h); err != nil {
+		return firstRelease
+	}
+	return cmp.Or(h.Status.Packages[d.Spec.Type], firstRelease)
 }
 
 func (w *World) hasDevices(ctx context.Context, d *api.Daemon) bool {

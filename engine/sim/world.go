@@ -64,7 +64,7 @@ func (w *World) AddHost(ctx context.Context, name string, disks []string, addres
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelHostname: name}},
 		Status: api.HostStatus{
 			Addresses: addresses, AgentVersion: "sim", BootID: "boot-" + name, Runtime: api.RuntimeDetached,
-			Packages: map[string]string{"ceph": "16.2.15"},
+			Packages: map[string]string{"ceph": firstRelease},
 		},
 	}
 	for i, d := range disks {
@@ -96,7 +96,7 @@ func setAgent(h *api.Host, status metav1.ConditionStatus) {
 	case status == metav1.ConditionFalse:
 		c.Reason, c.Message = "Silent", "no heartbeat"
 	case was != nil && was.Status == metav1.ConditionFalse:
-		c.Reason = api.HostAgentReturned
+		c.Message = api.HostAgentReturned
 	}
 	meta.SetStatusCondition(&h.Status.Conditions, c)
 }

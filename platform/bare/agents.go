@@ -2,6 +2,7 @@ package bare
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 const (
@@ -89,7 +91,7 @@ func (s *Store) ReportAges() []time.Duration {
 	return ages
 }
 
-// WatchAgents keeps the condition AgentConnected of all Hosts, until ctx ends. A Host's condition is written when it changes,
+// WatchAgents keeps the condition AgentConnected of all Hosts, and the label that is their name, until ctx ends. A Host's condition is written when it changes,
 // not with each heartbeat.
 func (s *Store) WatchAgents(ctx context.Context) error {
 	started := time.Now()
@@ -121,13 +123,20 @@ func (s *Store) judgeAgents(ctx context.Context, started time.Time) {
 	for i := range hosts.Items {
 		name := hosts.Items[i].Name
 		want, ok := s.judge(&hosts.Items[i], started, time.Now())
-		if !ok {
+		renamed := hosts.Items[i].Labels[api.LabelHostname] != name
+		if !ok && !renamed {
 			continue
 		}
 		if written++; written > judgements {
 			break
 		}
 		group.Go(func() error {
+			if renamed {
+				s.putHostname(ctx, name)
+			}
+			if !ok {
+				return nil
+			}
 			if err := s.putAgent(ctx, name, want); err != nil && s.life.Err() == nil {
 				s.log.Warn("writing that an agent is heard or silent", "host", name, "error", err)
 			}
@@ -152,7 +161,7 @@ func (s *Store) judge(host *api.Host, started, now time.Time) (want metav1.Condi
 		want.Status, want.Reason = metav1.ConditionFalse, ReasonSilent
 		want.Message = fmt.Sprintf("the agent was not heard for %s", silence)
 	case have != nil && have.Status == metav1.ConditionFalse && b.known:
-		want.Reason = api.HostAgentReturned
+		want.Message = api.HostAgentReturned
 	case !heard, have != nil && have.Status == metav1.ConditionFalse && !b.known:
 		return want, false
 	}
@@ -164,6 +173,18 @@ func latest(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// putHostname gives a host the label back that StorageNodes find it by. Agents may not write labels, and an edit of it by hand has
+// the StorageNodes on the host accepted no more.
+func (s *Store) putHostname(ctx context.Context, host string) {
+	err := s.PutHost(ctx, host, func(h *api.Host) { metav1.SetMetaDataLabel(&h.ObjectMeta, api.LabelHostname, host) })
+	switch {
+	case err == nil:
+		s.log.Warn("the label "+api.LabelHostname+" of a host was not its name, and is set again", "host", host)
+	case !errors.Is(err, engine.ErrNotFound) && s.life.Err() == nil:
+		s.log.Warn("setting the label "+api.LabelHostname+" of a host again", "host", host, "error", err)
+	}
 }
 
 func (s *Store) putAgent(ctx context.Context, host string, want metav1.Condition) error {

@@ -86,3 +86,17 @@ func TestHeartbeats_countRenewalsNotReports(t *testing.T) {
 		t.Error("a renewal does not count as a heartbeat")
 	}
 }
+
+// What tables show of a host that is heard is Connected, also after a silence; that it was silent is still known.
+func TestJudge_returned(t *testing.T) {
+	h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "h"}, Status: api.HostStatus{
+		Conditions: []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse, Reason: ReasonSilent}},
+	}}
+	now, beats := time.Now(), newHeartbeats()
+	beats.beats["h"] = beat{heard: now, known: true}
+	want, ok := (&Store{beats: beats}).judge(h, now, now)
+	h.Status.Conditions = []metav1.Condition{want}
+	if _, returned := h.ReturnedSince(); !ok || !returned || want.Reason != ReasonConnected {
+		t.Errorf("condition %+v, returned %v", want, returned)
+	}
+}

@@ -219,6 +219,15 @@ func TestStore_watchesAgents(t *testing.T) {
 	if host.ResourceVersion != before {
 		t.Error("a heartbeat was written into the Host")
 	}
+	// The label that StorageNodes find a host by comes back, whatever becomes of it.
+	for _, edit := range []func(){func() { host.Labels[api.LabelHostname] = "other" }, func() { delete(host.Labels, api.LabelHostname) }} {
+		edit()
+		must(t, w.Update(t.Context(), host))
+		eventually(t, "the host has its name", func() bool {
+			must(t, w.Get(t.Context(), host))
+			return host.Labels[api.LabelHostname] == host.Name
+		})
+	}
 	cancel()
 	must(t, <-done)
 }

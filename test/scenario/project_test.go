@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph"
@@ -40,6 +41,16 @@ func TestProject_isWhatHappens(t *testing.T) {
 		return func(s *stage) error {
 			s.gone = host
 			return s.hostMode(host, api.HostDrain, true)
+		}
+	}
+	install := func(release string) func(*stage) error {
+		return func(s *stage) (err error) {
+			for _, host := range []string{"h1", "h2", "h3", "h4"} {
+				for _, daemonType := range []string{ceph.TypeMon, ceph.TypeMgr, ceph.TypeOSD} {
+					err = errors.Join(err, s.Install(s.ctx, host, daemonType, release))
+				}
+			}
+			return err
 		}
 	}
 	all := func(changes ...func(*stage) error) func(*stage) error {
@@ -79,6 +90,9 @@ func TestProject_isWhatHappens(t *testing.T) {
 		{"a dead host is drained", fourNodes, all(dead("h4"), mode("h4", api.HostDrain)), 7, api.RiskData, "h4"},
 		{"a dead host is drained, and somebody says that it is gone", fourNodes, all(dead("h4"), gone("h4")), 8, api.RiskRedundancy, "h4"},
 		{"a mon is lost", fourNodes, dead("h2"), 4, api.RiskRedundancy, "h2"},
+		{"a configuration that counts from the start of OSDs", wipedCluster, apply("cluster c policy=Wipe osd-queue=wpq"), 7, api.RiskRedundancy, ""},
+		{"the same, and a disk more", wipedCluster, apply("cluster c policy=Wipe osd-queue=wpq\nnode n1 host=h1 devices=(d1,spare1)"), 7, api.RiskRedundancy, ""},
+		{"a newer release", wipedCluster, install("17.2.7"), 18, api.RiskRedundancy, ""},
 		{"deleted with its data", wipedCluster, deleted, 4, api.RiskData, ""},
 		{"deleted, the data kept", strings.Replace(wipedCluster, " policy=Wipe", "", 1), deleted, 3, api.RiskRedundancy, ""},
 	}
@@ -96,7 +110,7 @@ func TestProject_isWhatHappens(t *testing.T) {
 				if err := errors.Join(s.apply(tt.before), s.settle(), s.kill(), tt.change(s)); err != nil {
 					t.Fatal(err)
 				}
-				before, asked := s.world(t), s.asked()
+				before, asked, since := s.world(t), s.asked(), s.started(t)
 				p := s.project(t)
 				s.lead()
 				if err := errors.Join(s.settle(), s.letGo(), s.settle(), s.kill()); err != nil {
@@ -107,6 +121,9 @@ func TestProject_isWhatHappens(t *testing.T) {
 				}
 				if diff := cmp.Diff(askedSince(asked, s.asked()), foretoldToAsk(p)); diff != "" {
 					t.Errorf("what Ceph was asked for (-) is not what was foretold (+):\n%s", diff)
+				}
+				if diff := cmp.Diff(startedAgain(since, s.started(t)), foretoldAgain(p)); diff != "" {
+					t.Errorf("what was started again (-) is not what was foretold (+):\n%s", diff)
 				}
 				if open := strings.Join(p.Open, "; "); len(p.Steps) != tt.steps || p.Risk() != tt.risk || (open == "") != (tt.open == "") || !strings.Contains(open, tt.open) {
 					t.Errorf("%d steps, risk %s, open %q; want %d, %s, %q", len(p.Steps), p.Risk(), p.Open, tt.steps, tt.risk, tt.open)
@@ -196,11 +213,60 @@ func foretold(before []string, p *engine.Projection) []string {
 	return slices.Sorted(maps.Values(words))
 }
 
+// started is when the processes of the daemons were started, as far as they run.
+func (s *stage) started(t *testing.T) map[types.UID]api.Daemon {
+	t.Helper()
+	view, err := s.View(s.ctx, named("c"))
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		t.Fatal(err)
+	}
+	all := map[types.UID]api.Daemon{}
+	if err == nil {
+		for _, d := range view.Daemons {
+			all[d.UID] = d
+		}
+	}
+	return all
+}
+
+// startedAgain are the daemons whose processes ran before and were started since.
+func startedAgain(before, after map[types.UID]api.Daemon) []string {
+	var again []string
+	for uid, was := range before {
+		if is, left := after[uid]; left && was.Status.State == api.DaemonRunning && is.Status.State == api.DaemonRunning && !was.Status.Started.Equal(is.Status.Started) {
+			again = append(again, is.Name)
+		}
+	}
+	slices.Sort(again)
+	return again
+}
+
+// foretoldAgain are those that a projection has stopped and started.
+func foretoldAgain(p *engine.Projection) []string {
+	var again []string
+	stopped := map[string]bool{}
+	for _, step := range p.Steps {
+		for _, c := range step.Plan.Daemons {
+			switch c.Daemon.Spec.State {
+			case api.WantStopped:
+				stopped[c.Daemon.Name] = true
+			case api.WantRunning:
+				if stopped[c.Daemon.Name] {
+					again = append(again, c.Daemon.Name)
+				}
+				delete(stopped, c.Daemon.Name)
+			}
+		}
+	}
+	slices.Sort(again)
+	return again
+}
+
 // asked counts what Ceph was asked to change, by the command.
 func (s *stage) asked() map[string]int {
 	counts := map[string]int{}
 	for _, command := range []string{
-		"osd new", "auth import", "auth rm", "osd set-group", "osd unset-group", "osd crush reweight", "osd out", "osd in", "osd purge", "osd crush rm", "osd crush move", "mon remove", "mgr fail",
+		"osd new", "auth import", "auth rm", "osd set-group", "osd unset-group", "osd crush reweight", "osd out", "osd in", "osd purge", "osd crush rm", "osd crush move", "mon remove", "mgr fail", "config set", "config rm",
 	} {
 		for _, c := range s.cephs.clusters {
 			counts[command] += c.Calls(command)

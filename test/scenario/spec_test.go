@@ -21,7 +21,7 @@ const clusterInterval = 10 * time.Second
 // apply declares what a text says, as 'kubectl apply' does with a file: what is there is changed, what is not is made. Each
 // line is a cluster or a node:
 //
-//	cluster NAME [mons=N] [mgrs=N] [policy=Wipe] [mon-hosts=LABEL] [public=CIDR]
+//	cluster NAME [mons=N] [mgrs=N] [policy=Wipe] [mon-hosts=LABEL] [public=CIDR] [osd-queue=KIND]
 //	node NAME host=HOST [cluster=NAME] [devices=(ENTRY,…)] [ip=ADDRESS]
 func (s *stage) apply(text string) error {
 	for line := range strings.Lines(text) {
@@ -64,6 +64,9 @@ func (s *stage) applyCluster(a arguments) error {
 	}
 	if policy := a.value("policy"); policy != "" {
 		c.Spec.DeletionPolicy = api.DeletionPolicy(policy)
+	}
+	if queue := a.value("osd-queue"); queue != "" {
+		c.Spec.Ceph.Config = map[string]api.CephOptions{"osd": {"osd_op_queue": api.CephOptionValue(queue)}}
 	}
 	if host := a.value("mon-hosts"); host != "" {
 		c.Spec.Ceph.Mon.HostSelector = &metav1.LabelSelector{MatchLabels: map[string]string{api.LabelHostname: host}}
