@@ -22,6 +22,8 @@ type fakeGluster struct {
 	serial    int
 	// writing has clients write to all volumes all the time: what does not serve misses something.
 	writing bool
+	// silent: nothing can be asked of volumes. A node that was cut off is waited for.
+	silent bool
 }
 
 type fakeNode struct {
@@ -49,6 +51,8 @@ type fakeVolume struct {
 	options         map[string]string
 	limit           int64
 	task            *glusterd.Task
+	// lazy: what bricks lack is healed only once somebody asks for it.
+	lazy bool
 }
 
 type fakeBrick struct {
@@ -200,7 +204,7 @@ func (g *fakeGluster) heal() {
 	for _, v := range g.volumes {
 		for _, set := range v.sets() {
 			serving := slices.DeleteFunc(slices.Clone(set), func(b *fakeBrick) bool { return !b.serves(v) })
-			if v.state != glusterd.VolumeStarted || v.good(serving) < v.enough() {
+			if v.lazy || v.state != glusterd.VolumeStarted || v.good(serving) < v.enough() {
 				continue
 			}
 			for _, b := range serving {
@@ -275,6 +279,8 @@ func (g *fakeGluster) do(n *fakeNode, c engine.Command) error {
 	switch c.Verb {
 	case glusterd.VerbStart:
 		v.start()
+	case glusterd.VerbHeal:
+		v.lazy = false
 	case glusterd.VerbStop:
 		v.state = glusterd.VolumeStopped
 		for _, b := range v.bricks {
@@ -521,11 +527,22 @@ func (g *fakeGluster) report(d *api.Daemon) *glusterd.Report {
 		r.Pool = &glusterd.Pool{}
 		for _, name := range slices.Sorted(maps.Keys(g.volumes)) {
 			if v := g.volumes[name]; slices.ContainsFunc(v.bricks, func(b *fakeBrick) bool { return b.node.pool == n.pool }) {
-				r.Pool.Volumes = append(r.Pool.Volumes, v.report(func(o *fakeNode) bool { return g.agrees(n, o) }))
+				x := v.report(func(o *fakeNode) bool { return g.agrees(n, o) })
+				if g.silent {
+					silence(&x)
+				}
+				r.Pool.Volumes = append(r.Pool.Volumes, x)
 			}
 		}
 	}
 	return r
+}
+
+func silence(v *glusterd.Volume) {
+	v.Unknown, v.Silent, v.Task = "gluster did not answer", true, nil
+	for i := range v.Bricks {
+		v.Bricks[i].State, v.Bricks[i].Heal = glusterd.BrickUnknown, nil
+	}
 }
 
 func (g *fakeGluster) limitOf(id string) int64 {

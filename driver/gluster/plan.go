@@ -54,6 +54,7 @@ type planner struct {
 	volumes   []*volume
 	nfs       *nfs.Server
 	stopped   map[string]bool   // the nodes whose glusterd is told to stop, by name
+	again     map[string]string // why, of those that only stop to be started again
 	kept      map[string]string // the nodes that are not restarted with what is installed, by name, and why
 
 	plan *engine.Plan
@@ -62,7 +63,7 @@ type planner struct {
 func newPlanner(view *engine.View, now time.Time) *planner {
 	p := &planner{
 		view: view, now: now, cluster: view.Cluster, have: view.DaemonsByName(), hosts: view.HostsByName(),
-		stopped: map[string]bool{}, kept: map[string]string{}, plan: &engine.Plan{},
+		stopped: map[string]bool{}, again: map[string]string{}, kept: map[string]string{}, plan: &engine.Plan{},
 	}
 	if p.seen, _ = view.System.(*Observation); p.seen == nil {
 		p.seen = &Observation{}
@@ -120,6 +121,10 @@ func (p *planner) writeDaemons() {
 			continue
 		}
 		d := p.glusterd(n)
+		if why := p.again[n.name]; why != "" {
+			p.plan.Restart(engine.DaemonObject(&d), n.daemon, d, why)
+			continue
+		}
 		p.plan.Want(engine.DaemonObject(&d), "a glusterd", n.daemon, d)
 	}
 }

@@ -53,6 +53,47 @@ func (p *planner) mayRestart(v *volume, bricks string) bool {
 	return true
 }
 
+// healAsked is the condition of a Volume all of whose bricks serve while copies differ. It says since when, or when a heal was asked for last.
+const healAsked = "HealAsked"
+
+// healAgain is how long the self-heal daemons have before they are asked to look at once. By themselves they do when a brick comes back, and else
+// each ten minutes (cluster.heal-timeout): what they cannot heal at the moment of its return, as others do not reach it yet, waits that long.
+const healAgain = time.Minute
+
+// askHeal has the self-heal daemons look, where they had time and copies differ still.
+func (p *planner) askHeal(v *volume) {
+	if v.pool.Unknown != "" || !healable(v.pool) {
+		meta.RemoveStatusCondition(&v.status.Conditions, healAsked)
+		return
+	}
+	c := meta.FindStatusCondition(v.status.Conditions, healAsked)
+	if c != nil {
+		if left := c.LastTransitionTime.Add(healAgain).Sub(p.now); left > 0 {
+			p.recheck(left)
+			return
+		}
+		p.command(glusterd.VerbHeal, v.name, nil, api.RiskNone, "copies differ for %s, and all bricks serve", healAgain)
+		meta.RemoveStatusCondition(&v.status.Conditions, healAsked)
+	}
+	if p.successor == nil {
+		p.recheck(healAgain)
+		p.setCondition(v, metav1.Condition{Type: healAsked, Status: metav1.ConditionTrue, Reason: "CopiesDiffer", Message: "copies differ, and all bricks serve"})
+	}
+}
+
+// healable says whether all bricks of a volume serve, and something is to be healed that no person has to decide.
+func healable(v *glusterd.Volume) bool {
+	pending := false
+	for i := range v.Bricks {
+		b := &v.Bricks[i]
+		if b.State != glusterd.BrickOnline || v.SetSize() > 1 && b.Heal == nil {
+			return false
+		}
+		pending = pending || b.Heal != nil && b.Heal.Pending > 0
+	}
+	return pending
+}
+
 // recheck asks for another look after some time.
 func (p *planner) recheck(after time.Duration) {
 	if p.plan.Recheck == 0 || after < p.plan.Recheck {

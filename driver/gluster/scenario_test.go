@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -186,6 +188,48 @@ func TestNodeLost(t *testing.T) {
 	w.power(3, false)
 	if p = w.settle(); p.Status.Status != api.StorageOffline {
 		t.Errorf("two of three away: %+v", p.Status)
+	}
+}
+
+// What the self-heal daemons leave as it is although all bricks serve they are asked for, once a minute.
+func TestHealAsked(t *testing.T) {
+	w := poolOf(t, 3)
+	w.volume("v", "10Gi", nil)
+	w.settle()
+	v := w.gluster.volumes["v"]
+	v.lazy, v.bricks[1].stale = true, true
+	start := w.now
+	for v.lazy && w.now.Sub(start) < time.Hour {
+		w.agents()
+		if p := w.round(); len(p.Commands) == 0 && p.Recheck > healAgain {
+			t.Fatalf("nobody looks again in time: %s", p.Recheck)
+		}
+		w.now = w.now.Add(10 * time.Second)
+	}
+	if took := w.now.Sub(start); took < healAgain || took > healAgain+30*time.Second {
+		t.Errorf("a heal was asked for after %s", took)
+	}
+	if p := w.settle(); !p.Done || meta.FindStatusCondition(w.vol("v").Status.Conditions, healAsked) != nil {
+		t.Errorf("%v %+v", decisions(p), w.vol("v").Status.Conditions)
+	}
+}
+
+// That nothing could be asked is told, and is not an outage. Nothing is done meanwhile.
+func TestPoolSilent(t *testing.T) {
+	w := poolOf(t, 3)
+	w.volume("v", "10Gi", nil)
+	w.settle()
+	w.gluster.silent = true
+	p := w.settle()
+	if p.Status.Status != api.StorageDegraded || p.Status.Health != healthDegraded || !contains(p.Status.Reasons, "volume v is Degraded: not all of its state is known: gluster did not answer") {
+		t.Errorf("%+v", p.Status)
+	}
+	if len(p.Commands) > 0 {
+		t.Errorf("something is done: %v", commands(p))
+	}
+	w.gluster.silent = false
+	if p = w.settle(); !p.Done {
+		t.Errorf("%v", decisions(p))
 	}
 }
 

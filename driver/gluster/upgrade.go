@@ -46,6 +46,7 @@ func (p *planner) checkUpgrades() {
 		if p.mayRestartNode(n, turn) {
 			turn = n.name
 			p.stopped[n.name] = true
+			p.again[n.name] = n.releases()
 			p.decide(api.VerdictWait, n.object(), "its glusterd and bricks are restarted: %s", n.releases())
 		}
 	}

@@ -245,6 +245,7 @@ func (p *planner) keepVolume(v *volume) {
 		return
 	}
 	p.startBricks(v)
+	p.askHeal(v)
 	p.resize(v, want)
 	p.rebalance(v)
 }

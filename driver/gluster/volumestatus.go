@@ -86,6 +86,8 @@ func (p *planner) brickMessage(v *volume, b *glusterd.Brick, n *node, s *store) 
 		return "the device or directory that it lies on is not there"
 	case b.State == glusterd.BrickOffline:
 		return "its process does not run"
+	case b.State == glusterd.BrickUnknown && v.pool.Silent:
+		return "nobody can be asked whether it serves: " + v.pool.Unknown
 	case b.State == glusterd.BrickUnknown && n.daemon.Spec.State == api.WantStopped:
 		return "its node is stopped"
 	case b.State == glusterd.BrickUnknown:
@@ -173,7 +175,7 @@ func (p *planner) judgeVolume(v *volume) (api.ResourceState, string) {
 		return api.ResourceCreating, "its options are being set"
 	}
 	for _, set := range v.pool.Sets() {
-		if up := online(set); up < needed(v.pool) {
+		if up := online(set); up < needed(v.pool) && !v.pool.Silent {
 			return api.ResourceOffline, fmt.Sprintf("%d of the %d bricks of a set serve, and %d must: %s", up, len(set), needed(v.pool), words.Few(notOnline(set)))
 		}
 	}

@@ -26,8 +26,19 @@ func Command() []string {
 	}
 }
 
+// A node that does not answer is given up after givenUp seconds: until then whoever asks the pool for anything waits for it. The packages' file
+// says nothing of that, and the system gives up a connection on which something was sent after a quarter of an hour (tcp_retries2). It is the kernel
+// of a node that has to answer: one whose glusterd is slow is not given up. That is what ping-timeout would do, and the packages turn it off.
+//
+// An unused connection is tried each keepalive seconds. The first try that fails once there was silence for givenUp seconds ends it, so there have to be
+// several before that, or one lost packet would do.
+const (
+	givenUp   = "10"
+	keepalive = "2"
+)
+
 // Volfile is the text of FileVolfile, for a node with this address (measured with 10.3). Directories, sockets and the address are
-// the daemon's own, so that several can live on one machine. The other options are those of the packages' file.
+// the daemon's own, so that several can live on one machine. The other options are those of the packages' file, but for when a node is given up.
 func Volfile(address string) string {
 	options := []string{
 		"working-directory ${DATA}/state",
@@ -36,8 +47,9 @@ func Volfile(address string) string {
 		"transport-type socket",
 		"transport.socket.bind-address " + address,
 		"transport.socket.listen-port " + strconv.Itoa(Port),
-		"transport.socket.keepalive-time 10",
-		"transport.socket.keepalive-interval 2",
+		"transport.socket.keepalive-time " + keepalive,
+		"transport.socket.keepalive-interval " + keepalive,
+		"transport.tcp-user-timeout " + givenUp,
 		"transport.socket.read-fail-log off",
 		"ping-timeout 0",
 		"event-threads 1",

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Asker runs 'gluster --mode=script --xml' with further arguments on a node and returns what it printed. An error means that
-// it could not be run.
+// it could not be run. Several questions may be asked at a time.
 type Asker func(ctx context.Context, args ...string) ([]byte, error)
 
 // Gather asks glusterd for everything that a report of this depth says beside what the agent itself knows (UUID, Version, Stores).
@@ -18,51 +19,66 @@ func Gather(ctx context.Context, ask Asker, depth string) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{Peers: peers}
-	if depth != DepthPool {
-		return r, nil
-	}
-	var problems [3]error
-	r.OpVersion, problems[0] = get(ctx, ask, ParseOpVersion, "volume", "get", "all", "cluster.op-version")
-	r.MaxOpVersion, problems[1] = get(ctx, ask, ParseOpVersion, "volume", "get", "all", "cluster.max-op-version")
-	r.Pool, problems[2] = gatherPool(ctx, ask)
-	if err := errors.Join(problems[:]...); err != nil {
-		r.Problem = err.Error()
+	if depth == DepthPool {
+		r.gatherPool(ctx, ask)
 	}
 	return r, nil
 }
 
-// gatherPool returns nil when the volumes cannot be told: no volumes would be another word.
-func gatherPool(ctx context.Context, ask Asker) (*Pool, error) {
+// gatherPool asks for the pool. Pool stays nil when the volumes cannot be told: no volumes would be another word.
+func (r *Report) gatherPool(ctx context.Context, ask Asker) {
+	var problems [3]error
+	r.OpVersion, problems[0] = get(ctx, ask, ParseOpVersion, "volume", "get", "all", "cluster.op-version")
 	volumes, err := get(ctx, ask, ParseVolumes, "volume", "info", "all")
-	if err != nil {
-		return nil, err
+	if err == nil {
+		r.Pool = &Pool{Volumes: volumes}
 	}
-	p := &Pool{Volumes: volumes}
+	problems[1] = err
+	// All questions up to here are answered by this node alone. The others wait for a node that was cut off until it is given up; bricks are
+	// asked as clients ask them, whatever the glusterds do meanwhile.
+	bricks := askAhead(ctx, ask, healQuestions(volumes))
 	status := func(out []byte) (struct{}, error) { return struct{}{}, AddStatus(volumes, out) }
-	_, err = get(ctx, ask, status, "volume", "status", "all")
-	for i := range volumes {
-		v := &volumes[i]
-		if v.State != VolumeStarted {
-			continue
-		}
-		if err != nil {
-			v.Unknown = err.Error()
-			continue
-		}
-		v.gather(ctx, ask)
+	_, silent := getTwice(ctx, ask, status, "volume", "status", "all")
+	if silent == nil { // or this question to all nodes has no answer either
+		r.MaxOpVersion, problems[2] = getTwice(ctx, ask, ParseOpVersion, "volume", "get", "all", "cluster.max-op-version")
 	}
-	return p, nil
+	if peers, err := get(ctx, ask, ParsePeers, "peer", "status"); err == nil {
+		r.Peers = peers // a node may have been given up meanwhile
+	}
+	for i := range volumes {
+		if v := &volumes[i]; v.State == VolumeStarted {
+			v.gather(ctx, bricks, silent)
+		}
+	}
+	if err := errors.Join(problems[:]...); err != nil {
+		r.Problem = err.Error()
+	}
 }
 
-// gather asks for what only single volumes tell.
-func (v *Volume) gather(ctx context.Context, ask Asker) {
+// healQuestions ask for what is to be healed in each started volume that has copies.
+func healQuestions(volumes []Volume) (questions [][]string) {
+	for i := range volumes {
+		if v := &volumes[i]; v.State == VolumeStarted && v.SetSize() > 1 {
+			questions = append(questions, append([]string{"volume"}, v.healQuestion()...))
+		}
+	}
+	return questions
+}
+
+func (v *Volume) healQuestion() []string { return []string{"heal", v.Name, "info", "summary"} }
+
+// gather asks for what only single volumes tell. silent is why the status of the volumes could not be asked, or nil.
+func (v *Volume) gather(ctx context.Context, ask Asker, silent error) {
 	into := func(f func(*Volume, []byte) error, args ...string) error {
 		_, err := get(ctx, ask, func(out []byte) (struct{}, error) { return struct{}{}, f(v, out) }, append([]string{"volume"}, args...)...)
 		return err
 	}
-	var errs []error
+	errs := []error{silent}
+	v.Silent = silent != nil
 	if v.SetSize() > 1 {
-		errs = append(errs, into(AddHeals, "heal", v.Name, "info", "summary"))
+		err := into(AddHeals, v.healQuestion()...)
+		v.Silent = v.Silent && err != nil
+		errs = append(errs, err)
 	}
 	if v.splitBrain() && v.Disperse == 0 {
 		errs = append(errs, into(AddSplitBrains, "heal", v.Name, "info", "split-brain"))
@@ -90,6 +106,43 @@ func (v *Volume) splitBrain() bool {
 		}
 	}
 	return false
+}
+
+// healsAtOnce is how many volumes are asked at the same time for what is to be healed. Of one with a brick that cannot be reached the program
+// waits 10 s for it (10.3).
+const healsAtOnce = 8
+
+// askAhead begins to ask some questions, a few at a time, and returns an Asker that has their answers and asks all else itself.
+func askAhead(ctx context.Context, ask Asker, questions [][]string) Asker {
+	ahead := map[string]func() ([]byte, error){}
+	tickets := make(chan struct{}, healsAtOnce)
+	for _, args := range questions {
+		var out []byte
+		var err error
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			tickets <- struct{}{}
+			defer func() { <-tickets }()
+			out, err = ask(ctx, args...)
+		}()
+		ahead[strings.Join(args, " ")] = func() ([]byte, error) { <-done; return out, err }
+	}
+	return func(ctx context.Context, args ...string) ([]byte, error) {
+		if answer := ahead[strings.Join(args, " ")]; answer != nil {
+			return answer()
+		}
+		return ask(ctx, args...)
+	}
+}
+
+// getTwice is get of what all nodes are asked for. One that goes away in the middle of it fails the question, and not the next one.
+func getTwice[T any](ctx context.Context, ask Asker, parse func([]byte) (T, error), args ...string) (T, error) {
+	t, err := get(ctx, ask, parse, args...)
+	if err != nil && ctx.Err() == nil {
+		t, err = get(ctx, ask, parse, args...)
+	}
+	return t, err
 }
 
 func get[T any](ctx context.Context, ask Asker, parse func([]byte) (T, error), args ...string) (T, error) {

@@ -374,7 +374,7 @@ func TestGather_forgottenRebalance(t *testing.T) {
 				return nil, errors.New("nobody asks for " + strings.Join(args, " "))
 			}
 			return test.answer()
-		})
+		}, nil)
 		if (v.Unknown != "") != test.unknown {
 			t.Errorf("%s: %q", name, v.Unknown)
 		}

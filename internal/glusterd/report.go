@@ -117,8 +117,10 @@ type Volume struct {
 	Options map[string]string `json:"options,omitempty"`
 	// Task is the rebalance or remove-brick that glusterd remembers, or nil.
 	Task *Task `json:"task,omitempty"`
-	// Unknown says why the bricks' states are not known: status could not be asked.
+	// Unknown says why not all is known of the bricks, of what is to be healed, or of the task: not all could be asked.
 	Unknown string `json:"unknown,omitempty"`
+	// Silent says that nobody could be asked which bricks serve: then BrickUnknown means nothing.
+	Silent bool `json:"silent,omitempty"`
 }
 
 // SetSize is the number of bricks that hold the same data, each its copy or its part.

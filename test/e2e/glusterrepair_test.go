@@ -86,7 +86,8 @@ func (b *bed) nodeCutOff(clients []*client) {
 	if took := time.Since(start); took > 30*time.Second { // 15 s without a heartbeat, the next leader, and a busy machine
 		b.Errorf("it took %s to tell of it", took)
 	}
-	b.awaitPool("the node to be missed", b.missed(other, "data", "arb", "disp"))
+	b.awaitPool("the node's bricks to be missed, and no others", b.missesNode(other, h.Name, "data", "arb", "disp"))
+	b.Logf("told after %s", time.Since(start))
 	b.goOn(clients)
 	before := inside.written()
 	b.goOn(clients)
@@ -105,6 +106,27 @@ func (b *bed) nodeCutOff(clients []*client) {
 		if v, err := read[api.Volume](b, 1, "volumes", c.name); err != nil || len(v.Status.SplitBrains) > 0 {
 			b.Errorf("volume %s: %v, in split-brain: %q", c.name, err, v.Status.SplitBrains)
 		}
+	}
+}
+
+// missesNode checks that of each of some volumes the bricks of one node do not serve, and all others do.
+func (b *bed) missesNode(server int, node string, names ...string) func() error {
+	return func() error {
+		for _, name := range names {
+			v, err := read[api.Volume](b, server, "volumes", name)
+			if err != nil {
+				return err
+			}
+			if v.Status.State == api.ResourceOffline {
+				b.Errorf("volume %s, whose clients write on, is said to be offline: %s", name, v.Status.Message)
+			}
+			for _, brick := range v.Status.Bricks {
+				if brick.Online == (brick.Node == node) || v.Status.State != api.ResourceDegraded {
+					return fmt.Errorf("%s: it is %s, %+v", name, v.Status.State, brick)
+				}
+			}
+		}
+		return nil
 	}
 }
 

@@ -54,6 +54,7 @@ func runHeal(ctx context.Context, socket string, args ...string) ([]byte, error)
 
 // output returns what a program printed. Its exit status says nothing: with --xml, the answer does.
 func output(ctx context.Context, program string, args ...string) ([]byte, error) {
+	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
@@ -62,7 +63,7 @@ func output(ctx context.Context, program string, args ...string) ([]byte, error)
 	exit := (*exec.ExitError)(nil)
 	switch {
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("%s did not answer within %s", program, askTimeout)
+		return nil, fmt.Errorf("%s did not answer within %s", filepath.Base(program), time.Since(start).Round(time.Second))
 	case err != nil && (!errors.As(err, &exit) || len(out) == 0 && len(exit.Stderr) == 0):
 		return nil, err
 	case len(out) == 0 && exit != nil:
