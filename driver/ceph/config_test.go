@@ -224,7 +224,7 @@ func TestConfig_restartWaits(t *testing.T) {
 	}
 	v.System.(*Observation).Restartable = map[string]StopAnswer{"osd.0": {Reason: "1 PGs would be offline"}}
 	p := f.driver.Plan(v, f.now)
-	if got := decisions(p, api.VerdictWait); !contains(got, "because osd_op_queue in spec.ceph count from its start; Ceph says that it may not stop now: 1 PGs would be offline") || len(p.Daemons) > 0 {
+	if got := decisions(p, api.VerdictWait); !contains(got, "because osd_op_queue in spec.ceph counts from its start; Ceph says that it may not stop now: 1 PGs would be offline") || len(p.Daemons) > 0 {
 		t.Errorf("%q %v", got, daemonNames(p))
 	}
 }

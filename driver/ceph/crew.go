@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
@@ -214,8 +212,8 @@ func (p *planner) unsteady(c *crew) bool {
 		if h == nil {
 			continue
 		}
-		cond := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected)
-		if !h.AgentHeard() || cond != nil && cond.Reason == api.HostAgentReturned && p.now.Sub(cond.LastTransitionTime.Time) < steadyAfter {
+		since, returned := h.ReturnedSince()
+		if !h.AgentHeard() || returned && p.now.Sub(since) < steadyAfter {
 			p.decide(api.VerdictSkip, c.object, "there are more than %s: they stay until host %s, which was silent, has been heard for %v",
 				c.field, s.host, steadyAfter)
 			return true

@@ -40,8 +40,8 @@ func standbyMDS(f *api.Filesystem) int {
 	return int(*f.Spec.StandbyMDS)
 }
 
-// declareFilesystems finds the MDS of each Filesystem. While more are at work than are wanted all of them stay: which one ends its work is
-// Ceph's to say.
+// declareFilesystems finds the MDS of each Filesystem. While more are at work than are wanted all of them stay, and those that stand by: which one ends its
+// work is Ceph's to say, and takes a while.
 func (p *planner) declareFilesystems() {
 	for _, f := range engine.OfKind[*api.Filesystem](p.view.Resources) {
 		x := &fsPlan{Filesystem: f}
@@ -63,7 +63,7 @@ func (p *planner) declareFilesystems() {
 			},
 		}
 		if x.have != nil {
-			s.count = max(s.count, len(x.have.MDS))
+			s.count = max(s.count, len(x.have.MDS), min(len(p.membersOf(&s.crew)), len(x.have.MDS)+standbyMDS(f)))
 		}
 		x.service = s
 		p.filesystems = append(p.filesystems, x)

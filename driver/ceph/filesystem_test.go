@@ -83,6 +83,9 @@ func TestFilesystem(t *testing.T) {
 		t.Errorf("a quota that was taken away: %s", got)
 	}
 	f.filesystems[0].Spec.ActiveMDS = 1
+	if p := f.round(t); len(p.Remove) > 0 {
+		t.Errorf("while two are at work %s goes, and nobody would stand by", p.Remove[0].Name)
+	}
 	f.settle(t)
 	if s := f.filesystems[0].Status; s.State != api.ResourceOnline || s.Active != "home-a" || len(f.mdsOn()) != 2 {
 		t.Errorf("with one at work again: %+v, %v", s, f.mdsOn())

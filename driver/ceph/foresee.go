@@ -41,6 +41,7 @@ func (d *Driver) Foresee(before, after *engine.View, commands []engine.Command) 
 	f.mirrors()
 	f.stoppable()
 	f.safe()
+	f.restartable()
 	f.NFS = nfs.Foresee(f.seen.NFS, after, commands)
 	if !f.Reachable {
 		return before.System
@@ -59,7 +60,7 @@ type foresight struct {
 
 func newForesight(seen *Observation, before, after *engine.View) *foresight {
 	f := &foresight{seen: seen, before: before, after: after, hosts: after.HostsByName()}
-	o := &Observation{FSID: clusterFSID(after), Health: healthOK}
+	o := &Observation{FSID: clusterFSID(after), Health: healthOK, Foreseen: true}
 	if seen == nil {
 		f.seen = &Observation{Monmap: names(membersOf(after.Daemons)), Entities: map[string]bool{}}
 		firstEntities(after, f.seen.Entities)
@@ -73,6 +74,7 @@ func newForesight(seen *Observation, before, after *engine.View) *foresight {
 	if x := f.seen.Drain; x != nil {
 		o.Drain = &DrainFacts{Safe: maps.Clone(x.Safe), Rules: x.Rules, Places: maps.Clone(x.Places), Usage: maps.Clone(x.Usage), Stored: x.Stored, Buckets: maps.Clone(x.Buckets)}
 	}
+	o.Lacked = seen != nil && (seen.Lacked || !seen.Foreseen && seen.PGsClean < seen.PGsWanted)
 	f.Observation = o
 	o.Crush = f.crushBuckets()
 	o.PoolFacts, o.Clients, o.FS = f.poolFacts(), f.clients(), f.fsFacts()
@@ -158,6 +160,39 @@ func (f *foresight) mons() {
 	slices.Sort(f.Monmap)
 	slices.Sort(f.Quorum)
 	f.Reachable = len(f.Quorum) > len(f.Monmap)/2
+	f.release()
+}
+
+// release follows the lowest of the mons in the quorum, as soon as that changes. The options that the policies of a spec come to in a newer one are there.
+func (f *foresight) release() {
+	was, is := f.lowestRelease(f.before.Daemons, f.seen.Quorum), f.lowestRelease(f.after.Daemons, f.Quorum)
+	if was == "" || is == "" || was == is {
+		return
+	}
+	f.Version = is
+	if f.Config == nil || f.after.Cluster.Spec.Ceph == nil {
+		return
+	}
+	f.Config.Options = maps.Clone(f.Config.Options)
+	for name := range policyOptions(f.after.Cluster.Spec.Ceph, f.Version) {
+		if _, known := f.Config.Options[name]; !known {
+			f.Config.Options[name] = OptionInfo{}
+		}
+	}
+}
+
+// lowestRelease is that of the mons of a quorum; empty while one of them does not tell its own.
+func (f *foresight) lowestRelease(daemons []api.Daemon, quorum []string) string {
+	var releases []string
+	for i := range daemons {
+		if d := &daemons[i]; d.Spec.Type == TypeMon && slices.Contains(quorum, d.Spec.ID) {
+			releases = append(releases, d.Status.Version)
+		}
+	}
+	if len(releases) == 0 || slices.Contains(releases, "") {
+		return ""
+	}
+	return slices.MinFunc(releases, compareReleases)
 }
 
 // mgrs has those present that run and whose keys are known. The one that was active stays so.
@@ -302,4 +337,29 @@ func (f *foresight) safe() {
 	for id := range f.OSDs {
 		f.Drain.Safe[id] = f.Drain.Places[id].Weight == 0
 	}
+}
+
+// restartable takes it that Ceph lets the next OSD stop that is to be started again: where no data lacks a copy, and each pool can be used with one less,
+// it will. What it has said itself is kept as long as the question is the same. Of anything else it has to be asked when it is so far.
+func (f *foresight) restartable() {
+	if !f.Reachable {
+		return
+	}
+	name, down := nextRestart(f.after, f.Observation)
+	said, asked := f.seen.Restartable[name]
+	switch {
+	case name == "":
+		return
+	case asked && (!f.seen.Foreseen || !said.OK) && !said.Unknown && said.covers(down) && (StopAnswer{OSDs: down}).covers(said.OSDs):
+	case f.spare():
+		said = StopAnswer{OSDs: down, OK: true}
+	default:
+		return
+	}
+	f.Restartable = map[string]StopAnswer{name: said}
+}
+
+// spare says whether all data can be used without any one OSD: no two copies or pieces of an object are on the same.
+func (f *foresight) spare() bool {
+	return f.MgrAvailable && !f.Lacked && f.PGsClean == f.PGsWanted && !slices.ContainsFunc(f.Pools, func(p Pool) bool { return p.Size <= p.MinSize })
 }

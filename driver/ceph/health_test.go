@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 func TestHealthPage_isFresh(t *testing.T) {
@@ -104,5 +105,47 @@ func TestHealth_inStatus(t *testing.T) {
 	}
 	if !contains(s.Reasons, "HEALTH_WARN: RECENT_CRASH: 1 daemons have recently crashed") {
 		t.Errorf("%q", s.Reasons)
+	}
+}
+
+// The next step of a check names who it is about, and the way out of maintenance where that is the reason.
+func TestTellChecks(t *testing.T) {
+	checks := []api.HealthCheck{
+		{Code: "MON_DOWN", Next: nextStep("MON_DOWN"), Detail: []string{"mon.a (rank 0) addr [v2:10.0.0.1:3300/0] is down (out of quorum)"}},
+		{Code: "OSD_DOWN", Next: nextStep("OSD_DOWN"), Detail: []string{"osd.0 (root=default,host=h1) is down"}},
+		{Code: "OSD_HOST_DOWN", Next: nextStep("OSD_HOST_DOWN"), Detail: []string{"host h1 (root=default) (1 osds) is down"}},
+		{Code: "POOL_NO_REDUNDANCY", Next: nextStep("POOL_NO_REDUNDANCY"), Detail: []string{"pool 'images' has no replicas configured"}},
+		{Code: "SLOW_OPS", Next: nextStep("SLOW_OPS"), Message: "3 slow ops, oldest one blocked for 31 sec, osd.2 has slow ops"},
+	}
+	const kept = "host h1 is in maintenance: when it shall serve again: 'holdfast host maintenance exit h1'"
+	for name, tt := range map[string]struct {
+		change func(*fakeWorld, *Observation)
+		want   [3]string
+	}{
+		"maintenance": {func(f *fakeWorld, _ *Observation) { f.mode(1, api.HostMaintenance) }, [3]string{kept, kept, kept}},
+		"a failure":   {func(*fakeWorld, *Observation) {}, [3]string{"'holdfast why mon.a'; when its host is gone for good: 'holdfast host remove h1 --gone'", "'holdfast why osd.0'", "all OSDs of a host"}},
+		"maintenance, and a failure": {func(f *fakeWorld, o *Observation) {
+			f.mode(1, api.HostMaintenance)
+			o.OSDs[1] = OSD{In: true}
+		}, [3]string{kept, "'holdfast why osd.0'", "all OSDs of a host"}},
+	} {
+		f := withFake(threeHosts())
+		f.settle(t)
+		o := &Observation{Reachable: true, Checks: checks, Quorum: []string{"b", "c"}, OSDs: map[int]OSD{0: {In: true}, 1: {In: true, Up: true}}}
+		tt.change(f, o)
+		v := f.view()
+		v.System = o
+		p := newPlanner(v, f.now)
+		p.members = []member{{"a", "h1", ""}, {"b", "h2", ""}, {"c", "h3", ""}}
+		p.plan = &engine.Plan{}
+		got := p.tellChecks()
+		for i, want := range append(tt.want[:], "raise spec.replicated.size of the Pool, or 'ceph osd pool set images size 3'", "'ceph health detail' names it; 'ceph tell osd.2 dump_ops_in_flight'") {
+			if !strings.HasPrefix(got[i].Next, want) {
+				t.Errorf("%s: %s: %q, and not %q", name, got[i].Code, got[i].Next, want)
+			}
+		}
+	}
+	if checks[0].Next != nextStep("MON_DOWN") {
+		t.Error("the observation was changed")
 	}
 }

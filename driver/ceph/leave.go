@@ -79,8 +79,10 @@ func (p *planner) silentFor(h *api.Host) time.Duration {
 	return p.now.Sub(since)
 }
 
-// awaitStarts tells what the hosts that leave maintenance wait for.
+// awaitStarts tells what active hosts wait for. That one leaves maintenance is known of the flag noout on its OSDs alone: a daemon that is stopped
+// may as well be starting again for another configuration.
 func (p *planner) awaitStarts(waiting map[string][]string) {
+	leaving := maps.Clone(waiting)
 	for i := range p.view.Daemons {
 		d := &p.view.Daemons[i]
 		stopped := d.Spec.State == api.WantStopped || d.Status.State == api.DaemonStopped || d.Status.State == api.DaemonStopping
@@ -89,6 +91,10 @@ func (p *planner) awaitStarts(waiting map[string][]string) {
 		}
 	}
 	for _, host := range slices.Sorted(maps.Keys(waiting)) {
-		p.awaitHost(host, "leaving maintenance: waiting for %s to be back", words.Few(slices.Sorted(slices.Values(waiting[host]))))
+		why := ""
+		if len(leaving[host]) > 0 {
+			why = "leaving maintenance: "
+		}
+		p.awaitHost(host, "%swaiting for %s to be back", why, words.Few(slices.Sorted(slices.Values(waiting[host]))))
 	}
 }

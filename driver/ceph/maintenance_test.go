@@ -86,6 +86,38 @@ func TestMaintenance(t *testing.T) {
 	}
 }
 
+// saidOf are the different texts about what h1 waits for to be back in so many runs.
+func (f *fakeWorld) saidOf(t *testing.T, runs int) (texts []string) {
+	t.Helper()
+	for range runs {
+		f.agents()
+		if w := hostWord(f.round(t), "h1"); strings.Contains(w, "to be back") && !slices.Contains(texts, w) {
+			texts = append(texts, w)
+		}
+		f.now = f.now.Add(recheckSoon)
+	}
+	return texts
+}
+
+// Only a host that was in maintenance leaves it: daemons are stopped for a moment also when they are started again for another configuration.
+func TestMaintenance_leavingOrRestarting(t *testing.T) {
+	f := withFake(threeHosts())
+	f.config("global", api.CephOptions{"mon_lease": "0.5"})
+	f.settle(t)
+	f.config("global", api.CephOptions{"mon_lease": "1"})
+	if diff := cmp.Diff([]string{"Wait: waiting for mon.a to be back", "Wait: waiting for mgr.a to be back"}, f.saidOf(t, 30)); diff != "" {
+		t.Errorf("restarted (-want +got):\n%s", diff)
+	}
+	f.cluster.Spec.Ceph.Config = nil
+	f.settle(t)
+	f.mode(1, api.HostMaintenance)
+	f.settle(t)
+	f.mode(1, api.HostActive)
+	if got := f.saidOf(t, 5); len(got) == 0 || !strings.HasPrefix(got[0], "Wait: leaving maintenance: waiting for ") {
+		t.Errorf("left: %q", got)
+	}
+}
+
 // OSDs are told to stop in the run in which Ceph is told to keep them in, after that, and not if Ceph has not taken it.
 func TestMaintenance_keptInFirst(t *testing.T) {
 	f := withFake(threeHosts())

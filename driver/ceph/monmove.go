@@ -127,7 +127,7 @@ func (p *planner) awaitJoining() bool {
 			why = fmt.Sprintf("host %s has mode %s", m.Host, p.hosts[m.Host].ModeOf())
 		case why == "":
 			p.moving = true
-			p.decide(api.VerdictWait, label(d), "it is being made on host %s, and is not in the quorum yet", m.Host)
+			p.decide(api.VerdictWait, label(d), "%s", p.joiningText(d))
 			continue
 		}
 		p.joining = slices.Delete(p.joining, i, i+1)
@@ -135,6 +135,29 @@ func (p *planner) awaitJoining() bool {
 		return true
 	}
 	return len(p.joining) > 0
+}
+
+// joiningText says how far a mon on its way in is. One that runs for long and does not join mostly meets mons that keep the connection of
+// a mon that was at its address before ("handle_existing_connection … stale connection"): when they start anew they let go of it.
+func (p *planner) joiningText(d *api.Daemon) string {
+	since := d.Status.Started
+	if d.Status.State != api.DaemonRunning || since == nil || p.now.Sub(since.Time) < monSlowTime || len(p.seen.Quorum) == 0 {
+		return fmt.Sprintf("it is being made on host %s, and is not in the quorum yet", d.Spec.Host)
+	}
+	return fmt.Sprintf("it runs on host %s since %s, and is not in the quorum yet: it has much to copy, or the other mons hold the connection of a mon that was there before, "+
+		"which can last many minutes. %s has it join at once", d.Spec.Host, since.UTC().Format("15:04:05 MST"), p.restartMonsText())
+}
+
+// restartMonsText is how the mons that are in are started again. Ceph does not let the only one stop by itself.
+func (p *planner) restartMonsText() string {
+	var names []string
+	for _, id := range slices.Sorted(slices.Values(p.seen.Quorum)) {
+		names = append(names, "mon."+id)
+	}
+	if len(names) == 1 {
+		return fmt.Sprintf("'holdfast daemon restart %s --force' (clients wait until it is back)", names[0])
+	}
+	return fmt.Sprintf("'holdfast daemon restart %s --wait', and so one after the other with %s,", names[0], words.Few(names[1:]))
 }
 
 // leaveMon has a mon leave for good. Its store goes with it: a mon that has left the map can never join again with what it

@@ -13,6 +13,8 @@ import (
 const (
 	// monJoinTime is how long a mon whose daemon fails may take to join. One that runs is waited for: it may have much to copy.
 	monJoinTime = 5 * time.Minute
+	// monSlowTime is how long a mon that runs mostly takes at most to join; after it is told what may keep it out.
+	monSlowTime = 3 * time.Minute
 	// monAvoidFor is how long no mon is made on a host where one kept failing.
 	monAvoidFor = time.Hour
 	// steadyTime is how long the process of a mon runs that does not end again and again.

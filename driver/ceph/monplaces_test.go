@@ -177,6 +177,39 @@ func TestFailing(t *testing.T) {
 	}
 }
 
+// A mon that runs for minutes and does not join says since when, what may keep it out, and what helps.
+func TestMonMoves_slowToJoin(t *testing.T) {
+	f := withFake(fourHosts())
+	f.settle(t)
+	f.off["h4"] = true // nothing that runs there reaches the others
+	f.powerOff(1, time.Hour)
+	f.monSteps(t)
+	d := f.daemons["c-mon-d"]
+	if d == nil {
+		t.Fatal("no mon is on its way in")
+	}
+	d.Status.State, d.Status.Started = api.DaemonRunning, ptr.To(metav1.NewMicroTime(f.now))
+	f.now = f.now.Add(monSlowTime - 1)
+	if got := word(decisions(f.round(t), api.VerdictWait), "mon.d"); got != "it is being made on host h4, and is not in the quorum yet" {
+		t.Errorf("before the time is over: %q", got)
+	}
+	f.now = f.now.Add(1)
+	got := word(decisions(f.round(t), api.VerdictWait), "mon.d")
+	for _, want := range []string{
+		"it runs on host h4 since " + d.Status.Started.UTC().Format("15:04:05 MST"), "the connection of a mon that was there before",
+		"'holdfast daemon restart mon.b --wait', and so one after the other with mon.c,",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("it does not say %q: %q", want, got)
+		}
+	}
+	p := newPlanner(f.view(), f.now)
+	p.seen = &Observation{Quorum: []string{"a"}}
+	if got := p.joiningText(d); !strings.Contains(got, "'holdfast daemon restart mon.a --force'") {
+		t.Errorf("with one mon: %q", got)
+	}
+}
+
 // A host whose mon cannot move for now waits to be drained, and is not refused.
 func TestDrain_monCannotMoveYet(t *testing.T) {
 	f := withFake(fourHosts())

@@ -78,7 +78,7 @@ const (
 	// AnnotationClusterUID is the UID of the StorageCluster that the key was made for.
 	AnnotationClusterUID = "holdfast.io/cluster-uid"
 	// AnnotationEntity is the cephx entity, such as osd.3.
-	AnnotationEntity = "holdfast.io/ceph-entity"
+	AnnotationEntity = api.AnnotationEntity
 )
 
 // The entries of a Secret that holds a key.

@@ -45,6 +45,8 @@ type Observation struct {
 	PGsUnknown int
 	// PGsOld is set when what the manager reported may be from before the last change of where data belongs.
 	PGsOld bool
+	// Foreseen is set in what Foresee tells. Lacked is set there, too, if copies of data were missing when Ceph was asked last.
+	Foreseen, Lacked bool
 	// BytesTotal is the raw space; zero until the manager has reported for the first time.
 	BytesTotal int64
 	// Stoppable says, by host, whether its OSDs may stop. Only hosts in maintenance whose OSDs run are asked about.
@@ -241,7 +243,11 @@ func parseVersions(answer []byte) (string, error) {
 // olderRelease compares releases such as 16.2.9 and 16.2.15.
 func olderRelease(a, b string) bool {
 	// Of ten thousand daemons nearly all run what is installed.
-	return a != b && slices.Compare(releaseNumbers(a), releaseNumbers(b)) < 0
+	return a != b && compareReleases(a, b) < 0
+}
+
+func compareReleases(a, b string) int {
+	return slices.Compare(releaseNumbers(a), releaseNumbers(b))
 }
 
 // releaseNumbers are the numbers of a release. A part that begins with no number counts as 0.

@@ -88,6 +88,7 @@ type planner struct {
 	fatal    bool                  // nothing can be done, whatever there is already
 	hold     time.Duration         // how long to wait for more to be declared
 	stop     map[string]bool       // the names of the Daemons that are to stop
+	again    map[string]string     // why, of those that only stop to be started again
 	keptIn   map[string]bool       // of OSDs that are to stop with their hosts: whether the mons keep them in already
 	stopping []api.Daemon          // these OSDs
 	leaving  map[string]bool       // the hosts whose mgr may go, as far as all else is concerned
@@ -141,7 +142,7 @@ func newPlanner(view *engine.View, now time.Time) *planner {
 	view = sorted(view)
 	p := &planner{
 		view: view, now: now, cluster: view.Cluster,
-		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, keptIn: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, replaced: map[string]string{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, astray: map[string]string{}, released: map[string]bool{}, unplaced: map[string]bool{}, nowhere: map[string]bool{}, located: map[string]string{}, nfs: &nfs.Server{}, plan: &engine.Plan{},
+		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, again: map[string]string{}, keptIn: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, replaced: map[string]string{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, astray: map[string]string{}, released: map[string]bool{}, unplaced: map[string]bool{}, nowhere: map[string]bool{}, located: map[string]string{}, nfs: &nfs.Server{}, plan: &engine.Plan{},
 	}
 	if view.Cluster.Spec.Ceph != nil {
 		p.spec = *view.Cluster.Spec.Ceph
@@ -310,6 +311,10 @@ func (p *planner) want(d api.Daemon) {
 	p.noteFlaps(&d, have)
 	if _, stops := p.keptIn[d.Name]; stops {
 		p.stopping = append(p.stopping, d)
+		return
+	}
+	if why := p.again[d.Name]; why != "" {
+		p.plan.Restart(label(&d), have, d, why)
 		return
 	}
 	p.plan.Want(label(&d), label(&d), have, d)

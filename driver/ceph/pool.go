@@ -64,7 +64,16 @@ func (p *planner) planPools() {
 		for _, text := range x.waits {
 			p.decide(api.VerdictWait, x.line(), "%s", text)
 		}
+		if x.takesOver() {
+			p.decide(api.VerdictDo, x.line(), "pool %s is in Ceph already: it is taken over as it is, and changed where the Pool says so", x.Name)
+		}
 	}
+}
+
+// takesOver says whether the Pool finds a pool of its name that was never its own. One that it is just making is.
+func (x *poolPlan) takesOver() bool {
+	making := x.Status.ID == 0 && x.Status.State == api.ResourceCreating
+	return x.DeletionTimestamp == nil && x.have != nil && !x.owns() && !making && len(x.refusals) == 0
 }
 
 // judgePlace finds how a pool is to be, and whether it can be so.

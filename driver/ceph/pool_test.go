@@ -239,6 +239,35 @@ func TestPools_byHand(t *testing.T) {
 	}
 }
 
+// A Pool that finds a pool which it has not made says so, once; one that it makes is its own from the first.
+func TestPools_saysThatItTakesOver(t *testing.T) {
+	f := poolsOn(3, replicated("made", 3))
+	const want = "pool byhand is in Ceph already: it is taken over as it is, and changed where the Pool says so"
+	var said []string
+	note := func() (risk api.Risk) {
+		for range 6 {
+			p := f.round(t)
+			risk = engine.HigherRisk(risk, p.Risk())
+			for _, d := range p.Decisions {
+				if strings.Contains(d.Message, "taken over") {
+					said = append(said, d.Message)
+				}
+			}
+		}
+		return risk
+	}
+	note()
+	f.settle(t)
+	if len(said) > 0 || len(f.ceph.Pools()) != 1 {
+		t.Fatalf("%q, %v", said, f.ceph.Pools())
+	}
+	f.ceph.MakePool("byhand", "by-hand", "host")
+	f.pools = append(f.pools, *replicated("byhand", 1))
+	if risk := note(); risk != api.RiskRedundancy || !slices.Equal(said, []string{want}) {
+		t.Errorf("risk %s, said %q", risk, said)
+	}
+}
+
 // A pool that a Pool was refused for is somebody else's: it stays, whatever becomes of the Pool.
 func TestPools_refusedAndDeleted(t *testing.T) {
 	f := poolsOn(3)

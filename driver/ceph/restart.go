@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -23,7 +24,7 @@ func (p *planner) planRestarts() {
 		return
 	}
 	if all := p.toRestart(); len(all) > 0 {
-		p.restart(all[0])
+		p.restart(all[0], len(all)-1)
 	}
 	p.tellUpgrade()
 }
@@ -43,16 +44,17 @@ func (p *planner) toRestart() []*api.Daemon {
 	return p.restartOrder(all)
 }
 
-// restartReason says why a daemon is to be started again; empty where it is not.
+// restartReason says why a daemon is to be started again, in words that say the same of all that are for the same reason; empty where it is not.
 func (p *planner) restartReason(d *api.Daemon) string {
 	var why []string
 	if p.seen.Config != nil && p.configStored {
 		if options := p.startedWithout(d); len(options) > 0 {
-			why = append(why, words.Few(options)+" in spec.ceph count from its start")
+			count := map[bool]string{true: "counts", false: "count"}[len(options) == 1]
+			why = append(why, fmt.Sprintf("%s in spec.ceph %s from its start", words.Few(options), count))
 		}
 	}
 	if release := p.newer(d); release != "" && p.upgradeAwaits(d) == "" {
-		why = append(why, fmt.Sprintf("Ceph %s is installed on host %s, and it runs %s", release, d.Spec.Host, d.Status.Version))
+		why = append(why, fmt.Sprintf("Ceph %s is installed on its host, and it runs %s", release, d.Status.Version))
 	}
 	return strings.Join(why, ", and ")
 }
@@ -83,22 +85,26 @@ func (p *planner) serving(d *api.Daemon) bool {
 	return d.Spec.Type == TypeMDS && p.fsKnown() && p.seen.FS.serves(d.Spec.ID)
 }
 
-// restart stops a daemon if all others can do without it; it starts again by itself when it has stopped.
-func (p *planner) restart(d *api.Daemon) {
-	why := "it is started again, because " + p.restartReason(d)
+// restart stops a daemon if all others can do without it; it starts again by itself when it has stopped. So many more follow.
+func (p *planner) restart(d *api.Daemon, more int) {
+	why := p.restartReason(d)
 	what := p.unready(d)
 	switch {
 	case told(d):
 		p.stop[d.Name], what = true, "it is stopping"
 	case what != "":
 	case d.Spec.Type == TypeMgr && d.Spec.ID == p.seen.ActiveMgr && p.seen.Standbys > 0:
-		p.command(verbMgrFail, label(d), nil, why)
+		p.command(verbMgrFail, label(d), nil, "it is started again, because "+why)
 		what = "another mgr takes over first"
 	default:
 		p.stop[d.Name], what = true, "it is stopping"
+		p.again[d.Name] = why
 	}
 	p.moving = true
-	p.decide(api.VerdictWait, label(d), "%s; %s", why, what)
+	if more > 0 {
+		what += fmt.Sprintf("; %s to follow", words.Plural(more, "more daemon"))
+	}
+	p.decide(api.VerdictWait, label(d), "it is started again, because %s; %s", why, what)
 }
 
 // restartAsked names the action that has a daemon of the cluster started again now: two at once may be one too many. One that is not over after its time
@@ -151,24 +157,32 @@ func (p *planner) unready(d *api.Daemon) string {
 	return ""
 }
 
-// fillRestartable asks whether the first OSD that is to be started again may stop. What a plan would find is asked of a planner.
+// fillRestartable asks whether the first OSD that is to be started again may stop.
 func (c *conn) fillRestartable(ctx context.Context, view *engine.View, o *Observation) {
+	if name, down := nextRestart(view, o); name != "" {
+		o.Restartable = map[string]StopAnswer{name: c.okToStop(ctx, o, down)}
+	}
+}
+
+// nextRestart is the label of the first OSD that is to be started again, and all OSDs that are down with it, which is what Ceph is asked about. What a
+// plan would find is asked of a planner.
+func nextRestart(view *engine.View, o *Observation) (name string, down []int) {
 	seen := *view
 	seen.System = o
-	p := newPlanner(&seen, c.now())
+	p := newPlanner(&seen, time.Time{})
 	p.identity()
 	p.planConfig()
 	osds := slices.DeleteFunc(p.toRestart(), func(d *api.Daemon) bool { return d.Spec.Type != TypeOSD || told(d) })
 	if len(osds) == 0 {
-		return
+		return "", nil
 	}
 	id, err := strconv.Atoi(osds[0].Spec.ID)
 	if err != nil {
-		return
+		return "", nil
 	}
-	down := downWithout(view.Daemons, o.OSDs, "")
+	down = downWithout(view.Daemons, o.OSDs, "")
 	if !slices.Contains(down, id) {
 		down = append(down, id)
 	}
-	o.Restartable = map[string]StopAnswer{label(osds[0]): c.okToStop(ctx, o, down)}
+	return label(osds[0]), down
 }

@@ -66,8 +66,8 @@ func (p *planner) againstRestart(d *api.Daemon) (api.Verdict, string) {
 	case p.seen.FSID != clusterFSID(p.view):
 		return api.VerdictRefuse, "mons of another cluster (fsid " + p.seen.FSID + ") answer"
 	}
-	if other := p.returning(d); other != "" {
-		return api.VerdictWait, other + " is being started again, and comes first"
+	if other := p.changing(d); other != "" {
+		return api.VerdictWait, other + ", and comes first"
 	}
 	answer := p.seen.Restart
 	said := words.Cut(answer.Reason, maxMessage/4)
@@ -83,19 +83,27 @@ func (p *planner) againstRestart(d *api.Daemon) (api.Verdict, string) {
 	return p.soon(p.heals(d)), fmt.Sprintf("%s may not stop now. Ceph says: %s", label(d), said)
 }
 
-// returning names another daemon of the same type that will be back by itself: the plan has told it to stop, to start it again, or its process was
-// started a moment ago.
-func (p *planner) returning(d *api.Daemon) string {
+// changing says which other daemon of the same type is down for a while only: the plan has told it to stop, to start it again or to remove it, or its
+// process was started a moment ago.
+func (p *planner) changing(d *api.Daemon) string {
 	for i := range p.view.Daemons {
 		x := &p.view.Daemons[i]
 		if x.Name == d.Name || x.Spec.Type != d.Spec.Type || x.DeletionTimestamp != nil || x.Spec.State == api.WantPrepared || held(x) || p.closed(x.Spec.Host) {
 			continue
 		}
 		if h := p.hosts[x.Spec.Host]; h != nil && h.AgentHeard() && (told(x) || p.justStarted(x)) {
-			return label(x)
+			return label(x) + " is being " + becoming(x)
 		}
 	}
 	return ""
+}
+
+// becoming is what is done with a daemon that is down for a while.
+func becoming(d *api.Daemon) string {
+	if told(d) && drains(d) {
+		return "stopped to be removed"
+	}
+	return "started again"
 }
 
 // startTime is for how long the process of a mon or an OSD runs before Ceph sees it, mostly.

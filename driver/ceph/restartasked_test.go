@@ -66,6 +66,10 @@ func TestRestart_asked(t *testing.T) {
 		"an OSD while another one is down":    {"c-osd-1", []string{"c-osd-0"}, nil, "Refuse: osd.1 may not stop now. Ceph says: unsafe to stop osd(s) at this time (1 PGs are or would become offline), with osd.0 down already"},
 		"the OSD that Ceph counts as down":    {daemon: "c-osd-0", broken: []string{"c-osd-0"}},
 		"an OSD while another one is to stop": {"c-osd-1", nil, func(f *fakeWorld) { f.daemons["c-osd-0"].Spec.State = api.WantStopped }, "Wait: osd.0 is being started again, and comes first"},
+		"an OSD while another one is to stop for good": {"c-osd-1", nil, func(f *fakeWorld) {
+			f.daemons["c-osd-0"].Spec.State, f.daemons["c-osd-0"].Spec.Parameters[ParamDrain] = api.WantStopped, drainEmpty
+		}, "Wait: osd.0 is being stopped to be removed, and comes first"},
+		"an OSD that is to leave and serves still": {"c-osd-1", nil, func(f *fakeWorld) { f.daemons["c-osd-0"].Spec.Parameters[ParamDrain] = drainBegun }, ""},
 		"an OSD while another one boots": {"c-osd-1", []string{"c-osd-0"}, func(f *fakeWorld) {
 			f.daemons["c-osd-0"].Status.State, f.daemons["c-osd-0"].Status.Started = api.DaemonRunning, &metav1.MicroTime{Time: f.now.Add(-time.Second)}
 		}, "Wait: osd.0 is being started again, and comes first"},

@@ -49,7 +49,7 @@ func (p *planner) writeStatus() {
 	if p.reachable() {
 		status.Health = p.seen.Health
 		status.Ceph = p.seen.cephStatus()
-		status.Checks = p.seen.Checks[:min(len(p.seen.Checks), maxChecks)]
+		status.Checks = p.tellChecks()
 		if p.seen.BytesTotal > 0 {
 			status.Capacity = resource.NewQuantity(p.seen.BytesTotal, resource.BinarySI)
 		}

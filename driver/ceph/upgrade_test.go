@@ -4,10 +4,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // install puts a release of Ceph on hosts; none for all. What runs there runs on.
@@ -39,6 +41,28 @@ func (f *fakeWorld) restartsIn(t *testing.T, rounds int) (stopped []string) {
 	return stopped
 }
 
+// projected is all that a person is shown now of what will happen.
+func (f *fakeWorld) projected(t *testing.T) *engine.Projection {
+	t.Helper()
+	v, _, err := f.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine.Project(f.driver, v, f.now)
+}
+
+// stopsIn are the daemons that a projection has told to stop, in their order.
+func stopsIn(p *engine.Projection) (stopped []string) {
+	for _, s := range p.Steps {
+		for _, c := range s.Plan.Daemons {
+			if c.Daemon.Spec.State == api.WantStopped {
+				stopped = append(stopped, strings.TrimPrefix(c.Daemon.Name, "c-"))
+			}
+		}
+	}
+	return stopped
+}
+
 func upgraded(t *testing.T) *fakeWorld {
 	t.Helper()
 	f := storesOn(3, storeOf("s3"))
@@ -53,7 +77,11 @@ func TestUpgrade(t *testing.T) {
 	f := upgraded(t)
 	active := f.filesystems[0].Status.Active
 	f.install("17.2.7")
+	foretold := stopsIn(f.projected(t))
 	stopped := f.restartsIn(t, 250)
+	if diff := cmp.Diff(stopped, foretold); diff != "" {
+		t.Errorf("what happened (-) is not what was foretold (+):\n%s", diff)
+	}
 	kinds := slices.Compact(slices.Collect(func(yield func(string) bool) {
 		for _, name := range stopped {
 			kind, _, _ := strings.Cut(name, "-")
@@ -187,5 +215,79 @@ func TestOlderRelease(t *testing.T) {
 		if olderRelease(x.a, x.b) != x.want {
 			t.Errorf("%q is older than %q: %t", x.a, x.b, !x.want)
 		}
+	}
+}
+
+// TestProject_restarts: what Ceph would say to the restart of an OSD is foretold where it is known; else that it has to be asked.
+func TestProject_restarts(t *testing.T) {
+	said := func(a StopAnswer) func(*fakeWorld, *Observation) {
+		return func(_ *fakeWorld, o *Observation) { o.Restartable = map[string]StopAnswer{"osd.0": a} }
+	}
+	for name, tt := range map[string]struct {
+		change func(*fakeWorld, *Observation)
+		stops  int
+		open   string
+	}{
+		"all is well":               {func(*fakeWorld, *Observation) {}, 3, ""},
+		"Ceph said yes":             {said(StopAnswer{OSDs: []int{0}, OK: true}), 3, ""},
+		"Ceph said no":              {said(StopAnswer{OSDs: []int{0}, Reason: "1 PGs would be offline"}), 0, "1 PGs would be offline"},
+		"Ceph said no of others":    {said(StopAnswer{OSDs: []int{0, 1}, Reason: "1 PGs would be offline"}), 3, ""},
+		"Ceph did not know":         {said(StopAnswer{OSDs: []int{0}, Unknown: true, Reason: "the mgr is new"}), 3, ""},
+		"a pool has a copy to lose": {func(_ *fakeWorld, o *Observation) { o.Pools = []Pool{{Size: 3, MinSize: 2}} }, 3, ""},
+		"a pool needs all copies":   {func(_ *fakeWorld, o *Observation) { o.Pools = []Pool{{Size: 3, MinSize: 2}, {Size: 1, MinSize: 1}} }, 0, "Ceph is to be asked whether it may stop"},
+		"copies are missing":        {func(_ *fakeWorld, o *Observation) { o.PGsClean-- }, 0, "Ceph is to be asked whether it may stop"},
+		"an OSD is away": {func(f *fakeWorld, o *Observation) {
+			o.OSDs[2] = OSD{UUID: o.OSDs[2].UUID, In: true}
+			d := f.daemons["c-osd-2"]
+			d.Status.State = api.DaemonFailed
+		}, 0, "osd.2 comes first: it does not run"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := withFake(threeHosts())
+			f.settle(t)
+			f.config("osd", api.CephOptions{"osd_op_queue": "wpq"})
+			f.round(t)
+			v, _, err := f.observed(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := v.System.(*Observation)
+			o.Restartable = nil
+			tt.change(f, o)
+			v.Daemons = f.view().Daemons
+			p := engine.Project(f.driver, v, f.now)
+			if got := stopsIn(p); len(got) != tt.stops || (tt.open == "") != (len(p.Open) == 0) || !strings.Contains(strings.Join(p.Open, "; "), tt.open) {
+				t.Errorf("stops %v, open %q; want %d, %q", got, p.Open, tt.stops, tt.open)
+			}
+		})
+	}
+}
+
+// TestForesee_release: the release is that of the mons that Ceph counts, and follows them as they are started again.
+func TestForesee_release(t *testing.T) {
+	f := upgraded(t)
+	f.cluster.Spec.Ceph.Recovery = api.RecoveryFast
+	f.settle(t)
+	f.install("17.2.7")
+	p := f.projected(t)
+	verbs := map[string]string{}
+	for _, s := range p.Steps {
+		for _, c := range s.Plan.Commands {
+			verbs[c.Verb] += c.Reason
+		}
+	}
+	if !strings.Contains(verbs[verbConfigSet], "osd_mclock_profile") || !strings.Contains(verbs[verbConfigRm], "osd_recovery_sleep_hdd") || len(p.Open) > 0 {
+		t.Errorf("%q, open %q", verbs, p.Open)
+	}
+	f.restartsIn(t, 250)
+	if got := f.ceph.Stored(); got["osd osd_mclock_profile"] != "high_recovery_ops" || got["osd osd_recovery_sleep_hdd"] != "" {
+		t.Errorf("stored are %v", got)
+	}
+	// The host of a mon that still ran the older release when it was lost.
+	f.daemons["c-mon-c"].Status.Version = "16.2.15"
+	f.powerOff(3, time.Second)
+	f.settle(t)
+	if p := f.projected(t); len(p.Steps) > 0 {
+		t.Errorf("%d steps, the first asks for %+v", len(p.Steps), p.Steps[0].Plan.Commands)
 	}
 }

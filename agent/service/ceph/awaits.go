@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 var (
@@ -33,6 +36,9 @@ func (MDS) Awaits(ctx context.Context, l *service.Local) (string, error) {
 	return awaits(ctx, l, "status", "up:active", "up:standby", "up:standby-replay")
 }
 
+// maxSaid is how much is told of an answer that is none yet, such as the text of an error.
+const maxSaid = 80
+
 // awaits asks a daemon by its admin socket for its state, which is good when it is one of some.
 func awaits(ctx context.Context, l *service.Local, question string, good ...string) (string, error) {
 	answer, err := askSocket(ctx, filepath.Join(l.Run, "ceph.asok"), question)
@@ -41,6 +47,9 @@ func awaits(ctx context.Context, l *service.Local, question string, good ...stri
 	}
 	if err != nil {
 		return "", err
+	}
+	if !json.Valid(answer) { // the text of an error
+		return "it to answer: it is starting, and says " + strconv.Quote(words.Cut(strings.TrimSpace(string(answer)), maxSaid)), nil
 	}
 	var status struct {
 		State string `json:"state"`

@@ -29,9 +29,9 @@ func TestAwaits(t *testing.T) {
 			}
 		})
 	}
-	l := answeringTo(t, "status", "ok")
-	if got, err := (OSD{}).Awaits(t.Context(), l); err == nil {
-		t.Errorf("of an answer that is none: %q", got)
+	l := answeringTo(t, "status", "ERROR: (22) Invalid argument\n") // as an OSD says while it starts
+	if got, err := (OSD{}).Awaits(t.Context(), l); err != nil || got != `it to answer: it is starting, and says "ERROR: (22) Invalid argument"` {
+		t.Errorf("of an answer that is none: %q, %v", got, err)
 	}
 	l.Run = t.TempDir()
 	if got, err := (OSD{}).Awaits(t.Context(), l); err != nil || !strings.Contains(got, "it has only just started") {

@@ -25,6 +25,7 @@ type Cluster struct {
 	expelled map[string]bool     // mons that were in the map once
 	seeds    map[string][]string // by mon: the entities that its store was made with
 	running  map[string]bool     // by name, such as mon.a
+	releases map[string]string   // that these run, where they say
 	uuids    map[string]string   // of running OSDs
 	places   map[string]string   // the hosts of OSDs
 	auth     map[string]string   // entity to key; nil before the first quorum
@@ -84,7 +85,7 @@ const reportLag = 2
 func New() *Cluster {
 	return &Cluster{
 		schedules: map[string][]string{},
-		expelled:  map[string]bool{}, places: map[string]string{}, buckets: map[string]bucket{}, stuck: map[int]bool{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, uuids: map[string]string{},
+		expelled:  map[string]bool{}, places: map[string]string{}, buckets: map[string]bucket{}, stuck: map[int]bool{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, releases: map[string]string{}, uuids: map[string]string{},
 		osds: map[int]*osd{}, epoch: 1, warnings: map[string]string{}, calls: map[string]int{},
 		caps: map[string]map[string]string{}, pools: map[string]*pool{}, lastPool: 1, profiles: map[string]map[string]string{}, config: map[string]bool{}, stored: map[string]string{}, keys: map[string]string{}, muted: map[string]bool{}, filesystems: map[string]*filesystem{}, fsEpoch: 1,
 	}
@@ -112,6 +113,7 @@ func (c *Cluster) Sync(daemons []api.Daemon) {
 		}
 		name := strings.TrimPrefix(d.Spec.Type, "ceph-") + "." + d.Spec.ID
 		running[name] = true
+		c.releases[name] = d.Status.Version
 		switch d.Spec.Type {
 		case "ceph-mon":
 			c.makeMon(d)

@@ -1,0 +1,101 @@
+package ceph
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+// placeholders are the words of next steps that stand for a name, with how Ceph's own text has that name.
+var placeholders = []struct {
+	word string
+	name *regexp.Regexp
+}{
+	{"osd.N", regexp.MustCompile(`\b(osd\.\d+)\b`)},
+	{"mon.NAME", regexp.MustCompile(`\b(mon\.[a-z0-9-]+)`)},
+	{"mds.NAME", regexp.MustCompile(`\b(mds\.[A-Za-z][A-Za-z0-9._-]*)`)},
+	{"POOL", regexp.MustCompile(`pool '([^']+)'`)},
+}
+
+// tellChecks are Ceph's health checks with the next steps for this very cluster: with names where Ceph has told them, and with the way out of
+// maintenance where that is the reason.
+func (p *planner) tellChecks() []api.HealthCheck {
+	checks := slices.Clone(p.seen.Checks[:min(len(p.seen.Checks), maxChecks)])
+	for i := range checks {
+		c := &checks[i]
+		if hosts := p.kept(c.Code); len(hosts) > 0 {
+			c.Next = fmt.Sprintf("%s: when it shall serve again: 'holdfast host maintenance exit %s'", maintenanceText(hosts), hosts[0])
+			continue
+		}
+		c.Next = p.withNames(*c)
+	}
+	return checks
+}
+
+func maintenanceText(hosts []string) string {
+	if len(hosts) == 1 {
+		return "host " + hosts[0] + " is in maintenance"
+	}
+	return "hosts " + words.Few(hosts) + " are in maintenance; of each"
+}
+
+// kept are the hosts in maintenance that a check comes of; none where something else is behind it, too.
+func (p *planner) kept(code string) []string {
+	var down []string
+	switch {
+	case code == "MON_DOWN":
+		down = p.monHostsOut()
+	case code == "OSD_FLAGS", code == "PG_DEGRADED", code == "OSD_DOWN", strings.HasPrefix(code, "OSD_") && strings.HasSuffix(code, "_DOWN"):
+		down = p.osdHostsDown()
+	}
+	if slices.ContainsFunc(down, func(host string) bool { return !p.keepsNoout(host) }) {
+		return nil
+	}
+	return slices.Compact(slices.Sorted(slices.Values(down)))
+}
+
+// monHostsOut are the hosts of the mons that are not in the quorum.
+func (p *planner) monHostsOut() (hosts []string) {
+	for _, m := range p.members {
+		if !slices.Contains(p.seen.Quorum, m.ID) {
+			hosts = append(hosts, m.Host)
+		}
+	}
+	return hosts
+}
+
+// osdHostsDown are the hosts of the OSDs that are down, empty for one that is nobody's.
+func (p *planner) osdHostsDown() (hosts []string) {
+	for _, id := range slices.Sorted(maps.Keys(p.seen.OSDs)) {
+		if seen := p.seen.OSDs[id]; seen.Up || !seen.In {
+			continue
+		}
+		host := ""
+		if d := p.have[daemonName(p.cluster.Name, "osd", strconv.Itoa(id))]; d != nil {
+			host = d.Spec.Host
+		}
+		hosts = append(hosts, host)
+	}
+	return hosts
+}
+
+// withNames is the next step of a check, with the first of the names that Ceph's text has.
+func (p *planner) withNames(c api.HealthCheck) string {
+	next, text := c.Next, strings.Join(append(slices.Clone(c.Detail), c.Message), "\n")
+	for _, x := range placeholders {
+		if found := x.name.FindStringSubmatch(text); found != nil {
+			next = strings.ReplaceAll(next, x.word, found[1])
+		}
+	}
+	if hosts := p.monHostsOut(); c.Code == "MON_DOWN" && len(hosts) > 0 {
+		i := slices.IndexFunc(p.members, func(m member) bool { return m.Host == hosts[0] })
+		next = strings.NewReplacer("mon.NAME", "mon."+p.members[i].ID, "HOST", hosts[0]).Replace(c.Next)
+	}
+	return words.Cut(next, maxMessage)
+}
