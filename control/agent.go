@@ -66,7 +66,8 @@ func (c *AgentConfig) open(ctx context.Context) (*endpoints.Servers, error) {
 		return nil, err
 	}
 	if stored != nil {
-		return nil, fmt.Errorf("the data directory %s holds the server %s, which is an agent, too: start it with 'holdfast server'", d, stored.Name)
+		return nil, fmt.Errorf("the data directory %s holds the server %s, which is an agent, too: start it with 'holdfast server', "+
+			"or, if its host was removed, with 'holdfast server --join TOKEN' and a token of 'holdfast token create --role server'", d, stored.Name)
 	}
 	if !endpoints.Exists(d.host()) {
 		if err := c.join(ctx, d); err != nil {

@@ -37,7 +37,8 @@ type Config struct {
 	APIPort, EtcdPeerPort, EtcdClientPort int
 	// Init makes a new control plane, of which this is the first server. It is refused when there is one in DataDir.
 	Init bool
-	// JoinToken joins this server to an existing control plane. It is not looked at when DataDir holds a server already.
+	// JoinToken joins this server to an existing control plane. When DataDir holds a server already, it is used only if the others say
+	// that its host was removed.
 	JoinToken string
 	// CertificateLifetime is how long the certificates that this server signs are valid. Default: a year.
 	CertificateLifetime time.Duration
@@ -67,6 +68,7 @@ func (c *Config) resolve(stored *settings) (*settings, error) {
 	}
 	s.Seat = stored.Seat
 	s.Existing, s.Generation, s.Unpresented = stored.Existing, stored.Generation, stored.Unpresented
+	s.Rejoining = stored.Rejoining
 	s.APIPort = first(s.APIPort, stored.APIPort, DefaultAPIPort)
 	s.EtcdPeerPort = first(s.EtcdPeerPort, stored.EtcdPeerPort, DefaultEtcdPeerPort)
 	s.EtcdClientPort = first(s.EtcdClientPort, stored.EtcdClientPort, DefaultEtcdClientPort)

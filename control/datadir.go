@@ -179,6 +179,8 @@ type settings struct {
 	Generation int64 `json:"generation,omitempty"`
 	// Unpresented is set after a restore until the server has told that it is the only one.
 	Unpresented bool `json:"unpresented,omitempty"`
+	// Rejoining is set from when a server that was removed begins to join again until it has.
+	Rejoining bool `json:"rejoining,omitempty"`
 
 	// lifetime is that of certificates, refresh how often the host asks; see Config.
 	lifetime, refresh time.Duration

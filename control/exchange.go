@@ -39,7 +39,7 @@ func (r *restore) exchange(work string) error {
 		r.done.Kept = "" // Nothing was there to keep: a directory that holds something stays.
 	}
 	// A standby may be the one that is restored.
-	r.settings.Existing, r.settings.Seat = "", seatHeld
+	r.settings.Existing, r.settings.Seat, r.settings.Rejoining = "", seatHeld, false
 	r.settings.Generation, r.settings.Unpresented = nextGeneration(time.Now(), r.settings.Generation, r.header), true
 	return r.dir.save(r.settings)
 }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/holdfast-storage/holdfast/control/backup"
@@ -40,6 +43,15 @@ func FetchBackup(ctx context.Context, config *rest.Config, path string) (*backup
 	return h, atomicfile.SyncDir(filepath.Dir(path))
 }
 
+// refusalOf is what the API said in its own form, such as that something is forbidden, or else its words.
+func refusalOf(answer string, text []byte) error {
+	var status metav1.Status
+	if json.Unmarshal(text, &status) == nil && status.Kind == "Status" && status.Message != "" {
+		return &apierrors.StatusError{ErrStatus: status}
+	}
+	return fmt.Errorf("the server answered %s: %s", answer, strings.TrimSpace(string(text)))
+}
+
 func receive(ctx context.Context, config *rest.Config, w io.Writer) error {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -61,7 +73,7 @@ func receive(ctx context.Context, config *rest.Config, w io.Writer) error {
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 4<<10))
-		return fmt.Errorf("the server answered %s: %s", response.Status, strings.TrimSpace(string(text)))
+		return refusalOf(response.Status, text)
 	}
 	n, err := io.Copy(w, response.Body)
 	if err == nil && n != response.ContentLength {

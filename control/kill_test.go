@@ -22,7 +22,9 @@ var elsewhere = map[string]string{
 	"ask.go know": "the list of servers is one file, which the host writes as well", "ask.go askForSeat": "as in know, or a kubeconfig", "ask.go adminOver": "a kubeconfig is one file",
 	"seat.go standUp writeStandbyAdmin": "a start writes it as well",
 	"seat.go await askForSeat":          "as in ask.go", "quorum.go run": "as in ask.go", "seat.go sit run": "as in quorum.go",
+	"rejoin.go": "TestRejoin_serverCut", "server.go become rejoin": "as in rejoin.go",
 	"removed.go pruneRemoved": "TestSetAside_cut", "removed.go setAside pruneRemoved": "TestSetAside_cut", "removed.go moveDatabase RemoveAll": "TestSetAside_cut",
+	"people.go":                "it is one file, for a person, and a command that is repeated",
 	"datadir.go Lock OpenFile": "what is in the lock counts for nothing",
 	// They are killed amid their work.
 	"restore.go prepare": "it writes to restore.tmp alone", "restore.go source": "as in prepare", "restore.go Restore prepare": "as in prepare",

@@ -129,12 +129,15 @@ func problem(m *quorum.Member) string {
 	case !m.Answers.Good && !m.Started:
 		return "it was given its seat, and its server has not taken it yet"
 	case !m.Answers.Good:
-		return "it does not answer: is its server on, and can it be reached?"
+		return "it does not answer: look whether its server is on and can be reached"
 	case !m.Voter:
 		return "it is being filled"
 	}
 	return "it answers, and does nothing: its disk hangs or is too slow (look at 'dmesg' there), or it is catching up"
 }
+
+// ErrQuorumUnknown says that no server leads etcd: there is no quorum, or a leader is being elected.
+var ErrQuorumUnknown = errors.New("no server knows how the members of etcd are")
 
 // Quorum asks the servers how the members of etcd are, with the rights of config: the one that it names, and, if that one does
 // not lead, the others.
@@ -145,7 +148,7 @@ func Quorum(ctx context.Context, config *rest.Config) (*QuorumStatus, error) {
 	}
 	servers, listErr := endpoints.List(ctx, config)
 	if listErr != nil {
-		return nil, errors.Join(err, listErr)
+		return nil, fmt.Errorf("%w; %w", err, listErr)
 	}
 	for _, server := range servers {
 		other := rest.CopyConfig(config)
@@ -154,7 +157,7 @@ func Quorum(ctx context.Context, config *rest.Config) (*QuorumStatus, error) {
 			return status, nil
 		}
 	}
-	return nil, fmt.Errorf("no server knows how the members of etcd are: %w", err)
+	return nil, fmt.Errorf("%w: %w", ErrQuorumUnknown, err)
 }
 
 func askQuorum(ctx context.Context, config *rest.Config) (*QuorumStatus, error) {

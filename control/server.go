@@ -197,6 +197,8 @@ func (s *Server) prepare(ctx context.Context, c *Config) (net.Listener, error) {
 func (s *Server) become(ctx context.Context, c *Config, stored *settings) error {
 	var err error
 	switch {
+	case stored != nil && c.JoinToken != "":
+		err = s.rejoin(ctx, c.JoinToken)
 	case stored != nil:
 	case c.Init:
 		err = s.dir.makeAuthority()
@@ -233,6 +235,9 @@ func (c *Config) check(d dataDir, stored *settings) error {
 		return fmt.Errorf("the data directory %s holds the identity of an agent that joined a control plane: choose another directory with --data-dir", d)
 	case stored != nil && stored.Restoring != "":
 		return fmt.Errorf("a restore into the data directory %s was cut off: run 'holdfast restore' again, as before", d)
+	case stored != nil && stored.Rejoining && c.JoinToken == "":
+		return fmt.Errorf("the server %s was joining again after its host was removed, and did not finish: start it with --join TOKEN once more, "+
+			"where 'holdfast token create --role server' on another server makes the token if the first one is of no use", stored.Name)
 	case stored != nil && stored.Seat == seatHeld && d.lostDatabase() && !d.knowsOthers(stored):
 		return fmt.Errorf("the server %s ran before, and its database %s is gone: it is not started, because without its data it would tell "+
 			"all hosts that nothing is wanted of them. It knows of no other server: restore a backup with 'holdfast restore FILE'", stored.Name, d.etcd())
@@ -349,7 +354,7 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 		},
 		EncryptionKey: s.identity.encryptionKey,
 		Authorizer:    access.NewAuthorizer(secrets),
-		Admission:     []admission.Interface{access.HostAdmission{}, access.ActionAdmission{Facts: facts}},
+		Admission:     []admission.Interface{access.HostAdmission{}, access.ActionAdmission{Facts: facts}, access.KeepAdmission{Kept: facts}},
 		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(r *http.Request) error { return member.Ready(r.Context()) })},
 		Guard:         s.revoked.Guard,
 		Open:          map[string]http.Handler{join.Path: s.joinHandler(client, hosts)},

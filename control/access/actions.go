@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apiserver/pkg/admission"
@@ -49,10 +50,26 @@ func (x ActionAdmission) Admit(ctx context.Context, a admission.Attributes, _ ad
 		err = unstructured.SetNestedField(object, a.GetUserInfo().GetName(), "spec", "requester")
 	}
 	if err == nil && resource == "actions."+api.Group {
-		err = x.approval(ctx, a, object)
+		err = errors.Join(times(a, object), x.approval(ctx, a, object))
 	}
 	if err != nil {
 		return admission.NewForbidden(a, err)
+	}
+	return nil
+}
+
+// times refuses a time that is none, in the words of its field. One that is there already stays: whoever cancels such an Action changes another field.
+func times(a admission.Attributes, object map[string]any) error {
+	for _, field := range []string{"timeout", "expiresAfter"} {
+		said := text(object, field)
+		if before, err := content(a.GetOldObject()); said == "" || err == nil && text(before, field) == said {
+			continue
+		}
+		if d, err := time.ParseDuration(said); err != nil {
+			return fmt.Errorf("spec.%s: %q is no length of time that can be counted: use one such as 90m or 24h", field, said)
+		} else if d < 0 {
+			return fmt.Errorf("spec.%s: %s is less than nothing: use a time such as 90m, or leave it out for the kind's own", field, said)
+		}
 	}
 	return nil
 }

@@ -35,8 +35,14 @@ func newClient(config *rest.Config) (rest.Interface, error) {
 // storedFacts asks the API for what holds now. Actions are created by people, now and then.
 type storedFacts struct{ client rest.Interface }
 
-// NewFacts returns Facts that are read with the rights of config.
-func NewFacts(config *rest.Config) (Facts, error) {
+// Stored is what the API itself knows.
+type Stored interface {
+	Facts
+	Kept
+}
+
+// NewFacts returns what is read with the rights of config.
+func NewFacts(config *rest.Config) (Stored, error) {
 	client, err := newClient(config)
 	if err != nil {
 		return nil, err
@@ -46,15 +52,9 @@ func NewFacts(config *rest.Config) (Facts, error) {
 
 // Approval implements Facts.
 func (f *storedFacts) Approval(ctx context.Context, namespace, cluster string) (api.Approval, bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, askDeadline)
-	defer cancel()
-	var c api.StorageCluster
-	err := f.client.Get().Namespace(namespace).Resource("storageclusters").Name(cluster).Do(ctx).Into(&c)
-	if apierrors.IsNotFound(err) {
-		return "", false, nil
-	}
-	if err != nil {
-		return "", false, fmt.Errorf("while reading the approval policy of storagecluster %s: %w", cluster, err)
+	c, err := f.Cluster(ctx, namespace, cluster)
+	if err != nil || c == nil {
+		return "", false, err
 	}
 	return c.Spec.Approval, true, nil
 }
@@ -70,14 +70,13 @@ func (f *storedFacts) Host(ctx context.Context, host string) (api.Approval, bool
 	if err != nil {
 		return "", false, fmt.Errorf("while reading host %s: %w", host, err)
 	}
-	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.host", host).String()}
-	daemons := &api.DaemonList{}
-	if err := f.client.Get().Resource("daemons").VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(daemons); err != nil {
-		return "", false, fmt.Errorf("while looking which clusters have daemons on host %s: %w", host, err)
+	daemons, err := f.Daemons(ctx, "", fields.OneTermEqualSelector("spec.host", host).String())
+	if err != nil {
+		return "", false, err
 	}
 	policy, seen := api.ApprovalGranted, map[[2]string]bool{}
-	for i := range daemons.Items {
-		d := &daemons.Items[i]
+	for i := range daemons {
+		d := &daemons[i]
 		key := [2]string{d.Namespace, d.Spec.Cluster}
 		if seen[key] {
 			continue
@@ -90,4 +89,31 @@ func (f *storedFacts) Host(ctx context.Context, host string) (api.Approval, bool
 		policy = strictest(policy, p)
 	}
 	return policy, true, nil
+}
+
+// Cluster implements Kept.
+func (f *storedFacts) Cluster(ctx context.Context, namespace, name string) (*api.StorageCluster, error) {
+	ctx, cancel := context.WithTimeout(ctx, askDeadline)
+	defer cancel()
+	var c api.StorageCluster
+	err := f.client.Get().Namespace(namespace).Resource("storageclusters").Name(name).Do(ctx).Into(&c)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("while reading storagecluster %s: %w", name, err))
+	}
+	return &c, nil
+}
+
+// Daemons implements Kept.
+func (f *storedFacts) Daemons(ctx context.Context, namespace, selector string) ([]api.Daemon, error) {
+	ctx, cancel := context.WithTimeout(ctx, askDeadline)
+	defer cancel()
+	options, list := metav1.ListOptions{FieldSelector: selector}, &api.DaemonList{}
+	request := f.client.Get().NamespaceIfScoped(namespace, namespace != "").Resource("daemons")
+	if err := request.VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(list); err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("while looking which daemons there are: %w", err))
+	}
+	return list.Items, nil
 }

@@ -190,7 +190,8 @@ func (r *Revocation) check(ctx context.Context, host, key string) error {
 
 func revoked(format, host string) error {
 	return apierrors.NewUnauthorized(fmt.Sprintf(format, host) + ", so this certificate counts no more: if the host shall come back, create a token " +
-		"on a server with 'holdfast token create', and start its agent with 'holdfast agent --join TOKEN'")
+		"on a server with 'holdfast token create', and start its agent with 'holdfast agent --join TOKEN'; where it runs a server, the token is of " +
+		"'holdfast token create --role server', and the start 'holdfast server --join TOKEN'")
 }
 
 var codecs = newCodecs()

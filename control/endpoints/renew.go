@@ -77,7 +77,8 @@ func (s *Servers) Expired(now time.Time) string {
 		return ""
 	}
 	return fmt.Sprintf("the certificate of this host ended at %s (it is %s here), so no server lets it in; its daemons go on. If the clock is right: "+
-		"create a token on a server with 'holdfast token create', then start the agent once with 'holdfast agent --join TOKEN'",
+		"create a token on a server with 'holdfast token create', then start the agent once with 'holdfast agent --join TOKEN', "+
+		"or, where it runs a server, with 'holdfast server --join TOKEN' and a token of 'holdfast token create --role server'",
 		end.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 }
 

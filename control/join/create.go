@@ -18,14 +18,22 @@ import (
 	"github.com/holdfast-storage/holdfast/control/pki"
 )
 
+// Check says why no token can be made for this role and time.
+func Check(role Role, ttl time.Duration) error {
+	if role != RoleServer && role != RoleAgent {
+		return fmt.Errorf("the role %q does not exist: a token is for a %s or an %s", role, RoleServer, RoleAgent)
+	}
+	if ttl < time.Minute || ttl > 30*24*time.Hour {
+		return fmt.Errorf("a token cannot be valid for %s: choose between 1m and 720h", ttl)
+	}
+	return nil
+}
+
 // Create makes a token, with the rights of config, an administrator's. It returns the token as one word, which is shown once
 // and stored nowhere.
 func Create(ctx context.Context, config *rest.Config, role Role, ttl time.Duration) (string, error) {
-	if role != RoleServer && role != RoleAgent {
-		return "", fmt.Errorf("the role %q does not exist: a token is for a %s or an %s", role, RoleServer, RoleAgent)
-	}
-	if ttl < time.Minute || ttl > 30*24*time.Hour {
-		return "", fmt.Errorf("a token cannot be valid for %s: choose between 1m and 720h", ttl)
+	if err := Check(role, ttl); err != nil {
+		return "", err
 	}
 	trusted, err := endpoints.Trusted(ctx, config)
 	if err != nil {

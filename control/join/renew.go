@@ -54,7 +54,7 @@ func (h *Renewer) renew(r *http.Request, body io.Reader) ([]byte, error) {
 		return nil, err
 	}
 	if !public.(*ecdsa.PublicKey).Equal(r.TLS.PeerCertificates[0].PublicKey) {
-		return nil, errors.New("a host keeps the key that it joined with: to have another one, delete the host and join anew")
+		return nil, errors.New("a host keeps the key that it joined with: to have another one, take the host out (holdfast host remove) and join anew")
 	}
 	cert, err := h.Authority().Issue(HostLeaf(host), public, h.Now())
 	if err != nil {

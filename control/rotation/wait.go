@@ -39,7 +39,7 @@ func (h *Handler) wait(ctx context.Context, s *State, hosts bool, what string, i
 		return action.Progress{}, err
 	}
 	p := action.Progress{
-		Done: len(missing) == 0, Count: int64(total - len(missing)), Total: int64(total), Unit: "servers and hosts", Recheck: recheck,
+		Done: len(missing) == 0, Count: int64(total - len(missing)), Total: int64(total), Unit: "servers and hosts", Uneven: true, Recheck: recheck,
 		Message: "waiting for all to " + what,
 	}
 	if p.Done {

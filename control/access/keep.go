@@ -1,0 +1,187 @@
+package access
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/admission"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// Kept tells what is relied on.
+type Kept interface {
+	// Cluster is a cluster; nil when there is none.
+	Cluster(ctx context.Context, namespace, name string) (*api.StorageCluster, error)
+	// Daemons are those of a namespace, or of all where it is empty, that a field selector selects.
+	Daemons(ctx context.Context, namespace, selector string) ([]api.Daemon, error)
+}
+
+// KeepAdmission keeps people from deleting what a storage system runs on, and what nothing would ask the storage system about. The
+// servers themselves delete such things when the storage system can do without them.
+type KeepAdmission struct{ Kept Kept }
+
+var _ admission.ValidationInterface = KeepAdmission{}
+
+// Handles says which operations are looked at.
+func (KeepAdmission) Handles(operation admission.Operation) bool {
+	return operation == admission.Delete || operation == admission.Update
+}
+
+// Validate refuses, and names the command that does what is wanted.
+func (x KeepAdmission) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if a.GetSubresource() != "" || inGroup(a.GetUserInfo(), GroupMasters) {
+		return nil
+	}
+	judge := x.judge(a)
+	if judge == nil {
+		return nil
+	}
+	old, err := meta.Accessor(a.GetOldObject())
+	if err == nil && old.GetDeletionTimestamp() == nil {
+		err = judge(ctx, a)
+	}
+	if err == nil || apierrors.IsInternalError(err) {
+		return err // what could not be looked up is no refusal
+	}
+	return admission.NewForbidden(a, err)
+}
+
+// judge is what decides on a request; nil where nothing is to be decided.
+func (x KeepAdmission) judge(a admission.Attributes) func(context.Context, admission.Attributes) error {
+	switch a.GetResource().GroupResource().String() {
+	case "secrets":
+		return x.secret
+	case "hosts." + api.Group:
+		if a.GetOperation() == admission.Delete {
+			return x.host
+		}
+	case "daemons." + api.Group:
+		if a.GetOperation() == admission.Delete {
+			return x.daemon
+		}
+	}
+	return nil
+}
+
+// host refuses to delete a machine that is in service: nobody would move its data, stop its daemons or take its seat.
+func (x KeepAdmission) host(ctx context.Context, a admission.Attributes) error {
+	object, err := content(a.GetOldObject())
+	if err != nil {
+		return err
+	}
+	var host api.Host
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &host); err != nil {
+		return fmt.Errorf("while reading host %s: %w", a.GetName(), err)
+	}
+	daemons, err := x.Kept.Daemons(ctx, "", fields.OneTermEqualSelector("spec.host", host.Name).String())
+	if err != nil {
+		return err
+	}
+	command := "holdfast host remove " + host.Name
+	if !host.AgentHeard() {
+		command += " --gone"
+	}
+	_, server := host.Labels[api.LabelServer]
+	switch {
+	case len(daemons) > 0:
+		return fmt.Errorf("it has daemons (%d), %s among them: '%s' has their storage systems asked, and removes them first", len(daemons), daemons[0].Name, command)
+	case server:
+		return fmt.Errorf("it is a server: '%s' takes it out of the quorum in order", command)
+	case host.AgentHeard():
+		return fmt.Errorf("its agent is heard, and would be shut out at once: '%s' removes it in order", command)
+	}
+	return nil
+}
+
+// daemon refuses to end a daemon that an active cluster has: nobody would ask the storage system whether it can do without it.
+func (x KeepAdmission) daemon(ctx context.Context, a admission.Attributes) error {
+	object, err := content(a.GetOldObject())
+	if err != nil {
+		return err
+	}
+	cluster, err := x.there(ctx, a.GetNamespace(), text(object, "cluster"))
+	if cluster == nil || err != nil || cluster.ModeOf() != api.ClusterActive {
+		return err
+	}
+	return fmt.Errorf("storagecluster %s is active and has it, and the storage system would not be asked whether it can do without it: 'holdfast daemon restart %s' "+
+		"starts it again, 'holdfast host drain %s' moves what is on its host; to remove it, change the spec of the cluster or its StorageNodes, which is asked for first",
+		cluster.Name, a.GetName(), text(object, "host"))
+}
+
+// secret refuses to take keys away that daemons run with: Holdfast would make others, which the storage system does not know.
+func (x KeepAdmission) secret(ctx context.Context, a admission.Attributes) error {
+	before, ok := a.GetOldObject().(*corev1.Secret)
+	if !ok || before.Labels[api.LabelCluster] == "" {
+		return nil
+	}
+	after, changed := a.GetObject().(*corev1.Secret)
+	if changed && !losesKeys(before, after) {
+		return nil
+	}
+	cluster, err := x.there(ctx, before.Namespace, before.Labels[api.LabelCluster])
+	if cluster == nil || err != nil || changed && cluster.ModeOf() != api.ClusterActive {
+		return err
+	}
+	daemons, err := x.Kept.Daemons(ctx, before.Namespace, "")
+	if err != nil || !runsWith(daemons, before) {
+		return err
+	}
+	if changed {
+		return fmt.Errorf("it has keys that storagecluster %s runs with, and the storage system knows no others: to mend them by hand, "+
+			"set spec.mode of the cluster to Observed first", cluster.Name)
+	}
+	return fmt.Errorf("it has keys that storagecluster %s runs with, and there is no other copy of them: they are removed with what they are for "+
+		"(take it out of the spec), or with the cluster", cluster.Name)
+}
+
+// there is the cluster, unless there is none or it is being deleted.
+func (x KeepAdmission) there(ctx context.Context, namespace, name string) (*api.StorageCluster, error) {
+	if name == "" { // nothing of Holdfast's drivers is without
+		return nil, nil
+	}
+	cluster, err := x.Kept.Cluster(ctx, namespace, name)
+	if err != nil || cluster == nil || cluster.DeletionTimestamp != nil {
+		return nil, err
+	}
+	return cluster, nil
+}
+
+// losesKeys says whether a Secret is taken from its cluster, or something that it holds is. Another keyring file with the same key, for
+// other capabilities, takes nothing.
+func losesKeys(before, after *corev1.Secret) bool {
+	if after.Labels[api.LabelCluster] != before.Labels[api.LabelCluster] || after.Annotations[api.AnnotationEntity] != before.Annotations[api.AnnotationEntity] {
+		return true
+	}
+	key := before.Data["key"]
+	for name, value := range before.Data {
+		now := after.Data[name]
+		if !bytes.Equal(value, now) && (len(key) == 0 || !bytes.Contains(now, key)) {
+			return true
+		}
+	}
+	return false
+}
+
+// runsWith says whether a cluster that has daemons of its own runs with what a Secret holds. The key of a client that nothing of
+// Holdfast runs with may be deleted: its owner gets another one. Daemons that are watched have their keys elsewhere.
+func runsWith(daemons []api.Daemon, secret *corev1.Secret) bool {
+	names, own := map[types.NamespacedName]bool{}, false
+	for i := range daemons {
+		if d := &daemons[i]; d.Spec.Cluster == secret.Labels[api.LabelCluster] {
+			own = own || d.Spec.State != api.WantWatched
+			addNames(names, d)
+		}
+	}
+	entity := secret.Annotations[api.AnnotationEntity]
+	ofDaemon := entity == "client.admin" || entity != "" && !strings.HasPrefix(entity, "client.")
+	return own && (ofDaemon || names[types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name}])
+}

@@ -1,0 +1,107 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/holdfast-storage/holdfast/control/endpoints"
+	"github.com/holdfast-storage/holdfast/control/join"
+	"github.com/holdfast-storage/holdfast/control/pki"
+)
+
+// rejoin joins a server again whose host was removed, under the name and key that it had, and as a standby: its data counts no more, and is
+// set aside as that of any lost seat. A server that was not removed, or of which nobody can say so, stays what it is, and the token unused.
+func (s *Server) rejoin(ctx context.Context, text string) error {
+	if !s.settings.Rejoining {
+		why, err := s.stays(ctx, text)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			s.log.Warn("the token that this server was started with is not used: "+why, "server", s.settings.Name)
+			return nil
+		}
+		s.log.Info("the other servers do not let the host of this server in any more; joining again", "server", s.settings.Name)
+		// Whatever is cut off from here on is done again: the others may have taken it in, and what they sent be written in part.
+		s.settings.Rejoining, s.settings.Unpresented = true, false
+		if err := s.setSeat(seatNone, ""); err != nil {
+			return err
+		}
+	}
+	if err := s.dir.setAside(s.settings.Generation, s.log); err != nil {
+		return err
+	}
+	if err := s.join(ctx, text); err != nil {
+		return err
+	}
+	s.settings.Rejoining = false // it is saved with what the others sent
+	return nil
+}
+
+// stays says why a server does not join again; "" when it shall, because the others said clearly that it was removed.
+func (s *Server) stays(ctx context.Context, text string) (why string, err error) {
+	if s.identity, err = s.dir.openIdentity(s.settings); err != nil {
+		return "", err
+	}
+	host, err := endpoints.Open(s.dir.host())
+	if err != nil {
+		return fmt.Sprintf("which servers there are is not known (%v), so none can say whether this one was removed", err), nil
+	}
+	if why = s.memberStill(ctx, host); why != "" {
+		return why, nil
+	}
+	if why = hostStill(ctx, host); why != "" {
+		return why, nil
+	}
+	return "", s.sameAuthority(text)
+}
+
+// memberStill says why the server has to be taken for a member of etcd: the others say so, or none can say anything.
+func (s *Server) memberStill(ctx context.Context, host *endpoints.Servers) string {
+	s.host = host
+	defer func() { s.host = nil }() // it is read again by the start, after a join may have changed it
+	replies := slices.DeleteFunc(s.askAll(ctx, false), func(r reply) bool { return r.Generation < s.settings.Generation })
+	switch {
+	case len(replies) == 0:
+		return "no other server can say whether this one was removed, because none answers, or they have no quorum: start it with the token again when they do"
+	case slices.ContainsFunc(replies, func(r reply) bool { return r.Member }):
+		return "this server is a member of etcd. If its Host was deleted, it comes back with this start; if it is being removed, wait for the end of that"
+	}
+	return ""
+}
+
+// hostStill says why the server's host has to be taken for one that was not removed. Only a clear word counts, as for an agent.
+func hostStill(ctx context.Context, host *endpoints.Servers) string {
+	if host.Expired(time.Now()) != "" {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	switch _, err := endpoints.List(ctx, host.Config()); {
+	case err == nil:
+		return "this server has joined already, and was not removed"
+	case apierrors.IsUnauthorized(err):
+		return ""
+	default:
+		return fmt.Sprintf("whether the host of this server was removed could not be asked: %v; start it with the token again", err)
+	}
+}
+
+// sameAuthority refuses a token of another control plane before anything is set aside for it.
+func (s *Server) sameAuthority(text string) error {
+	token, err := join.Parse(text)
+	if err != nil {
+		return err
+	}
+	for _, ca := range s.identity.trust() {
+		if pki.Fingerprint(ca) == token.Fingerprint {
+			return nil
+		}
+	}
+	return fmt.Errorf("the data directory %s belongs to another control plane than the token: create a token, with 'holdfast token create --role server', "+
+		"on a server of the control plane that this server was removed from, or choose another directory with --data-dir", s.dir)
+}
