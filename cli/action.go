@@ -103,11 +103,27 @@ func leftText(a *api.Action, now time.Time) string {
 	if a.Status.Estimated == nil || a.Status.State.Final() {
 		return ""
 	}
-	left := a.Status.Estimated.Sub(now)
-	if left <= 0 {
+	switch left := a.Status.Estimated.Sub(now); {
+	case left >= time.Second:
+		return "; done in about " + duration.HumanDuration(left)
+	case late(a, now):
 		return "; it takes longer than was estimated"
 	}
-	return "; done in about " + duration.HumanDuration(left)
+	return ""
+}
+
+// clearlyLate is how long after its estimate an action takes longer at the least: estimates are no better than that.
+const clearlyLate = 30 * time.Second
+
+// late says whether an action takes clearly longer than was estimated: twice as long.
+func late(a *api.Action, now time.Time) bool {
+	expected := clearlyLate
+	for _, s := range a.Status.Steps {
+		if s.State == api.StepRunning && s.Started != nil {
+			expected = max(expected, a.Status.Estimated.Sub(s.Started.Time))
+		}
+	}
+	return now.Sub(a.Status.Estimated.Time) > expected
 }
 
 // findAction returns the action of a name, wherever it lies: actions on hosts lie in a namespace that nobody has in mind.

@@ -39,6 +39,42 @@ func (b *bench) addDaemon() {
 	}))
 }
 
+func TestLeftText(t *testing.T) {
+	begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		estimated, now time.Duration
+		want           string
+	}{
+		{10 * time.Minute, time.Minute, "; done in about 9m"},
+		{time.Minute, time.Minute, ""},
+		{2 * time.Second, 31 * time.Second, ""},
+		{2 * time.Second, 33 * time.Second, "; it takes longer than was estimated"},
+		{10 * time.Minute, 20 * time.Minute, ""},
+		{10 * time.Minute, 21 * time.Minute, "; it takes longer than was estimated"},
+	} {
+		a := &api.Action{Status: api.ActionStatus{State: api.ActionRunning, Estimated: &metav1.Time{Time: begun.Add(tt.estimated)},
+			Steps: []api.ActionStep{{Name: "s", State: api.StepRunning, Started: &metav1.Time{Time: begun}}}}}
+		if got := leftText(a, begun.Add(tt.now)); got != tt.want {
+			t.Errorf("estimated after %s, now %s: %q, want %q", tt.estimated, tt.now, got, tt.want)
+		}
+	}
+}
+
+func TestAction_impossibleTimes(t *testing.T) {
+	b := newBench(t)
+	b.addHost("node1", metav1.ConditionTrue)
+	for times, want := range map[string]string{
+		"timeout: -5m": "spec.timeout: -5m is less than nothing", "expiresAfter: -1h": "spec.expiresAfter: -1h is less than nothing",
+		"timeout: 99999999999h": `spec.timeout: "99999999999h" is no length of time`,
+	} {
+		b.expectInput("apiVersion: holdfast.io/v1alpha1\nkind: Action\nmetadata: {name: a, namespace: default}\nspec: {kind: host.drain, target: host/node1, host: node1, "+times+"}\n",
+			"apply -f -", exitRefused, want)
+	}
+	if all := b.actions(); len(all) > 0 {
+		t.Errorf("there are %d actions", len(all))
+	}
+}
+
 func TestAction(t *testing.T) {
 	b := newBench(t)
 	b.addDaemon()
@@ -99,6 +135,32 @@ func TestAction_firstWord(t *testing.T) {
 	b.must(b.client.Patch(b.Context(), &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph"}},
 		client.RawPatch(types.MergePatchType, []byte(`{"spec":{"approval":"Granted"}}`))))
 	b.expect("daemon restart osd.3 --force", exitOK, "\nit waits for action restart-ceph-osd-3-", ": host node1 does one thing at a time; ", "; follow it with 'holdfast action wait ")
+}
+
+// What an action waits for is told when it has waited for that alone for a while, and not what was over at once.
+func TestQueued_lasts(t *testing.T) {
+	var q queued
+	for i, tt := range []struct {
+		state api.ActionState
+		by    string
+		at    time.Duration
+		want  bool
+	}{
+		{"", "", 0, false},
+		{api.ActionPendingSchedule, "an answer", time.Second, false},
+		{api.ActionPendingSchedule, "an answer", queueTime, false},
+		{api.ActionPendingSchedule, "another action", 2 * queueTime, false},
+		{api.ActionPendingSchedule, "another action", 3*queueTime - 1, false},
+		{api.ActionPendingSchedule, "another action", 3 * queueTime, true},
+		{api.ActionNew, "", 4 * queueTime, false},
+		{api.ActionNew, "", 9 * queueTime, false},
+		{api.ActionPendingSchedule, "another action", 10 * queueTime, false},
+		{api.ActionPendingSchedule, "another action", 11 * queueTime, true},
+	} {
+		if got := q.lasts(&api.ActionStatus{State: tt.state, WaitsFor: tt.by}, time.Time{}.Add(tt.at)); got != tt.want {
+			t.Errorf("%d: after %s %t", i, tt.at, got)
+		}
+	}
 }
 
 // What comes from elsewhere cannot break a table or move the cursor.

@@ -22,12 +22,16 @@ const (
 	look = 200 * time.Millisecond
 	// firstWordTime is how long a command that does not wait gives the leader to say that it cannot be done.
 	firstWordTime = 10 * time.Second
+	// queueTime is how long an action that was accepted waits for one and the same thing until such a command says so. What is over within a moment,
+	// such as an answer of the storage system, is not worth a word.
+	queueTime = 2 * time.Second
 )
 
 // firstWord waits a moment for the leader to accept the action, so that a refusal is seen where it was asked for.
 func (g *globals) firstWord(ctx context.Context, c client.Client, a *api.Action) error {
+	var q queued
 	err := g.watchAction(ctx, c, a, firstWordTime, func() bool {
-		return a.Status.State.Final() || a.Status.State == api.ActionRunning || a.Status.State == api.ActionPendingApproval
+		return a.Status.State.Final() || a.Status.State == api.ActionRunning || a.Status.State == api.ActionPendingApproval || q.lasts(&a.Status, time.Now())
 	})
 	switch {
 	case err == nil && a.Status.State.Final():
@@ -37,6 +41,24 @@ func (g *globals) firstWord(ctx context.Context, c client.Client, a *api.Action)
 	}
 	_, err = fmt.Fprintln(g.out, printable(followText(a)))
 	return err
+}
+
+// queued is since when an action waits for its turn because of the same thing.
+type queued struct {
+	by    string
+	since time.Time
+}
+
+// lasts takes note of what an action waits for now, and says whether it has waited for that for long enough to tell.
+func (q *queued) lasts(s *api.ActionStatus, now time.Time) bool {
+	by := ""
+	if s.State == api.ActionPendingSchedule {
+		by = s.WaitsFor
+	}
+	if by != q.by {
+		q.by, q.since = by, now
+	}
+	return by != "" && now.Sub(q.since) >= queueTime
 }
 
 // firstWords is firstWord of the actions among what was applied. Of one that had ended before there is nothing to follow, and JSON holds the objects alone.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -97,7 +98,10 @@ func (g *globals) apply(ctx context.Context, o applyOptions) error {
 		return err
 	}
 	if err := g.write(ctx, w, targets, o); err != nil || o.wait {
-		return err
+		return err // who waits for what names no cluster is refused
+	}
+	for _, text := range p.astray {
+		fmt.Fprintf(g.err, "warning: %s\n", printable(text))
 	}
 	return g.firstWords(ctx, w.client, targets, o)
 }
@@ -210,6 +214,9 @@ func withDeadline(ctx context.Context, do func(context.Context) error) error {
 
 // explain adds to the server's error which object of which file it is about.
 func explain(o object, err error) error {
+	if unknown := (*apiutil.ErrResourceDiscoveryFailed)(nil); errors.As(err, &unknown) && meta.IsNoMatchError(err) {
+		return &exitError{exitRefused, fmt.Errorf("%s (%s): the server has nothing of apiVersion %s: that of Holdfast's kinds is %s", o, o.source, o.GetAPIVersion(), api.GroupVersion)}
+	}
 	return fmt.Errorf("%s (%s): %w", o, o.source, &plainError{err})
 }
 

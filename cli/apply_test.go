@@ -47,6 +47,8 @@ func TestRun_exitCodes(t *testing.T) {
 		{"delete both ways", []string{"delete", "-f", "x", "host", "h1"}, exitUsage, "either"},
 		{"too few arguments", []string{"get"}, exitUsage, "holdfast get --help"},
 		{"too many arguments", []string{"status", "a", "b"}, exitUsage, "holdfast status --help"},
+		{"a token for the past", []string{"token", "create", "--ttl", "-5m"}, exitUsage, "between 1m and 720h"},
+		{"a token for nobody", []string{"token", "create", "--role", "foo"}, exitUsage, "does not exist"},
 		{"no server here", []string{"status", "--data-dir", dir}, exitFailed, "holdfast server --init"},
 		{"server without a word on what to do", []string{"server", "--data-dir", dir}, exitFailed, "--init"},
 		{"agent without a token", []string{"agent", "--data-dir", dir}, exitFailed, "--join"},

@@ -105,6 +105,10 @@ func (g *globals) printRestored(done *control.Restored) error {
 	if done.Kept != "" {
 		fmt.Fprintf(g.out, "What was there before lies in %s; remove it when all is well.\n", done.Kept)
 	}
-	_, err := fmt.Fprintln(g.out, "Now start it: 'systemctl start holdfast', or 'holdfast server'.")
+	by := ""
+	if g.dataDir != defaultDataDir {
+		by = " --data-dir " + g.dataDir
+	}
+	_, err := fmt.Fprintf(g.out, "Now start it: 'systemctl start holdfast', or 'holdfast server%s'.\n", by)
 	return err
 }

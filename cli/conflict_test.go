@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -126,5 +127,57 @@ func checkRound(t *testing.T, p *person, name string, lowest int, errs [2]error,
 	}
 	if got := int(c.Spec.Ceph.Mgr.Count); got != lowest+winner {
 		t.Errorf("%s: %d mgrs are wanted now; the winner wanted %d: %s", name, got, lowest+winner, all)
+	}
+}
+
+// TestApply_asRead: what was read from the server is edited and applied, also when the status has moved since; not when somebody else has changed it.
+func TestApply_asRead(t *testing.T) {
+	alice := newHome(t, "asread")
+	bob := newPerson(t, "asread", "holdfast:bob")
+	alice.must(t, exitOK, alice.manifest("ceph: {mon: {count: 3}}"), []string{"apply", "-f", "-"})
+	text := alice.must(t, exitOK, "", []string{"get", "storageclusters", "c", "-o", "yaml"})
+	if !strings.Contains(text, "resourceVersion:") || !strings.Contains(text, "generation: 1") {
+		t.Fatalf("%s", text)
+	}
+	c := alice.cluster(t)
+	next := metav1.Now()
+	c.Status.NextOrchestration = &next
+	if err := alice.Status().Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"plan", "apply"} {
+		alice.must(t, exitOK, strings.Replace(text, "count: 3", "count: 1", 1), []string{command, "-f", "-"})
+	}
+	for _, command := range []string{"plan", "apply"} {
+		bob.must(t, exitRefused, text, []string{command, "-f", "-", "--force-conflicts"}, "nothing was changed",
+			"it was changed by holdfast:admin at 20", "spec.ceph.mon.count: 1 -> 3", "Get it anew, or remove metadata.resourceVersion")
+	}
+	// Only a version, and not of which generation, is taken at its word.
+	version := `{apiVersion: holdfast.io/v1alpha1, kind: StorageCluster, metadata: {name: c, resourceVersion: "1"}, spec: {type: ceph, ceph: {mon: {count: 7}}}}`
+	alice.must(t, exitRefused, version, []string{"apply", "-f", "-"}, "spec.ceph.mon.count: 1 -> 7")
+	if err := alice.Delete(t.Context(), alice.cluster(t)); err != nil {
+		t.Fatal(err)
+	}
+	alice.must(t, exitRefused, text, []string{"apply", "-f", "-"}, "is not there any more", "remove metadata.uid and metadata.resourceVersion")
+}
+
+// TestApply_asReadBeforeRequest: an orchestration that was asked for since is no conflict: the request is nobody's wish for the cluster.
+func TestApply_asReadBeforeRequest(t *testing.T) {
+	p := newHome(t, "asrequested")
+	p.must(t, exitOK, p.manifest("ceph: {mon: {count: 3}}"), []string{"apply", "-f", "-"})
+	p.must(t, exitOK, "", []string{"orchestrate", "c"})
+	text := p.must(t, exitOK, "", []string{"get", "storageclusters", "c", "-o", "yaml"})
+	if !strings.Contains(text, api.AnnotationOrchestrate) {
+		t.Fatalf("%s", text)
+	}
+	p.must(t, exitOK, "", []string{"orchestrate", "c"})
+	for _, command := range []string{"plan", "apply"} {
+		out := p.must(t, exitOK, strings.Replace(text, "count: 3", "count: 1", 1), []string{command, "-f", "-"})
+		if strings.Contains(out, api.AnnotationOrchestrate) {
+			t.Errorf("%s tells of the request:\n%s", command, out)
+		}
+	}
+	if c := p.cluster(t); c.Spec.Ceph.Mon.Count != 1 || c.Annotations[api.AnnotationOrchestrate] == "" {
+		t.Errorf("%d mons, annotations %v", c.Spec.Ceph.Mon.Count, c.Annotations)
 	}
 }

@@ -63,6 +63,9 @@ func (g *globals) delete(ctx context.Context, args []string, o deleteOptions) er
 	if err != nil {
 		return err
 	}
+	if err := w.checkDeletes(ctx, targets); err != nil {
+		return err
+	}
 	p, err := g.propose(ctx, w.client, api.PlanDelete, targets)
 	if err != nil {
 		return err
@@ -159,6 +162,23 @@ func (g *globals) deleteOne(ctx context.Context, w *writer, t target, opts delet
 		}
 	}
 	fmt.Fprintf(g.out, "%s deleted\n", t)
+	return nil
+}
+
+// checkDeletes has the server say what it would not delete, before anything is. With a cluster its keys and daemons go.
+func (w *writer) checkDeletes(ctx context.Context, targets []target) error {
+	if slices.ContainsFunc(targets, func(t target) bool { return t.GetKind() == "StorageCluster" }) {
+		return nil
+	}
+	for _, t := range targets {
+		if t.live == nil || !slices.Contains([]string{"Secret", "Daemon", "Host"}, t.GetKind()) {
+			continue
+		}
+		err := withDeadline(ctx, func(ctx context.Context) error { return w.client.Delete(ctx, t.live.DeepCopy(), client.DryRunAll) })
+		if client.IgnoreNotFound(err) != nil {
+			return explain(t.object, err)
+		}
+	}
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// unheard is what the table of Daemons has as the state of one whose host is silent.
+// unheard is what is shown as the state of a Daemon whose host is silent.
 const unheard = "Unknown"
 
 // markUnheard says of the Daemons on hosts whose agents are silent that nobody knows how they are: the object has what was heard last.

@@ -194,6 +194,10 @@ func TestHost(t *testing.T) {
 	b.expect("host label node1 -bad-key=1 ", exitUsage)
 	b.expect("host label node1 a/b/c=1", exitRefused, `"a/b/c" cannot be the name of a label`)
 	b.expect("host label node1 --location floor=3", exitRefused, `there is no level "floor"`)
+	b.expect("host label node1 --location rack", exitRefused, "--location rack: say where, as rack=NAME; 'rack=' takes the level away")
+	b.expect("host label node1 a=b a-", exitRefused, `the label a is said twice, as "b" and as gone`)
+	b.expect("host label node1 a=b a=c", exitRefused, `as "b" and as "c"`)
+	b.expect("host label node1 topology.holdfast.io/rack=r2 --location rack=r3", exitRefused, "is said twice")
 	b.expect("host label node1", exitUsage, "say which labels to change")
 	b.expect("host label disk=ssd", exitUsage, "say which hosts are meant")
 	b.expect("host label node1 -l disk=ssd disk=hdd", exitUsage, "say which hosts are meant")
@@ -205,7 +209,7 @@ func TestHost(t *testing.T) {
 	b.expect("host replace node1 node3", exitRefused, "the agent of host node3 is silent")
 	b.expect("host replace node3 node1", exitRefused, "say so with --gone")
 	b.expect("host replace node2 node1 --gone", exitRefused, "its agent is heard")
-	b.expect("host replace node3 node3", exitRefused, "must name another host")
+	b.expect("host replace node3 node3", exitRefused, "NEW must be another host than OLD, and both are node3")
 	b.expect("host replace node3 node9", exitRefused, "there is no host node9")
 	if all := b.actions(); len(all) > 0 {
 		t.Errorf("%d actions were made by refused commands", len(all))
@@ -246,6 +250,22 @@ func testHostActions(b *bench) {
 			b.Errorf("parameters %v", a.Spec.Parameters)
 		}
 	}
+	b.waitingIsNobodysWay()
+}
+
+// waitingIsNobodysWay: what waits for a silent agent refuses no other action on its host.
+func (b *bench) waitingIsNobodysWay() {
+	b.Helper()
+	b.addHost("node4", metav1.ConditionFalse)
+	a := &api.Action{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "restart-x"}, Spec: api.ActionSpec{Kind: "daemon.restart", Target: "daemon/x", Host: "node4"}}
+	b.must(b.client.Create(b.Context(), a))
+	for a.Status.State == "" {
+		b.must(b.client.Get(b.Context(), client.ObjectKeyFromObject(a), a))
+	}
+	waits := "wait for the silent agent of host node4: restart-x (daemon.restart); they "
+	b.expect("host remove node4 --gone --delete-nodes --dry-run", exitOK, waits+"end as Failed")
+	b.expect("host maintenance enter node4 --offline", exitOK, waits+"go on when it is heard again")
+	b.expect("host drain node4", exitRefused, "action enter-maintenance-node4-")
 }
 
 // play moves each action on by a step. The one on host node1 is done when it was shown under way.
@@ -261,6 +281,11 @@ func (b *bench) play(ctx context.Context, shown bool) {
 			continue
 		case a.Spec.Host == "node2":
 			a.Status = api.ActionStatus{State: api.ActionFailed, Message: "the last copy is there"}
+		case a.Spec.Kind == "daemon.restart":
+			if a.Status.State != "" {
+				continue
+			}
+			a.Status = api.ActionStatus{State: api.ActionPendingSchedule, Executor: api.ByAgent, WaitsFor: "the agent of host " + a.Spec.Host + ", which is silent"}
 		case a.Status.State == "":
 			a.Status = api.ActionStatus{
 				State: api.ActionRunning, WaitsFor: "osd.1",

@@ -65,7 +65,7 @@ func (g *globals) hostAction(ctx context.Context, o hostAction) error {
 	a := o.object()
 	wiped := false
 	err = withDeadline(ctx, func(ctx context.Context) (err error) {
-		wiped, err = o.precheck(ctx, w.client, a)
+		wiped, err = o.precheck(ctx, w.client, a, g.err)
 		return err
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -118,6 +119,9 @@ meant. Otherwise name them with --devices.
 		Example: `  holdfast host replace h3 h7 --gone --devices /dev/sdb,/dev/sdc --wait`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] == args[1] {
+				return &exitError{exitRefused, fmt.Errorf("NEW must be another host than OLD, and both are %s", args[0])}
+			}
 			o.host = args[0]
 			o.set(hosts.ParamBy, args[1])
 			o.set(hosts.ParamGone, yes(gone))

@@ -95,21 +95,23 @@ func labelArgs(args, location []string) (names []string, changes map[string]*str
 		key, value, set := strings.Cut(arg, "=")
 		switch {
 		case set:
-			changes[key] = &value
+			err = put(changes, key, &value)
 		case strings.HasSuffix(arg, "-"):
-			changes[strings.TrimSuffix(arg, "-")] = nil
+			err = put(changes, strings.TrimSuffix(arg, "-"), nil)
 		default:
 			names = append(names, arg)
 		}
+		if err != nil {
+			return nil, nil, err
+		}
 	}
 	for _, part := range location {
-		level, value, _ := strings.Cut(part, "=")
-		label, ok := locationLabel(level)
-		if !ok {
-			return nil, nil, fmt.Errorf("--location %s: there is no level %q: use region, zone, datacenter, row, rack or chassis", part, level)
+		label, value, err := placed(part)
+		if err == nil {
+			err = put(changes, label, value)
 		}
-		if changes[label] = &value; value == "" {
-			changes[label] = nil
+		if err != nil {
+			return nil, nil, err
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(changes)) {
@@ -118,6 +120,37 @@ func labelArgs(args, location []string) (names []string, changes map[string]*str
 		}
 	}
 	return names, changes, nil
+}
+
+// put notes what a label shall be. One that is said twice, and not alike, is a slip, of which nobody knows what was meant.
+func put(changes map[string]*string, key string, value *string) error {
+	if was, said := changes[key]; said && ((was == nil) != (value == nil) || was != nil && *was != *value) {
+		return fmt.Errorf("the label %s is said twice, as %s and as %s: leave one out", key, valueText(was), valueText(value))
+	}
+	changes[key] = value
+	return nil
+}
+
+func valueText(value *string) string {
+	if value == nil {
+		return "gone"
+	}
+	return fmt.Sprintf("%q", *value)
+}
+
+// placed is the label of a part of a location, such as rack=r1, and its value, which is nil for one that is empty.
+func placed(part string) (label string, value *string, err error) {
+	level, text, set := strings.Cut(part, "=")
+	label, ok := locationLabel(level)
+	switch {
+	case !ok:
+		return "", nil, fmt.Errorf("--location %s: there is no level %q: use region, zone, datacenter, row, rack or chassis", part, level)
+	case !set:
+		return "", nil, fmt.Errorf("--location %s: say where, as %s=NAME; '%s=' takes the level away", part, level, level)
+	case text == "":
+		return label, nil, nil
+	}
+	return label, &text, nil
 }
 
 // locationLabel is the label of a level, such as rack.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,7 +19,7 @@ import (
 
 // precheck refuses what can be seen to be impossible before anything is created. It says whether the
 // action takes something from a cluster that wipes what leaves it.
-func (o *hostAction) precheck(ctx context.Context, c client.Client, a *api.Action) (wiped bool, err error) {
+func (o *hostAction) precheck(ctx context.Context, c client.Client, a *api.Action, out io.Writer) (wiped bool, err error) {
 	all, err := readHosts(ctx, c)
 	if err != nil {
 		return false, err
@@ -40,8 +42,13 @@ func (o *hostAction) precheck(ctx context.Context, c client.Client, a *api.Actio
 	} else if err != nil {
 		return false, err
 	}
-	if err := underWayOn(ctx, c, o.host); err != nil || o.kind == hosts.ExitMaintenance {
+	waiting, err := underWayOn(ctx, c, on.Host)
+	if err != nil {
 		return false, err
+	}
+	o.tellWaiting(out, waiting)
+	if o.kind == hosts.ExitMaintenance {
+		return false, nil
 	}
 	return anyWipes(ctx, c, on.Clusters)
 }
@@ -60,19 +67,43 @@ func anyWipes(ctx context.Context, c client.Client, clusters []types.NamespacedN
 	return false, nil
 }
 
-// underWayOn refuses a second action on a host. It would wait, for hours perhaps, where most people want the first one to end.
-func underWayOn(ctx context.Context, c client.Client, host string) error {
-	actions, err := hostActions(ctx, c, host)
+// underWayOn refuses a second action on a host. It would wait, for hours perhaps, where most people want the first one to end. It returns
+// those that wait for the host's silent agent, which are in nobody's way.
+func underWayOn(ctx context.Context, c client.Client, host *api.Host) (waiting []string, err error) {
+	actions, err := hostActions(ctx, c, host.Name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i := range actions {
-		if a := &actions[i]; !a.Status.State.Final() {
-			return &exitError{exitRefused, fmt.Errorf("action %s (%s) is under way on host %s%s: 'holdfast action cancel %s' ends it",
-				a.Name, a.Spec.Kind, host, waitText(a), a.Name)}
+		switch a := &actions[i]; {
+		case a.Status.State.Final(), a.Spec.Kind == api.ActionServiceCommand:
+		case waitsForSilent(a, host):
+			waiting = append(waiting, fmt.Sprintf("%s (%s)", a.Name, a.Spec.Kind))
+		default:
+			return nil, &exitError{exitRefused, fmt.Errorf("action %s (%s) is under way on host %s%s: 'holdfast action cancel %s' ends it",
+				a.Name, a.Spec.Kind, host.Name, waitText(a), a.Name)}
 		}
 	}
-	return nil
+	slices.Sort(waiting)
+	return waiting, nil
+}
+
+// waitsForSilent says whether an action was not begun, and cannot be before the agent is heard that carries it out. One that the agent may have
+// begun is none: nobody knows how far it is.
+func waitsForSilent(a *api.Action, host *api.Host) bool {
+	return a.Status.Executor == api.ByAgent && a.Status.State != api.ActionRunning && !host.AgentHeard()
+}
+
+// tellWaiting says what becomes of the actions that wait for the agent.
+func (o *hostAction) tellWaiting(out io.Writer, waiting []string) {
+	if len(waiting) == 0 {
+		return
+	}
+	fate := "go on when it is heard again, 'holdfast action cancel NAME' ends one"
+	if o.kind == hosts.Remove || o.kind == hosts.Replace {
+		fate = "end as Failed, with nothing done, when the host is taken out"
+	}
+	fmt.Fprintf(out, "actions that wait for the silent agent of host %s: %s; they %s\n", o.host, strings.Join(waiting, ", "), fate)
 }
 
 func waitText(a *api.Action) string {

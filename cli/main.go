@@ -56,10 +56,13 @@ func Main(args []string) int {
 func run(ctx context.Context, args []string, io streams) int {
 	root := newRoot(io)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	root.InitDefaultCompletionCmd(args...)
+	refuseUnknown(root)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
 	}
+	err = toldUnanswered(cmd, err)
 	fmt.Fprintf(io.err, "holdfast: %v\n", err)
 	var coded *exitError
 	switch {
@@ -98,7 +101,7 @@ On a new machine:
 	})
 	g.bind(root.PersistentFlags())
 	root.AddCommand(
-		newServer(g), newAgent(g), newToken(g),
+		newServer(g), newAgent(g), newToken(g), newKubeconfig(g),
 		newBackup(g), newRestore(g), newQuorum(g), newDoctor(g), newCA(g),
 		newHost(g), newAction(g), newDaemon(g), newVolume(g), newApply(g), newDelete(g), newGet(g), newStatus(g), newOrchestrate(g), newWhy(g), newPlan(g), newCeph(g),
 		newVersion(g),

@@ -39,6 +39,9 @@ func readManifests(files []string, stdin io.Reader, namespace string) ([]object,
 		if file == "-" {
 			file = "standard input"
 		}
+		if err := refuseRepeatedKeys(data, file); err != nil {
+			return nil, &exitError{exitRefused, err}
+		}
 		objects, err := parseManifest(data, file, namespace)
 		if err != nil {
 			return nil, &exitError{exitRefused, err}
@@ -76,20 +79,51 @@ func parseManifest(data []byte, file, namespace string) ([]object, error) {
 		}
 		source := fmt.Sprintf("%s, document %d", file, n)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", source, err)
+			return nil, fmt.Errorf("%s: %w", source, plainDecoding(err))
 		}
 		if len(u.Object) == 0 {
 			continue
 		}
-		o := object{&u, source}
-		if err := checkDocument(o); err != nil {
-			return nil, err
+		for _, o := range membersOf(object{&u, source}) {
+			if err := checkDocument(o); err != nil {
+				return nil, err
+			}
+			if o.GetNamespace() == "" && o.GetKind() != "Namespace" && o.GetKind() != "Host" {
+				o.SetNamespace(namespace)
+			}
+			objects = append(objects, o)
 		}
-		if u.GetNamespace() == "" && u.GetKind() != "Namespace" && u.GetKind() != "Host" {
-			u.SetNamespace(namespace)
-		}
-		objects = append(objects, o)
 	}
+}
+
+// plainDecoding is why a document cannot be read, without the types of this program.
+func plainDecoding(err error) error {
+	if _, what, found := strings.Cut(err.Error(), "json: cannot unmarshal "); found {
+		what, _, _ = strings.Cut(what, " ")
+		return fmt.Errorf("this is no object, but a %s: an object begins with apiVersion, kind and metadata", what)
+	}
+	return err
+}
+
+// membersOf are the objects of a list, such as 'get -o yaml' prints of many, or else the one that it is. The API leaves out of a list of one kind what
+// kind its members are.
+func membersOf(o object) []object {
+	kind, isList := strings.CutSuffix(o.GetKind(), "List")
+	items, _ := o.Object["items"].([]any)
+	if !isList || items == nil {
+		return []object{o}
+	}
+	var all []object
+	for i, item := range items {
+		content, _ := item.(map[string]any)
+		u := &unstructured.Unstructured{Object: content}
+		if content != nil && kind != "" && u.GetKind() == "" {
+			u.SetKind(kind)
+			u.SetAPIVersion(o.GetAPIVersion())
+		}
+		all = append(all, object{u, fmt.Sprintf("%s, item %d", o.source, i+1)})
+	}
+	return all
 }
 
 func checkDocument(o object) error {

@@ -22,6 +22,17 @@ func TestReadManifests(t *testing.T) {
 		{name: "no kind", text: "metadata: {name: x}\n", err: "standard input, document 1: kind and apiVersion must be there"},
 		{name: "no name", text: "apiVersion: v1\nkind: Secret\n", err: "Secret has no metadata.name"},
 		{name: "nothing at all", text: "\n", err: "there is no object in it"},
+		{name: "a key twice", text: cluster + "---\n# the second\n" + strings.Replace(cluster, "name: ceph", "name: b", 1) + "spec:\n  ceph:\n    mon:\n      count: 3\n    mgr: {}\n    mon:\n      count: 1\n",
+			err: `standard input, line 14: the key "mon" is there twice`},
+		{name: "a key twice in a flow", text: strings.Replace(cluster, "name: ceph", "name: ceph, name: b", 1), err: `standard input, line 3: the key "name" is there twice`},
+		{name: "a key twice in JSON", text: `{"apiVersion": "holdfast.io/v1alpha1",` + "\n" + `"kind": "Pool", "metadata": {"name": "a"}, "kind": "Volume"}`,
+			err: `standard input, line 2: the key "kind" is there twice`},
+		{name: "a list", text: "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: holdfast.io/v1alpha1, kind: Pool, metadata: {name: a}}\n- {apiVersion: holdfast.io/v1alpha1, kind: Volume, metadata: {name: b, namespace: x}}\n",
+			want: []string{"default/pool/a", "x/volume/b"}},
+		{name: "a list of a kind", text: "apiVersion: holdfast.io/v1alpha1\nkind: PoolList\nmetadata: {resourceVersion: \"7\"}\nitems:\n- metadata: {name: a}\n", want: []string{"default/pool/a"}},
+		{name: "a list with nothing in it", text: "apiVersion: v1\nkind: List\nitems: []\n", err: "there is no object in it"},
+		{name: "a list of words", text: "apiVersion: v1\nkind: List\nitems: [a]\n", err: "standard input, document 1, item 1: kind and apiVersion must be there"},
+		{name: "a word", text: "foo\n", err: "standard input, document 1: this is no object, but a string: an object begins with apiVersion"},
 		{name: "not YAML", text: "a: [", err: "standard input, document 1"},
 	}
 	for _, tt := range tests {

@@ -125,6 +125,9 @@ func (g *globals) planTargets(ctx context.Context, o planOptions) (*writer, api.
 		if err == nil && len(targets) == 0 {
 			err = &exitError{exitRefused, fmt.Errorf("there is no %s", strings.Join(o.delete, ", "))}
 		}
+		if err == nil {
+			err = w.checkDeletes(ctx, targets)
+		}
 		return w, api.PlanDelete, targets, err
 	}
 	objects, err := readManifests(o.files, g.in, g.namespace)

@@ -111,7 +111,7 @@ func (g *globals) open(ctx context.Context, c client.Client, name string, operat
 	}
 	switch {
 	case plan.Status.State == api.PlanApplied:
-		return refuse("plan %s was carried out already (%s): make another one with 'holdfast plan'", name, plan.Status.Message)
+		return refuse("plan %s was carried out already (%s): see how far it is with 'holdfast status --watch', or make another one with 'holdfast plan'", name, plan.Status.Message)
 	case plan.Status.State == api.PlanStale:
 		return refuse("plan %s is stale: %s\nMake another one with 'holdfast plan'", name, plan.Status.Message)
 	case plan.Spec.Operation != operation && plan.Spec.Operation != "":

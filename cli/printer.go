@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -87,7 +88,7 @@ func (p *printer) with(fresh clusterPicture) []string {
 
 func (p *printer) showJSON(name string, s snapshot) {
 	headline, lines := s.headline(), s.lines()
-	text := fmt.Sprint(headline, lines)
+	text := withoutDurations(fmt.Sprint(headline, lines))
 	if p.told[name] == text {
 		return
 	}
@@ -125,9 +126,17 @@ func (p *printer) emit(v any) {
 
 func (p *printer) showChanges(name string, s snapshot) {
 	for _, l := range s.lines() {
-		p.tell(name+"/"+l.Object, l.plain())
+		p.tellNew(name+"/"+l.Object, l.plain())
 	}
-	p.tell(name, fmt.Sprintf("%s: %s", name, s.headline()))
+	p.tellNew(name, fmt.Sprintf("%s: %s", name, s.headline()))
+}
+
+// tellNew tells of what is not only older than when it was told.
+func (p *printer) tellNew(key, text string) {
+	if same := withoutDurations(text); p.told[key] != same {
+		p.told[key] = same
+		p.say(text)
+	}
 }
 
 func (p *printer) tell(key, text string) {
@@ -135,7 +144,27 @@ func (p *printer) tell(key, text string) {
 		return
 	}
 	p.told[key] = text
-	fmt.Fprintf(p.out, "%6.1fs  %s\n", p.seconds(), printable(text))
+	p.say(text)
+}
+
+func (p *printer) say(text string) {
+	fmt.Fprintf(p.out, "%6.1fs  %s\n", p.seconds(), shorten(printable(text)))
+}
+
+// aDuration is how long something lasts, as Ceph and Holdfast write it: 83s, 1m23s, 10 s. Days, which may be hexadecimal digits, change nothing that often.
+var aDuration = regexp.MustCompile(`\b(\d+(\.\d+)? ?(ms|s|sec|m|min|h))+\b`)
+
+// withoutDurations makes texts alike that differ only in for how long something has lasted, such as that a PG is stuck.
+func withoutDurations(text string) string { return aDuration.ReplaceAllString(text, "…") }
+
+// shorten leaves out the middle of a line that nobody would read to its end: what is wrong comes first, and what to do last.
+func shorten(text string) string {
+	const head, tail = 240, 160
+	runes := []rune(text)
+	if len(runes) <= head+tail {
+		return text
+	}
+	return string(runes[:head]) + " … " + string(runes[len(runes)-tail:])
 }
 
 func (l line) plain() string {
@@ -176,6 +205,8 @@ func mark(state string) string {
 		return "✓"
 	case "Failed", "BackOff":
 		return "✗"
+	case unheard:
+		return "?"
 	}
 	return "…"
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,8 @@ type snapshot struct {
 	Status  *api.StorageStatus
 	Nodes   []api.StorageNode
 	Daemons []api.Daemon
+	// silent says of each host whose agent is silent since when: nobody knows how its daemons are.
+	silent map[string]string
 	// Resources are the cluster's.
 	Resources []api.Resource
 	// applied are the objects that were applied, as decisions name them; nil for all there are.
@@ -141,12 +144,21 @@ func (s snapshot) headline() string {
 	if s.Cluster.ModeOf() == api.ClusterPaused {
 		return s.pausedText()
 	}
+	refused := ""
 	if c := s.condition(api.ClusterAccepted); c != nil && c.Status == metav1.ConditionFalse {
-		return "refused: " + c.Message
+		refused = "refused: " + c.Message
 	}
 	if s.Status == nil || s.Status.Status.Status == "" {
-		return "waiting for the leader to look at it"
+		return cmp.Or(refused, "waiting for the leader to look at it")
 	}
+	if refused != "" { // it concerns one thing mostly
+		refused = "; " + refused
+	}
+	return s.stateText() + refused
+}
+
+// stateText is the state that is known.
+func (s snapshot) stateText() string {
 	st := s.Status.Status
 	text := string(st.Status)
 	if st.Health != "" {
@@ -208,7 +220,7 @@ func (s snapshot) lines() []line {
 		}
 	}
 	for i := range s.Daemons {
-		lines = append(lines, daemonLine(&s.Daemons[i]))
+		lines = append(lines, s.unheard(daemonLine(&s.Daemons[i])))
 	}
 	return lines
 }
@@ -223,6 +235,14 @@ func checkText(c api.HealthCheck) string {
 		text += ". Next: " + c.Next
 	}
 	return text
+}
+
+// unheard is what is said of a daemon on a host whose agent is silent: the object has what was heard last.
+func (s snapshot) unheard(l line) line {
+	if text := s.silent[l.Host]; text != "" {
+		l.State, l.Detail = unheard, fmt.Sprintf("%s when it was last heard; %s", l.State, text)
+	}
+	return l
 }
 
 func daemonLine(d *api.Daemon) line {
@@ -245,10 +265,33 @@ func (s snapshot) decisions() []string {
 	if s.Cluster == nil || s.Cluster.Status.Report == nil {
 		return nil
 	}
+	all := s.Cluster.Status.Report.Decisions
+	var texts []string
+	for _, d := range all {
+		if d.Verdict != api.VerdictDo && !s.beside(d.Object) && !toldInRefusal(d, all) {
+			texts = append(texts, decisionText(d))
+		}
+	}
+	return texts
+}
+
+// toldInRefusal says whether a refusal of the same object has what another decision says: a request that the storage system refuses is tried again.
+func toldInRefusal(d api.Decision, all []api.Decision) bool {
+	said := strings.TrimSuffix(d.Message, engine.TriedAgain)
+	return slices.ContainsFunc(all, func(other api.Decision) bool {
+		return d.Verdict != api.VerdictRefuse && other.Verdict == api.VerdictRefuse && other.Object == d.Object && strings.Contains(other.Message, said)
+	})
+}
+
+// refusals are what is refused of all, or of what was applied, as sentences.
+func (s snapshot) refusals() []string {
+	if s.Cluster == nil || s.Cluster.Status.Report == nil {
+		return nil
+	}
 	var texts []string
 	for _, d := range s.Cluster.Status.Report.Decisions {
-		if d.Verdict != api.VerdictDo && !s.beside(d.Object) {
-			texts = append(texts, fmt.Sprintf("%s: %s", d.Object, d.Message))
+		if d.Verdict == api.VerdictRefuse && !s.beside(d.Object) {
+			texts = append(texts, decisionText(d))
 		}
 	}
 	return texts

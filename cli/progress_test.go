@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 func testSnapshot(generation, observed int64, conditions ...metav1.Condition) snapshot {
@@ -98,6 +100,45 @@ func TestOutcome_refusalsLeftOut(t *testing.T) {
 	}
 }
 
+// TestRefusal: what a cluster that goes on cannot carry out is told once, and nobody is told that nothing was made of the rest.
+func TestRefusal(t *testing.T) {
+	const word = "EINVAL: osd capability parse failed"
+	for _, tt := range []struct {
+		outcome api.OrchestrationOutcome
+		want    string
+	}{
+		{api.OutcomeFailed, "not all that is declared in ceph can be carried out:\n  client/vms2: Ceph does not understand its capabilities: " + word +
+			"\nIt stays declared, and is done when it can be: mend it and apply it again, or delete it"},
+		{api.OutcomeRefused, "ceph is refused, and nothing was made:\n  client/vms2: Ceph does not understand its capabilities: " + word},
+	} {
+		s := testSnapshot(1, 1, metav1.Condition{Type: api.ClusterAccepted, Status: metav1.ConditionFalse})
+		s.Cluster.Status.Report = &api.OrchestrationReport{Outcome: tt.outcome, Decisions: []api.Decision{
+			{Object: "client/vms2", Verdict: api.VerdictRefuse, Message: "Ceph does not understand its capabilities: " + word},
+			{Object: "client/vms2", Verdict: api.VerdictWait, Message: word + engine.TriedAgain},
+			{Object: "osd.1", Verdict: api.VerdictSkip, Message: "it stays"},
+		}}
+		if diff := cmp.Diff(tt.want, refusal("ceph", s).Error()); diff != "" {
+			t.Error(diff)
+		}
+		if got := s.decisions(); len(got) != 2 {
+			t.Errorf("told twice: %q", got)
+		}
+	}
+}
+
+// What is refused hides neither the state nor the health.
+func TestHeadline_refused(t *testing.T) {
+	s := testSnapshot(1, 1, metav1.Condition{Type: api.ClusterAccepted, Status: metav1.ConditionFalse, Message: "host/h2: no"})
+	s.Status = &api.StorageStatus{}
+	if got := s.headline(); got != "refused: host/h2: no" {
+		t.Errorf("before anything is there: %q", got)
+	}
+	s.Status.Status.Status, s.Status.Status.Health = api.StorageDegraded, "HEALTH_WARN"
+	if got := s.headline(); got != "DEGRADED, HEALTH_WARN; refused: host/h2: no" {
+		t.Errorf("%q", got)
+	}
+}
+
 func withDaemon(s snapshot, state api.DaemonState, message string) snapshot {
 	s.Daemons = []api.Daemon{{
 		ObjectMeta: metav1.ObjectMeta{Name: "ceph-osd-0"},
@@ -121,6 +162,40 @@ func TestPrinter_plainSaysOnlyWhatChanged(t *testing.T) {
 	for i, w := range want {
 		if !strings.Contains(lines[i], w) {
 			t.Errorf("line %d is %q, want %q in it", i, lines[i], w)
+		}
+	}
+}
+
+// What only lasts longer is told once, and a list of many things does not fill the screen.
+func TestPrinter_countersAreNotNew(t *testing.T) {
+	stuck := func(seconds int, next string) snapshot {
+		s := testSnapshot(1, 1)
+		var detail []string
+		for i := range 40 {
+			detail = append(detail, fmt.Sprintf("pg 1.%x is stuck undersized for %ds, current state active+undersized, last acting [0,1]", i, seconds))
+		}
+		s.Status = &api.StorageStatus{Status: api.StorageStatusStatus{Checks: []api.HealthCheck{
+			{Code: "PG_DEGRADED", Severity: "HEALTH_WARN", Message: "degraded", Detail: detail, Next: next},
+		}}}
+		return s
+	}
+	for _, output := range []string{"", "json"} {
+		var out bytes.Buffer
+		p := newPrinter(&out, output)
+		for _, seconds := range []int{83, 84, 3600} {
+			p.show("ceph", stuck(seconds, "wait"))
+			if got := strings.Count(out.String(), "PG_DEGRADED"); got != 1 {
+				t.Errorf("-o %q: told %d times, want once", output, got)
+			}
+		}
+		p.show("ceph", stuck(85, "add a host"))
+		if got := strings.Count(out.String(), "PG_DEGRADED"); got != 2 || !strings.Contains(out.String(), "Next: add a host") {
+			t.Errorf("-o %q: told %d times, want twice", output, got)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := len([]rune(line)); output == "" && n > 420 {
+				t.Errorf("a line of %d characters", n)
+			}
 		}
 	}
 }

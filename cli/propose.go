@@ -37,6 +37,8 @@ type proposal struct {
 	basis      plans.Basis
 	// refused says why it cannot be done.
 	refused []string
+	// astray says what names a cluster that there is not.
+	astray []string
 	// anyway are the changes that destroy data whether or not this is done.
 	anyway map[string]bool
 	// blame are the objects of the basis, to tell who changed them.
@@ -87,6 +89,7 @@ func (g *globals) propose(ctx context.Context, c client.Client, operation api.Pl
 			return nil, err
 		}
 	}
+	p.addAstray(after)
 	return p, nil
 }
 
@@ -178,17 +181,27 @@ func (p *proposal) refusal() error {
 	return &exitError{exitRefused, fmt.Errorf("nothing was changed:\n%w", errors.Join(all...))}
 }
 
-// groupPrefix is what decisions on DriveGroups begin with.
-var groupPrefix = engine.ResourceObject(&api.DriveGroup{})
+// silentPrefixes are what decisions on DriveGroups and Pools begin with: how disks are divided, and that a pool is taken over.
+var silentPrefixes = []string{engine.ResourceObject(&api.DriveGroup{}), engine.ResourceObject(&api.Pool{})}
+
+// untold are decisions to do something that no daemon and no request of the plan tells of.
+func untold(p *engine.Plan) (all []string) {
+	told := map[string]bool{}
+	for _, c := range p.Commands {
+		told[decisionText(api.Decision{Object: c.Object, Message: c.Verb + ": " + c.Reason})] = true
+	}
+	for _, d := range p.Decisions {
+		of := func(prefix string) bool { return strings.HasPrefix(d.Object, prefix) }
+		if d.Verdict == api.VerdictDo && slices.ContainsFunc(silentPrefixes, of) && !told[decisionText(d)] {
+			all = append(all, decisionText(d))
+		}
+	}
+	return all
+}
 
 // notesOf says what disks are divided for, what is refused, left alone or waited for, and how far the projection can be trusted.
 func notesOf(p *engine.Projection, view *engine.View, silence error) []string {
-	var notes []string
-	for _, d := range p.First.Decisions {
-		if d.Verdict == api.VerdictDo && strings.HasPrefix(d.Object, groupPrefix) { // no daemon and no request tells of it
-			notes = append(notes, decisionText(d))
-		}
-	}
+	notes := untold(p.First)
 	for _, d := range p.Last.Decisions {
 		switch d.Verdict {
 		case api.VerdictRefuse:

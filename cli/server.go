@@ -27,7 +27,7 @@ func newServer(g *globals) *cobra.Command {
 		Use:   "server [--init | --join TOKEN]",
 		Short: "Run a server: it holds a copy of the state, serves the API, may lead, and is an agent, too",
 		Long: `Runs a server until it is stopped. The first server is made with --init. Others join with --join and a token that
-'holdfast token create --role server' prints on the first. Later starts need neither.
+'holdfast token create --role server' prints on the first. Later starts need neither; a server whose host was removed comes back with --join and a new token.
 
 Stopping the server stops no storage daemon.`,
 		Args: cobra.NoArgs,

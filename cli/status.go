@@ -90,7 +90,7 @@ func (g *globals) chosen(ctx context.Context, c client.Client, args []string) ([
 		return keys, nil
 	}
 	if len(args) > 0 {
-		return nil, fmt.Errorf("there is no storagecluster/%s in namespace %s", args[0], g.namespace)
+		return nil, &exitError{exitRefused, fmt.Errorf("there is no storagecluster/%s in namespace %s: 'holdfast get storageclusters -A' lists them", args[0], g.namespace)}
 	}
 	return nil, fmt.Errorf("there is no storage cluster in namespace %s: make one with 'holdfast apply -f FILE'", g.namespace)
 }

@@ -30,6 +30,9 @@ password.`,
 }
 
 func (g *globals) createToken(ctx context.Context, role join.Role, ttl time.Duration) error {
+	if err := join.Check(role, ttl); err != nil {
+		return &exitError{exitUsage, err}
+	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	config, err := g.restConfig()

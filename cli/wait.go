@@ -147,7 +147,9 @@ func (g *globals) waitCluster(ctx context.Context, c client.Client, key types.Na
 		}
 		seen = s.Cluster != nil
 		s.applied = applied
-		p.show(key.Name, s)
+		if s.outcome() != refused || p.json { // the error says it, and once is enough
+			p.show(key.Name, s)
+		}
 		if s.outcome() != underWay {
 			if s, err = readLatest(ctx, c, key); ctx.Err() != nil {
 				return waitEnded(ctx, key, o.timeout, s)
@@ -209,12 +211,18 @@ func readLatest(ctx context.Context, c client.Client, key types.NamespacedName) 
 	return s, nil
 }
 
+// refusal says what is refused. Only of a cluster that is refused as a whole nothing is made; what was applied stays declared anyway.
 func refusal(name string, s snapshot) error {
-	reasons := s.decisions()
+	reasons := s.refusals()
 	if len(reasons) == 0 {
 		reasons = []string{s.headline()}
 	}
-	return &exitError{exitRefused, fmt.Errorf("%s is refused, and nothing was made:\n  %s", name, strings.Join(reasons, "\n  "))}
+	text := strings.Join(reasons, "\n  ")
+	if r := s.Cluster.Status.Report; r == nil || r.Outcome == api.OutcomeRefused {
+		return &exitError{exitRefused, fmt.Errorf("%s is refused, and nothing was made:\n  %s", name, text)}
+	}
+	return &exitError{exitRefused, fmt.Errorf("not all that is declared in %s can be carried out:\n  %s\nIt stays declared, and is done when it can be: mend it and apply it again, or delete it",
+		name, text)}
 }
 
 // heldBack says that waiting is of no use in the cluster's mode.

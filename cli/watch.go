@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,7 +18,7 @@ import (
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
-// watcher keeps a copy of the objects of one namespace that progress is told from.
+// watcher keeps a copy of the objects of one namespace, and of the hosts, that progress is told from.
 type watcher struct {
 	cache cache.Cache
 	// changed holds a token whenever something changed since it was last received from.
@@ -46,7 +47,7 @@ func (g *globals) watchNamespace(ctx context.Context, namespace string) (*watche
 		return nil, fmt.Errorf("while connecting to %s: %w", config.Host, err)
 	}
 	w := &watcher{cache: c, changed: make(chan struct{}, 1)}
-	kinds := []client.Object{&api.StorageCluster{}, &api.StorageStatus{}, &api.StorageNode{}, &api.Daemon{}}
+	kinds := []client.Object{&api.StorageCluster{}, &api.StorageStatus{}, &api.StorageNode{}, &api.Daemon{}, &api.Host{}}
 	for _, list := range api.ResourceLists() {
 		kinds = append(kinds, list.NewResource())
 	}
@@ -102,6 +103,11 @@ func readSnapshot(ctx context.Context, r client.Reader, key types.NamespacedName
 	if s.Daemons, err = readDaemons(ctx, r, key); err != nil {
 		return s, err
 	}
+	var hosts api.HostList
+	if err := r.List(ctx, &hosts, client.UnsafeDisableDeepCopy); err != nil {
+		return s, fmt.Errorf("while reading hosts: %w", err)
+	}
+	s.silent = silentTexts(hosts.Items, time.Now())
 	resources, err := bare.ReadResources(ctx, r, client.InNamespace(key.Namespace))
 	if err != nil {
 		return s, err

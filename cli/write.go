@@ -42,14 +42,17 @@ type target struct {
 
 // check reads what there is of an object, and has the server say what applying it makes of it.
 func (w *writer) check(ctx context.Context, o object) (target, error) {
-	t := target{object: o}
+	t := target{object: o.asRead()}
 	var err error
 	if t.live, err = w.read(ctx, o); err != nil {
 		return t, explain(o, err)
 	}
-	t.after = o.DeepCopy()
+	t.after = t.DeepCopy()
 	if err := w.apply(ctx, t.after, client.DryRunAll); err != nil {
 		return t, explain(o, w.contest(t, err))
+	}
+	if err := checkAsRead(o, t); err != nil {
+		return t, explain(o, err)
 	}
 	return t, nil
 }

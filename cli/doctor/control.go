@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/holdfast-storage/holdfast/control"
 )
 
@@ -24,11 +26,14 @@ func checkAPI(f *Facts) []Finding {
 	if f.Role == "server" && 2*ready(f.Servers) <= len(f.Servers) {
 		remedy += "; if more than half of the servers are lost for good, run 'holdfast restore --from-data' on one that is left"
 	}
-	what := "this machine alone is checked"
+	what, how := "this machine alone is checked", "cannot be reached"
+	if apierrors.IsForbidden(f.Unreachable) || apierrors.IsUnauthorized(f.Unreachable) {
+		how, remedy = "answers, and refuses to be read", "give the kubeconfig of somebody who may read all of it with --kubeconfig"
+	}
 	if all := len(f.Servers); all > 0 {
 		what = fmt.Sprintf("this machine is checked, and whether servers are ready: %d of %d are", ready(f.Servers), all)
 	}
-	found := finding(Fail, fmt.Sprintf("the API cannot be reached: %v; %s", f.Unreachable, what), remedy)
+	found := finding(Fail, fmt.Sprintf("the API %s: %v; %s", how, f.Unreachable, what), remedy)
 	for _, s := range f.Servers {
 		if s.Err != nil {
 			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server at %s is not ready: %v", s.Address, s.Err),
@@ -120,6 +125,9 @@ func checkClocks(f *Facts) []Finding {
 }
 
 func checkTokens(f *Facts) []Finding {
+	if f.TokensErr != nil {
+		return []Finding{{Level: Skipped, Message: fmt.Sprintf("you may not look at the tokens, an administrator may: %v", f.TokensErr)}}
+	}
 	var found []Finding
 	open := 0
 	for _, t := range f.Tokens {

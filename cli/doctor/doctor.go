@@ -59,6 +59,8 @@ type Facts struct {
 	Daemons   []api.Daemon
 	Actions   []api.Action
 	Tokens    []Token
+	// TokensErr says why the tokens cannot be looked at, such as by who may read no Secrets.
+	TokensErr error
 	// Database and Quota are the size of etcd's database on the server that was asked, and how large it may grow, in
 	// bytes; zero when unknown.
 	Database, Quota int64

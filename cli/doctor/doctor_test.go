@@ -156,7 +156,10 @@ func TestExamine_notWrong(t *testing.T) {
 	f := healthy()
 	f.Tokens = []Token{{"a", "server", now.Add(-time.Hour), false}, {"b", "server", now.Add(time.Hour), true}, {"c", "agent", now.Add(time.Hour), false}}
 	f.Servers = f.Servers[:1]
-	f.Actions = []api.Action{{Status: api.ActionStatus{State: api.ActionFailed, Finished: &metav1.Time{Time: now.Add(-3 * day)}}}}
+	f.Actions = []api.Action{{Status: api.ActionStatus{State: api.ActionFailed, Finished: &metav1.Time{Time: now.Add(-3 * day)}}}, {Status: api.ActionStatus{
+		State: api.ActionFailed, Finished: &metav1.Time{Time: now.Add(-2 * time.Hour)},
+		Conditions: []metav1.Condition{{Type: api.ActionEffective, Status: metav1.ConditionFalse, Reason: "Refused"}},
+	}}}
 	for _, found := range Examine(f) {
 		if found.Level != OK {
 			t.Errorf("got %+v", found)

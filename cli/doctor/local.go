@@ -65,7 +65,8 @@ func certificate(now time.Time, c Certificate) []Finding {
 func anew(path string) string {
 	switch filepath.Base(path) {
 	case "host.crt":
-		return "create a token on a server with 'holdfast token create', then start the agent with 'holdfast agent --join TOKEN'"
+		return "create a token on a server with 'holdfast token create', then start the agent with 'holdfast agent --join TOKEN'; " +
+			"a server with 'holdfast server --join TOKEN' and a token of 'holdfast token create --role server'"
 	case "kubeconfig":
 		return "copy admin.kubeconfig from a server anew"
 	}

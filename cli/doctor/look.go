@@ -17,6 +17,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -77,8 +78,18 @@ func (s *Source) lists(ctx context.Context, f *Facts) error {
 		}
 	}
 	f.Hosts, f.Clusters, f.Statuses, f.Daemons, f.Actions = hosts.Items, clusters.Items, statuses.Items, daemons.Items, actions.Items
+	return s.tokens(ctx, f)
+}
+
+// tokens reads the join tokens. They are Secrets, which not everybody may read who may read all else.
+func (s *Source) tokens(ctx context.Context, f *Facts) error {
 	var tokens corev1.SecretList
-	if err := s.Client.List(ctx, &tokens, client.InNamespace(systemNamespace), client.MatchingFields{"type": "holdfast.io/join-token"}); err != nil {
+	err := s.Client.List(ctx, &tokens, client.InNamespace(systemNamespace), client.MatchingFields{"type": "holdfast.io/join-token"})
+	if apierrors.IsForbidden(err) {
+		f.TokensErr = err
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	for i := range tokens.Items {

@@ -2,11 +2,14 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	actions "github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -58,11 +61,11 @@ func checkClusters(f *Facts) []Finding {
 func cluster(f *Facts, c *api.StorageCluster) *Finding {
 	name := c.Namespace + "/" + c.Name
 	remedy := fmt.Sprintf("holdfast status -n %s %s", c.Namespace, c.Name)
-	if a := condition(c.Status.Conditions, api.ClusterAccepted); a != nil && a.Status == metav1.ConditionFalse {
-		return &Finding{Level: Fail, Message: fmt.Sprintf("the cluster %s cannot be made as it is declared: %s", name, a.Message), Remedy: "change its spec: " + remedy}
-	}
 	if s := status(f, c); s != nil && s.Status.Status == api.StorageOffline {
 		return &Finding{Level: Fail, Message: fmt.Sprintf("the cluster %s is OFFLINE: %s", name, s.Status.Message), Remedy: remedy}
+	}
+	if a := condition(c.Status.Conditions, api.ClusterAccepted); a != nil && a.Status == metav1.ConditionFalse {
+		return refused(c, a.Message, remedy)
 	}
 	r := condition(c.Status.Conditions, api.ClusterReady)
 	switch {
@@ -75,6 +78,36 @@ func cluster(f *Facts, c *api.StorageCluster) *Finding {
 		return &Finding{Level: Warn, Message: fmt.Sprintf("the mode of cluster %s is %s: nothing is repaired", name, c.Spec.Mode), Remedy: "set spec.mode to Active when you are done"}
 	}
 	return nil
+}
+
+// refused is about what cannot be had. Where it is the mode of hosts alone, the cluster goes on as it is, and no spec of its own is at fault.
+func refused(c *api.StorageCluster, message, remedy string) *Finding {
+	name := c.Namespace + "/" + c.Name
+	hosts := 0
+	var objects []string
+	for _, d := range refusals(c) {
+		if objects = append(objects, d.Object); strings.HasPrefix(d.Object, "host/") {
+			hosts++
+		}
+	}
+	if hosts > 0 && hosts == len(objects) {
+		return &Finding{Level: Warn, Message: fmt.Sprintf("the mode of a host of cluster %s is refused: %s", name, message),
+			Remedy: fmt.Sprintf("'holdfast why %s' says what helps", objects[0])}
+	}
+	return &Finding{Level: Fail, Message: fmt.Sprintf("the cluster %s cannot be made as it is declared: %s", name, message), Remedy: "change its spec: " + remedy}
+}
+
+// refusals are the decisions to refuse something in the last report.
+func refusals(c *api.StorageCluster) (all []api.Decision) {
+	if c.Status.Report == nil {
+		return nil
+	}
+	for _, d := range c.Status.Report.Decisions {
+		if d.Verdict == api.VerdictRefuse {
+			all = append(all, d)
+		}
+	}
+	return all
 }
 
 func status(f *Facts, c *api.StorageCluster) *api.StorageStatus {
@@ -91,6 +124,8 @@ const (
 	hangs = 5
 	// recent is for how long an action that failed is shown.
 	recent = 24 * time.Hour
+	// told is for how long one is shown that was refused before its first step: it changed nothing, and who asked for it was told.
+	told = time.Hour
 )
 
 func checkActions(f *Facts) []Finding {
@@ -108,6 +143,15 @@ func checkActions(f *Facts) []Finding {
 	return orOK(found, "%s", counted(open, "no action is under way", "one action is under way, and needs nobody", "%d actions are under way, and none needs a person"))
 }
 
+// shownFor is for how long an action that failed is shown.
+func shownFor(s *api.ActionStatus) time.Duration {
+	begun := slices.ContainsFunc(s.Steps, func(step api.ActionStep) bool { return step.State != api.StepPending })
+	if c := condition(s.Conditions, api.ActionEffective); !begun && c != nil && c.Reason == actions.ReasonRefused {
+		return told
+	}
+	return recent
+}
+
 func action(f *Facts, a *api.Action) *Finding {
 	what := fmt.Sprintf("the action %s/%s (%s on %s)", a.Namespace, a.Name, a.Spec.Kind, a.Spec.Target)
 	show := fmt.Sprintf("holdfast action show -n %s %s", a.Namespace, a.Name)
@@ -118,7 +162,7 @@ func action(f *Facts, a *api.Action) *Finding {
 		return &Finding{Level: Warn, Message: fmt.Sprintf("%s was tried %d times: %s", what, s.Attempts, s.Message), Remedy: show}
 	case s.State == api.ActionRunning && s.Estimated != nil && f.Now.After(s.Estimated.Add(time.Hour)):
 		return &Finding{Level: Warn, Message: fmt.Sprintf("%s is an hour late; it waits for: %s", what, s.WaitsFor), Remedy: show}
-	case (s.State == api.ActionFailed || s.State == api.ActionLost) && s.Finished != nil && f.Now.Sub(s.Finished.Time) < recent:
+	case (s.State == api.ActionFailed || s.State == api.ActionLost) && s.Finished != nil && f.Now.Sub(s.Finished.Time) < shownFor(s):
 		return &Finding{Level: Warn, Message: fmt.Sprintf("%s ended as %s: %s", what, s.State, s.Message), Remedy: show}
 	}
 	return nil

@@ -208,11 +208,14 @@ func Store(changes []Change, spec *api.PlanSpec) {
 	for _, c := range changes {
 		s := c.stored()
 		lines = append(lines, c.Cluster+" "+line(s)+" "+c.message())
+		if c.Verb != VerbApply || c.Reason != unchanged { // one that stays as it is is told of, and is no change
+			spec.Count++
+		}
 		if size += len(line(s)) + 64; size <= maxChanges {
 			spec.Changes = append(spec.Changes, s)
 		}
 	}
-	spec.Digest, spec.Count, spec.Risk = digest(lines), int32(len(changes)), Risk(changes)
+	spec.Digest, spec.Risk = digest(lines), Risk(changes)
 }
 
 func line(c api.PlanChange) string {

@@ -81,12 +81,13 @@ func (p *page) cluster(name string, changes []Change, notes []string) {
 	if len(changes) == 0 && len(notes) == 0 {
 		p.line("  ", "nothing happens")
 	}
-	for step := 1; ; step++ {
-		these := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Step != step })
-		if len(these) == 0 {
-			break
+	for steps, i := bySteps(changes), 0; i < len(steps); i++ {
+		if again := restarts(steps[i:]); len(again) > 1 {
+			p.restarts(i+1, again)
+			i += 2*len(again) - 1
+			continue
 		}
-		p.step(step, these)
+		p.step(i+1, steps[i])
 	}
 	for _, n := range notes {
 		p.line("  ", "- %s", n)
@@ -100,6 +101,14 @@ func (p *page) step(number int, changes []Change) {
 			head = fmt.Sprintf("%3d ", number)
 		}
 		p.line(head, "%s%s", g.headline(), riskText(g.risk))
+		p.hosts(g)
+	}
+}
+
+// restarts tells of daemons that are started again one after the other.
+func (p *page) restarts(first int, stops []Change) {
+	for _, g := range groupsOf(stops) {
+		p.line("", "%3s change %s, one after the other: %s%s", fmt.Sprintf("%d-%d", first, first+2*len(stops)-1), words.Plural(len(stops), "daemon"), g.reason, riskText(g.risk))
 		p.hosts(g)
 	}
 }
@@ -284,18 +293,16 @@ func riskText(r api.Risk) string {
 // Summary counts the changes, and tells their highest risk.
 func Summary(changes []Change) string {
 	counts := map[string]int{}
-	created := map[string]bool{}
+	counted := map[string]bool{}
 	for _, c := range changes {
-		key := c.Verb
+		object := c.Cluster + c.Object
 		switch {
-		case c.Verb == VerbApply && c.Reason == unchanged:
+		case c.Verb == VerbApply && c.Reason == unchanged, c.Verb == VerbChange && counted[object]:
 			continue
-		case c.Verb == VerbCreate:
-			created[c.Cluster+c.Object] = true
-		case c.Verb == VerbChange && created[c.Cluster+c.Object]:
-			continue // it is counted already
+		case c.Verb == VerbCreate || c.Verb == VerbChange:
+			counted[object] = true
 		}
-		counts[key]++
+		counts[c.Verb]++
 	}
 	var parts []string
 	for _, x := range []struct{ verb, text string }{

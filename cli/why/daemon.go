@@ -49,6 +49,9 @@ func (w *World) daemon(d *api.Daemon) Answer {
 	case d.Status.Restarts > 0:
 		return Answer{join(fmt.Sprintf("%s is %s%s; it was started again %d times", name, state(d), since(d), d.Status.Restarts), exit(d)), log}
 	}
+	if h := w.maintained(d); h != nil {
+		return Answer{sentence(fmt.Sprintf("%s is %s because %s", name, state(d), maintenance(h))), leaveMaintenance(h)}
+	}
 	return Answer{sentence(fmt.Sprintf("%s is %s%s, as wanted", name, state(d), since(d))), ""}
 }
 
@@ -71,4 +74,26 @@ func exit(d *api.Daemon) string {
 		return ""
 	}
 	return fmt.Sprintf("Its last end, at %s: %s", d.Status.LastExit.Time.UTC().Format(time.RFC3339), d.Status.LastExit.Reason)
+}
+
+// maintained is the host in maintenance that a daemon is stopped for; nil where it is stopped for something else, or not.
+func (w *World) maintained(d *api.Daemon) *api.Host {
+	for i := range w.Hosts {
+		if h := &w.Hosts[i]; h.Name == d.Spec.Host && h.ModeOf() == api.HostMaintenance && d.Spec.State == api.WantStopped {
+			return h
+		}
+	}
+	return nil
+}
+
+func maintenance(h *api.Host) string {
+	text := fmt.Sprintf("host %s is in mode %s", h.Name, h.ModeOf())
+	if h.Spec.Reason != "" {
+		text += " (" + h.Spec.Reason + ")"
+	}
+	return text
+}
+
+func leaveMaintenance(h *api.Host) string {
+	return fmt.Sprintf("when it shall serve again: 'holdfast host maintenance exit %s'.", h.Name)
 }

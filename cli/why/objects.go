@@ -28,11 +28,28 @@ func (w *World) cluster(c *api.StorageCluster) Answer {
 	case ready.Status == metav1.ConditionTrue:
 		return Answer{w.wellText(c), ""}
 	case accepted != nil && accepted.Status == metav1.ConditionFalse:
+		if host := hostRefused(report); host != "" {
+			return Answer{join(w.stateText(c), "The mode of a host is refused", accepted.Message), fmt.Sprintf("'holdfast why %s', which says what helps.", host)}
+		}
 		return Answer{join("What is declared cannot be carried out", accepted.Message), "change what it names, and apply it again."}
 	case c.ModeOf() == api.ClusterObserved:
 		return Answer{sentence(upper(ready.Message)), "set spec.mode to Active to have it done."}
 	}
 	return Answer{join(w.stateText(c), "What is missing: "+ready.Message), w.hint(c, watch)}
+}
+
+// hostRefused is the host whose mode is refused, where nothing but hosts is refused.
+func hostRefused(report *api.OrchestrationReport) (host string) {
+	for _, d := range report.Decisions {
+		if d.Verdict != api.VerdictRefuse {
+			continue
+		}
+		if !strings.HasPrefix(d.Object, "host/") {
+			return ""
+		}
+		host = d.Object
+	}
+	return host
 }
 
 func (w *World) wellText(c *api.StorageCluster) string {
@@ -136,12 +153,13 @@ func (w *World) host(h *api.Host) Answer {
 	}
 	d, of := w.decisionOn("host/" + h.Name)
 	if mode := h.ModeOf(); mode != api.HostActive {
-		text := fmt.Sprintf("Host %s is in mode %s", h.Name, mode)
-		if h.Spec.Reason != "" {
-			text += " (" + h.Spec.Reason + ")"
-		}
-		if d == nil {
-			return Answer{sentence(text + ", and as far as the clusters go it is so"), fmt.Sprintf("when it shall serve again: 'holdfast host maintenance exit %s'.", h.Name)}
+		text := upper(maintenance(h))
+		switch {
+		case d == nil:
+			return Answer{sentence(text + ", and as far as the clusters go it is so"), leaveMaintenance(h)}
+		case d.Verdict == api.VerdictRefuse && mode == api.HostMaintenance:
+			return Answer{join(text, "That is refused, and what runs there runs on", d.Message),
+				fmt.Sprintf("'holdfast host maintenance exit %s' takes it back; or wait until what the sentence names is over: it is tried again by itself.", h.Name)}
 		}
 		return Answer{join(text, d.Message), nextFor(d, of)}
 	}

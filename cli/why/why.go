@@ -151,6 +151,9 @@ func nextFor(d *api.Decision, c *api.StorageCluster) string {
 	case api.VerdictRefuse:
 		return "change what the sentence names, and apply it again; 'holdfast plan -f FILE' shows what would come of it."
 	case api.VerdictWait:
+		if strings.Contains(d.Message, "'holdfast ") {
+			return fmt.Sprintf("what the sentence names, unless it comes by itself; 'holdfast status %s --watch' shows when.", c.Name)
+		}
 		return fmt.Sprintf("nothing if it comes by itself; 'holdfast status %s --watch' shows when.", c.Name)
 	default:
 		return fmt.Sprintf("see 'holdfast status %s'.", c.Name)

@@ -93,6 +93,15 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// What helps against a wait stands in its sentence.
+func TestExplain_waitNamesACommand(t *testing.T) {
+	w := world()
+	w.Clusters[0].Status.Report.Decisions = []api.Decision{{Object: "mon.d", Verdict: api.VerdictWait, Message: "it is slow: 'holdfast daemon restart mon.a'"}}
+	if a, err := w.Explain("mon.d"); err != nil || !strings.HasPrefix(a.Next, "what the sentence names, unless it comes by itself") {
+		t.Errorf("%v %s", err, a)
+	}
+}
+
 func TestExplain_cluster(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -162,6 +171,34 @@ func TestExplain_volume(t *testing.T) {
 		if err != nil || !strings.HasPrefix(a.Text, tt.text) || (a.Next == "") != (tt.next == "") || !strings.Contains(a.Next, tt.next) {
 			t.Errorf("%s: %v\n%s\nwant %s … %s", tt.name, err, a, tt.text, tt.next)
 		}
+	}
+}
+
+// A daemon that is stopped for its host's maintenance says so, and how that ends; a host that was refused it says how it is taken back.
+func TestExplain_maintenance(t *testing.T) {
+	w := world()
+	d := daemon("mon", "c", "h2", api.DaemonStopped)
+	d.Spec.State = api.WantStopped
+	w.Daemons = append(w.Daemons, d)
+	a, err := w.Explain("mon.c")
+	if err != nil || a.Text != "mon.c on host h2 is Stopped because host h2 is in mode Maintenance (new memory)." || !strings.Contains(a.Next, "'holdfast host maintenance exit h2'") {
+		t.Errorf("%v %s", err, a)
+	}
+	w.Clusters[0].Status.Report.Decisions = []api.Decision{{Object: "host/h2", Verdict: api.VerdictRefuse, Message: "its OSDs may not stop"}}
+	a, err = w.Explain("host/h2")
+	if err != nil || !strings.Contains(a.Text, "its OSDs may not stop.") || !strings.HasPrefix(a.Next, "'holdfast host maintenance exit h2' takes it back; or wait") {
+		t.Errorf("%v %s", err, a)
+	}
+}
+
+// The refused mode of a host hides neither the state, nor what helps.
+func TestExplain_clusterWithRefusedHost(t *testing.T) {
+	w := world()
+	w.Clusters[0].Status.Conditions = append(w.Clusters[0].Status.Conditions, condition(api.ClusterAccepted, "False", "Refused", "host/h2: its OSDs may not stop")...)
+	w.Clusters[0].Status.Report.Decisions = []api.Decision{{Object: "host/h2", Verdict: api.VerdictRefuse, Message: "its OSDs may not stop"}}
+	a, err := w.Explain("cluster/ceph")
+	if err != nil || !strings.HasPrefix(a.Text, "The cluster is DEGRADED, HEALTH_WARN. The mode of a host is refused.") || !strings.HasPrefix(a.Next, "'holdfast why host/h2'") {
+		t.Errorf("%v %s", err, a)
 	}
 }
 

@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-storage/holdfast/control/access"
+)
+
+// TestExitCodes_noSuchCluster: a cluster that there is not is refused by all that takes its name.
+func TestExitCodes_noSuchCluster(t *testing.T) {
+	p := newPerson(t, "default", "holdfast:admin")
+	for _, args := range []string{"status nope", "orchestrate nope", "why nope", "get storagecluster nope", "ceph shell --cluster nope", "ceph recover-mons nope"} {
+		p.must(t, exitRefused, "", strings.Fields(args), "nope")
+	}
+}
+
+// TestExitCodes_backupForbidden: who may take no backup is told so in a sentence.
+func TestExitCodes_backupForbidden(t *testing.T) {
+	viewer := newMember(t, "default", "holdfast:looker", access.GroupViewers)
+	out := viewer.must(t, exitRefused, "", []string{"backup", filepath.Join(t.TempDir(), "b")}, "forbidden")
+	if strings.Contains(out, "{") {
+		t.Errorf("raw JSON: %s", out)
+	}
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// refuseRepeatedKeys refuses a file in which a key is there twice in one place: of what stands there the last would count, and nobody would be told. Other
+// faults are told of when the file is read.
+func refuseRepeatedKeys(data []byte, file string) error {
+	for _, document := range inPlace(data) {
+		_, err := yaml.YAMLToJSONStrict(document)
+		if err == nil {
+			continue
+		}
+		if found := repeatedKey.FindStringSubmatch(err.Error()); found != nil {
+			return fmt.Errorf("%s, line %d: the key %s is there twice in one place, and only the last would count: remove one of them", file, lineOfKey(document, found[1], found[2]), found[2])
+		}
+	}
+	return nil
+}
+
+// repeatedKey is how the YAML library tells of it.
+var repeatedKey = regexp.MustCompile(`line (\d+): key ("(?:[^"\\]|\\.)*"|\S+) already set in map`)
+
+// lineOfKey is where a key stands whose value begins in a line: there, or above where the value is a map of its own.
+func lineOfKey(document []byte, value, key string) int {
+	number, err := strconv.Atoi(value)
+	lines := strings.Split(string(document), "\n")
+	if err != nil || number > len(lines) {
+		return number
+	}
+	is := regexp.MustCompile(`(^|[\s{,"'])` + regexp.QuoteMeta(strings.Trim(key, `"`)) + `["']?\s*:`)
+	for n := number; n > 0; n-- {
+		if is.MatchString(lines[n-1]) {
+			return n
+		}
+	}
+	return number
+}
+
+// inPlace are the documents of a file, each after as many empty lines as it stands below, so that its lines have the numbers that they have in the file.
+func inPlace(data []byte) [][]byte {
+	var all [][]byte
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	begin := 0
+	end := func(n int) {
+		if n > begin {
+			all = append(all, append([]byte(strings.Repeat("\n", begin)), bytes.Join(lines[begin:n], nil)...))
+		}
+		begin = n + 1
+	}
+	for n, line := range lines {
+		if bytes.HasPrefix(line, []byte("---")) {
+			end(n)
+		}
+	}
+	end(len(lines))
+	return all
+}

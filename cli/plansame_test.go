@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestApply_otherAPIVersion(t *testing.T) {
+	p := newHome(t, "versions")
+	for _, version := range []string{"holdfast.io/v7", "nowhere.example/v1"} {
+		text := strings.Replace(p.manifest("ceph: {mon: {count: 3}}"), "holdfast.io/v1alpha1", version, 1)
+		p.must(t, exitRefused, text, []string{"plan", "-f", "-"}, "the server has nothing of apiVersion "+version+": that of Holdfast's kinds is holdfast.io/v1alpha1")
+	}
+}
+
+// TestPlan_unchanged: a plan of what is there already has no changes, and one that was carried out says where to see how far it is.
+func TestPlan_unchanged(t *testing.T) {
+	p := newHome(t, "calm")
+	const pool = "apiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata: {name: a}\nspec: {cluster: none}\n"
+	p.must(t, exitOK, pool, []string{"apply", "-f", "-"})
+	out := p.must(t, exitOK, pool, []string{"plan", "-f", "-", "-o", "json"}, `"manifest"`)
+	if strings.Contains(out, `"count"`) {
+		t.Errorf("nothing would change:\n%s", out)
+	}
+	name := p.planned(t, pool)
+	p.must(t, exitOK, "", []string{"apply", "--plan", name})
+	p.must(t, exitRefused, "", []string{"apply", "--plan", name, "--wait"}, "was carried out already", "holdfast status --watch")
+	p.must(t, exitOK, "", []string{"get", "events"}, "holdfast get clusterevents")
+}

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/holdfast-storage/holdfast/control"
+)
+
+// selfSaying are the commands that ask no server, or say themselves what it means that none answers.
+var selfSaying = []string{"server", "agent", "doctor", "restore", "version"}
+
+// toldUnanswered adds to the error of a command what it means that no server gave an answer, and what to do: the words of the libraries
+// name neither the quorum nor who can say more.
+func toldUnanswered(cmd *cobra.Command, err error) error {
+	var coded *exitError
+	top := topLevel(cmd)
+	switch {
+	case errors.As(err, &coded) && coded.code != exitFailed, slices.Contains(selfSaying, top), !unanswered(err, top != "ceph"):
+		return err
+	}
+	return fmt.Errorf("no server gave an answer (%w): perhaps most of the servers are down, or the one that was asked; "+
+		"'holdfast doctor' asks each server that this machine knows, and says what to do", err)
+}
+
+// topLevel is the name of the command below the root that a command belongs to.
+func topLevel(cmd *cobra.Command) string {
+	for cmd.HasParent() && cmd.Parent().HasParent() {
+		cmd = cmd.Parent()
+	}
+	return cmd.Name()
+}
+
+// unanswered says whether an error means that no server could be reached or has a quorum. Whether a time that ran out counts that names no
+// request is for the caller to say: it may be a storage system that was waited for.
+func unanswered(err error, bare bool) bool {
+	var request *url.Error
+	var network *net.OpError
+	switch {
+	case errors.As(err, &request) && (request.Timeout() || errors.As(request.Err, &network) && network.Op == "dial"):
+		return true
+	case errors.Is(err, control.ErrQuorumUnknown):
+		return true
+	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsServiceUnavailable(err):
+		return true
+	case apierrors.IsInternalError(err):
+		return strings.Contains(err.Error(), "etcdserver: ")
+	}
+	return bare && errors.Is(err, context.DeadlineExceeded)
+}
