@@ -165,7 +165,7 @@ func (b *bed) lvmSums() (sums string) {
 func (b *bed) osdsUp(after map[int]int) map[int]int {
 	b.Helper()
 	up := map[int]int{}
-	b.await("the machine's OSDs to be up", func() error {
+	b.awaitFor(vm.Limit, "the machine's OSDs to be up", func() error {
 		var dump struct {
 			OSDs []struct {
 				OSD, Up int

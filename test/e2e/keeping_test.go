@@ -55,7 +55,7 @@ func (b *bed) checkThere(code string, there bool) error {
 	return nil
 }
 
-// TestKeeping keeps a cluster while a client writes: its configuration follows what is declared, and what Ceph finds wrong is told with the next
+// TestKeeping keeps a cluster while a client writes: its configuration follows what is declared, a plan that has daemons started again is done as it was shown, and what Ceph finds wrong is told with the next
 // step.
 func TestKeeping(t *testing.T) {
 	b := newBed(t, 3, 1)
@@ -68,7 +68,7 @@ func TestKeeping(t *testing.T) {
 
 	b.copiesDiffer(t) // before there is another osd_op_queue: mclock may leave a scrub for minutes where there is little to do it with
 	b.toldOnce(t, "PG_DAMAGED")
-	b.configFollows(t)
+	b.configFollows(t, wanted)
 	b.healthIsTold(t)
 	if dump := b.ceph("config", "dump"); !strings.Contains(dump, "debug_osd") {
 		t.Errorf("what was set by hand is gone:\n%s", dump)
@@ -78,7 +78,7 @@ func TestKeeping(t *testing.T) {
 	b.noOrphans()
 }
 
-func (b *bed) configFollows(t *testing.T) {
+func (b *bed) configFollows(t *testing.T, wanted home.Spec) {
 	all := []string{"osd.0", "osd.1", "osd.2"}
 	b.patch(`{"config":{"osd":{"osd_max_backfills":"3"}},"recovery":"Gentle"}`)
 	b.await("a policy and an option that contradict each other to be refused", func() error {
@@ -104,18 +104,15 @@ func (b *bed) configFollows(t *testing.T) {
 		return nil
 	})
 
-	pids := map[string]int32{}
-	for _, d := range b.daemons() {
-		pids[d.Name] = d.Status.PID
-	}
-	b.patch(`{"config":{"osd":{"osd_max_backfill":null,"osd_op_queue":"mclock_scheduler"}}}`)
+	b.patch(`{"config":{"osd":{"osd_max_backfill":null}}}`)
+	wanted.Mgrs = 3
+	b.await("all data to have its copies, without which Ceph has to be asked", func() error { return b.health(3, 3) })
+	happened := b.applyPlanned(strings.Replace(wanted.YAML(), "      global:\n", "      osd: {osd_op_queue: mclock_scheduler}\n      global:\n", 1))
 	b.awaitOption("osd_op_queue", "mclock_scheduler", all...)
 	b.await("Ceph to be well after restarts", func() error { return b.health(3, 3) })
-	for _, d := range b.daemons() {
-		if again := d.Status.PID != pids[d.Name]; again != (d.Spec.Type == "ceph-osd") {
-			t.Errorf("%s was started again: %v", d.Name, again)
-		}
-	}
+	compare(b, "what happened", happened, []string{
+		"ceph-mgr-c comes to h3", "ceph-osd-0 changes", "ceph-osd-0 starts again", "ceph-osd-1 changes", "ceph-osd-1 starts again", "ceph-osd-2 changes", "ceph-osd-2 starts again",
+	})
 }
 
 // word is what the last report says of an object, as "Verdict: message".

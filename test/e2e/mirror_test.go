@@ -34,13 +34,15 @@ func TestMirror(t *testing.T) {
 	// An rbd-mirror looks every 30 s whether a pool has another peer, and waits as long for one that is gone.
 	maps.Copy(quick, map[string]string{"rbd_mirror_pool_replayers_refresh_interval": "1", "rbd_mirror_leader_heartbeat_interval": "1", "rbd_mirror_image_state_check_interval": "2", "osd_pool_default_pg_autoscale_mode": "off"})
 	var specs []string
+	all := "" // both come up at the same time
 	for _, s := range sites {
 		lab.Host(1).Run(t, t.Context(), kubectl, "--kubeconfig", "/var/lib/holdfast/admin.kubeconfig", "create", "namespace", s.namespace)
 		host := lab.Host(s.host)
 		cluster := home.Spec{Mons: 1, Mgrs: 1, DeletionPolicy: "Wipe", Interval: "2s", Config: quick, Devices: map[string][]string{host.Name: {host.Disk(0).ID()}}}
 		specs = append(specs, inNamespace(s.namespace, cluster.YAML()))
-		b.mustApply(specs[len(specs)-1] + inNamespace(s.namespace, mirrorPool))
+		all += "---\n" + specs[len(specs)-1] + inNamespace(s.namespace, mirrorPool)
 	}
+	b.mustApply(all)
 	near, far := sites[0], sites[1]
 	b.applySite(near, mirrorYAML(""), 0)
 	if out := b.applySite(far, mirrorYAML("near"), 3); !strings.Contains(out, "there is no Secret near of type holdfast.io/rbd-mirror-token") {

@@ -191,7 +191,7 @@ func held(changes []api.PlanChange) (lines []string) {
 }
 
 var (
-	doing  = regexp.MustCompile(`^(?: *\d+ |    )(start|prepare|change|remove|ask)\b`)
+	doing  = regexp.MustCompile(`^(?: *\d+(?:-\d+)? |    )(start|prepare|change|remove|ask)\b`)
 	doneAt = regexp.MustCompile(`^ {8}(\S+)  +(\S.*)$`)
 	shows  = regexp.MustCompile(`^ {10}device (\S+)`)
 	run    = regexp.MustCompile(`^(\w+\.)(\d+)-(\d+)$`)

@@ -37,10 +37,11 @@ func (b *bed) daemonsRestarted() {
 // restartAsksCeph has Ceph count an OSD as down: the restart of another one would take data away, and is refused with Ceph's reason; who wants it
 // nonetheless has it.
 func (b *bed) restartAsksCeph() {
-	down, next := b.daemonOf(4, "ceph-osd"), b.daemonOf(2, "ceph-osd")
+	next := b.daemonOf(2, "ceph-osd")
+	down := b.oldestOSD(next.Spec.Host)
 	was, osd := b.starts(next), "osd."+down.Spec.ID
 	b.await("the OSD to have been started a minute ago", func() error { // one that was started just now is waited for
-		if age := time.Since(b.daemonOf(4, "ceph-osd").Status.Started.Time); age < time.Minute {
+		if age := time.Since(b.daemon(down.Name).Status.Started.Time); age < time.Minute {
 			return fmt.Errorf("it runs for %s", age)
 		}
 		return nil
@@ -58,6 +59,23 @@ func (b *bed) restartAsksCeph() {
 		b.Errorf("that it was forced is not shown:\n%s", shown)
 	}
 	b.ceph("osd", "unset-group", "noup", osd)
+}
+
+// oldestOSD is the OSD that runs the longest of those that are not on a host.
+func (b *bed) oldestOSD(host string) (oldest api.Daemon) {
+	b.Helper()
+	for _, d := range b.daemons() {
+		if d.Spec.Type != "ceph-osd" || d.Spec.Host == host || d.Status.State != api.DaemonRunning {
+			continue
+		}
+		if oldest.Name == "" || d.Status.Started.Before(oldest.Status.Started) {
+			oldest = d
+		}
+	}
+	if oldest.Name == "" {
+		b.Fatalf("no OSD runs but on host %s", host)
+	}
+	return oldest
 }
 
 // restartWaitsInLine freezes an OSD while it is restarted: another restart on its host waits for that, and another one in the cluster for both.

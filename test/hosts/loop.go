@@ -48,8 +48,8 @@ func attachLoop(file, not string) (string, error) {
 
 func configureLoop(loop string, f *os.File) error {
 	d, err := os.OpenFile(loop, os.O_RDWR, 0)
-	for end := time.Now().Add(2 * time.Second); errors.Is(err, os.ErrNotExist) && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		d, err = os.OpenFile(loop, os.O_RDWR, 0) // /dev may show it a moment after the kernel has made it
+	for end := time.Now().Add(2 * time.Second); inTheMaking(err) && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		d, err = os.OpenFile(loop, os.O_RDWR, 0)
 	}
 	if err != nil {
 		return err
@@ -61,6 +61,10 @@ func configureLoop(loop string, f *os.File) error {
 	copy(config.Info.File_name[:], filepath.Base(f.Name()))
 	return unix.IoctlLoopConfigure(int(d.Fd()), &config)
 }
+
+// inTheMaking says whether a device could not be opened because it is being made: /dev shows it a moment after the kernel knows its number, and it
+// can be opened a moment after that. Another lab may have asked for it.
+func inTheMaking(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENXIO) }
 
 // detachLoop detaches the file from the loop device, and waits until the kernel has let go of it: a short look of another
 // program may still be under way.
