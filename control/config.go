@@ -40,6 +40,9 @@ type Config struct {
 	// JoinToken joins this server to an existing control plane. When DataDir holds a server already, it is used only if the others say
 	// that its host was removed.
 	JoinToken string
+	// AskRemoved is how long a server with data and a JoinToken asks the others, while none can say whether its host was removed, before it
+	// starts as what it was. Default: 10 s.
+	AskRemoved time.Duration
 	// CertificateLifetime is how long the certificates that this server signs are valid. Default: a year.
 	CertificateLifetime time.Duration
 	// BackupEvery is how often a backup is taken into the data directory, and BackupKeep how many of them are kept. Default: 24,
@@ -60,6 +63,7 @@ func (c *Config) resolve(stored *settings) (*settings, error) {
 		Name: c.Name, Address: c.Address,
 		APIPort: c.APIPort, EtcdPeerPort: c.EtcdPeerPort, EtcdClientPort: c.EtcdClientPort,
 		lifetime: c.CertificateLifetime, refresh: c.Refresh,
+		askRemoved: first(c.AskRemoved, defaultAskRemoved),
 	}
 	if stored == nil {
 		stored = &settings{}

@@ -182,8 +182,8 @@ type settings struct {
 	// Rejoining is set from when a server that was removed begins to join again until it has.
 	Rejoining bool `json:"rejoining,omitempty"`
 
-	// lifetime is that of certificates, refresh how often the host asks; see Config.
-	lifetime, refresh time.Duration
+	// lifetime is that of certificates, refresh how often the host asks, askRemoved how long the others are asked; see Config.
+	lifetime, refresh, askRemoved time.Duration
 }
 
 // settingsFile is where settings lie below the data directory.

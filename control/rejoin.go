@@ -13,6 +13,10 @@ import (
 	"github.com/holdfast-storage/holdfast/control/pki"
 )
 
+// defaultAskRemoved is longer than the members of etcd take to elect a leader. A control plane all of whose servers start with a token, as after a power cut,
+// comes up so much later.
+const defaultAskRemoved = 10 * time.Second
+
 // rejoin joins a server again whose host was removed, under the name and key that it had, and as a standby: its data counts no more, and is
 // set aside as that of any lost seat. A server that was not removed, or of which nobody can say so, stays what it is, and the token unused.
 func (s *Server) rejoin(ctx context.Context, text string) error {
@@ -51,43 +55,53 @@ func (s *Server) stays(ctx context.Context, text string) (why string, err error)
 	if err != nil {
 		return fmt.Sprintf("which servers there are is not known (%v), so none can say whether this one was removed", err), nil
 	}
-	if why = s.memberStill(ctx, host); why != "" {
-		return why, nil
+	told := false
+	for end := time.Now().Add(s.settings.askRemoved); ; _ = pause(ctx, askEvery) {
+		why, sure := s.memberStill(ctx, host)
+		if why == "" {
+			why, sure = hostStill(ctx, host)
+		}
+		switch {
+		case why == "":
+			return "", s.sameAuthority(text)
+		case sure || ctx.Err() != nil || time.Now().After(end):
+			return why, nil
+		case !told:
+			s.log.Info("asking again whether this server was removed", "for", s.settings.askRemoved, "error", why)
+			told = true
+		}
 	}
-	if why = hostStill(ctx, host); why != "" {
-		return why, nil
-	}
-	return "", s.sameAuthority(text)
 }
 
-// memberStill says why the server has to be taken for a member of etcd: the others say so, or none can say anything.
-func (s *Server) memberStill(ctx context.Context, host *endpoints.Servers) string {
+// memberStill says why the server has to be taken for a member of etcd, and is sure when the others say so, and not when none can say anything.
+func (s *Server) memberStill(ctx context.Context, host *endpoints.Servers) (why string, sure bool) {
 	s.host = host
 	defer func() { s.host = nil }() // it is read again by the start, after a join may have changed it
 	replies := slices.DeleteFunc(s.askAll(ctx, false), func(r reply) bool { return r.Generation < s.settings.Generation })
 	switch {
 	case len(replies) == 0:
-		return "no other server can say whether this one was removed, because none answers, or they have no quorum: start it with the token again when they do"
+		return "no other server can say whether this one was removed, because none answers, or they have no quorum: start it with the token again when they do", false
 	case slices.ContainsFunc(replies, func(r reply) bool { return r.Member }):
-		return "this server is a member of etcd. If its Host was deleted, it comes back with this start; if it is being removed, wait for the end of that"
+		return "this server is a member of etcd. If its Host was deleted, it comes back with this start; if it is being removed, wait for the end of that", true
 	}
-	return ""
+	return "", true
 }
 
-// hostStill says why the server's host has to be taken for one that was not removed. Only a clear word counts, as for an agent.
-func hostStill(ctx context.Context, host *endpoints.Servers) string {
+// hostStill says why the server's host has to be taken for one that was not removed, and is sure when the API says so. Only a clear word counts, as for
+// an agent.
+func hostStill(ctx context.Context, host *endpoints.Servers) (why string, sure bool) {
 	if host.Expired(time.Now()) != "" {
-		return ""
+		return "", true
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	switch _, err := endpoints.List(ctx, host.Config()); {
 	case err == nil:
-		return "this server has joined already, and was not removed"
+		return "this server has joined already, and was not removed", true
 	case apierrors.IsUnauthorized(err):
-		return ""
+		return "", true
 	default:
-		return fmt.Sprintf("whether the host of this server was removed could not be asked: %v; start it with the token again", err)
+		return fmt.Sprintf("whether the host of this server was removed could not be asked: %v; start it with the token again", err), false
 	}
 }
 

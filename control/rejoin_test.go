@@ -1,13 +1,11 @@
 package control_test
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,28 +19,14 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
-// said keeps what a server logs.
-type said struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
 // with starts a server of the crew with a token, and returns what it said until it was ready.
 func (c *crew) with(i int, token string) string {
 	c.t.Helper()
-	log := &said{}
+	log := &safeBuffer{}
 	config := c.configs[i]
 	config.JoinToken, config.Log = token, slog.New(slog.NewTextHandler(log, nil))
 	c.servers[i], c.stops[i] = start(c.t, config)
-	log.mu.Lock()
-	defer log.mu.Unlock()
-	return log.text.String()
+	return log.String()
 }
 
 func wantSaid(t *testing.T, text, want string) {
@@ -111,14 +95,50 @@ func TestRejoin_server(t *testing.T) {
 	c.stops[1]()
 	c.stops[0]()
 	c.configs[2].JoinToken = token
-	log := &said{}
+	log := &safeBuffer{}
 	c.configs[2].Log = slog.New(slog.NewTextHandler(log, nil))
 	ctx, cancel := timeoutOf(15 * time.Second)
 	defer cancel()
 	if _, err := control.Start(ctx, c.configs[2]); err == nil {
 		t.Error("one of three is ready")
 	}
-	wantSaid(t, log.text.String(), "no other server can say whether this one was removed")
+	wantSaid(t, log.String(), "no other server can say whether this one was removed")
+}
+
+// TestRejoin_serverAsks: a server that was removed joins again though none of the others can say so at first, as amid an election.
+func TestRejoin_serverAsks(t *testing.T) {
+	t.Parallel()
+	c := newCrew(t, "asks", 2)
+	c.removeHost(0, 1)
+	config, log := c.configs[1], &safeBuffer{}
+	config.JoinToken, config.AskRemoved, config.Log = newToken(t, c.servers[0], join.RoleServer), time.Hour, slog.New(slog.NewTextHandler(log, nil))
+	c.stops[1]()
+	c.stops[0]()
+	type started struct {
+		*control.Server
+		error
+	}
+	ready := make(chan started)
+	ctx := timeout(t)
+	go func() {
+		s, err := control.Start(ctx, config)
+		ready <- started{s, err}
+	}()
+	eventually(t, func() error {
+		if !strings.Contains(log.String(), "asking again") {
+			return errors.New("it asks nobody again")
+		}
+		return nil
+	})
+	c.start(0)
+	got := <-ready
+	if got.error != nil {
+		t.Fatal(got.error)
+	}
+	t.Cleanup(got.Stop)
+	c.servers[1] = got.Server
+	wantSaid(t, log.String(), "joining again")
+	c.joined(0, 1)
 }
 
 // TestRejoin_serverCut cuts off a server that joins again before each effect on its files: the same start, done again, brings it back, and
