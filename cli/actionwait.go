@@ -30,7 +30,7 @@ const (
 // firstWord waits a moment for the leader to accept the action, so that a refusal is seen where it was asked for.
 func (g *globals) firstWord(ctx context.Context, c client.Client, a *api.Action) error {
 	var q queued
-	err := g.watchAction(ctx, c, a, firstWordTime, func() bool {
+	err := watchAction(ctx, c, a, firstWordTime, func() bool {
 		return a.Status.State.Final() || a.Status.State == api.ActionRunning || a.Status.State == api.ActionPendingApproval || q.lasts(&a.Status, time.Now())
 	})
 	switch {
@@ -97,7 +97,7 @@ func (g *globals) waitAction(ctx context.Context, c client.Client, a *api.Action
 }
 
 func (g *globals) followAction(ctx context.Context, c client.Client, a *api.Action, timeout time.Duration, p *printer) error {
-	err := g.watchAction(ctx, c, a, timeout, func() bool {
+	err := watchAction(ctx, c, a, timeout, func() bool {
 		p.showAction(a)
 		return a.Status.State.Final()
 	})
@@ -114,7 +114,7 @@ func (g *globals) followAction(ctx context.Context, c client.Client, a *api.Acti
 }
 
 // watchAction reads the action again and again until it is enough.
-func (g *globals) watchAction(ctx context.Context, c client.Client, a *api.Action, timeout time.Duration, enough func() bool) error {
+func watchAction(ctx context.Context, c client.Client, a *api.Action, timeout time.Duration, enough func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ticker := time.NewTicker(look)
@@ -129,13 +129,7 @@ func (g *globals) watchAction(ctx context.Context, c client.Client, a *api.Actio
 		case err == nil && enough():
 			return nil
 		}
-		// A server that cannot be reached for a moment is no reason to give up: it may be the one that changes places. Or the authority was
-		// rotated: then a server has written its kubeconfig anew.
-		if err != nil {
-			if again, err := g.client(); err == nil {
-				c = again
-			}
-		}
+		// A server that cannot be reached for a moment is no reason to give up: it may be the one that changes places.
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -30,6 +30,8 @@ func TestCA_rotate(t *testing.T) {
 	stopLeading := b.lead()
 	agent := b.joinAgent("h1")
 	old, before := b.authority().Fingerprint(), b.adminConfig()
+	waiting, err := b.globals().client()
+	b.must(err)
 	b.expect("ca show", exitOK, old, "server/s1")
 
 	b.expectThen("restarted, one after another", func() {
@@ -44,6 +46,9 @@ func TestCA_rotate(t *testing.T) {
 	}, "ca rotate --wait --timeout 10m", exitOK, "trust: Done", "sign: Done", "drop: Done", "restart: Done", "the old authority is believed no more")
 
 	b.rotated(old, before, agent)
+	if err := waiting.List(b.Context(), &api.HostList{}); err != nil {
+		b.Errorf("a command that began before the rotation: %v", err)
+	}
 }
 
 // rotated is what is so after a rotation: the new authority alone is believed, and everybody has a certificate of it.
@@ -101,7 +106,7 @@ func (b *bench) authority() *pki.Authority {
 // adminConfig reads admin.kubeconfig as it is now.
 func (b *bench) adminConfig() *rest.Config {
 	b.Helper()
-	config, err := b.globals().restConfig()
+	config, err := b.globals().readConfig()
 	b.must(err)
 	return config
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 
@@ -75,8 +76,19 @@ func quietLibraries() {
 	log.SetLogger(logr.Discard())
 }
 
-// restConfig says how to reach the API.
+// restConfig says how to reach the API, also when the kubeconfig is written anew meanwhile.
 func (g *globals) restConfig() (*rest.Config, error) {
+	config, err := g.readConfig()
+	if err != nil {
+		return nil, err
+	}
+	first := rest.CopyConfig(config)
+	config.Wrap(func(by http.RoundTripper) http.RoundTripper { return newFollower(g.readConfig, reach{first, by}) })
+	return config, nil
+}
+
+// readConfig says how to reach the API by what the kubeconfig holds now.
+func (g *globals) readConfig() (*rest.Config, error) {
 	loader, err := g.kubeconfigLoader()
 	if err != nil {
 		return nil, err
