@@ -48,11 +48,11 @@ test: test-deps test-unit test-e2e ## everything, on a machine that may have not
 
 .PHONY: test-unit
 test-unit: ## unit tests: engine on a simulated world, API server and etcd for real
-	$(GOTEST) -race -timeout 20m $$(go list ./... | grep -vE '/test/(e2e|hosts)$$') 2>&1 | hack/tell-failed
+	$(GOTEST) -race -timeout 20m $$(go list ./... | grep -vE '/test/(e2e|hosts)$$') 2>&1 | go run ./test/tellfailed
 
 .PHONY: test-e2e
 test-e2e: build kubectl bin/demo ## real Ceph on hosts made of namespaces (needs root)
-	$(GOTEST) -race -v -timeout 70m $(E2E) 2>&1 | hack/tell-failed
+	$(GOTEST) -race -v -timeout 70m $(E2E) 2>&1 | go run ./test/tellfailed
 
 .PHONY: soak
 soak: build kubectl ## the leader killed, and everything on all hosts restarted, again and again on real Ceph, with a client's data verified (flags: ROUNDS=30; needs root)

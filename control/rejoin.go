@@ -61,10 +61,11 @@ func (s *Server) stays(ctx context.Context, text string) (why string, err error)
 		if why == "" {
 			why, sure = hostStill(ctx, host)
 		}
+		last := ctx.Err() != nil || time.Now().After(end)
 		switch {
 		case why == "":
 			return "", s.sameAuthority(text)
-		case sure || ctx.Err() != nil || time.Now().After(end):
+		case sure || last:
 			return why, nil
 		case !told:
 			s.log.Info("asking again whether this server was removed", "for", s.settings.askRemoved, "error", why)
