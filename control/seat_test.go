@@ -52,6 +52,7 @@ func (c *crew) add(name string, options ...func(*control.Config)) {
 	i := len(c.servers)
 	config := newConfig(c.t, c.t.TempDir(), fmt.Sprintf("%s%d", name, i))
 	config.Quorum = quorum.Settings{Grace: 2 * time.Second, JoinGrace: 30 * time.Second, RetryAfter: time.Second, Confirm: 2}
+	config.AskRemoved = 3 * time.Minute // amid an election on a busy machine
 	for _, option := range options {
 		option(&config)
 	}
