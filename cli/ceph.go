@@ -76,6 +76,9 @@ func (g *globals) cephCluster(ctx context.Context, c client.Client, name string)
 	if err != nil {
 		return types.NamespacedName{}, err
 	}
+	if len(keys) == 0 {
+		return types.NamespacedName{}, &exitError{exitRefused, g.noCluster()}
+	}
 	if len(keys) > 1 {
 		return types.NamespacedName{}, &exitError{exitUsage, fmt.Errorf("namespace %s holds %d clusters: choose one with --cluster NAME", g.namespace, len(keys))}
 	}

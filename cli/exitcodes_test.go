@@ -16,6 +16,14 @@ func TestExitCodes_noSuchCluster(t *testing.T) {
 	}
 }
 
+// TestExitCodes_noCluster: to ask for the status where nothing was declared yet is no fault, and what needs a cluster is refused.
+func TestExitCodes_noCluster(t *testing.T) {
+	p := newPerson(t, "empty", "holdfast:admin")
+	const says = "there is no storage cluster in namespace empty: make one with 'holdfast apply -f FILE'"
+	p.must(t, exitOK, "", []string{"status", "-n", "empty"}, says)
+	p.must(t, exitRefused, "", []string{"ceph", "shell", "-n", "empty"}, says)
+}
+
 // TestExitCodes_backupForbidden: who may take no backup is told so in a sentence.
 func TestExitCodes_backupForbidden(t *testing.T) {
 	viewer := newMember(t, "default", "holdfast:looker", access.GroupViewers)

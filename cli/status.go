@@ -41,6 +41,10 @@ func (g *globals) status(ctx context.Context, args []string, watch bool, output 
 	if err != nil {
 		return err
 	}
+	if len(keys) == 0 {
+		fmt.Fprintln(g.err, g.noCluster())
+		return nil
+	}
 	p := newPrinter(g.out, output)
 	if watch {
 		return g.watchStatus(ctx, keys, p)
@@ -73,7 +77,12 @@ func sinceCreation(s snapshot) time.Duration {
 	return time.Since(s.Cluster.CreationTimestamp.Time)
 }
 
-// chosen returns the named cluster, or all clusters of the namespace.
+// noCluster says that there is none, which is no fault of who only asks.
+func (g *globals) noCluster() error {
+	return fmt.Errorf("there is no storage cluster in namespace %s: make one with 'holdfast apply -f FILE', or see 'holdfast get storageclusters -A'", g.namespace)
+}
+
+// chosen returns the named cluster, or all clusters of the namespace, which may be none.
 func (g *globals) chosen(ctx context.Context, c client.Client, args []string) ([]types.NamespacedName, error) {
 	var list api.StorageClusterList
 	err := withDeadline(ctx, func(ctx context.Context) error { return c.List(ctx, &list, client.InNamespace(g.namespace)) })
@@ -86,13 +95,10 @@ func (g *globals) chosen(ctx context.Context, c client.Client, args []string) ([
 			keys = append(keys, client.ObjectKeyFromObject(&sc))
 		}
 	}
-	if len(keys) > 0 {
-		return keys, nil
-	}
-	if len(args) > 0 {
+	if len(keys) == 0 && len(args) > 0 {
 		return nil, &exitError{exitRefused, fmt.Errorf("there is no storagecluster/%s in namespace %s: 'holdfast get storageclusters -A' lists them", args[0], g.namespace)}
 	}
-	return nil, fmt.Errorf("there is no storage cluster in namespace %s: make one with 'holdfast apply -f FILE'", g.namespace)
+	return keys, nil
 }
 
 // watchStatus shows the clusters until it is interrupted.
