@@ -27,6 +27,8 @@ func TestReadManifests(t *testing.T) {
 		{name: "a key twice in a flow", text: strings.Replace(cluster, "name: ceph", "name: ceph, name: b", 1), err: `standard input, line 3: the key "name" is there twice`},
 		{name: "a key twice in JSON", text: `{"apiVersion": "holdfast.io/v1alpha1",` + "\n" + `"kind": "Pool", "metadata": {"name": "a"}, "kind": "Volume"}`,
 			err: `standard input, line 2: the key "kind" is there twice`},
+		{name: "a map that takes over another", want: []string{"default/pool/a"},
+			text: "apiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata:\n  name: a\n  labels: &l {x: a, z: b}\n  annotations: {<<: *l, z: c}\n"},
 		{name: "a list", text: "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: holdfast.io/v1alpha1, kind: Pool, metadata: {name: a}}\n- {apiVersion: holdfast.io/v1alpha1, kind: Volume, metadata: {name: b, namespace: x}}\n",
 			want: []string{"default/pool/a", "x/volume/b"}},
 		{name: "a list of a kind", text: "apiVersion: holdfast.io/v1alpha1\nkind: PoolList\nmetadata: {resourceVersion: \"7\"}\nitems:\n- metadata: {name: a}\n", want: []string{"default/pool/a"}},

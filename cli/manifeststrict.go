@@ -15,7 +15,7 @@ import (
 func refuseRepeatedKeys(data []byte, file string) error {
 	for _, document := range inPlace(data) {
 		_, err := yaml.YAMLToJSONStrict(document)
-		if err == nil {
+		if err == nil || mergesMaps.Match(document) {
 			continue
 		}
 		if found := repeatedKey.FindStringSubmatch(err.Error()); found != nil {
@@ -24,6 +24,10 @@ func refuseRepeatedKeys(data []byte, file string) error {
 	}
 	return nil
 }
+
+// mergesMaps finds a map that takes over another one (<<). Its own keys count before those that it takes over, as is meant, and the library takes both for
+// the same key said twice.
+var mergesMaps = regexp.MustCompile(`(?m)(^|[\s{,])["']?<<["']?\s*:`)
 
 // repeatedKey is how the YAML library tells of it.
 var repeatedKey = regexp.MustCompile(`line (\d+): key ("(?:[^"\\]|\\.)*"|\S+) already set in map`)
