@@ -104,6 +104,8 @@ func TestKeep_secretData(t *testing.T) {
 	const reason = "set spec.mode of the cluster to Observed first"
 	another := func(s *corev1.Secret) { s.Data["key"] = []byte("AQ2") }
 	b.refused("another key", b.patched(s, another), reason)
+	b.refused("more than the key", b.patched(s, func(s *corev1.Secret) { s.Data["key"] = []byte("AQ1\n") }), reason)
+	b.refused("another passphrase, with the key", b.patched(s, func(s *corev1.Secret) { s.Data["luks"] = []byte("AQ1") }), reason)
 	b.refused("no luks", b.patched(s, func(s *corev1.Secret) { delete(s.Data, "luks") }), reason)
 	b.refused("no label", b.patched(s, func(s *corev1.Secret) { delete(s.Labels, api.LabelCluster) }), reason)
 	b.refused("more", b.patched(s, func(s *corev1.Secret) { s.Data["more"] = []byte("x"); s.Labels["mine"] = "1" }), "")
@@ -113,6 +115,24 @@ func TestKeep_secretData(t *testing.T) {
 	b.refused("deleted while it is only observed", b.person.Delete(t.Context(), s), "there is no other copy of them")
 	b.must(b.leads.Delete(t.Context(), object(t, b.ns, validCluster)))
 	b.refused("deleted without a cluster", b.person.Delete(t.Context(), s), "")
+}
+
+// TestKeep_certificate: what a gateway shows is its owner's, who renews it, whatever its labels.
+func TestKeep_certificate(t *testing.T) {
+	b := newKeepBench(t)
+	b.must(b.leads.Create(t.Context(), daemonOn(b.ns, "a-rgw-a", "h1", "cert")))
+	s := b.secret("cert", "")
+	s.Data = map[string][]byte{"tls.crt": []byte("old"), "tls.key": []byte("old")}
+	b.must(b.leads.Create(t.Context(), s))
+	b.refused("renewed", b.patched(s, func(s *corev1.Secret) { s.Data["tls.crt"], s.Data["tls.key"] = []byte("new"), []byte("new") }), "")
+	b.refused("taken away", b.person.Delete(t.Context(), s), "storagecluster a runs with")
+}
+
+// TestKeep_many: a request for many is refused for the one that it may not delete, by its name.
+func TestKeep_many(t *testing.T) {
+	b := newKeepBench(t)
+	b.must(b.leads.Create(t.Context(), daemonOn(b.ns, "a-mon-a", "h1", "s")))
+	b.refused("all daemons", b.person.DeleteAllOf(t.Context(), &api.Daemon{}, client.InNamespace(b.ns)), "'holdfast daemon restart a-mon-a'")
 }
 
 // TestKeep_hosts: a person deletes no Host that is in service, and may delete one that is silent and has nothing.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -112,9 +113,10 @@ func (x KeepAdmission) daemon(ctx context.Context, a admission.Attributes) error
 	if cluster == nil || err != nil || cluster.ModeOf() != api.ClusterActive {
 		return err
 	}
+	name := (&unstructured.Unstructured{Object: object}).GetName() // the request has none where many are deleted at once
 	return fmt.Errorf("storagecluster %s is active and has it, and the storage system would not be asked whether it can do without it: 'holdfast daemon restart %s' "+
 		"starts it again, 'holdfast host drain %s' moves what is on its host; to remove it, change the spec of the cluster or its StorageNodes, which is asked for first",
-		cluster.Name, a.GetName(), text(object, "host"))
+		cluster.Name, name, text(object, "host"))
 }
 
 // secret refuses to take keys away that daemons run with: Holdfast would make others, which the storage system does not know.
@@ -161,10 +163,13 @@ func losesKeys(before, after *corev1.Secret) bool {
 	if after.Labels[api.LabelCluster] != before.Labels[api.LabelCluster] || after.Annotations[api.AnnotationEntity] != before.Annotations[api.AnnotationEntity] {
 		return true
 	}
+	if before.Annotations[api.AnnotationEntity] == "" { // none of Ceph's keys, but such as a certificate, which its owner renews
+		return false
+	}
 	key := before.Data["key"]
 	for name, value := range before.Data {
 		now := after.Data[name]
-		if !bytes.Equal(value, now) && (len(key) == 0 || !bytes.Contains(now, key)) {
+		if !bytes.Equal(value, now) && (name != "keyring" || len(key) == 0 || !bytes.Contains(now, key)) {
 			return true
 		}
 	}
