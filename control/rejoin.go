@@ -35,6 +35,8 @@ func (s *Server) rejoin(ctx context.Context, text string) error {
 		if err := s.setSeat(seatNone, ""); err != nil {
 			return err
 		}
+	} else if err := s.sameAsBefore(text); err != nil {
+		return err
 	}
 	if err := s.dir.setAside(s.settings.Generation, s.log); err != nil {
 		return err
@@ -104,6 +106,16 @@ func hostStill(ctx context.Context, host *endpoints.Servers) (why string, sure b
 	default:
 		return fmt.Sprintf("whether the host of this server was removed could not be asked: %v; start it with the token again", err), false
 	}
+}
+
+// sameAsBefore is sameAuthority of a server that was cut off while it joined again, maybe with another token. What it wrote of its identity may be
+// whole or not; where it cannot be read, nothing says to which control plane the server belonged.
+func (s *Server) sameAsBefore(text string) (err error) {
+	if s.identity, err = s.dir.openIdentity(s.settings); err != nil {
+		s.log.Warn("the identity of this server cannot be read, so the token is not compared with it", "error", err)
+		return nil
+	}
+	return s.sameAuthority(text)
 }
 
 // sameAuthority refuses a token of another control plane before anything is set aside for it.

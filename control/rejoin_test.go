@@ -189,3 +189,20 @@ func TestRejoin_refused(t *testing.T) {
 	c.with(1, newToken(t, c.servers[0], join.RoleServer))
 	c.joined(0, 1)
 }
+
+// TestRejoin_another: the token of another control plane is refused also when an earlier one was of no use.
+func TestRejoin_another(t *testing.T) {
+	t.Parallel()
+	c, others := newCrew(t, "mine", 2), newCrew(t, "theirs", 1)
+	c.removeHost(0, 1)
+	c.stops[1]()
+	config := c.configs[1]
+	config.JoinToken = newToken(t, c.servers[0], join.RoleAgent)
+	_, err := control.Start(timeout(t), config)
+	wantError(t, err, "holdfast token create --role server")
+	config.JoinToken = newToken(t, others.servers[0], join.RoleServer)
+	_, err = control.Start(timeout(t), config)
+	wantError(t, err, "belongs to another control plane than the token")
+	c.with(1, newToken(t, c.servers[0], join.RoleServer))
+	c.joined(0, 1)
+}
