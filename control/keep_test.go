@@ -175,6 +175,7 @@ func TestKeep_daemons(t *testing.T) {
 		b.refused(name, b.person.Delete(t.Context(), d, client.DryRunAll), words)
 	}
 	refused("active", "'holdfast daemon restart a-mon-a'")
+	refused("active", "where Holdfast itself says to delete it, set spec.mode of the cluster to Observed before")
 	b.mode(api.ClusterObserved)
 	refused("observed", "")
 	b.mode(api.ClusterPaused)

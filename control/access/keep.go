@@ -115,7 +115,8 @@ func (x KeepAdmission) daemon(ctx context.Context, a admission.Attributes) error
 	}
 	name := (&unstructured.Unstructured{Object: object}).GetName() // the request has none where many are deleted at once
 	return fmt.Errorf("storagecluster %s is active and has it, and the storage system would not be asked whether it can do without it: 'holdfast daemon restart %s' "+
-		"starts it again, 'holdfast host drain %s' moves what is on its host; to remove it, change the spec of the cluster or its StorageNodes, which is asked for first",
+		"starts it again, 'holdfast host drain %s' moves what is on its host; to remove it, change the spec of the cluster or its StorageNodes, which is asked for first; "+
+		"where Holdfast itself says to delete it, set spec.mode of the cluster to Observed before, and to Active again after",
 		cluster.Name, name, text(object, "host"))
 }
 

@@ -290,7 +290,7 @@ func (p *planner) checkOSD(o *osd) {
 	}
 	if in, ok := p.seen.OSDs[o.id]; ok && in.UUID != o.uuid {
 		p.decide(api.VerdictRefuse, o.label(), "Ceph knows another OSD by this number (uuid %s; the one on device %s of host %s has %s): "+
-			"remove that one from Ceph, or delete the Daemon %s to have it numbered anew",
+			"remove that one from Ceph, or, to have this one numbered anew, set spec.mode to Observed, delete the Daemon %s, and set it to Active again",
 			in.UUID, o.device, o.host, o.uuid, daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id)))
 	}
 }

@@ -186,7 +186,7 @@ func sameStore(l *service.Local, dir string) error {
 		return err
 	}
 	if is, err := os.Stat(p.Data); err != nil || !os.SameFile(is, adopted) {
-		return fmt.Errorf("the store of mon.%s is %s now, and was %s when it was adopted: delete its Daemon, and say 'holdfast ceph adopt' again", l.Daemon.Spec.ID, p.Data, dir)
+		return fmt.Errorf("the store of mon.%s is %s now, and was %s when it was adopted: set spec.mode of the cluster to Observed, delete its Daemon, and say 'holdfast ceph adopt' again", l.Daemon.Spec.ID, p.Data, dir)
 	}
 	return nil
 }
