@@ -38,6 +38,8 @@ const (
 const (
 	ReasonConnected = "Connected"
 	ReasonSilent    = "Silent"
+	// formerlyReturned is what earlier versions had as the reason instead of the message HostAgentReturned. Tables would show it until the next silence.
+	formerlyReturned = "HeardAgain"
 )
 
 // heartbeats knows when each agent was last heard, by this server's own clock: the hosts' clocks may be wrong.
@@ -164,6 +166,9 @@ func (s *Store) judge(host *api.Host, started, now time.Time) (want metav1.Condi
 		want.Message = api.HostAgentReturned
 	case !heard, have != nil && have.Status == metav1.ConditionFalse && !b.known:
 		return want, false
+	case have != nil && have.Reason == formerlyReturned:
+		want.Message = api.HostAgentReturned
+		return want, true
 	}
 	return want, have == nil || have.Status != want.Status
 }

@@ -99,4 +99,13 @@ func TestJudge_returned(t *testing.T) {
 	if _, returned := h.ReturnedSince(); !ok || !returned || want.Reason != ReasonConnected {
 		t.Errorf("condition %+v, returned %v", want, returned)
 	}
+	if _, ok := (&Store{beats: beats}).judge(h, now, now); ok {
+		t.Error("it is written with each look")
+	}
+	h.Status.Conditions[0].Reason, h.Status.Conditions[0].Message = "HeardAgain", "" // as an earlier Holdfast wrote it
+	want, ok = (&Store{beats: beats}).judge(h, now, now)
+	h.Status.Conditions = []metav1.Condition{want}
+	if _, returned := h.ReturnedSince(); !ok || !returned || want.Reason != ReasonConnected {
+		t.Errorf("after an upgrade: condition %+v, returned %v", want, returned)
+	}
 }
