@@ -15,24 +15,29 @@ import (
 // What 'get -o yaml' prints is edited and applied. It carries the object's resourceVersion, by which nothing is written over that somebody else has
 // changed since; but the status of what lives changes every few seconds, and that is none of their business.
 
-// asRead is a document without what the server keeps itself, and without what was asked for at some moment: a request that was read is not made again, and
-// belongs to who made it.
+// asRead is a document without what the server keeps itself, and, where it was read from the server, without what was asked for at some moment: such a
+// request is not made again, and belongs to who made it.
 func (o object) asRead() object {
 	u := o.DeepCopy()
+	if o.wasRead() {
+		for _, request := range []string{api.AnnotationOrchestrate, api.AnnotationStart} {
+			unstructured.RemoveNestedField(u.Object, "metadata", "annotations", request)
+		}
+	}
 	for _, field := range []string{"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink"} {
 		unstructured.RemoveNestedField(u.Object, "metadata", field)
 	}
-	for _, request := range []string{api.AnnotationOrchestrate, api.AnnotationStart} {
-		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", request)
-	}
 	return object{u, o.source}
 }
+
+// wasRead says whether a document was read from the server, and not written by hand.
+func (o object) wasRead() bool { return o.GetResourceVersion() != "" || o.GetUID() != "" }
 
 // outdated says whether an object is not any more what a document was made from, as far as that says what it was: by its generation, which counts the
 // changes of what is wanted, or else by its resourceVersion.
 func (o object) outdated(live *unstructured.Unstructured) bool {
 	switch {
-	case o.GetResourceVersion() == "" && o.GetUID() == "":
+	case !o.wasRead():
 		return false
 	case live == nil || o.GetUID() != "" && o.GetUID() != live.GetUID():
 		return true

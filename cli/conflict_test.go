@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -179,5 +180,12 @@ func TestApply_asReadBeforeRequest(t *testing.T) {
 	}
 	if c := p.cluster(t); c.Spec.Ceph.Mon.Count != 1 || c.Annotations[api.AnnotationOrchestrate] == "" {
 		t.Errorf("%d mons, annotations %v", c.Spec.Ceph.Mon.Count, c.Annotations)
+	}
+	const asked = "2026-01-02T03:04:05Z"
+	written := `{apiVersion: holdfast.io/v1alpha1, kind: StorageCluster, metadata: {name: d, annotations: {` + api.AnnotationOrchestrate + `: "` + asked + `"}}, spec: {type: ceph, ceph: {mon: {count: 1}}}}`
+	p.must(t, exitOK, written, []string{"apply", "-f", "-"})
+	var d api.StorageCluster
+	if err := p.Get(t.Context(), client.ObjectKey{Namespace: p.namespace, Name: "d"}, &d); err != nil || d.Annotations[api.AnnotationOrchestrate] != asked {
+		t.Errorf("a request that somebody wrote: %v, %v", d.Annotations, err)
 	}
 }
