@@ -167,8 +167,8 @@ func (s snapshot) stateText() string {
 	if st.StaleSince != nil {
 		text += " (its last word, before " + st.StaleSince.UTC().Format(time.RFC3339) + ")"
 	}
-	if st.Message != "" {
-		text += ": " + st.Message
+	if message := strings.TrimPrefix(st.Message, st.Health+": "); message != "" { // it need not be said twice
+		text += ": " + message
 	}
 	if s.Cluster.ModeOf() == api.ClusterObserved {
 		text = "only observed, " + text

@@ -137,6 +137,10 @@ func TestHeadline_refused(t *testing.T) {
 	if got := s.headline(); got != "DEGRADED, HEALTH_WARN; refused: host/h2: no" {
 		t.Errorf("%q", got)
 	}
+	s.Status.Status.Message = "HEALTH_WARN: MON_DOWN: 1/3 mons down"
+	if got := s.headline(); got != "DEGRADED, HEALTH_WARN: MON_DOWN: 1/3 mons down; refused: host/h2: no" {
+		t.Errorf("with a reason: %q", got)
+	}
 }
 
 func withDaemon(s snapshot, state api.DaemonState, message string) snapshot {
