@@ -235,6 +235,13 @@ func hostActionYAML(name, kind, host, parameters string) string {
 		"spec: {kind: %s, target: host/%s, host: %s, parameters: {%s}}\n", name, kind, host, host, parameters)
 }
 
+// TestPlan_restart: a restart that is asked for in a file is no change without a risk.
+func TestPlan_restart(t *testing.T) {
+	p := newWiped(t, "restarts", api.DeletionRetain)
+	p.must(t, exitOK, "{apiVersion: holdfast.io/v1alpha1, kind: Action, metadata: {name: again}, spec: {kind: daemon.restart, target: daemon/c-osd-1, host: restarts-1, cluster: c}}",
+		[]string{"plan", "-f", "-", "--dry-run"}, "action/restarts/again", "[less redundancy]", "highest risk: Redundancy")
+}
+
 // TestApply_ofAHostsAction: from a file it is as by its command.
 func TestApply_ofAHostsAction(t *testing.T) {
 	p := newWiped(t, "filed", api.DeletionWipe)

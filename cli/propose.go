@@ -101,10 +101,7 @@ func (p *proposal) addObjects(before *bare.Objects) {
 			continue // what is not there is not deleted
 		}
 		c := plans.ObjectChange(name, t.live, t.after)
-		if i := slices.IndexFunc(before.Daemons, func(d api.Daemon) bool { return d.Namespace == t.GetNamespace() && d.Name == t.GetName() }); i >= 0 &&
-			t.GetKind() == engine.KindDaemon && t.after == nil {
-			c.Risk = engine.RiskOfRemoval(&before.Daemons[i])
-		}
+		c.Risk = t.risk(before)
 		p.report.Changes = append(p.report.Changes, c)
 		p.basis[name] = plans.ObjectFacts(t.live)
 		if t.live != nil {
@@ -112,6 +109,21 @@ func (p *proposal) addObjects(before *bare.Objects) {
 		}
 	}
 	p.report.Changes = append(p.report.Changes, p.ends...)
+}
+
+// risk is what the writing or deleting of an object does by itself, whatever the clusters make of it.
+func (t target) risk(before *bare.Objects) api.Risk {
+	switch {
+	case t.GetKind() == engine.KindDaemon && t.after == nil:
+		if i := slices.IndexFunc(before.Daemons, func(d api.Daemon) bool { return d.Namespace == t.GetNamespace() && d.Name == t.GetName() }); i >= 0 {
+			return engine.RiskOfRemoval(&before.Daemons[i])
+		}
+	case t.GetKind() == engine.KindAction && t.live == nil:
+		if kind, _, _ := unstructured.NestedString(t.after.Object, "spec", "kind"); kind == api.ActionDaemonRestart {
+			return api.RiskRedundancy
+		}
+	}
+	return ""
 }
 
 // addCluster tells what would happen to a cluster.
