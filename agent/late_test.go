@@ -2,13 +2,18 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/holdfast-storage/holdfast/agent/runtime"
+	"github.com/holdfast-storage/holdfast/agent/runtime/detached"
 	"github.com/holdfast-storage/holdfast/agent/runtime/runtimetest"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -131,6 +136,36 @@ func TestRestart_diesAfterCancel(t *testing.T) {
 			w.startedOnce("one", pid)
 		})
 	}
+}
+
+// A cancel is not over while the work on the daemon, whose process has ended, is only in line: with an agent that was just started, too. Where that work
+// has failed it is over, and says that the daemon does not run, until there is news of the daemon.
+func TestTakeBack_noProcess(t *testing.T) {
+	w := newWorld(t)
+	rt, err := detached.New(detached.Config{Dir: w.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rt.Close()
+	a, err := newAgent(Config{Name: "h1", DataDir: w.dir, RunDir: w.dir, Runtime: rt, RuntimeKind: api.RuntimeDetached, Inventory: w.devices, client: w.api})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.work.queue.ShutDown()
+	defer a.acts.queue.ShutDown()
+	defer a.reports.queue.ShutDown()
+	r, key := &restart{a}, client.ObjectKey{Namespace: "default", Name: "one"}
+	want := func(done bool, text string) {
+		t.Helper()
+		if p := r.takeBack(key, process{PID: 7}); p.Done != done || !strings.Contains(p.Message, text) {
+			t.Errorf("%+v, want done %t, %q", p, done, text)
+		}
+	}
+	want(false, "the process is being started")
+	a.work.ended(key, errors.New("no disk"))
+	want(true, "process 7 could not be kept from ending: now one does not run")
+	a.work.add(key)
+	want(false, "the process is being started")
 }
 
 // What is not wanted running any more when its process dies late is not started.

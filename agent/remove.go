@@ -75,7 +75,7 @@ func (a *agent) stopsBefore(d *api.Daemon) string {
 func (a *agent) releaseOthers(key types.NamespacedName) {
 	for _, other := range a.work.deleting() {
 		if k := client.ObjectKeyFromObject(other); k != key {
-			a.work.queue.Add(k)
+			a.work.add(k)
 		}
 	}
 }

@@ -112,7 +112,7 @@ func (r *restart) replace(ctx context.Context, key types.NamespacedName, old pro
 		return r.runsAgain(ctx, key, s), nil
 	}
 	r.acts.setRestart(key, &old)
-	r.work.queue.Add(key)
+	r.work.add(key)
 	if !s.Stopping && (!known || !old.is(s) || old.PID == 0) {
 		return started(key), nil
 	}
@@ -185,11 +185,11 @@ func (r *restart) takeBack(key types.NamespacedName, old process) action.Progres
 	s, known := r.Runtime.State(processName(key))
 	switch {
 	case s.Stopping:
-		r.work.queue.Add(key) // the agent may be another one than that which asked it to end
+		r.work.add(key) // the agent may be another one than that which asked it to end
 		return ending(key, old)
 	case r.work.busy(key) && known && old.is(s):
 		return action.Progress{Message: "the agent is at work on the daemon", WaitsFor: "what it does to " + key.Name + " just now", Recheck: shortly}
-	case r.work.busy(key):
+	case r.work.busy(key), !known && !r.work.hasFailed(key): // it may only be in line: an agent that was just started has not looked yet
 		return started(key)
 	}
 	return action.Progress{Done: true, Message: old.became(key.Name, s)}

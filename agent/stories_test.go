@@ -346,7 +346,7 @@ func deeds() []story {
 			s, _ := w.runtime.State("default.one")
 			return s.Stopping && w.action().Status.Message == "the process is ending" || w.action().Status.State == api.ActionDone
 		}},
-		{"the cancel", func(w *world) { w.cancelAction() }, func(w *world) bool { return w.action().Status.State.Final() }},
+		{"the cancel", func(w *world) { w.cancelAction() }, func(w *world) bool { return w.action().Status.State.Final() && runs("one", 2)(w) }},
 	}, func(w *world) { w.wantStarts("daemons/*", 2) }}
 	command := story{api.ActionServiceCommand, nil, func(w *world) {
 		disk(w)

@@ -35,6 +35,8 @@ type work struct {
 	cancel map[types.NamespacedName]context.CancelFunc
 	// ready is which generation of a daemon was made ready by this agent, and on which devices.
 	ready map[types.NamespacedName]readiness
+	// failed are the daemons at which the work came to no end, and which there was no news of since.
+	failed map[types.NamespacedName]bool
 }
 
 // generation is one version of the spec of one object; a name can be used again by another object.
@@ -63,7 +65,7 @@ func newWork(a *agent) *work {
 	w := &work{
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, cmp.Or(a.retryMax, retryMax))),
-		cancel: map[types.NamespacedName]context.CancelFunc{}, ready: map[types.NamespacedName]readiness{},
+		cancel: map[types.NamespacedName]context.CancelFunc{}, ready: map[types.NamespacedName]readiness{}, failed: map[types.NamespacedName]bool{},
 	}
 	w.daemons = &mine[*api.Daemon]{
 		belongs: func(d *api.Daemon) bool { return d.Spec.Host == a.Name },
@@ -71,11 +73,35 @@ func newWork(a *agent) *work {
 		listed: func() {
 			// What runs and has no Daemon any more is found here: the list is an answer of the server.
 			for _, name := range a.Runtime.Names() {
-				w.queue.Add(keyOf(name))
+				w.add(keyOf(name))
 			}
 		},
 	}
 	return w
+}
+
+// add puts a daemon in line that there is news of.
+func (w *work) add(key types.NamespacedName) {
+	w.ended(key, nil)
+	w.queue.Add(key)
+}
+
+// ended notes what came of the work on a daemon.
+func (w *work) ended(key types.NamespacedName, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil {
+		delete(w.failed, key)
+	} else {
+		w.failed[key] = true
+	}
+}
+
+// hasFailed says whether the work on a daemon came to no end. It goes on after a pause.
+func (w *work) hasFailed(key types.NamespacedName) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed[key]
 }
 
 // changed puts a daemon in line. One that is to be deleted is not prepared to the end first.
@@ -91,7 +117,7 @@ func (w *work) changed(key types.NamespacedName, was, is *api.Daemon) {
 		w.mu.Unlock()
 	}
 	w.queue.Forget(key)
-	w.queue.Add(key)
+	w.add(key)
 }
 
 // deleting lists the Daemons that are being deleted.
@@ -157,7 +183,7 @@ func (a *agent) watchProcesses(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case name := <-a.Runtime.Changes():
-			a.work.queue.Add(keyOf(name))
+			a.work.add(keyOf(name))
 		}
 	}
 }
@@ -186,6 +212,7 @@ func (a *agent) runWork(ctx context.Context) {
 
 func (a *agent) workOn(ctx context.Context, key types.NamespacedName) {
 	err := a.bring(ctx, key)
+	a.work.ended(key, err)
 	if err == nil {
 		a.work.queue.Forget(key)
 		return
