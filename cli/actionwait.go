@@ -20,12 +20,13 @@ import (
 const (
 	// look is how often an action that is waited for is looked at.
 	look = 200 * time.Millisecond
-	// firstWordTime is how long a command that does not wait gives the leader to say that it cannot be done.
-	firstWordTime = 10 * time.Second
 	// queueTime is how long an action that was accepted waits for one and the same thing until such a command says so. What is over within a moment,
 	// such as an answer of the storage system, is not worth a word.
 	queueTime = 2 * time.Second
 )
+
+// firstWordTime is how long a command that does not wait gives the leader to say that it cannot be done. Tests without a leader set it.
+var firstWordTime = 10 * time.Second
 
 // firstWord waits a moment for the leader to accept the action, so that a refusal is seen where it was asked for.
 func (g *globals) firstWord(ctx context.Context, c client.Client, a *api.Action) error {
