@@ -149,3 +149,26 @@ func TestTellChecks(t *testing.T) {
 		t.Error("the observation was changed")
 	}
 }
+
+// A flag that a person set is not explained by maintenance.
+func TestTellChecks_flags(t *testing.T) {
+	const kept = "host h1 is in maintenance: when it shall serve again: 'holdfast host maintenance exit h1'"
+	for detail, want := range map[string]string{
+		"osd.0 has flags noout":                                  kept,
+		"osd.0 has flags noin,noout":                             nextStep("OSD_FLAGS"),
+		"osd.0 has flags noout\nosd.1 has flags noout":           nextStep("OSD_FLAGS"),
+		"osd.0 has flags noout\nhost h2 has flags noout":         nextStep("OSD_FLAGS"),
+		"osd.0 has flags noout\ndevice class hdd has flags noup": nextStep("OSD_FLAGS"),
+	} {
+		f := withFake(threeHosts())
+		f.settle(t)
+		f.mode(1, api.HostMaintenance)
+		v := f.view()
+		v.System = &Observation{Reachable: true, Checks: []api.HealthCheck{{Code: "OSD_FLAGS", Next: nextStep("OSD_FLAGS"), Detail: strings.Split(detail, "\n")}}}
+		p := newPlanner(v, f.now)
+		p.plan = &engine.Plan{}
+		if got := p.tellChecks()[0].Next; got != want {
+			t.Errorf("%q: %q, and not %q", detail, got, want)
+		}
+	}
+}

@@ -29,7 +29,7 @@ func (p *planner) tellChecks() []api.HealthCheck {
 	checks := slices.Clone(p.seen.Checks[:min(len(p.seen.Checks), maxChecks)])
 	for i := range checks {
 		c := &checks[i]
-		if hosts := p.kept(c.Code); len(hosts) > 0 {
+		if hosts := p.kept(c); len(hosts) > 0 {
 			c.Next = fmt.Sprintf("%s: when it shall serve again: 'holdfast host maintenance exit %s'", maintenanceText(hosts), hosts[0])
 			continue
 		}
@@ -46,12 +46,14 @@ func maintenanceText(hosts []string) string {
 }
 
 // kept are the hosts in maintenance that a check comes of; none where something else is behind it, too.
-func (p *planner) kept(code string) []string {
+func (p *planner) kept(c *api.HealthCheck) []string {
 	var down []string
-	switch {
+	switch code := c.Code; {
 	case code == "MON_DOWN":
 		down = p.monHostsOut()
-	case code == "OSD_FLAGS", code == "PG_DEGRADED", code == "OSD_DOWN", strings.HasPrefix(code, "OSD_") && strings.HasSuffix(code, "_DOWN"):
+	case code == "OSD_FLAGS":
+		down = p.hostsFlagged(c.Detail)
+	case code == "PG_DEGRADED", code == "OSD_DOWN", strings.HasPrefix(code, "OSD_") && strings.HasSuffix(code, "_DOWN"):
 		down = p.osdHostsDown()
 	}
 	if slices.ContainsFunc(down, func(host string) bool { return !p.keepsNoout(host) }) {
@@ -73,16 +75,34 @@ func (p *planner) monHostsOut() (hosts []string) {
 // osdHostsDown are the hosts of the OSDs that are down, empty for one that is nobody's.
 func (p *planner) osdHostsDown() (hosts []string) {
 	for _, id := range slices.Sorted(maps.Keys(p.seen.OSDs)) {
-		if seen := p.seen.OSDs[id]; seen.Up || !seen.In {
-			continue
+		if seen := p.seen.OSDs[id]; !seen.Up && seen.In {
+			hosts = append(hosts, p.hostOfOSD(strconv.Itoa(id)))
 		}
+	}
+	return hosts
+}
+
+// nooutAlone is how Ceph's OSD_FLAGS has an OSD with the one flag that maintenance sets.
+var nooutAlone = regexp.MustCompile(`^osd\.(\d+) has flags noout$`)
+
+// hostsFlagged are the hosts of the OSDs that have noout, empty for what has another flag or is no OSD: that was set by a person.
+func (p *planner) hostsFlagged(detail []string) (hosts []string) {
+	for _, line := range detail {
 		host := ""
-		if d := p.have[daemonName(p.cluster.Name, "osd", strconv.Itoa(id))]; d != nil {
-			host = d.Spec.Host
+		if osd := nooutAlone.FindStringSubmatch(line); osd != nil {
+			host = p.hostOfOSD(osd[1])
 		}
 		hosts = append(hosts, host)
 	}
 	return hosts
+}
+
+// hostOfOSD is empty for an OSD that is nobody's.
+func (p *planner) hostOfOSD(id string) string {
+	if d := p.have[daemonName(p.cluster.Name, "osd", id)]; d != nil {
+		return d.Spec.Host
+	}
+	return ""
 }
 
 // withNames is the next step of a check, with the first of the names that Ceph's text has.
