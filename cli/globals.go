@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
@@ -34,6 +35,8 @@ type globals struct {
 	kubeconfig string
 	namespace  string
 	dataDir    string
+	// told is done when it was said that an answer is waited for.
+	told sync.Once
 }
 
 func (g *globals) bind(flags *pflag.FlagSet) {
@@ -84,6 +87,9 @@ func (g *globals) restConfig() (*rest.Config, error) {
 	}
 	first := rest.CopyConfig(config)
 	config.Wrap(func(by http.RoundTripper) http.RoundTripper { return newFollower(g.readConfig, reach{first, by}) })
+	if g.err != nil {
+		config.Wrap(func(by http.RoundTripper) http.RoundTripper { return patient{by, patience, g.err, &g.told} })
+	}
 	return config, nil
 }
 

@@ -189,3 +189,20 @@ func TestKeep_daemons(t *testing.T) {
 	refused("gone", "")
 	b.must(b.person.Delete(t.Context(), d))
 }
+
+// TestKeep_daemonSpec: a person changes no daemon of an active cluster, and may label it; with one that is only observed the person does what it likes.
+func TestKeep_daemonSpec(t *testing.T) {
+	b := newKeepBench(t)
+	d := daemonOn(b.ns, "a-mon-a", "h1", "s")
+	b.must(b.leads.Create(t.Context(), d))
+	patch := func(by client.Client, what string) error {
+		return by.Patch(t.Context(), d.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(what)))
+	}
+	const stop = `{"spec":{"state":"Stopped"}}`
+	b.refused("stopped", patch(b.person, stop), "'holdfast host maintenance enter h1' stops what is on its host")
+	b.refused("labelled", patch(b.person, `{"metadata":{"labels":{"mine":"1"}}}`), "")
+	b.refused("the same", patch(b.person, `{"spec":{"host":"h1"}}`), "")
+	b.must(patch(b.leads, stop))
+	b.mode(api.ClusterObserved)
+	b.refused("observed", patch(b.person, `{"spec":{"state":"Running"}}`), "")
+}

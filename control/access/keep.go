@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,8 +27,8 @@ type Kept interface {
 	Daemons(ctx context.Context, namespace, selector string) ([]api.Daemon, error)
 }
 
-// KeepAdmission keeps people from deleting what a storage system runs on, and what nothing would ask the storage system about. The
-// servers themselves delete such things when the storage system can do without them.
+// KeepAdmission keeps people from deleting what a storage system runs on, and from changing it, where nothing would ask the storage system. The
+// servers themselves do so when the storage system can do without it.
 type KeepAdmission struct{ Kept Kept }
 
 var _ admission.ValidationInterface = KeepAdmission{}
@@ -69,6 +70,7 @@ func (x KeepAdmission) judge(a admission.Attributes) func(context.Context, admis
 		if a.GetOperation() == admission.Delete {
 			return x.daemon
 		}
+		return x.daemonSpec
 	}
 	return nil
 }
@@ -118,6 +120,27 @@ func (x KeepAdmission) daemon(ctx context.Context, a admission.Attributes) error
 		"starts it again, 'holdfast host drain %s' moves what is on its host; to remove it, change the spec of the cluster or its StorageNodes, which is asked for first; "+
 		"where Holdfast itself says to delete it, set spec.mode of the cluster to Observed before, and to Active again after",
 		cluster.Name, name, text(object, "host"))
+}
+
+// daemonSpec refuses to change what an active cluster's daemon is: the next run would put it right again, and what was started or stopped for it
+// meanwhile would have been asked of no storage system.
+func (x KeepAdmission) daemonSpec(ctx context.Context, a admission.Attributes) error {
+	before, err := content(a.GetOldObject())
+	if err != nil {
+		return err
+	}
+	after, err := content(a.GetObject())
+	if err != nil || equality.Semantic.DeepEqual(before["spec"], after["spec"]) {
+		return err
+	}
+	cluster, err := x.there(ctx, a.GetNamespace(), text(before, "cluster"))
+	if cluster == nil || err != nil || cluster.ModeOf() != api.ClusterActive {
+		return err
+	}
+	return fmt.Errorf("its spec is written by Holdfast, from that of storagecluster %[1]s, and a change would be carried out without asking the storage system, and "+
+		"taken back: 'holdfast daemon restart %[2]s' starts it again, 'holdfast host maintenance enter %[3]s' stops what is on its host in order; what it runs "+
+		"with is changed in the cluster's spec; to do it by hand, set spec.mode of the cluster to Observed first",
+		cluster.Name, a.GetName(), text(before, "host"))
 }
 
 // secret refuses to take keys away that daemons run with: Holdfast would make others, which the storage system does not know.
