@@ -54,7 +54,8 @@ sum() { sha256sum "$1" | cut -d' ' -f1; }
 
 write() {
   local n old
-  n=$(cat "$dir/written" 2>/dev/null | wc -l) # it may have been ended by a loss of power, and goes on
+  n=0
+  [ ! -e "$dir/written" ] || n=$(wc -l <"$dir/written") # it may have been ended by a loss of power, and goes on
   while [ ! -e "$dir/stop" ]; do
     n=$((n + 1))
     head -c 65536 /dev/urandom >"$dir/in"
