@@ -97,7 +97,7 @@ func (x *Actions) Get(ctx context.Context, a *api.Action) (*api.Action, error) {
 // PutStatus implements action.Store.
 func (x *Actions) PutStatus(ctx context.Context, a *api.Action) (*api.Action, error) {
 	next := a.DeepCopy()
-	if err := x.store.updateStatus(ctx, next); err != nil {
+	if err := x.store.api.Status().Update(ctx, next); err != nil {
 		return nil, actionError(a, "writing", err)
 	}
 	x.store.fresh.wrote(kindOf(next), next)

@@ -64,7 +64,7 @@ func (s *Store) PutHost(ctx context.Context, name string, change func(*api.Host)
 			return errUnchanged
 		}
 		return nil
-	}, s.update)
+	}, s.patch)
 	if apierrors.IsNotFound(err) {
 		return notFound(err, "host %s", name)
 	}
@@ -100,7 +100,7 @@ func (s *Store) PutNode(ctx context.Context, node types.NamespacedName, change f
 			return errUnchanged
 		}
 		return nil
-	}, s.update)
+	}, s.patch)
 	if apierrors.IsNotFound(err) {
 		return notFound(err, "storagenode %s", node)
 	}

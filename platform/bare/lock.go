@@ -85,11 +85,13 @@ func (s *Store) take(ctx context.Context, name types.NamespacedName) (*lock, err
 	}
 	lease.Namespace, lease.Name = name.Namespace, name.Name
 	taken := s.sign(&lease)
-	write := s.update
+	setting := fence.Setting(ctx, taken.fence)
 	if isNew {
-		write = func(ctx context.Context, o client.Object) error { return s.api.Create(ctx, o) }
+		err = s.api.Create(setting, &lease)
+	} else {
+		err = s.api.Update(setting, &lease)
 	}
-	if err := write(fence.Setting(ctx, taken.fence), &lease); err != nil {
+	if err != nil {
 		return nil, s.raced(ctx, name, err)
 	}
 	return taken, nil

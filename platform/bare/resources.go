@@ -70,7 +70,7 @@ func (s *Store) PutResource(ctx context.Context, change engine.ResourceChange) e
 			return errUnchanged
 		}
 		return nil
-	}, s.update)
+	}, s.patch)
 	if err == nil {
 		err = s.editResource(ctx, change.Resource, func(r api.Resource) error {
 			if err := current(r); err != nil {
@@ -95,7 +95,7 @@ func takeStatus(r, from api.Resource) error {
 }
 
 // editResource changes a resource of any kind, as edit does.
-func (s *Store) editResource(ctx context.Context, r api.Resource, change func(api.Resource) error, write func(context.Context, client.Object) error) error {
+func (s *Store) editResource(ctx context.Context, r api.Resource, change func(api.Resource) error, write writer) error {
 	return editObject(ctx, s, client.ObjectKeyFromObject(r), func() api.Resource { return api.NewResource(r.ResourceKind()) }, change, write)
 }
 
@@ -106,11 +106,11 @@ func (s *Store) releaseResource(ctx context.Context, r api.Resource, may func(ap
 			return errUnchanged
 		}
 		return nil
-	}, func(ctx context.Context, o client.Object) error {
+	}, func(ctx context.Context, was, o client.Object) error {
 		if o.GetDeletionTimestamp() == nil {
-			return s.api.Update(ctx, o)
+			return s.patch(ctx, was, o)
 		}
-		return s.letGo(ctx, o)
+		return s.letGo(ctx, was, o)
 	}))
 }
 

@@ -40,14 +40,14 @@ func pause(ctx context.Context, d time.Duration) {
 var errUnchanged = errors.New("unchanged")
 
 // edit changes an object that is there: it reads the cached version, lets change edit a copy, and writes it under the
-// condition that nobody wrote meanwhile. After a conflict it reads from the API itself and tries again. write is Update or a
-// status update. The error of the API says whether there is no such object.
-func edit[T any, P object[T]](ctx context.Context, s *Store, name types.NamespacedName, change func(P) error, write func(context.Context, client.Object) error) error {
+// condition that nobody wrote meanwhile. After a conflict it reads from the API itself and tries again. The error of the API says whether
+// there is no such object.
+func edit[T any, P object[T]](ctx context.Context, s *Store, name types.NamespacedName, change func(P) error, write writer) error {
 	return editObject(ctx, s, name, func() P { return P(new(T)) }, change, write)
 }
 
 // editObject is edit for a kind that is known only when it runs: empty makes an object of it.
-func editObject[O client.Object](ctx context.Context, s *Store, name types.NamespacedName, empty func() O, change func(O) error, write func(context.Context, client.Object) error) error {
+func editObject[O client.Object](ctx context.Context, s *Store, name types.NamespacedName, empty func() O, change func(O) error, write writer) error {
 	cached := empty()
 	err := s.cache.Get(ctx, name, cached)
 	if apierrors.IsNotFound(err) {
@@ -65,7 +65,7 @@ func editObject[O client.Object](ctx context.Context, s *Store, name types.Names
 			}
 			return err
 		}
-		if err = write(ctx, next); err == nil {
+		if err = write(ctx, cached, next); err == nil {
 			s.fresh.wrote(kindOf(next), next)
 			return nil
 		}
@@ -85,10 +85,20 @@ func editObject[O client.Object](ctx context.Context, s *Store, name types.Names
 	return fmt.Errorf("%s %s changed each of the %d times that it was written", kindOf(cached), name, attempts)
 }
 
-func (s *Store) update(ctx context.Context, o client.Object) error { return s.api.Update(ctx, o) }
+// writer writes an object that was edited, on condition that it is in the API as it was.
+type writer func(ctx context.Context, was, o client.Object) error
 
-func (s *Store) updateStatus(ctx context.Context, o client.Object) error {
+// update writes all of an object that is the engine's alone.
+func (s *Store) update(ctx context.Context, _, o client.Object) error { return s.api.Update(ctx, o) }
+
+func (s *Store) updateStatus(ctx context.Context, _, o client.Object) error {
 	return s.api.Status().Update(ctx, o)
+}
+
+// patch writes what was edited of an object that people write, too. The whole of it would be in Go's words, 1m0s for somebody's 60s, and the
+// API would take such a field for the engine's from then on: who applies the same file again would meet a conflict.
+func (s *Store) patch(ctx context.Context, was, o client.Object) error {
+	return s.api.Patch(ctx, o, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}))
 }
 
 func (s *Store) create(ctx context.Context, o client.Object) error {
@@ -189,7 +199,7 @@ func (s *Store) Adopt(ctx context.Context, cluster types.NamespacedName) error {
 		}
 		c.Finalizers = append(c.Finalizers, engine.Finalizer)
 		return nil
-	}, s.update)
+	}, s.patch)
 	if apierrors.IsNotFound(err) {
 		return notFound(err, "cluster %s", cluster)
 	}
@@ -234,9 +244,9 @@ func (s *Store) Finish(ctx context.Context, cluster *api.StorageCluster) error {
 }
 
 // letGo removes the last finalizer. The API server then removes the object, and the cache shall have seen that.
-func (s *Store) letGo(ctx context.Context, o client.Object) error {
+func (s *Store) letGo(ctx context.Context, was, o client.Object) error {
 	if len(o.GetFinalizers()) > 0 {
-		return s.api.Update(ctx, o)
+		return s.patch(ctx, was, o)
 	}
 	undo := s.fresh.removing(kindOf(o), o, true)
 	if err := s.api.Update(ctx, o); err != nil {
