@@ -65,7 +65,7 @@ func (f *follower) reload(used reach) bool {
 		return true // another request has seen it
 	}
 	config, err := f.load()
-	if err != nil || reflect.DeepEqual(config, used.config) {
+	if err != nil || same(config, used.config) {
 		return false
 	}
 	by, err := rest.TransportFor(config)
@@ -74,6 +74,13 @@ func (f *follower) reload(used reach) bool {
 	}
 	f.now = reach{config, by}
 	return true
+}
+
+// same says whether two kubeconfigs reach the same server in the same way.
+func same(a, b *rest.Config) bool {
+	a, b = rest.CopyConfig(a), rest.CopyConfig(b)
+	a.Dial, b.Dial = nil, nil // of functions nobody can say so
+	return reflect.DeepEqual(a, b)
 }
 
 // send sends a request, which was made for the first kubeconfig, by what the kubeconfig holds now: to another server if it was to that of the first one.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control"
 )
 
 const (
@@ -35,8 +35,8 @@ type globals struct {
 	kubeconfig string
 	namespace  string
 	dataDir    string
-	// told is done when it was said that an answer is waited for.
-	told sync.Once
+	// told is done when it was said that an answer is waited for, and elsewhere when it was that another server is asked.
+	told, elsewhere sync.Once
 }
 
 func (g *globals) bind(flags *pflag.FlagSet) {
@@ -54,7 +54,7 @@ func envOr(name, otherwise string) string {
 
 // kubeconfigPath finds the file that says how to reach the API.
 func (g *globals) kubeconfigPath() (string, error) {
-	own := filepath.Join(g.dataDir, "admin.kubeconfig")
+	own := control.AdminKubeconfig(g.dataDir)
 	for _, path := range []string{g.kubeconfig, os.Getenv("HOLDFAST_KUBECONFIG")} {
 		if path != "" {
 			return path, nil
@@ -106,6 +106,9 @@ func (g *globals) readConfig() (*rest.Config, error) {
 	config.UserAgent = "holdfast-cli"
 	// A person waits for the answer: no client-side throttling.
 	config.QPS = -1
+	if path, err := g.kubeconfigPath(); err == nil && path == control.AdminKubeconfig(g.dataDir) {
+		g.withFallback(config)
+	}
 	return config, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -23,6 +22,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/pki"
 )
 
@@ -131,11 +131,7 @@ type database struct{ size, quota int64 }
 
 // knownServers asks the servers that this machine's agent knows of, each for itself: without the API nobody has their names.
 func (s *Source) knownServers(ctx context.Context, f *Facts) {
-	text, err := os.ReadFile(filepath.Join(f.DataDir, "host", "servers"))
-	if err != nil {
-		return // no agent runs here, or role has told why
-	}
-	for _, address := range strings.Fields(string(text)) {
+	for _, address := range endpoints.Known(filepath.Join(f.DataDir, "host")) { // none where no agent runs, or role has told why
 		f.Servers = append(f.Servers, Server{Name: address, Address: address})
 	}
 	s.askAll(ctx, f)
@@ -151,7 +147,7 @@ func (s *Source) quorum(ctx context.Context, f *Facts) {
 // ask looks whether a server is ready, at its clock and certificate, and at its database.
 func (s *Source) ask(ctx context.Context, server *Server) (d database, err error) {
 	config := rest.CopyConfig(s.Config)
-	config.Host = "https://" + server.Address
+	config.Host, config.Dial = "https://"+server.Address, nil // this one, and no other in its place
 	c, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return d, err

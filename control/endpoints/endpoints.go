@@ -47,6 +47,15 @@ func Save(dir string, ca []byte, pair *pki.Pair, servers []string) error {
 	return saveServers(dir, servers)
 }
 
+// Known are the servers that the host of this directory knows, as IP:port; none where there is no such directory.
+func Known(dir string) []string {
+	text, err := os.ReadFile(filepath.Join(dir, serversFile))
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(text))
+}
+
 func saveServers(dir string, servers []string) error {
 	text := strings.Join(servers, "\n") + "\n"
 	return atomicfile.Write(filepath.Join(dir, serversFile), []byte(text), 0o600)
