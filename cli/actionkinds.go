@@ -28,9 +28,9 @@ func leaderHandlers(
 	return append(hosts.Handlers(hosts.Config{Store: store, Planners: planners, Guards: guards}), authority, gluster.Resolver{Store: store}, ceph.Recoverer{Store: store, Driver: mons}, ceph.HandOver{Store: store, Driver: mons})
 }
 
-// etcdGuard keeps the Host of a server until the control plane goes on without it, whatever is switched off then.
+// etcdGuard keeps a server until the control plane goes on without it, whatever is switched off then: also those in maintenance.
 func etcdGuard(config *rest.Config, store engine.Store) hosts.Guard {
-	return func(ctx context.Context, host *api.Host) ([]string, error) {
+	return func(ctx context.Context, host *api.Host) ([]hosts.Obstacle, error) {
 		if _, server := host.Labels[api.LabelServer]; !server {
 			return nil, nil
 		}
@@ -43,12 +43,13 @@ func etcdGuard(config *rest.Config, store engine.Store) hosts.Guard {
 			return nil, err
 		}
 		stays := func(name string) bool {
-			return slices.ContainsFunc(there, func(h api.Host) bool { return h.Name == name })
+			return slices.ContainsFunc(there, func(h api.Host) bool { return h.Name == name && h.ModeOf() != api.HostMaintenance })
 		}
-		if why := status.Needs(host.Name, stays); why != "" {
-			return []string{why}, nil
+		why := status.Needs(host.Name, stays)
+		if why == "" {
+			return nil, nil
 		}
-		return nil, nil
+		return []hosts.Obstacle{{Wait: why, Refusal: status.Stuck(host.Name, stays)}}, nil
 	}
 }
 

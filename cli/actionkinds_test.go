@@ -21,11 +21,15 @@ func TestEtcdGuard(t *testing.T) {
 	guard := etcdGuard(shared.server.Config(), w.Memory)
 	says := func(name string, labels map[string]string) string {
 		t.Helper()
-		reasons, err := guard(t.Context(), &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
+		obstacles, err := guard(t.Context(), &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.Join(reasons, "; ")
+		var texts []string
+		for _, o := range obstacles {
+			texts = append(texts, o.Wait, o.Refusal)
+		}
+		return strings.Join(texts, "; ")
 	}
 	server := map[string]string{api.LabelServer: "true"}
 	const want = "without it 0 of 1 members would be left"
@@ -35,6 +39,9 @@ func TestEtcdGuard(t *testing.T) {
 	}
 	if !strings.Contains(got, want) {
 		t.Errorf("of the only member: %q", got)
+	}
+	if !strings.Contains(got, "no standby can take its place") {
+		t.Errorf("without a standby: %q", got)
 	}
 	if got := says("s2", server); got != "" {
 		t.Errorf("of a standby: %q", got)

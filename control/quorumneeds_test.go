@@ -38,3 +38,31 @@ func TestQuorumStatus_Needs(t *testing.T) {
 		})
 	}
 }
+
+// TestQuorumStatus_Stuck: a seat that a standby takes is waited for; where none can, people are told who is away.
+func TestQuorumStatus_Stuck(t *testing.T) {
+	t.Parallel()
+	s1, s2 := control.QuorumMember{Name: "s1", Voter: true}, control.QuorumMember{Name: "s2", Voter: true, Answers: true}
+	s3 := control.QuorumMember{Name: "s3", Voter: true, Answers: true}
+	for name, tt := range map[string]struct {
+		members  []control.QuorumMember
+		standbys []string
+		stay     string
+		want     string
+	}{
+		"nobody has looked yet":      {nil, nil, "s1 s2 s3", ""},
+		"a standby waits":            {[]control.QuorumMember{s1, s2, s3}, []string{"s4"}, "s1 s2 s3 s4", ""},
+		"one waits, and may go too":  {[]control.QuorumMember{s1, s2, s3}, []string{"s4"}, "s1 s2 s3", "because s1 cannot be counted on"},
+		"one is silent":              {[]control.QuorumMember{s1, s2, s3}, nil, "s1 s2 s3", "because s1 cannot be counted on"},
+		"another is in maintenance":  {[]control.QuorumMember{s1, s2, s3}, nil, "s1 s2", "because s1, s3 cannot be counted on"},
+		"of two members both answer": {[]control.QuorumMember{s2, s3}, nil, "s2 s3", "each of its members of etcd is needed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := &control.QuorumStatus{Members: tt.members, Standbys: tt.standbys}
+			got := status.Stuck("s2", func(name string) bool { return slices.Contains(strings.Fields(tt.stay), name) })
+			if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

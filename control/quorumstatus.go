@@ -43,31 +43,6 @@ type QuorumMember struct {
 	Problem string    `json:"problem,omitempty"`
 }
 
-// Needs says why the control plane would stop if a server were switched off now; nothing when it would not. Members count as left
-// that answer, and whose servers stay: of the others nobody knows when they are switched off.
-func (s *QuorumStatus) Needs(server string, stays func(name string) bool) string {
-	voters, left, votes := 0, 0, false
-	for _, m := range s.Members {
-		switch {
-		case !m.Voter:
-			continue
-		case m.Name == server:
-			votes = true
-		case m.Answers && stays(m.Name):
-			left++
-		}
-		voters++
-	}
-	switch needed := voters/2 + 1; {
-	case voters == 0:
-		return "the leader of etcd to look at its members"
-	case votes && left < needed:
-		return fmt.Sprintf("its member of etcd to give up its seat: without it %d of %d members would be left, and %d are needed (see 'holdfast quorum')",
-			left, voters, needed)
-	}
-	return ""
-}
-
 // Quorum is how the members of etcd are, if this server's member leads them, and has looked at them of late; nil otherwise. One
 // whose disk hangs takes itself for the leader for as long as that lasts.
 func (s *Server) Quorum() *QuorumStatus {

@@ -47,7 +47,8 @@ func moved(ctx context.Context, j *job) (action.Progress, error) {
 	case err != nil:
 		return p, err
 	case p.Done:
-		p.Message = fmt.Sprintf("host %s is drained: nothing is left on it", j.Host.Name)
+		p.Message, err = j.isEmpty(ctx)
+		return p, err
 	case j.silent() && len(cleared) > 0:
 		p.WaitsFor = fmt.Sprintf("the agent of host %s, which is silent, to clear away %s; if the machine will not come back, "+
 			"cancel this and use 'holdfast host remove %s --gone'", j.Host.Name, few(cleared), j.Host.Name)

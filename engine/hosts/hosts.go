@@ -53,15 +53,23 @@ type Planner interface {
 	Suppose(ctx context.Context, cluster types.NamespacedName, change func(*engine.View)) (*engine.View, *engine.Plan, error)
 }
 
-// Guard says, in sentences, what besides storage would break if the host were switched off now.
-type Guard func(ctx context.Context, host *api.Host) ([]string, error)
+// Guard says what besides storage would break if the host were switched off now.
+type Guard func(ctx context.Context, host *api.Host) ([]Obstacle, error)
+
+// Obstacle is what would break.
+type Obstacle struct {
+	// Wait is what has to come about first, to follow "it waits for".
+	Wait string
+	// Refusal is a sentence that says why that will not come about by itself, and what to do; empty where it will.
+	Refusal string
+}
 
 // Config is what the actions on hosts need.
 type Config struct {
 	Store engine.Store
 	// Planners are asked for the clusters of each type. Clusters of a type without one have nothing on any host.
 	Planners map[api.StorageType]Planner
-	// Guards are asked directly before a host is deleted. What they say is waited for: draining the host may change it.
+	// Guards are asked before a host may be switched off, or is deleted. What will pass is waited for: that the host shall leave may change it.
 	Guards []Guard
 }
 

@@ -360,8 +360,8 @@ func TestStep_keepsDisks(t *testing.T) {
 func TestStep_guardedAtTheEnd(t *testing.T) {
 	w := sim.NewWorld()
 	must(t, w.AddHost(t.Context(), "h1", nil))
-	reasons := []string{"etcd has no leader"}
-	h := handlers(w, &planner{}, func(context.Context, *api.Host) ([]string, error) { return reasons, nil })[hosts.Remove]
+	reasons := []hosts.Obstacle{{Wait: "etcd has no leader"}}
+	h := handlers(w, &planner{}, func(context.Context, *api.Host) ([]hosts.Obstacle, error) { return reasons, nil })[hosts.Remove]
 	a := newAction(hosts.Remove, "h1")
 	p, err := h.Step(t.Context(), a, "delete-host")
 	must(t, err)

@@ -21,7 +21,12 @@ func (c Config) enter() *handler {
 			Name: EnterMaintenance, Mode: action.Rolling, Timeout: shortly, ExpiresAfter: shortly,
 			Summary: "tell the storage systems that a host will be away for a while, and stop its daemons",
 		},
-		check: func(ctx context.Context, j *job) error { return j.allow(ctx, api.HostMaintenance) },
+		check: func(ctx context.Context, j *job) error {
+			if err := j.maySwitchOff(ctx); err != nil {
+				return err
+			}
+			return j.allow(ctx, api.HostMaintenance)
+		},
 		steps: []step{tell(api.HostMaintenance), {name: "stop-daemons", do: stopped}},
 	}
 }
@@ -64,7 +69,9 @@ func stopped(ctx context.Context, j *job) (action.Progress, error) {
 	p := j.count(left, found.Waits, "stopped")
 	if p.Done {
 		p.Message = fmt.Sprintf("host %s is in maintenance: its daemons are stopped", j.Host.Name)
-	} else if j.silent() {
+		return j.mayBeOff(ctx, p)
+	}
+	if j.silent() {
 		p.WaitsFor = fmt.Sprintf("the agent of host %s, which is silent, to say that %s stopped; if the machine is off, cancel "+
 			"this and enter with --offline", j.Host.Name, few(left))
 	}

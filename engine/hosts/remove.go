@@ -65,22 +65,15 @@ func (j *job) serversAllow(ctx context.Context) error {
 	return nil
 }
 
-// guarded says what besides storage would break if the host were switched off now.
+// guarded says what besides storage is waited for before the host may go.
 func (j *job) guarded(ctx context.Context) ([]string, error) {
 	if err := j.serversAllow(ctx); errors.Is(err, action.ErrRefused) {
 		return []string{err.Error()}, nil
 	} else if err != nil {
 		return nil, err
 	}
-	var all []string
-	for _, guard := range j.Guards {
-		reasons, err := guard(ctx, j.Host)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, reasons...)
-	}
-	return all, nil
+	all, err := j.obstacles(ctx)
+	return waits(all), err
 }
 
 // quorumLost says what is wrong with the removal of a server: of those that are left, a majority has to be there. Which of them
