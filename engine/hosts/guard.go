@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -30,19 +31,35 @@ func waits(all []Obstacle) []string {
 	return texts
 }
 
-// maySwitchOff refuses what would end in a machine that must not be switched off. Who has one server has chosen that nothing can be changed while
-// it is off, and is told so.
+// maySwitchOff refuses what would end in a machine that must not be switched off, with all that is against it.
 func (j *job) maySwitchOff(ctx context.Context) error {
-	if only, err := j.onlyServer(ctx); only || err != nil {
+	var reasons []string
+	var storage *refusal
+	if err := j.allow(ctx, api.HostMaintenance); errors.As(err, &storage) {
+		reasons = append(reasons, storage.text)
+	} else if err != nil {
 		return err
+	}
+	beside, err := j.offRefusals(ctx)
+	if reasons = append(reasons, beside...); len(reasons) > 0 {
+		return refuse("%s", strings.Join(reasons, "; "))
+	}
+	return err
+}
+
+// offRefusals say why nothing would take the host's place in what is no storage. Who has one server has chosen that nothing can be changed while
+// it is off, and is told so.
+func (j *job) offRefusals(ctx context.Context) (reasons []string, err error) {
+	if only, err := j.onlyServer(ctx); only || err != nil {
+		return nil, err
 	}
 	all, err := j.obstacles(ctx)
 	for _, o := range all {
 		if o.Refusal != "" {
-			return refuse("%s", o.Refusal)
+			reasons = append(reasons, o.Refusal)
 		}
 	}
-	return err
+	return reasons, err
 }
 
 // offText says what the end of the action means for the machine: a sentence to add, or what is waited for before it may be switched off.

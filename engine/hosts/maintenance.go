@@ -21,12 +21,7 @@ func (c Config) enter() *handler {
 			Name: EnterMaintenance, Mode: action.Rolling, Timeout: shortly, ExpiresAfter: shortly,
 			Summary: "tell the storage systems that a host will be away for a while, and stop its daemons",
 		},
-		check: func(ctx context.Context, j *job) error {
-			if err := j.maySwitchOff(ctx); err != nil {
-				return err
-			}
-			return j.allow(ctx, api.HostMaintenance)
-		},
+		check: func(ctx context.Context, j *job) error { return j.maySwitchOff(ctx) },
 		steps: []step{tell(api.HostMaintenance), {name: "stop-daemons", do: stopped}},
 	}
 }
