@@ -112,7 +112,7 @@ func (g *globals) applyPlan(ctx context.Context, o applyOptions) error {
 	if err != nil {
 		return err
 	}
-	plan, targets, err := g.bindPlan(ctx, w, o.plan, api.PlanApply)
+	plan, targets, err := g.bindPlan(ctx, w, bind{name: o.plan, operation: api.PlanApply})
 	if err != nil {
 		return err
 	}

@@ -70,14 +70,11 @@ func (g *globals) delete(ctx context.Context, args []string, o deleteOptions) er
 	if err != nil {
 		return err
 	}
-	if err := g.requireNamed(ctx, w, p); err != nil {
+	if err := g.deletable(p, o.whenPossible); err != nil {
 		return err
 	}
-	if err := p.refusal(); err != nil && !o.whenPossible {
-		return fmt.Errorf("%w\n'--when-possible' deletes it all the same: what cannot be done now is done as soon as it can be", err)
-	}
-	for _, text := range p.refused {
-		fmt.Fprintf(g.out, "refused as things are: %s\n", text)
+	if err := g.requireNamed(ctx, w, p); err != nil {
+		return err
 	}
 	return g.deleteAll(ctx, w, targets, o)
 }
@@ -91,7 +88,7 @@ func (g *globals) deletePlan(ctx context.Context, args []string, o deleteOptions
 	if err != nil {
 		return err
 	}
-	plan, targets, err := g.bindPlan(ctx, w, o.plan, api.PlanDelete)
+	plan, targets, err := g.bindPlan(ctx, w, bind{o.plan, api.PlanDelete, o.whenPossible})
 	if err != nil {
 		return err
 	}

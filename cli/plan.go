@@ -13,6 +13,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/driver/gluster"
 	"github.com/holdfast-storage/holdfast/driver/torus"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -21,9 +22,12 @@ import (
 // answerIn is how long a storage system that a person asks about is waited for: a plan without its word would leave things out.
 const answerIn = 5 * time.Second
 
+// dialCeph is nil for the real Ceph; tests have one in memory.
+var dialCeph func(rados.Config) rados.Client
+
 // drivers are the storage systems that this program knows.
 func drivers() []engine.Driver {
-	return []engine.Driver{&ceph.Driver{FirstAnswer: answerIn}, gluster.Driver{}, torus.Driver{}}
+	return []engine.Driver{&ceph.Driver{Dial: dialCeph, FirstAnswer: answerIn}, gluster.Driver{}, torus.Driver{}}
 }
 
 type planOptions struct {
@@ -86,13 +90,18 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 		return err
 	}
 	if o.output != "" {
-		return g.printPlan(p, w, o.output)
+		if err := g.printPlan(p, w, o.output); err != nil {
+			return err
+		}
 	}
-	if o.dryRun {
-		return nil
+	if o.output != "" || o.dryRun {
+		return p.deleteRefusal("")
 	}
 	plan, err := g.keep(ctx, w, p)
 	if err != nil {
+		return err
+	}
+	if err := p.deleteRefusal(g.nextCommand(plan)); err != nil {
 		return err
 	}
 	fmt.Fprintf(g.out, "apply it with: %s\n", g.nextCommand(plan))
@@ -209,8 +218,12 @@ func (g *globals) requireNamed(ctx context.Context, w *writer, p *proposal) erro
 	if err != nil {
 		return err
 	}
+	command := g.nextCommand(plan)
+	if len(p.refused) > 0 { // it was said that it may wait, which the plan does not hold
+		command += " --when-possible"
+	}
 	return &exitError{exitRefused, fmt.Errorf("this destroys data, so nothing was changed: look at the plan above; if it is what you want, "+
-		"name it with: %s", g.nextCommand(plan))}
+		"name it with: %s", command)}
 }
 
 // checkAll has the server check every object.

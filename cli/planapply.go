@@ -9,37 +9,54 @@ import (
 	"github.com/holdfast-storage/holdfast/cli/plans"
 )
 
+// bind is what a person says of a plan: its name, by which command it is done, and whether what is to be deleted may wait until it can be.
+type bind struct {
+	name         string
+	operation    api.PlanOperation
+	whenPossible bool
+}
+
 // bindPlan reads a plan, looks at the world again, and returns what is to be done: exactly what the plan tells, or an error that says
 // what has moved. A plan that was begun and cut off is gone on with.
-func (g *globals) bindPlan(ctx context.Context, w *writer, name string, operation api.PlanOperation) (*api.Plan, []target, error) {
-	plan, err := g.open(ctx, w.client, name, operation)
+func (g *globals) bindPlan(ctx context.Context, w *writer, b bind) (*api.Plan, []target, error) {
+	plan, err := g.open(ctx, w.client, b.name, b.operation)
 	if err != nil {
 		return nil, nil, err
 	}
 	w.conflicts, w.exact = plan.Spec.Conflicts, true
-	objects, err := parseManifest([]byte(plan.Spec.Manifest), "plan "+name, g.namespace)
+	objects, err := parseManifest([]byte(plan.Spec.Manifest), "plan "+b.name, g.namespace)
 	if err != nil {
 		return nil, nil, err
 	}
-	targets, err := w.targets(ctx, objects, operation)
+	targets, err := w.targets(ctx, objects, b.operation)
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := g.propose(ctx, w.client, operation, targets)
+	p, err := g.propose(ctx, w.client, b.operation, targets)
 	if err != nil {
 		return nil, nil, err
 	}
-	moved := movedSince(plan, p)
-	if len(moved) == 0 {
-		return plan, targets, markPlan(ctx, w.client, plan, api.PlanApplying, "being carried out by "+w.owner)
+	if moved := movedSince(plan, p); len(moved) > 0 {
+		return nil, nil, outdated(ctx, w, plan, moved)
 	}
-	text := strings.Join(moved, "\n  ")
-	if plan.Status.State != api.PlanApplying {
-		if err := markPlan(ctx, w.client, plan, api.PlanStale, text); err != nil {
+	// What was refused when the plan was made is no move: it stays refused until it can be, or somebody says that it may wait.
+	if b.operation == api.PlanDelete && plan.Status.State != api.PlanApplying {
+		if err := g.deletable(p, b.whenPossible); err != nil {
 			return nil, nil, err
 		}
 	}
-	return nil, nil, &exitError{exitRefused, fmt.Errorf("the world has moved since plan %s was made, so nothing was changed:\n  %s\nMake another plan with 'holdfast plan'", name, text)}
+	return plan, targets, markPlan(ctx, w.client, plan, api.PlanApplying, "being carried out by "+w.owner)
+}
+
+// outdated is the error that says what has moved since a plan was made. One that was not begun is not looked at again.
+func outdated(ctx context.Context, w *writer, plan *api.Plan, moved []string) error {
+	text := strings.Join(moved, "\n  ")
+	if plan.Status.State != api.PlanApplying {
+		if err := markPlan(ctx, w.client, plan, api.PlanStale, text); err != nil {
+			return err
+		}
+	}
+	return &exitError{exitRefused, fmt.Errorf("the world has moved since plan %s was made, so nothing was changed:\n  %s\nMake another plan with 'holdfast plan'", plan.Name, text)}
 }
 
 // targets looks at the objects of a plan as they are now.
@@ -70,7 +87,7 @@ func movedSince(plan *api.Plan, p *proposal) []string {
 	}
 	now := p.spec("", plan.Spec.Conflicts)
 	moved = plans.Differs(&plan.Spec, &now)
-	if len(moved) == 0 {
+	if len(moved) == 0 && p.operation == api.PlanApply {
 		for _, text := range p.refused {
 			moved = append(moved, "it would be refused now: "+text)
 		}

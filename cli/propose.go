@@ -2,10 +2,10 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -144,8 +144,9 @@ func (p *proposal) addCluster(ctx context.Context, c client.Client, before, afte
 	view.Gone = hosts.Gone(after.Hosts, after.Actions)
 	now := time.Now().Add(settled)
 	projection := engine.Project(driver, view, now)
+	was := sync.OnceValue(func() *engine.Projection { return presentProjection(driver, before, view, now) })
 	if projection.Risk() == api.RiskData {
-		p.addAnyway(driver, before, view, now)
+		p.addAnyway(was())
 	}
 	p.addBasis(before, view)
 	name := cluster.String()
@@ -153,45 +154,14 @@ func (p *proposal) addCluster(ctx context.Context, c client.Client, before, afte
 	p.report.Changes = append(p.report.Changes, plans.FromProjection(projection)...)
 	p.report.Notes = mergeNotes(p.report.Notes, name, notesOf(projection, view, silence))
 	if view.Cluster.DeletionTimestamp == nil { // what is deleted as a whole has nothing to stay whole for
-		p.refused = append(p.refused, refusals(projection.First, presentPlan(driver, before, view, now))...)
+		now := refusals(projection.First, presentPlan(driver, before, view, now))
+		p.refused = append(p.refused, now...)
+		p.refused = append(p.refused, laterRefusals(projection, now, was)...)
 	}
 	return nil
 }
 
-// refusals are what the plan refuses. In a cluster that exists, a fault that is there already, such as a disk that failed, keeps
-// nobody from changing something else.
-func refusals(plan, present *engine.Plan) []string {
-	known := map[string]bool{}
-	if present != nil && !plan.Refused {
-		for _, d := range present.Decisions {
-			known[decisionText(d)] = true
-		}
-	}
-	var all []string
-	for _, d := range plan.Decisions {
-		if d.Verdict == api.VerdictRefuse && !known[decisionText(d)] {
-			all = append(all, decisionText(d))
-		}
-	}
-	return all
-}
-
 func decisionText(d api.Decision) string { return d.Object + ": " + d.Message }
-
-// refusal is the error that says why nothing can be done.
-func (p *proposal) refusal() error {
-	if len(p.refused) == 0 {
-		return nil
-	}
-	if p.heir != nil {
-		return &exitError{exitRefused, fmt.Errorf("nothing was changed:\n%w", hosts.Unfit(p.host, p.heir, p.refused))}
-	}
-	all := make([]error, len(p.refused))
-	for i, text := range p.refused {
-		all[i] = errors.New(text)
-	}
-	return &exitError{exitRefused, fmt.Errorf("nothing was changed:\n%w", errors.Join(all...))}
-}
 
 // silentPrefixes are what decisions on DriveGroups and Pools begin with: how disks are divided, and that a pool is taken over.
 var silentPrefixes = []string{engine.ResourceObject(&api.DriveGroup{}), engine.ResourceObject(&api.Pool{})}

@@ -42,14 +42,18 @@ func presentPlan(driver engine.Driver, before *bare.Objects, after *engine.View,
 	return nil
 }
 
+// presentProjection is what will happen as things are; nothing where the cluster is new.
+func presentProjection(driver engine.Driver, before *bare.Objects, after *engine.View, now time.Time) *engine.Projection {
+	if view := present(before, after); view != nil {
+		return engine.Project(driver, view, now)
+	}
+	return &engine.Projection{First: &engine.Plan{}, Last: &engine.Plan{}}
+}
+
 // addAnyway notes what of the data in a cluster is destroyed as things are: a host that was drained by its named plan makes nothing else
 // that is done meanwhile destroy data.
-func (p *proposal) addAnyway(driver engine.Driver, before *bare.Objects, after *engine.View, now time.Time) {
-	view := present(before, after)
-	if view == nil {
-		return
-	}
-	for _, c := range plans.FromProjection(engine.Project(driver, view, now)) {
+func (p *proposal) addAnyway(was *engine.Projection) {
+	for _, c := range plans.FromProjection(was) {
 		if c.Risk == api.RiskData {
 			p.anyway[dataOf(c)] = true
 		}

@@ -149,6 +149,51 @@ func TestRefused_lastCopies(t *testing.T) {
 	b.expect("host maintenance exit h1 --wait --timeout 5m", exitOK, "host h1 is active")
 }
 
+// plansWith has the command line's own driver ask a Ceph in memory, as the leader's does.
+func (b *bench) plansWith(c *radostest.Cluster) {
+	dialCeph = func(cfg rados.Config) rados.Client { return c.Dial(cfg) }
+	b.Cleanup(func() { dialCeph = nil })
+}
+
+// TestRefused_lastNode: a StorageNode whose data has nowhere to go is not deleted, though Ceph's driver judges that only when the time is over in which
+// a node may come back under another name. Who says that it may wait deletes it, and that keeps nobody from changing something else.
+func TestRefused_lastNode(t *testing.T) {
+	b := newBench(t)
+	b.addDisks("h1", "h2", "h3")
+	c := b.withCeph()
+	b.plansWith(c)
+	manifest := func(spec string) string {
+		return strings.Replace(strings.Replace(manifestOn("h1", "h2", "h3"), "mon: {count: 3}", "mon: {count: 1}", 1), "interval: 1s", spec, 1)
+	}
+	b.expectInput(manifest("interval: 1s"), "apply -f - --wait --timeout 5m", exitOK)
+	kept := func() {
+		b.must(b.client.Get(b.Context(), client.ObjectKey{Namespace: "default", Name: "n3"}, &api.StorageNode{}))
+	}
+	reason := "osd.2: no StorageNode names its device any more, and it cannot go: pool "
+	for _, policy := range []string{"Retain", "Wipe"} {
+		b.expectInput(manifest("interval: 1s, deletionPolicy: "+policy), "apply -f -", exitOK)
+		b.expect("delete storagenode n3", exitRefused, "nothing was changed", reason, "'--when-possible' deletes it all the same")
+		kept()
+		b.expect("plan --delete storagenode/n3 --dry-run", exitRefused, "- refused: "+reason, "nothing was changed")
+		code, out := b.run("", "plan", "--delete", "storagenode/n3")
+		plan := nameIn(t, out)
+		if code != exitRefused || strings.Contains(out, "apply it with") || !strings.Contains(out, "'holdfast delete --plan "+plan+" --when-possible' deletes it all the same") {
+			t.Fatalf("%s: exit code %d:\n%s", policy, code, out)
+		}
+		b.expect("delete --plan "+plan, exitRefused, "nothing was changed", reason)
+		kept()
+		b.expect("delete --plan "+plan, exitRefused, reason) // it did not get stale: nothing moved
+	}
+	code, out := b.run("", "delete", "storagenode", "n3", "--when-possible")
+	if code != exitRefused || !strings.Contains(out, "name it with: holdfast delete --plan "+nameIn(t, out)+" --when-possible") {
+		t.Fatalf("exit code %d:\n%s", code, out)
+	}
+	kept()
+	b.expect("delete --plan "+nameIn(t, out)+" --when-possible", exitOK, "refused as things are: "+reason, "storagenode/n3 deleted")
+	rest, _, _ := strings.Cut(manifest("interval: 2s, deletionPolicy: Wipe"), "---\napiVersion: holdfast.io/v1alpha1\nkind: StorageNode\nmetadata: {name: n3}")
+	b.expectInput(rest, "apply -f -", exitOK, "storagecluster/c configured")
+}
+
 func manifestOn(names ...string) string {
 	text := "apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: c}\nspec: {type: ceph, interval: 1s, ceph: {mon: {count: 3}, mgr: {count: 1}}}\n"
 	for _, h := range names {

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/hosts"
+)
+
+// refusals are what the plan refuses. In a cluster that exists, a fault that is there already, such as a disk that failed, keeps
+// nobody from changing something else.
+func refusals(plan, present *engine.Plan) []string {
+	known := map[string]bool{}
+	if present != nil && !plan.Refused {
+		for _, d := range present.Decisions {
+			known[decisionText(d)] = true
+		}
+	}
+	var all []string
+	for _, d := range plan.Decisions {
+		if d.Verdict == api.VerdictRefuse && !known[decisionText(d)] {
+			all = append(all, decisionText(d))
+		}
+	}
+	return all
+}
+
+// laterRefusals are what will be refused in the end, beside what is refused now: a driver may wait before it judges, such as for a
+// StorageNode that comes back under another name. Something of which anything will be refused as things are is left out, whatever
+// the words: they hold numbers that move.
+func laterRefusals(p *engine.Projection, now []string, was func() *engine.Projection) []string {
+	late := slices.DeleteFunc(refusals(p.Last, nil), func(text string) bool { return slices.Contains(now, text) })
+	if len(late) == 0 {
+		return nil // which is so most of the time, and spares the projection of the present
+	}
+	known := slices.Concat(refusals(was().First, nil), refusals(was().Last, nil))
+	return slices.DeleteFunc(late, func(text string) bool {
+		return slices.ContainsFunc(known, func(k string) bool { return refusedObject(k) == refusedObject(text) })
+	})
+}
+
+// refusedObject is the object of a refusal's text.
+func refusedObject(text string) string {
+	object, _, _ := strings.Cut(text, ": ")
+	return object
+}
+
+// refusal is the error that says why nothing can be done.
+func (p *proposal) refusal() error {
+	if len(p.refused) == 0 {
+		return nil
+	}
+	if p.heir != nil {
+		return &exitError{exitRefused, fmt.Errorf("nothing was changed:\n%w", hosts.Unfit(p.host, p.heir, p.refused))}
+	}
+	all := make([]error, len(p.refused))
+	for i, text := range p.refused {
+		all[i] = errors.New(text)
+	}
+	return &exitError{exitRefused, fmt.Errorf("nothing was changed:\n%w", errors.Join(all...))}
+}
+
+// deleteRefusal is the error that says why nothing can be deleted, and how it is all the same: the command with --when-possible.
+func (p *proposal) deleteRefusal(command string) error {
+	err := p.refusal()
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w\n'%s' deletes it all the same: what cannot be done now is done as soon as it can be", err, strings.TrimSpace(command+" --when-possible"))
+}
+
+// deletable says why nothing can be deleted; who says that it may wait until it can be is told what waits.
+func (g *globals) deletable(p *proposal, whenPossible bool) error {
+	if !whenPossible {
+		return p.deleteRefusal("")
+	}
+	for _, text := range p.refused {
+		fmt.Fprintf(g.out, "refused as things are: %s\n", text)
+	}
+	return nil
+}
