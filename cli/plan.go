@@ -93,9 +93,15 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 		if err := g.printPlan(p, w, o.output); err != nil {
 			return err
 		}
+		if len(p.silent) > 0 { // a Plan holds no notes
+			fmt.Fprintf(g.err, "warning: %s, so nobody knows all that would happen\n", printable(p.silence()))
+		}
 	}
 	if o.output != "" || o.dryRun {
 		return p.deleteRefusal("")
+	}
+	if err := p.unkept(); err != nil {
+		return err
 	}
 	plan, err := g.keep(ctx, w, p)
 	if err != nil {

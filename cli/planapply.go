@@ -36,6 +36,11 @@ func (g *globals) bindPlan(ctx context.Context, w *writer, b bind) (*api.Plan, [
 	if err != nil {
 		return nil, nil, err
 	}
+	if plan.Status.State != api.PlanApplying {
+		if err := p.unsure(plan); err != nil {
+			return nil, nil, err
+		}
+	}
 	if moved := movedSince(plan, p); len(moved) > 0 {
 		return nil, nil, outdated(ctx, w, plan, moved)
 	}

@@ -37,6 +37,8 @@ type proposal struct {
 	basis      plans.Basis
 	// refused says why it cannot be done.
 	refused []string
+	// silent are the clusters whose storage system does not answer, as plans name them, with the reason.
+	silent map[string]string
 	// astray says what names a cluster that there is not.
 	astray []string
 	// anyway are the changes that destroy data whether or not this is done.
@@ -70,7 +72,7 @@ func (g *globals) propose(ctx context.Context, c client.Client, operation api.Pl
 	if err != nil {
 		return nil, err
 	}
-	p := &proposal{operation: operation, targets: targets, basis: plans.Basis{}, blame: map[string]client.Object{}, anyway: map[string]bool{}}
+	p := &proposal{operation: operation, targets: targets, basis: plans.Basis{}, blame: map[string]client.Object{}, anyway: map[string]bool{}, silent: map[string]string{}}
 	if err := p.followActions(before); err != nil {
 		return nil, err
 	}
@@ -139,8 +141,8 @@ func (p *proposal) addCluster(ctx context.Context, c client.Client, before, afte
 	driver := drivers()[i]
 	defer driver.Forget(cluster.Namespace, cluster.Name)
 	// A storage system that does not answer is no reason to show no plan; the plan itself says that it waits for it.
-	var silence error
-	view.System, silence = driver.Observe(ctx, view, &secretsAfter{&bare.Secrets{Reader: c, Namespace: cluster.Namespace}, cluster.Namespace, p.targets})
+	var failed error
+	view.System, failed = driver.Observe(ctx, view, &secretsAfter{&bare.Secrets{Reader: c, Namespace: cluster.Namespace}, cluster.Namespace, p.targets})
 	view.Gone = hosts.Gone(after.Hosts, after.Actions)
 	now := time.Now().Add(settled)
 	projection := engine.Project(driver, view, now)
@@ -149,6 +151,7 @@ func (p *proposal) addCluster(ctx context.Context, c client.Client, before, afte
 		p.addAnyway(was())
 	}
 	p.addBasis(before, view)
+	silence := p.addSilence(driver, view, failed)
 	name := cluster.String()
 	p.report.Clusters = append(p.report.Clusters, name)
 	p.report.Changes = append(p.report.Changes, plans.FromProjection(projection)...)
@@ -182,7 +185,7 @@ func untold(p *engine.Plan) (all []string) {
 }
 
 // notesOf says what disks are divided for, what is refused, left alone or waited for, and how far the projection can be trusted.
-func notesOf(p *engine.Projection, view *engine.View, silence error) []string {
+func notesOf(p *engine.Projection, view *engine.View, silence string) []string {
 	notes := untold(p.First)
 	for _, d := range p.Last.Decisions {
 		switch d.Verdict {
@@ -197,8 +200,8 @@ func notesOf(p *engine.Projection, view *engine.View, silence error) []string {
 		notes = append(notes, "waits: "+text)
 	}
 	system := string(view.Cluster.Spec.Type)
-	if silence != nil {
-		notes = append(notes, fmt.Sprintf("%s does not answer (%v): what it knows decides what comes after this", system, silence))
+	if silence != "" {
+		notes = append(notes, fmt.Sprintf("%s does not answer (%s): what it knows decides what comes after this", system, silence))
 	}
 	if len(p.Steps) > 1 {
 		notes = append(notes, fmt.Sprintf("step 2 and later are what follows if hosts and %s do their part; each step is decided anew when the one before it is done", system))

@@ -35,6 +35,10 @@ type Driver interface {
 	// system cannot be expected to answer yet (nothing of it was ever started). An error is a node-specific error: the run
 	// goes on without the answer.
 	Observe(ctx context.Context, view *View, secrets SecretReader) (any, error)
+	// Unanswered says in a few words why the storage system's word is missing from a view that was observed, although something of it was
+	// started before: what is planned of such a view is not what would come of it. It is empty where the word is there, or nothing was ever
+	// started. It is pure.
+	Unanswered(view *View) string
 	Planner
 	// MakeSecret makes what a Secret shall hold. A kind that no plan has is an error.
 	MakeSecret(want SecretWant) (map[string][]byte, error)

@@ -28,6 +28,19 @@ type Facts struct {
 	Fields map[string]string
 }
 
+// silence names in a Basis that the storage system of a cluster did not answer when the plan was made.
+const silence = "silence of "
+
+// AddSilence notes that the storage system of a cluster does not answer: the plan is not what would come of it if it did.
+func (b Basis) AddSilence(cluster string) {
+	b[silence+cluster] = Facts{UID: "-", Fields: map[string]string{"answers": "no"}}
+}
+
+// MadeInSilence says whether the storage system of a cluster did not answer when a plan was made.
+func MadeInSilence(spec *api.PlanSpec, cluster string) bool {
+	return slices.ContainsFunc(spec.Basis, func(b api.PlanBasis) bool { return b.Object == silence+cluster })
+}
+
 // Digest covers the fields.
 func (f Facts) Digest() string {
 	return digest(f.lines(""))
@@ -113,7 +126,10 @@ type move struct {
 }
 
 func (m move) sentences() []string {
+	cluster, silent := strings.CutPrefix(m.object, silence)
 	switch {
+	case silent && m.known && !m.is:
+		return []string{"the storage system of " + cluster + " answers now, and did not when the plan was made"}
 	case m.known && m.is && m.old.UID == m.now.UID && m.old.Digest == m.now.Digest():
 		return nil
 	case !m.known:

@@ -67,6 +67,23 @@ func TestMoved_inALargeWorld(t *testing.T) {
 	}
 }
 
+// TestMoved_silence: a plan that was made in silence is void when the storage system answers, and another cluster's silence is its own.
+func TestMoved_silence(t *testing.T) {
+	const cluster = "storagecluster/default/c"
+	made := plans.Basis{}
+	made.AddSilence(cluster)
+	var spec api.PlanSpec
+	made.Store(&spec)
+	nobody := func(string) string { return "" }
+	if moved := made.Moved(&spec, nobody); len(moved) > 0 || !plans.MadeInSilence(&spec, cluster) || plans.MadeInSilence(&spec, cluster+"2") {
+		t.Errorf("it is as it was, and it is said that %q", moved)
+	}
+	want := []string{"the storage system of " + cluster + " answers now, and did not when the plan was made"}
+	if diff := cmp.Diff(want, plans.Basis{}.Moved(&spec, nobody)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestStore_ofManyChanges: a plan keeps within its bounds, and its digest covers what there is no room for.
 func TestStore_ofManyChanges(t *testing.T) {
 	var changes []plans.Change

@@ -19,6 +19,8 @@ type Report struct {
 	Notes map[string][]string
 	// Clusters are the clusters that the plan is about, NAMESPACE/NAME, in the order in which they are shown.
 	Clusters []string
+	// Unknown is set where a storage system that does not answer may decide otherwise.
+	Unknown bool
 }
 
 // Write shows the objects' own fields first, then what comes of them, cluster by cluster and step by step, and sums it up.
@@ -28,7 +30,7 @@ func (r *Report) Write(w io.Writer) {
 	for _, cluster := range r.Clusters {
 		p.cluster(cluster, r.of(cluster), r.Notes[cluster])
 	}
-	p.line("", "%s", Summary(r.Changes))
+	p.line("", "%s%s", Summary(r.Changes), map[bool]string{true: ", as far as is known"}[r.Unknown])
 	io.WriteString(w, p.b.String()) //nolint:errcheck // whoever does not read it, does not want it
 }
 

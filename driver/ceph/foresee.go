@@ -91,6 +91,21 @@ func names(members []member) []string {
 	return ids
 }
 
+// Unanswered says why the mons have not answered, though one of them ran before. It is pure.
+func (d *Driver) Unanswered(view *engine.View) string {
+	switch o, _ := view.System.(*Observation); {
+	case o == nil && startedBefore(view.Daemons):
+		return "no mon was heard"
+	case o == nil:
+		return ""
+	case !o.Reachable:
+		return o.Error
+	case o.FSID != clusterFSID(view):
+		return "mons of another cluster (fsid " + o.FSID + ") answer"
+	}
+	return ""
+}
+
 // startedBefore says whether a mon ran already.
 func startedBefore(daemons []api.Daemon) bool {
 	return slices.ContainsFunc(daemons, func(d api.Daemon) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -34,6 +35,17 @@ func (Driver) Observe(_ context.Context, view *engine.View, _ engine.SecretReade
 	}
 	servers, broken := engine.Reports(view, ganesha.Type, ganesha.Parse)
 	return &Observation{Reports: reports, NFS: servers}, errors.Join(err, broken)
+}
+
+// Unanswered says that no node can speak for the pool, though there was one before. It is pure.
+func (Driver) Unanswered(view *engine.View) string {
+	p := newPlanner(view, time.Time{})
+	p.resolve()
+	p.chooseSpeaker()
+	if p.speaker != nil || p.neverUp() {
+		return ""
+	}
+	return "no glusterd of the pool is heard"
 }
 
 // MakeSecret is never asked for: no plan wants a Secret.

@@ -3,6 +3,7 @@ package torus
 import (
 	"context"
 	"fmt"
+	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -29,6 +30,17 @@ func (Driver) Observe(_ context.Context, view *engine.View, _ engine.SecretReade
 		return nil, err
 	}
 	return &Observation{Reports: reports}, err
+}
+
+// Unanswered says that no peer can speak for the cluster, though there was one before. It is pure.
+func (Driver) Unanswered(view *engine.View) string {
+	p := newPlanner(view, time.Time{})
+	p.resolve()
+	p.chooseSpeaker()
+	if p.speaker != nil || !p.everUp() {
+		return ""
+	}
+	return "no torusd is heard"
 }
 
 // MakeSecret is never asked for: no plan wants a Secret.

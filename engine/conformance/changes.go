@@ -42,6 +42,20 @@ func harmless(b *bench) {
 	}
 }
 
+// That the storage system does not answer is told from that there is none yet.
+func knowsSilence(b *bench) {
+	if why := b.driver.Unanswered(b.observed()); why != "" {
+		b.Errorf("nothing was ever started, and yet an answer is missing: %s", why)
+	}
+	b.online("undisturbed")
+	if why := b.driver.Unanswered(b.observed()); why != "" {
+		b.Errorf("the cluster is well, and yet an answer is missing: %s", why)
+	}
+	if b.driver.Unanswered(b.view()) == "" {
+		b.Errorf("with no answer none is missed")
+	}
+}
+
 func (b *bench) eachHost(mode api.HostMode) {
 	for i := range b.Hosts {
 		b.Hosts[i].Spec.Mode = mode

@@ -88,6 +88,7 @@ var checks = []check{
 	{"heeds drains", heedsDrains},
 	{"tells silent agents nothing", heedsSilence},
 	{"does no harm unknowing", harmless},
+	{"knows its silence", knowsSilence},
 	{"refuses with a reason", refuses},
 	{"lets nodes go", letsNodesGo},
 	{"plans alike in all modes", plansAlike},

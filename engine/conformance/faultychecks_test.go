@@ -74,6 +74,14 @@ func (f *forgetful) Observe(ctx context.Context, v *engine.View, s engine.Secret
 	return f.Driver.Observe(ctx, v, s)
 }
 
+// constant is a driver that says the same of each view that is, or is not, without an answer.
+type constant struct {
+	engine.Driver
+	unanswered string
+}
+
+func (c constant) Unanswered(*engine.View) string { return c.unanswered }
+
 // faultsOfChecks are drivers that go wrong in time: from run to run, from leader to leader, and to the end.
 var faultsOfChecks = []fault{
 	{"waits without nodes", "waits without a word", spoiling(func(v *engine.View, p *engine.Plan) {
@@ -197,6 +205,8 @@ var faultsOfChecks = []fault{
 		time.Sleep(time.Millisecond)
 		planned.Add(-1)
 	}), "made at once"},
+	{"knows its silence", "is content with none", func(d engine.Driver) engine.Driver { return constant{d, ""} }, "with no answer none is missed"},
+	{"knows its silence", "hears nothing", func(d engine.Driver) engine.Driver { return constant{d, "no answer"} }, "nothing was ever started, and yet an answer is missing"},
 	{"heeds contexts", "waits for ever", func(d engine.Driver) engine.Driver {
 		return &bad{Driver: d, observe: func(ctx context.Context) error {
 			if ctx.Err() != nil {

@@ -101,6 +101,15 @@ func (t *Toy) Observe(_ context.Context, view *engine.View, _ engine.SecretReade
 	return &ToyState{Running: slices.Clone(t.running[c]), Initialized: t.initialized[c], Report: reported(view)}, nil
 }
 
+// Unanswered says that a toy with a daemon that runs was not heard.
+func (t *Toy) Unanswered(view *engine.View) string {
+	runs := func(d api.Daemon) bool { return d.Status.State == api.DaemonRunning }
+	if view.System == nil && slices.ContainsFunc(view.Daemons, runs) {
+		return "the toy is silent"
+	}
+	return ""
+}
+
 // Perform knows the command "init".
 func (t *Toy) Perform(_ context.Context, view *engine.View, cmd engine.Command, _ engine.SecretReader) error {
 	t.mu.Lock()
