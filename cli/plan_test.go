@@ -235,6 +235,53 @@ func TestPlan_begunIsGoneOnWith(t *testing.T) {
 	p.must(t, exitRefused, "", []string{"apply", "--plan", name}, "spec.deletionPolicy Retain -> Wipe")
 }
 
+// TestPlan_cutOffBeforeItsFirstWrite: a plan that is marked as being applied, and of which nothing is written, is looked at as if it were new.
+func TestPlan_cutOffBeforeItsFirstWrite(t *testing.T) {
+	p := newHome(t, "cutoff")
+	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"})
+	name := p.planned(t, p.manifest("interval: 30s, ceph: {}")) // its nodes are as it wants them, and were before
+	p.begin(t, name)
+	was := p.editHost(t, "cutoff-2", func(h *api.Host) { h.Labels["rack"] = "r1" })
+	before := p.cluster(t).Spec.Interval
+	p.must(t, exitRefused, "", []string{"apply", "--plan", name}, "the world has moved", "label rack (unset) -> r1")
+	if p.cluster(t).Spec.Interval != before {
+		t.Error("the cluster was changed all the same")
+	}
+	p.editHost(t, "cutoff-2", func(h *api.Host) { h.Labels = was.Labels })
+	p.must(t, exitOK, "", []string{"apply", "--plan", name}, "storagecluster/c configured")
+
+	gone := nameIn(t, p.must(t, exitRefused, "", []string{"plan", "--delete", "storagenode/n3"}, "3 mons need 3 hosts"))
+	p.begin(t, gone)
+	p.must(t, exitRefused, "", []string{"delete", "--plan", gone}, "nothing was changed", "3 mons need 3 hosts")
+	p.must(t, exitOK, "", []string{"delete", "--plan", gone, "--when-possible"}, "storagenode/n3 deleted")
+	p.begin(t, gone) // it was cut off after the last deletion
+	p.must(t, exitOK, "", []string{"delete", "--plan", gone}, "storagenode/n3 is not there")
+}
+
+// TestPlan_begunDestroysNothingUnnamed: the rest of a plan that was begun is not written when it would destroy data now, and did not when it was made.
+func TestPlan_begunDestroysNothingUnnamed(t *testing.T) {
+	p := newWiped(t, "unnamed", api.DeletionRetain)
+	nodes := strings.Split(strings.ReplaceAll(strings.ReplaceAll(p.manifest("ceph: {}"), "[wwn-10]", "[]"), "[wwn-20]", "[]"), "---\n")[1:3]
+	name := p.planned(t, strings.Join(nodes, "---\n"))
+	p.begin(t, name)
+	p.must(t, exitOK, nodes[0], []string{"apply", "-f", "-"}, "storagenode/n1 configured")
+	policy := func(to api.DeletionPolicy) {
+		c := p.cluster(t)
+		c.Spec.DeletionPolicy = to
+		if err := p.Update(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	policy(api.DeletionWipe)
+	p.must(t, exitRefused, "", []string{"apply", "--plan", name}, "this would destroy data now, and does not in the plan: apply storagenode/unnamed/n2")
+	n2 := &api.StorageNode{}
+	if err := p.Get(t.Context(), types.NamespacedName{Namespace: "unnamed", Name: "n2"}, n2); err != nil || len(n2.Spec.Devices) != 1 {
+		t.Fatalf("n2 has the devices %v (%v)", n2.Spec.Devices, err)
+	}
+	policy(api.DeletionRetain)
+	p.must(t, exitOK, "", []string{"apply", "--plan", name}, "storagenode/n2 configured")
+}
+
 // TestDelete_ofDataNamesItsPlan: what destroys data is done only by the name of a plan.
 func TestDelete_ofDataNamesItsPlan(t *testing.T) {
 	p := newHome(t, "wiped")

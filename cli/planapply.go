@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -36,16 +37,17 @@ func (g *globals) bindPlan(ctx context.Context, w *writer, b bind) (*api.Plan, [
 	if err != nil {
 		return nil, nil, err
 	}
-	if plan.Status.State != api.PlanApplying {
+	begun := begun(plan, p)
+	if !begun {
 		if err := p.unsure(plan); err != nil {
 			return nil, nil, err
 		}
 	}
-	if moved := movedSince(plan, p); len(moved) > 0 {
+	if moved := movedSince(plan, p, begun); len(moved) > 0 {
 		return nil, nil, outdated(ctx, w, plan, moved)
 	}
 	// What was refused when the plan was made is no move: it stays refused until it can be, or somebody says that it may wait.
-	if b.operation == api.PlanDelete && plan.Status.State != api.PlanApplying {
+	if b.operation == api.PlanDelete && !begun {
 		if err := g.deletable(p, b.whenPossible); err != nil {
 			return nil, nil, err
 		}
@@ -80,11 +82,11 @@ func (w *writer) targets(ctx context.Context, objects []object, operation api.Pl
 	return targets, nil
 }
 
-// movedSince says what is not as it was when the plan was made. Of a plan that was begun only its objects are looked at: each has
-// to be as it was then, or as the plan wants it.
-func movedSince(plan *api.Plan, p *proposal) []string {
-	if plan.Status.State == api.PlanApplying {
-		return movedMeanwhile(plan, p)
+// movedSince says what is not as it was when the plan was made. Of a plan that was begun each object has to be as it was then, or as the plan wants
+// it: what came of those that are written has moved the world. Data that is destroyed now, and was not in the plan, nobody has named.
+func movedSince(plan *api.Plan, p *proposal, begun bool) []string {
+	if begun {
+		return slices.Concat(movedMeanwhile(plan, p), plans.UnnamedData(&plan.Spec, p.destroys()))
 	}
 	moved := p.basis.Moved(&plan.Spec, p.who)
 	if len(moved) > 0 {
@@ -100,12 +102,39 @@ func movedSince(plan *api.Plan, p *proposal) []string {
 	return moved
 }
 
+// begun says whether anything of a plan is written or deleted. Between the mark on it that it is being applied and the first write whoever applies it
+// may be cut off, for days; then it is looked at as if it were new.
+func begun(plan *api.Plan, p *proposal) bool {
+	return plan.Status.State == api.PlanApplying && slices.ContainsFunc(p.targets, func(t target) bool {
+		return t.done() && t.moved(&plan.Spec)
+	})
+}
+
+// done says whether an object is as it is wanted.
+func (t target) done() bool {
+	if t.after == nil {
+		return t.live == nil || t.live.GetDeletionTimestamp() != nil
+	}
+	return t.live != nil && len(plans.Differences(plans.Fields(t.live), plans.Fields(t.after))) == 0
+}
+
+// moved says whether an object is not as it was when a plan was made, so that one that is done is not merely one that the plan changes nothing of.
+func (t target) moved(spec *api.PlanSpec) bool {
+	name, now := plans.ObjectName(t.GetKind(), t.GetNamespace(), t.GetName()), plans.ObjectFacts(t.live)
+	i := slices.IndexFunc(spec.Basis, func(b api.PlanBasis) bool { return b.Object == name })
+	switch {
+	case i < 0:
+		return true // there was no room for it
+	case t.after == nil:
+		return spec.Basis[i].UID != ""
+	}
+	return spec.Basis[i].UID != now.UID || spec.Basis[i].Digest != now.Digest()
+}
+
 func movedMeanwhile(plan *api.Plan, p *proposal) []string {
 	own := plans.Basis{}
 	for _, t := range p.targets {
-		done := t.after == nil && (t.live == nil || t.live.GetDeletionTimestamp() != nil) ||
-			t.live != nil && t.after != nil && len(plans.Differences(plans.Fields(t.live), plans.Fields(t.after))) == 0
-		if !done {
+		if !t.done() {
 			own[plans.ObjectName(t.GetKind(), t.GetNamespace(), t.GetName())] = plans.ObjectFacts(t.live)
 		}
 	}

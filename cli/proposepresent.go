@@ -15,8 +15,16 @@ import (
 )
 
 // risk is the highest one of what comes of this. What destroys data anyway, because somebody has asked for it before, does not count.
-func (p *proposal) risk() api.Risk {
-	return plans.Risk(slices.DeleteFunc(slices.Clone(p.report.Changes), func(c plans.Change) bool { return p.anyway[dataOf(c)] }))
+func (p *proposal) risk() api.Risk { return plans.Risk(p.own()) }
+
+// own are the changes without those that destroy data anyway.
+func (p *proposal) own() []plans.Change {
+	return slices.DeleteFunc(slices.Clone(p.report.Changes), func(c plans.Change) bool { return p.anyway[dataOf(c)] })
+}
+
+// destroys are those of them that destroy data.
+func (p *proposal) destroys() []plans.Change {
+	return slices.DeleteFunc(p.own(), func(c plans.Change) bool { return c.Risk != api.RiskData })
 }
 
 // dataOf names what a change does to data in a cluster.

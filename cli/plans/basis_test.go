@@ -113,7 +113,7 @@ func TestFields(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"kind": "StorageCluster", "status": map[string]any{"x": "moves"},
 		"metadata": map[string]any{"resourceVersion": "7", "labels": map[string]any{"a.b/c": "d", "plain": ""}},
-		"spec":     map[string]any{"devices": []any{"b", "a"}, "count": int64(3), "text": "two words", "empty": map[string]any{}, "none": nil},
+		"spec":     map[string]any{"devices": []any{"b", "a"}, "count": int64(3), "text": "two words", "empty": map[string]any{}, "nobody": []any{}, "none": nil},
 	}}
 	want := map[string]string{
 		"metadata.labels[a.b/c]": "d", "metadata.labels.plain": `""`,

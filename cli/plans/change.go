@@ -229,6 +229,28 @@ func line(c api.PlanChange) string {
 	return text
 }
 
+// UnnamedData says, in sentences, which data is destroyed now that a Plan does not tell of. How far a daemon was brought meanwhile makes no other data
+// of it; a command says in its words what it is about.
+func UnnamedData(was *api.PlanSpec, now []Change) []string {
+	data := func(c api.PlanChange) string {
+		if c.Verb == VerbCommand {
+			return line(c)
+		}
+		return c.Verb + " " + c.Object + " on " + c.Host
+	}
+	named := map[string]bool{}
+	for _, c := range was.Changes {
+		named[data(c)] = named[data(c)] || c.Risk == api.RiskData
+	}
+	var all []string
+	for _, c := range now {
+		if s := c.stored(); c.Risk == api.RiskData && !named[data(s)] {
+			all = append(all, "this would destroy data now, and does not in the plan: "+line(s))
+		}
+	}
+	return all
+}
+
 // Differs says, in sentences, what would happen now instead of what a Plan tells; nothing where it is the same.
 func Differs(was, now *api.PlanSpec) []string {
 	if was.Digest == now.Digest {

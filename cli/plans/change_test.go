@@ -12,6 +12,32 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
+// TestUnnamedData: data is named by what it is in, whatever else is told of that; a command by its words.
+func TestUnnamedData(t *testing.T) {
+	remove := plans.Change{Verb: plans.VerbRemove, Object: "daemon/c-osd-1", Host: "h1", Label: "osd.1", State: api.WantRunning, Risk: api.RiskData}
+	drop := plans.Change{Verb: plans.VerbCommand, Object: "osd pool delete", Label: "a", Risk: api.RiskData}
+	stop := plans.Change{Verb: plans.VerbChange, Object: "daemon/c-osd-2", Host: "h1", Label: "osd.2", Risk: api.RiskRedundancy}
+	var spec api.PlanSpec
+	plans.Store([]plans.Change{remove, drop, stop}, &spec)
+	stopped, other, worse := remove, drop, stop
+	stopped.State, other.Label, worse.Risk = api.WantStopped, "b", api.RiskData
+	for name, tt := range map[string]struct {
+		now     plans.Change
+		unnamed bool
+	}{
+		"the same":               {remove, false},
+		"stopped meanwhile":      {stopped, false},
+		"the same pool":          {drop, false},
+		"another pool":           {other, true},
+		"harmless in the plan":   {worse, true},
+		"no data, not in a plan": {plans.Change{Verb: plans.VerbChange, Object: "daemon/x", Risk: api.RiskRestart}, false},
+	} {
+		if got := plans.UnnamedData(&spec, []plans.Change{tt.now}); len(got) > 0 != tt.unnamed {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 // TestFromProjection_nothingToTell: a step that only forgets a key is not shown, and what comes after it is.
 func TestFromProjection_nothingToTell(t *testing.T) {
 	view := &engine.View{Cluster: &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph"}}}

@@ -43,7 +43,8 @@ func Fields(u *unstructured.Unstructured) map[string]string {
 	return fields
 }
 
-// flatten takes a map apart. Lists are values: an entry that is added shows the whole list.
+// flatten takes a map apart. Lists are values: an entry that is added shows the whole list. An empty one is none: the server takes a list without
+// entries away when it is emptied, and keeps it when it was not there.
 func flatten(fields map[string]string, path string, value any) {
 	switch v := value.(type) {
 	case nil:
@@ -51,15 +52,23 @@ func flatten(fields map[string]string, path string, value any) {
 		for key, inner := range v {
 			flatten(fields, join(path, key), inner)
 		}
+	case []any:
+		if len(v) > 0 {
+			fields[path] = jsonText(v)
+		}
 	case string:
 		fields[path] = plainString(v)
 	default:
-		text, err := json.Marshal(v)
-		if err != nil {
-			text = []byte(fmt.Sprint(v))
-		}
-		fields[path] = string(text)
+		fields[path] = jsonText(v)
 	}
+}
+
+func jsonText(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(text)
 }
 
 // join quotes a key that has dots of its own, such as a label's.
