@@ -95,6 +95,10 @@ func TestAction(t *testing.T) {
 	})
 	b.expect("action list", exitOK, a.Name, "daemon.restart   daemon/ceph-osd-3   PendingApproval", "waits for an administrator to grant it")
 	b.expect("action show "+a.Name, exitOK, "holdfast action approve "+a.Name, "Approval:", "Required", "Waits for:")
+	b.expect("status ceph", exitOK, "actions: 1 waits for approval: 'holdfast action list'; "+a.Name+" (daemon.restart daemon/ceph-osd-3) waits for an administrator to grant it: 'holdfast action approve "+a.Name+"'")
+	for _, object := range []string{"osd.3", "host/node1", "cluster/ceph"} {
+		b.expect("why "+object, exitOK, "Action "+a.Name+": daemon.restart on daemon/ceph-osd-3 waits to be approved.", "Next: 'holdfast action approve "+a.Name+"', or 'holdfast action cancel "+a.Name+"'.")
+	}
 	b.expect("action show "+a.Name[:len(a.Name)-1], exitRefused, "did you mean "+a.Name+"?")
 	b.expect("action approve "+a.Name, exitOK, "approved")
 	b.expect("action approve "+a.Name, exitRefused, "approved already")
@@ -115,6 +119,9 @@ func TestAction(t *testing.T) {
 	b.expect("action wait "+a.Name, exitFailed, "Cancelled: it was cancelled; what was begun is undone")
 	b.expect("action cancel "+a.Name, exitRefused, "has ended already, as Cancelled")
 	b.expect("action approve --reject "+a.Name, exitRefused, "has ended already, as Cancelled")
+	if _, out := b.run("status ceph"); strings.Contains(out, "actions:") {
+		t.Errorf("nothing is under way: %s", out)
+	}
 	b.expect("action list", exitOK, "nothing is under way; 'holdfast action list --all' shows what has ended (1)")
 	b.expect("action list --all", exitOK, a.Name, "Cancelled")
 	b.expect("get actions", exitOK, a.Name, "daemon.restart")

@@ -87,13 +87,17 @@ func (p *printer) with(fresh clusterPicture) []string {
 }
 
 func (p *printer) showJSON(name string, s snapshot) {
-	headline, lines := s.headline(), s.lines()
-	text := withoutDurations(fmt.Sprint(headline, lines))
+	headline, lines, actions := s.headline(), s.lines(), s.actionsText()
+	text := withoutDurations(fmt.Sprint(headline, lines, actions))
 	if p.told[name] == text {
 		return
 	}
 	p.told[name] = text
-	p.emit(map[string]any{"cluster": name, "status": headline, "seconds": p.seconds(), "objects": lines})
+	said := map[string]any{"cluster": name, "status": headline, "seconds": p.seconds(), "objects": lines}
+	if actions != "" {
+		said["actions"] = actions
+	}
+	p.emit(said)
 }
 
 // notes tells of what was not asked for and is wrong all the same.
@@ -127,6 +131,11 @@ func (p *printer) emit(v any) {
 func (p *printer) showChanges(name string, s snapshot) {
 	for _, l := range s.lines() {
 		p.tellNew(name+"/"+l.Object, l.plain())
+	}
+	if actions := s.actionsText(); actions != "" {
+		p.tellNew(name+"/actions", actions)
+	} else {
+		delete(p.told, name+"/actions") // the same may come again
 	}
 	p.tellNew(name, fmt.Sprintf("%s: %s", name, s.headline()))
 }
@@ -184,6 +193,9 @@ func picture(name string, s snapshot, elapsed time.Duration) []string {
 	rows := []string{fmt.Sprintf("%s  %s  (%.0fs)", name, s.headline(), elapsed.Seconds())}
 	if counts := s.counts(); counts != "" {
 		rows = append(rows, "  "+counts)
+	}
+	if actions := s.actionsText(); actions != "" {
+		rows = append(rows, "  "+actions)
 	}
 	lines := s.lines()
 	var wo, wh int

@@ -23,6 +23,8 @@ type snapshot struct {
 	Daemons []api.Daemon
 	// silent says of each host whose agent is silent since when: nobody knows how its daemons are.
 	silent map[string]string
+	// actions are those on the cluster and on its hosts that have not ended, the most telling first.
+	actions []*api.Action
 	// Resources are the cluster's.
 	Resources []api.Resource
 	// applied are the objects that were applied, as decisions name them; nil for all there are.
@@ -192,6 +194,42 @@ func (s snapshot) counts() string {
 	}
 	if st.AgentsDown > 0 {
 		text += fmt.Sprintf("; agents silent: %d (their storage may well be fine)", st.AgentsDown)
+	}
+	return text
+}
+
+// actionStates are the states of actions that have not ended, as they are counted.
+var actionStates = []struct {
+	state    api.ActionState
+	one, all string
+}{
+	{api.ActionPendingApproval, "waits for approval", "wait for approval"}, {api.ActionRunning, "running", "running"}, {api.ActionNew, "beginning", "beginning"},
+	{api.ActionPendingSchedule, "waits for its turn", "wait for their turn"}, {"", "not looked at yet", "not looked at yet"},
+}
+
+// actionsText counts the actions that have not ended, and says what the most telling one waits for. Empty where there is none.
+func (s snapshot) actionsText() string {
+	if len(s.actions) == 0 {
+		return ""
+	}
+	count := map[api.ActionState]int{}
+	for _, a := range s.actions {
+		count[a.Status.State]++
+	}
+	var parts []string
+	for _, x := range actionStates {
+		if n := count[x.state]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, map[bool]string{true: x.one, false: x.all}[n == 1]))
+		}
+	}
+	return "actions: " + strings.Join(parts, ", ") + ": 'holdfast action list'; " + telling(s.actions[0])
+}
+
+// telling says what one action is and waits for, and what ends that where a person does.
+func telling(a *api.Action) string {
+	text := fmt.Sprintf("%s (%s %s) %s", a.Name, a.Spec.Kind, a.Spec.Target, strings.TrimPrefix(cmp.Or(waitText(a), " and is "+stateText(a)), " and "))
+	if a.Status.State == api.ActionPendingApproval {
+		text += fmt.Sprintf(": 'holdfast action approve %s'", a.Name)
 	}
 	return text
 }

@@ -152,6 +152,38 @@ func withDaemon(s snapshot, state api.DaemonState, message string) snapshot {
 	return s
 }
 
+// The actions are counted by what they wait for, and the one that waits for a person is named.
+func TestSnapshot_actionsText(t *testing.T) {
+	s := testSnapshot(1, 1)
+	if got := s.actionsText(); got != "" {
+		t.Errorf("there is none, and it says %q", got)
+	}
+	for _, x := range []struct {
+		name, waits string
+		state       api.ActionState
+	}{{"a", "an administrator to grant it", api.ActionPendingApproval}, {"b", "osd.1 to be up", api.ActionRunning}, {"c", "", api.ActionPendingSchedule}, {"d", "", api.ActionPendingSchedule}} {
+		s.actions = append(s.actions, &api.Action{ObjectMeta: metav1.ObjectMeta{Name: x.name}, Spec: api.ActionSpec{Kind: "daemon.restart", Target: "daemon/x"},
+			Status: api.ActionStatus{State: x.state, WaitsFor: x.waits}})
+	}
+	want := "actions: 1 waits for approval, 1 running, 2 wait for their turn: 'holdfast action list'; a (daemon.restart daemon/x) waits for an administrator to grant it: 'holdfast action approve a'"
+	if got := s.actionsText(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	s.actions = s.actions[2:]
+	if got, want := s.actionsText(), "actions: 2 wait for their turn: 'holdfast action list'; c (daemon.restart daemon/x) is PendingSchedule"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, output := range []string{"", "json"} {
+		var out bytes.Buffer
+		p := newPrinter(&out, output)
+		p.show("ceph", s)
+		p.show("ceph", s)
+		if got := strings.Count(out.String(), "2 wait for their turn"); got != 1 {
+			t.Errorf("-o %q: told %d times, want once:\n%s", output, got, out.String())
+		}
+	}
+}
+
 func TestPrinter_plainSaysOnlyWhatChanged(t *testing.T) {
 	var out bytes.Buffer
 	p := newPrinter(&out, "")

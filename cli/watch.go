@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/why"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
@@ -36,6 +37,7 @@ func (g *globals) watchNamespace(ctx context.Context, namespace string) (*watche
 	c, err := cache.New(config, cache.Options{
 		Scheme:            newScheme(),
 		DefaultNamespaces: map[string]cache.Config{namespace: {}},
+		ByObject:          map[client.Object]cache.ByObject{&api.Action{}: {Namespaces: map[string]cache.Config{namespace: {}, bare.SystemNamespace: {}}}},
 		DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
 			if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 				refuse(err)
@@ -47,7 +49,7 @@ func (g *globals) watchNamespace(ctx context.Context, namespace string) (*watche
 		return nil, fmt.Errorf("while connecting to %s: %w", config.Host, err)
 	}
 	w := &watcher{cache: c, changed: make(chan struct{}, 1)}
-	kinds := []client.Object{&api.StorageCluster{}, &api.StorageStatus{}, &api.StorageNode{}, &api.Daemon{}, &api.Host{}}
+	kinds := []client.Object{&api.StorageCluster{}, &api.StorageStatus{}, &api.StorageNode{}, &api.Daemon{}, &api.Host{}, &api.Action{}}
 	for _, list := range api.ResourceLists() {
 		kinds = append(kinds, list.NewResource())
 	}
@@ -113,8 +115,24 @@ func readSnapshot(ctx context.Context, r client.Reader, key types.NamespacedName
 		return s, err
 	}
 	s.Resources = engine.ResourcesOf(resources, key)
-	s.Nodes, err = readNodes(ctx, r, key, s.Cluster)
+	if s.Nodes, err = readNodes(ctx, r, key, s.Cluster); err != nil {
+		return s, err
+	}
+	s.actions, err = readActions(ctx, r, key, why.HostsOf(s.Nodes, s.Daemons))
 	return s, err
+}
+
+// readActions returns what is under way with a cluster. Actions on hosts lie in a namespace of their own.
+func readActions(ctx context.Context, r client.Reader, key types.NamespacedName, host func(string) bool) ([]*api.Action, error) {
+	var all []api.Action
+	for _, namespace := range slices.Compact([]string{key.Namespace, bare.SystemNamespace}) {
+		var list api.ActionList
+		if err := r.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("while reading actions: %w", err)
+		}
+		all = append(all, list.Items...)
+	}
+	return why.Open(all, why.OfCluster(key.Namespace, key.Name, host)), nil
 }
 
 func readDaemons(ctx context.Context, r client.Reader, key types.NamespacedName) ([]api.Daemon, error) {

@@ -87,7 +87,10 @@ func (w *World) subjects() []subject {
 		all = append(all, subject{append([]string{kind + "/" + name, name}, short...), answer})
 	}
 	for i := range w.Clusters {
-		add("cluster", w.Clusters[i].Name, func() Answer { return w.cluster(&w.Clusters[i]) }, "storagecluster/"+w.Clusters[i].Name)
+		add("cluster", w.Clusters[i].Name, func() Answer {
+			c := &w.Clusters[i]
+			return w.withActions(w.cluster(c), OfCluster(c.Namespace, c.Name, w.hostsOf(c)))
+		}, "storagecluster/"+w.Clusters[i].Name)
 	}
 	for i := range w.Nodes {
 		add("node", w.Nodes[i].Name, func() Answer { return w.node(&w.Nodes[i]) }, "storagenode/"+w.Nodes[i].Name)
@@ -96,10 +99,10 @@ func (w *World) subjects() []subject {
 		add(strings.ToLower(r.ResourceKind()), r.GetName(), func() Answer { return w.resource(r) })
 	}
 	for i := range w.Hosts {
-		add("host", w.Hosts[i].Name, func() Answer { return w.host(&w.Hosts[i]) })
+		add("host", w.Hosts[i].Name, func() Answer { return w.withActions(w.host(&w.Hosts[i]), onHost(&w.Hosts[i])) })
 	}
 	for i := range w.Daemons {
-		add("daemon", w.Daemons[i].Name, func() Answer { return w.daemon(&w.Daemons[i]) }, ShortName(&w.Daemons[i]))
+		add("daemon", w.Daemons[i].Name, func() Answer { return w.withActions(w.daemon(&w.Daemons[i]), onDaemon(&w.Daemons[i])) }, ShortName(&w.Daemons[i]))
 	}
 	for i := range w.Actions {
 		add("action", w.Actions[i].Name, func() Answer { return action(&w.Actions[i]) })

@@ -67,7 +67,7 @@ func world() *World {
 
 func TestExplain(t *testing.T) {
 	for _, tt := range []struct{ object, text, next string }{
-		{"osd.3", "osd.3 on host h3 is Running since 2026-01-02T03:04:05Z, as wanted.", ""},
+		{"osd.3", "osd.3 on host h3 is Running since 2026-01-02T03:04:05Z, as wanted. Action a2: host.drain on host/h3 is running, 1/3 steps done. It waits for osd.3 to be empty.", "action show a2"},
 		{"daemon/ceph-osd-2", "osd.2 on host h3 ended and is started again after a pause. Its last end, at 2026-01-02T03:04:05Z: signal: killed.", "holdfast get daemons ceph-osd-2"},
 		{"mon.a", "mon.a on host h3 could not be prepared. port 3300 is taken.", "mend"},
 		{"mgr.a", "mgr.a on host h3 is Preparing and shall be Running.", "its agent is at it"},
@@ -75,7 +75,7 @@ func TestExplain(t *testing.T) {
 		{"osd.1", "osd.1 on host h1 was last reported Running. The agent of host h1 is silent since 2026-01-02T03:04:05Z; the storage on the host may well be fine", "is the machine on"},
 		{"mon.d", "mon.d is not there: not placed: only 40 s since mon.b was last seen, threshold 5 m.", "status ceph"},
 		{"host/h1", "The agent of host h1 is silent since 2026-01-02T03:04:05Z", "is the machine on"},
-		{"h2", "Host h2 is in mode Maintenance (new memory). waiting for osd.4 to stop.", "if it comes by itself"},
+		{"h2", "Host h2 is in mode Maintenance (new memory). waiting for osd.4 to stop. Action a1: host.drain on host/h2 waits to be approved.", "'holdfast action approve a1', or 'holdfast action cancel a1'. Nothing if it comes by itself"},
 		{"host/h3", "Host h3 is active and its agent is heard. osd.2 on host h3 ended", "log"},
 		{"cluster/ceph", "The cluster is DEGRADED, HEALTH_WARN. What is missing: osd.2 is down.", "holdfast why osd.2"},
 		{"node/n1", "The node is accepted on host h1. The agent of host h1 is silent", "is the machine on"},
@@ -177,6 +177,7 @@ func TestExplain_volume(t *testing.T) {
 // A daemon that is stopped for its host's maintenance says so, and how that ends; a host that was refused it says how it is taken back.
 func TestExplain_maintenance(t *testing.T) {
 	w := world()
+	w.Actions = nil
 	d := daemon("mon", "c", "h2", api.DaemonStopped)
 	d.Spec.State = api.WantStopped
 	w.Daemons = append(w.Daemons, d)
