@@ -257,6 +257,50 @@ func TestRunner_agentsKinds(t *testing.T) {
 	})
 }
 
+// TestRunner_silentAgent: while the agent that carries an action out is silent, that is what is waited for, and it goes on from the record when it is heard again.
+func TestRunner_silentAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		l.store.SetHost("h1", action.HostFacts{})
+		defer l.start()()
+		l.create("a", "agent", func(a *api.Action) { a.Spec.Host = "h1" })
+		synctest.Wait()
+		h := &actiontest.Handler{K: testKinds["test.agent"]}
+		waits := "the daemon to answer"
+		h.OnStep = func(context.Context, *api.Action, string) (action.Progress, error) {
+			return action.Progress{WaitsFor: waits, Done: waits == ""}, nil
+		}
+		for range 2 { // it begins, and looks once
+			if _, err := action.Execute(t.Context(), h, l.store, l.get("a")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		known := l.get("a")
+		waitsFor := func(want string) {
+			t.Helper()
+			synctest.Wait()
+			if got := l.get("a").Status.WaitsFor; got != want {
+				t.Errorf("it waits for %q, want %q", got, want)
+			}
+		}
+		waitsFor(waits)
+		l.store.SetHost("h1", action.HostFacts{Silent: true, Since: epoch})
+		waitsFor("the agent of host h1, which is silent since 2026-01-01T00:00:00Z")
+		waits = ""
+		if _, err := action.Execute(t.Context(), h, l.store, known); !errors.Is(err, action.ErrConflict) {
+			t.Errorf("an agent that knows an old record only wrote it: %v", err)
+		}
+		l.store.SetHost("h1", action.HostFacts{})
+		waitsFor("")
+		for range len(h.K.Steps) {
+			if _, err := action.Execute(t.Context(), h, l.store, l.get("a")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.want("a", api.ActionDone, "")
+	})
+}
+
 // What has ended is removed after a week, also when nothing else happens.
 func TestRunner_clears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -227,7 +227,8 @@ func (e *entry) approve() {
 const lostGrace = 2 * time.Minute
 
 // watchAgent takes back the turn of an action whose agent is silent, so that it is in nobody's way, and gives up one that the
-// agent should have ended long ago. An agent needs at most the timeout once more, for undoing.
+// agent should have ended long ago. An agent needs at most the timeout once more, for undoing. Meanwhile it is said that the agent is what is waited
+// for: its own last word, of what it waited for itself, is true no more.
 func (e *entry) watchAgent(f Facts) {
 	silent := f.Hosts[e.action.Spec.Host].Silent
 	switch e.status.State {
@@ -240,16 +241,38 @@ func (e *entry) watchAgent(f Facts) {
 		took := f.Now.Sub(e.status.Started.Time)
 		if silent && took > limit+lostGrace || took > 2*limit+lostGrace {
 			e.end(api.ActionLost, ReasonLost, fmt.Sprintf("the agent of host %s did not end it within %s, and nobody knows how far it came", e.action.Spec.Host, limit), f.Now)
+			return
 		}
+		e.tellSilence(f)
 	default: // it is not the agent's yet
 	}
+}
+
+// tellSilence says of an action under way that its agent is silent, and takes that back when it is heard: it may be a while until it has something to say.
+func (e *entry) tellSilence(f Facts) {
+	switch {
+	case f.Hosts[e.action.Spec.Host].Silent:
+		e.status.WaitsFor, e.status.Estimated = f.silence(e.action.Spec.Host), nil
+	case strings.HasPrefix(e.status.WaitsFor, silence(e.action.Spec.Host)):
+		e.status.WaitsFor = ""
+	}
+}
+
+func silence(host string) string { return fmt.Sprintf("the agent of host %s, which is silent", host) }
+
+// silence is what is waited for where the agent of a host is silent.
+func (f *Facts) silence(host string) string {
+	if since := f.Hosts[host].Since; !since.IsZero() {
+		return silence(host) + " since " + since.UTC().Format(time.RFC3339)
+	}
+	return silence(host)
 }
 
 // turn gives the action its turn, or says what it waits for.
 func (e *entry) turn(older, all []*entry, f Facts) {
 	e.status.Message = "it waits for its turn"
 	if e.absent(f) {
-		e.status.WaitsFor = fmt.Sprintf("the agent of host %s, which is silent", e.action.Spec.Host)
+		e.status.WaitsFor = f.silence(e.action.Spec.Host)
 		return
 	}
 	if e.status.WaitsFor = e.blocked(older, all, &f); e.status.WaitsFor != "" {

@@ -48,7 +48,7 @@ func scheduled(t *testing.T, lines ...string) []*api.Action {
 }
 
 func facts(after time.Duration) action.Facts {
-	return action.Facts{Now: epoch.Add(after), Kinds: testKinds, Hosts: map[string]action.HostFacts{"h1": {}, "h2": {}, "dead": {Silent: true}, "anew": {Joined: epoch.Add(time.Minute)}},
+	return action.Facts{Now: epoch.Add(after), Kinds: testKinds, Hosts: map[string]action.HostFacts{"h1": {}, "h2": {}, "dead": {Silent: true}, "hushed": {Silent: true, Since: epoch.Add(30 * time.Second)}, "anew": {Joined: epoch.Add(time.Minute)}},
 		Concern: map[string][]string{"h1": {"cluster default/c"}, "h2": {"cluster default/c", "cluster default/d"}, "dead": {"cluster default/d"}}}
 }
 
@@ -143,7 +143,15 @@ func TestSchedule_ends(t *testing.T) {
 		{"an agent at work is left alone", "a agent c h1 Running", nil, time.Hour, ""},
 		{"an agent undoing is left alone", "a agent c h1 Running", nil, 90 * time.Minute, ""},
 		{"an agent that does not end it", "a agent c h1 Running", nil, 123 * time.Minute, "a Lost: the agent of host h1 did not end it within 1h0m0s, and nobody knows how far it came"},
-		{"a silent agent", "a agent c dead Running", nil, time.Hour, ""},
+		{"a silent agent", "a agent c dead Running", change(func(a *api.Action) { a.Status.WaitsFor = "the daemon to answer" }), time.Hour,
+			"a Running: the agent of host dead, which is silent"},
+		{"an agent since when it is known to be silent", "a agent c hushed Running", change(func(a *api.Action) { a.Status.WaitsFor = "the daemon to answer" }), time.Hour,
+			"a Running: the agent of host hushed, which is silent since 2026-01-01T00:00:30Z"},
+		{"an agent that is heard again", "a agent c h1 Running", change(func(a *api.Action) {
+			a.Status.WaitsFor = "the agent of host h1, which is silent since 2026-01-01T00:00:30Z"
+		}), time.Hour,
+			"a Running"},
+		{"an agent that is heard waits for what it says", "a agent c h1 Running", change(func(a *api.Action) { a.Status.WaitsFor = "the daemon to answer" }), time.Hour, ""},
 		{"a silent agent whose time is over", "a agent c dead Running", nil, 63 * time.Minute, "a Lost: the agent of host dead did not end it within 1h0m0s, and nobody knows how far it came"},
 		{"no such host", "a agent c h9 -", nil, time.Minute, "a Failed: there is no host h9: see 'holdfast get hosts'"},
 		{"no host", "a agent c - -", nil, time.Minute, "a Failed: test.agent needs spec.host: the agent there carries it out"},

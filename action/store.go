@@ -45,6 +45,7 @@ type Store interface {
 type HostFacts struct {
 	// Joined is when the host was made known. One that was deleted and joined again knows nothing of what was before.
 	Joined time.Time
-	// Silent is set while the host's agent is not heard.
+	// Silent is set while the host's agent is not heard, and Since says since when; zero where that is not known.
 	Silent bool
+	Since  time.Time
 }

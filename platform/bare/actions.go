@@ -79,9 +79,11 @@ func (x *Actions) Concern(ctx context.Context, host string) ([]string, error) {
 }
 
 func factsOf(h *api.Host) action.HostFacts {
+	since, _ := h.SilentSince()
 	return action.HostFacts{
 		Joined: h.CreationTimestamp.Time,
 		Silent: !h.AgentHeard(),
+		Since:  since,
 	}
 }
 

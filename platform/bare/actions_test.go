@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,4 +59,21 @@ func TestActions_concern(t *testing.T) {
 	}
 	must(t, w.Delete(t.Context(), daemon))
 	must(t, w.Delete(t.Context(), host))
+}
+
+// TestActions_silentHost: of a host whose agent is silent it is told since when.
+func TestActions_silentHost(t *testing.T) {
+	w := newWorld(t)
+	actions, err := newStore(t, "s1").Actions(t.Context())
+	must(t, err)
+	host := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "hushed"}}
+	must(t, w.Create(t.Context(), host))
+	t.Cleanup(func() { must(t, w.Delete(context.Background(), host)) })
+	since := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	host.Status.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse, Reason: "Silent", LastTransitionTime: since}}
+	must(t, w.Status().Update(t.Context(), host))
+	eventually(t, "the host to be known as silent", func() bool {
+		all, err := actions.Hosts(t.Context())
+		return err == nil && all["hushed"].Silent && all["hushed"].Since.Equal(since.Time)
+	})
 }
