@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,9 @@ func (MDS) Awaits(ctx context.Context, l *service.Local) (string, error) {
 // maxSaid is how much is told of an answer that is none yet, such as the text of an error.
 const maxSaid = 80
 
+// notYet is what a daemon says to a question that it takes only when it has started: EINVAL, and with some releases that it does not know the command.
+var notYet = []byte("ERROR: (22)")
+
 // awaits asks a daemon by its admin socket for its state, which is good when it is one of some.
 func awaits(ctx context.Context, l *service.Local, question string, good ...string) (string, error) {
 	answer, err := askSocket(ctx, filepath.Join(l.Run, "ceph.asok"), question)
@@ -48,7 +52,10 @@ func awaits(ctx context.Context, l *service.Local, question string, good ...stri
 	if err != nil {
 		return "", err
 	}
-	if !json.Valid(answer) { // the text of an error
+	if bytes.HasPrefix(answer, notYet) {
+		return "it to answer: it is starting", nil
+	}
+	if !json.Valid(answer) { // the text of another error
 		return "it to answer: it is starting, and says " + strconv.Quote(words.Cut(strings.TrimSpace(string(answer)), maxSaid)), nil
 	}
 	var status struct {

@@ -29,9 +29,15 @@ func TestAwaits(t *testing.T) {
 			}
 		})
 	}
-	l := answeringTo(t, "status", "ERROR: (22) Invalid argument\n") // as an OSD says while it starts
-	if got, err := (OSD{}).Awaits(t.Context(), l); err != nil || got != `it to answer: it is starting, and says "ERROR: (22) Invalid argument"` {
-		t.Errorf("of an answer that is none: %q, %v", got, err)
+	var l *service.Local
+	for answer, want := range map[string]string{
+		"ERROR: (22) Invalid argument\nunknown command prefix status": "it to answer: it is starting", // as an OSD says while it starts
+		"ERROR: (11) try again\n":                                     `it to answer: it is starting, and says "ERROR: (11) try again"`,
+	} {
+		l = answeringTo(t, "status", answer)
+		if got, err := (OSD{}).Awaits(t.Context(), l); err != nil || got != want {
+			t.Errorf("of an answer that is none: %q, %v; want %q", got, err, want)
+		}
 	}
 	l.Run = t.TempDir()
 	if got, err := (OSD{}).Awaits(t.Context(), l); err != nil || !strings.Contains(got, "it has only just started") {
