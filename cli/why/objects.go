@@ -72,13 +72,16 @@ func (w *World) stateText(c *api.StorageCluster) string {
 	return "The cluster has no state yet"
 }
 
-// hint names the first daemon that fails, else where to look.
+// hint names the first daemon that fails, else the command that is named already, else where to look.
 func (w *World) hint(c *api.StorageCluster, watch string) string {
 	for i := range w.Daemons {
 		d := &w.Daemons[i]
 		if d.Spec.Cluster == c.Name && (d.Status.State == api.DaemonFailed || d.Status.State == api.DaemonBackOff) {
 			return fmt.Sprintf("'holdfast why %s', which does not run.", ShortName(d))
 		}
+	}
+	if ready := meta.FindStatusCondition(c.Status.Conditions, api.ClusterReady); ready != nil && strings.Contains(ready.Message, "'holdfast ") {
+		return "what the sentence names, unless it comes by itself; " + watch + " shows what moves."
 	}
 	if next := w.checkOf(c); next != "" {
 		return next

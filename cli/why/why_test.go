@@ -130,6 +130,17 @@ func TestExplain_cluster(t *testing.T) {
 	}
 }
 
+// A command that the sentence names comes before what the storage system said last.
+func TestExplain_clusterCommand(t *testing.T) {
+	w := world()
+	w.Daemons, w.Actions = nil, nil
+	w.Clusters[0].Status.Conditions[0].Message = "mon.b: its process runs and does not answer: 'holdfast daemon restart ceph-mon-b --force' starts it again"
+	w.Statuses[0].Status.Checks = []api.HealthCheck{{Code: "MON_DOWN", Severity: "HEALTH_WARN", Next: "look at it"}}
+	if a, err := w.Explain("cluster/ceph"); err != nil || a.Next != "what the sentence names, unless it comes by itself; 'holdfast status ceph --watch' shows what moves." {
+		t.Errorf("%v %s", err, a)
+	}
+}
+
 // When no daemon fails, the next step is that of the worst thing that the storage system itself finds wrong.
 func TestExplain_clusterCheck(t *testing.T) {
 	w := world()

@@ -23,6 +23,7 @@ type conn struct {
 	patience time.Duration
 
 	answered atomic.Bool // the last time
+	greeted  greeted     // of the mons one by one, when they did not
 
 	mu       sync.Mutex
 	osds     *osdMap         // of the epoch that it says

@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 type Driver struct {
 	// Dial connects to a cluster; nil means rados.Dial. Tests put a fake here.
 	Dial func(rados.Config) rados.Client
+	// Greet says whether a mon answers at its address; nil means rados.Greet, and nobody where Dial is set. Tests put a fake here.
+	Greet func(ctx context.Context, address string) error
 	// FirstAnswer is how long mons that have not answered yet are waited for. Zero is a moment, for those who ask again soon.
 	FirstAnswer time.Duration
 	// Now tells the time at which Ceph answered; nil means time.Now.

@@ -31,7 +31,8 @@ func (p *planner) moveMons() {
 	}
 	p.findJoining()
 	if !p.reachable() {
-		return // without a quorum the map cannot be changed
+		p.tellSilence() // without a quorum the map cannot be changed
+		return
 	}
 	p.takeIn()
 	for _, step := range []func() bool{p.dismissMons, p.awaitJoining, p.dropMon, p.addMon} {

@@ -15,10 +15,11 @@ import (
 
 // Observation is what a Ceph cluster says of itself; it is the View.System of this driver. Nobody writes to it.
 type Observation struct {
-	// Reachable is set when the mons answered. Otherwise only Error is set.
+	// Reachable is set when the mons answered. Otherwise only Error and Mute are set.
 	Reachable bool
-	// Error says why they did not.
+	// Error says why they did not, and Mute which of them do not answer themselves although they run.
 	Error string
+	Mute  []string
 	FSID  string
 	// Health is Ceph's own word: HEALTH_OK, HEALTH_WARN, HEALTH_ERR.
 	Health string

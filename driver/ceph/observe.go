@@ -45,7 +45,7 @@ func (d *Driver) Observe(ctx context.Context, view *engine.View, secrets engine.
 	}
 	o, err := c.observe(ctx, view)
 	if errors.Is(err, rados.ErrNoAnswer) {
-		return &Observation{Error: err.Error()}, nil
+		return &Observation{Error: err.Error(), Mute: d.muteMons(ctx, c, view)}, nil
 	}
 	if err != nil {
 		return nil, err

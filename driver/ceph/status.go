@@ -71,7 +71,14 @@ func (p *planner) judge(s *state) {
 		return
 	}
 	if !p.reachable() {
+		before := s.reasons
+		s.reasons = nil
 		p.judgeSilence(s)
+		if slices.ContainsFunc(p.silentMons(), p.toldSilent) { // what is said of each mon comes after what it comes to
+			s.reasons = append(s.reasons, before...)
+		} else {
+			s.reasons = append(before, s.reasons...)
+		}
 		return
 	}
 	p.judgeMons(s)
@@ -115,6 +122,14 @@ func (p *planner) judgeDaemons(s *state) {
 	}
 }
 
+// semicolon sets a text off from what is before it, if there is one.
+func semicolon(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "; " + text
+}
+
 // judgeSilence says why the mons do not answer.
 func (p *planner) judgeSilence(s *state) {
 	s.offline = true
@@ -127,12 +142,14 @@ func (p *planner) judgeSilence(s *state) {
 			hosts = append(hosts, fmt.Sprintf("mon.%s on %s", m.ID, m.Host))
 		}
 	}
-	quorum := len(p.members)/2 + 1
+	quorum, mute := len(p.members)/2+1, p.muteMons()
 	switch {
 	case p.seen != nil && p.seen.Reachable:
 		s.because("the mons answer for another cluster (fsid %s instead of %s): something else listens on their addresses", p.seen.FSID, p.fsid)
-	case running < quorum:
-		s.because("waiting for %d of %d mons to form a quorum: %d run, and not yet %s", quorum, len(p.members), running, words.Few(hosts))
+	case running-len(mute) < quorum && len(hosts) > 0:
+		s.because("waiting for %d of %d mons to form a quorum: %d run, and not yet %s%s", quorum, len(p.members), running, words.Few(hosts), semicolon(muteText(mute)))
+	case len(mute) > 0:
+		s.because("waiting for %d of %d mons to form a quorum: %s", quorum, len(p.members), muteText(mute))
 	default:
 		s.because("waiting for %d of %d mons to form a quorum", quorum, len(p.members))
 	}

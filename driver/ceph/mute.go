@@ -1,0 +1,153 @@
+package ceph
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+const (
+	// greetTime is how long a mon may take to greet. One that is well does so at once.
+	greetTime = 500 * time.Millisecond
+	// greetAgain is how long after that the mons are asked again: whoever asks for the restart of one has the cluster looked at, too, and waits.
+	greetAgain = 5 * time.Second
+)
+
+// greeted is which mons did not greet when they were asked last, and when that was.
+type greeted struct {
+	mu   sync.Mutex
+	at   time.Time
+	mute []string
+}
+
+// muteMons asks the mons of a cluster, unless they were asked just now.
+func (d *Driver) muteMons(ctx context.Context, c *conn, view *engine.View) []string {
+	c.greeted.mu.Lock()
+	defer c.greeted.mu.Unlock()
+	if now := c.now(); c.greeted.at.IsZero() || now.Sub(c.greeted.at) >= greetAgain {
+		c.greeted.mute = d.mute(ctx, view)
+		c.greeted.at = c.now()
+	}
+	return c.greeted.mute
+}
+
+// mute are the mons that run by their agents' word and do not greet who connects, sorted. They are asked only when Ceph as a whole does not answer, which
+// does not say who is to blame, and all at one time. What stands in the place of Ceph has no addresses.
+func (d *Driver) mute(ctx context.Context, view *engine.View) []string {
+	greet := d.Greet
+	if greet == nil && d.Dial == nil {
+		greet = rados.Greet
+	}
+	if greet == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, greetTime)
+	defer cancel()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var mute []string
+	for _, m := range runningMons(view) {
+		wg.Go(func() {
+			if greet(ctx, net.JoinHostPort(m.Address, portV2)) != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				mute = append(mute, m.ID)
+			}
+		})
+	}
+	wg.Wait()
+	slices.Sort(mute)
+	return mute
+}
+
+func runningMons(view *engine.View) []member {
+	have := view.DaemonsByName()
+	return slices.DeleteFunc(slices.Clone(membersOf(view.Daemons)), func(m member) bool {
+		d := have[daemonName(view.Cluster.Name, "mon", m.ID)]
+		return d == nil || d.Status.State != api.DaemonRunning
+	})
+}
+
+// silentMon is what is known of a mon that runs by its agent's word while Ceph does not answer.
+type silentMon struct {
+	*api.Daemon
+	// fresh is set of one that was started a moment ago, and mute of one that does not answer itself.
+	fresh, mute bool
+}
+
+func (p *planner) silentMons() (all []silentMon) {
+	for _, m := range p.members {
+		d := p.have[daemonName(p.cluster.Name, "mon", m.ID)]
+		if d == nil || d.Status.State != api.DaemonRunning {
+			continue
+		}
+		fresh := d.Status.Started == nil || p.now.Sub(d.Status.Started.Time) < startTime
+		all = append(all, silentMon{d, fresh, !fresh && p.seen != nil && slices.Contains(p.seen.Mute, m.ID)})
+	}
+	return all
+}
+
+// muteMons are those that do not answer, and where they are.
+func (p *planner) muteMons() (names []string) {
+	for _, m := range p.silentMons() {
+		if m.mute {
+			names = append(names, fmt.Sprintf("%s on %s", label(m.Daemon), m.Spec.Host))
+		}
+	}
+	return names
+}
+
+// muteText says which mons do not answer; empty where that is known of none.
+func muteText(names []string) string {
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return names[0] + " does not answer"
+	}
+	return words.Few(names) + " do not answer"
+}
+
+// tellSilence says of each mon that runs why it is not as wanted while Ceph does not answer, and what helps. Of a new cluster it waits until its mons have
+// had the time to find each other.
+func (p *planner) tellSilence() {
+	if p.seen != nil && p.seen.Reachable {
+		return // mons of another cluster: the status says so
+	}
+	all := p.silentMons()
+	answering := slices.ContainsFunc(all, func(m silentMon) bool { return !m.mute && !m.fresh })
+	for _, m := range all {
+		if p.toldSilent(m) {
+			p.decide(api.VerdictWait, label(m.Daemon), "%s", p.silenceOf(m, answering))
+		}
+	}
+}
+
+func (p *planner) toldSilent(m silentMon) bool { return !m.fresh || p.founded() }
+
+// silenceOf says what is known of one mon. Where none answers, it may be the way to them: then a restart would do harm.
+func (p *planner) silenceOf(m silentMon, answering bool) string {
+	restart := fmt.Sprintf("'holdfast daemon restart %s --force' starts it again", m.Name)
+	switch h := p.hosts[m.Spec.Host]; {
+	case m.fresh:
+		return "it was started a moment ago, and the mons have no quorum yet"
+	case m.mute && (h == nil || !h.AgentHeard()):
+		return fmt.Sprintf("it does not answer, and the agent of host %s is silent: is the machine on?", m.Spec.Host)
+	case m.mute && answering:
+		return "its process runs and does not answer, so that it is in no quorum: " + restart
+	case m.mute:
+		return "its process runs and does not answer, as that of no mon does: does the server that leads reach the network of the mons? If it does, they hang: " + restart
+	}
+	if others := muteText(p.muteMons()); others != "" {
+		return "it runs and answers, and the mons have no quorum: " + others
+	}
+	return fmt.Sprintf("it runs, and the mons have no quorum: do their hosts reach each other, and are their clocks right? 'holdfast get daemons %s -o yaml' has the end of its log", m.Name)
+}

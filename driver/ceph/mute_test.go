@@ -1,0 +1,148 @@
+package ceph
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+// unanswered is a connection to mons that have no quorum.
+type unanswered struct{}
+
+func (unanswered) Mon(context.Context, any, []byte) ([]byte, error) { return nil, rados.ErrNoAnswer }
+func (unanswered) Mgr(context.Context, any, []byte) ([]byte, error) { return nil, rados.ErrNoAnswer }
+func (unanswered) Close() error                                     { return nil }
+
+// monsSay are the decisions on mons of a plan.
+func monsSay(p *engine.Plan) (all []string) {
+	for _, d := range p.Decisions {
+		if strings.HasPrefix(d.Object, "mon.") {
+			all = append(all, string(d.Verdict)+" "+d.Object+": "+d.Message)
+		}
+	}
+	return all
+}
+
+// When a quorum is lost although the mons run, those are named that do not answer, and what helps; no mon is as wanted.
+func TestSilence(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		mute    []string
+		change  func(f *fakeWorld)
+		message string
+		said    []string
+	}{
+		{"two hang", []string{"b", "c"}, nil, "waiting for 2 of 3 mons to form a quorum: mon.b on h2, mon.c on h3 do not answer", []string{
+			"Wait mon.a: it runs and answers, and the mons have no quorum: mon.b on h2, mon.c on h3 do not answer",
+			"Wait mon.b: its process runs and does not answer, so that it is in no quorum: 'holdfast daemon restart c-mon-b --force' starts it again",
+			"Wait mon.c: its process runs and does not answer, so that it is in no quorum: 'holdfast daemon restart c-mon-c --force' starts it again",
+		}},
+		{"one hangs, one failed", []string{"b"}, func(f *fakeWorld) { f.daemons["c-mon-c"].Status.State = api.DaemonFailed },
+			"waiting for 2 of 3 mons to form a quorum: 2 run, and not yet mon.c on h3; mon.b on h2 does not answer", []string{
+				"Wait mon.a: it runs and answers, and the mons have no quorum: mon.b on h2 does not answer",
+				"Wait mon.b: its process runs and does not answer, so that it is in no quorum: 'holdfast daemon restart c-mon-b --force' starts it again",
+			}},
+		{"one of a silent host", []string{"b"}, func(f *fakeWorld) { f.silence(2, time.Hour) },
+			"waiting for 2 of 3 mons to form a quorum: mon.b on h2 does not answer", []string{
+				"Wait mon.a: it runs and answers, and the mons have no quorum: mon.b on h2 does not answer",
+				"Wait mon.b: it does not answer, and the agent of host h2 is silent: is the machine on?",
+				"Wait mon.c: it runs and answers, and the mons have no quorum: mon.b on h2 does not answer",
+			}},
+		{"one just started again", []string{"b"}, func(f *fakeWorld) {
+			f.daemons["c-mon-b"].Status.Started = &metav1.MicroTime{Time: f.now.Add(-time.Second)}
+		}, "waiting for 2 of 3 mons to form a quorum", []string{
+			"Wait mon.a: it runs, and the mons have no quorum: do their hosts reach each other, and are their clocks right? 'holdfast get daemons c-mon-a -o yaml' has the end of its log",
+			"Wait mon.b: it was started a moment ago, and the mons have no quorum yet",
+			"Wait mon.c: it runs, and the mons have no quorum: do their hosts reach each other, and are their clocks right? 'holdfast get daemons c-mon-c -o yaml' has the end of its log",
+		}},
+		{"none can be reached", []string{"a", "b", "c"}, nil, "waiting for 2 of 3 mons to form a quorum: mon.a on h1, mon.b on h2, mon.c on h3 do not answer", []string{
+			"Wait mon.a: its process runs and does not answer, as that of no mon does: does the server that leads reach the network of the mons? If it does, they hang: 'holdfast daemon restart c-mon-a --force' starts it again",
+			"Wait mon.b: its process runs and does not answer, as that of no mon does: does the server that leads reach the network of the mons? If it does, they hang: 'holdfast daemon restart c-mon-b --force' starts it again",
+			"Wait mon.c: its process runs and does not answer, as that of no mon does: does the server that leads reach the network of the mons? If it does, they hang: 'holdfast daemon restart c-mon-c --force' starts it again",
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := withFake(threeHosts())
+			f.settle(t)
+			for _, d := range f.daemons {
+				d.Status.Started = &metav1.MicroTime{Time: f.now.Add(-time.Hour)}
+			}
+			if tt.change != nil {
+				tt.change(f)
+			}
+			v, _, err := f.observed(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.System = &Observation{Error: "no answer", Mute: tt.mute}
+			p := f.driver.Plan(v, f.now)
+			if p.Status.Status != api.StorageOffline || p.Status.Message != tt.message {
+				t.Errorf("%s: %q, want %q", p.Status.Status, p.Status.Message, tt.message)
+			}
+			if got := monsSay(p); !slices.Equal(got, tt.said) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.said, "\n"))
+			}
+		})
+	}
+}
+
+// Mons are asked one by one when Ceph does not answer, all at one time, and never when it does.
+func TestObserve_mute(t *testing.T) {
+	f := withFake(threeHosts())
+	var asked atomic.Int32
+	f.driver.Greet = func(context.Context, string) error {
+		asked.Add(1)
+		return nil
+	}
+	f.settle(t)
+	asked.Store(0) // while they came up they did not answer
+	if _, _, err := f.observed(t.Context()); err != nil || asked.Load() > 0 {
+		t.Fatalf("mons of a cluster that answers were asked %d times, %v", asked.Load(), err)
+	}
+	together := make(chan struct{})
+	f.driver = &Driver{
+		Dial: func(rados.Config) rados.Client { return unanswered{} },
+		Greet: func(ctx context.Context, address string) error {
+			if asked.Add(1) == 3 {
+				close(together)
+			}
+			select {
+			case <-together:
+			case <-ctx.Done():
+				t.Error("they are asked one after the other")
+			}
+			if address == "10.0.0.1:3300" {
+				return nil
+			}
+			return errors.New("no greeting")
+		},
+	}
+	now := testTime
+	f.driver.Now = func() time.Time { return now }
+	for range 2 { // the second time nobody is asked again
+		if _, _, err := f.observed(t.Context()); err != nil || asked.Load() != 3 {
+			t.Fatalf("they were asked %d times, %v", asked.Load(), err)
+		}
+	}
+	now = now.Add(greetAgain)
+	v, _, err := f.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked.Load() != 6 {
+		t.Errorf("they were asked %d times", asked.Load())
+	}
+	if o := v.System.(*Observation); o.Reachable || !slices.Equal(o.Mute, []string{"b", "c"}) {
+		t.Errorf("%+v", o)
+	}
+}
