@@ -173,7 +173,7 @@ func newActionWait(g *globals) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use: "wait NAME", Short: "Wait until an action has ended, and show its progress", Args: cobra.ExactArgs(1),
-		Long: `Waits until the action has ended. The exit code is 0 when it is done, 3 when it was refused and nothing was changed, 4 when it
+		Long: `Waits until the action has ended. The exit code is 0 when it is done, 3 when it was refused or expired and nothing was changed, 4 when it
 goes on after --timeout, and 1 when it ended otherwise.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.withAction(cmd.Context(), args[0], func(c client.Client, a *api.Action) error {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -142,6 +144,20 @@ func TestAction_firstWord(t *testing.T) {
 	b.must(b.client.Patch(b.Context(), &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph"}},
 		client.RawPatch(types.MergePatchType, []byte(`{"spec":{"approval":"Granted"}}`))))
 	b.expect("daemon restart osd.3 --force", exitOK, "\nit waits for action restart-ceph-osd-3-", ": host node1 does one thing at a time; ", "; follow it with 'holdfast action wait ")
+}
+
+// What came too late was not refused: nobody was against it.
+func TestEndedAction_expired(t *testing.T) {
+	for reason, want := range map[string]string{
+		action.ReasonExpired: "expired, and nothing was changed: it was not approved within 24h0m0s", action.ReasonRefused: "refused, and nothing was changed: it was not approved within 24h0m0s",
+	} {
+		a := &api.Action{Status: api.ActionStatus{State: api.ActionFailed, Message: "it was not approved within 24h0m0s",
+			Conditions: []metav1.Condition{{Type: api.ActionEffective, Status: metav1.ConditionFalse, Reason: reason}}}}
+		err := newPrinter(&bytes.Buffer{}, "").endedAction(a)
+		if e := (*exitError)(nil); !errors.As(err, &e) || e.code != exitRefused || err.Error() != want {
+			t.Errorf("%s: %v, want %s", reason, err, want)
+		}
+	}
 }
 
 // What an action waits for is told when it has waited for that alone for a while, and not what was over at once.

@@ -9,10 +9,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 )
@@ -30,17 +32,21 @@ var firstWordTime = 10 * time.Second
 
 // firstWord waits a moment for the leader to accept the action, so that a refusal is seen where it was asked for.
 func (g *globals) firstWord(ctx context.Context, c client.Client, a *api.Action) error {
+	return newPrinter(g.out, "").firstWord(ctx, c, a)
+}
+
+func (p *printer) firstWord(ctx context.Context, c client.Client, a *api.Action) error {
 	var q queued
 	err := watchAction(ctx, c, a, firstWordTime, func() bool {
 		return a.Status.State.Final() || a.Status.State == api.ActionRunning || a.Status.State == api.ActionPendingApproval || q.lasts(&a.Status, time.Now())
 	})
 	switch {
 	case err == nil && a.Status.State.Final():
-		return newPrinter(g.out, "").endedAction(a)
+		return p.endedAction(a)
 	case err != nil && !errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
-	_, err = fmt.Fprintln(g.out, printable(followText(a)))
+	_, err = fmt.Fprintln(p.out, printable(p.nameOf(a)+followText(a)))
 	return err
 }
 
@@ -65,14 +71,25 @@ func (q *queued) lasts(s *api.ActionStatus, now time.Time) bool {
 // firstWords is firstWord of the actions among what was applied. Of one that had ended before there is nothing to follow, and JSON holds the objects alone.
 func (g *globals) firstWords(ctx context.Context, c client.Client, targets []target, o applyOptions) error {
 	var errs []error
+	p := newPrinter(g.out, "")
+	p.several = countActions(objectsOf(targets)) > 1
 	for _, t := range targets {
 		if o.output == "json" || t.GetKind() != engine.KindAction || t.live != nil && stateOf(t.live).Final() {
 			continue
 		}
 		a := &api.Action{ObjectMeta: metav1.ObjectMeta{Namespace: t.GetNamespace(), Name: t.GetName()}}
-		errs = append(errs, g.firstWord(ctx, c, a))
+		errs = append(errs, p.firstWord(ctx, c, a))
 	}
 	return errors.Join(errs...)
+}
+
+func countActions(objects []object) (n int) {
+	for _, x := range objects {
+		if x.GetKind() == engine.KindAction {
+			n++
+		}
+	}
+	return n
 }
 
 func stateOf(action *unstructured.Unstructured) api.ActionState {
@@ -116,6 +133,9 @@ func (g *globals) followAction(ctx context.Context, c client.Client, a *api.Acti
 
 // watchAction reads the action again and again until it is enough.
 func watchAction(ctx context.Context, c client.Client, a *api.Action, timeout time.Duration, enough func() bool) error {
+	if a.UID != "" && a.Status.State.Final() && enough() {
+		return nil // it was read already, and its end stays, however short the time is
+	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ticker := time.NewTicker(look)
@@ -141,29 +161,45 @@ func watchAction(ctx context.Context, c client.Client, a *api.Action, timeout ti
 
 // endedAction says how an action ended.
 func (p *printer) endedAction(a *api.Action) error {
-	switch {
+	switch name := p.nameOf(a); {
 	case a.Status.State == api.ActionDone && p.json:
 		return nil // its state was told
 	case a.Status.State == api.ActionDone:
-		_, err := fmt.Fprintln(p.out, printable(a.Status.Message))
+		_, err := fmt.Fprintln(p.out, printable(name+a.Status.Message))
 		return err
-	case refusedAction(a):
-		return &exitError{exitRefused, fmt.Errorf("refused, and nothing was changed: %s", a.Status.Message)}
+	case unbegun(a):
+		return &exitError{exitRefused, fmt.Errorf("%s%s, and nothing was changed%s: %s", name, unbegunWord(a), map[bool]string{true: " by it"}[p.several], a.Status.Message)}
 	}
 	return fmt.Errorf("%s is %s: %s", a.Name, a.Status.State, a.Status.Message)
 }
 
-// refusedAction says whether an action was refused before its first step.
-func refusedAction(a *api.Action) bool {
+// nameOf is how what is told of an action begins where several are told of.
+func (p *printer) nameOf(a *api.Action) string {
+	if p.several {
+		return "action/" + a.Name + ": "
+	}
+	return ""
+}
+
+// unbegun says whether an action failed before its first step.
+func unbegun(a *api.Action) bool {
 	begun := slices.ContainsFunc(a.Status.Steps, func(s api.ActionStep) bool { return s.State != api.StepPending })
 	return a.Status.State == api.ActionFailed && !begun
+}
+
+// unbegunWord says whether an action that was not begun was refused, or came too late.
+func unbegunWord(a *api.Action) string {
+	if c := meta.FindStatusCondition(a.Status.Conditions, api.ActionEffective); c != nil && c.Reason == action.ReasonExpired {
+		return "expired"
+	}
+	return "refused"
 }
 
 // showAction shows how far an action is: each step that has begun, and what is waited for.
 func (p *printer) showAction(a *api.Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	rows, name := actionRows(a, time.Now()), "action/"+a.Name
+	rows, name := p.named(a, actionRows(a, time.Now())), "action/"+a.Name
 	switch {
 	case p.json && p.told[name] != fmt.Sprint(rows):
 		p.told[name] = fmt.Sprint(rows)
@@ -176,6 +212,16 @@ func (p *printer) showAction(a *api.Action) {
 			p.tell(fmt.Sprintf("%s/%d", name, i), row)
 		}
 	}
+}
+
+// named puts the name of an action before what is told of it, where several are told of: before each row where rows are told one by one.
+func (p *printer) named(a *api.Action, rows []string) []string {
+	for i := range rows {
+		if p.several && (i == 0 || !p.live) {
+			rows[i] = p.nameOf(a) + strings.TrimSpace(rows[i])
+		}
+	}
+	return rows
 }
 
 func actionRows(a *api.Action, now time.Time) []string {

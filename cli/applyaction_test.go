@@ -46,6 +46,7 @@ func TestApply_waitsForAction(t *testing.T) {
 	})
 	b.expect("apply -f "+b.work("quick")+" --wait --timeout 5m", exitOK, "begin: Done", "end: Done", "end is so")
 	b.actionIs("quick", api.ActionDone, action.ReasonConfirmed)
+	b.expect("action wait quick --timeout 1ms", exitOK, "end is so")
 	b.expect("apply -f "+b.work("impossible")+" --wait --timeout 5m", exitRefused, "refused, and nothing was changed: there is no such place")
 	b.actionIs("impossible", api.ActionFailed, action.ReasonRefused)
 	b.expect("apply -f "+b.work("breaks")+" --wait --timeout 5m", exitFailed, "breaks is Failed: step end failed: the place is full", "begin is undone")
@@ -57,6 +58,13 @@ func TestApply_waitsForAction(t *testing.T) {
 		released.Store(true)
 	}, "apply -f "+b.work("held")+" --wait --timeout 5m", exitOK, "end: Running", "end: Done", "end is so")
 	b.actionIs("held", api.ActionDone, action.ReasonConfirmed)
+
+	// Of several each is told with its name.
+	several := b.work("several-quick") + " -f " + b.work("impossible-third")
+	b.expect("apply --wait --timeout 5m -f "+several, exitRefused, "action/several-quick: test.work ", "action/several-quick: begin: Done", "action/several-quick: end is so",
+		"action/impossible-third: refused, and nothing was changed by it: there is no such place")
+	several = b.work("fourth-quick") + " -f " + b.work("impossible-fifth")
+	b.expect("apply -f "+several, exitRefused, "action/fourth-quick: ", "action/impossible-fifth: refused, and nothing was changed by it: there is no such place")
 
 	// Without --wait its first word is told, and of one that had ended before nothing is.
 	b.expect("apply -f "+b.work("impossible"), exitOK, "action/impossible unchanged")

@@ -19,10 +19,12 @@ import (
 // printer shows progress: a picture that is drawn again and again on a terminal, a line for each change elsewhere, or
 // JSON.
 type printer struct {
-	out   io.Writer
-	json  bool
-	live  bool
-	start time.Time
+	out  io.Writer
+	json bool
+	live bool
+	// several is set where several actions are told of, each with its name.
+	several bool
+	start   time.Time
 	// told is what was last said of each object, so that plain lines say only what is new.
 	told map[string]string
 	// drawn is the number of terminal rows of the picture that is there now.

@@ -33,6 +33,7 @@ func (g *globals) waitReady(ctx context.Context, c client.Client, objects []obje
 	}
 	// Each is waited for at the same time: one that is refused or slow does not hide what becomes of the others.
 	errs := make([]error, len(keys)+len(objects))
+	p.several = countActions(objects) > 1
 	var wg sync.WaitGroup
 	for i, x := range objects {
 		if x.GetKind() == engine.KindAction {
