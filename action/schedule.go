@@ -150,12 +150,27 @@ func (e *entry) end(state api.ActionState, reason, message string, now time.Time
 
 // unknown ends an action of a kind that there is not.
 func (e *entry) unknown(f Facts) {
-	names := strings.Join(slices.Sorted(maps.Keys(f.Kinds)), ", ")
 	if e.begun() {
-		e.end(api.ActionLost, ReasonUnknown, fmt.Sprintf("this release of Holdfast knows no kind %q and cannot say how far it came; it knows %s", e.action.Spec.Kind, names), f.Now)
+		e.end(api.ActionLost, ReasonUnknown, fmt.Sprintf("this release of Holdfast knows no kind %q and cannot say how far it came; it knows %s", e.action.Spec.Kind, namesOf(f.Kinds)), f.Now)
 		return
 	}
-	e.end(api.ActionFailed, ReasonUnknown, fmt.Sprintf("there is no kind %q; there are %s", e.action.Spec.Kind, names), f.Now)
+	e.end(api.ActionFailed, ReasonUnknown, Impossible(e.action, f.Kinds), f.Now)
+}
+
+// Impossible says why an action can never be begun, whatever is there: its kind is unknown, or needs a host to be named. Empty where it may.
+func Impossible(a *api.Action, kinds map[string]Kind) string {
+	k, known := kinds[a.Spec.Kind]
+	switch {
+	case !known:
+		return fmt.Sprintf("there is no kind %q; there are %s", a.Spec.Kind, namesOf(kinds))
+	case k.Executor == api.ByAgent && a.Spec.Host == "":
+		return fmt.Sprintf("%s needs spec.host: the agent there carries it out", k.Name)
+	}
+	return ""
+}
+
+func namesOf(kinds map[string]Kind) string {
+	return strings.Join(slices.Sorted(maps.Keys(kinds)), ", ")
 }
 
 // hostGone ends an action that an agent cannot carry out because its host is not there, or is another one by now. Of the
@@ -170,7 +185,7 @@ func (e *entry) hostGone(f Facts) bool {
 	case e.begun():
 		e.end(api.ActionLost, ReasonLost, fmt.Sprintf("host %s was removed while its agent carried the action out: nobody knows how far it came", host), f.Now)
 	case host == "":
-		e.end(api.ActionFailed, ReasonRefused, fmt.Sprintf("%s needs spec.host: the agent there carries it out", e.kind.Name), f.Now)
+		e.end(api.ActionFailed, ReasonRefused, Impossible(e.action, f.Kinds), f.Now)
 	default:
 		e.end(api.ActionFailed, ReasonRefused, fmt.Sprintf("there is no host %s: see 'holdfast get hosts'", host), f.Now)
 	}

@@ -242,6 +242,25 @@ func TestPlan_restart(t *testing.T) {
 		[]string{"plan", "-f", "-", "--dry-run"}, "action/restarts/again", "[less redundancy]", "highest risk: Redundancy")
 }
 
+// TestPlan_impossibleAction: what can never be begun is refused when it is planned, in the words that applying it would end with.
+func TestPlan_impossibleAction(t *testing.T) {
+	p := newWiped(t, "impossible", api.DeletionRetain)
+	for spec, want := range map[string]string{
+		"kind: test.strange, target: host/impossible-1, host: impossible-1":                                          `action/a: there is no kind "test.strange"; there are `,
+		"kind: daemon.restart, target: daemon/c-osd-1, cluster: c":                                                   "action/a: daemon.restart needs spec.host: the agent there carries it out",
+		"kind: daemon.restart, target: daemon/c-osd-2, host: impossible-1, cluster: c":                               "action/a: there is no daemon c-osd-2 of namespace impossible on host impossible-1: see 'holdfast get daemons'",
+		"kind: daemon.restart, target: daemon/c-osd-1, host: impossible-1, cluster: c, parameters: {force: \"yes\"}": `action/a: the parameter "force" is "yes", and can only be "Yes"`,
+		"kind: host.drain, target: host/impossible-1":                                                                "action/a: spec.target must be host/NAME and spec.host the same NAME",
+	} {
+		file := "{apiVersion: holdfast.io/v1alpha1, kind: Action, metadata: {name: a}, spec: {" + spec + "}}"
+		p.must(t, exitRefused, file, []string{"plan", "-f", "-"}, "nothing was changed", want)
+	}
+	p.nothingBegun(t)
+	if n := p.plans(t); n > 0 {
+		t.Errorf("%d plans were kept", n)
+	}
+}
+
 // TestApply_ofAHostsAction: from a file it is as by its command.
 func TestApply_ofAHostsAction(t *testing.T) {
 	p := newWiped(t, "filed", api.DeletionWipe)

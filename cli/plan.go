@@ -86,7 +86,7 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 	if o.output == "" {
 		p.report.Write(g.out)
 	}
-	if err := p.refusal(); err != nil && operation == api.PlanApply {
+	if err := p.planRefusal(); err != nil && operation == api.PlanApply {
 		return err
 	}
 	if o.output != "" {

@@ -39,6 +39,8 @@ type proposal struct {
 	refused []string
 	// silent are the clusters whose storage system does not answer, as plans name them, with the reason.
 	silent map[string]string
+	// foreseen says why actions would be refused by who carries them out: a plan is refused for it, and who applies it hears it from there.
+	foreseen []string
 	// astray says what names a cluster that there is not.
 	astray []string
 	// anyway are the changes that destroy data whether or not this is done.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -28,11 +29,31 @@ func (p *proposal) followActions(before *bare.Objects) error {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(t.after.Object, a); err != nil {
 			return explain(t.object, err)
 		}
+		if t.live == nil {
+			p.foresee(before, a)
+		}
 		if hosts.Knows(a) && a.Spec.Want != api.WantCancelled && !a.Status.State.Final() {
 			p.followAction(before, a, t.live == nil)
 		}
 	}
 	return nil
+}
+
+// foresee finds out whether a new action would be refused by who carries it out, as far as that can be seen without asking a storage system. What the
+// server or a command refuses itself, such as an action on a host that there is not, is not looked for.
+func (p *proposal) foresee(before *bare.Objects, a *api.Action) {
+	why := action.Impossible(a, actionKinds())
+	if err := hosts.PrecheckTarget(a); why == "" && err != nil {
+		why = err.Error()
+	}
+	if host := hostIn(before, a.Spec.Host); why == "" && host != nil {
+		if err := hosts.PrecheckDaemon(a, engine.OnHost(host, before.Nodes, before.Daemons, before.Clusters)); err != nil {
+			why = err.Error()
+		}
+	}
+	if why != "" {
+		p.foreseen = append(p.foreseen, fmt.Sprintf("action/%s: %s", a.Name, why))
+	}
 }
 
 // followAction adds what one action writes. Whether it can be done is asked of one that is not there yet.

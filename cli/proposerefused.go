@@ -50,15 +50,20 @@ func refusedObject(text string) string {
 }
 
 // refusal is the error that says why nothing can be done.
-func (p *proposal) refusal() error {
-	if len(p.refused) == 0 {
+func (p *proposal) refusal() error { return p.refusedFor(p.refused) }
+
+// planRefusal is the error that says why it is of no use to keep the proposal as a plan.
+func (p *proposal) planRefusal() error { return p.refusedFor(slices.Concat(p.refused, p.foreseen)) }
+
+func (p *proposal) refusedFor(reasons []string) error {
+	if len(reasons) == 0 {
 		return nil
 	}
 	if p.heir != nil {
-		return &exitError{exitRefused, fmt.Errorf("nothing was changed:\n%w", hosts.Unfit(p.host, p.heir, p.refused))}
+		return &exitError{exitRefused, fmt.Errorf("nothing was changed:\n%w", hosts.Unfit(p.host, p.heir, reasons))}
 	}
-	all := make([]error, len(p.refused))
-	for i, text := range p.refused {
+	all := make([]error, len(reasons))
+	for i, text := range reasons {
 		all[i] = errors.New(text)
 	}
 	return &exitError{exitRefused, fmt.Errorf("nothing was changed:\n%w", errors.Join(all...))}

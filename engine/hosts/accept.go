@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // confirmAfter is how long after a refusal a storage system is asked once more: it may not have been asked for long, or be choosing who leads it.
@@ -20,11 +22,11 @@ const confirmAfter = time.Second
 // before it begins.
 func AcceptAgents(c Config) func(ctx context.Context, a *api.Action) error {
 	return func(ctx context.Context, a *api.Action) error {
-		if !strings.HasPrefix(a.Spec.Kind, "daemon.") {
+		if !onDaemon(a) {
 			return nil
 		}
-		if force, said := a.Spec.Parameters[ParamForce]; said && force != Yes {
-			return refuse("the parameter %q is %q, and can only be %q", ParamForce, force, Yes)
+		if err := checkForce(a); err != nil {
+			return err
 		}
 		d, err := c.daemonOf(ctx, a)
 		if err != nil || d == nil {
@@ -72,6 +74,11 @@ func (c Config) daemonOf(ctx context.Context, a *api.Action) (*api.Daemon, error
 	if err != nil {
 		return nil, fmt.Errorf("while reading host %s: %w", a.Spec.Host, err)
 	}
+	return daemonOn(a, v)
+}
+
+// daemonOn is the daemon of a host that an action is meant for.
+func daemonOn(a *api.Action, v *engine.HostView) (*api.Daemon, error) {
 	name, ok := strings.CutPrefix(a.Spec.Target, "daemon/")
 	if !ok {
 		return nil, refuse("the target %q is no daemon: it has to be daemon/NAME", a.Spec.Target)
@@ -86,6 +93,24 @@ func (c Config) daemonOf(ctx context.Context, a *api.Action) (*api.Daemon, error
 		return nil, refuse("daemon %s is wanted %s, not Running: host %s is in mode %s", name, v.Daemons[i].Spec.State, a.Spec.Host, v.Host.ModeOf())
 	}
 	return &v.Daemons[i], nil
+}
+
+func onDaemon(a *api.Action) bool { return strings.HasPrefix(a.Spec.Kind, "daemon.") }
+
+func checkForce(a *api.Action) error {
+	if force, said := a.Spec.Parameters[ParamForce]; said && force != Yes {
+		return refuse("the parameter %q is %q, and can only be %q", ParamForce, force, Yes)
+	}
+	return nil
+}
+
+// PrecheckDaemon refuses what can be seen to be impossible on a daemon without asking a storage system, as Precheck does on a host. It is pure.
+func PrecheckDaemon(a *api.Action, on *engine.HostView) error {
+	if !onDaemon(a) {
+		return nil
+	}
+	_, err := daemonOn(a, on)
+	return cmp.Or(checkForce(a), err)
 }
 
 // pause waits, and says whether ctx goes on.

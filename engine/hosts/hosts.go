@@ -119,10 +119,17 @@ func (j *job) says(parameter, value string) bool {
 	return string(j.action.Spec.Parameters[parameter]) == value
 }
 
+func checkTarget(a *api.Action) error {
+	if a.Spec.Host == "" || a.Spec.Target != "host/"+a.Spec.Host {
+		return refuse("spec.target must be host/NAME and spec.host the same NAME: they are %q and %q", a.Spec.Target, a.Spec.Host)
+	}
+	return nil
+}
+
 // open reads the host of an action.
 func (h *handler) open(ctx context.Context, a *api.Action) (*job, error) {
-	if a.Spec.Host == "" || a.Spec.Target != "host/"+a.Spec.Host {
-		return nil, refuse("spec.target must be host/NAME and spec.host the same NAME: they are %q and %q", a.Spec.Target, a.Spec.Host)
+	if err := checkTarget(a); err != nil {
+		return nil, err
 	}
 	v, err := h.Store.Host(ctx, a.Spec.Host)
 	if err != nil {

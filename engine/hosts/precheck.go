@@ -5,6 +5,14 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
+// PrecheckTarget refuses an action on a host that does not say which. It is pure.
+func PrecheckTarget(a *api.Action) error {
+	if !Knows(a) {
+		return nil
+	}
+	return checkTarget(a)
+}
+
 // Precheck refuses what can be seen to be impossible without asking a storage system. heir is the host that shall take the
 // place of the other one, nil where there is none. It is pure, so that a command can refuse before an action is made. The error
 // wraps action.ErrRefused.
