@@ -386,7 +386,7 @@ func TestAcceptAgents(t *testing.T) {
 		"no daemon":       {"daemon.restart", "h1", "host/h1", "it has to be daemon/NAME"},
 		"no such daemon":  {"daemon.restart", "h1", "daemon/x", "there is no daemon x"},
 		"elsewhere":       {"daemon.restart", "h2", "daemon/d", "there is no daemon d of namespace default on host h2"},
-		"wanted to stand": {"daemon.restart", "h1", "daemon/stopped", "wanted Stopped, not Running: host h1 is in mode Active"},
+		"wanted to stand": {"daemon.restart", "h1", "daemon/stopped", "wanted Stopped, not Running: 'holdfast why stopped' says why. If it is held back, 'holdfast daemon start stopped' has it try again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "wanted to stand" {
