@@ -3,6 +3,7 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -156,14 +157,31 @@ func TestExamine_notWrong(t *testing.T) {
 	f := healthy()
 	f.Tokens = []Token{{"a", "server", now.Add(-time.Hour), false}, {"b", "server", now.Add(time.Hour), true}, {"c", "agent", now.Add(time.Hour), false}}
 	f.Servers = f.Servers[:1]
-	f.Actions = []api.Action{{Status: api.ActionStatus{State: api.ActionFailed, Finished: &metav1.Time{Time: now.Add(-3 * day)}}}, {Status: api.ActionStatus{
-		State: api.ActionFailed, Finished: &metav1.Time{Time: now.Add(-2 * time.Hour)},
-		Conditions: []metav1.Condition{{Type: api.ActionEffective, Status: metav1.ConditionFalse, Reason: "Refused"}},
-	}}}
+	f.Actions = []api.Action{
+		{Status: api.ActionStatus{State: api.ActionFailed, Finished: &metav1.Time{Time: now.Add(-3 * day)}}},
+		refusedAction(2*time.Hour, time.Hour), refusedAction(time.Minute, 3*time.Second), // long ago, and while somebody listened
+	}
 	for _, found := range Examine(f) {
 		if found.Level != OK {
 			t.Errorf("got %+v", found)
 		}
+	}
+}
+
+// refusedAction is one that was refused before its first step so long ago, and so long after it was asked for.
+func refusedAction(ago, after time.Duration) api.Action {
+	return api.Action{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-ago - after))}, Status: api.ActionStatus{
+		State: api.ActionFailed, Finished: &metav1.Time{Time: now.Add(-ago)},
+		Conditions: []metav1.Condition{{Type: api.ActionEffective, Status: metav1.ConditionFalse, Reason: "Refused"}},
+	}}
+}
+
+// TestExamine_refusedLater: who asked for what was refused after a while may have gone away.
+func TestExamine_refusedLater(t *testing.T) {
+	f := healthy()
+	f.Actions = []api.Action{refusedAction(time.Minute, time.Hour)}
+	if !slices.ContainsFunc(Examine(f), func(found Finding) bool { return found.Check == "actions" && found.Level == Warn }) {
+		t.Error("it is not told")
 	}
 }
 

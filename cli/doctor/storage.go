@@ -124,8 +124,10 @@ const (
 	hangs = 5
 	// recent is for how long an action that failed is shown.
 	recent = 24 * time.Hour
-	// told is for how long one is shown that was refused before its first step: it changed nothing, and who asked for it was told.
+	// told is for how long one is shown that was refused before its first step: it changed nothing.
 	told = time.Hour
+	// heard is how soon a refusal comes while who asked for it still listens, and needs no second word.
+	heard = 10 * time.Second
 )
 
 func checkActions(f *Facts) []Finding {
@@ -144,12 +146,16 @@ func checkActions(f *Facts) []Finding {
 }
 
 // shownFor is for how long an action that failed is shown.
-func shownFor(s *api.ActionStatus) time.Duration {
-	begun := slices.ContainsFunc(s.Steps, func(step api.ActionStep) bool { return step.State != api.StepPending })
-	if c := condition(s.Conditions, api.ActionEffective); !begun && c != nil && c.Reason == actions.ReasonRefused {
-		return told
+func shownFor(a *api.Action) time.Duration {
+	begun := slices.ContainsFunc(a.Status.Steps, func(step api.ActionStep) bool { return step.State != api.StepPending })
+	c := condition(a.Status.Conditions, api.ActionEffective)
+	switch {
+	case begun || c == nil || c.Reason != actions.ReasonRefused:
+		return recent
+	case a.Status.Finished.Sub(a.CreationTimestamp.Time) <= heard:
+		return 0
 	}
-	return recent
+	return told
 }
 
 func action(f *Facts, a *api.Action) *Finding {
@@ -162,7 +168,7 @@ func action(f *Facts, a *api.Action) *Finding {
 		return &Finding{Level: Warn, Message: fmt.Sprintf("%s was tried %d times: %s", what, s.Attempts, s.Message), Remedy: show}
 	case s.State == api.ActionRunning && s.Estimated != nil && f.Now.After(s.Estimated.Add(time.Hour)):
 		return &Finding{Level: Warn, Message: fmt.Sprintf("%s is an hour late; it waits for: %s", what, s.WaitsFor), Remedy: show}
-	case (s.State == api.ActionFailed || s.State == api.ActionLost) && s.Finished != nil && f.Now.Sub(s.Finished.Time) < shownFor(s):
+	case (s.State == api.ActionFailed || s.State == api.ActionLost) && s.Finished != nil && f.Now.Sub(s.Finished.Time) < shownFor(a):
 		return &Finding{Level: Warn, Message: fmt.Sprintf("%s ended as %s: %s", what, s.State, s.Message), Remedy: show}
 	}
 	return nil
