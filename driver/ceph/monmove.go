@@ -92,13 +92,21 @@ func (p *planner) dismissMons() (busy bool) {
 				continue
 			}
 			taken = true
-			p.command(verbMonRemove, label(d), nil, "another mon has taken its place")
+			p.command(verbMonRemove, label(d), nil, p.removedWhy(d))
 		case d.DeletionTimestamp == nil:
 			p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: "it is not in Ceph's map any more"})
 			p.decide(api.VerdictDo, label(d), "removed from host %s: it is not in Ceph's map any more", d.Spec.Host)
 		}
 	}
 	return busy
+}
+
+// removedWhy says why a mon that was told to leave is taken out of the map.
+func (p *planner) removedWhy(d *api.Daemon) string {
+	if p.departs(member{d.Spec.ID, d.Spec.Host, d.Spec.Parameters[ParamAddress]}) != "" {
+		return "another mon has taken its place"
+	}
+	return "the other mons are as many as are wanted"
 }
 
 // mayRemoveMon says whether the others are a majority without it: those that are in the quorum, and are to stay there.

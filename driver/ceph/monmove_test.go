@@ -149,6 +149,41 @@ func TestMonMoves(t *testing.T) {
 	}
 }
 
+// A mon is taken out of Ceph's map for the reason that it left for: another one is there, or fewer are wanted.
+func TestMons_removedWhy(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*fakeWorld)
+		want   string
+	}{
+		"fewer are wanted":    {func(f *fakeWorld) { f.cluster.Spec.Ceph.Mon.Count = 1 }, "the other mons are as many as are wanted"},
+		"its host is drained": {func(f *fakeWorld) { f.mode(1, api.HostDrain) }, "another mon has taken its place"},
+		"its host is silent":  {func(f *fakeWorld) { f.powerOff(1, time.Hour) }, "another mon has taken its place"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := withFake(fourHosts())
+			f.settle(t)
+			tt.change(f)
+			told := 0
+			for range 40 {
+				f.agents()
+				p := f.round(t)
+				f.now = f.now.Add(recheckSoon)
+				for _, c := range p.Commands {
+					if c.Verb != verbMonRemove {
+						continue
+					}
+					if told++; c.Reason != tt.want {
+						t.Errorf("%s is removed because %s, want %s", c.Object, c.Reason, tt.want)
+					}
+				}
+			}
+			if told == 0 {
+				t.Error("no mon was removed")
+			}
+		})
+	}
+}
+
 func fiveMonHosts() *world {
 	w := fourHosts()
 	w.host(5, 2)
