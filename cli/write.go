@@ -264,8 +264,16 @@ func (w *writer) contest(t target, err error) error {
 		}
 		all = append(all, text)
 	}
-	return &exitError{exitRefused, fmt.Errorf("somebody else has applied these fields:\n  %s\nLeave them out of your file, or take them over with --force-conflicts",
-		strings.Join(all, "\n  "))}
+	return &exitError{exitRefused, fmt.Errorf("somebody else has applied these fields:\n  %s\nLeave them out of your file, or take them over with %s",
+		strings.Join(all, "\n  "), w.forced())}
+}
+
+// forced is how fields are taken over: a plan that is named says itself whether it does.
+func (w *writer) forced() string {
+	if w.exact {
+		return "another plan: 'holdfast plan --force-conflicts'"
+	}
+	return "--force-conflicts"
 }
 
 // when says when a manager last wrote to an object.
