@@ -112,7 +112,7 @@ func (g *globals) readConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// client makes a client for our kinds and the core kinds.
+// client makes a client for our kinds and the core kinds, which writes in the name of this user.
 func (g *globals) client() (client.WithWatch, error) {
 	config, err := g.restConfig()
 	if err != nil {
@@ -122,7 +122,11 @@ func (g *globals) client() (client.WithWatch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("while connecting to %s: %w", config.Host, err)
 	}
-	return c, nil
+	owner, err := g.owner()
+	if err != nil {
+		return nil, err
+	}
+	return ownedClient{client.WithFieldOwner(c, owner), c}, nil
 }
 
 // mapper resolves what people call kinds: storagecluster, storageclusters, stc.

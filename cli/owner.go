@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -9,8 +10,10 @@ import (
 	"strings"
 	"unicode"
 
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // maxManager is how long the API lets the name of a field manager be.
@@ -38,6 +41,17 @@ func (g *globals) owner() (string, error) {
 		return managerName(c.AuthInfo), nil
 	}
 	return "holdfast", nil
+}
+
+// ownedClient has all that it writes owned by one user: others read who labelled a host or approved an action, and not by which program.
+type ownedClient struct {
+	client.Client
+	watching client.WithWatch
+}
+
+// Watch writes nothing.
+func (c ownedClient) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+	return c.watching.Watch(ctx, list, opts...)
 }
 
 // managerName keeps to what the API takes for a name.

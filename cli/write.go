@@ -74,9 +74,26 @@ func (w *writer) apply(ctx context.Context, u *unstructured.Unstructured, extra 
 	if w.conflicts == api.ConflictsTake {
 		opts = append(opts, client.ForceOwnership)
 	}
-	return withDeadline(ctx, func(ctx context.Context) error {
-		return w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), opts...)
-	})
+	send := func(ctx context.Context) error { return w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), opts...) }
+	err := withDeadline(ctx, send)
+	if w.withItself(err) {
+		opts = append(opts, client.ForceOwnership)
+		err = withDeadline(ctx, send)
+	}
+	return err
+}
+
+// withItself says whether a conflict is with what the owner wrote by another command alone, such as 'holdfast host label'.
+func (w *writer) withItself(err error) bool {
+	causes := fieldConflicts(err)
+	return len(causes) > 0 && !slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return managerIn(c) != w.owner })
+}
+
+// managerIn is whose field a cause of a conflict is about.
+func managerIn(c metav1.StatusCause) string {
+	_, rest, _ := strings.Cut(c.Message, `"`)
+	manager, _, _ := strings.Cut(rest, `"`)
+	return manager
 }
 
 // write applies an object that was checked, and says what that did.
@@ -102,6 +119,7 @@ func (w *writer) tryWrite(ctx context.Context, t target) (string, error) {
 	if t.live == nil {
 		return "created", w.create(ctx, t)
 	}
+	was := plans.Fields(t.live)
 	if err := w.takeOver(ctx, t); err != nil {
 		return "", err
 	}
@@ -111,7 +129,8 @@ func (w *writer) tryWrite(ctx context.Context, t target) (string, error) {
 	if err := w.apply(ctx, u); err != nil {
 		return "", err
 	}
-	if u.GetResourceVersion() == t.live.GetResourceVersion() {
+	// Taking fields over may have written what was wanted already.
+	if u.GetResourceVersion() == t.live.GetResourceVersion() && len(plans.Differences(was, plans.Fields(u))) == 0 {
 		return "unchanged", nil
 	}
 	return "configured", nil
@@ -137,8 +156,8 @@ type createdError struct{ error }
 
 func (e *createdError) Unwrap() error { return e.error }
 
-// takeOver has the fields of an object that was created by this owner owned as applied ones: who creates an object owns all its
-// defaults, too, and would keep others from setting them. An object that was not created so is left alone. What somebody else
+// takeOver has the fields of an object that was created or changed by this owner owned as applied ones: who creates an object owns all its
+// defaults, too, and would keep others from setting them. An object that this owner only applied is left alone. What somebody else
 // changes meanwhile is left to them; the next apply tells of it.
 func (w *writer) takeOver(ctx context.Context, t target) error {
 	for range writeTries {
@@ -256,8 +275,7 @@ func (w *writer) contest(t target, err error) error {
 	var all []string
 	for _, c := range causes {
 		path := strings.TrimPrefix(c.Field, ".")
-		_, rest, _ := strings.Cut(c.Message, `"`)
-		manager, _, _ := strings.Cut(rest, `"`)
+		manager := managerIn(c)
 		text := fmt.Sprintf("%s belongs to %s%s", path, manager, when(t.live, manager))
 		if have, ok := theirs[path]; ok {
 			text = fmt.Sprintf("%s: %s set it to %s%s; you want %s", path, manager, have, when(t.live, manager), mine[path])

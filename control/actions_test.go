@@ -180,3 +180,33 @@ func TestActions_host(t *testing.T) {
 	}
 	expectError(t, "cancel by a host", agent.Patch(ctx, actionIn(ns, "mine"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"want":"Cancelled"}}`))), "ask an administrator")
 }
+
+// TestActions_frozen: what was asked for and approved stays what it is. The times are as good as before however they are written.
+func TestActions_frozen(t *testing.T) {
+	s, _ := sharedServer(t)
+	admin, ctx := newClient(t, s.Config()), t.Context()
+	ns := newNamespace(t, admin)
+	hour := metav1.Duration{Duration: time.Hour}
+	for name, change := range map[string]func(*api.Action){
+		"plain": func(*api.Action) {}, "timed": func(a *api.Action) { a.Spec.Timeout, a.Spec.ExpiresAfter = hour, hour },
+	} {
+		if err := admin.Create(ctx, actionIn(ns, name, change)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const frozen = "of an Action only spec.approval and spec.want can be changed"
+	for _, test := range []struct{ name, patch, err string }{
+		{"plain", `{"spec":{"timeout":"1s"}}`, frozen},
+		{"plain", `{"spec":{"expiresAfter":"1000h"}}`, frozen},
+		{"timed", `{"spec":{"timeout":"2h"}}`, frozen},
+		{"timed", `{"spec":{"timeout":null}}`, frozen},
+		{"timed", `{"spec":{"expiresAfter":null}}`, frozen},
+		{"timed", `{"spec":{"parameters":{"force":"Yes"}}}`, frozen},
+		{"timed", `{"spec":{"timeout":"60m","expiresAfter":"3600s"}}`, ""},
+		{"plain", `{"spec":{"timeout":null,"expiresAfter":"0s"}}`, ""},
+		{"timed", `{"spec":{"want":"Cancelled"}}`, ""},
+	} {
+		err := admin.Patch(ctx, actionIn(ns, test.name), client.RawPatch("application/merge-patch+json", []byte(test.patch)))
+		expectError(t, test.name+" "+test.patch, err, test.err)
+	}
+}
