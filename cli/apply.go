@@ -19,12 +19,14 @@ import (
 )
 
 type applyOptions struct {
-	files   []string
-	plan    string
-	force   bool
-	wait    bool
-	timeout time.Duration
-	output  string
+	files []string
+	plan  string
+	force bool
+	// whenPossible declares also what is refused as things are.
+	whenPossible bool
+	wait         bool
+	timeout      time.Duration
+	output       string
 }
 
 func newApply(g *globals) *cobra.Command {
@@ -35,6 +37,8 @@ func newApply(g *globals) *cobra.Command {
 		Long: `Applies the objects in the files. All of them are checked first, by the server and against the hosts and devices that
 are there; if one is refused, nothing at all is changed. Whatever would destroy data is refused, too, unless its plan is named
 with --plan.
+
+A StorageNode whose nodeSelector selects no host is refused. One for a machine that joins later is declared with --when-possible.
 
 With --plan, does exactly what 'holdfast plan' told, or refuses and says what has moved since.
 
@@ -55,6 +59,7 @@ Exit codes: 0 done, 1 failed, 2 wrong command line, 3 refused, 4 not ready in ti
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "a file with objects in YAML or JSON, - for standard input; may be repeated")
 	cmd.Flags().StringVar(&o.plan, "plan", "", "the plan to carry out, as 'holdfast plan' named it")
 	cmd.Flags().BoolVar(&o.force, "force-conflicts", false, forceUsage)
+	cmd.Flags().BoolVar(&o.whenPossible, "when-possible", false, whenPossibleUsage)
 	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until the storage system itself says that it is well, and show progress meanwhile")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long --wait waits")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "json: one JSON object a line")
@@ -69,8 +74,8 @@ func checkOutput(output string) error {
 }
 
 func (g *globals) apply(ctx context.Context, o applyOptions) error {
-	if o.plan != "" && (len(o.files) > 0 || o.force) {
-		return &exitError{exitUsage, errors.New("say either -f FILE or --plan NAME: a plan holds its files, and what was said of conflicts")}
+	if o.plan != "" && (len(o.files) > 0 || o.force || o.whenPossible) {
+		return &exitError{exitUsage, errors.New("say either -f FILE or --plan NAME: a plan holds its files, and what was said of conflicts and refusals")}
 	}
 	if o.plan != "" {
 		return g.applyPlan(ctx, o)
@@ -83,6 +88,7 @@ func (g *globals) apply(ctx context.Context, o applyOptions) error {
 	if err != nil {
 		return err
 	}
+	w.refusals = refusalsFor(o.whenPossible)
 	targets, err := w.checkAll(ctx, objects)
 	if err != nil {
 		return err
@@ -91,7 +97,7 @@ func (g *globals) apply(ctx context.Context, o applyOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := p.refusal(); err != nil {
+	if err := p.judge(w, g.err); err != nil {
 		return err
 	}
 	if err := g.requireNamed(ctx, w, p); err != nil {

@@ -35,7 +35,9 @@ type planOptions struct {
 	delete []string
 	dryRun bool
 	force  bool
-	output string
+	// whenPossible keeps also what is refused as things are.
+	whenPossible bool
+	output       string
 }
 
 func newPlan(g *globals) *cobra.Command {
@@ -58,6 +60,7 @@ moved since. Plans are removed after a week.`,
 	f.StringSliceVar(&o.delete, "delete", nil, "an object to delete, as KIND/NAME, instead of files to apply; may be repeated")
 	f.BoolVar(&o.dryRun, "dry-run", false, "show the plan, and do not keep it")
 	f.BoolVar(&o.force, "force-conflicts", false, forceUsage)
+	f.BoolVar(&o.whenPossible, "when-possible", false, whenPossibleUsage)
 	f.StringVarP(&o.output, "output", "o", "", "json or yaml: print the Plan, and do not keep it")
 	return cmd
 }
@@ -79,6 +82,7 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 	if err != nil {
 		return err
 	}
+	w.refusals = refusalsFor(o.whenPossible)
 	p, err := g.propose(ctx, w.client, operation, targets)
 	if err != nil {
 		return err
@@ -86,8 +90,13 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 	if o.output == "" {
 		p.report.Write(g.out)
 	}
-	if err := p.planRefusal(); err != nil && operation == api.PlanApply {
-		return err
+	if operation == api.PlanApply {
+		if err := p.judge(w, g.err); err != nil {
+			return err
+		}
+		if err := p.refusedFor(p.foreseen); err != nil {
+			return err
+		}
 	}
 	if o.output != "" {
 		if err := g.printPlan(p, w, o.output); err != nil {
@@ -98,7 +107,7 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 		}
 	}
 	if o.output != "" || o.dryRun {
-		return p.deleteRefusal("")
+		return p.unlessPossible(w, "")
 	}
 	if err := p.unkept(); err != nil {
 		return err
@@ -107,7 +116,7 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := p.deleteRefusal(g.nextCommand(plan)); err != nil {
+	if err := p.unlessPossible(w, g.nextCommand(plan)); err != nil {
 		return err
 	}
 	fmt.Fprintf(g.out, "apply it with: %s\n", g.nextCommand(plan))
@@ -225,7 +234,7 @@ func (g *globals) requireNamed(ctx context.Context, w *writer, p *proposal) erro
 		return err
 	}
 	command := g.nextCommand(plan)
-	if len(p.refused) > 0 { // it was said that it may wait, which the plan does not hold
+	if len(p.refused) > 0 && p.operation == api.PlanDelete { // it was said that it may wait, which the plan does not hold
 		command += " --when-possible"
 	}
 	return &exitError{exitRefused, fmt.Errorf("this destroys data, so nothing was changed: look at the plan above; if it is what you want, "+

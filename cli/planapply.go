@@ -24,7 +24,7 @@ func (g *globals) bindPlan(ctx context.Context, w *writer, b bind) (*api.Plan, [
 	if err != nil {
 		return nil, nil, err
 	}
-	w.conflicts, w.exact = plan.Spec.Conflicts, true
+	w.conflicts, w.refusals, w.exact = plan.Spec.Conflicts, plan.Spec.Refusals, true
 	objects, err := parseManifest([]byte(plan.Spec.Manifest), "plan "+b.name, g.namespace)
 	if err != nil {
 		return nil, nil, err
@@ -43,12 +43,12 @@ func (g *globals) bindPlan(ctx context.Context, w *writer, b bind) (*api.Plan, [
 			return nil, nil, err
 		}
 	}
-	if moved := movedSince(plan, p, begun); len(moved) > 0 {
+	if moved := movedSince(plan, p, w, begun); len(moved) > 0 {
 		return nil, nil, outdated(ctx, w, plan, moved)
 	}
 	// What was refused when the plan was made is no move: it stays refused until it can be, or somebody says that it may wait.
 	if b.operation == api.PlanDelete && !begun {
-		if err := g.deletable(p, b.whenPossible); err != nil {
+		if err := g.deletable(p, b.whenPossible || w.refusals == api.RefusalsDeclare); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -84,7 +84,7 @@ func (w *writer) targets(ctx context.Context, objects []object, operation api.Pl
 
 // movedSince says what is not as it was when the plan was made. Of a plan that was begun each object has to be as it was then, or as the plan wants
 // it: what came of those that are written has moved the world. Data that is destroyed now, and was not in the plan, nobody has named.
-func movedSince(plan *api.Plan, p *proposal, begun bool) []string {
+func movedSince(plan *api.Plan, p *proposal, w *writer, begun bool) []string {
 	if begun {
 		return slices.Concat(movedMeanwhile(plan, p), plans.UnnamedData(&plan.Spec, p.destroys()))
 	}
@@ -92,9 +92,9 @@ func movedSince(plan *api.Plan, p *proposal, begun bool) []string {
 	if len(moved) > 0 {
 		return moved
 	}
-	now := p.spec("", plan.Spec.Conflicts)
+	now := p.spec("", w)
 	moved = plans.Differs(&plan.Spec, &now)
-	if len(moved) == 0 && p.operation == api.PlanApply {
+	if len(moved) == 0 && p.operation == api.PlanApply && w.refusals != api.RefusalsDeclare {
 		for _, text := range p.refused {
 			moved = append(moved, "it would be refused now: "+text)
 		}

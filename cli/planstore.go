@@ -30,7 +30,7 @@ func newPlanObject(namespace string, p *proposal, w *writer) (*api.Plan, error) 
 	plan := &api.Plan{
 		TypeMeta:   metav1.TypeMeta{APIVersion: api.GroupVersion.String(), Kind: "Plan"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace},
-		Spec:       p.spec(manifest, w.conflicts),
+		Spec:       p.spec(manifest, w),
 	}
 	plan.Spec.Requester = w.owner
 	data, err := json.Marshal(plan)

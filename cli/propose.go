@@ -41,6 +41,9 @@ type proposal struct {
 	silent map[string]string
 	// foreseen says why actions would be refused by who carries them out: a plan is refused for it, and who applies it hears it from there.
 	foreseen []string
+	// early is set when a StorageNode is refused because its host is not there, which may have yet to join; hostless says which ones had none before.
+	early    bool
+	hostless []string
 	// astray says what names a cluster that there is not.
 	astray []string
 	// anyway are the changes that destroy data whether or not this is done.
@@ -50,8 +53,8 @@ type proposal struct {
 }
 
 // spec is the proposal as a Plan keeps it.
-func (p *proposal) spec(manifest string, conflicts api.PlanConflicts) api.PlanSpec {
-	s := api.PlanSpec{Operation: p.operation, Conflicts: conflicts, Manifest: manifest}
+func (p *proposal) spec(manifest string, w *writer) api.PlanSpec {
+	s := api.PlanSpec{Operation: p.operation, Conflicts: w.conflicts, Refusals: w.refusals, Manifest: manifest}
 	p.basis.Store(&s)
 	plans.Store(p.report.Changes, &s)
 	return s
@@ -84,6 +87,7 @@ func (g *globals) propose(ctx context.Context, c client.Client, operation api.Pl
 	}
 	p.addObjects(before)
 	p.addWipes(before, after)
+	p.addHostless(after.Hosts)
 	for i := range after.Clusters {
 		cluster := client.ObjectKeyFromObject(&after.Clusters[i])
 		if !touches(before, all, cluster) && !touches(after, all, cluster) {

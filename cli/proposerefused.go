@@ -52,9 +52,6 @@ func refusedObject(text string) string {
 // refusal is the error that says why nothing can be done.
 func (p *proposal) refusal() error { return p.refusedFor(p.refused) }
 
-// planRefusal is the error that says why it is of no use to keep the proposal as a plan.
-func (p *proposal) planRefusal() error { return p.refusedFor(slices.Concat(p.refused, p.foreseen)) }
-
 func (p *proposal) refusedFor(reasons []string) error {
 	if len(reasons) == 0 {
 		return nil
@@ -76,6 +73,14 @@ func (p *proposal) deleteRefusal(command string) error {
 		return nil
 	}
 	return fmt.Errorf("%w\n'%s' deletes it all the same: what cannot be done now is done as soon as it can be", err, strings.TrimSpace(command+" --when-possible"))
+}
+
+// unlessPossible is deleteRefusal, unless nothing is deleted or it was said that it may wait.
+func (p *proposal) unlessPossible(w *writer, command string) error {
+	if p.operation != api.PlanDelete || w.refusals == api.RefusalsDeclare {
+		return nil
+	}
+	return p.deleteRefusal(command)
 }
 
 // deletable says why nothing can be deleted; who says that it may wait until it can be is told what waits.

@@ -49,7 +49,7 @@ func TestRefused_unknownHost(t *testing.T) {
 	p.must(t, exitRefused, action, []string{"apply", "-f", "-"}, "there is no host unknown-4: 'holdfast get hosts' lists them")
 	node := "apiVersion: holdfast.io/v1alpha1\nkind: StorageNode\nmetadata: {name: n4}\nspec: {type: ceph, cluster: c, nodeSelector: {kubernetes.io/hostname: unknown-4}, devices: [sdb]}\n"
 	p.must(t, exitRefused, "apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: c}\nspec: {type: ceph, ceph: {}}\n---\n"+node,
-		[]string{"apply", "-f", "-"}, "nothing was changed", "the StorageNodes of the cluster give no host")
+		[]string{"apply", "-f", "-"}, "nothing was changed", "the StorageNodes of the cluster give no host", "spec.nodeSelector selects no host", "did you mean kubernetes.io/hostname=unknown-1 or ")
 	var actions api.ActionList
 	if err := p.List(t.Context(), &actions, client.InNamespace(bare.SystemNamespace)); err != nil {
 		t.Fatal(err)

@@ -29,6 +29,7 @@ type writer struct {
 	client    client.Client
 	owner     string
 	conflicts api.PlanConflicts
+	refusals  api.PlanRefusals
 	// exact is set for a plan that was named: then nothing at all of the object may have changed.
 	exact bool
 }
@@ -74,7 +75,9 @@ func (w *writer) apply(ctx context.Context, u *unstructured.Unstructured, extra 
 	if w.conflicts == api.ConflictsTake {
 		opts = append(opts, client.ForceOwnership)
 	}
-	send := func(ctx context.Context) error { return w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), opts...) }
+	send := func(ctx context.Context) error {
+		return w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), opts...)
+	}
 	err := withDeadline(ctx, send)
 	if w.withItself(err) {
 		opts = append(opts, client.ForceOwnership)

@@ -20,6 +20,7 @@ func ResolveNodes(v *View) []ResolvedNode {
 	for i := range v.Nodes {
 		resolved[i] = resolveNode(v, &v.Nodes[i], hosts, claims)
 	}
+	awaitHosts(resolved, v.Hosts)
 	return resolved
 }
 
@@ -35,12 +36,11 @@ func resolveNode(v *View, node *api.StorageNode, hosts *hostIndex, claims claimI
 	return r
 }
 
-// resolveHost finds the one host that the node's selector selects.
+// resolveHost finds the one host that the node's selector selects. That it selects none is for awaitHosts to tell.
 func (r *ResolvedNode) resolveHost(hosts *hostIndex) {
 	selected := hosts.selected(r.Node.Spec.NodeSelector)
 	switch len(selected) {
 	case 0:
-		r.Waits = append(r.Waits, fmt.Sprintf("no host has the labels %s: has it joined?", labelText(r.Node.Spec.NodeSelector)))
 		return
 	case 1:
 		r.Host = selected[0]

@@ -73,7 +73,7 @@ func TestResolveNodes_host(t *testing.T) {
 	}{
 		{name: "one", hosts: []api.Host{host("h0"), host("h1")}, node: node("n"), host: "h1", address: "192.168.0.1"},
 		{name: "none", hosts: []api.Host{host("h0")}, node: node("n"),
-			wait: "no host has the labels kubernetes.io/hostname=h1: has it joined?"},
+			wait: "no host has the labels kubernetes.io/hostname=h1: has it joined, or did you mean kubernetes.io/hostname=h0?"},
 		{name: "several", hosts: []api.Host{host("h0"), host("h1")},
 			node:    node("n", func(n *api.StorageNode) { n.Spec.NodeSelector = map[string]string{"rack": "r1"} }),
 			problem: "2 hosts have the labels rack=r1 (h0, h1)"},

@@ -35,6 +35,10 @@ type PlanSpec struct {
 	// +optional
 	// +kubebuilder:default=Refuse
 	Conflicts PlanConflicts `json:"conflicts,omitempty"`
+	// Refusals says what becomes of what is refused as things are.
+	// +optional
+	// +kubebuilder:default=Refuse
+	Refusals PlanRefusals `json:"refusals,omitempty"`
 	// Manifest is what was given to be applied: YAML documents. Of objects to delete it has the names alone.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1048576
@@ -90,6 +94,18 @@ const (
 	ConflictsRefuse PlanConflicts = "Refuse"
 	// ConflictsTake: the fields are taken over.
 	ConflictsTake PlanConflicts = "Take"
+)
+
+// PlanRefusals says what becomes of what is refused as things are.
+// +kubebuilder:validation:Enum=Refuse;Declare
+type PlanRefusals string
+
+// The ways to treat refusals.
+const (
+	// RefusalsRefuse: the plan is not made, or not carried out.
+	RefusalsRefuse PlanRefusals = "Refuse"
+	// RefusalsDeclare: it is declared all the same, and carried out as soon as it can be.
+	RefusalsDeclare PlanRefusals = "Declare"
 )
 
 // PlanBasis is one object that a plan was made from.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 func (w *World) cluster(c *api.StorageCluster) Answer {
@@ -110,6 +111,8 @@ func (w *World) node(n *api.StorageNode) Answer {
 	switch {
 	case c == nil || n.Status.ObservedGeneration < n.Generation:
 		return Answer{"The leader has not looked at the node's newest spec yet.", "is its cluster there, and active? 'holdfast status' says."}
+	case c.Status != metav1.ConditionTrue && c.Reason == "Waiting" && !engine.SelectsHost(n.Spec.NodeSelector, w.Hosts):
+		return Answer{join("The node waits", c.Message), "let the machine join ('holdfast token create'), or mend spec.nodeSelector and apply it again: 'holdfast host list' shows the hosts."}
 	case c.Status != metav1.ConditionTrue && c.Reason == "Waiting":
 		return Answer{join("The node waits", c.Message), "nothing if it comes by itself."}
 	case c.Status != metav1.ConditionTrue:

@@ -34,7 +34,7 @@ func world() *World {
 		Hosts: []api.Host{
 			{ObjectMeta: metav1.ObjectMeta{Name: "h1"}, Status: api.HostStatus{Conditions: condition(api.HostAgentConnected, "False", "Silent", "")}},
 			{ObjectMeta: metav1.ObjectMeta{Name: "h2"}, Spec: api.HostSpec{Mode: api.HostMaintenance, Reason: "new memory"}},
-			{ObjectMeta: metav1.ObjectMeta{Name: "h3"}},
+			{ObjectMeta: metav1.ObjectMeta{Name: "h3", Labels: map[string]string{"disk": "ssd"}}},
 		},
 		Daemons: []api.Daemon{
 			daemon("osd", "1", "h1", api.DaemonRunning), daemon("osd", "2", "h3", api.DaemonBackOff), daemon("osd", "3", "h3", api.DaemonRunning),
@@ -43,7 +43,8 @@ func world() *World {
 		Nodes: []api.StorageNode{
 			{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: api.StorageNodeStatus{Host: "h1", Conditions: condition(api.NodeAccepted, "True", "Accepted", "")}},
 			{ObjectMeta: metav1.ObjectMeta{Name: "n2"}, Status: api.StorageNodeStatus{Conditions: condition(api.NodeAccepted, "False", "Refused", "device sdb has a file system")}},
-			{ObjectMeta: metav1.ObjectMeta{Name: "n3"}, Status: api.StorageNodeStatus{Conditions: condition(api.NodeAccepted, "False", "Waiting", "no host has the labels x=y")}},
+			{ObjectMeta: metav1.ObjectMeta{Name: "n3"}, Spec: api.StorageNodeSpec{NodeSelector: map[string]string{"x": "y"}}, Status: api.StorageNodeStatus{Conditions: condition(api.NodeAccepted, "False", "Waiting", "no host has the labels x=y")}},
+			{ObjectMeta: metav1.ObjectMeta{Name: "n4"}, Spec: api.StorageNodeSpec{NodeSelector: map[string]string{"disk": "ssd"}}, Status: api.StorageNodeStatus{Conditions: condition(api.NodeAccepted, "False", "Waiting", "the agent of host h4 is not heard")}},
 			{ObjectMeta: metav1.ObjectMeta{Name: "new", Generation: 1}},
 		},
 		Actions: []api.Action{
@@ -80,7 +81,8 @@ func TestExplain(t *testing.T) {
 		{"cluster/ceph", "The cluster is DEGRADED, HEALTH_WARN. What is missing: osd.2 is down.", "holdfast why osd.2"},
 		{"node/n1", "The node is accepted on host h1. The agent of host h1 is silent", "is the machine on"},
 		{"node/n2", "The node is refused. device sdb has a file system.", "apply it again"},
-		{"n3", "The node waits. no host has the labels x=y.", "by itself"},
+		{"n3", "The node waits. no host has the labels x=y.", "or mend spec.nodeSelector"},
+		{"n4", "The node waits. the agent of host h4 is not heard.", "by itself"},
 		{"node/new", "The leader has not looked at the node's newest spec yet.", "holdfast status"},
 		{"action/a1", "host.drain on host/h2 waits to be approved.", "holdfast action approve a1"},
 		{"a2", "host.drain on host/h3 is running, 1/3 steps done. It waits for osd.3 to be empty.", "holdfast action show a2"},
