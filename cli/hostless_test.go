@@ -85,13 +85,21 @@ func TestApply_hostlessWhenPossible(t *testing.T) {
 	}
 }
 
-// TestApply_hostlessWait: who declares a node early and waits is told what for, and goes on when the machine joins. With a real engine and a
-// Ceph in memory.
+// TestApply_hostlessWait: who declares a node early and waits is told what for, and what is meant when the machine joins; a selector for mons that
+// selects nobody is refused in a cluster that runs, too. With a real engine and a Ceph in memory.
 func TestApply_hostlessWait(t *testing.T) {
 	b := newBench(t)
 	b.addDisks("h1", "h2", "h3")
 	b.withCeph()
 	b.expectInput(manifestOn("h1", "h2", "h3"), "apply -f - --wait --timeout 5m", exitOK)
+	all := manifestOn("h1", "h2", "h3")
+	const selector, none = "mon: {count: 3, hostSelector: {matchLabels: {rack: r9}}}", "mons: spec.ceph.mon.hostSelector selects no host: none is there that has the labels rack=r9"
+	b.expectInput(strings.Replace(all, "mon: {count: 3}", selector, 1), "apply -f -", exitRefused, "nothing was changed", none)
+	b.expectInput(strings.Replace(all, "mon: {count: 3}", selector, 1), "apply -f - --when-possible --wait --timeout 5m", exitRefused, "warning: refused as things are", "not all that is declared in c can be carried out", none)
+	b.expect("why cluster/c", exitOK, "What is declared cannot be carried out", none)
+	b.expect("status c", exitOK, "DEGRADED, HEALTH_OK", "mon.a  h1  Running", none)
+	b.expectInput(all, "apply -f - --wait --timeout 5m", exitOK)
+
 	early := strings.Split(manifestOn("h9"), "---\n")[1]
 	const waits = "no host has the labels kubernetes.io/hostname=h9: has it joined?"
 	b.expectInput(early, "apply -f - --when-possible --wait --timeout 2s", exitTimeout, "c is not ready after 2s", waits)

@@ -75,26 +75,37 @@ func (p *planner) tooFewHosts(count int, places []place, toCome int) {
 	if len(places) == 0 {
 		have = "no host"
 	}
+	need := fmt.Sprintf("%d mons need %d hosts, each on its own", count, count)
+	if count == 1 {
+		need = "a mon needs a host"
+	}
 	switch selector := p.spec.Mon.HostSelector; {
+	case p.selectsNone(selector): // checkSelectors has said so
 	case len(p.nodes) == 0 && selector == nil:
 		p.decide(api.VerdictWait, "cluster/"+p.cluster.Name, "no StorageNode belongs to the cluster yet: declare the machines that it may use")
 	case len(places)+toCome >= count:
 		p.decide(api.VerdictWait, "mons", "%d of %s for the mons can be used now", len(places), words.Plural(count, "host"))
 	case selector != nil:
-		p.decide(api.VerdictRefuse, "mons", "%d mons need %d hosts, each on its own, and spec.ceph.mon.hostSelector selects %s that can be used: "+
-			"label more hosts or lower spec.ceph.mon.count to %d", count, count, have, largestOdd(len(places)))
+		p.decide(api.VerdictRefuse, "mons", "%s, and spec.ceph.mon.hostSelector selects %s that can be used: label more hosts%s", need, have, orLower(count, len(places)))
 	case p.settling() > 0:
 		p.hold = p.settling()
 		p.decide(api.VerdictWait, "mons", "%d of %s for the mons are declared: a moment is left for more", len(places)+toCome, words.Plural(count, "host"))
 	default:
-		p.decide(api.VerdictRefuse, "mons", "%d mons need %d hosts, each on its own, and the StorageNodes of the cluster give %s: "+
-			"add %s or lower spec.ceph.mon.count to %d", count, count, have,
-			words.Plural(count-len(places)-toCome, "StorageNode"), largestOdd(len(places)+toCome))
+		p.decide(api.VerdictRefuse, "mons", "%s, and the StorageNodes of the cluster give %s: add %s%s", need, have,
+			words.Plural(count-len(places)-toCome, "StorageNode"), orLower(count, len(places)+toCome))
 	}
 }
 
 // largestOdd is the largest number of mons that n hosts can have; at least one.
 func largestOdd(n int) int { return max(1, n-(n+1)%2) }
+
+// orLower offers the number of mons that n hosts can have, where they can have any.
+func orLower(count, n int) string {
+	if odd := largestOdd(n); n > 0 && odd < count {
+		return fmt.Sprintf(" or lower spec.ceph.mon.count to %d", odd)
+	}
+	return ""
+}
 
 // checkMons refuses mons that could not hear each other.
 func (p *planner) checkMons() {

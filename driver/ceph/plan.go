@@ -37,7 +37,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 
 // planAll is the plan of a cluster that is in Holdfast's hands.
 func (p *planner) planAll() {
-	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.planMons, p.planOSDs, p.planModes, p.planFlaps, p.planRestarts, p.planDrains, p.planLocations, p.moveMons, p.planMgrs, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.planMirrors, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.awaitMore} {
+	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.checkSelectors, p.planMons, p.planOSDs, p.planModes, p.planFlaps, p.planRestarts, p.planDrains, p.planLocations, p.moveMons, p.planMgrs, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.planMirrors, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.awaitMore} {
 		phase()
 	}
 	switch {

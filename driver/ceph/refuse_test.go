@@ -27,6 +27,10 @@ func TestRefused(t *testing.T) {
 		{"selector selects too few", func(w *world) {
 			w.cluster.Spec.Ceph.Mon.HostSelector = &metav1.LabelSelector{MatchLabels: map[string]string{api.LabelHostname: "h2"}}
 		}, []string{"hostSelector selects 1 host (h2)", "label more hosts or lower spec.ceph.mon.count to 1"}},
+		{"selector of one mon selects what cannot be used", func(w *world) {
+			w.cluster.Spec.Ceph.Mon = api.CephMonSpec{Count: 1, HostSelector: &metav1.LabelSelector{MatchLabels: map[string]string{api.LabelHostname: "h2"}}}
+			w.cluster.Spec.Network.Public, w.hosts[1].Status.Addresses = "10.0.0.0/24", []string{"10.9.0.2"}
+		}, []string{"a mon needs a host, and spec.ceph.mon.hostSelector selects no host that can be used: label more hosts"}},
 		{"a mounted device", func(w *world) {
 			d := w.device("wwn-20")
 			d.Availability, d.Reasons = api.DeviceUnavailable, []string{"It is mounted at /data."}
