@@ -76,10 +76,16 @@ func departuresOf(view *engine.View) departures {
 	for i := range view.Nodes {
 		n := &view.Nodes[i]
 		if unrecorded(n) > fresh[types.NamespacedName{Namespace: n.Namespace, Name: n.Name}] {
-			x.vague[n.Status.Host] = n.Name
+			x.vague[onlyHost(n)] = n.Name
 		}
 	}
 	return x
+}
+
+// onlyHost is the one host that a node can mean, whether or not it is there: the one that it was accepted on, or that it names. A host keeps its name;
+// other labels are moved and given, so a node that asks for these alone, and whose host is not known, may mean any: then it is empty.
+func onlyHost(n *api.StorageNode) string {
+	return cmp.Or(n.Status.Host, n.Spec.NodeSelector[api.LabelHostname])
 }
 
 // unrecorded counts the entries of which the node's status does not say what they mean.

@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -38,10 +39,11 @@ func (p *planner) unmeant() func(host string) bool {
 	none := func(string) bool { return false }
 	meant := map[string]bool{}
 	for _, n := range p.nodes {
-		if n.hostName() == "" {
+		host := cmp.Or(n.hostName(), onlyHost(n.Node))
+		if host == "" {
 			return none
 		}
-		meant[n.hostName()] = true
+		meant[host] = true
 	}
 	maps.Copy(meant, p.going.nobodys)
 	return func(host string) bool {

@@ -311,6 +311,33 @@ func TestWithdraw_vague(t *testing.T) {
 	}
 }
 
+// A node that names a host that has not joined means no other one, and holds up nothing. One that goes by another label may mean any host.
+func TestWithdraw_strayNode(t *testing.T) {
+	stray := func(label, value string) (*fakeWorld, *engine.Plan) {
+		f := withFake(twoDisks())
+		f.settle(t)
+		f.node(9, "wwn-90").Spec.NodeSelector = map[string]string{label: value}
+		f.withdraw()
+		f.nodes = f.nodes[1:]
+		return f, f.settle(t)
+	}
+	f, p := stray(api.LabelHostname, "h9")
+	if got := f.states("h1"); len(got) != 0 || len(f.ceph.OSDs()) != 5 || !strings.Contains(word(decisions(p, api.VerdictWait), "node/n9"), "has it joined") {
+		t.Errorf("left on h1: %v, OSDs %v, %v", got, f.ceph.OSDs(), decisions(p))
+	}
+	f.checkMons(t, "b@h2", "c@h3", "d@h4")
+
+	f, p = stray("rack", "r9")
+	for _, osd := range []string{"osd.0", "osd.7"} {
+		if w := word(decisions(p, api.VerdictSkip), osd); !strings.Contains(w, "not plain what StorageNode n9 means") {
+			t.Errorf("%s: %q", osd, w)
+		}
+	}
+	if f.checkMons(t, "a@h1", "b@h2", "c@h3"); len(f.ceph.OSDs()) != 8 {
+		t.Errorf("OSDs %v", f.ceph.OSDs())
+	}
+}
+
 // A host can go into maintenance while data moves from one of its OSDs, which goes on when it is back.
 func TestWithdraw_maintenanceMeanwhile(t *testing.T) {
 	f := withFake(twoDisks())
