@@ -58,7 +58,8 @@ func newRestore(g *globals) *cobra.Command {
 		Use:   "restore (FILE | --from-data)",
 		Short: "Make this server the first of its control plane again, from a backup or from its own data",
 		Long: `Makes the server in the data directory the first and only one of its control plane. For when more than half of the servers
-are lost for good, or all. The server must be stopped.
+are lost for good, or all. The server must be stopped. While the others have a quorum nothing is lost, and it is refused: what was
+written since would be.
 
   holdfast restore --from-data     one server is left, with its data: nothing is lost
   holdfast restore FILE            from a file of 'holdfast backup', or of 'snapshots' below the data directory of a server
@@ -88,6 +89,7 @@ not go on without this one. The old data is moved aside, and the command prints 
 	f := cmd.Flags()
 	f.BoolVar(&fromData, "from-data", false, "take the data that this server has, instead of a backup")
 	f.BoolVar(&c.Replace, "replace", false, "replace the control plane in the data directory by another one")
+	f.BoolVar(&c.Overthrow, "overthrow", false, "restore also while other servers have a quorum: their state is thrown away")
 	f.StringVar(&c.Name, "name", "", "the name of this server, if the data directory holds none (default: the host name)")
 	f.StringVar(&c.Address, "address", "", "the IP address of this server, if the data directory holds none; hosts find it by themselves if it is that of a lost server")
 	f.IntVar(&c.APIPort, "api-port", 0, fmt.Sprintf("the port of the API (default %d)", control.DefaultAPIPort))

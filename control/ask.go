@@ -65,27 +65,37 @@ type reply struct {
 
 // askAll asks all other servers at once, and returns the replies of those that know.
 func (s *Server) askAll(ctx context.Context, standby bool) []reply {
+	replies, errs := askEach(ctx, s.others(), func(ctx context.Context, server string) (*reply, error) { return s.ask(ctx, server, standby) })
+	for server, err := range errs {
+		s.log.Debug("another server could not say who holds a seat", "server", server, "error", err)
+	}
+	return replies
+}
+
+// askEach asks servers at once, and returns the replies of those that know, and why the others say nothing.
+func askEach(ctx context.Context, servers []string, ask func(ctx context.Context, server string) (*reply, error)) ([]reply, map[string]error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var (
 		mu      sync.Mutex
 		wg      sync.WaitGroup
 		replies []reply
+		errs    = map[string]error{}
 	)
-	for _, server := range s.others() {
+	for _, server := range servers {
 		wg.Go(func() {
-			r, err := s.ask(ctx, server, standby)
-			if err != nil {
-				s.log.Debug("another server could not say who holds a seat", "server", server, "error", err)
-				return
-			}
+			r, err := ask(ctx, server)
 			mu.Lock()
 			defer mu.Unlock()
+			if err != nil {
+				errs[server] = err
+				return
+			}
 			replies = append(replies, *r)
 		})
 	}
 	wg.Wait()
-	return replies
+	return replies, errs
 }
 
 // others lists the other servers that this one knows.
@@ -106,10 +116,15 @@ func (s *Server) others() []string {
 }
 
 func (s *Server) ask(ctx context.Context, server string, standby bool) (*reply, error) {
-	q := question{Name: s.settings.Name, PeerURL: s.peerURL(), Standby: standby, Generation: s.settings.Generation, Endpoint: s.Endpoint()}
+	q := &question{Name: s.settings.Name, PeerURL: s.peerURL(), Standby: standby, Generation: s.settings.Generation, Endpoint: s.Endpoint()}
 	if standby {
 		q.Belief, q.Full = s.standbyBelief(), s.dir.roomForSeat() != nil
 	}
+	return q.put(ctx, s.identity.loopback, server)
+}
+
+// put asks a server, as IP:port.
+func (q *question) put(ctx context.Context, by http.RoundTripper, server string) (*reply, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
 		return nil, err
@@ -118,7 +133,7 @@ func (s *Server) ask(ctx context.Context, server string, standby bool) (*reply, 
 	if err != nil {
 		return nil, err
 	}
-	response, err := s.identity.loopback.RoundTrip(request)
+	response, err := by.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +142,9 @@ func (s *Server) ask(ctx context.Context, server string, standby bool) (*reply, 
 	return r, readAnswer(response, 64<<10, r)
 }
 
+// errAnswered is wrapped by errors that a server which can be reached answered itself.
+var errAnswered = errors.New("the server answered")
+
 // readAnswer reads JSON of at most so many bytes. An answer that is no success is an error, with its beginning.
 func readAnswer(response *http.Response, most int64, into any) error {
 	text, err := io.ReadAll(io.LimitReader(response.Body, most))
@@ -134,7 +152,7 @@ func readAnswer(response *http.Response, most int64, into any) error {
 		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the server answered %s: %.200s", response.Status, text)
+		return fmt.Errorf("%w %s: %.200s", errAnswered, response.Status, text)
 	}
 	return json.Unmarshal(text, into)
 }

@@ -41,7 +41,7 @@ type Config struct {
 	// that its host was removed.
 	JoinToken string
 	// AskRemoved is how long a server with data and a JoinToken asks the others, while none can say whether its host was removed, before it
-	// starts as what it was. Default: 10 s.
+	// starts as what it was; and a restore asks others that run and have no quorum. Default: 10 s.
 	AskRemoved time.Duration
 	// CertificateLifetime is how long the certificates that this server signs are valid. Default: a year.
 	CertificateLifetime time.Duration

@@ -31,6 +31,8 @@ type RestoreConfig struct {
 	File string
 	// Replace allows a backup of another control plane than the one that the data directory belongs to.
 	Replace bool
+	// Overthrow allows a restore while other servers of the control plane have a quorum, which they give up for it.
+	Overthrow bool
 }
 
 // Restored says what a restore did.
@@ -57,6 +59,9 @@ func Restore(ctx context.Context, c RestoreConfig) (*Restored, error) {
 	defer unlock()
 	r := &restore{RestoreConfig: c, dir: dataDir(c.DataDir)}
 	if err := r.open(); err != nil {
+		return nil, err
+	}
+	if err := r.notOverthrowing(ctx); err != nil {
 		return nil, err
 	}
 	work := r.dir.restoreWork()

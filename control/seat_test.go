@@ -203,8 +203,9 @@ func TestQuorum_standbyRestored(t *testing.T) {
 	putSecret(t, newClient(t, c.servers[0].Config()), ns, "kept")
 	file := copied(t, c.configs[1], time.Now())
 	knowsServers(t, c.configs[0], 2)
-	c.stops[0]()
 	c.stops[1]()
+	wantNoOverthrow(t, c.configs[1], control.RestoreConfig{File: file})
+	c.stops[0]()
 	if _, err := restoreInto(t, c.configs[1], file); err != nil {
 		t.Fatal(err)
 	}

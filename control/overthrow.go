@@ -1,0 +1,105 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-storage/holdfast/control/access"
+	"github.com/holdfast-storage/holdfast/control/endpoints"
+	"github.com/holdfast-storage/holdfast/control/etcd"
+	"github.com/holdfast-storage/holdfast/control/pki"
+)
+
+// notOverthrowing refuses a restore while other servers of the control plane have a quorum. They would take the restored server for right, because its
+// generation is higher, and give up all that was acknowledged since. Servers that cannot be reached are no obstacle: the restore is for when they are lost.
+func (r *restore) notOverthrowing(ctx context.Context) error {
+	others := slices.DeleteFunc(endpoints.Known(r.dir.host()), func(server string) bool { return server == r.settings.endpoint() })
+	if r.Overthrow || len(others) == 0 {
+		return nil
+	}
+	by, err := r.transport()
+	if err != nil {
+		// What cannot be read may be what is to be restored.
+		r.Log.Warn("the other servers cannot be asked whether they have a quorum, because the keys of this one cannot be read", "error", err)
+		return nil
+	}
+	defer by.CloseIdleConnections()
+	working, err := r.working(ctx, by, others)
+	if err != nil || len(working) == 0 {
+		return err
+	}
+	since := "the backup was taken"
+	if r.File == "" {
+		since = "this server was stopped"
+	}
+	return fmt.Errorf("%w: other servers of the control plane have a quorum, by the word of %s: nothing is lost, and what was written since %s would be. "+
+		"Start this server again, and it takes its place among them. To restore it nevertheless, and throw their state away: --overthrow",
+		ErrRefused, strings.Join(working, ", "), since)
+}
+
+// transport reaches other servers as this one. Its certificate is made for this alone: the one that the server had may have ended, and nothing is written.
+func (r *restore) transport() (*pki.Transport, error) {
+	authority, err := pki.OpenAuthority(r.dir.pki())
+	if err != nil {
+		return nil, err
+	}
+	trusted, err := r.dir.trusted(authority)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := authority.NewPair(pki.Leaf{User: "holdfast:server:" + r.settings.Name, Groups: []string{access.GroupMasters}}, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	by := pki.NewTransport(endpoints.ServerName, nil)
+	by.Set(pair, pki.PoolOf(trusted))
+	return by, nil
+}
+
+// working are the servers that work with a quorum. One that runs and cannot say is asked again, for as long as an election takes: the member that was
+// stopped here may have led.
+func (r *restore) working(ctx context.Context, by *pki.Transport, others []string) ([]string, error) {
+	q := &question{Name: r.settings.Name, PeerURL: etcd.PeerURL(r.settings.Address, r.settings.EtcdPeerPort), Generation: r.settings.Generation}
+	ask := func(ctx context.Context, server string) (*reply, error) { return q.put(ctx, by, server) }
+	told := false
+	for end := time.Now().Add(r.settings.askRemoved); ; _ = pause(ctx, askEvery) {
+		replies, errs := askEach(ctx, others, ask)
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("while asking the other servers whether they have a quorum: %w", err)
+		}
+		working := r.ofThisLife(replies)
+		if len(working) > 0 || !anyAnswered(errs) || told && time.Now().After(end) {
+			return working, nil
+		}
+		if !told {
+			told = true
+			r.Log.Info("other servers run, and have no quorum now; asking them again", "for", r.settings.askRemoved)
+		}
+	}
+}
+
+// ofThisLife are the servers that answered and do not belong to an earlier life of the control plane than the data directory.
+func (r *restore) ofThisLife(replies []reply) (servers []string) {
+	for _, answer := range replies {
+		if answer.Generation >= r.settings.Generation {
+			servers = append(servers, answer.from)
+		}
+	}
+	slices.Sort(servers)
+	return servers
+}
+
+// anyAnswered says whether a server that can be reached answered that it does not know.
+func anyAnswered(errs map[string]error) bool {
+	for err := range maps.Values(errs) {
+		if errors.Is(err, errAnswered) {
+			return true
+		}
+	}
+	return false
+}
