@@ -57,9 +57,9 @@ func newRestore(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore (FILE | --from-data)",
 		Short: "Make this server the first of its control plane again, from a backup or from its own data",
-		Long: `Makes the server in the data directory the first and only one of its control plane. For when more than half of the servers
-are lost for good, or all. The server must be stopped. While the others have a quorum nothing is lost, and it is refused: what was
-written since would be.
+		Long: `Makes the server in the data directory the first and only one of its control plane. For when more than half of the members
+of etcd are lost for good, or all. The server must be stopped. While the others have a quorum nothing is lost, and it is refused:
+what was written since would be.
 
   holdfast restore --from-data     one server is left, with its data: nothing is lost
   holdfast restore FILE            from a file of 'holdfast backup', or of 'snapshots' below the data directory of a server

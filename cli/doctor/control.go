@@ -6,59 +6,21 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/holdfast-storage/holdfast/control"
 )
 
 // maxSkew is by how much clocks may differ; agents report the same of their hosts.
 const maxSkew = 30 * time.Second
 
-func checkAPI(f *Facts) []Finding {
-	if f.Unreachable == nil {
-		return ok("the API answers")
-	}
-	remedy := "look whether the servers run ('systemctl status holdfast' and 'journalctl -u holdfast' on each), and whether this machine reaches port 7440 there; " +
-		"storage daemons go on meanwhile"
-	if f.Role == "agent" {
-		remedy = "run 'holdfast doctor' on a server, or give a kubeconfig with --kubeconfig: an agent's machine has none of its own"
-	}
-	if f.Role == "server" && 2*ready(f.Servers) <= len(f.Servers) {
-		remedy += "; if more than half of the servers are lost for good, run 'holdfast restore --from-data' on one that is left"
-	}
-	what, how := "this machine alone is checked", "cannot be reached"
-	if apierrors.IsForbidden(f.Unreachable) || apierrors.IsUnauthorized(f.Unreachable) {
-		how, remedy = "answers, and refuses to be read", "give the kubeconfig of somebody who may read all of it with --kubeconfig"
-	}
-	if all := len(f.Servers); all > 0 {
-		what = fmt.Sprintf("this machine is checked, and whether servers are ready: %d of %d are", ready(f.Servers), all)
-	}
-	found := finding(Fail, fmt.Sprintf("the API %s: %v; %s", how, f.Unreachable, what), remedy)
-	for _, s := range f.Servers {
-		if s.Err != nil {
-			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server at %s is not ready: %v", s.Address, s.Err),
-				Remedy: "start it ('systemctl start holdfast' there), or mend the network to it; one that runs waits for the others, or is a standby, which serves nothing"})
-		}
-	}
-	return found
-}
-
-// ready counts the servers that are.
-func ready(servers []Server) (n int) {
-	for _, s := range servers {
-		if s.Err == nil {
-			n++
-		}
-	}
-	return n
-}
-
 // checkQuorum looks at the members of etcd, by their leader's word, and at the servers, by their own. A standby serves nothing, and
 // need not be ready.
 func checkQuorum(f *Facts) []Finding {
 	if f.Quorum == nil {
-		return finding(Fail, fmt.Sprintf("no server can say how the members of etcd are: %v", f.QuorumErr),
-			"start the servers that are down; if more than half are lost for good, run 'holdfast restore'")
+		remedy := "run 'holdfast doctor' again in some seconds: the members of etcd have a quorum, and may be electing their leader"
+		if ready(f.Servers) == 0 {
+			remedy = "start the servers that are down; if more than half of the members of etcd are lost for good, run 'holdfast restore'"
+		}
+		return finding(Fail, fmt.Sprintf("no server can say how the members of etcd are: %v", f.QuorumErr), remedy)
 	}
 	if len(f.Quorum.Members) == 0 {
 		return finding(Warn, "the leader of etcd has not looked at its members yet: it has only just begun to lead", "run 'holdfast doctor' again in some seconds")

@@ -74,6 +74,8 @@ type Server struct {
 	Name, Address string
 	// Err says why it is not ready, or cannot be reached.
 	Err error
+	// Own is set for that of this machine, and Reached where its machine can be reached: one that refuses the connection is there.
+	Own, Reached bool
 	// Skew is by how much its clock is ahead of this machine's; Known says whether it was found out.
 	Skew  time.Duration
 	Known bool

@@ -211,24 +211,39 @@ func TestRoughly(t *testing.T) {
 	}
 }
 
-// TestExamine_majorityLost: a server that waits for the others names those that do not answer, and says what to do if they do not come back.
-func TestExamine_majorityLost(t *testing.T) {
-	f := &Facts{Now: now, DataDir: "/d", Role: "server", Unreachable: errors.New("context deadline exceeded"), Local: healthy().Local, Servers: []Server{
-		{Address: "10.0.0.1:7440"}, {Address: "10.0.0.2:7440", Err: errors.New("connection refused")},
-	}}
-	text := fmt.Sprintf("%+v", Examine(f))
-	for _, want := range []string{"the server at 10.0.0.2:7440 is not ready: connection refused", "systemctl start holdfast", "holdfast restore --from-data"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("nothing of %q in %s", want, text)
+// TestExamine_unreachableServer: what is said on a server that cannot reach the API. One server that is ready proves a quorum, and nothing is to be restored
+// then, however many are not: standbys never are.
+func TestExamine_unreachableServer(t *testing.T) {
+	refused, silent := errors.New("connection refused"), errors.New("i/o timeout")
+	own := Server{Address: "10.0.0.1:7440", Own: true, Reached: true, Err: refused}
+	works, stopped := Server{Address: "10.0.0.2:7440", Reached: true}, Server{Address: "10.0.0.3:7440", Reached: true, Err: refused}
+	standby, gone := Server{Address: "10.0.0.4:7440", Reached: true, Err: refused}, Server{Address: "10.0.0.5:7440", Err: silent}
+	const restore, network = "if more than half of the members of etcd are lost for good, run 'holdfast restore --from-data'", "cut off from the network"
+	for _, tt := range []struct {
+		name      string
+		servers   []Server
+		says, not []string
+	}{
+		{"one of four is ready", []Server{own, works, stopped, standby}, []string{"1 of 4 are", "the control plane works", "only the server of this machine"}, []string{"restore", network}},
+		{"all others are down", []Server{own, stopped, standby}, []string{"0 of 3 are", "the server at 10.0.0.3:7440 is not ready: connection refused", "systemctl start holdfast", restore},
+			[]string{network, "the control plane works"}},
+		{"no other can be dialled", []Server{own, gone}, []string{network, restore}, []string{"the control plane works"}},
+		{"one of the others can be dialled", []Server{own, gone, stopped}, []string{restore}, []string{network}},
+		{"it is the only one", []Server{own}, []string{restore}, []string{network}},
+		{"it knows of none", nil, []string{"this machine alone is checked", restore}, []string{network}},
+	} {
+		f := &Facts{Now: now, DataDir: "/d", Role: "server", Unreachable: errors.New("context deadline exceeded"), Local: healthy().Local, Servers: tt.servers}
+		text := fmt.Sprintf("%+v", Examine(f))
+		for _, want := range tt.says {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: nothing of %q in %s", tt.name, want, text)
+			}
 		}
-	}
-	if strings.Contains(text, "10.0.0.1") {
-		t.Errorf("a server that is ready is told of: %s", text)
-	}
-	// Where most servers are ready, this machine is what is wrong, and to restore it would put aside what they have.
-	f.Servers = append(f.Servers, Server{Address: "10.0.0.3:7440"})
-	if text = fmt.Sprintf("%+v", Examine(f)); strings.Contains(text, "restore") || !strings.Contains(text, "2 of 3 are") {
-		t.Errorf("two of three servers are ready: %s", text)
+		for _, no := range append(tt.not, "at "+works.Address) {
+			if strings.Contains(text, no) {
+				t.Errorf("%s: %q in %s", tt.name, no, text)
+			}
+		}
 	}
 }
 
@@ -236,7 +251,11 @@ func TestExamine_lostQuorum(t *testing.T) {
 	f := healthy()
 	f.Servers[0].Err, f.Servers[1].Err = errors.New("no leader"), errors.New("no leader")
 	f.Quorum, f.QuorumErr = nil, errors.New("no server leads etcd")
-	if found := Examine(f); !Failed(found) {
-		t.Errorf("one server of three is enough: %+v", found)
+	if found := Examine(f); !Failed(found) || strings.Contains(fmt.Sprint(found), "restore") {
+		t.Errorf("one server of three is ready, and it says: %+v", found)
+	}
+	f.Servers[2].Err = errors.New("no leader")
+	if found := Examine(f); !strings.Contains(fmt.Sprint(found), "more than half of the members of etcd are lost for good, run 'holdfast restore'") {
+		t.Errorf("no server is ready, and it says: %+v", found)
 	}
 }

@@ -4,15 +4,19 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -146,8 +150,11 @@ func (s *Source) quorum(ctx context.Context, f *Facts) {
 
 // ask looks whether a server is ready, at its clock and certificate, and at its database.
 func (s *Source) ask(ctx context.Context, server *Server) (d database, err error) {
+	server.Own = isOwn(server.Address)
+	var reached atomic.Bool // the dialling may go on when the answer is not waited for any more
+	defer func() { server.Reached = reached.Load() }()
 	config := rest.CopyConfig(s.Config)
-	config.Host, config.Dial = "https://"+server.Address, nil // this one, and no other in its place
+	config.Host, config.Dial = "https://"+server.Address, noting(&reached) // this one, and no other in its place
 	c, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return d, err
@@ -172,6 +179,27 @@ func (s *Source) ask(ctx context.Context, server *Server) (d database, err error
 		d = database{metric(body, "etcd_mvcc_db_total_size_in_bytes"), metric(body, "etcd_server_quota_backend_bytes")}
 	}
 	return d, nil
+}
+
+// noting dials, and notes whether the machine is there.
+func noting(reached *atomic.Bool) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err == nil || errors.Is(err, syscall.ECONNREFUSED) {
+			reached.Store(true)
+		}
+		return c, err
+	}
+}
+
+// isOwn says whether an address, as IP:port, is one of this machine.
+func isOwn(address string) bool {
+	host, _, _ := net.SplitHostPort(address) // what is no address is nobody's
+	all, err := net.InterfaceAddrs()
+	return err == nil && slices.ContainsFunc(all, func(a net.Addr) bool {
+		network, ok := a.(*net.IPNet)
+		return ok && network.IP.Equal(net.ParseIP(host))
+	})
 }
 
 // get reads an answer whole. The body of the response is closed.

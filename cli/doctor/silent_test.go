@@ -30,6 +30,8 @@ func TestLook_silent(t *testing.T) {
 		defer l.Close()
 		servers = append(servers, l.Addr().String())
 	}
+	const nowhere = "255.255.255.255:7440" // no machine has that address
+	servers = append(servers, nowhere)
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "host"), 0o700); err != nil {
 		t.Fatal(err)
@@ -59,6 +61,9 @@ func TestLook_silent(t *testing.T) {
 		told = append(told, s.Name)
 		if s.Err == nil {
 			t.Errorf("server %s is said to be well", s.Name)
+		}
+		if here := s.Name != nowhere; s.Own != here || s.Reached != here {
+			t.Errorf("server %s: of this machine %t, reached %t, want %t", s.Name, s.Own, s.Reached, here)
 		}
 	}
 	if facts.Unreachable == nil || strings.Join(told, " ") != strings.Join(servers, " ") {

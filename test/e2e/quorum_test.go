@@ -101,7 +101,7 @@ func (b *bed) majorityLost(c *client) {
 	})
 	c.goesOn(b.T)
 	told := b.holdfast(1, "doctor")
-	err = doctorFinds(told, "the API cannot be reached", "if more than half of the servers are lost for good, run 'holdfast restore --from-data'")
+	err = doctorFinds(told, "the API cannot be reached", "if more than half of the members of etcd are lost for good, run 'holdfast restore --from-data'")
 	for _, m := range q.Members {
 		if m.Name != b.Lab.Host(1).Name {
 			err = errors.Join(err, doctorFinds(told, "the server at "+b.hostNamed(m.Name).IP+":7440 is not ready", "'systemctl start holdfast' there"))

@@ -1,0 +1,70 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+func checkAPI(f *Facts) []Finding {
+	switch {
+	case f.Unreachable == nil:
+		return ok("the API answers")
+	case apierrors.IsForbidden(f.Unreachable), apierrors.IsUnauthorized(f.Unreachable):
+		return finding(Fail, fmt.Sprintf("the API answers, and refuses to be read: %v; %s", f.Unreachable, checkedInstead(f)),
+			"give the kubeconfig of somebody who may read all of it with --kubeconfig")
+	}
+	found := finding(Fail, fmt.Sprintf("the API cannot be reached: %v; %s", f.Unreachable, checkedInstead(f)), reachAgain(f))
+	for _, s := range f.Servers {
+		if s.Err != nil {
+			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server at %s is not ready: %v", s.Address, s.Err),
+				Remedy: "start it ('systemctl start holdfast' there), or mend the network to it; one that runs waits for the others, or is a standby, which serves nothing"})
+		}
+	}
+	return found
+}
+
+// checkedInstead says what is checked where the API cannot be. How many servers there are says nothing of the quorum: standbys are among them.
+func checkedInstead(f *Facts) string {
+	if len(f.Servers) == 0 {
+		return "this machine alone is checked"
+	}
+	return fmt.Sprintf("this machine is checked, and whether servers are ready: %d of %d are, and a standby never is", ready(f.Servers), len(f.Servers))
+}
+
+// reachAgain says what to do where the API cannot be reached. A server is ready only with a quorum: while one is, a restore would throw away what they have.
+func reachAgain(f *Facts) string {
+	const look = "look whether the servers run ('systemctl status holdfast' and 'journalctl -u holdfast' on each), and whether this machine reaches port 7440 there; " +
+		"storage daemons go on meanwhile"
+	const restore = "; if more than half of the members of etcd are lost for good, run 'holdfast restore --from-data' on one that is left"
+	switch {
+	case f.Role == "agent":
+		return "run 'holdfast doctor' on a server, or give a kubeconfig with --kubeconfig: an agent's machine has none of its own"
+	case f.Role != "server":
+		return look
+	case ready(f.Servers) > 0:
+		return "the control plane works, by the word of a server that is ready: only the server of this machine is down, or cut off from the others. " +
+			"Start it ('systemctl start holdfast' here); 'journalctl -u holdfast' says why it ended, or what it waits for"
+	case cutOff(f.Servers):
+		return "see first whether this machine is cut off from the network ('ip address', and 'ping' to another server): no other server can even be dialled, " +
+			"and they may work without this one. If it is not, " + look + restore
+	}
+	return look + restore
+}
+
+// ready counts the servers that are.
+func ready(servers []Server) (n int) {
+	for _, s := range servers {
+		if s.Err == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// cutOff says whether the machines of other servers are known, and none of them can be reached, as where the network of this one is down.
+func cutOff(servers []Server) bool {
+	other := func(s Server) bool { return !s.Own }
+	return slices.ContainsFunc(servers, other) && !slices.ContainsFunc(servers, func(s Server) bool { return other(s) && s.Reached })
+}
