@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -148,11 +149,19 @@ func (s *Server) registerHost(ctx context.Context, key *ecdsa.PrivateKey) error 
 	return hosts.MarkServer(ctx, s.settings.Name)
 }
 
-// openHost opens the identity of the server's own host, after it was made anew if it is missing or has ended.
+// believes says whether the identity of the server's own host is good: it has not ended, and is by an authority that this server believes. After a restore
+// from a backup of another one, or of before it was replaced, it is not.
+func (s *Server) believes(host *endpoints.Servers) bool {
+	cert := host.Certificate().Cert
+	signed := func(by *x509.Certificate) bool { return cert.CheckSignatureFrom(by) == nil }
+	return host.Expired(time.Now()) == "" && slices.ContainsFunc(s.identity.trust(), signed)
+}
+
+// openHost opens the identity of the server's own host, after it was made anew if it is missing or good no more.
 func (s *Server) openHost(ctx context.Context, client kubernetes.Interface, key *ecdsa.PrivateKey) (*endpoints.Servers, error) {
 	if endpoints.Exists(s.dir.host()) {
 		host, err := endpoints.Open(s.dir.host())
-		if err != nil || host.Expired(time.Now()) == "" {
+		if err != nil || s.believes(host) {
 			return host, err
 		}
 	}

@@ -166,7 +166,8 @@ func (r *restore) sameControlPlane(h *backup.Header) error {
 	known := func(cert *x509.Certificate) bool { return pki.Fingerprint(cert) == h.Authority }
 	if have := authority.Fingerprint(); !slices.ContainsFunc(trusted, known) {
 		return fmt.Errorf("%w: the backup %s is of another control plane (%.12s) than the data directory %s (%.12s): choose the right one; "+
-			"to replace that control plane by the backup's, say so with --replace", ErrRefused, r.File, h.Authority, r.dir, have)
+			"to replace that control plane by the backup's, say so with --replace. Or it was taken before the authority was replaced with 'holdfast ca rotate': "+
+			"then --replace takes it, and every host has to join again", ErrRefused, r.File, h.Authority, r.dir, have)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -77,8 +78,9 @@ func TestRotation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.Close()
-	old := authorityIn(t, first.DataDir)
+	closeAgent := sync.OnceFunc(a.Close)
+	defer closeAgent()
+	old, before := authorityIn(t, first.DataDir), fetch(t, s1)
 	forged := configAs(t, s1, first, pki.Leaf{User: "x", Groups: []string{"holdfast:admins"}})
 	h, act := rotator(t, s1, first.DataDir)
 
@@ -113,9 +115,9 @@ func TestRotation(t *testing.T) {
 	}
 	first.Init, second.JoinToken = false, ""
 	stop1()
-	s1, _ = start(t, first)
+	s1, stop1 = start(t, first)
 	stop2()
-	start(t, second)
+	_, stop2 = start(t, second)
 	h.Client = newClient(t, s1.Config())
 	carry(t, "restart", h.Step, act)
 	carry(t, "restart", h.Step, act)
@@ -128,6 +130,38 @@ func TestRotation(t *testing.T) {
 		t.Errorf("the authorities at the end: %d, %v", len(trusted), err)
 	}
 	joinLate(t, s1)
+	closeAgent()
+	stop1()
+	stop2()
+	restoreOld(t, first, second, before, agentDir)
+}
+
+// restoreOld restores a backup of before the authority was replaced. It brings back the old one: the server's own host knows it by itself; another one, and another
+// server, join again under their names and keys.
+func restoreOld(t *testing.T, c, second control.Config, file, agentDir string) {
+	t.Helper()
+	_, err := restoreInto(t, c, file)
+	wantError(t, err, "it was taken before the authority was replaced with 'holdfast ca rotate': then --replace takes it")
+	if _, err := control.Restore(timeout(t), control.RestoreConfig{Config: c, File: file, Replace: true}); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := start(t, c)
+	if _, err := endpoints.List(t.Context(), s.AgentConfig()); err != nil {
+		t.Errorf("the server's own host does not know the old authority: %v", err)
+	}
+	if err := os.Remove(filepath.Join(control.HostDir(agentDir), "servers")); err != nil {
+		t.Fatal(err)
+	}
+	if err := joinAgent(t, agentDir, "r3", newToken(t, s, join.RoleAgent)); err != nil {
+		t.Errorf("a host does not join again: %v", err)
+	}
+	for _, name := range []string{"server.json", "pki", "etcd", "admin.kubeconfig", "host/servers"} {
+		if err := os.RemoveAll(filepath.Join(second.DataDir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second.JoinToken = newToken(t, s, join.RoleServer)
+	start(t, second)
 }
 
 // joinLate has a host join after all.

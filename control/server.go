@@ -128,7 +128,7 @@ func (s *Server) sitFirst(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if host.Expired(time.Now()) == "" {
+		if s.believes(host) {
 			s.useHost(host)
 		}
 	}
