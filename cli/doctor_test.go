@@ -3,10 +3,14 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-storage/holdfast/cli/doctor"
+	"github.com/holdfast-storage/holdfast/control"
 )
 
 // TestDoctor_alone: on a machine without a server and a way to one, it says so, checks what it can, and fails.
@@ -31,5 +35,24 @@ func TestDoctor_alone(t *testing.T) {
 	}
 	if code := run(t.Context(), []string{"doctor", "-o", "yaml"}, streams{out: &out, err: &problems}); code != exitUsage {
 		t.Errorf("exit code %d for an unknown output", code)
+	}
+}
+
+// TestAgentAlone: where an agent runs alone, nobody is told to make a server.
+func TestAgentAlone(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("HOLDFAST_KUBECONFIG", "")
+	dir := t.TempDir()
+	servers := filepath.Join(control.HostDir(dir), "servers")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(servers), 0o700), os.WriteFile(servers, []byte("127.0.0.1:1\n127.0.0.1:2\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"host list", "doctor"} {
+		var out bytes.Buffer
+		code := run(t.Context(), append(strings.Fields(command), "--data-dir", dir), streams{out: &out, err: &out})
+		text := out.String()
+		if code != exitFailed || !strings.Contains(text, "run the command on a server (127.0.0.1:1, 127.0.0.1:2)") || strings.Contains(text, "--init") {
+			t.Errorf("%s: %d, %s", command, code, text)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -22,6 +23,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/endpoints"
 )
 
 const (
@@ -68,6 +70,10 @@ func (g *globals) kubeconfigPath() (string, error) {
 	}
 	if path := os.Getenv("KUBECONFIG"); path != "" {
 		return path, nil
+	}
+	if known := endpoints.Known(control.HostDir(g.dataDir)); len(known) > 0 {
+		return "", fmt.Errorf("this machine runs an agent and has no kubeconfig: run the command on a server (%s), or give a kubeconfig with --kubeconfig "+
+			"('holdfast kubeconfig create NAME' on a server makes one)", strings.Join(known, ", "))
 	}
 	return "", fmt.Errorf("no server was set up on this machine (there is no %s): run 'holdfast server --init', or say where the API is with --kubeconfig", own)
 }

@@ -11,6 +11,9 @@ func checkAPI(f *Facts) []Finding {
 	switch {
 	case f.Unreachable == nil:
 		return ok("the API answers")
+	case f.AsHost && ready(f.Servers) > 0:
+		return ok("this machine runs an agent and has no kubeconfig: %d of the %d servers that it knows are ready, and a standby never is; "+
+			"'holdfast doctor' on one of them checks the rest", ready(f.Servers), len(f.Servers))
 	case apierrors.IsForbidden(f.Unreachable), apierrors.IsUnauthorized(f.Unreachable):
 		return finding(Fail, fmt.Sprintf("the API answers, and refuses to be read: %v; %s", f.Unreachable, checkedInstead(f)),
 			"give the kubeconfig of somebody who may read all of it with --kubeconfig")
@@ -40,7 +43,8 @@ func reachAgain(f *Facts) string {
 	const restore = "; if more than half of the members of etcd are lost for good, run 'holdfast restore --from-data' on one that is left"
 	switch {
 	case f.Role == "agent":
-		return "run 'holdfast doctor' on a server, or give a kubeconfig with --kubeconfig: an agent's machine has none of its own"
+		return "run 'holdfast doctor' on a server, or give a kubeconfig with --kubeconfig ('holdfast kubeconfig create NAME' on a server makes one): " +
+			"an agent's machine has none of its own"
 	case f.Role != "server":
 		return look
 	case ready(f.Servers) > 0:

@@ -50,6 +50,8 @@ type Facts struct {
 	// machine knows of, by their addresses alone.
 	Unreachable error
 	Servers     []Server
+	// AsHost is set where the servers were asked as this machine's host, which has no kubeconfig: a host may ask whether they are ready, and no more.
+	AsHost bool
 	// Quorum is how the members of etcd are; nil when no server could say, and QuorumErr says why.
 	Quorum    *control.QuorumStatus
 	QuorumErr error

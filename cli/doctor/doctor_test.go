@@ -247,6 +247,23 @@ func TestExamine_unreachableServer(t *testing.T) {
 	}
 }
 
+// TestExamine_agent: a machine with an agent alone has no kubeconfig. That is no failure while servers are ready.
+func TestExamine_agent(t *testing.T) {
+	f := &Facts{
+		Now: now, DataDir: "/d", Role: "agent", AsHost: true, Unreachable: errors.New("no kubeconfig"), Local: healthy().Local,
+		Servers: []Server{{Address: "10.0.0.1:7440"}, {Address: "10.0.0.2:7440", Err: errors.New("connection refused")}},
+	}
+	found := Examine(f)
+	if text := fmt.Sprint(found); Failed(found) || !strings.Contains(text, "1 of the 2 servers that it knows are ready") {
+		t.Errorf("a server is ready, and it says: %s", text)
+	}
+	f.Servers[0].Err = errors.New("connection refused")
+	found = Examine(f)
+	if text := fmt.Sprint(found); !Failed(found) || !strings.Contains(text, "the server at 10.0.0.1:7440 is not ready") || strings.Contains(text, "restore") {
+		t.Errorf("no server is ready, and it says: %s", text)
+	}
+}
+
 func TestExamine_lostQuorum(t *testing.T) {
 	f := healthy()
 	f.Servers[0].Err, f.Servers[1].Err = errors.New("no leader"), errors.New("no leader")

@@ -48,16 +48,34 @@ type Source struct {
 func Look(ctx context.Context, s Source, unreachable error) *Facts {
 	f := &Facts{Now: time.Now(), Version: s.Version, DataDir: s.DataDir, Unreachable: unreachable}
 	f.lookHere()
-	if unreachable == nil {
-		s.ownCertificate(f)
-		if f.Unreachable = s.lists(ctx, f); f.Unreachable == nil {
-			s.servers(ctx, f)
-			s.quorum(ctx, f)
-		} else {
-			s.knownServers(ctx, f)
-		}
+	switch {
+	case unreachable == nil:
+		s.lookOver(ctx, f)
+	case f.Role == "agent":
+		s.lookAsHost(ctx, f)
 	}
 	return f
+}
+
+// lookOver finds out what the API tells, or the servers themselves where it cannot be reached.
+func (s *Source) lookOver(ctx context.Context, f *Facts) {
+	s.ownCertificate(f)
+	if f.Unreachable = s.lists(ctx, f); f.Unreachable != nil {
+		s.knownServers(ctx, f)
+		return
+	}
+	s.servers(ctx, f)
+	s.quorum(ctx, f)
+}
+
+// lookAsHost asks the servers that an agent knows as its host.
+func (s *Source) lookAsHost(ctx context.Context, f *Facts) {
+	f.AsHost = true
+	dir := control.HostDir(f.DataDir)
+	s.Config = &rest.Config{TLSClientConfig: rest.TLSClientConfig{
+		ServerName: endpoints.ServerName, CAFile: pki.CertFile(dir, "ca"), CertFile: pki.CertFile(dir, "host"), KeyFile: pki.KeyFile(dir, "host"),
+	}}
+	s.knownServers(ctx, f)
 }
 
 // ownCertificate is the one that these questions are asked with.
@@ -122,7 +140,7 @@ func (s *Source) askAll(ctx context.Context, f *Facts) {
 	told := make([]database, len(f.Servers))
 	var all sync.WaitGroup
 	for i := range f.Servers {
-		all.Go(func() { told[i], f.Servers[i].Err = s.ask(ctx, &f.Servers[i]) })
+		all.Go(func() { told[i], f.Servers[i].Err = s.ask(ctx, &f.Servers[i], f.AsHost) })
 	}
 	all.Wait()
 	for _, d := range told {
@@ -149,7 +167,7 @@ func (s *Source) quorum(ctx context.Context, f *Facts) {
 }
 
 // ask looks whether a server is ready, at its clock and certificate, and at its database.
-func (s *Source) ask(ctx context.Context, server *Server) (d database, err error) {
+func (s *Source) ask(ctx context.Context, server *Server, asHost bool) (d database, err error) {
 	server.Own = isOwn(server.Address)
 	var reached atomic.Bool // the dialling may go on when the answer is not waited for any more
 	defer func() { server.Reached = reached.Load() }()
@@ -161,7 +179,11 @@ func (s *Source) ask(ctx context.Context, server *Server) (d database, err error
 	}
 	defer c.CloseIdleConnections()
 	sent := time.Now()
-	response, body, err := s.get(ctx, c, config.Host+"/readyz/etcd") //nolint:bodyclose // get has read and closed it
+	path := "/readyz/etcd"
+	if asHost {
+		path = "/readyz" // it says the same, and not why
+	}
+	response, body, err := s.get(ctx, c, config.Host+path) //nolint:bodyclose // get has read and closed it
 	if err != nil {
 		return d, err
 	}
@@ -172,6 +194,9 @@ func (s *Source) ask(ctx context.Context, server *Server) (d database, err error
 		server.End = response.TLS.PeerCertificates[0].NotAfter
 	}
 	if response.StatusCode != http.StatusOK {
+		if asHost {
+			return d, fmt.Errorf("it answers %s", response.Status)
+		}
 		return d, fmt.Errorf("%s", strings.TrimSpace(strings.TrimPrefix(string(body), "internal server error: ")))
 	}
 	response, body, err = s.get(ctx, c, config.Host+"/metrics") //nolint:bodyclose // get has read and closed it

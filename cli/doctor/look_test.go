@@ -2,6 +2,7 @@ package doctor_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,6 +68,42 @@ func TestLook(t *testing.T) {
 	}
 	if !strings.Contains(got["strays"], "default.left") {
 		t.Errorf("what is left of a daemon was not found: %q", got["strays"])
+	}
+}
+
+// TestLook_agent: a machine with an agent alone asks the servers as its host.
+func TestLook_agent(t *testing.T) {
+	c := control.Config{
+		DataDir: t.TempDir(), Name: "served", Address: "127.0.0.1", Init: true,
+		APIPort: port(t), EtcdPeerPort: port(t), EtcdClientPort: port(t), Log: slog.New(slog.DiscardHandler),
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	s, err := control.Start(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := sync.OnceFunc(s.Stop)
+	defer stop()
+	token, err := join.Create(ctx, s.Config(), join.RoleAgent, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	agent, err := control.OpenAgent(ctx, control.AgentConfig{DataDir: dir, Name: "hosted", JoinToken: token, Log: c.Log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent.Close()
+	look := func() *doctor.Facts {
+		return doctor.Look(ctx, doctor.Source{DataDir: dir, Timeout: time.Minute}, errors.New("there is no kubeconfig"))
+	}
+	if f := look(); !f.AsHost || len(f.Servers) != 1 || f.Servers[0].Err != nil {
+		t.Errorf("asked as a host: %t; the servers are %+v", f.AsHost, f.Servers)
+	}
+	stop()
+	if f := look(); len(f.Servers) != 1 || f.Servers[0].Err == nil {
+		t.Errorf("the server was stopped, and is %+v", f.Servers)
 	}
 }
 
