@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -106,6 +107,10 @@ func (g *globals) printRestored(done *control.Restored) error {
 	fmt.Fprintf(g.out, "The server %s (%s) is the first of its control plane again, from %s, revision %d.\n", done.Name, done.Address, from, done.Revision)
 	if done.Kept != "" {
 		fmt.Fprintf(g.out, "What was there before lies in %s; remove it when all is well.\n", done.Kept)
+	}
+	if done.Unknown {
+		fmt.Fprintf(g.out, "No server of the backup had this address, so hosts do not find it by themselves: write %s into %s on each host that shall use it, "+
+			"in the place of what is there, and start its agent again.\n", done.Address, filepath.Join(control.HostDir(defaultDataDir), "servers"))
 	}
 	by := ""
 	if g.dataDir != defaultDataDir {

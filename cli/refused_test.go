@@ -116,6 +116,9 @@ func TestRefused_backup(t *testing.T) {
 	other := newBench(t)
 	p.must(t, exitRefused, "", []string{"restore", cut, "--data-dir", t.TempDir()}, "is damaged")
 	p.must(t, exitRefused, "", []string{"restore", "--from-data", "--data-dir", t.TempDir()}, "holds no server: name the backup")
+	p.must(t, exitRefused, "", []string{"restore", good, "--data-dir", t.TempDir(), "--name", "new", "--address", "192.0.2.99"}, "does not have the address 192.0.2.99")
+	p.must(t, exitOK, "", []string{"restore", good, "--data-dir", t.TempDir(), "--name", "new", "--address", "127.0.0.1"},
+		"hosts do not find it by themselves: write 127.0.0.1:7440 into /var/lib/holdfast/host/servers on each host", "Now start it")
 	other.stop()
 	p.must(t, exitRefused, "", []string{"restore", good, "--data-dir", other.dir}, "is of another control plane", "--replace")
 	p.must(t, exitRefused, "", []string{"restore", cut, "--data-dir", other.dir}, "is damaged")

@@ -150,8 +150,16 @@ func TestRestore_elsewhere(t *testing.T) {
 	putSecret(t, c, ns, "kept")
 	file := fetch(t, s)
 	config := newConfig(t, t.TempDir(), "shared")
-	if _, err := restoreInto(t, config, file); err != nil {
+	away := config
+	away.Address = "192.0.2.99" // it is for documents alone
+	_, err := restoreInto(t, away, file)
+	wantError(t, err, "this machine does not have the address 192.0.2.99: give one that it has with --address")
+	done, err := restoreInto(t, config, file)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if !done.Unknown {
+		t.Error("nobody is told that no server of the backup had its address")
 	}
 	again, _ := start(t, config)
 	wantSecret(t, newClient(t, again.Config()), ns, "kept", true)
@@ -177,7 +185,7 @@ func TestRestore_fromData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done.Revision < 1 || !done.Time.IsZero() {
+	if done.Revision < 1 || !done.Time.IsZero() || done.Unknown {
 		t.Errorf("got %+v", done)
 	}
 	restoreByALateClock(t, killed)

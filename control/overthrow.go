@@ -17,12 +17,13 @@ import (
 
 // notOverthrowing refuses a restore while other servers of the control plane have a quorum. They would take the restored server for right, because its
 // generation is higher, and give up all that was acknowledged since. Servers that cannot be reached are no obstacle: the restore is for when they are lost.
-func (r *restore) notOverthrowing(ctx context.Context) error {
-	others := slices.DeleteFunc(endpoints.Known(r.dir.host()), func(server string) bool { return server == r.settings.endpoint() })
+// known are the servers, and keys is where the keys are to ask them with.
+func (r *restore) notOverthrowing(ctx context.Context, known []string, keys dataDir) error {
+	others := slices.DeleteFunc(known, func(server string) bool { return server == r.settings.endpoint() })
 	if r.Overthrow || len(others) == 0 {
 		return nil
 	}
-	by, err := r.transport()
+	by, err := r.transport(keys)
 	if err != nil {
 		// What cannot be read may be what is to be restored.
 		r.Log.Warn("the other servers cannot be asked whether they have a quorum, because the keys of this one cannot be read", "error", err)
@@ -33,22 +34,33 @@ func (r *restore) notOverthrowing(ctx context.Context) error {
 	if err != nil || len(working) == 0 {
 		return err
 	}
-	since := "the backup was taken"
-	if r.File == "" {
-		since = "this server was stopped"
-	}
 	return fmt.Errorf("%w: other servers of the control plane have a quorum, by the word of %s: nothing is lost, and what was written since %s would be. "+
-		"Start this server again, and it takes its place among them. To restore it nevertheless, and throw their state away: --overthrow",
-		ErrRefused, strings.Join(working, ", "), since)
+		"%s. To restore it nevertheless, and throw their state away: --overthrow", ErrRefused, strings.Join(working, ", "), r.since(), r.instead())
+}
+
+// since is what the state that would be restored is of.
+func (r *restore) since() string {
+	if r.File == "" {
+		return "this server was stopped"
+	}
+	return "the backup was taken"
+}
+
+// instead is what to do where the others have a quorum.
+func (r *restore) instead() string {
+	if r.stored == nil {
+		return "Join this machine to them ('holdfast token create --role server' on one of them makes the token)"
+	}
+	return "Start this server again, and it takes its place among them"
 }
 
 // transport reaches other servers as this one. Its certificate is made for this alone: the one that the server had may have ended, and nothing is written.
-func (r *restore) transport() (*pki.Transport, error) {
-	authority, err := pki.OpenAuthority(r.dir.pki())
+func (r *restore) transport(keys dataDir) (*pki.Transport, error) {
+	authority, err := pki.OpenAuthority(keys.pki())
 	if err != nil {
 		return nil, err
 	}
-	trusted, err := r.dir.trusted(authority)
+	trusted, err := keys.trusted(authority)
 	if err != nil {
 		return nil, err
 	}

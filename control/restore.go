@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-storage/holdfast/control/backup"
+	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/etcd"
 	"github.com/holdfast-storage/holdfast/control/pki"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
@@ -43,6 +44,8 @@ type Restored struct {
 	Revision int64
 	// Kept is where the old data lies now; empty when there was none.
 	Kept string
+	// Unknown is set where the machine was no server, and no server of the backup had its address: hosts do not find it by themselves.
+	Unknown bool
 }
 
 // Restore makes the server in a data directory, which does not run, the first and only one of its control plane, with the
@@ -58,10 +61,10 @@ func Restore(ctx context.Context, c RestoreConfig) (*Restored, error) {
 	}
 	defer unlock()
 	r := &restore{RestoreConfig: c, dir: dataDir(c.DataDir)}
-	if err := r.open(); err != nil {
+	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.notOverthrowing(ctx); err != nil {
+	if err := r.notOverthrowing(ctx, endpoints.Known(r.dir.host()), r.dir); err != nil {
 		return nil, err
 	}
 	work := r.dir.restoreWork()
@@ -93,7 +96,7 @@ type restore struct {
 }
 
 // open looks at what there is. A restore that was cut off is taken back first.
-func (r *restore) open() (err error) {
+func (r *restore) open(ctx context.Context) (err error) {
 	if r.stored, err = r.dir.load(); err != nil {
 		return err
 	}
@@ -108,8 +111,10 @@ func (r *restore) open() (err error) {
 	if r.stored == nil && r.File == "" {
 		return fmt.Errorf("%w: the data directory %s holds no server: name the backup to restore", ErrRefused, r.dir)
 	}
-	r.settings, err = r.resolve(r.stored)
-	return err
+	if r.settings, err = r.resolve(r.stored); err != nil || r.stored != nil {
+		return err
+	}
+	return r.settings.checkAddress(ctx)
 }
 
 // prepare makes the new database, and with a file the new keys, in the work directory.
@@ -127,6 +132,11 @@ func (r *restore) prepare(ctx context.Context, work string) error {
 	var err error
 	if r.done.Revision, err = etcd.Revision(database); err != nil {
 		return err
+	}
+	if r.stored == nil {
+		if err := r.newcomer(ctx, work, database); err != nil {
+			return err
+		}
 	}
 	r.done.Name, r.done.Address = r.settings.Name, r.settings.endpoint()
 	if r.File == "" && r.done.Revision <= 1 {
