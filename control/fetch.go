@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -37,10 +39,42 @@ func FetchBackup(ctx context.Context, config *rest.Config, path string) (*backup
 	if err != nil {
 		return nil, fmt.Errorf("while checking what was received: %w", err)
 	}
-	if err := os.Link(f.Name(), path); err != nil {
-		return nil, fmt.Errorf("while writing the backup: %w", err)
+	if err := nameNew(f.Name(), path, renameNew); err != nil {
+		return nil, err
 	}
 	return h, atomicfile.SyncDir(filepath.Dir(path))
+}
+
+// nameNew gives a file its name, and overwrites nothing. Where the file system cannot do both at once, the name is taken with an empty file first, which nobody
+// else writes over: whatever cuts this off, what has the name is whole or empty.
+func nameNew(old, path string, rename func(old, path string) error) error {
+	err := rename(old, path)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP) {
+		err = takeName(old, path)
+	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("%w: %s exists: choose another name, a backup overwrites nothing", ErrRefused, path)
+	case err != nil:
+		return fmt.Errorf("while writing the backup: %w", err)
+	}
+	return nil
+}
+
+func takeName(old, path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Close(), os.Rename(old, path)); err != nil {
+		return errors.Join(err, os.Remove(path)) // the empty one
+	}
+	return nil
+}
+
+// renameNew renames a file to a name that nothing has. Not every file system can do that, and fewer have hard links, which FAT has not.
+func renameNew(old, path string) error {
+	return unix.Renameat2(unix.AT_FDCWD, old, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
 }
 
 // refusalOf is what the API said in its own form, such as that something is forbidden, or else its words.
