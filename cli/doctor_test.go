@@ -56,3 +56,19 @@ func TestAgentAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestDoctor_token: what the doctor says takes back a token that is open.
+func TestDoctor_token(t *testing.T) {
+	p := newPerson(t, "holdfast-system", "holdfast:tokens")
+	p.must(t, exitOK, "", []string{"token", "create", "--role", "server"})
+	_, out := p.do("", "doctor", "--data-dir", t.TempDir())
+	_, command, found := strings.Cut(out, "take it back: holdfast ")
+	if !found {
+		t.Fatalf("an open token is not told of:\n%s", out)
+	}
+	command, _, _ = strings.Cut(command, "\n")
+	p.must(t, exitOK, "", strings.Fields(command))
+	if _, out = p.do("", "doctor", "--data-dir", t.TempDir()); strings.Contains(out, command) {
+		t.Errorf("a token was taken back by '%s', and is told of:\n%s", command, out)
+	}
+}

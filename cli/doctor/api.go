@@ -3,8 +3,11 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/holdfast-storage/holdfast/control/apiserver"
 )
 
 func checkAPI(f *Facts) []Finding {
@@ -21,8 +24,8 @@ func checkAPI(f *Facts) []Finding {
 	found := finding(Fail, fmt.Sprintf("the API cannot be reached: %v; %s", f.Unreachable, checkedInstead(f)), reachAgain(f))
 	for _, s := range f.Servers {
 		if s.Err != nil {
-			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server at %s is not ready: %v", s.Address, s.Err),
-				Remedy: "start it ('systemctl start holdfast' there), or mend the network to it; one that runs waits for the others, or is a standby, which serves nothing"})
+			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server at %s is not ready: %v", s.Address, s.Err), Remedy: s.orWait(
+				"start it ('systemctl start holdfast' there), or mend the network to it; one that runs waits for the others, or is a standby, which serves nothing")})
 		}
 	}
 	return found
@@ -65,6 +68,14 @@ func ready(servers []Server) (n int) {
 		}
 	}
 	return n
+}
+
+// orWait is what to do about a server that is not ready: nothing, where it has only just begun to run.
+func (s *Server) orWait(remedy string) string {
+	if strings.HasPrefix(s.Err.Error(), apiserver.Starting) {
+		return "wait some seconds, and run 'holdfast doctor' again: it has only just been started"
+	}
+	return remedy
 }
 
 // cutOff says whether the machines of other servers are known, and none of them can be reached, as where the network of this one is down.

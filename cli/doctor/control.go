@@ -29,7 +29,7 @@ func checkQuorum(f *Facts) []Finding {
 	for _, s := range f.Servers {
 		if s.Err != nil && !told[s.Name] && !slices.Contains(f.Quorum.Standbys, s.Name) {
 			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server %s (%s) is not ready: %v", s.Name, s.Address, s.Err),
-				Remedy: "start it ('systemctl start holdfast' there); if the machine is gone for good, 'holdfast host remove " + s.Name + " --gone' and join another server"})
+				Remedy: s.orWait("start it ('systemctl start holdfast' there); if the machine is gone for good, 'holdfast host remove " + s.Name + " --gone' and join another server")})
 		}
 	}
 	if all := len(f.Servers); f.Quorum.Spare <= 0 && all > 1 {
@@ -99,7 +99,7 @@ func checkTokens(f *Facts) []Finding {
 		open++
 		if t.Role == "server" {
 			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("a token to join as a server, which gives all rights, can be used until %s", t.Expires.UTC().Format(time.RFC3339)),
-				Remedy: "if no server is about to join, take it back: kubectl -n holdfast-system delete secret " + t.Name})
+				Remedy: "if no server is about to join, take it back: holdfast -n holdfast-system delete secret " + t.Name})
 		}
 	}
 	return orOK(found, "%d tokens can be used, none of them for a server", open)

@@ -264,6 +264,24 @@ func TestExamine_agent(t *testing.T) {
 	}
 }
 
+// TestExamine_starting: a server that has only just been started is waited for.
+func TestExamine_starting(t *testing.T) {
+	const start, wait = "systemctl start holdfast", "wait some seconds"
+	f := healthy()
+	f.Servers[1].Err = errors.New("this server is starting, and does not serve all kinds yet")
+	if text := fmt.Sprint(Examine(f)); strings.Contains(text, start) || !strings.Contains(text, wait) {
+		t.Errorf("it is starting: %s", text)
+	}
+	f.Unreachable = errors.New("connection refused")
+	if text := fmt.Sprint(checkAPI(f)[1:]); strings.Contains(text, start) || !strings.Contains(text, wait) {
+		t.Errorf("it is starting, and the API cannot be reached: %s", text)
+	}
+	f.Servers[1].Err = errors.New("connection refused")
+	if text := fmt.Sprint(checkAPI(f)[1:]); !strings.Contains(text, start) || strings.Contains(text, wait) {
+		t.Errorf("it is down: %s", text)
+	}
+}
+
 func TestExamine_lostQuorum(t *testing.T) {
 	f := healthy()
 	f.Servers[0].Err, f.Servers[1].Err = errors.New("no leader"), errors.New("no leader")

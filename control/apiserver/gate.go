@@ -9,6 +9,9 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
+// Starting begins the answer of a server that does not serve yet, and will within seconds.
+const Starting = "this server is starting"
+
 // gate keeps everybody but the server itself waiting until all kinds are served. Before, a client would be told that there are
 // no such kinds, and believe it; an agent would be told that there are no daemons.
 type gate struct{ isOpen atomic.Bool }
@@ -22,7 +25,7 @@ func (g *gate) guard(api http.Handler) http.Handler {
 			return
 		}
 		w.Header().Set("Retry-After", "1")
-		http.Error(w, "this server is starting, and does not serve all kinds yet", http.StatusServiceUnavailable)
+		http.Error(w, Starting+", and does not serve all kinds yet", http.StatusServiceUnavailable)
 	})
 }
 
