@@ -100,11 +100,7 @@ not go on without this one. The old data is moved aside, and the command prints 
 }
 
 func (g *globals) printRestored(done *control.Restored) error {
-	from := "its own data"
-	if !done.Time.IsZero() {
-		from = "the backup of " + done.Time.Format(time.RFC3339)
-	}
-	fmt.Fprintf(g.out, "The server %s (%s) is the first of its control plane again, from %s, revision %d.\n", done.Name, done.Address, from, done.Revision)
+	fmt.Fprintf(g.out, "The server %s (%s) is the first of its control plane again, from %s, revision %d.\n", done.Name, done.Address, done.From(), done.Revision)
 	if done.Kept != "" {
 		fmt.Fprintf(g.out, "What was there before lies in %s; remove it when all is well.\n", done.Kept)
 	}

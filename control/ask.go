@@ -185,7 +185,9 @@ func (s *Server) askForSeat() *reply {
 			s.know(r.Servers)
 			s.followAsStandby(r.Rotation)
 			if r.Existing != "" {
-				s.settings.Generation = r.Generation
+				if s.settings.Generation != r.Generation {
+					s.settings.Generation, s.settings.Restored = r.Generation, ""
+				}
 				return &r
 			}
 		}

@@ -72,7 +72,7 @@ func (c *Config) resolve(stored *settings) (*settings, error) {
 	}
 	s.Seat = stored.Seat
 	s.Existing, s.Generation, s.Unpresented = stored.Existing, stored.Generation, stored.Unpresented
-	s.Rejoining = stored.Rejoining
+	s.Rejoining, s.Restored = stored.Rejoining, stored.Restored
 	s.APIPort = first(s.APIPort, stored.APIPort, DefaultAPIPort)
 	s.EtcdPeerPort = first(s.EtcdPeerPort, stored.EtcdPeerPort, DefaultEtcdPeerPort)
 	s.EtcdClientPort = first(s.EtcdClientPort, stored.EtcdClientPort, DefaultEtcdClientPort)

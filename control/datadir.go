@@ -177,6 +177,8 @@ type settings struct {
 	// Generation is when the data was restored, in seconds since 1970; 0 when it never was. Of two servers of one control plane
 	// that disagree, the one with the higher generation is right.
 	Generation int64 `json:"generation,omitempty"`
+	// Restored says on which server that was, and from what; empty where another server did it.
+	Restored string `json:"restored,omitempty"`
 	// Unpresented is set after a restore until the server has told that it is the only one.
 	Unpresented bool `json:"unpresented,omitempty"`
 	// Rejoining is set from when a server that was removed begins to join again until it has.

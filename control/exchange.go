@@ -2,6 +2,7 @@ package control
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -41,6 +42,7 @@ func (r *restore) exchange(work string) error {
 	// A standby may be the one that is restored.
 	r.settings.Existing, r.settings.Seat, r.settings.Rejoining = "", seatHeld, false
 	r.settings.Generation, r.settings.Unpresented = nextGeneration(time.Now(), r.settings.Generation, r.header), true
+	r.settings.Restored = fmt.Sprintf("on %s from %s, revision %d", r.settings.Name, r.done.From(), r.done.Revision)
 	return r.dir.save(r.settings)
 }
 

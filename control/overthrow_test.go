@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-storage/holdfast/control"
+	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
 )
 
 // wantNoOverthrow: no way of a restore overthrows the others, and nothing is changed by the refusal.
@@ -69,6 +71,8 @@ func TestRestore_overthrows(t *testing.T) {
 		wantSecret(t, newClient(t, s.Config()), ns, "later", false)
 	}
 
+	c.toldRestored(2, 1, "the control plane was restored on w2 from the backup of ")
+
 	c.stops[1]()
 	c.stops[2]()
 	alone := c.configs[2]
@@ -81,4 +85,21 @@ func TestRestore_overthrows(t *testing.T) {
 	if !strings.Contains(log.String(), "other servers run, and have no quorum now") {
 		t.Errorf("the server that is left was not asked again: %s", log.String())
 	}
+}
+
+// toldRestored waits until the control plane's events tell of so many restores, of the last one in these words.
+func (c *crew) toldRestored(over, count int, words string) {
+	c.t.Helper()
+	eventually(c.t, func() error {
+		var told []string
+		for _, e := range events(c.t, c.servers[over]) {
+			if e.Code == quorum.CodeRestored {
+				told = append(told, e.Message)
+			}
+		}
+		if len(told) != count || !strings.HasPrefix(told[count-1], words) {
+			return fmt.Errorf("told of restores: %q", told)
+		}
+		return nil
+	})
 }

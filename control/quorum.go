@@ -44,6 +44,9 @@ type quorumManager struct {
 	kick     chan struct{}
 	// know is told where the API is served, again and again.
 	know func(servers []string)
+	// generation and restored are those of the View.
+	generation int64
+	restored   string
 
 	mu sync.Mutex
 	// asks are the standbys that have asked this server.
@@ -252,7 +255,7 @@ func (q *quorumManager) observe(ctx context.Context) (*quorum.View, error) {
 	probed := q.probe(ctx, members)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now, view := time.Now(), &quorum.View{}
+	now, view := time.Now(), &quorum.View{Generation: q.generation, Restored: q.restored}
 	seen := map[string]bool{}
 	for i := range hosts {
 		seen[hosts[i].Name] = true

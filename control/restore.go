@@ -48,6 +48,14 @@ type Restored struct {
 	Unknown bool
 }
 
+// From says what was restored.
+func (r *Restored) From() string {
+	if r.Time.IsZero() {
+		return "its own data"
+	}
+	return "the backup of " + r.Time.Format(time.RFC3339)
+}
+
 // Restore makes the server in a data directory, which does not run, the first and only one of its control plane, with the
 // state of a backup. All is prepared beside the old data, which is then moved aside and kept; a restore that was cut off is
 // done again from the start.

@@ -273,4 +273,5 @@ func TestQuorum_restored(t *testing.T) {
 		wantSecret(t, newClient(t, c.servers[i].Config()), ns, "kept", true)
 	}
 	c.toldOnce(2)
+	c.toldRestored(2, 1, "the control plane was restored on v2 from its own data, revision ")
 }

@@ -380,7 +380,7 @@ func (s *Server) manageQuorum(client kubernetes.Interface) error {
 		return err
 	}
 	q := newQuorumManager(s.member, servers, events, client, s.quorumSettings, s.log)
-	q.know = s.know
+	q.know, q.generation, q.restored = s.know, s.settings.Generation, s.settings.Restored
 	s.memberMu.Lock()
 	defer s.memberMu.Unlock()
 	s.quorum = q

@@ -64,6 +64,7 @@ const (
 	QuorumMemberRemoved  Code = "QUORUM_MEMBER_REMOVED"
 	QuorumDegraded       Code = "QUORUM_DEGRADED"
 	QuorumHealthy        Code = "QUORUM_HEALTHY"
+	QuorumRestored       Code = "QUORUM_RESTORED"
 )
 
 // CodeInfo explains a Code.
@@ -122,5 +123,6 @@ func Codes() []CodeInfo {
 		{QuorumMemberRemoved, "host/NAME", "A member of etcd was removed; its server goes on as a standby."},
 		{QuorumDegraded, "cluster/control-plane", "Members of etcd do not answer or do nothing, or there are fewer than wanted."},
 		{QuorumHealthy, "cluster/control-plane", "All members of etcd that are wanted answer, also when a control plane tells for the first time."},
+		{QuorumRestored, "cluster/control-plane", "The control plane was restored, as the message says, from a backup or from the data of one server: what was written since is gone, and servers of its earlier life set their data aside."},
 	}
 }

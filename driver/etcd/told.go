@@ -18,6 +18,7 @@ const (
 	CodeRemoved  = "QUORUM_MEMBER_REMOVED"
 	CodeDegraded = "QUORUM_DEGRADED"
 	CodeHealthy  = "QUORUM_HEALTHY"
+	CodeRestored = "QUORUM_RESTORED"
 	CodeLeader   = "LEADER_CHANGED"
 )
 
@@ -30,6 +31,8 @@ type Told struct {
 	Degraded string `json:"degraded,omitempty"`
 	// Leader is the server that acts for all, which is not always the one whose member leads etcd; empty before anything was told of one.
 	Leader string `json:"leader,omitempty"`
+	// Generation is the life of the control plane that was told of.
+	Generation int64 `json:"generation,omitempty"`
 }
 
 // Seat is a member, as far as events tell of it.
@@ -48,6 +51,8 @@ func (t Told) Next(v View, p Plan, steps []Step) (*Event, Told) {
 	next := t
 	next.Members = maps.Clone(t.Members)
 	switch {
+	case v.Generation > t.Generation: // first of all: it is why the members differ
+		return next.restored(v), next
 	case t.Members == nil && p.Degraded == "" && !v.works():
 		return nil, t // it is not known yet how they are
 	case t.Members == nil:
@@ -88,6 +93,13 @@ func seatsOf(v View) map[uint64]Seat {
 		}
 	}
 	return all
+}
+
+// restored tells that the control plane began another life.
+func (t *Told) restored(v View) *Event {
+	t.Generation = v.Generation
+	return &Event{CodeRestored, "cluster/" + ControlPlane, fmt.Sprintf("the control plane was restored %s: what was written since is gone, "+
+		"and servers of its earlier life set their data aside", cmp.Or(v.Restored, fmt.Sprintf("(generation %d)", v.Generation)))}
 }
 
 // removed tells of the first member that is none any more.

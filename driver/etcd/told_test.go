@@ -202,3 +202,30 @@ func TestTold_first(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestTold_restored: that the control plane was restored is told once in each of its lives, before what follows from it, also where nothing was told before.
+func TestTold_restored(t *testing.T) {
+	before, v := Told{}, View{Generation: 7, Restored: "on a from its own data"}
+	for _, test := range []struct {
+		generation int64
+		restored   string
+		want       string
+	}{
+		{0, "", ""},
+		{7, "on a from its own data", "the control plane was restored on a from its own data: what was written since is gone"},
+		{7, "", ""},
+		{6, "by one of an earlier life", ""},
+		{9, "", "the control plane was restored (generation 9): "},
+	} {
+		v.Generation, v.Restored = test.generation, test.restored
+		events, after := tell(t, before, v, Plan{Degraded: "it is not well"}, nil)
+		text := ""
+		if len(events) > 0 && events[0].Code == CodeRestored {
+			text = events[0].Message
+		}
+		if !strings.HasPrefix(text, test.want) || (text == "") != (test.want == "") {
+			t.Errorf("generation %d: told %v, want %q first", test.generation, events, test.want)
+		}
+		before = after
+	}
+}

@@ -14,6 +14,10 @@ type View struct {
 	Members []Member
 	// Leader is the name of the member that leads; empty when there is none, and nothing can be decided.
 	Leader string
+	// Generation is the life of the control plane: it grows with each restore, and is 0 before the first. Restored says on which server it began, and from
+	// what; empty where the leader does not know.
+	Generation int64
+	Restored   string
 }
 
 // Server is a machine that runs 'holdfast server', whether it holds a member or not.

@@ -19,6 +19,8 @@ type Story struct {
 	// Leader is the server that leads, as far as it was told.
 	Leader string
 	health string
+	// restored is what the last restore was told to be.
+	restored string
 }
 
 // Follow reads the whole log, in any order, which tells nothing of how the first server, the founder, got its seat. It fails where a
@@ -59,6 +61,10 @@ func (s *Story) add(code, object, message string) (follows bool) {
 		s.health, _, _ = strings.Cut(message, ";") // How many failures are survived is beside it, and no difference.
 		s.Degraded = code == "QUORUM_DEGRADED"
 		return s.health != was
+	case "QUORUM_RESTORED":
+		was := s.restored
+		s.restored = message
+		return s.restored != was
 	case "LEADER_CHANGED":
 		was := s.Leader
 		s.Leader = strings.TrimPrefix(object, "leader/")
