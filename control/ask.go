@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/pki"
 )
@@ -43,6 +45,8 @@ type question struct {
 	Endpoint string `json:"endpoint,omitempty"`
 	// Full is set by a standby that has no room for a member of etcd. It is told everything, and given no seat.
 	Full bool `json:"full,omitempty"`
+	// HostKey is the key of a standby's host; see access.HostKey. Older versions do not say it.
+	HostKey string `json:"hostKey,omitempty"`
 	// Belief is whom a standby believes.
 	Belief *pki.Belief `json:"belief,omitempty"`
 }
@@ -52,6 +56,8 @@ type reply struct {
 	Generation int64 `json:"generation"`
 	// Member is set when the asking server has a member.
 	Member bool `json:"member"`
+	// Removed is set for a standby whose Host is gone: it is told nothing else.
+	Removed bool `json:"removed,omitempty"`
 	// Existing is set for a server that is to take a seat now; see etcd.Config.
 	Existing string `json:"existing,omitempty"`
 	// Servers are where the API is served, as IP:port.
@@ -118,7 +124,7 @@ func (s *Server) others() []string {
 func (s *Server) ask(ctx context.Context, server string, standby bool) (*reply, error) {
 	q := &question{Name: s.settings.Name, PeerURL: s.peerURL(), Standby: standby, Generation: s.settings.Generation, Endpoint: s.Endpoint()}
 	if standby {
-		q.Belief, q.Full = s.standbyBelief(), s.dir.roomForSeat() != nil
+		q.Belief, q.Full, q.HostKey = s.standbyBelief(), s.dir.roomForSeat() != nil, s.keyOfHost()
 	}
 	return q.put(ctx, s.identity.loopback, server)
 }
@@ -160,26 +166,17 @@ func readAnswer(response *http.Response, most int64, into any) error {
 // askForSeat asks until the server is given a seat, and returns it; nil when the server is stopped.
 func (s *Server) askForSeat() *reply {
 	s.log.Info("this server is a standby: it takes over when a member of etcd is needed")
-	heard := time.Now()
-	var told time.Time
+	told := &standbyLog{Server: s, heard: time.Now()}
 	for s.running.Err() == nil {
-		if full := s.dir.roomForSeat(); full != nil && time.Since(told) > tellFull {
-			told = time.Now()
-			s.log.Warn("this server cannot hold a member of etcd", "error", full)
-		}
+		told.room()
 		replies := s.askAll(s.running, true)
-		switch {
-		case len(replies) > 0:
-			heard = time.Now()
-			s.adminOver(replies)
-		case time.Since(heard) > tellSilence:
-			heard = time.Now()
-			s.log.Warn("no server can say who holds the state of the control plane. Start the others: more than half of the members of etcd "+
-				"must run. If those are lost for good, run 'holdfast restore --from-data' on one that has its data, or 'holdfast restore FILE'",
-				"asked", s.others())
-		}
+		told.replies(replies)
 		for _, r := range replies {
 			if r.Generation < s.settings.Generation {
+				continue
+			}
+			if r.Removed {
+				told.removed()
 				continue
 			}
 			s.know(r.Servers)
@@ -194,6 +191,46 @@ func (s *Server) askForSeat() *reply {
 		_ = pause(s.running, askEvery)
 	}
 	return nil
+}
+
+// standbyLog is what a standby tells while it asks for a seat, each thing now and then.
+type standbyLog struct {
+	*Server
+	heard, full time.Time
+	// gone is set when the others said that the server was removed.
+	gone bool
+}
+
+// room tells that the standby has none.
+func (l *standbyLog) room() {
+	if full := l.dir.roomForSeat(); full != nil && time.Since(l.full) > tellFull {
+		l.full = time.Now()
+		l.log.Warn("this server cannot hold a member of etcd", "error", full)
+	}
+}
+
+// replies tells that none came. To a server that was removed nobody may answer ever again, as after a rotation of the authority.
+func (l *standbyLog) replies(replies []reply) {
+	switch {
+	case len(replies) > 0:
+		l.heard = time.Now()
+		l.adminOver(replies)
+	case time.Since(l.heard) > tellSilence && !l.gone:
+		l.heard = time.Now()
+		l.log.Warn("no server can say who holds the state of the control plane. Start the others: more than half of the members of etcd "+
+			"must run. If those are lost for good, run 'holdfast restore --from-data' on one that has its data, or 'holdfast restore FILE'",
+			"asked", l.others())
+	}
+}
+
+// removed tells once that the others have no Host of this server.
+func (l *standbyLog) removed() {
+	if !l.gone {
+		l.gone = true
+		l.log.Warn("this server was removed: the others have no Host of it, or one of another machine, or were restored from a backup that is older than it. " +
+			"It gets no seat, no backup and no new authority. Stop it ('systemctl stop holdfast'), or let it join again: start it with " +
+			"'holdfast server --join TOKEN', with a token from 'holdfast token create --role server' on one of the others")
+	}
 }
 
 // adminOver has the administrator's kubeconfig name a server that answers.
@@ -272,6 +309,9 @@ func (s *Server) answerSeat(ctx context.Context, q *question) (*reply, error) {
 	if err := m.Sync(ctx); err != nil {
 		return nil, fmt.Errorf("there is no quorum to say who holds a seat: %w", err)
 	}
+	if gone, err := s.isGone(ctx, q); err != nil || gone {
+		return &reply{Generation: s.settings.Generation, Removed: gone}, err
+	}
 	servers, err := endpoints.Published(ctx, s.quorum.client)
 	if err != nil {
 		return nil, err
@@ -298,4 +338,32 @@ func (s *Server) answerSeat(ctx context.Context, q *question) (*reply, error) {
 		answer.Member = true
 	}
 	return answer, nil
+}
+
+// isGone says whether a standby was removed. One that joins has its Host before it gets anything that it could ask with. A member is not asked after: its
+// Host may have been deleted by mistake, and the grace is for the quorum's manager to see to.
+func (s *Server) isGone(ctx context.Context, q *question) (bool, error) {
+	if !q.Standby {
+		return false, nil
+	}
+	return s.hostGone(ctx, q.Name, q.HostKey)
+}
+
+// hostGone says whether the Host of a server is gone, or another machine's; an empty key stands for any.
+func (s *Server) hostGone(ctx context.Context, name, hostKey string) (bool, error) {
+	err := s.revoked.Check(ctx, name, hostKey)
+	if apierrors.IsUnauthorized(err) {
+		return true, nil
+	}
+	return false, err
+}
+
+// keyOfHost is the key of this server's host, as its Host names it.
+func (s *Server) keyOfHost() string {
+	s.memberMu.Lock()
+	defer s.memberMu.Unlock()
+	if s.host == nil {
+		return ""
+	}
+	return pki.Fingerprint(s.host.Certificate().Cert)
 }

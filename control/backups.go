@@ -13,6 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/holdfast-storage/holdfast/control/access"
 	"github.com/holdfast-storage/holdfast/control/backup"
 	"github.com/holdfast-storage/holdfast/control/etcd"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
@@ -174,10 +177,30 @@ func (s *Server) serveBackup(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "a backup is taken with POST", http.StatusMethodNotAllowed)
 		return
 	}
+	if s.removedAsker(r) {
+		http.Error(w, "this server was removed, and a backup holds the keys of the control plane: let it join again with 'holdfast server --join TOKEN'",
+			http.StatusForbidden)
+		return
+	}
 	if err := s.sendBackup(w, r); err != nil {
 		s.log.Warn("a backup was asked for and could not be sent", "error", err)
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	}
+}
+
+// removedAsker says whether a request comes from a server whose Host is gone: it would go on copying backups, with new keys in them. Where that cannot be
+// looked up there is no quorum, and so nothing new.
+func (s *Server) removedAsker(r *http.Request) bool {
+	u, ok := request.UserFrom(r.Context())
+	if !ok {
+		return false
+	}
+	name, ok := access.ServerOf(u.GetName())
+	if !ok {
+		return false
+	}
+	gone, err := s.hostGone(r.Context(), name, "")
+	return gone && err == nil
 }
 
 // sendBackup takes a backup and sends it. An error is returned only while nothing was sent: later the receiver sees by the length.

@@ -112,7 +112,7 @@ func (id *identity) renew(now time.Time) error {
 		return err
 	}
 	if id.own == nil || !id.authority.Good(id.own.Cert, now) {
-		own, err := id.authority.NewPair(pki.Leaf{User: "holdfast:server:" + id.settings.Name, Groups: []string{access.GroupMasters}}, now)
+		own, err := id.authority.NewPair(pki.Leaf{User: access.ServerUser(id.settings.Name), Groups: []string{access.GroupMasters}}, now)
 		if err != nil {
 			return err
 		}

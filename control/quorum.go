@@ -15,6 +15,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/etcd"
+	"github.com/holdfast-storage/holdfast/control/rotation"
 	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
 )
 
@@ -58,8 +59,9 @@ type quorumManager struct {
 	plan            quorum.Plan
 	view            quorum.View
 	seen            time.Time // when view was
-	// steps were tried, and may not be told yet. Only run uses them.
-	steps []quorum.Step
+	// steps were tried, and may not be told yet; tidied are the servers when what is kept of them was looked through. Only run uses them.
+	steps  []quorum.Step
+	tidied map[string]bool
 }
 
 type ask struct {
@@ -91,6 +93,7 @@ func (q *quorumManager) forget() {
 	q.agent, q.asking = map[string]quorum.Word{}, map[string]quorum.Word{}
 	q.removed, q.failed = map[string]time.Time{}, map[string]time.Time{}
 	q.plan, q.view, q.seen, q.steps = quorum.Plan{}, quorum.View{}, time.Time{}, nil
+	q.tidied = nil
 	q.events.forget()
 }
 
@@ -171,7 +174,7 @@ func (q *quorumManager) refresh(ctx context.Context) time.Duration {
 	return lookEvery
 }
 
-// tidy takes servers off the list whose Hosts are gone, and whose members are.
+// tidy takes servers whose Hosts are gone, and whose members are, off the list, and what they said of a rotation with them.
 func (q *quorumManager) tidy(ctx context.Context, view *quorum.View) {
 	there := map[string]bool{}
 	for _, s := range view.Servers {
@@ -181,12 +184,17 @@ func (q *quorumManager) tidy(ctx context.Context, view *quorum.View) {
 	if err != nil {
 		return
 	}
-	if maps.DeleteFunc(list.Data, func(name, _ string) bool { return there[name] }); len(list.Data) == 0 {
-		return // all of them are there; the list is a copy
+	maps.DeleteFunc(list.Data, func(name, _ string) bool { return there[name] }) // the list is a copy
+	if len(list.Data) == 0 && maps.Equal(there, q.tidied) {
+		return
 	}
-	if err := endpoints.Keep(ctx, q.client, func(name string) bool { return there[name] }); err != nil && ctx.Err() == nil {
-		q.log.Debug("the list of servers was not tidied", "error", err)
+	for _, of := range []string{endpoints.ServersName, rotation.BeliefsName} {
+		if err := endpoints.Keep(ctx, q.client, of, func(name string) bool { return there[name] }); err != nil {
+			q.log.Debug("a list of servers is tidied later", "error", err)
+			return
+		}
 	}
+	q.tidied = there
 }
 
 // act carries a step out. What does not succeed is decided anew with the next look.

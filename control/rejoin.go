@@ -83,7 +83,9 @@ func (s *Server) memberStill(ctx context.Context, host *endpoints.Servers) (why 
 	replies := slices.DeleteFunc(s.askAll(ctx, false), func(r reply) bool { return r.Generation < s.settings.Generation })
 	switch {
 	case len(replies) == 0:
-		return "no other server can say whether this one was removed, because none answers, or they have no quorum: start it with the token again when they do", false
+		return fmt.Sprintf("no other server can say whether this one was removed, because none answers, or they have no quorum: start it with the token again "+
+			"when they do. If it was removed, and 'holdfast ca rotate' was done since, they answer it no more: move server.json, pki, host and etcd aside, which "+
+			"lie in %s, and start it with the token again", s.dir), false
 	case slices.ContainsFunc(replies, func(r reply) bool { return r.Member }):
 		return "this server is a member of etcd. If its Host was deleted, it comes back with this start; if it is being removed, wait for the end of that", true
 	}

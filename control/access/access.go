@@ -22,6 +22,15 @@ const (
 // userHost is what the user names of hosts begin with; the host's name follows.
 const userHost = "holdfast:host:"
 
+// userServer is what the user names of servers begin with; the server's name follows.
+const userServer = "holdfast:server:"
+
+// ServerUser is the user name that a server asks the others with.
+func ServerUser(server string) string { return userServer + server }
+
+// ServerOf is the server that a user name belongs to.
+func ServerOf(name string) (server string, ok bool) { return strings.CutPrefix(name, userServer) }
+
 // HostUser is the user name of a host's agent.
 func HostUser(host string) string { return userHost + host }
 

@@ -27,7 +27,8 @@ import (
 var hostResource = schema.GroupVersionResource{Group: api.Group, Version: api.GroupVersion.Version, Resource: "hosts"}
 
 // Revocation refuses hosts whose certificate counts no more, because their Host was deleted or belongs to another key. It does
-// not look at anybody else, the servers themselves least of all: whatever becomes of the Hosts, they can be repaired.
+// not look at anybody else, the servers themselves least of all: whatever becomes of the Hosts, they can be repaired. To refuse the certificate
+// of a removed server would keep nobody out: it has the authority's key, and can make another one, until the authority is replaced.
 //
 // A yes comes from a copy of the Hosts that follows the changes, and so may be some milliseconds old. A no is asked for again,
 // from etcd, so that a host that joined just now over another server is let in. What cannot be looked up is refused.
@@ -135,7 +136,7 @@ func (r *Revocation) Guard(next http.Handler) http.Handler {
 			}
 			done()
 		}()
-		if err := r.check(ctx, host, key); err != nil {
+		if err := r.Check(ctx, host, key); err != nil {
 			refuse(w, q, err)
 			return
 		}
@@ -170,8 +171,10 @@ func (r *Revocation) track(ctx context.Context, host, key string) (context.Conte
 // lookupTimeout bounds the question to etcd.
 const lookupTimeout = 10 * time.Second
 
-func (r *Revocation) check(ctx context.Context, host, key string) error {
-	if obj, ok, _ := r.hosts.GetStore().GetByKey(host); ok && obj.(*metav1.PartialObjectMetadata).Annotations[HostKey] == key {
+// Check returns an error of the reason Unauthorized where a host that has this key is let in no more, and another one where that cannot be
+// looked up. An empty key stands for any.
+func (r *Revocation) Check(ctx context.Context, host, key string) error {
+	if obj, ok, _ := r.hosts.GetStore().GetByKey(host); ok && belongs(obj.(*metav1.PartialObjectMetadata), key) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
@@ -182,10 +185,14 @@ func (r *Revocation) check(ctx context.Context, host, key string) error {
 		return revoked("host %s was deleted", host)
 	case err != nil:
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("whether host %s is let in cannot be looked up now: %v", host, err))
-	case found.Annotations[HostKey] != key:
+	case !belongs(found, key):
 		return revoked("host %s joined anew, with another key", host)
 	}
 	return nil
+}
+
+func belongs(host *metav1.PartialObjectMetadata, key string) bool {
+	return key == "" || host.Annotations[HostKey] == key
 }
 
 func revoked(format, host string) error {

@@ -69,12 +69,12 @@ func Reset(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// Keep takes all others off the list of servers than those whose names are kept, with the rights of an administrator. It writes
-// nothing when there are none.
-func Keep(ctx context.Context, client kubernetes.Interface, kept func(name string) bool) error {
+// Keep takes all others off a ConfigMap of servers by their names, such as ServersName, than those whose names are kept, with the rights of an
+// administrator. It writes nothing when there are none.
+func Keep(ctx context.Context, client kubernetes.Interface, of string, kept func(name string) bool) error {
 	maps := client.CoreV1().ConfigMaps(access.SystemNamespace)
 	err := retry.OnError(retry.DefaultBackoff, retriable, func() error {
-		list, err := maps.Get(ctx, ServersName, metav1.GetOptions{ResourceVersion: "0"})
+		list, err := maps.Get(ctx, of, metav1.GetOptions{ResourceVersion: "0"})
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func Keep(ctx context.Context, client kubernetes.Interface, kept func(name strin
 		return err
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("while taking servers off the list: %w", err)
+		return fmt.Errorf("while taking servers off the ConfigMap %s: %w", of, err)
 	}
 	return nil
 }
