@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -35,7 +36,10 @@ func etcdGuard(config *rest.Config, store engine.Store) hosts.Guard {
 			return nil, nil
 		}
 		status, err := control.Quorum(ctx, config)
-		if err != nil {
+		switch {
+		case errors.Is(err, control.ErrQuorumUnseen):
+			return []string{"the leader of etcd to look at its members"}, nil
+		case err != nil:
 			return nil, err
 		}
 		there, err := store.Hosts(ctx)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"text/tabwriter"
 	"time"
@@ -38,7 +39,7 @@ func (g *globals) quorum(ctx context.Context, output string) error {
 	if err != nil {
 		return err
 	}
-	status, err := control.Quorum(ctx, config)
+	status, err := seenQuorum(ctx, func() (*control.QuorumStatus, error) { return control.Quorum(ctx, config) }, time.After(lookFor), time.Second)
 	if err != nil {
 		return err
 	}
@@ -46,6 +47,28 @@ func (g *globals) quorum(ctx context.Context, output string) error {
 		return json.NewEncoder(g.out).Encode(status)
 	}
 	return g.printQuorum(status)
+}
+
+// lookFor is how long a new leader of etcd may take to look at the members: one whose disk hangs holds it up.
+const lookFor = 15 * time.Second
+
+// seenQuorum asks again, every so often, while who leads etcd has not looked at the members yet, until the end.
+func seenQuorum(
+	ctx context.Context, ask func() (*control.QuorumStatus, error), end <-chan time.Time, every time.Duration,
+) (*control.QuorumStatus, error) {
+	for {
+		status, err := ask()
+		if !errors.Is(err, control.ErrQuorumUnseen) {
+			return status, err
+		}
+		select {
+		case <-time.After(every):
+		case <-end:
+			return nil, err
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
 
 func (g *globals) printQuorum(s *control.QuorumStatus) error {

@@ -47,6 +47,8 @@ func unanswered(err error, bare bool) bool {
 	switch {
 	case errors.As(err, &request) && (request.Timeout() || errors.As(request.Err, &network) && network.Op == "dial"):
 		return true
+	case errors.Is(err, control.ErrQuorumUnseen):
+		return false // it says itself what to do
 	case errors.Is(err, control.ErrQuorumUnknown):
 		return true
 	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsServiceUnavailable(err):

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -31,4 +32,11 @@ func (l *QuorumLog) Tell(ctx context.Context, view quorum.View, plan quorum.Plan
 // Leads tells that a server acts for all.
 func (l *QuorumLog) Leads(ctx context.Context, server string) error {
 	return l.events.leads(ctx, server)
+}
+
+// Unlook has a server know nothing of the members of etcd, as when its member has come to lead just now.
+func (s *Server) Unlook() {
+	s.quorum.mu.Lock()
+	defer s.quorum.mu.Unlock()
+	s.quorum.seen = time.Time{}
 }

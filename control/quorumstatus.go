@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,12 +64,29 @@ func (s *Server) Quorum() *QuorumStatus {
 
 func (s *Server) serveQuorum(w http.ResponseWriter, _ *http.Request) {
 	status := s.Quorum()
-	if status == nil {
+	switch {
+	case status == nil && s.unseen():
+		http.Error(w, ErrQuorumUnseen.Error(), http.StatusServiceUnavailable)
+		return
+	case status == nil:
 		http.Error(w, "this server does not lead etcd, or cannot look at its members", http.StatusMisdirectedRequest)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(status) // An error means that the client is gone.
+}
+
+// unseen says whether this server's member has come to lead etcd, and has not looked at the members yet.
+func (s *Server) unseen() bool {
+	s.memberMu.Lock()
+	m, q := s.member, s.quorum
+	s.memberMu.Unlock()
+	if m == nil || q == nil || !m.Leads() {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.seen.IsZero()
 }
 
 // seenFor is how long a look at the members is told of: some more looks that failed, or took their time.
@@ -77,7 +95,7 @@ const seenFor = 20 * time.Second
 func (q *quorumManager) status(now time.Time) *QuorumStatus {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.seen.IsZero() && now.Sub(q.seen) > seenFor {
+	if q.seen.IsZero() || now.Sub(q.seen) > seenFor {
 		return nil
 	}
 	status := &QuorumStatus{
@@ -114,6 +132,9 @@ func problem(m *quorum.Member) string {
 // ErrQuorumUnknown says that no server leads etcd: there is no quorum, or a leader is being elected.
 var ErrQuorumUnknown = errors.New("no server knows how the members of etcd are")
 
+// ErrQuorumUnseen says that a server leads etcd since a moment ago, and can say in some seconds how the members are.
+var ErrQuorumUnseen = errors.New("the server that leads etcd has come to lead just now, and has not looked at the members yet: ask again in some seconds")
+
 // Quorum asks the servers how the members of etcd are, with the rights of config: the one that it names, and, if that one does
 // not lead, the others.
 func Quorum(ctx context.Context, config *rest.Config) (*QuorumStatus, error) {
@@ -125,14 +146,18 @@ func Quorum(ctx context.Context, config *rest.Config) (*QuorumStatus, error) {
 	if listErr != nil {
 		return nil, fmt.Errorf("%w; %w", err, listErr)
 	}
+	var unseen error
 	for _, server := range servers {
 		other := rest.CopyConfig(config)
 		other.Host = "https://" + server
 		if status, err = askQuorum(ctx, other); err == nil {
 			return status, nil
 		}
+		if errors.Is(err, ErrQuorumUnseen) {
+			unseen = err // the others, which do not lead, say less
+		}
 	}
-	return nil, fmt.Errorf("%w: %w", ErrQuorumUnknown, err)
+	return nil, fmt.Errorf("%w: %w", ErrQuorumUnknown, cmp.Or(unseen, err))
 }
 
 func askQuorum(ctx context.Context, config *rest.Config) (*QuorumStatus, error) {
@@ -152,6 +177,9 @@ func askQuorum(ctx context.Context, config *rest.Config) (*QuorumStatus, error) 
 		return nil, err
 	}
 	defer response.Body.Close()
+	if response.StatusCode == http.StatusServiceUnavailable {
+		return nil, fmt.Errorf("%w (%s)", ErrQuorumUnseen, config.Host)
+	}
 	status := &QuorumStatus{}
 	if err := readAnswer(response, 1<<20, status); err != nil {
 		return nil, fmt.Errorf("while asking %s for the quorum: %w", config.Host, err)

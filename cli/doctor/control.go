@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,15 +16,15 @@ const maxSkew = 30 * time.Second
 // checkQuorum looks at the members of etcd, by their leader's word, and at the servers, by their own. A standby serves nothing, and
 // need not be ready.
 func checkQuorum(f *Facts) []Finding {
+	if errors.Is(f.QuorumErr, control.ErrQuorumUnseen) || f.Quorum != nil && len(f.Quorum.Members) == 0 { // an older leader says the latter
+		return finding(Warn, "the leader of etcd has not looked at its members yet: it has only just begun to lead", "run 'holdfast doctor' again in some seconds")
+	}
 	if f.Quorum == nil {
 		remedy := "run 'holdfast doctor' again in some seconds: the members of etcd have a quorum, and may be electing their leader"
 		if ready(f.Servers) == 0 {
 			remedy = "start the servers that are down; if more than half of the members of etcd are lost for good, run 'holdfast restore'"
 		}
 		return finding(Fail, fmt.Sprintf("no server can say how the members of etcd are: %v", f.QuorumErr), remedy)
-	}
-	if len(f.Quorum.Members) == 0 {
-		return finding(Warn, "the leader of etcd has not looked at its members yet: it has only just begun to lead", "run 'holdfast doctor' again in some seconds")
 	}
 	found, told := badMembers(f.Quorum)
 	for _, s := range f.Servers {

@@ -96,7 +96,7 @@ func TestExamine(t *testing.T) {
 		}, Warn, "quorum", "the server h5 "},
 		{"no server leads", func(f *Facts) { f.Quorum, f.QuorumErr = nil, down }, Fail, "quorum", "can say how the members of etcd are: connection refused"},
 		{"a new leader", func(f *Facts) {
-			f.Quorum = &control.QuorumStatus{}
+			f.Quorum, f.QuorumErr = nil, fmt.Errorf("%w: %w", control.ErrQuorumUnknown, control.ErrQuorumUnseen)
 			f.Servers = append(f.Servers, Server{Name: "h4", Address: "10.0.0.4:7440", Err: down}) // a standby, for all that is known
 		}, Warn, "quorum", "the leader of etcd has not looked at its members yet"},
 		{"two servers", func(f *Facts) { f.Servers, f.Quorum.Spare = f.Servers[:2], 0 }, Warn, "quorum", "if one more member of etcd fails"},
