@@ -210,7 +210,11 @@ func (q *quorumManager) act(ctx context.Context, step *quorum.Step) time.Duratio
 		q.log.Warn("a change of the members of etcd did not succeed", "verb", step.Verb, "server", step.Server, "error", err)
 		return lookEvery
 	}
-	if step.Verb == quorum.Remove && step.Member == q.member.ID() {
+	switch {
+	case step.Verb == quorum.Lead:
+		q.log.Info("this member hands its leadership over", "to", step.Server, "reason", step.Reason)
+		return lookEvery
+	case step.Verb == quorum.Remove && step.Member == q.member.ID():
 		q.log.Info("this member hands its leadership over; the next leader removes it", "reason", step.Reason)
 		return lookEvery
 	}
@@ -227,6 +231,8 @@ func (q *quorumManager) do(ctx context.Context, step *quorum.Step) error {
 		return q.member.AddLearner(ctx, peerURL)
 	case quorum.Promote:
 		return q.member.Promote(ctx, step.Member)
+	case quorum.Lead:
+		return q.member.Lead(ctx, step.Member)
 	default:
 		if err := q.member.Remove(ctx, step.Member); err != nil || step.Member == q.member.ID() {
 			return err

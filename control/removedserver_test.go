@@ -11,11 +11,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/join"
@@ -142,4 +144,32 @@ func (c *crew) joinsAnew(i int) {
 	}
 	c.with(i, token)
 	c.joined(0, i)
+}
+
+// TestRemovedServer_leads: a removed server whose member leads etcd leads no more at once, and keeps its seat for the grace; 'holdfast quorum' says so. Then the standby takes its
+// place, and nobody else loses a seat.
+func TestRemovedServer_leads(t *testing.T) {
+	t.Parallel()
+	c := newCrew(t, "lead", 4, func(config *control.Config) { config.Quorum.Grace = 10 * time.Second })
+	leaves, _ := c.leads(3)
+	over := (leaves + 1) % 3
+	if err := newClient(t, c.servers[over].Config()).Delete(t.Context(), nodes(c.configs[leaves].Name)); err != nil {
+		t.Fatal(err)
+	}
+	_, status := c.leads(leaves)
+	said := func(d api.Decision) bool {
+		return d.Object == "host/"+c.configs[leaves].Name && strings.Contains(d.Message, "it gives up its seat in 1 min")
+	}
+	if !slices.ContainsFunc(status.Decisions, said) {
+		t.Errorf("it is decided: %v", status.Decisions)
+	}
+	c.standby(leaves)
+	stay := slices.DeleteFunc(slices.Clone(c.servers), func(s *control.Server) bool { return s == c.servers[leaves] })
+	seated(t, 3, stay...)
+	c.toldOnce(over)
+	for _, s := range stay {
+		if got := seats(t, c.servers[over], s.Name()); strings.Contains(got, "REMOVED") {
+			t.Errorf("%s got and lost its seat like this: %s", s.Name(), got)
+		}
+	}
 }

@@ -81,6 +81,11 @@ func (m *Member) Remove(ctx context.Context, id uint64) error {
 	return err
 }
 
+// Lead makes another voter the leader, in the place of this one.
+func (m *Member) Lead(ctx context.Context, id uint64) error {
+	return m.etcd.Server.MoveLeader(ctx, m.ID(), id)
+}
+
 // Existing is what a new member at a peer URL is to be started with; see Config. Members that were added and do not run yet
 // have no name.
 func (m *Member) Existing(name, peerURL string) string {

@@ -18,8 +18,10 @@ const (
 	Add Verb = "Add"
 	// Promote makes a voter of a learner.
 	Promote Verb = "Promote"
-	// Remove takes a member out. Its server goes on as a standby.
+	// Remove takes a member out. Its server goes on as a standby. A member that leads hands its leadership over instead.
 	Remove Verb = "Remove"
+	// Lead makes a voter the leader, in the place of the one that leads.
+	Lead Verb = "Lead"
 )
 
 // Step is one change of the membership.
@@ -76,7 +78,8 @@ func Make(v View, s Settings, now time.Time) Plan {
 		plan.Degraded = "etcd has no leader: more than half of its members must run and reach each other"
 		return plan
 	}
-	for _, step := range []func() *Step{p.dropLearner, p.promote, p.removeVoter, p.add} {
+	p.tellRemoved()
+	for _, step := range []func() *Step{p.handOver, p.dropLearner, p.promote, p.removeVoter, p.add} {
 		if plan.Step = step(); plan.Step != nil {
 			p.decide(api.VerdictDo, plan.Step.Server, string(plan.Step.Verb)+": "+plan.Step.Reason)
 			break
@@ -169,6 +172,34 @@ func (p *planner) removed(m Member) bool {
 	return p.bad(m.Etcd, 0, p.now) || p.now.Sub(since) >= p.Grace
 }
 
+// tellRemoved says how long members whose Hosts are gone keep their seats.
+func (p *planner) tellRemoved() {
+	for _, m := range p.keeping {
+		if since := p.servers[m.Name].Removed; !since.IsZero() {
+			left := max(1, int((p.Grace - p.now.Sub(since) + time.Minute - 1).Minutes()))
+			p.decide(api.VerdictWait, m.Name, fmt.Sprintf("its Host was removed; it gives up its seat in %d min. If that was a mistake, start its server anew: "+
+				"that brings the Host back", left))
+		}
+	}
+}
+
+// leaving says whether a voter that keeps its seat is about to lose it, because its Host is gone. Until that is decided nobody else is one too many.
+func (p *planner) leaving(m Member) bool { return !p.servers[m.Name].Removed.IsZero() }
+
+// handOver has a leader whose Host is gone lead no more, at once. It could not remove itself in the end, and the next leader does not know since when its
+// Host is gone: the grace would begin anew.
+func (p *planner) handOver() *Step {
+	if !slices.ContainsFunc(p.keeping, func(m Member) bool { return m.Name == p.leader && p.leaving(m) }) {
+		return nil
+	}
+	i := slices.IndexFunc(p.keeping, func(m Member) bool { return m.Etcd.Good && !p.leaving(m) })
+	if i < 0 {
+		return nil
+	}
+	next := p.keeping[i]
+	return &Step{Verb: Lead, Server: next.Name, Member: next.ID, Reason: "the Host of " + p.leader + ", which leads, was removed"}
+}
+
 // dead: by etcd's own word, and the server's agent is silent, too. A server cut off from the other members alone is not dead.
 func (p *planner) dead(m Member) bool {
 	server := p.servers[m.Name]
@@ -190,7 +221,7 @@ func (p *planner) dropLearner() *Step {
 			reason = fmt.Sprintf("it was given a seat, and was not heard for %s", p.JoinGrace)
 		case p.bad(m.Etcd, p.FillGrace, p.now):
 			reason = fmt.Sprintf("it was given a seat, and has not caught up for %s: its disk, or the line to it, is too slow", p.FillGrace)
-		case p.surplus(m) && p.allWork():
+		case p.surplus(m) && p.allStay():
 			reason = "it is not needed any more"
 		default:
 			continue
@@ -205,10 +236,10 @@ func (p *planner) surplus(m Member) bool {
 	return len(p.keeping) >= p.want && !p.spreads(m.Name)
 }
 
-// allWork says whether all voters that keep their seats do their part. A leader that has just begun knows nobody for dead: a learner that it finds may be
-// there to take the place of one.
-func (p *planner) allWork() bool {
-	return !slices.ContainsFunc(p.keeping, func(m Member) bool { return !m.Etcd.Good })
+// allStay says whether all voters that keep their seats do their part, and have their Hosts. A leader that has just begun knows nobody for dead or removed: a
+// learner that it finds may be there to take the place of one.
+func (p *planner) allStay() bool {
+	return !slices.ContainsFunc(p.keeping, func(m Member) bool { return !m.Etcd.Good || p.leaving(m) })
 }
 
 // kept says whether a learner waits for what becomes of a voter.
@@ -216,7 +247,7 @@ func (p *planner) kept(m Member) bool {
 	if len(p.losing) > 0 || !p.surplus(m) {
 		return false
 	}
-	p.decide(api.VerdictWait, m.Name, "it holds a copy of the data, and takes the place of a member that does not answer if that is found to be dead")
+	p.decide(api.VerdictWait, m.Name, "it holds a copy of the data, and takes the place of a member that does not answer, or whose Host is gone, if that stays so")
 	return true
 }
 
@@ -272,11 +303,19 @@ func (p *planner) removeVoter() *Step {
 	if even := len(p.voters)%2 == 0; len(p.losing) > 0 || !even || len(p.voters) <= 2 || len(p.keeping) <= p.want {
 		return nil
 	}
-	m := p.mostCrowded()
+	m := p.superfluous()
 	if !p.keepsSpare(m) {
 		return nil
 	}
 	return &Step{Verb: Remove, Server: m.Name, Member: m.ID, Reason: fmt.Sprintf("%d members are enough", p.want)}
+}
+
+// superfluous is the voter that goes where they are one too many: one whose Host is gone goes soon in any case.
+func (p *planner) superfluous() Member {
+	if i := slices.IndexFunc(p.keeping, p.leaving); i >= 0 {
+		return p.keeping[i]
+	}
+	return p.mostCrowded()
 }
 
 func boolCompare(a, b bool) int {

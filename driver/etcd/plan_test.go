@@ -49,6 +49,8 @@ func picture(t *testing.T, text string) View {
 			s.Mode, s.Agent, m.Etcd = api.HostMaintenance, word(false, time.Second), word(false, time.Second)
 		case "removed":
 			s.Removed = now.Add(-time.Hour)
+		case "going": // Its Host is gone, not for long enough.
+			s.Removed = now.Add(-time.Minute - time.Second)
 		case "lost": // Removed, and dead.
 			s.Removed, s.Agent, m.Etcd = now.Add(-time.Second), bad, bad
 		case "empty": // It asks for a seat, although it has one.
@@ -145,6 +147,14 @@ func TestMake(t *testing.T) {
 		{"one that lost its data makes room for itself", "a:voter b:voter c:empty", "Remove c"},
 		{"not while its member is counted on", "a:voter b:cut c:emptied", ""},
 		{"a removed one is replaced first", "a:voter b:voter c:removed d:standby", "Add d"},
+		{"one whose Host is gone keeps its seat for the grace: it may be a mistake", "a:voter b:voter c:going d:standby", ""},
+		{"if it leads, another one leads at once", "a:going b:voter c:voter d:standby", "Lead b"},
+		{"one that works, and stays", "a:going b:cut c:going d:voter e:voter", "Lead d"},
+		{"where nobody stays it leads on", "a:going b:going", ""},
+		{"it goes rather than the one that took its place, which a leader that has just begun finds", "a:voter b:going c:voter d:voter", "Remove b"},
+		{"who is about to take its place stays, and does not vote yet", "a:voter b:going c:voter d:learner", ""},
+		{"nobody is exchanged for the spread meanwhile", "a:voter@1 b:voter@1 c:going d:standby@2", ""},
+		{"two are left, and the grace is kept", "a:voter b:going", ""},
 		{"a stuck learner makes room", "a:voter b:stuck c:standby", "Remove b"},
 		{"its server is not tried again at once", "a:voter b:failed c:standby", "Add c"},
 		{"without a majority nothing is promoted", "a:voter b:dead c:dead d:learner", ""},
@@ -230,6 +240,7 @@ func TestMake_says(t *testing.T) {
 		{"a:voter b:voter c:hung", "1 of 3 members of etcd run, and do nothing", "its disk hangs, or is too slow; its member of etcd stays until"},
 		{"a:voter b:voter c:maintenance", "", "the host is in maintenance; its member of etcd stays until"},
 		{"a:voter b:voter c:voter d:voter e:maintenance", "", "the host is in maintenance; its member of etcd is one more than is wanted, and stays while it works"},
+		{"a:voter b:voter c:going", "", "its Host was removed; it gives up its seat in 4 min. If that was a mistake"},
 		{"a:voter b:learner c:off", "3 members of etcd are wanted, and 1 vote", "it holds a copy of the data"},
 		{"a:voter b:voter c:dead d:standby", "1 of 3", "Add: it takes the place of c: neither etcd nor the agent"},
 	} {

@@ -20,7 +20,8 @@ type machine struct {
 	lost       bool // It has lost the data of its member.
 	hung       bool // The disk of its member hangs.
 	mode       api.HostMode
-	removed    time.Time
+	gone       time.Time // It has no Host since then,
+	removed    time.Time // as whoever leads has known since then.
 	failed     time.Time
 	asks       Word
 	agent      Word
@@ -32,6 +33,7 @@ type world struct {
 	now      time.Time
 	machines []*machine
 	members  []*Member
+	leader   string
 	nextID   uint64
 	steps    int
 	// told is what the events in the log have told. While mute is set each leader ends after its step and before it tells.
@@ -53,6 +55,10 @@ func (w *world) seated(name string) bool {
 	return slices.ContainsFunc(w.members, func(m *Member) bool { return m.Name == name })
 }
 
+func (w *world) votes(name string) bool {
+	return slices.ContainsFunc(w.members, func(m *Member) bool { return m.Name == name && m.Voter })
+}
+
 // quorum says whether more than half of the voters run.
 func (w *world) quorum() bool { return w.spare() >= 0 }
 
@@ -69,24 +75,73 @@ func (w *world) spare() int {
 	return spare(voters, healthy)
 }
 
+// elect has another voter that does its part lead if the one that led does not.
+func (w *world) elect() {
+	var able []string
+	for _, m := range w.members {
+		if m.Voter && w.machine(m.Name).works() {
+			able = append(able, m.Name)
+		}
+	}
+	if w.quorum() && !slices.Contains(able, w.leader) {
+		w.lead(able[0])
+	}
+}
+
+// lead has a member lead. It has observed nothing yet.
+func (w *world) lead(name string) {
+	w.leader = name
+	for _, m := range w.members {
+		m.Answers, m.Etcd = Word{}, Word{}
+	}
+	for _, m := range w.machines {
+		m.agent, m.asks, m.removed, m.failed = Word{}, Word{}, time.Time{}, time.Time{}
+	}
+}
+
+// handOver has another voter lead than this one.
+func (w *world) handOver(from string) {
+	for _, m := range w.members {
+		if m.Voter && m.Name != from && w.machine(m.Name).works() {
+			w.lead(m.Name)
+			return
+		}
+	}
+	w.t.Fatalf("nobody can lead in the place of %s", from)
+}
+
+// server is what is known of a machine.
+func (m *machine) server() Server {
+	if !m.gone.IsZero() {
+		return Server{Name: m.name, Removed: m.removed}
+	}
+	return Server{
+		Name: m.name, Labels: map[string]string{api.LabelRack: m.rack}, Mode: m.mode,
+		Agent: m.agent, Asks: m.asks, Failed: m.failed, Lost: m.lost && m.up,
+	}
+}
+
 func (w *world) view() View {
+	w.elect()
 	v := View{}
 	for _, m := range w.members {
 		answers, works := w.machine(m.Name).answers(), w.machine(m.Name).works()
 		m.Started = m.Started || answers
 		m.Answers, m.Etcd = m.Answers.Note(answers, w.now), m.Etcd.Note(works, w.now)
 		v.Members = append(v.Members, *m)
-		if m.Voter && works && v.Leader == "" && w.quorum() {
-			v.Leader = m.Name
-		}
+	}
+	if w.quorum() {
+		v.Leader = w.leader
 	}
 	for _, m := range w.machines {
 		m.agent = m.agent.Note(m.up, w.now)
 		m.asks = m.asks.Note(m.up && (!w.seated(m.name) || m.lost), w.now)
-		v.Servers = append(v.Servers, Server{
-			Name: m.name, Labels: map[string]string{api.LabelRack: m.rack}, Mode: m.mode,
-			Agent: m.agent, Asks: m.asks, Removed: m.removed, Failed: m.failed, Lost: m.lost && m.up,
-		})
+		if !m.gone.IsZero() && m.removed.IsZero() {
+			m.removed = w.now
+		}
+		if m.gone.IsZero() || w.seated(m.name) {
+			v.Servers = append(v.Servers, m.server())
+		}
 	}
 	return v
 }
@@ -102,8 +157,9 @@ func (w *world) tick() (acted bool) {
 	}
 	before := w.spare()
 	w.checkSpread(plan.Step, v)
+	w.checkGone(plan, v)
 	w.do(plan.Step)
-	removed := plan.Step.Verb == Remove && !w.machine(plan.Step.Server).removed.IsZero()
+	removed := plan.Step.Verb == Remove && !w.machine(plan.Step.Server).gone.IsZero()
 	if after := w.spare(); after < 0 || after < before && !removed {
 		w.t.Fatalf("%s %s (%s): %d failures were survived before, %d after", plan.Step.Verb, plan.Step.Server, plan.Step.Reason, before, after)
 	}
@@ -138,7 +194,16 @@ func (w *world) do(s *Step) {
 			w.t.Fatalf("%s cannot be promoted", s.Server)
 		}
 		w.members[i].Voter = true
+	case Lead:
+		if m := w.members[i]; !m.Voter || m.Name == w.leader || !w.machine(m.Name).works() {
+			w.t.Fatalf("%s cannot lead in the place of %s", m.Name, w.leader)
+		}
+		w.lead(s.Server)
 	case Remove:
+		if s.Server == w.leader {
+			w.handOver(s.Server)
+			return
+		}
 		if !w.members[i].Voter {
 			w.machine(s.Server).failed = w.now
 		}
@@ -169,7 +234,7 @@ func (w *world) fail(t *rapid.T) {
 	}
 	m := rapid.SampledFrom(among).Draw(t, "machine")
 	was := *m
-	switch rapid.SampledFrom([]string{"down", "up", "maintenance", "active", "drain", "remove", "new", "lose", "hang", "thaw"}).Draw(t, "what") {
+	switch rapid.SampledFrom([]string{"down", "up", "maintenance", "active", "drain", "remove", "join", "new", "lose", "hang", "thaw", "elect"}).Draw(t, "what") {
 	case "down":
 		m.up = false
 	case "up":
@@ -181,8 +246,14 @@ func (w *world) fail(t *rapid.T) {
 	case "drain":
 		m.mode = api.HostDrain
 	case "remove":
-		if m.removed.IsZero() {
-			m.removed = w.now
+		if m.gone.IsZero() {
+			m.gone = w.now
+		}
+	case "join":
+		m.gone, m.removed = time.Time{}, time.Time{}
+	case "elect":
+		if w.votes(m.name) && m.works() {
+			w.lead(m.name)
 		}
 	case "lose":
 		m.lost = w.seated(m.name)
@@ -212,7 +283,7 @@ func servers() *rapid.Generator[int] {
 
 // TestProperty: whatever fails, comes back, is added or removed: no step of ours loses the quorum or lowers what is survived;
 // seats are given and taken so that they are spread over the racks; it comes to rest; at rest everything that can be had is had;
-// it takes few steps; and each change is told once, although leaders end between a step and its event.
+// it takes few steps; and each change is told once, although leaders end between a step and its event, and forget what they saw.
 func TestProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{t: t, now: now}
@@ -240,6 +311,36 @@ func TestProperty(t *testing.T) {
 	})
 }
 
+// TestProperty_removedLeader: the Host of the server that leads is removed, and others lead after any of the steps that follow. It loses its seat once the grace is over,
+// which begins anew at most once, and only another server's place is taken for it: none that was given a seat loses it again.
+func TestProperty_removedLeader(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := &world{t: t, now: now, nextID: 1, members: []*Member{{ID: 1, Name: "s000", Voter: true}}}
+		for i := range rapid.IntRange(4, 5).Draw(t, "servers") {
+			w.machines = append(w.machines, &machine{name: fmt.Sprintf("s%03d", i), up: true})
+		}
+		w.settle()
+		leaves, from, steps, told := w.machine(w.leader), w.now, w.steps, len(w.log)
+		leaves.gone = w.now
+		changes := rapid.IntRange(1, 6).Draw(t, "the step after which others lead")
+		for w.seated(leaves.name) {
+			if w.tick() && w.steps-steps == changes {
+				w.handOver(w.leader)
+			}
+			if w.now.Sub(from) > 2*(Settings{}.orDefaults().Grace+time.Minute) {
+				t.Fatalf("it holds its seat %s later", w.now.Sub(from))
+			}
+		}
+		w.settle()
+		for _, e := range w.log[told:] {
+			if e.Code == CodeRemoved && e.Object != "host/"+leaves.name {
+				t.Errorf("%s lost its seat: %s", e.Object, e.Message)
+			}
+		}
+		w.check()
+	})
+}
+
 // seats counts, for each rack, the seats of servers that are not about to give theirs up.
 func seats(v View, now time.Time) map[string]int {
 	p, racks := newPlanner(v, Settings{}.orDefaults(), now), map[string]int{}
@@ -264,7 +365,7 @@ func (w *world) waiting(v View) (racks []string) {
 // checkSpread: no seat goes to a rack while a standby waits in one with fewer seats, and a voter that does its part makes room only
 // in a rack that no other one has more seats than.
 func (w *world) checkSpread(step *Step, v View) {
-	racks, rack := seats(v, w.now), w.machine(step.Server).rack
+	racks, rack := seats(v, w.now), w.machine(step.Server).server().Labels[api.LabelRack]
 	if step.Verb == Add {
 		for _, other := range w.waiting(v) {
 			if racks[other] < racks[rack] {
@@ -273,12 +374,29 @@ func (w *world) checkSpread(step *Step, v View) {
 		}
 	}
 	p := newPlanner(v, Settings{}.orDefaults(), w.now)
-	if step.Verb == Remove && slices.ContainsFunc(p.keeping, func(m Member) bool { return m.ID == step.Member }) {
+	if step.Verb == Remove && slices.ContainsFunc(p.keeping, func(m Member) bool { return m.ID == step.Member && !p.leaving(m) }) {
 		for other, n := range racks {
 			if n > racks[rack] {
 				w.t.Fatalf("Remove %s (%s) in rack %q of %d seats; rack %q has %d", step.Server, step.Reason, rack, racks[rack], other, n)
 			}
 		}
+	}
+}
+
+// checkGone: a server whose Host is gone makes no other one superfluous, and keeps its seat for the grace while it does its part, unless there is one too many.
+func (w *world) checkGone(plan Plan, v View) {
+	step, p := plan.Step, newPlanner(v, Settings{}.orDefaults(), w.now)
+	if step.Verb != Remove {
+		return
+	}
+	m := w.machine(step.Server)
+	leaving := slices.ContainsFunc(p.keeping, p.leaving)
+	spared := slices.ContainsFunc(slices.Concat(p.keeping, p.learners), func(m Member) bool { return m.ID == step.Member && p.loses(m) == "" })
+	if m.gone.IsZero() && leaving && spared && m.works() {
+		w.t.Fatalf("Remove %s (%s), while a server whose Host is gone keeps its seat", step.Server, step.Reason)
+	}
+	if early := w.now.Sub(m.gone) < p.Grace; !m.gone.IsZero() && early && m.works() && w.votes(m.name) && (len(p.voters)%2 != 0 || len(p.voters) <= plan.Want) {
+		w.t.Fatalf("Remove %s (%s), whose Host is gone for %s", step.Server, step.Reason, w.now.Sub(m.gone))
 	}
 }
 
@@ -303,7 +421,7 @@ func (w *world) checkRemoved() {
 	v := w.view()
 	p := newPlanner(v, Settings{}.orDefaults(), w.now)
 	for _, m := range p.voters {
-		if !w.machine(m.Name).removed.IsZero() && p.keepsQuorum(m) {
+		if !w.machine(m.Name).gone.IsZero() && p.keepsQuorum(m) {
 			w.t.Errorf("%s was removed, and votes", m.Name)
 		}
 	}
@@ -332,7 +450,7 @@ func (w *world) checkTold() {
 func (w *world) check() {
 	count, able := 0, 0
 	for _, m := range w.machines {
-		if m.removed.IsZero() {
+		if m.gone.IsZero() {
 			count++
 			if m.up && !m.hung && (m.mode == "" || m.mode == api.HostActive) {
 				able++
@@ -341,7 +459,7 @@ func (w *world) check() {
 	}
 	healthy := 0
 	for _, m := range w.members {
-		if m.Voter && w.machine(m.Name).works() && w.machine(m.Name).removed.IsZero() {
+		if m.Voter && w.machine(m.Name).works() && w.machine(m.Name).gone.IsZero() {
 			healthy++
 		}
 	}

@@ -63,9 +63,9 @@ func (p *planner) candidate() (string, bool) {
 }
 
 // spreads says whether a server, a candidate or learner, would lie in a domain with at least two seats fewer than the most
-// crowded one: then it betters the spread to exchange them, and it cannot be bettered back.
+// crowded one: then it betters the spread to exchange them, and it cannot be bettered back. Who is about to go makes room anyway.
 func (p *planner) spreads(name string) bool {
-	if p.key == "" || len(p.keeping) < 2 {
+	if p.key == "" || len(p.keeping) < 2 || slices.ContainsFunc(p.keeping, p.leaving) {
 		return false
 	}
 	return p.crowd(p.mostCrowded().Name, p.key)+1 >= p.crowd(name, p.key)+2
