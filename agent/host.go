@@ -39,7 +39,7 @@ func (a *agent) reportHost(ctx context.Context) {
 	for {
 		next := reportInterval
 		if err := a.reportOnce(ctx); err != nil && ctx.Err() == nil {
-			a.log.Warn("the host could not be reported; trying again", "error", err, "after", pause)
+			a.log.Warn("the host could not be reported; trying again", "error", lockedOut(err), "after", pause)
 			next, pause = pause, min(2*pause, reportRetryMax)
 		} else {
 			pause = reportRetry

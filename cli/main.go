@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, io streams) int {
 	if err == nil {
 		return exitOK
 	}
-	err = toldUnanswered(cmd, err)
+	err = toldUnanswered(cmd, toldLockedOut(cmd, err))
 	fmt.Fprintf(io.err, "holdfast: %v\n", err)
 	var coded *exitError
 	switch {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -29,6 +30,23 @@ func toldUnanswered(cmd *cobra.Command, err error) error {
 	}
 	return fmt.Errorf("no server gave an answer (%w): perhaps most of the servers are down, or the one that was asked; "+
 		"'holdfast doctor' asks each server that this machine knows, and says what to do", err)
+}
+
+// toldLockedOut adds to the error of a command what it means that the servers do not accept the kubeconfig, or it does not accept them, and what to do: the words of
+// the libraries do not tell of a rotation of the authority.
+func toldLockedOut(cmd *cobra.Command, err error) error {
+	if slices.Contains(selfSaying, topLevel(cmd)) || !lockedOut(err) {
+		return err
+	}
+	return fmt.Errorf("the certificate of the kubeconfig is not accepted (%w): it has ended, or is from before a 'holdfast ca rotate', as that of a server that was removed. "+
+		"Copy %s from a server anew, or have an administrator make a kubeconfig with 'holdfast kubeconfig create'", err, control.AdminKubeconfig(defaultDataDir))
+}
+
+// lockedOut says whether an error means that the servers and the kubeconfig are not of one authority, or that the certificate has ended.
+func lockedOut(err error) bool {
+	var request *url.Error
+	var authority x509.UnknownAuthorityError
+	return apierrors.IsUnauthorized(err) || errors.As(err, &request) && errors.As(request.Err, &authority)
 }
 
 // topLevel is the name of the command below the root that a command belongs to.
