@@ -44,12 +44,12 @@ type world struct {
 	state map[string]*State
 	// turn is whose turn it is.
 	turn int
-	// off is a host that is switched off.
+	// off is who does nothing.
 	off string
 }
 
 // everyone is in this order, so that the hosts have asked a server that is behind.
-var everyone = []string{"host h1", "server s1", "host h2", "server s2"}
+var everyone = []string{"host h1", "server h1", "host h2", "server h2"}
 
 func newWorld(t *testing.T, code *failpoint.Points) *world {
 	types := kruntime.NewScheme()
@@ -67,7 +67,7 @@ func newWorld(t *testing.T, code *failpoint.Points) *world {
 	}
 	w := &world{t: t, actions: actiontest.NewMemory(), code: code, old: old, signer: map[string]string{}, trusted: map[string][]string{}, state: map[string]*State{}}
 	w.api = fake.NewClientBuilder().WithScheme(types).WithObjects(
-		&corev1.ConfigMap{ObjectMeta: meta(endpoints.ServersName), Data: map[string]string{"s1": "a:1", "s2": "b:1"}},
+		&corev1.ConfigMap{ObjectMeta: meta(endpoints.ServersName), Data: map[string]string{"h1": "a:1", "h2": "b:1"}},
 		&corev1.ConfigMap{ObjectMeta: meta(BeliefsName)},
 		&api.Host{ObjectMeta: metav1.ObjectMeta{Name: "h1"}}, &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "h2"}},
 	).Build()
@@ -154,11 +154,11 @@ func (w *world) follow() {
 	who := everyone[w.turn%len(everyone)]
 	w.turn++
 	switch kind, name, _ := strings.Cut(who, " "); {
-	case name == w.off:
+	case who == w.off:
 	case kind == "server":
 		w.server(who, name)
 	default: // It asks one server, and another one the next time.
-		w.host(who, name, w.state[[]string{"server s1", "server s2"}[w.turn/len(everyone)%2]])
+		w.host(who, name, w.state[[]string{"server h1", "server h2"}[w.turn/len(everyone)%2]])
 	}
 	for one := range w.signer {
 		for other := range w.signer {
@@ -336,7 +336,7 @@ func testTakeOver(t *testing.T, code *failpoint.Points) {
 	for _, c := range []struct {
 		off, step string
 		stuck     Phase
-	}{{"h2", stepSign, Trust}, {"s2", stepTrust, Forget}, {"s2", stepDrop, Drop}} {
+	}{{"host h2", stepSign, Trust}, {"server h2", stepTrust, Forget}, {"server h2", stepDrop, Drop}} {
 		t.Run(fmt.Sprintf("%s off in %s", c.off, c.step), func(t *testing.T) {
 			writes := 1
 			for at := 0; at <= writes; at++ {
@@ -379,6 +379,25 @@ func (w *world) giveUp(off, step string, stuck Phase) {
 	w.off = ""
 	if err := errors.Join(w.actions.Remove(w.t.Context(), a), w.actions.Create(w.t.Context(), newAction())); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// TestStep_removed: no new authority is made while a server is on the list that has no Host any more.
+func TestStep_removed(t *testing.T) {
+	w := newWorld(t, &failpoint.Points{})
+	h := &Handler{Client: w.leaders(), Authority: func() *pki.Authority { return w.old }, Now: time.Now}
+	if err := w.api.Delete(t.Context(), &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "h2"}}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := h.Step(t.Context(), newAction(), stepTrust)
+	if s, _, _ := h.load(t.Context()); err != nil || p.Done || !strings.HasSuffix(p.WaitsFor, ": h2") || s != nil {
+		t.Errorf("%+v, %v; the state is %v", p, err, s)
+	}
+	list := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: access.SystemNamespace, Name: endpoints.ServersName}}
+	w.change(list, func() { delete(list.Data, "h2") })
+	p, err = h.Step(t.Context(), newAction(), stepTrust)
+	if s, _, _ := h.load(t.Context()); err != nil || p.WaitsFor != "" || s == nil {
+		t.Errorf("then %+v, %v; the state is %v", p, err, s)
 	}
 }
 

@@ -3,6 +3,8 @@ package rotation
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +14,9 @@ import (
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control/access"
+	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/pki"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // The Action.
@@ -81,6 +85,9 @@ func (h *Handler) Step(ctx context.Context, a *api.Action, step string) (action.
 	case err != nil:
 		return action.Progress{}, err
 	case s == nil && step == stepTrust:
+		if p, err := h.removedServers(ctx); err != nil || p.WaitsFor != "" {
+			return p, err
+		}
 		return action.Progress{Message: "a new authority was made"}, h.begin(ctx, a)
 	case s == nil: // The record of the last step's end was lost.
 		return action.Progress{Done: true, Message: "the old authority is believed no more"}, nil
@@ -91,6 +98,31 @@ func (h *Handler) Step(ctx context.Context, a *api.Action, step string) (action.
 		return h.restart(ctx, s, secret)
 	}
 	return h.reach(ctx, s, secret, map[string]Phase{stepTrust: Trust, stepSign: Sign, stepDrop: Drop}[step])
+}
+
+// removedServers waits for servers that were removed, and hold a member of etcd still: they would get the new authority, which is made to keep them out.
+func (h *Handler) removedServers(ctx context.Context) (action.Progress, error) {
+	var list corev1.ConfigMap
+	if err := h.Client.Get(ctx, client.ObjectKey{Namespace: access.SystemNamespace, Name: endpoints.ServersName}, &list); err != nil {
+		return action.Progress{}, fmt.Errorf("while reading the list of servers: %w", err)
+	}
+	var removed []string
+	for _, name := range slices.Sorted(maps.Keys(list.Data)) {
+		switch err := h.Client.Get(ctx, client.ObjectKey{Name: name}, &api.Host{}); {
+		case apierrors.IsNotFound(err):
+			removed = append(removed, name)
+		case err != nil:
+			return action.Progress{}, fmt.Errorf("while looking for the Host of server %s: %w", name, err)
+		}
+	}
+	if len(removed) == 0 {
+		return action.Progress{}, nil
+	}
+	return action.Progress{
+		Message: "no new authority is made while a removed server would get it", Recheck: recheck,
+		WaitsFor: "these servers, whose Hosts were removed, to give up their members of etcd ('holdfast quorum' says when), or, if that was a mistake, to be started anew: " +
+			words.Few(removed),
+	}, nil
 }
 
 func (h *Handler) begin(ctx context.Context, a *api.Action) error {
