@@ -38,7 +38,7 @@ func etcdGuard(config *rest.Config, store engine.Store) hosts.Guard {
 		status, err := control.Quorum(ctx, config)
 		switch {
 		case errors.Is(err, control.ErrQuorumUnseen):
-			return []string{"the leader of etcd to look at its members"}, nil
+			return []hosts.Obstacle{{Wait: "the leader of etcd to look at its members"}}, nil
 		case err != nil:
 			return nil, err
 		}
