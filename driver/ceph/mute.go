@@ -95,6 +95,16 @@ func (p *planner) silentMons() (all []silentMon) {
 	return all
 }
 
+// idleMons are the members that do not run by their agents' word.
+func (p *planner) idleMons() (names []string) {
+	for _, m := range p.members {
+		if d := p.have[daemonName(p.cluster.Name, "mon", m.ID)]; d == nil || d.Status.State != api.DaemonRunning {
+			names = append(names, fmt.Sprintf("mon.%s on %s", m.ID, m.Host))
+		}
+	}
+	return names
+}
+
 // muteMons are those that do not answer, and where they are.
 func (p *planner) muteMons() (names []string) {
 	for _, m := range p.silentMons() {
@@ -126,9 +136,21 @@ func (p *planner) tellSilence() {
 	answering := slices.ContainsFunc(all, func(m silentMon) bool { return !m.mute && !m.fresh })
 	for _, m := range all {
 		if p.toldSilent(m) {
-			p.decide(api.VerdictWait, label(m.Daemon), "%s", p.silenceOf(m, answering))
+			text := p.silenceOf(m, answering)
+			p.decide(api.VerdictWait, label(m.Daemon), "%s", text)
+			p.silence = append(p.silence, label(m.Daemon)+": "+text)
 		}
 	}
+}
+
+// orderSilence puts what is said of each mon behind what it comes to, the quorum. Where mons are known not to answer, that is the most telling of all;
+// else what was said before is, as that a mon fails or a host is silent.
+func (p *planner) orderSilence(before, quorum []string) []string {
+	before = slices.DeleteFunc(slices.Clone(before), func(text string) bool { return slices.Contains(p.silence, text) })
+	if len(p.muteMons()) > 0 {
+		return slices.Concat(quorum, p.silence, before)
+	}
+	return slices.Concat(before, quorum, p.silence)
 }
 
 func (p *planner) toldSilent(m silentMon) bool { return !m.fresh || p.founded() }
@@ -148,6 +170,9 @@ func (p *planner) silenceOf(m silentMon, answering bool) string {
 	}
 	if others := muteText(p.muteMons()); others != "" {
 		return "it runs and answers, and the mons have no quorum: " + others
+	}
+	if others := p.idleMons(); len(others) > 0 {
+		return "it runs, and the mons have no quorum without " + words.Few(others)
 	}
 	return fmt.Sprintf("it runs, and the mons have no quorum: do their hosts reach each other, and are their clocks right? 'holdfast get daemons %s -o yaml' has the end of its log", m.Name)
 }

@@ -74,11 +74,7 @@ func (p *planner) judge(s *state) {
 		before := s.reasons
 		s.reasons = nil
 		p.judgeSilence(s)
-		if slices.ContainsFunc(p.silentMons(), p.toldSilent) { // what is said of each mon comes after what it comes to
-			s.reasons = append(s.reasons, before...)
-		} else {
-			s.reasons = append(before, s.reasons...)
-		}
+		s.reasons = p.orderSilence(before, s.reasons)
 		return
 	}
 	p.judgeMons(s)
@@ -133,15 +129,8 @@ func semicolon(text string) string {
 // judgeSilence says why the mons do not answer.
 func (p *planner) judgeSilence(s *state) {
 	s.offline = true
-	running, hosts := 0, []string{}
-	for _, m := range p.members {
-		d := p.have[daemonName(p.cluster.Name, "mon", m.ID)]
-		if d != nil && d.Status.State == api.DaemonRunning {
-			running++
-		} else {
-			hosts = append(hosts, fmt.Sprintf("mon.%s on %s", m.ID, m.Host))
-		}
-	}
+	hosts := p.idleMons()
+	running := len(p.members) - len(hosts)
 	quorum, mute := len(p.members)/2+1, p.muteMons()
 	switch {
 	case p.seen != nil && p.seen.Reachable:
