@@ -60,7 +60,7 @@ func (r *restore) transport(keys dataDir) (*pki.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	trusted, err := keys.trusted(authority)
+	trusted, err := keys.believed(authority)
 	if err != nil {
 		return nil, err
 	}

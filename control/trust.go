@@ -63,12 +63,20 @@ func (d dataDir) saveAuthority(authority *pki.Authority) error {
 // trusted reads the authorities that the server believes, and puts the one that signs first. It writes them down where etcd,
 // which reads a file, finds them.
 func (d dataDir) trusted(authority *pki.Authority) ([]*x509.Certificate, error) {
+	trusted, err := d.believed(authority)
+	if err == nil && missing(filepath.Join(d.pki(), trustFile)) {
+		err = d.saveTrusted(trusted)
+	}
+	return trusted, err
+}
+
+// believed is trusted, and writes nothing.
+func (d dataDir) believed(authority *pki.Authority) ([]*x509.Certificate, error) {
 	own := authority.Certificate()
 	path := filepath.Join(d.pki(), trustFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		only := []*x509.Certificate{own}
-		return only, d.saveTrusted(only)
+		return []*x509.Certificate{own}, nil
 	}
 	if err != nil {
 		return nil, err
