@@ -22,12 +22,16 @@ import (
 // answerIn is how long a storage system that a person asks about is waited for: a plan without its word would leave things out.
 const answerIn = 5 * time.Second
 
+// leaderAnswerIn is how long the leader waits for one that did not answer the last time. It asks again soon, and whoever asks it for the restart of a daemon,
+// for which it asks twice, listens for ten seconds (firstWordTime).
+const leaderAnswerIn = time.Second
+
 // dialCeph is nil for the real Ceph; tests have one in memory.
 var dialCeph func(rados.Config) rados.Client
 
-// drivers are the storage systems that this program knows.
-func drivers() []engine.Driver {
-	return []engine.Driver{&ceph.Driver{Dial: dialCeph, FirstAnswer: answerIn}, gluster.Driver{}, torus.Driver{}}
+// drivers are the storage systems that this program knows. One that does not answer is waited for so long.
+func drivers(answer time.Duration) []engine.Driver {
+	return []engine.Driver{&ceph.Driver{Dial: dialCeph, FirstAnswer: answer}, gluster.Driver{}, torus.Driver{}}
 }
 
 type planOptions struct {

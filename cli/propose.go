@@ -140,11 +140,11 @@ func (p *proposal) addCluster(ctx context.Context, c client.Client, before, afte
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(drivers(), func(d engine.Driver) bool { return d.Type() == view.Cluster.Spec.Type })
+	i := slices.IndexFunc(drivers(answerIn), func(d engine.Driver) bool { return d.Type() == view.Cluster.Spec.Type })
 	if i < 0 {
 		return fmt.Errorf("storagecluster/%s: this program does not know the storage system %q", cluster.Name, view.Cluster.Spec.Type)
 	}
-	driver := drivers()[i]
+	driver := drivers(answerIn)[i]
 	defer driver.Forget(cluster.Namespace, cluster.Name)
 	// A storage system that does not answer is no reason to show no plan; the plan itself says that it waits for it.
 	var failed error

@@ -120,7 +120,7 @@ func lead(ctx context.Context, server *control.Server, token string, now *leadin
 	var managers []engine.ServiceManager
 	planners := map[api.StorageType]hosts.Planner{}
 	var mons *ceph.Driver
-	for _, driver := range drivers() {
+	for _, driver := range drivers(leaderAnswerIn) {
 		if d, ok := driver.(*ceph.Driver); ok {
 			mons = d
 		}

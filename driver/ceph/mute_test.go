@@ -23,6 +23,22 @@ func (unanswered) Mon(context.Context, any, []byte) ([]byte, error) { return nil
 func (unanswered) Mgr(context.Context, any, []byte) ([]byte, error) { return nil, rados.ErrNoAnswer }
 func (unanswered) Close() error                                     { return nil }
 
+// alone is a connection to a mon that is out of the quorum: it answers for its own state, and nobody answers what needs the others. It notes how long that
+// was waited for.
+type alone struct {
+	unanswered
+	waited *[]time.Duration
+}
+
+func (a alone) Mon(ctx context.Context, cmd any, _ []byte) ([]byte, error) {
+	if cmd.(command)["prefix"] == "status" {
+		return []byte(`{"fsid": "f", "quorum_names": []}`), nil
+	}
+	end, _ := ctx.Deadline()
+	*a.waited = append(*a.waited, time.Until(end))
+	return nil, rados.ErrNoAnswer
+}
+
 // monsSay are the decisions on mons of a plan.
 func monsSay(p *engine.Plan) (all []string) {
 	for _, d := range p.Decisions {
@@ -144,5 +160,27 @@ func TestObserve_mute(t *testing.T) {
 	}
 	if o := v.System.(*Observation); o.Reachable || !slices.Equal(o.Mute, []string{"b", "c"}) {
 		t.Errorf("%+v", o)
+	}
+}
+
+// An election is waited for once. After that, mons that have no quorum hold up nobody for long, although one of them answers the first question.
+func TestObserve_alone(t *testing.T) {
+	f := withFake(threeHosts())
+	f.settle(t)
+	var waited []time.Duration
+	f.driver = &Driver{FirstAnswer: time.Second, Dial: func(rados.Config) rados.Client { return alone{waited: &waited} }}
+	v := f.view()
+	c, err := f.driver.connect(t.Context(), v, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.answered.Store(true)
+	for range 2 {
+		if o, err := f.driver.Observe(t.Context(), v, f); err != nil || o.(*Observation).Reachable {
+			t.Fatalf("%+v, %v", o, err)
+		}
+	}
+	if len(waited) != 2 || waited[0] <= time.Second || waited[1] > time.Second {
+		t.Errorf("waited %v, want more than a second, and then no more than that", waited)
 	}
 }

@@ -76,11 +76,16 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 	}
 	var status statusAnswer
 	err := c.first(ctx, timeout, &status)
-	c.answered.Store(err == nil)
+	// A mon that is out of the quorum for some seconds answers this one question by itself; nobody answers the next one then.
+	quorum := err == nil && len(status.QuorumNames) > 0
+	c.answered.Store(quorum)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, laterAnswer)
+	if quorum {
+		timeout = laterAnswer
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	o := &Observation{Reachable: true, NFS: nfsReports(view.Daemons)}
 	status.fill(o)
