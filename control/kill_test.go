@@ -19,7 +19,7 @@ var elsewhere = map[string]string{
 	"certificates.go renew SaveChain": "as in follow.go", "seat.go sit followRotation": "as in follow.go",
 	"certificates.go renewAll": "it writes what a start does", "certificates.go keep": "as in renewAll", "server.go become keep": "as in renewAll",
 	"agent.go rejoin": "it is a join", "agent.go open rejoin": "as in rejoin",
-	"ask.go know": "the list of servers is one file, which the host writes as well", "ask.go askForSeat": "as in know, or a kubeconfig", "ask.go adminOver": "a kubeconfig is one file",
+	"ask.go know": "the list of servers is one file, which the host writes as well", "ask.go askForSeat": "as in know", "ask.go replies": "as in adminOver", "ask.go adminOver": "a kubeconfig is one file",
 	"seat.go standUp writeStandbyAdmin": "a start writes it as well",
 	"seat.go await askForSeat":          "as in ask.go", "quorum.go run": "as in ask.go", "seat.go sit run": "as in quorum.go",
 	"rejoin.go": "TestRejoin_serverCut", "server.go become rejoin": "as in rejoin.go",
