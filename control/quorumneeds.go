@@ -41,7 +41,7 @@ func (s *QuorumStatus) Stuck(server string, stays func(name string) bool) string
 	}
 	var away []string
 	for _, m := range s.Members {
-		if m.Voter && m.Name != server && !(m.Answers && stays(m.Name)) {
+		if m.Voter && m.Name != server && (!m.Answers || !stays(m.Name)) {
 			away = append(away, m.Name)
 		}
 	}
