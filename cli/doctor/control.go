@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // maxSkew is by how much clocks may differ; agents report the same of their hosts.
@@ -33,11 +35,27 @@ func checkQuorum(f *Facts) []Finding {
 				Remedy: s.orWait("start it ('systemctl start holdfast' there); if the machine is gone for good, 'holdfast host remove " + s.Name + " --gone' and join another server")})
 		}
 	}
-	if all := len(f.Servers); f.Quorum.Spare <= 0 && all > 1 {
-		found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("if one more member of etcd fails, nothing can be changed (%d servers, %d members)",
-			all, len(f.Quorum.Members)), Remedy: "bring back the others, or let one more join ('holdfast token create --role server')"})
+	resting := restingMembers(f)
+	if all := len(f.Servers); f.Quorum.Spare-len(resting) <= 0 && all > 1 {
+		text := fmt.Sprintf("%d servers, %d members", all, len(f.Quorum.Members))
+		if len(resting) > 0 {
+			text += "; in maintenance, and so perhaps soon off: " + words.Few(resting)
+		}
+		found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("if one more member of etcd fails, nothing can be changed (%s)", text),
+			Remedy: "bring back the others, or let one more join ('holdfast token create --role server')"})
 	}
 	return orOK(found, "%s", counted(len(f.Servers), "no server is known", "the only server is ready", "all %d servers are ready"))
+}
+
+// restingMembers are those that work, on hosts in maintenance, which may be switched off at any time.
+func restingMembers(f *Facts) (names []string) {
+	for _, m := range f.Quorum.Members {
+		rests := func(h api.Host) bool { return h.Name == m.Name && h.ModeOf() == api.HostMaintenance }
+		if m.Voter && m.Answers && slices.ContainsFunc(f.Hosts, rests) {
+			names = append(names, m.Name)
+		}
+	}
+	return names
 }
 
 // badMembers are the voting members that do not do their part, and the names of their servers.

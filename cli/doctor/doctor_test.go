@@ -100,6 +100,7 @@ func TestExamine(t *testing.T) {
 			f.Servers = append(f.Servers, Server{Name: "h4", Address: "10.0.0.4:7440", Err: down}) // a standby, for all that is known
 		}, Warn, "quorum", "the leader of etcd has not looked at its members yet"},
 		{"two servers", func(f *Facts) { f.Servers, f.Quorum.Spare = f.Servers[:2], 0 }, Warn, "quorum", "if one more member of etcd fails"},
+		{"a server in maintenance", func(f *Facts) { f.Hosts[1].Spec.Mode = api.HostMaintenance }, Warn, "quorum", "in maintenance, and so perhaps soon off: h2"},
 		{"large database", func(f *Facts) { f.Database = f.Quota * 3 / 4 }, Warn, "database", "75 %"},
 		{"full database", func(f *Facts) { f.Database = f.Quota }, Fail, "database", "100 %"},
 		{"clock of a server", func(f *Facts) { f.Servers[0].Skew = -time.Minute }, Fail, "clock", "1m0s apart"},
@@ -108,7 +109,7 @@ func TestExamine(t *testing.T) {
 		}, Fail, "clock", "host h2: behind"},
 		{"silent agent", func(f *Facts) { f.Hosts[1].Status.Conditions[0].Status = metav1.ConditionFalse }, Fail, "agents", "the agent of host h2 is silent"},
 		{"silent agent in maintenance", func(f *Facts) {
-			f.Hosts[1].Spec.Mode = api.HostMaintenance
+			f.Hosts[1].Spec.Mode, f.Quorum.Members = api.HostMaintenance, f.Quorum.Members[:1] // its member gave up its seat
 			f.Hosts[1].Status.Conditions[0].Status = metav1.ConditionFalse
 		}, Warn, "agents", "(its mode is Maintenance)"},
 		{"another version", func(f *Facts) { f.Hosts[2].Status.AgentVersion = "0" }, Warn, "versions", "host h3 runs holdfast 0"},
