@@ -11,7 +11,8 @@ import (
 // patience is how long a request is waited for before a person is told that it is.
 const patience = 5 * time.Second
 
-// patient tells, once for each command, that an answer is waited for. Only requests with a deadline count: watches wait on purpose.
+// patient tells, once for each command, that an answer is waited for. Only requests with a deadline count, as watches wait on purpose, and only where that is
+// not near: of what ends soon the error tells.
 type patient struct {
 	by       http.RoundTripper
 	patience time.Duration
@@ -22,7 +23,7 @@ type patient struct {
 // RoundTrip tells while the goroutine that asked waits, so that nothing else of that one is written at the same time.
 func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	deadline, ok := r.Context().Deadline()
-	if !ok {
+	if !ok || time.Until(deadline) < 2*p.patience {
 		return p.by.RoundTrip(r)
 	}
 	told := make(chan struct{})

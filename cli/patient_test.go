@@ -35,6 +35,7 @@ func TestPatient(t *testing.T) {
 		{"quick", time.Second, requestTimeout, "", false},
 		{"slow", 20 * time.Second, requestTimeout, "no answer from h1:6443 yet, waiting for up to 25s more", false},
 		{"never", time.Hour, requestTimeout, "no answer from h1:6443 yet", true},
+		{"ends soon", time.Hour, doctorTimeout, "", true},
 		{"a watch", time.Hour, 0, "", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -74,14 +74,6 @@ func (f *forgetful) Observe(ctx context.Context, v *engine.View, s engine.Secret
 	return f.Driver.Observe(ctx, v, s)
 }
 
-// constant is a driver that says the same of each view that is, or is not, without an answer.
-type constant struct {
-	engine.Driver
-	unanswered string
-}
-
-func (c constant) Unanswered(*engine.View) string { return c.unanswered }
-
 // faultsOfChecks are drivers that go wrong in time: from run to run, from leader to leader, and to the end.
 var faultsOfChecks = []fault{
 	{"waits without nodes", "waits without a word", spoiling(func(v *engine.View, p *engine.Plan) {
@@ -222,3 +214,11 @@ var faultsOfChecks = []fault{
 	{"knows its limits", "makes any secret", func(d engine.Driver) engine.Driver { return &bad{Driver: d, secrets: true} }, "does not exist is made"},
 	{"knows its limits", "forgets all clusters", func(d engine.Driver) engine.Driver { return &forgetful{Driver: d} }, "cannot be asked again"},
 }
+
+// constant is a driver that says the same of each view that is, or is not, without an answer.
+type constant struct {
+	engine.Driver
+	unanswered string
+}
+
+func (c constant) Unanswered(*engine.View) string { return c.unanswered }

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 func isGone(err error) bool { return errors.Is(err, engine.ErrNotFound) }
@@ -51,7 +52,7 @@ func moved(ctx context.Context, j *job) (action.Progress, error) {
 		return p, err
 	case j.silent() && len(cleared) > 0:
 		p.WaitsFor = fmt.Sprintf("the agent of host %s, which is silent, to clear away %s; if the machine will not come back, "+
-			"cancel this and use 'holdfast host remove %s --gone'", j.Host.Name, few(cleared), j.Host.Name)
+			"cancel this and use 'holdfast host remove %s --gone'", j.Host.Name, words.Few(cleared), j.Host.Name)
 	}
 	return p, nil
 }

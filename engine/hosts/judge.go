@@ -128,12 +128,3 @@ func (j *job) left(wanted func(*api.Daemon) bool) []string {
 	slices.Sort(names)
 	return names
 }
-
-// few lists names, not more than a sentence bears.
-func few(names []string) string {
-	const most = 5
-	if n := len(names); n > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n-most)
-	}
-	return strings.Join(names, ", ")
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // enter stops all daemons of a host for a while.
@@ -68,7 +69,7 @@ func stopped(ctx context.Context, j *job) (action.Progress, error) {
 	}
 	if j.silent() {
 		p.WaitsFor = fmt.Sprintf("the agent of host %s, which is silent, to say that %s stopped; if the machine is off, cancel "+
-			"this and enter with --offline", j.Host.Name, few(left))
+			"this and enter with --offline", j.Host.Name, words.Few(left))
 	}
 	return p, nil
 }
@@ -91,7 +92,7 @@ func (j *job) unconfirmed(left []string) string {
 		return fmt.Sprintf("host %s is in maintenance", j.Host.Name)
 	}
 	return fmt.Sprintf("host %s is in maintenance; that %s stopped is taken for granted, because its agent is silent and the "+
-		"machine is said to be off", j.Host.Name, few(left))
+		"machine is said to be off", j.Host.Name, words.Few(left))
 }
 
 // settled says whether the agent reports a state of a daemon as it is wanted now.
@@ -110,7 +111,7 @@ func (j *job) count(left, waits []string, what string) action.Progress {
 	case len(waits) > 0:
 		p.WaitsFor = strings.Join(waits, "; ")
 	case len(left) > 0:
-		p.WaitsFor = few(left) + " to be " + what
+		p.WaitsFor = words.Few(left) + " to be " + what
 	}
 	return p
 }

@@ -3,6 +3,7 @@ package hosts
 import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // PrecheckTarget refuses an action on a host that does not say which. It is pure.
@@ -45,7 +46,7 @@ func declared(nodes []api.StorageNode) string {
 	if len(names) == 1 {
 		return "the StorageNode " + names[0] + " is"
 	}
-	return "the StorageNodes " + few(names) + " are"
+	return "the StorageNodes " + words.Few(names) + " are"
 }
 
 // dead refuses to take out a host that is silent unless somebody says that it is gone for good, and one that is said to be

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // The steps that others ask after.
@@ -97,7 +98,7 @@ func quorumLost(host *api.Host, hosts []api.Host) string {
 		return fmt.Sprintf("host %s is the only server: let another one join first ('holdfast token create --role server')", host.Name)
 	case left-len(silent) <= left/2:
 		return fmt.Sprintf("host %s is a server, and of the %d that would be left %s cannot be heard: the control plane needs a majority",
-			host.Name, left, few(silent))
+			host.Name, left, words.Few(silent))
 	}
 	return ""
 }
@@ -168,7 +169,7 @@ func deleteHost(ctx context.Context, j *job) (action.Progress, error) {
 	}
 	if len(j.Daemons)+len(j.Nodes) > 0 {
 		names := slices.Concat(j.left(func(*api.Daemon) bool { return true }), nodeNames(j.Nodes))
-		return action.Progress{WaitsFor: few(names) + " to be gone"}, nil
+		return action.Progress{WaitsFor: words.Few(names) + " to be gone"}, nil
 	}
 	if err := j.Store.RemoveHost(ctx, j.Host.Name); err != nil {
 		return action.Progress{}, err

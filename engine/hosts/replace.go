@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // replace puts a host in the place of another one, which is then removed.
@@ -81,7 +82,7 @@ func hint(heir *api.Host) string {
 	if len(free) == 0 {
 		return fmt.Sprintf(". No device of %s is free", heir.Name)
 	}
-	return fmt.Sprintf(". Free on %s: %s; choose with --devices", heir.Name, few(free))
+	return fmt.Sprintf(". Free on %s: %s; choose with --devices", heir.Name, words.Few(free))
 }
 
 // heir reads the host that takes the place of the old one.
@@ -146,7 +147,7 @@ func moveNodes(ctx context.Context, j *job) (action.Progress, error) {
 			return action.Progress{}, fmt.Errorf("while moving StorageNode %s: %w", n, err)
 		}
 	}
-	return action.Progress{Message: fmt.Sprintf("%s moved to host %s", few(nodeNames(j.Nodes)), heir.Name)}, nil
+	return action.Progress{Message: fmt.Sprintf("%s moved to host %s", words.Few(nodeNames(j.Nodes)), heir.Name)}, nil
 }
 
 // keepMoved says what is left of an action that was undone after its StorageNodes were moved: their daemons may have data on
