@@ -64,7 +64,7 @@ func (r *restore) transport(keys dataDir) (*pki.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	pair, err := authority.NewPair(pki.Leaf{User: "holdfast:server:" + r.settings.Name, Groups: []string{access.GroupMasters}}, time.Now())
+	pair, err := authority.NewPair(pki.Leaf{User: access.ServerUser(r.settings.Name), Groups: []string{access.GroupMasters}}, time.Now())
 	if err != nil {
 		return nil, err
 	}
