@@ -6,11 +6,14 @@ SHELL       := /bin/bash
 # Where 'make deps' puts Go on a machine that has none, and where Go's own installer puts it: sudo does not look there.
 export PATH := $(CURDIR)/.cache/go/bin:$(PATH):/usr/local/go/bin
 
+# All builds, tests and checks use the same flags, so that each package is compiled once, and Go's cache holds for other clones.
+# Only the race detector needs cgo.
+export GOFLAGS     := -trimpath $(GOFLAGS)
+export CGO_ENABLED ?= 0
+
 BIN     := bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X github.com/holdfast-storage/holdfast/internal/version.Version=$(VERSION)
-GOTEST  := go test -count=1
-E2E     ?= ./test/hosts ./test/e2e
 
 .DEFAULT_GOAL := help
 
@@ -20,11 +23,11 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build bin/holdfast
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/holdfast ./cmd/holdfast
+	go build -ldflags '$(LDFLAGS)' -o $(BIN)/holdfast ./cmd/holdfast
 
 .PHONY: kubectl
 kubectl: ## build bin/kubectl, the real one, for tests and for trying things
-	cd test/kubectl && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v1.36.4' -o ../../$(BIN)/kubectl .
+	cd test/kubectl && go build -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v1.36.4' -o ../../$(BIN)/kubectl .
 
 .PHONY: deps
 deps: ## install what building and the demo need (Debian packages; needs root)
@@ -39,24 +42,34 @@ test-deps: ## install what building and the tests need (Debian packages; needs r
 generate: ## make deep copies, CRDs and generated docs anew
 	hack/generate
 
+.PHONY: check-fast
+check-fast: ## what fails soonest: generated code fresh, modules tidy, format, vet
+	hack/check fast
+
 .PHONY: check
 check: ## generated code fresh, modules tidy, format, vet, linters, known vulnerabilities
 	hack/check
 
+# The tiers: test/tier says how a test gets into one.
 .PHONY: test
-test: test-deps test-unit test-e2e ## everything, on a machine that may have nothing installed (needs root)
+test: test-deps check-fast build kubectl bin/demo ## the core tier, what CI runs: unit tests, and each capability once on real systems; at most 40 minutes from nothing (needs root)
+	hack/run-tests core
+
+.PHONY: test-full
+test-full: test-deps check-fast build kubectl bin/demo ## every test, with the race detector, all cases of all sweeps, chaos and virtual machines; at most 90 minutes (needs root)
+	hack/run-tests full
 
 .PHONY: test-unit
-test-unit: ## unit tests: engine on a simulated world, API server and etcd for real
-	$(GOTEST) -race -timeout 20m $$(go list ./... | grep -vE '/test/(e2e|hosts)$$') 2>&1 | go run ./test/tellfailed
+test-unit: ## the unit tests of the core tier: engine on a simulated world, API server and etcd for real (TIER=full for all)
+	hack/run-tests $(or $(TIER),core) unit
 
 .PHONY: test-e2e
-test-e2e: build kubectl bin/demo ## real Ceph on hosts made of namespaces (needs root)
-	$(GOTEST) -race -v -timeout 70m $(E2E) 2>&1 | go run ./test/tellfailed
+test-e2e: build kubectl bin/demo ## the core tier's tests of real systems on hosts made of namespaces (TIER=full for all; needs root)
+	hack/run-tests $(or $(TIER),core) e2e
 
 .PHONY: soak
 soak: build kubectl ## the leader killed, and everything on all hosts restarted, again and again on real Ceph, with a client's data verified (flags: ROUNDS=30; needs root)
-	HOLDFAST_ROUNDS=$(or $(ROUNDS),30) $(GOTEST) -v -timeout 180m ./test/e2e -run '^(TestChaos|TestRestartEverything)$$'
+	HOLDFAST_ROUNDS=$(or $(ROUNDS),30) go test -count=1 -v -timeout 180m ./test/e2e -run '^(TestChaos|TestRestartEverything)$$'
 
 .PHONY: bin/demo
 bin/demo:

@@ -4,11 +4,15 @@
 package failpoint
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"maps"
+	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -18,8 +22,8 @@ import (
 
 // Points are the places of one package. It is safe for concurrent use.
 type Points struct {
-	// dir is the absolute path of the directory.
-	dir string
+	// pkg is the import path of the package.
+	pkg string
 
 	mu sync.Mutex
 	// missing are the places that were not noted yet, as file:line, with what is called there.
@@ -55,11 +59,11 @@ func List(dir string, effects ...string) (*Points, error) {
 			}
 		}
 	}
-	abs, err := filepath.Abs(dir)
+	pkg, err := importPath(dir)
 	if err != nil {
 		return nil, err
 	}
-	p := &Points{dir: abs, missing: map[string]string{}, in: map[string]string{}}
+	p := &Points{pkg: pkg, missing: map[string]string{}, in: map[string]string{}}
 	for _, c := range calls {
 		if takes(c) {
 			p.missing[c.place], p.in[c.place] = c.callee, c.in
@@ -167,11 +171,48 @@ func (p *Points) here() (places []string) {
 	for more := true; more; {
 		var f runtime.Frame
 		f, more = frames.Next()
-		if dir, file := filepath.Split(f.File); filepath.Clean(dir) == p.dir {
-			places = append(places, fmt.Sprintf("%s:%d", file, f.Line))
+		if packageOf(f.Function) == p.pkg {
+			places = append(places, fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line))
 		}
 	}
 	return places
+}
+
+// packageOf is the import path in a function's full name, such as example.com/m/pkg.(*T).Do.func1.
+func packageOf(function string) string {
+	slash := strings.LastIndex(function, "/") + 1
+	name, _, _ := strings.Cut(function[slash:], ".")
+	return function[:slash] + name
+}
+
+// importPath is the import path of the package in a directory, by the go.mod above it. Paths of files cannot say it: a program that
+// was built with -trimpath does not have them.
+func importPath(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	for root := abs; ; root = filepath.Dir(root) {
+		text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+		if errors.Is(err, fs.ErrNotExist) && root != filepath.Dir(root) {
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("while looking for the module of %s: %w", dir, err)
+		}
+		module := modulePath(string(text))
+		return path.Join(module, strings.TrimPrefix(abs, root)), nil
+	}
+}
+
+// modulePath is the path in the module directive of a go.mod.
+func modulePath(text string) string {
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, "module "); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return ""
 }
 
 // Missing returns the places that were never noted, and how many there are in all.

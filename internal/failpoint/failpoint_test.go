@@ -2,7 +2,6 @@ package failpoint
 
 import (
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"testing"
 
@@ -55,9 +54,13 @@ func TestList_noCode(t *testing.T) {
 
 // TestNote: the calls that lead to Note are noted, and no others.
 func TestNote(t *testing.T) {
-	_, path, line, _ := runtime.Caller(0)
+	pkg, err := importPath(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, line, _ := runtime.Caller(0)
 	at := func(n int) string { return fmt.Sprintf("failpoint_test.go:%d", line+n) }
-	p := &Points{dir: filepath.Dir(path), missing: map[string]string{at(3): "Note", at(4): "inner", at(5): "other", "testing.go:1": "x"}}
+	p := &Points{pkg: pkg, missing: map[string]string{at(3): "Note", at(4): "inner", at(5): "other", "testing.go:1": "x"}}
 	inner := func() { p.Note() }
 	inner()
 	here := p.Here()

@@ -20,6 +20,7 @@ import (
 // TestAdopt takes over a real cluster that was made by hand, while a client writes to it: it is looked at, adopted, forgotten, adopted
 // again, and handed over, with an agent that is killed on the way. Nothing is restarted before the hand-over, and each daemon once by it.
 func TestAdopt(t *testing.T) {
+	begin(t)
 	lab := hosts.New(t, hosts.Options{Count: 3, Disks: 1})
 	handMade(t, lab)
 	b := &bed{t, home.Start(t, lab, binary)}

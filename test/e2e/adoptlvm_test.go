@@ -31,6 +31,7 @@ var lvmOSDs = []int{3, 4}
 // and one encrypted, with its database on another disk. A pool lies on these alone. They are handed over; they come back when the machine lost its power, and nobody
 // but the agent activates the volumes; and one leaves with all that ceph-volume has made for it.
 func TestAdoptLVM(t *testing.T) {
+	begin(t)
 	lab := hosts.New(t, hosts.Options{Count: 3, Disks: 1})
 	handMade(t, lab)
 	b := &bed{t, home.Start(t, lab, binary)}

@@ -13,6 +13,7 @@ import (
 // TestAgentHost has a host with an agent alone join, die and come back, and lose the server that it talks to: its heartbeat
 // goes on over another one.
 func TestAgentHost(t *testing.T) {
+	begin(t)
 	lab := hosts.New(t, hosts.Options{Count: 4})
 	b := &bed{t, home.StartServers(t, lab, binary, 3)}
 	agent, token := lab.Host(4), b.Token(t, "agent")

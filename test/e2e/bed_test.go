@@ -63,27 +63,42 @@ func (b *bed) ceph(args ...string) string {
 	return b.run(append([]string{"ceph", "shell", "--", "ceph"}, args...)...)
 }
 
-// list reads objects of a kind in the namespace.
+// list reads objects of a kind in the namespace default, or in another one ("-n", name), or in all ("-A").
 func list[T any](b *bed, kind string, args ...string) []T {
 	b.Helper()
-	var l struct{ Items []T }
-	if err := json.Unmarshal([]byte(b.run(append([]string{"get", kind, "-o", "json"}, args...)...)), &l); err != nil {
+	items, err := listFrom[T](b, 1, kind, args...)
+	if err != nil {
 		b.Fatalf("reading %s: %v", kind, err)
 	}
-	return l.Items
+	return items
+}
+
+// listFrom is list by the server of a host.
+func listFrom[T any](b *bed, server int, kind string, args ...string) ([]T, error) {
+	var l struct{ Items []T }
+	text, err := b.Get(server, home.Resource{Kind: kind, Namespace: namespaceIn(kind, args)})
+	if err == nil {
+		err = json.Unmarshal(text, &l)
+	}
+	return l.Items, err
+}
+
+// namespaceIn is the namespace that arguments of 'holdfast get' name.
+func namespaceIn(kind string, args []string) string {
+	switch {
+	case len(args) == 2 && args[0] == "-n":
+		return args[1]
+	case len(args) == 1 && args[0] == "-A", kind == "hosts":
+		return ""
+	}
+	return "default"
 }
 
 func (b *bed) daemons() []api.Daemon { return list[api.Daemon](b, "daemons") }
 
 // daemonsFrom reads the daemons by the server of a host.
 func (b *bed) daemonsFrom(host int) ([]api.Daemon, error) {
-	out, err := b.HoldfastOn(host, "get", "daemons", "-o", "json")
-	if err != nil {
-		return nil, err
-	}
-	var l api.DaemonList
-	err = json.Unmarshal([]byte(out), &l)
-	return l.Items, err
+	return listFrom[api.Daemon](b, host, "daemons")
 }
 
 func (b *bed) daemon(name string) api.Daemon {
@@ -258,9 +273,9 @@ func (b *bed) awaitFor(limit time.Duration, what string, check func() error) {
 // read reads one object by the server of a host.
 func read[T any](b *bed, server int, kind, name string, args ...string) (T, error) {
 	var object T
-	out, err := b.HoldfastOn(server, append([]string{"get", kind, name, "-o", "json"}, args...)...)
+	text, err := b.Get(server, home.Resource{Kind: kind, Name: name, Namespace: namespaceIn(kind, args)})
 	if err == nil {
-		err = json.Unmarshal([]byte(out), &object)
+		err = json.Unmarshal(text, &object)
 	}
 	return object, err
 }

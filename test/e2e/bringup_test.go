@@ -22,6 +22,7 @@ import (
 // TestBringUp is the main job: three hosts, a spec, its plan is done as it was shown, and Ceph is well; data is written and read; the same spec again
 // changes nothing; the cluster goes and nothing of it is left.
 func TestBringUp(t *testing.T) {
+	begin(t)
 	b := newBed(t, 3, 1)
 	wanted := home.SpecFor(b.Lab, 3, 2, 1)
 	wanted.Interval = "2s"
@@ -113,7 +114,7 @@ func sumOf(t *testing.T, f *os.File) string {
 // beside others and well, and until whatever told so has ended.
 func (b *bed) seesPGs(count int32) {
 	b.await("the status to tell of the pool's placement groups", func() error {
-		s, err := read[api.StorageStatus](b, 1, "storagestatus", "ceph")
+		s, err := read[api.StorageStatus](b, 1, "storagestatuses", "ceph")
 		if c := s.Status.Ceph; err == nil && (c == nil || c.PGs <= count || c.PGsClean != c.PGs || s.Status.Status != api.StorageOnline) {
 			err = fmt.Errorf("the status is %s, Ceph's %+v", s.Status.Status, c)
 		}

@@ -21,6 +21,7 @@ import (
 // TestChaos has things go wrong with the control plane while Ceph runs throughout and a client writes: the client loses nothing,
 // and no daemon is stopped or started because contact was lost.
 func TestChaos(t *testing.T) {
+	begin(t)
 	lab := hosts.New(t, hosts.Options{Count: 5, Disks: 1})
 	b := &bed{t, home.StartServers(t, lab, binary, 3)}
 	for n := 4; n <= 5; n++ {

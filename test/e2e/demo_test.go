@@ -11,6 +11,7 @@ import (
 
 // TestDemo runs what a newcomer runs: the demo, which applies its example, writes data and reads it back, and its removal.
 func TestDemo(t *testing.T) {
+	begin(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	run := func(args ...string) string {

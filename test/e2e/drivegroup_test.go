@@ -17,6 +17,7 @@ import (
 // another name. Beside it another group divides a disk for two OSDs, with their logs on one more disk: it is renamed, too, one of the two leaves, and
 // then the disk, which is empty after that.
 func TestDriveGroup(t *testing.T) {
+	begin(t)
 	b := newBed(t, 3, 2)
 	spec := home.SpecFor(b.Lab, 3, 2, 0)
 	spec.Interval = "2s"

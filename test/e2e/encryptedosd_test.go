@@ -44,6 +44,7 @@ const encryptedYAML = "---\napiVersion: holdfast.io/v1alpha1\nkind: DriveGroup\n
 // disk in clear; when the machine lost its power and comes back, the OSD is opened with the key in its Secret and has what a client wrote; and with
 // the cluster goes what is left of the key.
 func TestEncryptedOSD(t *testing.T) {
+	begin(t)
 	b := newBed(t, 1, 0)
 	m := b.sealedMachine()
 	b.AwaitHosts(b, 2)

@@ -34,6 +34,7 @@ for name in fsid whoami type ready; do echo made >"$dir/$name"; done
 // TestEncryption has the agent's own code encrypt a disk, open it, close it, open it again and wipe it, and take over one that ceph-volume has encrypted, on a
 // kernel that has dm-crypt; and kills it at each of these steps.
 func TestEncryption(t *testing.T) {
+	begin(t)
 	lab := hosts.New(t, hosts.Options{Count: 1})
 	files, err := vm.Programs(t.Context(), "cryptsetup", "blkid")
 	if err != nil {

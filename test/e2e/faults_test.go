@@ -44,6 +44,7 @@ var points = []point{
 // TestLeaderKilled kills the leading server with SIGKILL at three points of the bring-up. Another one leads; the cluster gets
 // well; nothing is there twice or left over.
 func TestLeaderKilled(t *testing.T) {
+	begin(t)
 	b := newBed(t, 3, 1)
 	spec := home.SpecFor(b.Lab, 3, 2, 1).YAML()
 	for _, p := range points {
@@ -111,6 +112,7 @@ func (b *bed) reached(host int, p point) func() error {
 
 // TestAgentKilled kills an agent with SIGKILL while it prepares an OSD; started again it goes on, and the cluster gets well.
 func TestAgentKilled(t *testing.T) {
+	begin(t)
 	b := newBed(t, 3, 1)
 	spec := home.SpecFor(b.Lab, 3, 2, 1).YAML()
 	victim := b.leader()%3 + 1

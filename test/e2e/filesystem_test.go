@@ -25,6 +25,7 @@ const desktopYAML = "---\napiVersion: holdfast.io/v1alpha1\nkind: Client\nmetada
 // TestFilesystem has a filesystem mounted by ceph-fuse, whose client writes while the MDS at work is killed, hosts leave service and come
 // back, and more MDS share the work; its deletion waits for the client.
 func TestFilesystem(t *testing.T) {
+	begin(t)
 	b := newBed(t, 4, 1)
 	wanted := home.SpecFor(b.Lab, 3, 2, 1)
 	wanted.Interval = "2s"

@@ -15,6 +15,7 @@ import (
 // TestFullDisk has the disk of a server be full while it joins, and get full while it holds a member of etcd. It is given no seat before
 // there is room; its member ends with a sentence that says what to do, the others go on, and it is back when there is room again.
 func TestFullDisk(t *testing.T) {
+	begin(t)
 	lab := hosts.New(t, hosts.Options{Count: 3, Disks: 1, DiskSize: 2 << 30})
 	full := lab.Host(3)
 	onDisk(t, full)

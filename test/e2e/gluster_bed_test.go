@@ -23,7 +23,6 @@ import (
 // they compute, so they run beside each other.
 func glusterBed(t *testing.T, count int) *bed {
 	t.Helper()
-	t.Parallel()
 	lab := hosts.New(t, hosts.Options{Count: count, Disks: 2, DiskSize: 2 << 30})
 	b := &bed{t, home.StartServers(t, lab, binary, 3)}
 	b.explain()

@@ -15,6 +15,7 @@ import (
 // throughout. A brick is killed, a node loses its power while the leader is killed, a node is added and the volume grows. Everything
 // is healed each time, nothing that was written is lost, and in the end nothing is left.
 func TestGluster(t *testing.T) {
+	begin(t)
 	b := glusterBed(t, 4)
 	spec := glusterPool
 	for _, h := range b.Lab.Hosts()[:3] {

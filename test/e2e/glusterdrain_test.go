@@ -14,6 +14,7 @@ import (
 // TestGlusterDrain takes nodes out of a pool, while clients write to a volume with three copies and to one with a single one. What
 // would cost data is refused; a node goes when its bricks have moved, although the leader is killed in the middle of it.
 func TestGlusterDrain(t *testing.T) {
+	begin(t)
 	b := glusterBed(t, 4)
 	spec := glusterPool + glusterVolume("data", "300Mi", "replicate: {count: 3}") + glusterVolume("single", "600Mi", "distribute: {}")
 	for _, h := range b.Lab.Hosts() {

@@ -27,6 +27,7 @@ spec: {cluster: gluster, volume: data, squash: None%s}
 // back, its node loses its power and another one serves; exports are added and deleted beside it; and the volume waits for its exports when it is
 // deleted.
 func TestGlusterNFS(t *testing.T) {
+	begin(t)
 	b := glusterBed(t, 3)
 	spec := glusterPool + glusterVolume("data", "300Mi", "replicate: {count: 3}")
 	for _, h := range b.Lab.Hosts() {

@@ -13,6 +13,7 @@ import (
 // TestGlusterRepair breaks what volumes lie on, while clients write to one volume of each kind that survives that: a disk is pulled
 // and replaced, and a node is cut off that has a client of its own. All is healed, all copies are right, and nothing is in split-brain.
 func TestGlusterRepair(t *testing.T) {
+	begin(t)
 	b := glusterBed(t, 4)
 	volumes := []string{"data", "arb", "disp"}
 	spec := glusterPool + glusterVolume("data", "300Mi", "replicate: {count: 3}") + glusterVolume("arb", "300Mi", "arbiter: {}") +

@@ -13,6 +13,7 @@ import (
 // TestGlusterSplitBrain has both sides of a cut network write to the same files of a volume that lets them, and make a file of the
 // same name. When the network is whole again all of them are told; what the message says to run ends it, and the volume is well.
 func TestGlusterSplitBrain(t *testing.T) {
+	begin(t)
 	b := glusterBed(t, 3)
 	spec := glusterPool
 	for _, h := range b.Lab.Hosts() {

@@ -16,6 +16,7 @@ import (
 // with the old release writes. The nodes are restarted one after the other, none rejects another, the operating version is raised, and
 // nothing is lost. The size of a volume is enforced before and after.
 func TestGlusterUpgrade(t *testing.T) {
+	begin(t)
 	packages := glusterEleven(t)
 	b := glusterBed(t, 4)
 	spec := glusterPool + glusterVolume("data", "500Mi", "replicate: {count: 3}") + strings.Replace(

@@ -44,6 +44,7 @@ func (b *bed) holdfastSays(args ...string) (string, int) {
 // TestHostCommands takes a host out of service and puts it back by the commands that a person uses, with a real Ceph, which
 // refuses the second one.
 func TestHostCommands(t *testing.T) {
+	begin(t)
 	b := newBed(t, 3, 1)
 	wanted := home.SpecFor(b.Lab, 3, 2, 1)
 	wanted.Interval = "2s"

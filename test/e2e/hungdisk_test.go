@@ -15,6 +15,7 @@ import (
 // seen, shown with the reason, and replaced by the standby; first a member that follows, then the one that leads. When the disk is
 // back, the server is a standby.
 func TestHungDisk(t *testing.T) {
+	begin(t)
 	lab := hosts.New(t, hosts.Options{Count: 4, Disks: 1})
 	for _, h := range lab.Hosts() {
 		onDisk(t, h)

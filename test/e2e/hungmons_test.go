@@ -11,6 +11,7 @@ import (
 // TestHungMons stops the processes of two of three mons, as a disk that hangs does: the quorum is lost although all of them run. Those that hang are named,
 // with the command that helps, and it does.
 func TestHungMons(t *testing.T) {
+	begin(t)
 	b := newBed(t, 3, 1)
 	wanted := home.SpecFor(b.Lab, 3, 1, 1)
 	wanted.Interval = "2s"

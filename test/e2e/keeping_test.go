@@ -44,7 +44,7 @@ func (b *bed) awaitCheck(code string, there bool) {
 
 // checkThere returns an error unless the StorageStatus has a check with its next step, or has it not.
 func (b *bed) checkThere(code string, there bool) error {
-	s, err := read[api.StorageStatus](b, 1, "storagestatus", "ceph")
+	s, err := read[api.StorageStatus](b, 1, "storagestatuses", "ceph")
 	if err != nil {
 		return err
 	}
@@ -58,6 +58,7 @@ func (b *bed) checkThere(code string, there bool) error {
 // TestKeeping keeps a cluster while a client writes: its configuration follows what is declared, a plan that has daemons started again is done as it was shown, and what Ceph finds wrong is told with the next
 // step.
 func TestKeeping(t *testing.T) {
+	begin(t)
 	b := newBed(t, 3, 1)
 	wanted := home.SpecFor(b.Lab, 3, 2, 1)
 	wanted.Interval = "1s"

@@ -39,6 +39,7 @@ echo 0 >/sys/bus/rbd/remove_single_major
 // TestKernelClient has the kernel of another machine write to an image of a Pool and to a Filesystem, with the key of a Client, while an
 // OSD is killed; what it wrote is what everybody reads.
 func TestKernelClient(t *testing.T) {
+	begin(t)
 	b := newBed(t, 3, 1)
 	b.mustApply(home.SpecFor(b.Lab, 3, 2, 1).YAML() + poolYAML("images") + kernelClientYAML)
 	b.holdfast(0, "ceph", "shell", "--", "rbd", "create", "--size", "32M", "images/disk")

@@ -24,6 +24,7 @@ import (
 // whichever server, fits one register, one lock, and the rules of actions; and the same without a fence, or with looks into the
 // cache of a server, does not.
 func TestLinear(t *testing.T) {
+	begin(t)
 	lab := hosts.New(t, hosts.Options{Count: 3})
 	b := &bed{t, home.Start(t, lab, binary)}
 	w := b.ways(loopback.Masters)

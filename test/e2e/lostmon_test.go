@@ -20,6 +20,7 @@ import (
 // TestLostMon takes the power from a host with a mon while a client writes: another host gets a mon in its place, and the
 // machine that comes back, with its old mon, finds its place taken.
 func TestLostMon(t *testing.T) {
+	begin(t)
 	lab := hosts.New(t, hosts.Options{Count: 4, Disks: 1})
 	b := &bed{t, home.StartServers(t, lab, binary, 3)}
 	b.StartAgent(t, 4, b.Token(t, "agent"))
@@ -99,7 +100,8 @@ func monStore(id string) string {
 	return dataDir + "/agent/daemons/default.ceph-mon-" + id + "/data/store"
 }
 
-// mons checks who is in Ceph's map of the mons, and in the quorum.
+// mons checks who is in Ceph's map of the mons, and in the quorum, and that their processes run: for some seconds after the end of
+// a mon the others still count it in.
 func (b *bed) mons(want ...string) error {
 	out, err := b.Holdfast("ceph", "shell", "--", "ceph", "quorum_status", "-f", "json")
 	if err != nil {
@@ -122,6 +124,12 @@ func (b *bed) mons(want ...string) error {
 	slices.Sort(names)
 	if !slices.Equal(names, want) || !slices.Equal(s.Quorum, want) {
 		return fmt.Errorf("mons %q, in quorum %q, want %q", names, s.Quorum, want)
+	}
+	running := b.cephProcesses()
+	for _, id := range want {
+		if !slices.ContainsFunc(running, func(p string) bool { return strings.HasSuffix(p, " ceph-mon "+id) }) {
+			return fmt.Errorf("no process of mon.%s runs", id)
+		}
 	}
 	return nil
 }

@@ -49,6 +49,7 @@ func (b *bed) runsOn(host int) []string {
 // TestMaintenance takes a host out of service while a client writes: the flag is set, its daemons stop, the next host is
 // refused, and when the first is back Ceph is well and no flag is left.
 func TestMaintenance(t *testing.T) {
+	begin(t)
 	b := newBed(t, 3, 1)
 	wanted := home.SpecFor(b.Lab, 3, 2, 1)
 	wanted.Interval = "2s"

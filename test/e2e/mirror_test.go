@@ -28,6 +28,7 @@ var sites = []site{{"near", 1}, {"far", 2}}
 // TestMirror has an image of one cluster mirrored to another one by snapshots: the copy is equal, follows what is written later, also after an rbd-mirror was
 // killed, and is taken out of its role for the other one's. What cannot be is refused.
 func TestMirror(t *testing.T) {
+	begin(t)
 	lab := hosts.New(t, hosts.Options{Count: 2, Disks: 1})
 	b := &bed{t, home.Start(t, lab, binary)}
 	quick := maps.Clone(home.Quick)

@@ -46,6 +46,7 @@ const gatewaysOn = "gateways: {placement: {count: 2, hosts: [h2, h3, h4]}%s}"
 // TestObjectStore has two clients use S3, a stock Go library's and s3cmd, while a gateway is killed, a host is drained and TLS is turned on;
 // users come, reach their quota and go; and what cannot be is refused.
 func TestObjectStore(t *testing.T) {
+	begin(t)
 	lab := hosts.New(t, hosts.Options{Count: 4, Disks: 1})
 	b := &bed{t, home.StartServers(t, lab, binary, 3)}
 	b.StartAgent(t, 4, b.Token(t, "agent"))

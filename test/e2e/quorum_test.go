@@ -21,6 +21,7 @@ const dataDir = "/var/lib/holdfast"
 // than half of them are lost with their data, and the control plane is restored with one command; at last all of them are, and it is
 // restored from a file. No daemon is started anew, and the client loses nothing.
 func TestQuorum(t *testing.T) {
+	begin(t)
 	lab := hosts.New(t, hosts.Options{Count: 4, Disks: 1})
 	b := &bed{t, home.StartServers(t, lab, binary, 4, "--etcd-replace-after", "5s")}
 	wanted := home.SpecFor(lab, 3, 1, 1)

@@ -12,6 +12,7 @@ import (
 // TestRecoverMons loses the quorum of the mons for good: first with the stores of two of three, and then with all three. Nothing is made
 // up, one command brings the mons back, and a client goes on.
 func TestRecoverMons(t *testing.T) {
+	begin(t)
 	b := newBed(t, 3, 1)
 	wanted := home.SpecFor(b.Lab, 3, 1, 1)
 	wanted.Interval = "2s"

@@ -13,6 +13,7 @@ import (
 
 // TestSingleHost brings up the example for one machine, with its names and devices put in.
 func TestSingleHost(t *testing.T) {
+	begin(t)
 	b := newBed(t, 1, 3)
 	t.Run("refused", func(t *testing.T) { (&bed{t, b.Home}).refusals(t) })
 	example, err := os.ReadFile("../../examples/ceph-single-host.yaml")
@@ -99,6 +100,7 @@ func (b *bed) available(want int) func() error {
 
 // TestServer_refuses starts servers that must not start: each says what to do.
 func TestServer_refuses(t *testing.T) {
+	begin(t)
 	b := newBed(t, 2, 0)
 	h := b.Lab.Host(1)
 	fails := func(host int, want []string, args ...string) {

@@ -26,6 +26,7 @@ func rounds(few int) int {
 // which the disks have other names, and by killing each process of Ceph and of Holdfast. After each round all OSDs are up, a deep scrub finds nothing,
 // and what a client has written reads as it was written: a hundred objects, and in the end all.
 func TestRestartEverything(t *testing.T) {
+	begin(t)
 	all := rounds(2)
 	b := newBed(t, 3, 1)
 	wanted := home.SpecFor(b.Lab, 3, 2, 1)

@@ -15,12 +15,12 @@ import (
 // TestSideBySide runs Ceph, GlusterFS and Torus on the same three hosts, each in a namespace of its own: all become ready, and when one
 // is deleted with all of its data, the processes of the others are the same as before and go on serving.
 func TestSideBySide(t *testing.T) {
+	begin(t)
 	programs, err := torus.Programs(t.Context(), t.TempDir(), "../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("TORUS_BIN", programs)
-	lab := hosts.New(t, hosts.Options{Count: 3, Disks: 2, Share: []string{programs}})
+	lab := hosts.New(t, hosts.Options{Count: 3, Disks: 2, Share: []string{programs}, Env: []string{"TORUS_BIN=" + programs}})
 	b := &bed{t, home.Start(t, lab, binary)}
 	ceph := home.Spec{Mons: 3, Mgrs: 1, DeletionPolicy: "Wipe", Config: home.Quick, Devices: map[string][]string{}}
 	files, ring := glusterPool+glusterVolume("data", "300Mi", "replicate: {count: 3}"), torusSpec

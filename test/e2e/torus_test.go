@@ -35,7 +35,7 @@ spec: {type: torus, cluster: t, nodeSelector: {kubernetes.io/hostname: %s}, toru
 // torusIs checks the cluster's state and the members of its ring.
 func (b *bed) torusIs(state api.StorageState, members, down int32) func() error {
 	return func() error {
-		s, err := read[api.StorageStatus](b, 1, "storagestatus", "t")
+		s, err := read[api.StorageStatus](b, 1, "storagestatuses", "t")
 		if err != nil {
 			return err
 		}
@@ -48,12 +48,12 @@ func (b *bed) torusIs(state api.StorageState, members, down int32) func() error 
 
 // TestTorus is the life of a Torus cluster on real hosts with a real etcd; torusd and torusctl are the stand-in, or yours by TORUS_BIN.
 func TestTorus(t *testing.T) {
+	begin(t)
 	programs, err := torus.Programs(t.Context(), t.TempDir(), "../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("TORUS_BIN", programs)
-	lab := hosts.New(t, hosts.Options{Count: 4, Share: []string{programs}})
+	lab := hosts.New(t, hosts.Options{Count: 4, Share: []string{programs}, Env: []string{"TORUS_BIN=" + programs}})
 	b := &bed{t, home.Start(t, lab, binary)}
 	spec := torusSpec + torusNode(lab.Host(1)) + torusNode(lab.Host(2)) + torusNode(lab.Host(3))
 	b.mustApply(spec)

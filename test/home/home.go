@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
@@ -227,44 +229,35 @@ func (h *Home) AwaitHosts(t hosts.T, count int) {
 }
 
 func (h *Home) connected() (int, error) {
-	out, err := h.Holdfast("get", "hosts", "-o", "json")
-	if err != nil {
-		return 0, err
-	}
-	var list struct {
-		Items []struct {
-			Status struct {
-				Conditions []struct{ Type, Status string }
-			}
-		}
-	}
-	if err := json.Unmarshal([]byte(out), &list); err != nil {
-		return 0, err
-	}
+	list, err := h.hosts()
 	count := 0
-	for _, item := range list.Items {
-		for _, c := range item.Status.Conditions {
-			if c.Type == "AgentConnected" && c.Status == "True" {
-				count++
-			}
+	for _, host := range list {
+		if meta.IsStatusConditionTrue(host.Status.Conditions, api.HostAgentConnected) {
+			count++
 		}
 	}
-	return count, nil
+	return count, err
+}
+
+func (h *Home) hosts() ([]api.Host, error) {
+	text, err := h.Get(1, Resource{Kind: "hosts"})
+	if err != nil {
+		return nil, err
+	}
+	var list api.HostList
+	err = json.Unmarshal(text, &list)
+	return list.Items, err
 }
 
 // AwaitFreeDisks waits until all disks of all hosts can be used for something new.
 func (h *Home) AwaitFreeDisks(t hosts.T) {
 	t.Helper()
 	Await(t, "free disks", func() error {
-		out, err := h.Holdfast("get", "hosts", "-o", "json")
+		list, err := h.hosts()
 		if err != nil {
 			return err
 		}
-		var list api.HostList
-		if err := json.Unmarshal([]byte(out), &list); err != nil {
-			return err
-		}
-		for _, host := range list.Items {
+		for _, host := range list {
 			for _, d := range host.Status.Devices {
 				if d.Availability != api.DeviceAvailable {
 					return fmt.Errorf("%s on %s: %s", d.ID, host.Name, strings.Join(d.Reasons, "; "))
@@ -281,11 +274,13 @@ func Await(t hosts.T, what string, check func() error) {
 	AwaitFor(t, Limit, what, check)
 }
 
-// AwaitFor is Await of what may take longer.
+// AwaitFor is Await of what may take longer. Between two checks it pauses for at least twice as long as a check takes, so that
+// looking does not hold up what is looked for.
 func AwaitFor(t hosts.T, limit time.Duration, what string, check func() error) {
 	t.Helper()
 	end := time.Now().Add(limit)
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+		began := time.Now()
 		err := check()
 		if err == nil {
 			return
@@ -293,6 +288,6 @@ func AwaitFor(t hosts.T, limit time.Duration, what string, check func() error) {
 		if time.Now().After(end) {
 			t.Fatalf("waited %s for %s: %v", limit, what, err)
 		}
-		time.Sleep(pause)
+		time.Sleep(max(pause, min(2*time.Since(began), time.Second)))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -27,7 +28,7 @@ type Cmd struct {
 // of its own host.
 func (h *Host) Command(ctx context.Context, name string, args ...string) *Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = append(os.Environ(),
+	cmd.Env = append(append(os.Environ(), h.lab.env...),
 		labVariable+"="+h.lab.state.Prefix,
 		inventory.FilterVariable+"="+h.DeviceFilter(),
 		"HOSTNAME="+h.Name,
@@ -102,6 +103,15 @@ func (h *Host) enter(f func() error) error {
 		done <- err
 	}()
 	return <-done
+}
+
+// Dial connects from inside the host, as its own processes do.
+func (h *Host) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	err = h.enter(func() (err error) {
+		conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
+		return err
+	})
+	return conn, err
 }
 
 // Try runs a command in the host and returns its standard output without blanks at the end.

@@ -61,6 +61,8 @@ type Options struct {
 	// Share lists directories of the machine that the hosts see as well, where their own /tmp or /var would hide them. The
 	// lab's directory, and the working directory with the Go module around it, are always shared.
 	Share []string
+	// Env are variables, as "name=value", that commands in the hosts see beside this program's own.
+	Env []string
 	// Keep lets the lab live on after the test or program, until Destroy.
 	Keep bool
 }
@@ -72,6 +74,7 @@ type Lab struct {
 	// Gateway is the address of the machine itself in the lab's network.
 	Gateway string
 
+	env   []string
 	mu    sync.Mutex
 	state state
 	hosts []*Host
@@ -149,6 +152,7 @@ func create(o Options) (lab *Lab, err error) {
 		return nil, err
 	}
 	lab = fromState(dir, s)
+	lab.env = o.Env
 	var group errgroup.Group
 	for _, h := range lab.hosts {
 		group.Go(func() error { return h.make(o) })

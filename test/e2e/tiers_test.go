@@ -1,0 +1,143 @@
+package e2e
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-storage/holdfast/test/tier"
+	"github.com/holdfast-storage/holdfast/test/turn"
+)
+
+// The tiers that a test can be in: core runs in 'make test' and in 'make test-full', full in the latter alone.
+type tierName int
+
+const (
+	core tierName = iota
+	full
+)
+
+// tests are all tests of this package, each with its tier, and about how many seconds it takes alone. The longest begins first.
+var tests = map[string]struct {
+	tier    tierName
+	seconds int
+}{
+	// The core shows every capability once.
+	"TestAdopt":          {core, 80},
+	"TestAgentHost":      {core, 40},
+	"TestAgentKilled":    {core, 30},
+	"TestBringUp":        {core, 60},
+	"TestDemo":           {core, 40},
+	"TestDisks":          {core, 90},
+	"TestDriveGroup":     {core, 90},
+	"TestFilesystem":     {core, 140},
+	"TestGluster":        {core, 175},
+	"TestGlusterDrain":   {core, 174},
+	"TestGlusterNFS":     {core, 100},
+	"TestHostCommands":   {core, 60},
+	"TestLeaderKilled":   {core, 50},
+	"TestMaintenance":    {core, 90},
+	"TestObjectStore":    {core, 165},
+	"TestPools":          {core, 90},
+	"TestQuorum":         {core, 105},
+	"TestServer_refuses": {core, 20},
+	"TestSingleHost":     {core, 60},
+	"TestTorus":          {core, 60},
+
+	// Rare and long scenarios, virtual machines, and failures on top of failures.
+	"TestAdoptLVM":          {full, 350},
+	"TestChaos":             {full, 190},
+	"TestEncryptedOSD":      {full, 120},
+	"TestEncryption":        {full, 60},
+	"TestFullDisk":          {full, 90},
+	"TestGlusterRepair":     {full, 218},
+	"TestGlusterSplitBrain": {full, 100},
+	"TestGlusterUpgrade":    {full, 120},
+	"TestHostActions":       {full, 333},
+	"TestHungDisk":          {full, 100},
+	"TestHungMons":          {full, 144},
+	"TestKeeping":           {full, 100},
+	"TestKernelClient":      {full, 90},
+	"TestLinear":            {full, 60},
+	"TestLostMon":           {full, 90},
+	"TestMirror":            {full, 120},
+	"TestRecoverMons":       {full, 90},
+	"TestRestartEverything": {full, 100},
+	"TestSideBySide":        {full, 120},
+}
+
+// alone are the tests that measure how long something takes: nothing else runs beside them.
+var alone = map[string]bool{}
+
+// memory is what a test takes at most, in bytes: four hosts with real Ceph, or a virtual machine beside three.
+const memory = 3 << 30
+
+var queue turn.Queue
+
+// begin stands at the head of each test: it skips one that is not in the tier that runs, and waits until the machine has room.
+func begin(t *testing.T) {
+	t.Helper()
+	test, ok := tests[t.Name()]
+	if !ok {
+		t.Fatalf("%s is in no tier: add it to the list in tiers_test.go", t.Name())
+	}
+	if test.tier == full {
+		tier.Full(t)
+	}
+	t.Parallel()
+	queue.Begin(t, turn.Need{Memory: memory, Length: time.Duration(test.seconds) * time.Second, Alone: alone[t.Name()]})
+}
+
+// TestTiers checks that the list has each test of this package, and that each begins with its tier.
+func TestTiers(t *testing.T) {
+	left := map[string]bool{}
+	for name := range tests {
+		left[name] = true
+	}
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), entry.Name(), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || !strings.HasPrefix(f.Name.Name, "Test") || f.Name.Name == "TestMain" || f.Name.Name == "TestTiers" {
+				continue
+			}
+			if !left[f.Name.Name] {
+				t.Errorf("%s is in no tier: add it to the list in tiers_test.go", f.Name.Name)
+			}
+			if !beginsWithTier(f) {
+				t.Errorf("%s does not call begin(t) first", f.Name.Name)
+			}
+			delete(left, f.Name.Name)
+		}
+	}
+	for name := range left {
+		t.Errorf("the list has %s, which is no test", name)
+	}
+}
+
+func beginsWithTier(f *ast.FuncDecl) bool {
+	first, ok := f.Body.List[0].(*ast.ExprStmt)
+	if !ok {
+		return false
+	}
+	call, ok := first.X.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	name, ok := call.Fun.(*ast.Ident)
+	return ok && name.Name == "begin"
+}
