@@ -14,7 +14,7 @@ import (
 // the leader are killed meanwhile, a host loses its power in the middle of an action, a machine that is dead for good is replaced by a new one, and
 // that one is emptied and taken out.
 func TestHostActions(t *testing.T) {
-	t.Parallel() // two of its three minutes it waits for a host to be silent for long enough
+	t.Parallel() // much of its time it waits for a host to be silent for long enough
 	lab := hosts.New(t, hosts.Options{Count: 5, Disks: 1})
 	b := &bed{t, home.StartServers(t, lab, binary, 3)}
 	b.StartAgent(t, 4, b.Token(t, "agent"))
