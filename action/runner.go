@@ -11,6 +11,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/backoff"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 // Runner is what the leader does with actions: it schedules all of them, and carries out those of its own kinds. Those of
@@ -30,6 +31,8 @@ type Runner struct {
 	// OnStuck is called, in a goroutine of its own, when an action could not be written or carried on several times in a row. Nil
 	// tells the log alone.
 	OnStuck func(ctx context.Context, a *api.Action, err error) error
+	// Waits says how long after its time an agent may still end an action. Zero means the defaults.
+	Waits waits.Waits
 	// Stats counts, unless it is nil.
 	Stats *Stats
 	// Log is slog.Default when nil.
@@ -162,7 +165,8 @@ func (x *running) pass(ctx context.Context) (time.Duration, error) {
 	x.forget(actions)
 	now := time.Now()
 	next := now.Add(idleLook)
-	if err := x.schedule(ctx, actions, Facts{Now: now, Kinds: x.kinds, Hosts: hosts, Concern: concern, Against: x.against(now)}); err != nil {
+	facts := Facts{Now: now, Kinds: x.kinds, Hosts: hosts, Concern: concern, Against: x.against(now), Waits: x.Waits}
+	if err := x.schedule(ctx, actions, facts); err != nil {
 		return 0, err
 	}
 	for _, a := range actions {
@@ -287,7 +291,7 @@ func (x *running) carry(ctx context.Context, a *api.Action, now time.Time) time.
 	mine := h != nil && (a.Status.State == api.ActionNew || a.Status.State == api.ActionRunning)
 	asked := x.asked[a.UID] > 0 && a.Status.State == api.ActionPendingSchedule
 	if !mine && !asked && (a.Status.State != "" || x.checkOf(a) == nil || x.checked(a)) {
-		return deadline(a, x.kinds[a.Spec.Kind])
+		return x.deadline(a, x.kinds[a.Spec.Kind])
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -307,11 +311,11 @@ func (x *running) carry(ctx context.Context, a *api.Action, now time.Time) time.
 }
 
 // deadline is when an action that others carry on, or that waits, ends by itself; Schedule ends it then.
-func deadline(a *api.Action, k Kind) time.Time {
+func (x *running) deadline(a *api.Action, k Kind) time.Time {
 	if a.Status.State != api.ActionRunning || a.Status.Started == nil {
 		return a.CreationTimestamp.Add(expiryOf(a, k) + time.Second)
 	}
-	limit := timeoutOf(a, k) + lostGrace + time.Second
+	limit := timeoutOf(a, k) + x.Waits.OrDefault().ActionLost + time.Second
 	if time.Since(a.Status.Started.Time) > limit {
 		limit += timeoutOf(a, k)
 	}

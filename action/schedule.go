@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 // Facts are what of the world decides whose turn it is.
@@ -32,6 +33,8 @@ type Facts struct {
 	// Against is what those say who were asked of the actions of kinds that Ask, empty where nothing is against it. One that is not in it was not asked
 	// about yet. Nil: nobody is asked.
 	Against map[types.UID]string
+	// Waits says how long after its time an agent may still end an action. Zero means the defaults.
+	Waits waits.Waits
 }
 
 // Transition is a status that an action shall get.
@@ -238,9 +241,6 @@ func (e *entry) approve() {
 	e.status.State, e.status.Approver = api.ActionPendingSchedule, e.action.Annotations[api.AnnotationApprover]
 }
 
-// lostGrace is how long after its time an agent may still end an action.
-const lostGrace = 2 * time.Minute
-
 // watchAgent takes back the turn of an action whose agent is silent, so that it is in nobody's way, and gives up one that the
 // agent should have ended long ago. An agent needs at most the timeout once more, for undoing. Meanwhile it is said that the agent is what is waited
 // for: its own last word, of what it waited for itself, is true no more.
@@ -252,9 +252,9 @@ func (e *entry) watchAgent(f Facts) {
 			e.status.State = api.ActionPendingSchedule
 		}
 	case api.ActionRunning:
-		limit := timeoutOf(e.action, e.kind)
+		limit, grace := timeoutOf(e.action, e.kind), f.Waits.OrDefault().ActionLost
 		took := f.Now.Sub(e.status.Started.Time)
-		if silent && took > limit+lostGrace || took > 2*limit+lostGrace {
+		if silent && took > limit+grace || took > 2*limit+grace {
 			e.end(api.ActionLost, ReasonLost, fmt.Sprintf("the agent of host %s did not end it within %s, and nobody knows how far it came", e.action.Spec.Host, limit), f.Now)
 			return
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -168,6 +169,24 @@ func TestSchedule_ends(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, test.want)
 			}
 		})
+	}
+}
+
+// TestSchedule_actionLost: an agent that is silent has as long as is set to end an action whose time is over.
+func TestSchedule_actionLost(t *testing.T) {
+	for _, set := range []waits.Waits{{}, {ActionLost: 10 * time.Second}} {
+		f, over := facts(0), time.Hour+set.OrDefault().ActionLost
+		f.Waits = set
+		all := scheduled(t, "a agent c dead Running")
+		began := all[0].Status.Started.Time
+		f.Now = began.Add(over)
+		if got := outcome(all, f); strings.Contains(got, "Lost") {
+			t.Errorf("%v: too soon: %s", set, got)
+		}
+		f.Now = began.Add(over + time.Second)
+		if got := outcome(all, f); !strings.Contains(got, "a Lost: the agent of host dead did not end it within 1h0m0s") {
+			t.Errorf("%v: %s", set, got)
+		}
 	}
 }
 

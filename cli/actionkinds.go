@@ -23,10 +23,9 @@ import (
 )
 
 // leaderHandlers carry out the kinds of actions that the leader carries out itself.
-func leaderHandlers(
-	store engine.Store, planners map[api.StorageType]hosts.Planner, mons *ceph.Driver, authority *rotation.Handler, guards ...hosts.Guard,
-) []action.Handler {
-	return append(hosts.Handlers(hosts.Config{Store: store, Planners: planners, Guards: guards}), authority, gluster.Resolver{Store: store}, ceph.Recoverer{Store: store, Driver: mons}, ceph.HandOver{Store: store, Driver: mons})
+func leaderHandlers(c hosts.Config, mons *ceph.Driver, authority *rotation.Handler) []action.Handler {
+	return append(hosts.Handlers(c), authority, gluster.Resolver{Store: c.Store},
+		ceph.Recoverer{Store: c.Store, Driver: mons}, ceph.HandOver{Store: c.Store, Driver: mons})
 }
 
 // etcdGuard keeps a server until the control plane goes on without it, whatever is switched off then: also those in maintenance.
@@ -59,23 +58,23 @@ func etcdGuard(config *rest.Config, store engine.Store) hosts.Guard {
 
 // actionKinds are all kinds of actions, by name.
 func actionKinds() map[string]action.Kind {
-	r := action.Runner{Handlers: leaderHandlers(nil, nil, nil, &rotation.Handler{}), Agents: agent.ActionKinds()}
+	r := action.Runner{Handlers: leaderHandlers(hosts.Config{}, nil, &rotation.Handler{}), Agents: agent.ActionKinds()}
 	return r.Kinds()
 }
 
-// runActions looks after all actions until ctx ends.
+// runActions looks after all actions until ctx ends. c needs no Store, which is the one that is given.
 func runActions(
-	ctx context.Context, store *bare.Store, planners map[api.StorageType]hosts.Planner, mons *ceph.Driver, authority *rotation.Handler, stats *action.Stats, log *slog.Logger,
-	guards ...hosts.Guard,
+	ctx context.Context, store *bare.Store, c hosts.Config, mons *ceph.Driver, authority *rotation.Handler,
+	stats *action.Stats, log *slog.Logger,
 ) error {
 	actions, err := store.Actions(ctx)
 	if err != nil {
 		return fmt.Errorf("while starting to look after actions: %w", err)
 	}
-	judges := hosts.Config{Store: store, Planners: planners}
+	c.Store = store
 	r := action.Runner{
-		Store: actions, Handlers: leaderHandlers(store, planners, mons, authority, guards...), Agents: agent.ActionKinds(), Accept: hosts.AcceptAgents(judges), Ask: hosts.AskAgents(judges),
-		Stats: stats, Log: log.With("part", "actions"),
+		Store: actions, Handlers: leaderHandlers(c, mons, authority), Agents: agent.ActionKinds(),
+		Accept: hosts.AcceptAgents(c), Ask: hosts.AskAgents(c), Waits: c.Waits, Stats: stats, Log: log.With("part", "actions"),
 		OnStuck: func(ctx context.Context, a *api.Action, why error) error {
 			return engine.TellStuck(ctx, store, a, why, time.Now())
 		},

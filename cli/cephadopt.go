@@ -152,7 +152,7 @@ func (g *globals) lookAtCluster(ctx context.Context, c client.Client, key types.
 			others = append(others, d)
 		}
 	}
-	driver := &ceph.Driver{FirstAnswer: requestTimeout}
+	driver := &ceph.Driver{FirstAnswer: requestTimeout, Waits: g.waits}
 	defer driver.Forget(key.Namespace, key.Name)
 	plan, err := x.Foresee(ctx, driver, objects.Hosts, others, time.Now())
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,6 +25,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 const (
@@ -37,6 +39,8 @@ type globals struct {
 	kubeconfig string
 	namespace  string
 	dataDir    string
+	// waits are those of waits.Variable.
+	waits waits.Waits
 	// told is done when it was said that an answer is waited for, and elsewhere when it was that another server is asked.
 	told, elsewhere sync.Once
 }
@@ -45,6 +49,14 @@ func (g *globals) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&g.kubeconfig, "kubeconfig", "", "how to reach the API (default: $HOLDFAST_KUBECONFIG, the server's own admin.kubeconfig on this machine, or $KUBECONFIG)")
 	flags.StringVarP(&g.namespace, "namespace", "n", defaultNamespace, "the namespace to work in")
 	flags.StringVar(&g.dataDir, "data-dir", envOr("HOLDFAST_DATA_DIR", defaultDataDir), "where Holdfast keeps its state on this machine")
+}
+
+// readWaits reads the waits that the environment sets, before any command does anything.
+func (g *globals) readWaits(*cobra.Command, []string) (err error) {
+	if g.waits, err = waits.Parse(os.Getenv(waits.Variable)); err != nil {
+		return &exitError{exitUsage, fmt.Errorf("$%s: %w", waits.Variable, err)}
+	}
+	return nil
 }
 
 func envOr(name, otherwise string) string {

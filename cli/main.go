@@ -89,6 +89,8 @@ On a new machine:
   holdfast token create                        let another machine join
   holdfast apply -f cluster.yaml --wait        make a storage cluster
   holdfast status --watch                      see what is going on`,
+		PersistentPreRunE: g.readWaits,
+
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version.Version,

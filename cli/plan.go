@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/gluster"
 	"github.com/holdfast-storage/holdfast/driver/torus"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 // answerIn is how long a storage system that a person asks about is waited for: a plan without its word would leave things out.
@@ -29,9 +30,9 @@ const leaderAnswerIn = time.Second
 // dialCeph is nil for the real Ceph; tests have one in memory.
 var dialCeph func(rados.Config) rados.Client
 
-// drivers are the storage systems that this program knows. One that does not answer is waited for so long.
-func drivers(answer time.Duration) []engine.Driver {
-	return []engine.Driver{&ceph.Driver{Dial: dialCeph, FirstAnswer: answer}, gluster.Driver{}, torus.Driver{}}
+// drivers are the storage systems that this program knows. One that does not answer is waited for so long, and what is missing as long as w says.
+func drivers(answer time.Duration, w waits.Waits) []engine.Driver {
+	return []engine.Driver{&ceph.Driver{Dial: dialCeph, FirstAnswer: answer, Waits: w}, gluster.Driver{Waits: w}, torus.Driver{}}
 }
 
 type planOptions struct {

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-storage/holdfast/cli/plans"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
@@ -27,6 +28,7 @@ const settled = time.Minute
 // proposal is what would come of applying or deleting some objects.
 type proposal struct {
 	operation api.PlanOperation
+	waits     waits.Waits
 	targets   []target
 	// follows are what the actions among the targets write themselves, and ends what they delete when all else is done.
 	follows []target
@@ -77,7 +79,10 @@ func (g *globals) propose(ctx context.Context, c client.Client, operation api.Pl
 	if err != nil {
 		return nil, err
 	}
-	p := &proposal{operation: operation, targets: targets, basis: plans.Basis{}, blame: map[string]client.Object{}, anyway: map[string]bool{}, silent: map[string]string{}}
+	p := &proposal{
+		operation: operation, waits: g.waits, targets: targets, basis: plans.Basis{}, blame: map[string]client.Object{},
+		anyway: map[string]bool{}, silent: map[string]string{},
+	}
 	if err := p.followActions(before); err != nil {
 		return nil, err
 	}
@@ -140,11 +145,12 @@ func (p *proposal) addCluster(ctx context.Context, c client.Client, before, afte
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(drivers(answerIn), func(d engine.Driver) bool { return d.Type() == view.Cluster.Spec.Type })
+	all := drivers(answerIn, p.waits)
+	i := slices.IndexFunc(all, func(d engine.Driver) bool { return d.Type() == view.Cluster.Spec.Type })
 	if i < 0 {
 		return fmt.Errorf("storagecluster/%s: this program does not know the storage system %q", cluster.Name, view.Cluster.Spec.Type)
 	}
-	driver := drivers(answerIn)[i]
+	driver := all[i]
 	defer driver.Forget(cluster.Namespace, cluster.Name)
 	// A storage system that does not answer is no reason to show no plan; the plan itself says that it waits for it.
 	var failed error

@@ -246,7 +246,7 @@ func (b *bench) withCeph() *radostest.Cluster {
 			o := &engine.Orchestrator{Store: store, Driver: driver, Leader: "s1", Log: log}
 			var leading sync.WaitGroup
 			leading.Go(func() {
-				_ = runActions(ctx, store, map[api.StorageType]hosts.Planner{api.StorageCeph: o}, &ceph.Driver{}, authority, nil, log)
+				_ = runActions(ctx, store, hosts.Config{Planners: map[api.StorageType]hosts.Planner{api.StorageCeph: o}}, &ceph.Driver{}, authority, nil, log)
 			})
 			_ = engine.Run(ctx, engine.Config{Store: store, Managers: []engine.ServiceManager{o}, Log: log})
 			leading.Wait()

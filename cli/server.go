@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
@@ -38,7 +39,10 @@ Stopping the server stops no storage daemon.`,
 			c.DataDir = g.dataDir
 			c.Log = newLog(g)
 			slog.SetDefault(c.Log)
-			return runServer(cmd.Context(), c, a)
+			if set := g.waits.String(); set != "" {
+				c.Log.Warn("waits are set, as for labs and tests; all servers need the same", "waits", set)
+			}
+			return runServer(cmd.Context(), c, a, g.waits)
 		},
 	}
 	f := cmd.Flags()
@@ -72,7 +76,7 @@ func logLevel() slog.Level {
 
 // runServer runs the server, the engine while it leads, and the agent of its host, until ctx ends or one of them cannot go
 // on.
-func runServer(ctx context.Context, c control.Config, a agentFlags) error {
+func runServer(ctx context.Context, c control.Config, a agentFlags, w waits.Waits) error {
 	go tuneCollector(ctx)
 	server, err := control.Start(ctx, c)
 	if err != nil {
@@ -86,14 +90,14 @@ func runServer(ctx context.Context, c control.Config, a agentFlags) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Wait(ctx) })
 	group.Go(func() error {
-		return server.WhileSeated(ctx, func(ctx context.Context) error { return contend(ctx, server, now, c.Log) })
+		return server.WhileSeated(ctx, func(ctx context.Context) error { return contend(ctx, server, now, w, c.Log) })
 	})
 	group.Go(func() error { return a.run(ctx, server.Name(), c.DataDir, c.Log, server.AgentConfig()) })
 	return group.Wait()
 }
 
 // contend runs the engine whenever this server leads.
-func contend(ctx context.Context, server *control.Server, now *leading, log *slog.Logger) error {
+func contend(ctx context.Context, server *control.Server, now *leading, w waits.Waits, log *slog.Logger) error {
 	if err := bare.Warm(ctx, server.Config()); err != nil && ctx.Err() == nil {
 		log.Info("this server will be slow to begin when it leads", "error", err)
 	}
@@ -101,7 +105,7 @@ func contend(ctx context.Context, server *control.Server, now *leading, log *slo
 		REST: server.Config(), Namespace: bare.SystemNamespace, Name: bare.LeaderLease, Server: server.Name(), Log: log.With("part", "election"),
 	}
 	return election.Run(ctx, func(ctx context.Context, token string) {
-		if err := lead(ctx, server, token, now, log.With("part", "engine")); err != nil && ctx.Err() == nil {
+		if err := lead(ctx, server, token, now, w, log.With("part", "engine")); err != nil && ctx.Err() == nil {
 			log.Error("giving up leadership", "error", err)
 		}
 	})
@@ -109,7 +113,9 @@ func contend(ctx context.Context, server *control.Server, now *leading, log *slo
 
 // lead orchestrates all clusters until ctx ends. Whatever the leader writes carries token, so that nothing of it is done once
 // another server leads: other parts than the Store write by way of bare.Fenced.
-func lead(ctx context.Context, server *control.Server, token string, now *leading, log *slog.Logger) error {
+func lead(
+	ctx context.Context, server *control.Server, token string, now *leading, w waits.Waits, log *slog.Logger,
+) error {
 	store, err := bare.NewStore(ctx, server.Config(), token)
 	if err != nil {
 		return fmt.Errorf("while starting the engine: %w", err)
@@ -120,7 +126,7 @@ func lead(ctx context.Context, server *control.Server, token string, now *leadin
 	var managers []engine.ServiceManager
 	planners := map[api.StorageType]hosts.Planner{}
 	var mons *ceph.Driver
-	for _, driver := range drivers(leaderAnswerIn) {
+	for _, driver := range drivers(leaderAnswerIn, w) {
 		if d, ok := driver.(*ceph.Driver); ok {
 			mons = d
 		}
@@ -133,11 +139,12 @@ func lead(ctx context.Context, server *control.Server, token string, now *leadin
 		return fmt.Errorf("while starting the engine: %w", err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return store.WatchAgents(ctx) })
+	group.Go(func() error { return store.WatchAgents(ctx, w.OrDefault().AgentSilent) })
 	group.Go(func() error { return store.ClearPlans(ctx) })
 	group.Go(func() error { return server.TellLeader(ctx, bare.Fenced(server.Config(), token)) })
 	group.Go(func() error {
-		return runActions(ctx, store, planners, mons, authority, &now.actions, log, etcdGuard(server.Config(), store))
+		c := hosts.Config{Planners: planners, Guards: []hosts.Guard{etcdGuard(server.Config(), store)}, Waits: w}
+		return runActions(ctx, store, c, mons, authority, &now.actions, log)
 	})
 	group.Go(func() error {
 		return engine.Run(ctx, engine.Config{Store: store, Managers: managers, Stats: &now.stats, Log: log})

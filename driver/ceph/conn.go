@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 // conn is the connection to one cluster, with the answers that need not be asked for again.
@@ -19,6 +20,7 @@ type conn struct {
 	cfg    rados.Config
 	client rados.Client
 	now    func() time.Time
+	waits  waits.Waits
 	// patience is how long a first answer is waited for.
 	patience time.Duration
 
@@ -67,7 +69,7 @@ func (d *Driver) connect(ctx context.Context, view *engine.View, secrets engine.
 	if now == nil {
 		now = time.Now //nolint:forbidigo // when Ceph was asked; a plan takes it from what was observed
 	}
-	c := &conn{cfg: cfg, client: dial(cfg), now: now, patience: cmp.Or(d.FirstAnswer, firstAnswer)}
+	c := &conn{cfg: cfg, client: dial(cfg), now: now, waits: d.Waits.OrDefault(), patience: cmp.Or(d.FirstAnswer, firstAnswer)}
 	if old != nil {
 		// The mons are others by now, and yet the same cluster: it is given as long to answer as before.
 		c.answered.Store(old.answered.Load())

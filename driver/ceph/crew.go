@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -168,9 +167,6 @@ func (p *planner) dismissOne(d *api.Daemon, reason string) {
 	p.decide(api.VerdictDo, label(d), "removed from host %s: %s", d.Spec.Host, reason)
 }
 
-// lostAfter is how long the agent of a host is silent before its daemon gets another in its place, if Ceph misses it too.
-const lostAfter = time.Minute
-
 // lostOf counts the daemons that are missing in Ceph, on hosts that are silent or gone. Their Daemons stay: nothing is stopped because of lost
 // contact, and when the host is heard again the one too many goes.
 func (p *planner) lostOf(c *crew) int {
@@ -192,18 +188,14 @@ func (p *planner) lostOf(c *crew) int {
 	for _, d := range silent {
 		switch h := p.hosts[d.Spec.Host]; {
 		case lost >= missing:
-		case h == nil || p.silentFor(h) >= lostAfter:
+		case h == nil || p.silentFor(h) >= p.waits.ReplicaLost:
 			lost++
 		default:
-			p.decide(api.VerdictWait, label(d), "not replaced yet: it is missing and the agent of host %s is silent, for less than %v", d.Spec.Host, lostAfter)
+			p.decide(api.VerdictWait, label(d), "not replaced yet: it is missing and the agent of host %s is silent, for less than %v", d.Spec.Host, p.waits.ReplicaLost)
 		}
 	}
 	return lost
 }
-
-// steadyAfter is how long a host that was silent is heard before the daemon that took the place of its own goes. Of a host that comes
-// and goes it would move back and forth.
-const steadyAfter = 5 * time.Minute
 
 // unsteady says whether the host of one of a crew is silent, or was a short while ago.
 func (p *planner) unsteady(c *crew) bool {
@@ -213,9 +205,9 @@ func (p *planner) unsteady(c *crew) bool {
 			continue
 		}
 		since, returned := h.ReturnedSince()
-		if !h.AgentHeard() || returned && p.now.Sub(since) < steadyAfter {
+		if !h.AgentHeard() || returned && p.now.Sub(since) < p.waits.ReplicaSteady {
 			p.decide(api.VerdictSkip, c.object, "there are more than %s: they stay until host %s, which was silent, has been heard for %v",
-				c.field, s.host, steadyAfter)
+				c.field, s.host, p.waits.ReplicaSteady)
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 // Driver is the engine's driver for Ceph. The zero value is ready for use, in a program that calls rados.MaybeServe.
@@ -22,6 +23,8 @@ type Driver struct {
 	FirstAnswer time.Duration
 	// Now tells the time at which Ceph answered; nil means time.Now.
 	Now func() time.Time
+	// Waits are how long what is missing has to come back. Zero means the defaults.
+	Waits waits.Waits
 
 	mu    sync.Mutex
 	conns map[types.NamespacedName]*conn

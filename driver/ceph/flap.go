@@ -10,6 +10,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -55,7 +56,7 @@ func flapsText(all []flap) string {
 }
 
 // flapsNow adds to what is known of an OSD that it came back, if it did since.
-func flapsNow(d *api.Daemon, view *engine.View, osds map[int]OSD, now time.Time) []flap {
+func flapsNow(d *api.Daemon, view *engine.View, osds map[int]OSD, now time.Time, w waits.Waits) []flap {
 	all, seen := flapsOf(d), osdOf(d, osds)
 	last := 0
 	if len(all) > 0 {
@@ -65,7 +66,7 @@ func flapsNow(d *api.Daemon, view *engine.View, osds map[int]OSD, now time.Time)
 		return all
 	}
 	all = slices.DeleteFunc(all, func(f flap) bool { return now.Sub(f.at) >= flapWindow })
-	if othersFell(d, view.Daemons, osds) || restarted(d, view.Actions, now) {
+	if othersFell(d, view.Daemons, osds) || restarted(d, view.Actions, now, w) {
 		return append(all, flap{epoch: seen.DownAt})
 	}
 	return append(all, flap{seen.DownAt, now})
@@ -93,23 +94,17 @@ func othersFell(d *api.Daemon, daemons []api.Daemon, osds map[int]OSD) bool {
 	})
 }
 
-// backAfter is how long after a restart an OSD may come back by it, and restartTime how long one that is not over counts: its agent may never end it.
-const (
-	backAfter   = 2 * time.Minute
-	restartTime = 15 * time.Minute
-)
-
 // restarted says whether an OSD that is found to be back was away because somebody asked for its restart. When Ceph marked it down does not tell:
 // of an OSD that ends in good order Ceph keeps the time when it was down before that.
-func restarted(d *api.Daemon, actions []api.Action, now time.Time) bool {
+func restarted(d *api.Daemon, actions []api.Action, now time.Time, w waits.Waits) bool {
 	return slices.ContainsFunc(actions, func(a api.Action) bool {
 		switch s := a.Status; {
 		case a.Spec.Kind != api.ActionDaemonRestart || a.Namespace != d.Namespace || a.Spec.Target != "daemon/"+d.Name || s.Started == nil:
 			return false
 		case s.Finished == nil:
-			return now.Sub(s.Started.Time).Abs() <= restartTime
+			return now.Sub(s.Started.Time).Abs() <= w.RestartEnd
 		default: // by the clock of its agent, which may be ahead
-			return now.Sub(s.Finished.Time).Abs() <= backAfter
+			return now.Sub(s.Finished.Time).Abs() <= w.RestartBack
 		}
 	})
 }
@@ -155,7 +150,7 @@ func (p *planner) planFlaps() {
 		}
 	}
 	for _, d := range p.daemonsOf(TypeOSD) {
-		if !p.reachable() || d.DeletionTimestamp != nil || held(d) || told(d) || p.closed(d.Spec.Host) || !flapping(flapsNow(d, p.view, p.seen.OSDs, p.now), p.now) {
+		if !p.reachable() || d.DeletionTimestamp != nil || held(d) || told(d) || p.closed(d.Spec.Host) || !flapping(flapsNow(d, p.view, p.seen.OSDs, p.now, p.waits), p.now) {
 			continue
 		}
 		if why := p.mayNotHold(d, back); why != "" {
@@ -207,7 +202,7 @@ func (p *planner) noteFlaps(d, have *api.Daemon) {
 	case told(have) && d.Spec.State == api.WantRunning && osdOf(have, p.seen.OSDs).DownAt > 0:
 		text = flapsText([]flap{{epoch: osdOf(have, p.seen.OSDs).DownAt}})
 	case !told(have):
-		text = flapsText(flapsNow(have, p.view, p.seen.OSDs, p.now))
+		text = flapsText(flapsNow(have, p.view, p.seen.OSDs, p.now, p.waits))
 	}
 	if text != "" {
 		d.Spec.Parameters[ParamFlaps] = text
@@ -249,5 +244,5 @@ func (c *conn) holdable(d *api.Daemon, hosts map[string]*api.Host, view *engine.
 		return x.Spec.Type == TypeOSD && x.DeletionTimestamp == nil && held(&x) && x.Spec.Host != d.Spec.Host
 	}
 	return d.Spec.Type == TypeOSD && d.DeletionTimestamp == nil && !held(d) && !told(d) && hosts[d.Spec.Host].ModeOf() == api.HostActive &&
-		flapping(flapsNow(d, view, o.OSDs, c.now()), c.now()) && !slices.ContainsFunc(view.Daemons, elsewhere)
+		flapping(flapsNow(d, view, o.OSDs, c.now(), c.waits), c.now()) && !slices.ContainsFunc(view.Daemons, elsewhere)
 }

@@ -11,6 +11,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 // bounce has an OSD go down and come back so many times, each followed by a pause. Each time another leader looks.
@@ -150,24 +151,24 @@ func restartOf(daemon string, ago time.Duration) api.Action {
 // A restart accounts for what is seen of its own daemon while it goes on, and shortly after.
 func TestRestarted(t *testing.T) {
 	d := &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c-osd-7"}}
-	waits, other := restartOf("c-osd-7", 0), restartOf("c-osd-7", 0)
-	waits.Status.Started, other.Namespace = nil, "other"
-	stuck, ahead := restartOf("c-osd-7", restartTime+time.Second), restartOf("c-osd-7", -time.Hour)
+	notBegun, other := restartOf("c-osd-7", 0), restartOf("c-osd-7", 0)
+	notBegun.Status.Started, other.Namespace = nil, "other"
+	stuck, ahead := restartOf("c-osd-7", waits.Default().RestartEnd+time.Second), restartOf("c-osd-7", -time.Hour)
 	stuck.Status.Finished, ahead.Status.Finished = nil, ahead.Status.Started
 	for name, tt := range map[string]struct {
 		action api.Action
 		want   bool
 	}{
 		"it goes on":           {restartOf("c-osd-7", 0), true},
-		"it has ended":         {restartOf("c-osd-7", backAfter), true},
-		"it ended long ago":    {restartOf("c-osd-7", backAfter+time.Second), false},
-		"it is not begun":      {waits, false},
+		"it has ended":         {restartOf("c-osd-7", waits.Default().RestartBack), true},
+		"it ended long ago":    {restartOf("c-osd-7", waits.Default().RestartBack+time.Second), false},
+		"it is not begun":      {notBegun, false},
 		"nobody ends it":       {stuck, false},
 		"its clock is ahead":   {ahead, false},
 		"of another daemon":    {restartOf("c-osd-70", 0), false},
 		"of another namespace": {other, false},
 	} {
-		if got := restarted(d, []api.Action{tt.action}, testTime); got != tt.want {
+		if got := restarted(d, []api.Action{tt.action}, testTime, waits.Default()); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

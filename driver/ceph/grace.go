@@ -7,10 +7,6 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// lostGrace is how long nothing leaves a host that has just lost its last StorageNode. A node that gets another name, or is deleted and
-// declared again, is gone for a moment; the data of its OSDs would move away and back.
-const lostGrace = 30 * time.Second
-
 // noteLost finds the hosts that no StorageNode means any more, and since when. That stands in all Daemons of the host, because a leader keeps
 // nothing in mind, and because some of them go before others.
 func (p *planner) noteLost() {
@@ -31,13 +27,14 @@ func (p *planner) noteLost() {
 	}
 }
 
-// grace is how much longer nothing leaves a host for want of a StorageNode.
+// grace is how much longer nothing leaves a host for want of a StorageNode. A node that gets another name, or is deleted and declared again, is
+// gone for a moment; the data of its OSDs would move away and back.
 func (p *planner) grace(host string) time.Duration {
 	since, lost := p.lost[host]
 	if !lost {
 		return 0
 	}
-	left := max(0, lostGrace-p.now.Sub(since))
+	left := max(0, p.waits.NodeGone-p.now.Sub(since))
 	p.plan.Pause = max(p.plan.Pause, left)
 	return left
 }
@@ -48,11 +45,11 @@ func (p *planner) mourn(u *upkeep) bool {
 		return true
 	}
 	return p.await(u, "no StorageNode means host %s any more: nothing leaves it until that has been so for %v, as one that gets another name is gone for a moment",
-		u.host, lostGrace)
+		u.host, p.waits.NodeGone)
 }
 
 // awaitNode tells of a mon or mgr that it waits, too.
 func (p *planner) awaitNode(daemon, host string) {
 	p.moving = true
-	p.decide(api.VerdictWait, daemon, "%s: it moves when that has been so for %v", unmeantReason(host), lostGrace)
+	p.decide(api.VerdictWait, daemon, "%s: it moves when that has been so for %v", unmeantReason(host), p.waits.NodeGone)
 }

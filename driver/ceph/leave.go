@@ -12,10 +12,6 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// backWithin is how long an OSD of a host that has left maintenance may take to be up before Ceph may mark it out again. It is
-// as long as Ceph itself waits (mon_osd_down_out_interval).
-const backWithin = 10 * time.Minute
-
 // leaveMaintenance takes the flag noout from the OSDs of hosts that are not in maintenance: of each when it is up, or when it
 // is not to be expected any more. The flag of single OSDs is Holdfast's own; those of CRUSH buckets and of the whole cluster
 // are the administrator's and are left alone.
@@ -57,14 +53,14 @@ func (p *planner) refusedHost(host string) bool {
 // expected says whether an OSD that is down is on its way up.
 func (p *planner) expected(o *osd) bool {
 	h, d := p.hosts[o.host], p.have[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))]
-	if h == nil || d == nil || p.silentFor(h) > backWithin {
+	if h == nil || d == nil || p.silentFor(h) > p.waits.OSDBack {
 		return false
 	}
 	switch d.Status.State {
 	case api.DaemonFailed, api.DaemonBackOff:
 		return false
 	case api.DaemonRunning:
-		return d.Status.Started == nil || p.now.Sub(d.Status.Started.Time) < backWithin
+		return d.Status.Started == nil || p.now.Sub(d.Status.Started.Time) < p.waits.OSDBack
 	default:
 		return true
 	}

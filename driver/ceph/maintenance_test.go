@@ -14,6 +14,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 // hostWord is what a plan says of a host, as "Verdict: message"; nothing when the host is as it is wanted.
@@ -287,7 +288,7 @@ func TestMaintenance_leavesNoFlag(t *testing.T) {
 		"its agent is silent for long": func(f *fakeWorld) {
 			f.mode(3, api.HostActive)
 			f.hosts[2].Status.Conditions = []metav1.Condition{{
-				Type: api.HostAgentConnected, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(f.now.Add(-backWithin - time.Second)),
+				Type: api.HostAgentConnected, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(f.now.Add(-waits.Default().OSDBack - time.Second)),
 			}}
 		},
 	} {

@@ -131,7 +131,7 @@ func (p *planner) awaitJoining() bool {
 			why = "it is not needed any more"
 		case why == "" && p.failing(d):
 			p.avoid(m.Host)
-			why = fmt.Sprintf("it keeps failing on host %s, and has not joined within %v: %s", m.Host, monJoinTime, cmp.Or(d.Status.Message, "its process ends again and again"))
+			why = fmt.Sprintf("it keeps failing on host %s, and has not joined within %v: %s", m.Host, p.waits.MonJoin, cmp.Or(d.Status.Message, "its process ends again and again"))
 		case why == "" && p.closed(m.Host):
 			why = fmt.Sprintf("host %s has mode %s", m.Host, p.hosts[m.Host].ModeOf())
 		case why == "":
@@ -150,7 +150,7 @@ func (p *planner) awaitJoining() bool {
 // a mon that was at its address before ("handle_existing_connection … stale connection"): when they start anew they let go of it.
 func (p *planner) joiningText(d *api.Daemon) string {
 	since := d.Status.Started
-	if d.Status.State != api.DaemonRunning || since == nil || p.now.Sub(since.Time) < monSlowTime || len(p.seen.Quorum) == 0 {
+	if d.Status.State != api.DaemonRunning || since == nil || p.now.Sub(since.Time) < p.waits.MonSlow || len(p.seen.Quorum) == 0 {
 		return fmt.Sprintf("it is being made on host %s, and is not in the quorum yet", d.Spec.Host)
 	}
 	return fmt.Sprintf("it runs on host %s since %s, and is not in the quorum yet: it has much to copy, or the other mons hold the connection of a mon that was there before, "+

@@ -10,18 +10,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-const (
-	// monJoinTime is how long a mon whose daemon fails may take to join. One that runs is waited for: it may have much to copy.
-	monJoinTime = 5 * time.Minute
-	// monSlowTime is how long a mon that runs mostly takes at most to join; after it is told what may keep it out.
-	monSlowTime = 3 * time.Minute
-	// monAvoidFor is how long no mon is made on a host where one kept failing.
-	monAvoidFor = time.Hour
-	// steadyTime is how long the process of a mon runs that does not end again and again.
-	steadyTime = time.Minute
-	// manyRestarts are those after which a daemon that runs at the moment counts as failing.
-	manyRestarts = 3
-)
+// manyRestarts are those after which a daemon that runs at the moment counts as failing.
+const manyRestarts = 3
 
 // spread chooses n of the places, each where the fewest mons are: in the emptiest region, in that the emptiest zone, and so on
 // down to the host's chassis; then by name. taken are the hosts that have mons already. A level at which all hosts are alike, or
@@ -81,9 +71,9 @@ func (p *planner) monHosts() []string {
 // failing says whether a mon on its way in is not to be expected, because its daemon keeps failing.
 func (p *planner) failing(d *api.Daemon) bool {
 	// One that failed before and runs now may have much to copy.
-	young := d.Status.Started == nil || p.now.Sub(d.Status.Started.Time) < steadyTime
+	young := d.Status.Started == nil || p.now.Sub(d.Status.Started.Time) < p.waits.MonSteady
 	bad := d.Status.State == api.DaemonFailed || d.Status.State == api.DaemonBackOff || d.Status.Restarts >= manyRestarts && young
-	return bad && p.hosts[d.Spec.Host].AgentHeard() && p.now.Sub(d.CreationTimestamp.Time) >= monJoinTime
+	return bad && p.hosts[d.Spec.Host].AgentHeard() && p.now.Sub(d.CreationTimestamp.Time) >= p.waits.MonJoin
 }
 
 // readAvoided reads from the mons' Daemons where a mon kept failing of late. It stands in all of them, because the one that failed
@@ -103,7 +93,7 @@ func (p *planner) readAvoided() {
 
 // avoid notes that a mon kept failing on a host.
 func (p *planner) avoid(host string) {
-	p.avoided[host] = p.now.Add(monAvoidFor).UTC().Truncate(time.Second)
+	p.avoided[host] = p.now.Add(p.waits.MonAvoid).UTC().Truncate(time.Second)
 }
 
 // avoidedText is what readAvoided reads.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 // at labels host h<i> with locations, as "level=value".
@@ -119,11 +120,11 @@ func TestMonMoves_givesUp(t *testing.T) {
 	if diff := cmp.Diff([]string{"new mon.d on h4"}, f.monSteps(t)); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)
 	}
-	f.now = f.now.Add(monJoinTime)
+	f.now = f.now.Add(waits.Default().MonJoin)
 	if diff := cmp.Diff([]string{"mon.d leaves", "new mon.e on h5", "removed c-mon-d"}, f.monSteps(t)); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)
 	}
-	f.now = f.now.Add(monJoinTime)
+	f.now = f.now.Add(waits.Default().MonJoin)
 	if diff := cmp.Diff([]string{"mon.e leaves", "removed c-mon-e"}, f.monSteps(t)); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)
 	}
@@ -134,7 +135,7 @@ func TestMonMoves_givesUp(t *testing.T) {
 		}
 	}
 	f.checkMons(t, "a@h1", "b@h2", "c@h3")
-	f.now = f.now.Add(monAvoidFor)
+	f.now = f.now.Add(waits.Default().MonAvoid)
 	steps := f.monSteps(t)
 	if len(steps) == 0 || steps[0] != "new mon.f on h4" {
 		t.Errorf("after a while: %v", steps)
@@ -159,13 +160,13 @@ func TestFailing(t *testing.T) {
 		want   bool
 	}{
 		{"runs at the first try", time.Hour, api.DaemonStatus{State: api.DaemonRunning}, false},
-		{"fails", monJoinTime, api.DaemonStatus{State: api.DaemonFailed}, true},
-		{"fails, and is young", monJoinTime - 1, api.DaemonStatus{State: api.DaemonFailed}, false},
-		{"ends again and again", monJoinTime, api.DaemonStatus{
+		{"fails", waits.Default().MonJoin, api.DaemonStatus{State: api.DaemonFailed}, true},
+		{"fails, and is young", waits.Default().MonJoin - 1, api.DaemonStatus{State: api.DaemonFailed}, false},
+		{"ends again and again", waits.Default().MonJoin, api.DaemonStatus{
 			State: api.DaemonRunning, Restarts: manyRestarts, Started: ptr.To(metav1.NewMicroTime(now.Add(-time.Second))),
 		}, true},
 		{"failed, and copies a large store now", time.Hour, api.DaemonStatus{
-			State: api.DaemonRunning, Restarts: manyRestarts, Started: ptr.To(metav1.NewMicroTime(now.Add(-steadyTime))),
+			State: api.DaemonRunning, Restarts: manyRestarts, Started: ptr.To(metav1.NewMicroTime(now.Add(-waits.Default().MonSteady))),
 		}, false},
 	} {
 		p := newPlanner(f.view(), now)
@@ -189,7 +190,7 @@ func TestMonMoves_slowToJoin(t *testing.T) {
 		t.Fatal("no mon is on its way in")
 	}
 	d.Status.State, d.Status.Started = api.DaemonRunning, ptr.To(metav1.NewMicroTime(f.now))
-	f.now = f.now.Add(monSlowTime - 1)
+	f.now = f.now.Add(waits.Default().MonSlow - 1)
 	if got := word(decisions(f.round(t), api.VerdictWait), "mon.d"); got != "it is being made on host h4, and is not in the quorum yet" {
 		t.Errorf("before the time is over: %q", got)
 	}
@@ -217,7 +218,7 @@ func TestDrain_monCannotMoveYet(t *testing.T) {
 	f.broken["c-mon-d"] = true
 	f.mode(1, api.HostDrain)
 	f.monSteps(t)
-	f.now = f.now.Add(monJoinTime)
+	f.now = f.now.Add(waits.Default().MonJoin)
 	f.monSteps(t)
 	if w := hostWord(f.round(t), "h1"); !strings.HasPrefix(w, "Wait: mon.a cannot move yet") {
 		t.Errorf("%q", w)

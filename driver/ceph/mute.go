@@ -89,7 +89,7 @@ func (p *planner) silentMons() (all []silentMon) {
 		if d == nil || d.Status.State != api.DaemonRunning {
 			continue
 		}
-		fresh := d.Status.Started == nil || p.now.Sub(d.Status.Started.Time) < startTime
+		fresh := d.Status.Started == nil || p.now.Sub(d.Status.Started.Time) < p.waits.DaemonFresh
 		all = append(all, silentMon{d, fresh, !fresh && p.seen != nil && slices.Contains(p.seen.Mute, m.ID)})
 	}
 	return all

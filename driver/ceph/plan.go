@@ -14,12 +14,13 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/drives"
 	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // Plan says what to change. It is pure.
 func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
-	p := newPlanner(view, now)
+	p := d.newPlanner(view, now)
 	if p.cluster.DeletionTimestamp != nil {
 		p.plan.End(view, ending)
 		return p.plan
@@ -69,6 +70,7 @@ func (p *planner) planAll() {
 type planner struct {
 	view    *engine.View
 	now     time.Time
+	waits   waits.Waits
 	cluster *api.StorageCluster
 	spec    api.CephSpec
 	seen    *Observation // nil when Ceph was not asked
@@ -139,10 +141,17 @@ func sorted(view *engine.View) *engine.View {
 	return &v
 }
 
+// newPlanner makes a planner that waits as the Driver says.
+func (d *Driver) newPlanner(view *engine.View, now time.Time) *planner {
+	p := newPlanner(view, now)
+	p.waits = d.Waits.OrDefault()
+	return p
+}
+
 func newPlanner(view *engine.View, now time.Time) *planner {
 	view = sorted(view)
 	p := &planner{
-		view: view, now: now, cluster: view.Cluster,
+		view: view, now: now, waits: waits.Default(), cluster: view.Cluster,
 		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, again: map[string]string{}, keptIn: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, replaced: map[string]string{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, astray: map[string]string{}, released: map[string]bool{}, unplaced: map[string]bool{}, nowhere: map[string]bool{}, located: map[string]string{}, nfs: &nfs.Server{}, plan: &engine.Plan{},
 	}
 	if view.Cluster.Spec.Ceph != nil {

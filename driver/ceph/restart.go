@@ -113,7 +113,7 @@ func (p *planner) restartAsked() string {
 	i := slices.IndexFunc(p.view.Actions, func(a api.Action) bool {
 		s := a.Status
 		return a.Spec.Kind == api.ActionDaemonRestart && a.Spec.Cluster == p.view.Cluster.Name && (s.State == api.ActionNew || s.State == api.ActionRunning) &&
-			(s.Started == nil || p.now.Sub(s.Started.Time).Abs() <= restartTime)
+			(s.Started == nil || p.now.Sub(s.Started.Time).Abs() <= p.waits.RestartEnd)
 	})
 	if i < 0 {
 		return ""

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -106,13 +105,10 @@ func becoming(d *api.Daemon) string {
 	return "started again"
 }
 
-// startTime is for how long the process of a mon or an OSD runs before Ceph sees it, mostly.
-const startTime = time.Minute
-
 // justStarted says whether a mon or an OSD runs, and Ceph has not seen it yet.
 func (p *planner) justStarted(d *api.Daemon) bool {
 	since := d.Status.Started
-	if d.Status.State != api.DaemonRunning || since == nil || p.now.Sub(since.Time).Abs() > startTime {
+	if d.Status.State != api.DaemonRunning || since == nil || p.now.Sub(since.Time).Abs() > p.waits.DaemonFresh {
 		return false
 	}
 	return d.Spec.Type == TypeOSD && !osdOf(d, p.seen.OSDs).Up || d.Spec.Type == TypeMon && !slices.Contains(p.seen.Quorum, d.Spec.ID)

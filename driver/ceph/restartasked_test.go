@@ -13,6 +13,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 // againstRestart is what is said when somebody asks for the restart of a daemon, as "Verdict: message"; nothing when it may be.
@@ -74,7 +75,7 @@ func TestRestart_asked(t *testing.T) {
 			f.daemons["c-osd-0"].Status.State, f.daemons["c-osd-0"].Status.Started = api.DaemonRunning, &metav1.MicroTime{Time: f.now.Add(-time.Second)}
 		}, "Wait: osd.0 is being started again, and comes first"},
 		"an OSD while another one does not come up": {"c-osd-1", []string{"c-osd-0"}, func(f *fakeWorld) {
-			f.daemons["c-osd-0"].Status.State, f.daemons["c-osd-0"].Status.Started = api.DaemonRunning, &metav1.MicroTime{Time: f.now.Add(-startTime - time.Second)}
+			f.daemons["c-osd-0"].Status.State, f.daemons["c-osd-0"].Status.Started = api.DaemonRunning, &metav1.MicroTime{Time: f.now.Add(-waits.Default().DaemonFresh - time.Second)}
 		}, "Refuse: osd.1 may not stop now. Ceph says: unsafe to stop"},
 		"an OSD while another one is held back for maintenance": {"c-osd-1", []string{"c-osd-0"}, func(f *fakeWorld) {
 			f.daemons["c-osd-0"].Spec.State = api.WantStopped

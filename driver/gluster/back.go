@@ -51,7 +51,7 @@ func (p *planner) share(a, b *node) bool {
 
 // lastStart is when another glusterd than the speaker's was started the last time; nothing if that is long ago.
 func (p *planner) lastStart() string {
-	last := p.now.Add(-backWithin)
+	last := p.now.Add(-p.waits.GlusterBack)
 	found := false
 	for _, n := range p.nodes {
 		if n != p.speaker && n.daemon != nil && n.daemon.Status.Started != nil && n.daemon.Status.Started.After(last) {

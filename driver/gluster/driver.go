@@ -10,10 +10,14 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
-// Driver is the engine's driver for GlusterFS. The zero value is ready for use; it holds nothing.
-type Driver struct{}
+// Driver is the engine's driver for GlusterFS. The zero value is ready for use.
+type Driver struct {
+	// Waits are how long what is missing has to come back. Zero means the defaults.
+	Waits waits.Waits
+}
 
 var _ engine.Driver = Driver{}
 
@@ -38,8 +42,8 @@ func (Driver) Observe(_ context.Context, view *engine.View, _ engine.SecretReade
 }
 
 // Unanswered says that no node can speak for the pool, though there was one before. It is pure.
-func (Driver) Unanswered(view *engine.View) string {
-	p := newPlanner(view, time.Time{})
+func (d Driver) Unanswered(view *engine.View) string {
+	p := newPlanner(view, time.Time{}, d.Waits)
 	p.resolve()
 	p.chooseSpeaker()
 	if p.speaker != nil || p.neverUp() {

@@ -12,6 +12,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 // projected lists what a projection does, one line for a step.
@@ -53,7 +54,7 @@ func TestForesee(t *testing.T) {
 	maintenance := poolOf(t, 3)
 	maintenance.volume("v", "10Gi", nil)
 	maintenance.settle()
-	maintenance.now = maintenance.now.Add(backWithin) // no glusterd was started just now
+	maintenance.now = maintenance.now.Add(waits.Default().GlusterBack) // no glusterd was started just now
 	maintenance.setMode(1, api.HostMaintenance)
 	for _, test := range []struct {
 		name string

@@ -20,11 +20,9 @@ func (p *planner) isLost(v *volume, b *glusterd.Brick) bool {
 // bricksLost is the condition of a Volume that says since when the directories of the bricks in its message are gone.
 const bricksLost = "BricksLost"
 
-// lostFor is how long a directory has to be gone before it is taken for lost. The node that it is on tells of what is in its
-// stores later than the speaker tells of a brick that was only just made, and takes some seconds to serve.
-const lostFor = 30 * time.Second
-
-// noteLost notes since when which directories are gone, and says how long they still may be before they are taken for lost.
+// noteLost notes since when which directories are gone, and says how long they still may be before they are taken for lost. The
+// node that one is on tells of what is in its stores later than the speaker tells of a brick that was only just made, and takes
+// some seconds to serve.
 func (p *planner) noteLost(v *volume) (left time.Duration) {
 	var lost []string
 	for i := range v.pool.Bricks {
@@ -40,7 +38,7 @@ func (p *planner) noteLost(v *volume) (left time.Duration) {
 		return 0
 	}
 	p.setCondition(v, metav1.Condition{Type: bricksLost, Status: metav1.ConditionTrue, Reason: "DirectoryGone", Message: text})
-	if left = meta.FindStatusCondition(v.status.Conditions, bricksLost).LastTransitionTime.Add(lostFor).Sub(p.now); left > 0 {
+	if left = meta.FindStatusCondition(v.status.Conditions, bricksLost).LastTransitionTime.Add(p.waits.BrickLost).Sub(p.now); left > 0 {
 		p.recheck(left)
 		p.decide(api.VerdictWait, v.object(), "gone from stores that are well: %s. A moment is left for them to be seen again", text)
 	}

@@ -3,15 +3,11 @@ package gluster
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
-
-// backWithin is how long bricks of a node that was started may take to serve, before that is no part of its coming back.
-const backWithin = 2 * time.Minute
 
 // checkModes brings nodes of hosts in maintenance to a stop, one after the other, and says what those wait for that come back.
 func (p *planner) checkModes() {
@@ -128,7 +124,7 @@ func (p *planner) awaitBack(n *node) {
 	switch {
 	case d.Spec.State == api.WantStopped || d.Status.State == api.DaemonStopped:
 		wait("leaving maintenance: its glusterd is started")
-	case d.Status.State != api.DaemonRunning || d.Status.Started == nil || p.now.Sub(d.Status.Started.Time) > backWithin || !p.ready():
+	case d.Status.State != api.DaemonRunning || d.Status.Started == nil || p.now.Sub(d.Status.Started.Time) > p.waits.GlusterBack || !p.ready():
 	case p.peer(n) != nil && !p.reached(n):
 		wait("its glusterd was started, and the pool does not hear it yet")
 	default:

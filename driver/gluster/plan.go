@@ -12,11 +12,12 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/nfs"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 // Plan says what to change. It is pure.
-func (Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
-	p := newPlanner(view, now)
+func (d Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
+	p := newPlanner(view, now, d.Waits)
 	if p.cluster.DeletionTimestamp != nil {
 		p.plan.End(view, ending)
 		return p.plan
@@ -41,6 +42,7 @@ func (Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 type planner struct {
 	view    *engine.View
 	now     time.Time
+	waits   waits.Waits
 	cluster *api.StorageCluster
 	seen    *Observation
 	have    map[string]*api.Daemon
@@ -60,9 +62,9 @@ type planner struct {
 	plan *engine.Plan
 }
 
-func newPlanner(view *engine.View, now time.Time) *planner {
+func newPlanner(view *engine.View, now time.Time, w waits.Waits) *planner {
 	p := &planner{
-		view: view, now: now, cluster: view.Cluster, have: view.DaemonsByName(), hosts: view.HostsByName(),
+		view: view, now: now, waits: w.OrDefault(), cluster: view.Cluster, have: view.DaemonsByName(), hosts: view.HostsByName(),
 		stopped: map[string]bool{}, again: map[string]string{}, kept: map[string]string{}, plan: &engine.Plan{},
 	}
 	if p.seen, _ = view.System.(*Observation); p.seen == nil {

@@ -14,12 +14,13 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 // What is in split-brain is told before all else, with a command that ends it: nothing but a person mends it.
 func TestSplitBrainIsTold(t *testing.T) {
 	v := splitVolume()
-	state, text := newPlanner(&engine.View{}, time.Time{}).judgeVolume(v)
+	state, text := newPlanner(&engine.View{}, time.Time{}, waits.Default()).judgeVolume(v)
 	if state != api.ResourceDegraded || !strings.Contains(text, "/f. ") || !strings.Contains(text, "'holdfast volume resolve -n files v FILE --keep NODE', the node with the right copy (n0, n1, n2)") {
 		t.Errorf("%s: %s", state, text)
 	}

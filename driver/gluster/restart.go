@@ -33,14 +33,11 @@ func (p *planner) startBricks(v *volume) {
 // bricksStarted is the condition of a Volume that says when the bricks in its message were started the last time.
 const bricksStarted = "BricksStarted"
 
-// startAgain is how long after bricks were started they may take to serve, before they are started again.
-const startAgain = time.Minute
-
 // mayRestart says whether these bricks have not been started a moment ago, and notes that they are now.
 func (p *planner) mayRestart(v *volume, bricks string) bool {
 	c := meta.FindStatusCondition(v.status.Conditions, bricksStarted)
 	if c != nil && c.Message == bricks {
-		if left := c.LastTransitionTime.Add(startAgain).Sub(p.now); left > 0 {
+		if left := c.LastTransitionTime.Add(p.waits.BrickStart).Sub(p.now); left > 0 {
 			p.recheck(left)
 			return false
 		}
@@ -56,11 +53,8 @@ func (p *planner) mayRestart(v *volume, bricks string) bool {
 // healAsked is the condition of a Volume all of whose bricks serve while copies differ. It says since when, or when a heal was asked for last.
 const healAsked = "HealAsked"
 
-// healAgain is how long the self-heal daemons have before they are asked to look at once. By themselves they do when a brick comes back, and else
+// askHeal has the self-heal daemons look, where they had time and copies differ still. By themselves they look when a brick comes back, and else
 // each ten minutes (cluster.heal-timeout): what they cannot heal at the moment of its return, as others do not reach it yet, waits that long.
-const healAgain = time.Minute
-
-// askHeal has the self-heal daemons look, where they had time and copies differ still.
 func (p *planner) askHeal(v *volume) {
 	if v.pool.Unknown != "" || !healable(v.pool) {
 		meta.RemoveStatusCondition(&v.status.Conditions, healAsked)
@@ -68,15 +62,15 @@ func (p *planner) askHeal(v *volume) {
 	}
 	c := meta.FindStatusCondition(v.status.Conditions, healAsked)
 	if c != nil {
-		if left := c.LastTransitionTime.Add(healAgain).Sub(p.now); left > 0 {
+		if left := c.LastTransitionTime.Add(p.waits.BrickHeal).Sub(p.now); left > 0 {
 			p.recheck(left)
 			return
 		}
-		p.command(glusterd.VerbHeal, v.name, nil, api.RiskNone, "copies differ for %s, and all bricks serve", healAgain)
+		p.command(glusterd.VerbHeal, v.name, nil, api.RiskNone, "copies differ for %s, and all bricks serve", p.waits.BrickHeal)
 		meta.RemoveStatusCondition(&v.status.Conditions, healAsked)
 	}
 	if p.successor == nil {
-		p.recheck(healAgain)
+		p.recheck(p.waits.BrickHeal)
 		p.setCondition(v, metav1.Condition{Type: healAsked, Status: metav1.ConditionTrue, Reason: "CopiesDiffer", Message: "copies differ, and all bricks serve"})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 func TestBringUp(t *testing.T) {
@@ -191,9 +192,16 @@ func TestNodeLost(t *testing.T) {
 	}
 }
 
-// What the self-heal daemons leave as it is although all bricks serve they are asked for, once a minute.
+// What the self-heal daemons leave as it is although all bricks serve they are asked for, once a minute by default.
 func TestHealAsked(t *testing.T) {
-	w := poolOf(t, 3)
+	for name, w := range map[string]waits.Waits{"by default": {}, "set lower": {BrickHeal: 20 * time.Second}} {
+		t.Run(name, func(t *testing.T) { testHealAsked(t, w) })
+	}
+}
+
+func testHealAsked(t *testing.T, set waits.Waits) {
+	w, heal := poolOf(t, 3), set.OrDefault().BrickHeal
+	w.waits = set
 	w.volume("v", "10Gi", nil)
 	w.settle()
 	v := w.gluster.volumes["v"]
@@ -201,12 +209,12 @@ func TestHealAsked(t *testing.T) {
 	start := w.now
 	for v.lazy && w.now.Sub(start) < time.Hour {
 		w.agents()
-		if p := w.round(); len(p.Commands) == 0 && p.Recheck > healAgain {
+		if p := w.round(); len(p.Commands) == 0 && p.Recheck > heal {
 			t.Fatalf("nobody looks again in time: %s", p.Recheck)
 		}
 		w.now = w.now.Add(10 * time.Second)
 	}
-	if took := w.now.Sub(start); took < healAgain || took > healAgain+30*time.Second {
+	if took := w.now.Sub(start); took < heal || took > heal+30*time.Second {
 		t.Errorf("a heal was asked for after %s", took)
 	}
 	if p := w.settle(); !p.Done || meta.FindStatusCondition(w.vol("v").Status.Conditions, healAsked) != nil {
@@ -298,19 +306,31 @@ func TestDiskPulled(t *testing.T) {
 	h.Status.Devices = append(h.Status.Devices, pulled)
 }
 
-// A brick whose directory was lost on a disk that is well is filled again where it is.
+// A brick whose directory was lost on a disk that is well is filled again where it is, when it was gone for as long as is waited.
 func TestBrickRefilled(t *testing.T) {
-	w := poolOf(t, 3)
+	for name, w := range map[string]waits.Waits{"by default": {}, "set lower": {BrickLost: 3 * time.Second}} {
+		t.Run(name, func(t *testing.T) { testBrickRefilled(t, w) })
+	}
+}
+
+func testBrickRefilled(t *testing.T, set waits.Waits) {
+	w, lost := poolOf(t, 3), set.OrDefault().BrickLost
+	w.waits = set
 	w.volume("v", "10Gi", nil)
 	w.settle()
 	clear(w.gluster.nodes["c-glusterd-n3"].stores["wwn-30"].dirs)
 	w.gluster.settle()
 	w.agents()
 	p := w.round()
-	if len(p.Commands) != 0 || p.Recheck != lostFor {
+	if len(p.Commands) != 0 || p.Recheck != lost {
 		t.Fatalf("at once: %v %v %v", commands(p), decisions(p), p.Recheck)
 	}
-	w.now = w.now.Add(lostFor)
+	w.now = w.now.Add(lost - time.Second)
+	w.agents()
+	if p = w.round(); len(p.Commands) != 0 {
+		t.Fatalf("too soon: %v %v", commands(p), decisions(p))
+	}
+	w.now = w.now.Add(time.Second)
 	w.agents()
 	p = w.round()
 	if !contains(commands(p), "c-glusterd-n1: volume reset-brick v old=10.0.0.3:/m/wwn-30/v.1") {

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/conformance"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 var testTime = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -41,6 +42,7 @@ type world struct {
 	others  []*api.Daemon
 	status  *api.StorageStatus
 	now     time.Time
+	waits   waits.Waits
 	writes  int
 	gluster *fakeGluster
 	// failing are verbs that fail from now on.
@@ -163,7 +165,7 @@ func (w *world) view() *engine.View {
 	return v
 }
 
-func (w *world) plan() *engine.Plan { return Driver{}.Plan(w.view(), w.now) }
+func (w *world) plan() *engine.Plan { return Driver{Waits: w.waits}.Plan(w.view(), w.now) }
 
 // round runs one orchestration and returns its plan.
 func (w *world) round() *engine.Plan {

@@ -21,13 +21,14 @@ func (j *job) back(step string) (wait *action.Progress, err error) {
 		return nil, nil
 	}
 	heard := meta.FindStatusCondition(j.Host.Status.Conditions, api.HostAgentConnected)
-	if len(j.Daemons) > 0 || heard == nil || time.Since(heard.LastTransitionTime.Time) > deadAfter {
+	hostDead := j.Waits.OrDefault().HostDead
+	if len(j.Daemons) > 0 || heard == nil || time.Since(heard.LastTransitionTime.Time) > hostDead {
 		return nil, j.notGone()
 	}
 	return &action.Progress{
 		Message: fmt.Sprintf("nothing is left on host %s", j.Host.Name), Recheck: watchful,
 		WaitsFor: fmt.Sprintf("the agent of host %s, which is heard, to be silent again, or to be heard until %s, as it is not gone then",
-			j.Host.Name, heard.LastTransitionTime.Add(deadAfter).UTC().Format("15:04:05 MST")),
+			j.Host.Name, heard.LastTransitionTime.Add(hostDead).UTC().Format("15:04:05 MST")),
 	}, nil
 }
 

@@ -23,7 +23,7 @@ func (j *job) obstacles(ctx context.Context) ([]Obstacle, error) {
 	return all, nil
 }
 
-func waits(all []Obstacle) []string {
+func waitsOf(all []Obstacle) []string {
 	var texts []string
 	for _, o := range all {
 		texts = append(texts, o.Wait)
@@ -73,7 +73,7 @@ func (j *job) offText(ctx context.Context) (says string, waitsFor []string, err 
 			"let another one join ('holdfast token create --role server'), and run 'holdfast host remove %s'", j.Host.Name), nil, nil
 	}
 	all, err := j.obstacles(ctx)
-	return "", waits(all), err
+	return "", waitsOf(all), err
 }
 
 // onlyServer says whether the host is a server, and no other one is.

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 // The kinds of actions on hosts. They lie in the namespace holdfast-system, with spec.target "host/<name>" and spec.host set.
@@ -71,6 +72,8 @@ type Config struct {
 	Planners map[api.StorageType]Planner
 	// Guards are asked before a host may be switched off, or is deleted. What will pass is waited for: that the host shall leave may change it.
 	Guards []Guard
+	// Waits says how long a host that is said to be gone is silent before its daemons are let go. Zero means the defaults.
+	Waits waits.Waits
 }
 
 // step is one step of an action: how it is done, and how it is undone.

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/engine/sim"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 // planner answers for one cluster.
@@ -326,6 +327,35 @@ func TestStep_heardAtTheEnd(t *testing.T) {
 			if p, err := h.Step(t.Context(), a, name); err != nil || !p.Done {
 				t.Errorf("%s: heard when it was found empty: step %s: %+v, %v", kind, name, p, err)
 			}
+		}
+	}
+}
+
+// TestStep_hostDead: a host that is said to be gone counts as dead when it is silent for as long as is set, and as back when it is heard for that.
+func TestStep_hostDead(t *testing.T) {
+	w := sim.NewWorld()
+	must(t, w.AddHost(t.Context(), "h1", nil))
+	for name, set := range map[string]waits.Waits{"by default": {}, "set lower": {HostDead: 20 * time.Second}} {
+		dead := set.OrDefault().HostDead
+		all := hosts.Handlers(hosts.Config{Store: w.Memory, Waits: set})
+		h := all[slices.IndexFunc(all, func(h action.Handler) bool { return h.Kind().Name == hosts.Remove })]
+		step := func(status metav1.ConditionStatus, since time.Duration) (action.Progress, error) {
+			must(t, w.ChangeHost(t.Context(), "h1", func(s *api.HostStatus) {
+				s.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: status, LastTransitionTime: metav1.NewTime(time.Now().Add(-since))}}
+			}))
+			return h.Step(t.Context(), saidGone(hosts.Remove), "empty-host")
+		}
+		if p, err := step(metav1.ConditionFalse, dead-10*time.Second); err != nil || p.Done {
+			t.Errorf("%s: silent for less: %+v, %v", name, p, err)
+		}
+		if p, err := step(metav1.ConditionFalse, dead+time.Second); err != nil || !p.Done {
+			t.Errorf("%s: silent for as long: %+v, %v", name, p, err)
+		}
+		if p, err := step(metav1.ConditionTrue, dead-10*time.Second); err != nil || p.Done {
+			t.Errorf("%s: heard for less: %+v, %v", name, p, err)
+		}
+		if p, err := step(metav1.ConditionTrue, dead+time.Second); !errors.Is(err, action.ErrRefused) {
+			t.Errorf("%s: heard for as long: %+v, %v", name, p, err)
 		}
 	}
 }

@@ -22,10 +22,6 @@ const (
 	stepDelete = "delete-host"
 )
 
-// deadAfter is how long an agent must have been silent before its daemons are let go without its word. A machine that boots,
-// or a network that is mended, takes less.
-const deadAfter = 2 * time.Minute
-
 // watchful is how often it is looked whether the agent of a host that is said to be gone is heard.
 const watchful = 5 * time.Second
 
@@ -74,7 +70,7 @@ func (j *job) guarded(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	all, err := j.obstacles(ctx)
-	return waits(all), err
+	return waitsOf(all), err
 }
 
 // quorumLost says what is wrong with the removal of a server: of those that are left, a majority has to be there. Which of them
@@ -115,12 +111,13 @@ func emptied(ctx context.Context, j *job, gone bool) (action.Progress, error) {
 	if err != nil {
 		return p, err
 	}
-	if wait := deadAfter - time.Since(since); wait > 0 {
+	hostDead := j.Waits.OrDefault().HostDead
+	if wait := hostDead - time.Since(since); wait > 0 {
 		if p.Done { // an agent that is back, and not heard yet, may have cleared the last away
 			p.Done, p.Message = false, fmt.Sprintf("nothing is left on host %s", j.Host.Name)
 		}
 		p.WaitsFor = fmt.Sprintf("the agent of host %s to be silent until %s, so that it is not only away for a moment",
-			j.Host.Name, since.Add(deadAfter).UTC().Format("15:04:05 MST"))
+			j.Host.Name, since.Add(hostDead).UTC().Format("15:04:05 MST"))
 		p.Recheck = min(wait, watchful)
 		return p, nil
 	}

@@ -21,9 +21,6 @@ import (
 const (
 	// hostLease begins the name of the Lease in SystemNamespace that an agent renews; the host's name follows.
 	hostLease = "host-"
-	// silence is how long an agent may be silent before its Host says so. Agents renew their Lease every 5 s, so two beats may
-	// be lost.
-	silence = 15 * time.Second
 	// look is how often the leader looks for agents that fell silent.
 	look = time.Second
 	// judgeTimeout bounds the writes of one look, parallelJudgements how many of them are under way at once.
@@ -94,13 +91,13 @@ func (s *Store) ReportAges() []time.Duration {
 }
 
 // WatchAgents keeps the condition AgentConnected of all Hosts, and the label that is their name, until ctx ends. A Host's condition is written when it changes,
-// not with each heartbeat.
-func (s *Store) WatchAgents(ctx context.Context) error {
+// not with each heartbeat. An agent that is not heard for longer than silence is silent, see waits.Waits.AgentSilent.
+func (s *Store) WatchAgents(ctx context.Context, silence time.Duration) error {
 	started := time.Now()
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
-		s.judgeAgents(ctx, started)
+		s.judgeAgents(ctx, started, silence)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -111,7 +108,7 @@ func (s *Store) WatchAgents(ctx context.Context) error {
 
 // judgeAgents looks at all hosts once and writes what changed, many at a time: when a rack loses power, or a leader starts,
 // it is hundreds. A write that hangs holds up the others no longer than judgeTimeout; what was not written is with the next look.
-func (s *Store) judgeAgents(ctx context.Context, started time.Time) {
+func (s *Store) judgeAgents(ctx context.Context, started time.Time, silence time.Duration) {
 	var hosts api.HostList
 	if err := s.cache.List(ctx, &hosts); err != nil {
 		s.log.Warn("listing hosts", "error", err)
@@ -124,7 +121,7 @@ func (s *Store) judgeAgents(ctx context.Context, started time.Time) {
 	written := 0
 	for i := range hosts.Items {
 		name := hosts.Items[i].Name
-		want, ok := s.judge(&hosts.Items[i], started, time.Now())
+		want, ok := s.judge(&hosts.Items[i], started, time.Now(), silence)
 		renamed := hosts.Items[i].Labels[api.LabelHostname] != name
 		if !ok && !renamed {
 			continue
@@ -149,7 +146,7 @@ func (s *Store) judgeAgents(ctx context.Context, started time.Time) {
 }
 
 // judge says what the condition of a host shall be; ok is false when it is right as it is.
-func (s *Store) judge(host *api.Host, started, now time.Time) (want metav1.Condition, ok bool) {
+func (s *Store) judge(host *api.Host, started, now time.Time, silence time.Duration) (want metav1.Condition, ok bool) {
 	b, heard := s.beats.of(host.Name)
 	have := meta.FindStatusCondition(host.Status.Conditions, api.HostAgentConnected)
 	since := b.heard

@@ -10,6 +10,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control/access"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 func TestWithoutValues(t *testing.T) {
@@ -42,7 +43,8 @@ func TestJudge(t *testing.T) {
 		b.beats["h"] = beat{heard: started, known: known}
 		return b
 	}
-	const short, long = 14 * time.Second, 16 * time.Second
+	const silence, second = 15 * time.Second, time.Second
+	const short, long = silence - second, silence + second
 	for _, tt := range []struct {
 		name  string
 		have  metav1.ConditionStatus
@@ -62,9 +64,23 @@ func TestJudge(t *testing.T) {
 		{"dead under the old leader, a new leader", metav1.ConditionTrue, heard(false), long, metav1.ConditionFalse},
 	} {
 		s := &Store{beats: tt.beats}
-		got, ok := s.judge(host(tt.have), started, started.Add(tt.after))
+		got, ok := s.judge(host(tt.have), started, started.Add(tt.after), silence)
 		if ok != (tt.want != "") || ok && got.Status != tt.want {
 			t.Errorf("%s: %v %s, want %q", tt.name, ok, got.Status, tt.want)
+		}
+	}
+}
+
+// TestJudge_obeys: an agent is silent when it is not heard for as long as is given, and its Host says for how long that was.
+func TestJudge_obeys(t *testing.T) {
+	s, started := &Store{beats: newHeartbeats()}, time.Now()
+	for _, silence := range []time.Duration{3 * time.Second, waits.Default().AgentSilent} {
+		if got, ok := s.judge(&api.Host{}, started, started.Add(silence), silence); ok {
+			t.Errorf("%s: too soon: %+v", silence, got)
+		}
+		got, ok := s.judge(&api.Host{}, started, started.Add(silence+1), silence)
+		if want := "the agent was not heard for " + silence.String(); !ok || got.Message != want {
+			t.Errorf("%s: %v %q, want %q", silence, ok, got.Message, want)
 		}
 	}
 }
@@ -94,16 +110,16 @@ func TestJudge_returned(t *testing.T) {
 	}}
 	now, beats := time.Now(), newHeartbeats()
 	beats.beats["h"] = beat{heard: now, known: true}
-	want, ok := (&Store{beats: beats}).judge(h, now, now)
+	want, ok := (&Store{beats: beats}).judge(h, now, now, time.Minute)
 	h.Status.Conditions = []metav1.Condition{want}
 	if _, returned := h.ReturnedSince(); !ok || !returned || want.Reason != ReasonConnected {
 		t.Errorf("condition %+v, returned %v", want, returned)
 	}
-	if _, ok := (&Store{beats: beats}).judge(h, now, now); ok {
+	if _, ok := (&Store{beats: beats}).judge(h, now, now, time.Minute); ok {
 		t.Error("it is written with each look")
 	}
 	h.Status.Conditions[0].Reason, h.Status.Conditions[0].Message = "HeardAgain", "" // as an earlier Holdfast wrote it
-	want, ok = (&Store{beats: beats}).judge(h, now, now)
+	want, ok = (&Store{beats: beats}).judge(h, now, now, time.Minute)
 	h.Status.Conditions = []metav1.Condition{want}
 	if _, returned := h.ReturnedSince(); !ok || !returned || want.Reason != ReasonConnected {
 		t.Errorf("after an upgrade: condition %+v, returned %v", want, returned)

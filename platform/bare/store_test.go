@@ -198,7 +198,7 @@ func TestStore_watchesAgents(t *testing.T) {
 	w, s := newWorld(t), newStore(t, "s1")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- s.WatchAgents(ctx) }()
+	go func() { done <- s.WatchAgents(ctx, time.Minute) }()
 	join := func(name string) *api.Host {
 		host := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		must(t, w.Create(t.Context(), host))

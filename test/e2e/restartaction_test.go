@@ -40,8 +40,8 @@ func (b *bed) restartAsksCeph() {
 	next := b.daemonOf(2, "ceph-osd")
 	down := b.oldestOSD(next.Spec.Host)
 	was, osd := b.starts(next), "osd."+down.Spec.ID
-	b.await("the OSD to have been started a minute ago", func() error { // one that was started just now is waited for
-		if age := time.Since(b.daemon(down.Name).Status.Started.Time); age < time.Minute {
+	b.await("the OSD not to be fresh any more", func() error { // one that was started just now is waited for
+		if age := time.Since(b.daemon(down.Name).Status.Started.Time); age < used.DaemonFresh {
 			return fmt.Errorf("it runs for %s", age)
 		}
 		return nil

@@ -19,8 +19,8 @@ import (
 // Limit bounds each step. It is generous: the machine may be busy with other things.
 const Limit = 2 * time.Minute
 
-// commandLimit bounds a command: one with --wait ends when what it waits for has, such as the two minutes after which a silent host
-// counts as dead.
+// commandLimit bounds a command: one with --wait ends when what it waits for has, such as a silent host to count as dead, which takes
+// two minutes where nothing else is set.
 const commandLimit = 4 * time.Minute
 
 // Home is Holdfast on the hosts of a lab.
