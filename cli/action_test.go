@@ -63,6 +63,7 @@ func TestLeftText(t *testing.T) {
 }
 
 func TestAction_impossibleTimes(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.addHost("node1", metav1.ConditionTrue)
 	for times, want := range map[string]string{
@@ -78,6 +79,7 @@ func TestAction_impossibleTimes(t *testing.T) {
 }
 
 func TestAction(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.addDaemon()
 	b.expect("action list", exitOK, "there are none")
@@ -133,6 +135,7 @@ func TestAction(t *testing.T) {
 
 // Who asks for what cannot begin is told what it waits for.
 func TestAction_firstWord(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.addDaemon()
 	b.withCeph()

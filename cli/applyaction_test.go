@@ -24,6 +24,7 @@ import (
 
 // TestApply_waitsForAction: an Action from a file is waited for until it is done and effective, and how it ends otherwise is told.
 func TestApply_waitsForAction(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	var released atomic.Bool
 	b.carryOut(&actiontest.Handler{

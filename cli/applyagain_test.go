@@ -9,6 +9,7 @@ import (
 // TestApply_again: what was applied once may be applied again, also after the engine took it on, and however sizes and times are written: nobody
 // else has set anything.
 func TestApply_again(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.addDisks("h1", "h2", "h3")
 	b.withCeph()

@@ -27,6 +27,7 @@ const secondRotation = "apiVersion: holdfast.io/v1alpha1\nkind: Action\nmetadata
 // TestCA_rotate: the command carries a rotation through to its end, with a real server that leads, is restarted when it is asked for,
 // and a real host.
 func TestCA_rotate(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, func(c *control.Config) { c.Refresh = 100 * time.Millisecond })
 	stopLeading := b.lead()
 	agent := b.joinAgent("h1")

@@ -29,6 +29,7 @@ import (
 
 // TestUndo has an agent that is silent: who waits is told, and comes to the end as soon as all is gone, or by saying it again.
 func TestUndo(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.addHost("h1", metav1.ConditionFalse)
 	cluster := &api.StorageCluster{
@@ -56,6 +57,7 @@ func TestUndo(t *testing.T) {
 
 // Who may not read all that is waited for is told which right is missing, before anything is deleted.
 func TestUndo_noRight(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	cluster := &api.StorageCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c", Annotations: map[string]string{ceph.AnnotationAdopted: "1-2"}},

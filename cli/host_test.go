@@ -74,17 +74,28 @@ func (b *bench) globals() *globals {
 
 func freePorts(t *testing.T, n int) []int {
 	t.Helper()
+	given.Lock()
+	defer given.Unlock()
 	var ports []int
-	for range n {
+	for len(ports) < n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		if port := l.Addr().(*net.TCPAddr).Port; !given.ports[port] {
+			given.ports[port] = true
+			ports = append(ports, port)
+		}
 	}
 	return ports
 }
+
+// given are the ports that other tests of this process have, which may not listen at them yet.
+var given = struct {
+	sync.Mutex
+	ports map[int]bool
+}{ports: map[int]bool{}}
 
 // run runs a command and returns its exit code and everything that it wrote.
 func (b *bench) run(input string, args ...string) (int, string) {
@@ -164,6 +175,7 @@ func (b *bench) actions() []api.Action {
 }
 
 func TestHost(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.addHost("node1", metav1.ConditionTrue)
 	b.addHost("node2", metav1.ConditionTrue)

@@ -88,6 +88,7 @@ func TestApply_hostlessWhenPossible(t *testing.T) {
 // TestApply_hostlessWait: who declares a node early and waits is told what for, and what is meant when the machine joins; a selector for mons that
 // selects nobody is refused in a cluster that runs, too. With a real engine and a Ceph in memory.
 func TestApply_hostlessWait(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.addDisks("h1", "h2", "h3")
 	b.withCeph()

@@ -14,6 +14,7 @@ import (
 
 // TestKubeconfig_create: a viewer may look and change nothing, an admin may do all, and no file is written over.
 func TestKubeconfig_create(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	command := func(name, role string) (file, line string) {
 		file = filepath.Join(t.TempDir(), name)

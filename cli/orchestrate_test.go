@@ -40,6 +40,7 @@ func TestAnswers(t *testing.T) {
 // TestOrchestrate: a cluster that is looked at every hour is looked at now, by a real engine with a Ceph in memory. What cannot be is
 // refused.
 func TestOrchestrate(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.addDisks("h1", "h2", "h3")
 	b.withCeph()
@@ -67,6 +68,7 @@ func TestOrchestrate(t *testing.T) {
 
 // TestOrchestrate_noLeader: who waits while nobody leads is told so when the time is over.
 func TestOrchestrate_noLeader(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.addDisks("h1", "h2", "h3")
 	b.expectInput(manifestOn("h1", "h2", "h3"), "apply -f -", exitOK)
