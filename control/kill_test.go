@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-storage/holdfast/internal/failpoint"
+	"github.com/holdfast-storage/holdfast/test/tier"
 )
 
 // elsewhere are places in the code at which nobody is killed here, with the reason: a file, "file.go function", or "file.go function callee".
@@ -38,6 +39,7 @@ var elsewhere = map[string]string{
 // TestKilled kills servers, agents and restores before everything that they write, each in a process of its own, and starts them again as an
 // administrator or an init system would. Which places there are is read from the code: one that nobody was killed at fails the test.
 func TestKilled(t *testing.T) {
+	tier.Full(t) // each death is a process of its own: minutes of a core
 	t.Parallel()
 	deaths := t.TempDir()
 	t.Run("all", func(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/pki"
 	"github.com/holdfast-storage/holdfast/internal/failpoint"
+	"github.com/holdfast-storage/holdfast/test/tier"
 )
 
 // world is two servers and two hosts that follow a rotation, one at a time and one step at a time, and a leader that dies at
@@ -271,6 +272,9 @@ func TestCrash(t *testing.T) {
 		t.Run("cancel in "+story.cancel, func(t *testing.T) {
 			writes := 1
 			for at := 0; at <= writes; at++ {
+				if at > 0 && !tier.Tries(t, at, 5) {
+					continue
+				}
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, code)
 					if err := w.actions.Create(t.Context(), newAction()); err != nil {
@@ -289,7 +293,7 @@ func TestCrash(t *testing.T) {
 	}
 	testTakeOver(t, code)
 	missing, all := code.Missing()
-	if len(missing) > 0 || all < 5 {
+	if (len(missing) > 0 && !testing.Short()) || all < 5 {
 		t.Errorf("of %d places in the code no leader was killed at these: %s", all, strings.Join(missing, ", "))
 	}
 }
@@ -340,6 +344,9 @@ func testTakeOver(t *testing.T, code *failpoint.Points) {
 		t.Run(fmt.Sprintf("%s off in %s", c.off, c.step), func(t *testing.T) {
 			writes := 1
 			for at := 0; at <= writes; at++ {
+				if at > 0 && !tier.Tries(t, at, 5) {
+					continue
+				}
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, code)
 					w.giveUp(c.off, c.step, c.stuck)
