@@ -21,7 +21,8 @@ const (
 	full
 )
 
-// tests are all tests of this package, each with its tier, and about how many seconds it takes alone. The longest begins first.
+// tests are all tests of this package, each with its tier, and about how many seconds it takes alone. The
+// longest begins first.
 var tests = map[string]struct {
 	tier    tierName
 	seconds int
@@ -78,7 +79,8 @@ const memory = 3 << 30
 
 var queue turn.Queue
 
-// begin stands at the head of each test: it skips one that is not in the tier that runs, and waits until the machine has room.
+// begin stands at the head of each test: it skips one that is not in the tier that runs, and waits until the
+// machine has room.
 func begin(t *testing.T) {
 	t.Helper()
 	test, ok := tests[t.Name()]

@@ -80,7 +80,8 @@ func (h *Home) ask(number int, r Resource) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: tls, DialContext: host.Dial, DisableKeepAlives: true}}
+	transport := &http.Transport{TLSClientConfig: tls, DialContext: host.Dial, DisableKeepAlives: true}
+	client := &http.Client{Transport: transport}
 	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+r.path(), nil)

@@ -1,5 +1,5 @@
-// Report reads what 'go test -json' wrote in a run, and prints how many tests of the tier ran, the slowest ones, those that
-// failed once and passed when they were run again alone (FLAKY), and those that failed (FAILED).
+// Report reads what 'go test -json' wrote in a run, and prints how many tests of the tier ran, the slowest
+// ones, those that failed once and passed when they ran again alone (FLAKY), and those that failed (FAILED).
 //
 //	go run ./test/report -tier core FILE...
 //

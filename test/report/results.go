@@ -41,8 +41,8 @@ func (r *result) last() string {
 
 func (r *result) flaky() bool { return r.last() == "pass" && slices.Contains(r.outcomes, "fail") }
 
-// results are those of the test functions of a run; what subtests say counts for their function. Test is empty for a package
-// that failed outside its tests.
+// results are those of the test functions of a run; what subtests say counts for their function. Test is
+// empty for a package that failed outside its tests.
 type results map[id]*result
 
 // event is one line of 'go test -json' (go doc test2json).

@@ -44,19 +44,31 @@ func (r results) count(out io.Writer, declared []id, ran string) error {
 			fmt.Fprintf(out, "SKIPPED %s: %s\n", i, one.reason)
 		default:
 			counts["ran"]++
+			counts[one.last()]++
 		}
 	}
-	fmt.Fprintf(out, "\nOf %d tests %d ran, %d take part in 'make test-full' alone, %d were skipped, %d did not take part.\n",
-		len(declared), counts["ran"], counts["full"], counts["skipped"], counts["missing"])
+	fmt.Fprintf(out, "\nOf %d tests %d ran, %d take part in 'make test-full' alone, %d were skipped, "+
+		"%d did not take part.\n", len(declared), counts["ran"], counts["full"], counts["skipped"], counts["missing"])
+	fmt.Fprintf(out, "tests: %d passed, %d failed, %d skipped\n",
+		counts["pass"], counts["ran"]-counts["pass"], counts["full"]+counts["skipped"])
 	switch {
 	case ran == "":
 		return nil
 	case len(missing) > 0:
-		return fmt.Errorf("these tests are in no tier, or did not take part: %s", strings.Join(missing, ", "))
+		return fmt.Errorf("%d tests are in no tier, or did not take part: %s", len(missing), few(missing))
 	case ran == "full" && counts["full"] > 0:
 		return fmt.Errorf("%d tests of the full tier did not run", counts["full"])
 	}
 	return nil
+}
+
+// few is the beginning of a list.
+func few(names []string) string {
+	const most = 20
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
 }
 
 // inSource finds all test functions of the module.
@@ -96,5 +108,6 @@ func inOtherModule(name string) bool {
 func isTest(f *ast.FuncDecl) bool {
 	rest, ok := strings.CutPrefix(f.Name.Name, "Test")
 	first, _ := utf8.DecodeRuneInString(rest)
-	return ok && f.Recv == nil && f.Name.Name != "TestMain" && (rest == "" || !unicode.IsLower(first)) && len(f.Type.Params.List) == 1
+	named := ok && f.Name.Name != "TestMain" && (rest == "" || !unicode.IsLower(first))
+	return named && f.Recv == nil && len(f.Type.Params.List) == 1
 }

@@ -43,7 +43,7 @@ func readTimes() sample {
 	}
 	line, _, _ := strings.Cut(string(text), "\n")
 	fields := strings.Fields(line)
-	for i, field := range fields[1:min(len(fields), 9)] { // the rest, a guest's time, is counted in the first fields already
+	for i, field := range fields[1:min(len(fields), 9)] { // the rest, a guest's time, is part of the first fields
 		ticks, _ := strconv.ParseFloat(field, 64)
 		s.total += ticks
 		if i == 1 || i == 3 || i == 4 { // nice, which gives way; idle; and waiting for a disk

@@ -1,5 +1,6 @@
-// Package turn lets tests of real systems run side by side. Such a test mostly waits, so several of them share the machine;
-// how many depends on the processor time and the memory that are free at the moment, not on a fixed number.
+// Package turn lets tests of real systems run side by side. Such a test mostly waits, so several of them share
+// the machine; how many depends on the processor time and the memory that are free at the moment, not on a
+// fixed number.
 //
 //	var queue turn.Queue
 //
@@ -20,7 +21,8 @@ import (
 const (
 	// pollEvery is how often a waiting test looks whether it may begin.
 	pollEvery = 250 * time.Millisecond
-	// settleTime is how long a test has the machine for its start before another one begins: until then its load is not seen.
+	// settleTime is how long a test has the machine for its start before another one begins: its load does not
+	// show before.
 	settleTime = 8 * time.Second
 	// growTime is how long a test takes at most to use the memory that it needs.
 	growTime = time.Minute
@@ -34,7 +36,8 @@ const (
 type Need struct {
 	// Memory is in bytes.
 	Memory int64
-	// Length is about how long the test takes alone. The longest test begins first, so that none is left alone at the end.
+	// Length is about how long the test takes alone. The longest test begins first, so that none is left alone
+	// at the end.
 	Length time.Duration
 	// Alone is set for a test that measures time, and runs after all others with the machine to itself.
 	Alone bool
@@ -48,7 +51,8 @@ type Machine interface {
 	Available() int64
 }
 
-// Queue orders the tests that wait for room. The zero value looks at this machine. Its methods are safe for concurrent use.
+// Queue orders the tests that wait for room. The zero value looks at this machine. Its methods are safe for
+// concurrent use.
 type Queue struct {
 	// Machine is looked at; nil means the one that this program runs on.
 	Machine Machine
