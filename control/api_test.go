@@ -184,6 +184,14 @@ spec: {type: ceph, ceph: {config: {global: {Mon Lease: "1"}}}}`, "lower case, wi
 kind: StorageCluster
 metadata: {name: b}
 spec: {type: ceph, ceph: {config: {global: {a: "1\n[osd]"}}}}`, "should match"},
+		{"quota of half a byte", `
+kind: Pool
+metadata: {name: b}
+spec: {cluster: c, replicated: {size: 3}, quota: {maxBytes: 500m}}`, "maxBytes must be whole bytes: m stands for thousandths"},
+		{"quota of a user of half a byte", `
+kind: ObjectStoreUser
+metadata: {name: b}
+spec: {cluster: c, store: c, quota: {maxSize: 500m}}`, "maxSize must be whole bytes: m stands for thousandths"},
 		{"node without a selector", `
 kind: StorageNode
 metadata: {name: b}

@@ -117,6 +117,7 @@ func TestAPI_volumeMessages(t *testing.T) {
 	for _, test := range []struct{ name, object, want string }{
 		{"no size", volume("durability: {distribute: {}}"), "spec.size: Required"},
 		{"size nothing", volume("size: 0"), "size must be more than nothing"},
+		{"size of a part of a byte", volume("size: 1500m"), "size must be whole bytes: m stands for thousandths; write 500Mi"},
 		{"size below nothing", volume("size: -1Gi"), "size must be more than nothing"},
 		{"size that is none", volume("size: large"), "spec.size"},
 		{"two durabilities", volume("size: 1Gi, durability: {arbiter: {}, distribute: {}}"), "exactly one of replicate, arbiter"},

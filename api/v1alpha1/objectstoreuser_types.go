@@ -71,6 +71,7 @@ type ObjectStoreQuota struct {
 	// MaxSize is how much there may be in all buckets together, such as 100Gi.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))",message="maxSize must be more than nothing, such as 100Gi"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int || !isQuantity(self) || quantity(self).isInteger()",message="maxSize must be whole bytes: m stands for thousandths; write 500Mi"
 	MaxSize *resource.Quantity `json:"maxSize,omitempty"`
 }
 

@@ -104,6 +104,7 @@ type PoolQuota struct {
 	// MaxBytes is how much clients can store, such as 100Gi.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))",message="maxBytes must be more than nothing, such as 100Gi"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int || !isQuantity(self) || quantity(self).isInteger()",message="maxBytes must be whole bytes: m stands for thousandths; write 500Mi"
 	MaxBytes *resource.Quantity `json:"maxBytes,omitempty"`
 	// +optional
 	// +kubebuilder:validation:Minimum=1

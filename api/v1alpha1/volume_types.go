@@ -38,6 +38,7 @@ type VolumeSpec struct {
 	Cluster string `json:"cluster"`
 	// Size is how much clients can store in it. It can be raised later.
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))",message="size must be more than nothing, such as 100Gi"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int || !isQuantity(self) || quantity(self).isInteger()",message="size must be whole bytes: m stands for thousandths; write 500Mi"
 	Size resource.Quantity `json:"size"`
 	// SizePolicy says whether Size is only promised, and clients can write more as long as there is room, or enforced. Where it is enforced
 	// and the volume is full, writes fail. Systems whose volumes cannot grow by themselves always enforce it.

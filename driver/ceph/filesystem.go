@@ -168,6 +168,9 @@ func (p *planner) checkFS(x *fsPlan) {
 		if g.Quota != nil && g.Quota.Sign() <= 0 {
 			x.refuse("the quota of subvolume group %s has to be more than nothing, such as 100Gi: leave it out for none", g.Name)
 		}
+		if g.Quota != nil && !wholeBytes(*g.Quota) {
+			x.refuse("the quota of subvolume group %s must be whole bytes: m stands for thousandths; write 500Mi", g.Name)
+		}
 	}
 	if x.have == nil {
 		return

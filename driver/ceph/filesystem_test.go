@@ -195,6 +195,9 @@ func TestFilesystem_refused(t *testing.T) {
 		"a quota of nothing": {filesystemOf("home", func(f *api.Filesystem) {
 			f.Spec.SubvolumeGroups = []api.SubvolumeGroup{{Name: "users", Quota: resource.NewQuantity(0, resource.BinarySI)}}
 		}), nil, "the quota of subvolume group users has to be more than nothing"},
+		"a quota of half a byte": {filesystemOf("home", func(f *api.Filesystem) {
+			f.Spec.SubvolumeGroups = []api.SubvolumeGroup{{Name: "users", Quota: resource.NewMilliQuantity(500, resource.DecimalSI)}}
+		}), nil, "the quota of subvolume group users must be whole bytes"},
 		"no host": {filesystemOf("home", func(f *api.Filesystem) { f.Spec.Placement.Pattern = "web*" }), nil, "its placement selects no host: none is there that has pattern web*"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -103,6 +103,37 @@ func TestPools(t *testing.T) {
 	}
 }
 
+// A quota below what is stored stops the clients' writes: the plan says so, and how much is stored.
+func TestPools_quotaBelowStored(t *testing.T) {
+	const gib = 1 << 30
+	objects := func(n int64) *int64 { return &n }
+	for _, test := range []struct {
+		name  string
+		quota api.PoolQuota
+		risk  api.Risk
+		says  string
+	}{
+		{"more bytes", api.PoolQuota{MaxBytes: resource.NewQuantity(3*gib, resource.BinarySI)}, api.RiskNone, "goes from none to 3221225472"},
+		{"as many bytes", api.PoolQuota{MaxBytes: resource.NewQuantity(2*gib, resource.BinarySI)}, api.RiskRedundancy,
+			"goes from none to 2147483648; 2147483648 are stored, so clients can write nothing"},
+		{"fewer bytes", api.PoolQuota{MaxBytes: resource.NewQuantity(gib, resource.BinarySI)}, api.RiskRedundancy,
+			"2147483648 are stored, so clients can write nothing"},
+		{"more objects", api.PoolQuota{MaxObjects: objects(513)}, api.RiskNone, "goes from none to 513"},
+		{"fewer objects", api.PoolQuota{MaxObjects: objects(512)}, api.RiskRedundancy, "512 are stored, so clients can write nothing"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := poolsOn(3, replicated("images", 3))
+			f.settle(t)
+			f.ceph.Store("images", 2*gib)
+			f.pool().Spec.Quota = test.quota
+			p := f.round(t)
+			if text := strings.Join(decisions(p), "\n"); p.Risk() != test.risk || !strings.Contains(text, test.says) {
+				t.Errorf("risk %s, want %s; %q is not in:\n%s", p.Risk(), test.risk, test.says, text)
+			}
+		})
+	}
+}
+
 // The failure domain grows with the cluster, and is never made less wide.
 func TestPools_domainGrows(t *testing.T) {
 	f := poolsOn(2, replicated("images", 3))

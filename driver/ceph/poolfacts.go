@@ -47,8 +47,8 @@ type PoolFacts struct {
 	Unclean map[int64]map[string]int
 }
 
-// PoolUsage is the space of a pool, in bytes that clients see.
-type PoolUsage struct{ Stored, Available int64 }
+// PoolUsage is what is in a pool: bytes as clients see them, and objects.
+type PoolUsage struct{ Stored, Available, Objects int64 }
 
 // poolAnswer is a pool as 'osd dump' has it.
 type poolAnswer struct {
@@ -133,6 +133,7 @@ type poolStats struct {
 	Name  string `json:"name"`
 	Stats struct {
 		Stored    int64 `json:"stored"`
+		Objects   int64 `json:"objects"`
 		Used      int64 `json:"bytes_used"`
 		Available int64 `json:"max_avail"`
 	} `json:"stats"`
@@ -149,7 +150,7 @@ func (c *conn) poolStats(ctx context.Context) ([]poolStats, error) {
 func (c *conn) fillPoolUsage(ctx context.Context, facts *PoolFacts) error {
 	pools, err := c.poolStats(ctx)
 	for _, p := range pools {
-		facts.Usage[p.Name] = PoolUsage{Stored: p.Stats.Stored, Available: p.Stats.Available}
+		facts.Usage[p.Name] = PoolUsage{Stored: p.Stats.Stored, Objects: p.Stats.Objects, Available: p.Stats.Available}
 	}
 	return err
 }

@@ -190,14 +190,21 @@ func (p *planner) bringQuota(x *poolPlan, have *Pool) {
 	if q := x.Spec.Quota.MaxObjects; q != nil {
 		objects = *q
 	}
+	stored := p.seen.PoolFacts.Usage[x.Name]
 	for _, q := range []struct {
-		field      string
-		have, want int64
-	}{{"max_bytes", have.MaxBytes, bytes}, {"max_objects", have.MaxObjects, objects}} {
-		if q.have != q.want {
-			p.poolCommand(x, verbPoolQuota, api.RiskNone, map[string]string{paramOption: q.field, paramValue: strconv.FormatInt(q.want, 10)},
-				"its quota %s goes from %s to %s", q.field, quotaWord(q.have), quotaWord(q.want))
+		field              string
+		have, want, stored int64
+	}{{"max_bytes", have.MaxBytes, bytes, stored.Stored}, {"max_objects", have.MaxObjects, objects, stored.Objects}} {
+		if q.have == q.want {
+			continue
 		}
+		risk, text := api.RiskNone, ""
+		if q.want > 0 && q.want <= q.stored {
+			risk = api.RiskRedundancy
+			text = fmt.Sprintf("; %d are stored, so clients can write nothing until they delete some or the quota is raised", q.stored)
+		}
+		p.poolCommand(x, verbPoolQuota, risk, map[string]string{paramOption: q.field, paramValue: strconv.FormatInt(q.want, 10)},
+			"its quota %s goes from %s to %s%s", q.field, quotaWord(q.have), quotaWord(q.want), text)
 	}
 }
 

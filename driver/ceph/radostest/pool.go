@@ -19,6 +19,7 @@ type pool struct {
 	options       map[string]any
 	applications  map[string]any
 	busy, bytes   int // operations and bytes a second
+	stored        int // bytes
 }
 
 // poolPGs is the number of placement groups of a pool.
@@ -251,11 +252,19 @@ func (c *Cluster) madeRules(pattern map[string]any) (all []any) {
 	return all
 }
 
+// Store has clients write so many bytes into a pool, in objects of 4 MiB.
+func (c *Cluster) Store(pool string, bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pools[pool].stored = bytes
+}
+
 // poolDf is 'df' as far as pools are concerned.
 func (c *Cluster) poolDf() any {
 	pools := []any{}
-	for name := range c.pools {
-		pools = append(pools, map[string]any{"name": name, "stats": map[string]any{"stored": 0, "max_avail": 4 << 30}})
+	for name, p := range c.pools {
+		stats := map[string]any{"stored": p.stored, "objects": p.stored >> 22, "max_avail": 4 << 30}
+		pools = append(pools, map[string]any{"name": name, "stats": stats})
 	}
 	return map[string]any{"pools": pools}
 }
