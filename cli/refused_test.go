@@ -154,6 +154,7 @@ func TestRefused_lastCopies(t *testing.T) {
 }
 
 // plansWith has the command line's own driver ask a Ceph in memory, as the leader's does.
+// All tests of the package see it, so one that calls it does not call t.Parallel.
 func (b *bench) plansWith(c *radostest.Cluster) {
 	dialCeph = func(cfg rados.Config) rados.Client { return c.Dial(cfg) }
 	b.Cleanup(func() { dialCeph = nil })
@@ -162,7 +163,6 @@ func (b *bench) plansWith(c *radostest.Cluster) {
 // TestRefused_lastNode: a StorageNode whose data has nowhere to go is not deleted, though Ceph's driver judges that only when the time is over in which
 // a node may come back under another name. Who says that it may wait deletes it, and that keeps nobody from changing something else.
 func TestRefused_lastNode(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.addDisks("h1", "h2", "h3")
 	c := b.withCeph()
