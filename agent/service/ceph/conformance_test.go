@@ -48,7 +48,6 @@ var elsewhere = map[string]string{
 	"recoverosds.go":   "needs maps that an OSD of a cluster has: test/e2e TestRecoverMons, in which nobody is killed",
 	"maps.go giveMaps": "the goroutine that it starts is killed at its own places", "maps.go give": "the goroutine that it starts is killed at its own places",
 	"takeover.go disable": foreigner, "takeover.go stop": foreigner,
-	"wipe.go wipeFile wipeCopies": "copies of the label, which Ceph makes since 19: TestWipe_copiesOfTheLabel", "wipe.go wipeCopies zero": "of a copy of the label, likewise",
 	"recover.go Remove": "what was read of a store that has been in a quorum: it is read anew", "rgwusers.go writeUser": "of a user that stays with its buckets, as of one that is set",
 }
 

@@ -129,5 +129,5 @@ func wipeEncrypted(ctx context.Context, path string, o luks.Owner) error {
 	if err := luks.Erase(ctx, path); err != nil {
 		return err
 	}
-	return wipe(ctx, path, o.OSD)
+	return wipe(ctx, path)
 }

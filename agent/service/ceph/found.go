@@ -53,5 +53,5 @@ func clearFound(ctx context.Context, l *service.Local, name string) (bool, error
 	case !strings.EqualFold(label.OSDUUID, l.Parameters[paramOSDUUID]):
 		return false, nil
 	}
-	return true, wipe(ctx, device.Path, label.OSDUUID)
+	return true, wipe(ctx, device.Path)
 }

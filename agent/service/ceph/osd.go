@@ -235,5 +235,5 @@ func wipeBlock(ctx context.Context, l *service.Local) error {
 	if !strings.EqualFold(label.OSDUUID, l.Parameters[paramOSDUUID]) {
 		return nil
 	}
-	return wipe(ctx, device.Path, label.OSDUUID)
+	return wipe(ctx, device.Path)
 }

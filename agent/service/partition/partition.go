@@ -19,14 +19,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
-	"github.com/holdfast-storage/holdfast/internal/atomicfile"
+	"github.com/holdfast-storage/holdfast/internal/blank"
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
 )
 
 const (
 	// grain is what partitions begin at, in bytes, and what is left free at both ends of the disk.
 	grain = 1 << 20
-	// Beginnings and ends of partitions are emptied before these exist, so that nothing is found there that an earlier table had there.
+	// Beginnings and ends of partitions are emptied before these exist, with their samples, so that nothing is found there that an earlier table had there.
 	emptiedStart = 10 << 20
 	emptiedEnd   = 1 << 20
 	// timeout bounds one run of sfdisk or partx.
@@ -154,7 +154,8 @@ func add(ctx context.Context, d *os.File, t *table, s *Spec) (*table, error) {
 	if !ok {
 		return nil, ErrNoRoom
 	}
-	if err := errors.Join(zero(d, start, min(s.Bytes, emptiedStart)), zero(d, start+s.Bytes-emptiedEnd, emptiedEnd), d.Sync()); err != nil {
+	emptied := blank.With(s.Bytes, blank.Span{To: emptiedStart}, blank.Span{From: s.Bytes - emptiedEnd, To: s.Bytes})
+	if err := blank.Clear(ctx, d, blank.Moved(emptied, start)); err != nil {
 		return nil, err
 	}
 	line := fmt.Sprintf("start=%d, size=%d, type=%s, uuid=%s, name=%q\n", start/sector, s.Bytes/sector, s.Type, s.UUID, s.Name)
@@ -222,24 +223,8 @@ func Remove(ctx context.Context, path, tableID, uuid string, clear func(part str
 	if err != nil {
 		return err
 	}
-	// The table at the end goes first: the one at the start says until then whose disk it is.
-	return errors.Join(zero(d, size/grain*grain-grain, size-(size/grain*grain-grain)), d.Sync(), zero(d, 0, grain), d.Sync())
-}
-
-func zero(d *os.File, at, size int64) error {
-	return atomicfile.Guarded(d.Name(), func() error { return zeroBlocks(d, at, size) })
-}
-
-func zeroBlocks(d *os.File, at, size int64) error {
-	block := make([]byte, grain)
-	for end := at + size; at < end; {
-		n, err := d.WriteAt(block[:min(grain, end-at)], at)
-		if err != nil {
-			return err
-		}
-		at += int64(n)
-	}
-	return nil
+	// The table at the start goes last: it says until then whose disk it is.
+	return blank.Wipe(ctx, d, size, grain, blank.Span{From: size/grain*grain - grain, To: size})
 }
 
 func (t *table) is(id string) bool { return t.Label == "gpt" && strings.EqualFold(t.ID, id) }
