@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/service/luks"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/blank"
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
 )
 
@@ -30,6 +32,8 @@ type findings struct {
 	ceph       *api.DeviceCeph
 	// leftovers says of what else was found, in sentences.
 	leftovers []string
+	// unknown says, in a sentence, that there is something without a signature.
+	unknown string
 	// volumeGroup is the name of the LVM volume group.
 	volumeGroup string
 	// problem says, in a sentence, why the device could not be looked at.
@@ -110,8 +114,22 @@ func (s *Scanner) lookInTime(ctx context.Context, b *block, look func(context.Co
 	}
 }
 
+// Content says, in sentences as in Device.Reasons, what there is on a device or why that cannot be known; nothing where it is
+// empty. What has no signature is looked for in a part of it.
+func Content(ctx context.Context, path string, part func(size int64) blank.Span) []string {
+	found := lookIn(ctx, path, part)
+	if found.unknown != "" {
+		return []string{found.unknown}
+	}
+	return contentReasons(found)
+}
+
 // lookAt reads what is on the device.
 func lookAt(ctx context.Context, path string) findings {
+	return lookIn(ctx, path, func(size int64) blank.Span { return blank.Span{To: size} })
+}
+
+func lookIn(ctx context.Context, path string, part func(size int64) blank.Span) findings {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return findings{problem: "cannot be opened: " + cause(err)}
@@ -125,11 +143,37 @@ func lookAt(ctx context.Context, path string) findings {
 	if found.values["TYPE"] == "crypto_LUKS" {
 		readOwner(path, &found)
 	}
-	found.leftovers = append(found.leftovers, labelCopies(f)...)
 	if found.values["TYPE"] == "LVM2_member" {
 		found.volumeGroup = volumeGroup(f)
 	}
+	if err := readRest(ctx, f, &found, part); err != nil {
+		found.problem = "cannot be read: " + err.Error()
+	}
 	return found
+}
+
+// readRest looks for what has no signature, as far as nothing has been found that has one.
+func readRest(ctx context.Context, f *os.File, found *findings, part func(size int64) blank.Span) error {
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	copies, err := labelCopies(f, size, f.Name())
+	found.leftovers = append(found.leftovers, copies...)
+	if err != nil || len(contentReasons(*found)) > 0 {
+		return err
+	}
+	at, any, err := blank.LookIn(ctx, f, blank.Within(size, part(size)))
+	if any {
+		found.unknown = fmt.Sprintf("holds data that is not known, at byte %d: nothing on it has a signature. %s", at, wayOut(f.Name()))
+	}
+	return err
+}
+
+// wayOut says how a device becomes free that holds what no program knows any more. The signatures that wipefs knows are not
+// there, and the first MiB are a small part of what is.
+func wayOut(path string) string {
+	return fmt.Sprintf("If it is not needed, run 'blkdiscard %s' to free the device, or 'blkdiscard -z %[1]s' where it cannot discard", path)
 }
 
 // blkid runs libblkid's low-level probe, which reads the device itself and needs neither udev nor a cache.

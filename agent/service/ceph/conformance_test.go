@@ -14,20 +14,25 @@ import (
 func TestConformance(t *testing.T) {
 	code := servicetest.Places(t, ".", "partition.Ensure", "partition.Show", "partition.Remove", "luks.Format", "luks.Open", "luks.Close", "luks.Erase", "luks.Claim",
 		"v.Remove", "v.Activate")
-	parts := servicetest.Places(t, "../partition")
+	parts, passes := servicetest.Places(t, "../partition"), servicetest.Places(t, "../gate")
 	subjects := map[string]servicetest.Subject{
 		"mon": monSubject(), "lost mon": lostMon(), "mon alone": aloneMon(), "mon with its store put back": backMon(), "mon taken over": takenMon(true), "mon taken over that has ended": takenMon(false),
 		"osd": osdWithDB(), "osd without its directory": lostDirectory(), "osd whose database is not shown": hiddenPart(),
 		"mgr": mgrSubject(), "mds": mdsSubject(), "rgw": rgwSubject(), "rbd-mirror": mirrorSubject(),
 	}
 	for name, s := range subjects {
-		s.Agents, s.Code, s.Secrets = Agents(), []*failpoint.Points{code, parts}, append(s.Secrets, key)
+		s.Agents, s.Code, s.Secrets = Agents(), []*failpoint.Points{code, parts, passes}, append(s.Secrets, key)
 		t.Run(name, func(t *testing.T) { servicetest.Run(t, s) })
 	}
 	servicetest.Swept(t, code, elsewhere)
 	servicetest.Swept(t, parts, map[string]string{
 		"partition.go show":  "a removal that was killed shows a partition again, and is not killed a second time",
 		"partition.go partx": "a partition that the kernel shows where another table had it: TestEnsure_life",
+	})
+	servicetest.Swept(t, passes, map[string]string{
+		"gate.go Forget Remove": "of a device that the Daemon names no more: TestForget", "gate.go Undo Done": "only of a note that would be dropped with the daemon's directory",
+		"gate.go Make Forget": "likewise", "gate.go Undo Forget": "likewise",
+		"gate.go Undo clearBegun": "what was begun has no signature for a moment only: TestUndo", "gate.go clearBegun Clear": "likewise",
 	})
 }
 

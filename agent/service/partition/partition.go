@@ -20,7 +20,6 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
 	"github.com/holdfast-storage/holdfast/internal/blank"
-	"github.com/holdfast-storage/holdfast/internal/bluestore"
 )
 
 const (
@@ -69,9 +68,9 @@ func (e *entry) number() int {
 	return n
 }
 
-// Ensure makes a partition on the disk at path, unless it is there, and has the kernel show it. empty says that nothing at all was found on the
-// disk: only then a table is made. A disk with any other table is refused, and nothing is touched.
-func Ensure(ctx context.Context, path string, s *Spec, empty bool) error {
+// Ensure makes a partition on the disk at path, unless it is there, and has the kernel show it. Where there is no table, fresh is to have one made, or to
+// refuse it: it is called when others are kept from the disk. A disk with any other table is refused, and nothing is touched.
+func Ensure(ctx context.Context, path string, s *Spec, fresh func(do func() error) error) error {
 	if shown, err := Show(ctx, path, s); shown || err != nil {
 		return err
 	}
@@ -84,41 +83,23 @@ func Ensure(ctx context.Context, path string, s *Spec, empty bool) error {
 	switch {
 	case err != nil:
 		return err
-	case t == nil && !empty:
-		return fmt.Errorf("disk %s is not empty and has no partition table: it was not touched. Wipe it if its data is not needed", path)
 	case t != nil && !t.is(s.Table):
 		return fmt.Errorf("disk %s has a partition table (%s) that was not made for this: it was not touched. Wipe it if its data is not needed", path, t.ID)
 	}
-	if t == nil {
-		if err := vacant(ctx, path); err != nil {
-			return err
-		}
+	made := func() (err error) {
+		t, err = add(ctx, d, t, s)
+		return err
 	}
-	if t == nil || t.find(s.UUID) == nil {
-		if t, err = add(ctx, d, t, s); err != nil {
-			return fmt.Errorf("while making a partition of %d MiB on disk %s: %w", s.Bytes/grain, path, err)
-		}
+	switch {
+	case t == nil:
+		err = fresh(made)
+	case t.find(s.UUID) == nil:
+		err = made()
+	}
+	if err != nil {
+		return fmt.Errorf("while making a partition of %d MiB on disk %s: %w", s.Bytes/grain, path, err)
 	}
 	return show(ctx, path, t, t.find(s.UUID))
-}
-
-// vacant looks once more at a disk that was empty a while ago, now that others are kept from it: a file system or an OSD may have been made there while
-// the lock was waited for, and sfdisk is told not to look.
-func vacant(ctx context.Context, path string) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_EXCL|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return fmt.Errorf("disk %s is in use: it was not touched (%w)", path, err)
-	}
-	defer f.Close()
-	if _, err := bluestore.ReadLabel(path); !errors.Is(err, bluestore.ErrNoLabel) {
-		return fmt.Errorf("disk %s is not empty any more, it has a BlueStore label: it was not touched", path)
-	}
-	const nothing = 2 // blkid(8): nothing was found
-	out, err := run(ctx, "", "blkid", "-p", path)
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == nothing && len(exit.Stderr) == 0 {
-		return nil
-	}
-	return errors.Join(fmt.Errorf("disk %s is not empty any more: it was not touched (%s)", path, strings.TrimSpace(string(out))), err)
 }
 
 // Show has the kernel show a partition, and says whether it is there.
@@ -350,4 +331,4 @@ func runWith(ctx context.Context, files []*os.File, input, program string, args 
 }
 
 // packages are the Debian packages of the programs.
-var packages = map[string]string{"sfdisk": "fdisk", "partx": "util-linux", "blkid": "util-linux"}
+var packages = map[string]string{"sfdisk": "fdisk", "partx": "util-linux"}
