@@ -55,7 +55,7 @@ func unlock(ctx context.Context, l *service.Local, name string, fresh bool) (*se
 		return nil, fmt.Errorf("device %s (%s) is not encrypted any more, and osd.%s had its %s on it: it was not touched. Put the right disk back, or remove or replace "+
 			"the OSD if its data is lost", device.ID, device.Path, l.Daemon.Spec.ID, partNames[name])
 	case errors.Is(err, luks.ErrNone):
-		err = gate.Make(ctx, l, []*api.Device{&device}, func() error { return luks.Format(ctx, device.Path, o, l.Keys[name]) })
+		err = encrypt(ctx, l, &device, o, l.Keys[name])
 	case err == nil && have == o && fresh:
 		err = finish(ctx, device.Path, o, l.Keys[name])
 	}
@@ -74,6 +74,16 @@ func unlock(ctx context.Context, l *service.Local, name string, fresh bool) (*se
 	device.Path, device.Links, device.Holders, device.Reasons, device.Availability = path, nil, nil, nil, api.DeviceAvailable
 	clear.Devices[name] = device
 	return &clear, nil
+}
+
+// encrypt encrypts a device on which there is nothing. The disks that the OSD has parts of are held meanwhile: who changes a table has its disk for itself.
+func encrypt(ctx context.Context, l *service.Local, device *api.Device, o luks.Owner, key []byte) error {
+	disks, err := holdDisks(ctx, l)
+	if err != nil {
+		return err
+	}
+	defer disks.Done()
+	return gate.Make(ctx, l, []*api.Device{device}, func() error { return luks.Format(ctx, device.Path, o, key) })
 }
 
 // otherKey says so where a device of the OSD is encrypted with another key than the OSD has: it has another number, and with it another Secret, than the

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -90,7 +91,7 @@ func pass(ctx context.Context, l *service.Local, d *api.Device) error {
 	if err := Free(l, d); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(d.Path, os.O_RDONLY|unix.O_EXCL|unix.O_NONBLOCK, 0)
+	f, err := openAlone(ctx, d.Path, os.O_RDONLY)
 	if err != nil {
 		return &Refusal{fmt.Sprintf("device %s (%s) is in use: it was not touched (%v)", d.ID, d.Path, err)}
 	}
@@ -99,6 +100,22 @@ func pass(ctx context.Context, l *service.Local, d *api.Device) error {
 		return refuse(d, why)
 	}
 	return nil
+}
+
+// openAlone opens a device that nobody else has open in this way. A short look of somebody, such as that of an inventory, is waited for.
+func openAlone(ctx context.Context, path string, flag int) (f *os.File, err error) {
+	for pause := 20 * time.Millisecond; pause < time.Second; pause *= 2 {
+		f, err = os.OpenFile(path, flag|unix.O_EXCL|unix.O_NONBLOCK, 0)
+		if !errors.Is(err, unix.EBUSY) {
+			return f, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(err, context.Cause(ctx))
+		case <-time.After(pause):
+		}
+	}
+	return nil, err
 }
 
 // What may have been written to a device on which something was begun and is not to be told by a signature yet, in bytes: at
@@ -143,7 +160,7 @@ func Undo(ctx context.Context, l *service.Local) error {
 }
 
 func clearBegun(ctx context.Context, path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|unix.O_EXCL, 0)
+	f, err := openAlone(ctx, path, os.O_RDWR)
 	if err != nil {
 		return err
 	}
