@@ -56,7 +56,7 @@ var elsewhere = map[string]string{
 	"takeover.go disable": foreigner, "takeover.go stop": foreigner,
 	"osd.go ConfigureLocalService Done": "what the next agent does where one was killed is not killed a second time",
 	"osd.go DestroyLocalService Undo":   halfMade,
-	"recover.go Remove": "what was read of a store that has been in a quorum: it is read anew", "rgwusers.go writeUser": "of a user that stays with its buckets, as of one that is set",
+	"recover.go Remove":                 "what was read of a store that has been in a quorum: it is read anew", "rgwusers.go writeUser": "of a user that stays with its buckets, as of one that is set",
 }
 
 // mgrSubject is a manager that is taken over and does not run any more: the others keep nothing at all.
