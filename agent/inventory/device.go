@@ -85,8 +85,8 @@ func (s *Scanner) device(b *block, ids identities, u use, found findings) api.De
 		}
 	}
 	// Last: it tells how to free the device, which is no advice on one that is in use.
-	if len(reasons) == 0 && found.unknown != "" {
-		reasons = append(reasons, found.unknown)
+	if len(reasons) == 0 {
+		reasons = unknownReasons(&d, found)
 	}
 	d.Availability, d.Reasons = api.DeviceAvailable, reasons[:min(len(reasons), maxReasons)]
 	if len(reasons) > 0 {

@@ -11,7 +11,7 @@ import (
 )
 
 // labelCopies tells the copies of a BlueStore label on a device of a size.
-func labelCopies(r io.ReaderAt, size int64, path string) ([]string, error) {
+func labelCopies(r io.ReaderAt, size int64) ([]string, error) {
 	var out []string
 	b := make([]byte, len(bluestore.Magic))
 	for _, at := range bluestore.LabelCopies {
@@ -22,7 +22,7 @@ func labelCopies(r io.ReaderAt, size int64, path string) ([]string, error) {
 			return nil, fmt.Errorf("at byte %d: %w", at, err)
 		}
 		if string(b) == bluestore.Magic {
-			out = append(out, fmt.Sprintf("has a copy of an OSD's BlueStore label at %d GiB (byte %d). %s", at>>30, at, wayOut(path)))
+			out = append(out, fmt.Sprintf("has a copy of an OSD's BlueStore label at %d GiB (byte %d)", at>>30, at))
 		}
 	}
 	return out, nil

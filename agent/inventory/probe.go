@@ -32,8 +32,8 @@ type findings struct {
 	ceph       *api.DeviceCeph
 	// leftovers says of what else was found, in sentences.
 	leftovers []string
-	// unknown says, in a sentence, that there is something without a signature.
-	unknown string
+	// unknown says of what was found that is nothing whole: data without a signature, copies of a label.
+	unknown []string
 	// volumeGroup is the name of the LVM volume group.
 	volumeGroup string
 	// problem says, in a sentence, why the device could not be looked at.
@@ -116,12 +116,25 @@ func (s *Scanner) lookInTime(ctx context.Context, b *block, look func(context.Co
 
 // Content says, in sentences as in Device.Reasons, what there is on a device or why that cannot be known; nothing where it is
 // empty. What has no signature is looked for in a part of it.
-func Content(ctx context.Context, path string, part func(size int64) blank.Span) []string {
-	found := lookIn(ctx, path, part)
-	if found.unknown != "" {
-		return []string{found.unknown}
+func Content(ctx context.Context, d *api.Device, part func(size int64) blank.Span) []string {
+	found := lookIn(ctx, d.Path, part)
+	return append(contentReasons(found), unknownReasons(d, found)...)
+}
+
+// Unknown says whether there is something on a device, but nothing that has a signature.
+func Unknown(ctx context.Context, d *api.Device) bool {
+	found := lookAt(ctx, d.Path)
+	return len(found.unknown) > 0 && len(contentReasons(found)) == 0
+}
+
+// unknownReasons says of what is on a device that is nothing whole, and how to free it. The signatures that wipefs knows are not there, and the
+// first MiB are a small part of what is.
+func unknownReasons(d *api.Device, f findings) []string {
+	var out []string
+	for _, what := range f.unknown {
+		out = append(out, fmt.Sprintf("%s. If it is not needed, run 'holdfast device free %s --id %s' on this host, or 'blkdiscard %[2]s'", what, d.Path, d.ID))
 	}
-	return contentReasons(found)
+	return out
 }
 
 // lookAt reads what is on the device.
@@ -158,22 +171,15 @@ func readRest(ctx context.Context, f *os.File, found *findings, part func(size i
 	if err != nil {
 		return err
 	}
-	copies, err := labelCopies(f, size, f.Name())
-	found.leftovers = append(found.leftovers, copies...)
-	if err != nil || len(contentReasons(*found)) > 0 {
+	found.unknown, err = labelCopies(f, size)
+	if err != nil || len(found.unknown)+len(contentReasons(*found)) > 0 {
 		return err
 	}
 	at, any, err := blank.LookIn(ctx, f, blank.Within(size, part(size)))
 	if any {
-		found.unknown = fmt.Sprintf("holds data that is not known, at byte %d: nothing on it has a signature. %s", at, wayOut(f.Name()))
+		found.unknown = append(found.unknown, fmt.Sprintf("holds data that is not known, at byte %d: nothing on it has a signature", at))
 	}
 	return err
-}
-
-// wayOut says how a device becomes free that holds what no program knows any more. The signatures that wipefs knows are not
-// there, and the first MiB are a small part of what is.
-func wayOut(path string) string {
-	return fmt.Sprintf("If it is not needed, run 'blkdiscard %s' to free the device, or 'blkdiscard -z %[1]s' where it cannot discard", path)
 }
 
 // blkid runs libblkid's low-level probe, which reads the device itself and needs neither udev nor a cache.

@@ -93,7 +93,7 @@ func pass(ctx context.Context, l *service.Local, d *api.Device) error {
 	}
 	f, err := openAlone(ctx, d.Path, os.O_RDONLY)
 	if err != nil {
-		return &Refusal{fmt.Sprintf("device %s (%s) is in use: it was not touched (%v)", d.ID, d.Path, err)}
+		return inUse(d, err)
 	}
 	defer f.Close()
 	if why := content(ctx, l, d); len(why) > 0 {
@@ -126,7 +126,7 @@ const (
 )
 
 func content(ctx context.Context, l *service.Local, d *api.Device) []string {
-	return inventory.Content(ctx, d.Path, func(size int64) blank.Span {
+	return inventory.Content(ctx, d, func(size int64) blank.Span {
 		if begun(l, d) {
 			return blank.Span{From: begunStart, To: size - begunEnd}
 		}
@@ -157,6 +157,22 @@ func Undo(ctx context.Context, l *service.Local) error {
 		}
 	}
 	return nil
+}
+
+// Clear has a device look empty on which there is something, but nothing with a signature, and which nobody uses.
+func Clear(ctx context.Context, d *api.Device) error {
+	if !inventory.Unknown(ctx, d) {
+		return refuse(d, []string{d.Taken()})
+	}
+	err := clearBegun(ctx, d.Path)
+	if errors.Is(err, unix.EBUSY) {
+		return inUse(d, err)
+	}
+	return err
+}
+
+func inUse(d *api.Device, err error) error {
+	return &Refusal{fmt.Sprintf("device %s (%s) is in use: it was not touched (%v)", d.ID, d.Path, err)}
 }
 
 func clearBegun(ctx context.Context, path string) error {
