@@ -41,7 +41,8 @@ the device; the id is that of 'holdfast get hosts', because a name such as /dev/
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if id == "" {
-				return &exitError{exitUsage, errors.New("name the device with --id, as 'holdfast get hosts NAME -o yaml' shows it: a name below /dev may be another disk after a boot")}
+				return &exitError{exitUsage, errors.New("name the device with --id, as 'holdfast get hosts NAME -o yaml' shows it: " +
+					"a name below /dev may be another disk after a boot")}
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), freeTimeout)
 			defer cancel()

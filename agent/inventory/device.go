@@ -78,7 +78,8 @@ func (s *Scanner) device(b *block, ids identities, u use, found findings) api.De
 			reasons = append(reasons, why)
 		}
 	}
-	// Late, and only if nothing else speaks against it: to open it exclusively is to use it for a moment.
+	// Late, and only if nothing else speaks against it: to open it exclusively is to use it for a
+	// moment.
 	if len(reasons) == 0 && s.look == nil {
 		if why := openable(d.Path); why != "" {
 			reasons = append(reasons, why)

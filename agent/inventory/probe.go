@@ -32,7 +32,8 @@ type findings struct {
 	ceph       *api.DeviceCeph
 	// leftovers says of what else was found, in sentences.
 	leftovers []string
-	// unknown says of what was found that is nothing whole: data without a signature, copies of a label.
+	// unknown says of what was found that is nothing whole: data without a signature, copies of a
+	// label.
 	unknown []string
 	// volumeGroup is the name of the LVM volume group.
 	volumeGroup string
@@ -114,8 +115,8 @@ func (s *Scanner) lookInTime(ctx context.Context, b *block, look func(context.Co
 	}
 }
 
-// Content says, in sentences as in Device.Reasons, what there is on a device or why that cannot be known; nothing where it is
-// empty. What has no signature is looked for in a part of it.
+// Content says, in sentences as in Device.Reasons, what there is on a device or why that cannot be
+// known; nothing where it is empty. What has no signature is looked for in a part of it.
 func Content(ctx context.Context, d *api.Device, part func(size int64) blank.Span) []string {
 	found := lookIn(ctx, d.Path, part)
 	return append(contentReasons(found), unknownReasons(d, found)...)
@@ -127,12 +128,13 @@ func Unknown(ctx context.Context, d *api.Device) bool {
 	return len(found.unknown) > 0 && len(contentReasons(found)) == 0
 }
 
-// unknownReasons says of what is on a device that is nothing whole, and how to free it. The signatures that wipefs knows are not there, and the
-// first MiB are a small part of what is.
+// unknownReasons says of what is on a device that is nothing whole, and how to free it. The
+// signatures that wipefs knows are not there, and the first MiB are a small part of what is.
 func unknownReasons(d *api.Device, f findings) []string {
 	var out []string
 	for _, what := range f.unknown {
-		out = append(out, fmt.Sprintf("%s. If it is not needed, run 'holdfast device free %s --id %s' on this host, or 'blkdiscard %[2]s'", what, d.Path, d.ID))
+		out = append(out, fmt.Sprintf("%s. If it is not needed, run 'holdfast device free %s --id %s' on this host, or 'blkdiscard %[2]s'",
+			what, d.Path, d.ID))
 	}
 	return out
 }
@@ -177,7 +179,8 @@ func readRest(ctx context.Context, f *os.File, found *findings, part func(size i
 	}
 	at, any, err := blank.LookIn(ctx, f, blank.Within(size, part(size)))
 	if any {
-		found.unknown = append(found.unknown, fmt.Sprintf("holds data that is not known, at byte %d: nothing on it has a signature", at))
+		what := fmt.Sprintf("holds data that is not known, at byte %d: nothing on it has a signature", at)
+		found.unknown = append(found.unknown, what)
 	}
 	return err
 }

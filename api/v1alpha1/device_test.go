@@ -2,7 +2,8 @@ package v1alpha1
 
 import "testing"
 
-// Whatever a device says or does not say of itself: only one that says that it is available can be given to anybody.
+// Whatever a device says or does not say of itself: only one that says that it is available can be
+// given to anybody.
 func TestDevice_Taken(t *testing.T) {
 	for want, d := range map[string]Device{
 		"":                         {Availability: DeviceAvailable},

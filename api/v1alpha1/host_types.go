@@ -261,8 +261,8 @@ type Device struct {
 	Reasons []string `json:"reasons,omitempty"`
 }
 
-// Taken says why a device cannot be given to anybody, in a clause; nothing where it can. Whoever uses a device asks that first, on the
-// leader and on its host.
+// Taken says why a device cannot be given to anybody, in a clause; nothing where it can. Whoever
+// uses a device asks that first, on the leader and on its host.
 func (d *Device) Taken() string {
 	if d.Availability == DeviceAvailable {
 		return ""

@@ -1,13 +1,15 @@
-// Package blank tells by samples whether there is anything on a disk, and clears the samples of one that is given up.
+// Package blank tells by samples whether there is anything on a disk, and clears the samples of one
+// that is given up.
 //
-// A disk of 20 TB cannot be read to find out whether it is empty. Samples of it can: its two ends, places that are spread
-// over it evenly, and those at powers of two, where file systems keep copies of what they cannot do without: the
-// superblocks of ext4 (8, 32 and 128 MiB) and btrfs (64 MiB, 256 GiB), the headers of XFS's allocation groups (a quarter of
-// the disk, 1 TiB), the labels of BlueStore (1, 10, 100 and 1000 GiB).
+// A disk of 20 TB cannot be read to find out whether it is empty. Samples of it can: its two ends,
+// places that are spread over it evenly, and those at powers of two, where file systems keep copies
+// of what they cannot do without: the superblocks of ext4 (8, 32 and 128 MiB) and btrfs (64 MiB,
+// 256 GiB), the headers of XFS's allocation groups (a quarter of the disk, 1 TiB), the labels of
+// BlueStore (1, 10, 100 and 1000 GiB).
 //
-// Where the samples are depends on nothing but the size of the disk, so that a disk whose samples one host has cleared is
-// blank to every other one. A release that moves them has to know those of the releases before it: disks that were wiped
-// by these would not be blank any more.
+// Where the samples are depends on nothing but the size of the disk, so that a disk whose samples
+// one host has cleared is blank to every other one. A release that moves them has to know those of
+// the releases before it: disks that were wiped by these would not be blank any more.
 package blank
 
 import (
@@ -26,8 +28,9 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
 )
 
-// The sizes of samples, in bytes. One within the disk begins a block before its place: where a disk is divided into a number
-// of parts that it is not a multiple of, what begins them lies a block before or after.
+// The sizes of samples, in bytes. One within the disk begins a block before its place: where a disk
+// is divided into a number of parts that it is not a multiple of, what begins them lies a block
+// before or after.
 const (
 	head   = 256 << 10
 	tail   = 128 << 10
@@ -40,7 +43,8 @@ const (
 // Span is a part of a device, from one byte to before another.
 type Span struct{ From, To int64 }
 
-// Samples are the parts of a device of a size that are looked at, in order. No two touch each other.
+// Samples are the parts of a device of a size that are looked at, in order. No two touch each
+// other.
 func Samples(size int64) []Span {
 	spans := []Span{{0, min(head, size)}, {max(0, size-tail) / block * block, size}}
 	for _, at := range places(size) {
@@ -94,9 +98,9 @@ func clipped(spans []Span, part Span) (all []Span) {
 	return all
 }
 
-// Find looks for something in these parts of a device, and says where it begins, or found is false. A disk on which nothing
-// was ever written, or all was discarded, reads as zeros, and flash that was erased as ones: it is blank where all of it
-// reads as one of them.
+// Find looks for something in these parts of a device, and says where it begins, or found is false.
+// A disk on which nothing was ever written, or all was discarded, reads as zeros, and flash that
+// was erased as ones: it is blank where all of it reads as one of them.
 func Find(ctx context.Context, r io.ReaderAt, spans []Span) (at int64, found bool, err error) {
 	buffer := make([]byte, head)
 	fill := -1
@@ -146,7 +150,8 @@ func Look(ctx context.Context, f *os.File) (at int64, found bool, err error) {
 	return LookIn(ctx, f, Within(size, Span{0, size}))
 }
 
-// LookIn is Find on a device or file. The samples lie far from each other, and what is around them need not be read.
+// LookIn is Find on a device or file. The samples lie far from each other, and what is around them
+// need not be read.
 func LookIn(ctx context.Context, f *os.File, spans []Span) (at int64, found bool, err error) {
 	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_RANDOM) // it makes a look quicker, and no more
 	return Find(ctx, f, spans)
@@ -159,7 +164,8 @@ type Device interface {
 	Sync() error
 }
 
-// Clear writes zeros over parts of a device, the last ones first, and has them on stable storage when it returns nil.
+// Clear writes zeros over parts of a device, the last ones first, and has them on stable storage
+// when it returns nil.
 func Clear(ctx context.Context, d Device, spans []Span) error {
 	return atomicfile.Guarded(d.Name(), func() error {
 		for _, s := range slices.Backward(spans) {
@@ -187,9 +193,9 @@ func zero(ctx context.Context, d Device, s Span) error {
 	return nil
 }
 
-// Wipe clears a device of a size: its samples, and what more is named. The first bytes, in which it says whose it is, go
-// last: until then a wipe that was cut off is done again, and when nobody knows any more whose the disk was, nothing else is
-// left on it.
+// Wipe clears a device of a size: its samples, and what more is named. The first bytes, in which it
+// says whose it is, go last: until then a wipe that was cut off is done again, and when nobody
+// knows any more whose the disk was, nothing else is left on it.
 func Wipe(ctx context.Context, d Device, size, sign int64, more ...Span) error {
 	all := With(size, more...)
 	if err := Clear(ctx, d, clipped(all, Span{sign, size})); err != nil {
@@ -198,7 +204,8 @@ func Wipe(ctx context.Context, d Device, size, sign int64, more ...Span) error {
 	return Clear(ctx, d, clipped(all, Span{0, min(sign, size)}))
 }
 
-// With are the samples and more parts of a device of a size, in order, those that touch each other as one.
+// With are the samples and more parts of a device of a size, in order, those that touch each other
+// as one.
 func With(size int64, more ...Span) []Span {
 	return clipped(joined(slices.Concat(Samples(size), more)), Span{0, size})
 }

@@ -24,7 +24,8 @@ const (
 	tib = 1 << 40
 )
 
-// memory is a disk that keeps what is written to it, and is full of one byte elsewhere. It fails at a byte, if it is to.
+// memory is a disk that keeps what is written to it, and is full of one byte elsewhere. It fails at
+// a byte, if it is to.
 type memory struct {
 	size    int64
 	fill    byte
@@ -74,7 +75,8 @@ func find(t interface{ Fatal(...any) }, m *memory) (int64, bool) {
 	return at, found
 }
 
-// One byte in any sample of a disk of any size is found, where it is; and a wipe leaves the disk blank.
+// One byte in any sample of a disk of any size is found, where it is; and a wipe leaves the disk
+// blank.
 func TestFind_anyByte(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &memory{size: rapid.OneOf(rapid.Int64Range(1, 4*mib), rapid.Int64Range(1, 30*tib)).Draw(t, "size")}
@@ -111,8 +113,9 @@ func TestSamples(t *testing.T) {
 	})
 }
 
-// TestSamples_stay: a disk that a release has wiped must be blank to the next one. Where this fails, samples were moved: have
-// those of before be cleared, too, and leave them blank where they are.
+// TestSamples_stay: a disk that a release has wiped must be blank to the next one. Where this
+// fails, samples were moved: have those of before be cleared, too, and leave them blank where they
+// are.
 func TestSamples_stay(t *testing.T) {
 	var got strings.Builder
 	for _, size := range []int64{64 * mib, 300*mib + 512, 10 * gib, 20e12} {
@@ -184,7 +187,8 @@ func TestFind_badSector(t *testing.T) {
 	}
 }
 
-// Cut off before any write, a wipe leaves what says whose the disk is, and the next one leaves nothing.
+// Cut off before any write, a wipe leaves what says whose the disk is, and the next one leaves
+// nothing.
 func TestWipe_cutOff(t *testing.T) {
 	const size, sign = 300 * mib, block
 	everywhere := func() *memory {
@@ -247,7 +251,8 @@ func TestWipe_touchesNoMore(t *testing.T) {
 	}
 }
 
-// BenchmarkLook is the time that the look at a sparse file of 20 TB takes: that of a disk comes on top.
+// BenchmarkLook is the time that the look at a sparse file of 20 TB takes: that of a disk comes on
+// top.
 func BenchmarkLook(b *testing.B) {
 	f, err := os.Create(filepath.Join(b.TempDir(), "disk"))
 	if err != nil {

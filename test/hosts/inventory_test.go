@@ -124,7 +124,8 @@ func TestInventory_whateverIsOnADisk(t *testing.T) {
 // unknown is what is said of data without a signature, with the way out.
 const unknown = `^holds data that is not known, at byte [0-9]*(: nothing on it has a signature\. If it is not needed, run 'holdfast device free /dev/loop.*)?`
 
-// A disk that is as new stays available, also flash that reads as ones; so does one on which nothing is but what a wipe leaves.
+// A disk that is as new stays available, also flash that reads as ones; so does one on which
+// nothing is but what a wipe leaves.
 func TestInventory_whatIsBlank(t *testing.T) {
 	h := New(t, Options{Disks: 1, DiskSize: 300 << 20}).Host(1)
 	d, s := h.Disk(0), scanner(t, h)
@@ -142,7 +143,8 @@ func TestInventory_whatIsBlank(t *testing.T) {
 	}
 }
 
-// The way out that is told is one: run as it stands, it frees the disk. Of 'holdfast device free' package cli shows it.
+// The way out that is told is one: run as it stands, it frees the disk. Of 'holdfast device free'
+// package cli shows it.
 func TestInventory_theWayOutFrees(t *testing.T) {
 	h := New(t, Options{Disks: 1, DiskSize: 2 << 30}).Host(1)
 	d, s := h.Disk(0), scanner(t, h)

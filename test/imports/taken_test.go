@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestTaken_isTheOneQuestion: whether a device may be used is asked in one way, by Device.Taken: whoever compares its Availability himself decides for
-// himself what an empty disk is.
+// TestTaken_isTheOneQuestion: whether a device may be used is asked in one way, by Device.Taken:
+// whoever compares its Availability himself decides for himself what an empty disk is.
 func TestTaken_isTheOneQuestion(t *testing.T) {
 	const root = "../.."
 	asked, files := 0, token.NewFileSet()

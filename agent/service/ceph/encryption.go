@@ -76,7 +76,8 @@ func unlock(ctx context.Context, l *service.Local, name string, fresh bool) (*se
 	return &clear, nil
 }
 
-// encrypt encrypts a device on which there is nothing. The disks that the OSD has parts of are held meanwhile: who changes a table has its disk for itself.
+// encrypt encrypts a device on which there is nothing. The disks that the OSD has parts of are held
+// meanwhile: who changes a table has its disk for itself.
 func encrypt(ctx context.Context, l *service.Local, device *api.Device, o luks.Owner, key []byte) error {
 	disks, err := holdDisks(ctx, l)
 	if err != nil {

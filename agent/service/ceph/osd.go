@@ -198,10 +198,11 @@ func complete(dir string) bool {
 	return true
 }
 
-// makeOSD has ceph-osd make the OSD. Run again after it was cut off, ceph-osd finishes what it began: the uuid is the same. It has no socket, which would stay
-// when it is killed.
+// makeOSD has ceph-osd make the OSD. Run again after it was cut off, ceph-osd finishes what it
+// began: the uuid is the same. It has no socket, which would stay when it is killed.
 //
-// The disks that it has parts of are held before its devices pass the gate, which opens them for itself alone.
+// The disks that it has parts of are held before its devices pass the gate, which opens them for
+// itself alone.
 func makeOSD(ctx context.Context, l *service.Local, dir string, fresh []*api.Device) error {
 	disks, err := holdDisks(ctx, l)
 	if err != nil {

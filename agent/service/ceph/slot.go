@@ -73,7 +73,9 @@ func madeBefore(ctx context.Context, l *service.Local) (bool, error) {
 func makePart(ctx context.Context, l *service.Local, x api.DaemonDevice, disk *api.Device, made bool) error {
 	s := &partition.Spec{Table: tableID(l, x.Of), Type: partTypes[x.Name], UUID: partUUID(x), Name: "ceph " + x.Name, Bytes: x.Bytes}
 	if !made {
-		return partition.Ensure(ctx, disk.Path, s, func(do func() error) error { return gate.Make(ctx, l, []*api.Device{disk}, do) })
+		return partition.Ensure(ctx, disk.Path, s, func(do func() error) error {
+			return gate.Make(ctx, l, []*api.Device{disk}, do)
+		})
 	}
 	found, err := partition.Show(ctx, disk.Path, s)
 	if err == nil && !found {
@@ -124,8 +126,9 @@ func besides(l *service.Local) []api.DaemonDevice {
 	return slices.DeleteFunc(slices.Clone(l.Daemon.Spec.Devices), func(d api.DaemonDevice) bool { return d.Name == deviceBlock || partTypes[d.Name] == "" })
 }
 
-// linkParts makes the links by which ceph-osd finds its database and its log. made says that the OSD was made before: then each of them must
-// have its label, or the OSD would begin without what it has stored. It returns those on which there is nothing yet.
+// linkParts makes the links by which ceph-osd finds its database and its log. made says that the
+// OSD was made before: then each of them must have its label, or the OSD would begin without what
+// it has stored. It returns those on which there is nothing yet.
 func linkParts(ctx context.Context, l *service.Local, dir string, made bool) (fresh []*api.Device, err error) {
 	for _, x := range besides(l) {
 		l, err := unlock(ctx, l, x.Name, !made)
@@ -155,8 +158,9 @@ func linkParts(ctx context.Context, l *service.Local, dir string, made bool) (fr
 	return fresh, nil
 }
 
-// inClear is a device on which something is to be made, unless it is an encrypted one that is open: what it lies on has passed the gate when it was
-// encrypted, and what it reads as is nothing that anybody wrote.
+// inClear is a device on which something is to be made, unless it is an encrypted one that is open:
+// what it lies on has passed the gate when it was encrypted, and what it reads as is nothing that
+// anybody wrote.
 func inClear(l *service.Local, name string, device *api.Device) []*api.Device {
 	if encrypted(l, name) {
 		return nil

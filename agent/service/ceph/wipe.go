@@ -12,8 +12,9 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
 )
 
-// What is overwritten at the two ends of a device beside its samples, in bytes: at the start the label and the superblocks
-// of BlueFS and BlueStore behind it, at the end what a partition table would have left.
+// What is overwritten at the two ends of a device beside its samples, in bytes: at the start the
+// label and the superblocks of BlueFS and BlueStore behind it, at the end what a partition table
+// would have left.
 const (
 	wipedStart = 10 << 20
 	wipedEnd   = 1 << 20
@@ -38,5 +39,6 @@ func wipeFile(ctx context.Context, f *os.File) error {
 	if err != nil {
 		return err
 	}
-	return blank.Wipe(ctx, f, size, bluestore.LabelSize, blank.Span{To: wipedStart}, blank.Span{From: max(0, size-wipedEnd), To: size})
+	start, end := blank.Span{To: wipedStart}, blank.Span{From: max(0, size-wipedEnd), To: size}
+	return blank.Wipe(ctx, f, size, bluestore.LabelSize, start, end)
 }

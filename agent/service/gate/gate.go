@@ -1,11 +1,12 @@
-// Package gate is what every use of a device passes that writes over what is on it. Nothing is made on a device that is not
-// Available, or on which a look at that very moment finds anything.
+// Package gate is what every use of a device passes that writes over what is on it. Nothing is made
+// on a device that is not Available, or on which a look at that very moment finds anything.
 //
-// What makes a file system, a partition table or an encrypted device writes in several places, and for a moment what is on
-// the device has no signature. An agent that dies then leaves a device that is not Available, and that nobody could tell
-// from one with data. So it is noted in the daemon's directory before, and the note, which goes when all is made, lets the
-// same daemon begin anew there: as long as its Daemon names the device, nothing on it has a signature, and nothing is where
-// what is being made cannot have been written yet.
+// What makes a file system, a partition table or an encrypted device writes in several places, and
+// for a moment what is on the device has no signature. An agent that dies then leaves a device that
+// is not Available, and that nobody could tell from one with data. So it is noted in the daemon's
+// directory before, and the note, which goes when all is made, lets the same daemon begin anew
+// there: as long as its Daemon names the device, nothing on it has a signature, and nothing is
+// where what is being made cannot have been written yet.
 package gate
 
 import (
@@ -40,7 +41,8 @@ func refuse(d *api.Device, why []string) error {
 		d.ID, d.Path, strings.Join(why, "; "))}
 }
 
-// Free says why a daemon may make nothing on a device, or nil. Make asks that, too; it is for who has much to do before.
+// Free says why a daemon may make nothing on a device, or nil. Make asks that, too; it is for who
+// has much to do before.
 func Free(l *service.Local, d *api.Device) error {
 	if why := d.Taken(); why != "" && !begun(l, d) {
 		return refuse(d, []string{why})
@@ -48,7 +50,8 @@ func Free(l *service.Local, d *api.Device) error {
 	return nil
 }
 
-// Make has something made on devices, as they were just seen, or refuses it. Done again after it was cut off, it begins anew.
+// Make has something made on devices, as they were just seen, or refuses it. Done again after it
+// was cut off, it begins anew.
 func Make(ctx context.Context, l *service.Local, devices []*api.Device, do func() error) error {
 	if err := Forget(l); err != nil {
 		return err
@@ -77,7 +80,8 @@ func Make(ctx context.Context, l *service.Local, devices []*api.Device, do func(
 	return nil
 }
 
-// Done drops the note of a device, if there is one: what was begun has been made, also where that was seen by its signature.
+// Done drops the note of a device, if there is one: what was begun has been made, also where that
+// was seen by its signature.
 func Done(l *service.Local, id string) error {
 	note := noteOf(l, id)
 	if _, err := os.Lstat(note); errors.Is(err, os.ErrNotExist) {
@@ -86,7 +90,8 @@ func Done(l *service.Local, id string) error {
 	return atomicfile.Remove(note)
 }
 
-// pass looks at a device once more, opened by nobody else: a while may have passed since it was scanned.
+// pass looks at a device once more, opened by nobody else: a while may have passed since it was
+// scanned.
 func pass(ctx context.Context, l *service.Local, d *api.Device) error {
 	if err := Free(l, d); err != nil {
 		return err
@@ -102,7 +107,8 @@ func pass(ctx context.Context, l *service.Local, d *api.Device) error {
 	return nil
 }
 
-// openAlone opens a device that nobody else has open in this way. A short look of somebody, such as that of an inventory, is waited for.
+// openAlone opens a device that nobody else has open in this way. A short look of somebody, such as
+// that of an inventory, is waited for.
 func openAlone(ctx context.Context, path string, flag int) (f *os.File, err error) {
 	for pause := 20 * time.Millisecond; pause < time.Second; pause *= 2 {
 		f, err = os.OpenFile(path, flag|unix.O_EXCL|unix.O_NONBLOCK, 0)
@@ -118,8 +124,9 @@ func openAlone(ctx context.Context, path string, flag int) (f *os.File, err erro
 	return nil, err
 }
 
-// What may have been written to a device on which something was begun and is not to be told by a signature yet, in bytes: at
-// the start the keys of LUKS 2 and tables, at the end what tables have there.
+// What may have been written to a device on which something was begun and is not to be told by a
+// signature yet, in bytes: at the start the keys of LUKS 2 and tables, at the end what tables have
+// there.
 const (
 	begunStart = 16 << 20
 	begunEnd   = 1 << 20
@@ -134,8 +141,8 @@ func content(ctx context.Context, l *service.Local, d *api.Device) []string {
 	})
 }
 
-// Undo clears what Make began on a daemon's devices, and did not end. It does nothing where that has a signature by now:
-// then the service agent knows whose it is.
+// Undo clears what Make began on a daemon's devices, and did not end. It does nothing where that
+// has a signature by now: then the service agent knows whose it is.
 func Undo(ctx context.Context, l *service.Local) error {
 	if err := Forget(l); err != nil {
 		return err
@@ -159,7 +166,8 @@ func Undo(ctx context.Context, l *service.Local) error {
 	return nil
 }
 
-// Clear has a device look empty on which there is something, but nothing with a signature, and which nobody uses.
+// Clear has a device look empty on which there is something, but nothing with a signature, and
+// which nobody uses.
 func Clear(ctx context.Context, d *api.Device) error {
 	if !inventory.Unknown(ctx, d) {
 		return refuse(d, []string{d.Taken()})
@@ -185,7 +193,8 @@ func clearBegun(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	return blank.Clear(ctx, f, blank.With(size, blank.Span{To: begunStart}, blank.Span{From: max(0, size-begunEnd), To: size}))
+	start, end := blank.Span{To: begunStart}, blank.Span{From: max(0, size-begunEnd), To: size}
+	return blank.Clear(ctx, f, blank.With(size, start, end))
 }
 
 const notePrefix = "making-on-"
@@ -201,8 +210,8 @@ func begun(l *service.Local, d *api.Device) bool {
 	return err == nil && string(id) == d.ID
 }
 
-// Forget drops the notes of devices that the Daemon does not name any more: whatever is on them when it names them again may
-// be somebody's.
+// Forget drops the notes of devices that the Daemon does not name any more: whatever is on them
+// when it names them again may be somebody's.
 func Forget(l *service.Local) error {
 	files, err := os.ReadDir(l.Data)
 	if errors.Is(err, os.ErrNotExist) {

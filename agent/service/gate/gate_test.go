@@ -125,7 +125,8 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// Whatever came to a disk after it was scanned, or where nothing can have been written yet, is left alone, to the byte.
+// Whatever came to a disk after it was scanned, or where nothing can have been written yet, is left
+// alone, to the byte.
 func TestMake_refuses(t *testing.T) {
 	rows := func(t *testing.T, path string) { write(t, path, 50*mib, "row 4711") }
 	label := func(t *testing.T, path string) { write(t, path, 0, "bluestore block device\n") }
@@ -200,7 +201,8 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// A device that the Daemon does not name any more may be given to anybody: what is on it when it is named again is not known.
+// A device that the Daemon does not name any more may be given to anybody: what is on it when it is
+// named again is not known.
 func TestForget(t *testing.T) {
 	l, d := place(t)
 	begin(t, l, d, mib)

@@ -65,8 +65,9 @@ func uuidOf(pool, device string) string {
 	return uuidText(b)
 }
 
-// wipedEnds is how much is overwritten at both ends of a device that is given up, beside its samples, in bytes: the superblock and what follows,
-// and what a partition table would have left at the end.
+// wipedEnds is how much is overwritten at both ends of a device that is given up, beside its
+// samples, in bytes: the superblock and what follows, and what a partition table would have left at
+// the end.
 const wipedEnds = 1 << 20
 
 // wipe makes a device with this file system look empty. Where another file system is found, nothing is done. The device must
@@ -107,5 +108,6 @@ func wipeFile(ctx context.Context, f *os.File) error {
 	if err != nil {
 		return err
 	}
-	return blank.Wipe(ctx, f, size, superblockSize, blank.Span{To: wipedEnds}, blank.Span{From: max(0, size-wipedEnds), To: size})
+	start, end := blank.Span{To: wipedEnds}, blank.Span{From: max(0, size-wipedEnds), To: size}
+	return blank.Wipe(ctx, f, size, superblockSize, start, end)
 }

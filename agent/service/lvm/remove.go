@@ -83,15 +83,16 @@ func (v Volume) removeGroup(ctx context.Context, file string) error {
 	return err
 }
 
-// What of a disk LVM keeps for itself unless it is told otherwise, in bytes: in the first block the label, by which the disk is known, and behind it
-// the metadata of its group.
+// What of a disk LVM keeps for itself unless it is told otherwise, in bytes: in the first block the
+// label, by which the disk is known, and behind it the metadata of its group.
 const (
 	labelBlock    = 4 << 10
 	metadataBytes = 1 << 20
 )
 
-// clearDisk is pvremove that leaves nothing of what the volumes held either. The label goes last: until then LVM knows the disk, and pvremove, after which
-// nobody does, would refuse one without metadata.
+// clearDisk is pvremove that leaves nothing of what the volumes held either. The label goes last:
+// until then LVM knows the disk, and pvremove, after which nobody does, would refuse one without
+// metadata.
 func clearDisk(ctx context.Context, path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|unix.O_EXCL, 0)
 	if err != nil {

@@ -25,7 +25,8 @@ import (
 const (
 	// grain is what partitions begin at, in bytes, and what is left free at both ends of the disk.
 	grain = 1 << 20
-	// Beginnings and ends of partitions are emptied before these exist, with their samples, so that nothing is found there that an earlier table had there.
+	// Beginnings and ends of partitions are emptied before these exist, with their samples, so that
+	// nothing is found there that an earlier table had there.
 	emptiedStart = 10 << 20
 	emptiedEnd   = 1 << 20
 	// timeout bounds one run of sfdisk or partx.
@@ -68,8 +69,9 @@ func (e *entry) number() int {
 	return n
 }
 
-// Ensure makes a partition on the disk at path, unless it is there, and has the kernel show it. Where there is no table, fresh is to have one made, or to
-// refuse it: it is called when others are kept from the disk. A disk with any other table is refused, and nothing is touched.
+// Ensure makes a partition on the disk at path, unless it is there, and has the kernel show it.
+// Where there is no table, fresh is to have one made, or to refuse it: it is called when others are
+// kept from the disk. A disk with any other table is refused, and nothing is touched.
 func Ensure(ctx context.Context, path string, s *Spec, fresh func(do func() error) error) error {
 	if shown, err := Show(ctx, path, s); shown || err != nil {
 		return err

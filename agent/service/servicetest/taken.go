@@ -46,8 +46,8 @@ func putFilesystem(t *testing.T, path string) {
 	}
 }
 
-// testTaken puts something on each of a new daemon's disks. The daemon is refused, with the reason, and no disk is written to. Killed or removed then, it
-// leaves them alone as well.
+// testTaken puts something on each of a new daemon's disks. The daemon is refused, with the reason,
+// and no disk is written to. Killed or removed then, it leaves them alone as well.
 func testTaken(t *testing.T, s *Subject) {
 	if l := s.New(t); len(l.Daemon.Spec.Devices) == 0 {
 		return // it has none
@@ -98,7 +98,8 @@ func (s *Subject) refusesTaken(t *testing.T, l *service.Local, path, want string
 	}
 }
 
-// written is how many sectors the kernel has written to a disk and discarded on it by now (Documentation/block/stat.rst).
+// written is how many sectors the kernel has written to a disk and discarded on it by now
+// (Documentation/block/stat.rst).
 func written(t *testing.T, path string) string {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
