@@ -260,13 +260,17 @@ func readOwner(path string, found *findings) {
 	}
 }
 
+// InUse is the reason of a device that somebody has open for himself alone, and of which nothing
+// else is known. That may be over in a moment.
+const InUse = "is in use: the kernel refuses to open it exclusively (it may be mounted in another mount namespace)"
+
 // openable returns why the device cannot be opened exclusively, or "". The kernel refuses it while the device is mounted
 // in any namespace, is held by another device, or is open in this way by another program (open(2), O_EXCL).
 func openable(path string) string {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_EXCL|unix.O_NONBLOCK, 0)
 	switch {
 	case errors.Is(err, unix.EBUSY):
-		return "is in use: the kernel refuses to open it exclusively (it may be mounted in another mount namespace)"
+		return InUse
 	case err != nil:
 		return "cannot be opened: " + cause(err)
 	}

@@ -43,11 +43,15 @@ func refuse(d *api.Device, why []string) error {
 
 // Free says why a daemon may make nothing on a device, or nil. Make asks that, too; it is for who
 // has much to do before.
+//
+// A device that was open when it was scanned may be free by now, as a partition of a disk whose
+// table was just changed: that is asked anew when it passes.
 func Free(l *service.Local, d *api.Device) error {
-	if why := d.Taken(); why != "" && !begun(l, d) {
-		return refuse(d, []string{why})
+	why := d.Taken()
+	if why == "" || why == inventory.InUse || begun(l, d) {
+		return nil
 	}
-	return nil
+	return refuse(d, []string{why})
 }
 
 // Make has something made on devices, as they were just seen, or refuses it. Done again after it

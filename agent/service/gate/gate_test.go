@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
@@ -184,6 +185,27 @@ func hold(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() })
+}
+
+// One that was open when it was scanned is looked at when it passes: it may be free, or hold anything.
+func TestMake_wasOpen(t *testing.T) {
+	l, d := place(t)
+	f, err := os.OpenFile(d.Path, os.O_RDWR|unix.O_EXCL, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := seen(t, d.Path)
+	if open.Taken() != inventory.InUse {
+		t.Errorf("%q", open.Taken())
+	}
+	time.AfterFunc(50*time.Millisecond, func() { _ = f.Close() })
+	if err := Make(t.Context(), l, []*api.Device{open}, func() error { return nil }); err != nil {
+		t.Error(err)
+	}
+	write(t, d.Path, 50*mib, "row 4711")
+	if err := Make(t.Context(), l, []*api.Device{open}, func() error { return nil }); !refused(err) {
+		t.Errorf("data since: %v", err)
+	}
 }
 
 // What was begun and is not wanted any more leaves an empty disk.
