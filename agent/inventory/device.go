@@ -78,11 +78,16 @@ func (s *Scanner) device(b *block, ids identities, u use, found findings) api.De
 			reasons = append(reasons, why)
 		}
 	}
-	// Last, and only if nothing else speaks against it: to open it exclusively is to use it for a moment.
+	// Late, and only if nothing else speaks against it: to open it exclusively is to use it for a
+	// moment.
 	if len(reasons) == 0 && s.look == nil {
 		if why := openable(d.Path); why != "" {
 			reasons = append(reasons, why)
 		}
+	}
+	// Last: it tells how to free the device, which is no advice on one that is in use.
+	if len(reasons) == 0 {
+		reasons = unknownReasons(&d, found)
 	}
 	d.Availability, d.Reasons = api.DeviceAvailable, reasons[:min(len(reasons), maxReasons)]
 	if len(reasons) > 0 {

@@ -1,10 +1,12 @@
-// Package inventory tells which block devices a host has, by identities that stay the same when a device is renamed, moved
-// to another slot or seen by another kernel, and whether a device may be claimed for storage.
+// Package inventory tells which block devices a host has, by identities that stay the same when a
+// device is renamed, moved to another slot or seen by another kernel, and whether a device may be
+// claimed for storage.
 //
-// What the kernel knows comes from sysfs, /proc/self/mountinfo and /proc/swaps; what is written on a device from libblkid's
-// low-level probe (blkid -p) and from the labels of BlueStore and LVM. The udev database adds links and names where there
-// is one; nothing depends on udevd running. A device is Available only if nothing at all was found on it: whenever
-// something is in doubt, it is not.
+// What the kernel knows comes from sysfs, /proc/self/mountinfo and /proc/swaps; what is written on
+// a device from libblkid's low-level probe (blkid -p) and from the labels of BlueStore and LVM.
+// What has no signature is found by samples (package blank). The udev database adds links and names
+// where there is one; nothing depends on udevd running. A device is Available only if nothing at
+// all was found on it: whenever something is in doubt, it is not.
 package inventory
 
 import (

@@ -135,12 +135,13 @@ func TestDevice_withAnythingOnItIsNeverAvailable(t *testing.T) {
 				rapid.SampledFrom([]string{"ext4", "gpt", "ceph_bluestore", "something_new"}), 0, 2).Draw(t, "values"),
 			ambivalent: rapid.Bool().Draw(t, "ambivalent"),
 			problem:    rapid.SampledFrom([]string{"", "does not answer"}).Draw(t, "problem"),
+			unknown:    rapid.SampledFrom([][]string{nil, {"holds data that is not known"}}).Draw(t, "unknown"),
 		}
 		if rapid.Bool().Draw(t, "ceph") {
 			f.ceph = &api.DeviceCeph{OSDUUID: "u"}
 		}
 		clean := b.size >= MinSize && !b.readOnly && len(b.holders) == 0 && b.wwn != "" &&
-			len(f.values) == 0 && !f.ambivalent && f.problem == "" && f.ceph == nil
+			len(f.values) == 0 && !f.ambivalent && f.problem == "" && f.unknown == nil && f.ceph == nil
 		s := &Scanner{look: func(context.Context, string) findings { return f }}
 		blocks := []*block{b}
 		d := s.device(b, identify(blocks, blocks, map[string]findings{"sdb": f}), use{}, f)
@@ -267,15 +268,19 @@ func TestLabelCopies(t *testing.T) {
 	if err := disk.Truncate(2 << 30); err != nil {
 		t.Fatal(err)
 	}
-	if got := labelCopies(disk); got != nil {
-		t.Errorf("an empty disk: %q", got)
+	if got, err := labelCopies(disk, 2<<30); got != nil || err != nil {
+		t.Errorf("an empty disk: %q, %v", got, err)
 	}
 	if _, err := disk.WriteAt([]byte(bluestore.Magic), 1<<30); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"has a copy of an OSD's BlueStore label at 1 GiB"}
-	if diff := cmp.Diff(want, labelCopies(disk)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	want := []string{"has a copy of an OSD's BlueStore label at 1 GiB (byte 1073741824)"}
+	got, err := labelCopies(disk, 2<<30)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if _, err := labelCopies(disk, 20<<30); err == nil {
+		t.Error("a disk that cannot be read at 10 GiB has no copies")
 	}
 }
 

@@ -10,23 +10,22 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
 )
 
-// Since release 19 BlueStore keeps copies of its label at these places, so that an OSD survives the loss of the first one
-// (Ceph, os/bluestore/BlueStore.cc, bdev_label_positions). A device with a copy alone is a damaged OSD, not an empty disk.
-var labelCopyPlaces = []int64{1 << 30, 10 << 30, 100 << 30, 1000 << 30}
-
-// labelCopies tells the copies of a BlueStore label.
-func labelCopies(r io.ReaderAt) []string {
+// labelCopies tells the copies of a BlueStore label on a device of a size.
+func labelCopies(r io.ReaderAt, size int64) ([]string, error) {
 	var out []string
 	b := make([]byte, len(bluestore.Magic))
-	for _, at := range labelCopyPlaces {
+	for _, at := range bluestore.LabelCopies {
+		if at+int64(len(b)) > size {
+			break
+		}
 		if _, err := r.ReadAt(b, at); err != nil {
-			return out // the end of the device
+			return nil, fmt.Errorf("at byte %d: %w", at, err)
 		}
 		if string(b) == bluestore.Magic {
-			out = append(out, fmt.Sprintf("has a copy of an OSD's BlueStore label at %d GiB", at>>30))
+			out = append(out, fmt.Sprintf("has a copy of an OSD's BlueStore label at %d GiB (byte %d)", at>>30, at))
 		}
 	}
-	return out
+	return out, nil
 }
 
 // volumeGroup reads the name of the LVM volume group from a physical volume: a label in one of the first four sectors

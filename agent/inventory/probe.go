@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/service/luks"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/blank"
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
 )
 
@@ -30,6 +32,9 @@ type findings struct {
 	ceph       *api.DeviceCeph
 	// leftovers says of what else was found, in sentences.
 	leftovers []string
+	// unknown says of what was found that is nothing whole: data without a signature, copies of a
+	// label.
+	unknown []string
 	// volumeGroup is the name of the LVM volume group.
 	volumeGroup string
 	// problem says, in a sentence, why the device could not be looked at.
@@ -110,8 +115,36 @@ func (s *Scanner) lookInTime(ctx context.Context, b *block, look func(context.Co
 	}
 }
 
+// Content says, in sentences as in Device.Reasons, what there is on a device or why that cannot be
+// known; nothing where it is empty. What has no signature is looked for in a part of it.
+func Content(ctx context.Context, d *api.Device, part func(size int64) blank.Span) []string {
+	found := lookIn(ctx, d.Path, part)
+	return append(contentReasons(found), unknownReasons(d, found)...)
+}
+
+// Unknown says whether there is something on a device, but nothing that has a signature.
+func Unknown(ctx context.Context, d *api.Device) bool {
+	found := lookAt(ctx, d.Path)
+	return len(found.unknown) > 0 && len(contentReasons(found)) == 0
+}
+
+// unknownReasons says of what is on a device that is nothing whole, and how to free it. The
+// signatures that wipefs knows are not there, and the first MiB are a small part of what is.
+func unknownReasons(d *api.Device, f findings) []string {
+	var out []string
+	for _, what := range f.unknown {
+		out = append(out, fmt.Sprintf("%s. If it is not needed, run 'holdfast device free %s --id %s' on this host, or 'blkdiscard %[2]s'",
+			what, d.Path, d.ID))
+	}
+	return out
+}
+
 // lookAt reads what is on the device.
 func lookAt(ctx context.Context, path string) findings {
+	return lookIn(ctx, path, func(size int64) blank.Span { return blank.Span{To: size} })
+}
+
+func lookIn(ctx context.Context, path string, part func(size int64) blank.Span) findings {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return findings{problem: "cannot be opened: " + cause(err)}
@@ -125,11 +158,31 @@ func lookAt(ctx context.Context, path string) findings {
 	if found.values["TYPE"] == "crypto_LUKS" {
 		readOwner(path, &found)
 	}
-	found.leftovers = append(found.leftovers, labelCopies(f)...)
 	if found.values["TYPE"] == "LVM2_member" {
 		found.volumeGroup = volumeGroup(f)
 	}
+	if err := readRest(ctx, f, &found, part); err != nil {
+		found.problem = "cannot be read: " + err.Error()
+	}
 	return found
+}
+
+// readRest looks for what has no signature, as far as nothing has been found that has one.
+func readRest(ctx context.Context, f *os.File, found *findings, part func(size int64) blank.Span) error {
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	found.unknown, err = labelCopies(f, size)
+	if err != nil || len(found.unknown)+len(contentReasons(*found)) > 0 {
+		return err
+	}
+	at, any, err := blank.LookIn(ctx, f, blank.Within(size, part(size)))
+	if any {
+		what := fmt.Sprintf("holds data that is not known, at byte %d: nothing on it has a signature", at)
+		found.unknown = append(found.unknown, what)
+	}
+	return err
 }
 
 // blkid runs libblkid's low-level probe, which reads the device itself and needs neither udev nor a cache.
@@ -207,13 +260,17 @@ func readOwner(path string, found *findings) {
 	}
 }
 
+// InUse is the reason of a device that somebody has open for himself alone, and of which nothing
+// else is known. That may be over in a moment.
+const InUse = "is in use: the kernel refuses to open it exclusively (it may be mounted in another mount namespace)"
+
 // openable returns why the device cannot be opened exclusively, or "". The kernel refuses it while the device is mounted
 // in any namespace, is held by another device, or is open in this way by another program (open(2), O_EXCL).
 func openable(path string) string {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_EXCL|unix.O_NONBLOCK, 0)
 	switch {
 	case errors.Is(err, unix.EBUSY):
-		return "is in use: the kernel refuses to open it exclusively (it may be mounted in another mount namespace)"
+		return InUse
 	case err != nil:
 		return "cannot be opened: " + cause(err)
 	}

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -258,6 +259,18 @@ type Device struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Reasons []string `json:"reasons,omitempty"`
+}
+
+// Taken says why a device cannot be given to anybody, in a clause; nothing where it can. Whoever
+// uses a device asks that first, on the leader and on its host.
+func (d *Device) Taken() string {
+	if d.Availability == DeviceAvailable {
+		return ""
+	}
+	if why := strings.TrimSuffix(strings.Join(d.Reasons, "; "), "."); why != "" {
+		return why
+	}
+	return "it is not empty"
 }
 
 // DeviceKind is what sort of block device it is.

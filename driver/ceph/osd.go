@@ -172,7 +172,8 @@ func (p *planner) unusable(n *node, d *api.Device) string {
 	if by := p.dividedBy(drives.Place{Host: n.Host.Name, ID: d.ID}); by != "" {
 		return fmt.Sprintf("device %s on host %s is divided by DriveGroup %s: name its partitions, if they are what is meant, or remove it from %s", d.ID, n.Host.Name, by, n.what())
 	}
-	if d.Availability == api.DeviceAvailable {
+	why := d.Taken()
+	if why == "" {
 		return ""
 	}
 	if copies := p.copiesOf(d); copies != nil {
@@ -188,12 +189,7 @@ func (p *planner) unusable(n *node, d *api.Device) string {
 		return fmt.Sprintf("device %s on host %s holds OSD %s of this cluster, and Ceph, which knows whether that is needed, does not answer: it is looked at again when it does",
 			d.ID, n.Host.Name, uuid)
 	}
-	why := strings.Join(d.Reasons, "; ")
-	if why == "" {
-		why = "it is not empty"
-	}
-	return fmt.Sprintf("device %s on host %s cannot be used: %s. Free and wipe it, or remove it from %s",
-		d.ID, n.Host.Name, strings.TrimSuffix(why, "."), n.what())
+	return fmt.Sprintf("device %s on host %s cannot be used: %s. Free and wipe it, or remove it from %s", d.ID, n.Host.Name, why, n.what())
 }
 
 // ours says whether a device carries the label of the very OSD that it would become. The label of one that was cut off while it
@@ -205,7 +201,7 @@ func (p *planner) ours(host string, d *api.Device) bool {
 
 // labelNumber is the number that a device's own label says, or -1.
 func labelNumber(d *api.Device) int {
-	if d.Ceph == nil || d.Ceph.OSDID == nil || d.Availability == api.DeviceAvailable {
+	if d.Ceph == nil || d.Ceph.OSDID == nil || d.Taken() == "" {
 		return -1
 	}
 	return int(*d.Ceph.OSDID)

@@ -1,7 +1,6 @@
 package gluster
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,10 +40,9 @@ func (p *planner) check(n *node) {
 func (p *planner) checkDevices(n *node) {
 	for i := range n.Devices {
 		r := &n.Devices[i]
-		if r.Problem == "" && r.Device != nil && !n.uses(r.ID) && r.Device.Availability != api.DeviceAvailable {
-			why := cmp.Or(strings.Join(r.Device.Reasons, "; "), "it is not empty")
+		if r.Problem == "" && r.Device != nil && !n.uses(r.ID) && r.Device.Taken() != "" {
 			r.Problem = fmt.Sprintf("device %s on host %s cannot be used: %s. Free and wipe it, or remove it from StorageNode %s",
-				r.ID, n.hostName(), strings.TrimSuffix(why, "."), n.name)
+				r.ID, n.hostName(), r.Device.Taken(), n.name)
 		}
 		if r.Problem != "" {
 			p.decide(api.VerdictRefuse, n.object(), "%s", r.Problem)

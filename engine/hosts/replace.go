@@ -75,7 +75,7 @@ func Unfit(host, heir *api.Host, reasons []string) error {
 func hint(heir *api.Host) string {
 	var free []string
 	for _, d := range heir.Status.Devices {
-		if d.Availability == api.DeviceAvailable {
+		if d.Taken() == "" {
 			free = append(free, cmp.Or(d.Path, d.ID))
 		}
 	}

@@ -28,6 +28,12 @@ const Magic = "bluestore block device\n"
 // LabelSize is the size of the label block in bytes.
 const LabelSize = 4096
 
+// LabelCopies are the places, in bytes, of the copies that BlueStore keeps of its label since
+// release 19, so that an OSD survives the loss of the first one (Ceph, os/bluestore/BlueStore.cc,
+// bdev_label_positions). A device with a copy alone is a damaged OSD, or what an earlier one has
+// left.
+var LabelCopies = []int64{1 << 30, 10 << 30, 100 << 30, 1000 << 30}
+
 // Label is what the label says.
 type Label struct {
 	// OSDUUID is the identity that the OSD got when it was made.

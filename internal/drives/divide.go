@@ -55,7 +55,7 @@ func (o *Outcome) lookForGaps(h *api.Host, env *Env) {
 		parts, _ := o.partsOf(at, d, env) // a disk that is divided can be
 		parts = slices.DeleteFunc(parts, func(x api.GroupDevice) bool {
 			there := inventoried(h, x.ID)
-			return Holds(o.Group, Place{h.Name, x.ID}) || env.Claimed(Place{h.Name, x.ID}) != "" || there != nil && there.Availability != api.DeviceAvailable
+			return Holds(o.Group, Place{h.Name, x.ID}) || env.Claimed(Place{h.Name, x.ID}) != "" || there != nil && there.Taken() != ""
 		})
 		if len(parts) > 0 {
 			o.gaps[at], o.matches[at] = parts, d

@@ -164,7 +164,7 @@ func (o *Outcome) lookAt(h *api.Host, claimed func(Place) string) {
 			// It is not left alone.
 		case by != "":
 			leave(v.Device, by+" has it")
-		case v.Matches, asked && v.Device.Availability == api.DeviceAvailable:
+		case v.Matches, asked && v.Device.Taken() == "":
 			o.matches[at] = v.Device
 		case asked:
 			o.Problems = append(o.Problems, fmt.Sprintf("spec.take names %s, which cannot be taken: %s", text(h.Name, v.Device), v.Why))

@@ -73,8 +73,8 @@ func judge(filters []api.DriveFilter, used []int32, d *api.Device) (Verdict, boo
 			if best == nil || len(why) < len(best) {
 				best = why
 			}
-		case d.Availability != api.DeviceAvailable:
-			return Verdict{Device: d, Near: true, Why: strings.Join(d.Reasons, "; ")}, true
+		case d.Taken() != "":
+			return Verdict{Device: d, Near: true, Why: d.Taken()}, true
 		case f.Limit > 0 && used[i] >= f.Limit:
 			full = fmt.Sprintf("the limit of %d on a host is reached", f.Limit)
 		default:

@@ -81,7 +81,7 @@ func (b *bed) refusals(t *testing.T) {
 			}
 		})
 	}
-	for _, command := range []string{"umount /mnt/x", "wipefs -qa " + mounted + " " + used + " && sync", "mount -t tmpfs none /mnt/x && umount /mnt/x"} {
+	for _, command := range []string{"umount /mnt/x", "for d in " + mounted + " " + used + "; do blkdiscard --force $d; done", "mount -t tmpfs none /mnt/x && umount /mnt/x"} {
 		h.Run(t, t.Context(), "bash", "-c", command)
 	}
 	b.await("all disks available again", b.available(3))

@@ -77,23 +77,34 @@ func TestInventory_aRenamedDiskKeepsItsIdentity(t *testing.T) {
 // TestInventory_whateverIsOnADisk puts each thing on a disk in the host, and wants the disk unavailable with the reason,
 // from the outside of the host and without asking for a new scan. Removed again, the disk is available.
 func TestInventory_whateverIsOnADisk(t *testing.T) {
+	const discard = "blkdiscard --force $D"
 	tests := []struct {
 		name, put, remove string
 		want              string // a regular expression for one of the reasons
 	}{
-		{"file system", "mkfs.ext4 -q -L 'my data' $D", "wipefs -qa $D", `^has a file system: ext4 "my data" \(uuid [0-9a-f-]{36}\)$`},
+		{"file system", "mkfs.ext4 -q -L 'my data' $D", discard, `^has a file system: ext4 "my data" \(uuid [0-9a-f-]{36}\)$`},
 		// The mount cannot be seen from here.
-		{"mounted elsewhere without a signature", "mkfs.ext4 -q $D && mkdir -p /var/m && mount $D /var/m && wipefs -qaf $D", "umount /var/m",
+		{"mounted elsewhere without a signature", "mkfs.ext4 -q $D && mkdir -p /var/m && mount $D /var/m && wipefs -qaf $D", "umount /var/m; " + discard,
 			`^is in use: the kernel refuses to open it exclusively`},
-		{"swap", "mkswap -q $D", "wipefs -qa $D", `^holds swap space: swap \(uuid .*\)$`},
-		{"swap in use", "mkswap -q $D && swapon $D", "swapoff $D && wipefs -qa $D", `^in use as swap space$`},
-		{"partition table", "printf 'label: gpt\\n' | sfdisk -q $D", "wipefs -qa $D", `^has a partition table \(gpt\)$`},
-		{"partitions", "printf 'label: gpt\\n,100M\\n' | sfdisk -q $D && partx -u $D", "partx -d $D && wipefs -qa $D", `^has partitions: loop[0-9]+p1$`},
-		{"OSD", osd, "dd if=/dev/zero of=$D bs=1M count=4 conv=fsync status=none",
-			`^holds OSD 7 of Ceph cluster 11111111-2222-3333-4444-555555555555$`},
+		{"swap", "mkswap -q $D", discard, `^holds swap space: swap \(uuid .*\)$`},
+		{"swap in use", "mkswap -q $D && swapon $D", "swapoff $D && " + discard, `^in use as swap space$`},
+		{"partition table", "printf 'label: gpt\\n' | sfdisk -q $D", discard, `^has a partition table \(gpt\)$`},
+		{"partitions", "printf 'label: gpt\\n,100M\\n' | sfdisk -q $D && partx -u $D", "partx -d $D && " + discard, `^has partitions: loop[0-9]+p1$`},
+		{"OSD", osd, discard, `^holds OSD 7 of Ceph cluster 11111111-2222-3333-4444-555555555555$`},
+		{"rows of a text", `yes "row 4711" | dd of=$D bs=1M count=300 iflag=fullblock conv=fsync status=none`, discard, unknown + `0: `},
+		{"ext4 without its beginning", "mkfs.ext4 -q $D && dd if=/dev/zero of=$D bs=64K count=1 conv=notrunc,fsync status=none", discard, unknown},
+		{"XFS without its beginning", "mkfs.xfs -q $D && dd if=/dev/zero of=$D bs=64K count=1 conv=notrunc,fsync status=none", discard, unknown},
+		{"mounted elsewhere, full, without a signature",
+			"mkfs.ext4 -q $D && mkdir -p /var/m && mount $D /var/m && yes row | head -c 500M > /var/m/rows && sync && wipefs -qaf $D", "umount /var/m; " + discard,
+			`^is in use: the kernel refuses to open it exclusively`},
+		{"random bytes", "dd if=/dev/urandom of=$D bs=1M count=8 conv=fsync status=none", discard, unknown},
+		{"rows in the midst", `yes "row 4711" | dd of=$D bs=1M seek=200 count=100 iflag=fullblock conv=notrunc,fsync status=none`, discard, unknown},
+		{"a file system whose signatures were removed", "mkfs.ext4 -q $D && wipefs -qa $D", discard, unknown},
+		{"a copy of a label", "mkdir -p /run/copy && printf 'bluestore block device\\n' | dd of=$D bs=1M seek=1024 conv=notrunc,fsync status=none",
+			discard, `^has a copy of an OSD's BlueStore label at 1 GiB \(byte 1073741824\)\. If it is not needed, run 'holdfast device free /dev/loop`},
 		{"backing store", "losetup -f --show $D > /run/upper", "losetup -d $(cat /run/upper)", `^is the backing store of /dev/loop[0-9]+$`},
 	}
-	h := New(t, Options{Disks: 1, DiskSize: 1 << 30}).Host(1)
+	h := New(t, Options{Disks: 1, DiskSize: 3 << 30}).Host(1)
 	s := scanner(t, h)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -107,6 +118,52 @@ func TestInventory_whateverIsOnADisk(t *testing.T) {
 			run(test.remove)
 			await(t, "the disk to be available again", func() bool { return scan(t, s)[d.ID()].Availability == api.DeviceAvailable })
 		})
+	}
+}
+
+// unknown is what is said of data without a signature, with the way out.
+const unknown = `^holds data that is not known, at byte [0-9]*(: nothing on it has a signature\. If it is not needed, run 'holdfast device free /dev/loop.*)?`
+
+// A disk that is as new stays available, also flash that reads as ones; so does one on which
+// nothing is but what a wipe leaves.
+func TestInventory_whatIsBlank(t *testing.T) {
+	h := New(t, Options{Disks: 1, DiskSize: 300 << 20}).Host(1)
+	d, s := h.Disk(0), scanner(t, h)
+	for name, put := range map[string]string{
+		"never written to": "true",
+		"zeros":            "dd if=/dev/zero of=$D bs=1M conv=fsync status=none || true",
+		"ones":             `tr '\0' '\377' </dev/zero | dd of=$D bs=1M count=300 iflag=fullblock conv=fsync status=none`,
+		"discarded":        "mkfs.ext4 -q $D && blkdiscard --force $D",
+		"zeroed":           "mkfs.ext4 -q $D && blkdiscard --force -z $D",
+	} {
+		h.Run(t, t.Context(), "sh", "-ec", "D="+d.Path()+"\nblkdiscard --force $D\n"+put)
+		if got := scan(t, s)[d.ID()]; got.Availability != api.DeviceAvailable {
+			t.Errorf("%s: %q", name, got.Reasons)
+		}
+	}
+}
+
+// The way out that is told is one: run as it stands, it frees the disk. Of 'holdfast device free'
+// package cli shows it.
+func TestInventory_theWayOutFrees(t *testing.T) {
+	h := New(t, Options{Disks: 1, DiskSize: 2 << 30}).Host(1)
+	d, s := h.Disk(0), scanner(t, h)
+	for name, put := range map[string]string{
+		"rows of a text":    `yes "row 4711" | dd of=$D bs=1M seek=300 count=100 iflag=fullblock conv=notrunc,fsync status=none`,
+		"a copy of a label": "printf 'bluestore block device\\n' | dd of=$D bs=1M seek=1024 conv=notrunc,fsync status=none",
+	} {
+		for _, zeros := range []string{"", " -z"} {
+			h.Run(t, t.Context(), "sh", "-ec", "D="+d.Path()+"\n"+put)
+			reason := strings.Join(scan(t, s)[d.ID()].Reasons, "; ")
+			told := regexp.MustCompile("'(blkdiscard [^']*)'").FindStringSubmatch(reason)
+			if told == nil {
+				t.Fatalf("%s: %q", name, reason)
+			}
+			h.Run(t, t.Context(), "sh", "-ec", told[1]+zeros)
+			if got := scan(t, s)[d.ID()]; got.Availability != api.DeviceAvailable {
+				t.Errorf("%s, after %s%s: %q", name, told[1], zeros, got.Reasons)
+			}
+		}
 	}
 }
 

@@ -327,6 +327,11 @@ func TestWipe_copiesOfTheLabel(t *testing.T) {
 	if _, err := f.WriteAt(head(t, path)[:bluestore.LabelSize], 1<<30); err != nil {
 		t.Fatal(err)
 	}
+	for at := int64(512 << 20); at < 2<<30; at += 1 << 20 { // as of an OSD that is full
+		if _, err := f.WriteAt([]byte("data of somebody"), at); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -14,14 +14,14 @@ import (
 func TestConformance(t *testing.T) {
 	code := servicetest.Places(t, ".", "partition.Ensure", "partition.Show", "partition.Remove", "luks.Format", "luks.Open", "luks.Close", "luks.Erase", "luks.Claim",
 		"v.Remove", "v.Activate")
-	parts := servicetest.Places(t, "../partition")
+	parts, passes := servicetest.Places(t, "../partition"), servicetest.Places(t, "../gate")
 	subjects := map[string]servicetest.Subject{
 		"mon": monSubject(), "lost mon": lostMon(), "mon alone": aloneMon(), "mon with its store put back": backMon(), "mon taken over": takenMon(true), "mon taken over that has ended": takenMon(false),
 		"osd": osdWithDB(), "osd without its directory": lostDirectory(), "osd whose database is not shown": hiddenPart(),
 		"mgr": mgrSubject(), "mds": mdsSubject(), "rgw": rgwSubject(), "rbd-mirror": mirrorSubject(),
 	}
 	for name, s := range subjects {
-		s.Agents, s.Code, s.Secrets = Agents(), []*failpoint.Points{code, parts}, append(s.Secrets, key)
+		s.Agents, s.Code, s.Secrets = Agents(), []*failpoint.Points{code, parts, passes}, append(s.Secrets, key)
 		t.Run(name, func(t *testing.T) { servicetest.Run(t, s) })
 	}
 	servicetest.Swept(t, code, elsewhere)
@@ -29,27 +29,34 @@ func TestConformance(t *testing.T) {
 		"partition.go show":  "a removal that was killed shows a partition again, and is not killed a second time",
 		"partition.go partx": "a partition that the kernel shows where another table had it: TestEnsure_life",
 	})
+	servicetest.Swept(t, passes, map[string]string{
+		"gate.go Forget": forgotten, "gate.go Forget Remove": forgotten,
+		"gate.go clearBegun": halfMade, "gate.go Undo Done": halfMade, "gate.go clearBegun Clear": halfMade,
+	})
 }
 
 const (
 	noCrypt     = "there is no dm-crypt on the machines of these tests: TestOSD_encryptedKilled in a virtual machine (test/e2e TestEncryption)"
 	noCryptPart = "there is no dm-crypt on the machines of these tests; in the virtual machine nobody is killed over encrypted databases or those of somebody else (TestOSD_encryptedBefore)"
+	forgotten   = "of a device that its Daemon names no more: package gate, TestForget"
+	halfMade    = "what was begun has no signature for a moment only, and nobody is killed in that twice: package gate, TestUndo"
 	foreigner   = "needs units that somebody has enabled on this machine: TestEndUnits and test/e2e TestAdopt, in which nobody is killed"
 )
 
 // elsewhere are the places at which nobody is killed here, and why.
 var elsewhere = map[string]string{
-	"encryption.go finish Format": noCrypt, "encryption.go unlock Format": noCrypt, "encryption.go unlock finish": noCrypt, "encryption.go unlock Open": noCrypt,
+	"encryption.go finish Format": noCrypt, "encryption.go unlock encrypt": noCrypt, "encryption.go encrypt Format": noCrypt, "encryption.go unlock finish": noCrypt, "encryption.go unlock Open": noCrypt,
 	"encryption.go CloseDevices Close": noCrypt, "encryption.go wipeEncrypted Close": noCrypt, "encryption.go wipeEncrypted Erase": noCrypt,
-	"encryption.go wipeEncrypted wipe": noCrypt, "osd.go ConfigureLocalService unlock": noCrypt, "osd.go wipeBlock wipeEncrypted": noCrypt,
+	"encryption.go wipeEncrypted wipe": noCrypt, "osd.go configureOSD unlock": noCrypt, "osd.go wipeBlock wipeEncrypted": noCrypt,
 	"slot.go unlock": noCryptPart, "slot.go wipeEncrypted": noCryptPart, "slot.go madeBefore": noCryptPart, "takeoverosd.go": noCryptPart, "osd.go takeOverOSD": noCryptPart,
 	"found.go":         "there are no logical volumes on the machines of these tests: test/e2e TestAdoptLVM in a virtual machine, in which nobody is killed",
 	"bootunits.go":     foreigner,
 	"recoverosds.go":   "needs maps that an OSD of a cluster has: test/e2e TestRecoverMons, in which nobody is killed",
 	"maps.go giveMaps": "the goroutine that it starts is killed at its own places", "maps.go give": "the goroutine that it starts is killed at its own places",
 	"takeover.go disable": foreigner, "takeover.go stop": foreigner,
-	"wipe.go wipeFile wipeCopies": "copies of the label, which Ceph makes since 19: TestWipe_copiesOfTheLabel", "wipe.go wipeCopies zero": "of a copy of the label, likewise",
-	"recover.go Remove": "what was read of a store that has been in a quorum: it is read anew", "rgwusers.go writeUser": "of a user that stays with its buckets, as of one that is set",
+	"osd.go ConfigureLocalService Done": "what the next agent does where one was killed is not killed a second time",
+	"osd.go DestroyLocalService Undo":   halfMade,
+	"recover.go Remove":                 "what was read of a store that has been in a quorum: it is read anew", "rgwusers.go writeUser": "of a user that stays with its buckets, as of one that is set",
 }
 
 // mgrSubject is a manager that is taken over and does not run any more: the others keep nothing at all.

@@ -115,7 +115,7 @@ func TestOSD_dividedLost(t *testing.T) {
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := bring(t.Context(), t, l, disk, logs); err == nil || !strings.Contains(err.Error(), "is empty, and osd.7 was made on it before") {
+	if err := bring(t.Context(), t, l, disk, logs); err == nil || !strings.Contains(err.Error(), "has no label, and osd.7 was made on it before") {
 		t.Errorf("an empty part: %v", err)
 	}
 	for _, args := range [][]string{{"sfdisk", "-q", "--no-reread", "--no-tell-kernel", "--delete", disk, "1"}, {"partx", "--delete", disk}} {

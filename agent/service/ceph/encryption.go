@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/gate"
 	"github.com/holdfast-storage/holdfast/agent/service/luks"
 	"github.com/holdfast-storage/holdfast/agent/service/lvm"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -54,12 +54,13 @@ func unlock(ctx context.Context, l *service.Local, name string, fresh bool) (*se
 	case errors.Is(err, luks.ErrNone) && !fresh:
 		return nil, fmt.Errorf("device %s (%s) is not encrypted any more, and osd.%s had its %s on it: it was not touched. Put the right disk back, or remove or replace "+
 			"the OSD if its data is lost", device.ID, device.Path, l.Daemon.Spec.ID, partNames[name])
-	case errors.Is(err, luks.ErrNone) && device.Availability != api.DeviceAvailable:
-		return nil, fmt.Errorf("device %s is not empty (%s): it was not touched. Wipe it if its data is not needed", device.ID, strings.Join(device.Reasons, "; "))
 	case errors.Is(err, luks.ErrNone):
-		err = luks.Format(ctx, device.Path, o, l.Keys[name])
+		err = encrypt(ctx, l, &device, o, l.Keys[name])
 	case err == nil && have == o && fresh:
 		err = finish(ctx, device.Path, o, l.Keys[name])
+	}
+	if refused := (*gate.Refusal)(nil); errors.As(err, &refused) {
+		return nil, err
 	}
 	if err != nil {
 		return nil, fmt.Errorf("while encrypting device %s: %w", device.ID, err)
@@ -75,6 +76,17 @@ func unlock(ctx context.Context, l *service.Local, name string, fresh bool) (*se
 	return &clear, nil
 }
 
+// encrypt encrypts a device on which there is nothing. The disks that the OSD has parts of are held
+// meanwhile: who changes a table has its disk for itself.
+func encrypt(ctx context.Context, l *service.Local, device *api.Device, o luks.Owner, key []byte) error {
+	disks, err := holdDisks(ctx, l)
+	if err != nil {
+		return err
+	}
+	defer disks.Done()
+	return gate.Make(ctx, l, []*api.Device{device}, func() error { return luks.Format(ctx, device.Path, o, key) })
+}
+
 // otherKey says so where a device of the OSD is encrypted with another key than the OSD has: it has another number, and with it another Secret, than the
 // OSD that was made on its disk before and of which this stayed.
 func otherKey(ctx context.Context, l *service.Local, name string) error {
@@ -88,7 +100,7 @@ func otherKey(ctx context.Context, l *service.Local, name string) error {
 	}
 	secret := l.Daemon.Spec.Devices[slices.IndexFunc(l.Daemon.Spec.Devices, func(d api.DaemonDevice) bool { return d.Name == name })].KeySecret
 	return fmt.Errorf("device %s (%s) has the %s of the OSD that was made on this disk before (%s), encrypted with the key of that: the key of osd.%s, in Secret %s, does not open it. "+
-		"It stayed when that OSD was removed with deletionPolicy Retain, or lost its disk. Nothing was touched. If that OSD's data is not needed, free it with 'wipefs --all %s' on "+
+		"It stayed when that OSD was removed with deletionPolicy Retain, or lost its disk. Nothing was touched. If that OSD's data is not needed, free it with 'blkdiscard --force %s' on "+
 		"this host, and it is made anew; if it is, put the key of that OSD's Secret into this one", device.ID, device.Path, partNames[name], have.OSD, l.Daemon.Spec.ID, secret, device.Path)
 }
 
@@ -129,5 +141,5 @@ func wipeEncrypted(ctx context.Context, path string, o luks.Owner) error {
 	if err := luks.Erase(ctx, path); err != nil {
 		return err
 	}
-	return wipe(ctx, path, o.OSD)
+	return wipe(ctx, path)
 }

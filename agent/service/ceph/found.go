@@ -47,11 +47,11 @@ func clearFound(ctx context.Context, l *service.Local, name string) (bool, error
 	label, err := bluestore.ReadLabel(device.Path)
 	switch {
 	case errors.Is(err, bluestore.ErrNoLabel):
-		return device.Availability == api.DeviceAvailable, nil
+		return device.Taken() == "", nil
 	case err != nil:
 		return false, err
 	case !strings.EqualFold(label.OSDUUID, l.Parameters[paramOSDUUID]):
 		return false, nil
 	}
-	return true, wipe(ctx, device.Path, label.OSDUUID)
+	return true, wipe(ctx, device.Path)
 }

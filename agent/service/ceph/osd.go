@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/gate"
 	"github.com/holdfast-storage/holdfast/agent/service/lvm"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -40,6 +41,18 @@ func (o OSD) Initialize(context.Context, *service.Host) error {
 // ConfigureLocalService makes the OSD on its device, unless that was done before. The device is looked at first: it must be
 // empty, or carry the label of this very OSD. Anything else is left untouched.
 func (OSD) ConfigureLocalService(ctx context.Context, l *service.Local) error {
+	if err := configureOSD(ctx, l); err != nil {
+		return err
+	}
+	for _, x := range l.Daemon.Spec.Devices {
+		if err := errors.Join(gate.Done(l, x.ID), gate.Done(l, x.Of)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func configureOSD(ctx context.Context, l *service.Local) error {
 	dir := filepath.Join(l.Data, directoryName)
 	if err := takeOverOSD(ctx, l); err != nil {
 		return err
@@ -56,9 +69,16 @@ func (OSD) ConfigureLocalService(ctx context.Context, l *service.Local) error {
 	if err != nil {
 		return err
 	}
-	if label == nil && (complete(dir) || l.Parameters[api.ParameterForeign] != "") {
-		return fmt.Errorf("device %s (%s) is empty, and osd.%s was made on it before: it was not touched. Put the right disk back, "+
-			"or replace the OSD if its data is lost", device.ID, device.Path, l.Daemon.Spec.ID)
+	var fresh []*api.Device
+	if label == nil {
+		if complete(dir) || l.Parameters[api.ParameterForeign] != "" {
+			return fmt.Errorf("device %s (%s) has no label, and osd.%s was made on it before: it was not touched. Put the right disk back, "+
+				"or replace the OSD if its data is lost", device.ID, device.Path, l.Daemon.Spec.ID)
+		}
+		if err := gate.Free(l, device); err != nil {
+			return err
+		}
+		fresh = inClear(l, deviceBlock, device)
 	}
 	if err := atomicfile.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("while making the directory of osd.%s: %w", l.Daemon.Spec.ID, err)
@@ -66,7 +86,8 @@ func (OSD) ConfigureLocalService(ctx context.Context, l *service.Local) error {
 	if err := linkDevice(filepath.Join(dir, "block"), stablePath(device)); err != nil {
 		return err
 	}
-	if err := linkParts(ctx, l, dir, label != nil && label.MkfsDone()); err != nil {
+	more, err := linkParts(ctx, l, dir, label != nil && label.MkfsDone())
+	if err != nil {
 		return err
 	}
 	if class := l.Parameters[paramClass]; class != "" { // ceph-osd reads it when it puts itself into CRUSH
@@ -82,7 +103,7 @@ func (OSD) ConfigureLocalService(ctx context.Context, l *service.Local) error {
 			return fmt.Errorf("while writing the directory of osd.%s: %w", l.Daemon.Spec.ID, err)
 		}
 	}
-	return makeOSD(ctx, l, dir)
+	return makeOSD(ctx, l, dir, append(fresh, more...))
 }
 
 // keepFile writes a file unless it is there with this content.
@@ -112,7 +133,7 @@ func blockDevice(l *service.Local) (*api.Device, error) {
 	return &device, nil
 }
 
-// ownLabel returns the label of this OSD on its device, or nil when the device is empty.
+// ownLabel returns the label of this OSD on its device, or nil when the device has none.
 func ownLabel(l *service.Local, device *api.Device) (*bluestore.Label, error) {
 	want := l.Parameters[paramOSDUUID]
 	label, err := bluestore.ReadLabel(device.Path)
@@ -124,9 +145,6 @@ func ownLabel(l *service.Local, device *api.Device) (*bluestore.Label, error) {
 			device.ID, label.OSDUUID, label.ClusterFSID())
 	case !errors.Is(err, bluestore.ErrNoLabel):
 		return nil, fmt.Errorf("while looking at device %s: %w", device.ID, err)
-	case device.Availability != api.DeviceAvailable:
-		return nil, fmt.Errorf("device %s is not empty (%s): it was not touched. Wipe it if its data is not needed",
-			device.ID, strings.Join(device.Reasons, "; "))
 	}
 	return nil, nil //nolint:nilnil // an empty device has no label, and that is no error
 }
@@ -180,16 +198,21 @@ func complete(dir string) bool {
 	return true
 }
 
-// makeOSD has ceph-osd make the OSD. Run again after it was cut off, ceph-osd finishes what it began: the uuid is the same. It has no socket, which would stay
-// when it is killed.
-func makeOSD(ctx context.Context, l *service.Local, dir string) error {
+// makeOSD has ceph-osd make the OSD. Run again after it was cut off, ceph-osd finishes what it
+// began: the uuid is the same. It has no socket, which would stay when it is killed.
+//
+// The disks that it has parts of are held before its devices pass the gate, which opens them for
+// itself alone.
+func makeOSD(ctx context.Context, l *service.Local, dir string, fresh []*api.Device) error {
 	disks, err := holdDisks(ctx, l)
 	if err != nil {
 		return err
 	}
 	defer disks.Done()
-	err = tool.RunWith(ctx, disks.Files, l.Data, "ceph-osd", "--mkfs", "-i", l.Daemon.Spec.ID, "--osd-uuid", l.Parameters[paramOSDUUID],
-		"--osd-data", dir, "--no-mon-config", "--admin-socket=", "-c", filepath.Join(l.Data, fileConf), "--keyring", filepath.Join(l.Data, fileKeyring))
+	err = gate.Make(ctx, l, fresh, func() error {
+		return tool.RunWith(ctx, disks.Files, l.Data, "ceph-osd", "--mkfs", "-i", l.Daemon.Spec.ID, "--osd-uuid", l.Parameters[paramOSDUUID],
+			"--osd-data", dir, "--no-mon-config", "--admin-socket=", "-c", filepath.Join(l.Data, fileConf), "--keyring", filepath.Join(l.Data, fileKeyring))
+	})
 	if err != nil {
 		return err
 	}
@@ -202,6 +225,9 @@ func makeOSD(ctx context.Context, l *service.Local, dir string) error {
 // DestroyLocalService wipes the device if the Daemon's data shall be lost, and only if the label on it is this OSD's own. What it has on other
 // disks goes with that, also when the OSD failed and another one takes its number: without its main device it is worth nothing.
 func (OSD) DestroyLocalService(ctx context.Context, l *service.Local) error {
+	if err := gate.Undo(ctx, l); err != nil {
+		return err
+	}
 	wipes := l.Daemon.Spec.OnRemoval == api.DeletionWipe
 	if !wipes && l.Parameters[paramDrain] != drainReplace {
 		return nil
@@ -235,5 +261,5 @@ func wipeBlock(ctx context.Context, l *service.Local) error {
 	if !strings.EqualFold(label.OSDUUID, l.Parameters[paramOSDUUID]) {
 		return nil
 	}
-	return wipe(ctx, device.Path, label.OSDUUID)
+	return wipe(ctx, device.Path)
 }

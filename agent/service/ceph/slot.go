@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/gate"
 	"github.com/holdfast-storage/holdfast/agent/service/partition"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
@@ -72,7 +73,9 @@ func madeBefore(ctx context.Context, l *service.Local) (bool, error) {
 func makePart(ctx context.Context, l *service.Local, x api.DaemonDevice, disk *api.Device, made bool) error {
 	s := &partition.Spec{Table: tableID(l, x.Of), Type: partTypes[x.Name], UUID: partUUID(x), Name: "ceph " + x.Name, Bytes: x.Bytes}
 	if !made {
-		return partition.Ensure(ctx, disk.Path, s, disk.Availability == api.DeviceAvailable)
+		return partition.Ensure(ctx, disk.Path, s, func(do func() error) error {
+			return gate.Make(ctx, l, []*api.Device{disk}, do)
+		})
 	}
 	found, err := partition.Show(ctx, disk.Path, s)
 	if err == nil && !found {
@@ -123,33 +126,46 @@ func besides(l *service.Local) []api.DaemonDevice {
 	return slices.DeleteFunc(slices.Clone(l.Daemon.Spec.Devices), func(d api.DaemonDevice) bool { return d.Name == deviceBlock || partTypes[d.Name] == "" })
 }
 
-// linkParts makes the links by which ceph-osd finds its database and its log. made says that the OSD was made before: then each of them must
-// have its label, or the OSD would begin without what it has stored.
-func linkParts(ctx context.Context, l *service.Local, dir string, made bool) error {
+// linkParts makes the links by which ceph-osd finds its database and its log. made says that the
+// OSD was made before: then each of them must have its label, or the OSD would begin without what
+// it has stored. It returns those on which there is nothing yet.
+func linkParts(ctx context.Context, l *service.Local, dir string, made bool) (fresh []*api.Device, err error) {
 	for _, x := range besides(l) {
 		l, err := unlock(ctx, l, x.Name, !made)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		device, ok := l.Devices[x.Name]
 		if !ok {
-			return fmt.Errorf("the %s of osd.%s is not there", x.Name, l.Daemon.Spec.ID)
+			return nil, fmt.Errorf("the %s of osd.%s is not there", x.Name, l.Daemon.Spec.ID)
 		}
 		label, err := bluestore.ReadLabel(device.Path)
 		switch {
 		case err == nil && !strings.EqualFold(label.OSDUUID, l.Parameters[paramOSDUUID]):
-			return fmt.Errorf("device %s holds the %s of another OSD (%s): it was not touched", device.ID, label.Part(), label.OSDUUID)
+			return nil, fmt.Errorf("device %s holds the %s of another OSD (%s): it was not touched", device.ID, label.Part(), label.OSDUUID)
 		case errors.Is(err, bluestore.ErrNoLabel) && made:
-			return fmt.Errorf("device %s (%s) is empty, and osd.%s had its %s there: nothing was touched. What is on the OSD is lost: remove or replace it",
+			return nil, fmt.Errorf("device %s (%s) has no label, and osd.%s had its %s there: nothing was touched. What is on the OSD is lost: remove or replace it",
 				device.ID, device.Path, l.Daemon.Spec.ID, x.Name)
-		case err != nil && !errors.Is(err, bluestore.ErrNoLabel):
-			return fmt.Errorf("while looking at device %s: %w", device.ID, err)
+		case errors.Is(err, bluestore.ErrNoLabel):
+			fresh = append(fresh, inClear(l, x.Name, &device)...)
+		case err != nil:
+			return nil, fmt.Errorf("while looking at device %s: %w", device.ID, err)
 		}
 		if err := linkDevice(filepath.Join(dir, x.Name), stablePath(&device)); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return fresh, nil
+}
+
+// inClear is a device on which something is to be made, unless it is an encrypted one that is open:
+// what it lies on has passed the gate when it was encrypted, and what it reads as is nothing that
+// anybody wrote.
+func inClear(l *service.Local, name string, device *api.Device) []*api.Device {
+	if encrypted(l, name) {
+		return nil
+	}
+	return []*api.Device{device}
 }
 
 // freeParts gives the partitions of the OSD back, and the disk with the last of them. That of its data goes only where that shall be lost.
@@ -175,5 +191,5 @@ func clearPart(ctx context.Context, l *service.Local, x api.DaemonDevice, path s
 	if err == nil && !strings.EqualFold(label.OSDUUID, l.Parameters[paramOSDUUID]) {
 		return fmt.Errorf("%s holds a part of another OSD (%s): it was not touched", path, label.OSDUUID)
 	}
-	return wipe(ctx, path, l.Parameters[paramOSDUUID])
+	return wipe(ctx, path)
 }

@@ -127,7 +127,7 @@ func TestOSD_databaseLost(t *testing.T) {
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := bring(t.Context(), t, l, path, disk); err == nil || !strings.Contains(err.Error(), "is empty, and osd.7 had its block.db there: nothing was touched") {
+	if err := bring(t.Context(), t, l, path, disk); err == nil || !strings.Contains(err.Error(), "has no label, and osd.7 had its block.db there: nothing was touched") {
 		t.Errorf("an empty database: %v", err)
 	}
 	if err := bring(t.Context(), t, l, path); err == nil || !strings.Contains(err.Error(), "is not on this host: put it back") {
@@ -155,7 +155,7 @@ func TestMakeOSD_holdsItsDisks(t *testing.T) {
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	d := &api.Daemon{Spec: api.DaemonSpec{ID: "7", Devices: []api.DaemonDevice{{Name: deviceBlock, ID: "partuuid-1", Of: "wwn-1"}, {Name: deviceDB, ID: "partuuid-2", Of: "wwn-1"}}}}
 	l := &service.Local{Daemon: d, Data: data, Inventory: []api.Device{{ID: "wwn-1", Path: disk}}}
-	if err := makeOSD(t.Context(), l, data); err != nil {
+	if err := makeOSD(t.Context(), l, data, nil); err != nil {
 		t.Fatal(err)
 	}
 	if held, err := os.ReadFile(filepath.Join(data, "held")); err != nil || strings.TrimSpace(string(held)) != disk {

@@ -43,7 +43,7 @@ func TestAdoptable(t *testing.T) {
 	if err := takeOver(t.Context(), l, taken, taken); err != nil {
 		t.Fatal(err)
 	}
-	configure("is empty, and osd.3 was made on it before")
+	configure("has no label, and osd.3 was made on it before")
 }
 
 // TestSameDevices has an OSD get other devices between its adoption and its hand-over.

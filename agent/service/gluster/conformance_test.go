@@ -33,6 +33,7 @@ func TestConformance(t *testing.T) {
 	}
 	servicetest.Swept(t, code, map[string]string{
 		"device.go release resumeWipe": again, "wipenote.go resumeWipe wipeSoon": again, "wipenote.go resumeWipe mount": again, "wipenote.go noteWipe dropNote": again,
+		"device.go configureDevice Done": again, "device.go makeFilesystem mkfs": again, "glusterd.go DestroyLocalService Undo": "mkfs.xfs writes the superblock first",
 		"directory.go leave removeLeft": again, "directory.go claimDirectories dropNote": again,
 		"device.go unmount dropNote":    "of a file system in use, which the next agent looks at anew: TestConfigureDevices_givesUp, in which nobody is killed",
 		"directory.go wipeDevices wipe": "a disk that is not mounted, as after a boot: it is wiped as one that is unmounted before",

@@ -7,12 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/gate"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
@@ -36,17 +36,25 @@ func (Glusterd) ConfigureDevices(ctx context.Context, l *service.Local) error {
 	if err != nil {
 		return fmt.Errorf("while reading which file systems there are: %w", err)
 	}
-	errs := []error{giveUp(ctx, l, table), claimDirectories(l)}
+	errs := []error{gate.Forget(l), giveUp(ctx, l, table), claimDirectories(l)}
 	for _, want := range l.Daemon.Spec.Devices {
 		dev, ok := l.Devices[want.Name]
 		if !ok {
 			continue // the agent has said so
 		}
 		if err := configureDevice(ctx, l, table, want.Name, &dev); err != nil {
-			errs = append(errs, fmt.Errorf("device %s (%s): %w", dev.ID, dev.Path, err))
+			errs = append(errs, about(&dev, err))
 		}
 	}
 	return errors.Join(append(errs, forgetNotes(l, table))...)
+}
+
+// about says what device an error is about.
+func about(dev *api.Device, err error) error {
+	if refused := (*gate.Refusal)(nil); errors.As(err, &refused) {
+		return err // it says so
+	}
+	return fmt.Errorf("device %s (%s): %w", dev.ID, dev.Path, err)
 }
 
 func configureDevice(ctx context.Context, l *service.Local, table *fstab, name string, dev *api.Device) error {
@@ -57,6 +65,9 @@ func configureDevice(ctx context.Context, l *service.Local, table *fstab, name s
 	}
 	if mounted == 0 {
 		if err := makeFilesystem(ctx, l, table, line.uuid, dev); err != nil {
+			return err
+		}
+		if err := gate.Done(l, dev.ID); err != nil {
 			return err
 		}
 	}
@@ -83,12 +94,15 @@ func makeFilesystem(ctx context.Context, l *service.Local, table *fstab, uuid st
 		return nil
 	case sb != nil && sb.uuid == uuid:
 		// An mkfs that was cut off: nothing was ever stored on it; or a wipe: nothing was to stay.
-	case sb != nil || dev.Availability != api.DeviceAvailable:
-		return fmt.Errorf("it is not empty (%s): it was not touched. Wipe it if its data is not needed", strings.Join(dev.Reasons, "; "))
-	case table.has(uuid) && !noted(l, uuid):
-		return errors.New("it is empty, and bricks were made on it before: it was not touched. Put the right disk back, or replace " +
+		return mkfs(ctx, l, uuid, dev)
+	case sb == nil && table.has(uuid) && !noted(l, uuid):
+		return errors.New("it has no file system, and bricks were made on it before: it was not touched. Put the right disk back, or replace " +
 			"the device in the StorageNode if its data is lost")
 	}
+	return gate.Make(ctx, l, []*api.Device{dev}, func() error { return mkfs(ctx, l, uuid, dev) })
+}
+
+func mkfs(ctx context.Context, l *service.Local, uuid string, dev *api.Device) error {
 	return tool.Run(ctx, l.Data, "mkfs.xfs", "-q", "-f", "-i", "size=512", "-L", label, "-m", "uuid="+uuid, dev.Path)
 }
 

@@ -1,6 +1,7 @@
 package gluster
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -383,7 +384,7 @@ func TestWipe_doneAndDeclaredAgain(t *testing.T) {
 
 // A disk whose wipe was cut off anywhere can be declared again.
 func TestWipe_cutOffAndDeclaredAgain(t *testing.T) {
-	for after := range 4 {
+	for after := range 3 {
 		path := loopDevice(t)
 		l := newLocal(t, api.DeletionWipe)
 		mount := with(t, l, path)
@@ -405,6 +406,9 @@ func TestDestroy(t *testing.T) {
 		configure(t, l)
 		if test.brick {
 			makeBrick(t, mount)
+			if err := os.WriteFile(filepath.Join(brickRoot(mount), "v", "rows"), bytes.Repeat([]byte("row 4711\n"), 20<<20), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for range 2 {
 			if err := (Glusterd{}).DestroyLocalService(t.Context(), l); err != nil {

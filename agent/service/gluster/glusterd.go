@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/gate"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
@@ -116,6 +117,9 @@ const (
 
 // DestroyLocalService unmounts the daemon's file systems, and wipes what belongs to it where its data goes with it.
 func (Glusterd) DestroyLocalService(ctx context.Context, l *service.Local) error {
+	if err := gate.Undo(ctx, l); err != nil {
+		return err
+	}
 	table, err := readFstab(filepath.Join(l.Data, glusterd.FileFstab))
 	if err != nil {
 		return fmt.Errorf("while reading which file systems there are: %w", err)

@@ -1,9 +1,9 @@
 package gluster
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
+	"github.com/holdfast-storage/holdfast/internal/blank"
 )
 
 // label is the label of each file system that is made here (at most 12 bytes, mkfs.xfs(8)).
@@ -64,8 +65,9 @@ func uuidOf(pool, device string) string {
 	return uuidText(b)
 }
 
-// wipedEnds is how much is overwritten at both ends of a device that is given up, in bytes: the superblock and what follows, and
-// what a partition table would have left at the end.
+// wipedEnds is how much is overwritten at both ends of a device that is given up, beside its
+// samples, in bytes: the superblock and what follows, and what a partition table would have left at
+// the end.
 const wipedEnds = 1 << 20
 
 // wipe makes a device with this file system look empty. Where another file system is found, nothing is done. The device must
@@ -96,29 +98,16 @@ func wipeFile(ctx context.Context, f *os.File) error {
 	if err != nil {
 		return err
 	}
-	for _, part := range []struct {
-		from, to int64
-		with     byte
-	}{
-		{unfinishedAt, unfinishedAt + 1, 1},
-		{max(superblockSize, size-wipedEnds), size, 0}, {superblockSize, min(size, wipedEnds), 0}, {0, min(size, superblockSize), 0},
-	} {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if part.from >= part.to {
-			continue
-		}
-		err := atomicfile.Guarded(f.Name(), func() error {
-			_, err := f.WriteAt(bytes.Repeat([]byte{part.with}, int(part.to-part.from)), part.from)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if err := f.Sync(); err != nil {
-			return err
-		}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	return nil
+	err = atomicfile.Guarded(f.Name(), func() error {
+		_, err := f.WriteAt([]byte{1}, unfinishedAt)
+		return errors.Join(err, f.Sync())
+	})
+	if err != nil {
+		return err
+	}
+	start, end := blank.Span{To: wipedEnds}, blank.Span{From: max(0, size-wipedEnds), To: size}
+	return blank.Wipe(ctx, f, size, superblockSize, start, end)
 }

@@ -5,12 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
+	"github.com/holdfast-storage/holdfast/internal/blank"
 )
 
 // Remove removes a volume that ceph-volume has made for an OSD, and, with the last volume of a group that it has made, the group and what it has written
@@ -79,6 +83,29 @@ func (v Volume) removeGroup(ctx context.Context, file string) error {
 	return err
 }
 
+// What of a disk LVM keeps for itself unless it is told otherwise, in bytes: in the first block the
+// label, by which the disk is known, and behind it the metadata of its group.
+const (
+	labelBlock    = 4 << 10
+	metadataBytes = 1 << 20
+)
+
+// clearDisk is pvremove that leaves nothing of what the volumes held either. The label goes last:
+// until then LVM knows the disk, and pvremove, after which nobody does, would refuse one without
+// metadata.
+func clearDisk(ctx context.Context, path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_EXCL, 0)
+	if err != nil {
+		return fmt.Errorf("while opening %s to free it: %w", path, err)
+	}
+	defer f.Close() // it is synced
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	return blank.Wipe(ctx, f, size, labelBlock, blank.Span{To: metadataBytes})
+}
+
 // freeDisks has disks that belonged to a group look empty. One that is in another group by now is none of ours.
 func freeDisks(ctx context.Context, file string) error {
 	text, err := os.ReadFile(file)
@@ -101,7 +128,7 @@ func freeDisks(ctx context.Context, file string) error {
 			if x["vg_name"] != "" {
 				continue
 			}
-			if _, err := run(ctx, "pvremove", "--yes", x["pv_name"]); err != nil {
+			if err := clearDisk(ctx, x["pv_name"]); err != nil {
 				return err
 			}
 		}

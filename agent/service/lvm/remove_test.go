@@ -1,7 +1,9 @@
 package lvm
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +12,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
+	"github.com/holdfast-storage/holdfast/internal/blank"
 )
 
 // These tests have the real LVM make groups on loop devices, and need root. Where the kernel has no device-mapper, volumes are there in LVM's records
@@ -80,11 +85,29 @@ func signed(t *testing.T, disk string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(out) > 0
+	f, err := os.Open(disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	_, found, err := blank.Look(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(out) > 0 || found
+}
+
+// fill writes somebody's data all over a disk.
+func fill(t *testing.T, disk string) {
+	t.Helper()
+	if err := os.WriteFile(disk, bytes.Repeat([]byte("row 4711\n"), 64<<20/9), 0); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestVolume_Remove(t *testing.T) {
 	disk, second := loop(t), loop(t)
+	fill(t, disk)
 	group, one, two := "ceph-"+uuid.NewString(), uuid.NewString(), uuid.NewString()
 	lvm(t, "vgcreate", group, disk, second)
 	a, b := made(t, group, "osd-block-"+one, one), made(t, group, "osd-db-"+two, two)
@@ -119,6 +142,7 @@ func TestVolume_Remove(t *testing.T) {
 // What was cut off when the group was gone, and its disks not yet free, is done again; and a disk that is in another group by then is left alone.
 func TestVolume_Remove_cutOff(t *testing.T) {
 	disk, taken := loop(t), loop(t)
+	fill(t, disk)
 	group, osd := "ceph-"+uuid.NewString(), uuid.NewString()
 	lvm(t, "vgcreate", group, disk, taken)
 	v := made(t, group, "osd-block-"+osd, osd)
@@ -136,6 +160,11 @@ func TestVolume_Remove_cutOff(t *testing.T) {
 	})
 	if !signed(t, disk) {
 		t.Fatal("the disk is free already")
+	}
+	// Power fails while the label is the last that is left of it.
+	restore := atomicfile.Cut(filepath.Dir(disk), 1)
+	if err := v.Remove(t.Context(), osd, true, file); !errors.Is(err, atomicfile.ErrCut) || !restore() || !signed(t, disk) {
+		t.Fatalf("cut off: %v", err)
 	}
 	for range 2 {
 		if err := v.Remove(t.Context(), osd, true, file); err != nil {

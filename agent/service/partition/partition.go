@@ -19,14 +19,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
-	"github.com/holdfast-storage/holdfast/internal/atomicfile"
-	"github.com/holdfast-storage/holdfast/internal/bluestore"
+	"github.com/holdfast-storage/holdfast/internal/blank"
 )
 
 const (
 	// grain is what partitions begin at, in bytes, and what is left free at both ends of the disk.
 	grain = 1 << 20
-	// Beginnings and ends of partitions are emptied before these exist, so that nothing is found there that an earlier table had there.
+	// Beginnings and ends of partitions are emptied before these exist, with their samples, so that
+	// nothing is found there that an earlier table had there.
 	emptiedStart = 10 << 20
 	emptiedEnd   = 1 << 20
 	// timeout bounds one run of sfdisk or partx.
@@ -69,9 +69,10 @@ func (e *entry) number() int {
 	return n
 }
 
-// Ensure makes a partition on the disk at path, unless it is there, and has the kernel show it. empty says that nothing at all was found on the
-// disk: only then a table is made. A disk with any other table is refused, and nothing is touched.
-func Ensure(ctx context.Context, path string, s *Spec, empty bool) error {
+// Ensure makes a partition on the disk at path, unless it is there, and has the kernel show it.
+// Where there is no table, fresh is to have one made, or to refuse it: it is called when others are
+// kept from the disk. A disk with any other table is refused, and nothing is touched.
+func Ensure(ctx context.Context, path string, s *Spec, fresh func(do func() error) error) error {
 	if shown, err := Show(ctx, path, s); shown || err != nil {
 		return err
 	}
@@ -84,41 +85,23 @@ func Ensure(ctx context.Context, path string, s *Spec, empty bool) error {
 	switch {
 	case err != nil:
 		return err
-	case t == nil && !empty:
-		return fmt.Errorf("disk %s is not empty and has no partition table: it was not touched. Wipe it if its data is not needed", path)
 	case t != nil && !t.is(s.Table):
 		return fmt.Errorf("disk %s has a partition table (%s) that was not made for this: it was not touched. Wipe it if its data is not needed", path, t.ID)
 	}
-	if t == nil {
-		if err := vacant(ctx, path); err != nil {
-			return err
-		}
+	made := func() (err error) {
+		t, err = add(ctx, d, t, s)
+		return err
 	}
-	if t == nil || t.find(s.UUID) == nil {
-		if t, err = add(ctx, d, t, s); err != nil {
-			return fmt.Errorf("while making a partition of %d MiB on disk %s: %w", s.Bytes/grain, path, err)
-		}
+	switch {
+	case t == nil:
+		err = fresh(made)
+	case t.find(s.UUID) == nil:
+		err = made()
+	}
+	if err != nil {
+		return fmt.Errorf("while making a partition of %d MiB on disk %s: %w", s.Bytes/grain, path, err)
 	}
 	return show(ctx, path, t, t.find(s.UUID))
-}
-
-// vacant looks once more at a disk that was empty a while ago, now that others are kept from it: a file system or an OSD may have been made there while
-// the lock was waited for, and sfdisk is told not to look.
-func vacant(ctx context.Context, path string) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_EXCL|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return fmt.Errorf("disk %s is in use: it was not touched (%w)", path, err)
-	}
-	defer f.Close()
-	if _, err := bluestore.ReadLabel(path); !errors.Is(err, bluestore.ErrNoLabel) {
-		return fmt.Errorf("disk %s is not empty any more, it has a BlueStore label: it was not touched", path)
-	}
-	const nothing = 2 // blkid(8): nothing was found
-	out, err := run(ctx, "", "blkid", "-p", path)
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == nothing && len(exit.Stderr) == 0 {
-		return nil
-	}
-	return errors.Join(fmt.Errorf("disk %s is not empty any more: it was not touched (%s)", path, strings.TrimSpace(string(out))), err)
 }
 
 // Show has the kernel show a partition, and says whether it is there.
@@ -154,7 +137,8 @@ func add(ctx context.Context, d *os.File, t *table, s *Spec) (*table, error) {
 	if !ok {
 		return nil, ErrNoRoom
 	}
-	if err := errors.Join(zero(d, start, min(s.Bytes, emptiedStart)), zero(d, start+s.Bytes-emptiedEnd, emptiedEnd), d.Sync()); err != nil {
+	emptied := blank.With(s.Bytes, blank.Span{To: emptiedStart}, blank.Span{From: s.Bytes - emptiedEnd, To: s.Bytes})
+	if err := blank.Clear(ctx, d, blank.Moved(emptied, start)); err != nil {
 		return nil, err
 	}
 	line := fmt.Sprintf("start=%d, size=%d, type=%s, uuid=%s, name=%q\n", start/sector, s.Bytes/sector, s.Type, s.UUID, s.Name)
@@ -222,24 +206,8 @@ func Remove(ctx context.Context, path, tableID, uuid string, clear func(part str
 	if err != nil {
 		return err
 	}
-	// The table at the end goes first: the one at the start says until then whose disk it is.
-	return errors.Join(zero(d, size/grain*grain-grain, size-(size/grain*grain-grain)), d.Sync(), zero(d, 0, grain), d.Sync())
-}
-
-func zero(d *os.File, at, size int64) error {
-	return atomicfile.Guarded(d.Name(), func() error { return zeroBlocks(d, at, size) })
-}
-
-func zeroBlocks(d *os.File, at, size int64) error {
-	block := make([]byte, grain)
-	for end := at + size; at < end; {
-		n, err := d.WriteAt(block[:min(grain, end-at)], at)
-		if err != nil {
-			return err
-		}
-		at += int64(n)
-	}
-	return nil
+	// The table at the start goes last: it says until then whose disk it is.
+	return blank.Wipe(ctx, d, size, grain, blank.Span{From: size/grain*grain - grain, To: size})
 }
 
 func (t *table) is(id string) bool { return t.Label == "gpt" && strings.EqualFold(t.ID, id) }
@@ -365,4 +333,4 @@ func runWith(ctx context.Context, files []*os.File, input, program string, args 
 }
 
 // packages are the Debian packages of the programs.
-var packages = map[string]string{"sfdisk": "fdisk", "partx": "util-linux", "blkid": "util-linux"}
+var packages = map[string]string{"sfdisk": "fdisk", "partx": "util-linux"}

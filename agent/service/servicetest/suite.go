@@ -70,6 +70,7 @@ func Run(t *testing.T, s Subject) {
 		{"secrets are for their owner alone", testSecrets},
 		{"to destroy what was never configured changes nothing", testDestroyNothing},
 		{"to destroy leaves nothing elsewhere and may be repeated", testDestroy},
+		{"a device that is not Available stays as it is", testTaken},
 		{"an ended context ends it", testEnded},
 		{"killed anywhere it is brought to the same end and so is its removal", testKilled},
 		{"cut off anywhere it is cleared away", testCutOff},

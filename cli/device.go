@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-storage/holdfast/agent/inventory"
+	"github.com/holdfast-storage/holdfast/agent/service/gate"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+func newDevice(g *globals) *cobra.Command {
+	cmd := &cobra.Command{Use: "device", Short: "Free a device of this machine"}
+	cmd.AddCommand(newDeviceFree(g))
+	return cmd
+}
+
+// freeTimeout bounds the scan of a machine and the some hundred writes after it.
+const freeTimeout = 2 * time.Minute
+
+func newDeviceFree(g *globals) *cobra.Command {
+	var id string
+	cmd := &cobra.Command{
+		Use:   "free DEVICE --id ID",
+		Short: "Make a device of this machine available whose data nobody needs",
+		Long: `Clears a device that holds data that is not known, or copies of a BlueStore label: its two ends, and the places that the inventory looks at.
+That takes seconds, also on a large disk that takes no discards. What was on it is lost, but most of it is not overwritten: where others may not
+read it, use 'blkdiscard -z', which takes as long as to write all of the disk.
+
+A device that has a signature, as of a file system, a partition table or an OSD, is refused, and so is one that is mounted or in use otherwise:
+see its reasons in 'holdfast get hosts NAME -o yaml', unmount it, and remove its signatures ('wipefs --all'). It is run as root on the host that has
+the device; the id is that of 'holdfast get hosts', because a name such as /dev/sdb may be another disk after a boot.`,
+		Example: `  holdfast device free /dev/sdb --id wwn-5000c500a1b2c3d4`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if id == "" {
+				return &exitError{exitUsage, errors.New("name the device with --id, as 'holdfast get hosts NAME -o yaml' shows it: " +
+					"a name below /dev may be another disk after a boot")}
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), freeTimeout)
+			defer cancel()
+			return g.freeDevice(ctx, args[0], id)
+		},
+	}
+	cmd.Flags().StringVar(&id, "id", "", "the id of the device, as 'holdfast get hosts NAME -o yaml' shows it")
+	return cmd
+}
+
+func (g *globals) freeDevice(ctx context.Context, path, id string) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return &exitError{exitRefused, fmt.Errorf("there is no device %w", err)}
+	}
+	d, err := deviceAt(ctx, path)
+	if err != nil {
+		return err
+	}
+	if d.ID != id {
+		return &exitError{exitRefused, fmt.Errorf("%s is %s, and not %s: nothing was touched", path, d.ID, id)}
+	}
+	if d.Taken() == "" {
+		fmt.Fprintf(g.out, "device %s (%s) is available already\n", d.ID, path)
+		return nil
+	}
+	if err := gate.Clear(ctx, d); err != nil {
+		return &exitError{exitRefused, err}
+	}
+	d, err = deviceAt(ctx, path)
+	if err == nil && d.Taken() != "" {
+		err = fmt.Errorf("device %s (%s) was cleared, and is not available: %s", d.ID, path, d.Taken())
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(g.out, "device %s (%s) is available\n", d.ID, path)
+	return nil
+}
+
+// deviceAt is a device of this machine, as its agent sees it.
+func deviceAt(ctx context.Context, path string) (*api.Device, error) {
+	only, err := inventory.Filter(os.Getenv(inventory.FilterVariable))
+	if err != nil {
+		return nil, err
+	}
+	devices, err := (&inventory.Scanner{Only: only}).Rescan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("while looking at the devices of this machine: %w", err)
+	}
+	i := slices.IndexFunc(devices, func(d api.Device) bool { return d.Path == path })
+	if i < 0 {
+		return nil, &exitError{exitRefused, fmt.Errorf("this machine has no device %s", path)}
+	}
+	return &devices[i], nil
+}
