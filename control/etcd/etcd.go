@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/tlsutil"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"google.golang.org/grpc"
@@ -108,6 +109,8 @@ func (c *Config) embed(fatal chan<- error) (*embed.Config, error) {
 	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
 	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
 	config.PeerTLSInfo, config.ClientTLSInfo = c.tls(), c.tls()
+	// embed puts its own least version, which is 1.2, in the place of that of the two.
+	config.TlsMinVersion = string(tlsutil.TLSVersion13)
 	config.InitialCluster, config.ClusterState = c.Name+"="+peer.String(), embed.ClusterStateFlagNew
 	if c.Existing != "" {
 		config.InitialCluster, config.ClusterState = c.Existing, embed.ClusterStateFlagExisting
