@@ -180,10 +180,13 @@ func (s *Server) prepare(ctx context.Context, c *Config) (net.Listener, error) {
 	if s.settings, err = c.resolve(stored); err != nil {
 		return nil, err
 	}
+	if s.settings.bounds, err = boundsOf(c); err != nil {
+		return nil, err
+	}
 	if err := s.dir.clearLeft(); err != nil {
 		return nil, err
 	}
-	listener, err := listen(ctx, s.settings)
+	listener, err := listen(ctx, s.settings, s.log)
 	if err != nil {
 		return nil, err
 	}

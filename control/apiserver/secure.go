@@ -105,8 +105,8 @@ func (c *Config) secure(generic *genericapiserver.Config) {
 }
 
 func certificates(c *Credentials) authenticator.Request {
-	return &verified{
+	return greeter{&verified{
 		next:  group.NewAuthenticatedGroupAdder(x509request.NewDynamic(c.VerifyOptions, x509request.CommonNameUserConversion)),
 		roots: c.believed, now: time.Now, known: map[[sha256.Size]byte]belief{},
-	}
+	}}
 }
