@@ -13,7 +13,7 @@ import (
 )
 
 // listen opens the API's port, within bounds, and makes sure that etcd's are free, before anything is made or joined.
-func listen(ctx context.Context, s *settings, log *slog.Logger) (net.Listener, error) {
+func listen(ctx context.Context, s *settings, log *slog.Logger) (*doors.Listener, error) {
 	var config net.ListenConfig
 	api, err := config.Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(s.APIPort)))
 	if err != nil {

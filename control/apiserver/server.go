@@ -64,7 +64,8 @@ const stopGrace = time.Second
 // New sets the server up. Nothing is read from etcd yet.
 func New(c Config) (*Server, error) {
 	generic := genericapiserver.NewRecommendedConfig(extensions.Codecs)
-	c.secure(&generic.Config)
+	visits := newVisits(c.Listener)
+	c.secure(&generic.Config, visits)
 	transformers := secretTransformers(c.EncryptionKey)
 	generic.RESTOptionsGetter = c.Etcd.extensions(transformers)
 	generic.LoopbackClientConfig = c.Loopback
@@ -91,7 +92,7 @@ func New(c Config) (*Server, error) {
 	}
 	namespaces := &namespaceRules{core: core, loopback: c.Loopback}
 	generic.AdmissionControl = admission.NewChainHandler(append([]admission.Interface{namespaces}, c.Admission...)...)
-	gate, visits := &gate{}, newVisits(c.Listener)
+	gate := &gate{}
 	doors.Publish()
 	generic.BuildHandlerChainFunc = func(api http.Handler, generic *genericapiserver.Config) http.Handler {
 		return c.openChain(visits, gate.guard(c.Guard(visits.boundWatches(passFences(api), generic))), generic)

@@ -45,6 +45,13 @@ func newVisits(l net.Listener) *visits {
 	return &visits{doors: listener, watches: map[string]int{}, most: MostWatches}
 }
 
+// refused counts and tells a refusal.
+func (v *visits) refused(why, whose string) {
+	if v.doors != nil {
+		v.doors.Refused(why, whose)
+	}
+}
+
 // visit is one request.
 type visit struct {
 	conn *doors.Conn
@@ -106,21 +113,31 @@ func (b *timedBody) Read(p []byte) (int, error) {
 }
 
 // greeter tells a connection whose it is, once that is known.
-type greeter struct{ next authenticator.Request }
+type greeter struct {
+	next    authenticator.Request
+	refused func(why, whose string)
+}
 
-// AuthenticateRequest says who sent a request.
+// AuthenticateRequest says who sent a request. The library would log each certificate that is not believed, with what somebody
+// wrote in it.
 func (g greeter) AuthenticateRequest(r *http.Request) (*authenticator.Response, bool, error) {
 	response, ok, err := g.next.AuthenticateRequest(r)
+	if err != nil && g.refused != nil {
+		group, _ := doors.Group(r.RemoteAddr)
+		g.refused("unknown", group)
+		err = nil
+	}
 	one, _ := r.Context().Value(visitKey{}).(*visit)
 	if one == nil {
 		return response, ok, err
 	}
-	if ok && err == nil && one.body != nil {
+	ok = ok && err == nil
+	if ok && one.body != nil {
 		one.body.expect(knownBody)
 	}
 	switch {
 	case one.conn == nil:
-	case !ok || err != nil:
+	case !ok:
 		one.conn.Failed()
 	case slices.Contains(response.User.GetGroups(), user.SystemPrivilegedGroup):
 		one.conn.Own()
@@ -133,9 +150,15 @@ func (g greeter) AuthenticateRequest(r *http.Request) (*authenticator.Response, 
 // open serves strangers: their whole request is read before it is looked at, and while it is worked on their connection is kept.
 func (v *visits) open(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		one, _ := r.Context().Value(visitKey{}).(*visit)
-		if one != nil && one.conn != nil {
-			one.conn.Failed() // as far as this goes it is one like any other
+		conn := connOf(r)
+		if conn != nil {
+			conn.Failed() // it proves nothing
+			done, ok := conn.Ask()
+			if !ok {
+				http.Error(w, "one request at a time", http.StatusTooManyRequests)
+				return
+			}
+			defer done()
 		}
 		whole, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostOpen))
 		if err != nil {
@@ -144,11 +167,19 @@ func (v *visits) open(next http.Handler) http.Handler {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(whole))
-		if one != nil && one.conn != nil {
-			defer one.conn.Served()()
+		if conn != nil {
+			conn.Served()
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// connOf is the connection that a request came by; nil where it is not known.
+func connOf(r *http.Request) *doors.Conn {
+	if one, ok := r.Context().Value(visitKey{}).(*visit); ok {
+		return one.conn
+	}
+	return nil
 }
 
 // boundWatches refuses more watches of one client than may be. The servers have as many as they need.
@@ -161,9 +192,7 @@ func (v *visits) boundWatches(next http.Handler, generic *genericapiserver.Confi
 			return
 		}
 		if !v.begin(u.GetName()) {
-			if v.doors != nil {
-				v.doors.Refused("watches", u.GetName())
-			}
+			v.refused("watches", u.GetName())
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "this client has too many watches open", http.StatusTooManyRequests)
 			return

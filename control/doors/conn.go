@@ -22,8 +22,8 @@ type Conn struct {
 	known    bool
 	closed   bool
 	failures int
-	// served counts requests that came in whole and are being worked on.
-	served int
+	// asking is set while a request of a stranger is there, and served when it came in whole and is being worked on.
+	asking, served bool
 }
 
 // Arrived tells that a request has come, at least its header. A stranger then has the rest of his time.
@@ -82,17 +82,29 @@ func (c *Conn) Failed() {
 	}
 }
 
-// Served tells that a stranger's request came in whole. Until done is called his connection is not closed for others to come in.
-func (c *Conn) Served() (done func()) {
+// Ask begins a request that is served to strangers: one at a time by each connection, however many streams it may have. The caller
+// calls done afterwards.
+func (c *Conn) Ask() (done func(), ok bool) {
 	l := c.listener
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c.served++
+	if c.asking {
+		return nil, false
+	}
+	c.asking = true
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		c.served--
-	}
+		c.asking, c.served = false, false
+	}, true
+}
+
+// Served tells that the stranger's request came in whole. Until it is done his connection is not closed for others to come in.
+func (c *Conn) Served() {
+	l := c.listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.served = true
 }
 
 // Close closes the connection, and counts it no more.

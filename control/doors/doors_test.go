@@ -192,6 +192,12 @@ func TestListener_served(t *testing.T) {
 		for range small.PerAddress {
 			in, out := h.come(t, "192.0.2.1")
 			in.Arrived()
+			if _, ok := in.Ask(); !ok {
+				t.Fatal("the first request is refused")
+			}
+			if _, ok := in.Ask(); ok {
+				t.Error("a second request at the same time is taken")
+			}
 			in.Served()
 			joins = append(joins, out)
 		}

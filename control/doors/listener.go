@@ -30,7 +30,7 @@ type key struct{ local, remote string }
 
 // Wrap returns a listener that keeps the connections of another one within bounds.
 func Wrap(l net.Listener, b Bounds, log *slog.Logger) *Listener {
-	busy := func(c *Conn) bool { return c.served > 0 }
+	busy := func(c *Conn) bool { return c.served }
 	never := func(*Conn) bool { return false }
 	return &Listener{
 		Listener: l, refusals: &refusals{log: log, port: l.Addr().String(), every: time.Second},
@@ -62,7 +62,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 }
 
 func (l *Listener) admit(raw net.Conn) *Conn {
-	group, near := Group(raw.RemoteAddr())
+	group, near := Group(raw.RemoteAddr().String())
 	if !near && !l.pace.Allow(group) {
 		l.refusals.note("pace", group)
 		raw.Close()
@@ -95,11 +95,11 @@ func (l *Listener) Find(local net.Addr, remote string) *Conn {
 
 func keyOf(local, remote net.Addr) key { return key{local.String(), remote.String()} }
 
-// Group is what the connections from an address are counted under; near is set for those of this machine by loopback.
-func Group(a net.Addr) (group string, near bool) {
-	p, err := netip.ParseAddrPort(a.String())
+// Group is what is counted together of those who come from an address, as IP:port; near is set for this machine's loopback.
+func Group(address string) (group string, near bool) {
+	p, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return a.String(), false
+		return "unknown", false
 	}
 	ip := p.Addr().Unmap().WithZone("")
 	if ip.Is6() {

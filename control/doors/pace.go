@@ -26,8 +26,13 @@ func NewPace(limit rate.Limit, burst int) *Pace {
 	return &Pace{limit: limit, burst: burst, who: map[string]*rate.Limiter{}}
 }
 
-// Allow says whether one may do it now.
-func (p *Pace) Allow(name string) bool {
+// Allow says whether one may do it now, and counts it if so.
+func (p *Pace) Allow(name string) bool { return p.of(name).Allow() }
+
+// Spent says whether one may not do it now. It counts nothing.
+func (p *Pace) Spent(name string) bool { return p.of(name).Tokens() < 1 }
+
+func (p *Pace) of(name string) *rate.Limiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.who[name]
@@ -43,7 +48,7 @@ func (p *Pace) Allow(name string) bool {
 		l = rate.NewLimiter(p.limit, p.burst)
 		p.who[name] = l
 	}
-	return l.Allow()
+	return l
 }
 
 // forget drops those who may do it as often as somebody new. The caller holds the mutex.

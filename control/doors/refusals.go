@@ -55,6 +55,8 @@ var reasons = map[string]string{
 	"slow":      "no request, or no credential, in time",
 	"requests":  "too many requests without a credential",
 	"watches":   "too many watches of one client",
+	"joins":     "too many requests to join",
+	"unknown":   "certificates that are not believed",
 }
 
 // note counts a refusal. Whose it was is told of the last one.
