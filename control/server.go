@@ -83,6 +83,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	hideKeys(c.DataDir, c.Log)
 	s := &Server{dir: dataDir(c.DataDir), log: c.Log, unlock: unlock, failed: make(chan error, 1), changed: make(chan struct{})}
 	s.running, s.stopBackground = context.WithCancel(context.Background())
 	if err := s.start(ctx, &c); err != nil {
