@@ -42,6 +42,12 @@ func ForDescriptors(limit uint64) Bounds {
 	}
 }
 
+// ForMembers derives the bounds of the port for etcd's members, of whom there are few: all who have no certificate are strangers.
+func ForMembers(limit uint64) Bounds {
+	strangers := int(min(limit/32, mostConnections/32))
+	return Bounds{Strangers: strangers, PerAddress: max(strangers/4, fewestOfOne)}
+}
+
 // Total is how many connections there are at most, without the servers' own.
 func (b Bounds) Total() int { return 2*b.Strangers + b.Clients }
 

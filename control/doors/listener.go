@@ -33,7 +33,7 @@ func Wrap(l net.Listener, b Bounds, log *slog.Logger) *Listener {
 	busy := func(c *Conn) bool { return c.served }
 	never := func(*Conn) bool { return false }
 	return &Listener{
-		Listener: l, refusals: &refusals{log: log, port: l.Addr().String(), every: time.Second},
+		Listener: l, refusals: &refusals{log: log, port: portOf(l.Addr()), every: time.Second},
 		headerTime: headerTime, strangerTime: strangerTime,
 		open:      map[key]*Conn{},
 		strangers: newCrowd(b.Strangers, b.PerAddress, busy), near: newCrowd(b.Strangers, b.Strangers, busy),
@@ -106,4 +106,12 @@ func Group(address string) (group string, near bool) {
 		ip = netip.PrefixFrom(ip, 64).Masked().Addr()
 	}
 	return ip.String(), p.Addr().Unmap().IsLoopback()
+}
+
+// portOf is the number of the port that is listened on.
+func portOf(a net.Addr) string {
+	if _, port, err := net.SplitHostPort(a.String()); err == nil {
+		return port
+	}
+	return a.String()
 }

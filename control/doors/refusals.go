@@ -19,8 +19,8 @@ var (
 	}, []string{"reason"})
 	connections = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "holdfast_connections",
-		Help: "Connections to the API by whose they are: strangers (not proven yet, or joining), near (the same from this machine), clients.",
-	}, []string{"of"})
+		Help: "Connections by port, and by whose they are: strangers (not proven yet, or joining), near (the same from this machine), clients.",
+	}, []string{"port", "of"})
 	publish = sync.OnceFunc(func() { legacyregistry.RawMustRegister(refused, connections) })
 )
 
@@ -29,9 +29,9 @@ func Publish() { publish() }
 
 // count shows how many connections there are. The caller holds the mutex.
 func (l *Listener) count() {
-	connections.WithLabelValues("strangers").Set(float64(l.strangers.count))
-	connections.WithLabelValues("near").Set(float64(l.near.count))
-	connections.WithLabelValues("clients").Set(float64(l.clients.count))
+	for of, n := range map[string]int{"strangers": l.strangers.count, "near": l.near.count, "clients": l.clients.count} {
+		connections.WithLabelValues(l.refusals.port, of).Set(float64(n))
+	}
 }
 
 // refusals are logged together, at most once in a while, however many there are.
