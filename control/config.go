@@ -54,7 +54,8 @@ type Config struct {
 	Refresh time.Duration
 	// Quorum says how long a dead member is waited for; see driver/etcd.
 	Quorum quorum.Settings
-	// Connections bounds those to the API. Default: what doors.ForDescriptors derives from the process's limit.
+	// Connections bounds those to the API. Default: what doors.ForDescriptors derives from the
+	// process's limit.
 	Connections doors.Bounds
 	// Log receives what the server has to tell. Default: slog.Default().
 	Log *slog.Logger

@@ -47,8 +47,8 @@ func write(c *tls.Conn, text string) error {
 	return err
 }
 
-// TestAPI_strangersHoldNothing: whatever somebody without a credential begins and does not end, a server ends it in time, keeps few
-// of it, and serves others meanwhile.
+// TestAPI_strangersHoldNothing: whatever somebody without a credential begins and does not end, a
+// server ends it in time, keeps few of it, and serves others meanwhile.
 func TestAPI_strangersHoldNothing(t *testing.T) {
 	t.Parallel()
 	c := newConfig(t, t.TempDir(), "guarded")
@@ -72,7 +72,8 @@ func TestAPI_strangersHoldNothing(t *testing.T) {
 	}
 }
 
-// TestAPI_strangersEnd: nothing that a stranger begins lasts for longer than a minute, and a half of something for ten seconds.
+// TestAPI_strangersEnd: nothing that a stranger begins lasts for longer than a minute, and a half
+// of something for ten seconds.
 func TestAPI_strangersEnd(t *testing.T) {
 	t.Parallel()
 	_, c := sharedServer(t)
@@ -153,7 +154,8 @@ func holdOne(ctx context.Context, port int, begin func(*tls.Conn) error, begun c
 	_, _ = io.Copy(io.Discard, raw)
 }
 
-// TestAPI_watchesOfOne: one client has no more watches than may be, however many connections they come by, and others have theirs.
+// TestAPI_watchesOfOne: one client has no more watches than may be, however many connections they
+// come by, and others have theirs.
 func TestAPI_watchesOfOne(t *testing.T) {
 	t.Parallel()
 	s, c := sharedServer(t)
@@ -186,7 +188,8 @@ func TestAPI_watchesOfOne(t *testing.T) {
 			t.Fatalf("the watch %d: got %d, want %d", i+1, got, want)
 		}
 	}
-	if got := begin(configAs(t, s, c, pki.Leaf{User: "modest", Groups: []string{access.GroupViewers}})); got != http.StatusOK {
+	modest := configAs(t, s, c, pki.Leaf{User: "modest", Groups: []string{access.GroupViewers}})
+	if got := begin(modest); got != http.StatusOK {
 		t.Errorf("the watch of somebody else: got %d", got)
 	}
 }

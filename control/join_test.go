@@ -139,7 +139,9 @@ func handler(t *testing.T, s *control.Server, c control.Config, now func() time.
 	return loggingHandler(t, s, c, now, slog.New(slog.DiscardHandler))
 }
 
-func loggingHandler(t *testing.T, s *control.Server, c control.Config, now func() time.Time, log *slog.Logger) *httptest.Server {
+func loggingHandler(
+	t *testing.T, s *control.Server, c control.Config, now func() time.Time, log *slog.Logger,
+) *httptest.Server {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(s.Config())
 	if err != nil {

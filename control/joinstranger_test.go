@@ -34,8 +34,8 @@ func (b *buffer) lines() []string {
 	return strings.Split(strings.TrimSpace(b.text.String()), "\n")
 }
 
-// TestJoin_strangers: who has no token is told the same whatever he asks for, takes a short line of the log, and is not looked at any
-// more when he goes on. Who has one joins.
+// TestJoin_strangers: who has no token is told the same whatever he asks for, takes a short line of
+// the log, and is not looked at any more when he goes on. Who has one joins.
 func TestJoin_strangers(t *testing.T) {
 	s, c := sharedServer(t)
 	log := &buffer{}
@@ -48,10 +48,13 @@ func TestJoin_strangers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}}}
+	insecure := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}
+	stranger := &http.Client{Transport: &http.Transport{TLSClientConfig: insecure}}
 	defer stranger.CloseIdleConnections()
 	ask := func(change map[string]any) (int, string) {
-		q := map[string]any{"id": "00", "secret": "x", "role": "agent", "host": "somebody", "request": csr, "time": time.Now()}
+		q := map[string]any{
+			"id": "00", "secret": "x", "role": "agent", "host": "somebody", "request": csr, "time": time.Now(),
+		}
 		for k, v := range change {
 			q[k] = v
 		}
@@ -74,7 +77,8 @@ func TestJoin_strangers(t *testing.T) {
 	wantStatus, want := ask(nil)
 	tries := []map[string]any{
 		{"host": s.Name()}, {"host": s.Name(), "role": "server", "peerURL": "https://127.0.0.1:1"}, {"host": "Bad_Name"},
-		{"host": strings.Repeat("n", 45<<10)}, {"host": "a\nlevel=ERROR"}, {"time": time.Now().Add(time.Hour)}, {"role": "king"}, {"request": []byte("x")},
+		{"host": strings.Repeat("n", 45<<10)}, {"host": "a\nlevel=ERROR"}, {"time": time.Now().Add(time.Hour)},
+		{"role": "king"}, {"request": []byte("x")},
 		{"id": token.ID}, {"id": strings.Repeat("a", 45<<10)}, {"peerURL": strings.Repeat("u", 45<<10), "role": "server"},
 	}
 	for _, change := range tries {

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-storage/holdfast/control/doors"
 )
 
-// listen opens the API's port, within bounds, and makes sure that etcd's are free, before anything is made or joined.
+// listen opens the API's port, within bounds, and makes sure that etcd's are free, before anything
+// is made or joined.
 func listen(ctx context.Context, s *settings, log *slog.Logger) (*doors.Listener, error) {
 	var config net.ListenConfig
 	api, err := config.Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(s.APIPort)))
@@ -65,7 +66,8 @@ func boundsOf(c *Config) (doors.Bounds, error) {
 	}
 	bounds := doors.ForDescriptors(limit)
 	if limit < fewDescriptors {
-		c.Log.Warn("this server may open few files, and so keeps few connections: raise LimitNOFILE= of its unit, or 'ulimit -Hn'",
+		c.Log.Warn("this server may open few files, and so keeps few connections: "+
+			"raise LimitNOFILE= of its unit, or 'ulimit -Hn'",
 			"files", limit, "wanted", fewDescriptors, "connections", bounds.Total())
 	}
 	return bounds, nil

@@ -12,11 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exposed is something below a data directory that others than its owner may read or change, and that holds keys or leads to them.
+// Exposed is something below a data directory that others than its owner may read or change, and
+// that holds keys or leads to them.
 type Exposed struct {
 	Path string
 	Mode fs.FileMode
-	// Owner is the user that it belongs to, where that is neither root nor the one that runs holdfast, and -1 otherwise.
+	// Owner is the user that it belongs to, where that is neither root nor the one that runs
+	// holdfast, and -1 otherwise.
 	Owner int
 }
 
@@ -28,13 +30,15 @@ func (e Exposed) String() string {
 	return fmt.Sprintf("%s (mode %04o)", e.Path, e.Mode.Perm())
 }
 
-// What holds keys below a data directory: directories with all that is in them, and what is closed by its own mode, as etcd's own files are.
+// What holds keys below a data directory: directories with all that is in them, and what is closed
+// by its own mode, as etcd's own files are.
 var (
 	privateTrees = []string{"pki", "host", "snapshots"}
 	privateTops  = []string{"admin.kubeconfig", "server.json", "etcd", removedDir, "restore.tmp", "before-restore-*"}
 )
 
-// FindExposed looks for what others may read or change of the keys below a data directory. What is missing is not exposed.
+// FindExposed looks for what others may read or change of the keys below a data directory. What is
+// missing is not exposed.
 func FindExposed(dataDir string) ([]Exposed, error) {
 	var found []Exposed
 	var errs []error
@@ -98,8 +102,9 @@ func (e Exposed) hide() error {
 	return f.Chmod(e.Mode.Perm() &^ 0o077)
 }
 
-// hideKeys sets right what others may read or change of the keys below a data directory, and tells of it: whoever could read the
-// authority's key before may have it. A file system that knows no modes is no reason not to start.
+// hideKeys sets right what others may read or change of the keys below a data directory, and tells
+// of it: whoever could read the authority's key before may have it. A file system that knows no
+// modes is no reason not to start.
 func hideKeys(dataDir string, log *slog.Logger) {
 	found, err := FindExposed(dataDir)
 	if err != nil {
@@ -107,11 +112,13 @@ func hideKeys(dataDir string, log *slog.Logger) {
 	}
 	for _, one := range found {
 		if err := one.hide(); err != nil {
-			log.Error("others may read or change a key of this machine, and that cannot be set right", "key", one.String(), "error", err)
+			log.Error("others may read or change a key of this machine, and that cannot be set right",
+				"key", one.String(), "error", err)
 		}
 	}
 	if len(found) > 0 {
-		log.Warn("others could read or change keys of this machine, which is set right now: if others than root use it, or read a copy of "+
-			"the directory, replace the keys with 'holdfast ca rotate' on a server", "found", len(found), "first", found[0].String())
+		log.Warn("others could read or change keys of this machine, which is set right now: if others than root use it, "+
+			"or read a copy of the directory, replace the keys with 'holdfast ca rotate' on a server",
+			"found", len(found), "first", found[0].String())
 	}
 }

@@ -46,7 +46,8 @@ func TestStart_exposedKeys(t *testing.T) {
 		t.Fatalf("a new server lets others read %v", names)
 	}
 	wrong := map[string]fs.FileMode{
-		"pki": 0o755, "pki/ca.key": 0o644, "pki/etcd.key": 0o640, "host": 0o711, "host/host.key": 0o604, "admin.kubeconfig": 0o666, "etcd": 0o755,
+		"pki": 0o755, "pki/ca.key": 0o644, "pki/etcd.key": 0o640, "host": 0o711, "host/host.key": 0o604,
+		"admin.kubeconfig": 0o666, "etcd": 0o755,
 	}
 	openModes(t, dir, wrong)
 	if names := exposedNames(t, dir); len(names) != len(wrong) {
@@ -58,7 +59,8 @@ func TestStart_exposedKeys(t *testing.T) {
 	if names := exposedNames(t, dir); len(names) > 0 {
 		t.Errorf("after the start others may read %v", names)
 	}
-	if all := strings.Join(log.lines(), "\n"); !strings.Contains(all, "others could read or change keys") || !strings.Contains(all, "found=7") {
+	all := strings.Join(log.lines(), "\n")
+	if !strings.Contains(all, "others could read or change keys") || !strings.Contains(all, "found=7") {
 		t.Errorf("the start says nothing of it:\n%s", all)
 	}
 }
@@ -79,7 +81,8 @@ func TestAgent_exposedKeys(t *testing.T) {
 	}
 }
 
-// TestFindExposed_foreign: what belongs to somebody else is his to read; links and what is missing are left alone.
+// TestFindExposed_foreign: what belongs to somebody else is his to read; links and what is missing
+// are left alone.
 func TestFindExposed_foreign(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "pki"), 0o700); err != nil {

@@ -391,7 +391,9 @@ func (s *Server) manageQuorum(client kubernetes.Interface) error {
 	return nil
 }
 
-func (s *Server) joinHandler(client kubernetes.Interface, hosts *join.Hosts, refused func(why, whose string)) http.Handler {
+func (s *Server) joinHandler(
+	client kubernetes.Interface, hosts *join.Hosts, refused func(why, whose string),
+) http.Handler {
 	return &join.Handler{
 		Client: client, Hosts: hosts,
 		Authority: s.identity.signer, Trusted: s.identity.trust, EncryptionKey: s.identity.encryptionKey[:],

@@ -130,7 +130,9 @@ func TestExamine(t *testing.T) {
 		{"ended", func(f *Facts) { f.Local.Certificates[0].Ends = now.Add(-day) }, Fail, "certificates", "/d/pki/server.crt ended at 2026-11-20"},
 		{"old authority", func(f *Facts) { f.Local.Certificates[1].Ends = now.Add(100 * day) }, Warn, "certificates", "the authority /d/pki/ca.crt ends in 100 days"},
 		{"shown certificate ended", func(f *Facts) { f.Servers[0].End = now.Add(-day) }, Fail, "certificates", "the server h1 shows"},
-		{"exposed", func(f *Facts) { f.Local.Exposed = []string{"/d/pki/ca.key (mode 0644)", "/d/pki (mode 0755)"} }, Fail, "keys", "/d/pki/ca.key (mode 0644), and 1 more"},
+		{"exposed", func(f *Facts) {
+			f.Local.Exposed = []string{"/d/pki/ca.key (mode 0644)", "/d/pki (mode 0755)"}
+		}, Fail, "keys", "/d/pki/ca.key (mode 0644), and 1 more"},
 		{"stray process", func(f *Facts) { f.Local.Processes["default.a-mon-b"] = 99 }, Fail, "strays", "the process 99 is the daemon default.a-mon-b"},
 		{"leftover", func(f *Facts) { f.Local.Records = append(f.Local.Records, "default.old") }, Warn, "strays", "default.old"},
 		{"no backup", func(f *Facts) { f.Local.Snapshot = time.Time{} }, Warn, "snapshots", "no backup"},

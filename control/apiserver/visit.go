@@ -21,8 +21,9 @@ import (
 )
 
 const (
-	// strangerBody is how long the body of a request may be in coming before it is known whose it is, and knownBody after that:
-	// as long as the library lets a request take. Without them a connection lasts for as long as somebody does not send the rest.
+	// strangerBody is how long the body of a request may be in coming before it is known whose it
+	// is, and knownBody after that: as long as the library lets a request take. Without them a
+	// connection lasts for as long as somebody does not send the rest.
 	strangerBody = 10 * time.Second
 	knownBody    = time.Minute
 	// mostOpen is how long the body of a request may be that is served without asking whose it is.
@@ -89,7 +90,8 @@ type timedBody struct {
 	over bool
 }
 
-// expect has the rest come in this time. Where a deadline cannot be set the connection is somebody's test.
+// expect has the rest come in this time. Where a deadline cannot be set the connection is
+// somebody's test.
 func (b *timedBody) expect(within time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,8 +120,8 @@ type greeter struct {
 	refused func(why, whose string)
 }
 
-// AuthenticateRequest says who sent a request. The library would log each certificate that is not believed, with what somebody
-// wrote in it.
+// AuthenticateRequest says who sent a request. The library would log each certificate that is not
+// believed, with what somebody wrote in it.
 func (g greeter) AuthenticateRequest(r *http.Request) (*authenticator.Response, bool, error) {
 	response, ok, err := g.next.AuthenticateRequest(r)
 	if err != nil && g.refused != nil {
@@ -147,7 +149,8 @@ func (g greeter) AuthenticateRequest(r *http.Request) (*authenticator.Response, 
 	return response, ok, err
 }
 
-// open serves strangers: their whole request is read before it is looked at, and while it is worked on their connection is kept.
+// open serves strangers: their whole request is read before it is looked at, and while it is worked
+// on their connection is kept.
 func (v *visits) open(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn := connOf(r)
@@ -182,12 +185,14 @@ func connOf(r *http.Request) *doors.Conn {
 	return nil
 }
 
-// boundWatches refuses more watches of one client than may be. The servers have as many as they need.
+// boundWatches refuses more watches of one client than may be. The servers have as many as they
+// need.
 func (v *visits) boundWatches(next http.Handler, generic *genericapiserver.Config) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, _ := request.RequestInfoFrom(r.Context())
 		u, ok := request.UserFrom(r.Context())
-		if !ok || info == nil || slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup) || !generic.LongRunningFunc(r, info) {
+		bounded := ok && info != nil && !slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup)
+		if !bounded || !generic.LongRunningFunc(r, info) {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -199,7 +204,8 @@ func (v *visits) boundWatches(next http.Handler, generic *genericapiserver.Confi
 		}
 		defer func() {
 			if task := routine.TaskFrom(r.Context()); task != nil && task.Func != nil {
-				context.AfterFunc(r.Context(), func() { v.end(u.GetName()) }) // the library serves a watch after next returns
+				// The library serves a watch after next returns.
+				context.AfterFunc(r.Context(), func() { v.end(u.GetName()) })
 				return
 			}
 			v.end(u.GetName())

@@ -22,11 +22,13 @@ type Conn struct {
 	known    bool
 	closed   bool
 	failures int
-	// asking is set while a request of a stranger is there, and served when it came in whole and is being worked on.
+	// asking is set while a request of a stranger is there, and served when it came in whole and is
+	// being worked on.
 	asking, served bool
 }
 
-// Arrived tells that a request has come, at least its header. A stranger then has the rest of his time.
+// Arrived tells that a request has come, at least its header. A stranger then has the rest of his
+// time.
 func (c *Conn) Arrived() {
 	l := c.listener
 	l.mu.Lock()
@@ -82,8 +84,8 @@ func (c *Conn) Failed() {
 	}
 }
 
-// Ask begins a request that is served to strangers: one at a time by each connection, however many streams it may have. The caller
-// calls done afterwards.
+// Ask begins a request that is served to strangers: one at a time by each connection, however many
+// streams it may have. The caller calls done afterwards.
 func (c *Conn) Ask() (done func(), ok bool) {
 	l := c.listener
 	l.mu.Lock()
@@ -99,7 +101,8 @@ func (c *Conn) Ask() (done func(), ok bool) {
 	}, true
 }
 
-// Served tells that the stranger's request came in whole. Until it is done his connection is not closed for others to come in.
+// Served tells that the stranger's request came in whole. Until it is done his connection is not
+// closed for others to come in.
 func (c *Conn) Served() {
 	l := c.listener
 	l.mu.Lock()

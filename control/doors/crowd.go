@@ -2,8 +2,9 @@ package doors
 
 import "container/list"
 
-// crowd is a number of connections, by whom they belong to. Where there are too many the oldest one has to go: first of who
-// has too many, else of who has the most. So nobody keeps others out, and who needs a moment to prove who he is has it.
+// crowd is a number of connections, by whom they belong to. Where there are too many the oldest one
+// has to go: first of who has too many, else of who has the most. So nobody keeps others out, and
+// who needs a moment to prove who he is has it.
 type crowd struct {
 	most, perGroup int
 	// spare holds for connections that are not closed for others to come in.
@@ -16,8 +17,8 @@ func newCrowd(most, perGroup int, spare func(*Conn) bool) *crowd {
 	return &crowd{most: most, perGroup: perGroup, spare: spare, groups: map[string]*list.List{}}
 }
 
-// add counts a connection, and returns the one that has to go for it, if any: itself where all others are spared. That one is
-// counted no more.
+// add counts a connection, and returns the one that has to go for it, if any: itself where all
+// others are spared. That one is counted no more.
 func (c *crowd) add(conn *Conn, group string) (victim *Conn, why string) {
 	line := c.groups[group]
 	if line == nil {
@@ -47,7 +48,8 @@ func (c *crowd) oldest(line *list.List) *Conn {
 	return nil // never: the line has one at least
 }
 
-// longest is the line with the most connections, and of those of one length the one with the oldest.
+// longest is the line with the most connections, and of those of one length the one with the
+// oldest.
 func (c *crowd) longest() (longest *list.List) {
 	for _, line := range c.groups {
 		if longest == nil || line.Len() > longest.Len() || line.Len() == longest.Len() && first(line) < first(longest) {

@@ -20,7 +20,8 @@ type Listener struct {
 	mu     sync.Mutex
 	number uint64
 	open   map[key]*Conn
-	// strangers come from other machines, and near ones from this one: who floods the network keeps nobody out on the machine itself.
+	// strangers come from other machines, and near ones from this one: who floods the network keeps
+	// nobody out on the machine itself.
 	strangers, near, clients *crowd
 	pace                     *Pace
 }
@@ -42,7 +43,8 @@ func Wrap(l net.Listener, b Bounds, log *slog.Logger) *Listener {
 	}
 }
 
-// How many connections one address may open. What goes beyond is closed before it costs a handshake.
+// How many connections one address may open. What goes beyond is closed before it costs a
+// handshake.
 const (
 	newPerSecond rate.Limit = 100
 	newAtOnce               = 1000 // a fleet behind one address that comes back at once
@@ -86,7 +88,8 @@ func (l *Listener) admit(raw net.Conn) *Conn {
 	return conn
 }
 
-// Find returns the connection between two addresses, as http.Request and its context tell them; nil for one that is closed.
+// Find returns the connection between two addresses, as http.Request and its context tell them; nil
+// for one that is closed.
 func (l *Listener) Find(local net.Addr, remote string) *Conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +98,8 @@ func (l *Listener) Find(local net.Addr, remote string) *Conn {
 
 func keyOf(local, remote net.Addr) key { return key{local.String(), remote.String()} }
 
-// Group is what is counted together of those who come from an address, as IP:port; near is set for this machine's loopback.
+// Group is what is counted together of those who come from an address, as IP:port; near is set for
+// this machine's loopback.
 func Group(address string) (group string, near bool) {
 	p, err := netip.ParseAddrPort(address)
 	if err != nil {

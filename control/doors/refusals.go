@@ -19,7 +19,8 @@ var (
 	}, []string{"reason"})
 	connections = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "holdfast_connections",
-		Help: "Connections by port, and by whose they are: strangers (not proven yet, or joining), near (the same from this machine), clients.",
+		Help: "Connections by port, and by whose they are: " +
+			"strangers (not proven yet, or joining), near (the same from this machine), clients.",
 	}, []string{"port", "of"})
 	publish = sync.OnceFunc(func() { legacyregistry.RawMustRegister(refused, connections) })
 )
@@ -82,7 +83,8 @@ func (r *refusals) tell() {
 		all += count[reason]
 		why = append(why, reasons[reason])
 	}
-	r.log.Warn("connections or requests were refused", "count", all, "why", strings.Join(why, "; "), "last", bounded(last), "port", r.port)
+	r.log.Warn("connections or requests were refused",
+		"count", all, "why", strings.Join(why, "; "), "last", bounded(last), "port", r.port)
 }
 
 // bounded cuts what somebody else chose.

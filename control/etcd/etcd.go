@@ -40,7 +40,8 @@ type Config struct {
 	Address    string
 	PeerPort   int
 	ClientPort int
-	// Peers bounds the connections of those who are no members. Default: what doors.ForMembers derives from the process's limit.
+	// Peers bounds the connections of those who are no members. Default: what doors.ForMembers
+	// derives from the process's limit.
 	Peers doors.Bounds
 	// CertFile, KeyFile and CAFile are used towards members and clients, in both directions.
 	CertFile, KeyFile, CAFile string

@@ -18,9 +18,10 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
-// peerDoor is the port that the other members reach this one at. etcd's own has no bound on how many connections there are, and
-// waits for a handshake for as long as a byte of it comes now and then: with that, anybody could take all descriptors. Here a
-// connection is let through to etcd once it has shown the certificate of a member. etcd listens on a socket in its own directory,
+// peerDoor is the port that the other members reach this one at. etcd's own has no bound on how
+// many connections there are, and waits for a handshake for as long as a byte of it comes now and
+// then: with that, anybody could take all descriptors. Here a connection is let through to etcd
+// once it has shown the certificate of a member. etcd listens on a socket in its own directory,
 // which nobody else may enter.
 type peerDoor struct {
 	listener *doors.Listener
@@ -37,7 +38,8 @@ type peerDoor struct {
 const (
 	// peerSocket is where etcd listens, below its directory.
 	peerSocket = "peers.sock"
-	// peerIdle is how long a member may take to accept what is sent to it. etcd itself waits as long.
+	// peerIdle is how long a member may take to accept what is sent to it. etcd itself waits as
+	// long.
 	peerIdle = 5 * time.Second
 )
 
@@ -150,7 +152,8 @@ func (d *peerDoor) leave(c net.Conn) {
 	delete(d.open, c)
 }
 
-// close closes the port and what is left of its connections. It is called when etcd has ended, and has closed its own.
+// close closes the port and what is left of its connections. It is called when etcd has ended, and
+// has closed its own.
 func (d *peerDoor) close() {
 	d.listener.Close()
 	d.mu.Lock()

@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-storage/holdfast/control/doors"
 )
 
-// TestMember_openHandshakes: who opens connections to the port for peers, and shows no certificate, has few of them, and keeps no member out.
+// TestMember_openHandshakes: who opens connections to the port for peers, and shows no certificate,
+// has few of them, and keeps no member out.
 func TestMember_openHandshakes(t *testing.T) {
 	t.Parallel()
 	c := loneConfig(t)

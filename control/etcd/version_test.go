@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestMember_oldTLS: both ports of a member refuse TLS 1.2, with a good certificate as well, and take TLS 1.3.
+// TestMember_oldTLS: both ports of a member refuse TLS 1.2, with a good certificate as well, and
+// take TLS 1.3.
 func TestMember_oldTLS(t *testing.T) {
 	t.Parallel()
 	c := loneConfig(t)

@@ -42,7 +42,8 @@ type Handler struct {
 	// Now is the server's clock.
 	Now func() time.Time
 	Log *slog.Logger
-	// Refused is told of requests that are not looked at because there are too many; see doors.Listener.Refused. It may be nil.
+	// Refused is told of requests that are not looked at because there are too many; see
+	// doors.Listener.Refused. It may be nil.
 	Refused func(why, whose string)
 
 	limitsOnce sync.Once
@@ -85,7 +86,8 @@ func (h *Handler) answer(w http.ResponseWriter, answer *response, status int) {
 	}
 }
 
-// read reads a request. Anybody may send something here, and so may not keep the server waiting for the rest of it.
+// read reads a request. Anybody may send something here, and so may not keep the server waiting for
+// the rest of it.
 func read(w http.ResponseWriter, r *http.Request) (*request, error) {
 	q, set := &request{}, http.NewResponseController(w).SetReadDeadline
 	_ = set(time.Now().Add(bodyTimeout)) // where a deadline cannot be set the connection is somebody's test
@@ -106,7 +108,8 @@ func (h *Handler) refuse(q *request, from string, err error) (*response, int) {
 		if h.limits().told.Allow() {
 			h.Log.Error("could not let a host join", "host", printable(q.Host), "from", from, "error", err)
 		}
-		return &response{Error: "the server could not do it now; its log says why", Again: true}, http.StatusServiceUnavailable
+		const later = "the server could not do it now; its log says why"
+		return &response{Error: later, Again: true}, http.StatusServiceUnavailable
 	}
 	if h.limits().refused(from) {
 		h.Log.Warn("refused a host that wanted to join", "host", printable(q.Host), "from", from, "reason", cut(err.Error()))
@@ -192,7 +195,8 @@ func (h *Handler) check(q *request) error {
 	return nil
 }
 
-// record reads the record of the token. Whether it is missing, or the secret is another one, is not told.
+// record reads the record of the token. Whether it is missing, or the secret is another one, is not
+// told.
 func (h *Handler) record(ctx context.Context, q *request) (record, error) {
 	if len(q.ID) > maxID || q.ID == "" || strings.Trim(q.ID, "0123456789abcdef") != "" {
 		return record{}, refusedUnknown()

@@ -6,7 +6,8 @@ import (
 	"github.com/holdfast-storage/holdfast/control/doors"
 )
 
-// limits bound what those who want to join cost. Joiners ask again each second, so a fleet that joins at once is only spread.
+// limits bound what those who want to join cost. Joiners ask again each second, so a fleet that
+// joins at once is only spread.
 type limits struct {
 	// all are the requests that are looked at, and working those that are at one time.
 	all     *rate.Limiter
@@ -30,7 +31,8 @@ func (h *Handler) limits() *limits {
 	h.limitsOnce.Do(func() {
 		h.limitsOf = &limits{
 			all: rate.NewLimiter(allPerSecond, allAtOnce), working: make(chan struct{}, atOnce),
-			failed: doors.NewPace(failedPerSecond, failedAtOnce), told: rate.NewLimiter(toldPerSecond, toldAtOnce), note: h.Refused,
+			failed: doors.NewPace(failedPerSecond, failedAtOnce), told: rate.NewLimiter(toldPerSecond, toldAtOnce),
+			note: h.Refused,
 		}
 	})
 	return h.limitsOf

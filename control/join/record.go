@@ -63,7 +63,8 @@ func (r record) proves(q *request) error {
 	return nil
 }
 
-// usable says why a joiner who has the token may not use it. used tells that it is bound to this joiner already.
+// usable says why a joiner who has the token may not use it. used tells that it is bound to this
+// joiner already.
 func (r record) usable(q *request, keyID string, now time.Time) (used bool, err error) {
 	if role := r.text(keyRole); role != string(q.Role) {
 		return false, refused("this token is for joining as %s, not as %s: create one with 'holdfast token create --role %s'",
