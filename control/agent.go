@@ -47,6 +47,7 @@ func OpenAgent(ctx context.Context, c AgentConfig) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	hideKeys(c.DataDir, c.Log)
 	servers, err := c.open(ctx)
 	if err != nil {
 		unlock()

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/holdfast-storage/holdfast/control/doors"
 	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
 )
 
@@ -53,6 +54,9 @@ type Config struct {
 	Refresh time.Duration
 	// Quorum says how long a dead member is waited for; see driver/etcd.
 	Quorum quorum.Settings
+	// Connections bounds those to the API. Default: what doors.ForDescriptors derives from the
+	// process's limit.
+	Connections doors.Bounds
 	// Log receives what the server has to tell. Default: slog.Default().
 	Log *slog.Logger
 }

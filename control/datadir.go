@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-storage/holdfast/control/doors"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
@@ -186,6 +187,8 @@ type settings struct {
 
 	// lifetime is that of certificates, refresh how often the host asks, askRemoved how long the others are asked; see Config.
 	lifetime, refresh, askRemoved time.Duration
+	// bounds are those of the API's connections.
+	bounds doors.Bounds
 }
 
 // settingsFile is where settings lie below the data directory.

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/holdfast-storage/holdfast/control/apiserver"
 	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
 )
 
@@ -40,3 +41,6 @@ func (s *Server) Unlook() {
 	defer s.quorum.mu.Unlock()
 	s.quorum.seen = time.Time{}
 }
+
+// MostWatches is how many watches one client may have.
+const MostWatches = apiserver.MostWatches

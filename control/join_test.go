@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"context"
 	"crypto/tls"
 	"log/slog"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
+	"github.com/holdfast-storage/holdfast/control/etcd"
 	"github.com/holdfast-storage/holdfast/control/join"
 	"github.com/holdfast-storage/holdfast/control/pki"
 )
@@ -134,6 +136,13 @@ func TestJoin_refusals(t *testing.T) {
 // handler is a server's side of joining, with a clock of the test's own.
 func handler(t *testing.T, s *control.Server, c control.Config, now func() time.Time) *httptest.Server {
 	t.Helper()
+	return loggingHandler(t, s, c, now, slog.New(slog.DiscardHandler))
+}
+
+func loggingHandler(
+	t *testing.T, s *control.Server, c control.Config, now func() time.Time, log *slog.Logger,
+) *httptest.Server {
+	t.Helper()
 	clients, err := kubernetes.NewForConfig(s.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +160,10 @@ func handler(t *testing.T, s *control.Server, c control.Config, now func() time.
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle(join.Path, &join.Handler{Client: clients, Hosts: hosts, Authority: func() *pki.Authority { return authority }, Now: now, Log: slog.New(slog.DiscardHandler)})
+	mux.Handle(join.Path, &join.Handler{
+		Client: clients, Hosts: hosts, Authority: func() *pki.Authority { return authority }, Now: now, Log: log,
+		Free: func(context.Context, string, string) error { return etcd.ErrTaken },
+	})
 	server := httptest.NewUnstartedServer(mux)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{{
 		Certificate: [][]byte{pair.Cert.Raw, authority.Certificate().Raw}, PrivateKey: pair.Key,

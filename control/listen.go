@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 	"syscall"
+
+	"github.com/holdfast-storage/holdfast/control/doors"
 )
 
-// listen opens the API's port, and makes sure that etcd's are free, before anything is made or joined.
-func listen(ctx context.Context, s *settings) (net.Listener, error) {
+// listen opens the API's port, within bounds, and makes sure that etcd's are free, before anything
+// is made or joined.
+func listen(ctx context.Context, s *settings, log *slog.Logger) (*doors.Listener, error) {
 	var config net.ListenConfig
 	api, err := config.Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(s.APIPort)))
 	if err != nil {
@@ -33,7 +37,7 @@ func listen(ctx context.Context, s *settings) (net.Listener, error) {
 			return nil, errors.Join(err, api.Close())
 		}
 	}
-	return api, nil
+	return doors.Wrap(api, s.bounds, log), nil
 }
 
 func portError(err error, what string, port int, flag string) error {
@@ -46,4 +50,25 @@ func portError(err error, what string, port int, flag string) error {
 			port, what, err)
 	}
 	return fmt.Errorf("while opening port %d for %s: %w", port, what, err)
+}
+
+// fewDescriptors is below what a large fleet needs, and what the units that are delivered ask for.
+const fewDescriptors = 16384
+
+// boundsOf is how many connections the server keeps open.
+func boundsOf(c *Config) (doors.Bounds, error) {
+	if c.Connections != (doors.Bounds{}) {
+		return c.Connections, nil
+	}
+	limit, err := doors.Descriptors()
+	if err != nil {
+		return doors.Bounds{}, err
+	}
+	bounds := doors.ForDescriptors(limit)
+	if limit < fewDescriptors {
+		c.Log.Warn("this server may open few files, and so keeps few connections: "+
+			"raise LimitNOFILE= of its unit, or 'ulimit -Hn'",
+			"files", limit, "wanted", fewDescriptors, "connections", bounds.Total())
+	}
+	return bounds, nil
 }

@@ -143,7 +143,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // sit starts the member and the API, and returns when they are ready. What was started when it fails is stopped by leave.
 func (s *Server) sit(ctx context.Context) error {
-	listener, err := listen(ctx, s.settings)
+	listener, err := listen(ctx, s.settings, s.log)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/control/access"
 	"github.com/holdfast-storage/holdfast/control/apiserver"
+	"github.com/holdfast-storage/holdfast/control/doors"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/etcd"
 	"github.com/holdfast-storage/holdfast/control/join"
@@ -82,6 +83,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	hideKeys(c.DataDir, c.Log)
 	s := &Server{dir: dataDir(c.DataDir), log: c.Log, unlock: unlock, failed: make(chan error, 1), changed: make(chan struct{})}
 	s.running, s.stopBackground = context.WithCancel(context.Background())
 	if err := s.start(ctx, &c); err != nil {
@@ -180,10 +182,13 @@ func (s *Server) prepare(ctx context.Context, c *Config) (net.Listener, error) {
 	if s.settings, err = c.resolve(stored); err != nil {
 		return nil, err
 	}
+	if s.settings.bounds, err = boundsOf(c); err != nil {
+		return nil, err
+	}
 	if err := s.dir.clearLeft(); err != nil {
 		return nil, err
 	}
-	listener, err := listen(ctx, s.settings)
+	listener, err := listen(ctx, s.settings, s.log)
 	if err != nil {
 		return nil, err
 	}
@@ -289,12 +294,11 @@ func (s *Server) tellWaiting(ctx context.Context, what string) (stop func()) {
 	return stop
 }
 
-func (s *Server) startAPI(ctx context.Context, listener net.Listener) error {
-	config, err := s.apiConfig()
+func (s *Server) startAPI(ctx context.Context, listener *doors.Listener) error {
+	config, err := s.apiConfig(listener)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	config.Listener = listener
 	if s.api, err = apiserver.New(*config); err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -321,7 +325,7 @@ func (s *Server) orFailure(ctx context.Context, failed <-chan error, step func(c
 	}
 }
 
-func (s *Server) apiConfig() (*apiserver.Config, error) {
+func (s *Server) apiConfig(listener *doors.Listener) (*apiserver.Config, error) {
 	member := s.member
 	secrets, err := access.NewSecrets(s.loopback)
 	if err != nil {
@@ -347,7 +351,7 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 	}
 	renewer := &join.Renewer{Authority: s.identity.signer, Now: time.Now, Log: s.log}
 	return &apiserver.Config{
-		Credentials: s.identity.credentials, Loopback: s.loopback,
+		Listener: listener, Credentials: s.identity.credentials, Loopback: s.loopback,
 		Etcd: apiserver.Etcd{
 			URL:      s.clientURL(),
 			CertFile: pki.CertFile(s.dir.pki(), "etcd"), KeyFile: pki.KeyFile(s.dir.pki(), "etcd"), CAFile: filepath.Join(s.dir.pki(), trustFile),
@@ -357,7 +361,7 @@ func (s *Server) apiConfig() (*apiserver.Config, error) {
 		Admission:     []admission.Interface{access.HostAdmission{}, access.ActionAdmission{Facts: facts}, access.KeepAdmission{Kept: facts}},
 		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(r *http.Request) error { return member.Ready(r.Context()) })},
 		Guard:         s.revoked.Guard,
-		Open:          map[string]http.Handler{join.Path: s.joinHandler(client, hosts)},
+		Open:          map[string]http.Handler{join.Path: s.joinHandler(client, hosts, listener.Refused)},
 		Known: map[string]http.Handler{
 			endpoints.Path: endpoints.Handler(client), access.RenewPath: renewer,
 			endpoints.TrustPath: endpoints.TrustHandler(s.identity.trust, s.noteBelief(hosts)),
@@ -387,13 +391,15 @@ func (s *Server) manageQuorum(client kubernetes.Interface) error {
 	return nil
 }
 
-func (s *Server) joinHandler(client kubernetes.Interface, hosts *join.Hosts) http.Handler {
+func (s *Server) joinHandler(
+	client kubernetes.Interface, hosts *join.Hosts, refused func(why, whose string),
+) http.Handler {
 	return &join.Handler{
 		Client: client, Hosts: hosts,
 		Authority: s.identity.signer, Trusted: s.identity.trust, EncryptionKey: s.identity.encryptionKey[:],
 		Free: s.member.Free, Generation: s.settings.Generation,
 		Servers: func(ctx context.Context) ([]string, error) { return endpoints.Published(ctx, client) },
-		Now:     time.Now, Log: s.log,
+		Now:     time.Now, Log: s.log, Refused: refused,
 	}
 }
 

@@ -97,6 +97,8 @@ type Local struct {
 	// Free and Size are the bytes of the file system of the data directory; zero when unknown.
 	Free, Size   uint64
 	Certificates []Certificate
+	// Exposed are keys that others may read or change.
+	Exposed []string
 	// Processes are daemons that run here, as "namespace.name", with a process id of each.
 	Processes map[string]int
 	// Records are the daemons that something is kept of here, as "namespace.name".
@@ -131,6 +133,7 @@ var checks = []struct {
 	{"tokens", false, checkTokens},
 	{"disk", true, checkDisk},
 	{"certificates", true, checkCertificates},
+	{"keys", true, checkKeys},
 	{"strays", false, checkStrays},
 	{"snapshots", true, checkSnapshots},
 	{"files", true, checkProblems},

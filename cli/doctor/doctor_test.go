@@ -3,6 +3,8 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -128,6 +130,9 @@ func TestExamine(t *testing.T) {
 		{"ended", func(f *Facts) { f.Local.Certificates[0].Ends = now.Add(-day) }, Fail, "certificates", "/d/pki/server.crt ended at 2026-11-20"},
 		{"old authority", func(f *Facts) { f.Local.Certificates[1].Ends = now.Add(100 * day) }, Warn, "certificates", "the authority /d/pki/ca.crt ends in 100 days"},
 		{"shown certificate ended", func(f *Facts) { f.Servers[0].End = now.Add(-day) }, Fail, "certificates", "the server h1 shows"},
+		{"exposed", func(f *Facts) {
+			f.Local.Exposed = []string{"/d/pki/ca.key (mode 0644)", "/d/pki (mode 0755)"}
+		}, Fail, "keys", "/d/pki/ca.key (mode 0644), and 1 more"},
 		{"stray process", func(f *Facts) { f.Local.Processes["default.a-mon-b"] = 99 }, Fail, "strays", "the process 99 is the daemon default.a-mon-b"},
 		{"leftover", func(f *Facts) { f.Local.Records = append(f.Local.Records, "default.old") }, Warn, "strays", "default.old"},
 		{"no backup", func(f *Facts) { f.Local.Snapshot = time.Time{} }, Warn, "snapshots", "no backup"},
@@ -293,5 +298,21 @@ func TestExamine_lostQuorum(t *testing.T) {
 	f.Servers[2].Err = errors.New("no leader")
 	if found := Examine(f); !strings.Contains(fmt.Sprint(found), "more than half of the members of etcd are lost for good, run 'holdfast restore'") {
 		t.Errorf("no server is ready, and it says: %+v", found)
+	}
+}
+
+// TestLook_exposedKeys: a key that others may read is found on this machine.
+func TestLook_exposedKeys(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "pki"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "pki", "ca.key"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f := &Facts{DataDir: dir}
+	f.keys()
+	if len(f.Local.Exposed) != 2 || !strings.Contains(strings.Join(f.Local.Exposed, " "), "pki/ca.key (mode 0644)") {
+		t.Errorf("found %v", f.Local.Exposed)
 	}
 }

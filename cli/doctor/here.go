@@ -27,6 +27,7 @@ func (f *Facts) lookHere() {
 		f.Local.Free, f.Local.Size = s.Bavail*uint64(s.Bsize), s.Blocks*uint64(s.Bsize)
 	}
 	f.certificates()
+	f.keys()
 	f.Local.Processes = processes()
 	f.Local.Records = f.records()
 	f.snapshot()
@@ -85,6 +86,17 @@ func (f *Facts) certificates() {
 		if host, ok := access.HostOf(certs[0].Subject.CommonName); ok && path == pki.CertFile(control.HostDir(f.DataDir), "host") {
 			f.Host = host
 		}
+	}
+}
+
+// keys looks for those that others may read.
+func (f *Facts) keys() {
+	found, err := control.FindExposed(f.DataDir)
+	if err != nil {
+		f.problem(err)
+	}
+	for _, one := range found {
+		f.Local.Exposed = append(f.Local.Exposed, one.String())
 	}
 }
 

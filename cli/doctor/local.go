@@ -73,6 +73,20 @@ func anew(path string) string {
 	return "restart holdfast on this server, which makes it anew"
 }
 
+// checkKeys tells of keys that others than root may read: with the authority's anybody makes
+// himself an administrator.
+func checkKeys(f *Facts) []Finding {
+	if len(f.Local.Exposed) == 0 {
+		return ok("no keys that others may read or change")
+	}
+	message := "others may read or change " + f.Local.Exposed[0]
+	if more := len(f.Local.Exposed) - 1; more > 0 {
+		message += fmt.Sprintf(", and %d more", more)
+	}
+	return finding(Fail, message, "restart holdfast here, which sets it right; if others than root use this machine, "+
+		"or could read a copy of the directory, replace the keys then: 'holdfast ca rotate' on a server")
+}
+
 // checkStrays looks for what runs, or is kept, of daemons that are not wanted any more.
 func checkStrays(f *Facts) []Finding {
 	if f.Host == "" {

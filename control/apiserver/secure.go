@@ -96,11 +96,11 @@ func (c *Credentials) believed() *x509.CertPool {
 
 // secure has the server ask for certificates, and take a certificate's common name for the user's name and its
 // organizations for the groups. There is no other way to log in.
-func (c *Config) secure(generic *genericapiserver.Config) {
+func (c *Config) secure(generic *genericapiserver.Config, visits *visits) {
 	generic.SecureServing = &genericapiserver.SecureServingInfo{
 		Listener: c.Listener, Cert: c.Credentials, ClientCA: c.Credentials, MinTLSVersion: tls.VersionTLS13,
 	}
-	generic.Authentication.Authenticator = certificates(c.Credentials)
+	generic.Authentication.Authenticator = greeter{certificates(c.Credentials), visits.refused}
 	generic.Authorization.Authorizer = c.Authorizer
 }
 

@@ -19,6 +19,8 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/rest"
+
+	"github.com/holdfast-storage/holdfast/control/doors"
 )
 
 // Config says how to serve the API.
@@ -62,7 +64,8 @@ const stopGrace = time.Second
 // New sets the server up. Nothing is read from etcd yet.
 func New(c Config) (*Server, error) {
 	generic := genericapiserver.NewRecommendedConfig(extensions.Codecs)
-	c.secure(&generic.Config)
+	visits := newVisits(c.Listener)
+	c.secure(&generic.Config, visits)
 	transformers := secretTransformers(c.EncryptionKey)
 	generic.RESTOptionsGetter = c.Etcd.extensions(transformers)
 	generic.LoopbackClientConfig = c.Loopback
@@ -90,8 +93,9 @@ func New(c Config) (*Server, error) {
 	namespaces := &namespaceRules{core: core, loopback: c.Loopback}
 	generic.AdmissionControl = admission.NewChainHandler(append([]admission.Interface{namespaces}, c.Admission...)...)
 	gate := &gate{}
+	doors.Publish()
 	generic.BuildHandlerChainFunc = func(api http.Handler, generic *genericapiserver.Config) http.Handler {
-		return c.openChain(gate.guard(c.Guard(passFences(api))), generic)
+		return c.openChain(visits, gate.guard(c.Guard(visits.boundWatches(passFences(api), generic))), generic)
 	}
 	config := extensions.Config{
 		GenericConfig: generic,
@@ -164,13 +168,13 @@ func ask(ctx context.Context, client *http.Client, url string) error {
 }
 
 // openChain puts the handlers of c.Open before the library's chain, which would refuse clients without a certificate.
-func (c *Config) openChain(api http.Handler, generic *genericapiserver.Config) http.Handler {
+func (c *Config) openChain(visits *visits, api http.Handler, generic *genericapiserver.Config) http.Handler {
 	mux := http.NewServeMux()
 	for path, handler := range c.Open {
-		mux.Handle(path, handler)
+		mux.Handle(path, visits.open(handler))
 	}
 	mux.Handle("/", genericapiserver.DefaultBuildHandlerChain(api, generic))
-	return mux
+	return visits.receive(mux)
 }
 
 // describeAPI lets clients ask what the kinds look like (OpenAPI), as 'kubectl explain' and 'kubectl apply' do.

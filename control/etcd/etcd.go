@@ -14,9 +14,12 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/tlsutil"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"google.golang.org/grpc"
+
+	"github.com/holdfast-storage/holdfast/control/doors"
 )
 
 // User is the common name that certificates of etcd members carry. Certificates with any other name, such as those of
@@ -37,6 +40,9 @@ type Config struct {
 	Address    string
 	PeerPort   int
 	ClientPort int
+	// Peers bounds the connections of those who are no members. Default: what doors.ForMembers
+	// derives from the process's limit.
+	Peers doors.Bounds
 	// CertFile, KeyFile and CAFile are used towards members and clients, in both directions.
 	CertFile, KeyFile, CAFile string
 	// Existing is the cluster to join, as "name=peer URL" joined by commas, this member included. Empty for the first
@@ -53,6 +59,7 @@ type Member struct {
 	done sync.WaitGroup
 	// fatal receives the error that etcd cannot go on after.
 	fatal chan error
+	door  *peerDoor
 	// prober asks other members whether they are there.
 	prober *http.Client
 }
@@ -80,8 +87,13 @@ func Start(ctx context.Context, c Config) (*Member, error) {
 		return nil, err
 	}
 	m.prober = &http.Client{Transport: &http.Transport{TLSClientConfig: tlsConfig, IdleConnTimeout: time.Minute}}
+	if m.door, err = openPeerDoor(ctx, &c); err != nil {
+		return nil, fmt.Errorf("while starting etcd in %s: %w", c.Dir, err)
+	}
+	config.ListenPeerUrls = []url.URL{m.door.url()}
 	m.etcd, err = shielded(m.fatal, func() (*embed.Etcd, error) { return embed.StartEtcd(config) })
 	if err != nil {
+		m.door.close()
 		return nil, fmt.Errorf("while starting etcd in %s: %w", c.Dir, err)
 	}
 	run, stop := context.WithCancel(context.Background())
@@ -108,6 +120,8 @@ func (c *Config) embed(fatal chan<- error) (*embed.Config, error) {
 	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
 	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
 	config.PeerTLSInfo, config.ClientTLSInfo = c.tls(), c.tls()
+	// embed puts its own least version, which is 1.2, in the place of that of the two.
+	config.TlsMinVersion = string(tlsutil.TLSVersion13)
 	config.InitialCluster, config.ClusterState = c.Name+"="+peer.String(), embed.ClusterStateFlagNew
 	if c.Existing != "" {
 		config.InitialCluster, config.ClusterState = c.Existing, embed.ClusterStateFlagExisting
@@ -198,6 +212,7 @@ func (m *Member) end(timeout time.Duration) {
 	if !within(timeout, m.close) {
 		m.log.Warn("etcd did not end in order", "waited", timeout)
 	}
+	m.door.close()
 }
 
 func (m *Member) close() {

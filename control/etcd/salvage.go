@@ -161,6 +161,9 @@ func copyTree(from, to string) error {
 		if entry.IsDir() {
 			return os.Mkdir(filepath.Join(to, relative), 0o700)
 		}
+		if !entry.Type().IsRegular() {
+			return nil // the socket of a member that was killed
+		}
 		return copyFile(path, filepath.Join(to, relative))
 	})
 }

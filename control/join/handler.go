@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/holdfast-storage/holdfast/control/access"
+	"github.com/holdfast-storage/holdfast/control/doors"
 	"github.com/holdfast-storage/holdfast/control/etcd"
 	"github.com/holdfast-storage/holdfast/control/pki"
 )
@@ -40,6 +42,12 @@ type Handler struct {
 	// Now is the server's clock.
 	Now func() time.Time
 	Log *slog.Logger
+	// Refused is told of requests that are not looked at because there are too many; see
+	// doors.Listener.Refused. It may be nil.
+	Refused func(why, whose string)
+
+	limitsOnce sync.Once
+	limitsOf   *limits
 }
 
 // bodyTimeout is how long a request may take to arrive.
@@ -49,20 +57,28 @@ const bodyTimeout = 10 * time.Second
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 30*time.Second)
 	defer cancel()
-	// Anybody may send something here, and so may not keep the server waiting for the rest of it. Where a deadline cannot be
-	// set the connection is somebody's test.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
-	q := &request{}
+	group, _ := doors.Group(r.RemoteAddr)
+	done, ok := h.limits().enter(group)
+	if !ok {
+		h.answer(w, &response{Error: busy, Again: true}, http.StatusServiceUnavailable)
+		return
+	}
+	defer done()
 	answer, status := &response{}, http.StatusOK
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(q)
-	if r.Method != http.MethodPost || err != nil {
-		err = refused("this is no request to join; both sides may be of very different versions")
-	} else {
+	q, err := read(w, r)
+	if err == nil {
 		answer, err = h.join(ctx, q)
 	}
 	if err != nil {
-		answer, status = h.refuse(q, err)
+		answer, status = h.refuse(q, group, err)
 	}
+	h.answer(w, answer, status)
+}
+
+// busy is what a joiner is told who shall ask again later.
+const busy = "the server has too many requests to join; it takes this one later"
+
+func (h *Handler) answer(w http.ResponseWriter, answer *response, status int) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	if err := json.NewEncoder(w).Encode(answer); err != nil {
@@ -70,26 +86,62 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (h *Handler) refuse(q *request, err error) (*response, int) {
-	var told *refusal
-	switch {
-	case errors.As(err, &told) && told.again:
-		return &response{Error: err.Error(), Again: true}, http.StatusServiceUnavailable
-	case errors.As(err, &told):
-		h.Log.Warn("refused a host that wanted to join", "host", q.Host, "reason", told.message)
-		return &response{Error: told.message}, http.StatusForbidden
-	case errors.Is(err, etcd.ErrTaken):
-		h.Log.Warn("refused a server that wanted to join", "host", q.Host, "reason", err)
-		return &response{Error: err.Error()}, http.StatusForbidden
+// read reads a request. Anybody may send something here, and so may not keep the server waiting for
+// the rest of it.
+func read(w http.ResponseWriter, r *http.Request) (*request, error) {
+	q, set := &request{}, http.NewResponseController(w).SetReadDeadline
+	_ = set(time.Now().Add(bodyTimeout)) // where a deadline cannot be set the connection is somebody's test
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(q)
+	if r.Method != http.MethodPost || err != nil {
+		return &request{}, refused("this is no request to join; both sides may be of very different versions")
 	}
-	h.Log.Error("could not let a host join", "host", q.Host, "error", err)
-	return &response{Error: "the server could not do it now; its log says why", Again: true}, http.StatusServiceUnavailable
+	_ = set(time.Time{}) // the deadline would end what follows as well
+	return q, nil
 }
 
+func (h *Handler) refuse(q *request, from string, err error) (*response, int) {
+	var told *refusal
+	if errors.As(err, &told) && told.again {
+		return &response{Error: err.Error(), Again: true}, http.StatusServiceUnavailable
+	}
+	if told == nil && !errors.Is(err, etcd.ErrTaken) {
+		if h.limits().told.Allow() {
+			h.Log.Error("could not let a host join", "host", printable(q.Host), "from", from, "error", err)
+		}
+		const later = "the server could not do it now; its log says why"
+		return &response{Error: later, Again: true}, http.StatusServiceUnavailable
+	}
+	if h.limits().refused(from) {
+		h.Log.Warn("refused a host that wanted to join", "host", printable(q.Host), "from", from, "reason", cut(err.Error()))
+	}
+	return &response{Error: err.Error()}, http.StatusForbidden
+}
+
+// printable is a host's name for the log: anybody may send anything as one.
+func printable(name string) string {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 { // at most 253 characters, of which each part has 63
+		return "?"
+	}
+	return name
+}
+
+// cut bounds what is logged.
+func cut(text string) string {
+	const most = 512
+	if len(text) > most {
+		return text[:most] + "…"
+	}
+	return text
+}
+
+// join looks at the token before anything else: who has none is told nothing of what there is.
 func (h *Handler) join(ctx context.Context, q *request) (*response, error) {
+	if _, err := h.record(ctx, q); err != nil {
+		return nil, err
+	}
 	public, err := pki.ParseRequest(q.Request)
 	if err != nil {
-		return nil, refused("the certificate request cannot be read: %v", err)
+		return nil, refused("the certificate request cannot be read: %s", cut(err.Error()))
 	}
 	keyID, err := pki.KeyID(public)
 	if err != nil {
@@ -97,11 +149,6 @@ func (h *Handler) join(ctx context.Context, q *request) (*response, error) {
 	}
 	if err := h.check(q); err != nil {
 		return nil, err
-	}
-	if q.Role == RoleServer {
-		if err := h.Free(ctx, q.Host, q.PeerURL); err != nil {
-			return nil, err
-		}
 	}
 	r, err := h.useToken(ctx, q, keyID)
 	if err != nil {
@@ -140,38 +187,56 @@ func (h *Handler) check(q *request) error {
 			skew.Abs().Round(time.Second), q.Time.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	if problems := validation.IsDNS1123Label(q.Host); len(problems) > 0 {
-		return refused("a host cannot be named %q (--name): %s", q.Host, strings.Join(problems, "; "))
+		return refused("a host cannot be named %q (--name): %s", cut(q.Host), strings.Join(problems, "; "))
 	}
 	if u, err := url.Parse(q.PeerURL); q.Role == RoleServer && (err != nil || u.Scheme != "https" || u.Port() == "") {
-		return refused("%q is no address for the peers of etcd", q.PeerURL)
+		return refused("%q is no address for the peers of etcd", cut(q.PeerURL))
 	}
 	return nil
 }
 
+// record reads the record of the token. Whether it is missing, or the secret is another one, is not
+// told.
+func (h *Handler) record(ctx context.Context, q *request) (record, error) {
+	if len(q.ID) > maxID || q.ID == "" || strings.Trim(q.ID, "0123456789abcdef") != "" {
+		return record{}, refusedUnknown()
+	}
+	secret, err := h.Client.CoreV1().Secrets(systemNamespace).Get(ctx, recordName(q.ID), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return record{}, refusedUnknown()
+	}
+	if err != nil {
+		return record{}, fmt.Errorf("while reading the record of the token: %w", err)
+	}
+	r := record{secret}
+	return r, r.proves(q)
+}
+
 // useToken binds the token to the joiner. Two joiners that come at once are told apart by the record's resource version.
 func (h *Handler) useToken(ctx context.Context, q *request, keyID string) (record, error) {
-	secrets := h.Client.CoreV1().Secrets(systemNamespace)
 	for {
-		if strings.ContainsFunc(q.ID, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }) || q.ID == "" {
-			return record{}, refusedUnknown()
-		}
-		secret, err := secrets.Get(ctx, recordName(q.ID), metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return record{}, refusedUnknown()
-		}
+		r, err := h.record(ctx, q)
 		if err != nil {
-			return record{}, fmt.Errorf("while reading the record of the token: %w", err)
+			return record{}, err
 		}
-		r := record{secret}
-		if used, err := r.usable(q, keyID, h.Now()); used || err != nil {
-			return r, err
+		used, err := r.usable(q, keyID, h.Now())
+		if err != nil {
+			return record{}, err
 		}
-		// A name that is taken is found before the token is used up.
+		// A name or a place that is taken is found before the token is used up.
+		if q.Role == RoleServer {
+			if err := h.Free(ctx, q.Host, q.PeerURL); err != nil {
+				return record{}, err
+			}
+		}
+		if used {
+			return r, nil
+		}
 		if err := h.Hosts.free(ctx, q.Host, keyID); err != nil {
 			return record{}, err
 		}
 		r.use(q, keyID, h.Now())
-		updated, err := secrets.Update(ctx, r.Secret, metav1.UpdateOptions{})
+		updated, err := h.Client.CoreV1().Secrets(systemNamespace).Update(ctx, r.Secret, metav1.UpdateOptions{})
 		if !apierrors.IsConflict(err) {
 			return record{updated}, err
 		}

@@ -12,6 +12,9 @@ const maxSkew = 5 * time.Minute
 // maxBody bounds what either side reads.
 const maxBody = 64 << 10
 
+// maxID bounds the name of a token; see Create.
+const maxID = 64
+
 // request is what a joiner sends.
 type request struct {
 	ID     string `json:"id"`

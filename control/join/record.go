@@ -55,13 +55,20 @@ func (r record) expires() time.Time {
 	return t
 }
 
-// usable says why a joiner may not use the token. used tells that it is bound to this joiner already.
-func (r record) usable(q *request, keyID string, now time.Time) (used bool, err error) {
+// proves says whether the joiner has the token.
+func (r record) proves(q *request) error {
 	if subtle.ConstantTimeCompare([]byte(hash(q.Secret)), r.Data[keyHash]) != 1 {
-		return false, refusedUnknown()
+		return refusedUnknown()
 	}
+	return nil
+}
+
+// usable says why a joiner who has the token may not use it. used tells that it is bound to this
+// joiner already.
+func (r record) usable(q *request, keyID string, now time.Time) (used bool, err error) {
 	if role := r.text(keyRole); role != string(q.Role) {
-		return false, refused("this token is for joining as %s, not as %s: create one with 'holdfast token create --role %s'", role, q.Role, q.Role)
+		return false, refused("this token is for joining as %s, not as %s: create one with 'holdfast token create --role %s'",
+			role, cut(string(q.Role)), cut(string(q.Role)))
 	}
 	if by := r.text(keyUsedBy); by != "" {
 		if by == q.Host && r.text(keyUsedKey) == keyID {
