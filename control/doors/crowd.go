@@ -62,16 +62,16 @@ func (c *crowd) longest() (longest *list.List) {
 func first(line *list.List) uint64 { return line.Front().Value.(*Conn).number }
 
 // remove counts a connection no more.
-func (conn *Conn) remove() {
-	c := conn.crowd
-	if c == nil {
+func (c *Conn) remove() {
+	in := c.crowd
+	if in == nil {
 		return
 	}
-	line := c.groups[conn.group]
-	line.Remove(conn.place)
+	line := in.groups[c.group]
+	line.Remove(c.place)
 	if line.Len() == 0 {
-		delete(c.groups, conn.group)
+		delete(in.groups, c.group)
 	}
-	c.count--
-	conn.crowd = nil
+	in.count--
+	c.crowd = nil
 }

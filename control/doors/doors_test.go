@@ -2,6 +2,7 @@ package doors
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -95,7 +96,7 @@ func (h *hall) come(t *testing.T, ip string) (in *Conn, out net.Conn) {
 func closed(c net.Conn) bool {
 	c.SetReadDeadline(time.Now().Add(time.Nanosecond))
 	_, err := c.Read(make([]byte, 1))
-	return err == io.EOF
+	return errors.Is(err, io.EOF)
 }
 
 var small = Bounds{Strangers: 8, PerAddress: 4, Clients: 6, PerClient: 3}

@@ -47,7 +47,7 @@ func Wrap(l net.Listener, b Bounds, log *slog.Logger) *Listener {
 // handshake.
 const (
 	newPerSecond rate.Limit = 100
-	newAtOnce               = 1000 // a fleet behind one address that comes back at once
+	newAtOnce    int        = 1000 // a fleet behind one address that comes back at once
 )
 
 // Accept returns the next connection that is let in.

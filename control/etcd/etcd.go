@@ -99,7 +99,10 @@ func Start(ctx context.Context, c Config) (*Member, error) {
 	run, stop := context.WithCancel(context.Background())
 	m.stop = stop
 	m.done.Go(func() { m.watchErrors(run) })
-	if err := m.waitVoting(ctx); err != nil {
+	if err = m.door.link(); err == nil {
+		err = m.waitVoting(ctx)
+	}
+	if err != nil {
 		m.Stop()
 		return nil, err
 	}

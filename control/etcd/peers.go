@@ -12,7 +12,10 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-storage/holdfast/control/doors"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
@@ -27,8 +30,10 @@ type peerDoor struct {
 	listener *doors.Listener
 	config   *tls.Config
 	// dir is etcd's directory. Its own name may be longer than that of a socket may be.
-	dir  *os.File
-	done sync.WaitGroup
+	dir *os.File
+	// socket is etcd's, once it listens.
+	socket atomic.Pointer[os.File]
+	done   sync.WaitGroup
 
 	mu     sync.Mutex
 	open   map[net.Conn]struct{}
@@ -36,7 +41,7 @@ type peerDoor struct {
 }
 
 const (
-	// peerSocket is where etcd listens, below its directory.
+	// peerSocket is where etcd listens, below its directory, until link.
 	peerSocket = "peers.sock"
 	// peerIdle is how long a member may take to accept what is sent to it. etcd itself waits as
 	// long.
@@ -77,11 +82,32 @@ func openPeerDoor(ctx context.Context, c *Config) (*peerDoor, error) {
 	return d, nil
 }
 
-// socket is where etcd listens.
-func (d *peerDoor) socket() string { return fmt.Sprintf("/proc/self/fd/%d/%s", d.dir.Fd(), peerSocket) }
+// url is what etcd listens at: a name below its directory, by way of the descriptor.
+func (d *peerDoor) url() url.URL {
+	return url.URL{Scheme: "unix", Host: fmt.Sprintf("/proc/self/fd/%d/%s", d.dir.Fd(), peerSocket)}
+}
 
-// url is what etcd takes for it.
-func (d *peerDoor) url() url.URL { return url.URL{Scheme: "unix", Host: d.socket()} }
+// link is called when etcd listens. The socket stays reachable by a descriptor alone: a file of this kind would be in the way
+// of whoever copies the directory.
+func (d *peerDoor) link() error {
+	path := d.url().Host
+	socket, err := os.OpenFile(path, unix.O_PATH, 0)
+	if err != nil {
+		return fmt.Errorf("while opening etcd's own socket: %w", err)
+	}
+	d.socket.Store(socket)
+	return os.Remove(path)
+}
+
+// dial reaches etcd.
+func (d *peerDoor) dial(ctx context.Context) (net.Conn, error) {
+	socket := d.socket.Load()
+	if socket == nil {
+		return nil, errors.New("etcd does not listen yet")
+	}
+	dialer := &net.Dialer{Timeout: peerIdle}
+	return dialer.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d", socket.Fd()))
+}
 
 // serve ends when the listener is closed.
 func (d *peerDoor) serve() {
@@ -106,13 +132,15 @@ func (d *peerDoor) pass(raw net.Conn) {
 	}
 	defer d.leave(raw)
 	conn := tls.Server(raw, d.config)
-	if conn.Handshake() != nil { // the door ends it in time
+	ctx, cancel := context.WithTimeout(context.Background(), 2*peerIdle)
+	defer cancel()
+	if conn.HandshakeContext(ctx) != nil {
 		return
 	}
 	if in, ok := raw.(*doors.Conn); ok {
 		in.Own() // the certificate is a member's
 	}
-	inner, err := net.DialTimeout("unix", d.socket(), peerIdle)
+	inner, err := d.dial(ctx)
 	if err != nil {
 		return
 	}
@@ -164,4 +192,7 @@ func (d *peerDoor) close() {
 	d.mu.Unlock()
 	d.done.Wait()
 	d.dir.Close()
+	if socket := d.socket.Load(); socket != nil {
+		socket.Close()
+	}
 }

@@ -1,8 +1,12 @@
 package etcd
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -21,6 +25,9 @@ func TestMember_openHandshakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Stop)
+	if _, err := os.Lstat(filepath.Join(c.Dir, peerSocket)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket is in the way of who copies the directory: %v", err)
+	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(c.PeerPort))
 	ended := make(chan struct{}, 100)
 	for range cap(ended) {
