@@ -76,6 +76,7 @@ func (v *visits) receive(next http.Handler) http.Handler {
 			one.body = &timedBody{ReadCloser: r.Body, set: http.NewResponseController(w).SetReadDeadline}
 			one.body.expect(strangerBody)
 			r.Body = one.body
+			defer one.body.end() // a handler that timed out may read on, when there is no response to set a deadline of
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -112,6 +113,13 @@ func (b *timedBody) Read(p []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// end has no deadline set any more.
+func (b *timedBody) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
 }
 
 // greeter tells a connection whose it is, once that is known.
