@@ -108,17 +108,17 @@ func (e Exposed) hide() error {
 func hideKeys(dataDir string, log *slog.Logger) {
 	found, err := FindExposed(dataDir)
 	if err != nil {
-		log.Error("it cannot be seen whether others may read the keys of this machine", "error", err)
+		log.Error("cannot check the file modes of this machine's private keys", "error", err)
 	}
 	for _, one := range found {
 		if err := one.hide(); err != nil {
-			log.Error("others may read or change a key of this machine, and that cannot be set right",
+			log.Error("cannot restrict a private key to its owner: set its owner and mode by hand",
 				"key", one.String(), "error", err)
 		}
 	}
 	if len(found) > 0 {
-		log.Warn("others could read or change keys of this machine, which is set right now: if others than root use it, "+
-			"or read a copy of the directory, replace the keys with 'holdfast ca rotate' on a server",
+		log.Warn("private keys of this machine were open to other users; their modes are restricted now: "+
+			"if other users had access to the machine or to a copy of the directory, run 'holdfast ca rotate' on a server",
 			"found", len(found), "first", found[0].String())
 	}
 }

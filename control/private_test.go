@@ -60,7 +60,7 @@ func TestStart_exposedKeys(t *testing.T) {
 		t.Errorf("after the start others may read %v", names)
 	}
 	all := strings.Join(log.lines(), "\n")
-	if !strings.Contains(all, "others could read or change keys") || !strings.Contains(all, "found=7") {
+	if !strings.Contains(all, "private keys of this machine were open to other users") || !strings.Contains(all, "found=7") {
 		t.Errorf("the start says nothing of it:\n%s", all)
 	}
 }

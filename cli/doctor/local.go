@@ -73,18 +73,18 @@ func anew(path string) string {
 	return "restart holdfast on this server, which makes it anew"
 }
 
-// checkKeys tells of keys that others than root may read: with the authority's anybody makes
-// himself an administrator.
+// checkKeys reports private keys that other users may read: whoever has the authority's key can make
+// an administrator's certificate.
 func checkKeys(f *Facts) []Finding {
 	if len(f.Local.Exposed) == 0 {
-		return ok("no keys that others may read or change")
+		return ok("private keys are readable by their owner alone")
 	}
-	message := "others may read or change " + f.Local.Exposed[0]
+	message := "other users may read or change " + f.Local.Exposed[0]
 	if more := len(f.Local.Exposed) - 1; more > 0 {
 		message += fmt.Sprintf(", and %d more", more)
 	}
-	return finding(Fail, message, "restart holdfast here, which sets it right; if others than root use this machine, "+
-		"or could read a copy of the directory, replace the keys then: 'holdfast ca rotate' on a server")
+	return finding(Fail, message, "restart holdfast on this machine, which restricts the modes; "+
+		"if other users had access to the machine or to a copy of the directory, run 'holdfast ca rotate' on a server")
 }
 
 // checkStrays looks for what runs, or is kept, of daemons that are not wanted any more.

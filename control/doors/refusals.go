@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 var (
@@ -84,15 +86,7 @@ func (r *refusals) tell() {
 		why = append(why, reasons[reason])
 	}
 	r.log.Warn("connections or requests were refused",
-		"count", all, "why", strings.Join(why, "; "), "last", bounded(last), "port", r.port)
-}
-
-// bounded cuts what somebody else chose.
-func bounded(text string) string {
-	if len(text) > 64 {
-		return text[:64] + "…"
-	}
-	return text
+		"count", all, "why", strings.Join(why, "; "), "last", words.Cut(last, 64), "port", r.port)
 }
 
 // Refused counts and logs a refusal that the caller makes.

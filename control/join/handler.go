@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-storage/holdfast/control/doors"
 	"github.com/holdfast-storage/holdfast/control/etcd"
 	"github.com/holdfast-storage/holdfast/control/pki"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // Handler takes joiners, on a server.
@@ -75,8 +76,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, answer, status)
 }
 
-// busy is what a joiner is told who shall ask again later.
-const busy = "the server has too many requests to join; it takes this one later"
+// busy answers a joiner, which asks again by itself.
+const busy = "the server has too many requests to join: try again in a minute"
 
 func (h *Handler) answer(w http.ResponseWriter, answer *response, status int) {
 	w.Header().Set("Content-Type", "application/json")
@@ -112,7 +113,8 @@ func (h *Handler) refuse(q *request, from string, err error) (*response, int) {
 		return &response{Error: later, Again: true}, http.StatusServiceUnavailable
 	}
 	if h.limits().refused(from) {
-		h.Log.Warn("refused a host that wanted to join", "host", printable(q.Host), "from", from, "reason", cut(err.Error()))
+		h.Log.Warn("refused a host that wanted to join", "host", printable(q.Host), "from", from,
+			"reason", words.Cut(err.Error(), mostSaid))
 	}
 	return &response{Error: err.Error()}, http.StatusForbidden
 }
@@ -125,23 +127,17 @@ func printable(name string) string {
 	return name
 }
 
-// cut bounds what is logged.
-func cut(text string) string {
-	const most = 512
-	if len(text) > most {
-		return text[:most] + "…"
-	}
-	return text
-}
+// mostSaid bounds what is logged or answered of what somebody sent, in bytes.
+const mostSaid = 512
 
-// join looks at the token before anything else: who has none is told nothing of what there is.
+// join checks the token first. Without a valid one the answer reveals nothing about hosts and servers.
 func (h *Handler) join(ctx context.Context, q *request) (*response, error) {
 	if _, err := h.record(ctx, q); err != nil {
 		return nil, err
 	}
 	public, err := pki.ParseRequest(q.Request)
 	if err != nil {
-		return nil, refused("the certificate request cannot be read: %s", cut(err.Error()))
+		return nil, refused("the certificate request cannot be read: %s", words.Cut(err.Error(), mostSaid))
 	}
 	keyID, err := pki.KeyID(public)
 	if err != nil {
@@ -187,16 +183,15 @@ func (h *Handler) check(q *request) error {
 			skew.Abs().Round(time.Second), q.Time.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	if problems := validation.IsDNS1123Label(q.Host); len(problems) > 0 {
-		return refused("a host cannot be named %q (--name): %s", cut(q.Host), strings.Join(problems, "; "))
+		return refused("a host cannot be named %q (--name): %s", words.Cut(q.Host, mostSaid), strings.Join(problems, "; "))
 	}
 	if u, err := url.Parse(q.PeerURL); q.Role == RoleServer && (err != nil || u.Scheme != "https" || u.Port() == "") {
-		return refused("%q is no address for the peers of etcd", cut(q.PeerURL))
+		return refused("%q is no address for the peers of etcd", words.Cut(q.PeerURL, mostSaid))
 	}
 	return nil
 }
 
-// record reads the record of the token. Whether it is missing, or the secret is another one, is not
-// told.
+// record reads the record of the token. The answer to a missing token and to a wrong secret is the same.
 func (h *Handler) record(ctx context.Context, q *request) (record, error) {
 	if len(q.ID) > maxID || q.ID == "" || strings.Trim(q.ID, "0123456789abcdef") != "" {
 		return record{}, refusedUnknown()

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast-storage/holdfast/control/access"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 const systemNamespace = access.SystemNamespace
@@ -68,7 +69,7 @@ func (r record) proves(q *request) error {
 func (r record) usable(q *request, keyID string, now time.Time) (used bool, err error) {
 	if role := r.text(keyRole); role != string(q.Role) {
 		return false, refused("this token is for joining as %s, not as %s: create one with 'holdfast token create --role %s'",
-			role, cut(string(q.Role)), cut(string(q.Role)))
+			role, words.Cut(string(q.Role), mostSaid), words.Cut(string(q.Role), mostSaid))
 	}
 	if by := r.text(keyUsedBy); by != "" {
 		if by == q.Host && r.text(keyUsedKey) == keyID {

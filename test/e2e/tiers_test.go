@@ -71,9 +71,6 @@ var tests = map[string]struct {
 	"TestSideBySide":        {full, 120},
 }
 
-// alone are the tests that measure how long something takes: nothing else runs beside them.
-var alone = map[string]bool{}
-
 // memory is what a test takes at most, in bytes: four hosts with real Ceph, or a virtual machine beside three.
 const memory = 3 << 30
 
@@ -91,7 +88,7 @@ func begin(t *testing.T) {
 		tier.Full(t)
 	}
 	t.Parallel()
-	queue.Begin(t, turn.Need{Memory: memory, Length: time.Duration(test.seconds) * time.Second, Alone: alone[t.Name()]})
+	queue.Begin(t, turn.Need{Memory: memory, Length: time.Duration(test.seconds) * time.Second})
 }
 
 // TestTiers checks that the list has each test of this package, and that each begins with its tier.

@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/holdfast-storage/holdfast/internal/words"
 	"github.com/holdfast-storage/holdfast/test/tier"
 )
 
@@ -55,20 +56,11 @@ func (r results) count(out io.Writer, declared []id, ran string) error {
 	case ran == "":
 		return nil
 	case len(missing) > 0:
-		return fmt.Errorf("%d tests are in no tier, or did not take part: %s", len(missing), few(missing))
+		return fmt.Errorf("%d tests are in no tier, or did not take part: %s", len(missing), words.Few(missing))
 	case ran == "full" && counts["full"] > 0:
 		return fmt.Errorf("%d tests of the full tier did not run", counts["full"])
 	}
 	return nil
-}
-
-// few is the beginning of a list.
-func few(names []string) string {
-	const most = 20
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + ", …"
-	}
-	return strings.Join(names, ", ")
 }
 
 // inSource finds all test functions of the module.

@@ -39,8 +39,6 @@ type Need struct {
 	// Length is about how long the test takes alone. The longest test begins first, so that none is left alone
 	// at the end.
 	Length time.Duration
-	// Alone is set for a test that measures time, and runs after all others with the machine to itself.
-	Alone bool
 }
 
 // Machine says how much of the machine is free.
@@ -82,26 +80,14 @@ func (q *Queue) Begin(t testing.TB, need Need) {
 	}
 }
 
-// join puts a test in its place: those that run alone last, and else the longest first.
+// join puts a test in its place: the longest first.
 func (q *Queue) join(need Need) *entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e := &entry{Need: need}
 	q.waiting = append(q.waiting, e)
-	slices.SortStableFunc(q.waiting, func(a, b *entry) int {
-		if a.Alone != b.Alone {
-			return cmp.Compare(count(a.Alone), count(b.Alone))
-		}
-		return cmp.Compare(b.Length, a.Length)
-	})
+	slices.SortStableFunc(q.waiting, func(a, b *entry) int { return cmp.Compare(b.Length, a.Length) })
 	return e
-}
-
-func count(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
 }
 
 // admit lets the test begin if it is the next one and there is room.
@@ -127,7 +113,7 @@ func (q *Queue) room(e *entry, idle float64, now time.Time) bool {
 	}
 	promised := e.Memory + spareMemory
 	for _, r := range q.running {
-		if e.Alone || r.Alone || now.Sub(r.began) < settleTime {
+		if now.Sub(r.began) < settleTime {
 			return false
 		}
 		if now.Sub(r.began) < growTime {
