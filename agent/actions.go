@@ -206,6 +206,7 @@ func (x *actions) PutStatus(ctx context.Context, a *api.Action) (*api.Action, er
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	next := a.DeepCopy()
+	fitAction(&next.Status)
 	err := x.agent.client.Status().Update(ctx, next)
 	switch {
 	case apierrors.IsNotFound(err):

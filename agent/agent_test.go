@@ -463,7 +463,7 @@ func TestRun_registersTheHost(t *testing.T) {
 		return w.api.Get(t.Context(), client.ObjectKey{Name: "h1"}, h) == nil && h.Status.BootID != ""
 	})
 	if h.Labels[api.LabelHostname] != "h1" || h.Status.AgentVersion != "v9" || h.Status.Runtime != api.RuntimeDetached ||
-		len(h.Status.Devices) != 1 || h.Status.Packages["sleeper"] != "1.2.3" {
+		len(h.Status.Devices) != 1 || h.Status.Release("sleeper") != "1.2.3" {
 		t.Errorf("host %+v", h)
 	}
 	l := &coordv1.Lease{}

@@ -129,6 +129,7 @@ func (a *agent) hostStatus(ctx context.Context, have *api.Host) (*api.HostStatus
 		}
 		meta.SetStatusCondition(&s.Conditions, cond)
 	}
+	fitHost(s)
 	return s, nil
 }
 
@@ -171,8 +172,8 @@ func (a *agent) applyHostStatus(ctx context.Context, want *api.HostStatus) error
 
 // packages asks the programs of all types of daemons for their versions. A storage system has that of the first of its programs: that of
 // ceph-mon, say, stands for ceph, too.
-func (a *agent) packages(ctx context.Context) map[string]string {
-	found := map[string]string{}
+func (a *agent) packages(ctx context.Context) map[string]api.Release {
+	found := map[string]api.Release{}
 	for _, name := range slices.Sorted(maps.Keys(a.types)) {
 		t := a.types[name]
 		if t.initialize(ctx, a.Name) != nil {
@@ -182,9 +183,9 @@ func (a *agent) packages(ctx context.Context) map[string]string {
 		if v == "" {
 			continue
 		}
-		found[name] = v
+		found[name] = api.Release(token(v, maxToken))
 		if system, _, _ := strings.Cut(name, "-"); found[system] == "" {
-			found[system] = v
+			found[system] = found[name]
 		}
 	}
 	if len(found) == 0 {

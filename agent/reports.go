@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 const (
@@ -143,7 +144,7 @@ func (r *reports) take(ctx context.Context, d *api.Daemon) error {
 	}
 	problem := ""
 	if err != nil {
-		problem = bounded("it runs, and there is no report of its state: "+err.Error(), maxMessage)
+		problem = words.Cut("it runs, and there is no report of its state: "+err.Error(), maxMessage)
 	}
 	was := r.setProblem(d, problem)
 	return r.agent.edit(ctx, d, func(s *api.DaemonStatus) {

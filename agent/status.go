@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,7 +71,6 @@ func processNameOf(d *api.Daemon) string { return processName(client.ObjectKeyFr
 func (a *agent) tell(ctx context.Context, d *api.Daemon, status api.DaemonStatus) error {
 	return a.edit(ctx, d, func(have *api.DaemonStatus) {
 		status.ObservedGeneration = d.Generation
-		status.Message = bounded(status.Message, maxMessage)
 		if status.LastExit == nil {
 			status.LastExit = have.LastExit
 		}
@@ -93,6 +91,7 @@ func (a *agent) edit(ctx context.Context, d *api.Daemon, change func(*api.Daemon
 	have := a.told.last(d)
 	status := *have.DeepCopy()
 	change(&status)
+	fitDaemon(&status)
 	if equality.Semantic.DeepEqual(have, status) {
 		return nil
 	}
@@ -177,10 +176,3 @@ func runningStatus(s runtime.State, version string) api.DaemonStatus {
 
 // micro rounds a time to what the API stores, so that it compares equal when it comes back.
 func micro(t time.Time) metav1.MicroTime { return metav1.NewMicroTime(t.Truncate(time.Microsecond)) }
-
-func bounded(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit-3], "") + "…"
-}

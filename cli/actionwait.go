@@ -205,7 +205,7 @@ func (p *printer) showAction(a *api.Action) {
 		p.told[name] = fmt.Sprint(rows)
 		p.emit(map[string]any{"action": a.Name, "status": a.Status, "seconds": p.seconds()})
 	case p.json:
-	case p.live:
+	case p.screen != nil:
 		p.draw(p.with(clusterPicture{name, rows}))
 	default:
 		for i, row := range rows {
@@ -217,7 +217,7 @@ func (p *printer) showAction(a *api.Action) {
 // named puts the name of an action before what is told of it, where several are told of: before each row where rows are told one by one.
 func (p *printer) named(a *api.Action, rows []string) []string {
 	for i := range rows {
-		if p.several && (i == 0 || !p.live) {
+		if p.several && (i == 0 || p.screen == nil) {
 			rows[i] = p.nameOf(a) + strings.TrimSpace(rows[i])
 		}
 	}

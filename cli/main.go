@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/holdfast-storage/holdfast/internal/version"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // Exit codes of the program.
@@ -53,7 +54,10 @@ func Main(args []string) int {
 	return run(ctx, args, streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 }
 
+// run writes nothing that a terminal would act on, but for what printer.draw does: what hosts and
+// daemons say of themselves is in most of what is printed.
 func run(ctx context.Context, args []string, io streams) int {
+	io.out, io.err = words.NewVisibleWriter(io.out), words.NewVisibleWriter(io.err)
 	root := newRoot(io)
 	root.SetArgs(args)
 	root.InitDefaultCompletionCmd(args...)

@@ -14,14 +14,17 @@ import (
 
 	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
+
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // printer shows progress: a picture that is drawn again and again on a terminal, a line for each change elsewhere, or
 // JSON.
 type printer struct {
-	out  io.Writer
-	json bool
-	live bool
+	out io.Writer
+	// screen is the terminal itself that a picture is drawn on; nil elsewhere.
+	screen *os.File
+	json   bool
 	// several is set where several actions are told of, each with its name.
 	several bool
 	start   time.Time
@@ -38,8 +41,11 @@ type printer struct {
 
 func newPrinter(out io.Writer, output string) *printer {
 	p := &printer{out: out, json: output == "json", start: time.Now(), told: map[string]string{}}
-	if f, ok := out.(*os.File); ok && !p.json && os.Getenv("TERM") != "dumb" {
-		p.live = isatty.IsTerminal(f.Fd())
+	if w, ok := out.(*words.VisibleWriter); ok {
+		out = w.Unwrap()
+	}
+	if f, ok := out.(*os.File); ok && !p.json && os.Getenv("TERM") != "dumb" && isatty.IsTerminal(f.Fd()) {
+		p.screen = f
 	}
 	return p
 }
@@ -66,7 +72,7 @@ func (p *printer) show(name string, s snapshot) {
 	switch {
 	case p.json:
 		p.showJSON(name, s)
-	case p.live:
+	case p.screen != nil:
 		p.draw(p.with(clusterPicture{name, picture(name, s, time.Since(p.start))}))
 	default:
 		p.showChanges(name, s)
@@ -239,15 +245,13 @@ func (p *printer) draw(rows []string) {
 		b.WriteString(cut(row, width) + "\x1b[K\n")
 	}
 	b.WriteString("\x1b[J")
-	io.WriteString(p.out, b.String()) //nolint:errcheck // a terminal that is gone needs no picture
+	io.WriteString(p.screen, b.String()) //nolint:errcheck // a terminal that is gone needs no picture
 	p.drawn = len(rows)
 }
 
 func (p *printer) size() (width, height int) {
-	if f, ok := p.out.(*os.File); ok {
-		if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 2 {
-			return w, h
-		}
+	if w, h, err := term.GetSize(int(p.screen.Fd())); err == nil && w > 0 && h > 2 {
+		return w, h
 	}
 	return 80, 24
 }
@@ -261,12 +265,12 @@ func cut(row string, width int) string {
 	return row
 }
 
-// printable puts a space in the place of each control character.
+// printable makes one line of a text: a space stands in the place of each control character.
 func printable(text string) string {
-	return strings.Map(func(r rune) rune {
+	return words.Visible(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
-	}, text)
+	}, text))
 }

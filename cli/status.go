@@ -114,13 +114,13 @@ func (g *globals) watchStatus(ctx context.Context, keys []types.NamespacedName, 
 			if err != nil {
 				return err
 			}
-			if !p.live {
+			if p.screen == nil {
 				p.show(key.Name, s)
 				continue
 			}
 			rows = append(rows, picture(key.Name, s, sinceCreation(s))...)
 		}
-		if p.live {
+		if p.screen != nil {
 			p.draw(rows)
 		}
 		select {

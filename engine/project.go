@@ -247,7 +247,7 @@ func (v *View) release(d *api.Daemon, ran bool) {
 	case d.Status.State != api.DaemonRunning:
 		d.Status.Version = ""
 	case !ran && i >= 0:
-		d.Status.Version = v.Hosts[i].Status.Packages[d.Spec.Type]
+		d.Status.Version = v.Hosts[i].Status.Release(d.Spec.Type)
 	}
 }
 

@@ -15,23 +15,23 @@ import (
 // ResolveNodes says what the cluster's StorageNodes mean on the hosts that are there now, in the order of View.Nodes. It is
 // pure. Drivers call it first in Plan, so that all storage systems understand a StorageNode in the same way.
 func ResolveNodes(v *View) []ResolvedNode {
-	claims, hosts := newClaimIndex(v.Claims), newHostIndex(v.Hosts)
+	claims, hosts, addresses := newClaimIndex(v.Claims), newHostIndex(v.Hosts), NewAddresses(v)
 	resolved := make([]ResolvedNode, len(v.Nodes))
 	for i := range v.Nodes {
-		resolved[i] = resolveNode(v, &v.Nodes[i], hosts, claims)
+		resolved[i] = resolveNode(v, &v.Nodes[i], hosts, claims, addresses)
 	}
 	awaitHosts(resolved, v.Hosts)
 	return resolved
 }
 
-func resolveNode(v *View, node *api.StorageNode, hosts *hostIndex, claims claimIndex) ResolvedNode {
+func resolveNode(v *View, node *api.StorageNode, hosts *hostIndex, claims claimIndex, addresses *Addresses) ResolvedNode {
 	r := ResolvedNode{Node: node}
 	r.resolveHost(hosts)
 	if r.Host == nil {
 		r.Devices = recordedDevices(node)
 		return r
 	}
-	r.resolveAddress(v.Cluster.Spec.Network.Public)
+	r.resolveAddress(v.Cluster.Spec.Network.Public, addresses)
 	r.resolveDevices(claims, key(v.Cluster.Namespace, v.Cluster.Name))
 	return r
 }
@@ -124,15 +124,17 @@ func labelText(labels map[string]string) string {
 }
 
 // resolveAddress chooses the node's address for storage traffic, as ResolvedNode.Address documents it.
-func (r *ResolvedNode) resolveAddress(public string) {
+func (r *ResolvedNode) resolveAddress(public string, addresses *Addresses) {
 	seen := r.Host.Status.Addresses
 	if len(seen) == 0 {
 		r.Waits = append(r.Waits, fmt.Sprintf("host %s has not reported its addresses yet", r.Host.Name))
 		return
 	}
-	candidates := seen
+	candidates := addresses.Of(r.Host)
 	if ips := r.Node.Spec.StorageNetwork.IPs; len(ips) > 0 {
 		candidates = r.ownAddresses(ips, seen)
+	} else if len(candidates) == 0 {
+		r.Problems = append(r.Problems, addresses.Why(r.Host))
 	}
 	if len(candidates) == 0 {
 		return

@@ -14,9 +14,13 @@ import (
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func host(name string, devices ...api.Device) api.Host {
+	n := "1"
+	if name == "h0" {
+		n = "100"
+	}
 	return api.Host{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelHostname: name, "rack": "r1"}},
-		Status:     api.HostStatus{Addresses: []string{"192.168.0.1", "10.0.0.1"}, BootID: "b", Devices: devices},
+		Status:     api.HostStatus{Addresses: []string{"192.168.0." + n, "10.0.0." + n}, BootID: "b", Devices: devices},
 	}
 }
 
@@ -83,7 +87,7 @@ func TestResolveNodes_host(t *testing.T) {
 			node:    node("n", func(n *api.StorageNode) { n.Spec.StorageNetwork.IPs = []string{"10.9.9.9"} }),
 			problem: "10.9.9.9, which is not an address of host h1: it has 192.168.0.1, 10.0.0.1"},
 		{name: "moved labels", hosts: []api.Host{host("h0"), host("h1")}, node: node("n", recorded("h0", "a", "a")),
-			host: "h0", address: "192.168.0.1", problem: "accepted on host h0 and its labels now select h1"},
+			host: "h0", address: "192.168.0.100", problem: "accepted on host h0 and its labels now select h1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

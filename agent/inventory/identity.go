@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // maxID is the bound of Device.id.
@@ -90,15 +91,17 @@ func (b *block) partitionID(f findings) string {
 	if uuid == "" || strings.Trim(uuid, "0-") == "" || strings.HasPrefix(uuid, "00000000-") && len(uuid) == len("00000000-01") {
 		return unstable(b.name)
 	}
-	return "partuuid-" + uuid
+	return bounded("partuuid-" + uuid)
 }
 
 func (b *block) backingDeleted() bool { return strings.HasSuffix(b.backing, " (deleted)") }
 
 func unstable(name string) string { return "unstable-" + name }
 
-// bounded keeps an ID within its bound: of one that is too long, the end is replaced by a hash of the whole.
+// bounded keeps an ID within its bound, and free of what a terminal acts on: of one that is too long, the end is replaced by a
+// hash of the whole.
 func bounded(id string) string {
+	id = strings.Join(strings.FieldsFunc(words.Visible(id), func(r rune) bool { return r == '\n' || r == '\t' }), "_")
 	if len(id) <= maxID {
 		return id
 	}

@@ -184,6 +184,7 @@ type DaemonStatus struct {
 	// Message says in a sentence what is going on or wrong.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^([^\p{C}\p{Zl}\p{Zp}]|[\n\t])*$`
 	Message string `json:"message,omitempty"`
 	// PID is the process on its host.
 	// +optional
@@ -199,6 +200,8 @@ type DaemonStatus struct {
 	LastExit *DaemonExit `json:"lastExit,omitempty"`
 	// Version is the release of the program, as it tells itself.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Version string `json:"version,omitempty"`
 	// Report is what the service itself says of its state, where its driver asks for that: text that only the driver reads. The
 	// agent writes it when it changed.
@@ -223,10 +226,13 @@ type DaemonExit struct {
 	// Time is when it was noticed.
 	Time metav1.MicroTime `json:"time"`
 	// Reason is such as "exit code 1" or "signal: killed"; "unknown" where the process was not the agent's child.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Reason string `json:"reason"`
 	// Log is the end of what it wrote.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:Pattern=`^([^\p{C}\p{Zl}\p{Zp}]|[\n\t])*$`
 	Log string `json:"log,omitempty"`
 }
 

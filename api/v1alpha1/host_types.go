@@ -133,19 +133,27 @@ type HostStatus struct {
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=45
+	// +kubebuilder:validation:items:Pattern=`^[0-9A-Fa-f:.]+$`
+	// +kubebuilder:validation:items:XValidation:rule="isIP(self)",message="an address must be an IP address"
 	Addresses []string `json:"addresses,omitempty"`
 	// AgentVersion is the version of the holdfast binary that reports.
 	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._:+~-]*$`
 	AgentVersion string `json:"agentVersion,omitempty"`
 	// BootID changes whenever the machine boots (/proc/sys/kernel/random/boot_id).
 	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[0-9A-Fa-f-]*$`
 	BootID string `json:"bootID,omitempty"`
 	// Runtime is how daemons are supervised on this host.
 	// +optional
 	Runtime RuntimeKind `json:"runtime,omitempty"`
 	// Packages maps the storage systems and types of daemons whose programs were found on the host (ceph, ceph-osd, …) to their releases.
 	// +optional
-	Packages map[string]string `json:"packages,omitempty"`
+	// +kubebuilder:validation:MaxProperties=64
+	Packages map[string]Release `json:"packages,omitempty"`
 	// Devices is the inventory of block devices.
 	// +optional
 	// +listType=map
@@ -164,13 +172,23 @@ type HostStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
+// Release is the version of an installed program, such as 16.2.15.
+// +kubebuilder:validation:MaxLength=64
+// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._:+~-]*$`
+type Release string
+
+// Release is the version of a program or a storage system on the host; empty where there is none.
+func (s *HostStatus) Release(program string) string { return string(s.Packages[program]) }
+
 // ForeignDaemon is a process of a storage system that somebody else than Holdfast runs, as /proc shows it.
 type ForeignDaemon struct {
 	// Type is the program: ceph-mon, ceph-osd …
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9-]+$`
 	Type string `json:"type"`
 	// ID is the daemon's name within its type.
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	ID string `json:"id"`
 	// PID is the process on the host.
 	PID int32 `json:"pid"`
@@ -179,14 +197,17 @@ type ForeignDaemon struct {
 	// Cluster is the fsid of the cluster that it belongs to, as its files say; empty where they say nothing.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._:+~-]*$`
 	Cluster string `json:"cluster,omitempty"`
 	// Data is the directory of its data.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Data string `json:"data,omitempty"`
 	// Unit is the systemd unit that keeps it running; empty for a process that was started by hand.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Unit string `json:"unit,omitempty"`
 	// Container is set when it runs with another root directory than the host's.
 	// +optional
@@ -209,32 +230,47 @@ type Device struct {
 	// A device with none of them has an ID that starts with "unstable-" and is never available.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][^\p{C}\p{Zl}\p{Zp}]*$`
 	ID string `json:"id"`
 	// Path is where the kernel shows the device now, such as /dev/sdb. It may change at any boot.
 	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^/dev/[^\p{C}\p{Zl}\p{Zp}]*$`
 	Path string `json:"path,omitempty"`
 	// Links are the stable names of the device below /dev/disk.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Links []string `json:"links,omitempty"`
 	// +optional
 	Kind DeviceKind `json:"kind,omitempty"`
 	// +optional
 	Size resource.Quantity `json:"size,omitempty"`
 	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Vendor string `json:"vendor,omitempty"`
 	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Model string `json:"model,omitempty"`
 	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Serial string `json:"serial,omitempty"`
 	// WWN is the world wide name without a prefix.
 	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	WWN string `json:"wwn,omitempty"`
 	// +optional
 	Media MediaKind `json:"media,omitempty"`
 	// Parent is the ID of the device that a partition lies on.
 	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Parent string `json:"parent,omitempty"`
 	// Filesystem is what a probe found on the device: a file system, a volume manager's or a storage system's label.
 	// +optional
@@ -243,11 +279,15 @@ type Device struct {
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=4096
+	// +kubebuilder:validation:items:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	MountPoints []string `json:"mountPoints,omitempty"`
 	// Holders are the kernel names of devices built on this one (device-mapper, md).
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Holders []string `json:"holders,omitempty"`
 	// Ceph says which OSD lives on the device, as its BlueStore label tells.
 	// +optional
@@ -258,6 +298,8 @@ type Device struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +kubebuilder:validation:items:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Reasons []string `json:"reasons,omitempty"`
 }
 
@@ -310,10 +352,16 @@ const (
 // DeviceFilesystem is what is written on a device.
 type DeviceFilesystem struct {
 	// Type as libblkid names it: ext4, xfs, LVM2_member, ceph_bluestore …
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._:+~-]*$`
 	Type string `json:"type"`
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._:+~-]*$`
 	UUID string `json:"uuid,omitempty"`
 	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Label string `json:"label,omitempty"`
 }
 
@@ -321,16 +369,21 @@ type DeviceFilesystem struct {
 type DeviceCeph struct {
 	// FSID is the cluster that the OSD belongs to.
 	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._:+~-]*$`
 	FSID string `json:"fsid,omitempty"`
 	// OSDID is the number of the OSD.
 	// +optional
 	OSDID *int32 `json:"osdID,omitempty"`
 	// OSDUUID is the OSD's own identity.
 	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._:+~-]*$`
 	OSDUUID string `json:"osdUUID,omitempty"`
 	// Part is db or wal where the device holds the database or the log of an OSD, whose data is on another device. Its label says no
 	// number and no cluster.
 	// +optional
+	// +kubebuilder:validation:Enum="";db;wal
 	Part string `json:"part,omitempty"`
 }
 

@@ -1447,7 +1447,7 @@ func (in *HostStatus) DeepCopyInto(out *HostStatus) {
 	}
 	if in.Packages != nil {
 		in, out := &in.Packages, &out.Packages
-		*out = make(map[string]string, len(*in))
+		*out = make(map[string]Release, len(*in))
 		for key, val := range *in {
 			(*out)[key] = val
 		}

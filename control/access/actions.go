@@ -243,5 +243,5 @@ func actionWrite(host string, a admission.Attributes) error {
 			return fmt.Errorf("a host cannot change status.%s of an action", field)
 		}
 	}
-	return nil
+	return plainStatus(after)
 }

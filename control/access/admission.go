@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -59,7 +60,18 @@ func hostWrite(host string, a admission.Attributes) error {
 	if object.GetName() != host || a.GetOperation() == admission.Create {
 		return fmt.Errorf("host %s may write the Host %s alone, which is made when it joins", host, host)
 	}
-	return nil
+	before, err := content(a.GetOldObject())
+	if err != nil {
+		return err
+	}
+	after, err := content(a.GetObject())
+	if err != nil {
+		return err
+	}
+	if err := sameConditions(before, after); err != nil {
+		return err
+	}
+	return plainStatus(after)
 }
 
 func leaseWrite(host string, a admission.Attributes) error {
@@ -69,6 +81,19 @@ func leaseWrite(host string, a admission.Attributes) error {
 	}
 	if object.GetName() != HostLease(host) {
 		return fmt.Errorf("host %s may write the lease %s alone", host, HostLease(host))
+	}
+	lease, ok := a.GetObject().(*coordinationv1.Lease)
+	if !ok {
+		return fmt.Errorf("the lease came as %T", a.GetObject())
+	}
+	if holder := lease.Spec.HolderIdentity; holder != nil && *holder != host {
+		return fmt.Errorf("host %s holds the lease %s itself", host, HostLease(host))
+	}
+	if lease.Spec.PreferredHolder != nil || lease.Spec.Strategy != nil {
+		return fmt.Errorf("the lease of host %s is for no election", host)
+	}
+	if len(object.GetLabels())+len(object.GetAnnotations())+len(object.GetFinalizers())+len(object.GetOwnerReferences()) > 0 {
+		return fmt.Errorf("the lease of host %s has no labels, annotations, finalizers and owners", host)
 	}
 	return nil
 }
@@ -82,12 +107,12 @@ func daemonWrite(host string, a admission.Attributes) error {
 	if owner, _, _ := unstructured.NestedString(before, "spec", "host"); owner != host {
 		return fmt.Errorf("the daemon runs on host %q", owner)
 	}
-	if a.GetSubresource() == "status" {
-		return nil
-	}
 	after, err := content(a.GetObject())
 	if err != nil {
 		return err
+	}
+	if a.GetSubresource() == "status" {
+		return plainStatus(after)
 	}
 	if !reflect.DeepEqual(withoutFinalizer(before), withoutFinalizer(after)) {
 		return fmt.Errorf("a host may change nothing of a daemon but its status, and take away the finalizer %s", api.FinalizerDaemon)

@@ -34,7 +34,7 @@ func byHand() AdoptRequest {
 			r.Facts.Daemons = append(r.Facts.Daemons, *d)
 			r.Facts.Keys[d.Label()] = CephKey{Key: "k" + d.ID}
 		}
-		h.Status.Packages = map[string]string{TypeMon: "16.2.15", TypeMgr: "16.2.15", TypeOSD: "16.2.15"}
+		h.Status.Packages = map[string]api.Release{TypeMon: "16.2.15", TypeMgr: "16.2.15", TypeOSD: "16.2.15"}
 		h.Status.Devices[0].Ceph = &api.DeviceCeph{FSID: adoptedFSID, OSDUUID: osd.UUID}
 		h.Status.Devices[0].Availability = api.DeviceUnavailable
 	}

@@ -24,7 +24,7 @@ func (x *Adoption) Foresee(ctx context.Context, d *Driver, hosts []api.Host, oth
 		started := metav1.NewMicroTime(now.Add(-time.Hour))
 		next.Generation, next.Spec.State = 1, api.WantRunning
 		next.Status = api.DaemonStatus{State: api.DaemonRunning, ObservedGeneration: 1, PID: 1, Started: &started}
-		next.Status.Version = byName[next.Spec.Host].Status.Packages[next.Spec.Type]
+		next.Status.Version = byName[next.Spec.Host].Status.Release(next.Spec.Type)
 		view.Daemons = append(view.Daemons, next)
 	}
 	for _, s := range x.Secrets {

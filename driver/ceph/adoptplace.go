@@ -95,7 +95,7 @@ func (x *adopter) hostOf(d *ClusterDaemon) (*api.Host, *api.ForeignDaemon) {
 
 // checkProcess looks for what keeps the process from being handed over some day.
 func (x *adopter) checkProcess(d *ClusterDaemon, h *api.Host, p *api.ForeignDaemon) {
-	installed := h.Status.Packages[d.Type]
+	installed := h.Status.Release(d.Type)
 	switch {
 	case !h.AgentHeard():
 		x.problem("%s runs on host %s, whose agent is silent: start it", d.Label(), h.Name)

@@ -1,10 +1,12 @@
 package ceph
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -156,8 +158,18 @@ func (f *confFacts) render(sections map[string]map[string]string, user string) s
 }
 
 func writeSection(b *strings.Builder, name string, options map[string]string) {
-	b.WriteString("\n[" + name + "]\n")
+	b.WriteString("\n[" + oneLine(name) + "]\n")
 	for _, option := range slices.Sorted(maps.Keys(options)) {
-		b.WriteString(option + " = " + strings.TrimSpace(options[option]) + "\n")
+		b.WriteString(oneLine(option) + " = " + oneLine(strings.TrimSpace(options[option])) + "\n")
 	}
+}
+
+// oneLine is what stands on a line of ceph.conf, which has no way to write an end of a line. The API and engine.Addresses refuse
+// what has one; if anything passed them, a line of it would be an option that nobody set, in the files of all hosts. So it
+// panics, which the engine tells as an error of the cluster's plan, and nothing is written.
+func oneLine(text string) string {
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		panic(fmt.Sprintf("ceph.conf cannot hold %.100q, which is more than one line", text))
+	}
+	return text
 }

@@ -64,3 +64,17 @@ func TestMembers_roundTrip(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestConf_oneLine: what has an end of a line never becomes options of a ceph.conf.
+func TestConf_oneLine(t *testing.T) {
+	for _, address := range []string{"10.0.0.4\n[osd.1]\nlog_file = /tmp/x\n# ", "10.0.0.4\rx", "a\x00"} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%q was written", address)
+				}
+			}()
+			(&confFacts{fsid: "f", members: []member{{"a", "h1", address}}}).confText(TypeOSD, address, "")
+		}()
+	}
+}

@@ -109,5 +109,5 @@ func (h *handOver) installed(d *api.Daemon) string {
 	if host == nil {
 		return ""
 	}
-	return host.Status.Packages[d.Spec.Type]
+	return host.Status.Release(d.Spec.Type)
 }

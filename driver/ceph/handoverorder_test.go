@@ -69,10 +69,10 @@ func TestHandOver_order(t *testing.T) {
 			h := newHandOver(view, api.ActionSpec{Parameters: map[string]api.ActionParameter{HandOverHosts: api.ActionParameter(tt.hosts)}})
 			h.running = map[string]string{}
 			for i := range view.Hosts {
-				view.Hosts[i].Status.Packages = map[string]string{}
+				view.Hosts[i].Status.Packages = map[string]api.Release{}
 				for _, daemonType := range coreTypes {
 					if v := tt.installed[i]; v != "" {
-						view.Hosts[i].Status.Packages[daemonType] = v
+						view.Hosts[i].Status.Packages[daemonType] = api.Release(v)
 					}
 				}
 			}

@@ -75,7 +75,7 @@ func (x *mirrorPlan) count() int {
 
 // lacksMirror says why a host cannot have a daemon: its agent has told what is installed there, and rbd-mirror is not.
 func (p *planner) lacksMirror(host string) string {
-	if h := p.hosts[host]; h != nil && len(h.Status.Packages) > 0 && h.Status.Packages[rbdmirror.Type] == "" {
+	if h := p.hosts[host]; h != nil && len(h.Status.Packages) > 0 && h.Status.Release(rbdmirror.Type) == "" {
 		return "rbd-mirror is not installed there"
 	}
 	return ""

@@ -87,7 +87,7 @@ func (p *planner) checkNetworks() {
 		return
 	}
 	for _, n := range p.nodes {
-		if n.Host == nil || len(n.Devices) == 0 || len(n.Host.Status.Addresses) == 0 || addressIn(network, n.Host) != "" {
+		if n.Host == nil || len(n.Devices) == 0 || len(n.Host.Status.Addresses) == 0 || addressIn(network, n.Host.Status.Addresses) != "" {
 			continue
 		}
 		text := fmt.Sprintf("host %s has no address in the cluster network %s: it has %s",
@@ -97,19 +97,19 @@ func (p *planner) checkNetworks() {
 	}
 }
 
-// addressIn returns the host's first address in a network; with no network, its first address.
-func addressIn(network string, h *api.Host) string {
+// addressIn returns the first address in a network; with no network, the first one.
+func addressIn(network string, addresses []string) string {
 	if network == "" {
-		if len(h.Status.Addresses) == 0 {
+		if len(addresses) == 0 {
 			return ""
 		}
-		return h.Status.Addresses[0]
+		return addresses[0]
 	}
 	prefix, err := netip.ParsePrefix(network)
 	if err != nil {
 		return ""
 	}
-	for _, a := range h.Status.Addresses {
+	for _, a := range addresses {
 		if ip, err := netip.ParseAddr(a); err == nil && prefix.Contains(ip.Unmap()) {
 			return a
 		}
@@ -158,12 +158,13 @@ func (p *planner) usableNodes() map[string]*node {
 
 // selected are the hosts that a selector selects, whether the cluster has nodes there or not.
 func (p *planner) selected(match func(*api.Host) bool, byHost map[string]*node) (places []place, toCome int) {
+	addresses := engine.NewAddresses(p.view)
 	for _, name := range slices.Sorted(maps.Keys(p.hosts)) {
 		h := p.hosts[name]
 		if !match(h) || p.closed(name) {
 			continue
 		}
-		address := addressIn(p.cluster.Spec.Network.Public, h)
+		address := addressIn(p.cluster.Spec.Network.Public, addresses.Of(h))
 		if n := byHost[name]; n != nil {
 			address = n.Address
 		}

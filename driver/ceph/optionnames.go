@@ -58,7 +58,7 @@ func otherRelease(release string) string {
 // installedRelease is the highest release of Ceph on the hosts; empty where none tells.
 func (p *planner) installedRelease() (highest string) {
 	for _, h := range p.view.Hosts {
-		if release := h.Status.Packages["ceph"]; highest == "" || olderRelease(highest, release) {
+		if release := h.Status.Release("ceph"); highest == "" || olderRelease(highest, release) {
 			highest = release
 		}
 	}

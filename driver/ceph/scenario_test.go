@@ -61,7 +61,7 @@ func (f *fakeWorld) agents() {
 		case d.Spec.State == api.WantRunning:
 			gatewayStarts(d)
 			if h := f.hostNamed(d.Spec.Host); d.Status.State != api.DaemonRunning && h != nil {
-				d.Status.Version = h.Status.Packages[d.Spec.Type]
+				d.Status.Version = h.Status.Release(d.Spec.Type)
 			}
 			d.Status.State, d.Status.Message = api.DaemonRunning, ""
 			f.report(d)

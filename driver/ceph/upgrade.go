@@ -21,7 +21,7 @@ func (p *planner) newer(d *api.Daemon) string {
 	if h == nil || d.Status.Version == "" || !h.AgentHeard() || !slices.Contains(restartTypes, d.Spec.Type) {
 		return ""
 	}
-	if installed := h.Status.Packages[d.Spec.Type]; installed != "" && olderRelease(d.Status.Version, installed) {
+	if installed := h.Status.Release(d.Spec.Type); installed != "" && olderRelease(d.Status.Version, installed) {
 		return installed
 	}
 	return ""

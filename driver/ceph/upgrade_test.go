@@ -18,9 +18,9 @@ func (f *fakeWorld) install(release string, hosts ...int) {
 		if len(hosts) > 0 && !slices.Contains(hosts, i+1) {
 			continue
 		}
-		f.hosts[i].Status.Packages = map[string]string{"ceph": release}
+		f.hosts[i].Status.Packages = map[string]api.Release{"ceph": api.Release(release)}
 		for _, daemonType := range restartTypes {
-			f.hosts[i].Status.Packages[daemonType] = release
+			f.hosts[i].Status.Packages[daemonType] = api.Release(release)
 		}
 	}
 }

@@ -69,7 +69,7 @@ const firstRelease = "16.2.15"
 func (w *World) Install(ctx context.Context, host, daemonType, release string) error {
 	return w.ChangeHost(ctx, host, func(h *api.HostStatus) {
 		h.Packages = maps.Clone(h.Packages)
-		h.Packages[daemonType] = release
+		h.Packages[daemonType] = api.Release(release)
 	})
 }
 
@@ -79,7 +79,7 @@ func (w *World) release(ctx context.Context, d *api.Daemon) string {
 	if err := w.Get(ctx, h); err != nil {
 		return firstRelease
 	}
-	return cmp.Or(h.Status.Packages[d.Spec.Type], firstRelease)
+	return cmp.Or(h.Status.Release(d.Spec.Type), firstRelease)
 }
 
 func (w *World) hasDevices(ctx context.Context, d *api.Daemon) bool {

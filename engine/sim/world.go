@@ -64,7 +64,7 @@ func (w *World) AddHost(ctx context.Context, name string, disks []string, addres
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelHostname: name}},
 		Status: api.HostStatus{
 			Addresses: addresses, AgentVersion: "sim", BootID: "boot-" + name, Runtime: api.RuntimeDetached,
-			Packages: map[string]string{"ceph": firstRelease},
+			Packages: map[string]api.Release{"ceph": firstRelease},
 		},
 	}
 	for i, d := range disks {
