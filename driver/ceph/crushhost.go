@@ -137,6 +137,8 @@ func (p *planner) crushKnown() bool { return p.reachable() && p.seen.Crush != ni
 func (p *planner) crushPlacement(o *osd) (bucket string, placed bool) {
 	have := p.osdHave(o)
 	switch in, there := p.crushSpot(o); {
+	case o.adopted:
+		return o.bucket, true
 	case have != nil && (!p.crushKnown() || !p.inMap(o)):
 		return have.Spec.Parameters[ParamCrushHost], have.Spec.Parameters[ParamCrushPlaced] != ""
 	case there && in == "":

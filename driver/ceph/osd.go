@@ -19,8 +19,10 @@ type osd struct {
 	id                    int
 	uuid                  string
 	host, device, address string
-	started               bool // its Daemon was wanted Running before
-	leaving               bool // its Daemon is being removed
+	started               bool   // its Daemon was wanted Running before
+	leaving               bool   // its Daemon is being removed
+	adopted               bool   // it is being adopted, and stays where CRUSH has it:
+	bucket                string // in this bucket of a host
 	class                 string
 	encrypted             bool
 	parts                 []api.DaemonDevice // those of its devices that are parts of disks, and what it has beside its main one
