@@ -128,6 +128,12 @@ func (p *planner) crushHome(host string) string {
 	return x.name(host)
 }
 
+// crushOwns says whether a bucket is a host's own: new OSDs of it come there, or it has OSDs there and no other host has.
+func (p *planner) crushOwns(host, bucket string) bool {
+	x := p.crushed()
+	return bucket == p.crushHome(host) || len(x.settled[host][bucket]) > 0 && !x.anothers(bucket, host)
+}
+
 // crushKnown says whether it is known where CRUSH has OSDs.
 func (p *planner) crushKnown() bool { return p.reachable() && p.seen.Crush != nil }
 

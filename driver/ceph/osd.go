@@ -248,7 +248,7 @@ func (p *planner) number(fresh []*osd) {
 			return !used[id]
 		}
 		host, destroyed := p.seen.Destroyed[id]
-		return (!destroyed || host == p.crushHome(o.host)) && (p.seen.OSDs[id].UUID == "" || p.seen.OSDs[id].UUID == o.uuid)
+		return (!destroyed || p.crushOwns(o.host, host)) && (p.seen.OSDs[id].UUID == "" || p.seen.OSDs[id].UUID == o.uuid)
 	}
 	var rest []*osd
 	for _, o := range fresh {
@@ -278,7 +278,7 @@ func (p *planner) number(fresh []*osd) {
 func (p *planner) destroyedOn(host string, used map[int]bool) int {
 	if p.reachable() {
 		for _, id := range slices.Sorted(maps.Keys(p.seen.Destroyed)) {
-			if p.seen.Destroyed[id] == p.crushHome(host) && !used[id] {
+			if p.crushOwns(host, p.seen.Destroyed[id]) && !used[id] {
 				return id
 			}
 		}
