@@ -225,7 +225,7 @@ func TestPlaces_declared(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	if conf := f.confOn("c-osd-2"); strings.Contains(conf, "host=h") || strings.Contains(conf, optionUpdateOnStart) {
-		t.Errorf("osd.2 has\n%s", conf)
+		t.Errorf("osd.2 is told another place than that which Ceph stores for it:\n%s", conf)
 	}
 	if diff := cmp.Diff([]string{"h1", "h2"}, f.whereOSDs(2)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

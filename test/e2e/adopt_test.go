@@ -117,13 +117,13 @@ func (b *bed) placesByHand() (places []string) {
 		var at struct {
 			Crush map[string]string `json:"crush_location"`
 		}
-		out, err := b.Lab.Host(1).Try(context.Background(), "timeout", "20", "ceph", "osd", "find", fmt.Sprint(id), "-f", "json")
-		if err == nil {
-			err = json.Unmarshal([]byte(out), &at)
-		}
-		if err != nil {
-			b.Fatalf("where is osd.%d? %v: %s", id, err, out)
-		}
+		b.await(fmt.Sprintf("Ceph to tell where osd.%d is", id), func() error {
+			out, err := b.Lab.Host(1).Try(context.Background(), "timeout", "20", "ceph", "osd", "find", fmt.Sprint(id), "-f", "json")
+			if err != nil {
+				return err
+			}
+			return json.Unmarshal([]byte(out), &at)
+		})
 		places = append(places, fmt.Sprintf("osd.%d in %s in %s in %s", id, at.Crush["host"], at.Crush["rack"], at.Crush["root"]))
 	}
 	return places
@@ -132,9 +132,7 @@ func (b *bed) placesByHand() (places []string) {
 // staysWhereItWasPut moves an OSD to a bucket that a person made, and has it started again: it stays, and that is told.
 func (b *bed) staysWhereItWasPut() {
 	b.Helper()
-	if err := b.byHand("ceph osd crush move osd.0 root=default rack=r1 host=mine >&2"); err != nil {
-		b.Fatal(err)
-	}
+	b.await("osd.0 to be moved", func() error { return b.byHand("ceph osd crush move osd.0 root=default rack=r1 host=mine >&2") })
 	b.osdAgain()
 	if at := b.placesByHand()[0]; at != "osd.0 in mine in r1 in default" {
 		b.Errorf("it does not stay where it was put: %s", at)
