@@ -14,7 +14,8 @@ import (
 // sourceFile is what Ceph calls the origin of an option that a daemon has from its ceph.conf.
 const sourceFile = "file"
 
-// configs asks the manager which options each daemon has from the ceph.conf of its host. Of a daemon that has not told yet nothing is known.
+// configs asks the manager which options each daemon has from the ceph.conf of its host. Of a
+// daemon that has not told yet nothing is known.
 func (x *adoptAsker) configs() error {
 	for i := range x.facts.Daemons {
 		d := &x.facts.Daemons[i]
@@ -54,7 +55,8 @@ func taken(section, name string) bool {
 		!slices.Contains(ownOptions, name) && !slices.Contains(placeOptions, name)
 }
 
-// given are the options of the ceph.conf that was given that count for a daemon, by their sections, the most special last.
+// given are the options of the ceph.conf that was given that count for a daemon, by their sections,
+// the most special last.
 func (x *adopter) given(d *ClusterDaemon, name string) (value, section string) {
 	for _, s := range sectionsOf(d.Type, d.ID) {
 		if v, there := x.Conf[s][name]; there {
@@ -64,8 +66,9 @@ func (x *adopter) given(d *ClusterDaemon, name string) (value, section string) {
 	return value, section
 }
 
-// apart are the options that daemons of one kind do not all have alike from the ceph.conf of their hosts, by section and name: the one that was given says
-// nothing of what the others have. Options that the given file has for single daemons are no difference.
+// apart are the options that daemons of one kind do not all have alike from the ceph.conf of their
+// hosts, by section and name: the one that was given says nothing of what the others have. Options
+// that the given file has for single daemons are no difference.
 func (x *adopter) apart() (differ options) {
 	differ = options{}
 	values := map[string]map[string]string{} // by section and name: the value, and the daemon that has it
@@ -113,7 +116,8 @@ func (x *adopter) namesOf(d *ClusterDaemon) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// ownEach sets, for each daemon by itself, the options that differ between hosts, and those that only other hosts' files have.
+// ownEach sets, for each daemon by itself, the options that differ between hosts, and those that
+// only other hosts' files have.
 func (x *adopter) ownEach(set func(section, name, value string), differ options) {
 	var told []string
 	for i := range x.Facts.Daemons {
@@ -134,11 +138,13 @@ func (x *adopter) ownEach(set func(section, name, value string), differ options)
 		}
 	}
 	if len(told) > 0 {
-		x.note("the ceph.conf of the hosts differ, so these options are set for each daemon by itself: %s", words.Few(told))
+		x.note("the ceph.conf of the hosts differ, so these options are set for each daemon by itself: %s",
+			words.Few(told))
 	}
 }
 
-// unknownFiles tells of daemons of which nobody knows what their ceph.conf says. Without it nobody knows whether hosts have different ones.
+// unknownFiles tells of daemons of which nobody knows what their ceph.conf says. Without it nobody
+// knows whether hosts have different ones.
 func (x *adopter) unknownFiles() {
 	var labels []string
 	for i := range x.Facts.Daemons {
@@ -147,7 +153,8 @@ func (x *adopter) unknownFiles() {
 		}
 	}
 	if len(labels) > 0 {
-		x.problem("the manager does not tell the configuration of %s ('ceph config show %s'), so nobody knows whether the ceph.conf of the hosts differ: a daemon that has just been "+
+		x.problem("the manager does not tell the configuration of %s ('ceph config show %s'), so nobody knows "+
+			"whether the ceph.conf of the hosts differ: a daemon that has just been "+
 			"started has told it within seconds, and a manager has to be active", words.Few(labels), labels[0])
 	}
 }
@@ -165,10 +172,12 @@ func (x *adopter) tellPlaces() {
 		}
 	}
 	if len(astray) > 0 {
-		x.note("CRUSH has OSDs elsewhere than the ceph.conf of their hosts says, and there they stay: %s", words.Few(astray))
+		x.note("CRUSH has OSDs elsewhere than the ceph.conf of their hosts says, and there they stay: %s",
+			words.Few(astray))
 	}
 	if said {
-		x.note("crush_location and crush_location_hook are not taken over from ceph.conf: each OSD stays where CRUSH has it. A new one comes into the CRUSH host of its Host; " +
+		x.note("crush_location and crush_location_hook are not taken over from ceph.conf: each OSD stays where " +
+			"CRUSH has it. A new one comes into the CRUSH host of its Host; " +
 			"'holdfast host label --location' says where a new host is")
 	}
 }
@@ -184,7 +193,8 @@ func crushAgrees(b Bucket, location string) bool {
 	return true
 }
 
-// keepPlace has the OSD of a Daemon stay where CRUSH has it when it is handed over. Those that were adopted by an earlier version do not say so yet.
+// keepPlace has the OSD of a Daemon stay where CRUSH has it when it is handed over. Those that were
+// adopted by an earlier version do not say so yet.
 func keepPlace(d *api.Daemon) {
 	if d.Spec.Type != TypeOSD || d.Spec.Parameters[ParamCrushPlaced] != "" {
 		return

@@ -22,7 +22,8 @@ func inRacks(r *AdoptRequest) {
 	r.Conf["osd"] = map[string]string{optionLocation: "root=default rack=r1 host=H1", optionUpdateOnStart: "true"}
 }
 
-// TestAdopt_places: each OSD stays where CRUSH has it, whatever the ceph.conf of the host says that the cluster was adopted from.
+// TestAdopt_places: each OSD stays where CRUSH has it, whatever the ceph.conf of the host says that
+// the cluster was adopted from.
 func TestAdopt_places(t *testing.T) {
 	r := byHand()
 	inRacks(&r)
@@ -55,7 +56,8 @@ func TestAdopt_places(t *testing.T) {
 	}
 }
 
-// TestAdopt_differ: an option that hosts do not have alike is never taken for all; each daemon keeps its own, also one that the given file does not have.
+// TestAdopt_differ: an option that hosts do not have alike is never taken for all; each daemon
+// keeps its own, also one that the given file does not have.
 func TestAdopt_differ(t *testing.T) {
 	r := byHand()
 	r.Conf["osd"] = map[string]string{"osd_memory_target": "2G", "osd_max_backfills": "1"}
@@ -90,7 +92,8 @@ func TestAdopt_differ(t *testing.T) {
 	}
 }
 
-// TestHandOver_place: an OSD that an earlier version adopted is told to stay where CRUSH has it, too, before it is handed over.
+// TestHandOver_place: an OSD that an earlier version adopted is told to stay where CRUSH has it,
+// too, before it is handed over.
 func TestHandOver_place(t *testing.T) {
 	for i := range Adopt(byHand()).Daemons {
 		d := Adopt(byHand()).Daemons[i]

@@ -19,7 +19,8 @@ const (
 // placeOptions are all of them.
 var placeOptions = []string{optionLocation, optionLocationHook, optionUpdateOnStart}
 
-// crushNames are the names that CRUSH is to have hosts by: the short name of each; where two hosts share that, the full one.
+// crushNames are the names that CRUSH is to have hosts by: the short name of each; where two hosts
+// share that, the full one.
 func crushNames(hosts []api.Host) map[string]string {
 	names, owners := map[string]string{}, map[string]int{}
 	for i := range hosts {
@@ -41,7 +42,8 @@ func shortName(host string) string {
 	return short
 }
 
-// crushHostOf is the bucket of CRUSH that the OSD of a Daemon is in, or puts itself into when it starts.
+// crushHostOf is the bucket of CRUSH that the OSD of a Daemon is in, or puts itself into when it
+// starts.
 func crushHostOf(d *api.Daemon) string {
 	return cmp.Or(d.Spec.Parameters[ParamCrushHost], shortName(d.Spec.Host))
 }
@@ -50,7 +52,8 @@ func crushHostOf(d *api.Daemon) string {
 type crushHosts struct {
 	osds  int               // how many of them the plan had when it was made
 	names map[string]string // what CRUSH is to call hosts
-	// settled are the OSDs that are where they are to stay, by their hosts and by CRUSH's; of is the same the other way round.
+	// settled are the OSDs that are where they are to stay, by their hosts and by CRUSH's; of is
+	// the same the other way round.
 	settled, of map[string]map[string][]*osd
 }
 
@@ -104,8 +107,9 @@ func (x *crushHosts) anothers(bucket, host string) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(x.of[bucket])), func(other string) bool { return other != host })
 }
 
-// settledIn says whether an OSD that runs, or ran, stays in the bucket that CRUSH has it in: it was seen to be placed, or came there by itself as it was
-// told, or an earlier version of Holdfast started it, which told it nothing.
+// settledIn says whether an OSD that runs, or ran, stays in the bucket that CRUSH has it in: it was
+// seen to be placed, or came there by itself as it was told, or an earlier version of Holdfast
+// started it, which told it nothing.
 func (p *planner) settledIn(o *osd, bucket string) bool {
 	have := p.osdHave(o)
 	if have == nil {
@@ -115,8 +119,8 @@ func (p *planner) settledIn(o *osd, bucket string) bool {
 	return have.Spec.Parameters[ParamCrushPlaced] != "" || told == "" || told == bucket
 }
 
-// crushHome is the bucket of CRUSH that new OSDs of a host come into: that of its others, as long as it is theirs alone and where Holdfast puts hosts;
-// else that of the host's name.
+// crushHome is the bucket of CRUSH that new OSDs of a host come into: that of its others, as long
+// as it is theirs alone and where Holdfast puts hosts; else that of the host's name.
 func (p *planner) crushHome(host string) string {
 	x := p.crushed()
 	buckets := x.settled[host]
@@ -128,7 +132,8 @@ func (p *planner) crushHome(host string) string {
 	return x.name(host)
 }
 
-// crushOwns says whether a bucket is a host's own: new OSDs of it come there, or it has OSDs there and no other host has.
+// crushOwns says whether a bucket is a host's own: new OSDs of it come there, or it has OSDs there
+// and no other host has.
 func (p *planner) crushOwns(host, bucket string) bool {
 	x := p.crushed()
 	return bucket == p.crushHome(host) || len(x.settled[host][bucket]) > 0 && !x.anothers(bucket, host)
@@ -137,9 +142,9 @@ func (p *planner) crushOwns(host, bucket string) bool {
 // crushKnown says whether it is known where CRUSH has OSDs.
 func (p *planner) crushKnown() bool { return p.reachable() && p.seen.Crush != nil }
 
-// crushPlacement is the bucket of a host that an OSD is in, or comes into when it starts; and whether it is placed already, so that it stays wherever
-// CRUSH has it. While Ceph does not tell, or does not have the
-// OSD, it is as it was.
+// crushPlacement is the bucket of a host that an OSD is in, or comes into when it starts; and
+// whether it is placed already, so that it stays wherever CRUSH has it. While Ceph does not tell,
+// or does not have the OSD, it is as it was.
 func (p *planner) crushPlacement(o *osd) (bucket string, placed bool) {
 	have := p.osdHave(o)
 	switch in, there := p.crushSpot(o); {
@@ -155,7 +160,8 @@ func (p *planner) crushPlacement(o *osd) (bucket string, placed bool) {
 	return p.crushHome(o.host), false
 }
 
-// crushSpot is the bucket of a host that CRUSH has an OSD in, which is empty where that is in none; and whether CRUSH has it at all.
+// crushSpot is the bucket of a host that CRUSH has an OSD in, which is empty where that is in none;
+// and whether CRUSH has it at all.
 func (p *planner) crushSpot(o *osd) (bucket string, there bool) {
 	if !p.inMap(o) {
 		return "", false
@@ -170,7 +176,8 @@ func (p *planner) crushHost(o *osd) string {
 	return bucket
 }
 
-// refusePlaces refuses one place in CRUSH for all OSDs, as an adoption by an earlier version of Holdfast took it from the ceph.conf of one host.
+// refusePlaces refuses one place in CRUSH for all OSDs, as an adoption by an earlier version of
+// Holdfast took it from the ceph.conf of one host.
 func (p *planner) refusePlaces() {
 	for _, section := range []string{"global", "osd"} {
 		where, declared := p.options[section][optionLocation]
@@ -178,7 +185,9 @@ func (p *planner) refusePlaces() {
 			continue
 		}
 		delete(p.options[section], optionLocation)
-		p.decide(api.VerdictRefuse, "config", "spec.ceph.config.%s: %s = %q is one place in CRUSH for the OSDs of all hosts, so no OSD gets it: remove it, and label the hosts "+
-			"('holdfast host label --location'), or give it to single OSDs (spec.ceph.config.osd.N)", section, optionLocation, where)
+		p.decide(api.VerdictRefuse, "config", "spec.ceph.config.%s: %s = %q is one place in CRUSH for the OSDs of "+
+			"all hosts, so no OSD gets it: remove it, and label the hosts "+
+			"('holdfast host label --location'), or give it to single OSDs (spec.ceph.config.osd.N)", section,
+			optionLocation, where)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// restartAll has all daemons end, which Ceph sees, and start again with the files that they have by now.
+// restartAll has all daemons end, which Ceph sees, and start again with the files that they have by
+// now.
 func (f *fakeWorld) restartAll() {
 	for _, d := range f.daemons {
 		d.Status.State = api.DaemonStopped
@@ -47,7 +48,8 @@ func (w *world) renamedHosts(names ...string) {
 	}
 }
 
-// fromBefore makes the Daemons of OSDs as an earlier version of Holdfast left them: it told OSDs nothing of where they are.
+// fromBefore makes the Daemons of OSDs as an earlier version of Holdfast left them: it told OSDs
+// nothing of where they are.
 func (f *fakeWorld) fromBefore() {
 	for _, d := range f.daemons {
 		if d.Spec.Type != TypeOSD {
@@ -66,7 +68,8 @@ func (f *fakeWorld) fromBefore() {
 	}
 }
 
-// Where an OSD comes to be in CRUSH is the affair of its Host: what the kernel calls the machine, and in which case, has no effect, not at a restart either.
+// Where an OSD comes to be in CRUSH is the affair of its Host: what the kernel calls the machine,
+// and in which case, has no effect, not at a restart either.
 func TestPlaces_kernelNames(t *testing.T) {
 	for name, tt := range map[string]struct{ hosts, kernels, want []string }{
 		"all are called debian":   {[]string{"s1", "s2", "s3"}, []string{"debian", "debian", "debian"}, []string{"s1", "s2", "s3"}},
@@ -101,7 +104,8 @@ func TestPlaces_kernelNames(t *testing.T) {
 	}
 }
 
-// An OSD that a person moved stays there, whoever starts it again, also when Ceph has not answered meanwhile.
+// An OSD that a person moved stays there, whoever starts it again, also when Ceph has not answered
+// meanwhile.
 func TestPlaces_chosen(t *testing.T) {
 	f := poolsOn(3, replicated("p", 3))
 	f.settle(t)
@@ -132,7 +136,8 @@ func TestPlaces_chosen(t *testing.T) {
 	}
 }
 
-// A cluster that an earlier version made keeps its places, by which the kernel called the machines; new OSDs come to those of their host.
+// A cluster that an earlier version made keeps its places, by which the kernel called the machines;
+// new OSDs come to those of their host.
 func TestPlaces_earlier(t *testing.T) {
 	f := poolsOn(3, replicated("p", 3))
 	f.settle(t)
@@ -160,8 +165,9 @@ func TestPlaces_earlier(t *testing.T) {
 	}
 }
 
-// Machines that CRUSH takes for one are told of, and stay; a new OSD comes to its own host, and that pools may have copies together on it is told as
-// what degrades the cluster, until a person moves the other one.
+// Machines that CRUSH takes for one are told of, and stay; a new OSD comes to its own host, and
+// that pools may have copies together on it is told as what degrades the cluster, until a person
+// moves the other one.
 func TestPlaces_shared(t *testing.T) {
 	f := poolsOn(3, replicated("p", 2, func(p *api.Pool) { p.Spec.FailureDomain = "osd" }))
 	f.settle(t)

@@ -22,7 +22,8 @@ type differences struct {
 	chosen  []string // OSDs in other places that somebody chose
 }
 
-// comparePlaces compares where CRUSH has OSDs with the hosts that they are on, and tells what differs.
+// comparePlaces compares where CRUSH has OSDs with the hosts that they are on, and tells what
+// differs.
 func (p *planner) comparePlaces() {
 	if !p.crushKnown() {
 		return
@@ -60,7 +61,8 @@ func (p *planner) compareHost(host string) {
 	}
 }
 
-// splitPools are the pools that may keep copies together on a host, because CRUSH has its OSDs in several buckets.
+// splitPools are the pools that may keep copies together on a host, because CRUSH has its OSDs in
+// several buckets.
 func (p *planner) splitPools(host string) (names []string) {
 	buckets := p.crushed().settled[host]
 	if len(buckets) < 2 {
@@ -74,7 +76,8 @@ func (p *planner) splitPools(host string) (names []string) {
 	return names
 }
 
-// parts says whether a rule may choose two OSDs of one host, as it takes them for ones of different hosts.
+// parts says whether a rule may choose two OSDs of one host, as it takes them for ones of different
+// hosts.
 func (p *planner) parts(r Rule, buckets map[string][]*osd) bool {
 	for _, t := range r.Takes {
 		level := ""
@@ -104,7 +107,8 @@ func (p *planner) crushPlaceOf(o *osd) Place {
 	return Place{Class: b.Class, Buckets: b.In}
 }
 
-// tellPlaces tells what differs as decisions, and as the condition Placed of the StorageCluster, whose reason is the gravest.
+// tellPlaces tells what differs as decisions, and as the condition Placed of the StorageCluster,
+// whose reason is the gravest.
 func (p *planner) tellPlaces() {
 	reason := api.PlacesAsDeclared
 	var said []string
@@ -148,8 +152,10 @@ func (p *planner) splitText() string {
 		}
 	}
 	pools := slices.Compact(slices.Sorted(slices.Values(p.differ.pools)))
-	return fmt.Sprintf("CRUSH has the OSDs of %s in several hosts, so copies of %s may be together on one machine. Of %s it has %s. To move an OSD, with its data: %s",
-		words.Few(p.differ.split), poolWords(pools), host, strings.Join(parts, ", "), shellMove(other, "root="+poolRoot+" host="+x.name(host)))
+	return fmt.Sprintf("CRUSH has the OSDs of %s in several hosts, so copies of %s may be together on one machine. "+
+		"Of %s it has %s. To move an OSD, with its data: %s",
+		words.Few(p.differ.split), poolWords(pools), host, strings.Join(parts, ", "), shellMove(other,
+			"root="+poolRoot+" host="+x.name(host)))
 }
 
 func (p *planner) sharedText() string {
@@ -164,8 +170,10 @@ func (p *planner) sharedText() string {
 			example = host
 		}
 	}
-	return fmt.Sprintf("CRUSH has the OSDs of hosts %s in one host, %s, and takes these machines for one. OSDs that are there stay, because to move them moves their data. "+
-		"To move one: %s", words.Few(hosts), bucket, shellMove(x.of[bucket][example][0].label(), "root="+poolRoot+" host="+x.name(example)))
+	return fmt.Sprintf("CRUSH has the OSDs of hosts %s in one host, %s, and takes these machines for one. OSDs "+
+		"that are there stay, because to move them moves their data. "+
+		"To move one: %s", words.Few(hosts), bucket, shellMove(x.of[bucket][example][0].label(),
+		"root="+poolRoot+" host="+x.name(example)))
 }
 
 func (p *planner) astrayText() string {
@@ -173,8 +181,10 @@ func (p *planner) astrayText() string {
 	if len(hosts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("CRUSH does not have %s where the labels say, and as data may be there nothing is moved by itself. To move a host, with its data: %s. "+
-		"Or label it as CRUSH has it", words.Few(hosts), shellMove(p.crushHome(hosts[0]), locationText(locationOf(p.hosts[hosts[0]]))))
+	return fmt.Sprintf("CRUSH does not have %s where the labels say, and as data may be there nothing is moved by "+
+		"itself. To move a host, with its data: %s. "+
+		"Or label it as CRUSH has it", words.Few(hosts), shellMove(p.crushHome(hosts[0]),
+		locationText(locationOf(p.hosts[hosts[0]]))))
 }
 
 func (p *planner) renamedText() string {
@@ -183,15 +193,18 @@ func (p *planner) renamedText() string {
 		return ""
 	}
 	home := p.crushHome(hosts[0])
-	return fmt.Sprintf("CRUSH has other names for %s: %s is %s there, and new OSDs of it come there, too. To rename it, which moves no data: "+
-		"'holdfast ceph shell -- ceph osd crush rename-bucket %s %s'", words.Few(hosts), hosts[0], home, home, p.crushed().name(hosts[0]))
+	return fmt.Sprintf("CRUSH has other names for %s: %s is %s there, and new OSDs of it come there, too. To "+
+		"rename it, which moves no data: "+
+		"'holdfast ceph shell -- ceph osd crush rename-bucket %s %s'", words.Few(hosts), hosts[0], home, home,
+		p.crushed().name(hosts[0]))
 }
 
 func (p *planner) chosenText() string {
 	if len(p.differ.chosen) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("CRUSH has OSDs below other hosts than their own: %s. They stay there", words.Few(p.differ.chosen))
+	return fmt.Sprintf("CRUSH has OSDs below other hosts than their own: %s. They stay there",
+		words.Few(p.differ.chosen))
 }
 
 func labelsOf(osds []*osd) (labels []string) {
