@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -31,6 +32,9 @@ type Plan struct {
 	Resources []ResourceChange
 	// Status is the whole StorageStatus as it should read.
 	Status api.StorageStatusStatus
+	// Conditions are those of the StorageCluster that are the driver's own; their times and generations are the engine's affair. One that a plan
+	// does not have stays as it was.
+	Conditions []metav1.Condition
 	// Decisions says what was decided, and why; also why not. A decision that reads differently is written to the report, so
 	// a text with a running time in it costs a write in each run.
 	Decisions []api.Decision

@@ -155,7 +155,12 @@ func (r *run) conditions(failure error) []metav1.Condition {
 	if r.plan.Refused || len(refusals) > 0 {
 		accepted = falseCondition(api.ClusterAccepted, ReasonRefused, refusals)
 	}
-	return []metav1.Condition{accepted, r.readyCondition(refusals)}
+	all := []metav1.Condition{accepted, r.readyCondition(refusals)}
+	for _, c := range r.plan.Conditions {
+		c.Message = words.Cut(c.Message, maxConditionMessage)
+		all = append(all, c)
+	}
+	return all
 }
 
 func (r *run) readyCondition(refusals []string) metav1.Condition {

@@ -262,6 +262,21 @@ const (
 	ClusterAccepted = "Accepted"
 	// ClusterReady says whether everything that is wanted is there and the storage system says that it is well.
 	ClusterReady = "Ready"
+	// ClusterPlaced says whether the storage system has each daemon at the place of its Host: for Ceph, each OSD below its Host in CRUSH. It does not
+	// hold up ClusterReady.
+	ClusterPlaced = "Placed"
+)
+
+// Reasons of the condition Placed, the gravest first.
+const (
+	// PlacesHostSplit: the storage system takes one machine for several, so that copies which are to be apart may be together on it.
+	PlacesHostSplit = "HostSplit"
+	// PlacesHostsShared: it takes several machines for one.
+	PlacesHostsShared = "HostsShared"
+	// PlacesElsewhere: it has a host, or an OSD, by another name or at another place than Holdfast, and that stays so.
+	PlacesElsewhere = "Elsewhere"
+	// PlacesAsDeclared: all are where Holdfast has them.
+	PlacesAsDeclared = "AsDeclared"
 )
 
 // StorageClusterStatus is what the engine says of its own work on the cluster.

@@ -54,7 +54,15 @@ func hostRefused(report *api.OrchestrationReport) (host string) {
 }
 
 func (w *World) wellText(c *api.StorageCluster) string {
-	return join(w.stateText(c), "Everything that is wanted is there")
+	return join(w.stateText(c), "Everything that is wanted is there", placesText(c))
+}
+
+// placesText says what the storage system has elsewhere than Holdfast. It holds nothing up.
+func placesText(c *api.StorageCluster) string {
+	if placed := meta.FindStatusCondition(c.Status.Conditions, api.ClusterPlaced); placed != nil && placed.Status == metav1.ConditionFalse {
+		return placed.Message
+	}
+	return ""
 }
 
 func (w *World) stateText(c *api.StorageCluster) string {

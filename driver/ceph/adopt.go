@@ -60,6 +60,7 @@ func Adopt(r AdoptRequest) *Adoption {
 		x.place(&r.Facts.Daemons[i])
 	}
 	x.checkCounts()
+	x.unknownFiles()
 	x.leaveAlone()
 	x.out.Nodes = x.nodes()
 	x.out.Secrets = x.secrets()

@@ -27,7 +27,7 @@ func byHand() AdoptRequest {
 		mon := ClusterDaemon{Type: TypeMon, ID: h.Name, Addrs: "[v2:" + ip + ":3300/0,v1:" + ip + ":6789/0]"}
 		mgr := ClusterDaemon{Type: TypeMgr, ID: h.Name, Addrs: ip + ":0/7", Active: i == 2}
 		for k, d := range []*ClusterDaemon{&mon, &mgr, &osd} {
-			d.Host, d.Version, d.Up = h.Name, "16.2.15", true
+			d.Host, d.Version, d.Up, d.Options = h.Name, "16.2.15", true, map[string]string{}
 			h.Status.Foreign = append(h.Status.Foreign, api.ForeignDaemon{
 				Type: d.Type, ID: d.ID, PID: int32(10*i + k), Cluster: adoptedFSID, Data: "/var/lib/ceph/" + kindOf(d.Type) + "/ceph-" + d.ID, Unit: d.Type + "@" + d.ID + ".service",
 			})
@@ -266,6 +266,7 @@ func TestAdopt_refused(t *testing.T) {
 		"old release":       {func(r *AdoptRequest) { each(r, func(d *ClusterDaemon) { d.Version = "15.2.17" }) }, "releases from 16"},
 		"in an upgrade":     {func(r *AdoptRequest) { r.daemonOf("osd.1").Version = "18.2.7" }, "finish the upgrade"},
 		"no host":           {func(r *AdoptRequest) { r.Hosts = r.Hosts[:2] }, "h3, which is no host of Holdfast"},
+		"a silent manager":  {func(r *AdoptRequest) { r.daemonOf("osd.2").Options = nil }, "the manager does not tell the configuration of osd.2"},
 		"not seen":          {func(r *AdoptRequest) { r.Hosts[2].Status.Foreign = nil }, "does not see its process"},
 		"down":              {func(r *AdoptRequest) { r.daemonOf("osd.1").Up = false; r.Hosts[0].Status.Foreign = nil }, "osd.1 does not run"},
 		"container":         {func(r *AdoptRequest) { r.Hosts[0].Status.Foreign[0].Container = true }, "mon.h1 on h1 runs in a container"},

@@ -24,7 +24,7 @@ var (
 	confSecret = regexp.MustCompile(`(password|passwd|secret|token)$|^rgw_.*_keys?$`)
 )
 
-// config are the options that the cluster's ceph.conf sets, so that its daemons have them after their hand-over, too; and what Holdfast
+// config are the options that the cluster's ceph.conf sets, those that differ between hosts for each daemon, so that its daemons have them after their hand-over, too; and what Holdfast
 // would else set for a cluster of its own.
 func (x *adopter) config() map[string]api.CephOptions {
 	config := map[string]api.CephOptions{}
@@ -35,17 +35,21 @@ func (x *adopter) config() map[string]api.CephOptions {
 		config[section][name] = api.CephOptionValue(value)
 	}
 	var left []string
+	differ := x.apart()
 	for section, of := range x.Conf {
 		for name, value := range of {
+			_, differs := differ[section][name]
 			switch {
-			case slices.Contains(ownOptions, name):
-			case !confSection.MatchString(section) || !confOption.MatchString(name) || confSecret.MatchString(name):
+			case slices.Contains(ownOptions, name) || slices.Contains(placeOptions, name) || differs:
+			case !taken(section, name):
 				left = append(left, "["+section+"] "+name)
 			default:
 				set(section, name, value)
 			}
 		}
 	}
+	x.ownEach(set, differ)
+	x.tellPlaces()
 	if len(left) > 0 {
 		slices.Sort(left)
 		x.note("not taken over from ceph.conf: %s", strings.Join(left, ", "))

@@ -24,6 +24,8 @@ type AdoptFacts struct {
 	Keys map[string]CephKey
 	// DeviceKeys are what the devices of encrypted OSDs are opened with, by the OSDs' UUIDs in lower case, as the mons keep them for ceph-volume.
 	DeviceKeys map[string]string
+	// Crush are the buckets of CRUSH, and the OSDs in them, by their names.
+	Crush map[string]Bucket
 	// Settings are options that Holdfast writes into ceph.conf unless others are declared, as the cluster has them now.
 	Settings map[string]string
 }
@@ -44,6 +46,8 @@ type ClusterDaemon struct {
 	Apart []string
 	// Contained is set when it runs in a container.
 	Contained bool
+	// Options are those that it has from the ceph.conf of its host; nil where nobody tells.
+	Options map[string]string
 	// Active is set for the active manager.
 	Active bool
 	Up     bool
@@ -64,7 +68,7 @@ var keptSettings = []string{"auth_allow_insecure_global_id_reclaim", "osd_pool_d
 // AskAdopt asks a running cluster for what has to be known to adopt it. It changes nothing.
 func AskAdopt(ctx context.Context, c rados.Client) (*AdoptFacts, error) {
 	x := &adoptAsker{ctx: ctx, client: c, facts: &AdoptFacts{Keys: map[string]CephKey{}, DeviceKeys: map[string]string{}, Settings: map[string]string{}}}
-	for _, step := range []func() error{x.status, x.mons, x.mgrs, x.osds, x.keys, x.deviceKeys, x.settings} {
+	for _, step := range []func() error{x.status, x.mons, x.mgrs, x.osds, x.keys, x.deviceKeys, x.settings, x.configs, x.crush} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -300,6 +304,13 @@ func (x *adoptAsker) plain(c command) (string, error) {
 		return "", fmt.Errorf("while asking for '%s': %w", c["prefix"], err)
 	}
 	return strings.TrimSpace(string(out)), nil
+}
+
+// mgr asks the active manager.
+func (x *adoptAsker) mgr(c command) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(x.ctx, rados.DefaultTimeout)
+	defer cancel()
+	return x.client.Mgr(ctx, c, nil)
 }
 
 func (x *adoptAsker) settings() error {

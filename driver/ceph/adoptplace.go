@@ -62,7 +62,8 @@ func (x *adopter) keep(d *ClusterDaemon, host, address string, devices []api.Dae
 	case TypeOSD:
 		id, _ := strconv.Atoi(d.ID) // a number, from Ceph's map
 		is := &api.Daemon{Spec: api.DaemonSpec{Host: host, Devices: devices}}
-		o := &osd{id: id, uuid: d.UUID, host: host, address: address, device: placeOf(is).device, parts: partsOf(is), encrypted: isEncrypted(is), started: true}
+		o := &osd{id: id, uuid: d.UUID, host: host, address: address, device: placeOf(is).device, parts: partsOf(is), encrypted: isEncrypted(is), started: true,
+			adopted: true, bucket: x.Facts.Crush[d.Label()].In["host"]}
 		x.osds = append(x.osds, o)
 		x.devices[host] = append(x.devices[host], o.device)
 	}
@@ -73,10 +74,10 @@ func (x *adopter) hostOf(d *ClusterDaemon) (*api.Host, *api.ForeignDaemon) {
 	var named *api.Host
 	for i := range x.Hosts {
 		h := &x.Hosts[i]
-		if p := foreign.Pick(h.Status.Foreign, d.Type, d.ID, x.Facts.FSID); p != nil && (p.Cluster != "" || shortName(h.Name) == shortName(d.Host)) {
+		if p := foreign.Pick(h.Status.Foreign, d.Type, d.ID, x.Facts.FSID); p != nil && (p.Cluster != "" || strings.EqualFold(shortName(h.Name), shortName(d.Host))) {
 			return h, p
 		}
-		if d.Host != "" && shortName(h.Name) == shortName(d.Host) {
+		if d.Host != "" && strings.EqualFold(shortName(h.Name), shortName(d.Host)) {
 			named = h
 		}
 	}

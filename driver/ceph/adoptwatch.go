@@ -41,6 +41,7 @@ func (p *planner) planWatched() {
 	p.declareServices()
 	p.members = membersOf(p.view.Daemons)
 	p.keepOSDs()
+	p.comparePlaces()
 	for _, d := range p.membersOf(p.mgrs) {
 		p.mgrs.seats = append(p.mgrs.seats, seat{d.Spec.ID, d.Spec.Host, d.Spec.Parameters[ParamAddress]})
 	}

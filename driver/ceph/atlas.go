@@ -9,6 +9,7 @@ import (
 
 // atlas is where the buckets of CRUSH are by the labels of all hosts of a cluster together. In CRUSH a name is in one place only.
 type atlas struct {
+	home  func(host string) string // the bucket of a host
 	crush map[string]Bucket
 	spots map[string]*spot
 	// apart are buckets that CRUSH has hosts with data in, by the names that the hosts are labelled with instead; agreed are those that they are labelled with.
@@ -25,19 +26,18 @@ type spot struct {
 	wrong string
 }
 
-// newAtlas reads the labels of hosts, of which CRUSH has some by other names.
-func (p *planner) newAtlas(hosts []string, elsewhere map[string]string) *atlas {
-	a := &atlas{spots: map[string]*spot{}, apart: map[string]string{}, agreed: map[string]bool{}}
+// newAtlas reads the labels of hosts.
+func (p *planner) newAtlas(hosts []string) *atlas {
+	a := &atlas{home: p.crushHome, spots: map[string]*spot{}, apart: map[string]string{}, agreed: map[string]bool{}}
 	if p.reachable() {
 		a.crush = p.seen.Crush
 	}
 	for _, host := range hosts {
-		a.spots[shortName(host)] = &spot{level: "host", by: host}
+		a.spots[p.crushHome(host)] = &spot{level: "host", by: host}
 	}
 	for _, host := range hosts {
 		a.add(host, locationOf(p.hosts[host]))
-		a.compare(a.crush[shortName(host)], locationOf(p.hosts[host]))
-		a.compare(a.crush[elsewhere[host]], locationOf(p.hosts[host]))
+		a.compare(a.crush[p.crushHome(host)], locationOf(p.hosts[host]))
 	}
 	return a
 }
@@ -107,7 +107,7 @@ var crushName, osdLike = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`), regexp.MustCom
 // it into the smallest bucket that is there already, wherever that is, so that labels have to agree with CRUSH from there on.
 func (a *atlas) locate(h *api.Host) (in map[string]string, why string) {
 	in = locationOf(h)
-	short := shortName(h.Name)
+	short := a.home(h.Name)
 	if b, there := a.crush[short]; there && b.Type != "host" {
 		return nil, fmt.Sprintf("CRUSH has a %s of the name %s, which is that of a host: rename it ('ceph osd crush rename-bucket')", b.Type, short)
 	}

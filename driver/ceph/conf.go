@@ -18,12 +18,14 @@ type confFacts struct {
 	network api.NetworkSpec
 	// osds and osdHosts count the OSDs that are declared and the hosts that they are on.
 	osds, osdHosts int
+	// place are the options that say where an OSD is in CRUSH, as lines.
+	place string
 	// texts keeps what was made already: the daemons of one type on one host mostly have the same.
 	texts map[confFor]string
 }
 
 // confFor is what the ceph.conf of two daemons of a cluster may differ in.
-type confFor struct{ daemonType, address, user string }
+type confFor struct{ daemonType, address, user, place string }
 
 // maxCopies is Ceph's own default for osd_pool_default_size.
 const maxCopies = 3
@@ -115,7 +117,7 @@ func daemonOptions(daemonType, address string) map[string]string {
 // confText is the ceph.conf of one daemon. The user's options win; those that would break the daemon are refused by the API.
 // Their values are written as they are, quotes and all: the API documents them as being what ceph.conf has.
 func (f *confFacts) confText(daemonType, address, user string) string {
-	at := confFor{daemonType, address, user}
+	at := confFor{daemonType, address, user, f.place}
 	if text, ok := f.texts[at]; ok {
 		return text
 	}
@@ -131,6 +133,7 @@ func (f *confFacts) makeText(daemonType, address, user string) string {
 		"global":           f.global(),
 		kindOf(daemonType): daemonOptions(daemonType, address),
 	}
+	parseOptions(f.place).each(func(section, option, value string) { sections[section][option] = value })
 	if daemonType == TypeOSD && f.network.Cluster == "" {
 		// Without an address of its own for replication and heartbeats an OSD listens on all of the host's.
 		sections["osd"]["cluster_addr"] = address
@@ -172,4 +175,32 @@ func oneLine(text string) string {
 		panic(fmt.Sprintf("ceph.conf cannot hold %.100q, which is more than one line", text))
 	}
 	return text
+}
+
+// at are the same facts for an OSD of a place in CRUSH, with the texts that were made already.
+func (f *confFacts) at(place options) *confFacts {
+	if f.texts == nil {
+		f.texts = map[confFor]string{}
+	}
+	with := *f
+	with.place = place.text()
+	return &with
+}
+
+// crushOptions tell an OSD where it puts itself in CRUSH when it starts: into the bucket of its Host, whatever the kernel calls the machine; and one that
+// has its place, that it stays there. Where spec says something of that, Ceph's own rules hold.
+func (p *planner) crushOptions(o *osd, bucket string, placed bool) options {
+	declares := map[string]bool{}
+	p.options.of(TypeOSD, strconv.Itoa(o.id)).each(func(_, name, _ string) { declares[name] = true })
+	place := options{}
+	if declares[optionLocation] || declares[optionLocationHook] {
+		return place
+	}
+	if bucket != "" {
+		place.set("osd", optionLocation, "root="+poolRoot+" host="+bucket)
+	}
+	if placed && !declares[optionUpdateOnStart] {
+		place.set("osd", optionUpdateOnStart, "false")
+	}
+	return place
 }

@@ -169,6 +169,7 @@ func (p *planner) planConfig() {
 		release = p.seen.Version
 	}
 	p.options = declared(&p.spec, release)
+	p.refusePlaces()
 	p.checkNames()
 	if problems := p.configProblems(); len(problems) > 0 {
 		for _, text := range problems {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -12,6 +13,8 @@ type Bucket struct {
 	Type string
 	// In are the names of those that it is in, by their types, such as rack and root.
 	In map[string]string
+	// Class is the device class of an OSD.
+	Class string
 	// Weight is that of the OSDs below it: with none it holds no data.
 	Weight float64
 }
@@ -38,13 +41,16 @@ func (c *conn) knownCrush() *crushMap {
 	return c.crush
 }
 
-// fillCrush asks for the buckets where a host is labelled with where it is.
+// fillCrush asks for the buckets and the OSDs in them; and for the rules where one host has OSDs in several buckets, so that copies may come together there.
 func (c *conn) fillCrush(ctx context.Context, view *engine.View, o *Observation) error {
-	if !anyLocated(view) {
-		return nil
-	}
 	tree, err := c.crushTree(ctx)
+	if err != nil {
+		return err
+	}
 	o.Crush = tree.buckets
+	if anySplit(view.Daemons, tree.buckets) {
+		o.Rules, err = c.crushRules(ctx)
+	}
 	return err
 }
 
@@ -144,7 +150,7 @@ func treeOf(nodes []treeNode) *crushTree {
 			p := Place{Class: n.Class, Weight: n.Weight, Buckets: above(n.ID)}
 			p.Buckets["osd"] = osdName(n.ID)
 			t.places[n.ID] = p
-			t.buckets[osdName(n.ID)] = Bucket{Type: "osd", In: above(n.ID)}
+			t.buckets[osdName(n.ID)] = Bucket{Type: "osd", In: above(n.ID), Class: n.Class}
 		}
 	}
 	t.weigh()
@@ -163,12 +169,19 @@ func (t *crushTree) weigh() {
 	}
 }
 
-// anyLocated says whether a host says where it is.
-func anyLocated(view *engine.View) bool {
-	for i := range view.Hosts {
-		if located(&view.Hosts[i]) {
+// anySplit says whether CRUSH has OSDs of one host in several buckets.
+func anySplit(daemons []api.Daemon, buckets map[string]Bucket) bool {
+	in := map[string]string{}
+	for i := range daemons {
+		d := &daemons[i]
+		bucket := buckets[label(d)].In["host"]
+		if d.Spec.Type != TypeOSD || bucket == "" {
+			continue
+		}
+		if was := in[d.Spec.Host]; was != "" && was != bucket {
 			return true
 		}
+		in[d.Spec.Host] = bucket
 	}
 	return false
 }

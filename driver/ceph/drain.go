@@ -346,18 +346,12 @@ func (p *planner) policyOn(host string) api.DeletionPolicy {
 
 func wiped(d *api.Daemon) bool { return d.Spec.OnRemoval == api.DeletionWipe }
 
-// shortName is what CRUSH calls a host: an OSD puts itself under the short name of the machine that it runs on.
-func shortName(host string) string {
-	short, _, _ := strings.Cut(host, ".")
-	return short
-}
-
 // dropBucket removes the host from CRUSH when nothing is in it.
 func (p *planner) dropBucket(u *upkeep) bool {
 	if !p.reachable() || p.seen.Drain == nil {
 		return true
 	}
-	short := shortName(u.host)
+	short := p.crushHome(u.host)
 	for _, id := range orphans(p.view, p.seen) {
 		if p.seen.Destroyed[id] == short {
 			return p.await(u, "Ceph is to forget %s, which was destroyed and not replaced", osdName(id))

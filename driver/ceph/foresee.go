@@ -76,7 +76,7 @@ func newForesight(seen *Observation, before, after *engine.View) *foresight {
 	}
 	o.Lacked = seen != nil && (seen.Lacked || !seen.Foreseen && seen.PGsClean < seen.PGsWanted)
 	f.Observation = o
-	o.Crush = f.crushBuckets()
+	o.Crush, o.Rules = f.crushBuckets(), f.seen.Rules
 	o.PoolFacts, o.Clients, o.FS = f.poolFacts(), f.clients(), f.fsFacts()
 	o.Gateways, o.Certificates = gatewaysSaid(f.seen.Gateways), f.seen.Certificates
 	o.Config, o.Mirrors = f.configFacts(), mirrorsSaid(f.seen.Mirrors)
@@ -254,8 +254,8 @@ func (f *foresight) osds() {
 		up := f.runs(d, known.Up)
 		if up && !known.Up && f.neverRan(d.Name) {
 			known.In = true
-			f.crushStarts(label(d), shortName(d.Spec.Host))
-			f.settled(id, d.Spec.Host)
+			f.crushStarts(label(d), crushHostOf(d))
+			f.settled(id, crushHostOf(d))
 		}
 		known.Up = up
 		f.OSDs[id] = known
@@ -275,8 +275,8 @@ func (f *foresight) settled(id int, host string) {
 	if f.Drain == nil {
 		return
 	}
-	f.Drain.Buckets[shortName(host)]++
-	f.Drain.Places[id] = f.placeAmong(f.Drain.Places, id, shortName(host))
+	f.Drain.Buckets[host]++
+	f.Drain.Places[id] = f.placeAmong(f.Drain.Places, id, host)
 	var least int64
 	for _, u := range f.Drain.Usage {
 		if least == 0 || u.Total > 0 && u.Total < least {

@@ -92,7 +92,7 @@ func (f *foresight) purge(r request) {
 		if f.Drain != nil {
 			delete(f.Drain.Usage, id)
 			delete(f.Drain.Places, id)
-			f.Drain.Buckets[shortName(d.Spec.Host)]--
+			f.Drain.Buckets[crushHostOf(&d)]--
 		}
 	}
 	for _, id := range orphans(f.before, f.seen) {
@@ -108,7 +108,7 @@ func (f *foresight) purge(r request) {
 func (f *foresight) destroy(r request) {
 	for _, d := range f.before.Daemons {
 		if id, err := strconv.Atoi(d.Spec.ID); err == nil && d.Spec.Type == TypeOSD && slices.Contains(r.names(), label(&d)) {
-			f.Destroyed[id] = shortName(d.Spec.Host)
+			f.Destroyed[id] = crushHostOf(&d)
 		}
 	}
 	f.purge(r)

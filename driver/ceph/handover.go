@@ -225,6 +225,7 @@ func (h *handOver) next(ctx context.Context, o *Observation, daemonType string) 
 	}
 	next := *waiting.DeepCopy()
 	next.Spec.State = api.WantRunning
+	keepPlace(&next)
 	err := h.Store.PutDaemon(ctx, h.view.Cluster, engine.DaemonChange{Daemon: next, Reason: "it is handed over to Holdfast"})
 	if err != nil {
 		return p, fmt.Errorf("while handing over %s: %w", label(waiting), err)

@@ -66,25 +66,23 @@ func (p *planner) planLocations() {
 	if len(hosts) == 0 {
 		return
 	}
-	var fresh, astray []string
-	elsewhere := p.otherNames()
+	var fresh []string
 	for _, host := range hosts {
 		b, there := p.hostBucket(host)
 		switch {
-		case elsewhere[host] != "": // its OSDs are in CRUSH by another name of it
 		case p.reachable() && p.seen.Crush == nil, !p.reachable() && len(p.have) > 0: // only Ceph can tell
 			p.unplaced[host] = true
 		case there && agrees(b, locationOf(p.hosts[host])):
 		case there && !free(b, locationOf(p.hosts[host])):
-			astray = append(astray, host)
+			p.differ.astray = append(p.differ.astray, host)
+		case !there && p.settledElsewhere(host): // its OSDs are where somebody put them
 		default:
 			p.unplaced[host] = true
 			fresh = append(fresh, host)
 		}
 	}
-	p.tellAstray(astray)
 	if len(fresh) > 0 {
-		p.findPlaces(fresh, p.newAtlas(hosts, elsewhere))
+		p.findPlaces(fresh, p.newAtlas(hosts))
 	}
 }
 
@@ -123,32 +121,17 @@ func (p *planner) labelledWith(level string) int {
 // hostBucket is the bucket of a host in CRUSH.
 func (p *planner) hostBucket(host string) (b Bucket, there bool) {
 	if p.reachable() {
-		b, there = p.seen.Crush[shortName(host)]
+		b, there = p.seen.Crush[p.crushHome(host)]
 	}
 	return b, there && b.Type == "host"
 }
 
-// crushHost is the bucket of a host that CRUSH has an OSD in; empty where it has the OSD nowhere.
-func (p *planner) crushHost(o *osd) string {
-	if !p.inMap(o) {
-		return ""
-	}
-	return p.seen.Crush[o.label()].In["host"]
-}
-
-// otherNames are the buckets that CRUSH has OSDs in, by their hosts, where these are not called as a host is, but, say, by its full name. One that is
-// another host's is where the OSD's disk was before.
-func (p *planner) otherNames() map[string]string {
-	short, names := map[string]bool{"": true}, map[string]string{}
-	for name := range p.hosts {
-		short[shortName(name)] = true
-	}
-	for _, o := range p.osds {
-		if in := p.crushHost(o); !short[in] {
-			names[o.host] = in
-		}
-	}
-	return names
+// settledElsewhere says whether all OSDs of a host have their places in CRUSH, in none of which another one would come.
+func (p *planner) settledElsewhere(host string) bool {
+	return !slices.ContainsFunc(p.osds, func(o *osd) bool {
+		_, placed := p.crushPlacement(o)
+		return o.host == host && !o.leaving && !placed
+	})
 }
 
 // agrees says whether a bucket is in all that a location names. What else it is in is somebody else's affair.
@@ -171,14 +154,6 @@ func free(b Bucket, in map[string]string) bool {
 	return b.Weight == 0
 }
 
-// tellAstray tells of hosts that CRUSH has elsewhere than their labels say, and how the first of them is moved.
-func (p *planner) tellAstray(hosts []string) {
-	if len(hosts) > 0 {
-		p.decide(api.VerdictSkip, objectCrush, "CRUSH does not have %s where the labels say, and as data may be there nothing is moved by itself. To move a host, with its data: "+
-			"'holdfast ceph shell -- ceph osd crush move %s %s'. Or label it as CRUSH has it", words.Few(hosts), shortName(hosts[0]), locationText(locationOf(p.hosts[hosts[0]])))
-	}
-}
-
 // findPlaces finds where hosts are to be that nothing is on, and refuses what cannot be so.
 func (p *planner) findPlaces(hosts []string, atlas *atlas) {
 	wrong := map[string][]string{}
@@ -188,7 +163,7 @@ func (p *planner) findPlaces(hosts []string, atlas *atlas) {
 			wrong[why], p.nowhere[host] = append(wrong[why], host), true
 			continue
 		}
-		p.located[shortName(host)] = locationText(in)
+		p.located[p.crushHome(host)] = locationText(in)
 		p.nowhere[host] = p.moveFailed(host)
 	}
 	for _, why := range slices.Sorted(maps.Keys(wrong)) {
@@ -198,9 +173,9 @@ func (p *planner) findPlaces(hosts []string, atlas *atlas) {
 
 // moveFailed says whether Ceph would not put a host where it is to be, as where CRUSH has no such level. No pool waits for its OSDs.
 func (p *planner) moveFailed(host string) bool {
-	short := shortName(host)
+	bucket := p.crushHome(host)
 	return slices.ContainsFunc(p.view.Failures, func(f engine.CommandFailure) bool {
-		return f.Command.Line == objectCrush && f.Command.Params[short] == p.located[short]
+		return f.Command.Line == objectCrush && f.Command.Params[bucket] == p.located[bucket]
 	})
 }
 

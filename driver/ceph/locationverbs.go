@@ -77,6 +77,9 @@ func (f *foresight) crushStarts(osd, host string) {
 	if f.Crush == nil {
 		return
 	}
+	if _, placed := f.Crush[osd]; placed && f.Crush[osd].In["host"] == host {
+		return
+	}
 	b, there := f.Crush[host]
 	if !there {
 		b = Bucket{Type: "host", In: map[string]string{"root": poolRoot}}
@@ -90,7 +93,7 @@ func (f *foresight) crushStarts(osd, host string) {
 
 // crushBuckets are CRUSH's, to be changed by commands. A Ceph that was never there has its root alone.
 func (f *foresight) crushBuckets() map[string]Bucket {
-	if f.seen.Reachable || !anyLocated(f.after) {
+	if f.seen.Reachable {
 		return maps.Clone(f.seen.Crush)
 	}
 	return map[string]Bucket{poolRoot: {Type: "root", In: map[string]string{}}}

@@ -56,6 +56,10 @@ const (
 	// it is given back when it is to stay after all.
 	ParamCrushWeight = "crushWeight"
 	ParamWasOut      = "wasOut"
+	// ParamCrushHost is the bucket of CRUSH that an OSD is in, or puts itself into when it starts; ParamCrushPlaced is set when CRUSH was seen to have
+	// it, which then stays where it is whenever it starts.
+	ParamCrushHost   = "crushHost"
+	ParamCrushPlaced = "crushPlaced"
 	// ParamFlaps are the times that an OSD went down and came back of late, and ParamHeldSince is since when it is held back for that.
 	ParamFlaps     = "flaps"
 	ParamHeldSince = "heldSince"

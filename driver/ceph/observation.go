@@ -57,8 +57,10 @@ type Observation struct {
 	BackfillFull float64
 	// Drain are facts that are asked for only while a host is drained or gone; otherwise nil.
 	Drain *DrainFacts
-	// Crush are the buckets of CRUSH, and the OSDs in them, by their names. They are asked for only where hosts are labelled with where they are; otherwise nil.
+	// Crush are the buckets of CRUSH, and the OSDs in them, by their names.
 	Crush map[string]Bucket
+	// Rules are the CRUSH rules by their numbers. They are asked for only where CRUSH has OSDs of one host in several buckets; otherwise nil.
+	Rules map[int]Rule
 	// PoolFacts are asked for only while the cluster has Pools; otherwise nil.
 	PoolFacts *PoolFacts
 	// FS is what Ceph says of filesystems and MDS; it is asked for only while the cluster has Filesystems, otherwise nil.

@@ -19,8 +19,10 @@ type osd struct {
 	id                    int
 	uuid                  string
 	host, device, address string
-	started               bool // its Daemon was wanted Running before
-	leaving               bool // its Daemon is being removed
+	started               bool   // its Daemon was wanted Running before
+	leaving               bool   // its Daemon is being removed
+	adopted               bool   // it is being adopted, and stays where CRUSH has it:
+	bucket                string // in this bucket of a host
 	class                 string
 	encrypted             bool
 	parts                 []api.DaemonDevice // those of its devices that are parts of disks, and what it has beside its main one
@@ -34,6 +36,11 @@ func (o *osd) devices() []api.DaemonDevice {
 		return slices.Clone(o.parts)
 	}
 	return append([]api.DaemonDevice{{Name: DeviceBlock, ID: o.device}}, o.parts...)
+}
+
+// osdHave is the Daemon that an OSD has, or nil.
+func (p *planner) osdHave(o *osd) *api.Daemon {
+	return p.have[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))]
 }
 
 func (o *osd) place() devicePlace { return devicePlace{o.host, o.device} }
@@ -241,7 +248,7 @@ func (p *planner) number(fresh []*osd) {
 			return !used[id]
 		}
 		host, destroyed := p.seen.Destroyed[id]
-		return (!destroyed || host == shortName(o.host)) && (p.seen.OSDs[id].UUID == "" || p.seen.OSDs[id].UUID == o.uuid)
+		return (!destroyed || p.crushOwns(o.host, host)) && (p.seen.OSDs[id].UUID == "" || p.seen.OSDs[id].UUID == o.uuid)
 	}
 	var rest []*osd
 	for _, o := range fresh {
@@ -271,7 +278,7 @@ func (p *planner) number(fresh []*osd) {
 func (p *planner) destroyedOn(host string, used map[int]bool) int {
 	if p.reachable() {
 		for _, id := range slices.Sorted(maps.Keys(p.seen.Destroyed)) {
-			if p.seen.Destroyed[id] == shortName(host) && !used[id] {
+			if p.crushOwns(host, p.seen.Destroyed[id]) && !used[id] {
 				return id
 			}
 		}
@@ -297,12 +304,13 @@ func (p *planner) inMap(o *osd) bool {
 }
 
 // osdDaemon is only Prepared until Ceph knows the OSD, as one that starts before is refused by the mons and ends; and until its host is where CRUSH is to have it,
-// unless CRUSH has the OSD already. So is one that Ceph was asked to forget, on a host that is not drained any more.
+// unless the OSD has its place already. So is one that Ceph was asked to forget, on a host that is not drained any more.
 func (p *planner) osdDaemon(o *osd, facts *confFacts) api.Daemon {
-	d := p.daemon(TypeOSD, strconv.Itoa(o.id), o.host, o.address, facts)
+	bucket, placed := p.crushPlacement(o)
+	d := p.daemon(TypeOSD, strconv.Itoa(o.id), o.host, o.address, facts.at(p.crushOptions(o, bucket, placed)))
 	have := p.have[d.Name]
 	forgotten := p.reachable() && have != nil && told(have)
-	if (!o.started || forgotten) && (!p.inMap(o) || p.unplaced[o.host] && p.crushHost(o) == "") {
+	if (!o.started || forgotten) && (!p.inMap(o) || p.unplaced[o.host] && !placed) {
 		d.Spec.State = api.WantPrepared
 	}
 	d.Spec.Command = append(d.Spec.Command, "--osd-data", "${DATA}/store")
@@ -314,6 +322,12 @@ func (p *planner) osdDaemon(o *osd, facts *confFacts) api.Daemon {
 		}
 	}
 	d.Spec.Parameters[ParamOSDUUID] = o.uuid
+	if bucket != "" {
+		d.Spec.Parameters[ParamCrushHost] = bucket
+	}
+	if placed {
+		d.Spec.Parameters[ParamCrushPlaced] = "true"
+	}
 	if o.class != "" {
 		d.Spec.Parameters[ParamDeviceClass] = o.class
 	}

@@ -38,10 +38,20 @@ func (p *planner) strands(x *poolPlan) []string {
 }
 
 // refuseStranded keeps a pool as it is spread: its data would all move onto the few that are in buckets of the new level.
-func (x *poolPlan) refuseStranded(hosts []string) {
+func (p *planner) refuseStranded(x *poolPlan, hosts []string) {
 	x.refuse("all its data would leave the OSDs of %s, which are in no %s, for the others, so it stays spread as it is: label these hosts "+
 		"('holdfast host label %s --location %s=NAME'), and have them moved ('holdfast ceph shell -- ceph osd crush move %s root=%s %s=NAME')",
-		words.Few(hosts), x.domain, hosts[0], x.domain, hosts[0], poolRoot, x.domain)
+		words.Few(hosts), x.domain, p.hostIn(hosts[0]), x.domain, hosts[0], poolRoot, x.domain)
+}
+
+// hostIn is the Host whose OSDs are in a bucket of CRUSH; the bucket itself where none are.
+func (p *planner) hostIn(bucket string) string {
+	for _, o := range p.osds {
+		if p.crushHost(o) == bucket {
+			return o.host
+		}
+	}
+	return bucket
 }
 
 // tellOutside tells of hosts whose OSDs get nothing of a pool.

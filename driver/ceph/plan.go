@@ -38,7 +38,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 
 // planAll is the plan of a cluster that is in Holdfast's hands.
 func (p *planner) planAll() {
-	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.checkSelectors, p.planMons, p.planOSDs, p.planModes, p.planFlaps, p.planRestarts, p.planDrains, p.planLocations, p.moveMons, p.planMgrs, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.planMirrors, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.awaitMore} {
+	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.checkSelectors, p.planMons, p.planOSDs, p.planModes, p.planFlaps, p.planRestarts, p.planDrains, p.planLocations, p.comparePlaces, p.moveMons, p.planMgrs, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.planMirrors, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.awaitMore} {
 		phase()
 	}
 	switch {
@@ -119,6 +119,8 @@ type planner struct {
 	// unplaced are the hosts that are not yet where CRUSH is to have them, so that no OSD begins there; nowhere those of them that cannot be so.
 	// located is where hosts are to be put, by their names in CRUSH.
 	unplaced, nowhere map[string]bool
+	crushIndex        *crushHosts // see crushed
+	differ            differences
 	located           map[string]string
 	moving            bool // a host is on its way into maintenance, or out of it; or a mon is on its way
 

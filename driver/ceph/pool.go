@@ -220,7 +220,7 @@ func (p *planner) checkPool(x *poolPlan) {
 	case x.have == nil && x.Spec.FailureDomain == "" && p.poolsKnown() && p.osdsComing():
 		x.waits = append(x.waits, "more OSDs are on their way: which failure domain it can have depends on them")
 	case room >= x.size && len(stranded) > 0:
-		x.refuseStranded(stranded)
+		p.refuseStranded(x, stranded)
 	case room >= x.size:
 	case len(p.have) == 0 && (p.settling() > 0 || room == 0):
 		x.waits = append(x.waits, fmt.Sprintf("it needs %s, and %d so far %s declared", p.bucketWords(x, x.size), room, map[bool]string{true: "is", false: "are"}[room == 1]))

@@ -299,7 +299,7 @@ func (f *foresight) poolPlaces() {
 	for _, d := range f.daemonsOf(TypeOSD) {
 		id, err := strconv.Atoi(d.Spec.ID)
 		if _, placed := f.PoolFacts.Places[id]; err == nil && !placed && f.OSDs[id].In {
-			f.PoolFacts.Places[id] = f.placeAmong(f.PoolFacts.Places, id, shortName(d.Spec.Host))
+			f.PoolFacts.Places[id] = f.placeAmong(f.PoolFacts.Places, id, crushHostOf(d))
 		}
 	}
 }

@@ -157,15 +157,15 @@ func (p *planner) forgetNumbers() {
 }
 
 // comes says whether an OSD may still be made on a host, by CRUSH's name.
-func (p *planner) comes(short string) bool {
+func (p *planner) comes(bucket string) bool {
 	for name := range p.hosts {
-		if shortName(name) == short && !p.going.host(name) && (p.closed(name) || p.going.heldUpBy(name) != "") {
+		if p.crushOwns(name, bucket) && !p.going.host(name) && (p.closed(name) || p.going.heldUpBy(name) != "") {
 			return true
 		}
 	}
 	return slices.ContainsFunc(p.nodes, func(n *node) bool {
 		host := n.hostName()
-		return shortName(host) == short && !p.going.host(host) && (!n.usable() || n.toCome > 0 ||
+		return p.crushOwns(host, bucket) && !p.going.host(host) && (!n.usable() || n.toCome > 0 ||
 			slices.ContainsFunc(n.Devices, func(r engine.ResolvedDevice) bool { return p.taken[devicePlace{host, r.ID}] == nil }))
 	})
 }

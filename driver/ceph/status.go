@@ -81,6 +81,7 @@ func (p *planner) judge(s *state) {
 	p.judgeMgrs(s)
 	p.judgeOSDs(s)
 	p.judgePGs(s)
+	p.judgePlaces(s)
 	p.judgePools(s)
 	p.judgeFilesystems(s)
 	p.judgeExports(s)

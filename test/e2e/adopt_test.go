@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/test/home"
@@ -30,6 +33,10 @@ func TestAdopt(t *testing.T) {
 	client := b.newClient(1, "client")
 	client.command = client.script("rados", "client")
 	client.start(b)
+	places := b.placesByHand()
+	for _, h := range lab.Hosts() { // what the kernel calls a machine does not count
+		h.Run(t, t.Context(), "hostname", "DEBIAN")
+	}
 	before := started(t, lab)
 	if len(before) != 8 {
 		t.Fatalf("%v", before)
@@ -48,7 +55,8 @@ func TestAdopt(t *testing.T) {
 	}
 	b.refusedAdoption("could not be asked", "--keyring", "/var/wrong.keyring")
 	words := b.adopt(false)
-	for _, want := range []string{"mon." + lab.Host(3).Name, "osd.2", lab.Host(1).Disk(0).ID(), "hand", "/var/lib/ceph/mon/ceph-"} {
+	for _, want := range []string{"mon." + lab.Host(3).Name, "osd.2", lab.Host(1).Disk(0).ID(), "hand", "/var/lib/ceph/mon/ceph-",
+		"osd.0 osd_max_backfills = 1, osd.1 osd_max_backfills = 2, osd.2 osd_max_backfills = 3", "each OSD stays where CRUSH has it"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("it does not tell of %q:\n%s", want, words)
 		}
@@ -96,7 +104,46 @@ func TestAdopt(t *testing.T) {
 	})
 	client.goesOn(t)
 	client.end(t)
+	compare(b, "the places of the OSDs", b.placesByHand(), places)
+	b.cephSays("3", "config", "get", "osd.2", "osd_max_backfills")
+	b.staysWhereItWasPut()
 	b.noOrphans()
+}
+
+// placesByHand is where CRUSH has each OSD: "osd.0 in h1 in r1 in default".
+func (b *bed) placesByHand() (places []string) {
+	b.Helper()
+	for id := range b.Lab.Hosts() {
+		var at struct {
+			Crush map[string]string `json:"crush_location"`
+		}
+		b.await(fmt.Sprintf("Ceph to tell where osd.%d is", id), func() error {
+			out, err := b.Lab.Host(1).Try(context.Background(), "timeout", "20", "ceph", "osd", "find", fmt.Sprint(id), "-f", "json")
+			if err != nil {
+				return err
+			}
+			return json.Unmarshal([]byte(out), &at)
+		})
+		places = append(places, fmt.Sprintf("osd.%d in %s in %s in %s", id, at.Crush["host"], at.Crush["rack"], at.Crush["root"]))
+	}
+	return places
+}
+
+// staysWhereItWasPut moves an OSD to a bucket that a person made, and has it started again: it stays, and that is told.
+func (b *bed) staysWhereItWasPut() {
+	b.Helper()
+	b.await("osd.0 to be moved", func() error { return b.byHand("ceph osd crush move osd.0 root=default rack=r1 host=mine >&2") })
+	b.osdAgain()
+	if at := b.placesByHand()[0]; at != "osd.0 in mine in r1 in default" {
+		b.Errorf("it does not stay where it was put: %s", at)
+	}
+	b.await("its place to be told", func() error {
+		c := meta.FindStatusCondition(list[api.StorageCluster](b, "storageclusters")[0].Status.Conditions, api.ClusterPlaced)
+		if c == nil || c.Reason != api.PlacesElsewhere {
+			return fmt.Errorf("%+v", c)
+		}
+		return nil
+	})
 }
 
 // byHand runs a shell command with Ceph's own tools and files on the first host.

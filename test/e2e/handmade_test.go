@@ -44,7 +44,9 @@ func handMade(t *testing.T, lab *hosts.Lab) (fsid string) {
 	seed := seedKeyring(t, lab)
 	var group errgroup.Group
 	for i, h := range lab.Hosts() {
-		for name, text := range map[string]string{"ceph.conf": conf, "seed.keyring": seed} {
+		// Each host has a file of its own, as where OSDs are placed by it.
+		own := conf + fmt.Sprintf("[osd]\ncrush location = root=default rack=r%d host=%s\nosd max backfills = %d\n", i+1, h.Name, i+1)
+		for name, text := range map[string]string{"ceph.conf": own, "seed.keyring": seed} {
 			if err := os.WriteFile(h.Path("/etc/ceph/"+name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -27,6 +27,7 @@ func TestPools(t *testing.T) {
 	delete(wanted.Config, "mon_allow_pool_delete") // as in production
 	for _, h := range b.Lab.Hosts() {
 		b.holdfast(0, "host", "label", h.Name, "--location", "rack=r-"+h.Name)
+		h.Run(t, t.Context(), "hostname", "DEBIAN") // what the kernel calls a machine does not count
 	}
 	b.mustApply(wanted.YAML() + poolYAML("images", "quota: {maxBytes: 1Gi}", "compression: {mode: aggressive, algorithm: zstd}") +
 		poolYAML("archive", "erasureCoded: {dataChunks: 2, codingChunks: 1}"))

@@ -69,9 +69,9 @@ func TestProject_isWhatHappens(t *testing.T) {
 		risk   api.Risk
 		open   string
 	}{
-		{"bring-up", "", apply(wipedCluster), 3, api.RiskNone, ""},
-		{"another disk", wipedCluster, apply("node n1 host=h1 devices=(d1,spare1)"), 2, api.RiskNone, ""},
-		{"another node and mgr", wipedCluster, apply("cluster c policy=Wipe mgrs=3\nnode n4 host=h4 devices=(d4)"), 2, api.RiskNone, ""},
+		{"bring-up", "", apply(wipedCluster), 4, api.RiskNone, ""},
+		{"another disk", wipedCluster, apply("node n1 host=h1 devices=(d1,spare1)"), 3, api.RiskNone, ""},
+		{"another node and mgr", wipedCluster, apply("cluster c policy=Wipe mgrs=3\nnode n4 host=h4 devices=(d4)"), 3, api.RiskNone, ""},
 		{"fewer mgrs", wipedCluster, apply("cluster c policy=Wipe mgrs=1"), 2, api.RiskRedundancy, ""},
 		{"a setting that changes nothing", wipedCluster, apply("cluster c"), 0, api.RiskNone, ""},
 		{"fewer mons", fourNodes, apply("cluster c policy=Wipe mons=1"), 5, api.RiskRedundancy, ""},

@@ -4,7 +4,6 @@
 package radostest
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +26,8 @@ type Cluster struct {
 	running  map[string]bool     // by name, such as mon.a
 	releases map[string]string   // that these run, where they say
 	uuids    map[string]string   // of running OSDs
-	places   map[string]string   // the hosts of OSDs
+	starts   map[string]start    // where running OSDs put themselves in CRUSH when they start
+	kernels  map[string]string   // what the kernels of hosts call them, where that is another name
 	auth     map[string]string   // entity to key; nil before the first quorum
 	osds     map[int]*osd
 	without  string // a type that CRUSH has no buckets of, although a new Ceph has
@@ -73,8 +73,7 @@ type osd struct {
 	downStamp      time.Time
 	weight         float64 // in CRUSH
 	destroyed      bool
-	host           string // where its daemon was seen last
-	adopted        string // the bucket that it stays in, if any, whatever its host is called
+	host           string // the bucket that CRUSH has it in
 }
 
 // reportLag is how many times 'status' is answered before the mgr's report shows what has changed. Until then Ceph says
@@ -85,7 +84,7 @@ const reportLag = 2
 func New() *Cluster {
 	return &Cluster{
 		schedules: map[string][]string{},
-		expelled:  map[string]bool{}, places: map[string]string{}, buckets: map[string]bucket{}, stuck: map[int]bool{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, releases: map[string]string{}, uuids: map[string]string{},
+		expelled:  map[string]bool{}, starts: map[string]start{}, kernels: map[string]string{}, buckets: map[string]bucket{}, stuck: map[int]bool{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, releases: map[string]string{}, uuids: map[string]string{},
 		osds: map[int]*osd{}, epoch: 1, warnings: map[string]string{}, calls: map[string]int{},
 		caps: map[string]map[string]string{}, pools: map[string]*pool{}, lastPool: 1, profiles: map[string]map[string]string{}, config: map[string]bool{}, stored: map[string]string{}, keys: map[string]string{}, muted: map[string]bool{}, filesystems: map[string]*filesystem{}, fsEpoch: 1,
 	}
@@ -119,7 +118,7 @@ func (c *Cluster) Sync(daemons []api.Daemon) {
 			c.makeMon(d)
 		case "ceph-osd":
 			c.uuids[name] = d.Spec.Parameters["osdUUID"]
-			c.places[name] = d.Spec.Host
+			c.starts[name] = c.startOf(d)
 		}
 	}
 	c.running = running
@@ -145,8 +144,8 @@ func (c *Cluster) settle() {
 	for id, o := range c.osds {
 		name := "osd." + strconv.Itoa(id)
 		up := c.running[name] && c.uuids[name] == o.uuid
-		if up {
-			o.host = cmp.Or(o.adopted, c.places[name])
+		if up && !o.up && !c.starts[name].stays {
+			o.host = c.starts[name].host
 			c.hostStarts(o.host)
 		}
 		if up != o.up {

@@ -1,12 +1,15 @@
 package radostest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 // bucket is a bucket of CRUSH: its type, and the one that it is in, which is none for one that was only just added.
@@ -16,6 +19,51 @@ type bucket struct{ kind, in string }
 const crushRoot = "default"
 
 var crushKinds = []string{"osd", "host", "chassis", "rack", "row", "pdu", "pod", "room", "datacenter", "zone", "region", "root"}
+
+// start is where an OSD puts itself when it starts, by its ceph.conf; one that stays does not.
+type start struct {
+	host  string
+	stays bool
+}
+
+// startOf reads what a real OSD reads: crush_location, or the kernel's short name of the host, and whether it is to put itself anywhere.
+func (c *Cluster) startOf(d *api.Daemon) start {
+	kernel := cmp.Or(c.kernels[d.Spec.Host], d.Spec.Host)
+	s := start{}
+	s.host, _, _ = strings.Cut(kernel, ".")
+	for _, f := range d.Spec.Files {
+		for _, src := range f.Sources {
+			if f.Path != "ceph.conf" || src.Text == nil {
+				continue
+			}
+			for line := range strings.Lines(*src.Text) {
+				name, value, _ := strings.Cut(strings.TrimSpace(line), " = ")
+				_, host, is := strings.Cut(value, "host=")
+				switch {
+				case name == "crush_location" && is:
+					s.host = host
+				case name == "osd_crush_update_on_start":
+					s.stays = value == "false"
+				}
+			}
+		}
+	}
+	return s
+}
+
+// HostOf is the bucket that CRUSH has an OSD in.
+func (c *Cluster) HostOf(id int) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.osds[id].host
+}
+
+// Call has the kernel of a host call it by another name than Holdfast does.
+func (c *Cluster) Call(host, kernel string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kernels[host] = kernel
+}
 
 // hostStarts has an OSD start on a host, which puts itself below it as 'osd crush create-or-move' does: a host that is there stays where it is.
 func (c *Cluster) hostStarts(host string) {
@@ -47,6 +95,12 @@ func (c *Cluster) moveBucket(name string, args []any) (syscall.Errno, string) {
 	for _, arg := range args {
 		kind, in, _ := strings.Cut(fmt.Sprint(arg), "=")
 		to[kind] = in
+	}
+	if id, err := strconv.Atoi(strings.TrimPrefix(name, "osd.")); err == nil && c.osds[id] != nil {
+		c.osds[id].host = to["host"]
+		c.hostStarts(to["host"])
+		c.changed()
+		return 0, ""
 	}
 	moved, there := c.buckets[name]
 	if !there {
@@ -141,12 +195,12 @@ func (c *Cluster) Put(name, kind, in string) {
 	c.changed()
 }
 
-// Adopt has OSDs be below a bucket of another name than that of their host, as of a Ceph that others made.
+// Adopt has OSDs be below another bucket, as a person moves them.
 func (c *Cluster) Adopt(bucket string, osds ...int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, id := range osds {
-		c.osds[id].adopted, c.osds[id].host = bucket, bucket
+		c.osds[id].host = bucket
 	}
 	c.changed()
 }
