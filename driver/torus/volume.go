@@ -121,6 +121,8 @@ func (p *planner) volumeState() (api.ResourceState, string) {
 		return api.ResourceOffline, words.Plural(down, "peer") + " of the ring are down, as many as hold each block: some blocks may be out of reach"
 	case down > 0:
 		return api.ResourceDegraded, words.Plural(down, "peer") + " of the ring is down"
+	case p.fullest() >= fullPercent:
+		return api.ResourceDegraded, "a store of the ring is full: writes may fail; add nodes, or delete volumes"
 	}
 	return api.ResourceOnline, ""
 }
