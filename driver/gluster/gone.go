@@ -17,11 +17,17 @@ import (
 
 // recordedID is the identity of the volume that a Volume was last seen to be; empty where none was.
 func recordedID(v *api.Volume) string {
-	if v == nil {
+	switch {
+	case v == nil:
 		return ""
+	case v.Status.ID == "" && v.Status.Source != "":
+		return unknownID
 	}
 	return v.Status.ID
 }
+
+// unknownID stands for the identity of a volume that only an earlier Holdfast saw, which recorded none.
+const unknownID = "unknown"
 
 // whyLost says why the volume that was recorded is not there; empty while it is, or where none was. Of a pool that does not answer
 // nobody can say.
@@ -32,7 +38,7 @@ func (p *planner) whyLost(v *volume) string {
 		return ""
 	case v.pool == nil:
 		return api.ReasonDeletedOutside
-	case v.pool.ID != id:
+	case v.pool.ID != id && id != unknownID:
 		return api.ReasonOtherVolume
 	}
 	return ""
@@ -44,7 +50,7 @@ func (p *planner) findLost(v *volume) (other *volume) {
 	reason := p.whyLost(v)
 	switch {
 	case reason == "":
-	case v.declared.DeletionTimestamp == nil && v.declared.Annotations[api.AnnotationRecreate] == v.declared.Status.ID:
+	case v.declared.DeletionTimestamp == nil && v.declared.Annotations[api.AnnotationRecreate] == recordedID(v.declared):
 		p.decide(api.VerdictDo, v.object(), "its loss was accepted (%s): what is left of it is no part of the volume any more: %s",
 			api.AnnotationRecreate, words.Few(p.remains(v)))
 		v.accept()
@@ -75,7 +81,7 @@ func (v *volume) accept() {
 
 // tellLost tells that a volume is gone, what is left of it, and what a person can do. Nothing is made in its place in silence.
 func (p *planner) tellLost(v *volume) {
-	id := v.declared.Status.ID
+	id := recordedID(v.declared)
 	why := fmt.Sprintf("the pool has no volume %s any more (id %s), and Holdfast did not delete it", v.name, id)
 	if v.lost == api.ReasonOtherVolume {
 		why = fmt.Sprintf("the pool's volume %s is another one (id %s) than the one that was recorded (id %s)", v.name, v.other, id)
@@ -86,6 +92,7 @@ func (p *planner) tellLost(v *volume) {
 	}
 	v.refusal = fmt.Sprintf("%s; %s; copy what you need, then %s", why, left, p.nextStep(v))
 	p.decide(api.VerdictRefuse, v.object(), "%s", v.refusal)
+	v.status.ID = id
 	v.status.Heals, v.status.SplitBrains, v.status.Source, v.status.Backups = 0, nil, "", nil
 	for i := range v.status.Bricks {
 		b := &v.status.Bricks[i]
@@ -95,7 +102,7 @@ func (p *planner) tellLost(v *volume) {
 }
 
 func (p *planner) nextStep(v *volume) string {
-	accept := fmt.Sprintf("'holdfast volume recreate %s --lost %s'", v.name, v.declared.Status.ID)
+	accept := fmt.Sprintf("'holdfast volume recreate %s --lost %s'", v.name, recordedID(v.declared))
 	if v.lost == api.ReasonOtherVolume {
 		return accept + " takes the pool's volume for this one"
 	}
@@ -104,11 +111,11 @@ func (p *planner) nextStep(v *volume) string {
 
 // remains are the bricks that hold data of a volume that is gone, as address:path.
 func (p *planner) remains(v *volume) (bricks []string) {
-	id := v.declared.Status.ID
+	id := recordedID(v.declared)
 	for _, n := range p.nodes {
 		for _, s := range n.stores {
 			for _, b := range s.Bricks {
-				if b.Volume == id {
+				if b.Volume == id || id == unknownID && b.Volume != "" && v.recorded(n.name, b.Path) != nil {
 					bricks = append(bricks, n.address+":"+b.Path)
 				}
 			}
@@ -139,7 +146,7 @@ func (p *planner) remainsOf(id string, b *api.VolumeBrick) string {
 		return "its node is not heard"
 	case s == nil || s.Problem != "":
 		return "the device or directory that it lies on cannot be read"
-	case s.lost(b.Path) || s.stored(b.Path).Volume != id:
+	case s.lost(b.Path) || id != unknownID && s.stored(b.Path).Volume != id:
 		return "it does not hold the volume's data any more"
 	}
 	return "it holds data of the volume, which the pool does not have any more"

@@ -94,3 +94,21 @@ func TestVolumeReplacedByHand(t *testing.T) {
 		t.Errorf("deleted: %v %v", w.gluster.text(), decisions(p))
 	}
 }
+
+// Of a volume that an earlier Holdfast made no id is recorded: it is not made anew in silence either.
+func TestVolumeDeletedByHand_noID(t *testing.T) {
+	w, _ := deletedByHand(t)
+	w.vol("v").Status.ID = ""
+	p := w.settle()
+	if s := w.vol("v").Status; len(w.gluster.volumes) != 0 || s.State != api.ResourceOffline || !strings.Contains(s.Message, "10.0.0.3:/m/wwn-30/v.1") {
+		t.Fatalf("%+v %v", s, decisions(p))
+	}
+	w.vol("v").Annotations = map[string]string{api.AnnotationRecreate: w.vol("v").Status.ID}
+	if p = w.settle(); w.vol("v").Status.State != api.ResourceOnline || w.vol("v").Status.ID != w.gluster.volumes["v"].id {
+		t.Errorf("accepted: %+v %v", w.vol("v").Status, decisions(p))
+	}
+	w.vol("v").Status.ID = ""
+	if w.settle(); w.vol("v").Status.ID != w.gluster.volumes["v"].id {
+		t.Errorf("one that is there: %+v", w.vol("v").Status)
+	}
+}
