@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -111,7 +110,7 @@ func (b *bed) goneJoinsAgain() {
 		if err == nil {
 			return errors.New("it is there")
 		}
-		if apierrors.IsNotFound(err) || strings.Contains(err.Error(), "not found") {
+		if strings.Contains(err.Error(), "there is no host "+h.Name) {
 			return nil
 		}
 		return err
