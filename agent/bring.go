@@ -25,6 +25,9 @@ const stopDeadline = 2 * time.Minute
 func (a *agent) keepRunning(ctx context.Context, d *api.Daemon) error {
 	key := client.ObjectKeyFromObject(d)
 	name := processName(key)
+	if err := a.disinherit(ctx, d); err != nil {
+		return a.fail(ctx, d, err)
+	}
 	if s, runs := a.Runtime.State(name); runs && (s.Stopping || a.acts.ends(key, s) || a.renamed(ctx, d, s) || a.lost(d, s)) {
 		if err := a.stopProcess(ctx, d); err != nil {
 			return a.fail(ctx, d, fmt.Errorf("while stopping the process, which is to be started again: %w", err))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/runtime/runtimetest"
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/heir"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -133,5 +134,77 @@ func kill(t *testing.T, pid int) {
 	}
 	if err != nil {
 		t.Errorf("process %d: %v", pid, err)
+	}
+}
+
+// warden is a keeper that misses a device which somebody took away.
+type warden struct{ keeper }
+
+func (warden) Name() string { return "warden" }
+
+// DevicesKept implements service.DeviceWarden.
+func (warden) DevicesKept(l *service.Local) bool {
+	_, err := os.Stat(filepath.Join(l.Data, "devices"))
+	return err == nil
+}
+
+// Report implements service.Reporter.
+func (warden) Report(context.Context, *service.Local) (string, error) { return "{}", nil }
+
+// What somebody takes away from a daemon that runs is made ready again.
+func TestWarden(t *testing.T) {
+	d := keeperDaemon("one", "a")
+	d.Spec.Type, d.Spec.Parameters = "warden", map[string]string{api.ParameterReport: "all"}
+	w := newWorld(t, d)
+	w.also = []service.ServiceAgent{warden{keeper{w.service}}}
+	w.devices.devices = []api.Device{{ID: "a", Path: "/dev/a", Availability: api.DeviceAvailable}}
+	w.run()
+	pid := w.awaitState("one", api.DaemonRunning).Status.PID
+	w.await("its device", func() bool { return w.read("one", "devices") == "a" })
+	if err := os.Remove(filepath.Join(w.data("one"), "devices")); err != nil {
+		t.Fatal(err)
+	}
+	w.await("its device again", func() bool { return w.read("one", "devices") == "a" })
+	if now := w.daemon("one").Status; now.PID != pid || now.Restarts != 0 {
+		t.Errorf("the process was started again: %+v", now)
+	}
+}
+
+// inheritor is a service agent that takes over nothing of a Daemon that is gone.
+type inheritor struct{ *sleeper }
+
+func (inheritor) Name() string { return "inheritor" }
+
+// Foreign implements service.Inheritor.
+func (inheritor) Foreign(l *service.Local) (bool, error) { return heir.Foreign(l, "") }
+
+// ConfigureLocalService notes whose directory it is.
+func (inheritor) ConfigureLocalService(_ context.Context, l *service.Local) error {
+	return heir.Inherit(l, "")
+}
+
+// What a Daemon of the same name left on a host, which was removed while it was away, is moved aside, and its process ends.
+func TestInheritor(t *testing.T) {
+	d := sleeperDaemon("one", func(d *api.Daemon) {
+		d.UID, d.Spec.Type, d.Spec.Parameters = "uid-2", "inheritor", map[string]string{api.ParameterNewcomer: "true"}
+	})
+	w := newWorld(t, d)
+	w.also = []service.ServiceAgent{inheritor{w.service}}
+	if err := os.MkdirAll(w.data("one"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string]string{"owner": "uid-1 \n", "state": "of the pool that let it go"} {
+		if err := os.WriteFile(filepath.Join(w.data("one"), file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.run()
+	w.awaitState("one", api.DaemonRunning)
+	if w.read("one", "state") != "" {
+		t.Error("it runs on what the other one left")
+	}
+	kept, err := filepath.Glob(filepath.Join(w.dir, "data/agent/retired/*/data/state"))
+	if err != nil || len(kept) != 1 {
+		t.Errorf("what the other one left is at %v, %v", kept, err)
 	}
 }

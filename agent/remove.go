@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
@@ -55,6 +56,33 @@ func (a *agent) clearAway(ctx context.Context, d *api.Daemon) error {
 	if err := a.clearDirectories(key, d.Spec.OnRemoval); err != nil {
 		return fmt.Errorf("while removing the daemon's directories: %w", err)
 	}
+	return nil
+}
+
+// disinherit clears away what a Daemon of the same name left, where the service agent says that this one cannot use it.
+func (a *agent) disinherit(ctx context.Context, d *api.Daemon) error {
+	key := client.ObjectKeyFromObject(d)
+	t, ok := a.types[d.Spec.Type]
+	if !ok || a.work.isReady(key, generationOf(d)) {
+		return nil
+	}
+	heir, ok := t.agent.(service.Inheritor)
+	if !ok {
+		return nil
+	}
+	l := a.local(d)
+	l.Parameters = d.Spec.Parameters
+	foreign, err := heir.Foreign(l)
+	if err != nil || !foreign {
+		return err
+	}
+	a.log.Warn("what an earlier daemon of this name left is moved aside", "daemon", key, "to", a.paths.retired())
+	left := d.DeepCopy()
+	left.Spec.OnRemoval, left.Spec.Devices = api.DeletionRetain, nil // those that it has now are not what is left
+	if err := a.clearAway(ctx, left); err != nil {
+		return fmt.Errorf("while clearing away what an earlier daemon of this name left: %w", err)
+	}
+	a.work.forget(key)
 	return nil
 }
 

@@ -183,6 +183,7 @@ func (r *reports) ask(ctx context.Context, d *api.Daemon) (text string, err erro
 		return "", err
 	}
 	text, err = reporter.Report(ctx, l)
+	r.watchDevices(t.agent, l)
 	switch {
 	case err != nil:
 		return "", err
@@ -192,6 +193,19 @@ func (r *reports) ask(ctx context.Context, d *api.Daemon) (text string, err erro
 		return "", errors.New("it is no text (UTF-8)")
 	}
 	return text, nil
+}
+
+// watchDevices has a daemon's devices made ready again that are not as they were left. While they are being worked on, or come to be
+// after a pause because that failed, nothing has to be asked for.
+func (r *reports) watchDevices(agent service.ServiceAgent, l *service.Local) {
+	key, w := client.ObjectKeyFromObject(l.Daemon), r.agent.work
+	warden, ok := agent.(service.DeviceWarden)
+	if !ok || w.busy(key) || w.hasFailed(key) || !w.isReady(key, generationOf(l.Daemon)) || warden.DevicesKept(l) {
+		return
+	}
+	r.agent.log.Warn("devices of a daemon are not as they were left: they are made ready again", "daemon", key)
+	w.forget(key)
+	w.add(key)
 }
 
 // afterCommand takes a report for whoever asked for a command, and waits for it a little: a report that takes longer is told later.

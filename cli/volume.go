@@ -16,8 +16,8 @@ import (
 )
 
 func newVolume(g *globals) *cobra.Command {
-	cmd := &cobra.Command{Use: "volume", Short: "Say which copy of files in split-brain is right"}
-	cmd.AddCommand(newVolumeResolve(g))
+	cmd := &cobra.Command{Use: "volume", Short: "Decide what only a person can: which copy of a file is right, whether a volume that is gone is made anew"}
+	cmd.AddCommand(newVolumeResolve(g), newVolumeRecreate(g))
 	return cmd
 }
 
@@ -50,14 +50,9 @@ func (g *globals) resolveSplitBrain(ctx context.Context, name string, files []st
 	if err != nil {
 		return err
 	}
-	v := &api.Volume{}
-	v.Namespace, v.Name = g.namespace, name
-	err = withDeadline(ctx, func(ctx context.Context) error { return c.Get(ctx, client.ObjectKeyFromObject(v), v) })
-	if apierrors.IsNotFound(err) {
-		return &exitError{exitRefused, fmt.Errorf("there is no Volume %s in namespace %s: 'holdfast get volumes' lists them", name, g.namespace)}
-	}
+	v, err := g.readVolume(ctx, c, name)
 	if err != nil {
-		return fmt.Errorf("while reading volume %s: %w", name, err)
+		return err
 	}
 	a := &api.Action{Spec: api.ActionSpec{
 		Kind: gluster.ResolveKind, Target: "volume/" + name, Cluster: v.Spec.Cluster,
@@ -75,4 +70,17 @@ func (g *globals) resolveSplitBrain(ctx context.Context, name string, files []st
 	}
 	fmt.Fprintf(g.out, "action/%s created\n", a.Name)
 	return g.waitAction(ctx, c, a, timeout)
+}
+
+func (g *globals) readVolume(ctx context.Context, c client.Client, name string) (*api.Volume, error) {
+	v := &api.Volume{}
+	v.Namespace, v.Name = g.namespace, name
+	err := withDeadline(ctx, func(ctx context.Context) error { return c.Get(ctx, client.ObjectKeyFromObject(v), v) })
+	if apierrors.IsNotFound(err) {
+		return nil, &exitError{exitRefused, fmt.Errorf("there is no Volume %s in namespace %s: 'holdfast get volumes' lists them", name, g.namespace)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("while reading volume %s: %w", name, err)
+	}
+	return v, nil
 }

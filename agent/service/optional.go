@@ -12,6 +12,19 @@ type DeviceKeeper interface {
 	ConfigureDevices(ctx context.Context, local *Local) error
 }
 
+// DeviceWarden is a DeviceKeeper that can tell whether its devices are still as ConfigureDevices left them. Where they are not, such as
+// after somebody unmounted one, ConfigureDevices is called again, also while the process runs.
+type DeviceWarden interface {
+	DevicesKept(local *Local) bool
+}
+
+// Inheritor is a ServiceAgent that can tell whether what lies in a daemon's directories was left there by a Daemon of the same name that
+// is gone, and is of no use to this one. It is asked before the daemon is made ready. Where it is so, the leftovers are cleared away as
+// those of a removed daemon whose data is retained.
+type Inheritor interface {
+	Foreign(local *Local) (bool, error)
+}
+
 // Forker is a ServiceAgent whose process starts others that serve on without it. A restart of the process leaves them alone.
 type Forker interface {
 	// EndOthers ends them: the daemon is wanted stopped or is being removed. Its own process has already ended. It is idempotent.

@@ -218,6 +218,10 @@ const ParameterForeign = "foreign"
 // the agent asks for none.
 const ParameterReport = "report"
 
+// ParameterNewcomer is the parameter of a Daemon whose storage system knew nothing of its node when it was made: what a Daemon of the same
+// name left on the host, such as before the host was removed while it was away, is moved aside.
+const ParameterNewcomer = "newcomer"
+
 // MaxReport is how long a report may be, in bytes.
 const MaxReport = 128 << 10
 

@@ -5,7 +5,22 @@ type GlusterFSSpec struct {
 	// Options are the options that each volume of the cluster gets, as 'gluster volume set' takes them. A Volume's own come first.
 	// +optional
 	Options VolumeOptions `json:"options,omitempty"`
+	// Zones says what counts for new bricks: Preferred spreads the bricks of a set over zones as far as there are zones, and warns
+	// where the loss of one zone would take the data away; Strict refuses that.
+	// +optional
+	// +kubebuilder:default=Preferred
+	Zones GlusterFSZones `json:"zones,omitempty"`
 }
+
+// GlusterFSZones says whether a set may have more bricks in one zone than it can do without.
+// +kubebuilder:validation:Enum=Preferred;Strict
+type GlusterFSZones string
+
+// What can be said of zones.
+const (
+	ZonesPreferred GlusterFSZones = "Preferred"
+	ZonesStrict    GlusterFSZones = "Strict"
+)
 
 // GlusterFSStatus is what GlusterFS says of itself.
 type GlusterFSStatus struct {

@@ -78,7 +78,8 @@ type GlusterFSNode struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Cluster string `json:"cluster,omitempty"`
-	// Zone is the failure domain that the node lies in: copies of the same data go to different zones where there are enough.
+	// Zone is the failure domain that the node lies in: copies of the same data go to different zones where there are enough. See
+	// spec.glusterfs.zones of the StorageCluster.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1

@@ -144,6 +144,11 @@ type VolumeStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Layout string `json:"layout,omitempty"`
+	// ID is the storage system's own identity of the volume that holds the data, or its name and when it was first seen where the system
+	// tells none. It is recorded when the volume is first seen; a person who accepts the loss of the volume has it recorded anew.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	ID string `json:"id,omitempty"`
 	// Source is what a client mounts, such as "10.0.0.1:/vol1".
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
@@ -181,6 +186,33 @@ type VolumeStatus struct {
 	// +kubebuilder:validation:items:MaxLength=1024
 	SplitBrains []string `json:"splitBrains,omitempty"`
 }
+
+// AnnotationRecreate is a person's word that a volume that is gone may be made anew, empty. Its value is the ID that the Volume's
+// status has: it allows that once, and says nothing of the volume that is made then.
+const AnnotationRecreate = Group + "/recreate-volume"
+
+// VolumePresent is the condition of a Volume that is false while the storage system lacks the volume that was recorded.
+const VolumePresent = "Present"
+
+// The reasons of the condition VolumePresent.
+const (
+	// ReasonPresent: the storage system has the volume that is recorded.
+	ReasonPresent = "Found"
+	// ReasonDeletedOutside: the storage system has no volume of this name. Holdfast did not delete it.
+	ReasonDeletedOutside = "DeletedOutside"
+	// ReasonOtherVolume: the storage system has a volume of this name that is not the one that was recorded.
+	ReasonOtherVolume = "OtherVolume"
+)
+
+// VolumeZonesApart is the condition of a Volume that is false while the loss of one zone would take data of it away: a set has more
+// bricks in a zone than it can do without.
+const VolumeZonesApart = "ZonesApart"
+
+// The reasons of the condition VolumeZonesApart.
+const (
+	ReasonZonesApart  = "Apart"
+	ReasonZonesShared = "ZoneShared"
+)
 
 // VolumeBrick is one place that a volume's data lies in.
 type VolumeBrick struct {

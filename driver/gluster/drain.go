@@ -69,7 +69,7 @@ func (p *planner) startDrain(v *volume, movers []*mover) {
 	rest := len(v.pool.Bricks) - len(leave)
 	if rest == 0 || !p.restHolds(v, movers, rest) {
 		size := v.brickSizes()(movers[0].number)
-		spots := p.spots([]int64{max(1, size)}, len(leave))
+		spots := p.spots(layoutOfPool(v.pool), []int64{max(1, size)}, len(leave))
 		if spots == nil {
 			for _, m := range movers {
 				p.refuseMove(m)

@@ -35,7 +35,7 @@ func (p *planner) resize(v *volume, want layout) {
 			continue
 		}
 		promise(extra, 1)
-		spots := p.spots(members, more)
+		spots := p.spots(want, members, more)
 		if n := p.comingNode(); more > 0 && n != nil {
 			promise(extra, -1)
 			p.await(v, "node %s is on its way into the pool: where further bricks go is decided when it is there", n.name)

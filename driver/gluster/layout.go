@@ -129,8 +129,8 @@ func (p *planner) openStores() []place.Store {
 }
 
 // spots chooses places for sets of bricks of these sizes; nil where there is no room for all.
-func (p *planner) spots(members []int64, sets int) []place.Spot {
-	found := place.Sets(p.openStores(), members, sets)
+func (p *planner) spots(l layout, members []int64, sets int) []place.Spot {
+	found := place.Sets(p.openStores(), members, sets, p.perZone(l))
 	if len(found) < sets {
 		return nil
 	}
@@ -174,6 +174,9 @@ func (p *planner) noPlace(want layout, size int64) string {
 	if len(nodes) < least {
 		return fmt.Sprintf("%s needs %s with devices or directories, because no two bricks of a set share a node, and %s can be used: %s",
 			want, words.Plural(least, "node"), itoa(len(nodes)), words.Few(append(nodes, "declare more StorageNodes, or choose another durability")))
+	}
+	if why := p.zonesMissing(want); why != "" {
+		return why
 	}
 	largest := int64(0)
 	for _, s := range p.openStores() {

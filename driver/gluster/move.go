@@ -142,19 +142,28 @@ func (p *planner) replacement(m *mover) (place.Spot, bool) {
 	if m.refill {
 		return place.Spot{}, true
 	}
+	return p.beside(m, p.perZone(layoutOfPool(m.v.pool)))
+}
+
+// beside is a place for a brick beside the others of its set, of which one zone may have perZone at most.
+func (p *planner) beside(m *mover, perZone int) (place.Spot, bool) {
 	var others []place.Spot
 	for i := range m.set {
 		if n := p.nodeOf(&m.set[i]); n != nil && i != m.i {
 			others = append(others, place.Spot{Node: n.name, Zone: n.zone})
 		}
 	}
-	return place.Beside(p.openStores(), others, max(1, m.v.brickSizes()(m.number)))
+	return place.Beside(p.openStores(), others, max(1, m.v.brickSizes()(m.number)), perZone)
 }
 
 // refuseMove says that there is no place for a brick, and what of what is declared may still become one.
 func (p *planner) refuseMove(m *mover) {
 	if place := p.comingPlace(); place != "" {
 		p.decide(api.VerdictWait, m.object, "%s: where brick %s of volume %s goes is decided when %s can be used", m.why, m.brick().Path, m.v.name, place)
+		return
+	}
+	if why := p.zonesTaken(m); why != "" {
+		p.decide(api.VerdictRefuse, m.object, "%s, and brick %s of volume %s has nowhere to go: %s", m.why, m.brick().Path, m.v.name, why)
 		return
 	}
 	size := resource.NewQuantity(m.v.brickSizes()(m.number), resource.BinarySI)

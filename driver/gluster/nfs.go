@@ -39,6 +39,8 @@ func (p *planner) cannotExport(e *api.NFSExport) (refusal, waits string) {
 		return fmt.Sprintf("cluster %s has no Volume %s", p.cluster.Name, e.Spec.Volume), ""
 	case p.volumes[i].declared.DeletionTimestamp != nil && e.Status.ExportID == 0: // the volume waits for those that are served
 		return "", fmt.Sprintf("volume %s is being deleted", e.Spec.Volume)
+	case p.volumes[i].lost != "":
+		return "", fmt.Sprintf("volume %s is gone from the pool", e.Spec.Volume)
 	case p.volumes[i].pool == nil && p.ready() || p.volumes[i].pool != nil && p.volumes[i].pool.State != glusterd.VolumeStarted:
 		return "", fmt.Sprintf("volume %s is not started yet", e.Spec.Volume)
 	}

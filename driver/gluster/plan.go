@@ -155,6 +155,9 @@ func (p *planner) glusterd(n *node) api.Daemon {
 	if n == p.reporter() || n == p.successor {
 		d.Spec.Parameters[glusterd.ParamReport] = glusterd.DepthPool
 	}
+	if p.newcomer(n) {
+		d.Spec.Parameters[api.ParameterNewcomer] = "true"
+	}
 	if drop := p.dropped(n); drop != "" {
 		d.Spec.Parameters[glusterd.ParamDrop] = drop
 	}
@@ -165,6 +168,19 @@ func (p *planner) glusterd(n *node) api.Daemon {
 		d.Spec.State = api.WantStopped
 	}
 	return d
+}
+
+// newcomer says whether the pool knew nothing of a node when its Daemon was made. Of a pool that does not answer nobody can say.
+func (p *planner) newcomer(n *node) bool {
+	if n.daemon != nil {
+		return n.daemon.Spec.Parameters[api.ParameterNewcomer] != ""
+	}
+	if !p.ready() || p.peer(n) != nil {
+		return false
+	}
+	return !slices.ContainsFunc(p.speaker.report.Pool.Volumes, func(v glusterd.Volume) bool {
+		return slices.ContainsFunc(v.Bricks, func(b glusterd.Brick) bool { return b.Address == n.address })
+	})
 }
 
 // reporter is the node that reports on the pool: the speaker, or while there is none who was asked for it last.

@@ -70,7 +70,7 @@ func (p *planner) whyOffline() []string {
 	}
 	total, off := 0, []string(nil)
 	for _, v := range p.volumes {
-		if v.declared != nil && v.pool != nil {
+		if v.declared != nil && (v.pool != nil || v.lost != "") {
 			total++
 			if v.status.State == api.ResourceOffline {
 				off = append(off, fmt.Sprintf("volume %s: %s", v.name, v.status.Message))

@@ -24,6 +24,9 @@ type volume struct {
 	refusal  string           // why it cannot be as it is declared
 	waits    string           // what it waits for
 	unset    bool             // options are still to be set
+	lost     string           // the reason of api.VolumePresent, where the volume that was recorded is gone
+	zones    string           // that bricks of a set share a zone, which the nodes' zones could avoid or are to
+	other    string           // the identity of another one that the pool has by its name
 }
 
 func (v *volume) object() string { return "volume/" + v.name }
@@ -53,6 +56,10 @@ func (p *planner) findVolumes() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		p.volumes = append(p.volumes, byName[name])
+		if other := p.findLost(byName[name]); other != nil {
+			p.volumes = append(p.volumes, other)
+			p.promise(other)
+		}
 		p.promise(byName[name])
 	}
 }
@@ -115,6 +122,8 @@ func (p *planner) planVolumes() {
 			p.deleteVolume(v)
 		case !p.ready():
 			v.waits = "the pool does not answer yet"
+		case v.lost != "":
+			p.tellLost(v)
 		case v.pool == nil:
 			p.createVolume(v)
 		default:
@@ -126,6 +135,7 @@ func (p *planner) planVolumes() {
 		p.clearLeftovers()
 		p.limitSizes()
 		p.setOptions()
+		p.tellStrays()
 	}
 	for _, v := range p.volumes {
 		known := p.ready() || v.status.State == "" // what is known of a volume stays while the pool does not answer
@@ -163,7 +173,7 @@ func (p *planner) createVolume(v *volume) {
 	}
 	params[glusterd.ParamBricks] = strings.Join(bricks, " ")
 	v.status.State = api.ResourceCreating
-	p.command(glusterd.VerbCreate, v.name, params, api.RiskNone, "the volume is declared: %s", v.status.Layout)
+	p.command(glusterd.VerbCreate, v.name, params, api.RiskNone, "the volume is declared: %s%s", v.status.Layout, words.Colon(p.sharedZone(v, want)))
 	if v.waits != "" {
 		return // there is nothing to start
 	}
@@ -211,7 +221,7 @@ func (p *planner) placeVolume(v *volume, want layout) bool {
 	}
 	size := v.declared.Spec.Size.Value()
 	for sets := 1; sets <= maxSets; sets++ {
-		if found := p.spots(want.members(size, sets), sets); found != nil {
+		if found := p.spots(want, want.members(size, sets), sets); found != nil {
 			p.take(v, found)
 			v.status.Capacity = resource.NewQuantity(size, resource.BinarySI)
 			v.status.Layout = want.text(sets)
@@ -230,6 +240,7 @@ func (p *planner) keepVolume(v *volume) {
 			have.text(len(v.pool.Sets())), want.text(1))
 		return
 	}
+	p.record(v)
 	if v.status.Capacity == nil { // one that was kept when its Volume was deleted, or was made by hand
 		v.status.Capacity = resource.NewQuantity(v.declared.Spec.Size.Value(), resource.BinarySI)
 		size := v.brickSizes()
@@ -240,6 +251,7 @@ func (p *planner) keepVolume(v *volume) {
 		}
 	}
 	p.describe(v)
+	p.judgeZones(v)
 	if v.pool.State != glusterd.VolumeStarted {
 		p.command(glusterd.VerbStart, v.name, nil, api.RiskNone, "the volume is declared, and %s", strings.ToLower(v.pool.State))
 		return

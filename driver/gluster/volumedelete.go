@@ -36,11 +36,11 @@ func (p *planner) endVolume(v *volume, wipe bool) {
 		risk = api.RiskData
 	}
 	if v.pool.State == glusterd.VolumeStarted {
-		p.command(glusterd.VerbStop, v.name, nil, risk, "the Volume was deleted")
+		p.command(glusterd.VerbStop, v.name, map[string]string{glusterd.ParamVolumeID: v.pool.ID}, risk, "the Volume was deleted")
 	}
 	if wipe {
 		p.describe(v)
-		p.command(glusterd.VerbDelete, v.name, nil, risk, "the Volume was deleted (deletionPolicy Wipe)")
+		p.command(glusterd.VerbDelete, v.name, map[string]string{glusterd.ParamVolumeID: v.pool.ID}, risk, "the Volume was deleted (deletionPolicy Wipe)")
 	}
 }
 
@@ -55,12 +55,19 @@ func (p *planner) wiped(v *volume) bool {
 		case !n.running():
 			left++
 			p.await(v, "being deleted: node %s, which has brick %s, is not heard", b.Node, b.Path)
+		case s != nil && s.Problem == "" && !s.lost(b.Path) && v.isOther(s.stored(b.Path).Volume):
+			p.decide(api.VerdictSkip, v.object(), "brick %s of node %s is left: by now it holds another volume", b.Path, b.Node)
 		case s != nil && !s.lost(b.Path) && s.Problem == "":
 			left++
 			p.drop(n, s.stored(b.Path), api.RiskData, "its volume was deleted (deletionPolicy Wipe)")
 		}
 	}
 	return left == 0
+}
+
+// isOther says whether an identity is that of another volume than the one that was recorded.
+func (v *volume) isOther(id string) bool {
+	return id != "" && v.declared.Status.ID != "" && id != v.declared.Status.ID
 }
 
 func (s *store) stored(path string) glusterd.StoredBrick {

@@ -131,7 +131,11 @@ func (p *planner) look(v *volume) {
 	v.status = *v.declared.Status.DeepCopy()
 	switch {
 	case v.pool != nil:
+		p.record(v)
 		p.describe(v)
+		p.judgeZones(v)
+	case v.lost != "":
+		p.tellLost(v)
 	case v.refusal == "":
 		v.status.State, v.waits = api.ResourcePending, cmp.Or(v.waits, "the cluster is only observed: the pool has no such volume, and nobody makes it")
 	}
@@ -165,6 +169,8 @@ func (v *volume) young() bool {
 // judgeVolume says whether a volume can be used, and why not.
 func (p *planner) judgeVolume(v *volume) (api.ResourceState, string) {
 	switch {
+	case v.lost != "":
+		return api.ResourceOffline, v.refusal
 	case v.pool == nil && v.status.State == api.ResourceCreating && v.refusal == "" && v.waits == "":
 		return api.ResourceCreating, cmp.Or(p.failed(v), "it is being made")
 	case v.pool == nil:
@@ -183,7 +189,7 @@ func (p *planner) judgeVolume(v *volume) (api.ResourceState, string) {
 	if text := cmp.Or(splitText(v), unsound(v.pool)); text != "" {
 		return api.ResourceDegraded, text
 	}
-	return api.ResourceOnline, cmp.Or(v.refusal, p.failed(v), v.waits)
+	return api.ResourceOnline, cmp.Or(v.refusal, p.failed(v), v.waits, v.zones)
 }
 
 // failed is what was said of a command of the volume that failed, and is asked for again; nothing where none did.

@@ -46,7 +46,7 @@ func wordOf(seen *Observation) *torus.Cluster {
 		for _, r := range seen.Reports {
 			if r.Cluster != nil {
 				c := *r.Cluster
-				c.Peers, c.Volumes, c.Moving = slices.Clone(c.Peers), slices.Clone(c.Volumes), false
+				c.Peers, c.Volumes, c.Moving, c.Back = slices.Clone(c.Peers), slices.Clone(c.Volumes), false, nil
 				return &c
 			}
 		}
@@ -60,6 +60,7 @@ func (f *foresight) report(seen *Observation, d *api.Daemon) {
 	switch {
 	case seen != nil && seen.Reports[d.Name] != nil:
 		r.UUID, r.Generation = seen.Reports[d.Name].UUID, seen.Reports[d.Name].Generation
+		r.Started, r.Settled = torus.StartText(d.Status.Started), true
 	case d.Status.State != api.DaemonRunning:
 		return
 	}

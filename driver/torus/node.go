@@ -244,6 +244,9 @@ func (p *planner) torusd(n *node) api.Daemon {
 		}
 		d.Spec.Parameters = map[string]string{torus.ParamEtcd: etcd, torus.ParamPeer: n.url, torus.ParamStore: dir}
 		d.Spec.StopOrder = 10
+		if p.newcomer(n) {
+			d.Spec.Parameters[api.ParameterNewcomer] = "true"
+		}
 	}
 	d.Spec.State = p.wanted(n)
 	d.Spec.Parameters[torus.ParamReport] = torus.DepthPeer
@@ -251,6 +254,12 @@ func (p *planner) torusd(n *node) api.Daemon {
 		d.Spec.Parameters[torus.ParamReport] = torus.DepthCluster
 	}
 	return d
+}
+
+// newcomer says whether Torus knows nothing of a node. While a member of the ring is DOWN, of which it tells no address, the node may be
+// that one, and its store is what the ring misses.
+func (p *planner) newcomer(n *node) bool {
+	return p.word != nil && p.peer(n) == nil && p.word.Count(torus.PeerDown) == 0
 }
 
 // sizeWords is a size as torusd takes it.

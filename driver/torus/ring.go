@@ -106,6 +106,8 @@ func (p *planner) planRing() {
 func (p *planner) setReplication() {
 	have, want := p.word.Replication, p.copies()
 	switch ok := p.word.Count(torus.PeerOK); {
+	case want > have && p.noRoomFor(want) != "":
+		p.decide(api.VerdictRefuse, "ring", "%s", p.noRoomFor(want))
 	case ok < want:
 		p.decide(api.VerdictWait, "ring", "replication goes from %d to %d when %s are up: %d are", have, want, words.Plural(want, "peer"), ok)
 	case want < have:
@@ -152,12 +154,12 @@ func (p *planner) leave(n *node, turn string) bool {
 	case x == nil && n.report != nil && n.report.UUID != "" && p.word.Replication < 2:
 		return tell(api.VerdictWait, "its torusd is not heard, and there are no other copies of the blocks that it may still have: bring it back; "+
 			"if it is lost, raise spec.torus.replication to let it go")
-	case x == nil && n.report != nil && n.report.UUID != "" && (p.word.Moving || p.word.Count(torus.PeerDown) > 0):
+	case x == nil && n.report != nil && n.report.UUID != "" && (p.moving() != "" || p.word.Count(torus.PeerDown) > 0):
 		return tell(api.VerdictWait, "its torusd is not heard, and the others are still making copies of its blocks")
 	case x == nil:
 		p.dismiss(n)
 		return false
-	case x.State == torus.PeerAvail && (x.Used > 0 || p.word.Moving):
+	case x.State == torus.PeerAvail && (x.Used > 0 || p.moving() != ""):
 		return tell(api.VerdictWait, "its blocks move to the other peers: %s are left", torus.SizeText(x.Used))
 	case x.State == torus.PeerAvail:
 		p.dismiss(n)
@@ -187,14 +189,16 @@ func (p *planner) cannotLeave(n *node, turn string) (api.Verdict, string) {
 	case up < copies:
 		return api.VerdictRefuse, "each block lies on " + words.Plural(copies, "peer") + ", and without it " + words.Plural(up, "peer") +
 			" would be up: declare another node first, or lower spec.torus.replication"
+	case p.noRoom(p.peer(n)) != "":
+		return api.VerdictRefuse, p.noRoom(p.peer(n))
 	case p.in(n, torus.PeerDown) && down+1 >= min(p.copies(), p.word.Replication):
 		return api.VerdictRefuse, words.Plural(down+1, "peer") + " of the ring down, and some blocks may lie there alone: bring it back first"
 	case down > 0:
 		return api.VerdictWait, words.Plural(down, "other peer") + " of the ring is down"
 	case turn != "":
 		return api.VerdictWait, "node " + turn + " leaves first"
-	case p.word.Moving:
-		return api.VerdictWait, "copies of blocks are being made"
+	case p.moving() != "":
+		return api.VerdictWait, p.moving()
 	case len(p.plan.Commands) > 0:
 		return api.VerdictWait, "the ring is changed by another command first"
 	}
@@ -298,8 +302,8 @@ func (p *planner) torusNeeds(n *node) (api.Verdict, string) {
 		return "", ""
 	case away+1 >= p.word.Replication:
 		return api.VerdictRefuse, "each block lies on " + words.Plural(p.word.Replication, "peer") + ", and with it " + words.Plural(away+1, "peer") + " would be away"
-	case p.word.Moving:
-		return api.VerdictWait, "copies of blocks are being made"
+	case p.moving() != "":
+		return api.VerdictWait, p.moving()
 	}
 	return "", ""
 }

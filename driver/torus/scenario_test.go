@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -229,6 +230,27 @@ func TestVolumes(t *testing.T) {
 	w.vol("a").DeletionTimestamp = &now
 	if w.settle(); w.vol("a") != nil || len(w.torus.volumes) != 0 {
 		t.Errorf("wiped: %v", w.torus.volumes)
+	}
+}
+
+// A volume that was deleted by hand is not made anew in silence.
+func TestVolumeDeletedByHand(t *testing.T) {
+	w := given(t, 3)
+	w.volume("v", "1Gi")
+	w.settle()
+	delete(w.torus.volumes, "v")
+	p := w.settle()
+	c := meta.FindStatusCondition(w.vol("v").Status.Conditions, api.VolumePresent)
+	if s := w.vol("v").Status; s.State != api.ResourceOffline || c == nil || c.Reason != api.ReasonDeletedOutside || len(w.torus.volumes) != 0 {
+		t.Fatalf("%+v %v", s, decisions(p))
+	}
+	w.vol("v").Annotations = map[string]string{api.AnnotationRecreate: w.vol("v").Status.ID}
+	if p = w.settle(); w.vol("v").Status.State != api.ResourceOnline || !p.Done {
+		t.Errorf("accepted: %+v %v", w.vol("v").Status, decisions(p))
+	}
+	delete(w.torus.volumes, "v")
+	if w.settle(); w.vol("v").Status.State != api.ResourceOffline || len(w.torus.volumes) != 0 {
+		t.Errorf("the word counts again for the next volume: %+v", w.vol("v").Status)
 	}
 }
 

@@ -17,7 +17,9 @@ import (
 const (
 	healthOK       = "ok"
 	healthMoving   = "moving"
+	healthNearFull = "nearfull"
 	healthDegraded = "degraded"
+	healthFull     = "full"
 )
 
 // writeStatus tells the cluster's state by Torus's own word, and whether anything is left to wait for.
@@ -88,7 +90,10 @@ func (p *planner) judgeNode(n *node, because func(string, ...any)) {
 		because("node %s: Torus does not hear its torusd yet", n.name)
 	case x != nil && x.State == torus.PeerDown:
 		because("node %s is DOWN: Torus does not hear its torusd", n.name)
+	case p.returned(n):
+		because("%s", p.notWhole(n))
 	}
+	p.judgeRoom(n, because)
 }
 
 // judgeStrangers tells of members of the ring that are of no node: Holdfast removes none that it did not bring in.
@@ -106,10 +111,15 @@ func (p *planner) judgeStrangers(because func(string, ...any)) {
 }
 
 func (p *planner) health() string {
+	fullest := p.fullest()
 	switch {
+	case fullest >= fullPercent:
+		return healthFull
 	case p.word.Count(torus.PeerDown) > 0 || p.word.Members() < p.copies():
 		return healthDegraded
-	case p.word.Moving:
+	case fullest >= nearFullPercent:
+		return healthNearFull
+	case p.moving() != "":
 		return healthMoving
 	}
 	return healthOK

@@ -1,10 +1,14 @@
 package torus
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -28,7 +32,7 @@ func (p *planner) planVolumes() {
 // judge says in the next volume how v stands, and has it made if it is not there.
 func (p *planner) judge(v, next *api.Volume) {
 	object, s := engine.ResourceObject(v), &next.Status
-	refusal := p.refusal(v)
+	refusal := cmp.Or(p.lost(v), p.refusal(v))
 	var problems []string
 	if refusal != "" {
 		problems = []string{refusal}
@@ -43,23 +47,52 @@ func (p *planner) judge(v, next *api.Volume) {
 		}
 	case p.word.Volume(v.Name) != nil:
 		s.State, s.Message = p.volumeState()
+		s.ID = cmp.Or(s.ID, v.Name+"@"+p.now.UTC().Format(time.RFC3339))
+		p.setPresent(next, metav1.Condition{Status: metav1.ConditionTrue, Reason: api.ReasonPresent})
 		s.Layout, s.Source = fmt.Sprintf("block x %d", p.word.Replication), "torusblk --etcd "+p.speaker.torusd.Spec.Parameters[torus.ParamEtcd]+" nbd "+v.Name
 		if s.Capacity == nil || refusal == "" {
 			s.Capacity = resource.NewQuantity(v.Spec.Size.Value(), resource.BinarySI)
 		}
+	case p.lost(v) != "":
+		s.State, s.Message, s.Source = api.ResourceOffline, refusal, ""
+		p.setPresent(next, metav1.Condition{Status: metav1.ConditionFalse, Reason: api.ReasonDeletedOutside, Message: refusal})
 	case refusal != "":
 		s.State, s.Message = api.ResourcePending, refusal
 	case p.word.Count(torus.PeerOK) < p.copies():
 		s.State, s.Message = api.ResourcePending, fmt.Sprintf("each block lies on %s, and %d are up", words.Plural(p.copies(), "peer"), p.word.Count(torus.PeerOK))
 		p.decide(api.VerdictWait, object, "%s", s.Message)
 	default:
-		s.State, s.Message = api.ResourceCreating, ""
+		s.State, s.Message, s.ID, s.Source = api.ResourceCreating, "", "", ""
+		meta.RemoveStatusCondition(&s.Conditions, api.VolumePresent)
 		if p.cluster.ModeOf() == api.ClusterObserved {
 			s.State, s.Message = api.ResourcePending, "the cluster is only observed: Torus has no such volume, and nobody makes it"
 		}
 		p.command(torus.VerbCreate, v.Name, map[string]string{torus.ParamBytes: strconv.FormatInt(v.Spec.Size.Value(), 10)}, api.RiskNone,
 			"the cluster has no volume %s", v.Name)
 	}
+}
+
+// lost says that a volume was there and is not any more; nothing while it is, or where a person has accepted the loss. torusctl tells
+// no identity of a volume but its name, so when it was first seen is a part of the recorded one: a person's word counts once.
+func (p *planner) lost(v *api.Volume) string {
+	id := v.Status.ID
+	if id == "" && v.Status.Source != "" { // an earlier Holdfast saw it
+		id = v.Name
+	}
+	if p.word == nil || id == "" || p.word.Volume(v.Name) != nil || v.Annotations[api.AnnotationRecreate] == id {
+		return ""
+	}
+	return fmt.Sprintf("Torus has no volume %s any more, and Holdfast did not delete it; Torus frees the blocks of a volume that is deleted, "+
+		"so its data has to come from a copy of yours; 'holdfast volume recreate %s --lost %s' makes a new, empty one", v.Name, v.Name, id)
+}
+
+// setPresent says whether Torus has a volume that it had: nothing is said while that was never in doubt.
+func (p *planner) setPresent(v *api.Volume, c metav1.Condition) {
+	if c.Status == metav1.ConditionTrue && meta.FindStatusCondition(v.Status.Conditions, api.VolumePresent) == nil {
+		return
+	}
+	c.Type, c.ObservedGeneration, c.LastTransitionTime = api.VolumePresent, v.Generation, metav1.Time{Time: p.now.Truncate(time.Second)}
+	meta.SetStatusCondition(&v.Status.Conditions, c)
 }
 
 // refusal says why a volume cannot be as it is declared; nothing when it can.
@@ -88,6 +121,8 @@ func (p *planner) volumeState() (api.ResourceState, string) {
 		return api.ResourceOffline, words.Plural(down, "peer") + " of the ring are down, as many as hold each block: some blocks may be out of reach"
 	case down > 0:
 		return api.ResourceDegraded, words.Plural(down, "peer") + " of the ring is down"
+	case p.fullest() >= fullPercent:
+		return api.ResourceDegraded, "a store of the ring is full: writes may fail; add nodes, or delete volumes"
 	}
 	return api.ResourceOnline, ""
 }

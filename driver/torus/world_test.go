@@ -48,18 +48,21 @@ type fakeTorus struct {
 	volumes     map[string]int64
 	stores      map[string]*fakeStore // by UUID
 	blocks      []map[string]bool     // UUIDs of the stores with a copy
+	changed     bool                  // the ring is another one since blocks were moved last
+	size        int64                 // of each store
 	serial      int
 }
 
 type fakeStore struct {
 	uuid, url, daemon string
 	up                bool // its torusd runs, and Torus hears it
+	whole             bool // it was looked at, since its torusd was started, whether it has all blocks
 }
 
 func newWorld(t tester, nodes int) *world {
 	w := &world{
 		t: t, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), daemons: map[string]*api.Daemon{},
-		torus: fakeTorus{volumes: map[string]int64{}, stores: map[string]*fakeStore{}},
+		torus: fakeTorus{size: 20 << 30, volumes: map[string]int64{}, stores: map[string]*fakeStore{}},
 		cluster: &api.StorageCluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c", UID: "uid-c", Generation: 1},
 			Spec:       api.StorageClusterSpec{Type: api.StorageTorus, DeletionPolicy: api.DeletionRetain, Torus: &api.TorusSpec{Replication: 2}},
@@ -210,8 +213,8 @@ func (w *world) power(i int, on bool) {
 		h.Status.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse}}
 	}
 	for _, s := range w.torus.stores {
-		if d := w.daemons[s.daemon]; d != nil && d.Spec.Host == h.Name {
-			s.up = on && d.Spec.State == api.WantRunning
+		if d := w.daemons[s.daemon]; d != nil && d.Spec.Host == h.Name && !on {
+			s.up = false // the agent starts it
 		}
 	}
 }
@@ -237,7 +240,7 @@ func (w *world) agents() {
 		case d.Spec.Type == torus.TypeEtcd:
 			d.Status.State = api.DaemonRunning
 		default:
-			w.torus.start(d, s)
+			w.torus.start(d, s, w.now)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.daemons)) {
@@ -256,7 +259,7 @@ func (f *fakeTorus) store(d *api.Daemon) *fakeStore {
 	return nil
 }
 
-func (f *fakeTorus) start(d *api.Daemon, s *fakeStore) {
+func (f *fakeTorus) start(d *api.Daemon, s *fakeStore, now time.Time) {
 	if d.Spec.Parameters[torus.ParamInit] != "" && s == nil && !f.made {
 		f.made, f.replication = true, 2
 	}
@@ -268,6 +271,12 @@ func (f *fakeTorus) start(d *api.Daemon, s *fakeStore) {
 		f.serial++
 		s = &fakeStore{uuid: fmt.Sprintf("uuid-%02d", f.serial), daemon: d.Name, url: d.Spec.Parameters[torus.ParamPeer]}
 		f.stores[s.uuid] = s
+		s.whole = true
+	} else if !s.up {
+		s.whole = false
+	}
+	if !s.up {
+		d.Status.Started = &metav1.MicroTime{Time: now}
 	}
 	s.up = true
 	d.Status.State = api.DaemonRunning
@@ -279,6 +288,7 @@ func (f *fakeTorus) do(c engine.Command) error {
 		return err
 	}
 	peers := strings.Fields(c.Object)
+	f.changed = f.changed || !strings.HasPrefix(c.Verb, "volume")
 	switch c.Verb {
 	case torus.VerbPeerAdd, torus.VerbPeerRemove:
 		for _, u := range peers {
@@ -312,14 +322,14 @@ func (f *fakeTorus) upMembers() (up []string) {
 	return up
 }
 
-// write has a client write a block, where it can.
+// write has a client write a block, where it can: also with fewer copies than there are to be.
 func (f *fakeTorus) write() {
 	up := f.upMembers()
-	if !f.made || len(up) < f.replication {
+	if !f.made || len(up) == 0 {
 		return
 	}
 	b := map[string]bool{}
-	for i := range f.replication {
+	for i := range min(f.replication, len(up)) {
 		b[up[(len(f.blocks)+i)%len(up)]] = true
 	}
 	f.blocks = append(f.blocks, b)
@@ -341,6 +351,10 @@ func (f *fakeTorus) move() {
 				delete(b, u)
 			}
 		}
+	}
+	f.changed = f.changed && f.short()
+	for _, s := range f.stores {
+		s.whole = s.whole || s.up && !f.short()
 	}
 }
 
@@ -364,12 +378,12 @@ func (f *fakeTorus) lost() bool {
 }
 
 func (f *fakeTorus) report(t tester, d *api.Daemon) string {
-	r := torus.Report{Generation: d.Generation, UUID: f.store(d).uuid}
+	r := torus.Report{Generation: d.Generation, UUID: f.store(d).uuid, Started: torus.StartText(d.Status.Started), Settled: f.store(d).whole}
 	if d.Spec.Parameters[torus.ParamReport] == torus.DepthCluster {
-		r.Cluster = &torus.Cluster{BlockSize: 524288, Replication: f.replication, Moving: f.short()}
+		r.Cluster = &torus.Cluster{BlockSize: 524288, Replication: f.replication, Moving: f.changed}
 		for _, u := range slices.Sorted(maps.Keys(f.stores)) {
 			s := f.stores[u]
-			x := torus.Peer{Address: s.url, UUID: u, State: torus.PeerAvail, Size: 20 << 30}
+			x := torus.Peer{Address: s.url, UUID: u, State: torus.PeerAvail, Size: f.size}
 			for _, b := range f.blocks {
 				if b[u] {
 					x.Used += 512 << 10

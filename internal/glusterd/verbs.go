@@ -11,9 +11,9 @@ const (
 	VerbCreate = "volume create"
 	// VerbStart starts a volume; with ParamForce also the bricks of a started one that are down.
 	VerbStart = "volume start"
-	// VerbStop stops a volume.
+	// VerbStop stops a volume. The agent refuses one whose identity is not ParamVolumeID, where that is given.
 	VerbStop = "volume stop"
-	// VerbDelete deletes a stopped volume. Its bricks stay where they are.
+	// VerbDelete deletes a stopped volume, and refuses as VerbStop does. Its bricks stay where they are.
 	VerbDelete = "volume delete"
 	// VerbSet sets options: all parameters, by name.
 	VerbSet = "volume set"

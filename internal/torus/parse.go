@@ -10,7 +10,8 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// ParsePeers reads 'torusctl list-peers --csv', and says whether a peer tells that it moves blocks. Lines are:
+// ParsePeers reads 'torusctl list-peers --csv', and says whether a peer tells that it moves blocks. That none does means nothing: a
+// torusd that moves blocks says "0 B/sec" but for the moment after each of its rounds. Lines are:
 //
 //	http://10.0.0.1:40000,UUID,1.0 GiB,0 B,OK,4 seconds ago,0 B/sec
 //	,UUID,???,???,DOWN,Missing,
@@ -90,3 +91,16 @@ func number(text, prefix, suffix string) (int, error) {
 
 // SizeText is a number of bytes in Torus's own writing.
 func SizeText(bytes int64) string { return humanize.IBytes(uint64(max(0, bytes))) }
+
+// SizeStep is by how much a size has to change for its text to change: Torus rounds it to a tenth of its unit below ten, and to the whole
+// unit above.
+func SizeStep(bytes int64) int64 {
+	unit := int64(1)
+	for bytes/unit >= 1024 {
+		unit *= 1024
+	}
+	if unit > 1 && bytes/unit < 10 {
+		return unit / 10
+	}
+	return unit
+}

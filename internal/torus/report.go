@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Report is what one torusd's agent says. It reads the same as long as nothing changes that matters.
@@ -12,6 +15,10 @@ type Report struct {
 	Generation int64 `json:"generation,omitempty"`
 	// UUID is the peer's own, which its store keeps.
 	UUID string `json:"uuid,omitempty"`
+	// Started is the start of the torusd that the report speaks of, as StartText writes it; empty in reports of older agents. Settled says
+	// that the blocks of the peer have settled since then: what it missed while it was away is there.
+	Started string `json:"started,omitempty"`
+	Settled bool   `json:"settled,omitempty"`
 	// Cluster is set in a report of the depth DepthCluster.
 	Cluster *Cluster `json:"cluster,omitempty"`
 }
@@ -21,8 +28,11 @@ type Cluster struct {
 	BlockSize   int64  `json:"blockSize,omitempty"`
 	Replication int    `json:"replication,omitempty"`
 	Peers       []Peer `json:"peers,omitempty"`
-	// Moving says that copies are being made: some peer says so, or the ring changed a moment ago.
-	Moving  bool     `json:"moving,omitempty"`
+	// Moving says that copies are being made: the ring changed, or a peer of it came back, and what the peers store has not stayed the
+	// same since.
+	Moving bool `json:"moving,omitempty"`
+	// Back are the UUIDs of the peers that were DOWN and came back, while Moving.
+	Back    []string `json:"back,omitempty"`
 	Volumes []Volume `json:"volumes,omitempty"`
 }
 
@@ -85,6 +95,20 @@ func (c *Cluster) Count(state PeerState) (n int) {
 
 // Members counts the peers of the ring.
 func (c *Cluster) Members() int { return c.Count(PeerOK) + c.Count(PeerDown) }
+
+// StartText writes when a daemon was started; nothing where nobody knows.
+func StartText(at *metav1.MicroTime) string {
+	if at == nil {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339Nano)
+}
+
+// Whole says whether a peer that was started at that time has all blocks that it should. Of one whose agent does not tell yet when it
+// was started last, nobody knows; an older agent tells nothing, and is believed.
+func (r *Report) Whole(started *metav1.MicroTime) bool {
+	return r.Started == "" || r.Started == StartText(started) && r.Settled
+}
 
 // Parse reads a report. An empty text is no report, and no error.
 func Parse(text string) (*Report, error) {

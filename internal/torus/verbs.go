@@ -84,8 +84,10 @@ func Arguments(verb, object string, params map[string]string) ([]string, error) 
 // Done says whether torusctl's last words mean that what a command asks for is so already.
 func Done(verb, words string) bool {
 	switch verb {
-	case VerbPeerAdd, VerbPeerForce, VerbPeerRemove:
-		return strings.Contains(words, "no difference in membership")
+	case VerbPeerAdd:
+		return strings.Contains(words, "already exists") || strings.Contains(words, "no difference in membership")
+	case VerbPeerForce, VerbPeerRemove:
+		return strings.Contains(words, "from ring: torus: doesn't exist") || strings.Contains(words, "no difference in membership")
 	case VerbDelete:
 		return strings.Contains(words, "perhaps it doesn't exist")
 	}

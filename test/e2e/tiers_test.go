@@ -55,6 +55,7 @@ var tests = map[string]struct {
 	"TestEncryptedOSD":      {full, 120},
 	"TestEncryption":        {full, 60},
 	"TestFullDisk":          {full, 90},
+	"TestGlusterByHand":     {full, 240},
 	"TestGlusterRepair":     {full, 218},
 	"TestGlusterSplitBrain": {full, 100},
 	"TestGlusterUpgrade":    {full, 120},

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +86,7 @@ func TestTorus(t *testing.T) {
 	lab.Host(3).PowerOn(t)
 	b.StartServer(t, 3)
 	b.await("all to be well again", b.torusIs(api.StorageOnline, 3, 0))
+	b.torusComesBack(programs)
 	b.Wipe(t, spec)
 	b.await("nothing to be left", func() error {
 		if n := len(b.daemons()); n > 0 {
@@ -97,4 +99,34 @@ func TestTorus(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// torusComesBack writes while a host is in maintenance. When it is back, no other one may be stopped before it has what was written.
+func (b *bed) torusComesBack(programs string) {
+	b.setMode(3, api.HostMaintenance)
+	b.await("the third host to be DOWN", b.torusIs(api.StorageDegraded, 3, 1))
+	s, err := read[api.StorageStatus](b, 1, "storagestatuses", "t")
+	if err != nil {
+		b.Fatalf("%v", err)
+	}
+	h := b.Lab.Host(1)
+	h.Run(b, b.Context(), "bash", "-c", "dd if=/dev/urandom of=/var/lib/image bs=1M count=100 && "+programs+"/torusctl block load /var/lib/image image --etcd "+s.Status.Torus.Etcd)
+	b.setMode(3, api.HostActive)
+	b.await("it to be told that it is not whole", b.reasonOf("node h3 came back"))
+	b.setMode(2, api.HostMaintenance)
+	b.await("the second host to wait for it", b.reasonOf("host/h2: node h3 came back"))
+	b.await("the second host to be stopped", b.torusIs(api.StorageDegraded, 3, 1))
+	b.setMode(2, api.HostActive)
+	b.await("all to be well", b.torusIs(api.StorageOnline, 3, 0))
+}
+
+// reasonOf checks that the cluster gives a reason that begins so.
+func (b *bed) reasonOf(want string) func() error {
+	return func() error {
+		s, err := read[api.StorageStatus](b, 1, "storagestatuses", "t")
+		if err == nil && !slices.ContainsFunc(s.Status.Reasons, func(r string) bool { return strings.HasPrefix(r, want) }) {
+			err = fmt.Errorf("%s %q", s.Status.Status, s.Status.Reasons)
+		}
+		return err
+	}
 }

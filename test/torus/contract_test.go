@@ -2,11 +2,13 @@ package torus
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +108,7 @@ func (b *bed) run(p *peer) {
 		b.Fatal(err)
 	}
 	at := p.local.Parameters
+	p.local.Daemon.Status.Started = &metav1.MicroTime{Time: time.Now()}
 	p.process = b.start(p.local.Data, filepath.Join(p.local.Data, "bin", "torusd"), "--etcd", b.etcd, "--peer-address", at[spoken.ParamPeer],
 		"--data-dir", at[spoken.ParamStore], "--size", "1GiB")
 }
@@ -182,6 +185,7 @@ func TestContract(t *testing.T) {
 	}
 	t.Run("refusals", b.refusals)
 	b.drain()
+	b.comeBack()
 	b.lose()
 }
 
@@ -192,7 +196,7 @@ func (b *bed) refusals(t *testing.T) {
 		"error creating volume vol1: torus: already exists":                  {"volume", "create-block", "vol1", "100MiB"},
 		"not currently healthy. To remove, use `--force`":                    {"peer", "remove", "nobody"},
 		"cannot get volume none (perhaps it doesn't exist)":                  {"volume", "delete", "none"},
-		"couldn't remove peer from ring: no difference in membership":        {"peer", "remove", "--force", "nobody"},
+		"couldn't remove peer from ring: torus: doesn't exist":               {"peer", "remove", "--force", "nobody"},
 		"invalid etcd address: parse \"127.0.0.1:1\": first path segment in": {"list-peers", "--etcd", "127.0.0.1:1"},
 	} {
 		cmd := exec.Command(filepath.Join(os.Getenv(torus.BinVariable), "torusctl"), append([]string{"--etcd", b.etcd}, args...)...)
@@ -227,6 +231,75 @@ func (b *bed) drain() {
 	b.must(spoken.VerbPeerRemove, at(c).UUID, nil)
 	b.await("an empty peer", func(c *spoken.Cluster) bool { return at(c).State == spoken.PeerAvail && at(c).Used == 0 })
 	b.must(spoken.VerbPeerAdd, at(c).UUID, nil)
+}
+
+// load writes a volume of so many MiB.
+func (b *bed) load(volume string, mib int) {
+	b.Helper()
+	data := make([]byte, mib<<20)
+	for i := 0; i+8 <= len(data); i += 4096 { // no two blocks alike
+		binary.LittleEndian.PutUint64(data[i:], uint64(i))
+	}
+	file := filepath.Join(b.TempDir(), volume)
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	load := exec.CommandContext(b.Context(), filepath.Join(os.Getenv(torus.BinVariable), "torusctl"), "block", "load", file, volume, "--etcd", b.etcd)
+	if out, err := load.CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+}
+
+// own is the report of a peer's own agent, which knows when its torusd was started.
+func (b *bed) own(p *peer) *spoken.Report {
+	b.Helper()
+	text, err := b.agent.Report(b.Context(), p.local)
+	r, errParse := spoken.Parse(text)
+	if err != nil || errParse != nil {
+		b.Fatalf("the peer's own report: %v %v %s", err, errParse, text)
+	}
+	return r
+}
+
+func at(c *spoken.Cluster, uuid string) (p spoken.Peer) {
+	if x := c.Peer(uuid); x != nil {
+		p = *x
+	}
+	return p
+}
+
+// comeBack has a peer come back, for which blocks were written while it was away: it is not whole before it has them, whatever Torus
+// says, and neither its own agent nor the one that tells of the ring says so.
+func (b *bed) comeBack() {
+	b.Helper()
+	p := b.peers[2]
+	uuid := b.identity(p)
+	b.await("a member again", func(c *spoken.Cluster) bool { return at(c, uuid).State == spoken.PeerOK })
+	b.await("a ring at rest", func(c *spoken.Cluster) bool { return !c.Moving })
+	if r := b.own(p); !r.Settled {
+		b.Errorf("the first start of a torusd missed nothing: %+v", r)
+	}
+	before := at(b.report().Cluster, uuid).Used
+	b.kill(p)
+	b.await("DOWN", func(c *spoken.Cluster) bool { return at(c, uuid).State == spoken.PeerDown })
+	b.load("missed", 200)
+	b.run(p)
+	b.await("OK", func(c *spoken.Cluster) bool { return at(c, uuid).State == spoken.PeerOK })
+	c := b.report().Cluster
+	if r := b.own(p); r.Settled || !c.Moving || !slices.Contains(c.Back, uuid) {
+		b.Errorf("it is back with %d bytes, of %d before: settled %v, %+v", at(c, uuid).Used, before, r.Settled, c)
+	}
+	var whole int64
+	b.await("its blocks", func(c *spoken.Cluster) bool {
+		whole = at(c, uuid).Used
+		return b.own(p).Settled && !c.Moving
+	})
+	if whole < before+40<<20 { // its share is about 100 MiB
+		b.Errorf("it has %d bytes, and had %d before 200 MiB were written in two copies on four peers", whole, before)
+	}
+	if now := at(b.await("a moment", func(c *spoken.Cluster) bool { return true }), uuid).Used; now != whole {
+		b.Errorf("it settled at %d, and has %d", whole, now)
+	}
 }
 
 // identity is a peer's UUID, by its own report.

@@ -2,6 +2,7 @@ package gluster
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,7 +72,7 @@ func bricksSubject() servicetest.Subject {
 	place := s.New
 	s.Brief, s.New = true, func(t *testing.T) *service.Local {
 		l := place(t)
-		dir := filepath.Join(t.TempDir(), "bricks")
+		dir := bricksDirectory(t)
 		brick(t, filepath.Join(dir, "v"))
 		if err := os.Symlink("/nowhere", packageSocket); err != nil {
 			t.Fatal(err)
@@ -101,7 +102,7 @@ func diskSubject(policy api.DeletionPolicy) servicetest.Subject {
 		l := newLocal(t, policy)
 		nodeOf(t, l)
 		packageSocket = socketBeside(l)[0]
-		dir := filepath.Join(t.TempDir(), "bricks")
+		dir := bricksDirectory(t)
 		l.Parameters[glusterd.ParamDirectories] = dir
 		disks[l] = loopDevice(t)
 		with(t, l, disks[l])
@@ -183,4 +184,15 @@ func leavingSubject(policy api.DeletionPolicy) servicetest.Subject {
 		}
 	}
 	return s
+}
+
+// bricksDirectory has the same path each time: the daemon's notes are named after it, and what is compared has to be alike.
+func bricksDirectory(t *testing.T) string {
+	t.Helper()
+	base := filepath.Join(os.TempDir(), fmt.Sprintf("holdfast-conformance-%d", os.Getpid()))
+	if err := errors.Join(os.RemoveAll(base), os.Mkdir(base, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(base) }) // what is left is seen by the next one
+	return filepath.Join(base, "bricks")
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/gate"
+	"github.com/holdfast-storage/holdfast/agent/service/heir"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
@@ -32,6 +33,9 @@ func brickRoot(mount string) string { return filepath.Join(mount, "bricks") }
 // had and has no more. Directories are to a daemon what devices are, and are claimed here as well. Each device is looked at first: it must be empty, or carry the file system that was made for this pool.
 // Anything else is left untouched.
 func (Glusterd) ConfigureDevices(ctx context.Context, l *service.Local) error {
+	if err := heir.Inherit(l, l.Parameters[glusterd.ParamPool]); err != nil {
+		return err
+	}
 	table, err := readFstab(filepath.Join(l.Data, glusterd.FileFstab))
 	if err != nil {
 		return fmt.Errorf("while reading which file systems there are: %w", err)
@@ -47,6 +51,14 @@ func (Glusterd) ConfigureDevices(ctx context.Context, l *service.Local) error {
 		}
 	}
 	return errors.Join(append(errs, forgetNotes(l, table))...)
+}
+
+// DevicesKept says whether the file systems of the daemon's devices are still mounted: somebody may have unmounted one.
+func (Glusterd) DevicesKept(l *service.Local) bool {
+	return !slices.ContainsFunc(l.Daemon.Spec.Devices, func(d api.DaemonDevice) bool {
+		dev, err := mountedDevice(mountPoint(l, d.Name))
+		return err == nil && dev == 0
+	})
 }
 
 // about says what device an error is about.

@@ -438,3 +438,30 @@ func TestUUIDOf(t *testing.T) {
 		seen[id] = true
 	}
 }
+
+// A file system that somebody unmounted is missed, mounted again, and nothing is made below its empty mount point meanwhile.
+func TestConfigureDevices_unmounted(t *testing.T) {
+	path := loopDevice(t)
+	l := newLocal(t, api.DeletionRetain)
+	mount := with(t, l, path)
+	configure(t, l)
+	brick(t, filepath.Join(brickRoot(mount), "v.1"))
+	if !(Glusterd{}).DevicesKept(l) {
+		t.Error("it is mounted, and missed")
+	}
+	run(t, "umount", mount)
+	if (Glusterd{}).DevicesKept(l) {
+		t.Error("nobody misses it")
+	}
+	if s := stores(l)[0]; s.Problem == "" || len(s.Bricks) != 0 {
+		t.Errorf("the store that is not mounted: %+v", s)
+	}
+	if left, err := os.ReadDir(mount); err != nil || len(left) != 0 {
+		t.Errorf("below the empty mount point: %v %v", left, err)
+	}
+	with(t, l, path)
+	configure(t, l)
+	if s := stores(l)[0]; s.Problem != "" || len(s.Bricks) != 1 || !(Glusterd{}).DevicesKept(l) {
+		t.Errorf("mounted again: %+v", s)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -29,17 +30,76 @@ func directories(l *service.Local) []string {
 
 // claimDirectories makes the directories for bricks and notes in each whose it is. One of another pool is left untouched.
 func claimDirectories(l *service.Local) error {
-	var errs []error
+	errs := []error{forgetClaims(l)}
 	for _, dir := range directories(l) {
 		err := dropNote(leftNote(l, dir))
 		if err == nil {
-			err = claim(dir, l.Parameters[glusterd.ParamPool])
+			err = claimOnce(l, dir)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("directory %s: %w", dir, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// claimOnce claims a directory, and notes that it did. One that was claimed before and does not say so is another one: the file system
+// that was mounted there is not, and bricks would be made below its empty mount point.
+func claimOnce(l *service.Local, dir string) error {
+	note := claimNote(l, dir)
+	_, err := os.Lstat(note)
+	if err == nil {
+		if problem := misplaced(dir, l.Parameters[glusterd.ParamPool]); problem != "" {
+			return errors.New(problem)
+		}
+		return nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := claim(dir, l.Parameters[glusterd.ParamPool]); err != nil {
+		return err
+	}
+	return atomicfile.Write(note, []byte(dir), 0o600)
+}
+
+const claimNotePrefix = "claimed-"
+
+// claimNote is a file that says that a directory was claimed for this daemon.
+func claimNote(l *service.Local, dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return filepath.Join(l.Data, fmt.Sprintf("%s%x", claimNotePrefix, sum[:8]))
+}
+
+// forgetClaims drops the notes of directories that are not the daemon's any more: named again, they are claimed anew.
+func forgetClaims(l *service.Local) error {
+	files, err := os.ReadDir(l.Data)
+	if err != nil {
+		return fmt.Errorf("while looking for claimed directories: %w", err)
+	}
+	for _, f := range files {
+		known := slices.ContainsFunc(directories(l), func(dir string) bool { return claimNote(l, dir) == filepath.Join(l.Data, f.Name()) })
+		if !strings.HasPrefix(f.Name(), claimNotePrefix) || known {
+			continue
+		}
+		if err := dropNote(filepath.Join(l.Data, f.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// misplaced says that a directory is not the one that was claimed; nothing when it is. What cannot be read says so when it is measured.
+func misplaced(dir, pool string) string {
+	have, err := os.ReadFile(filepath.Join(dir, claimFile))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return fmt.Sprintf("%s was marked for this pool and has no mark (%s) now, so it was not touched: mount its file system again ('mount %s'). "+
+			"If its data is lost, remove the directory from the StorageNode, wait until its bricks are elsewhere, and add it again", dir, claimFile, dir)
+	}
+	if err == nil && strings.TrimSpace(string(have)) != pool {
+		return fmt.Sprintf("%s holds bricks of another pool now (%s): mount the file system that was there ('mount %s')", dir, strings.TrimSpace(string(have)), dir)
+	}
+	return ""
 }
 
 func claim(dir, pool string) error {

@@ -96,3 +96,43 @@ func TestDirectories_neverClaimed(t *testing.T) {
 		}
 	}
 }
+
+// A directory whose file system somebody unmounted is not taken for an empty store: bricks would be filled again below its mount point.
+func TestDirectories_unmounted(t *testing.T) {
+	l := newLocal(t, api.DeletionRetain)
+	dir := t.TempDir()
+	run(t, "mount", "-t", "tmpfs", "bricks", dir)
+	l.Parameters[glusterd.ParamDirectories] = dir
+	configure(t, l)
+	run(t, "umount", dir)
+	for range 2 {
+		err := (Glusterd{}).ConfigureDevices(t.Context(), l)
+		if err == nil || !strings.Contains(err.Error(), "mount its file system again ('mount "+dir+"')") {
+			t.Errorf("%v", err)
+		}
+		if s := stores(l)[0]; s.Problem == "" || s.Size != 0 {
+			t.Errorf("%+v", s)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+			t.Errorf("below the empty mount point: %v %v", left, err)
+		}
+	}
+	l.Parameters[glusterd.ParamDirectories] = "" // taken from the node, and named again: its data is lost
+	configure(t, l)
+	l.Parameters[glusterd.ParamDirectories] = dir
+	configure(t, l)
+	if s := stores(l)[0]; s.Problem != "" {
+		t.Errorf("claimed anew: %+v", s)
+	}
+}
+
+// A directory that has bricks of another pool is no store of this one.
+func TestStores_ofAnotherPool(t *testing.T) {
+	l := newLocal(t, api.DeletionRetain)
+	l.Parameters[glusterd.ParamDirectories] = t.TempDir()
+	configure(t, l)
+	l.Parameters[glusterd.ParamPool] = "pool-2"
+	if s := stores(l)[0]; s.Problem == "" {
+		t.Errorf("%+v", s)
+	}
+}

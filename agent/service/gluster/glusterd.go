@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/gate"
+	"github.com/holdfast-storage/holdfast/agent/service/heir"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
@@ -26,8 +27,15 @@ var (
 	_ service.Reporter     = Glusterd{}
 	_ service.Performer    = Glusterd{}
 	_ service.DeviceKeeper = Glusterd{}
+	_ service.DeviceWarden = Glusterd{}
+	_ service.Inheritor    = Glusterd{}
 	_ service.Forker       = Glusterd{}
 )
+
+// Foreign says whether an earlier glusterd of another pool, or one that this pool has let go, left the directory.
+func (Glusterd) Foreign(l *service.Local) (bool, error) {
+	return heir.Foreign(l, l.Parameters[glusterd.ParamPool])
+}
 
 // Agents returns the service agents of GlusterFS.
 func Agents() []service.ServiceAgent { return []service.ServiceAgent{Glusterd{}} }

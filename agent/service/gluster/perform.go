@@ -126,7 +126,7 @@ func (p pool) start(ctx context.Context, cmd service.Command) error {
 }
 
 func (p pool) stop(ctx context.Context, cmd service.Command) error {
-	v, err := p.volume(ctx, cmd.Object)
+	v, err := p.meant(ctx, cmd)
 	if err != nil || v == nil || v.State != glusterd.VolumeStarted {
 		return err
 	}
@@ -134,11 +134,20 @@ func (p pool) stop(ctx context.Context, cmd service.Command) error {
 }
 
 func (p pool) remove(ctx context.Context, cmd service.Command) error {
-	v, err := p.volume(ctx, cmd.Object)
+	v, err := p.meant(ctx, cmd)
 	if err != nil || v == nil {
 		return err
 	}
 	return p.do(ctx, "volume", "delete", cmd.Object)
+}
+
+// meant is the volume that a command is about, or nil. Where the command names an identity, another volume by that name is not it.
+func (p pool) meant(ctx context.Context, cmd service.Command) (*glusterd.Volume, error) {
+	v, err := p.volume(ctx, cmd.Object)
+	if id := cmd.Params[glusterd.ParamVolumeID]; v != nil && id != "" && v.ID != id {
+		return nil, fmt.Errorf("the pool's volume of this name is another one (id %s, not %s): it was not touched", v.ID, id)
+	}
+	return v, err
 }
 
 // sorted are the parameters as pairs, in the order of their names.

@@ -72,7 +72,7 @@ func stores(l *service.Local) []glusterd.Store {
 		mount := mountPoint(l, d.Name)
 		s := glusterd.Store{Name: d.Name, Path: brickRoot(mount), Device: d.ID}
 		if dev, err := mountedDevice(mount); err != nil || dev == 0 {
-			s.Problem = "device " + d.ID + " is not mounted: see the Daemon's message"
+			s.Problem = "device " + d.ID + " is not mounted at " + mount + ": the agent mounts it again; if that fails, the Daemon's message says why"
 		} else {
 			measure(&s)
 		}
@@ -80,7 +80,9 @@ func stores(l *service.Local) []glusterd.Store {
 	}
 	for _, dir := range directories(l) {
 		s := glusterd.Store{Name: dir, Path: dir}
-		measure(&s)
+		if s.Problem = misplaced(dir, l.Parameters[glusterd.ParamPool]); s.Problem == "" {
+			measure(&s)
+		}
 		out = append(out, s)
 	}
 	slices.SortFunc(out, func(a, b glusterd.Store) int { return strings.Compare(a.Name, b.Name) })

@@ -4,17 +4,11 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/torus"
 )
-
-// settleAfter is how long a ring has to stay the same before what its peers tell of their blocks is believed: each writes that every
-// few seconds.
-const settleAfter = 20 * time.Second
 
 // Report tells who the peer is, and what Torus says of the cluster where that is asked for.
 func (t *Torusd) Report(ctx context.Context, l *service.Local) (string, error) {
@@ -31,12 +25,16 @@ func (t *Torusd) Report(ctx context.Context, l *service.Local) (string, error) {
 	if r.UUID, err = ownUUID(l, peers); err != nil {
 		return "", err
 	}
+	if r.Started, r.Settled, err = t.settled(l, peers); err != nil {
+		return "", err
+	}
 	if l.Parameters[torus.ParamReport] == torus.DepthCluster {
 		if r.Cluster, err = cluster(ctx, etcd); err != nil {
 			return "", err
 		}
 		r.Cluster.Peers = peers
-		r.Cluster.Moving = t.changed(l.Data, peers) || moving
+		r.Cluster.Moving, r.Cluster.Back = t.moving(l.Data, r.Cluster)
+		r.Cluster.Moving = r.Cluster.Moving || moving
 	}
 	return r.Text()
 }
@@ -76,24 +74,4 @@ func cluster(ctx context.Context, etcd string) (*torus.Cluster, error) {
 	}
 	c.Volumes, err = torus.ParseVolumes(out)
 	return c, err
-}
-
-// changed says whether the ring's members changed a moment ago. Of a ring that this agent sees for the first time nobody can say, so it
-// counts as changed: who waits for blocks to have moved must not be told too early that they have.
-func (t *Torusd) changed(daemon string, peers []torus.Peer) bool {
-	var members []string
-	for _, p := range peers {
-		if p.State != torus.PeerAvail {
-			members = append(members, p.UUID)
-		}
-	}
-	now := ring{strings.Join(members, " "), time.Now()}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	was, seen := t.rings[daemon]
-	if !seen || was.members != now.members {
-		t.rings[daemon] = now
-		return now.members != ""
-	}
-	return time.Since(was.since) < settleAfter
 }

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/heir"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/torus"
@@ -19,19 +19,13 @@ import (
 
 // Agents returns the service agents of Torus.
 func Agents() []service.ServiceAgent {
-	return []service.ServiceAgent{&Torusd{rings: map[string]ring{}}, Etcd{}}
+	return []service.ServiceAgent{&Torusd{watches: map[string]*watch{}}, Etcd{}}
 }
 
 // Torusd runs the peer of a StorageNode, which stores blocks.
 type Torusd struct {
-	mu    sync.Mutex
-	rings map[string]ring // by the directory of the daemon
-}
-
-// ring is what was last seen of a ring, and since when it has been so.
-type ring struct {
-	members string
-	since   time.Time
+	mu      sync.Mutex
+	watches map[string]*watch // of rings and of peers, by the directory of the daemon
 }
 
 var (
@@ -39,10 +33,14 @@ var (
 	_ service.Versioner    = (*Torusd)(nil)
 	_ service.Reporter     = (*Torusd)(nil)
 	_ service.Performer    = (*Torusd)(nil)
+	_ service.Inheritor    = (*Torusd)(nil)
 )
 
 // Name is torusd.
 func (*Torusd) Name() string { return torus.TypeTorusd }
+
+// Foreign says whether an earlier torusd, which the ring knows nothing of, left the directory.
+func (*Torusd) Foreign(l *service.Local) (bool, error) { return heir.Foreign(l, "") }
 
 // Initialize checks that Torus is there.
 func (*Torusd) Initialize(context.Context, *service.Host) error {
@@ -74,7 +72,7 @@ const uuidFile = "uuid"
 
 // ConfigureLocalService makes the store, and the cluster's first metadata where this is the node to do that.
 func (*Torusd) ConfigureLocalService(ctx context.Context, l *service.Local) error {
-	if err := link(l, "torusd", torusHint); err != nil {
+	if err := errors.Join(link(l, "torusd", torusHint), heir.Inherit(l, "")); err != nil {
 		return err
 	}
 	store := l.Parameters[torus.ParamStore]

@@ -29,13 +29,13 @@ type Spot struct {
 	Size        int64
 }
 
-// Sets chooses n sets; members are the sizes of the bricks of one set, in their order. It returns fewer sets where there is no
-// room for more. stores is not changed.
-func Sets(stores []Store, members []int64, n int) [][]Spot {
+// Sets chooses n sets; members are the sizes of the bricks of one set, in their order, and perZone how many of them one zone may have
+// at most; 0 is no bound. It returns fewer sets where there is no room for more. stores is not changed.
+func Sets(stores []Store, members []int64, n, perZone int) [][]Spot {
 	stores = slices.Clone(stores)
 	var sets [][]Spot
 	for range n {
-		set := one(stores, members)
+		set := one(stores, members, perZone)
 		if set == nil {
 			return sets
 		}
@@ -45,10 +45,10 @@ func Sets(stores []Store, members []int64, n int) [][]Spot {
 }
 
 // one chooses a set and takes its room from the stores; nil when there is none.
-func one(stores []Store, members []int64) []Spot {
+func one(stores []Store, members []int64, perZone int) []Spot {
 	var set []Spot
 	for _, size := range members {
-		spot, ok := Beside(stores, set, size)
+		spot, ok := Beside(stores, set, size, perZone)
 		if !ok {
 			return nil
 		}
@@ -62,8 +62,8 @@ func one(stores []Store, members []int64) []Spot {
 	return set
 }
 
-// Beside chooses a spot for one more brick of a set that has bricks already.
-func Beside(stores []Store, set []Spot, size int64) (Spot, bool) {
+// Beside chooses a spot for one more brick of a set that has bricks already. One zone may have perZone of them at most; 0 is no bound.
+func Beside(stores []Store, set []Spot, size int64, perZone int) (Spot, bool) {
 	zones, nodes := map[int32]int{}, map[string]bool{}
 	for _, s := range set {
 		zones[s.Zone]++
@@ -73,7 +73,7 @@ func Beside(stores []Store, set []Spot, size int64) (Spot, bool) {
 	full := fullness(stores)
 	for i := range stores {
 		s := &stores[i]
-		if s.Room < size || nodes[s.Node] {
+		if s.Room < size || nodes[s.Node] || perZone > 0 && zones[s.Zone] >= perZone {
 			continue
 		}
 		if best == nil || better(s, best, zones, full) {

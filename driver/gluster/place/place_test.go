@@ -40,7 +40,7 @@ func TestSets(t *testing.T) {
 		{"no room", []int64{51, 51, 51}, 1, nil},
 		{"more than there are nodes", []int64{1, 1, 1, 1, 1}, 1, nil},
 	} {
-		if diff := cmp.Diff(test.want, show(Sets(stores, test.members, test.n))); diff != "" {
+		if diff := cmp.Diff(test.want, show(Sets(stores, test.members, test.n, 0))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}
@@ -66,7 +66,7 @@ func TestBeside_emptiestNode(t *testing.T) {
 		{"alike but for noise: the larger", "b", []Store{{Node: "a", Name: "d1", Size: 1000, Room: 950}, {Node: "b", Name: "d1", Size: 2000, Room: 1899}}},
 		{"another zone comes first", "a", []Store{{Node: "a", Name: "d1", Zone: 1, Size: 100, Room: 60}, {Node: "b", Name: "d1", Zone: 9, Size: 100, Room: 95}}},
 	} {
-		if spot, ok := Beside(test.stores, set, 50); !ok || spot.Node != test.want {
+		if spot, ok := Beside(test.stores, set, 50, 0); !ok || spot.Node != test.want {
 			t.Errorf("%s: %+v, want node %s", test.name, spot, test.want)
 		}
 	}
@@ -95,25 +95,27 @@ func TestSets_rules(t *testing.T) {
 		if len(members) == 3 && rapid.Bool().Draw(t, "arbiter") {
 			members[2] = max(1, size/10)
 		}
-		sets := Sets(stores, members, rapid.IntRange(1, 4).Draw(t, "sets"))
+		perZone := rapid.IntRange(0, 2).Draw(t, "perZone")
+		sets := Sets(stores, members, rapid.IntRange(1, 4).Draw(t, "sets"), perZone)
 		if !cmp.Equal(before, stores) {
 			t.Fatal("the stores were changed")
 		}
 		promised := map[string]int64{}
 		for _, set := range sets {
 			checkSet(t, stores, members, set, promised)
+			checkBound(t, set, perZone)
 		}
 		for _, s := range stores {
 			if promised[s.Node+"/"+s.Name] > s.Room {
 				t.Fatalf("%s/%s has room for %d and was promised %d", s.Node, s.Name, s.Room, promised[s.Node+"/"+s.Name])
 			}
 		}
-		if (Nodes(stores, size) >= len(members)) != (len(sets) > 0) && members[len(members)-1] == size {
+		if perZone == 0 && (Nodes(stores, size) >= len(members)) != (len(sets) > 0) && members[len(members)-1] == size {
 			t.Fatalf("%d nodes have room for bricks of %d: %d sets of %d", Nodes(stores, size), size, len(sets), len(members))
 		}
 		checkZones(t, stores, members, sets)
 		slices.Reverse(stores)
-		if diff := cmp.Diff(sets, Sets(stores, members, len(sets))); len(sets) > 0 && diff != "" {
+		if diff := cmp.Diff(sets, Sets(stores, members, len(sets), perZone)); len(sets) > 0 && diff != "" {
 			t.Fatalf("the order of the stores matters:\n%s", diff)
 		}
 	})
@@ -134,6 +136,16 @@ func checkSet(t *rapid.T, stores []Store, members []int64, set []Spot, promised 
 	}
 	if len(set) != len(members) {
 		t.Fatalf("a set of %d, want %d", len(set), len(members))
+	}
+}
+
+// checkBound: no zone has more bricks of a set than it may.
+func checkBound(t *rapid.T, set []Spot, perZone int) {
+	zones := map[int32]int{}
+	for _, s := range set {
+		if zones[s.Zone]++; perZone > 0 && zones[s.Zone] > perZone {
+			t.Fatalf("more than %d bricks of a set in zone %d: %+v", perZone, s.Zone, set)
+		}
 	}
 }
 

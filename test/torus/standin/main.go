@@ -3,7 +3,8 @@
 //
 // It is called by one of three names. As torusctl and torusd it takes the arguments, prints the texts and ends with the exit codes that
 // the real programs were seen to, and keeps the same keys in the same kind of etcd with the same leases: a peer that dies is DOWN when
-// its lease of 30 s ends; one that leaves the ring is empty some seconds later. The values of the keys are JSON, where the real ones
+// its lease of 30 s ends; one that leaves the ring is empty some seconds later; one that was away lacks what was written meanwhile, and
+// gets it when it is back. No peer ever says that it moves blocks, as the real ones hardly do. The values of the keys are JSON, where the real ones
 // are protobuf, and of the blocks there are only their numbers. As etcd it is etcd's own server and gateway.
 package main
 

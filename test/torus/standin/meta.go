@@ -14,7 +14,7 @@ import (
 var (
 	errExists = errors.New("torus: already exists")
 	errNone   = errors.New("torus: no global metadata available at mds")
-	errSame   = errors.New("no difference in membership")
+	errAbsent = errors.New("torus: doesn't exist")
 	errLost   = errors.New("torus: non-sequential ring")
 )
 
@@ -29,14 +29,14 @@ type peer struct {
 	UUID, Address           string
 	LastSeen                int64
 	TotalBlocks, UsedBlocks uint64
-	Moved                   uint64 // blocks in the last second
 }
 
 type volume struct {
 	Name, Type string
 	ID         int
 	MaxBytes   uint64
-	Blocks     uint64 // that were written
+	Blocks     uint64   // that were written
+	Homes      []string // the peers that were heard when they were
 }
 
 // meta is the metadata, in etcd.

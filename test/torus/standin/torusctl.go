@@ -92,7 +92,7 @@ func listPeers(m meta, l line) {
 			state = "OK"
 		}
 		rows = append(rows, []string{p.Address, p.UUID, humanize.IBytes(p.TotalBlocks * g.BlockSize), humanize.IBytes(p.UsedBlocks * g.BlockSize),
-			state, humanize.Time(time.Unix(0, p.LastSeen)), humanize.IBytes(p.Moved*g.BlockSize) + "/sec"})
+			state, humanize.Time(time.Unix(0, p.LastSeen)), "0 B/sec"})
 		total, used = total+p.TotalBlocks, used+p.UsedBlocks
 	}
 	for _, u := range r.Peers {
@@ -147,14 +147,11 @@ func chosen(m meta, l line) (uuids []string) {
 func peerAdd(m meta, l line) {
 	uuids := chosen(m, l)
 	r, revision := m.mustRing()
-	before := len(r.Peers)
 	for _, u := range uuids {
-		if !slices.Contains(r.Peers, u) {
-			r.Peers = append(r.Peers, u)
+		if slices.Contains(r.Peers, u) {
+			die("couldn't add peer to ring: %v", errExists)
 		}
-	}
-	if len(r.Peers) == before {
-		die("couldn't add peer to ring: %v", errSame)
+		r.Peers = append(r.Peers, u)
 	}
 	set(m, r, revision)
 }
@@ -165,7 +162,7 @@ func peerRemove(m meta, l line) {
 	before := len(r.Peers)
 	r.Peers = slices.DeleteFunc(r.Peers, func(u string) bool { return slices.Contains(uuids, u) })
 	if len(r.Peers) == before {
-		die("couldn't remove peer from ring: %v", errSame)
+		die("couldn't remove peer from ring: %v", errAbsent)
 	}
 	set(m, r, revision)
 }
@@ -250,6 +247,12 @@ func load(m meta, l line) {
 	v, err := m.volume(l.words[3])
 	if err != nil || v == nil {
 		die("couldn't open block volume %s: %v", l.words[3], err)
+	}
+	r, _ := m.mustRing()
+	for _, p := range m.mustPeers() {
+		if slices.Contains(r.Peers, p.UUID) {
+			v.Homes = append(v.Homes, p.UUID)
+		}
 	}
 	v.Blocks = (uint64(file.Size()) + g.BlockSize - 1) / g.BlockSize
 	if _, err := m.Put(forever(), prefix+"volumeid/"+strconv.FormatInt(int64(v.ID), 16), text(v)); err != nil {

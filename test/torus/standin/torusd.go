@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +26,7 @@ const (
 	// lease is for how long a peer that is silent counts as heard.
 	lease = 30
 	// beat is how often a peer tells of itself.
-	beat = 2 * time.Second
+	beat = 5 * time.Second
 )
 
 // daemon is torusd. Like the real one it ends by itself on an interrupt alone.
@@ -54,7 +53,9 @@ func daemon(l line) {
 	defer listener.Close()
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt)
-	go tell(m, peer{UUID: uuid, Address: address, TotalBlocks: size / g.BlockSize})
+	blocks, err := openBlocks(l.flags["data-dir"])
+	stop(err, "Couldn't start")
+	go tell(m, peer{UUID: uuid, Address: address, TotalBlocks: size / g.BlockSize}, blocks)
 	<-interrupted
 	fmt.Println("\nReceived an interrupt, stopping services...")
 }
@@ -93,54 +94,4 @@ func bytes(text, dir string) (uint64, error) {
 	var s unix.Statfs_t
 	err = unix.Statfs(dir, &s)
 	return s.Blocks * uint64(s.Bsize) * uint64(percent) / 100, err
-}
-
-// tell writes with each beat how the peer is, under a lease. When the etcd does not answer it goes on trying.
-func tell(m meta, p peer) {
-	granted := clientv3.LeaseID(0)
-	for ; ; time.Sleep(beat) {
-		if granted == 0 {
-			r, err := m.Grant(forever(), lease)
-			if err != nil {
-				continue
-			}
-			granted = r.ID
-		}
-		if err := p.move(m); err != nil {
-			continue
-		}
-		p.LastSeen = time.Now().UnixNano()
-		_, errAlive := m.KeepAliveOnce(forever(), granted)
-		_, errPut := m.Put(forever(), prefix+"nodes/"+p.UUID, text(p), clientv3.WithLease(granted))
-		if errAlive != nil || errPut != nil {
-			granted = 0 // the lease may have ended
-		}
-	}
-}
-
-// move brings the number of the peer's blocks a step nearer to its share.
-func (p *peer) move(m meta) error {
-	r, _, errRing := m.ring()
-	volumes, errVolumes := m.volumes()
-	if err := errors.Join(errRing, errVolumes); err != nil {
-		return err
-	}
-	share := uint64(0)
-	if slices.Contains(r.Peers, p.UUID) {
-		for _, v := range volumes {
-			share += v.Blocks * uint64(min(r.Replication, len(r.Peers)))
-		}
-		share = (share + uint64(len(r.Peers)) - 1) / uint64(len(r.Peers))
-	}
-	const slowest = 64 // blocks in a beat
-	p.Moved = 0
-	if share != p.UsedBlocks {
-		step := min(max(share, p.UsedBlocks)-min(share, p.UsedBlocks), slowest)
-		if p.Moved = step; share > p.UsedBlocks {
-			p.UsedBlocks += step
-		} else {
-			p.UsedBlocks -= step
-		}
-	}
-	return nil
 }
