@@ -24,6 +24,7 @@ type volume struct {
 	refusal  string           // why it cannot be as it is declared
 	waits    string           // what it waits for
 	unset    bool             // options are still to be set
+	narrowed bool             // and one of them takes a right away
 }
 
 func (v *volume) object() string { return "volume/" + v.name }
