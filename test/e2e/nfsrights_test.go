@@ -11,6 +11,8 @@ import (
 // rights is an export that the hosts of a lab may use, or not.
 type rights struct {
 	*bed
+	// manifest declares the export with more in its spec.
+	manifest func(more string) string
 	// a and b are hosts that do not serve it.
 	a, b *hosts.Host
 	// source is what clients mount, and written the number of files that were written.
@@ -21,16 +23,7 @@ type rights struct {
 // nfsRights changes an export time and again: at the moment at which 'holdfast apply --wait' ends, who lost a right can do nothing any more, and
 // who got one can use it.
 func (b *bed) nfsRights() {
-	d, err := b.nfsServer(1)
-	if err != nil {
-		b.Fatalf("%v", err)
-	}
-	r := &rights{bed: b}
-	for _, h := range b.Lab.Hosts() {
-		if h.Name != d.Spec.Host {
-			r.a, r.b = h, r.a
-		}
-	}
+	r := b.rightsOf(func(more string) string { return nfsExport("rights", more) })
 	r.a.Run(b, b.Context(), "bash", "-c", `mkdir -p /var/lib/vol && mount -t glusterfs "$0":/data /var/lib/vol && mkdir /var/lib/vol/sub &&
 		echo -n sub >/var/lib/vol/who && mv /var/lib/vol/who /var/lib/vol/sub && echo -n root >/var/lib/vol/who && umount /var/lib/vol`, r.a.IP)
 	for range 4 {
@@ -51,10 +44,26 @@ func (b *bed) nfsRights() {
 	}
 }
 
+// rightsOf are those of an export that is called rights.
+func (b *bed) rightsOf(manifest func(more string) string) *rights {
+	b.Helper()
+	d, err := b.nfsServer(1)
+	if err != nil {
+		b.Fatalf("%v", err)
+	}
+	r := &rights{bed: b, manifest: manifest}
+	for _, h := range b.Lab.Hosts() {
+		if h.Name != d.Spec.Host {
+			r.a, r.b = h, r.a
+		}
+	}
+	return r
+}
+
 // declare waits for 'holdfast apply --wait' of the export.
 func (r *rights) declare(more string) {
 	r.Helper()
-	if out, code := r.apply(1, nfsExport("rights", more), "--wait"); code != 0 {
+	if out, code := r.apply(1, r.manifest(more), "--wait"); code != 0 {
 		r.Fatalf("holdfast apply of %q ended with %d:\n%s", more, code, out)
 	}
 	e, err := r.export(1, "rights")
