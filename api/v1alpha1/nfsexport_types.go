@@ -101,9 +101,14 @@ type NFSExportStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node,omitempty"`
-	// ExportID is the number by which clients' open files know the export. It stays the same.
+	// ExportID is the number by which clients' open files know the export. It stays the same until path is another one:
+	// files that are open then can be used no longer.
 	// +optional
 	ExportID int32 `json:"exportID,omitempty"`
+	// Path is the directory that ExportID stands for.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Path string `json:"path,omitempty"`
 }
 
 // NFSExportList is a list of NFSExports.

@@ -126,7 +126,7 @@ func (p *planner) writeClients() {
 		switch {
 		case !p.clientsKnown() || known && !p.ownsClient(c):
 		case c.DeletionTimestamp != nil && known:
-			p.clientCommand(c, verbAuthRm, nil, "the Client was deleted")
+			p.clientCommand(c, verbAuthRm, nil, "the Client was deleted; a program that is connected keeps its capabilities")
 		case c.DeletionTimestamp != nil && p.hasSecret(entity):
 			p.plan.Secrets = append(p.plan.Secrets, engine.SecretWant{Name: secretName(p.cluster.Name, entity), Gone: true})
 		case c.DeletionTimestamp != nil:
@@ -139,7 +139,7 @@ func (p *planner) writeClients() {
 			p.clientCommand(c, verbAuthImport, nil, "it is declared")
 			p.clientCommand(c, verbAuthCaps, wanted, "its capabilities are %s", capsText(wanted))
 		case !maps.Equal(caps, wanted):
-			p.clientCommand(c, verbAuthCaps, wanted, "its capabilities go from %s to %s", capsText(caps), capsText(wanted))
+			p.clientCommand(c, verbAuthCaps, wanted, "its capabilities go from %s to %s; a program that is connected keeps those that it has", capsText(caps), capsText(wanted))
 		}
 	}
 }

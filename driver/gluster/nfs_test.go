@@ -139,12 +139,16 @@ func TestNFS_lifeOfAnExport(t *testing.T) {
 	w.export("e", "v")
 	w.settle()
 	w.wants("e", api.ResourceOnline, "", "c-nfs-n1")
-	if s := w.exports["e"].Status; s.Source != "10.0.0.1:/e" || s.Node != "n1" || s.ExportID != 1 {
+	if s := w.exports["e"].Status; s.Source != "10.0.0.1:/e" || s.Node != "n1" || s.ExportID == 0 || s.Path != "/" {
 		t.Errorf("%+v", s)
 	}
 	w.export("f", "v").Spec.Pseudo = "/g"
 	_, asked := w.settle()
 	w.wants("f", api.ResourceOnline, "", "c-nfs-n1")
+	stays := w.exports["f"].Status.ExportID
+	if stays == w.exports["e"].Status.ExportID {
+		t.Errorf("both exports have the number %d", stays)
+	}
 	if !slices.Equal(asked, []string{"c-nfs-n1: nfs reload c-nfs-n1"}) {
 		t.Errorf("asked: %q", asked)
 	}
@@ -154,12 +158,55 @@ func TestNFS_lifeOfAnExport(t *testing.T) {
 		t.Errorf("%+v", w.exports["e"].Status)
 	}
 	w.wants("f", api.ResourceOnline, "", "c-nfs-n1")
-	if id := w.exports["f"].Status.ExportID; id != 2 {
+	if id := w.exports["f"].Status.ExportID; id != stays {
 		t.Errorf("the number of an export that stays is %d", id)
 	}
 	w.exports["f"].DeletionTimestamp = &gone
 	if w.settle(); len(w.exports)+len(w.servers) > 0 {
 		t.Errorf("left: %v, %v", w.exports, w.servers)
+	}
+}
+
+// TestNFS_changed: an export that has changed is not Online before the server serves it so; another one stays Online. One
+// that gives another directory gets another number, and never the one that it had before.
+func TestNFS_changed(t *testing.T) {
+	w := newNFSWorld(t)
+	w.export("e", "v")
+	w.export("f", "v").Spec.Pseudo = "/g"
+	w.settle()
+	e, f := w.exports["e"], w.exports["f"]
+	ids := []int32{e.Status.ExportID}
+	for i, change := range []func(*api.NFSExportSpec){
+		func(s *api.NFSExportSpec) { s.Clients = []string{"10.1.0.1"} },
+		func(s *api.NFSExportSpec) { s.Clients = []string{"10.1.0.2"} },
+		func(s *api.NFSExportSpec) { s.AccessType = api.NFSReadOnly },
+		func(s *api.NFSExportSpec) { s.Squash = api.NFSSquashAll },
+		func(s *api.NFSExportSpec) { s.Path = "/a" },
+		func(s *api.NFSExportSpec) { s.Path = "/b" },
+	} {
+		change(&e.Spec)
+		e.Generation++
+		for range 2 { // the Daemon has another configuration; its agent has written it
+			w.round()
+			if s := e.Status; s.State != api.ResourceCreating || !strings.Contains(s.Message, "as it was before") && !strings.Contains(s.Message, "reads") {
+				t.Errorf("change %d: it is %s before it is served: %s", i, s.State, s.Message)
+			}
+			w.wants("f", api.ResourceOnline, "reads", "c-nfs-n1")
+			w.agents()
+		}
+		w.settle()
+		w.wants("e", api.ResourceOnline, "", "c-nfs-n1")
+		if i >= 4 {
+			if slices.Contains(ids, e.Status.ExportID) {
+				t.Errorf("with %s it has the number %d, and had %v", e.Spec.Path, e.Status.ExportID, ids)
+			}
+			ids = append(ids, e.Status.ExportID)
+		} else if e.Status.ExportID != ids[0] {
+			t.Errorf("change %d: its number was %d, and is %d", i, ids[0], e.Status.ExportID)
+		}
+	}
+	if f.Status.State != api.ResourceOnline {
+		t.Errorf("%+v", f.Status)
 	}
 }
 

@@ -1,6 +1,7 @@
 package gluster
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -10,7 +11,11 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-const optionAllow = "auth.allow"
+// optionAllow has who may mount a volume; allowAll is everybody, as without the option.
+const (
+	optionAllow = "auth.allow"
+	allowAll    = "*"
+)
 
 // safeOptions are those that differ from GlusterFS's own defaults. With cluster.lookup-optimize, clients trust the layout of a
 // directory as soon as one node has done its part of a rebalance or a drain, and do not find files that others have not come to
@@ -59,6 +64,7 @@ func (p *planner) setOptions() {
 		}
 		slices.Sort(names)
 		v.status.Options = names
+		v.narrowed = narrows(v.pool.Options, set)
 		if v.unset = len(set) > 0; v.unset {
 			p.command(glusterd.VerbSet, v.name, set, api.RiskNone, "%s", "declared otherwise: "+words.Few(slices.Sorted(maps.Keys(set))))
 		}
@@ -66,4 +72,16 @@ func (p *planner) setOptions() {
 			p.command(glusterd.VerbReset, v.name, reset, api.RiskNone, "%s", "not declared any more: "+words.Few(slices.Sorted(maps.Keys(reset))))
 		}
 	}
+}
+
+// narrows says whether one of the options to be set takes from somebody what the volume gives them now.
+func narrows(have, set map[string]string) bool {
+	want, ok := set[optionAllow]
+	if !ok || want == allowAll {
+		return false
+	}
+	may := strings.Split(want, ",")
+	return slices.ContainsFunc(strings.Split(cmp.Or(have[optionAllow], allowAll), ","), func(who string) bool {
+		return !slices.Contains(may, strings.TrimSpace(who))
+	})
 }

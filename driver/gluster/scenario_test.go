@@ -467,7 +467,7 @@ func TestDeleteCluster(t *testing.T) {
 	}
 }
 
-// A volume is not told to be usable before its options are set: those who may mount it are one of them.
+// A volume is not told to be usable before its options are set, nor while those can mount it who may not.
 func TestOptionsBeforeOnline(t *testing.T) {
 	w := poolOf(t, 3)
 	w.volume("v", "10Gi", replica3())
@@ -475,7 +475,7 @@ func TestOptionsBeforeOnline(t *testing.T) {
 	w.settle()
 	for _, tt := range []struct {
 		was, want api.ResourceState
-	}{{api.ResourceCreating, api.ResourceCreating}, {api.ResourceOnline, api.ResourceOnline}} {
+	}{{api.ResourceCreating, api.ResourceCreating}, {api.ResourceOnline, api.ResourceCreating}} {
 		delete(w.gluster.volumes["v"].options, "auth.allow")
 		w.vol("v").Status.State = tt.was
 		w.agents()
@@ -487,6 +487,45 @@ func TestOptionsBeforeOnline(t *testing.T) {
 		if s := w.vol("v").Status; s.State != api.ResourceOnline || w.gluster.volumes["v"].options["auth.allow"] != "10.0.0.1" {
 			t.Errorf("in the end it is %s %q", s.State, s.Message)
 		}
+	}
+}
+
+// TestAllowNarrowed: a volume is not Online while somebody can mount it whom the newest spec does not name, and says so when GlusterFS does not take that.
+func TestAllowNarrowed(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		was, want []string
+		state     api.ResourceState
+		fails     bool
+	}{
+		{"another one", []string{"10.0.0.1"}, []string{"10.0.0.2"}, api.ResourceCreating, false},
+		{"one less", []string{"10.0.0.1", "10.0.0.2"}, []string{"10.0.0.2"}, api.ResourceCreating, false},
+		{"no more everybody", nil, []string{"10.0.0.2"}, api.ResourceCreating, false},
+		{"one more", []string{"10.0.0.1"}, []string{"10.0.0.1", "10.0.0.2"}, api.ResourceOnline, false},
+		{"GlusterFS does not take it", []string{"10.0.0.1"}, []string{"10.0.0.2"}, api.ResourceDegraded, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := poolOf(t, 3)
+			w.volume("v", "10Gi", replica3())
+			w.vol("v").Spec.Auth.Allow = tt.was
+			w.settle()
+			w.vol("v").Spec.Auth.Allow = tt.want
+			w.vol("v").Generation++
+			if tt.fails {
+				w.failing["volume set v"] = "it is locked"
+				w.settleFor(40)
+			} else {
+				w.round()
+			}
+			if s := w.vol("v").Status; s.State != tt.state || tt.fails && !strings.Contains(s.Message, "can still mount it: it is locked") {
+				t.Errorf("it is %s %q, want %s", s.State, s.Message, tt.state)
+			}
+			delete(w.failing, "volume set v")
+			w.settle()
+			if s := w.vol("v").Status; s.State != api.ResourceOnline || w.gluster.volumes["v"].options["auth.allow"] != strings.Join(tt.want, ",") {
+				t.Errorf("in the end it is %s %q", s.State, s.Message)
+			}
+		})
 	}
 }
 

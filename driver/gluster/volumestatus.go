@@ -189,7 +189,18 @@ func (p *planner) judgeVolume(v *volume) (api.ResourceState, string) {
 	if text := cmp.Or(splitText(v), unsound(v.pool)); text != "" {
 		return api.ResourceDegraded, text
 	}
+	if v.narrowed {
+		return p.stillOpen(v)
+	}
 	return api.ResourceOnline, cmp.Or(v.refusal, p.failed(v), v.waits, v.zones)
+}
+
+// stillOpen is the state of a volume that somebody can mount who is not to: it serves, and is not as it is declared.
+func (p *planner) stillOpen(v *volume) (api.ResourceState, string) {
+	if why := p.failed(v); why != "" {
+		return api.ResourceDegraded, "hosts that spec.auth.allow does not name can still mount it: " + why
+	}
+	return api.ResourceCreating, "spec.auth.allow is being set; until then, hosts that it does not name can still mount it"
 }
 
 // failed is what was said of a command of the volume that failed, and is asked for again; nothing where none did.

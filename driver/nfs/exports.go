@@ -3,6 +3,7 @@ package nfs
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -13,21 +14,26 @@ import (
 
 // export is what becomes of an export.
 type export struct {
-	id             int32
+	id int32
+	// path is the directory that the id stands for.
+	path           string
 	refusal, waits string
 }
+
+// maxID is above all numbers that NFS-Ganesha takes for an export.
+const maxID = 1 << 16
 
 // served says of each export why it cannot be served, or nothing where it can. Of two with one pseudo path the older one has it.
 func (s *Server) served() map[string]*export {
 	plans := map[string]*export{}
 	byAge := slices.Clone(s.Exports)
 	slices.SortStableFunc(byAge, func(a, b *api.NFSExport) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	pseudos, ids := map[string]string{}, map[int32]bool{}
+	pseudos, ids := map[string]string{}, map[int32]bool{0: true}
 	for _, e := range s.Exports {
 		ids[e.Status.ExportID] = true
 	}
 	for _, e := range byAge {
-		x := &export{id: e.Status.ExportID}
+		x := &export{id: e.Status.ExportID, path: e.Status.Path}
 		plans[e.Name] = x
 		if x.refusal, x.waits = s.storage.Cannot(e); x.refusal == "" && pseudos[e.PseudoOf()] != "" {
 			x.refusal = fmt.Sprintf("NFSExport %s has the pseudo path %s already: choose another one", pseudos[e.PseudoOf()], e.PseudoOf())
@@ -36,18 +42,22 @@ func (s *Server) served() map[string]*export {
 			continue
 		}
 		pseudos[e.PseudoOf()] = e.Name
-		if x.id == 0 {
-			x.id = freeID(ids)
+		if x.id == 0 || e.Status.Path != "" && e.Status.Path != e.Spec.Path {
+			x.id = freeID(ids, string(e.UID)+e.Spec.Path)
 		}
+		x.path = e.Spec.Path
 	}
 	return plans
 }
 
-// freeID takes the lowest number that no export has.
-func freeID(taken map[int32]bool) int32 {
-	id := int32(1)
+// freeID takes a number that no export has. It follows from what the export is, so that hardly ever an export gets the number
+// that another one had: clients would reach into it by the files that they had open in the other one.
+func freeID(taken map[int32]bool, of string) int32 {
+	h := fnv.New32a()
+	h.Write([]byte(of))
+	id := int32(h.Sum32() % maxID)
 	for taken[id] {
-		id++
+		id = (id + 1) % maxID
 	}
 	taken[id] = true
 	return id
@@ -57,7 +67,7 @@ func freeID(taken map[int32]bool) int32 {
 func (s *Server) write(e *api.NFSExport, x *export) {
 	next := e.DeepCopy()
 	st := &next.Status
-	st.ObservedGeneration, st.ExportID = e.Generation, x.id
+	st.ObservedGeneration, st.ExportID, st.Path = e.Generation, x.id, x.path
 	if e.DeletionTimestamp != nil {
 		if s.At == nil && s.none() || s.settled() || s.down() {
 			s.plan.Resources = append(s.plan.Resources, engine.ResourceChange{Resource: next, Gone: true})
@@ -108,7 +118,7 @@ func (s *Server) judge(e *api.NFSExport, x *export) (api.ResourceState, string) 
 	case d.Status.State != api.DaemonRunning:
 		return down, fmt.Sprintf("the NFS server on node %s is %s: %s", s.At.Node, cmp.Or(d.Status.State, api.DaemonPending), cmp.Or(d.Status.Message, "it is being made"))
 	case !s.settled():
-		return cmp.Or(settledState(e), down), "the NFS server reads its configuration"
+		return s.unsettled(e, down)
 	case s.report.Exports[e.PseudoOf()] != "":
 		return down, "the NFS server is asked for it: " + s.report.Exports[e.PseudoOf()]
 	}
@@ -118,12 +128,18 @@ func (s *Server) judge(e *api.NFSExport, x *export) (api.ResourceState, string) 
 	return api.ResourceOnline, ""
 }
 
-// settledState is the state of an export that was served before something else changed: it goes on.
-func settledState(e *api.NFSExport) api.ResourceState {
-	if e.Status.State == api.ResourceOnline || e.Status.State == api.ResourceDegraded {
-		return e.Status.State
+// unsettled is the state of an export while the server is not known to serve what is wanted. One that was served before
+// something else changed stays as it was. One that has changed itself has not that state yet: what it gave before, it may
+// give still.
+func (s *Server) unsettled(e *api.NFSExport, down api.ResourceState) (api.ResourceState, string) {
+	st := &e.Status
+	if st.State != api.ResourceOnline && st.State != api.ResourceDegraded {
+		return down, "the NFS server reads its configuration"
 	}
-	return ""
+	if st.ObservedGeneration == e.Generation {
+		return st.State, "the NFS server reads its configuration"
+	}
+	return api.ResourceCreating, "the NFS server reads its configuration; until then, it serves the export as it was before"
 }
 
 // Foresee are the reports of NFS servers that do as they are told; seen are those of now.

@@ -200,11 +200,12 @@ func (s *Server) makeDaemon(plans map[string]*export) api.Daemon {
 	if s.storage.Finish != nil {
 		s.storage.Finish(&d, &text)
 	}
+	text, d.Spec.Parameters[ganesha.ParamStamp] = ganesha.Stamped(text)
 	d.Spec.Files = append([]api.DaemonFile{{Path: ganesha.FileConf, Sources: []api.FileSource{{Text: &text}}}}, d.Spec.Files...)
 	return d
 }
 
-// settled says whether the server has read the wanted configuration, by its agent's word.
+// settled says whether the server serves the wanted configuration and nothing else, by its own word.
 func (s *Server) settled() bool {
 	d := s.daemon
 	return d != nil && d.DeletionTimestamp == nil && d.Spec.Equal(&s.want.Spec) && s.report != nil && s.report.Generation == d.Generation && s.report.Current
@@ -221,7 +222,7 @@ func (s *Server) down() bool {
 // what it cannot reach at that moment.
 func (s *Server) reload() {
 	d, r := s.daemon, s.report
-	if r == nil || d.DeletionTimestamp != nil || !d.Spec.Equal(&s.want.Spec) || r.Generation != d.Generation || d.Status.ObservedGeneration != d.Generation {
+	if r == nil || r.Starting || d.DeletionTimestamp != nil || !d.Spec.Equal(&s.want.Spec) || r.Generation != d.Generation || d.Status.ObservedGeneration != d.Generation {
 		return
 	}
 	why := ""

@@ -1,13 +1,15 @@
 package ganesha
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 )
 
 // Export is one directory that NFS clients mount.
 type Export struct {
-	// ID is in the handles of clients' open files: it stays the same as long as the export is there.
+	// ID is in the handles of clients' open files: it stays the same as long as the export gives the same directory.
 	ID int32
 	// Path is the directory in the storage, and Pseudo what clients mount.
 	Path, Pseudo string
@@ -20,21 +22,33 @@ type Export struct {
 	FSAL []string
 }
 
-// Conf is the text of FileConf for a server with this address. It serves NFSv4 by TCP alone: neither rpcbind nor D-Bus are needed. Locks are given
-// back within the grace period after a restart.
+// Conf is the text of FileConf for a server with this address, with each export on a line. It serves NFSv4 by TCP alone:
+// neither rpcbind nor D-Bus are needed. Locks are given back within the grace period after a restart.
 func Conf(address string, exports []Export) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `NFS_CORE_PARAM { Protocols = 4; NFS_Port = %d; Bind_addr = %s; Enable_UDP = False; Enable_NLM = False; Enable_RQUOTA = False; mount_path_pseudo = True; }
 NFS_KRB5 { Active_krb5 = False; }
 NFSv4 { RecoveryBackend = fs; RecoveryRoot = "${DATA}/%s"; Lease_Lifetime = 20; Grace_Period = 30; }
-LOG { Default_Log_Level = EVENT; }
+LOG { Default_Log_Level = EVENT; Facility { name = reading; destination = "${RUN}/%s/%s"; max_level = EVENT; enable = active; } }
 EXPORT_DEFAULTS { Protocols = 4; Transports = TCP; SecType = sys; }
-`, Port, address, DirRecovery)
+`, Port, address, DirRecovery, DirReadings, FirstReading)
 	for _, e := range exports {
 		b.WriteString(e.text(address))
 	}
 	return b.String()
 }
+
+// Stamped is a configuration with a stamp in it, and the stamp, which follows from the text.
+func Stamped(text string) (stamped, stamp string) {
+	sum := sha256.Sum256([]byte(text))
+	stamp = hex.EncodeToString(sum[:8])
+	return stampLine(stamp) + text, stamp
+}
+
+// HasStamp says whether a configuration has a stamp.
+func HasStamp(text, stamp string) bool { return strings.HasPrefix(text, stampLine(stamp)) }
+
+func stampLine(stamp string) string { return "# " + stamp + "\n" }
 
 func (e *Export) text(address string) string {
 	access := "RW"

@@ -17,8 +17,16 @@ const Port = 2049
 const (
 	// FileConf is the wanted configuration.
 	FileConf = "ganesha.conf"
-	// FileLoaded, in the directory for sockets, is the configuration that the process has read.
+	// FileLoaded, in the directory for sockets, is the configuration that the process reads.
 	FileLoaded = "loaded.conf"
+	// DirReadings, in the directory for sockets, has a file for each reading of a configuration that is not known to have
+	// ended. FileLoaded names the file: the process says there itself when it serves what it has read. Of a reading that
+	// has ended there is a link to /dev/null.
+	DirReadings = "readings"
+	// FirstReading is that of the process's start.
+	FirstReading = "0"
+	// FilePID, in the directory for sockets, has the process.
+	FilePID = "ganesha.pid"
 	// DirRecovery is where it notes which clients have files open.
 	DirRecovery = "recovery"
 	// ParamFSAL names what serves a kind of storage, such as "gluster": the agent looks whether it is installed.
@@ -27,15 +35,19 @@ const (
 	ParamAddress = "address"
 	// ParamExports are the pseudo paths that are to be served, joined by newlines.
 	ParamExports = "exports"
+	// ParamStamp is the stamp of the configuration: files of an earlier generation have another one.
+	ParamStamp = "stamp"
 	// VerbReload has the process read its configuration again.
 	VerbReload = "nfs reload"
 )
 
-// Command is the command of a Daemon. The process reads a copy of its configuration, by which one knows later what it has read.
+// Command is the command of a Daemon. The process reads a copy of its configuration, by which one knows later what it
+// has read. What an earlier process said is worth nothing any more.
 func Command() []string {
 	return []string{
-		"sh", "-c", `mkdir -p /var/run/ganesha "$0/` + DirRecovery + `" && cp "$0/` + FileConf + `" "$1" && shift 1 && exec "$@"`, "${DATA}", "${RUN}/" + FileLoaded,
-		"ganesha.nfsd", "-F", "-f", "${RUN}/" + FileLoaded, "-p", "${RUN}/ganesha.pid", "-L", "STDERR",
+		"sh", "-c", `mkdir -p /var/run/ganesha "$0/` + DirRecovery + `" "$3" && rm -f "$2" "$3"/* && ln -s /dev/null "$3/` + FirstReading +
+			`" && cp "$0/` + FileConf + `" "$1" && exec ganesha.nfsd -F -f "$1" -p "$2" -L STDERR`,
+		"${DATA}", "${RUN}/" + FileLoaded, "${RUN}/" + FilePID, "${RUN}/" + DirReadings,
 	}
 }
 
@@ -43,7 +55,9 @@ func Command() []string {
 type Report struct {
 	// Generation is the generation of the Daemon that the report was made for.
 	Generation int64 `json:"generation,omitempty"`
-	// Current says that the process has read the configuration of this generation.
+	// Starting says that the process does not listen yet.
+	Starting bool `json:"starting,omitempty"`
+	// Current says that the process serves by the configuration of this generation, and by no other one, by its own word.
 	Current bool `json:"current,omitempty"`
 	// Exports says of each wanted pseudo path what the server answers when it is looked up: empty when it is served.
 	Exports map[string]string `json:"exports,omitempty"`

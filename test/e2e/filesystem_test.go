@@ -208,6 +208,7 @@ func (b *bed) filesystemByNFS(c *client) {
 	if text := c.host.Run(b, b.Context(), "cat", c.mount+"/by-nfs"); text != "by-nfs" {
 		b.Errorf("what was written by NFS reads %q", text)
 	}
+	b.filesystemRights(c)
 	b.holdfast(0, "delete", "nfsexport", "home")
 	b.await("the NFS server to be gone", func() error {
 		if out := b.ceph("auth", "ls"); strings.Contains(out, "client.nfs.") {
@@ -215,6 +216,19 @@ func (b *bed) filesystemByNFS(c *client) {
 		}
 		return nil
 	})
+}
+
+// filesystemRights has an export of the filesystem give other directories to other hosts, and no more those of before.
+func (b *bed) filesystemRights(c *client) {
+	c.host.Run(b, b.Context(), "bash", "-c", `cd "$0" && echo -n root >who && mkdir sub && echo -n sub >sub/who`, c.mount)
+	r := b.rightsOf(func(more string) string {
+		return "---\napiVersion: holdfast.io/v1alpha1\nkind: NFSExport\nmetadata: {name: rights}\nspec: {cluster: ceph, filesystem: home" + more + "}\n"
+	})
+	r.is(", clients: ["+r.a.IP+"]", r.a, r.b, "root")
+	r.is(", clients: ["+r.b.IP+"]", r.b, r.a, "root")
+	r.is(", path: /sub, clients: ["+r.a.IP+"]", r.a, r.b, "sub")
+	r.is(", path: /, clients: ["+r.b.IP+"]", r.b, r.a, "root")
+	b.holdfast(0, "delete", "nfsexport", "rights")
 }
 
 func (b *bed) filesystemsRefused() {

@@ -15,11 +15,14 @@ import (
 
 // nfsExport declares an export of the volume data.
 func nfsExport(name, more string) string {
+	if !strings.Contains(more, "squash:") {
+		more += ", squash: None"
+	}
 	return fmt.Sprintf(`---
 apiVersion: holdfast.io/v1alpha1
 kind: NFSExport
 metadata: {name: %s}
-spec: {cluster: gluster, volume: data, squash: None%s}
+spec: {cluster: gluster, volume: data%s}
 `, name, more)
 }
 
@@ -43,6 +46,7 @@ func TestGlusterNFS(t *testing.T) {
 	}{
 		{"the server is killed", (*bed).nfsKilled},
 		{"exports come and go beside it", (*bed).nfsBeside},
+		{"rights are taken away", (*bed).nfsRights},
 		{"its node loses its power", (*bed).nfsNodeLost},
 		{"the volume waits for its exports", (*bed).nfsVolumeWaits},
 	} {

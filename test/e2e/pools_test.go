@@ -223,6 +223,9 @@ func (b *bed) poolClient() {
 	if out, code := put("archive"); code != 0 {
 		b.Errorf("the client cannot write to its new pool: %d, %s", code, out)
 	}
+	if out, code := put("images"); code == 0 || !strings.Contains(out, "not permitted") {
+		b.Errorf("the client still writes to the pool that it had before: %d, %s", code, out)
+	}
 	b.holdfast(0, "delete", "client", "app")
 	if out, code := put("archive"); code == 0 {
 		b.Errorf("a client that was deleted writes on: %s", out)

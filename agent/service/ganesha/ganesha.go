@@ -2,23 +2,19 @@
 package ganesha
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
-	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 )
 
@@ -90,62 +86,30 @@ func (Ganesha) DestroyLocalService(context.Context, *service.Local) error { retu
 
 // Report says what the server serves, by its own word.
 func (Ganesha) Report(parent context.Context, l *service.Local) (string, error) {
-	current, err := isCurrent(l)
+	wanted, written, err := wantedConf(l)
 	if err != nil {
 		return "", err
 	}
-	r := ganesha.Report{Generation: l.Daemon.Generation, Current: current, Exports: map[string]string{}}
+	last, err := lastReading(l)
+	if err != nil {
+		return "", err
+	}
 	ctx, cancel := context.WithTimeout(parent, lookTimeout)
 	defer cancel()
+	r := ganesha.Report{Generation: l.Daemon.Generation, Exports: map[string]string{}}
+	address := net.JoinHostPort(l.Parameters[ganesha.ParamAddress], strconv.Itoa(ganesha.Port))
+	r.Starting = errors.Is(lookup(ctx, address, "/"), errDeaf)
 	for pseudo := range strings.FieldsSeq(l.Parameters[ganesha.ParamExports]) {
 		r.Exports[pseudo] = ""
-		if err := lookup(ctx, net.JoinHostPort(l.Parameters[ganesha.ParamAddress], strconv.Itoa(ganesha.Port)), pseudo); err != nil {
+		if err := lookup(ctx, address, pseudo); err != nil {
 			r.Exports[pseudo] = err.Error()
 		}
 	}
 	if parent.Err() != nil {
 		return "", fmt.Errorf("while asking the server what it serves: %w", context.Cause(parent))
 	}
+	// A process listens when it serves what it read at its start.
+	r.Current = written && last.ended && last.text == wanted && (last.number > 0 || !r.Starting)
 	text, err := json.Marshal(r)
 	return string(text), err
-}
-
-// isCurrent says whether the process has read the configuration that is wanted.
-func isCurrent(l *service.Local) (bool, error) {
-	wanted, err := os.ReadFile(filepath.Join(l.Data, ganesha.FileConf))
-	if err != nil {
-		return false, fmt.Errorf("while reading the configuration: %w", err)
-	}
-	loaded, err := os.ReadFile(filepath.Join(l.Run, ganesha.FileLoaded))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return false, fmt.Errorf("while reading the configuration that is loaded: %w", err)
-	}
-	return bytes.Equal(wanted, loaded), nil
-}
-
-// Perform has the server read its configuration again; clients of exports that stay do not notice.
-func (Ganesha) Perform(_ context.Context, l *service.Local, cmd service.Command) (string, error) {
-	if cmd.Verb != ganesha.VerbReload {
-		return "", fmt.Errorf("this agent does not know the command %q: upgrade Holdfast on this host", cmd.Verb)
-	}
-	text, err := os.ReadFile(filepath.Join(l.Data, ganesha.FileConf))
-	if err != nil {
-		return "", fmt.Errorf("while reading the configuration: %w", err)
-	}
-	pid, err := os.ReadFile(filepath.Join(l.Run, "ganesha.pid"))
-	if err != nil {
-		return "", fmt.Errorf("while looking for the process: %w", err)
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(string(pid)))
-	if err != nil || n <= 1 {
-		return "", fmt.Errorf("%q is no process", pid)
-	}
-	if err := atomicfile.Guarded(fmt.Sprint("/proc/", n), func() error { return syscall.Kill(n, syscall.SIGHUP) }); err != nil {
-		return "", fmt.Errorf("while telling the process: %w", err)
-	}
-	// After that: who is cut off in between has it told once more, and not believe that it reads what nobody told it of.
-	if err := atomicfile.Write(filepath.Join(l.Run, ganesha.FileLoaded), text, 0o644); err != nil {
-		return "", err
-	}
-	return "the server reads its configuration again", nil
 }

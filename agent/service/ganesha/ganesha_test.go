@@ -1,13 +1,15 @@
 package ganesha
 
 import (
-	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -27,10 +29,10 @@ func TestParseVersion(t *testing.T) {
 func local(t *testing.T) *service.Local {
 	t.Helper()
 	l := &service.Local{Daemon: &api.Daemon{}, Data: t.TempDir(), Run: t.TempDir(), Parameters: map[string]string{
-		ganesha.ParamAddress: "192.0.2.1", ganesha.ParamFSAL: "none",
+		ganesha.ParamAddress: "192.0.2.1", ganesha.ParamFSAL: "none", ganesha.ParamStamp: "stamp",
 	}}
 	l.Daemon.Generation = 3
-	write(t, filepath.Join(l.Data, ganesha.FileConf), "new")
+	write(t, filepath.Join(l.Data, ganesha.FileConf), conf("1 /a"))
 	return l
 }
 
@@ -41,33 +43,124 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// TestReload_killed: one that is killed before the server was told does not say that it reads the new configuration.
+// conf is a configuration with exports, each "id pseudo".
+func conf(exports ...string) string {
+	text := fmt.Sprintf("# stamp\nLOG { destination = \"/run/%s/0\"; }\n", ganesha.DirReadings)
+	for _, e := range exports {
+		id, pseudo, _ := strings.Cut(e, " ")
+		text += fmt.Sprintf("EXPORT { Export_Id = %s; Path = \"/\"; Pseudo = %q; }\n", id, pseudo)
+	}
+	return text
+}
+
+// loads writes what the process was given last, and what it says of it.
+func loads(t *testing.T, l *service.Local, text string, number int, log string) {
+	t.Helper()
+	write(t, filepath.Join(l.Run, ganesha.FileLoaded), numbered(text, number))
+	if err := os.MkdirAll(filepath.Join(l.Run, ganesha.DirReadings), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, readingFile(l, number), log)
+}
+
+func report(t *testing.T, l *service.Local) *ganesha.Report {
+	t.Helper()
+	text, err := Ganesha{}.Report(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := ganesha.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestReload_killed: one that is killed before the server was told has told nothing.
 func TestReload_killed(t *testing.T) {
 	l := local(t)
-	write(t, filepath.Join(l.Run, "ganesha.pid"), strconv.Itoa(os.Getpid()))
+	loads(t, l, conf("1 /a"), 4, complete)
+	write(t, filepath.Join(l.Data, ganesha.FileConf), conf("1 /b"))
+	write(t, filepath.Join(l.Run, ganesha.FilePID), strconv.Itoa(os.Getpid()))
 	end := atomicfile.Watch("/proc", func(func() error) error { return errors.New("killed") })
 	defer end()
 	if _, err := (Ganesha{}).Perform(t.Context(), l, service.Command{Verb: ganesha.VerbReload}); err == nil {
 		t.Error("it was told")
 	}
-	if current, err := isCurrent(l); current || err != nil {
-		t.Errorf("what nobody was told of is read: %v", err)
+	if r := report(t, l); r.Current {
+		t.Error("what nobody was told of is served")
+	}
+	if r, err := lastReading(l); err != nil || r.number != 5 || r.text != conf("1 /b") {
+		t.Errorf("the server would read %+v, %v", r, err)
 	}
 }
 
-// A report tells whether the process has read what is wanted.
+// A report tells whether the process serves what is wanted, by what the process says of the very text that it was given.
 func TestReport_isCurrent(t *testing.T) {
+	for _, tt := range []struct {
+		name, loaded, log string
+		number            int
+		want              bool
+	}{
+		{"it serves it", conf("1 /a"), "x " + complete + "\n", 2, true},
+		{"it has ended no reading", conf("1 /a"), "x :CRIT :Export block error\n", 2, false},
+		{"it serves another one", conf("1 /b"), complete, 2, false},
+		{"it has just started and does not listen", conf("1 /a"), complete, 0, false},
+		{"an older Holdfast started it", "EXPORT { }\n", complete, 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := local(t)
+			write(t, filepath.Join(l.Data, ganesha.FileConf), conf("1 /a"))
+			loads(t, l, tt.loaded, tt.number, tt.log)
+			if r := report(t, l); r.Current != tt.want || r.Generation != 3 || !r.Starting {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// TestReport_oldFiles: while the files of a new generation are not written, the old ones tell nothing of it.
+func TestReport_oldFiles(t *testing.T) {
 	l := local(t)
-	for _, loaded := range []string{"", "old", "new"} {
-		want := loaded == "new"
-		if loaded != "" {
-			write(t, filepath.Join(l.Run, ganesha.FileLoaded), loaded)
-		}
-		text, err := Ganesha{}.Report(t.Context(), l)
-		var r ganesha.Report
-		if err != nil || json.Unmarshal([]byte(text), &r) != nil || r.Current != want || r.Generation != 3 {
-			t.Errorf("loaded %q: %s, %v", loaded, text, err)
-		}
+	write(t, filepath.Join(l.Data, ganesha.FileConf), conf("1 /a"))
+	loads(t, l, conf("1 /a"), 1, complete)
+	if r := report(t, l); !r.Current {
+		t.Errorf("%+v", r)
+	}
+	l.Parameters[ganesha.ParamStamp] = "new"
+	if r := report(t, l); r.Current {
+		t.Errorf("%+v", r)
+	}
+	if _, err := (Ganesha{}).Perform(t.Context(), l, service.Command{Verb: ganesha.VerbReload}); err == nil || !strings.Contains(err.Error(), "not written") {
+		t.Error(err)
+	}
+}
+
+// TestSteps: the server is never given a new export at the pseudo path of another one.
+func TestSteps(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		from   []string
+		ended  bool
+		wanted []string
+		want   [][]string
+	}{
+		{"clients change", []string{"1 /a"}, true, []string{"1 /a"}, [][]string{{"1 /a"}}},
+		{"another directory", []string{"1 /a", "2 /b"}, true, []string{"7 /a", "2 /b"}, [][]string{{"2 /b"}, {"7 /a", "2 /b"}}},
+		{"one more", []string{"1 /a"}, true, []string{"1 /a", "2 /b"}, [][]string{{"1 /a", "2 /b"}}},
+		{"one takes the place of another", []string{"1 /a"}, true, []string{"1 /c", "2 /a"}, [][]string{{"1 /c"}, {"1 /c", "2 /a"}}},
+		{"nobody knows whether it was read", []string{"2 /b"}, false, []string{"7 /a", "2 /b"}, [][]string{{"2 /b"}, {"7 /a", "2 /b"}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var want []string
+			for _, exports := range tt.want {
+				want = append(want, conf(exports...))
+			}
+			got := steps(reading{text: conf(tt.from...), ended: tt.ended}, conf(tt.wanted...))
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 
@@ -83,7 +176,7 @@ func TestRefused(t *testing.T) {
 	if _, err := (Ganesha{}).Perform(t.Context(), l, service.Command{Verb: ganesha.VerbReload}); err == nil || !strings.Contains(err.Error(), "is no process") {
 		t.Error(err)
 	}
-	if _, err := os.Stat(filepath.Join(l.Run, ganesha.FileLoaded)); err == nil {
+	if r := report(t, l); r.Current {
 		t.Error("what nobody has read counts as read")
 	}
 }

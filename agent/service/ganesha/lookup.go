@@ -26,11 +26,13 @@ const (
 	maxReply     = 64 << 10
 )
 
+var errDeaf = errors.New("the server does not listen yet")
+
 // lookup asks an NFS server whether it serves a path: it goes there from the root, as a client does who mounts it.
 func lookup(ctx context.Context, address, path string) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return errors.New("the server does not listen yet")
+		return errDeaf
 	}
 	defer conn.Close()
 	if end, ok := ctx.Deadline(); ok {
