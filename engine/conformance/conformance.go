@@ -96,6 +96,7 @@ var checks = []check{
 	{"can be used at once", concurrent},
 	{"heeds contexts", heedsContexts},
 	{"knows its limits", knowsLimits},
+	{"believes no lies", believesNoLies},
 }
 
 // Test runs the suite.

@@ -178,7 +178,7 @@ func TestFaults(t *testing.T) {
 	defer func(was time.Duration) { promptly = was }(promptly)
 	promptly = impatient
 	shown := map[string]bool{}
-	for _, test := range slices.Concat(faultsOfPlans, faultsOfChecks, faultsOfModes) {
+	for _, test := range slices.Concat(faultsOfPlans, faultsOfChecks, faultsOfModes, faultsOfLies) {
 		c := checks[slices.IndexFunc(checks, func(c check) bool { return c.name == test.check })]
 		r := finds(t, c, subject(test.make))
 		if !slices.ContainsFunc(r.found, func(s string) bool { return strings.Contains(s, test.want) }) {
