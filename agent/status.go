@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/agent/runtime"
@@ -35,6 +36,9 @@ type told struct {
 type tellings struct {
 	uid    types.UID
 	status api.DaemonStatus
+	// there is what the server has, which is status until somebody else writes it. version is the resource version of that.
+	there   api.DaemonStatus
+	version string
 }
 
 type atomicString struct{ v atomic.Value }
@@ -45,14 +49,29 @@ func (s *atomicString) Swap(v string) string {
 	return old
 }
 
-// last is the status that the server has of a daemon.
-func (t *told) last(d *api.Daemon) api.DaemonStatus {
+// last is the status of a daemon that was told last.
+func (t *told) last(d *api.Daemon) api.DaemonStatus { return t.of(d).status }
+
+// of is what was told of a daemon. Before anything was, it is what the server has.
+func (t *told) of(d *api.Daemon) tellings {
 	if v, ok := t.byKey.Load(client.ObjectKeyFromObject(d)); ok {
 		if w := v.(tellings); w.uid == d.UID {
-			return w.status
+			return w
 		}
 	}
-	return d.Status
+	return tellings{uid: d.UID, status: d.Status, there: d.Status, version: d.ResourceVersion}
+}
+
+// overwritten says whether somebody else wrote the status of a daemon after it was told, and notes what is there now.
+func (t *told) overwritten(d *api.Daemon) bool {
+	w := t.of(d)
+	newer, err := resourceversion.CompareResourceVersion(d.ResourceVersion, w.version)
+	if err != nil || newer <= 0 || equality.Semantic.DeepEqual(d.Status, w.there) {
+		return false
+	}
+	w.there, w.version = d.Status, d.ResourceVersion
+	t.byKey.Store(client.ObjectKeyFromObject(d), w)
+	return true
 }
 
 // lock has one goroutine at a time tell of a daemon.
@@ -84,12 +103,12 @@ func (a *agent) tell(ctx context.Context, d *api.Daemon, status api.DaemonStatus
 	})
 }
 
-// edit changes the status of a daemon and writes it, if it differs from what the server has. Only fields that changed are sent;
-// the agent is their only writer, one goroutine at a time.
+// edit changes the status of a daemon and writes it, if it differs from what the server has. Only fields that differ are sent; the
+// agent is their only writer, one goroutine at a time. What somebody else wrote is written over (overwritten).
 func (a *agent) edit(ctx context.Context, d *api.Daemon, change func(*api.DaemonStatus)) error {
 	defer a.told.lock(client.ObjectKeyFromObject(d))()
-	have := a.told.last(d)
-	status := *have.DeepCopy()
+	w := a.told.of(d)
+	have, status := w.there, *w.status.DeepCopy()
 	change(&status)
 	fitDaemon(&status)
 	if equality.Semantic.DeepEqual(have, status) {
@@ -106,7 +125,7 @@ func (a *agent) edit(ctx context.Context, d *api.Daemon, change func(*api.Daemon
 	if err != nil {
 		return fmt.Errorf("while reporting the daemon: %w", err)
 	}
-	a.told.byKey.Store(client.ObjectKeyFromObject(d), tellings{d.UID, status})
+	a.told.byKey.Store(client.ObjectKeyFromObject(d), tellings{d.UID, status, status, next.ResourceVersion})
 	return nil
 }
 
