@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"hash/fnv"
 	"io"
 	"log/slog"
 	"net"
@@ -151,11 +153,19 @@ func (b *bench) must(err error) {
 func (b *bench) addHost(name string, heard metav1.ConditionStatus) {
 	h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelHostname: name}}}
 	b.must(b.client.Create(b.Context(), h))
-	h.Status.Addresses = []string{"10.0.0.1"}
+	h.Status.Addresses = []string{addressOf(name)}
 	h.Status.Conditions = []metav1.Condition{{
 		Type: api.HostAgentConnected, Status: heard, Reason: "Test", LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
 	}}
 	b.must(b.client.Status().Update(b.Context(), h))
+}
+
+// addressOf is an address of its own for each host.
+func addressOf(host string) string {
+	sum := fnv.New32a()
+	sum.Write([]byte(host))
+	n := sum.Sum32()
+	return fmt.Sprintf("10.%d.%d.%d", byte(n>>16), byte(n>>8), byte(n)%250+1)
 }
 
 // addRunning makes a Daemon that runs, by the word of its host's agent.

@@ -29,7 +29,7 @@ func newHome(t *testing.T, namespace string) *person {
 		if err := p.Create(t.Context(), h); err != nil {
 			t.Fatal(err)
 		}
-		h.Status.Addresses, h.Status.BootID = []string{fmt.Sprintf("10.0.0.%d", i)}, "boot"
+		h.Status.Addresses, h.Status.BootID = []string{addressOf(name)}, "boot"
 		for d := range 2 {
 			h.Status.Devices = append(h.Status.Devices, api.Device{
 				ID: fmt.Sprintf("wwn-%d%d", i, d), Path: fmt.Sprintf("/dev/sd%c", 'b'+d), Model: "ACME DISK", Serial: fmt.Sprintf("S%d%d", i, d),

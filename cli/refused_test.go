@@ -211,11 +211,11 @@ func manifestOn(names ...string) string {
 // addDisks makes hosts that are heard, with a disk each.
 func (b *bench) addDisks(names ...string) {
 	b.Helper()
-	for i, name := range names {
+	for _, name := range names {
 		b.addHost(name, metav1.ConditionTrue)
 		h := &api.Host{}
 		b.must(b.client.Get(b.Context(), client.ObjectKey{Name: name}, h))
-		h.Status.Addresses, h.Status.BootID = []string{"10.0.0." + string(rune('1'+i))}, "b"
+		h.Status.BootID = "b"
 		h.Status.Devices = []api.Device{{
 			ID: "disk-" + name, Path: "/dev/sdb", Size: resource.MustParse("1Ti"), Kind: api.DeviceDisk, Availability: api.DeviceAvailable,
 		}}

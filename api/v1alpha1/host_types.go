@@ -145,7 +145,7 @@ type HostStatus struct {
 	// BootID changes whenever the machine boots (/proc/sys/kernel/random/boot_id).
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[0-9A-Fa-f-]*$`
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._:+~-]*$`
 	BootID string `json:"bootID,omitempty"`
 	// Runtime is how daemons are supervised on this host.
 	// +optional

@@ -93,7 +93,7 @@ func (w *VisibleWriter) Write(p []byte) (int, error) {
 		}
 	}
 	w.rest = append([]byte(nil), all[whole:]...)
-	if _, err := io.WriteString(w.to, Visible(string(all[:whole]))); err != nil {
+	if _, err := w.to.Write([]byte(Visible(string(all[:whole])))); err != nil {
 		return 0, err
 	}
 	return len(p), nil
