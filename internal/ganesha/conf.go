@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"strings"
+	"unicode"
 )
 
 // Export is one directory that NFS clients mount.
@@ -23,8 +25,10 @@ type Export struct {
 }
 
 // Conf is the text of FileConf for a server with this address, with each export on a line. It serves NFSv4 by TCP alone:
-// neither rpcbind nor D-Bus are needed. Locks are given back within the grace period after a restart.
+// neither rpcbind nor D-Bus are needed. Locks are given back within the grace period after a restart. It panics if the address or a client is
+// none, or a path has what would end its quotes: Ganesha has no way to write it, and the API lets none of these in.
 func Conf(address string, exports []Export) string {
+	must(address, isAddress(address))
 	var b strings.Builder
 	fmt.Fprintf(&b, `NFS_CORE_PARAM { Protocols = 4; NFS_Port = %d; Bind_addr = %s; Enable_UDP = False; Enable_NLM = False; Enable_RQUOTA = False; mount_path_pseudo = True; }
 NFS_KRB5 { Active_krb5 = False; }
@@ -33,9 +37,28 @@ LOG { Default_Log_Level = EVENT; Facility { name = reading; destination = "${RUN
 EXPORT_DEFAULTS { Protocols = 4; Transports = TCP; SecType = sys; }
 `, Port, address, DirRecovery, DirReadings, FirstReading)
 	for _, e := range exports {
+		for _, path := range []string{e.Path, e.Pseudo} {
+			must(path, !strings.ContainsFunc(path, func(r rune) bool { return unicode.IsControl(r) || strings.ContainsRune(`"\;{}`, r) }))
+		}
+		for _, client := range e.Clients {
+			_, err := netip.ParsePrefix(client)
+			must(client, err == nil || isAddress(client))
+		}
 		b.WriteString(e.text(address))
 	}
 	return b.String()
+}
+
+func isAddress(text string) bool {
+	ip, err := netip.ParseAddr(text)
+	return err == nil && ip.Zone() == ""
+}
+
+// must panics where a text cannot be written. The engine tells that as an error of the cluster's plan, and nothing is written.
+func must(text string, ok bool) {
+	if !ok {
+		panic(fmt.Sprintf("a configuration of NFS-Ganesha cannot hold %.100q", text))
+	}
 }
 
 // Stamped is a configuration with a stamp in it, and the stamp, which follows from the text.

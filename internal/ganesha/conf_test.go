@@ -21,6 +21,26 @@ func TestConf(t *testing.T) {
 	}
 }
 
+// TestConf_refuses: what would be another line or block of the configuration is never written.
+func TestConf_refuses(t *testing.T) {
+	for what, write := range map[string]func(){
+		"address": func() { Conf("10.0.0.1; } EXPORT { Export_Id = 9", nil) },
+		"zone":    func() { Conf("fe80::1%x; }", nil) },
+		"path":    func() { Conf("10.0.0.1", []Export{{Path: "/a\"; Access_Type = RW; #", Pseudo: "/a"}}) },
+		"line":    func() { Conf("10.0.0.1", []Export{{Path: "/a", Pseudo: "/a\n}"}}) },
+		"client":  func() { Conf("10.0.0.1", []Export{{Path: "/a", Pseudo: "/a", Clients: []string{"*"}}}) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("the %s was written", what)
+				}
+			}()
+			write()
+		}()
+	}
+}
+
 func TestParse(t *testing.T) {
 	if r, err := Parse(""); r != nil || err != nil {
 		t.Errorf("of nothing: %v, %v", r, err)

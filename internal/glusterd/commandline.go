@@ -6,11 +6,27 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // CommandLines are the arguments with which gluster (--mode=script --xml) is called for a command, one call after the other.
-// VerbDropBrick is none of gluster's, and an error.
+// VerbDropBrick is none of gluster's, and an error. A name that gluster would take for an option, or that has a control character, is an
+// error, too: names of peers and bricks come from what nodes report.
 func CommandLines(verb, object string, params map[string]string) ([][]string, error) {
+	for _, name := range slices.Concat([]string{object, params[ParamOld], params[ParamNew]}, strings.Fields(params[ParamBricks]), slices.Collect(maps.Keys(params))) {
+		if strings.HasPrefix(name, "-") {
+			return nil, fmt.Errorf("gluster takes the name %.100q for an option: it is not passed on", name)
+		}
+	}
+	for _, text := range slices.Concat([]string{object}, slices.Collect(maps.Keys(params)), slices.Collect(maps.Values(params))) {
+		if strings.ContainsFunc(text, unicode.IsControl) {
+			return nil, fmt.Errorf("%.100q has a control character: it is not passed on to gluster", text)
+		}
+	}
+	return commandLines(verb, object, params)
+}
+
+func commandLines(verb, object string, params map[string]string) ([][]string, error) {
 	volume := func(words ...string) []string { return append([]string{"volume"}, words...) }
 	bricks := strings.Fields(params[ParamBricks])
 	one := func(args []string) ([][]string, error) { return [][]string{force(args, params)}, nil }
