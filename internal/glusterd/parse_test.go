@@ -389,10 +389,16 @@ func TestCommandLines_refuses(t *testing.T) {
 	for what, call := range map[string]func() ([][]string, error){
 		"peer":   func() ([][]string, error) { return CommandLines(VerbProbe, "--log-file=/tmp/x", nil) },
 		"volume": func() ([][]string, error) { return CommandLines(VerbStart, "-x", nil) },
-		"brick":  func() ([][]string, error) { return CommandLines(VerbAddBrick, "v", map[string]string{ParamBricks: "10.0.0.1:/a --x"}) },
-		"old":    func() ([][]string, error) { return CommandLines(VerbReplace, "v", map[string]string{ParamOld: "-x", ParamNew: "10.0.0.1:/a"}) },
+		"brick": func() ([][]string, error) {
+			return CommandLines(VerbAddBrick, "v", map[string]string{ParamBricks: "10.0.0.1:/a --x"})
+		},
+		"old": func() ([][]string, error) {
+			return CommandLines(VerbReplace, "v", map[string]string{ParamOld: "-x", ParamNew: "10.0.0.1:/a"})
+		},
 		"option": func() ([][]string, error) { return CommandLines(VerbSet, "v", map[string]string{"--x": "1"}) },
-		"line":   func() ([][]string, error) { return CommandLines(VerbSet, "v", map[string]string{"auth.allow": "10.0.0.1\n*"}) },
+		"line": func() ([][]string, error) {
+			return CommandLines(VerbSet, "v", map[string]string{"auth.allow": "10.0.0.1\n*"})
+		},
 	} {
 		if lines, err := call(); err == nil {
 			t.Errorf("a %s came to %q", what, lines)
