@@ -265,6 +265,25 @@ const (
 	// ClusterPlaced says whether the storage system has each daemon at the place of its Host: for Ceph, each OSD below its Host in CRUSH. It does not
 	// hold up ClusterReady.
 	ClusterPlaced = "Placed"
+	// ClusterRedundant says whether data is as safe as the cluster has room for: for Ceph, whether each pool that no resource declares keeps as many
+	// copies as new pools do, on distinct hosts where there are enough. It does not hold up ClusterReady.
+	ClusterRedundant = "Redundant"
+)
+
+// Reasons of the condition Redundant, the gravest first.
+const (
+	// RedundancyOneCopy: a pool keeps one copy, although there is room for more.
+	RedundancyOneCopy = "OneCopy"
+	// RedundancyFewerCopies: a pool keeps fewer copies than new ones do.
+	RedundancyFewerCopies = "FewerCopies"
+	// RedundancyOneHost: copies of a pool may be together on one host, although there are hosts enough.
+	RedundancyOneHost = "OneHost"
+	// RedundancyTooFewPlaces: a pool keeps more copies than the hosts, or devices, that are left have room for. It is not lowered.
+	RedundancyTooFewPlaces = "TooFewPlaces"
+	// RedundancyGrowing: what is not as safe as it could be is the engine's to change, and it is about to.
+	RedundancyGrowing = "Growing"
+	// RedundancyAsRoom: all data is as safe as the cluster has room for.
+	RedundancyAsRoom = "AsRoomAllows"
 )
 
 // Reasons of the condition Placed, the gravest first.

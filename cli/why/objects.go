@@ -54,13 +54,14 @@ func hostRefused(report *api.OrchestrationReport) (host string) {
 }
 
 func (w *World) wellText(c *api.StorageCluster) string {
-	return join(w.stateText(c), "Everything that is wanted is there", placesText(c))
+	return join(w.stateText(c), "Everything that is wanted is there", conditionText(c, api.ClusterPlaced), conditionText(c, api.ClusterRedundant))
 }
 
-// placesText says what the storage system has elsewhere than Holdfast. It holds nothing up.
-func placesText(c *api.StorageCluster) string {
-	if placed := meta.FindStatusCondition(c.Status.Conditions, api.ClusterPlaced); placed != nil && placed.Status == metav1.ConditionFalse {
-		return placed.Message
+// conditionText says what is not as it could be by a condition that holds nothing up, such as what the storage system has
+// elsewhere than Holdfast.
+func conditionText(c *api.StorageCluster, kind string) string {
+	if is := meta.FindStatusCondition(c.Status.Conditions, kind); is != nil && is.Status == metav1.ConditionFalse {
+		return is.Message
 	}
 	return ""
 }

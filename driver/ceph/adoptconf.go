@@ -3,6 +3,7 @@ package ceph
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -55,6 +56,7 @@ func (x *adopter) config() map[string]api.CephOptions {
 		x.note("not taken over from ceph.conf: %s", strings.Join(left, ", "))
 	}
 	own := (&confFacts{osds: x.count(TypeOSD)}).global()
+	own[optionDefaultSize] = strconv.Itoa(maxCopies) // Ceph's default, which is not lowered where pools keep as many
 	for _, name := range keptSettings {
 		is := x.Facts.Settings[name]
 		if _, there := config["global"][name]; !there && is != "" && is != own[name] {

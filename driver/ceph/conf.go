@@ -54,20 +54,14 @@ func (f *confFacts) global() map[string]string {
 		// One log of the cluster is kept in the mons themselves ('ceph log last'); a second one in a file on each mon's
 		// host would grow without anybody to rotate it.
 		"mon_cluster_log_to_file": "false",
-
-		"osd_pool_default_size": strconv.Itoa(f.copies()),
 	}
-	// The CRUSH rule that the first pools use is made once, with the cluster. On fewer than three hosts, copies on
-	// distinct hosts would leave a pool of three copies unclean for ever; so copies are then put on distinct OSDs.
+	// The CRUSH rule that the first pools use is made once, with the cluster, by this option. On fewer than three hosts,
+	// copies on distinct hosts would leave a pool of three copies unclean for ever; so copies are then put on distinct
+	// OSDs. All else that depends on how large the cluster is stands in Ceph's own configuration, which running mons
+	// follow (planDefaults): here it would count until they are started again, and win over that.
 	o["osd_crush_chooseleaf_type"] = "1"
 	if f.osdHosts < maxCopies {
 		o["osd_crush_chooseleaf_type"] = "0"
-	}
-	if f.osds == 1 {
-		// Someone who declares one OSD has decided to go without a second copy. Ceph would warn of it for ever, and the
-		// cluster would never be well.
-		o["mon_allow_pool_size_one"] = "true"
-		o["mon_warn_on_pool_no_redundancy"] = "false"
 	}
 	if f.network.Public != "" {
 		o["public_network"] = f.network.Public

@@ -132,7 +132,7 @@ func (c *conn) fillConfig(ctx context.Context, view *engine.View, o *Observation
 	}
 	wanted := declared(view.Cluster.Spec.Ceph, o.Version)
 	if c.owned == nil {
-		owned, err := c.readOwned(ctx)
+		owned, err := c.readOwned(ctx, configRecord)
 		if err != nil {
 			return err
 		}
@@ -198,9 +198,9 @@ func nearest(names []string, name string) []string {
 }
 
 // readOwned reads what Holdfast has written down; nothing where it has not.
-func (c *conn) readOwned(ctx context.Context) (map[string]OwnedOption, error) {
+func (c *conn) readOwned(ctx context.Context, record string) (map[string]OwnedOption, error) {
 	owned := map[string]OwnedOption{}
-	out, err := c.client.Mon(ctx, command{"prefix": "config-key get", "key": configRecord}, nil)
+	out, err := c.client.Mon(ctx, command{"prefix": "config-key get", "key": record}, nil)
 	if errors.Is(err, syscall.ENOENT) {
 		return owned, nil
 	}

@@ -22,14 +22,14 @@ const (
 // configSet writes down what it is going to set before it does, so that what a run that is cut off has set is taken away some day, and
 // afterwards how Ceph has understood it (4G is stored as 4294967296).
 func (c *conn) configSet(ctx context.Context, r request) error {
-	owned, err := c.readOwned(ctx)
+	owned, err := c.readOwned(ctx, recordOf(r.Verb))
 	if err != nil {
 		return err
 	}
 	for key, value := range r.Params {
 		owned[key] = OwnedOption{Is: value}
 	}
-	if err := c.writeOwned(ctx, owned); err != nil {
+	if err := c.writeOwned(ctx, recordOf(r.Verb), owned); err != nil {
 		return err
 	}
 	setting := c.eachOption(r, func(who, name string) error {
@@ -43,12 +43,12 @@ func (c *conn) configSet(ctx context.Context, r request) error {
 	for key := range r.Params {
 		owned[key] = OwnedOption{Is: owned[key].Is, As: stored[key]}
 	}
-	return errors.Join(setting, c.writeOwned(ctx, owned))
+	return errors.Join(setting, c.writeOwned(ctx, recordOf(r.Verb), owned))
 }
 
 // configRm takes away what is as Holdfast has set it; what an administrator has changed since is theirs.
 func (c *conn) configRm(ctx context.Context, r request) error {
-	owned, err := c.readOwned(ctx)
+	owned, err := c.readOwned(ctx, recordOf(r.Verb))
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (c *conn) configRm(ctx context.Context, r request) error {
 		return err
 	}
 	maps.DeleteFunc(owned, func(key string, _ OwnedOption) bool { _, gone := r.Params[key]; return gone })
-	return c.writeOwned(ctx, owned)
+	return c.writeOwned(ctx, recordOf(r.Verb), owned)
 }
 
 // eachOption does something for several options at one time: the mons then take them in few steps.
@@ -91,17 +91,17 @@ func (c *conn) eachOption(r request, do func(who, name string) error) error {
 }
 
 // writeOwned writes down what Holdfast has set, and has it read anew.
-func (c *conn) writeOwned(ctx context.Context, owned map[string]OwnedOption) error {
+func (c *conn) writeOwned(ctx context.Context, record string, owned map[string]OwnedOption) error {
 	c.mu.Lock()
-	c.owned = nil
+	c.owned, c.defaults = nil, nil
 	c.mu.Unlock()
-	cmd := command{"prefix": "config-key rm", "key": configRecord}
+	cmd := command{"prefix": "config-key rm", "key": record}
 	if len(owned) > 0 {
 		text, err := json.Marshal(owned)
 		if err != nil {
 			return err
 		}
-		cmd = command{"prefix": "config-key set", "key": configRecord, "val": string(text)}
+		cmd = command{"prefix": "config-key set", "key": record, "val": string(text)}
 	}
 	if _, err := c.client.Mon(ctx, cmd, nil); err != nil {
 		return fmt.Errorf("writing down which options Holdfast has set: %w", err)

@@ -38,7 +38,9 @@ type conn struct {
 	crush    *crushMap // of the version that it says
 	// owned are the options that Holdfast has set, nil when they have to be read; options what the release optionsOf says of those that were asked
 	// for, and optionNames all names that it has, nil when they were not asked for.
-	owned       map[string]OwnedOption
+	owned map[string]OwnedOption
+	// defaults are those of new pools that it has set, nil when they have to be read.
+	defaults    map[string]OwnedOption
 	options     map[string]OptionInfo
 	optionNames []string
 	optionsOf   string

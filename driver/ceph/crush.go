@@ -16,6 +16,8 @@ type Place struct {
 type Rule struct {
 	Name  string
 	Takes []Take
+	// Erasure is set for one of pools that are erasure-coded.
+	Erasure bool
 }
 
 // Take is a part of a rule: from the bucket Root, and of the device class Class unless that is empty, choose step by step.

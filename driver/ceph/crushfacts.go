@@ -75,6 +75,7 @@ func (c *conn) crushRules(ctx context.Context) (map[int]Rule, error) {
 type ruleAnswer struct {
 	ID    int    `json:"rule_id"`
 	Name  string `json:"rule_name"`
+	Type  int    `json:"type"`
 	Steps []struct {
 		Op   string `json:"op"`
 		Item string `json:"item_name"`
@@ -84,7 +85,7 @@ type ruleAnswer struct {
 }
 
 func (a *ruleAnswer) rule() Rule {
-	rule := Rule{Name: a.Name}
+	rule := Rule{Name: a.Name, Erasure: a.Type == typeErasure}
 	for _, s := range a.Steps {
 		last := len(rule.Takes) - 1
 		switch {

@@ -80,6 +80,7 @@ func newForesight(seen *Observation, before, after *engine.View) *foresight {
 	o.PoolFacts, o.Clients, o.FS = f.poolFacts(), f.clients(), f.fsFacts()
 	o.Gateways, o.Certificates = gatewaysSaid(f.seen.Gateways), f.seen.Certificates
 	o.Config, o.Mirrors = f.configFacts(), mirrorsSaid(f.seen.Mirrors)
+	o.Defaults = f.defaultFacts(seen == nil)
 	return f
 }
 

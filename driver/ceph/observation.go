@@ -60,9 +60,10 @@ type Observation struct {
 	// Crush are the buckets of CRUSH, and the OSDs in them, by their names.
 	Crush map[string]Bucket
 	// Rules are the CRUSH rules by their numbers. They are asked for only where CRUSH has OSDs of one host in several buckets; otherwise nil.
-	Rules map[int]Rule
-	// PoolFacts are asked for only while the cluster has Pools; otherwise nil.
+	Rules     map[int]Rule
 	PoolFacts *PoolFacts
+	// Defaults are those of new pools, as far as Holdfast decides on them.
+	Defaults *DefaultFacts
 	// FS is what Ceph says of filesystems and MDS; it is asked for only while the cluster has Filesystems, otherwise nil.
 	FS *FSFacts
 	// NFS are the reports of NFS servers that run, by their Daemons.

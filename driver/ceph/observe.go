@@ -111,6 +111,9 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 	if err := c.fillPools(ctx, view, o); err != nil {
 		return nil, err
 	}
+	if err := c.fillDefaults(ctx, view, o); err != nil {
+		return nil, err
+	}
 	if err := c.fillFS(ctx, view, &status, o); err != nil {
 		return nil, err
 	}

@@ -303,14 +303,15 @@ func (p *planner) inMap(o *osd) bool {
 	return p.reachable() && o.uuid != "" && p.seen.OSDs[o.id].UUID == o.uuid
 }
 
-// osdDaemon is only Prepared until Ceph knows the OSD, as one that starts before is refused by the mons and ends; and until its host is where CRUSH is to have it,
+// osdDaemon is only Prepared until Ceph knows the OSD, as one that starts before is refused by the mons and ends; in a new cluster until its
+// defaults are stored; and until its host is where CRUSH is to have it,
 // unless the OSD has its place already. So is one that Ceph was asked to forget, on a host that is not drained any more.
 func (p *planner) osdDaemon(o *osd, facts *confFacts) api.Daemon {
 	bucket, placed := p.crushPlacement(o)
 	d := p.daemon(TypeOSD, strconv.Itoa(o.id), o.host, o.address, facts.at(p.crushOptions(o, bucket, placed)))
 	have := p.have[d.Name]
 	forgotten := p.reachable() && have != nil && told(have)
-	if (!o.started || forgotten) && (!p.inMap(o) || p.unplaced[o.host] && !placed) {
+	if (!o.started || forgotten) && (!p.inMap(o) || p.unplaced[o.host] && !placed || !p.defaultsStored()) {
 		d.Spec.State = api.WantPrepared
 	}
 	d.Spec.Command = append(d.Spec.Command, "--osd-data", "${DATA}/store")

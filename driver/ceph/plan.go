@@ -38,7 +38,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 
 // planAll is the plan of a cluster that is in Holdfast's hands.
 func (p *planner) planAll() {
-	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.checkSelectors, p.planMons, p.planOSDs, p.planModes, p.planFlaps, p.planRestarts, p.planDrains, p.planLocations, p.comparePlaces, p.moveMons, p.planMgrs, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.planMirrors, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.awaitMore} {
+	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.checkSelectors, p.planMons, p.planOSDs, p.planModes, p.planFlaps, p.planRestarts, p.planDrains, p.planLocations, p.comparePlaces, p.moveMons, p.planMgrs, p.planDefaults, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.planMirrors, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.planOwnPools, p.tellCopies, p.awaitMore} {
 		phase()
 	}
 	switch {
@@ -109,6 +109,8 @@ type planner struct {
 	released    map[string]bool
 	lost        map[string]time.Time // the hosts that no StorageNode means any more, and since when
 	avoided     map[string]time.Time // the hosts where a mon kept failing, and until when none is made there
+	defaults    poolDefaults
+	ownPools    []*poolPlan // Ceph's own, which no resource declares
 	pools       []*poolPlan
 	filesystems []*fsPlan
 	nfs         *nfs.Server // what serves NFSExports: nothing before chooseNFS
@@ -436,7 +438,9 @@ func (p *planner) writeCommands() {
 	if len(missing) > 0 {
 		p.command(verbOSDNew, strings.Join(slices.Sorted(maps.Keys(missing)), ", "), missing, "not in Ceph's OSD map yet")
 	}
+	p.writeDefaults()
 	p.writePools()
+	p.writeOwnPools()
 	p.writeFilesystems()
 	p.writeNFS()
 	p.dropRules()

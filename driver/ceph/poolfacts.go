@@ -32,7 +32,8 @@ type Pool struct {
 	Options      map[string]string
 }
 
-// PoolFacts are what has to be known to look after Pools. They are asked for only where the cluster has some.
+// PoolFacts are what has to be known to look after pools. What is in them, and how they are, is asked for only where the
+// cluster has Pools.
 type PoolFacts struct {
 	// Rules are the CRUSH rules by their numbers, and Places where CRUSH has the OSDs.
 	Rules  map[int]Rule
@@ -92,12 +93,10 @@ func hasPools(all []api.Resource) bool {
 	return len(engine.OfKind[*api.Pool](all))+len(engine.OfKind[*api.Filesystem](all))+len(engine.OfKind[*api.ObjectStore](all)) > 0
 }
 
-// fillPools asks for the facts where the cluster has Pools.
+// fillPools asks for the facts: for how pools are spread when CRUSH has changed, and for the rest where the cluster has
+// Pools.
 func (c *conn) fillPools(ctx context.Context, view *engine.View, o *Observation) error {
 	pools := engine.OfKind[*api.Pool](view.Resources)
-	if !hasPools(view.Resources) {
-		return nil
-	}
 	rules, err := c.crushRules(ctx)
 	if err != nil {
 		return err
@@ -110,7 +109,7 @@ func (c *conn) fillPools(ctx context.Context, view *engine.View, o *Observation)
 		Rules: rules, Places: tree.places, Profiles: c.osds.Profiles,
 		Usage: map[string]PoolUsage{}, Unclean: map[int64]map[string]int{},
 	}
-	if !o.MgrAvailable {
+	if !o.MgrAvailable || !hasPools(view.Resources) {
 		return nil
 	}
 	if err := c.fillPoolUsage(ctx, o.PoolFacts); err != nil {

@@ -268,7 +268,7 @@ func (f *foresight) ruleMade(r request) {
 	for used := range f.PoolFacts.Rules {
 		id = max(id, used+1)
 	}
-	f.PoolFacts.Rules[id] = Rule{Name: r.Params[optionRule], Takes: []Take{{
+	f.PoolFacts.Rules[id] = Rule{Name: r.Params[optionRule], Erasure: r.Verb == verbRuleErasure, Takes: []Take{{
 		Root: poolRoot, Class: r.Params[paramClass], Steps: []Choose{{Type: r.Params[paramDomain]}},
 	}}}
 }

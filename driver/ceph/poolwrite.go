@@ -224,6 +224,10 @@ func (p *planner) dropRules() {
 	for _, x := range p.allPools() {
 		wanted[x.rule] = wanted[x.rule] || x.DeletionTimestamp == nil
 	}
+	wanted[p.defaults.ruleName] = true
+	for _, x := range p.ownPools {
+		wanted[x.rule] = true
+	}
 	for _, pool := range p.seen.Pools {
 		wanted[p.seen.PoolFacts.Rules[pool.Rule].Name] = true
 		wanted[pool.Profile] = true

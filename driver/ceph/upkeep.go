@@ -245,7 +245,7 @@ func (p *planner) osdsAllow(u *upkeep) bool {
 	if others := p.othersDown(u.host); len(others) > 0 {
 		down = fmt.Sprintf(" (down already: %s)", words.Few(others))
 	}
-	return p.refuseMode(u, "its OSDs may not stop%s: Ceph says %q, so data could not be used", down, answer.Reason)
+	return p.refuseMode(u, "its OSDs may not stop%s: Ceph says %q, so data could not be used%s", down, answer.Reason, p.scantText())
 }
 
 // downWithout are the numbers of the OSDs that would be down if those of a host stopped.

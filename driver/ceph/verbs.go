@@ -71,6 +71,9 @@ var verbs = map[string]verb{
 	verbConfigSet: {(*conn).configSet, (*foresight).configSet, api.RiskNone},
 	verbConfigRm:  {(*conn).configRm, (*foresight).configRm, api.RiskNone},
 
+	verbDefaultSet: {(*conn).configSet, (*foresight).defaultSet, api.RiskNone},
+	verbDefaultRm:  {(*conn).configRm, (*foresight).defaultRm, api.RiskNone},
+
 	verbPoolCreate:     {(*conn).poolCreate, (*foresight).poolCreate, api.RiskNone},
 	verbPoolEnable:     {(*conn).poolEnable, (*foresight).poolEnable, api.RiskNone},
 	verbPoolSet:        {(*conn).poolSet, (*foresight).poolSet, api.RiskNone},

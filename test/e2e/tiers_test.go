@@ -39,6 +39,7 @@ var tests = map[string]struct {
 	"TestGluster":        {core, 175},
 	"TestGlusterDrain":   {core, 174},
 	"TestGlusterNFS":     {core, 100},
+	"TestGrow":           {core, 60},
 	"TestHostCommands":   {core, 60},
 	"TestLeaderKilled":   {core, 50},
 	"TestMaintenance":    {core, 90},

@@ -311,7 +311,11 @@ func (c *Cluster) osdDump() map[string]any {
 		return a
 	}
 	first := a["pools"].([]any)[0].(map[string]any)
-	first["size"] = min(3, len(osds))
+	own := c.ownPool()
+	first["size"], first["min_size"], first["crush_rule"] = own.size, own.minSize, c.ruleID(own.rule)
+	for app := range own.applications {
+		first["application_metadata"].(map[string]any)[app] = map[string]any{}
+	}
 	a["pools"] = append(a["pools"].([]any), c.madePools(first)...)
 	profiles := a["erasure_code_profiles"].(map[string]any)
 	for name, p := range c.profiles {

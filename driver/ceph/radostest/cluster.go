@@ -41,7 +41,9 @@ type Cluster struct {
 	buckets  map[string]bucket // those of CRUSH but for the root, by their names
 	crush    int               // its version
 	lastTree string            // what CRUSH was in that version
-	domain   string            // what copies are spread over; empty for hosts, or OSDs where there are few
+	birth    string            // what the first CRUSH rule spreads copies over
+	domain   string            // what it does since somebody changed it
+	own      *pool             // the pool that the mgr has made for itself
 	stuck    map[int]bool      // OSDs whose data cannot be moved
 	space    map[int]int64     // KiB used by OSDs, where it is not next to nothing
 	caps     map[string]map[string]string

@@ -18,7 +18,7 @@ var (
 		"osd_scrub_begin_hour": "int", "osd_scrub_end_hour": "int", "osd_scrub_begin_week_day": "int", "osd_scrub_end_week_day": "int",
 		"osd_scrub_min_interval": "float", "osd_scrub_max_interval": "float", "osd_deep_scrub_interval": "float",
 		"osd_memory_target": "size", "osd_pool_default_size": "uint", "mon_lease": "float", "mon_max_pg_per_osd": "uint", "mon_allow_pool_delete": "bool",
-		"mon_allow_pool_size_one": "bool", "osd_op_queue": "str", "osd_mclock_profile": "str", "bluestore_min_alloc_size": "uint", "debug_osd": "str",
+		"mon_allow_pool_size_one": "bool", "mon_warn_on_pool_no_redundancy": "bool", "osd_pool_default_crush_rule": "int", "osd_op_queue": "str", "osd_mclock_profile": "str", "bluestore_min_alloc_size": "uint", "debug_osd": "str",
 	}
 	startupOptions = map[string]bool{"osd_op_queue": true}
 	createOptions  = map[string]bool{"bluestore_min_alloc_size": true}

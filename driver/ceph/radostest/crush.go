@@ -235,8 +235,11 @@ func (c *Cluster) SpreadOver(racks map[string]string) {
 	c.changed()
 }
 
-// levelOf is what a rule that was made spreads over.
+// levelOf is what a rule spreads over.
 func (c *Cluster) levelOf(rule string) string {
+	if rule == firstRule {
+		return cmp.Or(c.domain, c.birth, "host")
+	}
 	for _, r := range c.made {
 		if r.name == rule {
 			return r.domain
@@ -276,7 +279,7 @@ func (c *Cluster) tree() any {
 // crushVersion counts how often CRUSH was another one when it was looked at.
 func (c *Cluster) crushVersion() int {
 	var b strings.Builder
-	fmt.Fprint(&b, c.buckets, c.domain, c.made)
+	fmt.Fprint(&b, c.buckets, c.domain, c.birth, c.made)
 	for _, id := range slices.Sorted(maps.Keys(c.osds)) {
 		fmt.Fprintln(&b, id, c.osds[id].host, c.osds[id].weight)
 	}

@@ -126,6 +126,15 @@ func (c *Cluster) purge(cmd map[string]any) (answer any, errno syscall.Errno, st
 	return nil, 0, ""
 }
 
+// Forget has the cluster forget an OSD, as a person who purges it does.
+func (c *Cluster) Forget(id int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.osds, id)
+	delete(c.auth, "osd."+strconv.Itoa(id))
+	c.changed()
+}
+
 // destroy keeps the number of an OSD, and its place; where data is safe without it the caller has looked.
 func (c *Cluster) destroy(cmd map[string]any) (answer any, errno syscall.Errno, status string) {
 	number, ok := cmd["id"].(float64)
@@ -145,14 +154,10 @@ func (c *Cluster) destroy(cmd map[string]any) (answer any, errno syscall.Errno, 
 	return nil, 0, ""
 }
 
-// rules are the one that the first pools use: on fewer than three hosts copies are put on distinct OSDs.
+// rules are the one that the first pools use, and those that were made.
 func (c *Cluster) rules() any {
 	rules := recordedAs[[]any]("osd-crush-rule-dump")
-	domain := c.domain
-	if domain == "" && len(c.hosts()) < 3 {
-		domain = "osd"
-	}
-	if domain != "" {
+	if domain := c.levelOf(firstRule); domain != "" {
 		for _, step := range rules[0].(map[string]any)["steps"].([]any) {
 			if s := step.(map[string]any); s["type"] != nil {
 				s["type"] = domain

@@ -19,7 +19,7 @@ func (c *Cluster) makeMon(d *api.Daemon) {
 			id, _, _ := strings.Cut(pair, "=")
 			c.mons = append(c.mons, id)
 		}
-		c.monEpoch = 1
+		c.monEpoch, c.birth = 1, birthOf(d)
 	}
 	if c.seeds[d.Spec.ID] != nil {
 		return

@@ -1,12 +1,15 @@
 package radostest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 // pool is a pool that was made by command.
@@ -134,6 +137,69 @@ func (c *Cluster) makeRule(name, domain, class string) {
 	}
 }
 
+// firstRule is the CRUSH rule that a cluster begins with, and ownName the pool that the mgr makes for itself.
+const (
+	firstRule = "replicated_rule"
+	ownName   = "device_health_metrics"
+)
+
+// birthOf is what a mon that makes a cluster has the first rule spread over: hosts, or OSDs if its ceph.conf says so.
+func birthOf(d *api.Daemon) string {
+	for _, f := range d.Spec.Files {
+		for _, src := range f.Sources {
+			if f.Path == "ceph.conf" && src.Text != nil && strings.Contains(*src.Text, "osd_crush_chooseleaf_type = 0\n") {
+				return "osd"
+			}
+		}
+	}
+	return "host"
+}
+
+// ownPool is the mgr's own pool, which it makes when there are OSDs.
+func (c *Cluster) ownPool() *pool {
+	if c.own == nil && len(c.osds) > 0 {
+		c.own = c.newPool(1)
+	}
+	return c.own
+}
+
+// newPool is a pool as Ceph makes it by its defaults.
+func (c *Cluster) newPool(id int) *pool {
+	p := &pool{id: id, rule: firstRule, quotas: map[string]int64{}, options: map[string]any{}, applications: map[string]any{}}
+	p.size, _ = strconv.Atoi(cmp.Or(c.stored["mon osd_pool_default_size"], c.stored["global osd_pool_default_size"], "3"))
+	p.minSize = p.size - p.size/2
+	for _, r := range c.made {
+		if strconv.Itoa(r.id) == c.stored["global osd_pool_default_crush_rule"] {
+			p.rule = r.name
+		}
+	}
+	return p
+}
+
+// CreatePool makes a pool of which nothing is said, as a person does: 'ceph osd pool create NAME'.
+func (c *Cluster) CreatePool(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lastPool++
+	c.pools[name] = c.newPool(c.lastPool)
+	c.changed()
+}
+
+// Pool is a pool, or the mgr's own, as "size SIZE/MIN over LEVELs, rule RULE".
+func (c *Cluster) Pool(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.poolNamed(name)
+	return fmt.Sprintf("size %d/%d over %ss, rule %s", p.size, p.minSize, c.levelOf(p.rule), p.rule)
+}
+
+func (c *Cluster) poolNamed(name string) *pool {
+	if name == ownName {
+		return c.ownPool()
+	}
+	return c.pools[name]
+}
+
 func (c *Cluster) makePool(name string, cmd map[string]any) (syscall.Errno, string) {
 	rule, _ := cmd["rule"].(string)
 	if c.pools[name] != nil {
@@ -162,7 +228,7 @@ func (c *Cluster) makePool(name string, cmd map[string]any) (syscall.Errno, stri
 
 func (c *Cluster) changePool(prefix string, cmd map[string]any) (errno syscall.Errno, status string, known bool) {
 	name := fmt.Sprint(cmd["pool"])
-	p := c.pools[name]
+	p := c.poolNamed(name)
 	if !strings.HasPrefix(prefix, "osd pool ") || prefix == "osd pool stats" {
 		return 0, "", false
 	}
@@ -208,6 +274,9 @@ func (c *Cluster) setPool(p *pool, name, value string) (syscall.Errno, string) {
 }
 
 func (c *Cluster) ruleID(name string) int {
+	if name == firstRule {
+		return 0
+	}
 	for _, r := range c.made {
 		if r.name == name {
 			return r.id

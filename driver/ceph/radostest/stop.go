@@ -51,9 +51,7 @@ func numbers(list any) map[int]bool {
 	return ids
 }
 
-// okToStop goes by the pool that Ceph would make by its defaults: three copies on distinct hosts (on distinct OSDs where there
-// are fewer hosts), of which more than half are needed; and by those that were made to be spread more widely than over hosts. Each
-// has placement groups on all combinations of them.
+// okToStop goes by the mgr's own pool, and by those that were made to be spread more widely than over hosts. Each has placement groups on all combinations of them.
 func (c *Cluster) okToStop(ids map[int]bool) (answer any, errno syscall.Errno, status string) {
 	if !c.usableWithout(ids) {
 		return nil, syscall.EBUSY, "unsafe to stop osd(s) at this time (1 PGs are or would become offline)"
@@ -84,21 +82,7 @@ func (c *Cluster) monsAllow(prefix, id string) (syscall.Errno, string) {
 
 // usableWithout says whether all data can be used while these OSDs are down, beside those that are down already.
 func (c *Cluster) usableWithout(ids map[int]bool) bool {
-	hosts, in := map[string]bool{}, 0
-	for _, o := range c.osds {
-		if o.holds() {
-			hosts[o.host] = true
-			in++
-		}
-	}
-	size, level := min(3, in), c.domain
-	if level == "" {
-		level = "host"
-	}
-	if len(hosts) < size {
-		level = "osd"
-	}
-	if c.domainsGone(level, ids) > size/2 {
+	if own := c.ownPool(); own != nil && c.domainsGone(c.levelOf(own.rule), ids) > own.size-own.minSize {
 		return false
 	}
 	for _, p := range c.pools {
