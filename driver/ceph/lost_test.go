@@ -161,3 +161,20 @@ func TestLost_poolOfBefore(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// The key of a client that somebody deleted in Ceph is put there again: it is the same key, and it is told.
+func TestLost_clientKey(t *testing.T) {
+	f := poolsOn(3)
+	f.clients = append(f.clients, clientOf("app", api.ClientCaps{"mon": "allow r", "osd": "allow rw pool=p"}))
+	f.settle(t)
+	key := string(f.secrets["c-key-client.app"].data[secretKey])
+	f.ceph.Unauthorize("client.app")
+	p := f.round(t)
+	if got := word(decisions(p, api.VerdictDo), "client.app"); !strings.Contains(got, "it gets the key that it had") {
+		t.Errorf("told: %q", got)
+	}
+	f.settle(t)
+	if again := string(f.secrets["c-key-client.app"].data[secretKey]); again != key || f.ceph.Key("client.app") != key || f.ceph.Caps("client.app")["osd"] == "" {
+		t.Errorf("key %s, in Ceph %s with %v, and before %s", again, f.ceph.Key("client.app"), f.ceph.Caps("client.app"), key)
+	}
+}
