@@ -45,6 +45,12 @@ func TestLost_filesystemRenamed(t *testing.T) {
 	f.ceph.MakePool("m", "by-hand", "host")
 	f.ceph.MakePool("d", "by-hand", "host")
 	f.ceph.MakeFilesystem("home", "m", "d")
+	f.exports = append(f.exports, exportOf("home", "home"))
+	f.settle(t)
+	if d := f.daemons["c-nfs-h1"]; d != nil && strings.Contains(*d.Spec.Files[0].Sources[0].Text, "Filesystem = ") {
+		t.Errorf("the other one is served by NFS: %+v", f.exports[0].Status)
+	}
+	f.exports = nil
 	f.settle(t)
 	wantLost(t, f.filesystems[0], api.ResourceOffline, api.ReasonNameTaken, "1", "another one (id 2)", "home2")
 	f.deleteFS(api.DeletionWipe)

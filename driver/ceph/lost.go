@@ -48,6 +48,11 @@ func (l losses) why() string {
 	return strings.Join(all, "; ")
 }
 
+// taken says whether what has the name of something lost is not what was recorded.
+func (l losses) taken() bool {
+	return slices.ContainsFunc(l, func(one *loss) bool { return one.reason == api.ReasonNameTaken })
+}
+
 // refusal says what is gone, and what a person can do.
 func (l losses) refusal(r api.Resource) string {
 	var back []string
@@ -176,4 +181,14 @@ func (p *planner) tellKept(x *poolPlan) {
 	if x.have != nil && !x.owns() {
 		p.decide(api.VerdictSkip, x.line(), "pool %s in Ceph (id %d) is not the one that was made for it, and stays", x.Name, x.have.ID)
 	}
+}
+
+// lostPool says how the pool that a Pool, or a store, has by a name is gone; nil while it is there. Nobody else uses what has its name.
+func (p *planner) lostPool(name string) *loss {
+	for _, x := range p.allPools() {
+		if x.Name == name && x.lost != nil {
+			return x.lost
+		}
+	}
+	return nil
 }

@@ -90,6 +90,19 @@ func TestLost_pool(t *testing.T) {
 	}
 }
 
+// Another pool that has the name of a lost one is not mirrored either.
+func TestLost_mirroredPool(t *testing.T) {
+	f := poolsOn(3, vms())
+	f.settle(t)
+	f.ceph.DropPool("vms")
+	f.ceph.MakePool("vms", "by-hand", "host")
+	f.objects = append(f.objects, mirrorOf("dr"))
+	f.settle(t)
+	if s := f.objects[0].(*api.RBDMirror).Status; !strings.Contains(s.Message, "another one") || f.mirrored["vms"].Mode != "" {
+		t.Errorf("%s: %s, %+v", s.State, s.Message, f.mirrored)
+	}
+}
+
 // A person may also have another pool taken for the lost one.
 func TestLost_poolTaken(t *testing.T) {
 	f := poolsOn(3, replicated("vms", 3))
