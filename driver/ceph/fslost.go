@@ -50,24 +50,32 @@ func (p *planner) fsLost(x *fsPlan) *loss {
 	if x.id == 0 || x.DeletionTimestamp != nil || x.have != nil && x.owns() {
 		return nil
 	}
-	now := p.fsName(x.id)
-	l := &loss{id: strconv.FormatInt(x.id, 10), reason: api.ReasonDeletedOutside}
-	l.why = fmt.Sprintf("Ceph has no filesystem %s any more (id %d), and Holdfast did not delete it", x.Name, x.id)
-	if now != "" {
-		l.reason, l.back = api.ReasonRenamedOutside, fmt.Sprintf("rename it back with 'ceph fs rename %s %s --yes-i-really-mean-it'", now, x.Name)
-		l.why = fmt.Sprintf("filesystem %s (id %d) is called %s in Ceph now, and Holdfast did not rename it", x.Name, x.id, now)
-	}
-	l.anew = "makes a new, empty one"
-	if left := p.fsPoolsLeft(x); len(left) > 0 {
+	l := p.fsGone(x)
+	l.id, l.anew = strconv.FormatInt(x.id, 10), "makes a new, empty one"
+	if len(p.fsPoolsLeft(x)) > 0 {
 		l.anew += ", once its old pools have other names"
-		if now == "" {
-			l.why += "; its data is left in " + words.Few(left)
-			l.back = p.fsBack(x)
-		}
 	}
 	if x.have != nil {
 		l.reason, l.anew = api.ReasonNameTaken, fmt.Sprintf("takes filesystem %s (id %d) for this one", x.Name, x.have.ID)
 		l.why = fmt.Sprintf("Ceph's filesystem %s is another one (id %d) than the recorded one: %s", x.Name, x.have.ID, l.why)
+		l.back = "" // its name is to be free first
+	}
+	return l
+}
+
+// fsGone says where a filesystem is that has its name no more, or where its data is.
+func (p *planner) fsGone(x *fsPlan) *loss {
+	if now := p.fsName(x.id); now != "" {
+		return &loss{
+			reason: api.ReasonRenamedOutside,
+			why:    fmt.Sprintf("filesystem %s (id %d) is called %s in Ceph now, and Holdfast did not rename it", x.Name, x.id, now),
+			back:   fmt.Sprintf("rename it back with 'ceph fs rename %s %s --yes-i-really-mean-it'", now, x.Name),
+		}
+	}
+	l := &loss{reason: api.ReasonDeletedOutside, back: p.fsBack(x)}
+	l.why = fmt.Sprintf("Ceph has no filesystem %s any more (id %d), and Holdfast did not delete it", x.Name, x.id)
+	if left := p.fsPoolsLeft(x); len(left) > 0 {
+		l.why += "; its data is left in " + words.Few(left)
 	}
 	return l
 }

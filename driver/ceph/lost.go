@@ -1,7 +1,6 @@
 package ceph
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -138,26 +137,42 @@ func (p *planner) poolLost(x *poolPlan) *loss {
 	if x.id == 0 || x.DeletionTimestamp != nil || x.have != nil && x.owns() {
 		return nil
 	}
-	id, now := strconv.FormatInt(x.id, 10), p.poolName(x.id)
-	l := &loss{id: id, reason: api.ReasonDeletedOutside, anew: "makes a new, empty one"}
-	l.why = fmt.Sprintf("Ceph has no pool %s any more (id %s), and Holdfast did not delete it", x.Name, id)
-	l.back = "Ceph keeps nothing of a deleted pool: its data has to come from a copy of yours"
-	if now != "" {
-		l.reason, l.back = api.ReasonRenamedOutside, fmt.Sprintf("rename it back with 'ceph osd pool rename %s %s'", now, x.Name)
-		l.why = fmt.Sprintf("pool %s (id %s) is called %s in Ceph now, and Holdfast did not rename it", x.Name, id, now)
-	}
+	l := p.poolGone(x)
 	if x.have != nil {
-		left := cmp.Or(now, "gone")
-		if now != "" {
-			left, l.back = "called "+now+" now", fmt.Sprintf("rename pool %s (id %d) to another name, and %s back to %s", x.Name, x.have.ID, now, x.Name)
-		}
-		l.reason, l.anew = api.ReasonNameTaken, fmt.Sprintf("takes pool %s (id %d) for this one", x.Name, x.have.ID)
-		l.why = fmt.Sprintf("Ceph's pool %s is another one (id %d) than the recorded one (id %s), which is %s", x.Name, x.have.ID, id, left)
+		l.taken(x, p.poolName(x.id))
 	}
-	if x.owner != nil {
-		l.id = "pool-" + id
+	if l.id = strconv.FormatInt(x.id, 10); x.owner != nil {
+		l.id = "pool-" + l.id
 	}
 	return l
+}
+
+// poolGone says where a pool is that has its name no more.
+func (p *planner) poolGone(x *poolPlan) *loss {
+	now := p.poolName(x.id)
+	if now == "" {
+		return &loss{
+			reason: api.ReasonDeletedOutside, anew: "makes a new, empty one",
+			why:  fmt.Sprintf("Ceph has no pool %s any more (id %d), and Holdfast did not delete it", x.Name, x.id),
+			back: "Ceph keeps nothing of a deleted pool: its data has to come from a copy of yours",
+		}
+	}
+	return &loss{
+		reason: api.ReasonRenamedOutside, anew: "makes a new, empty one",
+		why:  fmt.Sprintf("pool %s (id %d) is called %s in Ceph now, and Holdfast did not rename it", x.Name, x.id, now),
+		back: fmt.Sprintf("rename it back with 'ceph osd pool rename %s %s'", now, x.Name),
+	}
+}
+
+// taken says that another pool has the name of the one that is gone, which is called now, or is deleted.
+func (l *loss) taken(x *poolPlan, now string) {
+	left := "deleted"
+	if now != "" {
+		left = "called " + now + " now"
+		l.back = fmt.Sprintf("rename pool %s (id %d) to another name, and %s back to %s", x.Name, x.have.ID, now, x.Name)
+	}
+	l.reason, l.anew = api.ReasonNameTaken, fmt.Sprintf("takes pool %s (id %d) for this one", x.Name, x.have.ID)
+	l.why = fmt.Sprintf("Ceph's pool %s is another one (id %d) than the recorded one (id %d), which is %s", x.Name, x.have.ID, x.id, left)
 }
 
 // losses are what a pool is to a resource that has no other one.
