@@ -16,8 +16,8 @@ import (
 )
 
 func newVolume(g *globals) *cobra.Command {
-	cmd := &cobra.Command{Use: "volume", Short: "Decide what only a person can: which copy of a file is right, whether a volume that is gone is made anew"}
-	cmd.AddCommand(newVolumeResolve(g), newVolumeRecreate(g))
+	cmd := &cobra.Command{Use: "volume", Short: "Decide what only a person can: which copy of a file is right"}
+	cmd.AddCommand(newVolumeResolve(g))
 	return cmd
 }
 

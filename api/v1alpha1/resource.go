@@ -72,6 +72,25 @@ const (
 // ResourceAccepted is the condition of a resource that says whether it can be made as it is declared.
 const ResourceAccepted = "Accepted"
 
+// AnnotationRecreate is a person's word that what is gone of a resource may be made anew, empty. Its value is status.lost: it allows
+// that once, and says nothing of what is made then.
+const AnnotationRecreate = Group + "/recreate"
+
+// ResourcePresent is the condition of a resource that is false while the storage system lacks what was recorded of it.
+const ResourcePresent = "Present"
+
+// The reasons of the condition ResourcePresent.
+const (
+	// ReasonPresent: the storage system has what is recorded.
+	ReasonPresent = "Found"
+	// ReasonDeletedOutside: the storage system has it no more, and nothing of its name. Holdfast did not delete it.
+	ReasonDeletedOutside = "DeletedOutside"
+	// ReasonRenamedOutside: the storage system has it by another name. Holdfast did not rename it.
+	ReasonRenamedOutside = "RenamedOutside"
+	// ReasonNameTaken: what the storage system has by this name is not what was recorded.
+	ReasonNameTaken = "NameTaken"
+)
+
 // ResourceStatus is what the engine knows of a resource of any kind.
 type ResourceStatus struct {
 	// ObservedGeneration is the generation of the spec that the status speaks of.
@@ -83,6 +102,11 @@ type ResourceStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
+	// Lost is the identity of what the storage system does not have any more, and Holdfast did not delete. It is what
+	// 'holdfast recreate KIND NAME --lost' takes. It is empty while all that was recorded is there.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Lost string `json:"lost,omitempty"`
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -187,23 +187,6 @@ type VolumeStatus struct {
 	SplitBrains []string `json:"splitBrains,omitempty"`
 }
 
-// AnnotationRecreate is a person's word that a volume that is gone may be made anew, empty. Its value is the ID that the Volume's
-// status has: it allows that once, and says nothing of the volume that is made then.
-const AnnotationRecreate = Group + "/recreate-volume"
-
-// VolumePresent is the condition of a Volume that is false while the storage system lacks the volume that was recorded.
-const VolumePresent = "Present"
-
-// The reasons of the condition VolumePresent.
-const (
-	// ReasonPresent: the storage system has the volume that is recorded.
-	ReasonPresent = "Found"
-	// ReasonDeletedOutside: the storage system has no volume of this name. Holdfast did not delete it.
-	ReasonDeletedOutside = "DeletedOutside"
-	// ReasonOtherVolume: the storage system has a volume of this name that is not the one that was recorded.
-	ReasonOtherVolume = "OtherVolume"
-)
-
 // VolumeZonesApart is the condition of a Volume that is false while the loss of one zone would take data of it away: a set has more
 // bricks in a zone than it can do without.
 const VolumeZonesApart = "ZonesApart"

@@ -136,12 +136,20 @@ func (p *planner) writeClients() {
 			p.plan.Secrets = append(p.plan.Secrets, p.secretWant(entity))
 		case !known:
 			// Ceph checks capabilities when they are set, and not when a key is imported with them (AuthMonitor::prepare_command).
-			p.clientCommand(c, verbAuthImport, nil, "it is declared")
+			p.clientCommand(c, verbAuthImport, nil, "%s", whyImport(c))
 			p.clientCommand(c, verbAuthCaps, wanted, "its capabilities are %s", capsText(wanted))
 		case !maps.Equal(caps, wanted):
 			p.clientCommand(c, verbAuthCaps, wanted, "its capabilities go from %s to %s; a program that is connected keeps those that it has", capsText(caps), capsText(wanted))
 		}
 	}
+}
+
+// whyImport says why the key of a client is put into Ceph. Who deletes it there loses nothing: the key that its users have is in the Secret.
+func whyImport(c *api.Client) string {
+	if c.Status.Entity == entityOfClient(c) {
+		return "Ceph does not have it any more, and Holdfast did not delete it: it gets the key that it had, so those who use it go on"
+	}
+	return "it is declared"
 }
 
 // clientCommand is a command of one client: clients do not depend on each other.

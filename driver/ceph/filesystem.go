@@ -14,8 +14,17 @@ import (
 // fsPlan is a Filesystem while it is planned.
 type fsPlan struct {
 	*api.Filesystem
-	// have is the filesystem in Ceph; nil when there is none, or nobody can tell.
+	// id is its number in Ceph that was recorded, and noted its pools; none where there was none, or its loss was accepted.
+	id    int64
+	noted []api.FilesystemPoolStatus
+	// have is the filesystem in Ceph; nil when there is none, or nobody can tell. lost is what is gone of the one that was recorded.
 	have *FS
+	lost losses
+	// lostGroups are subvolume groups that are gone.
+	lostGroups losses
+	// forgot says that its loss was accepted, forgotGroups that of groups.
+	forgot       bool
+	forgotGroups losses
 	// pools are the metadata pool and then the data pools.
 	pools   []*poolPlan
 	service *service
@@ -44,12 +53,8 @@ func standbyMDS(f *api.Filesystem) int {
 // work is Ceph's to say, and takes a while.
 func (p *planner) declareFilesystems() {
 	for _, f := range engine.OfKind[*api.Filesystem](p.view.Resources) {
-		x := &fsPlan{Filesystem: f}
-		if p.fsKnown() {
-			if have, ok := p.seen.FS.Filesystems[f.Name]; ok {
-				x.have = &have
-			}
-		}
+		x := &fsPlan{Filesystem: f, id: p.recorded(f.Status.ID), noted: f.Status.Pools}
+		p.findFS(x)
 		s := &service{
 			crew: crew{
 				daemonType: TypeMDS, noun: "MDS", field: "spec.activeMDS and spec.standbyMDS together", count: activeMDS(f) + standbyMDS(f), least: activeMDS(f),
@@ -78,6 +83,7 @@ func (p *planner) fsKnown() bool { return p.reachable() && p.seen.FS != nil }
 func (p *planner) planFilesystems() {
 	for _, x := range p.filesystems {
 		p.shapeFS(x)
+		p.findFSPools(x)
 		for _, pool := range x.pools {
 			p.judgePlace(pool)
 		}
@@ -124,13 +130,14 @@ func (p *planner) addPool(x *fsPlan, name string, t api.FilesystemPool) {
 		Cluster: x.Spec.Cluster, Replicated: t.Replicated, ErasureCoded: t.ErasureCoded, FailureDomain: t.FailureDomain, DeviceClass: t.DeviceClass,
 		Application: "cephfs", Quota: t.Quota, Compression: t.Compression, DeletionPolicy: x.Spec.DeletionPolicy,
 	}
-	for _, s := range x.Status.Pools {
+	plan := &poolPlan{Pool: pool, owner: x.Filesystem}
+	for _, s := range x.noted {
 		if s.Name == name {
-			pool.Status.ID = s.ID
+			plan.id = p.recorded(s.ID)
 		}
 	}
 	pool.Status.State = x.Status.State
-	x.pools = append(x.pools, &poolPlan{Pool: pool, owner: x.Filesystem})
+	x.pools = append(x.pools, plan)
 }
 
 // poolName is the name of a pool by its number; empty where there is none.
@@ -152,6 +159,10 @@ func (p *planner) allPools() []*poolPlan {
 
 // checkFS says why a filesystem cannot be as it is declared, or what it waits for.
 func (p *planner) checkFS(x *fsPlan) {
+	if len(x.lost) > 0 {
+		x.refuse("%s", x.lost.refusal(x.Filesystem))
+		return
+	}
 	if x.service.refusal != "" {
 		x.refuse("%s", x.service.refusal)
 	}
@@ -202,7 +213,7 @@ func (p *planner) checkOwner(x *fsPlan, pool *poolPlan) {
 
 // promised says whether a pool was written down to be made for the filesystem.
 func (x *fsPlan) promised(pool *poolPlan) bool {
-	return slices.ContainsFunc(x.Status.Pools, func(s api.FilesystemPoolStatus) bool {
+	return slices.ContainsFunc(x.noted, func(s api.FilesystemPoolStatus) bool {
 		return s.Name == pool.Name && (s.ID == 0 || s.ID == pool.have.ID)
 	})
 }
@@ -223,20 +234,20 @@ func (p *planner) fsCommand(x *fsPlan, verb string, params map[string]string, fo
 
 func (p *planner) bringFS(x *fsPlan) {
 	for _, pool := range x.pools {
-		if pool.have != nil || x.noted(pool) { // its name is written down first
+		if pool.have != nil || x.written(pool) { // its name is written down first
 			p.bringPool(pool)
 		}
 	}
-	if !slices.ContainsFunc(x.pools, func(pool *poolPlan) bool { return pool.have == nil && !x.noted(pool) }) {
+	if !slices.ContainsFunc(x.pools, func(pool *poolPlan) bool { return pool.have == nil && !x.written(pool) }) {
 		have := p.makeFS(x)
 		p.bringMDS(x, have)
 		p.bringGroups(x)
 	}
 }
 
-// noted says whether the name of a pool is written down.
-func (x *fsPlan) noted(pool *poolPlan) bool {
-	return slices.ContainsFunc(x.Status.Pools, func(s api.FilesystemPoolStatus) bool { return s.Name == pool.Name })
+// written says whether the name of a pool is written down.
+func (x *fsPlan) written(pool *poolPlan) bool {
+	return slices.ContainsFunc(x.noted, func(s api.FilesystemPoolStatus) bool { return s.Name == pool.Name })
 }
 
 // makeFS has the filesystem made, with all its data pools.
@@ -281,6 +292,9 @@ func (p *planner) bringGroups(x *fsPlan) {
 	}
 	for _, g := range x.Spec.SubvolumeGroups {
 		quota, there := groups[g.Name]
+		if x.lostGroups.has(groupID(g.Name)) {
+			continue
+		}
 		params := map[string]string{paramGroup: g.Name, paramValue: strconv.FormatInt(groupQuota(g), 10)}
 		switch {
 		case !there:

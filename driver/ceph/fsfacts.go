@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -118,8 +119,11 @@ func (c *conn) fillFS(ctx context.Context, view *engine.View, status *statusAnsw
 	return nil
 }
 
-// wantsGroups says whether subvolume groups are to be made, or to have another quota.
+// wantsGroups says whether subvolume groups are to be made, or to have another quota, or are missed.
 func wantsGroups(f *api.Filesystem) bool {
+	if f.DeletionTimestamp == nil && strings.Contains(f.Status.Lost, groupIDPrefix) {
+		return true
+	}
 	return f.DeletionTimestamp == nil && slices.ContainsFunc(f.Spec.SubvolumeGroups, func(g api.SubvolumeGroup) bool {
 		return !slices.ContainsFunc(f.Status.SubvolumeGroups, func(have api.SubvolumeGroup) bool { return have.Name == g.Name && groupQuota(have) == groupQuota(g) })
 	})

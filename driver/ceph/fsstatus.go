@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -25,6 +26,7 @@ func (p *planner) putFilesystems() {
 			}
 		} else {
 			p.tellFS(x, s)
+			p.setLost(next, p.fsKnown() && p.poolsKnown(), slices.Concat(x.lost, x.lostGroups))
 			engine.Accept(next, x.refusals, nil, p.now)
 		}
 		p.plan.PutResource(x.Filesystem, next)
@@ -34,6 +36,9 @@ func (p *planner) putFilesystems() {
 // tellFS says how a filesystem stands.
 func (p *planner) tellFS(x *fsPlan, s *api.FilesystemStatus) {
 	s.State, s.Message = p.fsState(x)
+	if s.ID = x.id; x.forgot {
+		s.Pools, s.SubvolumeGroups = nil, nil
+	}
 	if len(x.refusals) > 0 && x.have == nil || !p.fsKnown() || !p.poolsKnown() {
 		return
 	}
@@ -66,17 +71,33 @@ func (p *planner) tellFS(x *fsPlan, s *api.FilesystemStatus) {
 	s.SubvolumeGroups = p.groupsMade(x)
 }
 
-// groupsMade are the groups that are as they are declared, by the manager's word of now or of before.
+// groupsMade are the groups that were made, each with the quota that it has, by the manager's word of now or of before.
 func (p *planner) groupsMade(x *fsPlan) (made []api.SubvolumeGroup) {
 	groups := p.seen.FS.Groups[x.Name]
 	for _, g := range x.Spec.SubvolumeGroups {
 		quota, there := groups[g.Name]
-		before := slices.ContainsFunc(x.Status.SubvolumeGroups, func(h api.SubvolumeGroup) bool { return h.Name == g.Name && groupQuota(h) == groupQuota(g) })
-		if there && quota == groupQuota(g) || before {
+		had := slices.IndexFunc(x.Status.SubvolumeGroups, func(h api.SubvolumeGroup) bool { return h.Name == g.Name })
+		switch {
+		case x.forgot || slices.Concat(x.lostGroups, x.forgotGroups).has(groupID(g.Name)):
+		case there && quota == groupQuota(g):
 			made = append(made, g)
+		case had >= 0:
+			made = append(made, x.Status.SubvolumeGroups[had])
 		}
 	}
 	return made
+}
+
+// groupsLeft counts the groups that are not as they are declared yet. Those that are lost wait for a person.
+func (p *planner) groupsLeft(x *fsPlan) (left int) {
+	made := p.groupsMade(x)
+	for _, g := range x.Spec.SubvolumeGroups {
+		as := slices.ContainsFunc(made, func(h api.SubvolumeGroup) bool { return h.Name == g.Name && groupQuota(h) == groupQuota(g) })
+		if !as && !x.lostGroups.has(groupID(g.Name)) {
+			left++
+		}
+	}
+	return left
 }
 
 // mounts are the clients that have a filesystem mounted, by the words of its MDS, and how many more there are. What a manager looks into by
@@ -126,8 +147,10 @@ func (p *planner) fsState(x *fsPlan) (api.ResourceState, string) {
 	failure := p.failureOf(x.line())
 	known := p.fsKnown() && p.poolsKnown()
 	switch problems := slices.Concat(x.refusals, x.waits); {
-	case !known && x.Status.ID != 0:
+	case !known && x.id != 0:
 		return api.ResourceOffline, "Ceph does not answer"
+	case x.have == nil && len(x.lost) > 0:
+		return api.ResourceOffline, strings.Join(problems, "; ")
 	case x.have == nil && len(problems) > 0:
 		return api.ResourcePending, strings.Join(problems, "; ")
 	case !known:
@@ -141,11 +164,14 @@ func (p *planner) fsState(x *fsPlan) (api.ResourceState, string) {
 	}
 	state, texts := p.judgeRanks(x)
 	for _, pool := range x.pools {
-		if poolState, text := p.poolState(pool); poolState != api.ResourceOnline {
+		if poolState, text := p.fsPoolState(x, pool); poolState != api.ResourceOnline {
 			state, texts = worse(state, poolState), append(texts, fmt.Sprintf("pool %s is %s: %s", pool.Name, poolState, text))
 		}
 	}
-	if left := len(x.Spec.SubvolumeGroups) - len(p.groupsMade(x)); left > 0 && state == api.ResourceOnline {
+	if len(x.lostGroups) > 0 {
+		state, texts = worse(state, api.ResourceDegraded), append(texts, x.lostGroups.refusal(x.Filesystem))
+	}
+	if left := p.groupsLeft(x); left > 0 && state == api.ResourceOnline {
 		state, texts = p.notYet(x), append(texts, words.Plural(left, "subvolume group")+" not made yet")
 	}
 	texts = slices.Concat(x.refusals, x.waits, []string{failure}, texts)
@@ -214,7 +240,7 @@ func (p *planner) judgeRanks(x *fsPlan) (state api.ResourceState, texts []string
 func (p *planner) judgeFilesystems(s *state) {
 	for _, x := range p.filesystems {
 		status := p.plan.Planned(x.Filesystem).Common()
-		if x.DeletionTimestamp != nil || status.State == api.ResourceOnline || len(x.refusals)+len(x.waits) > 0 {
+		if x.DeletionTimestamp != nil || status.State == api.ResourceOnline || len(x.refusals)+len(x.waits) > 0 && len(x.lost) == 0 {
 			continue
 		}
 		s.because("filesystem %s is %s: %s", x.Name, status.State, status.Message)
@@ -233,7 +259,7 @@ func (p *planner) endService(x *fsPlan) {
 }
 
 // owns says whether the filesystem in Ceph is the very one that the Filesystem was told to have.
-func (x *fsPlan) owns() bool { return x.have.ID == x.Status.ID }
+func (x *fsPlan) owns() bool { return x.have.ID == x.id }
 
 // inUse says who uses a filesystem that is being deleted; empty when nobody does. One of which nobody serves a rank is used by nobody.
 func (p *planner) inUse(x *fsPlan) string {
@@ -277,7 +303,7 @@ func (p *planner) dropFS(x *fsPlan, s *api.FilesystemStatus) (gone bool) {
 		s.Message = "being deleted: it waits until the cluster is as it is wanted"
 	case wipe && x.have != nil && x.owns():
 		s.Message = p.failureOf(x.line())
-		p.fsCommand(x, verbFSRm, nil, "the Filesystem was deleted with deletionPolicy Wipe")
+		p.fsCommand(x, verbFSRm, map[string]string{paramID: strconv.FormatInt(x.id, 10)}, "the Filesystem was deleted with deletionPolicy Wipe")
 		return false
 	case wipe && p.dropPools(x):
 		s.Message = p.failureOf(x.line())
@@ -301,9 +327,9 @@ func (p *planner) dropPools(x *fsPlan) (any bool) {
 			continue
 		}
 		any = true
-		x := &poolPlan{Pool: &api.Pool{}, owner: x.Filesystem}
+		x := &poolPlan{Pool: &api.Pool{}, owner: x.Filesystem, id: pool.ID}
 		x.Name = st.Name
-		p.poolCommand(x, verbPoolDelete, api.RiskNone, nil, "the Filesystem was deleted with deletionPolicy Wipe")
+		p.poolCommand(x, verbPoolDelete, api.RiskNone, x.byID(), "the Filesystem was deleted with deletionPolicy Wipe")
 	}
 	return any
 }

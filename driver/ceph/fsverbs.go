@@ -53,8 +53,15 @@ func (c *conn) fsAddPool(ctx context.Context, r request) error {
 	return c.plain(ctx, r, command{"prefix": r.Verb, "fs_name": r.filesystem(), "pool": r.Params[paramData]})
 }
 
-// fsRm takes a filesystem from its MDS, and then away. One that is gone already is no error.
+// fsRm takes a filesystem from its MDS, and then away. One that is gone already, or has another name by now, is no error.
 func (c *conn) fsRm(ctx context.Context, r request) error {
+	var now fsMap
+	if err := c.ask(ctx, "fs dump", &now); err != nil {
+		return wrapped(err, r)
+	}
+	if fs, there := now.facts().Filesystems[r.filesystem()]; !there || strconv.FormatInt(fs.ID, 10) != r.Params[paramID] {
+		return nil
+	}
 	err := c.plain(ctx, r, command{"prefix": "fs fail", "fs_name": r.filesystem()})
 	if refused := (*rados.CommandError)(nil); errors.As(err, &refused) && refused.Errno == syscall.ENOENT {
 		return nil
@@ -152,7 +159,7 @@ func (f *foresight) fsAddPool(r request) {
 }
 
 func (f *foresight) fsRm(r request) {
-	if f.FS != nil {
+	if f.FS != nil && strconv.FormatInt(f.FS.Filesystems[r.filesystem()].ID, 10) == r.Params[paramID] {
 		delete(f.FS.Filesystems, r.filesystem())
 	}
 }

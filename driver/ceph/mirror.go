@@ -155,7 +155,10 @@ func (p *planner) checkMirrorPool(x *mirrorPlan, pool *api.RBDMirrorPool) {
 	if !p.reachable() {
 		return
 	}
-	if p.poolNamed(pool.Name) == nil {
+	switch lost := p.lostPool(pool.Name); {
+	case lost != nil:
+		x.waits = append(x.waits, lost.why)
+	case p.poolNamed(pool.Name) == nil:
 		x.waits = append(x.waits, fmt.Sprintf("Ceph has no pool %s yet: declare it as a Pool of application rbd", pool.Name))
 	}
 	if pool.PeerSecret == "" {

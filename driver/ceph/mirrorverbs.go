@@ -28,7 +28,7 @@ func (p *planner) writeMirrors() {
 		daemon, report := p.mirrorSpeaker(x)
 		for i := range x.Spec.Pools {
 			pool := &x.Spec.Pools[i]
-			if p.poolNamed(pool.Name) != nil {
+			if p.poolNamed(pool.Name) != nil && p.lostPool(pool.Name) == nil {
 				p.bringMirror(x, pool, daemon, report)
 			}
 		}

@@ -53,6 +53,8 @@ func (p *planner) cannotExport(e *api.NFSExport) (refusal, waits string) {
 		return "a Ceph cluster has filesystems to export: say spec.filesystem", ""
 	case i < 0:
 		return fmt.Sprintf("cluster %s has no Filesystem %s", p.cluster.Name, e.Spec.Filesystem), ""
+	case p.filesystems[i].lost.taken(): // the server would serve what has the name
+		return p.filesystems[i].lost.why(), ""
 	case p.filesystems[i].DeletionTimestamp != nil && e.Status.ExportID == 0: // the filesystem waits for those that are served
 		return "", fmt.Sprintf("filesystem %s is being deleted", e.Spec.Filesystem)
 	case neverServed(p.filesystems[i].Status.State):

@@ -15,8 +15,11 @@ type poolPlan struct {
 	*api.Pool
 	// owner is the resource that it is a part of, such as a Filesystem; nil for a Pool that stands for itself.
 	owner api.Resource
-	// have is the pool in Ceph; nil when there is none, or nobody can tell.
+	// id is the number of the pool in Ceph that was recorded; zero where none was, or its loss was accepted.
+	id int64
+	// have is the pool in Ceph; nil when there is none, or nobody can tell. lost says how the one that was recorded is gone.
 	have *Pool
+	lost *loss
 	// layout says how the objects lie, and size how many copies or chunks of one there are.
 	layout        string
 	size, minSize int
@@ -55,8 +58,11 @@ const poolRoot = "default"
 // planPools finds how each Pool is to be, and refuses those that cannot be so.
 func (p *planner) planPools() {
 	for _, pool := range engine.OfKind[*api.Pool](p.view.Resources) {
-		x := &poolPlan{Pool: pool}
+		x := &poolPlan{Pool: pool, id: p.recorded(pool.Status.ID)}
 		p.pools = append(p.pools, x)
+		if lost := p.findPools(pool, x); len(lost) > 0 {
+			x.refuse("%s", lost.refusal(pool))
+		}
 		p.judgePlace(x)
 		for _, text := range x.refusals {
 			p.decide(api.VerdictRefuse, x.line(), "%s", text)
@@ -72,18 +78,25 @@ func (p *planner) planPools() {
 
 // takesOver says whether the Pool finds a pool of its name that was never its own. One that it is just making is.
 func (x *poolPlan) takesOver() bool {
-	making := x.Status.ID == 0 && x.Status.State == api.ResourceCreating
+	making := x.id == 0 && x.Status.State == api.ResourceCreating
 	return x.DeletionTimestamp == nil && x.have != nil && !x.owns() && !making && len(x.refusals) == 0
 }
 
-// judgePlace finds how a pool is to be, and whether it can be so.
+// recorded is a number that a status has of the cluster's own Ceph. Of a cluster that is yet to be made it is that of an earlier one.
+func (p *planner) recorded(id int64) int64 {
+	if len(p.have) == 0 {
+		return 0
+	}
+	return id
+}
+
+// judgePlace finds how a pool is to be, and whether it can be so. findPools was there before.
 func (p *planner) judgePlace(x *poolPlan) {
 	x.shape()
-	if p.poolsKnown() {
-		x.have = p.poolNamed(x.Name)
-	}
 	if x.DeletionTimestamp == nil {
 		p.chooseDomain(x)
+	}
+	if x.DeletionTimestamp == nil && x.lost == nil {
 		p.checkPool(x)
 		p.tellOutside(x)
 	}

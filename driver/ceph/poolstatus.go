@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -30,6 +31,7 @@ func (p *planner) putPools() {
 			}
 		} else {
 			p.tellPool(x, s)
+			p.setLost(next, p.poolsKnown(), x.losses())
 			engine.Accept(next, x.refusals, nil, p.now)
 		}
 		p.plan.PutResource(x.Pool, next)
@@ -39,6 +41,7 @@ func (p *planner) putPools() {
 // tellPool says how a pool stands.
 func (p *planner) tellPool(x *poolPlan, s *api.PoolStatus) {
 	s.State, s.Message = p.poolState(x)
+	s.ID = x.id
 	if !p.poolsKnown() || x.have == nil || len(x.refusals) > 0 { // one that was refused is somebody else's
 		return
 	}
@@ -57,8 +60,10 @@ func (p *planner) tellPool(x *poolPlan, s *api.PoolStatus) {
 func (p *planner) poolState(x *poolPlan) (api.ResourceState, string) {
 	was, failure := x.Status.State, p.failureOf(x.line())
 	switch problems := slices.Concat(x.refusals, x.waits); {
-	case !p.poolsKnown() && x.Status.ID != 0:
+	case !p.poolsKnown() && x.id != 0:
 		return api.ResourceOffline, "Ceph does not answer"
+	case x.lost != nil:
+		return api.ResourceOffline, cmp.Or(strings.Join(problems, "; "), x.lost.why)
 	case x.have == nil && len(problems) > 0:
 		return api.ResourcePending, strings.Join(problems, "; ")
 	case !p.poolsKnown():
@@ -124,7 +129,7 @@ func (p *planner) judgePools(s *state) {
 			continue
 		}
 		status := p.plan.Planned(x.Pool).Common()
-		if x.DeletionTimestamp != nil || status.State == api.ResourceOnline || len(x.refusals)+len(x.waits) > 0 {
+		if x.DeletionTimestamp != nil || status.State == api.ResourceOnline || len(x.refusals)+len(x.waits) > 0 && x.lost == nil {
 			continue
 		}
 		s.because("pool %s is %s: %s", x.Name, status.State, status.Message)

@@ -35,6 +35,8 @@ const (
 	paramValue       = "value"
 	paramDomain      = "domain"
 	paramClass       = "class"
+	// paramID is the number of the one pool, or filesystem, that a command is about: one that has its name by now is left alone.
+	paramID = "id"
 )
 
 // pool is the name of the pool that a command is about.
@@ -78,8 +80,15 @@ func (c *conn) poolQuota(ctx context.Context, r request) error {
 	return c.plain(ctx, r, command{"prefix": r.Verb, "pool": r.pool(), "field": r.Params[paramOption], "val": r.Params[paramValue]})
 }
 
-// poolDelete deletes a pool with all that is in it. One that is gone already is no error.
+// poolDelete deletes a pool with all that is in it. One that is gone already, or has another name by now, is no error.
 func (c *conn) poolDelete(ctx context.Context, r request) error {
+	var now osdMap
+	if err := c.ask(ctx, "osd dump", &now); err != nil {
+		return wrapped(err, r)
+	}
+	if !slices.ContainsFunc(now.Pools, func(p poolAnswer) bool { return p.Name == r.pool() && strconv.FormatInt(p.ID, 10) == r.Params[paramID] }) {
+		return nil
+	}
 	return c.allowing(ctx, true, "mon_allow_pool_delete", func() error {
 		return c.plain(ctx, r, command{"prefix": r.Verb, "pool": r.pool(), "pool2": r.pool(), "yes_i_really_really_mean_it": true})
 	})
@@ -253,10 +262,11 @@ func (f *foresight) poolQuota(r request) {
 
 func (f *foresight) poolDelete(r request) {
 	f.Pools = slices.DeleteFunc(slices.Clone(f.Pools), func(p Pool) bool {
-		if p.Name == r.pool() {
+		meant := p.Name == r.pool() && strconv.FormatInt(p.ID, 10) == r.Params[paramID]
+		if meant {
 			f.PGsWanted -= p.PGs
 		}
-		return p.Name == r.pool()
+		return meant
 	})
 }
 

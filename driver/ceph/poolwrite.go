@@ -256,7 +256,7 @@ func (p *planner) dropRule(verb, name string) {
 
 // owns says whether the pool in Ceph is the very one that the Pool was told to have: one of its name that was refused, or that was made
 // by hand since, is somebody else's and stays.
-func (x *poolPlan) owns() bool { return x.have.ID == x.Status.ID }
+func (x *poolPlan) owns() bool { return x.have.ID == x.id }
 
 // dropPool takes a pool away that is being deleted; it says whether the Pool may go.
 func (p *planner) dropPool(x *poolPlan, s *api.PoolStatus) (gone bool) {
@@ -267,6 +267,7 @@ func (p *planner) dropPool(x *poolPlan, s *api.PoolStatus) (gone bool) {
 	case !p.poolsKnown():
 		s.Message = "being deleted: Ceph does not answer"
 	case x.have == nil, !x.owns():
+		p.tellKept(x)
 		return true
 	case p.plan.Refused:
 		s.Message = "being deleted: it waits until the cluster is as it is wanted"
@@ -277,7 +278,7 @@ func (p *planner) dropPool(x *poolPlan, s *api.PoolStatus) (gone bool) {
 			words.Plural(int(p.seen.PoolFacts.Busy[x.Name]), "operation"))
 	default:
 		s.Message = failure
-		p.poolCommand(x, verbPoolDelete, api.RiskNone, nil, "the Pool was deleted with deletionPolicy Wipe")
+		p.poolCommand(x, verbPoolDelete, api.RiskNone, x.byID(), "the Pool was deleted with deletionPolicy Wipe")
 		return false
 	}
 	p.decide(api.VerdictWait, x.line(), "%s", s.Message)

@@ -2,6 +2,7 @@ package ceph
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,7 @@ func TestRealFilesystem(t *testing.T) {
 	a.until("two MDS are at work", 30*time.Second, func(p *engine.Plan) bool { return p.Done && strings.Contains(w.filesystems[0].Status.Active, ",") })
 	w.filesystems[0].Spec.ActiveMDS, w.filesystems[0].Spec.SubvolumeGroups[0].Quota = 1, nil
 	a.until("one MDS is at work", 60*time.Second, func(p *engine.Plan) bool { return p.Done && !strings.Contains(w.filesystems[0].Status.Active, ",") })
+	filesystemBack(t, a, w, c)
 	now := metav1.Now()
 	w.filesystems[0].DeletionTimestamp = &now
 	for _, d := range w.daemons {
@@ -90,4 +92,29 @@ func rankZero(t *testing.T, c rados.Client) int {
 		t.Fatalf("%s, %v", out, err)
 	}
 	return dump.Filesystems[0].MDSMap.Up["mds_0"]
+}
+
+// filesystemBack removes the filesystem by hand, and makes it again of its pools by the commands that the message has.
+func filesystemBack(t *testing.T, a *processes, w *world, c rados.Client) {
+	t.Helper()
+	byHand := func(cmd command) {
+		t.Helper()
+		if _, err := c.Mon(t.Context(), cmd, nil); err != nil {
+			t.Fatalf("%v: %v", cmd, err)
+		}
+	}
+	id := w.filesystems[0].Status.ID
+	byHand(command{"prefix": "fs fail", "fs_name": "home"})
+	byHand(command{"prefix": "fs rm", "fs_name": "home", "yes_i_really_mean_it": true})
+	a.until("the filesystem is lost", 30*time.Second, func(*engine.Plan) bool { return present(w.filesystems[0]) == api.ReasonDeletedOutside })
+	says := fmt.Sprintf("'ceph fs new home home-metadata home-data --fscid %d --force --recover', then 'ceph fs set home joinable true', "+
+		"'ceph fs add_data_pool home cold'", id)
+	wantLost(t, w.filesystems[0], api.ResourceOffline, api.ReasonDeletedOutside, fmt.Sprint(id), says)
+	byHand(command{"prefix": "fs new", "fs_name": "home", "metadata": "home-metadata", "data": "home-data", "fscid": id, "force": true, "recover": true})
+	byHand(command{"prefix": "fs set", "fs_name": "home", "var": "joinable", "val": "true"})
+	byHand(command{"prefix": "fs add_data_pool", "fs_name": "home", "pool": "cold"})
+	a.until("the filesystem is found", 60*time.Second, func(*engine.Plan) bool {
+		s := w.filesystems[0].Status
+		return s.State == api.ResourceOnline && s.ID == id && s.Lost == ""
+	})
 }

@@ -302,7 +302,7 @@ func (r *recovery) words() []string {
 			"5. The keys of OSDs, mgrs and Clients are imported from the Secrets.",
 			"6. OSDs and mgrs start, and new mons join, one after the other, until there are as many as spec.ceph.mon.count says.",
 			"LOST: what 'ceph config set' set, keys that are in no Client or Secret, pools that were just being made, and the maps of CephFS file systems",
-			"      (their data stays: 'ceph fs new NAME METADATA-POOL DATA-POOL --force --recover', then 'ceph fs set NAME joinable true').")
+			"      (their data stays: 'ceph fs new NAME METADATA-POOL DATA-POOL --fscid ID --force --recover', then 'ceph fs set NAME joinable true').")
 	}
 	if r.force {
 		lines = append(lines, "FORCED: stores that are whole, and OSDs that cannot be asked, do not end it.")

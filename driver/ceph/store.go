@@ -25,6 +25,8 @@ type storePlan struct {
 	pools []*poolPlan
 	// users are the ObjectStoreUsers that name the store.
 	users []string
+	// lost is what is gone of what was recorded.
+	lost losses
 	// refusals say why it cannot be as it is declared, waits what it waits for.
 	refusals, waits []string
 	// frozen has gateways that are there stay as they are: the store is being deleted, what they are to show is no good, or nobody can tell.
@@ -141,8 +143,9 @@ func portOf(d *api.Daemon) int32 {
 
 // planStorePools finds how the pools of a store are to be, which are looked after like those of Pools.
 func (p *planner) planStorePools(x *storePlan) {
-	x.pools = []*poolPlan{x.pool(rgw.PoolMeta(x.Name), x.Spec.Metadata), x.pool(rgw.PoolData(x.Name), x.Spec.Data)}
+	x.pools = []*poolPlan{p.storePool(x, rgw.PoolMeta(x.Name), x.Spec.Metadata), p.storePool(x, rgw.PoolData(x.Name), x.Spec.Data)}
 	p.pools = append(p.pools, x.pools...)
+	p.findStore(x)
 	for _, pool := range x.pools {
 		p.judgePlace(pool)
 		for _, text := range pool.refusals {
@@ -157,19 +160,20 @@ func (p *planner) planStorePools(x *storePlan) {
 	}
 }
 
-func (x *storePlan) pool(name string, like api.ObjectStorePool) *poolPlan {
+func (p *planner) storePool(x *storePlan, name string, like api.ObjectStorePool) *poolPlan {
 	pool := &api.Pool{Spec: api.PoolSpec{
 		Cluster: x.Spec.Cluster, Replicated: like.Replicated, ErasureCoded: like.ErasureCoded, FailureDomain: like.FailureDomain,
 		DeviceClass: like.DeviceClass, Compression: like.Compression, Application: "rgw", DeletionPolicy: x.Spec.DeletionPolicy,
 	}}
 	pool.Namespace, pool.Name, pool.DeletionTimestamp = x.Namespace, name, x.DeletionTimestamp
 	pool.Status.ResourceStatus = x.Status.ResourceStatus
+	plan := &poolPlan{Pool: pool, owner: x.ObjectStore}
 	for _, had := range x.Status.Pools {
 		if had.Name == name {
-			pool.Status.ID = had.ID
+			plan.id = p.recorded(had.ID)
 		}
 	}
-	return &poolPlan{Pool: pool, owner: x.ObjectStore}
+	return plan
 }
 
 // planStores finds how the stores are to be, and has no gateways made before they can do anything.

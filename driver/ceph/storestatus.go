@@ -30,6 +30,7 @@ func (p *planner) putStores() {
 			}
 		} else {
 			p.tellStore(x, s)
+			p.setLost(next, p.poolsKnown(), x.lost)
 			engine.Accept(next, x.refusals, x.waits, p.now)
 		}
 		p.plan.PutResource(x.ObjectStore, next)
@@ -105,6 +106,8 @@ func (p *planner) storeState(x *storePlan) (api.ResourceState, string) {
 	switch {
 	case !p.poolsKnown() && !fresh:
 		return api.ResourceOffline, "Ceph does not answer"
+	case len(x.lost) > 0:
+		return api.ResourceOffline, strings.Join(problems, "; ")
 	case fresh && len(problems) > 0:
 		return api.ResourcePending, strings.Join(problems, "; ")
 	case !p.poolsKnown():
@@ -186,7 +189,7 @@ func (p *planner) certificateWord(x *storePlan) []string {
 func (p *planner) judgeStores(s *state) {
 	for _, x := range p.stores {
 		status := p.plan.Planned(x.ObjectStore).Common()
-		if x.DeletionTimestamp != nil || status.State == api.ResourceOnline || len(x.refusals)+len(x.waits) > 0 {
+		if x.DeletionTimestamp != nil || status.State == api.ResourceOnline || len(x.refusals)+len(x.waits) > 0 && len(x.lost) == 0 {
 			continue
 		}
 		s.because("objectstore %s is %s: %s", x.Name, status.State, status.Message)
@@ -268,7 +271,7 @@ func (p *planner) dropStorePools(x *storePlan, s *api.ObjectStoreStatus) (gone b
 		}
 		gone = false
 		s.Message = p.failureOf(pool.line())
-		p.poolCommand(pool, verbPoolDelete, api.RiskNone, nil, "the ObjectStore was deleted with deletionPolicy Wipe")
+		p.poolCommand(pool, verbPoolDelete, api.RiskNone, pool.byID(), "the ObjectStore was deleted with deletionPolicy Wipe")
 	}
 	return gone
 }

@@ -39,7 +39,7 @@ func (p *planner) whyLost(v *volume) string {
 	case v.pool == nil:
 		return api.ReasonDeletedOutside
 	case v.pool.ID != id && id != unknownID:
-		return api.ReasonOtherVolume
+		return api.ReasonNameTaken
 	}
 	return ""
 }
@@ -66,16 +66,16 @@ func (p *planner) findLost(v *volume) (other *volume) {
 
 // record notes which volume of the pool a Volume is.
 func (p *planner) record(v *volume) {
-	v.status.ID = v.pool.ID
-	if meta.FindStatusCondition(v.status.Conditions, api.VolumePresent) != nil {
-		p.setCondition(v, metav1.Condition{Type: api.VolumePresent, Status: metav1.ConditionTrue, Reason: api.ReasonPresent})
+	v.status.ID, v.status.Lost = v.pool.ID, ""
+	if meta.FindStatusCondition(v.status.Conditions, api.ResourcePresent) != nil {
+		p.setCondition(v, metav1.Condition{Type: api.ResourcePresent, Status: metav1.ConditionTrue, Reason: api.ReasonPresent})
 	}
 }
 
 // accept forgets the volume that is gone.
 func (v *volume) accept() {
 	v.status.ID, v.status.Bricks, v.status.Capacity, v.status.Limit, v.status.Options = "", nil, nil, nil, nil
-	v.status.Layout, v.status.Source, v.status.Backups, v.status.Conditions = "", "", nil, nil
+	v.status.Layout, v.status.Source, v.status.Backups, v.status.Conditions, v.status.Lost = "", "", nil, nil, ""
 	v.status.State = api.ResourcePending
 }
 
@@ -83,7 +83,7 @@ func (v *volume) accept() {
 func (p *planner) tellLost(v *volume) {
 	id := recordedID(v.declared)
 	why := fmt.Sprintf("the pool has no volume %s any more (id %s), and Holdfast did not delete it", v.name, id)
-	if v.lost == api.ReasonOtherVolume {
+	if v.lost == api.ReasonNameTaken {
 		why = fmt.Sprintf("the pool's volume %s is another one (id %s) than the one that was recorded (id %s)", v.name, v.other, id)
 	}
 	left := "no brick of it is left"
@@ -92,18 +92,18 @@ func (p *planner) tellLost(v *volume) {
 	}
 	v.refusal = fmt.Sprintf("%s; %s; copy what you need, then %s", why, left, p.nextStep(v))
 	p.decide(api.VerdictRefuse, v.object(), "%s", v.refusal)
-	v.status.ID = id
+	v.status.ID, v.status.Lost = id, id
 	v.status.Heals, v.status.SplitBrains, v.status.Source, v.status.Backups = 0, nil, "", nil
 	for i := range v.status.Bricks {
 		b := &v.status.Bricks[i]
 		b.Online, b.Message = false, words.Cut(p.remainsOf(id, b), maxBrickText)
 	}
-	p.setCondition(v, metav1.Condition{Type: api.VolumePresent, Status: metav1.ConditionFalse, Reason: v.lost, Message: why})
+	p.setCondition(v, metav1.Condition{Type: api.ResourcePresent, Status: metav1.ConditionFalse, Reason: v.lost, Message: why})
 }
 
 func (p *planner) nextStep(v *volume) string {
-	accept := fmt.Sprintf("'holdfast volume recreate %s --lost %s'", v.name, recordedID(v.declared))
-	if v.lost == api.ReasonOtherVolume {
+	accept := fmt.Sprintf("'holdfast recreate volume %s --lost %s'", v.name, recordedID(v.declared))
+	if v.lost == api.ReasonNameTaken {
 		return accept + " takes the pool's volume for this one"
 	}
 	return accept + " makes a new, empty one"

@@ -27,7 +27,7 @@ func deletedByHand(t *testing.T) (*world, string) {
 }
 
 func present(v *api.Volume) (reason string) {
-	if c := meta.FindStatusCondition(v.Status.Conditions, api.VolumePresent); c != nil {
+	if c := meta.FindStatusCondition(v.Status.Conditions, api.ResourcePresent); c != nil {
 		return c.Reason
 	}
 	return ""
@@ -79,7 +79,7 @@ func TestVolumeReplacedByHand(t *testing.T) {
 	w.gluster.volumes["v"] = made
 	made.keep()
 	w.settle()
-	if s := w.vol("v").Status; present(w.vol("v")) != api.ReasonOtherVolume || s.State != api.ResourceOffline || s.ID != id || !strings.Contains(s.Message, made.id) {
+	if s := w.vol("v").Status; present(w.vol("v")) != api.ReasonNameTaken || s.State != api.ResourceOffline || s.ID != id || !strings.Contains(s.Message, made.id) {
 		t.Fatalf("%+v", s)
 	}
 	deleted := w.vol("v").DeepCopy()

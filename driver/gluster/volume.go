@@ -25,7 +25,7 @@ type volume struct {
 	waits    string           // what it waits for
 	unset    bool             // options are still to be set
 	narrowed bool             // and one of them takes a right away
-	lost     string           // the reason of api.VolumePresent, where the volume that was recorded is gone
+	lost     string           // the reason of api.ResourcePresent, where the volume that was recorded is gone
 	zones    string           // that bricks of a set share a zone, which the nodes' zones could avoid or are to
 	other    string           // the identity of another one that the pool has by its name
 }

@@ -240,7 +240,7 @@ func TestVolumeDeletedByHand(t *testing.T) {
 	w.settle()
 	delete(w.torus.volumes, "v")
 	p := w.settle()
-	c := meta.FindStatusCondition(w.vol("v").Status.Conditions, api.VolumePresent)
+	c := meta.FindStatusCondition(w.vol("v").Status.Conditions, api.ResourcePresent)
 	if s := w.vol("v").Status; s.State != api.ResourceOffline || c == nil || c.Reason != api.ReasonDeletedOutside || len(w.torus.volumes) != 0 {
 		t.Fatalf("%+v %v", s, decisions(p))
 	}

@@ -32,6 +32,9 @@ func (p *planner) planVolumes() {
 // judge says in the next volume how v stands, and has it made if it is not there.
 func (p *planner) judge(v, next *api.Volume) {
 	object, s := engine.ResourceObject(v), &next.Status
+	if p.word != nil {
+		s.Lost = ""
+	}
 	refusal := cmp.Or(p.lost(v), p.refusal(v))
 	var problems []string
 	if refusal != "" {
@@ -54,7 +57,7 @@ func (p *planner) judge(v, next *api.Volume) {
 			s.Capacity = resource.NewQuantity(v.Spec.Size.Value(), resource.BinarySI)
 		}
 	case p.lost(v) != "":
-		s.State, s.Message, s.Source = api.ResourceOffline, refusal, ""
+		s.State, s.Message, s.Source, s.Lost = api.ResourceOffline, refusal, "", lostID(v)
 		p.setPresent(next, metav1.Condition{Status: metav1.ConditionFalse, Reason: api.ReasonDeletedOutside, Message: refusal})
 	case refusal != "":
 		s.State, s.Message = api.ResourcePending, refusal
@@ -63,7 +66,7 @@ func (p *planner) judge(v, next *api.Volume) {
 		p.decide(api.VerdictWait, object, "%s", s.Message)
 	default:
 		s.State, s.Message, s.ID, s.Source = api.ResourceCreating, "", "", ""
-		meta.RemoveStatusCondition(&s.Conditions, api.VolumePresent)
+		meta.RemoveStatusCondition(&s.Conditions, api.ResourcePresent)
 		if p.cluster.ModeOf() == api.ClusterObserved {
 			s.State, s.Message = api.ResourcePending, "the cluster is only observed: Torus has no such volume, and nobody makes it"
 		}
@@ -75,23 +78,28 @@ func (p *planner) judge(v, next *api.Volume) {
 // lost says that a volume was there and is not any more; nothing while it is, or where a person has accepted the loss. torusctl tells
 // no identity of a volume but its name, so when it was first seen is a part of the recorded one: a person's word counts once.
 func (p *planner) lost(v *api.Volume) string {
-	id := v.Status.ID
-	if id == "" && v.Status.Source != "" { // an earlier Holdfast saw it
-		id = v.Name
-	}
+	id := lostID(v)
 	if p.word == nil || id == "" || p.word.Volume(v.Name) != nil || v.Annotations[api.AnnotationRecreate] == id {
 		return ""
 	}
 	return fmt.Sprintf("Torus has no volume %s any more, and Holdfast did not delete it; Torus frees the blocks of a volume that is deleted, "+
-		"so its data has to come from a copy of yours; 'holdfast volume recreate %s --lost %s' makes a new, empty one", v.Name, v.Name, id)
+		"so its data has to come from a copy of yours; 'holdfast recreate volume %s --lost %s' makes a new, empty one", v.Name, v.Name, id)
+}
+
+// lostID is the recorded identity of a volume; its name where an earlier Holdfast saw it, which recorded none.
+func lostID(v *api.Volume) string {
+	if v.Status.ID == "" && v.Status.Source != "" {
+		return v.Name
+	}
+	return v.Status.ID
 }
 
 // setPresent says whether Torus has a volume that it had: nothing is said while that was never in doubt.
 func (p *planner) setPresent(v *api.Volume, c metav1.Condition) {
-	if c.Status == metav1.ConditionTrue && meta.FindStatusCondition(v.Status.Conditions, api.VolumePresent) == nil {
+	if c.Status == metav1.ConditionTrue && meta.FindStatusCondition(v.Status.Conditions, api.ResourcePresent) == nil {
 		return
 	}
-	c.Type, c.ObservedGeneration, c.LastTransitionTime = api.VolumePresent, v.Generation, metav1.Time{Time: p.now.Truncate(time.Second)}
+	c.Type, c.ObservedGeneration, c.LastTransitionTime = api.ResourcePresent, v.Generation, metav1.Time{Time: p.now.Truncate(time.Second)}
 	meta.SetStatusCondition(&v.Status.Conditions, c)
 }
 

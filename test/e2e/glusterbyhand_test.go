@@ -74,7 +74,7 @@ func (b *bed) volumeDeleted() {
 	b.Lab.Host(1).Run(b, context.Background(), "bash", "-c", "gluster --mode=script volume stop data force && gluster --mode=script volume delete data")
 	b.awaitPool("the loss to be told", func() error {
 		v := b.volume("data")
-		if c := meta.FindStatusCondition(v.Status.Conditions, api.VolumePresent); c == nil || c.Reason != api.ReasonDeletedOutside || v.Status.State != api.ResourceOffline {
+		if c := meta.FindStatusCondition(v.Status.Conditions, api.ResourcePresent); c == nil || c.Reason != api.ReasonDeletedOutside || v.Status.State != api.ResourceOffline {
 			return fmt.Errorf("%s: %s", v.Status.State, v.Status.Message)
 		}
 		for _, brick := range was.Status.Bricks {
@@ -88,7 +88,7 @@ func (b *bed) volumeDeleted() {
 	if out := b.Lab.Host(1).Run(b, context.Background(), "gluster", "volume", "list"); strings.Contains(out, "data") {
 		b.Errorf("a volume was made in its place: %s", out)
 	}
-	b.holdfast(0, "volume", "recreate", "data", "--lost", was.Status.ID)
+	b.holdfast(0, "recreate", "volume", "data", "--lost", was.Status.ID)
 	b.awaitPool("a new volume", func() error {
 		if now := b.volume("data").Status.ID; now == was.Status.ID || now == "" {
 			return fmt.Errorf("its id is %q", now)

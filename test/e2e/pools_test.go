@@ -50,6 +50,7 @@ func TestPools(t *testing.T) {
 	b.poolClient()
 	b.poolInUse(c)
 	b.poolKept()
+	b.poolByHand()
 	b.noOrphans()
 }
 

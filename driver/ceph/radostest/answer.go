@@ -369,6 +369,20 @@ func (c *Cluster) Authorize(entity string) {
 	c.auth[entity] = "key"
 }
 
+// Unauthorize removes an entity from the auth database, as if someone else had done it.
+func (c *Cluster) Unauthorize(entity string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.auth, entity)
+}
+
+// Key is the key of an entity in the auth database; empty where it has none.
+func (c *Cluster) Key(entity string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.auth[entity]
+}
+
 func (c *Cluster) authLs() map[string]any {
 	a := recorded("auth-ls")
 	pattern := a["auth_dump"].([]any)[0].(map[string]any)

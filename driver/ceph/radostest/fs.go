@@ -53,6 +53,39 @@ func (c *Cluster) MakeFilesystem(name, metadata, data string) {
 	}
 }
 
+// RenameFilesystem gives a filesystem another name, as a person does.
+func (c *Cluster) RenameFilesystem(from, to string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.filesystems[to] = c.filesystems[from]
+	delete(c.filesystems, from)
+	c.fsEpoch++
+}
+
+// DropFilesystem removes a filesystem and leaves its pools, as a person does.
+func (c *Cluster) DropFilesystem(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.filesystems, name)
+	c.fsEpoch++
+}
+
+// TakeDataPool takes a data pool from a filesystem, as a person does.
+func (c *Cluster) TakeDataPool(fs, pool string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.filesystems[fs]
+	f.data = slices.DeleteFunc(f.data, func(id int) bool { return id == c.pools[pool].id })
+	c.fsEpoch++
+}
+
+// DropGroup removes a subvolume group, as a person does.
+func (c *Cluster) DropGroup(fs, group string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.filesystems[fs].groups, group)
+}
+
 // mds are the running MDS that the mons let in.
 func (c *Cluster) mds() []string {
 	var in []string

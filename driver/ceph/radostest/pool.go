@@ -51,6 +51,33 @@ func (c *Cluster) MakePool(name, rule, domain string) {
 	c.changed()
 }
 
+// RenamePool gives a pool another name, as a person does.
+func (c *Cluster) RenamePool(from, to string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pools[to] = c.pools[from]
+	delete(c.pools, from)
+	c.changed()
+}
+
+// DropPool deletes a pool, as a person does.
+func (c *Cluster) DropPool(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pools, name)
+	c.changed()
+}
+
+// PoolID is the number of a pool; zero where there is none.
+func (c *Cluster) PoolID(name string) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.pools[name]; p != nil {
+		return int64(p.id)
+	}
+	return 0
+}
+
 // MakeRule makes a rule, as a person does.
 func (c *Cluster) MakeRule(rule, domain string) {
 	c.mu.Lock()
