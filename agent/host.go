@@ -38,7 +38,9 @@ func (a *agent) reportHost(ctx context.Context) {
 	pause := reportRetry
 	for {
 		next := reportInterval
-		if err := a.reportOnce(ctx); err != nil && ctx.Err() == nil {
+		if a.sole.holds() != "" {
+			// Two machines would take turns in saying what the host is. goOn has it reported afterwards.
+		} else if err := a.reportOnce(ctx); err != nil && ctx.Err() == nil {
 			a.log.Warn("the host could not be reported; trying again", "error", lockedOut(err), "after", pause)
 			next, pause = pause, min(2*pause, reportRetryMax)
 		} else {
@@ -67,9 +69,6 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 func (a *agent) reportOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	if a.sole.holds() != "" {
-		return nil // two machines would take turns in saying what the host is; noticeTwin has it reported afterwards
-	}
 	have, err := a.ownHost(ctx)
 	if err != nil {
 		return err
