@@ -65,6 +65,8 @@ type Config struct {
 	Inventory   Inventory
 	// Claims tells the inventory what the agent is working on; nil when the inventory does not ask.
 	Claims *Claims
+	// Alone, when not nil, is called whenever the agent comes to know that it is the only one of its host.
+	Alone func()
 	// Services are the types of daemons that the agent knows.
 	Services []service.ServiceAgent
 	// Log is slog.Default when nil.

@@ -86,8 +86,10 @@ func (s *sole) look(l *coordv1.Lease, now time.Time) (renew bool) {
 	case s.is != contested && o.Machine == s.self.Machine:
 		// An earlier run of the agent on this machine: it has ended, as the lock of the data directory or a boot shows.
 	case s.seen == "":
-		s.other, s.last, s.seen = o, now, l.ResourceVersion
-		s.is = max(s.is, waiting)
+		s.last, s.seen = now, l.ResourceVersion
+		if s.is != contested { // the last run of this agent knew the other; this may be that run
+			s.is, s.other = waiting, o
+		}
 	}
 	if now.Sub(s.last) >= s.patience() {
 		s.is = alone

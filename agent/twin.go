@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +18,13 @@ import (
 type twinNote struct {
 	standing standing
 	written  string
+}
+
+// Elsewhere says whether the daemons of a data directory may run on another machine: it was last used on one, or another machine ran as the host when
+// its agent ended. They are started when the agent knows that it is the only one, see Config.Alone.
+func Elsewhere(dataDir, machine string) (bool, error) {
+	note, err := instance.ReadNote(paths{data: filepath.Join(dataDir, "agent")}.machine())
+	return note.Moved(machine) || note != nil && note.Other != nil, err
 }
 
 // openSole begins to judge where the last run of the agent left off: one that was ended while another machine ran as the host
@@ -92,6 +100,9 @@ func (a *agent) goOn() {
 		a.work.add(client.ObjectKeyFromObject(d))
 	}
 	a.work.daemons.listed()
+	if a.Alone != nil {
+		a.Alone()
+	}
 	for _, x := range a.acts.known.all() {
 		a.acts.queue.Add(client.ObjectKeyFromObject(x))
 	}

@@ -2,10 +2,12 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/holdfast-storage/holdfast/agent/runtime/detached"
+	"github.com/holdfast-storage/holdfast/agent/runtime/runtimetest"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/instance"
 )
 
@@ -124,6 +128,14 @@ func (m *machine) want(want standing, when string) {
 	}
 }
 
+// elsewhere checks whether the daemons of a directory may run on another machine.
+func (p *pair) elsewhere(dir, board string, want bool, when string) {
+	p.t.Helper()
+	if got, err := Elsewhere(dir, board); err != nil || got != want {
+		p.t.Errorf("%s: the daemons may run elsewhere: %v, %v; want %v", when, got, err, want)
+	}
+}
+
 // clone copies a data directory.
 func (p *pair) clone(dir string) string {
 	p.t.Helper()
@@ -186,12 +198,16 @@ func TestTwin_lostAnswers(t *testing.T) {
 // The disk in another machine, whose old one is dead, goes on after a moment of silence; after that, a restart does at once.
 func TestTwin_replacedMachine(t *testing.T) {
 	p, dir := newPair(t), t.TempDir()
+	p.elsewhere(dir, board1, false, "before the first start")
 	p.beats(time.Minute, p.start(dir, board1, boot1, "10.0.0.4"))
+	p.elsewhere(dir, board1, false, "on the same machine")
+	p.elsewhere(dir, board2, true, "on another machine")
 	b := p.start(dir, board2, boot2, "10.0.0.4")
 	p.beats(quiet-BeatInterval, b)
 	b.want(waiting, "whether the old machine lives is not known")
 	p.beats(BeatInterval, b)
 	b.want(alone, "the old machine is silent")
+	p.elsewhere(dir, board2, false, "it is at home here now")
 	again := p.start(dir, board2, boot2, "10.0.0.4")
 	p.beats(0, again)
 	again.want(alone, "the agent was started again")
@@ -221,6 +237,7 @@ func TestTwin_clone(t *testing.T) {
 	if a.sole.holds() != b.sole.holds() {
 		t.Errorf("they say %q and %q", a.sole.holds(), b.sole.holds())
 	}
+	p.elsewhere(dir, board1, true, "while a clone runs")
 	p.beats(time.Hour, a, b)
 	a.want(contested, "an hour later, the machine")
 	b.want(contested, "an hour later, the clone")
@@ -355,4 +372,64 @@ func TestTwin_damagedNote(t *testing.T) {
 	a := p.start(dir, board1, boot1, "10.0.0.4")
 	p.beats(0, a)
 	a.want(alone, "after a damaged note")
+}
+
+// While two machines run as the host, what runs goes on, and nothing is started, stopped, removed or told of the host. Afterwards all of that is done.
+func TestRun_twins(t *testing.T) {
+	w := newWorld(t, sleeperDaemon("runs"), sleeperDaemon("leaves"), sleeperDaemon("stray"), sleeperDaemon("stops"))
+	w.run()
+	pids := map[string]int{}
+	for _, name := range []string{"runs", "leaves", "stray", "stops"} {
+		pids[name] = int(w.awaitState(name, api.DaemonRunning).Status.PID)
+	}
+	w.halt()
+	self, err := instance.New("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	note, err := json.Marshal(instance.Note{Self: &self, Other: &instance.Instance{Boot: boot2, Process: strings.Repeat("0", 16), Address: "10.0.0.9"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, "data/agent", instance.NoteFile), note, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.delete("leaves")
+	w.change("stops", func(d *api.Daemon) { d.Spec.State = api.WantStopped })
+	stray := w.daemon("stray")
+	stray.Finalizers = nil
+	if err := errors.Join(w.api.Update(t.Context(), stray), w.api.Delete(t.Context(), stray), client.IgnoreNotFound(w.api.Delete(t.Context(), &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "h1"}}))); err != nil {
+		t.Fatal(err)
+	}
+	var later atomic.Int64
+	w.now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	w.run()
+	w.create(sleeperDaemon("new"))
+	d := w.awaitState("new", api.DaemonPending)
+	if !strings.Contains(d.Status.Message, "two machines run as host h1: ") || !strings.Contains(d.Status.Message, "10.0.0.9 (boot id "+boot2) {
+		t.Errorf("message %q", d.Status.Message)
+	}
+	w.await("the first heartbeat", func() bool {
+		return w.api.Get(t.Context(), client.ObjectKey{Namespace: SystemNamespace, Name: LeaseName("h1")}, &coordv1.Lease{}) == nil
+	})
+	for name, pid := range pids {
+		if !runtimetest.Alive(pid) {
+			t.Errorf("%s was ended", name)
+		}
+	}
+	if len(w.runtime.Names()) != len(pids) || w.service.count(&w.service.destroyed) != 0 {
+		t.Errorf("running %v, destroyed %v", w.runtime.Names(), w.service.destroyed)
+	}
+	if err := w.api.Get(t.Context(), client.ObjectKey{Name: "h1"}, &api.Host{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the host was reported: %v", err)
+	}
+	later.Store(int64(quiet))
+	w.awaitState("new", api.DaemonRunning)
+	w.awaitGone("leaves")
+	w.awaitState("stops", api.DaemonStopped)
+	w.await("the end of the stray process", func() bool { return !runtimetest.Alive(pids["stray"]) })
+	w.await("a report of the host", func() bool { return w.api.Get(t.Context(), client.ObjectKey{Name: "h1"}, &api.Host{}) == nil })
+	if s := w.awaitState("runs", api.DaemonRunning).Status; int(s.PID) != pids["runs"] {
+		t.Errorf("it was started again: %+v", s)
+	}
 }
