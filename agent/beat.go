@@ -86,7 +86,7 @@ func (a *agent) putLease(ctx context.Context, old *coordv1.Lease) error {
 	seconds, now := int32(quiet/time.Second), metav1.NowMicro()
 	full := old.DeepCopy()
 	full.Spec = coordv1.LeaseSpec{HolderIdentity: &a.Name, LeaseDurationSeconds: &seconds, RenewTime: &now}
-	self := a.sole.renewal(now, a.preferredAddress(ctx))
+	self := a.sole.renewal(now, a.ownAddress(ctx))
 	metav1.SetMetaDataAnnotation(&full.ObjectMeta, instance.Annotation, self.String())
 	err := a.writeLease(ctx, full, client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsForbidden(err) {
