@@ -76,6 +76,15 @@ func (x *actions) interrupt(key types.NamespacedName) {
 	}
 }
 
+// interruptAll ends all moves that are under way.
+func (x *actions) interruptAll() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, cancel := range x.cancel {
+		cancel()
+	}
+}
+
 // clear removes what was remembered of actions that are gone or have ended.
 func (x *actions) clear() {
 	needed := map[string]bool{}
@@ -130,6 +139,9 @@ func (x *actions) work(ctx context.Context, key types.NamespacedName) {
 		known.Status.State != api.ActionNew && known.Status.State != api.ActionRunning {
 		x.queue.Forget(key)
 		return
+	}
+	if x.agent.sole.holds() != "" {
+		return // noticeTwin puts it in line again
 	}
 	turn, err := x.move(ctx, known)
 	switch {

@@ -28,6 +28,17 @@ func (a *agent) preferredAddress(ctx context.Context) string {
 	return ""
 }
 
+// ownAddress is preferredAddress, or else any of the host's, as on a network without a default route.
+func (a *agent) ownAddress(ctx context.Context) string {
+	if ip := a.preferredAddress(ctx); ip != "" {
+		return ip
+	}
+	if all := addresses(""); len(all) > 0 {
+		return all[0]
+	}
+	return ""
+}
+
 // sourceAddress asks the kernel's routes; connecting a UDP socket sends nothing.
 func sourceAddress(ctx context.Context, target string) string {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", target)

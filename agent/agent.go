@@ -10,6 +10,7 @@
 //	agent/daemons/<namespace>.<name>/log    ${LOG}: daemon.log, what the process writes to standard output and error
 //	agent/retired/<namespace>.<name>-<time> what is left of a Daemon that was deleted with its data retained
 //	agent/actions/<uid>.json                which process a restart that is under way is to end
+//	agent/machine.json                      the machine that the directory was used on last, and another one that runs as this host
 //	agent/runtime                           the records of the runtime for plain processes
 //
 // and below the run directory <namespace>.<name>, ${RUN}, for sockets.
@@ -25,6 +26,7 @@ import (
 	"sync"
 	"time"
 
+	coordv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,6 +55,8 @@ type Config struct {
 	// Address is the host's address that servers and other hosts know it by. When it is empty, it is the one by which the
 	// host reaches the server, or a default route.
 	Address string
+	// Machine is the id of the machine, which a copy of its disks does not carry, see instance.Machine.
+	Machine string
 	// Version is the version of the holdfast binary.
 	Version string
 	// Runtime keeps the processes; RuntimeKind says which one it is. The caller closes it after Run has returned.
@@ -61,16 +65,20 @@ type Config struct {
 	Inventory   Inventory
 	// Claims tells the inventory what the agent is working on; nil when the inventory does not ask.
 	Claims *Claims
+	// Alone, when not nil, is called whenever the agent comes to know that it is the only one of its host.
+	Alone func()
 	// Services are the types of daemons that the agent knows.
 	Services []service.ServiceAgent
 	// Log is slog.Default when nil.
 	Log *slog.Logger
 
-	// client takes the place of REST in tests, reportEvery and retryMax those of the constants, and proc that of /proc.
+	// client takes the place of REST in tests, reportEvery and retryMax those of the constants, proc that of /proc, and now
+	// that of time.Now.
 	client      client.WithWatch
 	reportEvery time.Duration
 	retryMax    time.Duration
 	proc        string
+	now         func() time.Time
 }
 
 type agent struct {
@@ -86,6 +94,10 @@ type agent struct {
 	acts    *actions
 	reports *reports
 	foreign foreign.Finder
+	sole    *sole
+	twin    twinNote
+	// lease is the Lease as this agent wrote it last; nil when it has to be read. It is the beat's alone.
+	lease *coordv1.Lease
 	// report asks for a new look at the host.
 	report chan struct{}
 }
@@ -116,6 +128,9 @@ func newAgent(cfg Config) (*agent, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
+	if cfg.now == nil {
+		cfg.now = time.Now
+	}
 	if cfg.Claims == nil {
 		cfg.Claims = &Claims{}
 	}
@@ -132,6 +147,9 @@ func newAgent(cfg Config) (*agent, error) {
 	a.acts = newActions(a)
 	a.reports = newReports(a)
 	if err := os.MkdirAll(a.paths.data, 0o700); err != nil {
+		return nil, err
+	}
+	if err := a.openSole(); err != nil {
 		return nil, err
 	}
 	a.client = cfg.client

@@ -64,6 +64,7 @@ type world struct {
 	// retryMax and proc are the agent's, where they are set.
 	retryMax time.Duration
 	proc     string
+	now      func() time.Time
 }
 
 func newWorld(t *testing.T, objs ...client.Object) *world {
@@ -110,7 +111,7 @@ func (w *world) run() {
 			Name: "h1", DataDir: filepath.Join(w.dir, "data"), RunDir: filepath.Join(w.dir, "run"), Version: "v9", Log: log,
 			Runtime: rt, RuntimeKind: api.RuntimeDetached, Inventory: w.devices,
 			Services: append([]service.ServiceAgent{w.service, mute{w.service}}, w.also...),
-			client:   w.flaky(), reportEvery: 20 * time.Millisecond, retryMax: w.retryMax, proc: w.proc,
+			client:   w.flaky(), reportEvery: 20 * time.Millisecond, retryMax: w.retryMax, proc: w.proc, now: w.now,
 		})
 	}()
 	w.stop = func() {

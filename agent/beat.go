@@ -8,6 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-storage/holdfast/internal/instance"
 )
 
 const (
@@ -15,6 +17,8 @@ const (
 	SystemNamespace = "holdfast-system"
 	// BeatInterval is how often an agent renews its Lease.
 	BeatInterval = 5 * time.Second
+	// beatTries is how often one beat is tried again that another agent came before with its own.
+	beatTries = 3
 )
 
 // LeaseName names the Lease by which the agent of a host shows that it is alive.
@@ -36,6 +40,7 @@ func (a *agent) beat(ctx context.Context) {
 				a.log.Info("the server receives heartbeats")
 			}
 		}
+		a.noticeTwin(ctx)
 		a.noticeClock()
 		select {
 		case <-ctx.Done():
@@ -45,20 +50,63 @@ func (a *agent) beat(ctx context.Context) {
 	}
 }
 
-// renew writes the Lease without reading it first: nobody else writes it.
-func (a *agent) renew(ctx context.Context) error {
+// renew writes the Lease over what this agent knows of it. Nobody else writes it but another agent of the same name: then the
+// write is refused, and the Lease is read.
+func (a *agent) renew(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, BeatInterval)
 	defer cancel()
-	seconds := int32(3 * BeatInterval / time.Second)
-	now := metav1.NowMicro()
-	bare := &coordv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: SystemNamespace, Name: LeaseName(a.Name)}}
-	full := bare.DeepCopy()
-	full.Spec = coordv1.LeaseSpec{HolderIdentity: &a.Name, LeaseDurationSeconds: &seconds, RenewTime: &now}
-	err := a.client.Patch(ctx, full.DeepCopy(), client.MergeFrom(bare))
-	if apierrors.IsNotFound(err) {
-		return a.client.Create(ctx, full)
+	for range beatTries {
+		l := a.lease
+		a.lease = nil // what becomes of it is not known until the answer
+		if l == nil {
+			if l, err = a.readLease(ctx); err != nil {
+				return err
+			}
+		}
+		if !a.sole.look(l, a.now()) {
+			return nil
+		}
+		err = a.putLease(ctx, l)
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+			return err
+		}
 	}
 	return err
+}
+
+// readLease returns the Lease, or an empty one where there is none yet.
+func (a *agent) readLease(ctx context.Context) (*coordv1.Lease, error) {
+	l := &coordv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: SystemNamespace, Name: LeaseName(a.Name)}}
+	err := a.client.Get(ctx, client.ObjectKeyFromObject(l), l)
+	return l, client.IgnoreNotFound(err)
+}
+
+// putLease writes the Lease, if it is still what was read.
+func (a *agent) putLease(ctx context.Context, old *coordv1.Lease) error {
+	seconds, now := int32(quiet/time.Second), metav1.NowMicro()
+	full := old.DeepCopy()
+	full.Spec = coordv1.LeaseSpec{HolderIdentity: &a.Name, LeaseDurationSeconds: &seconds, RenewTime: &now}
+	self := a.sole.renewal(now, a.ownAddress(ctx))
+	metav1.SetMetaDataAnnotation(&full.ObjectMeta, instance.Annotation, self.String())
+	err := a.writeLease(ctx, full, client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsForbidden(err) {
+		// Servers of an earlier version take no annotation. With them it is as it was: nobody tells two machines apart.
+		delete(full.Annotations, instance.Annotation)
+		err = a.writeLease(ctx, full, client.MergeFrom(old))
+	}
+	if err != nil {
+		return err
+	}
+	a.sole.written()
+	a.lease = full
+	return nil
+}
+
+func (a *agent) writeLease(ctx context.Context, full *coordv1.Lease, patch client.Patch) error {
+	if full.ResourceVersion == "" {
+		return a.client.Create(ctx, full)
+	}
+	return a.client.Patch(ctx, full, patch)
 }
 
 // noticeClock has the host reported when its clock comes to differ from the server's, or to agree again.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/holdfast-storage/holdfast/internal/instance"
 )
 
 // paths are the agent's directories.
@@ -33,6 +35,8 @@ func (p paths) daemon(key types.NamespacedName) string {
 func (p paths) dataOf(key types.NamespacedName) string { return filepath.Join(p.daemon(key), "data") }
 func (p paths) logOf(key types.NamespacedName) string  { return filepath.Join(p.daemon(key), "log") }
 func (p paths) retired() string                        { return filepath.Join(p.data, "retired") }
+
+func (p paths) machine() string { return filepath.Join(p.data, instance.NoteFile) }
 
 // actionOf is where the agent keeps what it has to remember of an action that it carries out.
 func (p paths) actionOf(uid types.UID) string {

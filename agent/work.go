@@ -126,6 +126,15 @@ func (w *work) changed(key types.NamespacedName, was, is *api.Daemon) {
 	w.add(key)
 }
 
+// interrupt ends all work that is under way. It is tried again later.
+func (w *work) interrupt() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, cancel := range w.cancel {
+		cancel()
+	}
+}
+
 // deleting lists the Daemons that are being deleted.
 func (w *work) deleting() []*api.Daemon {
 	return slices.DeleteFunc(w.daemons.all(), func(d *api.Daemon) bool { return d.DeletionTimestamp == nil })
@@ -241,6 +250,8 @@ func (a *agent) bring(ctx context.Context, key types.NamespacedName) error {
 	switch {
 	case !known:
 		return nil // the server has not answered yet: what runs, runs
+	case a.sole.holds() != "":
+		return a.holdStill(ctx, key, d)
 	case d == nil:
 		return a.stopStray(ctx, key)
 	case d.DeletionTimestamp != nil:

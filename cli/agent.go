@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -24,6 +25,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/service/torus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/internal/instance"
 	"github.com/holdfast-storage/holdfast/internal/version"
 )
 
@@ -78,17 +80,34 @@ func (a *agentFlags) run(ctx context.Context, name, dataDir string, log *slog.Lo
 	}
 	claims := &agent.Claims{}
 	services := serviceAgents()
-	supervisor, kind, err := newRuntime(ctx, dataDir, services, log)
+	machine := instance.Machine()
+	hold, release := holdElsewhere(dataDir, machine, log)
+	supervisor, kind, err := newRuntime(ctx, dataDir, services, hold, log)
 	if err != nil {
 		return fmt.Errorf("while starting the agent: %w", err)
 	}
 	defer supervisor.Close()
 	return agent.Run(ctx, agent.Config{
 		Name: name, DataDir: dataDir, RunDir: a.runDir, REST: config, Version: version.Version,
-		Runtime: supervisor, RuntimeKind: kind,
+		Runtime: supervisor, RuntimeKind: kind, Machine: machine, Alone: release,
 		Inventory: &inventory.Scanner{Only: only, Claimed: claims.Reason}, Claims: claims,
 		Services: services, Log: log,
 	})
+}
+
+// holdElsewhere returns what keeps daemons from being started after a boot where they may run on another machine, and what lets them.
+func holdElsewhere(dataDir, machine string, log *slog.Logger) (hold <-chan struct{}, release func()) {
+	elsewhere, err := agent.Elsewhere(dataDir, machine)
+	switch {
+	case err == nil && !elsewhere:
+		return nil, func() {}
+	case err != nil:
+		log.Warn("whether the daemons of this data directory run on another machine is not known: they are started when a server has answered", "error", err)
+	default:
+		log.Warn("this data directory was used on another machine, or another one runs as this host: its daemons are started when no other one does")
+	}
+	held := make(chan struct{})
+	return held, sync.OnceFunc(func() { close(held) })
 }
 
 // serviceAgents are those of all daemons that an agent can run. Each passes the suite of package servicetest.
@@ -98,12 +117,12 @@ func serviceAgents() []service.ServiceAgent {
 
 // newRuntime chooses systemd where it runs the machine, and plain processes elsewhere. Where systemd starts daemons after a boot, it has read before what
 // the packages have for the kernel (sysctl.d).
-func newRuntime(ctx context.Context, dataDir string, services []service.ServiceAgent, log *slog.Logger) (runtime.Runtime, api.RuntimeKind, error) {
+func newRuntime(ctx context.Context, dataDir string, services []service.ServiceAgent, hold <-chan struct{}, log *slog.Logger) (runtime.Runtime, api.RuntimeKind, error) {
 	if systemd.Running() {
 		r, err := systemd.New(ctx, systemd.Config{Dir: filepath.Join(dataDir, "agent", "restarts"), Log: log})
 		return r, api.RuntimeSystemd, err
 	}
-	r, err := detached.New(detached.Config{Dir: filepath.Join(dataDir, "agent", "runtime"), Log: log, BeforeStart: allow(services)})
+	r, err := detached.New(detached.Config{Dir: filepath.Join(dataDir, "agent", "runtime"), Log: log, BeforeStart: allow(services), Hold: hold})
 	return r, api.RuntimeDetached, err
 }
 

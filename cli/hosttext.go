@@ -35,7 +35,9 @@ func modeText(h *api.Host) string { return string(h.ModeOf()) }
 // agentText says whether the agent is heard, and else since when not.
 func agentText(h *api.Host, now time.Time) string {
 	c := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected)
-	switch {
+	switch _, twins := h.Twins(); {
+	case twins:
+		return "on two machines"
 	case c == nil:
 		return "not heard yet"
 	case meta.IsStatusConditionTrue(h.Status.Conditions, api.HostAgentConnected):

@@ -8,10 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/instance"
 )
 
 // The classes of strings that a host reports.
@@ -224,5 +226,40 @@ func TestUntrusted_leadersConditions(t *testing.T) {
 	}
 	if err := condition(api.HostClockInSync); err != nil {
 		t.Errorf("a host may not write its own condition: %v", err)
+	}
+}
+
+// TestUntrusted_lease: of the annotations of its Lease a host writes one, in its form, and nothing hostile.
+func TestUntrusted_lease(t *testing.T) {
+	s, config := sharedServer(t)
+	name := "leaser"
+	host := newClient(t, newHost(t, s, config, name).config)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "holdfast-system", Name: "host-" + name}}
+	if err := host.Create(t.Context(), lease.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	annotate := func(key, value string) error {
+		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return host.Patch(t.Context(), lease.DeepCopy(), client.RawPatch("application/merge-patch+json", body))
+	}
+	good, err := instance.New("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := annotate(instance.Annotation, good.String()); err != nil {
+		t.Errorf("the instance of an agent is refused: %v", err)
+	}
+	if err := annotate("example.com/other", good.String()); err == nil {
+		t.Error("another annotation is taken")
+	}
+	for _, h := range hostile {
+		for _, value := range []string{h.value, good.String() + h.value, strings.Replace(good.String(), "address=", "address="+h.value, 1)} {
+			if err := annotate(instance.Annotation, value); err == nil {
+				t.Errorf("%s is taken as an instance: %.100q", h.name, value)
+			}
+		}
 	}
 }

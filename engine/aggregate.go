@@ -30,6 +30,9 @@ func Aggregate(v *View, p *Plan, now time.Time) api.StorageStatusStatus {
 		s.AgentsDown++
 		addReason(&s, fmt.Sprintf("host/%s: its agent is silent; its storage may well be fine", h))
 	}
+	for _, text := range twinHosts(v) {
+		addReason(&s, text)
+	}
 	s.Daemons = countDaemons(v, p)
 	return s
 }

@@ -27,6 +27,9 @@ const (
 	AgentUp   Code = "AGENT_UP"
 	AgentDown Code = "AGENT_DOWN"
 
+	HostTwins  Code = "HOST_TWINS"
+	HostSingle Code = "HOST_SINGLE"
+
 	DaemonNew       Code = "DAEMON_NEW"
 	DaemonChanged   Code = "DAEMON_CHANGED"
 	DaemonGone      Code = "DAEMON_GONE"
@@ -94,6 +97,8 @@ func Codes() []CodeInfo {
 		{NodeDown, "node/NAME", "None of a StorageNode's daemons runs any more, by its own agent's word. Lost contact is AGENT_DOWN, never this."},
 		{AgentUp, "host/NAME", "The agent of a host that the cluster uses is heard again."},
 		{AgentDown, "host/NAME", "The agent of a host that the cluster uses is silent. The storage on the host may well be fine."},
+		{HostTwins, "host/NAME", "Two machines run as a host that the cluster uses, such as a machine and its clone. Nothing new is started on either."},
+		{HostSingle, "host/NAME", "One machine alone runs as the host again."},
 		{DaemonNew, "daemon/NAME", "A Daemon was created."},
 		{DaemonChanged, "daemon/NAME", "The spec of a Daemon was changed, or the Daemon is being removed."},
 		{DaemonGone, "daemon/NAME", "A Daemon is gone: its agent stopped it and cleaned up."},

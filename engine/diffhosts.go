@@ -24,6 +24,7 @@ func (d *differ) hosts(before, after *View) {
 			return // most did not change, and each has many devices
 		}
 		d.agent(was, is)
+		d.machines(was, is)
 		// A host without a boot id has not reported yet: its list of devices is empty because nobody knows them.
 		if was.Status.BootID != "" && is.Status.BootID != "" {
 			d.devices(is.Name, was.Status.Devices, is.Status.Devices)
@@ -42,6 +43,18 @@ func (d *differ) agent(was, is *api.Host) {
 		d.add(AgentDown, "host/"+is.Name, "the agent is silent: %s", c.Message)
 	case wasDown && !isDown:
 		d.add(AgentUp, "host/"+is.Name, "the agent is heard again")
+	}
+}
+
+// machines tells that two machines run as one host, or do no more.
+func (d *differ) machines(was, is *api.Host) {
+	_, were := was.Twins()
+	text, are := is.Twins()
+	switch {
+	case are && !were:
+		d.add(HostTwins, "host/"+is.Name, "%s", text)
+	case were && !are:
+		d.add(HostSingle, "host/"+is.Name, "one machine alone runs as this host again")
 	}
 }
 

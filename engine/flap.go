@@ -25,7 +25,7 @@ const toldFlap = "flap/"
 
 // flapping says how often the changes that can take each other back may be told. That a cluster is OFFLINE is told each time.
 var flapping = map[Code]int{
-	AgentDown: flapMost, AgentUp: flapMost, NodeDown: flapMost, NodeUp: flapMost,
+	AgentDown: flapMost, AgentUp: flapMost, HostTwins: flapMost, HostSingle: flapMost, NodeDown: flapMost, NodeUp: flapMost,
 	DaemonRunning: flapMost, DaemonFailed: flapMost, DaemonRestarted: flapMost,
 	ResourceOnline: flapMost, ResourceDegraded: flapMost, ResourceOffline: flapMost,
 	HealthCheckRaised: flapMost, HealthCheckCleared: flapMost,

@@ -142,6 +142,7 @@ func (r *run) planFor(view *View) (err error) {
 	unspoken(view, r.plan)
 	if view.Cluster.ModeOf() == api.ClusterActive {
 		awaitSilent(view, r.plan)
+		awaitTwins(view, r.plan)
 	} else {
 		r.plan = observed(view, r.plan)
 	}

@@ -126,12 +126,21 @@ func (m *memory) hostState(add func(key, value string)) {
 		if !used[h.Name] {
 			continue
 		}
-		add("host/"+h.Name, pack(flag(h.Status.BootID != ""), flag(!h.AgentHeard())))
+		add("host/"+h.Name, hostFlags(h))
 		for j := range h.Status.Devices {
 			d := &h.Status.Devices[j]
 			add("device/"+h.Name+"/"+d.ID, pack(string(d.Availability), d.Path))
 		}
 	}
+}
+
+// hostFlags has a third field only where it is needed, as earlier versions read two.
+func hostFlags(h *api.Host) string {
+	flags := []string{flag(h.Status.BootID != ""), flag(!h.AgentHeard())}
+	if _, twins := h.Twins(); twins {
+		flags = append(flags, flag(true))
+	}
+	return pack(flags...)
 }
 
 // pack joins fields; unpack takes them apart again. The last may hold anything.
@@ -262,13 +271,16 @@ func toldDaemon(name, value string) api.Daemon {
 }
 
 func toldHost(name, value string) *api.Host {
-	f := unpack(value, 2)
+	f := unpack(value, 3)
 	h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if f[0] == "1" {
 		h.Status.BootID = "known"
 	}
 	if f[1] == "1" {
-		h.Status.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse}}
+		h.Status.Conditions = append(h.Status.Conditions, metav1.Condition{Type: api.HostAgentConnected, Status: metav1.ConditionFalse})
+	}
+	if f[2] == "1" {
+		h.Status.Conditions = append(h.Status.Conditions, metav1.Condition{Type: api.HostSingleMachine, Status: metav1.ConditionFalse})
 	}
 	return h
 }

@@ -125,7 +125,18 @@ const (
 	HostEncryption = "DeviceEncryption"
 	// HostClockInSync says whether the host's clock agrees with the server's.
 	HostClockInSync = "ClockInSync"
+	// HostSingleMachine says whether one machine alone runs as the host. It is not set before two did.
+	HostSingleMachine = "SingleMachine"
 )
+
+// Twins says that several machines run as the host, such as one and its clone, and names them; ok is false where it is one.
+func (h *Host) Twins() (text string, ok bool) {
+	c := meta.FindStatusCondition(h.Status.Conditions, HostSingleMachine)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return "", false
+	}
+	return c.Message, true
+}
 
 // HostStatus is what the agent reports of its machine.
 type HostStatus struct {

@@ -10,6 +10,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/internal/instance"
 )
 
 // Level says how bad a finding is.
@@ -103,6 +104,8 @@ type Local struct {
 	Processes map[string]int
 	// Records are the daemons that something is kept of here, as "namespace.name".
 	Records []string
+	// Twins are the instances that speak as this host, by its agent's word; none while it is one.
+	Twins []instance.Instance
 	// Snapshot is when the newest backup was taken; zero when there is none.
 	Snapshot time.Time
 	// Problems say what could not be read.
@@ -127,6 +130,7 @@ var checks = []struct {
 	{"database", false, checkDatabase},
 	{"clock", false, checkClocks},
 	{"agents", false, checkAgents},
+	{"machines", true, checkMachines},
 	{"versions", false, checkVersions},
 	{"clusters", false, checkClusters},
 	{"actions", false, checkActions},

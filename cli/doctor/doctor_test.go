@@ -14,6 +14,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/internal/instance"
 )
 
 var now = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
@@ -134,6 +135,8 @@ func TestExamine(t *testing.T) {
 			f.Local.Exposed = []string{"/d/pki/ca.key (mode 0644)", "/d/pki (mode 0755)"}
 		}, Fail, "keys", "/d/pki/ca.key (mode 0644), and 1 more"},
 		{"stray process", func(f *Facts) { f.Local.Processes["default.a-mon-b"] = 99 }, Fail, "strays", "the process 99 is the daemon default.a-mon-b"},
+		{"two machines, said by the leader", func(f *Facts) { f.Hosts[1].Status.Conditions = append(f.Hosts[1].Status.Conditions, twoMachines("h2")) },
+			Fail, "machines", "two machines run as host h2: 10.0.0.4 (boot id b1) and 10.0.0.9 (boot id b2)"},
 		{"leftover", func(f *Facts) { f.Local.Records = append(f.Local.Records, "default.old") }, Warn, "strays", "default.old"},
 		{"no backup", func(f *Facts) { f.Local.Snapshot = time.Time{} }, Warn, "snapshots", "no backup"},
 		{"old backup", func(f *Facts) { f.Local.Snapshot = now.Add(-3 * day) }, Warn, "snapshots", "is 3 days old"},
@@ -155,6 +158,58 @@ func TestExamine(t *testing.T) {
 				t.Errorf("Failed is %v", Failed(bad))
 			}
 		})
+	}
+}
+
+func twoMachines(host string) metav1.Condition {
+	return metav1.Condition{Type: api.HostSingleMachine, Status: metav1.ConditionFalse, Reason: "TwoMachines",
+		Message: "two machines run as host " + host + ": 10.0.0.4 (boot id b1) and 10.0.0.9 (boot id b2)"}
+}
+
+// TestExamine_twins: on each of two machines that run as one host, with or without the API, it is said, and nothing is offered for tidying up.
+func TestExamine_twins(t *testing.T) {
+	local := []instance.Instance{{Address: "10.0.0.4", Boot: "b1"}, {Address: "10.0.0.9", Boot: "b2"}}
+	for name, spoil := range map[string]func(*Facts){
+		"by the leader": func(f *Facts) { f.Hosts[0].Status.Conditions = append(f.Hosts[0].Status.Conditions, twoMachines("h1")) },
+		"by its agent":  func(f *Facts) { f.Local.Twins = local },
+		"without the API": func(f *Facts) {
+			f.Local.Twins, f.Unreachable, f.AsHost, f.Role, f.Hosts = local, errors.New("no kubeconfig"), true, "agent", nil
+		},
+	} {
+		f := healthy()
+		f.Local.Processes["default.a-mon-b"], f.Local.Records = 99, append(f.Local.Records, "default.old")
+		spoil(f)
+		said := false
+		for _, found := range Examine(f) {
+			said = said || found.Check == "machines" && found.Level == Fail &&
+				strings.Contains(found.Message, "two machines run as host h1: 10.0.0.4 (boot id b1) and 10.0.0.9 (boot id b2)") &&
+				strings.Contains(found.Remedy, "systemctl disable --now holdfast")
+			if found.Check == "strays" && found.Level != Skipped {
+				t.Errorf("%s: it offers to tidy up: %+v", name, found)
+			}
+		}
+		if !said {
+			t.Errorf("%s: it does not say it: %+v", name, Examine(f))
+		}
+	}
+}
+
+// TestLook_twins: what the agent wrote down of another machine is read.
+func TestLook_twins(t *testing.T) {
+	f := &Facts{DataDir: t.TempDir()}
+	f.twins()
+	if len(f.Local.Twins) != 0 || len(f.Local.Problems) != 0 {
+		t.Errorf("without a note: %+v", f.Local)
+	}
+	if err := os.MkdirAll(filepath.Join(f.DataDir, "agent"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	note := `{"machine":"m","self":{"boot":"b1","process":"p1","address":"10.0.0.4"},"other":{"boot":"b2","process":"p2","address":"10.0.0.9"}}`
+	if err := os.WriteFile(filepath.Join(f.DataDir, "agent", instance.NoteFile), []byte(note), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f.twins(); len(f.Local.Twins) != 2 || f.Local.Twins[1].Address != "10.0.0.9" {
+		t.Errorf("found %+v", f.Local)
 	}
 }
 

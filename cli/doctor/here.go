@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/access"
 	"github.com/holdfast-storage/holdfast/control/pki"
+	"github.com/holdfast-storage/holdfast/internal/instance"
 )
 
 // lookHere finds out what can be found out on this machine.
@@ -31,6 +32,18 @@ func (f *Facts) lookHere() {
 	f.Local.Processes = processes()
 	f.Local.Records = f.records()
 	f.snapshot()
+	f.twins()
+}
+
+// twins reads what the agent wrote down of another machine that runs as its host.
+func (f *Facts) twins() {
+	note, err := instance.ReadNote(filepath.Join(f.DataDir, "agent", instance.NoteFile))
+	switch {
+	case err != nil:
+		f.problem(err)
+	case note != nil && note.Self != nil && note.Other != nil:
+		f.Local.Twins = []instance.Instance{*note.Self, *note.Other}
+	}
 }
 
 func (f *Facts) role() string {

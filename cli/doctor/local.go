@@ -89,8 +89,11 @@ func checkKeys(f *Facts) []Finding {
 
 // checkStrays looks for what runs, or is kept, of daemons that are not wanted any more.
 func checkStrays(f *Facts) []Finding {
-	if f.Host == "" {
+	switch {
+	case f.Host == "":
 		return ok("this machine runs no agent")
+	case twins(f)[f.Host] != "":
+		return []Finding{{Level: Skipped, Message: "what is kept and runs here may be needed on this machine or another: first one machine alone has to run as host " + f.Host}}
 	}
 	wanted := map[string]bool{}
 	for i := range f.Daemons {

@@ -20,7 +20,12 @@ func asWanted(d *api.Daemon) bool {
 func (w *World) daemon(d *api.Daemon) Answer {
 	name := fmt.Sprintf("%s on host %s", ShortName(d), d.Spec.Host)
 	for i := range w.Hosts {
-		if h := &w.Hosts[i]; h.Name == d.Spec.Host && silent(h) != nil {
+		h := &w.Hosts[i]
+		if h.Name == d.Spec.Host && twins(h) && !asWanted(d) {
+			a := w.host(h)
+			return Answer{join(fmt.Sprintf("%s is %s", name, state(d)), a.Text), a.Next}
+		}
+		if h.Name == d.Spec.Host && silent(h) != nil {
 			a := w.host(h)
 			if d.DeletionTimestamp != nil {
 				return Answer{join(name+" is being removed, and its agent has to do that", a.Text),

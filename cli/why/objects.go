@@ -139,7 +139,7 @@ func (w *World) node(n *api.StorageNode) Answer {
 // troubleOn answers for the host if something is the matter with it, else for the first of its daemons with which something is.
 func (w *World) troubleOn(host string) (Answer, bool) {
 	for i := range w.Hosts {
-		if h := &w.Hosts[i]; h.Name == host && (silent(h) != nil || h.ModeOf() != api.HostActive) {
+		if h := &w.Hosts[i]; h.Name == host && (twins(h) || silent(h) != nil || h.ModeOf() != api.HostActive) {
 			return w.host(h), true
 		}
 	}
@@ -151,6 +151,11 @@ func (w *World) troubleOn(host string) (Answer, bool) {
 	return Answer{}, false
 }
 
+func twins(h *api.Host) bool {
+	_, twins := h.Twins()
+	return twins
+}
+
 func silent(h *api.Host) *metav1.Condition {
 	if c := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected); c != nil && c.Status == metav1.ConditionFalse {
 		return c
@@ -159,6 +164,13 @@ func silent(h *api.Host) *metav1.Condition {
 }
 
 func (w *World) host(h *api.Host) Answer {
+	if text, twins := h.Twins(); twins {
+		return Answer{
+			sentence(upper(text) + ". What runs there runs on, and neither machine starts, stops or removes anything"),
+			"which of them is the right one? On the other: 'systemctl disable --now holdfast'. The right one goes on by itself. " +
+				"If the other cannot be reached, switch it off, or cut it off from the network.",
+		}
+	}
 	if c := silent(h); c != nil {
 		return Answer{
 			fmt.Sprintf("The agent of host %s is silent since %s; the storage on the host may well be fine, and nothing is stopped because of it.",

@@ -66,6 +66,19 @@ func world() *World {
 	return w
 }
 
+// TestExplain_twins: the host, and what is held on it, say that two machines run as it.
+func TestExplain_twins(t *testing.T) {
+	w := world()
+	w.Hosts[2].Status.Conditions = condition(api.HostSingleMachine, "False", "TwoMachines", "two machines run as host h3: 10.0.0.4 (boot id b1) and 10.0.0.9 (boot id b2)")
+	for _, object := range []string{"host/h3", "mgr.a"} {
+		got, err := w.Explain(object)
+		if err != nil || !strings.Contains(strings.ToLower(got.Text), "two machines run as host h3: 10.0.0.4 (boot id b1) and 10.0.0.9 (boot id b2).") ||
+			!strings.Contains(got.Next, "systemctl disable --now holdfast") {
+			t.Errorf("%s: %+v, %v", object, got, err)
+		}
+	}
+}
+
 func TestExplain(t *testing.T) {
 	for _, tt := range []struct{ object, text, next string }{
 		{"osd.3", "osd.3 on host h3 is Running since 2026-01-02T03:04:05Z, as wanted. Action a2: host.drain on host/h3 is running, 1/3 steps done. It waits for osd.3 to be empty.", "action show a2"},

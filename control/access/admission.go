@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/instance"
 )
 
 // HostAdmission holds hosts to what the authorizer cannot see: the name of what they create, and the content of what they
@@ -92,8 +93,21 @@ func leaseWrite(host string, a admission.Attributes) error {
 	if lease.Spec.PreferredHolder != nil || lease.Spec.Strategy != nil {
 		return fmt.Errorf("the lease of host %s is for no election", host)
 	}
-	if len(object.GetLabels())+len(object.GetAnnotations())+len(object.GetFinalizers())+len(object.GetOwnerReferences()) > 0 {
-		return fmt.Errorf("the lease of host %s has no labels, annotations, finalizers and owners", host)
+	if len(object.GetLabels())+len(object.GetFinalizers())+len(object.GetOwnerReferences()) > 0 {
+		return fmt.Errorf("the lease of host %s has no labels, finalizers and owners", host)
+	}
+	return instanceAlone(host, object.GetAnnotations())
+}
+
+// instanceAlone takes no annotation but the instance of the agent, in its form: the leader shows parts of it.
+func instanceAlone(host string, annotations map[string]string) error {
+	for key, value := range annotations {
+		if key != instance.Annotation {
+			return fmt.Errorf("the lease of host %s has no annotation but %s", host, instance.Annotation)
+		}
+		if _, err := instance.Parse(value); err != nil {
+			return fmt.Errorf("the lease of host %s: %w", host, err)
+		}
 	}
 	return nil
 }

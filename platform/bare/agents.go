@@ -43,16 +43,23 @@ const (
 type heartbeats struct {
 	mu    sync.Mutex
 	beats map[string]beat
+	now   func() time.Time
+	// began is when this server began to listen.
+	began time.Time
 }
 
 type beat struct {
 	renewed metav1.MicroTime
 	heard   time.Time
+	// instances are the agents that renewed the Lease of late.
+	instances sightings
 	// known is set when a renewal was seen. A Lease that was there before may have been left by an agent long dead.
 	known bool
 }
 
-func newHeartbeats() *heartbeats { return &heartbeats{beats: map[string]beat{}} }
+func newHeartbeats() *heartbeats {
+	return &heartbeats{beats: map[string]beat{}, now: time.Now, began: time.Now()}
+}
 
 func (h *heartbeats) saw(host string, lease *coordinationv1.Lease, gone bool) {
 	h.mu.Lock()
@@ -61,13 +68,14 @@ func (h *heartbeats) saw(host string, lease *coordinationv1.Lease, gone bool) {
 		delete(h.beats, host)
 		return
 	}
+	now := h.now()
 	var renewed metav1.MicroTime
 	if lease.Spec.RenewTime != nil {
 		renewed = *lease.Spec.RenewTime
 	}
 	last, seen := h.beats[host]
 	if !seen || !last.renewed.Equal(&renewed) {
-		h.beats[host] = beat{renewed: renewed, heard: time.Now(), known: seen}
+		h.beats[host] = beat{renewed: renewed, heard: now, known: seen, instances: last.instances.add(lease, now)}
 	}
 }
 
@@ -122,8 +130,9 @@ func (s *Store) judgeAgents(ctx context.Context, started time.Time, silence time
 	for i := range hosts.Items {
 		name := hosts.Items[i].Name
 		want, ok := s.judge(&hosts.Items[i], started, time.Now(), silence)
+		twins, changed := s.judgeTwins(&hosts.Items[i], time.Now())
 		renamed := hosts.Items[i].Labels[api.LabelHostname] != name
-		if !ok && !renamed {
+		if !ok && !renamed && !changed {
 			continue
 		}
 		if written++; written > judgements {
@@ -133,11 +142,15 @@ func (s *Store) judgeAgents(ctx context.Context, started time.Time, silence time
 			if renamed {
 				s.putHostname(ctx, name)
 			}
-			if !ok {
-				return nil
+			var conditions []metav1.Condition
+			if ok {
+				conditions = append(conditions, want)
 			}
-			if err := s.putAgent(ctx, name, want); err != nil && s.life.Err() == nil {
-				s.log.Warn("writing that an agent is heard or silent", "host", name, "error", err)
+			if changed {
+				conditions = append(conditions, twins)
+			}
+			if err := s.putAgent(ctx, name, conditions); err != nil && s.life.Err() == nil {
+				s.log.Warn("writing what is heard of a host", "host", name, "error", err)
 			}
 			return nil
 		})
@@ -189,10 +202,19 @@ func (s *Store) putHostname(ctx context.Context, host string) {
 	}
 }
 
-func (s *Store) putAgent(ctx context.Context, host string, want metav1.Condition) error {
-	s.log.Info("an agent is heard or silent", "host", host, "reason", want.Reason)
+func (s *Store) putAgent(ctx context.Context, host string, want []metav1.Condition) error {
+	for _, c := range want {
+		s.log.Info("what is heard of a host has changed", "host", host, "reason", c.Reason, "message", c.Message)
+	}
+	if len(want) == 0 {
+		return nil
+	}
 	err := edit(ctx, s, types.NamespacedName{Name: host}, func(h *api.Host) error {
-		if !meta.SetStatusCondition(&h.Status.Conditions, want) {
+		changed := false
+		for _, c := range want {
+			changed = meta.SetStatusCondition(&h.Status.Conditions, c) || changed
+		}
+		if !changed {
 			return errUnchanged
 		}
 		return nil

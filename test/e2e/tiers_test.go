@@ -49,6 +49,7 @@ var tests = map[string]struct {
 	"TestServer_refuses": {core, 20},
 	"TestSingleHost":     {core, 60},
 	"TestTorus":          {core, 60},
+	"TestTwins":          {core, 55},
 
 	// Rare and long scenarios, virtual machines, and failures on top of failures.
 	"TestAdoptLVM":          {full, 350},

@@ -34,6 +34,8 @@ type Config struct {
 	BackOff BackOff
 	// BeforeStart, when not nil, is called before each start of a process, those from the records of an earlier agent among them.
 	BeforeStart func(runtime.Process)
+	// Hold, when not nil, keeps processes of an earlier agent that do not run from being started until it is closed: somewhere else they may run.
+	Hold <-chan struct{}
 	// Limits bound the log files; the zero value means logfile.DefaultLimits.
 	Limits logfile.Limits
 	// RotateEvery is how often the sizes of logs are looked at; zero means a minute.

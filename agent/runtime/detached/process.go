@@ -192,6 +192,15 @@ func (p *process) pause(ctx context.Context) bool {
 		return false
 	default:
 	}
+	if hold := p.rt.cfg.Hold; hold != nil {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-p.stopC:
+			return false
+		case <-hold:
+		}
+	}
 	select {
 	case <-ctx.Done():
 		return false
