@@ -20,6 +20,9 @@ func fitHost(s *api.HostStatus) {
 	for i := range s.Devices {
 		fitDevice(&s.Devices[i])
 	}
+	for i := range s.Conditions {
+		s.Conditions[i].Message = words.Cut(words.Visible(s.Conditions[i].Message), maxMessage)
+	}
 	for i := range s.Foreign {
 		f := &s.Foreign[i]
 		f.ID, f.Cluster = words.Line(f.ID, 253), token(f.Cluster, 63)
@@ -37,7 +40,7 @@ func fitDevice(d *api.Device) {
 		fs.Type, fs.UUID, fs.Label = token(fs.Type, maxToken), token(fs.UUID, maxUUID), words.Line(fs.Label, maxName)
 	}
 	if c := d.Ceph; c != nil {
-		c.FSID, c.OSDUUID = token(c.FSID, maxToken), token(c.OSDUUID, maxToken)
+		c.FSID, c.OSDUUID, c.Part = token(c.FSID, maxToken), token(c.OSDUUID, maxToken), token(c.Part, maxToken)
 	}
 }
 
@@ -45,6 +48,7 @@ func fitDevice(d *api.Device) {
 func fitDaemon(s *api.DaemonStatus) {
 	s.Message = words.Cut(words.Visible(s.Message), maxMessage)
 	s.Version = words.Line(s.Version, maxVersion)
+	s.Report = words.JSON(s.Report)
 	if s.LastExit != nil {
 		exit := *s.LastExit
 		exit.Reason, exit.Log = words.Line(exit.Reason, maxName), words.Text(exit.Log, maxLog)

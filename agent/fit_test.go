@@ -73,7 +73,7 @@ func TestFit(t *testing.T) {
 				Vendor: say("vendor"), Model: say("model"), Serial: say("serial"), WWN: say("wwn"),
 				Links: many("links"), Holders: many("holders"), MountPoints: many("mounts"), Reasons: many("reasons"),
 				Filesystem: &api.DeviceFilesystem{Type: say("type"), UUID: say("uuid"), Label: say("label")},
-				Ceph:       &api.DeviceCeph{FSID: say("fsid"), OSDUUID: say("osd uuid")},
+				Ceph:       &api.DeviceCeph{FSID: say("fsid"), OSDUUID: say("osd uuid"), Part: say("part")},
 			}},
 			Foreign: []api.ForeignDaemon{{Type: "ceph-osd", ID: say("id"), Cluster: say("cluster"), Data: say("data"), Unit: say("unit"), Started: metav1.NowMicro()}},
 		}}

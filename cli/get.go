@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // requestTimeout bounds each single request of a command.
@@ -173,7 +174,7 @@ func printObject(w io.Writer, body []byte, output string) error {
 	data, err := yaml.Marshal(u.Object)
 	if output == "json" {
 		data, err = json.MarshalIndent(u.Object, "", "  ")
-		data = append(data, '\n')
+		data = []byte(words.JSON(string(data)) + "\n")
 	}
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/spell"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 func dash(s string) string { return cmp.Or(s, "-") }
@@ -101,7 +102,7 @@ func printValue(w io.Writer, v any, output string) error {
 	if err != nil {
 		return err
 	}
-	data = append(data, '\n')
+	data = []byte(words.JSON(string(data)) + "\n")
 	if output == "yaml" {
 		if data, err = yaml.JSONToYAML(data); err != nil {
 			return err

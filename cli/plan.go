@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/torus"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/waits"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // answerIn is how long a storage system that a person asks about is waited for: a plan without its word would leave things out.
@@ -218,6 +219,7 @@ func (g *globals) printPlan(p *proposal, w *writer, output string) error {
 		return err
 	}
 	data, err := json.MarshalIndent(plan, "", "  ")
+	data = []byte(words.JSON(string(data)))
 	if err == nil && output == "yaml" {
 		data, err = yaml.JSONToYAML(data)
 	}

@@ -133,7 +133,7 @@ func (p *printer) emit(v any) {
 	if err != nil {
 		panic(err) // only maps of plain values are given
 	}
-	fmt.Fprintf(p.out, "%s\n", data)
+	fmt.Fprintf(p.out, "%s\n", words.JSON(string(data)))
 }
 
 func (p *printer) showChanges(name string, s snapshot) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -44,6 +46,22 @@ func TestAddresses(t *testing.T) {
 				t.Errorf("h1 has %q and h3 %q, not %q and %q", h1, h3, tt.h1, tt.h3)
 			}
 		})
+	}
+}
+
+// TestAddresses_silent: a machine that has the address of one that is gone gets it, unless a daemon was given it.
+func TestAddresses_silent(t *testing.T) {
+	v := view([]api.Host{at(host("h1"), "10.0.0.1"), at(host("h3"), "10.0.0.1")})
+	v.Hosts[0].Status.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse}}
+	if got := NewAddresses(v).Of(&v.Hosts[1]); !slices.Equal(got, []string{"10.0.0.1"}) {
+		t.Errorf("h3 has %q", got)
+	}
+	for _, p := range []map[string]string{{"address": "10.0.0.1"}, {"peer": "http://10.0.0.1:40000"}} {
+		v.Daemons = []api.Daemon{{Spec: api.DaemonSpec{Host: "h1", Parameters: p}}}
+		x := NewAddresses(v)
+		if h1, h3 := x.Of(&v.Hosts[0]), x.Of(&v.Hosts[1]); len(h1) != 1 || len(h3) != 0 {
+			t.Errorf("with %v, h1 has %q and h3 %q", p, h1, h3)
+		}
 	}
 }
 

@@ -394,7 +394,8 @@ type DeviceCeph struct {
 	// Part is db or wal where the device holds the database or the log of an OSD, whose data is on another device. Its label says no
 	// number and no cluster.
 	// +optional
-	// +kubebuilder:validation:Enum="";db;wal
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._:+~-]*$`
 	Part string `json:"part,omitempty"`
 }
 

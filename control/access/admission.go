@@ -91,7 +91,7 @@ func leaseWrite(host string, a admission.Attributes) error {
 		return fmt.Errorf("host %s holds the lease %s itself", host, HostLease(host))
 	}
 	if lease.Spec.PreferredHolder != nil || lease.Spec.Strategy != nil {
-		return fmt.Errorf("the lease of host %s is for no election", host)
+		return fmt.Errorf("host %s may not set preferredHolder or strategy of its lease", host)
 	}
 	if len(object.GetLabels())+len(object.GetFinalizers())+len(object.GetOwnerReferences()) > 0 {
 		return fmt.Errorf("the lease of host %s has no labels, finalizers and owners", host)

@@ -22,7 +22,7 @@ func plain(path string, value any) error {
 	switch x := value.(type) {
 	case string:
 		if words.Visible(x) != x {
-			return fmt.Errorf("%s has characters that are not printable", path)
+			return fmt.Errorf("%s has characters that are not printable: an agent writes them as escapes; upgrade the agent of this host", path)
 		}
 	case []any:
 		for i, item := range x {
@@ -65,5 +65,5 @@ func sameConditions(before, after map[string]any) error {
 	if len(had) == 0 && len(has) == 0 || reflect.DeepEqual(had, has) {
 		return nil
 	}
-	return fmt.Errorf("a host writes the conditions %s of its Host alone", strings.Join(hostConditions, " and "))
+	return fmt.Errorf("a host may write only the conditions %s of its Host; the leader writes the others", strings.Join(hostConditions, " and "))
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -165,7 +164,7 @@ func writeSection(b *strings.Builder, name string, options map[string]string) {
 // what has one; if anything passed them, a line of it would be an option that nobody set, in the files of all hosts. So it
 // panics, which the engine tells as an error of the cluster's plan, and nothing is written.
 func oneLine(text string) string {
-	if strings.ContainsFunc(text, unicode.IsControl) {
+	if strings.ContainsAny(text, "\n\r\x00") {
 		panic(fmt.Sprintf("ceph.conf cannot hold %.100q, which is more than one line", text))
 	}
 	return text

@@ -77,4 +77,9 @@ func TestConf_oneLine(t *testing.T) {
 			(&confFacts{fsid: "f", members: []member{{"a", "h1", address}}}).confText(TypeOSD, address, "")
 		}()
 	}
+	// What spec.ceph.config may hold stays as it is.
+	user := options{"osd": {"bluestore_rocksdb_options": "a=1,\tb=2\u0085"}}.text()
+	if text := (&confFacts{fsid: "f"}).confText(TypeOSD, "10.0.0.1", user); !strings.Contains(text, "= a=1,\tb=2") {
+		t.Errorf("the tab is lost: %s", text)
+	}
 }

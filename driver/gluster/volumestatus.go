@@ -195,7 +195,7 @@ func (p *planner) judgeVolume(v *volume) (api.ResourceState, string) {
 	return api.ResourceOnline, cmp.Or(v.refusal, p.failed(v), v.waits, v.zones)
 }
 
-// stillOpen is the state of a volume that somebody can mount who is not to: it serves, and is not as it is declared.
+// stillOpen is the state of a volume that serves, and that hosts can mount which spec.auth.allow does not name.
 func (p *planner) stillOpen(v *volume) (api.ResourceState, string) {
 	if why := p.failed(v); why != "" {
 		return api.ResourceDegraded, "hosts that spec.auth.allow does not name can still mount it: " + why

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -60,6 +61,25 @@ func Text(s string, n int) string {
 	}
 	const mark = "…"
 	return mark + strings.ToValidUTF8(s[len(s)-n+len(mark):], "")
+}
+
+// JSON is text in JSON with the same values, in which what is hidden is written as JSON's own escapes.
+func JSON(s string) string {
+	if !strings.ContainsFunc(s, hidden) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch high, low := utf16.EncodeRune(r); {
+		case !hidden(r):
+			b.WriteRune(r)
+		case r >= 0x10000:
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }
 
 // NewVisibleWriter returns a writer that passes on what it is given as Visible writes it. A character

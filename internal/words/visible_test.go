@@ -1,6 +1,7 @@
 package words
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -57,4 +58,20 @@ func TestLineAndText(t *testing.T) {
 	if got := Text("first\nlast words", 13); got != "…last words" && got != "…\nlast words" {
 		t.Errorf("%q", got)
 	}
+}
+
+// TestJSON: a program reads the same values, and a terminal acts on none of it.
+func TestJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		value := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"a\u0085b", "/fotos/👩‍💻.jpg", "a\uf022b", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "\x7f\x1b"})).Draw(t, "value")
+		data, err := json.Marshal(map[string]string{"x": value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := JSON(string(data))
+		var back map[string]string
+		if err := json.Unmarshal([]byte(text), &back); err != nil || back["x"] != value || Visible(text) != text {
+			t.Fatalf("%q came to %s, %v", value, text, err)
+		}
+	})
 }
