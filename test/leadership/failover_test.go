@@ -158,7 +158,7 @@ func (s *story) addNode() []string {
 	host, node := fmt.Sprintf("h%d", s.nodes), fmt.Sprintf("n%d", s.nodes)
 	h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: host, Labels: map[string]string{api.LabelHostname: host}}}
 	s.create(h)
-	h.Status = api.HostStatus{BootID: "b", Addresses: []string{"10.0.0.1"}, Devices: []api.Device{sim.Disk("d-"+host, "/dev/sdb")}}
+	h.Status = api.HostStatus{BootID: "b", Addresses: []string{"10.0.0." + strings.TrimPrefix(host, "h")}, Devices: []api.Device{sim.Disk("d-"+host, "/dev/sdb")}}
 	if err := s.admin.Status().Update(s.t.Context(), h); err != nil {
 		s.t.Fatal(err)
 	}
