@@ -21,13 +21,12 @@ var placeOptions = []string{optionLocation, optionLocationHook, optionUpdateOnSt
 
 // crushNames are the names that CRUSH is to have hosts by: the short name of each; where two hosts
 // share that, the full one.
-func crushNames(hosts []api.Host) map[string]string {
+func crushNames(hosts map[string]bool) map[string]string {
 	names, owners := map[string]string{}, map[string]int{}
-	for i := range hosts {
-		owners[shortName(hosts[i].Name)]++
+	for host := range hosts {
+		owners[shortName(host)]++
 	}
-	for i := range hosts {
-		host := hosts[i].Name
+	for host := range hosts {
 		names[host] = host
 		if short := shortName(host); owners[short] == 1 {
 			names[host] = short
@@ -57,12 +56,26 @@ type crushHosts struct {
 	settled, of map[string]map[string][]*osd
 }
 
+// ownHosts are the hosts that have nodes or OSDs of the cluster. What others are called does not matter to it.
+func (p *planner) ownHosts() map[string]bool {
+	hosts := map[string]bool{}
+	for _, n := range p.nodes {
+		if n.Host != nil {
+			hosts[n.Host.Name] = true
+		}
+	}
+	for _, o := range p.osds {
+		hosts[o.host] = true
+	}
+	return hosts
+}
+
 // crushed is the index of the OSDs that the plan has so far.
 func (p *planner) crushed() *crushHosts {
 	if p.crushIndex != nil && p.crushIndex.osds == len(p.osds) {
 		return p.crushIndex
 	}
-	x := &crushHosts{osds: len(p.osds), names: crushNames(p.view.Hosts), settled: map[string]map[string][]*osd{}, of: map[string]map[string][]*osd{}}
+	x := &crushHosts{osds: len(p.osds), names: crushNames(p.ownHosts()), settled: map[string]map[string][]*osd{}, of: map[string]map[string][]*osd{}}
 	p.crushIndex = x
 	var fresh []*osd
 	for _, o := range p.osds {
@@ -104,6 +117,11 @@ func (x *crushHosts) anothers(bucket, host string) bool {
 			return true
 		}
 	}
+	return x.shared(bucket, host)
+}
+
+// shared says whether a bucket has OSDs of another host.
+func (x *crushHosts) shared(bucket, host string) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(x.of[bucket])), func(other string) bool { return other != host })
 }
 
@@ -125,7 +143,7 @@ func (p *planner) crushHome(host string) string {
 	x := p.crushed()
 	buckets := x.settled[host]
 	for bucket := range buckets {
-		if len(buckets) == 1 && p.seen.Crush[bucket].In["root"] == poolRoot && !x.anothers(bucket, host) {
+		if len(buckets) == 1 && p.seen.Crush[bucket].In["root"] == poolRoot && !x.shared(bucket, host) {
 			return bucket
 		}
 	}
@@ -136,7 +154,7 @@ func (p *planner) crushHome(host string) string {
 // and no other host has.
 func (p *planner) crushOwns(host, bucket string) bool {
 	x := p.crushed()
-	return bucket == p.crushHome(host) || len(x.settled[host][bucket]) > 0 && !x.anothers(bucket, host)
+	return bucket == p.crushHome(host) || len(x.settled[host][bucket]) > 0 && !x.shared(bucket, host)
 }
 
 // crushKnown says whether it is known where CRUSH has OSDs.

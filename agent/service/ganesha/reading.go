@@ -42,13 +42,14 @@ func readingFile(l *service.Local, number int) string {
 }
 
 // wantedConf is the configuration that is wanted, and whether it is written: the files of a new generation may still be
-// those of the one before.
+// those of the one before. A server of an earlier Holdfast gives no stamp: then they are taken for written.
 func wantedConf(l *service.Local) (text string, written bool, err error) {
 	conf, err := os.ReadFile(filepath.Join(l.Data, ganesha.FileConf))
 	if err != nil {
 		return "", false, fmt.Errorf("while reading the configuration: %w", err)
 	}
-	return string(conf), ganesha.HasStamp(string(conf), l.Parameters[ganesha.ParamStamp]), nil
+	stamp := l.Parameters[ganesha.ParamStamp]
+	return string(conf), stamp == "" || ganesha.HasStamp(string(conf), stamp), nil
 }
 
 // lastReading is the last configuration that the process was given, and may not have read yet.

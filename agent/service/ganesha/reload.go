@@ -64,6 +64,9 @@ func reread(parent context.Context, l *service.Local, text string, number int) e
 	if err := atomicfile.Guarded(fmt.Sprint("/proc/", pid), tell); err != nil {
 		return fmt.Errorf("while telling the process: %w", err)
 	}
+	if !numberInText.MatchString(text) {
+		return nil // the text of an earlier Holdfast does not say where the server tells what it has read
+	}
 	ctx, cancel := context.WithTimeout(parent, readTimeout)
 	defer cancel()
 	if err := await(ctx, l, number, pid); err != nil {
@@ -84,7 +87,7 @@ func await(ctx context.Context, l *service.Local, number, pid int) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the server has not read its configuration, and serves as before: %s", complaint(log))
+			return fmt.Errorf("the server has not said that it read its configuration, so it may serve as before: %s", complaint(log))
 		case <-time.After(readPoll):
 		}
 	}

@@ -47,6 +47,17 @@ func Foreign(l *service.Local, system string) (bool, error) {
 		return false, nil
 	case of != "" && of != system:
 		return true, nil
+	case uid == "" && ran(&l.Daemon.Status):
+		return false, nil // an earlier Holdfast prepared it, which noted no owner
 	}
 	return l.Daemon.Spec.Parameters[api.ParameterNewcomer] != "", nil
+}
+
+// ran says whether a Daemon's process was ever started. The status is of the Daemon with this UID, so its directory is its own.
+func ran(s *api.DaemonStatus) bool {
+	switch s.State {
+	case api.DaemonRunning, api.DaemonBackOff, api.DaemonStopping, api.DaemonStopped, api.DaemonPrepared:
+		return true
+	}
+	return s.PID != 0 || s.Started != nil || s.Restarts > 0 || s.LastExit != nil || s.Report != ""
 }

@@ -45,3 +45,17 @@ func TestForeign(t *testing.T) {
 		})
 	}
 }
+
+// TestForeign_ran: the directory of a Daemon that ran is its own, also where an earlier Holdfast prepared it and noted no owner.
+func TestForeign_ran(t *testing.T) {
+	l := &service.Local{Data: t.TempDir(), Daemon: &api.Daemon{}}
+	l.Daemon.UID, l.Daemon.Spec.Parameters = "uid-1", map[string]string{api.ParameterNewcomer: "true"}
+	for state, want := range map[api.DaemonState]bool{
+		api.DaemonRunning: false, api.DaemonBackOff: false, api.DaemonStopped: false, api.DaemonPending: true, api.DaemonFailed: true,
+	} {
+		l.Daemon.Status = api.DaemonStatus{State: state}
+		if foreign, err := Foreign(l, "pool"); foreign != want || err != nil {
+			t.Errorf("%s: foreign %v, %v", state, foreign, err)
+		}
+	}
+}
