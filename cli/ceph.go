@@ -18,6 +18,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/words"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
@@ -120,7 +121,8 @@ func (g *globals) runTool(ctx context.Context, dir string, command []string, sig
 	}
 	cmd := exec.Command(command[0], command[1:]...) //nolint:noctx // it is told of signals by passOn; a person ends it
 	cmd.Env = append(os.Environ(), "CEPH_CONF="+filepath.Join(dir, "ceph.conf"))
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = g.in, g.out, g.err
+	// What the program writes is data, such as an object that 'rados get' reads, or is for the terminal itself.
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = g.in, words.Unwrap(g.out), words.Unwrap(g.err)
 	err := cmd.Start()
 	if err == nil {
 		ended := make(chan struct{})

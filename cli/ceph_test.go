@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // TestRunTool_signals: a command is told of signals and ends by them, so that the key is removed; the exit code is a shell's.
@@ -91,4 +93,16 @@ func TestCephClientFiles(t *testing.T) {
 		}
 	}
 	p.must(t, exitRefused, "", []string{"ceph", "client-files", "app", dir}, "is there already")
+}
+
+// TestRunTool_data: what a program of the storage system writes comes out as it is, each byte of it.
+func TestRunTool_data(t *testing.T) {
+	var out bytes.Buffer
+	g := &globals{streams: streams{out: words.NewVisibleWriter(&out), err: io.Discard}}
+	if err := g.runTool(t.Context(), t.TempDir(), []string{"/bin/sh", "-c", `printf '\033\000\377\302\205'`}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != "\x1b\x00\xff\u0085" {
+		t.Errorf("%q", out.String())
+	}
 }

@@ -41,10 +41,7 @@ type printer struct {
 
 func newPrinter(out io.Writer, output string) *printer {
 	p := &printer{out: out, json: output == "json", start: time.Now(), told: map[string]string{}}
-	if w, ok := out.(*words.VisibleWriter); ok {
-		out = w.Unwrap()
-	}
-	if f, ok := out.(*os.File); ok && !p.json && os.Getenv("TERM") != "dumb" && isatty.IsTerminal(f.Fd()) {
+	if f, ok := words.Unwrap(out).(*os.File); ok && !p.json && os.Getenv("TERM") != "dumb" && isatty.IsTerminal(f.Fd()) {
 		p.screen = f
 	}
 	return p

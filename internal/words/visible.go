@@ -95,8 +95,13 @@ type VisibleWriter struct {
 	rest []byte
 }
 
-// Unwrap is what it writes to.
-func (w *VisibleWriter) Unwrap() io.Writer { return w.to }
+// Unwrap is what a VisibleWriter writes to; any other writer is itself.
+func Unwrap(w io.Writer) io.Writer {
+	if v, ok := w.(*VisibleWriter); ok {
+		return v.to
+	}
+	return w
+}
 
 // Write implements io.Writer.
 func (w *VisibleWriter) Write(p []byte) (int, error) {
