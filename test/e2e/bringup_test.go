@@ -234,8 +234,8 @@ func (b *bed) secretsStaySecret(t *testing.T) {
 				t.Errorf("%s: the admin key is in %s: %s", h.Name, what, out)
 			}
 		}
-		look("arguments", `IFS= read -r key; for f in /proc/[0-9]*/cmdline /proc/[0-9]*/environ; do tr '\0' '\n' <"$f" 2>/dev/null | grep -qF -f <(printf '%s\n' "$key") && echo "$f"; done; true`)
-		look("arguments, or a token is", `for f in /proc/[0-9]*/cmdline; do tr '\0' '\n' <"$f" 2>/dev/null | grep -q '^hf1\.' && echo "$f"; done; true`)
+		look("arguments", `IFS= read -r key; for f in /proc/[0-9]*/cmdline /proc/[0-9]*/environ; do tr '\0' '\n' 2>/dev/null <"$f" | grep -qF -f <(printf '%s\n' "$key") && echo "$f"; done; true`)
+		look("arguments, or a token is", `for f in /proc/[0-9]*/cmdline; do tr '\0' '\n' 2>/dev/null <"$f" | grep -q '^hf1\.' && echo "$f"; done; true`)
 		look("files that others may read", `setpriv --reuid=65534 --clear-groups grep -rlF -f - /var/lib/holdfast /run/holdfast /var/log /tmp 2>/dev/null; true`)
 	}
 	logs, err := os.ReadDir(b.Lab.Host(1).Dir() + "/logs")
