@@ -208,3 +208,28 @@ func TestInheritor(t *testing.T) {
 		t.Errorf("what the other one left is at %v, %v", kept, err)
 	}
 }
+
+// TestInheritor_upgraded: a daemon that an agent of an earlier version prepared, which noted no owner, runs on in its directory.
+func TestInheritor_upgraded(t *testing.T) {
+	w := newWorld(t, sleeperDaemon("one", func(d *api.Daemon) {
+		d.UID, d.Spec.Type, d.Spec.Parameters = "uid-1", "inheritor", map[string]string{api.ParameterNewcomer: "true"}
+	}))
+	w.also = []service.ServiceAgent{inheritor{w.service}}
+	w.run()
+	pid := w.awaitState("one", api.DaemonRunning).Status.PID
+	w.halt()
+	if err := os.Remove(filepath.Join(w.data("one"), "owner")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(w.data("one"), "blocks"), []byte("of users"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.run()
+	w.await("the owner", func() bool { return w.read("one", "owner") == "uid-1" })
+	if w.read("one", "blocks") != "of users" {
+		t.Error("its data was moved away")
+	}
+	if s := w.awaitState("one", api.DaemonRunning).Status; s.PID != pid || s.Restarts != 0 {
+		t.Errorf("the process was stopped: %+v, it was %d", s, pid)
+	}
+}

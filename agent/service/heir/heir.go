@@ -20,19 +20,28 @@ const ownerFile = "owner"
 
 // Inherit notes that the daemon's directory is its own from now on, and the system's that is named; empty where it has no identity.
 func Inherit(l *service.Local, system string) error {
-	path, want := filepath.Join(l.Data, ownerFile), string(l.Daemon.UID)+" "+system+"\n"
-	if have, err := os.ReadFile(path); err == nil && string(have) == want {
+	return note(l, string(l.Daemon.UID)+" "+system+"\n")
+}
+
+func note(l *service.Local, owner string) error {
+	path := filepath.Join(l.Data, ownerFile)
+	if have, err := os.ReadFile(path); err == nil && string(have) == owner {
 		return nil
 	}
-	if err := atomicfile.Write(path, []byte(want), 0o644); err != nil {
+	if err := atomicfile.Write(path, []byte(owner), 0o644); err != nil {
 		return fmt.Errorf("while noting whose the daemon's directory is: %w", err)
 	}
 	return nil
 }
 
+// strange is written as the owner of a directory that an earlier Holdfast prepared for a Daemon that is gone: what is told of the new
+// one meanwhile is no sign that the directory is its own.
+const strange = "unknown"
+
 // Foreign says whether the directory was left by a Daemon of another system of the name, or by another Daemon while the driver says that
 // its system knows nothing of this one (api.ParameterNewcomer): then nothing in it is of use. Without that word the directory is taken
-// over, as after a restored backup.
+// over, as after a restored backup. An earlier Holdfast noted no owner: Foreign notes whose the directory is, so that a later look
+// says the same.
 func Foreign(l *service.Local, system string) (bool, error) {
 	if _, err := os.Stat(l.Data); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -42,22 +51,26 @@ func Foreign(l *service.Local, system string) (bool, error) {
 		return false, fmt.Errorf("while reading whose the daemon's directory is: %w", err)
 	}
 	uid, of, _ := strings.Cut(strings.TrimSpace(string(have)), " ")
+	newcomer := l.Daemon.Spec.Parameters[api.ParameterNewcomer] != ""
 	switch {
-	case uid == string(l.Daemon.UID):
+	case uid == string(l.Daemon.UID) && uid != "":
 		return false, nil
 	case of != "" && of != system:
 		return true, nil
-	case uid == "" && ran(&l.Daemon.Status):
-		return false, nil // an earlier Holdfast prepared it, which noted no owner
+	case uid == "" && newcomer && ran(&l.Daemon.Status):
+		return false, Inherit(l, system)
+	case uid == "" && newcomer:
+		return true, note(l, strange+"\n")
 	}
-	return l.Daemon.Spec.Parameters[api.ParameterNewcomer] != "", nil
+	return newcomer, nil
 }
 
-// ran says whether a Daemon's process was ever started. The status is of the Daemon with this UID, so its directory is its own.
+// ran says whether the Daemon was ever prepared or its process started. The status is of the Daemon with this UID, so its directory is
+// its own. Pending, Preparing and Failed alone do not say that anything was made.
 func ran(s *api.DaemonStatus) bool {
 	switch s.State {
 	case api.DaemonRunning, api.DaemonBackOff, api.DaemonStopping, api.DaemonStopped, api.DaemonPrepared:
 		return true
 	}
-	return s.PID != 0 || s.Started != nil || s.Restarts > 0 || s.LastExit != nil || s.Report != ""
+	return s.PID != 0 || s.Started != nil || s.Restarts > 0 || s.LastExit != nil || s.Report != "" || s.Version != ""
 }
