@@ -96,6 +96,8 @@ func cannotRecreate(r api.Resource, lost string) string {
 	switch s := r.Common(); {
 	case !meta.IsStatusConditionFalse(s.Conditions, api.ResourcePresent):
 		return "nothing of it is known to be gone"
+	case s.Lost == "":
+		return "the id of what is lost is not recorded yet: try again when 'holdfast get' shows status.lost"
 	case s.Lost != lost:
 		return fmt.Sprintf("what is lost has the id %s, not %s", s.Lost, lost)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,9 @@ func TestCannotRecreate(t *testing.T) {
 			t.Errorf("%s: one that is there", r.ResourceKind())
 		}
 		r.Common().Conditions = []metav1.Condition{{Type: api.ResourcePresent, Status: metav1.ConditionFalse}}
+		if why := cannotRecreate(r, "id-1"); !strings.Contains(why, "not recorded yet") {
+			t.Errorf("%s: no id is recorded: %q", r.ResourceKind(), why)
+		}
 		r.Common().Lost = "id-1"
 		if cannotRecreate(r, "id-2") == "" {
 			t.Errorf("%s: another one", r.ResourceKind())

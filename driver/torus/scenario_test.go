@@ -254,6 +254,31 @@ func TestVolumeDeletedByHand(t *testing.T) {
 	}
 }
 
+// TestVolumeDeletedByHand_earlier: of a volume that an earlier Holdfast saw, without an id, the loss has its name as the id for as long
+// as nobody accepts it. Another word does not count, nor does this one for the next volume.
+func TestVolumeDeletedByHand_earlier(t *testing.T) {
+	w := given(t, 3)
+	w.volume("v", "1Gi")
+	w.settle()
+	w.vol("v").Status.ID = ""
+	delete(w.torus.volumes, "v")
+	for _, word := range []string{"", "", "w", "v@2026"} {
+		w.vol("v").Annotations = map[string]string{api.AnnotationRecreate: word}
+		w.settle()
+		if s := w.vol("v").Status; s.State != api.ResourceOffline || s.Lost != "v" || len(w.torus.volumes) != 0 {
+			t.Fatalf("word %q: %+v", word, s)
+		}
+	}
+	w.vol("v").Annotations = map[string]string{api.AnnotationRecreate: "v"}
+	if w.settle(); w.vol("v").Status.State != api.ResourceOnline || w.vol("v").Status.Lost != "" {
+		t.Errorf("accepted: %+v", w.vol("v").Status)
+	}
+	delete(w.torus.volumes, "v")
+	if w.settle(); w.vol("v").Status.State != api.ResourceOffline || len(w.torus.volumes) != 0 {
+		t.Errorf("the word counts again for the next volume: %+v", w.vol("v").Status)
+	}
+}
+
 func TestNodeChanges(t *testing.T) {
 	w := given(t, 3)
 	w.nodeNamed("n1").Spec.Torus.Port = 40001

@@ -57,7 +57,8 @@ func (p *planner) judge(v, next *api.Volume) {
 			s.Capacity = resource.NewQuantity(v.Spec.Size.Value(), resource.BinarySI)
 		}
 	case p.lost(v) != "":
-		s.State, s.Message, s.Source, s.Lost = api.ResourceOffline, refusal, "", lostID(v)
+		s.State, s.Message, s.Source = api.ResourceOffline, refusal, ""
+		s.ID, s.Lost = lostID(v), lostID(v) // also the name of one that an earlier Holdfast saw: without it the next look would make the volume anew
 		p.setPresent(next, metav1.Condition{Status: metav1.ConditionFalse, Reason: api.ReasonDeletedOutside, Message: refusal})
 	case refusal != "":
 		s.State, s.Message = api.ResourcePending, refusal
