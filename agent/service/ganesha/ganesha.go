@@ -108,8 +108,7 @@ func (Ganesha) Report(parent context.Context, l *service.Local) (string, error) 
 	if parent.Err() != nil {
 		return "", fmt.Errorf("while asking the server what it serves: %w", context.Cause(parent))
 	}
-	// A process listens when it serves what it read at its start.
-	r.Current = written && last.ended && last.text == wanted && (last.number > 0 || !r.Starting)
+	r.Current = written && last.serves(wanted, r.Starting)
 	text, err := json.Marshal(r)
 	return string(text), err
 }

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -133,6 +136,46 @@ func TestReport_oldFiles(t *testing.T) {
 	}
 	if _, err := (Ganesha{}).Perform(t.Context(), l, service.Command{Verb: ganesha.VerbReload}); err == nil || !strings.Contains(err.Error(), "not written") {
 		t.Error(err)
+	}
+}
+
+// TestReload_olderServer: the Daemon of an older server has no stamp, and its configuration no place where the process tells what it has
+// read. The agent believes that the process reads what it is told of, and nothing before.
+func TestReload_olderServer(t *testing.T) {
+	l, loaded := local(t), func(l *service.Local) string { return filepath.Join(l.Run, ganesha.FileLoaded) }
+	delete(l.Parameters, ganesha.ParamStamp)
+	old := func(id string) string {
+		return "LOG { }\nEXPORT { Export_Id = " + id + "; Path = \"/\"; Pseudo = \"/a\"; }\n"
+	}
+	write(t, loaded(l), old("1"))
+	write(t, filepath.Join(l.Data, ganesha.FileConf), old("1"))
+	if r := report(t, l); !r.Current {
+		t.Errorf("what the process read at its start: %+v", r)
+	}
+	write(t, filepath.Join(l.Data, ganesha.FileConf), old("2"))
+	hangups := make(chan os.Signal, 8)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	write(t, filepath.Join(l.Run, ganesha.FilePID), strconv.Itoa(os.Getpid()))
+	end := atomicfile.Watch("/proc", func(func() error) error { return errors.New("killed") })
+	if _, err := (Ganesha{}).Perform(t.Context(), l, service.Command{Verb: ganesha.VerbReload}); err == nil || report(t, l).Current {
+		t.Errorf("what nobody was told of is served (%v)", err)
+	}
+	end()
+	write(t, loaded(l), old("2")+untold) // killed before the last signal
+	if report(t, l).Current {
+		t.Error("what nobody was told of is served")
+	}
+	if _, err := (Ganesha{}).Perform(t.Context(), l, service.Command{Verb: ganesha.VerbReload}); err != nil {
+		t.Fatal(err)
+	}
+	if r := report(t, l); !r.Current {
+		t.Errorf("what the process was told of: %+v", r)
+	}
+	select {
+	case <-hangups:
+	case <-time.After(10 * time.Second):
+		t.Error("the process was not told")
 	}
 }
 

@@ -36,6 +36,20 @@ func numbered(text string, number int) string {
 	return numberInText.ReplaceAllString(text, fmt.Sprintf(`${1}%d"`, number))
 }
 
+// untold ends a configuration that tells no readings until the process was told of it.
+const untold = "# the process is not told of this yet\n"
+
+// tellsReadings says whether a configuration has the process tell what it has read. That of an earlier Holdfast does not.
+func tellsReadings(text string) bool { return numberInText.MatchString(text) }
+
+// serves says whether the process serves what is wanted, as far as the configuration has it tell that.
+func (r *reading) serves(wanted string, starting bool) bool {
+	if r.text != wanted || !tellsReadings(wanted) {
+		return r.text == wanted
+	}
+	return r.ended && (r.number > 0 || !starting) // a process listens when it serves what it read at its start
+}
+
 // readingFile is where the process logs from a reading on.
 func readingFile(l *service.Local, number int) string {
 	return filepath.Join(l.Run, ganesha.DirReadings, strconv.Itoa(number))

@@ -57,15 +57,19 @@ func reread(parent context.Context, l *service.Local, text string, number int) e
 	if err := atomicfile.MkdirAll(filepath.Join(l.Run, ganesha.DirReadings), 0o755); err != nil {
 		return err
 	}
-	if err := atomicfile.Write(filepath.Join(l.Run, ganesha.FileLoaded), []byte(numbered(text, number)), 0o644); err != nil {
+	loaded, given := filepath.Join(l.Run, ganesha.FileLoaded), numbered(text, number)
+	if !tellsReadings(text) {
+		given += untold
+	}
+	if err := atomicfile.Write(loaded, []byte(given), 0o644); err != nil {
 		return err
 	}
 	tell := func() error { return syscall.Kill(pid, syscall.SIGHUP) }
 	if err := atomicfile.Guarded(fmt.Sprint("/proc/", pid), tell); err != nil {
 		return fmt.Errorf("while telling the process: %w", err)
 	}
-	if !numberInText.MatchString(text) {
-		return nil // the text of an earlier Holdfast does not say where the server tells what it has read
+	if !tellsReadings(text) {
+		return atomicfile.Write(loaded, []byte(text), 0o644) // the server is believed to read it
 	}
 	ctx, cancel := context.WithTimeout(parent, readTimeout)
 	defer cancel()
