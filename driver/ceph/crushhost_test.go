@@ -71,16 +71,22 @@ func (f *fakeWorld) fromBefore() {
 // Where an OSD comes to be in CRUSH is the affair of its Host: what the kernel calls the machine,
 // and in which case, has no effect, not at a restart either.
 func TestPlaces_kernelNames(t *testing.T) {
-	for name, tt := range map[string]struct{ hosts, kernels, want []string }{
-		"all are called debian":   {[]string{"s1", "s2", "s3"}, []string{"debian", "debian", "debian"}, []string{"s1", "s2", "s3"}},
-		"in upper case":           {[]string{"s1", "s2", "s3"}, []string{"S1", "S2", "S3"}, []string{"s1", "s2", "s3"}},
-		"full names":              {[]string{"a.x.org", "b.x.org", "c.x.org"}, []string{"a", "b", "c"}, []string{"a", "b", "c"}},
-		"full names of two sites": {[]string{"a.x.org", "a.y.org", "b.x.org"}, []string{"a", "a", "b"}, []string{"a.x.org", "a.y.org", "b"}},
-		"another host's name":     {[]string{"s1", "s2", "s3"}, []string{"s2", "s3", "s1"}, []string{"s1", "s2", "s3"}},
+	for name, tt := range map[string]struct{ hosts, kernels, want, others []string }{
+		"all are called debian":   {[]string{"s1", "s2", "s3"}, []string{"debian", "debian", "debian"}, []string{"s1", "s2", "s3"}, nil},
+		"in upper case":           {[]string{"s1", "s2", "s3"}, []string{"S1", "S2", "S3"}, []string{"s1", "s2", "s3"}, nil},
+		"full names":              {[]string{"a.x.org", "b.x.org", "c.x.org"}, []string{"a", "b", "c"}, []string{"a", "b", "c"}, nil},
+		"full names of two sites": {[]string{"a.x.org", "a.y.org", "b.x.org"}, []string{"a", "a", "b"}, []string{"a.x.org", "a.y.org", "b"}, nil},
+		"another host's name":     {[]string{"s1", "s2", "s3"}, []string{"s2", "s3", "s1"}, []string{"s1", "s2", "s3"}, nil},
+		"a host without nodes": {
+			[]string{"a.x.org", "b.x.org", "c.x.org"}, []string{"a", "b", "c"}, []string{"a", "b", "c"}, []string{"a", "b.y.org"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := poolsOn(3, replicated("p", 3))
 			f.renamedHosts(tt.hosts...)
+			for i, other := range tt.others {
+				f.host(4+i, 1).Name = other
+			}
 			for i, kernel := range tt.kernels {
 				f.ceph.Call(tt.hosts[i], kernel)
 				f.at(i+1, fmt.Sprintf("rack=r%d", i+1))

@@ -77,7 +77,7 @@ func (p *planner) startDrain(v *volume, movers []*mover) {
 			return
 		}
 		names, force := p.take(v, spots)
-		p.command(glusterd.VerbAddBrick, v.name, brickParams(names, force), api.RiskNone, "%s: its files need another place first", movers[0].why)
+		p.command(glusterd.VerbAddBrick, v.name, brickParams(v, names, force), api.RiskNone, "%s: its files need another place first", movers[0].why)
 		return
 	}
 	p.command(glusterd.VerbRemoveStart, v.name, map[string]string{glusterd.ParamBricks: strings.Join(leave, " ")}, api.RiskNone,

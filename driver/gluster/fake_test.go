@@ -439,6 +439,9 @@ func (v *fakeVolume) keep() {
 }
 
 func (g *fakeGluster) addBricks(v *fakeVolume, params map[string]string) error {
+	if has := len(strings.Fields(params[glusterd.ParamHas])); has != len(v.bricks) {
+		return fmt.Errorf("it has %d bricks, not %d", len(v.bricks), has)
+	}
 	bricks, err := g.bricks(params[glusterd.ParamBricks])
 	if err != nil || len(bricks)%v.layout.setSize() != 0 {
 		return errors.Join(err, errors.New("incorrect brick count"))

@@ -93,12 +93,18 @@ func (p *planner) grow(v *volume, want layout, sets int, spots []place.Spot) {
 	}
 	names, force := p.take(v, spots)
 	p.setBalanced(v, metav1.ConditionFalse, "BricksAdded", taskID(v.pool))
-	p.command(glusterd.VerbAddBrick, v.name, brickParams(names, force), api.RiskNone, "the size goes from %s to %s, as %s",
+	p.command(glusterd.VerbAddBrick, v.name, brickParams(v, names, force), api.RiskNone, "the size goes from %s to %s, as %s",
 		v.status.Capacity, &v.declared.Spec.Size, want.text(sets))
 }
 
-func brickParams(names []string, force bool) map[string]string {
-	params := map[string]string{glusterd.ParamBricks: strings.Join(names, " ")}
+// brickParams are the parameters of a command that adds bricks to a volume as the plan sees it. The report that tells of the bricks may
+// come later than the next plan, which would add others.
+func brickParams(v *volume, names []string, force bool) map[string]string {
+	has := make([]string, len(v.pool.Bricks))
+	for i := range v.pool.Bricks {
+		has[i] = v.pool.Bricks[i].Name()
+	}
+	params := map[string]string{glusterd.ParamBricks: strings.Join(names, " "), glusterd.ParamHas: strings.Join(has, " ")}
 	if force {
 		params[glusterd.ParamForce] = "true"
 	}

@@ -579,6 +579,50 @@ func TestExpand_newNode(t *testing.T) {
 	}
 }
 
+// A plan that is made before the speaker reports the bricks of the last one, and after all nodes report their directories, adds none: the
+// agent sees that it was decided on an old report.
+func TestExpand_oldReports(t *testing.T) {
+	w := newWorld(t)
+	for i := 1; i <= 3; i++ {
+		w.host(i, 3)
+		w.node(i, int32(i))
+	}
+	w.volume("v", "90Gi", nil)
+	w.settle()
+	w.vol("v").Spec.Size = resource.MustParse("180Gi")
+	asked := map[string]bool{}
+	for range 3 {
+		for _, c := range w.round().Commands {
+			if c.Verb == glusterd.VerbAddBrick {
+				asked[c.Params[glusterd.ParamBricks]] = true
+			}
+		}
+		speaker := w.daemons["c-glusterd-n1"]
+		old, err := glusterd.Parse(speaker.Status.Report)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.agents()
+		r, err := glusterd.Parse(speaker.Status.Report)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Pool = old.Pool
+		if speaker.Status.Report, err = r.Text(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(asked) < 2 {
+		t.Fatalf("only %v was asked for: the test sees nothing", asked)
+	}
+	if p := w.settle(); !p.Done {
+		t.Fatalf("%v", decisions(p))
+	}
+	if b := w.vol("v").Status.Bricks; len(b) != 6 {
+		t.Errorf("%d bricks, want 6: %+v", len(b), b)
+	}
+}
+
 // The size is enforced where that is declared: the limit grows with it, and is lifted. One that was set by hand stays.
 func TestLimit(t *testing.T) {
 	w := poolOf(t, 3)

@@ -19,7 +19,8 @@ const (
 	VerbSet = "volume set"
 	// VerbReset gives options their default again: those that are the names of the parameters.
 	VerbReset = "volume reset"
-	// VerbAddBrick adds ParamBricks as further sets; with ParamReplica it changes the number of copies.
+	// VerbAddBrick adds ParamBricks as further sets; with ParamReplica it changes the number of copies. The agent refuses it for a
+	// volume that has other bricks than ParamHas, where that is given: the leader decided on a report that is too old.
 	VerbAddBrick = "volume add-brick"
 	// VerbRebalance starts moving files to where they belong among the bricks.
 	VerbRebalance = "volume rebalance"
@@ -47,7 +48,9 @@ const (
 // The parameters of commands.
 const (
 	// ParamBricks are bricks as address:path, joined by spaces, in gluster's order.
-	ParamBricks     = "bricks"
+	ParamBricks = "bricks"
+	// ParamHas are the bricks that the volume had when the leader decided on the command, written as ParamBricks.
+	ParamHas        = "has"
 	ParamReplica    = "replica"
 	ParamArbiter    = "arbiter"
 	ParamDisperse   = "disperse"

@@ -69,7 +69,16 @@ func (p pool) addBricks(ctx context.Context, cmd service.Command) error {
 	if err != nil || all(v, bricks) {
 		return err
 	}
+	if has := strings.Fields(cmd.Params[glusterd.ParamHas]); len(has) > 0 && !same(names(v), has) {
+		return fmt.Errorf("the volume has %d bricks (%s), and the leader decided while it had %d: it decides again after the next report",
+			len(v.Bricks), strings.Join(names(v), " "), len(has))
+	}
 	return p.do(ctx, slices.Concat([]string{"volume", "add-brick", cmd.Object}, layout(cmd), bricks, force(cmd))...)
+}
+
+// same says whether two lists name the same bricks, in whatever order.
+func same(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // all says whether the volume has all of the bricks.

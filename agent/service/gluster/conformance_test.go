@@ -165,7 +165,7 @@ func commands(l *service.Local) []service.Command {
 	}
 }
 
-// leavingSubject has a disk that was taken from it.
+// leavingSubject has a disk that was taken from it, and a directory.
 func leavingSubject(policy api.DeletionPolicy) servicetest.Subject {
 	s := diskSubject(policy)
 	place := s.New
@@ -175,12 +175,18 @@ func leavingSubject(policy api.DeletionPolicy) servicetest.Subject {
 			t.Fatal(err)
 		}
 		configure(t, l)
+		if err := os.WriteFile(claimNote(l, "/taken"), []byte("/taken"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		l.Daemon.Spec.Devices, l.Devices = nil, map[string]api.Device{}
 		return l
 	}
 	s.Brief, s.Whole = true, func(t *testing.T, l *service.Local) {
 		if len(tableOf(t, l).lines) > 0 {
 			t.Error("its file system is not given up")
+		}
+		if exists(claimNote(l, "/taken")) {
+			t.Error("the directory that was taken is still noted")
 		}
 	}
 	return s

@@ -326,7 +326,12 @@ func TestReal_bricks(t *testing.T) {
 	if v := n.volume(); v.Options[glusterd.OptionQuota] != "on" || limitOf(v.Bricks[0].Path) != 300000000 {
 		t.Errorf("turned on again: %v, limit %d", v.Options, limitOf(v.Bricks[0].Path))
 	}
-	n.twice(glusterd.VerbAddBrick, "v", map[string]string{glusterd.ParamBricks: n.bricks("c")})
+	n.twice(glusterd.VerbAddBrick, "v", map[string]string{glusterd.ParamBricks: n.bricks("c"), glusterd.ParamHas: n.bricks("b", "a")})
+	n.refuses("the leader decided while it had 2", glusterd.VerbAddBrick, "v",
+		map[string]string{glusterd.ParamBricks: n.bricks("d"), glusterd.ParamHas: n.bricks("a", "b")})
+	if got := len(n.volume().Bricks); got != 3 {
+		t.Fatalf("the volume has %d bricks, want 3", got)
+	}
 	n.twice(glusterd.VerbRebalance, "v", nil)
 	n.await("the rebalance to end", n.taskIs(glusterd.TaskRebalance, glusterd.TaskCompleted))
 	drain := map[string]string{glusterd.ParamBricks: n.bricks("b")}
