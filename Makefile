@@ -50,6 +50,10 @@ check-fast: ## what fails soonest: generated code fresh, modules tidy, format, v
 check: ## generated code fresh, modules tidy, format, vet, linters, known vulnerabilities
 	hack/check
 
+.PHONY: plan-diff
+plan-diff: ## do the tests of this tree make the same plans as those of BASE? (BASE=COMMIT, WITHOUT=KEY,KEY of the plans' JSON)
+	hack/plan-diff $(BASE) $(WITHOUT)
+
 # The tiers: test/tier says how a test gets into one.
 .PHONY: test
 test: test-deps check-fast build kubectl bin/demo ## the core tier, what CI runs: unit tests, and each capability once on real systems; at most 40 minutes from nothing (needs root)

@@ -223,7 +223,7 @@ func TestConfig_restartWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.System.(*Observation).Restartable = map[string]StopAnswer{"osd.0": {Reason: "1 PGs would be offline"}}
-	p := f.driver.Plan(v, f.now)
+	p := f.planAt(v, f.now)
 	if got := decisions(p, api.VerdictWait); !contains(got, "because osd_op_queue in spec.ceph counts from its start; Ceph says that it may not stop now: 1 PGs would be offline") || len(p.Daemons) > 0 {
 		t.Errorf("%q %v", got, daemonNames(p))
 	}
@@ -303,7 +303,7 @@ func TestConfig_foreseen(t *testing.T) {
 	}
 	after := *v
 	after.System = f.driver.Foresee(v, &after, p.Commands)
-	if next := f.driver.Plan(&after, f.now); len(p.Commands) != 1 || len(next.Commands) > 0 {
+	if next := f.planAt(&after, f.now); len(p.Commands) != 1 || len(next.Commands) > 0 {
 		t.Errorf("%+v, then %+v", p.Commands, next.Commands)
 	}
 	var _ engine.Planner = f.driver

@@ -200,7 +200,7 @@ func TestFlaps_lastCopy(t *testing.T) {
 	}
 	o := v.System.(*Observation)
 	o.Checks = append(o.Checks, api.HealthCheck{Code: checkAvailability, Message: "Reduced data availability: 1 pg inactive"})
-	p := f.driver.Plan(v, f.now)
+	p := f.planAt(v, f.now)
 	if !slices.Contains(daemonNames(p), "c-osd-7@h4=Running") || !contains(decisions(p, api.VerdictDo), "it was held back and starts again") {
 		t.Errorf("%v %v", daemonNames(p), decisions(p))
 	}

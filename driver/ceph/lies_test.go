@@ -20,7 +20,7 @@ func TestPlan_noMembers(t *testing.T) {
 		}
 	}
 	v.Daemons = kept
-	f.driver.Plan(v, f.now)
+	f.planAt(v, f.now)
 	v.Hosts[0].Status.Addresses = nil
-	f.driver.Plan(v, f.now)
+	f.planAt(v, f.now)
 }

@@ -246,7 +246,7 @@ func TestMaintenance_hypothetical(t *testing.T) {
 			t.Fatal(err)
 		}
 		v.System = system
-		return hostWord(f.driver.Plan(v, f.now), v.Hosts[host-1].Name)
+		return hostWord(f.planAt(v, f.now), v.Hosts[host-1].Name)
 	}
 	if w := word(2); strings.HasPrefix(w, "Refuse") || w == "" {
 		t.Errorf("a host that may: %q", w)
@@ -329,7 +329,7 @@ func TestMaintenance_offline(t *testing.T) {
 		if v.System = system; !answers {
 			v.System = &Observation{Error: "no answer"}
 		}
-		return hostWord(f.driver.Plan(v, f.now), "h3")
+		return hostWord(f.planAt(v, f.now), "h3")
 	}
 	if w := word(true); w != "Wait: its agent is not heard, and Ceph still sees OSDs of it up" {
 		t.Errorf("while it is up: %q", w)

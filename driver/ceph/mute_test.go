@@ -101,7 +101,7 @@ func TestSilence(t *testing.T) {
 				t.Fatal(err)
 			}
 			v.System = &Observation{Error: "no answer", Mute: tt.mute}
-			p := f.driver.Plan(v, f.now)
+			p := f.planAt(v, f.now)
 			if p.Status.Status != api.StorageOffline || p.Status.Message != tt.message {
 				t.Errorf("%s: %q, want %q", p.Status.Status, p.Status.Message, tt.message)
 			}

@@ -64,7 +64,7 @@ func TestNFS_keyFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := f.driver.Plan(v, f.now)
+	p := f.planAt(v, f.now)
 	if s := p.Planned(f.exports[0]).Common(); s.State != api.ResourceCreating || s.Message == "" || len(p.Daemons) > 0 || len(p.Secrets) == 0 {
 		t.Errorf("%+v; daemons %v, secrets %v", s, p.Daemons, p.Secrets)
 	}

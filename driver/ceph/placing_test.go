@@ -76,7 +76,7 @@ func TestStatus_awaitsReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.System.(*Observation).PGsOld = true
-	if p = f.driver.Plan(v, f.now); !p.Done {
+	if p = f.planAt(v, f.now); !p.Done {
 		t.Errorf("a cluster that is well is called degraded: %v", p.Status.Reasons)
 	}
 }

@@ -172,11 +172,11 @@ func roundChecked(t *rapid.T, f *fakeWorld) *engine.Plan {
 	v.System = system
 	untouched := f.view()
 	untouched.System = system
-	p := f.driver.Plan(v, f.now)
+	p := f.planAt(v, f.now)
 	if diff := cmp.Diff(untouched, v, cmpopts.IgnoreUnexported(engine.View{})); diff != "" {
 		t.Fatalf("Plan changed its input:\n%s", diff)
 	}
-	if diff := cmp.Diff(p, f.driver.Plan(v, f.now)); diff != "" {
+	if diff := cmp.Diff(p, f.planAt(v, f.now)); diff != "" {
 		t.Fatalf("two plans of one view differ:\n%s", diff)
 	}
 	if p.Refused && (!p.Empty() || p.Done || p.Finished || p.Recheck != 0) {

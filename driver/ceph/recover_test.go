@@ -137,7 +137,7 @@ func (r *ruin) roundBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.System, _ = r.driver.Observe(t.Context(), v, r.world)
-	if err := r.apply(t.Context(), v, r.driver.Plan(v, r.now)); err != nil {
+	if err := r.apply(t.Context(), v, r.planAt(v, r.now)); err != nil {
 		t.Fatal(err)
 	}
 	r.now = r.now.Add(time.Second)

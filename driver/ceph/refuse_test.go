@@ -196,7 +196,7 @@ func TestWrongCluster(t *testing.T) {
 	f.settle(t)
 	v := f.view()
 	v.System = &Observation{Reachable: true, FSID: "another", Health: healthOK}
-	p := f.driver.Plan(v, f.now)
+	p := f.planAt(v, f.now)
 	if !p.Empty() || p.Status.Status != api.StorageOffline || !contains(p.Status.Reasons, "the mons answer for another cluster (fsid another") {
 		t.Errorf("%+v", p.Status)
 	}

@@ -56,12 +56,12 @@ func TestReplace_lastCopy(t *testing.T) {
 	}
 	o := v.System.(*Observation)
 	o.PGsActive--
-	p := f.driver.Plan(v, f.now)
+	p := f.planAt(v, f.now)
 	if len(p.Commands) > 0 || !contains(decisions(p, api.VerdictWait), "it takes the number of osd.2, which failed and goes first") {
 		t.Errorf("%v", decisions(p))
 	}
 	o.Checks = []api.HealthCheck{{Code: "PG_AVAILABILITY", Message: "Reduced data availability: 1 pg inactive"}}
-	if p = f.driver.Plan(v, f.now); !contains(daemonNames(p), "c-osd-8@h2=Prepared") || contains(decisions(p), "osd destroy") {
+	if p = f.planAt(v, f.now); !contains(daemonNames(p), "c-osd-8@h2=Prepared") || contains(decisions(p), "osd destroy") {
 		t.Errorf("%v %v", daemonNames(p), decisions(p))
 	}
 }
@@ -89,7 +89,7 @@ func TestReplace_otherIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := f.driver.Plan(v, f.now); contains(decisions(p), "which failed and goes first") || slices.Contains(daemonNames(p), "c-osd-2@h2=Stopped") {
+	if p := f.planAt(v, f.now); contains(decisions(p), "which failed and goes first") || slices.Contains(daemonNames(p), "c-osd-2@h2=Stopped") {
 		t.Errorf("%v", decisions(p))
 	}
 }

@@ -26,7 +26,7 @@ func (w *world) againstRestart(t *testing.T, daemon string) (word string) {
 		t.Fatal(err)
 	}
 	v.System = system
-	return wordOn(w.driver.Plan(v, w.now), daemon)
+	return wordOn(w.planAt(v, w.now), daemon)
 }
 
 // checkRestarts asks a real Ceph of daemons that it can do without, and of too many at once.
@@ -126,7 +126,7 @@ func TestRestart_heals(t *testing.T) {
 		o := v.System.(*Observation)
 		o.Restart = &StopAnswer{Reason: "it would hurt"}
 		change(o)
-		return wordOn(f.driver.Plan(v, f.now), daemon)
+		return wordOn(f.planAt(v, f.now), daemon)
 	}
 	for name, tt := range map[string]struct {
 		daemon string

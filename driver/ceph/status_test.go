@@ -51,7 +51,7 @@ func TestStatus(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.change(v.System.(*Observation))
-			p := f.driver.Plan(v, f.now)
+			p := f.planAt(v, f.now)
 			if p.Status.Status != tt.status || p.Done != (tt.status == api.StorageOnline) {
 				t.Errorf("%s, done %v: %v", p.Status.Status, p.Done, p.Status.Reasons)
 			}
@@ -75,11 +75,11 @@ func TestStatus_offlineUntilAllIsUp(t *testing.T) {
 	started := metav1.NewMicroTime(f.now)
 	v.Daemons[0].Status.Started = &started
 	v.Status.Status.Status = api.StorageOffline
-	if p := f.driver.Plan(v, f.now); p.Status.Status != api.StorageOffline || p.Status.Nodes != 2 {
+	if p := f.planAt(v, f.now); p.Status.Status != api.StorageOffline || p.Status.Nodes != 2 {
 		t.Errorf("%+v", p.Status)
 	}
 	// What does not come for long is missing, and the rest serves data.
-	if p := f.driver.Plan(v, f.now.Add(2*lively)); p.Status.Status != api.StorageDegraded {
+	if p := f.planAt(v, f.now.Add(2*lively)); p.Status.Status != api.StorageDegraded {
 		t.Errorf("later: %+v", p.Status)
 	}
 }
@@ -96,7 +96,7 @@ func TestStatus_bounded(t *testing.T) {
 	for i := range 100 {
 		o.Checks = append(o.Checks, api.HealthCheck{Code: fmt.Sprintf("CHECK_%d", i), Message: strings.Repeat("ä", 1024)})
 	}
-	s := f.driver.Plan(v, f.now).Status
+	s := f.planAt(v, f.now).Status
 	if len(s.Reasons) != 64 || s.Reasons[64-1] != "and 37 more" || len(s.Checks) > 64 || len(s.Message) > 1024 {
 		t.Errorf("%d reasons, %d checks, a message of %d bytes", len(s.Reasons), len(s.Checks), len(s.Message))
 	}

@@ -29,7 +29,7 @@ func TestMaintenance_whileOthersComeBack(t *testing.T) {
 		osd := o.OSDs[1]
 		osd.Noout = kept
 		o.OSDs[1] = osd
-		p := f.driver.Plan(v, f.now)
+		p := f.planAt(v, f.now)
 		if len(commandsOf(p, verbReweight)) == 0 {
 			t.Fatalf("kept in %v: no OSD is taken back: %v", kept, decisions(p))
 		}

@@ -111,7 +111,7 @@ func TestWaits_daemonFresh(t *testing.T) {
 		started := metav1.NewMicroTime(f.now)
 		v.DaemonsByName()["c-mon-b"].Status.Started = &started
 		for after, want := range map[time.Duration]string{fresh - 1: "it was started a moment ago", fresh: "its process runs and does not answer"} {
-			if said := word(decisions(f.driver.Plan(v, f.now.Add(after))), "mon.b"); !strings.Contains(said, want) {
+			if said := word(decisions(f.planAt(v, f.now.Add(after))), "mon.b"); !strings.Contains(said, want) {
 				t.Errorf("%s, after %s: %q, want %q", name, after, said, want)
 			}
 		}

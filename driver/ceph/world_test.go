@@ -15,6 +15,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/conformance"
+	"github.com/holdfast-storage/holdfast/engine/plandump"
 	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
 )
 
@@ -177,7 +178,12 @@ func (w *world) Secret(_ context.Context, name string) (map[string][]byte, error
 }
 
 // plan plans for the world as it is, without asking Ceph.
-func (w *world) plan() *engine.Plan { return w.driver.Plan(w.view(), w.now) }
+func (w *world) plan() *engine.Plan { return w.planAt(w.view(), w.now) }
+
+// planAt plans for a view.
+func (w *world) planAt(v *engine.View, now time.Time) *engine.Plan {
+	return plandump.Write(w.driver.Plan(v, now))
+}
 
 // observed plans with Ceph's answer.
 func (w *world) observed(ctx context.Context) (*engine.View, *engine.Plan, error) {
@@ -187,7 +193,7 @@ func (w *world) observed(ctx context.Context) (*engine.View, *engine.Plan, error
 		return v, nil, err
 	}
 	v.System = system
-	return v, w.driver.Plan(v, w.now), nil
+	return v, w.planAt(v, w.now), nil
 }
 
 // round runs one orchestration, in bounded time, as the engine does: a mgr that has just handed over may leave a question without an answer.

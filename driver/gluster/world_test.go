@@ -16,6 +16,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/conformance"
+	"github.com/holdfast-storage/holdfast/engine/plandump"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/internal/waits"
 )
@@ -165,7 +166,9 @@ func (w *world) view() *engine.View {
 	return v
 }
 
-func (w *world) plan() *engine.Plan { return Driver{Waits: w.waits}.Plan(w.view(), w.now) }
+func (w *world) plan() *engine.Plan {
+	return plandump.Write(Driver{Waits: w.waits}.Plan(w.view(), w.now))
+}
 
 // round runs one orchestration and returns its plan.
 func (w *world) round() *engine.Plan {

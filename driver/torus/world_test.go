@@ -16,6 +16,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/conformance"
+	"github.com/holdfast-storage/holdfast/engine/plandump"
 	"github.com/holdfast-storage/holdfast/internal/torus"
 )
 
@@ -144,7 +145,7 @@ func (w *world) view() *engine.View {
 
 // round runs one orchestration and returns its plan.
 func (w *world) round() *engine.Plan {
-	p := Driver{}.Plan(w.view(), w.now)
+	p := plandump.Write(Driver{}.Plan(w.view(), w.now))
 	w.writes += len(p.Nodes) + len(p.Resources) + len(p.Daemons) + len(p.Remove) + len(p.Commands)
 	for _, s := range p.Nodes {
 		w.nodeNamed(s.Name).Status = s.Status

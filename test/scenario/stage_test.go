@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph"
 	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/plandump"
 	"github.com/holdfast-storage/holdfast/engine/sim"
 )
 
@@ -169,7 +170,7 @@ func (s *stage) plan(cluster types.NamespacedName) (*engine.View, *engine.Plan, 
 	if v.System, err = d.Observe(s.ctx, v, s.Secrets(cluster)); err != nil {
 		return nil, nil, err
 	}
-	return v, d.Plan(v, time.Now()), nil
+	return v, plandump.Write(d.Plan(v, time.Now())), nil
 }
 
 func nameOf(c *api.StorageCluster) types.NamespacedName {
