@@ -69,7 +69,7 @@ func (r *run) statusWrites(w *writes) {
 func (r *run) overtaken(stale []string) bool {
 	for _, object := range slices.Sorted(slices.Values(stale)) {
 		r.plan.Decisions = append(r.plan.Decisions, api.Decision{
-			Object: object, Verdict: api.VerdictWait, Message: "it changed while the cluster was looked at, and is looked at again",
+			Object: object, Verdict: api.VerdictWait, Reason: api.ReasonSettling, Message: "it changed while the cluster was looked at, and is looked at again",
 		})
 	}
 	if len(stale) == 0 {

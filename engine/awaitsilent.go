@@ -26,7 +26,9 @@ func awaitSilent(v *View, p *Plan) {
 	}
 	var waits []api.Decision
 	for _, text := range texts {
-		waits = append(waits, api.Decision{Object: "cluster/" + v.Cluster.Name, Verdict: api.VerdictWait, Message: text})
+		waits = append(waits, api.Decision{
+			Object: "cluster/" + v.Cluster.Name, Verdict: api.VerdictWait, Reason: api.ReasonAgentDisconnected, Message: text,
+		})
 	}
 	p.Decisions = append(waits, p.Decisions...)
 	if len(texts) > 0 && v.Cluster.DeletionTimestamp != nil {

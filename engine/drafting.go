@@ -32,9 +32,32 @@ func (p *Plan) AgainstRestart(daemon string) (against []api.Decision) {
 	return against
 }
 
+// Objection is what is against something: with VerdictWait it passes by itself, with VerdictRefuse it does not. The zero value is none.
+type Objection struct {
+	Verdict api.Verdict
+	Reason  api.Reason
+	Message string
+}
+
+// Object adds an objection to the plan, as a decision about an object.
+func (p *Plan) Object(object string, o Objection) { p.Decide(o.Verdict, o.Reason, object, "%s", o.Message) }
+
+// Refusal is an objection that does not pass by itself.
+func Refusal(reason api.Reason, format string, args ...any) Objection {
+	return Objection{api.VerdictRefuse, reason, fmt.Sprintf(format, args...)}
+}
+
+// Wait is an objection that passes by itself.
+func Wait(reason api.Reason, format string, args ...any) Objection {
+	return Objection{api.VerdictWait, reason, fmt.Sprintf(format, args...)}
+}
+
+// None says whether nothing is against it.
+func (o Objection) None() bool { return o.Message == "" }
+
 // Decide adds a decision.
-func (p *Plan) Decide(verdict api.Verdict, object, format string, args ...any) {
-	p.Decisions = append(p.Decisions, api.Decision{Object: object, Verdict: verdict, Message: fmt.Sprintf(format, args...)})
+func (p *Plan) Decide(verdict api.Verdict, reason api.Reason, object, format string, args ...any) {
+	p.Decisions = append(p.Decisions, api.Decision{Object: object, Verdict: verdict, Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
 // Want adds what brings a daemon to where it is wanted; nothing when it is there. have is nil where there is none, and then what names
@@ -44,32 +67,34 @@ func (p *Plan) Want(object, what string, have *api.Daemon, want api.Daemon) {
 	case have == nil:
 		p.Change(object, DaemonChange{Daemon: want, New: true, Reason: fmt.Sprintf("%s is wanted on host %s", what, want.Spec.Host)})
 	case have.DeletionTimestamp != nil:
-		p.Decide(api.VerdictWait, object, "the daemon is being removed from host %s; it is made again when it is gone", have.Spec.Host)
+		p.Decide(api.VerdictWait, api.ReasonRemoving, object, "the daemon is being removed from host %s; it is made again when it is gone", have.Spec.Host)
 	default:
-		p.bring(object, have, want.Spec, "")
+		p.bring(api.ReasonDeclared, object, have, want.Spec, "")
 	}
 }
 
 // Restart has a daemon stop that is only to be started again.
 func (p *Plan) Restart(object string, have *api.Daemon, want api.Daemon, why string) {
-	p.bring(object, have, want.Spec, "restart, because "+why)
+	p.bring(api.ReasonRestarting, object, have, want.Spec, "restart, because "+why)
 }
 
 // bring adds the change of a daemon to a spec, if it has another one. why says more than from which wanted state to which, where it is not empty.
-func (p *Plan) bring(object string, have *api.Daemon, spec api.DaemonSpec, why string) (changed bool) {
+func (p *Plan) bring(reason api.Reason, object string, have *api.Daemon, spec api.DaemonSpec, why string) (changed bool) {
 	if have.Spec.Equal(&spec) {
 		return false
 	}
 	next := *have.DeepCopy()
 	next.Spec = spec
-	p.Change(object, DaemonChange{Daemon: next, Reason: specDifference(&have.Spec, &spec, why)})
+	p.change(reason, object, DaemonChange{Daemon: next, Reason: specDifference(&have.Spec, &spec, why)})
 	return true
 }
 
 // Change adds the change of a daemon, which object names in decisions.
-func (p *Plan) Change(object string, c DaemonChange) {
+func (p *Plan) Change(object string, c DaemonChange) { p.change(api.ReasonDeclared, object, c) }
+
+func (p *Plan) change(reason api.Reason, object string, c DaemonChange) {
 	p.Daemons = append(p.Daemons, c)
-	p.Decide(api.VerdictDo, object, "%s", c.Reason)
+	p.Decide(api.VerdictDo, reason, object, "%s", c.Reason)
 }
 
 // RelyOnCommands has the change of a daemon, if there is one, made only when all commands of the plan were carried out.
@@ -124,10 +149,10 @@ func changedKeys(a, b map[string]string) []string {
 // the driver found.
 func (p *Plan) TellNode(r ResolvedNode, name string, problems, waits []string) {
 	for _, text := range slices.Concat(r.Problems, problems) {
-		p.Decide(api.VerdictRefuse, NodeObject(name), "%s", text)
+		p.Decide(api.VerdictRefuse, api.ReasonNodeUnusable, NodeObject(name), "%s", text)
 	}
 	for _, text := range slices.Concat(r.Waits, waits) {
-		p.Decide(api.VerdictWait, NodeObject(name), "%s", text)
+		p.Decide(api.VerdictWait, api.ReasonNotReady, NodeObject(name), "%s", text)
 	}
 }
 

@@ -62,7 +62,7 @@ func (p *Plan) tellPolicy(v *View, e Ending) (changed bool) {
 		}
 		spec := *d.Spec.DeepCopy()
 		spec.OnRemoval = PolicyOn(v.Cluster, hosts[d.Spec.Host])
-		changed = p.bring(e.Object(d), d, spec, "") || changed
+		changed = p.bring(api.ReasonDeleting, e.Object(d), d, spec, "") || changed
 	}
 	return changed
 }
@@ -70,7 +70,7 @@ func (p *Plan) tellPolicy(v *View, e Ending) (changed bool) {
 func (p *Plan) removeAll(policy api.DeletionPolicy, daemons []*api.Daemon, e Ending) {
 	for _, d := range daemons {
 		if d.DeletionTimestamp != nil {
-			p.Decide(api.VerdictWait, e.Object(d), "being removed from host %s", d.Spec.Host)
+			p.Decide(api.VerdictWait, api.ReasonDeleting, e.Object(d), "being removed from host %s", d.Spec.Host)
 			continue
 		}
 		risk := api.RiskRedundancy
@@ -78,7 +78,7 @@ func (p *Plan) removeAll(policy api.DeletionPolicy, daemons []*api.Daemon, e End
 			risk = api.RiskData // of what is not on a device the engine knows nothing
 		}
 		p.Remove = append(p.Remove, Removal{Name: d.Name, Reason: "the cluster is being deleted", Risk: risk})
-		p.Decide(api.VerdictDo, e.Object(d), "removed from host %s: the cluster is being deleted (deletionPolicy %s)", d.Spec.Host, policy)
+		p.Decide(api.VerdictDo, api.ReasonDeleting, e.Object(d), "removed from host %s: the cluster is being deleted (deletionPolicy %s)", d.Spec.Host, policy)
 	}
 }
 

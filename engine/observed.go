@@ -66,7 +66,7 @@ func wouldDo(p *Plan) []api.Decision {
 }
 
 func notDone(object, what string) api.Decision {
-	return api.Decision{Object: object, Verdict: api.VerdictSkip, Message: "only observed; an active cluster would " + what}
+	return api.Decision{Object: object, Verdict: api.VerdictSkip, Reason: api.ReasonObserveOnly, Message: "only observed; an active cluster would " + what}
 }
 
 func withReason(what, reason string) string {

@@ -41,7 +41,9 @@ func (r *run) perform(ctx context.Context) (whole bool, err error) {
 		default:
 			held[cmd.Line] = true
 			r.failures = append(r.failures, err)
-			r.plan.Decisions = append(r.plan.Decisions, api.Decision{Object: cmd.Line, Verdict: api.VerdictWait, Message: err.Error() + TriedAgain})
+			r.plan.Decisions = append(r.plan.Decisions, api.Decision{
+				Object: cmd.Line, Verdict: api.VerdictWait, Reason: api.ReasonCommandFailed, Message: err.Error() + TriedAgain,
+			})
 		}
 	}
 	return len(held) == 0, nil

@@ -104,7 +104,7 @@ func (r *run) makeReport(failure error) *api.OrchestrationReport {
 	}
 	if r.view != nil {
 		for _, e := range r.view.Errors {
-			report.Decisions = append(report.Decisions, api.Decision{Object: e.Object, Verdict: api.VerdictWait, Message: e.Message})
+			report.Decisions = append(report.Decisions, api.Decision{Object: e.Object, Verdict: api.VerdictWait, Reason: api.ReasonNotAnswering, Message: e.Message})
 		}
 	}
 	if r.plan != nil {
@@ -120,7 +120,8 @@ func boundDecisions(report *api.OrchestrationReport) {
 	if n := len(report.Decisions); n > maxDecisions {
 		slices.SortStableFunc(report.Decisions, func(a, b api.Decision) int { return urgency(b.Verdict) - urgency(a.Verdict) })
 		report.Decisions = append(slices.Clone(report.Decisions[:maxDecisions-1]), api.Decision{
-			Object: ReportObject, Verdict: api.VerdictSkip, Message: fmt.Sprintf("%d more decisions are not shown", n-maxDecisions+1),
+			Object: ReportObject, Verdict: api.VerdictSkip, Reason: api.ReasonMoreToReport,
+			Message: fmt.Sprintf("%d more decisions are not shown", n-maxDecisions+1),
 		})
 	}
 	for i := range report.Decisions {

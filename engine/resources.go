@@ -161,7 +161,7 @@ func unspoken(v *View, p *Plan) {
 			continue
 		}
 		message := fmt.Sprintf("nothing is made for it: clusters of type %s have no %ss here", v.Cluster.Spec.Type, kindWord(was))
-		p.Decide(api.VerdictRefuse, object, "%s", message)
+		p.Decide(api.VerdictRefuse, api.ReasonUnsupported, object, "%s", message)
 		x := CopyResource(was)
 		if rejected(x, ReasonRefused, message); !equality.Semantic.DeepEqual(x, was) {
 			p.Resources = append(p.Resources, ResourceChange{Resource: x, Unadopted: true})

@@ -384,6 +384,9 @@ type Decision struct {
 	// +kubebuilder:validation:MaxLength=256
 	Object  string  `json:"object"`
 	Verdict Verdict `json:"verdict"`
+	// Reason says in one word why, for programs. It is empty in reports of versions that knew none.
+	// +optional
+	Reason Reason `json:"reason,omitempty"`
 	// Message says what and why, in a sentence.
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message"`

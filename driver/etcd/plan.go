@@ -24,6 +24,11 @@ const (
 	Lead Verb = "Lead"
 )
 
+// stepReasons are the reasons of the decisions to take a step.
+var stepReasons = map[Verb]api.Reason{
+	Add: api.ReasonDeclared, Promote: api.ReasonJoining, Remove: api.ReasonRemoving, Lead: api.ReasonHandingOver,
+}
+
 // Step is one change of the membership.
 type Step struct {
 	Verb Verb
@@ -81,7 +86,7 @@ func Make(v View, s Settings, now time.Time) Plan {
 	p.tellRemoved()
 	for _, step := range []func() *Step{p.handOver, p.dropLearner, p.promote, p.removeVoter, p.add} {
 		if plan.Step = step(); plan.Step != nil {
-			p.decide(api.VerdictDo, plan.Step.Server, string(plan.Step.Verb)+": "+plan.Step.Reason)
+			p.decide(api.VerdictDo, stepReasons[plan.Step.Verb], plan.Step.Server, string(plan.Step.Verb)+": "+plan.Step.Reason)
 			break
 		}
 	}
@@ -139,8 +144,8 @@ func newPlanner(v View, s Settings, now time.Time) *planner {
 	return p
 }
 
-func (p *planner) decide(verdict api.Verdict, server, message string) {
-	p.decisions = append(p.decisions, api.Decision{Object: "host/" + server, Verdict: verdict, Message: message})
+func (p *planner) decide(verdict api.Verdict, reason api.Reason, server, message string) {
+	p.decisions = append(p.decisions, api.Decision{Object: "host/" + server, Verdict: verdict, Reason: reason, Message: message})
 }
 
 // loses says why a member shall give up its seat; empty when it shall not.
@@ -177,7 +182,7 @@ func (p *planner) tellRemoved() {
 	for _, m := range p.keeping {
 		if since := p.servers[m.Name].Removed; !since.IsZero() {
 			left := max(1, int((p.Grace - p.now.Sub(since) + time.Minute - 1).Minutes()))
-			p.decide(api.VerdictWait, m.Name, fmt.Sprintf("its Host was removed; it gives up its seat in %d min. If that was a mistake, start its server anew: "+
+			p.decide(api.VerdictWait, api.ReasonGracePeriod, m.Name, fmt.Sprintf("its Host was removed; it gives up its seat in %d min. If that was a mistake, start its server anew: "+
 				"that brings the Host back", left))
 		}
 	}
@@ -247,7 +252,7 @@ func (p *planner) kept(m Member) bool {
 	if len(p.losing) > 0 || !p.surplus(m) {
 		return false
 	}
-	p.decide(api.VerdictWait, m.Name, "it holds a copy of the data, and takes the place of a member that does not answer, or whose Host is gone, if that stays so")
+	p.decide(api.VerdictWait, api.ReasonGracePeriod, m.Name, "it holds a copy of the data, and takes the place of a member that does not answer, or whose Host is gone, if that stays so")
 	return true
 }
 
@@ -259,7 +264,7 @@ func (p *planner) promote() *Step {
 	ready := slices.DeleteFunc(slices.Clone(p.learners), func(m Member) bool { return !p.ready(m) })
 	for _, m := range p.learners {
 		if !p.ready(m) {
-			p.decide(api.VerdictWait, m.Name, "its member of etcd is being filled")
+			p.decide(api.VerdictWait, api.ReasonJoining, m.Name, "its member of etcd is being filled")
 		}
 	}
 	ready = slices.DeleteFunc(ready, p.kept)
@@ -268,7 +273,7 @@ func (p *planner) promote() *Step {
 	}
 	odd := len(p.voters)%2 == 0
 	if !odd && len(p.losing) == 0 && len(ready) < 2 && len(p.keeping) < p.want {
-		p.decide(api.VerdictWait, ready[0].Name, "it holds a copy of the data, and votes as soon as another server can vote, too: "+
+		p.decide(api.VerdictWait, api.ReasonAwaitingReplacement, ready[0].Name, "it holds a copy of the data, and votes as soon as another server can vote, too: "+
 			fmt.Sprintf("%d voters survive no more failures than %d", len(p.voters)+1, len(p.voters)))
 		return nil
 	}
@@ -294,9 +299,9 @@ func (p *planner) removeVoter() *Step {
 			p.hangs(m) && p.coming() && p.keepsSpare(m): // A new member that asks it who the members are is told of old ones, and fails.
 			return &Step{Verb: Remove, Server: m.Name, Member: m.ID, Reason: reason, Replaces: m.Name}
 		case replaced && !removed:
-			p.decide(api.VerdictWait, m.Name, reason+"; its member of etcd is one more than is wanted, and stays while it works: without it one failure less would be survived")
+			p.decide(api.VerdictWait, api.ReasonSurplusKept, m.Name, reason+"; its member of etcd is one more than is wanted, and stays while it works: without it one failure less would be survived")
 		case !replaced && !p.coming():
-			p.decide(api.VerdictWait, m.Name, reason+"; its member of etcd stays until a healthy server can take its place: "+
+			p.decide(api.VerdictWait, api.ReasonInsufficientNodes, m.Name, reason+"; its member of etcd stays until a healthy server can take its place: "+
 				"start another one with 'holdfast server --join'")
 		}
 	}

@@ -85,9 +85,9 @@ func (s *Server) write(e *api.NFSExport, x *export) {
 	var problems []string
 	if x.refusal != "" {
 		problems = []string{x.refusal}
-		s.decide(api.VerdictRefuse, engine.ResourceObject(e), "%s", x.refusal)
+		s.decide(api.VerdictRefuse, api.ReasonInvalidSpec, engine.ResourceObject(e), "%s", x.refusal)
 	} else if st.State != api.ResourceOnline {
-		s.decide(api.VerdictWait, engine.ResourceObject(e), "%s", st.Message)
+		s.decide(api.VerdictWait, api.ReasonNotReady, engine.ResourceObject(e), "%s", st.Message)
 	}
 	engine.Accept(next, problems, nil, s.now)
 	s.plan.PutResource(e, next)

@@ -120,8 +120,8 @@ func (s *Server) Plan(plan *engine.Plan) {
 	}
 }
 
-func (s *Server) decide(verdict api.Verdict, object, format string, args ...any) {
-	s.plan.Decide(verdict, object, format, args...)
+func (s *Server) decide(verdict api.Verdict, reason api.Reason, object, format string, args ...any) {
+	s.plan.Decide(verdict, reason, object, format, args...)
 }
 
 // place brings the Daemon of the server to where it is wanted, and lets go of all others; not before it can be there.
@@ -135,7 +135,7 @@ func (s *Server) place(plans map[string]*export) {
 		case d.DeletionTimestamp != nil:
 			s.leaves(d, "it is being removed")
 		case s.At == nil && len(s.Exports) > 0 && s.hosts[d.Spec.Host].ModeOf() == api.HostActive:
-			s.decide(api.VerdictWait, "daemon/"+d.Name, "its node is not heard, and no other node can serve NFS")
+			s.decide(api.VerdictWait, api.ReasonAgentDisconnected, "daemon/"+d.Name, "its node is not heard, and no other node can serve NFS")
 		default:
 			why := "nothing is exported by NFS any more"
 			if s.At != nil {
@@ -162,7 +162,7 @@ func (s *Server) leaves(d *api.Daemon, why string) {
 		object = engine.HostObject(d.Spec.Host)
 	}
 	if s.hosts[d.Spec.Host].ModeOf() != api.HostActive || d.DeletionTimestamp == nil {
-		s.decide(api.VerdictWait, object, "the NFS server on host %s goes: %s", d.Spec.Host, why)
+		s.decide(api.VerdictWait, api.ReasonRemoving, object, "the NFS server on host %s goes: %s", d.Spec.Host, why)
 	}
 }
 
@@ -238,5 +238,5 @@ func (s *Server) reload() {
 		return
 	}
 	s.plan.Commands = append(s.plan.Commands, engine.Command{Verb: ganesha.VerbReload, Object: d.Name, Daemon: d.Name, Line: "daemon/" + d.Name, Reason: why, Risk: api.RiskNone})
-	s.decide(api.VerdictDo, "daemon/"+d.Name, "it reads its configuration again: %s", why)
+	s.decide(api.VerdictDo, api.ReasonDeclared, "daemon/"+d.Name, "it reads its configuration again: %s", why)
 }

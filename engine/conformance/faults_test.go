@@ -150,7 +150,7 @@ func refusing(mode api.HostMode) func(engine.Driver) engine.Driver {
 			if h.ModeOf() == mode {
 				p.Daemons, p.Remove, p.Done = nil, nil, false
 				without(p, func(d api.Decision) bool { return d.Object == "host/"+h.Name })
-				p.Decide(api.VerdictRefuse, "host/"+h.Name, "it is never a good time")
+				p.Decide(api.VerdictRefuse, api.ReasonUnknown, "host/"+h.Name, "it is never a good time")
 			}
 		}
 	})

@@ -105,7 +105,7 @@ var faultsOfChecks = []fault{
 		n := drivers.Add(1)
 		return &bad{Driver: d, plan: func(v *engine.View, _ time.Time, plan func(*engine.View) *engine.Plan) *engine.Plan {
 			p := plan(v)
-			p.Decide(api.VerdictSkip, "cluster/c", "driver %d says so", n)
+			p.Decide(api.VerdictSkip, api.ReasonUnknown, "cluster/c", "driver %d says so", n)
 			return p
 		}}
 	}, "another driver plans otherwise"},
@@ -192,7 +192,7 @@ var faultsOfChecks = []fault{
 	}), "goes before it was told"},
 	{"can be used at once", "is one at a time", spoiling(func(_ *engine.View, p *engine.Plan) {
 		if planned.Add(1) > 1 {
-			p.Decide(api.VerdictSkip, "cluster/c", "somebody else plans")
+			p.Decide(api.VerdictSkip, api.ReasonUnknown, "cluster/c", "somebody else plans")
 		}
 		time.Sleep(time.Millisecond)
 		planned.Add(-1)

@@ -30,7 +30,7 @@ var faultsOfModes = []fault{
 		for _, h := range v.Hosts {
 			if h.ModeOf() == api.HostMaintenance {
 				p.Done = false
-				p.Decide(api.VerdictWait, "host/"+h.Name, "the moon is not full yet")
+				p.Decide(api.VerdictWait, api.ReasonUnknown, "host/"+h.Name, "the moon is not full yet")
 			}
 		}
 	}), "there is no end to it"},
@@ -39,11 +39,11 @@ var faultsOfModes = []fault{
 	}), "with no answer nothing is against"},
 	{"judges restarts", "allows none", spoiling(func(v *engine.View, p *engine.Plan) {
 		if v.Restart != "" {
-			p.Decide(api.VerdictWait, engine.RestartObject(v.Restart), "the moon is not full yet")
+			p.Decide(api.VerdictWait, api.ReasonUnknown, engine.RestartObject(v.Restart), "the moon is not full yet")
 		}
 	}), "cannot be started again"},
 	{"judges restarts", "judges unasked", spoiling(func(_ *engine.View, p *engine.Plan) {
-		p.Decide(api.VerdictWait, engine.RestartObject("x"), "the moon is not full yet")
+		p.Decide(api.VerdictWait, api.ReasonUnknown, engine.RestartObject("x"), "the moon is not full yet")
 	}), "that nobody asks for"},
 	{"heeds drains", "falls with a host", spoiling(func(v *engine.View, p *engine.Plan) {
 		if slices.ContainsFunc(v.Hosts, func(h api.Host) bool { return h.ModeOf() == api.HostDrain }) {

@@ -14,10 +14,10 @@ import (
 var faultsOfPlans = []fault{
 	{"comes up and stays", "writes into its view", spoiling(func(v *engine.View, _ *engine.Plan) { v.Hosts[0].Spec.Reason += "x" }), "changed its view"},
 	{"comes up and stays", "throws dice", spoiling(func(_ *engine.View, p *engine.Plan) {
-		p.Decide(api.VerdictSkip, "dice/1", "the number is %d", rand.Int64())
+		p.Decide(api.VerdictSkip, api.ReasonUnknown, "dice/1", "the number is %d", rand.Int64())
 	}), "two plans of one view differ"},
 	{"comes up and stays", "takes the first", spoiling(func(v *engine.View, p *engine.Plan) {
-		p.Decide(api.VerdictSkip, "cluster/c", "the first is %s", v.Hosts[0].Name)
+		p.Decide(api.VerdictSkip, api.ReasonUnknown, "cluster/c", "the first is %s", v.Hosts[0].Name)
 	}), "order of the view's lists"},
 	{"comes up and stays", "never rests", spoiling(func(v *engine.View, p *engine.Plan) {
 		for _, d := range v.Daemons {
@@ -30,14 +30,14 @@ var faultsOfPlans = []fault{
 	}), "there is no end"},
 	{"comes up and stays", "tells the time", planning(func(v *engine.View, now time.Time, plan func(*engine.View) *engine.Plan) *engine.Plan {
 		p := plan(v)
-		p.Decide(api.VerdictSkip, "cluster/c", "it is %s now", now.Format(time.Kitchen))
+		p.Decide(api.VerdictSkip, api.ReasonUnknown, "cluster/c", "it is %s now", now.Format(time.Kitchen))
 		return p
 	}), "another plan is made later"},
-	{"comes up and stays", "tells secrets", spoiling(func(_ *engine.View, p *engine.Plan) { p.Decide(api.VerdictSkip, "cluster/c", "it is key of c-key") }), "what secret c-key holds"},
+	{"comes up and stays", "tells secrets", spoiling(func(_ *engine.View, p *engine.Plan) { p.Decide(api.VerdictSkip, api.ReasonUnknown, "cluster/c", "it is key of c-key") }), "what secret c-key holds"},
 	{"comes up and stays", "prints badly", spoiling(func(_ *engine.View, p *engine.Plan) {
-		p.Decide(api.VerdictSkip, "cluster/c", "%s", "%!d(string=x) daemons")
+		p.Decide(api.VerdictSkip, api.ReasonUnknown, "cluster/c", "%s", "%!d(string=x) daemons")
 	}), "printed in the wrong way"},
-	{"comes up and stays", "says nothing", spoiling(func(_ *engine.View, p *engine.Plan) { p.Decide(api.VerdictSkip, "cluster/c", "") }), "is no sentence"},
+	{"comes up and stays", "says nothing", spoiling(func(_ *engine.View, p *engine.Plan) { p.Decide(api.VerdictSkip, api.ReasonUnknown, "cluster/c", "") }), "is no sentence"},
 	{"comes up and stays", "is done before it has begun", spoiling(func(_ *engine.View, p *engine.Plan) { p.Done = true }), "something is left to do"},
 	{"comes up and stays", "removes what is not there", spoiling(func(_ *engine.View, p *engine.Plan) {
 		p.Remove = append(p.Remove, engine.Removal{Name: "c-x", Reason: "it is not there"})
@@ -46,9 +46,9 @@ var faultsOfPlans = []fault{
 	{"comes up and stays", "refuses and acts", spoiling(func(_ *engine.View, p *engine.Plan) { p.Refused = true }), "a refused plan has more in it"},
 	{"comes up and stays", "has no plan", planning(func(*engine.View, time.Time, func(*engine.View) *engine.Plan) *engine.Plan { return nil }), "there is no plan"},
 	{"comes up and stays", "writes in lines", spoiling(func(_ *engine.View, p *engine.Plan) {
-		p.Decide(api.VerdictSkip, "cluster/c", "one line\nand another")
+		p.Decide(api.VerdictSkip, api.ReasonUnknown, "cluster/c", "one line\nand another")
 	}), "has characters in it that no line has"},
-	{"comes up and stays", "speaks of nothing", spoiling(func(_ *engine.View, p *engine.Plan) { p.Decide(api.VerdictSkip, "", "it is as it is") }), `a decision is about ""`},
+	{"comes up and stays", "speaks of nothing", spoiling(func(_ *engine.View, p *engine.Plan) { p.Decide(api.VerdictSkip, api.ReasonUnknown, "", "it is as it is") }), `a decision is about ""`},
 	{"comes up and stays", "has no type", spoiling(func(_ *engine.View, p *engine.Plan) { p.Status.Type = "" }), `the status is of type ""`},
 	{"comes up and stays", "names its daemons as it likes", spoiling(func(_ *engine.View, p *engine.Plan) {
 		for i := range p.Daemons {

@@ -194,7 +194,7 @@ func (p *toyPlan) grow(now time.Time) {
 			p.Nodes = append(p.Nodes, engine.NodeStatus{Name: r.Node.Name, Status: status})
 		}
 		if c := status.Conditions[0]; c.Status != metav1.ConditionTrue {
-			p.decide("node/"+r.Node.Name, map[bool]api.Verdict{true: api.VerdictWait, false: api.VerdictRefuse}[c.Reason == engine.ReasonWaiting], c.Message)
+			p.decide("node/"+r.Node.Name, map[bool]api.Verdict{true: api.VerdictWait, false: api.VerdictRefuse}[c.Reason == engine.ReasonWaiting], api.ReasonNodeUnusable, c.Message)
 			continue
 		}
 		wanted = append(wanted, toyDaemon(name, r))
@@ -240,7 +240,7 @@ func (p *toyPlan) place(wanted []api.Daemon) {
 		}
 		if have == nil || !equality.Semantic.DeepEqual(have.Spec, d.Spec) {
 			p.Daemons = append(p.Daemons, engine.DaemonChange{Daemon: d, New: have == nil, Reason: "wanted " + string(d.Spec.State)})
-			p.decide("daemon/"+d.Name, api.VerdictDo, "bring it to "+string(d.Spec.State))
+			p.decide("daemon/"+d.Name, api.VerdictDo, api.ReasonDeclared, "bring it to "+string(d.Spec.State))
 		}
 	}
 }
@@ -278,12 +278,12 @@ func (p *toyPlan) judge(wanted []api.Daemon) {
 	p.Status = s
 	p.Done = s.Status == api.StorageOnline && p.Empty() && len(p.Decisions) == 0
 	if !p.Done && len(p.Decisions) == 0 {
-		p.decide("cluster/"+p.view.Cluster.Name, api.VerdictWait, cmp.Or(s.Message, "something is on its way"))
+		p.decide("cluster/"+p.view.Cluster.Name, api.VerdictWait, api.ReasonNotReady, cmp.Or(s.Message, "something is on its way"))
 	}
 }
 
-func (p *toyPlan) decide(object string, verdict api.Verdict, message string) {
-	p.Decisions = append(p.Decisions, api.Decision{Object: object, Verdict: verdict, Message: message})
+func (p *toyPlan) decide(object string, verdict api.Verdict, reason api.Reason, message string) {
+	p.Decisions = append(p.Decisions, api.Decision{Object: object, Verdict: verdict, Reason: reason, Message: message})
 }
 
 func (p *toyPlan) daemon(name string) *api.Daemon {

@@ -14,9 +14,9 @@ func (p *toyPlan) letGo(wanted []api.Daemon) {
 		}
 		switch {
 		case p.missing(wanted) != "":
-			p.decide("node/"+d.Spec.ID, api.VerdictWait, "it is not declared any more, and goes when all others run")
+			p.decide("node/"+d.Spec.ID, api.VerdictWait, api.ReasonOneAtATime, "it is not declared any more, and goes when all others run")
 		case len(wanted) == 0:
-			p.decide("node/"+d.Spec.ID, api.VerdictRefuse, "it is not declared any more, and no other node is there: declare another one, or delete the cluster")
+			p.decide("node/"+d.Spec.ID, api.VerdictRefuse, api.ReasonInsufficientNodes, "it is not declared any more, and no other node is there: declare another one, or delete the cluster")
 		default:
 			p.Remove = append(p.Remove, engine.Removal{Name: d.Name, Reason: "its StorageNode is not declared any more"})
 		}

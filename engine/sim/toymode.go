@@ -38,7 +38,7 @@ func (p *toyPlan) follow(wanted []api.Daemon) []api.Daemon {
 		if !p.enough(have.Spec.Host, wanted) {
 			return true
 		}
-		p.decide("host/"+have.Spec.Host, api.VerdictWait, "toy "+have.Spec.ID+" moves to host "+d.Spec.Host)
+		p.decide("host/"+have.Spec.Host, api.VerdictWait, api.ReasonAwaitingReplacement, "toy "+have.Spec.ID+" moves to host "+d.Spec.Host)
 		if have.DeletionTimestamp == nil {
 			p.Remove = append(p.Remove, engine.Removal{Name: have.Name, Reason: "its node moved to host " + d.Spec.Host})
 		}
@@ -58,7 +58,7 @@ func (p *toyPlan) enough(host string, wanted []api.Daemon) bool {
 	if others > len(wanted)/2 {
 		return true
 	}
-	p.decide("host/"+host, api.VerdictRefuse, fmt.Sprintf("only %d of %d daemons would run, and a majority has to", others, len(wanted)))
+	p.decide("host/"+host, api.VerdictRefuse, api.ReasonQuorumAtRisk, fmt.Sprintf("only %d of %d daemons would run, and a majority has to", others, len(wanted)))
 	return false
 }
 
@@ -76,7 +76,7 @@ func (p *toyPlan) stopOn(host string, wanted []api.Daemon) {
 	case !on(host, wanted):
 		return
 	case !p.view.HostsByName()[host].AgentHeard() && !p.told(host):
-		p.decide(engine.HostObject(host), api.VerdictWait, "its agent is not heard: nothing is stopped until it is")
+		p.decide(engine.HostObject(host), api.VerdictWait, api.ReasonAgentDisconnected, "its agent is not heard: nothing is stopped until it is")
 		return
 	case !p.enough(host, wanted):
 		return
@@ -88,7 +88,7 @@ func (p *toyPlan) stopOn(host string, wanted []api.Daemon) {
 		}
 		wanted[i].Spec.State = api.WantStopped
 		if have := p.daemon(wanted[i].Name); have != nil && have.Status.State != api.DaemonStopped {
-			p.decide("host/"+host, api.VerdictWait, "toy "+have.Spec.ID+" has not stopped yet")
+			p.decide("host/"+host, api.VerdictWait, api.ReasonStopping, "toy "+have.Spec.ID+" has not stopped yet")
 		}
 	}
 }
@@ -101,7 +101,7 @@ func (p *toyPlan) drainFrom(host string, wanted, kept []api.Daemon) []api.Daemon
 	kept = slices.DeleteFunc(kept, func(d api.Daemon) bool { return d.Spec.Host == host })
 	if missing := p.missing(kept); missing != "" {
 		if on(host, p.view.Daemons) {
-			p.decide("host/"+host, api.VerdictWait, "toy "+missing+" does not run yet")
+			p.decide("host/"+host, api.VerdictWait, api.ReasonStarting, "toy "+missing+" does not run yet")
 		}
 		return kept
 	}
@@ -110,7 +110,7 @@ func (p *toyPlan) drainFrom(host string, wanted, kept []api.Daemon) []api.Daemon
 		if d.Spec.Host != host || p.removing(d.Name) {
 			continue
 		}
-		p.decide("host/"+host, api.VerdictWait, "toy "+d.Spec.ID+" is being removed")
+		p.decide("host/"+host, api.VerdictWait, api.ReasonRemoving, "toy "+d.Spec.ID+" is being removed")
 		if d.DeletionTimestamp == nil {
 			p.Remove = append(p.Remove, engine.Removal{Name: d.Name, Reason: "host " + host + " is being drained"})
 		}

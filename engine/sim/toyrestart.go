@@ -17,13 +17,13 @@ func (p *toyPlan) askedRestart() {
 	object := engine.RestartObject(d.Name)
 	state, answers := p.view.System.(*ToyState)
 	if !answers {
-		p.decide(object, api.VerdictRefuse, "the toy does not answer")
+		p.decide(object, api.VerdictRefuse, api.ReasonNotAnswering, "the toy does not answer")
 		return
 	}
 	if !slices.Contains(state.Running, d.Spec.ID) {
 		return
 	}
 	if others, all := len(state.Running)-1, len(p.view.Nodes); 2*others <= all {
-		p.decide(object, api.VerdictRefuse, fmt.Sprintf("only %d of %d daemons would run, and a majority has to", others, all))
+		p.decide(object, api.VerdictRefuse, api.ReasonQuorumAtRisk, fmt.Sprintf("only %d of %d daemons would run, and a majority has to", others, all))
 	}
 }

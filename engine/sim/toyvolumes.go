@@ -140,7 +140,7 @@ func (p *toyPlan) keepVolume(v *api.Volume, known, there bool) {
 		status.State = api.ResourceCreating
 	}
 	if status.State != api.ResourceOnline {
-		p.decide("volume/"+v.Name, api.VerdictWait, "it is "+string(status.State))
+		p.decide("volume/"+v.Name, api.VerdictWait, api.ReasonNotReady, "it is "+string(status.State))
 	}
 	p.PutResource(v, next)
 }

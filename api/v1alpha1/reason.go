@@ -1,0 +1,142 @@
+package v1alpha1
+
+// Reason says in one CamelCase word why something was decided, or why it is as it is, for programs:
+// what Holdfast and others do depends on reasons and never on messages. Reasons explains them. Later
+// versions may add some; one that is here keeps its meaning.
+// +kubebuilder:validation:MaxLength=64
+type Reason string
+
+// Reasons of what is done.
+const (
+	// ReasonDeclared and the others are explained in Reasons.
+	ReasonDeclared     Reason = "Declared"
+	ReasonRestarting   Reason = "Restarting"
+	ReasonRemoving     Reason = "Removing"
+	ReasonDeleting     Reason = "Deleting"
+	ReasonAdopted      Reason = "Adopted"
+	ReasonLossAccepted Reason = "LossAccepted"
+	ReasonBackInUse    Reason = "BackInUse"
+)
+
+// Reasons of waiting.
+const (
+	ReasonAgentDisconnected   Reason = "AgentDisconnected"
+	ReasonNotAnswering        Reason = "NotAnswering"
+	ReasonSettling            Reason = "Settling"
+	ReasonOneAtATime          Reason = "OneAtATime"
+	ReasonStarting            Reason = "Starting"
+	ReasonStopping            Reason = "Stopping"
+	ReasonJoining             Reason = "Joining"
+	ReasonMovingData          Reason = "MovingData"
+	ReasonDataNotClean        Reason = "DataNotClean"
+	ReasonNotOkToStop         Reason = "NotOkToStop"
+	ReasonAwaitingReplacement Reason = "AwaitingReplacement"
+	ReasonHandingOver         Reason = "HandingOver"
+	ReasonGracePeriod         Reason = "GracePeriod"
+	ReasonDependencyNotReady  Reason = "DependencyNotReady"
+	ReasonTaskInProgress      Reason = "TaskInProgress"
+	ReasonCommandFailed       Reason = "CommandFailed"
+	ReasonConfiguring         Reason = "Configuring"
+	ReasonNotReady            Reason = "NotReady"
+	ReasonDaemonFailing       Reason = "DaemonFailing"
+)
+
+// Reasons of refusals. Some of them may also end by themselves, and are waited for then.
+const (
+	ReasonInvalidSpec       Reason = "InvalidSpec"
+	ReasonInsufficientNodes Reason = "InsufficientNodes"
+	ReasonInsufficientSpace Reason = "InsufficientSpace"
+	ReasonConflict          Reason = "Conflict"
+	ReasonDeviceUnavailable Reason = "DeviceUnavailable"
+	ReasonNodeUnusable      Reason = "NodeUnusable"
+	ReasonUnsupported       Reason = "Unsupported"
+	ReasonWouldLoseData     Reason = "WouldLoseData"
+	ReasonQuorumAtRisk      Reason = "QuorumAtRisk"
+	ReasonInUse             Reason = "InUse"
+	ReasonNoCluster         Reason = "NoCluster"
+	ReasonPreparationFailed Reason = "PreparationFailed"
+	ReasonTwoMachines       Reason = "TwoMachines"
+	// Those of the condition Present, of a resource that is gone from the storage system.
+	ReasonLost Reason = "Lost"
+)
+
+// Reasons of what is left as it is.
+const (
+	ReasonNotManaged   Reason = "NotManaged"
+	ReasonNoOtherHost  Reason = "NoOtherHost"
+	ReasonKeptAsIs     Reason = "KeptAsIs"
+	ReasonSurplusKept  Reason = "SurplusKept"
+	ReasonHeldBack     Reason = "HeldBack"
+	ReasonObserveOnly  Reason = "ObserveOnly"
+	ReasonActionActs   Reason = "ActionActs"
+	ReasonUnknown      Reason = "Unknown"
+	ReasonMoreToReport Reason = "MoreToReport"
+)
+
+// Reasons explains each reason, for docs/reference/reasons.md.
+var Reasons = map[Reason]string{
+	ReasonDeclared:     "The spec declares it, or declares it otherwise: it is made or changed.",
+	ReasonRestarting:   "The daemon is restarted.",
+	ReasonRemoving:     "The daemon or object is removed, because nothing declares it any more or something takes its place.",
+	ReasonDeleting:     "A user deleted the object, and what it stands for is being removed.",
+	ReasonAdopted:      "The storage system has it already: Holdfast takes it over as it is.",
+	ReasonLossAccepted: "A user accepted the loss with 'holdfast recreate'.",
+	ReasonBackInUse:    "It was on its way out, and is used again.",
+
+	ReasonAgentDisconnected:   "The agent of the host is disconnected.",
+	ReasonNotAnswering:        "The storage system does not answer, or has not told yet what the decision needs.",
+	ReasonSettling:            "The leader gives other objects a moment to be declared or seen before it decides.",
+	ReasonOneAtATime:          "Another host, daemon or object has its turn first.",
+	ReasonStarting:            "Daemons are starting.",
+	ReasonStopping:            "Daemons are stopping.",
+	ReasonJoining:             "A daemon joins the quorum, the pool or the ring, or leaves it.",
+	ReasonMovingData:          "The storage system moves data to other devices.",
+	ReasonDataNotClean:        "Not all data has all its copies: some are being made.",
+	ReasonNotOkToStop:         "Data would be unavailable if the daemons stopped.",
+	ReasonAwaitingReplacement: "Another daemon must be ready before this one stops or goes.",
+	ReasonHandingOver:         "The active daemon hands over to its standby.",
+	ReasonGracePeriod:         "It may come back by itself: nothing is done before a time has passed (docs/reference/waits.md).",
+	ReasonDependencyNotReady:  "An object that this one needs is missing or not ready.",
+	ReasonTaskInProgress:      "The storage system carries out a task that must end before.",
+	ReasonCommandFailed:       "The storage system refused a command or did not answer it. The leader retries.",
+	ReasonConfiguring:         "The storage system is told to change, and that has not been seen yet.",
+	ReasonNotReady:            "It is not as it should be yet.",
+	ReasonDaemonFailing:       "The daemon keeps failing.",
+
+	ReasonInvalidSpec:       "The spec cannot be carried out as it is written.",
+	ReasonInsufficientNodes: "There are too few hosts, nodes, failure domains or devices.",
+	ReasonInsufficientSpace: "There is too little space.",
+	ReasonConflict:          "The name, number, address, port or place belongs to something else.",
+	ReasonDeviceUnavailable: "The device is missing, in use, or cannot be used.",
+	ReasonNodeUnusable:      "The StorageNode or its host cannot be used.",
+	ReasonUnsupported:       "The release of the storage system, its type or the host does not support it.",
+	ReasonWouldLoseData:     "It would lose data.",
+	ReasonQuorumAtRisk:      "The quorum would be lost, or is.",
+	ReasonInUse:             "Something else uses it.",
+	ReasonNoCluster:         "The StorageCluster that it names does not exist.",
+	ReasonPreparationFailed: "The agent could not prepare the daemon.",
+	ReasonTwoMachines:       "Two machines report as one host.",
+	ReasonLost:              "It was there, and is gone from the storage system; it is not made again. See 'holdfast recreate'.",
+
+	ReasonNotManaged:   "Holdfast did not make it, and nothing declares it.",
+	ReasonNoOtherHost:  "No other host can take it.",
+	ReasonKeptAsIs:     "It stays as a user or an earlier state left it.",
+	ReasonSurplusKept:  "There are more than declared, and they stay for now.",
+	ReasonHeldBack:     "The daemon went down and came back too often, and is held back.",
+	ReasonObserveOnly:  "The cluster is only observed, so nothing is changed.",
+	ReasonActionActs:   "An Action changes it now, and nothing else does.",
+	ReasonUnknown:      "Nothing is known of it.",
+	ReasonMoreToReport: "There are more decisions than a report has room for.",
+}
+
+// NeedsPerson says whether the reason does not end by itself, also where it is waited for: a user has
+// to act.
+func (r Reason) NeedsPerson() bool {
+	switch r {
+	case ReasonInvalidSpec, ReasonInsufficientNodes, ReasonInsufficientSpace, ReasonConflict, ReasonDeviceUnavailable, ReasonNodeUnusable,
+		ReasonUnsupported, ReasonWouldLoseData, ReasonInUse, ReasonNoCluster, ReasonPreparationFailed, ReasonTwoMachines, ReasonLost,
+		ReasonDaemonFailing, ReasonAgentDisconnected, ReasonNoOtherHost, ReasonQuorumAtRisk:
+		return true
+	}
+	return false
+}
