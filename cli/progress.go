@@ -313,11 +313,10 @@ func (s snapshot) decisions() []string {
 	return texts
 }
 
-// toldInRefusal says whether a refusal of the same object has what another decision says: a request that the storage system refuses is tried again.
+// toldInRefusal says whether a refusal of the same object tells of a command that failed already.
 func toldInRefusal(d api.Decision, all []api.Decision) bool {
-	said := strings.TrimSuffix(d.Message, engine.TriedAgain)
-	return slices.ContainsFunc(all, func(other api.Decision) bool {
-		return d.Verdict != api.VerdictRefuse && other.Verdict == api.VerdictRefuse && other.Object == d.Object && strings.Contains(other.Message, said)
+	return d.Reason == api.ReasonCommandFailed && slices.ContainsFunc(all, func(other api.Decision) bool {
+		return other.Verdict == api.VerdictRefuse && other.Object == d.Object
 	})
 }
 

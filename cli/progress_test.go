@@ -114,7 +114,7 @@ func TestRefusal(t *testing.T) {
 		s := testSnapshot(1, 1, metav1.Condition{Type: api.ClusterAccepted, Status: metav1.ConditionFalse})
 		s.Cluster.Status.Report = &api.OrchestrationReport{Outcome: tt.outcome, Decisions: []api.Decision{
 			{Object: "client/vms2", Verdict: api.VerdictRefuse, Message: "Ceph does not understand its capabilities: " + word},
-			{Object: "client/vms2", Verdict: api.VerdictWait, Message: word + engine.TriedAgain},
+			{Object: "client/vms2", Verdict: api.VerdictWait, Reason: api.ReasonCommandFailed, Message: word},
 			{Object: "osd.1", Verdict: api.VerdictSkip, Message: "it stays"},
 		}}
 		if diff := cmp.Diff(tt.want, refusal("ceph", s).Error()); diff != "" {

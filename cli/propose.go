@@ -178,18 +178,12 @@ func (p *proposal) addCluster(ctx context.Context, c client.Client, before, afte
 
 func decisionText(d api.Decision) string { return d.Object + ": " + d.Message }
 
-// silentPrefixes are what decisions on DriveGroups and Pools begin with: how disks are divided, and that a pool is taken over.
-var silentPrefixes = []string{engine.ResourceObject(&api.DriveGroup{}), engine.ResourceObject(&api.Pool{})}
-
-// untold are decisions to do something that no daemon and no request of the plan tells of.
+// untold are decisions to do something that no daemon and no request of the plan tells of: how disks are divided, and what is taken over
+// as it is.
 func untold(p *engine.Plan) (all []string) {
-	told := map[string]bool{}
-	for _, c := range p.Commands {
-		told[decisionText(api.Decision{Object: c.Object, Message: c.Verb + ": " + c.Reason})] = true
-	}
+	groups := engine.ResourceObject(&api.DriveGroup{})
 	for _, d := range p.Decisions {
-		of := func(prefix string) bool { return strings.HasPrefix(d.Object, prefix) }
-		if d.Verdict == api.VerdictDo && slices.ContainsFunc(silentPrefixes, of) && !told[decisionText(d)] {
+		if d.Verdict == api.VerdictDo && (d.Reason == api.ReasonAdopted || strings.HasPrefix(d.Object, groups)) {
 			all = append(all, decisionText(d))
 		}
 	}

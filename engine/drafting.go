@@ -40,7 +40,9 @@ type Objection struct {
 }
 
 // Object adds an objection to the plan, as a decision about an object.
-func (p *Plan) Object(object string, o Objection) { p.Decide(o.Verdict, o.Reason, object, "%s", o.Message) }
+func (p *Plan) Object(object string, o Objection) {
+	p.Decide(o.Verdict, o.Reason, object, "%s", o.Message)
+}
 
 // Refusal is an objection that does not pass by itself.
 func Refusal(reason api.Reason, format string, args ...any) Objection {

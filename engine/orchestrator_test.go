@@ -522,7 +522,7 @@ func TestOrchestrator_volumesOfNobody(t *testing.T) {
 		l.must(l.Create(t.Context(), v))
 		_, err := l.refresh()
 		l.must(err)
-		want := api.Decision{Object: "volume/v", Verdict: api.VerdictRefuse, Message: "nothing is made for it: clusters of type toy have no volumes here"}
+		want := api.Decision{Object: "volume/v", Verdict: api.VerdictRefuse, Reason: api.ReasonUnsupported, Message: "nothing is made for it: clusters of type toy have no volumes here"}
 		if got := l.cluster().Status.Report.Decisions; !slices.Contains(got, want) {
 			t.Errorf("decisions = %+v", got)
 		}

@@ -20,9 +20,6 @@ type heldLines map[string]bool
 // up says whether a command relies on one that was not carried out.
 func (h heldLines) up(c Command) bool { return h[""] || h[c.Line] || c.Line == "" && len(h) > 0 }
 
-// TriedAgain is how the decision on a command that failed ends.
-const TriedAgain = ". It is tried again"
-
 // perform carries out the plan's commands in their order. One that fails holds up those that may rely on it (Command.Line). If it has
 // no Line the run has failed; else the plan says what became of it, and the rest goes on. It says whether all were carried out.
 func (r *run) perform(ctx context.Context) (whole bool, err error) {
@@ -42,7 +39,7 @@ func (r *run) perform(ctx context.Context) (whole bool, err error) {
 			held[cmd.Line] = true
 			r.failures = append(r.failures, err)
 			r.plan.Decisions = append(r.plan.Decisions, api.Decision{
-				Object: cmd.Line, Verdict: api.VerdictWait, Reason: api.ReasonCommandFailed, Message: err.Error() + TriedAgain,
+				Object: cmd.Line, Verdict: api.VerdictWait, Reason: api.ReasonCommandFailed, Message: err.Error() + ". It is tried again",
 			})
 		}
 	}

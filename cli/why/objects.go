@@ -82,6 +82,11 @@ func (w *World) stateText(c *api.StorageCluster) string {
 	return "The cluster has no state yet"
 }
 
+// waitsForPerson says whether what a decision waits for does not come by itself.
+func waitsForPerson(d api.Decision) bool {
+	return d.Verdict == api.VerdictWait && d.Reason.NeedsPerson()
+}
+
 // hint names the first daemon that fails, else the command that is named already, else where to look.
 func (w *World) hint(c *api.StorageCluster, watch string) string {
 	for i := range w.Daemons {
@@ -90,7 +95,7 @@ func (w *World) hint(c *api.StorageCluster, watch string) string {
 			return fmt.Sprintf("'holdfast why %s', which does not run.", ShortName(d))
 		}
 	}
-	if ready := meta.FindStatusCondition(c.Status.Conditions, api.ClusterReady); ready != nil && strings.Contains(ready.Message, "'holdfast ") {
+	if report := c.Status.Report; report != nil && slices.ContainsFunc(report.Decisions, waitsForPerson) {
 		return "what the sentence names, unless it comes by itself; " + watch + " shows what moves."
 	}
 	if next := w.checkOf(c); next != "" {

@@ -154,7 +154,7 @@ func nextFor(d *api.Decision, c *api.StorageCluster) string {
 	case api.VerdictRefuse:
 		return "change what the sentence names, and apply it again; 'holdfast plan -f FILE' shows what would come of it."
 	case api.VerdictWait:
-		if strings.Contains(d.Message, "'holdfast ") {
+		if d.Reason.NeedsPerson() {
 			return fmt.Sprintf("what the sentence names, unless it comes by itself; 'holdfast status %s --watch' shows when.", c.Name)
 		}
 		return fmt.Sprintf("nothing if it comes by itself; 'holdfast status %s --watch' shows when.", c.Name)

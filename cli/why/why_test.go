@@ -111,7 +111,7 @@ func TestExplain(t *testing.T) {
 // What helps against a wait stands in its sentence.
 func TestExplain_waitNamesACommand(t *testing.T) {
 	w := world()
-	w.Clusters[0].Status.Report.Decisions = []api.Decision{{Object: "mon.d", Verdict: api.VerdictWait, Message: "it is slow: 'holdfast daemon restart mon.a'"}}
+	w.Clusters[0].Status.Report.Decisions = []api.Decision{{Object: "mon.d", Verdict: api.VerdictWait, Reason: api.ReasonDaemonFailing, Message: "it is slow: 'holdfast daemon restart mon.a'"}}
 	if a, err := w.Explain("mon.d"); err != nil || !strings.HasPrefix(a.Next, "what the sentence names, unless it comes by itself") {
 		t.Errorf("%v %s", err, a)
 	}
@@ -158,6 +158,9 @@ func TestExplain_clusterCommand(t *testing.T) {
 	w := world()
 	w.Daemons, w.Actions = nil, nil
 	w.Clusters[0].Status.Conditions[0].Message = "mon.b: its process runs and does not answer: 'holdfast daemon restart ceph-mon-b --force' starts it again"
+	w.Clusters[0].Status.Report.Decisions = []api.Decision{{
+		Object: "mon.b", Verdict: api.VerdictWait, Reason: api.ReasonDaemonFailing, Message: w.Clusters[0].Status.Conditions[0].Message,
+	}}
 	w.Statuses[0].Status.Checks = []api.HealthCheck{{Code: "MON_DOWN", Severity: "HEALTH_WARN", Next: "look at it"}}
 	if a, err := w.Explain("cluster/ceph"); err != nil || a.Next != "what the sentence names, unless it comes by itself; 'holdfast status ceph --watch' shows what moves." {
 		t.Errorf("%v %s", err, a)

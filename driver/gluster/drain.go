@@ -20,7 +20,7 @@ func draining(v *glusterd.Volume) bool {
 func (p *planner) drainSingles(v *volume, movers []*mover) {
 	if v.pool.State != glusterd.VolumeStarted {
 		for _, m := range movers {
-			p.decide(api.VerdictWait, m.object, "%s: volume %s is drained when it is started", m.why, v.name)
+			p.decide(api.VerdictWait, api.ReasonNotReady, m.object, "%s: volume %s is drained when it is started", m.why, v.name)
 		}
 		return
 	}
@@ -30,7 +30,7 @@ func (p *planner) drainSingles(v *volume, movers []*mover) {
 	}
 	if t := v.pool.Task; t != nil && t.State == glusterd.TaskInProgress {
 		for _, m := range movers {
-			p.decide(api.VerdictWait, m.object, "%s: volume %s is drained when the %s that goes on has ended", m.why, v.name, strings.ToLower(t.Kind))
+			p.decide(api.VerdictWait, api.ReasonTaskInProgress, m.object, "%s: volume %s is drained when the %s that goes on has ended", m.why, v.name, strings.ToLower(t.Kind))
 		}
 		return
 	}
@@ -47,15 +47,15 @@ func (p *planner) drainSingles(v *volume, movers []*mover) {
 func (p *planner) cannotDrain(v *volume, movers []*mover, b *glusterd.Brick) {
 	for _, m := range movers {
 		if m.brick().Name() != b.Name() {
-			p.decide(api.VerdictWait, m.object, "%s: volume %s is drained when brick %s serves again", m.why, v.name, b.Name())
+			p.decide(api.VerdictWait, api.ReasonNotReady, m.object, "%s: volume %s is drained when brick %s serves again", m.why, v.name, b.Name())
 			continue
 		}
 		if n := p.nodeOf(b); n != nil && p.isRejected(n) {
-			p.decide(api.VerdictRefuse, m.object, "%s, and brick %s of volume %s has the only copy of its files, which it cannot give away while the others reject it "+
+			p.decide(api.VerdictRefuse, api.ReasonWouldLoseData, m.object, "%s, and brick %s of volume %s has the only copy of its files, which it cannot give away while the others reject it "+
 				"(Peer Rejected): mend its configuration by hand (gluster/glusterfs#4016)", m.why, b.Path, v.name)
 			continue
 		}
-		p.decide(api.VerdictRefuse, m.object, "%s, and brick %s of volume %s has the only copy of its files and does not serve: bring it back. "+
+		p.decide(api.VerdictRefuse, api.ReasonWouldLoseData, m.object, "%s, and brick %s of volume %s has the only copy of its files and does not serve: bring it back. "+
 			"If it is lost for good, 'gluster volume remove-brick %s %s force' gives its files up", m.why, b.Path, v.name, v.name, b.Name())
 	}
 }
@@ -105,7 +105,7 @@ func (p *planner) restHolds(v *volume, movers []*mover, rest int) bool {
 
 func (p *planner) awaitMovers(v *volume, movers []*mover, what string) {
 	for _, m := range movers {
-		p.decide(api.VerdictWait, m.object, "%s: volume %s: %s", m.why, v.name, what)
+		p.decide(api.VerdictWait, api.ReasonMovingData, m.object, "%s: volume %s: %s", m.why, v.name, what)
 	}
 }
 

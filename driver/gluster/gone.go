@@ -51,7 +51,7 @@ func (p *planner) findLost(v *volume) (other *volume) {
 	switch {
 	case reason == "":
 	case v.declared.DeletionTimestamp == nil && v.declared.Annotations[api.AnnotationRecreate] == recordedID(v.declared):
-		p.decide(api.VerdictDo, v.object(), "its loss was accepted (%s): what is left of it is no part of the volume any more: %s",
+		p.decide(api.VerdictDo, api.ReasonLossAccepted, v.object(), "its loss was accepted (%s): what is left of it is no part of the volume any more: %s",
 			api.AnnotationRecreate, words.Few(p.remains(v)))
 		v.accept()
 	default:
@@ -91,7 +91,7 @@ func (p *planner) tellLost(v *volume) {
 		left = "its data is left in " + words.Few(bricks)
 	}
 	v.refusal = fmt.Sprintf("%s; %s; copy what you need, then %s", why, left, p.nextStep(v))
-	p.decide(api.VerdictRefuse, v.object(), "%s", v.refusal)
+	p.decide(api.VerdictRefuse, api.ReasonLost, v.object(), "%s", v.refusal)
 	v.status.ID, v.status.Lost = id, id
 	v.status.Heals, v.status.SplitBrains, v.status.Source, v.status.Backups = 0, nil, "", nil
 	for i := range v.status.Bricks {
@@ -171,7 +171,7 @@ func (p *planner) tellStrays() {
 			}
 		}
 		if len(strays) > 0 && n.running() {
-			p.decide(api.VerdictSkip, n.object(), "it has bricks of volumes that the pool does not have, which are left alone: %s", words.Few(strays))
+			p.decide(api.VerdictSkip, api.ReasonNotManaged, n.object(), "it has bricks of volumes that the pool does not have, which are left alone: %s", words.Few(strays))
 		}
 	}
 }

@@ -19,12 +19,12 @@ func (p *planner) resize(v *volume, want layout) {
 	size, have := v.declared.Spec.Size.Value(), v.accepted()
 	switch {
 	case size < have:
-		p.refuse(v, "its size cannot go from %s to %s: bricks never shrink. Make a smaller Volume and copy the data", v.status.Capacity, &v.declared.Spec.Size)
+		p.refuse(v, api.ReasonInvalidSpec, "its size cannot go from %s to %s: bricks never shrink. Make a smaller Volume and copy the data", v.status.Capacity, &v.declared.Spec.Size)
 		return
 	case size == have:
 		return
 	case v.pool.Task != nil && v.pool.Task.State == glusterd.TaskInProgress:
-		p.await(v, "its size is raised when the %s that goes on has ended", strings.ToLower(v.pool.Task.Kind))
+		p.await(v, api.ReasonTaskInProgress, "its size is raised when the %s that goes on has ended", strings.ToLower(v.pool.Task.Kind))
 		return
 	}
 	sets := len(v.pool.Sets())
@@ -38,7 +38,7 @@ func (p *planner) resize(v *volume, want layout) {
 		spots := p.spots(want, members, more)
 		if n := p.comingNode(); more > 0 && n != nil {
 			promise(extra, -1)
-			p.await(v, "node %s is on its way into the pool: where further bricks go is decided when it is there", n.name)
+			p.await(v, api.ReasonJoining, "node %s is on its way into the pool: where further bricks go is decided when it is there", n.name)
 			return
 		}
 		if more == 0 || spots != nil {
@@ -47,7 +47,7 @@ func (p *planner) resize(v *volume, want layout) {
 		}
 		promise(extra, -1)
 	}
-	p.refuse(v, "it cannot grow from %s to %s: %s", v.status.Capacity, &v.declared.Spec.Size, p.noPlace(want, size-have))
+	p.refuse(v, api.ReasonInsufficientSpace, "it cannot grow from %s to %s: %s", v.status.Capacity, &v.declared.Spec.Size, p.noPlace(want, size-have))
 }
 
 // extra is what each store has to promise more when the bricks that are there grow to these sizes, and whether it can.
@@ -88,7 +88,7 @@ func (p *planner) grow(v *volume, want layout, sets int, spots []place.Spot) {
 		from := v.status.Capacity
 		v.status.Capacity = resource.NewQuantity(v.declared.Spec.Size.Value(), resource.BinarySI)
 		p.describe(v)
-		p.decide(api.VerdictDo, v.object(), "the size goes from %s to %s", from, v.status.Capacity)
+		p.decide(api.VerdictDo, api.ReasonDeclared, v.object(), "the size goes from %s to %s", from, v.status.Capacity)
 		return
 	}
 	names, force := p.take(v, spots)
@@ -138,11 +138,11 @@ func (p *planner) rebalance(v *volume) {
 		p.setBalanced(v, metav1.ConditionTrue, "SomeFilesStay", fmt.Sprintf(
 			"%d files could not be moved to the bricks that were added: 'gluster volume rebalance %s start' tries again", t.Failures, v.name))
 	case t != nil && t.State == glusterd.TaskInProgress:
-		p.await(v, "files are moving to the bricks that were added")
+		p.await(v, api.ReasonMovingData, "files are moving to the bricks that were added")
 	case unsound(v.pool) != "":
-		p.await(v, "files move to the bricks that were added when all is well: %s", unsound(v.pool))
+		p.await(v, api.ReasonNotReady, "files move to the bricks that were added when all is well: %s", unsound(v.pool))
 	case t != nil && t.Kind == glusterd.TaskRemoveBrick:
-		p.await(v, "files move to the bricks that were added when the brick that is drained is gone")
+		p.await(v, api.ReasonTaskInProgress, "files move to the bricks that were added when the brick that is drained is gone")
 	default:
 		p.command(glusterd.VerbRebalance, v.name, nil, api.RiskNone, "bricks were added, and new files alone would go there")
 	}

@@ -29,14 +29,14 @@ func (p *planner) checkModes() {
 	for _, n := range begun {
 		if n.daemon.Status.State != api.DaemonStopped {
 			turn = n.name
-			p.decide(api.VerdictWait, engine.HostObject(n.hostName()), "its glusterd and the bricks are stopping")
+			p.decide(api.VerdictWait, api.ReasonStopping, engine.HostObject(n.hostName()), "its glusterd and the bricks are stopping")
 		}
 	}
 	for _, n := range rest {
 		if p.mayStop(n, turn) {
 			turn = n.name
 			p.stopped[n.name] = true
-			p.decide(api.VerdictWait, engine.HostObject(n.hostName()), "its glusterd and the bricks are stopped")
+			p.decide(api.VerdictWait, api.ReasonStopping, engine.HostObject(n.hostName()), "its glusterd and the bricks are stopped")
 		}
 	}
 }
@@ -44,47 +44,48 @@ func (p *planner) checkModes() {
 // mayStop says whether the pool can do without a node.
 func (p *planner) mayStop(n *node, turn string) bool {
 	object := engine.HostObject(n.hostName())
-	if verdict, why := p.cannotStop(n); why != "" {
-		p.decide(verdict, object, "%s", why)
+	if against := p.cannotStop(n); !against.None() {
+		p.plan.Object(object, against)
 		return false
 	}
 	if turn != "" {
-		p.decide(api.VerdictWait, object, "node %s stops first", turn)
+		p.decide(api.VerdictWait, api.ReasonOneAtATime, object, "node %s stops first", turn)
 		return false
 	}
 	return true
 }
 
 // cannotStop says why the pool cannot do without a node: not at all, or not yet.
-func (p *planner) cannotStop(n *node) (api.Verdict, string) {
+func (p *planner) cannotStop(n *node) engine.Objection {
 	switch {
 	case n.Host != nil && !n.Host.AgentHeard():
-		return api.VerdictWait, "its agent is not heard: nothing is stopped until it is"
+		return engine.Wait(api.ReasonAgentDisconnected, "its agent is not heard: nothing is stopped until it is")
 	case p.neverUp():
-		return "", ""
+		return engine.Objection{}
 	case !p.ready():
-		return api.VerdictWait, "the pool does not answer, and only the pool can say what may be stopped"
+		return engine.Wait(api.ReasonNotAnswering, "the pool does not answer, and only the pool can say what may be stopped")
 	case p.notBack(n) != "":
-		return api.VerdictWait, p.notBack(n)
+		return engine.Wait(api.ReasonNotReady, "%s", p.notBack(n))
 	case n == p.speaker && p.successor != nil:
-		return api.VerdictWait, fmt.Sprintf("node %s speaks for the pool first", p.successor.name)
+		return engine.Wait(api.ReasonHandingOver, "node %s speaks for the pool first", p.successor.name)
 	case n == p.speaker && len(p.members()) > 1:
-		return api.VerdictRefuse, "no other node of the pool is up"
+		return engine.Refusal(api.ReasonQuorumAtRisk, "no other node of the pool is up")
 	}
 	for _, v := range p.volumes {
 		if v.pool == nil || v.pool.State != glusterd.VolumeStarted {
 			continue
 		}
 		if v.pool.Task != nil && v.pool.Task.State == glusterd.TaskInProgress && len(p.bricksOf(v, n)) > 0 {
-			return api.VerdictWait, fmt.Sprintf("files of volume %s are moving (%s)", v.name, v.pool.Task.Kind)
+			return engine.Wait(api.ReasonMovingData, "files of volume %s are moving (%s)", v.name, v.pool.Task.Kind)
 		}
 		for _, set := range v.pool.Sets() {
 			i := slices.IndexFunc(set, func(b glusterd.Brick) bool { return p.nodeOf(&b) == n })
 			if i < 0 {
 				continue
 			}
-			if why, passes := without(v.pool, set, i, p.away); why != "" {
-				return map[bool]api.Verdict{true: api.VerdictWait, false: api.VerdictRefuse}[passes], fmt.Sprintf("volume %s cannot do without it: %s", v.name, why)
+			if against := without(v.pool, set, i, p.away); !against.None() {
+				against.Message = fmt.Sprintf("volume %s cannot do without it: %s", v.name, against.Message)
+				return against
 			}
 		}
 	}
@@ -92,7 +93,7 @@ func (p *planner) cannotStop(n *node) (api.Verdict, string) {
 }
 
 // serverQuorum keeps more than half of the pool's nodes up where a volume asks for that: without it they stop their bricks.
-func (p *planner) serverQuorum(n *node) (api.Verdict, string) {
+func (p *planner) serverQuorum(n *node) engine.Objection {
 	up, all := 0, len(p.speaker.report.Peers)+1
 	for _, o := range p.nodes {
 		if o != n && p.reached(o) && !p.stopped[o.name] {
@@ -101,10 +102,11 @@ func (p *planner) serverQuorum(n *node) (api.Verdict, string) {
 	}
 	for _, v := range p.volumes {
 		if v.pool != nil && v.pool.Options["cluster.server-quorum-type"] == "server" && 2*up <= all {
-			return api.VerdictRefuse, fmt.Sprintf("volume %s has cluster.server-quorum-type server, and %d of the pool's %d nodes would be left", v.name, up, all)
+			return engine.Refusal(api.ReasonQuorumAtRisk,
+				"volume %s has cluster.server-quorum-type server, and %d of the pool's %d nodes would be left", v.name, up, all)
 		}
 	}
-	return "", ""
+	return engine.Objection{}
 }
 
 // bricksOf are a volume's bricks on a node.
@@ -118,20 +120,20 @@ func (p *planner) awaitBack(n *node) {
 		return
 	}
 	d := n.daemon
-	wait := func(format string, args ...any) {
-		p.decide(api.VerdictWait, engine.HostObject(n.hostName()), format, args...)
+	wait := func(reason api.Reason, format string, args ...any) {
+		p.decide(api.VerdictWait, reason, engine.HostObject(n.hostName()), format, args...)
 	}
 	switch {
 	case d.Spec.State == api.WantStopped || d.Status.State == api.DaemonStopped:
-		wait("leaving maintenance: its glusterd is started")
+		wait(api.ReasonStarting, "leaving maintenance: its glusterd is started")
 	case d.Status.State != api.DaemonRunning || d.Status.Started == nil || p.now.Sub(d.Status.Started.Time) > p.waits.GlusterBack || !p.ready():
 	case p.peer(n) != nil && !p.reached(n):
-		wait("its glusterd was started, and the pool does not hear it yet")
+		wait(api.ReasonJoining, "its glusterd was started, and the pool does not hear it yet")
 	default:
 		for _, v := range p.volumes {
 			for _, b := range p.startedBricks(v, n) {
 				if b.State != glusterd.BrickOnline {
-					wait("its glusterd was started: waiting for brick %s of volume %s", b.Path, v.name)
+					wait(api.ReasonStarting, "its glusterd was started: waiting for brick %s of volume %s", b.Path, v.name)
 					return
 				}
 			}

@@ -105,11 +105,11 @@ func (p *planner) takenAway(v *volume, n *node, b *glusterd.Brick) string {
 func (p *planner) move(m *mover) bool {
 	b, v := m.brick(), m.v
 	if v.pool.State != glusterd.VolumeStarted {
-		p.decide(api.VerdictWait, m.object, "%s: brick %s of volume %s is moved when the volume is started", m.why, b.Path, v.name)
+		p.decide(api.VerdictWait, api.ReasonNotReady, m.object, "%s: brick %s of volume %s is moved when the volume is started", m.why, b.Path, v.name)
 		return false
 	}
 	if t := v.pool.Task; t != nil && t.State == glusterd.TaskInProgress {
-		p.decide(api.VerdictWait, m.object, "%s: brick %s of volume %s is moved when the %s that goes on has ended", m.why, b.Path, v.name, strings.ToLower(t.Kind))
+		p.decide(api.VerdictWait, api.ReasonTaskInProgress, m.object, "%s: brick %s of volume %s is moved when the %s that goes on has ended", m.why, b.Path, v.name, strings.ToLower(t.Kind))
 		return true
 	}
 	spot, ok := p.replacement(m)
@@ -117,13 +117,12 @@ func (p *planner) move(m *mover) bool {
 		p.refuseMove(m)
 		return false
 	}
-	if why, passes := without(v.pool, m.set, m.i, p.away); why != "" {
-		verdict := map[bool]api.Verdict{true: api.VerdictWait, false: api.VerdictRefuse}[passes]
-		p.decide(verdict, m.object, "%s: brick %s of volume %s cannot be moved now: %s", m.why, b.Path, v.name, why)
+	if against := without(v.pool, m.set, m.i, p.away); !against.None() {
+		p.decide(against.Verdict, against.Reason, m.object, "%s: brick %s of volume %s cannot be moved now: %s", m.why, b.Path, v.name, against.Message)
 		return false
 	}
 	if why := unsound(v.pool); why != "" && b.State == glusterd.BrickOnline {
-		p.decide(api.VerdictWait, m.object, "%s: brick %s of volume %s is moved when all of the volume is well: %s", m.why, b.Path, v.name, why)
+		p.decide(api.VerdictWait, api.ReasonNotReady, m.object, "%s: brick %s of volume %s is moved when all of the volume is well: %s", m.why, b.Path, v.name, why)
 		return true
 	}
 	p.replace(m, spot)
@@ -159,15 +158,15 @@ func (p *planner) beside(m *mover, perZone int) (place.Spot, bool) {
 // refuseMove says that there is no place for a brick, and what of what is declared may still become one.
 func (p *planner) refuseMove(m *mover) {
 	if place := p.comingPlace(); place != "" {
-		p.decide(api.VerdictWait, m.object, "%s: where brick %s of volume %s goes is decided when %s can be used", m.why, m.brick().Path, m.v.name, place)
+		p.decide(api.VerdictWait, api.ReasonDependencyNotReady, m.object, "%s: where brick %s of volume %s goes is decided when %s can be used", m.why, m.brick().Path, m.v.name, place)
 		return
 	}
 	if why := p.zonesTaken(m); why != "" {
-		p.decide(api.VerdictRefuse, m.object, "%s, and brick %s of volume %s has nowhere to go: %s", m.why, m.brick().Path, m.v.name, why)
+		p.decide(api.VerdictRefuse, api.ReasonInsufficientNodes, m.object, "%s, and brick %s of volume %s has nowhere to go: %s", m.why, m.brick().Path, m.v.name, why)
 		return
 	}
 	size := resource.NewQuantity(m.v.brickSizes()(m.number), resource.BinarySI)
-	p.decide(api.VerdictRefuse, m.object, "%s, and brick %s of volume %s (%s, %s) has nowhere to go: no other node without a brick of the same set has room for it. "+
+	p.decide(api.VerdictRefuse, api.ReasonInsufficientSpace, m.object, "%s, and brick %s of volume %s (%s, %s) has nowhere to go: no other node without a brick of the same set has room for it. "+
 		"Add a StorageNode or a device, or undo the removal", m.why, m.brick().Path, m.v.name, layoutOfPool(m.v.pool), size)
 }
 

@@ -45,7 +45,7 @@ func (p *planner) checkDevices(n *node) {
 				r.ID, n.hostName(), r.Device.Taken(), n.name)
 		}
 		if r.Problem != "" {
-			p.decide(api.VerdictRefuse, n.object(), "%s", r.Problem)
+			p.decide(api.VerdictRefuse, api.ReasonDeviceUnavailable, n.object(), "%s", r.Problem)
 		}
 	}
 }

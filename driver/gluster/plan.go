@@ -1,6 +1,7 @@
 package gluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,8 +74,15 @@ func newPlanner(view *engine.View, now time.Time, w waits.Waits) *planner {
 	return p
 }
 
-func (p *planner) decide(verdict api.Verdict, object, format string, args ...any) {
-	p.plan.Decide(verdict, object, format, args...)
+func (p *planner) decide(verdict api.Verdict, reason api.Reason, object, format string, args ...any) {
+	p.plan.Decide(verdict, reason, object, format, args...)
+}
+
+// commandReasons are the reasons of commands that do more than what is declared.
+var commandReasons = map[string]api.Reason{
+	glusterd.VerbDetach: api.ReasonRemoving, glusterd.VerbStop: api.ReasonDeleting, glusterd.VerbDelete: api.ReasonDeleting,
+	glusterd.VerbRebalance: api.ReasonMovingData, glusterd.VerbRemoveStart: api.ReasonMovingData, glusterd.VerbReplace: api.ReasonMovingData,
+	glusterd.VerbRemoveStop: api.ReasonBackInUse, glusterd.VerbRemoveCommit: api.ReasonRemoving, glusterd.VerbDropBrick: api.ReasonRemoving,
 }
 
 // command asks the speaker for something.
@@ -87,17 +95,17 @@ func (p *planner) command(verb, object string, params map[string]string, risk ap
 func (p *planner) commandOf(n *node, verb, object string, params map[string]string, risk api.Risk, format string, args ...any) {
 	reason := fmt.Sprintf(format, args...)
 	if p.successor != nil {
-		p.decide(api.VerdictWait, verb+" "+object, "%s: node %s speaks for the pool first", reason, p.successor.name)
+		p.decide(api.VerdictWait, api.ReasonHandingOver, verb+" "+object, "%s: node %s speaks for the pool first", reason, p.successor.name)
 		return
 	}
 	if by := p.heldBy(verb); by != nil {
-		p.decide(api.VerdictWait, verb+" "+object, "%s: %s", reason, p.hold(by, object))
+		p.decide(api.VerdictWait, api.ReasonDependencyNotReady, verb+" "+object, "%s: %s", reason, p.hold(by, object))
 		return
 	}
 	p.plan.Commands = append(p.plan.Commands, engine.Command{
 		Verb: verb, Object: object, Params: params, Daemon: n.daemon.Name, Line: p.line(verb, object), Reason: reason, Risk: risk,
 	})
-	p.decide(api.VerdictDo, verb+" "+object, "%s", reason)
+	p.decide(api.VerdictDo, cmp.Or(commandReasons[verb], api.ReasonDeclared), verb+" "+object, "%s", reason)
 }
 
 // line is what a command is about. Volumes, nodes and leftovers do not depend on each other.

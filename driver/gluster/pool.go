@@ -147,7 +147,7 @@ func (p *planner) formPool() {
 		}
 		if other := p.otherPool(n); other != "" {
 			n.problem("its glusterd belongs to a pool with %s, which is not this one: take it out there (gluster peer detach) or clear the node", other)
-			p.decide(api.VerdictRefuse, n.object(), "%s", n.problems[len(n.problems)-1])
+			p.decide(api.VerdictRefuse, api.ReasonConflict, n.object(), "%s", n.problems[len(n.problems)-1])
 			continue
 		}
 		p.command(glusterd.VerbProbe, n.address, nil, api.RiskNone, "node %s is not in the pool", n.name)
@@ -203,17 +203,17 @@ func (p *planner) checkLeaver(n *node) {
 	case p.neverUp():
 		n.gone = true
 	case !p.ready():
-		p.awaitLeaver(n, "nobody can say yet which bricks it has")
+		p.awaitLeaver(n, api.ReasonNotAnswering, "nobody can say yet which bricks it has")
 	case len(bricks) > 0:
-		p.awaitLeaver(n, "bricks that have to move: %s", words.Few(bricks))
+		p.awaitLeaver(n, api.ReasonMovingData, "bricks that have to move: %s", words.Few(bricks))
 	case p.inPool(n) && p.leftovers(n): // one that is rejected, or out of the pool already, takes them along
-		p.awaitLeaver(n, "copies that were moved away are removed from it")
+		p.awaitLeaver(n, api.ReasonRemoving, "copies that were moved away are removed from it")
 	case n == p.speaker && len(p.members()) > 1:
-		p.awaitLeaver(n, "another node has to speak for the pool first")
+		p.awaitLeaver(n, api.ReasonHandingOver, "another node has to speak for the pool first")
 	case n == p.speaker:
 		n.gone = true
 	case p.peer(n) != nil:
-		p.awaitLeaver(n, "it has no bricks any more and leaves the pool")
+		p.awaitLeaver(n, api.ReasonRemoving, "it has no bricks any more and leaves the pool")
 	default:
 		n.gone = true
 	}
@@ -230,8 +230,8 @@ func (p *planner) members() []*node {
 }
 
 // awaitLeaver says what a node that is to go waits for: of its host, where that drains, and of itself.
-func (p *planner) awaitLeaver(n *node, format string, args ...any) {
-	p.decide(api.VerdictWait, p.leaverObject(n), n.leaving+": "+format, args...)
+func (p *planner) awaitLeaver(n *node, reason api.Reason, format string, args ...any) {
+	p.decide(api.VerdictWait, reason, p.leaverObject(n), n.leaving+": "+format, args...)
 }
 
 func (p *planner) leaverObject(n *node) string {
@@ -296,9 +296,9 @@ func (p *planner) dismiss() {
 		switch {
 		case n.gone:
 			p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: n.daemon.Name, Reason: n.leaving})
-			p.decide(api.VerdictDo, "daemon/"+n.daemon.Name, "removed from host %s: %s", n.hostName(), n.leaving)
+			p.decide(api.VerdictDo, api.ReasonRemoving, "daemon/"+n.daemon.Name, "removed from host %s: %s", n.hostName(), n.leaving)
 			if p.hosts[n.hostName()].ModeOf() == api.HostDrain {
-				p.decide(api.VerdictWait, engine.HostObject(n.hostName()), "its glusterd is removed")
+				p.decide(api.VerdictWait, api.ReasonRemoving, engine.HostObject(n.hostName()), "its glusterd is removed")
 			}
 		case p.ready() && n != p.speaker && p.peer(n) != nil && len(p.bricksOn(n)) == 0 && (!p.inPool(n) || !p.leftovers(n)):
 			p.command(glusterd.VerbDetach, p.peer(n).Address, nil, api.RiskNone, "%s, and it has no bricks", n.leaving)

@@ -148,9 +148,10 @@ func TestLastGoodCopy(t *testing.T) {
 		{"fragments", disperse, set(0, 0, 0, 0, 0, 0), nobody, "", false},
 		{"unknown", &glusterd.Volume{Replica: 3, Unknown: "busy"}, set(0, 0, 0), nobody, "busy", true},
 	} {
-		why, passes := without(test.v, test.set, 0, test.away)
+		got := without(test.v, test.set, 0, test.away)
+		why, passes := got.Message, got.Verdict == api.VerdictWait
 		if !contains([]string{why}, test.want) || test.want == "" && why != "" || why != "" && passes != test.passes {
-			t.Errorf("%s: %q (passes %v), want %q", test.name, why, passes, test.want)
+			t.Errorf("%s: %+v, want %q, passes %v", test.name, got, test.want, test.passes)
 		}
 	}
 }

@@ -14,20 +14,20 @@ func (p *planner) judgeRestart() {
 	if i < 0 {
 		return
 	}
-	if verdict, why := p.againstRestart(p.nodes[i]); why != "" {
-		p.decide(verdict, engine.RestartObject(p.view.Restart), "%s", why)
+	if against := p.againstRestart(p.nodes[i]); !against.None() {
+		p.plan.Object(engine.RestartObject(p.view.Restart), against)
 	}
 }
 
-func (p *planner) againstRestart(n *node) (api.Verdict, string) {
+func (p *planner) againstRestart(n *node) engine.Objection {
 	const silence = "the pool does not answer, and only the pool can say whether a volume needs a quorum of its servers"
 	switch {
 	case p.ready() && !p.reached(n): // the pool does without it already
-		return "", ""
+		return engine.Objection{}
 	case p.ready():
 		return p.serverQuorum(n)
 	case p.speaker != nil && p.speaker != n:
-		return api.VerdictWait, silence
+		return engine.Wait(api.ReasonNotAnswering, silence)
 	}
-	return api.VerdictRefuse, silence
+	return engine.Refusal(api.ReasonNotAnswering, silence)
 }

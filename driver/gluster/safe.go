@@ -3,6 +3,8 @@ package gluster
 import (
 	"fmt"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -45,25 +47,25 @@ func unsound(v *glusterd.Volume) string {
 // without says why a set cannot do without one of its bricks: for good, while another one is filled in its place, or while its
 // node is stopped. It returns nothing when it can, and passes where it may be able to later by itself. away are bricks that do not
 // count, because their node is told to stop.
-func without(v *glusterd.Volume, set []glusterd.Brick, leaves int, away func(*glusterd.Brick) bool) (why string, passes bool) {
+func without(v *glusterd.Volume, set []glusterd.Brick, leaves int, away func(*glusterd.Brick) bool) engine.Objection {
 	if v.Unknown != "" {
-		return "not all of its state is known: " + v.Unknown, true
+		return engine.Wait(api.ReasonNotAnswering, "not all of its state is known: %s", v.Unknown)
 	}
 	if len(set) == 1 {
-		return "brick " + set[leaves].Name() + " has the only copy of its files", false
+		return engine.Refusal(api.ReasonWouldLoseData, "brick %s has the only copy of its files", set[leaves].Name())
 	}
 	for i := range set {
 		if b := &set[i]; i != leaves && (b.State != glusterd.BrickOnline || away(b)) {
-			return fmt.Sprintf("brick %s of the same set does not serve", b.Name()), false
+			return engine.Refusal(api.ReasonNotOkToStop, "brick %s of the same set does not serve", b.Name())
 		}
 	}
 	if len(set)-1 < needed(v) {
-		return fmt.Sprintf("%d of the %d bricks of a set have to serve for clients to write", needed(v), len(set)), false
+		return engine.Refusal(api.ReasonNotOkToStop, "%d of the %d bricks of a set have to serve for clients to write", needed(v), len(set))
 	}
 	if set[leaves].State == glusterd.BrickOnline {
-		return notClean(set), true
+		return engine.Wait(api.ReasonDataNotClean, "%s", notClean(set))
 	}
-	return lastGood(set, leaves), false
+	return engine.Refusal(api.ReasonWouldLoseData, "%s", lastGood(set, leaves))
 }
 
 // notClean says which brick of a set others lack something of.

@@ -47,7 +47,7 @@ func (p *planner) checkUpgrades() {
 			turn = n.name
 			p.stopped[n.name] = true
 			p.again[n.name] = n.releases()
-			p.decide(api.VerdictWait, n.object(), "its glusterd and bricks are restarted: %s", n.releases())
+			p.decide(api.VerdictWait, api.ReasonRestarting, n.object(), "its glusterd and bricks are restarted: %s", n.releases())
 		}
 	}
 }
@@ -64,7 +64,7 @@ func (p *planner) followRestart(n *node) {
 	d := n.daemon
 	if d.Status.State != api.DaemonStopped || d.Status.ObservedGeneration != d.Generation {
 		p.stopped[n.name] = true
-		p.decide(api.VerdictWait, n.object(), "its glusterd and bricks are stopping, to be started again: %s", n.releases())
+		p.decide(api.VerdictWait, api.ReasonStopping, n.object(), "its glusterd and bricks are stopping, to be started again: %s", n.releases())
 	}
 }
 
@@ -78,25 +78,25 @@ func (n *node) releases() string {
 
 // mayRestartNode says whether the pool can do without a node for a moment.
 func (p *planner) mayRestartNode(n *node, turn string) bool {
-	keep := func(verdict api.Verdict, format, why string) bool {
+	keep := func(verdict api.Verdict, reason api.Reason, format, why string) bool {
 		p.kept[n.name] = why
-		p.decide(verdict, n.object(), format, n.releases(), why)
+		p.decide(verdict, reason, n.object(), format, n.releases(), why)
 		return false
 	}
 	if older(n.report.Installed, n.report.Version) {
-		p.decide(api.VerdictSkip, n.object(), "%s: it is not restarted, as a pool does not go back to an older release", n.releases())
+		p.decide(api.VerdictSkip, api.ReasonUnsupported, n.object(), "%s: it is not restarted, as a pool does not go back to an older release", n.releases())
 		return false
 	}
 	if turn != "" {
-		return keep(api.VerdictWait, "%s. %s", fmt.Sprintf("Node %s is restarted first", turn))
+		return keep(api.VerdictWait, api.ReasonOneAtATime, "%s. %s", fmt.Sprintf("Node %s is restarted first", turn))
 	}
-	if verdict, why := p.cannotStop(n); why != "" {
+	if against := p.cannotStop(n); !against.None() {
 		// What does not pass by itself is not waited for: the node serves well as it is.
-		verdict = map[bool]api.Verdict{true: api.VerdictWait, false: api.VerdictSkip}[verdict == api.VerdictWait]
-		return keep(verdict, "%s. It is not restarted: %s", why)
+		verdict := map[bool]api.Verdict{true: api.VerdictWait, false: api.VerdictSkip}[against.Verdict == api.VerdictWait]
+		return keep(verdict, against.Reason, "%s. It is not restarted: %s", against.Message)
 	}
 	if why := p.notHealed(n); why != "" {
-		return keep(api.VerdictWait, "%s. It is restarted later: %s", why)
+		return keep(api.VerdictWait, api.ReasonDataNotClean, "%s. It is restarted later: %s", why)
 	}
 	return true
 }

@@ -118,7 +118,7 @@ func (p *planner) planVolumes() {
 	for _, v := range p.volumes {
 		switch {
 		case v.declared == nil:
-			p.decide(api.VerdictSkip, v.object(), "the pool has this volume and nobody declares it: it is left alone, but for bricks that have to move")
+			p.decide(api.VerdictSkip, api.ReasonNotManaged, v.object(), "the pool has this volume and nobody declares it: it is left alone, but for bricks that have to move")
 		case v.declared.DeletionTimestamp != nil:
 			p.deleteVolume(v)
 		case !p.ready():
@@ -147,14 +147,14 @@ func (p *planner) planVolumes() {
 }
 
 // refuse says why a volume cannot be as it is declared.
-func (p *planner) refuse(v *volume, format string, args ...any) {
+func (p *planner) refuse(v *volume, reason api.Reason, format string, args ...any) {
 	v.refusal = fmt.Sprintf(format, args...)
-	p.decide(api.VerdictRefuse, v.object(), "%s", v.refusal)
+	p.decide(api.VerdictRefuse, reason, v.object(), "%s", v.refusal)
 }
 
-func (p *planner) await(v *volume, format string, args ...any) {
+func (p *planner) await(v *volume, reason api.Reason, format string, args ...any) {
 	v.waits = fmt.Sprintf(format, args...)
-	p.decide(api.VerdictWait, v.object(), "%s", v.waits)
+	p.decide(api.VerdictWait, reason, v.object(), "%s", v.waits)
 }
 
 // createVolume makes a volume that the pool does not have.
@@ -217,7 +217,7 @@ func (p *planner) placeVolume(v *volume, want layout) bool {
 	}
 	v.status.Bricks, v.status.Capacity = nil, nil
 	if n := p.comingNode(); n != nil {
-		p.await(v, "node %s is on its way into the pool: where bricks go is decided when it is there", n.name)
+		p.await(v, api.ReasonJoining, "node %s is on its way into the pool: where bricks go is decided when it is there", n.name)
 		return false
 	}
 	size := v.declared.Spec.Size.Value()
@@ -229,7 +229,7 @@ func (p *planner) placeVolume(v *volume, want layout) bool {
 			return true
 		}
 	}
-	p.refuse(v, "%s", p.noPlace(want, size))
+	p.refuse(v, api.ReasonInsufficientSpace, "%s", p.noPlace(want, size))
 	return false
 }
 
@@ -237,7 +237,7 @@ func (p *planner) placeVolume(v *volume, want layout) bool {
 func (p *planner) keepVolume(v *volume) {
 	want := layoutOf(&v.declared.Spec)
 	if have := layoutOfPool(v.pool); have != want {
-		p.refuse(v, "the pool has a volume of this name that is built in another way (%s, and %s is declared): choose another name",
+		p.refuse(v, api.ReasonConflict, "the pool has a volume of this name that is built in another way (%s, and %s is declared): choose another name",
 			have.text(len(v.pool.Sets())), want.text(1))
 		return
 	}

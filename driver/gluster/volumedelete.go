@@ -16,9 +16,9 @@ func (p *planner) deleteVolume(v *volume) {
 	exports := p.exportersOf(v.name)
 	switch {
 	case len(exports) > 0:
-		p.await(v, "being deleted: it is exported by NFS: delete NFSExport %s first", words.Few(exports))
+		p.await(v, api.ReasonInUse, "being deleted: it is exported by NFS: delete NFSExport %s first", words.Few(exports))
 	case !p.ready() && (len(v.status.Bricks) > 0 || !p.neverUp()):
-		p.await(v, "being deleted: the pool does not answer")
+		p.await(v, api.ReasonNotAnswering, "being deleted: the pool does not answer")
 	case v.pool != nil && (wipe || v.pool.State == glusterd.VolumeStarted):
 		p.endVolume(v, wipe)
 	case wipe && !p.wiped(v):
@@ -51,12 +51,12 @@ func (p *planner) wiped(v *volume) bool {
 		n, s := p.nodeNamed(b.Node), p.storeNamed(b.Node, b.Path)
 		switch {
 		case n == nil:
-			p.decide(api.VerdictSkip, v.object(), "brick %s of node %s is left: the node is gone", b.Path, b.Node)
+			p.decide(api.VerdictSkip, api.ReasonKeptAsIs, v.object(), "brick %s of node %s is left: the node is gone", b.Path, b.Node)
 		case !n.running():
 			left++
-			p.await(v, "being deleted: node %s, which has brick %s, is not heard", b.Node, b.Path)
+			p.await(v, api.ReasonAgentDisconnected, "being deleted: node %s, which has brick %s, is not heard", b.Node, b.Path)
 		case s != nil && s.Problem == "" && !s.lost(b.Path) && v.isOther(s.stored(b.Path).Volume):
-			p.decide(api.VerdictSkip, v.object(), "brick %s of node %s is left: by now it holds another volume", b.Path, b.Node)
+			p.decide(api.VerdictSkip, api.ReasonNotManaged, v.object(), "brick %s of node %s is left: by now it holds another volume", b.Path, b.Node)
 		case s != nil && !s.lost(b.Path) && s.Problem == "":
 			left++
 			p.drop(n, s.stored(b.Path), api.RiskData, "its volume was deleted (deletionPolicy Wipe)")

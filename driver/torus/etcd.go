@@ -33,7 +33,7 @@ func (p *planner) chooseEtcd() {
 	ready := p.those((*node).usable)
 	if len(ready) < want {
 		if len(declared) > 0 {
-			p.decide(api.VerdictWait, "etcd", "%d of the %s that its members start on together are ready", len(ready), words.Plural(want, "node"))
+			p.decide(api.VerdictWait, api.ReasonDependencyNotReady, "etcd", "%d of the %s that its members start on together are ready", len(ready), words.Plural(want, "node"))
 		}
 		return
 	}

@@ -71,8 +71,13 @@ func newPlanner(view *engine.View, now time.Time) *planner {
 // copies is how many peers are to hold each block.
 func (p *planner) copies() int { return int(p.spec.Replication) }
 
-func (p *planner) decide(verdict api.Verdict, object, format string, args ...any) {
-	p.plan.Decide(verdict, object, format, args...)
+func (p *planner) decide(verdict api.Verdict, reason api.Reason, object, format string, args ...any) {
+	p.plan.Decide(verdict, reason, object, format, args...)
+}
+
+// commandReasons are the reasons of commands that do more than what is declared.
+var commandReasons = map[string]api.Reason{
+	torus.VerbDelete: api.ReasonDeleting, torus.VerbPeerRemove: api.ReasonRemoving, torus.VerbPeerForce: api.ReasonRemoving,
 }
 
 // command asks the speaker for something.
@@ -81,7 +86,7 @@ func (p *planner) command(verb, object string, params map[string]string, risk ap
 	p.plan.Commands = append(p.plan.Commands, engine.Command{
 		Verb: verb, Object: object, Params: params, Daemon: p.speaker.torusd.Name, Line: line(verb, object), Reason: reason, Risk: risk,
 	})
-	p.decide(api.VerdictDo, verb+" "+object, "%s", reason)
+	p.decide(api.VerdictDo, cmp.Or(commandReasons[verb], api.ReasonDeclared), verb+" "+object, "%s", reason)
 }
 
 // line is what a command is about: volumes do not depend on each other, and all of them on the ring.

@@ -16,24 +16,24 @@ func (p *planner) judgeRestart() {
 	if i < 0 {
 		return
 	}
-	if verdict, why := p.againstRestart(p.nodes[i]); why != "" {
-		p.decide(verdict, engine.RestartObject(p.view.Restart), "%s", why)
+	if against := p.againstRestart(p.nodes[i]); !against.None() {
+		p.plan.Object(engine.RestartObject(p.view.Restart), against)
 	}
 }
 
-func (p *planner) againstRestart(n *node) (api.Verdict, string) {
+func (p *planner) againstRestart(n *node) engine.Objection {
 	if p.have[p.view.Restart].Spec.Type != torus.TypeTorusd {
 		return p.etcdNeeds(n)
 	}
 	if p.in(n, torus.PeerDown) { // the ring does without it already
-		return "", ""
+		return engine.Objection{}
 	}
 	if p.word == nil && p.speaker == nil {
-		return api.VerdictRefuse, "Torus does not answer, and only Torus can say what may be stopped"
+		return engine.Refusal(api.ReasonNotAnswering, "Torus does not answer, and only Torus can say what may be stopped")
 	}
-	verdict, why := p.torusNeeds(n)
+	against := p.torusNeeds(n)
 	if p.word != nil && p.word.Count(torus.PeerDown) > 0 && len(p.those(func(o *node) bool { return o.torusd != nil && !o.running() })) == 0 {
-		verdict = api.VerdictWait // the one that is down was only just started
+		against.Verdict = api.VerdictWait // the one that is down was only just started
 	}
-	return verdict, why
+	return against
 }

@@ -79,7 +79,7 @@ func (p *planner) in(n *node, state torus.PeerState) bool {
 func (p *planner) planRing() {
 	declared := len(p.those(func(n *node) bool { return n.Node != nil }))
 	if p.copies() > declared && declared > 0 {
-		p.decide(api.VerdictRefuse, "ring", "replication %d needs as many nodes, and %d are declared: declare more nodes, or lower spec.torus.replication",
+		p.decide(api.VerdictRefuse, api.ReasonInsufficientNodes, "ring", "replication %d needs as many nodes, and %d are declared: declare more nodes, or lower spec.torus.replication",
 			p.copies(), declared)
 	}
 	if p.word == nil {
@@ -97,7 +97,7 @@ func (p *planner) planRing() {
 		}
 		p.command(torus.VerbPeerAdd, strings.Join(peers, " "), nil, api.RiskNone, "%s joins the ring: %s", words.Plural(len(joining), "node"), words.Few(names))
 	case len(joining) > 0:
-		p.decide(api.VerdictWait, "ring", "%d of the %s that each block lies on are heard", members+len(joining), words.Plural(p.copies(), "peer"))
+		p.decide(api.VerdictWait, api.ReasonInsufficientNodes, "ring", "%d of the %s that each block lies on are heard", members+len(joining), words.Plural(p.copies(), "peer"))
 	case members > 0 && p.word.Replication != p.copies():
 		p.setReplication()
 	}
@@ -107,9 +107,9 @@ func (p *planner) setReplication() {
 	have, want := p.word.Replication, p.copies()
 	switch ok := p.word.Count(torus.PeerOK); {
 	case want > have && p.noRoomFor(want) != "":
-		p.decide(api.VerdictRefuse, "ring", "%s", p.noRoomFor(want))
+		p.decide(api.VerdictRefuse, api.ReasonInsufficientSpace, "ring", "%s", p.noRoomFor(want))
 	case ok < want:
-		p.decide(api.VerdictWait, "ring", "replication goes from %d to %d when %s are up: %d are", have, want, words.Plural(want, "peer"), ok)
+		p.decide(api.VerdictWait, api.ReasonInsufficientNodes, "ring", "replication goes from %d to %d when %s are up: %d are", have, want, words.Plural(want, "peer"), ok)
 	case want < have:
 		p.command(torus.VerbReplication, strconv.Itoa(want), nil, api.RiskRedundancy, "replication is %d and shall be %d", have, want)
 	default:
@@ -134,50 +134,50 @@ func (p *planner) planLeavers() {
 
 // leave brings a node one step further out, and says whether others have to wait for it.
 func (p *planner) leave(n *node, turn string) bool {
-	tell := func(verdict api.Verdict, format string, args ...any) bool {
-		p.decide(verdict, p.leaverObject(n), n.leaving+": "+format, args...)
+	tell := func(verdict api.Verdict, reason api.Reason, format string, args ...any) bool {
+		p.decide(verdict, reason, p.leaverObject(n), n.leaving+": "+format, args...)
 		return false
 	}
 	x := p.peer(n)
 	switch {
 	case p.isMember(n) && !p.begun():
-		return tell(api.VerdictRefuse, "it holds a member of the cluster's etcd, and the others were made to have it. Declare the node again or make the host "+
+		return tell(api.VerdictRefuse, api.ReasonQuorumAtRisk, "it holds a member of the cluster's etcd, and the others were made to have it. Declare the node again or make the host "+
 			"active, or delete the cluster, which holds nothing yet, and declare it anew")
 	case !p.everUp() && !p.isMember(n):
 		p.dismiss(n)
 		return false
 	case p.isMember(n):
-		return tell(api.VerdictRefuse, "it holds a member of the cluster's etcd, which is not moved. Declare the node again or make the host active, "+
+		return tell(api.VerdictRefuse, api.ReasonQuorumAtRisk, "it holds a member of the cluster's etcd, which is not moved. Declare the node again or make the host active, "+
 			"and let a node without one go")
 	case p.word == nil:
-		return tell(api.VerdictWait, "nobody can say yet which blocks it has")
+		return tell(api.VerdictWait, api.ReasonNotAnswering, "nobody can say yet which blocks it has")
 	case x == nil && n.report != nil && n.report.UUID != "" && p.word.Replication < 2:
-		return tell(api.VerdictWait, "its torusd is not heard, and there are no other copies of the blocks that it may still have: bring it back; "+
+		return tell(api.VerdictWait, api.ReasonWouldLoseData, "its torusd is not heard, and there are no other copies of the blocks that it may still have: bring it back; "+
 			"if it is lost, raise spec.torus.replication to let it go")
 	case x == nil && n.report != nil && n.report.UUID != "" && (p.moving() != "" || p.word.Count(torus.PeerDown) > 0):
-		return tell(api.VerdictWait, "its torusd is not heard, and the others are still making copies of its blocks")
+		return tell(api.VerdictWait, api.ReasonDataNotClean, "its torusd is not heard, and the others are still making copies of its blocks")
 	case x == nil:
 		p.dismiss(n)
 		return false
 	case x.State == torus.PeerAvail && (x.Used > 0 || p.moving() != ""):
-		return tell(api.VerdictWait, "its blocks move to the other peers: %s are left", torus.SizeText(x.Used))
+		return tell(api.VerdictWait, api.ReasonMovingData, "its blocks move to the other peers: %s are left", torus.SizeText(x.Used))
 	case x.State == torus.PeerAvail:
 		p.dismiss(n)
 		return false
 	}
-	if verdict, why := p.cannotLeave(n, turn); why != "" {
-		return tell(verdict, "%s", why)
+	if against := p.cannotLeave(n, turn); !against.None() {
+		return tell(against.Verdict, against.Reason, "%s", against.Message)
 	}
 	if x.State == torus.PeerDown {
 		p.command(torus.VerbPeerForce, x.UUID, nil, api.RiskRedundancy, "%s, and its torusd is not heard: the others make new copies of its blocks", n.leaving)
 	} else {
 		p.command(torus.VerbPeerRemove, x.UUID, nil, api.RiskNone, "%s: its blocks move to the other peers", n.leaving)
 	}
-	return !tell(api.VerdictWait, "it leaves the ring")
+	return !tell(api.VerdictWait, api.ReasonMovingData, "it leaves the ring")
 }
 
 // cannotLeave says why a member of the ring cannot leave it: not at all, or not yet.
-func (p *planner) cannotLeave(n *node, turn string) (api.Verdict, string) {
+func (p *planner) cannotLeave(n *node, turn string) engine.Objection {
 	up, down := p.word.Count(torus.PeerOK), p.word.Count(torus.PeerDown)
 	if p.in(n, torus.PeerOK) {
 		up--
@@ -187,22 +187,22 @@ func (p *planner) cannotLeave(n *node, turn string) (api.Verdict, string) {
 	copies := max(p.copies(), p.word.Replication)
 	switch {
 	case up < copies:
-		return api.VerdictRefuse, "each block lies on " + words.Plural(copies, "peer") + ", and without it " + words.Plural(up, "peer") +
-			" would be up: declare another node first, or lower spec.torus.replication"
+		return engine.Refusal(api.ReasonInsufficientNodes, "each block lies on %s, and without it %s would be up: declare another node first, "+
+			"or lower spec.torus.replication", words.Plural(copies, "peer"), words.Plural(up, "peer"))
 	case p.noRoom(p.peer(n)) != "":
-		return api.VerdictRefuse, p.noRoom(p.peer(n))
+		return engine.Refusal(api.ReasonInsufficientSpace, "%s", p.noRoom(p.peer(n)))
 	case p.in(n, torus.PeerDown) && down+1 >= min(p.copies(), p.word.Replication):
-		return api.VerdictRefuse, words.Plural(down+1, "peer") + " of the ring down, and some blocks may lie there alone: bring it back first"
+		return engine.Refusal(api.ReasonWouldLoseData, "%s of the ring down, and some blocks may lie there alone: bring it back first", words.Plural(down+1, "peer"))
 	case down > 0:
-		return api.VerdictWait, words.Plural(down, "other peer") + " of the ring is down"
+		return engine.Wait(api.ReasonDataNotClean, "%s of the ring is down", words.Plural(down, "other peer"))
 	case turn != "":
-		return api.VerdictWait, "node " + turn + " leaves first"
+		return engine.Wait(api.ReasonOneAtATime, "node %s leaves first", turn)
 	case p.moving() != "":
-		return api.VerdictWait, p.moving()
+		return engine.Wait(api.ReasonMovingData, "%s", p.moving())
 	case len(p.plan.Commands) > 0:
-		return api.VerdictWait, "the ring is changed by another command first"
+		return engine.Wait(api.ReasonOneAtATime, "the ring is changed by another command first")
 	}
-	return "", ""
+	return engine.Objection{}
 }
 
 // dismiss removes the daemons of a node that has no blocks.
@@ -213,9 +213,9 @@ func (p *planner) dismiss(n *node) {
 			continue
 		}
 		p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: n.leaving})
-		p.decide(api.VerdictDo, "daemon/"+d.Name, "removed from host %s: %s", n.host(), n.leaving)
+		p.decide(api.VerdictDo, api.ReasonRemoving, "daemon/"+d.Name, "removed from host %s: %s", n.host(), n.leaving)
 		if p.hosts[n.host()].ModeOf() == api.HostDrain {
-			p.decide(api.VerdictWait, engine.HostObject(n.host()), "daemon %s is removed", d.Name)
+			p.decide(api.VerdictWait, api.ReasonRemoving, engine.HostObject(n.host()), "daemon %s is removed", d.Name)
 		}
 	}
 }
@@ -242,7 +242,7 @@ func (p *planner) checkModes() {
 		case p.hosts[n.host()].ModeOf() == api.HostMaintenance:
 			p.stop(n)
 		case n.torusd.Spec.State == api.WantStopped || n.torusd.Status.State == api.DaemonStopped:
-			p.decide(api.VerdictWait, engine.HostObject(n.host()), "leaving maintenance: its daemons are started")
+			p.decide(api.VerdictWait, api.ReasonStarting, engine.HostObject(n.host()), "leaving maintenance: its daemons are started")
 		}
 	}
 }
@@ -251,44 +251,44 @@ func (p *planner) checkModes() {
 func (p *planner) stop(n *node) {
 	object := engine.HostObject(n.host())
 	if !p.stopped[n.name] {
-		if verdict, why := p.cannotStop(n); why != "" {
-			p.decide(verdict, object, "%s", why)
+		if against := p.cannotStop(n); !against.None() {
+			p.plan.Object(object, against)
 			return
 		}
 		p.stopped[n.name] = true
 	}
 	for _, d := range []*api.Daemon{n.torusd, n.etcd} {
 		if d != nil && d.Status.State != api.DaemonStopped {
-			p.decide(api.VerdictWait, object, "its %s is stopping", d.Spec.Type)
+			p.decide(api.VerdictWait, api.ReasonStopping, object, "its %s is stopping", d.Spec.Type)
 		}
 	}
 }
 
 // cannotStop says why the cluster cannot do without a node: not at all, or not yet.
-func (p *planner) cannotStop(n *node) (api.Verdict, string) {
+func (p *planner) cannotStop(n *node) engine.Objection {
 	switch {
 	case n.Host != nil && !n.Host.AgentHeard():
-		return api.VerdictWait, "its agent is not heard: nothing is stopped until it is"
+		return engine.Wait(api.ReasonAgentDisconnected, "its agent is not heard: nothing is stopped until it is")
 	case !p.everUp():
-		return "", ""
+		return engine.Objection{}
 	case p.word != nil:
-		if verdict, why := p.etcdNeeds(n); why != "" {
-			return verdict, why
+		if against := p.etcdNeeds(n); !against.None() {
+			return against
 		}
 	}
 	return p.torusNeeds(n)
 }
 
 // etcdNeeds says why the cluster's etcd cannot do without a node.
-func (p *planner) etcdNeeds(n *node) (api.Verdict, string) {
+func (p *planner) etcdNeeds(n *node) engine.Objection {
 	if p.isMember(n) && 2*p.etcdRunning(n) <= p.size() {
-		return api.VerdictRefuse, "it holds a member of the cluster's etcd, and without it no majority of the members would run"
+		return engine.Refusal(api.ReasonQuorumAtRisk, "it holds a member of the cluster's etcd, and without it no majority of the members would run")
 	}
-	return "", ""
+	return engine.Objection{}
 }
 
 // torusNeeds says why the ring cannot do without a node.
-func (p *planner) torusNeeds(n *node) (api.Verdict, string) {
+func (p *planner) torusNeeds(n *node) engine.Objection {
 	away := 0
 	for _, o := range p.nodes {
 		if x := p.peer(o); o != n && x != nil && x.State != torus.PeerAvail && (x.State == torus.PeerDown || !o.running() || p.stopped[o.name]) {
@@ -297,13 +297,13 @@ func (p *planner) torusNeeds(n *node) (api.Verdict, string) {
 	}
 	switch {
 	case p.word == nil:
-		return api.VerdictWait, "Torus does not answer, and only Torus can say what may be stopped"
+		return engine.Wait(api.ReasonNotAnswering, "Torus does not answer, and only Torus can say what may be stopped")
 	case p.in(n, torus.PeerAvail) || p.peer(n) == nil:
-		return "", ""
+		return engine.Objection{}
 	case away+1 >= p.word.Replication:
-		return api.VerdictRefuse, "each block lies on " + words.Plural(p.word.Replication, "peer") + ", and with it " + words.Plural(away+1, "peer") + " would be away"
+		return engine.Refusal(api.ReasonNotOkToStop, "each block lies on %s, and with it %s would be away", words.Plural(p.word.Replication, "peer"), words.Plural(away+1, "peer"))
 	case p.moving() != "":
-		return api.VerdictWait, p.moving()
+		return engine.Wait(api.ReasonMovingData, "%s", p.moving())
 	}
-	return "", ""
+	return engine.Objection{}
 }

@@ -29,6 +29,14 @@ func (p *planner) planVolumes() {
 	}
 }
 
+// refusalReason is the reason of the refusal of a volume that is refused.
+func (p *planner) refusalReason(v *api.Volume) api.Reason {
+	if p.lost(v) != "" {
+		return api.ReasonLost
+	}
+	return api.ReasonInvalidSpec
+}
+
 // judge says in the next volume how v stands, and has it made if it is not there.
 func (p *planner) judge(v, next *api.Volume) {
 	object, s := engine.ResourceObject(v), &next.Status
@@ -39,7 +47,7 @@ func (p *planner) judge(v, next *api.Volume) {
 	var problems []string
 	if refusal != "" {
 		problems = []string{refusal}
-		p.decide(api.VerdictRefuse, object, "%s", refusal)
+		p.decide(api.VerdictRefuse, p.refusalReason(v), object, "%s", refusal)
 	}
 	engine.Accept(next, problems, nil, p.now)
 	switch {
@@ -64,7 +72,7 @@ func (p *planner) judge(v, next *api.Volume) {
 		s.State, s.Message = api.ResourcePending, refusal
 	case p.word.Count(torus.PeerOK) < p.copies():
 		s.State, s.Message = api.ResourcePending, fmt.Sprintf("each block lies on %s, and %d are up", words.Plural(p.copies(), "peer"), p.word.Count(torus.PeerOK))
-		p.decide(api.VerdictWait, object, "%s", s.Message)
+		p.decide(api.VerdictWait, api.ReasonInsufficientNodes, object, "%s", s.Message)
 	default:
 		s.State, s.Message, s.ID, s.Source = api.ResourceCreating, "", "", ""
 		meta.RemoveStatusCondition(&s.Conditions, api.ResourcePresent)
@@ -157,7 +165,7 @@ func (p *planner) deleteVolume(v *api.Volume) {
 		p.command(torus.VerbDelete, v.Name, nil, api.RiskData, "the Volume was deleted with deletionPolicy Wipe")
 	}
 	if status.Message != "" {
-		p.decide(api.VerdictWait, "volume/"+v.Name, "%s", status.Message)
+		p.decide(api.VerdictWait, api.ReasonInUse, "volume/"+v.Name, "%s", status.Message)
 	}
 	p.plan.PutResource(v, next)
 }

@@ -33,7 +33,9 @@ var faultsOfPlans = []fault{
 		p.Decide(api.VerdictSkip, api.ReasonUnknown, "cluster/c", "it is %s now", now.Format(time.Kitchen))
 		return p
 	}), "another plan is made later"},
-	{"comes up and stays", "tells secrets", spoiling(func(_ *engine.View, p *engine.Plan) { p.Decide(api.VerdictSkip, api.ReasonUnknown, "cluster/c", "it is key of c-key") }), "what secret c-key holds"},
+	{"comes up and stays", "tells secrets", spoiling(func(_ *engine.View, p *engine.Plan) {
+		p.Decide(api.VerdictSkip, api.ReasonUnknown, "cluster/c", "it is key of c-key")
+	}), "what secret c-key holds"},
 	{"comes up and stays", "prints badly", spoiling(func(_ *engine.View, p *engine.Plan) {
 		p.Decide(api.VerdictSkip, api.ReasonUnknown, "cluster/c", "%s", "%!d(string=x) daemons")
 	}), "printed in the wrong way"},
@@ -48,7 +50,10 @@ var faultsOfPlans = []fault{
 	{"comes up and stays", "writes in lines", spoiling(func(_ *engine.View, p *engine.Plan) {
 		p.Decide(api.VerdictSkip, api.ReasonUnknown, "cluster/c", "one line\nand another")
 	}), "has characters in it that no line has"},
-	{"comes up and stays", "speaks of nothing", spoiling(func(_ *engine.View, p *engine.Plan) { p.Decide(api.VerdictSkip, api.ReasonUnknown, "", "it is as it is") }), `a decision is about ""`},
+	{"comes up and stays", "gives no reason", spoiling(func(_ *engine.View, p *engine.Plan) { p.Decide(api.VerdictSkip, "", "cluster/c", "it is as it is") }), `has the reason ""`},
+	{"comes up and stays", "speaks of nothing", spoiling(func(_ *engine.View, p *engine.Plan) {
+		p.Decide(api.VerdictSkip, api.ReasonUnknown, "", "it is as it is")
+	}), `a decision is about ""`},
 	{"comes up and stays", "has no type", spoiling(func(_ *engine.View, p *engine.Plan) { p.Status.Type = "" }), `the status is of type ""`},
 	{"comes up and stays", "names its daemons as it likes", spoiling(func(_ *engine.View, p *engine.Plan) {
 		for i := range p.Daemons {

@@ -159,6 +159,9 @@ func (b *bench) inspectWords(p *engine.Plan) {
 		if d.Object == "" || strings.ContainsFunc(d.Object, unicode.IsControl) {
 			b.Errorf("a decision is about %q: %s", d.Object, d.Message)
 		}
+		if api.Reasons[d.Reason] == "" {
+			b.Errorf("the decision on %s has the reason %q, which api.Reasons does not explain: %s", d.Object, d.Reason, d.Message)
+		}
 	}
 	for _, text := range sentences(p) {
 		fault := ""

@@ -48,9 +48,9 @@ func saying(t *testing.T, words ...string) *planner {
 		if len(words) > 1 {
 			words = words[1:]
 		}
-		p.Decide(api.VerdictRefuse, "host/h1", "something else")
+		p.Decide(api.VerdictRefuse, api.ReasonUnknown, "host/h1", "something else")
 		if said {
-			p.Decide(api.Verdict(verdict), engine.RestartObject("d"), "%s", message)
+			p.Decide(api.Verdict(verdict), api.ReasonUnknown, engine.RestartObject("d"), "%s", message)
 		}
 		return p
 	}}

@@ -119,7 +119,10 @@ func (j *job) newRefusals(ctx context.Context, cluster types.NamespacedName, hei
 	}
 	var reasons []string
 	for _, d := range then.Decisions {
-		if d.Verdict == api.VerdictRefuse && !slices.Contains(today.Decisions, d) {
+		same := func(o api.Decision) bool {
+			return o.Object == d.Object && o.Verdict == d.Verdict && o.Reason == d.Reason
+		}
+		if d.Verdict == api.VerdictRefuse && !slices.ContainsFunc(today.Decisions, same) {
 			reasons = append(reasons, d.Object+": "+d.Message)
 		}
 	}
