@@ -181,8 +181,8 @@ func (p *planner) reachable() bool {
 	return p.seen != nil && p.seen.Reachable && p.seen.FSID == p.fsid
 }
 
-func (p *planner) decide(verdict api.Verdict, object, format string, args ...any) {
-	p.plan.Decide(verdict, object, format, args...)
+func (p *planner) decide(verdict api.Verdict, reason api.Reason, object, format string, args ...any) {
+	p.plan.Decide(verdict, reason, object, format, args...)
 }
 
 // refused says whether the plan as a whole is to be refused. A cluster of which nothing is there yet is not half made: any
@@ -209,7 +209,7 @@ func (p *planner) identity() {
 			continue
 		}
 		p.fatal = true
-		p.decide(api.VerdictRefuse, "cluster/"+p.cluster.Name,
+		p.decide(api.VerdictRefuse, api.ReasonConflict, "cluster/"+p.cluster.Name,
 			"Secret %s belongs to an earlier cluster of this name (fsid %s) that was deleted with its data retained: "+
 				"delete the Secrets %s-key-* if its data is not needed any more, or choose another name",
 			s.Name, s.Annotations[AnnotationFSID], p.cluster.Name)
@@ -257,7 +257,8 @@ func (p *planner) awaitMore() {
 	f := p.confFacts()
 	if left := p.settling(); left > 0 && len(p.members) > 0 && (f.osds < maxCopies || f.osdHosts < maxCopies) {
 		p.hold, p.members = left, nil
-		p.decide(api.VerdictWait, "cluster/"+p.cluster.Name, "%s on %s: a moment is left for more to be declared, because the number of copies depends on it",
+		p.decide(api.VerdictWait, api.ReasonSettling, "cluster/"+p.cluster.Name,
+			"%s on %s: a moment is left for more to be declared, because the number of copies depends on it",
 			words.Plural(f.osds, "OSD"), words.Plural(f.osdHosts, "host"))
 	}
 }
@@ -423,7 +424,7 @@ func (p *planner) writeCommands() {
 		for _, c := range p.crews {
 			for _, s := range c.seats {
 				if entity := c.entityOf(s.id); !p.seen.Entities[entity] {
-					p.command(verbAuthImport, entity, nil, "its key is not in Ceph's auth database")
+					p.command(api.ReasonDeclared, verbAuthImport, entity, nil, "its key is not in Ceph's auth database")
 				}
 			}
 		}
@@ -436,7 +437,8 @@ func (p *planner) writeCommands() {
 		}
 	}
 	if len(missing) > 0 {
-		p.command(verbOSDNew, strings.Join(slices.Sorted(maps.Keys(missing)), ", "), missing, "not in Ceph's OSD map yet")
+		p.command(api.ReasonDeclared, verbOSDNew, strings.Join(slices.Sorted(maps.Keys(missing)), ", "), missing,
+			"not in Ceph's OSD map yet")
 	}
 	p.writeDefaults()
 	p.writePools()
@@ -450,7 +452,9 @@ func (p *planner) writeCommands() {
 	p.writeLocations()
 }
 
-func (p *planner) command(verb, object string, params map[string]string, reason string) {
-	p.plan.Commands = append(p.plan.Commands, engine.Command{Verb: verb, Object: object, Params: params, Reason: reason, Risk: verbs[verb].risk})
-	p.decide(api.VerdictDo, object, "%s: %s", verb, reason)
+func (p *planner) command(reason api.Reason, verb, object string, params map[string]string, why string) {
+	p.plan.Commands = append(p.plan.Commands, engine.Command{
+		Verb: verb, Object: object, Params: params, Reason: why, Risk: verbs[verb].risk,
+	})
+	p.decide(api.VerdictDo, reason, object, "%s: %s", verb, why)
 }

@@ -182,7 +182,13 @@ func (w *world) plan() *engine.Plan { return w.planAt(w.view(), w.now) }
 
 // planAt plans for a view.
 func (w *world) planAt(v *engine.View, now time.Time) *engine.Plan {
-	return plandump.Write(w.driver.Plan(v, now))
+	p := w.driver.Plan(v, now)
+	for _, d := range p.Decisions {
+		if api.Reasons[d.Reason] == "" {
+			panic(fmt.Sprintf("a decision has the reason %q, which there is not: %+v", d.Reason, d))
+		}
+	}
+	return plandump.Write(p)
 }
 
 // observed plans with Ceph's answer.
