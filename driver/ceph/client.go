@@ -111,8 +111,8 @@ func (p *planner) clientWord(c *api.Client) (caps map[string]string, known bool,
 	case known && !p.ownsClient(c):
 		refusal = engine.Refusal(api.ReasonConflict, "Ceph has %s already, and its key was not made here: "+
 			"choose another name, or remove it with 'ceph auth rm %s'", entity, entity)
-	case strings.Contains(failure, "capability parse failed"):
-		refusal = engine.Refusal(api.ReasonInvalidSpec, "Ceph does not understand its capabilities: %s", failure)
+	case failure.Reason == api.ReasonInvalidSpec:
+		refusal = engine.Refusal(api.ReasonInvalidSpec, "Ceph does not understand its capabilities: %s", failure.Message)
 	}
 	return caps, known, refusal
 }
@@ -209,8 +209,8 @@ func (p *planner) tellClient(c *api.Client, s *api.ClientStatus, done bool, refu
 	switch failure := p.clientFailure(c); {
 	case refusal != "":
 		s.State, s.Message = api.ResourcePending, refusal
-	case failure != "":
-		s.State, s.Message = api.ResourcePending, failure
+	case !failure.None():
+		s.State, s.Message = api.ResourcePending, failure.Message
 	case !p.clientsKnown() && s.Entity != "":
 		s.State, s.Message = api.ResourceOffline, "Ceph does not answer"
 	case !p.clientsKnown():
@@ -231,24 +231,4 @@ func (p *planner) judgeClients(s *state) {
 			s.because("client %s is %s: %s", c.Name, x.State, x.Message)
 		}
 	}
-}
-
-// clientFailure is why the last command of a Client failed. What Ceph said of capabilities that were mended since is no word on it.
-func (p *planner) clientFailure(c *api.Client) string {
-	for _, f := range p.view.Failures {
-		if f.Command.Line == engine.ResourceObject(c) && (f.Command.Verb != verbAuthCaps || maps.Equal(f.Command.Params, clientCaps(c))) {
-			return f.Message
-		}
-	}
-	return ""
-}
-
-// failureOf is what was said of the last command of a line that failed.
-func (p *planner) failureOf(line string) string {
-	for _, f := range p.view.Failures {
-		if f.Command.Line == line {
-			return f.Message
-		}
-	}
-	return ""
 }

@@ -144,7 +144,7 @@ func (p *planner) ofGoneServer(m cephreport.Mount) bool {
 
 // fsState says whether a filesystem can be used, and why not.
 func (p *planner) fsState(x *fsPlan) (api.ResourceState, string) {
-	failure := p.failureOf(x.line())
+	failure := p.failureOf(x.line()).Message
 	known := p.fsKnown() && p.poolsKnown()
 	switch problems := slices.Concat(x.refusals, x.waits).texts(); {
 	case !known && x.id != 0:
@@ -303,12 +303,12 @@ func (p *planner) dropFS(x *fsPlan, s *api.FilesystemStatus) (gone bool) {
 	case p.plan.Refused:
 		wait = waitsForCluster()
 	case wipe && x.have != nil && x.owns():
-		s.Message = p.failureOf(x.line())
+		s.Message = p.failureOf(x.line()).Message
 		p.fsCommand(x, api.ReasonDeleting, verbFSRm, map[string]string{paramID: strconv.FormatInt(x.id, 10)},
 			"the Filesystem was deleted with deletionPolicy Wipe")
 		return false
 	case wipe && p.dropPools(x):
-		s.Message = p.failureOf(x.line())
+		s.Message = p.failureOf(x.line()).Message
 		return false
 	case len(p.membersOf(&x.service.crew)) > 0:
 		wait = engine.Wait(api.ReasonDeleting, "being deleted: its MDS go")

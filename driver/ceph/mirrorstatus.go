@@ -107,8 +107,8 @@ func (p *planner) mirrorState(x *mirrorPlan, up int) (api.ResourceState, string)
 		have, known := r.Pools[pool.Name]
 		making := map[bool]api.ResourceState{true: api.ResourceCreating, false: api.ResourceDegraded}[fresh]
 		switch failure := p.failureOf(mirrorLine(x, pool.Name)); {
-		case failure != "":
-			worsen(making, "pool %s: %s", pool.Name, failure)
+		case !failure.None():
+			worsen(making, "pool %s: %s", pool.Name, failure.Message)
 		case !known:
 			worsen(making, "pool %s: nothing is known of its mirroring yet %s", pool.Name, r.Problem)
 		case have.Mode != modeWord(pool):

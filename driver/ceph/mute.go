@@ -134,23 +134,36 @@ func (p *planner) tellSilence() {
 	}
 	all := p.silentMons()
 	answering := slices.ContainsFunc(all, func(m silentMon) bool { return !m.mute && !m.fresh })
+	p.silence.from = len(p.plan.Decisions)
 	for _, m := range all {
 		if p.toldSilent(m) {
-			o := p.silenceOf(m, answering)
-			p.object(label(m.Daemon), o)
-			p.silence = append(p.silence, label(m.Daemon)+": "+o.Message)
+			p.object(label(m.Daemon), p.silenceOf(m, answering))
 		}
 	}
+	p.silence.to = len(p.plan.Decisions)
+}
+
+// decided are decisions of a plan that follow each other, by their places in it.
+type decided struct{ from, to int }
+
+// in are these decisions.
+func (d decided) in(p *engine.Plan) *engine.Plan {
+	return &engine.Plan{Decisions: p.Decisions[d.from:d.to]}
+}
+
+// others are all but these.
+func (d decided) others(p *engine.Plan) *engine.Plan {
+	return &engine.Plan{Decisions: slices.Concat(p.Decisions[:d.from], p.Decisions[d.to:])}
 }
 
 // orderSilence puts what is said of each mon behind what it comes to, the quorum. Where mons are known not to answer, that is the most telling of all;
 // else what was said before is, as that a mon fails or a host is silent.
 func (p *planner) orderSilence(before, quorum []string) []string {
-	before = slices.DeleteFunc(slices.Clone(before), func(text string) bool { return slices.Contains(p.silence, text) })
+	silence := p.silence.in(p.plan).Open()
 	if len(p.muteMons()) > 0 {
-		return slices.Concat(quorum, p.silence, before)
+		return slices.Concat(quorum, silence, before)
 	}
-	return slices.Concat(before, quorum, p.silence)
+	return slices.Concat(before, quorum, silence)
 }
 
 func (p *planner) toldSilent(m silentMon) bool { return !m.fresh || p.founded() }

@@ -81,7 +81,7 @@ type planner struct {
 	nodes    []*node
 	members  []member // empty while the mons cannot be placed
 	joining  []member // mons that are on their way in
-	silence  []string // what was said of each mon while Ceph does not answer
+	silence  decided  // what was said of each mon while Ceph does not answer
 	mgrs     *crew
 	crews    []*crew    // the managers, and then those of the services
 	services []*service // what serves resources

@@ -58,7 +58,7 @@ func (p *planner) tellPool(x *poolPlan, s *api.PoolStatus) {
 
 // poolState says whether a pool can be used, and why not.
 func (p *planner) poolState(x *poolPlan) (api.ResourceState, string) {
-	was, failure := x.Status.State, p.failureOf(x.line())
+	was, failure := x.Status.State, p.failureOf(x.line()).Message
 	switch problems := slices.Concat(x.refusals, x.waits).texts(); {
 	case !p.poolsKnown() && x.id != 0:
 		return api.ResourceOffline, "Ceph does not answer"

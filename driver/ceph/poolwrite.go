@@ -271,7 +271,7 @@ func (x *poolPlan) owns() bool { return x.have.ID == x.id }
 func (p *planner) dropPool(x *poolPlan, s *api.PoolStatus) (gone bool) {
 	s.State, s.Message = api.ResourceDeleting, ""
 	var wait engine.Objection
-	switch failure := p.failureOf(x.line()); {
+	switch failure := p.failureOf(x.line()).Message; {
 	case x.Spec.DeletionPolicy != api.DeletionWipe, len(p.have) == 0:
 		return true
 	case !p.poolsKnown():

@@ -245,8 +245,8 @@ func (p *planner) emptyStore(x *storePlan, s *api.ObjectStoreStatus) (gone bool)
 	}
 	wait := engine.Wait(api.ReasonTaskInProgress, "being deleted: a gateway looks whether it has buckets")
 	g := p.gatewayOf(x.Name)
-	if failure := p.failureOf(x.object()); failure != "" {
-		wait = engine.Wait(api.ReasonCommandFailed, "being deleted, but %s", failure)
+	if failure := p.failureOf(x.object()); !failure.None() {
+		wait = engine.Wait(failure.Reason, "being deleted, but %s", failure.Message)
 	}
 	if g == "" {
 		wait = engine.Wait(api.ReasonNotAnswering,
@@ -277,7 +277,7 @@ func (p *planner) dropStorePools(x *storePlan, s *api.ObjectStoreStatus) (gone b
 			continue
 		}
 		gone = false
-		s.Message = p.failureOf(pool.line())
+		s.Message = p.failureOf(pool.line()).Message
 		p.poolCommand(pool, api.ReasonDeleting, verbPoolDelete, api.RiskNone, pool.byID(),
 			"the ObjectStore was deleted with deletionPolicy Wipe")
 	}

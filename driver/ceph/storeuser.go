@@ -82,8 +82,8 @@ func (p *planner) checkUser(x *userPlan) {
 			"or create another ObjectStoreUser that names one that is there", p.cluster.Name, x.Spec.Store)
 	case x.store.DeletionTimestamp != nil && x.Status.Applied == "":
 		x.wrong = engine.Wait(api.ReasonDependencyNotReady, "objectstore %s is being deleted", x.Spec.Store)
-	case strings.Contains(failure, "was not made here"):
-		x.wrong = engine.Refusal(api.ReasonConflict, "%s", failure)
+	case failure.Reason == api.ReasonConflict:
+		x.wrong = engine.Refusal(failure.Reason, "%s", failure.Message)
 	}
 }
 
@@ -232,8 +232,8 @@ func (p *planner) putUsers() {
 
 func (p *planner) whyUserStays(x *userPlan) engine.Objection {
 	switch failure := p.failureOf(x.object()); {
-	case failure != "":
-		return engine.Wait(api.ReasonCommandFailed, "being deleted, but %s", failure)
+	case !failure.None():
+		return engine.Wait(failure.Reason, "being deleted, but %s", failure.Message)
 	case x.store != nil && !p.done(x) && p.gatewayOf(x.Spec.Store) == "":
 		return engine.Wait(api.ReasonNotAnswering,
 			"being deleted: no gateway of objectstore %s answers that could take its keys away", x.Spec.Store)
@@ -246,8 +246,8 @@ func (p *planner) tellUser(x *userPlan, s *api.ObjectStoreUserStatus) {
 	switch failure := p.failureOf(x.object()); {
 	case !x.wrong.None():
 		s.State, s.Message = api.ResourcePending, x.wrong.Message
-	case failure != "":
-		s.State, s.Message = api.ResourcePending, failure
+	case !failure.None():
+		s.State, s.Message = api.ResourcePending, failure.Message
 	case p.gatewayOf(x.Spec.Store) == "" && s.Applied != "":
 		s.State, s.Message = api.ResourceOffline, fmt.Sprintf("no gateway of objectstore %s answers", x.Spec.Store)
 	case p.gatewayOf(x.Spec.Store) == "":
