@@ -160,7 +160,7 @@ func TestMaintenance_secondHostIsRefused(t *testing.T) {
 	f.mode(3, api.HostMaintenance)
 	p := f.settle(t)
 	want := `Refuse: its OSDs may not stop (down already: osd.1 on h2): Ceph says "unsafe to stop osd(s) at this time`
-	if w := hostWord(p, "h3"); !strings.HasPrefix(w, want) {
+	if w := hostWord(p, "h3"); !strings.HasPrefix(w, want) || reasonOf(p, api.VerdictRefuse, "host/h3") != api.ReasonNotOkToStop {
 		t.Errorf("got %q", w)
 	}
 	if diff := cmp.Diff(before, f.states("h3")); diff != "" || !slices.Equal(f.ceph.Noout(), []int{1}) {
@@ -213,8 +213,8 @@ func TestMaintenance_onlyHost(t *testing.T) {
 	f.settle(t)
 	f.mode(1, api.HostMaintenance)
 	p := f.settle(t)
-	if w := hostWord(p, "h1"); !strings.HasPrefix(w, "Refuse: mon.a runs there, and without it 0 of 1 mon would be in the quorum") {
-		t.Errorf("%q", w)
+	if reason := reasonOf(p, api.VerdictRefuse, "host/h1"); reason != api.ReasonQuorumAtRisk {
+		t.Errorf("%s: %q", reason, hostWord(p, "h1"))
 	}
 }
 

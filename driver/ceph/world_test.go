@@ -286,6 +286,21 @@ func (w *world) applyDaemons(p *engine.Plan, relying bool) error {
 // decisions lists a plan's decisions.
 var decisions = conformance.Decisions
 
+// reasonOf is why a plan first decided so on an object; empty where it did not.
+func reasonOf(p *engine.Plan, verdict api.Verdict, object string) api.Reason {
+	for _, d := range p.Decisions {
+		if d.Verdict == verdict && d.Object == object {
+			return d.Reason
+		}
+	}
+	return ""
+}
+
+// decidedFor says whether a plan decided so on anything for a reason.
+func decidedFor(p *engine.Plan, verdict api.Verdict, reason api.Reason) bool {
+	return slices.ContainsFunc(p.Decisions, func(d api.Decision) bool { return d.Verdict == verdict && d.Reason == reason })
+}
+
 func contains(texts []string, part string) bool {
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, part) })
 }
