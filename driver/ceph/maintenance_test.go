@@ -87,6 +87,44 @@ func TestMaintenance(t *testing.T) {
 	}
 }
 
+// The reasons of decisions say what a host that goes into maintenance or is drained does, in the order in
+// which they come up first.
+func TestModes_reasons(t *testing.T) {
+	for mode, want := range map[api.HostMode]map[string][]api.Reason{
+		api.HostMaintenance: {
+			"host/h1": {api.ReasonConfiguring, api.ReasonStopping},
+			"osd.0":   {api.ReasonHostNotActive},
+			"mon.a":   {api.ReasonHostNotActive},
+		},
+		api.HostDrain: {
+			"host/h1": {
+				api.ReasonRemoving, api.ReasonAwaitingReplacement, api.ReasonConfiguring, api.ReasonMovingData,
+				api.ReasonStopping,
+			},
+			"osd.0": {api.ReasonDeclared, api.ReasonRemoving}, // it learns where the new mon is
+			"mon.a": {api.ReasonRemoving},
+		},
+	} {
+		f := withFake(fourHosts())
+		f.settle(t)
+		f.mode(1, mode)
+		got := map[string][]api.Reason{}
+		for range 40 {
+			f.agents()
+			for _, d := range f.round(t).Decisions {
+				of := got[d.Object]
+				if want[d.Object] != nil && d.Verdict != api.VerdictSkip && !slices.Contains(of, d.Reason) {
+					got[d.Object] = append(of, d.Reason)
+				}
+			}
+			f.now = f.now.Add(recheckLater)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", mode, diff)
+		}
+	}
+}
+
 // saidOf are the different texts about what h1 waits for to be back in so many runs.
 func (f *fakeWorld) saidOf(t *testing.T, runs int) (texts []string) {
 	t.Helper()

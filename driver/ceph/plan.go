@@ -332,7 +332,23 @@ func (p *planner) want(d api.Daemon) {
 		p.plan.Restart(label(&d), have, d, why)
 		return
 	}
-	p.plan.Want(label(&d), label(&d), have, d)
+	p.plan.WantFor(p.wantedFor(&d, have), label(&d), label(&d), have, d)
+}
+
+// wantedFor is why a daemon that is there is changed.
+func (p *planner) wantedFor(d, have *api.Daemon) api.Reason {
+	_, flaps := p.held[d.Name]
+	switch stops := have != nil && !told(have) && told(d); {
+	case stops && flaps:
+		return api.ReasonHeldBack
+	case stops && p.closed(d.Spec.Host) && !p.parting[d.Name]:
+		return api.ReasonHostNotActive
+	case p.parting[d.Name] && drains(d):
+		return api.ReasonRemoving
+	case have != nil && drains(have) && !drains(d):
+		return api.ReasonBackInUse
+	}
+	return api.ReasonDeclared
 }
 
 // writeStops has OSDs stop with their hosts: those that the mons do not keep in yet when they do. What Ceph said of them may not be so after
@@ -349,7 +365,7 @@ func (p *planner) writeStops() {
 		if takenIn || more && !kept {
 			d.Spec.State = have.Spec.State
 		}
-		p.plan.Want(label(&d), label(&d), have, d)
+		p.plan.WantFor(p.wantedFor(&d, have), label(&d), label(&d), have, d)
 		if !kept {
 			p.plan.RelyOnCommands(d.Name)
 		}

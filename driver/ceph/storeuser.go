@@ -217,11 +217,10 @@ func (p *planner) putUsers() {
 			continue
 		}
 		var problems, waits []string
-		switch x.wrong.Verdict {
-		case api.VerdictRefuse:
+		if x.wrong.Verdict == api.VerdictRefuse {
 			p.object(x.object(), x.wrong)
 			problems = []string{x.wrong.Message}
-		case api.VerdictWait:
+		} else if !x.wrong.None() {
 			waits = []string{x.wrong.Message}
 		}
 		p.tellUser(x, s)
