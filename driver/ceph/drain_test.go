@@ -157,15 +157,19 @@ func TestDrain_refused(t *testing.T) {
 		reason api.Reason
 		want   string
 	}{
-		"a mon": {threeHosts, 1, nil, api.ReasonNoOtherHost, "mon.a runs there, and no other host may run a mon: spec.ceph.mon.count is 3, and each has a host of its own"},
+		"a mon": {threeHosts, 1, nil, api.ReasonNoOtherHost,
+			"mon.a runs there, and no other host may run a mon: spec.ceph.mon.count is 3, and each has a host of its own"},
 		"too few hosts": {func() *world {
 			w := threeHosts()
 			w.cluster.Spec.Ceph.Mon.Count = 1
 			return w
-		}, 3, nil, api.ReasonInsufficientNodes, "pool device_health_metrics keeps 3 copies, each on another host, and without it there would be 2 hosts"},
+		}, 3, nil, api.ReasonInsufficientNodes,
+			"pool device_health_metrics keeps 3 copies, each on another host, and without it there would be 2 hosts"},
 		"the last host of a rack": {fourHosts, 4, func(f *fakeWorld) {
 			f.ceph.SpreadOver(map[string]string{"h1": "r1", "h2": "r2", "h3": "r1", "h4": "r3"})
-		}, api.ReasonInsufficientNodes, "pool device_health_metrics keeps 3 copies, each on another rack, and without it there would be 2 racks: add one first"},
+		}, api.ReasonInsufficientNodes,
+			"pool device_health_metrics keeps 3 copies, each on another rack, " +
+				"and without it there would be 2 racks: add one first"},
 		"too little space": {fourHosts, 4, func(f *fakeWorld) {
 			for id := range 4 {
 				f.ceph.Use(id, 3<<20)

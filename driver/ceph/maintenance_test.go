@@ -198,8 +198,9 @@ func TestMaintenance_secondHostIsRefused(t *testing.T) {
 	f.mode(3, api.HostMaintenance)
 	p := f.settle(t)
 	want := `Refuse: its OSDs may not stop (down already: osd.1 on h2): Ceph says "unsafe to stop osd(s) at this time`
-	if w := hostWord(p, "h3"); !strings.HasPrefix(w, want) || reasonOf(p, api.VerdictRefuse, "host/h3") != api.ReasonNotOkToStop {
-		t.Errorf("got %q", w)
+	reason := reasonOf(p, api.VerdictRefuse, "host/h3")
+	if w := hostWord(p, "h3"); !strings.HasPrefix(w, want) || reason != api.ReasonNotOkToStop {
+		t.Errorf("%s: %q", reason, w)
 	}
 	if diff := cmp.Diff(before, f.states("h3")); diff != "" || !slices.Equal(f.ceph.Noout(), []int{1}) {
 		t.Errorf("noout %v, states:\n%s", f.ceph.Noout(), diff)

@@ -298,7 +298,9 @@ func reasonOf(p *engine.Plan, verdict api.Verdict, object string) api.Reason {
 
 // decidedFor says whether a plan decided so on anything for a reason.
 func decidedFor(p *engine.Plan, verdict api.Verdict, reason api.Reason) bool {
-	return slices.ContainsFunc(p.Decisions, func(d api.Decision) bool { return d.Verdict == verdict && d.Reason == reason })
+	return slices.ContainsFunc(p.Decisions, func(d api.Decision) bool {
+		return d.Verdict == verdict && d.Reason == reason
+	})
 }
 
 func contains(texts []string, part string) bool {
