@@ -65,13 +65,18 @@ func (p *Plan) Decide(verdict api.Verdict, reason api.Reason, object, format str
 // Want adds what brings a daemon to where it is wanted; nothing when it is there. have is nil where there is none, and then what names
 // it in the reason. object names it in decisions.
 func (p *Plan) Want(object, what string, have *api.Daemon, want api.Daemon) {
+	p.WantFor(api.ReasonDeclared, object, what, have, want)
+}
+
+// WantFor is Want of a daemon that, if it is there, is changed for another reason than that the spec declares it.
+func (p *Plan) WantFor(reason api.Reason, object, what string, have *api.Daemon, want api.Daemon) {
 	switch {
 	case have == nil:
 		p.Change(object, DaemonChange{Daemon: want, New: true, Reason: fmt.Sprintf("%s is wanted on host %s", what, want.Spec.Host)})
 	case have.DeletionTimestamp != nil:
 		p.Decide(api.VerdictWait, api.ReasonRemoving, object, "the daemon is being removed from host %s; it is made again when it is gone", have.Spec.Host)
 	default:
-		p.bring(api.ReasonDeclared, object, have, want.Spec, "")
+		p.bring(reason, object, have, want.Spec, "")
 	}
 }
 

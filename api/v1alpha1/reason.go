@@ -16,6 +16,7 @@ const (
 	ReasonAdopted      Reason = "Adopted"
 	ReasonLossAccepted Reason = "LossAccepted"
 	ReasonBackInUse    Reason = "BackInUse"
+	ReasonScaling      Reason = "Scaling"
 )
 
 // Reasons of waiting.
@@ -39,6 +40,7 @@ const (
 	ReasonConfiguring         Reason = "Configuring"
 	ReasonNotReady            Reason = "NotReady"
 	ReasonDaemonFailing       Reason = "DaemonFailing"
+	ReasonHostNotActive       Reason = "HostNotActive"
 )
 
 // Reasons of refusals. Some of them may also end by themselves, and are waited for then.
@@ -71,6 +73,8 @@ const (
 	ReasonActionActs   Reason = "ActionActs"
 	ReasonUnknown      Reason = "Unknown"
 	ReasonMoreToReport Reason = "MoreToReport"
+	ReasonNotRedundant Reason = "NotRedundant"
+	ReasonMisplaced    Reason = "Misplaced"
 )
 
 // Reasons explains each reason, for docs/reference/reasons.md.
@@ -82,6 +86,7 @@ var Reasons = map[Reason]string{
 	ReasonAdopted:      "The storage system has it already: Holdfast takes it over as it is.",
 	ReasonLossAccepted: "A user accepted the loss with 'holdfast recreate'.",
 	ReasonBackInUse:    "It was on its way out, and is used again.",
+	ReasonScaling:      "It follows the number of hosts and devices that the cluster has.",
 
 	ReasonAgentDisconnected:   "The agent of the host is disconnected.",
 	ReasonNotAnswering:        "The storage system does not answer, or has not told yet what the decision needs.",
@@ -102,6 +107,7 @@ var Reasons = map[Reason]string{
 	ReasonConfiguring:         "The storage system is told to change, and that has not been seen yet.",
 	ReasonNotReady:            "It is not as it should be yet.",
 	ReasonDaemonFailing:       "The daemon keeps failing.",
+	ReasonHostNotActive:       "The host is in mode Maintenance or Drain, or is just leaving it.",
 
 	ReasonInvalidSpec:       "The spec cannot be carried out as it is written.",
 	ReasonInsufficientNodes: "There are too few hosts, nodes, failure domains or devices.",
@@ -127,6 +133,8 @@ var Reasons = map[Reason]string{
 	ReasonActionActs:   "An Action changes it now, and nothing else does.",
 	ReasonUnknown:      "Nothing is known of it.",
 	ReasonMoreToReport: "There are more decisions than a report has room for.",
+	ReasonNotRedundant: "Data is less redundant than the cluster has room for.",
+	ReasonMisplaced:    "The storage system has hosts or devices elsewhere than they are labelled, or than a pool needs.",
 }
 
 // NeedsPerson says whether the reason does not end by itself, also where it is waited for: a user has

@@ -54,11 +54,14 @@ func (p *planner) planWatched() {
 	object := "cluster/" + p.cluster.Name
 	switch a := handingOver(p.view); {
 	case a != nil:
-		p.decide(api.VerdictSkip, object, "its daemons are being handed over by action/%s, which alone changes them now", a.Name)
+		p.decide(api.VerdictSkip, api.ReasonActionActs, object,
+			"its daemons are being handed over by action/%s, which alone changes them now", a.Name)
 	case len(names) == 0:
-		p.decide(api.VerdictWait, object, "it was adopted, and has no Daemons: say 'holdfast ceph adopt' again, or delete the StorageCluster")
+		p.decide(api.VerdictWait, api.ReasonDependencyNotReady, object,
+			"it was adopted, and has no Daemons: say 'holdfast ceph adopt' again, or delete the StorageCluster")
 	default:
-		p.decide(api.VerdictSkip, object, "it is only watched, and nothing of it is changed, until 'holdfast ceph adopt %s --hand-over': %s",
+		p.decide(api.VerdictSkip, api.ReasonObserveOnly, object,
+			"it is only watched, and nothing of it is changed, until 'holdfast ceph adopt %s --hand-over': %s",
 			p.cluster.Name, words.Few(names))
 	}
 	p.refuseModes()
@@ -78,8 +81,9 @@ func (p *planner) refuseModes() {
 		d := &p.view.Daemons[i]
 		if h := p.hosts[d.Spec.Host]; h != nil && h.ModeOf() != api.HostActive && !told[h.Name] {
 			told[h.Name] = true
-			p.decide(api.VerdictRefuse, engine.HostObject(h.Name), "the cluster is not handed over yet, so nobody would stop or move its daemons: say "+
-				"'holdfast ceph adopt %s --hand-over' first, or do on that host what you did before", p.cluster.Name)
+			p.decide(api.VerdictRefuse, api.ReasonObserveOnly, engine.HostObject(h.Name),
+				"the cluster is not handed over yet, so nobody would stop or move its daemons: say "+
+					"'holdfast ceph adopt %s --hand-over' first, or do on that host what you did before", p.cluster.Name)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // atlas is where the buckets of CRUSH are by the labels of all hosts of a cluster together. In CRUSH a name is in one place only.
@@ -23,7 +24,7 @@ type spot struct {
 	in    map[string]string // the buckets that it is in, by their levels
 	by    string            // the host that says so first
 	// wrong says why it cannot be so.
-	wrong string
+	wrong engine.Objection
 }
 
 // newAtlas reads the labels of hosts.
@@ -84,19 +85,22 @@ func (a *atlas) compare(host Bucket, labels map[string]string) {
 }
 
 // twin says why a bucket is not made anew: it is there, with data, by a name that no host is labelled with, and copies that are to be apart would come to be together.
-func (a *atlas) twin(level, name string) string {
+func (a *atlas) twin(level, name string) (none engine.Objection) {
 	is := a.apart[name]
 	if is == "" || a.agreed[is] {
-		return ""
+		return none
 	}
-	return fmt.Sprintf("hosts with data that are labelled with %s %s are in %s in CRUSH: label the hosts with %s, or rename that "+
-		"('holdfast ceph shell -- ceph osd crush rename-bucket %s %s')", level, name, is, is, is, name)
+	return engine.Refusal(api.ReasonMisplaced,
+		"hosts with data that are labelled with %s %s are in %s in CRUSH: label the hosts with %s, or rename that "+
+			"('holdfast ceph shell -- ceph osd crush rename-bucket %s %s')", level, name, is, is, is, name)
 }
 
 // fail notes what is wrong with a bucket, with what to do.
 func (s *spot) fail(format string, args ...any) {
-	if s.wrong == "" {
-		s.wrong = fmt.Sprintf(format, args...) + ": in CRUSH a name stands for one bucket, so label them with distinct names ('holdfast host label --location')"
+	if s.wrong.None() {
+		s.wrong = engine.Refusal(api.ReasonConflict,
+			"%s: in CRUSH a name stands for one bucket, so label them with distinct names "+
+				"('holdfast host label --location')", fmt.Sprintf(format, args...))
 	}
 }
 
@@ -105,11 +109,12 @@ var crushName, osdLike = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`), regexp.MustCom
 
 // locate is where a host is to be: in what its labels say, and what these are in by the labels of others; why says why it cannot be there. Ceph puts
 // it into the smallest bucket that is there already, wherever that is, so that labels have to agree with CRUSH from there on.
-func (a *atlas) locate(h *api.Host) (in map[string]string, why string) {
+func (a *atlas) locate(h *api.Host) (in map[string]string, why engine.Objection) {
 	in = locationOf(h)
 	short := a.home(h.Name)
 	if b, there := a.crush[short]; there && b.Type != "host" {
-		return nil, fmt.Sprintf("CRUSH has a %s of the name %s, which is that of a host: rename it ('ceph osd crush rename-bucket')", b.Type, short)
+		return nil, engine.Refusal(api.ReasonConflict, "CRUSH has a %s of the name %s, which is that of a host: "+
+			"rename it ('ceph osd crush rename-bucket')", b.Type, short)
 	}
 	for _, level := range levels {
 		name := in[level]
@@ -117,12 +122,13 @@ func (a *atlas) locate(h *api.Host) (in map[string]string, why string) {
 			continue
 		}
 		if !crushName.MatchString(name) || osdLike.MatchString(name) {
-			return nil, fmt.Sprintf("%s cannot be the name of a %s in CRUSH: label host %s with another one", name, level, h.Name)
+			return nil, engine.Refusal(api.ReasonInvalidSpec,
+				"%s cannot be the name of a %s in CRUSH: label host %s with another one", name, level, h.Name)
 		}
 		if b, there := a.crush[name]; there {
 			return in, misfit(b, level, name, in)
 		}
-		if why := a.twin(level, name); why != "" {
+		if why := a.twin(level, name); !why.None() {
 			return nil, why
 		}
 		s := a.spots[name]
@@ -135,7 +141,7 @@ func (a *atlas) locate(h *api.Host) (in map[string]string, why string) {
 				s.fail("%s %s is in %s %s by the labels of host %s, and in %s by those of others", level, name, larger, is, s.by, in[larger])
 			}
 		}
-		if s.wrong != "" {
+		if !s.wrong.None() {
 			return nil, s.wrong
 		}
 	}
@@ -143,9 +149,10 @@ func (a *atlas) locate(h *api.Host) (in map[string]string, why string) {
 }
 
 // misfit says why a bucket that CRUSH has cannot be the one of a location.
-func misfit(b Bucket, level, name string, in map[string]string) string {
+func misfit(b Bucket, level, name string, in map[string]string) (none engine.Objection) {
 	if b.Type != level && b.Type != "" {
-		return fmt.Sprintf("CRUSH has a %s of the name %s, which is that of a %s by the labels: label the hosts with another name", b.Type, name, level)
+		return engine.Refusal(api.ReasonConflict, "CRUSH has a %s of the name %s, which is that of a %s by the labels: "+
+			"label the hosts with another name", b.Type, name, level)
 	}
 	for _, larger := range above(level) {
 		want := in[larger]
@@ -153,11 +160,12 @@ func misfit(b Bucket, level, name string, in map[string]string) string {
 			want = poolRoot
 		}
 		if want != "" && b.In[larger] != want {
-			return fmt.Sprintf("CRUSH has %s %s in %s, and by the labels it is in %s %s: label the hosts as CRUSH has it, or move it with all that is in it "+
+			return engine.Refusal(api.ReasonMisplaced, "CRUSH has %s %s in %s, and by the labels it is in %s %s: "+
+				"label the hosts as CRUSH has it, or move it with all that is in it "+
 				"('holdfast ceph shell -- ceph osd crush move %s %s')", level, name, inWords(b.In), larger, want, name, locationText(upFrom(in, level)))
 		}
 	}
-	return ""
+	return none
 }
 
 // inWords are the buckets that one is in, in words.

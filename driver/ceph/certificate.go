@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -23,8 +22,8 @@ type Certificate struct {
 	// Fingerprint tells it from others.
 	Fingerprint string
 	NotAfter    time.Time
-	// Problem is why it cannot be shown, a sentence; then nothing else is set.
-	Problem string
+	// Problem is why it cannot be shown; then nothing else is set.
+	Problem engine.Objection
 }
 
 // fillCertificates reads the certificates that gateways are to show. One that cannot be read just now is missing.
@@ -38,8 +37,9 @@ func (o *Observation) fillCertificates(ctx context.Context, view *engine.View, s
 		data, err := secrets.Secret(ctx, name)
 		switch {
 		case errors.Is(err, engine.ErrNotFound):
-			o.Certificates[name] = Certificate{Problem: fmt.Sprintf("there is no Secret %s of type kubernetes.io/tls in namespace %s: make it with "+
-				"'kubectl create secret tls %s --cert FILE --key FILE'", name, s.Namespace, name)}
+			o.Certificates[name] = Certificate{Problem: engine.Refusal(api.ReasonDependencyNotReady,
+				"there is no Secret %s of type kubernetes.io/tls in namespace %s: make it with "+
+					"'kubectl create secret tls %s --cert FILE --key FILE'", name, s.Namespace, name)}
 		case err == nil:
 			o.Certificates[name] = certificateOf(name, data)
 		}
@@ -50,12 +50,13 @@ func (o *Observation) fillCertificates(ctx context.Context, view *engine.View, s
 func certificateOf(name string, data map[string][]byte) Certificate {
 	for _, entry := range []string{secretCertificate, secretCertificateKey} {
 		if len(data[entry]) == 0 {
-			return Certificate{Problem: fmt.Sprintf("the Secret %s has no entry %s", name, entry)}
+			return Certificate{Problem: engine.Refusal(api.ReasonInvalidSpec, "the Secret %s has no entry %s", name, entry)}
 		}
 	}
 	pair, err := tls.X509KeyPair(data[secretCertificate], data[secretCertificateKey])
 	if err != nil {
-		return Certificate{Problem: fmt.Sprintf("the certificate in Secret %s cannot be used: %v", name, err)}
+		return Certificate{Problem: engine.Refusal(api.ReasonInvalidSpec, "the certificate in Secret %s cannot be used: %v",
+			name, err)}
 	}
 	return Certificate{Fingerprint: rgw.Fingerprint(pair.Certificate[0]), NotAfter: pair.Leaf.NotAfter}
 }

@@ -101,17 +101,18 @@ func (p *planner) hasSecret(entity string) bool {
 }
 
 // clientWord says what a Client is: known to Ceph with these capabilities, and why it cannot be as it is declared.
-func (p *planner) clientWord(c *api.Client) (caps map[string]string, known bool, refusal string) {
+func (p *planner) clientWord(c *api.Client) (caps map[string]string, known bool, refusal engine.Objection) {
 	entity := entityOfClient(c)
 	if !p.clientsKnown() {
-		return nil, false, ""
+		return nil, false, refusal
 	}
 	caps, known = p.seen.Clients[entity]
 	switch failure := p.clientFailure(c); {
 	case known && !p.ownsClient(c):
-		refusal = fmt.Sprintf("Ceph has %s already, and its key was not made here: choose another name, or remove it with 'ceph auth rm %s'", entity, entity)
-	case strings.Contains(failure, "capability parse failed"):
-		refusal = "Ceph does not understand its capabilities: " + failure
+		refusal = engine.Refusal(api.ReasonConflict, "Ceph has %s already, and its key was not made here: "+
+			"choose another name, or remove it with 'ceph auth rm %s'", entity, entity)
+	case failure.Reason == api.ReasonInvalidSpec:
+		refusal = engine.Refusal(api.ReasonInvalidSpec, "Ceph does not understand its capabilities: %s", failure.Message)
 	}
 	return caps, known, refusal
 }
@@ -126,20 +127,24 @@ func (p *planner) writeClients() {
 		switch {
 		case !p.clientsKnown() || known && !p.ownsClient(c):
 		case c.DeletionTimestamp != nil && known:
-			p.clientCommand(c, verbAuthRm, nil, "the Client was deleted; a program that is connected keeps its capabilities")
+			p.clientCommand(c, api.ReasonDeleting, verbAuthRm, nil,
+				"the Client was deleted; a program that is connected keeps its capabilities")
 		case c.DeletionTimestamp != nil && p.hasSecret(entity):
 			p.plan.Secrets = append(p.plan.Secrets, engine.SecretWant{Name: secretName(p.cluster.Name, entity), Gone: true})
 		case c.DeletionTimestamp != nil:
 		case !p.hasSecret(entity) && known:
-			p.clientCommand(c, verbAuthRm, nil, "its Secret is gone, and nobody else knows its key: it gets another one")
+			p.clientCommand(c, api.ReasonRemoving, verbAuthRm, nil,
+				"its Secret is gone, and nobody else knows its key: it gets another one")
 		case !p.hasSecret(entity):
 			p.plan.Secrets = append(p.plan.Secrets, p.secretWant(entity))
 		case !known:
 			// Ceph checks capabilities when they are set, and not when a key is imported with them (AuthMonitor::prepare_command).
-			p.clientCommand(c, verbAuthImport, nil, "%s", whyImport(c))
-			p.clientCommand(c, verbAuthCaps, wanted, "its capabilities are %s", capsText(wanted))
+			p.clientCommand(c, api.ReasonDeclared, verbAuthImport, nil, "%s", whyImport(c))
+			p.clientCommand(c, api.ReasonDeclared, verbAuthCaps, wanted, "its capabilities are %s", capsText(wanted))
 		case !maps.Equal(caps, wanted):
-			p.clientCommand(c, verbAuthCaps, wanted, "its capabilities go from %s to %s; a program that is connected keeps those that it has", capsText(caps), capsText(wanted))
+			p.clientCommand(c, api.ReasonDeclared, verbAuthCaps, wanted,
+				"its capabilities go from %s to %s; a program that is connected keeps those that it has", capsText(caps),
+				capsText(wanted))
 		}
 	}
 }
@@ -153,8 +158,10 @@ func whyImport(c *api.Client) string {
 }
 
 // clientCommand is a command of one client: clients do not depend on each other.
-func (p *planner) clientCommand(c *api.Client, verb string, caps map[string]string, format string, args ...any) {
-	p.command(verb, entityOfClient(c), caps, fmt.Sprintf(format, args...))
+func (p *planner) clientCommand(
+	c *api.Client, reason api.Reason, verb string, caps map[string]string, format string, args ...any,
+) {
+	p.command(reason, verb, entityOfClient(c), caps, fmt.Sprintf(format, args...))
 	p.plan.Commands[len(p.plan.Commands)-1].Line = engine.ResourceObject(c)
 }
 
@@ -183,15 +190,15 @@ func (p *planner) putClients() {
 				continue
 			}
 			s.State, s.Message = api.ResourceDeleting, ""
-			p.decide(api.VerdictWait, engine.ResourceObject(c), "its key is taken from Ceph")
+			p.decide(api.VerdictWait, api.ReasonDeleting, engine.ResourceObject(c), "its key is taken from Ceph")
 		} else {
 			var problems []string
-			if refusal != "" {
-				p.decide(api.VerdictRefuse, engine.ResourceObject(c), "%s", refusal)
-				problems = []string{refusal}
+			if !refusal.None() {
+				p.object(engine.ResourceObject(c), refusal)
+				problems = []string{refusal.Message}
 			}
 			engine.Accept(next, problems, nil, p.now)
-			p.tellClient(c, s, known && p.hasSecret(entityOfClient(c)) && maps.Equal(caps, clientCaps(c)), refusal)
+			p.tellClient(c, s, known && p.hasSecret(entityOfClient(c)) && maps.Equal(caps, clientCaps(c)), refusal.Message)
 		}
 		p.plan.PutResource(c, next)
 	}
@@ -202,8 +209,8 @@ func (p *planner) tellClient(c *api.Client, s *api.ClientStatus, done bool, refu
 	switch failure := p.clientFailure(c); {
 	case refusal != "":
 		s.State, s.Message = api.ResourcePending, refusal
-	case failure != "":
-		s.State, s.Message = api.ResourcePending, failure
+	case !failure.None():
+		s.State, s.Message = api.ResourcePending, failure.Message
 	case !p.clientsKnown() && s.Entity != "":
 		s.State, s.Message = api.ResourceOffline, "Ceph does not answer"
 	case !p.clientsKnown():
@@ -224,24 +231,4 @@ func (p *planner) judgeClients(s *state) {
 			s.because("client %s is %s: %s", c.Name, x.State, x.Message)
 		}
 	}
-}
-
-// clientFailure is why the last command of a Client failed. What Ceph said of capabilities that were mended since is no word on it.
-func (p *planner) clientFailure(c *api.Client) string {
-	for _, f := range p.view.Failures {
-		if f.Command.Line == engine.ResourceObject(c) && (f.Command.Verb != verbAuthCaps || maps.Equal(f.Command.Params, clientCaps(c))) {
-			return f.Message
-		}
-	}
-	return ""
-}
-
-// failureOf is what was said of the last command of a line that failed.
-func (p *planner) failureOf(line string) string {
-	for _, f := range p.view.Failures {
-		if f.Command.Line == line {
-			return f.Message
-		}
-	}
-	return ""
 }

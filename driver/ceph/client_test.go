@@ -75,8 +75,8 @@ func TestClients_taken(t *testing.T) {
 	f.ceph.Authorize("client.app")
 	f.clients = append(f.clients, clientOf("app", api.ClientCaps{"mon": "allow *"}))
 	p := f.settle(t)
-	if got := word(decisions(p, api.VerdictRefuse), "client/app"); !strings.Contains(got, "Ceph has client.app already") {
-		t.Errorf("refused for %q", got)
+	if reason := reasonOf(p, api.VerdictRefuse, "client/app"); reason != api.ReasonConflict {
+		t.Errorf("refused for the reason %q", reason)
 	}
 	now := metav1.NewTime(f.now)
 	f.clients[0].DeletionTimestamp = &now
@@ -105,8 +105,8 @@ func TestClients_badCaps(t *testing.T) {
 	if _, p, err = f.observed(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := word(decisions(p, api.VerdictRefuse), "client/app"); !strings.Contains(got, "Ceph does not understand its capabilities") {
-		t.Errorf("refused for %q", got)
+	if reason := reasonOf(p, api.VerdictRefuse, "client/app"); reason != api.ReasonInvalidSpec {
+		t.Errorf("refused for the reason %q", reason)
 	}
 	f.clients[0].Spec.Caps = api.ClientCaps{"osd": "allow r"}
 	f.clients[0].Generation++

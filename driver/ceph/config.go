@@ -173,7 +173,7 @@ func (p *planner) planConfig() {
 	p.checkNames()
 	if problems := p.configProblems(); len(problems) > 0 {
 		for _, text := range problems {
-			p.decide(api.VerdictRefuse, "config", "%s", text)
+			p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, "config", "%s", text)
 		}
 		return
 	}
@@ -204,15 +204,17 @@ func (p *planner) planConfig() {
 // writeConfig asks for what planConfig found.
 func (p *planner) writeConfig() {
 	if len(p.configSet) > 0 {
-		p.configCommand(verbConfigSet, p.configSet, "spec.ceph asks for "+words.Few(optionNames(p.configSet)))
+		p.configCommand(api.ReasonDeclared, verbConfigSet, p.configSet,
+			"spec.ceph asks for "+words.Few(optionNames(p.configSet)))
 	}
 	if len(p.configGone) > 0 {
-		p.configCommand(verbConfigRm, p.configGone, "spec.ceph does not ask any more for "+words.Few(optionNames(p.configGone)))
+		p.configCommand(api.ReasonRemoving, verbConfigRm, p.configGone,
+			"spec.ceph does not ask any more for "+words.Few(optionNames(p.configGone)))
 	}
 }
 
-func (p *planner) configCommand(verb string, params map[string]string, reason string) {
-	p.command(verb, "config", params, reason)
+func (p *planner) configCommand(reason api.Reason, verb string, params map[string]string, why string) {
+	p.command(reason, verb, "config", params, why)
 	p.plan.Commands[len(p.plan.Commands)-1].Line = verb
 	p.moving = true
 }

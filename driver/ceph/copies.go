@@ -25,10 +25,16 @@ func (p *planner) tellCopies() {
 	m := p.findScarce()
 	reason := api.RedundancyAsRoom
 	var said []string
-	for _, x := range []struct{ reason, text string }{
-		{api.RedundancyOneCopy, p.oneCopyText(m.one)}, {api.RedundancyFewerCopies, p.fewerText(m.fewer)},
-		{api.RedundancyOneHost, p.togetherText(m.together)}, {api.RedundancyTooFewPlaces, p.crowdedText(m.crowded)},
-		{api.RedundancyGrowing, p.growingText(m.growing)},
+	for _, x := range []struct {
+		reason  string
+		because api.Reason
+		text    string
+	}{
+		{api.RedundancyOneCopy, api.ReasonNotRedundant, p.oneCopyText(m.one)},
+		{api.RedundancyFewerCopies, api.ReasonNotRedundant, p.fewerText(m.fewer)},
+		{api.RedundancyOneHost, api.ReasonNotRedundant, p.togetherText(m.together)},
+		{api.RedundancyTooFewPlaces, api.ReasonInsufficientNodes, p.crowdedText(m.crowded)},
+		{api.RedundancyGrowing, api.ReasonScaling, p.growingText(m.growing)},
 	} {
 		if x.text == "" {
 			continue
@@ -37,7 +43,7 @@ func (p *planner) tellCopies() {
 			reason = x.reason
 		}
 		said = append(said, x.text)
-		p.decide(api.VerdictSkip, "pools", "%s", x.text)
+		p.decide(api.VerdictSkip, x.because, "pools", "%s", x.text)
 	}
 	c := metav1.Condition{Type: api.ClusterRedundant, Status: metav1.ConditionTrue, Reason: reason, Message: p.roomText()}
 	if len(said) > 0 {

@@ -92,7 +92,7 @@ func (p *planner) man(c *crew, places []place) {
 		case why != "" && d.DeletionTimestamp != nil:
 			continue
 		case why != "" && p.released[d.Name]:
-			p.dismissOne(d, why)
+			p.dismissOne(api.ReasonRemoving, d, why)
 			continue
 		case why != "" && !p.refusedHost(d.Spec.Host):
 			count++ // it gets another in its place before it goes
@@ -112,7 +112,8 @@ func (p *planner) man(c *crew, places []place) {
 		c.seats = append(c.seats, seat{p.freeID(c), at.host, at.address})
 	}
 	if n := len(c.seats); n < c.count && len(p.members) > 0 {
-		p.decide(api.VerdictSkip, c.object, "there %s although %s is %d: each has a host of its own, and no more hosts can be used",
+		p.decide(api.VerdictSkip, api.ReasonInsufficientNodes, c.object,
+			"there %s although %s is %d: each has a host of its own, and no more hosts can be used",
 			isAre(words.Plural(n, c.noun), n), c.field, c.count)
 	}
 	slices.SortFunc(c.seats, func(a, b seat) int { return strings.Compare(a.id, b.id) })
@@ -158,13 +159,13 @@ func (p *planner) dropSeat(c *crew) {
 	d := p.have[p.daemonOf(c, c.seats[last].id)]
 	c.seats = slices.Delete(c.seats, last, last+1)
 	if d.DeletionTimestamp == nil {
-		p.dismissOne(d, fmt.Sprintf("%s is %d", c.field, c.count))
+		p.dismissOne(api.ReasonRemoving, d, fmt.Sprintf("%s is %d", c.field, c.count))
 	}
 }
 
-func (p *planner) dismissOne(d *api.Daemon, reason string) {
-	p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: reason})
-	p.decide(api.VerdictDo, label(d), "removed from host %s: %s", d.Spec.Host, reason)
+func (p *planner) dismissOne(reason api.Reason, d *api.Daemon, why string) {
+	p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: why})
+	p.decide(api.VerdictDo, reason, label(d), "removed from host %s: %s", d.Spec.Host, why)
 }
 
 // lostOf counts the daemons that are missing in Ceph, on hosts that are silent or gone. Their Daemons stay: nothing is stopped because of lost
@@ -191,7 +192,9 @@ func (p *planner) lostOf(c *crew) int {
 		case h == nil || p.silentFor(h) >= p.waits.ReplicaLost:
 			lost++
 		default:
-			p.decide(api.VerdictWait, label(d), "not replaced yet: it is missing and the agent of host %s is silent, for less than %v", d.Spec.Host, p.waits.ReplicaLost)
+			p.decide(api.VerdictWait, api.ReasonGracePeriod, label(d),
+				"not replaced yet: it is missing and the agent of host %s is silent, for less than %v", d.Spec.Host,
+				p.waits.ReplicaLost)
 		}
 	}
 	return lost
@@ -206,7 +209,8 @@ func (p *planner) unsteady(c *crew) bool {
 		}
 		since, returned := h.ReturnedSince()
 		if !h.AgentHeard() || returned && p.now.Sub(since) < p.waits.ReplicaSteady {
-			p.decide(api.VerdictSkip, c.object, "there are more than %s: they stay until host %s, which was silent, has been heard for %v",
+			p.decide(api.VerdictSkip, api.ReasonSurplusKept, c.object,
+				"there are more than %s: they stay until host %s, which was silent, has been heard for %v",
 				c.field, s.host, p.waits.ReplicaSteady)
 			return true
 		}

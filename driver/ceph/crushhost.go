@@ -203,9 +203,10 @@ func (p *planner) refusePlaces() {
 			continue
 		}
 		delete(p.options[section], optionLocation)
-		p.decide(api.VerdictRefuse, "config", "spec.ceph.config.%s: %s = %q is one place in CRUSH for the OSDs of "+
-			"all hosts, so no OSD gets it: remove it, and label the hosts "+
-			"('holdfast host label --location'), or give it to single OSDs (spec.ceph.config.osd.N)", section,
+		p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, "config",
+			"spec.ceph.config.%s: %s = %q is one place in CRUSH for the OSDs of "+
+				"all hosts, so no OSD gets it: remove it, and label the hosts "+
+				"('holdfast host label --location'), or give it to single OSDs (spec.ceph.config.osd.N)", section,
 			optionLocation, where)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -175,8 +176,8 @@ func (p *planner) writeDefaults() {
 	}
 }
 
-func (p *planner) defaultCommand(verb string, params map[string]string, reason string) {
-	p.command(verb, lineDefaults, params, reason)
+func (p *planner) defaultCommand(verb string, params map[string]string, why string) {
+	p.command(api.ReasonScaling, verb, lineDefaults, params, why)
 	p.plan.Commands[len(p.plan.Commands)-1].Line = lineDefaults
 	p.moving = true
 }

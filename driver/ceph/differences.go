@@ -123,7 +123,7 @@ func (p *planner) tellPlaces() {
 			reason = x.reason
 		}
 		said = append(said, x.text)
-		p.decide(api.VerdictSkip, objectCrush, "%s", x.text)
+		p.decide(api.VerdictSkip, api.ReasonMisplaced, objectCrush, "%s", x.text)
 	}
 	c := metav1.Condition{Type: api.ClusterPlaced, Status: metav1.ConditionTrue, Reason: reason, Message: "CRUSH has each OSD below its host"}
 	if len(said) > 0 {

@@ -92,7 +92,7 @@ func drains(d *api.Daemon) bool { return d.Spec.Parameters[ParamDrain] != "" }
 
 func (p *planner) answers(u *upkeep) bool {
 	if !p.reachable() || p.seen.Drain == nil {
-		return p.await(u, "Ceph does not answer, and only Ceph can say what may go")
+		return p.await(u, api.ReasonNotAnswering, "Ceph does not answer, and only Ceph can say what may go")
 	}
 	return true
 }
@@ -106,31 +106,33 @@ func (p *planner) mayDrain(u *upkeep) bool {
 	if len(osds) > 0 && allOf(osds, drains) {
 		return true
 	}
-	refuse := func(format string, args ...any) bool {
-		p.say(u, api.VerdictRefuse, format, args...)
+	refuse := func(reason api.Reason, format string, args ...any) bool {
+		p.say(u, api.VerdictRefuse, reason, format, args...)
 		return false
 	}
 	if mons := slices.DeleteFunc(u.of(TypeMon), drains); len(mons) > 0 && !p.monElsewhere() {
 		if len(p.hostsForMons()) > 0 {
-			return p.await(u, "%s cannot move yet: on each host that could have a mon one kept failing, and is tried again later", label(mons[0]))
+			return p.await(u, api.ReasonDaemonFailing,
+				"%s cannot move yet: on each host that could have a mon one kept failing, and is tried again later", label(mons[0]))
 		}
-		return refuse("%s runs there, and no other host may run a mon: spec.ceph.mon.count is %d, and each has a host of its own",
+		return refuse(api.ReasonNoOtherHost,
+			"%s runs there, and no other host may run a mon: spec.ceph.mon.count is %d, and each has a host of its own",
 			label(mons[0]), p.spec.Mon.Count)
 	}
 	if mgrs := u.of(TypeMgr); len(mgrs) > 0 && !p.mgrElsewhere() {
-		return refuse("%s runs there, and no other host may run a mgr", label(mgrs[0]))
+		return refuse(api.ReasonNoOtherHost, "%s runs there, and no other host may run a mgr", label(mgrs[0]))
 	}
-	if why := p.mayMoveServices(u); why != "" {
-		return refuse("%s", why)
+	if o := p.mayMoveServices(u); !o.None() {
+		return refuse(o.Reason, "%s", o.Message)
 	}
 	if len(osds) == 0 {
 		return true
 	}
 	if p.spaceUnknown() {
-		return p.await(u, "Ceph does not say yet how full its OSDs are")
+		return p.await(u, api.ReasonNotAnswering, "Ceph does not say yet how full its OSDs are")
 	}
-	if why := p.noRoom(u); why != "" {
-		return refuse("%s", why)
+	if o := p.noRoom(u); !o.None() {
+		return refuse(o.Reason, "%s", o.Message)
 	}
 	for _, d := range osds {
 		p.granted[placeOf(d)] = true
@@ -159,13 +161,13 @@ func (p *planner) moveMgr(u *upkeep) bool {
 		})
 		switch {
 		case !ready || p.seen.Standbys == 0:
-			return p.await(u, "a mgr on another host is to stand by before %s goes", label(d))
+			return p.await(u, api.ReasonAwaitingReplacement, "a mgr on another host is to stand by before %s goes", label(d))
 		case d.Spec.ID == p.seen.ActiveMgr:
-			p.command(verbMgrFail, label(d), nil, p.why(u))
-			return p.await(u, "%s hands over to a mgr on another host", label(d))
+			p.command(api.ReasonHandingOver, verbMgrFail, label(d), nil, p.why(u))
+			return p.await(u, api.ReasonHandingOver, "%s hands over to a mgr on another host", label(d))
 		}
 		p.released[d.Name] = true
-		return p.await(u, "%s is being removed", label(d))
+		return p.await(u, api.ReasonRemoving, "%s is being removed", label(d))
 	}
 	return true
 }
@@ -177,14 +179,16 @@ func (p *planner) yieldMon(u *upkeep) bool {
 		return true
 	}
 	p.yielded[u.host] = p.why(u)
-	return p.await(u, "%s goes when a mon on another host has taken its place", label(mons[0]))
+	return p.await(u, api.ReasonAwaitingReplacement, "%s goes when a mon on another host has taken its place",
+		label(mons[0]))
 }
 
 // absent leaves alone what is up although its Host is gone: a machine that still works was not removed for good.
 func (p *planner) absent(u *upkeep) bool {
 	for _, d := range u.of(TypeOSD) {
 		if p.seenOSD(d).Up {
-			p.decide(api.VerdictSkip, label(d), "its host %s is not known any more, and yet it is up: it is left alone until it is down", u.host)
+			p.decide(api.VerdictSkip, api.ReasonKeptAsIs, label(d),
+				"its host %s is not known any more, and yet it is up: it is left alone until it is down", u.host)
 			return false
 		}
 	}
@@ -206,11 +210,11 @@ func (p *planner) takeOut(u *upkeep) bool {
 		}
 	}
 	if !noted {
-		return p.await(u, "%s being told to leave", u.it())
+		return p.await(u, api.ReasonRemoving, "%s being told to leave", u.it())
 	}
 	if len(names) > 0 {
-		p.command(verbReweight, strings.Join(names, ", "), weights, p.why(u))
-		return p.await(u, "%s being given weight 0 in CRUSH", u.it())
+		p.command(api.ReasonRemoving, verbReweight, strings.Join(names, ", "), weights, p.why(u))
+		return p.await(u, api.ReasonConfiguring, "%s being given weight 0 in CRUSH", u.it())
 	}
 	return true
 }
@@ -263,9 +267,9 @@ func (p *planner) emptied(u *upkeep) bool {
 	}
 	switch {
 	case len(full) > 0:
-		return p.await(u, "data moves from %s to other %s", words.Few(full), u.kind())
+		return p.await(u, api.ReasonMovingData, "data moves from %s to other %s", words.Few(full), u.kind())
 	case slices.ContainsFunc(u.of(TypeOSD), p.inCeph) && (p.seen.PGs < p.seen.PGsWanted || p.seen.PGsClean < p.seen.PGs):
-		return p.await(u, "copies are still being made: not all placement groups are active+clean")
+		return p.await(u, api.ReasonDataNotClean, "copies are still being made: not all placement groups are active+clean")
 	}
 	return true
 }
@@ -279,8 +283,8 @@ func (p *planner) markOut(u *upkeep) bool {
 		}
 	}
 	if len(in) > 0 {
-		p.command(verbOSDOut, strings.Join(in, ", "), nil, "it is empty, and "+p.why(u))
-		return p.await(u, "%s being marked out", u.it())
+		p.command(api.ReasonRemoving, verbOSDOut, strings.Join(in, ", "), nil, "it is empty, and "+p.why(u))
+		return p.await(u, api.ReasonConfiguring, "%s being marked out", u.it())
 	}
 	return true
 }
@@ -301,7 +305,7 @@ func (p *planner) stopDrained(u *upkeep) bool {
 	}
 	stopped := allOf(osds, ended) || !p.hosts[u.host].AgentHeard()
 	up := slices.ContainsFunc(osds, func(d *api.Daemon) bool { return p.inCeph(d) && p.seenOSD(d).Up })
-	return stopped && !up || p.await(u, "waiting for %s to stop", p.joinLabels(osds))
+	return stopped && !up || p.await(u, api.ReasonStopping, "waiting for %s to stop", p.joinLabels(osds))
 }
 
 // purge has Ceph forget OSDs that are empty and down. The mgr itself looks once more whether they are safe to destroy.
@@ -315,8 +319,8 @@ func (p *planner) purge(u *upkeep) bool {
 	if len(left) == 0 {
 		return true
 	}
-	p.command(verbOSDPurge, strings.Join(left, ", "), nil, "it is empty, and "+p.why(u))
-	return p.await(u, "Ceph is to forget %s", words.Few(left))
+	p.command(api.ReasonRemoving, verbOSDPurge, strings.Join(left, ", "), nil, "it is empty, and "+p.why(u))
+	return p.await(u, api.ReasonConfiguring, "Ceph is to forget %s", words.Few(left))
 }
 
 // dismiss removes the Daemons. What becomes of the devices is the cluster's deletion policy.
@@ -324,19 +328,20 @@ func (p *planner) dismiss(u *upkeep) bool {
 	osds := u.of(TypeOSD)
 	p.stopAll(osds)
 	if engine.DisksKept(p.hosts[u.host]) && slices.ContainsFunc(osds, wiped) {
-		return p.await(u, "%s being told that the disks are kept", u.it())
+		return p.await(u, api.ReasonRemoving, "%s being told that the disks are kept", u.it())
 	}
 	for _, d := range osds {
 		p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: p.why(u)})
-		p.decide(api.VerdictDo, label(d), "removed from host %s: %s (deletionPolicy %s)", u.host, p.why(u), p.policyOn(u.host))
+		p.decide(api.VerdictDo, api.ReasonRemoving, label(d), "removed from host %s: %s (deletionPolicy %s)", u.host,
+			p.why(u), p.policyOn(u.host))
 	}
 	for _, d := range p.view.Daemons {
 		if d.Spec.Host == u.host && d.DeletionTimestamp != nil {
-			p.say(u, api.VerdictWait, "%s is being removed", label(&d))
+			p.say(u, api.VerdictWait, api.ReasonRemoving, "%s is being removed", label(&d))
 			return false
 		}
 	}
-	return len(u.of(TypeOSD)) == 0 || p.await(u, "%s being removed", u.it())
+	return len(u.of(TypeOSD)) == 0 || p.await(u, api.ReasonRemoving, "%s being removed", u.it())
 }
 
 // policyOn is what becomes of the data on a host that is removed from there.
@@ -354,12 +359,12 @@ func (p *planner) dropBucket(u *upkeep) bool {
 	short := p.crushHome(u.host)
 	for _, id := range orphans(p.view, p.seen) {
 		if p.seen.Destroyed[id] == short {
-			return p.await(u, "Ceph is to forget %s, which was destroyed and not replaced", osdName(id))
+			return p.await(u, api.ReasonConfiguring, "Ceph is to forget %s, which was destroyed and not replaced", osdName(id))
 		}
 	}
 	if children, ok := p.seen.Drain.Buckets[short]; ok && children == 0 {
-		p.command(verbCrushRm, short, nil, "no OSD is left on it")
-		return p.await(u, "CRUSH is to forget it")
+		p.command(api.ReasonRemoving, verbCrushRm, short, nil, "no OSD is left on it")
+		return p.await(u, api.ReasonConfiguring, "CRUSH is to forget it")
 	}
 	return true
 }
@@ -401,10 +406,10 @@ func (p *planner) endDrains() {
 func (p *planner) bringBack(in, heavy []string, weights map[string]string) {
 	const why = "it is to stay after all"
 	if len(in) > 0 {
-		p.command(verbOSDIn, strings.Join(in, ", "), nil, why)
+		p.command(api.ReasonBackInUse, verbOSDIn, strings.Join(in, ", "), nil, why)
 	}
 	if len(heavy) > 0 {
-		p.command(verbReweight, strings.Join(heavy, ", "), weights, why)
+		p.command(api.ReasonBackInUse, verbReweight, strings.Join(heavy, ", "), weights, why)
 	}
 	p.moving = p.moving || len(in)+len(heavy) > 0
 }

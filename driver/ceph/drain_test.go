@@ -151,25 +151,30 @@ func TestDrain_outByHandStaysOut(t *testing.T) {
 
 func TestDrain_refused(t *testing.T) {
 	for name, tt := range map[string]struct {
-		world func() *world
-		host  int
-		setup func(*fakeWorld)
-		want  string
+		world  func() *world
+		host   int
+		setup  func(*fakeWorld)
+		reason api.Reason
+		want   string
 	}{
-		"a mon": {threeHosts, 1, nil, "mon.a runs there, and no other host may run a mon: spec.ceph.mon.count is 3, and each has a host of its own"},
+		"a mon": {threeHosts, 1, nil, api.ReasonNoOtherHost,
+			"mon.a runs there, and no other host may run a mon: spec.ceph.mon.count is 3, and each has a host of its own"},
 		"too few hosts": {func() *world {
 			w := threeHosts()
 			w.cluster.Spec.Ceph.Mon.Count = 1
 			return w
-		}, 3, nil, "pool device_health_metrics keeps 3 copies, each on another host, and without it there would be 2 hosts"},
+		}, 3, nil, api.ReasonInsufficientNodes,
+			"pool device_health_metrics keeps 3 copies, each on another host, and without it there would be 2 hosts"},
 		"the last host of a rack": {fourHosts, 4, func(f *fakeWorld) {
 			f.ceph.SpreadOver(map[string]string{"h1": "r1", "h2": "r2", "h3": "r1", "h4": "r3"})
-		}, "pool device_health_metrics keeps 3 copies, each on another rack, and without it there would be 2 racks: add one first"},
+		}, api.ReasonInsufficientNodes,
+			"pool device_health_metrics keeps 3 copies, each on another rack, " +
+				"and without it there would be 2 racks: add one first"},
 		"too little space": {fourHosts, 4, func(f *fakeWorld) {
 			for id := range 4 {
 				f.ceph.Use(id, 3<<20)
 			}
-		}, "its data does not fit on the other hosts: their OSDs would be 100 % full"},
+		}, api.ReasonInsufficientSpace, "its data does not fit on the other hosts: their OSDs would be 100 % full"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := withFake(tt.world())
@@ -181,7 +186,11 @@ func TestDrain_refused(t *testing.T) {
 			if steps := f.steps(t); slices.ContainsFunc(steps, func(s string) bool { return !strings.Contains(s, "mgr") }) {
 				t.Errorf("something was done: %v", steps)
 			}
-			if w := hostWord(f.settle(t), f.hosts[tt.host-1].Name); !strings.HasPrefix(w, "Refuse: "+tt.want) {
+			p, host := f.settle(t), f.hosts[tt.host-1].Name
+			if reason := reasonOf(p, api.VerdictRefuse, "host/"+host); reason != tt.reason {
+				t.Errorf("refused for the reason %q, want %s", reason, tt.reason)
+			}
+			if w := hostWord(p, host); !strings.HasPrefix(w, "Refuse: "+tt.want) {
 				t.Errorf("%q", w)
 			}
 		})

@@ -29,14 +29,14 @@ type fsPlan struct {
 	pools   []*poolPlan
 	service *service
 	// refusals say why it cannot be as it is declared, waits what it waits for.
-	refusals, waits []string
+	refusals, waits objections
 }
 
 // line is what the filesystem's commands are about, and depend on.
 func (x *fsPlan) line() string { return engine.ResourceObject(x.Filesystem) }
 
-func (x *fsPlan) refuse(format string, args ...any) {
-	x.refusals = append(x.refusals, fmt.Sprintf(format, args...))
+func (x *fsPlan) refuse(reason api.Reason, format string, args ...any) {
+	x.refusals.refuse(reason, format, args...)
 }
 
 // activeMDS and standbyMDS read the spec. The API server sets the defaults; a plan of a file that was never sent to it has to do without.
@@ -93,13 +93,11 @@ func (p *planner) planFilesystems() {
 		}
 		p.checkFS(x)
 		x.service.held = x.service.held || x.have == nil && len(x.refusals)+len(x.waits) > 0
-		for _, text := range x.refusals {
+		for _, o := range x.refusals {
 			holdNew(x.pools)
-			p.decide(api.VerdictRefuse, x.line(), "%s", text)
+			p.object(x.line(), o)
 		}
-		for _, text := range x.waits {
-			p.decide(api.VerdictWait, x.line(), "%s", text)
-		}
+		p.object(x.line(), x.waits...)
 	}
 }
 
@@ -160,27 +158,23 @@ func (p *planner) allPools() []*poolPlan {
 // checkFS says why a filesystem cannot be as it is declared, or what it waits for.
 func (p *planner) checkFS(x *fsPlan) {
 	if len(x.lost) > 0 {
-		x.refuse("%s", x.lost.refusal(x.Filesystem))
+		x.refusals.add(x.lost.refusal(x.Filesystem))
 		return
 	}
-	if x.service.refusal != "" {
-		x.refuse("%s", x.service.refusal)
-	}
+	x.refusals.add(x.service.refusal)
 	for _, pool := range x.pools {
 		p.checkOwner(x, pool)
-		for _, text := range pool.refusals {
-			x.refuse("pool %s: %s", pool.Name, text)
-		}
-		for _, text := range pool.waits {
-			x.waits = append(x.waits, "pool "+pool.Name+": "+text)
-		}
+		x.refusals = append(x.refusals, pool.refusals.of("pool "+pool.Name)...)
+		x.waits = append(x.waits, pool.waits.of("pool "+pool.Name)...)
 	}
 	for _, g := range x.Spec.SubvolumeGroups {
 		if g.Quota != nil && g.Quota.Sign() <= 0 {
-			x.refuse("the quota of subvolume group %s has to be more than nothing, such as 100Gi: leave it out for none", g.Name)
+			x.refuse(api.ReasonInvalidSpec,
+				"the quota of subvolume group %s has to be more than nothing, such as 100Gi: leave it out for none", g.Name)
 		}
 		if g.Quota != nil && !wholeBytes(*g.Quota) {
-			x.refuse("the quota of subvolume group %s must be whole bytes: m stands for thousandths; write 500Mi", g.Name)
+			x.refuse(api.ReasonInvalidSpec,
+				"the quota of subvolume group %s must be whole bytes: m stands for thousandths; write 500Mi", g.Name)
 		}
 	}
 	if x.have == nil {
@@ -192,9 +186,10 @@ func (p *planner) checkFS(x *fsPlan) {
 		switch {
 		case name == "":
 		case at < 0:
-			x.refuse("spec.dataPools has no pool %s, which the filesystem has in Ceph: files may lie in it, so none is taken out. List it, or give the Filesystem another name", name)
+			x.refuse(api.ReasonWouldLoseData, "spec.dataPools has no pool %s, which the filesystem has in Ceph: files may lie "+
+				"in it, so none is taken out. List it, or give the Filesystem another name", name)
 		case i == 0 && at > 0:
-			x.refuse("pool %s is the filesystem's first data pool, and stays so: list it first", name)
+			x.refuse(api.ReasonInvalidSpec, "pool %s is the filesystem's first data pool, and stays so: list it first", name)
 		}
 	}
 }
@@ -203,11 +198,13 @@ func (p *planner) checkFS(x *fsPlan) {
 func (p *planner) checkOwner(x *fsPlan, pool *poolPlan) {
 	for _, other := range p.allPools() {
 		if other != pool && other.Name == pool.Name {
-			pool.refuse("%s has a pool of this name, too: choose another name", strings.Replace(other.line(), "/", " ", 1))
+			pool.refuse(api.ReasonConflict, "%s has a pool of this name, too: choose another name",
+				strings.Replace(other.line(), "/", " ", 1))
 		}
 	}
 	if pool.have != nil && !x.promised(pool) && (x.have == nil || !slices.Contains(append(x.have.DataPools, x.have.MetadataPool), pool.have.ID)) {
-		pool.refuse("Ceph has a pool of this name that was not made for this filesystem: choose another name, or delete it")
+		pool.refuse(api.ReasonConflict,
+			"Ceph has a pool of this name that was not made for this filesystem: choose another name, or delete it")
 	}
 }
 
@@ -227,8 +224,10 @@ func (p *planner) writeFilesystems() {
 	}
 }
 
-func (p *planner) fsCommand(x *fsPlan, verb string, params map[string]string, format string, args ...any) {
-	p.command(verb, x.line(), params, fmt.Sprintf(format, args...))
+func (p *planner) fsCommand(
+	x *fsPlan, reason api.Reason, verb string, params map[string]string, format string, args ...any,
+) {
+	p.command(reason, verb, x.line(), params, fmt.Sprintf(format, args...))
 	p.plan.Commands[len(p.plan.Commands)-1].Line = x.line()
 }
 
@@ -254,12 +253,14 @@ func (x *fsPlan) written(pool *poolPlan) bool {
 func (p *planner) makeFS(x *fsPlan) *FS {
 	have := x.have
 	if have == nil {
-		p.fsCommand(x, verbFSNew, map[string]string{paramMetadata: x.pools[0].Name, paramData: x.pools[1].Name}, "it is declared")
+		p.fsCommand(x, api.ReasonDeclared, verbFSNew,
+			map[string]string{paramMetadata: x.pools[0].Name, paramData: x.pools[1].Name}, "it is declared")
 		have = &FS{MaxMDS: 1, StandbyWanted: 1}
 	}
 	for _, pool := range x.pools[2:] {
 		if pool.have == nil || !slices.Contains(have.DataPools, pool.have.ID) {
-			p.fsCommand(x, verbFSAddPool, map[string]string{paramData: pool.Name}, "pool %s is declared", pool.Name)
+			p.fsCommand(x, api.ReasonDeclared, verbFSAddPool, map[string]string{paramData: pool.Name}, "pool %s is declared",
+				pool.Name)
 		}
 	}
 	return have
@@ -279,7 +280,9 @@ func (p *planner) bringMDS(x *fsPlan, have *FS) {
 		have, want int
 	}{{optionMaxMDS, have.MaxMDS, active}, {optionStandby, have.StandbyWanted, standby}} {
 		if o.have != o.want {
-			p.fsCommand(x, verbFSSet, map[string]string{paramOption: o.name, paramValue: strconv.Itoa(o.want)}, "%s goes from %d to %d", o.name, o.have, o.want)
+			p.fsCommand(x, api.ReasonDeclared, verbFSSet,
+				map[string]string{paramOption: o.name, paramValue: strconv.Itoa(o.want)}, "%s goes from %d to %d", o.name, o.have,
+				o.want)
 		}
 	}
 }
@@ -298,9 +301,10 @@ func (p *planner) bringGroups(x *fsPlan) {
 		params := map[string]string{paramGroup: g.Name, paramValue: strconv.FormatInt(groupQuota(g), 10)}
 		switch {
 		case !there:
-			p.fsCommand(x, verbGroupCreate, params, "subvolume group %s is declared", g.Name)
+			p.fsCommand(x, api.ReasonDeclared, verbGroupCreate, params, "subvolume group %s is declared", g.Name)
 		case quota != groupQuota(g):
-			p.fsCommand(x, verbGroupResize, params, "the quota of subvolume group %s goes from %s to %s", g.Name, quotaWord(quota), quotaWord(groupQuota(g)))
+			p.fsCommand(x, api.ReasonDeclared, verbGroupResize, params, "the quota of subvolume group %s goes from %s to %s",
+				g.Name, quotaWord(quota), quotaWord(groupQuota(g)))
 		}
 	}
 }

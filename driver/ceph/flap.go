@@ -143,7 +143,8 @@ func (p *planner) planFlaps() {
 		case d.DeletionTimestamp != nil || !held(d):
 		case p.reachable() && p.seen.hasCheck(checkAvailability):
 			p.moving = true
-			p.decide(api.VerdictDo, label(d), "it was held back and starts again, because data is out of reach: it may have what is missing")
+			p.decide(api.VerdictDo, api.ReasonBackInUse, label(d),
+				"it was held back and starts again, because data is out of reach: it may have what is missing")
 		default:
 			p.holdBack(d, heldSince(d))
 			back = append(back, d)
@@ -154,7 +155,9 @@ func (p *planner) planFlaps() {
 			continue
 		}
 		if why := p.mayNotHold(d, back); why != "" {
-			p.decide(api.VerdictSkip, label(d), "it went down and came back %d times within %v and would be held back, but %s. Look at its device and network", flapCount, flapWindow, why)
+			p.decide(api.VerdictSkip, api.ReasonDaemonFailing, label(d),
+				"it went down and came back %d times within %v and would be held back, but %s. Look at its device and network",
+				flapCount, flapWindow, why)
 			continue
 		}
 		p.holdBack(d, p.now.UTC().Truncate(time.Second))
@@ -165,7 +168,7 @@ func (p *planner) planFlaps() {
 // holdBack keeps an OSD stopped.
 func (p *planner) holdBack(d *api.Daemon, since time.Time) {
 	p.held[d.Name], p.stop[d.Name] = since, true
-	p.decide(api.VerdictSkip, label(d), "%s", heldText(d, since))
+	p.decide(api.VerdictSkip, api.ReasonHeldBack, label(d), "%s", heldText(d, since))
 }
 
 func heldText(d *api.Daemon, since time.Time) string {

@@ -145,7 +145,7 @@ func (p *planner) findGroups(x *fsPlan) {
 		x.forgotGroups, x.lostGroups = x.lostGroups, nil
 	}
 	if len(x.lostGroups) > 0 {
-		p.decide(api.VerdictRefuse, x.line(), "%s", x.lostGroups.refusal(x.Filesystem))
+		p.object(x.line(), x.lostGroups.refusal(x.Filesystem))
 	}
 }
 

@@ -27,7 +27,7 @@ func (p *planner) putFilesystems() {
 		} else {
 			p.tellFS(x, s)
 			p.setLost(next, p.fsKnown() && p.poolsKnown(), slices.Concat(x.lost, x.lostGroups))
-			engine.Accept(next, x.refusals, nil, p.now)
+			engine.Accept(next, x.refusals.texts(), nil, p.now)
 		}
 		p.plan.PutResource(x.Filesystem, next)
 	}
@@ -144,9 +144,9 @@ func (p *planner) ofGoneServer(m cephreport.Mount) bool {
 
 // fsState says whether a filesystem can be used, and why not.
 func (p *planner) fsState(x *fsPlan) (api.ResourceState, string) {
-	failure := p.failureOf(x.line())
+	failure := p.failureOf(x.line()).Message
 	known := p.fsKnown() && p.poolsKnown()
-	switch problems := slices.Concat(x.refusals, x.waits); {
+	switch problems := slices.Concat(x.refusals, x.waits).texts(); {
 	case !known && x.id != 0:
 		return api.ResourceOffline, "Ceph does not answer"
 	case x.have == nil && len(x.lost) > 0:
@@ -169,12 +169,12 @@ func (p *planner) fsState(x *fsPlan) (api.ResourceState, string) {
 		}
 	}
 	if len(x.lostGroups) > 0 {
-		state, texts = worse(state, api.ResourceDegraded), append(texts, x.lostGroups.refusal(x.Filesystem))
+		state, texts = worse(state, api.ResourceDegraded), append(texts, x.lostGroups.refusal(x.Filesystem).Message)
 	}
 	if left := p.groupsLeft(x); left > 0 && state == api.ResourceOnline {
 		state, texts = p.notYet(x), append(texts, words.Plural(left, "subvolume group")+" not made yet")
 	}
-	texts = slices.Concat(x.refusals, x.waits, []string{failure}, texts)
+	texts = slices.Concat(x.refusals.texts(), x.waits.texts(), []string{failure}, texts)
 	return state, strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "; ")
 }
 
@@ -251,9 +251,9 @@ func (p *planner) judgeFilesystems(s *state) {
 
 // endService lets the MDS of a filesystem go that is being deleted: when it is gone from Ceph, or is to stay there and nobody uses it.
 func (p *planner) endService(x *fsPlan) {
-	why := p.inUse(x)
+	use := p.inUse(x)
 	keeps := x.Spec.DeletionPolicy != api.DeletionWipe
-	if p.fsKnown() && why == "" && (x.have == nil || keeps || !x.owns()) {
+	if p.fsKnown() && use.None() && (x.have == nil || keeps || !x.owns()) {
 		x.service.count, x.service.least = 0, 0
 	}
 }
@@ -261,34 +261,35 @@ func (p *planner) endService(x *fsPlan) {
 // owns says whether the filesystem in Ceph is the very one that the Filesystem was told to have.
 func (x *fsPlan) owns() bool { return x.have.ID == x.id }
 
-// inUse says who uses a filesystem that is being deleted; empty when nobody does. One of which nobody serves a rank is used by nobody.
-func (p *planner) inUse(x *fsPlan) string {
+// inUse says who uses a filesystem that is being deleted; none when nobody does. One of which nobody
+// serves a rank is used by nobody.
+func (p *planner) inUse(x *fsPlan) (none engine.Objection) {
 	if x.have == nil || !x.owns() {
-		return ""
+		return none
 	}
 	mounts, more, known := p.mounts(x)
 	mounts = slices.DeleteFunc(mounts, p.ofGoneServer)
 	exports := p.exportersOf(x.Name)
 	switch {
 	case len(exports) > 0:
-		return fmt.Sprintf("NFSExport %s serves it: delete that first", words.Few(exports))
+		return engine.Wait(api.ReasonInUse, "NFSExport %s serves it: delete that first", words.Few(exports))
 	case !known:
-		return "it waits for its MDS to say whether clients have it mounted"
+		return engine.Wait(api.ReasonNotAnswering, "it waits for its MDS to say whether clients have it mounted")
 	case len(mounts)+more == 0:
-		return ""
+		return none
 	}
 	names := make([]string, len(mounts))
 	for i, m := range mounts {
 		names[i] = m.String()
 	}
-	return fmt.Sprintf("it is mounted by %s: it goes when they have unmounted it", words.Few(names))
+	return engine.Wait(api.ReasonInUse, "it is mounted by %s: it goes when they have unmounted it", words.Few(names))
 }
 
 // dropFS takes a filesystem away that is being deleted, with its pools; it says whether the Filesystem may go.
 func (p *planner) dropFS(x *fsPlan, s *api.FilesystemStatus) (gone bool) {
 	s.State, s.Message = api.ResourceDeleting, ""
 	wipe := x.Spec.DeletionPolicy == api.DeletionWipe
-	busy := ""
+	var busy, wait engine.Objection
 	if p.fsKnown() {
 		busy = p.inUse(x)
 	}
@@ -296,26 +297,28 @@ func (p *planner) dropFS(x *fsPlan, s *api.FilesystemStatus) (gone bool) {
 	case len(p.have) == 0:
 		return true
 	case !p.fsKnown() || !p.poolsKnown():
-		s.Message = "being deleted: Ceph does not answer"
-	case busy != "":
-		s.Message = "being deleted, but " + busy
+		wait = engine.Wait(api.ReasonNotAnswering, "being deleted: Ceph does not answer")
+	case !busy.None():
+		wait = engine.Wait(busy.Reason, "being deleted, but %s", busy.Message)
 	case p.plan.Refused:
-		s.Message = "being deleted: it waits until the cluster is as it is wanted"
+		wait = waitsForCluster()
 	case wipe && x.have != nil && x.owns():
-		s.Message = p.failureOf(x.line())
-		p.fsCommand(x, verbFSRm, map[string]string{paramID: strconv.FormatInt(x.id, 10)}, "the Filesystem was deleted with deletionPolicy Wipe")
+		s.Message = p.failureOf(x.line()).Message
+		p.fsCommand(x, api.ReasonDeleting, verbFSRm, map[string]string{paramID: strconv.FormatInt(x.id, 10)},
+			"the Filesystem was deleted with deletionPolicy Wipe")
 		return false
 	case wipe && p.dropPools(x):
-		s.Message = p.failureOf(x.line())
+		s.Message = p.failureOf(x.line()).Message
 		return false
 	case len(p.membersOf(&x.service.crew)) > 0:
-		s.Message = "being deleted: its MDS go"
+		wait = engine.Wait(api.ReasonDeleting, "being deleted: its MDS go")
 	case p.keysLeft(x):
-		s.Message = "being deleted: the keys of its MDS go"
+		wait = engine.Wait(api.ReasonDeleting, "being deleted: the keys of its MDS go")
 	default:
 		return true
 	}
-	p.decide(api.VerdictWait, x.line(), "%s", s.Message)
+	s.Message = wait.Message
+	p.object(x.line(), wait)
 	return false
 }
 
@@ -329,7 +332,8 @@ func (p *planner) dropPools(x *fsPlan) (any bool) {
 		any = true
 		x := &poolPlan{Pool: &api.Pool{}, owner: x.Filesystem, id: pool.ID}
 		x.Name = st.Name
-		p.poolCommand(x, verbPoolDelete, api.RiskNone, x.byID(), "the Filesystem was deleted with deletionPolicy Wipe")
+		p.poolCommand(x, api.ReasonDeleting, verbPoolDelete, api.RiskNone, x.byID(),
+			"the Filesystem was deleted with deletionPolicy Wipe")
 	}
 	return any
 }

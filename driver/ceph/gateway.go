@@ -89,7 +89,8 @@ func (p *planner) restartGateways() {
 		if len(stale) > 0 && !busy {
 			d := slices.MinFunc(stale, func(a, b *api.Daemon) int { return strings.Compare(a.Name, b.Name) })
 			p.stop[d.Name] = true
-			p.decide(api.VerdictDo, label(d), "restarted on host %s, to serve as %s", d.Spec.Host, d.Spec.Parameters[rgw.ParamServes])
+			p.decide(api.VerdictDo, api.ReasonRestarting, label(d), "restarted on host %s, to serve as %s", d.Spec.Host,
+				d.Spec.Parameters[rgw.ParamServes])
 		}
 		if busy || len(stale) > 0 {
 			p.moving = true

@@ -42,11 +42,12 @@ func (p *planner) resolveGroups() {
 		n.group = of[i]
 		p.foreseeShares(n)
 		for _, text := range slices.Concat(r.Problems, n.problems) {
-			p.decide(api.VerdictRefuse, n.object(), "%s", text)
+			p.decide(api.VerdictRefuse, api.ReasonNodeUnusable, n.object(), "%s", text)
 		}
-		for _, text := range slices.Concat(r.Waits, n.waits) {
-			p.decide(api.VerdictWait, n.object(), "%s", text)
+		for _, text := range r.Waits {
+			p.decide(api.VerdictWait, api.ReasonNotReady, n.object(), "%s", text)
 		}
+		p.tellUnheard(n)
 	}
 }
 
@@ -109,20 +110,20 @@ func (p *planner) tellGroup(o *drives.Outcome) {
 		return
 	}
 	for _, text := range o.Problems {
-		p.decide(api.VerdictRefuse, object, "%s", text)
+		p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, object, "%s", text)
 	}
 	for _, text := range o.Waits {
-		p.decide(api.VerdictWait, object, "%s", text)
+		p.decide(api.VerdictWait, api.ReasonNotReady, object, "%s", text)
 	}
 	for _, text := range o.Serves {
-		p.decide(api.VerdictDo, object, "%s", text)
+		p.decide(api.VerdictDo, api.ReasonDeclared, object, "%s", text)
 	}
 	for i, text := range o.Others {
 		if i == maxLeftAlone {
-			p.decide(api.VerdictSkip, object, "and %s more", words.Plural(len(o.Others)-i, "disk"))
+			p.decide(api.VerdictSkip, api.ReasonMoreToReport, object, "and %s more", words.Plural(len(o.Others)-i, "disk"))
 			break
 		}
-		p.decide(api.VerdictSkip, object, "%s", text)
+		p.decide(api.VerdictSkip, api.ReasonKeptAsIs, object, "%s", text)
 	}
 }
 
@@ -191,7 +192,7 @@ func (p *planner) endGroup(o *drives.Outcome) {
 	}
 	text := fmt.Sprintf("the group is being deleted, and stays as long as it has %s: name the disks in its spec.exclude to have them leave, or in StorageNodes to keep them",
 		words.Few(left))
-	p.decide(api.VerdictSkip, engine.ResourceObject(o.Group), "%s", text)
+	p.decide(api.VerdictSkip, api.ReasonInUse, engine.ResourceObject(o.Group), "%s", text)
 	next := o.Group.DeepCopy()
 	next.Status.State, next.Status.Message, next.Status.ObservedGeneration = api.ResourceDeleting, words.Cut(text, maxMessage), o.Group.Generation
 	next.Status.Devices, next.Status.Taken = o.Devices, int32(drives.Disks(o.Devices))

@@ -32,7 +32,8 @@ func (p *planner) leaveMaintenance() {
 		}
 	}
 	if len(unset) > 0 {
-		p.command(verbUnsetNoout, strings.Join(unset, ", "), nil, "the host is not in maintenance any more")
+		p.command(api.ReasonHostNotActive, verbUnsetNoout, strings.Join(unset, ", "), nil,
+			"the host is not in maintenance any more")
 	}
 	p.awaitStarts(waiting)
 }
@@ -91,6 +92,7 @@ func (p *planner) awaitStarts(waiting map[string][]string) {
 		if len(leaving[host]) > 0 {
 			why = "leaving maintenance: "
 		}
-		p.awaitHost(host, "%swaiting for %s to be back", why, words.Few(slices.Sorted(slices.Values(waiting[host]))))
+		p.awaitHost(host, api.ReasonStarting, "%swaiting for %s to be back", why,
+			words.Few(slices.Sorted(slices.Values(waiting[host]))))
 	}
 }

@@ -156,18 +156,20 @@ func free(b Bucket, in map[string]string) bool {
 
 // findPlaces finds where hosts are to be that nothing is on, and refuses what cannot be so.
 func (p *planner) findPlaces(hosts []string, atlas *atlas) {
-	wrong := map[string][]string{}
+	wrong := map[engine.Objection][]string{}
 	for _, host := range hosts {
 		in, why := atlas.locate(p.hosts[host])
-		if why != "" {
+		if !why.None() {
 			wrong[why], p.nowhere[host] = append(wrong[why], host), true
 			continue
 		}
 		p.located[p.crushHome(host)] = locationText(in)
 		p.nowhere[host] = p.moveFailed(host)
 	}
-	for _, why := range slices.Sorted(maps.Keys(wrong)) {
-		p.decide(api.VerdictRefuse, objectCrush, "%s. Until then no OSD begins on %s", why, words.Few(wrong[why]))
+	byMessage := func(a, b engine.Objection) int { return strings.Compare(a.Message, b.Message) }
+	for _, why := range slices.SortedFunc(maps.Keys(wrong), byMessage) {
+		p.decide(why.Verdict, why.Reason, objectCrush, "%s. Until then no OSD begins on %s", why.Message,
+			words.Few(wrong[why]))
 	}
 }
 
@@ -183,7 +185,8 @@ func (p *planner) moveFailed(host string) bool {
 func (p *planner) writeLocations() {
 	if len(p.located) > 0 {
 		names := slices.Sorted(maps.Keys(p.located))
-		p.command(verbCrushMove, strings.Join(names, ", "), p.located, "their labels say so, and nothing is on them yet")
+		p.command(api.ReasonDeclared, verbCrushMove, strings.Join(names, ", "), p.located,
+			"their labels say so, and nothing is on them yet")
 		p.plan.Commands[len(p.plan.Commands)-1].Line = objectCrush
 	}
 }

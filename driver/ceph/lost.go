@@ -53,7 +53,7 @@ func (l losses) taken() bool {
 }
 
 // refusal says what is gone, and what a person can do.
-func (l losses) refusal(r api.Resource) string {
+func (l losses) refusal(r api.Resource) engine.Objection {
 	var back []string
 	for _, one := range l {
 		if one.back != "" && !slices.Contains(back, one.back) {
@@ -64,7 +64,7 @@ func (l losses) refusal(r api.Resource) string {
 	if len(back) > 0 {
 		text += strings.Join(back, ", and ") + ", or "
 	}
-	return text + fmt.Sprintf("'%s' %s", recreateCommand(r, l.id()), l[0].anew)
+	return engine.Refusal(api.ReasonLost, "%s'%s' %s", text, recreateCommand(r, l.id()), l[0].anew)
 }
 
 func recreateCommand(r api.Resource, id string) string {
@@ -76,7 +76,8 @@ func (p *planner) accepted(r api.Resource, l losses) bool {
 	if len(l) == 0 || r.GetDeletionTimestamp() != nil || r.GetAnnotations()[api.AnnotationRecreate] != l.id() {
 		return false
 	}
-	p.decide(api.VerdictDo, engine.ResourceObject(r), "its loss was accepted (%s): %s", api.AnnotationRecreate, l.why())
+	p.decide(api.VerdictDo, api.ReasonLossAccepted, engine.ResourceObject(r), "its loss was accepted (%s): %s",
+		api.AnnotationRecreate, l.why())
 	return true
 }
 
@@ -191,10 +192,12 @@ func (x *poolPlan) byID() map[string]string {
 // tellKept tells what a Pool leaves behind that is deleted with its data: only the pool that has its name and its number is deleted.
 func (p *planner) tellKept(x *poolPlan) {
 	if now := p.poolName(x.id); now != "" && now != x.Name {
-		p.decide(api.VerdictSkip, x.line(), "its pool (id %d) was renamed to %s without Holdfast, and stays with its data", x.id, now)
+		p.decide(api.VerdictSkip, api.ReasonKeptAsIs, x.line(),
+			"its pool (id %d) was renamed to %s without Holdfast, and stays with its data", x.id, now)
 	}
 	if x.have != nil && !x.owns() {
-		p.decide(api.VerdictSkip, x.line(), "pool %s in Ceph (id %d) is not the one that was made for it, and stays", x.Name, x.have.ID)
+		p.decide(api.VerdictSkip, api.ReasonNotManaged, x.line(),
+			"pool %s in Ceph (id %d) is not the one that was made for it, and stays", x.Name, x.have.ID)
 	}
 }
 

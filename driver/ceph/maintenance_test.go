@@ -87,6 +87,44 @@ func TestMaintenance(t *testing.T) {
 	}
 }
 
+// The reasons of decisions say what a host that goes into maintenance or is drained does, in the order in
+// which they come up first.
+func TestModes_reasons(t *testing.T) {
+	for mode, want := range map[api.HostMode]map[string][]api.Reason{
+		api.HostMaintenance: {
+			"host/h1": {api.ReasonConfiguring, api.ReasonStopping},
+			"osd.0":   {api.ReasonHostNotActive},
+			"mon.a":   {api.ReasonHostNotActive},
+		},
+		api.HostDrain: {
+			"host/h1": {
+				api.ReasonRemoving, api.ReasonAwaitingReplacement, api.ReasonConfiguring, api.ReasonMovingData,
+				api.ReasonStopping,
+			},
+			"osd.0": {api.ReasonDeclared, api.ReasonRemoving}, // it learns where the new mon is
+			"mon.a": {api.ReasonRemoving},
+		},
+	} {
+		f := withFake(fourHosts())
+		f.settle(t)
+		f.mode(1, mode)
+		got := map[string][]api.Reason{}
+		for range 40 {
+			f.agents()
+			for _, d := range f.round(t).Decisions {
+				of := got[d.Object]
+				if want[d.Object] != nil && d.Verdict != api.VerdictSkip && !slices.Contains(of, d.Reason) {
+					got[d.Object] = append(of, d.Reason)
+				}
+			}
+			f.now = f.now.Add(recheckLater)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", mode, diff)
+		}
+	}
+}
+
 // saidOf are the different texts about what h1 waits for to be back in so many runs.
 func (f *fakeWorld) saidOf(t *testing.T, runs int) (texts []string) {
 	t.Helper()
@@ -160,8 +198,9 @@ func TestMaintenance_secondHostIsRefused(t *testing.T) {
 	f.mode(3, api.HostMaintenance)
 	p := f.settle(t)
 	want := `Refuse: its OSDs may not stop (down already: osd.1 on h2): Ceph says "unsafe to stop osd(s) at this time`
-	if w := hostWord(p, "h3"); !strings.HasPrefix(w, want) {
-		t.Errorf("got %q", w)
+	reason := reasonOf(p, api.VerdictRefuse, "host/h3")
+	if w := hostWord(p, "h3"); !strings.HasPrefix(w, want) || reason != api.ReasonNotOkToStop {
+		t.Errorf("%s: %q", reason, w)
 	}
 	if diff := cmp.Diff(before, f.states("h3")); diff != "" || !slices.Equal(f.ceph.Noout(), []int{1}) {
 		t.Errorf("noout %v, states:\n%s", f.ceph.Noout(), diff)
@@ -213,8 +252,8 @@ func TestMaintenance_onlyHost(t *testing.T) {
 	f.settle(t)
 	f.mode(1, api.HostMaintenance)
 	p := f.settle(t)
-	if w := hostWord(p, "h1"); !strings.HasPrefix(w, "Refuse: mon.a runs there, and without it 0 of 1 mon would be in the quorum") {
-		t.Errorf("%q", w)
+	if reason := reasonOf(p, api.VerdictRefuse, "host/h1"); reason != api.ReasonQuorumAtRisk {
+		t.Errorf("%s: %q", reason, hostWord(p, "h1"))
 	}
 }
 

@@ -19,7 +19,7 @@ type mirrorPlan struct {
 	*api.RBDMirror
 	service *service
 	// refusals say why it cannot be as it is declared, waits what it waits for.
-	refusals, waits []string
+	refusals, waits objections
 }
 
 func (x *mirrorPlan) object() string { return engine.ResourceObject(x.RBDMirror) }
@@ -36,7 +36,8 @@ type MirrorFacts struct {
 
 // MirrorToken is another cluster, or what is wrong with the Secret that should say where it is.
 type MirrorToken struct {
-	FSID, Problem string
+	FSID    string
+	Problem engine.Objection
 	// Sum tells the token from others, and nothing of what is in it.
 	Sum string
 }
@@ -56,9 +57,7 @@ func (p *planner) declareMirrors() {
 		}
 		p.mirrors = append(p.mirrors, x)
 		p.serve(x.service)
-		if x.service.refusal != "" {
-			x.refusals = append(x.refusals, x.service.refusal)
-		}
+		x.refusals.add(x.service.refusal)
 	}
 }
 
@@ -119,13 +118,9 @@ func (p *planner) planMirrors() {
 		for i := range x.Spec.Pools {
 			p.checkMirrorPool(x, &x.Spec.Pools[i])
 		}
-		for _, text := range x.refusals {
-			x.service.held = true
-			p.decide(api.VerdictRefuse, x.object(), "%s", text)
-		}
-		for _, text := range x.waits {
-			p.decide(api.VerdictWait, x.object(), "%s", text)
-		}
+		x.service.held = x.service.held || len(x.refusals) > 0
+		p.object(x.object(), x.refusals...)
+		p.object(x.object(), x.waits...)
 	}
 }
 
@@ -142,14 +137,15 @@ func (p *planner) checkMirrorHosts(x *mirrorPlan) {
 		}
 	}
 	if len(without) > 0 {
-		x.refusals = append(x.refusals, fmt.Sprintf("rbd-mirror is installed on none of the hosts that may run it, such as %s: install it there with 'apt-get install rbd-mirror'", without[0]))
+		x.refusals.refuse(api.ReasonUnsupported, "rbd-mirror is installed on none of the hosts that may run it, such as %s: "+
+			"install it there with 'apt-get install rbd-mirror'", without[0])
 	}
 }
 
 func (p *planner) checkMirrorPool(x *mirrorPlan, pool *api.RBDMirrorPool) {
 	for _, other := range p.mirrors {
 		if other != x && other.DeletionTimestamp == nil && slices.ContainsFunc(other.Spec.Pools, func(o api.RBDMirrorPool) bool { return o.Name == pool.Name }) {
-			x.refusals = append(x.refusals, fmt.Sprintf("RBDMirror %s has pool %s, too: one of them is enough", other.Name, pool.Name))
+			x.refusals.refuse(api.ReasonConflict, "RBDMirror %s has pool %s, too: one of them is enough", other.Name, pool.Name)
 		}
 	}
 	if !p.reachable() {
@@ -157,20 +153,23 @@ func (p *planner) checkMirrorPool(x *mirrorPlan, pool *api.RBDMirrorPool) {
 	}
 	switch lost := p.lostPool(pool.Name); {
 	case lost != nil:
-		x.waits = append(x.waits, lost.why)
+		x.waits.wait(api.ReasonDependencyNotReady, "%s", lost.why)
 	case p.poolNamed(pool.Name) == nil:
-		x.waits = append(x.waits, fmt.Sprintf("Ceph has no pool %s yet: declare it as a Pool of application rbd", pool.Name))
+		x.waits.wait(api.ReasonDependencyNotReady, "Ceph has no pool %s yet: declare it as a Pool of application rbd",
+			pool.Name)
 	}
 	if pool.PeerSecret == "" {
 		return
 	}
 	switch token, known := p.seen.Mirrors.Tokens[pool.PeerSecret]; {
 	case !known:
-		x.waits = append(x.waits, fmt.Sprintf("the Secret %s with the other cluster's token could not be read", pool.PeerSecret))
-	case token.Problem != "":
-		x.refusals = append(x.refusals, token.Problem)
+		x.waits.wait(api.ReasonDependencyNotReady, "the Secret %s with the other cluster's token could not be read",
+			pool.PeerSecret)
+	case !token.Problem.None():
+		x.refusals.add(token.Problem)
 	case token.FSID == p.fsid:
-		x.refusals = append(x.refusals, fmt.Sprintf("the token in Secret %s is that of this cluster: it is the other one's that is needed", pool.PeerSecret))
+		x.refusals.refuse(api.ReasonInvalidSpec,
+			"the token in Secret %s is that of this cluster: it is the other one's that is needed", pool.PeerSecret)
 	}
 }
 
@@ -192,8 +191,9 @@ func (o *Observation) fillMirrors(ctx context.Context, view *engine.View, secret
 			data, err := secrets.Secret(ctx, pool.PeerSecret)
 			switch {
 			case errors.Is(err, engine.ErrNotFound):
-				o.Mirrors.Tokens[pool.PeerSecret] = MirrorToken{Problem: fmt.Sprintf("there is no Secret %s of type %s in namespace %s: 'holdfast ceph mirror-token' "+
-					"where the other cluster is writes it", pool.PeerSecret, api.SecretTypeMirrorToken, m.Namespace)}
+				o.Mirrors.Tokens[pool.PeerSecret] = MirrorToken{Problem: engine.Refusal(api.ReasonDependencyNotReady,
+					"there is no Secret %s of type %s in namespace %s: 'holdfast ceph mirror-token' "+
+						"where the other cluster is writes it", pool.PeerSecret, api.SecretTypeMirrorToken, m.Namespace)}
 			case err == nil:
 				o.Mirrors.Tokens[pool.PeerSecret] = tokenOf(pool.PeerSecret, data)
 			}
@@ -204,7 +204,8 @@ func (o *Observation) fillMirrors(ctx context.Context, view *engine.View, secret
 func tokenOf(name string, data map[string][]byte) MirrorToken {
 	t, err := rbdmirror.Decode(string(data[api.SecretEntryToken]))
 	if err != nil {
-		return MirrorToken{Problem: fmt.Sprintf("the entry %s of Secret %s: %v", api.SecretEntryToken, name, err)}
+		return MirrorToken{Problem: engine.Refusal(api.ReasonInvalidSpec, "the entry %s of Secret %s: %v",
+			api.SecretEntryToken, name, err)}
 	}
 	sum := sha256.Sum256([]byte(t.Encode()))
 	return MirrorToken{FSID: t.FSID, Sum: hex.EncodeToString(sum[:8])}

@@ -23,10 +23,10 @@ func (p *planner) putMirrors() {
 				p.plan.LetGo(x.RBDMirror)
 				continue
 			}
-			p.decide(api.VerdictWait, x.object(), "%s", s.Message)
+			p.decide(api.VerdictWait, api.ReasonDeleting, x.object(), "%s", s.Message)
 		} else {
 			p.tellMirror(x, s)
-			engine.Accept(next, x.refusals, x.waits, p.now)
+			engine.Accept(next, x.refusals.texts(), x.waits.texts(), p.now)
 		}
 		p.plan.PutResource(x.RBDMirror, next)
 	}
@@ -81,7 +81,7 @@ func remembered(was api.RBDMirrorPoolStatus) []api.RBDMirrorPoolStatus {
 // mirrorState says whether what is declared is mirrored, and why not.
 func (p *planner) mirrorState(x *mirrorPlan, up int) (api.ResourceState, string) {
 	fresh := neverServed(x.Status.State)
-	problems := slices.Concat(x.refusals, x.waits)
+	problems := slices.Concat(x.refusals, x.waits).texts()
 	_, r := p.mirrorSpeaker(x)
 	switch {
 	case fresh && len(problems) > 0:
@@ -107,8 +107,8 @@ func (p *planner) mirrorState(x *mirrorPlan, up int) (api.ResourceState, string)
 		have, known := r.Pools[pool.Name]
 		making := map[bool]api.ResourceState{true: api.ResourceCreating, false: api.ResourceDegraded}[fresh]
 		switch failure := p.failureOf(mirrorLine(x, pool.Name)); {
-		case failure != "":
-			worsen(making, "pool %s: %s", pool.Name, failure)
+		case !failure.None():
+			worsen(making, "pool %s: %s", pool.Name, failure.Message)
 		case !known:
 			worsen(making, "pool %s: nothing is known of its mirroring yet %s", pool.Name, r.Problem)
 		case have.Mode != modeWord(pool):

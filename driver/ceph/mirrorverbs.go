@@ -42,9 +42,9 @@ func (p *planner) peerKey() {
 	switch known := p.seen.Entities[rbdmirror.PeerEntity]; {
 	case p.seen.Entities == nil:
 	case wanted && there && !known:
-		p.command(verbAuthImport, rbdmirror.PeerEntity, nil, "its key is not in Ceph's auth database")
+		p.command(api.ReasonDeclared, verbAuthImport, rbdmirror.PeerEntity, nil, "its key is not in Ceph's auth database")
 	case !wanted && there && known:
-		p.command(verbAuthRm, rbdmirror.PeerEntity, nil, "nothing is mirrored any more")
+		p.command(api.ReasonRemoving, verbAuthRm, rbdmirror.PeerEntity, nil, "nothing is mirrored any more")
 	case !wanted && there:
 		p.plan.Secrets = append(p.plan.Secrets, engine.SecretWant{Name: secretName(p.cluster.Name, rbdmirror.PeerEntity), Gone: true})
 	}
@@ -75,7 +75,7 @@ func (p *planner) bringMirror(x *mirrorPlan, pool *api.RBDMirrorPool, d *api.Dae
 		p.plan.Commands = append(p.plan.Commands, engine.Command{
 			Verb: verb, Object: x.object(), Params: params, Daemon: d.Name, Secret: secret, Line: mirrorLine(x, pool.Name), Reason: reason, Risk: api.RiskNone,
 		})
-		p.decide(api.VerdictDo, x.object(), "%s of %s: %s", verb, pool.Name, reason)
+		p.decide(api.VerdictDo, api.ReasonDeclared, x.object(), "%s of %s: %s", verb, pool.Name, reason)
 	}
 	switch {
 	case !known:
@@ -101,7 +101,8 @@ func (p *planner) bringSchedule(x *mirrorPlan, pool *api.RBDMirrorPool) {
 	case wanted == "":
 		return // others are a person's
 	}
-	p.command(verbMirrorSchedule, x.object(), map[string]string{paramPool: pool.Name, paramValue: wanted, paramWas: was}, reason)
+	p.command(api.ReasonDeclared, verbMirrorSchedule, x.object(),
+		map[string]string{paramPool: pool.Name, paramValue: wanted, paramWas: was}, reason)
 	p.plan.Commands[len(p.plan.Commands)-1].Line = mirrorLine(x, pool.Name)
 }
 

@@ -36,14 +36,16 @@ func (p *planner) planMons() {
 	}
 	for _, d := range p.daemonsOf(TypeOSD) {
 		if d.Spec.State != api.WantPrepared {
-			p.decide(api.VerdictRefuse, "mons", "no mon of the cluster is left although it has OSDs (such as %s): new mons would know nothing of "+
-				"their data, so none is made. Restore a mon's Daemon and its directory", label(d))
+			p.decide(api.VerdictRefuse, api.ReasonQuorumAtRisk, "mons",
+				"no mon of the cluster is left although it has OSDs (such as %s): new mons would know nothing of "+
+					"their data, so none is made. Restore a mon's Daemon and its directory", label(d))
 			return
 		}
 	}
 	if count%2 == 0 {
-		p.decide(api.VerdictRefuse, "mons", "spec.ceph.mon.count is %d and must be odd: an even number survives no more failures "+
-			"than one less, and one more can fail", count)
+		p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, "mons",
+			"spec.ceph.mon.count is %d and must be odd: an even number survives no more failures "+
+				"than one less, and one more can fail", count)
 		return
 	}
 	places, toCome := p.places(p.spec.Mon.HostSelector, "mons")
@@ -82,16 +84,22 @@ func (p *planner) tooFewHosts(count int, places []place, toCome int) {
 	switch selector := p.spec.Mon.HostSelector; {
 	case p.selectsNone(selector): // checkSelectors has said so
 	case len(p.nodes) == 0 && selector == nil:
-		p.decide(api.VerdictWait, "cluster/"+p.cluster.Name, "no StorageNode belongs to the cluster yet: declare the machines that it may use")
+		p.decide(api.VerdictWait, api.ReasonInsufficientNodes, "cluster/"+p.cluster.Name,
+			"no StorageNode belongs to the cluster yet: declare the machines that it may use")
 	case len(places)+toCome >= count:
-		p.decide(api.VerdictWait, "mons", "%d of %s for the mons can be used now", len(places), words.Plural(count, "host"))
+		p.decide(api.VerdictWait, api.ReasonNotReady, "mons", "%d of %s for the mons can be used now", len(places),
+			words.Plural(count, "host"))
 	case selector != nil:
-		p.decide(api.VerdictRefuse, "mons", "%s, and spec.ceph.mon.hostSelector selects %s that can be used: label more hosts%s", need, have, orLower(count, len(places)))
+		p.decide(api.VerdictRefuse, api.ReasonInsufficientNodes, "mons",
+			"%s, and spec.ceph.mon.hostSelector selects %s that can be used: label more hosts%s", need, have,
+			orLower(count, len(places)))
 	case p.settling() > 0:
 		p.hold = p.settling()
-		p.decide(api.VerdictWait, "mons", "%d of %s for the mons are declared: a moment is left for more", len(places)+toCome, words.Plural(count, "host"))
+		p.decide(api.VerdictWait, api.ReasonSettling, "mons", "%d of %s for the mons are declared: a moment is left for more",
+			len(places)+toCome, words.Plural(count, "host"))
 	default:
-		p.decide(api.VerdictRefuse, "mons", "%s, and the StorageNodes of the cluster give %s: add %s%s", need, have,
+		p.decide(api.VerdictRefuse, api.ReasonInsufficientNodes, "mons",
+			"%s, and the StorageNodes of the cluster give %s: add %s%s", need, have,
 			words.Plural(count-len(places)-toCome, "StorageNode"), orLower(count, len(places)+toCome))
 	}
 }
@@ -111,8 +119,9 @@ func orLower(count, n int) string {
 func (p *planner) checkMons() {
 	for _, m := range p.members[1:] {
 		if first := p.members[0]; isIPv6(m.Address) != isIPv6(first.Address) {
-			p.decide(api.VerdictRefuse, "mons", "host %s has the address %s and host %s has %s, and mons do not speak IPv4 and IPv6 at one time: "+
-				"choose one by spec.network.public", first.Host, first.Address, m.Host, m.Address)
+			p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, "mons",
+				"host %s has the address %s and host %s has %s, and mons do not speak IPv4 and IPv6 at one time: "+
+					"choose one by spec.network.public", first.Host, first.Address, m.Host, m.Address)
 			return
 		}
 	}
@@ -133,8 +142,9 @@ func (p *planner) checkPort(m member, other *api.Daemon) {
 	if !portTaken(place{m.Host, m.Address}, other) {
 		return
 	}
-	p.decide(api.VerdictRefuse, "mon."+m.ID, "on host %s, %s of cluster %s/%s listens on %s port %s already: "+
-		"use other hosts (spec.ceph.mon.hostSelector) or another network (spec.network.public)",
+	p.decide(api.VerdictRefuse, api.ReasonConflict, "mon."+m.ID,
+		"on host %s, %s of cluster %s/%s listens on %s port %s already: "+
+			"use other hosts (spec.ceph.mon.hostSelector) or another network (spec.network.public)",
 		m.Host, label(other), other.Namespace, other.Spec.Cluster, m.Address, portV2)
 }
 

@@ -72,7 +72,8 @@ func (p *planner) takeIn() {
 	for _, m := range p.joining {
 		if joined(m) {
 			p.members = append(p.members, m)
-			p.decide(api.VerdictDo, "mon."+m.ID, "it is in the quorum: all daemons and clients learn its address")
+			p.decide(api.VerdictDo, api.ReasonJoining, "mon."+m.ID,
+				"it is in the quorum: all daemons and clients learn its address")
 		}
 	}
 	p.joining = slices.DeleteFunc(p.joining, joined)
@@ -87,18 +88,32 @@ func (p *planner) dismissMons() (busy bool) {
 		case !drains(d):
 		case slices.Contains(p.seen.Monmap, d.Spec.ID):
 			busy, p.moving = true, true
-			if taken || !p.mayRemoveMon(d.Spec.ID) {
-				p.decide(api.VerdictWait, label(d), "it leaves the mons of Ceph when no other is leaving, and the others are a quorum without it")
+			if reason := p.mayNotLeave(d, taken); reason != "" {
+				p.decide(api.VerdictWait, reason, label(d),
+					"it leaves the mons of Ceph when no other is leaving, and the others are a quorum without it")
 				continue
 			}
 			taken = true
-			p.command(verbMonRemove, label(d), nil, p.removedWhy(d))
+			p.command(api.ReasonRemoving, verbMonRemove, label(d), nil, p.removedWhy(d))
 		case d.DeletionTimestamp == nil:
 			p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: "it is not in Ceph's map any more"})
-			p.decide(api.VerdictDo, label(d), "removed from host %s: it is not in Ceph's map any more", d.Spec.Host)
+			p.decide(api.VerdictDo, api.ReasonRemoving, label(d), "removed from host %s: it is not in Ceph's map any more",
+				d.Spec.Host)
 		}
 	}
 	return busy
+}
+
+// mayNotLeave is the reason why a mon cannot be taken out of the map now: this plan takes another one
+// out, or the others would be no quorum. It is empty when it can.
+func (p *planner) mayNotLeave(d *api.Daemon, another bool) api.Reason {
+	switch {
+	case another:
+		return api.ReasonOneAtATime
+	case !p.mayRemoveMon(d.Spec.ID):
+		return api.ReasonQuorumAtRisk
+	}
+	return ""
 }
 
 // removedWhy says why a mon that was told to leave is taken out of the map.
@@ -136,7 +151,7 @@ func (p *planner) awaitJoining() bool {
 			why = fmt.Sprintf("host %s has mode %s", m.Host, p.hosts[m.Host].ModeOf())
 		case why == "":
 			p.moving = true
-			p.decide(api.VerdictWait, label(d), "%s", p.joiningText(d))
+			p.decide(api.VerdictWait, api.ReasonJoining, label(d), "%s", p.joiningText(d))
 			continue
 		}
 		p.joining = slices.Delete(p.joining, i, i+1)
@@ -175,7 +190,8 @@ func (p *planner) leaveMon(d *api.Daemon, why string) {
 	next := *d.DeepCopy()
 	next.Spec.Parameters[ParamDrain], next.Spec.OnRemoval = drainBegun, api.DeletionWipe
 	p.moving = true
-	p.plan.Change(label(&next), engine.DaemonChange{Daemon: next, Reason: "it leaves: " + why})
+	p.plan.Daemons = append(p.plan.Daemons, engine.DaemonChange{Daemon: next, Reason: "it leaves: " + why})
+	p.decide(api.VerdictDo, api.ReasonRemoving, label(&next), "it leaves: %s", why)
 }
 
 // monCount is how many mons are aimed at: those that are wanted, as far as there are hosts for them. An even number survives no
@@ -258,7 +274,8 @@ func (p *planner) dropMon() bool {
 	m := p.leastNeeded()
 	d := p.have[daemonName(p.cluster.Name, "mon", m.ID)]
 	if d == nil || !p.mayRemoveMon(m.ID) {
-		p.decide(api.VerdictWait, "mon."+m.ID, "there is one mon more than is wanted, and without this one the others would be no quorum")
+		p.decide(api.VerdictWait, api.ReasonQuorumAtRisk, "mon."+m.ID,
+			"there is one mon more than is wanted, and without this one the others would be no quorum")
 		return true
 	}
 	p.members = slices.DeleteFunc(p.members, func(x member) bool { return x == m })
@@ -281,7 +298,7 @@ func (p *planner) addMon() bool {
 	}
 	m := member{ID: p.nextMonID(), Host: places[0].host, Address: places[0].address}
 	p.joining, p.moving = append(p.joining, m), true
-	p.decide(api.VerdictWait, "mon."+m.ID, "%s", p.whyMon())
+	p.decide(api.VerdictWait, api.ReasonJoining, "mon."+m.ID, "%s", p.whyMon())
 	return true
 }
 
@@ -298,8 +315,9 @@ func (p *planner) whyMon() string {
 // tellMonCount tells why there are not as many mons as are wanted.
 func (p *planner) tellMonCount() {
 	if n := len(p.members); n < int(p.spec.Mon.Count) {
-		p.decide(api.VerdictSkip, "mons", "the cluster has %s although spec.ceph.mon.count is %d: each has a host of its own, and an even number "+
-			"of mons survives no more failures than one less", words.Plural(n, "mon"), p.spec.Mon.Count)
+		p.decide(api.VerdictSkip, api.ReasonInsufficientNodes, "mons",
+			"the cluster has %s although spec.ceph.mon.count is %d: each has a host of its own, and an even number "+
+				"of mons survives no more failures than one less", words.Plural(n, "mon"), p.spec.Mon.Count)
 	}
 }
 
@@ -307,7 +325,8 @@ func (p *planner) tellMonCount() {
 func (p *planner) noMonPlace() {
 	for _, m := range p.members {
 		if why := p.departs(m); why != "" && p.yielded[m.Host] == "" {
-			p.decide(api.VerdictSkip, "mon."+m.ID, "it is not replaced although %s: no other host may run a mon", why)
+			p.decide(api.VerdictSkip, api.ReasonNoOtherHost, "mon."+m.ID,
+				"it is not replaced although %s: no other host may run a mon", why)
 		}
 	}
 }
@@ -320,7 +339,8 @@ func (p *planner) awaitSilent() {
 	for _, m := range p.members {
 		h := p.hosts[m.Host]
 		if h != nil && !h.AgentHeard() && !slices.Contains(p.seen.Quorum, m.ID) && p.hosts[m.Host].ModeOf() == api.HostActive {
-			p.decide(api.VerdictWait, "mon."+m.ID, "not replaced yet: it is missing and the agent of host %s is silent, for less than %v",
+			p.decide(api.VerdictWait, api.ReasonGracePeriod, "mon."+m.ID,
+				"not replaced yet: it is missing and the agent of host %s is silent, for less than %v",
 				m.Host, p.spec.Mon.ReplaceAfter.Duration)
 		}
 	}

@@ -108,6 +108,7 @@ func (p *planner) avoidedText() string {
 // tellAvoided tells where no mon is made for a while.
 func (p *planner) tellAvoided() {
 	for _, host := range slices.Sorted(maps.Keys(p.avoided)) {
-		p.decide(api.VerdictSkip, "mons", "no mon is made on host %s until %s: one kept failing there", host, p.avoided[host].Format("15:04:05 MST"))
+		p.decide(api.VerdictSkip, api.ReasonDaemonFailing, "mons",
+			"no mon is made on host %s until %s: one kept failing there", host, p.avoided[host].Format("15:04:05 MST"))
 	}
 }

@@ -114,47 +114,60 @@ func (p *planner) mayFollow(u *upkeep) bool {
 	m := p.moved[d.Name]
 	switch h := p.hosts[m.host]; {
 	case len(m.copies) > 1:
-		p.say(u, api.VerdictRefuse, "the disk of %s is gone from host %s, and disks on %s have its label: %s",
+		p.say(u, api.VerdictRefuse, api.ReasonConflict,
+			"the disk of %s is gone from host %s, and disks on %s have its label: %s",
 			label(d), d.Spec.Host, strings.Join(m.copies, " and "), whichOf)
 		return false
 	case len(d.Spec.Devices) > 1:
-		p.say(u, api.VerdictRefuse, "its disk is on host %s now, as %s, and its database or log is on another disk of host %s: it cannot follow. Put the disk back, or wipe it "+
+		p.say(u, api.VerdictRefuse, api.ReasonDeviceUnavailable, "its disk is on host %s now, as %s, and its database or "+
+			"log is on another disk of host %s: it cannot follow. Put the disk back, or wipe it "+
 			"there and take it out of host %s, if its data is not needed", m.host, m.device, d.Spec.Host, d.Spec.Host)
 		return false
 	case !p.going.named[devicePlace{m.host, m.device}]:
-		p.say(u, api.VerdictWait, "its disk is on host %s now, as %s: name it in a StorageNode of that host, and take it out of that of host %s, and %s goes there with all its "+
+		p.say(u, api.VerdictWait, api.ReasonDeviceUnavailable, "its disk is on host %s now, as %s: name it in a "+
+			"StorageNode of that host, and take it out of that of host %s, and %s goes there with all its "+
 			"data; or wipe it there, if its data is not needed", m.host, m.device, d.Spec.Host, label(d))
 		return false
 	case !h.AgentHeard() || p.closed(m.host):
-		return p.await(u, "%s: it follows when that host is active and heard", u.reason)
+		return p.await(u, notActive(h), "%s: it follows when that host is active and heard", u.reason)
 	}
 	return true
 }
 
+// notActive is the reason why nothing begins on a host that is closed, or is not heard.
+func notActive(h *api.Host) api.Reason {
+	if h.ModeOf() != api.HostActive {
+		return api.ReasonHostNotActive
+	}
+	return api.ReasonAgentDisconnected
+}
+
 // serviced leaves a host in maintenance as it is. One that is drained is left all the better.
 func (p *planner) serviced(u *upkeep) bool {
-	return p.hosts[u.host].ModeOf() != api.HostMaintenance || p.await(u, "%s, and host %s is in mode %s, which ends first", u.reason, u.host, api.HostMaintenance)
+	return p.hosts[u.host].ModeOf() != api.HostMaintenance || p.await(u, api.ReasonHostNotActive,
+		"%s, and host %s is in mode %s, which ends first", u.reason, u.host, api.HostMaintenance)
 }
 
 // weighAgain gives an OSD that was told to leave the weight that it had, and has it be in, as nobody will know of that when its Daemon is gone.
 func (p *planner) weighAgain(u *upkeep) bool {
 	d := u.daemons[0]
 	if drains(d) && !p.seenOSD(d).In && d.Spec.Parameters[ParamWasOut] == "" {
-		p.command(verbOSDIn, label(d), nil, u.reason+", and it stays")
-		return p.await(u, "it is marked in again: %s", u.reason)
+		p.command(api.ReasonBackInUse, verbOSDIn, label(d), nil, u.reason+", and it stays")
+		return p.await(u, api.ReasonConfiguring, "it is marked in again: %s", u.reason)
 	}
 	was := d.Spec.Parameters[ParamCrushWeight]
 	if at, placed := p.crushPlace(d); !placed || at.Weight > 0 || was == "" || was == weightText(0) {
 		return true
 	}
-	p.command(verbReweight, label(d), map[string]string{label(d): was}, u.reason+", and it stays")
-	return p.await(u, "it is given its weight again: %s", u.reason)
+	p.command(api.ReasonBackInUse, verbReweight, label(d), map[string]string{label(d): was}, u.reason+", and it stays")
+	return p.await(u, api.ReasonConfiguring, "it is given its weight again: %s", u.reason)
 }
 
 // keepDisk waits until the Daemon of an OSD that was told to leave does not have its disk wiped any more: that may come to be seen there once more,
 // as one that is attached to two hosts does.
 func (p *planner) keepDisk(u *upkeep) bool {
-	return u.daemons[0].Spec.OnRemoval != api.DeletionWipe || p.await(u, "its disk is to be kept: %s", u.reason)
+	return u.daemons[0].Spec.OnRemoval != api.DeletionWipe || p.await(u, api.ReasonRemoving, "its disk is to be kept: %s",
+		u.reason)
 }
 
 // leaveOld removes the Daemon from the host where the disk was, when it has stopped there. Of a host that is gone nobody tells that.
@@ -162,10 +175,11 @@ func (p *planner) leaveOld(u *upkeep) bool {
 	d := u.daemons[0]
 	p.stop[d.Name] = true
 	if p.hosts[u.host] != nil && !ended(d) {
-		return p.await(u, "waiting for it to stop on host %s: %s", u.host, u.reason)
+		return p.await(u, api.ReasonStopping, "waiting for it to stop on host %s: %s", u.host, u.reason)
 	}
 	p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: u.reason})
-	p.decide(api.VerdictDo, label(d), "removed from host %s: %s, and it goes on there", u.host, u.reason)
+	p.decide(api.VerdictDo, api.ReasonRemoving, label(d), "removed from host %s: %s, and it goes on there", u.host,
+		u.reason)
 	p.moving = true
 	return true
 }

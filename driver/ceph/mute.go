@@ -134,45 +134,62 @@ func (p *planner) tellSilence() {
 	}
 	all := p.silentMons()
 	answering := slices.ContainsFunc(all, func(m silentMon) bool { return !m.mute && !m.fresh })
+	p.silence.from = len(p.plan.Decisions)
 	for _, m := range all {
 		if p.toldSilent(m) {
-			text := p.silenceOf(m, answering)
-			p.decide(api.VerdictWait, label(m.Daemon), "%s", text)
-			p.silence = append(p.silence, label(m.Daemon)+": "+text)
+			p.object(label(m.Daemon), p.silenceOf(m, answering))
 		}
 	}
+	p.silence.to = len(p.plan.Decisions)
+}
+
+// decided are decisions of a plan that follow each other, by their places in it.
+type decided struct{ from, to int }
+
+// in are these decisions.
+func (d decided) in(p *engine.Plan) *engine.Plan {
+	return &engine.Plan{Decisions: p.Decisions[d.from:d.to]}
+}
+
+// others are all but these.
+func (d decided) others(p *engine.Plan) *engine.Plan {
+	return &engine.Plan{Decisions: slices.Concat(p.Decisions[:d.from], p.Decisions[d.to:])}
 }
 
 // orderSilence puts what is said of each mon behind what it comes to, the quorum. Where mons are known not to answer, that is the most telling of all;
 // else what was said before is, as that a mon fails or a host is silent.
 func (p *planner) orderSilence(before, quorum []string) []string {
-	before = slices.DeleteFunc(slices.Clone(before), func(text string) bool { return slices.Contains(p.silence, text) })
+	silence := p.silence.in(p.plan).Open()
 	if len(p.muteMons()) > 0 {
-		return slices.Concat(quorum, p.silence, before)
+		return slices.Concat(quorum, silence, before)
 	}
-	return slices.Concat(before, quorum, p.silence)
+	return slices.Concat(before, quorum, silence)
 }
 
 func (p *planner) toldSilent(m silentMon) bool { return !m.fresh || p.founded() }
 
 // silenceOf says what is known of one mon. Where none answers, it may be the way to them: then a restart would do harm.
-func (p *planner) silenceOf(m silentMon, answering bool) string {
+func (p *planner) silenceOf(m silentMon, answering bool) engine.Objection {
 	restart := fmt.Sprintf("'holdfast daemon restart %s --force' starts it again", m.Name)
 	switch h := p.hosts[m.Spec.Host]; {
 	case m.fresh:
-		return "it was started a moment ago, and the mons have no quorum yet"
+		return engine.Wait(api.ReasonStarting, "it was started a moment ago, and the mons have no quorum yet")
 	case m.mute && (h == nil || !h.AgentHeard()):
-		return fmt.Sprintf("it does not answer, and the agent of host %s is silent: is the machine on?", m.Spec.Host)
+		return engine.Wait(api.ReasonAgentDisconnected,
+			"it does not answer, and the agent of host %s is silent: is the machine on?", m.Spec.Host)
 	case m.mute && answering:
-		return "its process runs and does not answer, so that it is in no quorum: " + restart
+		return engine.Wait(api.ReasonNotAnswering, "its process runs and does not answer, so that it is in no quorum: %s",
+			restart)
 	case m.mute:
-		return "its process runs and does not answer, as that of no mon does: does the server that leads reach the network of the mons? If it does, they hang: " + restart
+		return engine.Wait(api.ReasonNotAnswering, "its process runs and does not answer, as that of no mon does: "+
+			"does the server that leads reach the network of the mons? If it does, they hang: %s", restart)
 	}
 	if others := muteText(p.muteMons()); others != "" {
-		return "it runs and answers, and the mons have no quorum: " + others
+		return engine.Wait(api.ReasonQuorumAtRisk, "it runs and answers, and the mons have no quorum: %s", others)
 	}
 	if others := p.idleMons(); len(others) > 0 {
-		return "it runs, and the mons have no quorum without " + words.Few(others)
+		return engine.Wait(api.ReasonQuorumAtRisk, "it runs, and the mons have no quorum without %s", words.Few(others))
 	}
-	return fmt.Sprintf("it runs, and the mons have no quorum: do their hosts reach each other, and are their clocks right? 'holdfast get daemons %s -o yaml' has the end of its log", m.Name)
+	return engine.Wait(api.ReasonQuorumAtRisk, "it runs, and the mons have no quorum: do their hosts reach each other, "+
+		"and are their clocks right? 'holdfast get daemons %s -o yaml' has the end of its log", m.Name)
 }

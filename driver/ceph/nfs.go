@@ -96,7 +96,7 @@ func (p *planner) writeNFS() {
 	wanted := p.nfsEntities()
 	for _, entity := range slices.Sorted(maps.Keys(wanted)) {
 		if p.seen.Entities != nil && !p.seen.Entities[entity] && p.hasSecret(entity) {
-			p.command(verbAuthImport, entity, nil, "its key is not in Ceph's auth database")
+			p.command(api.ReasonDeclared, verbAuthImport, entity, nil, "its key is not in Ceph's auth database")
 		}
 	}
 	for _, s := range p.view.Secrets {
@@ -106,7 +106,7 @@ func (p *planner) writeNFS() {
 		}
 		switch {
 		case p.seen.Entities[entity]:
-			p.command(verbAuthRm, entity, nil, "the NFS server is gone")
+			p.command(api.ReasonRemoving, verbAuthRm, entity, nil, "the NFS server is gone")
 		case p.seen.Entities != nil:
 			p.plan.Secrets = append(p.plan.Secrets, engine.SecretWant{Name: s.Name, Gone: true})
 		}

@@ -18,8 +18,8 @@ import (
 // node is a StorageNode on its way into the plan.
 type node struct {
 	engine.ResolvedNode
-	problems []string // what this driver found, beside ResolvedNode.Problems
-	waits    []string
+	problems []string        // what this driver found, beside ResolvedNode.Problems
+	waits    []string        // that its agent is not heard
 	group    *drives.Outcome // what the node is part of, where that is no StorageNode but a DriveGroup
 	toCome   int             // its devices that become OSDs as soon as something that is waited for is there
 }
@@ -62,11 +62,19 @@ func (n *node) what() string {
 func (p *planner) resolve() {
 	for _, r := range engine.ResolveNodes(p.view) {
 		n := p.addNode(r)
-		p.plan.TellNode(r, n.Node.Name, nil, n.waits)
+		p.plan.TellNode(r, n.Node.Name, nil, nil)
+		p.tellUnheard(n)
 	}
 	p.resolveGroups()
 	// Numbers are given in this order.
 	slices.SortStableFunc(p.nodes, func(a, b *node) int { return strings.Compare(a.Node.Name, b.Node.Name) })
+}
+
+// tellUnheard tells of a node whose agent is not heard.
+func (p *planner) tellUnheard(n *node) {
+	for _, text := range n.waits {
+		p.decide(api.VerdictWait, api.ReasonAgentDisconnected, n.object(), "%s", text)
+	}
 }
 
 func (p *planner) addNode(r engine.ResolvedNode) *node {
@@ -93,7 +101,7 @@ func (p *planner) checkNetworks() {
 		text := fmt.Sprintf("host %s has no address in the cluster network %s: it has %s",
 			n.Host.Name, network, strings.Join(n.Host.Status.Addresses, ", "))
 		n.problems = append(n.problems, text)
-		p.decide(api.VerdictRefuse, n.object(), "%s", text)
+		p.decide(api.VerdictRefuse, api.ReasonNodeUnusable, n.object(), "%s", text)
 	}
 }
 
@@ -139,7 +147,7 @@ func (p *planner) places(selector *metav1.LabelSelector, object string) (places 
 	}
 	match, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		p.decide(api.VerdictRefuse, object, "hostSelector cannot be understood: %v", err)
+		p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, object, "hostSelector cannot be understood: %v", err)
 		return nil, 0
 	}
 	return p.selected(func(h *api.Host) bool { return match.Matches(labels.Set(h.Labels)) }, byHost)

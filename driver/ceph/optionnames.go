@@ -40,9 +40,12 @@ func (p *planner) checkNames() {
 			meant = ": did you mean " + strings.Join(near, " or ") + "?"
 		}
 		if release != "" && releaseNumbers(release)[0] == namesRelease {
-			p.decide(api.VerdictRefuse, "config", "spec.ceph.config.%s: Ceph %s has no option %s%s Nothing is made; 'ceph-conf -D' lists all options", section, release, name, meant)
+			p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, "config",
+				"spec.ceph.config.%s: Ceph %s has no option %s%s Nothing is made; 'ceph-conf -D' lists all options", section,
+				release, name, meant)
 		} else {
-			p.decide(api.VerdictSkip, "config", "spec.ceph.config.%s: Ceph %d has no option %s%s Whether %s has it is asked when its mons answer",
+			p.decide(api.VerdictSkip, api.ReasonNotAnswering, "config",
+				"spec.ceph.config.%s: Ceph %d has no option %s%s Whether %s has it is asked when its mons answer",
 				section, namesRelease, name, meant, otherRelease(release))
 		}
 	}

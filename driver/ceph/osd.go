@@ -1,7 +1,6 @@
 package ceph
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -61,7 +60,8 @@ func (p *planner) planOSDs() {
 		p.checkOSD(o)
 		p.checkParts(o)
 		if p.keyless(o) {
-			p.decide(api.VerdictWait, o.label(), "its devices are to be encrypted, and its Secret %s was made before there were keys for that: add an entry %q of 32 random "+
+			p.decide(api.VerdictWait, api.ReasonDependencyNotReady, o.label(), "its devices are to be encrypted, and its "+
+				"Secret %s was made before there were keys for that: add an entry %q of 32 random "+
 				"characters or more", secretName(p.cluster.Name, o.label()), api.KeyLUKS)
 		}
 	}
@@ -73,7 +73,8 @@ func (p *planner) keepOSDs() {
 	for _, d := range p.daemonsOf(TypeOSD) {
 		id, err := strconv.Atoi(d.Spec.ID)
 		if err != nil {
-			p.decide(api.VerdictSkip, label(d), "daemon %s is left alone: %q is not the number of an OSD", d.Name, d.Spec.ID)
+			p.decide(api.VerdictSkip, api.ReasonNotManaged, label(d), "daemon %s is left alone: %q is not the number of an OSD",
+				d.Name, d.Spec.ID)
 			continue
 		}
 		o := &osd{
@@ -99,36 +100,42 @@ func (p *planner) nodeOSDs(n *node) []*osd {
 		if r.Problem == "" && r.Device != nil && n.Host != nil {
 			if d := p.onItsWay(n.Host.Name, r.Device); d != nil {
 				n.toCome++
-				p.decide(api.VerdictWait, n.object(), "%s follows its disk %s to this host when it has left host %s", label(d), r.ID, d.Spec.Host)
+				p.decide(api.VerdictWait, api.ReasonRemoving, n.object(),
+					"%s follows its disk %s to this host when it has left host %s", label(d), r.ID, d.Spec.Host)
 				continue
 			}
 		}
+		reason := api.ReasonDeviceUnavailable
 		switch {
 		case r.Problem == "" && r.Device != nil:
-			r.Problem = p.unusable(n, r.Device)
+			o := p.unusable(n, r.Device)
+			r.Problem, reason = o.Message, o.Reason
 		case r.Problem == "":
 			n.toCome++ // the host or its inventory is not there yet, as the node's own waits tell
 			continue
 		}
 		if r.Problem != "" {
-			p.decide(api.VerdictRefuse, n.object(), "%s", r.Problem)
+			p.decide(api.VerdictRefuse, reason, n.object(), "%s", r.Problem)
 			continue
 		}
 		if !n.usable() || !p.mayNumber() || p.closed(n.hostName()) {
 			if n.usable() && p.closed(n.hostName()) {
-				p.decide(api.VerdictSkip, n.object(), "no OSD is made on device %s: %s", r.ID, p.whyNotYet(n))
+				why := p.whyNotYet(n)
+				p.decide(api.VerdictSkip, why.Reason, n.object(), "no OSD is made on device %s: %s", r.ID, why.Message)
 				continue
 			}
 			if n.usable() || n.waiting() {
 				n.toCome++
-				p.decide(api.VerdictWait, n.object(), "no OSD is made on device %s yet: %s", r.ID, p.whyNotYet(n))
+				why := p.whyNotYet(n)
+				p.decide(api.VerdictWait, why.Reason, n.object(), "no OSD is made on device %s yet: %s", r.ID, why.Message)
 			}
 			continue
 		}
 		number, returns := p.returns(r.Device)
 		if old := p.replacedBy(at, returns); old != nil {
 			n.toCome++
-			p.decide(api.VerdictWait, n.object(), "no OSD is made on device %s yet: it takes the number of %s, which failed and goes first", r.ID, label(old))
+			p.decide(api.VerdictWait, api.ReasonOneAtATime, n.object(),
+				"no OSD is made on device %s yet: it takes the number of %s, which failed and goes first", r.ID, label(old))
 			continue
 		}
 		o := &osd{
@@ -144,13 +151,14 @@ func (p *planner) nodeOSDs(n *node) []*osd {
 		o.encrypted = o.encrypted || sealed(r.Device)
 		if returns && len(o.parts) == 0 {
 			if o.parts, r.Problem = p.partsFound(n.Host, o); r.Problem != "" {
-				p.decide(api.VerdictRefuse, n.object(), "OSD %d, which is on device %s, cannot come back: %s: %s", o.id, r.ID, r.Problem, whichOf)
+				p.decide(api.VerdictRefuse, api.ReasonConflict, n.object(),
+					"OSD %d, which is on device %s, cannot come back: %s: %s", o.id, r.ID, r.Problem, whichOf)
 				continue
 			}
 		}
-		if why := p.partsWait(o); why != "" {
+		if why := p.partsWait(o); !why.None() {
 			n.toCome++
-			p.decide(api.VerdictWait, n.object(), "no OSD is made on device %s yet: %s", r.ID, why)
+			p.decide(api.VerdictWait, why.Reason, n.object(), "no OSD is made on device %s yet: %s", r.ID, why.Message)
 			continue
 		}
 		p.taken[at] = o
@@ -163,7 +171,7 @@ func (p *planner) nodeOSDs(n *node) []*osd {
 // ResolveNodes.
 func (p *planner) keepDeclared(n *node, r *engine.ResolvedDevice, o *osd) {
 	if r.Problem != "" {
-		p.decide(api.VerdictRefuse, n.object(), "%s", r.Problem)
+		p.decide(api.VerdictRefuse, api.ReasonDeviceUnavailable, n.object(), "%s", r.Problem)
 		if r.Device != nil {
 			return
 		}
@@ -173,30 +181,35 @@ func (p *planner) keepDeclared(n *node, r *engine.ResolvedDevice, o *osd) {
 	}
 }
 
-// unusable says why a device cannot become an OSD; nothing when it can. A device with this very OSD on it can: its Daemon was
-// lost, or is about to be written by a run that was cut off.
-func (p *planner) unusable(n *node, d *api.Device) string {
+// unusable says why a device cannot become an OSD; none when it can. A device with this very OSD on it
+// can: its Daemon was lost, or is about to be written by a run that was cut off.
+func (p *planner) unusable(n *node, d *api.Device) (none engine.Objection) {
 	if by := p.dividedBy(drives.Place{Host: n.Host.Name, ID: d.ID}); by != "" {
-		return fmt.Sprintf("device %s on host %s is divided by DriveGroup %s: name its partitions, if they are what is meant, or remove it from %s", d.ID, n.Host.Name, by, n.what())
+		return engine.Refusal(api.ReasonConflict, "device %s on host %s is divided by DriveGroup %s: "+
+			"name its partitions, if they are what is meant, or remove it from %s", d.ID, n.Host.Name, by, n.what())
 	}
 	why := d.Taken()
 	if why == "" {
-		return ""
+		return none
 	}
 	if copies := p.copiesOf(d); copies != nil {
-		return fmt.Sprintf("device %s on host %s cannot be used: disks on %s have its label, of OSD %s: %s", d.ID, n.Host.Name, strings.Join(copies, " and "), d.Ceph.OSDUUID, whichOf)
+		return engine.Refusal(api.ReasonConflict,
+			"device %s on host %s cannot be used: disks on %s have its label, of OSD %s: %s",
+			d.ID, n.Host.Name, strings.Join(copies, " and "), d.Ceph.OSDUUID, whichOf)
 	}
 	if p.ours(n.Host.Name, d) {
-		return ""
+		return none
 	}
 	if _, is := p.returns(d); is {
-		return ""
+		return none
 	}
 	if uuid := p.labelled(d); uuid != "" && !p.reachable() && len(p.have) > 0 {
-		return fmt.Sprintf("device %s on host %s holds OSD %s of this cluster, and Ceph, which knows whether that is needed, does not answer: it is looked at again when it does",
-			d.ID, n.Host.Name, uuid)
+		return engine.Refusal(api.ReasonNotAnswering, "device %s on host %s holds OSD %s of this cluster, and Ceph, "+
+			"which knows whether that is needed, does not answer: it is looked at again when it does", d.ID, n.Host.Name, uuid)
 	}
-	return fmt.Sprintf("device %s on host %s cannot be used: %s. Free and wipe it, or remove it from %s", d.ID, n.Host.Name, why, n.what())
+	return engine.Refusal(api.ReasonDeviceUnavailable,
+		"device %s on host %s cannot be used: %s. Free and wipe it, or remove it from %s",
+		d.ID, n.Host.Name, why, n.what())
 }
 
 // ours says whether a device carries the label of the very OSD that it would become. The label of one that was cut off while it
@@ -220,14 +233,15 @@ func (p *planner) mayNumber() bool {
 	return p.reachable() || !slices.ContainsFunc(p.osds, func(o *osd) bool { return o.started })
 }
 
-func (p *planner) whyNotYet(n *node) string {
+func (p *planner) whyNotYet(n *node) engine.Objection {
 	switch {
 	case !n.usable():
-		return "its node waits"
+		return engine.Wait(api.ReasonNotReady, "its node waits")
 	case p.closed(n.hostName()):
-		return fmt.Sprintf("host %s has mode %s", n.hostName(), p.hosts[n.hostName()].ModeOf())
+		return engine.Wait(api.ReasonHostNotActive, "host %s has mode %s", n.hostName(), p.hosts[n.hostName()].ModeOf())
 	}
-	return "the mons do not answer, and the number of a new OSD is taken from their map"
+	return engine.Wait(api.ReasonNotAnswering,
+		"the mons do not answer, and the number of a new OSD is taken from their map")
 }
 
 // number gives each new OSD its number: the one that Ceph knows it by, else the one in its device's label, else that of an OSD
@@ -292,8 +306,10 @@ func (p *planner) checkOSD(o *osd) {
 		return
 	}
 	if in, ok := p.seen.OSDs[o.id]; ok && in.UUID != o.uuid {
-		p.decide(api.VerdictRefuse, o.label(), "Ceph knows another OSD by this number (uuid %s; the one on device %s of host %s has %s): "+
-			"remove that one from Ceph, or, to have this one numbered anew, set spec.mode to Observed, delete the Daemon %s, and set it to Active again",
+		p.decide(api.VerdictRefuse, api.ReasonConflict, o.label(),
+			"Ceph knows another OSD by this number (uuid %s; the one on device %s of host %s has %s): "+
+				"remove that one from Ceph, or, to have this one numbered anew, set spec.mode to Observed, "+
+				"delete the Daemon %s, and set it to Active again",
 			in.UUID, o.device, o.host, o.uuid, daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id)))
 	}
 }

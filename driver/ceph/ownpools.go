@@ -92,7 +92,8 @@ func (p *planner) leavingAny() bool {
 // stepOwnPool has copies made first, since a single one is best not moved.
 func (p *planner) stepOwnPool(x *poolPlan) {
 	set := func(name string, value, have string) {
-		p.poolCommand(x, verbPoolSet, api.RiskNone, map[string]string{paramOption: name, paramValue: value},
+		p.poolCommand(x, api.ReasonScaling, verbPoolSet, api.RiskNone,
+			map[string]string{paramOption: name, paramValue: value},
 			"Ceph's own pool grows with the cluster: %s goes from %s to %s", name, have, value)
 	}
 	have := x.have
@@ -103,7 +104,7 @@ func (p *planner) stepOwnPool(x *poolPlan) {
 	case have.MinSize < x.minSize:
 		set(optionMinSize, strconv.Itoa(x.minSize), strconv.Itoa(have.MinSize))
 	case rule != x.rule && p.ruleID(x.rule) < 0 && !p.defaults.makes:
-		p.bringRule(x)
+		p.bringRule(x, api.ReasonScaling)
 	case rule != x.rule && p.ruleID(x.rule) >= 0:
 		set(optionRule, x.rule, rule)
 	}

@@ -81,7 +81,7 @@ type planner struct {
 	nodes    []*node
 	members  []member // empty while the mons cannot be placed
 	joining  []member // mons that are on their way in
-	silence  []string // what was said of each mon while Ceph does not answer
+	silence  decided  // what was said of each mon while Ceph does not answer
 	mgrs     *crew
 	crews    []*crew    // the managers, and then those of the services
 	services []*service // what serves resources
@@ -181,8 +181,8 @@ func (p *planner) reachable() bool {
 	return p.seen != nil && p.seen.Reachable && p.seen.FSID == p.fsid
 }
 
-func (p *planner) decide(verdict api.Verdict, object, format string, args ...any) {
-	p.plan.Decide(verdict, object, format, args...)
+func (p *planner) decide(verdict api.Verdict, reason api.Reason, object, format string, args ...any) {
+	p.plan.Decide(verdict, reason, object, format, args...)
 }
 
 // refused says whether the plan as a whole is to be refused. A cluster of which nothing is there yet is not half made: any
@@ -209,7 +209,7 @@ func (p *planner) identity() {
 			continue
 		}
 		p.fatal = true
-		p.decide(api.VerdictRefuse, "cluster/"+p.cluster.Name,
+		p.decide(api.VerdictRefuse, api.ReasonConflict, "cluster/"+p.cluster.Name,
 			"Secret %s belongs to an earlier cluster of this name (fsid %s) that was deleted with its data retained: "+
 				"delete the Secrets %s-key-* if its data is not needed any more, or choose another name",
 			s.Name, s.Annotations[AnnotationFSID], p.cluster.Name)
@@ -257,7 +257,8 @@ func (p *planner) awaitMore() {
 	f := p.confFacts()
 	if left := p.settling(); left > 0 && len(p.members) > 0 && (f.osds < maxCopies || f.osdHosts < maxCopies) {
 		p.hold, p.members = left, nil
-		p.decide(api.VerdictWait, "cluster/"+p.cluster.Name, "%s on %s: a moment is left for more to be declared, because the number of copies depends on it",
+		p.decide(api.VerdictWait, api.ReasonSettling, "cluster/"+p.cluster.Name,
+			"%s on %s: a moment is left for more to be declared, because the number of copies depends on it",
 			words.Plural(f.osds, "OSD"), words.Plural(f.osdHosts, "host"))
 	}
 }
@@ -331,7 +332,23 @@ func (p *planner) want(d api.Daemon) {
 		p.plan.Restart(label(&d), have, d, why)
 		return
 	}
-	p.plan.Want(label(&d), label(&d), have, d)
+	p.plan.WantFor(p.wantedFor(&d, have), label(&d), label(&d), have, d)
+}
+
+// wantedFor is why a daemon that is there is changed.
+func (p *planner) wantedFor(d, have *api.Daemon) api.Reason {
+	_, flaps := p.held[d.Name]
+	switch stops := have != nil && !told(have) && told(d); {
+	case stops && flaps:
+		return api.ReasonHeldBack
+	case stops && p.closed(d.Spec.Host) && !p.parting[d.Name]:
+		return api.ReasonHostNotActive
+	case p.parting[d.Name] && drains(d):
+		return api.ReasonRemoving
+	case have != nil && drains(have) && !drains(d):
+		return api.ReasonBackInUse
+	}
+	return api.ReasonDeclared
 }
 
 // writeStops has OSDs stop with their hosts: those that the mons do not keep in yet when they do. What Ceph said of them may not be so after
@@ -348,7 +365,7 @@ func (p *planner) writeStops() {
 		if takenIn || more && !kept {
 			d.Spec.State = have.Spec.State
 		}
-		p.plan.Want(label(&d), label(&d), have, d)
+		p.plan.WantFor(p.wantedFor(&d, have), label(&d), label(&d), have, d)
 		if !kept {
 			p.plan.RelyOnCommands(d.Name)
 		}
@@ -423,7 +440,7 @@ func (p *planner) writeCommands() {
 		for _, c := range p.crews {
 			for _, s := range c.seats {
 				if entity := c.entityOf(s.id); !p.seen.Entities[entity] {
-					p.command(verbAuthImport, entity, nil, "its key is not in Ceph's auth database")
+					p.command(api.ReasonDeclared, verbAuthImport, entity, nil, "its key is not in Ceph's auth database")
 				}
 			}
 		}
@@ -436,7 +453,8 @@ func (p *planner) writeCommands() {
 		}
 	}
 	if len(missing) > 0 {
-		p.command(verbOSDNew, strings.Join(slices.Sorted(maps.Keys(missing)), ", "), missing, "not in Ceph's OSD map yet")
+		p.command(api.ReasonDeclared, verbOSDNew, strings.Join(slices.Sorted(maps.Keys(missing)), ", "), missing,
+			"not in Ceph's OSD map yet")
 	}
 	p.writeDefaults()
 	p.writePools()
@@ -450,7 +468,9 @@ func (p *planner) writeCommands() {
 	p.writeLocations()
 }
 
-func (p *planner) command(verb, object string, params map[string]string, reason string) {
-	p.plan.Commands = append(p.plan.Commands, engine.Command{Verb: verb, Object: object, Params: params, Reason: reason, Risk: verbs[verb].risk})
-	p.decide(api.VerdictDo, object, "%s: %s", verb, reason)
+func (p *planner) command(reason api.Reason, verb, object string, params map[string]string, why string) {
+	p.plan.Commands = append(p.plan.Commands, engine.Command{
+		Verb: verb, Object: object, Params: params, Reason: why, Risk: verbs[verb].risk,
+	})
+	p.decide(api.VerdictDo, reason, object, "%s: %s", verb, why)
 }

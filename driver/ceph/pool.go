@@ -26,7 +26,7 @@ type poolPlan struct {
 	// domain is what holds at most one of them, and rule the CRUSH rule that sees to it.
 	domain, rule string
 	// refusals say why it cannot be as it is declared, waits what it waits for.
-	refusals, waits []string
+	refusals, waits objections
 }
 
 // object is what the pool's commands are about.
@@ -36,7 +36,7 @@ func (x *poolPlan) object() string { return engine.ResourceObject(x.Pool) }
 func holdNew(pools []*poolPlan) {
 	for _, x := range pools {
 		if x.have == nil {
-			x.waits = append(x.waits, engine.ResourceObject(x.owner)+" is refused")
+			x.waits.wait(api.ReasonDependencyNotReady, "%s is refused", engine.ResourceObject(x.owner))
 		}
 	}
 }
@@ -61,17 +61,14 @@ func (p *planner) planPools() {
 		x := &poolPlan{Pool: pool, id: p.recorded(pool.Status.ID)}
 		p.pools = append(p.pools, x)
 		if lost := p.findPools(pool, x); len(lost) > 0 {
-			x.refuse("%s", lost.refusal(pool))
+			x.refusals.add(lost.refusal(pool))
 		}
 		p.judgePlace(x)
-		for _, text := range x.refusals {
-			p.decide(api.VerdictRefuse, x.line(), "%s", text)
-		}
-		for _, text := range x.waits {
-			p.decide(api.VerdictWait, x.line(), "%s", text)
-		}
+		p.object(x.line(), x.refusals...)
+		p.object(x.line(), x.waits...)
 		if x.takesOver() {
-			p.decide(api.VerdictDo, x.line(), "pool %s is in Ceph already: it is taken over as it is, and changed where the Pool says so", x.Name)
+			p.decide(api.VerdictDo, api.ReasonAdopted, x.line(),
+				"pool %s is in Ceph already: it is taken over as it is, and changed where the Pool says so", x.Name)
 		}
 	}
 }
@@ -225,30 +222,46 @@ func (p *planner) checkPool(x *poolPlan) {
 	stranded := p.strands(x)
 	switch room := p.room(x, x.domain); {
 	case x.have != nil && x.have.Erasure != erasure:
-		x.refuse("Ceph has a pool of this name that is %s, and none is made over: choose another name, or declare it as it is", kindOfPool(x.have.Erasure))
+		x.refuse(api.ReasonConflict,
+			"Ceph has a pool of this name that is %s, and none is made over: choose another name, or declare it as it is",
+			kindOfPool(x.have.Erasure))
 	case x.have != nil && erasure && !p.sameChunks(x):
-		x.refuse("Ceph has a pool of this name with other chunks (profile %s): choose another name, or declare it as it is", x.have.Profile)
+		x.refuse(api.ReasonConflict,
+			"Ceph has a pool of this name with other chunks (profile %s): choose another name, or declare it as it is",
+			x.have.Profile)
 	case p.poolsKnown() && p.ruleID(x.rule) >= 0 && !x.fits(p.seen.PoolFacts.Rules[p.ruleID(x.rule)]):
-		x.refuse("Ceph has a CRUSH rule %s that does something else than its name says: rename it with 'ceph osd crush rule rename'", x.rule)
+		x.refuse(api.ReasonConflict,
+			"Ceph has a CRUSH rule %s that does something else than its name says: rename it with 'ceph osd crush rule rename'",
+			x.rule)
 	case x.have == nil && x.Spec.FailureDomain == "" && p.poolsKnown() && p.osdsComing():
-		x.waits = append(x.waits, "more OSDs are on their way: which failure domain it can have depends on them")
+		x.waits.wait(api.ReasonStarting, "more OSDs are on their way: which failure domain it can have depends on them")
 	case room >= x.size && len(stranded) > 0:
 		p.refuseStranded(x, stranded)
 	case room >= x.size:
 	case len(p.have) == 0 && (p.settling() > 0 || room == 0):
-		x.waits = append(x.waits, fmt.Sprintf("it needs %s, and %d so far %s declared", p.bucketWords(x, x.size), room, map[bool]string{true: "is", false: "are"}[room == 1]))
+		x.waits.wait(p.fewDeclared(), "it needs %s, and %d so far %s declared", p.bucketWords(x, x.size), room,
+			map[bool]string{true: "is", false: "are"}[room == 1])
 	case p.poolsKnown() && p.osdsComing():
-		x.waits = append(x.waits, fmt.Sprintf("it needs %s, and there %s so far: more OSDs are on their way",
-			p.bucketWords(x, x.size), areWords(room)))
+		x.waits.wait(api.ReasonStarting, "it needs %s, and there %s so far: more OSDs are on their way",
+			p.bucketWords(x, x.size), areWords(room))
 	case !p.poolsKnown() && len(p.have) > 0: // nobody can tell
 	case x.have == nil || p.changesPlace(x):
-		x.refuse("it needs %s, for each copy or chunk one, and there %s: add some%s, or declare fewer copies or a smaller failureDomain",
+		x.refuse(api.ReasonInsufficientNodes, "it needs %s, for each copy or chunk one, and there %s: add some%s, or "+
+			"declare fewer copies or a smaller failureDomain",
 			p.bucketWords(x, x.size), areWords(room), howToLabel(x.domain))
 	}
 }
 
-func (x *poolPlan) refuse(format string, args ...any) {
-	x.refusals = append(x.refusals, fmt.Sprintf(format, args...))
+// fewDeclared is why a cluster that is yet to be made has too few places for a pool.
+func (p *planner) fewDeclared() api.Reason {
+	if p.settling() > 0 {
+		return api.ReasonSettling
+	}
+	return api.ReasonInsufficientNodes
+}
+
+func (x *poolPlan) refuse(reason api.Reason, format string, args ...any) {
+	x.refusals.refuse(reason, format, args...)
 }
 
 func kindOfPool(erasure bool) string {

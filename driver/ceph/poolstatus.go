@@ -32,7 +32,7 @@ func (p *planner) putPools() {
 		} else {
 			p.tellPool(x, s)
 			p.setLost(next, p.poolsKnown(), x.losses())
-			engine.Accept(next, x.refusals, nil, p.now)
+			engine.Accept(next, x.refusals.texts(), nil, p.now)
 		}
 		p.plan.PutResource(x.Pool, next)
 	}
@@ -58,8 +58,8 @@ func (p *planner) tellPool(x *poolPlan, s *api.PoolStatus) {
 
 // poolState says whether a pool can be used, and why not.
 func (p *planner) poolState(x *poolPlan) (api.ResourceState, string) {
-	was, failure := x.Status.State, p.failureOf(x.line())
-	switch problems := slices.Concat(x.refusals, x.waits); {
+	was, failure := x.Status.State, p.failureOf(x.line()).Message
+	switch problems := slices.Concat(x.refusals, x.waits).texts(); {
 	case !p.poolsKnown() && x.id != 0:
 		return api.ResourceOffline, "Ceph does not answer"
 	case x.lost != nil:
@@ -80,7 +80,8 @@ func (p *planner) poolState(x *poolPlan) (api.ResourceState, string) {
 		return was, x.Status.Message // the manager did not say
 	}
 	state, message := p.judgePool(x)
-	return state, strings.Join(slices.DeleteFunc(append(slices.Concat(x.refusals, x.waits), failure, message), func(s string) bool { return s == "" }), "; ")
+	return state, strings.Join(slices.DeleteFunc(append(slices.Concat(x.refusals, x.waits).texts(), failure, message),
+		func(s string) bool { return s == "" }), "; ")
 }
 
 // judgePool goes by the pool's placement groups.

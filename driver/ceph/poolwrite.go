@@ -38,8 +38,10 @@ func (p *planner) writePools() {
 }
 
 // poolCommand is a command of one pool.
-func (p *planner) poolCommand(x *poolPlan, verb string, risk api.Risk, params map[string]string, format string, args ...any) {
-	p.command(verb, x.object(), params, fmt.Sprintf(format, args...))
+func (p *planner) poolCommand(
+	x *poolPlan, reason api.Reason, verb string, risk api.Risk, params map[string]string, format string, args ...any,
+) {
+	p.command(reason, verb, x.object(), params, fmt.Sprintf(format, args...))
 	c := &p.plan.Commands[len(p.plan.Commands)-1]
 	c.Line, c.Risk = x.line(), engine.HigherRisk(c.Risk, risk)
 }
@@ -47,18 +49,20 @@ func (p *planner) poolCommand(x *poolPlan, verb string, risk api.Risk, params ma
 func (p *planner) bringPool(x *poolPlan) {
 	have := x.have
 	if have == nil || !p.keepsRule(x) {
-		p.bringRule(x)
+		p.bringRule(x, api.ReasonDeclared)
 	}
 	if have == nil {
 		params := map[string]string{optionSize: strconv.Itoa(x.size), optionRule: x.rule}
 		if x.Spec.ErasureCoded != nil {
 			params = map[string]string{paramProfile: x.rule, optionRule: x.rule}
 		}
-		p.poolCommand(x, verbPoolCreate, api.RiskNone, params, "it is declared, with %s over %ss", x.layout, x.domain)
+		p.poolCommand(x, api.ReasonDeclared, verbPoolCreate, api.RiskNone, params, "it is declared, with %s over %ss",
+			x.layout, x.domain)
 		have = x.fresh()
 	}
 	if app := x.application(); !have.Applications[app] {
-		p.poolCommand(x, verbPoolEnable, api.RiskNone, map[string]string{paramApplication: app}, "it is for %s", app)
+		p.poolCommand(x, api.ReasonDeclared, verbPoolEnable, api.RiskNone, map[string]string{paramApplication: app},
+			"it is for %s", app)
 	}
 	p.bringOptions(x, have)
 	p.bringQuota(x, have)
@@ -84,23 +88,25 @@ func (x *poolPlan) application() string {
 }
 
 // bringRule has the CRUSH rule made, and for erasure coding the profile, if they are not there.
-func (p *planner) bringRule(x *poolPlan) {
+func (p *planner) bringRule(x *poolPlan, reason api.Reason) {
 	facts := p.seen.PoolFacts
 	if p.ruleID(x.rule) >= 0 {
 		return
 	}
 	if ec := x.Spec.ErasureCoded; ec != nil {
 		if facts.Profiles[x.rule] == nil {
-			p.poolCommand(x, verbProfileSet, api.RiskNone, map[string]string{
+			p.poolCommand(x, reason, verbProfileSet, api.RiskNone, map[string]string{
 				paramProfile: x.rule, "k": strconv.Itoa(int(ec.DataChunks)), "m": strconv.Itoa(int(ec.CodingChunks)),
 				paramDomain: x.domain, paramClass: x.Spec.DeviceClass,
 			}, "there is no profile %s", x.rule)
 		}
-		p.poolCommand(x, verbRuleErasure, api.RiskNone, map[string]string{optionRule: x.rule, paramDomain: x.domain, paramClass: x.Spec.DeviceClass},
+		p.poolCommand(x, reason, verbRuleErasure, api.RiskNone,
+			map[string]string{optionRule: x.rule, paramDomain: x.domain, paramClass: x.Spec.DeviceClass},
 			"there is no CRUSH rule %s", x.rule)
 		return
 	}
-	p.poolCommand(x, verbRuleReplicated, api.RiskNone, map[string]string{optionRule: x.rule, paramDomain: x.domain, paramClass: x.Spec.DeviceClass},
+	p.poolCommand(x, reason, verbRuleReplicated, api.RiskNone,
+		map[string]string{optionRule: x.rule, paramDomain: x.domain, paramClass: x.Spec.DeviceClass},
 		"there is no CRUSH rule %s", x.rule)
 }
 
@@ -149,12 +155,14 @@ func (p *planner) bringOptions(x *poolPlan, have *Pool) {
 		option{optionOverwrites, strconv.FormatBool(have.Overwrites), strconv.FormatBool(have.Overwrites || x.overwrites()), api.RiskNone},
 	) {
 		if o.have != o.want {
-			p.poolCommand(x, verbPoolSet, o.risk, map[string]string{paramOption: o.name, paramValue: valueOrUnset(o.want)}, "%s goes from %s to %s",
+			p.poolCommand(x, api.ReasonDeclared, verbPoolSet, o.risk,
+				map[string]string{paramOption: o.name, paramValue: valueOrUnset(o.want)}, "%s goes from %s to %s",
 				o.name, valueOrUnset(o.have), valueOrUnset(o.want))
 		}
 	}
 	if x.have != nil && !p.keepsRule(x) {
-		p.poolCommand(x, verbPoolSet, narrowed(p.domainOf(have), x.domain), map[string]string{paramOption: optionRule, paramValue: x.rule},
+		p.poolCommand(x, api.ReasonDeclared, verbPoolSet, narrowed(p.domainOf(have), x.domain),
+			map[string]string{paramOption: optionRule, paramValue: x.rule},
 			"its data moves so that no two copies or chunks are on one %s%s (before: %s)", x.domain, ofClass(x.Spec.DeviceClass), p.seen.PoolFacts.Rules[have.Rule].Name)
 	}
 }
@@ -203,7 +211,8 @@ func (p *planner) bringQuota(x *poolPlan, have *Pool) {
 			risk = api.RiskRedundancy
 			text = fmt.Sprintf("; %d are stored, so clients can write nothing until they delete some or the quota is raised", q.stored)
 		}
-		p.poolCommand(x, verbPoolQuota, risk, map[string]string{paramOption: q.field, paramValue: strconv.FormatInt(q.want, 10)},
+		p.poolCommand(x, api.ReasonDeclared, verbPoolQuota, risk,
+			map[string]string{paramOption: q.field, paramValue: strconv.FormatInt(q.want, 10)},
 			"its quota %s goes from %s to %s%s", q.field, quotaWord(q.have), quotaWord(q.want), text)
 	}
 }
@@ -250,7 +259,7 @@ func (p *planner) dropRules() {
 }
 
 func (p *planner) dropRule(verb, name string) {
-	p.command(verb, name, nil, "no pool uses it any more")
+	p.command(api.ReasonRemoving, verb, name, nil, "no pool uses it any more")
 	p.plan.Commands[len(p.plan.Commands)-1].Line = "rule/" + name
 }
 
@@ -261,26 +270,36 @@ func (x *poolPlan) owns() bool { return x.have.ID == x.id }
 // dropPool takes a pool away that is being deleted; it says whether the Pool may go.
 func (p *planner) dropPool(x *poolPlan, s *api.PoolStatus) (gone bool) {
 	s.State, s.Message = api.ResourceDeleting, ""
-	switch failure := p.failureOf(x.line()); {
+	var wait engine.Objection
+	switch failure := p.failureOf(x.line()).Message; {
 	case x.Spec.DeletionPolicy != api.DeletionWipe, len(p.have) == 0:
 		return true
 	case !p.poolsKnown():
-		s.Message = "being deleted: Ceph does not answer"
+		wait = engine.Wait(api.ReasonNotAnswering, "being deleted: Ceph does not answer")
 	case x.have == nil, !x.owns():
 		p.tellKept(x)
 		return true
 	case p.plan.Refused:
-		s.Message = "being deleted: it waits until the cluster is as it is wanted"
+		wait = waitsForCluster()
 	case p.seen.PoolFacts.Busy == nil:
-		s.Message = "being deleted: it waits for the mgr to say whether clients use it"
+		wait = engine.Wait(api.ReasonNotAnswering, "being deleted: it waits for the mgr to say whether clients use it")
 	case p.seen.PoolFacts.Busy[x.Name] > 0:
-		s.Message = fmt.Sprintf("being deleted, but clients use it (%s a second): it is deleted when they have stopped; to keep it, declare it anew with another deletionPolicy",
+		wait = engine.Wait(api.ReasonInUse,
+			"being deleted, but clients use it (%s a second): it is deleted when they have stopped; "+
+				"to keep it, declare it anew with another deletionPolicy",
 			words.Plural(int(p.seen.PoolFacts.Busy[x.Name]), "operation"))
 	default:
 		s.Message = failure
-		p.poolCommand(x, verbPoolDelete, api.RiskNone, x.byID(), "the Pool was deleted with deletionPolicy Wipe")
+		p.poolCommand(x, api.ReasonDeleting, verbPoolDelete, api.RiskNone, x.byID(),
+			"the Pool was deleted with deletionPolicy Wipe")
 		return false
 	}
-	p.decide(api.VerdictWait, x.line(), "%s", s.Message)
+	s.Message = wait.Message
+	p.object(x.line(), wait)
 	return false
+}
+
+// waitsForCluster is what is against the deletion of a resource while the plan as a whole is refused.
+func waitsForCluster() engine.Objection {
+	return engine.Wait(api.ReasonDependencyNotReady, "being deleted: it waits until the cluster is as it is wanted")
 }

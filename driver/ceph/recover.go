@@ -239,7 +239,8 @@ func (p *planner) planNothing(a *api.Action) {
 	p.resolve()
 	p.declareServices()
 	p.members = membersOf(p.view.Daemons)
-	p.decide(api.VerdictWait, "cluster/"+p.cluster.Name, "its mons are being recovered by action/%s, which alone changes its daemons now", a.Name)
+	p.decide(api.VerdictWait, api.ReasonActionActs, "cluster/"+p.cluster.Name,
+		"its mons are being recovered by action/%s, which alone changes its daemons now", a.Name)
 	p.writeStatus()
 }
 

@@ -16,47 +16,57 @@ import (
 // In a cluster of which nothing is there, a fault in what is declared refuses everything, and says what to do.
 func TestRefused(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		bad  func(w *world)
-		want []string
+		name   string
+		reason api.Reason
+		bad    func(w *world)
+		want   []string
 	}{
-		{"too few hosts", func(w *world) { w.nodes = w.nodes[:2] }, []string{
+		{"too few hosts", api.ReasonInsufficientNodes, func(w *world) { w.nodes = w.nodes[:2] }, []string{
 			"3 mons need 3 hosts", "the StorageNodes of the cluster give 2 hosts (h1, h2)", "add 1 StorageNode or lower spec.ceph.mon.count to 1",
 		}},
-		{"an even number of mons", func(w *world) { w.cluster.Spec.Ceph.Mon.Count = 2 }, []string{"spec.ceph.mon.count is 2 and must be odd"}},
-		{"selector selects too few", func(w *world) {
+		{"an even number of mons", api.ReasonInvalidSpec,
+			func(w *world) { w.cluster.Spec.Ceph.Mon.Count = 2 }, []string{"spec.ceph.mon.count is 2 and must be odd"}},
+		{"selector selects too few", api.ReasonInsufficientNodes, func(w *world) {
 			w.cluster.Spec.Ceph.Mon.HostSelector = &metav1.LabelSelector{MatchLabels: map[string]string{api.LabelHostname: "h2"}}
 		}, []string{"hostSelector selects 1 host (h2)", "label more hosts or lower spec.ceph.mon.count to 1"}},
-		{"selector of one mon selects what cannot be used", func(w *world) {
+		{"selector of one mon selects what cannot be used", api.ReasonInsufficientNodes, func(w *world) {
 			w.cluster.Spec.Ceph.Mon = api.CephMonSpec{Count: 1, HostSelector: &metav1.LabelSelector{MatchLabels: map[string]string{api.LabelHostname: "h2"}}}
 			w.cluster.Spec.Network.Public, w.hosts[1].Status.Addresses = "10.0.0.0/24", []string{"10.9.0.2"}
 		}, []string{"a mon needs a host, and spec.ceph.mon.hostSelector selects no host that can be used: label more hosts"}},
-		{"a mounted device", func(w *world) {
+		{"a mounted device", api.ReasonDeviceUnavailable, func(w *world) {
 			d := w.device("wwn-20")
 			d.Availability, d.Reasons = api.DeviceUnavailable, []string{"It is mounted at /data."}
 		}, []string{"device wwn-20 on host h2 cannot be used: It is mounted at /data. Free and wipe it, or remove it from StorageNode n2"}},
-		{"an OSD of another cluster", func(w *world) {
+		{"an OSD of another cluster", api.ReasonDeviceUnavailable, func(w *world) {
 			d := w.device("wwn-20")
 			d.Availability, d.Reasons = api.DeviceUnavailable, []string{"it holds osd.3 of Ceph cluster x"}
 			d.Ceph = &api.DeviceCeph{FSID: "x", OSDUUID: osdUUID(worldUID, "h2", "wwn-20")}
 		}, []string{"it holds osd.3 of Ceph cluster x"}},
-		{"another OSD of this cluster", func(w *world) {
+		{"another OSD of this cluster", api.ReasonDeviceUnavailable, func(w *world) {
 			d := w.device("wwn-20")
 			d.Availability = api.DeviceUnavailable
 			d.Ceph = &api.DeviceCeph{FSID: worldUID, OSDUUID: osdUUID(worldUID, "h1", "wwn-20")}
 		}, []string{"it is not empty"}},
-		{"a device that is not there", func(w *world) { w.nodes[1].Spec.Devices = []string{"wwn-99"} }, []string{"wwn-99", "h2"}},
-		{"a device named twice", func(w *world) { w.nodes[1].Spec.Devices = []string{"wwn-20", "/dev/sdb"} }, []string{"same device"}},
-		{"two nodes name one device", func(w *world) { w.node(2, "wwn-20").Name = "n9" }, []string{"claimed by"}},
-		{"no address in the public network", func(w *world) { w.cluster.Spec.Network.Public = "10.1.0.0/24" }, []string{"10.1.0.0/24", "it has 10.0.0.2"}},
-		{"no address in the cluster network", func(w *world) { w.cluster.Spec.Network.Cluster = "10.1.0.0/24" }, []string{
-			"host h2 has no address in the cluster network 10.1.0.0/24: it has 10.0.0.2",
-		}},
-		{"an address of someone else", func(w *world) { w.nodes[1].Spec.StorageNetwork.IPs = []string{"10.0.0.3"} }, []string{
-			"10.0.0.3, which is not an address of host h2",
-		}},
-		{"both kinds of addresses", func(w *world) { w.hosts[1].Status.Addresses = []string{"fd00::2"} }, []string{"do not speak IPv4 and IPv6 at one time"}},
-		{"a mon of another cluster", func(w *world) {
+		{"a device that is not there", api.ReasonDeviceUnavailable,
+			func(w *world) { w.nodes[1].Spec.Devices = []string{"wwn-99"} }, []string{"wwn-99", "h2"}},
+		{"a device named twice", api.ReasonDeviceUnavailable,
+			func(w *world) { w.nodes[1].Spec.Devices = []string{"wwn-20", "/dev/sdb"} }, []string{"same device"}},
+		{"two nodes name one device", api.ReasonDeviceUnavailable,
+			func(w *world) { w.node(2, "wwn-20").Name = "n9" }, []string{"claimed by"}},
+		{"no address in the public network", api.ReasonNodeUnusable,
+			func(w *world) { w.cluster.Spec.Network.Public = "10.1.0.0/24" }, []string{"10.1.0.0/24", "it has 10.0.0.2"}},
+		{"no address in the cluster network", api.ReasonNodeUnusable,
+			func(w *world) { w.cluster.Spec.Network.Cluster = "10.1.0.0/24" }, []string{
+				"host h2 has no address in the cluster network 10.1.0.0/24: it has 10.0.0.2",
+			}},
+		{"an address of someone else", api.ReasonNodeUnusable,
+			func(w *world) { w.nodes[1].Spec.StorageNetwork.IPs = []string{"10.0.0.3"} }, []string{
+				"10.0.0.3, which is not an address of host h2",
+			}},
+		{"both kinds of addresses", api.ReasonInvalidSpec,
+			func(w *world) { w.hosts[1].Status.Addresses = []string{"fd00::2"} },
+			[]string{"do not speak IPv4 and IPv6 at one time"}},
+		{"a mon of another cluster", api.ReasonConflict, func(w *world) {
 			w.others = []*api.Daemon{{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "x-mon-a"},
 				Spec: api.DaemonSpec{
@@ -64,7 +74,7 @@ func TestRefused(t *testing.T) {
 				},
 			}}
 		}, []string{"on host h2, mon.a of cluster prod/x listens on 10.0.0.2 port 3300 already"}},
-		{"keys of an earlier cluster", func(w *world) {
+		{"keys of an earlier cluster", api.ReasonConflict, func(w *world) {
 			w.secrets["c-key-mon"] = secret{annotations: map[string]string{
 				AnnotationEntity: entityMon, AnnotationFSID: "old", AnnotationClusterUID: "another",
 			}}
@@ -76,6 +86,9 @@ func TestRefused(t *testing.T) {
 			p := w.plan()
 			if !p.Refused || !p.Empty() || p.Recheck != 0 || p.Done {
 				t.Errorf("refused %v, empty %v, recheck %v", p.Refused, p.Empty(), p.Recheck)
+			}
+			if !decidedFor(p, api.VerdictRefuse, tt.reason) {
+				t.Errorf("nothing is refused for the reason %s: %+v", tt.reason, p.Decisions)
 			}
 			all := strings.Join(decisions(p, api.VerdictRefuse), "\n")
 			for _, want := range tt.want {
@@ -120,13 +133,15 @@ func TestRefused_oneDevice(t *testing.T) {
 
 func TestWaits(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		with func(w *world)
-		want string
+		name   string
+		reason api.Reason
+		with   func(w *world)
+		want   string
 	}{
-		{"no nodes", func(w *world) { w.nodes = nil }, "no StorageNode belongs to the cluster yet"},
-		{"a host that has not joined", func(w *world) { w.hosts = w.hosts[:2] }, "has it joined?"},
-		{"a silent agent", func(w *world) {
+		{"no nodes", api.ReasonInsufficientNodes,
+			func(w *world) { w.nodes = nil }, "no StorageNode belongs to the cluster yet"},
+		{"a host that has not joined", api.ReasonNotReady, func(w *world) { w.hosts = w.hosts[:2] }, "has it joined?"},
+		{"a silent agent", api.ReasonAgentDisconnected, func(w *world) {
 			w.hosts[2].Status.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse}}
 		}, "the agent of host h3 is not heard"},
 	} {
@@ -136,6 +151,9 @@ func TestWaits(t *testing.T) {
 			p := w.plan()
 			if p.Refused || !p.Empty() || p.Done || !contains(decisions(p, api.VerdictWait), tt.want) {
 				t.Errorf("refused %v, empty %v: %v", p.Refused, p.Empty(), decisions(p))
+			}
+			if !decidedFor(p, api.VerdictWait, tt.reason) {
+				t.Errorf("nothing waits for the reason %s: %+v", tt.reason, p.Decisions)
 			}
 			if p.Status.Status != api.StorageOffline || !contains(p.Status.Reasons, tt.want) {
 				t.Errorf("status: %+v", p.Status)

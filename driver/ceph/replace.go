@@ -96,7 +96,8 @@ func (p *planner) stopReplaced(u *upkeep) bool {
 	p.stopAll(u.daemons)
 	noted := allOf(u.daemons, func(d *api.Daemon) bool { return d.Spec.Parameters[ParamDrain] == drainReplace })
 	up := slices.ContainsFunc(u.daemons, func(d *api.Daemon) bool { return p.inCeph(d) && p.seenOSD(d).Up })
-	return noted && allOf(u.daemons, ended) && !up || p.await(u, "waiting for it to stop, and for Ceph to see that: %s", u.reason)
+	return noted && allOf(u.daemons, ended) && !up || p.await(u, api.ReasonStopping,
+		"waiting for it to stop, and for Ceph to see that: %s", u.reason)
 }
 
 // destroy has Ceph forget an OSD but for its number and its place, once all data is in use without it.
@@ -105,10 +106,10 @@ func (p *planner) destroy(u *upkeep) bool {
 		switch o := p.seen; {
 		case !p.inCeph(d):
 		case o.PGsOld || o.PGs < o.PGsWanted || o.PGsActive < o.PGs:
-			return p.await(u, "%s, when all placement groups are seen to be active without it", u.reason)
+			return p.await(u, api.ReasonDataNotClean, "%s, when all placement groups are seen to be active without it", u.reason)
 		default:
-			p.command(verbOSDDestroy, label(d), nil, "it failed, and "+u.reason)
-			return p.await(u, "Ceph is to forget it but for its number")
+			p.command(api.ReasonRemoving, verbOSDDestroy, label(d), nil, "it failed, and "+u.reason)
+			return p.await(u, api.ReasonConfiguring, "Ceph is to forget it but for its number")
 		}
 	}
 	return true
@@ -147,11 +148,12 @@ func (p *planner) forgetNumbers() {
 		p.moving = true
 		switch o := p.seen; {
 		case o.Drain.Places[id].Weight > 0:
-			p.command(verbReweight, osdName(id), map[string]string{osdName(id): weightText(0)}, why)
+			p.command(api.ReasonRemoving, verbReweight, osdName(id), map[string]string{osdName(id): weightText(0)}, why)
 		case o.PGsOld || o.PGs < o.PGsWanted || o.PGsClean < o.PGs:
-			p.decide(api.VerdictWait, osdName(id), "%s: its number goes when all placement groups are active+clean", why)
+			p.decide(api.VerdictWait, api.ReasonDataNotClean, osdName(id),
+				"%s: its number goes when all placement groups are active+clean", why)
 		default:
-			p.command(verbOSDPurge, osdName(id), nil, why)
+			p.command(api.ReasonRemoving, verbOSDPurge, osdName(id), nil, why)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (p *planner) restartReason(d *api.Daemon) string {
 			why = append(why, fmt.Sprintf("%s in spec.ceph %s from its start", words.Few(options), count))
 		}
 	}
-	if release := p.newer(d); release != "" && p.upgradeAwaits(d) == "" {
+	if release := p.newer(d); release != "" && p.upgradeAwaits(d).None() {
 		why = append(why, fmt.Sprintf("Ceph %s is installed on its host, and it runs %s", release, d.Status.Version))
 	}
 	return strings.Join(why, ", and ")
@@ -88,23 +88,24 @@ func (p *planner) serving(d *api.Daemon) bool {
 // restart stops a daemon if all others can do without it; it starts again by itself when it has stopped. So many more follow.
 func (p *planner) restart(d *api.Daemon, more int) {
 	why := p.restartReason(d)
-	what := p.unready(d)
+	wait := p.unready(d)
+	stopping := engine.Wait(api.ReasonRestarting, "it is stopping")
 	switch {
 	case told(d):
-		p.stop[d.Name], what = true, "it is stopping"
-	case what != "":
+		p.stop[d.Name], wait = true, stopping
+	case !wait.None():
 	case d.Spec.Type == TypeMgr && d.Spec.ID == p.seen.ActiveMgr && p.seen.Standbys > 0:
-		p.command(verbMgrFail, label(d), nil, "it is started again, because "+why)
-		what = "another mgr takes over first"
+		p.command(api.ReasonHandingOver, verbMgrFail, label(d), nil, "it is started again, because "+why)
+		wait = engine.Wait(api.ReasonHandingOver, "another mgr takes over first")
 	default:
-		p.stop[d.Name], what = true, "it is stopping"
+		p.stop[d.Name], wait = true, stopping
 		p.again[d.Name] = why
 	}
 	p.moving = true
 	if more > 0 {
-		what += fmt.Sprintf("; %s to follow", words.Plural(more, "more daemon"))
+		wait.Message += fmt.Sprintf("; %s to follow", words.Plural(more, "more daemon"))
 	}
-	p.decide(api.VerdictWait, label(d), "it is started again, because %s; %s", why, what)
+	p.decide(wait.Verdict, wait.Reason, label(d), "it is started again, because %s; %s", why, wait.Message)
 }
 
 // restartAsked names the action that has a daemon of the cluster started again now: two at once may be one too many. One that is not over after its time
@@ -121,28 +122,28 @@ func (p *planner) restartAsked() string {
 	return p.view.Actions[i].Name
 }
 
-// unready says what has to be there before a daemon may stop for a moment; empty when all is.
-func (p *planner) unready(d *api.Daemon) string {
+// unready says what has to be there before a daemon may stop for a moment; none when all is.
+func (p *planner) unready(d *api.Daemon) (none engine.Objection) {
 	if name := p.restartAsked(); name != "" {
-		return "action " + name + " comes first: it has a daemon started again"
+		return engine.Wait(api.ReasonOneAtATime, "action %s comes first: it has a daemon started again", name)
 	}
 	for i := range p.view.Daemons {
 		x := &p.view.Daemons[i]
 		matters := x.Spec.Type == d.Spec.Type || slices.Contains(coreTypes, x.Spec.Type)
 		if matters && x.Name != d.Name && x.DeletionTimestamp == nil && x.Spec.State != api.WantPrepared && !p.closed(x.Spec.Host) && !held(x) && (told(x) || x.Status.State != api.DaemonRunning) {
-			return label(x) + " comes first: it does not run"
+			return engine.Wait(api.ReasonOneAtATime, "%s comes first: it does not run", label(x))
 		}
 	}
 	if !p.hosts[d.Spec.Host].AgentHeard() {
-		return "the agent of host " + d.Spec.Host + " is not heard"
+		return engine.Wait(api.ReasonAgentDisconnected, "the agent of host %s is not heard", d.Spec.Host)
 	}
 	for _, m := range p.members {
 		if !slices.Contains(p.seen.Quorum, m.ID) {
-			return "mon." + m.ID + " is to be in the quorum first"
+			return engine.Wait(api.ReasonJoining, "mon.%s is to be in the quorum first", m.ID)
 		}
 	}
 	if missing := len(p.daemonsOf(TypeMgr)) - p.seen.Standbys - 1; !p.seen.MgrAvailable || missing > 0 && d.Spec.Type == TypeMgr {
-		return "all mgrs are to be there first"
+		return engine.Wait(api.ReasonStarting, "all mgrs are to be there first")
 	}
 	if d.Spec.Type != TypeOSD {
 		return p.serviceUnready(d)
@@ -150,11 +151,11 @@ func (p *planner) unready(d *api.Daemon) string {
 	answer, asked := p.seen.Restartable[label(d)]
 	switch {
 	case !asked || !answer.covers(p.downSoon()):
-		return "Ceph is to be asked whether it may stop"
+		return engine.Wait(api.ReasonNotAnswering, "Ceph is to be asked whether it may stop")
 	case !answer.OK:
-		return "Ceph says that it may not stop now: " + answer.Reason
+		return engine.Wait(answer.against(), "Ceph says that it may not stop now: %s", answer.Reason)
 	}
-	return ""
+	return none
 }
 
 // fillRestartable asks whether the first OSD that is to be started again may stop.

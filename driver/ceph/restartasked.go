@@ -53,33 +53,48 @@ func (p *planner) judgeRestart() {
 	if d == nil || !slices.Contains([]string{TypeOSD, TypeMon, TypeMDS}, d.Spec.Type) {
 		return
 	}
-	if verdict, why := p.againstRestart(d); why != "" {
-		p.decide(verdict, engine.RestartObject(d.Name), "%s", why)
+	if o := p.againstRestart(d); !o.None() {
+		p.object(engine.RestartObject(d.Name), o)
 	}
 }
 
-func (p *planner) againstRestart(d *api.Daemon) (api.Verdict, string) {
+func (p *planner) againstRestart(d *api.Daemon) (none engine.Objection) {
 	switch {
 	case p.seen == nil || !p.seen.Reachable || p.seen.Restart == nil:
-		return api.VerdictRefuse, "the mons of Ceph do not answer, and only they can say whether " + label(d) + " may stop"
+		return engine.Refusal(api.ReasonNotAnswering,
+			"the mons of Ceph do not answer, and only they can say whether %s may stop", label(d))
 	case p.seen.FSID != clusterFSID(p.view):
-		return api.VerdictRefuse, "mons of another cluster (fsid " + p.seen.FSID + ") answer"
+		return engine.Refusal(api.ReasonConflict, "mons of another cluster (fsid %s) answer", p.seen.FSID)
 	}
 	if other := p.changing(d); other != "" {
-		return api.VerdictWait, other + ", and comes first"
+		return engine.Wait(api.ReasonOneAtATime, "%s, and comes first", other)
 	}
 	answer := p.seen.Restart
 	said := words.Cut(answer.Reason, maxMessage/4)
 	switch {
 	case answer.OK:
-		return "", ""
+		return none
 	case answer.Unknown:
-		return p.soon(d.Spec.Type != TypeOSD || p.seen.MgrAvailable || p.mgrRuns()), fmt.Sprintf("Ceph cannot say whether %s may stop: %s", label(d), said)
+		return engine.Objection{
+			Verdict: p.soon(d.Spec.Type != TypeOSD || p.seen.MgrAvailable || p.mgrRuns()), Reason: answer.against(),
+			Message: fmt.Sprintf("Ceph cannot say whether %s may stop: %s", label(d), said),
+		}
 	}
 	if down := p.alsoDown(d); len(down) > 0 && d.Spec.Type == TypeOSD {
 		said += ", with " + words.Few(down) + " down already"
 	}
-	return p.soon(p.heals(d)), fmt.Sprintf("%s may not stop now. Ceph says: %s", label(d), said)
+	return engine.Objection{
+		Verdict: p.soon(p.heals(d)), Reason: answer.againstOne(d),
+		Message: fmt.Sprintf("%s may not stop now. Ceph says: %s", label(d), said),
+	}
+}
+
+// againstOne is the reason why a daemon may not stop: a mon is needed for the quorum.
+func (a StopAnswer) againstOne(d *api.Daemon) api.Reason {
+	if d.Spec.Type == TypeMon && !a.Unknown {
+		return api.ReasonQuorumAtRisk
+	}
+	return a.against()
 }
 
 // changing says which other daemon of the same type is down for a while only: the plan has told it to stop, to start it again or to remove it, or its

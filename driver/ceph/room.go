@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -36,19 +38,19 @@ type placedOSD struct {
 	Place
 }
 
-// noRoom says why the OSDs that would be left cannot hold the data; nothing when they can: too few places for the copies, too little space
-// as a whole, or on one of them.
-func (p *planner) noRoom(u *upkeep) string {
+// noRoom says why the OSDs that would be left cannot hold the data; none when they can: too few places
+// for the copies, too little space as a whole, or on one of them.
+func (p *planner) noRoom(u *upkeep) engine.Objection {
 	r := p.roomWithout(u)
 	why := p.noPlaces(r)
-	if why == "" {
+	if why.None() {
 		why = p.noSpace(u, r)
 	}
-	if why == "" {
+	if why.None() {
 		why = p.overfull(r)
 	}
-	if why != "" && len(r.others) > 0 {
-		why += fmt.Sprintf(" (beside it leave already: %s)", words.Few(r.others))
+	if !why.None() && len(r.others) > 0 {
+		why.Message += fmt.Sprintf(" (beside it leave already: %s)", words.Few(r.others))
 	}
 	return why
 }
@@ -92,7 +94,7 @@ func (p *planner) weightOf(o *osd, now float64) float64 {
 }
 
 // noPlaces says which pool could not keep as many copies as it wants.
-func (p *planner) noPlaces(r *room) string {
+func (p *planner) noPlaces(r *room) (none engine.Objection) {
 	left := make([]Place, len(r.after))
 	for i, at := range r.after {
 		left[i] = at.Place
@@ -103,31 +105,34 @@ func (p *planner) noPlaces(r *room) string {
 		switch domain := rule.domain(); {
 		case !known || have >= pool.Size:
 		case domain != "":
-			return fmt.Sprintf("pool %s keeps %d copies, each on another %s, and without it there would be %s: add one first, or lower the size of the pool",
+			return engine.Refusal(api.ReasonInsufficientNodes, "pool %s keeps %d copies, each on another %s, and without it "+
+				"there would be %s: add one first, or lower the size of the pool",
 				pool.Name, pool.Size, domain, words.Plural(have, domain))
 		default:
-			return fmt.Sprintf("pool %s keeps %d copies, and without it the CRUSH rule %s would find places for %d: add hosts there first, or lower the size "+
+			return engine.Refusal(api.ReasonInsufficientNodes, "pool %s keeps %d copies, and without it the CRUSH rule %s "+
+				"would find places for %d: add hosts there first, or lower the size "+
 				"of the pool", pool.Name, pool.Size, rule.Name, have)
 		}
 	}
-	return ""
+	return none
 }
 
 // noSpace compares space as a whole.
-func (p *planner) noSpace(u *upkeep, r *room) string {
+func (p *planner) noSpace(u *upkeep, r *room) (none engine.Objection) {
 	if full := p.seen.BackfillFull; r.total == 0 || full > 0 && float64(r.used) > full*float64(r.total) {
-		return fmt.Sprintf("its data does not fit on the other %s would be %d %% full, and Ceph moves nothing to OSDs that are more than "+
-			"%.0f %% full (backfillfull_ratio)", u.others(), 100*r.used/max(r.total, 1), 100*full)
+		return engine.Refusal(api.ReasonInsufficientSpace,
+			"its data does not fit on the other %s would be %d %% full, and Ceph moves nothing to OSDs that are more than "+
+				"%.0f %% full (backfillfull_ratio)", u.others(), 100*r.used/max(r.total, 1), 100*full)
 	}
-	return ""
+	return none
 }
 
 // overfull names an OSD that would get more than Ceph lets it have, although there is space elsewhere: the CRUSH rules bind the data to its host,
 // or it is small, or fuller than the others already. What each gets is an estimate from the weights, since CRUSH spreads by chance.
-func (p *planner) overfull(r *room) string {
+func (p *planner) overfull(r *room) (none engine.Objection) {
 	full := p.seen.BackfillFull
 	if full == 0 {
-		return ""
+		return none
 	}
 	gains := p.gains(r)
 	var all []string
@@ -143,11 +148,12 @@ func (p *planner) overfull(r *room) string {
 		}
 	}
 	if len(all) == 0 {
-		return ""
+		return none
 	}
 	at := r.after[worst]
 	u := p.seen.Drain.Usage[at.id]
-	return fmt.Sprintf("by CRUSH's rules and weights too much of its data would go to %s: osd.%d on host %s, %.0f %% full now, would be about %.0f %% full, and Ceph "+
+	return engine.Refusal(api.ReasonInsufficientSpace, "by CRUSH's rules and weights too much of its data would go to "+
+		"%s: osd.%d on host %s, %.0f %% full now, would be about %.0f %% full, and Ceph "+
 		"moves nothing to OSDs that are more than %.0f %% full (backfillfull_ratio): add disks there, or where the rules allow it, first",
 		words.Few(all), at.id, at.Buckets["host"], 100*float64(u.Used)/float64(max(u.Total, 1)), 100*most, 100*full)
 }

@@ -22,7 +22,8 @@ func (p *planner) checkSelectors() {
 		{"mgrs", "spec.ceph.mgr.hostSelector", p.spec.Mgr.HostSelector},
 	} {
 		if p.selectsNone(s.selector) {
-			p.decide(api.VerdictRefuse, s.object, "%s selects no host: %s", s.field, p.noneText(s.selector))
+			p.decide(api.VerdictRefuse, api.ReasonInsufficientNodes, s.object, "%s selects no host: %s", s.field,
+				p.noneText(s.selector))
 		}
 	}
 }

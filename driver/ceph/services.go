@@ -1,7 +1,6 @@
 package ceph
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -28,7 +27,7 @@ type service struct {
 	// held has no daemon made that is not there yet: the resource cannot be as it is declared, or waits for something.
 	held bool
 	// refusal says why the placement cannot be had.
-	refusal string
+	refusal engine.Objection
 	// finish completes a Daemon that has what all have in common: the configuration, the keyring, the address.
 	finish func(*api.Daemon, seat)
 }
@@ -75,7 +74,8 @@ func (p *planner) checkPlacement(s *service) {
 		return
 	}
 	if !slices.ContainsFunc(p.view.Hosts, func(h api.Host) bool { return sel.Selects(&h) }) {
-		s.refusal, s.held = "its placement selects no host: "+placementText(sel), true
+		s.refusal = engine.Refusal(api.ReasonInsufficientNodes, "its placement selects no host: %s", placementText(sel))
+		s.held = true
 	}
 }
 
@@ -128,7 +128,7 @@ func (p *planner) manServices() {
 func (p *planner) dismissAll(s *service) {
 	for _, d := range p.membersOf(&s.crew) {
 		if d.DeletionTimestamp == nil {
-			p.dismissOne(d, "the "+strings.Replace(s.object, "/", " ", 1)+" is being deleted")
+			p.dismissOne(api.ReasonDeleting, d, "the "+strings.Replace(s.object, "/", " ", 1)+" is being deleted")
 		}
 	}
 }
@@ -138,7 +138,7 @@ func (p *planner) dismissStrays() {
 	for _, d := range p.view.Daemons {
 		owned := slices.ContainsFunc(p.services, func(s *service) bool { return s.owns(&d) })
 		if slices.Contains(servingTypes, d.Spec.Type) && !owned && d.DeletionTimestamp == nil {
-			p.dismissOne(&d, "what it served is not declared any more")
+			p.dismissOne(api.ReasonRemoving, &d, "what it served is not declared any more")
 		}
 	}
 }
@@ -189,11 +189,14 @@ func (p *planner) servicesAllow(u *upkeep) bool {
 		switch {
 		case s.readyOf(others) >= s.least:
 		case len(others) >= s.least:
-			return p.await(u, "%s on another host is to be ready before %s stops", s.noun, label(running[0]))
+			return p.await(u, api.ReasonAwaitingReplacement, "%s on another host is to be ready before %s stops", s.noun,
+				label(running[0]))
 		case free > 0 && !s.held:
-			return p.await(u, "another %s is made on another host before %s stops", s.noun, label(running[0]))
+			return p.await(u, api.ReasonAwaitingReplacement, "another %s is made on another host before %s stops", s.noun,
+				label(running[0]))
 		default:
-			p.decide(api.VerdictSkip, label(running[0]), "it stops with host %s, and no other host may take over: until it is back %s is not served as it is declared",
+			p.decide(api.VerdictSkip, api.ReasonNoOtherHost, label(running[0]),
+				"it stops with host %s, and no other host may take over: until it is back %s is not served as it is declared",
 				u.host, s.object)
 		}
 	}
@@ -201,14 +204,16 @@ func (p *planner) servicesAllow(u *upkeep) bool {
 }
 
 // mayMoveServices refuses to drain a host whose daemons no other host may have.
-func (p *planner) mayMoveServices(u *upkeep) (refusal string) {
+func (p *planner) mayMoveServices(u *upkeep) (none engine.Objection) {
 	for _, s := range p.services {
 		running := u.servedBy(s)
 		if others, free := p.elsewhere(s, u.host); len(running) > 0 && len(others)+free < s.least {
-			return fmt.Sprintf("%s runs there, and no other host may run it: give %s another placement, or delete it", label(running[0]), s.object)
+			return engine.Refusal(api.ReasonNoOtherHost,
+				"%s runs there, and no other host may run it: give %s another placement, or delete it",
+				label(running[0]), s.object)
 		}
 	}
-	return ""
+	return none
 }
 
 // moveServices has others ready before the daemons on a host go.
@@ -225,10 +230,10 @@ func (p *planner) moveServices(u *upkeep) bool {
 func (p *planner) moveOne(u *upkeep, s *service, d *api.Daemon) bool {
 	others, free := p.elsewhere(s, d.Spec.Host)
 	if s.readyOf(others) < min(s.count, len(others)+free) {
-		return p.await(u, "another %s is to be ready before %s goes", s.noun, label(d))
+		return p.await(u, api.ReasonAwaitingReplacement, "another %s is to be ready before %s goes", s.noun, label(d))
 	}
 	p.released[d.Name] = true
-	return p.await(u, "%s is being removed", label(d))
+	return p.await(u, api.ReasonRemoving, "%s is being removed", label(d))
 }
 
 // withdrawCrews moves daemons of services off hosts that their placement does not select any more.
@@ -242,7 +247,8 @@ func (p *planner) withdrawCrews(unmeant func(string) bool) {
 		}
 		for _, d := range leave {
 			if others, free := p.elsewhere(s, d.Spec.Host); len(others)+free < s.least || s.held {
-				p.decide(api.VerdictSkip, label(d), "%s; it stays, as no other host may have it", p.astray[d.Name])
+				p.decide(api.VerdictSkip, api.ReasonNoOtherHost, label(d), "%s; it stays, as no other host may have it",
+					p.astray[d.Name])
 				delete(p.astray, d.Name)
 				continue
 			}
@@ -298,7 +304,7 @@ func (p *planner) forgetCrews() {
 		}
 		switch {
 		case p.seen.Entities[entity]:
-			p.command(verbAuthRm, entity, nil, "the "+kindOf(c.daemonType)+" is gone")
+			p.command(api.ReasonRemoving, verbAuthRm, entity, nil, "the "+kindOf(c.daemonType)+" is gone")
 		case p.seen.Entities != nil && !p.named(x.Name):
 			p.plan.Secrets = append(p.plan.Secrets, engine.SecretWant{Name: x.Name, Gone: true})
 		}

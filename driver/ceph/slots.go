@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/drives"
 )
 
@@ -141,7 +142,7 @@ func (p *planner) failed(d *api.Daemon) bool {
 }
 
 // partsWait says why the partitions of a new OSD cannot be made yet: there is no room before another OSD has left.
-func (p *planner) partsWait(o *osd) string {
+func (p *planner) partsWait(o *osd) (none engine.Objection) {
 	h := p.hosts[o.host]
 	for _, x := range o.parts {
 		if x.Of == "" {
@@ -162,12 +163,14 @@ func (p *planner) partsWait(o *osd) string {
 		}
 		switch {
 		case size == 0:
-			return fmt.Sprintf("disk %s, which is to hold its %s, is not on host %s", x.Of, x.Name, o.host)
+			return engine.Wait(api.ReasonDeviceUnavailable, "disk %s, which is to hold its %s, is not on host %s", x.Of, x.Name,
+				o.host)
 		case used+x.Bytes > drives.Usable(size):
-			return fmt.Sprintf("on disk %s there is no room for its %s before that of an OSD that leaves is gone", x.Of, x.Name)
+			return engine.Wait(api.ReasonInsufficientSpace,
+				"on disk %s there is no room for its %s before that of an OSD that leaves is gone", x.Of, x.Name)
 		}
 	}
-	return ""
+	return none
 }
 
 // checkParts tells of an OSD whose database or log is on a disk that is gone: its data is lost with that.
@@ -185,7 +188,8 @@ func (p *planner) checkParts(o *osd) {
 		if x.Of != "" {
 			what, way = "disk", "Name it in spec.exclude of the DriveGroup to have all OSDs leave that it served"
 		}
-		p.decide(api.VerdictWait, o.label(), "its %s is on %s %s, which is not on host %s any more: put the disk back; if it is broken, what is on %s is lost with it. %s",
+		p.decide(api.VerdictWait, api.ReasonDeviceUnavailable, o.label(), "its %s is on %s %s, which is not on host %s any "+
+			"more: put the disk back; if it is broken, what is on %s is lost with it. %s",
 			x.Name, what, lies, o.host, o.label(), way)
 	}
 }

@@ -63,7 +63,7 @@ func (p *planner) writeStatus() {
 
 // judge finds everything that keeps the cluster from being ONLINE, the most telling first.
 func (p *planner) judge(s *state) {
-	s.reasons = p.plan.Open()
+	s.reasons = p.silence.others(p.plan).Open() // orderSilence adds it
 	p.judgeModes(s)
 	p.judgeDaemons(s)
 	if len(p.members) == 0 {

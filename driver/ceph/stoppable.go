@@ -25,6 +25,14 @@ type StopAnswer struct {
 	Reason string
 }
 
+// against is the reason why OSDs may not stop, where the answer is not OK.
+func (a StopAnswer) against() api.Reason {
+	if a.Unknown {
+		return api.ReasonNotAnswering
+	}
+	return api.ReasonNotOkToStop
+}
+
 // covers says whether the question was about all these OSDs. The daemons may have changed since.
 func (a StopAnswer) covers(osds []int) bool {
 	return !slices.ContainsFunc(osds, func(id int) bool { return !slices.Contains(a.OSDs, id) })

@@ -28,7 +28,7 @@ type storePlan struct {
 	// lost is what is gone of what was recorded.
 	lost losses
 	// refusals say why it cannot be as it is declared, waits what it waits for.
-	refusals, waits []string
+	refusals, waits objections
 	// frozen has gateways that are there stay as they are: the store is being deleted, what they are to show is no good, or nobody can tell.
 	frozen bool
 	// taken are hosts that another one's port keeps a gateway from, and why.
@@ -68,9 +68,7 @@ func (p *planner) declareStores() {
 		}
 		p.stores = append(p.stores, x)
 		p.serve(x.service)
-		if x.service.refusal != "" {
-			x.refusals = append(x.refusals, x.service.refusal)
-		}
+		x.refusals.add(x.service.refusal)
 	}
 }
 
@@ -148,12 +146,8 @@ func (p *planner) planStorePools(x *storePlan) {
 	p.findStore(x)
 	for _, pool := range x.pools {
 		p.judgePlace(pool)
-		for _, text := range pool.refusals {
-			x.refusals = append(x.refusals, "pool "+pool.Name+": "+text)
-		}
-		for _, text := range pool.waits {
-			x.waits = append(x.waits, "pool "+pool.Name+": "+text)
-		}
+		x.refusals = append(x.refusals, pool.refusals.of("pool "+pool.Name)...)
+		x.waits = append(x.waits, pool.waits.of("pool "+pool.Name)...)
 		if pool.have == nil || len(pool.refusals) > 0 {
 			x.service.held = true
 		}
@@ -180,15 +174,14 @@ func (p *planner) storePool(x *storePlan, name string, like api.ObjectStorePool)
 func (p *planner) planStores() {
 	for _, x := range p.stores {
 		p.planStorePools(x)
-		refusal, wait := p.checkCertificate(x)
-		if refusal != "" {
-			x.refusals = append(x.refusals, refusal)
+		wrong := p.checkCertificate(x)
+		if wrong.Verdict == api.VerdictWait {
+			x.waits.add(wrong)
+		} else {
+			x.refusals.add(wrong)
 		}
-		if wait != "" {
-			x.waits = append(x.waits, wait)
-		}
-		x.frozen = refusal+wait != "" || x.DeletionTimestamp != nil || x.tls() != "" && !p.reachable()
-		x.service.held = x.service.held || refusal+wait != "" || x.DeletionTimestamp != nil
+		x.frozen = !wrong.None() || x.DeletionTimestamp != nil || x.tls() != "" && !p.reachable()
+		x.service.held = x.service.held || !wrong.None() || x.DeletionTimestamp != nil
 	}
 	p.sharePorts()
 }
@@ -205,7 +198,8 @@ func (p *planner) sharePorts() {
 		case p.noPort(x):
 			x.refusePort()
 		case ahead != nil:
-			x.waits = append(x.waits, fmt.Sprintf("ObjectStore %s, which was declared before and has the same port, is to get its gateways first", ahead.Name))
+			x.waits.wait(api.ReasonOneAtATime,
+				"ObjectStore %s, which was declared before and has the same port, is to get its gateways first", ahead.Name)
 			holdNew(x.pools)
 		default:
 			continue
@@ -245,20 +239,21 @@ func (p *planner) ahead(x *storePlan) *storePlan {
 }
 
 // checkCertificate says why gateways cannot show the certificate: not at all, or not yet.
-func (p *planner) checkCertificate(x *storePlan) (refusal, wait string) {
+func (p *planner) checkCertificate(x *storePlan) (none engine.Objection) {
 	if x.tls() == "" || !p.reachable() || x.DeletionTimestamp != nil {
-		return "", ""
+		return none
 	}
 	c, known := p.seen.Certificates[x.tls()]
 	switch {
 	case !known:
-		return "", fmt.Sprintf("the Secret %s with the certificate could not be read", x.tls())
-	case c.Problem != "":
-		return c.Problem, ""
+		return engine.Wait(api.ReasonDependencyNotReady, "the Secret %s with the certificate could not be read", x.tls())
+	case !c.Problem.None():
+		return c.Problem
 	case !p.now.Before(c.NotAfter):
-		return fmt.Sprintf("the certificate in Secret %s ended on %s: put another one there", x.tls(), day(c.NotAfter)), ""
+		return engine.Refusal(api.ReasonInvalidSpec, "the certificate in Secret %s ended on %s: put another one there",
+			x.tls(), day(c.NotAfter))
 	}
-	return "", ""
+	return none
 }
 
 // noPort says whether a store without gateways can have none, because others have its port on each host, or will.
@@ -273,8 +268,8 @@ func (x *storePlan) refusePort() {
 		hosts = append(hosts, fmt.Sprintf("%s (%s)", host, who))
 	}
 	slices.Sort(hosts)
-	x.refusals = append(x.refusals, fmt.Sprintf("port %d is taken on each host that may have a gateway, such as %s: give it another spec.gateways.port, or other hosts",
-		x.port(), words.Few(hosts)))
+	x.refusals.refuse(api.ReasonConflict, "port %d is taken on each host that may have a gateway, such as %s: "+
+		"give it another spec.gateways.port, or other hosts", x.port(), words.Few(hosts))
 }
 
 // checkStores tells what is wrong with stores, after gateways were given places.
@@ -286,12 +281,10 @@ func (p *planner) checkStores() {
 		if s := x.service; len(s.seats) == 0 && !s.held && len(x.taken) > 0 {
 			x.refusePort()
 		}
-		for _, text := range x.refusals {
-			p.decide(api.VerdictRefuse, x.object(), "%s", text)
+		for _, o := range x.refusals {
+			p.object(x.object(), o)
 			holdNew(x.pools)
 		}
-		for _, text := range x.waits {
-			p.decide(api.VerdictWait, x.object(), "%s", text)
-		}
+		p.object(x.object(), x.waits...)
 	}
 }

@@ -6,7 +6,7 @@ func (p *planner) findStore(x *storePlan) {
 	if len(x.lost) == 0 {
 		return
 	}
-	x.refusals = append(x.refusals, x.lost.refusal(x.ObjectStore))
+	x.refusals.add(x.lost.refusal(x.ObjectStore))
 	if x.lost.taken() {
 		x.service.count, x.service.least = 0, 0
 	}

@@ -31,7 +31,7 @@ func (p *planner) putStores() {
 		} else {
 			p.tellStore(x, s)
 			p.setLost(next, p.poolsKnown(), x.lost)
-			engine.Accept(next, x.refusals, x.waits, p.now)
+			engine.Accept(next, x.refusals.texts(), x.waits.texts(), p.now)
 		}
 		p.plan.PutResource(x.ObjectStore, next)
 	}
@@ -100,7 +100,7 @@ func (p *planner) gatewaysUp(x *storePlan) (up, all int) {
 
 // storeState says whether a store can be used, and why not.
 func (p *planner) storeState(x *storePlan) (api.ResourceState, string) {
-	problems := slices.Concat(x.refusals, x.waits)
+	problems := slices.Concat(x.refusals, x.waits).texts()
 	fresh := neverServed(x.Status.State)
 	up, all := p.gatewaysUp(x)
 	switch {
@@ -207,25 +207,28 @@ func (p *planner) dropStore(x *storePlan, s *api.ObjectStoreStatus) (gone bool) 
 	s.State, s.Message = api.ResourceDeleting, ""
 	daemons := p.membersOf(&x.service.crew)
 	wipe := x.Spec.DeletionPolicy == api.DeletionWipe
+	var wait engine.Objection
 	switch {
 	case len(p.have) == 0:
 		return true
 	case len(x.users) > 0:
-		s.Message = fmt.Sprintf("being deleted: it waits for %s (%s) to be deleted before", words.Plural(len(x.users), "ObjectStoreUser"), words.Few(x.users))
+		wait = engine.Wait(api.ReasonInUse, "being deleted: it waits for %s (%s) to be deleted before",
+			words.Plural(len(x.users), "ObjectStoreUser"), words.Few(x.users))
 	case p.plan.Refused:
-		s.Message = "being deleted: it waits until the cluster is as it is wanted"
+		wait = waitsForCluster()
 	case x.service.count > 0:
 		return p.emptyStore(x, s)
 	case len(daemons) > 0:
-		s.Message = fmt.Sprintf("being deleted: %s stop", words.Plural(len(daemons), "gateway"))
+		wait = engine.Wait(api.ReasonStopping, "being deleted: %s stop", words.Plural(len(daemons), "gateway"))
 	case !wipe:
 		return true
 	case !p.poolsKnown():
-		s.Message = "being deleted: Ceph does not answer"
+		wait = engine.Wait(api.ReasonNotAnswering, "being deleted: Ceph does not answer")
 	default:
 		return p.dropStorePools(x, s)
 	}
-	p.decide(api.VerdictWait, x.object(), "%s", s.Message)
+	s.Message = wait.Message
+	p.object(x.object(), wait)
 	return false
 }
 
@@ -240,17 +243,21 @@ func (p *planner) emptyStore(x *storePlan, s *api.ObjectStoreStatus) (gone bool)
 		})
 		return false
 	}
-	s.Message = "being deleted: a gateway looks whether it has buckets"
+	wait := engine.Wait(api.ReasonTaskInProgress, "being deleted: a gateway looks whether it has buckets")
 	g := p.gatewayOf(x.Name)
-	if failure := p.failureOf(x.object()); failure != "" {
-		s.Message = "being deleted, but " + failure
+	if failure := p.failureOf(x.object()); !failure.None() {
+		wait = engine.Wait(failure.Reason, "being deleted, but %s", failure.Message)
 	}
 	if g == "" {
-		s.Message = "being deleted: no gateway answers that could tell whether it has buckets (see 'holdfast get daemons'); with deletionPolicy Retain it goes without"
+		wait = engine.Wait(api.ReasonNotAnswering,
+			"being deleted: no gateway answers that could tell whether it has buckets "+
+				"(see 'holdfast get daemons'); with deletionPolicy Retain it goes without")
 	} else {
-		p.gatewayCommand(x.object(), g, rgw.VerbFindBuckets, "", map[string]string{rgw.ParamWord: word}, "it is being deleted with its data")
+		p.gatewayCommand(api.ReasonDeleting, x.object(), g, rgw.VerbFindBuckets, "", map[string]string{rgw.ParamWord: word},
+			"it is being deleted with its data")
 	}
-	p.decide(api.VerdictWait, x.object(), "%s", s.Message)
+	s.Message = wait.Message
+	p.object(x.object(), wait)
 	return false
 }
 
@@ -270,8 +277,9 @@ func (p *planner) dropStorePools(x *storePlan, s *api.ObjectStoreStatus) (gone b
 			continue
 		}
 		gone = false
-		s.Message = p.failureOf(pool.line())
-		p.poolCommand(pool, verbPoolDelete, api.RiskNone, pool.byID(), "the ObjectStore was deleted with deletionPolicy Wipe")
+		s.Message = p.failureOf(pool.line()).Message
+		p.poolCommand(pool, api.ReasonDeleting, verbPoolDelete, api.RiskNone, pool.byID(),
+			"the ObjectStore was deleted with deletionPolicy Wipe")
 	}
 	return gone
 }

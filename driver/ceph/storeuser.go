@@ -42,8 +42,9 @@ type userPlan struct {
 	// secret is the Secret with its keys, as it is; nil while there is none.
 	secret *engine.SecretInfo
 	// word is what an agent says that has done what is wanted.
-	word           string
-	refusal, waits string
+	word string
+	// wrong is why it cannot be as it is declared, or what it waits for.
+	wrong engine.Objection
 }
 
 func (x *userPlan) object() string { return engine.ResourceObject(x.ObjectStoreUser) }
@@ -75,13 +76,14 @@ func (p *planner) checkUser(x *userPlan) {
 	switch failure := p.failureOf(x.object()); {
 	case x.store == nil && young:
 		p.moving = true
-		x.waits = fmt.Sprintf("cluster %s has no ObjectStore %s yet", p.cluster.Name, x.Spec.Store)
+		x.wrong = engine.Wait(api.ReasonSettling, "cluster %s has no ObjectStore %s yet", p.cluster.Name, x.Spec.Store)
 	case x.store == nil:
-		x.refusal = fmt.Sprintf("cluster %s has no ObjectStore %s: declare it, or create another ObjectStoreUser that names one that is there", p.cluster.Name, x.Spec.Store)
+		x.wrong = engine.Refusal(api.ReasonDependencyNotReady, "cluster %s has no ObjectStore %s: declare it, "+
+			"or create another ObjectStoreUser that names one that is there", p.cluster.Name, x.Spec.Store)
 	case x.store.DeletionTimestamp != nil && x.Status.Applied == "":
-		x.waits = fmt.Sprintf("objectstore %s is being deleted", x.Spec.Store)
-	case strings.Contains(failure, "was not made here"):
-		x.refusal = failure
+		x.wrong = engine.Wait(api.ReasonDependencyNotReady, "objectstore %s is being deleted", x.Spec.Store)
+	case failure.Reason == api.ReasonConflict:
+		x.wrong = engine.Refusal(failure.Reason, "%s", failure.Message)
 	}
 }
 
@@ -115,18 +117,21 @@ func (p *planner) gatewayOf(store string) (name string) {
 }
 
 // gatewayCommand has the agent of a gateway do something. What it is about depends on nothing else.
-func (p *planner) gatewayCommand(object, daemon, verb, secret string, params map[string]string, reason string) {
+func (p *planner) gatewayCommand(
+	reason api.Reason, object, daemon, verb, secret string, params map[string]string, why string,
+) {
 	p.plan.Commands = append(p.plan.Commands, engine.Command{
-		Verb: verb, Object: object, Params: params, Daemon: daemon, Secret: secret, Line: object, Reason: reason, Risk: api.RiskNone,
+		Verb: verb, Object: object, Params: params, Daemon: daemon, Secret: secret, Line: object,
+		Reason: why, Risk: api.RiskNone,
 	})
-	p.decide(api.VerdictDo, object, "%s: %s", verb, reason)
+	p.decide(api.VerdictDo, reason, object, "%s: %s", verb, why)
 }
 
 // writeUsers has the keys of users made, given to their stores, and taken away again.
 func (p *planner) writeUsers() {
 	for _, x := range p.users {
 		switch {
-		case x.store == nil && x.DeletionTimestamp == nil, x.waits != "":
+		case x.store == nil && x.DeletionTimestamp == nil, x.wrong.Verdict == api.VerdictWait:
 		case x.DeletionTimestamp != nil:
 			p.removeUser(x)
 		case x.secret == nil:
@@ -136,7 +141,7 @@ func (p *planner) writeUsers() {
 		case p.done(x):
 		default:
 			if g := p.gatewayOf(x.Spec.Store); g != "" {
-				p.gatewayCommand(x.object(), g, rgw.VerbUserSet, x.secret.Name, x.params(), "it is declared so")
+				p.gatewayCommand(api.ReasonDeclared, x.object(), g, rgw.VerbUserSet, x.secret.Name, x.params(), "it is declared so")
 			}
 		}
 	}
@@ -185,7 +190,8 @@ func (p *planner) removeUser(x *userPlan) {
 			params[rgw.ParamKeep] = "true"
 		}
 		if g := p.gatewayOf(x.Spec.Store); g != "" {
-			p.gatewayCommand(x.object(), g, rgw.VerbUserRemove, "", params, "the ObjectStoreUser was deleted")
+			p.gatewayCommand(api.ReasonDeleting, x.object(), g, rgw.VerbUserRemove, "", params,
+				"the ObjectStoreUser was deleted")
 		}
 	}
 }
@@ -204,18 +210,18 @@ func (p *planner) putUsers() {
 				p.plan.LetGo(x.ObjectStoreUser)
 				continue
 			}
-			s.State, s.Message = api.ResourceDeleting, p.whyUserStays(x)
-			p.decide(api.VerdictWait, x.object(), "%s", s.Message)
+			wait := p.whyUserStays(x)
+			s.State, s.Message = api.ResourceDeleting, wait.Message
+			p.object(x.object(), wait)
 			p.plan.PutResource(x.ObjectStoreUser, next)
 			continue
 		}
 		var problems, waits []string
-		if x.refusal != "" {
-			p.decide(api.VerdictRefuse, x.object(), "%s", x.refusal)
-			problems = []string{x.refusal}
-		}
-		if x.waits != "" {
-			waits = []string{x.waits}
+		if x.wrong.Verdict == api.VerdictRefuse {
+			p.object(x.object(), x.wrong)
+			problems = []string{x.wrong.Message}
+		} else if !x.wrong.None() {
+			waits = []string{x.wrong.Message}
 		}
 		p.tellUser(x, s)
 		engine.Accept(next, problems, waits, p.now)
@@ -223,23 +229,24 @@ func (p *planner) putUsers() {
 	}
 }
 
-func (p *planner) whyUserStays(x *userPlan) string {
+func (p *planner) whyUserStays(x *userPlan) engine.Objection {
 	switch failure := p.failureOf(x.object()); {
-	case failure != "":
-		return "being deleted, but " + failure
+	case !failure.None():
+		return engine.Wait(failure.Reason, "being deleted, but %s", failure.Message)
 	case x.store != nil && !p.done(x) && p.gatewayOf(x.Spec.Store) == "":
-		return fmt.Sprintf("being deleted: no gateway of objectstore %s answers that could take its keys away", x.Spec.Store)
+		return engine.Wait(api.ReasonNotAnswering,
+			"being deleted: no gateway of objectstore %s answers that could take its keys away", x.Spec.Store)
 	}
-	return "being deleted: its keys are taken from the store"
+	return engine.Wait(api.ReasonDeleting, "being deleted: its keys are taken from the store")
 }
 
 func (p *planner) tellUser(x *userPlan, s *api.ObjectStoreUserStatus) {
 	s.Message = ""
 	switch failure := p.failureOf(x.object()); {
-	case x.refusal+x.waits != "":
-		s.State, s.Message = api.ResourcePending, x.refusal+x.waits
-	case failure != "":
-		s.State, s.Message = api.ResourcePending, failure
+	case !x.wrong.None():
+		s.State, s.Message = api.ResourcePending, x.wrong.Message
+	case !failure.None():
+		s.State, s.Message = api.ResourcePending, failure.Message
 	case p.gatewayOf(x.Spec.Store) == "" && s.Applied != "":
 		s.State, s.Message = api.ResourceOffline, fmt.Sprintf("no gateway of objectstore %s answers", x.Spec.Store)
 	case p.gatewayOf(x.Spec.Store) == "":

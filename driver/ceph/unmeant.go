@@ -79,7 +79,8 @@ func (p *planner) withdrawMgrs(unmeant func(string) bool) {
 			p.moveMgr(&upkeep{host: d.Spec.Host, daemons: []*api.Daemon{d}, withdrawn: []string{label(d)}, reason: why})
 			continue
 		}
-		p.decide(api.VerdictSkip, label(d), "%s; it stays, as no other host may have a mgr", unmeantReason(d.Spec.Host))
+		p.decide(api.VerdictSkip, api.ReasonNoOtherHost, label(d), "%s; it stays, as no other host may have a mgr",
+			unmeantReason(d.Spec.Host))
 	}
 }
 

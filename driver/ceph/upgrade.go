@@ -1,11 +1,11 @@
 package ceph
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // Packages are upgraded by the hosts' administrators. Processes run what they were started with until they are started again: here, in the order that
@@ -27,22 +27,24 @@ func (p *planner) newer(d *api.Daemon) string {
 	return ""
 }
 
-// upgradeAwaits says what comes before a daemon is started again with a newer release; empty where nothing does.
-func (p *planner) upgradeAwaits(d *api.Daemon) string {
+// upgradeAwaits says what comes before a daemon is started again with a newer release; none where nothing does.
+func (p *planner) upgradeAwaits(d *api.Daemon) (none engine.Objection) {
 	release := p.newer(d)
 	if over := releaseNumbers(release)[0] - releaseNumbers(d.Status.Version)[0]; over > maxReleases {
-		return fmt.Sprintf("Ceph goes over %d releases at most: install one between them first", maxReleases)
+		return engine.Wait(api.ReasonUnsupported, "Ceph goes over %d releases at most: install one between them first",
+			maxReleases)
 	}
 	for _, daemonType := range restartTypes[:slices.Index(restartTypes, d.Spec.Type)] {
 		switch x := p.oldestOf(daemonType); {
 		case x == nil || !olderRelease(x.Status.Version, release):
 		case p.newer(x) == "":
-			return fmt.Sprintf("%s comes before, which runs %s: install Ceph %s on host %s, too", label(x), x.Status.Version, release, x.Spec.Host)
+			return engine.Wait(api.ReasonDependencyNotReady, "%s comes before, which runs %s: install Ceph %s on host %s, too",
+				label(x), x.Status.Version, release, x.Spec.Host)
 		default:
-			return label(x) + " comes before"
+			return engine.Wait(api.ReasonOneAtATime, "%s comes before", label(x))
 		}
 	}
-	return ""
+	return none
 }
 
 // oldestOf is the daemon of a type that runs the oldest release, rather one on whose host no newer one is installed; nil where none tells. It is looked for
@@ -71,9 +73,10 @@ func (p *planner) tellUpgrade() {
 		if p.newer(d) == "" || d.DeletionTimestamp != nil || p.closed(d.Spec.Host) {
 			continue
 		}
-		if why := p.upgradeAwaits(d); why != "" {
+		if why := p.upgradeAwaits(d); !why.None() {
 			verdict := map[bool]api.Verdict{true: api.VerdictWait, false: api.VerdictSkip}[p.moving]
-			p.decide(verdict, label(d), "Ceph %s is installed on host %s, and it runs %s; %s", p.newer(d), d.Spec.Host, d.Status.Version, why)
+			p.decide(verdict, why.Reason, label(d), "Ceph %s is installed on host %s, and it runs %s; %s",
+				p.newer(d), d.Spec.Host, d.Status.Version, why.Message)
 			return
 		}
 	}
@@ -81,14 +84,14 @@ func (p *planner) tellUpgrade() {
 
 // serviceUnready says what has to be there before a daemon of a service stops for a moment: the others of the service have to do their work, and
 // of a filesystem only one MDS may work while they are of different releases.
-func (p *planner) serviceUnready(d *api.Daemon) string {
+func (p *planner) serviceUnready(d *api.Daemon) (none engine.Objection) {
 	i := slices.IndexFunc(p.services, func(s *service) bool { return s.owns(d) })
 	if i < 0 {
-		return ""
+		return none
 	}
 	for _, x := range p.membersOf(&p.services[i].crew) {
 		if x.Name != d.Name && !told(x) && !p.closed(x.Spec.Host) && !p.services[i].ready(x) {
-			return label(x) + " is to serve again first"
+			return engine.Wait(api.ReasonAwaitingReplacement, "%s is to serve again first", label(x))
 		}
 	}
 	for _, x := range p.filesystems {
@@ -97,14 +100,15 @@ func (p *planner) serviceUnready(d *api.Daemon) string {
 		}
 		for _, rank := range slices.Sorted(maps.Keys(x.have.MDS)) {
 			if m := x.have.MDS[rank]; m.State != mdsActive {
-				return fmt.Sprintf("mds.%s, which has rank %d of filesystem %s, is to be active first", m.Name, rank, x.Name)
+				return engine.Wait(api.ReasonAwaitingReplacement,
+					"mds.%s, which has rank %d of filesystem %s, is to be active first", m.Name, rank, x.Name)
 			}
 		}
 		if p.newer(d) != "" && len(x.have.MDS) > 1 {
-			return fmt.Sprintf("filesystem %s goes to one active MDS before its MDS are upgraded", x.Name)
+			return engine.Wait(api.ReasonConfiguring, "filesystem %s goes to one active MDS before its MDS are upgraded", x.Name)
 		}
 	}
-	return ""
+	return none
 }
 
 // upgrading says whether MDS of a filesystem are of different releases, or are about to be.
@@ -112,7 +116,7 @@ func (p *planner) upgrading(x *fsPlan) bool {
 	runs := ""
 	for _, d := range p.membersOf(&x.service.crew) {
 		switch {
-		case p.newer(d) != "" && p.upgradeAwaits(d) == "":
+		case p.newer(d) != "" && p.upgradeAwaits(d).None():
 			return true
 		case runs != "" && d.Status.Version != "" && d.Status.Version != runs:
 			return true

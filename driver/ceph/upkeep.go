@@ -33,16 +33,16 @@ func (u *upkeep) objects() []string {
 }
 
 // say decides about what is under way.
-func (p *planner) say(u *upkeep, verdict api.Verdict, format string, args ...any) {
+func (p *planner) say(u *upkeep, verdict api.Verdict, reason api.Reason, format string, args ...any) {
 	for _, object := range u.objects() {
-		p.decide(verdict, object, format, args...)
+		p.decide(verdict, reason, object, format, args...)
 	}
 }
 
 // await says what is waited for.
-func (p *planner) await(u *upkeep, format string, args ...any) bool {
+func (p *planner) await(u *upkeep, reason api.Reason, format string, args ...any) bool {
 	p.moving = true
-	p.say(u, api.VerdictWait, format, args...)
+	p.say(u, api.VerdictWait, reason, format, args...)
 	return false
 }
 
@@ -108,18 +108,18 @@ func begunFirst(byHost map[string]*upkeep, begun func(*api.Daemon) bool) []*upke
 }
 
 // awaitHost says what a host waits for on its way to its mode, or back.
-func (p *planner) awaitHost(host, format string, args ...any) bool {
+func (p *planner) awaitHost(host string, reason api.Reason, format string, args ...any) bool {
 	p.moving = true
-	p.decide(api.VerdictWait, engine.HostObject(host), format, args...)
+	p.decide(api.VerdictWait, reason, engine.HostObject(host), format, args...)
 	return false
 }
 
 // refuseMode says why a host cannot have its mode. What was begun is not taken back for that, and waits.
-func (p *planner) refuseMode(u *upkeep, format string, args ...any) bool {
+func (p *planner) refuseMode(u *upkeep, reason api.Reason, format string, args ...any) bool {
 	if slices.ContainsFunc(u.daemons, told) {
-		return p.await(u, format, args...)
+		return p.await(u, reason, format, args...)
 	}
-	p.say(u, api.VerdictRefuse, format, args...)
+	p.say(u, api.VerdictRefuse, reason, format, args...)
 	return false
 }
 
@@ -135,10 +135,10 @@ func (p *planner) heard(u *upkeep) bool {
 		if p.reachable() && !up {
 			p.wantNoout(u)
 		}
-		p.say(u, api.VerdictWait, "its agent is not heard: nothing is stopped until it is")
+		p.say(u, api.VerdictWait, api.ReasonAgentDisconnected, "its agent is not heard: nothing is stopped until it is")
 		return false
 	case up:
-		return p.await(u, "its agent is not heard, and Ceph still sees OSDs of it up")
+		return p.await(u, api.ReasonAgentDisconnected, "its agent is not heard, and Ceph still sees OSDs of it up")
 	}
 	return true
 }
@@ -169,7 +169,7 @@ func (p *planner) mayStop(u *upkeep) bool {
 		return true
 	}
 	if !p.reachable() {
-		return p.await(u, "Ceph does not answer, and only Ceph can say what may be stopped")
+		return p.await(u, api.ReasonNotAnswering, "Ceph does not answer, and only Ceph can say what may be stopped")
 	}
 	return p.monsAllow(u) && p.osdsAllow(u) && p.mgrsAllow(u) && p.servicesAllow(u)
 }
@@ -197,13 +197,15 @@ func (p *planner) monsAllow(u *upkeep) bool {
 		return true
 	}
 	if moving := p.monsMoving(); len(moving) > 0 {
-		return p.await(u, "%s is on its way into the quorum or out of it, which comes first", words.Few(moving))
+		return p.await(u, api.ReasonJoining, "%s is on its way into the quorum or out of it, which comes first",
+			words.Few(moving))
 	}
 	also := ""
 	if len(out) > 0 {
 		also = fmt.Sprintf(" (%s is out of it already)", words.Few(out))
 	}
-	return p.refuseMode(u, "%s runs there, and without it %d of %s would be in the quorum%s, where %d are needed: the cluster would stop",
+	return p.refuseMode(u, api.ReasonQuorumAtRisk,
+		"%s runs there, and without it %d of %s would be in the quorum%s, where %d are needed: the cluster would stop",
 		label(running[0]), len(left), words.Plural(all, "mon"), also, majority)
 }
 
@@ -216,13 +218,16 @@ func (p *planner) mgrsAllow(u *upkeep) bool {
 	}
 	for _, d := range p.daemonsOf(TypeMgr) {
 		if !p.closed(d.Spec.Host) && !told(d) {
-			return p.await(u, "%s on host %s is to stand by before %s stops", label(d), d.Spec.Host, label(running[0]))
+			return p.await(u, api.ReasonAwaitingReplacement, "%s on host %s is to stand by before %s stops", label(d),
+				d.Spec.Host, label(running[0]))
 		}
 	}
 	if places, _ := p.places(p.spec.Mgr.HostSelector, "mgrs"); len(places) > 0 {
-		return p.await(u, "a mgr on another host is to stand by before %s stops", label(running[0]))
+		return p.await(u, api.ReasonAwaitingReplacement, "a mgr on another host is to stand by before %s stops",
+			label(running[0]))
 	}
-	p.decide(api.VerdictSkip, label(running[0]), "it stops with host %s, and no other host may run a mgr: until it is back Ceph reports nothing new",
+	p.decide(api.VerdictSkip, api.ReasonNoOtherHost, label(running[0]),
+		"it stops with host %s, and no other host may run a mgr: until it is back Ceph reports nothing new",
 		u.host)
 	return true
 }
@@ -235,17 +240,18 @@ func (p *planner) osdsAllow(u *upkeep) bool {
 	answer, asked := p.seen.Stoppable[u.host]
 	switch {
 	case !asked || !answer.covers(p.downWithout(u.host)):
-		return p.await(u, "Ceph is to be asked whether its OSDs may stop")
+		return p.await(u, api.ReasonNotAnswering, "Ceph is to be asked whether its OSDs may stop")
 	case answer.OK:
 		return true
 	case answer.Unknown:
-		return p.await(u, "Ceph cannot say yet whether its OSDs may stop: %s", answer.Reason)
+		return p.await(u, answer.against(), "Ceph cannot say yet whether its OSDs may stop: %s", answer.Reason)
 	}
 	down := ""
 	if others := p.othersDown(u.host); len(others) > 0 {
 		down = fmt.Sprintf(" (down already: %s)", words.Few(others))
 	}
-	return p.refuseMode(u, "its OSDs may not stop%s: Ceph says %q, so data could not be used%s", down, answer.Reason, p.scantText())
+	return p.refuseMode(u, answer.against(), "its OSDs may not stop%s: Ceph says %q, so data could not be used%s", down,
+		answer.Reason, p.scantText())
 }
 
 // downWithout are the numbers of the OSDs that would be down if those of a host stopped.
@@ -286,7 +292,7 @@ func (p *planner) takeTurn(turn *string) func(*upkeep) bool {
 // hasTurn gives a host the turn, if no other one has it.
 func (p *planner) hasTurn(u *upkeep, turn *string, what string) bool {
 	if *turn != "" {
-		p.say(u, api.VerdictWait, "host %s comes first: hosts %s one after the other", *turn, what)
+		p.say(u, api.VerdictWait, api.ReasonOneAtATime, "host %s comes first: hosts %s one after the other", *turn, what)
 		return false
 	}
 	*turn = u.host
@@ -306,8 +312,8 @@ func (p *planner) atRest(u *upkeep) bool {
 func (p *planner) passMgr(u *upkeep) bool {
 	for _, d := range u.of(TypeMgr) {
 		if !told(d) && p.reachable() && d.Spec.ID == p.seen.ActiveMgr && p.seen.Standbys > 0 {
-			p.command(verbMgrFail, label(d), nil, "host "+u.host+" goes into maintenance")
-			return p.await(u, "%s hands over to a mgr on another host", label(d))
+			p.command(api.ReasonHandingOver, verbMgrFail, label(d), nil, "host "+u.host+" goes into maintenance")
+			return p.await(u, api.ReasonHandingOver, "%s hands over to a mgr on another host", label(d))
 		}
 	}
 	return true
@@ -316,7 +322,8 @@ func (p *planner) passMgr(u *upkeep) bool {
 // keepIn has the mons not mark the host's OSDs out while they are down. The OSDs stop when Ceph has taken that (writeStops).
 func (p *planner) keepIn(u *upkeep) bool {
 	if !p.reachable() {
-		return len(u.of(TypeOSD)) == 0 || p.await(u, "Ceph does not answer, and only Ceph can say whether it would mark its OSDs out")
+		return len(u.of(TypeOSD)) == 0 || p.await(u, api.ReasonNotAnswering,
+			"Ceph does not answer, and only Ceph can say whether it would mark its OSDs out")
 	}
 	missing, osds := p.wantNoout(u), u.of(TypeOSD)
 	for _, d := range osds {
@@ -328,7 +335,7 @@ func (p *planner) keepIn(u *upkeep) bool {
 		return true
 	}
 	p.stopAll(osds)
-	return p.await(u, "the flag noout is being set for %s", words.Few(missing))
+	return p.await(u, api.ReasonConfiguring, "the flag noout is being set for %s", words.Few(missing))
 }
 
 // wantNoout asks for the flag where it is missing, and says where.
@@ -341,7 +348,7 @@ func (p *planner) wantNoout(u *upkeep) []string {
 		}
 	}
 	if len(missing) > 0 {
-		p.command(verbNoout, strings.Join(missing, ", "), nil, "host "+u.host+" is in maintenance")
+		p.command(api.ReasonHostNotActive, verbNoout, strings.Join(missing, ", "), nil, "host "+u.host+" is in maintenance")
 	}
 	return missing
 }
@@ -350,13 +357,13 @@ func (p *planner) stopOSDs(u *upkeep) bool {
 	osds := u.of(TypeOSD)
 	p.stopAll(osds)
 	return allOf(osds, ended) && (!p.reachable() || !p.anyUp(u)) ||
-		p.await(u, "waiting for %s to stop", p.joinLabels(osds))
+		p.await(u, api.ReasonStopping, "waiting for %s to stop", p.joinLabels(osds))
 }
 
 func (p *planner) stopRest(u *upkeep) bool {
 	rest := slices.DeleteFunc(slices.Clone(u.daemons), func(d *api.Daemon) bool { return d.Spec.Type == TypeOSD })
 	p.stopAll(rest)
-	return p.atRest(u) || p.await(u, "waiting for %s to stop", p.joinLabels(rest))
+	return p.atRest(u) || p.await(u, api.ReasonStopping, "waiting for %s to stop", p.joinLabels(rest))
 }
 
 func (p *planner) stopAll(daemons []*api.Daemon) {

@@ -57,8 +57,9 @@ func (p *planner) tellHeldUp() {
 	for _, d := range p.daemonsOf(TypeOSD) {
 		at := placeOf(d)
 		if by := p.going.heldUpBy(at.host); by != "" && p.going.unnamed(at) && !p.going.host(at.host) {
-			p.decide(api.VerdictSkip, label(d), "no StorageNode names its device any more; nothing is done as long as it is not plain what StorageNode %s "+
-				"means by each of its devices", by)
+			p.decide(api.VerdictSkip, api.ReasonNodeUnusable, label(d),
+				"no StorageNode names its device any more; nothing is done as long as it is not plain what StorageNode %s "+
+					"means by each of its devices", by)
 		}
 	}
 }
@@ -77,7 +78,9 @@ func (p *planner) leaves(o *osd) bool { return p.hosts[o.host] == nil || p.grant
 
 // working leaves a host in maintenance as it is.
 func (p *planner) working(u *upkeep) bool {
-	return !p.closed(u.host) || p.await(u, "its device was taken from the cluster, and host %s is in mode %s, which ends first", u.host, p.hosts[u.host].ModeOf())
+	return !p.closed(u.host) || p.await(u, api.ReasonHostNotActive,
+		"its device was taken from the cluster, and host %s is in mode %s, which ends first", u.host,
+		p.hosts[u.host].ModeOf())
 }
 
 // mayWithdraw refuses, before anything is touched, what could only end in waiting for ever. What an OSD that is on its way may make
@@ -91,9 +94,10 @@ func (p *planner) mayWithdraw(u *upkeep) bool {
 	why := p.noRoom(fresh)
 	switch {
 	case unknown:
-		p.await(fresh, "Ceph does not say yet how full its OSDs are")
-	case why != "" && slices.ContainsFunc(p.osds, p.coming):
-		p.await(fresh, "no StorageNode names its device any more; it goes when an OSD that is on its way is there: %s", why)
+		p.await(fresh, api.ReasonNotAnswering, "Ceph does not say yet how full its OSDs are")
+	case !why.None() && slices.ContainsFunc(p.osds, p.coming):
+		p.await(fresh, api.ReasonAwaitingReplacement,
+			"no StorageNode names its device any more; it goes when an OSD that is on its way is there: %s", why.Message)
 	default:
 		for _, d := range fresh.daemons {
 			if p.grant(&upkeep{host: u.host, daemons: []*api.Daemon{d}, withdrawn: []string{label(d)}}) {
@@ -108,8 +112,9 @@ func (p *planner) mayWithdraw(u *upkeep) bool {
 // grant lets an OSD go, if the others can do without it and all that may go already.
 func (p *planner) grant(one *upkeep) bool {
 	why := p.noRoom(one)
-	if why != "" {
-		p.say(one, api.VerdictRefuse, "no StorageNode names its device any more, and it cannot go: %s. Or name the device again", why)
+	if !why.None() {
+		p.say(one, why.Verdict, why.Reason,
+			"no StorageNode names its device any more, and it cannot go: %s. Or name the device again", why.Message)
 		return false
 	}
 	for _, d := range one.daemons {

@@ -182,7 +182,13 @@ func (w *world) plan() *engine.Plan { return w.planAt(w.view(), w.now) }
 
 // planAt plans for a view.
 func (w *world) planAt(v *engine.View, now time.Time) *engine.Plan {
-	return plandump.Write(w.driver.Plan(v, now))
+	p := w.driver.Plan(v, now)
+	for _, d := range p.Decisions {
+		if api.Reasons[d.Reason] == "" {
+			panic(fmt.Sprintf("a decision has the reason %q, which there is not: %+v", d.Reason, d))
+		}
+	}
+	return plandump.Write(p)
 }
 
 // observed plans with Ceph's answer.
@@ -279,6 +285,23 @@ func (w *world) applyDaemons(p *engine.Plan, relying bool) error {
 
 // decisions lists a plan's decisions.
 var decisions = conformance.Decisions
+
+// reasonOf is why a plan first decided so on an object; empty where it did not.
+func reasonOf(p *engine.Plan, verdict api.Verdict, object string) api.Reason {
+	for _, d := range p.Decisions {
+		if d.Verdict == verdict && d.Object == object {
+			return d.Reason
+		}
+	}
+	return ""
+}
+
+// decidedFor says whether a plan decided so on anything for a reason.
+func decidedFor(p *engine.Plan, verdict api.Verdict, reason api.Reason) bool {
+	return slices.ContainsFunc(p.Decisions, func(d api.Decision) bool {
+		return d.Verdict == verdict && d.Reason == reason
+	})
+}
 
 func contains(texts []string, part string) bool {
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, part) })
