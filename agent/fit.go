@@ -52,8 +52,13 @@ func fitDaemon(s *api.DaemonStatus) {
 	s.Message = fitMessage(s.Message)
 	s.Version = words.Line(s.Version, maxVersion)
 	s.Report, _ = fitReport(s.Report) // ask tells of one that does not fit
+	if s.Started != nil {
+		started := micro(s.Started.Time)
+		s.Started = &started
+	}
 	if s.LastExit != nil {
 		exit := *s.LastExit
+		exit.Time = micro(exit.Time.Time)
 		exit.Reason, exit.Log = words.Line(exit.Reason, maxName), words.Text(exit.Log, maxLog)
 		s.LastExit = &exit
 	}
