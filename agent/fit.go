@@ -67,7 +67,8 @@ func fitDaemon(s *api.DaemonStatus) {
 // fitMessage is a message as the API has it.
 func fitMessage(s string) string { return words.Cut(words.Visible(s), maxMessage) }
 
-// fitReport is a report as the API has it. Escapes make it longer, so that it is measured with them.
+// fitReport is a report as the API has it. Escapes make it longer, so that it is measured with
+// them.
 func fitReport(s string) (string, error) {
 	if !utf8.ValidString(s) {
 		return "", errors.New("it is no text (UTF-8)")

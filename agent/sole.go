@@ -41,7 +41,8 @@ type sole struct {
 	mu   sync.Mutex
 	host string
 	self instance.Instance
-	// former is the id that an earlier version of the agent gave this machine; empty where there is none.
+	// former is the id that an earlier version of the agent gave this machine; empty where there is
+	// none.
 	former string
 	// moved is set where the data directory was last used by another machine.
 	moved bool

@@ -52,8 +52,9 @@ func (a *agent) tell(ctx context.Context, d *api.Daemon, status api.DaemonStatus
 	})
 }
 
-// edit changes the status of a daemon and writes it, if it differs from what the server has. Only fields that differ are sent; the
-// agent is their only writer, one goroutine at a time. What somebody else wrote is written over (writeAgain).
+// edit changes the status of a daemon and writes it, if it differs from what the server has. Only
+// fields that differ are sent; the agent is their only writer, one goroutine at a time. What
+// somebody else wrote is written over (writeAgain).
 func (a *agent) edit(ctx context.Context, d *api.Daemon, change func(*api.DaemonStatus)) error {
 	defer a.told.lock(client.ObjectKeyFromObject(d))()
 	w := a.told.open(d)
@@ -74,8 +75,9 @@ func (a *agent) edit(ctx context.Context, d *api.Daemon, change func(*api.Daemon
 	return err
 }
 
-// patchStatus sends what differs of a status, and returns what the server has then; nil where the Daemon is gone, and nobody wants
-// to know. What it has of fields that are not sent may be somebody else's, so that the answer is read into an empty Daemon.
+// patchStatus sends what differs of a status, and returns what the server has then; nil where the
+// Daemon is gone, and nobody wants to know. What it has of fields that are not sent may be somebody
+// else's, so that the answer is read into an empty Daemon.
 func (a *agent) patchStatus(ctx context.Context, d *api.Daemon, have, status api.DaemonStatus) (*api.Daemon, error) {
 	data, err := client.MergeFrom(&api.Daemon{Status: have}).Data(&api.Daemon{Status: status})
 	if err != nil {
@@ -101,8 +103,9 @@ func (a *agent) noticeStatus(d *api.Daemon) {
 	}
 }
 
-// writeAgain says whether a status that somebody else wrote is to be written again now. Otherwise it is after a pause. Machines that
-// run as one host would take turns: each tells only what is new of its own, and goOn has everything told afterwards.
+// writeAgain says whether a status that somebody else wrote is to be written again now. Otherwise
+// it is after a pause. Machines that run as one host would take turns: each tells only what is new
+// of its own, and goOn has everything told afterwards.
 func (a *agent) writeAgain(d *api.Daemon) bool {
 	if a.sole.holds() != "" {
 		return false

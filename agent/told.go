@@ -16,8 +16,8 @@ import (
 const (
 	// againMax bounds the pause before a status is written again that somebody else wrote.
 	againMax = time.Minute
-	// calm is how long nobody else has to write a status until the pauses begin with the shortest again. An agent that writes
-	// over this one pauses for againMax.
+	// calm is how long nobody else has to write a status until the pauses begin with the shortest
+	// again. An agent that writes over this one pauses for againMax.
 	calm = 3 * againMax
 )
 
@@ -35,12 +35,15 @@ type told struct {
 type tellings struct {
 	uid    types.UID
 	status api.DaemonStatus
-	// there is what the server has, which is status until somebody else writes it. version is the resource version of that.
+	// there is what the server has, which is status until somebody else writes it. version is the
+	// resource version of that.
 	there   api.DaemonStatus
 	version string
-	// writing is set while a write is under way, to the version that it is made on. What the watch brings then may be that write.
+	// writing is set while a write is under way, to the version that it is made on. What the watch
+	// brings then may be that write.
 	writing string
-	// again counts how often the status was to be written again, and due is when, the last time. pending is set until then.
+	// again counts how often the status was to be written again, and due is when, the last time.
+	// pending is set until then.
 	again   int
 	due     time.Time
 	pending bool
@@ -53,7 +56,8 @@ func (w *tellings) learn(there api.DaemonStatus, version string) {
 	}
 }
 
-// overwritten says whether the server has another status than was told, and no write is under way that may change that.
+// overwritten says whether the server has another status than was told, and no write is under way
+// that may change that.
 func (w *tellings) overwritten() bool {
 	return w.writing == "" && !equality.Semantic.DeepEqual(w.there, w.status)
 }
@@ -79,7 +83,8 @@ func (t *told) known(d *api.Daemon) *tellings {
 	return nil
 }
 
-// seen notes what the watch brought, and says whether somebody else wrote the status after it was told.
+// seen notes what the watch brought, and says whether somebody else wrote the status after it was
+// told.
 func (t *told) seen(d *api.Daemon) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,8 +112,8 @@ func (t *told) open(d *api.Daemon) tellings {
 	return *w
 }
 
-// begin notes that a status is about to be written, and returns what it is written over. There is nothing to write where that is
-// the same.
+// begin notes that a status is about to be written, and returns what it is written over. There is
+// nothing to write where that is the same.
 func (t *told) begin(d *api.Daemon, status api.DaemonStatus) (have api.DaemonStatus, write bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -125,8 +130,8 @@ func (t *told) begin(d *api.Daemon, status api.DaemonStatus) (have api.DaemonSta
 	return w.there, true
 }
 
-// end notes the outcome of a write, and says whether somebody else has written, too: the watch may have brought that before the
-// answer came, or the answer has it. answer is nil where none came.
+// end notes the outcome of a write, and says whether somebody else has written, too: the watch may
+// have brought that before the answer came, or the answer has it. answer is nil where none came.
 func (t *told) end(d *api.Daemon, status api.DaemonStatus, answer *api.Daemon) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -161,8 +166,8 @@ func (t *told) lock(key types.NamespacedName) (unlock func()) {
 	return mu.Unlock
 }
 
-// pause is how long to wait before the status of a daemon is written again that somebody else wrote. It grows: an agent of the same
-// name on another machine writes again, too.
+// pause is how long to wait before the status of a daemon is written again that somebody else
+// wrote. It grows: an agent of the same name on another machine writes again, too.
 func (t *told) pause(d *api.Daemon, now time.Time, most time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -77,8 +77,9 @@ func (w *world) writes(do func()) int {
 
 func withPID(pid int32) api.DaemonStatus { return api.DaemonStatus{State: api.DaemonRunning, PID: pid} }
 
-// TestOverwritten_twins: agents on two machines, which both run a daemon, write over each other less and less often, and not at all
-// while each knows of the other. Afterwards the one that is left tells what holds.
+// TestOverwritten_twins: agents on two machines, which both run a daemon, write over each other
+// less and less often, and not at all while each knows of the other. Afterwards the one that is
+// left tells what holds.
 func TestOverwritten_twins(t *testing.T) {
 	w := newWorld(t, sleeperDaemon("one"))
 	a, b := w.teller(), w.teller()
@@ -94,7 +95,8 @@ func TestOverwritten_twins(t *testing.T) {
 			}
 		})
 	}
-	// Each pauses for 1, 2, 4, 8, 16, 32 and 60 seconds, or half of that, and then for the other one.
+	// Each pauses for 1, 2, 4, 8, 16, 32 and 60 seconds, or half of that, and then for the other
+	// one.
 	if n := pass(3 * time.Minute); n < 6 || n > 26 {
 		t.Errorf("they wrote %d times in 3 minutes", n)
 	}
@@ -123,17 +125,23 @@ func TestOverwritten_twins(t *testing.T) {
 	}
 }
 
-// TestOverwritten_order: what somebody else writes is found, whatever comes first: that write, the agent's own, the answer to it,
-// and what the watch brings.
+// TestOverwritten_order: what somebody else writes is found, whatever comes first: that write, the
+// agent's own, the answer to it, and what the watch brings.
 func TestOverwritten_order(t *testing.T) {
 	var before, after, later func()
 	for name, does := range map[string]func(w *world, x *teller, forge func()){
-		"after the write, seen before its answer": func(_ *world, x *teller, forge func()) { after = func() { forge(); x.watch() } },
-		"after the write, seen after its answer":  func(_ *world, x *teller, forge func()) { after, later = forge, x.watch },
+		"after the write, seen before its answer": func(_ *world, x *teller, forge func()) {
+			after = func() { forge(); x.watch() }
+		},
+		"after the write, seen after its answer": func(_ *world, x *teller, forge func()) {
+			after, later = forge, x.watch
+		},
 		"before the write, seen before its answer": func(_ *world, x *teller, forge func()) {
 			before, after = forge, x.watch
 		},
-		"before the write, seen after its answer": func(_ *world, x *teller, forge func()) { before, later = forge, x.watch },
+		"before the write, seen after its answer": func(_ *world, x *teller, forge func()) {
+			before, later = forge, x.watch
+		},
 		"after a start with nothing to tell": func(w *world, x *teller, forge func()) {
 			d := w.daemon("one")
 			d.Status = withPID(2)
@@ -201,7 +209,8 @@ func TestOverwritten_order(t *testing.T) {
 	}
 }
 
-// TestOverwritten_earlierServer: a server that drops a field, which it does not know, has not been written over.
+// TestOverwritten_earlierServer: a server that drops a field, which it does not know, has not been
+// written over.
 func TestOverwritten_earlierServer(t *testing.T) {
 	w := newWorld(t, sleeperDaemon("one"))
 	w.api = interceptor.NewClient(w.api, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string,

@@ -20,9 +20,9 @@ type twinNote struct {
 	written  string
 }
 
-// Elsewhere says whether the daemons of a data directory may run on another machine: it was last used on one, or another machine
-// ran as the host when its agent ended. They are started when the agent knows that it is the only one, see Config.Alone. machine
-// are the ids of this machine.
+// Elsewhere says whether the daemons of a data directory may run on another machine: it was last
+// used on one, or another machine ran as the host when its agent ended. They are started when the
+// agent knows that it is the only one, see Config.Alone. machine are the ids of this machine.
 func Elsewhere(dataDir string, machine ...string) (bool, error) {
 	note, err := instance.ReadNote(paths{data: filepath.Join(dataDir, "agent")}.machine())
 	return note.Moved(machine...) || note != nil && note.Other != nil, err

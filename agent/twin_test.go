@@ -217,8 +217,8 @@ func TestTwin_replacedMachine(t *testing.T) {
 	again.want(alone, "the agent was started again")
 }
 
-// An upgrade gives the machine another id. The note and the Lease of the earlier version are of this machine all the same, and
-// the note is written anew.
+// An upgrade gives the machine another id. The note and the Lease of the earlier version are of
+// this machine all the same, and the note is written anew.
 func TestTwin_upgrade(t *testing.T) {
 	p, dir := newPair(t), t.TempDir()
 	p.beats(time.Minute, p.start(dir, board1, boot1, "10.0.0.4"))

@@ -12,9 +12,9 @@ import (
 // MachineVariable gives a machine an id by hand, for hosts that share a kernel.
 const MachineVariable = "HOLDFAST_MACHINE"
 
-// Machine is the id of this machine: of its board, as the firmware has it, or of its network adapters where the firmware has
-// nothing of use. A disk carries none of that, as it does carry /etc/machine-id. It is empty where neither is known, as in a
-// container.
+// Machine is the id of this machine: of its board, as the firmware has it, or of its network
+// adapters where the firmware has nothing of use. A disk carries none of that, as it does carry
+// /etc/machine-id. It is empty where neither is known, as in a container.
 func Machine() string {
 	if name := os.Getenv(MachineVariable); name != "" {
 		return digest([]string{name})
@@ -54,8 +54,8 @@ func firmware(sys string) (parts []string) {
 	return parts
 }
 
-// adapters are the directories of the network adapters. Only what has a device is one: addresses of bridges and the like are
-// made anew with each boot.
+// adapters are the directories of the network adapters. Only what has a device is one: addresses of
+// bridges and the like are made anew with each boot.
 func adapters(sys string) []string {
 	found, _ := filepath.Glob(filepath.Join(sys, "class/net/*/device")) // the pattern is good
 	for i := range found {
@@ -64,9 +64,9 @@ func adapters(sys string) []string {
 	return found
 }
 
-// permanentAddresses are the MAC addresses that adapters were made with. The one of a virtual function is random. A member of a
-// bond has that of the bond, and keeps its own elsewhere. One that software set, and the address of an InfiniBand port, differ
-// from boot to boot.
+// permanentAddresses are the MAC addresses that adapters were made with. The one of a virtual
+// function is random. A member of a bond has that of the bond, and keeps its own elsewhere. One
+// that software set, and the address of an InfiniBand port, differ from boot to boot.
 func permanentAddresses(sys string) []string {
 	var macs []string
 	for _, adapter := range adapters(sys) {

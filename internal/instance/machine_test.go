@@ -51,8 +51,8 @@ func (c changes) check(t *testing.T, board map[string]string) {
 	}
 }
 
-// TestMachine: another board is another machine. What moves with a disk, what a boot makes anew, and adapters that come and go
-// change nothing.
+// TestMachine: another board is another machine. What moves with a disk, what a boot makes anew,
+// and adapters that come and go change nothing.
 func TestMachine(t *testing.T) {
 	board := map[string]string{uuid: "u1", serial: "s1", product: "Default string", mac: "m1", is: "", bridge: "b1"}
 	changes{
@@ -74,7 +74,8 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-// TestMachine_adapters: where the firmware tells nothing, the addresses that adapters were made with do.
+// TestMachine_adapters: where the firmware tells nothing, the addresses that adapters were made
+// with do.
 func TestMachine_adapters(t *testing.T) {
 	board := map[string]string{
 		uuid: "00000000-0000-0000-0000-000000000000", product: "Default string", serial: "..............",

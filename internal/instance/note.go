@@ -36,5 +36,6 @@ func ReadNote(path string) (*Note, error) {
 	return &n, nil
 }
 
-// Moved says whether the disk was last used on another machine. A machine may have several ids, see FormerMachine.
+// Moved says whether the disk was last used on another machine. A machine may have several ids, see
+// FormerMachine.
 func (n *Note) Moved(machine ...string) bool { return n != nil && !slices.Contains(machine, n.Machine) }

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// placeholders are what makers of boards leave in the firmware where an id belongs, without case and without what is neither
-// letter nor digit. Many boards have the same.
+// placeholders are what makers of boards leave in the firmware where an id belongs, without case
+// and without what is neither letter nor digit. Many boards have the same.
 var placeholders = []string{
 	"defaultstring", "tobefilledbyoem", "tobefilled", "oem", "oemserial", "systemserialnumber", "baseboardserialnumber",
 	"chassisserialnumber", "serialnumber", "serial", "sernumber", "serno", "mbserial", "notspecified", "notapplicable",
