@@ -57,6 +57,8 @@ type Config struct {
 	Address string
 	// Machine is the id of the machine, which a copy of its disks does not carry, see instance.Machine.
 	Machine string
+	// FormerMachine is the id that earlier versions gave the machine, see instance.FormerMachine.
+	FormerMachine string
 	// Version is the version of the holdfast binary.
 	Version string
 	// Runtime keeps the processes; RuntimeKind says which one it is. The caller closes it after Run has returned.

@@ -1,7 +1,10 @@
 package agent
 
 import (
+	"errors"
+	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -21,7 +24,7 @@ func fitHost(s *api.HostStatus) {
 		fitDevice(&s.Devices[i])
 	}
 	for i := range s.Conditions {
-		s.Conditions[i].Message = words.Cut(words.Visible(s.Conditions[i].Message), maxMessage)
+		s.Conditions[i].Message = fitMessage(s.Conditions[i].Message)
 	}
 	for i := range s.Foreign {
 		f := &s.Foreign[i]
@@ -46,14 +49,35 @@ func fitDevice(d *api.Device) {
 
 // fitDaemon makes what a process wrote and how it ended fit for the API.
 func fitDaemon(s *api.DaemonStatus) {
-	s.Message = words.Cut(words.Visible(s.Message), maxMessage)
+	s.Message = fitMessage(s.Message)
 	s.Version = words.Line(s.Version, maxVersion)
-	s.Report = words.JSON(s.Report)
+	s.Report, _ = fitReport(s.Report) // ask tells of one that does not fit
+	if s.Started != nil {
+		started := micro(s.Started.Time)
+		s.Started = &started
+	}
 	if s.LastExit != nil {
 		exit := *s.LastExit
+		exit.Time = micro(exit.Time.Time)
 		exit.Reason, exit.Log = words.Line(exit.Reason, maxName), words.Text(exit.Log, maxLog)
 		s.LastExit = &exit
 	}
+}
+
+// fitMessage is a message as the API has it.
+func fitMessage(s string) string { return words.Cut(words.Visible(s), maxMessage) }
+
+// fitReport is a report as the API has it. Escapes make it longer, so that it is measured with
+// them.
+func fitReport(s string) (string, error) {
+	if !utf8.ValidString(s) {
+		return "", errors.New("it is no text (UTF-8)")
+	}
+	fit := words.JSON(s)
+	if len(fit) > api.MaxReport {
+		return "", fmt.Errorf("it is %d bytes long, and at most %d are taken", len(fit), api.MaxReport)
+	}
+	return fit, nil
 }
 
 // lines are texts of one line, each of which occurs once.
@@ -82,7 +106,7 @@ func token(s string, n int) string {
 
 // fitAction makes what a command answered fit for the API.
 func fitAction(s *api.ActionStatus) {
-	s.Message, s.WaitsFor = words.Cut(words.Visible(s.Message), maxMessage), words.Cut(words.Visible(s.WaitsFor), maxReason)
+	s.Message, s.WaitsFor = fitMessage(s.Message), words.Cut(words.Visible(s.WaitsFor), maxReason)
 	for i := range s.Steps {
 		s.Steps[i].Message = words.Cut(words.Visible(s.Steps[i].Message), maxReason)
 	}

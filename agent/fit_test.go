@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -51,6 +52,9 @@ func anything() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.String(), bytes, long, rapid.SampledFrom([]string{"", "-x", "../../x", "a\nb", "\x1b[2J", "a\x00"}))
 }
 
+// long is text that is repeated up to about n bytes, and not beyond.
+func long(s string, n int) string { return strings.Repeat(s, n/max(1, len(s))) }
+
 // TestFit: whatever devices and programs say of themselves, the API takes the report.
 func TestFit(t *testing.T) {
 	host, daemon := schemaOf(t, "Host"), schemaOf(t, "Daemon")
@@ -83,7 +87,7 @@ func TestFit(t *testing.T) {
 		d := &api.Daemon{
 			Spec: api.DaemonSpec{State: api.WantRunning, Command: []string{"true"}},
 			Status: api.DaemonStatus{
-				State: api.DaemonFailed, Message: say("message"), Version: say("release"),
+				State: api.DaemonFailed, Message: say("message"), Version: say("release"), Report: long(say("report"), api.MaxReport),
 				LastExit: &api.DaemonExit{Time: metav1.NowMicro(), Reason: say("reason"), Log: say("log")},
 			},
 		}

@@ -15,6 +15,7 @@ import (
 func TestOverwritten(t *testing.T) {
 	w := newWorld(t, sleeperDaemon("one", reporting), sleeperDaemon("two"))
 	w.service.report = func(*service.Local) (string, error) { return "all is well", nil }
+	w.retryMax = 10 * time.Millisecond
 	w.run()
 	w.awaitState("one", api.DaemonRunning)
 	w.awaitState("two", api.DaemonRunning)

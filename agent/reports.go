@@ -3,12 +3,10 @@ package agent
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -17,7 +15,6 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 const (
@@ -144,7 +141,7 @@ func (r *reports) take(ctx context.Context, d *api.Daemon) error {
 	}
 	problem := ""
 	if err != nil {
-		problem = words.Cut("it runs, and there is no report of its state: "+err.Error(), maxMessage)
+		problem = fitMessage("it runs, and there is no report of its state: " + err.Error())
 	}
 	was := r.setProblem(d, problem)
 	return r.agent.edit(ctx, d, func(s *api.DaemonStatus) {
@@ -184,15 +181,10 @@ func (r *reports) ask(ctx context.Context, d *api.Daemon) (text string, err erro
 	}
 	text, err = reporter.Report(ctx, l)
 	r.watchDevices(t.agent, l)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", err
-	case len(text) > api.MaxReport:
-		return "", fmt.Errorf("it is %d bytes long, and at most %d are taken", len(text), api.MaxReport)
-	case !utf8.ValidString(text):
-		return "", errors.New("it is no text (UTF-8)")
 	}
-	return text, nil
+	return fitReport(text)
 }
 
 // watchDevices has a daemon's devices made ready again that are not as they were left. While they are being worked on, or come to be

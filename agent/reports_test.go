@@ -90,12 +90,16 @@ func TestReports_failing(t *testing.T) {
 		{"", errors.New("the service does not answer"), "it runs, and there is no report of its state: the service does not answer"},
 		{strings.Repeat("x", api.MaxReport+1), nil, "it is 131073 bytes long, and at most 131072 are taken"},
 		{"\xff", nil, "it is no text"},
+		// DEL is written with six bytes.
+		{strings.Repeat("x", api.MaxReport-1) + "\x7f", nil, "it is 131077 bytes long, and at most 131072 are taken"},
 	} {
 		w.service.says(test.text, test.err)
 		w.awaitReport("all is well", test.message)
 	}
 	w.service.set(func(s *sleeper) { s.report = func(*service.Local) (string, error) { panic("boom") } })
 	w.awaitReport("all is well", "a fault in the agent (its log has more): boom")
+	w.service.says("", errors.New("it says \x1b[2J"))
+	w.awaitReport("all is well", `it says \x1b[2J`)
 	w.service.says(strings.Repeat("x", api.MaxReport), nil)
 	w.awaitReport(strings.Repeat("x", api.MaxReport), "")
 	w.await("what the other type says", func() bool {

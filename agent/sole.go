@@ -41,6 +41,9 @@ type sole struct {
 	mu   sync.Mutex
 	host string
 	self instance.Instance
+	// former is the id that an earlier version of the agent gave this machine; empty where there is
+	// none.
+	former string
 	// moved is set where the data directory was last used by another machine.
 	moved bool
 	is    standing
@@ -83,7 +86,7 @@ func (s *sole) look(l *coordv1.Lease, now time.Time) (renew bool) {
 	case s.mine(l, o, named), !named && !s.wrote:
 	case s.wrote, s.seen != "" && s.seen != l.ResourceVersion:
 		s.is, s.other, s.last, s.seen = contested, o, now, l.ResourceVersion
-	case s.is != contested && o.Machine == s.self.Machine:
+	case s.is != contested && s.here(o):
 		// An earlier run of the agent on this machine: it has ended, as the lock of the data directory or a boot shows.
 	case s.seen == "":
 		s.last, s.seen = now, l.ResourceVersion
@@ -95,6 +98,11 @@ func (s *sole) look(l *coordv1.Lease, now time.Time) (renew bool) {
 		s.is = alone
 	}
 	return s.is != waiting
+}
+
+// here says whether an instance ran on this machine.
+func (s *sole) here(o instance.Instance) bool {
+	return o.Machine == s.self.Machine || s.former != "" && o.Machine == s.former
 }
 
 // mine says whether this very run wrote the Lease, or nobody did. A machine whose memory was copied, too, has the same instance, and

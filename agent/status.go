@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,10 +10,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/agent/runtime"
@@ -26,21 +25,6 @@ const announceAfter = time.Second
 // maxMessage is the bound of Daemon.status.message.
 const maxMessage = 2048
 
-// told remembers what was written of each daemon: the watch brings it back only later.
-type told struct {
-	clock atomicString
-	byKey sync.Map // types.NamespacedName -> tellings
-	locks sync.Map // types.NamespacedName -> *sync.Mutex
-}
-
-type tellings struct {
-	uid    types.UID
-	status api.DaemonStatus
-	// there is what the server has, which is status until somebody else writes it. version is the resource version of that.
-	there   api.DaemonStatus
-	version string
-}
-
 type atomicString struct{ v atomic.Value }
 
 // Swap sets the string and returns the old one.
@@ -48,41 +32,6 @@ func (s *atomicString) Swap(v string) string {
 	old, _ := s.v.Swap(v).(string)
 	return old
 }
-
-// last is the status of a daemon that was told last.
-func (t *told) last(d *api.Daemon) api.DaemonStatus { return t.of(d).status }
-
-// of is what was told of a daemon. Before anything was, it is what the server has.
-func (t *told) of(d *api.Daemon) tellings {
-	if v, ok := t.byKey.Load(client.ObjectKeyFromObject(d)); ok {
-		if w := v.(tellings); w.uid == d.UID {
-			return w
-		}
-	}
-	return tellings{uid: d.UID, status: d.Status, there: d.Status, version: d.ResourceVersion}
-}
-
-// overwritten says whether somebody else wrote the status of a daemon after it was told, and notes what is there now.
-func (t *told) overwritten(d *api.Daemon) bool {
-	w := t.of(d)
-	newer, err := resourceversion.CompareResourceVersion(d.ResourceVersion, w.version)
-	if err != nil || newer <= 0 || equality.Semantic.DeepEqual(d.Status, w.there) {
-		return false
-	}
-	w.there, w.version = d.Status, d.ResourceVersion
-	t.byKey.Store(client.ObjectKeyFromObject(d), w)
-	return true
-}
-
-// lock has one goroutine at a time tell of a daemon.
-func (t *told) lock(key types.NamespacedName) (unlock func()) {
-	v, _ := t.locks.LoadOrStore(key, &sync.Mutex{})
-	mu := v.(*sync.Mutex)
-	mu.Lock()
-	return mu.Unlock
-}
-
-func (t *told) forget(key types.NamespacedName) { t.byKey.Delete(key) }
 
 func processNameOf(d *api.Daemon) string { return processName(client.ObjectKeyFromObject(d)) }
 
@@ -103,30 +52,69 @@ func (a *agent) tell(ctx context.Context, d *api.Daemon, status api.DaemonStatus
 	})
 }
 
-// edit changes the status of a daemon and writes it, if it differs from what the server has. Only fields that differ are sent; the
-// agent is their only writer, one goroutine at a time. What somebody else wrote is written over (overwritten).
+// edit changes the status of a daemon and writes it, if it differs from what the server has. Only
+// fields that differ are sent; the agent is their only writer, one goroutine at a time. What
+// somebody else wrote is written over (writeAgain).
 func (a *agent) edit(ctx context.Context, d *api.Daemon, change func(*api.DaemonStatus)) error {
 	defer a.told.lock(client.ObjectKeyFromObject(d))()
-	w := a.told.of(d)
-	have, status := w.there, *w.status.DeepCopy()
+	w := a.told.open(d)
+	status := *w.status.DeepCopy()
 	change(&status)
 	fitDaemon(&status)
-	if equality.Semantic.DeepEqual(have, status) {
+	if w.overwritten() && equality.Semantic.DeepEqual(w.status, status) && !a.writeAgain(d) {
+		return nil // nothing is new but what somebody else wrote
+	}
+	have, write := a.told.begin(d, status)
+	if !write {
 		return nil
 	}
-	base, next := d.DeepCopy(), d.DeepCopy()
-	base.Status, next.Status = have, status
+	answer, err := a.patchStatus(ctx, d, have, status)
+	if a.told.end(d, status, answer) && a.writeAgain(d) {
+		a.work.queue.Add(client.ObjectKeyFromObject(d))
+	}
+	return err
+}
+
+// patchStatus sends what differs of a status, and returns what the server has then; nil where the
+// Daemon is gone, and nobody wants to know. What it has of fields that are not sent may be somebody
+// else's, so that the answer is read into an empty Daemon.
+func (a *agent) patchStatus(ctx context.Context, d *api.Daemon, have, status api.DaemonStatus) (*api.Daemon, error) {
+	data, err := client.MergeFrom(&api.Daemon{Status: have}).Data(&api.Daemon{Status: status})
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := a.client.Status().Patch(ctx, next, client.MergeFrom(base))
-	if apierrors.IsNotFound(err) {
-		return nil // the Daemon is gone: nobody wants to know
+	answer := &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}}
+	err = a.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, data))
+	if err == nil {
+		return answer, nil
 	}
-	if err != nil {
-		return fmt.Errorf("while reporting the daemon: %w", err)
+	if err = client.IgnoreNotFound(err); err != nil {
+		err = fmt.Errorf("while reporting the daemon: %w", err)
 	}
-	a.told.byKey.Store(client.ObjectKeyFromObject(d), tellings{d.UID, status, status, next.ResourceVersion})
-	return nil
+	return nil, err
+}
+
+// noticeStatus has a status written again that somebody else wrote.
+func (a *agent) noticeStatus(d *api.Daemon) {
+	if a.told.seen(d) && a.writeAgain(d) {
+		a.work.queue.Add(client.ObjectKeyFromObject(d))
+	}
+}
+
+// writeAgain says whether a status that somebody else wrote is to be written again now. Otherwise
+// it is after a pause. Machines that run as one host would take turns: each tells only what is new
+// of its own, and goOn has everything told afterwards.
+func (a *agent) writeAgain(d *api.Daemon) bool {
+	if a.sole.holds() != "" {
+		return false
+	}
+	pause := a.told.pause(d, a.now(), cmp.Or(a.retryMax, againMax))
+	if pause > 0 {
+		a.work.queue.AddAfter(client.ObjectKeyFromObject(d), pause)
+	}
+	return pause <= 0
 }
 
 // announce tells what is being done if it takes long. The returned function, which may be called twice, ends that.

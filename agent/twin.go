@@ -20,11 +20,12 @@ type twinNote struct {
 	written  string
 }
 
-// Elsewhere says whether the daemons of a data directory may run on another machine: it was last used on one, or another machine ran as the host when
-// its agent ended. They are started when the agent knows that it is the only one, see Config.Alone.
-func Elsewhere(dataDir, machine string) (bool, error) {
+// Elsewhere says whether the daemons of a data directory may run on another machine: it was last
+// used on one, or another machine ran as the host when its agent ended. They are started when the
+// agent knows that it is the only one, see Config.Alone. machine are the ids of this machine.
+func Elsewhere(dataDir string, machine ...string) (bool, error) {
 	note, err := instance.ReadNote(paths{data: filepath.Join(dataDir, "agent")}.machine())
-	return note.Moved(machine) || note != nil && note.Other != nil, err
+	return note.Moved(machine...) || note != nil && note.Other != nil, err
 }
 
 // openSole begins to judge where the last run of the agent left off: one that was ended while another machine ran as the host
@@ -34,13 +35,13 @@ func (a *agent) openSole() error {
 	if err != nil {
 		return err
 	}
-	a.sole = &sole{host: a.Name, self: self}
+	a.sole = &sole{host: a.Name, self: self, former: a.FormerMachine}
 	note, err := instance.ReadNote(a.paths.machine())
 	if err != nil {
 		a.log.Warn("which machine this data directory was used on is not known", "error", err)
 		return nil
 	}
-	a.sole.moved = note.Moved(a.Machine)
+	a.sole.moved = note.Moved(a.Machine, a.FormerMachine)
 	if note != nil && note.Other != nil {
 		a.sole.is, a.sole.other, a.sole.last = contested, *note.Other, a.now()
 	}

@@ -85,17 +85,21 @@ type machine struct {
 }
 
 // start starts an agent with a data directory on a machine with a boot.
-func (p *pair) start(dir, board, boot, address string) *machine {
+func (p *pair) start(dir, board, boot, address string, change ...func(*Config)) *machine {
 	p.t.Helper()
 	rt, err := detached.New(detached.Config{Dir: p.t.TempDir()})
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { _ = rt.Close() })
-	a, err := newAgent(Config{
+	cfg := Config{
 		Name: "h4", DataDir: dir, RunDir: p.t.TempDir(), Runtime: rt, Inventory: &fixedDevices{}, Machine: board, Address: address,
 		client: p.api, now: func() time.Time { return p.time },
-	})
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	a, err := newAgent(cfg)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -211,6 +215,27 @@ func TestTwin_replacedMachine(t *testing.T) {
 	again := p.start(dir, board2, boot2, "10.0.0.4")
 	p.beats(0, again)
 	again.want(alone, "the agent was started again")
+}
+
+// An upgrade gives the machine another id. The note and the Lease of the earlier version are of
+// this machine all the same, and the note is written anew.
+func TestTwin_upgrade(t *testing.T) {
+	p, dir := newPair(t), t.TempDir()
+	p.beats(time.Minute, p.start(dir, board1, boot1, "10.0.0.4"))
+	upgraded := func(c *Config) { c.FormerMachine = board1 }
+	if got, err := Elsewhere(dir, board2, board1); err != nil || got {
+		t.Errorf("the daemons of the same machine may run elsewhere: %v, %v", got, err)
+	}
+	a := p.start(dir, board2, boot1, "10.0.0.4", upgraded)
+	if a.sole.moved {
+		t.Error("the machine is taken for another one")
+	}
+	p.beats(0, a)
+	a.want(alone, "after the upgrade")
+	p.elsewhere(dir, board2, false, "the note is written anew")
+	b := p.start(p.clone(dir), strings.Repeat("3", 32), boot2, "10.0.0.9", func(c *Config) { c.FormerMachine = strings.Repeat("4", 32) })
+	p.beats(0, b)
+	b.want(waiting, "an upgraded clone")
 }
 
 // A clone on another board writes nothing before it has seen that the machine lives; then both know, and neither starts anything.

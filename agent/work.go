@@ -37,8 +37,8 @@ type work struct {
 	ready map[types.NamespacedName]readiness
 	// failed are the daemons at which the work came to no end, and which there was no news of since.
 	failed map[types.NamespacedName]bool
-	// overwritten says whether somebody else wrote what the agent told of a daemon.
-	overwritten func(*api.Daemon) bool
+	// noticeStatus is told of a change that is none but of the status of a daemon.
+	noticeStatus func(*api.Daemon)
 }
 
 // generation is one version of the spec of one object; a name can be used again by another object.
@@ -68,7 +68,7 @@ func newWork(a *agent) *work {
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, cmp.Or(a.retryMax, retryMax))),
 		cancel: map[types.NamespacedName]context.CancelFunc{}, ready: map[types.NamespacedName]readiness{}, failed: map[types.NamespacedName]bool{},
-		overwritten: func(d *api.Daemon) bool { return a.told.overwritten(d) },
+		noticeStatus: a.noticeStatus,
 	}
 	w.daemons = &mine[*api.Daemon]{
 		belongs: func(d *api.Daemon) bool { return d.Spec.Host == a.Name },
@@ -110,9 +110,7 @@ func (w *work) hasFailed(key types.NamespacedName) bool {
 // changed puts a daemon in line. One that is to be deleted is not prepared to the end first.
 func (w *work) changed(key types.NamespacedName, was, is *api.Daemon) {
 	if was != nil && is != nil && generationOf(was) == generationOf(is) && (was.DeletionTimestamp == nil) == (is.DeletionTimestamp == nil) {
-		if w.overwritten(is) {
-			w.add(key)
-		}
+		w.noticeStatus(is)
 		return // a change of the status is the agent's own else, and no news
 	}
 	if is == nil || is.DeletionTimestamp != nil {

@@ -80,8 +80,8 @@ func (a *agentFlags) run(ctx context.Context, name, dataDir string, log *slog.Lo
 	}
 	claims := &agent.Claims{}
 	services := serviceAgents()
-	machine := instance.Machine()
-	hold, release := holdElsewhere(dataDir, machine, log)
+	machine, former := instance.Machine(), instance.FormerMachine()
+	hold, release := holdElsewhere(dataDir, log, machine, former)
 	supervisor, kind, err := newRuntime(ctx, dataDir, services, hold, log)
 	if err != nil {
 		return fmt.Errorf("while starting the agent: %w", err)
@@ -89,15 +89,15 @@ func (a *agentFlags) run(ctx context.Context, name, dataDir string, log *slog.Lo
 	defer supervisor.Close()
 	return agent.Run(ctx, agent.Config{
 		Name: name, DataDir: dataDir, RunDir: a.runDir, REST: config, Version: version.Version,
-		Runtime: supervisor, RuntimeKind: kind, Machine: machine, Alone: release,
+		Runtime: supervisor, RuntimeKind: kind, Machine: machine, FormerMachine: former, Alone: release,
 		Inventory: &inventory.Scanner{Only: only, Claimed: claims.Reason}, Claims: claims,
 		Services: services, Log: log,
 	})
 }
 
 // holdElsewhere returns what keeps daemons from being started after a boot where they may run on another machine, and what lets them.
-func holdElsewhere(dataDir, machine string, log *slog.Logger) (hold <-chan struct{}, release func()) {
-	elsewhere, err := agent.Elsewhere(dataDir, machine)
+func holdElsewhere(dataDir string, log *slog.Logger, machine ...string) (hold <-chan struct{}, release func()) {
+	elsewhere, err := agent.Elsewhere(dataDir, machine...)
 	switch {
 	case err == nil && !elsewhere:
 		return nil, func() {}

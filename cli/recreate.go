@@ -21,8 +21,8 @@ func newRecreate(g *globals) *cobra.Command {
 		Short: "Accept the loss of a volume, pool, file system, object store or client, and have it made anew",
 		Long: `Accepts the loss of what somebody deleted or renamed without Holdfast: a new, empty one is made in its place, or the one by its
 name that is there by now is taken for it. What is left of the lost one stays where it is; the message of the resource names it.
---lost is the id of what is lost (status.lost): the word counts for that alone. It is written as the annotation
-` + api.AnnotationRecreate + `.`,
+--lost is the id of what is lost (status.lost). The word counts for this loss alone, and for no later one. It is written as the
+annotation ` + api.AnnotationRecreate + `: the id, "@", and the lastTransitionTime of the condition Present.`,
 		Example: `  holdfast recreate pool vms --lost 5
   holdfast recreate volume vol1 --lost 0b9ff2c5-5c0f-4b0e-a1b5-2c2f6a6e3f11`,
 		Args: cobra.ExactArgs(2),
@@ -50,7 +50,7 @@ func (g *globals) recreate(ctx context.Context, kind, name, lost string) error {
 	if why := cannotRecreate(r, lost); why != "" {
 		return &exitError{exitRefused, fmt.Errorf("%s %s is not made anew: %s", called, name, why)}
 	}
-	change := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, api.AnnotationRecreate, lost)
+	change := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, api.AnnotationRecreate, api.LossWord(r.Common()))
 	err = withDeadline(ctx, func(ctx context.Context) error {
 		return c.Patch(ctx, r, client.RawPatch("application/merge-patch+json", change))
 	})

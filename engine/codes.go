@@ -1,6 +1,7 @@
 package engine
 
 //go:generate go run ./internal/eventdoc ../docs/reference/events.md
+//go:generate go run ./internal/reasondoc ../docs/reference/reasons.md
 
 // Code says what sort of difference an event records.
 type Code string

@@ -146,6 +146,11 @@ type FilesystemStatus struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	Pools []FilesystemPoolStatus `json:"pools,omitempty"`
+	// LostSubvolumeGroups are those that were made, and that somebody removed without Holdfast.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	LostSubvolumeGroups []string `json:"lostSubvolumeGroups,omitempty"`
 	// SubvolumeGroups are those that were made.
 	// +optional
 	// +listType=map

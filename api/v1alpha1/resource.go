@@ -1,6 +1,9 @@
 package v1alpha1
 
 import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -72,9 +75,25 @@ const (
 // ResourceAccepted is the condition of a resource that says whether it can be made as it is declared.
 const ResourceAccepted = "Accepted"
 
-// AnnotationRecreate is a person's word that what is gone of a resource may be made anew, empty. Its value is status.lost: it allows
-// that once, and says nothing of what is made then.
+// AnnotationRecreate is a user's word that what is gone of a resource may be made anew, empty. Its value is that of LossWord: it
+// counts for that loss alone, and for no later one, though that has the same identity.
 const AnnotationRecreate = Group + "/recreate"
+
+// LossWord is the value of AnnotationRecreate that accepts the loss that a status tells of: status.lost, "@", and since when the
+// condition Present is False (RFC 3339, UTC). It is empty while nothing is lost.
+func LossWord(s *ResourceStatus) string {
+	c := meta.FindStatusCondition(s.Conditions, ResourcePresent)
+	if s.Lost == "" || c == nil || c.Status != metav1.ConditionFalse {
+		return ""
+	}
+	return s.Lost + "@" + c.LastTransitionTime.UTC().Format(time.RFC3339)
+}
+
+// LossAccepted says whether a user accepted just the loss that the status of a resource tells of.
+func LossAccepted(r Resource) bool {
+	word := LossWord(r.Common())
+	return word != "" && r.GetAnnotations()[AnnotationRecreate] == word
+}
 
 // ResourcePresent is the condition of a resource that is false while the storage system lacks what was recorded of it.
 const ResourcePresent = "Present"

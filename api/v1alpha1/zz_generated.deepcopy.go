@@ -1199,6 +1199,11 @@ func (in *FilesystemStatus) DeepCopyInto(out *FilesystemStatus) {
 		*out = make([]FilesystemPoolStatus, len(*in))
 		copy(*out, *in)
 	}
+	if in.LostSubvolumeGroups != nil {
+		in, out := &in.LostSubvolumeGroups, &out.LostSubvolumeGroups
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.SubvolumeGroups != nil {
 		in, out := &in.SubvolumeGroups, &out.SubvolumeGroups
 		*out = make([]SubvolumeGroup, len(*in))

@@ -88,7 +88,7 @@ func (p *planner) crushed() *crushHosts {
 		}
 	}
 	for _, o := range fresh {
-		if bucket := p.crushHost(o); !x.anothers(bucket, o.host) {
+		if bucket := p.crushHost(o); !x.anothers(bucket, o.host) && x.joins(o.host, bucket) {
 			x.add(o, bucket)
 		}
 	}
@@ -118,6 +118,13 @@ func (x *crushHosts) anothers(bucket, host string) bool {
 		}
 	}
 	return x.shared(bucket, host)
+}
+
+// joins says whether an OSD of a host may stay in a bucket: its others are there, or it has none. Disks that were carried to a host
+// leave the bucket of the host that they came from, also when nothing is left of that.
+func (x *crushHosts) joins(host, bucket string) bool {
+	buckets := x.settled[host]
+	return len(buckets) == 0 || len(buckets[bucket]) > 0
 }
 
 // shared says whether a bucket has OSDs of another host.

@@ -2,6 +2,7 @@ package ceph
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -241,5 +242,50 @@ func TestPlaces_declared(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"h1", "h2"}, f.whereOSDs(2)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// All disks of a host are carried to another one: its OSDs stand below that, whether or not the host that they came from is still declared,
+// or known.
+func TestPlaces_carried(t *testing.T) {
+	for name, tt := range map[string]struct{ node, host bool }{
+		"the node stays": {true, true}, "the node is deleted": {false, true}, "the host is removed": {false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := withFake(twoDisks())
+			f.settle(t)
+			f.carry(2, 2, 4, "wwn-20")
+			f.carry(3, 2, 4, "wwn-21")
+			f.nodes[3].Spec.Devices = append(f.nodes[3].Spec.Devices, "wwn-20", "wwn-21")
+			f.nodes[1].Spec.Devices = nil
+			if !tt.node {
+				f.nodes = slices.Delete(f.nodes, 1, 2)
+			}
+			moved := func() bool {
+				two, three := f.daemons["c-osd-2"], f.daemons["c-osd-3"]
+				return two != nil && three != nil && two.Spec.Host == "h4" && three.Spec.Host == "h4"
+			}
+			for range 400 {
+				f.agents()
+				p := f.round(t)
+				f.now = f.now.Add(recheckLater)
+				for _, n := range []string{"c-osd-2", "c-osd-3"} {
+					if d := f.daemons[n]; d != nil && d.Spec.Host == "h4" {
+						delete(f.broken, n)
+					}
+				}
+				if !tt.host && moved() {
+					f.hosts = slices.DeleteFunc(f.hosts, func(h api.Host) bool { return h.Name == "h2" })
+				}
+				if moved() && p.Done {
+					break
+				}
+			}
+			p := f.settle(t)
+			in := f.whereOSDs(8)
+			if got := []string{in[2], in[3], in[6], in[7]}; !slices.Equal(got, []string{"h4", "h4", "h4", "h4"}) || placedReason(t, p) == api.PlacesHostSplit {
+				t.Errorf("the OSDs of h4 are in %v: %s, %v", got, placedReason(t, p), p.Status.Reasons)
+			}
+		})
 	}
 }

@@ -44,8 +44,8 @@ func recordOf(verb string) string {
 	return configRecord
 }
 
-// fillDefaults asks how the defaults are stored where Holdfast has set some, or may have to. In a cluster that began
-// with three hosts it costs nothing.
+// fillDefaults asks how the defaults are stored where Holdfast has set some, or may have to, and where pools have fewer
+// copies than Ceph's default: an administrator may want that. In an ordinary cluster it costs nothing.
 func (c *conn) fillDefaults(ctx context.Context, view *engine.View, o *Observation) error {
 	if c.defaults == nil {
 		owned, err := c.readOwned(ctx, defaultsRecord)
@@ -55,7 +55,8 @@ func (c *conn) fillDefaults(ctx context.Context, view *engine.View, o *Observati
 		c.defaults = owned
 	}
 	o.Defaults = &DefaultFacts{Owned: c.defaults}
-	if len(c.defaults) == 0 && !beginsSmall(view.Daemons) && !birthRule(o.PoolFacts.Rules[firstRule(o.PoolFacts.Rules)]) {
+	if len(c.defaults) == 0 && !beginsSmall(view.Daemons) && !birthRule(o.PoolFacts.Rules[firstRule(o.PoolFacts.Rules)]) &&
+		!slices.ContainsFunc(o.Pools, func(x Pool) bool { return !x.Erasure && x.Size < maxCopies }) {
 		return nil
 	}
 	if o.Config != nil && o.Config.Stored != nil {

@@ -241,3 +241,20 @@ func TestDefaults_maintenanceSaysWhy(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// In a cluster that did not begin small, the default that an administrator has set holds, too.
+func TestDefaults_chosenLater(t *testing.T) {
+	f := poolsOn(3)
+	f.ceph.SetOption("global", optionDefaultSize, "2")
+	f.settle(t)
+	before := f.ceph.Pool(ownPoolName)
+	f.ceph.CreatePool("old")
+	f.settle(t)
+	p := f.settle(t)
+	if after := f.ceph.Pool(ownPoolName); after != before || !strings.Contains(after, "size 2/") {
+		t.Errorf("Ceph's own pool went from %s to %s", before, after)
+	}
+	if got := redundant(p); strings.Contains(got, api.RedundancyFewerCopies) {
+		t.Errorf("two copies are wanted: %s", got)
+	}
+}

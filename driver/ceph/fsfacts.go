@@ -121,7 +121,7 @@ func (c *conn) fillFS(ctx context.Context, view *engine.View, status *statusAnsw
 
 // wantsGroups says whether subvolume groups are to be made, or to have another quota, or are missed.
 func wantsGroups(f *api.Filesystem) bool {
-	if f.DeletionTimestamp == nil && strings.Contains(f.Status.Lost, groupIDPrefix) {
+	if f.DeletionTimestamp == nil && (len(f.Status.LostSubvolumeGroups) > 0 || strings.Contains(f.Status.Lost, groupIDPrefix)) {
 		return true
 	}
 	return f.DeletionTimestamp == nil && slices.ContainsFunc(f.Spec.SubvolumeGroups, func(g api.SubvolumeGroup) bool {

@@ -153,7 +153,7 @@ func (p *planner) findGroups(x *fsPlan) {
 func (p *planner) groupGone(x *fsPlan, name string) bool {
 	groups, known := p.seen.FS.Groups[x.Name]
 	_, there := groups[name]
-	if missed := slices.Contains(strings.Split(x.Status.Lost, ","), groupID(name)); missed || !known {
+	if missed := slices.Contains(x.Status.LostSubvolumeGroups, name) || slices.Contains(strings.Split(x.Status.Lost, ","), groupID(name)); missed || !known {
 		return missed && !there
 	}
 	return !there && slices.ContainsFunc(x.Status.SubvolumeGroups, func(g api.SubvolumeGroup) bool { return g.Name == name })
@@ -163,6 +163,16 @@ func (p *planner) groupGone(x *fsPlan, name string) bool {
 func groupID(name string) string { return groupIDPrefix + name }
 
 const groupIDPrefix = "group-"
+
+// lostGroupNames are the names of the subvolume groups that are gone.
+func (x *fsPlan) lostGroupNames() (names []string) {
+	for _, g := range x.Spec.SubvolumeGroups {
+		if x.lostGroups.has(groupID(g.Name)) {
+			names = append(names, g.Name)
+		}
+	}
+	return names
+}
 
 // has says whether something is lost.
 func (l losses) has(id string) bool {

@@ -68,7 +68,7 @@ func (p *planner) tellFS(x *fsPlan, s *api.FilesystemStatus) {
 	if mounts, more, known := p.mounts(x); known {
 		s.Clients = int32(len(mounts) + more)
 	}
-	s.SubvolumeGroups = p.groupsMade(x)
+	s.SubvolumeGroups, s.LostSubvolumeGroups = p.groupsMade(x), x.lostGroupNames()
 }
 
 // groupsMade are the groups that were made, each with the quota that it has, by the manager's word of now or of before.

@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strconv"
@@ -29,13 +30,20 @@ type loss struct {
 // losses are all that a resource has lost.
 type losses []*loss
 
-// id is what a person's word has to say.
+// maxLostID bounds the identity of several losses in status.lost, which the API bounds as well.
+const maxLostID = 128
+
+// id is the identity of what is lost. That of very many is a digest.
 func (l losses) id() string {
 	ids := make([]string, len(l))
 	for i, one := range l {
 		ids[i] = one.id
 	}
-	return strings.Join(ids, ",")
+	text := strings.Join(ids, ",")
+	if len(text) <= maxLostID {
+		return text
+	}
+	return fmt.Sprintf("%d-%x", len(ids), sha256.Sum256([]byte(text)))[:24]
 }
 
 // why says what is gone and what is left of it.
@@ -73,7 +81,7 @@ func recreateCommand(r api.Resource, id string) string {
 
 // accepted says whether a person has given up just what is lost, and tells of it.
 func (p *planner) accepted(r api.Resource, l losses) bool {
-	if len(l) == 0 || r.GetDeletionTimestamp() != nil || r.GetAnnotations()[api.AnnotationRecreate] != l.id() {
+	if len(l) == 0 || r.GetDeletionTimestamp() != nil || !api.LossAccepted(r) || r.Common().Lost != l.id() {
 		return false
 	}
 	p.decide(api.VerdictDo, api.ReasonLossAccepted, engine.ResourceObject(r), "its loss was accepted (%s): %s",

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -33,8 +34,11 @@ func wantLost(t *testing.T, r api.Resource, state api.ResourceState, reason, los
 	}
 }
 
+// recreate accepts the loss of what a user takes to be lost, as of the time that the status tells.
 func recreate(r api.Resource, lost string) {
-	r.SetAnnotations(map[string]string{api.AnnotationRecreate: lost})
+	s := *r.Common()
+	s.Lost = lost
+	r.SetAnnotations(map[string]string{api.AnnotationRecreate: api.LossWord(&s)})
 }
 
 // A pool is known by its number: one that was renamed or deleted by hand is not made anew, and another one of its name is not used.
@@ -189,5 +193,63 @@ func TestLost_clientKey(t *testing.T) {
 	f.settle(t)
 	if again := string(f.secrets["c-key-client.app"].data[secretKey]); again != key || f.ceph.Key("client.app") != key || f.ceph.Caps("client.app")["osd"] == "" {
 		t.Errorf("key %s, in Ceph %s with %v, and before %s", again, f.ceph.Key("client.app"), f.ceph.Caps("client.app"), key)
+	}
+}
+
+// A word counts for one loss: what came back, and is lost again under the same number or name, is not made anew.
+func TestLost_wordCountsOnce(t *testing.T) {
+	f := poolsOn(3, replicated("vms", 3))
+	f.settle(t)
+	id := fmt.Sprint(f.pool().Status.ID)
+	f.ceph.RenamePool("vms", "vms-old")
+	f.settle(t)
+	recreate(f.pool(), id)
+	f.ceph.RenamePool("vms-old", "vms") // before the leader saw the word
+	f.settle(t)
+	f.now = f.now.Add(time.Hour)
+	f.ceph.RenamePool("vms", "vms-old")
+	f.settle(t)
+	wantLost(t, f.pool(), api.ResourceOffline, api.ReasonRenamedOutside, id)
+	if f.ceph.PoolID("vms") != 0 {
+		t.Error("a new pool was made")
+	}
+
+	f = withFilesystem(t, func(fs *api.Filesystem) { fs.Spec.SubvolumeGroups = []api.SubvolumeGroup{{Name: "a"}} })
+	for _, other := range []string{"b", "c"} {
+		f.now = f.now.Add(time.Hour)
+		f.ceph.DropGroup("home", "a")
+		f.filesystems[0].Spec.SubvolumeGroups = append(f.filesystems[0].Spec.SubvolumeGroups, api.SubvolumeGroup{Name: other})
+		f.settle(t)
+		if s := f.filesystems[0].Status; s.Lost != "group-a" || !slices.Equal(s.LostSubvolumeGroups, []string{"a"}) {
+			t.Fatalf("lost beside %s: %+v", other, s)
+		}
+		recreate(f.filesystems[0], "group-a")
+		f.settle(t)
+		if s := f.filesystems[0].Status; s.Lost != "" || len(s.LostSubvolumeGroups) > 0 || len(s.SubvolumeGroups) != len(f.filesystems[0].Spec.SubvolumeGroups) {
+			t.Fatalf("accepted beside %s: %+v", other, s)
+		}
+	}
+}
+
+// The identity of very many losses fits into the status, and they are remembered one by one.
+func TestLost_many(t *testing.T) {
+	group := func(i int) string { return fmt.Sprintf("home-of-the-department-%02d", i) }
+	f := withFilesystem(t, func(fs *api.Filesystem) {
+		for i := range 12 {
+			fs.Spec.SubvolumeGroups = append(fs.Spec.SubvolumeGroups, api.SubvolumeGroup{Name: group(i)})
+		}
+	})
+	for i := range 12 {
+		f.ceph.DropGroup("home", group(i))
+	}
+	fs := func() *api.Filesystem { return f.filesystems[0] }
+	fs().Spec.SubvolumeGroups = append(fs().Spec.SubvolumeGroups, api.SubvolumeGroup{Name: "c"})
+	f.settle(t)
+	if s := fs().Status; len(s.Lost) == 0 || len(s.Lost) > maxLostID || len(s.LostSubvolumeGroups) != 12 {
+		t.Fatalf("lost: %q, %d groups", s.Lost, len(s.LostSubvolumeGroups))
+	}
+	recreate(fs(), fs().Status.Lost)
+	if f.settle(t); fs().Status.Lost != "" || len(fs().Status.LostSubvolumeGroups) > 0 || len(fs().Status.SubvolumeGroups) != 13 {
+		t.Errorf("accepted: %+v", fs().Status)
 	}
 }

@@ -50,7 +50,7 @@ func (p *planner) findLost(v *volume) (other *volume) {
 	reason := p.whyLost(v)
 	switch {
 	case reason == "":
-	case v.declared.DeletionTimestamp == nil && v.declared.Annotations[api.AnnotationRecreate] == recordedID(v.declared):
+	case v.declared.DeletionTimestamp == nil && api.LossAccepted(v.declared) && v.declared.Status.Lost == recordedID(v.declared):
 		p.decide(api.VerdictDo, api.ReasonLossAccepted, v.object(), "its loss was accepted (%s): what is left of it is no part of the volume any more: %s",
 			api.AnnotationRecreate, words.Few(p.remains(v)))
 		v.accept()

@@ -50,7 +50,7 @@ func TestVolumeDeletedByHand(t *testing.T) {
 	if w.settle(); len(w.gluster.volumes) != 0 {
 		t.Fatal("a word about another volume counts")
 	}
-	w.vol("v").Annotations[api.AnnotationRecreate] = id
+	w.vol("v").Annotations[api.AnnotationRecreate] = api.LossWord(w.vol("v").Common())
 	p = w.settle()
 	s = w.vol("v").Status
 	if s.State != api.ResourceOnline || s.ID == id || s.ID != w.gluster.volumes["v"].id || !p.Done || len(s.Bricks) != 3 || strings.HasSuffix(s.Bricks[0].Path, "v.1") {
@@ -83,7 +83,7 @@ func TestVolumeReplacedByHand(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	deleted := w.vol("v").DeepCopy()
-	w.vol("v").Annotations = map[string]string{api.AnnotationRecreate: id}
+	w.vol("v").Annotations = map[string]string{api.AnnotationRecreate: api.LossWord(w.vol("v").Common())}
 	if p := w.settle(); w.vol("v").Status.ID != made.id || w.vol("v").Status.State != api.ResourceOnline {
 		t.Errorf("accepted: %+v %v", w.vol("v").Status, decisions(p))
 	}
@@ -103,7 +103,7 @@ func TestVolumeDeletedByHand_noID(t *testing.T) {
 	if s := w.vol("v").Status; len(w.gluster.volumes) != 0 || s.State != api.ResourceOffline || !strings.Contains(s.Message, "10.0.0.3:/m/wwn-30/v.1") {
 		t.Fatalf("%+v %v", s, decisions(p))
 	}
-	w.vol("v").Annotations = map[string]string{api.AnnotationRecreate: w.vol("v").Status.ID}
+	w.vol("v").Annotations = map[string]string{api.AnnotationRecreate: api.LossWord(w.vol("v").Common())}
 	if p = w.settle(); w.vol("v").Status.State != api.ResourceOnline || w.vol("v").Status.ID != w.gluster.volumes["v"].id {
 		t.Errorf("accepted: %+v %v", w.vol("v").Status, decisions(p))
 	}

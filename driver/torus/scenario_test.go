@@ -244,7 +244,7 @@ func TestVolumeDeletedByHand(t *testing.T) {
 	if s := w.vol("v").Status; s.State != api.ResourceOffline || c == nil || c.Reason != api.ReasonDeletedOutside || len(w.torus.volumes) != 0 {
 		t.Fatalf("%+v %v", s, decisions(p))
 	}
-	w.vol("v").Annotations = map[string]string{api.AnnotationRecreate: w.vol("v").Status.ID}
+	w.vol("v").Annotations = map[string]string{api.AnnotationRecreate: api.LossWord(w.vol("v").Common())}
 	if p = w.settle(); w.vol("v").Status.State != api.ResourceOnline || !p.Done {
 		t.Errorf("accepted: %+v %v", w.vol("v").Status, decisions(p))
 	}
@@ -269,7 +269,7 @@ func TestVolumeDeletedByHand_earlier(t *testing.T) {
 			t.Fatalf("word %q: %+v", word, s)
 		}
 	}
-	w.vol("v").Annotations = map[string]string{api.AnnotationRecreate: "v"}
+	w.vol("v").Annotations = map[string]string{api.AnnotationRecreate: api.LossWord(w.vol("v").Common())}
 	if w.settle(); w.vol("v").Status.State != api.ResourceOnline || w.vol("v").Status.Lost != "" {
 		t.Errorf("accepted: %+v", w.vol("v").Status)
 	}

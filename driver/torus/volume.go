@@ -85,10 +85,10 @@ func (p *planner) judge(v, next *api.Volume) {
 }
 
 // lost says that a volume was there and is not any more; nothing while it is, or where a person has accepted the loss. torusctl tells
-// no identity of a volume but its name, so when it was first seen is a part of the recorded one: a person's word counts once.
+// no identity of a volume but its name, so when it was first seen is a part of the recorded one.
 func (p *planner) lost(v *api.Volume) string {
 	id := lostID(v)
-	if p.word == nil || id == "" || p.word.Volume(v.Name) != nil || v.Annotations[api.AnnotationRecreate] == id {
+	if p.word == nil || id == "" || p.word.Volume(v.Name) != nil || api.LossAccepted(v) && v.Status.Lost == id {
 		return ""
 	}
 	return fmt.Sprintf("Torus has no volume %s any more, and Holdfast did not delete it; Torus frees the blocks of a volume that is deleted, "+

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 )
 
 // NoteFile has the Note of an agent, in its directory.
@@ -35,5 +36,6 @@ func ReadNote(path string) (*Note, error) {
 	return &n, nil
 }
 
-// Moved says whether the disk was last used on another machine.
-func (n *Note) Moved(machine string) bool { return n != nil && n.Machine != machine }
+// Moved says whether the disk was last used on another machine. A machine may have several ids, see
+// FormerMachine.
+func (n *Note) Moved(machine ...string) bool { return n != nil && !slices.Contains(machine, n.Machine) }

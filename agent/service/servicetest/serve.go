@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // serve has a daemon made ready and serve.
@@ -46,7 +47,7 @@ func testReport(t *testing.T, s *Subject) {
 		return err
 	})
 	first, err := report(t.Context())
-	if err != nil || len(first) > api.MaxReport {
+	if err != nil || len(words.JSON(first)) > api.MaxReport {
 		t.Fatalf("a report of %d bytes: %v", len(first), err)
 	}
 	before := s.tree(t, l, true)
@@ -82,7 +83,7 @@ func (s *Subject) mustReport(t *testing.T, l *service.Local) {
 	}
 	if _, err := s.live(t, l, &life{}, func() error {
 		text, err := r.Report(t.Context(), l)
-		if len(text) > api.MaxReport {
+		if len(words.JSON(text)) > api.MaxReport {
 			t.Errorf("a report of %d bytes", len(text))
 		}
 		return err
