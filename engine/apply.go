@@ -97,6 +97,7 @@ func (r *run) takeBack(ctx context.Context) error {
 			c.LastTransitionTime = metav1.NewTime(r.started.Truncate(time.Second))
 			meta.SetStatusCondition(&s.Conditions, c)
 		}
+		standCluster(s, r.started)
 	})
 	if err != nil {
 		return fmt.Errorf("while writing what of the last word on the cluster does not hold any more: %w", err)

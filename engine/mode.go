@@ -51,6 +51,7 @@ func (s *scheduler) rest(ctx context.Context, c *api.StorageCluster) {
 	err := s.Store.PutClusterStatus(ctx, clusterKey(c), func(status *api.StorageClusterStatus) {
 		status.NextOrchestration = nil
 		meta.SetStatusCondition(&status.Conditions, paused)
+		standCluster(status, time.Now())
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()

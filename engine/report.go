@@ -85,6 +85,7 @@ func (r *run) report(ctx context.Context, failure error) error {
 			c.LastTransitionTime = metav1.NewTime(r.started.Truncate(time.Second))
 			meta.SetStatusCondition(&s.Conditions, c)
 		}
+		standCluster(s, r.started)
 	})
 	if err != nil {
 		err = fmt.Errorf("while writing the report: %w", err)

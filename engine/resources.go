@@ -94,12 +94,11 @@ func rejected(r api.Resource, reason, message string) {
 	c := falseCondition(api.ResourceAccepted, reason, []string{message})
 	c.ObservedGeneration = r.GetGeneration()
 	s := r.Common()
-	was := meta.FindStatusCondition(s.Conditions, api.ResourceAccepted)
-	s.State, s.ObservedGeneration, s.Message, s.Conditions = "", r.GetGeneration(), message, nil
-	if was != nil {
-		s.Conditions = []metav1.Condition{*was}
-	}
+	kept := []string{api.ResourceAccepted, api.ConditionReady, api.ConditionStalled} // for the times when they changed
+	s.Conditions = slices.DeleteFunc(s.Conditions, func(c metav1.Condition) bool { return !slices.Contains(kept, c.Type) })
+	s.State, s.ObservedGeneration, s.Message = "", r.GetGeneration(), message
 	meta.SetStatusCondition(&s.Conditions, c)
+	api.SetStanding(&s.Conditions, r.GetGeneration(), api.Standing{Stalled: true, Reason: api.Reason(reason), Message: message}, c.LastTransitionTime.Time)
 }
 
 // Accept says in the status of a resource that its newest spec was looked at, and whether it can be as it is declared: problems are why it

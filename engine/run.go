@@ -140,6 +140,7 @@ func (r *run) planFor(view *View) (err error) {
 		return err
 	}
 	unspoken(view, r.plan)
+	putStandings(view, r.plan, r.started)
 	if view.Cluster.ModeOf() == api.ClusterActive {
 		awaitSilent(view, r.plan)
 		awaitTwins(view, r.plan)

@@ -19,6 +19,9 @@ const (
 	ReasonScaling      Reason = "Scaling"
 )
 
+// ReasonReady is that of the condition Ready while it is True.
+const ReasonReady Reason = "Ready"
+
 // Reasons of waiting.
 const (
 	ReasonAgentDisconnected   Reason = "AgentDisconnected"
@@ -79,6 +82,7 @@ const (
 
 // Reasons explains each reason, for docs/reference/reasons.md.
 var Reasons = map[Reason]string{
+	ReasonReady:        "It is as its newest spec declares it, and serves.",
 	ReasonDeclared:     "The spec declares it, or declares it otherwise: it is made or changed.",
 	ReasonRestarting:   "The daemon is restarted.",
 	ReasonRemoving:     "The daemon or object is removed, because nothing declares it any more or something takes its place.",

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// putStandings completes a plan with the conditions Ready, Reconciling and Stalled of all resources and nodes of the view. They follow
+// from the statuses that the plan has and from its decisions, so that no driver says them itself.
+func putStandings(v *View, p *Plan, now time.Time) {
+	for _, was := range v.Resources {
+		object := ResourceObject(was)
+		i := slices.IndexFunc(p.Resources, func(c ResourceChange) bool { return c.Object() == object })
+		if i >= 0 && p.Resources[i].Gone {
+			continue
+		}
+		next := CopyResource(was)
+		if i >= 0 {
+			next = p.Resources[i].Resource
+		}
+		setResourceStanding(next, p, now)
+		if i < 0 && !equality.Semantic.DeepEqual(was, next) {
+			p.Resources = append(p.Resources, ResourceChange{Resource: next, Unadopted: true})
+		}
+	}
+	for i := range v.Nodes {
+		putNodeStanding(&v.Nodes[i], p, now)
+	}
+}
+
+// setResourceStanding says of a resource how it is.
+func setResourceStanding(r api.Resource, p *Plan, now time.Time) {
+	s := r.Common()
+	if s.ObservedGeneration == 0 {
+		return // nobody looked at it yet
+	}
+	api.SetStanding(&s.Conditions, s.ObservedGeneration, resourceStanding(r, p), now)
+}
+
+func resourceStanding(r api.Resource, p *Plan) api.Standing {
+	s, object := r.Common(), ResourceObject(r)
+	accepted := meta.FindStatusCondition(s.Conditions, api.ResourceAccepted)
+	present := meta.FindStatusCondition(s.Conditions, api.ResourcePresent)
+	switch {
+	case r.GetDeletionTimestamp() != nil:
+		return api.Standing{Reason: api.ReasonDeleting, Message: cmp.Or(s.Message, "it is being deleted")}
+	case present != nil && present.Status == metav1.ConditionFalse:
+		return api.Standing{Stalled: true, Reason: api.ReasonLost, Message: cmp.Or(present.Message, s.Message, "it is gone from the storage system")}
+	case accepted != nil && accepted.Status == metav1.ConditionFalse && accepted.Reason != ReasonWaiting:
+		reason := cmp.Or(reasonOf(p, object, api.VerdictRefuse), api.ReasonInvalidSpec)
+		return api.Standing{Stalled: true, Reason: reason, Message: cmp.Or(accepted.Message, s.Message, "it is refused")}
+	case s.State == api.ResourceOnline:
+		return api.Standing{Ready: true, Reason: api.ReasonReady}
+	}
+	reason := cmp.Or(reasonOf(p, object, api.VerdictWait), api.ReasonNotReady)
+	return api.Standing{Reason: reason, Message: cmp.Or(s.Message, conditionMessage(accepted), stateText(s.State))}
+}
+
+// stateText says how a resource is of which nothing else is said.
+func stateText(state api.ResourceState) string {
+	return "it is " + string(cmp.Or(state, api.ResourcePending))
+}
+
+func conditionMessage(c *metav1.Condition) string {
+	if c == nil {
+		return ""
+	}
+	return c.Message
+}
+
+// reasonOf is the reason of the first decision on an object with a verdict; empty where there is none.
+func reasonOf(p *Plan, object string, verdict api.Verdict) api.Reason {
+	for _, d := range p.Decisions {
+		if d.Object == object && d.Verdict == verdict {
+			return d.Reason
+		}
+	}
+	return ""
+}
+
+// putNodeStanding says of a node how it is: one is ready whose host and devices are found, and are the cluster's.
+func putNodeStanding(n *api.StorageNode, p *Plan, now time.Time) {
+	i := slices.IndexFunc(p.Nodes, func(s NodeStatus) bool { return s.Name == n.Name })
+	status := *n.Status.DeepCopy()
+	if i >= 0 {
+		status = p.Nodes[i].Status
+	}
+	if status.ObservedGeneration == 0 {
+		return // nobody looked at it yet
+	}
+	api.SetStanding(&status.Conditions, status.ObservedGeneration, nodeStanding(n, &status, p), now)
+	switch {
+	case i >= 0:
+		p.Nodes[i].Status = status
+	case !equality.Semantic.DeepEqual(status, n.Status):
+		p.Nodes = append(p.Nodes, NodeStatus{Name: n.Name, Status: status})
+	}
+}
+
+func nodeStanding(n *api.StorageNode, status *api.StorageNodeStatus, p *Plan) api.Standing {
+	object := NodeObject(n.Name)
+	accepted := meta.FindStatusCondition(status.Conditions, api.NodeAccepted)
+	switch {
+	case n.DeletionTimestamp != nil:
+		return api.Standing{Reason: api.ReasonDeleting, Message: "it is being deleted"}
+	case accepted == nil:
+		return api.Standing{Reason: api.ReasonNotReady, Message: "the leader has not looked at it yet"}
+	case accepted.Status == metav1.ConditionTrue:
+		return api.Standing{Ready: true, Reason: api.ReasonReady}
+	case accepted.Reason == ReasonRefused:
+		reason := cmp.Or(reasonOf(p, object, api.VerdictRefuse), api.ReasonNodeUnusable)
+		return api.Standing{Stalled: true, Reason: reason, Message: cmp.Or(accepted.Message, "it is refused")}
+	}
+	reason := cmp.Or(reasonOf(p, object, api.VerdictWait), api.ReasonNotReady)
+	return api.Standing{Reason: reason, Message: cmp.Or(accepted.Message, "it waits")}
+}
+
+// standCluster sets Reconciling and Stalled of a cluster by its condition Ready.
+func standCluster(s *api.StorageClusterStatus, now time.Time) {
+	ready := meta.FindStatusCondition(s.Conditions, api.ClusterReady)
+	if ready == nil {
+		return
+	}
+	stand, was := api.Standing{Reason: api.Reason(ready.Reason), Message: ready.Message}, *ready
+	stand.Ready, stand.Stalled = ready.Status == metav1.ConditionTrue, ready.Reason == ReasonRefused
+	api.SetStanding(&s.Conditions, s.ObservedGeneration, stand, now)
+	if was.Status == metav1.ConditionUnknown { // nobody can tell, and the leader retries
+		meta.SetStatusCondition(&s.Conditions, was)
+	}
+	if ready.Reason == ReasonPaused {
+		meta.RemoveStatusCondition(&s.Conditions, api.ConditionReconciling) // nobody works on it
+	}
+}
