@@ -24,14 +24,27 @@ func putStandings(v *View, p *Plan, now time.Time) {
 		next := CopyResource(was)
 		if i >= 0 {
 			next = p.Resources[i].Resource
+			keepStanding(next.Common(), was.Common())
 		}
 		setResourceStanding(next, p, now)
-		if i < 0 && !equality.Semantic.DeepEqual(was, next) {
+		switch same := equality.Semantic.DeepEqual(was, next); {
+		case i < 0 && !same:
 			p.Resources = append(p.Resources, ResourceChange{Resource: next, Unadopted: true})
+		case i >= 0 && same:
+			p.Resources = slices.Delete(p.Resources, i, i+1)
 		}
 	}
 	for i := range v.Nodes {
 		putNodeStanding(&v.Nodes[i], p, now)
+	}
+}
+
+// keepStanding has a status that a driver made anew keep the conditions that are not the driver's, with the times when they changed.
+func keepStanding(next, was *api.ResourceStatus) {
+	for _, kind := range []string{api.ConditionReady, api.ConditionReconciling, api.ConditionStalled} {
+		if c := meta.FindStatusCondition(was.Conditions, kind); c != nil && meta.FindStatusCondition(next.Conditions, kind) == nil {
+			next.Conditions = append(next.Conditions, *c)
+		}
 	}
 }
 
