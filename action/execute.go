@@ -193,6 +193,7 @@ func (m *move) failed(ctx context.Context, what string, err error) (Turn, error)
 
 // record writes the status, if it changed.
 func (m *move) record(ctx context.Context, next time.Duration) (Turn, error) {
+	stand(m.was, m.status, m.now)
 	a, err := put(ctx, m.recorder, m.was, m.status)
 	return Turn{Action: a, Next: next}, err
 }

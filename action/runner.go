@@ -241,6 +241,7 @@ func (x *running) schedule(ctx context.Context, actions []*api.Action, f Facts) 
 		// been rejected.
 		next := t.Action.DeepCopy()
 		next.Status = *t.Status
+		stand(next, &next.Status, f.Now)
 		stored, err := x.Store.PutStatus(ctx, next)
 		switch {
 		case err == nil:

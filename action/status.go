@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -90,4 +91,20 @@ func progressOf(steps []api.ActionStep) string {
 		}
 	}
 	return fmt.Sprintf("%d/%d", done, len(steps))
+}
+
+// stand sets Ready, Reconciling and Stalled of an action by the state that it is in: one that ended otherwise than Done has a user look at it.
+func stand(a *api.Action, s *api.ActionStatus, now time.Time) {
+	if s.State == "" {
+		return // nobody looked at it yet
+	}
+	is := api.Standing{Ready: s.State == api.ActionDone, Reason: ReasonPending, Message: s.Message}
+	is.Stalled = s.State.Final() && !is.Ready
+	if is.Message == "" {
+		is.Message = cmp.Or(s.WaitsFor, "it is "+string(s.State))
+	}
+	if c := meta.FindStatusCondition(s.Conditions, api.ActionEffective); c != nil {
+		is.Reason = api.Reason(c.Reason)
+	}
+	api.SetStanding(&s.Conditions, a.Generation, is, now)
 }
