@@ -1,6 +1,7 @@
 package bare
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -132,7 +134,8 @@ func (s *Store) judgeAgents(ctx context.Context, started time.Time, silence time
 		want, ok := s.judge(&hosts.Items[i], started, time.Now(), silence)
 		twins, changed := s.judgeTwins(&hosts.Items[i], time.Now())
 		renamed := hosts.Items[i].Labels[api.LabelHostname] != name
-		if !ok && !renamed && !changed {
+		unsaid := unsaidStanding(&hosts.Items[i])
+		if !ok && !renamed && !changed && !unsaid {
 			continue
 		}
 		if written++; written > judgements {
@@ -149,7 +152,7 @@ func (s *Store) judgeAgents(ctx context.Context, started time.Time, silence time
 			if changed {
 				conditions = append(conditions, twins)
 			}
-			if err := s.putAgent(ctx, name, conditions); err != nil && s.life.Err() == nil {
+			if err := s.putAgent(ctx, name, conditions, unsaid); err != nil && s.life.Err() == nil {
 				s.log.Warn("writing what is heard of a host", "host", name, "error", err)
 			}
 			return nil
@@ -183,6 +186,29 @@ func (s *Store) judge(host *api.Host, started, now time.Time, silence time.Durat
 	return want, have == nil || have.Status != want.Status
 }
 
+// unsaidStanding says whether a host does not say yet how it is, as one that an earlier version looked at.
+func unsaidStanding(h *api.Host) bool {
+	ready := meta.FindStatusCondition(h.Status.Conditions, api.ConditionReady)
+	return ready == nil && meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected) != nil
+}
+
+// standHost sets Ready, Reconciling and Stalled of a host by whether its agent is connected, and is the only one.
+func standHost(h *api.Host, now time.Time) {
+	connected := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected)
+	single := meta.FindStatusCondition(h.Status.Conditions, api.HostSingleMachine)
+	switch {
+	case connected == nil:
+	case connected.Status != metav1.ConditionTrue:
+		message := cmp.Or(connected.Message, "the agent is disconnected")
+		api.SetStanding(&h.Status.Conditions, h.Generation, api.Standing{Stalled: true, Reason: api.ReasonAgentDisconnected, Message: message}, now)
+	case single != nil && single.Status == metav1.ConditionFalse:
+		message := cmp.Or(single.Message, "two machines run as this host")
+		api.SetStanding(&h.Status.Conditions, h.Generation, api.Standing{Stalled: true, Reason: api.ReasonTwoMachines, Message: message}, now)
+	default:
+		api.SetStanding(&h.Status.Conditions, h.Generation, api.Standing{Ready: true, Reason: api.ReasonReady}, now)
+	}
+}
+
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -202,19 +228,19 @@ func (s *Store) putHostname(ctx context.Context, host string) {
 	}
 }
 
-func (s *Store) putAgent(ctx context.Context, host string, want []metav1.Condition) error {
+func (s *Store) putAgent(ctx context.Context, host string, want []metav1.Condition, unsaid bool) error {
 	for _, c := range want {
 		s.log.Info("what is heard of a host has changed", "host", host, "reason", c.Reason, "message", c.Message)
 	}
-	if len(want) == 0 {
+	if len(want) == 0 && !unsaid {
 		return nil
 	}
 	err := edit(ctx, s, types.NamespacedName{Name: host}, func(h *api.Host) error {
-		changed := false
+		was := h.Status.DeepCopy().Conditions
 		for _, c := range want {
-			changed = meta.SetStatusCondition(&h.Status.Conditions, c) || changed
+			meta.SetStatusCondition(&h.Status.Conditions, c)
 		}
-		if !changed {
+		if standHost(h, time.Now()); equality.Semantic.DeepEqual(was, h.Status.Conditions) {
 			return errUnchanged
 		}
 		return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -205,7 +206,8 @@ func TestStore_watchesAgents(t *testing.T) {
 		must(t, w.beat(t.Context(), name))
 		eventually(t, name+" is connected", func() bool {
 			must(t, w.Get(t.Context(), host))
-			return len(host.Status.Conditions) == 1 && host.Status.Conditions[0].Reason == bare.ReasonConnected
+			c := meta.FindStatusCondition(host.Status.Conditions, api.HostAgentConnected)
+			return c != nil && c.Reason == bare.ReasonConnected && meta.IsStatusConditionTrue(host.Status.Conditions, api.ConditionReady)
 		})
 		return host
 	}
