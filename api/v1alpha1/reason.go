@@ -43,6 +43,7 @@ const (
 	ReasonConfiguring         Reason = "Configuring"
 	ReasonNotReady            Reason = "NotReady"
 	ReasonDaemonFailing       Reason = "DaemonFailing"
+	ReasonDaemonHangs         Reason = "DaemonHangs"
 	ReasonHostNotActive       Reason = "HostNotActive"
 )
 
@@ -110,6 +111,7 @@ var Reasons = map[Reason]string{
 	ReasonCommandFailed:       "The storage system refused a command or did not answer it. The leader retries.",
 	ReasonConfiguring:         "The storage system is told to change, and that has not been seen yet.",
 	ReasonNotReady:            "It is not as it should be yet.",
+	ReasonDaemonHangs:         "The process of the daemon runs and does not answer.",
 	ReasonDaemonFailing:       "The daemon keeps failing.",
 	ReasonHostNotActive:       "The host is in mode Maintenance or Drain, or is just leaving it.",
 
@@ -147,7 +149,7 @@ func (r Reason) NeedsPerson() bool {
 	switch r {
 	case ReasonInvalidSpec, ReasonInsufficientNodes, ReasonInsufficientSpace, ReasonConflict, ReasonDeviceUnavailable, ReasonNodeUnusable,
 		ReasonUnsupported, ReasonWouldLoseData, ReasonInUse, ReasonNoCluster, ReasonPreparationFailed, ReasonTwoMachines, ReasonLost,
-		ReasonDaemonFailing, ReasonAgentDisconnected, ReasonNoOtherHost, ReasonQuorumAtRisk:
+		ReasonDaemonFailing, ReasonDaemonHangs, ReasonAgentDisconnected, ReasonNoOtherHost, ReasonQuorumAtRisk:
 		return true
 	}
 	return false

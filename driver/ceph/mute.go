@@ -178,10 +178,10 @@ func (p *planner) silenceOf(m silentMon, answering bool) engine.Objection {
 		return engine.Wait(api.ReasonAgentDisconnected,
 			"it does not answer, and the agent of host %s is silent: is the machine on?", m.Spec.Host)
 	case m.mute && answering:
-		return engine.Wait(api.ReasonNotAnswering, "its process runs and does not answer, so that it is in no quorum: %s",
+		return engine.Wait(api.ReasonDaemonHangs, "its process runs and does not answer, so that it is in no quorum: %s",
 			restart)
 	case m.mute:
-		return engine.Wait(api.ReasonNotAnswering, "its process runs and does not answer, as that of no mon does: "+
+		return engine.Wait(api.ReasonDaemonHangs, "its process runs and does not answer, as that of no mon does: "+
 			"does the server that leads reach the network of the mons? If it does, they hang: %s", restart)
 	}
 	if others := muteText(p.muteMons()); others != "" {
