@@ -202,6 +202,10 @@ func (b *bed) kubectlWorks(t *testing.T) {
 		{[]string{"explain", "storagecluster.spec.ceph.mon.count"}, []string{"Count is the number of monitors"}},
 		{[]string{"describe", "daemon", "ceph-osd-0"}, []string{"ceph-osd", "Running"}},
 		{[]string{"get", "--raw", "/metrics"}, []string{"holdfast_orchestrations_total"}},
+		{
+			[]string{"wait", "--for=condition=Ready", "--timeout=60s", "storagecluster/ceph", "storagenode/ceph-h1", "host/h1"},
+			[]string{"storagecluster.holdfast.io/ceph condition met", "storagenode.holdfast.io/ceph-h1 condition met", "host.holdfast.io/h1 condition met"},
+		},
 		{[]string{"label", "host", "h1", "rack=r1"}, []string{"labeled"}},
 		{[]string{"annotate", "storagecluster", "ceph", "who=me"}, []string{"annotated"}},
 	} {

@@ -164,6 +164,10 @@ func (b *bed) poolsRefused() {
 			b.Errorf("holdfast apply of %v ended with %d:\n%s", tt.lines, code, out)
 		}
 	}
+	for condition, pool := range map[string]string{api.ConditionStalled: "bad", api.ConditionReady: "images"} {
+		b.Lab.Host(1).Run(b, b.Context(), kubectl, "--kubeconfig", "/var/lib/holdfast/admin.kubeconfig", "wait", "--for=condition="+condition,
+			"--timeout=60s", "pool/"+pool)
+	}
 	if out := b.ceph("osd", "pool", "ls"); strings.Contains(out, "bad") {
 		b.Errorf("a pool was made of what was refused: %s", out)
 	}
