@@ -164,13 +164,27 @@ func (b *bed) poolsRefused() {
 			b.Errorf("holdfast apply of %v ended with %d:\n%s", tt.lines, code, out)
 		}
 	}
-	for condition, pool := range map[string]string{api.ConditionStalled: "bad", api.ConditionReady: "images"} {
-		b.Lab.Host(1).Run(b, b.Context(), kubectl, "--kubeconfig", "/var/lib/holdfast/admin.kubeconfig", "wait", "--for=condition="+condition,
-			"--timeout=60s", "pool/"+pool)
-	}
+	b.poolsStand()
 	if out := b.ceph("osd", "pool", "ls"); strings.Contains(out, "bad") {
 		b.Errorf("a pool was made of what was refused: %s", out)
 	}
+}
+
+// poolsStand has kubectl wait for what a pool that serves says, and one that is declared with kubectl, where nobody plans before, and refused.
+func (b *bed) poolsStand() {
+	b.Helper()
+	run := func(in string, args ...string) {
+		b.Helper()
+		cmd := b.Lab.Host(1).Command(b.Context(), kubectl, append([]string{"--kubeconfig", "/var/lib/holdfast/admin.kubeconfig"}, args...)...)
+		cmd.Stdin = strings.NewReader(in)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.Errorf("kubectl %s: %v: %s", strings.Join(args, " "), err, out)
+		}
+	}
+	run("", "wait", "--for=condition=Ready", "--timeout=60s", "pool/images")
+	run(poolYAML("bad", "deviceClass: nvme"), "apply", "-f", "-")
+	run("", "wait", "--for=condition=Stalled", "--timeout=60s", "pool/bad")
+	run("", "delete", "pool/bad", "--timeout=60s")
 }
 
 // poolFills has a pool reach its quota.
