@@ -91,6 +91,7 @@ func (b *bed) cephVolumeMachine() *vm.VM {
 	if err != nil {
 		b.Fatal(err)
 	}
+	conf = regexp.MustCompile(`(?m)^crush location = .*\n`).ReplaceAll(conf, nil) // that is the place of h1
 	b.await("the key for new OSDs", func() error {
 		return b.byHand("ceph auth get-or-create client.bootstrap-osd mon 'allow profile bootstrap-osd' >/var/bootstrap.keyring")
 	})
