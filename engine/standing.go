@@ -21,16 +21,18 @@ func putStandings(v *View, p *Plan, now time.Time) {
 		if i >= 0 && p.Resources[i].Gone {
 			continue
 		}
-		next := CopyResource(was)
-		if i >= 0 {
-			next = p.Resources[i].Resource
-			keepStanding(next.Common(), was.Common())
+		if i < 0 {
+			if conditions := resourceConditions(was, p, now); !equality.Semantic.DeepEqual(was.Common().Conditions, conditions) {
+				next := CopyResource(was)
+				next.Common().Conditions = conditions
+				p.Resources = append(p.Resources, ResourceChange{Resource: next, Unadopted: true})
+			}
+			continue
 		}
-		setResourceStanding(next, p, now)
-		switch same := equality.Semantic.DeepEqual(was, next); {
-		case i < 0 && !same:
-			p.Resources = append(p.Resources, ResourceChange{Resource: next, Unadopted: true})
-		case i >= 0 && same:
+		next := p.Resources[i].Resource
+		keepStanding(next.Common(), was.Common())
+		next.Common().Conditions = resourceConditions(next, p, now)
+		if equality.Semantic.DeepEqual(was, next) {
 			p.Resources = slices.Delete(p.Resources, i, i+1)
 		}
 	}
@@ -48,13 +50,15 @@ func keepStanding(next, was *api.ResourceStatus) {
 	}
 }
 
-// setResourceStanding says of a resource how it is.
-func setResourceStanding(r api.Resource, p *Plan, now time.Time) {
+// resourceConditions are the conditions of a resource, with Ready, Reconciling and Stalled as they are now.
+func resourceConditions(r api.Resource, p *Plan, now time.Time) []metav1.Condition {
 	s := r.Common()
 	if s.ObservedGeneration == 0 {
-		return // nobody looked at it yet
+		return s.Conditions // no driver has looked at it yet
 	}
-	api.SetStanding(&s.Conditions, s.ObservedGeneration, resourceStanding(r, p), now)
+	conditions := slices.Clone(s.Conditions)
+	api.SetStanding(&conditions, s.ObservedGeneration, resourceStanding(r, p), now)
+	return conditions
 }
 
 func resourceStanding(r api.Resource, p *Plan) api.Standing {
@@ -65,7 +69,8 @@ func resourceStanding(r api.Resource, p *Plan) api.Standing {
 	case r.GetDeletionTimestamp() != nil:
 		return api.Standing{Reason: api.ReasonDeleting, Message: cmp.Or(s.Message, "it is being deleted")}
 	case present != nil && present.Status == metav1.ConditionFalse:
-		return api.Standing{Stalled: true, Reason: api.ReasonLost, Message: cmp.Or(present.Message, s.Message, "it is gone from the storage system")}
+		message := cmp.Or(present.Message, s.Message, "it is gone from the storage system")
+		return api.Standing{Stalled: true, Reason: api.ReasonLost, Message: message}
 	case accepted != nil && accepted.Status == metav1.ConditionFalse && accepted.Reason != ReasonWaiting:
 		reason := cmp.Or(reasonOf(p, object, api.VerdictRefuse), api.ReasonInvalidSpec)
 		return api.Standing{Stalled: true, Reason: reason, Message: cmp.Or(accepted.Message, s.Message, "it is refused")}
@@ -101,19 +106,22 @@ func reasonOf(p *Plan, object string, verdict api.Verdict) api.Reason {
 // putNodeStanding says of a node how it is: one is ready whose host and devices are found, and are the cluster's.
 func putNodeStanding(n *api.StorageNode, p *Plan, now time.Time) {
 	i := slices.IndexFunc(p.Nodes, func(s NodeStatus) bool { return s.Name == n.Name })
-	status := *n.Status.DeepCopy()
+	status := &n.Status
 	if i >= 0 {
-		status = p.Nodes[i].Status
+		status = &p.Nodes[i].Status
 	}
 	if status.ObservedGeneration == 0 {
-		return // nobody looked at it yet
+		return // no driver has looked at it yet
 	}
-	api.SetStanding(&status.Conditions, status.ObservedGeneration, nodeStanding(n, &status, p), now)
+	conditions := slices.Clone(status.Conditions)
+	api.SetStanding(&conditions, status.ObservedGeneration, nodeStanding(n, status, p), now)
 	switch {
 	case i >= 0:
-		p.Nodes[i].Status = status
-	case !equality.Semantic.DeepEqual(status, n.Status):
-		p.Nodes = append(p.Nodes, NodeStatus{Name: n.Name, Status: status})
+		status.Conditions = conditions
+	case !equality.Semantic.DeepEqual(status.Conditions, conditions):
+		next := *status.DeepCopy()
+		next.Conditions = conditions
+		p.Nodes = append(p.Nodes, NodeStatus{Name: n.Name, Status: next})
 	}
 }
 
@@ -144,10 +152,10 @@ func standCluster(s *api.StorageClusterStatus, now time.Time) {
 	stand, was := api.Standing{Reason: api.Reason(ready.Reason), Message: ready.Message}, *ready
 	stand.Ready, stand.Stalled = ready.Status == metav1.ConditionTrue, ready.Reason == ReasonRefused
 	api.SetStanding(&s.Conditions, s.ObservedGeneration, stand, now)
-	if was.Status == metav1.ConditionUnknown { // nobody can tell, and the leader retries
+	if was.Status == metav1.ConditionUnknown { // the state is not known, and the leader retries
 		meta.SetStatusCondition(&s.Conditions, was)
 	}
-	if ready.Reason == ReasonPaused {
-		meta.RemoveStatusCondition(&s.Conditions, api.ConditionReconciling) // nobody works on it
+	if was.Reason == ReasonPaused {
+		meta.RemoveStatusCondition(&s.Conditions, api.ConditionReconciling) // the leader does not work on it
 	}
 }

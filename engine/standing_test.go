@@ -10,8 +10,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// told is what Ready, Reconciling and Stalled say together; each has to have the generation and, unless it is ready, a message.
-func told(t *testing.T, conditions []metav1.Condition, generation int64) string {
+// standingText is what Ready, Reconciling and Stalled say together; each has to have the generation and, unless it is ready, a message.
+func standingText(t *testing.T, conditions []metav1.Condition, generation int64) string {
 	t.Helper()
 	is := ""
 	for _, kind := range []string{api.ConditionReady, api.ConditionReconciling, api.ConditionStalled} {
@@ -71,7 +71,7 @@ func TestStanding_resources(t *testing.T) {
 			if len(p.Resources) != 1 {
 				t.Fatalf("%d changes", len(p.Resources))
 			}
-			if got := told(t, p.Resources[0].Resource.Common().Conditions, 7); got != tt.want {
+			if got := standingText(t, p.Resources[0].Resource.Common().Conditions, 7); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 			// What did not change is not written again, and no driver has to speak of it.
@@ -90,7 +90,7 @@ func TestStanding_unadopted(t *testing.T) {
 	r.Status.ObservedGeneration, r.Status.State = 1, api.ResourceOnline
 	p := &Plan{}
 	putStandings(&View{Resources: []api.Resource{r}}, p, time.Now())
-	if len(p.Resources) != 1 || !p.Resources[0].Unadopted || told(t, r.Status.Conditions, 1) != "" {
+	if len(p.Resources) != 1 || !p.Resources[0].Unadopted || standingText(t, r.Status.Conditions, 1) != "" {
 		t.Errorf("%+v, and the view's %+v", p.Resources, r.Status.Conditions)
 	}
 }
@@ -111,7 +111,7 @@ func TestStanding_nodes(t *testing.T) {
 		p.TellNode(tt.resolved, "n", nil, nil)
 		p.PutNode(tt.resolved, nil, now)
 		putStandings(&View{Nodes: []api.StorageNode{n}}, p, now)
-		if got := told(t, p.Nodes[0].Status.Conditions, 3); got != tt.want {
+		if got := standingText(t, p.Nodes[0].Status.Conditions, 3); got != tt.want {
 			t.Errorf("%s: got %s, want %s", name, got, tt.want)
 		}
 		n.Status = p.Nodes[0].Status
