@@ -60,7 +60,6 @@ const (
 	ReasonQuorumAtRisk      Reason = "QuorumAtRisk"
 	ReasonInUse             Reason = "InUse"
 	ReasonNoCluster         Reason = "NoCluster"
-	ReasonPreparationFailed Reason = "PreparationFailed"
 	ReasonTwoMachines       Reason = "TwoMachines"
 	// Those of the condition Present, of a resource that is gone from the storage system.
 	ReasonLost Reason = "Lost"
@@ -126,7 +125,6 @@ var Reasons = map[Reason]string{
 	ReasonQuorumAtRisk:      "The quorum would be lost, or is.",
 	ReasonInUse:             "Something else uses it.",
 	ReasonNoCluster:         "The StorageCluster that it names does not exist.",
-	ReasonPreparationFailed: "The agent could not prepare the daemon.",
 	ReasonTwoMachines:       "Two machines report as one host.",
 	ReasonLost:              "It was there, and is gone from the storage system; it is not made again. See 'holdfast recreate'.",
 
@@ -148,7 +146,7 @@ var Reasons = map[Reason]string{
 func (r Reason) NeedsPerson() bool {
 	switch r {
 	case ReasonInvalidSpec, ReasonInsufficientNodes, ReasonInsufficientSpace, ReasonConflict, ReasonDeviceUnavailable, ReasonNodeUnusable,
-		ReasonUnsupported, ReasonWouldLoseData, ReasonInUse, ReasonNoCluster, ReasonPreparationFailed, ReasonTwoMachines, ReasonLost,
+		ReasonUnsupported, ReasonWouldLoseData, ReasonInUse, ReasonNoCluster, ReasonTwoMachines, ReasonLost,
 		ReasonDaemonFailing, ReasonDaemonHangs, ReasonAgentDisconnected, ReasonNoOtherHost, ReasonQuorumAtRisk:
 		return true
 	}
