@@ -83,10 +83,7 @@ func (r *run) overtaken(stale []string) bool {
 // they were looked at. Who changed a node and waits for it would otherwise take the word of the run before for one on the node as it is.
 func (r *run) takeBack(ctx context.Context) error {
 	was, now := r.view.Cluster.Status.Conditions, r.conditions(nil)
-	outlived := func(kind string, word metav1.ConditionStatus) bool {
-		return meta.IsStatusConditionPresentAndEqual(was, kind, word) && !meta.IsStatusConditionPresentAndEqual(now, kind, word)
-	}
-	if !r.newlySeen() || !outlived(api.ClusterReady, metav1.ConditionTrue) && !outlived(api.ClusterAccepted, metav1.ConditionFalse) {
+	if !r.newlySeen() || !(isReady(was) && !isReady(now)) && !(isRefused(was) && !isRefused(now)) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -103,6 +100,16 @@ func (r *run) takeBack(ctx context.Context) error {
 		return fmt.Errorf("while writing what of the last word on the cluster does not hold any more: %w", err)
 	}
 	return nil
+}
+
+func isReady(conditions []metav1.Condition) bool {
+	return meta.IsStatusConditionTrue(conditions, api.ClusterReady)
+}
+
+// isRefused says whether the cluster is refused, or a node or host of it, and nothing but a change of a spec helps.
+func isRefused(conditions []metav1.Condition) bool {
+	ready := meta.FindStatusCondition(conditions, api.ClusterReady)
+	return ready != nil && ready.Reason == ReasonRefused || meta.IsStatusConditionFalse(conditions, api.ClusterAccepted)
 }
 
 // newlySeen says whether the plan looks at the newest spec of a node or resource for the first time.

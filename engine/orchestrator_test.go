@@ -437,11 +437,14 @@ func TestOrchestrator_refusalIsTakenBackFirst(t *testing.T) {
 		l.must(l.Create(t.Context(), wrong))
 		_, err := l.refresh()
 		l.must(err)
-		accepted := func() *metav1.Condition {
-			return meta.FindStatusCondition(l.cluster().Status.Conditions, api.ClusterAccepted)
+		stalled := func() *metav1.Condition {
+			return meta.FindStatusCondition(l.cluster().Status.Conditions, api.ConditionStalled)
 		}
-		if c := accepted(); c.Status != metav1.ConditionFalse {
-			t.Fatalf("Accepted = %+v", c)
+		if c := stalled(); c == nil || c.Status != metav1.ConditionTrue {
+			t.Fatalf("Stalled = %+v", c)
+		}
+		if !meta.IsStatusConditionTrue(l.cluster().Status.Conditions, api.ClusterAccepted) {
+			t.Error("the fault of a node is told as one of the cluster's spec")
 		}
 		l.must(l.Get(t.Context(), wrong))
 		wrong.Spec.Devices = []string{"/dev/sdb"}
@@ -450,7 +453,7 @@ func TestOrchestrator_refusalIsTakenBackFirst(t *testing.T) {
 		l.Fail = func(op, object string) error {
 			if op == "PutNodeStatus" && object == "n4" {
 				asked = true
-				if c := accepted(); c.Status == metav1.ConditionFalse {
+				if c := stalled(); c != nil && c.Status == metav1.ConditionTrue {
 					t.Errorf("the node is looked at, and the cluster still refused: %+v", c)
 				}
 			}

@@ -258,9 +258,10 @@ type CephMgrSpec struct {
 
 // Conditions of a StorageCluster.
 const (
-	// ClusterAccepted says whether the spec can be carried out on the hosts and devices that are there.
+	// ClusterAccepted says whether the spec of the cluster itself can be carried out; StorageNodes, Hosts and resources have conditions of their own.
 	ClusterAccepted = "Accepted"
-	// ClusterReady says whether everything that is wanted is there and the storage system says that it is well.
+	// ClusterReady says whether the storage system says that it is well, and all that the specs of the cluster, its nodes and its hosts ask for is there.
+	// Resources have a condition Ready of their own.
 	ClusterReady = "Ready"
 	// ClusterPlaced says whether the storage system has each daemon at the place of its Host: for Ceph, each OSD below its Host in CRUSH. It does not
 	// hold up ClusterReady.

@@ -54,7 +54,7 @@ func hostRefused(report *api.OrchestrationReport) (host string) {
 }
 
 func (w *World) wellText(c *api.StorageCluster) string {
-	return join(w.stateText(c), "Everything that is wanted is there", conditionText(c, api.ClusterPlaced), conditionText(c, api.ClusterRedundant))
+	return join(w.stateText(c), "It is as it is declared", conditionText(c, api.ClusterPlaced), conditionText(c, api.ClusterRedundant))
 }
 
 // conditionText says what is not as it could be by a condition that holds nothing up, such as what the storage system has

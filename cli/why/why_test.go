@@ -129,15 +129,15 @@ func TestExplain_cluster(t *testing.T) {
 			c.Status.Report.Outcome, c.Status.Report.Error = api.OutcomeFailed, "etcd does not answer"
 		}, "The last orchestration failed. etcd does not answer."},
 		{"a newer spec", func(c *api.StorageCluster) { c.Generation = 1 }, "The newest spec has not been looked at yet"},
-		{"ready", func(c *api.StorageCluster) { c.Status.Conditions[0].Status = "True" }, "The cluster is DEGRADED, HEALTH_WARN. Everything that is wanted is there."},
+		{"ready", func(c *api.StorageCluster) { c.Status.Conditions[0].Status = "True" }, "The cluster is DEGRADED, HEALTH_WARN. It is as it is declared."},
 		{"ready, with OSDs elsewhere", func(c *api.StorageCluster) {
 			c.Status.Conditions[0].Status = "True"
 			c.Status.Conditions = append(c.Status.Conditions, condition(api.ClusterPlaced, "False", api.PlacesElsewhere, "CRUSH has h1 in r2")...)
-		}, "The cluster is DEGRADED, HEALTH_WARN. Everything that is wanted is there. CRUSH has h1 in r2."},
+		}, "The cluster is DEGRADED, HEALTH_WARN. It is as it is declared. CRUSH has h1 in r2."},
 		{"ready, with a pool of one copy", func(c *api.StorageCluster) {
 			c.Status.Conditions[0].Status = "True"
 			c.Status.Conditions = append(c.Status.Conditions, condition(api.ClusterRedundant, "False", api.RedundancyOneCopy, "pool p keeps 1 copy")...)
-		}, "The cluster is DEGRADED, HEALTH_WARN. Everything that is wanted is there. pool p keeps 1 copy."},
+		}, "The cluster is DEGRADED, HEALTH_WARN. It is as it is declared. pool p keeps 1 copy."},
 		{"refused", func(c *api.StorageCluster) {
 			c.Status.Conditions = append(c.Status.Conditions, condition(api.ClusterAccepted, "False", "Refused", "3 mons, 1 host")...)
 		}, "What is declared cannot be carried out. 3 mons, 1 host."},
