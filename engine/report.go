@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -194,19 +195,15 @@ func (r *run) readyCondition() metav1.Condition {
 			Type: api.ClusterReady, Status: metav1.ConditionTrue, Reason: ReasonReady,
 			Message: "the cluster is ONLINE and as it is declared",
 		}
-	case r.plan.Status.Message != "":
-		said := func(wait string) bool { return strings.Contains(wait, strings.TrimSuffix(r.plan.Status.Message, ".")) }
-		waits = append([]string{r.plan.Status.Message}, slices.DeleteFunc(waits, said)...)
-	}
-	switch {
-	case len(waits) > 0:
-		return falseCondition(api.ClusterReady, ReasonWaiting, waits)
-	case len(refusals) > 0:
+	case len(waits) == 0 && len(refusals) > 0:
 		return falseCondition(api.ClusterReady, ReasonRefused, refusals)
-	case change != "":
-		return falseCondition(api.ClusterReady, ReasonWaiting, []string{"a change is under way: " + change})
+	case r.plan.Status.Status != api.StorageOnline:
+		first := strings.TrimSuffix(cmp.Or(r.plan.Status.Message, "the storage system is not ONLINE yet"), ".")
+		waits = append([]string{first}, slices.DeleteFunc(waits, func(wait string) bool { return strings.HasSuffix(wait, first) })...)
+	case len(waits) == 0:
+		waits = []string{"a change is under way: " + change}
 	}
-	return falseCondition(api.ClusterReady, ReasonWaiting, []string{"the storage system is not ONLINE yet"})
+	return falseCondition(api.ClusterReady, ReasonWaiting, waits)
 }
 
 // sentences returns the decisions that a filter chooses as text, the first few of them.

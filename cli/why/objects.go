@@ -29,20 +29,19 @@ func (w *World) cluster(c *api.StorageCluster) Answer {
 	case ready.Status == metav1.ConditionTrue:
 		return Answer{w.wellText(c), ""}
 	case accepted != nil && accepted.Status == metav1.ConditionFalse:
-		if host := hostRefused(report); host != "" {
-			return Answer{join(w.stateText(c), "The mode of a host is refused", accepted.Message), fmt.Sprintf("'holdfast why %s', which says what helps.", host)}
-		}
 		return Answer{join("What is declared cannot be carried out", accepted.Message), "change what it names, and apply it again."}
+	case hostRefused(report) != "":
+		return Answer{join(w.stateText(c), "The mode of a host is refused", ready.Message), fmt.Sprintf("'holdfast why %s', which says what helps.", hostRefused(report))}
 	case c.ModeOf() == api.ClusterObserved:
 		return Answer{sentence(upper(ready.Message)), "set spec.mode to Active to have it done."}
 	}
 	return Answer{join(w.stateText(c), "What is missing: "+ready.Message), w.hint(c, watch)}
 }
 
-// hostRefused is the host whose mode is refused, where nothing but hosts is refused.
+// hostRefused is the host whose mode is refused, where nothing else that the cluster consists of is.
 func hostRefused(report *api.OrchestrationReport) (host string) {
 	for _, d := range report.Decisions {
-		if d.Verdict != api.VerdictRefuse {
+		if d.Verdict != api.VerdictRefuse || engine.OfResource(d.Object) {
 			continue
 		}
 		if !strings.HasPrefix(d.Object, "host/") {

@@ -232,7 +232,7 @@ func TestExplain_maintenance(t *testing.T) {
 // The refused mode of a host hides neither the state, nor what helps.
 func TestExplain_clusterWithRefusedHost(t *testing.T) {
 	w := world()
-	w.Clusters[0].Status.Conditions = append(w.Clusters[0].Status.Conditions, condition(api.ClusterAccepted, "False", "Refused", "host/h2: its OSDs may not stop")...)
+	w.Clusters[0].Status.Conditions[0].Message = "host/h2: its OSDs may not stop"
 	w.Clusters[0].Status.Report.Decisions = []api.Decision{{Object: "host/h2", Verdict: api.VerdictRefuse, Message: "its OSDs may not stop"}}
 	a, err := w.Explain("cluster/ceph")
 	if err != nil || !strings.HasPrefix(a.Text, "The cluster is DEGRADED, HEALTH_WARN. The mode of a host is refused.") || !strings.HasPrefix(a.Next, "'holdfast why host/h2'") {
