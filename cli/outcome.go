@@ -39,25 +39,45 @@ func (s snapshot) outcome() outcome {
 	if s.Cluster == nil {
 		return underWay
 	}
-	is, found := ready, 0
+	if s.behind() {
+		return underWay
+	}
+	is := ready
 	if s.applied == nil || s.applied.whole {
 		is = s.clusterOutcome()
 	}
 	for _, r := range s.Resources {
 		if s.applied != nil && s.applied.resources[engine.ResourceObject(r)] {
-			is, found = max(is, s.resourceOutcome(r)), found+1
+			is = max(is, s.resourceOutcome(r))
 		}
-	}
-	if s.applied != nil && found < len(s.applied.resources) {
-		is = max(is, underWay) // it is not in sight yet
 	}
 	return is
 }
 
+// behind says whether the engine has not yet seen the newest spec of something that is waited for. What is refused may have been refused for
+// the lack of it.
+func (s snapshot) behind() bool {
+	if s.applied == nil || s.applied.whole {
+		if s.Cluster.Status.ObservedGeneration < s.Cluster.Generation || s.nodeBehind() {
+			return true
+		}
+	}
+	if s.applied == nil {
+		return false
+	}
+	found := 0
+	for _, r := range s.Resources {
+		if s.applied.resources[engine.ResourceObject(r)] {
+			if found++; r.Common().ObservedGeneration < r.GetGeneration() {
+				return true
+			}
+		}
+	}
+	return found < len(s.applied.resources)
+}
+
 func (s snapshot) clusterOutcome() outcome {
 	switch {
-	case s.Cluster.Status.ObservedGeneration < s.Cluster.Generation || s.nodeBehind():
-		return underWay
 	case len(s.clusterRefusals()) > 0:
 		return refused
 	case meta.IsStatusConditionTrue(s.Cluster.Status.Conditions, api.ClusterReady):
@@ -67,13 +87,14 @@ func (s snapshot) clusterOutcome() outcome {
 }
 
 func (s snapshot) resourceOutcome(r api.Resource) outcome {
-	common := r.Common()
+	conditions := r.Common().Conditions
+	stalled := meta.FindStatusCondition(conditions, api.ConditionStalled)
 	switch {
-	case common.ObservedGeneration < r.GetGeneration():
-		return underWay
-	case meta.IsStatusConditionTrue(common.Conditions, api.ConditionStalled):
+	case stalled != nil && stalled.Reason == engine.ReasonNoCluster:
+		return underWay // the cluster was applied after it
+	case stalled != nil && stalled.Status == metav1.ConditionTrue:
 		return refused
-	case meta.IsStatusConditionTrue(common.Conditions, api.ConditionReady):
+	case meta.IsStatusConditionTrue(conditions, api.ConditionReady):
 		return ready
 	case s.nothingIsMade():
 		return refused

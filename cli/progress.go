@@ -71,7 +71,7 @@ func (s snapshot) headline() string {
 
 // missing says what of that which was applied is not there yet.
 func (s snapshot) missing() string {
-	if s.applied == nil || s.applied.whole && s.clusterOutcome() != ready {
+	if s.Cluster == nil || s.applied == nil || s.applied.whole && s.clusterOutcome() != ready {
 		return s.headline()
 	}
 	var open []string

@@ -59,6 +59,11 @@ func TestOutcome_resources(t *testing.T) {
 		}
 		return p
 	}
+	stalledFor := func(reason string) api.Resource {
+		p := pool("mine", 1, api.ConditionStalled, "")
+		p.Common().Conditions[0].Reason = reason
+		return p
+	}
 	mine := &applied{resources: map[string]bool{"pool/mine": true}}
 	cluster := func(ready metav1.ConditionStatus) metav1.Condition {
 		return metav1.Condition{Type: api.ClusterReady, Status: ready}
@@ -78,6 +83,7 @@ func TestOutcome_resources(t *testing.T) {
 		{"it is refused", mine, pool("mine", 1, api.ConditionStalled, api.ResourcePending), "True", "", refused},
 		{"it was refused, and is changed", mine, pool("mine", 2, api.ConditionStalled, api.ResourcePending), "True", "", underWay},
 		{"it was ready, and is changed", mine, pool("mine", 2, api.ConditionReady, api.ResourceOnline), "True", "", underWay},
+		{"the cluster was applied after it", mine, stalledFor("NoCluster"), "True", "", underWay},
 		{"nothing is made at all", mine, pool("mine", 1, "", ""), "False", api.OutcomeRefused, refused},
 		{"it is not in sight", mine, pool("unlike", 1, api.ConditionReady, api.ResourceOnline), "True", "", underWay},
 		{"the cluster is, and not the pool", &applied{whole: true}, pool("mine", 1, api.ConditionReconciling, ""), "True", "", ready},

@@ -467,6 +467,45 @@ func TestOrchestrator_refusalIsTakenBackFirst(t *testing.T) {
 	})
 }
 
+// TestOrchestrator_stalledIsTakenBackFirst: at no moment is a new node looked at while another one, which was mended with it, is still
+// called stalled for what was wrong before.
+func TestOrchestrator_stalledIsTakenBackFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		l.settle()
+		wrong := toyNode("n4", "h4", "/dev/sdz")
+		l.must(l.AddHost(t.Context(), "h4", []string{"disk-4"}))
+		l.must(l.AddHost(t.Context(), "h5", []string{"disk-5"}))
+		l.must(l.Create(t.Context(), wrong))
+		_, err := l.refresh()
+		l.must(err)
+		stalled := func() bool {
+			l.must(l.Get(t.Context(), wrong))
+			return meta.IsStatusConditionTrue(wrong.Status.Conditions, api.ConditionStalled)
+		}
+		if !stalled() {
+			t.Fatalf("it is not stalled: %+v", wrong.Status)
+		}
+		wrong.Spec.Devices = []string{"/dev/sdb"}
+		l.must(l.Update(t.Context(), wrong))
+		l.must(l.Create(t.Context(), toyNode("n5", "h5", "/dev/sdb")))
+		asked := false
+		l.Fail = func(op, object string) error {
+			if op == "PutNodeStatus" && object == "n5" {
+				if asked = true; stalled() {
+					t.Error("the new node is looked at, and the other one still stalled")
+				}
+			}
+			return nil
+		}
+		_, err = l.refresh()
+		l.must(err)
+		if !asked || stalled() {
+			t.Errorf("asked: %v, stalled: %v", asked, stalled())
+		}
+	})
+}
+
 // TestOrchestrator_overtaken: a run during which a node changes makes nothing of the node, says so, and is no failure.
 func TestOrchestrator_overtaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
