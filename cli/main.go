@@ -1,4 +1,3 @@
-// Package cli is the command line of holdfast.
 package cli
 
 import (

@@ -1,5 +1,3 @@
-// Package control is the control plane of the bare home: one server runs a member of etcd, the API server, and hands out
-// identities to the hosts and servers that join.
 package control
 
 import (
