@@ -45,12 +45,12 @@ type Server struct {
 	host     *endpoints.Servers
 	stopHost context.CancelFunc
 	hostDone sync.WaitGroup
-	// background is what runs beside the API, until running ends.
 	// rotating is the state of the authority's rotation that this server follows, while there is one; etcdTrusts are the
 	// authorities that the member of etcd believes.
-	rotating       atomic.Pointer[corev1.Secret]
-	etcdTrusts     []string
-	running        context.Context //nolint:containedctx // the server's own life, which no call of it bounds
+	rotating   atomic.Pointer[corev1.Secret]
+	etcdTrusts []string
+	running    context.Context //nolint:containedctx // the server's own life, which no call of it bounds
+	// background is what runs beside the API, until running ends.
 	background     sync.WaitGroup
 	stopBackground context.CancelFunc
 	// backups is held while a backup is taken.
