@@ -101,7 +101,7 @@ func TestAction(t *testing.T) {
 	b.expect("action show "+a.Name, exitOK, "holdfast action approve "+a.Name, "Approval:", "Required", "Waits for:")
 	b.expect("status ceph", exitOK, "actions: 1 waits for approval: 'holdfast action list'; "+a.Name+" (daemon.restart daemon/ceph-osd-3) waits for an administrator to grant it: 'holdfast action approve "+a.Name+"'")
 	for _, object := range []string{"osd.3", "host/node1", "cluster/ceph"} {
-		b.expect("why "+object, exitOK, "Action "+a.Name+": daemon.restart on daemon/ceph-osd-3 waits to be approved.", "Next: 'holdfast action approve "+a.Name+"', or 'holdfast action cancel "+a.Name+"'.")
+		b.expect("why "+object, exitOK, "Action "+a.Name+": daemon.restart on daemon/ceph-osd-3 waits for approval.", "Next: run 'holdfast action approve "+a.Name+"' or 'holdfast action cancel "+a.Name+"'.")
 	}
 	b.expect("action show "+a.Name[:len(a.Name)-1], exitRefused, "did you mean "+a.Name+"?")
 	b.expect("action approve "+a.Name, exitOK, "approved")
