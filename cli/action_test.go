@@ -114,7 +114,7 @@ func TestAction(t *testing.T) {
 	})
 	b.expect("action show "+a.Name, exitOK, "Granted by jo", "Step restart:", "2 of 4 PGs", "done in about 9m", "holdfast action cancel "+a.Name)
 	b.expect("action wait --timeout 5s "+a.Name, exitTimeout, "restart: Running, 2 of 4 PGs", "done in about 9m")
-	b.expect("action approve --reject "+a.Name, exitRefused, "it is Running already")
+	b.expect("action approve --reject "+a.Name, exitRefused, "it is already Running")
 	b.expect("action cancel "+a.Name, exitOK, "is being cancelled")
 	now := metav1.Now()
 	b.setAction(a.Name, func(a *api.Action) {

@@ -153,7 +153,7 @@ func DefaultAddress() (string, error) {
 		v6 = first(v6, network.IP.String())
 	}
 	if v6 == "" {
-		return "", errors.New("this machine has no address that others could reach it at: give one with --address")
+		return "", errors.New("this machine has no reachable address: set one with --address")
 	}
 	return v6, nil
 }

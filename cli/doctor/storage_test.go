@@ -12,7 +12,7 @@ import (
 // A host whose mode is refused is no fault of the cluster's spec; anything else that is refused is.
 func TestCluster_refused(t *testing.T) {
 	for object, want := range map[string]Finding{
-		"host/h2":    {Level: Warn, Remedy: "'holdfast why host/h2' says what helps"},
+		"host/h2":    {Level: Warn, Remedy: "run 'holdfast why host/h2' for the next step"},
 		"pool/other": {Level: Fail, Remedy: "change its spec: "},
 	} {
 		c := &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Name: "ceph"}}

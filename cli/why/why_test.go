@@ -54,7 +54,7 @@ func world() *World {
 		},
 	}
 	w.Daemons[1].Status.LastExit = &api.DaemonExit{Time: started, Reason: "signal: killed"}
-	w.Daemons[1].Status.Restarts, w.Daemons[1].Status.Message = 7, "it ended (signal: killed) and is started again at 03:04:06Z"
+	w.Daemons[1].Status.Restarts, w.Daemons[1].Status.Message = 7, "it ended (signal: killed) and restarts at 03:04:06Z"
 	w.Daemons[2].Status.Started = &started
 	w.Daemons[5].Status.Started, w.Daemons[5].Status.Restarts = &started, 4
 	w.Daemons[3].Status.Message = "port 3300 is taken"
