@@ -235,8 +235,9 @@ type CephMonSpec struct {
 	// HostSelector chooses the hosts that may run monitors, by their labels. Without it: the hosts of the cluster's StorageNodes.
 	// +optional
 	HostSelector *metav1.LabelSelector `json:"hostSelector,omitempty"`
-	// ReplaceAfter is how long a monitor may be out of the quorum while its host is silent, before another host gets a monitor in
-	// its place. A host that is drained or removed is not waited for; one in maintenance is expected back.
+	// ReplaceAfter is how long the agent of a mon's host must be disconnected before the mon is replaced,
+	// if the mon is out of the quorum then. How long the mon has been out is not measured. The mon of a
+	// drained or removed host is replaced at once; that of a host in maintenance is not replaced.
 	// +optional
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('30s') && duration(self) <= duration('24h')",message="replaceAfter must be between 30s and 24h"

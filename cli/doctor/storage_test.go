@@ -16,8 +16,8 @@ func TestCluster_refused(t *testing.T) {
 		refused         []string
 		want            *Finding
 	}{
-		"a host":              {"True", "False", []string{"host/h2"}, &Finding{Level: Warn, Remedy: "'holdfast why host/h2' says what helps"}},
-		"a host and a pool":   {"True", "False", []string{"pool/p", "host/h2"}, &Finding{Level: Warn, Remedy: "'holdfast why host/h2' says what helps"}},
+		"a host":              {"True", "False", []string{"host/h2"}, &Finding{Level: Warn, Remedy: "run 'holdfast why host/h2' for the next step"}},
+		"a host and a pool":   {"True", "False", []string{"pool/p", "host/h2"}, &Finding{Level: Warn, Remedy: "run 'holdfast why host/h2' for the next step"}},
 		"a host and a node":   {"True", "False", []string{"host/h2", "node/n"}, &Finding{Level: Warn, Remedy: "holdfast status"}},
 		"a pool":              {"True", "True", []string{"pool/p"}, nil},
 		"the cluster's spec":  {"False", "False", []string{"mons"}, &Finding{Level: Fail, Remedy: "change its spec: "}},
@@ -58,7 +58,7 @@ func TestResources(t *testing.T) {
 			p.Status.Conditions = []metav1.Condition{{Type: api.ConditionStalled, Status: tt.stalled, Message: "nine copies"}}
 		}
 		found := checkResources(&Facts{Resources: []api.Resource{p}})
-		if tt.want == "" && found[0].Level != OK || tt.want != "" && (found[0].Level != tt.want || found[0].Remedy != "'holdfast why pool/p -n default' says what helps") {
+		if tt.want == "" && found[0].Level != OK || tt.want != "" && (found[0].Level != tt.want || found[0].Remedy != "run 'holdfast why pool/p -n default' for the next step") {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
