@@ -62,7 +62,7 @@ continues).`,
 	cmd.Flags().StringVar(&o.plan, "plan", "", "the plan to carry out, from 'holdfast plan'")
 	cmd.Flags().BoolVar(&o.force, "force-conflicts", false, forceUsage)
 	cmd.Flags().BoolVar(&o.whenPossible, "when-possible", false, whenPossibleUsage)
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "show progress, and wait until the storage system reports health")
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "show progress, and wait until what the files declare is Ready")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long --wait waits")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "json: one JSON object a line")
 	return cmd
