@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
 	"github.com/holdfast-storage/holdfast/internal/waits"
 )
@@ -246,7 +247,8 @@ func TestFlaps_replaced(t *testing.T) {
 
 func TestFlaps_text(t *testing.T) {
 	all := []flap{{epoch: 7}, {41, testTime}}
-	d := &api.Daemon{Spec: api.DaemonSpec{Parameters: map[string]string{ParamFlaps: flapsText(all)}}}
+	d := &api.Daemon{}
+	memory.Note(d, memory.Flaps, flapsText(all))
 	if diff := cmp.Diff(all, flapsOf(d), cmp.AllowUnexported(flap{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
