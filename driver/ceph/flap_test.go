@@ -31,6 +31,14 @@ func (f *fakeWorld) bounce(t *testing.T, name string, times int, pause time.Dura
 	}
 }
 
+// start has a daemon that is held back try again, as 'holdfast daemon start' does.
+func (f *fakeWorld) start(d *api.Daemon) {
+	if d.Annotations == nil {
+		d.Annotations = map[string]string{}
+	}
+	d.Annotations[api.AnnotationStart] = f.now.Format(time.RFC3339)
+}
+
 // An OSD that comes back for the fifth time within ten minutes is held back, and says why and what to do. It tries again when it is told to, and is
 // counted anew.
 func TestFlaps_heldBack(t *testing.T) {
@@ -54,7 +62,7 @@ func TestFlaps_heldBack(t *testing.T) {
 	if p = f.settle(t); !told(f.daemons["c-osd-7"]) {
 		t.Errorf("it started by itself: %v", decisions(p))
 	}
-	d.Annotations = map[string]string{api.AnnotationStart: f.now.Format(time.RFC3339)}
+	f.start(d)
 	f.now = f.now.Add(time.Minute)
 	if p = f.settle(t); !p.Done || told(f.daemons["c-osd-7"]) {
 		t.Errorf("%v", decisions(p))
