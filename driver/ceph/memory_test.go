@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,27 +22,33 @@ var allNotes = []memory.Name{
 // specWritten checks of each spec that any test of this package has written that the leader keeps nothing of
 // its own in it, and that it is not written for the notes of an earlier version alone.
 func specWritten(have, want *api.Daemon) error {
-	was, is := &api.Daemon{}, want.DeepCopy()
-	if have != nil {
-		was = have.DeepCopy()
+	if have == nil {
+		have = &api.Daemon{}
 	}
-	for _, name := range allNotes {
-		value, noted := want.Spec.Parameters[string(name)]
-		if old, kept := was.Spec.Parameters[string(name)]; noted && (!kept || old != value) && value != memory.Replace {
+	for name, value := range notesIn(want) {
+		if old, kept := notesIn(have)[name]; !kept || old != value {
 			return fmt.Errorf("the spec of %s is given the leader's note %s=%q", want.Name, name, value)
 		}
 	}
-	if have == nil || is.Spec.Equal(&was.Spec) {
-		return nil
+	was, is := have.DeepCopy(), want.DeepCopy()
+	for _, d := range []*api.Daemon{was, is} {
+		maps.DeleteFunc(d.Spec.Parameters, func(name, _ string) bool { _, note := notesIn(d)[name]; return note })
 	}
-	for _, name := range allNotes {
-		delete(was.Spec.Parameters, string(name))
-		delete(is.Spec.Parameters, string(name))
-	}
-	if was.Spec.Equal(&is.Spec) && is.Spec.Parameters[ParamDrain] == was.Spec.Parameters[ParamDrain] {
+	if was.Spec.Equal(&is.Spec) && !have.Spec.Equal(&want.Spec) {
 		return fmt.Errorf("the spec of %s is written for the leader's notes alone: %v, was %v", want.Name, want.Spec.Parameters, have.Spec.Parameters)
 	}
 	return nil
+}
+
+// notesIn are the notes in the spec of a daemon.
+func notesIn(d *api.Daemon) map[string]string {
+	notes := map[string]string{}
+	for _, name := range allNotes {
+		if value, is := d.Spec.Parameters[string(name)]; is && value != memory.Replace {
+			notes[string(name)] = value
+		}
+	}
+	return notes
 }
 
 // fromSpec has all notes stand in the specs, as versions before 2026-11-26 wrote them.
@@ -302,21 +307,16 @@ func (f *fakeWorld) forgetting(names ...memory.Name) {
 	}
 }
 
-// TestMemory_lost: a note that is lost loses no data, and Ceph its quorum neither. What else it costs is said
-// in docs/decisions.
+// TestMemory_lost: a note that is lost costs no data, and Ceph its quorum neither: the Ceph of these tests
+// refuses to forget an OSD that it would miss, and a round fails then. docs/decisions says what it does cost.
 func TestMemory_lost(t *testing.T) {
 	for name, x := range notedWorlds() {
 		t.Run(name, func(t *testing.T) {
 			f := x.world(t)
 			f.forgetting(x.names...)
 			f.applied = func(p *engine.Plan) {
-				for _, c := range p.Commands {
-					if strings.HasPrefix(c.Verb, "osd purge") && !strings.Contains(name, "empty") && !strings.Contains(name, "lost") {
-						t.Errorf("%s %s: %s", c.Verb, c.Object, c.Reason)
-					}
-				}
 				if len(f.ceph.Quorum()) == 0 {
-					t.Error("there is no quorum")
+					t.Fatalf("there is no quorum after %v", decisions(p))
 				}
 			}
 			x.then(t, f)
