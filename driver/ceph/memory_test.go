@@ -1,8 +1,10 @@
 package ceph
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -69,6 +71,31 @@ func (f *fakeWorld) fromSpec() {
 			}
 		}
 	}
+}
+
+// notesInSpecs are the notes in the specs of all daemons, by the daemons' names.
+func (f *fakeWorld) notesInSpecs() map[string]map[string]string {
+	all := map[string]map[string]string{}
+	for name, d := range f.daemons {
+		if notes := notesIn(d); len(notes) > 0 {
+			all[name] = notes
+		}
+	}
+	return all
+}
+
+// readRecorded are the notes in the specs of the worlds of these tests as Holdfast made them before 2026-11-26
+// (commit 53b063c).
+func readRecorded(t *testing.T) (recorded map[string]map[string]map[string]string) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/notes-in-spec.json")
+	if err == nil {
+		err = json.Unmarshal(data, &recorded)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recorded
 }
 
 // rounded lets the world go on for some rounds.
@@ -243,6 +270,7 @@ func (f *fakeWorld) follow(t *testing.T, then func(*testing.T, *fakeWorld)) (tol
 // TestMemory_takenOver: a cluster of which an earlier version made its notes in the specs is taken over as it
 // is. All goes on as if the notes were made by this version, and no spec is written once more.
 func TestMemory_takenOver(t *testing.T) {
+	recorded := readRecorded(t)
 	for name, x := range notedWorlds() {
 		t.Run(name, func(t *testing.T) {
 			now, old := x.world(t), x.world(t)
@@ -252,6 +280,9 @@ func TestMemory_takenOver(t *testing.T) {
 				}
 			}
 			old.fromSpec()
+			if diff := cmp.Diff(recorded[name], old.notesInSpecs()); diff != "" {
+				t.Fatalf("an earlier version made other notes (-it +this test):\n%s", diff)
+			}
 			want := now.follow(t, x.then)
 			if !contains(want, x.want) {
 				t.Errorf("there is no %q: the note does nothing in this test", x.want)
