@@ -7,8 +7,9 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// TestRun_memory: what the leader notes of a daemon has nobody prepare it anew, and no process ends.
-// Afterwards the spec of another daemon changes: when that is prepared, the agent has seen the notes, too.
+// TestRun_memory: what the leader notes of a daemon has nobody prepare it anew, and no process
+// ends. Afterwards the spec of another daemon changes: when that is prepared, the agent has seen
+// the notes, too.
 func TestRun_memory(t *testing.T) {
 	prepared := func(d *api.Daemon) { d.Spec.State = api.WantPrepared }
 	w := newWorld(t, sleeperDaemon("noted", prepared), sleeperDaemon("runs"), sleeperDaemon("changed", prepared))

@@ -190,7 +190,8 @@ func TestKeep_daemons(t *testing.T) {
 	b.must(b.person.Delete(t.Context(), d))
 }
 
-// TestKeep_daemonSpec: a person changes no daemon of an active cluster and nothing that the leader noted of it, and may label it; with one that is only observed the person does what it likes.
+// TestKeep_daemonSpec: a person changes no daemon of an active cluster and nothing that the leader
+// noted of it, and may label it; with one that is only observed the person does what it likes.
 func TestKeep_daemonSpec(t *testing.T) {
 	b := newKeepBench(t)
 	d := daemonOn(b.ns, "a-mon-a", "h1", "s")

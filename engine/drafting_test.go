@@ -39,7 +39,8 @@ func TestPlan_Want(t *testing.T) {
 	}{
 		{&remembers, *remembers.DeepCopy(), ""},
 		{have, noted(api.WantRunning, "flaps", "drain"), "Do: the leader's memory of it changes (drain, flaps)"},
-		{&remembers, noted(api.WantStopped, "drain"), "Do: wanted state goes from Running to Stopped, the leader's memory of it changes (drain, flaps)"},
+		{&remembers, noted(api.WantStopped, "drain"),
+			"Do: wanted state goes from Running to Stopped, the leader's memory of it changes (drain, flaps)"},
 		{nil, *have, "Do: toy is wanted on host h1"},
 		{have, *have.DeepCopy(), ""},
 		{gone, *have, "Wait: the daemon is being removed from host h1; it is made again when it is gone"},

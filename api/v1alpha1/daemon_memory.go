@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// MemoryPrefix begins the names of the annotations that are the leader's memory of a Daemon: what the
-// leader noted for its next plans, and what the agent of the host does not need. A change of them
-// changes no generation, so that no agent prepares a daemon anew for it. The leader is their only
-// writer. It writes them together with the spec, in one request.
+// MemoryPrefix begins the names of the annotations that are the leader's memory of a Daemon: what
+// the leader noted for its next plans, and what the agent of the host does not need. A change of
+// them changes no generation, so that no agent prepares a daemon anew for it. The leader is their
+// only writer. It writes them together with the spec, in one request.
 const MemoryPrefix = "memory.holdfast.io/"
 
-// Memory is what the leader noted of the daemon under a name. known is false where it noted nothing.
+// Memory is what the leader noted of the daemon under a name. known is false where it noted
+// nothing.
 func (d *Daemon) Memory(name string) (value string, known bool) {
 	value, known = d.Annotations[MemoryPrefix+name]
 	return value, known
@@ -33,7 +34,8 @@ func (d *Daemon) Forget(name string) {
 // SameMemory says whether the leader's memory of two versions of a daemon is the same.
 func (d *Daemon) SameMemory(o *Daemon) bool { return len(ChangedMemory(d, o)) == 0 }
 
-// TakeMemory replaces the memory of the daemon by that of another version of it. Other annotations stay.
+// TakeMemory replaces the memory of the daemon by that of another version of it. Other annotations
+// stay.
 func (d *Daemon) TakeMemory(from *Daemon) {
 	if d.SameMemory(from) {
 		return
@@ -48,7 +50,8 @@ func (d *Daemon) TakeMemory(from *Daemon) {
 	})
 }
 
-// ChangedMemory are the names under which two versions of a daemon do not have the same noted, sorted.
+// ChangedMemory are the names under which two versions of a daemon do not have the same noted,
+// sorted.
 func ChangedMemory(a, b *Daemon) []string {
 	var changed []string
 	each := func(of, other *Daemon, differs func(value, there string, known bool) bool) {
@@ -66,7 +69,8 @@ func ChangedMemory(a, b *Daemon) []string {
 	return changed
 }
 
-// annotate changes a copy of the annotations: the daemon may be a copy that shares them with others.
+// annotate changes a copy of the annotations: the daemon may be a copy that shares them with
+// others.
 func (d *Daemon) annotate(change func(map[string]string)) {
 	all := maps.Clone(d.Annotations)
 	if all == nil {

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func noted(memory ...string) *Daemon {
@@ -54,7 +56,7 @@ func TestChangedMemory(t *testing.T) {
 		"one more":        {noted("b", "1"), noted("b", "1", "a", ""), []string{"a"}},
 		"one less":        {noted("b", "1", "a", ""), noted("b", "1"), []string{"a"}},
 		"all of them":     {noted("b", "1"), noted("a", "1"), []string{"a", "b"}},
-		"another purpose": {&Daemon{}, func() *Daemon { d := noted(); d.annotate(func(m map[string]string) { m["x/a"] = "1" }); return d }(), nil},
+		"another purpose": {noted(), &Daemon{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"x/a": "1"}}}, nil},
 	} {
 		if got := ChangedMemory(x.a, x.b); !slices.Equal(got, x.want) || x.a.SameMemory(x.b) != (len(x.want) == 0) {
 			t.Errorf("%s: %q, want %q", what, got, x.want)

@@ -123,8 +123,9 @@ func (x KeepAdmission) daemon(ctx context.Context, a admission.Attributes) error
 		cluster.Name, name, text(object, "host"))
 }
 
-// daemonWritten refuses to change what an active cluster's daemon is: the next run would put it right again, and what was started or stopped for it
-// meanwhile would have been asked of no storage system. What the leader noted of it is lost for ever.
+// daemonWritten refuses to change what an active cluster's daemon is: the next run would put it
+// right again, and what was started or stopped for it meanwhile would have been asked of no storage
+// system. What the leader noted of it is lost for ever.
 func (x KeepAdmission) daemonWritten(ctx context.Context, a admission.Attributes) error {
 	before, err := content(a.GetOldObject())
 	if err != nil {
@@ -140,7 +141,7 @@ func (x KeepAdmission) daemonWritten(ctx context.Context, a admission.Attributes
 		return err
 	}
 	if noted != "" {
-		return fmt.Errorf("the leader alone writes the annotation %s%s, which is what it knows of the daemon from earlier plans; "+
+		return fmt.Errorf("the leader alone writes the annotation %s%s, which is what it noted for later plans; "+
 			"to change it by hand, set spec.mode of storagecluster %s to Observed first", api.MemoryPrefix, noted, cluster.Name)
 	}
 	return fmt.Errorf("its spec is written by Holdfast, from that of storagecluster %[1]s, and a change would be carried out without asking the storage system, and "+
@@ -152,7 +153,8 @@ func (x KeepAdmission) daemonWritten(ctx context.Context, a admission.Attributes
 // changedMemory is the first name of what two versions of a Daemon do not have alike in the leader's memory.
 func changedMemory(before, after map[string]any) string {
 	daemon := func(object map[string]any) *api.Daemon {
-		return &api.Daemon{ObjectMeta: metav1.ObjectMeta{Annotations: (&unstructured.Unstructured{Object: object}).GetAnnotations()}}
+		annotations := (&unstructured.Unstructured{Object: object}).GetAnnotations()
+		return &api.Daemon{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
 	}
 	if names := api.ChangedMemory(daemon(before), daemon(after)); len(names) > 0 {
 		return names[0]

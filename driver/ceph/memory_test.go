@@ -18,16 +18,17 @@ import (
 )
 
 var allNotes = []memory.Name{
-	memory.MonNewest, memory.MonAvoid, memory.Drain, memory.CrushWeight, memory.WasOut, memory.Flaps, memory.HeldSince, memory.LostSince,
+	memory.MonNewest, memory.MonAvoid, memory.Drain, memory.CrushWeight, memory.WasOut, memory.Flaps,
+	memory.HeldSince, memory.LostSince,
 }
 
-// forNoAgent are parameters that no agent reads. They say what the daemon's files were made of, and change with
-// these.
+// forNoAgent are parameters that no agent reads. They say what the daemon's files were made of, and
+// change with these.
 var forNoAgent = []string{ParamConfig, ParamCrushHost, ParamCrushPlaced, ParamMonHosts}
 
-// specWritten checks of each spec that any test of this package has written that the leader keeps nothing of
-// its own in it, and that it is not written for such notes of an earlier version, or for parameters that say to
-// the leader what the rest of the spec was made of.
+// specWritten checks of each spec that any test of this package has written that the leader keeps
+// nothing of its own in it, and that it is not written for such notes of an earlier version, or for
+// parameters that say to the leader what the rest of the spec was made of.
 func specWritten(have, want *api.Daemon) error {
 	if have == nil {
 		have = &api.Daemon{}
@@ -45,7 +46,8 @@ func specWritten(have, want *api.Daemon) error {
 		})
 	}
 	if was.Spec.Equal(&is.Spec) && !have.Spec.Equal(&want.Spec) {
-		return fmt.Errorf("the spec of %s is written for what its agent does not need: %v, was %v", want.Name, want.Spec.Parameters, have.Spec.Parameters)
+		return fmt.Errorf("the spec of %s is written for what its agent does not need: %v, was %v",
+			want.Name, want.Spec.Parameters, have.Spec.Parameters)
 	}
 	return nil
 }
@@ -73,6 +75,16 @@ func (f *fakeWorld) fromSpec() {
 	}
 }
 
+// hasNoted says whether something is noted under a name of any daemon.
+func (f *fakeWorld) hasNoted(name memory.Name) bool {
+	for _, d := range f.daemons {
+		if memory.Of(d, name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // notesInSpecs are the notes in the specs of all daemons, by the daemons' names.
 func (f *fakeWorld) notesInSpecs() map[string]map[string]string {
 	all := map[string]map[string]string{}
@@ -84,8 +96,8 @@ func (f *fakeWorld) notesInSpecs() map[string]map[string]string {
 	return all
 }
 
-// readRecorded are the notes in the specs of the worlds of these tests as Holdfast made them before 2026-11-26
-// (commit 53b063c).
+// readRecorded are the notes in the specs of the worlds of these tests as Holdfast made them before
+// 2026-11-26 (commit 53b063c).
 func readRecorded(t *testing.T) (recorded map[string]map[string]map[string]string) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/notes-in-spec.json")
@@ -108,7 +120,8 @@ func (f *fakeWorld) rounded(t *testing.T, rounds int) {
 	}
 }
 
-// noted is a world in which the leader has noted something, and what happens to that world afterwards.
+// noted is a world in which the leader has noted something, and what happens to that world
+// afterwards.
 type noted struct {
 	names []memory.Name
 	world func(*testing.T) *fakeWorld
@@ -154,7 +167,9 @@ func notedWorlds() map[string]noted {
 			func(t *testing.T) *fakeWorld {
 				f := fewerMons(t)
 				f.until(t, "a mon leaves", func() bool {
-					return slices.ContainsFunc(f.daemonsOf(TypeMon), func(d *api.Daemon) bool { return drains(d) && d.DeletionTimestamp == nil })
+					return slices.ContainsFunc(f.daemonsOf(TypeMon), func(d *api.Daemon) bool {
+						return drains(d) && d.DeletionTimestamp == nil
+					})
 				})
 				return f
 			},
@@ -187,13 +202,15 @@ func notedWorlds() map[string]noted {
 		"an OSD leaves that was out": {
 			[]memory.Name{memory.Drain, memory.CrushWeight, memory.WasOut},
 			func(t *testing.T) *fakeWorld {
-				return drained(t, func(f *fakeWorld) { f.ceph.Stick(3, true); f.ask(t, "osd out", "ids", []string{"3"}) }, weightless)
+				out := func(f *fakeWorld) { f.ceph.Stick(3, true); f.ask(t, "osd out", "ids", []string{"3"}) }
+				return drained(t, out, weightless)
 			}, takenBack, verbReweight,
 		},
 		"an OSD is empty": {
 			[]memory.Name{memory.Drain, memory.CrushWeight},
 			func(t *testing.T) *fakeWorld {
-				return drained(t, func(*fakeWorld) {}, func(f *fakeWorld) bool { return f.daemons["c-osd-3"].Status.State == api.DaemonStopped })
+				stopped := func(f *fakeWorld) bool { return f.daemons["c-osd-3"].Status.State == api.DaemonStopped }
+				return drained(t, func(*fakeWorld) {}, stopped)
 			},
 			func(t *testing.T, f *fakeWorld) { f.rounded(t, 12) }, verbOSDPurge,
 		},
@@ -238,8 +255,9 @@ func notedWorlds() map[string]noted {
 	}
 }
 
-// follow returns what happens in a world from now on: each command and removal, and how each daemon is wanted
-// and what is noted of it. What the plans say of that is left out where it speaks of spec and memory.
+// follow returns what happens in a world from now on: each command and removal, and how each daemon
+// is wanted and what is noted of it. What the plans say of that is left out where it speaks of spec
+// and memory.
 func (f *fakeWorld) follow(t *testing.T, then func(*testing.T, *fakeWorld)) (told []string) {
 	t.Helper()
 	f.specs = map[string]int{}
@@ -253,7 +271,8 @@ func (f *fakeWorld) follow(t *testing.T, then func(*testing.T, *fakeWorld)) (tol
 		told = append(told, decisions(p, api.VerdictWait, api.VerdictSkip, api.VerdictRefuse)...)
 		for _, name := range slices.Sorted(maps.Keys(f.daemons)) {
 			d := f.daemons[name]
-			line := fmt.Sprintln(label(d), "on", d.Spec.Host, d.Spec.State, d.Spec.OnRemoval, d.Spec.Parameters[ParamMonmap], d.DeletionTimestamp != nil)
+			line := fmt.Sprintln(label(d), "on", d.Spec.Host, d.Spec.State, d.Spec.OnRemoval,
+				d.Spec.Parameters[ParamMonmap], d.DeletionTimestamp != nil)
 			for _, note := range allNotes {
 				line += fmt.Sprintln("", note, memory.Of(d, note))
 			}
@@ -267,15 +286,16 @@ func (f *fakeWorld) follow(t *testing.T, then func(*testing.T, *fakeWorld)) (tol
 	return told
 }
 
-// TestMemory_takenOver: a cluster of which an earlier version made its notes in the specs is taken over as it
-// is. All goes on as if the notes were made by this version, and no spec is written once more.
+// TestMemory_takenOver: a cluster of which an earlier version made its notes in the specs is taken
+// over as it is. All goes on as if the notes were made by this version, and no spec is written once
+// more.
 func TestMemory_takenOver(t *testing.T) {
 	recorded := readRecorded(t)
 	for name, x := range notedWorlds() {
 		t.Run(name, func(t *testing.T) {
 			now, old := x.world(t), x.world(t)
 			for _, note := range x.names {
-				if !slices.ContainsFunc(slices.Collect(maps.Values(old.daemons)), func(d *api.Daemon) bool { return memory.Of(d, note) != "" }) {
+				if !old.hasNoted(note) {
 					t.Fatalf("nothing is noted as %s", note)
 				}
 			}
@@ -309,28 +329,26 @@ func TestMemory_atRest(t *testing.T) {
 
 // TestMemory_specStays: what is noted changes no spec, whatever it is.
 func TestMemory_specStays(t *testing.T) {
+	flaps := func(t *testing.T, f *fakeWorld) { f.bounce(t, "c-osd-7", 3, time.Minute) }
+	lost := func(t *testing.T, f *fakeWorld) { f.nodes = f.nodes[:3]; f.rounded(t, 1) }
+	leaves := func(t *testing.T, f *fakeWorld) { f.withdraw(); f.ceph.Stick(7, true); f.rounded(t, 4) }
+	out := func(t *testing.T, f *fakeWorld) { f.ask(t, "osd out", "ids", []string{"7"}); leaves(t, f) }
 	for name, x := range map[string]struct {
 		then func(*testing.T, *fakeWorld)
-		of   string
 		note memory.Name
 	}{
-		"an OSD comes back": {func(t *testing.T, f *fakeWorld) { f.bounce(t, "c-osd-7", 3, time.Minute) }, "c-osd-7", memory.Flaps},
-		"a node is gone":    {func(t *testing.T, f *fakeWorld) { f.nodes = f.nodes[:3]; f.rounded(t, 1) }, "c-osd-7", memory.LostSince},
-		"a drain begins":    {func(t *testing.T, f *fakeWorld) { f.withdraw(); f.ceph.Stick(7, true); f.rounded(t, 4) }, "c-osd-7", memory.Drain},
-		"a weight is noted": {func(t *testing.T, f *fakeWorld) { f.withdraw(); f.ceph.Stick(7, true); f.rounded(t, 4) }, "c-osd-7", memory.CrushWeight},
-		"it was out already": {func(t *testing.T, f *fakeWorld) {
-			f.ask(t, "osd out", "ids", []string{"7"})
-			f.withdraw()
-			f.ceph.Stick(7, true)
-			f.rounded(t, 4)
-		}, "c-osd-7", memory.WasOut},
+		"an OSD comes back":  {flaps, memory.Flaps},
+		"a node is gone":     {lost, memory.LostSince},
+		"a drain begins":     {leaves, memory.Drain},
+		"a weight is noted":  {leaves, memory.CrushWeight},
+		"it was out already": {out, memory.WasOut},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := withFake(twoDisks())
 			f.settle(t)
 			f.specs = map[string]int{}
 			x.then(t, f)
-			if d := f.daemons[x.of]; memory.Of(d, x.note) == "" || len(f.specs) > 0 {
+			if d := f.daemons["c-osd-7"]; memory.Of(d, x.note) == "" || len(f.specs) > 0 {
 				t.Errorf("memory %v, and specs were written of %v", d.Annotations, f.specs)
 			}
 		})
@@ -346,8 +364,9 @@ func (f *fakeWorld) forgetting(names ...memory.Name) {
 	}
 }
 
-// TestMemory_lost: a note that is lost costs no data, and Ceph its quorum neither: the Ceph of these tests
-// refuses to forget an OSD that it would miss, and a round fails then. docs/decisions says what it does cost.
+// TestMemory_lost: a note that is lost costs no data, and Ceph its quorum neither: the Ceph of
+// these tests refuses to forget an OSD that it would miss, and a round fails then. docs/decisions
+// says what it does cost.
 func TestMemory_lost(t *testing.T) {
 	for name, x := range notedWorlds() {
 		t.Run(name, func(t *testing.T) {

@@ -201,8 +201,8 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// TestRecover_takenOver: what an earlier version noted in the specs is known after the mons were recovered, and
-// stands in none of theirs any more.
+// TestRecover_takenOver: what an earlier version noted in the specs is known after the mons were
+// recovered, and stands in none of theirs any more.
 func TestRecover_takenOver(t *testing.T) {
 	r := newRuin(t, threeHosts(), nil, map[string]monstore.State{"c": whole})
 	r.fromSpec()

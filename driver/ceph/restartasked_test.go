@@ -72,7 +72,9 @@ func TestRestart_asked(t *testing.T) {
 			f.daemons["c-osd-0"].Spec.State = api.WantStopped
 			memory.Note(f.daemons["c-osd-0"], memory.Drain, memory.Empty)
 		}, "Wait: osd.0 is being stopped to be removed, and comes first"},
-		"an OSD that is to leave and serves still": {"c-osd-1", nil, func(f *fakeWorld) { memory.Note(f.daemons["c-osd-0"], memory.Drain, memory.Begun) }, ""},
+		"an OSD that is to leave and serves still": {"c-osd-1", nil, func(f *fakeWorld) {
+			memory.Note(f.daemons["c-osd-0"], memory.Drain, memory.Begun)
+		}, ""},
 		"an OSD while another one boots": {"c-osd-1", []string{"c-osd-0"}, func(f *fakeWorld) {
 			f.daemons["c-osd-0"].Status.State, f.daemons["c-osd-0"].Status.Started = api.DaemonRunning, &metav1.MicroTime{Time: f.now.Add(-time.Second)}
 		}, "Wait: osd.0 is being started again, and comes first"},

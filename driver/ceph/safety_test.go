@@ -281,9 +281,9 @@ func checkWell(t *rapid.T, f *fakeWorld) {
 	}
 }
 
-// TestSafety_memoryLost: what the leader noted is lost again and again, as it may be when somebody edits the
-// Daemons of a cluster that is only observed. What must hold whatever comes holds, and in the end Ceph has the
-// mons that are wanted. Weights are not given back that nobody knows any more.
+// TestSafety_memoryLost: what the leader noted is lost again and again, as it may be when somebody
+// edits the Daemons of a cluster that is only observed. What must hold whatever comes holds, and in
+// the end Ceph has the mons that are wanted. Weights are not given back that nobody knows any more.
 func TestSafety_memoryLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawLargerWorld(t)
@@ -309,8 +309,9 @@ func TestSafety_memoryLost(t *testing.T) {
 			f.ceph.Use(id, 0)
 		}
 		rest(t, f)
-		if quorum, monmap := f.ceph.Quorum(), f.ceph.Monmap(); !slices.Equal(quorum, monmap) || len(monmap) != int(f.cluster.Spec.Ceph.Mon.Count) {
-			t.Errorf("mons %v, in quorum %v, wanted %d", monmap, quorum, f.cluster.Spec.Ceph.Mon.Count)
+		quorum, monmap, want := f.ceph.Quorum(), f.ceph.Monmap(), int(f.cluster.Spec.Ceph.Mon.Count)
+		if !slices.Equal(quorum, monmap) || len(monmap) != want {
+			t.Errorf("mons %v, in quorum %v, wanted %d", monmap, quorum, want)
 		}
 	})
 }

@@ -4,8 +4,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// testMemory: the leader's memory of a daemon is written with the spec, also when the daemon is made,
-// and is of no generation. What others wrote stays.
+// testMemory: the leader's memory of a daemon is written with the spec, also when the daemon is
+// made, and is of no generation. What others wrote stays.
 func testMemory(b *bench) {
 	change := b.change("m1", api.WantRunning)
 	change.Daemon.Remember("flaps", "41")
@@ -40,8 +40,8 @@ func testMemory(b *bench) {
 	b.wantMemory("without memory", 2, "heldSince", "", "now")
 }
 
-// wantMemory checks that daemon m1 has nothing in its memory but one value, if that, and that others find
-// what they wrote. The Store's own view is of the same.
+// wantMemory checks that daemon m1 has nothing in its memory but one value, if that, and that
+// others find what they wrote. The Store's own view is of the same.
 func (b *bench) wantMemory(when string, generation int64, name, value, start string) {
 	b.Helper()
 	seen := b.view().DaemonsByName()[b.name+"-m1"]
@@ -51,7 +51,8 @@ func (b *bench) wantMemory(when string, generation int64, name, value, start str
 			want.Remember(name, value)
 		}
 		if !d.SameMemory(want) || d.Generation != generation || d.Annotations[api.AnnotationStart] != start {
-			b.Errorf("%s: generation %d, annotations %v; want %d, and %s=%q in its memory", when, d.Generation, d.Annotations, generation, name, value)
+			b.Errorf("%s: generation %d, annotations %v; want %d, and %s=%q in its memory",
+				when, d.Generation, d.Annotations, generation, name, value)
 		}
 	}
 }

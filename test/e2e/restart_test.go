@@ -80,7 +80,8 @@ func (b *bed) flaps() {
 	})
 	b.Logf("osd.2 was down %d times", downs)
 	if d := b.daemon(name); d.Generation != before+1 {
-		b.Errorf("the spec of osd.2 changed %d times until it was held back, and once would do; the leader noted %v", d.Generation-before, d.Annotations)
+		b.Errorf("the spec of osd.2 changed %d times until it was held back, and once would do; the leader noted %v",
+			d.Generation-before, d.Annotations)
 	}
 	if out := b.run("why", "osd.2"); downs < 5 || !strings.Contains(out, "went down and came back 5 times within 10m0s") || !strings.Contains(out, "holdfast daemon start osd.2") {
 		b.Errorf("down %d times; why says:\n%s", downs, out)

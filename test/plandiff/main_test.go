@@ -24,7 +24,9 @@ func TestCompare(t *testing.T) {
 			memory: true, same: true, want: "1 tests made the same 1 plans",
 		},
 		"the leader's memory, alone": {
-			old: `{"r":"its parameters change (b)"}`, now: `{"r":"the leader's memory of it changes (b)"}`, memory: true, same: true,
+			old:    `{"r":"its parameters change (b)"}`,
+			now:    `{"r":"the leader's memory of it changes (b)"}`,
+			memory: true, same: true,
 		},
 		"another memory": {
 			old:    `{"metadata":{},"spec":{"parameters":{"b":"2"}}}`,

@@ -8,8 +8,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// memoryInSpec has the leader's memory of each daemon in a plan stand in the parameters of its spec,
-// where versions before 2026-11-26 had it, and the sentences speak of it as they did.
+// memoryInSpec has the leader's memory of each daemon in a plan stand in the parameters of its
+// spec, where versions before 2026-11-26 had it, and the sentences speak of it as they did.
 func memoryInSpec(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

@@ -1,10 +1,12 @@
-// Package memory is what the leader notes of Ceph's daemons for its next plans. A leader keeps nothing
-// in mind, and leaders change. The notes are annotations of the Daemons (api.MemoryPrefix): they are
-// written at once with the spec, and a change of them alone has no agent prepare anything anew.
+// Package memory is what the leader notes of Ceph's daemons for its next plans. A leader keeps
+// nothing in mind, and leaders change. The notes are annotations of the Daemons (api.MemoryPrefix):
+// they are written at once with the spec, and a change of them alone has no agent prepare anything
+// anew.
 //
-// Earlier versions of Holdfast kept the same notes, in the same words, as parameters in the Daemon's
-// spec. Such a parameter is read as long as there is no annotation of its name. To remove it would
-// change the spec and so its generation: it goes when the spec changes for another reason (Settle).
+// Earlier versions of Holdfast kept the same notes, in the same words, as parameters in the
+// Daemon's spec. Such a parameter is read as long as there is no annotation of its name. To remove
+// it would change the spec and so its generation: it goes when the spec changes for another reason
+// (Settle).
 package memory
 
 import (
@@ -18,27 +20,29 @@ type Name string
 
 // The notes.
 const (
-	// MonNewest is the name of a mon that was given last, even if that mon has left: none is given twice.
+	// MonNewest is the name of a mon that was given last, even if that mon has left: none is given
+	// twice.
 	MonNewest Name = "monNewest"
-	// MonAvoid are the hosts where a mon kept failing of late, each with the time until which none is made
-	// there.
+	// MonAvoid are the hosts where a mon kept failing of late, each with the time until which none
+	// is made there.
 	MonAvoid Name = "monAvoid"
-	// Drain is noted while an OSD or a mon leaves for good: Begun, and of an OSD that is empty Empty.
+	// Drain is noted while an OSD or a mon leaves for good: Begun, and of an OSD that is empty
+	// Empty.
 	Drain Name = "drain"
-	// CrushWeight is the weight in CRUSH that an OSD had before it was told to leave, and WasOut is noted
-	// if it was out already. The OSD gets both back if it stays after all.
+	// CrushWeight is the weight in CRUSH that an OSD had before it was told to leave, and WasOut is
+	// noted if it was out already. The OSD gets both back if it stays after all.
 	CrushWeight Name = "crushWeight"
 	WasOut      Name = "wasOut"
-	// Flaps are the times that an OSD went down and came back of late, and HeldSince is since when it is
-	// held back for that.
+	// Flaps are the times that an OSD went down and came back of late, and HeldSince is since when
+	// it is held back for that.
 	Flaps     Name = "flaps"
 	HeldSince Name = "heldSince"
 	// LostSince is since when no StorageNode means the host of the daemon any more.
 	LostSince Name = "lostSince"
 )
 
-// The values of Drain. Replace is of an OSD that failed and whose number another one gets: its agent has
-// to know that, too, so it stands in the parameters of the spec, now as before.
+// The values of Drain. Replace is of an OSD that failed and whose number another one gets: its
+// agent has to know that, too, so it stands in the parameters of the spec, now as before.
 const (
 	Begun   = "true"
 	Empty   = "empty"
@@ -64,9 +68,9 @@ func Note(d *api.Daemon, name Name, value string) {
 	d.Remember(string(name), value)
 }
 
-// Settle has a daemon that is wanted keep the notes in the spec of the one that is there, if its spec is
-// otherwise the same: it is not written for them. What is noted now stands in the annotations, also that
-// nothing is noted any more. have is nil for a daemon that is new.
+// Settle has a daemon that is wanted keep the notes in the spec of the one that is there, if its
+// spec is otherwise the same: it is not written for them. What is noted now stands in the
+// annotations, also that nothing is noted any more. have is nil for a daemon that is new.
 func Settle(want, have *api.Daemon) {
 	if have == nil {
 		return

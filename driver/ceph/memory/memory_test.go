@@ -18,7 +18,8 @@ func daemon(spec, notes map[string]string) *api.Daemon {
 
 type values = map[string]string
 
-// TestOf: each note that an earlier version made in the spec is read as long as there is none of its own.
+// TestOf: each note that an earlier version made in the spec is read as long as there is none of
+// its own.
 func TestOf(t *testing.T) {
 	for _, name := range names {
 		n := string(name)
@@ -50,24 +51,51 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// TestSettle: the spec of a daemon that is there is not written for the notes in it, and what is noted is what
-// is wanted, whatever stands in the spec.
+// TestSettle: the spec of a daemon that is there is not written for the notes in it, and what is
+// noted is what is wanted, whatever stands in the spec.
 func TestSettle(t *testing.T) {
 	for what, x := range map[string]struct {
 		have, want *api.Daemon
 		// spec and notes are what is written.
 		spec, notes values
 	}{
-		"nothing was noted":  {daemon(values{"a": "1"}, nil), daemon(values{"a": "1"}, values{"flaps": "1"}), values{"a": "1"}, values{"flaps": "1"}},
-		"the same":           {daemon(values{"a": "1", "flaps": "1"}, nil), daemon(values{"a": "1"}, values{"flaps": "1"}), values{"a": "1", "flaps": "1"}, nil},
-		"another note":       {daemon(values{"a": "1", "flaps": "1"}, nil), daemon(values{"a": "1"}, values{"flaps": "2"}), values{"a": "1", "flaps": "1"}, values{"flaps": "2"}},
-		"forgotten":          {daemon(values{"a": "1", "flaps": "1"}, nil), daemon(values{"a": "1"}, nil), values{"a": "1", "flaps": "1"}, values{"flaps": ""}},
-		"one more":           {daemon(values{"flaps": "1"}, nil), daemon(nil, values{"flaps": "1", "drain": "true"}), values{"flaps": "1"}, values{"drain": "true"}},
-		"another spec":       {daemon(values{"a": "1", "flaps": "1"}, nil), daemon(values{"a": "2"}, values{"flaps": "1"}), values{"a": "2"}, values{"flaps": "1"}},
-		"another, forgotten": {daemon(values{"a": "1", "flaps": "1"}, values{"flaps": ""}), daemon(values{"a": "2"}, nil), values{"a": "2"}, nil},
-		"replaced":           {daemon(values{"drain": "true"}, nil), daemon(values{"drain": "replace"}, nil), values{"drain": "replace"}, nil},
-		"still replaced":     {daemon(values{"drain": "replace", "flaps": "1"}, nil), daemon(values{"drain": "replace"}, nil), values{"drain": "replace", "flaps": "1"}, values{"flaps": ""}},
-		"not replaced":       {daemon(values{"drain": "replace"}, nil), daemon(nil, nil), nil, nil},
+		"nothing was noted": {
+			daemon(values{"a": "1"}, nil), daemon(values{"a": "1"}, values{"flaps": "1"}),
+			values{"a": "1"}, values{"flaps": "1"},
+		},
+		"the same": {
+			daemon(values{"a": "1", "flaps": "1"}, nil), daemon(values{"a": "1"}, values{"flaps": "1"}),
+			values{"a": "1", "flaps": "1"}, nil,
+		},
+		"another note": {
+			daemon(values{"a": "1", "flaps": "1"}, nil), daemon(values{"a": "1"}, values{"flaps": "2"}),
+			values{"a": "1", "flaps": "1"}, values{"flaps": "2"},
+		},
+		"forgotten": {
+			daemon(values{"a": "1", "flaps": "1"}, nil), daemon(values{"a": "1"}, nil),
+			values{"a": "1", "flaps": "1"}, values{"flaps": ""},
+		},
+		"one more": {
+			daemon(values{"flaps": "1"}, nil), daemon(nil, values{"flaps": "1", "drain": "true"}),
+			values{"flaps": "1"}, values{"drain": "true"},
+		},
+		"another spec": {
+			daemon(values{"a": "1", "flaps": "1"}, nil), daemon(values{"a": "2"}, values{"flaps": "1"}),
+			values{"a": "2"}, values{"flaps": "1"},
+		},
+		"another spec, forgotten": {
+			daemon(values{"a": "1", "flaps": "1"}, values{"flaps": ""}), daemon(values{"a": "2"}, nil),
+			values{"a": "2"}, nil,
+		},
+		"replaced": {
+			daemon(values{"drain": "true"}, nil), daemon(values{"drain": "replace"}, nil),
+			values{"drain": "replace"}, nil,
+		},
+		"still replaced": {
+			daemon(values{"drain": "replace", "flaps": "1"}, nil), daemon(values{"drain": "replace"}, nil),
+			values{"drain": "replace", "flaps": "1"}, values{"flaps": ""},
+		},
+		"not replaced": {daemon(values{"drain": "replace"}, nil), daemon(nil, nil), nil, nil},
 	} {
 		before := x.have.DeepCopy()
 		Settle(x.want, x.have)
@@ -85,9 +113,13 @@ func TestSettle(t *testing.T) {
 }
 
 func TestMove(t *testing.T) {
-	d := daemon(values{"a": "1", "flaps": "1", "monNewest": "c", "lostSince": "x", "drain": "replace"}, values{"flaps": "2", "lostSince": ""})
+	d := daemon(
+		values{"a": "1", "flaps": "1", "monNewest": "c", "lostSince": "x", "drain": "replace"},
+		values{"flaps": "2", "lostSince": ""},
+	)
 	Move(d)
-	if want := (values{"a": "1", "drain": "replace"}); !maps.Equal(d.Spec.Parameters, want) || !d.SameMemory(daemon(nil, values{"flaps": "2", "monNewest": "c"})) {
+	want := daemon(values{"a": "1", "drain": "replace"}, values{"flaps": "2", "monNewest": "c"})
+	if !d.Spec.Equal(&want.Spec) || !d.SameMemory(want) {
 		t.Errorf("%v and %v", d.Spec.Parameters, d.Annotations)
 	}
 }
