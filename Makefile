@@ -51,8 +51,8 @@ check: ## generated code fresh, modules tidy, format, vet, linters, known vulner
 	hack/check
 
 .PHONY: plan-diff
-plan-diff: ## do the tests of this tree make the same plans as those of BASE? (BASE=COMMIT, WITHOUT=KEY,KEY of the plans' JSON)
-	hack/plan-diff $(BASE) $(WITHOUT)
+plan-diff: ## do the tests of this tree make the same plans as those of BASE? (BASE=COMMIT, WITHOUT=KEY,KEY of the plans' JSON, OPTIONS of test/plandiff)
+	hack/plan-diff $(BASE) "$(WITHOUT)" $(OPTIONS)
 
 # The tiers: test/tier says how a test gets into one.
 .PHONY: test

@@ -176,8 +176,7 @@ func (v *View) daemonsAfter(p *Plan) []api.Daemon {
 		case d.DeletionTimestamp != nil && v.heard(d.Spec.Host) || removes(p, d.Name):
 			continue
 		case c != nil:
-			d.Spec = c.Daemon.Spec
-			d.Generation++
+			c.changes(d)
 			ran := d.Status.State == api.DaemonRunning
 			brought(d)
 			v.release(d, ran)
@@ -195,11 +194,19 @@ func (v *View) daemonsAfter(p *Plan) []api.Daemon {
 	return daemons
 }
 
+// changes makes the change of a daemon that is there. As in a Store, its memory is of no generation.
+func (c *DaemonChange) changes(d *api.Daemon) {
+	if !d.Spec.Equal(&c.Daemon.Spec) {
+		d.Generation++
+	}
+	d.Spec = c.Daemon.Spec
+	d.TakeMemory(&c.Daemon)
+}
+
 // told changes what is wanted of a daemon whose agent does not hear of it.
 func (v *View) told(d *api.Daemon, c *DaemonChange, p *Plan) {
 	if c != nil {
-		d.Spec = c.Daemon.Spec
-		d.Generation++
+		c.changes(d)
 	}
 	if removes(p, d.Name) && d.DeletionTimestamp == nil {
 		t := v.Cluster.CreationTimestamp

@@ -16,8 +16,9 @@ const LabelCluster = "holdfast.io/cluster"
 // AnnotationEntity is on each Secret with a cephx key, and names the entity that the key is for, such as osd.3.
 const AnnotationEntity = "holdfast.io/ceph-entity"
 
-// Daemon is one process that is wanted on one host: the platform-neutral pod. The engine writes its spec, the agent of
-// its host the status.
+// Daemon is one process that is wanted on one host: the platform-neutral pod. The leader writes its spec
+// and, in the annotations memory.holdfast.io/..., what it notes of it for itself. The agent of its host
+// writes the status.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -89,7 +90,8 @@ type DaemonSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=128
 	Devices []DaemonDevice `json:"devices,omitempty"`
-	// Parameters are what the service agent of this type needs to know beside the files. Never a secret.
+	// Parameters are what the service agent of this type needs to know beside the files. Never a secret. What
+	// only the leader needs to know does not belong here.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Parameters map[string]string `json:"parameters,omitempty"`
@@ -174,31 +176,34 @@ const (
 	DaemonFailed DaemonState = "Failed"
 )
 
-// DaemonStatus is what the agent reports.
+// DaemonStatus is what the agent of the daemon's host reports. The agent is the only writer of each field,
+// and writes over what others write. Report comes from the service, the other fields from the work on the
+// daemon and its process.
 type DaemonStatus struct {
-	// ObservedGeneration is the generation of the spec that State speaks of.
+	// ObservedGeneration is the generation of the spec that State speaks of. Its writer is the agent.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// State is where the daemon is on its way to the wanted state. Its writer is the agent.
 	// +optional
 	State DaemonState `json:"state,omitempty"`
-	// Message says in a sentence what is going on or wrong.
+	// Message says in a sentence what is going on or wrong. Its writer is the agent.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^([^\p{C}\p{Zl}\p{Zp}]|[\n\t])*$`
 	Message string `json:"message,omitempty"`
-	// PID is the process on its host.
+	// PID is the process on its host. Its writer is the agent.
 	// +optional
 	PID int32 `json:"pid,omitempty"`
-	// Started is when the process was started.
+	// Started is when the process was started. Its writer is the agent.
 	// +optional
 	Started *metav1.MicroTime `json:"started,omitempty"`
-	// Restarts counts how often the process ended without being told to.
+	// Restarts counts how often the process ended without being told to. Its writer is the agent.
 	// +optional
 	Restarts int32 `json:"restarts,omitempty"`
-	// LastExit is how the process ended the last time.
+	// LastExit is how the process ended the last time. Its writer is the agent.
 	// +optional
 	LastExit *DaemonExit `json:"lastExit,omitempty"`
-	// Version is the release of the program, as it tells itself.
+	// Version is the release of the program, as it tells itself. Its writer is the agent.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`

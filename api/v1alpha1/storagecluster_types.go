@@ -300,21 +300,29 @@ const (
 	PlacesAsDeclared = "AsDeclared"
 )
 
-// StorageClusterStatus is what the engine says of its own work on the cluster.
+// StorageClusterStatus is what the leader says of its own work on the cluster. The leader is the only writer
+// of each field. Which part of its work writes a field is said there.
 type StorageClusterStatus struct {
-	// ObservedGeneration is the generation of the spec that the last orchestration worked on.
+	// ObservedGeneration is the generation of the spec that the last orchestration worked on. Its writer is the
+	// end of each orchestration.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// NextOrchestration is when the cluster is orchestrated next, if nothing changes before.
+	// NextOrchestration is when the cluster is orchestrated next, if nothing changes before. Its writer is the
+	// leader's schedule.
 	// +optional
 	NextOrchestration *metav1.Time `json:"nextOrchestration,omitempty"`
 	// OrchestratedRequest is the value that the annotation holdfast.io/orchestrate-requested had when the last run began.
+	// Its writer is the end of each orchestration.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	OrchestratedRequest string `json:"orchestratedRequest,omitempty"`
-	// Report is what the last orchestration that differed from the one before it did and decided.
+	// Report is what the last orchestration that differed from the one before it did and decided. Its writer is
+	// the end of each orchestration.
 	// +optional
 	Report *OrchestrationReport `json:"report,omitempty"`
+	// Conditions are written by the end of each orchestration. What does not hold any more is taken back before
+	// that, when an orchestration begins to write. That the cluster is paused is written by the leader's
+	// schedule, since a paused cluster is not orchestrated.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/driver/nfs"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/drives"
@@ -318,7 +319,7 @@ func (p *planner) want(d api.Daemon) {
 		return
 	}
 	if since, lost := p.lost[d.Spec.Host]; lost && have != nil {
-		d.Spec.Parameters[ParamLostSince] = since.Format(time.RFC3339)
+		memory.Note(&d, memory.LostSince, since.Format(time.RFC3339))
 	}
 	d.Spec.State = p.wantedState(&d)
 	p.noteFlaps(&d, have)
@@ -326,6 +327,7 @@ func (p *planner) want(d api.Daemon) {
 		p.stopping = append(p.stopping, d)
 		return
 	}
+	memory.Settle(&d, have)
 	if why := p.again[d.Name]; why != "" {
 		p.plan.Restart(label(&d), have, d, why)
 		return
@@ -363,6 +365,7 @@ func (p *planner) writeStops() {
 		if takenIn || more && !kept {
 			d.Spec.State = have.Spec.State
 		}
+		memory.Settle(&d, have)
 		p.plan.WantFor(p.wantedFor(&d, have), label(&d), label(&d), have, d)
 		if !kept {
 			p.plan.RelyOnCommands(d.Name)

@@ -65,6 +65,7 @@ func Run(t *testing.T, b Backend) {
 		{"ReadYourWrites", testReadYourWrites},
 		{"EqualWritesWriteNothing", testEqualWrites},
 		{"DaemonKeepsStatus", testDaemonKeepsStatus},
+		{"Memory", testMemory},
 		{"DaemonGone", testDaemonGone},
 		{"StaleNodeStatus", testStaleNodeStatus},
 		{"WritesBesideTheAgent", testWritesBesideTheAgent},
