@@ -194,7 +194,7 @@ func TestHost_planSaysWhatMoved(t *testing.T) {
 			plan := nameIn(t, p.must(t, exitRefused, "", []string{"host", "drain", "stale-2"}, "name it with"))
 			tt.move(t)
 			made := len(p.actions(t))
-			p.must(t, exitRefused, "", []string{"apply", "--plan", plan}, "the world has moved since plan "+plan, tt.says)
+			p.must(t, exitRefused, "", []string{"apply", "--plan", plan}, "plan "+plan+" is out of date", tt.says)
 			p.must(t, exitRefused, "", []string{"apply", "--plan", plan}, "is stale")
 			if now := len(p.actions(t)); now != made {
 				t.Errorf("there were %d actions, and are %d", made, now)

@@ -194,7 +194,7 @@ func TestRefused_lastNode(t *testing.T) {
 		t.Fatalf("exit code %d:\n%s", code, out)
 	}
 	kept()
-	b.expect("delete --plan "+nameIn(t, out)+" --when-possible", exitOK, "refused as things are: "+reason, "storagenode/n3 deleted")
+	b.expect("delete --plan "+nameIn(t, out)+" --when-possible", exitOK, "refused for now: "+reason, "storagenode/n3 deleted")
 	rest, _, _ := strings.Cut(manifest("interval: 2s, deletionPolicy: Wipe"), "---\napiVersion: holdfast.io/v1alpha1\nkind: StorageNode\nmetadata: {name: n3}")
 	b.expectInput(rest, "apply -f -", exitOK, "storagecluster/c configured")
 }
