@@ -105,7 +105,7 @@ func TestPlan_isDoneExactly(t *testing.T) {
 	if p.cluster(t).Spec.Ceph.Mon.Count != 3 || p.state(t, name) != api.PlanApplied {
 		t.Errorf("the plan is %q", p.state(t, name))
 	}
-	p.must(t, exitRefused, "", []string{"apply", "--plan", name}, "was carried out already (by holdfast:admin)")
+	p.must(t, exitRefused, "", []string{"apply", "--plan", name}, "was already carried out (by holdfast:admin)")
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"}, "storagecluster/c unchanged\n")
 }
 
@@ -301,9 +301,9 @@ func TestDelete_ofDataNamesItsPlan(t *testing.T) {
 	}
 	p.must(t, exitRefused, p.manifest("deletionPolicy: Wipe, ceph: {}"), []string{"delete", "-f", "-"}, "[DATA IS DESTROYED]")
 	p.must(t, exitRefused, "", []string{"plan", "--delete", "storagecluster/none"}, "there is no storagecluster/none")
-	p.must(t, exitUsage, "", []string{"plan", "--delete", "c"}, "say KIND/NAME")
+	p.must(t, exitUsage, "", []string{"plan", "--delete", "c"}, "use KIND/NAME")
 	p.must(t, exitOK, "", []string{"delete", "--plan", nameIn(t, out)}, "storagecluster/c deleted")
-	p.must(t, exitRefused, "", []string{"delete", "--plan", nameIn(t, out)}, "was carried out already")
+	p.must(t, exitRefused, "", []string{"delete", "--plan", nameIn(t, out)}, "was already carried out")
 }
 
 // TestApply_ofDataNamesItsPlan: a policy that is changed while the cluster is already going would wipe what was to be kept.
@@ -397,7 +397,7 @@ func TestPlan_output(t *testing.T) {
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"plan", "-f", "-", "-o", "yaml"}, "kind: Plan", "operation: Apply", "object: daemon/c-mon-a")
 	p.must(t, exitUsage, p.manifest("ceph: {}"), []string{"plan", "-f", "-", "-o", "xml"})
 	p.must(t, exitRefused, p.manifest("ceph: {mon: {count: 5}}"), []string{"plan", "-f", "-"}, "5 mons need 5 hosts")
-	p.must(t, exitRefused, "{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {key: hunter2}}", []string{"plan", "-f", "-"}, "cannot hold a Secret")
+	p.must(t, exitRefused, "{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {key: hunter2}}", []string{"plan", "-f", "-"}, "cannot contain a Secret")
 	var list api.PlanList
 	if err := p.List(t.Context(), &list, client.InNamespace("output")); err != nil || len(list.Items) > 0 {
 		t.Errorf("%d plans were kept (%v)", len(list.Items), err)
