@@ -101,5 +101,5 @@ func TestPlan_silentGluster(t *testing.T) {
 	if err := p.Status().Update(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	p.must(t, exitRefused, longer, []string{"plan", "-f", "-"}, "glusterfs does not answer (no glusterd of the pool is heard)", "no plan is kept")
+	p.must(t, exitRefused, longer, []string{"plan", "-f", "-"}, "glusterfs does not answer (no glusterd of the pool answers)", "no plan is kept")
 }

@@ -95,7 +95,7 @@ func (p *planner) command(verb, object string, params map[string]string, risk ap
 func (p *planner) commandOf(n *node, verb, object string, params map[string]string, risk api.Risk, format string, args ...any) {
 	reason := fmt.Sprintf(format, args...)
 	if p.successor != nil {
-		p.decide(api.VerdictWait, api.ReasonHandingOver, verb+" "+object, "%s: node %s speaks for the pool first", reason, p.successor.name)
+		p.decide(api.VerdictWait, api.ReasonHandingOver, verb+" "+object, "%s: waiting for node %s to report on the pool", reason, p.successor.name)
 		return
 	}
 	if by := p.heldBy(verb); by != nil {

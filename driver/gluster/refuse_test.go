@@ -64,7 +64,7 @@ func TestRefused(t *testing.T) {
 		{"a node that is needed", func(w *world) { w.volume("v", "1Gi", nil) }, func(w *world) { w.undeclare("n2") },
 			"Refuse node/n2: its StorageNode was deleted, and brick /m/wwn-20/v.1 of volume v (replica 3, 1Gi) has nowhere to go"},
 		{"a device that is needed", func(w *world) { w.volume("v", "1Gi", nil) }, func(w *world) { w.nodes[1].Spec.Devices = nil },
-			"Refuse node/n2: device wwn-20 was taken from StorageNode n2, and brick"},
+			"Refuse node/n2: device wwn-20 was removed from StorageNode n2, and brick"},
 		{"the only copy", func(w *world) {
 			w.volume("v", "1Gi", &api.VolumeDurability{Distribute: &api.VolumeDistribute{}})
 		}, func(w *world) {
@@ -166,7 +166,7 @@ func TestNoSecondPool(t *testing.T) {
 	w.node(2, 1)
 	w.volume("v2", "1Gi", &api.VolumeDurability{Distribute: &api.VolumeDistribute{}})
 	p := w.settle()
-	if len(w.gluster.volumes) != 1 || !contains(p.Status.Reasons, "no node of the pool is heard (such as n1)") {
+	if len(w.gluster.volumes) != 1 || !contains(p.Status.Reasons, "no node of the pool is connected (such as n1)") {
 		t.Fatalf("%v\n%s", p.Status.Reasons, w.gluster.text())
 	}
 	w.power(1, true)
