@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/holdfast-storage/holdfast/control/reviews"
 )
 
 // coreScheme knows the few kinds of Kubernetes itself that Holdfast serves. Each Go type is registered as the external and
@@ -27,6 +29,9 @@ func newCoreScheme() *runtime.Scheme {
 		&corev1.ConfigMap{}, &corev1.ConfigMapList{},
 		&corev1.Event{}, &corev1.EventList{})
 	addBoth(s, coordinationv1.SchemeGroupVersion, &coordinationv1.Lease{}, &coordinationv1.LeaseList{})
+	for group, types := range reviews.Types() {
+		addBoth(s, schema.GroupVersion{Group: group, Version: "v1"}, types...)
+	}
 	s.AddUnversionedTypes(schema.GroupVersion{Version: "v1"},
 		&metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
 	s.AddTypeDefaultingFunc(&corev1.Secret{}, func(obj any) {

@@ -34,12 +34,18 @@ func newCore(options generic.RESTOptionsGetter) (*core, error) {
 
 // install serves the core kinds from the CRD server itself, and not from a server of their own in front of it, so that there
 // is one discovery and one OpenAPI document.
-func (c *core) install(server *genericapiserver.GenericAPIServer) error {
+func (c *core) install(server *genericapiserver.GenericAPIServer, reviews map[string]map[string]rest.Storage) error {
 	legacy := groupInfo(corev1.GroupName, map[string]rest.Storage{
 		"namespaces": c.namespaces, "secrets": c.secrets, "configmaps": c.configMaps, "events": c.events,
 	})
 	if err := server.InstallLegacyAPIGroup(genericapiserver.DefaultLegacyAPIPrefix, &legacy); err != nil {
 		return err
+	}
+	for group, storage := range reviews {
+		info := groupInfo(group, storage)
+		if err := server.InstallAPIGroup(&info); err != nil {
+			return err
+		}
 	}
 	coordination := groupInfo(coordinationv1.GroupName, map[string]rest.Storage{"leases": c.leases})
 	return server.InstallAPIGroup(&coordination)
