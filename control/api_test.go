@@ -277,12 +277,8 @@ func TestAPI_namespaces(t *testing.T) {
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: newNamespace(t, c)}}
 	cluster := object(t, ns.Name, validCluster)
-	event := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: ns.Name, Name: "e"},
-		InvolvedObject: corev1.ObjectReference{Kind: "StorageCluster", Namespace: ns.Name, Name: "a"},
-	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "s"}}
-	for _, o := range []client.Object{cluster, event, secret} {
+	for _, o := range []client.Object{cluster, secret} {
 		if err := c.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -291,21 +287,9 @@ func TestAPI_namespaces(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "holds 1 secrets, 1 storageclusters") {
 		t.Errorf("deleting a namespace that is not empty: got %v", err)
 	}
-	found := &corev1.EventList{}
-	if err := c.List(t.Context(), found, client.InNamespace(ns.Name), client.MatchingFields{"involvedObject.name": "a"}); err != nil || len(found.Items) != 1 {
-		t.Errorf("events of the cluster: got %v, %v", found.Items, err)
-	}
 	for _, o := range []client.Object{cluster, secret, ns} {
 		if err := c.Delete(t.Context(), o); err != nil {
 			t.Fatal(err)
-		}
-	}
-	if err := c.List(t.Context(), found); err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range found.Items {
-		if e.Namespace == ns.Name {
-			t.Errorf("the event %s outlived its namespace", e.Name)
 		}
 	}
 	err = c.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "holdfast-system"}})

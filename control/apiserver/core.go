@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
+	"github.com/holdfast-storage/holdfast/control/events"
 	"github.com/holdfast-storage/holdfast/control/reviews"
 )
 
@@ -39,7 +40,7 @@ func newCoreScheme() *runtime.Scheme {
 			secret.Type = corev1.SecretTypeOpaque
 		}
 	})
-	allowFields(s, "Event", eventFields(&corev1.Event{}))
+	allowFields(s, "Event", events.Fields(&corev1.Event{}))
 	allowFields(s, "Secret", secretFields(&corev1.Secret{}))
 	return s
 }
@@ -64,25 +65,4 @@ func allowFields(s *runtime.Scheme, kind string, known fields.Set) {
 
 func secretFields(secret *corev1.Secret) fields.Set {
 	return fields.Set{"type": string(secret.Type)}
-}
-
-// eventFields are the fields of an event that kubectl selects by, so that 'kubectl describe' finds the events of an object.
-func eventFields(event *corev1.Event) fields.Set {
-	source := event.Source.Component
-	if source == "" {
-		source = event.ReportingController
-	}
-	return fields.Set{
-		"involvedObject.kind":            event.InvolvedObject.Kind,
-		"involvedObject.namespace":       event.InvolvedObject.Namespace,
-		"involvedObject.name":            event.InvolvedObject.Name,
-		"involvedObject.uid":             string(event.InvolvedObject.UID),
-		"involvedObject.apiVersion":      event.InvolvedObject.APIVersion,
-		"involvedObject.resourceVersion": event.InvolvedObject.ResourceVersion,
-		"involvedObject.fieldPath":       event.InvolvedObject.FieldPath,
-		"reason":                         event.Reason,
-		"reportingComponent":             source,
-		"source":                         source,
-		"type":                           event.Type,
-	}
 }

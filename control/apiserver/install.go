@@ -11,7 +11,7 @@ import (
 
 // core holds the registries of the core kinds.
 type core struct {
-	namespaces, secrets, configMaps, events, leases *store
+	namespaces, secrets, configMaps, leases *store
 }
 
 func newCore(options generic.RESTOptionsGetter) (*core, error) {
@@ -21,7 +21,7 @@ func newCore(options generic.RESTOptionsGetter) (*core, error) {
 		kind  *kind
 	}{
 		{&c.namespaces, &namespaceKind}, {&c.secrets, &secretKind}, {&c.configMaps, &configMapKind},
-		{&c.events, &eventKind}, {&c.leases, &leaseKind},
+		{&c.leases, &leaseKind},
 	} {
 		var err error
 		if *s.store, err = newStore(s.kind, options); err != nil {
@@ -34,9 +34,11 @@ func newCore(options generic.RESTOptionsGetter) (*core, error) {
 
 // install serves the core kinds from the CRD server itself, and not from a server of their own in front of it, so that there
 // is one discovery and one OpenAPI document.
-func (c *core) install(server *genericapiserver.GenericAPIServer, reviews map[string]map[string]rest.Storage) error {
+func (c *core) install(
+	server *genericapiserver.GenericAPIServer, events rest.Storage, reviews map[string]map[string]rest.Storage,
+) error {
 	legacy := groupInfo(corev1.GroupName, map[string]rest.Storage{
-		"namespaces": c.namespaces, "secrets": c.secrets, "configmaps": c.configMaps, "events": c.events,
+		"namespaces": c.namespaces, "secrets": c.secrets, "configmaps": c.configMaps, "events": events,
 	})
 	if err := server.InstallLegacyAPIGroup(genericapiserver.DefaultLegacyAPIPrefix, &legacy); err != nil {
 		return err

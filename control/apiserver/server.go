@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/holdfast-storage/holdfast/control/doors"
+	"github.com/holdfast-storage/holdfast/control/events"
 	"github.com/holdfast-storage/holdfast/control/reviews"
 )
 
@@ -124,7 +125,11 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("while setting up the API server: %w", err)
 	}
 	namespaces.definitions = ext.Informers.Apiextensions().V1().CustomResourceDefinitions().Lister()
-	if err := core.install(ext.GenericAPIServer, reviews.Storage(c.Authorizer, c.rules)); err != nil {
+	shown, err := events.New(c.Loopback)
+	if err != nil {
+		return nil, fmt.Errorf("while setting up the core events: %w", err)
+	}
+	if err := core.install(ext.GenericAPIServer, shown, reviews.Storage(c.Authorizer, c.rules)); err != nil {
 		return nil, fmt.Errorf("while setting up the core kinds: %w", err)
 	}
 	serveGroups(ext)

@@ -206,6 +206,12 @@ func (b *bed) kubectlWorks(t *testing.T) {
 			[]string{"wait", "--for=condition=Ready", "--timeout=60s", "storagecluster/ceph", "storagenode/ceph-h1", "host/h1"},
 			[]string{"storagecluster.holdfast.io/ceph condition met", "storagenode.holdfast.io/ceph-h1 condition met", "host.holdfast.io/h1 condition met"},
 		},
+		{[]string{"auth", "can-i", "*", "*"}, []string{"yes"}},
+		{[]string{"auth", "can-i", "--list"}, []string{"*.*", "[*]"}},
+		{[]string{"auth", "whoami"}, []string{"holdfast:admin", "holdfast:admins"}},
+		{[]string{"get", "events"}, []string{"LAST SEEN", "StorageCluster/ceph", "ClusterOnline", "Daemon/ceph-mon-a"}},
+		{[]string{"events", "--for", "storagecluster/ceph", "--types=Normal"}, []string{"ClusterNew"}},
+		{[]string{"describe", "storagecluster", "ceph"}, []string{"Events:", "ClusterOnline", "holdfast"}},
 		{[]string{"label", "host", "h1", "rack=r1"}, []string{"labeled"}},
 		{[]string{"annotate", "storagecluster", "ceph", "who=me"}, []string{"annotated"}},
 	} {
