@@ -198,7 +198,8 @@ func (b *bed) kubectlWorks(t *testing.T) {
 		want []string
 	}{
 		{[]string{"get", "storagestatus"}, []string{"STATUS", "HEALTH", "ONLINE", "HEALTH_OK"}},
-		{[]string{"get", "sts,dm,ho,stn,stc"}, []string{"storagestatus.holdfast.io/ceph", "daemon.holdfast.io/ceph-mon-a", "host.holdfast.io/h1"}},
+		{[]string{"get", "sst,dm,ho,stn,stc"}, []string{"storagestatus.holdfast.io/ceph", "daemon.holdfast.io/ceph-mon-a", "host.holdfast.io/h1"}},
+		{[]string{"get", "holdfast"}, []string{"storagestatus.holdfast.io/ceph", "daemon.holdfast.io/ceph-mon-a", "READY"}},
 		{[]string{"explain", "storagecluster.spec.ceph.mon.count"}, []string{"Count is the number of monitors"}},
 		{[]string{"describe", "daemon", "ceph-osd-0"}, []string{"ceph-osd", "Running"}},
 		{[]string{"get", "--raw", "/metrics"}, []string{"holdfast_orchestrations_total"}},
