@@ -158,6 +158,7 @@ func (s *Store) judgeAgents(ctx context.Context, started time.Time, silence time
 			return nil
 		})
 	}
+	s.judgeDaemons(ctx, &group, hosts.Items, judgements-written)
 	_ = group.Wait() // The functions return no error; they log it.
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/storetest"
 	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/test/kstatus"
 )
 
 func TestStore(t *testing.T) {
@@ -232,6 +233,72 @@ func TestStore_watchesAgents(t *testing.T) {
 	}
 	cancel()
 	must(t, <-done)
+}
+
+// TestStore_doubtsDaemons: nobody knows how the daemons of a silent host are, and the leader says so, once: what an agent
+// tells then, which lives and is not heard, stays.
+func TestStore_doubtsDaemons(t *testing.T) {
+	w, s := newWorld(t), newStore(t, "s1")
+	ctx, cancel := context.WithCancel(t.Context())
+	host := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "falls-silent"}}
+	must(t, w.Create(t.Context(), host))
+	told, old := toldDaemon(host.Name, "told"), toldDaemon(host.Name, "old")
+	for _, d := range []*api.Daemon{told, old} {
+		must(t, w.Create(t.Context(), d))
+	}
+	tell := func(d *api.Daemon) {
+		must(t, w.Get(t.Context(), d))
+		d.Status = api.DaemonStatus{State: api.DaemonRunning, ObservedGeneration: d.Generation}
+		ready := api.Standing{Ready: true, Reason: api.ReasonReady}
+		api.SetStanding(&d.Status.Conditions, d.Generation, ready, time.Now())
+		must(t, w.UpdateStatus(t.Context(), d))
+	}
+	tell(told)
+	done := make(chan error, 1)
+	go func() { done <- s.WatchAgents(ctx, 2*time.Second) }()
+	ready := func(d *api.Daemon) metav1.Condition {
+		must(t, w.Get(t.Context(), d))
+		if c := meta.FindStatusCondition(d.Status.Conditions, api.ConditionReady); c != nil {
+			return *c
+		}
+		return metav1.Condition{}
+	}
+	eventually(t, "the daemon is in doubt", func() bool { return ready(told).Status == metav1.ConditionUnknown })
+	c := ready(told)
+	if is, why := kstatus.Of(t, told); is != kstatus.InProgress || c.Reason != string(api.ReasonAgentDisconnected) {
+		t.Errorf("%s, %s: %+v", is, why, c)
+	}
+	if !strings.Contains(c.Message, "falls-silent is disconnected; the daemon was Running") {
+		t.Errorf("message %q", c.Message)
+	}
+	eventually(t, "a second has passed", func() bool { return time.Since(c.LastTransitionTime.Time) > 1100*time.Millisecond })
+	tell(told)
+	other := toldDaemon(host.Name, "later") // said in doubt by a later look than the one that would doubt again
+	must(t, w.Create(t.Context(), other))
+	must(t, w.Get(t.Context(), host))
+	silent := meta.FindStatusCondition(host.Status.Conditions, api.HostAgentConnected).LastTransitionTime
+	other.Status.Conditions = []metav1.Condition{{
+		Type: api.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", LastTransitionTime: silent,
+	}}
+	must(t, w.UpdateStatus(t.Context(), other))
+	eventually(t, "the other daemon is in doubt", func() bool { return ready(other).Status == metav1.ConditionUnknown })
+	if c := ready(told); c.Status != metav1.ConditionTrue {
+		t.Errorf("what an agent told while it was not heard is written over: %+v", c)
+	}
+	if c := ready(old); c.Type != "" {
+		t.Errorf("an agent that tells no conditions would not take this back: %+v", c)
+	}
+	cancel()
+	must(t, <-done)
+}
+
+func toldDaemon(host, name string) *api.Daemon {
+	return &api.Daemon{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: host + "-" + name},
+		Spec: api.DaemonSpec{
+			Cluster: "c", Type: "t", ID: name, Host: host, State: api.WantRunning, Command: []string{"true"},
+		},
+	}
 }
 
 func must(t testing.TB, err error) {
