@@ -101,13 +101,18 @@ func (s *Store) ReportAges() []time.Duration {
 }
 
 // WatchAgents keeps the condition AgentConnected of all Hosts, and the label that is their name, until ctx ends. A Host's condition is written when it changes,
-// not with each heartbeat. An agent that is not heard for longer than silence is silent, see waits.Waits.AgentSilent.
+// not with each heartbeat. It keeps the labels of what Holdfast makes, too, and says of Daemons of silent hosts
+// that nobody knows how they are. An agent that is not heard for longer than silence is silent, see waits.Waits.AgentSilent.
 func (s *Store) WatchAgents(ctx context.Context, silence time.Duration) error {
 	started := time.Now()
 	tick := time.NewTicker(look)
 	defer tick.Stop()
+	marks := started
 	for {
 		s.judgeAgents(ctx, started, silence)
+		if now := time.Now(); !now.Before(marks) {
+			marks = now.Add(s.mark(ctx))
+		}
 		select {
 		case <-ctx.Done():
 			return nil

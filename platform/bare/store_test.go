@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -233,6 +235,76 @@ func TestStore_watchesAgents(t *testing.T) {
 	}
 	cancel()
 	must(t, <-done)
+}
+
+// TestStore_marks: what an earlier version made gets the labels and the owner that tools show it by.
+// Nothing else of it changes: no generation, so that no agent prepares anything, and no key of a
+// Secret, which the cache does not have.
+func TestStore_marks(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	c := newCluster("marked")
+	must(t, w.Create(t.Context(), c))
+	daemon := toldDaemon("nowhere", "marked")
+	daemon.Spec.Cluster, daemon.Labels = c.Name, map[string]string{api.LabelCluster: c.Name, "mine": "kept"}
+	daemon.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Name: "mine", UID: "kept"},
+		{APIVersion: c.APIVersion, Kind: "StorageCluster", Name: c.Name, UID: "of a cluster that was"},
+	}
+	daemon.OwnerReferences[1].APIVersion = api.GroupVersion.String()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: c.Namespace, Name: "marked-key", Labels: map[string]string{api.LabelCluster: c.Name},
+	}, Data: map[string][]byte{"key": []byte("value")}}
+	must(t, w.Create(t.Context(), daemon))
+	must(t, w.Create(t.Context(), secret))
+	s := newStore(t, "s1")
+	generation, spec := daemon.Generation, daemon.Spec
+	done := make(chan error, 1)
+	go func() { done <- s.WatchAgents(ctx, time.Minute) }()
+	eventually(t, "the objects are marked", func() bool {
+		must(t, w.Get(t.Context(), daemon))
+		must(t, w.Get(t.Context(), secret))
+		return daemon.Labels[engine.LabelManagedBy] == "holdfast" && secret.Labels[engine.LabelManagedBy] == "holdfast"
+	})
+	want := map[string]string{
+		"mine": "kept", api.LabelCluster: c.Name, engine.LabelInstance: c.Name, engine.LabelManagedBy: "holdfast",
+		engine.LabelName: string(c.Spec.Type), engine.LabelComponent: "t",
+	}
+	if !maps.Equal(daemon.Labels, want) {
+		t.Errorf("labels %v, want %v", daemon.Labels, want)
+	}
+	owners := daemon.OwnerReferences
+	if len(owners) != 2 || owners[0].UID != "kept" || owners[1].UID != c.UID || owners[1].BlockOwnerDeletion != nil {
+		t.Errorf("owners %+v, want that of the user and cluster %s", owners, c.UID)
+	}
+	if daemon.Generation != generation || !daemon.Spec.Equal(&spec) {
+		t.Errorf("generation %d of %+v, was %d", daemon.Generation, daemon.Spec, generation)
+	}
+	if string(secret.Data["key"]) != "value" || len(secret.OwnerReferences) > 0 {
+		t.Errorf("the secret holds %q, and a collector would delete it with %v", secret.Data, secret.OwnerReferences)
+	}
+	// What is right stays as it is.
+	cancel()
+	must(t, <-done)
+	versions := func() string {
+		must(t, w.Get(t.Context(), daemon))
+		must(t, w.Get(t.Context(), secret))
+		return daemon.ResourceVersion + " " + secret.ResourceVersion
+	}
+	before := versions()
+	again, cancel := context.WithCancel(t.Context())
+	host := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "marked-look"}}
+	must(t, w.Create(t.Context(), host))
+	go func() { done <- s.WatchAgents(again, time.Millisecond) }()
+	eventually(t, "a look is over", func() bool {
+		must(t, w.Get(t.Context(), host))
+		return len(host.Status.Conditions) > 0
+	})
+	cancel()
+	must(t, <-done)
+	if after := versions(); after != before {
+		t.Errorf("marked objects are written again: %s, were %s", after, before)
+	}
 }
 
 // TestStore_doubtsDaemons: nobody knows how the daemons of a silent host are, and the leader says so, once: what an agent
