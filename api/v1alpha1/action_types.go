@@ -27,6 +27,7 @@ type Action struct {
 
 	Spec ActionSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status ActionStatus `json:"status,omitempty"`
 }
 
@@ -155,6 +156,9 @@ const (
 
 // ActionStatus is what became of the Action so far.
 type ActionStatus struct {
+	// ObservedGeneration is the generation of the spec that State speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// +optional
 	State ActionState `json:"state,omitempty"`
 	// Message says in a sentence what goes on, what is waited for, or how it ended.

@@ -24,6 +24,7 @@ type Client struct {
 
 	Spec ClientSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status ClientStatus `json:"status,omitempty"`
 }
 

@@ -38,6 +38,7 @@ type Daemon struct {
 
 	Spec DaemonSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status DaemonStatus `json:"status,omitempty"`
 }
 

@@ -26,6 +26,7 @@ type DriveGroup struct {
 
 	Spec DriveGroupSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status DriveGroupStatus `json:"status,omitempty"`
 }
 

@@ -27,6 +27,7 @@ type Filesystem struct {
 
 	Spec FilesystemSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status FilesystemStatus `json:"status,omitempty"`
 }
 

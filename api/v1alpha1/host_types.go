@@ -33,6 +33,7 @@ type Host struct {
 	// +optional
 	Spec HostSpec `json:"spec,omitempty"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status HostStatus `json:"status,omitempty"`
 }
 
@@ -142,6 +143,9 @@ func (h *Host) Twins() (text string, ok bool) {
 
 // HostStatus is what the agent reports of its machine.
 type HostStatus struct {
+	// ObservedGeneration is the generation of the spec that the condition Ready speaks of. The leader writes it.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Addresses are the machine's own unicast addresses, the one that the agent reaches the servers from first.
 	// +optional
 	// +listType=set

@@ -23,6 +23,7 @@ type NFSExport struct {
 
 	Spec NFSExportSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status NFSExportStatus `json:"status,omitempty"`
 }
 

@@ -27,6 +27,7 @@ type ObjectStore struct {
 
 	Spec ObjectStoreSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status ObjectStoreStatus `json:"status,omitempty"`
 }
 

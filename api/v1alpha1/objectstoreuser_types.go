@@ -27,6 +27,7 @@ type ObjectStoreUser struct {
 
 	Spec ObjectStoreUserSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status ObjectStoreUserStatus `json:"status,omitempty"`
 }
 

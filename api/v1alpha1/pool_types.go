@@ -27,6 +27,7 @@ type Pool struct {
 
 	Spec PoolSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status PoolStatus `json:"status,omitempty"`
 }
 

@@ -23,6 +23,7 @@ type RBDMirror struct {
 
 	Spec RBDMirrorSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status RBDMirrorStatus `json:"status,omitempty"`
 }
 

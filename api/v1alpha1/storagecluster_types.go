@@ -36,6 +36,7 @@ type StorageCluster struct {
 
 	Spec StorageClusterSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status StorageClusterStatus `json:"status,omitempty"`
 }
 

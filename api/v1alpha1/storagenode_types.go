@@ -23,6 +23,7 @@ type StorageNode struct {
 
 	Spec StorageNodeSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status StorageNodeStatus `json:"status,omitempty"`
 }
 

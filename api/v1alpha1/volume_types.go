@@ -27,6 +27,7 @@ type Volume struct {
 
 	Spec VolumeSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status VolumeStatus `json:"status,omitempty"`
 }
 

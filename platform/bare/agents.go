@@ -192,18 +192,21 @@ func (s *Store) judge(host *api.Host, started, now time.Time, silence time.Durat
 	return want, have == nil || have.Status != want.Status
 }
 
-// unsaidStanding says whether a host does not say yet how it is, as one that an earlier version looked at.
+// unsaidStanding says whether a host does not say yet how it is by its newest spec.
 func unsaidStanding(h *api.Host) bool {
-	ready := meta.FindStatusCondition(h.Status.Conditions, api.ConditionReady)
-	return ready == nil && meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected) != nil
+	judged := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected) != nil
+	return judged && h.Status.ObservedGeneration != h.Generation
 }
 
 // standHost sets Ready, Reconciling and Stalled of a host by whether its agent is connected, and is the only one.
 func standHost(h *api.Host, now time.Time) {
 	connected := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected)
 	single := meta.FindStatusCondition(h.Status.Conditions, api.HostSingleMachine)
+	if connected == nil {
+		return
+	}
+	h.Status.ObservedGeneration = h.Generation
 	switch {
-	case connected == nil:
 	case connected.Status != metav1.ConditionTrue:
 		message := cmp.Or(connected.Message, "the agent is disconnected")
 		api.SetStanding(&h.Status.Conditions, h.Generation, api.Standing{Stalled: true, Reason: api.ReasonAgentDisconnected, Message: message}, now)
@@ -242,11 +245,11 @@ func (s *Store) putAgent(ctx context.Context, host string, want []metav1.Conditi
 		return nil
 	}
 	err := edit(ctx, s, types.NamespacedName{Name: host}, func(h *api.Host) error {
-		was := h.Status.DeepCopy().Conditions
+		was := h.Status.DeepCopy()
 		for _, c := range want {
 			meta.SetStatusCondition(&h.Status.Conditions, c)
 		}
-		if standHost(h, time.Now()); equality.Semantic.DeepEqual(was, h.Status.Conditions) {
+		if standHost(h, time.Now()); equality.Semantic.DeepEqual(was, &h.Status) {
 			return errUnchanged
 		}
 		return nil

@@ -65,7 +65,7 @@ func (s *Store) doubt(ctx context.Context, d *api.Daemon, silent metav1.Time, no
 			meta.RemoveStatusCondition(&have.Status.Conditions, kind)
 		}
 		meta.SetStatusCondition(&have.Status.Conditions, metav1.Condition{
-			Type: api.ConditionReady, Status: metav1.ConditionUnknown, ObservedGeneration: have.Status.ObservedGeneration,
+			Type: api.ConditionReady, Status: metav1.ConditionUnknown, ObservedGeneration: max(have.Status.ObservedGeneration, 0),
 			LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)), Reason: string(api.ReasonAgentDisconnected),
 			Message: fmt.Sprintf("the agent of host %s is disconnected; the daemon was %s when it was last heard",
 				have.Spec.Host, cmp.Or(have.Status.State, api.DaemonPending)),
