@@ -34,6 +34,7 @@ func TestBringUp(t *testing.T) {
 	b.seesPGs(dataPGs)
 	t.Run("again", func(t *testing.T) { applyAgainChangesNothing(t, b, spec) })
 	t.Run("kubectl", b.kubectlWorks)
+	t.Run("kubectl of a viewer", b.viewerAsks)
 	t.Run("secrets", b.secretsStaySecret)
 	t.Run("teardown", func(t *testing.T) { b.teardown(t, spec) })
 	t.Run("second bootstrap", func(*testing.T) {
@@ -184,6 +185,26 @@ func nextOrchestration(object string) string {
 	_, after, _ := strings.Cut(object, `"nextOrchestration": "`)
 	value, _, _ := strings.Cut(after, `"`)
 	return value
+}
+
+// viewerAsks has the real kubectl say what a viewer may do, and that it is so.
+func (b *bed) viewerAsks(t *testing.T) {
+	h := b.Lab.Host(1)
+	b.run("kubeconfig", "create", "jo", "--role", "viewer", "-o", "/var/lib/holdfast/jo.kubeconfig")
+	kubectl := func(want string, args ...string) {
+		t.Helper()
+		cmd := h.Command(t.Context(), kubectl, append([]string{"--kubeconfig", "/var/lib/holdfast/jo.kubeconfig"}, args...)...)
+		out, _ := cmd.CombinedOutput() // kubectl ends with 1 after a no
+		if !strings.Contains(string(out), want) {
+			t.Errorf("kubectl %s: %q is not in\n%s", strings.Join(args, " "), want, out)
+		}
+	}
+	kubectl("holdfast:viewers", "auth", "whoami")
+	kubectl("yes", "auth", "can-i", "list", "pools")
+	kubectl("no - viewers may read", "auth", "can-i", "get", "secrets")
+	kubectl("daemons.holdfast.io", "auth", "can-i", "--list")
+	kubectl("ClusterOnline", "get", "events")
+	kubectl("Forbidden", "get", "secrets")
 }
 
 // kubectlWorks tries the real kubectl on the real API.
