@@ -13,14 +13,14 @@ import (
 	"github.com/holdfast-storage/holdfast/test/kstatus"
 )
 
-// stands checks what tools see of a daemon whose state the agent has told: kstatus, and the reason of Ready.
-func (w *world) stands(name, want string, reason api.Reason) {
+// stands checks what tools see of a daemon whose state the agent has told: kstatus and Argo CD, and the reason of Ready.
+func (w *world) stands(name string, want kstatus.State, reason api.Reason) {
 	w.t.Helper()
 	d := w.daemon(name)
-	got, why := kstatus.Of(w.t, d)
+	kstatus.Check(w.t, want, d)
 	ready := meta.FindStatusCondition(d.Status.Conditions, api.ConditionReady)
-	if got != want || ready == nil || ready.Reason != string(reason) {
-		w.t.Errorf("%s is %s: %s is %s (%s), want %s: %+v", name, d.Status.State, got, why, reason, want, d.Status.Conditions)
+	if ready == nil || ready.Reason != string(reason) {
+		w.t.Errorf("%s is %s, want Ready by %s: %+v", name, d.Status.State, reason, d.Status.Conditions)
 	}
 	if ready != nil && ready.Status != metav1.ConditionTrue && ready.Message == "" {
 		w.t.Errorf("%s is not ready and does not say why", name)
@@ -35,17 +35,17 @@ func TestStanding(t *testing.T) {
 	w.run()
 	w.create(sleeperDaemon("one"))
 	w.awaitState("one", api.DaemonPreparing)
-	w.stands("one", kstatus.InProgress, api.ReasonStarting)
+	w.stands("one", kstatus.Reconciling, api.ReasonStarting)
 	close(block)
 	w.awaitState("one", api.DaemonRunning)
-	w.stands("one", kstatus.Current, api.ReasonReady)
+	w.stands("one", kstatus.Ready, api.ReasonReady)
 
 	w.change("one", func(d *api.Daemon) {
 		key := &api.SecretKey{Name: "late", Key: "k"}
 		d.Spec.Files = []api.DaemonFile{{Path: "key", Sources: []api.FileSource{{Secret: key}}}}
 	})
 	w.awaitState("one", api.DaemonRunning)
-	w.stands("one", kstatus.InProgress, api.ReasonDaemonFailing)
+	w.stands("one", kstatus.Reconciling, api.ReasonDaemonFailing)
 	text := "a"
 	if err := os.MkdirAll(filepath.Join(w.data("one"), "conf", "taken"), 0o700); err != nil {
 		t.Fatal(err)
@@ -54,35 +54,31 @@ func TestStanding(t *testing.T) {
 		d.Spec.Files = []api.DaemonFile{{Path: "conf", Sources: []api.FileSource{{Text: &text}}}}
 	})
 	w.awaitState("one", api.DaemonRunning)
-	w.stands("one", kstatus.Failed, api.ReasonDaemonFailing)
+	w.stands("one", kstatus.Stalled, api.ReasonDaemonFailing)
 
 	w.service.set(func(s *sleeper) { s.fail = errors.New("the disk is not empty: wipe it") })
 	w.create(sleeperDaemon("two"))
 	w.awaitState("two", api.DaemonFailed)
-	w.stands("two", kstatus.Failed, api.ReasonDaemonFailing)
+	w.stands("two", kstatus.Stalled, api.ReasonDaemonFailing)
 	w.service.set(func(s *sleeper) { s.fail = nil })
 	w.awaitState("two", api.DaemonRunning)
-	w.stands("two", kstatus.Current, api.ReasonReady)
+	w.stands("two", kstatus.Ready, api.ReasonReady)
 
 	w.create(sleeperDaemon("ends", func(d *api.Daemon) { d.Spec.Command = []string{"false"} }))
 	w.awaitState("ends", api.DaemonBackOff)
-	w.stands("ends", kstatus.InProgress, api.ReasonDaemonFailing)
+	w.stands("ends", kstatus.Reconciling, api.ReasonDaemonFailing)
 	w.change("two", func(d *api.Daemon) { d.Spec.State = api.WantStopped })
 	w.awaitState("two", api.DaemonStopped)
-	w.stands("two", kstatus.Current, api.ReasonReady)
+	w.stands("two", kstatus.Ready, api.ReasonReady)
 	w.change("two", func(d *api.Daemon) { d.Spec.State = api.WantPrepared })
 	w.awaitState("two", api.DaemonPrepared)
-	w.stands("two", kstatus.Current, api.ReasonReady)
+	w.stands("two", kstatus.Ready, api.ReasonReady)
 
 	w.halt()
 	w.change("two", func(d *api.Daemon) { d.Spec.State = api.WantRunning })
-	if got, why := kstatus.Of(t, w.daemon("two")); got != kstatus.InProgress {
-		t.Errorf("a daemon whose spec its agent has not seen is %s: %s", got, why)
-	}
+	kstatus.Check(t, kstatus.Behind, w.daemon("two"))
 	w.delete("two")
-	if got, why := kstatus.Of(t, w.daemon("two")); got != kstatus.Terminating {
-		t.Errorf("a daemon that is deleted is %s: %s", got, why)
-	}
+	kstatus.Check(t, kstatus.Deleted, w.daemon("two"))
 }
 
 // TestStanding_states: states that need others than the agent to come about.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -149,6 +150,53 @@ func TestEvents_informers(t *testing.T) {
 	if !ok || second.Type != watch.Bookmark || e.ResourceVersion == "" ||
 		e.Annotations[metav1.InitialEventsAnnotationKey] != "true" {
 		t.Errorf("got %+v", second)
+	}
+}
+
+// TestEvents_modern: k9s reads the same events in the group events.k8s.io.
+func TestEvents_modern(t *testing.T) {
+	s, _ := sharedServer(t)
+	c := newClient(t, s.Config())
+	ns := newNamespace(t, c)
+	set, err := kubernetes.NewForConfig(s.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, view := set.CoreV1().Events(ns), set.EventsV1().Events(ns)
+	told(t, c, ns, 1, "DAEMON_FAILED", "daemon/a", time.Now())
+	told(t, c, ns, 2, "RESOURCE_NEW", "pool/b", time.Now())
+	options := metav1.ListOptions{FieldSelector: "regarding.kind=Daemon"}
+	list, err := view.List(t.Context(), options)
+	if err != nil || len(list.Items) != 1 {
+		t.Fatalf("got %+v, %v", list, err)
+	}
+	old, err := core.Get(t.Context(), list.Items[0].Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := list.Items[0]
+	if got.Reason != old.Reason || got.Note != old.Message || got.Regarding != old.InvolvedObject || got.Type != old.Type {
+		t.Errorf("got %+v, and %+v", got, old)
+	}
+	options.ResourceVersion = list.ResourceVersion
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	changes, err := view.Watch(ctx, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer changes.Stop()
+	told(t, c, ns, 3, "DAEMON_RUNNING", "daemon/a", time.Now())
+	change := <-changes.ResultChan()
+	if e, ok := change.Object.(*eventsv1.Event); !ok || e.Reason != "DaemonRunning" || change.Type != watch.Added {
+		t.Errorf("got %+v", change)
+	}
+	for _, path := range []string{"/apis/events.k8s.io/v1/namespaces/" + ns + "/events", "/api/v1/namespaces/" + ns + "/events"} {
+		table, err := set.RESTClient().Get().AbsPath(path).
+			SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
+		if err != nil || !strings.Contains(string(table), `"Last Seen"`) || !strings.Contains(string(table), `"Pool/b"`) {
+			t.Errorf("%s: %s, %v", path, table, err)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,6 +31,7 @@ func newCoreScheme() *runtime.Scheme {
 		&corev1.ConfigMap{}, &corev1.ConfigMapList{},
 		&corev1.Event{}, &corev1.EventList{})
 	addBoth(s, coordinationv1.SchemeGroupVersion, &coordinationv1.Lease{}, &coordinationv1.LeaseList{})
+	addBoth(s, eventsv1.SchemeGroupVersion, &eventsv1.Event{}, &eventsv1.EventList{})
 	for group, types := range reviews.Types() {
 		addBoth(s, schema.GroupVersion{Group: group, Version: "v1"}, types...)
 	}
@@ -40,8 +42,10 @@ func newCoreScheme() *runtime.Scheme {
 			secret.Type = corev1.SecretTypeOpaque
 		}
 	})
-	allowFields(s, "Event", events.Fields(&corev1.Event{}))
-	allowFields(s, "Secret", secretFields(&corev1.Secret{}))
+	as := func(label string) string { return label }
+	allowFields(s, corev1.SchemeGroupVersion.WithKind("Event"), events.Fields(&corev1.Event{}), as)
+	allowFields(s, eventsv1.SchemeGroupVersion.WithKind("Event"), events.Fields(&corev1.Event{}), events.ModernField)
+	allowFields(s, corev1.SchemeGroupVersion.WithKind("Secret"), secretFields(&corev1.Secret{}), as)
 	return s
 }
 
@@ -52,15 +56,14 @@ func addBoth(s *runtime.Scheme, gv schema.GroupVersion, types ...runtime.Object)
 	utilruntime.Must(s.SetVersionPriority(gv))
 }
 
-// allowFields says which fields of a kind field selectors may name.
-func allowFields(s *runtime.Scheme, kind string, known fields.Set) {
-	utilruntime.Must(s.AddFieldLabelConversionFunc(corev1.SchemeGroupVersion.WithKind(kind),
-		func(label, value string) (string, string, error) {
-			if known.Has(label) || label == "metadata.name" || label == "metadata.namespace" {
-				return label, value, nil
-			}
-			return "", "", fmt.Errorf("%s cannot be selected by the field %q", kind, label)
-		}))
+// allowFields says which fields of a kind field selectors may name, and which of the known ones they mean.
+func allowFields(s *runtime.Scheme, kind schema.GroupVersionKind, known fields.Set, means func(string) string) {
+	utilruntime.Must(s.AddFieldLabelConversionFunc(kind, func(label, value string) (string, string, error) {
+		if field := means(label); known.Has(field) || field == "metadata.name" || field == "metadata.namespace" {
+			return field, value, nil
+		}
+		return "", "", fmt.Errorf("%s cannot be selected by the field %q", kind.Kind, label)
+	}))
 }
 
 func secretFields(secret *corev1.Secret) fields.Set {

@@ -3,10 +3,13 @@ package apiserver
 import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"github.com/holdfast-storage/holdfast/control/events"
 )
 
 // core holds the registries of the core kinds.
@@ -35,12 +38,16 @@ func newCore(options generic.RESTOptionsGetter) (*core, error) {
 // install serves the core kinds from the CRD server itself, and not from a server of their own in front of it, so that there
 // is one discovery and one OpenAPI document.
 func (c *core) install(
-	server *genericapiserver.GenericAPIServer, events rest.Storage, reviews map[string]map[string]rest.Storage,
+	server *genericapiserver.GenericAPIServer, view *events.View, reviews map[string]map[string]rest.Storage,
 ) error {
 	legacy := groupInfo(corev1.GroupName, map[string]rest.Storage{
-		"namespaces": c.namespaces, "secrets": c.secrets, "configmaps": c.configMaps, "events": events,
+		"namespaces": c.namespaces, "secrets": c.secrets, "configmaps": c.configMaps, "events": view,
 	})
 	if err := server.InstallLegacyAPIGroup(genericapiserver.DefaultLegacyAPIPrefix, &legacy); err != nil {
+		return err
+	}
+	modern := groupInfo(eventsv1.GroupName, map[string]rest.Storage{"events": events.Modern{View: view}})
+	if err := server.InstallAPIGroup(&modern); err != nil {
 		return err
 	}
 	for group, storage := range reviews {

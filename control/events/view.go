@@ -81,6 +81,14 @@ func (v *View) ShortNames() []string { return []string{"ev"} }
 
 // Get returns one Event.
 func (v *View) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	e, err := v.get(ctx, name, options)
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+func (v *View) get(ctx context.Context, name string, options *metav1.GetOptions) (*corev1.Event, error) {
 	var e api.ClusterEvent
 	err := v.read(ctx).Name(name).VersionedParams(options, metav1.ParameterCodec).Do(ctx).Into(&e)
 	if apierrors.IsNotFound(err) {
@@ -97,6 +105,14 @@ func (v *View) Get(ctx context.Context, name string, options *metav1.GetOptions)
 // List returns those Events that the options select. A part of a list may have fewer than was asked for: those of
 // a part of the ClusterEvents that are selected.
 func (v *View) List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error) {
+	list, err := v.list(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+func (v *View) list(ctx context.Context, options *internalversion.ListOptions) (*corev1.EventList, error) {
 	selects, err := newSelection(options)
 	if err != nil {
 		return nil, err
