@@ -41,7 +41,7 @@ func (a *agent) reportHost(ctx context.Context) {
 		if a.sole.holds() != "" {
 			// Two machines would take turns in saying what the host is. goOn has it reported afterwards.
 		} else if err := a.reportOnce(ctx); err != nil && ctx.Err() == nil {
-			a.log.Warn("the host could not be reported; trying again", "error", lockedOut(err), "after", pause)
+			a.log.Warn("cannot report the host; retrying", "error", lockedOut(err), "after", pause)
 			next, pause = pause, min(2*pause, reportRetryMax)
 		} else {
 			pause = reportRetry

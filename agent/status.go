@@ -152,7 +152,7 @@ func (a *agent) fail(ctx context.Context, d *api.Daemon, err error) error {
 		// The process goes on with what it has.
 		message := status.Message
 		if about := (*deviceError)(nil); !errors.As(err, &about) {
-			message = "the changed spec is not in force: " + message
+			message = "the changed spec is not in effect: " + message
 		}
 		status = runningStatus(s, a.versionOf(ctx, d))
 		status.Message = message
@@ -175,7 +175,7 @@ func runningStatus(s runtime.State, version string) api.DaemonStatus {
 	if s.LastExit != nil {
 		status.Message = fmt.Sprintf("it ended (%s)", s.LastExit.Reason)
 		if !s.BackOffUntil.IsZero() {
-			status.Message += " and is started again at " + s.BackOffUntil.UTC().Format(time.TimeOnly+"Z")
+			status.Message += " and restarts at " + s.BackOffUntil.UTC().Format(time.TimeOnly+"Z")
 		}
 	}
 	return status

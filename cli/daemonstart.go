@@ -14,7 +14,7 @@ import (
 
 func newDaemonStart(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "start NAME", Short: "Have a daemon that is held back, such as an OSD that went down again and again, try again", Args: cobra.ExactArgs(1),
+		Use: "start NAME", Short: "Start a daemon that is held back, such as a flapping OSD", Args: cobra.ExactArgs(1),
 		Example: "  holdfast daemon start osd.3",
 		RunE:    func(cmd *cobra.Command, args []string) error { return g.startDaemon(cmd.Context(), args[0]) },
 	}

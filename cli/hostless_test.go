@@ -97,7 +97,7 @@ func TestApply_hostlessWait(t *testing.T) {
 	const selector, none = "mon: {count: 3, hostSelector: {matchLabels: {rack: r9}}}", "mons: spec.ceph.mon.hostSelector selects no host: none is there that has the labels rack=r9"
 	b.expectInput(strings.Replace(all, "mon: {count: 3}", selector, 1), "apply -f -", exitRefused, "nothing was changed", none)
 	b.expectInput(strings.Replace(all, "mon: {count: 3}", selector, 1), "apply -f - --when-possible --wait --timeout 5m", exitRefused, "warning: refused as things are", "not all that is declared in c can be carried out", none)
-	b.expect("why cluster/c", exitOK, "What is declared cannot be carried out", none)
+	b.expect("why cluster/c", exitOK, "The spec cannot be carried out", none)
 	b.expect("status c", exitOK, "DEGRADED, HEALTH_OK", "mon.a  h1  Running", none)
 	b.expectInput(all, "apply -f - --wait --timeout 5m", exitOK)
 

@@ -50,11 +50,12 @@ func newPlan(g *globals) *cobra.Command {
 	var o planOptions
 	cmd := &cobra.Command{
 		Use:   "plan -f FILE | plan --delete KIND/NAME",
-		Short: "Show everything that applying or deleting would do, and keep it as a plan to apply",
-		Long: `Shows what applying the objects in the files would change: first in the objects themselves, then daemons by host, devices
-by model and serial number, what is asked of the storage system, in the order in which it happens, with what it puts at risk.
-Nothing is changed. The plan is kept; 'holdfast apply --plan NAME' does exactly what it tells, or refuses and says what has
-moved since. Plans are removed after a week.`,
+		Short: "Show and keep a plan of what applying or deleting would do",
+		Long: `Shows what applying the files would change: the objects, then daemons by host, devices by model and
+serial number, and commands to the storage system, in order, each with its risk. Nothing is changed.
+
+The plan is kept for a week. 'holdfast apply --plan NAME' does exactly what it shows, or refuses and
+lists what has changed since.`,
 		Example: `  holdfast plan -f cluster.yaml
   holdfast apply --plan plan-7f3a9c --wait
   holdfast plan --delete storagecluster/ceph`,
@@ -62,7 +63,7 @@ moved since. Plans are removed after a week.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.plan(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
-	f.StringSliceVarP(&o.files, "filename", "f", nil, "a file with objects in YAML or JSON, - for standard input; may be repeated")
+	f.StringSliceVarP(&o.files, "filename", "f", nil, "a file with objects in YAML or JSON; - is standard input; may be repeated")
 	f.StringSliceVar(&o.delete, "delete", nil, "an object to delete, as KIND/NAME, instead of files to apply; may be repeated")
 	f.BoolVar(&o.dryRun, "dry-run", false, "show the plan, and do not keep it")
 	f.BoolVar(&o.force, "force-conflicts", false, forceUsage)
@@ -71,7 +72,7 @@ moved since. Plans are removed after a week.`,
 	return cmd
 }
 
-const forceUsage = "take over fields that somebody else has applied"
+const forceUsage = "take over fields that another user has applied"
 
 func conflictsFor(force bool) api.PlanConflicts {
 	if force {

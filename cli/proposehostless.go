@@ -42,7 +42,7 @@ func hostlessText(selector map[string]string, hosts []api.Host) string {
 }
 
 // whenPossibleUsage is of 'apply' and 'plan'.
-const whenPossibleUsage = "declare also what is refused as things are, such as a StorageNode whose host has yet to join: it is carried out as soon as it can be"
+const whenPossibleUsage = "declare objects although they are refused now, such as a StorageNode whose host has not joined: they are carried out as soon as possible"
 
 func refusalsFor(whenPossible bool) api.PlanRefusals {
 	if whenPossible {

@@ -18,10 +18,12 @@ func newRecreate(g *globals) *cobra.Command {
 	var lost string
 	cmd := &cobra.Command{
 		Use:   "recreate KIND NAME --lost ID",
-		Short: "Accept the loss of a volume, pool, file system, object store or client, and have it made anew",
-		Long: `Accepts the loss of what somebody deleted or renamed without Holdfast: a new, empty one is made in its place, or the one by its
-name that is there by now is taken for it. What is left of the lost one stays where it is; the message of the resource names it.
---lost is the id of what is lost (status.lost). The word counts for this loss alone, and for no later one. It is written as the
+		Short: "Accept the loss of a resource and create it again, empty",
+		Long: `Accepts the loss of a volume, pool, filesystem, object store or client that was deleted or renamed
+outside Holdfast. A new, empty one is created, or an existing one of its name is taken over. What is
+left of the lost one stays; the message of the resource names it.
+
+--lost is the id of the lost one (status.lost). It is valid for this loss only. The command sets the
 annotation ` + api.AnnotationRecreate + `: the id, "@", and the lastTransitionTime of the condition Present.`,
 		Example: `  holdfast recreate pool vms --lost 5
   holdfast recreate volume vol1 --lost 0b9ff2c5-5c0f-4b0e-a1b5-2c2f6a6e3f11`,

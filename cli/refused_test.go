@@ -38,7 +38,7 @@ func TestRefused_unknownHost(t *testing.T) {
 		"host remove unknown-4 --gone":                     "there is no host unknown-4",
 		"host replace unknown-4 unknown-1":                 "there is no host unknown-4",
 		"host replace unknown-1 unknown-4":                 "there is no host unknown-4",
-		"why host/unknown-4":                               "nothing is called host/unknown-4: did you mean host/unknown-1",
+		"why host/unknown-4":                               "host/unknown-4 not found: did you mean host/unknown-1",
 		"get hosts unknown-4":                              `there is no host unknown-4: did you mean unknown-`,
 		"host label -l nobody=has a=b":                     "no host has the labels nobody=has",
 		"host list -l nobody=has":                          "no host has the labels nobody=has",

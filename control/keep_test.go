@@ -146,7 +146,7 @@ func TestKeep_hosts(t *testing.T) {
 	}{
 		{"keep-daemons", false, true, "it has daemons (1), a-mon-a among them: 'holdfast host remove keep-daemons --gone'"},
 		{"keep-server", true, true, "'holdfast host remove keep-server --gone'"},
-		{"keep-heard", false, false, "its agent is heard, and would be shut out at once: 'holdfast host remove keep-heard' "},
+		{"keep-heard", false, false, "its agent is connected, and would lose access at once: 'holdfast host remove keep-heard' "},
 		{"keep-silent", false, true, ""},
 	} {
 		h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: test.name, Labels: map[string]string{api.LabelHostname: test.name}}}

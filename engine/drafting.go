@@ -207,14 +207,3 @@ func (p *Plan) LetGo(r api.Resource) {
 func (p *Plan) Refuses(object string) bool {
 	return slices.ContainsFunc(p.Decisions, func(d api.Decision) bool { return d.Object == object && d.Verdict == api.VerdictRefuse })
 }
-
-// Open are the refusals and waits of the plan, as sentences.
-func (p *Plan) Open() []string {
-	var open []string
-	for _, d := range p.Decisions {
-		if d.Verdict == api.VerdictRefuse || d.Verdict == api.VerdictWait {
-			open = append(open, d.Object+": "+d.Message)
-		}
-	}
-	return open
-}

@@ -155,7 +155,7 @@ func TestPlan_PutResource_cutsMessages(t *testing.T) {
 	was := &api.Volume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}
 	next := was.DeepCopy()
 	next.Status.Message = strings.Repeat("x", 5000)
-	Accept(next, []string{strings.Repeat("y", 5000)}, nil, time.Unix(5, 5))
+	Accept(next, []string{strings.Repeat("y", 5000)}, time.Unix(5, 5))
 	var p Plan
 	p.PutResource(was, next)
 	s := p.Resources[0].Resource.Common()

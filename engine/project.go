@@ -104,7 +104,9 @@ func Project(planner Planner, view *View, now time.Time) *Projection {
 }
 
 // waits are what a plan waits for.
-func waits(p *Plan) []string { return sentences(p.Decisions, api.VerdictWait) }
+func waits(p *Plan) []string {
+	return sentences(p.Decisions, func(d api.Decision) bool { return d.Verdict == api.VerdictWait })
+}
 
 // sameWorld says whether nothing moved from one view to the next that a plan could depend on.
 func sameWorld(a, b *View) bool {

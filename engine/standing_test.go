@@ -60,7 +60,7 @@ func TestStanding_resources(t *testing.T) {
 			}
 			next := was.DeepCopy()
 			next.Status.State = tt.state
-			Accept(next, tt.problems, nil, now)
+			Accept(next, tt.problems, now)
 			if tt.lost {
 				next.Status.Conditions = append(next.Status.Conditions, metav1.Condition{Type: api.ResourcePresent, Status: metav1.ConditionFalse, Message: "it is gone"})
 			}

@@ -235,8 +235,9 @@ type CephMonSpec struct {
 	// HostSelector chooses the hosts that may run monitors, by their labels. Without it: the hosts of the cluster's StorageNodes.
 	// +optional
 	HostSelector *metav1.LabelSelector `json:"hostSelector,omitempty"`
-	// ReplaceAfter is how long a monitor may be out of the quorum while its host is silent, before another host gets a monitor in
-	// its place. A host that is drained or removed is not waited for; one in maintenance is expected back.
+	// ReplaceAfter is how long the agent of a mon's host must be disconnected before the mon is replaced,
+	// if the mon is out of the quorum then. How long the mon has been out is not measured. The mon of a
+	// drained or removed host is replaced at once; that of a host in maintenance is not replaced.
 	// +optional
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('30s') && duration(self) <= duration('24h')",message="replaceAfter must be between 30s and 24h"
@@ -258,9 +259,10 @@ type CephMgrSpec struct {
 
 // Conditions of a StorageCluster.
 const (
-	// ClusterAccepted says whether the spec can be carried out on the hosts and devices that are there.
+	// ClusterAccepted says whether the spec of the cluster itself can be carried out; StorageNodes, Hosts and resources have conditions of their own.
 	ClusterAccepted = "Accepted"
-	// ClusterReady says whether everything that is wanted is there and the storage system says that it is well.
+	// ClusterReady says whether the storage system says that it is well, and all that the specs of the cluster, its nodes and its hosts ask for is there.
+	// Resources have a condition Ready of their own.
 	ClusterReady = "Ready"
 	// ClusterPlaced says whether the storage system has each daemon at the place of its Host: for Ceph, each OSD below its Host in CRUSH. It does not
 	// hold up ClusterReady.

@@ -99,9 +99,9 @@ func (x KeepAdmission) host(ctx context.Context, a admission.Attributes) error {
 	case len(daemons) > 0:
 		return fmt.Errorf("it has daemons (%d), %s among them: '%s' has their storage systems asked, and removes them first", len(daemons), daemons[0].Name, command)
 	case server:
-		return fmt.Errorf("it is a server: '%s' takes it out of the quorum in order", command)
+		return fmt.Errorf("it is a server: '%s' removes it from the quorum in order", command)
 	case host.AgentHeard():
-		return fmt.Errorf("its agent is heard, and would be shut out at once: '%s' removes it in order", command)
+		return fmt.Errorf("its agent is connected, and would lose access at once: '%s' removes it in order", command)
 	}
 	return nil
 }

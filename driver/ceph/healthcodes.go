@@ -159,9 +159,9 @@ func HealthPage() string {
 	b.WriteString(`<!-- Made by 'make generate' from driver/ceph/healthcodes.go. Do not edit. -->
 # Ceph's health checks, and the next step of each
 
-'holdfast status' and 'holdfast why' show the checks that Ceph finds wrong, with the next step; each is told in one event when it appears
-(HEALTH_CHECK_RAISED) and in one when it is over (HEALTH_CHECK_CLEARED). The commands of Ceph are for 'holdfast ceph shell'. A check that is not to be told for a
-while: 'ceph health mute CODE 1d'; 'status.ceph.muted' lists those.
+'holdfast status' and 'holdfast why' show Ceph's health checks with the next step. Each is recorded in one event when
+it appears (HEALTH_CHECK_RAISED) and in one when it is over (HEALTH_CHECK_CLEARED). Run the Ceph commands in 'holdfast
+ceph shell'. To mute a check for a while: 'ceph health mute CODE 1d'; 'status.ceph.muted' lists muted checks.
 
 | code | what is wrong | next step |
 |---|---|---|

@@ -186,14 +186,12 @@ func (p *planner) decide(verdict api.Verdict, reason api.Reason, object, format 
 	p.plan.Decide(verdict, reason, object, format, args...)
 }
 
-// refused says whether the plan as a whole is to be refused. A cluster of which nothing is there yet is not half made: any
-// fault in what is declared refuses all of it. In a cluster that exists, a fault concerns only what it is a fault of.
+// refused says whether the plan as a whole is refused. A cluster of which nothing is there yet is not half made: any fault in its own spec or
+// in its nodes refuses all of it. In a cluster that exists, a fault concerns only what it is a fault of, and so does that of a resource.
 func (p *planner) refused() bool {
-	return p.fatal || len(p.have) == 0 && p.verdict(api.VerdictRefuse)
-}
-
-func (p *planner) verdict(v api.Verdict) bool {
-	return slices.ContainsFunc(p.plan.Decisions, func(d api.Decision) bool { return d.Verdict == v })
+	return p.fatal || len(p.have) == 0 && slices.ContainsFunc(p.plan.Decisions, func(d api.Decision) bool {
+		return d.Verdict == api.VerdictRefuse && !engine.OfResource(d.Object)
+	})
 }
 
 // onlyRefuse leaves of the plan what a refused one may have.

@@ -46,7 +46,7 @@ func (p *planner) writeStatus() {
 		s.Health, s.GlusterFS, s.Capacity = p.health(), p.glusterStatus(), p.capacity()
 	}
 	p.plan.Status = s
-	p.plan.Done = s.Status == api.StorageOnline && p.plan.Empty()
+	p.plan.Settle(p.view)
 }
 
 // whyOffline says what keeps all data from being served.
@@ -97,13 +97,13 @@ func (p *planner) serving() (n int) {
 	return n
 }
 
-// nodesNeeded is how many nodes the declared volumes need; where none is declared, as many as a volume needs by default.
+// nodesNeeded is how many nodes the declared volumes need that are not refused; where there is none, as many as a volume needs by default.
 func (p *planner) nodesNeeded() int {
 	need := 0
 	for _, v := range p.volumes {
 		if v.pool != nil {
 			need = max(need, neededOf(layoutOfPool(v.pool)))
-		} else if v.declared != nil {
+		} else if v.declared != nil && v.refusal == "" {
 			need = max(need, layoutOf(&v.declared.Spec).setSize())
 		}
 	}
@@ -126,16 +126,16 @@ func (p *planner) whyDegraded() []string {
 		because("%s", p.silence())
 	}
 	for _, v := range p.volumes {
-		if v.declared != nil && v.status.State != api.ResourceOnline {
-			because("volume %s is %s: %s", v.name, cmp.Or(v.status.State, api.ResourcePending), cmp.Or(v.status.Message, "nothing is known of it yet"))
+		if v.declared != nil && v.status.State != api.ResourceOnline && engine.Served(v.status.State) {
+			because("volume %s is %s: %s", v.name, v.status.State, v.status.Message)
 		}
 	}
 	for _, n := range p.nodes {
 		p.judgeNode(n, because)
 	}
 	reasons = append(reasons, p.plan.Open()...)
-	if len(reasons) == 0 && !p.plan.Empty() {
-		because("%s", p.plan.Decisions[0].Object+": "+p.plan.Decisions[0].Message)
+	if change := p.plan.FirstChange(); len(reasons) == 0 && change != "" {
+		because("%s", change)
 	}
 	return reasons
 }

@@ -112,15 +112,12 @@ func (p *planner) writeVolume(v *volume) {
 	s := &v.status
 	s.State, s.Message = p.judgeVolume(v)
 	s.Message = words.Cut(s.Message, maxText)
-	var problems, waits []string
-	switch {
-	case v.refusal != "":
+	var problems []string
+	if v.refusal != "" {
 		problems = []string{v.refusal}
-	case v.pool == nil && v.waits != "":
-		waits = []string{v.waits}
 	}
 	next := v.next()
-	engine.Accept(next, problems, waits, p.now)
+	engine.Accept(next, problems, p.now)
 	p.plan.PutResource(v.declared, next)
 }
 

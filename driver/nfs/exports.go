@@ -89,7 +89,7 @@ func (s *Server) write(e *api.NFSExport, x *export) {
 	} else if st.State != api.ResourceOnline {
 		s.decide(api.VerdictWait, api.ReasonNotReady, engine.ResourceObject(e), "%s", st.Message)
 	}
-	engine.Accept(next, problems, nil, s.now)
+	engine.Accept(next, problems, s.now)
 	s.plan.PutResource(e, next)
 }
 

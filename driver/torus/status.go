@@ -36,7 +36,7 @@ func (p *planner) writeStatus() {
 		s.Health, s.Torus, s.Capacity = p.health(), p.torusStatus(), p.capacity()
 	}
 	p.plan.Status = s
-	p.plan.Done = s.Status == api.StorageOnline && p.plan.Empty()
+	p.plan.Settle(p.view)
 }
 
 // whyOffline says what keeps data from being served.
@@ -70,8 +70,8 @@ func (p *planner) whyDegraded() []string {
 	}
 	p.judgeStrangers(because)
 	reasons = append(reasons, p.plan.Open()...)
-	if len(reasons) == 0 && !p.plan.Empty() {
-		because("%s: %s", p.plan.Decisions[0].Object, p.plan.Decisions[0].Message)
+	if change := p.plan.FirstChange(); len(reasons) == 0 && change != "" {
+		because("%s", change)
 	}
 	return reasons
 }

@@ -49,7 +49,7 @@ func (p *planner) judge(v, next *api.Volume) {
 		problems = []string{refusal}
 		p.decide(api.VerdictRefuse, p.refusalReason(v), object, "%s", refusal)
 	}
-	engine.Accept(next, problems, nil, p.now)
+	engine.Accept(next, problems, p.now)
 	switch {
 	case p.word == nil:
 		s.Message = "Torus does not answer"
@@ -170,11 +170,11 @@ func (p *planner) deleteVolume(v *api.Volume) {
 	p.plan.PutResource(v, next)
 }
 
-// badVolumes tells of the volumes that are not as they are wanted.
+// badVolumes tells of the volumes that clients could use and that are not whole now.
 func (p *planner) badVolumes() (texts []string) {
 	for _, v := range engine.OfKind[*api.Volume](p.view.Resources) {
 		s := p.plan.Planned(v).Common()
-		if v.DeletionTimestamp == nil && s.State != api.ResourceOnline {
+		if v.DeletionTimestamp == nil && s.State != api.ResourceOnline && engine.Served(s.State) {
 			texts = append(texts, fmt.Sprintf("volume %s is %s: %s", v.Name, s.State, s.Message))
 		}
 	}

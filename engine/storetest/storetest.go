@@ -1,4 +1,5 @@
-// Package storetest is the suite that every engine.Store passes.
+// Package storetest is the suite that every engine.Store passes: reading one's own writes, locks,
+// refused stale writes, events that are written once, and the end of clusters, daemons and hosts.
 package storetest
 
 import (
