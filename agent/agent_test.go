@@ -680,7 +680,7 @@ func TestRun_deviceMissingOrAmbiguous(t *testing.T) {
 		d.Spec.Devices = []api.DaemonDevice{{Name: "block", ID: "wwn-1"}}
 	}))
 	w.run()
-	if d := w.awaitState("one", api.DaemonFailed); !strings.Contains(d.Status.Message, "wwn-1 is not on this host") {
+	if d := w.awaitState("one", api.DaemonFailed); !strings.Contains(d.Status.Message, "wwn-1 is missing on this host") {
 		t.Errorf("status %+v", d.Status)
 	}
 	w.devices.mu.Lock()

@@ -176,7 +176,7 @@ func TestRestart_diesUnwanted(t *testing.T) {
 		t.Run(string(want), func(t *testing.T) {
 			w, pid := restartLate(t)
 			w.change("one", func(d *api.Daemon) { d.Spec.State = want })
-			w.awaitAction(api.ActionFailed, fmt.Sprintf("is wanted %s, not Running", want))
+			w.awaitAction(api.ActionFailed, fmt.Sprintf("is %s, not Running", want))
 			w.dies("one", pid)
 			close(w.hasty.goOn)
 			w.awaitState("one", is)

@@ -103,7 +103,7 @@ func TestReports_failing(t *testing.T) {
 	w.service.says(strings.Repeat("x", api.MaxReport), nil)
 	w.awaitReport(strings.Repeat("x", api.MaxReport), "")
 	w.await("what the other type says", func() bool {
-		return strings.Contains(w.daemon("two").Status.Message, `tells no reports of daemons of type "mute": upgrade Holdfast`)
+		return strings.Contains(w.daemon("two").Status.Message, `reports nothing of daemons of type "mute": upgrade Holdfast`)
 	})
 }
 

@@ -110,7 +110,7 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 			return err
 		}
 		if len(p.silent) > 0 { // a Plan holds no notes
-			fmt.Fprintf(g.err, "warning: %s, so nobody knows all that would happen\n", printable(p.silence()))
+			fmt.Fprintf(g.err, "warning: %s: the plan is incomplete\n", printable(p.silence()))
 		}
 	}
 	if o.output != "" || o.dryRun {
@@ -134,13 +134,13 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 func (g *globals) planTargets(ctx context.Context, o planOptions) (*writer, api.PlanOperation, []target, error) {
 	if len(o.delete) > 0 {
 		if len(o.files) > 0 {
-			return nil, "", nil, &exitError{exitUsage, errors.New("say either -f FILE or --delete KIND/NAME")}
+			return nil, "", nil, &exitError{exitUsage, errors.New("use either -f FILE or --delete KIND/NAME")}
 		}
 		var objects []object
 		for _, text := range o.delete {
 			kind, name, ok := strings.Cut(text, "/")
 			if !ok {
-				return nil, "", nil, &exitError{exitUsage, fmt.Errorf("--delete %s: say KIND/NAME, such as storagecluster/ceph", text)}
+				return nil, "", nil, &exitError{exitUsage, fmt.Errorf("--delete %s: use KIND/NAME, such as storagecluster/ceph", text)}
 			}
 			found, err := g.toDelete([]string{kind, name}, nil)
 			if err != nil {
@@ -245,7 +245,7 @@ func (g *globals) requireNamed(ctx context.Context, w *writer, p *proposal) erro
 	if len(p.refused) > 0 && p.operation == api.PlanDelete { // it was said that it may wait, which the plan does not hold
 		command += " --when-possible"
 	}
-	return &exitError{exitRefused, fmt.Errorf("this destroys data, so nothing was changed: look at the plan above; if it is what you want, "+
+	return &exitError{exitRefused, fmt.Errorf("this destroys data, so nothing was changed: check the plan above; if it is what you want, "+
 		"name it with: %s", command)}
 }
 

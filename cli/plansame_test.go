@@ -24,6 +24,6 @@ func TestPlan_unchanged(t *testing.T) {
 	}
 	name := p.planned(t, pool)
 	p.must(t, exitOK, "", []string{"apply", "--plan", name})
-	p.must(t, exitRefused, "", []string{"apply", "--plan", name, "--wait"}, "was carried out already", "holdfast status --watch")
+	p.must(t, exitRefused, "", []string{"apply", "--plan", name, "--wait"}, "was already carried out", "holdfast status --watch")
 	p.must(t, exitOK, "", []string{"get", "events"}, "holdfast get clusterevents")
 }

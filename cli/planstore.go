@@ -59,7 +59,7 @@ func manifestOf(p *proposal) (string, error) {
 	var docs []string
 	for _, t := range p.targets {
 		if t.GetKind() == "Secret" && t.GetAPIVersion() == "v1" {
-			return "", &exitError{exitRefused, fmt.Errorf("%s: a plan cannot hold a Secret, because others may read plans: apply it by itself", t)}
+			return "", &exitError{exitRefused, fmt.Errorf("%s: a plan cannot contain a Secret, because other users may read plans: apply the Secret separately", t)}
 		}
 		content := t.Object
 		if p.operation == api.PlanDelete {
@@ -111,7 +111,7 @@ func (g *globals) open(ctx context.Context, c client.Client, name string, operat
 	}
 	switch {
 	case plan.Status.State == api.PlanApplied:
-		return refuse("plan %s was carried out already (%s): see how far it is with 'holdfast status --watch', or make another one with 'holdfast plan'", name, plan.Status.Message)
+		return refuse("plan %s was already carried out (%s): follow it with 'holdfast status --watch', or make another one with 'holdfast plan'", name, plan.Status.Message)
 	case plan.Status.State == api.PlanStale:
 		return refuse("plan %s is stale: %s\nMake another one with 'holdfast plan'", name, plan.Status.Message)
 	case plan.Spec.Operation != operation && plan.Spec.Operation != "":
@@ -139,7 +139,7 @@ func markPlan(ctx context.Context, c client.Client, plan *api.Plan, state api.Pl
 	plan.Status = api.PlanStatus{State: state, Message: strings.ToValidUTF8(message[:min(len(message), most)], ""), Time: &now}
 	err := withDeadline(ctx, func(ctx context.Context) error { return c.Status().Update(ctx, plan) })
 	if apierrors.IsConflict(err) {
-		return &exitError{exitRefused, fmt.Errorf("plan %s is being applied by somebody else at this moment", plan.Name)}
+		return &exitError{exitRefused, fmt.Errorf("plan %s is being applied by another user", plan.Name)}
 	}
 	if err != nil {
 		return fmt.Errorf("while writing the state of plan %s: %w", plan.Name, err)

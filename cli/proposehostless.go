@@ -34,7 +34,7 @@ func selectorOf(node *unstructured.Unstructured) map[string]string {
 }
 
 func hostlessText(selector map[string]string, hosts []api.Host) string {
-	text := "spec.nodeSelector selects no host: none is there that has the labels " + engine.SelectorText(selector)
+	text := "spec.nodeSelector selects no host with the labels " + engine.SelectorText(selector)
 	if near := engine.NearLabels(selector, hosts); len(near) > 0 {
 		return text + ": did you mean " + strings.Join(near, " or ") + "?"
 	}
@@ -57,10 +57,10 @@ func (p *proposal) judge(w *writer, out io.Writer) error {
 	switch {
 	case err != nil && w.refusals == api.RefusalsDeclare:
 		for _, text := range p.refused {
-			fmt.Fprintf(out, "warning: refused as things are: %s\n", printable(text))
+			fmt.Fprintf(out, "warning: refused for now: %s\n", printable(text))
 		}
 	case err != nil && p.early:
-		return fmt.Errorf("%w\nIf the machine has yet to join, '--when-possible' declares it all the same: what cannot be done now is done as soon as it can be", err)
+		return fmt.Errorf("%w\nIf the machine will join later, use '--when-possible': it is carried out as soon as possible", err)
 	case err != nil:
 		return err
 	}

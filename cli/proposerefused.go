@@ -72,7 +72,7 @@ func (p *proposal) deleteRefusal(command string) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w\n'%s' deletes it all the same: what cannot be done now is done as soon as it can be", err, strings.TrimSpace(command+" --when-possible"))
+	return fmt.Errorf("%w\n'%s' deletes it as soon as possible", err, strings.TrimSpace(command+" --when-possible"))
 }
 
 // unlessPossible is deleteRefusal, unless nothing is deleted or it was said that it may wait.
@@ -89,7 +89,7 @@ func (g *globals) deletable(p *proposal, whenPossible bool) error {
 		return p.deleteRefusal("")
 	}
 	for _, text := range p.refused {
-		fmt.Fprintf(g.out, "refused as things are: %s\n", text)
+		fmt.Fprintf(g.out, "refused for now: %s\n", text)
 	}
 	return nil
 }

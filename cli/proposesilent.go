@@ -45,8 +45,8 @@ func (p *proposal) unkept() error {
 	if p.operation == api.PlanDelete {
 		unplanned = "holdfast delete KIND NAME"
 	}
-	return &exitError{exitRefused, fmt.Errorf("no plan is kept, because %s, so nobody knows all that would happen: 'holdfast status' says what is amiss. "+
-		"Plan again when it answers, or do it without a plan: '%s'", p.silence(), unplanned)}
+	return &exitError{exitRefused, fmt.Errorf("no plan is kept: %s, so the plan is incomplete. See 'holdfast status'; "+
+		"plan again when it answers, or continue without a plan: '%s'", p.silence(), unplanned)}
 }
 
 // unsure refuses a plan that was made when the storage system answered, while it does not: what would happen now nobody can compare. The plan is good
@@ -56,6 +56,6 @@ func (p *proposal) unsure(plan *api.Plan) error {
 	if maps.DeleteFunc(p.silent, known); len(p.silent) == 0 {
 		return nil
 	}
-	return &exitError{exitRefused, fmt.Errorf("%s, so nobody knows whether what plan %s tells would happen, and nothing was changed: "+
-		"'holdfast status' says what is amiss. Name the plan again when it answers", p.silence(), plan.Name)}
+	return &exitError{exitRefused, fmt.Errorf("%s, so plan %s cannot be checked, and nothing was changed. "+
+		"See 'holdfast status'; name the plan again when it answers", p.silence(), plan.Name)}
 }

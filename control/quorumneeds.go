@@ -26,7 +26,7 @@ func (s *QuorumStatus) Needs(server string, stays func(name string) bool) string
 	case voters == 0:
 		return "the leader of etcd to observe its members"
 	case votes && left < needed:
-		return fmt.Sprintf("its member of etcd to be released: %d of %d members would be left, and %d are needed (see 'holdfast quorum')",
+		return fmt.Sprintf("its member of etcd to be released: without it %d of %d members would be left, and %d are needed (see 'holdfast quorum')",
 			left, voters, needed)
 	}
 	return ""

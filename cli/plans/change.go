@@ -245,7 +245,7 @@ func UnnamedData(was *api.PlanSpec, now []Change) []string {
 	var all []string
 	for _, c := range now {
 		if s := c.stored(); c.Risk == api.RiskData && !named[data(s)] {
-			all = append(all, "this would destroy data now, and does not in the plan: "+line(s))
+			all = append(all, "this would destroy data now, but not in the plan: "+line(s))
 		}
 	}
 	return all
@@ -265,12 +265,12 @@ func Differs(was, now *api.PlanSpec) []string {
 	for _, c := range now.Changes {
 		after[line(c)] = true
 		if !before[line(c)] {
-			all = append(all, "this would happen now, and is not in the plan: "+line(c))
+			all = append(all, "this would happen now, but is not in the plan: "+line(c))
 		}
 	}
 	for _, c := range was.Changes {
 		if !after[line(c)] {
-			all = append(all, "this is in the plan, and would not happen now: "+line(c))
+			all = append(all, "this is in the plan, but would not happen now: "+line(c))
 		}
 	}
 	if len(all) == 0 {

@@ -142,7 +142,7 @@ func (x KeepAdmission) daemonWritten(ctx context.Context, a admission.Attributes
 		return err
 	}
 	if noted != "" {
-		return fmt.Errorf("the leader alone writes the annotation %s%s, which is what it noted for later plans; "+
+		return fmt.Errorf("the leader alone writes the annotation %s%s, which it recorded for later plans; "+
 			"to change it by hand, set spec.mode of storagecluster %s to Observed first", leadermemory.Prefix, noted, cluster.Name)
 	}
 	return fmt.Errorf("its spec is written by Holdfast, from that of storagecluster %[1]s, and a change would be carried out without asking the storage system, and "+

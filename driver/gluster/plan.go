@@ -100,7 +100,7 @@ func (p *planner) commandOf(n *node, verb, object string, params map[string]stri
 		about, reason = line, verb+": "+reason
 	}
 	if p.successor != nil {
-		p.decide(api.VerdictWait, api.ReasonHandingOver, about, "%s: node %s speaks for the pool first", reason, p.successor.name)
+		p.decide(api.VerdictWait, api.ReasonHandingOver, about, "%s: waiting for node %s to report on the pool", reason, p.successor.name)
 		return
 	}
 	if by := p.heldBy(verb); by != nil {

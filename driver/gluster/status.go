@@ -58,7 +58,7 @@ func (p *planner) whyOffline() []string {
 	case p.speaker == nil:
 		return []string{"no glusterd of the cluster reports that it runs"}
 	case p.missed() != "":
-		return []string{fmt.Sprintf("no node of the pool is heard (such as %s), and node %s knows nothing of it", p.missed(), p.speaker.name)}
+		return []string{fmt.Sprintf("no node of the pool is connected (such as %s), and node %s does not belong to it", p.missed(), p.speaker.name)}
 	case !p.ready() && p.view.Served():
 		return nil // its bricks serve while another node begins to speak for the pool
 	case !p.ready():
@@ -84,7 +84,7 @@ func (p *planner) whyOffline() []string {
 }
 
 func (p *planner) silence() string {
-	return fmt.Sprintf("node %s is asked to report on the pool, and has not done so yet", p.speaker.name)
+	return fmt.Sprintf("waiting for node %s to report on the pool", p.speaker.name)
 }
 
 // serving is how many nodes are in the pool and have a store that can be used.
@@ -157,7 +157,7 @@ func (p *planner) judgeNode(n *node, because func(string, ...any)) {
 	case x != nil && x.State != glusterd.PeerInCluster:
 		because("node %s is in the pool as %q: what it knows of the pool is not what the others know. Its glusterd has to be mended before the pool is changed", n.name, x.State)
 	case x != nil && !x.Connected:
-		because("node %s: the pool does not hear its glusterd", n.name)
+		because("node %s: its glusterd is disconnected from the pool", n.name)
 	}
 	for _, s := range n.stores {
 		if s.Problem != "" {

@@ -91,7 +91,7 @@ func (p *planner) brickMessage(v *volume, b *glusterd.Brick, n *node, s *store) 
 	case b.State == glusterd.BrickUnknown && n.daemon.Spec.State == api.WantStopped:
 		return "its node is stopped"
 	case b.State == glusterd.BrickUnknown:
-		return "the glusterd of its node is not heard: the brick may well serve"
+		return "the glusterd of its node is disconnected: the brick may still serve"
 	case b.Leaving:
 		return "it is being emptied"
 	case b.Heal == nil && v.pool.SetSize() > 1:
@@ -265,7 +265,7 @@ func online(set []glusterd.Brick) (n int) {
 func notOnline(set []glusterd.Brick) (names []string) {
 	for i := range set {
 		if set[i].State != glusterd.BrickOnline {
-			names = append(names, set[i].Name()+map[glusterd.BrickState]string{glusterd.BrickOffline: " is down", glusterd.BrickUnknown: " is not heard of"}[set[i].State])
+			names = append(names, set[i].Name()+map[glusterd.BrickState]string{glusterd.BrickOffline: " is down", glusterd.BrickUnknown: " is unknown"}[set[i].State])
 		}
 	}
 	return names

@@ -73,7 +73,7 @@ func (s *Server) write(e *api.NFSExport, x *export) {
 			s.plan.Resources = append(s.plan.Resources, engine.ResourceChange{Resource: next, Gone: true})
 			return
 		}
-		st.State, st.Message = api.ResourceDeleting, "the NFS server gives it up"
+		st.State, st.Message = api.ResourceDeleting, "the NFS server removes the export"
 		s.plan.PutResource(e, next)
 		return
 	}

@@ -87,9 +87,9 @@ func (p *planner) judgeNode(n *node, because func(string, ...any)) {
 	}
 	switch x := p.peer(n); {
 	case x == nil && n.leaving == "":
-		because("node %s: Torus does not hear its torusd yet", n.name)
+		because("node %s: torusd has not connected yet", n.name)
 	case x != nil && x.State == torus.PeerDown:
-		because("node %s is DOWN: Torus does not hear its torusd", n.name)
+		because("node %s is DOWN: torusd disconnected", n.name)
 	case p.returned(n):
 		because("%s", p.notWhole(n))
 	}

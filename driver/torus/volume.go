@@ -127,7 +127,7 @@ func (p *planner) refusal(v *api.Volume) string {
 		return ""
 	}
 	if x := p.word.Volume(v.Name); x.Size != wanted {
-		return fmt.Sprintf("the volume has %s and shall have %s: Torus cannot change the size of a volume. Make another one and copy the data", x.Size, wanted)
+		return fmt.Sprintf("cannot change the size from %s to %s: Torus does not support it; create another volume and copy the data", x.Size, wanted)
 	}
 	return ""
 }
@@ -160,7 +160,7 @@ func (p *planner) deleteVolume(v *api.Volume) {
 		p.plan.LetGo(v)
 		return
 	case p.word.Volume(v.Name).InUse:
-		status.Message = "a client uses it: it is deleted when that has let go of it (up to 30 s after a client died)"
+		status.Message = "in use by a client: deleted after the client released it (up to 30 s after a crash)"
 	default:
 		p.command(torus.VerbDelete, v.Name, nil, api.RiskData, "the Volume was deleted with deletionPolicy Wipe")
 	}

@@ -199,9 +199,9 @@ func (b *bed) poolsStand() {
 func (b *bed) poolFills() {
 	b.Helper()
 	b.ceph("osd", "set", "noout")
-	b.cephSays("OSDMAP_FLAGS", "health")
+	b.cephSays("noout flag(s) set", "health")
 	b.mustApply(poolYAML("small"))
-	b.cephSays("OSDMAP_FLAGS", "health")
+	b.cephSays("noout flag(s) set", "health")
 	b.ceph("osd", "unset", "noout")
 	b.mustApply(poolYAML("small", "quota: {maxObjects: 1}"))
 	b.holdfast(0, "ceph", "shell", "--", "bash", "-c", "for i in 1 2; do echo x | rados -p small put o$i -; done")
