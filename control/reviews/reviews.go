@@ -102,7 +102,7 @@ func newReview[T any, P interface {
 	return &review[T, P]{singular, answer}
 }
 
-var _ rest.Creater = &review[authenticationv1.SelfSubjectReview, *authenticationv1.SelfSubjectReview]{}
+var _ rest.Creater = &review[authenticationv1.SelfSubjectReview, *authenticationv1.SelfSubjectReview]{} //nolint:misspell // the library calls it so
 
 // New returns an empty review.
 func (r *review[T, P]) New() runtime.Object { return P(new(T)) }
