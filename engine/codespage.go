@@ -13,7 +13,8 @@ func CodesPage() string {
 
 A ClusterEvent records one difference that an orchestration of a StorageCluster saw. The events of a cluster are numbered
 without a gap; the last 500 are kept, for 7 days. 'holdfast get clusterevents' lists them. Each difference is told once, whoever leads.
-'kubectl get events' and 'kubectl describe' show them as core Events, with the code as a word: DaemonFailed is DAEMON_FAILED.
+'kubectl get events' and 'kubectl describe' show them as core Events, with the code as a word: DAEMON_FAILED is
+DaemonFailed.
 
 The control plane tells of its members of etcd in the same way, by the codes that begin with QUORUM, and of its leader by LEADER_CHANGED, in the namespace holdfast-system.
 

@@ -1,6 +1,6 @@
-// Package reviews answers those who ask the API who they are and what they may do: SelfSubjectReview,
-// SelfSubjectAccessReview and SelfSubjectRulesReview, as 'kubectl auth' and k9s ask. Nothing is
-// stored, and no rule stands here: the authorizer that decides requests answers.
+// Package reviews answers those who ask the API who they are and what they may do:
+// SelfSubjectReview, SelfSubjectAccessReview and SelfSubjectRulesReview, as 'kubectl auth' and k9s
+// ask. Nothing is stored, and no rule stands here: the authorizer that decides requests answers.
 package reviews
 
 import (
