@@ -62,8 +62,8 @@ func TestStand_kstatus(t *testing.T) {
 	}
 }
 
-// TestSchedule_seesLateChanges: an action that ended while its spec was changed says that this was seen: nothing comes of it any
-// more, and a tool would wait for that.
+// TestSchedule_seesLateChanges: an action that ended while its spec was changed says that this was
+// seen: nothing comes of it any more, and a tool would wait for that.
 func TestSchedule_seesLateChanges(t *testing.T) {
 	a := &api.Action{ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 2}}
 	a.Status.State = api.ActionDone

@@ -663,7 +663,8 @@ func TestRun_failureIsToldAndTriedAgain(t *testing.T) {
 	}
 }
 
-// TestRun_labels: a Daemon that gets labels and an owner is not prepared anew, and its process goes on.
+// TestRun_labels: a Daemon that gets labels and an owner is not prepared anew, and its process goes
+// on.
 func TestRun_labels(t *testing.T) {
 	w := newWorld(t, sleeperDaemon("one"))
 	w.run()

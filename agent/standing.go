@@ -28,8 +28,8 @@ func daemonStanding(d *api.Daemon, s *api.DaemonStatus) api.Standing {
 	return is
 }
 
-// faultyStanding says how a daemon is that could not be brought to its newest spec: it is not ready,
-// though its process may go on. waits is set where what is missing comes by itself.
+// faultyStanding says how a daemon is that could not be brought to its newest spec: it is not
+// ready, though its process may go on. waits is set where what is missing comes by itself.
 func faultyStanding(d *api.Daemon, s *api.DaemonStatus, waits bool) api.Standing {
 	is := daemonStanding(d, s)
 	if is.Ready {

@@ -13,7 +13,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/kstatus"
 )
 
-// stands checks what tools see of a daemon whose state the agent has told: kstatus and Argo CD, and the reason of Ready.
+// stands checks what tools see of a daemon whose state the agent has told: kstatus and Argo CD, and
+// the reason of Ready.
 func (w *world) stands(name string, want kstatus.State, reason api.Reason) {
 	w.t.Helper()
 	d := w.daemon(name)
@@ -114,7 +115,8 @@ func TestStanding_states(t *testing.T) {
 	}
 }
 
-// TestStanding_waits: a running daemon whose newest spec waits for what comes by itself needs nobody.
+// TestStanding_waits: a running daemon whose newest spec waits for what comes by itself needs
+// nobody.
 func TestStanding_waits(t *testing.T) {
 	d := &api.Daemon{Spec: api.DaemonSpec{State: api.WantRunning}}
 	s := &api.DaemonStatus{State: api.DaemonRunning, Message: "the changed spec is not in force: it waits"}

@@ -32,7 +32,8 @@ func TestGet_events(t *testing.T) {
 	p := newHome(t, "told")
 	p.must(t, exitOK, "", []string{"get", "events"}, "there are none")
 	const event = "apiVersion: holdfast.io/v1alpha1\nkind: ClusterEvent\nmetadata: {name: c-0000000001}\n" +
-		"cluster: c\nsequence: 1\ncode: AGENT_DOWN\nobject: host/h1\nmessage: the agent is silent\ntime: '2026-01-02T03:04:05.000000Z'\n"
+		"cluster: c\nsequence: 1\ncode: AGENT_DOWN\nobject: host/h1\n" +
+		"message: the agent is silent\ntime: '2026-01-02T03:04:05.000000Z'\n"
 	p.must(t, exitOK, event, []string{"apply", "-f", "-"})
 	p.must(t, exitOK, "", []string{"get", "events"}, "LAST SEEN", "Warning   AgentDown   Host/h1   the agent is silent")
 }

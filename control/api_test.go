@@ -93,7 +93,8 @@ func TestAPI_discovery(t *testing.T) {
 			}
 		}
 		for _, want := range []string{
-			"v1 namespaces", "v1 secrets", "v1 events", "events.k8s.io/v1 events", "v1 configmaps", "coordination.k8s.io/v1 leases",
+			"v1 namespaces", "v1 secrets", "v1 events", "events.k8s.io/v1 events", "v1 configmaps",
+			"coordination.k8s.io/v1 leases",
 			"holdfast.io/v1alpha1 hosts", "holdfast.io/v1alpha1 daemons/status",
 			"apiextensions.k8s.io/v1 customresourcedefinitions", "authentication.k8s.io/v1 selfsubjectreviews",
 			"authorization.k8s.io/v1 selfsubjectaccessreviews", "authorization.k8s.io/v1 selfsubjectrulesreviews",

@@ -20,7 +20,9 @@ import (
 )
 
 // told writes a ClusterEvent of cluster a.
-func told(t *testing.T, c client.Client, ns string, sequence int64, code, object string, at time.Time) *api.ClusterEvent {
+func told(
+	t *testing.T, c client.Client, ns string, sequence int64, code, object string, at time.Time,
+) *api.ClusterEvent {
 	t.Helper()
 	e := &api.ClusterEvent{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: api.ClusterEventName("a", sequence)},
@@ -86,7 +88,8 @@ func TestEvents_ofAnObject(t *testing.T) {
 	}
 }
 
-// TestEvents_watch: a watch goes on where a list ended, tells of what is selected alone, and of removals.
+// TestEvents_watch: a watch goes on where a list ended, tells of what is selected alone, and of
+// removals.
 func TestEvents_watch(t *testing.T) {
 	s, _ := sharedServer(t)
 	c := newClient(t, s.Config())
@@ -122,7 +125,8 @@ func TestEvents_watch(t *testing.T) {
 	}
 }
 
-// TestEvents_informers: a client that has what there is sent as the beginning of a watch is told where that ends.
+// TestEvents_informers: a client that has what there is sent as the beginning of a watch is told
+// where that ends.
 func TestEvents_informers(t *testing.T) {
 	s, _ := sharedServer(t)
 	c := newClient(t, s.Config())
@@ -191,7 +195,8 @@ func TestEvents_modern(t *testing.T) {
 	if e, ok := change.Object.(*eventsv1.Event); !ok || e.Reason != "DaemonRunning" || change.Type != watch.Added {
 		t.Errorf("got %+v", change)
 	}
-	for _, path := range []string{"/apis/events.k8s.io/v1/namespaces/" + ns + "/events", "/api/v1/namespaces/" + ns + "/events"} {
+	for _, group := range []string{"/apis/events.k8s.io/v1", "/api/v1"} {
+		path := group + "/namespaces/" + ns + "/events"
 		table, err := set.RESTClient().Get().AbsPath(path).
 			SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
 		if err != nil || !strings.Contains(string(table), `"Last Seen"`) || !strings.Contains(string(table), `"Pool/b"`) {

@@ -28,10 +28,12 @@ var least = map[string]string{
 	"Action":          "spec: {kind: cluster.test, target: t}",
 	"StorageStatus":   "{}",
 	"Plan":            "spec: {manifest: e30=}",
-	"ClusterEvent":    "{cluster: a, sequence: 1, code: X, object: cluster/a, message: m, time: '2026-01-02T03:04:05.000000Z'}",
+	"ClusterEvent": "{cluster: a, sequence: 1, code: X, object: cluster/a, message: m, " +
+		"time: '2026-01-02T03:04:05.000000Z'}",
 }
 
-// TestAPI_newObjects: an object that nobody has looked at yet is not taken for one that is as it is declared.
+// TestAPI_newObjects: an object that nobody has looked at yet is not taken for one that is as it is
+// declared.
 func TestAPI_newObjects(t *testing.T) {
 	s, _ := sharedServer(t)
 	c := newClient(t, s.Config())

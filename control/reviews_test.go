@@ -13,7 +13,8 @@ import (
 	"github.com/holdfast-storage/holdfast/control/pki"
 )
 
-// TestReviews: administrators, viewers and hosts are told who they are and what they may do, as it is decided.
+// TestReviews: administrators, viewers and hosts are told who they are and what they may do, as it
+// is decided.
 func TestReviews(t *testing.T) {
 	s, config := sharedServer(t)
 	host := newHost(t, s, config, "reviewed").config

@@ -17,7 +17,8 @@ const (
 // ManagedBy is the value of LabelManagedBy on everything that Holdfast makes.
 const ManagedBy = "holdfast"
 
-// Components of what Holdfast makes for a cluster, beside its daemons, whose component is their type.
+// Components of what Holdfast makes for a cluster, beside its daemons, whose component is their
+// type.
 const (
 	ComponentSecret = "secret"
 	ComponentStatus = "status"
@@ -36,7 +37,8 @@ func LabelsFor(cluster *api.StorageCluster, component string) map[string]string 
 }
 
 // Owner is how a Daemon names its cluster. It does not hold up the cluster's deletion: the engine
-// removes the Daemons in order, before its finalizer lets the cluster go (docs/decisions/2026-11-26-owner-references.md).
+// removes the Daemons in order, before its finalizer lets the cluster go
+// (docs/decisions/2026-11-26-owner-references.md).
 func Owner(cluster *api.StorageCluster) []metav1.OwnerReference {
 	if cluster.UID == "" {
 		return nil

@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// TestDaemonFor_labels: a Daemon has what tools group it by, from the start, and what its driver wants.
+// TestDaemonFor_labels: a Daemon has what tools group it by, from the start, and what its driver
+// wants.
 func TestDaemonFor_labels(t *testing.T) {
 	cluster := &api.StorageCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "files", Name: "c", UID: "u"},

@@ -14,9 +14,9 @@ import (
 
 // The functions below say how objects look that a Store makes, so that all Stores make them alike.
 
-// DaemonFor returns the Daemon that a change asks for, with the labels of its cluster, its owner and the
-// finalizer that keeps it until its agent has cleaned up. The finalizer is there from the start: an
-// agent that added it later could come too late.
+// DaemonFor returns the Daemon that a change asks for, with the labels of its cluster, its owner
+// and the finalizer that keeps it until its agent has cleaned up. The finalizer is there from the
+// start: an agent that added it later could come too late.
 func DaemonFor(cluster *api.StorageCluster, change DaemonChange) *api.Daemon {
 	d := change.Daemon.DeepCopy()
 	d.ObjectMeta = metav1.ObjectMeta{

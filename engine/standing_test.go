@@ -122,7 +122,8 @@ func TestStanding_kstatus(t *testing.T) {
 
 // A resource that nobody has looked at, as the API has it, says nothing of how it is.
 func TestStanding_new(t *testing.T) {
-	pool, node := &api.Pool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, api.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	pool := &api.Pool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	node := api.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	pool.Status.ObservedGeneration, node.Status.ObservedGeneration = -1, -1
 	p := &Plan{}
 	putStandings(&View{Resources: []api.Resource{pool}, Nodes: []api.StorageNode{node}}, p, time.Now())

@@ -8,9 +8,10 @@ import (
 	"github.com/holdfast-storage/holdfast/api/crd"
 )
 
-// coresOwn are the short names of Kubernetes' own kinds: kubectl would take one of them for the other.
-var coresOwn = strings.Fields("cm cs csr ep ev limits no ns pvc pv po rc quota sa svc crd crds ds deploy rs sts hpa cj " +
-	"ing netpol pdb pc sc vac")
+// coresOwn are the short names of Kubernetes' own kinds: kubectl would take one of them for the
+// other.
+var coresOwn = strings.Fields("cm cs csr ep ev limits no ns pvc pv po rc quota sa svc crd crds ds deploy rs sts " +
+	"hpa cj ing netpol pdb pc sc vac")
 
 // records are the kinds that record what was, which 'kubectl get holdfast' leaves out.
 var records = []string{"ClusterEvent", "Plan"}
@@ -38,7 +39,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestColumns: each kind is printed with its age, and each that has conditions with Ready and its reason.
+// TestColumns: each kind is printed with its age, and each that has conditions with Ready and its
+// reason.
 func TestColumns(t *testing.T) {
 	all, err := crd.All()
 	if err != nil {

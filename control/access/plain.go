@@ -60,7 +60,8 @@ func leadersConditions(object map[string]any) []any {
 	})
 }
 
-// sameConditions refuses a host's change of a condition that the leader writes, or of the generation that they speak of.
+// sameConditions refuses a host's change of a condition that the leader writes, or of the
+// generation that they speak of.
 func sameConditions(before, after map[string]any) error {
 	seen, _, _ := unstructured.NestedInt64(before, "status", "observedGeneration")
 	if sees, _, _ := unstructured.NestedInt64(after, "status", "observedGeneration"); sees != seen {

@@ -14,7 +14,8 @@ import (
 )
 
 // Rules lists what a user may do in a namespace. Authorize is asked for each verb of each resource
-// that is served, so that the list follows from the rules that decide requests, and from nothing else.
+// that is served, so that the list follows from the rules that decide requests, and from nothing
+// else.
 func (z *Authorizer) Rules(
 	ctx context.Context, u user.Info, namespace string, served []*metav1.APIResourceList,
 ) authorizationv1.SubjectRulesReviewStatus {
@@ -54,7 +55,8 @@ func (q *questions) may(ctx context.Context, a authorizer.AttributesRecord) bool
 	return decision == authorizer.DecisionAllow
 }
 
-// resources are the rules of an API group. Verbs that are allowed alike on several resources stand in one rule.
+// resources are the rules of an API group. Verbs that are allowed alike on several resources stand
+// in one rule.
 func (q *questions) resources(ctx context.Context, list *metav1.APIResourceList) []authorizationv1.ResourceRule {
 	var rules []authorizationv1.ResourceRule
 	for i := range list.APIResources {
@@ -100,7 +102,8 @@ func (q *questions) names() []string {
 	return nil
 }
 
-// untold notes what a host may do that no list can say, as it depends on a selector or on other objects.
+// untold notes what a host may do that no list can say, as it depends on a selector or on other
+// objects.
 func (q *questions) untold() {
 	if _, ok := AgentOf(q.user); !ok {
 		return

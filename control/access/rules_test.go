@@ -85,7 +85,8 @@ func TestRules_sayWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestRules_paths: each path of the list is one that the authorizer lets through, and none is left out.
+// TestRules_paths: each path of the list is one that the authorizer lets through, and none is left
+// out.
 func TestRules_paths(t *testing.T) {
 	z := access.NewAuthorizer(needs{})
 	for who, u := range users {

@@ -56,7 +56,8 @@ func addBoth(s *runtime.Scheme, gv schema.GroupVersion, types ...runtime.Object)
 	utilruntime.Must(s.SetVersionPriority(gv))
 }
 
-// allowFields says which fields of a kind field selectors may name, and which of the known ones they mean.
+// allowFields says which fields of a kind field selectors may name, and which of the known ones
+// they mean.
 func allowFields(s *runtime.Scheme, kind schema.GroupVersionKind, known fields.Set, means func(string) string) {
 	utilruntime.Must(s.AddFieldLabelConversionFunc(kind, func(label, value string) (string, string, error) {
 		if field := means(label); known.Has(field) || field == "metadata.name" || field == "metadata.namespace" {

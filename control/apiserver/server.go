@@ -71,7 +71,8 @@ type Server struct {
 // stopGrace is how long watches, and then the remaining connections, may take to end when the server stops.
 const stopGrace = time.Second
 
-// rulesTimeout bounds how long the server looks what it serves, to list what somebody may do with it.
+// rulesTimeout bounds how long the server looks what it serves, to list what somebody may do with
+// it.
 const rulesTimeout = 10 * time.Second
 
 // New sets the server up. Nothing is read from etcd yet.

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/coreevent"
 )
 
-// following shows what a watch of ClusterEvents tells. It ends when nobody reads it any more: watch.Filter would
-// wait for ever for somebody who does.
+// following shows what a watch of ClusterEvents tells. It ends when nobody reads it any more:
+// watch.Filter would wait for ever for somebody who does.
 type following struct {
 	from    watch.Interface
 	results chan watch.Event

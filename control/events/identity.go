@@ -23,9 +23,9 @@ type identity struct {
 	created metav1.Time
 }
 
-// identify gives an Event the UID of its object, which a ClusterEvent does not have. An object that was created
-// later is another one of the name. One that is gone has none, and so do those of a lookup that fails: the
-// Event is shown all the same, to those who do not ask for a UID.
+// identify gives an Event the UID of its object, which a ClusterEvent does not have. An object that
+// was created later is another one of the name. One that is gone has none, and so do those of a
+// lookup that fails: the Event is shown all the same, to those who do not ask for a UID.
 func (v *View) identify(ctx context.Context, known identities, e *corev1.Event) {
 	ref := e.InvolvedObject
 	ref.FieldPath = ""

@@ -29,8 +29,8 @@ func Fields(e *corev1.Event) fields.Set {
 	}
 }
 
-// selection is what a list or watch selects. The UID of an object has to be looked up, so that it is asked for
-// last.
+// selection is what a list or watch selects. The UID of an object has to be looked up, so that it
+// is asked for last.
 type selection struct{ withoutUID, all fields.Selector }
 
 func newSelection(options *internalversion.ListOptions) (selection, error) {

@@ -1,7 +1,7 @@
-// Package events serves core Events: what the ClusterEvents tell, in the form that 'kubectl get events',
-// 'kubectl describe' and other tools of Kubernetes read. Nothing is stored. Each answer is made from the
-// ClusterEvents, so that the two never differ, and has their resourceVersions, so that a watch goes on where a
-// list ended.
+// Package events serves core Events: what the ClusterEvents tell, in the form that 'kubectl get
+// events', 'kubectl describe' and other tools of Kubernetes read. Nothing is stored. Each answer is
+// made from the ClusterEvents, so that the two never differ, and has their resourceVersions, so
+// that a watch goes on where a list ended.
 package events
 
 import (
@@ -43,7 +43,8 @@ var (
 	_ rest.ShortNamesProvider   = &View{}
 )
 
-// New returns a View that reads with the rights of config, which reaches the API server itself. No request is sent yet.
+// New returns a View that reads with the rights of config, which reaches the API server itself. No
+// request is sent yet.
 func New(config *clientrest.Config) (*View, error) {
 	scheme := runtime.NewScheme()
 	if err := api.AddToScheme(scheme); err != nil {
@@ -102,8 +103,8 @@ func (v *View) get(ctx context.Context, name string, options *metav1.GetOptions)
 	return shown, nil
 }
 
-// List returns those Events that the options select. A part of a list may have fewer than was asked for: those of
-// a part of the ClusterEvents that are selected.
+// List returns those Events that the options select. A part of a list may have fewer than was asked
+// for: those of a part of the ClusterEvents that are selected.
 func (v *View) List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error) {
 	list, err := v.list(ctx, options)
 	if err != nil {
@@ -160,7 +161,8 @@ func (v *View) read(ctx context.Context) *clientrest.Request {
 	return v.client.Get().NamespaceIfScoped(namespace, namespace != metav1.NamespaceNone).Resource(resource)
 }
 
-// plain are the options for the ClusterEvents. What an Event is selected by is not known to them, but for labels.
+// plain are the options for the ClusterEvents. What an Event is selected by is not known to them,
+// but for labels.
 func plain(options *internalversion.ListOptions) (*metav1.ListOptions, error) {
 	asked := &metav1.ListOptions{}
 	if options == nil {

@@ -26,8 +26,8 @@ func attributes(u user.Info, spec *authorizationv1.SelfSubjectAccessReviewSpec) 
 	return asked, err
 }
 
-// selected are the requirements of a field selector. The rules know only those that compare with one
-// value. To leave another one out selects more, so that nothing more is allowed.
+// selected are the requirements of a field selector. The rules know only those that compare with
+// one value. To leave another one out selects more, so that nothing more is allowed.
 func selected(s *authorizationv1.FieldSelectorAttributes) (fields.Requirements, error) {
 	if s == nil {
 		return nil, nil

@@ -1,6 +1,6 @@
-// Package reviews answers those who ask the API who they are and what they may do: SelfSubjectReview,
-// SelfSubjectAccessReview and SelfSubjectRulesReview, as 'kubectl auth' and k9s ask. Nothing is
-// stored, and no rule stands here: the authorizer that decides requests answers.
+// Package reviews answers those who ask the API who they are and what they may do:
+// SelfSubjectReview, SelfSubjectAccessReview and SelfSubjectRulesReview, as 'kubectl auth' and k9s
+// ask. Nothing is stored, and no rule stands here: the authorizer that decides requests answers.
 package reviews
 
 import (
@@ -102,7 +102,7 @@ func newReview[T any, P interface {
 	return &review[T, P]{singular, answer}
 }
 
-var _ rest.Creater = &review[authenticationv1.SelfSubjectReview, *authenticationv1.SelfSubjectReview]{}
+var _ rest.Creater = &review[authenticationv1.SelfSubjectReview, *authenticationv1.SelfSubjectReview]{} //nolint:misspell // the library calls it so
 
 // New returns an empty review.
 func (r *review[T, P]) New() runtime.Object { return P(new(T)) }

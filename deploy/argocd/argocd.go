@@ -16,8 +16,8 @@ var Health string
 
 // Kinds are those that it is asked of: all that have the condition Ready.
 var Kinds = []string{
-	"Action", "Client", "Daemon", "DriveGroup", "Filesystem", "Host", "NFSExport", "ObjectStore", "ObjectStoreUser", "Pool",
-	"RBDMirror", "StorageCluster", "StorageNode", "Volume",
+	"Action", "Client", "Daemon", "DriveGroup", "Filesystem", "Host", "NFSExport", "ObjectStore", "ObjectStoreUser",
+	"Pool", "RBDMirror", "StorageCluster", "StorageNode", "Volume",
 }
 
 // ConfigMap is what is merged into Argo CD's own ConfigMap.

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/kstatus"
 )
 
-// TestKstatus: tools that know none of the kinds see how the objects are that the engine writes, while a cluster comes up,
-// changes, and goes.
+// TestKstatus: tools that know none of the kinds see how the objects are that the engine writes,
+// while a cluster comes up, changes, and goes.
 func TestKstatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -67,7 +67,8 @@ func TestKstatus(t *testing.T) {
 	})
 }
 
-// TestKstatus_records: what records how something is, or was, is Current from the beginning, and says so of itself alone.
+// TestKstatus_records: what records how something is, or was, is Current from the beginning, and
+// says so of itself alone.
 func TestKstatus_records(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

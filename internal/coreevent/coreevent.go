@@ -1,4 +1,5 @@
-// Package coreevent shows a ClusterEvent as an Event of Kubernetes' core, for tools that know no other.
+// Package coreevent shows a ClusterEvent as an Event of Kubernetes' core, for tools that know no
+// other.
 package coreevent
 
 import (
@@ -21,7 +22,8 @@ var warnings = []string{
 	"FLAPPING", "QUORUM_DEGRADED",
 }
 
-// From is the core Event that tells what a ClusterEvent does. Which UID the object has is left to the caller.
+// From is the core Event that tells what a ClusterEvent does. Which UID the object has is left to
+// the caller.
 func From(e *api.ClusterEvent) *corev1.Event {
 	kind := corev1.EventTypeNormal
 	if slices.Contains(warnings, e.Code) {
@@ -50,8 +52,8 @@ func Reason(code string) string {
 	return b.String()
 }
 
-// involved is the object that an event is about. What is no object of the API is a part of one: a device belongs to its
-// Host, a health check to its StorageCluster.
+// involved is the object that an event is about. What is no object of the API is a part of one: a
+// device belongs to its Host, a health check to its StorageCluster.
 func involved(e *api.ClusterEvent) corev1.ObjectReference {
 	word, name, _ := strings.Cut(e.Object, "/")
 	ref := corev1.ObjectReference{

@@ -14,7 +14,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// judgeDaemons begins to write, of at most so many Daemons whose agents are silent, that nobody knows how they are.
+// judgeDaemons begins to write, of at most so many Daemons whose agents are silent, that nobody
+// knows how they are.
 func (s *Store) judgeDaemons(ctx context.Context, group *errgroup.Group, hosts []api.Host, most int) {
 	for i := range hosts {
 		for _, d := range s.doubts(&hosts[i]) {
@@ -32,8 +33,9 @@ func (s *Store) judgeDaemons(ctx context.Context, group *errgroup.Group, hosts [
 	}
 }
 
-// doubts are the Daemons of a host whose agent is disconnected that say still how they are. Nobody knows that: the
-// leader says so in the agent's place. It does so once for each silence, as an agent that lives takes it back.
+// doubts are the Daemons of a host whose agent is disconnected that say still how they are. Nobody
+// knows that: the leader says so in the agent's place. It does so once for each silence, as an
+// agent that lives takes it back.
 func (s *Store) doubts(host *api.Host) []*api.Daemon {
 	connected := meta.FindStatusCondition(host.Status.Conditions, api.HostAgentConnected)
 	if connected == nil || connected.Status != metav1.ConditionFalse {
@@ -48,8 +50,8 @@ func (s *Store) doubts(host *api.Host) []*api.Daemon {
 	return found
 }
 
-// certain says whether a daemon says how it is, as it was told before a silence began. An agent that is older than the
-// condition tells none, and would not take it back.
+// certain says whether a daemon says how it is, as it was told before a silence began. An agent
+// that is older than the condition tells none, and would not take it back.
 func certain(d *api.Daemon, silent metav1.Time) bool {
 	ready := meta.FindStatusCondition(d.Status.Conditions, api.ConditionReady)
 	return ready != nil && ready.Status != metav1.ConditionUnknown && !ready.LastTransitionTime.After(silent.Time)
@@ -65,7 +67,8 @@ func (s *Store) doubt(ctx context.Context, d *api.Daemon, silent metav1.Time, no
 			meta.RemoveStatusCondition(&have.Status.Conditions, kind)
 		}
 		meta.SetStatusCondition(&have.Status.Conditions, metav1.Condition{
-			Type: api.ConditionReady, Status: metav1.ConditionUnknown, ObservedGeneration: max(have.Status.ObservedGeneration, 0),
+			Type: api.ConditionReady, Status: metav1.ConditionUnknown,
+			ObservedGeneration: max(have.Status.ObservedGeneration, 0),
 			LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)), Reason: string(api.ReasonAgentDisconnected),
 			Message: fmt.Sprintf("the agent of host %s is disconnected; the daemon was %s when it was last heard",
 				have.Spec.Host, cmp.Or(have.Status.State, api.DaemonPending)),

@@ -15,15 +15,17 @@ import (
 )
 
 const (
-	// markEvery is how often the leader looks for objects that lack a label or owner of what Holdfast makes.
+	// markEvery is how often the leader looks for objects that lack a label or owner of what Holdfast
+	// makes.
 	markEvery = time.Minute
-	// marksAtOnce bounds how many of them it writes in one look, of which there is one each second then.
+	// marksAtOnce bounds how many of them it writes in one look, of which there is one each second
+	// then.
 	marksAtOnce = 64
 )
 
-// mark gives objects of clusters the labels and the owner that they lack: those that an earlier version
-// made, or that somebody took them from. Metadata is no spec: no generation changes, and no agent
-// prepares anything. It returns when to look again.
+// mark gives objects of clusters the labels and the owner that they lack: those that an earlier
+// version made, or that somebody took them from. Metadata is no spec: no generation changes, and no
+// agent prepares anything. It returns when to look again.
 func (s *Store) mark(ctx context.Context) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, judgeTimeout)
 	defer cancel()
@@ -50,7 +52,8 @@ func (s *Store) mark(ctx context.Context) time.Duration {
 	return markEvery
 }
 
-// owned are the objects of a cluster that Holdfast made, as the cache has them. Nobody may write to them.
+// owned are the objects of a cluster that Holdfast made, as the cache has them. Nobody may write to
+// them.
 func (s *Store) owned(ctx context.Context, cluster *api.StorageCluster) []client.Object {
 	if cluster.DeletionTimestamp != nil {
 		return nil

@@ -237,9 +237,9 @@ func TestStore_watchesAgents(t *testing.T) {
 	must(t, <-done)
 }
 
-// TestStore_marks: what an earlier version made gets the labels and the owner that tools show it by.
-// Nothing else of it changes: no generation, so that no agent prepares anything, and no key of a
-// Secret, which the cache does not have.
+// TestStore_marks: what an earlier version made gets the labels and the owner that tools show it
+// by. Nothing else of it changes: no generation, so that no agent prepares anything, and no key of
+// a Secret, which the cache does not have.
 func TestStore_marks(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -307,8 +307,8 @@ func TestStore_marks(t *testing.T) {
 	}
 }
 
-// TestStore_doubtsDaemons: nobody knows how the daemons of a silent host are, and the leader says so, once: what an agent
-// tells then, which lives and is not heard, stays.
+// TestStore_doubtsDaemons: nobody knows how the daemons of a silent host are, and the leader says
+// so, once: what an agent tells then, which lives and is not heard, stays.
 func TestStore_doubtsDaemons(t *testing.T) {
 	w, s := newWorld(t), newStore(t, "s1")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -343,7 +343,9 @@ func TestStore_doubtsDaemons(t *testing.T) {
 	if !strings.Contains(c.Message, "falls-silent is disconnected; the daemon was Running") {
 		t.Errorf("message %q", c.Message)
 	}
-	eventually(t, "a second has passed", func() bool { return time.Since(c.LastTransitionTime.Time) > 1100*time.Millisecond })
+	eventually(t, "a second has passed", func() bool {
+		return time.Since(c.LastTransitionTime.Time) > 1100*time.Millisecond
+	})
 	tell(told)
 	other := toldDaemon(host.Name, "later") // said in doubt by a later look than the one that would doubt again
 	must(t, w.Create(t.Context(), other))

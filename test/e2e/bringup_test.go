@@ -193,7 +193,8 @@ func (b *bed) viewerAsks(t *testing.T) {
 	b.run("kubeconfig", "create", "jo", "--role", "viewer", "-o", "/var/lib/holdfast/jo.kubeconfig")
 	kubectl := func(want string, args ...string) {
 		t.Helper()
-		cmd := h.Command(t.Context(), kubectl, append([]string{"--kubeconfig", "/var/lib/holdfast/jo.kubeconfig"}, args...)...)
+		args = append([]string{"--kubeconfig", "/var/lib/holdfast/jo.kubeconfig"}, args...)
+		cmd := h.Command(t.Context(), kubectl, args...)
 		out, _ := cmd.CombinedOutput() // kubectl ends with 1 after a no
 		if !strings.Contains(string(out), want) {
 			t.Errorf("kubectl %s: %q is not in\n%s", strings.Join(args, " "), want, out)

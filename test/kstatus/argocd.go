@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-storage/holdfast/deploy/argocd"
 )
 
-// ArgoCD returns what Argo CD shows of an object with the health script of deploy/argocd. The interpreter is Argo CD's own.
+// ArgoCD returns what Argo CD shows of an object with the health script of deploy/argocd. The
+// interpreter is Argo CD's own.
 func ArgoCD(t testing.TB, o runtime.Object) (health, message string) {
 	t.Helper()
 	l := lua.NewState()

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-storage/holdfast/deploy/argocd"
 )
 
-// TestArgoCD: each state of the conditions has its word, with the message that says why. What the engine writes is tried with
-// Check, by the tests of those who write it.
+// TestArgoCD: each state of the conditions has its word, with the message that says why. What the
+// engine writes is tried with Check, by the tests of those who write it.
 func TestArgoCD(t *testing.T) {
 	standing := func(s api.Standing) *api.Pool {
 		p := &api.Pool{ObjectMeta: metav1.ObjectMeta{Name: "p", Generation: 2}}
@@ -25,7 +25,8 @@ func TestArgoCD(t *testing.T) {
 	}
 	unknown := func(reason string) *api.StorageCluster {
 		c := &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Generation: 1}}
-		ready := metav1.Condition{Type: api.ConditionReady, Status: metav1.ConditionUnknown, Reason: reason, Message: "nobody looks"}
+		ready := metav1.Condition{Type: api.ConditionReady, Status: metav1.ConditionUnknown, Reason: reason}
+		ready.Message = "nobody looks"
 		c.Status.Conditions = []metav1.Condition{ready}
 		return c
 	}
@@ -37,7 +38,7 @@ func TestArgoCD(t *testing.T) {
 	}{
 		{"Healthy", "Ready", standing(api.Standing{Ready: true, Reason: api.ReasonReady})},
 		{"Progressing", "it moves data", standing(api.Standing{Reason: api.ReasonMovingData, Message: "it moves data"})},
-		{"Degraded", "write less", standing(api.Standing{Stalled: true, Reason: api.ReasonInvalidSpec, Message: "write less"})},
+		{"Degraded", "write", standing(api.Standing{Stalled: true, Reason: api.ReasonInvalidSpec, Message: "write less"})},
 		{"Progressing", "newest spec", behind},
 		{"Progressing", "nobody has said", &api.Pool{}},
 	} {

@@ -1,5 +1,5 @@
-// Package kstatus says how an object is by kstatus (sigs.k8s.io/cli-utils), as Flux, Argo CD's users and 'kapp' see it,
-// so that tests can ask it of the objects that Holdfast writes.
+// Package kstatus says how an object is by kstatus (sigs.k8s.io/cli-utils), as Flux, Argo CD's
+// users and 'kapp' see it, so that tests can ask it of the objects that Holdfast writes.
 package kstatus
 
 import (

@@ -30,8 +30,8 @@ const (
 	Behind State = "behind"
 )
 
-// Table is what kstatus says of each kind in each state, as docs/reference/conditions.md has it. "-" stands for a state that
-// a kind does not have.
+// Table is what kstatus says of each kind in each state, as docs/reference/conditions.md has it. "-"
+// stands for a state that a kind does not have.
 //
 //go:embed table.txt
 var Table string
@@ -47,9 +47,11 @@ func Check(t testing.TB, state State, o runtime.Object) {
 	checkArgoCD(t, kind, state, want, o)
 }
 
-// shown are what Argo CD may show of what kstatus says. Argo CD has more words for what is not known and what is paused.
+// shown are what Argo CD may show of what kstatus says. Argo CD has more words for what is not
+// known and what is paused.
 var shown = map[string][]string{
-	Current: {"Healthy"}, InProgress: {"Progressing", "Unknown", "Suspended"}, Failed: {"Degraded"}, Terminating: {"Progressing"},
+	Current: {"Healthy"}, InProgress: {"Progressing", "Unknown", "Suspended"}, Failed: {"Degraded"},
+	Terminating: {"Progressing"},
 }
 
 func checkArgoCD(t testing.TB, kind string, state State, is string, o runtime.Object) {

@@ -8,7 +8,8 @@ import (
 	"github.com/holdfast-storage/holdfast/api/crd"
 )
 
-// TestTable: the table has a row for each kind, and readers of the documentation have the same table.
+// TestTable: the table has a row for each kind, and readers of the documentation have the same
+// table.
 func TestTable(t *testing.T) {
 	all, err := crd.All()
 	if err != nil {
