@@ -146,7 +146,7 @@ func encryption() metav1.Condition {
 // sameStatus compares what the agent alone writes.
 func sameStatus(have, want *api.HostStatus) bool {
 	mine := have.DeepCopy()
-	mine.Conditions = nil
+	mine.ObservedGeneration, mine.Conditions = 0, nil
 	for _, name := range []string{api.HostEncryption, api.HostClockInSync} {
 		if c := meta.FindStatusCondition(have.Conditions, name); c != nil {
 			mine.Conditions = append(mine.Conditions, *c)

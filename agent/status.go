@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,8 +38,16 @@ func processNameOf(d *api.Daemon) string { return processName(client.ObjectKeyFr
 
 // tell writes the status of a daemon, if it differs from what the server has. The report stays as it was told last.
 func (a *agent) tell(ctx context.Context, d *api.Daemon, status api.DaemonStatus) error {
+	return a.tellStanding(ctx, d, status, daemonStanding(d, &status))
+}
+
+// tellStanding is tell for a daemon of which its state does not say how it is.
+func (a *agent) tellStanding(ctx context.Context, d *api.Daemon, status api.DaemonStatus, is api.Standing) error {
 	return a.edit(ctx, d, func(have *api.DaemonStatus) {
 		status.ObservedGeneration = d.Generation
+		status.Conditions = slices.Clone(have.Conditions)
+		is.Message = fitMessage(is.Message) // what is cut and escaped later would never be what is there
+		api.SetStanding(&status.Conditions, d.Generation, is, a.now())
 		if status.LastExit == nil {
 			status.LastExit = have.LastExit
 		}
@@ -157,7 +166,7 @@ func (a *agent) fail(ctx context.Context, d *api.Daemon, err error) error {
 		status = runningStatus(s, a.versionOf(ctx, d))
 		status.Message = message
 	}
-	return errors.Join(err, a.tell(ctx, d, status))
+	return errors.Join(err, a.tellStanding(ctx, d, status, faultyStanding(d, &status, w != nil)))
 }
 
 // runningStatus says how a process that is kept running is.

@@ -86,10 +86,6 @@ func (g *globals) get(ctx context.Context, args []string, output string, all boo
 			return err
 		}
 	}
-	if mapping.GroupVersionKind.Kind == "Event" && len(t.Rows) == 0 {
-		_, err := fmt.Fprintln(g.out, "there are none of Kubernetes' own; what Holdfast tells: holdfast get clusterevents")
-		return err
-	}
 	return printTable(g.out, &t, all, output == "wide")
 }
 

@@ -226,7 +226,7 @@ func (s snapshot) unheard(l line) line {
 
 func daemonLine(d *api.Daemon) line {
 	state := d.Status.State
-	if state == "" || d.Status.ObservedGeneration == 0 {
+	if state == "" || d.Status.ObservedGeneration <= 0 {
 		state = api.DaemonPending
 	}
 	detail := d.Status.Message

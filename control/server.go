@@ -349,6 +349,7 @@ func (s *Server) apiConfig(listener *doors.Listener) (*apiserver.Config, error) 
 	if err := s.manageQuorum(client); err != nil {
 		return nil, err
 	}
+	rights := access.NewAuthorizer(secrets)
 	renewer := &join.Renewer{Authority: s.identity.signer, Now: time.Now, Log: s.log}
 	return &apiserver.Config{
 		Listener: listener, Credentials: s.identity.credentials, Loopback: s.loopback,
@@ -357,7 +358,8 @@ func (s *Server) apiConfig(listener *doors.Listener) (*apiserver.Config, error) 
 			CertFile: pki.CertFile(s.dir.pki(), "etcd"), KeyFile: pki.KeyFile(s.dir.pki(), "etcd"), CAFile: filepath.Join(s.dir.pki(), trustFile),
 		},
 		EncryptionKey: s.identity.encryptionKey,
-		Authorizer:    access.NewAuthorizer(secrets),
+		Authorizer:    rights,
+		Rules:         rights.Rules,
 		Admission:     []admission.Interface{access.HostAdmission{}, access.ActionAdmission{Facts: facts}, access.KeepAdmission{Kept: facts}},
 		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(r *http.Request) error { return member.Ready(r.Context()) })},
 		Guard:         s.revoked.Guard,

@@ -13,7 +13,8 @@ func CodesPage() string {
 
 A ClusterEvent records one difference that an orchestration of a StorageCluster found. The events of a cluster are
 numbered without a gap; the last 500 are kept, for 7 days. 'holdfast get clusterevents' lists them. Each difference is
-recorded once, whichever server leads.
+recorded once, whichever server leads. 'kubectl get events' and 'kubectl describe' show them as core Events, with the
+code as a CamelCase word: DaemonFailed is DAEMON_FAILED.
 
 The control plane records events of etcd's members with the codes that begin with QUORUM, and of its leader with
 LEADER_CHANGED, in the namespace holdfast-system.

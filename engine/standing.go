@@ -53,7 +53,7 @@ func keepStanding(next, was *api.ResourceStatus) {
 // resourceConditions are the conditions of a resource, with Ready, Reconciling and Stalled as they are now.
 func resourceConditions(r api.Resource, p *Plan, now time.Time) []metav1.Condition {
 	s := r.Common()
-	if s.ObservedGeneration == 0 {
+	if s.ObservedGeneration <= 0 {
 		return s.Conditions // no driver has looked at it yet
 	}
 	conditions := slices.Clone(s.Conditions)
@@ -103,7 +103,7 @@ func putNodeStanding(n *api.StorageNode, p *Plan, now time.Time) {
 	if i >= 0 {
 		status = &p.Nodes[i].Status
 	}
-	if status.ObservedGeneration == 0 {
+	if status.ObservedGeneration <= 0 {
 		return // no driver has looked at it yet
 	}
 	conditions := slices.Clone(status.Conditions)

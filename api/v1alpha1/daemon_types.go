@@ -21,13 +21,15 @@ const AnnotationEntity = "holdfast.io/ceph-entity"
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Namespaced,shortName=dm
+// +kubebuilder:resource:scope=Namespaced,shortName=dm,categories=holdfast
 // +kubebuilder:selectablefield:JSONPath=`.spec.host`
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.host`
 // +kubebuilder:printcolumn:name="Wanted",type=string,JSONPath=`.spec.state`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
 // +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.restarts`
+// +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Daemon struct {
@@ -36,6 +38,7 @@ type Daemon struct {
 
 	Spec DaemonSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status DaemonStatus `json:"status,omitempty"`
 }
 
@@ -173,7 +176,7 @@ const (
 	DaemonFailed DaemonState = "Failed"
 )
 
-// DaemonStatus is what the agent of the daemon's host reports. It is the only writer of each field.
+// DaemonStatus is what the agent of the daemon's host reports. It is the only writer of all fields but Conditions.
 type DaemonStatus struct {
 	// ObservedGeneration is the generation of the spec that State speaks of. Its writer is the agent.
 	// +optional
@@ -208,6 +211,13 @@ type DaemonStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=131072
 	Report string `json:"report,omitempty"`
+	// Conditions are Ready, Reconciling and Stalled. The agent writes them with State. While the agent is disconnected
+	// the leader sets Ready to Unknown, which the agent takes back.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // ParameterForeign is the parameter of a Daemon that stands for a process which Holdfast did not start: the cluster that the process is of, as

@@ -68,6 +68,12 @@ var openPaths = []string{
 // show what is in its memory, is for administrators alone.
 var viewerPaths = []string{"/", "/metrics", "/healthz/", "/livez/", "/readyz/", "/holdfast/v1/quorum"}
 
+// openReviews are what everyone who has a certificate may ask: who they are, and what they may do.
+var openReviews = []string{
+	"selfsubjectreviews.authentication.k8s.io",
+	"selfsubjectaccessreviews.authorization.k8s.io", "selfsubjectrulesreviews.authorization.k8s.io",
+}
+
 // Authorize decides a request. Nobody else is asked after it, so no opinion means no.
 func (z *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	u := a.GetUser()
@@ -129,7 +135,13 @@ func resource(a authorizer.Attributes) string {
 }
 
 func open(a authorizer.Attributes) bool {
-	if a.IsResourceRequest() || a.GetVerb() != "get" || !inGroup(a.GetUser(), user.AllAuthenticated) {
+	if !inGroup(a.GetUser(), user.AllAuthenticated) {
+		return false
+	}
+	if a.IsResourceRequest() {
+		return a.GetVerb() == "create" && slices.Contains(openReviews, resource(a))
+	}
+	if a.GetVerb() != "get" {
 		return false
 	}
 	return slices.ContainsFunc(openPaths, func(path string) bool { return covers(path, a.GetPath()) })
