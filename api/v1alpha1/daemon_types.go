@@ -176,7 +176,7 @@ const (
 	DaemonFailed DaemonState = "Failed"
 )
 
-// DaemonStatus is what the agent of the daemon's host reports. It is the only writer of each field.
+// DaemonStatus is what the agent of the daemon's host reports. It is the only writer of all fields but Conditions.
 type DaemonStatus struct {
 	// ObservedGeneration is the generation of the spec that State speaks of. Its writer is the agent.
 	// +optional
