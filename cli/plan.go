@@ -12,10 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/driver/ceph"
+	"github.com/holdfast-storage/holdfast/driver"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
-	"github.com/holdfast-storage/holdfast/driver/gluster"
-	"github.com/holdfast-storage/holdfast/driver/torus"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/waits"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -33,7 +31,7 @@ var dialCeph func(rados.Config) rados.Client
 
 // drivers are the storage systems that this program knows. One that does not answer is waited for so long, and what is missing as long as w says.
 func drivers(answer time.Duration, w waits.Waits) []engine.Driver {
-	return []engine.Driver{&ceph.Driver{Dial: dialCeph, FirstAnswer: answer, Waits: w}, gluster.Driver{Waits: w}, torus.Driver{}}
+	return driver.All(driver.Options{FirstAnswer: answer, Waits: w, DialCeph: dialCeph})
 }
 
 type planOptions struct {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -47,6 +48,13 @@ type Driver interface {
 	Perform(ctx context.Context, view *View, cmd Command, secrets SecretReader) error
 	// Forget releases what the driver holds for a cluster (connections, caches): it was deleted, or leadership was lost.
 	Forget(namespace, name string)
+}
+
+// ActionDriver is a Driver that carries out kinds of Actions of its own, such as a step that a person asks for.
+type ActionDriver interface {
+	Driver
+	// Handlers carry them out by what a Store holds. Where only their kinds are asked for, the Store is nil.
+	Handlers(store Store) []action.Handler
 }
 
 // SecretReader reads the Secrets of one cluster.

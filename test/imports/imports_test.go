@@ -76,6 +76,17 @@ var rules = []rule{
 		module + "control":  "agents run on machines that have no control plane",
 		"go.etcd.io/etcd":   "agents reach the API alone",
 	}},
+	{from: "leader", bad: map[string]string{
+		module + "driver":                "drivers come in by leader.Config, and hand out their own action handlers",
+		module + "platform":              "the leader runs in both homes",
+		module + "control":               "the leader runs in both homes",
+		module + "agent":                 "the leader runs in both homes; the kinds of actions of agents come in by leader.Config",
+		module + "cli":                   "the command line is above everything else",
+		"go.etcd.io/etcd":                "the leader reads and writes through its Store alone",
+		"k8s.io/client-go":               "the leader reads and writes through its Store alone",
+		"sigs.k8s.io/controller-runtime": "the leader reads and writes through its Store alone",
+	}},
+	{from: "", except: []string{"cli", "cmd", "test"}, bad: map[string]string{module + "cli": "the command line is above everything else"}},
 	{from: "platform", bad: map[string]string{
 		module + "driver":  "a platform runs any storage system's daemons",
 		module + "control": "the platform meets the control plane in the API",
@@ -93,6 +104,7 @@ var rules = []rule{
 		module + "engine": "internal packages are leaves", module + "driver": "internal packages are leaves",
 		module + "platform": "internal packages are leaves", module + "agent": "internal packages are leaves",
 		module + "control": "internal packages are leaves", module + "cli": "internal packages are leaves",
+		module + "leader": "internal packages are leaves",
 	}},
 	{from: "", except: []string{"test", "engine/conformance", "engine/sim", "engine/storetest", "driver/ceph/radostest", "action/actiontest", "agent/service/servicetest"}, bad: map[string]string{
 		module + "action/actiontest":         "what is simulated is for tests, and has no place in the program",

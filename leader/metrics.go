@@ -1,4 +1,4 @@
-package cli
+package leader
 
 import (
 	"slices"
@@ -9,17 +9,24 @@ import (
 
 	"github.com/holdfast-storage/holdfast/action"
 	"github.com/holdfast-storage/holdfast/engine"
-	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
-// leading shows what the engine of this server has counted since the server was started, and what the server knows while it leads.
-type leading struct {
+// Metrics shows what the engine of this process has counted since the process was started, and what
+// its Store knows while it leads. The zero value is ready. It is registered once; each Run counts
+// in it.
+type Metrics struct {
 	stats   engine.Stats
 	actions action.Stats
-	store   atomic.Pointer[bare.Store]
+	store   atomic.Pointer[Store] // nil while this process does not lead
 }
 
-var _ prometheus.Collector = (*leading)(nil)
+var _ prometheus.Collector = (*Metrics)(nil)
+
+// leads has the metrics tell of a store until the function that it returns is called.
+func (l *Metrics) leads(store Store) (end func()) {
+	l.store.Store(&store)
+	return func() { l.store.Store(nil) }
+}
 
 func metric(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
@@ -31,29 +38,33 @@ var (
 	runsLocked  = metric("holdfast_orchestrations_discarded_total",
 		"Orchestrations that were discarded because another run held the cluster's lock.")
 	runsRunning  = metric("holdfast_orchestrations_running", "Orchestrations that are under way.")
-	runsWaiting  = metric("holdfast_orchestrations_waiting", "Clusters whose orchestration is due and waits for others to end.")
-	runsDuration = metric("holdfast_orchestration_duration_seconds", "How long orchestrations took, by outcome.", "outcome")
+	runsWaiting  = metric("holdfast_orchestrations_waiting",
+		"Clusters whose orchestration is due and waits for others to end.")
+	runsDuration = metric("holdfast_orchestration_duration_seconds",
+		"How long orchestrations took, by outcome.", "outcome")
 	eventsTotal  = metric("holdfast_events_total", "Events that this server has written as leader.")
 
 	leadingNow = metric("holdfast_leader", "1 while this server leads, else 0.")
 	reportAge  = metric("holdfast_agent_report_age_seconds",
-		"How long ago the agents of the hosts were last heard, as the leader knows: the quantiles over all hosts, 1 being the oldest.")
+		"How long ago the agents of the hosts were last heard, as the leader knows: "+
+			"the quantiles over all hosts, 1 being the oldest.")
 	agentsSilent = metric("holdfast_agents_silent", "Hosts whose agent is silent.")
 	actionsNow   = metric("holdfast_actions", "Actions that there are, by state.", "state")
 	actionsStuck = metric("holdfast_actions_stuck", "Actions that the leader can neither write nor carry on.")
 )
 
 // Describe implements prometheus.Collector.
-func (l *leading) Describe(descs chan<- *prometheus.Desc) {
+func (l *Metrics) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		runsStarted, runsFailed, runsLocked, runsRunning, runsWaiting, runsDuration, eventsTotal, leadingNow, reportAge, agentsSilent, actionsNow, actionsStuck,
+		runsStarted, runsFailed, runsLocked, runsRunning, runsWaiting, runsDuration, eventsTotal, leadingNow, reportAge,
+		agentsSilent, actionsNow, actionsStuck,
 	} {
 		descs <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (l *leading) Collect(metrics chan<- prometheus.Metric) {
+func (l *Metrics) Collect(metrics chan<- prometheus.Metric) {
 	put := func(desc *prometheus.Desc, kind prometheus.ValueType, value int64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(desc, kind, float64(value), labels...)
 	}
@@ -66,11 +77,12 @@ func (l *leading) Collect(metrics chan<- prometheus.Metric) {
 	for outcome, d := range l.stats.Ended() {
 		metrics <- histogram(runsDuration, d, outcome)
 	}
-	store := l.store.Load()
-	if store == nil {
+	leads := l.store.Load()
+	if leads == nil {
 		put(leadingNow, prometheus.GaugeValue, 0)
 		return
 	}
+	store := *leads
 	put(leadingNow, prometheus.GaugeValue, 1)
 	metrics <- summary(reportAge, store.ReportAges())
 	put(agentsSilent, prometheus.GaugeValue, int64(store.SilentAgents()))
