@@ -78,9 +78,9 @@ func Run(ctx context.Context, c Config) error {
 // orchestrators are one for each driver; actions on hosts ask them what a cluster would plan.
 func (c Config) orchestrators() ([]engine.ServiceManager, map[api.StorageType]hosts.Planner) {
 	var managers []engine.ServiceManager
-	planners := map[api.StorageType]hosts.Planner{}
+	planners, places := map[api.StorageType]hosts.Planner{}, &engine.Places{}
 	for _, driver := range c.Drivers {
-		o := &engine.Orchestrator{Store: c.Store, Driver: driver, Leader: c.Name, Log: c.Log}
+		o := &engine.Orchestrator{Store: c.Store, Driver: driver, Leader: c.Name, Places: places, Log: c.Log}
 		managers = append(managers, o)
 		planners[driver.Type()] = o
 	}

@@ -37,12 +37,12 @@ var (
 	runsFailed  = metric("holdfast_orchestrations_failed_total", "Orchestrations that ended by an error.")
 	runsLocked  = metric("holdfast_orchestrations_discarded_total",
 		"Orchestrations that were discarded because another run held the cluster's lock.")
-	runsRunning  = metric("holdfast_orchestrations_running", "Orchestrations that are under way.")
-	runsWaiting  = metric("holdfast_orchestrations_waiting",
+	runsRunning = metric("holdfast_orchestrations_running", "Orchestrations that are under way.")
+	runsWaiting = metric("holdfast_orchestrations_waiting",
 		"Clusters whose orchestration is due and waits for others to end.")
 	runsDuration = metric("holdfast_orchestration_duration_seconds",
 		"How long orchestrations took, by outcome.", "outcome")
-	eventsTotal  = metric("holdfast_events_total", "Events that this server has written as leader.")
+	eventsTotal = metric("holdfast_events_total", "Events that this server has written as leader.")
 
 	leadingNow = metric("holdfast_leader", "1 while this server leads, else 0.")
 	reportAge  = metric("holdfast_agent_report_age_seconds",
