@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/cli/plans"
+	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
 type deleteOptions struct {
@@ -195,7 +195,7 @@ func (w *writer) delete(ctx context.Context, t target) error {
 		}
 		theirs := plans.Differences(plans.Fields(t.live), plans.Fields(now))
 		if len(theirs) > 0 || now.GetUID() != uid {
-			return &exitError{exitRefused, fmt.Errorf("it was changed %s at this moment, and was not deleted: look at it and delete it again", whoChanged(now))}
+			return &exitError{exitRefused, fmt.Errorf("it was changed %s at this moment, and was not deleted: look at it and delete it again", plans.WhoChanged(now))}
 		}
 		t.live = now
 	}

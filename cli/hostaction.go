@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
 // hostAction is what a command on a host asks for.
@@ -97,10 +98,10 @@ func (g *globals) planAction(ctx context.Context, w *writer, targets []target, d
 		return err
 	}
 	if dryRun {
-		p.report.Write(g.out)
+		p.Report.Write(g.out)
 		return p.refusal()
 	}
-	if p.risk() == api.RiskData {
+	if p.Risk() == api.RiskData {
 		if err := p.refusal(); err != nil {
 			return err
 		}
@@ -124,7 +125,7 @@ func (o *hostAction) object() *api.Action {
 
 // declared is the action as somebody would write it into a file.
 func declared(a *api.Action) object {
-	u := plain(engine.KindAction, a)
+	u := plans.Unstructured(engine.KindAction, a)
 	for _, unsaid := range [][]string{{"status"}, {"metadata", "creationTimestamp"}, {"spec", "timeout"}, {"spec", "expiresAfter"}} {
 		unstructured.RemoveNestedField(u.Object, unsaid...)
 	}

@@ -92,13 +92,13 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 		return err
 	}
 	if o.output == "" {
-		p.report.Write(g.out)
+		p.Report.Write(g.out)
 	}
 	if operation == api.PlanApply {
 		if err := p.judge(w, g.err); err != nil {
 			return err
 		}
-		if err := p.refusedFor(p.foreseen); err != nil {
+		if err := p.refusedFor(p.Foreseen); err != nil {
 			return err
 		}
 	}
@@ -106,8 +106,8 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 		if err := g.printPlan(p, w, o.output); err != nil {
 			return err
 		}
-		if len(p.silent) > 0 { // a Plan holds no notes
-			fmt.Fprintf(g.err, "warning: %s, so nobody knows all that would happen\n", printable(p.silence()))
+		if len(p.Silent) > 0 { // a Plan holds no notes
+			fmt.Fprintf(g.err, "warning: %s, so nobody knows all that would happen\n", printable(p.Silence()))
 		}
 	}
 	if o.output != "" || o.dryRun {
@@ -230,16 +230,16 @@ func (g *globals) printPlan(p *proposal, w *writer, output string) error {
 
 // requireNamed refuses what destroys data unless a plan was named: the plan is shown and kept.
 func (g *globals) requireNamed(ctx context.Context, w *writer, p *proposal) error {
-	if p.risk() != api.RiskData {
+	if p.Risk() != api.RiskData {
 		return nil
 	}
-	p.report.Write(g.out)
+	p.Report.Write(g.out)
 	plan, err := g.keep(ctx, w, p)
 	if err != nil {
 		return err
 	}
 	command := g.nextCommand(plan)
-	if len(p.refused) > 0 && p.operation == api.PlanDelete { // it was said that it may wait, which the plan does not hold
+	if len(p.Refused) > 0 && p.Operation == api.PlanDelete { // it was said that it may wait, which the plan does not hold
 		command += " --when-possible"
 	}
 	return &exitError{exitRefused, fmt.Errorf("this destroys data, so nothing was changed: look at the plan above; if it is what you want, "+

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/cli/plans"
+	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
 // bind is what a person says of a plan: its name, by which command it is done, and whether what is to be deleted may wait until it can be.
@@ -86,16 +86,16 @@ func (w *writer) targets(ctx context.Context, objects []object, operation api.Pl
 // it: what came of those that are written has moved the world. Data that is destroyed now, and was not in the plan, nobody has named.
 func movedSince(plan *api.Plan, p *proposal, w *writer, begun bool) []string {
 	if begun {
-		return slices.Concat(movedMeanwhile(plan, p), plans.UnnamedData(&plan.Spec, p.destroys()))
+		return slices.Concat(movedMeanwhile(plan, p), plans.UnnamedData(&plan.Spec, p.Destroys()))
 	}
-	moved := p.basis.Moved(&plan.Spec, p.who)
+	moved := p.Basis.Moved(&plan.Spec, p.Who)
 	if len(moved) > 0 {
 		return moved
 	}
 	now := p.spec("", w)
 	moved = plans.Differs(&plan.Spec, &now)
-	if len(moved) == 0 && p.operation == api.PlanApply && w.refusals != api.RefusalsDeclare {
-		for _, text := range p.refused {
+	if len(moved) == 0 && p.Operation == api.PlanApply && w.refusals != api.RefusalsDeclare {
+		for _, text := range p.Refused {
 			moved = append(moved, "it would be refused now: "+text)
 		}
 	}
@@ -145,5 +145,5 @@ func movedMeanwhile(plan *api.Plan, p *proposal) []string {
 			spec.Basis = append(spec.Basis, b)
 		}
 	}
-	return own.Moved(&spec, p.who)
+	return own.Moved(&spec, p.Who)
 }

@@ -62,7 +62,7 @@ func manifestOf(p *proposal) (string, error) {
 			return "", &exitError{exitRefused, fmt.Errorf("%s: a plan cannot hold a Secret, because others may read plans: apply it by itself", t)}
 		}
 		content := t.Object
-		if p.operation == api.PlanDelete {
+		if p.Operation == api.PlanDelete {
 			content = map[string]any{"apiVersion": t.GetAPIVersion(), "kind": t.GetKind(), "metadata": map[string]any{"name": t.GetName()}}
 			if t.GetNamespace() != "" {
 				content["metadata"].(map[string]any)["namespace"] = t.GetNamespace()

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/cli/plans"
+	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
 // writeTries bounds how often a write is tried again because something that does not matter changed meanwhile, such as a
@@ -227,7 +227,7 @@ func (w *writer) recheck(ctx context.Context, t target) (target, error) {
 	mine := plans.Differences(plans.Fields(now.live), plans.Fields(now.after))
 	if clash := clashes(theirs, mine, w.exact); len(clash) > 0 && len(mine) > 0 {
 		return now, &exitError{exitRefused, fmt.Errorf("%s was changed %s while it was being written, and was not written over:\n  %s",
-			t, whoChanged(now.live), strings.Join(clash, "\n  "))}
+			t, plans.WhoChanged(now.live), strings.Join(clash, "\n  "))}
 	}
 	return now, nil
 }
@@ -311,26 +311,4 @@ func when(u *unstructured.Unstructured, manager string) string {
 		return ""
 	}
 	return " at " + last.UTC().Format(time.RFC3339)
-}
-
-// whoChanged says who wrote last to an object, and when. Statuses do not count.
-func whoChanged(o metav1.Object) string {
-	var last *metav1.Time
-	var who []string
-	for _, m := range o.GetManagedFields() {
-		switch {
-		case m.Subresource != "" || m.Time == nil || last != nil && m.Time.Before(last):
-			continue
-		case last == nil || last.Before(m.Time):
-			last, who = m.Time, nil
-		}
-		if !slices.Contains(who, m.Manager) {
-			who = append(who, m.Manager) // the API tells times in whole seconds: of two in one of them nobody knows who was later
-		}
-	}
-	if last == nil {
-		return "by somebody else"
-	}
-	slices.Sort(who)
-	return fmt.Sprintf("by %s at %s", strings.Join(who, " or "), last.UTC().Format(time.RFC3339))
 }

@@ -57,6 +57,15 @@ type ActionDriver interface {
 	Handlers(store Store) []action.Handler
 }
 
+// Wiper is a Driver of a storage system that wipes the devices that leave a cluster with the deletion policy Wipe.
+// Others leave them empty, and with their file system.
+type Wiper interface {
+	Driver
+	// Elsewhere says whether the device of a daemon is in another host than the daemon, as the hosts report: there it is
+	// left as it is. It is pure.
+	Elsewhere(d *api.Daemon, hosts []api.Host) bool
+}
+
 // SecretReader reads the Secrets of one cluster.
 type SecretReader interface {
 	// Secret returns what the named Secret holds, or an error that wraps ErrNotFound.

@@ -31,7 +31,10 @@ type Driver struct {
 	conns map[types.NamespacedName]*conn
 }
 
-var _ engine.ActionDriver = (*Driver)(nil)
+var (
+	_ engine.ActionDriver = (*Driver)(nil)
+	_ engine.Wiper        = (*Driver)(nil)
+)
 
 // Type is ceph.
 func (d *Driver) Type() api.StorageType { return api.StorageCeph }

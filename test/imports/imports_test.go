@@ -86,6 +86,16 @@ var rules = []rule{
 		"k8s.io/client-go":               "the leader reads and writes through its Store alone",
 		"sigs.k8s.io/controller-runtime": "the leader reads and writes through its Store alone",
 	}},
+	{from: "propose", bad: map[string]string{
+		module + "driver":                "drivers come in by propose.Home",
+		module + "platform":              "what would come of a change is asked in both homes",
+		module + "control":               "what would come of a change is asked in both homes",
+		module + "agent":                 "what would come of a change is asked in both homes",
+		module + "cli":                   "the command line is above everything else",
+		"k8s.io/client-go":               "a proposal depends on what it is given alone, and writes nothing",
+		"sigs.k8s.io/controller-runtime": "a proposal depends on what it is given alone, and writes nothing",
+		"net/http":                       "a proposal depends on what it is given alone, and writes nothing",
+	}},
 	{from: "", except: []string{"cli", "cmd", "test"}, bad: map[string]string{module + "cli": "the command line is above everything else"}},
 	{from: "platform", bad: map[string]string{
 		module + "driver":  "a platform runs any storage system's daemons",

@@ -41,7 +41,7 @@ var comparing = map[string]bool{
 
 func TestNobodyReadsMessages(t *testing.T) {
 	found := map[string]token.Position{}
-	for _, dir := range []string{"api", "engine", "driver", "platform", "agent", "action", "control", "leader", "cli"} {
+	for _, dir := range []string{"api", "engine", "driver", "platform", "agent", "action", "control", "leader", "propose", "cli"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || ofTests(path) {
 				return err

@@ -1,20 +1,19 @@
-package cli
+package propose
 
 import (
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
-	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
 // copyOf is a world of which another may be made without changing the first.
-func copyOf(o *bare.Objects) *bare.Objects {
+func copyOf(o *engine.Objects) *engine.Objects {
 	c := *o
 	c.Clusters, c.Nodes, c.Hosts, c.Daemons = slices.Clone(o.Clusters), slices.Clone(o.Nodes), slices.Clone(o.Hosts), slices.Clone(o.Daemons)
 	c.Resources, c.Actions = slices.Clone(o.Resources), slices.Clone(o.Actions)
@@ -22,7 +21,7 @@ func copyOf(o *bare.Objects) *bare.Objects {
 }
 
 // change puts what becomes of the objects of a request in the place of those that are there.
-func change(world *bare.Objects, targets []target) error {
+func change(world *engine.Objects, targets []Target) error {
 	for _, t := range targets {
 		var err error
 		switch t.GetKind() {
@@ -40,15 +39,16 @@ func change(world *bare.Objects, targets []target) error {
 			err = changeResource(world, t)
 		}
 		if err != nil {
-			return explain(t.object, err)
+			return fmt.Errorf("%s: %w", t, err)
 		}
 	}
 	return nil
 }
 
-// changeCluster marks a cluster as deleted, as the API does: it goes when the engine has let go of it.
-func changeCluster(world *bare.Objects, t target) (err error) {
-	if t.after != nil {
+// changeCluster marks a cluster as deleted, as the API does: it goes when the engine has let go of
+// it.
+func changeCluster(world *engine.Objects, t Target) (err error) {
+	if t.After != nil {
 		world.Clusters, err = replace(world.Clusters, t)
 		return err
 	}
@@ -63,16 +63,16 @@ func changeCluster(world *bare.Objects, t target) (err error) {
 	return nil
 }
 
-// changeResource puts what becomes of a resource in its place. One that is deleted and that the engine keeps is marked, as the API does.
-// Objects of kinds that no view is made of change nothing.
-func changeResource(world *bare.Objects, t target) error {
+// changeResource puts what becomes of a resource in its place. One that is deleted and that the
+// engine keeps is marked, as the API does. Objects of kinds that no view is made of change nothing.
+func changeResource(world *engine.Objects, t Target) error {
 	i := indexOfResource(world.Resources, t)
 	next := api.NewResource(t.GetKind())
 	switch {
-	case next == nil, t.after == nil && i < 0:
+	case next == nil, t.After == nil && i < 0:
 		return nil
-	case t.after != nil:
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(t.after.Object, next); err != nil {
+	case t.After != nil:
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(t.After.Object, next); err != nil {
 			return err
 		}
 	case !slices.Contains(world.Resources[i].GetFinalizers(), api.FinalizerResource):
@@ -93,7 +93,7 @@ func changeResource(world *bare.Objects, t target) error {
 	return nil
 }
 
-func indexOfResource(all []api.Resource, t target) int {
+func indexOfResource(all []api.Resource, t Target) int {
 	return slices.IndexFunc(all, func(r api.Resource) bool {
 		return r.ResourceKind() == t.GetKind() && r.GetNamespace() == t.GetNamespace() && r.GetName() == t.GetName()
 	})
@@ -102,16 +102,16 @@ func indexOfResource(all []api.Resource, t target) int {
 // replace puts what becomes of an object into its list.
 func replace[T any, P interface {
 	*T
-	client.Object
-}](list []T, t target) ([]T, error) {
+	object
+}](list []T, t Target) ([]T, error) {
 	same := func(have T) bool {
 		return P(&have).GetNamespace() == t.GetNamespace() && P(&have).GetName() == t.GetName()
 	}
-	if t.after == nil {
+	if t.After == nil {
 		return slices.DeleteFunc(list, same), nil
 	}
 	var fresh T
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(t.after.Object, &fresh); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(t.After.Object, &fresh); err != nil {
 		return nil, err
 	}
 	i := slices.IndexFunc(list, same)
@@ -122,9 +122,10 @@ func replace[T any, P interface {
 	return list, nil
 }
 
-// touches says whether one of the objects is the cluster, a node, a daemon or a resource of it, or a host that matters to it.
-func touches(world *bare.Objects, targets []target, cluster types.NamespacedName) bool {
-	return slices.ContainsFunc(targets, func(t target) bool {
+// touches says whether one of the objects is the cluster, a node, a daemon or a resource of it, or
+// a host that matters to it.
+func touches(world *engine.Objects, targets []Target, cluster types.NamespacedName) bool {
+	return slices.ContainsFunc(targets, func(t Target) bool {
 		if t.GetKind() == engine.KindHost {
 			i := slices.IndexFunc(world.Hosts, func(h api.Host) bool { return h.Name == t.GetName() })
 			return i >= 0 && slices.Contains(engine.ClustersOfHost(&world.Hosts[i], world.Nodes, world.Daemons, world.Clusters), cluster)

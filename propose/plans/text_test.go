@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/cli/plans"
+	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
 // TestWrite shows reports of changes that a line each describes:

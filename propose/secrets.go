@@ -1,4 +1,4 @@
-package cli
+package propose
 
 import (
 	"context"
@@ -11,11 +11,12 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// secretsAfter reads Secrets as they will be when a request was carried out: a certificate may stand in one manifest with what shows it.
+// secretsAfter reads Secrets as they will be when a request was carried out: a certificate may
+// stand in one manifest with what shows it.
 type secretsAfter struct {
 	engine.SecretReader
 	namespace string
-	targets   []target
+	targets   []Target
 }
 
 // Secret returns what a Secret will hold.
@@ -24,11 +25,11 @@ func (s *secretsAfter) Secret(ctx context.Context, name string) (map[string][]by
 		if t.GetKind() != "Secret" || t.GetNamespace() != s.namespace || t.GetName() != name {
 			continue
 		}
-		if t.after == nil {
+		if t.After == nil {
 			return nil, fmt.Errorf("secret %s is deleted: %w", name, engine.ErrNotFound)
 		}
 		var secret corev1.Secret
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(t.after.Object, &secret); err != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(t.After.Object, &secret); err != nil {
 			return nil, fmt.Errorf("while reading secret %s of the manifest", name) // the cause might show what is secret
 		}
 		data := maps.Clone(secret.Data)

@@ -1,29 +1,27 @@
-package cli
+package propose
 
 import (
 	"slices"
 	"strings"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/cli/plans"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
-	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
-// risk is the highest one of what comes of this. What destroys data anyway, because somebody has asked for it before, does not count.
-func (p *proposal) risk() api.Risk { return plans.Risk(p.own()) }
+// risk is the highest one of what comes of this. What destroys data anyway, because somebody has
+// asked for it before, does not count.
+func (p *Proposal) Risk() api.Risk { return plans.Risk(p.own()) }
 
 // own are the changes without those that destroy data anyway.
-func (p *proposal) own() []plans.Change {
-	return slices.DeleteFunc(slices.Clone(p.report.Changes), func(c plans.Change) bool { return p.anyway[dataOf(c)] })
+func (p *Proposal) own() []plans.Change {
+	return slices.DeleteFunc(slices.Clone(p.Report.Changes), func(c plans.Change) bool { return p.anyway[dataOf(c)] })
 }
 
 // destroys are those of them that destroy data.
-func (p *proposal) destroys() []plans.Change {
+func (p *Proposal) Destroys() []plans.Change {
 	return slices.DeleteFunc(p.own(), func(c plans.Change) bool { return c.Risk != api.RiskData })
 }
 
@@ -33,8 +31,8 @@ func dataOf(c plans.Change) string {
 }
 
 // present is the view of a cluster as things are, or nil where it is new.
-func present(before *bare.Objects, after *engine.View) *engine.View {
-	view, err := before.View(client.ObjectKeyFromObject(after.Cluster))
+func present(before *engine.Objects, after *engine.View) *engine.View {
+	view, err := before.View(nameOf(after.Cluster))
 	if err != nil {
 		return nil
 	}
@@ -43,7 +41,7 @@ func present(before *bare.Objects, after *engine.View) *engine.View {
 }
 
 // presentPlan is what the driver plans as things are, or nil where the cluster is new.
-func presentPlan(driver engine.Driver, before *bare.Objects, after *engine.View, now time.Time) *engine.Plan {
+func presentPlan(driver engine.Driver, before *engine.Objects, after *engine.View, now time.Time) *engine.Plan {
 	if view := present(before, after); view != nil {
 		return driver.Plan(view, now)
 	}
@@ -51,16 +49,16 @@ func presentPlan(driver engine.Driver, before *bare.Objects, after *engine.View,
 }
 
 // presentProjection is what will happen as things are; nothing where the cluster is new.
-func presentProjection(driver engine.Driver, before *bare.Objects, after *engine.View, now time.Time) *engine.Projection {
+func presentProjection(driver engine.Driver, before *engine.Objects, after *engine.View, now time.Time) *engine.Projection {
 	if view := present(before, after); view != nil {
 		return engine.Project(driver, view, now)
 	}
 	return &engine.Projection{First: &engine.Plan{}, Last: &engine.Plan{}}
 }
 
-// addAnyway notes what of the data in a cluster is destroyed as things are: a host that was drained by its named plan makes nothing else
-// that is done meanwhile destroy data.
-func (p *proposal) addAnyway(was *engine.Projection) {
+// addAnyway notes what of the data in a cluster is destroyed as things are: a host that was drained
+// by its named plan makes nothing else that is done meanwhile destroy data.
+func (p *Proposal) addAnyway(was *engine.Projection) {
 	for _, c := range plans.FromProjection(was) {
 		if c.Risk == api.RiskData {
 			p.anyway[dataOf(c)] = true

@@ -1,4 +1,4 @@
-package cli
+package propose
 
 import (
 	"fmt"
@@ -11,15 +11,16 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
-	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/internal/spell"
 )
 
-// addAstray tells of what names a cluster that there is not: nobody acts on it. It may be declared later, so this is not refused.
-func (p *proposal) addAstray(after *bare.Objects) {
+// addAstray tells of what names a cluster that there is not: nobody acts on it. It may be declared
+// later, so this is not refused.
+func (p *Proposal) addAstray(after *engine.Objects) {
 	astray := map[types.NamespacedName][]string{}
 	var keys []types.NamespacedName
-	for _, t := range p.targets {
-		key := types.NamespacedName{Namespace: t.GetNamespace(), Name: clusterNamed(t.after)}
+	for _, t := range p.Targets {
+		key := types.NamespacedName{Namespace: t.GetNamespace(), Name: clusterNamed(t.After)}
 		there := slices.ContainsFunc(after.Clusters, func(c api.StorageCluster) bool { return c.Namespace == key.Namespace && c.Name == key.Name })
 		if key.Name == "" || there {
 			continue
@@ -31,13 +32,14 @@ func (p *proposal) addAstray(after *bare.Objects) {
 	}
 	for _, key := range keys {
 		text := astrayText(key, after.Clusters)
-		p.astray = append(p.astray, strings.Join(astray[key], ", ")+": "+text)
-		p.report.Clusters = append(p.report.Clusters, key.String())
-		p.report.Notes = mergeNotes(p.report.Notes, key.String(), []string{text})
+		p.Astray = append(p.Astray, strings.Join(astray[key], ", ")+": "+text)
+		p.Report.Clusters = append(p.Report.Clusters, key.String())
+		p.Report.Notes = mergeNotes(p.Report.Notes, key.String(), []string{text})
 	}
 }
 
-// clusterNamed is the cluster that a node or a resource names; empty for anything else, and for what is deleted.
+// clusterNamed is the cluster that a node or a resource names; empty for anything else, and for
+// what is deleted.
 func clusterNamed(u *unstructured.Unstructured) string {
 	if u == nil {
 		return ""
@@ -64,7 +66,7 @@ func astrayText(key types.NamespacedName, clusters []api.StorageCluster) string 
 		}
 	}
 	text := fmt.Sprintf("there is no storagecluster/%s in namespace %s (yet), and nobody acts on what names it until it is declared", key.Name, key.Namespace)
-	if like := nearest(key.Name, names); like != "" {
+	if like := spell.Nearest(key.Name, names); like != "" {
 		text += fmt.Sprintf(": did you mean %s?", like)
 	}
 	return text

@@ -1,4 +1,4 @@
-package cli
+package propose
 
 import (
 	"errors"
@@ -6,43 +6,42 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/cli/plans"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
-	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
-// followActions finds out what the actions on hosts among the targets write themselves: their hosts, and the StorageNodes on these. It is shown,
-// and changes what the clusters plan; nobody but the leader writes it.
-func (p *proposal) followActions(before *bare.Objects) error {
-	for _, t := range p.targets {
-		if t.GetKind() != engine.KindAction || t.after == nil {
+// followActions finds out what the actions on hosts among the targets write themselves: their
+// hosts, and the StorageNodes on these. It is shown, and changes what the clusters plan; nobody but
+// the leader writes it.
+func (p *Proposal) followActions(before *engine.Objects) error {
+	for _, t := range p.Targets {
+		if t.GetKind() != engine.KindAction || t.After == nil {
 			continue
 		}
 		a := &api.Action{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(t.after.Object, a); err != nil {
-			return explain(t.object, err)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(t.After.Object, a); err != nil {
+			return fmt.Errorf("%s: %w", t, err)
 		}
-		if t.live == nil {
+		if t.Live == nil {
 			p.foresee(before, a)
 		}
 		if hosts.Knows(a) && a.Spec.Want != api.WantCancelled && !a.Status.State.Final() {
-			p.followAction(before, a, t.live == nil)
+			p.followAction(before, a, t.Live == nil)
 		}
 	}
 	return nil
 }
 
-// foresee finds out whether a new action would be refused by who carries it out, as far as that can be seen without asking a storage system. What the
-// server or a command refuses itself, such as an action on a host that there is not, is not looked for.
-func (p *proposal) foresee(before *bare.Objects, a *api.Action) {
-	why := action.Impossible(a, actionKinds())
+// foresee finds out whether a new action would be refused by who carries it out, as far as that can
+// be seen without asking a storage system. What the server or a command refuses itself, such as an
+// action on a host that there is not, is not looked for.
+func (p *Proposal) foresee(before *engine.Objects, a *api.Action) {
+	why := action.Impossible(a, p.home.Kinds)
 	if err := hosts.PrecheckTarget(a); why == "" && err != nil {
 		why = err.Error()
 	}
@@ -52,12 +51,13 @@ func (p *proposal) foresee(before *bare.Objects, a *api.Action) {
 		}
 	}
 	if why != "" {
-		p.foreseen = append(p.foreseen, fmt.Sprintf("action/%s: %s", a.Name, why))
+		p.Foreseen = append(p.Foreseen, fmt.Sprintf("action/%s: %s", a.Name, why))
 	}
 }
 
-// followAction adds what one action writes. Whether it can be done is asked of one that is not there yet.
-func (p *proposal) followAction(before *bare.Objects, a *api.Action, fresh bool) {
+// followAction adds what one action writes. Whether it can be done is asked of one that is not
+// there yet.
+func (p *Proposal) followAction(before *engine.Objects, a *api.Action, fresh bool) {
 	host, heir := hostIn(before, a.Spec.Host), hostIn(before, string(a.Spec.Parameters[hosts.ParamBy]))
 	if host == nil {
 		return // the server lets no action be made on a host that there is not
@@ -65,9 +65,9 @@ func (p *proposal) followAction(before *bare.Objects, a *api.Action, fresh bool)
 	on := engine.OnHost(host, before.Nodes, before.Daemons, before.Clusters)
 	p.addUnderWay(before, a)
 	if err := hosts.Precheck(a, on, heir); fresh && errors.Is(err, action.ErrRefused) {
-		p.refused = append(p.refused, err.Error())
+		p.Refused = append(p.Refused, err.Error())
 	} else if a.Spec.Kind == hosts.Replace {
-		p.host, p.heir = host, heir
+		p.Host, p.Heir = host, heir
 	}
 	if a.Spec.Kind != hosts.Replace || heir != nil {
 		p.follow(a, on, heir)
@@ -75,7 +75,7 @@ func (p *proposal) followAction(before *bare.Objects, a *api.Action, fresh bool)
 }
 
 // follow adds what becomes of a host and of the StorageNodes on it.
-func (p *proposal) follow(a *api.Action, on *engine.HostView, heir *api.Host) {
+func (p *Proposal) follow(a *api.Action, on *engine.HostView, heir *api.Host) {
 	host, nodes := hosts.Outcome(a, on, heir)
 	p.follows = append(p.follows, followed(engine.KindHost, on.Host, host))
 	for i := range on.Nodes {
@@ -95,15 +95,16 @@ func (p *proposal) follow(a *api.Action, on *engine.HostView, heir *api.Host) {
 	}
 }
 
-func hostIn(o *bare.Objects, name string) *api.Host {
+func hostIn(o *engine.Objects, name string) *api.Host {
 	if i := slices.IndexFunc(o.Hosts, func(h api.Host) bool { return h.Name == name }); i >= 0 {
 		return &o.Hosts[i]
 	}
 	return nil
 }
 
-// addUnderWay binds the proposal to the other actions on a host: one that began meanwhile was not reckoned with.
-func (p *proposal) addUnderWay(before *bare.Objects, a *api.Action) {
+// addUnderWay binds the proposal to the other actions on a host: one that began meanwhile was not
+// reckoned with.
+func (p *Proposal) addUnderWay(before *engine.Objects, a *api.Action) {
 	f := plans.Facts{UID: "-", Fields: map[string]string{"host": a.Spec.Host}}
 	for i := range before.Actions {
 		other := &before.Actions[i]
@@ -111,28 +112,18 @@ func (p *proposal) addUnderWay(before *bare.Objects, a *api.Action) {
 			f.Fields["action "+other.Name] = other.Spec.Kind
 		}
 	}
-	p.basis["actions on "+plans.ObjectName(engine.KindHost, "", a.Spec.Host)] = f
+	p.Basis["actions on "+plans.ObjectName(engine.KindHost, "", a.Spec.Host)] = f
 }
 
 // followed is an object as it is and as it will be, nil where it is deleted.
 func followed[T any, P interface {
 	*T
-	client.Object
-}](kind string, was, is P) target {
-	t := target{object: object{plain(kind, was), "the cluster"}}
-	t.live = t.Unstructured
+	object
+}](kind string, was, is P) Target {
+	t := Target{Unstructured: plans.Unstructured(kind, was)}
+	t.Live = t.Unstructured
 	if is != nil {
-		t.after = plain(kind, is)
+		t.After = plans.Unstructured(kind, is)
 	}
 	return t
-}
-
-func plain(kind string, o client.Object) *unstructured.Unstructured {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		panic(err) // our own types can be converted
-	}
-	u := &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(api.GroupVersion.WithKind(kind))
-	return u
 }

@@ -1,4 +1,4 @@
-package cli
+package plans
 
 import (
 	"testing"
@@ -22,7 +22,7 @@ func TestWhoChanged(t *testing.T) {
 		"by ann at 2026-01-01T00:00:03Z":      {entry("ann", at(3)), entry("bob", at(2))},
 		"by a or bob at 2026-01-01T00:00:02Z": {entry("bob", at(2)), entry("a", at(2)), entry("bob", at(2)), entry("ann", at(1))},
 	} {
-		if got := whoChanged(&metav1.ObjectMeta{ManagedFields: entries}); got != want {
+		if got := WhoChanged(&metav1.ObjectMeta{ManagedFields: entries}); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

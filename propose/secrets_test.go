@@ -1,4 +1,4 @@
-package cli
+package propose
 
 import (
 	"context"
@@ -18,21 +18,21 @@ func (noSecrets) Secret(context.Context, string) (map[string][]byte, error) {
 
 // Secrets of a manifest are read as they will be; others as they are.
 func TestSecretsAfter(t *testing.T) {
-	o := object{&unstructured.Unstructured{}, "test"}
+	o := &unstructured.Unstructured{}
 	o.SetKind("Secret")
 	o.SetNamespace("n")
 	o.SetName("cert")
 	after := o.DeepCopy()
 	after.Object["data"] = map[string]any{"tls.crt": "aGk="}
 	after.Object["stringData"] = map[string]any{"tls.key": "ho"}
-	s := &secretsAfter{noSecrets{}, "n", []target{{object: o, after: after}}}
+	s := &secretsAfter{noSecrets{}, "n", []Target{{Unstructured: o, After: after}}}
 	if data, err := s.Secret(t.Context(), "cert"); err != nil || string(data["tls.crt"]) != "hi" || string(data["tls.key"]) != "ho" {
 		t.Errorf("%v, %v", data, err)
 	}
 	if _, err := s.Secret(t.Context(), "other"); !errors.Is(err, engine.ErrNotFound) {
 		t.Error(err)
 	}
-	s.targets[0].after = nil
+	s.targets[0].After = nil
 	if _, err := s.Secret(t.Context(), "cert"); !errors.Is(err, engine.ErrNotFound) {
 		t.Error(err)
 	}
