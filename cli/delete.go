@@ -66,7 +66,7 @@ func (g *globals) delete(ctx context.Context, args []string, o deleteOptions) er
 	if err := w.checkDeletes(ctx, targets); err != nil {
 		return err
 	}
-	p, err := g.propose(ctx, w.client, api.PlanDelete, targets)
+	p, err := g.propose(ctx, w, api.PlanDelete, targets)
 	if err != nil {
 		return err
 	}

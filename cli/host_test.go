@@ -188,6 +188,7 @@ func (b *bench) actions() []api.Action {
 func TestHost(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
+	b.answersPlans()
 	b.addHost("node1", metav1.ConditionTrue)
 	b.addHost("node2", metav1.ConditionTrue)
 	b.addHost("node3", metav1.ConditionFalse)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,15 +94,15 @@ func (g *globals) hostAction(ctx context.Context, o hostAction) error {
 // planAction shows what would come of an action, or refuses it if that destroys data. All else that the clusters would refuse is for the leader to
 // say, who asks them.
 func (g *globals) planAction(ctx context.Context, w *writer, targets []target, dryRun bool) error {
-	p, err := g.propose(ctx, w.client, api.PlanApply, targets)
+	p, err := g.propose(ctx, w, api.PlanApply, targets)
 	if err != nil {
 		return err
 	}
 	if dryRun {
-		p.Report.Write(g.out)
+		fmt.Fprint(g.out, p.Report)
 		return p.refusal()
 	}
-	if p.Risk() == api.RiskData {
+	if p.destroys() {
 		if err := p.refusal(); err != nil {
 			return err
 		}

@@ -55,7 +55,7 @@ func lead(
 		return fmt.Errorf("while starting the engine: %w", err)
 	}
 	c := leads(w, authority)
-	c.Store, c.Name, c.Metrics, c.Log = store, server.Name(), now, log
+	c.Store, c.Plans, c.Name, c.Metrics, c.Log = store, store.Plans(), server.Name(), now, log
 	c.Guards = []hosts.Guard{etcdGuard(server.Config(), store)}
 	if c.Actions, err = store.Actions(ctx); err != nil {
 		return fmt.Errorf("while starting to look after actions: %w", err)

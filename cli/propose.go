@@ -5,66 +5,81 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
+	"slices"
 	"strings"
-	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/engine"
-	"github.com/holdfast-storage/holdfast/engine/hosts"
-	"github.com/holdfast-storage/holdfast/platform/bare"
-	"github.com/holdfast-storage/holdfast/propose"
 	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
-// proposal is what would come of applying or deleting some objects, as this program looked at them.
+// proposal is what would come of applying or deleting some objects, by the word of the leader.
 type proposal struct {
-	*propose.Proposal
-	targets []target
+	*api.PlanProposal
+	operation api.PlanOperation
+	targets   []target
+	client    client.Client
+	// plan is the Plan that the leader answered.
+	plan *api.Plan
 }
 
-// propose asks the drivers what they would do if the objects were applied or deleted, and changes
-// nothing. It is what the leader will ask itself; the leader's answer counts.
-func (g *globals) propose(ctx context.Context, c client.Client, operation api.PlanOperation, targets []target) (*proposal, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	objects, err := bare.ReadObjects(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	home := propose.Home{
-		Objects: objects, Drivers: drivers(answerIn, g.waits), Kinds: actionKinds(), Now: time.Now(),
-		Secrets: func(namespace string) engine.SecretReader { return &bare.Secrets{Reader: c, Namespace: namespace} },
-	}
-	r := propose.Request{Operation: operation}
-	for _, t := range targets {
-		r.Targets = append(r.Targets, propose.Target{Unstructured: t.Unstructured, Live: t.live, After: t.after})
-	}
-	p, err := propose.Make(ctx, home, r)
-	if err != nil {
-		return nil, err
-	}
-	return &proposal{p, targets}, nil
+// propose has the leader find out what would come of it if the objects were applied or deleted.
+// Nothing is changed.
+func (g *globals) propose(ctx context.Context, w *writer, operation api.PlanOperation, targets []target) (*proposal, error) {
+	p := &proposal{operation: operation, targets: targets, client: w.client}
+	return p, g.ask(ctx, w, p)
 }
 
-// spec is the proposal as a Plan keeps it.
-func (p *proposal) spec(manifest string, w *writer) api.PlanSpec {
-	s := api.PlanSpec{Operation: p.Operation, Conflicts: w.conflicts, Refusals: w.refusals, Manifest: manifest}
-	p.Store(&s)
-	return s
+// notes are the messages of what the leader notes for some reasons.
+func (p *proposal) notes(reasons ...api.PlanNoteReason) (all []string) {
+	for _, n := range p.Notes {
+		if slices.Contains(reasons, n.Reason) {
+			all = append(all, n.Message)
+		}
+	}
+	return all
+}
+
+// refused says why it cannot be done.
+func (p *proposal) refused() []string { return p.notes(api.NoteHostAwaited, api.NoteRefused) }
+
+// destroys says whether data is destroyed that nobody has named or asked for before.
+func (p *proposal) destroys() bool { return len(p.Destroys) > 0 }
+
+// silence tells of all storage systems that do not answer.
+func (p *proposal) silence() string { return strings.Join(p.notes(api.NoteNoAnswer), ", ") }
+
+// who says who changed an object of the basis, as far as that is still there.
+func (p *proposal) who(ctx context.Context) func(object string) string {
+	return func(object string) string {
+		parts := strings.Split(object, "/")
+		for kind := range p.client.Scheme().KnownTypes(api.GroupVersion) {
+			if strings.ToLower(kind) != parts[0] {
+				continue
+			}
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(api.GroupVersion.WithKind(kind))
+			key := client.ObjectKey{Name: parts[len(parts)-1]}
+			if len(parts) == 3 {
+				key.Namespace = parts[1]
+			}
+			read := func(ctx context.Context) error { return p.client.Get(ctx, key, u) }
+			if withDeadline(ctx, read) == nil {
+				return plans.WhoChanged(u)
+			}
+		}
+		return ""
+	}
 }
 
 // refusal is the error that says why nothing can be done.
-func (p *proposal) refusal() error { return p.refusedFor(p.Refused) }
+func (p *proposal) refusal() error { return p.refusedFor(p.refused()) }
 
 func (p *proposal) refusedFor(reasons []string) error {
 	if len(reasons) == 0 {
 		return nil
-	}
-	if p.Heir != nil {
-		return &exitError{exitRefused, fmt.Errorf("nothing was changed:\n%w", hosts.Unfit(p.Host, p.Heir, reasons))}
 	}
 	all := make([]error, len(reasons))
 	for i, text := range reasons {
@@ -85,7 +100,7 @@ func (p *proposal) deleteRefusal(command string) error {
 
 // unlessPossible is deleteRefusal, unless nothing is deleted or it was said that it may wait.
 func (p *proposal) unlessPossible(w *writer, command string) error {
-	if p.Operation != api.PlanDelete || w.refusals == api.RefusalsDeclare {
+	if p.operation != api.PlanDelete || w.refusals == api.RefusalsDeclare {
 		return nil
 	}
 	return p.deleteRefusal(command)
@@ -97,7 +112,7 @@ func (g *globals) deletable(p *proposal, whenPossible bool) error {
 	if !whenPossible {
 		return p.deleteRefusal("")
 	}
-	for _, text := range p.Refused {
+	for _, text := range p.refused() {
 		fmt.Fprintf(g.out, "refused as things are: %s\n", text)
 	}
 	return nil
@@ -106,27 +121,32 @@ func (g *globals) deletable(p *proposal, whenPossible bool) error {
 // unkept is the error of a plan that is shown and not kept, because it would bind to what nobody
 // knows.
 func (p *proposal) unkept() error {
-	if len(p.Silent) == 0 {
+	if p.silence() == "" {
 		return nil
 	}
 	unplanned := "holdfast apply -f FILE"
-	if p.Operation == api.PlanDelete {
+	if p.operation == api.PlanDelete {
 		unplanned = "holdfast delete KIND NAME"
 	}
 	return &exitError{exitRefused, fmt.Errorf("no plan is kept, because %s, so nobody knows all that would happen: 'holdfast status' says what is amiss. "+
-		"Plan again when it answers, or do it without a plan: '%s'", p.Silence(), unplanned)}
+		"Plan again when it answers, or do it without a plan: '%s'", p.silence(), unplanned)}
 }
 
 // unsure refuses a plan that was made when the storage system answered, while it does not: what
 // would happen now nobody can compare. The plan is good again when it answers. One that was made in
 // silence, for data that is destroyed is named in any case, says no less than it did.
 func (p *proposal) unsure(plan *api.Plan) error {
-	known := func(cluster, _ string) bool { return plans.MadeInSilence(&plan.Spec, cluster) }
-	if maps.DeleteFunc(p.Silent, known); len(p.Silent) == 0 {
+	var silent []string
+	for _, n := range p.Notes {
+		if n.Reason == api.NoteNoAnswer && !plans.MadeInSilence(plan.ProposalOf(), n.Object) {
+			silent = append(silent, n.Message)
+		}
+	}
+	if len(silent) == 0 {
 		return nil
 	}
 	return &exitError{exitRefused, fmt.Errorf("%s, so nobody knows whether what plan %s tells would happen, and nothing was changed: "+
-		"'holdfast status' says what is amiss. Name the plan again when it answers", p.Silence(), plan.Name)}
+		"'holdfast status' says what is amiss. Name the plan again when it answers", strings.Join(silent, ", "), plan.Name)}
 }
 
 // whenPossibleUsage is of 'apply' and 'plan'.
@@ -145,15 +165,15 @@ func (p *proposal) judge(w *writer, out io.Writer) error {
 	err := p.refusal()
 	switch {
 	case err != nil && w.refusals == api.RefusalsDeclare:
-		for _, text := range p.Refused {
+		for _, text := range p.refused() {
 			fmt.Fprintf(out, "warning: refused as things are: %s\n", printable(text))
 		}
-	case err != nil && p.Early:
+	case err != nil && len(p.notes(api.NoteHostAwaited)) > 0:
 		return fmt.Errorf("%w\nIf the machine has yet to join, '--when-possible' declares it all the same: what cannot be done now is done as soon as it can be", err)
 	case err != nil:
 		return err
 	}
-	for _, text := range p.Hostless {
+	for _, text := range p.notes(api.NoteNoHost) {
 		fmt.Fprintf(out, "warning: %s\n", printable(text))
 	}
 	return nil

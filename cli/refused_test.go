@@ -156,20 +156,12 @@ func TestRefused_lastCopies(t *testing.T) {
 	b.expect("host maintenance exit h1 --wait --timeout 5m", exitOK, "host h1 is active")
 }
 
-// plansWith has the command line's own driver ask a Ceph in memory, as the leader's does.
-// All tests of the package see it, so one that calls it does not call t.Parallel.
-func (b *bench) plansWith(c *radostest.Cluster) {
-	dialCeph = func(cfg rados.Config) rados.Client { return c.Dial(cfg) }
-	b.Cleanup(func() { dialCeph = nil })
-}
-
 // TestRefused_lastNode: a StorageNode whose data has nowhere to go is not deleted, though Ceph's driver judges that only when the time is over in which
 // a node may come back under another name. Who says that it may wait deletes it, and that keeps nobody from changing something else.
 func TestRefused_lastNode(t *testing.T) {
 	b := newBench(t)
 	b.addDisks("h1", "h2", "h3")
-	c := b.withCeph()
-	b.plansWith(c)
+	b.withCeph()
 	manifest := func(spec string) string {
 		return strings.Replace(strings.Replace(manifestOn("h1", "h2", "h3"), "mon: {count: 3}", "mon: {count: 1}", 1), "interval: 1s", spec, 1)
 	}
@@ -253,7 +245,7 @@ func (b *bench) withCeph() *radostest.Cluster {
 				return
 			}
 			_ = leader.Run(ctx, leader.Config{
-				Store: store, Actions: actions, Name: "s1", Log: log,
+				Store: store, Actions: actions, Plans: store.Plans(), Name: "s1", Log: log,
 				Drivers:  []engine.Driver{&ceph.Driver{Dial: func(cfg rados.Config) rados.Client { return c.Dial(cfg) }}},
 				Handlers: []action.Handler{authority}, Agents: agent.ActionKinds(),
 				Waits: waits.Waits{AgentSilent: time.Hour}, // no agent has a heart that beats here

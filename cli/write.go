@@ -50,6 +50,9 @@ func (w *writer) check(ctx context.Context, o object) (target, error) {
 	}
 	t.after = t.DeepCopy()
 	if err := w.apply(ctx, t.after, client.DryRunAll); err != nil {
+		if t.live == nil && isFieldConflict(err) { // somebody has made it at this moment
+			t.live, _ = w.read(ctx, o)
+		}
 		return t, explain(o, w.contest(t, err))
 	}
 	if err := checkAsRead(o, t); err != nil {

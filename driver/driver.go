@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/holdfast-storage/holdfast/driver/ceph"
-	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/driver/gluster"
 	"github.com/holdfast-storage/holdfast/driver/torus"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -19,14 +18,12 @@ type Options struct {
 	FirstAnswer time.Duration
 	// Waits say how long what is missing is waited for. Zero means the defaults.
 	Waits waits.Waits
-	// DialCeph reaches a Ceph cluster; nil for the real one.
-	DialCeph func(rados.Config) rados.Client
 }
 
 // All makes a driver for each storage system.
 func All(o Options) []engine.Driver {
 	return []engine.Driver{
-		&ceph.Driver{Dial: o.DialCeph, FirstAnswer: o.FirstAnswer, Waits: o.Waits},
+		&ceph.Driver{FirstAnswer: o.FirstAnswer, Waits: o.Waits},
 		gluster.Driver{Waits: o.Waits},
 		torus.Driver{},
 	}

@@ -36,6 +36,8 @@ type Config struct {
 	// Store is where the engine reads and writes, and Actions the same store's face for actions.
 	Store   Store
 	Actions action.Store
+	// Plans are answered by the leader. Nil: none is.
+	Plans Plans
 	// Drivers are the storage systems.
 	Drivers []engine.Driver
 	// Handlers carry out the actions of the home itself, beside those on hosts and those of the
@@ -61,35 +63,57 @@ func Run(ctx context.Context, c Config) error {
 		c.Metrics = &Metrics{}
 	}
 	defer c.Metrics.leads(c.Store)()
-	managers, planners := c.orchestrators()
+	all := c.orchestrators()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.Store.WatchAgents(ctx, c.Waits.OrDefault().AgentSilent) })
 	group.Go(func() error { return c.Store.ClearPlans(ctx) })
-	group.Go(func() error { return c.runActions(ctx, planners) })
-	group.Go(func() error {
-		return engine.Run(ctx, engine.Config{Store: c.Store, Managers: managers, Stats: &c.Metrics.stats, Log: c.Log})
-	})
+	group.Go(func() error { return c.runActions(ctx, all) })
+	group.Go(func() error { return c.runEngine(ctx, all) })
+	if c.Plans != nil {
+		group.Go(func() error { return Propose(ctx, c.proposing(all)) })
+	}
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("while leading: %w", err)
 	}
 	return nil
 }
 
-// orchestrators are one for each driver; actions on hosts ask them what a cluster would plan.
-func (c Config) orchestrators() ([]engine.ServiceManager, map[api.StorageType]hosts.Planner) {
-	var managers []engine.ServiceManager
-	planners, places := map[api.StorageType]hosts.Planner{}, &engine.Places{}
+// orchestrators are one for each driver.
+func (c Config) orchestrators() map[api.StorageType]*engine.Orchestrator {
+	all, places := map[api.StorageType]*engine.Orchestrator{}, &engine.Places{}
 	for _, driver := range c.Drivers {
-		o := &engine.Orchestrator{Store: c.Store, Driver: driver, Leader: c.Name, Places: places, Log: c.Log}
-		managers = append(managers, o)
-		planners[driver.Type()] = o
+		all[driver.Type()] = &engine.Orchestrator{Store: c.Store, Driver: driver, Leader: c.Name, Places: places, Log: c.Log}
 	}
-	return managers, planners
+	return all
 }
 
-// runActions looks after all actions until ctx ends.
-func (c Config) runActions(ctx context.Context, planners map[api.StorageType]hosts.Planner) error {
-	h := hosts.Config{Store: c.Store, Planners: planners, Guards: c.Guards, Waits: c.Waits}
+// runEngine orchestrates all clusters until ctx ends.
+func (c Config) runEngine(ctx context.Context, all map[api.StorageType]*engine.Orchestrator) error {
+	e := engine.Config{Store: c.Store, Stats: &c.Metrics.stats, Log: c.Log}
+	for _, driver := range c.Drivers {
+		e.Managers = append(e.Managers, all[driver.Type()])
+	}
+	return engine.Run(ctx, e)
+}
+
+// proposing is what Plans are answered with: the drivers that orchestrate, with the connections
+// that they have.
+func (c Config) proposing(all map[api.StorageType]*engine.Orchestrator) ProposeConfig {
+	return ProposeConfig{
+		Plans: c.Plans, Drivers: c.Drivers, Kinds: c.Kinds(), Name: c.Name, Log: c.Log.With("part", "plans"),
+		Observe: func(ctx context.Context, d engine.Driver, v *engine.View, secrets engine.SecretReader) (any, error) {
+			return patient(ctx, all[d.Type()], v, secrets)
+		},
+	}
+}
+
+// runActions looks after all actions until ctx ends. Actions on hosts ask the orchestrators what a
+// cluster would plan.
+func (c Config) runActions(ctx context.Context, all map[api.StorageType]*engine.Orchestrator) error {
+	h := hosts.Config{Store: c.Store, Planners: map[api.StorageType]hosts.Planner{}, Guards: c.Guards, Waits: c.Waits}
+	for of, o := range all {
+		h.Planners[of] = o
+	}
 	r := action.Runner{
 		Store: c.Actions, Handlers: c.handlers(h), Agents: c.Agents,
 		Accept: hosts.AcceptAgents(h), Ask: hosts.AskAgents(h), Waits: c.Waits,

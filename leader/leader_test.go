@@ -19,7 +19,8 @@ func (acting) Handlers(engine.Store) []action.Handler {
 	return []action.Handler{&actiontest.Handler{K: action.Kind{Name: "toy.heal", Executor: api.ByLeader}}}
 }
 
-// TestKinds: the leader carries out actions on hosts, those of the home, and those that drivers hand out.
+// TestKinds: the leader carries out actions on hosts, those of the home, and those that drivers
+// hand out.
 func TestKinds(t *testing.T) {
 	c := leader.Config{
 		Drivers:  []engine.Driver{sim.NewToy(), acting{sim.NewToy()}},

@@ -22,7 +22,7 @@ func (p *Proposal) addHostless(hosts []api.Host) {
 			p.Hostless = append(p.Hostless, text)
 			continue
 		}
-		p.Refused, p.Early = append(p.Refused, text), true
+		p.Early = append(p.Early, text)
 	}
 }
 

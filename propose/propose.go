@@ -33,6 +33,8 @@ type Home struct {
 	Kinds   map[string]action.Kind
 	// Secrets reads the Secrets of a namespace.
 	Secrets func(namespace string) engine.SecretReader
+	// Observe asks a storage system for its state; nil asks the driver, which then lets go of it.
+	Observe func(context.Context, engine.Driver, *engine.View, engine.SecretReader) (any, error)
 	// Now is the time that plans are made for.
 	Now time.Time
 }
@@ -70,10 +72,9 @@ type Proposal struct {
 	// Foreseen says why actions would be refused by who carries them out: a plan is refused for it,
 	// and who applies it hears it from there.
 	Foreseen []string
-	// Early is set when a StorageNode is refused because its host is not there, which may have yet
-	// to join; Hostless says which ones had none before.
-	Early    bool
-	Hostless []string
+	// Early are refusals of StorageNodes whose host is not there, which may have yet to join;
+	// Hostless says which ones had none before.
+	Early, Hostless []string
 	// Astray says what names a cluster that there is not.
 	Astray []string
 	// Host and Heir are those of an action that puts one in the place of the other, nil where there
@@ -87,22 +88,6 @@ type Proposal struct {
 	ends    []plans.Change
 	// anyway are the changes that destroy data whether or not this is done.
 	anyway map[string]bool
-	// blame are the objects of the basis, to tell who changed them.
-	blame map[string]metav1.Object
-}
-
-// Store puts the proposal into the spec of a Plan.
-func (p *Proposal) Store(s *api.PlanSpec) {
-	p.Basis.Store(s)
-	plans.Store(p.Report.Changes, s)
-}
-
-// Who says who changed an object of the basis.
-func (p *Proposal) Who(object string) string {
-	if o := p.blame[object]; o != nil {
-		return plans.WhoChanged(o)
-	}
-	return ""
 }
 
 // Make asks the drivers what they would do if a request were carried out. It changes nothing. What
@@ -111,7 +96,7 @@ func Make(ctx context.Context, home Home, r Request) (*Proposal, error) {
 	before := home.Objects
 	p := &Proposal{
 		Operation: r.Operation, Targets: r.Targets, Basis: plans.Basis{}, Silent: map[string]string{}, home: home,
-		anyway: map[string]bool{}, blame: map[string]metav1.Object{},
+		anyway: map[string]bool{},
 	}
 	if err := p.followActions(before); err != nil {
 		return nil, err
@@ -147,8 +132,8 @@ func (p *Proposal) addObjects(before *engine.Objects) {
 		c.Risk = t.risk(before)
 		p.Report.Changes = append(p.Report.Changes, c)
 		p.Basis[name] = plans.ObjectFacts(t.Live)
-		if t.Live != nil {
-			p.blame[name] = t.Live
+		if IsSecret(t.Unstructured) && t.Live != nil { // others may read what an answer is based on
+			p.Basis[name] = plans.Facts{UID: string(t.Live.GetUID()), Fields: map[string]string{"version": t.Live.GetResourceVersion()}}
 		}
 	}
 	p.Report.Changes = append(p.Report.Changes, p.ends...)
@@ -180,11 +165,11 @@ func (p *Proposal) addCluster(ctx context.Context, before, after *engine.Objects
 	if driver == nil {
 		return fmt.Errorf("storagecluster/%s: this program does not know the storage system %q", cluster.Name, view.Cluster.Spec.Type)
 	}
-	defer driver.Forget(cluster.Namespace, cluster.Name)
 	// A storage system that does not answer is no reason to show no plan; the plan itself says that
 	// it waits for it.
 	var failed error
-	view.System, failed = driver.Observe(ctx, view, &secretsAfter{p.home.Secrets(cluster.Namespace), cluster.Namespace, p.Targets})
+	secrets := &secretsAfter{p.home.Secrets(cluster.Namespace), cluster.Namespace, p.Targets}
+	view.System, failed = p.home.observe(ctx, driver, view, secrets)
 	view.Gone = hosts.Gone(after.Hosts, after.Actions)
 	now := p.home.Now.Add(settled)
 	projection := engine.Project(driver, view, now)
@@ -204,6 +189,15 @@ func (p *Proposal) addCluster(ctx context.Context, before, after *engine.Objects
 		p.Refused = append(p.Refused, laterRefusals(projection, now, was)...)
 	}
 	return nil
+}
+
+// observe asks a storage system for its state.
+func (h Home) observe(ctx context.Context, d engine.Driver, v *engine.View, secrets engine.SecretReader) (any, error) {
+	if h.Observe != nil {
+		return h.Observe(ctx, d, v, secrets)
+	}
+	defer d.Forget(v.Cluster.Namespace, v.Cluster.Name)
+	return d.Observe(ctx, v, secrets)
 }
 
 // driver is that of a storage system, nil where it is not known.
@@ -287,7 +281,6 @@ func (p *Proposal) addBasis(before *engine.Objects, view *engine.View) {
 			panic(err) // our own types can be converted
 		}
 		p.Basis[name] = plans.ObjectFacts(&unstructured.Unstructured{Object: u})
-		p.blame[name] = o
 	}
 	if i := slices.IndexFunc(before.Clusters, func(c api.StorageCluster) bool {
 		return nameOf(&c) == nameOf(view.Cluster)
@@ -304,10 +297,4 @@ func (p *Proposal) addBasis(before *engine.Objects, view *engine.View) {
 		add(r.ResourceKind(), r)
 	}
 	p.Basis.AddView(view)
-	for i := range view.Hosts {
-		name := plans.ObjectName(engine.KindHost, "", view.Hosts[i].Name)
-		if p.blame[name] == nil {
-			p.blame[name] = &view.Hosts[i]
-		}
-	}
 }

@@ -11,10 +11,10 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// maxFacts is how many bytes of facts a Plan keeps at most; maxBasis how many objects. Both are bounds of the schema.
+// maxFacts is how many bytes of facts a Plan keeps at most; maxBasis how many objects. The bounds of the schema are above both.
 const (
 	maxFacts = 256 << 10
-	maxBasis = 8192
+	maxBasis = 3000
 )
 
 // Basis is what a plan was made from: the objects that decide what it comes to, with those of their fields that do.
@@ -26,6 +26,17 @@ type Facts struct {
 	UID string
 	// Fields are what the plan depends on.
 	Fields map[string]string
+	// sum is the digest of facts that are not all here.
+	sum string
+}
+
+// BasisOf is the basis that a proposal was made from, as far as it tells.
+func BasisOf(p *api.PlanProposal) Basis {
+	b, facts := Basis{}, keptFacts(p.Facts)
+	for _, x := range p.Basis {
+		b[x.Object] = Facts{UID: x.UID, Fields: facts[x.Object], sum: x.Digest}
+	}
+	return b
 }
 
 // silence names in a Basis that the storage system of a cluster did not answer when the plan was made.
@@ -37,12 +48,15 @@ func (b Basis) AddSilence(cluster string) {
 }
 
 // MadeInSilence says whether the storage system of a cluster did not answer when a plan was made.
-func MadeInSilence(spec *api.PlanSpec, cluster string) bool {
+func MadeInSilence(spec *api.PlanProposal, cluster string) bool {
 	return slices.ContainsFunc(spec.Basis, func(b api.PlanBasis) bool { return b.Object == silence+cluster })
 }
 
 // Digest covers the fields.
 func (f Facts) Digest() string {
+	if f.sum != "" {
+		return f.sum
+	}
 	return digest(f.lines(""))
 }
 
@@ -60,7 +74,7 @@ func digest(lines []string) string {
 }
 
 // Store puts the basis into a Plan. Of a world so large that there is no room for it, one digest of everything is kept.
-func (b Basis) Store(spec *api.PlanSpec) {
+func (b Basis) Store(spec *api.PlanProposal) {
 	b = b.bounded()
 	var facts []string
 	size := 0
@@ -93,7 +107,7 @@ func (b Basis) bounded() Basis {
 
 // Moved says, in sentences, what of a Plan's basis is not so any more. blame tells who changed an object, and when; it may
 // return nothing.
-func (b Basis) Moved(spec *api.PlanSpec, blame func(object string) string) []string {
+func (b Basis) Moved(spec *api.PlanProposal, blame func(object string) string) []string {
 	b = b.bounded()
 	kept := keptFacts(spec.Facts)
 	was := map[string]api.PlanBasis{}
@@ -141,7 +155,7 @@ func (m move) sentences() []string {
 	case m.old.UID != m.now.UID:
 		return []string{m.object + " was deleted and made again" + m.who()}
 	}
-	if len(m.facts) == 0 {
+	if len(m.facts) == 0 || m.now.sum != "" && len(m.now.Fields) == 0 {
 		return []string{m.object + " was changed" + m.who()}
 	}
 	var moved []string

@@ -37,7 +37,7 @@ func TestMoved(t *testing.T) {
 		{"another of this name", facts("1", "a=1"), facts("2", "a=1"), []string{"x was deleted and made again by bob"}},
 	}
 	for _, tt := range tests {
-		var spec api.PlanSpec
+		var spec api.PlanProposal
 		plans.Basis{"x": tt.was}.Store(&spec)
 		got := plans.Basis{"x": tt.now}.Moved(&spec, func(string) string { return "by bob" })
 		if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -52,7 +52,7 @@ func TestMoved_inALargeWorld(t *testing.T) {
 	for i := range 9000 {
 		large[fmt.Sprintf("host/h%d", i)] = plans.Facts{UID: "1", Fields: map[string]string{"mode": "Active"}}
 	}
-	var spec api.PlanSpec
+	var spec api.PlanProposal
 	large.Store(&spec)
 	if n := len(spec.Basis); n > 8192 || len(spec.Facts) > 512<<10 {
 		t.Fatalf("%d objects and %d bytes of facts are kept", n, len(spec.Facts))
@@ -72,7 +72,7 @@ func TestMoved_silence(t *testing.T) {
 	const cluster = "storagecluster/default/c"
 	made := plans.Basis{}
 	made.AddSilence(cluster)
-	var spec api.PlanSpec
+	var spec api.PlanProposal
 	made.Store(&spec)
 	nobody := func(string) string { return "" }
 	if moved := made.Moved(&spec, nobody); len(moved) > 0 || !plans.MadeInSilence(&spec, cluster) || plans.MadeInSilence(&spec, cluster+"2") {
@@ -90,7 +90,7 @@ func TestStore_ofManyChanges(t *testing.T) {
 	for i := range 10000 {
 		changes = append(changes, plans.Change{Verb: plans.VerbCreate, Object: fmt.Sprintf("daemon/c-osd-%d", i), Host: "h", Reason: strings.Repeat("x", 2000)})
 	}
-	var a, b api.PlanSpec
+	var a, b api.PlanProposal
 	plans.Store(changes, &a)
 	size := 0
 	for _, c := range a.Changes {

@@ -201,21 +201,30 @@ func (c Change) message() string {
 // maxChanges is how many bytes of changes a Plan keeps at most.
 const maxChanges = 256 << 10
 
-// Store puts the changes into a Plan: their digest, and as many of them as there is room for.
-func Store(changes []Change, spec *api.PlanSpec) {
+// Store puts the changes into a proposal: their digest, and as many of them as there is room for.
+func Store(changes []Change, to *api.PlanProposal) {
 	var lines []string
+	for _, c := range changes {
+		lines = append(lines, c.Cluster+" "+line(c.stored())+" "+c.message())
+		if c.Verb != VerbApply || c.Reason != unchanged { // one that stays as it is is told of, and is no change
+			to.Count++
+		}
+	}
+	to.Changes = Stored(changes, maxChanges)
+	to.Digest, to.Risk = digest(lines), Risk(changes)
+}
+
+// Stored are the changes as a Plan keeps them: as many as come to so many bytes.
+func Stored(changes []Change, most int) (all []api.PlanChange) {
 	size := 0
 	for _, c := range changes {
 		s := c.stored()
-		lines = append(lines, c.Cluster+" "+line(s)+" "+c.message())
-		if c.Verb != VerbApply || c.Reason != unchanged { // one that stays as it is is told of, and is no change
-			spec.Count++
+		if size += len(line(s)) + 64; size > most {
+			break
 		}
-		if size += len(line(s)) + 64; size <= maxChanges {
-			spec.Changes = append(spec.Changes, s)
-		}
+		all = append(all, s)
 	}
-	spec.Digest, spec.Risk = digest(lines), Risk(changes)
+	return all
 }
 
 func line(c api.PlanChange) string {
@@ -231,7 +240,7 @@ func line(c api.PlanChange) string {
 
 // UnnamedData says, in sentences, which data is destroyed now that a Plan does not tell of. How far a daemon was brought meanwhile makes no other data
 // of it; a command says in its words what it is about.
-func UnnamedData(was *api.PlanSpec, now []Change) []string {
+func UnnamedData(was *api.PlanProposal, now []api.PlanChange) []string {
 	data := func(c api.PlanChange) string {
 		if c.Verb == VerbCommand {
 			return line(c)
@@ -244,15 +253,15 @@ func UnnamedData(was *api.PlanSpec, now []Change) []string {
 	}
 	var all []string
 	for _, c := range now {
-		if s := c.stored(); c.Risk == api.RiskData && !named[data(s)] {
-			all = append(all, "this would destroy data now, and does not in the plan: "+line(s))
+		if c.Risk == api.RiskData && !named[data(c)] {
+			all = append(all, "this would destroy data now, and does not in the plan: "+line(c))
 		}
 	}
 	return all
 }
 
 // Differs says, in sentences, what would happen now instead of what a Plan tells; nothing where it is the same.
-func Differs(was, now *api.PlanSpec) []string {
+func Differs(was, now *api.PlanProposal) []string {
 	if was.Digest == now.Digest {
 		return nil
 	}

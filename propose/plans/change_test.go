@@ -17,7 +17,7 @@ func TestUnnamedData(t *testing.T) {
 	remove := plans.Change{Verb: plans.VerbRemove, Object: "daemon/c-osd-1", Host: "h1", Label: "osd.1", State: api.WantRunning, Risk: api.RiskData}
 	drop := plans.Change{Verb: plans.VerbCommand, Object: "osd pool delete", Label: "a", Risk: api.RiskData}
 	stop := plans.Change{Verb: plans.VerbChange, Object: "daemon/c-osd-2", Host: "h1", Label: "osd.2", Risk: api.RiskRedundancy}
-	var spec api.PlanSpec
+	var spec api.PlanProposal
 	plans.Store([]plans.Change{remove, drop, stop}, &spec)
 	stopped, other, worse := remove, drop, stop
 	stopped.State, other.Label, worse.Risk = api.WantStopped, "b", api.RiskData
@@ -32,7 +32,7 @@ func TestUnnamedData(t *testing.T) {
 		"harmless in the plan":   {worse, true},
 		"no data, not in a plan": {plans.Change{Verb: plans.VerbChange, Object: "daemon/x", Risk: api.RiskRestart}, false},
 	} {
-		if got := plans.UnnamedData(&spec, []plans.Change{tt.now}); len(got) > 0 != tt.unnamed {
+		if got := plans.UnnamedData(&spec, plans.Stored([]plans.Change{tt.now}, 1<<20)); len(got) > 0 != tt.unnamed {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -40,8 +40,8 @@ func (b *bed) applyPlanned(manifest string) []string {
 	})
 	after := b.world()
 	happened := happenedSince(before, after)
-	compare(b, "what happened, and what "+plan.Name+" told", happened, foretold(plan.Spec.Changes))
-	compare(b, "devices that are used, and those of "+plan.Name, usedSince(before, after), takes(plan.Spec.Changes, before))
+	compare(b, "what happened, and what "+plan.Name+" told", happened, foretold(plan.ProposalOf().Changes))
+	compare(b, "devices that are used, and those of "+plan.Name, usedSince(before, after), takes(plan.ProposalOf().Changes, before))
 	if b.Failed() {
 		b.Logf("the plan:\n%s", text)
 	}
@@ -60,7 +60,7 @@ func (b *bed) planned(manifest string) (string, api.Plan) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	compare(b, "what the plan shows, and what it holds", shown(text), held(plan.Spec.Changes))
+	compare(b, "what the plan shows, and what it holds", shown(text), held(plan.ProposalOf().Changes))
 	return text, plan
 }
 
