@@ -74,7 +74,9 @@ func (g *globals) tryCreate(ctx context.Context, w *writer, p *proposal) error {
 		return err
 	}
 	make := func(o client.Object) error {
-		return withDeadline(ctx, func(ctx context.Context) error { return w.client.Create(ctx, o, client.FieldOwner(w.owner)) })
+		return withDeadline(ctx, func(ctx context.Context) error {
+			return w.client.Create(ctx, o, client.FieldOwner(w.owner))
+		})
 	}
 	if with != nil {
 		if err := make(with); err != nil {
@@ -96,7 +98,9 @@ func (g *globals) awaitAnswer(ctx context.Context, c client.Client, plan *api.Pl
 	told := time.AfterFunc(leaderLooks, func() { fmt.Fprintln(g.err, "the leader looks at what would come of it …") })
 	defer told.Stop()
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
-		err := withDeadline(ctx, func(ctx context.Context) error { return c.Get(ctx, client.ObjectKeyFromObject(plan), plan) })
+		err := withDeadline(ctx, func(ctx context.Context) error {
+			return c.Get(ctx, client.ObjectKeyFromObject(plan), plan)
+		})
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
@@ -123,9 +127,11 @@ func (g *globals) keep(ctx context.Context, w *writer, p *proposal) (*api.Plan, 
 	if err := p.keepable(); err != nil {
 		return nil, err
 	}
-	forever := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+api.AnnotationExpiresAfter+`":null}}}`))
+	patch := `{"metadata":{"annotations":{"` + api.AnnotationExpiresAfter + `":null}}}`
 	kept := p.plan.DeepCopy()
-	err := withDeadline(ctx, func(ctx context.Context) error { return w.client.Patch(ctx, kept, forever, client.FieldOwner(w.owner)) })
+	err := withDeadline(ctx, func(ctx context.Context) error {
+		return w.client.Patch(ctx, kept, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(w.owner))
+	})
 	if err != nil {
 		return nil, fmt.Errorf("while keeping the plan: %w", err)
 	}

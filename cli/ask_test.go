@@ -125,3 +125,31 @@ func TestAsk_secrets(t *testing.T) {
 		t.Errorf("%d secrets are left (%v)", len(left.Items), err)
 	}
 }
+
+// TestAsk_olderPlan: a plan that a program made which found the answer out itself is compared and carried out like any other.
+func TestAsk_olderPlan(t *testing.T) {
+	p := newHome(t, "older")
+	plan := &api.Plan{}
+	key := client.ObjectKey{Namespace: p.namespace, Name: p.planned(t, p.manifest("ceph: {}"))}
+	if err := p.Get(t.Context(), key, plan); err != nil {
+		t.Fatal(err)
+	}
+	older := func(name, digest string) {
+		a := plan.Status.Proposal
+		o := &api.Plan{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name}, Spec: plan.Spec}
+		o.Spec.Basis, o.Spec.Facts, o.Spec.Changes, o.Spec.Count, o.Spec.Risk = a.Basis, a.Facts, a.Changes, a.Count, a.Risk
+		if o.Spec.Digest = digest; digest != a.Digest {
+			o.Spec.Changes = a.Changes[1:]
+		}
+		if err := p.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	older("plan-other", "something else")
+	p.must(t, exitRefused, "", []string{"apply", "--plan", "plan-other"}, "this would happen now, and is not in the plan")
+	older("plan-same", plan.Status.Proposal.Digest)
+	p.must(t, exitOK, "", []string{"apply", "--plan", "plan-same"}, "storagecluster/c created")
+	if got := p.state(t, "plan-same"); got != api.PlanApplied {
+		t.Errorf("the plan is %s", got)
+	}
+}

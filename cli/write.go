@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -82,24 +81,11 @@ func (w *writer) apply(ctx context.Context, u *unstructured.Unstructured, extra 
 		return w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), opts...)
 	}
 	err := withDeadline(ctx, send)
-	if w.withItself(err) {
+	if plans.ConflictsWith(err, w.owner) { // by another command alone, such as 'holdfast host label'
 		opts = append(opts, client.ForceOwnership)
 		err = withDeadline(ctx, send)
 	}
 	return err
-}
-
-// withItself says whether a conflict is with what the owner wrote by another command alone, such as 'holdfast host label'.
-func (w *writer) withItself(err error) bool {
-	causes := fieldConflicts(err)
-	return len(causes) > 0 && !slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return managerIn(c) != w.owner })
-}
-
-// managerIn is whose field a cause of a conflict is about.
-func managerIn(c metav1.StatusCause) string {
-	_, rest, _ := strings.Cut(c.Message, `"`)
-	manager, _, _ := strings.Cut(rest, `"`)
-	return manager
 }
 
 // write applies an object that was checked, and says what that did.
@@ -255,25 +241,11 @@ func clashes(theirs, mine []plans.FieldChange, exact bool) []string {
 }
 
 // isFieldConflict says whether an error is about fields that somebody else has applied.
-func isFieldConflict(err error) bool { return len(fieldConflicts(err)) > 0 }
-
-func fieldConflicts(err error) []metav1.StatusCause {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return nil
-	}
-	var causes []metav1.StatusCause
-	for _, c := range status.Status().Details.Causes {
-		if c.Type == metav1.CauseTypeFieldManagerConflict {
-			causes = append(causes, c)
-		}
-	}
-	return causes
-}
+func isFieldConflict(err error) bool { return len(plans.FieldConflicts(err)) > 0 }
 
 // contest makes of the server's words on a conflict such as say what there is, what was wanted, and whose it is.
 func (w *writer) contest(t target, err error) error {
-	causes := fieldConflicts(err)
+	causes := plans.FieldConflicts(err)
 	if len(causes) == 0 {
 		return err
 	}
@@ -281,7 +253,7 @@ func (w *writer) contest(t target, err error) error {
 	var all []string
 	for _, c := range causes {
 		path := strings.TrimPrefix(c.Field, ".")
-		manager := managerIn(c)
+		manager := plans.ManagerIn(c)
 		text := fmt.Sprintf("%s belongs to %s%s", path, manager, when(t.live, manager))
 		if have, ok := theirs[path]; ok {
 			text = fmt.Sprintf("%s: %s set it to %s%s; you want %s", path, manager, have, when(t.live, manager), mine[path])

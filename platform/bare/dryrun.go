@@ -5,16 +5,15 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/propose"
+	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
 // dryRun has the API server say what becomes of the objects of a Plan.
@@ -45,7 +44,8 @@ func (d dryRun) check(ctx context.Context, u *unstructured.Unstructured) (propos
 // remove asks whether an object may be deleted. What goes with its cluster, or leaves in order, is
 // for the server to judge when that is done.
 func (d dryRun) remove(ctx context.Context, live *unstructured.Unstructured) error {
-	if live == nil || live.GroupVersionKind().Group != api.Group || slices.Contains([]string{"Daemon", "Host"}, live.GetKind()) {
+	unasked := []string{"Daemon", "Host"}
+	if live == nil || live.GroupVersionKind().Group != api.Group || slices.Contains(unasked, live.GetKind()) {
 		return nil
 	}
 	return refusal(client.IgnoreNotFound(d.client.Delete(ctx, live.DeepCopy(), client.DryRunAll)))
@@ -61,30 +61,11 @@ func (d dryRun) apply(ctx context.Context, u *unstructured.Unstructured) error {
 	}
 	send := func() error { return d.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), opts...) }
 	err := send()
-	if conflictsWith(err, manager) {
+	if plans.ConflictsWith(err, manager) {
 		opts = append(opts, client.ForceOwnership)
 		err = send()
 	}
 	return refusal(err)
-}
-
-// conflictsWith says whether all fields that an error is about were applied by one manager.
-func conflictsWith(err error, manager string) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	own := 0
-	for _, c := range status.Status().Details.Causes {
-		if c.Type != metav1.CauseTypeFieldManagerConflict {
-			continue
-		}
-		if !strings.Contains(c.Message, `"`+manager+`"`) {
-			return false
-		}
-		own++
-	}
-	return own > 0
 }
 
 // refusal marks an error that is the server's word on the object, and not that the server could not

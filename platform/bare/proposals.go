@@ -168,7 +168,8 @@ func (x *Plans) addSecrets(ctx context.Context, p *api.Plan, given []*unstructur
 		var full unstructured.Unstructured
 		data := with.Data[propose.SecretEntry(u)]
 		if with.Type != api.SecretTypePlan || json.Unmarshal(data, &full.Object) != nil {
-			return propose.Refuse("secret/%s: a plan cannot hold a Secret, because others may read plans: apply it by itself", u.GetName())
+			return propose.Refuse("secret/%s: a plan cannot hold a Secret, because others may read plans: apply it by itself",
+				u.GetName())
 		}
 		if !propose.IsSecret(&full) || full.GetName() != u.GetName() || full.GetNamespace() != u.GetNamespace() {
 			return propose.Refuse("secret/%s: the Secret of plan %s holds another object of that name", u.GetName(), p.Name)
