@@ -88,7 +88,7 @@ func (w *writer) targets(ctx context.Context, objects []object, operation api.Pl
 func movedSince(ctx context.Context, plan *api.Plan, p *proposal, begun bool) []string {
 	was := plan.ProposalOf()
 	if begun {
-		return slices.Concat(movedMeanwhile(ctx, plan, p), plans.UnnamedData(was, p.Destroys))
+		return slices.Concat(movedMeanwhile(ctx, plan, p), plans.UnnamedData(was, p.PlanProposal))
 	}
 	moved := plans.BasisOf(p.PlanProposal).Moved(was, p.who(ctx))
 	if len(moved) > 0 {

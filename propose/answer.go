@@ -29,7 +29,8 @@ func (p *Proposal) Answer() *api.PlanProposal {
 	a := &api.PlanProposal{Notes: p.notes(), Report: p.text()}
 	p.Basis.Store(a)
 	plans.Store(p.Report.Changes, a)
-	a.Destroys = plans.Stored(p.Destroys(), maxDestroy)
+	destroys := p.Destroys()
+	a.Destroys, a.DestroysCount = plans.Stored(destroys, maxDestroy), int32(len(destroys))
 	for _, less := range []func(){
 		func() { a.Facts = "" },
 		func() { a.Report = words.Cut(a.Report, maxReport/4) },

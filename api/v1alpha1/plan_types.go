@@ -252,6 +252,9 @@ type PlanProposal struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8192
 	Destroys []PlanChange `json:"destroys,omitempty"`
+	// DestroysCount is the number of all of them, where Destroys has the first ones alone.
+	// +optional
+	DestroysCount int32 `json:"destroysCount,omitempty"`
 	// Notes are what is refused, and what nobody knows.
 	// +optional
 	// +listType=atomic

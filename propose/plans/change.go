@@ -240,7 +240,7 @@ func line(c api.PlanChange) string {
 
 // UnnamedData says, in sentences, which data is destroyed now that a Plan does not tell of. How far a daemon was brought meanwhile makes no other data
 // of it; a command says in its words what it is about.
-func UnnamedData(was *api.PlanProposal, now []api.PlanChange) []string {
+func UnnamedData(was, now *api.PlanProposal) []string {
 	data := func(c api.PlanChange) string {
 		if c.Verb == VerbCommand {
 			return line(c)
@@ -252,7 +252,10 @@ func UnnamedData(was *api.PlanProposal, now []api.PlanChange) []string {
 		named[data(c)] = named[data(c)] || c.Risk == api.RiskData
 	}
 	var all []string
-	for _, c := range now {
+	if more := now.DestroysCount; int(more) > len(now.Destroys) && more > was.DestroysCount {
+		all = append(all, fmt.Sprintf("%d changes would destroy data now, and %d in the plan", more, was.DestroysCount))
+	}
+	for _, c := range now.Destroys {
 		if c.Risk == api.RiskData && !named[data(c)] {
 			all = append(all, "this would destroy data now, and does not in the plan: "+line(c))
 		}

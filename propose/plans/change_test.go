@@ -32,8 +32,25 @@ func TestUnnamedData(t *testing.T) {
 		"harmless in the plan":   {worse, true},
 		"no data, not in a plan": {plans.Change{Verb: plans.VerbChange, Object: "daemon/x", Risk: api.RiskRestart}, false},
 	} {
-		if got := plans.UnnamedData(&spec, plans.Stored([]plans.Change{tt.now}, 1<<20)); len(got) > 0 != tt.unnamed {
+		if got := plans.UnnamedData(&spec, destroying(1, tt.now)); len(got) > 0 != tt.unnamed {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// destroying is a proposal with changes that destroy data, of which there are so many in all.
+func destroying(all int32, changes ...plans.Change) *api.PlanProposal {
+	return &api.PlanProposal{Destroys: plans.Stored(changes, 1<<20), DestroysCount: all}
+}
+
+// TestUnnamedData_many: of more than there is room for, it is seen that there are more than the plan told of.
+func TestUnnamedData_many(t *testing.T) {
+	remove := plans.Change{Verb: plans.VerbRemove, Object: "daemon/x", Risk: api.RiskData}
+	was := destroying(5000, remove)
+	plans.Store([]plans.Change{remove}, was)
+	for all, unnamed := range map[int32]bool{1: false, 4000: false, 5000: false, 5001: true} {
+		if got := plans.UnnamedData(was, destroying(all, remove)); len(got) > 0 != unnamed {
+			t.Errorf("of %d: %q", all, got)
 		}
 	}
 }
