@@ -63,7 +63,7 @@ func (g *globals) createPlan(ctx context.Context, w *writer, p *proposal) error 
 			return nil
 		}
 		if !apierrors.IsAlreadyExists(err) || i == tries {
-			return fmt.Errorf("while asking the leader what would come of it: %w", err)
+			return fmt.Errorf("while asking the leader for a plan: %w", err)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (g *globals) tryCreate(ctx context.Context, w *writer, p *proposal) error {
 func (g *globals) awaitAnswer(ctx context.Context, c client.Client, plan *api.Plan) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	told := time.AfterFunc(leaderLooks, func() { fmt.Fprintln(g.err, "the leader looks at what would come of it …") })
+	told := time.AfterFunc(leaderLooks, func() { fmt.Fprintln(g.err, "waiting for the plan of the leader …") })
 	defer told.Stop()
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
 		err := withDeadline(ctx, func(ctx context.Context) error {
@@ -104,7 +104,7 @@ func (g *globals) awaitAnswer(ctx context.Context, c client.Client, plan *api.Pl
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			return fmt.Errorf("while waiting for the answer of the leader: %w", err)
+			return fmt.Errorf("while waiting for the plan of the leader: %w", err)
 		case plan.Status.Proposal != nil:
 			return nil
 		case plan.Status.State == api.PlanFailed:
@@ -116,8 +116,8 @@ func (g *globals) awaitAnswer(ctx context.Context, c client.Client, plan *api.Pl
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return errors.New("interrupted; nothing was changed")
 			}
-			return &exitError{exitFailed, fmt.Errorf("no leader says within %s what would come of it, and nothing was changed: "+
-				"either none leads, or it is older than this program. 'holdfast doctor' says what is amiss", answerWithin)}
+			return &exitError{exitFailed, fmt.Errorf("the leader made no plan within %s, and nothing was changed: no server leads, "+
+				"or the leader is older than this program; see 'holdfast doctor'", answerWithin)}
 		}
 	}
 }

@@ -45,7 +45,7 @@ func TestAsk_byObject(t *testing.T) {
 	if bad.Status.State != api.PlanFailed || !strings.Contains(bad.Status.Message, "document 1 of the manifest has no apiVersion") {
 		t.Errorf("a manifest that is none: %+v", bad.Status)
 	}
-	p.must(t, exitRefused, "", []string{"apply", "--plan", "bad"}, "plan bad comes to nothing: document 1")
+	p.must(t, exitRefused, "", []string{"apply", "--plan", "bad"}, "plan bad failed: document 1")
 }
 
 // answered waits until the leader has said something of a plan.
@@ -65,7 +65,7 @@ func TestAsk_noLeader(t *testing.T) {
 	answerWithin = time.Second
 	t.Cleanup(func() { answerWithin = before })
 	for _, command := range []string{"apply -f -", "plan -f -", "plan -f - --dry-run"} {
-		b.expectInput(askedPool, command, exitFailed, "no leader says within 1s what would come of it, and nothing was changed", "'holdfast doctor'")
+		b.expectInput(askedPool, command, exitFailed, "the leader made no plan within 1s, and nothing was changed", "'holdfast doctor'")
 	}
 	var pools api.PoolList
 	b.must(b.client.List(b.Context(), &pools))

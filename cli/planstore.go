@@ -100,9 +100,9 @@ func (g *globals) open(ctx context.Context, c client.Client, name string, operat
 	case plan.Status.State == api.PlanStale:
 		return refuse("plan %s is stale: %s\nMake another one with 'holdfast plan'", name, plan.Status.Message)
 	case plan.ProposalOf() == nil && plan.Status.State == api.PlanFailed:
-		return refuse("plan %s comes to nothing: %s", name, plan.Status.Message)
+		return refuse("plan %s failed: %s", name, plan.Status.Message)
 	case plan.ProposalOf() == nil:
-		return refuse("the leader has not said yet what comes of plan %s: try again, and if it stays so, see 'holdfast doctor'", name)
+		return refuse("the leader has not looked at plan %s yet: try again; if that does not help, see 'holdfast doctor'", name)
 	case plan.Spec.Operation != operation && plan.Spec.Operation != "":
 		return refuse("plan %s is for another command: %s", name, g.nextCommand(plan))
 	}

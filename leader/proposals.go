@@ -165,7 +165,7 @@ func (p *proposer) answer(leading context.Context, name types.NamespacedName) er
 	plan.Status = api.PlanStatus{State: api.PlanProposed, Time: &now}
 	proposal, err := p.propose(ctx, plan)
 	if err != nil && ctx.Err() != nil && leading.Err() == nil {
-		err = propose.Refuse("what would come of it was not found out within %s: %w", answerTimeout, err)
+		err = propose.Refuse("the plan was not ready within %s: %w", answerTimeout, err)
 	}
 	switch {
 	case errors.Is(err, propose.ErrRefused):
@@ -186,7 +186,7 @@ func (p *proposer) propose(ctx context.Context, plan *api.Plan) (proposal *propo
 	defer func() {
 		if fault := recover(); fault != nil {
 			p.Log.Error("panic while answering a plan", "plan", plan.Name, "panic", fault, "stack", string(debug.Stack()))
-			err = propose.Refuse("planning failed by a fault in the program (the log of the leader has more): %v", fault)
+			err = propose.Refuse("planning failed because of a bug (the log of the leader has more): %v", fault)
 		}
 	}()
 	request, err := p.Plans.Check(ctx, plan)

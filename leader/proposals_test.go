@@ -149,13 +149,13 @@ func TestPropose(t *testing.T) {
 			}
 		}
 		fails(t, s, "forbidden", "jo may not create storageclusters")
-		fails(t, s, "fault", "planning failed by a fault in the program")
+		fails(t, s, "fault", "planning failed because of a bug")
 		if got := s.status("slow"); got.State != "" {
 			t.Errorf("before its time is over: %+v", got)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		fails(t, s, "slow", "not found out within 45s")
+		fails(t, s, "slow", "the plan was not ready within 45s")
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)

@@ -4,9 +4,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Plan asks what would come of applying or deleting some objects. The leader answers in the status, with the rights of who asks, and
-// with everything that its answer was made from, so that 'holdfast apply --plan' does exactly that or refuses. Neither the spec nor the
-// answer ever changes. The leader removes a Plan after a week, or when the time is over that its annotation holdfast.io/expires-after names.
+// Plan asks the leader for a plan: what happens if some objects are applied or deleted. The leader answers in status.proposal,
+// with the rights of the user who created the Plan. 'holdfast apply --plan' does exactly what the answer says, or refuses. The spec
+// and the answer never change. The leader removes a Plan after a week, or after the time in the annotation holdfast.io/expires-after.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -25,8 +25,8 @@ type Plan struct {
 	Status PlanStatus `json:"status,omitempty"`
 }
 
-// PlanSpec is what is asked about. Basis, Facts, Changes, Digest, Count and Risk are set by older programs, which found the answer out
-// themselves: see PlanProposal.
+// PlanSpec is the question. Older command lines planned by themselves, and set Basis, Facts, Changes, Digest, Count and Risk: see
+// PlanProposal.
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a Plan cannot be changed: make another one with 'holdfast plan -f'"
 type PlanSpec struct {
 	// Operation says what is done with the objects of the manifest.
@@ -70,8 +70,8 @@ type PlanSpec struct {
 	// Risk is the highest risk among the changes.
 	// +optional
 	Risk Risk `json:"risk,omitempty"`
-	// Requester is who made the plan, and Groups are theirs. The API server sets both from the request. What the plan comes to is looked
-	// at with their rights.
+	// Requester is the user who created the Plan, and Groups are the groups of that user. The API server sets both from the request. The
+	// leader plans with the rights of that user.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Requester string `json:"requester,omitempty"`
@@ -80,7 +80,7 @@ type PlanSpec struct {
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=256
 	Groups []string `json:"groups,omitempty"`
-	// FieldManager is in whose name the objects would be applied; without it, that of the requester.
+	// FieldManager is the field manager that applies the objects; the default is the requester.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	FieldManager string `json:"fieldManager,omitempty"`
@@ -179,9 +179,9 @@ type PlanState string
 
 // The states of a plan.
 const (
-	// PlanProposed: the leader has answered, and nothing was begun.
+	// PlanProposed: the leader has answered, and nobody has applied the plan.
 	PlanProposed PlanState = "Proposed"
-	// PlanFailed: the leader could not find out what would come of it, and says why.
+	// PlanFailed: the leader could not plan; the message has the cause.
 	PlanFailed PlanState = "Failed"
 	// PlanApplying: its objects are being written. If that was cut off, applying it again goes on with it.
 	PlanApplying PlanState = "Applying"
@@ -190,8 +190,8 @@ const (
 	PlanStale PlanState = "Stale"
 )
 
-// PlanStatus is what the leader says of a plan, and what became of it. Empty: the leader has not looked at it yet.
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.proposal) || has(self.proposal) && self.proposal == oldSelf.proposal",message="what the leader answered cannot be changed"
+// PlanStatus is the leader's answer, and what became of the plan. It is empty until the leader has answered.
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.proposal) || has(self.proposal) && self.proposal == oldSelf.proposal",message="the answer of the leader cannot be changed"
 type PlanStatus struct {
 	// Proposal is the leader's answer.
 	// +optional
@@ -206,18 +206,17 @@ type PlanStatus struct {
 	Time *metav1.Time `json:"time,omitempty"`
 }
 
-// AnnotationExpiresAfter on a Plan says how long after its creation the leader removes it, such as 10m. It may be taken away, which keeps
-// the Plan for a week.
+// AnnotationExpiresAfter on a Plan is the time after its creation at which the leader removes it, such as 10m. Remove the annotation to
+// keep the Plan for a week.
 const AnnotationExpiresAfter = "holdfast.io/expires-after"
 
-// SecretTypePlan is the type of the Secret that goes with a Plan, and has its name: others may read Plans, so the manifest has Secrets by
-// their names alone, and this one holds them, as JSON, by NAMESPACE.NAME. It is there until the leader has answered, and such a Plan is not
-// kept.
+// SecretTypePlan is the type of the Secret with the name of a Plan. A Plan holds no Secrets, because others may read Plans: its manifest
+// has the names of Secrets only, and this Secret has their content, as JSON, by NAMESPACE.NAME. Such a Plan is not kept.
 const SecretTypePlan = "holdfast.io/plan"
 
-// PlanProposal is what would come of a plan.
+// PlanProposal is the leader's answer: what happens if the plan is applied.
 type PlanProposal struct {
-	// Leader is the server that found it out.
+	// Leader is the name of the leader.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Leader string `json:"leader,omitempty"`
@@ -246,29 +245,29 @@ type PlanProposal struct {
 	// Risk is the highest risk among the changes.
 	// +optional
 	Risk Risk `json:"risk,omitempty"`
-	// Destroys are the changes that destroy data because of this plan: what is destroyed anyway is not among them. Whoever applies a plan
-	// that has any has to name it.
+	// Destroys are the changes that destroy data because of this plan; data that is destroyed without the plan, too, is not listed.
+	// 'holdfast apply' carries such changes out only by the name of their plan.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8192
 	Destroys []PlanChange `json:"destroys,omitempty"`
-	// DestroysCount is the number of all of them, where Destroys has the first ones alone.
+	// DestroysCount is the number of all changes that destroy data; Destroys may have the first ones only.
 	// +optional
 	DestroysCount int32 `json:"destroysCount,omitempty"`
-	// Notes are what is refused, and what nobody knows.
+	// Notes say what is refused, and what is unknown.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
 	Notes []PlanNote `json:"notes,omitempty"`
-	// Report is all of it as a person reads it; its beginning, where the plan would become too large.
+	// Report is the plan as text, as 'holdfast plan' prints it. A long report is cut.
 	// +optional
 	// +kubebuilder:validation:MaxLength=524288
 	Report string `json:"report,omitempty"`
 }
 
-// PlanNote is something that whoever applies a plan has to know.
+// PlanNote says something that the user has to know before the plan is applied.
 type PlanNote struct {
-	// Reason says what it is.
+	// Reason is the kind of note.
 	Reason PlanNoteReason `json:"reason"`
 	// Object is the cluster that does not answer, such as "storagecluster/default/ceph"; empty in other notes.
 	// +optional
@@ -279,27 +278,27 @@ type PlanNote struct {
 	Message string `json:"message"`
 }
 
-// PlanNoteReason says what a PlanNote is about.
+// PlanNoteReason is the kind of a PlanNote.
 // +kubebuilder:validation:Enum=Refused;HostAwaited;ActionRefused;NoHost;NoCluster;NoAnswer
 type PlanNoteReason string
 
 // The reasons of notes.
 const (
-	// NoteRefused: the storage system, or Holdfast, refuses it as things are.
+	// NoteRefused: the storage system or Holdfast refuses a change now.
 	NoteRefused PlanNoteReason = "Refused"
-	// NoteHostAwaited: a StorageNode is refused because it selects no host; one may have yet to join.
+	// NoteHostAwaited: a StorageNode is refused because it selects no host; the host may join later.
 	NoteHostAwaited PlanNoteReason = "HostAwaited"
-	// NoteActionRefused: whoever carries an Action out would refuse it.
+	// NoteActionRefused: the leader or an agent would refuse an Action.
 	NoteActionRefused PlanNoteReason = "ActionRefused"
-	// NoteNoHost: a StorageNode selects no host, and selected none before.
+	// NoteNoHost: a StorageNode selects no host, and the plan does not change that.
 	NoteNoHost PlanNoteReason = "NoHost"
-	// NoteNoCluster: an object names a StorageCluster that there is not.
+	// NoteNoCluster: an object names a StorageCluster that does not exist.
 	NoteNoCluster PlanNoteReason = "NoCluster"
-	// NoteNoAnswer: the storage system of a cluster does not answer, so that nobody knows all that would happen.
+	// NoteNoAnswer: the storage system of a cluster does not answer, so the plan is incomplete.
 	NoteNoAnswer PlanNoteReason = "NoAnswer"
 )
 
-// ProposalOf is the answer to a plan, nil where there is none yet. Of one that was made by an older program it stands in the spec.
+// ProposalOf is the answer to a plan, or nil. Older command lines wrote the answer into the spec.
 func (p *Plan) ProposalOf() *PlanProposal {
 	if s := &p.Spec; p.Status.Proposal == nil && s.Digest != "" {
 		return &PlanProposal{

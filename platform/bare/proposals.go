@@ -143,7 +143,7 @@ func (x *Plans) Check(ctx context.Context, p *api.Plan) (propose.Request, error)
 	for _, u := range given {
 		t, err := d.check(ctx, u)
 		if err != nil && propose.IsSecret(u) { // the cause may show what is secret
-			err = propose.Refuse("the API server does not take it")
+			err = propose.Refuse("the API server refuses this Secret")
 		}
 		if err != nil {
 			all = append(all, fmt.Errorf("%s/%s: %w", strings.ToLower(u.GetKind()), u.GetName(), err))
