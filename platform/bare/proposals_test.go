@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -103,19 +104,34 @@ func TestPlans_asked(t *testing.T) {
 	must(t, plans.Answer(t.Context(), plan))
 }
 
-// TestRemovePlans_expired: a plan that only asked has less time than one that is kept.
+// TestRemovePlans_expired: a plan that only asked has less time than one that is kept. Its Secret goes with it, and no other
+// of its name.
 func TestRemovePlans_expired(t *testing.T) {
 	w, s := newWorld(t), newStore(t, "expired")
-	for name, after := range map[string]string{"plan-kept": "", "plan-asking": "10m", "plan-odd": "for ever"} {
+	type with struct {
+		expires string
+		secret  corev1.SecretType
+	}
+	cases := map[string]with{
+		"plan-kept": {"", api.SecretTypePlan}, "plan-odd": {"for ever", api.SecretTypePlan},
+		"plan-asking": {"10m", api.SecretTypePlan}, "plan-other": {"10m", corev1.SecretTypeOpaque},
+	}
+	for name, c := range cases {
 		p := askedBy("", "", poolManifest)
-		p.Name, p.Annotations = name, map[string]string{api.AnnotationExpiresAfter: after}
+		p.Name, p.Annotations = name, map[string]string{api.AnnotationExpiresAfter: c.expires}
 		must(t, w.Create(t.Context(), p))
+		must(t, w.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Type: c.secret}))
 	}
 	must(t, s.RemovePlans(t.Context(), time.Now().Add(-7*24*time.Hour).Add(11*time.Minute)))
-	for name, there := range map[string]bool{"plan-kept": true, "plan-asking": false, "plan-odd": true} {
-		p := &api.Plan{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-		if err := w.Get(t.Context(), p); (err == nil) != there {
+	for name, c := range cases {
+		meta := metav1.ObjectMeta{Namespace: "default", Name: name}
+		stays := c.expires != "10m"
+		if err := w.Get(t.Context(), &api.Plan{ObjectMeta: meta}); (err == nil) != stays {
 			t.Errorf("%s: %v", name, err)
+		}
+		stays = stays || c.secret != api.SecretTypePlan
+		if err := w.Get(t.Context(), &corev1.Secret{ObjectMeta: meta}); (err == nil) != stays {
+			t.Errorf("the secret %s: %v", name, err)
 		}
 	}
 }
