@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/propose"
 )
 
 const (
@@ -93,7 +94,8 @@ func (g *globals) tryCreate(ctx context.Context, w *writer, p *proposal) error {
 
 // awaitAnswer waits until the leader has answered a plan.
 func (g *globals) awaitAnswer(ctx context.Context, c client.Client, plan *api.Plan) error {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	limit := answerWithin + propose.TimeFor(plan.Spec.Manifest)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	told := time.AfterFunc(leaderLooks, func() { fmt.Fprintln(g.err, "waiting for the plan of the leader …") })
 	defer told.Stop()
@@ -117,7 +119,7 @@ func (g *globals) awaitAnswer(ctx context.Context, c client.Client, plan *api.Pl
 				return errors.New("interrupted; nothing was changed")
 			}
 			return &exitError{exitFailed, fmt.Errorf("the leader made no plan within %s, and nothing was changed: no server leads, "+
-				"or the leader is older than this program; see 'holdfast doctor'", answerWithin)}
+				"or the leader is older than this program; see 'holdfast doctor'", limit)}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"runtime/debug"
@@ -21,7 +22,7 @@ import (
 const (
 	// answerTimeout bounds the answer to one Plan.
 	answerTimeout = 45 * time.Second
-	// writeTimeout bounds the writing of an answer.
+	// writeTimeout bounds the reading of a Plan, and the writing of its answer.
 	writeTimeout = 10 * time.Second
 	// systemTimeout is how long a storage system that a person asks about is waited for: without
 	// its word a plan would leave things out. systemPause is between two questions to one that does
@@ -155,17 +156,18 @@ func (p *proposer) done(name types.NamespacedName, err error) {
 // answer answers one Plan. What comes of it for whoever asks stands in the Plan; an error is for
 // another try.
 func (p *proposer) answer(leading context.Context, name types.NamespacedName) error {
-	ctx, cancel := context.WithTimeout(leading, answerTimeout)
-	defer cancel()
-	plan, err := p.Plans.Get(ctx, name)
+	plan, err := p.read(leading, name)
 	if err != nil || plan.Status.State != "" || plan.ProposalOf() != nil {
 		return err
 	}
+	limit := answerTimeout + propose.TimeFor(plan.Spec.Manifest)
+	ctx, cancel := context.WithTimeout(leading, limit)
+	defer cancel()
 	now := metav1.Now()
 	plan.Status = api.PlanStatus{State: api.PlanProposed, Time: &now}
 	proposal, err := p.propose(ctx, plan)
 	if err != nil && ctx.Err() != nil && leading.Err() == nil {
-		err = propose.Refuse("the plan was not ready within %s: %w", answerTimeout, err)
+		err = propose.Refuse("the plan was not ready within %s: %w", limit, err)
 	}
 	switch {
 	case errors.Is(err, propose.ErrRefused):
@@ -173,12 +175,27 @@ func (p *proposer) answer(leading context.Context, name types.NamespacedName) er
 	case err != nil:
 		return err
 	default:
-		plan.Status.Proposal = proposal.Answer()
+		plan.Status.Proposal = proposal.Answer(propose.Room - sizeOf(plan))
 		plan.Status.Proposal.Leader = p.Name
 	}
 	write, cancel := context.WithTimeout(leading, writeTimeout)
 	defer cancel()
 	return p.Plans.Answer(write, plan)
+}
+
+func (p *proposer) read(ctx context.Context, name types.NamespacedName) (*api.Plan, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	return p.Plans.Get(ctx, name)
+}
+
+// sizeOf is how many bytes a Plan has.
+func sizeOf(plan *api.Plan) int {
+	data, err := json.Marshal(plan)
+	if err != nil {
+		panic(err) // our own types can be written
+	}
+	return len(data)
 }
 
 // propose finds out what would come of a Plan. A fault in a driver is the end of that Plan alone.

@@ -13,19 +13,20 @@ import (
 	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
-// Bounds of an answer; those of the schema are above them. With them an answer has some hundred
-// kilobytes at most, whatever the size of the fleet: etcd takes 1.5 MiB in one request, and the
-// Plan holds the manifest, too.
+// Bounds of the parts of an answer, whatever the size of the fleet.
 const (
-	maxAnswer  = 900 << 10
 	maxReport  = 192 << 10
-	maxNotes   = 1024
+	maxNotes   = 64 << 10
 	maxNote    = 4096
 	maxDestroy = 96 << 10
 )
 
-// Answer is the proposal as a Plan keeps it.
-func (p *Proposal) Answer() *api.PlanProposal {
+// Room is how many bytes a Plan has at most: etcd takes 1.5 MiB in one request.
+const Room = 1400 << 10
+
+// Answer is the proposal as a Plan keeps it that has room for so many bytes. What does not fit is left out, first what is
+// worth least; the digest and the numbers are always of everything.
+func (p *Proposal) Answer(room int) *api.PlanProposal {
 	a := &api.PlanProposal{Notes: p.notes(), Report: p.text()}
 	p.Basis.Store(a)
 	plans.Store(p.Report.Changes, a)
@@ -33,10 +34,13 @@ func (p *Proposal) Answer() *api.PlanProposal {
 	a.Destroys, a.DestroysCount = plans.Stored(destroys, maxDestroy), int32(len(destroys))
 	for _, less := range []func(){
 		func() { a.Facts = "" },
-		func() { a.Report = words.Cut(a.Report, maxReport/4) },
+		func() { a.Report = cut(a.Report, maxReport/4) },
 		func() { a.Changes = a.Changes[:len(a.Changes)/8] },
+		func() { plans.Condense(a) },
+		func() { a.Destroys = a.Destroys[:(len(a.Destroys)+7)/8] },
+		func() { a.Report = cut(a.Report, maxReport/16) },
 	} {
-		if size(a) > maxAnswer {
+		if size(a) > room {
 			less()
 		}
 	}
@@ -52,15 +56,19 @@ func size(a *api.PlanProposal) int {
 	return len(data)
 }
 
-// text is what a person is shown, cut at a line.
+// text is what a person is shown.
 func (p *Proposal) text() string {
 	var b bytes.Buffer
 	p.Report.Write(&b)
-	text := b.String()
-	if len(text) <= maxReport {
+	return cut(b.String(), maxReport)
+}
+
+// cut leaves the beginning and the last line of a text of more than so many bytes.
+func cut(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	lines := strings.SplitAfter(text[:maxReport], "\n")
+	lines := strings.SplitAfter(text[:most], "\n")
 	last := text[strings.LastIndexByte(strings.TrimRight(text, "\n"), '\n')+1:]
 	return strings.Join(lines[:len(lines)-1], "") + "  … and more than is shown here\n" + last
 }
@@ -81,7 +89,11 @@ func (p *Proposal) notes() []api.PlanNote {
 	for _, cluster := range slices.Sorted(maps.Keys(p.Silent)) {
 		add(api.NoteNoAnswer, cluster, p.Silent[cluster])
 	}
-	return all[:min(len(all), maxNotes)]
+	left := maxNotes
+	return slices.DeleteFunc(all, func(n api.PlanNote) bool {
+		left -= len(n.Message)
+		return left < 0
+	})
 }
 
 // unfit says of an action that puts one host in the place of another why that cannot be, in one

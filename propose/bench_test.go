@@ -48,6 +48,6 @@ func BenchmarkMake(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		p.Answer()
+		p.Answer(Room)
 	}
 }

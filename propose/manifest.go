@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -28,7 +29,12 @@ func Refused(err error) error { return refused{err} }
 func Refuse(format string, args ...any) error { return Refused(fmt.Errorf(format, args...)) }
 
 // MaxManifest is how long the manifest of a plan may be, so that the plan has room for its answer.
-const MaxManifest = 512 << 10
+const MaxManifest = 1 << 20
+
+// TimeFor is how much longer the answer to a large manifest may take: the API server checks each object.
+func TimeFor(manifest string) time.Duration {
+	return time.Duration(len(manifest)>>10) * 100 * time.Millisecond
+}
 
 // Parse reads the objects of a plan. Those without a namespace get the plan's.
 func Parse(p *api.Plan) ([]*unstructured.Unstructured, error) {

@@ -3,8 +3,10 @@ package bare
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,6 +22,18 @@ import (
 type dryRun struct {
 	client client.Client
 	plan   *api.Plan
+}
+
+// checkNamed is check with an error that names the object.
+func (d dryRun) checkNamed(ctx context.Context, u *unstructured.Unstructured) (propose.Target, error) {
+	t, err := d.check(ctx, u)
+	if err != nil && propose.IsSecret(u) { // the cause may show what is secret
+		err = propose.Refuse("the API server refuses this Secret")
+	}
+	if err != nil {
+		err = fmt.Errorf("%s/%s: %w", strings.ToLower(u.GetKind()), u.GetName(), err)
+	}
+	return t, err
 }
 
 // check reads what there is of an object, and finds out what becomes of it.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +20,9 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/propose"
 )
+
+// checksAtOnce is how many objects of one Plan the API server checks at one time.
+const checksAtOnce = 8
 
 // Plans is the Store's face for Plans.
 type Plans struct{ store *Store }
@@ -138,20 +142,19 @@ func (x *Plans) Check(ctx context.Context, p *api.Plan) (propose.Request, error)
 	if err != nil {
 		return r, fmt.Errorf("while preparing a client in the name of %s: %w", p.Spec.Requester, err)
 	}
-	var all []error
+	r.Targets = make([]propose.Target, len(given))
+	errs := make([]error, len(given))
 	d := dryRun{client: c, plan: p}
-	for _, u := range given {
-		t, err := d.check(ctx, u)
-		if err != nil && propose.IsSecret(u) { // the cause may show what is secret
-			err = propose.Refuse("the API server refuses this Secret")
-		}
-		if err != nil {
-			all = append(all, fmt.Errorf("%s/%s: %w", strings.ToLower(u.GetKind()), u.GetName(), err))
-			continue
-		}
-		r.Targets = append(r.Targets, t)
+	var group errgroup.Group
+	group.SetLimit(checksAtOnce)
+	for i, u := range given {
+		group.Go(func() error {
+			r.Targets[i], errs[i] = d.checkNamed(ctx, u)
+			return nil // all of them are told
+		})
 	}
-	return r, errors.Join(all...)
+	_ = group.Wait()
+	return r, errors.Join(errs...)
 }
 
 // addSecrets puts the Secrets of the manifest, which names them alone, in their places.

@@ -98,6 +98,14 @@ func (b Basis) bounded() Basis {
 	if len(b) <= maxBasis {
 		return b
 	}
+	return b.condensed()
+}
+
+// condensed is one digest of everything.
+func (b Basis) condensed() Basis {
+	if _, is := b[everything]; is {
+		return b
+	}
 	all := Facts{Fields: map[string]string{}}
 	for object, f := range b {
 		all.Fields[object] = f.UID + " " + f.Digest()
@@ -105,13 +113,25 @@ func (b Basis) bounded() Basis {
 	return Basis{everything: all}
 }
 
+// Condense leaves of the basis of a proposal one digest of everything.
+func Condense(p *api.PlanProposal) {
+	one := BasisOf(p).condensed()[everything]
+	p.Basis, p.Facts = []api.PlanBasis{{Object: everything, UID: one.UID, Digest: one.Digest()}}, ""
+}
+
 // Moved says, in sentences, what of a Plan's basis is not so any more. blame tells who changed an object, and when; it may
 // return nothing.
 func (b Basis) Moved(spec *api.PlanProposal, blame func(object string) string) []string {
 	b = b.bounded()
-	kept := keptFacts(spec.Facts)
+	before := *spec
+	if _, one := b[everything]; one {
+		Condense(&before)
+	} else if slices.ContainsFunc(spec.Basis, func(x api.PlanBasis) bool { return x.Object == everything }) {
+		b = b.condensed()
+	}
+	kept := keptFacts(before.Facts)
 	was := map[string]api.PlanBasis{}
-	for _, x := range spec.Basis {
+	for _, x := range before.Basis {
 		was[x.Object] = x
 	}
 	objects := maps.Clone(b)
