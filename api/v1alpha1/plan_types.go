@@ -222,8 +222,7 @@ type PlanProposal struct {
 	Leader string `json:"leader,omitempty"`
 	// Basis is everything that the answer was made from and that decides what it comes to.
 	// +optional
-	// +listType=map
-	// +listMapKey=object
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8192
 	Basis []PlanBasis `json:"basis,omitempty"`
 	// Facts are what the digests of Basis cover, a line each, to tell what moved: the object, a tab, the fact. They are left

@@ -1,8 +1,11 @@
 package bare_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,6 +105,37 @@ func TestPlans_asked(t *testing.T) {
 	}
 	must(t, w.Delete(t.Context(), plan))
 	must(t, plans.Answer(t.Context(), plan))
+}
+
+// TestPlans_room: the largest manifest and the largest answer to it have room in one object.
+func TestPlans_room(t *testing.T) {
+	w, plans := newWorld(t), newStore(t, "room").Plans()
+	large := askedBy("", "", strings.Repeat(strings.Repeat("#", 63)+"\n", propose.MaxManifest/64))
+	large.Name = "plan-large"
+	must(t, w.Create(t.Context(), large))
+	plan, err := plans.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: large.Name})
+	must(t, err)
+	text, err := json.Marshal(plan)
+	must(t, err)
+	a := &api.PlanProposal{Digest: "d"}
+	for i := 0; ; i++ {
+		a.Basis = append(a.Basis, api.PlanBasis{Object: fmt.Sprintf("storagenode/default/n%d", i), UID: strings.Repeat("u", 36), Digest: "d"})
+		if answer, err := json.Marshal(a); err != nil || len(answer)+len(text) > propose.Room {
+			must(t, err)
+			break
+		}
+	}
+	if len(a.Basis) < 1000 {
+		t.Fatalf("there is room for %d objects", len(a.Basis))
+	}
+	plan.Status = api.PlanStatus{State: api.PlanProposed, Proposal: a}
+	must(t, plans.Answer(t.Context(), plan))
+	plan, err = plans.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: large.Name})
+	must(t, err)
+	if plan.Status.Proposal == nil || len(plan.Status.Proposal.Basis) != len(a.Basis) {
+		t.Error("the answer is not all there")
+	}
+	must(t, w.Delete(t.Context(), plan))
 }
 
 // TestRemovePlans_expired: a plan that only asked has less time than one that is kept. Its Secret goes with it, and no other
