@@ -11,16 +11,12 @@ import (
 	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
-// risk is the highest one of what comes of this. What destroys data anyway, because somebody has
-// asked for it before, does not count.
-func (p *Proposal) Risk() api.Risk { return plans.Risk(p.own()) }
-
 // own are the changes without those that destroy data anyway.
 func (p *Proposal) own() []plans.Change {
 	return slices.DeleteFunc(slices.Clone(p.Report.Changes), func(c plans.Change) bool { return p.anyway[dataOf(c)] })
 }
 
-// destroys are those of them that destroy data.
+// Destroys are those of them that destroy data.
 func (p *Proposal) Destroys() []plans.Change {
 	return slices.DeleteFunc(p.own(), func(c plans.Change) bool { return c.Risk != api.RiskData })
 }

@@ -3,9 +3,6 @@ package propose
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -30,9 +27,4 @@ func (p *Proposal) addSilence(driver engine.Driver, view *engine.View, failed er
 		p.Report.Unknown = true
 	}
 	return cmp.Or(partly, why)
-}
-
-// silence tells of all that do not answer.
-func (p *Proposal) Silence() string {
-	return strings.Join(slices.Sorted(maps.Values(p.Silent)), ", ")
 }
