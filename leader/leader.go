@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -72,7 +73,11 @@ func Run(ctx context.Context, c Config) error {
 	if c.Plans != nil {
 		group.Go(func() error { return Propose(ctx, c.proposing(all)) })
 	}
-	if err := group.Wait(); err != nil {
+	err := group.Wait()
+	for _, o := range all { // the engine has closed them, and an answer to a Plan may have asked one since
+		err = errors.Join(err, o.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("while leading: %w", err)
 	}
 	return nil
