@@ -26,7 +26,7 @@ build: ## build bin/holdfast
 	go build -ldflags '$(LDFLAGS)' -o $(BIN)/holdfast ./cmd/holdfast
 
 .PHONY: kubectl
-kubectl: ## build bin/kubectl, the real one, for tests and for trying things
+kubectl: ## build bin/kubectl, for tests and experiments
 	cd test/kubectl && go build -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v1.36.4' -o ../../$(BIN)/kubectl .
 
 .PHONY: deps
@@ -39,11 +39,11 @@ test-deps: ## install what building and the tests need (Debian packages; needs r
 	hack/vm-kernel
 
 .PHONY: generate
-generate: ## make deep copies, CRDs and generated docs anew
+generate: ## regenerate deep copies, CRDs and generated docs
 	hack/generate
 
 .PHONY: check-fast
-check-fast: ## what fails soonest: generated code fresh, modules tidy, format, vet
+check-fast: ## the fast checks: generated code fresh, modules tidy, format, vet
 	hack/check fast
 
 .PHONY: check
@@ -51,8 +51,8 @@ check: ## generated code fresh, modules tidy, format, vet, linters, known vulner
 	hack/check
 
 .PHONY: plan-diff
-plan-diff: ## do the tests of this tree make the same plans as those of BASE? (BASE=COMMIT, WITHOUT=KEY,KEY of the plans' JSON)
-	hack/plan-diff $(BASE) $(WITHOUT)
+plan-diff: ## compare the plans that the tests of this tree and of BASE make (BASE=COMMIT, WITHOUT=KEY,KEY of the plans' JSON, OPTIONS of test/plandiff)
+	hack/plan-diff $(BASE) "$(WITHOUT)" $(OPTIONS)
 
 # The tiers: test/tier says how a test gets into one.
 .PHONY: test
@@ -100,9 +100,9 @@ bench-leader: build ## fail-over after kill -9 of the leader
 	go run ./test/bench/leader
 
 .PHONY: bench-unchanged
-bench-unchanged: ## what an orchestration costs in which nothing changes: ten clusters, each of 14 daemons on 3 simulated hosts (flags: UNCHANGED='-watch 60s')
+bench-unchanged: ## the cost of an orchestration without changes: ten clusters, each of 14 daemons on 3 simulated hosts (flags: UNCHANGED='-watch 60s')
 	go run ./test/bench/scale -unchanged -hosts 30 -disks 3 -clusters 10 -watch 30s $(UNCHANGED)
 
 .PHONY: bench-scale
-bench-scale: ## what 1,000 simulated hosts with 10,000 daemons cost the leader (flags: SCALE='-hosts 250')
+bench-scale: ## the cost of 1,000 simulated hosts with 10,000 daemons for the leader (flags: SCALE='-hosts 250')
 	go run ./test/bench/scale $(SCALE)

@@ -1,6 +1,3 @@
-// Package action carries out Actions: operations with steps, each of which is recorded before it is begun and after it is done,
-// so that whoever takes over after a crash goes on where the record ends. The leader decides whose turn it is (Schedule, a
-// pure function) and carries out most kinds; agents carry out those that only their host can do. Both use Execute.
 package action
 
 import (

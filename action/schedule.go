@@ -61,6 +61,10 @@ func schedule(actions []*api.Action, f Facts) (changed []Transition, asked map[t
 	entries := make([]*entry, 0, len(actions))
 	for _, a := range slices.SortedFunc(slices.Values(actions), oldestFirst) {
 		if a.Status.State.Final() {
+			// Its spec was changed while its end was recorded, which a tool would wait for.
+			if seen := a.Status.ObservedGeneration; seen != 0 && seen != a.Generation {
+				changed = append(changed, Transition{a, a.Status.DeepCopy()})
+			}
 			continue
 		}
 		k, known := f.Kinds[a.Spec.Kind]

@@ -107,4 +107,5 @@ func stand(a *api.Action, s *api.ActionStatus, now time.Time) {
 		is.Reason = api.Reason(c.Reason)
 	}
 	api.SetStanding(&s.Conditions, a.Generation, is, now)
+	s.ObservedGeneration = a.Generation
 }

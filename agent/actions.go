@@ -156,7 +156,7 @@ func (x *actions) work(ctx context.Context, key types.NamespacedName) {
 		x.queue.AddRateLimited(key) // the watch brings what it is now
 	default:
 		if ctx.Err() == nil {
-			x.agent.log.Warn("an action could not be carried on; trying again", "action", key, "error", err)
+			x.agent.log.Warn("an action could not continue; retrying", "action", key, "error", err)
 		}
 		x.queue.AddRateLimited(key)
 	}

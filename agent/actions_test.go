@@ -124,8 +124,8 @@ func TestRestart_refused(t *testing.T) {
 		action  *api.Action
 		message string
 	}{
-		{"no such daemon", restartOf("nine"), "there is no daemon nine on host h1"},
-		{"stopped", restartOf("stopped"), "is wanted Stopped, not Running"},
+		{"no such daemon", restartOf("nine"), "daemon nine does not exist on host h1"},
+		{"stopped", restartOf("stopped"), "is Stopped, not Running"},
 		{"no daemon at all", restartOf("one", func(a *api.Action) { a.Spec.Target = "host/h1" }), "it has to be daemon/NAME"},
 		{"a kind of a newer release", restartOf("one", func(a *api.Action) { a.Spec.Kind = "daemon.polish" }), `knows no kind "daemon.polish", only daemon.restart, service.command: upgrade Holdfast`},
 	} {

@@ -663,6 +663,24 @@ func TestRun_failureIsToldAndTriedAgain(t *testing.T) {
 	}
 }
 
+// TestRun_labels: a Daemon that gets labels and an owner is not prepared anew, and its process goes on.
+func TestRun_labels(t *testing.T) {
+	w := newWorld(t, sleeperDaemon("one"))
+	w.run()
+	first := w.awaitState("one", api.DaemonRunning)
+	d := w.daemon("one")
+	d.Labels = map[string]string{"app.kubernetes.io/managed-by": "holdfast"}
+	d.OwnerReferences = []metav1.OwnerReference{{Kind: "StorageCluster", Name: "c", UID: "u"}}
+	if err := w.api.Update(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	w.create(sleeperDaemon("two")) // the agent has seen the first one by then
+	w.awaitState("two", api.DaemonRunning)
+	if again := w.daemon("one"); again.Status.PID != first.Status.PID || w.service.count(&w.service.configured) != 2 {
+		t.Errorf("%+v, was %+v; configured %v", again.Status, first.Status, w.service.configured)
+	}
+}
+
 func TestRun_waitsForASecret(t *testing.T) {
 	w := newWorld(t, sleeperDaemon("one", func(d *api.Daemon) {
 		d.Spec.Files = []api.DaemonFile{{Path: "key", Sources: []api.FileSource{{Secret: &api.SecretKey{Name: "late", Key: "k"}}}}}
@@ -680,7 +698,7 @@ func TestRun_deviceMissingOrAmbiguous(t *testing.T) {
 		d.Spec.Devices = []api.DaemonDevice{{Name: "block", ID: "wwn-1"}}
 	}))
 	w.run()
-	if d := w.awaitState("one", api.DaemonFailed); !strings.Contains(d.Status.Message, "wwn-1 is not on this host") {
+	if d := w.awaitState("one", api.DaemonFailed); !strings.Contains(d.Status.Message, "wwn-1 is missing on this host") {
 		t.Errorf("status %+v", d.Status)
 	}
 	w.devices.mu.Lock()

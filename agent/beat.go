@@ -35,7 +35,7 @@ func (a *agent) beat(ctx context.Context) {
 		if failing != (err != nil) && ctx.Err() == nil {
 			failing = err != nil
 			if failing {
-				a.log.Warn("no heartbeat reaches the server; daemons go on", "error", lockedOut(err))
+				a.log.Warn("no heartbeat reaches the server; daemons keep running", "error", lockedOut(err))
 			} else {
 				a.log.Info("the server receives heartbeats")
 			}

@@ -50,7 +50,7 @@ func (a *agent) keepRunning(ctx context.Context, d *api.Daemon) error {
 	}
 	s, known := a.Runtime.State(name)
 	if !known {
-		return errors.New("the runtime forgot the process that it started")
+		return errors.New("the runtime does not know the process that it started")
 	}
 	a.reports.sees(d, s)
 	return a.tell(ctx, d, runningStatus(s, a.versionOf(ctx, d)))

@@ -42,7 +42,7 @@ func (c *command) target(a *api.Action) (*api.Daemon, service.Performer, error) 
 	case !known:
 		return nil, nil, waitFor("the server to tell which daemons this host has")
 	case d == nil:
-		return nil, nil, fmt.Errorf("%w: there is no daemon %s on host %s", action.ErrRefused, cmd.Daemon, c.Name)
+		return nil, nil, fmt.Errorf("%w: daemon %s does not exist on host %s", action.ErrRefused, cmd.Daemon, c.Name)
 	case c.types[d.Spec.Type] == nil:
 		return nil, nil, fmt.Errorf("%w: this agent (version %s) does not know daemons of type %q: upgrade Holdfast on this host", action.ErrRefused, c.Version, d.Spec.Type)
 	}
@@ -118,7 +118,7 @@ func (c *command) perform(ctx context.Context, d *api.Daemon, p service.Performe
 	}
 	message, err = p.Perform(short, l, cmd)
 	if err != nil && short.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("it was not done within %s: %w", action.CommandTimeout, err)
+		err = fmt.Errorf("not done within %s: %w", action.CommandTimeout, err)
 	}
 	return message, err
 }

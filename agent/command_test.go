@@ -107,7 +107,7 @@ func TestCommand_refused(t *testing.T) {
 		"one":   "on host h1: volume v1: the quorum is not met: start the other nodes first",
 		"two":   `knows no commands for daemons of type "mute": upgrade Holdfast`,
 		"three": `does not know daemons of type "of a newer release": upgrade Holdfast`,
-		"nine":  "there is no daemon nine on host h1",
+		"nine":  "daemon nine does not exist on host h1",
 	} {
 		w.create(commandTo(t, "ask-"+daemon, daemon))
 		a := w.awaitEnd("ask-" + daemon)

@@ -41,7 +41,7 @@ func (a *agent) reportHost(ctx context.Context) {
 		if a.sole.holds() != "" {
 			// Two machines would take turns in saying what the host is. goOn has it reported afterwards.
 		} else if err := a.reportOnce(ctx); err != nil && ctx.Err() == nil {
-			a.log.Warn("the host could not be reported; trying again", "error", lockedOut(err), "after", pause)
+			a.log.Warn("cannot report the host; retrying", "error", lockedOut(err), "after", pause)
 			next, pause = pause, min(2*pause, reportRetryMax)
 		} else {
 			pause = reportRetry
@@ -146,7 +146,7 @@ func encryption() metav1.Condition {
 // sameStatus compares what the agent alone writes.
 func sameStatus(have, want *api.HostStatus) bool {
 	mine := have.DeepCopy()
-	mine.Conditions = nil
+	mine.ObservedGeneration, mine.Conditions = 0, nil
 	for _, name := range []string{api.HostEncryption, api.HostClockInSync} {
 		if c := meta.FindStatusCondition(have.Conditions, name); c != nil {
 			mine.Conditions = append(mine.Conditions, *c)

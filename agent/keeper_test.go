@@ -76,7 +76,7 @@ func TestKeeper_devices(t *testing.T) {
 	w.run()
 	w.await("a start without a device", func() bool {
 		d := w.daemon("one")
-		return d.Status.State == api.DaemonRunning && strings.HasPrefix(d.Status.Message, "device b is not on this host") && w.read("one", "devices") == "a"
+		return d.Status.State == api.DaemonRunning && strings.HasPrefix(d.Status.Message, "device b is missing on this host") && w.read("one", "devices") == "a"
 	})
 	pid := w.daemon("one").Status.PID
 

@@ -161,11 +161,11 @@ func TestTakeBack_noProcess(t *testing.T) {
 			t.Errorf("%+v, want done %t, %q", p, done, text)
 		}
 	}
-	want(false, "the process is being started")
+	want(false, "starting the process")
 	a.work.ended(key, errors.New("no disk"))
 	want(true, "process 7 could not be kept from ending: now one does not run")
 	a.work.add(key)
-	want(false, "the process is being started")
+	want(false, "starting the process")
 }
 
 // What is not wanted running any more when its process dies late is not started.
@@ -176,7 +176,7 @@ func TestRestart_diesUnwanted(t *testing.T) {
 		t.Run(string(want), func(t *testing.T) {
 			w, pid := restartLate(t)
 			w.change("one", func(d *api.Daemon) { d.Spec.State = want })
-			w.awaitAction(api.ActionFailed, fmt.Sprintf("is wanted %s, not Running", want))
+			w.awaitAction(api.ActionFailed, fmt.Sprintf("is %s, not Running", want))
 			w.dies("one", pid)
 			close(w.hasty.goOn)
 			w.awaitState("one", is)
@@ -191,8 +191,8 @@ func TestRestart_diesUnwanted(t *testing.T) {
 func TestRunningStatus_pause(t *testing.T) {
 	exit, at := &runtime.Exit{Time: time.Now(), Reason: "exit code 1"}, time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	for want, s := range map[string]runtime.State{
-		"it ended (exit code 1)":                                   {LastExit: exit},
-		"it ended (exit code 1) and is started again at 03:02:01Z": {LastExit: exit, BackOffUntil: at},
+		"it ended (exit code 1)":                           {LastExit: exit},
+		"it ended (exit code 1) and restarts at 03:02:01Z": {LastExit: exit, BackOffUntil: at},
 	} {
 		if got := runningStatus(s, "1"); got.State != api.DaemonBackOff || got.Message != want {
 			t.Errorf("%s, %q, want %q", got.State, got.Message, want)

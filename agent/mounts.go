@@ -13,13 +13,13 @@ import (
 func (a *agent) watchMounts(ctx context.Context) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
-		a.log.Warn("mounts are only seen at the next regular look", "error", err)
+		a.log.Warn("mounts are noticed only at the next regular scan", "error", err)
 		return
 	}
 	defer f.Close()
 	var wake [2]int
 	if err := unix.Pipe2(wake[:], unix.O_CLOEXEC); err != nil {
-		a.log.Warn("mounts are only seen at the next regular look", "error", err)
+		a.log.Warn("mounts are noticed only at the next regular scan", "error", err)
 		return
 	}
 	defer unix.Close(wake[0])
@@ -34,7 +34,7 @@ func (a *agent) watchMounts(ctx context.Context) {
 		// The kernel tells of a changed table by POLLERR and POLLPRI (proc(5), /proc/pid/mounts).
 		fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLPRI}, {Fd: int32(wake[0])}}
 		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
-			a.log.Warn("mounts are only seen at the next regular look", "error", err)
+			a.log.Warn("mounts are noticed only at the next regular scan", "error", err)
 			return
 		}
 		if fds[0].Revents != 0 {

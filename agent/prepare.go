@@ -166,5 +166,5 @@ func isMissing(err error) bool {
 type missingDevice struct{ want api.DaemonDevice }
 
 func (m *missingDevice) Error() string {
-	return fmt.Sprintf("device %s is not on this host: plug it in again, or see 'holdfast get hosts' for the devices that are there", m.want.ID)
+	return fmt.Sprintf("device %s is missing on this host: insert it again, or see 'holdfast get hosts' for its devices", m.want.ID)
 }

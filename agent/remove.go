@@ -76,11 +76,11 @@ func (a *agent) disinherit(ctx context.Context, d *api.Daemon) error {
 	if err != nil || !foreign {
 		return err
 	}
-	a.log.Warn("what an earlier daemon of this name left is moved aside", "daemon", key, "to", a.paths.retired())
+	a.log.Warn("moving the data of an earlier daemon of this name aside", "daemon", key, "to", a.paths.retired())
 	left := d.DeepCopy()
 	left.Spec.OnRemoval, left.Spec.Devices = api.DeletionRetain, nil // those that it has now are not what is left
 	if err := a.clearAway(ctx, left); err != nil {
-		return fmt.Errorf("while clearing away what an earlier daemon of this name left: %w", err)
+		return fmt.Errorf("while moving the data of an earlier daemon of this name aside: %w", err)
 	}
 	a.work.forget(key)
 	return nil
@@ -116,7 +116,7 @@ func (a *agent) destroy(ctx context.Context, d *api.Daemon) error {
 	if _, err := os.Stat(l.Data); t == nil || errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	done := a.announce(ctx, d, api.DaemonStopping, "what it leaves behind is cleared away")
+	done := a.announce(ctx, d, api.DaemonStopping, "removing its data")
 	defer done()
 	var gone *missingDevice
 	err := a.findDevices(ctx, l, false)

@@ -128,7 +128,7 @@ func (r *reports) look(ctx context.Context, key types.NamespacedName) {
 		return
 	}
 	if err := r.take(ctx, d); err != nil && ctx.Err() == nil {
-		r.agent.log.Debug("a report could not be told; trying again", "daemon", key, "error", err)
+		r.agent.log.Debug("cannot write a report; retrying", "daemon", key, "error", err)
 	}
 	r.queue.AddAfter(key, cmp.Or(r.agent.reportEvery, reportEvery))
 }
@@ -141,7 +141,7 @@ func (r *reports) take(ctx context.Context, d *api.Daemon) error {
 	}
 	problem := ""
 	if err != nil {
-		problem = fitMessage("it runs, and there is no report of its state: " + err.Error())
+		problem = fitMessage("it runs, but reports no state: " + err.Error())
 	}
 	was := r.setProblem(d, problem)
 	return r.agent.edit(ctx, d, func(s *api.DaemonStatus) {
@@ -171,7 +171,7 @@ func (r *reports) ask(ctx context.Context, d *api.Daemon) (text string, err erro
 	}
 	reporter, ok := t.agent.(service.Reporter)
 	if !ok {
-		return "", fmt.Errorf("this agent (version %s) tells no reports of daemons of type %q: upgrade Holdfast on this host", r.agent.Version, d.Spec.Type)
+		return "", fmt.Errorf("this agent (version %s) reports nothing of daemons of type %q: upgrade Holdfast on this host", r.agent.Version, d.Spec.Type)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, reportTimeout, fmt.Errorf("no answer for %s", reportTimeout))
 	defer cancel()
@@ -195,7 +195,7 @@ func (r *reports) watchDevices(agent service.ServiceAgent, l *service.Local) {
 	if !ok || w.busy(key) || w.hasFailed(key) || !w.isReady(key, generationOf(l.Daemon)) || warden.DevicesKept(l) {
 		return
 	}
-	r.agent.log.Warn("devices of a daemon are not as they were left: they are made ready again", "daemon", key)
+	r.agent.log.Warn("devices of a daemon changed: preparing them again", "daemon", key)
 	w.forget(key)
 	w.add(key)
 }

@@ -87,7 +87,7 @@ func TestReports_failing(t *testing.T) {
 		err     error
 		message string
 	}{
-		{"", errors.New("the service does not answer"), "it runs, and there is no report of its state: the service does not answer"},
+		{"", errors.New("the service does not answer"), "it runs, but reports no state: the service does not answer"},
 		{strings.Repeat("x", api.MaxReport+1), nil, "it is 131073 bytes long, and at most 131072 are taken"},
 		{"\xff", nil, "it is no text"},
 		// DEL is written with six bytes.
@@ -103,7 +103,7 @@ func TestReports_failing(t *testing.T) {
 	w.service.says(strings.Repeat("x", api.MaxReport), nil)
 	w.awaitReport(strings.Repeat("x", api.MaxReport), "")
 	w.await("what the other type says", func() bool {
-		return strings.Contains(w.daemon("two").Status.Message, `tells no reports of daemons of type "mute": upgrade Holdfast`)
+		return strings.Contains(w.daemon("two").Status.Message, `reports nothing of daemons of type "mute": upgrade Holdfast`)
 	})
 }
 

@@ -23,7 +23,7 @@ import (
 // process that is; so it is ended once, however often the agent dies meanwhile.
 var restartKind = action.Kind{
 	Name: api.ActionDaemonRestart, Executor: api.ByAgent, Mode: action.Rolling,
-	Summary: "stops the process of a daemon and starts it again (target daemon/NAME)",
+	Summary: "restarts the process of a daemon (target daemon/NAME)",
 	Steps:   []string{"look", "restart"}, Asks: true, Timeout: 15 * time.Minute, ExpiresAfter: time.Hour,
 }
 
@@ -43,11 +43,11 @@ func (r *restart) target(a *api.Action) (types.NamespacedName, error) {
 	case !known:
 		return key, waitFor("the server to tell which daemons this host has")
 	case d == nil:
-		return key, fmt.Errorf("%w: there is no daemon %s on host %s", action.ErrRefused, name, r.Name)
+		return key, fmt.Errorf("%w: daemon %s does not exist on host %s", action.ErrRefused, name, r.Name)
 	case d.DeletionTimestamp != nil:
 		return key, fmt.Errorf("%w: daemon %s is being removed", action.ErrRefused, name)
 	case d.Spec.State != api.WantRunning:
-		return key, fmt.Errorf("%w: daemon %s is wanted %s, not Running", action.ErrRefused, name, d.Spec.State)
+		return key, fmt.Errorf("%w: the desired state of daemon %s is %s, not Running", action.ErrRefused, name, d.Spec.State)
 	}
 	return key, nil
 }
@@ -74,7 +74,7 @@ func (r *restart) Step(ctx context.Context, a *api.Action, step string) (action.
 	case step == "look":
 		return action.Progress{Done: true, Message: old.text()}, nil
 	case old == nil:
-		return action.Progress{}, fmt.Errorf("%w: this host does not remember which process is to be ended", action.ErrRefused)
+		return action.Progress{}, fmt.Errorf("%w: this host has no record of the process to end", action.ErrRefused)
 	}
 	return r.replace(ctx, key, *old)
 }
@@ -92,7 +92,7 @@ func (r *restart) look(key types.NamespacedName, uid types.UID) (action.Progress
 		return action.Progress{}, err
 	}
 	if err := atomicfile.Write(path, data, 0o600); err != nil {
-		return action.Progress{}, fmt.Errorf("while writing down which process is to be ended: %w", err)
+		return action.Progress{}, fmt.Errorf("while recording the process to end: %w", err)
 	}
 	return action.Progress{Done: true, Message: p.text()}, nil
 }
@@ -101,7 +101,7 @@ func (p *process) text() string {
 	if p.PID == 0 {
 		return "no process runs"
 	}
-	return fmt.Sprintf("process %d, which runs since %s, is to be ended", p.PID, p.Started.UTC().Format(time.DateTime+"Z"))
+	return fmt.Sprintf("ending process %d, which runs since %s", p.PID, p.Started.UTC().Format(time.DateTime+"Z"))
 }
 
 // replace has the process ended in the course of the work on its daemon, and is done when another one runs and does its part.
@@ -148,14 +148,14 @@ func (r *restart) awaits(ctx context.Context, key types.NamespacedName) (string,
 func ending(key types.NamespacedName, old process) action.Progress {
 	p := action.Progress{Message: "the process is ending", WaitsFor: fmt.Sprintf("process %d of %s to end", old.PID, key.Name), Recheck: shortly}
 	if old.PID == 0 {
-		p.WaitsFor = "the last process of " + key.Name + " to end, which was asked to before"
+		p.WaitsFor = "the previous process of " + key.Name + " to end"
 	}
 	return p
 }
 
 func started(key types.NamespacedName) action.Progress {
 	return action.Progress{
-		Message: "the process is being started", WaitsFor: fmt.Sprintf("a process of %s to run: see 'holdfast get daemons %s'", key.Name, key.Name), Recheck: shortly,
+		Message: "starting the process", WaitsFor: fmt.Sprintf("a process of %s to run: see 'holdfast get daemons %s'", key.Name, key.Name), Recheck: shortly,
 	}
 }
 

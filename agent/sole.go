@@ -145,9 +145,9 @@ func (s *sole) holds() string {
 	case alone:
 		return ""
 	case unsure:
-		return "a server to tell whether another machine runs as host " + s.host
+		return "a server to say whether another machine runs as host " + s.host
 	case waiting:
-		return fmt.Sprintf("the agent on %s, which ran as host %s before, to be silent for %s", s.other.Place(), s.host, quiet)
+		return fmt.Sprintf("the agent on %s, which ran as host %s before, to be disconnected for %s", s.other.Place(), s.host, quiet)
 	}
-	return instance.Together(s.host, s.self, s.other) + ": nothing new is started on either; stop the agent on the wrong one"
+	return instance.Together(s.host, s.self, s.other) + ": nothing new starts on either; stop the agent on the wrong one"
 }

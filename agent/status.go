@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,8 +38,16 @@ func processNameOf(d *api.Daemon) string { return processName(client.ObjectKeyFr
 
 // tell writes the status of a daemon, if it differs from what the server has. The report stays as it was told last.
 func (a *agent) tell(ctx context.Context, d *api.Daemon, status api.DaemonStatus) error {
+	return a.tellStanding(ctx, d, status, daemonStanding(d, &status))
+}
+
+// tellStanding is tell for a daemon of which its state does not say how it is.
+func (a *agent) tellStanding(ctx context.Context, d *api.Daemon, status api.DaemonStatus, is api.Standing) error {
 	return a.edit(ctx, d, func(have *api.DaemonStatus) {
 		status.ObservedGeneration = d.Generation
+		status.Conditions = slices.Clone(have.Conditions)
+		is.Message = fitMessage(is.Message) // what is cut and escaped later would never be what is there
+		api.SetStanding(&status.Conditions, d.Generation, is, a.now())
 		if status.LastExit == nil {
 			status.LastExit = have.LastExit
 		}
@@ -152,12 +161,12 @@ func (a *agent) fail(ctx context.Context, d *api.Daemon, err error) error {
 		// The process goes on with what it has.
 		message := status.Message
 		if about := (*deviceError)(nil); !errors.As(err, &about) {
-			message = "the changed spec is not in force: " + message
+			message = "the changed spec is not in effect: " + message
 		}
 		status = runningStatus(s, a.versionOf(ctx, d))
 		status.Message = message
 	}
-	return errors.Join(err, a.tell(ctx, d, status))
+	return errors.Join(err, a.tellStanding(ctx, d, status, faultyStanding(d, &status, w != nil)))
 }
 
 // runningStatus says how a process that is kept running is.
@@ -175,7 +184,7 @@ func runningStatus(s runtime.State, version string) api.DaemonStatus {
 	if s.LastExit != nil {
 		status.Message = fmt.Sprintf("it ended (%s)", s.LastExit.Reason)
 		if !s.BackOffUntil.IsZero() {
-			status.Message += " and is started again at " + s.BackOffUntil.UTC().Format(time.TimeOnly+"Z")
+			status.Message += " and restarts at " + s.BackOffUntil.UTC().Format(time.TimeOnly+"Z")
 		}
 	}
 	return status

@@ -38,7 +38,7 @@ func (a *agent) openSole() error {
 	a.sole = &sole{host: a.Name, self: self, former: a.FormerMachine}
 	note, err := instance.ReadNote(a.paths.machine())
 	if err != nil {
-		a.log.Warn("which machine this data directory was used on is not known", "error", err)
+		a.log.Warn("the machine that used this data directory is unknown", "error", err)
 		return nil
 	}
 	a.sole.moved = note.Moved(a.Machine, a.FormerMachine)
@@ -70,7 +70,7 @@ func (a *agent) noticeTwin(ctx context.Context) {
 		a.work.interrupt()
 		a.acts.interruptAll()
 	default:
-		a.log.Warn("nothing is started yet: waiting for " + a.sole.holds())
+		a.log.Warn("waiting before starting anything: " + a.sole.holds())
 	}
 }
 
@@ -89,7 +89,7 @@ func (a *agent) noteStanding(is standing, other instance.Instance) {
 		err = atomicfile.Write(a.paths.machine(), data, 0o600)
 	}
 	if err != nil {
-		a.log.Warn("the machine's id could not be written down", "error", err)
+		a.log.Warn("the machine's id could not be recorded", "error", err)
 		return
 	}
 	a.twin.written = string(data)

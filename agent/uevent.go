@@ -15,7 +15,7 @@ import (
 func (a *agent) watchDevices(ctx context.Context) {
 	f, err := openUevents()
 	if err != nil {
-		a.log.Warn("changes of devices are only seen at the next regular look", "error", err)
+		a.log.Warn("changes of devices are noticed only at the next regular scan", "error", err)
 		return
 	}
 	release := context.AfterFunc(ctx, func() { f.Close() })
@@ -29,7 +29,7 @@ func (a *agent) watchDevices(ctx context.Context) {
 		case errors.Is(err, unix.ENOBUFS):
 			a.askReport() // some were lost
 		case err != nil:
-			a.log.Warn("changes of devices are only seen at the next regular look", "error", err)
+			a.log.Warn("changes of devices are noticed only at the next regular scan", "error", err)
 			f.Close()
 			return
 		case aboutBlock(buf[:n]):

@@ -39,7 +39,7 @@ func (a *agent) keepWatching(ctx context.Context, d *api.Daemon) error {
 	status := api.DaemonStatus{State: api.DaemonStopped, Message: fmt.Sprintf("no %s with the id %s runs on this host, and Holdfast does not start it: "+
 		"it was not handed over", d.Spec.Type, d.Spec.ID)}
 	if p := foreign.Pick(all, d.Spec.Type, d.Spec.ID, d.Spec.Parameters[api.ParameterForeign]); p != nil {
-		status = api.DaemonStatus{State: api.DaemonRunning, PID: p.PID, Started: &p.Started, Message: "run by " + foreign.RunBy(p) + ", and only watched"}
+		status = api.DaemonStatus{State: api.DaemonRunning, PID: p.PID, Started: &p.Started, Message: "run by " + foreign.RunBy(p) + ", watched only"}
 	}
 	if a.told.last(d).PID != status.PID {
 		a.askReport() // the Host tells of it, too

@@ -27,7 +27,7 @@ func replaceWords(text string, l *service.Local) (string, error) {
 		}
 		dev, ok := l.Devices[m[2]]
 		if !ok {
-			errs = append(errs, fmt.Errorf("%s is used, and the Daemon names no such device", w))
+			errs = append(errs, fmt.Errorf("%s is used, but the Daemon has no such device", w))
 		}
 		return dev.Path
 	})

@@ -235,7 +235,7 @@ func (a *agent) workOn(ctx context.Context, key types.NamespacedName) {
 	}
 	var w *waitError
 	if !errors.As(err, &w) && !errors.Is(err, context.Canceled) {
-		a.log.Error("a daemon could not be brought to its wanted state; trying again", "daemon", key, "error", err)
+		a.log.Error("cannot bring a daemon to its desired state; retrying", "daemon", key, "error", err)
 	}
 	a.work.queue.AddRateLimited(key)
 }
@@ -272,7 +272,7 @@ func (a *agent) stopStray(ctx context.Context, key types.NamespacedName) error {
 	if _, runs := a.Runtime.State(name); !runs {
 		return nil
 	}
-	a.log.Warn("a process runs whose Daemon does not exist any more: it is stopped", "daemon", key)
+	a.log.Warn("stopping a process without a Daemon", "daemon", key)
 	ctx, cancel := context.WithTimeout(ctx, stopDeadline)
 	defer cancel()
 	return a.Runtime.Stop(ctx, name)

@@ -23,9 +23,10 @@ import (
 func newAction(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "action",
-		Short: "See, wait for, cancel and approve operations that are under way",
-		Long: `An action is one operation: a host enters maintenance, a daemon is restarted. Commands such as 'holdfast host drain' and
-'holdfast daemon restart' create them. An action survives the crash of any server and agent: whoever takes over goes on.`,
+		Short: "List, follow, approve and cancel actions",
+		Long: `An action is one operation, such as maintenance of a host or the restart of a daemon. Commands such
+as 'holdfast host drain' and 'holdfast daemon restart' create actions. If a server or an agent
+crashes, its successor continues the action.`,
 	}
 	cmd.AddCommand(newActionList(g), newActionShow(g), newActionWait(g), newActionCancel(g), newActionApprove(g), newActionKinds(g))
 	return cmd
@@ -34,10 +35,10 @@ func newAction(g *globals) *cobra.Command {
 func newActionList(g *globals) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the actions that are under way, the oldest first", Args: cobra.NoArgs,
+		Use: "list", Short: "List actions that have not ended, the oldest first", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.actionList(cmd.Context(), all) },
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "also those that have ended: they are kept for 7 days, and 200 at most")
+	cmd.Flags().BoolVar(&all, "all", false, "include ended actions, which are kept for 7 days, 200 at most")
 	return cmd
 }
 
@@ -173,22 +174,22 @@ func (g *globals) withAction(ctx context.Context, name string, do func(client.Cl
 func newActionWait(g *globals) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use: "wait NAME", Short: "Wait until an action has ended, and show its progress", Args: cobra.ExactArgs(1),
-		Long: `Waits until the action has ended. The exit code is 0 when it is done, 3 when it was refused or expired and nothing was changed, 4 when it
-goes on after --timeout, and 1 when it ended otherwise.`,
+		Use: "wait NAME", Short: "Follow an action until it ends", Args: cobra.ExactArgs(1),
+		Long: `Waits until the action has ended. Exit codes: 0 done, 3 refused or expired and nothing was changed,
+4 not ended within --timeout (the action continues), 1 any other end.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.withAction(cmd.Context(), args[0], func(c client.Client, a *api.Action) error {
 				return g.waitAction(cmd.Context(), c, a, timeout)
 			})
 		},
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", time.Hour, "how long to wait; the action goes on after that")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Hour, "how long to wait; the action continues after that")
 	return cmd
 }
 
 func newActionCancel(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "cancel NAME", Short: "Have an action undo what it began, and end", Args: cobra.ExactArgs(1),
+		Use: "cancel NAME", Short: "Cancel an action and undo its steps", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.withAction(cmd.Context(), args[0], func(c client.Client, a *api.Action) error {
 				was := a.DeepCopy()
@@ -206,14 +207,14 @@ func newActionCancel(g *globals) *cobra.Command {
 func newActionApprove(g *globals) *cobra.Command {
 	var reject bool
 	cmd := &cobra.Command{
-		Use: "approve NAME", Short: "Let an action be done that waits for approval, or reject it", Args: cobra.ExactArgs(1),
+		Use: "approve NAME", Short: "Approve or reject a pending action", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.withAction(cmd.Context(), args[0], func(c client.Client, a *api.Action) error {
 				return g.approve(cmd.Context(), c, a, reject)
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&reject, "reject", false, "end it instead")
+	cmd.Flags().BoolVar(&reject, "reject", false, "reject the action")
 	return cmd
 }
 
@@ -251,7 +252,7 @@ func patchAction(ctx context.Context, c client.Client, was, is *api.Action) erro
 
 func newActionKinds(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "kinds", Short: "List the kinds of actions that there are", Args: cobra.NoArgs,
+		Use: "kinds", Short: "List the kinds of actions", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			kinds := actionKinds()
 			tw := tabwriter.NewWriter(g.out, 0, 0, 3, ' ', 0)
@@ -267,24 +268,27 @@ func newActionKinds(g *globals) *cobra.Command {
 
 func newDaemon(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "daemon", Short: "Restart a daemon, or have one that is held back try again",
+		Use: "daemon", Short: "Restart or start a daemon",
 	}
 	var wait, force bool
 	var timeout time.Duration
 	restart := &cobra.Command{
-		Use: "restart NAME", Short: "Stop the process of a daemon and start it again, once", Args: cobra.ExactArgs(1),
-		Long: `Stops the process of a daemon and starts it again, once. The storage system is asked first whether the others can do without it: when it says no,
-the restart is refused with its reason, or waits where what is under way will change that. It is asked again when it is the restart's turn. A daemon
-that does not run, or that the storage system counts as down, can always be restarted.`,
+		Use: "restart NAME", Short: "Restart a daemon once", Args: cobra.ExactArgs(1),
+		Long: `Stops the process of a daemon and starts it again, once.
+
+The storage system is asked whether the other daemons can cover for this one: now, and again when
+the turn of the restart comes. If not, the restart is refused with the reason; if the reason can
+pass by itself, the restart waits. A daemon that does not run, or that the storage system counts as
+down, can always be restarted.`,
 		Example: `  holdfast daemon restart ceph-osd-3 --wait
   holdfast daemon restart osd.3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.restartDaemon(cmd.Context(), args[0], force, wait, timeout)
 		},
 	}
-	restart.Flags().BoolVar(&force, "force", false, "do not ask the storage system: clients may have to wait until the daemon is back")
-	restart.Flags().BoolVar(&wait, "wait", false, "wait until another process runs")
-	restart.Flags().DurationVar(&timeout, "timeout", 15*time.Minute, "how long --wait waits; the action goes on after that")
+	restart.Flags().BoolVar(&force, "force", false, "skip the check by the storage system: clients may have to wait until the daemon is back")
+	restart.Flags().BoolVar(&wait, "wait", false, "wait until the new process runs")
+	restart.Flags().DurationVar(&timeout, "timeout", 15*time.Minute, "how long --wait waits; the action continues after that")
 	cmd.AddCommand(restart, newDaemonStart(g))
 	return cmd
 }

@@ -101,7 +101,7 @@ func TestAction(t *testing.T) {
 	b.expect("action show "+a.Name, exitOK, "holdfast action approve "+a.Name, "Approval:", "Required", "Waits for:")
 	b.expect("status ceph", exitOK, "actions: 1 waits for approval: 'holdfast action list'; "+a.Name+" (daemon.restart daemon/ceph-osd-3) waits for an administrator to grant it: 'holdfast action approve "+a.Name+"'")
 	for _, object := range []string{"osd.3", "host/node1", "cluster/ceph"} {
-		b.expect("why "+object, exitOK, "Action "+a.Name+": daemon.restart on daemon/ceph-osd-3 waits to be approved.", "Next: 'holdfast action approve "+a.Name+"', or 'holdfast action cancel "+a.Name+"'.")
+		b.expect("why "+object, exitOK, "Action "+a.Name+": daemon.restart on daemon/ceph-osd-3 waits for approval.", "Next: run 'holdfast action approve "+a.Name+"' or 'holdfast action cancel "+a.Name+"'.")
 	}
 	b.expect("action show "+a.Name[:len(a.Name)-1], exitRefused, "did you mean "+a.Name+"?")
 	b.expect("action approve "+a.Name, exitOK, "approved")
@@ -114,7 +114,7 @@ func TestAction(t *testing.T) {
 	})
 	b.expect("action show "+a.Name, exitOK, "Granted by jo", "Step restart:", "2 of 4 PGs", "done in about 9m", "holdfast action cancel "+a.Name)
 	b.expect("action wait --timeout 5s "+a.Name, exitTimeout, "restart: Running, 2 of 4 PGs", "done in about 9m")
-	b.expect("action approve --reject "+a.Name, exitRefused, "it is Running already")
+	b.expect("action approve --reject "+a.Name, exitRefused, "it is already Running")
 	b.expect("action cancel "+a.Name, exitOK, "is being cancelled")
 	now := metav1.Now()
 	b.setAction(a.Name, func(a *api.Action) {

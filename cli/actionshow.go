@@ -19,7 +19,7 @@ import (
 
 func newActionShow(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "show NAME", Short: "Show one action: its steps, what it waits for, and what can be done", Args: cobra.ExactArgs(1),
+		Use: "show NAME", Short: "Show an action: its steps, what it waits for, and the next step", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.withAction(cmd.Context(), args[0], func(_ client.Client, a *api.Action) error {
 				return describeAction(g.out, a, time.Now())

@@ -34,9 +34,9 @@ func newAgent(g *globals) *cobra.Command {
 	a := agentFlags{}
 	cmd := &cobra.Command{
 		Use:   "agent [--join TOKEN]",
-		Short: "Run the agent of a host that is no server",
-		Long: `Runs an agent until it is stopped. The first start joins with a token that 'holdfast token create' prints on a server.
-Later starts need no token. Stopping the agent stops no storage daemon.`,
+		Short: "Run the agent of a host that is not a server",
+		Long: `Runs the agent until it is stopped. The first start joins with a token from 'holdfast token create'
+on a server. Later starts need no token. Stopping the agent stops no storage daemon.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if c.JoinToken, err = joinToken(c.JoinToken, g.in); err != nil {
@@ -66,7 +66,7 @@ type agentFlags struct {
 }
 
 func (a *agentFlags) bind(f *pflag.FlagSet) {
-	f.StringVar(&a.runDir, "run-dir", "/run/holdfast", "where daemons have their sockets; it may be gone after a boot")
+	f.StringVar(&a.runDir, "run-dir", "/run/holdfast", "the directory for sockets of daemons; a boot may remove it")
 	f.StringVar(&a.deviceFilter, "device-filter", os.Getenv(inventory.FilterVariable),
 		"report only devices whose id matches this pattern, for hosts that share a kernel (default $"+inventory.FilterVariable+")")
 }

@@ -33,19 +33,21 @@ func newApply(g *globals) *cobra.Command {
 	var o applyOptions
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE | apply --plan NAME",
-		Short: "Make what the files declare, or change what is there to it",
-		Long: `Applies the objects in the files. All of them are checked first, by the server and against the hosts and devices that
-are there; if one is refused, nothing at all is changed. Whatever would destroy data is refused, too, unless its plan is named
-with --plan.
+		Short: "Create or update objects from files",
+		Long: `Applies the objects in the files. The API and the plan check all of them first. If one is refused,
+nothing is changed. A change that destroys data is refused unless --plan names its plan.
 
-A StorageNode whose nodeSelector selects no host is refused. One for a machine that joins later is declared with --when-possible.
+A StorageNode whose nodeSelector selects no host is refused. Use --when-possible for a machine that
+joins later.
 
-With --plan, does exactly what 'holdfast plan' told, or refuses and says what has moved since.
+With --plan, the command does exactly what 'holdfast plan' showed, or refuses and lists what has
+changed since.
 
-Fields that somebody else has applied with another value are a conflict, and so is what somebody else changes at the same
-moment: nothing is written over.
+A field that another user applied with another value is a conflict. So is an object that another
+user changes at the same moment. Conflicts are refused, and nothing is overwritten.
 
-Exit codes: 0 done, 1 failed, 2 wrong command line, 3 refused, 4 not ready in time (it goes on).`,
+Exit codes: 0 done, 1 failed, 2 wrong command line, 3 refused, 4 not ready in time (the work
+continues).`,
 		Example: `  holdfast apply -f examples/ceph-single-host.yaml --wait
   holdfast apply --plan plan-7f3a9c --wait`,
 		Args: cobra.NoArgs,
@@ -56,11 +58,11 @@ Exit codes: 0 done, 1 failed, 2 wrong command line, 3 refused, 4 not ready in ti
 			return g.apply(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "a file with objects in YAML or JSON, - for standard input; may be repeated")
-	cmd.Flags().StringVar(&o.plan, "plan", "", "the plan to carry out, as 'holdfast plan' named it")
+	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "a file with objects in YAML or JSON; - is standard input; may be repeated")
+	cmd.Flags().StringVar(&o.plan, "plan", "", "the plan to carry out, from 'holdfast plan'")
 	cmd.Flags().BoolVar(&o.force, "force-conflicts", false, forceUsage)
 	cmd.Flags().BoolVar(&o.whenPossible, "when-possible", false, whenPossibleUsage)
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until the storage system itself says that it is well, and show progress meanwhile")
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "show progress, and wait until what the files declare is Ready")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long --wait waits")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "json: one JSON object a line")
 	return cmd

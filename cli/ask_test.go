@@ -100,7 +100,7 @@ func TestAsk_secrets(t *testing.T) {
 	}
 	defer watch.Stop()
 	p.must(t, exitOK, secret+askedPool, []string{"plan", "-f", "-", "--dry-run"}, "secret/asksecrets/s      new", "(hidden)", "pool/asksecrets/archive  new")
-	p.must(t, exitRefused, secret+askedPool, []string{"plan", "-f", "-"}, "a plan cannot hold a Secret")
+	p.must(t, exitRefused, secret+askedPool, []string{"plan", "-f", "-"}, "a plan cannot contain a Secret")
 	p.must(t, exitOK, secret+askedPool, []string{"apply", "-f", "-"}, "secret/s created", "pool/archive created")
 	p.must(t, exitOK, strings.Replace(secret, value, value+"2", 1), []string{"apply", "-f", "-"}, "secret/s configured")
 	answers := 0
@@ -146,7 +146,7 @@ func TestAsk_olderPlan(t *testing.T) {
 		}
 	}
 	older("plan-other", "something else")
-	p.must(t, exitRefused, "", []string{"apply", "--plan", "plan-other"}, "this would happen now, and is not in the plan")
+	p.must(t, exitRefused, "", []string{"apply", "--plan", "plan-other"}, "this would happen now, but is not in the plan")
 	older("plan-same", plan.Status.Proposal.Digest)
 	p.must(t, exitOK, "", []string{"apply", "--plan", "plan-same"}, "storagecluster/c created")
 	if got := p.state(t, "plan-same"); got != api.PlanApplied {

@@ -18,14 +18,14 @@ const copyTimeout = 15 * time.Minute
 func newBackup(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Save the control plane to a file: everything that is declared, and its keys",
-		Long: `Has a server take a backup of the control plane, and saves it to a new file. It works from any machine that has an
-administrator's kubeconfig. 'holdfast restore' makes a control plane of it again.
+		Short: "Save the control plane and its keys to a file",
+		Long: `Asks a server for a backup of the control plane and writes it to a new file. It works from any
+machine with an administrator's kubeconfig. 'holdfast restore' restores the backup.
 
-The file holds the keys of the control plane, in clear: whoever has it has all rights. Keep it as you keep a root password. What
-your storage clusters store is not in it.
+The file contains the keys of the control plane, unencrypted: they give all rights. Protect the file
+like a root password. The data of your storage clusters is not in it.
 
-Each server also takes one every hour by itself, into 'snapshots' below its data directory.`,
+Each server also takes a backup every hour, into 'snapshots' below its data directory.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), copyTimeout)
@@ -57,16 +57,18 @@ func newRestore(g *globals) *cobra.Command {
 	fromData := false
 	cmd := &cobra.Command{
 		Use:   "restore (FILE | --from-data)",
-		Short: "Make this server the first of its control plane again, from a backup or from its own data",
-		Long: `Makes the server in the data directory the first and only one of its control plane. For when more than half of the members
-of etcd are lost for good, or all. The server must be stopped. While the others have a quorum nothing is lost, and it is refused:
-what was written since would be.
+		Short: "Restore the control plane on this server from a backup or its own data",
+		Long: `Makes the server in the data directory the first and only one of its control plane. Use it when more
+than half of the members of etcd, or all, are lost for good. Stop the server before. While the other
+servers have a quorum nothing is lost, and the restore is refused, because it would discard their
+later writes.
 
-  holdfast restore --from-data     one server is left, with its data: nothing is lost
+  holdfast restore --from-data     this server has its data: nothing is lost
   holdfast restore FILE            from a file of 'holdfast backup', or of 'snapshots' below the data directory of a server
 
-Then start the server again. Storage daemons run on meanwhile. Stop the servers that are lost, if they can come back: they must
-not go on without this one. The old data is moved aside, and the command prints where to. It may be repeated.`,
+Then start the server again. Storage daemons keep running meanwhile. Make sure that the lost servers
+stay off: they must not run without this one. The old data is moved aside, and the command prints
+where. The command may be repeated.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if fromData == (len(args) == 1) || len(args) > 1 {
 				return errors.New("name either one backup or --from-data")
@@ -88,13 +90,13 @@ not go on without this one. The old data is moved aside, and the command prints 
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&fromData, "from-data", false, "take the data that this server has, instead of a backup")
-	f.BoolVar(&c.Replace, "replace", false, "replace the control plane in the data directory by another one")
-	f.BoolVar(&c.Overthrow, "overthrow", false, "restore also while other servers have a quorum: their state is thrown away")
-	f.StringVar(&c.Name, "name", "", "the name of this server, if the data directory holds none (default: the host name)")
-	f.StringVar(&c.Address, "address", "", "the IP address of this server, if the data directory holds none; hosts find it by themselves if it is that of a lost server")
+	f.BoolVar(&fromData, "from-data", false, "use the data of this server instead of a backup")
+	f.BoolVar(&c.Replace, "replace", false, "replace another control plane in the data directory")
+	f.BoolVar(&c.Overthrow, "overthrow", false, "restore although other servers have a quorum; their state is discarded")
+	f.StringVar(&c.Name, "name", "", "the name of this server, if the data directory has none (default: the host name)")
+	f.StringVar(&c.Address, "address", "", "the IP address of this server, if the data directory has none; with the address of a lost server, hosts find it by themselves")
 	f.IntVar(&c.APIPort, "api-port", 0, fmt.Sprintf("the port of the API (default %d)", control.DefaultAPIPort))
-	f.IntVar(&c.EtcdPeerPort, "etcd-peer-port", 0, fmt.Sprintf("the port that the servers' etcd members talk on (default %d)", control.DefaultEtcdPeerPort))
+	f.IntVar(&c.EtcdPeerPort, "etcd-peer-port", 0, fmt.Sprintf("the port for etcd between servers (default %d)", control.DefaultEtcdPeerPort))
 	f.IntVar(&c.EtcdClientPort, "etcd-client-port", 0, fmt.Sprintf("the port of etcd on loopback (default %d)", control.DefaultEtcdClientPort))
 	return cmd
 }

@@ -22,21 +22,23 @@ import (
 )
 
 func newCA(g *globals) *cobra.Command {
-	cmd := &cobra.Command{Use: "ca", Short: "Look at the authority that signs all certificates, and replace it"}
+	cmd := &cobra.Command{Use: "ca", Short: "Show or replace the certificate authority"}
 	show := &cobra.Command{
-		Use: "show", Short: "Show the authorities that are believed, and how far a rotation is", Args: cobra.NoArgs,
+		Use: "show", Short: "Show the trusted authorities and the progress of a rotation", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.caShow(cmd.Context()) },
 	}
 	var wait bool
 	var timeout time.Duration
 	rotate := &cobra.Command{
 		Use:   "rotate",
-		Short: "Replace the authority by a new one, while everything runs",
-		Long: `Makes a new authority, has every server and host believe it, has all certificates made anew, and drops the old one. It waits for
-every host: bring silent ones back, or delete them. 'holdfast action cancel' goes back, until the old authority is dropped. The last step
-waits until each server was restarted, one after another; storage daemons go on.
+		Short: "Replace the certificate authority without downtime",
+		Long: `Creates a new authority, has every server and host trust it, renews all certificates, and drops the
+old authority. It waits for every host: reconnect hosts that are disconnected, or remove them.
+'holdfast action cancel' returns to the old authority until it is dropped. The last step waits until
+each server has been restarted, one after another; storage daemons keep running.
 
-Afterwards, copy admin.kubeconfig anew to where you use it, create outstanding join tokens anew, and take a backup.`,
+Afterwards, copy admin.kubeconfig again to where you use it, create outstanding join tokens again,
+and take a backup.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.caRotate(cmd.Context(), wait, timeout) },
 	}

@@ -46,7 +46,7 @@ func TestCA_rotate(t *testing.T) {
 		stopLeading()
 		b.restart()
 		b.lead()
-	}, "ca rotate --wait --timeout 10m", exitOK, "trust: Done", "sign: Done", "drop: Done", "restart: Done", "the old authority is believed no more")
+	}, "ca rotate --wait --timeout 10m", exitOK, "trust: Done", "sign: Done", "drop: Done", "restart: Done", "the old authority is not trusted any more")
 
 	b.rotated(old, before, agent)
 	if err := waiting.List(b.Context(), &api.HostList{}); err != nil {

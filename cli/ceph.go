@@ -25,14 +25,15 @@ import (
 func newCeph(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ceph",
-		Short: "Work with a Ceph cluster by Ceph's own tools",
+		Short: "Use Ceph's tools, adopt or recover a cluster",
 	}
 	var cluster string
 	shell := &cobra.Command{
 		Use:   "shell [--cluster NAME] [-- COMMAND …]",
-		Short: "Run a command, or a shell, in which ceph, rados and rbd reach the cluster as its administrator",
-		Long: `Runs a command, or an interactive shell, in which Ceph's own tools (ceph, rados, rbd, …) reach the cluster as client.admin.
-Configuration and key lie in a directory that only you can read, for as long as the command runs.`,
+		Short: "Run Ceph's tools as the cluster's administrator",
+		Long: `Runs a command, or an interactive shell, in which Ceph's tools (ceph, rados, rbd, …) connect to the
+cluster as client.admin. Configuration and key are in a directory that only you can read, until the
+command ends.`,
 		Example: `  holdfast ceph shell -- ceph -s
   holdfast ceph shell -- rados lspools
   holdfast ceph shell`,

@@ -42,17 +42,21 @@ func newCephAdopt(g *globals) *cobra.Command {
 	var o adoptOptions
 	cmd := &cobra.Command{
 		Use:   "adopt NAME [--conf FILE] [--keyring FILE] [--hand-over [--hosts HOST,…]] [--undo] [--approve CODE]",
-		Short: "Take over a running Ceph cluster that was made by hand or from packages",
-		Long: `Takes over a running Ceph cluster in two steps, and neither restarts anything before you say so. Without --approve each tells what
-it would do, and what stands in the way, and changes nothing; the code that it prints approves exactly that.
+		Short: "Adopt a running Ceph cluster that was made by hand or from packages",
+		Long: `Adopts a running Ceph cluster in two steps. Nothing restarts before you confirm it. Without
+--approve each step shows what it would do and what prevents it, and changes nothing. The code that
+it prints confirms exactly that.
 
-1. 'adopt' makes Holdfast know the cluster: a StorageCluster with its fsid, its keys as Secrets, a StorageNode for each host, a Daemon for each
-   mon, manager and OSD. Their processes are watched, and neither started nor stopped. --undo forgets all that.
-2. 'adopt --hand-over' hands the daemons over: one after the other is ended where it runs (by its systemd unit, which is disabled, or with
-   SIGTERM) and started by Holdfast on the same data. The next one waits until the cluster is whole again.
+  1. 'adopt' creates a StorageCluster with the fsid of the cluster, Secrets with its keys, a StorageNode
+     for each host, and a Daemon for each mon, mgr and OSD. Their processes are watched, and neither
+     started nor stopped. --undo forgets all that.
+  2. 'adopt --hand-over' ends one daemon after the other where it runs (by its systemd unit, which is
+     disabled, or with SIGTERM) and starts it under Holdfast on the same data. The next one waits until
+     the cluster is healthy again.
 
-An agent has to run on every host of the cluster. Refused (exit code 3) are containers, OSDs on Linux RAID, multipath or LUKS 1, FileStore,
-mons at other ports than 3300 and 6789, and releases before 16. MDS and RGW are left as they are.`,
+Every host of the cluster needs an agent. Refused (exit code 3) are containers, OSDs on Linux RAID,
+multipath or LUKS 1, FileStore, mons at other ports than 3300 and 6789, and releases before 16. MDS
+and RGW stay as they are.`,
 		Example: `  holdfast ceph adopt ceph
   holdfast ceph adopt ceph --approve 3f9a12c4
   holdfast ceph adopt ceph --hand-over --hosts h1`,
@@ -62,13 +66,13 @@ mons at other ports than 3300 and 6789, and releases before 16. MDS and RGW are 
 	f := cmd.Flags()
 	f.StringVar(&o.conf, "conf", "/etc/ceph/ceph.conf", "the ceph.conf of the cluster")
 	f.StringVar(&o.keyring, "keyring", "/etc/ceph/ceph.client.admin.keyring", "the keyring with the key of an administrator")
-	f.StringVar(&o.entity, "name", "client.admin", "whose key in the keyring to use")
-	f.BoolVar(&o.dryRun, "dry-run", false, "only tell, as without --approve")
+	f.StringVar(&o.entity, "name", "client.admin", "the entity whose key to use")
+	f.BoolVar(&o.dryRun, "dry-run", false, "show only, as without --approve")
 	f.BoolVar(&o.handOver, "hand-over", false, "hand the daemons of an adopted cluster over")
-	f.StringSliceVar(&o.hosts, "hosts", nil, "hand over the daemons of these hosts alone")
-	f.BoolVar(&o.undo, "undo", false, "forget an adopted cluster of which nothing was handed over")
-	f.StringVar(&o.approve, "approve", "", "the code that approves what was told")
-	f.DurationVar(&o.timeout, "timeout", time.Hour, "how long to wait for the hand-over or the undoing; the work goes on after that")
+	f.StringSliceVar(&o.hosts, "hosts", nil, "hand over only the daemons of these hosts")
+	f.BoolVar(&o.undo, "undo", false, "forget an adopted cluster without handed-over daemons")
+	f.StringVar(&o.approve, "approve", "", "the confirmation code printed by the dry run")
+	f.DurationVar(&o.timeout, "timeout", time.Hour, "how long to wait for the hand-over or the undo; the work continues after that")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "approve")
 	cmd.MarkFlagsMutuallyExclusive("hand-over", "undo")
 	return cmd
@@ -103,7 +107,7 @@ func (g *globals) cephAdopt(ctx context.Context, name string, o *adoptOptions) e
 	return g.adopt(ctx, c, x)
 }
 
-// approved prints the code that approves what was told, or checks the one that was given.
+// approved prints the code that confirms what was shown, or checks the given one.
 func (g *globals) approved(words, given string) error {
 	sum := sha256.Sum256([]byte(words))
 	code := hex.EncodeToString(sum[:4])

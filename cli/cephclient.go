@@ -20,8 +20,8 @@ func newCephClientFiles(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "client-files CLIENT DIRECTORY",
 		Short: "Write the ceph.conf and the keyring of a Client",
-		Long: `Writes ceph.conf and ceph.client.CLIENT.keyring into a directory, for the machine that the Client uses the cluster from: there they
-belong into /etc/ceph. Files that are there already are not replaced.`,
+		Long: `Writes ceph.conf and ceph.client.CLIENT.keyring into a directory. Copy them to /etc/ceph of the
+client's machine. Existing files are not replaced.`,
 		Example: `  holdfast ceph client-files vms /root/vms
   rados --conf /root/vms/ceph.conf --keyring /root/vms/ceph.client.vms.keyring -n client.vms -p images ls`,
 		Args: cobra.ExactArgs(2),

@@ -16,9 +16,10 @@ func newCephMirrorToken(g *globals) *cobra.Command {
 	var cluster string
 	cmd := &cobra.Command{
 		Use:   "mirror-token SECRET [--cluster NAME]",
-		Short: "Write a Secret by which another cluster fetches this one's block images",
-		Long: `Writes the manifest of a Secret of this name to standard output. Applied where the other cluster is, and named in the peerSecret of a pool of its
-RBDMirror, it lets rbd-mirror there fetch images of this cluster. It holds a key: pass it on as you would a password.`,
+		Short: "Print the token that lets another cluster mirror block images of this one",
+		Long: `Prints the manifest of a Secret with this name. Apply it in the control plane of the other cluster
+and name it in the peerSecret of a pool of its RBDMirror: rbd-mirror there then fetches images of
+this cluster. The Secret contains a key: handle it like a password.`,
 		Example: "  holdfast ceph mirror-token site-a | holdfast --kubeconfig site-b.kubeconfig apply -f -",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -34,26 +34,29 @@ func newCephRecoverMons(g *globals) *cobra.Command {
 	var o recoverOptions
 	cmd := &cobra.Command{
 		Use:   "recover-mons CLUSTER [--from osds] [--lost HOST,…] [--approve CODE]",
-		Short: "Bring the mons back when their quorum is lost for good",
-		Long: `Brings the mons of a Ceph cluster back when so many of them, or of their stores, are lost for good that the rest can never be a
-quorum again. Without --approve it tells what it would do, and what would be lost, and does nothing; the code that it prints approves
-exactly that.
+		Short: "Recover the mons after their quorum is lost for good",
+		Long: `Recovers the mons of a Ceph cluster if so many of them, or of their stores, are lost for good that
+the others can never form a quorum. Without --approve it shows what it would do and what would be
+lost, and changes nothing. The code that it prints confirms exactly that.
 
-It begins with the one mon whose store knows the most (the others are taken out of its map), or with --from osds, when no store
-of a mon is left, with a store made of the maps that the OSDs have and the keys in the Secrets. The other mons then join as new ones.
-Old stores are kept. It is refused while the mons answer, while the stores that are left are a quorum, and while a host that may know
-more is silent: switch it on, or say with --lost that it never comes back.`,
+It starts with the mon that has the newest store, and removes the others from its map. With --from
+osds, when no mon has its store, it makes a store from the maps of the OSDs and the keys in the
+Secrets. The other mons then join as new ones. Old stores are kept.
+
+It is refused while the mons answer, while the existing stores are a quorum, and while a host that
+may have newer data is disconnected: switch that host on, or name it with --lost if it never comes
+back.`,
 		Example: `  holdfast ceph recover-mons ceph
   holdfast ceph recover-mons ceph --lost h2,h3 --approve 3f9a12c4
   holdfast ceph recover-mons ceph --from osds`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return g.recoverMons(cmd.Context(), args[0], o) },
 	}
-	cmd.Flags().StringVar(&o.from, "from", "alone", "what the first mon is made of: alone (its own store) or osds (their maps)")
-	cmd.Flags().StringSliceVar(&o.lost, "lost", nil, "the hosts that never come back")
-	cmd.Flags().BoolVar(&o.force, "force", false, "go on although something newer is given up: whole stores, or OSDs that cannot be asked")
-	cmd.Flags().StringVar(&o.approve, "approve", "", "the code that approves what was told")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", time.Hour, "how long to wait; the work goes on after that")
+	cmd.Flags().StringVar(&o.from, "from", "alone", "the source of the first mon: alone (its own store) or osds (their maps)")
+	cmd.Flags().StringSliceVar(&o.lost, "lost", nil, "hosts that will never come back")
+	cmd.Flags().BoolVar(&o.force, "force", false, "continue although newer data is given up: whole stores, or OSDs that do not answer")
+	cmd.Flags().StringVar(&o.approve, "approve", "", "the confirmation code printed by the dry run")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", time.Hour, "how long to wait; the work continues after that")
 	return cmd
 }
 

@@ -9,12 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/driver/ceph"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 )
 
 func newDaemonStart(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "start NAME", Short: "Have a daemon that is held back, such as an OSD that went down again and again, try again", Args: cobra.ExactArgs(1),
+		Use: "start NAME", Short: "Start a daemon that is held back, such as a flapping OSD", Args: cobra.ExactArgs(1),
 		Example: "  holdfast daemon start osd.3",
 		RunE:    func(cmd *cobra.Command, args []string) error { return g.startDaemon(cmd.Context(), args[0]) },
 	}
@@ -23,7 +23,7 @@ func newDaemonStart(g *globals) *cobra.Command {
 // askedAt is when a daemon was asked to start: not before it was held back, although the clock there may be ahead of this one, and not after, where
 // this one is ahead: what it does after that is judged anew.
 func askedAt(d *api.Daemon, now time.Time) string {
-	if since := d.Spec.Parameters[ceph.ParamHeldSince]; since != "" {
+	if since := memory.Of(d, memory.HeldSince); since != "" {
 		return since
 	}
 	return now.UTC().Format(time.RFC3339)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/driver/ceph"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 )
 
 // Clocks differ: what is asked for counts from when the daemon was held back.
@@ -15,7 +15,7 @@ func TestAskedAt(t *testing.T) {
 	if got := askedAt(d, now); got != "2026-01-02T03:04:05Z" {
 		t.Error(got)
 	}
-	d.Spec.Parameters = map[string]string{ceph.ParamHeldSince: "2026-01-02T05:00:00Z"}
+	memory.Note(d, memory.HeldSince, "2026-01-02T05:00:00Z")
 	if got := askedAt(d, now); got != "2026-01-02T05:00:00Z" {
 		t.Error(got)
 	}

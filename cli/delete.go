@@ -31,17 +31,19 @@ func newDelete(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete -f FILE | delete KIND NAME | delete --plan NAME",
 		Short: "Delete objects",
-		Long: `Deletes the objects in the files, or one object by its kind and name. What is refused as things are, such as to take a
-node away that has the last good copy of something, ends with exit code 3, and nothing is changed.
+		Long: `Deletes the objects in the files, or one object by its kind and name. A deletion that is impossible
+now, such as of a node with the last good copy of some data, is refused with exit code 3, and
+nothing is changed.
 
-Deleting a StorageCluster stops its daemons. Its data stays on the devices unless spec.deletionPolicy is Wipe; then the plan has
-to be seen and named: 'holdfast plan --delete storagecluster/NAME'.`,
+Deleting a StorageCluster stops its daemons. Its data stays on the devices unless
+spec.deletionPolicy is Wipe. Then you have to name the plan: 'holdfast plan --delete
+storagecluster/NAME'.`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error { return g.delete(cmd.Context(), args, o) },
 	}
-	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "a file with the objects to delete, - for standard input; may be repeated")
-	cmd.Flags().StringVar(&o.plan, "plan", "", "the plan to carry out, as 'holdfast plan --delete' named it")
-	cmd.Flags().BoolVar(&o.whenPossible, "when-possible", false, "delete also what is refused as things are: it is carried out as soon as it can be")
+	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "a file with the objects to delete; - is standard input; may be repeated")
+	cmd.Flags().StringVar(&o.plan, "plan", "", "the plan to carry out, from 'holdfast plan --delete'")
+	cmd.Flags().BoolVar(&o.whenPossible, "when-possible", false, "delete objects although that is refused now: they are removed as soon as possible")
 	cmd.Flags().BoolVar(&o.wait, "wait", true, "wait until they are gone")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long --wait waits")
 	return cmd

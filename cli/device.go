@@ -29,14 +29,16 @@ func newDeviceFree(g *globals) *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
 		Use:   "free DEVICE --id ID",
-		Short: "Make a device of this machine available whose data nobody needs",
-		Long: `Clears a device that holds data that is not known, or copies of a BlueStore label: its two ends, and the places that the inventory looks at.
-That takes seconds, also on a large disk that takes no discards. What was on it is lost, but most of it is not overwritten: where others may not
-read it, use 'blkdiscard -z', which takes as long as to write all of the disk.
+		Short: "Make a device with unneeded data available",
+		Long: `Clears a device with unknown data or copies of a BlueStore label: both ends, and the places that the
+inventory samples. This takes seconds, also on a large disk without discards. The data is lost, but
+most of it is not overwritten: if others must not read it, use 'blkdiscard -z', which takes as long
+as writing the whole disk.
 
-A device that has a signature, as of a file system, a partition table or an OSD, is refused, and so is one that is mounted or in use otherwise:
-see its reasons in 'holdfast get hosts NAME -o yaml', unmount it, and remove its signatures ('wipefs --all'). It is run as root on the host that has
-the device; the id is that of 'holdfast get hosts', because a name such as /dev/sdb may be another disk after a boot.`,
+A device with a signature (a filesystem, a partition table, an OSD), a mounted device, and a device
+in use are refused. See the reasons in 'holdfast get hosts NAME -o yaml', unmount the device, and
+remove its signatures ('wipefs --all'). Run the command as root on the host of the device. The id is
+required because a name such as /dev/sdb may be another disk after a boot.`,
 		Example: `  holdfast device free /dev/sdb --id wwn-5000c500a1b2c3d4`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,7 +51,7 @@ the device; the id is that of 'holdfast get hosts', because a name such as /dev/
 			return g.freeDevice(ctx, args[0], id)
 		},
 	}
-	cmd.Flags().StringVar(&id, "id", "", "the id of the device, as 'holdfast get hosts NAME -o yaml' shows it")
+	cmd.Flags().StringVar(&id, "id", "", "the id of the device, from 'holdfast get hosts NAME -o yaml'")
 	return cmd
 }
 

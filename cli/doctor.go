@@ -21,11 +21,12 @@ func newDoctor(g *globals) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check everything, and say what to do",
-		Long: `Checks what a person would check who is told that something is wrong: servers and their quorum, clocks, disks, certificates,
-versions, silent agents, stray processes, clusters, actions, tokens and backups. Each line says what was found and what to do.
+		Short: "Check the whole system and print the next steps",
+		Long: `Checks servers and their quorum, clocks, disks, certificates, versions, disconnected agents, stray
+processes, clusters, actions, tokens and backups. Each line has a finding and the next step.
 
-It changes nothing. Where the API cannot be reached, this machine is checked, and which of the servers that it knows answer. The exit code is 1 if something failed.`,
+It changes nothing. If the API cannot be reached, it checks this machine, and which of the servers
+that it knows answer. The exit code is 1 if a check failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOutput(output); err != nil {

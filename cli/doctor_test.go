@@ -22,7 +22,7 @@ func TestDoctor_alone(t *testing.T) {
 	if code := run(t.Context(), []string{"doctor", "--data-dir", dir}, streams{out: &out, err: &problems}); code != exitFailed {
 		t.Errorf("exit code %d, want %d", code, exitFailed)
 	}
-	for _, want := range []string{"FAIL  api           the API cannot be reached", "→ look whether the servers run", "SKIP  quorum", "OK    disk"} {
+	for _, want := range []string{"FAIL  api           the API cannot be reached", "→ check that the servers run", "SKIP  quorum", "OK    disk"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, out.String())
 		}
@@ -62,7 +62,7 @@ func TestDoctor_token(t *testing.T) {
 	p := newPerson(t, "holdfast-system", "holdfast:tokens")
 	p.must(t, exitOK, "", []string{"token", "create", "--role", "server"})
 	_, out := p.do("", "doctor", "--data-dir", t.TempDir())
-	_, command, found := strings.Cut(out, "take it back: holdfast ")
+	_, command, found := strings.Cut(out, "delete it: holdfast ")
 	if !found {
 		t.Fatalf("an open token is not told of:\n%s", out)
 	}

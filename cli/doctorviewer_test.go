@@ -11,7 +11,7 @@ import (
 func TestDoctor_viewer(t *testing.T) {
 	viewer := newMember(t, "default", "holdfast:looker", access.GroupViewers)
 	_, out := viewer.do("", "doctor", "--data-dir", t.TempDir())
-	for _, text := range []string{"OK    api ", "SKIP  tokens        you may not look at the tokens", " agents ", " quorum "} {
+	for _, text := range []string{"OK    api ", "SKIP  tokens        you may not read the tokens", " agents ", " quorum "} {
 		if !strings.Contains(out, text) {
 			t.Errorf("it does not say %q:\n%s", text, out)
 		}

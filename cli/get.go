@@ -36,7 +36,7 @@ func newGet(g *globals) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME]",
-		Short: "Show objects: hosts, storageclusters, storagenodes, storagestatuses, volumes, nfsexports, daemons, clusterevents …",
+		Short: "List objects, or print one",
 		Example: `  holdfast get hosts
   holdfast get hosts node1 -o yaml        the devices of a machine, and why one cannot be used
   holdfast get daemons
@@ -49,8 +49,8 @@ func newGet(g *globals) *cobra.Command {
 			return g.get(cmd.Context(), args, output, all)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "wide: more columns; name: the names alone; or yaml, json")
-	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "show the objects of all namespaces")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "wide (more columns), name (only names), yaml or json")
+	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "list the objects of all namespaces")
 	return cmd
 }
 
@@ -86,10 +86,6 @@ func (g *globals) get(ctx context.Context, args []string, output string, all boo
 		if err := g.markUnheard(ctx, &t); err != nil {
 			return err
 		}
-	}
-	if mapping.GroupVersionKind.Kind == "Event" && len(t.Rows) == 0 {
-		_, err := fmt.Fprintln(g.out, "there are none of Kubernetes' own; what Holdfast tells: holdfast get clusterevents")
-		return err
 	}
 	return printTable(g.out, &t, all, output == "wide")
 }

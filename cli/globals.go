@@ -48,9 +48,9 @@ type globals struct {
 }
 
 func (g *globals) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&g.kubeconfig, "kubeconfig", "", "how to reach the API (default: $HOLDFAST_KUBECONFIG, the server's own admin.kubeconfig on this machine, or $KUBECONFIG)")
-	flags.StringVarP(&g.namespace, "namespace", "n", defaultNamespace, "the namespace to work in")
-	flags.StringVar(&g.dataDir, "data-dir", envOr("HOLDFAST_DATA_DIR", defaultDataDir), "where Holdfast keeps its state on this machine")
+	flags.StringVar(&g.kubeconfig, "kubeconfig", "", "the kubeconfig for the API (default: $HOLDFAST_KUBECONFIG, the server's own admin.kubeconfig on this machine, or $KUBECONFIG)")
+	flags.StringVarP(&g.namespace, "namespace", "n", defaultNamespace, "the namespace")
+	flags.StringVar(&g.dataDir, "data-dir", envOr("HOLDFAST_DATA_DIR", defaultDataDir), "the directory of Holdfast's state on this machine")
 }
 
 // readWaits reads the waits that the environment sets, before any command does anything.

@@ -21,7 +21,7 @@ import (
 func newHost(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "host",
-		Short: "Look after the machines: labels and location, maintenance, draining, removal, replacement",
+		Short: "List, label, service, remove and replace hosts",
 	}
 	cmd.AddCommand(newHostList(g), newHostShow(g), newHostLabel(g), newHostMaintenance(g), newHostDrain(g), newHostRemove(g), newHostReplace(g))
 	return cmd
@@ -32,7 +32,7 @@ func newHostList(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "Show all hosts",
+		Short:   "List hosts",
 		Example: `  holdfast host list
   holdfast host list -l topology.holdfast.io/rack=r1 -o wide`,
 		Args: cobra.NoArgs,
@@ -158,7 +158,7 @@ func cellsOf(cells []string) string {
 func newHostShow(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show one host: its mode, labels, devices, nodes, daemons and actions",
+		Short: "Show a host: mode, labels, devices, nodes, daemons, actions",
 		Args:  cobra.ExactArgs(1),
 		RunE:  func(cmd *cobra.Command, args []string) error { return g.hostShow(cmd.Context(), args[0]) },
 	}

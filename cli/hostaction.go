@@ -30,14 +30,14 @@ type hostAction struct {
 }
 
 func (o *hostAction) bind(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until it is done, and show progress meanwhile")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", time.Hour, "how long --wait waits; the work goes on after that")
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "show progress, and wait until it is done")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", time.Hour, "how long --wait waits; the work continues after that")
 }
 
 // bindPlanned is bind of an action that may destroy data.
 func (o *hostAction) bindPlanned(cmd *cobra.Command) {
 	o.bind(cmd)
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show what would come of it, and do nothing")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the plan, and change nothing")
 }
 
 // set sets a parameter that has a value.

@@ -12,16 +12,17 @@ import (
 func newHostMaintenance(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "maintenance",
-		Short: "Take a host out of service for a while, and put it back",
+		Short: "Start or end the maintenance of a host",
 	}
 	var reason string
 	var offline bool
 	enter := hostAction{kind: hosts.EnterMaintenance, verb: "enter-maintenance"}
 	in := &cobra.Command{
 		Use:   "enter NAME",
-		Short: "Tell the storage systems that the host will be away, and stop its daemons",
-		Long: `Tells the storage systems that the host will be away for a while, so that they rebuild nothing elsewhere, and stops its
-daemons. It is refused where the others cannot do without it. When it is done, the machine may be switched off.`,
+		Short: "Prepare the storage systems for the host's absence, and stop its daemons",
+		Long: `Tells the storage systems that the host will be away for a while, so that they do not rebuild its
+data elsewhere, and stops its daemons. It is refused if a cluster or the control plane needs the
+host. When it is done, you may power the machine off.`,
 		Example: `  holdfast host maintenance enter h1 --reason "a new fan" --wait`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -31,13 +32,13 @@ daemons. It is refused where the others cannot do without it. When it is done, t
 			return g.hostAction(cmd.Context(), enter)
 		},
 	}
-	in.Flags().StringVar(&reason, "reason", "", "why, for those who look later")
-	in.Flags().BoolVar(&offline, "offline", false, "the machine is off already: do not wait for the word of its agent")
+	in.Flags().StringVar(&reason, "reason", "", "the reason, for the record")
+	in.Flags().BoolVar(&offline, "offline", false, "the machine is already off: do not wait for its agent")
 	enter.bindPlanned(in)
 	exit := hostAction{kind: hosts.ExitMaintenance, verb: "exit-maintenance"}
 	out := &cobra.Command{
 		Use:   "exit NAME",
-		Short: "Put a host back into service, after maintenance or draining",
+		Short: "Return a host to service after maintenance or a drain",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			exit.host = args[0]
@@ -51,16 +52,17 @@ daemons. It is refused where the others cannot do without it. When it is done, t
 
 // wipedText ends the help of what empties a host.
 const wipedText = `
-Where a cluster has deletionPolicy Wipe, the disks of the host are wiped when their data is elsewhere. That is refused until its plan is named:
-it is shown and kept, and 'holdfast apply --plan NAME --wait' does it.`
+If a cluster has deletionPolicy Wipe, the disks of the host are wiped after their data has moved.
+The command then shows and keeps the plan, and refuses; 'holdfast apply --plan NAME --wait' carries
+it out.`
 
 func newHostDrain(g *globals) *cobra.Command {
 	var reason string
 	o := hostAction{kind: hosts.Drain, verb: "drain"}
 	cmd := &cobra.Command{
 		Use:   "drain NAME",
-		Short: "Move data and daemons from a host to others, and place nothing new there",
-		Long: `Moves data and daemons from a host to others, and places nothing new there.
+		Short: "Move data and daemons off a host",
+		Long: `Moves data and daemons from a host to others, and places nothing new on it.
 ` + wipedText,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -69,7 +71,7 @@ func newHostDrain(g *globals) *cobra.Command {
 			return g.hostAction(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who look later")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the record")
 	o.bindPlanned(cmd)
 	return cmd
 }
@@ -79,10 +81,11 @@ func newHostRemove(g *globals) *cobra.Command {
 	o := hostAction{kind: hosts.Remove, verb: "remove"}
 	cmd := &cobra.Command{
 		Use:   "remove NAME",
-		Short: "Take a host out for good, alive or dead",
-		Long: `Drains a host and takes it out for good. It is refused while that would break something, and says what.
+		Short: "Remove a host for good",
+		Long: `Drains a host and removes it for good. It is refused if data, a quorum or a service would be lost,
+with the reason.
 
-Of a machine that is dead, say so with --gone. Its daemons are then let go without the word of its agent, as soon as their
+For a dead machine use --gone. Its daemons are then released without its agent, as soon as their
 clusters do not need them any more.
 ` + wipedText,
 		Args: cobra.ExactArgs(1),
@@ -107,14 +110,15 @@ func newHostReplace(g *globals) *cobra.Command {
 	o := hostAction{kind: hosts.Replace, verb: "replace"}
 	cmd := &cobra.Command{
 		Use:   "replace OLD NEW",
-		Short: "Put a machine that joined in the place of another one, alive or dead",
-		Long: `Moves what is declared on the host OLD to the host NEW, which has joined before, empties OLD and takes it out for good.
+		Short: "Replace a host by another that has joined",
+		Long: `Moves the StorageNodes of host OLD to host NEW, which must have joined, drains OLD and removes it
+for good.
 
-Of a machine that is dead, say so with --gone: it must not come back. Its daemons are then let go without the word of its agent,
-as soon as their clusters do not need them any more.
+For a dead machine use --gone: it must not come back. Its daemons are then released without its
+agent, as soon as their clusters do not need them any more.
 
-No disk of NEW is used that nobody named. Where the StorageNode names disks by what NEW has too, such as /dev/sdb, these are
-meant. Otherwise name them with --devices.
+Only named disks of NEW are used. If the StorageNode names disks that NEW has, too, such as
+/dev/sdb, these are used. Otherwise name them with --devices.
 ` + wipedText,
 		Example: `  holdfast host replace h3 h7 --gone --devices /dev/sdb,/dev/sdc --wait`,
 		Args:    cobra.ExactArgs(2),
@@ -131,8 +135,8 @@ meant. Otherwise name them with --devices.
 		},
 	}
 	cmd.Flags().BoolVar(&gone, "gone", false, "the machine of OLD is off and will not come back")
-	cmd.Flags().StringSliceVar(&devices, "devices", nil, "the disks of NEW to use, in the place of those of OLD")
-	cmd.Flags().StringSliceVar(&ips, "ips", nil, "the addresses of NEW for storage traffic, where those of OLD are declared")
+	cmd.Flags().StringSliceVar(&devices, "devices", nil, "the disks of NEW that replace those of OLD")
+	cmd.Flags().StringSliceVar(&ips, "ips", nil, "the storage addresses of NEW, if those of OLD are declared")
 	o.bindPlanned(cmd)
 	return cmd
 }

@@ -21,12 +21,12 @@ func newHostLabel(g *globals) *cobra.Command {
 	var location []string
 	cmd := &cobra.Command{
 		Use:   "label NAME… | -l SELECTOR   KEY=VALUE… KEY-… [--location LEVEL=VALUE,…]",
-		Short: "Label hosts, and say where they are",
-		Long: `Sets labels (KEY=VALUE) and takes labels away (KEY-) on hosts. Everything is checked first: if one thing is refused, nothing
-is changed.
+		Short: "Set labels and locations of hosts",
+		Long: `Sets labels (KEY=VALUE) and removes labels (KEY-) of hosts. If one change is refused, nothing is
+changed.
 
---location says where hosts are, by these levels, from the largest to the smallest: region, zone, datacenter, row, rack,
-chassis. Storage systems spread copies over them.`,
+--location sets the location by these levels, from the largest to the smallest: region, zone,
+datacenter, row, rack, chassis. Storage systems spread copies over them.`,
 		Example: `  holdfast host label h1 h2 --location region=eu,rack=r1
   holdfast host label -l topology.holdfast.io/rack=r1 disk=ssd
   holdfast host label h1 disk-`,
@@ -34,8 +34,8 @@ chassis. Storage systems spread copies over them.`,
 			return g.hostLabel(cmd.Context(), args, selector, location)
 		},
 	}
-	cmd.Flags().StringVarP(&selector, "selector", "l", "", "all hosts with these labels, instead of names")
-	cmd.Flags().StringSliceVar(&location, "location", nil, "where the hosts are, such as region=eu,rack=r1; an empty value takes a level away")
+	cmd.Flags().StringVarP(&selector, "selector", "l", "", "select hosts by these labels instead of names")
+	cmd.Flags().StringSliceVar(&location, "location", nil, "the location, such as region=eu,rack=r1; an empty value removes a level")
 	return cmd
 }
 

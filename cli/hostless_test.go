@@ -53,7 +53,7 @@ func TestApply_hostless(t *testing.T) {
 			before := p.selects(t, tt.node)
 			for _, command := range []string{"apply", "plan"} {
 				p.must(t, exitRefused, tt.manifest, []string{command, "-f", "-"}, "nothing was changed:\nstoragenode/"+tt.node+
-					": spec.nodeSelector selects no host: none is there that has ", tt.says, "'--when-possible' declares it all the same")
+					": spec.nodeSelector selects no host with ", tt.says, "use '--when-possible'")
 			}
 			if after := p.selects(t, tt.node); after != before {
 				t.Errorf("the node selected %q, and selects %q", before, after)
@@ -71,13 +71,13 @@ func TestApply_hostlessWhenPossible(t *testing.T) {
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"})
 	early := nodeFor("n9", "kubernetes.io/hostname: machine")
 	const warning = "storagenode/n9: spec.nodeSelector selects no host"
-	p.must(t, exitOK, early, []string{"apply", "-f", "-", "--when-possible"}, "warning: refused as things are: "+warning, "storagenode/n9 created")
+	p.must(t, exitOK, early, []string{"apply", "-f", "-", "--when-possible"}, "warning: refused for now: "+warning, "storagenode/n9 created")
 	p.must(t, exitOK, early, []string{"apply", "-f", "-"}, "warning: "+warning, "storagenode/n9 unchanged")
 	p.must(t, exitOK, strings.Replace(early, "wwn-30", "wwn-31", 1), []string{"apply", "-f", "-"}, "warning: "+warning, "storagenode/n9 configured")
 	p.must(t, exitRefused, nodeFor("n9", "kubernetes.io/hostname: engine"), []string{"apply", "-f", "-"}, warning)
 
 	again := nodeFor("n8", "kubernetes.io/hostname: machine")
-	plan := nameIn(t, p.must(t, exitOK, again, []string{"plan", "-f", "-", "--when-possible"}, "warning: refused as things are: storagenode/n8"))
+	plan := nameIn(t, p.must(t, exitOK, again, []string{"plan", "-f", "-", "--when-possible"}, "warning: refused for now: storagenode/n8"))
 	p.must(t, exitUsage, "", []string{"apply", "--plan", plan, "--when-possible"}, "a plan holds its files, and what was said of conflicts and refusals")
 	p.must(t, exitOK, "", []string{"apply", "--plan", plan}, "storagenode/n8 created")
 	if got := p.selects(t, "n9") + p.selects(t, "n8"); got != strings.Repeat("kubernetes.io/hostname=machine", 2) {
@@ -96,8 +96,8 @@ func TestApply_hostlessWait(t *testing.T) {
 	all := manifestOn("h1", "h2", "h3")
 	const selector, none = "mon: {count: 3, hostSelector: {matchLabels: {rack: r9}}}", "mons: spec.ceph.mon.hostSelector selects no host: none is there that has the labels rack=r9"
 	b.expectInput(strings.Replace(all, "mon: {count: 3}", selector, 1), "apply -f -", exitRefused, "nothing was changed", none)
-	b.expectInput(strings.Replace(all, "mon: {count: 3}", selector, 1), "apply -f - --when-possible --wait --timeout 5m", exitRefused, "warning: refused as things are", "not all that is declared in c can be carried out", none)
-	b.expect("why cluster/c", exitOK, "What is declared cannot be carried out", none)
+	b.expectInput(strings.Replace(all, "mon: {count: 3}", selector, 1), "apply -f - --when-possible --wait --timeout 5m", exitRefused, "warning: refused for now", "not all that is declared in c can be carried out", none)
+	b.expect("why cluster/c", exitOK, "The spec cannot be carried out", none)
 	b.expect("status c", exitOK, "DEGRADED, HEALTH_OK", "mon.a  h1  Running", none)
 	b.expectInput(all, "apply -f - --wait --timeout 5m", exitOK)
 

@@ -112,7 +112,7 @@ func TestHost_ofDataNamesItsPlan(t *testing.T) {
 			if len(made) != 1 || made[0].Spec.Host != "emptied-1" || p.state(t, name) != api.PlanApplied {
 				t.Fatalf("the plan is %s, and made %+v", p.state(t, name), made)
 			}
-			p.must(t, exitRefused, "", []string{"apply", "--plan", name}, "was carried out already (by holdfast:admin)")
+			p.must(t, exitRefused, "", []string{"apply", "--plan", name}, "was already carried out (by holdfast:admin)")
 
 			// Cut off before it was marked as done, it is finished by its name, with the same action.
 			p.begin(t, name)
@@ -194,7 +194,7 @@ func TestHost_planSaysWhatMoved(t *testing.T) {
 			plan := nameIn(t, p.must(t, exitRefused, "", []string{"host", "drain", "stale-2"}, "name it with"))
 			tt.move(t)
 			made := len(p.actions(t))
-			p.must(t, exitRefused, "", []string{"apply", "--plan", plan}, "the world has moved since plan "+plan, tt.says)
+			p.must(t, exitRefused, "", []string{"apply", "--plan", plan}, "plan "+plan+" is out of date", tt.says)
 			p.must(t, exitRefused, "", []string{"apply", "--plan", plan}, "is stale")
 			if now := len(p.actions(t)); now != made {
 				t.Errorf("there were %d actions, and are %d", made, now)

@@ -8,7 +8,7 @@ import (
 )
 
 // joinUsage is the help of --join.
-const joinUsage = "join the control plane that made this token; - reads it from standard input, where nobody on this machine sees it"
+const joinUsage = "join the control plane that made this token; - reads it from standard input, which other users cannot see"
 
 // joinToken is the token that --join was given: "-" stands for a line of standard input, because everybody on a machine can
 // see the arguments of its processes.

@@ -20,15 +20,16 @@ var personName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$`)
 var roleGroups = map[string]string{"viewer": access.GroupViewers, "admin": access.GroupAdmins}
 
 func newKubeconfig(g *globals) *cobra.Command {
-	cmd := &cobra.Command{Use: "kubeconfig", Short: "Let other people look, or administer"}
+	cmd := &cobra.Command{Use: "kubeconfig", Short: "Manage kubeconfigs for other users"}
 	var role, output string
 	var ttl time.Duration
 	create := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a kubeconfig for somebody",
-		Long: `Makes a key and a certificate for somebody, and writes them into a kubeconfig that only its owner may read. It needs the authority's key:
-run it on a server, as root. Whoever has the file is that person, until it ends: treat it as a password. It cannot be called back
-singly: 'holdfast ca rotate' makes all of them worth nothing.`,
+		Short: "Create a kubeconfig for a user",
+		Long: `Creates a key and a certificate for a user, and writes them into a kubeconfig that only its owner
+may read. It needs the key of the authority: run it on a server, as root. The file identifies the
+user until it expires: handle it like a password. A single kubeconfig cannot be revoked; 'holdfast
+ca rotate' revokes all of them.`,
 		Example: `  sudo holdfast kubeconfig create jo --role viewer
   sudo holdfast kubeconfig create kim --role admin --ttl 720h -o kim.kubeconfig`,
 		Args: cobra.ExactArgs(1),
@@ -36,9 +37,9 @@ singly: 'holdfast ca rotate' makes all of them worth nothing.`,
 			return g.createKubeconfig(args[0], role, cmp.Or(output, args[0]+".kubeconfig"), ttl)
 		},
 	}
-	create.Flags().StringVar(&role, "role", "viewer", "what the person may do: viewer (look at everything but Secrets), or admin (everything)")
-	create.Flags().DurationVar(&ttl, "ttl", 365*24*time.Hour, "how long it lets the person in")
-	create.Flags().StringVarP(&output, "output", "o", "", "the file to write, which must not be there (default NAME.kubeconfig)")
+	create.Flags().StringVar(&role, "role", "viewer", "the rights: viewer (read everything except Secrets) or admin (everything)")
+	create.Flags().DurationVar(&ttl, "ttl", 365*24*time.Hour, "how long the kubeconfig is valid")
+	create.Flags().StringVarP(&output, "output", "o", "", "the file to write, which must not exist (default NAME.kubeconfig)")
 	cmd.AddCommand(create)
 	return cmd
 }

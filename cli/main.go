@@ -1,4 +1,3 @@
-// Package cli is the command line of holdfast.
 package cli
 
 import (
@@ -85,14 +84,14 @@ func newRoot(io streams) *cobra.Command {
 	g := &globals{streams: io}
 	root := &cobra.Command{
 		Use:   "holdfast",
-		Short: "Run distributed storage systems: declare a cluster, and it is made real and kept so",
-		Long: `Holdfast runs distributed storage systems. Declare a cluster; Holdfast makes it real and keeps it so.
+		Short: "Declare and run distributed storage clusters",
+		Long: `Holdfast runs distributed storage. You declare a cluster; Holdfast builds it, watches it and repairs it.
 
 On a new machine:
-  holdfast server --init                       start the first server (it is an agent, too)
-  holdfast token create                        let another machine join
-  holdfast apply -f cluster.yaml --wait        make a storage cluster
-  holdfast status --watch                      see what is going on`,
+  holdfast server --init                       start the first server, which is also an agent
+  holdfast token create                        create a token for another machine
+  holdfast apply -f cluster.yaml --wait        create a storage cluster
+  holdfast status --watch                      show its progress`,
 		PersistentPreRunE: g.readWaits,
 
 		SilenceUsage:  true,

@@ -19,13 +19,13 @@ func newOrchestrate(g *globals) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "orchestrate CLUSTER",
-		Short: "Have the leader look at a cluster now, also one whose runs fail and that it leaves alone for a while",
+		Short: "Orchestrate a cluster now, even if it waits for a retry",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.orchestrate(cmd.Context(), args[0], wait, timeout)
 		},
 	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the run, and show its report")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the run and print its report")
 	cmd.Flags().DurationVar(&timeout, "timeout", 2*time.Minute, "how long --wait waits")
 	return cmd
 }

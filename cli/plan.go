@@ -44,11 +44,12 @@ func newPlan(g *globals) *cobra.Command {
 	var o planOptions
 	cmd := &cobra.Command{
 		Use:   "plan -f FILE | plan --delete KIND/NAME",
-		Short: "Show everything that applying or deleting would do, and keep it as a plan to apply",
-		Long: `Shows what applying the objects in the files would change: first in the objects themselves, then daemons by host, devices
-by model and serial number, what is asked of the storage system, in the order in which it happens, with what it puts at risk.
-Nothing is changed. The plan is kept; 'holdfast apply --plan NAME' does exactly what it tells, or refuses and says what has
-moved since. Plans are removed after a week.`,
+		Short: "Show and keep a plan of what applying or deleting would do",
+		Long: `Shows what applying the files would change: the objects, then daemons by host, devices by model and
+serial number, and commands to the storage system, in order, each with its risk. Nothing is changed.
+
+The plan is kept for a week. 'holdfast apply --plan NAME' does exactly what it shows, or refuses and
+lists what has changed since.`,
 		Example: `  holdfast plan -f cluster.yaml
   holdfast apply --plan plan-7f3a9c --wait
   holdfast plan --delete storagecluster/ceph`,
@@ -56,7 +57,7 @@ moved since. Plans are removed after a week.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.plan(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
-	f.StringSliceVarP(&o.files, "filename", "f", nil, "a file with objects in YAML or JSON, - for standard input; may be repeated")
+	f.StringSliceVarP(&o.files, "filename", "f", nil, "a file with objects in YAML or JSON; - is standard input; may be repeated")
 	f.StringSliceVar(&o.delete, "delete", nil, "an object to delete, as KIND/NAME, instead of files to apply; may be repeated")
 	f.BoolVar(&o.dryRun, "dry-run", false, "show the plan, and do not keep it")
 	f.BoolVar(&o.force, "force-conflicts", false, forceUsage)
@@ -65,7 +66,7 @@ moved since. Plans are removed after a week.`,
 	return cmd
 }
 
-const forceUsage = "take over fields that somebody else has applied"
+const forceUsage = "take over fields that another user has applied"
 
 func conflictsFor(force bool) api.PlanConflicts {
 	if force {
@@ -103,7 +104,7 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 			return err
 		}
 		if p.silence() != "" { // a Plan holds no notes
-			fmt.Fprintf(g.err, "warning: %s, so nobody knows all that would happen\n", printable(p.silence()))
+			fmt.Fprintf(g.err, "warning: %s: the plan is incomplete\n", printable(p.silence()))
 		}
 	}
 	if o.output != "" || o.dryRun {
@@ -127,13 +128,13 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 func (g *globals) planTargets(ctx context.Context, o planOptions) (*writer, api.PlanOperation, []target, error) {
 	if len(o.delete) > 0 {
 		if len(o.files) > 0 {
-			return nil, "", nil, &exitError{exitUsage, errors.New("say either -f FILE or --delete KIND/NAME")}
+			return nil, "", nil, &exitError{exitUsage, errors.New("use either -f FILE or --delete KIND/NAME")}
 		}
 		var objects []object
 		for _, text := range o.delete {
 			kind, name, ok := strings.Cut(text, "/")
 			if !ok {
-				return nil, "", nil, &exitError{exitUsage, fmt.Errorf("--delete %s: say KIND/NAME, such as storagecluster/ceph", text)}
+				return nil, "", nil, &exitError{exitUsage, fmt.Errorf("--delete %s: use KIND/NAME, such as storagecluster/ceph", text)}
 			}
 			found, err := g.toDelete([]string{kind, name}, nil)
 			if err != nil {
@@ -240,7 +241,7 @@ func (g *globals) requireNamed(ctx context.Context, w *writer, p *proposal) erro
 	if len(p.refused()) > 0 && p.operation == api.PlanDelete { // it was said that it may wait, which the plan does not hold
 		command += " --when-possible"
 	}
-	return &exitError{exitRefused, fmt.Errorf("this destroys data, so nothing was changed: look at the plan above; if it is what you want, "+
+	return &exitError{exitRefused, fmt.Errorf("this destroys data, so nothing was changed: check the plan above; if it is what you want, "+
 		"name it with: %s", command)}
 }
 

@@ -105,7 +105,7 @@ func TestPlan_isDoneExactly(t *testing.T) {
 	if p.cluster(t).Spec.Ceph.Mon.Count != 3 || p.state(t, name) != api.PlanApplied {
 		t.Errorf("the plan is %q", p.state(t, name))
 	}
-	p.must(t, exitRefused, "", []string{"apply", "--plan", name}, "was carried out already (by holdfast:admin)")
+	p.must(t, exitRefused, "", []string{"apply", "--plan", name}, "was already carried out (by holdfast:admin)")
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"}, "storagecluster/c unchanged\n")
 }
 
@@ -189,7 +189,7 @@ func TestPlan_saysWhatMoved(t *testing.T) {
 				p.must(t, exitOK, "", []string{"apply", "--plan", name}, "storagecluster/c configured")
 				return
 			}
-			p.must(t, exitRefused, "", []string{"apply", "--plan", name}, "the world has moved", tt.says)
+			p.must(t, exitRefused, "", []string{"apply", "--plan", name}, "is out of date; nothing was changed. Since then:", tt.says)
 			p.must(t, exitRefused, "", []string{"apply", "--plan", name}, "is stale", tt.says)
 			if p.cluster(t).Spec.Interval != before {
 				t.Error("the cluster was changed all the same")
@@ -243,7 +243,7 @@ func TestPlan_cutOffBeforeItsFirstWrite(t *testing.T) {
 	p.begin(t, name)
 	was := p.editHost(t, "cutoff-2", func(h *api.Host) { h.Labels["rack"] = "r1" })
 	before := p.cluster(t).Spec.Interval
-	p.must(t, exitRefused, "", []string{"apply", "--plan", name}, "the world has moved", "label rack (unset) -> r1")
+	p.must(t, exitRefused, "", []string{"apply", "--plan", name}, "is out of date; nothing was changed. Since then:", "label rack (unset) -> r1")
 	if p.cluster(t).Spec.Interval != before {
 		t.Error("the cluster was changed all the same")
 	}
@@ -273,7 +273,7 @@ func TestPlan_begunDestroysNothingUnnamed(t *testing.T) {
 		}
 	}
 	policy(api.DeletionWipe)
-	p.must(t, exitRefused, "", []string{"apply", "--plan", name}, "this would destroy data now, and does not in the plan: apply storagenode/unnamed/n2")
+	p.must(t, exitRefused, "", []string{"apply", "--plan", name}, "this would destroy data now, but not in the plan: apply storagenode/unnamed/n2")
 	n2 := &api.StorageNode{}
 	if err := p.Get(t.Context(), types.NamespacedName{Namespace: "unnamed", Name: "n2"}, n2); err != nil || len(n2.Spec.Devices) != 1 {
 		t.Fatalf("n2 has the devices %v (%v)", n2.Spec.Devices, err)
@@ -301,9 +301,9 @@ func TestDelete_ofDataNamesItsPlan(t *testing.T) {
 	}
 	p.must(t, exitRefused, p.manifest("deletionPolicy: Wipe, ceph: {}"), []string{"delete", "-f", "-"}, "[DATA IS DESTROYED]")
 	p.must(t, exitRefused, "", []string{"plan", "--delete", "storagecluster/none"}, "there is no storagecluster/none")
-	p.must(t, exitUsage, "", []string{"plan", "--delete", "c"}, "say KIND/NAME")
+	p.must(t, exitUsage, "", []string{"plan", "--delete", "c"}, "use KIND/NAME")
 	p.must(t, exitOK, "", []string{"delete", "--plan", nameIn(t, out)}, "storagecluster/c deleted")
-	p.must(t, exitRefused, "", []string{"delete", "--plan", nameIn(t, out)}, "was carried out already")
+	p.must(t, exitRefused, "", []string{"delete", "--plan", nameIn(t, out)}, "was already carried out")
 }
 
 // TestApply_ofDataNamesItsPlan: a policy that is changed while the cluster is already going would wipe what was to be kept.
@@ -389,7 +389,7 @@ func TestDelete_saysWhatIsRefused(t *testing.T) {
 	p := newHome(t, "held")
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"})
 	p.must(t, exitRefused, "", []string{"delete", "storagenode", "n3"}, "nothing was changed", "3 mons need 3 hosts", "--when-possible")
-	p.must(t, exitOK, "", []string{"delete", "storagenode", "n3", "--when-possible"}, "refused as things are: ", "3 mons need 3 hosts", "storagenode/n3 deleted")
+	p.must(t, exitOK, "", []string{"delete", "storagenode", "n3", "--when-possible"}, "refused for now: ", "3 mons need 3 hosts", "storagenode/n3 deleted")
 }
 
 func TestPlan_output(t *testing.T) {
@@ -397,7 +397,7 @@ func TestPlan_output(t *testing.T) {
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"plan", "-f", "-", "-o", "yaml"}, "kind: Plan", "operation: Apply", "object: daemon/c-mon-a")
 	p.must(t, exitUsage, p.manifest("ceph: {}"), []string{"plan", "-f", "-", "-o", "xml"})
 	p.must(t, exitRefused, p.manifest("ceph: {mon: {count: 5}}"), []string{"plan", "-f", "-"}, "5 mons need 5 hosts")
-	p.must(t, exitRefused, "{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {key: hunter2}}", []string{"plan", "-f", "-"}, "cannot hold a Secret")
+	p.must(t, exitRefused, "{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {key: hunter2}}", []string{"plan", "-f", "-"}, "cannot contain a Secret")
 	var list api.PlanList
 	if err := p.List(t.Context(), &list, client.InNamespace("output")); err != nil || len(list.Items) > 0 {
 		t.Errorf("%d plans were kept (%v)", len(list.Items), err)

@@ -64,7 +64,7 @@ func outdated(ctx context.Context, w *writer, plan *api.Plan, moved []string) er
 			return err
 		}
 	}
-	return &exitError{exitRefused, fmt.Errorf("the world has moved since plan %s was made, so nothing was changed:\n  %s\nMake another plan with 'holdfast plan'", plan.Name, text)}
+	return &exitError{exitRefused, fmt.Errorf("plan %s is out of date; nothing was changed. Since then:\n  %s\nMake another plan with 'holdfast plan'", plan.Name, text)}
 }
 
 // targets looks at the objects of a plan as they are now.

@@ -24,6 +24,15 @@ func TestPlan_unchanged(t *testing.T) {
 	}
 	name := p.planned(t, pool)
 	p.must(t, exitOK, "", []string{"apply", "--plan", name})
-	p.must(t, exitRefused, "", []string{"apply", "--plan", name, "--wait"}, "was carried out already", "holdfast status --watch")
-	p.must(t, exitOK, "", []string{"get", "events"}, "holdfast get clusterevents")
+	p.must(t, exitRefused, "", []string{"apply", "--plan", name, "--wait"}, "was already carried out", "holdfast status --watch")
+}
+
+// TestGet_events: core Events are what the ClusterEvents tell.
+func TestGet_events(t *testing.T) {
+	p := newHome(t, "told")
+	p.must(t, exitOK, "", []string{"get", "events"}, "there are none")
+	const event = "apiVersion: holdfast.io/v1alpha1\nkind: ClusterEvent\nmetadata: {name: c-0000000001}\n" +
+		"cluster: c\nsequence: 1\ncode: AGENT_DOWN\nobject: host/h1\nmessage: the agent is silent\ntime: '2026-01-02T03:04:05.000000Z'\n"
+	p.must(t, exitOK, event, []string{"apply", "-f", "-"})
+	p.must(t, exitOK, "", []string{"get", "events"}, "LAST SEEN", "Warning   AgentDown   Host/h1   the agent is silent")
 }

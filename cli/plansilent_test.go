@@ -44,9 +44,9 @@ func TestPlan_silentCeph(t *testing.T) {
 			}
 		}
 	}
-	b.expectInput(fewer, "plan -f -", exitRefused, "- "+silent, "as far as is known", "no plan is kept, because ceph of storagecluster/default/c does not answer", "'holdfast apply -f FILE'")
+	b.expectInput(fewer, "plan -f -", exitRefused, "- "+silent, "as far as is known", "no plan is kept: ceph of storagecluster/default/c does not answer", "'holdfast apply -f FILE'")
 	b.expect("plan --delete storagenode/n3", exitRefused, "no plan is kept", "'holdfast delete KIND NAME'")
-	b.expect("apply --plan "+calm, exitRefused, "ceph of storagecluster/default/c does not answer", "Name the plan again when it answers")
+	b.expect("apply --plan "+calm, exitRefused, "ceph of storagecluster/default/c does not answer", "name the plan again when it answers")
 	if now := b.plans(); now != before {
 		t.Errorf("%d plans are kept, and there were %d", now, before)
 	}
@@ -99,5 +99,5 @@ func TestPlan_silentGluster(t *testing.T) {
 	if err := p.Status().Update(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	p.must(t, exitRefused, longer, []string{"plan", "-f", "-"}, "glusterfs does not answer (no glusterd of the pool is heard)", "no plan is kept")
+	p.must(t, exitRefused, longer, []string{"plan", "-f", "-"}, "glusterfs does not answer (no glusterd of the pool answers)", "no plan is kept")
 }

@@ -53,7 +53,7 @@ func manifestOf(p *proposal) (string, error) {
 func (p *proposal) keepable() error {
 	for _, t := range p.targets {
 		if propose.IsSecret(t.Unstructured) {
-			return &exitError{exitRefused, fmt.Errorf("%s: a plan cannot hold a Secret, because others may read plans: apply it by itself", t)}
+			return &exitError{exitRefused, fmt.Errorf("%s: a plan cannot contain a Secret, because other users may read plans: apply the Secret separately", t)}
 		}
 	}
 	return nil
@@ -96,7 +96,7 @@ func (g *globals) open(ctx context.Context, c client.Client, name string, operat
 	}
 	switch {
 	case plan.Status.State == api.PlanApplied:
-		return refuse("plan %s was carried out already (%s): see how far it is with 'holdfast status --watch', or make another one with 'holdfast plan'", name, plan.Status.Message)
+		return refuse("plan %s was already carried out (%s): follow it with 'holdfast status --watch', or make another one with 'holdfast plan'", name, plan.Status.Message)
 	case plan.Status.State == api.PlanStale:
 		return refuse("plan %s is stale: %s\nMake another one with 'holdfast plan'", name, plan.Status.Message)
 	case plan.ProposalOf() == nil && plan.Status.State == api.PlanFailed:
@@ -128,7 +128,7 @@ func markPlan(ctx context.Context, c client.Client, plan *api.Plan, state api.Pl
 	plan.Status.State, plan.Status.Message, plan.Status.Time = state, strings.ToValidUTF8(message[:min(len(message), most)], ""), &now
 	err := withDeadline(ctx, func(ctx context.Context) error { return c.Status().Update(ctx, plan) })
 	if apierrors.IsConflict(err) {
-		return &exitError{exitRefused, fmt.Errorf("plan %s is being applied by somebody else at this moment", plan.Name)}
+		return &exitError{exitRefused, fmt.Errorf("plan %s is being applied by another user", plan.Name)}
 	}
 	if err != nil {
 		return fmt.Errorf("while writing the state of plan %s: %w", plan.Name, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -218,9 +219,9 @@ func picture(name string, s snapshot, elapsed time.Duration) []string {
 
 func mark(state string) string {
 	switch state {
-	case "Running":
+	case "Running", string(api.ResourceOnline):
 		return "✓"
-	case "Failed", "BackOff":
+	case "Failed", "BackOff", string(api.ResourceOffline):
 		return "✗"
 	case unheard:
 		return "?"

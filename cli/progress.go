@@ -27,8 +27,8 @@ type snapshot struct {
 	actions []*api.Action
 	// Resources are the cluster's.
 	Resources []api.Resource
-	// applied are the objects that were applied, as decisions name them; nil for all there are.
-	applied map[string]bool
+	// applied is what of the cluster was applied; nil where nothing was, and all is shown.
+	applied *applied
 }
 
 // line is one row of the progress display.
@@ -37,98 +37,6 @@ type line struct {
 	Host   string `json:"host,omitempty"`
 	State  string `json:"state"`
 	Detail string `json:"detail,omitempty"`
-}
-
-// outcome is how far a cluster is.
-type outcome int
-
-const (
-	underWay outcome = iota
-	ready
-	refused
-	// held: the cluster's mode keeps the engine from doing what is wanted.
-	held
-)
-
-// outcome judges the snapshot by what the engine wrote of the generation that is asked for.
-func (s snapshot) outcome() outcome {
-	if c := s.condition(api.ClusterReady); c != nil && c.ObservedGeneration >= s.Cluster.Generation &&
-		(c.Reason == engine.ReasonPaused || c.Reason == engine.ReasonObserved) {
-		return held
-	}
-	if s.Cluster == nil || s.Cluster.Status.ObservedGeneration < s.Cluster.Generation || s.nodeBehind() || s.resourceBehind() {
-		return underWay
-	}
-	if c := s.condition(api.ClusterAccepted); c != nil && c.Status == metav1.ConditionFalse {
-		if s.elsewhere() {
-			return s.besideRefusals()
-		}
-		return refused
-	}
-	if meta.IsStatusConditionTrue(s.Cluster.Status.Conditions, api.ClusterReady) {
-		return ready
-	}
-	return underWay
-}
-
-// elsewhere says whether all that is refused is resources that were not applied, and what was applied goes on without them.
-func (s snapshot) elsewhere() bool {
-	r := s.Cluster.Status.Report
-	if s.applied == nil || r == nil || r.Outcome == api.OutcomeRefused {
-		return false
-	}
-	refusals := slices.DeleteFunc(slices.Clone(r.Decisions), func(d api.Decision) bool { return d.Verdict != api.VerdictRefuse })
-	if n := len(r.Decisions) - 1; len(refusals) == n && r.Decisions[n].Object == engine.ReportObject {
-		return false // refusals come first, and there may be more than are shown
-	}
-	return len(refusals) > 0 && !slices.ContainsFunc(refusals, func(d api.Decision) bool { return !s.beside(d.Object) })
-}
-
-// beside says whether something is a resource of the cluster that was not applied.
-func (s snapshot) beside(object string) bool {
-	return s.applied != nil && !s.applied[object] && slices.ContainsFunc(s.Resources, func(r api.Resource) bool { return engine.ResourceObject(r) == object })
-}
-
-// besideRefusals is how far what was applied is while others are refused: the engine calls no cluster ready then.
-func (s snapshot) besideRefusals() outcome {
-	online := 0
-	for _, x := range s.Resources {
-		if s.applied[engine.ResourceObject(x)] && x.Common().State == api.ResourceOnline {
-			online++
-		}
-	}
-	if c := s.condition(api.ClusterReady); online == len(s.applied) || c != nil && c.Reason == engine.ReasonRefused {
-		return ready
-	}
-	return underWay
-}
-
-// refusedBeside are the refusals of what was not applied, as sentences.
-func (s snapshot) refusedBeside() []string {
-	if s.Cluster == nil || s.Cluster.Status.Report == nil {
-		return nil
-	}
-	var all []string
-	for _, d := range s.Cluster.Status.Report.Decisions {
-		if d.Verdict == api.VerdictRefuse && s.beside(d.Object) {
-			all = append(all, d.Object+": "+d.Message)
-		}
-	}
-	return all
-}
-
-// nodeBehind says whether the engine has not yet seen the newest spec of one of the nodes.
-func (s snapshot) nodeBehind() bool {
-	return slices.ContainsFunc(s.Nodes, func(n api.StorageNode) bool {
-		return n.Status.ObservedGeneration < n.Generation
-	})
-}
-
-// resourceBehind says whether the engine has not yet seen the newest spec of one of the resources.
-func (s snapshot) resourceBehind() bool {
-	return slices.ContainsFunc(s.Resources, func(r api.Resource) bool {
-		return r.Common().ObservedGeneration < r.GetGeneration()
-	})
 }
 
 func (s snapshot) condition(kind string) *metav1.Condition {
@@ -146,17 +54,33 @@ func (s snapshot) headline() string {
 	if s.Cluster.ModeOf() == api.ClusterPaused {
 		return s.pausedText()
 	}
-	refused := ""
-	if c := s.condition(api.ClusterAccepted); c != nil && c.Status == metav1.ConditionFalse {
-		refused = "refused: " + c.Message
+	state, refused := "", s.clusterRefusals()
+	if s.Status != nil && s.Status.Status.Status != "" {
+		state = s.stateText()
 	}
-	if s.Status == nil || s.Status.Status.Status == "" {
-		return cmp.Or(refused, "waiting for the leader to look at it")
+	switch {
+	case state == "" && len(refused) == 0:
+		return "waiting for the leader to look at it"
+	case len(refused) == 0:
+		return state
+	case state == "":
+		return "refused: " + strings.Join(refused, "; ")
 	}
-	if refused != "" { // it concerns one thing mostly
-		refused = "; " + refused
+	return state + "; refused: " + strings.Join(refused, "; ")
+}
+
+// missing says what of that which was applied is not there yet.
+func (s snapshot) missing() string {
+	if s.Cluster == nil || s.applied == nil || s.applied.whole && s.clusterOutcome() != ready {
+		return s.headline()
 	}
-	return s.stateText() + refused
+	var open []string
+	for _, r := range s.Resources {
+		if s.applied.resources[engine.ResourceObject(r)] && s.resourceOutcome(r) != ready {
+			open = append(open, resourceLine(r).plain())
+		}
+	}
+	return cmp.Or(strings.Join(open, "; "), s.headline())
 }
 
 // stateText is the state that is known.
@@ -260,7 +184,24 @@ func (s snapshot) lines() []line {
 	for i := range s.Daemons {
 		lines = append(lines, s.unheard(daemonLine(&s.Daemons[i])))
 	}
+	for _, r := range s.Resources {
+		if s.shows(r) {
+			lines = append(lines, resourceLine(r))
+		}
+	}
 	return lines
+}
+
+// shows says whether a resource has a line: one that was applied, or that cannot be used as it is declared.
+func (s snapshot) shows(r api.Resource) bool {
+	object := engine.ResourceObject(r)
+	return s.applied != nil && s.applied.resources[object] || !s.beside(object) && !meta.IsStatusConditionTrue(r.Common().Conditions, api.ConditionReady)
+}
+
+// resourceLine says how a resource is.
+func resourceLine(r api.Resource) line {
+	common := r.Common()
+	return line{engine.ResourceObject(r), "", string(cmp.Or(common.State, api.ResourcePending)), common.Message}
 }
 
 // checkText is what is wrong, what it concerns, and the next step.
@@ -285,7 +226,7 @@ func (s snapshot) unheard(l line) line {
 
 func daemonLine(d *api.Daemon) line {
 	state := d.Status.State
-	if state == "" || d.Status.ObservedGeneration == 0 {
+	if state == "" || d.Status.ObservedGeneration <= 0 {
 		state = api.DaemonPending
 	}
 	detail := d.Status.Message
@@ -303,14 +244,19 @@ func (s snapshot) decisions() []string {
 	if s.Cluster == nil || s.Cluster.Status.Report == nil {
 		return nil
 	}
-	all := s.Cluster.Status.Report.Decisions
+	all, lines := s.Cluster.Status.Report.Decisions, s.lines()
 	var texts []string
 	for _, d := range all {
-		if d.Verdict != api.VerdictDo && !s.beside(d.Object) && !toldInRefusal(d, all) {
+		if d.Verdict != api.VerdictDo && !s.beside(d.Object) && !toldInRefusal(d, all) && !toldInLine(d, lines) {
 			texts = append(texts, decisionText(d))
 		}
 	}
 	return texts
+}
+
+// toldInLine says whether the line of a resource has what a decision on it says.
+func toldInLine(d api.Decision, lines []line) bool {
+	return engine.OfResource(d.Object) && slices.ContainsFunc(lines, func(l line) bool { return l.Object == d.Object })
 }
 
 // toldInRefusal says whether a refusal of the same object tells of a command that failed already.
@@ -318,18 +264,4 @@ func toldInRefusal(d api.Decision, all []api.Decision) bool {
 	return d.Reason == api.ReasonCommandFailed && slices.ContainsFunc(all, func(other api.Decision) bool {
 		return other.Verdict == api.VerdictRefuse && other.Object == d.Object
 	})
-}
-
-// refusals are what is refused of all, or of what was applied, as sentences.
-func (s snapshot) refusals() []string {
-	if s.Cluster == nil || s.Cluster.Status.Report == nil {
-		return nil
-	}
-	var texts []string
-	for _, d := range s.Cluster.Status.Report.Decisions {
-		if d.Verdict == api.VerdictRefuse && !s.beside(d.Object) {
-			texts = append(texts, decisionText(d))
-		}
-	}
-	return texts
 }

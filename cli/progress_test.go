@@ -49,52 +49,60 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// A refusal counts for those who applied what is refused, and for those who applied the cluster; others are told of it.
-func TestOutcome_refusedBeside(t *testing.T) {
-	pool := func(name string, state api.ResourceState) api.Resource {
-		p := &api.Pool{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		p.Status.State = state
+// Each resource that was applied is waited for by its own conditions, and others are told of at the end.
+func TestOutcome_resources(t *testing.T) {
+	pool := func(name string, generation int64, kind string, state api.ResourceState) api.Resource {
+		p := &api.Pool{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: generation}}
+		p.Status.State, p.Status.ObservedGeneration = state, 1
+		if kind != "" {
+			p.Status.Conditions = []metav1.Condition{{Type: kind, Status: metav1.ConditionTrue, Message: "no"}}
+		}
 		return p
 	}
-	isRefused := metav1.Condition{Type: api.ClusterAccepted, Status: metav1.ConditionFalse}
+	stalledFor := func(reason string) api.Resource {
+		p := pool("mine", 1, api.ConditionStalled, "")
+		p.Common().Conditions[0].Reason = reason
+		return p
+	}
+	mine := &applied{resources: map[string]bool{"pool/mine": true}}
+	cluster := func(ready metav1.ConditionStatus) metav1.Condition {
+		return metav1.Condition{Type: api.ClusterReady, Status: ready}
+	}
+	other := pool("other", 1, api.ConditionStalled, api.ResourcePending)
 	for _, tt := range []struct {
 		name    string
-		applied map[string]bool
-		object  string
-		mine    api.ResourceState
-		ready   string
-		whole   api.OrchestrationOutcome
+		applied *applied
+		pool    api.Resource
+		ready   metav1.ConditionStatus
+		report  api.OrchestrationOutcome
 		want    outcome
-		notes   int
 	}{
-		{"another pool", map[string]bool{"pool/mine": true}, "pool/other", api.ResourceOnline, "Waiting", api.OutcomeUnchanged, ready, 1},
-		{"another pool, while mine is made", map[string]bool{"pool/mine": true}, "pool/other", api.ResourceCreating, "Waiting", api.OutcomeChanged, underWay, 1},
-		{"nothing else is left", map[string]bool{"pool/mine": true}, "pool/other", "", "Refused", api.OutcomeUnchanged, ready, 1},
-		{"mine", map[string]bool{"pool/mine": true}, "pool/mine", api.ResourcePending, "Refused", api.OutcomeUnchanged, refused, 0},
-		{"the cluster was applied", nil, "pool/other", api.ResourceOnline, "Waiting", api.OutcomeUnchanged, refused, 0},
-		{"the cluster's configuration", map[string]bool{"pool/mine": true}, "config", api.ResourceOnline, "Waiting", api.OutcomeUnchanged, refused, 0},
-		{"nothing is made at all", map[string]bool{"pool/mine": true}, "pool/other", api.ResourcePending, "Refused", api.OutcomeRefused, refused, 1},
+		{"it is there", mine, pool("mine", 1, api.ConditionReady, api.ResourceOnline), "True", "", ready},
+		{"it is there, and the cluster is not well", mine, pool("mine", 1, api.ConditionReady, api.ResourceOnline), "False", "", ready},
+		{"it is made", mine, pool("mine", 1, api.ConditionReconciling, api.ResourceCreating), "True", "", underWay},
+		{"it is refused", mine, pool("mine", 1, api.ConditionStalled, api.ResourcePending), "True", "", refused},
+		{"it was refused, and is changed", mine, pool("mine", 2, api.ConditionStalled, api.ResourcePending), "True", "", underWay},
+		{"it was ready, and is changed", mine, pool("mine", 2, api.ConditionReady, api.ResourceOnline), "True", "", underWay},
+		{"the cluster was applied after it", mine, stalledFor("NoCluster"), "True", "", underWay},
+		{"nothing is made at all", mine, pool("mine", 1, "", ""), "False", api.OutcomeRefused, refused},
+		{"it is not in sight", mine, pool("unlike", 1, api.ConditionReady, api.ResourceOnline), "True", "", underWay},
+		{"the cluster is, and not the pool", &applied{whole: true}, pool("mine", 1, api.ConditionReconciling, ""), "True", "", ready},
+		{"both are", &applied{whole: true, resources: mine.resources}, pool("mine", 1, api.ConditionReady, ""), "False", "", underWay},
+		{"both are, and the pool is refused", &applied{whole: true, resources: mine.resources}, pool("mine", 1, api.ConditionStalled, ""), "False", "", refused},
 	} {
-		s := testSnapshot(1, 1, isRefused, metav1.Condition{Type: api.ClusterReady, Status: metav1.ConditionFalse, Reason: tt.ready})
-		s.Resources, s.applied = []api.Resource{pool("mine", tt.mine), pool("other", api.ResourcePending)}, tt.applied
-		s.Cluster.Status.Report = &api.OrchestrationReport{Outcome: tt.whole, Decisions: []api.Decision{{Object: tt.object, Verdict: api.VerdictRefuse, Message: "no"}}}
-		if got := s.outcome(); got != tt.want || len(s.refusedBeside()) != tt.notes {
-			t.Errorf("%s: outcome %v and notes %v, want %v and %d", tt.name, got, s.refusedBeside(), tt.want, tt.notes)
+		s := testSnapshot(1, 1, cluster(tt.ready))
+		s.Resources, s.applied = []api.Resource{tt.pool, other}, tt.applied
+		s.Cluster.Status.Report = &api.OrchestrationReport{Outcome: tt.report, Decisions: []api.Decision{
+			{Object: "pool/other", Verdict: api.VerdictRefuse, Message: "no"}, {Object: "node/n", Verdict: api.VerdictRefuse, Message: "no"},
+		}}
+		if got := s.outcome(); got != tt.want {
+			t.Errorf("%s: outcome %v, want %v", tt.name, got, tt.want)
 		}
-	}
-}
-
-// Where there are more refusals than a report holds, nobody knows that all of them are beside what was applied.
-func TestOutcome_refusalsLeftOut(t *testing.T) {
-	for last, want := range map[api.Decision]outcome{
-		{Object: "report", Verdict: api.VerdictSkip, Message: "9 more decisions are not shown"}: refused,
-		{Object: "osd.1", Verdict: api.VerdictSkip, Message: "it stays"}:                        underWay,
-	} {
-		s := testSnapshot(1, 1, metav1.Condition{Type: api.ClusterAccepted, Status: metav1.ConditionFalse})
-		s.Resources, s.applied = []api.Resource{&api.Pool{ObjectMeta: metav1.ObjectMeta{Name: "other"}}}, map[string]bool{"pool/mine": true}
-		s.Cluster.Status.Report = &api.OrchestrationReport{Decisions: []api.Decision{{Object: "pool/other", Verdict: api.VerdictRefuse, Message: "no"}, last}}
-		if got := s.outcome(); got != want {
-			t.Errorf("%s: outcome %v, want %v", last.Object, got, want)
+		if got := s.refusedBeside(); len(got) != 1 || got[0] != "pool/other: no" {
+			t.Errorf("%s: told at the end %q", tt.name, got)
+		}
+		if tt.want == underWay && s.missing() == "" {
+			t.Errorf("%s: nothing is missing", tt.name)
 		}
 	}
 }
@@ -102,15 +110,25 @@ func TestOutcome_refusalsLeftOut(t *testing.T) {
 // TestRefusal: what a cluster that goes on cannot carry out is told once, and nobody is told that nothing was made of the rest.
 func TestRefusal(t *testing.T) {
 	const word = "EINVAL: osd capability parse failed"
+	stalled := []metav1.Condition{{Type: api.ConditionStalled, Status: metav1.ConditionTrue, Message: "Ceph does not understand its capabilities: " + word}}
 	for _, tt := range []struct {
 		outcome api.OrchestrationOutcome
 		want    string
 	}{
 		{api.OutcomeFailed, "not all that is declared in ceph can be carried out:\n  client/vms2: Ceph does not understand its capabilities: " + word +
 			"\nIt stays declared, and is done when it can be: mend it and apply it again, or delete it"},
-		{api.OutcomeRefused, "ceph is refused, and nothing was made:\n  client/vms2: Ceph does not understand its capabilities: " + word},
+		{api.OutcomeRefused, "ceph is refused, and nothing was made:\n  mons: there is one host\n  client/vms2: Ceph does not understand its capabilities: " + word},
 	} {
-		s := testSnapshot(1, 1, metav1.Condition{Type: api.ClusterAccepted, Status: metav1.ConditionFalse})
+		accepted := metav1.Condition{Type: api.ClusterAccepted, Status: metav1.ConditionTrue}
+		if tt.outcome == api.OutcomeRefused {
+			accepted.Status, accepted.Message = metav1.ConditionFalse, "mons: there is one host"
+		}
+		s := testSnapshot(1, 1, accepted)
+		s.Resources = []api.Resource{
+			&api.Client{ObjectMeta: metav1.ObjectMeta{Name: "vms2"}, Status: api.ClientStatus{ResourceStatus: api.ResourceStatus{Conditions: stalled}}},
+			&api.Client{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Status: api.ClientStatus{ResourceStatus: api.ResourceStatus{Conditions: stalled}}},
+		}
+		s.applied = &applied{resources: map[string]bool{"client/vms2": true}}
 		s.Cluster.Status.Report = &api.OrchestrationReport{Outcome: tt.outcome, Decisions: []api.Decision{
 			{Object: "client/vms2", Verdict: api.VerdictRefuse, Message: "Ceph does not understand its capabilities: " + word},
 			{Object: "client/vms2", Verdict: api.VerdictWait, Reason: api.ReasonCommandFailed, Message: word},
@@ -119,7 +137,7 @@ func TestRefusal(t *testing.T) {
 		if diff := cmp.Diff(tt.want, refusal("ceph", s).Error()); diff != "" {
 			t.Error(diff)
 		}
-		if got := s.decisions(); len(got) != 2 {
+		if got := s.decisions(); len(got) != 1 {
 			t.Errorf("told twice: %q", got)
 		}
 	}
@@ -127,17 +145,17 @@ func TestRefusal(t *testing.T) {
 
 // What is refused hides neither the state nor the health.
 func TestHeadline_refused(t *testing.T) {
-	s := testSnapshot(1, 1, metav1.Condition{Type: api.ClusterAccepted, Status: metav1.ConditionFalse, Message: "host/h2: no"})
+	s := testSnapshot(1, 1, metav1.Condition{Type: api.ClusterAccepted, Status: metav1.ConditionFalse, Message: "config: no"})
 	s.Status = &api.StorageStatus{}
-	if got := s.headline(); got != "refused: host/h2: no" {
+	if got := s.headline(); got != "refused: config: no" {
 		t.Errorf("before anything is there: %q", got)
 	}
 	s.Status.Status.Status, s.Status.Status.Health = api.StorageDegraded, "HEALTH_WARN"
-	if got := s.headline(); got != "DEGRADED, HEALTH_WARN; refused: host/h2: no" {
+	if got := s.headline(); got != "DEGRADED, HEALTH_WARN; refused: config: no" {
 		t.Errorf("%q", got)
 	}
 	s.Status.Status.Message = "HEALTH_WARN: MON_DOWN: 1/3 mons down"
-	if got := s.headline(); got != "DEGRADED, HEALTH_WARN: MON_DOWN: 1/3 mons down; refused: host/h2: no" {
+	if got := s.headline(); got != "DEGRADED, HEALTH_WARN: MON_DOWN: 1/3 mons down; refused: config: no" {
 		t.Errorf("with a reason: %q", got)
 	}
 }

@@ -95,7 +95,7 @@ func (p *proposal) deleteRefusal(command string) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w\n'%s' deletes it all the same: what cannot be done now is done as soon as it can be", err, strings.TrimSpace(command+" --when-possible"))
+	return fmt.Errorf("%w\n'%s' deletes it as soon as possible", err, strings.TrimSpace(command+" --when-possible"))
 }
 
 // unlessPossible is deleteRefusal, unless nothing is deleted or it was said that it may wait.
@@ -113,7 +113,7 @@ func (g *globals) deletable(p *proposal, whenPossible bool) error {
 		return p.deleteRefusal("")
 	}
 	for _, text := range p.refused() {
-		fmt.Fprintf(g.out, "refused as things are: %s\n", text)
+		fmt.Fprintf(g.out, "refused for now: %s\n", text)
 	}
 	return nil
 }
@@ -128,8 +128,8 @@ func (p *proposal) unkept() error {
 	if p.operation == api.PlanDelete {
 		unplanned = "holdfast delete KIND NAME"
 	}
-	return &exitError{exitRefused, fmt.Errorf("no plan is kept, because %s, so nobody knows all that would happen: 'holdfast status' says what is amiss. "+
-		"Plan again when it answers, or do it without a plan: '%s'", p.silence(), unplanned)}
+	return &exitError{exitRefused, fmt.Errorf("no plan is kept: %s, so the plan is incomplete. See 'holdfast status'; "+
+		"plan again when it answers, or continue without a plan: '%s'", p.silence(), unplanned)}
 }
 
 // unsure refuses a plan that was made when the storage system answered, while it does not: what
@@ -145,12 +145,12 @@ func (p *proposal) unsure(plan *api.Plan) error {
 	if len(silent) == 0 {
 		return nil
 	}
-	return &exitError{exitRefused, fmt.Errorf("%s, so nobody knows whether what plan %s tells would happen, and nothing was changed: "+
-		"'holdfast status' says what is amiss. Name the plan again when it answers", strings.Join(silent, ", "), plan.Name)}
+	return &exitError{exitRefused, fmt.Errorf("%s, so plan %s cannot be checked, and nothing was changed. "+
+		"See 'holdfast status'; name the plan again when it answers", strings.Join(silent, ", "), plan.Name)}
 }
 
 // whenPossibleUsage is of 'apply' and 'plan'.
-const whenPossibleUsage = "declare also what is refused as things are, such as a StorageNode whose host has yet to join: it is carried out as soon as it can be"
+const whenPossibleUsage = "declare objects although they are refused now, such as a StorageNode whose host has not joined: they are carried out as soon as possible"
 
 func refusalsFor(whenPossible bool) api.PlanRefusals {
 	if whenPossible {
@@ -166,10 +166,10 @@ func (p *proposal) judge(w *writer, out io.Writer) error {
 	switch {
 	case err != nil && w.refusals == api.RefusalsDeclare:
 		for _, text := range p.refused() {
-			fmt.Fprintf(out, "warning: refused as things are: %s\n", printable(text))
+			fmt.Fprintf(out, "warning: refused for now: %s\n", printable(text))
 		}
 	case err != nil && len(p.notes(api.NoteHostAwaited)) > 0:
-		return fmt.Errorf("%w\nIf the machine has yet to join, '--when-possible' declares it all the same: what cannot be done now is done as soon as it can be", err)
+		return fmt.Errorf("%w\nIf the machine will join later, use '--when-possible': it is carried out as soon as possible", err)
 	case err != nil:
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 func TestAstray(t *testing.T) {
 	p := newHome(t, "astray")
 	const pool = "apiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata: {name: images}\nspec: {cluster: cephh}\n"
-	const word = "there is no storagecluster/cephh in namespace astray (yet)"
+	const word = "storagecluster/cephh does not exist in namespace astray (yet)"
 	p.must(t, exitOK, pool, []string{"plan", "-f", "-"}, "cluster cephh in namespace astray:\n  - "+word)
 	p.must(t, exitOK, pool, []string{"apply", "-f", "-"}, "pool/images created", "warning: pool/images: "+word)
 	p.must(t, exitRefused, pool, []string{"apply", "-f", "-", "--wait"}, "there is no storagecluster/cephh in namespace astray")

@@ -17,9 +17,10 @@ func newQuorum(g *globals) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "quorum",
-		Short: "Show the members of etcd, the standby servers, and what is decided about them",
-		Long: `Shows which servers hold a member of etcd, and so a copy of the state, and which are standbys. Members come and go by
-themselves: 1 for up to two servers, 3 for more, 5 for more than 20, 7 for more than 100.`,
+		Short: "Show the members of etcd and the standby servers",
+		Long: `Shows which servers hold a member of etcd, and so a copy of the state, which are standbys, and the
+decisions about them. The number of members follows the number of servers: 1 for up to two servers,
+3 for more, 5 for more than 20, 7 for more than 100.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOutput(output); err != nil {

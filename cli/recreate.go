@@ -18,17 +18,19 @@ func newRecreate(g *globals) *cobra.Command {
 	var lost string
 	cmd := &cobra.Command{
 		Use:   "recreate KIND NAME --lost ID",
-		Short: "Accept the loss of a volume, pool, file system, object store or client, and have it made anew",
-		Long: `Accepts the loss of what somebody deleted or renamed without Holdfast: a new, empty one is made in its place, or the one by its
-name that is there by now is taken for it. What is left of the lost one stays where it is; the message of the resource names it.
---lost is the id of what is lost (status.lost). The word counts for this loss alone, and for no later one. It is written as the
+		Short: "Accept the loss of a resource and create it again, empty",
+		Long: `Accepts the loss of a volume, pool, filesystem, object store or client that was deleted or renamed
+outside Holdfast. A new, empty one is created, or an existing one of its name is taken over. What is
+left of the lost one stays; the message of the resource names it.
+
+--lost is the id of the lost one (status.lost). It is valid for this loss only. The command sets the
 annotation ` + api.AnnotationRecreate + `: the id, "@", and the lastTransitionTime of the condition Present.`,
 		Example: `  holdfast recreate pool vms --lost 5
   holdfast recreate volume vol1 --lost 0b9ff2c5-5c0f-4b0e-a1b5-2c2f6a6e3f11`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if lost == "" {
-				return &exitError{exitUsage, errors.New("say with --lost what is lost: the message of the resource has its id")}
+				return &exitError{exitUsage, errors.New("name the loss with --lost: the message of the resource has its id")}
 			}
 			return g.recreate(cmd.Context(), args[0], args[1], lost)
 		},
@@ -48,7 +50,7 @@ func (g *globals) recreate(ctx context.Context, kind, name, lost string) error {
 	}
 	called := strings.ToLower(r.ResourceKind())
 	if why := cannotRecreate(r, lost); why != "" {
-		return &exitError{exitRefused, fmt.Errorf("%s %s is not made anew: %s", called, name, why)}
+		return &exitError{exitRefused, fmt.Errorf("%s %s is not created again: %s", called, name, why)}
 	}
 	change := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, api.AnnotationRecreate, api.LossWord(r.Common()))
 	err = withDeadline(ctx, func(ctx context.Context) error {
@@ -57,7 +59,7 @@ func (g *globals) recreate(ctx context.Context, kind, name, lost string) error {
 	if err != nil {
 		return fmt.Errorf("while accepting the loss of %s %s: %w", called, name, err)
 	}
-	fmt.Fprintf(g.out, "%s/%s: the loss of %s is accepted; 'holdfast get %s %s' shows what becomes of it\n", called, name, lost, called, name)
+	fmt.Fprintf(g.out, "%s/%s: the loss of %s is accepted; follow it with 'holdfast get %s %s'\n", called, name, lost, called, name)
 	return nil
 }
 
@@ -95,11 +97,11 @@ func (g *globals) readResource(ctx context.Context, c client.Client, kind, name 
 func cannotRecreate(r api.Resource, lost string) string {
 	switch s := r.Common(); {
 	case !meta.IsStatusConditionFalse(s.Conditions, api.ResourcePresent):
-		return "nothing of it is known to be gone"
+		return "nothing of it is lost"
 	case s.Lost == "":
-		return "the id of what is lost is not recorded yet: try again when 'holdfast get' shows status.lost"
+		return "the id of the loss is not recorded yet: retry when 'holdfast get' shows status.lost"
 	case s.Lost != lost:
-		return fmt.Sprintf("what is lost has the id %s, not %s", s.Lost, lost)
+		return fmt.Sprintf("the id of the loss is %s, not %s", s.Lost, lost)
 	}
 	return ""
 }

@@ -41,7 +41,7 @@ func TestRefused_unknownHost(t *testing.T) {
 		"host remove unknown-4 --gone":                     "there is no host unknown-4",
 		"host replace unknown-4 unknown-1":                 "there is no host unknown-4",
 		"host replace unknown-1 unknown-4":                 "there is no host unknown-4",
-		"why host/unknown-4":                               "nothing is called host/unknown-4: did you mean host/unknown-1",
+		"why host/unknown-4":                               "host/unknown-4 not found: did you mean host/unknown-1",
 		"get hosts unknown-4":                              `there is no host unknown-4: did you mean unknown-`,
 		"host label -l nobody=has a=b":                     "no host has the labels nobody=has",
 		"host list -l nobody=has":                          "no host has the labels nobody=has",
@@ -99,7 +99,7 @@ func TestRefused_planOfAnother(t *testing.T) {
 	two.must(t, exitRefused, "", []string{"apply", "--plan", plan}, "plan "+plan+" is in namespace planone, not in plantwo: holdfast apply --plan "+plan+" -n planone")
 	two.must(t, exitRefused, "", []string{"apply", "--plan", "plan-000000"}, "there is no plan plan-000000 here", "'holdfast get plans' lists them")
 	one.must(t, exitOK, "", []string{"apply", "--plan", plan})
-	one.must(t, exitRefused, "", []string{"apply", "--plan", plan}, "was carried out already")
+	one.must(t, exitRefused, "", []string{"apply", "--plan", plan}, "was already carried out")
 }
 
 // TestRefused_backup: a backup that is damaged, or of another control plane, restores nothing.
@@ -172,12 +172,12 @@ func TestRefused_lastNode(t *testing.T) {
 	reason := "osd.2: no StorageNode names its device any more, and it cannot go: pool "
 	for _, policy := range []string{"Retain", "Wipe"} {
 		b.expectInput(manifest("interval: 1s, deletionPolicy: "+policy), "apply -f -", exitOK)
-		b.expect("delete storagenode n3", exitRefused, "nothing was changed", reason, "'--when-possible' deletes it all the same")
+		b.expect("delete storagenode n3", exitRefused, "nothing was changed", reason, "'--when-possible' deletes it as soon as possible")
 		kept()
 		b.expect("plan --delete storagenode/n3 --dry-run", exitRefused, "- refused: "+reason, "nothing was changed")
 		code, out := b.run("", "plan", "--delete", "storagenode/n3")
 		plan := nameIn(t, out)
-		if code != exitRefused || strings.Contains(out, "apply it with") || !strings.Contains(out, "'holdfast delete --plan "+plan+" --when-possible' deletes it all the same") {
+		if code != exitRefused || strings.Contains(out, "apply it with") || !strings.Contains(out, "'holdfast delete --plan "+plan+" --when-possible' deletes it as soon as possible") {
 			t.Fatalf("%s: exit code %d:\n%s", policy, code, out)
 		}
 		b.expect("delete --plan "+plan, exitRefused, "nothing was changed", reason)
@@ -189,7 +189,7 @@ func TestRefused_lastNode(t *testing.T) {
 		t.Fatalf("exit code %d:\n%s", code, out)
 	}
 	kept()
-	b.expect("delete --plan "+nameIn(t, out)+" --when-possible", exitOK, "refused as things are: "+reason, "storagenode/n3 deleted")
+	b.expect("delete --plan "+nameIn(t, out)+" --when-possible", exitOK, "refused for now: "+reason, "storagenode/n3 deleted")
 	rest, _, _ := strings.Cut(manifest("interval: 2s, deletionPolicy: Wipe"), "---\napiVersion: holdfast.io/v1alpha1\nkind: StorageNode\nmetadata: {name: n3}")
 	b.expectInput(rest, "apply -f -", exitOK, "storagecluster/c configured")
 }

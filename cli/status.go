@@ -18,7 +18,7 @@ func newStatus(g *globals) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "status [CLUSTER]",
-		Short: "Show what the clusters are doing, what they wait for, and why",
+		Short: "Show the state of clusters, what they wait for, and why",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkOutput(output); err != nil {
@@ -27,7 +27,7 @@ func newStatus(g *globals) *cobra.Command {
 			return g.status(cmd.Context(), args, watch, output)
 		},
 	}
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on showing it as it changes")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "print it again whenever it changes")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json: one JSON object a line")
 	return cmd
 }

@@ -11,20 +11,20 @@ import (
 )
 
 func newToken(g *globals) *cobra.Command {
-	cmd := &cobra.Command{Use: "token", Short: "Let machines join"}
+	cmd := &cobra.Command{Use: "token", Short: "Manage join tokens"}
 	var role string
 	var ttl time.Duration
 	create := &cobra.Command{
 		Use:   "create",
-		Short: "Make a token with which one machine may join",
-		Long: `Makes a token with which one machine may join, and prints it. It works once, and until it expires. It carries the
-fingerprint of this control plane's authority, so that the machine knows whom it talks to. Whoever has it may join: treat it as a
-password.`,
+		Short: "Create a token for one machine to join",
+		Long: `Creates and prints a token with which one machine may join. It is valid once, until it expires. It
+contains the fingerprint of this control plane's authority, so that the machine can verify the
+servers. Handle it like a password.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.createToken(cmd.Context(), join.Role(role), ttl) },
 	}
-	create.Flags().StringVar(&role, "role", string(join.RoleAgent), "what the machine will be: agent, or server (which holds a copy of the state)")
-	create.Flags().DurationVar(&ttl, "ttl", time.Hour, "how long the token may be used")
+	create.Flags().StringVar(&role, "role", string(join.RoleAgent), "the role of the machine: agent, or server (which may hold a copy of the state)")
+	create.Flags().DurationVar(&ttl, "ttl", time.Hour, "how long the token is valid")
 	cmd.AddCommand(create)
 	return cmd
 }

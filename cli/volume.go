@@ -16,7 +16,7 @@ import (
 )
 
 func newVolume(g *globals) *cobra.Command {
-	cmd := &cobra.Command{Use: "volume", Short: "Decide what only a person can: which copy of a file is right"}
+	cmd := &cobra.Command{Use: "volume", Short: "Resolve split-brain of GlusterFS volumes"}
 	cmd.AddCommand(newVolumeResolve(g))
 	return cmd
 }
@@ -27,21 +27,21 @@ func newVolumeResolve(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resolve VOLUME FILE… --keep NODE|latest-mtime|bigger-file",
 		Short: "Keep one copy of files in split-brain, and heal the others from it",
-		Long: `Says of files of a GlusterFS volume, of which no heal can tell which copy is right, which one to keep: that of a node, the
-one that was written last, or the largest. The others are healed from it, and what they had is lost. 'holdfast get volume NAME
--o yaml' has the files, and where each copy lies (status.bricks). latest-mtime and bigger-file choose nothing where two of three
-copies are alike: name a node.`,
+		Long: `Chooses the right copy of files in split-brain of a GlusterFS volume: the copy of a node, the
+latest, or the largest. The other copies are healed from it, and their contents are lost. 'holdfast
+get volume NAME -o yaml' lists the files, and the place of each copy (status.bricks). If two of
+three copies agree, latest-mtime and bigger-file choose nothing: name a node.`,
 		Example: `  holdfast volume resolve vol1 /mail/inbox --keep n1`,
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if keep == "" {
-				return &exitError{exitUsage, errors.New("say with --keep whose copy is right: a node's, latest-mtime, or bigger-file")}
+				return &exitError{exitUsage, errors.New("name the right copy with --keep: a node, latest-mtime, or bigger-file")}
 			}
 			return g.resolveSplitBrain(cmd.Context(), args[0], args[1:], keep, timeout)
 		},
 	}
-	cmd.Flags().StringVar(&keep, "keep", "", "whose copy is right: a node's, latest-mtime, or bigger-file")
-	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait; the work goes on after that")
+	cmd.Flags().StringVar(&keep, "keep", "", "the right copy: a node, latest-mtime, or bigger-file")
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait; the work continues after that")
 	return cmd
 }
 

@@ -79,21 +79,20 @@ func concerned(ctx context.Context, c client.Client, objects []object) ([]types.
 	return keys, nil
 }
 
-// appliedTo are the resources of a cluster that were applied, as decisions name them; nil where the cluster itself was, or a node of it, which
-// concern all that it has.
-func appliedTo(key types.NamespacedName, objects []object) map[string]bool {
-	applied := map[string]bool{}
+// appliedTo is what of a cluster is among the objects that were applied.
+func appliedTo(key types.NamespacedName, objects []object) *applied {
+	a := &applied{resources: map[string]bool{}}
 	for _, o := range objects {
 		name, _, _ := unstructured.NestedString(o.Object, "spec", "cluster")
 		switch {
 		case o.GetNamespace() != key.Namespace:
-		case o.GetKind() == engine.KindCluster || o.GetKind() == engine.KindNode:
-			return nil
+		case o.GetKind() == engine.KindCluster && o.GetName() == key.Name, o.GetKind() == engine.KindNode && (name == "" || name == key.Name):
+			a.whole = true
 		case api.NewResource(o.GetKind()) != nil && name == key.Name:
-			applied[o.String()] = true
+			a.resources[o.String()] = true
 		}
 	}
-	return applied
+	return a
 }
 
 // clusterOfNode returns the cluster that a node names, or the only one of its type in its namespace.
@@ -122,7 +121,7 @@ func clusterOfNode(ctx context.Context, c client.Client, o object) (string, erro
 	return "", fmt.Errorf("%s does not say to which cluster it belongs, and namespace %s holds %d of its type: set spec.cluster", o, o.GetNamespace(), len(names))
 }
 
-func (g *globals) waitCluster(ctx context.Context, c client.Client, key types.NamespacedName, applied map[string]bool, o applyOptions, p *printer) error {
+func (g *globals) waitCluster(ctx context.Context, c client.Client, key types.NamespacedName, applied *applied, o applyOptions, p *printer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w, err := g.watchNamespace(ctx, key.Namespace)
@@ -214,12 +213,8 @@ func readLatest(ctx context.Context, c client.Client, key types.NamespacedName) 
 
 // refusal says what is refused. Only of a cluster that is refused as a whole nothing is made; what was applied stays declared anyway.
 func refusal(name string, s snapshot) error {
-	reasons := s.refusals()
-	if len(reasons) == 0 {
-		reasons = []string{s.headline()}
-	}
-	text := strings.Join(reasons, "\n  ")
-	if r := s.Cluster.Status.Report; r == nil || r.Outcome == api.OutcomeRefused {
+	text := strings.Join(s.refusals(), "\n  ")
+	if s.nothingIsMade() {
 		return &exitError{exitRefused, fmt.Errorf("%s is refused, and nothing was made:\n  %s", name, text)}
 	}
 	return &exitError{exitRefused, fmt.Errorf("not all that is declared in %s can be carried out:\n  %s\nIt stays declared, and is done when it can be: mend it and apply it again, or delete it",
@@ -239,5 +234,5 @@ func waitEnded(ctx context.Context, key types.NamespacedName, timeout time.Durat
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &exitError{exitFailed, errors.New("interrupted; the work goes on: see 'holdfast status'")}
 	}
-	return &exitError{exitTimeout, fmt.Errorf("%s is not ready after %s (%s); the work goes on: see 'holdfast status --watch'", key.Name, timeout, s.headline())}
+	return &exitError{exitTimeout, fmt.Errorf("%s is not ready after %s (%s); the work goes on: see 'holdfast status --watch'", key.Name, timeout, s.missing())}
 }

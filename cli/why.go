@@ -16,7 +16,7 @@ import (
 func newWhy(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "why OBJECT",
-		Short: "Say in a sentence or two why something is as it is, and what to do",
+		Short: "Explain an object's state and the next step",
 		Example: `  holdfast why osd.3
   holdfast why cluster/ceph
   holdfast why node/n1 | host/h1 | daemon/ceph-mon-a | action/NAME | volume/v1`,

@@ -102,6 +102,7 @@ func TestHost_rights(t *testing.T) {
 		{"create another host", false, func() error { return h1.Create(ctx, host("h9", nil)) }},
 		{"create itself", false, func() error { return h1.Create(ctx, host("h1", map[string]string{api.LabelHostname: "h1"})) }},
 		{"write its own status", true, func() error { return status(host("h1", nil), `{"status":{"agentVersion":"1"}}`) }},
+		{"say that its spec was seen", false, func() error { return status(host("h1", nil), `{"status":{"observedGeneration":7}}`) }},
 		{"label itself", false, func() error { return patch(host("h1", nil), `{"metadata":{"labels":{"rack":"1"}}}`) }},
 		{"list all daemons", false, func() error { return h1.List(ctx, &api.DaemonList{}) }},
 		{"list its daemons", true, func() error {

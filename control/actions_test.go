@@ -91,9 +91,9 @@ func TestActions_admission(t *testing.T) {
 			t.Errorf("%s: created as %+v, annotations %v", name, a.Spec, a.Annotations)
 		}
 	}
-	const hosts = "a host may do what its agent has to, and no more; for anything else ask an administrator"
+	const hosts = "a host has only the rights that its agent needs; for anything else ask an administrator"
 	command := func(a *api.Action) { of("strict", ns+"-busy", "")(a); a.Spec.Kind = api.ActionServiceCommand }
-	expectError(t, "a command by an administrator", jo.Create(ctx, actionIn(ns, "command", command)), "the leader alone asks for a service.command")
+	expectError(t, "a command by an administrator", jo.Create(ctx, actionIn(ns, "command", command)), "only the leader creates a service.command")
 	expectError(t, "a command by a host", busy.Create(ctx, actionIn(ns, "command", command)), hosts)
 	own := actionIn(ns, "command", command)
 	expectError(t, "a command by a server", admin.Create(ctx, own), "")
@@ -125,11 +125,11 @@ func TestActions_admission(t *testing.T) {
 	expectError(t, "rejection", set(jo, "weakened", reject), "")
 	expectError(t, "approval of what was rejected", set(jo, "weakened", grant), "it was rejected: create another one")
 	state("asked-for", api.ActionRunning)
-	expectError(t, "rejection of what runs", set(jo, "asked-for", reject), "it is Running already")
+	expectError(t, "rejection of what runs", set(jo, "asked-for", reject), "it is already Running")
 	expectError(t, "cancel of what runs", set(jo, "asked-for", cancel), "")
 	state("host-busy", api.ActionFailed)
-	expectError(t, "approval of what has ended", set(jo, "host-busy", grant), "it has ended as Failed already")
-	expectError(t, "cancel of what has ended", set(jo, "host-busy", cancel), "it has ended as Failed already, so nothing of it can be cancelled")
+	expectError(t, "approval of what has ended", set(jo, "host-busy", grant), "it has already ended as Failed")
+	expectError(t, "cancel of what has ended", set(jo, "host-busy", cancel), "cannot cancel it: it has already ended as Failed")
 }
 
 // TestActions_host: a host sees its own actions, and writes the status of those that it carries out, in its turn.

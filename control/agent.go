@@ -111,7 +111,7 @@ func (c *AgentConfig) rejoin(ctx context.Context, d dataDir, name string) (*endp
 	if c.Name == "" {
 		c.Name = name
 	}
-	c.Log.Info("the servers do not let this host in with the certificate that it has; joining again", "host", c.Name)
+	c.Log.Info("the servers refuse the certificate of this host; joining again", "host", c.Name)
 	if err := c.join(ctx, d); err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ type reply struct {
 func (s *Server) askAll(ctx context.Context, standby bool) []reply {
 	replies, errs := askEach(ctx, s.others(), func(ctx context.Context, server string) (*reply, error) { return s.ask(ctx, server, standby) })
 	for server, err := range errs {
-		s.log.Debug("another server could not say who holds a seat", "server", server, "error", err)
+		s.log.Debug("another server could not list the members of etcd", "server", server, "error", err)
 	}
 	return replies
 }
@@ -228,7 +228,7 @@ func (l *standbyLog) removed() {
 	if !l.gone {
 		l.gone = true
 		l.log.Warn("this server was removed: the others have no Host of it, or one of another machine, or were restored from a backup that is older than it. " +
-			"It gets no seat, no backup and no new authority. Stop it ('systemctl stop holdfast'), or let it join again: start it with " +
+			"It gets no membership of etcd, no backup and no new authority. Stop it ('systemctl stop holdfast'), or join it again: start it with " +
 			"'holdfast server --join TOKEN', with a token from 'holdfast token create --role server' on one of the others")
 	}
 }
@@ -286,7 +286,7 @@ func (s *Server) watchSeat(ctx context.Context, end context.CancelCauseFunc, ask
 func (s *Server) serveSeat(w http.ResponseWriter, r *http.Request) {
 	q := &question{}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(q); r.Method != http.MethodPost || err != nil {
-		http.Error(w, "this is no question for a seat", http.StatusBadRequest)
+		http.Error(w, "invalid request about the members of etcd", http.StatusBadRequest)
 		return
 	}
 	answer, err := s.answerSeat(r.Context(), q)
@@ -304,10 +304,10 @@ func (s *Server) answerSeat(ctx context.Context, q *question) (*reply, error) {
 	defer cancel()
 	m := s.current()
 	if m == nil {
-		return nil, errors.New("this server holds no seat itself")
+		return nil, errors.New("this server is not a member of etcd")
 	}
 	if err := m.Sync(ctx); err != nil {
-		return nil, fmt.Errorf("there is no quorum to say who holds a seat: %w", err)
+		return nil, fmt.Errorf("no quorum to list the members of etcd: %w", err)
 	}
 	if gone, err := s.isGone(ctx, q); err != nil || gone {
 		return &reply{Generation: s.settings.Generation, Removed: gone}, err

@@ -62,7 +62,7 @@ func (s *Server) keepBackups(ctx context.Context, every time.Duration, take func
 		wait = every
 		err := take(ctx)
 		if err != nil && ctx.Err() == nil && !failed {
-			s.log.Error("the scheduled backup of the control plane failed; it is tried again", "error", err)
+			s.log.Error("the scheduled backup of the control plane failed; retrying", "error", err)
 		}
 		if failed = err != nil; failed {
 			wait = min(every, time.Minute)
@@ -109,7 +109,7 @@ func (s *Server) openBackup(ctx context.Context) (*os.File, error) {
 func (s *Server) makeBackup(ctx context.Context, keep int) (path string, h *backup.Header, err error) {
 	member := s.current()
 	if member == nil {
-		return "", nil, errors.New("this server holds no data: ask another one for a backup")
+		return "", nil, errors.New("this server has no data: ask another one for a backup")
 	}
 	dir := SnapshotDir(string(s.dir))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -178,7 +178,7 @@ func (s *Server) serveBackup(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if s.removedAsker(r) {
-		http.Error(w, "this server was removed, and a backup holds the keys of the control plane: let it join again with 'holdfast server --join TOKEN'",
+		http.Error(w, "this server was removed, and a backup contains the keys of the control plane: join it again with 'holdfast server --join TOKEN'",
 			http.StatusForbidden)
 		return
 	}

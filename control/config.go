@@ -1,5 +1,3 @@
-// Package control is the control plane of the bare home: one server runs a member of etcd, the API server, and hands out
-// identities to the hosts and servers that join.
 package control
 
 import (
@@ -155,7 +153,7 @@ func DefaultAddress() (string, error) {
 		v6 = first(v6, network.IP.String())
 	}
 	if v6 == "" {
-		return "", errors.New("this machine has no address that others could reach it at: give one with --address")
+		return "", errors.New("this machine has no reachable address: set one with --address")
 	}
 	return v6, nil
 }

@@ -107,7 +107,7 @@ func TestStart_again(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = control.Start(timeout(t), control.Config{DataDir: c.DataDir, Log: c.Log})
-	wantError(t, err, "etcd is gone: it is not started, because without its data it would tell all hosts that nothing is wanted")
+	wantError(t, err, "etcd is gone: it is not started, because without its data it would stop the daemons of all hosts")
 }
 
 // TestStart_interruptedInit: what an interrupted init made is used by the next one.

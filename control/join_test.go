@@ -115,7 +115,7 @@ func TestJoin_refusals(t *testing.T) {
 	}
 	for _, test := range []struct{ name, token, want string }{
 		{"no token", "", "make"},
-		{"not a token", "secret", "this is no token"},
+		{"not a token", "secret", "invalid token"},
 		{"cut off", agent[:len(agent)-20], "the token is damaged"},
 		{"for a server", newToken(t, s, join.RoleServer), "create one with 'holdfast token create --role agent'"},
 		{"wrong secret", change(func(t *join.Token) { t.Secret = "00" }), "does not know this token"},

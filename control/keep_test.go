@@ -146,7 +146,7 @@ func TestKeep_hosts(t *testing.T) {
 	}{
 		{"keep-daemons", false, true, "it has daemons (1), a-mon-a among them: 'holdfast host remove keep-daemons --gone'"},
 		{"keep-server", true, true, "'holdfast host remove keep-server --gone'"},
-		{"keep-heard", false, false, "its agent is heard, and would be shut out at once: 'holdfast host remove keep-heard' "},
+		{"keep-heard", false, false, "its agent is connected, and would lose access at once: 'holdfast host remove keep-heard' "},
 		{"keep-silent", false, true, ""},
 	} {
 		h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: test.name, Labels: map[string]string{api.LabelHostname: test.name}}}
@@ -190,7 +190,8 @@ func TestKeep_daemons(t *testing.T) {
 	b.must(b.person.Delete(t.Context(), d))
 }
 
-// TestKeep_daemonSpec: a person changes no daemon of an active cluster, and may label it; with one that is only observed the person does what it likes.
+// TestKeep_daemonSpec: a person changes no daemon of an active cluster and nothing that the leader
+// noted of it, and may label it; with one that is only observed the person does what it likes.
 func TestKeep_daemonSpec(t *testing.T) {
 	b := newKeepBench(t)
 	d := daemonOn(b.ns, "a-mon-a", "h1", "s")
@@ -202,7 +203,14 @@ func TestKeep_daemonSpec(t *testing.T) {
 	b.refused("stopped", patch(b.person, stop), "'holdfast host maintenance enter h1' stops what is on its host")
 	b.refused("labelled", patch(b.person, `{"metadata":{"labels":{"mine":"1"}}}`), "")
 	b.refused("the same", patch(b.person, `{"spec":{"host":"h1"}}`), "")
+	const note = `{"metadata":{"annotations":{"memory.holdfast.io/monNewest":"c"}}}`
+	const forget = `{"metadata":{"annotations":{"memory.holdfast.io/monNewest":null}}}`
+	b.refused("noted", patch(b.person, note), "the leader alone writes the annotation memory.holdfast.io/monNewest")
+	b.must(patch(b.leads, note))
+	b.refused("forgotten", patch(b.person, forget), "set spec.mode of storagecluster a to Observed first")
+	b.refused("asked to start", patch(b.person, `{"metadata":{"annotations":{"holdfast.io/start-requested":"now"}}}`), "")
 	b.must(patch(b.leads, stop))
 	b.mode(api.ClusterObserved)
 	b.refused("observed", patch(b.person, `{"spec":{"state":"Running"}}`), "")
+	b.refused("observed", patch(b.person, forget), "")
 }

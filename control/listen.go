@@ -46,7 +46,7 @@ func portError(err error, what string, port int, flag string) error {
 		return fmt.Errorf("port %d, for %s, is taken by another program ('ss -ltnp sport = :%d' shows which): stop it, or choose another port with %s: %w",
 			port, what, port, flag, err)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("this machine does not have the address that port %d, for %s, shall be opened at: give one that it has with --address: %w",
+		return fmt.Errorf("this machine does not have the address that port %d, for %s, needs: set an existing address with --address: %w",
 			port, what, err)
 	}
 	return fmt.Errorf("while opening port %d for %s: %w", port, what, err)
@@ -66,7 +66,7 @@ func boundsOf(c *Config) (doors.Bounds, error) {
 	}
 	bounds := doors.ForDescriptors(limit)
 	if limit < fewDescriptors {
-		c.Log.Warn("this server may open few files, and so keeps few connections: "+
+		c.Log.Warn("the limit of open files is low, which limits connections: "+
 			"raise LimitNOFILE= of its unit, or 'ulimit -Hn'",
 			"files", limit, "wanted", fewDescriptors, "connections", bounds.Total())
 	}

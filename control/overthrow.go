@@ -34,8 +34,8 @@ func (r *restore) notOverthrowing(ctx context.Context, known []string, keys data
 	if err != nil || len(working) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w: other servers of the control plane have a quorum, by the word of %s: nothing is lost, and what was written since %s would be. "+
-		"%s. To restore it nevertheless, and throw their state away: --overthrow", ErrRefused, strings.Join(working, ", "), r.since(), r.instead())
+	return fmt.Errorf("%w: other servers of the control plane have a quorum (reported by %s): nothing is lost, but writes since %s would be. "+
+		"%s. To restore nevertheless and discard their state: --overthrow", ErrRefused, strings.Join(working, ", "), r.since(), r.instead())
 }
 
 // since is what the state that would be restored is of.
@@ -51,7 +51,7 @@ func (r *restore) instead() string {
 	if r.stored == nil {
 		return "Join this machine to them ('holdfast token create --role server' on one of them makes the token)"
 	}
-	return "Start this server again, and it takes its place among them"
+	return "Start this server again, and it joins them"
 }
 
 // transport reaches other servers as this one. Its certificate is made for this alone: the one that the server had may have ended, and nothing is written.

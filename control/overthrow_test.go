@@ -21,7 +21,7 @@ func wantNoOverthrow(t *testing.T, c control.Config, restores ...control.Restore
 	for _, r := range restores {
 		r.Config = c
 		_, err := control.Restore(timeout(t), r)
-		wantError(t, err, "other servers of the control plane have a quorum, by the word of 127.0.0.1:")
+		wantError(t, err, "other servers of the control plane have a quorum (reported by 127.0.0.1:")
 		if !errors.Is(err, control.ErrRefused) {
 			t.Errorf("it is not a refusal: %v", err)
 		}

@@ -21,7 +21,7 @@ func IssueKubeconfig(dir, path, user, group string, lasts time.Duration, now tim
 	case errors.Is(err, fs.ErrNotExist):
 		return ends, fmt.Errorf("there is no authority in %s: run this on a server", d.pki())
 	case errors.Is(err, fs.ErrPermission):
-		return ends, fmt.Errorf("the key of the authority may be read by root alone: use sudo on a server")
+		return ends, fmt.Errorf("only root may read the key of the authority: use sudo on a server")
 	case err != nil:
 		return ends, fmt.Errorf("while reading the authority: %w", err)
 	}

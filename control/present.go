@@ -43,7 +43,7 @@ func (s *Server) join(ctx context.Context, text string) error {
 	}
 	share := joined.Share
 	if share == nil || len(share.EncryptionKey) != 32 {
-		return errors.New("the server let this one join, but did not send what all servers share")
+		return errors.New("joined, but the server did not send the shared keys")
 	}
 	authority, err := pki.ParseAuthority(share.CA, share.CAKey)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *Server) presentHost(ctx context.Context, client kubernetes.Interface) e
 	err = s.registerHost(ctx, key)
 	if join.Refused(err) && endpoints.Exists(s.dir.host()) {
 		// The server itself needs no Host, and comes up without it.
-		s.log.Warn("the agent of this server is not let in", "error", err)
+		s.log.Warn("the servers refuse the agent of this server", "error", err)
 	} else if err != nil {
 		return err
 	}

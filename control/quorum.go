@@ -153,7 +153,7 @@ func (q *quorumManager) refresh(ctx context.Context) time.Duration {
 	view, err := q.observe(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			q.log.Debug("the quorum was not looked at", "error", err)
+			q.log.Debug("the quorum could not be observed", "error", err)
 		}
 		return lookEvery
 	}
@@ -190,7 +190,7 @@ func (q *quorumManager) tidy(ctx context.Context, view *quorum.View) {
 	}
 	for _, of := range []string{endpoints.ServersName, rotation.BeliefsName} {
 		if err := endpoints.Keep(ctx, q.client, of, func(name string) bool { return there[name] }); err != nil {
-			q.log.Debug("a list of servers is tidied later", "error", err)
+			q.log.Debug("the list of servers is cleaned up later", "error", err)
 			return
 		}
 	}

@@ -175,6 +175,6 @@ func (q *quorumManager) tell(ctx context.Context, unread error, view *quorum.Vie
 	case err == nil:
 		q.steps = nil
 	case ctx.Err() == nil && !apierrors.IsAlreadyExists(err):
-		q.log.Warn("events of the quorum are told later", "error", err)
+		q.log.Warn("events of the quorum are written later", "error", err)
 	}
 }

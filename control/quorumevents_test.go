@@ -240,8 +240,8 @@ func TestQuorumEvents_leaderEnds(t *testing.T) {
 		told[e.Code+" "+e.Object] = e.Message
 	}
 	for event, want := range map[string]string{
-		"QUORUM_MEMBER_ADDED host/e3": "nobody has said why", "QUORUM_MEMBER_PROMOTED host/e3": "it has caught up",
-		"QUORUM_MEMBER_REMOVED host/" + c.configs[leaves].Name: "nobody has said why",
+		"QUORUM_MEMBER_ADDED host/e3": "cause unknown", "QUORUM_MEMBER_PROMOTED host/e3": "it has caught up",
+		"QUORUM_MEMBER_REMOVED host/" + c.configs[leaves].Name: "cause unknown",
 	} {
 		if !strings.HasPrefix(told[event], want) {
 			t.Errorf("%s was told with %q, want %q: was it told by the leader that did it?", event, told[event], want)

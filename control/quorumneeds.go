@@ -24,9 +24,9 @@ func (s *QuorumStatus) Needs(server string, stays func(name string) bool) string
 	}
 	switch needed := voters/2 + 1; {
 	case voters == 0:
-		return "the leader of etcd to look at its members"
+		return "the leader of etcd to observe its members"
 	case votes && left < needed:
-		return fmt.Sprintf("its member of etcd to give up its seat: without it %d of %d members would be left, and %d are needed (see 'holdfast quorum')",
+		return fmt.Sprintf("its member of etcd to be released: without it %d of %d members would be left, and %d are needed (see 'holdfast quorum')",
 			left, voters, needed)
 	}
 	return ""
@@ -45,10 +45,10 @@ func (s *QuorumStatus) Stuck(server string, stays func(name string) bool) string
 			away = append(away, m.Name)
 		}
 	}
-	because := "each of its members of etcd is needed"
+	because := "it needs each of its members of etcd"
 	if len(away) > 0 {
-		because = words.Few(away) + " cannot be counted on: silent, removed or in maintenance"
+		because = "these servers are disconnected, removed or in maintenance: " + words.Few(away)
 	}
-	return fmt.Sprintf("without host %s the control plane would have no quorum, because %s, and no standby can take its place: see 'holdfast quorum', "+
-		"and bring the others back first, or let one more server join ('holdfast token create --role server')", server, because)
+	return fmt.Sprintf("without host %s the control plane would have no quorum (%s), and no standby can take its place: see 'holdfast quorum', "+
+		"and bring the others back first, or join one more server ('holdfast token create --role server')", server, because)
 }

@@ -27,7 +27,7 @@ func TestQuorumStatus_Needs(t *testing.T) {
 		"a learner does not count":         {[]control.QuorumMember{s1, s2, member("s3", false, true)}, "s1 s2 s3", "1 of 2"},
 		"it learns":                        {[]control.QuorumMember{s1, member("s2", false, true)}, "s1 s2", ""},
 		"it is a standby":                  {[]control.QuorumMember{s1}, "s1 s2", ""},
-		"nobody has looked yet":            {nil, "s1 s2", "to look at its members"},
+		"nobody has looked yet":            {nil, "s1 s2", "to observe its members"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := &control.QuorumStatus{Members: tt.members}
@@ -52,10 +52,10 @@ func TestQuorumStatus_Stuck(t *testing.T) {
 	}{
 		"nobody has looked yet":      {nil, nil, "s1 s2 s3", ""},
 		"a standby waits":            {[]control.QuorumMember{s1, s2, s3}, []string{"s4"}, "s1 s2 s3 s4", ""},
-		"one waits, and may go too":  {[]control.QuorumMember{s1, s2, s3}, []string{"s4"}, "s1 s2 s3", "because s1 cannot be counted on"},
-		"one is silent":              {[]control.QuorumMember{s1, s2, s3}, nil, "s1 s2 s3", "because s1 cannot be counted on"},
-		"another is in maintenance":  {[]control.QuorumMember{s1, s2, s3}, nil, "s1 s2", "because s1, s3 cannot be counted on"},
-		"of two members both answer": {[]control.QuorumMember{s2, s3}, nil, "s2 s3", "each of its members of etcd is needed"},
+		"one waits, and may go too":  {[]control.QuorumMember{s1, s2, s3}, []string{"s4"}, "s1 s2 s3", "maintenance: s1)"},
+		"one is silent":              {[]control.QuorumMember{s1, s2, s3}, nil, "s1 s2 s3", "maintenance: s1)"},
+		"another is in maintenance":  {[]control.QuorumMember{s1, s2, s3}, nil, "s1 s2", "maintenance: s1, s3)"},
+		"of two members both answer": {[]control.QuorumMember{s2, s3}, nil, "s2 s3", "it needs each of its members of etcd"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := &control.QuorumStatus{Members: tt.members, Standbys: tt.standbys}

@@ -69,7 +69,7 @@ func (s *Server) serveQuorum(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, ErrQuorumUnseen.Error(), http.StatusServiceUnavailable)
 		return
 	case status == nil:
-		http.Error(w, "this server does not lead etcd, or cannot look at its members", http.StatusMisdirectedRequest)
+		http.Error(w, "this server does not lead etcd, or cannot observe its members", http.StatusMisdirectedRequest)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -120,20 +120,20 @@ func problem(m *quorum.Member) string {
 	case m.Etcd.Good:
 		return ""
 	case !m.Answers.Good && !m.Started:
-		return "it was given its seat, and its server has not taken it yet"
+		return "its server has not started the new member yet"
 	case !m.Answers.Good:
-		return "it does not answer: look whether its server is on and can be reached"
+		return "it does not answer: check that its server is on and reachable"
 	case !m.Voter:
 		return "it is being filled"
 	}
-	return "it answers, and does nothing: its disk hangs or is too slow (look at 'dmesg' there), or it is catching up"
+	return "it answers, and does nothing: its disk hangs or is too slow (check 'dmesg' there), or it is catching up"
 }
 
 // ErrQuorumUnknown says that no server leads etcd: there is no quorum, or a leader is being elected.
-var ErrQuorumUnknown = errors.New("no server knows how the members of etcd are")
+var ErrQuorumUnknown = errors.New("no server knows the state of the members of etcd")
 
 // ErrQuorumUnseen says that a server leads etcd since a moment ago, and can say in some seconds how the members are.
-var ErrQuorumUnseen = errors.New("the server that leads etcd has come to lead just now, and has not looked at the members yet: ask again in some seconds")
+var ErrQuorumUnseen = errors.New("the server that leads etcd has just begun to lead, and has not observed the members yet: ask again in some seconds")
 
 // Quorum asks the servers how the members of etcd are, with the rights of config: the one that it names, and, if that one does
 // not lead, the others.

@@ -29,7 +29,7 @@ func (s *Server) rejoin(ctx context.Context, text string) error {
 			s.log.Warn("the token that this server was started with is not used: "+why, "server", s.settings.Name)
 			return nil
 		}
-		s.log.Info("the other servers do not let the host of this server in any more; joining again", "server", s.settings.Name)
+		s.log.Info("the other servers refuse the host of this server; joining again", "server", s.settings.Name)
 		// Whatever is cut off from here on is done again: the others may have taken it in, and what they sent be written in part.
 		s.settings.Rejoining, s.settings.Unpresented = true, false
 		if err := s.setSeat(seatNone, ""); err != nil {
@@ -55,7 +55,7 @@ func (s *Server) stays(ctx context.Context, text string) (why string, err error)
 	}
 	host, err := endpoints.Open(s.dir.host())
 	if err != nil {
-		return fmt.Sprintf("which servers there are is not known (%v), so none can say whether this one was removed", err), nil
+		return fmt.Sprintf("the list of servers is unknown (%v), so none can confirm that this one was removed", err), nil
 	}
 	told := false
 	for end := time.Now().Add(s.settings.askRemoved); ; _ = pause(ctx, askEvery) {
@@ -83,9 +83,9 @@ func (s *Server) memberStill(ctx context.Context, host *endpoints.Servers) (why 
 	replies := slices.DeleteFunc(s.askAll(ctx, false), func(r reply) bool { return r.Generation < s.settings.Generation })
 	switch {
 	case len(replies) == 0:
-		return fmt.Sprintf("no other server can say whether this one was removed, because none answers, or they have no quorum: start it with the token again "+
-			"when they do. If it was removed, and 'holdfast ca rotate' was done since, they answer it no more: move server.json, pki, host and etcd aside, which "+
-			"lie in %s, and start it with the token again", s.dir), false
+		return fmt.Sprintf("no other server can confirm that this one was removed, because none answers, or they have no quorum: start it with the token again "+
+			"when they do. If it was removed before a 'holdfast ca rotate', they refuse it: move server.json, pki, host and etcd aside, which "+
+			"are in %s, and start it with the token again", s.dir), false
 	case slices.ContainsFunc(replies, func(r reply) bool { return r.Member }):
 		return "this server is a member of etcd. If its Host was deleted, it comes back with this start; if it is being removed, wait for the end of that", true
 	}
@@ -106,7 +106,7 @@ func hostStill(ctx context.Context, host *endpoints.Servers) (why string, sure b
 	case apierrors.IsUnauthorized(err):
 		return "", true
 	default:
-		return fmt.Sprintf("whether the host of this server was removed could not be asked: %v; start it with the token again", err), false
+		return fmt.Sprintf("cannot check whether the host of this server was removed: %v; start it with the token again", err), false
 	}
 }
 

@@ -102,7 +102,7 @@ func TestRejoin_server(t *testing.T) {
 	if _, err := control.Start(ctx, c.configs[2]); err == nil {
 		t.Error("one of three is ready")
 	}
-	wantSaid(t, log.String(), "no other server can say whether this one was removed")
+	wantSaid(t, log.String(), "no other server can confirm that this one was removed")
 }
 
 // TestRejoin_serverAsks: a server that was removed joins again though none of the others can say so at first, as amid an election.

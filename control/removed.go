@@ -90,7 +90,7 @@ func (d dataDir) placeOfLost(generation int64, log *slog.Logger) (string, error)
 		return "", fmt.Errorf("the data of the lost seat cannot be compared with any of the %d copies of its generation in %s, and none is removed for it: "+
 			"remove those in which nothing is missed: %w", keepUnread+1, d.file(removedDir), unknown)
 	case unknown != nil:
-		log.Warn("which copy of the data of a lost seat has the most is not known; all that cannot be compared are kept", "moved to", to, "error", unknown)
+		log.Warn("cannot compare the copies of the data of a former member; all of them are kept", "moved to", to, "error", unknown)
 	}
 	return to, nil
 }

@@ -54,7 +54,7 @@ func TestRevocation(t *testing.T) {
 		revoke     func(h *api.Host) error
 	}{
 		{"deleted", "was deleted", func(h *api.Host) error { return admin.Delete(t.Context(), h) }},
-		{"another-key", "joined anew, with another key", func(h *api.Host) error {
+		{"another-key", "joined again with another key", func(h *api.Host) error {
 			patch := client.MergeFrom(h.DeepCopy())
 			h.Annotations = map[string]string{access.HostKey: "0000"}
 			return admin.Patch(t.Context(), h, patch)

@@ -23,5 +23,5 @@ func roomIn(dir string, free int64) error {
 	if free >= seatRoom {
 		return nil
 	}
-	return fmt.Errorf("%d MiB are free in %s, and %d MiB are needed: make room there", free>>20, dir, int64(seatRoom)>>20)
+	return fmt.Errorf("%d MiB are free in %s, and %d MiB are needed: free some space there", free>>20, dir, int64(seatRoom)>>20)
 }

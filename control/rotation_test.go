@@ -110,7 +110,7 @@ func TestRotation(t *testing.T) {
 		t.Error("a certificate of the old authority was taken after it was dropped")
 	}
 	p, err := h.Step(t.Context(), act, "restart")
-	if err != nil || p.Done || !strings.Contains(p.WaitsFor, "authority alone (storage daemons go on): server r1") || p.Count != 1 {
+	if err != nil || p.Done || !strings.Contains(p.WaitsFor, "new authority (storage daemons keep running): server r1") || p.Count != 1 {
 		t.Errorf("before a restart: %+v, %v", p, err)
 	}
 	first.Init, second.JoinToken = false, ""

@@ -128,7 +128,7 @@ func (s *Server) take(existing string) error {
 	case etcd.Fatal(err):
 		return err
 	}
-	s.log.Warn("this server could not fill the seat that it was given; it goes on trying", "error", err)
+	s.log.Warn("this server could not start its new member of etcd; retrying", "error", err)
 	s.leave()
 	return pause(s.running, time.Second)
 }
@@ -218,7 +218,7 @@ func (s *Server) leave() {
 
 // standUp makes a standby of a server that held a seat.
 func (s *Server) standUp() error {
-	s.log.Warn("this server gives up its member of etcd and goes on as a standby: it was replaced, removed, or is of an earlier life")
+	s.log.Warn("this server releases its member of etcd and becomes a standby: it was replaced, removed, or is of an earlier generation")
 	s.leave()
 	if err := s.setSeat(seatNone, ""); err != nil {
 		return err

@@ -45,12 +45,12 @@ type Server struct {
 	host     *endpoints.Servers
 	stopHost context.CancelFunc
 	hostDone sync.WaitGroup
-	// background is what runs beside the API, until running ends.
 	// rotating is the state of the authority's rotation that this server follows, while there is one; etcdTrusts are the
 	// authorities that the member of etcd believes.
-	rotating       atomic.Pointer[corev1.Secret]
-	etcdTrusts     []string
-	running        context.Context //nolint:containedctx // the server's own life, which no call of it bounds
+	rotating   atomic.Pointer[corev1.Secret]
+	etcdTrusts []string
+	running    context.Context //nolint:containedctx // the server's own life, which no call of it bounds
+	// background is what runs beside the API, until running ends.
 	background     sync.WaitGroup
 	stopBackground context.CancelFunc
 	// backups is held while a backup is taken.
@@ -116,7 +116,7 @@ func (s *Server) sitOrWait(ctx context.Context) error {
 	switch {
 	case s.settings.Seat != seatHeld:
 	case s.dir.lostDatabase() && s.dir.knowsOthers(s.settings):
-		s.log.Warn("this server has lost its copy of the state: it asks the other servers for a new one", "missing", s.dir.etcd())
+		s.log.Warn("this server has lost its copy of the state: asking the other servers for a new one", "missing", s.dir.etcd())
 	default:
 		return s.sitFirst(ctx)
 	}
@@ -152,7 +152,7 @@ func (s *Server) insist(ctx context.Context, step func(context.Context) error) e
 		if err == nil || !passes(err) {
 			return err
 		}
-		s.log.Warn("the start is held up; trying again", "error", err)
+		s.log.Warn("the start is delayed; retrying", "error", err)
 		select {
 		case <-time.After(pause):
 		case fatal := <-s.member.Failed():
@@ -244,8 +244,8 @@ func (c *Config) check(d dataDir, stored *settings) error {
 		return fmt.Errorf("the server %s was joining again after its host was removed, and did not finish: start it with --join TOKEN once more, "+
 			"where 'holdfast token create --role server' on another server makes the token if the first one is of no use", stored.Name)
 	case stored != nil && stored.Seat == seatHeld && d.lostDatabase() && !d.knowsOthers(stored):
-		return fmt.Errorf("the server %s ran before, and its database %s is gone: it is not started, because without its data it would tell "+
-			"all hosts that nothing is wanted of them. It knows of no other server: restore a backup with 'holdfast restore FILE'", stored.Name, d.etcd())
+		return fmt.Errorf("the server %s ran before, and its database %s is gone: it is not started, because without its data it "+
+			"would stop the daemons of all hosts. It knows of no other server: restore a backup with 'holdfast restore FILE'", stored.Name, d.etcd())
 	case stored == nil && !c.Init && c.JoinToken == "":
 		return fmt.Errorf("the data directory %s holds no server: make a new control plane with --init, or join one with --join TOKEN, "+
 			"where 'holdfast token create --role server' on one of its servers makes the token", d)
@@ -349,6 +349,7 @@ func (s *Server) apiConfig(listener *doors.Listener) (*apiserver.Config, error) 
 	if err := s.manageQuorum(client); err != nil {
 		return nil, err
 	}
+	rights := access.NewAuthorizer(secrets)
 	renewer := &join.Renewer{Authority: s.identity.signer, Now: time.Now, Log: s.log}
 	return &apiserver.Config{
 		Listener: listener, Credentials: s.identity.credentials, Loopback: s.loopback,
@@ -357,7 +358,8 @@ func (s *Server) apiConfig(listener *doors.Listener) (*apiserver.Config, error) 
 			CertFile: pki.CertFile(s.dir.pki(), "etcd"), KeyFile: pki.KeyFile(s.dir.pki(), "etcd"), CAFile: filepath.Join(s.dir.pki(), trustFile),
 		},
 		EncryptionKey: s.identity.encryptionKey,
-		Authorizer:    access.NewAuthorizer(secrets),
+		Authorizer:    rights,
+		Rules:         rights.Rules,
 		Admission:     []admission.Interface{access.HostAdmission{}, access.ActionAdmission{Facts: facts}, access.KeepAdmission{Kept: facts}},
 		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(r *http.Request) error { return member.Ready(r.Context()) })},
 		Guard:         s.revoked.Guard,

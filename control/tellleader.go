@@ -23,7 +23,7 @@ func (s *Server) TellLeader(ctx context.Context, config *rest.Config) error {
 		if err == nil {
 			return nil
 		}
-		s.log.Debug("that this server leads is told later", "error", err)
+		s.log.Debug("the event of this leader is written later", "error", err)
 		select {
 		case <-ctx.Done():
 			return nil

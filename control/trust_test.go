@@ -115,7 +115,7 @@ func cutAt(t *testing.T, before dataDir, s *rotation.State, after int) bool {
 }
 
 // wantBelieved: whoever is in the phase before, or in this one, believes what the server shows; and the members of etcd do, that were
-// not started since the rotation began and believe the old authority alone.
+// not started since the rotation began and trust only the old authority.
 func wantBelieved(t *testing.T, d dataDir, id *identity, s *rotation.State, after int) {
 	t.Helper()
 	text, err := os.ReadFile(pki.CertFile(d.pki(), "etcd"))

@@ -28,13 +28,13 @@ func (r *run) apply(ctx context.Context) error {
 	status := start(ctx, func(ctx context.Context) error {
 		return r.Store.PutStatus(ctx, r.view.Cluster, r.plan.Status)
 	})
-	var first, second, last writes
-	r.statusWrites(&first)
+	var back, first, second, last writes
+	r.statusWrites(&back, &first)
 	if !r.plan.Refused {
 		r.planWrites(&first, &second, &last)
 	}
-	err := first.run(ctx)
-	overtaken := r.overtaken(first.stale)
+	err := errors.Join(back.run(ctx), first.run(ctx))
+	overtaken := r.overtaken(slices.Concat(back.stale, first.stale))
 	if err == nil && !overtaken {
 		err = second.run(ctx)
 		overtaken = r.overtaken(second.stale)
@@ -50,18 +50,31 @@ func (r *run) apply(ctx context.Context) error {
 	return err
 }
 
-// statusWrites adds the writes of nodes and resources.
-func (r *run) statusWrites(w *writes) {
+// statusWrites adds the writes of nodes and resources. Those that take back that one of them is stalled go first: somebody who has just
+// applied what it lacked, and waits for both, sees no moment in which all is looked at and the word of the run before still stands.
+func (r *run) statusWrites(back, first *writes) {
 	namespace := r.view.Cluster.Namespace
 	for _, change := range r.plan.Nodes {
-		change.Seen = r.view.node(change.Name)
+		w := first
+		if change.Seen = r.view.node(change.Name); change.Seen != nil && takesBack(change.Seen.Status.Conditions, change.Status.Conditions) {
+			w = back
+		}
 		object := "node/" + change.Name
 		w.addSeen("while writing the status of "+object, object, func(ctx context.Context) error { return r.Store.PutNodeStatus(ctx, namespace, change) })
 	}
 	for _, change := range r.plan.Resources {
+		w := first
 		change.Seen = r.view.resource(change.Object())
+		if change.Seen != nil && takesBack(change.Seen.Common().Conditions, change.Resource.Common().Conditions) {
+			w = back
+		}
 		w.addSeen("while writing the status of "+change.Object(), change.Object(), func(ctx context.Context) error { return r.Store.PutResource(ctx, change) })
 	}
+}
+
+// takesBack says whether something was stalled, and is no more.
+func takesBack(was, now []metav1.Condition) bool {
+	return meta.IsStatusConditionTrue(was, api.ConditionStalled) && !meta.IsStatusConditionTrue(now, api.ConditionStalled)
 }
 
 // overtaken says whether a node or resource changed, or a daemon was removed, while the cluster was looked at. What the plan makes of
@@ -83,10 +96,7 @@ func (r *run) overtaken(stale []string) bool {
 // they were looked at. Who changed a node and waits for it would otherwise take the word of the run before for one on the node as it is.
 func (r *run) takeBack(ctx context.Context) error {
 	was, now := r.view.Cluster.Status.Conditions, r.conditions(nil)
-	outlived := func(kind string, word metav1.ConditionStatus) bool {
-		return meta.IsStatusConditionPresentAndEqual(was, kind, word) && !meta.IsStatusConditionPresentAndEqual(now, kind, word)
-	}
-	if !r.newlySeen() || !outlived(api.ClusterReady, metav1.ConditionTrue) && !outlived(api.ClusterAccepted, metav1.ConditionFalse) {
+	if !r.newlySeen() || !(isReady(was) && !isReady(now)) && !(isRefused(was) && !isRefused(now)) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -103,6 +113,16 @@ func (r *run) takeBack(ctx context.Context) error {
 		return fmt.Errorf("while writing what of the last word on the cluster does not hold any more: %w", err)
 	}
 	return nil
+}
+
+func isReady(conditions []metav1.Condition) bool {
+	return meta.IsStatusConditionTrue(conditions, api.ClusterReady)
+}
+
+// isRefused says whether the cluster is refused, or a node or host of it, and nothing but a change of a spec helps.
+func isRefused(conditions []metav1.Condition) bool {
+	ready := meta.FindStatusCondition(conditions, api.ClusterReady)
+	return ready != nil && ready.Reason == ReasonRefused || meta.IsStatusConditionFalse(conditions, api.ClusterAccepted)
 }
 
 // newlySeen says whether the plan looks at the newest spec of a node or resource for the first time.

@@ -76,23 +76,25 @@ func (p *Plan) WantFor(reason api.Reason, object, what string, have *api.Daemon,
 	case have.DeletionTimestamp != nil:
 		p.Decide(api.VerdictWait, api.ReasonRemoving, object, "the daemon is being removed from host %s; it is made again when it is gone", have.Spec.Host)
 	default:
-		p.bring(reason, object, have, want.Spec, "")
+		p.bring(reason, object, have, &want, "")
 	}
 }
 
 // Restart has a daemon stop that is only to be started again.
 func (p *Plan) Restart(object string, have *api.Daemon, want api.Daemon, why string) {
-	p.bring(api.ReasonRestarting, object, have, want.Spec, "restart, because "+why)
+	p.bring(api.ReasonRestarting, object, have, &want, "restart, because "+why)
 }
 
-// bring adds the change of a daemon to a spec, if it has another one. why says more than from which wanted state to which, where it is not empty.
-func (p *Plan) bring(reason api.Reason, object string, have *api.Daemon, spec api.DaemonSpec, why string) (changed bool) {
-	if have.Spec.Equal(&spec) {
+// bring adds the change of a daemon to a spec and to what the leader notes of it, if it has another one.
+// why says more than from which wanted state to which, where it is not empty.
+func (p *Plan) bring(reason api.Reason, object string, have, want *api.Daemon, why string) (changed bool) {
+	if have.Spec.Equal(&want.Spec) && have.SameMemory(want) {
 		return false
 	}
 	next := *have.DeepCopy()
-	next.Spec = spec
-	p.change(reason, object, DaemonChange{Daemon: next, Reason: specDifference(&have.Spec, &spec, why)})
+	next.Spec = want.Spec
+	next.TakeMemory(want)
+	p.change(reason, object, DaemonChange{Daemon: next, Reason: difference(have, want, why)})
 	return true
 }
 
@@ -113,8 +115,10 @@ func (p *Plan) RelyOnCommands(daemon string) {
 	}
 }
 
-// specDifference says in words what differs between two specs of a daemon that differ; of their wanted states, why they do where that is given.
-func specDifference(have, want *api.DaemonSpec, why string) string {
+// difference says in words what differs between two versions of a daemon that differ; of their wanted
+// states, why they do where that is given.
+func difference(was, is *api.Daemon, why string) string {
+	have, want := &was.Spec, &is.Spec
 	var parts []string
 	note := func(differs bool, format string, args ...any) {
 		if differs {
@@ -128,6 +132,9 @@ func specDifference(have, want *api.DaemonSpec, why string) string {
 	note(!slices.Equal(have.Devices, want.Devices), "its devices change")
 	if names := changedKeys(have.Parameters, want.Parameters); len(names) > 0 {
 		note(true, "its parameters change (%s)", strings.Join(names, ", "))
+	}
+	if names := api.ChangedMemory(was, is); len(names) > 0 {
+		note(true, "the leader's memory of it changes (%s)", strings.Join(names, ", "))
 	}
 	note(have.OnRemoval != want.OnRemoval, "what becomes of its data changes from %s to %s", have.OnRemoval, want.OnRemoval)
 	if len(parts) == 0 {
@@ -199,15 +206,4 @@ func (p *Plan) LetGo(r api.Resource) {
 // Refuses says whether the plan refuses what is called so.
 func (p *Plan) Refuses(object string) bool {
 	return slices.ContainsFunc(p.Decisions, func(d api.Decision) bool { return d.Object == object && d.Verdict == api.VerdictRefuse })
-}
-
-// Open are the refusals and waits of the plan, as sentences.
-func (p *Plan) Open() []string {
-	var open []string
-	for _, d := range p.Decisions {
-		if d.Verdict == api.VerdictRefuse || d.Verdict == api.VerdictWait {
-			open = append(open, d.Object+": "+d.Message)
-		}
-	}
-	return open
 }

@@ -24,11 +24,23 @@ func TestPlan_Want(t *testing.T) {
 		change(&d.Spec)
 		return *d
 	}
+	noted := func(state api.WantedState, memory ...string) api.Daemon {
+		d := changed(func(s *api.DaemonSpec) { s.State = state })
+		for _, name := range memory {
+			d.Remember(name, "1")
+		}
+		return d
+	}
+	remembers := noted(api.WantRunning, "flaps")
 	for _, test := range []struct {
 		have *api.Daemon
 		want api.Daemon
 		said string
 	}{
+		{&remembers, *remembers.DeepCopy(), ""},
+		{have, noted(api.WantRunning, "flaps", "drain"), "Do: the leader's memory of it changes (drain, flaps)"},
+		{&remembers, noted(api.WantStopped, "drain"),
+			"Do: wanted state goes from Running to Stopped, the leader's memory of it changes (drain, flaps)"},
 		{nil, *have, "Do: toy is wanted on host h1"},
 		{have, *have.DeepCopy(), ""},
 		{gone, *have, "Wait: the daemon is being removed from host h1; it is made again when it is gone"},
@@ -52,6 +64,9 @@ func TestPlan_Want(t *testing.T) {
 		}
 		if writes := strings.HasPrefix(test.said, "Do"); writes != (len(p.Daemons) == 1) || writes && p.Daemons[0].New != (test.have == nil) {
 			t.Errorf("%q: %+v", test.said, p.Daemons)
+		}
+		if len(p.Daemons) == 1 && !p.Daemons[0].Daemon.SameMemory(&test.want) {
+			t.Errorf("%q: written with the memory %v", test.said, p.Daemons[0].Daemon.Annotations)
 		}
 	}
 }
@@ -140,7 +155,7 @@ func TestPlan_PutResource_cutsMessages(t *testing.T) {
 	was := &api.Volume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}
 	next := was.DeepCopy()
 	next.Status.Message = strings.Repeat("x", 5000)
-	Accept(next, []string{strings.Repeat("y", 5000)}, nil, time.Unix(5, 5))
+	Accept(next, []string{strings.Repeat("y", 5000)}, time.Unix(5, 5))
 	var p Plan
 	p.PutResource(was, next)
 	s := p.Resources[0].Resource.Common()

@@ -60,9 +60,9 @@ func (p *Plan) tellPolicy(v *View, e Ending) (changed bool) {
 		if d.DeletionTimestamp != nil || !e.Data(d.Spec.Type) { // one that is going already has been told
 			continue
 		}
-		spec := *d.Spec.DeepCopy()
-		spec.OnRemoval = PolicyOn(v.Cluster, hosts[d.Spec.Host])
-		changed = p.bring(api.ReasonDeleting, e.Object(d), d, spec, "") || changed
+		want := d.DeepCopy()
+		want.Spec.OnRemoval = PolicyOn(v.Cluster, hosts[d.Spec.Host])
+		changed = p.bring(api.ReasonDeleting, e.Object(d), d, want, "") || changed
 	}
 	return changed
 }

@@ -14,18 +14,19 @@ import (
 
 // The functions below say how objects look that a Store makes, so that all Stores make them alike.
 
-// DaemonFor returns the Daemon that a change asks for, with the label of its cluster and the finalizer that keeps it until
-// its agent has cleaned up. The finalizer is there from the start: an agent that added it later could come too late.
+// DaemonFor returns the Daemon that a change asks for, with the labels of its cluster, its owner and the
+// finalizer that keeps it until its agent has cleaned up. The finalizer is there from the start: an
+// agent that added it later could come too late.
 func DaemonFor(cluster *api.StorageCluster, change DaemonChange) *api.Daemon {
 	d := change.Daemon.DeepCopy()
 	d.ObjectMeta = metav1.ObjectMeta{
 		Namespace: cluster.Namespace, Name: change.Daemon.Name, Annotations: d.Annotations, Labels: maps.Clone(d.Labels),
-		Finalizers: []string{api.FinalizerDaemon},
+		Finalizers: []string{api.FinalizerDaemon}, OwnerReferences: Owner(cluster),
 	}
 	if d.Labels == nil {
 		d.Labels = map[string]string{}
 	}
-	d.Labels[api.LabelCluster] = cluster.Name
+	maps.Copy(d.Labels, LabelsFor(cluster, d.Spec.Type))
 	d.Spec.Cluster = cluster.Name
 	d.Status = api.DaemonStatus{}
 	// The defaults of the API's schema: a zero duration is written as "0s", which the schema takes for a choice.
@@ -41,7 +42,7 @@ func DaemonFor(cluster *api.StorageCluster, change DaemonChange) *api.Daemon {
 // StatusFor returns the cluster's StorageStatus, before it says anything.
 func StatusFor(cluster *api.StorageCluster) *api.StorageStatus {
 	return &api.StorageStatus{ObjectMeta: metav1.ObjectMeta{
-		Namespace: cluster.Namespace, Name: cluster.Name, Labels: map[string]string{api.LabelCluster: cluster.Name},
+		Namespace: cluster.Namespace, Name: cluster.Name, Labels: LabelsFor(cluster, ComponentStatus),
 	}}
 }
 
@@ -50,7 +51,7 @@ func EventFor(cluster *api.StorageCluster, sequence int64, e Event) *api.Cluster
 	return &api.ClusterEvent{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: cluster.Namespace, Name: api.ClusterEventName(cluster.Name, sequence),
-			Labels: map[string]string{api.LabelCluster: cluster.Name},
+			Labels: LabelsFor(cluster, ComponentEvent),
 		},
 		Cluster: cluster.Name, Sequence: sequence, Code: string(e.Code), Object: words.Cut(e.Object, 256),
 		Message: words.Cut(e.Message, api.MaxClusterEventMessage), Time: metav1.NewMicroTime(e.Time), Objects: e.Objects,

@@ -62,6 +62,8 @@ type memory struct {
 	flaps flaps
 	// tries are the commands that failed.
 	tries tries
+	// outages are the resources that went out of reach of late.
+	outages outages
 }
 
 var _ ServiceManager = (*Orchestrator)(nil)
@@ -132,7 +134,7 @@ func (o *Orchestrator) remember(cluster types.NamespacedName) *memory {
 	}
 	m := o.memory[cluster]
 	if m == nil {
-		m = &memory{}
+		m = &memory{outages: outages{}}
 		o.memory[cluster] = m
 	}
 	return m

@@ -437,11 +437,14 @@ func TestOrchestrator_refusalIsTakenBackFirst(t *testing.T) {
 		l.must(l.Create(t.Context(), wrong))
 		_, err := l.refresh()
 		l.must(err)
-		accepted := func() *metav1.Condition {
-			return meta.FindStatusCondition(l.cluster().Status.Conditions, api.ClusterAccepted)
+		stalled := func() *metav1.Condition {
+			return meta.FindStatusCondition(l.cluster().Status.Conditions, api.ConditionStalled)
 		}
-		if c := accepted(); c.Status != metav1.ConditionFalse {
-			t.Fatalf("Accepted = %+v", c)
+		if c := stalled(); c == nil || c.Status != metav1.ConditionTrue {
+			t.Fatalf("Stalled = %+v", c)
+		}
+		if !meta.IsStatusConditionTrue(l.cluster().Status.Conditions, api.ClusterAccepted) {
+			t.Error("the fault of a node is told as one of the cluster's spec")
 		}
 		l.must(l.Get(t.Context(), wrong))
 		wrong.Spec.Devices = []string{"/dev/sdb"}
@@ -450,7 +453,7 @@ func TestOrchestrator_refusalIsTakenBackFirst(t *testing.T) {
 		l.Fail = func(op, object string) error {
 			if op == "PutNodeStatus" && object == "n4" {
 				asked = true
-				if c := accepted(); c.Status == metav1.ConditionFalse {
+				if c := stalled(); c != nil && c.Status == metav1.ConditionTrue {
 					t.Errorf("the node is looked at, and the cluster still refused: %+v", c)
 				}
 			}
@@ -460,6 +463,45 @@ func TestOrchestrator_refusalIsTakenBackFirst(t *testing.T) {
 		l.must(err)
 		if !asked {
 			t.Error("the node's status was not written")
+		}
+	})
+}
+
+// TestOrchestrator_stalledIsTakenBackFirst: at no moment is a new node looked at while another one, which was mended with it, is still
+// called stalled for what was wrong before.
+func TestOrchestrator_stalledIsTakenBackFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		l.settle()
+		wrong := toyNode("n4", "h4", "/dev/sdz")
+		l.must(l.AddHost(t.Context(), "h4", []string{"disk-4"}))
+		l.must(l.AddHost(t.Context(), "h5", []string{"disk-5"}))
+		l.must(l.Create(t.Context(), wrong))
+		_, err := l.refresh()
+		l.must(err)
+		stalled := func() bool {
+			l.must(l.Get(t.Context(), wrong))
+			return meta.IsStatusConditionTrue(wrong.Status.Conditions, api.ConditionStalled)
+		}
+		if !stalled() {
+			t.Fatalf("it is not stalled: %+v", wrong.Status)
+		}
+		wrong.Spec.Devices = []string{"/dev/sdb"}
+		l.must(l.Update(t.Context(), wrong))
+		l.must(l.Create(t.Context(), toyNode("n5", "h5", "/dev/sdb")))
+		asked := false
+		l.Fail = func(op, object string) error {
+			if op == "PutNodeStatus" && object == "n5" {
+				if asked = true; stalled() {
+					t.Error("the new node is looked at, and the other one still stalled")
+				}
+			}
+			return nil
+		}
+		_, err = l.refresh()
+		l.must(err)
+		if !asked || stalled() {
+			t.Errorf("asked: %v, stalled: %v", asked, stalled())
 		}
 	})
 }

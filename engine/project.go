@@ -104,7 +104,9 @@ func Project(planner Planner, view *View, now time.Time) *Projection {
 }
 
 // waits are what a plan waits for.
-func waits(p *Plan) []string { return sentences(p.Decisions, api.VerdictWait) }
+func waits(p *Plan) []string {
+	return sentences(p.Decisions, func(d api.Decision) bool { return d.Verdict == api.VerdictWait })
+}
 
 // sameWorld says whether nothing moved from one view to the next that a plan could depend on.
 func sameWorld(a, b *View) bool {
@@ -174,8 +176,7 @@ func (v *View) daemonsAfter(p *Plan) []api.Daemon {
 		case d.DeletionTimestamp != nil && v.heard(d.Spec.Host) || removes(p, d.Name):
 			continue
 		case c != nil:
-			d.Spec = c.Daemon.Spec
-			d.Generation++
+			c.changes(d)
 			ran := d.Status.State == api.DaemonRunning
 			brought(d)
 			v.release(d, ran)
@@ -193,11 +194,19 @@ func (v *View) daemonsAfter(p *Plan) []api.Daemon {
 	return daemons
 }
 
+// changes makes the change of a daemon that is there. As in a Store, its memory is of no generation.
+func (c *DaemonChange) changes(d *api.Daemon) {
+	if !d.Spec.Equal(&c.Daemon.Spec) {
+		d.Generation++
+	}
+	d.Spec = c.Daemon.Spec
+	d.TakeMemory(&c.Daemon)
+}
+
 // told changes what is wanted of a daemon whose agent does not hear of it.
 func (v *View) told(d *api.Daemon, c *DaemonChange, p *Plan) {
 	if c != nil {
-		d.Spec = c.Daemon.Spec
-		d.Generation++
+		c.changes(d)
 	}
 	if removes(p, d.Name) && d.DeletionTimestamp == nil {
 		t := v.Cluster.CreationTimestamp

@@ -59,6 +59,29 @@ func TestProject_endsThoughThePlannerNeverDoes(t *testing.T) {
 	}
 }
 
+// TestProject_memory: what the leader notes is foreseen, and is of no generation.
+func TestProject_memory(t *testing.T) {
+	v := viewOf("h1")
+	v.Daemons = []api.Daemon{daemonOn("h1", "d", api.WantRunning)}
+	v.Daemons[0].Status.State = api.DaemonRunning
+	shared, generation := v.Daemons[0].DeepCopy(), int64(-1)
+	p := engine.Project(planner{plan: func(v *engine.View) *engine.Plan {
+		d := *v.Daemons[0].DeepCopy()
+		generation = d.Generation
+		if _, known := d.Memory("drain"); known {
+			return &engine.Plan{}
+		}
+		d.Remember("drain", "true")
+		return &engine.Plan{Daemons: []engine.DaemonChange{{Daemon: d}}}
+	}}, v, time.Now())
+	if len(p.Steps) != 1 || generation != 0 {
+		t.Errorf("%d steps, generation %d", len(p.Steps), generation)
+	}
+	if !v.Daemons[0].SameMemory(shared) {
+		t.Error("the view that was given was changed")
+	}
+}
+
 // TestProject_ofManyDaemons: of a large cluster fewer steps are shown, and what is waited for after them.
 func TestProject_ofManyDaemons(t *testing.T) {
 	for daemons, steps := range map[int]int{10: 1000, 1000: 50, 20_000: 32} {

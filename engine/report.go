@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,12 +153,7 @@ func (r *run) conditions(failure error) []metav1.Condition {
 			Message: words.Cut(failure.Error(), maxConditionMessage),
 		}}
 	}
-	accepted := metav1.Condition{Type: api.ClusterAccepted, Status: metav1.ConditionTrue, Reason: ReasonAccepted}
-	refusals := sentences(r.plan.Decisions, api.VerdictRefuse)
-	if r.plan.Refused || len(refusals) > 0 {
-		accepted = falseCondition(api.ClusterAccepted, ReasonRefused, refusals)
-	}
-	all := []metav1.Condition{accepted, r.readyCondition(refusals)}
+	all := []metav1.Condition{r.acceptedCondition(), r.readyCondition()}
 	for _, c := range r.plan.Conditions {
 		c.Message = words.Cut(c.Message, maxConditionMessage)
 		all = append(all, c)
@@ -165,8 +161,25 @@ func (r *run) conditions(failure error) []metav1.Condition {
 	return all
 }
 
-func (r *run) readyCondition(refusals []string) metav1.Condition {
-	waits := sentences(r.plan.Decisions, api.VerdictWait)
+// acceptedCondition says whether the cluster's own spec can be carried out.
+func (r *run) acceptedCondition() metav1.Condition {
+	refusals := sentences(r.plan.Decisions, func(d api.Decision) bool {
+		return d.Verdict == api.VerdictRefuse && (r.plan.Refused || ofSpec(d.Object))
+	})
+	if r.plan.Refused || len(refusals) > 0 {
+		return falseCondition(api.ClusterAccepted, ReasonRefused, refusals)
+	}
+	return metav1.Condition{Type: api.ClusterAccepted, Status: metav1.ConditionTrue, Reason: ReasonAccepted}
+}
+
+// readyCondition says whether all that the cluster's own spec, its nodes and its hosts ask for is there. Resources have their own.
+func (r *run) readyCondition() metav1.Condition {
+	ofCluster := func(v api.Verdict) []string {
+		return sentences(r.plan.Decisions, func(d api.Decision) bool {
+			return d.Verdict == v && (r.plan.Refused || !OfResource(d.Object))
+		})
+	}
+	waits, refusals, change := ofCluster(api.VerdictWait), ofCluster(api.VerdictRefuse), r.plan.FirstChange()
 	if r.plan.Held > 0 {
 		waits = append([]string{observedText(r.plan.Held)}, waits...)
 	}
@@ -177,30 +190,28 @@ func (r *run) readyCondition(refusals []string) metav1.Condition {
 		return falseCondition(api.ClusterReady, ReasonRefused, refusals)
 	case r.plan.Held > 0:
 		return falseCondition(api.ClusterReady, ReasonObserved, waits)
-	case r.plan.Done && r.plan.Status.Status == api.StorageOnline:
+	case r.plan.Status.Status == api.StorageOnline && len(waits)+len(refusals) == 0 && change == "":
 		return metav1.Condition{
 			Type: api.ClusterReady, Status: metav1.ConditionTrue, Reason: ReasonReady,
-			Message: "everything that is wanted is there",
+			Message: "the cluster is ONLINE and as it is declared",
 		}
-	case r.plan.Status.Message != "":
-		said := func(wait string) bool { return strings.Contains(wait, strings.TrimSuffix(r.plan.Status.Message, ".")) }
-		waits = append([]string{r.plan.Status.Message}, slices.DeleteFunc(waits, said)...)
-	}
-	switch {
-	case len(waits) > 0:
-		return falseCondition(api.ClusterReady, ReasonWaiting, waits)
-	case len(refusals) > 0:
+	case len(waits) == 0 && len(refusals) > 0:
 		return falseCondition(api.ClusterReady, ReasonRefused, refusals)
+	case r.plan.Status.Status != api.StorageOnline:
+		first := strings.TrimSuffix(cmp.Or(r.plan.Status.Message, "the storage system is not ONLINE yet"), ".")
+		waits = append([]string{first}, slices.DeleteFunc(waits, func(wait string) bool { return strings.HasSuffix(wait, first) })...)
+	case len(waits) == 0:
+		waits = []string{"a change is under way: " + change}
 	}
-	return falseCondition(api.ClusterReady, ReasonWaiting, []string{"the storage system is not ONLINE yet"})
+	return falseCondition(api.ClusterReady, ReasonWaiting, waits)
 }
 
-// sentences returns the decisions with one verdict as text, the first few of them.
-func sentences(decisions []api.Decision, verdict api.Verdict) []string {
+// sentences returns the decisions that a filter chooses as text, the first few of them.
+func sentences(decisions []api.Decision, chosen func(api.Decision) bool) []string {
 	const most = 5
 	var all []string
 	for _, d := range decisions {
-		if d.Verdict == verdict {
+		if chosen(d) {
 			all = append(all, d.Object+": "+strings.TrimSuffix(d.Message, "."))
 		}
 	}

@@ -102,14 +102,11 @@ func rejected(r api.Resource, reason, message string) {
 }
 
 // Accept says in the status of a resource that its newest spec was looked at, and whether it can be as it is declared: problems are why it
-// cannot, waits what it waits for.
-func Accept(r api.Resource, problems, waits []string, now time.Time) {
+// cannot. What it waits for is no matter of its spec, and told by its state and message.
+func Accept(r api.Resource, problems []string, now time.Time) {
 	c := metav1.Condition{Type: api.ResourceAccepted, Status: metav1.ConditionTrue, Reason: ReasonAccepted, ObservedGeneration: r.GetGeneration()}
-	if open := slices.Concat(problems, waits); len(open) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, ReasonWaiting, words.Cut(strings.Join(open, "; "), maxResourceMessage)
-	}
 	if len(problems) > 0 {
-		c.Reason = ReasonRefused
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, ReasonRefused, words.Cut(strings.Join(problems, "; "), maxResourceMessage)
 	}
 	// The API keeps whole seconds; a finer time would make a status differ from itself once it was stored.
 	c.LastTransitionTime = metav1.Time{Time: now.Truncate(time.Second)}

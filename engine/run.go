@@ -140,6 +140,9 @@ func (r *run) planFor(view *View) (err error) {
 		return err
 	}
 	unspoken(view, r.plan)
+	if r.memory != nil {
+		r.memory.outages.patient(view, r.plan, r.started)
+	}
 	putStandings(view, r.plan, r.started)
 	if view.Cluster.ModeOf() == api.ClusterActive {
 		awaitSilent(view, r.plan)

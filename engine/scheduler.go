@@ -216,7 +216,6 @@ func (s *scheduler) startDue(ctx context.Context, now time.Time) (next time.Time
 // place takes a place for a run. What it returns gives it back; a slow run's is given back before that. A cluster whose last
 // run was slow gets none. The caller holds the mutex.
 func (s *scheduler) place(x *schedule) (end func()) {
-	started := time.Now()
 	give := func() {}
 	if !x.slow {
 		s.running++
@@ -227,13 +226,20 @@ func (s *scheduler) place(x *schedule) (end func()) {
 			s.signal()
 		})
 	}
-	late := time.AfterFunc(slowAfter, give)
+	slow := false
+	// The next run may start before the end of this one is noted here, so the schedule says already while it runs that it is slow.
+	late := time.AfterFunc(slowAfter, func() {
+		s.mu.Lock()
+		slow, x.slow = true, true
+		s.mu.Unlock()
+		give()
+	})
 	return func() {
 		late.Stop()
 		give()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		x.slow = time.Since(started) > slowAfter
+		x.slow = x.slow && slow
 	}
 }
 

@@ -53,7 +53,7 @@ func keepStanding(next, was *api.ResourceStatus) {
 // resourceConditions are the conditions of a resource, with Ready, Reconciling and Stalled as they are now.
 func resourceConditions(r api.Resource, p *Plan, now time.Time) []metav1.Condition {
 	s := r.Common()
-	if s.ObservedGeneration == 0 {
+	if s.ObservedGeneration <= 0 {
 		return s.Conditions // no driver has looked at it yet
 	}
 	conditions := slices.Clone(s.Conditions)
@@ -71,26 +71,19 @@ func resourceStanding(r api.Resource, p *Plan) api.Standing {
 	case present != nil && present.Status == metav1.ConditionFalse:
 		message := cmp.Or(present.Message, s.Message, "it is gone from the storage system")
 		return api.Standing{Stalled: true, Reason: api.ReasonLost, Message: message}
-	case accepted != nil && accepted.Status == metav1.ConditionFalse && accepted.Reason != ReasonWaiting:
+	case accepted != nil && accepted.Status == metav1.ConditionFalse:
 		reason := cmp.Or(reasonOf(p, object, api.VerdictRefuse), api.ReasonInvalidSpec)
 		return api.Standing{Stalled: true, Reason: reason, Message: cmp.Or(accepted.Message, s.Message, "it is refused")}
 	case s.State == api.ResourceOnline:
 		return api.Standing{Ready: true, Reason: api.ReasonReady}
 	}
 	reason := cmp.Or(reasonOf(p, object, api.VerdictWait), api.ReasonNotReady)
-	return api.Standing{Reason: reason, Message: cmp.Or(s.Message, conditionMessage(accepted), stateText(s.State))}
+	return api.Standing{Reason: reason, Message: cmp.Or(s.Message, stateText(s.State))}
 }
 
 // stateText says how a resource is of which nothing else is said.
 func stateText(state api.ResourceState) string {
 	return "it is " + string(cmp.Or(state, api.ResourcePending))
-}
-
-func conditionMessage(c *metav1.Condition) string {
-	if c == nil {
-		return ""
-	}
-	return c.Message
 }
 
 // reasonOf is the reason of the first decision on an object with a verdict; empty where there is none.
@@ -110,7 +103,7 @@ func putNodeStanding(n *api.StorageNode, p *Plan, now time.Time) {
 	if i >= 0 {
 		status = &p.Nodes[i].Status
 	}
-	if status.ObservedGeneration == 0 {
+	if status.ObservedGeneration <= 0 {
 		return // no driver has looked at it yet
 	}
 	conditions := slices.Clone(status.Conditions)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/test/kstatus"
 )
 
 // standingText is what Ready, Reconciling and Stalled say together; each has to have the generation and, unless it is ready, a message.
@@ -60,7 +62,7 @@ func TestStanding_resources(t *testing.T) {
 			}
 			next := was.DeepCopy()
 			next.Status.State = tt.state
-			Accept(next, tt.problems, nil, now)
+			Accept(next, tt.problems, now)
 			if tt.lost {
 				next.Status.Conditions = append(next.Status.Conditions, metav1.Condition{Type: api.ResourcePresent, Status: metav1.ConditionFalse, Message: "it is gone"})
 			}
@@ -81,6 +83,51 @@ func TestStanding_resources(t *testing.T) {
 				t.Errorf("written again: %+v", again.Resources[0].Resource.Common().Conditions)
 			}
 		})
+	}
+}
+
+// TestStanding_kstatus: tools that know no kind see of a resource of each kind how it is.
+func TestStanding_kstatus(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, list := range api.ResourceLists() {
+		for state, change := range map[kstatus.State]func(r api.Resource, problems *[]string){
+			kstatus.Ready:       func(r api.Resource, _ *[]string) { r.Common().State = api.ResourceOnline },
+			kstatus.Reconciling: func(r api.Resource, _ *[]string) { r.Common().State = api.ResourceCreating },
+			kstatus.Stalled:     func(_ api.Resource, problems *[]string) { *problems = []string{"it cannot be"} },
+			kstatus.Deleted: func(r api.Resource, _ *[]string) {
+				r.Common().State = api.ResourceDeleting
+				r.SetDeletionTimestamp(&metav1.Time{Time: now})
+			},
+			kstatus.Behind: func(r api.Resource, _ *[]string) { r.Common().State = api.ResourceOnline },
+		} {
+			was := list.NewResource()
+			was.SetName("r")
+			was.SetGeneration(7)
+			was.Common().ObservedGeneration = -1 // as the API has a new one
+			next, problems := CopyResource(was), []string(nil)
+			change(next, &problems)
+			was.SetDeletionTimestamp(next.GetDeletionTimestamp())
+			Accept(next, problems, now)
+			p := &Plan{}
+			p.PutResource(was, next)
+			putStandings(&View{Resources: []api.Resource{was}}, p, now)
+			got := p.Resources[0].Resource
+			if state == kstatus.Behind {
+				got.SetGeneration(8)
+			}
+			kstatus.Check(t, state, got)
+		}
+	}
+}
+
+// A resource that nobody has looked at, as the API has it, says nothing of how it is.
+func TestStanding_new(t *testing.T) {
+	pool, node := &api.Pool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, api.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	pool.Status.ObservedGeneration, node.Status.ObservedGeneration = -1, -1
+	p := &Plan{}
+	putStandings(&View{Resources: []api.Resource{pool}, Nodes: []api.StorageNode{node}}, p, time.Now())
+	if len(p.Resources)+len(p.Nodes) > 0 {
+		t.Errorf("%+v, %+v", p.Resources, p.Nodes)
 	}
 }
 
@@ -140,6 +187,9 @@ func TestStanding_clusters(t *testing.T) {
 			meta.SetStatusCondition(&s.Conditions, c)
 			standCluster(s, time.Now())
 		}
+		state := map[string]kstatus.State{"ready": kstatus.Ready, "refused": kstatus.Stalled}[name]
+		c := &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Generation: 2}, Status: *s}
+		kstatus.Check(t, cmp.Or(state, kstatus.Reconciling), c)
 		got := ""
 		for _, kind := range []string{api.ConditionReady, api.ConditionReconciling, api.ConditionStalled} {
 			if c := meta.FindStatusCondition(s.Conditions, kind); c != nil {

@@ -318,7 +318,7 @@ func (r *run) before(ctx context.Context) (*View, error) {
 	if last := r.view.Cluster.Status.Report; last != nil {
 		r.memory.outcome = last.Outcome
 	}
-	if r.view.Cluster.Status.ObservedGeneration == 0 {
+	if r.view.Cluster.Status.ObservedGeneration <= 0 {
 		return &View{}, nil
 	}
 	return r.view, nil

@@ -65,7 +65,7 @@ func astrayText(key types.NamespacedName, clusters []api.StorageCluster) string 
 			names = append(names, clusters[i].Name)
 		}
 	}
-	text := fmt.Sprintf("there is no storagecluster/%s in namespace %s (yet), and nobody acts on what names it until it is declared", key.Name, key.Namespace)
+	text := fmt.Sprintf("storagecluster/%s does not exist in namespace %s (yet); nothing happens until it is declared", key.Name, key.Namespace)
 	if like := spell.Nearest(key.Name, names); like != "" {
 		text += fmt.Sprintf(": did you mean %s?", like)
 	}

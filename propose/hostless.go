@@ -32,7 +32,7 @@ func selectorOf(node *unstructured.Unstructured) map[string]string {
 }
 
 func hostlessText(selector map[string]string, hosts []api.Host) string {
-	text := "spec.nodeSelector selects no host: none is there that has the labels " + engine.SelectorText(selector)
+	text := "spec.nodeSelector selects no host with the labels " + engine.SelectorText(selector)
 	if near := engine.NearLabels(selector, hosts); len(near) > 0 {
 		return text + ": did you mean " + strings.Join(near, " or ") + "?"
 	}

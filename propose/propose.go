@@ -252,10 +252,10 @@ func notesOf(p *engine.Projection, view *engine.View, silence string) []string {
 	}
 	system := string(view.Cluster.Spec.Type)
 	if silence != "" {
-		notes = append(notes, fmt.Sprintf("%s does not answer (%s): what it knows decides what comes after this", system, silence))
+		notes = append(notes, fmt.Sprintf("%s does not answer (%s): the plan ends here", system, silence))
 	}
 	if len(p.Steps) > 1 {
-		notes = append(notes, fmt.Sprintf("step 2 and later are what follows if hosts and %s do their part; each step is decided anew when the one before it is done", system))
+		notes = append(notes, fmt.Sprintf("steps 2 and later assume that hosts and %s do their part; each step is planned again after the one before it", system))
 	}
 	return notes
 }

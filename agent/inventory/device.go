@@ -116,7 +116,7 @@ func hardwareReasons(b *block) []string {
 		out = append(out, "is read-only")
 	}
 	if b.size < MinSize {
-		out = append(out, fmt.Sprintf("is smaller than %d MiB, and no OSD can live on less", MinSize>>20))
+		out = append(out, fmt.Sprintf("is smaller than %d MiB, the minimum for an OSD", MinSize>>20))
 	}
 	return out
 }

@@ -135,7 +135,7 @@ func TestDevice_withAnythingOnItIsNeverAvailable(t *testing.T) {
 				rapid.SampledFrom([]string{"ext4", "gpt", "ceph_bluestore", "something_new"}), 0, 2).Draw(t, "values"),
 			ambivalent: rapid.Bool().Draw(t, "ambivalent"),
 			problem:    rapid.SampledFrom([]string{"", "does not answer"}).Draw(t, "problem"),
-			unknown:    rapid.SampledFrom([][]string{nil, {"holds data that is not known"}}).Draw(t, "unknown"),
+			unknown:    rapid.SampledFrom([][]string{nil, {"holds unknown data"}}).Draw(t, "unknown"),
 		}
 		if rapid.Bool().Draw(t, "ceph") {
 			f.ceph = &api.DeviceCeph{OSDUUID: "u"}

@@ -179,7 +179,7 @@ func readRest(ctx context.Context, f *os.File, found *findings, part func(size i
 	}
 	at, any, err := blank.LookIn(ctx, f, blank.Within(size, part(size)))
 	if any {
-		what := fmt.Sprintf("holds data that is not known, at byte %d: nothing on it has a signature", at)
+		what := fmt.Sprintf("holds unknown data at byte %d, without a signature", at)
 		found.unknown = append(found.unknown, what)
 	}
 	return err

@@ -1,5 +1,13 @@
-// Package service holds the host's side of daemons: one ServiceAgent for each type of daemon. The same code runs in the
-// agent of the bare home and in the init step of a pod.
+// Package service is the contract between the agent and the types of daemons: one ServiceAgent for each
+// type. The suite is package servicetest.
+//
+// The agent does what all types share: files, Secrets, devices by identity, the process itself, the
+// status of the Daemon. A ServiceAgent does what only its type needs. Optional interfaces
+// (optional.go) add to it: Reporter reads a state of the service for the driver, Performer carries out
+// commands of a driver, Versioner, DeviceMaker, DeviceKeeper, Allower and others hook into preparation.
+//
+// A ServiceAgent writes to a device only through package gate, which refuses a device that is not
+// Available.
 package service
 
 import (

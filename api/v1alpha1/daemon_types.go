@@ -16,18 +16,21 @@ const LabelCluster = "holdfast.io/cluster"
 // AnnotationEntity is on each Secret with a cephx key, and names the entity that the key is for, such as osd.3.
 const AnnotationEntity = "holdfast.io/ceph-entity"
 
-// Daemon is one process that is wanted on one host: the platform-neutral pod. The engine writes its spec, the agent of
-// its host the status.
+// Daemon is one process that is wanted on one host: the platform-neutral pod. The leader writes its spec
+// and, in the annotations memory.holdfast.io/..., what it notes of it for itself. The agent of its host
+// writes the status.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Namespaced,shortName=dm
+// +kubebuilder:resource:scope=Namespaced,shortName=dm,categories=holdfast
 // +kubebuilder:selectablefield:JSONPath=`.spec.host`
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.host`
 // +kubebuilder:printcolumn:name="Wanted",type=string,JSONPath=`.spec.state`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
 // +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.restarts`
+// +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Daemon struct {
@@ -36,6 +39,7 @@ type Daemon struct {
 
 	Spec DaemonSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status DaemonStatus `json:"status,omitempty"`
 }
 
@@ -89,7 +93,8 @@ type DaemonSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=128
 	Devices []DaemonDevice `json:"devices,omitempty"`
-	// Parameters are what the service agent of this type needs to know beside the files. Never a secret.
+	// Parameters are what the service agent of this type needs to know beside the files. Never a secret. What
+	// only the leader needs to know does not belong here.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Parameters map[string]string `json:"parameters,omitempty"`
@@ -174,31 +179,34 @@ const (
 	DaemonFailed DaemonState = "Failed"
 )
 
-// DaemonStatus is what the agent reports.
+// DaemonStatus is what the agent of the daemon's host reports. The agent is the only writer of each field,
+// and writes over what others write. Report comes from the service, the other fields from the work on the
+// daemon and its process.
 type DaemonStatus struct {
-	// ObservedGeneration is the generation of the spec that State speaks of.
+	// ObservedGeneration is the generation of the spec that State speaks of. Its writer is the agent.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// State is where the daemon is on its way to the wanted state. Its writer is the agent.
 	// +optional
 	State DaemonState `json:"state,omitempty"`
-	// Message says in a sentence what is going on or wrong.
+	// Message says in a sentence what is going on or wrong. Its writer is the agent.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^([^\p{C}\p{Zl}\p{Zp}]|[\n\t])*$`
 	Message string `json:"message,omitempty"`
-	// PID is the process on its host.
+	// PID is the process on its host. Its writer is the agent.
 	// +optional
 	PID int32 `json:"pid,omitempty"`
-	// Started is when the process was started.
+	// Started is when the process was started. Its writer is the agent.
 	// +optional
 	Started *metav1.MicroTime `json:"started,omitempty"`
-	// Restarts counts how often the process ended without being told to.
+	// Restarts counts how often the process ended without being told to. Its writer is the agent.
 	// +optional
 	Restarts int32 `json:"restarts,omitempty"`
-	// LastExit is how the process ended the last time.
+	// LastExit is how the process ended the last time. Its writer is the agent.
 	// +optional
 	LastExit *DaemonExit `json:"lastExit,omitempty"`
-	// Version is the release of the program, as it tells itself.
+	// Version is the release of the program, as it tells itself. Its writer is the agent.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
@@ -208,6 +216,13 @@ type DaemonStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=131072
 	Report string `json:"report,omitempty"`
+	// Conditions are Ready, Reconciling and Stalled. The agent writes them with State. While the agent is disconnected
+	// the leader sets Ready to Unknown, which the agent takes back.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // ParameterForeign is the parameter of a Daemon that stands for a process which Holdfast did not start: the cluster that the process is of, as

@@ -10,12 +10,14 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Namespaced,shortName=cfs
+// +kubebuilder:resource:scope=Namespaced,shortName=cfs,categories={holdfast,storage,ceph}
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.cluster`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
 // +kubebuilder:printcolumn:name="Active",type=string,JSONPath=`.status.active`
 // +kubebuilder:printcolumn:name="Standby",type=string,JSONPath=`.status.standby`
 // +kubebuilder:printcolumn:name="Clients",type=integer,JSONPath=`.status.clients`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 40",message="the name of a Filesystem begins with a letter and may have at most 40 lower-case letters, digits and hyphens: the names of its MDS are made from it"
@@ -25,6 +27,7 @@ type Filesystem struct {
 
 	Spec FilesystemSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status FilesystemStatus `json:"status,omitempty"`
 }
 

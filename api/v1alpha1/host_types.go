@@ -18,11 +18,13 @@ const LabelHostname = "kubernetes.io/hostname"
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,shortName=ho
+// +kubebuilder:resource:scope=Cluster,shortName=ho,categories=holdfast
 // +kubebuilder:printcolumn:name="Agent",type=string,JSONPath=`.status.conditions[?(@.type=="AgentConnected")].reason`
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Address",type=string,JSONPath=`.status.addresses[0]`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.agentVersion`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Host struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -31,6 +33,7 @@ type Host struct {
 	// +optional
 	Spec HostSpec `json:"spec,omitempty"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status HostStatus `json:"status,omitempty"`
 }
 
@@ -140,6 +143,9 @@ func (h *Host) Twins() (text string, ok bool) {
 
 // HostStatus is what the agent reports of its machine.
 type HostStatus struct {
+	// ObservedGeneration is the generation of the spec that the condition Ready speaks of. The leader writes it.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Addresses are the machine's own unicast addresses, the one that the agent reaches the servers from first.
 	// +optional
 	// +listType=set

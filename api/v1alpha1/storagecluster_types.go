@@ -21,11 +21,12 @@ const (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Namespaced,shortName=stc
+// +kubebuilder:resource:scope=Namespaced,shortName=stc,categories=holdfast
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40",message="the name of a StorageCluster may have at most 40 characters, because the names of its daemons are made from it"
@@ -35,6 +36,7 @@ type StorageCluster struct {
 
 	Spec StorageClusterSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status StorageClusterStatus `json:"status,omitempty"`
 }
 
@@ -235,8 +237,9 @@ type CephMonSpec struct {
 	// HostSelector chooses the hosts that may run monitors, by their labels. Without it: the hosts of the cluster's StorageNodes.
 	// +optional
 	HostSelector *metav1.LabelSelector `json:"hostSelector,omitempty"`
-	// ReplaceAfter is how long a monitor may be out of the quorum while its host is silent, before another host gets a monitor in
-	// its place. A host that is drained or removed is not waited for; one in maintenance is expected back.
+	// ReplaceAfter is how long the agent of a mon's host must be disconnected before the mon is replaced,
+	// if the mon is out of the quorum then. How long the mon has been out is not measured. The mon of a
+	// drained or removed host is replaced at once; that of a host in maintenance is not replaced.
 	// +optional
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('30s') && duration(self) <= duration('24h')",message="replaceAfter must be between 30s and 24h"
@@ -258,9 +261,10 @@ type CephMgrSpec struct {
 
 // Conditions of a StorageCluster.
 const (
-	// ClusterAccepted says whether the spec can be carried out on the hosts and devices that are there.
+	// ClusterAccepted says whether the spec of the cluster itself can be carried out; StorageNodes, Hosts and resources have conditions of their own.
 	ClusterAccepted = "Accepted"
-	// ClusterReady says whether everything that is wanted is there and the storage system says that it is well.
+	// ClusterReady says whether the storage system says that it is well, and all that the specs of the cluster, its nodes and its hosts ask for is there.
+	// Resources have a condition Ready of their own.
 	ClusterReady = "Ready"
 	// ClusterPlaced says whether the storage system has each daemon at the place of its Host: for Ceph, each OSD below its Host in CRUSH. It does not
 	// hold up ClusterReady.
@@ -298,21 +302,29 @@ const (
 	PlacesAsDeclared = "AsDeclared"
 )
 
-// StorageClusterStatus is what the engine says of its own work on the cluster.
+// StorageClusterStatus is what the leader says of its own work on the cluster. The leader is the only writer
+// of each field. Which part of its work writes a field is said there.
 type StorageClusterStatus struct {
-	// ObservedGeneration is the generation of the spec that the last orchestration worked on.
+	// ObservedGeneration is the generation of the spec that the last orchestration worked on. Its writer is the
+	// end of each orchestration.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// NextOrchestration is when the cluster is orchestrated next, if nothing changes before.
+	// NextOrchestration is when the cluster is orchestrated next, if nothing changes before. Its writer is the
+	// leader's schedule.
 	// +optional
 	NextOrchestration *metav1.Time `json:"nextOrchestration,omitempty"`
 	// OrchestratedRequest is the value that the annotation holdfast.io/orchestrate-requested had when the last run began.
+	// Its writer is the end of each orchestration.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	OrchestratedRequest string `json:"orchestratedRequest,omitempty"`
-	// Report is what the last orchestration that differed from the one before it did and decided.
+	// Report is what the last orchestration that differed from the one before it did and decided. Its writer is
+	// the end of each orchestration.
 	// +optional
 	Report *OrchestrationReport `json:"report,omitempty"`
+	// Conditions are written by the end of each orchestration. What does not hold any more is taken back before
+	// that, when an orchestration begins to write. That the cluster is paused is written by the leader's
+	// schedule, since a paused cluster is not orchestrated.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

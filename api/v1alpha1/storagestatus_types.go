@@ -10,7 +10,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Namespaced,path=storagestatuses,singular=storagestatus,shortName=sts
+// +kubebuilder:resource:scope=Namespaced,path=storagestatuses,singular=storagestatus,shortName=sst,categories=holdfast
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.status.type`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.status`
 // +kubebuilder:printcolumn:name="Health",type=string,JSONPath=`.status.health`

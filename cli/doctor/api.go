@@ -18,14 +18,14 @@ func checkAPI(f *Facts) []Finding {
 		return ok("this machine runs an agent and has no kubeconfig: %d of the %d servers that it knows are ready, and a standby never is; "+
 			"'holdfast doctor' on one of them checks the rest", ready(f.Servers), len(f.Servers))
 	case apierrors.IsForbidden(f.Unreachable), apierrors.IsUnauthorized(f.Unreachable):
-		return finding(Fail, fmt.Sprintf("the API answers, and refuses to be read: %v; %s", f.Unreachable, checkedInstead(f)),
-			"give the kubeconfig of somebody who may read all of it with --kubeconfig")
+		return finding(Fail, fmt.Sprintf("the API refuses to be read: %v; %s", f.Unreachable, checkedInstead(f)),
+			"use --kubeconfig with the kubeconfig of a user who may read everything")
 	}
 	found := finding(Fail, fmt.Sprintf("the API cannot be reached: %v; %s", f.Unreachable, checkedInstead(f)), reachAgain(f))
 	for _, s := range f.Servers {
 		if s.Err != nil {
 			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server at %s is not ready: %v", s.Address, s.Err), Remedy: s.orWait(
-				"start it ('systemctl start holdfast' there), or mend the network to it; one that runs waits for the others, or is a standby, which serves nothing")})
+				"start it ('systemctl start holdfast' there), or repair the network to it; a running server may wait for the others, or be a standby, which serves nothing")})
 		}
 	}
 	return found
@@ -34,27 +34,27 @@ func checkAPI(f *Facts) []Finding {
 // checkedInstead says what is checked where the API cannot be. How many servers there are says nothing of the quorum: standbys are among them.
 func checkedInstead(f *Facts) string {
 	if len(f.Servers) == 0 {
-		return "this machine alone is checked"
+		return "checking only this machine"
 	}
-	return fmt.Sprintf("this machine is checked, and whether servers are ready: %d of %d are, and a standby never is", ready(f.Servers), len(f.Servers))
+	return fmt.Sprintf("checking this machine and the servers: %d of %d are ready, and a standby never is", ready(f.Servers), len(f.Servers))
 }
 
 // reachAgain says what to do where the API cannot be reached. A server is ready only with a quorum: while one is, a restore would throw away what they have.
 func reachAgain(f *Facts) string {
-	const look = "look whether the servers run ('systemctl status holdfast' and 'journalctl -u holdfast' on each), and whether this machine reaches port 7440 there; " +
-		"storage daemons go on meanwhile"
+	const look = "check that the servers run ('systemctl status holdfast' and 'journalctl -u holdfast' on each), and that this machine reaches port 7440 there; " +
+		"storage daemons keep running"
 	const restore = "; if more than half of the members of etcd are lost for good, run 'holdfast restore --from-data' on one that is left"
 	switch {
 	case f.Role == "agent":
-		return "run 'holdfast doctor' on a server, or give a kubeconfig with --kubeconfig ('holdfast kubeconfig create NAME' on a server makes one): " +
-			"an agent's machine has none of its own"
+		return "run 'holdfast doctor' on a server, or use --kubeconfig ('holdfast kubeconfig create NAME' on a server creates one): " +
+			"an agent's machine has no kubeconfig"
 	case f.Role != "server":
 		return look
 	case ready(f.Servers) > 0:
-		return "the control plane works, by the word of a server that is ready: only the server of this machine is down, or cut off from the others. " +
-			"Start it ('systemctl start holdfast' here); 'journalctl -u holdfast' says why it ended, or what it waits for"
+		return "the control plane works: another server is ready. Only the server of this machine is down or disconnected. " +
+			"Start it ('systemctl start holdfast' here); 'journalctl -u holdfast' has the cause of its end, or what it waits for"
 	case cutOff(f.Servers):
-		return "see first whether this machine is cut off from the network ('ip address', and 'ping' to another server): no other server can even be dialled, " +
+		return "first check that this machine is connected to the network ('ip address', and 'ping' to another server): no other server can be dialled, " +
 			"and they may work without this one. If it is not, " + look + restore
 	}
 	return look + restore
@@ -73,7 +73,7 @@ func ready(servers []Server) (n int) {
 // orWait is what to do about a server that is not ready: nothing, where it has only just begun to run.
 func (s *Server) orWait(remedy string) string {
 	if strings.HasPrefix(s.Err.Error(), apiserver.Starting) {
-		return "wait some seconds, and run 'holdfast doctor' again: it has only just been started"
+		return "wait some seconds, and run 'holdfast doctor' again: it has just started"
 	}
 	return remedy
 }

@@ -19,14 +19,14 @@ const maxSkew = 30 * time.Second
 // need not be ready.
 func checkQuorum(f *Facts) []Finding {
 	if errors.Is(f.QuorumErr, control.ErrQuorumUnseen) || f.Quorum != nil && len(f.Quorum.Members) == 0 { // an older leader says the latter
-		return finding(Warn, "the leader of etcd has not looked at its members yet: it has only just begun to lead", "run 'holdfast doctor' again in some seconds")
+		return finding(Warn, "the leader of etcd has not observed its members yet: it has just begun to lead", "run 'holdfast doctor' again in some seconds")
 	}
 	if f.Quorum == nil {
 		remedy := "run 'holdfast doctor' again in some seconds: the members of etcd have a quorum, and may be electing their leader"
 		if ready(f.Servers) == 0 {
 			remedy = "start the servers that are down; if more than half of the members of etcd are lost for good, run 'holdfast restore'"
 		}
-		return finding(Fail, fmt.Sprintf("no server can say how the members of etcd are: %v", f.QuorumErr), remedy)
+		return finding(Fail, fmt.Sprintf("the state of the members of etcd is unknown: %v", f.QuorumErr), remedy)
 	}
 	found, told := badMembers(f.Quorum)
 	for _, s := range f.Servers {
@@ -39,10 +39,10 @@ func checkQuorum(f *Facts) []Finding {
 	if all := len(f.Servers); f.Quorum.Spare-len(resting) <= 0 && all > 1 {
 		text := fmt.Sprintf("%d servers, %d members", all, len(f.Quorum.Members))
 		if len(resting) > 0 {
-			text += "; in maintenance, and so perhaps soon off: " + words.Few(resting)
+			text += "; in maintenance: " + words.Few(resting)
 		}
-		found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("if one more member of etcd fails, nothing can be changed (%s)", text),
-			Remedy: "bring back the others, or let one more join ('holdfast token create --role server')"})
+		found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("one more failed member of etcd stops the control plane (%s)", text),
+			Remedy: "bring back the others, or join one more server ('holdfast token create --role server')"})
 	}
 	return orOK(found, "%s", counted(len(f.Servers), "no server is known", "the only server is ready", "all %d servers are ready"))
 }
@@ -65,7 +65,7 @@ func badMembers(q *control.QuorumStatus) (found []Finding, told map[string]bool)
 		if m.Voter && m.Problem != "" {
 			told[m.Name] = true
 			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the member of etcd on the server %s: %s", m.Name, m.Problem),
-				Remedy: "mend what it says, or start the server ('systemctl start holdfast' there); if the machine is gone for good, 'holdfast host remove " +
+				Remedy: "remove the cause, or start the server ('systemctl start holdfast' there); if the machine is gone for good, 'holdfast host remove " +
 					m.Name + " --gone' and join another server"})
 		}
 	}
@@ -74,11 +74,11 @@ func badMembers(q *control.QuorumStatus) (found []Finding, told map[string]bool)
 
 func checkDatabase(f *Facts) []Finding {
 	if f.Database == 0 || f.Quota == 0 {
-		return []Finding{{Level: Skipped, Message: "the server does not tell how large its database is"}}
+		return []Finding{{Level: Skipped, Message: "the server does not report the size of its database"}}
 	}
 	part := 100 * f.Database / f.Quota
-	message := fmt.Sprintf("etcd's database has %s, which is %d %% of the %s that it may have", size(uint64(f.Database)), part, size(uint64(f.Quota)))
-	remedy := "look what there is so much of ('kubectl get --raw /metrics | grep apiserver_storage_objects') and delete it; at 100 % nothing can be written"
+	message := fmt.Sprintf("etcd's database has %s, %d %% of its limit of %s", size(uint64(f.Database)), part, size(uint64(f.Quota)))
+	remedy := "find what uses the space ('kubectl get --raw /metrics | grep apiserver_storage_objects') and delete it; at 100 % nothing can be written"
 	switch {
 	case part >= 95:
 		return finding(Fail, message, remedy)
@@ -107,7 +107,7 @@ func checkClocks(f *Facts) []Finding {
 
 func checkTokens(f *Facts) []Finding {
 	if f.TokensErr != nil {
-		return []Finding{{Level: Skipped, Message: fmt.Sprintf("you may not look at the tokens, an administrator may: %v", f.TokensErr)}}
+		return []Finding{{Level: Skipped, Message: fmt.Sprintf("you may not read the tokens; ask an administrator: %v", f.TokensErr)}}
 	}
 	var found []Finding
 	open := 0
@@ -117,11 +117,11 @@ func checkTokens(f *Facts) []Finding {
 		}
 		open++
 		if t.Role == "server" {
-			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("a token to join as a server, which gives all rights, can be used until %s", t.Expires.UTC().Format(time.RFC3339)),
-				Remedy: "if no server is about to join, take it back: holdfast -n holdfast-system delete secret " + t.Name})
+			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("a join token for servers, which gives all rights, is valid until %s", t.Expires.UTC().Format(time.RFC3339)),
+				Remedy: "if no server is about to join, delete it: holdfast -n holdfast-system delete secret " + t.Name})
 		}
 	}
-	return orOK(found, "%d tokens can be used, none of them for a server", open)
+	return orOK(found, "%d tokens are valid, none of them for a server", open)
 }
 
 func size(bytes uint64) string {

@@ -61,6 +61,7 @@ type Facts struct {
 	Statuses  []api.StorageStatus
 	Daemons   []api.Daemon
 	Actions   []api.Action
+	Resources []api.Resource
 	Tokens    []Token
 	// TokensErr says why the tokens cannot be looked at, such as by who may read no Secrets.
 	TokensErr error
@@ -133,6 +134,7 @@ var checks = []struct {
 	{"machines", true, checkMachines},
 	{"versions", false, checkVersions},
 	{"clusters", false, checkClusters},
+	{"resources", false, checkResources},
 	{"actions", false, checkActions},
 	{"tokens", false, checkTokens},
 	{"disk", true, checkDisk},

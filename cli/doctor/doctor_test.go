@@ -97,20 +97,20 @@ func TestExamine(t *testing.T) {
 			f.Quorum.Members = append(f.Quorum.Members, control.QuorumMember{Name: "h4", Problem: "it is being filled"})
 			f.Servers = append(f.Servers, Server{Name: "h5", Err: down})
 		}, Warn, "quorum", "the server h5 "},
-		{"no server leads", func(f *Facts) { f.Quorum, f.QuorumErr = nil, down }, Fail, "quorum", "can say how the members of etcd are: connection refused"},
+		{"no server leads", func(f *Facts) { f.Quorum, f.QuorumErr = nil, down }, Fail, "quorum", "the state of the members of etcd is unknown: connection refused"},
 		{"a new leader", func(f *Facts) {
 			f.Quorum, f.QuorumErr = nil, fmt.Errorf("%w: %w", control.ErrQuorumUnknown, control.ErrQuorumUnseen)
 			f.Servers = append(f.Servers, Server{Name: "h4", Address: "10.0.0.4:7440", Err: down}) // a standby, for all that is known
-		}, Warn, "quorum", "the leader of etcd has not looked at its members yet"},
-		{"two servers", func(f *Facts) { f.Servers, f.Quorum.Spare = f.Servers[:2], 0 }, Warn, "quorum", "if one more member of etcd fails"},
-		{"a server in maintenance", func(f *Facts) { f.Hosts[1].Spec.Mode = api.HostMaintenance }, Warn, "quorum", "in maintenance, and so perhaps soon off: h2"},
+		}, Warn, "quorum", "the leader of etcd has not observed its members yet"},
+		{"two servers", func(f *Facts) { f.Servers, f.Quorum.Spare = f.Servers[:2], 0 }, Warn, "quorum", "one more failed member of etcd stops the control plane"},
+		{"a server in maintenance", func(f *Facts) { f.Hosts[1].Spec.Mode = api.HostMaintenance }, Warn, "quorum", "in maintenance: h2"},
 		{"large database", func(f *Facts) { f.Database = f.Quota * 3 / 4 }, Warn, "database", "75 %"},
 		{"full database", func(f *Facts) { f.Database = f.Quota }, Fail, "database", "100 %"},
 		{"clock of a server", func(f *Facts) { f.Servers[0].Skew = -time.Minute }, Fail, "clock", "1m0s apart"},
 		{"clock of a host", func(f *Facts) {
 			f.Hosts[1].Status.Conditions[1] = metav1.Condition{Type: api.HostClockInSync, Status: metav1.ConditionFalse, Message: "behind"}
 		}, Fail, "clock", "host h2: behind"},
-		{"silent agent", func(f *Facts) { f.Hosts[1].Status.Conditions[0].Status = metav1.ConditionFalse }, Fail, "agents", "the agent of host h2 is silent"},
+		{"silent agent", func(f *Facts) { f.Hosts[1].Status.Conditions[0].Status = metav1.ConditionFalse }, Fail, "agents", "the agent of host h2 has been disconnected"},
 		{"silent agent in maintenance", func(f *Facts) {
 			f.Hosts[1].Spec.Mode, f.Quorum.Members = api.HostMaintenance, f.Quorum.Members[:1] // its member gave up its seat
 			f.Hosts[1].Status.Conditions[0].Status = metav1.ConditionFalse
@@ -121,20 +121,20 @@ func TestExamine(t *testing.T) {
 		}, Warn, "clusters", "default/a is not ready: osd.1 is down"},
 		{"cluster offline", func(f *Facts) { f.Statuses[0].Status.Status = api.StorageOffline }, Fail, "clusters", "is OFFLINE"},
 		{"cluster paused", func(f *Facts) { f.Clusters[0].Spec.Mode = api.ClusterPaused }, Warn, "clusters", "nothing is repaired"},
-		{"approval", func(f *Facts) { f.Actions = action(api.ActionPendingApproval, 0) }, Warn, "actions", "waits to be approved"},
+		{"approval", func(f *Facts) { f.Actions = action(api.ActionPendingApproval, 0) }, Warn, "actions", "waits for approval"},
 		{"tried again and again", func(f *Facts) { f.Actions = action(api.ActionRunning, 9) }, Warn, "actions", "was tried 9 times: why"},
 		{"failed action", func(f *Facts) { f.Actions = action(api.ActionFailed, 0) }, Warn, "actions", "ended as Failed: why"},
-		{"token for a server", func(f *Facts) { f.Tokens = []Token{{"join-token-1", "server", now.Add(time.Hour), false}} }, Warn, "tokens", "join as a server"},
+		{"token for a server", func(f *Facts) { f.Tokens = []Token{{"join-token-1", "server", now.Add(time.Hour), false}} }, Warn, "tokens", "a join token for servers"},
 		{"disk nearly full", func(f *Facts) { f.Local.Free = 3 << 30 }, Warn, "disk", "3 GiB free for /d, 3 %"},
 		{"disk full", func(f *Facts) { f.Local.Free = 1 << 20 }, Fail, "disk", "1 MiB free"},
 		{"not renewed", func(f *Facts) { f.Local.Certificates[0].Ends = now.Add(10 * day) }, Warn, "certificates", "should have been renewed"},
-		{"ended", func(f *Facts) { f.Local.Certificates[0].Ends = now.Add(-day) }, Fail, "certificates", "/d/pki/server.crt ended at 2026-11-20"},
-		{"old authority", func(f *Facts) { f.Local.Certificates[1].Ends = now.Add(100 * day) }, Warn, "certificates", "the authority /d/pki/ca.crt ends in 100 days"},
-		{"shown certificate ended", func(f *Facts) { f.Servers[0].End = now.Add(-day) }, Fail, "certificates", "the server h1 shows"},
+		{"ended", func(f *Facts) { f.Local.Certificates[0].Ends = now.Add(-day) }, Fail, "certificates", "/d/pki/server.crt expired at 2026-11-20"},
+		{"old authority", func(f *Facts) { f.Local.Certificates[1].Ends = now.Add(100 * day) }, Warn, "certificates", "the authority /d/pki/ca.crt expires in 100 days"},
+		{"shown certificate ended", func(f *Facts) { f.Servers[0].End = now.Add(-day) }, Fail, "certificates", "the certificate of server h1 expired"},
 		{"exposed", func(f *Facts) {
 			f.Local.Exposed = []string{"/d/pki/ca.key (mode 0644)", "/d/pki (mode 0755)"}
 		}, Fail, "keys", "/d/pki/ca.key (mode 0644), and 1 more"},
-		{"stray process", func(f *Facts) { f.Local.Processes["default.a-mon-b"] = 99 }, Fail, "strays", "the process 99 is the daemon default.a-mon-b"},
+		{"stray process", func(f *Facts) { f.Local.Processes["default.a-mon-b"] = 99 }, Fail, "strays", "process 99 is the daemon default.a-mon-b"},
 		{"two machines, said by the leader", func(f *Facts) { f.Hosts[1].Status.Conditions = append(f.Hosts[1].Status.Conditions, twoMachines("h2")) },
 			Fail, "machines", "two machines run as host h2: 10.0.0.4 (boot id b1) and 10.0.0.9 (boot id b2)"},
 		{"leftover", func(f *Facts) { f.Local.Records = append(f.Local.Records, "default.old") }, Warn, "strays", "default.old"},
@@ -279,19 +279,19 @@ func TestExamine_unreachableServer(t *testing.T) {
 	own := Server{Address: "10.0.0.1:7440", Own: true, Reached: true, Err: refused}
 	works, stopped := Server{Address: "10.0.0.2:7440", Reached: true}, Server{Address: "10.0.0.3:7440", Reached: true, Err: refused}
 	standby, gone := Server{Address: "10.0.0.4:7440", Reached: true, Err: refused}, Server{Address: "10.0.0.5:7440", Err: silent}
-	const restore, network = "if more than half of the members of etcd are lost for good, run 'holdfast restore --from-data'", "cut off from the network"
+	const restore, network = "if more than half of the members of etcd are lost for good, run 'holdfast restore --from-data'", "connected to the network"
 	for _, tt := range []struct {
 		name      string
 		servers   []Server
 		says, not []string
 	}{
-		{"one of four is ready", []Server{own, works, stopped, standby}, []string{"1 of 4 are", "the control plane works", "only the server of this machine"}, []string{"restore", network}},
+		{"one of four is ready", []Server{own, works, stopped, standby}, []string{"1 of 4 are", "the control plane works", "Only the server of this machine"}, []string{"restore", network}},
 		{"all others are down", []Server{own, stopped, standby}, []string{"0 of 3 are", "the server at 10.0.0.3:7440 is not ready: connection refused", "systemctl start holdfast", restore},
 			[]string{network, "the control plane works"}},
 		{"no other can be dialled", []Server{own, gone}, []string{network, restore}, []string{"the control plane works"}},
 		{"one of the others can be dialled", []Server{own, gone, stopped}, []string{restore}, []string{network}},
 		{"it is the only one", []Server{own}, []string{restore}, []string{network}},
-		{"it knows of none", nil, []string{"this machine alone is checked", restore}, []string{network}},
+		{"it knows of none", nil, []string{"checking only this machine", restore}, []string{network}},
 	} {
 		f := &Facts{Now: now, DataDir: "/d", Role: "server", Unreachable: errors.New("context deadline exceeded"), Local: healthy().Local, Servers: tt.servers}
 		text := fmt.Sprintf("%+v", Examine(f))

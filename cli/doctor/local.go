@@ -10,11 +10,11 @@ import (
 
 func checkDisk(f *Facts) []Finding {
 	if f.Local.Size == 0 {
-		return []Finding{{Level: Skipped, Message: "how full the disk is cannot be read"}}
+		return []Finding{{Level: Skipped, Message: "cannot read the free space of the disk"}}
 	}
 	part := 100 * f.Local.Free / f.Local.Size
 	message := fmt.Sprintf("%s free for %s, %d %% of the file system", size(f.Local.Free), f.DataDir, part)
-	remedy := "free some space, or give " + f.DataDir + " a file system of its own; a server ends when it cannot write"
+	remedy := "free some space, or put " + f.DataDir + " on a filesystem of its own; a server ends when it cannot write"
 	switch {
 	case f.Local.Free < 512<<20:
 		return finding(Fail, message, remedy)
@@ -35,29 +35,29 @@ func checkCertificates(f *Facts) []Finding {
 	}
 	for _, s := range f.Servers {
 		if !s.End.IsZero() && f.Now.After(s.End) {
-			found = append(found, finding(Fail, fmt.Sprintf("the server %s shows a certificate that ended at %s", s.Name, s.End.UTC().Format(time.RFC3339)), "restart holdfast there")...)
+			found = append(found, finding(Fail, fmt.Sprintf("the certificate of server %s expired at %s", s.Name, s.End.UTC().Format(time.RFC3339)), "restart holdfast there")...)
 		}
 	}
 	if first.IsZero() {
 		return orOK(found, "there are no certificates on this machine")
 	}
-	return orOK(found, "%s %s", counted(len(f.Local.Certificates), "", "the certificate ends in", "of %d certificates the first ends in"), roughly(first.Sub(f.Now)))
+	return orOK(found, "%s %s", counted(len(f.Local.Certificates), "", "the certificate expires in", "the first of %d certificates expires in"), roughly(first.Sub(f.Now)))
 }
 
 // certificate judges one by the part of its life that is left. It should have been renewed with a third left, and a quarter at
 // the latest.
 func certificate(now time.Time, c Certificate) []Finding {
 	left, life := c.Ends.Sub(now), c.Ends.Sub(c.Begins)
-	message := fmt.Sprintf("%s ends in %s", c.Path, roughly(left))
+	message := fmt.Sprintf("%s expires in %s", c.Path, roughly(left))
 	switch {
 	case c.Authority && left < 365*24*time.Hour:
 		return finding(Warn, "the authority "+message, "holdfast ca rotate")
 	case c.Authority:
 		return nil
 	case left <= 0:
-		return finding(Fail, fmt.Sprintf("%s ended at %s", c.Path, c.Ends.UTC().Format(time.RFC3339)), anew(c.Path))
+		return finding(Fail, fmt.Sprintf("%s expired at %s", c.Path, c.Ends.UTC().Format(time.RFC3339)), anew(c.Path))
 	case left < life/5:
-		return finding(Warn, message+", and should have been renewed by now", "does holdfast run here? Its log says why it could not renew it")
+		return finding(Warn, message+", and should have been renewed", "check that holdfast runs here; its log has the error of the renewal")
 	}
 	return nil
 }
@@ -68,16 +68,16 @@ func anew(path string) string {
 		return "create a token on a server with 'holdfast token create', then start the agent with 'holdfast agent --join TOKEN'; " +
 			"a server with 'holdfast server --join TOKEN' and a token of 'holdfast token create --role server'"
 	case "kubeconfig":
-		return "copy admin.kubeconfig from a server anew"
+		return "copy admin.kubeconfig from a server again"
 	}
-	return "restart holdfast on this server, which makes it anew"
+	return "restart holdfast on this server, which renews it"
 }
 
 // checkKeys reports private keys that other users may read: whoever has the authority's key can make
 // an administrator's certificate.
 func checkKeys(f *Facts) []Finding {
 	if len(f.Local.Exposed) == 0 {
-		return ok("private keys are readable by their owner alone")
+		return ok("only the owner can read private keys")
 	}
 	message := "other users may read or change " + f.Local.Exposed[0]
 	if more := len(f.Local.Exposed) - 1; more > 0 {
@@ -93,7 +93,7 @@ func checkStrays(f *Facts) []Finding {
 	case f.Host == "":
 		return ok("this machine runs no agent")
 	case twins(f)[f.Host] != "":
-		return []Finding{{Level: Skipped, Message: "what is kept and runs here may be needed on this machine or another: first one machine alone has to run as host " + f.Host}}
+		return []Finding{{Level: Skipped, Message: "daemons and data here may be needed on this machine or the other: first leave only one machine that runs as host " + f.Host}}
 	}
 	wanted := map[string]bool{}
 	for i := range f.Daemons {
@@ -104,29 +104,29 @@ func checkStrays(f *Facts) []Finding {
 	var found []Finding
 	for _, name := range slices.Sorted(maps.Keys(f.Local.Processes)) {
 		if !wanted[name] {
-			found = append(found, finding(Fail, fmt.Sprintf("the process %d is the daemon %s, which is not wanted on this host", f.Local.Processes[name], name),
-				"if holdfast runs here, it stops it soon. Otherwise, and if no other data directory is in use on this machine, see what it is with 'ps', and stop it")...)
+			found = append(found, finding(Fail, fmt.Sprintf("process %d is the daemon %s, which does not belong to this host", f.Local.Processes[name], name),
+				"if holdfast runs here, it stops the process soon. Otherwise, and if no other data directory is in use on this machine, check it with 'ps', and stop it")...)
 		}
 	}
 	for _, name := range f.Local.Records {
 		if !wanted[name] && f.Local.Processes[name] == 0 {
-			found = append(found, finding(Warn, fmt.Sprintf("something is kept of the daemon %s, which is not wanted on this host", name),
-				fmt.Sprintf("if holdfast runs here, it tidies up soon. Otherwise look at %s", filepath.Join(f.DataDir, "agent", "daemons", name)))...)
+			found = append(found, finding(Warn, fmt.Sprintf("data of daemon %s, which does not belong to this host", name),
+				fmt.Sprintf("if holdfast runs here, it removes the data soon. Otherwise check %s", filepath.Join(f.DataDir, "agent", "daemons", name)))...)
 		}
 	}
-	return orOK(found, "no daemon runs here that is not wanted")
+	return orOK(found, "no stray daemon runs here")
 }
 
 func checkSnapshots(f *Facts) []Finding {
 	if f.Role != "server" {
-		return ok("servers alone keep backups of the control plane")
+		return ok("only servers keep backups of the control plane")
 	}
 	age := f.Now.Sub(f.Local.Snapshot)
 	switch {
 	case f.Local.Snapshot.IsZero():
-		return finding(Warn, "there is no backup of the control plane on this server", "take one: 'holdfast backup FILE', and keep it on another machine")
+		return finding(Warn, "no backup of the control plane on this server", "take one with 'holdfast backup FILE', and keep it on another machine")
 	case age > 24*time.Hour:
-		return finding(Warn, fmt.Sprintf("the last backup of the control plane on this server is %s old", roughly(age)), "the server's log says why there is no newer one; take one with 'holdfast backup FILE'")
+		return finding(Warn, fmt.Sprintf("the last backup of the control plane on this server is %s old", roughly(age)), "the server's log has the cause; take one with 'holdfast backup FILE'")
 	}
 	return ok("the last backup of the control plane is %s old", roughly(age))
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/pki"
+	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
 const systemNamespace = "holdfast-system"
@@ -99,6 +100,11 @@ func (s *Source) lists(ctx context.Context, f *Facts) error {
 			return err
 		}
 	}
+	resources, err := bare.ReadResources(ctx, s.Client)
+	if err != nil {
+		return err
+	}
+	f.Resources = resources
 	f.Hosts, f.Clusters, f.Statuses, f.Daemons, f.Actions = hosts.Items, clusters.Items, statuses.Items, daemons.Items, actions.Items
 	return s.tokens(ctx, f)
 }

@@ -60,7 +60,7 @@ func TestLook(t *testing.T) {
 	}
 	for check, want := range map[string]string{
 		"api": "OK", "quorum": "OK the only server is ready", "database": "OK", "clock": "OK", "clusters": "OK", "actions": "OK", "files": "OK",
-		"certificates": "OK", "tokens": "WARN a token to join as a server", "strays": "the daemon default.stray-of-the-test", "snapshots": "WARN",
+		"certificates": "OK", "tokens": "WARN a join token for servers", "strays": "the daemon default.stray-of-the-test", "snapshots": "WARN",
 	} {
 		if !strings.Contains(got[check], want) {
 			t.Errorf("%s: got %q, want %q", check, got[check], want)

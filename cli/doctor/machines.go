@@ -8,8 +8,8 @@ import (
 )
 
 // oneAlone is what to do about two machines that run as one host.
-const oneAlone = "decide which machine is the right one, and run 'systemctl disable --now holdfast' on the other; if it cannot be reached, switch it off or cut it off " +
-	"from the network. The right one goes on by itself. Remove nothing on either before that"
+const oneAlone = "decide which machine is the right one, and run 'systemctl disable --now holdfast' on the other; if you cannot reach it, " +
+	"switch it off or disconnect it. The right one continues by itself. Remove nothing on either before that"
 
 // twins says of each host that several machines run as it.
 func twins(f *Facts) map[string]string {
@@ -31,7 +31,7 @@ func checkMachines(f *Facts) []Finding {
 	all := twins(f)
 	var found []Finding
 	for _, host := range slices.Sorted(maps.Keys(all)) {
-		found = append(found, finding(Fail, all[host]+"; nothing new is started on either", oneAlone)...)
+		found = append(found, finding(Fail, all[host]+"; nothing new starts on either", oneAlone)...)
 	}
-	return orOK(found, "no two machines are known to run as one host")
+	return orOK(found, "no two machines run as one host")
 }

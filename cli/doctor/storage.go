@@ -11,6 +11,7 @@ import (
 
 	actions "github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 func condition(conditions []metav1.Condition, name string) *metav1.Condition {
@@ -30,8 +31,8 @@ func checkAgents(f *Facts) []Finding {
 			level, what = Warn, fmt.Sprintf(" (its mode is %s)", h.ModeOf())
 		}
 		found = append(found, Finding{Level: level,
-			Message: fmt.Sprintf("the agent of host %s%s is silent since %s; its daemons may well run", h.Name, what, c.LastTransitionTime.UTC().Format(time.RFC3339)),
-			Remedy:  "is the machine up and reachable? Then look at 'journalctl -u holdfast' there. If it is gone for good: 'holdfast host remove " + h.Name + " --gone'"})
+			Message: fmt.Sprintf("the agent of host %s%s has been disconnected since %s; its daemons may still run", h.Name, what, c.LastTransitionTime.UTC().Format(time.RFC3339)),
+			Remedy:  "check that the machine is up and reachable, then 'journalctl -u holdfast' there. If it is gone for good: 'holdfast host remove " + h.Name + " --gone'"})
 	}
 	return orOK(found, "%s", counted(len(f.Hosts), "there are no hosts", "the agent of the only host is connected", "the agents of all %d hosts are connected"))
 }
@@ -65,12 +66,16 @@ func cluster(f *Facts, c *api.StorageCluster) *Finding {
 		return &Finding{Level: Fail, Message: fmt.Sprintf("the cluster %s is OFFLINE: %s", name, s.Status.Message), Remedy: remedy}
 	}
 	if a := condition(c.Status.Conditions, api.ClusterAccepted); a != nil && a.Status == metav1.ConditionFalse {
-		return refused(c, a.Message, remedy)
+		return &Finding{Level: Fail, Message: fmt.Sprintf("the spec of cluster %s cannot be carried out: %s", name, a.Message),
+			Remedy: "change its spec: " + remedy}
 	}
 	r := condition(c.Status.Conditions, api.ClusterReady)
-	switch {
+	switch host := refusedHost(c); {
 	case r == nil:
-		return &Finding{Level: Warn, Message: fmt.Sprintf("the cluster %s was not looked at yet", name), Remedy: "is there a leader? " + remedy}
+		return &Finding{Level: Warn, Message: fmt.Sprintf("the cluster %s has not been observed yet", name), Remedy: "check that a server leads: " + remedy}
+	case r.Status != metav1.ConditionTrue && host != "":
+		return &Finding{Level: Warn, Message: fmt.Sprintf("the mode of a host of cluster %s is refused: %s", name, r.Message),
+			Remedy: fmt.Sprintf("run 'holdfast why %s' for the next step", host)}
 	case r.Status != metav1.ConditionTrue:
 		return &Finding{Level: Warn, Message: fmt.Sprintf("the cluster %s is not ready: %s", name, r.Message), Remedy: remedy}
 	}
@@ -80,34 +85,49 @@ func cluster(f *Facts, c *api.StorageCluster) *Finding {
 	return nil
 }
 
-// refused is about what cannot be had. Where it is the mode of hosts alone, the cluster goes on as it is, and no spec of its own is at fault.
-func refused(c *api.StorageCluster, message, remedy string) *Finding {
-	name := c.Namespace + "/" + c.Name
-	hosts := 0
-	var objects []string
-	for _, d := range refusals(c) {
-		if objects = append(objects, d.Object); strings.HasPrefix(d.Object, "host/") {
-			hosts++
-		}
-	}
-	if hosts > 0 && hosts == len(objects) {
-		return &Finding{Level: Warn, Message: fmt.Sprintf("the mode of a host of cluster %s is refused: %s", name, message),
-			Remedy: fmt.Sprintf("'holdfast why %s' says what helps", objects[0])}
-	}
-	return &Finding{Level: Fail, Message: fmt.Sprintf("the cluster %s cannot be made as it is declared: %s", name, message), Remedy: "change its spec: " + remedy}
-}
-
-// refusals are the decisions to refuse something in the last report.
-func refusals(c *api.StorageCluster) (all []api.Decision) {
+// refusedHost is the object of a host whose mode is refused, where nothing else that the cluster consists of is.
+func refusedHost(c *api.StorageCluster) (host string) {
 	if c.Status.Report == nil {
-		return nil
+		return ""
 	}
 	for _, d := range c.Status.Report.Decisions {
-		if d.Verdict == api.VerdictRefuse {
-			all = append(all, d)
+		if d.Verdict != api.VerdictRefuse || engine.OfResource(d.Object) {
+			continue
+		}
+		if !strings.HasPrefix(d.Object, engine.HostObject("")) {
+			return ""
+		}
+		host = d.Object
+	}
+	return host
+}
+
+// checkResources finds what clusters offer and cannot be used as it is declared, unless it is on its way.
+func checkResources(f *Facts) []Finding {
+	var found []Finding
+	for _, r := range f.Resources {
+		if verdict := resource(r); verdict != nil {
+			found = append(found, *verdict)
 		}
 	}
-	return all
+	return orOK(found, "%s", counted(len(f.Resources), "there are no resources", "the only resource is Online, or is being made", "all %d resources are Online, or are being made"))
+}
+
+func resource(r api.Resource) *Finding {
+	common, object := r.Common(), engine.ResourceObject(r)
+	level, state := Warn, ""
+	switch stalled := condition(common.Conditions, api.ConditionStalled); {
+	case common.State == api.ResourceOffline:
+		level, state = Fail, "is Offline: "+common.Message
+	case stalled != nil && stalled.Status == metav1.ConditionTrue:
+		level, state = Fail, "cannot be as it is declared: "+stalled.Message
+	case common.State == api.ResourceDegraded:
+		state = "is Degraded: " + common.Message
+	default:
+		return nil
+	}
+	return &Finding{Level: level, Message: fmt.Sprintf("%s in namespace %s %s", object, r.GetNamespace(), state),
+		Remedy: fmt.Sprintf("run 'holdfast why %s -n %s' for the next step", object, r.GetNamespace())}
 }
 
 func status(f *Facts, c *api.StorageCluster) *api.StorageStatus {
@@ -142,7 +162,7 @@ func checkActions(f *Facts) []Finding {
 			found = append(found, *verdict)
 		}
 	}
-	return orOK(found, "%s", counted(open, "no action is under way", "one action is under way, and needs nobody", "%d actions are under way, and none needs a person"))
+	return orOK(found, "%s", counted(open, "no action is running", "one action is running; no user has to act", "%d actions are running; no user has to act"))
 }
 
 // shownFor is for how long an action that failed is shown.
@@ -163,7 +183,7 @@ func action(f *Facts, a *api.Action) *Finding {
 	show := fmt.Sprintf("holdfast action show -n %s %s", a.Namespace, a.Name)
 	switch s := &a.Status; {
 	case s.State == api.ActionPendingApproval:
-		return &Finding{Level: Warn, Message: what + " waits to be approved", Remedy: fmt.Sprintf("holdfast action approve -n %s %s", a.Namespace, a.Name)}
+		return &Finding{Level: Warn, Message: what + " waits for approval", Remedy: fmt.Sprintf("holdfast action approve -n %s %s", a.Namespace, a.Name)}
 	case s.State == api.ActionRunning && s.Attempts >= hangs:
 		return &Finding{Level: Warn, Message: fmt.Sprintf("%s was tried %d times: %s", what, s.Attempts, s.Message), Remedy: show}
 	case s.State == api.ActionRunning && s.Estimated != nil && f.Now.After(s.Estimated.Add(time.Hour)):

@@ -59,7 +59,7 @@ func TestExplain_actions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if strings.Contains(answer.Text, "Action x: ") && strings.HasPrefix(answer.Next, "'holdfast action approve x', or 'holdfast action cancel x'.") {
+			if strings.Contains(answer.Text, "Action x: ") && strings.HasPrefix(answer.Next, "run 'holdfast action approve x' or 'holdfast action cancel x'.") {
 				told = append(told, object)
 			}
 		}

@@ -28,8 +28,8 @@ func (w *World) daemon(d *api.Daemon) Answer {
 		if h.Name == d.Spec.Host && silent(h) != nil {
 			a := w.host(h)
 			if d.DeletionTimestamp != nil {
-				return Answer{join(name+" is being removed, and its agent has to do that", a.Text),
-					fmt.Sprintf("turn the machine on. If it is gone for good, 'holdfast host remove %s --gone' gives it up.", h.Name)}
+				return Answer{join(name+" is being removed, which needs its agent", a.Text),
+					fmt.Sprintf("switch the machine on; if it is gone for good, run 'holdfast host remove %s --gone'.", h.Name)}
 			}
 			return Answer{join(fmt.Sprintf("%s was last reported %s", name, state(d)), a.Text), a.Next}
 		}
@@ -39,25 +39,25 @@ func (w *World) daemon(d *api.Daemon) Answer {
 	if decision != nil && decision.Verdict != api.VerdictDo {
 		told = decision.Message
 	}
-	log := fmt.Sprintf("'holdfast get daemons %s -o yaml' has the end of its log.", d.Name)
+	log := fmt.Sprintf("read the end of its log with 'holdfast get daemons %s -o yaml'.", d.Name)
 	switch {
 	case d.DeletionTimestamp != nil:
-		return Answer{join(name+" is being removed", d.Status.Message), "nothing; its agent stops it and cleans up."}
+		return Answer{join(name+" is being removed", d.Status.Message), "wait; its agent stops it and cleans up."}
 	case d.Status.State == api.DaemonFailed:
-		return Answer{join(name+" could not be prepared", told, d.Status.Message), "mend what it names; the agent tries again by itself. " + log}
+		return Answer{join(name+" could not be prepared", told, d.Status.Message), "remove the cause; the agent retries by itself. " + upper(log)}
 	case d.Status.State == api.DaemonBackOff:
-		return Answer{join(name+" ended and is started again after a pause", told, exit(d), d.Status.Message), log}
+		return Answer{join(fmt.Sprintf("%s ended and restarts after a pause (%d restarts so far)", name, d.Status.Restarts), told, lastEnd(d)), log}
 	case told != "":
 		return Answer{join(fmt.Sprintf("%s is %s", name, state(d)), told), nextFor(decision, of)}
 	case !asWanted(d):
-		return Answer{join(fmt.Sprintf("%s is %s and shall be %s", name, state(d), d.Spec.State), d.Status.Message), "nothing; its agent is at it."}
+		return Answer{join(fmt.Sprintf("%s is %s; its desired state is %s", name, state(d), d.Spec.State), d.Status.Message), "wait; its agent works on it."}
 	case d.Status.Restarts > 0:
-		return Answer{join(fmt.Sprintf("%s is %s%s; it was started again %d times", name, state(d), since(d), d.Status.Restarts), exit(d)), log}
+		return Answer{join(fmt.Sprintf("%s is %s%s; it restarted %d times", name, state(d), since(d), d.Status.Restarts), exit(d)), log}
 	}
 	if h := w.maintained(d); h != nil {
 		return Answer{sentence(fmt.Sprintf("%s is %s because %s", name, state(d), maintenance(h))), leaveMaintenance(h)}
 	}
-	return Answer{sentence(fmt.Sprintf("%s is %s%s, as wanted", name, state(d), since(d))), ""}
+	return Answer{sentence(fmt.Sprintf("%s is %s%s, as desired", name, state(d), since(d))), ""}
 }
 
 func state(d *api.Daemon) api.DaemonState {
@@ -74,11 +74,19 @@ func since(d *api.Daemon) string {
 	return " since " + d.Status.Started.UTC().Format(time.RFC3339)
 }
 
+// lastEnd is the last exit of a daemon's process, or the agent's message, which says the same in other words.
+func lastEnd(d *api.Daemon) string {
+	if text := exit(d); text != "" {
+		return text
+	}
+	return d.Status.Message
+}
+
 func exit(d *api.Daemon) string {
 	if d.Status.LastExit == nil {
 		return ""
 	}
-	return fmt.Sprintf("Its last end, at %s: %s", d.Status.LastExit.Time.UTC().Format(time.RFC3339), d.Status.LastExit.Reason)
+	return fmt.Sprintf("Last exit, at %s: %s", d.Status.LastExit.Time.UTC().Format(time.RFC3339), d.Status.LastExit.Reason)
 }
 
 // maintained is the host in maintenance that a daemon is stopped for; nil where it is stopped for something else, or not.
@@ -100,5 +108,5 @@ func maintenance(h *api.Host) string {
 }
 
 func leaveMaintenance(h *api.Host) string {
-	return fmt.Sprintf("when it shall serve again: 'holdfast host maintenance exit %s'.", h.Name)
+	return fmt.Sprintf("to return it to service, run 'holdfast host maintenance exit %s'.", h.Name)
 }

@@ -19,30 +19,29 @@ func (w *World) cluster(c *api.StorageCluster) Answer {
 	accepted := meta.FindStatusCondition(c.Status.Conditions, api.ClusterAccepted)
 	switch report := c.Status.Report; {
 	case c.ModeOf() == api.ClusterPaused:
-		return Answer{"The cluster is paused: its daemons run on, and nobody looks at it.", "set spec.mode to Active or Observed."}
+		return Answer{"The cluster is paused (spec.mode); its daemons keep running.", "to resume, set spec.mode to Active or Observed."}
 	case report == nil || ready == nil:
-		return Answer{"The leader has not looked at the cluster yet.", "'holdfast doctor' says whether a server leads."}
+		return Answer{"The leader has not observed the cluster yet.", "check with 'holdfast doctor' whether a server leads."}
 	case report.Outcome == api.OutcomeFailed:
-		return Answer{join("The last orchestration failed", report.Error), fmt.Sprintf("mend what it names, then 'holdfast orchestrate %s --wait'.", c.Name)}
+		return Answer{join("The last orchestration failed", report.Error), fmt.Sprintf("remove the cause, then run 'holdfast orchestrate %s --wait'.", c.Name)}
 	case c.Status.ObservedGeneration < c.Generation:
-		return Answer{"The newest spec has not been looked at yet.", watch + " shows when."}
+		return Answer{"The leader has not observed the newest spec yet.", "follow it with " + watch + "."}
 	case ready.Status == metav1.ConditionTrue:
 		return Answer{w.wellText(c), ""}
 	case accepted != nil && accepted.Status == metav1.ConditionFalse:
-		if host := hostRefused(report); host != "" {
-			return Answer{join(w.stateText(c), "The mode of a host is refused", accepted.Message), fmt.Sprintf("'holdfast why %s', which says what helps.", host)}
-		}
-		return Answer{join("What is declared cannot be carried out", accepted.Message), "change what it names, and apply it again."}
+		return Answer{join("The spec cannot be carried out", accepted.Message), "correct the spec, and apply it again."}
+	case hostRefused(report) != "":
+		return Answer{join(w.stateText(c), "The mode of a host is refused", ready.Message), fmt.Sprintf("run 'holdfast why %s', which has the next step.", hostRefused(report))}
 	case c.ModeOf() == api.ClusterObserved:
-		return Answer{sentence(upper(ready.Message)), "set spec.mode to Active to have it done."}
+		return Answer{sentence(upper(ready.Message)), "to carry it out, set spec.mode to Active."}
 	}
-	return Answer{join(w.stateText(c), "What is missing: "+ready.Message), w.hint(c, watch)}
+	return Answer{join(w.stateText(c), "Not ready: "+ready.Message), w.hint(c, watch)}
 }
 
-// hostRefused is the host whose mode is refused, where nothing but hosts is refused.
+// hostRefused is the host whose mode is refused, where nothing else that the cluster consists of is.
 func hostRefused(report *api.OrchestrationReport) (host string) {
 	for _, d := range report.Decisions {
-		if d.Verdict != api.VerdictRefuse {
+		if d.Verdict != api.VerdictRefuse || engine.OfResource(d.Object) {
 			continue
 		}
 		if !strings.HasPrefix(d.Object, "host/") {
@@ -54,7 +53,7 @@ func hostRefused(report *api.OrchestrationReport) (host string) {
 }
 
 func (w *World) wellText(c *api.StorageCluster) string {
-	return join(w.stateText(c), "Everything that is wanted is there", conditionText(c, api.ClusterPlaced), conditionText(c, api.ClusterRedundant))
+	return join(w.stateText(c), "Everything declared is there", upper(conditionText(c, api.ClusterPlaced)), upper(conditionText(c, api.ClusterRedundant)))
 }
 
 // conditionText says what is not as it could be by a condition that holds nothing up, such as what the storage system has
@@ -74,12 +73,12 @@ func (w *World) stateText(c *api.StorageCluster) string {
 				text += ", " + s.Health
 			}
 			if s.StaleSince != nil {
-				text += fmt.Sprintf(" (its last word: it does not answer since %s)", s.StaleSince.UTC().Format(time.RFC3339))
+				text += fmt.Sprintf(" (last report: it has not answered since %s)", s.StaleSince.UTC().Format(time.RFC3339))
 			}
 			return text
 		}
 	}
-	return "The cluster has no state yet"
+	return "The state of the cluster is unknown"
 }
 
 // waitsForPerson says whether what a decision waits for does not come by itself.
@@ -92,16 +91,16 @@ func (w *World) hint(c *api.StorageCluster, watch string) string {
 	for i := range w.Daemons {
 		d := &w.Daemons[i]
 		if d.Spec.Cluster == c.Name && (d.Status.State == api.DaemonFailed || d.Status.State == api.DaemonBackOff) {
-			return fmt.Sprintf("'holdfast why %s', which does not run.", ShortName(d))
+			return fmt.Sprintf("run 'holdfast why %s': this daemon does not run.", ShortName(d))
 		}
 	}
 	if report := c.Status.Report; report != nil && slices.ContainsFunc(report.Decisions, waitsForPerson) {
-		return "what the sentence names, unless it comes by itself; " + watch + " shows what moves."
+		return "do what is named above, unless it passes by itself; follow it with " + watch + "."
 	}
 	if next := w.checkOf(c); next != "" {
 		return next
 	}
-	return watch + " shows what moves."
+	return "follow it with " + watch + "."
 }
 
 // checkOf is the next step of a health check of the storage system that has one, of the worst if there is any.
@@ -124,13 +123,13 @@ func (w *World) node(n *api.StorageNode) Answer {
 	c := meta.FindStatusCondition(n.Status.Conditions, api.NodeAccepted)
 	switch {
 	case c == nil || n.Status.ObservedGeneration < n.Generation:
-		return Answer{"The leader has not looked at the node's newest spec yet.", "is its cluster there, and active? 'holdfast status' says."}
+		return Answer{"The leader has not observed the node's newest spec yet.", "check with 'holdfast status' that its cluster exists and is active."}
 	case c.Status != metav1.ConditionTrue && c.Reason == "Waiting" && !engine.SelectsHost(n.Spec.NodeSelector, w.Hosts):
-		return Answer{join("The node waits", c.Message), "let the machine join ('holdfast token create'), or mend spec.nodeSelector and apply it again: 'holdfast host list' shows the hosts."}
+		return Answer{join("The node waits", c.Message), "join the machine ('holdfast token create'), or correct spec.nodeSelector ('holdfast host list') and apply it again."}
 	case c.Status != metav1.ConditionTrue && c.Reason == "Waiting":
-		return Answer{join("The node waits", c.Message), "nothing if it comes by itself."}
+		return Answer{join("The node waits", c.Message), "wait."}
 	case c.Status != metav1.ConditionTrue:
-		return Answer{join("The node is refused", c.Message), "change the node or the host, and apply it again."}
+		return Answer{join("The node is refused", c.Message), "correct the node or the host, and apply it again."}
 	}
 	if a, stuck := w.troubleOn(n.Status.Host); stuck {
 		return Answer{join("The node is accepted on host "+n.Status.Host, a.Text), a.Next}
@@ -138,7 +137,7 @@ func (w *World) node(n *api.StorageNode) Answer {
 	if d, of := w.decisionOn("node/" + n.Name); d != nil {
 		return Answer{join("The node is accepted on host "+n.Status.Host, d.Message), nextFor(d, of)}
 	}
-	return Answer{sentence("The node is accepted on host " + n.Status.Host + ", and its daemons are as they should be"), ""}
+	return Answer{sentence("The node is accepted on host " + n.Status.Host + ", and its daemons are in their desired state"), ""}
 }
 
 // troubleOn answers for the host if something is the matter with it, else for the first of its daemons with which something is.
@@ -171,16 +170,16 @@ func silent(h *api.Host) *metav1.Condition {
 func (w *World) host(h *api.Host) Answer {
 	if text, twins := h.Twins(); twins {
 		return Answer{
-			sentence(upper(text) + ". What runs there runs on, and neither machine starts, stops or removes anything"),
-			"which of them is the right one? On the other: 'systemctl disable --now holdfast'. The right one goes on by itself. " +
-				"If the other cannot be reached, switch it off, or cut it off from the network.",
+			sentence(upper(text) + ". Running daemons keep running; neither machine starts, stops or removes anything"),
+			"decide which machine is the right one, and run 'systemctl disable --now holdfast' on the other. The right one continues by itself. " +
+				"If you cannot reach the other, switch it off or disconnect it.",
 		}
 	}
 	if c := silent(h); c != nil {
 		return Answer{
-			fmt.Sprintf("The agent of host %s is silent since %s; the storage on the host may well be fine, and nothing is stopped because of it.",
+			fmt.Sprintf("The agent of host %s has been disconnected since %s; the storage on the host may still serve, and nothing is stopped because of it.",
 				h.Name, c.LastTransitionTime.UTC().Format(time.RFC3339)),
-			"is the machine on, and does it reach a server? On it: 'systemctl status holdfast'.",
+			"check that the machine is on and reaches a server; on it, run 'systemctl status holdfast'.",
 		}
 	}
 	d, of := w.decisionOn("host/" + h.Name)
@@ -188,10 +187,10 @@ func (w *World) host(h *api.Host) Answer {
 		text := upper(maintenance(h))
 		switch {
 		case d == nil:
-			return Answer{sentence(text + ", and as far as the clusters go it is so"), leaveMaintenance(h)}
+			return Answer{sentence(text + "; all clusters have done their part"), leaveMaintenance(h)}
 		case d.Verdict == api.VerdictRefuse && mode == api.HostMaintenance:
-			return Answer{join(text, "That is refused, and what runs there runs on", d.Message),
-				fmt.Sprintf("'holdfast host maintenance exit %s' takes it back; or wait until what the sentence names is over: it is tried again by itself.", h.Name)}
+			return Answer{join(text, "Refused; its daemons keep running", d.Message),
+				fmt.Sprintf("wait until the cause is over, which is checked again by itself, or run 'holdfast host maintenance exit %s'.", h.Name)}
 		}
 		return Answer{join(text, d.Message), nextFor(d, of)}
 	}
@@ -201,25 +200,25 @@ func (w *World) host(h *api.Host) Answer {
 	for i := range w.Daemons {
 		if x := &w.Daemons[i]; x.Spec.Host == h.Name && !asWanted(x) {
 			a := w.daemon(x)
-			return Answer{join(fmt.Sprintf("Host %s is active and its agent is heard", h.Name), a.Text), a.Next}
+			return Answer{join(fmt.Sprintf("Host %s is active and its agent is connected", h.Name), a.Text), a.Next}
 		}
 	}
-	return Answer{fmt.Sprintf("Host %s is active, its agent is heard, and its daemons are as they should be.", h.Name), ""}
+	return Answer{fmt.Sprintf("Host %s is active, its agent is connected, and its daemons are in their desired state.", h.Name), ""}
 }
 
 func action(a *api.Action) Answer {
 	s := &a.Status
 	name := fmt.Sprintf("%s on %s", a.Spec.Kind, a.Spec.Target)
-	show := fmt.Sprintf("'holdfast action show %s' has its steps.", a.Name)
+	show := fmt.Sprintf("see its steps with 'holdfast action show %s'.", a.Name)
 	switch s.State {
 	case api.ActionPendingApproval:
-		return Answer{sentence(name + " waits to be approved"), fmt.Sprintf("'holdfast action approve %s', or 'holdfast action cancel %s'.", a.Name, a.Name)}
+		return Answer{sentence(name + " waits for approval"), fmt.Sprintf("run 'holdfast action approve %s' or 'holdfast action cancel %s'.", a.Name, a.Name)}
 	case api.ActionDone:
 		return Answer{join(name+" is done", s.Message), ""}
 	case api.ActionFailed, api.ActionLost, api.ActionCancelled:
 		return Answer{join(name+" is "+strings.ToLower(string(s.State)), s.Message), show}
 	case "":
-		return Answer{sentence(name + " was recorded, and the leader has not taken it up yet"), "'holdfast doctor' says whether a server leads."}
+		return Answer{sentence(name + " is recorded; the leader has not begun it yet"), "check with 'holdfast doctor' whether a server leads."}
 	default: // it goes on
 	}
 	text := name + " is " + strings.ToLower(string(s.State))

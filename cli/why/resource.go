@@ -17,14 +17,14 @@ func (w *World) resource(r api.Resource) Answer {
 	accepted := meta.FindStatusCondition(s.Conditions, api.ResourceAccepted)
 	switch {
 	case !w.hasCluster(r.ClusterName()):
-		return Answer{fmt.Sprintf("There is no StorageCluster %s in the %s's namespace, so nobody makes it.", r.ClusterName(), kind),
-			fmt.Sprintf("declare the cluster, or a %s in another one: 'holdfast get storageclusters'.", kind)}
+		return Answer{fmt.Sprintf("StorageCluster %s does not exist in the %s's namespace, so it is not made.", r.ClusterName(), kind),
+			fmt.Sprintf("declare the cluster, or correct spec.cluster of the %s: 'holdfast get storageclusters' lists the clusters.", kind)}
 	case d != nil && s.State == "":
 		return Answer{join("The "+kind+" is not made", d.Message), nextFor(d, of)}
 	case s.ObservedGeneration < r.GetGeneration():
-		return Answer{fmt.Sprintf("The leader has not looked at the %s's newest spec yet.", kind), fmt.Sprintf("is its cluster active? 'holdfast status %s' says.", r.ClusterName())}
+		return Answer{fmt.Sprintf("The leader has not observed the %s's newest spec yet.", kind), fmt.Sprintf("check with 'holdfast status %s' that its cluster is active.", r.ClusterName())}
 	case accepted != nil && accepted.Status == metav1.ConditionFalse:
-		return Answer{join("The "+kind+" cannot be made as it is declared", accepted.Message), "change what it names, and apply it again."}
+		return Answer{join("The "+kind+" cannot be made as declared", accepted.Message), "correct the spec, and apply it again."}
 	}
 	text := fmt.Sprintf("The %s is %s", kind, s.State)
 	switch {

@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 // ErrUnknown is wrapped by the error of Explain for an object that there is not.
-var ErrUnknown = errors.New("there is no such object")
+var ErrUnknown = errors.New("object not found")
 
 // unknown wraps ErrUnknown, and says which object and what to do.
 type unknown struct{ text string }
@@ -69,16 +70,16 @@ func (w *World) Explain(object string) (Answer, error) {
 	case len(found) == 1:
 		return found[0].answer(), nil
 	case len(found) > 1:
-		return Answer{}, &unknown{fmt.Sprintf("%s means %s: say which", object, firstNames(found))}
+		return Answer{}, &unknown{fmt.Sprintf("%s is ambiguous: %s", object, firstNames(found))}
 	}
 	// The engine may have decided on something that was never made.
 	if d, c := w.decisionOn(object); d != nil {
-		return Answer{Text: fmt.Sprintf("%s is not there: %s", object, sentence(d.Message)), Next: nextFor(d, c)}, nil
+		return Answer{Text: fmt.Sprintf("%s does not exist: %s", object, sentence(d.Message)), Next: nextFor(d, c)}, nil
 	}
 	if near := nearest(object, subjects); near != "" {
-		return Answer{}, &unknown{fmt.Sprintf("nothing is called %s: did you mean %s?", object, near)}
+		return Answer{}, &unknown{fmt.Sprintf("%s not found: did you mean %s?", object, near)}
 	}
-	return Answer{}, &unknown{fmt.Sprintf("nothing is called %s: 'holdfast get daemons', or hosts, storagenodes or storageclusters, lists what there is", object)}
+	return Answer{}, &unknown{fmt.Sprintf("%s not found: list objects with 'holdfast get daemons', hosts, storagenodes or storageclusters", object)}
 }
 
 func (w *World) subjects() []subject {
@@ -150,14 +151,17 @@ func (w *World) decisionOn(names ...string) (*api.Decision, *api.StorageCluster)
 }
 
 func nextFor(d *api.Decision, c *api.StorageCluster) string {
+	if d.Reason == api.ReasonHeldBack {
+		return fmt.Sprintf("start it again with 'holdfast daemon start %s'.", strings.TrimPrefix(d.Object, "daemon/"))
+	}
 	switch d.Verdict {
 	case api.VerdictRefuse:
-		return "change what the sentence names, and apply it again; 'holdfast plan -f FILE' shows what would come of it."
+		return "correct the cause named above, and apply it again; 'holdfast plan -f FILE' shows the effect."
 	case api.VerdictWait:
 		if d.Reason.NeedsPerson() {
-			return fmt.Sprintf("what the sentence names, unless it comes by itself; 'holdfast status %s --watch' shows when.", c.Name)
+			return fmt.Sprintf("do what is named above, unless it passes by itself; follow it with 'holdfast status %s --watch'.", c.Name)
 		}
-		return fmt.Sprintf("nothing if it comes by itself; 'holdfast status %s --watch' shows when.", c.Name)
+		return fmt.Sprintf("wait; follow it with 'holdfast status %s --watch'.", c.Name)
 	default:
 		return fmt.Sprintf("see 'holdfast status %s'.", c.Name)
 	}
@@ -172,12 +176,25 @@ func sentence(s string) string {
 	return s + "."
 }
 
+// join makes sentences of the parts. A part that begins in lower case, such as a message, continues the sentence before.
 func join(parts ...string) string {
-	var all []string
+	text, continued := "", false
 	for _, p := range parts {
-		if p = sentence(p); p != "" {
-			all = append(all, p)
+		if p = sentence(p); p == "" {
+			continue
 		}
+		lower := unicode.IsLower([]rune(p)[0])
+		switch {
+		case text == "":
+			text = p
+		case lower && continued:
+			text = strings.TrimSuffix(text, ".") + "; " + p
+		case lower:
+			text = strings.TrimSuffix(text, ".") + ": " + p
+		default:
+			text += " " + p
+		}
+		continued = lower && text != p
 	}
-	return strings.Join(all, " ")
+	return text
 }

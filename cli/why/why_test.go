@@ -54,6 +54,7 @@ func world() *World {
 		},
 	}
 	w.Daemons[1].Status.LastExit = &api.DaemonExit{Time: started, Reason: "signal: killed"}
+	w.Daemons[1].Status.Restarts, w.Daemons[1].Status.Message = 7, "it ended (signal: killed) and restarts at 03:04:06Z"
 	w.Daemons[2].Status.Started = &started
 	w.Daemons[5].Status.Started, w.Daemons[5].Status.Restarts = &started, 4
 	w.Daemons[3].Status.Message = "port 3300 is taken"
@@ -81,25 +82,25 @@ func TestExplain_twins(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	for _, tt := range []struct{ object, text, next string }{
-		{"osd.3", "osd.3 on host h3 is Running since 2026-01-02T03:04:05Z, as wanted. Action a2: host.drain on host/h3 is running, 1/3 steps done. It waits for osd.3 to be empty.", "action show a2"},
-		{"daemon/ceph-osd-2", "osd.2 on host h3 ended and is started again after a pause. Its last end, at 2026-01-02T03:04:05Z: signal: killed.", "holdfast get daemons ceph-osd-2"},
-		{"mon.a", "mon.a on host h3 could not be prepared. port 3300 is taken.", "mend"},
-		{"mgr.a", "mgr.a on host h3 is Preparing and shall be Running.", "its agent is at it"},
-		{"mgr.b", "mgr.b on host h3 is Running since 2026-01-02T03:04:05Z; it was started again 4 times.", "log"},
-		{"osd.1", "osd.1 on host h1 was last reported Running. The agent of host h1 is silent since 2026-01-02T03:04:05Z; the storage on the host may well be fine", "is the machine on"},
-		{"mon.d", "mon.d is not there: not placed: only 40 s since mon.b was last seen, threshold 5 m.", "status ceph"},
-		{"host/h1", "The agent of host h1 is silent since 2026-01-02T03:04:05Z", "is the machine on"},
-		{"h2", "Host h2 is in mode Maintenance (new memory). waiting for osd.4 to stop. Action a1: host.drain on host/h2 waits to be approved.", "'holdfast action approve a1', or 'holdfast action cancel a1'. Nothing if it comes by itself"},
-		{"host/h3", "Host h3 is active and its agent is heard. osd.2 on host h3 ended", "log"},
-		{"cluster/ceph", "The cluster is DEGRADED, HEALTH_WARN. What is missing: osd.2 is down.", "holdfast why osd.2"},
-		{"node/n1", "The node is accepted on host h1. The agent of host h1 is silent", "is the machine on"},
-		{"node/n2", "The node is refused. device sdb has a file system.", "apply it again"},
-		{"n3", "The node waits. no host has the labels x=y.", "or mend spec.nodeSelector"},
-		{"n4", "The node waits. the agent of host h4 is not heard.", "by itself"},
-		{"node/new", "The leader has not looked at the node's newest spec yet.", "holdfast status"},
-		{"action/a1", "host.drain on host/h2 waits to be approved.", "holdfast action approve a1"},
+		{"osd.3", "osd.3 on host h3 is Running since 2026-01-02T03:04:05Z, as desired. Action a2: host.drain on host/h3 is running, 1/3 steps done. It waits for osd.3 to be empty.", "action show a2"},
+		{"daemon/ceph-osd-2", "osd.2 on host h3 ended and restarts after a pause (7 restarts so far). Last exit, at 2026-01-02T03:04:05Z: signal: killed. Action a2", "holdfast get daemons ceph-osd-2"},
+		{"mon.a", "mon.a on host h3 could not be prepared: port 3300 is taken.", "remove the cause"},
+		{"mgr.a", "mgr.a on host h3 is Preparing; its desired state is Running.", "its agent works on it"},
+		{"mgr.b", "mgr.b on host h3 is Running since 2026-01-02T03:04:05Z; it restarted 4 times.", "log"},
+		{"osd.1", "osd.1 on host h1 was last reported Running. The agent of host h1 has been disconnected since 2026-01-02T03:04:05Z; the storage on the host may still serve", "the machine is on"},
+		{"mon.d", "mon.d does not exist: not placed: only 40 s since mon.b was last seen, threshold 5 m.", "status ceph"},
+		{"host/h1", "The agent of host h1 has been disconnected since 2026-01-02T03:04:05Z", "the machine is on"},
+		{"h2", "Host h2 is in mode Maintenance (new memory): waiting for osd.4 to stop. Action a1: host.drain on host/h2 waits for approval.", "run 'holdfast action approve a1' or 'holdfast action cancel a1'. Wait; follow it"},
+		{"host/h3", "Host h3 is active and its agent is connected: osd.2 on host h3 ended", "log"},
+		{"cluster/ceph", "The cluster is DEGRADED, HEALTH_WARN. Not ready: osd.2 is down.", "holdfast why osd.2"},
+		{"node/n1", "The node is accepted on host h1. The agent of host h1 has been disconnected", "the machine is on"},
+		{"node/n2", "The node is refused: device sdb has a file system.", "apply it again"},
+		{"n3", "The node waits: no host has the labels x=y.", "or correct spec.nodeSelector"},
+		{"n4", "The node waits: the agent of host h4 is not heard.", "wait"},
+		{"node/new", "The leader has not observed the node's newest spec yet.", "holdfast status"},
+		{"action/a1", "host.drain on host/h2 waits for approval.", "holdfast action approve a1"},
 		{"a2", "host.drain on host/h3 is running, 1/3 steps done. It waits for osd.3 to be empty.", "holdfast action show a2"},
-		{"action/a3", "osd.remove on osd.9 is failed. no space.", "action show a3"},
+		{"action/a3", "osd.remove on osd.9 is failed: no space.", "action show a3"},
 	} {
 		a, err := world().Explain(tt.object)
 		if err != nil || !strings.HasPrefix(a.Text, tt.text) || (a.Next == "") != (tt.next == "") || !strings.Contains(a.Next, tt.next) {
@@ -112,7 +113,7 @@ func TestExplain(t *testing.T) {
 func TestExplain_waitNamesACommand(t *testing.T) {
 	w := world()
 	w.Clusters[0].Status.Report.Decisions = []api.Decision{{Object: "mon.d", Verdict: api.VerdictWait, Reason: api.ReasonDaemonFailing, Message: "it is slow: 'holdfast daemon restart mon.a'"}}
-	if a, err := w.Explain("mon.d"); err != nil || !strings.HasPrefix(a.Next, "what the sentence names, unless it comes by itself") {
+	if a, err := w.Explain("mon.d"); err != nil || !strings.HasPrefix(a.Next, "do what is named above, unless it passes by itself") {
 		t.Errorf("%v %s", err, a)
 	}
 }
@@ -124,23 +125,23 @@ func TestExplain_cluster(t *testing.T) {
 		text   string
 	}{
 		{"paused", func(c *api.StorageCluster) { c.Spec.Mode = api.ClusterPaused }, "The cluster is paused"},
-		{"never looked at", func(c *api.StorageCluster) { c.Status = api.StorageClusterStatus{} }, "The leader has not looked at the cluster yet"},
+		{"never looked at", func(c *api.StorageCluster) { c.Status = api.StorageClusterStatus{} }, "The leader has not observed the cluster yet"},
 		{"failed", func(c *api.StorageCluster) {
 			c.Status.Report.Outcome, c.Status.Report.Error = api.OutcomeFailed, "etcd does not answer"
-		}, "The last orchestration failed. etcd does not answer."},
-		{"a newer spec", func(c *api.StorageCluster) { c.Generation = 1 }, "The newest spec has not been looked at yet"},
-		{"ready", func(c *api.StorageCluster) { c.Status.Conditions[0].Status = "True" }, "The cluster is DEGRADED, HEALTH_WARN. Everything that is wanted is there."},
+		}, "The last orchestration failed: etcd does not answer."},
+		{"a newer spec", func(c *api.StorageCluster) { c.Generation = 1 }, "The leader has not observed the newest spec yet"},
+		{"ready", func(c *api.StorageCluster) { c.Status.Conditions[0].Status = "True" }, "The cluster is DEGRADED, HEALTH_WARN. Everything declared is there."},
 		{"ready, with OSDs elsewhere", func(c *api.StorageCluster) {
 			c.Status.Conditions[0].Status = "True"
 			c.Status.Conditions = append(c.Status.Conditions, condition(api.ClusterPlaced, "False", api.PlacesElsewhere, "CRUSH has h1 in r2")...)
-		}, "The cluster is DEGRADED, HEALTH_WARN. Everything that is wanted is there. CRUSH has h1 in r2."},
+		}, "The cluster is DEGRADED, HEALTH_WARN. Everything declared is there. CRUSH has h1 in r2."},
 		{"ready, with a pool of one copy", func(c *api.StorageCluster) {
 			c.Status.Conditions[0].Status = "True"
 			c.Status.Conditions = append(c.Status.Conditions, condition(api.ClusterRedundant, "False", api.RedundancyOneCopy, "pool p keeps 1 copy")...)
-		}, "The cluster is DEGRADED, HEALTH_WARN. Everything that is wanted is there. pool p keeps 1 copy."},
+		}, "The cluster is DEGRADED, HEALTH_WARN. Everything declared is there. Pool p keeps 1 copy."},
 		{"refused", func(c *api.StorageCluster) {
 			c.Status.Conditions = append(c.Status.Conditions, condition(api.ClusterAccepted, "False", "Refused", "3 mons, 1 host")...)
-		}, "What is declared cannot be carried out. 3 mons, 1 host."},
+		}, "The spec cannot be carried out. 3 mons, 1 host."},
 		{"observed", func(c *api.StorageCluster) {
 			c.Spec.Mode, c.Status.Conditions[0].Message = api.ClusterObserved, "the cluster is only observed"
 		}, "The cluster is only observed."},
@@ -162,7 +163,7 @@ func TestExplain_clusterCommand(t *testing.T) {
 		Object: "mon.b", Verdict: api.VerdictWait, Reason: api.ReasonDaemonFailing, Message: w.Clusters[0].Status.Conditions[0].Message,
 	}}
 	w.Statuses[0].Status.Checks = []api.HealthCheck{{Code: "MON_DOWN", Severity: "HEALTH_WARN", Next: "look at it"}}
-	if a, err := w.Explain("cluster/ceph"); err != nil || a.Next != "what the sentence names, unless it comes by itself; 'holdfast status ceph --watch' shows what moves." {
+	if a, err := w.Explain("cluster/ceph"); err != nil || a.Next != "do what is named above, unless it passes by itself; follow it with 'holdfast status ceph --watch'." {
 		t.Errorf("%v %s", err, a)
 	}
 }
@@ -185,15 +186,15 @@ func TestExplain_volume(t *testing.T) {
 		change     func(*api.Volume)
 		text, next string
 	}{
-		{"not looked at", func(*api.Volume) {}, "The leader has not looked at the volume's newest spec yet.", "holdfast status ceph"},
-		{"no cluster", func(v *api.Volume) { v.Spec.Cluster = "none" }, "There is no StorageCluster none in the volume's namespace", "holdfast get storageclusters"},
-		{"a cluster without volumes", func(v *api.Volume) { v.Name = "stray" }, "The volume is not made. clusters of type ceph have no volumes here.", "holdfast status ceph"},
+		{"not looked at", func(*api.Volume) {}, "The leader has not observed the volume's newest spec yet.", "holdfast status ceph"},
+		{"no cluster", func(v *api.Volume) { v.Spec.Cluster = "none" }, "StorageCluster none does not exist in the volume's namespace", "holdfast get storageclusters"},
+		{"a cluster without volumes", func(v *api.Volume) { v.Name = "stray" }, "The volume is not made: clusters of type ceph have no volumes here.", "holdfast status ceph"},
 		{"refused", func(v *api.Volume) {
 			v.Status = api.VolumeStatus{ResourceStatus: api.ResourceStatus{ObservedGeneration: 1, State: api.ResourcePending, Conditions: condition(api.ResourceAccepted, "False", "Refused", "replica 3 needs 3 nodes, there are 2")}}
-		}, "The volume cannot be made as it is declared. replica 3 needs 3 nodes, there are 2.", "apply it again"},
+		}, "The volume cannot be made as declared: replica 3 needs 3 nodes, there are 2.", "apply it again"},
 		{"degraded", func(v *api.Volume) {
 			v.Status = api.VolumeStatus{ResourceStatus: api.ResourceStatus{ObservedGeneration: 1, State: api.ResourceDegraded, Message: "a brick on n2 is down"}}
-		}, "The volume is Degraded. a brick on n2 is down.", ""},
+		}, "The volume is Degraded: a brick on n2 is down.", ""},
 		{"online", func(v *api.Volume) {
 			v.Status = api.VolumeStatus{ResourceStatus: api.ResourceStatus{ObservedGeneration: 1, State: api.ResourceOnline}, Source: "10.0.0.1:/v"}
 		}, "The volume is Online, and clients mount 10.0.0.1:/v.", ""},
@@ -224,7 +225,7 @@ func TestExplain_maintenance(t *testing.T) {
 	}
 	w.Clusters[0].Status.Report.Decisions = []api.Decision{{Object: "host/h2", Verdict: api.VerdictRefuse, Message: "its OSDs may not stop"}}
 	a, err = w.Explain("host/h2")
-	if err != nil || !strings.Contains(a.Text, "its OSDs may not stop.") || !strings.HasPrefix(a.Next, "'holdfast host maintenance exit h2' takes it back; or wait") {
+	if err != nil || !strings.Contains(a.Text, "its OSDs may not stop.") || !strings.HasPrefix(a.Next, "wait until the cause is over") {
 		t.Errorf("%v %s", err, a)
 	}
 }
@@ -232,10 +233,10 @@ func TestExplain_maintenance(t *testing.T) {
 // The refused mode of a host hides neither the state, nor what helps.
 func TestExplain_clusterWithRefusedHost(t *testing.T) {
 	w := world()
-	w.Clusters[0].Status.Conditions = append(w.Clusters[0].Status.Conditions, condition(api.ClusterAccepted, "False", "Refused", "host/h2: its OSDs may not stop")...)
+	w.Clusters[0].Status.Conditions[0].Message = "host/h2: its OSDs may not stop"
 	w.Clusters[0].Status.Report.Decisions = []api.Decision{{Object: "host/h2", Verdict: api.VerdictRefuse, Message: "its OSDs may not stop"}}
 	a, err := w.Explain("cluster/ceph")
-	if err != nil || !strings.HasPrefix(a.Text, "The cluster is DEGRADED, HEALTH_WARN. The mode of a host is refused.") || !strings.HasPrefix(a.Next, "'holdfast why host/h2'") {
+	if err != nil || !strings.HasPrefix(a.Text, "The cluster is DEGRADED, HEALTH_WARN. The mode of a host is refused") || !strings.HasPrefix(a.Next, "run 'holdfast why host/h2'") {
 		t.Errorf("%v %s", err, a)
 	}
 }
@@ -247,11 +248,23 @@ func TestExplain_unknown(t *testing.T) {
 		"osd.4":          "did you mean osd.1, osd.2, osd.3?",
 		"host/h9":        "did you mean host/h1, host/h2, host/h3?",
 		"clutser/ceph":   "did you mean cluster/ceph?",
-		"n1":             "n1 means host/n1 or node/n1: say which",
-		"something-else": "nothing is called something-else: 'holdfast get daemons",
+		"n1":             "n1 is ambiguous: host/n1 or node/n1",
+		"something-else": "something-else not found: list objects with 'holdfast get daemons",
 	} {
 		if _, err := w.Explain(object); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", object, err, want)
 		}
+	}
+}
+
+func TestExplain_heldBack(t *testing.T) {
+	w := world()
+	w.Clusters[0].Status.Report.Decisions = append(w.Clusters[0].Status.Report.Decisions, api.Decision{
+		Object: "osd.3", Verdict: api.VerdictSkip, Reason: api.ReasonHeldBack, Message: "held back since 10:02, as it went down 5 times",
+	})
+	a, err := w.Explain("osd.3")
+	if err != nil || !strings.HasPrefix(a.Next, "start it again with 'holdfast daemon start osd.3'.") ||
+		!strings.HasPrefix(a.Text, "osd.3 on host h3 is Running: held back since 10:02") {
+		t.Errorf("%v %s", err, a)
 	}
 }

@@ -1,4 +1,12 @@
-// Package access says who may do what. Identities are the common names and organizations of client certificates.
+// Package access decides who may do what. An identity is the common name and the organizations of a
+// client certificate; groups are admins, viewers and hosts.
+//
+//   - Authorizer decides by group and request. hostRules lists all that a host may do.
+//   - HostAdmission looks into the object where the request alone does not tell: a host writes only
+//     its own status, heartbeat and finalizers.
+//   - keep.go and secrets.go refuse what no person may delete or change while a cluster needs it:
+//     Hosts in service, Daemons of active clusters, Secrets with keys in use.
+//   - Revocation refuses certificates of hosts that were deleted.
 package access
 
 import (

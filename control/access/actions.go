@@ -116,7 +116,7 @@ func (x ActionAdmission) approval(ctx context.Context, a admission.Attributes, o
 // leadersOwn grants an Action that is part of a cluster's plan, and refuses to let anybody make one but a server.
 func leadersOwn(u user.Info, object map[string]any) error {
 	if !inGroup(u, GroupMasters) {
-		return fmt.Errorf("the leader alone asks for a %s, as part of the plan of a cluster", api.ActionServiceCommand)
+		return fmt.Errorf("only the leader creates a %s, as part of a cluster's plan", api.ActionServiceCommand)
 	}
 	return unstructured.SetNestedField(object, string(api.ApprovalGranted), "spec", "approval")
 }
@@ -197,7 +197,7 @@ func (x ActionAdmission) Validate(_ context.Context, a admission.Attributes, _ a
 		return admission.NewForbidden(a, err)
 	}
 	if state := api.ActionState(statusText(before, "state")); state.Final() && text(before, "want") != text(after, "want") {
-		return admission.NewForbidden(a, fmt.Errorf("it has ended as %s already, so nothing of it can be cancelled", state))
+		return admission.NewForbidden(a, fmt.Errorf("cannot cancel it: it has already ended as %s", state))
 	}
 	return nil
 }
@@ -211,9 +211,9 @@ func approvalChange(u user.Info, before, after map[string]any) error {
 	case !inGroup(u, GroupMasters) && !inGroup(u, GroupAdmins):
 		return fmt.Errorf("%s may not approve or reject: only administrators may", u.GetName())
 	case state.Final():
-		return fmt.Errorf("it has ended as %s already: to approve or reject it means nothing any more", state)
+		return fmt.Errorf("cannot approve or reject it: it has already ended as %s", state)
 	case state != "" && state != api.ActionPendingApproval:
-		return fmt.Errorf("it is %s already, by an approval that was given or not needed: cancel it if it shall not be done", state)
+		return fmt.Errorf("it is already %s: to stop it, cancel it", state)
 	case was == string(api.ApprovalRejected):
 		return errors.New("it was rejected: create another one")
 	}

@@ -40,20 +40,20 @@ type rule struct {
 // hostRules is everything that a host may do. Where a rule cannot tell by the request alone, because the name or the
 // content of the object matters, HostAdmission looks at the object.
 var hostRules = []rule{
-	{"get list watch", "hosts.holdfast.io", "a host sees itself alone: select it by metadata.name", named(ownName)},
-	{"update patch", "hosts.holdfast.io/status", "a host writes its own status alone", named(ownName)},
-	{"list watch", "daemons.holdfast.io", "a host sees its own daemons alone: select them by spec.host", selected("spec.host")},
+	{"get list watch", "hosts.holdfast.io", "a host may read only itself: select it by metadata.name", named(ownName)},
+	{"update patch", "hosts.holdfast.io/status", "a host may write only its own status", named(ownName)},
+	{"list watch", "daemons.holdfast.io", "a host may read only its own daemons: select them by spec.host", selected("spec.host")},
 	{"update patch", "daemons.holdfast.io", "", nil},
 	{"update patch", "daemons.holdfast.io/status", "", nil},
-	{"list watch", "actions.holdfast.io", "a host sees its own actions alone: select them by spec.host", selected("spec.host")},
+	{"list watch", "actions.holdfast.io", "a host may read only its own actions: select them by spec.host", selected("spec.host")},
 	{"update patch", "actions.holdfast.io/status", "", nil},
 	{"get", "secrets", "no daemon of the host, and no command for one, needs this secret", neededSecret},
-	{"create", "leases.coordination.k8s.io", "a host's lease lies in " + SystemNamespace, inSystem},
-	{"get update patch", "leases.coordination.k8s.io", "a host has its own lease alone", both(inSystem, named(HostLease))},
+	{"create", "leases.coordination.k8s.io", "a host's lease is in " + SystemNamespace, inSystem},
+	{"get update patch", "leases.coordination.k8s.io", "a host may use only its own lease", both(inSystem, named(HostLease))},
 }
 
 // hostsMay is told to a host where no rule comes near to what it asks for.
-const hostsMay = "a host may do what its agent has to, and no more; for anything else ask an administrator"
+const hostsMay = "a host has only the rights that its agent needs; for anything else ask an administrator"
 
 type condition = func(ctx context.Context, z *Authorizer, host string, a authorizer.Attributes) (bool, error)
 
@@ -68,11 +68,17 @@ var openPaths = []string{
 // show what is in its memory, is for administrators alone.
 var viewerPaths = []string{"/", "/metrics", "/healthz/", "/livez/", "/readyz/", "/holdfast/v1/quorum"}
 
+// openReviews are what everyone who has a certificate may ask: who they are, and what they may do.
+var openReviews = []string{
+	"selfsubjectreviews.authentication.k8s.io",
+	"selfsubjectaccessreviews.authorization.k8s.io", "selfsubjectrulesreviews.authorization.k8s.io",
+}
+
 // Authorize decides a request. Nobody else is asked after it, so no opinion means no.
 func (z *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	u := a.GetUser()
 	if u == nil {
-		return authorizer.DecisionNoOpinion, "nobody is logged in", nil
+		return authorizer.DecisionNoOpinion, "not authenticated", nil
 	}
 	if inGroup(u, GroupMasters) || inGroup(u, GroupAdmins) {
 		return authorizer.DecisionAllow, "", nil
@@ -129,7 +135,13 @@ func resource(a authorizer.Attributes) string {
 }
 
 func open(a authorizer.Attributes) bool {
-	if a.IsResourceRequest() || a.GetVerb() != "get" || !inGroup(a.GetUser(), user.AllAuthenticated) {
+	if !inGroup(a.GetUser(), user.AllAuthenticated) {
+		return false
+	}
+	if a.IsResourceRequest() {
+		return a.GetVerb() == "create" && slices.Contains(openReviews, resource(a))
+	}
+	if a.GetVerb() != "get" {
 		return false
 	}
 	return slices.ContainsFunc(openPaths, func(path string) bool { return covers(path, a.GetPath()) })

@@ -41,16 +41,18 @@ func request(t *testing.T, u user.Info, text string) authorizer.AttributesRecord
 	return a
 }
 
+// users are who asks.
+var users = map[string]user.Info{
+	"master":   &user.DefaultInfo{Name: "x", Groups: []string{access.GroupMasters, user.AllAuthenticated}},
+	"admin":    &user.DefaultInfo{Name: "x", Groups: []string{access.GroupAdmins, user.AllAuthenticated}},
+	"viewer":   &user.DefaultInfo{Name: "x", Groups: []string{access.GroupViewers, user.AllAuthenticated}},
+	"h1":       &user.DefaultInfo{Name: access.HostUser("h1"), Groups: []string{access.GroupHosts, user.AllAuthenticated}},
+	"pretends": &user.DefaultInfo{Name: access.HostUser("h1"), Groups: []string{user.AllAuthenticated}},
+	"nameless": &user.DefaultInfo{Name: access.HostUser(""), Groups: []string{access.GroupHosts, user.AllAuthenticated}},
+	"other":    &user.DefaultInfo{Name: "holdfast:etcd", Groups: []string{user.AllAuthenticated}},
+}
+
 func TestAuthorizer(t *testing.T) {
-	users := map[string]user.Info{
-		"master":   &user.DefaultInfo{Name: "x", Groups: []string{access.GroupMasters, user.AllAuthenticated}},
-		"admin":    &user.DefaultInfo{Name: "x", Groups: []string{access.GroupAdmins, user.AllAuthenticated}},
-		"viewer":   &user.DefaultInfo{Name: "x", Groups: []string{access.GroupViewers, user.AllAuthenticated}},
-		"h1":       &user.DefaultInfo{Name: access.HostUser("h1"), Groups: []string{access.GroupHosts, user.AllAuthenticated}},
-		"pretends": &user.DefaultInfo{Name: access.HostUser("h1"), Groups: []string{user.AllAuthenticated}},
-		"nameless": &user.DefaultInfo{Name: access.HostUser(""), Groups: []string{access.GroupHosts, user.AllAuthenticated}},
-		"other":    &user.DefaultInfo{Name: "holdfast:etcd", Groups: []string{user.AllAuthenticated}},
-	}
 	z := access.NewAuthorizer(needs{"h1 ns/mine": true})
 	for _, test := range []struct {
 		who, request string
@@ -119,6 +121,10 @@ func TestAuthorizer(t *testing.T) {
 		{"h1", "update leases.coordination.k8s.io holdfast-system/leader", false},
 		{"h1", "delete leases.coordination.k8s.io holdfast-system/host-h1", false},
 
+		{"viewer", "create selfsubjectaccessreviews.authorization.k8s.io -/-", true},
+		{"h1", "create selfsubjectreviews.authentication.k8s.io -/-", true},
+		{"other", "create selfsubjectrulesreviews.authorization.k8s.io -/-", true},
+		{"viewer", "create subjectaccessreviews.authorization.k8s.io -/-", false}, // It would tell what others may do.
 		{"h1", "create events ns/-", false},
 		{"h1", "list events ns/-", false},
 		{"h1", "get storageclusters.holdfast.io ns/a", false},

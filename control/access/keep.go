@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -70,7 +71,7 @@ func (x KeepAdmission) judge(a admission.Attributes) func(context.Context, admis
 		if a.GetOperation() == admission.Delete {
 			return x.daemon
 		}
-		return x.daemonSpec
+		return x.daemonWritten
 	}
 	return nil
 }
@@ -98,9 +99,9 @@ func (x KeepAdmission) host(ctx context.Context, a admission.Attributes) error {
 	case len(daemons) > 0:
 		return fmt.Errorf("it has daemons (%d), %s among them: '%s' has their storage systems asked, and removes them first", len(daemons), daemons[0].Name, command)
 	case server:
-		return fmt.Errorf("it is a server: '%s' takes it out of the quorum in order", command)
+		return fmt.Errorf("it is a server: '%s' removes it from the quorum in order", command)
 	case host.AgentHeard():
-		return fmt.Errorf("its agent is heard, and would be shut out at once: '%s' removes it in order", command)
+		return fmt.Errorf("its agent is connected, and would lose access at once: '%s' removes it in order", command)
 	}
 	return nil
 }
@@ -122,25 +123,43 @@ func (x KeepAdmission) daemon(ctx context.Context, a admission.Attributes) error
 		cluster.Name, name, text(object, "host"))
 }
 
-// daemonSpec refuses to change what an active cluster's daemon is: the next run would put it right again, and what was started or stopped for it
-// meanwhile would have been asked of no storage system.
-func (x KeepAdmission) daemonSpec(ctx context.Context, a admission.Attributes) error {
+// daemonWritten refuses to change what an active cluster's daemon is: the next run would put it
+// right again, and what was started or stopped for it meanwhile would have been asked of no storage
+// system. What the leader noted of it is lost for ever.
+func (x KeepAdmission) daemonWritten(ctx context.Context, a admission.Attributes) error {
 	before, err := content(a.GetOldObject())
 	if err != nil {
 		return err
 	}
 	after, err := content(a.GetObject())
-	if err != nil || equality.Semantic.DeepEqual(before["spec"], after["spec"]) {
+	noted := changedMemory(before, after)
+	if err != nil || noted == "" && equality.Semantic.DeepEqual(before["spec"], after["spec"]) {
 		return err
 	}
 	cluster, err := x.there(ctx, a.GetNamespace(), text(before, "cluster"))
 	if cluster == nil || err != nil || cluster.ModeOf() != api.ClusterActive {
 		return err
 	}
+	if noted != "" {
+		return fmt.Errorf("the leader alone writes the annotation %s%s, which is what it noted for later plans; "+
+			"to change it by hand, set spec.mode of storagecluster %s to Observed first", api.MemoryPrefix, noted, cluster.Name)
+	}
 	return fmt.Errorf("its spec is written by Holdfast, from that of storagecluster %[1]s, and a change would be carried out without asking the storage system, and "+
 		"taken back: 'holdfast daemon restart %[2]s' starts it again, 'holdfast host maintenance enter %[3]s' stops what is on its host in order; what it runs "+
 		"with is changed in the cluster's spec; to do it by hand, set spec.mode of the cluster to Observed first",
 		cluster.Name, a.GetName(), text(before, "host"))
+}
+
+// changedMemory is the first name of what two versions of a Daemon do not have alike in the leader's memory.
+func changedMemory(before, after map[string]any) string {
+	daemon := func(object map[string]any) *api.Daemon {
+		annotations := (&unstructured.Unstructured{Object: object}).GetAnnotations()
+		return &api.Daemon{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
+	}
+	if names := api.ChangedMemory(daemon(before), daemon(after)); len(names) > 0 {
+		return names[0]
+	}
+	return ""
 }
 
 // secret refuses to take keys away that daemons run with: Holdfast would make others, which the storage system does not know.

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -59,8 +60,12 @@ func leadersConditions(object map[string]any) []any {
 	})
 }
 
-// sameConditions refuses a host's change of a condition that the leader writes.
+// sameConditions refuses a host's change of a condition that the leader writes, or of the generation that they speak of.
 func sameConditions(before, after map[string]any) error {
+	seen, _, _ := unstructured.NestedInt64(before, "status", "observedGeneration")
+	if sees, _, _ := unstructured.NestedInt64(after, "status", "observedGeneration"); sees != seen {
+		return errors.New("a host may not write status.observedGeneration of its Host: the leader writes it")
+	}
 	had, has := leadersConditions(before), leadersConditions(after)
 	if len(had) == 0 && len(has) == 0 || reflect.DeepEqual(had, has) {
 		return nil

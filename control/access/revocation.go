@@ -184,9 +184,9 @@ func (r *Revocation) Check(ctx context.Context, host, key string) error {
 	case apierrors.IsNotFound(err):
 		return revoked("host %s was deleted", host)
 	case err != nil:
-		return apierrors.NewServiceUnavailable(fmt.Sprintf("whether host %s is let in cannot be looked up now: %v", host, err))
+		return apierrors.NewServiceUnavailable(fmt.Sprintf("cannot check now whether host %s has access: %v", host, err))
 	case !belongs(found, key):
-		return revoked("host %s joined anew, with another key", host)
+		return revoked("host %s joined again with another key", host)
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func belongs(host *metav1.PartialObjectMetadata, key string) bool {
 }
 
 func revoked(format, host string) error {
-	return apierrors.NewUnauthorized(fmt.Sprintf(format, host) + ", so this certificate counts no more: if the host shall come back, create a token " +
+	return apierrors.NewUnauthorized(fmt.Sprintf(format, host) + ", so this certificate is revoked: to add the host again, create a token " +
 		"on a server with 'holdfast token create', and start its agent with 'holdfast agent --join TOKEN'; where it runs a server, the token is of " +
 		"'holdfast token create --role server', and the start 'holdfast server --join TOKEN'")
 }

@@ -73,7 +73,7 @@ func (s *fencedStorage) refusal(key string, err error) error {
 		return err
 	}
 	why := strings.TrimSpace(strings.TrimPrefix(st.Message(), fence.LostPrefix))
-	return fence.NewRefusal(s.resource, key[strings.LastIndexByte(key, '/')+1:], "the writer was overtaken: "+why)
+	return fence.NewRefusal(s.resource, key[strings.LastIndexByte(key, '/')+1:], "the writer was replaced: "+why)
 }
 
 // Create stores a new object.

@@ -91,7 +91,7 @@ func refuse(namespace, why string) error {
 	return err
 }
 
-// held lists what a namespace holds, such as "2 storagenodes". Events and leases do not count.
+// held lists what a namespace holds, such as "2 storagenodes". Leases do not count.
 func (r *namespaceRules) held(ctx context.Context, name string) ([]string, error) {
 	var held []string
 	for _, store := range []*store{r.core.secrets, r.core.configMaps} {
@@ -140,10 +140,9 @@ func (c *core) sweep(obj runtime.Object, options *metav1.DeleteOptions) {
 	}
 	ctx, cancel := context.WithTimeout(request.WithNamespace(context.Background(), namespace.Name), time.Minute)
 	defer cancel()
-	for _, store := range []*store{c.events, c.leases} {
-		_, err := store.DeleteCollection(ctx, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}, &internalversion.ListOptions{})
-		if err != nil {
-			slog.Warn("could not remove everything of a deleted namespace", "namespace", namespace.Name, "error", err)
-		}
+	_, err := c.leases.DeleteCollection(
+		ctx, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}, &internalversion.ListOptions{})
+	if err != nil {
+		slog.Warn("could not remove everything of a deleted namespace", "namespace", namespace.Name, "error", err)
 	}
 }

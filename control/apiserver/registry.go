@@ -21,9 +21,6 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 )
 
-// eventTTL is how long core Events are kept, in seconds; Kubernetes keeps them as long.
-const eventTTL = 3600
-
 // kind describes one of the core kinds to the generic registry.
 type kind struct {
 	gr         schema.GroupResource
@@ -35,7 +32,6 @@ type kind struct {
 	fields     func(runtime.Object) fields.Set
 	validate   func(obj, old runtime.Object) field.ErrorList
 	prepare    func(obj runtime.Object)
-	ttl        uint64
 	columns    []column
 }
 
@@ -79,15 +75,6 @@ var configMapKind = kind{
 	new:     func() runtime.Object { return &corev1.ConfigMap{} },
 	newList: func() runtime.Object { return &corev1.ConfigMapList{} },
 	columns: configMapColumns,
-}
-
-var eventKind = kind{
-	gr: corev1.Resource("events"), singular: "event", shortNames: []string{"ev"}, namespaced: true,
-	new:     func() runtime.Object { return &corev1.Event{} },
-	newList: func() runtime.Object { return &corev1.EventList{} },
-	fields:  func(obj runtime.Object) fields.Set { return eventFields(obj.(*corev1.Event)) },
-	ttl:     eventTTL,
-	columns: eventColumns,
 }
 
 var leaseKind = kind{
@@ -134,9 +121,6 @@ func newStore(k *kind, options generic.RESTOptionsGetter) (*store, error) {
 		PredicateFunc: func(label labels.Selector, field fields.Selector) storage.SelectionPredicate {
 			return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: k.attributes}
 		},
-	}
-	if k.ttl > 0 {
-		s.TTLFunc = func(runtime.Object, uint64, bool) (uint64, error) { return k.ttl, nil }
 	}
 	err := s.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: k.attributes})
 	if err != nil {

@@ -11,16 +11,22 @@ import (
 	"slices"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	extensions "k8s.io/apiextensions-apiserver/pkg/apiserver"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
 	"github.com/holdfast-storage/holdfast/control/doors"
+	"github.com/holdfast-storage/holdfast/control/events"
+	"github.com/holdfast-storage/holdfast/control/reviews"
 )
 
 // Config says how to serve the API.
@@ -39,6 +45,10 @@ type Config struct {
 	// rules that concern namespaces.
 	Authorizer authorizer.Authorizer
 	Admission  []admission.Interface
+	// Rules lists what the Authorizer lets a user do in a namespace with what is served.
+	Rules func(
+		ctx context.Context, u user.Info, namespace string, served []*metav1.APIResourceList,
+	) authorizationv1.SubjectRulesReviewStatus
 	// Checks are added to those of the library, under /healthz and /readyz.
 	Checks []healthz.HealthChecker
 	// Guard wraps what is served to those who are known and may do what they ask for. It may refuse them yet.
@@ -60,6 +70,9 @@ type Server struct {
 
 // stopGrace is how long watches, and then the remaining connections, may take to end when the server stops.
 const stopGrace = time.Second
+
+// rulesTimeout bounds how long the server looks what it serves, to list what somebody may do with it.
+const rulesTimeout = 10 * time.Second
 
 // New sets the server up. Nothing is read from etcd yet.
 func New(c Config) (*Server, error) {
@@ -112,7 +125,11 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("while setting up the API server: %w", err)
 	}
 	namespaces.definitions = ext.Informers.Apiextensions().V1().CustomResourceDefinitions().Lister()
-	if err := core.install(ext.GenericAPIServer); err != nil {
+	shown, err := events.New(c.Loopback)
+	if err != nil {
+		return nil, fmt.Errorf("while setting up the core events: %w", err)
+	}
+	if err := core.install(ext.GenericAPIServer, shown, reviews.Storage(c.Authorizer, c.rules)); err != nil {
 		return nil, fmt.Errorf("while setting up the core kinds: %w", err)
 	}
 	serveGroups(ext)
@@ -175,6 +192,22 @@ func (c *Config) openChain(visits *visits, api http.Handler, generic *genericapi
 	}
 	mux.Handle("/", genericapiserver.DefaultBuildHandlerChain(api, generic))
 	return visits.receive(mux)
+}
+
+// rules lists what a user may do with what is served now.
+func (c *Config) rules(ctx context.Context, u user.Info, namespace string) authorizationv1.SubjectRulesReviewStatus {
+	own := rest.CopyConfig(c.Loopback)
+	own.Timeout = rulesTimeout
+	discover, err := discovery.NewDiscoveryClientForConfig(own)
+	var served []*metav1.APIResourceList
+	if err == nil {
+		_, served, err = discover.ServerGroupsAndResources()
+	}
+	status := c.Rules(ctx, u, namespace, served)
+	if err != nil {
+		status.Incomplete, status.EvaluationError = true, fmt.Sprintf("while looking what is served: %v", err)
+	}
+	return status
 }
 
 // describeAPI lets clients ask what the kinds look like (OpenAPI), as 'kubectl explain' and 'kubectl apply' do.

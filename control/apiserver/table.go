@@ -28,16 +28,7 @@ var (
 		{"Data", func(o runtime.Object) any { return strconv.Itoa(len(o.(*corev1.Secret).Data)) }},
 	}
 	configMapColumns = []column{{"Data", func(o runtime.Object) any { return strconv.Itoa(len(o.(*corev1.ConfigMap).Data)) }}}
-	eventColumns     = []column{
-		{"Type", func(o runtime.Object) any { return o.(*corev1.Event).Type }},
-		{"Reason", func(o runtime.Object) any { return o.(*corev1.Event).Reason }},
-		{"Object", func(o runtime.Object) any {
-			involved := o.(*corev1.Event).InvolvedObject
-			return involved.Kind + "/" + involved.Name
-		}},
-		{"Message", func(o runtime.Object) any { return o.(*corev1.Event).Message }},
-	}
-	leaseColumns = []column{{"Holder", func(o runtime.Object) any {
+	leaseColumns     = []column{{"Holder", func(o runtime.Object) any {
 		if holder := o.(*coordinationv1.Lease).Spec.HolderIdentity; holder != nil {
 			return *holder
 		}

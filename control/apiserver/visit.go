@@ -174,7 +174,7 @@ func (v *visits) open(next http.Handler) http.Handler {
 		whole, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostOpen))
 		if err != nil {
 			w.Header().Set("Connection", "close")
-			http.Error(w, "the request is too long, or was too long in coming", http.StatusBadRequest)
+			http.Error(w, "the request is too large or took too long", http.StatusBadRequest)
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(whole))

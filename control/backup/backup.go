@@ -59,7 +59,7 @@ type File struct {
 	SHA256 string `json:"sha256"`
 }
 
-const note = "This file holds the keys of the control plane: whoever has it has all rights. Keep it as you keep a root password."
+const note = "This file contains the keys of the control plane, which give all rights. Protect it like a root password."
 
 // maxSmall bounds what is read into memory: the header and the files in pki/.
 const maxSmall = 1 << 20
@@ -143,7 +143,7 @@ func ReadHeader(path string) (*Header, error) {
 func readHeader(in *tar.Reader, path string) (h *Header, raw []byte, err error) {
 	entry, err := in.Next()
 	if err != nil || entry.Name != headerName {
-		return nil, nil, fmt.Errorf("%s is no backup of Holdfast: 'holdfast backup FILE' makes one", path)
+		return nil, nil, fmt.Errorf("%s is not a backup of Holdfast: create one with 'holdfast backup FILE'", path)
 	}
 	if raw, err = small(in); err != nil {
 		return nil, nil, damaged(path, err)

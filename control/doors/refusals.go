@@ -59,7 +59,7 @@ var reasons = map[string]string{
 	"requests":  "too many requests without a credential",
 	"watches":   "too many watches of one client",
 	"joins":     "too many requests to join",
-	"unknown":   "certificates that are not believed",
+	"unknown":   "certificates that are not trusted",
 }
 
 // note counts a refusal. Whose it was is told of the last one.

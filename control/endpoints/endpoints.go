@@ -1,4 +1,9 @@
-// Package endpoints reaches the API from a host: over any of the servers, with fail-over, as the host's agent.
+// Package endpoints reaches the API from a host, as the host's agent, over any of the servers.
+//
+// The directory of the host has its certificate, the authorities that it trusts and the list of
+// servers. Servers keeps one server for all requests, and dials another one when it fails (dial.go).
+// The list and the authorities are refreshed from the servers (list.go, trust.go), and the certificate
+// is renewed after two thirds of its life (renew.go).
 package endpoints
 
 import (

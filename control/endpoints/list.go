@@ -166,7 +166,7 @@ func (s *Servers) keepList(ctx context.Context, log *slog.Logger) {
 	defer tick.Stop()
 	for {
 		if err := errors.Join(s.Refresh(ctx), s.believe(ctx)); err != nil && ctx.Err() == nil {
-			log.Debug("could not refresh the list of servers, or whom to believe", "error", err)
+			log.Debug("cannot refresh the list of servers or the trusted authorities", "error", err)
 		}
 		select {
 		case <-ctx.Done():

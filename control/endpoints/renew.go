@@ -64,8 +64,8 @@ func retryAfter(left time.Duration) time.Duration {
 // plight says what a failed renewal means.
 func (s *Servers) plight(now time.Time) string {
 	if end := s.Certificate().Cert.NotAfter; now.Before(end) {
-		return fmt.Sprintf("the certificate of this host could not be renewed: it ends at %s, in %s; trying again. When it has ended, "+
-			"the servers know this host no longer; its daemons go on", end.UTC().Format(time.RFC3339), roughly(end.Sub(now)))
+		return fmt.Sprintf("the certificate of this host could not be renewed: it expires at %s, in %s; retrying. After that "+
+			"the servers refuse this host; its daemons keep running", end.UTC().Format(time.RFC3339), roughly(end.Sub(now)))
 	}
 	return s.Expired(now)
 }
@@ -76,7 +76,7 @@ func (s *Servers) Expired(now time.Time) string {
 	if now.Before(end) {
 		return ""
 	}
-	return fmt.Sprintf("the certificate of this host ended at %s (it is %s here), so no server lets it in; its daemons go on. If the clock is right: "+
+	return fmt.Sprintf("the certificate of this host ended at %s (it is %s here), so every server refuses it; its daemons keep running. If the clock is right: "+
 		"create a token on a server with 'holdfast token create', then start the agent once with 'holdfast agent --join TOKEN', "+
 		"or, where it runs a server, with 'holdfast server --join TOKEN' and a token of 'holdfast token create --role server'",
 		end.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))

@@ -1,4 +1,8 @@
 // Package etcd runs one member of the etcd cluster inside this process, and brings new members in.
+//
+// fence.go checks the token of a leader in the transaction of each write. peers.go and shield.go
+// restrict the ports to members. members.go changes the membership; snapshot.go, salvage.go and
+// position.go read the data of a member, for backups and to compare copies after a loss.
 package etcd
 
 import (

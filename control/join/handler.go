@@ -107,7 +107,7 @@ func (h *Handler) refuse(q *request, from string, err error) (*response, int) {
 	}
 	if told == nil && !errors.Is(err, etcd.ErrTaken) {
 		if h.limits().told.Allow() {
-			h.Log.Error("could not let a host join", "host", printable(q.Host), "from", from, "error", err)
+			h.Log.Error("a host could not join", "host", printable(q.Host), "from", from, "error", err)
 		}
 		const later = "the server could not do it now; its log says why"
 		return &response{Error: later, Again: true}, http.StatusServiceUnavailable

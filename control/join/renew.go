@@ -39,11 +39,11 @@ func (h *Renewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Renewer) renew(r *http.Request, body io.Reader) ([]byte, error) {
 	u, ok := apirequest.UserFrom(r.Context())
 	if !ok || r.Method != http.MethodPost {
-		return nil, errors.New("this is no request for a new certificate")
+		return nil, errors.New("invalid request for a new certificate")
 	}
 	host, ok := access.AgentOf(u)
 	if !ok {
-		return nil, errors.New("hosts alone have their certificates renewed here")
+		return nil, errors.New("only hosts can renew their certificates here")
 	}
 	text, err := io.ReadAll(body)
 	if err != nil {
@@ -54,7 +54,7 @@ func (h *Renewer) renew(r *http.Request, body io.Reader) ([]byte, error) {
 		return nil, err
 	}
 	if !public.(*ecdsa.PublicKey).Equal(r.TLS.PeerCertificates[0].PublicKey) {
-		return nil, errors.New("a host keeps the key that it joined with: to have another one, take the host out (holdfast host remove) and join anew")
+		return nil, errors.New("a host keeps the key that it joined with: for another key, remove the host (holdfast host remove) and join it again")
 	}
 	cert, err := h.Authority().Issue(HostLeaf(host), public, h.Now())
 	if err != nil {

@@ -52,7 +52,7 @@ func (t *Token) String() string {
 func Parse(text string) (*Token, error) {
 	encoded, ok := strings.CutPrefix(strings.TrimSpace(text), prefix)
 	if !ok {
-		return nil, fmt.Errorf("this is no token: a token begins with %q and is printed by 'holdfast token create'", prefix)
+		return nil, fmt.Errorf("invalid token: a token begins with %q; create one with 'holdfast token create'", prefix)
 	}
 	t := &Token{}
 	raw, err := base64.RawURLEncoding.DecodeString(encoded)

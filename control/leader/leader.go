@@ -1,4 +1,9 @@
 // Package leader elects one server that acts for all.
+//
+// A Lease in the API is the lock (lock.go), and a term of leadership ends before the lease does
+// (term.go). A follower watches the Lease and takes it as soon as it ends (follower.go). The token of a
+// term is checked by etcd in each write of the leader (internal/fence, control/etcd/fence.go), so that
+// an old leader writes nothing even if it does not know that its term is over.
 package leader
 
 import (

@@ -53,12 +53,12 @@ func (t *term) run(ctx context.Context, lead Lead) {
 	}()
 	lead(acting, t.token)
 	if err := context.Cause(held); err != nil {
-		t.log.Warn("this server leads no more", "term", t.token, "reason", err)
+		t.log.Warn("this server does not lead any more", "term", t.token, "reason", err)
 	}
 	lose(nil)
 	<-kept
 	if err := t.release(context.WithoutCancel(ctx)); err != nil {
-		t.log.Info("the lease was not released: the next leader waits until it ends", "error", err)
+		t.log.Info("the lease was not released: the next leader waits until it expires", "error", err)
 	}
 }
 

@@ -90,9 +90,9 @@ func (h *Handler) Step(ctx context.Context, a *api.Action, step string) (action.
 		}
 		return action.Progress{Message: "a new authority was made"}, h.begin(ctx, a)
 	case s == nil: // The record of the last step's end was lost.
-		return action.Progress{Done: true, Message: "the old authority is believed no more"}, nil
+		return action.Progress{Done: true, Message: "the old authority is not trusted any more"}, nil
 	case s.Action != string(a.UID):
-		return action.Progress{Message: "a rotation that was given up is taken up again"}, h.takeOver(ctx, a, s, secret)
+		return action.Progress{Message: "continuing an interrupted rotation"}, h.takeOver(ctx, a, s, secret)
 	}
 	if step == stepRestart {
 		return h.restart(ctx, s, secret)
@@ -120,7 +120,7 @@ func (h *Handler) removedServers(ctx context.Context) (action.Progress, error) {
 	}
 	return action.Progress{
 		Message: "no new authority is made while a removed server would get it", Recheck: recheck,
-		WaitsFor: "these servers, whose Hosts were removed, to give up their members of etcd ('holdfast quorum' says when), or, if that was a mistake, to be started anew: " +
+		WaitsFor: "these servers, whose Hosts were deleted, to release their members of etcd ('holdfast quorum' says when), or, if that was a mistake, to be restarted: " +
 			words.Few(removed),
 	}, nil
 }
@@ -164,24 +164,24 @@ func (h *Handler) reach(ctx context.Context, s *State, secret *corev1.Secret, ph
 	fresh := s.New.Fingerprint()
 	switch phase {
 	case Trust:
-		return h.wait(ctx, s, true, "believe the new authority", func(b pki.Belief) bool {
+		return h.wait(ctx, s, true, "trust the new authority", func(b pki.Belief) bool {
 			return len(b.Trusted) == 2 && (b.Trusted[0] == fresh || b.Trusted[1] == fresh)
 		})
 	case Sign:
-		return h.wait(ctx, s, true, "have a certificate of the new authority", func(b pki.Belief) bool { return b.Signer == fresh })
+		return h.wait(ctx, s, true, "get a certificate of the new authority", func(b pki.Belief) bool { return b.Signer == fresh })
 	default:
-		return h.wait(ctx, s, true, "believe the new authority alone", func(b pki.Belief) bool { return pki.Only(b.Trusted, fresh) })
+		return h.wait(ctx, s, true, "trust only the new authority", func(b pki.Belief) bool { return pki.Only(b.Trusted, fresh) })
 	}
 }
 
-// restart waits until the members of etcd believe the new authority alone, which they learn at their start. Then nothing is left
+// restart waits until the members of etcd trust only the new authority, which they learn at their start. Then nothing is left
 // of the old one, and the state is removed together with the keys in it.
 func (h *Handler) restart(ctx context.Context, s *State, secret *corev1.Secret) (action.Progress, error) {
 	fresh := s.New.Fingerprint()
-	p, err := h.wait(ctx, s, false, "be restarted, one after another, so that their etcd believes the new authority alone (storage daemons go on)",
+	p, err := h.wait(ctx, s, false, "be restarted, one after another, so that their etcd trusts only the new authority (storage daemons keep running)",
 		func(b pki.Belief) bool { return pki.Only(b.Etcd, fresh) })
 	if p.Done {
-		p.Message = "the old authority is believed no more; kubeconfigs that were copied to other machines have to be copied anew"
+		p.Message = "the old authority is not trusted any more; copy kubeconfigs to other machines again"
 	}
 	return h.end(ctx, secret, p, err)
 }
@@ -197,7 +197,7 @@ func (h *Handler) Undo(ctx context.Context, a *api.Action, step string) (action.
 		if step != stepTrust {
 			return action.Progress{Done: true, Message: "the old authority was dropped already; the new one stays"}, nil
 		}
-		p, err := h.wait(ctx, s, false, "believe the new authority alone", func(b pki.Belief) bool { return pki.Only(b.Trusted, s.New.Fingerprint()) })
+		p, err := h.wait(ctx, s, false, "trust only the new authority", func(b pki.Belief) bool { return pki.Only(b.Trusted, s.New.Fingerprint()) })
 		return h.end(ctx, secret, p, err)
 	}
 	old := s.Old.Fingerprint()
@@ -206,14 +206,14 @@ func (h *Handler) Undo(ctx context.Context, a *api.Action, step string) (action.
 		if err := h.set(ctx, s, secret, Trust); err != nil {
 			return action.Progress{}, err
 		}
-		return h.wait(ctx, s, true, "have a certificate of the old authority again", func(b pki.Belief) bool { return b.Signer == old })
+		return h.wait(ctx, s, true, "get a certificate of the old authority again", func(b pki.Belief) bool { return b.Signer == old })
 	case step != stepTrust:
 		return action.Progress{Done: true}, nil
 	}
 	if err := h.set(ctx, s, secret, Forget); err != nil {
 		return action.Progress{}, err
 	}
-	p, err := h.wait(ctx, s, false, "believe the old authority alone", func(b pki.Belief) bool { return pki.Only(b.Trusted, old) })
+	p, err := h.wait(ctx, s, false, "trust only the old authority", func(b pki.Belief) bool { return pki.Only(b.Trusted, old) })
 	return h.end(ctx, secret, p, err)
 }
 

@@ -93,7 +93,7 @@ func (h *Handler) hosts(ctx context.Context, there func(pki.Belief) bool) (missi
 		}
 		name := "host " + host.Name
 		if !host.AgentHeard() {
-			name += " (its agent is silent: bring it back, or take it out with 'holdfast host remove " + host.Name + " --gone')"
+			name += " (its agent is disconnected: bring it back, or remove it with 'holdfast host remove " + host.Name + " --gone')"
 		}
 		missing = append(missing, name)
 	}

@@ -197,7 +197,7 @@ func (p *planner) putClients() {
 				p.object(engine.ResourceObject(c), refusal)
 				problems = []string{refusal.Message}
 			}
-			engine.Accept(next, problems, nil, p.now)
+			engine.Accept(next, problems, p.now)
 			p.tellClient(c, s, known && p.hasSecret(entityOfClient(c)) && maps.Equal(caps, clientCaps(c)), refusal.Message)
 		}
 		p.plan.PutResource(c, next)
@@ -221,14 +221,5 @@ func (p *planner) tellClient(c *api.Client, s *api.ClientStatus, done bool, refu
 		s.State = api.ResourceOnline
 		s.Entity, s.Secret = entityOfClient(c), secretName(p.cluster.Name, entityOfClient(c))
 		s.FSID, s.MonHost = p.fsid, monHost(p.members)
-	}
-}
-
-// judgeClients tells which clients cannot be used yet, of which nothing else tells.
-func (p *planner) judgeClients(s *state) {
-	for _, c := range engine.OfKind[*api.Client](p.view.Resources) {
-		if x := p.plan.Planned(c).Common(); c.DeletionTimestamp == nil && x.State != api.ResourceOnline && !p.plan.Refuses(engine.ResourceObject(c)) {
-			s.because("client %s is %s: %s", c.Name, x.State, x.Message)
-		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -53,7 +54,7 @@ func (p *planner) keepParting(u *upkeep) {
 
 func (p *planner) keepLeaving(d *api.Daemon) {
 	p.parting[d.Name] = true
-	if d.Spec.Parameters[ParamDrain] == drainEmpty {
+	if memory.Of(d, memory.Drain) == memory.Empty {
 		p.empty[d.Name], p.stop[d.Name] = true, true
 	}
 }
@@ -88,7 +89,7 @@ func (p *planner) partingHosts() []string {
 
 // drains says whether an OSD or a mon was told to leave. Of an OSD it stands in its Daemon before its weight is taken, so that
 // whoever comes later knows that it is Holdfast who took it, and may give it back.
-func drains(d *api.Daemon) bool { return d.Spec.Parameters[ParamDrain] != "" }
+func drains(d *api.Daemon) bool { return memory.Of(d, memory.Drain) != "" }
 
 func (p *planner) answers(u *upkeep) bool {
 	if !p.reachable() || p.seen.Drain == nil {
@@ -240,18 +241,16 @@ func weightText(weight float64) string {
 
 // noteWeight keeps in a Daemon what its OSD had before it was told to leave.
 func (p *planner) noteWeight(d, have *api.Daemon) {
-	was := map[string]string{}
 	if have != nil && drains(have) {
-		was = have.Spec.Parameters
-	} else if at, placed := p.crushPlace(d); placed {
-		was[ParamCrushWeight] = weightText(at.Weight)
-		if !p.seenOSD(d).In {
-			was[ParamWasOut] = "true"
+		for _, name := range []memory.Name{memory.CrushWeight, memory.WasOut} {
+			memory.Note(d, name, memory.Of(have, name))
 		}
+		return
 	}
-	for _, name := range []string{ParamCrushWeight, ParamWasOut} {
-		if was[name] != "" {
-			d.Spec.Parameters[name] = was[name]
+	if at, placed := p.crushPlace(d); placed {
+		memory.Note(d, memory.CrushWeight, weightText(at.Weight))
+		if !p.seenOSD(d).In {
+			memory.Note(d, memory.WasOut, "true")
 		}
 	}
 }
@@ -384,10 +383,10 @@ func (p *planner) endDrains() {
 			p.keepLeaving(d) // it is not plain any more whether it is to leave: it is not brought back for that
 			continue
 		}
-		was := d.Spec.Parameters[ParamCrushWeight]
+		was := memory.Of(d, memory.CrushWeight)
 		at, placed := p.crushPlace(d)
 		light := placed && at.Weight == 0 && was != "" && was != weightText(0)
-		out := p.inCeph(d) && !p.seenOSD(d).In && d.Spec.Parameters[ParamWasOut] == ""
+		out := p.inCeph(d) && !p.seenOSD(d).In && memory.Of(d, memory.WasOut) == ""
 		p.parting[d.Name] = !p.reachable() || p.seen.Drain == nil || light || out
 		if !p.seenOSD(d).Up || told(d) && p.closed(d.Spec.Host) {
 			continue

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 )
 
@@ -115,7 +116,9 @@ func TestDrain_takenBack(t *testing.T) {
 				f.mode(4, api.HostActive)
 				p := f.settle(t)
 				out := contains(p.Status.Reasons, "osd.3 on h4 is out")
-				if d := f.daemons["c-osd-3"]; drains(d) || d.Spec.Parameters[ParamCrushWeight] != "" || told(d) || f.ceph.Weight(3) != tt.want || out != tt.wantOut {
+				d := f.daemons["c-osd-3"]
+				noted := drains(d) || memory.Of(d, memory.CrushWeight) != ""
+				if noted || told(d) || f.ceph.Weight(3) != tt.want || out != tt.wantOut {
 					t.Errorf("weight %v, out %v, %v", f.ceph.Weight(3), out, decisions(p))
 				}
 			})

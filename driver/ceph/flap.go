@@ -9,6 +9,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/waits"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -32,7 +33,7 @@ type flap struct {
 // flapsOf reads what a Daemon says of its OSD: "41@2026-01-02T03:04:05Z 57@…". It is kept there because leaders change.
 func flapsOf(d *api.Daemon) []flap {
 	var all []flap
-	for word := range strings.FieldsSeq(d.Spec.Parameters[ParamFlaps]) {
+	for word := range strings.FieldsSeq(memory.Of(d, memory.Flaps)) {
 		epoch, at, _ := strings.Cut(word, "@")
 		number, err := strconv.Atoi(epoch)
 		when, _ := time.Parse(time.RFC3339, at) // none is zero
@@ -117,10 +118,11 @@ func flapping(all []flap, now time.Time) bool {
 
 // heldSince is since when an OSD has been held back; zero while it is not, or shall be tried again.
 func heldSince(d *api.Daemon) time.Time {
-	if d.Spec.Parameters[ParamHeldSince] == "" {
+	text := memory.Of(d, memory.HeldSince)
+	if text == "" {
 		return time.Time{}
 	}
-	since, err := time.Parse(time.RFC3339, d.Spec.Parameters[ParamHeldSince])
+	since, err := time.Parse(time.RFC3339, text)
 	again, wrong := time.Parse(time.RFC3339, d.Annotations[api.AnnotationStart])
 	if err != nil || wrong == nil && !again.Before(since) {
 		return time.Time{}
@@ -199,7 +201,7 @@ func (p *planner) noteFlaps(d, have *api.Daemon) {
 	if d.Spec.Type != TypeOSD || have == nil {
 		return
 	}
-	text := have.Spec.Parameters[ParamFlaps]
+	text := memory.Of(have, memory.Flaps)
 	switch {
 	case !p.reachable():
 	case told(have) && d.Spec.State == api.WantRunning && osdOf(have, p.seen.OSDs).DownAt > 0:
@@ -207,11 +209,9 @@ func (p *planner) noteFlaps(d, have *api.Daemon) {
 	case !told(have):
 		text = flapsText(flapsNow(have, p.view, p.seen.OSDs, p.now, p.waits))
 	}
-	if text != "" {
-		d.Spec.Parameters[ParamFlaps] = text
-	}
+	memory.Note(d, memory.Flaps, text)
 	if since, is := p.held[d.Name]; is {
-		d.Spec.Parameters[ParamHeldSince] = since.Format(time.RFC3339)
+		memory.Note(d, memory.HeldSince, since.Format(time.RFC3339))
 	}
 }
 

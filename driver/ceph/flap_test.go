@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
 	"github.com/holdfast-storage/holdfast/internal/waits"
 )
@@ -28,6 +29,14 @@ func (f *fakeWorld) bounce(t *testing.T, name string, times int, pause time.Dura
 		}
 		f.now = f.now.Add(pause)
 	}
+}
+
+// start has a daemon that is held back try again, as 'holdfast daemon start' does.
+func (f *fakeWorld) start(d *api.Daemon) {
+	if d.Annotations == nil {
+		d.Annotations = map[string]string{}
+	}
+	d.Annotations[api.AnnotationStart] = f.now.Format(time.RFC3339)
 }
 
 // An OSD that comes back for the fifth time within ten minutes is held back, and says why and what to do. It tries again when it is told to, and is
@@ -53,7 +62,7 @@ func TestFlaps_heldBack(t *testing.T) {
 	if p = f.settle(t); !told(f.daemons["c-osd-7"]) {
 		t.Errorf("it started by itself: %v", decisions(p))
 	}
-	d.Annotations = map[string]string{api.AnnotationStart: f.now.Format(time.RFC3339)}
+	f.start(d)
 	f.now = f.now.Add(time.Minute)
 	if p = f.settle(t); !p.Done || told(f.daemons["c-osd-7"]) {
 		t.Errorf("%v", decisions(p))
@@ -246,7 +255,8 @@ func TestFlaps_replaced(t *testing.T) {
 
 func TestFlaps_text(t *testing.T) {
 	all := []flap{{epoch: 7}, {41, testTime}}
-	d := &api.Daemon{Spec: api.DaemonSpec{Parameters: map[string]string{ParamFlaps: flapsText(all)}}}
+	d := &api.Daemon{}
+	memory.Note(d, memory.Flaps, flapsText(all))
 	if diff := cmp.Diff(all, flapsOf(d), cmp.AllowUnexported(flap{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

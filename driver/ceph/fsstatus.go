@@ -27,7 +27,7 @@ func (p *planner) putFilesystems() {
 		} else {
 			p.tellFS(x, s)
 			p.setLost(next, p.fsKnown() && p.poolsKnown(), slices.Concat(x.lost, x.lostGroups))
-			engine.Accept(next, x.refusals.texts(), nil, p.now)
+			engine.Accept(next, x.refusals.texts(), p.now)
 		}
 		p.plan.PutResource(x.Filesystem, next)
 	}
@@ -234,19 +234,6 @@ func (p *planner) judgeRanks(x *fsPlan) (state api.ResourceState, texts []string
 		return p.notYet(x), []string{fmt.Sprintf("%d of %d MDS stand by", standbys, wanted)}
 	}
 	return api.ResourceOnline, nil
-}
-
-// judgeFilesystems tells which filesystems are not as they are wanted, of which nothing else tells.
-func (p *planner) judgeFilesystems(s *state) {
-	for _, x := range p.filesystems {
-		status := p.plan.Planned(x.Filesystem).Common()
-		if x.DeletionTimestamp != nil || status.State == api.ResourceOnline || len(x.refusals)+len(x.waits) > 0 && len(x.lost) == 0 {
-			continue
-		}
-		s.because("filesystem %s is %s: %s", x.Name, status.State, status.Message)
-		s.coming = s.coming || status.State == api.ResourceCreating
-		p.moving = true
-	}
 }
 
 // endService lets the MDS of a filesystem go that is being deleted: when it is gone from Ceph, or is to stay there and nobody uses it.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 )
 
 // noteLost finds the hosts that no StorageNode means any more, and since when. That stands in all Daemons of the host, because a leader keeps
@@ -17,7 +18,7 @@ func (p *planner) noteLost() {
 		if !unmeant(d.Spec.Host) {
 			continue
 		}
-		since, err := time.Parse(time.RFC3339, d.Spec.Parameters[ParamLostSince])
+		since, err := time.Parse(time.RFC3339, memory.Of(d, memory.LostSince))
 		if err != nil {
 			since = p.now.UTC().Truncate(time.Second)
 		}

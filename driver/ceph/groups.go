@@ -142,7 +142,7 @@ func (p *planner) writeGroups() {
 			s.Candidates = o.Candidates[:min(len(o.Candidates), maxCandidates)]
 		}
 		s.State, s.Message = p.groupState(o)
-		engine.Accept(next, o.Problems, o.Waits, p.now)
+		engine.Accept(next, o.Problems, p.now)
 		p.plan.PutResource(o.Group, next)
 	}
 }

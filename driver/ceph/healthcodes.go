@@ -54,7 +54,7 @@ var healthCodes = []HealthCode{
 	{"MDS_CLIENTS_LAGGY", "Clients of a file system are slow to answer because OSDs are.", "look at the OSDs first: 'ceph osd perf'"},
 	{"MDS_CLIENT_LATE_RELEASE", "A client of a file system does not give back what it was asked for.", "'ceph health detail' names it; update its kernel or ceph-fuse, or end it: 'ceph tell mds.NAME client evict id=…'"},
 	{"MDS_CLIENT_LATE_RELEASE_MANY", "Many clients of a file system do not give back what they were asked for.", "'ceph tell mds.NAME client ls'; update their kernels or ceph-fuse"},
-	{"MDS_CLIENT_OLDEST_TID", "A client of a file system does not move on with its oldest request.", "'ceph health detail' names it; update its kernel or ceph-fuse, or mount anew there"},
+	{"MDS_CLIENT_OLDEST_TID", "A client of a file system does not complete its oldest request.", "'ceph health detail' names it; update its kernel or ceph-fuse, or mount anew there"},
 	{"MDS_CLIENT_OLDEST_TID_MANY", "Many clients of a file system do not move on with their oldest requests.", "'ceph tell mds.NAME client ls'; update their kernels or ceph-fuse"},
 	{"MDS_CLIENT_RECALL", "A client of a file system holds more in its cache than it was asked to.", "'ceph health detail' names it; update it, or give the mds more memory (mds_cache_memory_limit)"},
 	{"MDS_CLIENT_RECALL_MANY", "Many clients of a file system hold more in their caches than they were asked to.", "give the mds more memory (mds_cache_memory_limit)"},
@@ -93,7 +93,7 @@ var healthCodes = []HealthCode{
 	{"OSD_FLAGS", "OSDs, hosts or device classes have flags such as noout. Holdfast sets noout on the OSDs of hosts in maintenance and takes it back.", "'ceph health detail' names them; 'holdfast get hosts' says who is in maintenance; others: 'ceph osd unset-group FLAG WHO'"},
 	{"OSD_FULL", "An OSD is full: nothing can be written to pools that use it.", "delete data or add disks now; to be able to delete: 'ceph osd set-full-ratio 0.97', and back to 0.95 afterwards"},
 	{"OSD_NEARFULL", "An OSD is almost full.", "add disks or delete data before it is full; 'ceph osd df' shows how full each is, and whether 'ceph balancer status' is on"},
-	{"OSD_NO_DOWN_OUT_INTERVAL", "OSDs that are down are never marked out, so lost copies are not made anew.", "remove mon_osd_down_out_interval from spec.ceph.config"},
+	{"OSD_NO_DOWN_OUT_INTERVAL", "OSDs that are down are never marked out, so lost copies are not restored.", "remove mon_osd_down_out_interval from spec.ceph.config"},
 	{"OSD_NO_SORTBITWISE", "A flag of very old clusters is missing.", "'ceph osd set sortbitwise'"},
 	{"OSD_ORPHAN", "CRUSH has an OSD that does not exist.", "'ceph osd crush rm osd.N'"},
 	{"OSD_OSDMAP_FLAGS", "A flag is set for the whole cluster.", "when the reason for it is over: 'ceph osd unset FLAG'"},
@@ -110,9 +110,9 @@ var healthCodes = []HealthCode{
 	{"PG_DEGRADED", "Some data has fewer copies than it should.", "nothing if OSDs are on their way; else bring back those that are down ('ceph osd tree down'). Copies are then made by themselves"},
 	{"PG_NOT_DEEP_SCRUBBED", "Placement groups were not compared bit by bit for long.", "give it more time: spec.ceph.scrub (hours, days), or start it: 'ceph pg deep-scrub PG'"},
 	{"PG_NOT_SCRUBBED", "Placement groups were not scrubbed for long.", "give it more time: spec.ceph.scrub (hours, days), or start it: 'ceph pg scrub PG'"},
-	{"PG_RECOVERY_FULL", "Copies cannot be made anew, because OSDs are full.", "add disks, or delete data, now; 'ceph osd df' shows how full each is"},
+	{"PG_RECOVERY_FULL", "Copies cannot be restored, because OSDs are full.", "add disks, or delete data, now; 'ceph osd df' shows how full each is"},
 	{"PG_SLOW_SNAP_TRIMMING", "Deleted snapshots are cleaned up slowly.", "look for slow OSDs ('ceph osd perf'); make fewer snapshots"},
-	{"POOL_APP_NOT_ENABLED", "Nobody said what a pool is for.", "'ceph osd pool application enable POOL rbd' (or cephfs, rgw), or declare it as a Pool with spec.application"},
+	{"POOL_APP_NOT_ENABLED", "A pool has no application.", "'ceph osd pool application enable POOL rbd' (or cephfs, rgw), or declare it as a Pool with spec.application"},
 	{"POOL_BACKFILLFULL", "A pool lies on OSDs that are too full to take copies.", "add disks, or delete data; 'ceph df'"},
 	{"POOL_FULL", "A pool has reached its quota, or lies on full OSDs: it takes no writes.", "raise the quota in the Pool's spec, or delete data; 'ceph df detail'"},
 	{"POOL_HAS_TARGET_SIZE_BYTES_AND_RATIO", "A pool has both a target size and a target ratio.", "'ceph osd pool set POOL target_size_bytes 0'"},
@@ -130,7 +130,7 @@ var healthCodes = []HealthCode{
 	{"REQUEST_STUCK", "Requests are stuck.", "find the OSDs: 'ceph health detail'; 'ceph tell osd.N dump_blocked_ops'; then 'holdfast daemon restart' with the one that hangs"},
 	{"SLOW_OPS", "Requests to a daemon take more than half a minute.", "'ceph health detail' names it; 'ceph tell osd.N dump_ops_in_flight' says what they wait for; look at its disk ('ceph osd perf') and network"},
 	{"SMALLER_PGP_NUM", "A pool places its data by fewer placement groups than it has.", "'ceph osd pool set POOL pgp_num' with the value of pg_num"},
-	{"TELEMETRY_CHANGED", "What the module telemetry sends was extended, and nobody agreed to that yet.", "'ceph telemetry show', then 'ceph telemetry on', or 'ceph telemetry off'"},
+	{"TELEMETRY_CHANGED", "The module telemetry would send more data, which must be approved.", "'ceph telemetry show', then 'ceph telemetry on', or 'ceph telemetry off'"},
 	{"TOO_FEW_OSDS", "There are fewer OSDs than the pools keep copies.", "declare more disks, or lower osd_pool_default_size in spec.ceph.config"},
 	{"TOO_FEW_PGS", "There are few placement groups for so many OSDs.", "'ceph osd pool set POOL pg_autoscale_mode on'"},
 	{"TOO_MANY_PGS", "There are too many placement groups for so few OSDs.", "add disks, or let Ceph lower the number: 'ceph osd pool set POOL pg_autoscale_mode on'"},
@@ -159,9 +159,9 @@ func HealthPage() string {
 	b.WriteString(`<!-- Made by 'make generate' from driver/ceph/healthcodes.go. Do not edit. -->
 # Ceph's health checks, and the next step of each
 
-'holdfast status' and 'holdfast why' show the checks that Ceph finds wrong, with the next step; each is told in one event when it appears
-(HEALTH_CHECK_RAISED) and in one when it is over (HEALTH_CHECK_CLEARED). The commands of Ceph are for 'holdfast ceph shell'. A check that is not to be told for a
-while: 'ceph health mute CODE 1d'; 'status.ceph.muted' lists those.
+'holdfast status' and 'holdfast why' show Ceph's health checks with the next step. Each is recorded in one event when
+it appears (HEALTH_CHECK_RAISED) and in one when it is over (HEALTH_CHECK_CLEARED). Run the Ceph commands in 'holdfast
+ceph shell'. To mute a check for a while: 'ceph health mute CODE 1d'; 'status.ceph.muted' lists muted checks.
 
 | code | what is wrong | next step |
 |---|---|---|

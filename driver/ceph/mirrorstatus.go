@@ -26,7 +26,7 @@ func (p *planner) putMirrors() {
 			p.decide(api.VerdictWait, api.ReasonDeleting, x.object(), "%s", s.Message)
 		} else {
 			p.tellMirror(x, s)
-			engine.Accept(next, x.refusals.texts(), x.waits.texts(), p.now)
+			engine.Accept(next, x.refusals.texts(), p.now)
 		}
 		p.plan.PutResource(x.RBDMirror, next)
 	}
@@ -123,16 +123,4 @@ func (p *planner) mirrorState(x *mirrorPlan, up int) (api.ResourceState, string)
 		}
 	}
 	return state, words.Cut(strings.Join(texts, "; "), 1024)
-}
-
-// judgeMirrors tells which RBDMirrors are not as they are wanted, of which nothing else tells.
-func (p *planner) judgeMirrors(s *state) {
-	for _, x := range p.mirrors {
-		status := p.plan.Planned(x.RBDMirror).Common()
-		if x.DeletionTimestamp != nil || status.State == api.ResourceOnline || len(x.refusals)+len(x.waits) > 0 {
-			continue
-		}
-		s.because("rbdmirror %s is %s: %s", x.Name, status.State, status.Message)
-		s.coming = s.coming || status.State == api.ResourceCreating
-	}
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -152,16 +153,14 @@ func (p *planner) monDaemon(m member, facts *confFacts, monmap, monHosts string)
 	d := p.daemon(TypeMon, m.ID, m.Host, m.Address, facts)
 	d.Spec.Command = append(d.Spec.Command, "--mon-data", "${DATA}/store")
 	d.Spec.Parameters[ParamMonmap], d.Spec.Parameters[ParamMonHosts] = monmap, monHosts
-	d.Spec.Parameters[ParamMonNewest] = p.newestName()
+	memory.Note(&d, memory.MonNewest, p.newestName())
 	if p.founded() {
 		d.Spec.Parameters[ParamMonFounded] = "true"
 	}
 	if p.rejoins(p.have[d.Name]) {
 		d.Spec.Parameters[ParamMonRejoin] = "true"
 	}
-	if avoided := p.avoidedText(); avoided != "" {
-		d.Spec.Parameters[ParamMonAvoid] = avoided
-	}
+	memory.Note(&d, memory.MonAvoid, p.avoidedText())
 	d.Spec.StopOrder, d.Spec.StopTimeout = stopOrderMon, metav1.Duration{Duration: stopTimeoutMon}
 
 	seed := p.keyringFile(p.seedEntities(m)...)

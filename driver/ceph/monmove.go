@@ -8,6 +8,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -188,7 +189,9 @@ func (p *planner) restartMonsText() string {
 // knows, and the others know it all.
 func (p *planner) leaveMon(d *api.Daemon, why string) {
 	next := *d.DeepCopy()
-	next.Spec.Parameters[ParamDrain], next.Spec.OnRemoval = drainBegun, api.DeletionWipe
+	memory.Move(&next)
+	memory.Note(&next, memory.Drain, memory.Begun)
+	next.Spec.OnRemoval = api.DeletionWipe
 	p.moving = true
 	p.plan.Daemons = append(p.plan.Daemons, engine.DaemonChange{Daemon: next, Reason: "it leaves: " + why})
 	p.decide(api.VerdictDo, api.ReasonRemoving, label(&next), "it leaves: %s", why)
@@ -378,7 +381,7 @@ func (p *planner) hostsForMons() []place {
 func (p *planner) newestName() string {
 	all := slices.Clone(p.members)
 	for _, d := range p.daemonsOf(TypeMon) {
-		all = append(all, member{ID: d.Spec.Parameters[ParamMonNewest]})
+		all = append(all, member{ID: memory.Of(d, memory.MonNewest)})
 		if drains(d) {
 			all = append(all, member{ID: d.Spec.ID})
 		}

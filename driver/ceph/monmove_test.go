@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -410,7 +411,7 @@ func TestMembersOf(t *testing.T) {
 		}
 		d.Spec.Parameters[ParamMonmap], d.Spec.Parameters[ParamMonHosts] = monParams(members)
 		if leaves {
-			d.Spec.Parameters[ParamDrain] = "true"
+			memory.Note(&d, memory.Drain, memory.Begun)
 		}
 		return d
 	}
@@ -445,7 +446,7 @@ func TestMayRemoveMon(t *testing.T) {
 		d := &api.Daemon{Spec: api.DaemonSpec{Type: TypeMon, ID: id, State: state, Parameters: map[string]string{}}}
 		d.Name = "c-mon-" + id
 		if leaves {
-			d.Spec.Parameters[ParamDrain] = "true"
+			memory.Note(d, memory.Drain, memory.Begun)
 		}
 		return d
 	}
@@ -489,7 +490,8 @@ func TestMons_twoLeave(t *testing.T) {
 	f.cluster.Spec.Ceph.Mon.Count = 3
 	for _, id := range []string{"d", "e"} {
 		d := f.daemons["c-mon-"+id]
-		d.Spec.Parameters[ParamDrain], d.Spec.OnRemoval = drainBegun, api.DeletionWipe
+		memory.Note(d, memory.Drain, memory.Begun)
+		d.Spec.OnRemoval = api.DeletionWipe
 	}
 	for _, want := range []int{4, 3} {
 		f.round(t)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 )
 
 // manyRestarts are those after which a daemon that runs at the moment counts as failing.
@@ -81,7 +82,7 @@ func (p *planner) failing(d *api.Daemon) bool {
 func (p *planner) readAvoided() {
 	p.avoided = map[string]time.Time{}
 	for _, d := range p.daemonsOf(TypeMon) {
-		for pair := range strings.FieldsSeq(d.Spec.Parameters[ParamMonAvoid]) {
+		for pair := range strings.FieldsSeq(memory.Of(d, memory.MonAvoid)) {
 			host, text, _ := strings.Cut(pair, "=")
 			until, err := time.Parse(time.RFC3339, text)
 			if err == nil && until.After(p.now) && until.After(p.avoided[host]) {

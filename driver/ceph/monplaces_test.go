@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
@@ -142,7 +143,7 @@ func TestMonMoves_givesUp(t *testing.T) {
 	}
 	f.checkMons(t, "b@h2", "c@h3", "f@h4")
 	for _, d := range f.daemons {
-		if text := d.Spec.Parameters[ParamMonAvoid]; text != "" && d.DeletionTimestamp == nil {
+		if text := memory.Of(d, memory.MonAvoid); text != "" && d.DeletionTimestamp == nil {
 			t.Errorf("%s still has %q", d.Name, text)
 		}
 	}

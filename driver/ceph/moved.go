@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -151,11 +152,11 @@ func (p *planner) serviced(u *upkeep) bool {
 // weighAgain gives an OSD that was told to leave the weight that it had, and has it be in, as nobody will know of that when its Daemon is gone.
 func (p *planner) weighAgain(u *upkeep) bool {
 	d := u.daemons[0]
-	if drains(d) && !p.seenOSD(d).In && d.Spec.Parameters[ParamWasOut] == "" {
+	if drains(d) && !p.seenOSD(d).In && memory.Of(d, memory.WasOut) == "" {
 		p.command(api.ReasonBackInUse, verbOSDIn, label(d), nil, u.reason+", and it stays")
 		return p.await(u, api.ReasonConfiguring, "it is marked in again: %s", u.reason)
 	}
-	was := d.Spec.Parameters[ParamCrushWeight]
+	was := memory.Of(d, memory.CrushWeight)
 	if at, placed := p.crushPlace(d); !placed || at.Weight > 0 || was == "" || was == weightText(0) {
 		return true
 	}

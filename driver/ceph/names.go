@@ -37,34 +37,18 @@ const (
 	ParamMonmap = "monmap"
 	// ParamMonHosts lists the hosts of these mons: "a=h1 b=h2 …".
 	ParamMonHosts = "monHosts"
-	// ParamMonNewest is the name of a mon that was given last, even if that mon has left: none is given twice.
-	ParamMonNewest = "monNewest"
 	// ParamMonFounded is set when the mons were seen in a quorum. No mon makes a store after that with which it could found a
 	// cluster of its own.
 	ParamMonFounded = "founded"
 	// ParamMonRejoin lets a mon that lost its store make one anew, with which it joins the others: they are a quorum.
 	ParamMonRejoin = "rejoin"
-	// ParamMonAvoid are the hosts where a mon kept failing of late, each with the time until which none is made there.
-	ParamMonAvoid = "monAvoid"
-	// ParamDrain is set while an OSD or a mon is to leave for good: to drainBegun, and of an OSD that was found to be empty to drainEmpty.
+	// ParamDrain is memory.Replace for an OSD that failed and whose number another one gets. How far others
+	// are on their way out is the leader's memory.
 	ParamDrain = "drain"
-	drainBegun = "true"
-	drainEmpty = "empty"
-	// drainReplace is for one that failed and whose number another one is to have.
-	drainReplace = "replace"
-	// ParamCrushWeight is the weight in CRUSH that an OSD had before it was told to leave, and ParamWasOut is set where it was out already: so
-	// it is given back when it is to stay after all.
-	ParamCrushWeight = "crushWeight"
-	ParamWasOut      = "wasOut"
 	// ParamCrushHost is the bucket of CRUSH that an OSD is in, or puts itself into when it starts; ParamCrushPlaced is set when CRUSH was seen to have
 	// it, which then stays where it is whenever it starts.
 	ParamCrushHost   = "crushHost"
 	ParamCrushPlaced = "crushPlaced"
-	// ParamFlaps are the times that an OSD went down and came back of late, and ParamHeldSince is since when it is held back for that.
-	ParamFlaps     = "flaps"
-	ParamHeldSince = "heldSince"
-	// ParamLostSince is since when no StorageNode means the host of the daemon any more.
-	ParamLostSince = "lostSince"
 	// ParamConfig is what of spec.ceph.config a daemon was started with in its ceph.conf, in the form of that.
 	ParamConfig = "config"
 	// ParamOSDUUID is the OSD's own identity.

@@ -113,16 +113,6 @@ func (p *planner) writeNFS() {
 	}
 }
 
-// judgeExports tells which exports are not as they are wanted, of which nothing else tells.
-func (p *planner) judgeExports(s *state) {
-	for _, e := range p.nfs.Exports {
-		if x := p.plan.Planned(e).Common(); e.DeletionTimestamp == nil && x.State != api.ResourceOnline && !p.plan.Refuses(engine.ResourceObject(e)) {
-			s.because("export %s is %s: %s", e.Name, x.State, x.Message)
-			s.coming = s.coming || x.State == api.ResourceCreating
-		}
-	}
-}
-
 // nfsReports are what the agents say of the NFS servers.
 func nfsReports(daemons []api.Daemon) map[string]*ganesha.Report {
 	reports := map[string]*ganesha.Report{}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/drives"
 )
@@ -349,18 +350,26 @@ func (p *planner) osdDaemon(o *osd, facts *confFacts) api.Daemon {
 		d.Spec.Parameters[ParamDeviceClass] = o.class
 	}
 	if p.parting[d.Name] {
-		d.Spec.Parameters[ParamDrain], d.Spec.OnRemoval = drainBegun, p.policyOn(o.host)
+		d.Spec.OnRemoval = p.policyOn(o.host)
 		p.noteWeight(&d, have)
 	}
 	if p.moved[d.Name] != nil {
 		d.Spec.OnRemoval = api.DeletionRetain
 	}
-	if _, replaced := p.replaced[d.Name]; replaced {
-		d.Spec.Parameters[ParamDrain] = drainReplace
-	}
-	if p.parting[d.Name] && p.empty[d.Name] {
-		d.Spec.Parameters[ParamDrain] = drainEmpty
-	}
+	p.noteDrain(&d)
 	d.Spec.StopOrder, d.Spec.StopTimeout = stopOrderOSD, metav1.Duration{Duration: stopTimeoutOSD}
 	return d
+}
+
+// noteDrain notes how far an OSD is on its way out.
+func (p *planner) noteDrain(d *api.Daemon) {
+	_, replaced := p.replaced[d.Name]
+	switch parting := p.parting[d.Name]; {
+	case parting && p.empty[d.Name]:
+		memory.Note(d, memory.Drain, memory.Empty)
+	case replaced:
+		d.Spec.Parameters[ParamDrain] = memory.Replace
+	case parting:
+		memory.Note(d, memory.Drain, memory.Begun)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/driver/nfs"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/drives"
@@ -185,14 +186,12 @@ func (p *planner) decide(verdict api.Verdict, reason api.Reason, object, format 
 	p.plan.Decide(verdict, reason, object, format, args...)
 }
 
-// refused says whether the plan as a whole is to be refused. A cluster of which nothing is there yet is not half made: any
-// fault in what is declared refuses all of it. In a cluster that exists, a fault concerns only what it is a fault of.
+// refused says whether the plan as a whole is refused. A cluster of which nothing is there yet is not half made: any fault in its own spec or
+// in its nodes refuses all of it. In a cluster that exists, a fault concerns only what it is a fault of, and so does that of a resource.
 func (p *planner) refused() bool {
-	return p.fatal || len(p.have) == 0 && p.verdict(api.VerdictRefuse)
-}
-
-func (p *planner) verdict(v api.Verdict) bool {
-	return slices.ContainsFunc(p.plan.Decisions, func(d api.Decision) bool { return d.Verdict == v })
+	return p.fatal || len(p.have) == 0 && slices.ContainsFunc(p.plan.Decisions, func(d api.Decision) bool {
+		return d.Verdict == api.VerdictRefuse && !engine.OfResource(d.Object)
+	})
 }
 
 // onlyRefuse leaves of the plan what a refused one may have.
@@ -320,7 +319,7 @@ func (p *planner) want(d api.Daemon) {
 		return
 	}
 	if since, lost := p.lost[d.Spec.Host]; lost && have != nil {
-		d.Spec.Parameters[ParamLostSince] = since.Format(time.RFC3339)
+		memory.Note(&d, memory.LostSince, since.Format(time.RFC3339))
 	}
 	d.Spec.State = p.wantedState(&d)
 	p.noteFlaps(&d, have)
@@ -328,6 +327,7 @@ func (p *planner) want(d api.Daemon) {
 		p.stopping = append(p.stopping, d)
 		return
 	}
+	memory.Settle(&d, have)
 	if why := p.again[d.Name]; why != "" {
 		p.plan.Restart(label(&d), have, d, why)
 		return
@@ -365,6 +365,7 @@ func (p *planner) writeStops() {
 		if takenIn || more && !kept {
 			d.Spec.State = have.Spec.State
 		}
+		memory.Settle(&d, have)
 		p.plan.WantFor(p.wantedFor(&d, have), label(&d), label(&d), have, d)
 		if !kept {
 			p.plan.RelyOnCommands(d.Name)

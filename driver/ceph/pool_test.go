@@ -183,9 +183,46 @@ func TestPools_refused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A pool that is refused is no fault of its cluster: it is made without it, and ONLINE.
+func TestPools_refusedIsNoFaultOfTheCluster(t *testing.T) {
 	f := poolsOn(2, replicated("p", 3, func(p *api.Pool) { p.Spec.FailureDomain = "host" }))
-	if p := f.plan(); !p.Refused || len(p.Daemons) > 0 {
-		t.Errorf("a new cluster with a pool that has no place is made: %v", decisions(p))
+	if p := f.plan(); p.Refused || len(p.Daemons) == 0 {
+		t.Errorf("a new cluster is not made because of a pool that has no place: %v", decisions(p))
+	}
+	if p := f.settle(t); p.Status.Status != api.StorageOnline || p.Done || f.pool().Status.State != api.ResourcePending {
+		t.Errorf("%s for %q, done %v, the pool %+v", p.Status.Status, p.Status.Reasons, p.Done, f.pool().Status)
+	}
+}
+
+// While a pool is being made its placement groups are not active+clean yet, which degrades no cluster; those of a pool that was served do.
+func TestPools_makingIsNoFaultOfTheCluster(t *testing.T) {
+	f := poolsOn(3, replicated("p", 3), replicated("q", 3))
+	f.settle(t)
+	for _, tt := range []struct {
+		name    string
+		unclean string
+		state   api.ResourceState
+		want    api.StorageState
+	}{
+		{"a pool that is being made", "q", api.ResourceCreating, api.StorageOnline},
+		{"a pool that was served", "q", api.ResourceOnline, api.StorageDegraded},
+		{"another pool that was served", "p", api.ResourceCreating, api.StorageDegraded},
+	} {
+		v, _, err := f.observed(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := v.System.(*Observation)
+		pool := slices.IndexFunc(o.Pools, func(p Pool) bool { return p.Name == tt.unclean })
+		o.PGsClean, o.PGsActive, o.Health = o.PGs-3, o.PGs-3, "HEALTH_WARN"
+		o.Checks = []api.HealthCheck{{Code: checkAvailability, Severity: "HEALTH_WARN", Message: "Reduced data availability: 3 pgs inactive"}}
+		o.PoolFacts.Unclean = map[int64]map[string]int{o.Pools[pool].ID: {"creating+peering": 3}}
+		engine.OfKind[*api.Pool](v.Resources)[1].Status.State = tt.state
+		if p := f.planAt(v, f.now); p.Status.Status != tt.want || p.Done {
+			t.Errorf("%s: %s for %q, done %v", tt.name, p.Status.Status, p.Status.Reasons, p.Done)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func (p *planner) putPools() {
 		} else {
 			p.tellPool(x, s)
 			p.setLost(next, p.poolsKnown(), x.losses())
-			engine.Accept(next, x.refusals.texts(), nil, p.now)
+			engine.Accept(next, x.refusals.texts(), p.now)
 		}
 		p.plan.PutResource(x.Pool, next)
 	}
@@ -121,19 +121,4 @@ func rounded(bytes int64) *resource.Quantity {
 		step *= 10
 	}
 	return resource.NewQuantity(int64(math.Round(float64(bytes)/float64(step)))*step, resource.DecimalSI)
-}
-
-// judgePools tells which pools are not as they are wanted, of which nothing else tells.
-func (p *planner) judgePools(s *state) {
-	for _, x := range p.pools {
-		if x.owner != nil {
-			continue
-		}
-		status := p.plan.Planned(x.Pool).Common()
-		if x.DeletionTimestamp != nil || status.State == api.ResourceOnline || len(x.refusals)+len(x.waits) > 0 && x.lost == nil {
-			continue
-		}
-		s.because("pool %s is %s: %s", x.Name, status.State, status.Message)
-		s.coming = s.coming || status.State == api.ResourceCreating
-	}
 }

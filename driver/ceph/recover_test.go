@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/internal/monstore"
@@ -65,6 +66,9 @@ func (r *ruin) Secrets(types.NamespacedName) engine.SecretReader { return r.worl
 
 // PutDaemon implements engine.Store.
 func (r *ruin) PutDaemon(_ context.Context, _ *api.StorageCluster, change engine.DaemonChange) error {
+	if err := specWritten(r.daemons[change.Daemon.Name], &change.Daemon); err != nil {
+		return err
+	}
 	r.daemons[change.Daemon.Name] = change.Daemon.DeepCopy()
 	return nil
 }
@@ -194,6 +198,22 @@ func TestRecover(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRecover_takenOver: what an earlier version noted in the specs is known after the mons were
+// recovered, and stands in none of theirs any more.
+func TestRecover_takenOver(t *testing.T) {
+	r := newRuin(t, threeHosts(), nil, map[string]monstore.State{"c": whole})
+	r.fromSpec()
+	if err := r.recover(t); err != nil {
+		t.Fatal(err)
+	}
+	r.checkMons(t, "c@h3", "d@h1", "e@h2")
+	for _, d := range r.daemonsOf(TypeMon) {
+		if newest := memory.Of(d, memory.MonNewest); newest != "e" || len(notesIn(d)) > 0 {
+			t.Errorf("of %s mon.%s is noted as the newest; its spec has %v", d.Name, newest, notesIn(d))
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/monstore"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -59,6 +60,7 @@ func (r *recovery) put(ctx context.Context, d *api.Daemon, change func(*api.Daem
 	if next.Spec.Parameters == nil {
 		next.Spec.Parameters = map[string]string{}
 	}
+	memory.Move(&next)
 	change(&next)
 	err := r.Store.PutDaemon(ctx, r.view.Cluster, engine.DaemonChange{Daemon: next, New: d.UID == "", Reason: "the mons are being recovered"})
 	if err != nil {
@@ -253,7 +255,8 @@ func (r *recovery) monOn(host string) (*api.Daemon, error) {
 	d.Spec.Files = append(d.Spec.Files, p.keyringFile(entityMon, entityAdmin))
 	d.Spec.Parameters[monstore.ParamRecover], d.Spec.State = r.order(), api.WantStopped
 	if have := p.have[d.Name]; have != nil {
-		d.ObjectMeta, d.Status = have.ObjectMeta, have.Status
+		d.Status = have.Status
+		takeMeta(&d, have)
 	}
 	return &d, nil
 }
@@ -333,7 +336,8 @@ func (r *recovery) found(ctx context.Context) (action.Progress, error) {
 			continue
 		}
 		if err := r.put(ctx, other, func(next *api.Daemon) {
-			next.Spec.Parameters[ParamDrain], next.Spec.OnRemoval, next.Spec.State = drainBegun, api.DeletionRetain, api.WantStopped
+			memory.Note(next, memory.Drain, memory.Begun)
+			next.Spec.OnRemoval, next.Spec.State = api.DeletionRetain, api.WantStopped
 		}); err != nil {
 			return action.Progress{}, err
 		}
@@ -348,8 +352,15 @@ func (r *recovery) only(d *api.Daemon) *api.Daemon {
 	monmap, hosts := monParams(p.members)
 	next := p.monDaemon(p.members[0], p.confFacts(), monmap, hosts)
 	next.Spec.Parameters[monstore.ParamRecover], next.Spec.State = d.Spec.Parameters[monstore.ParamRecover], api.WantRunning
-	next.ObjectMeta = d.ObjectMeta
+	takeMeta(&next, d)
 	return &next
+}
+
+// takeMeta gives a daemon that was made anew the metadata of the one that is there. Its memory is its own.
+func takeMeta(next, have *api.Daemon) {
+	was := *next
+	next.ObjectMeta = *have.ObjectMeta.DeepCopy()
+	next.TakeMemory(&was)
 }
 
 // keys waits for the mon to answer, and imports the keys that it does not know: OSDs and clients could not come in without.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -30,7 +31,7 @@ func (p *planner) replacedBy(at devicePlace, returns bool) *api.Daemon {
 // reach without it, it is not destroyed: it may have the only copy.
 func (p *planner) replaceable(d *api.Daemon) bool {
 	at := placeOf(d)
-	marked := d.Spec.Parameters[ParamDrain] == drainReplace
+	marked := d.Spec.Parameters[ParamDrain] == memory.Replace
 	switch {
 	case p.going.host(at.host) || !p.going.withdrawn(at) || p.moved[d.Name] != nil:
 		return false
@@ -94,7 +95,7 @@ func (p *planner) planReplacements() {
 // stopReplaced notes that the OSD is replaced, and waits until it has stopped.
 func (p *planner) stopReplaced(u *upkeep) bool {
 	p.stopAll(u.daemons)
-	noted := allOf(u.daemons, func(d *api.Daemon) bool { return d.Spec.Parameters[ParamDrain] == drainReplace })
+	noted := allOf(u.daemons, func(d *api.Daemon) bool { return d.Spec.Parameters[ParamDrain] == memory.Replace })
 	up := slices.ContainsFunc(u.daemons, func(d *api.Daemon) bool { return p.inCeph(d) && p.seenOSD(d).Up })
 	return noted && allOf(u.daemons, ended) && !up || p.await(u, api.ReasonStopping,
 		"waiting for it to stop, and for Ceph to see that: %s", u.reason)

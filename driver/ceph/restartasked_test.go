@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/waits"
@@ -68,9 +69,12 @@ func TestRestart_asked(t *testing.T) {
 		"the OSD that Ceph counts as down":    {daemon: "c-osd-0", broken: []string{"c-osd-0"}},
 		"an OSD while another one is to stop": {"c-osd-1", nil, func(f *fakeWorld) { f.daemons["c-osd-0"].Spec.State = api.WantStopped }, "Wait: osd.0 is being started again, and comes first"},
 		"an OSD while another one is to stop for good": {"c-osd-1", nil, func(f *fakeWorld) {
-			f.daemons["c-osd-0"].Spec.State, f.daemons["c-osd-0"].Spec.Parameters[ParamDrain] = api.WantStopped, drainEmpty
+			f.daemons["c-osd-0"].Spec.State = api.WantStopped
+			memory.Note(f.daemons["c-osd-0"], memory.Drain, memory.Empty)
 		}, "Wait: osd.0 is being stopped to be removed, and comes first"},
-		"an OSD that is to leave and serves still": {"c-osd-1", nil, func(f *fakeWorld) { f.daemons["c-osd-0"].Spec.Parameters[ParamDrain] = drainBegun }, ""},
+		"an OSD that is to leave and serves still": {"c-osd-1", nil, func(f *fakeWorld) {
+			memory.Note(f.daemons["c-osd-0"], memory.Drain, memory.Begun)
+		}, ""},
 		"an OSD while another one boots": {"c-osd-1", []string{"c-osd-0"}, func(f *fakeWorld) {
 			f.daemons["c-osd-0"].Status.State, f.daemons["c-osd-0"].Status.Started = api.DaemonRunning, &metav1.MicroTime{Time: f.now.Add(-time.Second)}
 		}, "Wait: osd.0 is being started again, and comes first"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -86,7 +87,7 @@ func (p *planner) roomWithout(u *upkeep) *room {
 // weightOf is the weight that an OSD had before it began to leave.
 func (p *planner) weightOf(o *osd, now float64) float64 {
 	if d := p.have[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))]; d != nil && now == 0 {
-		if was, err := strconv.ParseFloat(d.Spec.Parameters[ParamCrushWeight], 64); err == nil {
+		if was, err := strconv.ParseFloat(memory.Of(d, memory.CrushWeight), 64); err == nil {
 			return was
 		}
 	}

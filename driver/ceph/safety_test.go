@@ -280,3 +280,48 @@ func checkWell(t *rapid.T, f *fakeWorld) {
 		t.Errorf("all is well, and yet: %v, noout %v, %v", decisions(p), f.ceph.Noout(), p.Status.Reasons)
 	}
 }
+
+// TestSafety_memoryLost: what the leader noted is lost again and again, as it may be when somebody
+// edits the Daemons of a cluster that is only observed. What must hold whatever comes holds, and in
+// the end Ceph has the mons that are wanted. Weights are not given back that nobody knows any more.
+func TestSafety_memoryLost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawLargerWorld(t)
+		for range rapid.IntRange(5, 30).Draw(t, "rounds") {
+			if rapid.IntRange(0, 2).Draw(t, "trouble") == 0 {
+				trouble(t, f)
+			}
+			if rapid.IntRange(0, 1).Draw(t, "lost") == 0 {
+				lose(t, f)
+			}
+			if rapid.IntRange(0, 3).Draw(t, "agents act") > 0 {
+				f.agents()
+			}
+			roundSafe(t, f, rapid.IntRange(0, 5).Draw(t, "cut off") == 0)
+			f.now = f.now.Add(recheckLater)
+		}
+		for i := range f.hosts {
+			f.powerOn(i + 1)
+			f.mode(i+1, api.HostActive)
+		}
+		for id := range f.ceph.OSDs() {
+			f.ceph.Stick(id, false)
+			f.ceph.Use(id, 0)
+		}
+		rest(t, f)
+		quorum, monmap, want := f.ceph.Quorum(), f.ceph.Monmap(), int(f.cluster.Spec.Ceph.Mon.Count)
+		if !slices.Equal(quorum, monmap) || len(monmap) != want {
+			t.Errorf("mons %v, in quorum %v, wanted %d", monmap, quorum, want)
+		}
+	})
+}
+
+// lose has one note be gone, of one daemon or of all.
+func lose(t *rapid.T, f *fakeWorld) {
+	note := rapid.SampledFrom(allNotes).Draw(t, "note")
+	for _, name := range slices.Sorted(maps.Keys(f.daemons)) {
+		if rapid.IntRange(0, 2).Draw(t, "of "+name) > 0 {
+			f.daemons[name].Forget(string(note))
+		}
+	}
+}

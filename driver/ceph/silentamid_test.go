@@ -53,7 +53,7 @@ func TestDrain_maintenanceAmid(t *testing.T) {
 			break
 		}
 		f.agents()
-		f.mute["h6"] = f.daemons["c-osd-5"].Spec.Parameters[ParamDrain] != ""
+		f.mute["h6"] = drains(f.daemons["c-osd-5"])
 		f.round(t)
 		f.now = f.now.Add(recheckSoon)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/drives"
 )
@@ -135,7 +136,7 @@ func (p *planner) leavingPartitions() func(drives.Place) bool {
 
 // failed says whether an OSD is one that another disk replaces when its own is taken from the cluster.
 func (p *planner) failed(d *api.Daemon) bool {
-	if d.Spec.Parameters[ParamDrain] == drainReplace {
+	if d.Spec.Parameters[ParamDrain] == memory.Replace {
 		return true
 	}
 	return p.reachable() && (p.destroyed(d) || p.broken(d))

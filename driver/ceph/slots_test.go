@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -47,7 +48,7 @@ func (f *fakeWorld) divide(d *api.Daemon) {
 
 // free takes away those of an OSD that is removed.
 func (f *fakeWorld) free(d *api.Daemon) {
-	if d.Spec.OnRemoval != api.DeletionWipe && d.Spec.Parameters[ParamDrain] != drainReplace {
+	if d.Spec.OnRemoval != api.DeletionWipe && d.Spec.Parameters[ParamDrain] != memory.Replace {
 		return
 	}
 	for _, x := range partsOf(d) {

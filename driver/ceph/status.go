@@ -57,7 +57,7 @@ func (p *planner) writeStatus() {
 		status.Ceph = &api.CephStatus{FSID: p.fsid}
 	}
 	p.plan.Status = status
-	p.plan.Done = status.Status == api.StorageOnline && p.plan.Empty()
+	p.plan.Settle(p.view)
 	p.plan.Recheck = p.recheck(s)
 }
 
@@ -82,19 +82,22 @@ func (p *planner) judge(s *state) {
 	p.judgeOSDs(s)
 	p.judgePGs(s)
 	p.judgePlaces(s)
-	p.judgePools(s)
-	p.judgeFilesystems(s)
-	p.judgeExports(s)
-	p.judgeClients(s)
-	p.judgeStores(s)
-	p.judgeMirrors(s)
-	if p.seen.Health != healthOK {
-		for _, check := range p.seen.Checks {
+	p.judgeResources(s)
+	p.judgeHealth(s)
+}
+
+// judgeHealth tells what Ceph finds wrong.
+func (p *planner) judgeHealth(s *state) {
+	if p.seen.Health == healthOK {
+		return
+	}
+	for _, check := range p.seen.Checks {
+		if !p.ofNewPools(check) {
 			s.because("%s: %s: %s", check.Severity, check.Code, check.Message)
 		}
-		if len(p.seen.Checks) == 0 {
-			s.because("Ceph says %s", p.seen.Health)
-		}
+	}
+	if len(p.seen.Checks) == 0 {
+		s.because("Ceph says %s", p.seen.Health)
 	}
 }
 
@@ -207,10 +210,10 @@ func (p *planner) judgePGs(s *state) {
 	case o.PGsWanted == 0 && p.within(firstPool):
 		s.because("the mgr has not made its own pool yet")
 		s.coming = true
-	case o.BytesTotal == 0 || o.PGs < o.PGsWanted:
+	case o.BytesTotal == 0 || o.PGs < o.PGsWanted && !p.onlyNewPools():
 		s.because("the mgr has not reported on all placement groups yet (%d of %d)", o.PGs, o.PGsWanted)
 		s.coming = true
-	case o.PGsClean < o.PGs:
+	case o.PGsClean < o.PGs && !p.onlyNewPools():
 		s.because("%d of %d placement groups are active+clean", o.PGsClean, o.PGs)
 		s.coming = true
 		s.offline = s.offline || o.PGsActive == 0 && o.MgrAvailable && (o.PGsUnknown == 0 || !p.view.Served())

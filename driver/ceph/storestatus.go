@@ -31,7 +31,7 @@ func (p *planner) putStores() {
 		} else {
 			p.tellStore(x, s)
 			p.setLost(next, p.poolsKnown(), x.lost)
-			engine.Accept(next, x.refusals.texts(), x.waits.texts(), p.now)
+			engine.Accept(next, x.refusals.texts(), p.now)
 		}
 		p.plan.PutResource(x.ObjectStore, next)
 	}
@@ -183,23 +183,6 @@ func (p *planner) certificateWord(x *storePlan) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("its certificate ends on %s: put another one into Secret %s", day(c.NotAfter), x.tls())}
-}
-
-// judgeStores tells which stores and users are not as they are wanted, of which nothing else tells.
-func (p *planner) judgeStores(s *state) {
-	for _, x := range p.stores {
-		status := p.plan.Planned(x.ObjectStore).Common()
-		if x.DeletionTimestamp != nil || status.State == api.ResourceOnline || len(x.refusals)+len(x.waits) > 0 && len(x.lost) == 0 {
-			continue
-		}
-		s.because("objectstore %s is %s: %s", x.Name, status.State, status.Message)
-		s.coming = s.coming || status.State == api.ResourceCreating
-	}
-	for _, u := range engine.OfKind[*api.ObjectStoreUser](p.view.Resources) {
-		if x := p.plan.Planned(u).Common(); u.DeletionTimestamp == nil && x.State != api.ResourceOnline && !p.plan.Refuses(engine.ResourceObject(u)) {
-			s.because("objectstoreuser %s is %s: %s", u.Name, x.State, x.Message)
-		}
-	}
 }
 
 // dropStore takes a store away that is being deleted; it says whether the ObjectStore may go.

@@ -216,15 +216,13 @@ func (p *planner) putUsers() {
 			p.plan.PutResource(x.ObjectStoreUser, next)
 			continue
 		}
-		var problems, waits []string
+		var problems []string
 		if x.wrong.Verdict == api.VerdictRefuse {
 			p.object(x.object(), x.wrong)
 			problems = []string{x.wrong.Message}
-		} else if !x.wrong.None() {
-			waits = []string{x.wrong.Message}
 		}
 		p.tellUser(x, s)
-		engine.Accept(next, problems, waits, p.now)
+		engine.Accept(next, problems, p.now)
 		p.plan.PutResource(x.ObjectStoreUser, next)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -102,7 +103,7 @@ func TestWithdraw_renamed(t *testing.T) {
 	if diff := cmp.Diff(slices.Concat(want, want), steps); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if p = f.settle(t); !p.Done || f.daemons["c-osd-0"].Spec.Parameters[ParamLostSince] != "" {
+	if p = f.settle(t); !p.Done || memory.Of(f.daemons["c-osd-0"], memory.LostSince) != "" {
 		t.Errorf("%v", decisions(p))
 	}
 }

@@ -44,8 +44,11 @@ type world struct {
 	actions  []api.Action
 	unasked  bool // of mirroring rbd says nothing
 	failures []engine.CommandFailure
-	// writes counts what rounds changed.
+	// writes counts what rounds changed, and specs how often the spec of each daemon that is there was written.
 	writes int
+	specs  map[string]int
+	// applied is called with each plan that was carried out.
+	applied func(*engine.Plan)
 }
 
 type secret struct {
@@ -62,6 +65,7 @@ func newWorld(mons, mgrs int32) *world {
 	w := &world{
 		driver: &Driver{}, now: testTime,
 		daemons: map[string]*api.Daemon{}, secrets: map[string]secret{},
+		specs: map[string]int{}, applied: func(*engine.Plan) {},
 	}
 	w.cluster = &api.StorageCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c", UID: types.UID(worldUID), Generation: 1},
@@ -262,6 +266,7 @@ func (w *world) apply(ctx context.Context, v *engine.View, p *engine.Plan) error
 			return err
 		}
 	}
+	defer w.applied(p)
 	return w.applyDaemons(p, true)
 }
 
@@ -274,9 +279,14 @@ func (w *world) applyDaemons(p *engine.Plan, relying bool) error {
 		if (w.daemons[c.Daemon.Name] == nil) != c.New {
 			return fmt.Errorf("daemon %s: New is %v", c.Daemon.Name, c.New)
 		}
+		if err := specWritten(w.daemons[c.Daemon.Name], &c.Daemon); err != nil {
+			return err
+		}
 		d := c.Daemon.DeepCopy()
 		if c.New {
 			d.CreationTimestamp = metav1.NewTime(w.now)
+		} else if !d.Spec.Equal(&w.daemons[d.Name].Spec) {
+			w.specs[d.Name]++
 		}
 		w.daemons[d.Name] = d
 	}

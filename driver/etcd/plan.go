@@ -223,9 +223,9 @@ func (p *planner) dropLearner() *Step {
 		switch {
 		case reason != "":
 		case p.bad(m.Answers, p.JoinGrace, p.now):
-			reason = fmt.Sprintf("it was given a seat, and was not heard for %s", p.JoinGrace)
+			reason = fmt.Sprintf("it became a member of etcd and has not answered for %s", p.JoinGrace)
 		case p.bad(m.Etcd, p.FillGrace, p.now):
-			reason = fmt.Sprintf("it was given a seat, and has not caught up for %s: its disk, or the line to it, is too slow", p.FillGrace)
+			reason = fmt.Sprintf("it became a member of etcd and has not caught up for %s: its disk or network is too slow", p.FillGrace)
 		case p.surplus(m) && p.allStay():
 			reason = "it is not needed any more"
 		default:

@@ -147,7 +147,7 @@ func promoted(server string, steps []Step) *Event {
 // why says why a step was done.
 func why(steps []Step, verb Verb, server string) string {
 	return cmp.Or(last(steps, verb, server).Reason,
-		"nobody has said why: the leader that did it ended before it told, or it was done by hand or by a restore")
+		"cause unknown: the leader ended before it recorded the cause, or the change was made by hand or by a restore")
 }
 
 func last(steps []Step, verb Verb, server string) (step Step) {

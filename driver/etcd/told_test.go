@@ -55,7 +55,7 @@ func short(t *testing.T, told Told, v View, steps []Step) (texts []string, after
 }
 
 const (
-	unsaid  = "nobody has said why: the leader that did it ended before it told, or it was done by hand or by a restore"
+	unsaid  = "cause unknown: the leader ended before it recorded the cause, or the change was made by hand or by a restore"
 	healthy = "HEALTHY control-plane: all members of etcd that are wanted answer; the control plane survives one more failure"
 )
 

@@ -1,5 +1,7 @@
-// Package etcd decides which servers of the control plane hold a member of etcd: the quorum as a managed service. It is
-// pure: it is told what was observed, and says at most one step at a time. Who carries it out is package control's affair.
+// Package etcd decides which servers of the control plane hold a member of etcd. It is pure: from a
+// View of members and servers it plans at most one step at a time (Add, Promote, Remove, Lead). Package
+// control makes the view, takes the step, and imports this package as quorum. It is no engine.Driver:
+// the quorum must be mended when no leader can be elected.
 package etcd
 
 import (

@@ -26,7 +26,7 @@ func (p *planner) notBack(n *node) string {
 		}
 	}
 	if last := p.lastStart(); last != "" && p.speaker.daemon.Spec.Parameters[glusterd.ParamAfter] != last {
-		return fmt.Sprintf("node %s tells how the pool is by now", p.speaker.name)
+		return fmt.Sprintf("node %s reports on the pool now", p.speaker.name)
 	}
 	return ""
 }

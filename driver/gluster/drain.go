@@ -30,7 +30,7 @@ func (p *planner) drainSingles(v *volume, movers []*mover) {
 	}
 	if t := v.pool.Task; t != nil && t.State == glusterd.TaskInProgress {
 		for _, m := range movers {
-			p.decide(api.VerdictWait, api.ReasonTaskInProgress, m.object, "%s: volume %s is drained when the %s that goes on has ended", m.why, v.name, strings.ToLower(t.Kind))
+			p.decide(api.VerdictWait, api.ReasonTaskInProgress, m.object, "%s: volume %s is drained after the running %s", m.why, v.name, strings.ToLower(t.Kind))
 		}
 		return
 	}
@@ -121,9 +121,9 @@ func (p *planner) followDrain(v *volume, movers []*mover) {
 	switch {
 	case foreign && len(movers) == 0 && v.pool.Brick(first(t.Bricks)) == nil: // an old one that was committed
 	case foreign && v.declared == nil:
-		p.awaitMovers(v, movers, "somebody drains it by hand")
+		p.awaitMovers(v, movers, "it is drained by hand")
 	case foreign:
-		p.command(glusterd.VerbRemoveStop, v.name, params, api.RiskNone, "%s are to stay", words.Few(t.Bricks))
+		p.command(glusterd.VerbRemoveStop, v.name, params, api.RiskNone, "keeping %s", words.Few(t.Bricks))
 	case t.State == glusterd.TaskInProgress:
 		p.awaitMovers(v, movers, "its files move")
 	case t.State == glusterd.TaskCompleted && t.Failures == 0:

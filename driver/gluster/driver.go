@@ -55,7 +55,7 @@ func (d Driver) Unanswered(view *engine.View) string {
 	if p.speaker != nil || p.neverUp() {
 		return ""
 	}
-	return "no glusterd of the pool is heard"
+	return "no glusterd of the pool answers"
 }
 
 // MakeSecret is never asked for: no plan wants a Secret.

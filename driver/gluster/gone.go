@@ -51,7 +51,7 @@ func (p *planner) findLost(v *volume) (other *volume) {
 	switch {
 	case reason == "":
 	case v.declared.DeletionTimestamp == nil && api.LossAccepted(v.declared) && v.declared.Status.Lost == recordedID(v.declared):
-		p.decide(api.VerdictDo, api.ReasonLossAccepted, v.object(), "its loss was accepted (%s): what is left of it is no part of the volume any more: %s",
+		p.decide(api.VerdictDo, api.ReasonLossAccepted, v.object(), "loss accepted (%s): its old bricks do not belong to the volume any more: %s",
 			api.AnnotationRecreate, words.Few(p.remains(v)))
 		v.accept()
 	default:
@@ -82,7 +82,7 @@ func (v *volume) accept() {
 // tellLost tells that a volume is gone, what is left of it, and what a person can do. Nothing is made in its place in silence.
 func (p *planner) tellLost(v *volume) {
 	id := recordedID(v.declared)
-	why := fmt.Sprintf("the pool has no volume %s any more (id %s), and Holdfast did not delete it", v.name, id)
+	why := fmt.Sprintf("volume %s (id %s) was deleted outside Holdfast", v.name, id)
 	if v.lost == api.ReasonNameTaken {
 		why = fmt.Sprintf("the pool's volume %s is another one (id %s) than the one that was recorded (id %s)", v.name, v.other, id)
 	}

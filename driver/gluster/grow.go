@@ -38,7 +38,7 @@ func (p *planner) resize(v *volume, want layout) {
 		spots := p.spots(want, members, more)
 		if n := p.comingNode(); more > 0 && n != nil {
 			promise(extra, -1)
-			p.await(v, api.ReasonJoining, "node %s is on its way into the pool: where further bricks go is decided when it is there", n.name)
+			p.await(v, api.ReasonJoining, "waiting for node %s to join the pool before placing bricks", n.name)
 			return
 		}
 		if more == 0 || spots != nil {
@@ -140,11 +140,11 @@ func (p *planner) rebalance(v *volume) {
 	case t != nil && t.State == glusterd.TaskInProgress:
 		p.await(v, api.ReasonMovingData, "files are moving to the bricks that were added")
 	case unsound(v.pool) != "":
-		p.await(v, api.ReasonNotReady, "files move to the bricks that were added when all is well: %s", unsound(v.pool))
+		p.await(v, api.ReasonNotReady, "rebalance waits until the volume is healthy: %s", unsound(v.pool))
 	case t != nil && t.Kind == glusterd.TaskRemoveBrick:
 		p.await(v, api.ReasonTaskInProgress, "files move to the bricks that were added when the brick that is drained is gone")
 	default:
-		p.command(glusterd.VerbRebalance, v.name, nil, api.RiskNone, "bricks were added, and new files alone would go there")
+		p.command(glusterd.VerbRebalance, v.name, nil, api.RiskNone, "bricks were added: starting a rebalance")
 	}
 }
 

@@ -40,7 +40,7 @@ func (p *planner) noteLost(v *volume) (left time.Duration) {
 	p.setCondition(v, metav1.Condition{Type: bricksLost, Status: metav1.ConditionTrue, Reason: "DirectoryGone", Message: text})
 	if left = meta.FindStatusCondition(v.status.Conditions, bricksLost).LastTransitionTime.Add(p.waits.BrickLost).Sub(p.now); left > 0 {
 		p.recheck(left)
-		p.decide(api.VerdictWait, api.ReasonGracePeriod, v.object(), "gone from stores that are well: %s. A moment is left for them to be seen again", text)
+		p.decide(api.VerdictWait, api.ReasonGracePeriod, v.object(), "missing from healthy stores: %s; waiting before they count as lost", text)
 	}
 	return left
 }

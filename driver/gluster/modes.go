@@ -49,7 +49,7 @@ func (p *planner) mayStop(n *node, turn string) bool {
 		return false
 	}
 	if turn != "" {
-		p.decide(api.VerdictWait, api.ReasonOneAtATime, object, "node %s stops first", turn)
+		p.decide(api.VerdictWait, api.ReasonOneAtATime, object, "waiting for node %s to stop", turn)
 		return false
 	}
 	return true
@@ -59,15 +59,15 @@ func (p *planner) mayStop(n *node, turn string) bool {
 func (p *planner) cannotStop(n *node) engine.Objection {
 	switch {
 	case n.Host != nil && !n.Host.AgentHeard():
-		return engine.Wait(api.ReasonAgentDisconnected, "its agent is not heard: nothing is stopped until it is")
+		return engine.Wait(api.ReasonAgentDisconnected, "agent disconnected; its daemons will be stopped when it reconnects")
 	case p.neverUp():
 		return engine.Objection{}
 	case !p.ready():
-		return engine.Wait(api.ReasonNotAnswering, "the pool does not answer, and only the pool can say what may be stopped")
+		return engine.Wait(api.ReasonNotAnswering, "waiting for the pool: it does not answer, and it must confirm each stop")
 	case p.notBack(n) != "":
 		return engine.Wait(api.ReasonNotReady, "%s", p.notBack(n))
 	case n == p.speaker && p.successor != nil:
-		return engine.Wait(api.ReasonHandingOver, "node %s speaks for the pool first", p.successor.name)
+		return engine.Wait(api.ReasonHandingOver, "waiting for node %s to report on the pool", p.successor.name)
 	case n == p.speaker && len(p.members()) > 1:
 		return engine.Refusal(api.ReasonQuorumAtRisk, "no other node of the pool is up")
 	}
@@ -84,7 +84,7 @@ func (p *planner) cannotStop(n *node) engine.Objection {
 				continue
 			}
 			if against := without(v.pool, set, i, p.away); !against.None() {
-				against.Message = fmt.Sprintf("volume %s cannot do without it: %s", v.name, against.Message)
+				against.Message = fmt.Sprintf("volume %s needs it: %s", v.name, against.Message)
 				return against
 			}
 		}
@@ -128,7 +128,7 @@ func (p *planner) awaitBack(n *node) {
 		wait(api.ReasonStarting, "leaving maintenance: its glusterd is started")
 	case d.Status.State != api.DaemonRunning || d.Status.Started == nil || p.now.Sub(d.Status.Started.Time) > p.waits.GlusterBack || !p.ready():
 	case p.peer(n) != nil && !p.reached(n):
-		wait(api.ReasonJoining, "its glusterd was started, and the pool does not hear it yet")
+		wait(api.ReasonJoining, "glusterd started; waiting for the pool to connect")
 	default:
 		for _, v := range p.volumes {
 			for _, b := range p.startedBricks(v, n) {

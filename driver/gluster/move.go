@@ -84,7 +84,7 @@ func (p *planner) mover(v *volume, set []glusterd.Brick, i int, soon bool) *move
 	case s == nil && n.running() && p.takenAway(v, n, b) != "":
 		m.why = p.takenAway(v, n, b)
 	case !soon && p.isLost(v, b):
-		m.why, m.refill = "its directory is gone and its store is well", true
+		m.why, m.refill = "its directory is missing from a healthy store", true
 	default:
 		return nil
 	}
@@ -178,7 +178,7 @@ func (p *planner) replace(m *mover, spot place.Spot) {
 		if p.storeOf(b).Root {
 			params[glusterd.ParamForce] = "true"
 		}
-		p.command(glusterd.VerbResetBrick, v.name, params, api.RiskRedundancy, "%s: brick %s is filled again from the others of its set", m.why, b.Name())
+		p.command(glusterd.VerbResetBrick, v.name, params, api.RiskRedundancy, "%s: refilling brick %s from its set", m.why, b.Name())
 		return
 	}
 	rest := v.status.Bricks

@@ -12,7 +12,7 @@ import (
 // check looks at what a declared node asks for.
 func (p *planner) check(n *node) {
 	if n.Host != nil && !n.Host.AgentHeard() {
-		n.waits = append(n.waits, fmt.Sprintf("the agent of host %s is not heard", n.Host.Name))
+		n.waits = append(n.waits, fmt.Sprintf("agent of host %s disconnected", n.Host.Name))
 	}
 	const maxID = 63 // the API's bound on a Daemon's id
 	if len(n.name) > maxID {

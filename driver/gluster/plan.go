@@ -94,18 +94,23 @@ func (p *planner) command(verb, object string, params map[string]string, risk ap
 // could be of the time before.
 func (p *planner) commandOf(n *node, verb, object string, params map[string]string, risk api.Risk, format string, args ...any) {
 	reason := fmt.Sprintf(format, args...)
+	line := p.line(verb, object)
+	about := verb + " " + object
+	if engine.OfResource(line) {
+		about, reason = line, verb+": "+reason
+	}
 	if p.successor != nil {
-		p.decide(api.VerdictWait, api.ReasonHandingOver, verb+" "+object, "%s: node %s speaks for the pool first", reason, p.successor.name)
+		p.decide(api.VerdictWait, api.ReasonHandingOver, about, "%s: waiting for node %s to report on the pool", reason, p.successor.name)
 		return
 	}
 	if by := p.heldBy(verb); by != nil {
-		p.decide(api.VerdictWait, api.ReasonDependencyNotReady, verb+" "+object, "%s: %s", reason, p.hold(by, object))
+		p.decide(api.VerdictWait, api.ReasonDependencyNotReady, about, "%s: %s", reason, p.hold(by, object))
 		return
 	}
 	p.plan.Commands = append(p.plan.Commands, engine.Command{
-		Verb: verb, Object: object, Params: params, Daemon: n.daemon.Name, Line: p.line(verb, object), Reason: reason, Risk: risk,
+		Verb: verb, Object: object, Params: params, Daemon: n.daemon.Name, Line: line, Reason: fmt.Sprintf(format, args...), Risk: risk,
 	})
-	p.decide(api.VerdictDo, cmp.Or(commandReasons[verb], api.ReasonDeclared), verb+" "+object, "%s", reason)
+	p.decide(api.VerdictDo, cmp.Or(commandReasons[verb], api.ReasonDeclared), about, "%s", reason)
 }
 
 // line is what a command is about. Volumes, nodes and leftovers do not depend on each other.

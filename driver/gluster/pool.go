@@ -203,13 +203,13 @@ func (p *planner) checkLeaver(n *node) {
 	case p.neverUp():
 		n.gone = true
 	case !p.ready():
-		p.awaitLeaver(n, api.ReasonNotAnswering, "nobody can say yet which bricks it has")
+		p.awaitLeaver(n, api.ReasonNotAnswering, "its bricks are unknown yet")
 	case len(bricks) > 0:
 		p.awaitLeaver(n, api.ReasonMovingData, "bricks that have to move: %s", words.Few(bricks))
 	case p.inPool(n) && p.leftovers(n): // one that is rejected, or out of the pool already, takes them along
-		p.awaitLeaver(n, api.ReasonRemoving, "copies that were moved away are removed from it")
+		p.awaitLeaver(n, api.ReasonRemoving, "removing moved copies from it")
 	case n == p.speaker && len(p.members()) > 1:
-		p.awaitLeaver(n, api.ReasonHandingOver, "another node has to speak for the pool first")
+		p.awaitLeaver(n, api.ReasonHandingOver, "waiting for another node to report on the pool")
 	case n == p.speaker:
 		n.gone = true
 	case p.peer(n) != nil:

@@ -33,7 +33,7 @@ func (p *planner) limitSize(v *volume) {
 		p.command(glusterd.VerbQuota, v.name, map[string]string{glusterd.ParamLimit: strconv.FormatInt(want, 10)}, api.RiskNone,
 			"its size of %s is enforced", v.status.Capacity)
 	case want == 0 && have > 0 && v.status.Limit != nil:
-		p.command(glusterd.VerbQuota, v.name, nil, api.RiskNone, "its size is not to be enforced any more")
+		p.command(glusterd.VerbQuota, v.name, nil, api.RiskNone, "stop enforcing its size")
 		return
 	}
 	v.status.Limit = nil

@@ -29,7 +29,7 @@ func (p *planner) heldBy(verb string) *node {
 
 // disagrees says that a node is rejected, why as far as that is known, and what can be done.
 func (p *planner) disagrees(n *node) string {
-	text := fmt.Sprintf("node %s has to agree with the others first on what the pool is (Peer Rejected)", n.name)
+	text := fmt.Sprintf("node %s has another pool configuration (Peer Rejected)", n.name)
 	leave := "delete its StorageNode: copies of its bricks are made on other nodes, and it leaves the pool"
 	if v := p.singleOn(n); v != nil {
 		leave = fmt.Sprintf("mend its configuration by hand (gluster/glusterfs#4016): it cannot leave, as it has the only copy of files of volume %s", v.name)

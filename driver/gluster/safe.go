@@ -39,7 +39,7 @@ func unsound(v *glusterd.Volume) string {
 		}
 	}
 	if pending > 0 {
-		return fmt.Sprintf("%d entries are not the same on all copies yet: they are being healed", pending)
+		return fmt.Sprintf("healing: %d entries differ between copies", pending)
 	}
 	return ""
 }

@@ -175,7 +175,7 @@ func TestNodeLost(t *testing.T) {
 	w.settle()
 	w.power(1, false) // the speaker
 	p := w.settle()
-	if p.Status.Status != api.StorageDegraded || !contains(p.Status.Reasons, "not heard") || w.daemons["c-glusterd-n2"].Spec.Parameters[glusterd.ParamReport] != glusterd.DepthPool {
+	if p.Status.Status != api.StorageDegraded || !contains(p.Status.Reasons, "disconnected") || w.daemons["c-glusterd-n2"].Spec.Parameters[glusterd.ParamReport] != glusterd.DepthPool {
 		t.Fatalf("%+v %v", p.Status, decisions(p))
 	}
 	if len(p.Commands) > 0 {
@@ -396,7 +396,7 @@ func TestMaintenance(t *testing.T) {
 	}
 	w.setMode(2, api.HostMaintenance)
 	p = w.settle()
-	if !contains(decisions(p, api.VerdictRefuse), "Refuse host/h2: volume v cannot do without it") || w.daemons["c-glusterd-n2"].Spec.State != api.WantRunning {
+	if !contains(decisions(p, api.VerdictRefuse), "Refuse host/h2: volume v needs it") || w.daemons["c-glusterd-n2"].Spec.State != api.WantRunning {
 		t.Errorf("a second one: %v", decisions(p))
 	}
 	w.setMode(2, api.HostActive)

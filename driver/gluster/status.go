@@ -46,7 +46,7 @@ func (p *planner) writeStatus() {
 		s.Health, s.GlusterFS, s.Capacity = p.health(), p.glusterStatus(), p.capacity()
 	}
 	p.plan.Status = s
-	p.plan.Done = s.Status == api.StorageOnline && p.plan.Empty()
+	p.plan.Settle(p.view)
 }
 
 // whyOffline says what keeps all data from being served.
@@ -58,7 +58,7 @@ func (p *planner) whyOffline() []string {
 	case p.speaker == nil:
 		return []string{"no glusterd of the cluster reports that it runs"}
 	case p.missed() != "":
-		return []string{fmt.Sprintf("no node of the pool is heard (such as %s), and node %s knows nothing of it", p.missed(), p.speaker.name)}
+		return []string{fmt.Sprintf("no node of the pool is connected (such as %s), and node %s does not belong to it", p.missed(), p.speaker.name)}
 	case !p.ready() && p.view.Served():
 		return nil // its bricks serve while another node begins to speak for the pool
 	case !p.ready():
@@ -84,7 +84,7 @@ func (p *planner) whyOffline() []string {
 }
 
 func (p *planner) silence() string {
-	return fmt.Sprintf("node %s is asked to report on the pool, and has not done so yet", p.speaker.name)
+	return fmt.Sprintf("waiting for node %s to report on the pool", p.speaker.name)
 }
 
 // serving is how many nodes are in the pool and have a store that can be used.
@@ -97,13 +97,13 @@ func (p *planner) serving() (n int) {
 	return n
 }
 
-// nodesNeeded is how many nodes the declared volumes need; where none is declared, as many as a volume needs by default.
+// nodesNeeded is how many nodes the declared volumes need that are not refused; where there is none, as many as a volume needs by default.
 func (p *planner) nodesNeeded() int {
 	need := 0
 	for _, v := range p.volumes {
 		if v.pool != nil {
 			need = max(need, neededOf(layoutOfPool(v.pool)))
-		} else if v.declared != nil {
+		} else if v.declared != nil && v.refusal == "" {
 			need = max(need, layoutOf(&v.declared.Spec).setSize())
 		}
 	}
@@ -126,16 +126,16 @@ func (p *planner) whyDegraded() []string {
 		because("%s", p.silence())
 	}
 	for _, v := range p.volumes {
-		if v.declared != nil && v.status.State != api.ResourceOnline {
-			because("volume %s is %s: %s", v.name, cmp.Or(v.status.State, api.ResourcePending), cmp.Or(v.status.Message, "nothing is known of it yet"))
+		if v.declared != nil && v.status.State != api.ResourceOnline && engine.Served(v.status.State) {
+			because("volume %s is %s: %s", v.name, v.status.State, v.status.Message)
 		}
 	}
 	for _, n := range p.nodes {
 		p.judgeNode(n, because)
 	}
 	reasons = append(reasons, p.plan.Open()...)
-	if len(reasons) == 0 && !p.plan.Empty() {
-		because("%s", p.plan.Decisions[0].Object+": "+p.plan.Decisions[0].Message)
+	if change := p.plan.FirstChange(); len(reasons) == 0 && change != "" {
+		because("%s", change)
 	}
 	return reasons
 }
@@ -157,7 +157,7 @@ func (p *planner) judgeNode(n *node, because func(string, ...any)) {
 	case x != nil && x.State != glusterd.PeerInCluster:
 		because("node %s is in the pool as %q: what it knows of the pool is not what the others know. Its glusterd has to be mended before the pool is changed", n.name, x.State)
 	case x != nil && !x.Connected:
-		because("node %s: the pool does not hear its glusterd", n.name)
+		because("node %s: its glusterd is disconnected from the pool", n.name)
 	}
 	for _, s := range n.stores {
 		if s.Problem != "" {

@@ -47,7 +47,7 @@ func (n *node) undeclared(device, directory string) string {
 	switch {
 	case n.Node == nil:
 	case device != "" && !slices.ContainsFunc(n.Devices, func(r engine.ResolvedDevice) bool { return r.ID == device }):
-		return fmt.Sprintf("device %s was taken from StorageNode %s", device, n.name)
+		return fmt.Sprintf("device %s was removed from StorageNode %s", device, n.name)
 	case directory != "" && !slices.Contains(n.Node.Spec.Directories, directory):
 		return fmt.Sprintf("directory %s was taken from StorageNode %s", directory, n.name)
 	}

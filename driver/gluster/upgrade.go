@@ -84,7 +84,7 @@ func (p *planner) mayRestartNode(n *node, turn string) bool {
 		return false
 	}
 	if older(n.report.Installed, n.report.Version) {
-		p.decide(api.VerdictSkip, api.ReasonUnsupported, n.object(), "%s: it is not restarted, as a pool does not go back to an older release", n.releases())
+		p.decide(api.VerdictSkip, api.ReasonUnsupported, n.object(), "%s: not restarted, because a pool cannot be downgraded", n.releases())
 		return false
 	}
 	if turn != "" {

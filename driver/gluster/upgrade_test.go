@@ -147,7 +147,7 @@ func TestUpgrade_kept(t *testing.T) {
 		"a brick is down": {"10Gi", nil, func(w *world) {
 			w.gluster.volumes["v"].bricks[1].node.store(w.gluster.volumes["v"].bricks[1].path).dead = true
 		}, "does not serve"},
-		"an older one": {"10Gi", nil, func(w *world) { w.install("9.6") }, "does not go back"},
+		"an older one": {"10Gi", nil, func(w *world) { w.install("9.6") }, "cannot be downgraded"},
 	} {
 		w := poolOf(t, 3)
 		w.gluster.writing = true

@@ -118,7 +118,7 @@ func (p *planner) planVolumes() {
 	for _, v := range p.volumes {
 		switch {
 		case v.declared == nil:
-			p.decide(api.VerdictSkip, api.ReasonNotManaged, v.object(), "the pool has this volume and nobody declares it: it is left alone, but for bricks that have to move")
+			p.decide(api.VerdictSkip, api.ReasonNotManaged, v.object(), "undeclared volume of the pool: left alone, except for bricks that must move")
 		case v.declared.DeletionTimestamp != nil:
 			p.deleteVolume(v)
 		case !p.ready():

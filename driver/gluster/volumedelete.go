@@ -56,7 +56,7 @@ func (p *planner) wiped(v *volume) bool {
 			left++
 			p.await(v, api.ReasonAgentDisconnected, "being deleted: node %s, which has brick %s, is not heard", b.Node, b.Path)
 		case s != nil && s.Problem == "" && !s.lost(b.Path) && v.isOther(s.stored(b.Path).Volume):
-			p.decide(api.VerdictSkip, api.ReasonNotManaged, v.object(), "brick %s of node %s is left: by now it holds another volume", b.Path, b.Node)
+			p.decide(api.VerdictSkip, api.ReasonNotManaged, v.object(), "brick %s of node %s stays: it holds another volume now", b.Path, b.Node)
 		case s != nil && !s.lost(b.Path) && s.Problem == "":
 			left++
 			p.drop(n, s.stored(b.Path), api.RiskData, "its volume was deleted (deletionPolicy Wipe)")

@@ -91,7 +91,7 @@ func (p *planner) brickMessage(v *volume, b *glusterd.Brick, n *node, s *store) 
 	case b.State == glusterd.BrickUnknown && n.daemon.Spec.State == api.WantStopped:
 		return "its node is stopped"
 	case b.State == glusterd.BrickUnknown:
-		return "the glusterd of its node is not heard: the brick may well serve"
+		return "the glusterd of its node is disconnected: the brick may still serve"
 	case b.Leaving:
 		return "it is being emptied"
 	case b.Heal == nil && v.pool.SetSize() > 1:
@@ -112,15 +112,12 @@ func (p *planner) writeVolume(v *volume) {
 	s := &v.status
 	s.State, s.Message = p.judgeVolume(v)
 	s.Message = words.Cut(s.Message, maxText)
-	var problems, waits []string
-	switch {
-	case v.refusal != "":
+	var problems []string
+	if v.refusal != "" {
 		problems = []string{v.refusal}
-	case v.pool == nil && v.waits != "":
-		waits = []string{v.waits}
 	}
 	next := v.next()
-	engine.Accept(next, problems, waits, p.now)
+	engine.Accept(next, problems, p.now)
 	p.plan.PutResource(v.declared, next)
 }
 
@@ -268,7 +265,7 @@ func online(set []glusterd.Brick) (n int) {
 func notOnline(set []glusterd.Brick) (names []string) {
 	for i := range set {
 		if set[i].State != glusterd.BrickOnline {
-			names = append(names, set[i].Name()+map[glusterd.BrickState]string{glusterd.BrickOffline: " is down", glusterd.BrickUnknown: " is not heard of"}[set[i].State])
+			names = append(names, set[i].Name()+map[glusterd.BrickState]string{glusterd.BrickOffline: " is down", glusterd.BrickUnknown: " is unknown"}[set[i].State])
 		}
 	}
 	return names

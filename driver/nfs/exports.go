@@ -73,7 +73,7 @@ func (s *Server) write(e *api.NFSExport, x *export) {
 			s.plan.Resources = append(s.plan.Resources, engine.ResourceChange{Resource: next, Gone: true})
 			return
 		}
-		st.State, st.Message = api.ResourceDeleting, "the NFS server gives it up"
+		st.State, st.Message = api.ResourceDeleting, "the NFS server removes the export"
 		s.plan.PutResource(e, next)
 		return
 	}
@@ -89,7 +89,7 @@ func (s *Server) write(e *api.NFSExport, x *export) {
 	} else if st.State != api.ResourceOnline {
 		s.decide(api.VerdictWait, api.ReasonNotReady, engine.ResourceObject(e), "%s", st.Message)
 	}
-	engine.Accept(next, problems, nil, s.now)
+	engine.Accept(next, problems, s.now)
 	s.plan.PutResource(e, next)
 }
 

@@ -135,13 +135,13 @@ func (s *Server) place(plans map[string]*export) {
 		case d.DeletionTimestamp != nil:
 			s.leaves(d, "it is being removed")
 		case s.At == nil && len(s.Exports) > 0 && s.hosts[d.Spec.Host].ModeOf() == api.HostActive:
-			s.decide(api.VerdictWait, api.ReasonAgentDisconnected, "daemon/"+d.Name, "its node is not heard, and no other node can serve NFS")
+			s.decide(api.VerdictWait, api.ReasonAgentDisconnected, "daemon/"+d.Name, "its node is disconnected, and no other node can serve NFS")
 		default:
-			why := "nothing is exported by NFS any more"
+			why := "no NFS exports are left"
 			if s.At != nil {
 				why = "node " + s.At.Node + " serves NFS now"
 			} else if len(s.Exports) > 0 {
-				why = "its host leaves service, and no other node can serve NFS"
+				why = "its host leaves service; no other node can serve NFS"
 			}
 			if !awaited {
 				s.plan.Remove = append(s.plan.Remove, engine.Removal{Name: d.Name, Reason: why, Risk: api.RiskNone})
@@ -232,7 +232,7 @@ func (s *Server) reload() {
 		}
 	}
 	if !r.Current {
-		why = "what is exported has changed"
+		why = "the exports have changed"
 	}
 	if why == "" {
 		return

@@ -40,7 +40,7 @@ func (Driver) Unanswered(view *engine.View) string {
 	if p.speaker != nil || !p.everUp() {
 		return ""
 	}
-	return "no torusd is heard"
+	return "no torusd is connected"
 }
 
 // MakeSecret is never asked for: no plan wants a Secret.

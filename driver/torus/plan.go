@@ -82,11 +82,14 @@ var commandReasons = map[string]api.Reason{
 
 // command asks the speaker for something.
 func (p *planner) command(verb, object string, params map[string]string, risk api.Risk, format string, args ...any) {
-	reason := fmt.Sprintf(format, args...)
+	reason, line, about := fmt.Sprintf(format, args...), line(verb, object), verb+" "+object
 	p.plan.Commands = append(p.plan.Commands, engine.Command{
-		Verb: verb, Object: object, Params: params, Daemon: p.speaker.torusd.Name, Line: line(verb, object), Reason: reason, Risk: risk,
+		Verb: verb, Object: object, Params: params, Daemon: p.speaker.torusd.Name, Line: line, Reason: reason, Risk: risk,
 	})
-	p.decide(api.VerdictDo, cmp.Or(commandReasons[verb], api.ReasonDeclared), verb+" "+object, "%s", reason)
+	if engine.OfResource(line) {
+		about, reason = line, verb+": "+reason
+	}
+	p.decide(api.VerdictDo, cmp.Or(commandReasons[verb], api.ReasonDeclared), about, "%s", reason)
 }
 
 // line is what a command is about: volumes do not depend on each other, and all of them on the ring.

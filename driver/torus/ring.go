@@ -111,9 +111,9 @@ func (p *planner) setReplication() {
 	case ok < want:
 		p.decide(api.VerdictWait, api.ReasonInsufficientNodes, "ring", "replication goes from %d to %d when %s are up: %d are", have, want, words.Plural(want, "peer"), ok)
 	case want < have:
-		p.command(torus.VerbReplication, strconv.Itoa(want), nil, api.RiskRedundancy, "replication is %d and shall be %d", have, want)
+		p.command(torus.VerbReplication, strconv.Itoa(want), nil, api.RiskRedundancy, "changing replication from %d to %d", have, want)
 	default:
-		p.command(torus.VerbReplication, strconv.Itoa(want), nil, api.RiskNone, "replication is %d and shall be %d", have, want)
+		p.command(torus.VerbReplication, strconv.Itoa(want), nil, api.RiskNone, "changing replication from %d to %d", have, want)
 	}
 }
 
@@ -150,12 +150,12 @@ func (p *planner) leave(n *node, turn string) bool {
 		return tell(api.VerdictRefuse, api.ReasonQuorumAtRisk, "it holds a member of the cluster's etcd, which is not moved. Declare the node again or make the host active, "+
 			"and let a node without one go")
 	case p.word == nil:
-		return tell(api.VerdictWait, api.ReasonNotAnswering, "nobody can say yet which blocks it has")
+		return tell(api.VerdictWait, api.ReasonNotAnswering, "its blocks are unknown yet")
 	case x == nil && n.report != nil && n.report.UUID != "" && p.word.Replication < 2:
 		return tell(api.VerdictWait, api.ReasonWouldLoseData, "its torusd is not heard, and there are no other copies of the blocks that it may still have: bring it back; "+
 			"if it is lost, raise spec.torus.replication to let it go")
 	case x == nil && n.report != nil && n.report.UUID != "" && (p.moving() != "" || p.word.Count(torus.PeerDown) > 0):
-		return tell(api.VerdictWait, api.ReasonDataNotClean, "its torusd is not heard, and the others are still making copies of its blocks")
+		return tell(api.VerdictWait, api.ReasonDataNotClean, "torusd disconnected; the other peers still copy its blocks")
 	case x == nil:
 		p.dismiss(n)
 		return false
@@ -192,15 +192,15 @@ func (p *planner) cannotLeave(n *node, turn string) engine.Objection {
 	case p.noRoom(p.peer(n)) != "":
 		return engine.Refusal(api.ReasonInsufficientSpace, "%s", p.noRoom(p.peer(n)))
 	case p.in(n, torus.PeerDown) && down+1 >= min(p.copies(), p.word.Replication):
-		return engine.Refusal(api.ReasonWouldLoseData, "%s of the ring down, and some blocks may lie there alone: bring it back first", words.Plural(down+1, "peer"))
+		return engine.Refusal(api.ReasonWouldLoseData, "%s of the ring down, possibly with the only copies of blocks: bring it back first", words.Plural(down+1, "peer"))
 	case down > 0:
 		return engine.Wait(api.ReasonDataNotClean, "%s of the ring is down", words.Plural(down, "other peer"))
 	case turn != "":
-		return engine.Wait(api.ReasonOneAtATime, "node %s leaves first", turn)
+		return engine.Wait(api.ReasonOneAtATime, "waiting for node %s to leave", turn)
 	case p.moving() != "":
 		return engine.Wait(api.ReasonMovingData, "%s", p.moving())
 	case len(p.plan.Commands) > 0:
-		return engine.Wait(api.ReasonOneAtATime, "the ring is changed by another command first")
+		return engine.Wait(api.ReasonOneAtATime, "waiting for another change of the ring")
 	}
 	return engine.Objection{}
 }
@@ -268,7 +268,7 @@ func (p *planner) stop(n *node) {
 func (p *planner) cannotStop(n *node) engine.Objection {
 	switch {
 	case n.Host != nil && !n.Host.AgentHeard():
-		return engine.Wait(api.ReasonAgentDisconnected, "its agent is not heard: nothing is stopped until it is")
+		return engine.Wait(api.ReasonAgentDisconnected, "agent disconnected; its daemons will be stopped when it reconnects")
 	case !p.everUp():
 		return engine.Objection{}
 	case p.word != nil:

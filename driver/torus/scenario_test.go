@@ -212,7 +212,7 @@ func TestVolumes(t *testing.T) {
 		t.Errorf("volumes that were refused were made: %v", w.torus.volumes)
 	}
 	w.vol("a").Spec.Size = resource.MustParse("50Mi")
-	if p = w.settle(); !contains(decisions(p, api.VerdictRefuse), "has 100 MiB and shall have 50 MiB: Torus cannot change the size") || w.vol("a").Status.State != api.ResourceOnline {
+	if p = w.settle(); !contains(decisions(p, api.VerdictRefuse), "cannot change the size from 100 MiB to 50 MiB") || w.vol("a").Status.State != api.ResourceOnline {
 		t.Errorf("shrinking: %v", decisions(p))
 	}
 	now := metav1.NewTime(w.now)

@@ -36,7 +36,7 @@ func (p *planner) writeStatus() {
 		s.Health, s.Torus, s.Capacity = p.health(), p.torusStatus(), p.capacity()
 	}
 	p.plan.Status = s
-	p.plan.Done = s.Status == api.StorageOnline && p.plan.Empty()
+	p.plan.Settle(p.view)
 }
 
 // whyOffline says what keeps data from being served.
@@ -70,8 +70,8 @@ func (p *planner) whyDegraded() []string {
 	}
 	p.judgeStrangers(because)
 	reasons = append(reasons, p.plan.Open()...)
-	if len(reasons) == 0 && !p.plan.Empty() {
-		because("%s: %s", p.plan.Decisions[0].Object, p.plan.Decisions[0].Message)
+	if change := p.plan.FirstChange(); len(reasons) == 0 && change != "" {
+		because("%s", change)
 	}
 	return reasons
 }
@@ -87,9 +87,9 @@ func (p *planner) judgeNode(n *node, because func(string, ...any)) {
 	}
 	switch x := p.peer(n); {
 	case x == nil && n.leaving == "":
-		because("node %s: Torus does not hear its torusd yet", n.name)
+		because("node %s: torusd has not connected yet", n.name)
 	case x != nil && x.State == torus.PeerDown:
-		because("node %s is DOWN: Torus does not hear its torusd", n.name)
+		because("node %s is DOWN: torusd disconnected", n.name)
 	case p.returned(n):
 		because("%s", p.notWhole(n))
 	}

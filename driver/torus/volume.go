@@ -49,7 +49,7 @@ func (p *planner) judge(v, next *api.Volume) {
 		problems = []string{refusal}
 		p.decide(api.VerdictRefuse, p.refusalReason(v), object, "%s", refusal)
 	}
-	engine.Accept(next, problems, nil, p.now)
+	engine.Accept(next, problems, p.now)
 	switch {
 	case p.word == nil:
 		s.Message = "Torus does not answer"
@@ -127,7 +127,7 @@ func (p *planner) refusal(v *api.Volume) string {
 		return ""
 	}
 	if x := p.word.Volume(v.Name); x.Size != wanted {
-		return fmt.Sprintf("the volume has %s and shall have %s: Torus cannot change the size of a volume. Make another one and copy the data", x.Size, wanted)
+		return fmt.Sprintf("cannot change the size from %s to %s: Torus does not support it; create another volume and copy the data", x.Size, wanted)
 	}
 	return ""
 }
@@ -160,7 +160,7 @@ func (p *planner) deleteVolume(v *api.Volume) {
 		p.plan.LetGo(v)
 		return
 	case p.word.Volume(v.Name).InUse:
-		status.Message = "a client uses it: it is deleted when that has let go of it (up to 30 s after a client died)"
+		status.Message = "in use by a client: deleted after the client released it (up to 30 s after a crash)"
 	default:
 		p.command(torus.VerbDelete, v.Name, nil, api.RiskData, "the Volume was deleted with deletionPolicy Wipe")
 	}
@@ -170,11 +170,11 @@ func (p *planner) deleteVolume(v *api.Volume) {
 	p.plan.PutResource(v, next)
 }
 
-// badVolumes tells of the volumes that are not as they are wanted.
+// badVolumes tells of the volumes that clients could use and that are not whole now.
 func (p *planner) badVolumes() (texts []string) {
 	for _, v := range engine.OfKind[*api.Volume](p.view.Resources) {
 		s := p.plan.Planned(v).Common()
-		if v.DeletionTimestamp == nil && s.State != api.ResourceOnline {
+		if v.DeletionTimestamp == nil && s.State != api.ResourceOnline && engine.Served(s.State) {
 			texts = append(texts, fmt.Sprintf("volume %s is %s: %s", v.Name, s.State, s.Message))
 		}
 	}

@@ -254,12 +254,16 @@ func (b *bench) put(c *engine.DaemonChange) {
 	case have == nil:
 		d = engine.DaemonFor(b.Cluster, *c)
 		d.CreationTimestamp = metav1.NewTime(b.Now)
-	case equality.Semantic.DeepEqual(have.Spec, d.Spec):
+		d.Generation = 1
+	case equality.Semantic.DeepEqual(have.Spec, d.Spec) && have.SameMemory(d):
 		b.Errorf("daemon %s is written and does not change", d.Name)
 	default:
+		if !equality.Semantic.DeepEqual(have.Spec, d.Spec) {
+			have.Generation++
+		}
+		have.TakeMemory(d)
 		have.Spec, d = d.Spec, have
 	}
-	d.Generation++
 	b.Daemons[d.Name] = d
 }
 
@@ -306,7 +310,7 @@ func (b *bench) text() string {
 	var s strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(b.Daemons)) {
 		d := b.Daemons[name]
-		fmt.Fprintln(&s, name, d.Spec, d.Status.State, d.Status.Report, d.DeletionTimestamp != nil)
+		fmt.Fprintln(&s, name, d.Spec, d.Annotations, d.Status.State, d.Status.Report, d.DeletionTimestamp != nil)
 	}
 	for i := range b.Nodes {
 		fmt.Fprintln(&s, b.Nodes[i].Name, b.Nodes[i].Status.Host, b.Nodes[i].Status.Devices)

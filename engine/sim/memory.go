@@ -124,6 +124,7 @@ func (m *Memory) create(o Object) ([]engine.Change, error) {
 	}
 	stored := clone(o)
 	stored.SetGeneration(1)
+	unseen(stored)
 	stored.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
 	m.put(stored)
 	stored.SetUID(types.UID("uid-" + stored.GetResourceVersion()))
@@ -155,6 +156,17 @@ func (m *Memory) update(o Object) ([]engine.Change, error) {
 	m.put(stored)
 	assign(o, stored)
 	return m.changesOf(stored, was), nil
+}
+
+// unseen has a status that nobody has written say so, as the API does.
+func unseen(o Object) {
+	status := field(o, "Status")
+	if !status.IsValid() || !status.IsZero() {
+		return
+	}
+	if seen := status.FieldByName("ObservedGeneration"); seen.IsValid() {
+		seen.SetInt(-1)
+	}
 }
 
 func (m *Memory) updateStatus(o Object) ([]engine.Change, error) {

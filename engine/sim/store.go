@@ -209,7 +209,7 @@ func (r secretReader) Secret(_ context.Context, name string) (map[string][]byte,
 	return maps.Clone(s.data), nil
 }
 
-// PutDaemon creates a new daemon or updates the spec of one that is there.
+// PutDaemon creates a new daemon or updates the spec and the memory of one that is there.
 func (m *Memory) PutDaemon(ctx context.Context, cluster *api.StorageCluster, change engine.DaemonChange) error {
 	return m.write(ctx, "PutDaemon", change.Daemon.Name, func() ([]engine.Change, error) {
 		want := engine.DaemonFor(cluster, change)
@@ -219,11 +219,12 @@ func (m *Memory) PutDaemon(ctx context.Context, cluster *api.StorageCluster, cha
 			return nil, fmt.Errorf("daemon %s is gone: %w", want.Name, engine.ErrStale)
 		case !ok:
 			return m.create(want)
-		case equality.Semantic.DeepEqual(was.Spec, want.Spec):
+		case equality.Semantic.DeepEqual(was.Spec, want.Spec) && was.SameMemory(want):
 			return nil, nil
 		}
 		next := clone(was)
 		next.Spec = want.Spec
+		next.TakeMemory(want)
 		return m.update(next)
 	})
 }

@@ -1,4 +1,5 @@
-// Package storetest is the suite that every engine.Store passes.
+// Package storetest is the suite that every engine.Store passes: reading one's own writes, locks,
+// refused stale writes, events that are written once, and the end of clusters, daemons and hosts.
 package storetest
 
 import (
@@ -64,6 +65,7 @@ func Run(t *testing.T, b Backend) {
 		{"ReadYourWrites", testReadYourWrites},
 		{"EqualWritesWriteNothing", testEqualWrites},
 		{"DaemonKeepsStatus", testDaemonKeepsStatus},
+		{"Memory", testMemory},
 		{"DaemonGone", testDaemonGone},
 		{"StaleNodeStatus", testStaleNodeStatus},
 		{"WritesBesideTheAgent", testWritesBesideTheAgent},

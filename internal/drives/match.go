@@ -1,4 +1,6 @@
-// Package drives finds the disks that DriveGroups mean. It is pure.
+// Package drives matches DriveGroups with the disks of hosts: which disk a filter selects, how disks
+// with databases and logs are divided, and why a disk is left alone. It is pure. The driver for Ceph
+// plans with it, and the command line explains with it.
 package drives
 
 import (

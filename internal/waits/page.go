@@ -8,21 +8,21 @@ import (
 const pageHead = `<!-- Made by 'make generate' from internal/waits/waits.go. Do not edit. -->
 # Waits
 
-Holdfast waits before it acts on an absence, so that a machine that boots, a network that is mended or a person who is
-not done yet triggers nothing. The environment variable ` + Variable + ` sets these times, for labs and tests:
+Holdfast waits before it acts on an absence, so that a booting machine, a short cut of the network or an unfinished edit
+triggers nothing. The environment variable ` + Variable + ` sets these times, for labs and tests:
 
     ` + Variable + `=agentSilent=10s,hostDead=30s holdfast server
 
-It names waits with their durations, separated by commas; those that it does not name keep their defaults. What cannot
-be read ends the program at its start, with exit code 2.
+It lists waits with their durations, separated by commas; the others keep their defaults. If a value is invalid, the
+program ends at its start, with exit code 2.
 
-- **In production leave it unset.** With low values Holdfast acts on short absences: it moves daemons, lets those of
-  silent hosts go and copies data, for a machine that would have been back.
-- Set it to the same value for all servers: each may come to lead. A server that has it says so in its log at its start.
-- Set it for ` + "`holdfast plan`, `apply`, `delete`" + ` and all else that plans, too: they plan themselves, and would
-  tell another plan than the leader's. Agents need none of them.
+- **In production leave it unset.** With low values Holdfast acts on short absences: it moves daemons, releases those of
+  disconnected hosts and copies data, although the machine would have been back.
+- Set it to the same value for all servers, because each may lead. A server with this variable logs it at its start.
+- Set it for ` + "`holdfast plan`, `apply`, `delete`" + ` and other commands that plan, too: they plan themselves, and
+  would show another plan than the leader's. Agents do not need it.
 
-| wait | default | what it is for |
+| wait | default | meaning |
 |---|---|---|
 `
 

@@ -58,69 +58,69 @@ type Wait struct {
 func List() []Wait {
 	return []Wait{
 		{"agentSilent", 15 * time.Second,
-			"An agent is not heard for so long before it counts as silent. Agents are heard every 5 s, so " +
-				"that two of their beats may be lost.",
+			"An agent counts as disconnected after this time without a heartbeat. Heartbeats come every 5 s, " +
+				"so two may be lost.",
 			func(w *Waits) *time.Duration { return &w.AgentSilent }},
 		{"hostDead", 2 * time.Minute,
-			"A host that is said to be gone is silent for so long before its daemons are let go without its " +
-				"word, and heard for so long before it is believed to be back.",
+			"A host that a user declared gone must be disconnected for this time before its daemons are " +
+				"released without its agent. It must be connected for this time before it counts as back.",
 			func(w *Waits) *time.Duration { return &w.HostDead }},
 		{"actionLost", 2 * time.Minute,
-			"An agent may end an action for so long after the action's time, before the action counts as " +
+			"An agent may finish an action this long after the action's timeout, before the action counts as " +
 				"lost.",
 			func(w *Waits) *time.Duration { return &w.ActionLost }},
 		{"nodeGone", 30 * time.Second,
-			"Ceph: a host has no StorageNode for so long before anything leaves it. A StorageNode that gets " +
-				"another name is gone for a moment.",
+			"Ceph: a host must have no StorageNode for this time before its daemons leave. A StorageNode that" +
+				" is renamed is gone for a moment.",
 			func(w *Waits) *time.Duration { return &w.NodeGone }},
 		{"replicaLost", time.Minute,
-			"Ceph: the host of a missing mgr, MDS, gateway or the like is silent for so long before another " +
-				"one takes its place.",
+			"Ceph: the host of a missing mgr, MDS, gateway or rbd-mirror must be disconnected for this time " +
+				"before another host runs a replacement.",
 			func(w *Waits) *time.Duration { return &w.ReplicaLost }},
 		{"replicaSteady", 5 * time.Minute,
-			"Ceph: a host that was silent is heard for so long before the one that took the place of its own " +
-				"goes. Of a host that comes and goes it would move back and forth.",
+			"Ceph: a host that came back must be connected for this time before the replacement of its daemon" +
+				" is removed. This prevents moving back and forth.",
 			func(w *Waits) *time.Duration { return &w.ReplicaSteady }},
 		{"monJoin", 5 * time.Minute,
-			"Ceph: a new mon whose daemon fails may take so long to join before it is given up.",
+			"Ceph: a new mon whose daemon fails is given up if it has not joined within this time.",
 			func(w *Waits) *time.Duration { return &w.MonJoin }},
 		{"monSlow", 3 * time.Minute,
-			"Ceph: a new mon that runs may take so long to join before it is told what may keep it out.",
+			"Ceph: if a running new mon has not joined within this time, the report says what may keep it " +
+				"out.",
 			func(w *Waits) *time.Duration { return &w.MonSlow }},
 		{"monSteady", time.Minute,
-			"Ceph: a new mon that was started again and again runs for so long before that counts no more.",
+			"Ceph: the restarts of a new mon do not count any more once it has run for this time.",
 			func(w *Waits) *time.Duration { return &w.MonSteady }},
 		{"monAvoid", time.Hour,
-			"Ceph: no mon is made for so long on a host where one kept failing.",
+			"Ceph: no mon is made for this time on a host where one kept failing.",
 			func(w *Waits) *time.Duration { return &w.MonAvoid }},
 		{"osdBack", 10 * time.Minute,
-			"Ceph: an OSD of a host that has left maintenance may take so long to be up before Ceph may mark " +
-				"it out. It is as long as Ceph itself waits (mon_osd_down_out_interval).",
+			"Ceph: after maintenance, an OSD has this time to come up before Ceph may mark it out. Ceph's own" +
+				" default is the same (mon_osd_down_out_interval).",
 			func(w *Waits) *time.Duration { return &w.OSDBack }},
 		{"daemonFresh", time.Minute,
-			"Ceph: a mon or an OSD runs for so long before Ceph has to see it: before that it is no mon that " +
-				"hangs, and an OSD that is down is waited for.",
+			"Ceph: a mon or an OSD must run for this time before its absence in Ceph counts: until then the " +
+				"mon does not count as hung, and a down OSD is waited for.",
 			func(w *Waits) *time.Duration { return &w.DaemonFresh }},
 		{"restartBack", 2 * time.Minute,
-			"Ceph: an OSD that comes back within so long after its restart was away on purpose, and is not " +
-				"counted as flapping.",
+			"Ceph: an OSD that comes back within this time after its restart does not count as flapping.",
 			func(w *Waits) *time.Duration { return &w.RestartBack }},
 		{"restartEnd", 15 * time.Minute,
-			"Ceph: a restart that is not over is waited for so long; its agent may never end it.",
+			"Ceph: an unfinished restart is waited for this long at most, because its agent may never end it.",
 			func(w *Waits) *time.Duration { return &w.RestartEnd }},
 		{"brickLost", 30 * time.Second,
-			"GlusterFS: the directory of a brick is gone from a store that is well for so long before it " +
-				"counts as lost.",
+			"GlusterFS: the directory of a brick must be gone from a healthy store for this time before the " +
+				"brick counts as lost.",
 			func(w *Waits) *time.Duration { return &w.BrickLost }},
 		{"brickStart", time.Minute,
-			"GlusterFS: bricks that were started may take so long to serve before they are started again.",
+			"GlusterFS: started bricks have this time to serve before they are started again.",
 			func(w *Waits) *time.Duration { return &w.BrickStart }},
 		{"brickHeal", time.Minute,
-			"GlusterFS: the self-heal daemons have so long before they are asked to look at once.",
+			"GlusterFS: the self-heal daemons have this time before Holdfast starts a heal.",
 			func(w *Waits) *time.Duration { return &w.BrickHeal }},
 		{"glusterBack", 2 * time.Minute,
-			"GlusterFS: bricks of a node that was started may take so long to serve, before that is no part " +
-				"of its coming back.",
+			"GlusterFS: the bricks of a started node have this time to serve; a later failure does not count " +
+				"as part of its start.",
 			func(w *Waits) *time.Duration { return &w.GlusterBack }},
 	}
 }

@@ -101,13 +101,18 @@ func (s *Store) ReportAges() []time.Duration {
 }
 
 // WatchAgents keeps the condition AgentConnected of all Hosts, and the label that is their name, until ctx ends. A Host's condition is written when it changes,
-// not with each heartbeat. An agent that is not heard for longer than silence is silent, see waits.Waits.AgentSilent.
+// not with each heartbeat. It keeps the labels of what Holdfast makes, too, and says of Daemons of silent hosts
+// that nobody knows how they are. An agent that is not heard for longer than silence is silent, see waits.Waits.AgentSilent.
 func (s *Store) WatchAgents(ctx context.Context, silence time.Duration) error {
 	started := time.Now()
 	tick := time.NewTicker(look)
 	defer tick.Stop()
+	marks := started
 	for {
 		s.judgeAgents(ctx, started, silence)
+		if now := time.Now(); !now.Before(marks) {
+			marks = now.Add(s.mark(ctx))
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -158,6 +163,7 @@ func (s *Store) judgeAgents(ctx context.Context, started time.Time, silence time
 			return nil
 		})
 	}
+	s.judgeDaemons(ctx, &group, hosts.Items, judgements-written)
 	_ = group.Wait() // The functions return no error; they log it.
 }
 
@@ -186,18 +192,21 @@ func (s *Store) judge(host *api.Host, started, now time.Time, silence time.Durat
 	return want, have == nil || have.Status != want.Status
 }
 
-// unsaidStanding says whether a host does not say yet how it is, as one that an earlier version looked at.
+// unsaidStanding says whether a host does not say yet how it is by its newest spec.
 func unsaidStanding(h *api.Host) bool {
-	ready := meta.FindStatusCondition(h.Status.Conditions, api.ConditionReady)
-	return ready == nil && meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected) != nil
+	judged := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected) != nil
+	return judged && h.Status.ObservedGeneration != h.Generation
 }
 
 // standHost sets Ready, Reconciling and Stalled of a host by whether its agent is connected, and is the only one.
 func standHost(h *api.Host, now time.Time) {
 	connected := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected)
 	single := meta.FindStatusCondition(h.Status.Conditions, api.HostSingleMachine)
+	if connected == nil {
+		return
+	}
+	h.Status.ObservedGeneration = h.Generation
 	switch {
-	case connected == nil:
 	case connected.Status != metav1.ConditionTrue:
 		message := cmp.Or(connected.Message, "the agent is disconnected")
 		api.SetStanding(&h.Status.Conditions, h.Generation, api.Standing{Stalled: true, Reason: api.ReasonAgentDisconnected, Message: message}, now)
@@ -236,11 +245,11 @@ func (s *Store) putAgent(ctx context.Context, host string, want []metav1.Conditi
 		return nil
 	}
 	err := edit(ctx, s, types.NamespacedName{Name: host}, func(h *api.Host) error {
-		was := h.Status.DeepCopy().Conditions
+		was := h.Status.DeepCopy()
 		for _, c := range want {
 			meta.SetStatusCondition(&h.Status.Conditions, c)
 		}
-		if standHost(h, time.Now()); equality.Semantic.DeepEqual(was, h.Status.Conditions) {
+		if standHost(h, time.Now()); equality.Semantic.DeepEqual(was, &h.Status) {
 			return errUnchanged
 		}
 		return nil

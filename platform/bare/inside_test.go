@@ -11,6 +11,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control/access"
 	"github.com/holdfast-storage/holdfast/internal/waits"
+	"github.com/holdfast-storage/holdfast/test/kstatus"
 )
 
 func TestWithoutValues(t *testing.T) {
@@ -123,5 +124,36 @@ func TestJudge_returned(t *testing.T) {
 	h.Status.Conditions = []metav1.Condition{want}
 	if _, returned := h.ReturnedSince(); !ok || !returned || want.Reason != ReasonConnected {
 		t.Errorf("after an upgrade: condition %+v, returned %v", want, returned)
+	}
+}
+
+// TestStandHost: tools that know no Host see how one is.
+func TestStandHost(t *testing.T) {
+	connected := func(status metav1.ConditionStatus) metav1.Condition {
+		return metav1.Condition{Type: api.HostAgentConnected, Status: status, Reason: ReasonSilent}
+	}
+	twins := metav1.Condition{Type: api.HostSingleMachine, Status: metav1.ConditionFalse}
+	for _, test := range []struct {
+		conditions []metav1.Condition
+		want       kstatus.State
+	}{
+		{nil, kstatus.New},
+		{[]metav1.Condition{connected(metav1.ConditionTrue)}, kstatus.Ready},
+		{[]metav1.Condition{connected(metav1.ConditionFalse)}, kstatus.Stalled},
+		{[]metav1.Condition{connected(metav1.ConditionTrue), twins}, kstatus.Stalled},
+	} {
+		h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "h", Generation: 2}}
+		h.Status.ObservedGeneration, h.Status.Conditions = -1, test.conditions
+		if standHost(h, time.Now()); unsaidStanding(h) {
+			t.Errorf("%v: it is not said how it is", test.conditions)
+		}
+		kstatus.Check(t, test.want, h)
+		h.Generation++
+		kstatus.Check(t, kstatus.Behind, h)
+		if test.want != kstatus.New && !unsaidStanding(h) {
+			t.Error("a changed spec is not seen")
+		}
+		h.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		kstatus.Check(t, kstatus.Deleted, h)
 	}
 }

@@ -171,7 +171,7 @@ func (x *Plans) addSecrets(ctx context.Context, p *api.Plan, given []*unstructur
 		var full unstructured.Unstructured
 		data := with.Data[propose.SecretEntry(u)]
 		if with.Type != api.SecretTypePlan || json.Unmarshal(data, &full.Object) != nil {
-			return propose.Refuse("secret/%s: a plan cannot hold a Secret, because others may read plans: apply it by itself",
+			return propose.Refuse("secret/%s: a plan cannot contain a Secret, because other users may read plans: apply the Secret separately",
 				u.GetName())
 		}
 		if !propose.IsSecret(&full) || full.GetName() != u.GetName() || full.GetNamespace() != u.GetNamespace() {

@@ -29,7 +29,7 @@ func (s *Store) MakeSecret(ctx context.Context, cluster *api.StorageCluster, wan
 	err = s.create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: name.Namespace, Name: name.Name, Annotations: want.Annotations,
-			Labels: map[string]string{api.LabelCluster: cluster.Name},
+			Labels: engine.LabelsFor(cluster, engine.ComponentSecret),
 		},
 		Type: corev1.SecretTypeOpaque, Data: values,
 	})

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +20,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/storetest"
 	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/test/kstatus"
 )
 
 func TestStore(t *testing.T) {
@@ -232,6 +235,142 @@ func TestStore_watchesAgents(t *testing.T) {
 	}
 	cancel()
 	must(t, <-done)
+}
+
+// TestStore_marks: what an earlier version made gets the labels and the owner that tools show it by.
+// Nothing else of it changes: no generation, so that no agent prepares anything, and no key of a
+// Secret, which the cache does not have.
+func TestStore_marks(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	c := newCluster("marked")
+	must(t, w.Create(t.Context(), c))
+	daemon := toldDaemon("nowhere", "marked")
+	daemon.Spec.Cluster, daemon.Labels = c.Name, map[string]string{api.LabelCluster: c.Name, "mine": "kept"}
+	daemon.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Name: "mine", UID: "kept"},
+		{APIVersion: c.APIVersion, Kind: "StorageCluster", Name: c.Name, UID: "of a cluster that was"},
+	}
+	daemon.OwnerReferences[1].APIVersion = api.GroupVersion.String()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: c.Namespace, Name: "marked-key", Labels: map[string]string{api.LabelCluster: c.Name},
+	}, Data: map[string][]byte{"key": []byte("value")}}
+	must(t, w.Create(t.Context(), daemon))
+	must(t, w.Create(t.Context(), secret))
+	s := newStore(t, "s1")
+	generation, spec := daemon.Generation, daemon.Spec
+	done := make(chan error, 1)
+	go func() { done <- s.WatchAgents(ctx, time.Minute) }()
+	eventually(t, "the objects are marked", func() bool {
+		must(t, w.Get(t.Context(), daemon))
+		must(t, w.Get(t.Context(), secret))
+		return daemon.Labels[engine.LabelManagedBy] == "holdfast" && secret.Labels[engine.LabelManagedBy] == "holdfast"
+	})
+	want := map[string]string{
+		"mine": "kept", api.LabelCluster: c.Name, engine.LabelInstance: c.Name, engine.LabelManagedBy: "holdfast",
+		engine.LabelName: string(c.Spec.Type), engine.LabelComponent: "t",
+	}
+	if !maps.Equal(daemon.Labels, want) {
+		t.Errorf("labels %v, want %v", daemon.Labels, want)
+	}
+	owners := daemon.OwnerReferences
+	if len(owners) != 2 || owners[0].UID != "kept" || owners[1].UID != c.UID || owners[1].BlockOwnerDeletion != nil {
+		t.Errorf("owners %+v, want that of the user and cluster %s", owners, c.UID)
+	}
+	if daemon.Generation != generation || !daemon.Spec.Equal(&spec) {
+		t.Errorf("generation %d of %+v, was %d", daemon.Generation, daemon.Spec, generation)
+	}
+	if string(secret.Data["key"]) != "value" || len(secret.OwnerReferences) > 0 {
+		t.Errorf("the secret holds %q, and a collector would delete it with %v", secret.Data, secret.OwnerReferences)
+	}
+	// What is right stays as it is.
+	cancel()
+	must(t, <-done)
+	versions := func() string {
+		must(t, w.Get(t.Context(), daemon))
+		must(t, w.Get(t.Context(), secret))
+		return daemon.ResourceVersion + " " + secret.ResourceVersion
+	}
+	before := versions()
+	again, cancel := context.WithCancel(t.Context())
+	host := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "marked-look"}}
+	must(t, w.Create(t.Context(), host))
+	go func() { done <- s.WatchAgents(again, time.Millisecond) }()
+	eventually(t, "a look is over", func() bool {
+		must(t, w.Get(t.Context(), host))
+		return len(host.Status.Conditions) > 0
+	})
+	cancel()
+	must(t, <-done)
+	if after := versions(); after != before {
+		t.Errorf("marked objects are written again: %s, were %s", after, before)
+	}
+}
+
+// TestStore_doubtsDaemons: nobody knows how the daemons of a silent host are, and the leader says so, once: what an agent
+// tells then, which lives and is not heard, stays.
+func TestStore_doubtsDaemons(t *testing.T) {
+	w, s := newWorld(t), newStore(t, "s1")
+	ctx, cancel := context.WithCancel(t.Context())
+	host := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "falls-silent"}}
+	must(t, w.Create(t.Context(), host))
+	told, old := toldDaemon(host.Name, "told"), toldDaemon(host.Name, "old")
+	for _, d := range []*api.Daemon{told, old} {
+		must(t, w.Create(t.Context(), d))
+	}
+	tell := func(d *api.Daemon) {
+		must(t, w.Get(t.Context(), d))
+		d.Status = api.DaemonStatus{State: api.DaemonRunning, ObservedGeneration: d.Generation}
+		ready := api.Standing{Ready: true, Reason: api.ReasonReady}
+		api.SetStanding(&d.Status.Conditions, d.Generation, ready, time.Now())
+		must(t, w.UpdateStatus(t.Context(), d))
+	}
+	tell(told)
+	done := make(chan error, 1)
+	go func() { done <- s.WatchAgents(ctx, 2*time.Second) }()
+	ready := func(d *api.Daemon) metav1.Condition {
+		must(t, w.Get(t.Context(), d))
+		if c := meta.FindStatusCondition(d.Status.Conditions, api.ConditionReady); c != nil {
+			return *c
+		}
+		return metav1.Condition{}
+	}
+	eventually(t, "the daemon is in doubt", func() bool { return ready(told).Status == metav1.ConditionUnknown })
+	c := ready(told)
+	if is, why := kstatus.Of(t, told); is != kstatus.InProgress || c.Reason != string(api.ReasonAgentDisconnected) {
+		t.Errorf("%s, %s: %+v", is, why, c)
+	}
+	if !strings.Contains(c.Message, "falls-silent is disconnected; the daemon was Running") {
+		t.Errorf("message %q", c.Message)
+	}
+	eventually(t, "a second has passed", func() bool { return time.Since(c.LastTransitionTime.Time) > 1100*time.Millisecond })
+	tell(told)
+	other := toldDaemon(host.Name, "later") // said in doubt by a later look than the one that would doubt again
+	must(t, w.Create(t.Context(), other))
+	must(t, w.Get(t.Context(), host))
+	silent := meta.FindStatusCondition(host.Status.Conditions, api.HostAgentConnected).LastTransitionTime
+	other.Status.Conditions = []metav1.Condition{{
+		Type: api.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", LastTransitionTime: silent,
+	}}
+	must(t, w.UpdateStatus(t.Context(), other))
+	eventually(t, "the other daemon is in doubt", func() bool { return ready(other).Status == metav1.ConditionUnknown })
+	if c := ready(told); c.Status != metav1.ConditionTrue {
+		t.Errorf("what an agent told while it was not heard is written over: %+v", c)
+	}
+	if c := ready(old); c.Type != "" {
+		t.Errorf("an agent that tells no conditions would not take this back: %+v", c)
+	}
+	cancel()
+	must(t, <-done)
+}
+
+func toldDaemon(host, name string) *api.Daemon {
+	return &api.Daemon{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: host + "-" + name},
+		Spec: api.DaemonSpec{
+			Cluster: "c", Type: "t", ID: name, Host: host, State: api.WantRunning, Command: []string{"true"},
+		},
+	}
 }
 
 func must(t testing.TB, err error) {

@@ -109,7 +109,7 @@ func (s *Store) create(ctx context.Context, o client.Object) error {
 	return nil
 }
 
-// PutDaemon creates a new daemon or updates the spec of one that is there.
+// PutDaemon creates a new daemon or updates the spec and the memory of one that is there.
 func (s *Store) PutDaemon(ctx context.Context, cluster *api.StorageCluster, change engine.DaemonChange) error {
 	want := engine.DaemonFor(cluster, change)
 	name := client.ObjectKeyFromObject(want)
@@ -119,10 +119,11 @@ func (s *Store) PutDaemon(ctx context.Context, cluster *api.StorageCluster, chan
 		}
 	}
 	err := edit(ctx, s, name, func(d *api.Daemon) error {
-		if equality.Semantic.DeepEqual(d.Spec, want.Spec) {
+		if equality.Semantic.DeepEqual(d.Spec, want.Spec) && d.SameMemory(want) {
 			return errUnchanged
 		}
 		d.Spec = *want.Spec.DeepCopy()
+		d.TakeMemory(want)
 		return nil
 	}, s.update)
 	if apierrors.IsNotFound(err) && !change.New {

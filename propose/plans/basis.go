@@ -171,7 +171,7 @@ func (m move) sentences() []string {
 	case m.old.UID != "" && m.now.UID == "":
 		return []string{m.object + " is gone"}
 	case m.old.UID == "" && m.now.UID != "":
-		return []string{m.object + " was made by somebody else" + m.who()}
+		return []string{m.object + " was created by another user" + m.who()}
 	case m.old.UID != m.now.UID:
 		return []string{m.object + " was deleted and made again" + m.who()}
 	}

@@ -33,7 +33,7 @@ func TestMoved(t *testing.T) {
 		{"a device is gone", facts("1", "device wwn-1=Available"), facts("1"), []string{"x: device wwn-1 (Available) is gone"}},
 		{"a device came", facts("1"), facts("1", "device wwn-1=Available"), []string{"x was changed by bob"}},
 		{"it is gone", facts("1", "a=1"), facts(""), []string{"x is gone"}},
-		{"it came", facts(""), facts("1", "a=1"), []string{"x was made by somebody else by bob"}},
+		{"it came", facts(""), facts("1", "a=1"), []string{"x was created by another user by bob"}},
 		{"another of this name", facts("1", "a=1"), facts("2", "a=1"), []string{"x was deleted and made again by bob"}},
 	}
 	for _, tt := range tests {

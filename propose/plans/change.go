@@ -257,7 +257,7 @@ func UnnamedData(was, now *api.PlanProposal) []string {
 	}
 	for _, c := range now.Destroys {
 		if c.Risk == api.RiskData && !named[data(c)] {
-			all = append(all, "this would destroy data now, and does not in the plan: "+line(c))
+			all = append(all, "this would destroy data now, but not in the plan: "+line(c))
 		}
 	}
 	return all
@@ -277,12 +277,12 @@ func Differs(was, now *api.PlanProposal) []string {
 	for _, c := range now.Changes {
 		after[line(c)] = true
 		if !before[line(c)] {
-			all = append(all, "this would happen now, and is not in the plan: "+line(c))
+			all = append(all, "this would happen now, but is not in the plan: "+line(c))
 		}
 	}
 	for _, c := range was.Changes {
 		if !after[line(c)] {
-			all = append(all, "this is in the plan, and would not happen now: "+line(c))
+			all = append(all, "this is in the plan, but would not happen now: "+line(c))
 		}
 	}
 	if len(all) == 0 {

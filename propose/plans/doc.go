@@ -1,3 +1,3 @@
-// Package plans says what will happen, in words that a person reads and a Plan keeps, and tells whether the world has moved since.
-// Nothing in it reads or writes anything.
+// Package plans makes the text of a plan, the changes that a Plan object keeps, and the basis that a plan
+// depends on: whether something has changed since the plan was made. It is pure.
 package plans

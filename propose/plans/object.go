@@ -59,7 +59,7 @@ func WhoChanged(o metav1.Object) string {
 		}
 	}
 	if last == nil {
-		return "by somebody else"
+		return "by another user"
 	}
 	slices.Sort(who)
 	return fmt.Sprintf("by %s at %s", strings.Join(who, " or "), last.UTC().Format(time.RFC3339))

@@ -110,7 +110,7 @@ func (p *page) step(number int, changes []Change) {
 // restarts tells of daemons that are started again one after the other.
 func (p *page) restarts(first int, stops []Change) {
 	for _, g := range groupsOf(stops) {
-		p.line("", "%3s change %s, one after the other: %s%s", fmt.Sprintf("%d-%d", first, first+2*len(stops)-1), words.Plural(len(stops), "daemon"), g.reason, riskText(g.risk))
+		p.line("", "%3s change %s one at a time: %s%s", fmt.Sprintf("%d-%d", first, first+2*len(stops)-1), words.Plural(len(stops), "daemon"), g.reason, riskText(g.risk))
 		p.hosts(g)
 	}
 }
@@ -333,9 +333,9 @@ func riskSentence(r api.Risk) string {
 	case api.RiskData:
 		return "Data (data is destroyed)"
 	case api.RiskRedundancy:
-		return "Redundancy (there is less of it, or no service, for a while)"
+		return "Redundancy (reduced, or no service, for a while)"
 	case api.RiskRestart:
-		return "Restart (daemons are restarted, service goes on)"
+		return "Restart (daemons restart, service continues)"
 	default:
 		return "None"
 	}

@@ -17,7 +17,7 @@ func TestWhoChanged(t *testing.T) {
 	}
 	status := metav1.ManagedFieldsEntry{Manager: "engine", Time: at(9), Subresource: "status"}
 	for want, entries := range map[string][]metav1.ManagedFieldsEntry{
-		"by somebody else":                    {status, entry("ann", nil)},
+		"by another user":                     {status, entry("ann", nil)},
 		"by bob at 2026-01-01T00:00:02Z":      {entry("ann", at(1)), entry("bob", at(2)), status},
 		"by ann at 2026-01-01T00:00:03Z":      {entry("ann", at(3)), entry("bob", at(2))},
 		"by a or bob at 2026-01-01T00:00:02Z": {entry("bob", at(2)), entry("a", at(2)), entry("bob", at(2)), entry("ann", at(1))},

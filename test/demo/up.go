@@ -61,14 +61,14 @@ func demonstrate(ctx context.Context, t hosts.T, binary string) {
 	show(ctx, t, h, binary, "ceph", "shell", "--", "ceph", "-s")
 	say("64 MiB written to Ceph and read back")
 	writeAndRead(ctx, t, lab, binary)
-	fmt.Printf("\nDone in %s. Go on with:\n%s", time.Since(start).Round(time.Second), whatNext)
+	fmt.Printf("\nDone in %s. Next:\n%s", time.Since(start).Round(time.Second), whatNext)
 }
 
 const whatNext = `
-  sudo bin/demo sh h1                                   a shell on the first host; there:
-    holdfast status                                     what is there and what it is doing
-    holdfast get daemons                                the processes that Holdfast keeps running
-    holdfast get clusterevents                          what has happened
+  sudo bin/demo sh h1                                   a shell on the first host. There:
+    holdfast status                                     the state of the cluster
+    holdfast get daemons                                the daemons
+    holdfast get clusterevents                          what has happened so far
     holdfast ceph shell -- ceph osd tree                Ceph's own tools
   sudo make demo-down                                   remove everything
 `

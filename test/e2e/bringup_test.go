@@ -34,6 +34,7 @@ func TestBringUp(t *testing.T) {
 	b.seesPGs(dataPGs)
 	t.Run("again", func(t *testing.T) { applyAgainChangesNothing(t, b, spec) })
 	t.Run("kubectl", b.kubectlWorks)
+	t.Run("kubectl of a viewer", b.viewerAsks)
 	t.Run("secrets", b.secretsStaySecret)
 	t.Run("teardown", func(t *testing.T) { b.teardown(t, spec) })
 	t.Run("second bootstrap", func(*testing.T) {
@@ -186,6 +187,26 @@ func nextOrchestration(object string) string {
 	return value
 }
 
+// viewerAsks has the real kubectl say what a viewer may do, and that it is so.
+func (b *bed) viewerAsks(t *testing.T) {
+	h := b.Lab.Host(1)
+	b.run("kubeconfig", "create", "jo", "--role", "viewer", "-o", "/var/lib/holdfast/jo.kubeconfig")
+	kubectl := func(want string, args ...string) {
+		t.Helper()
+		cmd := h.Command(t.Context(), kubectl, append([]string{"--kubeconfig", "/var/lib/holdfast/jo.kubeconfig"}, args...)...)
+		out, _ := cmd.CombinedOutput() // kubectl ends with 1 after a no
+		if !strings.Contains(string(out), want) {
+			t.Errorf("kubectl %s: %q is not in\n%s", strings.Join(args, " "), want, out)
+		}
+	}
+	kubectl("holdfast:viewers", "auth", "whoami")
+	kubectl("yes", "auth", "can-i", "list", "pools")
+	kubectl("no - viewers may read", "auth", "can-i", "get", "secrets")
+	kubectl("daemons.holdfast.io", "auth", "can-i", "--list")
+	kubectl("ClusterOnline", "get", "events")
+	kubectl("Forbidden", "get", "secrets")
+}
+
 // kubectlWorks tries the real kubectl on the real API.
 func (b *bed) kubectlWorks(t *testing.T) {
 	h := b.Lab.Host(1)
@@ -198,7 +219,8 @@ func (b *bed) kubectlWorks(t *testing.T) {
 		want []string
 	}{
 		{[]string{"get", "storagestatus"}, []string{"STATUS", "HEALTH", "ONLINE", "HEALTH_OK"}},
-		{[]string{"get", "sts,dm,ho,stn,stc"}, []string{"storagestatus.holdfast.io/ceph", "daemon.holdfast.io/ceph-mon-a", "host.holdfast.io/h1"}},
+		{[]string{"get", "sst,dm,ho,stn,stc"}, []string{"storagestatus.holdfast.io/ceph", "daemon.holdfast.io/ceph-mon-a", "host.holdfast.io/h1"}},
+		{[]string{"get", "holdfast"}, []string{"storagestatus.holdfast.io/ceph", "daemon.holdfast.io/ceph-mon-a", "READY"}},
 		{[]string{"explain", "storagecluster.spec.ceph.mon.count"}, []string{"Count is the number of monitors"}},
 		{[]string{"describe", "daemon", "ceph-osd-0"}, []string{"ceph-osd", "Running"}},
 		{[]string{"get", "--raw", "/metrics"}, []string{"holdfast_orchestrations_total"}},
@@ -206,6 +228,12 @@ func (b *bed) kubectlWorks(t *testing.T) {
 			[]string{"wait", "--for=condition=Ready", "--timeout=60s", "storagecluster/ceph", "storagenode/ceph-h1", "host/h1"},
 			[]string{"storagecluster.holdfast.io/ceph condition met", "storagenode.holdfast.io/ceph-h1 condition met", "host.holdfast.io/h1 condition met"},
 		},
+		{[]string{"auth", "can-i", "*", "*"}, []string{"yes"}},
+		{[]string{"auth", "can-i", "--list"}, []string{"*.*", "[*]"}},
+		{[]string{"auth", "whoami"}, []string{"holdfast:admin", "holdfast:admins"}},
+		{[]string{"get", "events"}, []string{"LAST SEEN", "StorageCluster/ceph", "ClusterOnline", "Daemon/ceph-mon-a"}},
+		{[]string{"events", "--for", "storagecluster/ceph", "--types=Normal"}, []string{"ClusterNew"}},
+		{[]string{"describe", "storagecluster", "ceph"}, []string{"Events:", "ClusterOnline", "holdfast"}},
 		{[]string{"label", "host", "h1", "rack=r1"}, []string{"labeled"}},
 		{[]string{"annotate", "storagecluster", "ceph", "who=me"}, []string{"annotated"}},
 	} {

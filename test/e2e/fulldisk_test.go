@@ -23,7 +23,7 @@ func TestFullDisk(t *testing.T) {
 	b := &bed{t, home.StartServers(t, lab, binary, 2)}
 	b.JoinServer(t, 3, b.Token(t, "server"))
 	b.AwaitHosts(t, 3)
-	b.await("the server to say that it has no room", func() error { return logged(full, "512 MiB are needed: make room there") })
+	b.await("the server to say that it has no room", func() error { return logged(full, "512 MiB are needed: free some space there") })
 	q, err := b.Quorum(1)
 	if err != nil || b.sits(q, full.Name) || len(q.Standbys) != 1 {
 		t.Errorf("the server without room: %v, %+v", err, q)

@@ -83,7 +83,7 @@ func (b *bed) nodeCutOff(clients []*client) {
 	inside := b.mountVolume(leader, "data")
 	h.Cut(b)
 	start := time.Now()
-	b.awaitPool("people to be told", b.told(other, "node/"+h.Name+": the agent of host "+h.Name+" is not heard"))
+	b.awaitPool("people to be told", b.told(other, "node/"+h.Name+": agent of host "+h.Name+" disconnected"))
 	if took := time.Since(start); took > 30*time.Second { // 15 s without a heartbeat, the next leader, and a busy machine
 		b.Errorf("it took %s to tell of it", took)
 	}

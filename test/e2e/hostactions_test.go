@@ -64,7 +64,7 @@ func TestHostCommands(t *testing.T) {
 		t.Errorf("in maintenance there run %v", left)
 	}
 	refused := b.holdfast(3, "host", "maintenance", "enter", one, "--wait", "--timeout", "3m")
-	for _, reason := range []string{"mon.", "the control plane would have no quorum, because " + two + " cannot be counted on"} {
+	for _, reason := range []string{"mon.", "the control plane would have no quorum (these servers are disconnected, removed or in maintenance: " + two + ")"} {
 		if !strings.Contains(refused, reason) {
 			t.Errorf("the refusal does not name %q:\n%s", reason, refused)
 		}

@@ -121,7 +121,7 @@ func (b *bed) keptOut(number int) {
 	b.StartAgent(b, number, "")
 	b.await("the agent to say that it is not let in", func() error {
 		log, err := os.ReadFile(h.Dir() + "/logs/holdfast.log")
-		if err == nil && !strings.Contains(string(log), "host "+h.Name+" was deleted, so this certificate counts no more") {
+		if err == nil && !strings.Contains(string(log), "host "+h.Name+" was deleted, so this certificate is revoked") {
 			err = fmt.Errorf("its log is\n%s", log)
 		}
 		return err

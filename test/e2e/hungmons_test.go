@@ -33,7 +33,7 @@ func TestHungMons(t *testing.T) {
 		"ceph": "mon.b on h2, mon.c on h3 do not answer", "mon.a": "it runs and answers, and the mons have no quorum", "mon.b": "'holdfast daemon restart ceph-mon-b --force' starts it again",
 	} {
 		b.await("'why "+object+"' to tell of it", func() error { // of each mon when it is not fresh any more
-			if out := b.run("why", object); !strings.Contains(out, want) || strings.Contains(out, "as wanted") {
+			if out := b.run("why", object); !strings.Contains(out, want) || strings.Contains(out, "as desired") {
 				return fmt.Errorf("%s\nwant %s", out, want)
 			}
 			return nil

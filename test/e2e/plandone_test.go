@@ -25,7 +25,7 @@ func (b *bed) applyPlanned(manifest string) []string {
 		text, plan = b.planned(manifest)
 		before = b.world()
 		out, code := b.holdfastSays("apply", "--plan", plan.Name, "--wait", "--timeout", "100s")
-		if code == 3 && strings.Contains(out, "the world has moved since plan "+plan.Name+" was made, so nothing was changed") {
+		if code == 3 && strings.Contains(out, "plan "+plan.Name+" is out of date; nothing was changed") {
 			return errors.New(out)
 		} else if code != 0 {
 			b.Fatalf("holdfast apply ended with %d:\n%s", code, out)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/test/home"
 )
 
@@ -122,6 +123,11 @@ func (b *bed) osdAgain() {
 		}
 		return nil
 	})
+	for _, e := range b.events() {
+		if e.Code == string(engine.ResourceOffline) && e.Object == "pool/images" {
+			b.Errorf("an OSD started again, and %s: %s", e.Object, e.Message)
+		}
+	}
 }
 
 // poolFollows changes what is wanted of a pool, and takes it away again.
@@ -184,12 +190,19 @@ func (b *bed) poolsStand() {
 	run("", "wait", "--for=condition=Ready", "--timeout=60s", "pool/images")
 	run(poolYAML("bad", "deviceClass: nvme"), "apply", "-f", "-")
 	run("", "wait", "--for=condition=Stalled", "--timeout=60s", "pool/bad")
+	run("", "wait", "--for=condition=Accepted", "--timeout=60s", "storagecluster/ceph") // the fault is the pool's
+	run("", "wait", "--for=condition=Ready", "--timeout=60s", "storagecluster/ceph")
 	run("", "delete", "pool/bad", "--timeout=60s")
 }
 
-// poolFills has a pool reach its quota.
+// poolFills has a pool reach its quota. That Ceph warns of something else keeps nobody waiting who made the pool.
 func (b *bed) poolFills() {
 	b.Helper()
+	b.ceph("osd", "set", "noout")
+	b.cephSays("noout flag(s) set", "health")
+	b.mustApply(poolYAML("small"))
+	b.cephSays("noout flag(s) set", "health")
+	b.ceph("osd", "unset", "noout")
 	b.mustApply(poolYAML("small", "quota: {maxObjects: 1}"))
 	b.holdfast(0, "ceph", "shell", "--", "bash", "-c", "for i in 1 2; do echo x | rados -p small put o$i -; done")
 	b.await("the quota to be told", func() error {

@@ -66,7 +66,7 @@ func TestRestartEverything(t *testing.T) {
 // it is told to. (One whose process ends is started later and later, so that the same takes minutes.)
 func (b *bed) flaps() {
 	const name = "ceph-osd-2"
-	downs := 0
+	downs, before := 0, b.daemon(name).Generation
 	b.await("osd.2 to be held back", func() error {
 		d := b.daemon(name)
 		if d.Spec.State == api.WantStopped {
@@ -76,9 +76,13 @@ func (b *bed) flaps() {
 			downs++
 			b.ceph("osd", "down", "2")
 		}
-		return fmt.Errorf("it is %s, was down %d times, %v", d.Status.State, downs, d.Spec.Parameters)
+		return fmt.Errorf("it is %s, was down %d times, %v", d.Status.State, downs, d.Annotations)
 	})
 	b.Logf("osd.2 was down %d times", downs)
+	if d := b.daemon(name); d.Generation != before+1 {
+		b.Errorf("the spec of osd.2 changed %d times until it was held back, and once would do; the leader noted %v",
+			d.Generation-before, d.Annotations)
+	}
 	if out := b.run("why", "osd.2"); downs < 5 || !strings.Contains(out, "went down and came back 5 times within 10m0s") || !strings.Contains(out, "holdfast daemon start osd.2") {
 		b.Errorf("down %d times; why says:\n%s", downs, out)
 	}

@@ -128,7 +128,7 @@ func (b *bed) restartedOnce(action string, d api.Daemon, was []int) {
 	}
 	want := []string{
 		fmt.Sprintf("%s runs again, as process %d", d.Name, pid), "2/2",
-		fmt.Sprintf("look Done: process %d, which runs since %s, is to be ended", d.Status.PID, d.Status.Started.UTC().Format("2006-01-02 15:04:05Z")),
+		fmt.Sprintf("look Done: ending process %d, which runs since %s", d.Status.PID, d.Status.Started.UTC().Format("2006-01-02 15:04:05Z")),
 		fmt.Sprintf("restart Done: %s runs again, as process %d", d.Name, pid),
 	}
 	if a.Status.State != api.ActionDone || !slices.Equal(told, want) || !meta.IsStatusConditionTrue(a.Status.Conditions, api.ActionEffective) {

@@ -122,7 +122,7 @@ func TestInventory_whateverIsOnADisk(t *testing.T) {
 }
 
 // unknown is what is said of data without a signature, with the way out.
-const unknown = `^holds data that is not known, at byte [0-9]*(: nothing on it has a signature\. If it is not needed, run 'holdfast device free /dev/loop.*)?`
+const unknown = `^holds unknown data at byte [0-9]*(, without a signature\. If it is not needed, run 'holdfast device free /dev/loop.*)?`
 
 // A disk that is as new stays available, also flash that reads as ones; so does one on which
 // nothing is but what a wipe leaves.

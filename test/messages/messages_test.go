@@ -30,7 +30,6 @@ var readers = map[string]string{
 	"driver/gluster/grow.go rebalance":         "the condition Balanced keeps the id of a task in its message",
 	"driver/gluster/lost.go noteLost":          "the condition BricksLost keeps the names of bricks in its message",
 	"driver/gluster/restart.go mayRestart":     "the condition BricksStarted keeps the names of bricks in its message",
-	"engine/report.go readyCondition":          "a sentence that the status has already is not told twice",
 }
 
 // comparing are functions that look into a text.

@@ -1,7 +1,7 @@
 // Command plandiff compares the plans that the tests of two commits made (package plandump), test by
 // test. It exits with 1 when they differ.
 //
-//	plandiff [-without KEY,KEY] OLD NEW
+//	plandiff [-without KEY,KEY] [-memory-in-spec] OLD NEW
 package main
 
 import (
@@ -22,13 +22,15 @@ import (
 
 func main() {
 	without := flag.String("without", "", "keys of the JSON that are not compared, joined by commas")
+	memory := flag.Bool("memory-in-spec", false, "the leader's memory of a Daemon is compared with parameters of its spec")
 	shown := flag.Int("show", 3, "how many differing tests are shown")
 	flag.Parse()
 	if flag.NArg() != 2 {
-		fmt.Fprintln(os.Stderr, "usage: plandiff [-without KEY,KEY] OLD NEW")
+		fmt.Fprintln(os.Stderr, "usage: plandiff [-without KEY,KEY] [-memory-in-spec] OLD NEW")
 		os.Exit(2)
 	}
-	same, err := compare(os.Stdout, flag.Arg(0), flag.Arg(1), strings.Split(*without, ","), *shown)
+	form := form{without: strings.Split(*without, ","), memoryInSpec: *memory}
+	same, err := compare(os.Stdout, flag.Arg(0), flag.Arg(1), form, *shown)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "plandiff:", err)
 		os.Exit(2)
@@ -38,13 +40,21 @@ func main() {
 	}
 }
 
+// form is the form in which plans are compared.
+type form struct {
+	// without are keys of the JSON that are left out.
+	without []string
+	// memoryInSpec has the leader's memory stand in the spec.
+	memoryInSpec bool
+}
+
 // compare says whether two directories have the same plans, and writes what differs.
-func compare(out io.Writer, before, after string, without []string, shown int) (bool, error) {
-	old, err := read(before, without)
+func compare(out io.Writer, before, after string, in form, shown int) (bool, error) {
+	old, err := read(before, in)
 	if err != nil {
 		return false, err
 	}
-	now, err := read(after, without)
+	now, err := read(after, in)
 	if err != nil {
 		return false, err
 	}
@@ -91,7 +101,7 @@ func names(of ...map[string][]string) []string {
 
 // read returns the plans below a directory by their tests, sorted: parallel parts of a test write in
 // no order.
-func read(dir string, without []string) (map[string][]string, error) {
+func read(dir string, in form) (map[string][]string, error) {
 	all := map[string][]string{}
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
@@ -106,7 +116,7 @@ func read(dir string, without []string) (map[string][]string, error) {
 			return err
 		}
 		for line := range bytes.Lines(text) {
-			plan, err := bare(line, without)
+			plan, err := in.bare(line)
 			if err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
@@ -118,13 +128,16 @@ func read(dir string, without []string) (map[string][]string, error) {
 	return all, err
 }
 
-// bare is a plan in a form that compares, without some keys.
-func bare(line []byte, without []string) (string, error) {
+// bare is a plan in the form.
+func (f form) bare(line []byte) (string, error) {
 	var plan any
 	if err := json.Unmarshal(line, &plan); err != nil {
 		return "", err
 	}
-	drop(plan, without)
+	drop(plan, f.without)
+	if f.memoryInSpec {
+		plan = memoryInSpec(plan)
+	}
 	text, err := json.MarshalIndent(plan, "", " ")
 	return string(text), err
 }

@@ -107,7 +107,7 @@ func (r *Runtime) loadRecords() []record {
 	for _, path := range paths {
 		rec, err := readRecord(path)
 		if err != nil {
-			r.log.Error("a process record cannot be read and is set aside", "file", path, "error", err)
+			r.log.Error("a process record cannot be read and is moved aside", "file", path, "error", err)
 			_ = os.Rename(path, path+".damaged")
 			continue
 		}

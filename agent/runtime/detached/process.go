@@ -73,7 +73,7 @@ func (p *process) setSpec(spec runtime.Process) error {
 }
 
 // errStopping says that a process is not started because it shall end.
-var errStopping = errors.New("it is being stopped")
+var errStopping = errors.New("stopping")
 
 // start brings the program to run. Nothing runs when it returns an error.
 func (p *process) start() error {

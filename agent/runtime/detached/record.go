@@ -43,7 +43,7 @@ func readRecord(path string) (record, error) {
 		return rec, err
 	}
 	if recordPath(filepath.Dir(path), rec.Process.Name) != path {
-		return rec, fmt.Errorf("it is about another process, %q", rec.Process.Name)
+		return rec, fmt.Errorf("it belongs to another process, %q", rec.Process.Name)
 	}
 	return rec, nil
 }

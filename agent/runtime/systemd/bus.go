@@ -97,7 +97,7 @@ func (r *Runtime) watch() {
 			continue
 		}
 		if err := r.connect(r.ctx); err != nil && r.ctx.Err() == nil {
-			r.log.Warn("systemd cannot be reached; trying again", "error", err)
+			r.log.Warn("systemd cannot be reached; retrying", "error", err)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (r *Runtime) readCount(name string) (c count) {
 		err = json.Unmarshal(b, &c)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		r.log.Warn("how often a daemon was started again is not known", "daemon", name, "error", err)
+		r.log.Warn("the number of restarts of a daemon is unknown", "daemon", name, "error", err)
 	}
 	return c
 }
@@ -50,14 +50,14 @@ func (r *Runtime) keepCount(name string, c count) {
 		err = atomicfile.Write(r.countPath(name), b, 0o600)
 	}
 	if err != nil {
-		r.log.Warn("how often a daemon was started again cannot be kept", "daemon", name, "error", err)
+		r.log.Warn("the number of restarts of a daemon cannot be stored", "daemon", name, "error", err)
 	}
 }
 
 // dropCount forgets how often a daemon was started again. It runs and stops also where that cannot be written.
 func (r *Runtime) dropCount(name string) {
 	if err := atomicfile.Remove(r.countPath(name)); err != nil {
-		r.log.Warn("how often a daemon was started again cannot be forgotten", "daemon", name, "error", err)
+		r.log.Warn("the number of restarts of a daemon cannot be removed", "daemon", name, "error", err)
 	}
 }
 
@@ -69,7 +69,7 @@ func (r *Runtime) forgive(ctx context.Context, now time.Time) {
 			continue
 		}
 		if err := r.forget(ctx, name); err != nil && r.ctx.Err() == nil {
-			r.log.Warn("the pauses before a daemon is started again stay long", "daemon", name, "error", err)
+			r.log.Warn("the pauses before restarts of a daemon stay long", "daemon", name, "error", err)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (r *Runtime) noteStop(name string) error {
 func (r *Runtime) dropStop(name string) {
 	r.setStopping(name, false)
 	if err := atomicfile.Remove(r.stopPath(name)); err != nil {
-		r.log.Warn("that a daemon was asked to end cannot be forgotten", "daemon", name, "error", err)
+		r.log.Warn("the record that a daemon was asked to end cannot be removed", "daemon", name, "error", err)
 	}
 }
 

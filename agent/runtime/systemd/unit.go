@@ -106,7 +106,7 @@ func writeUnit(dir string, p runtime.Process, delay time.Duration) (changed bool
 	case err == nil && string(have) == text:
 		return false, nil
 	case err == nil && !bytes.HasPrefix(have, []byte(mark)):
-		return false, fmt.Errorf("%s is there and was not written by Holdfast: it was left as it is", path)
+		return false, fmt.Errorf("%s exists and was not written by Holdfast: left as it is", path)
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return false, err
 	}

@@ -136,10 +136,10 @@ func TestMake_refuses(t *testing.T) {
 		spoil func(t *testing.T, path string)
 		want  string
 	}{
-		"data since the scan":       {false, rows, "holds data that is not known, at byte 52428800"},
+		"data since the scan":       {false, rows, "holds unknown data at byte 52428800"},
 		"a file system since":       {false, mkfs, "has a file system: ext4"},
 		"a label since":             {false, label, "BlueStore label"},
-		"data where it was begun":   {true, rows, "holds data that is not known"},
+		"data where it was begun":   {true, rows, "holds unknown data"},
 		"a file system, begun":      {true, mkfs, "has a file system: ext4"},
 		"it is open, by whom ever":  {false, hold, "is in use"},
 		"it is open, and was begun": {true, hold, "is in use"},

@@ -20,7 +20,7 @@ var theirs = []struct {
 	name, want string
 	put        func(t *testing.T, path string)
 }{
-	{"data without a signature", "holds data that is not known", putRows},
+	{"data without a signature", "holds unknown data", putRows},
 	{"a file system", "has a file system: ext4", putFilesystem},
 }
 

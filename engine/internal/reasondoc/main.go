@@ -14,12 +14,13 @@ import (
 const head = `<!-- Made by 'make generate' from api/v1alpha1/reason.go. Do not edit. -->
 # Reasons
 
-A decision in the report of a StorageCluster (` + "`status.report.decisions`" + `) has a verdict, a reason and a message. The message is for
-people, and may read otherwise in the next version. The reason is for programs, and keeps its meaning. Further versions may add some.
+A decision in the report of a StorageCluster (` + "`status.report.decisions`" + `) has a verdict, a reason
+and a message. The message is for people, and may change in the next version. The reason is for programs, and keeps
+its meaning. Later versions may add reasons.
 
-` + "`kubectl get storagecluster NAME -o jsonpath='{range .status.report.decisions[*]}{.object} {.verdict} {.reason}{\"\\n\"}{end}'`" + ` lists them.
+    ` + "kubectl get storagecluster NAME -o jsonpath='{range .status.report.decisions[*]}{.object} {.verdict} {.reason}{\"\\n\"}{end}'" + `
 
-A reason with "yes" in the last column does not end by itself, also where the verdict is Wait: a user has to act.
+A reason with "yes" in the last column does not end by itself, even if the verdict is Wait: a user has to act.
 
 | reason | meaning | needs a user |
 |---|---|---|

@@ -1,0 +1,51 @@
+package agent
+
+import (
+	"cmp"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// daemonStanding says how a daemon is that has this status.
+func daemonStanding(d *api.Daemon, s *api.DaemonStatus) api.Standing {
+	is := api.Standing{Message: cmp.Or(s.Message, "it is "+string(s.State))}
+	switch {
+	case d.DeletionTimestamp != nil:
+		is.Reason, is.Stalled = api.ReasonDeleting, s.State == api.DaemonFailed
+	case s.State == stateWanted(d.Spec.State):
+		is = api.Standing{Ready: true, Reason: api.ReasonReady}
+	case s.State == api.DaemonFailed:
+		is.Reason, is.Stalled = api.ReasonDaemonFailing, true
+	case s.State == api.DaemonBackOff:
+		is.Reason = api.ReasonDaemonFailing
+	case s.State == api.DaemonStopping:
+		is.Reason = api.ReasonStopping
+	case d.Spec.State == api.WantWatched:
+		is.Reason, is.Stalled = api.ReasonNotManaged, true
+	default:
+		is.Reason = api.ReasonStarting
+	}
+	return is
+}
+
+// faultyStanding says how a daemon is that could not be brought to its newest spec: it is not ready,
+// though its process may go on. waits is set where what is missing comes by itself.
+func faultyStanding(d *api.Daemon, s *api.DaemonStatus, waits bool) api.Standing {
+	is := daemonStanding(d, s)
+	if is.Ready {
+		return api.Standing{Stalled: !waits, Reason: api.ReasonDaemonFailing, Message: s.Message}
+	}
+	return is
+}
+
+// stateWanted is the state of a daemon that is as it is wanted.
+func stateWanted(w api.WantedState) api.DaemonState {
+	switch w {
+	case api.WantPrepared:
+		return api.DaemonPrepared
+	case api.WantStopped:
+		return api.DaemonStopped
+	default:
+		return api.DaemonRunning
+	}
+}

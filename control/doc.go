@@ -1,0 +1,19 @@
+// Package control is the control plane on bare machines: each server may run a member of etcd and the
+// API server, and gives certificates to hosts and servers that join.
+//
+// How the parts fit:
+//
+//   - Server (server.go) starts, joins, serves and stops. A server without a member of etcd is a
+//     standby: it waits, copies backups, and becomes a member when one is wanted (seat.go: a seat is
+//     the membership of etcd).
+//   - The quorum manager (quorum*.go) runs beside the member that leads etcd. It observes the members,
+//     asks driver/etcd for the next step, takes it, and writes the events QUORUM_*.
+//   - Restore (restore.go, exchange.go, overthrow.go, newcomer.go, rejoin.go) makes a new control plane
+//     from a backup or from the data of one server, and lets others join it.
+//   - Identity (certificates.go, trust.go, identity.go, rotator.go, follow.go, people.go) keeps
+//     certificates fresh, and follows a rotation of the authority.
+//
+// Rooms below: etcd (one member, and the fence of writes), apiserver (the Kubernetes API machinery),
+// access (who may do what), pki, join, endpoints (clients with fail-over), doors (bounds of
+// connections), leader (election), backup, rotation (the Action that replaces the authority).
+package control

@@ -1,0 +1,58 @@
+package storetest
+
+import (
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// testMemory: the leader's memory of a daemon is written with the spec, also when the daemon is
+// made, and is of no generation. What others wrote stays.
+func testMemory(b *bench) {
+	change := b.change("m1", api.WantRunning)
+	change.Daemon.Remember("flaps", "41")
+	b.must(b.Store.PutDaemon(b.ctx, b.cluster, change))
+	b.wantMemory("made", 1, "flaps", "41", "")
+	d := b.daemon("m1")
+	d.Annotations[api.AnnotationStart] = "now"
+	b.must(b.World.Update(b.ctx, d))
+	d.Status = api.DaemonStatus{State: api.DaemonRunning}
+	b.must(b.World.UpdateStatus(b.ctx, d))
+
+	change.New = false
+	change.Daemon.Remember("flaps", "41 57")
+	put := func() string {
+		b.must(b.Store.PutDaemon(b.ctx, b.cluster, change))
+		return b.daemon("m1").ResourceVersion
+	}
+	if first, second := put(), put(); first != second {
+		b.Errorf("versions before and after the same memory is written: %s and %s", first, second)
+	}
+	b.wantMemory("of another memory", 1, "flaps", "41 57", "now")
+	change.Daemon.Spec.State = api.WantStopped
+	change.Daemon.Forget("flaps")
+	change.Daemon.Remember("heldSince", "then")
+	put()
+	b.wantMemory("of another spec and memory", 2, "heldSince", "then", "now")
+	if state := b.daemon("m1").Status.State; state != api.DaemonRunning {
+		b.Errorf("its status says %s", state)
+	}
+	change.Daemon.Forget("heldSince")
+	put()
+	b.wantMemory("without memory", 2, "heldSince", "", "now")
+}
+
+// wantMemory checks that daemon m1 has nothing in its memory but one value, if that, and that
+// others find what they wrote. The Store's own view is of the same.
+func (b *bench) wantMemory(when string, generation int64, name, value, start string) {
+	b.Helper()
+	seen := b.view().DaemonsByName()[b.name+"-m1"]
+	for _, d := range []*api.Daemon{b.daemon("m1"), seen} {
+		want := &api.Daemon{}
+		if value != "" {
+			want.Remember(name, value)
+		}
+		if !d.SameMemory(want) || d.Generation != generation || d.Annotations[api.AnnotationStart] != start {
+			b.Errorf("%s: generation %d, annotations %v; want %d, and %s=%q in its memory",
+				when, d.Generation, d.Annotations, generation, name, value)
+		}
+	}
+}
