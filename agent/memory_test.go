@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/leadermemory"
 )
 
 // TestRun_memory: what the leader notes of a daemon has nobody prepare it anew, and no process
@@ -20,7 +21,7 @@ func TestRun_memory(t *testing.T) {
 	for i := range 6 {
 		for _, name := range []string{"noted", "runs"} {
 			d := w.daemon(name)
-			if d.Remember("flaps", fmt.Sprint(i)); i == 5 {
+			if leadermemory.Set(d, "flaps", fmt.Sprint(i)); i == 5 {
 				d.Annotations = nil
 			}
 			if err := w.api.Update(t.Context(), d); err != nil {

@@ -15,7 +15,7 @@ func TestAskedAt(t *testing.T) {
 	if got := askedAt(d, now); got != "2026-01-02T03:04:05Z" {
 		t.Error(got)
 	}
-	memory.Note(d, memory.HeldSince, "2026-01-02T05:00:00Z")
+	memory.Set(d, memory.HeldSince, "2026-01-02T05:00:00Z")
 	if got := askedAt(d, now); got != "2026-01-02T05:00:00Z" {
 		t.Error(got)
 	}

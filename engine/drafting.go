@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/leadermemory"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -85,15 +85,14 @@ func (p *Plan) Restart(object string, have *api.Daemon, want api.Daemon, why str
 	p.bring(api.ReasonRestarting, object, have, &want, "restart, because "+why)
 }
 
-// bring adds the change of a daemon to a spec and to what the leader notes of it, if it has another one.
-// why says more than from which wanted state to which, where it is not empty.
+// bring adds the change of a daemon to a spec and the leader's memory, if it has another one. why says more
+// than from which wanted state to which, where it is not empty.
 func (p *Plan) bring(reason api.Reason, object string, have, want *api.Daemon, why string) (changed bool) {
-	if have.Spec.Equal(&want.Spec) && have.SameMemory(want) {
+	if have.Spec.Equal(&want.Spec) && leadermemory.Same(have, want) {
 		return false
 	}
 	next := *have.DeepCopy()
-	next.Spec = want.Spec
-	next.TakeMemory(want)
+	leadermemory.Write(&next, want)
 	p.change(reason, object, DaemonChange{Daemon: next, Reason: difference(have, want, why)})
 	return true
 }
@@ -130,10 +129,10 @@ func difference(was, is *api.Daemon, why string) string {
 	note(!slices.Equal(have.Command, want.Command), "its command changes (it counts from its next start)")
 	note(!slices.EqualFunc(have.Files, want.Files, api.DaemonFile.Equal), "its files change (they count from its next start)")
 	note(!slices.Equal(have.Devices, want.Devices), "its devices change")
-	if names := changedKeys(have.Parameters, want.Parameters); len(names) > 0 {
+	if names := leadermemory.ChangedKeys(have.Parameters, want.Parameters); len(names) > 0 {
 		note(true, "its parameters change (%s)", strings.Join(names, ", "))
 	}
-	if names := api.ChangedMemory(was, is); len(names) > 0 {
+	if names := leadermemory.Changed(was, is); len(names) > 0 {
 		note(true, "the leader's memory of it changes (%s)", strings.Join(names, ", "))
 	}
 	note(have.OnRemoval != want.OnRemoval, "what becomes of its data changes from %s to %s", have.OnRemoval, want.OnRemoval)
@@ -141,22 +140,6 @@ func difference(was, is *api.Daemon, why string) string {
 		return "its stop order or timeout changes"
 	}
 	return strings.Join(parts, ", ")
-}
-
-// changedKeys are the keys that two maps do not have alike, sorted.
-func changedKeys(a, b map[string]string) []string {
-	changed := map[string]bool{}
-	for k, v := range a {
-		if w, ok := b[k]; !ok || v != w {
-			changed[k] = true
-		}
-	}
-	for k := range b {
-		if _, ok := a[k]; !ok {
-			changed[k] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(changed))
 }
 
 // TellNode adds a decision for each reason why a node cannot be used, or not yet: those that it was resolved with, and those that

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/leadermemory"
 )
 
 func TestPlan_Want(t *testing.T) {
@@ -27,7 +28,7 @@ func TestPlan_Want(t *testing.T) {
 	noted := func(state api.WantedState, memory ...string) api.Daemon {
 		d := changed(func(s *api.DaemonSpec) { s.State = state })
 		for _, name := range memory {
-			d.Remember(name, "1")
+			leadermemory.Set(&d, name, "1")
 		}
 		return d
 	}
@@ -65,7 +66,7 @@ func TestPlan_Want(t *testing.T) {
 		if writes := strings.HasPrefix(test.said, "Do"); writes != (len(p.Daemons) == 1) || writes && p.Daemons[0].New != (test.have == nil) {
 			t.Errorf("%q: %+v", test.said, p.Daemons)
 		}
-		if len(p.Daemons) == 1 && !p.Daemons[0].Daemon.SameMemory(&test.want) {
+		if len(p.Daemons) == 1 && !leadermemory.Same(&p.Daemons[0].Daemon, &test.want) {
 			t.Errorf("%q: written with the memory %v", test.said, p.Daemons[0].Daemon.Annotations)
 		}
 	}

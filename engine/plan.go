@@ -15,10 +15,9 @@ type Plan struct {
 	Refused bool
 	// Secrets to make; one that exists is left as it is, for ever.
 	Secrets []SecretWant
-	// Daemons to create or to bring to this spec and memory. Only those that differ from the view
-	// are listed. They are written all at once, after Secrets and Nodes
-	// (DaemonChange.AfterCommands: after Commands, too): a daemon that must wait for another one
-	// belongs into a later plan.
+	// Daemons to create or to bring to this spec and memory. Only those that differ from the view are listed. They
+	// are written all at once, after Secrets and Nodes (DaemonChange.AfterCommands: after Commands, too): a daemon
+	// that must wait for another one belongs into a later plan.
 	Daemons []DaemonChange
 	// Remove are the names of daemons to delete, with the reason of each.
 	Remove []Removal
@@ -84,7 +83,7 @@ type SecretWant struct {
 
 // DaemonChange is a daemon to create or change.
 type DaemonChange struct {
-	// Daemon has the spec that is wanted, and the leader's memory (api.MemoryPrefix). Both are
+	// Daemon has the spec that is wanted, and the leader's memory (package leadermemory). Both are
 	// written at once. Other annotations are written with a new daemon alone.
 	Daemon api.Daemon
 	// New is set when the daemon does not exist yet.

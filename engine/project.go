@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/leadermemory"
 )
 
 // A projection is bounded: one that takes more steps than this goes round in a circle, mostly. A bring-up takes three, and the restart of a daemon two. To
@@ -176,7 +177,7 @@ func (v *View) daemonsAfter(p *Plan) []api.Daemon {
 		case d.DeletionTimestamp != nil && v.heard(d.Spec.Host) || removes(p, d.Name):
 			continue
 		case c != nil:
-			c.changes(d)
+			c.write(d)
 			ran := d.Status.State == api.DaemonRunning
 			brought(d)
 			v.release(d, ran)
@@ -194,19 +195,17 @@ func (v *View) daemonsAfter(p *Plan) []api.Daemon {
 	return daemons
 }
 
-// changes makes the change of a daemon that is there. As in a Store, its memory is of no generation.
-func (c *DaemonChange) changes(d *api.Daemon) {
-	if !d.Spec.Equal(&c.Daemon.Spec) {
+// write makes the change of a daemon that is there.
+func (c *DaemonChange) write(d *api.Daemon) {
+	if generation, _ := leadermemory.Write(d, &c.Daemon); generation {
 		d.Generation++
 	}
-	d.Spec = c.Daemon.Spec
-	d.TakeMemory(&c.Daemon)
 }
 
 // told changes what is wanted of a daemon whose agent does not hear of it.
 func (v *View) told(d *api.Daemon, c *DaemonChange, p *Plan) {
 	if c != nil {
-		c.changes(d)
+		c.write(d)
 	}
 	if removes(p, d.Name) && d.DeletionTimestamp == nil {
 		t := v.Cluster.CreationTimestamp

@@ -10,6 +10,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/leadermemory"
 )
 
 // planner is a Planner of functions.
@@ -68,16 +69,16 @@ func TestProject_memory(t *testing.T) {
 	p := engine.Project(planner{plan: func(v *engine.View) *engine.Plan {
 		d := *v.Daemons[0].DeepCopy()
 		generation = d.Generation
-		if _, known := d.Memory("drain"); known {
+		if _, known := leadermemory.Get(&d, "drain"); known {
 			return &engine.Plan{}
 		}
-		d.Remember("drain", "true")
+		leadermemory.Set(&d, "drain", "true")
 		return &engine.Plan{Daemons: []engine.DaemonChange{{Daemon: d}}}
 	}}, v, time.Now())
 	if len(p.Steps) != 1 || generation != 0 {
 		t.Errorf("%d steps, generation %d", len(p.Steps), generation)
 	}
-	if !v.Daemons[0].SameMemory(shared) {
+	if !leadermemory.Same(&v.Daemons[0], shared) {
 		t.Error("the view that was given was changed")
 	}
 }

@@ -39,7 +39,7 @@ type Store interface {
 	// Secrets reads the Secrets of a cluster.
 	Secrets(cluster types.NamespacedName) SecretReader
 	// PutDaemon creates the daemon, if change.New, or updates its spec and the leader's memory of
-	// it (api.MemoryPrefix), in one write. A change of the memory alone changes no generation.
+	// it (package leadermemory), in one write. A change of the memory alone changes no generation.
 	// Nothing is written when it has both already. When one that is not new is not there any more
 	// nothing is written, and the error wraps ErrStale: who removed it meant it.
 	PutDaemon(ctx context.Context, cluster *api.StorageCluster, change DaemonChange) error

@@ -16,9 +16,8 @@ const LabelCluster = "holdfast.io/cluster"
 // AnnotationEntity is on each Secret with a cephx key, and names the entity that the key is for, such as osd.3.
 const AnnotationEntity = "holdfast.io/ceph-entity"
 
-// Daemon is one process that is wanted on one host: the platform-neutral pod. The leader writes its spec
-// and, in the annotations memory.holdfast.io/..., what it notes of it for itself. The agent of its host
-// writes the status.
+// Daemon is one process that is wanted on one host: the platform-neutral pod. The leader writes its
+// spec and its memory (annotations memory.holdfast.io/...), the agent of its host the status.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -93,8 +92,7 @@ type DaemonSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=128
 	Devices []DaemonDevice `json:"devices,omitempty"`
-	// Parameters are what the service agent of this type needs to know beside the files. Never a secret. What
-	// only the leader needs to know does not belong here.
+	// Parameters are what the service agent needs to know beside the files, and nothing else. Never a secret.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Parameters map[string]string `json:"parameters,omitempty"`
@@ -147,8 +145,7 @@ type DaemonDevice struct {
 	Name string `json:"name"`
 	// ID is the device's identity, as in the Host's inventory.
 	ID string `json:"id"`
-	// Of is the identity of the disk of which it is a part, a partition that the agent makes where it is not there. Empty for a device that is
-	// found.
+	// Of is the identity of the disk on which the agent makes it, as a partition. Empty for a device that is found.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Of string `json:"of,omitempty"`
@@ -179,9 +176,7 @@ const (
 	DaemonFailed DaemonState = "Failed"
 )
 
-// DaemonStatus is what the agent of the daemon's host reports. The agent is the only writer of each field,
-// and writes over what others write. Report comes from the service, the other fields from the work on the
-// daemon and its process.
+// DaemonStatus is what the agent of the daemon's host reports. It is the only writer of each field.
 type DaemonStatus struct {
 	// ObservedGeneration is the generation of the spec that State speaks of. Its writer is the agent.
 	// +optional
@@ -229,8 +224,7 @@ type DaemonStatus struct {
 // in ForeignDaemon.cluster. It stays when the daemon was handed over, and has its agent end that process before it starts another one.
 const ParameterForeign = "foreign"
 
-// ParameterReport is the parameter of a Daemon that asks its agent for a report, and says which. Where it is empty or missing
-// the agent asks for none.
+// ParameterReport is the parameter of a Daemon that asks its agent for a report, and says which. Empty: for none.
 const ParameterReport = "report"
 
 // ParameterNewcomer is the parameter of a Daemon whose storage system knew nothing of its node when it was made: what a Daemon of the same

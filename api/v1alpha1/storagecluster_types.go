@@ -302,29 +302,22 @@ const (
 	PlacesAsDeclared = "AsDeclared"
 )
 
-// StorageClusterStatus is what the leader says of its own work on the cluster. The leader is the only writer
-// of each field. Which part of its work writes a field is said there.
+// StorageClusterStatus is what the leader says of its work on the cluster. It is the only writer of each field.
 type StorageClusterStatus struct {
-	// ObservedGeneration is the generation of the spec that the last orchestration worked on. Its writer is the
-	// end of each orchestration.
+	// ObservedGeneration is the generation of the spec that the last orchestration worked on. Its end writes it.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// NextOrchestration is when the cluster is orchestrated next, if nothing changes before. Its writer is the
-	// leader's schedule.
+	// NextOrchestration is when the cluster is orchestrated next, if nothing changes. The leader's schedule writes it.
 	// +optional
 	NextOrchestration *metav1.Time `json:"nextOrchestration,omitempty"`
-	// OrchestratedRequest is the value that the annotation holdfast.io/orchestrate-requested had when the last run began.
-	// Its writer is the end of each orchestration.
+	// OrchestratedRequest is the annotation holdfast.io/orchestrate-requested of the last run. The run's end writes it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	OrchestratedRequest string `json:"orchestratedRequest,omitempty"`
-	// Report is what the last orchestration that differed from the one before it did and decided. Its writer is
-	// the end of each orchestration.
+	// Report is what the last orchestration that differed from the one before did and decided. Its end writes it.
 	// +optional
 	Report *OrchestrationReport `json:"report,omitempty"`
-	// Conditions are written by the end of each orchestration. What does not hold any more is taken back before
-	// that, when an orchestration begins to write. That the cluster is paused is written by the leader's
-	// schedule, since a paused cluster is not orchestrated.
+	// Conditions are written by each orchestration, and by the leader's schedule while the cluster is paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

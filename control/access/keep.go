@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/leadermemory"
 )
 
 // Kept tells what is relied on.
@@ -141,8 +142,8 @@ func (x KeepAdmission) daemonWritten(ctx context.Context, a admission.Attributes
 		return err
 	}
 	if noted != "" {
-		return fmt.Errorf("the leader alone writes the annotation %s%s, which is what it noted for later plans; "+
-			"to change it by hand, set spec.mode of storagecluster %s to Observed first", api.MemoryPrefix, noted, cluster.Name)
+		return fmt.Errorf("the leader alone writes the annotation %s%s, which it recorded for later plans; "+
+			"to change it by hand, set spec.mode of storagecluster %s to Observed first", leadermemory.Prefix, noted, cluster.Name)
 	}
 	return fmt.Errorf("its spec is written by Holdfast, from that of storagecluster %[1]s, and a change would be carried out without asking the storage system, and "+
 		"taken back: 'holdfast daemon restart %[2]s' starts it again, 'holdfast host maintenance enter %[3]s' stops what is on its host in order; what it runs "+
@@ -156,7 +157,7 @@ func changedMemory(before, after map[string]any) string {
 		annotations := (&unstructured.Unstructured{Object: object}).GetAnnotations()
 		return &api.Daemon{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
 	}
-	if names := api.ChangedMemory(daemon(before), daemon(after)); len(names) > 0 {
+	if names := leadermemory.Changed(daemon(before), daemon(after)); len(names) > 0 {
 		return names[0]
 	}
 	return ""

@@ -243,14 +243,14 @@ func weightText(weight float64) string {
 func (p *planner) noteWeight(d, have *api.Daemon) {
 	if have != nil && drains(have) {
 		for _, name := range []memory.Name{memory.CrushWeight, memory.WasOut} {
-			memory.Note(d, name, memory.Of(have, name))
+			memory.Set(d, name, memory.Of(have, name))
 		}
 		return
 	}
 	if at, placed := p.crushPlace(d); placed {
-		memory.Note(d, memory.CrushWeight, weightText(at.Weight))
+		memory.Set(d, memory.CrushWeight, weightText(at.Weight))
 		if !p.seenOSD(d).In {
-			memory.Note(d, memory.WasOut, "true")
+			memory.Set(d, memory.WasOut, "true")
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -23,54 +22,21 @@ const (
 	flapWindow = 10 * time.Minute
 )
 
-// flap is one time that an OSD went down and came back: the epoch of Ceph's map at which it went down, and when the leader saw it back. The time is
-// zero where that was not its own doing and does not count: it was stopped or restarted on purpose, or OSDs of other hosts were down, too.
-type flap struct {
-	epoch int
-	at    time.Time
-}
-
-// flapsOf reads what a Daemon says of its OSD: "41@2026-01-02T03:04:05Z 57@…". It is kept there because leaders change.
-func flapsOf(d *api.Daemon) []flap {
-	var all []flap
-	for word := range strings.FieldsSeq(memory.Of(d, memory.Flaps)) {
-		epoch, at, _ := strings.Cut(word, "@")
-		number, err := strconv.Atoi(epoch)
-		when, _ := time.Parse(time.RFC3339, at) // none is zero
-		if err == nil {
-			all = append(all, flap{number, when})
-		}
-	}
-	return all
-}
-
-func flapsText(all []flap) string {
-	var texts []string
-	for _, f := range all {
-		if f.at.IsZero() {
-			texts = append(texts, strconv.Itoa(f.epoch))
-			continue
-		}
-		texts = append(texts, fmt.Sprintf("%d@%s", f.epoch, f.at.UTC().Format(time.RFC3339)))
-	}
-	return strings.Join(texts, " ")
-}
-
 // flapsNow adds to what is known of an OSD that it came back, if it did since.
-func flapsNow(d *api.Daemon, view *engine.View, osds map[int]OSD, now time.Time, w waits.Waits) []flap {
-	all, seen := flapsOf(d), osdOf(d, osds)
+func flapsNow(d *api.Daemon, view *engine.View, osds map[int]OSD, now time.Time, w waits.Waits) []memory.Flap {
+	all, seen := memory.FlapsOf(d), osdOf(d, osds)
 	last := 0
 	if len(all) > 0 {
-		last = all[len(all)-1].epoch
+		last = all[len(all)-1].Epoch
 	}
 	if !seen.Up || seen.DownAt <= last || told(d) {
 		return all
 	}
-	all = slices.DeleteFunc(all, func(f flap) bool { return now.Sub(f.at) >= flapWindow })
+	all = slices.DeleteFunc(all, func(f memory.Flap) bool { return now.Sub(f.At) >= flapWindow })
 	if othersFell(d, view.Daemons, osds) || restarted(d, view.Actions, now, w) {
-		return append(all, flap{epoch: seen.DownAt})
+		return append(all, memory.Flap{Epoch: seen.DownAt})
 	}
-	return append(all, flap{seen.DownAt, now})
+	return append(all, memory.Flap{Epoch: seen.DownAt, At: now})
 }
 
 // osdOf is what Ceph says of a Daemon's OSD; nothing where it knows another one by the number.
@@ -111,8 +77,8 @@ func restarted(d *api.Daemon, actions []api.Action, now time.Time, w waits.Waits
 }
 
 // flapping says whether an OSD is to be held back.
-func flapping(all []flap, now time.Time) bool {
-	recent := slices.DeleteFunc(slices.Clone(all), func(f flap) bool { return now.Sub(f.at) >= flapWindow })
+func flapping(all []memory.Flap, now time.Time) bool {
+	recent := slices.DeleteFunc(slices.Clone(all), func(f memory.Flap) bool { return now.Sub(f.At) >= flapWindow })
 	return len(recent) >= flapCount
 }
 
@@ -205,13 +171,13 @@ func (p *planner) noteFlaps(d, have *api.Daemon) {
 	switch {
 	case !p.reachable():
 	case told(have) && d.Spec.State == api.WantRunning && osdOf(have, p.seen.OSDs).DownAt > 0:
-		text = flapsText([]flap{{epoch: osdOf(have, p.seen.OSDs).DownAt}})
+		text = memory.FlapsText([]memory.Flap{{Epoch: osdOf(have, p.seen.OSDs).DownAt}})
 	case !told(have):
-		text = flapsText(flapsNow(have, p.view, p.seen.OSDs, p.now, p.waits))
+		text = memory.FlapsText(flapsNow(have, p.view, p.seen.OSDs, p.now, p.waits))
 	}
-	memory.Note(d, memory.Flaps, text)
+	memory.Set(d, memory.Flaps, text)
 	if since, is := p.held[d.Name]; is {
-		memory.Note(d, memory.HeldSince, since.Format(time.RFC3339))
+		memory.Set(d, memory.HeldSince, since.Format(time.RFC3339))
 	}
 }
 

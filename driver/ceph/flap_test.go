@@ -45,7 +45,7 @@ func TestFlaps_heldBack(t *testing.T) {
 	f := withFake(twoDisks())
 	f.settle(t)
 	f.bounce(t, "c-osd-7", flapCount-1, time.Minute)
-	if d := f.daemons["c-osd-7"]; told(d) || len(flapsOf(d)) != flapCount-1 {
+	if d := f.daemons["c-osd-7"]; told(d) || len(memory.FlapsOf(d)) != flapCount-1 {
 		t.Fatalf("%s after %v", d.Spec.State, d.Spec.Parameters)
 	}
 	f.bounce(t, "c-osd-7", 1, 0)
@@ -254,10 +254,10 @@ func TestFlaps_replaced(t *testing.T) {
 }
 
 func TestFlaps_text(t *testing.T) {
-	all := []flap{{epoch: 7}, {41, testTime}}
+	all := []memory.Flap{{Epoch: 7}, {Epoch: 41, At: testTime}}
 	d := &api.Daemon{}
-	memory.Note(d, memory.Flaps, flapsText(all))
-	if diff := cmp.Diff(all, flapsOf(d), cmp.AllowUnexported(flap{})); diff != "" {
+	memory.Set(d, memory.Flaps, memory.FlapsText(all))
+	if diff := cmp.Diff(all, memory.FlapsOf(d)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/leadermemory"
 	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
@@ -67,9 +68,9 @@ func notesIn(d *api.Daemon) map[string]string {
 func (f *fakeWorld) fromSpec() {
 	for _, d := range f.daemons {
 		for _, name := range allNotes {
-			if value, known := d.Memory(string(name)); known {
+			if value, known := leadermemory.Get(d, string(name)); known {
 				d.Spec.Parameters[string(name)] = value
-				d.Forget(string(name))
+				leadermemory.Drop(d, string(name))
 			}
 		}
 	}
@@ -359,7 +360,7 @@ func TestMemory_specStays(t *testing.T) {
 func (f *fakeWorld) forgetting(names ...memory.Name) {
 	for _, d := range f.daemons {
 		for _, name := range names {
-			d.Forget(string(name))
+			leadermemory.Drop(d, string(name))
 		}
 	}
 }

@@ -153,14 +153,14 @@ func (p *planner) monDaemon(m member, facts *confFacts, monmap, monHosts string)
 	d := p.daemon(TypeMon, m.ID, m.Host, m.Address, facts)
 	d.Spec.Command = append(d.Spec.Command, "--mon-data", "${DATA}/store")
 	d.Spec.Parameters[ParamMonmap], d.Spec.Parameters[ParamMonHosts] = monmap, monHosts
-	memory.Note(&d, memory.MonNewest, p.newestName())
+	memory.Set(&d, memory.MonNewest, p.newestName())
 	if p.founded() {
 		d.Spec.Parameters[ParamMonFounded] = "true"
 	}
 	if p.rejoins(p.have[d.Name]) {
 		d.Spec.Parameters[ParamMonRejoin] = "true"
 	}
-	memory.Note(&d, memory.MonAvoid, p.avoidedText())
+	memory.Set(&d, memory.MonAvoid, p.avoidedText())
 	d.Spec.StopOrder, d.Spec.StopTimeout = stopOrderMon, metav1.Duration{Duration: stopTimeoutMon}
 
 	seed := p.keyringFile(p.seedEntities(m)...)

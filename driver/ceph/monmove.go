@@ -190,7 +190,7 @@ func (p *planner) restartMonsText() string {
 func (p *planner) leaveMon(d *api.Daemon, why string) {
 	next := *d.DeepCopy()
 	memory.Move(&next)
-	memory.Note(&next, memory.Drain, memory.Begun)
+	memory.Set(&next, memory.Drain, memory.Begun)
 	next.Spec.OnRemoval = api.DeletionWipe
 	p.moving = true
 	p.plan.Daemons = append(p.plan.Daemons, engine.DaemonChange{Daemon: next, Reason: "it leaves: " + why})

@@ -411,7 +411,7 @@ func TestMembersOf(t *testing.T) {
 		}
 		d.Spec.Parameters[ParamMonmap], d.Spec.Parameters[ParamMonHosts] = monParams(members)
 		if leaves {
-			memory.Note(&d, memory.Drain, memory.Begun)
+			memory.Set(&d, memory.Drain, memory.Begun)
 		}
 		return d
 	}
@@ -446,7 +446,7 @@ func TestMayRemoveMon(t *testing.T) {
 		d := &api.Daemon{Spec: api.DaemonSpec{Type: TypeMon, ID: id, State: state, Parameters: map[string]string{}}}
 		d.Name = "c-mon-" + id
 		if leaves {
-			memory.Note(d, memory.Drain, memory.Begun)
+			memory.Set(d, memory.Drain, memory.Begun)
 		}
 		return d
 	}
@@ -490,7 +490,7 @@ func TestMons_twoLeave(t *testing.T) {
 	f.cluster.Spec.Ceph.Mon.Count = 3
 	for _, id := range []string{"d", "e"} {
 		d := f.daemons["c-mon-"+id]
-		memory.Note(d, memory.Drain, memory.Begun)
+		memory.Set(d, memory.Drain, memory.Begun)
 		d.Spec.OnRemoval = api.DeletionWipe
 	}
 	for _, want := range []int{4, 3} {

@@ -356,20 +356,8 @@ func (p *planner) osdDaemon(o *osd, facts *confFacts) api.Daemon {
 	if p.moved[d.Name] != nil {
 		d.Spec.OnRemoval = api.DeletionRetain
 	}
-	p.noteDrain(&d)
+	_, replaced := p.replaced[d.Name]
+	memory.SetDrain(&d, p.parting[d.Name], p.empty[d.Name], replaced)
 	d.Spec.StopOrder, d.Spec.StopTimeout = stopOrderOSD, metav1.Duration{Duration: stopTimeoutOSD}
 	return d
-}
-
-// noteDrain notes how far an OSD is on its way out.
-func (p *planner) noteDrain(d *api.Daemon) {
-	_, replaced := p.replaced[d.Name]
-	switch parting := p.parting[d.Name]; {
-	case parting && p.empty[d.Name]:
-		memory.Note(d, memory.Drain, memory.Empty)
-	case replaced:
-		d.Spec.Parameters[ParamDrain] = memory.Replace
-	case parting:
-		memory.Note(d, memory.Drain, memory.Begun)
-	}
 }

@@ -319,7 +319,7 @@ func (p *planner) want(d api.Daemon) {
 		return
 	}
 	if since, lost := p.lost[d.Spec.Host]; lost && have != nil {
-		memory.Note(&d, memory.LostSince, since.Format(time.RFC3339))
+		memory.Set(&d, memory.LostSince, since.Format(time.RFC3339))
 	}
 	d.Spec.State = p.wantedState(&d)
 	p.noteFlaps(&d, have)

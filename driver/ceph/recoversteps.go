@@ -256,7 +256,7 @@ func (r *recovery) monOn(host string) (*api.Daemon, error) {
 	d.Spec.Parameters[monstore.ParamRecover], d.Spec.State = r.order(), api.WantStopped
 	if have := p.have[d.Name]; have != nil {
 		d.Status = have.Status
-		takeMeta(&d, have)
+		memory.TakeMeta(&d, have)
 	}
 	return &d, nil
 }
@@ -336,7 +336,7 @@ func (r *recovery) found(ctx context.Context) (action.Progress, error) {
 			continue
 		}
 		if err := r.put(ctx, other, func(next *api.Daemon) {
-			memory.Note(next, memory.Drain, memory.Begun)
+			memory.Set(next, memory.Drain, memory.Begun)
 			next.Spec.OnRemoval, next.Spec.State = api.DeletionRetain, api.WantStopped
 		}); err != nil {
 			return action.Progress{}, err
@@ -352,15 +352,8 @@ func (r *recovery) only(d *api.Daemon) *api.Daemon {
 	monmap, hosts := monParams(p.members)
 	next := p.monDaemon(p.members[0], p.confFacts(), monmap, hosts)
 	next.Spec.Parameters[monstore.ParamRecover], next.Spec.State = d.Spec.Parameters[monstore.ParamRecover], api.WantRunning
-	takeMeta(&next, d)
+	memory.TakeMeta(&next, d)
 	return &next
-}
-
-// takeMeta gives a daemon that was made anew the metadata of the one that is there. Its memory is its own.
-func takeMeta(next, have *api.Daemon) {
-	was := *next
-	next.ObjectMeta = *have.ObjectMeta.DeepCopy()
-	next.TakeMemory(&was)
 }
 
 // keys waits for the mon to answer, and imports the keys that it does not know: OSDs and clients could not come in without.

@@ -70,10 +70,10 @@ func TestRestart_asked(t *testing.T) {
 		"an OSD while another one is to stop": {"c-osd-1", nil, func(f *fakeWorld) { f.daemons["c-osd-0"].Spec.State = api.WantStopped }, "Wait: osd.0 is being started again, and comes first"},
 		"an OSD while another one is to stop for good": {"c-osd-1", nil, func(f *fakeWorld) {
 			f.daemons["c-osd-0"].Spec.State = api.WantStopped
-			memory.Note(f.daemons["c-osd-0"], memory.Drain, memory.Empty)
+			memory.Set(f.daemons["c-osd-0"], memory.Drain, memory.Empty)
 		}, "Wait: osd.0 is being stopped to be removed, and comes first"},
 		"an OSD that is to leave and serves still": {"c-osd-1", nil, func(f *fakeWorld) {
-			memory.Note(f.daemons["c-osd-0"], memory.Drain, memory.Begun)
+			memory.Set(f.daemons["c-osd-0"], memory.Drain, memory.Begun)
 		}, ""},
 		"an OSD while another one boots": {"c-osd-1", []string{"c-osd-0"}, func(f *fakeWorld) {
 			f.daemons["c-osd-0"].Status.State, f.daemons["c-osd-0"].Status.Started = api.DaemonRunning, &metav1.MicroTime{Time: f.now.Add(-time.Second)}

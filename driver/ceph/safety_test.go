@@ -11,6 +11,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/leadermemory"
 )
 
 // TestSafety lets administrators give hosts modes as they like, machines die, agents fall silent and leaders be cut off in the
@@ -321,7 +322,7 @@ func lose(t *rapid.T, f *fakeWorld) {
 	note := rapid.SampledFrom(allNotes).Draw(t, "note")
 	for _, name := range slices.Sorted(maps.Keys(f.daemons)) {
 		if rapid.IntRange(0, 2).Draw(t, "of "+name) > 0 {
-			f.daemons[name].Forget(string(note))
+			leadermemory.Drop(f.daemons[name], string(note))
 		}
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/leadermemory"
 )
 
 type secret struct {
@@ -255,14 +255,14 @@ func (b *bench) put(c *engine.DaemonChange) {
 		d = engine.DaemonFor(b.Cluster, *c)
 		d.CreationTimestamp = metav1.NewTime(b.Now)
 		d.Generation = 1
-	case equality.Semantic.DeepEqual(have.Spec, d.Spec) && have.SameMemory(d):
-		b.Errorf("daemon %s is written and does not change", d.Name)
 	default:
-		if !equality.Semantic.DeepEqual(have.Spec, d.Spec) {
-			have.Generation++
+		generation, changed := leadermemory.Write(have, d)
+		if !changed {
+			b.Errorf("daemon %s is written and does not change", d.Name)
 		}
-		have.TakeMemory(d)
-		have.Spec, d = d.Spec, have
+		if d = have; generation {
+			d.Generation++
+		}
 	}
 	b.Daemons[d.Name] = d
 }

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/leadermemory"
 )
 
 var _ engine.Store = (*Memory)(nil)
@@ -219,12 +219,11 @@ func (m *Memory) PutDaemon(ctx context.Context, cluster *api.StorageCluster, cha
 			return nil, fmt.Errorf("daemon %s is gone: %w", want.Name, engine.ErrStale)
 		case !ok:
 			return m.create(want)
-		case equality.Semantic.DeepEqual(was.Spec, want.Spec) && was.SameMemory(want):
-			return nil, nil
 		}
 		next := clone(was)
-		next.Spec = want.Spec
-		next.TakeMemory(want)
+		if _, changed := leadermemory.Write(next, want); !changed {
+			return nil, nil
+		}
 		return m.update(next)
 	})
 }

@@ -2,13 +2,14 @@ package storetest
 
 import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/leadermemory"
 )
 
 // testMemory: the leader's memory of a daemon is written with the spec, also when the daemon is
 // made, and is of no generation. What others wrote stays.
 func testMemory(b *bench) {
 	change := b.change("m1", api.WantRunning)
-	change.Daemon.Remember("flaps", "41")
+	leadermemory.Set(&change.Daemon, "flaps", "41")
 	b.must(b.Store.PutDaemon(b.ctx, b.cluster, change))
 	b.wantMemory("made", 1, "flaps", "41", "")
 	d := b.daemon("m1")
@@ -18,7 +19,7 @@ func testMemory(b *bench) {
 	b.must(b.World.UpdateStatus(b.ctx, d))
 
 	change.New = false
-	change.Daemon.Remember("flaps", "41 57")
+	leadermemory.Set(&change.Daemon, "flaps", "41 57")
 	put := func() string {
 		b.must(b.Store.PutDaemon(b.ctx, b.cluster, change))
 		return b.daemon("m1").ResourceVersion
@@ -28,14 +29,14 @@ func testMemory(b *bench) {
 	}
 	b.wantMemory("of another memory", 1, "flaps", "41 57", "now")
 	change.Daemon.Spec.State = api.WantStopped
-	change.Daemon.Forget("flaps")
-	change.Daemon.Remember("heldSince", "then")
+	leadermemory.Drop(&change.Daemon, "flaps")
+	leadermemory.Set(&change.Daemon, "heldSince", "then")
 	put()
 	b.wantMemory("of another spec and memory", 2, "heldSince", "then", "now")
 	if state := b.daemon("m1").Status.State; state != api.DaemonRunning {
 		b.Errorf("its status says %s", state)
 	}
-	change.Daemon.Forget("heldSince")
+	leadermemory.Drop(&change.Daemon, "heldSince")
 	put()
 	b.wantMemory("without memory", 2, "heldSince", "", "now")
 }
@@ -48,9 +49,9 @@ func (b *bench) wantMemory(when string, generation int64, name, value, start str
 	for _, d := range []*api.Daemon{b.daemon("m1"), seen} {
 		want := &api.Daemon{}
 		if value != "" {
-			want.Remember(name, value)
+			leadermemory.Set(want, name, value)
 		}
-		if !d.SameMemory(want) || d.Generation != generation || d.Annotations[api.AnnotationStart] != start {
+		if !leadermemory.Same(d, want) || d.Generation != generation || d.Annotations[api.AnnotationStart] != start {
 			b.Errorf("%s: generation %d, annotations %v; want %d, and %s=%q in its memory",
 				when, d.Generation, d.Annotations, generation, name, value)
 		}

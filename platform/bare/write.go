@@ -16,6 +16,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/fence"
+	"github.com/holdfast-storage/holdfast/internal/leadermemory"
 )
 
 const (
@@ -119,11 +120,9 @@ func (s *Store) PutDaemon(ctx context.Context, cluster *api.StorageCluster, chan
 		}
 	}
 	err := edit(ctx, s, name, func(d *api.Daemon) error {
-		if equality.Semantic.DeepEqual(d.Spec, want.Spec) && d.SameMemory(want) {
+		if _, changed := leadermemory.Write(d, want); !changed {
 			return errUnchanged
 		}
-		d.Spec = *want.Spec.DeepCopy()
-		d.TakeMemory(want)
 		return nil
 	}, s.update)
 	if apierrors.IsNotFound(err) && !change.New {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/leadermemory"
 )
 
 // memoryInSpec has the leader's memory of each daemon in a plan stand in the parameters of its
@@ -37,7 +37,7 @@ func moveMemory(d map[string]any) {
 		return
 	}
 	for key, value := range annotations {
-		if name, is := strings.CutPrefix(key, api.MemoryPrefix); is {
+		if name, is := strings.CutPrefix(key, leadermemory.Prefix); is {
 			parameters[name] = value
 			delete(annotations, key)
 		}

@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/leadermemory"
 )
 
 // daemon has parameters in its spec, and notes.
 func daemon(spec, notes map[string]string) *api.Daemon {
 	d := &api.Daemon{Spec: api.DaemonSpec{State: api.WantRunning, Parameters: maps.Clone(spec)}}
 	for name, value := range notes {
-		d.Remember(name, value)
+		leadermemory.Set(d, name, value)
 	}
 	return d
 }
@@ -41,12 +42,12 @@ func TestOf(t *testing.T) {
 	}
 }
 
-func TestNote(t *testing.T) {
+func TestSet(t *testing.T) {
 	d := daemon(nil, nil)
-	if Note(d, Flaps, "1"); Of(d, Flaps) != "1" {
+	if Set(d, Flaps, "1"); Of(d, Flaps) != "1" {
 		t.Errorf("noted: %v", d.Annotations)
 	}
-	if Note(d, Flaps, ""); d.Annotations != nil {
+	if Set(d, Flaps, ""); d.Annotations != nil {
 		t.Errorf("forgotten: %v", d.Annotations)
 	}
 }
@@ -99,10 +100,10 @@ func TestSettle(t *testing.T) {
 	} {
 		before := x.have.DeepCopy()
 		Settle(x.want, x.have)
-		if !maps.Equal(x.want.Spec.Parameters, x.spec) || !x.want.SameMemory(daemon(nil, x.notes)) {
+		if !maps.Equal(x.want.Spec.Parameters, x.spec) || !leadermemory.Same(x.want, daemon(nil, x.notes)) {
 			t.Errorf("%s: %v and %v, want %v and %v", what, x.want.Spec.Parameters, x.want.Annotations, x.spec, x.notes)
 		}
-		if !x.have.Spec.Equal(&before.Spec) || !x.have.SameMemory(before) {
+		if !x.have.Spec.Equal(&before.Spec) || !leadermemory.Same(x.have, before) {
 			t.Errorf("%s: the daemon that is there was changed", what)
 		}
 	}
@@ -119,7 +120,7 @@ func TestMove(t *testing.T) {
 	)
 	Move(d)
 	want := daemon(values{"a": "1", "drain": "replace"}, values{"flaps": "2", "monNewest": "c"})
-	if !d.Spec.Equal(&want.Spec) || !d.SameMemory(want) {
+	if !d.Spec.Equal(&want.Spec) || !leadermemory.Same(d, want) {
 		t.Errorf("%v and %v", d.Spec.Parameters, d.Annotations)
 	}
 }
