@@ -17,6 +17,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
+	"github.com/holdfast-storage/holdfast/internal/spell"
 )
 
 func newAction(g *globals) *cobra.Command {
@@ -151,7 +152,7 @@ func (g *globals) findAction(ctx context.Context, c client.Client, name string) 
 		return nil, &exitError{exitUsage, fmt.Errorf("several namespaces have an action %s: say which with -n", name)}
 	}
 	hint := "'holdfast action list --all' lists them"
-	if like := nearest(name, names); like != "" {
+	if like := spell.Nearest(name, names); like != "" {
 		hint = fmt.Sprintf("did you mean %s?", like)
 	}
 	return nil, &exitError{exitRefused, fmt.Errorf("there is no action %s: %s", name, hint)}
@@ -346,7 +347,7 @@ func (g *globals) findDaemon(ctx context.Context, c client.Client, name string) 
 		return nil, &exitError{exitRefused, fmt.Errorf("%s could be %s or %s: say which", name, found[0].Name, found[1].Name)}
 	}
 	text := fmt.Sprintf("there is no daemon %s in namespace %s", name, g.namespace)
-	if like := nearest(name, names); like != "" {
+	if like := spell.Nearest(name, names); like != "" {
 		text += fmt.Sprintf(": did you mean %s?", like)
 	}
 	return nil, &exitError{exitRefused, errors.New(text)}

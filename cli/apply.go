@@ -95,7 +95,7 @@ func (g *globals) apply(ctx context.Context, o applyOptions) error {
 	if err != nil {
 		return err
 	}
-	p, err := g.propose(ctx, w.client, api.PlanApply, targets)
+	p, err := g.propose(ctx, w, api.PlanApply, targets)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (g *globals) apply(ctx context.Context, o applyOptions) error {
 	if err := g.write(ctx, w, targets, o); err != nil || o.wait {
 		return err // who waits for what names no cluster is refused
 	}
-	for _, text := range p.astray {
+	for _, text := range p.notes(api.NoteNoCluster) {
 		fmt.Fprintf(g.err, "warning: %s\n", printable(text))
 	}
 	return g.firstWords(ctx, w.client, targets, o)

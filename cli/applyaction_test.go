@@ -108,6 +108,7 @@ func (b *bench) carryOut(h action.Handler) {
 				return
 			}
 			defer store.Close()
+			running.Go(func() { answerFrom(ctx, store, log) })
 			if actions, err := store.Actions(ctx); err == nil {
 				r := action.Runner{Store: actions, Handlers: []action.Handler{h}, Log: log}
 				_ = r.Run(ctx)

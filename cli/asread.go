@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/cli/plans"
+	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
 // What 'get -o yaml' prints is edited and applied. It carries the object's resourceVersion, by which nothing is written over that somebody else has
@@ -70,5 +70,5 @@ func checkAsRead(document object, t target) error {
 		lines[i] = c.String()
 	}
 	return &exitError{exitRefused, fmt.Errorf("it was changed %s, after this was made from it. This would change now:\n  %s\nGet it anew, or remove metadata.resourceVersion to have that done",
-		whoChanged(t.live), strings.Join(lines, "\n  "))}
+		plans.WhoChanged(t.live), strings.Join(lines, "\n  "))}
 }

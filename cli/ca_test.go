@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-storage/holdfast/control/pki"
 	"github.com/holdfast-storage/holdfast/control/rotation"
 	"github.com/holdfast-storage/holdfast/internal/waits"
+	"github.com/holdfast-storage/holdfast/leader"
 )
 
 const secondRotation = "apiVersion: holdfast.io/v1alpha1\nkind: Action\nmetadata: {name: second, namespace: holdfast-system}\nspec: {kind: ca.rotate, target: ca/holdfast}\n"
@@ -130,7 +131,7 @@ func (b *bench) joinAgent(name string) *control.Agent {
 func (b *bench) lead() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { _ = contend(ctx, b.server, &leading{}, waits.Default(), slog.New(slog.DiscardHandler)) })
+	running.Go(func() { _ = contend(ctx, b.server, &leader.Metrics{}, waits.Default(), slog.New(slog.DiscardHandler)) })
 	stop = func() { cancel(); running.Wait() }
 	b.Cleanup(stop)
 	return stop

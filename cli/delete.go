@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/cli/plans"
+	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
 type deleteOptions struct {
@@ -68,7 +68,7 @@ func (g *globals) delete(ctx context.Context, args []string, o deleteOptions) er
 	if err := w.checkDeletes(ctx, targets); err != nil {
 		return err
 	}
-	p, err := g.propose(ctx, w.client, api.PlanDelete, targets)
+	p, err := g.propose(ctx, w, api.PlanDelete, targets)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (w *writer) delete(ctx context.Context, t target) error {
 		}
 		theirs := plans.Differences(plans.Fields(t.live), plans.Fields(now))
 		if len(theirs) > 0 || now.GetUID() != uid {
-			return &exitError{exitRefused, fmt.Errorf("it was changed %s at this moment, and was not deleted: look at it and delete it again", whoChanged(now))}
+			return &exitError{exitRefused, fmt.Errorf("it was changed %s at this moment, and was not deleted: look at it and delete it again", plans.WhoChanged(now))}
 		}
 		t.live = now
 	}

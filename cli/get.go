@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/spell"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -103,7 +104,7 @@ func (g *globals) noSuch(ctx context.Context, mapping *meta.RESTMapping, name st
 			for i := range list.Items {
 				names[i] = list.Items[i].Name
 			}
-			if like := nearest(name, names); like != "" {
+			if like := spell.Nearest(name, names); like != "" {
 				text += fmt.Sprintf(": did you mean %s?", like)
 			}
 		}

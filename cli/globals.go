@@ -43,6 +43,8 @@ type globals struct {
 	waits waits.Waits
 	// told is done when it was said that an answer is waited for, and elsewhere when it was that another server is asked.
 	told, elsewhere sync.Once
+	// asked are the plans that the leader was asked with, and the Secrets that go with them. They are removed in the end.
+	asked []client.Object
 }
 
 func (g *globals) bind(flags *pflag.FlagSet) {

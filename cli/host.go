@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/spell"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
@@ -118,7 +119,7 @@ func (s *hostSet) named(name string) (*api.Host, error) {
 		names[i] = s.hosts[i].Name
 	}
 	hint := ""
-	if like := nearest(name, names); like != "" {
+	if like := spell.Nearest(name, names); like != "" {
 		hint = fmt.Sprintf(": did you mean %s?", like)
 	}
 	return nil, &exitError{exitRefused, fmt.Errorf("there is no host %s%s", name, hint)}

@@ -21,6 +21,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/internal/spell"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
@@ -187,6 +188,7 @@ func (b *bench) actions() []api.Action {
 func TestHost(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
+	b.answersPlans()
 	b.addHost("node1", metav1.ConditionTrue)
 	b.addHost("node2", metav1.ConditionTrue)
 	b.addHost("node3", metav1.ConditionFalse)
@@ -325,8 +327,8 @@ func (b *bench) play(ctx context.Context, shown bool) {
 func TestNearest(t *testing.T) {
 	names := []string{"node1", "node2", "storage-a"}
 	for name, want := range map[string]string{"node": "node1", "nod2": "node2", "storage_a": "storage-a", "xyz": "", "": ""} {
-		if got := nearest(name, names); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", name, got, want)
+		if got := spell.Nearest(name, names); got != want {
+			t.Errorf("spell.Nearest(%q) = %q, want %q", name, got, want)
 		}
 	}
 }

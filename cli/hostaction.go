@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
 // hostAction is what a command on a host asks for.
@@ -92,15 +94,15 @@ func (g *globals) hostAction(ctx context.Context, o hostAction) error {
 // planAction shows what would come of an action, or refuses it if that destroys data. All else that the clusters would refuse is for the leader to
 // say, who asks them.
 func (g *globals) planAction(ctx context.Context, w *writer, targets []target, dryRun bool) error {
-	p, err := g.propose(ctx, w.client, api.PlanApply, targets)
+	p, err := g.propose(ctx, w, api.PlanApply, targets)
 	if err != nil {
 		return err
 	}
 	if dryRun {
-		p.report.Write(g.out)
+		fmt.Fprint(g.out, p.Report)
 		return p.refusal()
 	}
-	if p.risk() == api.RiskData {
+	if p.destroys() {
 		if err := p.refusal(); err != nil {
 			return err
 		}
@@ -124,7 +126,7 @@ func (o *hostAction) object() *api.Action {
 
 // declared is the action as somebody would write it into a file.
 func declared(a *api.Action) object {
-	u := plain(engine.KindAction, a)
+	u := plans.Unstructured(engine.KindAction, a)
 	for _, unsaid := range [][]string{{"status"}, {"metadata", "creationTimestamp"}, {"spec", "timeout"}, {"spec", "expiresAfter"}} {
 		unstructured.RemoveNestedField(u.Object, unsaid...)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -18,7 +17,6 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
-	"github.com/holdfast-storage/holdfast/internal/spell"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -84,17 +82,6 @@ func (s *hostSet) clustersText(h *api.Host) string {
 		}
 	}
 	return strings.Join(slices.Sorted(maps.Keys(names)), ",")
-}
-
-// nearest returns the name that is most like the one that was written; empty when none is like it.
-func nearest(name string, names []string) string {
-	best, least := "", math.MaxInt
-	for _, n := range names {
-		if d := spell.Distance(name, n); d < least && spell.Alike(name, d) {
-			best, least = n, d
-		}
-	}
-	return best
 }
 
 func printValue(w io.Writer, v any, output string) error {

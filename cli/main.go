@@ -112,7 +112,21 @@ On a new machine:
 		newVersion(g),
 	)
 	checkArgs(root)
+	leaveNothing(root, g)
 	return root
+}
+
+// leaveNothing has each command, however it ends, remove the plans that it only asked with.
+func leaveNothing(cmd *cobra.Command, g *globals) {
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			defer g.dropAsked()
+			return run(cmd, args)
+		}
+	}
+	for _, c := range cmd.Commands() {
+		leaveNothing(c, g)
+	}
 }
 
 // checkArgs makes arguments that a command does not take an error of the command line.

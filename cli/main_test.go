@@ -15,11 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/control"
+	election "github.com/holdfast-storage/holdfast/control/leader"
 	"github.com/holdfast-storage/holdfast/control/pki"
+	"github.com/holdfast-storage/holdfast/internal/waits"
+	"github.com/holdfast-storage/holdfast/leader"
+	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
 // shared is one server, without an engine or an agent, that serves all tests that ask for it. They work in namespaces and with
-// hosts of their own.
+// hosts of their own. Of all that a leader does it answers Plans alone.
 var shared struct {
 	once   sync.Once
 	dir    string
@@ -53,7 +57,41 @@ func startShared(t *testing.T) error {
 		APIPort: ports[0], EtcdPeerPort: ports[1], EtcdClientPort: ports[2],
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
+	if err == nil {
+		go answerPlans(context.Background(), shared.server)
+	}
 	return err
+}
+
+// answerPlans leads by answering Plans, until ctx ends.
+func answerPlans(ctx context.Context, server *control.Server) {
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	e := &election.Election{REST: server.Config(), Namespace: bare.SystemNamespace, Name: bare.LeaderLease, Server: "s1", Log: log}
+	_ = e.Run(ctx, func(ctx context.Context, token string) {
+		store, err := bare.NewStore(ctx, server.Config(), token)
+		if err != nil {
+			log.Error("plans are not answered", "error", err)
+			return
+		}
+		defer store.Close()
+		answerFrom(ctx, store, log)
+	})
+}
+
+func answerFrom(ctx context.Context, store *bare.Store, log *slog.Logger) {
+	_ = leader.Propose(ctx, leader.ProposeConfig{
+		Plans: store.Plans(), Drivers: drivers(answerIn, waits.Waits{}), Kinds: actionKinds(), Name: "s1", Log: log,
+	})
+}
+
+// answersPlans has the server do that of all that a leader does, until the returned function is called or the test ends.
+func (b *bench) answersPlans() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { answerPlans(ctx, b.server) })
+	stop = func() { cancel(); running.Wait() }
+	b.Cleanup(stop)
+	return stop
 }
 
 // person uses the command line, and the API beside it, in one namespace.

@@ -71,7 +71,9 @@ func TestOrchestrate_noLeader(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.addDisks("h1", "h2", "h3")
+	stop := b.answersPlans()
 	b.expectInput(manifestOn("h1", "h2", "h3"), "apply -f -", exitOK)
+	stop()
 	b.expect("orchestrate c --wait --timeout 1s", exitTimeout, "storagecluster/c: the run that was asked for has not ended after 1s: does a server lead?")
 }
 

@@ -12,10 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/driver/ceph"
-	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
-	"github.com/holdfast-storage/holdfast/driver/gluster"
-	"github.com/holdfast-storage/holdfast/driver/torus"
+	"github.com/holdfast-storage/holdfast/driver"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/waits"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -28,12 +25,9 @@ const answerIn = 5 * time.Second
 // for which it asks twice, listens for ten seconds (firstWordTime).
 const leaderAnswerIn = time.Second
 
-// dialCeph is nil for the real Ceph; tests have one in memory.
-var dialCeph func(rados.Config) rados.Client
-
 // drivers are the storage systems that this program knows. One that does not answer is waited for so long, and what is missing as long as w says.
 func drivers(answer time.Duration, w waits.Waits) []engine.Driver {
-	return []engine.Driver{&ceph.Driver{Dial: dialCeph, FirstAnswer: answer, Waits: w}, gluster.Driver{Waits: w}, torus.Driver{}}
+	return driver.All(driver.Options{FirstAnswer: answer, Waits: w})
 }
 
 type planOptions struct {
@@ -90,26 +84,26 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 		return err
 	}
 	w.refusals = refusalsFor(o.whenPossible)
-	p, err := g.propose(ctx, w.client, operation, targets)
+	p, err := g.propose(ctx, w, operation, targets)
 	if err != nil {
 		return err
 	}
 	if o.output == "" {
-		p.report.Write(g.out)
+		fmt.Fprint(g.out, p.Report)
 	}
 	if operation == api.PlanApply {
 		if err := p.judge(w, g.err); err != nil {
 			return err
 		}
-		if err := p.refusedFor(p.foreseen); err != nil {
+		if err := p.refusedFor(p.notes(api.NoteActionRefused)); err != nil {
 			return err
 		}
 	}
 	if o.output != "" {
-		if err := g.printPlan(p, w, o.output); err != nil {
+		if err := g.printPlan(p, o.output); err != nil {
 			return err
 		}
-		if len(p.silent) > 0 { // a Plan holds no notes
+		if p.silence() != "" { // a Plan holds no notes
 			fmt.Fprintf(g.err, "warning: %s: the plan is incomplete\n", printable(p.silence()))
 		}
 	}
@@ -214,11 +208,12 @@ func (g *globals) nextCommand(plan *api.Plan) string {
 	return text
 }
 
-func (g *globals) printPlan(p *proposal, w *writer, output string) error {
-	plan, err := newPlanObject(g.namespace, p, w)
-	if err != nil {
+func (g *globals) printPlan(p *proposal, output string) error {
+	if err := p.keepable(); err != nil {
 		return err
 	}
+	plan := p.plan.DeepCopy()
+	plan.APIVersion, plan.Kind, plan.ManagedFields = api.GroupVersion.String(), "Plan", nil
 	data, err := json.MarshalIndent(plan, "", "  ")
 	data = []byte(words.JSON(string(data)))
 	if err == nil && output == "yaml" {
@@ -233,16 +228,17 @@ func (g *globals) printPlan(p *proposal, w *writer, output string) error {
 
 // requireNamed refuses what destroys data unless a plan was named: the plan is shown and kept.
 func (g *globals) requireNamed(ctx context.Context, w *writer, p *proposal) error {
-	if p.risk() != api.RiskData {
+	if !p.destroys() {
+		g.dropAsked()
 		return nil
 	}
-	p.report.Write(g.out)
+	fmt.Fprint(g.out, p.Report)
 	plan, err := g.keep(ctx, w, p)
 	if err != nil {
 		return err
 	}
 	command := g.nextCommand(plan)
-	if len(p.refused) > 0 && p.operation == api.PlanDelete { // it was said that it may wait, which the plan does not hold
+	if len(p.refused()) > 0 && p.operation == api.PlanDelete { // it was said that it may wait, which the plan does not hold
 		command += " --when-possible"
 	}
 	return &exitError{exitRefused, fmt.Errorf("this destroys data, so nothing was changed: check the plan above; if it is what you want, "+

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/cli/plans"
+	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
 // bind is what a person says of a plan: its name, by which command it is done, and whether what is to be deleted may wait until it can be.
@@ -33,7 +33,7 @@ func (g *globals) bindPlan(ctx context.Context, w *writer, b bind) (*api.Plan, [
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := g.propose(ctx, w.client, b.operation, targets)
+	p, err := g.propose(ctx, w, b.operation, targets)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -43,7 +43,7 @@ func (g *globals) bindPlan(ctx context.Context, w *writer, b bind) (*api.Plan, [
 			return nil, nil, err
 		}
 	}
-	if moved := movedSince(plan, p, w, begun); len(moved) > 0 {
+	if moved := movedSince(ctx, plan, p, begun); len(moved) > 0 {
 		return nil, nil, outdated(ctx, w, plan, moved)
 	}
 	// What was refused when the plan was made is no move: it stays refused until it can be, or somebody says that it may wait.
@@ -52,6 +52,7 @@ func (g *globals) bindPlan(ctx context.Context, w *writer, b bind) (*api.Plan, [
 			return nil, nil, err
 		}
 	}
+	g.dropAsked()
 	return plan, targets, markPlan(ctx, w.client, plan, api.PlanApplying, "being carried out by "+w.owner)
 }
 
@@ -84,18 +85,18 @@ func (w *writer) targets(ctx context.Context, objects []object, operation api.Pl
 
 // movedSince says what is not as it was when the plan was made. Of a plan that was begun each object has to be as it was then, or as the plan wants
 // it: what came of those that are written has moved the world. Data that is destroyed now, and was not in the plan, nobody has named.
-func movedSince(plan *api.Plan, p *proposal, w *writer, begun bool) []string {
+func movedSince(ctx context.Context, plan *api.Plan, p *proposal, begun bool) []string {
+	was := plan.ProposalOf()
 	if begun {
-		return slices.Concat(movedMeanwhile(plan, p), plans.UnnamedData(&plan.Spec, p.destroys()))
+		return slices.Concat(movedMeanwhile(ctx, plan, p), plans.UnnamedData(was, p.PlanProposal))
 	}
-	moved := p.basis.Moved(&plan.Spec, p.who)
+	moved := plans.BasisOf(p.PlanProposal).Moved(was, p.who(ctx))
 	if len(moved) > 0 {
 		return moved
 	}
-	now := p.spec("", w)
-	moved = plans.Differs(&plan.Spec, &now)
-	if len(moved) == 0 && p.operation == api.PlanApply && w.refusals != api.RefusalsDeclare {
-		for _, text := range p.refused {
+	moved = plans.Differs(was, p.PlanProposal)
+	if len(moved) == 0 && p.operation == api.PlanApply && plan.Spec.Refusals != api.RefusalsDeclare {
+		for _, text := range p.refused() {
 			moved = append(moved, "it would be refused now: "+text)
 		}
 	}
@@ -106,7 +107,7 @@ func movedSince(plan *api.Plan, p *proposal, w *writer, begun bool) []string {
 // may be cut off, for days; then it is looked at as if it were new.
 func begun(plan *api.Plan, p *proposal) bool {
 	return plan.Status.State == api.PlanApplying && slices.ContainsFunc(p.targets, func(t target) bool {
-		return t.done() && t.moved(&plan.Spec)
+		return t.done() && t.moved(plan.ProposalOf())
 	})
 }
 
@@ -119,31 +120,29 @@ func (t target) done() bool {
 }
 
 // moved says whether an object is not as it was when a plan was made, so that one that is done is not merely one that the plan changes nothing of.
-func (t target) moved(spec *api.PlanSpec) bool {
+func (t target) moved(was *api.PlanProposal) bool {
 	name, now := plans.ObjectName(t.GetKind(), t.GetNamespace(), t.GetName()), plans.ObjectFacts(t.live)
-	i := slices.IndexFunc(spec.Basis, func(b api.PlanBasis) bool { return b.Object == name })
+	i := slices.IndexFunc(was.Basis, func(b api.PlanBasis) bool { return b.Object == name })
 	switch {
 	case i < 0:
 		return true // there was no room for it
 	case t.after == nil:
-		return spec.Basis[i].UID != ""
+		return was.Basis[i].UID != ""
 	}
-	return spec.Basis[i].UID != now.UID || spec.Basis[i].Digest != now.Digest()
+	return was.Basis[i].UID != now.UID || was.Basis[i].Digest != now.Digest()
 }
 
-func movedMeanwhile(plan *api.Plan, p *proposal) []string {
+func movedMeanwhile(ctx context.Context, plan *api.Plan, p *proposal) []string {
 	own := plans.Basis{}
 	for _, t := range p.targets {
 		if !t.done() {
 			own[plans.ObjectName(t.GetKind(), t.GetNamespace(), t.GetName())] = plans.ObjectFacts(t.live)
 		}
 	}
-	spec := plan.Spec
-	spec.Basis = nil
-	for _, b := range plan.Spec.Basis {
-		if _, ok := own[b.Object]; ok {
-			spec.Basis = append(spec.Basis, b)
-		}
-	}
-	return own.Moved(&spec, p.who)
+	was := *plan.ProposalOf()
+	was.Basis = slices.DeleteFunc(slices.Clone(was.Basis), func(b api.PlanBasis) bool {
+		_, ok := own[b.Object]
+		return !ok
+	})
+	return own.Moved(&was, p.who(ctx))
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,34 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/propose"
 )
-
-// maxPlan is how large a Plan may be, in bytes: etcd takes 1.5 MiB in one request.
-const maxPlan = 1 << 20
-
-// newPlanObject makes the Plan of a proposal.
-func newPlanObject(namespace string, p *proposal, w *writer) (*api.Plan, error) {
-	manifest, err := manifestOf(p)
-	if err != nil {
-		return nil, err
-	}
-	plan := &api.Plan{
-		TypeMeta:   metav1.TypeMeta{APIVersion: api.GroupVersion.String(), Kind: "Plan"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace},
-		Spec:       p.spec(manifest, w),
-	}
-	plan.Spec.Requester = w.owner
-	data, err := json.Marshal(plan)
-	if err != nil {
-		return nil, fmt.Errorf("while making the plan: %w", err)
-	}
-	if len(data) > maxPlan {
-		return nil, &exitError{exitRefused, fmt.Errorf("the plan has %d KiB, and at most %d KiB can be kept: plan fewer objects at a time",
-			len(data)>>10, maxPlan>>10)}
-	}
-	plan.Name = planName(data)
-	return plan, nil
-}
 
 // planName is short enough to be typed. It is made from what the plan says and a random number, so that a name that was noted
 // down never comes to mean another plan.
@@ -54,15 +29,12 @@ func planName(content []byte) string {
 	return "plan-" + hex.EncodeToString(hash.Sum(nil)[:3])
 }
 
-// manifestOf is what was given, as YAML documents; of what is to be deleted the names alone.
+// manifestOf is what was given, as YAML documents; of what is to be deleted, and of Secrets, the names alone.
 func manifestOf(p *proposal) (string, error) {
 	var docs []string
 	for _, t := range p.targets {
-		if t.GetKind() == "Secret" && t.GetAPIVersion() == "v1" {
-			return "", &exitError{exitRefused, fmt.Errorf("%s: a plan cannot contain a Secret, because other users may read plans: apply the Secret separately", t)}
-		}
 		content := t.Object
-		if p.operation == api.PlanDelete {
+		if p.operation == api.PlanDelete || propose.IsSecret(t.Unstructured) {
 			content = map[string]any{"apiVersion": t.GetAPIVersion(), "kind": t.GetKind(), "metadata": map[string]any{"name": t.GetName()}}
 			if t.GetNamespace() != "" {
 				content["metadata"].(map[string]any)["namespace"] = t.GetNamespace()
@@ -77,22 +49,35 @@ func manifestOf(p *proposal) (string, error) {
 	return strings.Join(docs, "---\n"), nil
 }
 
-// keep stores the plan of a proposal.
-func (g *globals) keep(ctx context.Context, w *writer, p *proposal) (*api.Plan, error) {
-	const tries = 5 // names are short, and one may be taken
-	for i := 0; ; i++ {
-		plan, err := newPlanObject(g.namespace, p, w)
-		if err != nil {
-			return nil, err
-		}
-		err = withDeadline(ctx, func(ctx context.Context) error { return w.client.Create(ctx, plan, client.FieldOwner(w.owner)) })
-		if err == nil {
-			return plan, nil
-		}
-		if !apierrors.IsAlreadyExists(err) || i == tries {
-			return nil, fmt.Errorf("while keeping the plan: %w", err)
+// keepable says why a plan cannot be kept.
+func (p *proposal) keepable() error {
+	for _, t := range p.targets {
+		if propose.IsSecret(t.Unstructured) {
+			return &exitError{exitRefused, fmt.Errorf("%s: a plan cannot contain a Secret, because other users may read plans: apply the Secret separately", t)}
 		}
 	}
+	return nil
+}
+
+// secretsOf is the Secret that goes with a plan, with those of its manifest; nil where there are none.
+func secretsOf(p *proposal, plan *api.Plan) (*corev1.Secret, error) {
+	data := map[string][]byte{}
+	for _, t := range p.targets {
+		if p.operation == api.PlanDelete || !propose.IsSecret(t.Unstructured) {
+			continue
+		}
+		text, err := json.Marshal(t.Object)
+		if err != nil {
+			return nil, fmt.Errorf("while making the plan: %s cannot be written", t) // the cause may show what is secret
+		}
+		data[propose.SecretEntry(t.Unstructured)] = text
+	}
+	if len(data) == 0 {
+		return nil, nil
+	}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: plan.Namespace, Name: plan.Name}, Type: api.SecretTypePlan, Data: data,
+	}, nil
 }
 
 // open reads a plan that can still be carried out.
@@ -114,6 +99,10 @@ func (g *globals) open(ctx context.Context, c client.Client, name string, operat
 		return refuse("plan %s was already carried out (%s): follow it with 'holdfast status --watch', or make another one with 'holdfast plan'", name, plan.Status.Message)
 	case plan.Status.State == api.PlanStale:
 		return refuse("plan %s is stale: %s\nMake another one with 'holdfast plan'", name, plan.Status.Message)
+	case plan.ProposalOf() == nil && plan.Status.State == api.PlanFailed:
+		return refuse("plan %s failed: %s", name, plan.Status.Message)
+	case plan.ProposalOf() == nil:
+		return refuse("the leader has not looked at plan %s yet: try again; if that does not help, see 'holdfast doctor'", name)
 	case plan.Spec.Operation != operation && plan.Spec.Operation != "":
 		return refuse("plan %s is for another command: %s", name, g.nextCommand(plan))
 	}
@@ -136,7 +125,7 @@ func (g *globals) noSuchPlan(ctx context.Context, c client.Client, name string) 
 func markPlan(ctx context.Context, c client.Client, plan *api.Plan, state api.PlanState, message string) error {
 	now := metav1.Now()
 	const most = 2048
-	plan.Status = api.PlanStatus{State: state, Message: strings.ToValidUTF8(message[:min(len(message), most)], ""), Time: &now}
+	plan.Status.State, plan.Status.Message, plan.Status.Time = state, strings.ToValidUTF8(message[:min(len(message), most)], ""), &now
 	err := withDeadline(ctx, func(ctx context.Context) error { return c.Status().Update(ctx, plan) })
 	if apierrors.IsConflict(err) {
 		return &exitError{exitRefused, fmt.Errorf("plan %s is being applied by another user", plan.Name)}

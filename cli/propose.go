@@ -2,260 +2,181 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/cli/plans"
-	"github.com/holdfast-storage/holdfast/engine"
-	"github.com/holdfast-storage/holdfast/engine/hosts"
-	"github.com/holdfast-storage/holdfast/internal/waits"
-	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
-// settled is how much later a person's plan is made: drivers wait a moment for more objects to be declared, and all of a
-// manifest are here already.
-const settled = time.Minute
-
-// proposal is what would come of applying or deleting some objects.
+// proposal is what would come of applying or deleting some objects, by the word of the leader.
 type proposal struct {
+	*api.PlanProposal
 	operation api.PlanOperation
-	waits     waits.Waits
 	targets   []target
-	// follows are what the actions among the targets write themselves, and ends what they delete when all else is done.
-	follows []target
-	ends    []plans.Change
-	// host and heir are those of an action that puts one in the place of the other, nil where there is none.
-	host, heir *api.Host
-	report     plans.Report
-	basis      plans.Basis
-	// refused says why it cannot be done.
-	refused []string
-	// silent are the clusters whose storage system does not answer, as plans name them, with the reason.
-	silent map[string]string
-	// foreseen says why actions would be refused by who carries them out: a plan is refused for it, and who applies it hears it from there.
-	foreseen []string
-	// early is set when a StorageNode is refused because its host is not there, which may have yet to join; hostless says which ones had none before.
-	early    bool
-	hostless []string
-	// astray says what names a cluster that there is not.
-	astray []string
-	// anyway are the changes that destroy data whether or not this is done.
-	anyway map[string]bool
-	// blame are the objects of the basis, to tell who changed them.
-	blame map[string]client.Object
+	client    client.Client
+	// plan is the Plan that the leader answered.
+	plan *api.Plan
 }
 
-// spec is the proposal as a Plan keeps it.
-func (p *proposal) spec(manifest string, w *writer) api.PlanSpec {
-	s := api.PlanSpec{Operation: p.operation, Conflicts: w.conflicts, Refusals: w.refusals, Manifest: manifest}
-	p.basis.Store(&s)
-	plans.Store(p.report.Changes, &s)
-	return s
+// propose has the leader find out what would come of it if the objects were applied or deleted.
+// Nothing is changed.
+func (g *globals) propose(ctx context.Context, w *writer, operation api.PlanOperation, targets []target) (*proposal, error) {
+	p := &proposal{operation: operation, targets: targets, client: w.client}
+	return p, g.ask(ctx, w, p)
 }
 
-// who says who changed an object of the basis.
-func (p *proposal) who(object string) string {
-	if o := p.blame[object]; o != nil {
-		return whoChanged(o)
-	}
-	return ""
-}
-
-// propose asks the drivers what they would do if the objects were applied or deleted, and changes nothing. It is what the leader
-// will ask itself; the leader's answer counts.
-func (g *globals) propose(ctx context.Context, c client.Client, operation api.PlanOperation, targets []target) (*proposal, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	before, err := bare.ReadObjects(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	p := &proposal{
-		operation: operation, waits: g.waits, targets: targets, basis: plans.Basis{}, blame: map[string]client.Object{},
-		anyway: map[string]bool{}, silent: map[string]string{},
-	}
-	if err := p.followActions(before); err != nil {
-		return nil, err
-	}
-	after, all := copyOf(before), slices.Concat(targets, p.follows)
-	if err := change(after, all); err != nil {
-		return nil, err
-	}
-	p.addObjects(before)
-	p.addWipes(before, after)
-	p.addHostless(after.Hosts)
-	for i := range after.Clusters {
-		cluster := client.ObjectKeyFromObject(&after.Clusters[i])
-		if !touches(before, all, cluster) && !touches(after, all, cluster) {
-			continue
-		}
-		if err := p.addCluster(ctx, c, before, after, cluster); err != nil {
-			return nil, err
+// notes are the messages of what the leader notes for some reasons.
+func (p *proposal) notes(reasons ...api.PlanNoteReason) (all []string) {
+	for _, n := range p.Notes {
+		if slices.Contains(reasons, n.Reason) {
+			all = append(all, n.Message)
 		}
 	}
-	p.addAstray(after)
-	return p, nil
+	return all
 }
 
-// addObjects tells what changes in the objects themselves.
-func (p *proposal) addObjects(before *bare.Objects) {
-	for _, t := range slices.Concat(p.targets, p.follows) {
-		name := plans.ObjectName(t.GetKind(), t.GetNamespace(), t.GetName())
-		if t.live == nil && t.after == nil {
-			continue // what is not there is not deleted
+// refused says why it cannot be done.
+func (p *proposal) refused() []string { return p.notes(api.NoteHostAwaited, api.NoteRefused) }
+
+// destroys says whether data is destroyed that nobody has named or asked for before.
+func (p *proposal) destroys() bool { return len(p.Destroys) > 0 }
+
+// silence tells of all storage systems that do not answer.
+func (p *proposal) silence() string { return strings.Join(p.notes(api.NoteNoAnswer), ", ") }
+
+// who says who changed an object of the basis, as far as that is still there.
+func (p *proposal) who(ctx context.Context) func(object string) string {
+	return func(object string) string {
+		parts := strings.Split(object, "/")
+		for kind := range p.client.Scheme().KnownTypes(api.GroupVersion) {
+			if strings.ToLower(kind) != parts[0] {
+				continue
+			}
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(api.GroupVersion.WithKind(kind))
+			key := client.ObjectKey{Name: parts[len(parts)-1]}
+			if len(parts) == 3 {
+				key.Namespace = parts[1]
+			}
+			read := func(ctx context.Context) error { return p.client.Get(ctx, key, u) }
+			if withDeadline(ctx, read) == nil {
+				return plans.WhoChanged(u)
+			}
 		}
-		c := plans.ObjectChange(name, t.live, t.after)
-		c.Risk = t.risk(before)
-		p.report.Changes = append(p.report.Changes, c)
-		p.basis[name] = plans.ObjectFacts(t.live)
-		if t.live != nil {
-			p.blame[name] = t.live
+		return ""
+	}
+}
+
+// refusal is the error that says why nothing can be done.
+func (p *proposal) refusal() error { return p.refusedFor(p.refused()) }
+
+func (p *proposal) refusedFor(reasons []string) error {
+	if len(reasons) == 0 {
+		return nil
+	}
+	all := make([]error, len(reasons))
+	for i, text := range reasons {
+		all[i] = errors.New(text)
+	}
+	return &exitError{exitRefused, fmt.Errorf("nothing was changed:\n%w", errors.Join(all...))}
+}
+
+// deleteRefusal is the error that says why nothing can be deleted, and how it is all the same: the
+// command with --when-possible.
+func (p *proposal) deleteRefusal(command string) error {
+	err := p.refusal()
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w\n'%s' deletes it as soon as possible", err, strings.TrimSpace(command+" --when-possible"))
+}
+
+// unlessPossible is deleteRefusal, unless nothing is deleted or it was said that it may wait.
+func (p *proposal) unlessPossible(w *writer, command string) error {
+	if p.operation != api.PlanDelete || w.refusals == api.RefusalsDeclare {
+		return nil
+	}
+	return p.deleteRefusal(command)
+}
+
+// deletable says why nothing can be deleted; who says that it may wait until it can be is told what
+// waits.
+func (g *globals) deletable(p *proposal, whenPossible bool) error {
+	if !whenPossible {
+		return p.deleteRefusal("")
+	}
+	for _, text := range p.refused() {
+		fmt.Fprintf(g.out, "refused for now: %s\n", text)
+	}
+	return nil
+}
+
+// unkept is the error of a plan that is shown and not kept, because it would bind to what nobody
+// knows.
+func (p *proposal) unkept() error {
+	if p.silence() == "" {
+		return nil
+	}
+	unplanned := "holdfast apply -f FILE"
+	if p.operation == api.PlanDelete {
+		unplanned = "holdfast delete KIND NAME"
+	}
+	return &exitError{exitRefused, fmt.Errorf("no plan is kept: %s, so the plan is incomplete. See 'holdfast status'; "+
+		"plan again when it answers, or continue without a plan: '%s'", p.silence(), unplanned)}
+}
+
+// unsure refuses a plan that was made when the storage system answered, while it does not: what
+// would happen now nobody can compare. The plan is good again when it answers. One that was made in
+// silence, for data that is destroyed is named in any case, says no less than it did.
+func (p *proposal) unsure(plan *api.Plan) error {
+	var silent []string
+	for _, n := range p.Notes {
+		if n.Reason == api.NoteNoAnswer && !plans.MadeInSilence(plan.ProposalOf(), n.Object) {
+			silent = append(silent, n.Message)
 		}
 	}
-	p.report.Changes = append(p.report.Changes, p.ends...)
+	if len(silent) == 0 {
+		return nil
+	}
+	return &exitError{exitRefused, fmt.Errorf("%s, so plan %s cannot be checked, and nothing was changed. "+
+		"See 'holdfast status'; name the plan again when it answers", strings.Join(silent, ", "), plan.Name)}
 }
 
-// risk is what the writing or deleting of an object does by itself, whatever the clusters make of it.
-func (t target) risk(before *bare.Objects) api.Risk {
+// whenPossibleUsage is of 'apply' and 'plan'.
+const whenPossibleUsage = "declare objects although they are refused now, such as a StorageNode whose host has not joined: they are carried out as soon as possible"
+
+func refusalsFor(whenPossible bool) api.PlanRefusals {
+	if whenPossible {
+		return api.RefusalsDeclare
+	}
+	return api.RefusalsRefuse
+}
+
+// judge refuses what is refused, unless it is to be declared all the same, and tells of what has no
+// host.
+func (p *proposal) judge(w *writer, out io.Writer) error {
+	err := p.refusal()
 	switch {
-	case t.GetKind() == engine.KindDaemon && t.after == nil:
-		if i := slices.IndexFunc(before.Daemons, func(d api.Daemon) bool { return d.Namespace == t.GetNamespace() && d.Name == t.GetName() }); i >= 0 {
-			return engine.RiskOfRemoval(&before.Daemons[i])
+	case err != nil && w.refusals == api.RefusalsDeclare:
+		for _, text := range p.refused() {
+			fmt.Fprintf(out, "warning: refused for now: %s\n", printable(text))
 		}
-	case t.GetKind() == engine.KindAction && t.live == nil:
-		if kind, _, _ := unstructured.NestedString(t.after.Object, "spec", "kind"); kind == api.ActionDaemonRestart {
-			return api.RiskRedundancy
-		}
-	}
-	return ""
-}
-
-// addCluster tells what would happen to a cluster.
-func (p *proposal) addCluster(ctx context.Context, c client.Client, before, after *bare.Objects, cluster types.NamespacedName) error {
-	view, err := after.View(cluster)
-	if err != nil {
+	case err != nil && len(p.notes(api.NoteHostAwaited)) > 0:
+		return fmt.Errorf("%w\nIf the machine will join later, use '--when-possible': it is carried out as soon as possible", err)
+	case err != nil:
 		return err
 	}
-	all := drivers(answerIn, p.waits)
-	i := slices.IndexFunc(all, func(d engine.Driver) bool { return d.Type() == view.Cluster.Spec.Type })
-	if i < 0 {
-		return fmt.Errorf("storagecluster/%s: this program does not know the storage system %q", cluster.Name, view.Cluster.Spec.Type)
-	}
-	driver := all[i]
-	defer driver.Forget(cluster.Namespace, cluster.Name)
-	// A storage system that does not answer is no reason to show no plan; the plan itself says that it waits for it.
-	var failed error
-	view.System, failed = driver.Observe(ctx, view, &secretsAfter{&bare.Secrets{Reader: c, Namespace: cluster.Namespace}, cluster.Namespace, p.targets})
-	view.Gone = hosts.Gone(after.Hosts, after.Actions)
-	now := time.Now().Add(settled)
-	projection := engine.Project(driver, view, now)
-	was := sync.OnceValue(func() *engine.Projection { return presentProjection(driver, before, view, now) })
-	if projection.Risk() == api.RiskData {
-		p.addAnyway(was())
-	}
-	p.addBasis(before, view)
-	silence := p.addSilence(driver, view, failed)
-	name := cluster.String()
-	p.report.Clusters = append(p.report.Clusters, name)
-	p.report.Changes = append(p.report.Changes, plans.FromProjection(projection)...)
-	p.report.Notes = mergeNotes(p.report.Notes, name, notesOf(projection, view, silence))
-	if view.Cluster.DeletionTimestamp == nil { // what is deleted as a whole has nothing to stay whole for
-		now := refusals(projection.First, presentPlan(driver, before, view, now))
-		p.refused = append(p.refused, now...)
-		p.refused = append(p.refused, laterRefusals(projection, now, was)...)
+	for _, text := range p.notes(api.NoteNoHost) {
+		fmt.Fprintf(out, "warning: %s\n", printable(text))
 	}
 	return nil
 }
 
 func decisionText(d api.Decision) string { return d.Object + ": " + d.Message }
-
-// untold are decisions to do something that no daemon and no request of the plan tells of: how disks are divided, and what is taken over
-// as it is.
-func untold(p *engine.Plan) (all []string) {
-	groups := engine.ResourceObject(&api.DriveGroup{})
-	for _, d := range p.Decisions {
-		if d.Verdict == api.VerdictDo && (d.Reason == api.ReasonAdopted || strings.HasPrefix(d.Object, groups)) {
-			all = append(all, decisionText(d))
-		}
-	}
-	return all
-}
-
-// notesOf says what disks are divided for, what is refused, left alone or waited for, and how far the projection can be trusted.
-func notesOf(p *engine.Projection, view *engine.View, silence string) []string {
-	notes := untold(p.First)
-	for _, d := range p.Last.Decisions {
-		switch d.Verdict {
-		case api.VerdictRefuse:
-			notes = append(notes, "refused: "+decisionText(d))
-		case api.VerdictSkip:
-			notes = append(notes, "left alone: "+decisionText(d))
-		default: // what is done stands in the plan, and what is waited for comes below
-		}
-	}
-	for _, text := range p.Open {
-		notes = append(notes, "waits: "+text)
-	}
-	system := string(view.Cluster.Spec.Type)
-	if silence != "" {
-		notes = append(notes, fmt.Sprintf("%s does not answer (%s): the plan ends here", system, silence))
-	}
-	if len(p.Steps) > 1 {
-		notes = append(notes, fmt.Sprintf("steps 2 and later assume that hosts and %s do their part; each step is planned again after the one before it", system))
-	}
-	return notes
-}
-
-func mergeNotes(all map[string][]string, cluster string, notes []string) map[string][]string {
-	if all == nil {
-		all = map[string][]string{}
-	}
-	all[cluster] = notes
-	return all
-}
-
-// addBasis adds the cluster, its nodes and volumes as they are now and as they would be, and what they depend on.
-func (p *proposal) addBasis(before *bare.Objects, view *engine.View) {
-	add := func(kind string, o client.Object) {
-		name := plans.ObjectName(kind, o.GetNamespace(), o.GetName())
-		if _, ok := p.basis[name]; ok {
-			return // it is in the manifest
-		}
-		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-		if err != nil {
-			panic(err) // our own types can be converted
-		}
-		p.basis[name] = plans.ObjectFacts(&unstructured.Unstructured{Object: u})
-		p.blame[name] = o
-	}
-	if i := slices.IndexFunc(before.Clusters, func(c api.StorageCluster) bool {
-		return client.ObjectKeyFromObject(&c) == client.ObjectKeyFromObject(view.Cluster)
-	}); i >= 0 {
-		add(engine.KindCluster, &before.Clusters[i])
-	}
-	for i := range before.Nodes {
-		n := &before.Nodes[i]
-		if n.Namespace == view.Cluster.Namespace && engine.ClusterOf(n, before.Clusters) == view.Cluster.Name {
-			add(engine.KindNode, n)
-		}
-	}
-	for _, r := range engine.ResourcesOf(before.Resources, client.ObjectKeyFromObject(view.Cluster)) {
-		add(r.ResourceKind(), r)
-	}
-	p.basis.AddView(view)
-	for i := range view.Hosts {
-		name := plans.ObjectName(engine.KindHost, "", view.Hosts[i].Name)
-		if p.blame[name] == nil {
-			p.blame[name] = &view.Hosts[i]
-		}
-	}
-}

@@ -14,13 +14,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/action"
+	"github.com/holdfast-storage/holdfast/agent"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/control/leader"
+	election "github.com/holdfast-storage/holdfast/control/leader"
 	"github.com/holdfast-storage/holdfast/driver/ceph"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
 	"github.com/holdfast-storage/holdfast/engine"
-	"github.com/holdfast-storage/holdfast/engine/hosts"
+	"github.com/holdfast-storage/holdfast/internal/waits"
+	"github.com/holdfast-storage/holdfast/leader"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
@@ -153,20 +156,12 @@ func TestRefused_lastCopies(t *testing.T) {
 	b.expect("host maintenance exit h1 --wait --timeout 5m", exitOK, "host h1 is active")
 }
 
-// plansWith has the command line's own driver ask a Ceph in memory, as the leader's does.
-// All tests of the package see it, so one that calls it does not call t.Parallel.
-func (b *bench) plansWith(c *radostest.Cluster) {
-	dialCeph = func(cfg rados.Config) rados.Client { return c.Dial(cfg) }
-	b.Cleanup(func() { dialCeph = nil })
-}
-
 // TestRefused_lastNode: a StorageNode whose data has nowhere to go is not deleted, though Ceph's driver judges that only when the time is over in which
 // a node may come back under another name. Who says that it may wait deletes it, and that keeps nobody from changing something else.
 func TestRefused_lastNode(t *testing.T) {
 	b := newBench(t)
 	b.addDisks("h1", "h2", "h3")
-	c := b.withCeph()
-	b.plansWith(c)
+	b.withCeph()
 	manifest := func(spec string) string {
 		return strings.Replace(strings.Replace(manifestOn("h1", "h2", "h3"), "mon: {count: 3}", "mon: {count: 1}", 1), "interval: 1s", spec, 1)
 	}
@@ -230,28 +225,31 @@ func (b *bench) withCeph() *radostest.Cluster {
 	c := radostest.New()
 	authority, err := b.server.Rotation(b.server.Config())
 	b.must(err)
-	election := &leader.Election{
+	elect := &election.Election{
 		REST: b.server.Config(), Namespace: bare.SystemNamespace, Name: bare.LeaderLease, Server: "s1", Log: log,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { b.agents(ctx, c) })
 	running.Go(func() {
-		_ = election.Run(ctx, func(ctx context.Context, token string) {
+		_ = elect.Run(ctx, func(ctx context.Context, token string) {
 			store, err := bare.NewStore(ctx, b.server.Config(), token)
 			if err != nil {
 				b.Error(err)
 				return
 			}
 			defer store.Close()
-			driver := &ceph.Driver{Dial: func(cfg rados.Config) rados.Client { return c.Dial(cfg) }}
-			o := &engine.Orchestrator{Store: store, Driver: driver, Leader: "s1", Log: log}
-			var leading sync.WaitGroup
-			leading.Go(func() {
-				_ = runActions(ctx, store, hosts.Config{Planners: map[api.StorageType]hosts.Planner{api.StorageCeph: o}}, &ceph.Driver{}, authority, nil, log)
+			actions, err := store.Actions(ctx)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			_ = leader.Run(ctx, leader.Config{
+				Store: store, Actions: actions, Plans: store.Plans(), Name: "s1", Log: log,
+				Drivers:  []engine.Driver{&ceph.Driver{Dial: func(cfg rados.Config) rados.Client { return c.Dial(cfg) }}},
+				Handlers: []action.Handler{authority}, Agents: agent.ActionKinds(),
+				Waits: waits.Waits{AgentSilent: time.Hour}, // no agent has a heart that beats here
 			})
-			_ = engine.Run(ctx, engine.Config{Store: store, Managers: []engine.ServiceManager{o}, Log: log})
-			leading.Wait()
 		})
 	})
 	b.Cleanup(func() { cancel(); running.Wait() })

@@ -11,14 +11,10 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	clientlog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
-	"github.com/holdfast-storage/holdfast/control/leader"
-	"github.com/holdfast-storage/holdfast/driver/ceph"
-	"github.com/holdfast-storage/holdfast/engine"
-	"github.com/holdfast-storage/holdfast/engine/hosts"
+	"github.com/holdfast-storage/holdfast/internal/gctune"
 	"github.com/holdfast-storage/holdfast/internal/waits"
-	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/leader"
 )
 
 func newServer(g *globals) *cobra.Command {
@@ -77,13 +73,13 @@ func logLevel() slog.Level {
 // runServer runs the server, the engine while it leads, and the agent of its host, until ctx ends or one of them cannot go
 // on.
 func runServer(ctx context.Context, c control.Config, a agentFlags, w waits.Waits) error {
-	go tuneCollector(ctx)
+	go gctune.Run(ctx)
 	server, err := control.Start(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer server.Stop()
-	now := &leading{}
+	now := &leader.Metrics{}
 	publishBackups(c.DataDir)
 	legacyregistry.RawMustRegister(now, certificates{server.Certificates}, quorum{server.Quorum})
 	c.Log.Info("the server is ready", "name", server.Name(), "endpoint", server.Endpoint())
@@ -93,61 +89,5 @@ func runServer(ctx context.Context, c control.Config, a agentFlags, w waits.Wait
 		return server.WhileSeated(ctx, func(ctx context.Context) error { return contend(ctx, server, now, w, c.Log) })
 	})
 	group.Go(func() error { return a.run(ctx, server.Name(), c.DataDir, c.Log, server.AgentConfig()) })
-	return group.Wait()
-}
-
-// contend runs the engine whenever this server leads.
-func contend(ctx context.Context, server *control.Server, now *leading, w waits.Waits, log *slog.Logger) error {
-	if err := bare.Warm(ctx, server.Config()); err != nil && ctx.Err() == nil {
-		log.Info("this server will be slow to begin when it leads", "error", err)
-	}
-	election := &leader.Election{
-		REST: server.Config(), Namespace: bare.SystemNamespace, Name: bare.LeaderLease, Server: server.Name(), Log: log.With("part", "election"),
-	}
-	return election.Run(ctx, func(ctx context.Context, token string) {
-		if err := lead(ctx, server, token, now, w, log.With("part", "engine")); err != nil && ctx.Err() == nil {
-			log.Error("giving up leadership", "error", err)
-		}
-	})
-}
-
-// lead orchestrates all clusters until ctx ends. Whatever the leader writes carries token, so that nothing of it is done once
-// another server leads: other parts than the Store write by way of bare.Fenced.
-func lead(
-	ctx context.Context, server *control.Server, token string, now *leading, w waits.Waits, log *slog.Logger,
-) error {
-	store, err := bare.NewStore(ctx, server.Config(), token)
-	if err != nil {
-		return fmt.Errorf("while starting the engine: %w", err)
-	}
-	defer store.Close()
-	now.store.Store(store)
-	defer now.store.Store(nil)
-	var managers []engine.ServiceManager
-	planners := map[api.StorageType]hosts.Planner{}
-	var mons *ceph.Driver
-	for _, driver := range drivers(leaderAnswerIn, w) {
-		if d, ok := driver.(*ceph.Driver); ok {
-			mons = d
-		}
-		o := &engine.Orchestrator{Store: store, Driver: driver, Leader: server.Name(), Log: log}
-		managers = append(managers, o)
-		planners[api.StorageType(o.Name())] = o
-	}
-	authority, err := server.Rotation(bare.Fenced(server.Config(), token))
-	if err != nil {
-		return fmt.Errorf("while starting the engine: %w", err)
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return store.WatchAgents(ctx, w.OrDefault().AgentSilent) })
-	group.Go(func() error { return store.ClearPlans(ctx) })
-	group.Go(func() error { return server.TellLeader(ctx, bare.Fenced(server.Config(), token)) })
-	group.Go(func() error {
-		c := hosts.Config{Planners: planners, Guards: []hosts.Guard{etcdGuard(server.Config(), store)}, Waits: w}
-		return runActions(ctx, store, c, mons, authority, &now.actions, log)
-	})
-	group.Go(func() error {
-		return engine.Run(ctx, engine.Config{Store: store, Managers: managers, Stats: &now.stats, Log: log})
-	})
 	return group.Wait()
 }

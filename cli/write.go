@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/cli/plans"
+	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
 // writeTries bounds how often a write is tried again because something that does not matter changed meanwhile, such as a
@@ -50,6 +49,9 @@ func (w *writer) check(ctx context.Context, o object) (target, error) {
 	}
 	t.after = t.DeepCopy()
 	if err := w.apply(ctx, t.after, client.DryRunAll); err != nil {
+		if t.live == nil && isFieldConflict(err) { // somebody has made it at this moment
+			t.live, _ = w.read(ctx, o)
+		}
 		return t, explain(o, w.contest(t, err))
 	}
 	if err := checkAsRead(o, t); err != nil {
@@ -79,24 +81,11 @@ func (w *writer) apply(ctx context.Context, u *unstructured.Unstructured, extra 
 		return w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), opts...)
 	}
 	err := withDeadline(ctx, send)
-	if w.withItself(err) {
+	if plans.ConflictsWith(err, w.owner) { // by another command alone, such as 'holdfast host label'
 		opts = append(opts, client.ForceOwnership)
 		err = withDeadline(ctx, send)
 	}
 	return err
-}
-
-// withItself says whether a conflict is with what the owner wrote by another command alone, such as 'holdfast host label'.
-func (w *writer) withItself(err error) bool {
-	causes := fieldConflicts(err)
-	return len(causes) > 0 && !slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return managerIn(c) != w.owner })
-}
-
-// managerIn is whose field a cause of a conflict is about.
-func managerIn(c metav1.StatusCause) string {
-	_, rest, _ := strings.Cut(c.Message, `"`)
-	manager, _, _ := strings.Cut(rest, `"`)
-	return manager
 }
 
 // write applies an object that was checked, and says what that did.
@@ -227,7 +216,7 @@ func (w *writer) recheck(ctx context.Context, t target) (target, error) {
 	mine := plans.Differences(plans.Fields(now.live), plans.Fields(now.after))
 	if clash := clashes(theirs, mine, w.exact); len(clash) > 0 && len(mine) > 0 {
 		return now, &exitError{exitRefused, fmt.Errorf("%s was changed %s while it was being written, and was not overwritten:\n  %s",
-			t, whoChanged(now.live), strings.Join(clash, "\n  "))}
+			t, plans.WhoChanged(now.live), strings.Join(clash, "\n  "))}
 	}
 	return now, nil
 }
@@ -252,25 +241,11 @@ func clashes(theirs, mine []plans.FieldChange, exact bool) []string {
 }
 
 // isFieldConflict says whether an error is about fields that somebody else has applied.
-func isFieldConflict(err error) bool { return len(fieldConflicts(err)) > 0 }
-
-func fieldConflicts(err error) []metav1.StatusCause {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return nil
-	}
-	var causes []metav1.StatusCause
-	for _, c := range status.Status().Details.Causes {
-		if c.Type == metav1.CauseTypeFieldManagerConflict {
-			causes = append(causes, c)
-		}
-	}
-	return causes
-}
+func isFieldConflict(err error) bool { return len(plans.FieldConflicts(err)) > 0 }
 
 // contest makes of the server's words on a conflict such as say what there is, what was wanted, and whose it is.
 func (w *writer) contest(t target, err error) error {
-	causes := fieldConflicts(err)
+	causes := plans.FieldConflicts(err)
 	if len(causes) == 0 {
 		return err
 	}
@@ -278,7 +253,7 @@ func (w *writer) contest(t target, err error) error {
 	var all []string
 	for _, c := range causes {
 		path := strings.TrimPrefix(c.Field, ".")
-		manager := managerIn(c)
+		manager := plans.ManagerIn(c)
 		text := fmt.Sprintf("%s belongs to %s%s", path, manager, when(t.live, manager))
 		if have, ok := theirs[path]; ok {
 			text = fmt.Sprintf("%s: %s set it to %s%s; you want %s", path, manager, have, when(t.live, manager), mine[path])
@@ -311,26 +286,4 @@ func when(u *unstructured.Unstructured, manager string) string {
 		return ""
 	}
 	return " at " + last.UTC().Format(time.RFC3339)
-}
-
-// whoChanged says who wrote last to an object, and when. Statuses do not count.
-func whoChanged(o metav1.Object) string {
-	var last *metav1.Time
-	var who []string
-	for _, m := range o.GetManagedFields() {
-		switch {
-		case m.Subresource != "" || m.Time == nil || last != nil && m.Time.Before(last):
-			continue
-		case last == nil || last.Before(m.Time):
-			last, who = m.Time, nil
-		}
-		if !slices.Contains(who, m.Manager) {
-			who = append(who, m.Manager) // the API tells times in whole seconds: of two in one of them nobody knows who was later
-		}
-	}
-	if last == nil {
-		return "by another user"
-	}
-	slices.Sort(who)
-	return fmt.Sprintf("by %s at %s", strings.Join(who, " or "), last.UTC().Format(time.RFC3339))
 }

@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -209,4 +210,24 @@ func TestActions_frozen(t *testing.T) {
 		err := admin.Patch(ctx, actionIn(ns, test.name), client.RawPatch("application/merge-patch+json", []byte(test.patch)))
 		expectError(t, test.name+" "+test.patch, err, test.err)
 	}
+}
+
+// TestPlans_requester: who makes a Plan, and in which groups, is the server's word: what it comes to is looked at with their
+// rights.
+func TestPlans_requester(t *testing.T) {
+	s, config := sharedServer(t)
+	ns := newNamespace(t, newClient(t, s.Config()))
+	jo := as(t, s, config, pki.Leaf{User: "jo", Groups: []string{"holdfast:admins"}})
+	p := &api.Plan{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "plan"}, Spec: api.PlanSpec{
+		Manifest: "x", Requester: "somebody else", Groups: []string{"system:masters"},
+	}}
+	if err := jo.Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if p.Spec.Requester != "jo" || slices.Contains(p.Spec.Groups, "system:masters") || !slices.Contains(p.Spec.Groups, "holdfast:admins") {
+		t.Errorf("it was made as %+v", p.Spec)
+	}
+	viewer := as(t, s, config, pki.Leaf{User: "vi", Groups: []string{"holdfast:viewers"}})
+	p = &api.Plan{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "viewers"}, Spec: api.PlanSpec{Manifest: "x"}}
+	expectError(t, "a plan of a viewer", viewer.Create(t.Context(), p), "ask an administrator")
 }

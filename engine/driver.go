@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -47,6 +48,22 @@ type Driver interface {
 	Perform(ctx context.Context, view *View, cmd Command, secrets SecretReader) error
 	// Forget releases what the driver holds for a cluster (connections, caches): it was deleted, or leadership was lost.
 	Forget(namespace, name string)
+}
+
+// ActionDriver is a Driver that carries out kinds of Actions of its own, such as a step that a person asks for.
+type ActionDriver interface {
+	Driver
+	// Handlers carry them out by what a Store holds. Where only their kinds are asked for, the Store is nil.
+	Handlers(store Store) []action.Handler
+}
+
+// Wiper is a Driver of a storage system that wipes the devices that leave a cluster with the deletion policy Wipe.
+// Others leave them empty, and with their file system.
+type Wiper interface {
+	Driver
+	// Elsewhere says whether the device of a daemon is in another host than the daemon, as the hosts report: there it is
+	// left as it is. It is pure.
+	Elsewhere(d *api.Daemon, hosts []api.Host) bool
 }
 
 // SecretReader reads the Secrets of one cluster.

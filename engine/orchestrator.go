@@ -29,6 +29,9 @@ type Orchestrator struct {
 	// Leader is this server's name, for reports.
 	Leader string
 	Log    *slog.Logger
+	// Places keeps the daemons of clusters that are planned at one moment apart. All Orchestrators of
+	// a leader share one: a Ceph and a GlusterFS cluster may want the same port. Nil is one of its own.
+	Places *Places
 	// ObserveTimeout bounds Driver.Observe; zero means 10 s.
 	ObserveTimeout time.Duration
 	// CommandTimeout bounds each command, whether the driver or an agent carries it out; zero means one minute.
@@ -37,8 +40,8 @@ type Orchestrator struct {
 	mu     sync.Mutex
 	memory map[types.NamespacedName]*memory
 
-	// placing is taken from the making of a plan that places daemons until they are written.
-	placing places
+	// own stands in for Places where that is nil.
+	own Places
 }
 
 // memory is what is kept of a cluster from run to run. But for asking, it is used by one run at a time.
@@ -154,6 +157,14 @@ func (o *Orchestrator) Close() error {
 		o.Driver.Forget(cluster.Namespace, cluster.Name)
 	}
 	return nil
+}
+
+// sharedPlaces are taken from the making of a plan that places daemons until they are written.
+func (o *Orchestrator) sharedPlaces() *Places {
+	if o.Places != nil {
+		return o.Places
+	}
+	return &o.own
 }
 
 func (o *Orchestrator) observeTimeout() time.Duration {

@@ -13,20 +13,22 @@ import (
 // placeTimeout bounds how long a run waits for hosts on which another cluster's run places daemons.
 const placeTimeout = 10 * time.Second
 
-// places lets one run at a time place daemons on a host: two clusters that are planned at one moment, each without the
-// daemons of the other, could take the same port. Runs on different hosts do not wait for each other, so a cluster that is
-// slow holds up only those that want the very hosts that it is placing daemons on. The zero value is ready.
-type places struct {
+// Places lets one run at a time place daemons on a host: two clusters that are planned at one
+// moment, each without the daemons of the other, could take the same port. Runs on different hosts
+// do not wait for each other, so a cluster that is slow holds up only those that want the very
+// hosts that it is placing daemons on. The zero value is ready.
+type Places struct {
 	mu    sync.Mutex
 	taken map[string]bool
 	// moved is closed and made anew when hosts are given back.
 	moved chan struct{}
 }
 
-// take waits until all hosts are free and takes them, all at once: two runs that each had a part of what the other wants would
-// wait for ever. give gives them back; it may be called more than once.
-func (p *places) take(ctx context.Context, hosts map[string]bool) (give func(), err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, placeTimeout, fmt.Errorf("another cluster is placing daemons there for more than %s", placeTimeout))
+// take waits until all hosts are free and takes them, all at once: two runs that each had a part of
+// what the other wants would wait for ever. give gives them back; it may be called more than once.
+func (p *Places) take(ctx context.Context, hosts map[string]bool) (give func(), err error) {
+	late := fmt.Errorf("another cluster is placing daemons there for more than %s", placeTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, placeTimeout, late)
 	defer cancel()
 	for {
 		ok, moved := p.try(hosts)
@@ -36,12 +38,13 @@ func (p *places) take(ctx context.Context, hosts map[string]bool) (give func(), 
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("while waiting to place daemons on %s: %w", strings.Join(slices.Sorted(maps.Keys(hosts)), ", "), context.Cause(ctx))
+			all := strings.Join(slices.Sorted(maps.Keys(hosts)), ", ")
+			return nil, fmt.Errorf("while waiting to place daemons on %s: %w", all, context.Cause(ctx))
 		}
 	}
 }
 
-func (p *places) try(hosts map[string]bool) (ok bool, moved <-chan struct{}) {
+func (p *Places) try(hosts map[string]bool) (ok bool, moved <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.taken == nil {
@@ -56,7 +59,7 @@ func (p *places) try(hosts map[string]bool) (ok bool, moved <-chan struct{}) {
 	return true, nil
 }
 
-func (p *places) give(hosts map[string]bool) {
+func (p *Places) give(hosts map[string]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for h := range hosts {

@@ -18,7 +18,7 @@ func hostSet(hosts ...string) map[string]bool {
 
 func TestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p places
+		var p Places
 		give, err := p.take(t.Context(), hostSet("h1", "h2"))
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestPlaces(t *testing.T) {
 // TestPlaces_waitsAreBounded: who waits for hosts ends with its context (leadership was lost), and in any case after a while.
 func TestPlaces_waitsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p places
+		var p Places
 		give, err := p.take(t.Context(), hostSet("h1"))
 		if err != nil {
 			t.Fatal(err)

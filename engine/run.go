@@ -86,7 +86,7 @@ func (r *run) look(ctx context.Context) error {
 func (r *run) lookAgain(ctx context.Context, hosts map[string]bool) error {
 	for range placeRounds {
 		r.view, r.plan = nil, nil
-		give, err := r.placing.take(ctx, hosts)
+		give, err := r.sharedPlaces().take(ctx, hosts)
 		if err != nil {
 			return err
 		}

@@ -34,6 +34,20 @@ func (o *Orchestrator) Suppose(ctx context.Context, cluster types.NamespacedName
 	return view, r.plan, nil
 }
 
+// Look asks the storage system of a view for its state, as an orchestration does. It may be called while the cluster is
+// orchestrated, also with a view of what is not so, such as one of a cluster that does not exist yet.
+func (o *Orchestrator) Look(ctx context.Context, view *View, secrets SecretReader) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.observeTimeout())
+	defer cancel()
+	if view.Cluster.UID == "" {
+		return o.Driver.Observe(ctx, view, secrets)
+	}
+	asking := &o.remember(clusterKey(view.Cluster)).asking
+	asking.Lock()
+	defer asking.Unlock()
+	return o.Driver.Observe(ctx, view, secrets)
+}
+
 // SetHostMode changes the mode of a host in the view alone.
 func (v *View) SetHostMode(host string, mode api.HostMode) {
 	for i := range v.Hosts {

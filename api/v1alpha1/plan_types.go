@@ -4,14 +4,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Plan is what 'holdfast plan' found that applying some objects would do, with everything that it was made from, so that
-// 'holdfast apply --plan' does exactly that or refuses. Its spec never changes. Plans are removed a week after they were made.
+// Plan asks the leader for a plan: what happens if some objects are applied or deleted. The leader answers in status.proposal,
+// with the rights of the user who created the Plan. 'holdfast apply --plan' does exactly what the answer says, or refuses. The spec
+// and the answer never change. The leader removes a Plan after a week, or after the time in the annotation holdfast.io/expires-after.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,shortName=pl
-// +kubebuilder:printcolumn:name="Changes",type=integer,JSONPath=`.spec.count`
-// +kubebuilder:printcolumn:name="Risk",type=string,JSONPath=`.spec.risk`
+// +kubebuilder:printcolumn:name="Changes",type=integer,JSONPath=`.status.proposal.count`
+// +kubebuilder:printcolumn:name="Risk",type=string,JSONPath=`.status.proposal.risk`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
 // +kubebuilder:printcolumn:name="Requester",type=string,JSONPath=`.spec.requester`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -24,7 +25,8 @@ type Plan struct {
 	Status PlanStatus `json:"status,omitempty"`
 }
 
-// PlanSpec is what was planned, and from what.
+// PlanSpec is the question. Older command lines planned by themselves, and set Basis, Facts, Changes, Digest, Count and Risk: see
+// PlanProposal.
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a Plan cannot be changed: make another one with 'holdfast plan -f'"
 type PlanSpec struct {
 	// Operation says what is done with the objects of the manifest.
@@ -68,10 +70,20 @@ type PlanSpec struct {
 	// Risk is the highest risk among the changes.
 	// +optional
 	Risk Risk `json:"risk,omitempty"`
-	// Requester is who made the plan. The API server sets it from the certificate of the request.
+	// Requester is the user who created the Plan, and Groups are the groups of that user. The API server sets both from the request. The
+	// leader plans with the rights of that user.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Requester string `json:"requester,omitempty"`
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=256
+	Groups []string `json:"groups,omitempty"`
+	// FieldManager is the field manager that applies the objects; the default is the requester.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	FieldManager string `json:"fieldManager,omitempty"`
 }
 
 // PlanOperation is what a plan does with its objects.
@@ -162,11 +174,15 @@ const (
 )
 
 // PlanState is what became of a plan.
-// +kubebuilder:validation:Enum=Applying;Applied;Stale
+// +kubebuilder:validation:Enum=Proposed;Failed;Applying;Applied;Stale
 type PlanState string
 
-// The states of a plan that was begun.
+// The states of a plan.
 const (
+	// PlanProposed: the leader has answered, and nobody has applied the plan.
+	PlanProposed PlanState = "Proposed"
+	// PlanFailed: the leader could not plan; the message has the cause.
+	PlanFailed PlanState = "Failed"
 	// PlanApplying: its objects are being written. If that was cut off, applying it again goes on with it.
 	PlanApplying PlanState = "Applying"
 	PlanApplied  PlanState = "Applied"
@@ -174,16 +190,121 @@ const (
 	PlanStale PlanState = "Stale"
 )
 
-// PlanStatus is what became of a plan. Empty: it can be applied.
+// PlanStatus is the leader's answer, and what became of the plan. It is empty until the leader has answered.
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.proposal) || has(self.proposal) && self.proposal == oldSelf.proposal",message="the answer of the leader cannot be changed"
 type PlanStatus struct {
+	// Proposal is the leader's answer.
+	// +optional
+	Proposal *PlanProposal `json:"proposal,omitempty"`
 	// +optional
 	State PlanState `json:"state,omitempty"`
-	// Message says in a sentence what moved, or who applied it.
+	// Message says in a sentence what moved, who applied it, or why the leader has no answer.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	Message string `json:"message,omitempty"`
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
+}
+
+// AnnotationExpiresAfter on a Plan is the time after its creation at which the leader removes it, such as 10m. Remove the annotation to
+// keep the Plan for a week.
+const AnnotationExpiresAfter = "holdfast.io/expires-after"
+
+// SecretTypePlan is the type of the Secret with the name of a Plan. A Plan holds no Secrets, because others may read Plans: its manifest
+// has the names of Secrets only, and this Secret has their content, as JSON, by NAMESPACE.NAME. Such a Plan is not kept.
+const SecretTypePlan = "holdfast.io/plan"
+
+// PlanProposal is the leader's answer: what happens if the plan is applied.
+type PlanProposal struct {
+	// Leader is the name of the leader.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Leader string `json:"leader,omitempty"`
+	// Basis is everything that the answer was made from and that decides what it comes to.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8192
+	Basis []PlanBasis `json:"basis,omitempty"`
+	// Facts are what the digests of Basis cover, a line each, to tell what moved: the object, a tab, the fact. They are left
+	// out where the plan would become too large.
+	// +optional
+	// +kubebuilder:validation:MaxLength=524288
+	Facts string `json:"facts,omitempty"`
+	// Changes are what will happen, in that order; the first of them, where the plan would become too large.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8192
+	Changes []PlanChange `json:"changes,omitempty"`
+	// Digest covers all changes.
+	// +kubebuilder:validation:MaxLength=128
+	Digest string `json:"digest"`
+	// Count is the number of all changes.
+	// +optional
+	Count int32 `json:"count,omitempty"`
+	// Risk is the highest risk among the changes.
+	// +optional
+	Risk Risk `json:"risk,omitempty"`
+	// Destroys are the changes that destroy data because of this plan; data that is destroyed without the plan, too, is not listed.
+	// 'holdfast apply' carries such changes out only by the name of their plan.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8192
+	Destroys []PlanChange `json:"destroys,omitempty"`
+	// DestroysCount is the number of all changes that destroy data; Destroys may have the first ones only.
+	// +optional
+	DestroysCount int32 `json:"destroysCount,omitempty"`
+	// Notes say what is refused, and what is unknown.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	Notes []PlanNote `json:"notes,omitempty"`
+	// Report is the plan as text, as 'holdfast plan' prints it. A long report is cut.
+	// +optional
+	// +kubebuilder:validation:MaxLength=524288
+	Report string `json:"report,omitempty"`
+}
+
+// PlanNote says something that the user has to know before the plan is applied.
+type PlanNote struct {
+	// Reason is the kind of note.
+	Reason PlanNoteReason `json:"reason"`
+	// Object is the cluster that does not answer, such as "storagecluster/default/ceph"; empty in other notes.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Object string `json:"object,omitempty"`
+	// Message is a sentence.
+	// +kubebuilder:validation:MaxLength=8192
+	Message string `json:"message"`
+}
+
+// PlanNoteReason is the kind of a PlanNote.
+// +kubebuilder:validation:Enum=Refused;HostAwaited;ActionRefused;NoHost;NoCluster;NoAnswer
+type PlanNoteReason string
+
+// The reasons of notes.
+const (
+	// NoteRefused: the storage system or Holdfast refuses a change now.
+	NoteRefused PlanNoteReason = "Refused"
+	// NoteHostAwaited: a StorageNode is refused because it selects no host; the host may join later.
+	NoteHostAwaited PlanNoteReason = "HostAwaited"
+	// NoteActionRefused: the leader or an agent would refuse an Action.
+	NoteActionRefused PlanNoteReason = "ActionRefused"
+	// NoteNoHost: a StorageNode selects no host, and the plan does not change that.
+	NoteNoHost PlanNoteReason = "NoHost"
+	// NoteNoCluster: an object names a StorageCluster that does not exist.
+	NoteNoCluster PlanNoteReason = "NoCluster"
+	// NoteNoAnswer: the storage system of a cluster does not answer, so the plan is incomplete.
+	NoteNoAnswer PlanNoteReason = "NoAnswer"
+)
+
+// ProposalOf is the answer to a plan, or nil. Older command lines wrote the answer into the spec.
+func (p *Plan) ProposalOf() *PlanProposal {
+	if s := &p.Spec; p.Status.Proposal == nil && s.Digest != "" {
+		return &PlanProposal{
+			Basis: s.Basis, Facts: s.Facts, Changes: s.Changes, Digest: s.Digest, Count: s.Count, Risk: s.Risk,
+		}
+	}
+	return p.Status.Proposal
 }
 
 // PlanList is a list of Plans.

@@ -49,6 +49,9 @@ func (x ActionAdmission) Admit(ctx context.Context, a admission.Attributes, _ ad
 	if a.GetOperation() == admission.Create {
 		err = unstructured.SetNestedField(object, a.GetUserInfo().GetName(), "spec", "requester")
 	}
+	if err == nil && a.GetOperation() == admission.Create && resource == "plans."+api.Group {
+		err = unstructured.SetNestedStringSlice(object, a.GetUserInfo().GetGroups(), "spec", "groups")
+	}
 	if err == nil && resource == "actions."+api.Group {
 		err = errors.Join(times(a, object), x.approval(ctx, a, object))
 	}

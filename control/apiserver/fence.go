@@ -38,6 +38,7 @@ func passFences(api http.Handler) http.Handler {
 				return
 			}
 		}
+		w.Header().Set(fence.KeptHeader, "true")
 		ctx := r.Context()
 		for key, value := range map[string]string{fence.MetadataKey: need, fence.SetMetadataKey: set} {
 			if value != "" {

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -30,10 +31,18 @@ type Driver struct {
 	conns map[types.NamespacedName]*conn
 }
 
-var _ engine.Driver = (*Driver)(nil)
+var (
+	_ engine.ActionDriver = (*Driver)(nil)
+	_ engine.Wiper        = (*Driver)(nil)
+)
 
 // Type is ceph.
 func (d *Driver) Type() api.StorageType { return api.StorageCeph }
+
+// Handlers carry out the Actions that recover mons, and that hand an adopted cluster over.
+func (d *Driver) Handlers(store engine.Store) []action.Handler {
+	return []action.Handler{Recoverer{Store: store, Driver: d}, HandOver{Store: store, Driver: d}}
+}
 
 // Forget closes the connection to a cluster.
 func (d *Driver) Forget(namespace, name string) {

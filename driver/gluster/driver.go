@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
@@ -19,10 +20,15 @@ type Driver struct {
 	Waits waits.Waits
 }
 
-var _ engine.Driver = Driver{}
+var _ engine.ActionDriver = Driver{}
 
 // Type is glusterfs.
 func (Driver) Type() api.StorageType { return api.StorageGlusterFS }
+
+// Handlers carry out the Action that resolves split-brain.
+func (Driver) Handlers(store engine.Store) []action.Handler {
+	return []action.Handler{Resolver{Store: store}}
+}
 
 // Observation is what the nodes reported, by the names of their Daemons.
 type Observation struct {

@@ -10,6 +10,7 @@ package fence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -23,6 +24,9 @@ const (
 	Header = "Holdfast-Fence"
 	// SetHeader carries the fences that the write sets when it is done. An empty value removes the fence.
 	SetHeader = "Holdfast-Fence-Set"
+	// KeptHeader is in the answer to each write that came with tokens: the API server compares them. One that is not
+	// Holdfast's takes no notice of them.
+	KeptHeader = "Holdfast-Fence-Kept"
 	// MetadataKey is the gRPC metadata that carries what Header does.
 	MetadataKey = "holdfast-fence"
 	// SetMetadataKey is the gRPC metadata that carries what SetHeader does.
@@ -119,8 +123,17 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	put(r.Header, Header, need)
 	put(r.Header, SetHeader, set)
-	return t.next.RoundTrip(r)
+	response, err := t.next.RoundTrip(r)
+	if err == nil && response.StatusCode < http.StatusMultipleChoices && response.Header.Get(KeptHeader) == "" {
+		response.Body.Close()
+		return nil, fmt.Errorf("%w: %s", ErrNotKept, r.URL.Host)
+	}
+	return response, err
 }
+
+// ErrNotKept is wrapped by the error of a write that an API server did without a look at its fences. Whoever meets it
+// may not go on: it could write while another one leads. The first write of a leader is that of its Lease.
+var ErrNotKept = errors.New("the API server keeps no fences, so it is not one of Holdfast's own, and nobody may lead with it")
 
 func put(h http.Header, name string, tokens []Token) {
 	if len(tokens) > 0 {

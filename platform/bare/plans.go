@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -36,7 +37,16 @@ func (s *Store) ClearPlans(ctx context.Context) error {
 	}
 }
 
-// RemovePlans removes the Plans that were made before a time.
+// lastsFor is how long a Plan is kept. That of whoever only wanted to know is kept for a moment.
+func lastsFor(p *api.Plan) time.Duration {
+	said, err := time.ParseDuration(p.Annotations[api.AnnotationExpiresAfter])
+	if err != nil || said < 0 || said > planAge {
+		return planAge
+	}
+	return said
+}
+
+// RemovePlans removes the Plans that were made before a time, and those that have less time sooner.
 func (s *Store) RemovePlans(ctx context.Context, before time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, plansTimeout)
 	defer cancel()
@@ -49,17 +59,36 @@ func (s *Store) RemovePlans(ctx context.Context, before time.Time) error {
 			return fmt.Errorf("while listing plans: %w", err)
 		}
 		for _, p := range page.Items {
-			if p.CreationTimestamp.Time.Before(before) {
+			if p.CreationTimestamp.Time.Before(before.Add(planAge - lastsFor(&p))) {
 				old = append(old, api.Plan{ObjectMeta: p.ObjectMeta})
 			}
 		}
 	}
 	var errs []error
 	for i := range old {
+		if err := s.removeSecretOf(ctx, &old[i]); err != nil {
+			errs = append(errs, err)
+		}
 		uid := old[i].UID
 		if err := s.api.Delete(ctx, &old[i], client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("while removing plan %s: %w", old[i].Name, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// removeSecretOf removes the Secret that goes with a Plan which only asked, where whoever asked was cut off.
+func (s *Store) removeSecretOf(ctx context.Context, p *api.Plan) error {
+	if p.Annotations[api.AnnotationExpiresAfter] == "" {
+		return nil
+	}
+	var with corev1.Secret
+	err := s.api.Get(ctx, client.ObjectKeyFromObject(p), &with)
+	if err == nil && with.Type == api.SecretTypePlan {
+		err = s.api.Delete(ctx, &with, client.Preconditions{UID: &with.UID})
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("while removing the secrets of plan %s: %w", p.Name, err)
+	}
+	return nil
 }

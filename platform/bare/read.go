@@ -48,7 +48,7 @@ func (s *Store) View(ctx context.Context, cluster types.NamespacedName) (*engine
 	if err != nil {
 		return nil, err
 	}
-	v, err := objects.own(cluster, s.daemonsBy(byCluster, cluster.String()))
+	v, err := objects.Own(cluster, s.daemonsBy(byCluster, cluster.String()))
 	if err != nil {
 		return nil, err
 	}
@@ -57,13 +57,13 @@ func (s *Store) View(ctx context.Context, cluster types.NamespacedName) (*engine
 }
 
 // objectsOf reads what ReadObjects reads, but no Daemons, and of Secrets the cluster's alone: a fleet has many.
-func (s *Store) objectsOf(ctx context.Context, cluster types.NamespacedName) (*Objects, error) {
-	o := &Objects{}
-	if err := o.readFew(ctx, s.cache); err != nil {
+func (s *Store) objectsOf(ctx context.Context, cluster types.NamespacedName) (*engine.Objects, error) {
+	o := &engine.Objects{}
+	if err := readFew(ctx, s.cache, o); err != nil {
 		return nil, err
 	}
 	secrets := listBy[*corev1.Secret](s.secrets, byCluster, cluster.String())
-	o.Secrets = make([]Secret, 0, len(secrets))
+	o.Secrets = make([]engine.ObjectsSecret, 0, len(secrets))
 	for _, secret := range secrets {
 		o.Secrets = append(o.Secrets, secretOf(secret))
 	}

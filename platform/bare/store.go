@@ -62,6 +62,10 @@ type Store struct {
 	emitSlice time.Duration
 	// actionWatchers are told of changes of actions.
 	actionWatchers map[*func()]bool
+	// planWatchers are told of changes of Plans.
+	planWatchers map[*func()]bool
+	// plain reaches the API without the leader's token.
+	plain *rest.Config
 }
 
 var _ engine.Store = (*Store)(nil)
@@ -76,6 +80,8 @@ func Fenced(config *rest.Config, token string) *rest.Config {
 func NewStore(ctx context.Context, config *rest.Config, token string) (*Store, error) {
 	// The engine's writes come in bursts and are few on the whole. A limit in the client would only delay a bring-up; the
 	// API server has its own limits.
+	plain := rest.AddUserAgent(rest.CopyConfig(config), "engine")
+	plain.QPS = -1
 	config = rest.AddUserAgent(Fenced(config, token), "engine")
 	config.QPS = -1
 	config.Wrap(newLine(atOncePerCore * max(2, goruntime.GOMAXPROCS(0))))
@@ -91,6 +97,7 @@ func NewStore(ctx context.Context, config *rest.Config, token string) (*Store, e
 		token: token, log: slog.Default(), fresh: newFreshness(),
 		locks: map[types.NamespacedName]*lock{}, terms: map[types.NamespacedName]int32{}, logs: map[types.NamespacedName]*eventLog{}, watchers: map[*watcher]bool{},
 		beats: newHeartbeats(), emitSlice: flushSlice, actionWatchers: map[*func()]bool{},
+		planWatchers: map[*func()]bool{}, plain: plain,
 	}
 	if s.api, err = client.New(config, client.Options{Scheme: scheme, Mapper: newMapper(), HTTPClient: httpClient}); err != nil {
 		return nil, fmt.Errorf("while preparing the client of the API: %w", err)
@@ -160,6 +167,7 @@ func newCache(config *rest.Config, httpClient *http.Client, scheme *runtime.Sche
 		DefaultUnsafeDisableDeepCopy: ptr.To(true),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:        {Label: labels.NewSelector().Add(*ofClusters), Transform: withoutValues},
+			&api.Plan{}:             {Transform: withoutContent},
 			&coordinationv1.Lease{}: {Namespaces: map[string]cache.Config{SystemNamespace: {}}},
 		},
 	})

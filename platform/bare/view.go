@@ -1,7 +1,6 @@
 package bare
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,30 +14,10 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// Objects is everything that views are made of.
-type Objects struct {
-	Clusters []api.StorageCluster
-	Nodes    []api.StorageNode
-	Hosts    []api.Host
-	Daemons  []api.Daemon
-	Statuses []api.StorageStatus
-	Actions  []api.Action
-	// Resources are those of all kinds.
-	Resources []api.Resource
-	// Secrets are those with the label of a cluster. What they hold is not kept.
-	Secrets []Secret
-}
-
-// Secret is a Secret without what it holds.
-type Secret struct {
-	Namespace, Cluster string
-	engine.SecretInfo
-}
-
 // ReadObjects reads everything that views are made of, with a client or a cache.
-func ReadObjects(ctx context.Context, r client.Reader) (*Objects, error) {
-	o := &Objects{}
-	if err := o.readFew(ctx, r); err != nil {
+func ReadObjects(ctx context.Context, r client.Reader) (*engine.Objects, error) {
+	o := &engine.Objects{}
+	if err := readFew(ctx, r, o); err != nil {
 		return nil, err
 	}
 	var daemons api.DaemonList
@@ -46,11 +25,11 @@ func ReadObjects(ctx context.Context, r client.Reader) (*Objects, error) {
 		return nil, fmt.Errorf("while reading %T: %w", daemons, err)
 	}
 	o.Daemons = daemons.Items
-	return o, o.readSecrets(ctx, r)
+	return o, readSecrets(ctx, r, o)
 }
 
 // readFew reads the kinds of which there are few.
-func (o *Objects) readFew(ctx context.Context, r client.Reader) error {
+func readFew(ctx context.Context, r client.Reader, o *engine.Objects) error {
 	var clusters api.StorageClusterList
 	var nodes api.StorageNodeList
 	var hosts api.HostList
@@ -67,7 +46,7 @@ func (o *Objects) readFew(ctx context.Context, r client.Reader) error {
 	return err
 }
 
-func (o *Objects) readSecrets(ctx context.Context, r client.Reader) error {
+func readSecrets(ctx context.Context, r client.Reader, o *engine.Objects) error {
 	var secrets corev1.SecretList
 	if err := r.List(ctx, &secrets, client.HasLabels{api.LabelCluster}); err != nil {
 		return fmt.Errorf("while reading %T: %w", secrets, err)
@@ -78,8 +57,8 @@ func (o *Objects) readSecrets(ctx context.Context, r client.Reader) error {
 	return nil
 }
 
-func secretOf(s *corev1.Secret) Secret {
-	return Secret{
+func secretOf(s *corev1.Secret) engine.ObjectsSecret {
+	return engine.ObjectsSecret{
 		Namespace: s.Namespace, Cluster: clusterOfSecret(s).Name,
 		SecretInfo: engine.SecretInfo{Name: s.Name, UID: string(s.UID), Keys: sortedKeys(s.Data), Annotations: s.Annotations},
 	}
@@ -93,72 +72,6 @@ func sortedKeys(data map[string][]byte) []string {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-// View makes the view of one cluster. The error wraps engine.ErrNotFound when there is no such cluster.
-func (o *Objects) View(cluster types.NamespacedName) (*engine.View, error) {
-	own, others := daemonsOf(o.Daemons, cluster)
-	v, err := o.own(cluster, own)
-	if err != nil {
-		return nil, err
-	}
-	v.AddNeighbours(o.Nodes, func(map[string]bool) []*api.Daemon { return others }, o.Clusters)
-	return v, nil
-}
-
-// own is the view of one cluster with its daemons and without its neighbours.
-func (o *Objects) own(cluster types.NamespacedName, daemons []*api.Daemon) (*engine.View, error) {
-	v := &engine.View{Hosts: slices.Clone(o.Hosts)}
-	for i := range o.Clusters {
-		if client.ObjectKeyFromObject(&o.Clusters[i]) == cluster {
-			v.Cluster = &o.Clusters[i]
-		}
-	}
-	if v.Cluster == nil {
-		return nil, fmt.Errorf("storagecluster %s: %w", cluster, engine.ErrNotFound)
-	}
-	for i := range o.Nodes {
-		if n := &o.Nodes[i]; n.Namespace == cluster.Namespace && engine.ClusterOf(n, o.Clusters) == cluster.Name {
-			v.Nodes = append(v.Nodes, *n)
-		}
-	}
-	slices.SortFunc(daemons, func(a, b *api.Daemon) int { return cmp.Compare(a.Name, b.Name) })
-	v.Daemons = make([]api.Daemon, len(daemons))
-	for i, d := range daemons {
-		v.Daemons[i] = *d
-	}
-	for i := range o.Statuses {
-		if client.ObjectKeyFromObject(&o.Statuses[i]) == cluster {
-			v.Status = &o.Statuses[i]
-		}
-	}
-	for _, s := range o.Secrets {
-		if s.Namespace == cluster.Namespace && s.Cluster == cluster.Name {
-			v.Secrets = append(v.Secrets, s.SecretInfo)
-		}
-	}
-	v.Resources = engine.ResourcesOf(o.Resources, cluster)
-	v.Actions = engine.ActionsOf(o.Actions, cluster)
-	sortView(v)
-	return v, nil
-}
-
-// daemonsOf parts the daemons of a cluster from all others.
-func daemonsOf(all []api.Daemon, cluster types.NamespacedName) (own, others []*api.Daemon) {
-	for i := range all {
-		if d := &all[i]; clusterOf(d) == cluster {
-			own = append(own, d)
-		} else {
-			others = append(others, d)
-		}
-	}
-	return own, others
-}
-
-func sortView(v *engine.View) {
-	slices.SortFunc(v.Nodes, func(a, b api.StorageNode) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(v.Hosts, func(a, b api.Host) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(v.Secrets, func(a, b engine.SecretInfo) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // Secrets reads the Secrets of one namespace.

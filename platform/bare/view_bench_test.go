@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // BenchmarkObjects_View makes the view of one of four clusters on 1,000 hosts with 10,000 daemons.
 func BenchmarkObjects_View(b *testing.B) {
-	o := &bare.Objects{}
+	o := &engine.Objects{}
 	for c := range 4 {
 		o.Clusters = append(o.Clusters, api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("c", c)}})
 	}

@@ -26,7 +26,7 @@ func (s *Store) watch(ctx context.Context) ([]toolscache.DoneChecker, error) {
 	var filled []toolscache.DoneChecker
 	for _, o := range append([]client.Object{
 		&api.StorageCluster{}, &api.StorageNode{}, &api.StorageStatus{}, &api.Daemon{}, &api.Host{}, &api.Action{},
-		&corev1.Secret{}, &coordinationv1.Lease{},
+		&api.Plan{}, &corev1.Secret{}, &coordinationv1.Lease{},
 	}, kindsOfResources()...) {
 		informer, err := s.cache.GetInformer(ctx, o)
 		if err != nil {
@@ -62,6 +62,7 @@ func (s *Store) saw(was, is any, gone bool) {
 		s.sawLease(lease, gone)
 		return
 	}
+	s.sawPlan(o)
 	before, _ := was.(client.Object)
 	s.sawForActions(before, o, gone)
 	for _, c := range s.changes(before, o, gone) {

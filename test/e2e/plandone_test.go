@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/cli/plans"
+	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
 // applyPlanned shows the plan of a manifest, has exactly that done by its name, and fails the test if anything else came of it, or less. It
@@ -40,8 +40,8 @@ func (b *bed) applyPlanned(manifest string) []string {
 	})
 	after := b.world()
 	happened := happenedSince(before, after)
-	compare(b, "what happened, and what "+plan.Name+" told", happened, foretold(plan.Spec.Changes))
-	compare(b, "devices that are used, and those of "+plan.Name, usedSince(before, after), takes(plan.Spec.Changes, before))
+	compare(b, "what happened, and what "+plan.Name+" told", happened, foretold(plan.ProposalOf().Changes))
+	compare(b, "devices that are used, and those of "+plan.Name, usedSince(before, after), takes(plan.ProposalOf().Changes, before))
 	if b.Failed() {
 		b.Logf("the plan:\n%s", text)
 	}
@@ -60,7 +60,7 @@ func (b *bed) planned(manifest string) (string, api.Plan) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	compare(b, "what the plan shows, and what it holds", shown(text), held(plan.Spec.Changes))
+	compare(b, "what the plan shows, and what it holds", shown(text), held(plan.ProposalOf().Changes))
 	return text, plan
 }
 

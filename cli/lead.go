@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
+	"github.com/holdfast-storage/holdfast/action"
+	"github.com/holdfast-storage/holdfast/agent"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control"
+	election "github.com/holdfast-storage/holdfast/control/leader"
+	"github.com/holdfast-storage/holdfast/control/rotation"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/hosts"
+	"github.com/holdfast-storage/holdfast/internal/waits"
+	"github.com/holdfast-storage/holdfast/leader"
+	"github.com/holdfast-storage/holdfast/platform/bare"
+)
+
+// contend runs the engine whenever this server leads.
+func contend(ctx context.Context, server *control.Server, now *leader.Metrics, w waits.Waits, log *slog.Logger) error {
+	if err := bare.Warm(ctx, server.Config()); err != nil && ctx.Err() == nil {
+		log.Info("this server will be slow to begin when it leads", "error", err)
+	}
+	e := &election.Election{
+		REST: server.Config(), Namespace: bare.SystemNamespace, Name: bare.LeaderLease, Server: server.Name(),
+		Log: log.With("part", "election"),
+	}
+	return e.Run(ctx, func(ctx context.Context, token string) {
+		if err := lead(ctx, server, token, now, w, log.With("part", "engine")); err != nil && ctx.Err() == nil {
+			log.Error("giving up leadership", "error", err)
+		}
+	})
+}
+
+// lead runs the leader on this server until ctx ends. Whatever it writes carries token, so that
+// nothing of it is done once another server leads: other parts than the Store write by way of
+// bare.Fenced.
+func lead(
+	ctx context.Context, server *control.Server, token string, now *leader.Metrics, w waits.Waits, log *slog.Logger,
+) error {
+	store, err := bare.NewStore(ctx, server.Config(), token)
+	if err != nil {
+		return fmt.Errorf("while starting the engine: %w", err)
+	}
+	defer store.Close()
+	authority, err := server.Rotation(bare.Fenced(server.Config(), token))
+	if err != nil {
+		return fmt.Errorf("while starting the engine: %w", err)
+	}
+	c := leads(w, authority)
+	c.Store, c.Plans, c.Name, c.Metrics, c.Log = store, store.Plans(), server.Name(), now, log
+	c.Guards = []hosts.Guard{etcdGuard(server.Config(), store)}
+	if c.Actions, err = store.Actions(ctx); err != nil {
+		return fmt.Errorf("while starting to look after actions: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return server.TellLeader(ctx, bare.Fenced(server.Config(), token)) })
+	group.Go(func() error { return leader.Run(ctx, c) })
+	return group.Wait()
+}
+
+// leads is what every leader of this program knows and can do, whatever server it is on.
+func leads(w waits.Waits, authority *rotation.Handler) leader.Config {
+	return leader.Config{
+		Drivers: drivers(leaderAnswerIn, w), Handlers: []action.Handler{authority}, Agents: agent.ActionKinds(), Waits: w,
+	}
+}
+
+// actionKinds are all kinds of actions, by name.
+func actionKinds() map[string]action.Kind { return leads(waits.Waits{}, &rotation.Handler{}).Kinds() }
+
+// etcdGuard keeps a server until the control plane goes on without it, whatever is switched off
+// then: also those in maintenance.
+func etcdGuard(config *rest.Config, store engine.Store) hosts.Guard {
+	return func(ctx context.Context, host *api.Host) ([]hosts.Obstacle, error) {
+		if _, server := host.Labels[api.LabelServer]; !server {
+			return nil, nil
+		}
+		status, err := control.Quorum(ctx, config)
+		switch {
+		case errors.Is(err, control.ErrQuorumUnseen):
+			return []hosts.Obstacle{{Wait: "the leader of etcd to look at its members"}}, nil
+		case err != nil:
+			return nil, err
+		}
+		there, err := store.Hosts(ctx)
+		if err != nil {
+			return nil, err
+		}
+		stays := func(name string) bool {
+			return slices.ContainsFunc(there, func(h api.Host) bool { return h.Name == name && h.ModeOf() != api.HostMaintenance })
+		}
+		why := status.Needs(host.Name, stays)
+		if why == "" {
+			return nil, nil
+		}
+		return []hosts.Obstacle{{Wait: why, Refusal: status.Stuck(host.Name, stays)}}, nil
+	}
+}
