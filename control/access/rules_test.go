@@ -77,7 +77,7 @@ func TestRules_sayWhatIsMissing(t *testing.T) {
 	got := access.NewAuthorizer(needs{}).Rules(t.Context(), users["h1"], "ns", served).EvaluationError
 	for _, want := range []string{
 		"secrets: no daemon of the host", "daemons.holdfast.io: a host sees its own daemons alone",
-		"a host's lease lies in holdfast-system",
+		"a host's lease is in holdfast-system",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q does not say %q", got, want)
