@@ -76,7 +76,7 @@ func TestRules(t *testing.T) {
 func TestRules_sayWhatIsMissing(t *testing.T) {
 	got := access.NewAuthorizer(needs{}).Rules(t.Context(), users["h1"], "ns", served).EvaluationError
 	for _, want := range []string{
-		"secrets: no daemon of the host", "daemons.holdfast.io: a host sees its own daemons alone",
+		"secrets: no daemon of the host", "daemons.holdfast.io: a host may read only its own daemons",
 		"a host's lease is in holdfast-system",
 	} {
 		if !strings.Contains(got, want) {
