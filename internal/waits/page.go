@@ -19,8 +19,7 @@ program ends at its start, with exit code 2.
 - **In production leave it unset.** With low values Holdfast acts on short absences: it moves daemons, releases those of
   disconnected hosts and copies data, although the machine would have been back.
 - Set it to the same value for all servers, because each may lead. A server with this variable logs it at its start.
-- Set it for ` + "`holdfast plan`, `apply`, `delete`" + ` and other commands that plan, too: they plan themselves, and
-  would show another plan than the leader's. Agents do not need it.
+  Agents and the command line do not need it.
 
 | wait | default | meaning |
 |---|---|---|
