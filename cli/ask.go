@@ -99,14 +99,17 @@ func (g *globals) awaitAnswer(ctx context.Context, c client.Client, plan *api.Pl
 	defer cancel()
 	told := time.AfterFunc(leaderLooks, func() { fmt.Fprintln(g.err, "waiting for the plan of the leader …") })
 	defer told.Stop()
+	var last error
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
 		err := withDeadline(ctx, func(ctx context.Context) error {
 			return c.Get(ctx, client.ObjectKeyFromObject(plan), plan)
 		})
 		switch {
 		case ctx.Err() != nil:
-		case err != nil:
+		case err != nil && final(err):
 			return fmt.Errorf("while waiting for the plan of the leader: %w", err)
+		case err != nil: // the server that was asked may be the one that ends
+			last = err
 		case plan.Status.Proposal != nil:
 			return nil
 		case plan.Status.State == api.PlanFailed:
@@ -118,10 +121,18 @@ func (g *globals) awaitAnswer(ctx context.Context, c client.Client, plan *api.Pl
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return errors.New("interrupted; nothing was changed")
 			}
+			if last != nil {
+				return &exitError{exitFailed, fmt.Errorf("the plan of the leader could not be read within %s, and nothing was changed: %w", limit, last)}
+			}
 			return &exitError{exitFailed, fmt.Errorf("the leader made no plan within %s, and nothing was changed: no server leads, "+
 				"or the leader is older than this program; see 'holdfast doctor'", limit)}
 		}
 	}
+}
+
+// final says whether an API server means what it answers: another try would not change it.
+func final(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err)
 }
 
 // keep keeps the plan of a proposal for a week.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -226,6 +227,19 @@ func TestPlans_requester(t *testing.T) {
 	}
 	if p.Spec.Requester != "jo" || slices.Contains(p.Spec.Groups, "system:masters") || !slices.Contains(p.Spec.Groups, "holdfast:admins") {
 		t.Errorf("it was made as %+v", p.Spec)
+	}
+	p.Status = api.PlanStatus{State: api.PlanProposed, Proposal: &api.PlanProposal{Leader: "s1", Report: "one"}}
+	if err := jo.Status().Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	for _, patch := range []string{
+		`[{"op":"remove","path":"/status"}]`, `[{"op":"remove","path":"/status/proposal"}]`, `[{"op":"replace","path":"/status/proposal/report","value":"two"}]`,
+	} {
+		err := jo.Status().Patch(t.Context(), p.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(patch)))
+		expectError(t, patch, err, "the answer of the leader cannot be changed")
+	}
+	if err := jo.Status().Patch(t.Context(), p.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"state":"Applied"}}`))); err != nil {
+		t.Error(err)
 	}
 	viewer := as(t, s, config, pki.Leaf{User: "vi", Groups: []string{"holdfast:viewers"}})
 	p = &api.Plan{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "viewers"}, Spec: api.PlanSpec{Manifest: "x"}}

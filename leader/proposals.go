@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"sync"
@@ -78,13 +79,24 @@ type proposer struct {
 	mu sync.Mutex
 	// busy are the Plans that are being answered, and those that could not be, until then.
 	busy map[types.NamespacedName]time.Time
+	// failed are the Plans that could not be answered, with how often and why.
+	failed map[types.NamespacedName]failedAnswer
 }
+
+// failedAnswer is a Plan that could not be answered.
+type failedAnswer struct {
+	times int
+	err   error
+}
+
+// mostAnswers is how often a Plan is tried before its requester is told why there is no answer.
+const mostAnswers = 3
 
 // Propose answers Plans until ctx ends, and returns when it is at rest.
 func Propose(ctx context.Context, c ProposeConfig) error {
 	p := &proposer{
 		ProposeConfig: c, wake: make(chan struct{}, 1), slots: make(chan struct{}, atOnce),
-		busy: map[types.NamespacedName]time.Time{},
+		busy: map[types.NamespacedName]time.Time{}, failed: map[types.NamespacedName]failedAnswer{},
 	}
 	defer p.work.Wait()
 	c.Plans.Notify(ctx, p.signal)
@@ -121,7 +133,7 @@ func (p *proposer) answerAll(ctx context.Context) {
 		}
 		p.work.Go(func() {
 			defer func() { <-p.slots }()
-			p.done(name, p.answer(ctx, name))
+			p.done(name, p.answerSafely(ctx, name))
 		})
 	}
 }
@@ -148,9 +160,34 @@ func (p *proposer) done(name types.NamespacedName, err error) {
 		}
 	}
 	p.busy[name] = time.Now().Add(askAgain)
-	if err != nil && !errors.Is(err, engine.ErrNotFound) && !errors.Is(err, context.Canceled) {
+	switch {
+	case err == nil || errors.Is(err, engine.ErrNotFound):
+		delete(p.failed, name)
+	case !errors.Is(err, context.Canceled):
+		p.failed[name] = failedAnswer{p.failed[name].times + 1, err}
 		p.Log.Warn("a plan cannot be answered; trying again", "plan", name, "error", err)
 	}
+}
+
+// answerSafely turns a panic into an error: a fault in one answer ends no leader.
+func (p *proposer) answerSafely(ctx context.Context, name types.NamespacedName) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			p.Log.Error("panic while answering a plan", "plan", name, "panic", fault, "stack", string(debug.Stack()))
+			err = fmt.Errorf("planning failed because of a bug (the log of the leader has more): %v", fault)
+		}
+	}()
+	return p.answer(ctx, name)
+}
+
+// givenUp says why a Plan was tried often enough.
+func (p *proposer) givenUp(name types.NamespacedName) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f := p.failed[name]; f.times >= mostAnswers {
+		return fmt.Errorf("the leader tried %d times: %w", f.times, f.err)
+	}
+	return nil
 }
 
 // answer answers one Plan. What comes of it for whoever asks stands in the Plan; an error is for
@@ -165,12 +202,16 @@ func (p *proposer) answer(leading context.Context, name types.NamespacedName) er
 	defer cancel()
 	now := metav1.Now()
 	plan.Status = api.PlanStatus{State: api.PlanProposed, Time: &now}
-	proposal, err := p.propose(ctx, plan)
+	givenUp := p.givenUp(name)
+	var proposal *propose.Proposal
+	if err = givenUp; err == nil {
+		proposal, err = p.propose(ctx, plan)
+	}
 	if err != nil && ctx.Err() != nil && leading.Err() == nil {
 		err = propose.Refuse("the plan was not ready within %s: %w", limit, err)
 	}
 	switch {
-	case errors.Is(err, propose.ErrRefused):
+	case givenUp != nil, errors.Is(err, propose.ErrRefused):
 		plan.Status.State, plan.Status.Message = api.PlanFailed, words.Cut(err.Error(), maxMessage)
 	case err != nil:
 		return err

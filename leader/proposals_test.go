@@ -76,6 +76,9 @@ func (s *shelf) Get(_ context.Context, name types.NamespacedName) (*api.Plan, er
 func (s *shelf) Answer(_ context.Context, p *api.Plan) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if p.Name == "large" && p.Status.Proposal != nil {
+		return errors.New("etcdserver: request is too large")
+	}
 	s.plans[p.Name] = p.DeepCopy()
 	return nil
 }
@@ -136,7 +139,7 @@ func TestPropose(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second) // it is tried again
 		synctest.Wait()
-		for name, manifest := range map[string]string{"forbidden": "forbidden", "slow": "slow", "fault": "broken", "fine": "toy"} {
+		for name, manifest := range map[string]string{"forbidden": "forbidden", "slow": "slow", "fault": "broken", "fine": "toy", "large": "toy"} {
 			s.put(name, manifest)
 		}
 		synctest.Wait()
@@ -156,6 +159,7 @@ func TestPropose(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		fails(t, s, "slow", "the plan was not ready within 45s")
+		fails(t, s, "large", "the leader tried 3 times: etcdserver: request is too large")
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)

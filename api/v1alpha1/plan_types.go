@@ -16,6 +16,7 @@ import (
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
 // +kubebuilder:printcolumn:name="Requester",type=string,JSONPath=`.spec.requester`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.proposal) || has(self.status) && has(self.status.proposal) && self.status.proposal == oldSelf.status.proposal",message="the answer of the leader cannot be changed"
 type Plan struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -191,7 +192,6 @@ const (
 )
 
 // PlanStatus is the leader's answer, and what became of the plan. It is empty until the leader has answered.
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.proposal) || has(self.proposal) && self.proposal == oldSelf.proposal",message="the answer of the leader cannot be changed"
 type PlanStatus struct {
 	// Proposal is the leader's answer.
 	// +optional

@@ -159,7 +159,9 @@ func viewer(a authorizer.Attributes) bool {
 	if !a.IsResourceRequest() {
 		return a.GetVerb() == "get" && slices.ContainsFunc(viewerPaths, func(path string) bool { return covers(path, a.GetPath()) })
 	}
-	isSecret := a.GetAPIGroup() == "" && a.GetResource() == "secrets"
+	// What is asked of all groups or resources is asked of Secrets, too.
+	ofCore := a.GetAPIGroup() == "" || a.GetAPIGroup() == "*"
+	isSecret := ofCore && (a.GetResource() == "secrets" || a.GetResource() == "*")
 	return !isSecret && slices.Contains([]string{"get", "list", "watch"}, a.GetVerb())
 }
 

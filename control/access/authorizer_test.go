@@ -68,6 +68,7 @@ func TestAuthorizer(t *testing.T) {
 		{"viewer", "get /metrics", true},
 		{"viewer", "get secrets ns/a", false},
 		{"viewer", "list secrets -/-", false},
+		{"viewer", "get * ns/-", false},
 		{"viewer", "update daemons.holdfast.io/status ns/a", false},
 		{"viewer", "delete hosts.holdfast.io -/h1", false},
 		{"viewer", "post /metrics", false},

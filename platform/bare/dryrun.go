@@ -27,8 +27,12 @@ type dryRun struct {
 // checkNamed is check with an error that names the object.
 func (d dryRun) checkNamed(ctx context.Context, u *unstructured.Unstructured) (propose.Target, error) {
 	t, err := d.check(ctx, u)
-	if err != nil && propose.IsSecret(u) { // the cause may show what is secret
+	switch { // the cause may show what is secret
+	case err == nil || !propose.IsSecret(u):
+	case errors.Is(err, propose.ErrRefused):
 		err = propose.Refuse("the API server refuses this Secret")
+	default:
+		err = errors.New("the API server did not check this Secret")
 	}
 	if err != nil {
 		err = fmt.Errorf("%s/%s: %w", strings.ToLower(u.GetKind()), u.GetName(), err)
