@@ -64,11 +64,8 @@ func (s *Store) RemovePlans(ctx context.Context, before time.Time) error {
 			}
 		}
 	}
-	var errs []error
+	errs := []error{s.removeSecrets(ctx, before.Add(planAge-secretAge))}
 	for i := range old {
-		if err := s.removeSecretOf(ctx, &old[i]); err != nil {
-			errs = append(errs, err)
-		}
 		uid := old[i].UID
 		if err := s.api.Delete(ctx, &old[i], client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("while removing plan %s: %w", old[i].Name, err))
@@ -77,18 +74,25 @@ func (s *Store) RemovePlans(ctx context.Context, before time.Time) error {
 	return errors.Join(errs...)
 }
 
-// removeSecretOf removes the Secret that goes with a Plan which only asked, where whoever asked was cut off.
-func (s *Store) removeSecretOf(ctx context.Context, p *api.Plan) error {
-	if p.Annotations[api.AnnotationExpiresAfter] == "" {
-		return nil
+// secretAge is how long the Secret of a Plan is kept: longer than anybody waits for an answer.
+const secretAge = 10 * time.Minute
+
+// removeSecrets removes the Secrets that go with Plans and were made before a time. Whoever asked removes them; these are of those who were
+// cut off, also before they made the Plan.
+func (s *Store) removeSecrets(ctx context.Context, before time.Time) error {
+	var all corev1.SecretList
+	if err := s.api.List(ctx, &all, client.MatchingFields{"type": api.SecretTypePlan}); err != nil {
+		return fmt.Errorf("while listing the secrets of plans: %w", err)
 	}
-	var with corev1.Secret
-	err := s.api.Get(ctx, client.ObjectKeyFromObject(p), &with)
-	if err == nil && with.Type == api.SecretTypePlan {
-		err = s.api.Delete(ctx, &with, client.Preconditions{UID: &with.UID})
+	var errs []error
+	for i := range all.Items {
+		x := &all.Items[i]
+		if x.Type != api.SecretTypePlan || !x.CreationTimestamp.Time.Before(before) {
+			continue
+		}
+		if err := s.api.Delete(ctx, x, client.Preconditions{UID: &x.UID}); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("while removing the secrets of plan %s: %w", x.Name, err))
+		}
 	}
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("while removing the secrets of plan %s: %w", p.Name, err)
-	}
-	return nil
+	return errors.Join(errs...)
 }

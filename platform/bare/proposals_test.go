@@ -138,8 +138,8 @@ func TestPlans_room(t *testing.T) {
 	must(t, w.Delete(t.Context(), plan))
 }
 
-// TestRemovePlans_expired: a plan that only asked has less time than one that is kept. Its Secret goes with it, and no other
-// of its name.
+// TestRemovePlans_expired: a plan that only asked has less time than one that is kept. The Secrets of plans go when nobody waits for their
+// answers any more, also one without a plan, and no other of its name.
 func TestRemovePlans_expired(t *testing.T) {
 	w, s := newWorld(t), newStore(t, "expired")
 	type with struct {
@@ -156,14 +156,21 @@ func TestRemovePlans_expired(t *testing.T) {
 		must(t, w.Create(t.Context(), p))
 		must(t, w.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Type: c.secret}))
 	}
+	alone := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "plan-never-made"}, Type: api.SecretTypePlan}
+	must(t, w.Create(t.Context(), alone))
+	must(t, s.RemovePlans(t.Context(), time.Now().Add(-7*24*time.Hour)))
+	must(t, w.Get(t.Context(), alone))
 	must(t, s.RemovePlans(t.Context(), time.Now().Add(-7*24*time.Hour).Add(11*time.Minute)))
+	if err := w.Get(t.Context(), alone); err == nil {
+		t.Error("the secret of a plan that was never made stays")
+	}
 	for name, c := range cases {
 		meta := metav1.ObjectMeta{Namespace: "default", Name: name}
 		stays := c.expires != "10m"
 		if err := w.Get(t.Context(), &api.Plan{ObjectMeta: meta}); (err == nil) != stays {
 			t.Errorf("%s: %v", name, err)
 		}
-		stays = stays || c.secret != api.SecretTypePlan
+		stays = c.secret != api.SecretTypePlan
 		if err := w.Get(t.Context(), &corev1.Secret{ObjectMeta: meta}); (err == nil) != stays {
 			t.Errorf("the secret %s: %v", name, err)
 		}
