@@ -122,7 +122,8 @@ func (g *globals) awaitAnswer(ctx context.Context, c client.Client, plan *api.Pl
 				return errors.New("interrupted; nothing was changed")
 			}
 			if last != nil {
-				return &exitError{exitFailed, fmt.Errorf("the plan of the leader could not be read within %s, and nothing was changed: %w", limit, last)}
+				return &exitError{exitFailed, fmt.Errorf(
+					"the plan of the leader could not be read within %s, and nothing was changed: %w", limit, last)}
 			}
 			return &exitError{exitFailed, fmt.Errorf("the leader made no plan within %s, and nothing was changed: no server leads, "+
 				"or the leader is older than this program; see 'holdfast doctor'", limit)}
@@ -132,7 +133,8 @@ func (g *globals) awaitAnswer(ctx context.Context, c client.Client, plan *api.Pl
 
 // final says whether an API server means what it answers: another try would not change it.
 func final(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err)
+	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsUnauthorized(err)
 }
 
 // keep keeps the plan of a proposal for a week.

@@ -233,12 +233,14 @@ func TestPlans_requester(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, patch := range []string{
-		`[{"op":"remove","path":"/status"}]`, `[{"op":"remove","path":"/status/proposal"}]`, `[{"op":"replace","path":"/status/proposal/report","value":"two"}]`,
+		`[{"op":"remove","path":"/status"}]`, `[{"op":"remove","path":"/status/proposal"}]`,
+		`[{"op":"replace","path":"/status/proposal/report","value":"two"}]`,
 	} {
 		err := jo.Status().Patch(t.Context(), p.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(patch)))
 		expectError(t, patch, err, "the answer of the leader cannot be changed")
 	}
-	if err := jo.Status().Patch(t.Context(), p.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"state":"Applied"}}`))); err != nil {
+	applied := client.RawPatch(types.MergePatchType, []byte(`{"status":{"state":"Applied"}}`))
+	if err := jo.Status().Patch(t.Context(), p.DeepCopy(), applied); err != nil {
 		t.Error(err)
 	}
 	viewer := as(t, s, config, pki.Leaf{User: "vi", Groups: []string{"holdfast:viewers"}})

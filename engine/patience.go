@@ -47,7 +47,9 @@ func (o outages) patient(v *View, p *Plan, now time.Time) {
 // outOfReach says whether a plan tells for the first time that a resource cannot be used which could be.
 func outOfReach(was, next api.Resource) bool {
 	before := was.Common().State
-	same := was.Common().ObservedGeneration == next.Common().ObservedGeneration // the word on an earlier spec says nothing of this one
-	return same && next.Common().State == api.ResourceOffline && (before == api.ResourceOnline || before == api.ResourceDegraded) &&
+	if was.Common().ObservedGeneration != next.Common().ObservedGeneration {
+		return false // the state under an earlier spec says nothing of this one
+	}
+	return next.Common().State == api.ResourceOffline && (before == api.ResourceOnline || before == api.ResourceDegraded) &&
 		!meta.IsStatusConditionPresentAndEqual(next.Common().Conditions, api.ResourcePresent, metav1.ConditionFalse)
 }

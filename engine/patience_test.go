@@ -48,10 +48,12 @@ func TestPatience(t *testing.T) {
 			pool.Status.Message = "before"
 		}
 	}
-	changed := &api.Pool{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: api.PoolStatus{ResourceStatus: api.ResourceStatus{State: online, ObservedGeneration: 1}}}
+	changed := &api.Pool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	changed.Status.State, changed.Status.ObservedGeneration = online, 1
 	next := changed.DeepCopy()
 	next.Status.State, next.Status.ObservedGeneration = offline, 2
-	if outages(map[string]time.Time{}).patient(&View{Resources: []api.Resource{changed}}, &Plan{Resources: []ResourceChange{{Resource: next}}}, start); next.Status.State != offline {
+	p := &Plan{Resources: []ResourceChange{{Resource: next}}}
+	if (outages{}).patient(&View{Resources: []api.Resource{changed}}, p, start); next.Status.State != offline {
 		t.Errorf("with another spec it is told to be %s", next.Status.State)
 	}
 	o := outages{"pool/gone": start}

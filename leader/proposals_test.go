@@ -139,7 +139,9 @@ func TestPropose(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second) // it is tried again
 		synctest.Wait()
-		for name, manifest := range map[string]string{"forbidden": "forbidden", "slow": "slow", "fault": "broken", "fine": "toy", "large": "toy"} {
+		for name, manifest := range map[string]string{
+			"forbidden": "forbidden", "slow": "slow", "fault": "broken", "fine": "toy", "large": "toy",
+		} {
 			s.put(name, manifest)
 		}
 		synctest.Wait()

@@ -77,8 +77,8 @@ func (s *Store) RemovePlans(ctx context.Context, before time.Time) error {
 // secretAge is how long the Secret of a Plan is kept: longer than anybody waits for an answer.
 const secretAge = 10 * time.Minute
 
-// removeSecrets removes the Secrets that go with Plans and were made before a time. Whoever asked removes them; these are of those who were
-// cut off, also before they made the Plan.
+// removeSecrets removes the Secrets that go with Plans and were made before a time. Whoever asked
+// removes them; these are of those who were cut off, also before they made the Plan.
 func (s *Store) removeSecrets(ctx context.Context, before time.Time) error {
 	var all corev1.SecretList
 	if err := s.api.List(ctx, &all, client.MatchingFields{"type": api.SecretTypePlan}); err != nil {

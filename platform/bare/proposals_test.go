@@ -138,8 +138,8 @@ func TestPlans_room(t *testing.T) {
 	must(t, w.Delete(t.Context(), plan))
 }
 
-// TestRemovePlans_expired: a plan that only asked has less time than one that is kept. The Secrets of plans go when nobody waits for their
-// answers any more, also one without a plan, and no other of its name.
+// TestRemovePlans_expired: a plan that only asked has less time than one that is kept. The Secrets of
+// plans go when nobody waits for their answers any more, also one without a plan, and no other.
 func TestRemovePlans_expired(t *testing.T) {
 	w, s := newWorld(t), newStore(t, "expired")
 	type with struct {
@@ -156,7 +156,8 @@ func TestRemovePlans_expired(t *testing.T) {
 		must(t, w.Create(t.Context(), p))
 		must(t, w.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Type: c.secret}))
 	}
-	alone := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "plan-never-made"}, Type: api.SecretTypePlan}
+	alone := &corev1.Secret{Type: api.SecretTypePlan}
+	alone.Namespace, alone.Name = "default", "plan-never-made"
 	must(t, w.Create(t.Context(), alone))
 	must(t, s.RemovePlans(t.Context(), time.Now().Add(-7*24*time.Hour)))
 	must(t, w.Get(t.Context(), alone))
