@@ -24,8 +24,9 @@ var allNotes = []memory.Name{
 }
 
 // forNoAgent are parameters that no agent reads. They say what the daemon's files were made of, and
-// change with these.
-var forNoAgent = []string{ParamConfig, ParamCrushHost, ParamCrushPlaced, ParamMonHosts}
+// change with these. ParamCrushPlaced is not among them: it is written once, when CRUSH is seen to have
+// the OSD, which may be between two changes of the rest.
+var forNoAgent = []string{ParamConfig, ParamCrushHost, ParamMonHosts}
 
 // specWritten checks of each spec that any test of this package has written that the leader keeps
 // nothing of its own in it, and that it is not written for such notes of an earlier version, or for
