@@ -90,6 +90,7 @@ func appliedTo(key types.NamespacedName, objects []object) *applied {
 			a.whole = true
 		case api.NewResource(o.GetKind()) != nil && name == key.Name:
 			a.resources[o.String()] = true
+			a.whole = a.whole || !engine.OfResource(o.String())
 		}
 	}
 	return a
