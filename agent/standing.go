@@ -12,7 +12,7 @@ func daemonStanding(d *api.Daemon, s *api.DaemonStatus) api.Standing {
 	switch {
 	case d.DeletionTimestamp != nil:
 		is.Reason, is.Stalled = api.ReasonDeleting, s.State == api.DaemonFailed
-	case s.State == stateWanted(d.Spec.State):
+	case s.State == d.Spec.State.Reached():
 		is = api.Standing{Ready: true, Reason: api.ReasonReady}
 	case s.State == api.DaemonFailed:
 		is.Reason, is.Stalled = api.ReasonDaemonFailing, true
@@ -36,16 +36,4 @@ func faultyStanding(d *api.Daemon, s *api.DaemonStatus, waits bool) api.Standing
 		return api.Standing{Stalled: !waits, Reason: api.ReasonDaemonFailing, Message: s.Message}
 	}
 	return is
-}
-
-// stateWanted is the state of a daemon that is as it is wanted.
-func stateWanted(w api.WantedState) api.DaemonState {
-	switch w {
-	case api.WantPrepared:
-		return api.DaemonPrepared
-	case api.WantStopped:
-		return api.DaemonStopped
-	default:
-		return api.DaemonRunning
-	}
 }

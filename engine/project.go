@@ -240,13 +240,13 @@ func onItsWay(d *api.Daemon) bool {
 	case api.DaemonFailed, api.DaemonBackOff:
 		return false
 	default:
-		return d.Status.State != stateFor(d.Spec.State) || d.Status.ObservedGeneration != d.Generation
+		return d.Status.State != d.Spec.State.Reached() || d.Status.ObservedGeneration != d.Generation
 	}
 }
 
 // brought is what an agent makes of a daemon in the end.
 func brought(d *api.Daemon) {
-	d.Status.State, d.Status.ObservedGeneration, d.Status.Message = stateFor(d.Spec.State), d.Generation, ""
+	d.Status.State, d.Status.ObservedGeneration, d.Status.Message = d.Spec.State.Reached(), d.Generation, ""
 }
 
 // release is the one that a process runs: what was installed when it started.
@@ -256,17 +256,6 @@ func (v *View) release(d *api.Daemon, ran bool) {
 		d.Status.Version = ""
 	case !ran && i >= 0:
 		d.Status.Version = v.Hosts[i].Status.Release(d.Spec.Type)
-	}
-}
-
-func stateFor(want api.WantedState) api.DaemonState {
-	switch want {
-	case api.WantPrepared:
-		return api.DaemonPrepared
-	case api.WantStopped:
-		return api.DaemonStopped
-	default:
-		return api.DaemonRunning
 	}
 }
 

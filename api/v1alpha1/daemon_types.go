@@ -58,6 +58,18 @@ const (
 	WantWatched WantedState = "Watched"
 )
 
+// Reached is the state of a daemon that is as it is wanted.
+func (w WantedState) Reached() DaemonState {
+	switch w {
+	case WantPrepared:
+		return DaemonPrepared
+	case WantStopped:
+		return DaemonStopped
+	default:
+		return DaemonRunning
+	}
+}
+
 // DaemonSpec says what to run. In Command, Parameters and the text of Files these words are replaced by the agent:
 // ${DATA} (the daemon's own directory, kept), ${RUN} (its directory for sockets, gone after a boot), ${LOG} (its
 // directory for logs), ${DEVICE:<name>} (where the device of that name is now).

@@ -18,28 +18,34 @@ import (
 // middle of their writes, and checks in each round what must hold whatever comes. When everything is well again, so is Ceph.
 func TestSafety(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := drawLargerWorld(t)
-		for range rapid.IntRange(5, 30).Draw(t, "rounds") {
-			if rapid.IntRange(0, 2).Draw(t, "trouble") == 0 {
-				trouble(t, f)
-			}
-			if rapid.IntRange(0, 3).Draw(t, "agents act") > 0 {
-				f.agents()
-			}
-			roundSafe(t, f, rapid.IntRange(0, 5).Draw(t, "cut off") == 0)
-			f.now = f.now.Add(recheckLater)
-		}
-		for i := range f.hosts {
-			f.powerOn(i + 1)
-			f.mode(i+1, api.HostActive)
-		}
-		for id := range f.ceph.OSDs() {
-			f.ceph.Stick(id, false)
-			f.ceph.Use(id, 0)
-		}
-		rest(t, f)
-		checkWell(t, f)
+		checkWell(t, troubled(t, func(*fakeWorld) {}))
 	})
+}
+
+// troubled is a world in which much went wrong, and which is at rest with everything well again. beside does more in some rounds.
+func troubled(t *rapid.T, beside func(*fakeWorld)) *fakeWorld {
+	f := drawLargerWorld(t)
+	for range rapid.IntRange(5, 30).Draw(t, "rounds") {
+		if rapid.IntRange(0, 2).Draw(t, "trouble") == 0 {
+			trouble(t, f)
+		}
+		beside(f)
+		if rapid.IntRange(0, 3).Draw(t, "agents act") > 0 {
+			f.agents()
+		}
+		roundSafe(t, f, rapid.IntRange(0, 5).Draw(t, "cut off") == 0)
+		f.now = f.now.Add(recheckLater)
+	}
+	for i := range f.hosts {
+		f.powerOn(i + 1)
+		f.mode(i+1, api.HostActive)
+	}
+	for id := range f.ceph.OSDs() {
+		f.ceph.Stick(id, false)
+		f.ceph.Use(id, 0)
+	}
+	rest(t, f)
+	return f
 }
 
 // drawLargerWorld is a cluster at rest, of hosts with two disks each; in some its data is spread over the racks that these are in.
@@ -287,29 +293,11 @@ func checkWell(t *rapid.T, f *fakeWorld) {
 // the end Ceph has the mons that are wanted. Weights are not given back that nobody knows any more.
 func TestSafety_memoryLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := drawLargerWorld(t)
-		for range rapid.IntRange(5, 30).Draw(t, "rounds") {
-			if rapid.IntRange(0, 2).Draw(t, "trouble") == 0 {
-				trouble(t, f)
-			}
+		f := troubled(t, func(f *fakeWorld) {
 			if rapid.IntRange(0, 1).Draw(t, "lost") == 0 {
 				lose(t, f)
 			}
-			if rapid.IntRange(0, 3).Draw(t, "agents act") > 0 {
-				f.agents()
-			}
-			roundSafe(t, f, rapid.IntRange(0, 5).Draw(t, "cut off") == 0)
-			f.now = f.now.Add(recheckLater)
-		}
-		for i := range f.hosts {
-			f.powerOn(i + 1)
-			f.mode(i+1, api.HostActive)
-		}
-		for id := range f.ceph.OSDs() {
-			f.ceph.Stick(id, false)
-			f.ceph.Use(id, 0)
-		}
-		rest(t, f)
+		})
 		quorum, monmap, want := f.ceph.Quorum(), f.ceph.Monmap(), int(f.cluster.Spec.Ceph.Mon.Count)
 		if !slices.Equal(quorum, monmap) || len(monmap) != want {
 			t.Errorf("mons %v, in quorum %v, wanted %d", monmap, quorum, want)
