@@ -22,7 +22,8 @@ func TestSafety(t *testing.T) {
 	})
 }
 
-// troubled is a world in which much went wrong, and which is at rest with everything well again. beside does more in some rounds.
+// troubled is a world in which much went wrong, and which is at rest with everything well again.
+// beside is done in each round.
 func troubled(t *rapid.T, beside func(*fakeWorld)) *fakeWorld {
 	f := drawLargerWorld(t)
 	for range rapid.IntRange(5, 30).Draw(t, "rounds") {
