@@ -71,8 +71,8 @@ func (p *Plan) FirstChange() string {
 	return ""
 }
 
-// Settle sets Done, once Status and Resources are as they shall be: the cluster is ONLINE, nothing is left to change or to wait for, and
-// each resource that is not being deleted can be used.
+// Settle sets Done, by the complete Status and Resources of the plan: the cluster is ONLINE, nothing
+// is left to change or to wait for, and users can use each resource that is not being deleted.
 func (p *Plan) Settle(v *View) {
 	p.Done = p.Status.Status == api.StorageOnline && p.Empty() && !p.pending(v)
 }
