@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/agent/runtime"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/instance"
@@ -121,7 +123,7 @@ func (a *agent) holdStill(ctx context.Context, key types.NamespacedName, d *api.
 	case d == nil || d.DeletionTimestamp != nil || d.Spec.State == api.WantWatched:
 	case runs && s.Running && d.Spec.State == api.WantRunning:
 		a.reports.sees(d, s)
-		err = a.tell(ctx, d, runningStatus(s, a.versionOf(ctx, d)))
+		err = a.tellHeld(ctx, d, s, why)
 	case is == contested && !runs && (d.Status.State == "" || d.Status.State == api.DaemonPending):
 		err = a.tell(ctx, d, api.DaemonStatus{State: api.DaemonPending, Message: fmt.Sprintf("not started: %s", why)})
 	}
@@ -129,4 +131,22 @@ func (a *agent) holdStill(ctx context.Context, key types.NamespacedName, d *api.
 		return err
 	}
 	return waitFor("%s", why)
+}
+
+// tellHeld tells of a process that goes on. Its daemon is not ready where a newer spec waits, and stays
+// so where it was told not to be by an earlier run of the agent.
+func (a *agent) tellHeld(ctx context.Context, d *api.Daemon, s runtime.State, why string) error {
+	status, last := runningStatus(s, a.versionOf(ctx, d)), a.told.last(d)
+	stalled := false
+	switch {
+	case a.work.isReady(client.ObjectKeyFromObject(d), generationOf(d)):
+		return a.tell(ctx, d, status)
+	case last.ObservedGeneration != d.Generation:
+		status.Message = notInEffect + "waiting for " + why
+	case last.State == api.DaemonRunning && meta.IsStatusConditionFalse(last.Conditions, api.ConditionReady):
+		status.Message, stalled = last.Message, meta.IsStatusConditionTrue(last.Conditions, api.ConditionStalled)
+	default:
+		return a.tell(ctx, d, status)
+	}
+	return a.tellStanding(ctx, d, status, faultyStanding(d, &status, !stalled))
 }
