@@ -137,13 +137,11 @@ func (a *agent) holdStill(ctx context.Context, key types.NamespacedName, d *api.
 // so where it was told not to be by an earlier run of the agent.
 func (a *agent) tellHeld(ctx context.Context, d *api.Daemon, s runtime.State, why string) error {
 	status, last := runningStatus(s, a.versionOf(ctx, d)), a.told.last(d)
-	stalled := false
+	ready, stalled := a.work.isReady(client.ObjectKeyFromObject(d), generationOf(d)), false
 	switch {
-	case a.work.isReady(client.ObjectKeyFromObject(d), generationOf(d)):
-		return a.tell(ctx, d, status)
-	case last.ObservedGeneration != d.Generation:
+	case !ready && last.ObservedGeneration != d.Generation:
 		status.Message = notInEffect + "waiting for " + why
-	case last.State == api.DaemonRunning && meta.IsStatusConditionFalse(last.Conditions, api.ConditionReady):
+	case !ready && last.State == api.DaemonRunning && meta.IsStatusConditionFalse(last.Conditions, api.ConditionReady):
 		status.Message, stalled = last.Message, meta.IsStatusConditionTrue(last.Conditions, api.ConditionStalled)
 	default:
 		return a.tell(ctx, d, status)
