@@ -134,17 +134,18 @@ func (a *agent) holdStill(ctx context.Context, key types.NamespacedName, d *api.
 }
 
 // tellHeld tells of a process that goes on. Its daemon is not ready where a newer spec waits, and stays
-// so where it was told not to be by an earlier run of the agent.
+// so where an earlier run of the agent told so: what stalled it then stays told.
 func (a *agent) tellHeld(ctx context.Context, d *api.Daemon, s runtime.State, why string) error {
 	status, last := runningStatus(s, a.versionOf(ctx, d)), a.told.last(d)
-	ready, stalled := a.work.isReady(client.ObjectKeyFromObject(d), generationOf(d)), false
-	switch {
-	case !ready && last.ObservedGeneration != d.Generation:
-		status.Message = notInEffect + "waiting for " + why
-	case !ready && last.State == api.DaemonRunning && meta.IsStatusConditionFalse(last.Conditions, api.ConditionReady):
-		status.Message, stalled = last.Message, meta.IsStatusConditionTrue(last.Conditions, api.ConditionStalled)
-	default:
+	seen := last.ObservedGeneration == d.Generation
+	faulty := last.State == api.DaemonRunning && meta.IsStatusConditionFalse(last.Conditions, api.ConditionReady)
+	if a.work.isReady(client.ObjectKeyFromObject(d), generationOf(d)) || seen && !faulty {
 		return a.tell(ctx, d, status)
+	}
+	status.Message = notInEffect + "waiting for " + why
+	stalled := seen && meta.IsStatusConditionTrue(last.Conditions, api.ConditionStalled)
+	if stalled {
+		status.Message = last.Message
 	}
 	return a.tellStanding(ctx, d, status, faultyStanding(d, &status, !stalled))
 }
