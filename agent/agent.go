@@ -74,13 +74,14 @@ type Config struct {
 	// Log is slog.Default when nil.
 	Log *slog.Logger
 
-	// client takes the place of REST in tests, reportEvery and retryMax those of the constants, proc that of /proc, and now
-	// that of time.Now.
+	// client takes the place of REST in tests, reportEvery and retryMax those of the constants, proc that of /proc, now that
+	// of time.Now, and ticks those of BeatInterval.
 	client      client.WithWatch
 	reportEvery time.Duration
 	retryMax    time.Duration
 	proc        string
 	now         func() time.Time
+	ticks       <-chan time.Time
 }
 
 type agent struct {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,6 +66,13 @@ type world struct {
 	retryMax time.Duration
 	proc     string
 	now      func() time.Time
+	// ticks are the agent's beats but the first, where a story has them come; ticked is when the last one did. later is how much the
+	// agent's clock is ahead then.
+	ticks  chan time.Time
+	ticked time.Time
+	later  atomic.Int64
+	// early has the server be one of an earlier version, which takes no instance with a Lease.
+	early atomic.Bool
 }
 
 func newWorld(t *testing.T, objs ...client.Object) *world {
@@ -111,7 +119,7 @@ func (w *world) run() {
 			Name: "h1", DataDir: filepath.Join(w.dir, "data"), RunDir: filepath.Join(w.dir, "run"), Version: "v9", Log: log,
 			Runtime: rt, RuntimeKind: api.RuntimeDetached, Inventory: w.devices,
 			Services: append([]service.ServiceAgent{w.service, mute{w.service}}, w.also...),
-			client:   w.flaky(), reportEvery: 20 * time.Millisecond, retryMax: w.retryMax, proc: w.proc, now: w.now,
+			client:   w.flaky(), reportEvery: 20 * time.Millisecond, retryMax: w.retryMax, proc: w.proc, now: w.now, ticks: w.ticks,
 		})
 	}()
 	w.stop = func() {
@@ -197,10 +205,10 @@ func (w *world) flaky() client.WithWatch {
 			return c.List(ctx, l, opts...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			return w.life.do(func() error { return c.Create(ctx, o, opts...) })
+			return w.write(o, func() error { return c.Create(ctx, o, opts...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			return w.life.do(func() error { return c.Patch(ctx, o, p, opts...) })
+			return w.write(o, func() error { return c.Patch(ctx, o, p, opts...) })
 		},
 		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o kruntime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
 			return w.life.do(func() error { return c.SubResource(sub).Apply(ctx, o, opts...) })

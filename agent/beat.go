@@ -28,6 +28,10 @@ func LeaseName(host string) string { return "host-" + host }
 func (a *agent) beat(ctx context.Context) {
 	tick := time.NewTicker(BeatInterval)
 	defer tick.Stop()
+	ticks := a.ticks
+	if ticks == nil {
+		ticks = tick.C
+	}
 	failing := false
 	for {
 		err := a.renew(ctx)
@@ -45,7 +49,7 @@ func (a *agent) beat(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-ticks:
 		}
 	}
 }
@@ -63,7 +67,7 @@ func (a *agent) renew(ctx context.Context) (err error) {
 				return err
 			}
 		}
-		if !a.sole.look(l, a.now()) {
+		if !a.sole.judge(l, a.now()) {
 			return nil
 		}
 		err = a.putLease(ctx, l)

@@ -116,6 +116,7 @@ type services interface {
 	service.DeviceKeeper
 	service.DeviceCloser
 	service.Forker
+	service.Inheritor
 	service.Performer
 }
 

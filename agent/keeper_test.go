@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-storage/holdfast/agent/runtime/runtimetest"
 	"github.com/holdfast-storage/holdfast/agent/service"
@@ -206,6 +207,30 @@ func TestInheritor(t *testing.T) {
 	kept, err := filepath.Glob(filepath.Join(w.dir, "data/agent/retired/*/data/state"))
 	if err != nil || len(kept) != 1 {
 		t.Errorf("what the other one left is at %v, %v", kept, err)
+	}
+}
+
+// TestInheritor_fails: what a preparation that fails leaves is not taken for an earlier daemon's when it is tried again.
+func TestInheritor_fails(t *testing.T) {
+	d := sleeperDaemon("one", func(d *api.Daemon) {
+		d.Spec.Type, d.Spec.Parameters = "inheritor", map[string]string{api.ParameterNewcomer: "true"}
+		d.Spec.Devices = []api.DaemonDevice{{Name: "block", ID: "late"}}
+	})
+	w := newWorld(t, d)
+	w.also, w.retryMax = []service.ServiceAgent{inheritor{w.service}}, 5*time.Millisecond
+	w.run()
+	w.awaitState("one", api.DaemonFailed)
+	w.await("further attempts", func() bool {
+		w.devices.mu.Lock()
+		defer w.devices.mu.Unlock()
+		return w.devices.rescans > 3
+	})
+	w.devices.mu.Lock()
+	w.devices.devices = []api.Device{{ID: "late", Path: "/dev/a"}}
+	w.devices.mu.Unlock()
+	w.awaitState("one", api.DaemonRunning)
+	if kept, err := filepath.Glob(filepath.Join(w.dir, "data/agent/retired/*")); err != nil || len(kept) != 0 {
+		t.Errorf("moved aside were %v, %v", kept, err)
 	}
 }
 

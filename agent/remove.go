@@ -83,7 +83,8 @@ func (a *agent) disinherit(ctx context.Context, d *api.Daemon) error {
 		return fmt.Errorf("while moving the data of an earlier daemon of this name aside: %w", err)
 	}
 	a.work.forget(key)
-	return nil
+	_, err = heir.Foreign(l) // it notes that what comes is this daemon's
+	return err
 }
 
 // stopsBefore names a daemon that is being removed from this host, too, and has to end before d.

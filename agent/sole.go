@@ -76,9 +76,9 @@ func (s *sole) written() {
 	s.wrote = true
 }
 
-// look judges the Lease as it is now, and says whether to renew it. An agent that does not know yet whether another one lives writes nothing: the
+// judge looks at the Lease as it is now, and says whether to renew it. An agent that does not know yet whether another one lives writes nothing: the
 // other would be taken for contested by it.
-func (s *sole) look(l *coordv1.Lease, now time.Time) (renew bool) {
+func (s *sole) judge(l *coordv1.Lease, now time.Time) (renew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o, named := instance.Of(l.Annotations)

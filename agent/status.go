@@ -26,6 +26,9 @@ const announceAfter = time.Second
 // maxMessage is the bound of Daemon.status.message.
 const maxMessage = 2048
 
+// notInEffect begins the message of a daemon whose process goes on without its newest spec.
+const notInEffect = "the changed spec is not in effect: "
+
 type atomicString struct{ v atomic.Value }
 
 // Swap sets the string and returns the old one.
@@ -161,7 +164,7 @@ func (a *agent) fail(ctx context.Context, d *api.Daemon, err error) error {
 		// The process goes on with what it has.
 		message := status.Message
 		if about := (*deviceError)(nil); !errors.As(err, &about) {
-			message = "the changed spec is not in effect: " + message
+			message = notInEffect + message
 		}
 		status = runningStatus(s, a.versionOf(ctx, d))
 		status.Message = message

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -201,7 +202,7 @@ func disk(w *world) {
 }
 
 func stories() []story {
-	return append(lives(), deeds()...)
+	return slices.Concat(lives(), deeds(), twins(), heirs())
 }
 
 // lives are those of daemons.

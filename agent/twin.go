@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/agent/runtime"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/instance"
@@ -121,7 +123,7 @@ func (a *agent) holdStill(ctx context.Context, key types.NamespacedName, d *api.
 	case d == nil || d.DeletionTimestamp != nil || d.Spec.State == api.WantWatched:
 	case runs && s.Running && d.Spec.State == api.WantRunning:
 		a.reports.sees(d, s)
-		err = a.tell(ctx, d, runningStatus(s, a.versionOf(ctx, d)))
+		err = a.tellHeld(ctx, d, s, why)
 	case is == contested && !runs && (d.Status.State == "" || d.Status.State == api.DaemonPending):
 		err = a.tell(ctx, d, api.DaemonStatus{State: api.DaemonPending, Message: fmt.Sprintf("not started: %s", why)})
 	}
@@ -129,4 +131,21 @@ func (a *agent) holdStill(ctx context.Context, key types.NamespacedName, d *api.
 		return err
 	}
 	return waitFor("%s", why)
+}
+
+// tellHeld tells of a process that goes on. Its daemon is not ready where a newer spec waits, and stays
+// so where an earlier run of the agent told so: what stalled it then stays told.
+func (a *agent) tellHeld(ctx context.Context, d *api.Daemon, s runtime.State, why string) error {
+	status, last := runningStatus(s, a.versionOf(ctx, d)), a.told.last(d)
+	seen := last.ObservedGeneration == d.Generation
+	faulty := last.State == api.DaemonRunning && meta.IsStatusConditionFalse(last.Conditions, api.ConditionReady)
+	if a.work.isReady(client.ObjectKeyFromObject(d), generationOf(d)) || seen && !faulty {
+		return a.tell(ctx, d, status)
+	}
+	status.Message = notInEffect + "waiting for " + why
+	stalled := seen && meta.IsStatusConditionTrue(last.Conditions, api.ConditionStalled)
+	if stalled {
+		status.Message = last.Message
+	}
+	return a.tellStanding(ctx, d, status, faultyStanding(d, &status, !stalled))
 }

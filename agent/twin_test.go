@@ -13,16 +13,19 @@ import (
 
 	coordv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/runtime/detached"
 	"github.com/holdfast-storage/holdfast/agent/runtime/runtimetest"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/instance"
+	"github.com/holdfast-storage/holdfast/test/kstatus"
 )
 
 // The ids of two machines.
@@ -456,5 +459,44 @@ func TestRun_twins(t *testing.T) {
 	w.await("a report of the host", func() bool { return w.api.Get(t.Context(), client.ObjectKey{Name: "h1"}, &api.Host{}) == nil })
 	if s := w.awaitState("runs", api.DaemonRunning).Status; int(s.PID) != pids["runs"] {
 		t.Errorf("it was started again: %+v", s)
+	}
+}
+
+// TestHeld: what is told of a running daemon while nothing may be done about it, by what was told before.
+func TestHeld(t *testing.T) {
+	yes, no := metav1.ConditionTrue, metav1.ConditionFalse
+	for name, test := range map[string]struct {
+		state          api.DaemonState
+		seen           int64
+		ready, stalled metav1.ConditionStatus
+		want           string
+		wants          kstatus.State
+	}{
+		"as it was":             {api.DaemonRunning, 2, yes, no, "", kstatus.Ready},
+		"back from a pause":     {api.DaemonBackOff, 2, no, no, "", kstatus.Ready},
+		"a new spec":            {api.DaemonRunning, 1, yes, no, notInEffect + "waiting for another", kstatus.Reconciling},
+		"a newer spec":          {api.DaemonRunning, 1, no, yes, notInEffect + "waiting for another", kstatus.Reconciling},
+		"a spec that waits":     {api.DaemonRunning, 2, no, no, notInEffect + "waiting for another", kstatus.Reconciling},
+		"a spec that is faulty": {api.DaemonRunning, 2, no, yes, "as told", kstatus.Stalled},
+	} {
+		d := sleeperDaemon("one", func(d *api.Daemon) {
+			d.Generation = 2
+			d.Status = api.DaemonStatus{State: test.state, ObservedGeneration: test.seen, Message: "as told"}
+			told := map[string]metav1.ConditionStatus{api.ConditionReady: test.ready, api.ConditionStalled: test.stalled}
+			for kind, status := range told {
+				meta.SetStatusCondition(&d.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Told"})
+			}
+		})
+		w := newWorld(t, d)
+		a := newPair(t).start(t.TempDir(), board1, boot1, "10.0.0.4")
+		a.client = w.api
+		if err := a.tellHeld(t.Context(), w.daemon("one"), runtime.State{Running: true, PID: 7}, "another"); err != nil {
+			t.Fatal(err)
+		}
+		is := w.daemon("one")
+		if is.Status.State != api.DaemonRunning || is.Status.Message != test.want {
+			t.Errorf("%s: it is %s: %q", name, is.Status.State, is.Status.Message)
+		}
+		kstatus.Check(t, test.wants, is)
 	}
 }

@@ -19,9 +19,10 @@ type DeviceWarden interface {
 }
 
 // Inheritor is a ServiceAgent that can tell whether what lies in a daemon's directories was left there by a Daemon of the same name that
-// is gone, and is of no use to this one. It is asked before the daemon is made ready. Where it is so, the leftovers are cleared away as
-// those of a removed daemon whose data is retained.
+// is gone, and is of no use to this one.
 type Inheritor interface {
+	// Foreign is asked before each attempt to make the daemon ready. Where it says yes, the leftovers are cleared away as those of a
+	// removed daemon whose data is retained, and it is asked again. Once it has said no, it says no to whatever an attempt leaves.
 	Foreign(local *Local) (bool, error)
 }
 

@@ -23,6 +23,14 @@ func Inherit(l *service.Local, system string) error {
 	return note(l, string(l.Daemon.UID)+" "+system+"\n")
 }
 
+// found makes the daemon's directory.
+func found(l *service.Local, system string) error {
+	if err := atomicfile.MkdirAll(l.Data, 0o700); err != nil {
+		return fmt.Errorf("while making the daemon's directory: %w", err)
+	}
+	return Inherit(l, system)
+}
+
 func note(l *service.Local, owner string) error {
 	path := filepath.Join(l.Data, ownerFile)
 	if have, err := os.ReadFile(path); err == nil && string(have) == owner {
@@ -41,10 +49,11 @@ const strange = "unknown"
 // Foreign says whether the directory was left by a Daemon of another system of the name, or by another Daemon while the driver says that
 // its system knows nothing of this one (api.ParameterNewcomer): then nothing in it is of use. Without that word the directory is taken
 // over, as after a restored backup. An earlier Holdfast noted no owner: Foreign notes whose the directory is, so that a later look
-// says the same.
+// says the same. Where there is none, Foreign makes it and notes that it is this Daemon's: what an attempt to prepare it leaves there
+// must not pass for an earlier daemon's in the next attempt.
 func Foreign(l *service.Local, system string) (bool, error) {
 	if _, err := os.Stat(l.Data); errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return false, found(l, system)
 	}
 	have, err := os.ReadFile(filepath.Join(l.Data, ownerFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -83,3 +83,21 @@ func TestForeign_ran(t *testing.T) {
 		})
 	}
 }
+
+// TestForeign_retry: what an attempt to prepare the daemon leaves is its own, though the attempt did not come to Inherit.
+func TestForeign_retry(t *testing.T) {
+	l := &service.Local{Data: filepath.Join(t.TempDir(), "daemon", "data"), Daemon: &api.Daemon{}}
+	l.Daemon.UID, l.Daemon.Spec.Parameters = "uid-1", map[string]string{api.ParameterNewcomer: "true"}
+	for _, attempt := range []string{"first", "second"} {
+		if foreign, err := Foreign(l, "pool"); foreign || err != nil {
+			t.Errorf("the %s attempt: foreign %v, %v", attempt, foreign, err)
+		}
+		if err := os.WriteFile(filepath.Join(l.Data, attempt), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Daemon.UID = "uid-2"
+	if foreign, err := Foreign(l, "pool"); !foreign || err != nil {
+		t.Errorf("another Daemon: foreign %v, %v", foreign, err)
+	}
+}
