@@ -21,15 +21,16 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/waits"
 	"github.com/holdfast-storage/holdfast/leader"
 	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // contend runs the engine whenever this server leads.
 func contend(ctx context.Context, server *control.Server, now *leader.Metrics, w waits.Waits, log *slog.Logger) error {
-	if err := bare.Warm(ctx, server.Config()); err != nil && ctx.Err() == nil {
+	if err := store.Warm(ctx, server.Config()); err != nil && ctx.Err() == nil {
 		log.Info("this server will be slow to begin when it leads", "error", err)
 	}
 	e := &election.Election{
-		REST: server.Config(), Namespace: bare.SystemNamespace, Name: bare.LeaderLease, Server: server.Name(),
+		REST: server.Config(), Namespace: store.SystemNamespace, Name: store.LeaderLease, Server: server.Name(),
 		Log: log.With("part", "election"),
 	}
 	return e.Run(ctx, func(ctx context.Context, token string) {
