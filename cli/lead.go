@@ -67,11 +67,9 @@ func lead(
 	return group.Wait()
 }
 
-// leads is what every leader of this program knows and can do, whatever server it is on.
-func leads(w waits.Waits, authority *rotation.Handler) leader.Config {
-	return leader.Config{
-		Drivers: drivers(leaderAnswerIn, w), Handlers: []action.Handler{authority}, Agents: agent.ActionKinds(), Waits: w,
-	}
+// leads is what every leader of this program knows and can do, whatever home it is in. handlers are the home's own.
+func leads(w waits.Waits, handlers ...action.Handler) leader.Config {
+	return leader.Config{Drivers: drivers(leaderAnswerIn, w), Handlers: handlers, Agents: agent.ActionKinds(), Waits: w}
 }
 
 // actionKinds are all kinds of actions, by name.

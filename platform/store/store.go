@@ -11,6 +11,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -109,7 +110,7 @@ func New(ctx context.Context, o Options) (*Store, error) {
 	if s.api, err = client.New(config, client.Options{Scheme: scheme, Mapper: newMapper(), HTTPClient: httpClient}); err != nil {
 		return nil, fmt.Errorf("while preparing the client of the API: %w", err)
 	}
-	if s.cache, err = newCache(config, httpClient, scheme); err != nil {
+	if s.cache, err = newCache(config, httpClient, scheme, s.unwatched); err != nil {
 		return nil, fmt.Errorf("while preparing the caches: %w", err)
 	}
 	s.life, s.cancel = context.WithCancel(ctx)
@@ -161,15 +162,17 @@ func newMapper() meta.RESTMapper {
 	return m
 }
 
-func newCache(config *rest.Config, httpClient *http.Client, scheme *runtime.Scheme) (cache.Cache, error) {
+func newCache(
+	config *rest.Config, httpClient *http.Client, scheme *runtime.Scheme, failed toolscache.WatchErrorHandlerWithContext,
+) (cache.Cache, error) {
 	ofClusters, err := labels.NewRequirement(api.LabelCluster, selection.Exists, nil)
 	if err != nil {
 		return nil, err
 	}
 	return cache.New(config, cache.Options{
 		Scheme: scheme, Mapper: newMapper(), HTTPClient: httpClient,
-		ReaderFailOnMissingInformer: true,
-		DefaultTransform:            cache.TransformStripManagedFields(),
+		ReaderFailOnMissingInformer: true, DefaultWatchErrorHandler: failed,
+		DefaultTransform: cache.TransformStripManagedFields(),
 		// Views share what the cache holds; nobody writes to a View, and the Store copies what it changes.
 		DefaultUnsafeDisableDeepCopy: ptr.To(true),
 		ByObject: map[client.Object]cache.ByObject{
@@ -178,6 +181,13 @@ func newCache(config *rest.Config, httpClient *http.Client, scheme *runtime.Sche
 			&coordinationv1.Lease{}: {Namespaces: map[string]cache.Config{SystemNamespace: {}}},
 		},
 	})
+}
+
+// unwatched tells why a kind cannot be watched, such as a right that the leader lacks. The watch is tried again.
+func (s *Store) unwatched(ctx context.Context, r *toolscache.Reflector, err error) {
+	if ctx.Err() == nil && apierrors.IsForbidden(err) {
+		s.log.Warn("watching; trying again", "kind", r.TypeDescription(), "error", err)
+	}
 }
 
 // withoutValues keeps what a Secret holds out of the cache: its keys stay, the values go.
