@@ -14,12 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cgroup is the path of the host's own control group below the root of each hierarchy. With Options.Cgroup it is there while
-// the host has power, empty at first, and goes with all below it: what a dead machine had would be in the way of the next
-// start of a kubelet.
+// Cgroup is the path of the host's own control group below the root of each hierarchy. With
+// Options.Cgroup it is there while the host has power, empty at first, and goes with all below it:
+// what a dead machine had would be in the way of the next start of a kubelet.
 func (h *Host) Cgroup() string { return "/" + h.lab.state.Prefix + "/" + h.Name }
 
-// hierarchies are the roots of the machine's hierarchies of control groups: one for each controller, or a single one.
+// hierarchies are the roots of the machine's hierarchies of control groups: one for each
+// controller, or a single one.
 func hierarchies() (roots []*mountinfo.Info, err error) {
 	roots, err = mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 	if err != nil {
@@ -48,7 +49,8 @@ func (h *Host) makeCgroup() error {
 	return err
 }
 
-// giveCPUs lets a group of version 1 run on what its parent runs on. Without that nothing can run in it.
+// giveCPUs lets a group of version 1 run on what its parent runs on. Without that nothing can run
+// in it.
 func giveCPUs(dir string) error {
 	for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
 		own, err := os.ReadFile(filepath.Join(dir, name))
@@ -83,7 +85,8 @@ func cgroups(path string) (dirs []string, err error) {
 	return dirs, err
 }
 
-// removeCgroups removes all control groups at and below a path. The last processes may still be leaving them.
+// removeCgroups removes all control groups at and below a path. The last processes may still be
+// leaving them.
 func removeCgroups(path string) error {
 	for end := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
 		dirs, err := cgroups(path)

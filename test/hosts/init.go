@@ -124,7 +124,9 @@ func awaitReady(r *os.File) error {
 func (h *Host) initConfig() initConfig {
 	h.lab.mu.Lock()
 	defer h.lab.mu.Unlock()
-	c := initConfig{Name: h.Name, IP: h.IP, Gateway: h.lab.Gateway, Root: filepath.Join(h.Dir(), "root"), Machine: h.lab.state.Machine}
+	c := initConfig{
+		Name: h.Name, IP: h.IP, Gateway: h.lab.Gateway, Root: filepath.Join(h.Dir(), "root"), Machine: h.lab.state.Machine,
+	}
 	names := []string{"127.0.0.1 localhost", h.lab.Gateway + " gateway"}
 	for _, s := range h.lab.state.Hosts {
 		names = append(names, s.IP+" "+s.Name)

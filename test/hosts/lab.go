@@ -71,7 +71,8 @@ type Options struct {
 
 // Machine is what hosts need that start containers.
 type Machine struct {
-	// Shared lets mounts propagate within a host, from its own mounts to those of containers and back, as on a real machine.
+	// Shared lets mounts propagate within a host, from its own to those of containers and back, as on
+	// a real machine.
 	Shared bool
 	// Route gives hosts a default route, to the gateway. It forwards nothing, unless the machine does.
 	Route bool

@@ -12,7 +12,8 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// everywhere is a pod of Holdfast's image on each node, and a service with the addresses of all of them.
+// everywhere is a pod of Holdfast's image on each node, and a service with the addresses of all of
+// them.
 const everywhere = `
 apiVersion: apps/v1
 kind: DaemonSet
@@ -46,7 +47,8 @@ metadata: {name: web}
 spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
 `
 
-// TestBed shows that pods run as on real machines, which lose their power and come back, or are cut off.
+// TestBed shows that pods run as on real machines, which lose their power and come back, or are cut
+// off.
 func TestBed(t *testing.T) {
 	began := time.Now()
 	k := New(t, Options{Nodes: 3, Disks: 1})
@@ -124,7 +126,8 @@ func (c *Cluster) checkPod(t *testing.T, node string, pod core.Pod) {
 	}
 }
 
-// checkService checks that a pod reaches those of all nodes, by their own addresses and by that of a service.
+// checkService checks that a pod reaches those of all nodes, by their own addresses and by that of
+// a service.
 func checkService(t *testing.T, k *Cluster, pods map[string]core.Pod) {
 	t.Helper()
 	for node := range pods {

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/loopback"
 )
 
-// Control makes a control plane without nodes on loopback, in some seconds. It ends with the test. A pod stays Pending: there is no
-// scheduler, and no kubelet.
+// Control makes a control plane without nodes on loopback, in some seconds. It ends with the test.
+// A pod stays Pending: there is no scheduler, and no kubelet.
 func Control(t hosts.T) *Plane {
 	t.Helper()
 	return ControlWith(t, nil)
@@ -58,7 +58,8 @@ func (m *machinePlace) launch(t hosts.T, program string, args ...string) Process
 	}
 	defer log.Close()
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Dir = log, log, m.dir
-	// It dies with this program, however that ends, and Ctrl-C at the terminal is for this program alone.
+	// It dies with this program, however that ends, and Ctrl-C at the terminal is for this program
+	// alone.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if err := p.start(); err != nil {
 		t.Fatalf("kube: while starting %s: %v", name, err)
@@ -78,7 +79,8 @@ type machineProcess struct {
 	done chan struct{}
 }
 
-// start starts the program from a thread that lives as long: the kernel kills it when that thread ends.
+// start starts the program from a thread that lives as long: the kernel kills it when that thread
+// ends.
 func (p *machineProcess) start() error {
 	started := make(chan error, 1)
 	go func() {

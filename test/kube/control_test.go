@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestControl shows that users have the rights that RBAC gives them, that the garbage collector and the controllers work, and that
-// the API server comes back with what it had.
+// TestControl shows that users have the rights that RBAC gives them, that the garbage collector and
+// the controllers work, and that the API server comes back with what it had.
 func TestControl(t *testing.T) {
 	began := time.Now()
 	k := Control(t)
@@ -38,7 +38,9 @@ func TestControl(t *testing.T) {
 	await(t, "the right to read", func(context.Context) error { return list() })
 
 	owner := k.create(t, "owner")
-	owned := k.create(t, "owned", meta.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID})
+	owned := k.create(t, "owned", meta.OwnerReference{
+		APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID,
+	})
 	k.StopAPIServer(t)
 	k.StartAPIServer(t)
 	k.Kubectl(t, "delete", "configmap", owner.Name)

@@ -86,8 +86,8 @@ func lockImages() (unlock func(), err error) {
 	return func() { lock.Close() }, nil
 }
 
-// cloneImages makes a root of containerd that has the images. Their files are hard links: containerd and pods never write to them.
-// Its databases are copies.
+// cloneImages makes a root of containerd that has the images. Their files are hard links:
+// containerd and pods never write to them. Its databases are copies.
 func cloneImages(target string) error {
 	dir, err := imagesDir()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
-// kernelSettings are what a kubelet writes where it finds something else, for the whole machine. A node sees files in their
-// place that have these values already.
+// kernelSettings are what a kubelet writes where it finds something else, for the whole machine. A
+// node sees files in their place that have these values already.
 var kernelSettings = map[string]string{
 	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
 	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",

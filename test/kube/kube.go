@@ -1,5 +1,6 @@
-// Package kube makes a real Kubernetes for tests, in some seconds and without a registry. New makes nodes: hosts of package
-// hosts, each with containerd, kubelet and kube-proxy, and one more that is the control plane.
+// Package kube makes a real Kubernetes for tests, in some seconds and without a registry. New makes
+// nodes: hosts of package hosts, each with containerd, kubelet and kube-proxy, and one more that is
+// the control plane.
 //
 //	func TestMain(m *testing.M) { hosts.MaybeInit(); os.Exit(m.Run()) }
 //
@@ -11,11 +12,13 @@
 //		k.Node(2).AwaitNotReady(t)
 //	}
 //
-// Control makes a control plane without nodes, as processes of this machine on loopback; it needs no root.
+// Control makes a control plane without nodes, as processes of this machine on loopback; it needs
+// no root.
 //
-// The programs are what hack/kube-tools builds, the images what hack/kube-image makes. There is no DNS in the cluster, and no
-// registry: a pod's image is one of Images, and its imagePullPolicy must not be Always. What belongs here are tests alone: those
-// that use this package lie below it, so that hack/run-tests runs them when both are there.
+// The programs are what hack/kube-tools builds, the images what hack/kube-image makes. There is no
+// DNS in the cluster, and no registry: a pod's image is one of Images, and its imagePullPolicy must
+// not be Always. What belongs here are tests alone: those that use this package lie below it, so
+// that hack/run-tests runs them when both are there.
 package kube
 
 import (
@@ -57,7 +60,8 @@ type Cluster struct {
 	nodes []*Node
 }
 
-// New makes a cluster, waits until all nodes are Ready, and has it removed when the test ends. The test fails if anything is left.
+// New makes a cluster, waits until all nodes are Ready, and has it removed when the test ends. The
+// test fails if anything is left.
 func New(t hosts.T, o Options) *Cluster {
 	t.Helper()
 	o.Nodes = max(o.Nodes, 1)
@@ -70,7 +74,8 @@ func New(t hosts.T, o Options) *Cluster {
 		Machine: hosts.Machine{Shared: true, Route: true, Cgroup: true},
 	})
 	control := lab.Host(o.Nodes + 1)
-	c := &Cluster{Lab: lab, Plane: newPlane(t, bin, filepath.Join(lab.Dir, "kubernetes"), &labPlace{control}, o.Flags)}
+	plane := newPlane(t, bin, filepath.Join(lab.Dir, "kubernetes"), &labPlace{control}, o.Flags)
+	c := &Cluster{Lab: lab, Plane: plane}
 	for number := range o.Nodes {
 		c.nodes = append(c.nodes, &Node{Host: lab.Host(number + 1), number: number + 1, cluster: c})
 	}
@@ -111,8 +116,8 @@ func (c *Cluster) Node(number int) *Node { return c.nodes[number-1] }
 // Nodes returns all nodes in order.
 func (c *Cluster) Nodes() []*Node { return c.nodes }
 
-// DeviceFilter is what HOLDFAST_DEVICE_FILTER has to be for the agents, which see the devices of the whole machine: in a pod's
-// environment Kubernetes puts the node's name in.
+// DeviceFilter is what HOLDFAST_DEVICE_FILTER has to be for the agents, which see the devices of
+// the whole machine: in a pod's environment Kubernetes puts the node's name in.
 func (c *Cluster) DeviceFilter() string { return "file-" + c.Lab.Dir + "/$(NODE_NAME)/disks/*" }
 
 // diagnose shows what Kubernetes says when the test has failed. The logs are shown by the lab.
@@ -138,7 +143,8 @@ func programs(t hosts.T) string {
 	return dir
 }
 
-// cache is where the scripts in hack put what this package needs, in the module that the working directory belongs to.
+// cache is where the scripts in hack put what this package needs, in the module that the working
+// directory belongs to.
 func cache(t hosts.T) string {
 	t.Helper()
 	dir, err := moduleRoot()

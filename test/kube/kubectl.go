@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
-// Kubectl runs kubectl as an administrator. It must not fail. What it writes to its standard output is returned without blanks at
-// the end.
+// Kubectl runs kubectl as an administrator. It must not fail. What it writes to its standard output
+// is returned without blanks at the end.
 func (p *Plane) Kubectl(t hosts.T, args ...string) string {
 	t.Helper()
 	return p.kubectl(t, "", args...)
@@ -36,8 +36,8 @@ func (p *Plane) kubectl(t hosts.T, stdin string, args ...string) string {
 	return out
 }
 
-// Try runs kubectl as an administrator, or as the user of another kubeconfig by --kubeconfig, with a standard input. The error has
-// what it complained of.
+// Try runs kubectl as an administrator, or as the user of another kubeconfig by --kubeconfig, with
+// a standard input. The error has what it complained of.
 func (p *Plane) Try(ctx context.Context, stdin string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(p.bin, "kubectl"), args...)
 	// Nothing of the person who runs the test has a say, or is written to.

@@ -14,7 +14,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
-// Node is a host with containerd, kubelet and kube-proxy. Its disks, its link and commands in it are those of the host.
+// Node is a host with containerd, kubelet and kube-proxy. Its disks, its link and commands in it
+// are those of the host.
 type Node struct {
 	*hosts.Host
 
@@ -23,7 +24,8 @@ type Node struct {
 	started time.Time
 }
 
-// PowerOn switches the node on, and starts on it what a machine starts by itself. It does not wait until it is Ready.
+// PowerOn switches the node on, and starts on it what a machine starts by itself. It does not wait
+// until it is Ready.
 func (n *Node) PowerOn(t hosts.T) {
 	t.Helper()
 	n.Host.PowerOn(t)
@@ -45,9 +47,10 @@ func (n *Node) start(t hosts.T) {
 		return err
 	})
 	n.started = time.Now()
-	n.launch(t, filepath.Join(n.cluster.bin, "kubelet"), "--config="+n.file("kubelet.yaml"), "--hostname-override="+n.Name, "--node-ip="+n.IP,
-		"--kubeconfig="+n.cluster.KubeconfigFor(t, "system:node:"+n.Name, "system:nodes"))
-	n.launch(t, filepath.Join(n.cluster.bin, "kube-proxy"), "--config="+n.file("kube-proxy.yaml"))
+	bin, user := n.cluster.bin, n.cluster.KubeconfigFor(t, "system:node:"+n.Name, "system:nodes")
+	n.launch(t, filepath.Join(bin, "kubelet"), "--config="+n.file("kubelet.yaml"), "--kubeconfig="+user,
+		"--hostname-override="+n.Name, "--node-ip="+n.IP)
+	n.launch(t, filepath.Join(bin, "kube-proxy"), "--config="+n.file("kube-proxy.yaml"))
 }
 
 // launch starts a program on the node, which finds those of an administrator.
@@ -98,7 +101,9 @@ func (n *Node) AwaitReady(t hosts.T) {
 // AwaitNotReady waits until Kubernetes counts the node as lost.
 func (n *Node) AwaitNotReady(t hosts.T) {
 	t.Helper()
-	await(t, "node "+n.Name+" not to be Ready", func(ctx context.Context) error { return n.is(ctx, core.ConditionUnknown) })
+	await(t, "node "+n.Name+" not to be Ready", func(ctx context.Context) error {
+		return n.is(ctx, core.ConditionUnknown)
+	})
 }
 
 func (n *Node) lease(ctx context.Context) (*coordination.Lease, error) {

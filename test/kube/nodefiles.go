@@ -28,7 +28,8 @@ var networkConfig string
 // file is where a file of the node's configuration lies.
 func (n *Node) file(name string) string { return filepath.Join(n.Dir(), "kubernetes", name) }
 
-// podNetwork is where the addresses of the node's pods are from. Other labs may have the same: no address of a pod leaves its lab.
+// podNetwork is where the addresses of the node's pods are from. Other labs may have the same: no
+// address of a pod leaves its lab.
 func (n *Node) podNetwork() string { return fmt.Sprintf("10.244.%d.0/24", n.number) }
 
 // values are what the templates of the node's files refer to.
@@ -46,17 +47,18 @@ func (n *Node) install() error {
 	if err := os.MkdirAll(filepath.Join(dir, "cni"), 0o755); err != nil {
 		return fmt.Errorf("while making a directory for node %s: %w", n.Name, err)
 	}
-	err := n.cluster.pair(n.Name, pki.Leaf{User: n.Name, Server: true, DNS: []string{n.Name}, IPs: []net.IP{net.ParseIP(n.IP)}})
-	if err != nil {
+	leaf := pki.Leaf{User: n.Name, Server: true, DNS: []string{n.Name}, IPs: []net.IP{net.ParseIP(n.IP)}}
+	if err := n.cluster.pair(n.Name, leaf); err != nil {
 		return err
 	}
 	v := values{
 		Name: n.Name, IP: n.IP, PodNetwork: n.podNetwork(), Cgroup: n.Cgroup(), Dir: dir,
-		CA: pki.CertFile(at, "ca"), Cert: pki.CertFile(at, n.Name), Key: pki.KeyFile(at, n.Name), ProxyKubeconfig: n.cluster.proxy,
+		CA: pki.CertFile(at, "ca"), Cert: pki.CertFile(at, n.Name), Key: pki.KeyFile(at, n.Name),
+		ProxyKubeconfig: n.cluster.proxy,
 	}
 	for name, text := range map[string]string{
-		"containerd.toml": containerdConfig, "kubelet.yaml": kubeletConfig, "kube-proxy.yaml": proxyConfig, "cni/10-pods.conflist": networkConfig,
-		"resolv.conf": "",
+		"containerd.toml": containerdConfig, "kubelet.yaml": kubeletConfig, "kube-proxy.yaml": proxyConfig,
+		"cni/10-pods.conflist": networkConfig, "resolv.conf": "",
 	} {
 		if err := fill(filepath.Join(dir, name), text, v); err != nil {
 			return err

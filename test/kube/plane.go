@@ -20,7 +20,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
-// Plane is a control plane: etcd, kube-apiserver, kube-controller-manager and, where there are nodes, kube-scheduler.
+// Plane is a control plane: etcd, kube-apiserver, kube-controller-manager and, where there are
+// nodes, kube-scheduler.
 type Plane struct {
 	// Dir has its certificates, its kubeconfigs, and etcd's data.
 	Dir string
@@ -114,7 +115,8 @@ func (p *Plane) URL() string {
 	return "https://" + net.JoinHostPort(p.place.address(), strconv.Itoa(p.place.ports()[0]))
 }
 
-// KubeconfigFor writes a kubeconfig for a user, whom the API takes for a member of the groups, and returns its path.
+// KubeconfigFor writes a kubeconfig for a user, whom the API takes for a member of the groups, and
+// returns its path.
 func (p *Plane) KubeconfigFor(t hosts.T, user string, groups ...string) string {
 	t.Helper()
 	path := p.path(user + ".kubeconfig")

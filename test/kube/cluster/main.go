@@ -1,4 +1,5 @@
-// Command cluster keeps a Kubernetes of three nodes on this machine, for people: 'make kube-up' and 'make kube-down'.
+// Command cluster keeps a Kubernetes of three nodes on this machine, for people: 'make kube-up' and
+// 'make kube-down'.
 package main
 
 import (
@@ -43,7 +44,8 @@ func up() error {
 	}
 	err := hosts.Script(os.Stdout, show)
 	if err != nil {
-		return fmt.Errorf("%w\nThe nodes stay as they are: their logs are %s/h*/logs. Remove them with 'sudo make kube-down'", err, dir)
+		return fmt.Errorf("%w\nThe nodes stay as they are: their logs are %s/h*/logs. "+
+			"Remove them with 'sudo make kube-down'", err, dir)
 	}
 	return nil
 }
@@ -59,7 +61,8 @@ func show(t hosts.T) {
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	fmt.Printf(whatNext, time.Since(start).Round(100*time.Millisecond), k.Kubeconfig, bin, kube.Image, k.DeviceFilter(), k.Node(1).PID(), dir)
+	took := time.Since(start).Round(100 * time.Millisecond)
+	fmt.Printf(whatNext, took, k.Kubeconfig, bin, kube.Image, k.DeviceFilter(), k.Node(1).PID(), dir)
 }
 
 // giveTo lets the user read a file who has called sudo.

@@ -1,6 +1,6 @@
-// Command kube is a whole Kubernetes and its etcd in one binary: hack/kube-tools links it to the name of each of its
-// programs, and it is the one that it was called as. They come from their published source, as Debian has none of them but
-// kubectl and etcd.
+// Command kube is a whole Kubernetes and its etcd in one binary: hack/kube-tools links it to the
+// name of each of its programs, and it is the one that it was called as. They come from their
+// published source, as Debian has none of them but kubectl and etcd.
 package main
 
 import (
@@ -26,10 +26,10 @@ import (
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
-// programs are those that hack/kube-tools links; it asks for their names. The sidecars of the Container Storage Interface
-// (external-provisioner, -attacher, -resizer, -snapshotter) and csi-sanity belong into this module too, so that all are
-// built of the same versions. Those that offer no package with their command become programs of their own, as `tool`
-// directives of go.mod.
+// programs are those that hack/kube-tools links; it asks for their names. The sidecars of the
+// Container Storage Interface (external-provisioner, -attacher, -resizer, -snapshotter) and
+// csi-sanity belong into this module too, so that all are built of the same versions. Those that
+// offer no package with their command become programs of their own, as `tool` directives of go.mod.
 var programs = map[string]func() *cobra.Command{
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
 	"kube-controller-manager": controllers.NewControllerManagerCommand,
