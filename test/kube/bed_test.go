@@ -40,6 +40,17 @@ spec:
         env:
         - {name: NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
         readinessProbe: {httpGet: {port: 8080}, periodSeconds: 1}
+      - name: agent
+        image: ` + Image + `
+        imagePullPolicy: Never
+        command: [sleep, infinity]
+        securityContext: {privileged: true}
+        volumeMounts:
+        - {name: data, mountPath: /var/lib/holdfast, mountPropagation: Bidirectional}
+        - {name: dev, mountPath: /dev}
+      volumes:
+      - {name: data, hostPath: {path: /var/lib/holdfast, type: DirectoryOrCreate}}
+      - {name: dev, hostPath: {path: /dev}}
 ---
 apiVersion: v1
 kind: Service
@@ -54,11 +65,12 @@ func TestBed(t *testing.T) {
 	k := New(t, Options{Nodes: 3, Disks: 1})
 	t.Logf("three nodes are Ready after %s", time.Since(began).Round(time.Millisecond))
 	k.Apply(t, everywhere)
-	pods := k.awaitPods(t, 3)
+	pods := byNode(k.AwaitPods(t, "default", "app=web", 3))
 	for node, pod := range pods {
 		k.checkPod(t, node, pod)
 	}
 	checkService(t, k, pods)
+	checkPrivileged(t, k, pods["h1"])
 
 	k.Node(2).PowerOff(t)
 	k.Node(2).AwaitNotReady(t)
@@ -67,7 +79,7 @@ func TestBed(t *testing.T) {
 	}
 	k.Node(2).PowerOn(t)
 	k.Node(2).AwaitReady(t)
-	pods = k.awaitPods(t, 3)
+	pods = byNode(k.AwaitPods(t, "default", "app=web", 3))
 	k.checkPod(t, "h2", pods["h2"])
 
 	k.Node(3).Cut(t)
@@ -77,39 +89,16 @@ func TestBed(t *testing.T) {
 
 	k.StopAPIServer(t)
 	k.StartAPIServer(t)
-	k.checkPod(t, "h1", k.awaitPods(t, 3)["h1"])
+	k.checkPod(t, "h1", pods["h1"])
 }
 
-// awaitPods waits until so many pods serve, and returns their names by their nodes.
-func (c *Cluster) awaitPods(t *testing.T, count int) map[string]core.Pod {
-	t.Helper()
-	serving := map[string]core.Pod{}
-	await(t, fmt.Sprintf("%d pods that serve", count), func(ctx context.Context) error {
-		clear(serving)
-		list, err := c.Client().CoreV1().Pods("default").List(ctx, meta.ListOptions{LabelSelector: "app=web"})
-		if err != nil {
-			return err
-		}
-		for _, pod := range list.Items {
-			if isReady(pod) {
-				serving[pod.Spec.NodeName] = pod
-			}
-		}
-		if len(serving) != count {
-			return fmt.Errorf("%d serve", len(serving))
-		}
-		return nil
-	})
-	return serving
-}
-
-func isReady(pod core.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == core.PodReady {
-			return c.Status == core.ConditionTrue
-		}
+// byNode is for pods of which each node has one.
+func byNode(pods []core.Pod) map[string]core.Pod {
+	all := map[string]core.Pod{}
+	for _, pod := range pods {
+		all[pod.Spec.NodeName] = pod
 	}
-	return false
+	return all
 }
 
 // checkPod checks that a pod has Holdfast and the storage systems, and that its log can be had.
@@ -123,6 +112,25 @@ func (c *Cluster) checkPod(t *testing.T, node string, pod core.Pod) {
 	}
 	if out := c.Kubectl(t, "logs", pod.Name); !strings.Contains(out, "serving on "+node) {
 		t.Errorf("the log of the pod on %s is %q", node, out)
+	}
+}
+
+// checkPrivileged checks that a privileged pod has the node's disks, and that what it mounts is
+// mounted on the node.
+func checkPrivileged(t *testing.T, k *Cluster, pod core.Pod) {
+	t.Helper()
+	in := func(args ...string) string {
+		return k.Kubectl(t, append([]string{"exec", pod.Name, "-c", "agent", "--"}, args...)...)
+	}
+	in("mkdir", "/var/lib/holdfast/brick")
+	in("mkfs.xfs", "-q", k.Node(1).Disk(0).Path())
+	in("mount", k.Node(1).Disk(0).Path(), "/var/lib/holdfast/brick")
+	if kind := k.Node(1).Run(t, t.Context(), "stat", "-f", "-c", "%T", "/var/lib/holdfast/brick"); kind != "xfs" {
+		t.Errorf("what a pod mounted with XFS is %s on the node", kind)
+	}
+	k.Node(1).Run(t, t.Context(), "umount", "/var/lib/holdfast/brick")
+	if kind := in("stat", "-f", "-c", "%T", "/var/lib/holdfast/brick"); kind == "xfs" {
+		t.Error("what the node unmounted stays mounted in the pod")
 	}
 }
 

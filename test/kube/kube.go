@@ -116,6 +116,10 @@ func (c *Cluster) Node(number int) *Node { return c.nodes[number-1] }
 // Nodes returns all nodes in order.
 func (c *Cluster) Nodes() []*Node { return c.nodes }
 
+// Host is the host of the control plane, for tests that cut it off from some nodes by
+// Lab.Partition.
+func (c *Cluster) Host() *hosts.Host { return c.Lab.Host(len(c.nodes) + 1) }
+
 // DeviceFilter is what HOLDFAST_DEVICE_FILTER has to be for the agents, which see the devices of
 // the whole machine: in a pod's environment Kubernetes puts the node's name in.
 func (c *Cluster) DeviceFilter() string { return "file-" + c.Lab.Dir + "/$(NODE_NAME)/disks/*" }
