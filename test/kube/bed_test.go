@@ -61,35 +61,52 @@ spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
 // TestBed shows that pods run as on real machines, which lose their power and come back, or are cut
 // off.
 func TestBed(t *testing.T) {
-	began := time.Now()
+	step := stepper(t)
 	k := New(t, Options{Nodes: 3, Disks: 1})
-	t.Logf("three nodes are Ready after %s", time.Since(began).Round(time.Millisecond))
+	step("three nodes are Ready")
 	k.Apply(t, everywhere)
 	pods := byNode(k.AwaitPods(t, "default", "app=web", 3))
+	step("a pod on each is Ready")
 	for node, pod := range pods {
 		k.checkPod(t, node, pod)
 	}
 	checkService(t, k, pods)
 	checkPrivileged(t, k, pods["h1"])
+	step("pods do what they should")
 
 	k.Node(2).PowerOff(t)
 	k.Node(2).AwaitNotReady(t)
-	if reason := k.reach(pods["h1"], "h2", pods); reason == nil {
+	step("a node without power is not Ready")
+	if err := k.reach(pods["h1"], "h2", pods); err == nil {
 		t.Error("the pod of a node without power answers")
 	}
 	k.Node(2).PowerOn(t)
 	k.Node(2).AwaitReady(t)
+	step("with power it is Ready again")
 	pods = byNode(k.AwaitPods(t, "default", "app=web", 3))
 	k.checkPod(t, "h2", pods["h2"])
+	step("its pod is back")
 
 	k.Node(3).Cut(t)
 	k.Node(3).AwaitNotReady(t)
 	k.Node(3).Restore(t)
 	k.Node(3).AwaitReady(t)
+	step("a node without a link was not Ready, and is Ready again")
 
 	k.StopAPIServer(t)
 	k.StartAPIServer(t)
 	k.checkPod(t, "h1", pods["h1"])
+	step("the API server was killed, and serves again")
+}
+
+// stepper returns a function that logs how long a step took.
+func stepper(t *testing.T) func(what string) {
+	last := time.Now()
+	return func(what string) {
+		t.Helper()
+		t.Logf("%5.1f s: %s", time.Since(last).Seconds(), what)
+		last = time.Now()
+	}
 }
 
 // byNode is for pods of which each node has one.
