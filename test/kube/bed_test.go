@@ -42,7 +42,7 @@ spec:
         readinessProbe: {httpGet: {port: 8080}, periodSeconds: 1}
       - name: agent
         image: ` + Image + `
-        imagePullPolicy: Never
+        imagePullPolicy: IfNotPresent
         command: [sleep, infinity]
         securityContext: {privileged: true}
         volumeMounts:
