@@ -27,7 +27,8 @@ func TestMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.Start(t, "sh", "-c", "for d in /sys/fs/cgroup/*"+h.Cgroup()+"; do echo $$ >$d/cgroup.procs; done; exec sleep infinity")
+	join := "for d in /sys/fs/cgroup/*" + h.Cgroup() + "; do echo $$ >$d/cgroup.procs; done; exec sleep infinity"
+	h.Start(t, "sh", "-c", join)
 	h.PowerOff(t)
 	if left, err := cgroups(h.Cgroup()); err != nil || len(left) > 0 {
 		t.Errorf("after the power has gone there are %v (%v)", left, err)
