@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/moby/sys/mountinfo"
@@ -41,8 +42,11 @@ func (h *Host) makeCgroup() error {
 			if e := os.Mkdir(dir, 0o755); e != nil && !errors.Is(e, fs.ErrExist) {
 				err = errors.Join(err, fmt.Errorf("while making a control group for host %s: %w", h.Name, e))
 			}
-			if root.FSType == "cgroup" {
+			switch {
+			case root.FSType == "cgroup":
 				err = errors.Join(err, giveCPUs(dir))
+			case len(roots) == 1:
+				err = errors.Join(err, passControllers(dir))
 			}
 		}
 	}
@@ -64,6 +68,21 @@ func giveCPUs(dir string) error {
 		if err != nil {
 			return fmt.Errorf("while giving a control group its processors: %w", err)
 		}
+	}
+	return nil
+}
+
+// passControllers lets a group of version 2 have all controllers of its parent. Beside hierarchies of
+// version 1 there is no need to.
+func passControllers(dir string) error {
+	parent := filepath.Dir(dir)
+	names, err := os.ReadFile(filepath.Join(parent, "cgroup.controllers"))
+	if err == nil && len(bytes.Fields(names)) > 0 {
+		all := "+" + strings.Join(strings.Fields(string(names)), " +")
+		err = os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte(all), 0)
+	}
+	if err != nil {
+		return fmt.Errorf("while giving a control group its controllers: %w", err)
 	}
 	return nil
 }

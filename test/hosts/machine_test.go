@@ -3,8 +3,11 @@ package hosts
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/moby/sys/mountinfo"
 )
 
 // TestMachine shows what hosts have that start containers: mounts that propagate, a default route, and
@@ -49,4 +52,47 @@ func groups(t *testing.T, h *Host) []string {
 		t.Fatalf("the host has the control groups %v (%v)", dirs, err)
 	}
 	return dirs
+}
+
+// TestPassControllers tries what a machine needs that has control groups of version 2 alone. Here it may
+// have hardly any controllers.
+func TestPassControllers(t *testing.T) {
+	roots, err := hierarchies()
+	i := slices.IndexFunc(roots, func(r *mountinfo.Info) bool { return r.FSType == "cgroup2" })
+	if err != nil || i < 0 {
+		t.Fatalf("there is no hierarchy of version 2 in %v (%v)", roots, err)
+	}
+	root := roots[i].Mountpoint
+	dir := filepath.Join(root, filepath.Base(t.TempDir())+"-holdfast-test")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	switchable := filepath.Join(root, "cgroup.subtree_control")
+	before := words(t, switchable)
+	t.Cleanup(func() {
+		for _, name := range words(t, switchable) {
+			if !slices.Contains(before, name) {
+				_ = os.WriteFile(switchable, []byte("-"+name), 0)
+			}
+		}
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := passControllers(dir); err != nil {
+		t.Fatal(err)
+	}
+	want, got := words(t, filepath.Join(root, "cgroup.controllers")), words(t, filepath.Join(dir, "cgroup.controllers"))
+	if len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("the group has the controllers %v, and its parent %v", got, want)
+	}
+}
+
+func words(t *testing.T, path string) []string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(text))
 }
