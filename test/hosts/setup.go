@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 
@@ -76,6 +77,13 @@ func (c initConfig) mountAll() error {
 			return err
 		}
 	}
+	if !c.Shared {
+		return nil
+	}
+	// At the end: what is bound from a mount that is shared already joins it, and each mount below would show twice.
+	if err := unix.Mount("", "/", "", unix.MS_SHARED|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("while sharing the mounts: %w", err)
+	}
 	return nil
 }
 
@@ -127,6 +135,12 @@ func (c initConfig) connect() error {
 		if err := netlink.LinkSetUp(link); err != nil {
 			return fmt.Errorf("while starting the link %s: %w", name, err)
 		}
+	}
+	if !c.Route {
+		return nil
+	}
+	if err := netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(c.Gateway)}); err != nil {
+		return fmt.Errorf("while setting the default route: %w", err)
 	}
 	return nil
 }
