@@ -7,34 +7,18 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/action/actiontest"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/test/storeworld"
 )
-
-// actionWorld is the people who write actions.
-type actionWorld struct{ world }
-
-func (w actionWorld) Create(ctx context.Context, a *api.Action) error {
-	return w.Client.Create(ctx, a.DeepCopy())
-}
-
-func (w actionWorld) UpdateSpec(ctx context.Context, a *api.Action) error {
-	var now api.Action
-	if err := w.Client.Get(ctx, client.ObjectKeyFromObject(a), &now); err != nil {
-		return err
-	}
-	now.Spec, now.Annotations = a.Spec, a.Annotations
-	return w.Client.Update(ctx, &now)
-}
 
 func TestActions(t *testing.T) {
 	actions, err := newStore(t, "s1").Actions(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	actiontest.RunStore(t, actions, actionWorld{newWorld(t)})
+	actiontest.RunStore(t, actions, storeworld.ActionWorld{World: newWorld(t).World})
 }
 
 // TestActions_concern: an action on a host concerns the clusters with daemons there, and of a server the control plane.

@@ -12,86 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
-	"github.com/holdfast-storage/holdfast/engine/storetest"
-	"github.com/holdfast-storage/holdfast/platform/bare"
 	"github.com/holdfast-storage/holdfast/platform/store"
+	"github.com/holdfast-storage/holdfast/test/storeworld"
 )
-
-// drainKind works on a whole host, and nothing runs beside it.
-var drainKind = action.Kind{Name: "test.drain", Executor: api.ByAgent, Mode: action.Exclusive, Steps: []string{"drain"}}
-
-// Serve has a leader look after actions, and stands for the agent of a host: it carries them out one by one.
-func (w world) Serve(ctx context.Context, host string, perform storetest.Perform) error {
-	s, err := bare.NewStore(ctx, config, "s1")
-	if err != nil {
-		return err
-	}
-	return serve(ctx, s, host, perform)
-}
-
-func serve(ctx context.Context, s *store.Store, host string, perform storetest.Perform) error {
-	actions, err := s.Actions(ctx)
-	if err != nil {
-		return err
-	}
-	go func() {
-		r := action.Runner{Store: actions, Agents: []action.Kind{action.CommandKind, drainKind}}
-		_ = r.Run(ctx) // It ends with ctx.
-	}()
-	wake := make(chan struct{}, 1)
-	actions.Notify(ctx, func() {
-		select {
-		case wake <- struct{}{}:
-		default:
-		}
-	})
-	go func() {
-		for ctx.Err() == nil {
-			carryAll(ctx, actions, host, perform)
-			select {
-			case <-wake:
-			case <-ctx.Done():
-			}
-		}
-	}()
-	return nil
-}
-
-// carryAll carries out the commands on a host whose turn it is.
-func carryAll(ctx context.Context, actions *store.Actions, host string, perform storetest.Perform) {
-	all, err := actions.List(ctx)
-	for _, a := range all {
-		for err == nil && engine.IsCommand(a) && a.Spec.Host == host && (a.Status.State == api.ActionNew || a.Status.State == api.ActionRunning) {
-			var turn action.Turn
-			turn, err = action.Execute(ctx, performer(perform), actions, a)
-			a = turn.Action
-		}
-		err = nil // the next look brings what it is now
-	}
-}
-
-type performer storetest.Perform
-
-func (p performer) Kind() action.Kind                        { return action.CommandKind }
-func (p performer) Check(context.Context, *api.Action) error { return nil }
-func (p performer) Undo(context.Context, *api.Action, string) (action.Progress, error) {
-	return action.Progress{Done: true}, nil
-}
-
-func (p performer) Step(_ context.Context, a *api.Action, _ string) (action.Progress, error) {
-	c, err := action.CommandOf(a)
-	if err != nil {
-		return action.Progress{}, err
-	}
-	message, err := p(c.Daemon, engine.Command{Verb: c.Verb, Object: c.Object, Params: c.Params})
-	if err != nil {
-		return action.Progress{}, fmt.Errorf("%w: %w", action.ErrRefused, err)
-	}
-	return action.Progress{Done: true, Message: message}, nil
-}
 
 // asked makes a host with a daemon, and returns the daemon.
 func (w world) asked(t testing.TB, name string) *api.Daemon {
@@ -127,7 +52,7 @@ func TestAsk_leaderDies(t *testing.T) {
 	}
 	first := newStore(t, "s1")
 	life, kill := context.WithCancel(t.Context())
-	must(t, serve(t.Context(), first, d.Spec.Host, perform))
+	must(t, storeworld.Serve(t.Context(), first, d.Spec.Host, perform))
 	ended := make(chan error, 1)
 	go func() {
 		_, err := first.Ask(life, d, cmd)
@@ -138,7 +63,7 @@ func TestAsk_leaderDies(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the leader that was killed was told %v", err)
 	}
-	next, err := bare.NewStore(t.Context(), config, "s1")
+	next, err := home.NewStore(t.Context(), "s1")
 	must(t, err)
 	t.Cleanup(next.Close)
 	answer := make(chan string, 1)
@@ -166,7 +91,7 @@ func TestAsk_leftOver(t *testing.T) {
 	must(t, w.Create(t.Context(), old))
 	old.Status = api.ActionStatus{State: api.ActionDone, Executor: api.ByAgent, Message: "old"}
 	must(t, w.UpdateStatus(t.Context(), old))
-	must(t, serve(t.Context(), s, d.Spec.Host, func(string, engine.Command) (string, error) { return "new", nil }))
+	must(t, storeworld.Serve(t.Context(), s, d.Spec.Host, func(string, engine.Command) (string, error) { return "new", nil }))
 	if message, err := s.Ask(t.Context(), d, cmd); message != "new" || err != nil {
 		t.Errorf("got %q, %v", message, err)
 	}
@@ -208,7 +133,7 @@ func TestAsk_besideADrain(t *testing.T) {
 	must(t, w.Create(t.Context(), drain))
 	drain.Status = api.ActionStatus{State: api.ActionRunning, Executor: api.ByAgent, Started: &metav1.Time{Time: time.Now()}}
 	must(t, w.UpdateStatus(t.Context(), drain))
-	must(t, serve(t.Context(), s, d.Spec.Host, func(string, engine.Command) (string, error) { return "done", nil }))
+	must(t, storeworld.Serve(t.Context(), s, d.Spec.Host, func(string, engine.Command) (string, error) { return "done", nil }))
 	if message, err := s.Ask(t.Context(), d, engine.Command{Verb: "start", Object: "v", Daemon: d.Name}); message != "done" || err != nil {
 		t.Errorf("got %q, %v", message, err)
 	}
@@ -219,7 +144,7 @@ func TestAsk_besideADrain(t *testing.T) {
 func BenchmarkAsk(b *testing.B) {
 	w, s := newWorld(b), newStore(b, "s1")
 	d := w.asked(b, "ask-bench")
-	must(b, serve(b.Context(), s, d.Spec.Host, func(string, engine.Command) (string, error) { return "done", nil }))
+	must(b, storeworld.Serve(b.Context(), s, d.Spec.Host, func(string, engine.Command) (string, error) { return "done", nil }))
 	defer func() {
 		must(b, w.Delete(b.Context(), &api.Host{ObjectMeta: metav1.ObjectMeta{Name: d.Spec.Host}}))
 		must(b, w.Delete(b.Context(), d))

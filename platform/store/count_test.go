@@ -19,7 +19,7 @@ func TestStore_counts(t *testing.T) {
 		Type: api.HostAgentConnected, Status: metav1.ConditionFalse, Reason: "Silent", LastTransitionTime: metav1.Now(),
 	}}
 	must(t, w.UpdateStatus(t.Context(), host))
-	must(t, w.beat(t.Context(), host.Name))
+	must(t, w.Beat(t.Context(), host.Name))
 	action := &api.Action{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "counted"},
 		Spec:       api.ActionSpec{Kind: "test.counted", Target: "host/counted"},

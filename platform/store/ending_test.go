@@ -21,7 +21,7 @@ func TestNewStore_endsWhileFilling(t *testing.T) {
 	h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "filling"}}
 	must(t, w.Create(t.Context(), h))
 	defer func() { must(t, w.Delete(t.Context(), h)) }()
-	must(t, w.lead(t.Context(), "s1"))
+	must(t, w.LeadAs(t.Context(), "s1"))
 
 	asked := make(chan struct{}, 100)
 	stalled := rest.CopyConfig(config)

@@ -13,7 +13,7 @@ import (
 
 func TestRemovePlans(t *testing.T) {
 	w := newWorld(t)
-	if err := w.lead(t.Context(), "plans"); err != nil {
+	if err := w.LeadAs(t.Context(), "plans"); err != nil {
 		t.Fatal(err)
 	}
 	s := newStore(t, "plans")

@@ -62,7 +62,7 @@ func TestRemoveHost_killed(t *testing.T) {
 
 func storeOf(t *testing.T, config *rest.Config) *store.Store {
 	t.Helper()
-	must(t, newWorld(t).lead(t.Context(), "s1"))
+	must(t, newWorld(t).LeadAs(t.Context(), "s1"))
 	s, err := bare.NewStore(t.Context(), config, "s1")
 	if err != nil {
 		t.Fatal(err)

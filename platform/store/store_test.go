@@ -26,7 +26,7 @@ import (
 )
 
 func TestStore(t *testing.T) {
-	storetest.Run(t, storetest.Backend{Store: newStore(t, "s1"), World: newWorld(t)})
+	storetest.Run(t, storetest.Backend{Store: newStore(t, "s1"), World: newWorld(t).World})
 }
 
 func TestNewStore_unreachable(t *testing.T) {
@@ -59,7 +59,7 @@ func TestStore_locksGoWithLeadership(t *testing.T) {
 		t.Errorf("the lock of the server that leads: %v", err)
 	}
 	// s1 stops renewing: its leadership is over, and its locks with it.
-	must(t, w.lead(t.Context(), "s2"))
+	must(t, w.LeadAs(t.Context(), "s2"))
 	_, unlock2, err := s2.Lock(t.Context(), cluster)
 	must(t, err)
 	defer unlock2()
@@ -238,7 +238,7 @@ func TestStore_watchesAgents(t *testing.T) {
 	join := func(name string) *api.Host {
 		host := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		must(t, w.Create(t.Context(), host))
-		must(t, w.beat(t.Context(), name))
+		must(t, w.Beat(t.Context(), name))
 		eventually(t, name+" is connected", func() bool {
 			must(t, w.Get(t.Context(), host))
 			c := meta.FindStatusCondition(host.Status.Conditions, api.HostAgentConnected)
@@ -249,7 +249,7 @@ func TestStore_watchesAgents(t *testing.T) {
 	host := join("beating")
 	// A heartbeat alone changes nothing of the Host.
 	before := host.ResourceVersion
-	must(t, w.beat(t.Context(), host.Name))
+	must(t, w.Beat(t.Context(), host.Name))
 	join("one-look-later")
 	join("two-looks-later") // what the first of these looks wrote is there now
 	must(t, w.Get(t.Context(), host))
