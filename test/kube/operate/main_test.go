@@ -3,6 +3,8 @@ package operate
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -10,18 +12,41 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"github.com/holdfast-storage/holdfast/api/crd"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/platform/kube"
 	"github.com/holdfast-storage/holdfast/platform/store"
 	"github.com/holdfast-storage/holdfast/test/hosts"
 	bed "github.com/holdfast-storage/holdfast/test/kube"
 )
 
-func TestMain(m *testing.M) { hosts.MaybeInit(); os.Exit(m.Run()) }
+func TestMain(m *testing.M) {
+	hosts.MaybeInit()
+	if os.Getenv(writerHost) != "" {
+		fmt.Fprintln(os.Stderr, write())
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func isUnfenced(err error) bool { return errors.Is(err, kube.ErrUnfenced) }
+
+func storeScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{api.AddToScheme, corev1.AddToScheme, coordinationv1.AddToScheme, rbacv1.AddToScheme} {
+		must(t, add(scheme))
+	}
+	return scheme
+}
 
 // manifests are the files of deploy/kubernetes that need no node.
 func manifests(names ...string) []string {
