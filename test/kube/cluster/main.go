@@ -79,14 +79,14 @@ func giveTo(path, user, group string) error {
 }
 
 const whatNext = `
-Ready in %s. Next:
+Ready in %[1]s. Next:
 
-  export KUBECONFIG=%s PATH=%s:$PATH
-  kubectl apply -f deploy/kubernetes/   the image of the pods is %s
-                                        HOLDFAST_DEVICE_FILTER of the agents is %s
-  sudo nsenter -t %d -a                 a shell on the first node
-  ls %s/h*/logs       the logs of kubelet, containerd, kube-proxy; of the control plane on the last host
-  sudo make kube-down                   remove everything
+  export KUBECONFIG=%[2]s PATH=%[3]s:$PATH
+  kubectl apply -f deploy/kubernetes/     with image: %[4]s
+                                          and for agents HOLDFAST_DEVICE_FILTER: %[5]s
+  sudo nsenter -t %-7[6]d -a              a shell on the first node
+  ls %[7]s/h*/logs        what the programs of the nodes say; h4 has the control plane
+  sudo make kube-down                     remove everything
 `
 
 func down() error {
