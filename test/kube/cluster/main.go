@@ -82,11 +82,11 @@ const whatNext = `
 Ready in %[1]s. Next:
 
   export KUBECONFIG=%[2]s PATH=%[3]s:$PATH
-  kubectl apply -f deploy/kubernetes/     with image: %[4]s
-                                          and for agents HOLDFAST_DEVICE_FILTER: %[5]s
-  sudo nsenter -t %-7[6]d -a              a shell on the first node
-  ls %[7]s/h*/logs        what the programs of the nodes say; h4 has the control plane
-  sudo make kube-down                     remove everything
+  kubectl apply -f deploy/kubernetes/   # with image: %[4]s
+                                        # and for agents HOLDFAST_DEVICE_FILTER: %[5]s
+  sudo nsenter -t %[6]d -a              # a shell on the first node
+  ls %[7]s/h*/logs      # what the programs of the nodes say; h4 has the control plane
+  sudo make kube-down                   # remove everything
 `
 
 func down() error {
