@@ -65,11 +65,14 @@ func show(t hosts.T) {
 	fmt.Printf(whatNext, took, k.Kubeconfig, bin, kube.Image, k.DeviceFilter(), k.Node(1).PID(), dir)
 }
 
-// giveTo lets the user read a file who has called sudo.
+// giveTo lets the user read a file who has called sudo, if one has.
 func giveTo(path, user, group string) error {
+	if user == "" {
+		return nil
+	}
 	uid, err := strconv.Atoi(user)
 	if err != nil {
-		return nil // there was no sudo
+		return fmt.Errorf("while reading SUDO_UID: %w", err)
 	}
 	gid, err := strconv.Atoi(group)
 	if err != nil {
