@@ -74,8 +74,6 @@ type Machine struct {
 	// Shared lets mounts propagate within a host, from its own to those of containers and back, as on
 	// a real machine.
 	Shared bool
-	// Route gives hosts a default route, to the gateway. It forwards nothing, unless the machine does.
-	Route bool
 	// Cgroup gives each host a control group of its own in all hierarchies: see Host.Cgroup.
 	Cgroup bool
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 
@@ -135,12 +134,6 @@ func (c initConfig) connect() error {
 		if err := netlink.LinkSetUp(link); err != nil {
 			return fmt.Errorf("while starting the link %s: %w", name, err)
 		}
-	}
-	if !c.Route {
-		return nil
-	}
-	if err := netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(c.Gateway)}); err != nil {
-		return fmt.Errorf("while setting the default route: %w", err)
 	}
 	return nil
 }

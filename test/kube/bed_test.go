@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,10 @@ func (c *Cluster) checkPod(t *testing.T, node string, pod core.Pod) {
 	if out := c.Kubectl(t, "exec", pod.Name, "--", "holdfast", "version"); out == "" {
 		t.Errorf("on %s holdfast has no version", node)
 	}
+	_, err := c.Try(t.Context(), "", "exec", pod.Name, "--", "timeout", "3", "getent", "hosts", "registry")
+	if exitCode(err) != 2 {
+		t.Errorf("on %s a name that cannot be found is not refused at once: %v", node, err)
+	}
 	if out := c.Kubectl(t, "logs", pod.Name); !strings.Contains(out, "serving on "+node) {
 		t.Errorf("the log of the pod on %s is %q", node, out)
 	}
@@ -178,6 +183,14 @@ func checkService(t *testing.T, k *Cluster, pods map[string]core.Pod) {
 		}
 		return nil
 	})
+}
+
+// exitCode is that of a command in a pod, as kubectl passes it on.
+func exitCode(err error) int {
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	return 0
 }
 
 // reach checks that a pod reaches the one on a node.

@@ -71,7 +71,7 @@ func New(t hosts.T, o Options) *Cluster {
 	lab := hosts.New(t, hosts.Options{
 		Count: o.Nodes + 1, Disks: o.Disks, DiskSize: o.DiskSize, Dir: o.Dir, Keep: o.Keep,
 		Share:   []string{bin},
-		Machine: hosts.Machine{Shared: true, Route: true, Cgroup: true},
+		Machine: hosts.Machine{Shared: true, Cgroup: true},
 	})
 	control := lab.Host(o.Nodes + 1)
 	plane := newPlane(t, bin, filepath.Join(lab.Dir, "kubernetes"), &labPlace{control}, o.Flags)

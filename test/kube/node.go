@@ -73,6 +73,8 @@ func (n *Node) prepare(t hosts.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), home.Limit)
 	defer cancel()
+	// kube-proxy puts the address of a pod in place of a service's, when the way to that is known.
+	n.Run(t, ctx, "ip", "route", "add", serviceNetwork, "via", n.cluster.Lab.Gateway)
 	for _, other := range n.cluster.nodes {
 		if other != n {
 			n.Run(t, ctx, "ip", "route", "add", other.podNetwork(), "via", other.IP)

@@ -58,7 +58,7 @@ func (n *Node) install() error {
 	}
 	for name, text := range map[string]string{
 		"containerd.toml": containerdConfig, "kubelet.yaml": kubeletConfig, "kube-proxy.yaml": proxyConfig,
-		"cni/10-pods.conflist": networkConfig, "resolv.conf": "",
+		"cni/10-pods.conflist": networkConfig, "resolv.conf": "nameserver 127.0.0.1\n",
 	} {
 		if err := fill(filepath.Join(dir, name), text, v); err != nil {
 			return err

@@ -56,7 +56,7 @@ type Process interface {
 	Done() <-chan struct{}
 }
 
-// Group of administrators, whom RBAC does not bind.
+// Masters is the group of administrators, whom RBAC does not bind.
 const Masters = "system:masters"
 
 // proxyUser is whom kube-proxy is.

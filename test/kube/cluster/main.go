@@ -65,11 +65,14 @@ func show(t hosts.T) {
 	fmt.Printf(whatNext, took, k.Kubeconfig, bin, kube.Image, k.DeviceFilter(), k.Node(1).PID(), dir)
 }
 
-// giveTo lets the user read a file who has called sudo.
+// giveTo lets the user read a file who has called sudo, if one has.
 func giveTo(path, user, group string) error {
+	if user == "" {
+		return nil
+	}
 	uid, err := strconv.Atoi(user)
 	if err != nil {
-		return nil // there was no sudo
+		return fmt.Errorf("while reading SUDO_UID: %w", err)
 	}
 	gid, err := strconv.Atoi(group)
 	if err != nil {
@@ -79,14 +82,14 @@ func giveTo(path, user, group string) error {
 }
 
 const whatNext = `
-Ready in %s. Next:
+Ready in %[1]s. Next:
 
-  export KUBECONFIG=%s PATH=%s:$PATH
-  kubectl apply -f deploy/kubernetes/   the image of the pods is %s
-                                        HOLDFAST_DEVICE_FILTER of the agents is %s
-  sudo nsenter -t %d -a                 a shell on the first node
-  ls %s/h*/logs       the logs of kubelet, containerd, kube-proxy; of the control plane on the last host
-  sudo make kube-down                   remove everything
+  export KUBECONFIG=%[2]s PATH=%[3]s:$PATH
+  kubectl apply -f deploy/kubernetes/   # with image: %[4]s
+                                        # and for agents HOLDFAST_DEVICE_FILTER: %[5]s
+  sudo nsenter -t %[6]d -a              # a shell on the first node
+  ls %[7]s/h*/logs      # what the programs of the nodes say; h4 has the control plane
+  sudo make kube-down                   # remove everything
 `
 
 func down() error {
