@@ -169,7 +169,9 @@ func (e *env) awaitLog(t *testing.T, p runtime.Process, line string) {
 	t.Helper()
 	read := e.h.Log
 	if read == nil {
-		read = func(t *testing.T, p runtime.Process) string { return e.file(t, filepath.Join("log", filepath.Base(p.LogFile))) }
+		read = func(t *testing.T, p runtime.Process) string {
+			return e.file(t, filepath.Join("log", filepath.Base(p.LogFile)))
+		}
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

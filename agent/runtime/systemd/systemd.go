@@ -272,7 +272,9 @@ func (r *Runtime) Names() []string {
 func (r *Runtime) Changes() <-chan string { return r.changes.C() }
 
 // Capabilities implements runtime.Runtime.
-func (r *Runtime) Capabilities() runtime.Capabilities { return runtime.Capabilities{KeepsChildren: true} }
+func (r *Runtime) Capabilities() runtime.Capabilities {
+	return runtime.Capabilities{KeepsChildren: true}
+}
 
 // Close implements runtime.Runtime.
 func (r *Runtime) Close() error {
