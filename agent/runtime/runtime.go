@@ -45,6 +45,9 @@ type State struct {
 	BackOffUntil time.Time
 	// LastExit is nil until the process ended once.
 	LastExit *Exit
+	// Outdated is set when the process was started with a program that the next start would not take, such as that of
+	// another image.
+	Outdated bool
 	// Problem says why the process does not run although nothing has asked for its end and it is not merely waiting to be
 	// started again, or what else is wrong with what runs it: a sentence, empty when all is well.
 	Problem string

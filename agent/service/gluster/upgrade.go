@@ -47,7 +47,8 @@ func (r *program) version(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// outdated says whether glusterd or a process that it started runs a program that was replaced since.
+// outdated says whether glusterd or a process that it started runs a program that was replaced since, in its own root
+// directory or, by the word of the runtime, together with all that is there.
 func outdated(l *service.Local) (bool, error) {
 	all, err := others(l)
 	for _, p := range all {
@@ -60,7 +61,7 @@ func outdated(l *service.Local) (bool, error) {
 	for _, p := range all {
 		pids = append(pids, p.pid)
 	}
-	return slices.ContainsFunc(pids, replaced), nil
+	return l.Outdated || slices.ContainsFunc(pids, replaced), nil
 }
 
 // replaced says whether the file that a process runs is not the one that is there now under its name, as the process sees
