@@ -68,7 +68,8 @@ type Config struct {
 	Inventory   Inventory
 	// Claims tells the inventory what the agent is working on; nil when the inventory does not ask.
 	Claims *Claims
-	// Mounts is the file with the host's mounts; empty means the agent's own (/proc/self/mountinfo).
+	// Mounts is the file with the host's mounts; empty means the agent's own
+	// (/proc/self/mountinfo).
 	Mounts string
 	// Alone, when not nil, is called whenever the agent comes to know that it is the only one of its host.
 	Alone func()

@@ -191,9 +191,11 @@ func TestRestart_diesUnwanted(t *testing.T) {
 func TestRunningStatus(t *testing.T) {
 	exit, at := &runtime.Exit{Time: time.Now(), Reason: "exit code 1"}, time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	for want, s := range map[string]runtime.State{
-		"BackOff: it ended (exit code 1)":                                    {LastExit: exit},
-		"BackOff: it ended (exit code 1) and restarts at 03:02:01Z":          {LastExit: exit, BackOffUntil: at},
-		"BackOff: it ended (exit code 1) and restarts at 03:02:01Z: no room": {LastExit: exit, BackOffUntil: at, Problem: "no room"},
+		"BackOff: it ended (exit code 1)":                           {LastExit: exit},
+		"BackOff: it ended (exit code 1) and restarts at 03:02:01Z": {LastExit: exit, BackOffUntil: at},
+		"BackOff: it ended (exit code 1) and restarts at 03:02:01Z: no room": {
+			LastExit: exit, BackOffUntil: at, Problem: "no room",
+		},
 		"BackOff: no room":                        {Problem: "no room"},
 		"Preparing: its process is being started": {},
 		"Running: ":                               {Running: true},

@@ -51,8 +51,8 @@ func (confined) Needs(l *service.Local) runtime.Needs {
 	return runtime.Needs{Privileged: true, Directories: []runtime.Directory{{Path: l.Parameters["bricks"]}}}
 }
 
-// The runtime is given whose a process is and what it needs of the host, and is told when it serves: by the word of its
-// service agent.
+// The runtime is given whose a process is and what it needs of the host, and is told when it
+// serves: by the word of its service agent.
 func TestRun_ownsItsProcesses(t *testing.T) {
 	w := newWorld(t)
 	rt := &noted{started: make(chan runtime.Process, 9), announced: make(chan string, 9)}

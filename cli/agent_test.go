@@ -50,15 +50,16 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-// TestNeeds is the table of what each type of daemon may do where its runtime confines it. A type that is not in it runs as
-// root without capabilities, with its own directories alone.
+// TestNeeds is the table of what each type of daemon may do where its runtime confines it. A type
+// that is not in it runs as root without capabilities, with its own directories alone.
 func TestNeeds(t *testing.T) {
 	own := runtime.Directory{Path: "/d/x", Mounts: runtime.MountsFromHost}
 	alone := runtime.Needs{Directories: []runtime.Directory{own}}
 	disks := runtime.Needs{Privileged: true, Devices: true, Directories: []runtime.Directory{own}}
 	low := runtime.Needs{Capabilities: []string{"CAP_NET_BIND_SERVICE"}, Directories: []runtime.Directory{own}}
 	bricks := runtime.Needs{Privileged: true, Devices: true, Directories: []runtime.Directory{
-		{Path: "/d/x", Mounts: runtime.MountsBoth}, {Path: "/run/gluster", Make: true}, {Path: "/var/log/glusterfs", Make: true},
+		{Path: "/d/x", Mounts: runtime.MountsBoth},
+		{Path: "/run/gluster", Make: true}, {Path: "/var/log/glusterfs", Make: true},
 		{Path: "/a", Mounts: runtime.MountsFromHost}, {Path: "/b", Mounts: runtime.MountsFromHost},
 	}}
 	store := runtime.Needs{Directories: []runtime.Directory{own, {Path: "/blocks", Make: true}}}

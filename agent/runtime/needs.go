@@ -8,18 +8,21 @@ type Owner struct {
 	Namespace, Name string
 	// UID tells the Daemon from another one of its name; empty where there is no Daemon.
 	UID string `json:",omitempty"`
-	// Type and ID are the type of the daemon and its name within the type, Cluster the storage cluster that it is of.
+	// Type and ID are the type of the daemon and its name within the type, Cluster the storage
+	// cluster that it is of.
 	Type, ID, Cluster string
 }
 
-// Needs is what a process needs of its host beyond its own directories. A runtime that does not confine its processes
-// has no use for it: its processes may do everything.
+// Needs is what a process needs of its host beyond its own directories. A runtime that does not
+// confine its processes has no use for it: its processes may do everything.
 type Needs struct {
 	// Privileged is set for a process that may do whatever root may do on the host.
 	Privileged bool `json:",omitempty"`
-	// Capabilities are those of capabilities(7) that it needs, such as CAP_NET_BIND_SERVICE. Privileged has all.
+	// Capabilities are those of capabilities(7) that it needs, such as CAP_NET_BIND_SERVICE.
+	// Privileged has all.
 	Capabilities []string `json:",omitempty"`
-	// Devices is set for a process that opens block devices of the host, those among them that come while it runs.
+	// Devices is set for a process that opens block devices of the host, those among them that come
+	// while it runs.
 	Devices bool `json:",omitempty"`
 	// Directories are those of the host that it needs.
 	Directories []Directory `json:",omitempty"`
@@ -54,6 +57,7 @@ type Capabilities struct {
 
 // Announcer is a Runtime that lets others see whether a process does its part.
 type Announcer interface {
-	// Announce has them see it. What was announced holds for the process that runs now; of the next one it says nothing.
+	// Announce has them see it. What was announced holds for the process that runs now; of the next
+	// one it says nothing.
 	Announce(ctx context.Context, name string, serves bool) error
 }

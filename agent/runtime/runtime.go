@@ -1,6 +1,7 @@
-// Package runtime supervises the processes of daemons on one host. Three implementations pass the suite of package
-// runtimetest: Detached (plain processes, for machines without systemd), Systemd (one unit per daemon, over D-Bus) and
-// Pod (one Kubernetes pod per daemon, pinned to the node of the agent).
+// Package runtime supervises the processes of daemons on one host. Three implementations pass the
+// suite of package runtimetest: Detached (plain processes, for machines without systemd), Systemd
+// (one unit per daemon, over D-Bus) and Pod (one Kubernetes pod per daemon, pinned to the node of
+// the agent).
 package runtime
 
 import (
@@ -17,13 +18,13 @@ type Process struct {
 	Dir string
 	// RunDir, when not empty, is a directory that is made before each start, because a boot removes it.
 	RunDir string
-	// LogFile is where standard output and error go; it is rotated. A runtime whose processes have a log elsewhere, as
-	// pods have, leaves it alone.
+	// LogFile is where standard output and error go; it is rotated. A runtime whose processes have
+	// a log elsewhere, as pods have, leaves it alone.
 	LogFile string
 	// StopTimeout is how long Stop waits after SIGTERM before it kills.
 	StopTimeout time.Duration
-	// KeepChildren leaves the processes alone that this one started, when it ends or is stopped. Without it they are
-	// killed; a runtime whose Capabilities say so kills them always.
+	// KeepChildren leaves the processes alone that this one started, when it ends or is stopped.
+	// Without it they are killed; a runtime whose Capabilities say so kills them always.
 	KeepChildren bool
 	// Of is the daemon that the process belongs to.
 	Of Owner `json:",omitzero"`
@@ -45,11 +46,12 @@ type State struct {
 	BackOffUntil time.Time
 	// LastExit is nil until the process ended once.
 	LastExit *Exit
-	// Outdated is set when the process was started with a program that the next start would not take, such as that of
-	// another image.
+	// Outdated is set when the process was started with a program that the next start would not
+	// take, such as that of another image.
 	Outdated bool
-	// Problem says why the process does not run although nothing has asked for its end and it is not merely waiting to be
-	// started again, or what else is wrong with what runs it: a sentence, empty when all is well.
+	// Problem says why the process does not run although nothing has asked for its end and it is
+	// not merely waiting to be started again, or what else is wrong with what runs it: a sentence,
+	// empty when all is well.
 	Problem string
 }
 

@@ -65,14 +65,16 @@ type Allower interface {
 	Allow()
 }
 
-// Confined is a ServiceAgent whose daemons need more of their host than their own directories, where a runtime confines
-// them. A daemon of another one runs as root without any capability of root.
+// Confined is a ServiceAgent whose daemons need more of their host than their own directories,
+// where a runtime confines them. A daemon of another one runs as root without any capability of
+// root.
 type Confined interface {
 	// Needs is what a daemon needs of its host.
 	Needs(local *Local) runtime.Needs
 }
 
-// NeedsOf is what a daemon needs of its host, its own directories among it. What the agent mounts there it sees.
+// NeedsOf is what a daemon needs of its host, its own directories among it. What the agent mounts
+// there it sees.
 func NeedsOf(a ServiceAgent, local *Local) runtime.Needs {
 	var needs runtime.Needs
 	if c, ok := a.(Confined); ok {

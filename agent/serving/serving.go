@@ -1,5 +1,5 @@
-// Package serving has a runtime let others see which processes do their part, where the runtime can: a pod is ready when
-// its daemon serves, and not already when its process runs.
+// Package serving has a runtime let others see which processes do their part, where the runtime
+// can: a pod is ready when its daemon serves, and not already when its process runs.
 package serving
 
 import (
@@ -13,14 +13,15 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 )
 
-// askEvery is how often a process that does not serve yet is asked again, and answerTimeout how long one question may take.
+// askEvery is how often a process that does not serve yet is asked again, and answerTimeout how
+// long one question may take.
 const (
 	askEvery      = time.Second
 	answerTimeout = 30 * time.Second
 )
 
-// Gate announces of each process that it serves, once it does. A process that served is not asked again: how it is from
-// then on its reports say.
+// Gate announces of each process that it serves, once it does. A process that served is not asked
+// again: how it is from then on its reports say.
 type Gate struct {
 	rt        runtime.Runtime
 	announcer runtime.Announcer
@@ -40,7 +41,8 @@ type answer struct {
 	serves  bool
 }
 
-// New makes a Gate of a runtime, which asks serves. With a runtime that cannot announce anything it does nothing.
+// New makes a Gate of a runtime, which asks serves. With a runtime that cannot announce anything it
+// does nothing.
 func New(rt runtime.Runtime, serves func(ctx context.Context, name string) (bool, error), log *slog.Logger) *Gate {
 	g := &Gate{rt: rt, serves: serves, log: log, every: askEvery, known: map[string]answer{}}
 	if announcer, ok := rt.(runtime.Announcer); ok {
@@ -79,7 +81,8 @@ func (g *Gate) Run(ctx context.Context) {
 	}
 }
 
-// ask asks one process, announces what it says if that is new, and says whether there is nothing more to ask.
+// ask asks one process, announces what it says if that is new, and says whether there is nothing
+// more to ask.
 func (g *Gate) ask(ctx context.Context, name string) (done bool) {
 	s, known := g.rt.State(name)
 	if !known || !s.Running {

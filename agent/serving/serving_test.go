@@ -60,7 +60,8 @@ func (a *announcer) expect(t *testing.T, want string) {
 	}
 }
 
-// Of each process is announced that it does not serve, and then that it does, once each; also where that fails at first.
+// Of each process is announced that it does not serve, and then that it does, once each; also where
+// that fails at first.
 func TestGate(t *testing.T) {
 	rt := &announcer{said: make(chan string, 9), fail: true, state: runtime.State{Running: true, PID: 1}}
 	serves := make(chan bool, 9)

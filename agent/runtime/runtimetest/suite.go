@@ -22,13 +22,14 @@ type Harness struct {
 	// Open returns a runtime over the given directory. It is called again with the same directory, after Close, as the
 	// next agent would.
 	Open func(t *testing.T, dir string) runtime.Runtime
-	// Own, when not nil, fills in what the implementation needs of a process beyond what the suite says of it, such as
-	// whose it is. It is called before each start.
+	// Own, when not nil, fills in what the implementation needs of a process beyond what the suite
+	// says of it, such as whose it is. It is called before each start.
 	Own func(t *testing.T, p *runtime.Process)
-	// Log, when not nil, is what a process wrote to standard output and error, for an implementation that keeps it
-	// elsewhere than in LogFile.
+	// Log, when not nil, is what a process wrote to standard output and error, for an
+	// implementation that keeps it elsewhere than in LogFile.
 	Log func(t *testing.T, p runtime.Process) string
-	// KillsChildren is set for an implementation that cannot keep Process.KeepChildren. Its Capabilities say so, too.
+	// KillsChildren is set for an implementation that cannot keep Process.KeepChildren. Its
+	// Capabilities say so, too.
 	KillsChildren bool
 }
 

@@ -43,7 +43,8 @@ func (RGW) Needs(l *service.Local) runtime.Needs {
 	return runtime.Needs{Capabilities: []string{"CAP_NET_BIND_SERVICE"}}
 }
 
-// firstFreePort is the first port that everyone may listen at (net.ipv4.ip_unprivileged_port_start).
+// firstFreePort is the first port that everyone may listen at
+// (net.ipv4.ip_unprivileged_port_start).
 const firstFreePort = 1024
 
 // Initialize checks that radosgw is there.

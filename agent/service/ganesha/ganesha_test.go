@@ -180,12 +180,13 @@ func TestReload_olderServer(t *testing.T) {
 	}
 }
 
-// TestReload_container: in a container the server writes a number into its file that is another process's on the host. That
-// one is left alone.
+// TestReload_container: in a container the server writes a number into its file that is another
+// process's on the host. That one is left alone.
 func TestReload_container(t *testing.T) {
 	l := local(t)
 	delete(l.Parameters, ganesha.ParamStamp)
-	write(t, filepath.Join(l.Data, ganesha.FileConf), "LOG { }\nEXPORT { Export_Id = 1; Path = \"/\"; Pseudo = \"/a\"; }\n")
+	const conf = "LOG { }\nEXPORT { Export_Id = 1; Path = \"/\"; Pseudo = \"/a\"; }\n"
+	write(t, filepath.Join(l.Data, ganesha.FileConf), conf)
 	stranger, server := bystander(t), bystander(t)
 	write(t, filepath.Join(l.Run, ganesha.FilePID), strconv.Itoa(stranger.Process.Pid))
 	l.PID = int32(server.Process.Pid)
@@ -249,7 +250,8 @@ func TestRefused(t *testing.T) {
 	if _, err := (Ganesha{}).Perform(t.Context(), l, service.Command{Verb: "x"}); err == nil || !strings.Contains(err.Error(), "upgrade Holdfast") {
 		t.Error(err)
 	}
-	if _, err := (Ganesha{}).Perform(t.Context(), l, service.Command{Verb: ganesha.VerbReload}); err == nil || !strings.Contains(err.Error(), "no process of the server runs") {
+	_, err := (Ganesha{}).Perform(t.Context(), l, service.Command{Verb: ganesha.VerbReload})
+	if err == nil || !strings.Contains(err.Error(), "no process of the server runs") {
 		t.Error(err)
 	}
 	if r := report(t, l); r.Current {

@@ -124,8 +124,9 @@ func forget(l *service.Local, number int) error {
 	return nil
 }
 
-// process is the server's process, by the word of whoever runs it. The file that the server writes its number into has the
-// number of a process of the server's own PID namespace, where the server is in a container.
+// process is the server's process, by the word of whoever runs it. The file that the server writes
+// its number into has the number of a process of the server's own PID namespace, where the server
+// is in a container.
 func process(l *service.Local) (int, error) {
 	if l.PID <= 1 {
 		return 0, errors.New("no process of the server runs: see 'holdfast get daemons'")

@@ -45,9 +45,9 @@ func Agents() []service.ServiceAgent { return []service.ServiceAgent{Glusterd{}}
 // Name is glusterd.
 func (Glusterd) Name() string { return glusterd.Type }
 
-// Needs is what bricks need: trusted attributes of files and mounts, which the kernel gives to CAP_SYS_ADMIN, the devices
-// below their file systems, and their directories. What glusterd mounts by itself after a boot the agent has to see, or it
-// could not unmount it later.
+// Needs is what bricks need: trusted attributes of files and mounts, which the kernel gives to
+// CAP_SYS_ADMIN, the devices below their file systems, and their directories. What glusterd mounts
+// by itself after a boot the agent has to see, or it could not unmount it later.
 func (Glusterd) Needs(l *service.Local) runtime.Needs {
 	needs := runtime.Needs{Privileged: true, Devices: true, Directories: []runtime.Directory{
 		{Path: filepath.Dir(l.Data), Mounts: runtime.MountsBoth},

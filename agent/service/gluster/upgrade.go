@@ -47,8 +47,8 @@ func (r *program) version(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// outdated says whether glusterd or a process that it started runs a program that was replaced since, in its own root
-// directory or, by the word of the runtime, together with all that is there.
+// outdated says whether glusterd or a process that it started runs a program that was replaced
+// since, in its own root directory or, by the word of the runtime, together with all that is there.
 func outdated(l *service.Local) (bool, error) {
 	all, err := others(l)
 	for _, p := range all {
@@ -64,9 +64,9 @@ func outdated(l *service.Local) (bool, error) {
 	return l.Outdated || slices.ContainsFunc(pids, replaced), nil
 }
 
-// replaced says whether the file that a process runs is not the one that is there now under its name, as the process sees
-// it: in a container another file has that name than on the host. One that was removed for good was not replaced, and of a
-// process that ended there is nothing to say.
+// replaced says whether the file that a process runs is not the one that is there now under its
+// name, as the process sees it: in a container another file has that name than on the host. One
+// that was removed for good was not replaced, and of a process that ended there is nothing to say.
 func replaced(pid int) bool {
 	link, root := fmt.Sprintf("/proc/%d/exe", pid), fmt.Sprintf("/proc/%d/root", pid)
 	name, err := os.Readlink(link)
@@ -77,7 +77,8 @@ func replaced(pid int) bool {
 	if err != nil {
 		return false
 	}
-	// Where the process has its root directory in a mount namespace that it shares, the name begins with that.
+	// Where the process has its root directory in a mount namespace that it shares, the name begins
+	// with that.
 	if top, err := os.Readlink(root); err == nil && top != "/" {
 		name = strings.TrimPrefix(name, top)
 	}

@@ -58,8 +58,8 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// A program in a container was replaced when the container's file of its name is another one; what has that name on the host
-// is no matter.
+// A program in a container was replaced when the container's file of its name is another one; what
+// has that name on the host is no matter.
 func TestReplaced_container(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("it needs root, to give a process a root directory of its own")
@@ -76,7 +76,9 @@ func TestReplaced_container(t *testing.T) {
 	inside := filepath.Join(root, host)
 	install := func(file string) {
 		t.Helper()
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file+".new", text, 0o700), os.Rename(file+".new", file)); err != nil {
+		err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file+".new", text, 0o700),
+			os.Rename(file+".new", file))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
