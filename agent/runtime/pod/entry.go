@@ -68,6 +68,7 @@ func (e *entry) take(pod *corev1.Pod) bool {
 		e.seen, e.replaced = seen{}, false
 	}
 	e.rec.Pod, e.rec.Ended, e.pod, e.left, e.problem = pod.UID, false, pod, 0, ""
+	e.rec.Stopping = e.rec.Stopping || isStopping(pod)
 	return true
 }
 

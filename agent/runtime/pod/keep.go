@@ -184,9 +184,12 @@ func (r *Runtime) watchStart(e *entry, pod *corev1.Pod) time.Duration {
 		r.noteOnce(e)
 		return forever
 	}
-	r.identify(e, pod)
+	process := r.identify(e.name, pod)
 	r.mu.Lock()
-	found := e.pid() != 0
+	if e.pod == pod {
+		e.seen = process
+	}
+	found := e.seen.pid != 0
 	r.mu.Unlock()
 	if !found && time.Since(cs.State.Running.StartedAt.Time) < unseenAfter {
 		return lookEvery

@@ -89,6 +89,7 @@ func (r *Runtime) observe(pod *corev1.Pod) {
 	if name == "" || pod.Spec.NodeName != r.cfg.Node {
 		return
 	}
+	process := r.identify(name, pod)
 	r.mu.Lock()
 	if r.gone[pod.UID] {
 		r.mu.Unlock()
@@ -106,9 +107,11 @@ func (r *Runtime) observe(pod *corev1.Pod) {
 		r.ended(e, e.pod) // nothing was heard of its end
 	}
 	took := (e.pod == nil || newer(pod.ResourceVersion, e.pod.ResourceVersion)) && e.take(pod)
+	if took && process.pid != 0 {
+		e.seen = process
+	}
 	r.mu.Unlock()
 	if took {
-		r.identify(e, pod)
 		r.write(e)
 		r.changed(e)
 	}
@@ -168,24 +171,22 @@ func (r *Runtime) loseOthers(there map[types.UID]bool, version string) {
 	}
 }
 
-// identify finds the process of a pod whose container runs. It is found again when a container takes
-// another one's place.
-func (r *Runtime) identify(e *entry, pod *corev1.Pod) {
+// identify finds the process of a pod whose container runs, unless it is known. It is found again when
+// another container takes the place of that one.
+func (r *Runtime) identify(name string, pod *corev1.Pod) seen {
 	cs := containerStatus(pod)
 	if cs == nil || cs.State.Running == nil || cs.ContainerID == "" {
-		return
+		return seen{}
 	}
 	r.mu.Lock()
-	known := e.seen.container == cs.ContainerID && e.seen.pid != 0
-	r.mu.Unlock()
-	if known {
-		return
+	if e := r.entries[name]; e != nil && e.seen.container == cs.ContainerID && e.seen.pid != 0 {
+		defer r.mu.Unlock()
+		return e.seen
 	}
+	r.mu.Unlock()
 	all, err := r.cfg.Processes(pod.UID)
 	if err != nil {
-		r.log.Warn("the process of a pod cannot be found", "daemon", e.name, "pod", pod.Name, "error", err)
+		r.log.Warn("the process of a pod cannot be found", "daemon", name, "pod", pod.Name, "error", err)
 	}
-	r.mu.Lock()
-	e.seen = seen{container: cs.ContainerID, pid: mainOf(all, cs.ContainerID)}
-	r.mu.Unlock()
+	return seen{container: cs.ContainerID, pid: mainOf(all, cs.ContainerID)}
 }
