@@ -43,9 +43,10 @@ type API struct {
 	log     []event
 	changed chan struct{}
 	down    bool
+	held    bool
 	// requests are what was asked for, such as "DELETE default/x", but not what is only read.
 	requests []string
-	// Refuse, when not nil, says why a pod may not be made.
+	// refuse, when not nil, says why a pod may not be made.
 	refuse func(*corev1.Pod) error
 }
 
@@ -83,6 +84,14 @@ func (a *API) SetDown(down bool) {
 	a.mu.Unlock()
 }
 
+// Hold keeps all news from who watches.
+func (a *API) Hold(held bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.held = held
+	a.wake()
+}
+
 // Refuse has pods refused for which why says so.
 func (a *API) Refuse(why func(*corev1.Pod) error) {
 	a.mu.Lock()
@@ -111,6 +120,16 @@ func (a *API) Delete(t *testing.T, namespace, name string, grace int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.delete(types.NamespacedName{Namespace: namespace, Name: name}, &metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Create makes a pod as others do.
+func (a *API) Create(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, err := a.create(pod); err != nil {
 		t.Error(err)
 	}
 }
@@ -410,7 +429,7 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request, selects func(*corev1
 		changed, down := a.changed, a.down
 		var news []event
 		for _, e := range a.log {
-			if e.version > from {
+			if e.version > from && !a.held {
 				news = append(news, e)
 			}
 		}

@@ -24,8 +24,9 @@ type entry struct {
 	confirmed bool
 	// given is how often the process had ended when Start was called last.
 	given int
-	// replaced is set when the runtime itself deleted the pod, to make another one.
-	replaced bool
+	// replaced is what the process was when the runtime itself deleted its pod, to make another one;
+	// nil when it did not.
+	replaced *runtime.State
 	backOff  time.Time
 	// left is a process of a pod that is gone, problem why no pod is made.
 	left    int
@@ -65,7 +66,7 @@ func (e *entry) take(pod *corev1.Pod) bool {
 		return false // it was seen to be gone
 	}
 	if e.rec.Pod != pod.UID {
-		e.seen, e.replaced = seen{}, false
+		e.seen, e.replaced = seen{}, nil
 	}
 	e.rec.Pod, e.rec.Ended, e.pod, e.left, e.problem = pod.UID, false, pod, 0, ""
 	e.rec.Stopping = e.rec.Stopping || isStopping(pod)
@@ -79,7 +80,7 @@ func (e *entry) stopping() bool { return e.rec.Stopping || e.pod != nil && isSto
 func (e *entry) state(image string, now time.Time) runtime.State {
 	if e.pod != nil {
 		s := stateOf(&e.rec, e.pod, e.pid(), image, now)
-		if e.replaced {
+		if e.replaced != nil {
 			s.Problem = ""
 		}
 		return s
@@ -117,32 +118,46 @@ func (e *entry) outdated(cfg *Config) bool {
 func (r *Runtime) ended(e *entry, last *corev1.Pod) {
 	now := time.Now()
 	stopping := e.stopping() || isStopping(last)
-	exit := &runtime.Exit{Time: now, Reason: "unknown"}
-	began := last.CreationTimestamp.Time
-	if cs := containerStatus(last); cs != nil {
-		if t := terminatedOf(cs); t != nil && cs.State.Running == nil {
-			exit, began = exitOf(t), t.StartedAt.Time
-		} else if cs.State.Running != nil {
-			began = cs.State.Running.StartedAt.Time
-		}
+	e.rec.Stopping, e.rec.Ended, e.pod = stopping, true, nil
+	if was := e.replaced; was != nil && !stopping {
+		e.rec.Restarts, e.rec.LastExit = was.Restarts, was.LastExit
+		return
+	}
+	exit, began := endOf(last, now)
+	if exit != nil {
 		e.rec.LastExit = exit
 	}
 	e.rec.Restarts += endsOf(last)
-	if cs := containerStatus(last); cs != nil && cs.State.Running != nil && !stopping && !e.replaced {
+	if stopping {
+		return
+	}
+	if cs := containerStatus(last); cs != nil && cs.State.Running != nil {
 		e.rec.Restarts++
 	}
-	e.rec.Stopping, e.rec.Ended, e.pod = stopping, true, nil
-	if last.Status.Phase == corev1.PodFailed {
+	if ended(last) {
 		e.problem = problemOf(last, now)
-	}
-	if stopping || e.replaced {
-		return
 	}
 	if now.Sub(began) >= r.cfg.BackOff.Reset {
 		e.rec.Ends = 0 // it stayed
 	}
 	e.rec.Ends++
 	e.backOff = now.Add(r.cfg.BackOff.Delay(e.rec.Ends))
+}
+
+// endOf is how the last container of a pod that is gone ended, and when it began. The pod may have
+// gone before that was told, or before there was one.
+func endOf(last *corev1.Pod, now time.Time) (exit *runtime.Exit, began time.Time) {
+	cs := containerStatus(last)
+	switch {
+	case cs == nil:
+		return nil, last.CreationTimestamp.Time
+	case cs.State.Running != nil:
+		return &runtime.Exit{Time: now, Reason: "unknown"}, cs.State.Running.StartedAt.Time
+	case terminatedOf(cs) != nil:
+		t := terminatedOf(cs)
+		return exitOf(t), t.StartedAt.Time
+	}
+	return nil, last.CreationTimestamp.Time
 }
 
 // changed tells whoever waits, and the agent.

@@ -155,7 +155,10 @@ func (r *Runtime) awaitsEnd(e *entry) (bool, error) {
 // another one made.
 func (r *Runtime) replace(e *entry, pod *corev1.Pod, outdated bool) time.Duration {
 	r.mu.Lock()
-	e.replaced = outdated
+	if outdated && e.replaced == nil {
+		s := e.state(r.cfg.Image, time.Now())
+		e.replaced = &s
+	}
 	r.mu.Unlock()
 	return r.remove(e, pod)
 }
@@ -223,7 +226,7 @@ func (r *Runtime) create(ctx context.Context, e *entry) error {
 	if err != nil {
 		return err
 	}
-	r.observe(pod)
+	r.wrote(pod)
 	return nil
 }
 
@@ -367,7 +370,7 @@ func (r *Runtime) askToEnd(ctx context.Context, e *entry) error {
 			return err
 		}
 		if now != nil {
-			r.observe(now)
+			r.wrote(now)
 		}
 	}
 	r.mu.Lock()

@@ -249,7 +249,7 @@ func (r *Runtime) Announce(ctx context.Context, name string, serves bool) error 
 	}
 	now, err := r.api.setServing(ctx, pod, serves)
 	if now != nil {
-		r.observe(now)
+		r.wrote(now)
 	}
 	return err
 }

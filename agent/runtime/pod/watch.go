@@ -82,20 +82,27 @@ func newer(a, b string) bool {
 	return errX != nil || errY != nil || x > y
 }
 
-// observe takes what the API server says of a pod, in a watch or in an answer, unless later things
-// are known. A pod of a process that nobody knows was made by an earlier agent.
-func (r *Runtime) observe(pod *corev1.Pod) {
+// observe takes what the watch says of a pod. That of a process that is not known was made by an
+// earlier agent.
+func (r *Runtime) observe(pod *corev1.Pod) { r.see(pod, true) }
+
+// wrote takes what the API server answers to a request about a pod. The process may have been
+// forgotten meanwhile.
+func (r *Runtime) wrote(pod *corev1.Pod) { r.see(pod, false) }
+
+// see takes a version of a pod, unless later things are known.
+func (r *Runtime) see(pod *corev1.Pod, adopts bool) {
 	name := pod.Annotations[annotationName]
 	if name == "" || pod.Spec.NodeName != r.cfg.Node {
 		return
 	}
 	process := r.identify(name, pod)
 	r.mu.Lock()
-	if r.gone[pod.UID] {
+	e := r.entries[name]
+	if r.gone[pod.UID] || e == nil && !adopts {
 		r.mu.Unlock()
 		return
 	}
-	e := r.entries[name]
 	if e == nil {
 		e = newEntry(recordOf(pod))
 		r.entries[name] = e
