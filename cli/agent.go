@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -26,7 +25,6 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/service/torus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
-	"github.com/holdfast-storage/holdfast/internal/hosttoken"
 	"github.com/holdfast-storage/holdfast/internal/instance"
 	"github.com/holdfast-storage/holdfast/internal/version"
 )
@@ -82,27 +80,6 @@ func (a *agentFlags) bind(f *pflag.FlagSet) {
 		"report only devices whose id matches this pattern, for hosts that share a kernel (default $"+inventory.FilterVariable+")")
 }
 
-// runOfNode runs the agent of a Kubernetes node until ctx ends.
-func (a *agentFlags) runOfNode(ctx context.Context, g *globals, node string, c control.AgentConfig) error {
-	if node == "" {
-		return &exitError{exitUsage, errors.New("the name of the Node is not known: set $NODE_NAME in the pod, or use --name")}
-	}
-	own, err := g.clusterConfig()
-	if err != nil {
-		return err
-	}
-	config, err := hosttoken.Config(own, node)
-	if err != nil {
-		return err
-	}
-	unlock, err := control.Lock(c.DataDir)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return a.run(ctx, agent.Config{Name: node, DataDir: c.DataDir, REST: config, OfNode: true, Log: c.Log})
-}
-
 // run runs the agent until ctx ends. c has its name, its data directory and its way to the API.
 func (a *agentFlags) run(ctx context.Context, c agent.Config) error {
 	dataDir, log := c.DataDir, c.Log.With("part", "agent")
@@ -114,6 +91,10 @@ func (a *agentFlags) run(ctx context.Context, c agent.Config) error {
 	services := serviceAgents()
 	machine, former := instance.Machine(), instance.FormerMachine()
 	hold, release := holdElsewhere(dataDir, log, machine, former)
+	newRuntime := newRuntime
+	if c.OfNode {
+		newRuntime = podRuntime(c)
+	}
 	supervisor, kind, err := newRuntime(ctx, dataDir, services, hold, log)
 	if err != nil {
 		return fmt.Errorf("while starting the agent: %w", err)
