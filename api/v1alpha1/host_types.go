@@ -234,13 +234,15 @@ type ForeignDaemon struct {
 }
 
 // RuntimeKind is a way to supervise daemons.
-// +kubebuilder:validation:Enum=Detached;Systemd
+// +kubebuilder:validation:Enum=Detached;Systemd;Pod
 type RuntimeKind string
 
 // The runtimes.
 const (
 	RuntimeDetached RuntimeKind = "Detached"
 	RuntimeSystemd  RuntimeKind = "Systemd"
+	// RuntimePod: each daemon is a pod of Kubernetes. The end of its process ends all that the process started.
+	RuntimePod RuntimeKind = "Pod"
 )
 
 // Device is one block device, known by what stays the same when it is renamed, moved or seen by another kernel.

@@ -38,9 +38,11 @@ type Kubelet struct {
 // pod is one that the kubelet has. Its goroutine alone writes its status.
 type pod struct {
 	k *Kubelet
-	// is what the API says, or said last.
+	// is what the API said first.
 	is   *corev1.Pod
 	wake chan struct{}
+	// grace is how long it may take to end, where that was asked for.
+	grace *int64
 	// gone is set when the API has it no more, evicted why it ends.
 	gone     bool
 	evicted  string
@@ -165,12 +167,11 @@ func (k *Kubelet) sync(there map[types.UID]*corev1.Pod) {
 	for uid, is := range there {
 		p := k.pods[uid]
 		if p == nil {
-			p = &pod{k: k, wake: make(chan struct{}, 1)}
+			p = &pod{k: k, wake: make(chan struct{}, 1), is: is, grace: is.DeletionGracePeriodSeconds}
 			k.pods[uid] = p
-			p.is = is
 			k.wg.Go(p.run)
-		} else if deleted := p.is.DeletionTimestamp == nil && is.DeletionTimestamp != nil; deleted {
-			p.is = is
+		} else if p.grace == nil && is.DeletionTimestamp != nil {
+			p.grace = is.DeletionGracePeriodSeconds
 			p.wakeUp()
 		}
 	}
@@ -194,10 +195,10 @@ func (p *pod) mustEnd() (must bool, grace time.Duration, why string) {
 	p.k.mu.Lock()
 	defer p.k.mu.Unlock()
 	grace = time.Duration(*p.is.Spec.TerminationGracePeriodSeconds) * time.Second
-	if g := p.is.DeletionGracePeriodSeconds; g != nil {
-		grace = time.Duration(*g) * time.Second
+	if p.grace != nil {
+		grace = time.Duration(*p.grace) * time.Second
 	}
-	return p.gone || p.is.DeletionTimestamp != nil || p.evicted != "", grace, p.evicted
+	return p.gone || p.grace != nil || p.evicted != "", grace, p.evicted
 }
 
 // await waits until something happened, or a time has passed where there is one; false at the end of the test. While the
@@ -293,7 +294,7 @@ func (p *pod) admitted() bool {
 func (p *pod) awaitRemoval() bool {
 	for {
 		p.k.mu.Lock()
-		must := p.gone || p.is.DeletionTimestamp != nil
+		must := p.gone || p.grace != nil
 		p.k.mu.Unlock()
 		if must {
 			return true

@@ -402,14 +402,18 @@ func TestOwnWrites(t *testing.T) {
 	defer r.Close()
 	n.kubelet.Halt(true)
 	n.api.Hold(true)
-	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if err := r.Start(short, shell(dir, sleeps)); err != nil {
-		t.Fatal(err)
-	}
-	if s, known := r.State("default.x"); !known || s.Running {
-		t.Errorf("just made: %+v, known %v", s, known)
-	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var started sync.WaitGroup
+	started.Go(func() {
+		if err := r.Start(ctx, shell(dir, sleeps)); err != nil {
+			t.Error(err)
+		}
+	})
+	await(t, r, "the pod that was made", func(s runtime.State, known bool) bool {
+		return known && !s.Running && r.hasPod()
+	})
+	cancel()
+	started.Wait()
 	made := n.api.Pod("default", "x")
 	if err := r.Announce(t.Context(), "default.x", true); err != nil {
 		t.Fatal(err)
@@ -430,6 +434,13 @@ func TestOwnWrites(t *testing.T) {
 	if _, known := r.State("default.x"); known {
 		t.Error("a late answer has it known again")
 	}
+}
+
+// hasPod says whether it knows a pod.
+func (r *Runtime) hasPod() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.entries["default.x"].pod != nil
 }
 
 // The gate says whether a daemon serves.
