@@ -87,6 +87,9 @@ func New(t hosts.T, o Options) *Cluster {
 	if err := copies.Wait(); err != nil {
 		t.Fatalf("kube: %v", err)
 	}
+	for _, n := range c.nodes { // pods ask the API server by their own addresses
+		control.Run(t, context.Background(), "ip", "route", "add", n.podNetwork(), "via", n.IP)
+	}
 	for _, n := range c.nodes {
 		n.start(t)
 	}
