@@ -25,7 +25,7 @@ func (o *Orchestrator) Suppose(ctx context.Context, cluster types.NamespacedName
 	}
 	if change != nil {
 		change(view)
-		view.used = nil
+		view.used, view.Supposed = nil, true
 	}
 	r.observe(ctx, view)
 	if err := r.planFor(view); err != nil {
@@ -34,17 +34,66 @@ func (o *Orchestrator) Suppose(ctx context.Context, cluster types.NamespacedName
 	return view, r.plan, nil
 }
 
-// Look asks the storage system of a view for its state, as an orchestration does. It may be called while the cluster is
-// orchestrated, also with a view of what is not so, such as one of a cluster that does not exist yet.
-func (o *Orchestrator) Look(ctx context.Context, view *View, secrets SecretReader) (any, error) {
-	ctx, cancel := context.WithTimeout(ctx, o.observeTimeout())
-	defer cancel()
-	if view.Cluster.UID == "" {
-		return o.Driver.Observe(ctx, view, secrets)
+// lookPause is between two questions of Look to a storage system that does not answer.
+const lookPause = 200 * time.Millisecond
+
+// Look asks the storage system for its state, for the sake of a view of what is supposed (View.Supposed), such as one of a
+// cluster that does not exist yet. It may be called while the cluster is orchestrated. It asks again until the storage system
+// answers, or until the time of patience has passed since Look first had its turn: the questions of others take none of it.
+func (o *Orchestrator) Look(ctx context.Context, view *View, secrets SecretReader, patience time.Duration) (any, error) {
+	var end time.Time
+	for {
+		system, began, err := o.lookOnce(ctx, view, secrets, patience)
+		heard := *view
+		heard.System = system
+		if o.Driver.Unanswered(&heard) == "" || began.IsZero() {
+			return system, err
+		}
+		if end.IsZero() {
+			end = began.Add(patience)
+		}
+		pause := time.NewTimer(lookPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return system, err
+		}
+		if !time.Now().Before(end) {
+			return system, err
+		}
 	}
-	asking := &o.remember(clusterKey(view.Cluster)).asking
-	asking.Lock()
-	defer asking.Unlock()
+}
+
+// lookOnce asks once, and says when it had its turn: never, if the time is zero.
+func (o *Orchestrator) lookOnce(ctx context.Context, view *View, secrets SecretReader, patience time.Duration) (any, time.Time, error) {
+	within := min(o.observeTimeout(), patience)
+	if view.Cluster.UID != "" {
+		return o.ask(ctx, clusterKey(view.Cluster), view, secrets, within)
+	}
+	began := time.Now()
+	system, err := o.answerOf(ctx, view, secrets, within)
+	return system, began, err
+}
+
+// ask asks the storage system of a cluster for its state when no one else does, and says when it had its turn. The time of
+// the question begins with the turn.
+func (o *Orchestrator) ask(
+	ctx context.Context, cluster types.NamespacedName, view *View, secrets SecretReader, within time.Duration,
+) (any, time.Time, error) {
+	give, err := o.remember(cluster).asking.take(ctx)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	defer give()
+	began := time.Now()
+	system, err := o.answerOf(ctx, view, secrets, within)
+	return system, began, err
+}
+
+func (o *Orchestrator) answerOf(ctx context.Context, view *View, secrets SecretReader, within time.Duration) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	return o.Driver.Observe(ctx, view, secrets)
 }
 

@@ -26,9 +26,8 @@ const (
 	// writeTimeout bounds the reading of a Plan, and the writing of its answer.
 	writeTimeout = 10 * time.Second
 	// systemTimeout is how long a storage system that a person asks about is waited for: without
-	// its word a plan would leave things out. systemPause is between two questions to one that does
-	// not answer.
-	systemTimeout, systemPause = 5 * time.Second, 200 * time.Millisecond
+	// its word a plan would leave things out.
+	systemTimeout = 5 * time.Second
 	// atOnce is how many Plans are answered at one time.
 	atOnce = 4
 	// askAgain is when a Plan that could not be answered is looked at again.
@@ -259,23 +258,4 @@ func (p *proposer) propose(ctx context.Context, plan *api.Plan) (proposal *propo
 		Objects: objects, Drivers: p.Drivers, Kinds: p.Kinds, Secrets: p.Plans.Secrets, Now: time.Now(), Observe: p.Observe,
 	}
 	return propose.Make(ctx, home, request)
-}
-
-// patient asks a storage system until it answers, or for as long as a person waits.
-func patient(ctx context.Context, o *engine.Orchestrator, view *engine.View, secrets engine.SecretReader) (any, error) {
-	ctx, cancel := context.WithTimeout(ctx, systemTimeout)
-	defer cancel()
-	for {
-		system, err := o.Look(ctx, view, secrets)
-		heard := *view
-		heard.System = system
-		if o.Driver.Unanswered(&heard) == "" {
-			return system, err
-		}
-		select {
-		case <-ctx.Done():
-			return system, err
-		case <-time.After(systemPause):
-		}
-	}
 }
