@@ -122,7 +122,7 @@ func Make(ctx context.Context, home Home, r Request) (*Proposal, error) {
 // addObjects tells what changes in the objects themselves.
 func (p *Proposal) addObjects(before *engine.Objects) {
 	for _, t := range slices.Concat(p.Targets, p.follows) {
-		name := plans.ObjectName(t.GetKind(), t.GetNamespace(), t.GetName())
+		name := plans.NameOf(t.Unstructured)
 		if t.Live == nil && t.After == nil {
 			continue // what is not there is not deleted
 		}
@@ -141,11 +141,11 @@ func (p *Proposal) addObjects(before *engine.Objects) {
 // it.
 func (t Target) risk(before *engine.Objects) api.Risk {
 	switch {
-	case t.GetKind() == engine.KindDaemon && t.After == nil:
+	case t.kind() == engine.KindDaemon && t.After == nil:
 		if i := slices.IndexFunc(before.Daemons, func(d api.Daemon) bool { return d.Namespace == t.GetNamespace() && d.Name == t.GetName() }); i >= 0 {
 			return engine.RiskOfRemoval(&before.Daemons[i])
 		}
-	case t.GetKind() == engine.KindAction && t.Live == nil:
+	case t.kind() == engine.KindAction && t.Live == nil:
 		if kind, _, _ := unstructured.NestedString(t.After.Object, "spec", "kind"); kind == api.ActionDaemonRestart {
 			return api.RiskRedundancy
 		}
