@@ -38,3 +38,34 @@ func TestRemovePlans(t *testing.T) {
 		t.Fatalf("of old plans %d are left (%v)", count(), err)
 	}
 }
+
+// TestRemovePlans_applying: a plan that is being applied is kept, and one that somebody has begun to apply since it was read,
+// too.
+func TestRemovePlans_applying(t *testing.T) {
+	w, s := newWorld(t), newStore(t, "applying")
+	make := func(name string, state api.PlanState, age time.Duration) *api.Plan {
+		t.Helper()
+		p := askedBy("", "", poolManifest)
+		p.Name = name
+		must(t, w.Create(t.Context(), p))
+		read := p.DeepCopy()
+		marked := metav1.NewTime(time.Now().Add(-age))
+		p.Status = api.PlanStatus{State: state, Time: &marked}
+		must(t, w.UpdateStatus(t.Context(), p))
+		return read
+	}
+	there := func(p *api.Plan) bool { return w.Get(t.Context(), p.DeepCopy()) == nil }
+	before := time.Now().Add(time.Hour) // all of them are old
+	begun := make("plan-begun", api.PlanApplying, -2*time.Hour)
+	cut, applied := make("plan-cut-off", api.PlanApplying, 0), make("plan-applied", api.PlanApplied, -2*time.Hour)
+	must(t, s.RemoveUnchanged(t.Context(), begun))
+	must(t, s.RemovePlans(t.Context(), before))
+	if !there(begun) || there(cut) || there(applied) {
+		t.Errorf("begun: %v, cut off long ago: %v, applied: %v", there(begun), there(cut), there(applied))
+	}
+	must(t, w.Get(t.Context(), begun))
+	must(t, s.RemoveUnchanged(t.Context(), begun))
+	if there(begun) {
+		t.Error("one that did not change stays")
+	}
+}

@@ -24,7 +24,7 @@ func askedBy(user, group, manifest string) *api.Plan {
 	return &api.Plan{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "plan-asked"},
 		Spec: api.PlanSpec{
-			Operation: api.PlanApply, Conflicts: api.ConflictsRefuse, Manifest: manifest, Requester: user, Groups: []string{group},
+			Operation: api.PlanApply, Conflicts: api.ConflictsRefuse, Manifest: manifest, Requester: user, Groups: []string{group, "system:authenticated"},
 		},
 	}
 }
@@ -33,10 +33,13 @@ func askedBy(user, group, manifest string) *api.Plan {
 // written.
 func TestPlans_rights(t *testing.T) {
 	w, plans := newWorld(t), newStore(t, "rights").Plans()
+	unknown := askedBy("ann", "holdfast:admins", poolManifest)
+	unknown.Spec.Groups = unknown.Spec.Groups[:1]
 	for name, tt := range map[string]struct {
 		plan    *api.Plan
 		refused bool
 	}{
+		"who is not authenticated": {unknown, true},
 		"an administrator": {askedBy("ann", "holdfast:admins", poolManifest), false},
 		"a viewer":         {askedBy("vi", "holdfast:viewers", poolManifest), true},
 		"a host":           {askedBy("holdfast:host:h1", "holdfast:hosts", poolManifest), true},
