@@ -20,41 +20,52 @@ type laterRun struct {
 	always  bool
 	asked   bool
 	request string // empty where no run can be asked for: the user may not, or the cluster is paused
+	ended   bool
 }
 
-// judges says whether an outcome stands, of which a run says that was seen in the status of a cluster. The first outcome that
-// needs a later run asks for the run.
-func (r *laterRun) judges(ctx context.Context, is outcome, seen *api.StorageCluster) bool {
+// judges says whether an outcome stands. The first one that needs a later run asks for the run.
+func (r *laterRun) judges(ctx context.Context, is outcome) bool {
 	switch {
 	case is == underWay:
 		return false
 	case is == held, is == ready && !r.always:
 		return true
+	case r.asked:
+		return r.over(ctx)
 	}
-	if !r.asked {
-		r.asked = true
-		if request, err := askForRun(ctx, r.client, r.key); err == nil {
-			r.request = request
-			return false
-		}
+	r.asked = true
+	request, err := askForRun(ctx, r.client, r.key)
+	r.request = request
+	return err != nil
+}
+
+// over says whether the run has ended. A watch may be behind what the API has, so it is not asked.
+func (r *laterRun) over(ctx context.Context) bool {
+	if r.request == "" || r.ended {
+		return true
 	}
-	return r.request == "" || answers(seen, r.request)
+	var c api.StorageCluster
+	err := withDeadline(ctx, func(ctx context.Context) error { return r.client.Get(ctx, r.key, &c) })
+	r.ended = err == nil && answers(&c, r.request)
+	return r.ended
 }
 
 // verdict is the outcome of a snapshot, and the latest snapshot where that is the end of the waiting.
 func (r *laterRun) verdict(ctx context.Context, s snapshot) (snapshot, outcome, error) {
-	if !r.judges(ctx, s.outcome(), s.Cluster) {
+	if !r.judges(ctx, s.outcome()) {
 		return s, underWay, nil
 	}
+	ended := r.ended
 	latest, err := readLatest(ctx, r.client, r.key)
 	if err != nil {
 		return s, underWay, err
 	}
 	latest.applied = s.applied
-	if is := latest.outcome(); r.judges(ctx, is, s.Cluster) {
-		return latest, is, nil
+	is := latest.outcome()
+	if !r.judges(ctx, is) || r.ended != ended { // it was read before the run ended
+		return s, underWay, nil
 	}
-	return s, underWay, nil
+	return latest, is, nil
 }
 
 // needsRun says whether something is written that no status names the generation of, such as a Secret or the labels of a Host.
