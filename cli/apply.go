@@ -93,6 +93,9 @@ func (g *globals) apply(ctx context.Context, o applyOptions) error {
 		return err
 	}
 	w.refusals = refusalsFor(o.whenPossible)
+	if err := planFits(objects); err != nil {
+		return err
+	}
 	targets, err := w.checkAll(ctx, objects)
 	if err != nil {
 		return err

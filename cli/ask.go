@@ -30,7 +30,7 @@ var answerWithin = 75 * time.Second
 
 // ask has the leader say what would come of a request, by a Plan that it answers.
 func (g *globals) ask(ctx context.Context, w *writer, p *proposal) error {
-	manifest, err := manifestOf(p)
+	manifest, err := manifestOf(p.operation, objectsOf(p.targets))
 	if err != nil {
 		return err
 	}

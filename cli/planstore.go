@@ -30,11 +30,11 @@ func planName(content []byte) string {
 }
 
 // manifestOf is what was given, as YAML documents; of what is to be deleted, and of Secrets, the names alone.
-func manifestOf(p *proposal) (string, error) {
+func manifestOf(operation api.PlanOperation, objects []object) (string, error) {
 	var docs []string
-	for _, t := range p.targets {
+	for _, t := range objects {
 		content := t.Object
-		if p.operation == api.PlanDelete || propose.IsSecret(t.Unstructured) {
+		if operation == api.PlanDelete || propose.IsSecret(t.Unstructured) {
 			content = map[string]any{"apiVersion": t.GetAPIVersion(), "kind": t.GetKind(), "metadata": map[string]any{"name": t.GetName()}}
 			if t.GetNamespace() != "" {
 				content["metadata"].(map[string]any)["namespace"] = t.GetNamespace()
@@ -46,7 +46,21 @@ func manifestOf(p *proposal) (string, error) {
 		}
 		docs = append(docs, string(doc))
 	}
-	return strings.Join(docs, "---\n"), nil
+	manifest := strings.Join(docs, "---\n")
+	if err := propose.Fits(manifest); err != nil {
+		return "", &exitError{exitRefused, fmt.Errorf("nothing was changed: %w", err)}
+	}
+	return manifest, nil
+}
+
+// planFits says why there can be no plan of applying objects, before the server checks each of them.
+func planFits(objects []object) error {
+	read := make([]object, len(objects))
+	for i, o := range objects {
+		read[i] = o.asRead()
+	}
+	_, err := manifestOf(api.PlanApply, read)
+	return err
 }
 
 // keepable says why a plan cannot be kept.
@@ -74,6 +88,14 @@ func secretsOf(p *proposal, plan *api.Plan) (*corev1.Secret, error) {
 	}
 	if len(data) == 0 {
 		return nil, nil
+	}
+	size := 0
+	for _, text := range data {
+		size += len(text)
+	}
+	if size > corev1.MaxSecretSize {
+		return nil, &exitError{exitRefused, fmt.Errorf("nothing was changed: the Secrets have %d KiB, and a plan has room for %d KiB: "+
+			"apply fewer Secrets at a time", (size+1023)>>10, corev1.MaxSecretSize>>10)}
 	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: plan.Namespace, Name: plan.Name}, Type: api.SecretTypePlan, Data: data,
@@ -121,12 +143,22 @@ func (g *globals) noSuchPlan(ctx context.Context, c client.Client, name string) 
 	return &exitError{exitRefused, fmt.Errorf("there is no plan %s here (plans are removed after a week; 'holdfast get plans' lists them)", name)}
 }
 
-// markPlan writes what became of a plan. It fails when somebody else has written to the plan meanwhile.
+// markPlan writes what became of a plan, and leaves all else as it is, such as fields that this program does not know. It
+// fails when somebody else has written to the plan since it was read.
 func markPlan(ctx context.Context, c client.Client, plan *api.Plan, state api.PlanState, message string) error {
 	now := metav1.Now()
 	const most = 2048
 	plan.Status.State, plan.Status.Message, plan.Status.Time = state, strings.ToValidUTF8(message[:min(len(message), most)], ""), &now
-	err := withDeadline(ctx, func(ctx context.Context) error { return c.Status().Update(ctx, plan) })
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": plan.UID, "resourceVersion": plan.ResourceVersion},
+		"status":   map[string]any{"state": state, "message": plan.Status.Message, "time": now},
+	})
+	if err != nil {
+		return fmt.Errorf("while writing the state of plan %s: %w", plan.Name, err)
+	}
+	err = withDeadline(ctx, func(ctx context.Context) error {
+		return c.Status().Patch(ctx, plan, client.RawPatch(types.MergePatchType, patch))
+	})
 	if apierrors.IsConflict(err) {
 		return &exitError{exitRefused, fmt.Errorf("plan %s is being applied by another user", plan.Name)}
 	}

@@ -2,6 +2,7 @@ package propose
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,24 @@ func Refuse(format string, args ...any) error { return Refused(fmt.Errorf(format
 // MaxManifest is how long the manifest of a plan may be, so that the plan has room for its answer.
 const MaxManifest = 1 << 20
 
+// maxEncoded is how long it may be as the API keeps it, with escaped characters.
+const maxEncoded = MaxManifest + MaxManifest/10
+
+// Fits says why a Plan has no room for a manifest.
+func Fits(manifest string) error {
+	encoded, err := json.Marshal(manifest)
+	if err != nil {
+		panic(err) // a string can be written
+	}
+	for _, x := range []struct{ has, most int }{{len(manifest), MaxManifest}, {len(encoded), maxEncoded}} {
+		if x.has > x.most {
+			return fmt.Errorf("the manifest has %d KiB, and a plan has room for %d KiB: name fewer objects at a time",
+				(x.has+1023)>>10, x.most>>10)
+		}
+	}
+	return nil
+}
+
 // TimeFor is how much longer the answer to a large manifest may take: the API server checks each object.
 func TimeFor(manifest string) time.Duration {
 	return time.Duration(len(manifest)>>10) * 100 * time.Millisecond
@@ -38,9 +57,8 @@ func TimeFor(manifest string) time.Duration {
 
 // Parse reads the objects of a plan. Those without a namespace get the plan's.
 func Parse(p *api.Plan) ([]*unstructured.Unstructured, error) {
-	if len(p.Spec.Manifest) > MaxManifest {
-		return nil, Refuse("the manifest has %d KiB, and may have %d KiB: plan fewer objects at a time",
-			len(p.Spec.Manifest)>>10, MaxManifest>>10)
+	if err := Fits(p.Spec.Manifest); err != nil {
+		return nil, Refused(err)
 	}
 	var all []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(p.Spec.Manifest)), 4096)
