@@ -2,13 +2,16 @@ package bare_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 func TestRemovePlans(t *testing.T) {
@@ -67,5 +70,19 @@ func TestRemovePlans_applying(t *testing.T) {
 	must(t, s.RemoveUnchanged(t.Context(), begun))
 	if there(begun) {
 		t.Error("one that did not change stays")
+	}
+}
+
+// TestRecord_labels: the ConfigMap in which the leader records what it told of a cluster has the labels of the cluster.
+func TestRecord_labels(t *testing.T) {
+	w, s := newWorld(t), newStore(t, "recordlabels")
+	c := &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "labelled"}}
+	c.Spec.Type = api.StorageCeph
+	_, err := s.Emit(t.Context(), c, nil, map[string]*string{"a": new("1")})
+	must(t, err)
+	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "holdfast-system", Name: "told-default.labelled"}}
+	must(t, w.Get(t.Context(), o))
+	if want := engine.LabelsFor(c, "record"); !maps.Equal(o.Labels, want) {
+		t.Errorf("labels %v, want %v", o.Labels, want)
 	}
 }

@@ -50,7 +50,7 @@ func (x *Plans) Asked() []types.NamespacedName {
 func withoutContent(o any) (any, error) {
 	if p, ok := o.(*api.Plan); ok {
 		p.ManagedFields, p.Annotations = nil, nil
-		p.Spec, p.Status = api.PlanSpec{Digest: p.Spec.Digest}, api.PlanStatus{State: p.Status.State}
+		p.Spec, p.Status = api.PlanSpec{PlanContent: api.PlanContent{Digest: p.Spec.Digest}}, api.PlanStatus{State: p.Status.State}
 	}
 	return o, nil
 }

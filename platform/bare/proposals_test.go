@@ -94,7 +94,7 @@ func TestPlans_asked(t *testing.T) {
 	if plan.Spec.Requester == "" || len(plan.Spec.Groups) == 0 || plan.Spec.Manifest != poolManifest {
 		t.Errorf("it is read as %+v", plan.Spec)
 	}
-	plan.Status = api.PlanStatus{State: api.PlanProposed, Proposal: &api.PlanProposal{Digest: "d"}}
+	plan.Status = api.PlanStatus{State: api.PlanProposed, Proposal: &api.PlanProposal{PlanContent: api.PlanContent{Digest: "d"}}}
 	must(t, plans.Answer(t.Context(), plan))
 	until(false)
 	if slices.Contains(plans.Asked(), types.NamespacedName{Namespace: "default", Name: old.Name}) {
@@ -120,7 +120,7 @@ func TestPlans_room(t *testing.T) {
 	must(t, err)
 	text, err := json.Marshal(plan)
 	must(t, err)
-	a := &api.PlanProposal{Digest: "d"}
+	a := &api.PlanProposal{PlanContent: api.PlanContent{Digest: "d"}}
 	for i := 0; ; i++ {
 		a.Basis = append(a.Basis, api.PlanBasis{Object: fmt.Sprintf("storagenode/default/n%d", i), UID: strings.Repeat("u", 36), Digest: "d"})
 		if answer, err := json.Marshal(a); err != nil || len(answer)+len(text) > propose.Room {

@@ -71,7 +71,8 @@ func (s *Store) readRecord(ctx context.Context, l *eventLog, cluster types.Names
 }
 
 // accept records events and what they tell, after those that are accepted and not written yet. The caller holds l.mu.
-func (s *Store) accept(ctx context.Context, l *eventLog, cluster types.NamespacedName, events []engine.Event, told map[string]*string) error {
+func (s *Store) accept(ctx context.Context, l *eventLog, cluster *api.StorageCluster, events []engine.Event, told map[string]*string) error {
+	name, labels := client.ObjectKeyFromObject(cluster), engine.LabelsFor(cluster, engine.ComponentRecord)
 	next := record{Sequence: l.last(), Events: slices.Concat(l.pending, events), Changes: maps.Clone(l.record.Changes)}
 	if next.Changes == nil {
 		next.Changes = map[string]*string{}
@@ -79,12 +80,12 @@ func (s *Store) accept(ctx context.Context, l *eventLog, cluster types.Namespace
 	maps.Copy(next.Changes, told)
 	if len(next.Changes) > foldAt {
 		// What is in the base and in the record, too, does no harm, so the two need not be written at once.
-		if err := s.putJSON(ctx, baseName(cluster), l.told); err != nil {
+		if err := s.putJSON(ctx, baseName(name), labels, l.told); err != nil {
 			return err
 		}
 		next.Changes = told
 	}
-	if err := s.putJSON(ctx, recordName(cluster), next); err != nil {
+	if err := s.putJSON(ctx, recordName(name), labels, next); err != nil {
 		return err
 	}
 	l.record, l.pending = next, slices.Clone(next.Events)
@@ -163,7 +164,7 @@ func (s *Store) getJSON(ctx context.Context, name types.NamespacedName, into any
 	return nil
 }
 
-func (s *Store) putJSON(ctx context.Context, name types.NamespacedName, value any) error {
+func (s *Store) putJSON(ctx context.Context, name types.NamespacedName, labels map[string]string, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return err
@@ -174,6 +175,7 @@ func (s *Store) putJSON(ctx context.Context, name types.NamespacedName, value an
 	_, _ = zip.Write(text)
 	_ = zip.Close()
 	o := &corev1.ConfigMap{ObjectMeta: objectMeta(name), BinaryData: map[string][]byte{recordKey: zipped.Bytes()}}
+	o.Labels = labels
 	err = s.api.Update(ctx, o)
 	if apierrors.IsNotFound(err) {
 		err = s.api.Create(ctx, o)
