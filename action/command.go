@@ -46,7 +46,7 @@ func CommandAction(name, cluster, host string, c Command) (*api.Action, error) {
 		return nil, err // strings
 	}
 	a := &api.Action{
-		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name, Labels: map[string]string{api.LabelCluster: cluster}},
 		Spec: api.ActionSpec{
 			Kind: api.ActionServiceCommand, Target: targetDaemon + c.Daemon, Cluster: cluster, Host: host, Want: api.WantDone,
 			Parameters: map[string]api.ActionParameter{

@@ -93,7 +93,7 @@ func (g *globals) apply(ctx context.Context, o applyOptions) error {
 		return err
 	}
 	w.refusals = refusalsFor(o.whenPossible)
-	if err := planFits(objects); err != nil {
+	if _, err := manifestOf(api.PlanApply, objects); err != nil {
 		return err
 	}
 	targets, err := w.checkAll(ctx, objects)

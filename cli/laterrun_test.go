@@ -19,8 +19,8 @@ func standingOf(p *api.Pool, s api.Standing) {
 	api.SetStanding(&p.Status.Conditions, p.Generation, s, time.Now())
 }
 
-// TestWait_laterRun: a resource that was refused before the write is judged by a run that began after the write. The test
-// stands in for the engine, which takes its time.
+// TestWait_laterRun: a resource that was refused before the write is judged by a run that began
+// after the write. The test stands in for the engine, which takes its time.
 func TestWait_laterRun(t *testing.T) {
 	p := newHome(t, "lacking")
 	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "lacking", Name: name} }
@@ -44,7 +44,9 @@ func TestWait_laterRun(t *testing.T) {
 	}
 	c.Status.ObservedGeneration = c.Generation
 	c.Status.Report = &api.OrchestrationReport{Started: metav1.NowMicro(), Leader: "s1", Outcome: api.OutcomeUnchanged}
-	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: api.ClusterReady, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: c.Generation})
+	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{
+		Type: api.ClusterReady, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: c.Generation,
+	})
 	status(c)
 	standingOf(pool, api.Standing{Stalled: true, Reason: api.ReasonDependencyNotReady, Message: "there is no Secret s"})
 	status(pool)
@@ -58,7 +60,8 @@ func TestWait_laterRun(t *testing.T) {
 		g := &globals{kubeconfig: p.kubeconfig, namespace: "lacking", streams: streams{out: &strings.Builder{}}}
 		ended := make(chan error, 1)
 		go func() {
-			ended <- g.waitReady(t.Context(), p, []object{{u, "test"}}, applyOptions{timeout: time.Minute}, newPrinter(g.out, ""))
+			o := applyOptions{timeout: time.Minute}
+			ended <- g.waitReady(t.Context(), p, []object{{u, "test"}}, o, newPrinter(g.out, ""))
 		}()
 		return ended
 	}
@@ -80,8 +83,8 @@ func TestWait_laterRun(t *testing.T) {
 		status(c)
 		return <-ended
 	}
-	if err := run(wait(), api.Standing{Stalled: true, Reason: api.ReasonInvalidSpec, Message: "the Secret s is empty"}); err == nil ||
-		!strings.Contains(err.Error(), "the Secret s is empty") {
+	still := api.Standing{Stalled: true, Reason: api.ReasonInvalidSpec, Message: "the Secret s is empty"}
+	if err := run(wait(), still); err == nil || !strings.Contains(err.Error(), still.Message) {
 		t.Errorf("what is refused still: %v", err)
 	}
 	if err := run(wait(), api.Standing{Ready: true, Reason: "Ready"}); err != nil {

@@ -163,7 +163,7 @@ func (g *globals) planTargets(ctx context.Context, o planOptions) (*writer, api.
 	if err != nil {
 		return nil, "", nil, err
 	}
-	if err := planFits(objects); err != nil {
+	if _, err := manifestOf(api.PlanApply, objects); err != nil {
 		return nil, "", nil, err
 	}
 	targets, err := w.checkAll(ctx, objects)

@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/propose"
@@ -29,38 +29,17 @@ func planName(content []byte) string {
 	return "plan-" + hex.EncodeToString(hash.Sum(nil)[:3])
 }
 
-// manifestOf is what was given, as YAML documents; of what is to be deleted, and of Secrets, the names alone.
+// manifestOf is the manifest of a plan.
 func manifestOf(operation api.PlanOperation, objects []object) (string, error) {
-	var docs []string
-	for _, t := range objects {
-		content := t.Object
-		if operation == api.PlanDelete || propose.IsSecret(t.Unstructured) {
-			content = map[string]any{"apiVersion": t.GetAPIVersion(), "kind": t.GetKind(), "metadata": map[string]any{"name": t.GetName()}}
-			if t.GetNamespace() != "" {
-				content["metadata"].(map[string]any)["namespace"] = t.GetNamespace()
-			}
-		}
-		doc, err := yaml.Marshal(content)
-		if err != nil {
-			return "", fmt.Errorf("while making the plan: %w", err)
-		}
-		docs = append(docs, string(doc))
+	all := make([]*unstructured.Unstructured, len(objects))
+	for i, o := range objects {
+		all[i] = o.asRead().Unstructured
 	}
-	manifest := strings.Join(docs, "---\n")
-	if err := propose.Fits(manifest); err != nil {
+	manifest, err := propose.Manifest(operation, all)
+	if err != nil {
 		return "", &exitError{exitRefused, fmt.Errorf("nothing was changed: %w", err)}
 	}
 	return manifest, nil
-}
-
-// planFits says why there can be no plan of applying objects, before the server checks each of them.
-func planFits(objects []object) error {
-	read := make([]object, len(objects))
-	for i, o := range objects {
-		read[i] = o.asRead()
-	}
-	_, err := manifestOf(api.PlanApply, read)
-	return err
 }
 
 // keepable says why a plan cannot be kept.
@@ -89,13 +68,8 @@ func secretsOf(p *proposal, plan *api.Plan) (*corev1.Secret, error) {
 	if len(data) == 0 {
 		return nil, nil
 	}
-	size := 0
-	for _, text := range data {
-		size += len(text)
-	}
-	if size > corev1.MaxSecretSize {
-		return nil, &exitError{exitRefused, fmt.Errorf("nothing was changed: the Secrets have %d KiB, and a plan has room for %d KiB: "+
-			"apply fewer Secrets at a time", (size+1023)>>10, corev1.MaxSecretSize>>10)}
+	if err := propose.SecretsFit(data); err != nil {
+		return nil, &exitError{exitRefused, fmt.Errorf("nothing was changed: %w", err)}
 	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: plan.Namespace, Name: plan.Name}, Type: api.SecretTypePlan, Data: data,
@@ -143,8 +117,8 @@ func (g *globals) noSuchPlan(ctx context.Context, c client.Client, name string) 
 	return &exitError{exitRefused, fmt.Errorf("there is no plan %s here (plans are removed after a week; 'holdfast get plans' lists them)", name)}
 }
 
-// markPlan writes what became of a plan, and leaves all else as it is, such as fields that this program does not know. It
-// fails when somebody else has written to the plan since it was read.
+// markPlan writes what became of a plan, and leaves all else as it is, such as fields that this
+// program does not know. It fails when somebody else has written to the plan since it was read.
 func markPlan(ctx context.Context, c client.Client, plan *api.Plan, state api.PlanState, message string) error {
 	now := metav1.Now()
 	const most = 2048

@@ -11,7 +11,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// TestMarkPlan: a mark leaves alone what this program does not know of a plan, and overwrites nothing that was written since.
+// TestMarkPlan: a mark leaves alone what this program does not know of a plan, and overwrites
+// nothing that was written since.
 func TestMarkPlan(t *testing.T) {
 	p := newHome(t, "marked")
 	plan := &api.Plan{}
@@ -35,7 +36,8 @@ func TestMarkPlan(t *testing.T) {
 	}
 	err := markPlan(t.Context(), p.Client, late, api.PlanStale, "late")
 	var coded *exitError
-	if !errors.As(err, &coded) || coded.code != exitRefused || !strings.Contains(err.Error(), "is being applied by another user") {
+	if !errors.As(err, &coded) || coded.code != exitRefused ||
+		!strings.Contains(err.Error(), "is being applied by another user") {
 		t.Errorf("a late mark: %v", err)
 	}
 	if err := markPlan(t.Context(), p.Client, unknowing, api.PlanApplied, "done"); err != nil {
@@ -49,7 +51,8 @@ func TestPlan_tooLarge(t *testing.T) {
 	pools := func(n int, note string) string {
 		var all strings.Builder
 		for i := range n {
-			fmt.Fprintf(&all, "---\napiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata: {name: p%d, annotations: {a: '%s'}}\nspec: {cluster: c}\n", i, note)
+			fmt.Fprintf(&all, "---\napiVersion: holdfast.io/v1alpha1\nkind: Pool\n"+
+				"metadata: {name: p%d, annotations: {a: '%s'}}\nspec: {cluster: c}\n", i, note)
 		}
 		return all.String()
 	}
@@ -62,7 +65,7 @@ func TestPlan_tooLarge(t *testing.T) {
 	secret := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s%d}\nstringData: {a: '%s'}\n"
 	half := strings.Repeat("a", 600<<10)
 	p.must(t, exitRefused, fmt.Sprintf(secret, 1, half)+fmt.Sprintf(secret, 2, half), []string{"apply", "-f", "-"},
-		"nothing was changed: the Secrets have 1201 KiB, and a plan has room for 1024 KiB: apply fewer Secrets at a time")
+		"nothing was changed: the Secrets have 1201 KiB, and a plan has room for 1024 KiB: name fewer Secrets at a time")
 	if n := p.plans(t); n > 0 {
 		t.Errorf("%d plans are there", n)
 	}

@@ -268,7 +268,8 @@ func TestPlans_groups(t *testing.T) {
 		t.Errorf("the Plan holds %d groups", len(plan.Spec.Groups))
 	}
 	_, err = try("many", many...)
-	expectError(t, "257 groups", err, "cannot record the 257 groups of user jo: a Plan has room for 256; use credentials with fewer groups")
+	expectError(t, "257 groups", err,
+		"cannot record the 257 groups of user jo: a Plan has room for 256; use credentials with fewer groups")
 	_, err = try("long", strings.Repeat("g", 257))
 	expectError(t, "a long group", err, "cannot record a group of user jo with 257 characters")
 }

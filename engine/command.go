@@ -21,16 +21,9 @@ func CommandFor(d *api.Daemon, cmd Command) (*api.Action, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(text)
-	a, err := action.CommandAction("command-"+hex.EncodeToString(sum[:12]), d.Spec.Cluster, d.Spec.Host, action.Command{
+	return action.CommandAction("command-"+hex.EncodeToString(sum[:12]), d.Spec.Cluster, d.Spec.Host, action.Command{
 		Namespace: d.Namespace, Daemon: d.Name, Verb: cmd.Verb, Object: cmd.Object, Params: cmd.Params, Secret: cmd.Secret,
 	})
-	if err != nil {
-		return nil, err
-	}
-	cluster := &api.StorageCluster{Spec: api.StorageClusterSpec{Type: api.StorageType(d.Labels[LabelName])}}
-	cluster.Name = d.Spec.Cluster
-	a.Labels = LabelsFor(cluster, ComponentCommand)
-	return a, nil
 }
 
 // IsCommand says whether an Action is part of carrying out a plan. Such an action is in no view, tells no events, and wakes no

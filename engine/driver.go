@@ -71,18 +71,3 @@ type SecretReader interface {
 	// Secret returns what the named Secret holds, or an error that wraps ErrNotFound.
 	Secret(ctx context.Context, name string) (map[string][]byte, error)
 }
-
-// SupposedSecrets read Secrets as they would be if a change were applied.
-type SupposedSecrets interface {
-	SecretReader
-	// Present reads them as they are.
-	Present() SecretReader
-}
-
-// PresentSecrets read Secrets as they are, also where s reads them as they would be.
-func PresentSecrets(s SecretReader) SecretReader {
-	if supposed, ok := s.(SupposedSecrets); ok {
-		return supposed.Present()
-	}
-	return s
-}

@@ -20,11 +20,9 @@ const ManagedBy = "holdfast"
 // Components of what Holdfast makes for a cluster, beside its daemons, whose component is their
 // type.
 const (
-	ComponentSecret  = "secret"
-	ComponentStatus  = "status"
-	ComponentEvent   = "event"
-	ComponentCommand = "command"
-	ComponentRecord  = "record"
+	ComponentSecret = "secret"
+	ComponentStatus = "status"
+	ComponentEvent  = "event"
 )
 
 // LabelsFor are the labels of an object that Holdfast makes for a cluster.

@@ -41,22 +41,3 @@ func TestDaemonFor_labels(t *testing.T) {
 		t.Errorf("owner %+v", owner)
 	}
 }
-
-// TestCommandFor_labels: an Action by which the leader has a command carried out has the labels of its cluster.
-func TestCommandFor_labels(t *testing.T) {
-	d := &api.Daemon{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "files", Name: "c-glusterd-h1", Labels: map[string]string{engine.LabelName: "glusterfs"},
-	}}
-	d.Spec.Cluster = "c"
-	a, err := engine.CommandFor(d, engine.Command{Verb: "heal"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]string{
-		api.LabelCluster: "c", "app.kubernetes.io/name": "glusterfs", "app.kubernetes.io/instance": "c",
-		"app.kubernetes.io/component": "command", "app.kubernetes.io/managed-by": "holdfast",
-	}
-	if !maps.Equal(a.Labels, want) {
-		t.Errorf("labels %v, want %v", a.Labels, want)
-	}
-}

@@ -34,67 +34,21 @@ func (o *Orchestrator) Suppose(ctx context.Context, cluster types.NamespacedName
 	return view, r.plan, nil
 }
 
-// lookPause is between two questions of Look to a storage system that does not answer.
-const lookPause = 200 * time.Millisecond
-
-// Look asks the storage system for its state, for the sake of a view of what is supposed (View.Supposed), such as one of a
-// cluster that does not exist yet. It may be called while the cluster is orchestrated. It asks again until the storage system
-// answers, or until the time of patience has passed since Look first had its turn: the questions of others take none of it.
-func (o *Orchestrator) Look(ctx context.Context, view *View, secrets SecretReader, patience time.Duration) (any, error) {
-	var end time.Time
-	for {
-		system, began, err := o.lookOnce(ctx, view, secrets, patience)
-		heard := *view
-		heard.System = system
-		if o.Driver.Unanswered(&heard) == "" || began.IsZero() {
-			return system, err
+// Look asks the storage system for its state when no one else does, and returns when the time of the
+// question began, or zero. The view may be of what is supposed.
+func (o *Orchestrator) Look(ctx context.Context, v *View, s SecretReader, most time.Duration) (any, time.Time, error) {
+	if v.Cluster.UID != "" {
+		give, err := o.remember(clusterKey(v.Cluster)).asking.Take(ctx)
+		if err != nil {
+			return nil, time.Time{}, err
 		}
-		if end.IsZero() {
-			end = began.Add(patience)
-		}
-		pause := time.NewTimer(lookPause)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			return system, err
-		}
-		if !time.Now().Before(end) {
-			return system, err
-		}
-	}
-}
-
-// lookOnce asks once, and says when it had its turn: never, if the time is zero.
-func (o *Orchestrator) lookOnce(ctx context.Context, view *View, secrets SecretReader, patience time.Duration) (any, time.Time, error) {
-	within := min(o.observeTimeout(), patience)
-	if view.Cluster.UID != "" {
-		return o.ask(ctx, clusterKey(view.Cluster), view, secrets, within)
+		defer give()
 	}
 	began := time.Now()
-	system, err := o.answerOf(ctx, view, secrets, within)
-	return system, began, err
-}
-
-// ask asks the storage system of a cluster for its state when no one else does, and says when it had its turn. The time of
-// the question begins with the turn.
-func (o *Orchestrator) ask(
-	ctx context.Context, cluster types.NamespacedName, view *View, secrets SecretReader, within time.Duration,
-) (any, time.Time, error) {
-	give, err := o.remember(cluster).asking.take(ctx)
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	defer give()
-	began := time.Now()
-	system, err := o.answerOf(ctx, view, secrets, within)
-	return system, began, err
-}
-
-func (o *Orchestrator) answerOf(ctx context.Context, view *View, secrets SecretReader, within time.Duration) (any, error) {
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	return o.Driver.Observe(ctx, view, secrets)
+	system, err := o.Driver.Observe(ctx, v, s)
+	return system, began, err
 }
 
 // SetHostMode changes the mode of a host in the view alone.

@@ -45,8 +45,7 @@ type View struct {
 	// Restart is the name of a Daemon of which somebody asks whether the others can do without it while it is started again by its agent, by whose word it
 	// runs; empty in all other views.
 	Restart string
-	// Supposed is set where the view is of what is supposed: a driver keeps the connection that it has, and makes a new one from Secrets as
-	// they are (PresentSecrets).
+	// Supposed is set in a view of what is supposed, for which a driver keeps its connection.
 	Supposed bool
 
 	// used is what UsedHosts returns, where that was found already and holds still.

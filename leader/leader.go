@@ -107,7 +107,7 @@ func (c Config) proposing(all map[api.StorageType]*engine.Orchestrator) ProposeC
 	return ProposeConfig{
 		Plans: c.Plans, Drivers: c.Drivers, Kinds: c.Kinds(), Name: c.Name, Log: c.Log.With("part", "plans"),
 		Observe: func(ctx context.Context, d engine.Driver, v *engine.View, secrets engine.SecretReader) (any, error) {
-			return all[d.Type()].Look(ctx, v, secrets, systemTimeout)
+			return patient(ctx, all[d.Type()], v, secrets)
 		},
 	}
 }

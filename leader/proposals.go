@@ -26,8 +26,9 @@ const (
 	// writeTimeout bounds the reading of a Plan, and the writing of its answer.
 	writeTimeout = 10 * time.Second
 	// systemTimeout is how long a storage system that a person asks about is waited for: without
-	// its word a plan would leave things out.
-	systemTimeout = 5 * time.Second
+	// its word a plan would leave things out. systemPause is between two questions to one that does
+	// not answer.
+	systemTimeout, systemPause = 5 * time.Second, 200 * time.Millisecond
 	// atOnce is how many Plans are answered at one time.
 	atOnce = 4
 	// askAgain is when a Plan that could not be answered is looked at again.
@@ -258,4 +259,29 @@ func (p *proposer) propose(ctx context.Context, plan *api.Plan) (proposal *propo
 		Objects: objects, Drivers: p.Drivers, Kinds: p.Kinds, Secrets: p.Plans.Secrets, Now: time.Now(), Observe: p.Observe,
 	}
 	return propose.Make(ctx, home, request)
+}
+
+// patient asks a storage system until it answers, or for as long as a person waits. The questions
+// of others, which come first, take none of that time.
+func patient(ctx context.Context, o *engine.Orchestrator, view *engine.View, secrets engine.SecretReader) (any, error) {
+	var end time.Time
+	for {
+		system, began, err := o.Look(ctx, view, secrets, systemTimeout)
+		heard := *view
+		heard.System = system
+		if began.IsZero() || o.Driver.Unanswered(&heard) == "" {
+			return system, err
+		}
+		if end.IsZero() {
+			end = began.Add(systemTimeout)
+		}
+		select {
+		case <-ctx.Done():
+			return system, err
+		case <-time.After(systemPause):
+		}
+		if !time.Now().Before(end) {
+			return system, err
+		}
+	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// askedAtOnce is how many storage systems are asked at one time. Those that do not answer are waited
-// for together.
+// askedAtOnce is how many storage systems are asked at one time. Those that do not answer are
+// waited for together.
 const askedAtOnce = 32
 
 // question is what the storage system of a cluster is asked, and its answer.
@@ -63,7 +63,8 @@ func (p *Proposal) question(after *engine.Objects, cluster types.NamespacedName)
 	view.Supposed = true
 	driver := p.home.driver(view.Cluster.Spec.Type)
 	if driver == nil {
-		return nil, fmt.Errorf("storagecluster/%s: this program does not know the storage system %q", cluster.Name, view.Cluster.Spec.Type)
+		return nil, fmt.Errorf("storagecluster/%s: this program does not know the storage system %q",
+			cluster.Name, view.Cluster.Spec.Type)
 	}
 	secrets := &secretsAfter{p.home.Secrets(cluster.Namespace), cluster.Namespace, p.Targets}
 	return &question{driver: driver, view: view, secrets: secrets}, nil

@@ -26,7 +26,8 @@ func severalClusters(names ...string) (Home, Request) {
 		after := c.DeepCopy()
 		after.Spec.Interval.Duration = time.Minute
 		live := plans.Unstructured(engine.KindCluster, &c)
-		r.Targets = append(r.Targets, Target{Unstructured: live, Live: live, After: plans.Unstructured(engine.KindCluster, after)})
+		next := plans.Unstructured(engine.KindCluster, after)
+		r.Targets = append(r.Targets, Target{Unstructured: live, Live: live, After: next})
 	}
 	secrets := func(string) engine.SecretReader { return nil }
 	return Home{Objects: o, Drivers: []engine.Driver{sim.NewToy()}, Secrets: secrets, Now: time.Unix(1e9, 0)}, r

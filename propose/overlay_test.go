@@ -25,7 +25,8 @@ func deleted(apiVersion, kind, name string) Target {
 func TestMake_foreignKinds(t *testing.T) {
 	home, r := severalClusters("a")
 	home.Objects.Daemons = make([]api.Daemon, 1)
-	home.Objects.Daemons[0].Namespace, home.Objects.Daemons[0].Name, home.Objects.Daemons[0].Spec.Cluster = "default", "d", "a"
+	d := &home.Objects.Daemons[0]
+	d.Namespace, d.Name, d.Spec.Cluster = "default", "d", "a"
 	r.Operation, r.Targets = api.PlanDelete, []Target{
 		deleted("example.com/v1", engine.KindCluster, "a"), deleted("example.com/v1", engine.KindDaemon, "d"),
 	}

@@ -68,7 +68,8 @@ const (
 	maxGroup  = 256
 )
 
-// setGroups records the groups of the requester of a Plan. The leader plans with the rights of all of them, or not at all.
+// setGroups records the groups of the requester of a Plan. The leader plans with the rights of all
+// of them, or not at all.
 func setGroups(object map[string]any, u user.Info) error {
 	groups := u.GetGroups()
 	if len(groups) > maxGroups {
@@ -77,8 +78,8 @@ func setGroups(object map[string]any, u user.Info) error {
 	}
 	for _, g := range groups {
 		if utf8.RuneCountInString(g) > maxGroup {
-			return fmt.Errorf("cannot record a group of user %s with %d characters: a Plan has room for %d; use credentials without that group",
-				u.GetName(), utf8.RuneCountInString(g), maxGroup)
+			return fmt.Errorf("cannot record a group of user %s with %d characters: a Plan has room for %d; "+
+				"use credentials without that group", u.GetName(), utf8.RuneCountInString(g), maxGroup)
 		}
 	}
 	return unstructured.SetNestedStringSlice(object, groups, "spec", "groups")

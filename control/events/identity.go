@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Bounds of the look-ups of one request: how long the object of one Event is looked for, how many objects are, and for how long
-// in all.
+// Bounds of the look-ups of one request: how long the object of one Event is looked for, how many
+// objects are, and for how long in all.
 const (
 	lookup     = 5 * time.Second
 	lookups    = 1000
@@ -44,17 +44,18 @@ func (i *identities) take() bool {
 	return true
 }
 
-// incomplete is the error of a request that selects by UID, and for which not all objects were looked up.
+// incomplete is the error of a request that selects by UID, and for which not all objects were
+// looked up.
 func (i *identities) incomplete() error {
 	switch {
 	case !i.cut:
 		return nil
 	case i.left == 0:
-		return apierrors.NewBadRequest(fmt.Sprintf("cannot select by "+fieldUID+" alone: the events are of more than %d objects; "+
-			"select involvedObject.kind and involvedObject.name, too", lookups))
+		return apierrors.NewBadRequest(fmt.Sprintf("cannot select by "+fieldUID+" alone: "+
+			"the events are of more than %d objects; select involvedObject.kind and involvedObject.name, too", lookups))
 	}
-	return apierrors.NewTimeoutError(fmt.Sprintf("cannot select by "+fieldUID+": the API server did not find the objects of all events "+
-		"within %s; retry", allLookups), 1)
+	return apierrors.NewTimeoutError(fmt.Sprintf("cannot select by "+fieldUID+": "+
+		"the API server did not find the objects of all events within %s; retry", allLookups), 1)
 }
 
 // identity is that of an object; zero where there is none.

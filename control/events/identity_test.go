@@ -23,7 +23,9 @@ type objects struct {
 
 func (o *objects) Resource(schema.GroupVersionResource) metadata.Getter { return o }
 func (o *objects) Namespace(string) metadata.ResourceInterface          { return o }
-func (o *objects) Get(ctx context.Context, _ string, _ metav1.GetOptions, _ ...string) (*metav1.PartialObjectMetadata, error) {
+func (o *objects) Get(
+	ctx context.Context, _ string, _ metav1.GetOptions, _ ...string,
+) (*metav1.PartialObjectMetadata, error) {
 	o.asked++
 	select {
 	case <-time.After(o.takes):
@@ -33,8 +35,8 @@ func (o *objects) Get(ctx context.Context, _ string, _ metav1.GetOptions, _ ...s
 	}
 }
 
-// TestIdentify_bounds: the events of one request have their objects looked up a bounded number of times, and for a bounded
-// time. The rest have no UID, and who selects by UID is told so.
+// TestIdentify_bounds: the events of one request have their objects looked up a bounded number of
+// times, and for a bounded time. The rest have no UID, and who selects by UID is told so.
 func TestIdentify_bounds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		takes, most  time.Duration

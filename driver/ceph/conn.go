@@ -60,15 +60,18 @@ func (d *Driver) connected(name types.NamespacedName) *conn {
 	return d.conns[name]
 }
 
-// connect returns the connection to the view's cluster, and makes it where there is none or where the mons' addresses or
-// the key have changed. What is supposed changes none: a plan must not disturb the runs of the cluster.
+// connect returns the connection to the view's cluster, and makes it where there is none or where
+// the mons' addresses or the key have changed. What is supposed changes none: a plan must not
+// disturb the runs of the cluster.
 func (d *Driver) connect(ctx context.Context, view *engine.View, secrets engine.SecretReader) (*conn, error) {
 	name := keyOf(view)
 	if view.Supposed {
 		if c := d.connected(name); c != nil {
 			return c, nil
 		}
-		secrets = engine.PresentSecrets(secrets)
+		if s, ok := secrets.(interface{ Present() engine.SecretReader }); ok { // propose has such
+			secrets = s.Present()
+		}
 	}
 	cfg, err := configOf(ctx, view, secrets)
 	if err != nil {

@@ -147,8 +147,8 @@ func (p *planner) writeGroups() {
 	}
 }
 
-// groupState says how the OSDs of a group are. A group that takes no disk is as it is declared, unless something about it is
-// open.
+// groupState says how the OSDs of a group are. A group that takes no disk is as it is declared,
+// unless something about it is open.
 func (p *planner) groupState(o *drives.Outcome) (api.ResourceState, string) {
 	up := 0
 	for _, d := range o.Devices {

@@ -161,8 +161,8 @@ func TestGroup_projection(t *testing.T) {
 	}
 }
 
-// A group that takes no disk, because StorageNodes have all that it selects, is as it is declared. One that waits for a host
-// is not.
+// A group that takes no disk, because StorageNodes have all that it selects, is as it is declared.
+// One that waits for a host is not.
 func TestGroup_withoutDisk(t *testing.T) {
 	f := withFake(threeHosts())
 	f.settle(t)

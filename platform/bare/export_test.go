@@ -11,5 +11,5 @@ func (s *Store) LeaveEvents() { s.emitSlice = 0 }
 
 // RemoveUnchanged removes an object that is as it was read.
 func (s *Store) RemoveUnchanged(ctx context.Context, o client.Object) error {
-	return s.removeUnchanged(ctx, o)
+	return removeUnchanged(ctx, s.api, o)
 }

@@ -38,8 +38,8 @@ func (s *Store) ClearPlans(ctx context.Context) error {
 	}
 }
 
-// isOld says whether a Plan is removed, of those that were made before a time. One that is being applied is kept as long
-// from its mark: applying it again resumes it.
+// isOld says whether a Plan is removed, of those that were made before a time. One that is being
+// applied is kept as long from its mark: applying it again resumes it.
 func isOld(p *api.Plan, before time.Time) bool {
 	if p.Status.State == api.PlanApplying && p.Status.Time != nil && !p.Status.Time.Time.Before(before) {
 		return false
@@ -76,18 +76,18 @@ func (s *Store) RemovePlans(ctx context.Context, before time.Time) error {
 	}
 	errs := []error{s.removeSecrets(ctx, before.Add(planAge-secretAge))}
 	for i := range old {
-		if err := s.removeUnchanged(ctx, &old[i]); err != nil {
+		if err := removeUnchanged(ctx, s.api, &old[i]); err != nil {
 			errs = append(errs, fmt.Errorf("while removing plan %s: %w", old[i].Name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// removeUnchanged removes an object that is as it was read. One that changed since, such as a Plan that a user has begun to
-// apply, is judged again with the next look.
-func (s *Store) removeUnchanged(ctx context.Context, o client.Object) error {
+// removeUnchanged removes an object that is as it was read. One that changed since, such as a Plan
+// that a user has begun to apply, is judged again with the next look.
+func removeUnchanged(ctx context.Context, c client.Writer, o client.Object) error {
 	uid, version := o.GetUID(), o.GetResourceVersion()
-	err := s.api.Delete(ctx, o, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	err := c.Delete(ctx, o, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if apierrors.IsConflict(err) {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (s *Store) removeSecrets(ctx context.Context, before time.Time) error {
 		if x.Type != api.SecretTypePlan || !x.CreationTimestamp.Time.Before(before) {
 			continue
 		}
-		if err := s.removeUnchanged(ctx, x); err != nil {
+		if err := removeUnchanged(ctx, s.api, x); err != nil {
 			errs = append(errs, fmt.Errorf("while removing the secrets of plan %s: %w", x.Name, err))
 		}
 	}

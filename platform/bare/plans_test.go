@@ -42,8 +42,8 @@ func TestRemovePlans(t *testing.T) {
 	}
 }
 
-// TestRemovePlans_applying: a plan that is being applied is kept, and one that somebody has begun to apply since it was read,
-// too.
+// TestRemovePlans_applying: a plan that is being applied is kept, and one that somebody has begun
+// to apply since it was read, too.
 func TestRemovePlans_applying(t *testing.T) {
 	w, s := newWorld(t), newStore(t, "applying")
 	make := func(name string, state api.PlanState, age time.Duration) *api.Plan {
@@ -73,7 +73,8 @@ func TestRemovePlans_applying(t *testing.T) {
 	}
 }
 
-// TestRecord_labels: the ConfigMap in which the leader records what it told of a cluster has the labels of the cluster.
+// TestRecord_labels: the ConfigMap in which the leader records what it told of a cluster has the
+// labels of the cluster.
 func TestRecord_labels(t *testing.T) {
 	w, s := newWorld(t), newStore(t, "recordlabels")
 	c := &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "labelled"}}

@@ -50,7 +50,8 @@ func (x *Plans) Asked() []types.NamespacedName {
 func withoutContent(o any) (any, error) {
 	if p, ok := o.(*api.Plan); ok {
 		p.ManagedFields, p.Annotations = nil, nil
-		p.Spec, p.Status = api.PlanSpec{PlanContent: api.PlanContent{Digest: p.Spec.Digest}}, api.PlanStatus{State: p.Status.State}
+		content := api.PlanContent{Digest: p.Spec.Digest}
+		p.Spec, p.Status = api.PlanSpec{PlanContent: content}, api.PlanStatus{State: p.Status.State}
 	}
 	return o, nil
 }
@@ -133,7 +134,8 @@ func (x *Plans) Check(ctx context.Context, p *api.Plan) (propose.Request, error)
 		return r, propose.Refuse("the API server did not record who made the plan")
 	}
 	if !slices.Contains(p.Spec.Groups, authenticated) { // the server would add it to whom the leader impersonates
-		return r, propose.Refuse("the API server did not record that user %s is authenticated: make another plan", p.Spec.Requester)
+		return r, propose.Refuse("the API server did not record that user %s is authenticated: make another plan",
+			p.Spec.Requester)
 	}
 	given, err := propose.Parse(p)
 	if err != nil {

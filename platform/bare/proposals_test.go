@@ -24,7 +24,8 @@ func askedBy(user, group, manifest string) *api.Plan {
 	return &api.Plan{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "plan-asked"},
 		Spec: api.PlanSpec{
-			Operation: api.PlanApply, Conflicts: api.ConflictsRefuse, Manifest: manifest, Requester: user, Groups: []string{group, "system:authenticated"},
+			Operation: api.PlanApply, Conflicts: api.ConflictsRefuse, Manifest: manifest,
+			Requester: user, Groups: []string{group, "system:authenticated"},
 		},
 	}
 }
@@ -39,7 +40,7 @@ func TestPlans_rights(t *testing.T) {
 		plan    *api.Plan
 		refused bool
 	}{
-		"who is not authenticated": {unknown, true},
+		"unknown":          {unknown, true},
 		"an administrator": {askedBy("ann", "holdfast:admins", poolManifest), false},
 		"a viewer":         {askedBy("vi", "holdfast:viewers", poolManifest), true},
 		"a host":           {askedBy("holdfast:host:h1", "holdfast:hosts", poolManifest), true},
@@ -94,7 +95,8 @@ func TestPlans_asked(t *testing.T) {
 	if plan.Spec.Requester == "" || len(plan.Spec.Groups) == 0 || plan.Spec.Manifest != poolManifest {
 		t.Errorf("it is read as %+v", plan.Spec)
 	}
-	plan.Status = api.PlanStatus{State: api.PlanProposed, Proposal: &api.PlanProposal{PlanContent: api.PlanContent{Digest: "d"}}}
+	answer := &api.PlanProposal{PlanContent: api.PlanContent{Digest: "d"}}
+	plan.Status = api.PlanStatus{State: api.PlanProposed, Proposal: answer}
 	must(t, plans.Answer(t.Context(), plan))
 	until(false)
 	if slices.Contains(plans.Asked(), types.NamespacedName{Namespace: "default", Name: old.Name}) {

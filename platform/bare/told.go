@@ -71,8 +71,10 @@ func (s *Store) readRecord(ctx context.Context, l *eventLog, cluster types.Names
 }
 
 // accept records events and what they tell, after those that are accepted and not written yet. The caller holds l.mu.
-func (s *Store) accept(ctx context.Context, l *eventLog, cluster *api.StorageCluster, events []engine.Event, told map[string]*string) error {
-	name, labels := client.ObjectKeyFromObject(cluster), engine.LabelsFor(cluster, engine.ComponentRecord)
+func (s *Store) accept(
+	ctx context.Context, l *eventLog, cluster *api.StorageCluster, events []engine.Event, told map[string]*string,
+) error {
+	name, labels := client.ObjectKeyFromObject(cluster), engine.LabelsFor(cluster, componentRecord)
 	next := record{Sequence: l.last(), Events: slices.Concat(l.pending, events), Changes: maps.Clone(l.record.Changes)}
 	if next.Changes == nil {
 		next.Changes = map[string]*string{}

@@ -18,8 +18,8 @@ func ObjectName(kind, namespace, name string) string {
 	return strings.ToLower(kind) + "/" + namespace + "/" + name
 }
 
-// NameOf names an object as plans do. Objects of other groups than Holdfast's and the core's have their
-// group in it: a kind may stand in several groups.
+// NameOf names an object as plans do. Objects of other groups than Holdfast's and the core's have
+// their group in it: a kind may stand in several groups.
 func NameOf(u *unstructured.Unstructured) string {
 	kind := u.GroupVersionKind().GroupKind()
 	if kind.Group == api.Group {
