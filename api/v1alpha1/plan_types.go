@@ -45,7 +45,7 @@ type PlanSpec struct {
 	// Manifest is what was given to be applied: YAML documents. Of objects to delete it has the names alone.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1048576
-	Manifest string `json:"manifest"`
+	Manifest    string `json:"manifest"`
 	PlanContent `json:",inline"`
 	// Requester is the user who created the Plan, and Groups are the groups of that user. The API server sets both from the request. The
 	// leader plans with the rights of that user.
@@ -224,7 +224,7 @@ type PlanProposal struct {
 	// Leader is the name of the leader.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
-	Leader string `json:"leader,omitempty"`
+	Leader      string `json:"leader,omitempty"`
 	PlanContent `json:",inline"`
 	// Destroys are the changes that destroy data because of this plan; data that is destroyed without the plan, too, is not listed.
 	// 'holdfast apply' carries such changes out only by the name of their plan.
