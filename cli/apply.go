@@ -27,6 +27,8 @@ type applyOptions struct {
 	wait         bool
 	timeout      time.Duration
 	output       string
+	// laterRun has --wait judge everything by a run that began after all was written.
+	laterRun bool
 }
 
 func newApply(g *globals) *cobra.Command {
@@ -91,6 +93,9 @@ func (g *globals) apply(ctx context.Context, o applyOptions) error {
 		return err
 	}
 	w.refusals = refusalsFor(o.whenPossible)
+	if _, err := manifestOf(api.PlanApply, objects); err != nil {
+		return err
+	}
 	targets, err := w.checkAll(ctx, objects)
 	if err != nil {
 		return err
@@ -135,6 +140,7 @@ func (g *globals) applyPlan(ctx context.Context, o applyOptions) error {
 	if !wait {
 		return g.firstWords(ctx, w.client, targets, o)
 	}
+	o.laterRun = needsRun(targets)
 	return g.waitReady(ctx, w.client, objectsOf(targets), o, newPrinter(g.out, o.output))
 }
 
@@ -161,6 +167,7 @@ func (g *globals) write(ctx context.Context, w *writer, targets []target, o appl
 	if !o.wait {
 		return nil
 	}
+	o.laterRun = needsRun(targets)
 	return g.waitReady(ctx, w.client, objectsOf(targets), o, p)
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ var answerWithin = 75 * time.Second
 
 // ask has the leader say what would come of a request, by a Plan that it answers.
 func (g *globals) ask(ctx context.Context, w *writer, p *proposal) error {
-	manifest, err := manifestOf(p)
+	manifest, err := manifestOf(p.operation, objectsOf(p.targets))
 	if err != nil {
 		return err
 	}
@@ -46,11 +47,13 @@ func (g *globals) ask(ctx context.Context, w *writer, p *proposal) error {
 	if err := g.createPlan(ctx, w, p); err != nil {
 		return err
 	}
-	if err := g.awaitAnswer(ctx, w.client, plan); err != nil {
-		return err
+	err = g.awaitAnswer(ctx, w.client, plan)
+	if plan.Status.State == api.PlanFailed && p.operation == api.PlanApply {
+		_, again := w.checkAll(ctx, objectsOf(p.targets)) // which says more of a conflict
+		err = cmp.Or(again, err)
 	}
 	p.PlanProposal = plan.Status.Proposal
-	return nil
+	return err
 }
 
 // createPlan makes the plan of a proposal, and before it the Secret that goes with it, with a name

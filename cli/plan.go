@@ -163,6 +163,9 @@ func (g *globals) planTargets(ctx context.Context, o planOptions) (*writer, api.
 	if err != nil {
 		return nil, "", nil, err
 	}
+	if _, err := manifestOf(api.PlanApply, objects); err != nil {
+		return nil, "", nil, err
+	}
 	targets, err := w.checkAll(ctx, objects)
 	return w, api.PlanApply, targets, err
 }

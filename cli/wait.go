@@ -134,7 +134,7 @@ func (g *globals) waitCluster(ctx context.Context, c client.Client, key types.Na
 	}
 	ticker := time.NewTicker(redraw)
 	defer ticker.Stop()
-	seen := false
+	seen, run := false, laterRun{client: c, key: key, always: o.laterRun}
 	if err := mustExist(ctx, c, key); err != nil {
 		return err
 	}
@@ -151,15 +151,13 @@ func (g *globals) waitCluster(ctx context.Context, c client.Client, key types.Na
 		if s.outcome() != refused || p.json { // the error says it, and once is enough
 			p.show(key.Name, s)
 		}
-		if s.outcome() != underWay {
-			if s, err = readLatest(ctx, c, key); ctx.Err() != nil {
-				return waitEnded(ctx, key, o.timeout, s)
-			} else if err != nil {
-				return err
-			}
-			s.applied = applied
+		s, is, err := run.verdict(ctx, s)
+		if ctx.Err() != nil {
+			return waitEnded(ctx, key, o.timeout, s)
+		} else if err != nil {
+			return err
 		}
-		switch s.outcome() {
+		switch is {
 		case ready:
 			p.notes(key.Name, s.refusedBeside())
 			return nil

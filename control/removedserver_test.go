@@ -19,6 +19,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/access"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/join"
 	"github.com/holdfast-storage/holdfast/control/rotation"
@@ -62,6 +63,9 @@ func (c *crew) listed(over int, configMap string, want ...string) (version strin
 		}
 		if got := slices.Sorted(maps.Keys(list.Data)); !slices.Equal(got, want) {
 			return fmt.Errorf("the ConfigMap %s names %v, want %v", configMap, got, want)
+		}
+		if !maps.Equal(list.Labels, access.Labels()) {
+			return fmt.Errorf("the ConfigMap %s has the labels %v", configMap, list.Labels)
 		}
 		version = list.ResourceVersion
 		return nil

@@ -157,12 +157,7 @@ func (r *run) planFor(view *View) (err error) {
 // observe asks the storage system for its state. That it does not answer is worth a note, and no reason to stop: most of
 // what can be wrong with a cluster is mended by the rest of the run.
 func (r *run) observe(ctx context.Context, view *View) {
-	asking := &r.remember(r.event.Cluster).asking
-	asking.Lock()
-	defer asking.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, r.observeTimeout())
-	defer cancel()
-	system, err := r.Driver.Observe(ctx, view, r.Store.Secrets(r.event.Cluster))
+	system, _, err := r.Look(ctx, view, r.Store.Secrets(r.event.Cluster), r.observeTimeout())
 	r.system = system
 	if err != nil {
 		r.silence = []NodeError{{

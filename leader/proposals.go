@@ -261,21 +261,27 @@ func (p *proposer) propose(ctx context.Context, plan *api.Plan) (proposal *propo
 	return propose.Make(ctx, home, request)
 }
 
-// patient asks a storage system until it answers, or for as long as a person waits.
+// patient asks a storage system until it answers, or for as long as a person waits. The questions
+// of others, which come first, take none of that time.
 func patient(ctx context.Context, o *engine.Orchestrator, view *engine.View, secrets engine.SecretReader) (any, error) {
-	ctx, cancel := context.WithTimeout(ctx, systemTimeout)
-	defer cancel()
+	var end time.Time
 	for {
-		system, err := o.Look(ctx, view, secrets)
+		system, began, err := o.Look(ctx, view, secrets, systemTimeout)
 		heard := *view
 		heard.System = system
-		if o.Driver.Unanswered(&heard) == "" {
+		if began.IsZero() || o.Driver.Unanswered(&heard) == "" {
 			return system, err
+		}
+		if end.IsZero() {
+			end = began.Add(systemTimeout)
 		}
 		select {
 		case <-ctx.Done():
 			return system, err
 		case <-time.After(systemPause):
+		}
+		if !time.Now().Before(end) {
+			return system, err
 		}
 	}
 }

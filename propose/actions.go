@@ -20,7 +20,7 @@ import (
 // the leader writes it.
 func (p *Proposal) followActions(before *engine.Objects) error {
 	for _, t := range p.Targets {
-		if t.GetKind() != engine.KindAction || t.After == nil {
+		if t.kind() != engine.KindAction || t.After == nil {
 			continue
 		}
 		a := &api.Action{}

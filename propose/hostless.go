@@ -14,7 +14,7 @@ import (
 // One that selected none before is no fault of this request, and is only told of.
 func (p *Proposal) addHostless(hosts []api.Host) {
 	for _, t := range p.Targets {
-		if t.GetKind() != engine.KindNode || t.After == nil || engine.SelectsHost(selectorOf(t.After), hosts) {
+		if t.kind() != engine.KindNode || t.After == nil || engine.SelectsHost(selectorOf(t.After), hosts) {
 			continue
 		}
 		text := t.String() + ": " + hostlessText(selectorOf(t.After), hosts)

@@ -147,7 +147,8 @@ func (p *planner) writeGroups() {
 	}
 }
 
-// groupState says how the OSDs of a group are.
+// groupState says how the OSDs of a group are. A group that takes no disk is as it is declared,
+// unless something about it is open.
 func (p *planner) groupState(o *drives.Outcome) (api.ResourceState, string) {
 	up := 0
 	for _, d := range o.Devices {
@@ -160,14 +161,15 @@ func (p *planner) groupState(o *drives.Outcome) (api.ResourceState, string) {
 		waits = fmt.Sprintf("; %s matching that came later: name what is to be taken in spec.take", words.Plural(n, "disk"))
 	}
 	text := fmt.Sprintf("%d of %s up%s", up, words.Plural(len(o.Devices), "OSD"), waits)
-	switch open := slices.Concat(o.Problems, o.Waits); {
+	open := slices.Concat(o.Problems, o.Waits)
+	switch {
 	case len(open) > 0:
 		text = words.Cut(strings.Join(open, "; "), maxMessage)
 	case len(o.Devices) == 0:
 		text = "it has no disk" + waits
 	}
 	switch {
-	case len(o.Devices) == 0:
+	case len(o.Devices) == 0 && (len(open) > 0 || p.plan.Refused):
 		return api.ResourcePending, text
 	case up == len(o.Devices):
 		return api.ResourceOnline, text

@@ -160,3 +160,22 @@ func TestGroup_projection(t *testing.T) {
 		t.Errorf("%d steps, %v", len(p.Steps), decisions(p.Last))
 	}
 }
+
+// A group that takes no disk, because StorageNodes have all that it selects, is as it is declared.
+// One that waits for a host is not.
+func TestGroup_withoutDisk(t *testing.T) {
+	f := withFake(threeHosts())
+	f.settle(t)
+	g := grouped(nil).groups[0]
+	g.Spec.Exclude = []string{"wwn-11", "wwn-21", "wwn-31"}
+	f.groups = append(f.groups, g)
+	p := f.settle(t)
+	if s := f.groups[0].Status; s.State != api.ResourceOnline || s.Message != "it has no disk" || !p.Done {
+		t.Errorf("%+v, done %v: %v", s, p.Done, decisions(p))
+	}
+	f.groups[0].Spec.Placement = api.HostSelection{Hosts: []string{"h1", "h9"}}
+	f.round(t)
+	if s := f.groups[0].Status; s.State != api.ResourcePending || s.Message != "there is no host h9: has it joined?" {
+		t.Errorf("%+v", s)
+	}
+}

@@ -24,6 +24,7 @@ func (s *Store) Ask(ctx context.Context, daemon *api.Daemon, cmd engine.Command)
 	if err != nil {
 		return "", err
 	}
+	want.Labels = commandLabels(daemon)
 	wake := make(chan struct{}, 1)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()

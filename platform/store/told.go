@@ -72,7 +72,10 @@ func (s *Store) readRecord(ctx context.Context, l *eventLog, cluster types.Names
 }
 
 // accept records events and what they tell, after those that are accepted and not written yet. The caller holds l.mu.
-func (s *Store) accept(ctx context.Context, l *eventLog, cluster types.NamespacedName, events []engine.Event, told map[string]*string) error {
+func (s *Store) accept(
+	ctx context.Context, l *eventLog, cluster *api.StorageCluster, events []engine.Event, told map[string]*string,
+) error {
+	name, labels := client.ObjectKeyFromObject(cluster), engine.LabelsFor(cluster, componentRecord)
 	next := record{Sequence: l.last(), Events: slices.Concat(l.pending, events), Changes: maps.Clone(l.record.Changes)}
 	if next.Changes == nil {
 		next.Changes = map[string]*string{}
@@ -80,12 +83,12 @@ func (s *Store) accept(ctx context.Context, l *eventLog, cluster types.Namespace
 	maps.Copy(next.Changes, told)
 	if len(next.Changes) > foldAt {
 		// What is in the base and in the record, too, does no harm, so the two need not be written at once.
-		if err := s.putRecord(ctx, l, baseName(cluster), &l.baseVersion, l.told); err != nil {
+		if err := s.putRecord(ctx, l, baseName(name), labels, &l.baseVersion, l.told); err != nil {
 			return err
 		}
 		next.Changes = told
 	}
-	if err := s.putRecord(ctx, l, recordName(cluster), &l.recordVersion, next); err != nil {
+	if err := s.putRecord(ctx, l, recordName(name), labels, &l.recordVersion, next); err != nil {
 		return err
 	}
 	l.record, l.pending = next, slices.Clone(next.Events)
@@ -167,8 +170,10 @@ func (s *Store) getJSON(ctx context.Context, name types.NamespacedName, into any
 
 // putRecord writes a record in the place of the version that was read. When somebody else wrote it, or a write of this Store was
 // done that seemed to fail, the next call reads all of the log again.
-func (s *Store) putRecord(ctx context.Context, l *eventLog, name types.NamespacedName, version *string, value any) error {
-	written, err := s.putJSON(ctx, name, *version, value)
+func (s *Store) putRecord(
+	ctx context.Context, l *eventLog, name types.NamespacedName, labels map[string]string, version *string, value any,
+) error {
+	written, err := s.putJSON(ctx, name, labels, *version, value)
 	switch {
 	case err == nil:
 		*version = written
@@ -180,7 +185,9 @@ func (s *Store) putRecord(ctx context.Context, l *eventLog, name types.Namespace
 }
 
 // putJSON creates a ConfigMap, or writes it in the place of a version. It returns the version that it has then.
-func (s *Store) putJSON(ctx context.Context, name types.NamespacedName, version string, value any) (string, error) {
+func (s *Store) putJSON(
+	ctx context.Context, name types.NamespacedName, labels map[string]string, version string, value any,
+) (string, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return "", err
@@ -191,6 +198,7 @@ func (s *Store) putJSON(ctx context.Context, name types.NamespacedName, version 
 	_, _ = zip.Write(text)
 	_ = zip.Close()
 	o := &corev1.ConfigMap{ObjectMeta: objectMeta(name), BinaryData: map[string][]byte{recordKey: zipped.Bytes()}}
+	o.Labels = labels
 	if version == "" {
 		err = s.api.Create(ctx, o)
 	} else {
