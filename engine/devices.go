@@ -53,7 +53,8 @@ func recordedID(node *api.StorageNode, name string) string {
 func lookUp(d *ResolvedDevice, host *api.Host) {
 	if d.ID != "" {
 		if d.Device = deviceByID(host.Status.Devices, d.ID); d.Device == nil {
-			d.Problem = fmt.Sprintf("device %s (%s) is not on host %s now: was it pulled, or did it fail?", d.Name, d.ID, host.Name)
+			d.Problem = fmt.Sprintf("device %s (%s) is missing on host %s: was it removed, or did it fail?",
+				d.Name, d.ID, host.Name)
 		}
 		return
 	}
@@ -63,7 +64,7 @@ func lookUp(d *ResolvedDevice, host *api.Host) {
 		d.Problem = fmt.Sprintf("device %s: nothing on host %s matches; 'holdfast get host %s -o yaml' lists its devices",
 			d.Name, host.Name, host.Name)
 	case len(found) > 1:
-		d.Problem = fmt.Sprintf("device %s means %d devices of host %s (%s): name one of these instead",
+		d.Problem = fmt.Sprintf("device %s matches %d devices of host %s (%s): name one of them",
 			d.Name, len(found), host.Name, joinIDs(found))
 	case strings.HasPrefix(found[0].ID, unstablePrefix):
 		d.Device = found[0]

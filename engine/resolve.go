@@ -49,8 +49,8 @@ func (r *ResolvedNode) resolveHost(hosts *hostIndex) {
 		for i, h := range selected {
 			names[i] = h.Name
 		}
-		r.Problems = append(r.Problems, fmt.Sprintf("%d hosts have the labels %s (%s): a StorageNode means one host, so select by %s",
-			len(selected), labelText(r.Node.Spec.NodeSelector), strings.Join(names, ", "), api.LabelHostname))
+		r.Problems = append(r.Problems, fmt.Sprintf("%d hosts match the labels %s (%s): a StorageNode selects one host; "+
+			"select by %s", len(selected), labelText(r.Node.Spec.NodeSelector), strings.Join(names, ", "), api.LabelHostname))
 		return
 	}
 	r.keepHost(hosts)

@@ -125,7 +125,7 @@ func nodeStanding(n *api.StorageNode, status *api.StorageNodeStatus, p *Plan) ap
 	case n.DeletionTimestamp != nil:
 		return api.Standing{Reason: api.ReasonDeleting, Message: "it is being deleted"}
 	case accepted == nil:
-		return api.Standing{Reason: api.ReasonNotReady, Message: "the leader has not looked at it yet"}
+		return api.Standing{Reason: api.ReasonNotReady, Message: "the leader has not observed it yet"}
 	case accepted.Status == metav1.ConditionTrue:
 		return api.Standing{Ready: true, Reason: api.ReasonReady}
 	case accepted.Reason == ReasonRefused:

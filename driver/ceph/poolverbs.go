@@ -122,7 +122,7 @@ func (c *conn) allowing(ctx context.Context, needed bool, option string, do func
 		back = command{"prefix": "config set", "who": "mon", "name": option, "value": before}
 	}
 	if _, e := c.client.Mon(after, back, nil); e != nil {
-		err = errors.Join(err, fmt.Errorf("taking %s back: %w", option, e))
+		err = errors.Join(err, fmt.Errorf("restoring %s: %w", option, e))
 	}
 	return err
 }

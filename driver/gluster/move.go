@@ -162,7 +162,8 @@ func (p *planner) refuseMove(m *mover) {
 		return
 	}
 	if why := p.zonesTaken(m); why != "" {
-		p.decide(api.VerdictRefuse, api.ReasonInsufficientNodes, m.object, "%s, and brick %s of volume %s has nowhere to go: %s", m.why, m.brick().Path, m.v.name, why)
+		p.decide(api.VerdictRefuse, api.ReasonInsufficientNodes, m.object, "%s, but no place for brick %s of volume %s: %s",
+			m.why, m.brick().Path, m.v.name, why)
 		return
 	}
 	size := resource.NewQuantity(m.v.brickSizes()(m.number), resource.BinarySI)

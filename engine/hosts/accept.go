@@ -90,7 +90,8 @@ func daemonOn(a *api.Action, v *engine.HostView) (*api.Daemon, error) {
 	case v.Daemons[i].DeletionTimestamp != nil:
 		return nil, refuse("daemon %s is being removed", name)
 	case v.Daemons[i].Spec.State != api.WantRunning:
-		return nil, refuse("daemon %s is wanted %s, not Running: %s", name, v.Daemons[i].Spec.State, unwantedWhy(&v.Daemons[i], v.Host))
+		return nil, refuse("the desired state of daemon %s is %s, not Running: %s",
+			name, v.Daemons[i].Spec.State, unwantedWhy(&v.Daemons[i], v.Host))
 	}
 	return &v.Daemons[i], nil
 }
@@ -100,7 +101,8 @@ func unwantedWhy(d *api.Daemon, h *api.Host) string {
 	if mode := h.ModeOf(); mode != api.HostActive || d.Spec.State != api.WantStopped {
 		return fmt.Sprintf("host %s is in mode %s", h.Name, mode)
 	}
-	return fmt.Sprintf("'holdfast why %s' says why. If it is held back, 'holdfast daemon start %s' has it try again", d.Name, d.Name)
+	return fmt.Sprintf("see 'holdfast why %s'; if it is held back, start it with 'holdfast daemon start %s'",
+		d.Name, d.Name)
 }
 
 func onDaemon(a *api.Action) bool { return strings.HasPrefix(a.Spec.Kind, "daemon.") }

@@ -98,7 +98,7 @@ func (j *job) mayBeOff(ctx context.Context, p action.Progress) (action.Progress,
 		return p, err
 	}
 	p.Done, p.WaitsFor = false, strings.Join(waitsFor, "; ")
-	p.Message = "its daemons are stopped; it must not be switched off yet"
+	p.Message = "its daemons are stopped; do not power it off yet"
 	return p, nil
 }
 
@@ -108,5 +108,6 @@ func (j *job) isEmpty(ctx context.Context) (string, error) {
 	if err != nil || len(waitsFor) == 0 {
 		return fmt.Sprintf("host %s is drained: nothing is left on it%s", j.Host.Name, says), err
 	}
-	return fmt.Sprintf("host %s is drained: nothing is left on it. It must not be switched off yet; that needs %s", j.Host.Name, strings.Join(waitsFor, "; ")), nil
+	return fmt.Sprintf("host %s is drained. Do not power it off yet: waiting for %s",
+		j.Host.Name, strings.Join(waitsFor, "; ")), nil
 }

@@ -139,7 +139,7 @@ func (h *handler) open(ctx context.Context, a *api.Action) (*job, error) {
 		return nil, fmt.Errorf("while reading host %s: %w", a.Spec.Host, err)
 	}
 	if v.Host.CreationTimestamp.After(a.CreationTimestamp.Time) {
-		return nil, refuse("the host %s that this action was meant for is gone, and another one joined by its name", a.Spec.Host)
+		return nil, refuse("host %s was replaced by another machine of its name", a.Spec.Host)
 	}
 	return &job{h.Config, a, v}, nil
 }

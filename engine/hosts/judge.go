@@ -37,13 +37,13 @@ func (j *job) ask(ctx context.Context, cluster types.NamespacedName, change func
 		return err
 	}
 	if len(view.Errors) > 0 && view.Cluster.DeletionTimestamp == nil { // of one that is deleted nothing is needed any more
-		return fmt.Errorf("nobody knows how cluster %s is: %s", cluster.Name, view.Errors[0].Message)
+		return fmt.Errorf("state of cluster %s unknown: %s", cluster.Name, view.Errors[0].Message)
 	}
 	for _, d := range plan.Decisions {
 		if d.Object != "host/"+j.Host.Name {
 			continue
 		}
-		text := fmt.Sprintf("%s %s: %s", view.Cluster.Spec.Type, cluster.Name, d.Message)
+		text := fmt.Sprintf("cluster %[2]s: %[3]s", view.Cluster.Spec.Type, cluster.Name, d.Message)
 		switch d.Verdict {
 		case api.VerdictRefuse:
 			all.Refusals = append(all.Refusals, text)

@@ -68,8 +68,8 @@ func stopped(ctx context.Context, j *job) (action.Progress, error) {
 		return j.mayBeOff(ctx, p)
 	}
 	if j.silent() {
-		p.WaitsFor = fmt.Sprintf("the agent of host %s, which is silent, to say that %s stopped; if the machine is off, cancel "+
-			"this and enter with --offline", j.Host.Name, words.Few(left))
+		p.WaitsFor = fmt.Sprintf("the agent of host %s, disconnected, to confirm that %s stopped; if the machine is off, "+
+			"cancel this and enter with --offline", j.Host.Name, words.Few(left))
 	}
 	return p, nil
 }
@@ -82,7 +82,8 @@ func (j *job) off(ctx context.Context, left []string) (action.Progress, error) {
 		return action.Progress{}, err
 	}
 	if waits := slices.Concat(found.Refusals, found.Waits); len(waits) > 0 {
-		return action.Progress{Message: fmt.Sprintf("host %s is said to be off", j.Host.Name), WaitsFor: strings.Join(waits, "; ")}, nil
+		return action.Progress{Message: fmt.Sprintf("host %s was declared off",
+			j.Host.Name), WaitsFor: strings.Join(waits, "; ")}, nil
 	}
 	return action.Progress{Done: true, Message: j.unconfirmed(left)}, nil
 }
@@ -91,8 +92,8 @@ func (j *job) unconfirmed(left []string) string {
 	if len(left) == 0 {
 		return fmt.Sprintf("host %s is in maintenance", j.Host.Name)
 	}
-	return fmt.Sprintf("host %s is in maintenance; that %s stopped is taken for granted, because its agent is silent and the "+
-		"machine is said to be off", j.Host.Name, words.Few(left))
+	return fmt.Sprintf("host %s is in maintenance; assuming that %s stopped: its agent is disconnected and the "+
+		"machine was declared off", j.Host.Name, words.Few(left))
 }
 
 // settled says whether the agent reports a state of a daemon as it is wanted now.
@@ -132,7 +133,7 @@ func (c Config) exit() *handler {
 		Config: c,
 		kind: action.Kind{
 			Name: ExitMaintenance, Mode: action.Shared, Timeout: shortly, ExpiresAfter: shortly,
-			Summary: "give a host back to its storage systems, and start its daemons",
+			Summary: "return a host to service and start its daemons",
 		},
 		check: func(ctx context.Context, j *job) error { return j.allow(ctx, api.HostActive) },
 		steps: []step{giveBack(), {name: "start-daemons", do: started}},
@@ -173,7 +174,7 @@ func started(ctx context.Context, j *job) (action.Progress, error) {
 			d.Spec.State == api.WantRunning && !settled(d, api.DaemonRunning)
 	})
 	waits := slices.Concat(found.Refusals, found.Waits)
-	p := j.count(left, waits, "as they shall be")
+	p := j.count(left, waits, "in their desired state")
 	if p.Done {
 		p.Message = fmt.Sprintf("host %s is active: %s", j.Host.Name, runningText(j.Daemons))
 	} else if j.silent() {

@@ -54,10 +54,11 @@ func declared(nodes []api.StorageNode) string {
 func dead(host *api.Host, said bool) error {
 	switch silent := !host.AgentHeard(); {
 	case silent && !said:
-		return refuse("the agent of host %s is silent, so nobody can tell whether its daemons run: if the machine is off and will "+
-			"not come back, say so with --gone", host.Name)
+		return refuse("agent of host %s disconnected; its daemons may still run: if the machine is off and will not come "+
+			"back, use --gone", host.Name)
 	case said && !silent:
-		return refuse("host %s is said to be gone, and its agent is heard: stop the machine, or leave out --gone", host.Name)
+		return refuse("--gone given, but the agent of host %s is connected: power the machine off, or leave out --gone",
+			host.Name)
 	}
 	return nil
 }
@@ -68,7 +69,7 @@ func fit(a *api.Action, on *engine.HostView, heir *api.Host) error {
 		return refuse("the parameter %q must name another host", ParamBy)
 	}
 	if !heir.AgentHeard() {
-		return refuse("the agent of host %s is silent: start 'holdfast agent' there first", heir.Name)
+		return refuse("agent of host %s disconnected: start 'holdfast agent' there first", heir.Name)
 	}
 	if mode := heir.ModeOf(); mode != api.HostActive {
 		return refuse("host %s is in mode %s: 'holdfast host maintenance exit %s' first", heir.Name, mode, heir.Name)

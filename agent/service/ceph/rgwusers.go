@@ -164,7 +164,8 @@ func removeUser(ctx context.Context, l *service.Local, cmd service.Command) (str
 		_, err := admin(ctx, l, nil, "user", "rm", "--uid", name)
 		return "user " + name + " is gone", err
 	case cmd.Params[rgw.ParamKeep] == "":
-		return "", fmt.Errorf("it has %s (%s): delete them with its keys, or declare it anew with deletionPolicy Retain", words.Plural(len(buckets), "bucket"), words.Few(buckets))
+		return "", fmt.Errorf("it has %s (%s): delete the buckets with its keys, or set deletionPolicy to Retain",
+			words.Plural(len(buckets), "bucket"), words.Few(buckets))
 	}
 	u.Data["keys"] = []userKey{}
 	return "user " + name + " has no keys any more, and stays with its buckets", writeUser(ctx, l, u)
