@@ -82,8 +82,8 @@ func takesBack(was, now []metav1.Condition) bool {
 func (r *run) overtaken(stale []string) bool {
 	for _, object := range slices.Sorted(slices.Values(stale)) {
 		r.plan.Decisions = append(r.plan.Decisions, api.Decision{
-			Object: object, Verdict: api.VerdictWait, Reason: api.ReasonSettling, Message: "changed during the run: planned " +
-				"again",
+			Object: object, Verdict: api.VerdictWait, Reason: api.ReasonSettling, Message: "the object changed during the " +
+				"run; the next run uses the new version",
 		})
 	}
 	if len(stale) == 0 {

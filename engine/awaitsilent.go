@@ -42,6 +42,6 @@ func silenceText(v *View, host string, names []string) string {
 	if slices.ContainsFunc(v.Nodes, func(n api.StorageNode) bool { return n.Status.Host == host }) {
 		command += " --delete-nodes"
 	}
-	return fmt.Sprintf("waiting for the agent of host %s, disconnected, to remove %s: switch the machine on; if it is "+
-		"gone for good, run '%s', which leaves its disks as they are", host, words.Few(names), command)
+	return fmt.Sprintf("the removal of %s waits: the agent of host %s is disconnected; start the machine. If it "+
+		"is gone for good, run '%s', which does not wipe its disks", words.Few(names), host, command)
 }

@@ -176,7 +176,7 @@ func (d *differ) daemon(was, is *api.Daemon) {
 	case was.DeletionTimestamp == nil && is.DeletionTimestamp != nil:
 		d.add(DaemonChanged, object, "the daemon on host %s is being removed", is.Spec.Host)
 	case was.Spec.State != is.Spec.State:
-		d.add(DaemonChanged, object, "wanted %s, was %s", is.Spec.State, was.Spec.State)
+		d.add(DaemonChanged, object, "desired state %s, was %s", is.Spec.State, was.Spec.State)
 	case was.Generation != is.Generation:
 		d.add(DaemonChanged, object, "the spec was changed (generation %d to %d)", was.Generation, is.Generation)
 	}

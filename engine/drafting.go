@@ -72,7 +72,8 @@ func (p *Plan) Want(object, what string, have *api.Daemon, want api.Daemon) {
 func (p *Plan) WantFor(reason api.Reason, object, what string, have *api.Daemon, want api.Daemon) {
 	switch {
 	case have == nil:
-		p.Change(object, DaemonChange{Daemon: want, New: true, Reason: fmt.Sprintf("%s is wanted on host %s", what, want.Spec.Host)})
+		p.Change(object, DaemonChange{Daemon: want, New: true, Reason: fmt.Sprintf("%s is needed on host %s",
+			what, want.Spec.Host)})
 	case have.DeletionTimestamp != nil:
 		p.Decide(api.VerdictWait, api.ReasonRemoving, object, "being removed from host %s; created again afterwards",
 			have.Spec.Host)

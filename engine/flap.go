@@ -69,7 +69,8 @@ func (f flaps) damp(events []Event, now time.Time) []Event {
 		if x.count(e.Code, now) >= most {
 			x.told = true
 			told = append(told, Event{Code: Flapping, Object: e.Object, Time: now, Message: fmt.Sprintf(
-				"%s recorded %d times within %v: paused until it has been steady for %v", e.Code, most, flapWindow, steadyAfter)})
+				"%s was recorded %d times within %v; further changes are not recorded until the object is unchanged for %v",
+				e.Code, most, flapWindow, steadyAfter)})
 		}
 	}
 	return append(told, f.settle(now)...)

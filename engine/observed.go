@@ -23,7 +23,7 @@ func observed(view *View, p *Plan) *Plan {
 	held.Decisions = slices.DeleteFunc(slices.Clone(p.Decisions), func(d api.Decision) bool { return d.Verdict == api.VerdictDo })
 	held.Finished = p.Finished && (view.Cluster.Spec.DeletionPolicy != api.DeletionWipe || len(view.Secrets) == 0)
 	if p.Finished && !held.Finished {
-		would = append(would, notDone("cluster/"+view.Cluster.Name, "remove its Secrets and release it"))
+		would = append(would, notDone("cluster/"+view.Cluster.Name, "remove its Secrets and finalizer"))
 	}
 	held.Decisions = append(held.Decisions, would...)
 	held.Held = len(would)
@@ -38,7 +38,7 @@ func observed(view *View, p *Plan) *Plan {
 func wouldDo(p *Plan) []api.Decision {
 	var all []api.Decision
 	for _, s := range p.Secrets {
-		what := "make it"
+		what := "create it"
 		if s.Gone {
 			what = "remove it"
 		}
@@ -56,7 +56,7 @@ func wouldDo(p *Plan) []api.Decision {
 	}
 	for _, c := range p.Resources {
 		if c.Gone {
-			all = append(all, notDone(c.Object(), "release it"))
+			all = append(all, notDone(c.Object(), "remove its finalizer"))
 		}
 	}
 	for _, c := range p.Commands {

@@ -156,7 +156,7 @@ func unspoken(v *View, p *Plan) {
 		if said || was.Common().State != "" || v.Cluster.DeletionTimestamp != nil {
 			continue
 		}
-		message := fmt.Sprintf("nothing is made for it: clusters of type %s have no %ss here", v.Cluster.Spec.Type, kindWord(was))
+		message := fmt.Sprintf("ignored: clusters of type %s do not support %ss", v.Cluster.Spec.Type, kindWord(was))
 		p.Decide(api.VerdictRefuse, api.ReasonUnsupported, object, "%s", message)
 		x := CopyResource(was)
 		if rejected(x, ReasonRefused, message); !equality.Semantic.DeepEqual(x, was) {

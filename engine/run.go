@@ -106,7 +106,8 @@ func (r *run) lookAgain(ctx context.Context, hosts map[string]bool) error {
 		maps.Copy(hosts, more)
 		maps.Copy(hosts, r.view.UsedHosts())
 	}
-	return fmt.Errorf("the plan of cluster %s chose other hosts in each of %d attempts", r.event.Cluster, placeRounds)
+	return fmt.Errorf("no plan of cluster %s: its choice of hosts changed in each of %d attempts",
+		r.event.Cluster, placeRounds)
 }
 
 // placeRounds bounds how often a run plans anew because its plan comes to hosts that it has not taken.

@@ -69,7 +69,7 @@ func resourceStanding(r api.Resource, p *Plan) api.Standing {
 	case r.GetDeletionTimestamp() != nil:
 		return api.Standing{Reason: api.ReasonDeleting, Message: cmp.Or(s.Message, "it is being deleted")}
 	case present != nil && present.Status == metav1.ConditionFalse:
-		message := cmp.Or(present.Message, s.Message, "it is gone from the storage system")
+		message := cmp.Or(present.Message, s.Message, "the storage system does not have it any more")
 		return api.Standing{Stalled: true, Reason: api.ReasonLost, Message: message}
 	case accepted != nil && accepted.Status == metav1.ConditionFalse:
 		reason := cmp.Or(reasonOf(p, object, api.VerdictRefuse), api.ReasonInvalidSpec)

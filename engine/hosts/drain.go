@@ -20,7 +20,7 @@ func (c Config) drain() *handler {
 		Config: c,
 		kind: action.Kind{
 			Name: Drain, Mode: action.Rolling, Timeout: slowly,
-			Summary: "move data and daemons from a host to others, and place nothing new there",
+			Summary: "move data and daemons from a host to others, and place no new daemons there",
 		},
 		check: func(ctx context.Context, j *job) error { return j.allow(ctx, api.HostDrain) },
 		steps: []step{beginDrain(), {name: "move-daemons", do: moved}},

@@ -43,7 +43,7 @@ func (j *job) ask(ctx context.Context, cluster types.NamespacedName, change func
 		if d.Object != "host/"+j.Host.Name {
 			continue
 		}
-		text := fmt.Sprintf("cluster %[2]s: %[3]s", view.Cluster.Spec.Type, cluster.Name, d.Message)
+		text := fmt.Sprintf("cluster %s: %s", cluster.Name, d.Message)
 		switch d.Verdict {
 		case api.VerdictRefuse:
 			all.Refusals = append(all.Refusals, text)
@@ -74,7 +74,7 @@ func (c Config) suppose(ctx context.Context, cluster types.NamespacedName, chang
 	if isGone(err) {
 		return nil, nil, nil
 	} else if err != nil {
-		return nil, nil, fmt.Errorf("while asking cluster %s: %w", cluster.Name, err)
+		return nil, nil, fmt.Errorf("while checking cluster %s: %w", cluster.Name, err)
 	}
 	return view, plan, nil
 }
@@ -109,7 +109,8 @@ func (j *job) active(ctx context.Context) error {
 			return err
 		}
 		if c.Spec.Mode == api.ClusterObserved || c.Spec.Mode == api.ClusterPaused {
-			return refuse("cluster %s is %s, so it would do nothing for host %s: set its spec.mode to Active first", name.Name, c.Spec.Mode, j.Host.Name)
+			return refuse("cluster %s is in mode %s and would do nothing for host %s: set its spec.mode to Active first",
+				name.Name, c.Spec.Mode, j.Host.Name)
 		}
 	}
 	return nil

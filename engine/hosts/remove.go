@@ -115,7 +115,7 @@ func emptied(ctx context.Context, j *job, gone bool) (action.Progress, error) {
 	hostDead := j.Waits.OrDefault().HostDead
 	if wait := hostDead - time.Since(since); wait > 0 {
 		if p.Done { // an agent that is back, and not heard yet, may have cleared the last away
-			p.Done, p.Message = false, fmt.Sprintf("nothing is left on host %s", j.Host.Name)
+			p.Done, p.Message = false, fmt.Sprintf("host %s is empty", j.Host.Name)
 		}
 		p.WaitsFor = fmt.Sprintf("the agent of host %s to stay disconnected until %s",
 			j.Host.Name, since.Add(hostDead).UTC().Format("15:04:05 MST"))
@@ -153,7 +153,7 @@ func deleteNodes(ctx context.Context, j *job) (action.Progress, error) {
 
 // keepDeleted says what is left of an action that was undone after its StorageNodes were deleted.
 func keepDeleted(context.Context, *job) (action.Progress, error) {
-	return action.Progress{Done: true, Message: "StorageNodes that were deleted stay deleted"}, nil
+	return action.Progress{Done: true, Message: "deleted StorageNodes stay deleted"}, nil
 }
 
 // deleteHost is the end. Whatever came to the host since it was found empty keeps it. What else would break by now, as while
@@ -173,7 +173,7 @@ func deleteHost(ctx context.Context, j *job) (action.Progress, error) {
 	if err := j.Store.RemoveHost(ctx, j.Host.Name); err != nil {
 		return action.Progress{}, err
 	}
-	return action.Progress{Done: true, Message: fmt.Sprintf("host %s is removed", j.Host.Name)}, nil
+	return action.Progress{Done: true, Message: fmt.Sprintf("host %s was removed", j.Host.Name)}, nil
 }
 
 func nodeNames(nodes []api.StorageNode) []string {

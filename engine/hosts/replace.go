@@ -133,7 +133,7 @@ func (j *job) newRefusals(ctx context.Context, cluster types.NamespacedName, hei
 // record of it a node is held to its host.
 func moveNodes(ctx context.Context, j *job) (action.Progress, error) {
 	if len(j.Nodes) == 0 {
-		return action.Progress{Done: true, Message: "the StorageNodes are moved"}, nil
+		return action.Progress{Done: true, Message: "the StorageNodes were moved"}, nil
 	}
 	heir, err := j.heir(ctx)
 	if err != nil {
