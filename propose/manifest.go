@@ -39,7 +39,7 @@ func TimeFor(manifest string) time.Duration {
 // Parse reads the objects of a plan. Those without a namespace get the plan's.
 func Parse(p *api.Plan) ([]*unstructured.Unstructured, error) {
 	if len(p.Spec.Manifest) > MaxManifest {
-		return nil, Refuse("the manifest has %d KiB, and may have %d KiB: plan fewer objects at a time",
+		return nil, Refuse("the manifest has %d KiB, but the limit is %d KiB: plan fewer objects at a time",
 			len(p.Spec.Manifest)>>10, MaxManifest>>10)
 	}
 	var all []*unstructured.Unstructured

@@ -98,12 +98,12 @@ func (x *adopter) checkNames() {
 		same := c.Namespace == x.Namespace && c.Name == x.Name
 		switch {
 		case same && c.Annotations[AnnotationAdopted] == fsid:
-			x.note("storagecluster/%s is this cluster already: missing objects are added, nothing else changes", c.Name)
+			x.note("storagecluster/%s is already this cluster: missing objects are added, nothing else changes", c.Name)
 		case same:
 			x.problem("storagecluster/%s is another cluster (fsid %s; the one to adopt is %s): choose another name",
 				c.Name, cmp.Or(c.Annotations[AnnotationAdopted], x.knownFSID(), "not known"), fsid)
 		case c.Annotations[AnnotationAdopted] == fsid || fsidOf(c) == fsid:
-			x.problem("the Ceph cluster %s is storagecluster/%s in namespace %s already", fsid, c.Name, c.Namespace)
+			x.problem("the Ceph cluster %s is already storagecluster/%s in namespace %s", fsid, c.Name, c.Namespace)
 		}
 	}
 	if known := x.knownFSID(); known != "" && known != fsid {
