@@ -40,7 +40,7 @@ func TestKubeconfig_create(t *testing.T) {
 	b.expect(line+" --ttl -1h", exitUsage, "too short")
 	b.expect(line+" --role boss", exitUsage, "use viewer or admin")
 	_, line = command("system:jo", "viewer")
-	b.expect(line, exitUsage, "cannot be the name of a person")
+	b.expect(line, exitUsage, "is not a valid user name")
 	_, line = command("jo", "admin")
 	b.expect(line+" --data-dir "+t.TempDir(), exitFailed, "run this on a server")
 }

@@ -130,7 +130,7 @@ func TestConfig_refused(t *testing.T) {
 	for _, tt := range []struct {
 		section, option, value, want string
 	}{
-		{"osd", "osd_max_backfill", "3", "Ceph 16.2.15 has no option osd_max_backfill: did you mean osd_max_backfills? Nothing of the configuration is changed"},
+		{"osd", "osd_max_backfill", "3", "Ceph 16.2.15 has no option osd_max_backfill: did you mean osd_max_backfills? The configuration stays unchanged"},
 		{"osd", "xyz", "3", "Ceph 16.2.15 has no option xyz. Nothing"},
 		{"osd", "osd_max_backfills", "lots", `osd_max_backfills cannot be "lots": it is a number, of type uint`},
 		{"osd", "osd_max_backfills", "-1", "it is not negative"},
@@ -224,7 +224,7 @@ func TestConfig_restartWaits(t *testing.T) {
 	}
 	v.System.(*Observation).Restartable = map[string]StopAnswer{"osd.0": {Reason: "1 PGs would be offline"}}
 	p := f.planAt(v, f.now)
-	if got := decisions(p, api.VerdictWait); !contains(got, "because osd_op_queue in spec.ceph counts from its start; Ceph says that it may not stop now: 1 PGs would be offline") || len(p.Daemons) > 0 {
+	if got := decisions(p, api.VerdictWait); !contains(got, "restarting: osd_op_queue in spec.ceph counts from its start; cannot stop it now: 1 PGs would be offline") || len(p.Daemons) > 0 {
 		t.Errorf("%q %v", got, daemonNames(p))
 	}
 }
@@ -284,7 +284,7 @@ func TestPolicy(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	f.config("osd", api.CephOptions{"osd_scrub_end_hour": "7"})
-	if got := decisions(f.settle(t), api.VerdictRefuse); !contains(got, "spec.ceph.config.osd has osd_scrub_end_hour, and spec.ceph.recovery or spec.ceph.scrub sets it, too") {
+	if got := decisions(f.settle(t), api.VerdictRefuse); !contains(got, "spec.ceph.config.osd has osd_scrub_end_hour, which spec.ceph.recovery or spec.ceph.scrub also sets") {
 		t.Errorf("%q", got)
 	}
 	if mclock := policyOptions(&api.CephSpec{Recovery: api.RecoveryFast}, "18.2.7"); !maps.Equal(mclock, map[string]string{"osd_mclock_profile": "high_recovery_ops"}) {

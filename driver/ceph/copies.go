@@ -197,7 +197,7 @@ func (p *planner) scantText() string {
 	var scant []string
 	for _, pool := range p.seen.Pools {
 		if !pool.Erasure && pool.Size <= max(1, pool.MinSize) {
-			scant = append(scant, fmt.Sprintf("%s keeps %s and needs all of them to serve",
+			scant = append(scant, fmt.Sprintf("%s keeps %s and stops serving if one is missing",
 				pool.Name, words.Plural(pool.Size, "copy")))
 		}
 	}

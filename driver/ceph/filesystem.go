@@ -255,7 +255,7 @@ func (p *planner) makeFS(x *fsPlan) *FS {
 	have := x.have
 	if have == nil {
 		p.fsCommand(x, api.ReasonDeclared, verbFSNew,
-			map[string]string{paramMetadata: x.pools[0].Name, paramData: x.pools[1].Name}, "declared")
+			map[string]string{paramMetadata: x.pools[0].Name, paramData: x.pools[1].Name}, "it is declared")
 		have = &FS{MaxMDS: 1, StandbyWanted: 1}
 	}
 	for _, pool := range x.pools[2:] {

@@ -117,7 +117,7 @@ func TestTellChecks(t *testing.T) {
 		{Code: "POOL_NO_REDUNDANCY", Next: nextStep("POOL_NO_REDUNDANCY"), Detail: []string{"pool 'images' has no replicas configured"}},
 		{Code: "SLOW_OPS", Next: nextStep("SLOW_OPS"), Message: "3 slow ops, oldest one blocked for 31 sec, osd.2 has slow ops"},
 	}
-	const kept = "host h1 is in maintenance: when it shall serve again: 'holdfast host maintenance exit h1'"
+	const kept = "host h1 is in maintenance: to return it to service, run 'holdfast host maintenance exit h1'"
 	for name, tt := range map[string]struct {
 		change func(*fakeWorld, *Observation)
 		want   [3]string
@@ -139,7 +139,7 @@ func TestTellChecks(t *testing.T) {
 		p.members = []member{{"a", "h1", ""}, {"b", "h2", ""}, {"c", "h3", ""}}
 		p.plan = &engine.Plan{}
 		got := p.tellChecks()
-		for i, want := range append(tt.want[:], "raise spec.replicated.size of the Pool, or 'ceph osd pool set images size 3'", "'ceph health detail' names it; 'ceph tell osd.2 dump_ops_in_flight'") {
+		for i, want := range append(tt.want[:], "raise spec.replicated.size of the Pool, or 'ceph osd pool set images size 3'", "'ceph health detail' names it; see what they wait for: 'ceph tell osd.2 dump_ops_in_flight'") {
 			if !strings.HasPrefix(got[i].Next, want) {
 				t.Errorf("%s: %s: %q, and not %q", name, got[i].Code, got[i].Next, want)
 			}
@@ -152,7 +152,7 @@ func TestTellChecks(t *testing.T) {
 
 // A flag that a person set is not explained by maintenance.
 func TestTellChecks_flags(t *testing.T) {
-	const kept = "host h1 is in maintenance: when it shall serve again: 'holdfast host maintenance exit h1'"
+	const kept = "host h1 is in maintenance: to return it to service, run 'holdfast host maintenance exit h1'"
 	for detail, want := range map[string]string{
 		"osd.0 has flags noout":                                  kept,
 		"osd.0 has flags noin,noout":                             nextStep("OSD_FLAGS"),

@@ -91,12 +91,12 @@ func (p *planner) tooFewHosts(count int, places []place, toCome int) {
 			words.Plural(count, "host"))
 	case selector != nil:
 		p.decide(api.VerdictRefuse, api.ReasonInsufficientNodes, "mons",
-			"%s, but spec.ceph.mon.hostSelector selects %s that are usable: label more hosts%s", need, have,
+			"%s, but spec.ceph.mon.hostSelector selects %s usable now: label more hosts%s", need, have,
 			orLower(count, len(places)))
 	case p.settling() > 0:
 		p.hold = p.settling()
 		p.decide(api.VerdictWait, api.ReasonSettling, "mons",
-			"%d of %s hosts for mons are declared: waiting up to 2 s for more", len(places)+toCome, words.Plural(count, "host"))
+			"%d of %s for mons are declared: waiting up to 2 s for more", len(places)+toCome, words.Plural(count, "host"))
 	default:
 		p.decide(api.VerdictRefuse, api.ReasonInsufficientNodes, "mons",
 			"%s, but the cluster has StorageNodes for %s: add %s%s", need, have,

@@ -67,7 +67,7 @@ func (p *planner) againstRestart(d *api.Daemon) (none engine.Objection) {
 		return engine.Refusal(api.ReasonConflict, "mons of another cluster (fsid %s) answer", p.seen.FSID)
 	}
 	if other := p.changing(d); other != "" {
-		return engine.Wait(api.ReasonOneAtATime, "waiting: %s", other)
+		return engine.Wait(api.ReasonOneAtATime, "%s; only one daemon at a time", other)
 	}
 	answer := p.seen.Restart
 	said := words.Cut(answer.Reason, maxMessage/4)
@@ -85,7 +85,7 @@ func (p *planner) againstRestart(d *api.Daemon) (none engine.Objection) {
 	}
 	return engine.Objection{
 		Verdict: p.soon(p.heals(d)), Reason: answer.againstOne(d),
-		Message: fmt.Sprintf("cannot stop %s now (Ceph: %s)", label(d), said),
+		Message: fmt.Sprintf("cannot stop %s now; Ceph reports: %s", label(d), said),
 	}
 }
 

@@ -122,7 +122,7 @@ func (p *planner) noPlaces(r *room) (none engine.Objection) {
 func (p *planner) noSpace(u *upkeep, r *room) (none engine.Objection) {
 	if full := p.seen.BackfillFull; r.total == 0 || full > 0 && float64(r.used) > full*float64(r.total) {
 		return engine.Refusal(api.ReasonInsufficientSpace,
-			"the data does not fit: the other %s would be %d %% full, but Ceph moves no data to OSDs more than %.0f %% full "+
+			"its data does not fit on the other %s would be %d %% full, but Ceph moves no data to OSDs more than %.0f %% full "+
 				"(backfillfull_ratio); add disks first", u.others(), 100*r.used/max(r.total, 1), 100*full)
 	}
 	return none

@@ -92,7 +92,7 @@ func placementText(s *api.HostSelection) string {
 		by = append(by, "label "+k+"="+v)
 	}
 	slices.Sort(by)
-	return "no host has " + strings.Join(by, " and ")
+	return "no host matches " + strings.Join(by, " and ")
 }
 
 // placesFor are the hosts that may have daemons of a service, and how many more there may come to be.

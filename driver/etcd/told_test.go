@@ -56,7 +56,7 @@ func short(t *testing.T, told Told, v View, steps []Step) (texts []string, after
 
 const (
 	unsaid  = "cause unknown: the leader ended before it recorded the cause, or the change was made by hand or by a restore"
-	healthy = "HEALTHY control-plane: all members of etcd that are wanted answer; the control plane survives one more failure"
+	healthy = "HEALTHY control-plane: all desired members of etcd answer; the control plane survives one more failure"
 )
 
 // TestTold: what was told of one picture, and what is told of the next one. Each is told by a leader that has nothing but the record.

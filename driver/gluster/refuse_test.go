@@ -40,7 +40,7 @@ func TestRefused(t *testing.T) {
 		{"another host", nil, func(w *world) {
 			w.host(4, 0)
 			w.nodes[0].Spec.NodeSelector = map[string]string{api.LabelHostname: "h4"}
-		}, "its labels now select h4"},
+		}, "its nodeSelector now selects h4"},
 		{"a node of two clusters", nil, func(w *world) {
 			w.host(4, 1)
 			w.node(4, 1)

@@ -25,8 +25,8 @@ func Precheck(a *api.Action, on *engine.HostView, heir *api.Host) error {
 		return refuse("host %s is in maintenance, so its data cannot be read: end maintenance first with 'holdfast host "+
 			"maintenance exit %s', or, if the host will not come back, run 'holdfast host remove %s'", host, host, host)
 	case a.Spec.Kind == Remove && len(on.Nodes) > 0 && a.Spec.Parameters[ParamNodes] != Delete:
-		return refuse("%s on host %s: delete them with --delete-nodes, or move them to another host with 'holdfast host "+
-			"replace'", declared(on.Nodes), host)
+		return refuse("%s on host %s; delete with --delete-nodes, or move to another host with 'holdfast host replace'",
+			declared(on.Nodes), host)
 	case a.Spec.Kind == Remove:
 		return dead(on.Host, a.Spec.Parameters[ParamGone] == Yes)
 	case a.Spec.Kind == Replace:

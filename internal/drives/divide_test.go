@@ -42,7 +42,7 @@ func TestDivide(t *testing.T) {
 			"disk a (ACME HDD S-a 64.4 GB) of host h1 is too small for 16 OSDs: each would have 4 GB, and needs 5 GB. Make osdsPerDevice smaller"},
 		{"a partition", 2, func(g *api.DriveGroup) { g.Spec.DataDevices = []api.DriveFilter{{Paths: []string{"/dev/p"}}} },
 			[]api.Device{disk("a", "100Gi", mounted), disk("p", "50Gi", func(d *api.Device) { d.Kind, d.Parent = api.DevicePartition, "a" })}, "",
-			"disk p (ACME HDD S-p 53.7 GB) of host h1 is a partition, and osdsPerDevice divides disks alone"},
+			"disk p (ACME HDD S-p 53.7 GB) of host h1 is a partition, but osdsPerDevice divides only disks"},
 		{"databases too small", 2, func(g *api.DriveGroup) { g.Spec.DBDevices = []api.DriveFilter{{Model: "ssd"}} }, []api.Device{disk("a", "100Gi"), disk("s", "1Gi", flash)}, "",
 			"is too small for the databases of 2 OSDs: each would have 535.8 MB"},
 	} {
@@ -91,10 +91,10 @@ func TestDivide_later(t *testing.T) {
 		{"before the parts are there", func(*api.DriveGroup) {}, cut(), both, "h1/b", ""},
 		{"another number", func(g *api.DriveGroup) { g.Spec.OSDsPerDevice, g.Spec.Take = 4, []string{"b"} }, cut("a.0", "a.1"),
 			both + ", h1/b.0 data:b+25599, h1/b.1 data:b+25599, h1/b.2 data:b+25599, h1/b.3 data:b+25599", "",
-			"osdsPerDevice is for disks that are taken from now on, and others stay as they are: disk a (ACME HDD S-a 107.4 GB) of host h1"},
-		{"none any more", func(g *api.DriveGroup) { g.Spec.OSDsPerDevice, g.Spec.Take = 0, []string{"b"} }, cut("a.0", "a.1"), both + ", h1/b", "", "stay as they are: disk a"},
+			"osdsPerDevice applies only to new disks: disk a (ACME HDD S-a 107.4 GB) of host h1"},
+		{"none any more", func(g *api.DriveGroup) { g.Spec.OSDsPerDevice, g.Spec.Take = 0, []string{"b"} }, cut("a.0", "a.1"), both + ", h1/b", "", "applies only to new disks: disk a"},
 		{"one OSD leaves", func(g *api.DriveGroup) { g.Spec.Exclude = []string{"a.1"} }, cut("a.0", "a.1"), "h1/a.0 data:a+51199", "h1/b", ""},
-		{"the disk leaves", func(g *api.DriveGroup) { g.Spec.Exclude = []string{"S-a"} }, cut("a.0", "a.1"), "", "h1/b", "spec.exclude names it"},
+		{"the disk leaves", func(g *api.DriveGroup) { g.Spec.Exclude = []string{"S-a"} }, cut("a.0", "a.1"), "", "h1/b", "spec.exclude lists it"},
 		{"the disk is gone", func(*api.DriveGroup) {}, testHost("h1"), both, "", ""},
 	} {
 		g := first.DeepCopy()
