@@ -16,7 +16,8 @@ func lockedOut(err error) error {
 	if !apierrors.IsUnauthorized(err) || strings.Contains(err.Error(), joinAgain) {
 		return err
 	}
-	return fmt.Errorf("%w: the servers do not accept the certificate of this host: it has ended, or is from before a 'holdfast ca rotate', as where the host was removed. "+
-		"If the host shall come back, create a token on a server with 'holdfast token create', and start its agent with '%s'; where it runs a server, the token is of "+
-		"'holdfast token create --role server', and the start 'holdfast server --join TOKEN'", err, joinAgain)
+	return fmt.Errorf("%w: the servers refuse the certificate of this host: it expired, 'holdfast ca rotate' replaced the "+
+		"authority, or the host was removed. To rejoin, run 'holdfast token create' on a server, then '%s' here; if this "+
+		"machine runs a server, 'holdfast token create --role server' there, then 'holdfast server --join TOKEN' here",
+		err, joinAgain)
 }

@@ -154,7 +154,7 @@ func whyImport(c *api.Client) string {
 	if c.Status.Entity == entityOfClient(c) {
 		return "deleted in Ceph outside Holdfast: added again with the same key"
 	}
-	return "declared"
+	return "it is declared"
 }
 
 // clientCommand is a command of one client: clients do not depend on each other.

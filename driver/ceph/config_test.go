@@ -131,7 +131,7 @@ func TestConfig_refused(t *testing.T) {
 		section, option, value, want string
 	}{
 		{"osd", "osd_max_backfill", "3", "Ceph 16.2.15 has no option osd_max_backfill: did you mean osd_max_backfills? The configuration stays unchanged"},
-		{"osd", "xyz", "3", "Ceph 16.2.15 has no option xyz. Nothing"},
+		{"osd", "xyz", "3", "Ceph 16.2.15 has no option xyz. The configuration stays"},
 		{"osd", "osd_max_backfills", "lots", `osd_max_backfills cannot be "lots": it is a number, of type uint`},
 		{"osd", "osd_max_backfills", "-1", "it is not negative"},
 		{"osd", "osd_scrub_begin_hour", "24", "it is at most 23"},
@@ -256,7 +256,7 @@ func TestConfig_restartsBesideActions(t *testing.T) {
 			var waits, stops bool
 			for range 10 {
 				p := f.round(t)
-				waits = waits || contains(decisions(p, api.VerdictWait), "action restart-1 comes first")
+				waits = waits || contains(decisions(p, api.VerdictWait), "waiting for action restart-1")
 				stops = stops || contains(decisions(p, api.VerdictWait), "; it is stopping")
 			}
 			if waits != tt.waits || stops == tt.waits {

@@ -123,7 +123,7 @@ func TestGroup_dividedDiskIsReplaced(t *testing.T) {
 	p := f.round(t)
 	for _, id := range strings.Fields(both) {
 		if !contains(decisions(p, api.VerdictWait), "osd."+id+": its block is on disk wwn-10, which is missing on host h1") ||
-			!contains(decisions(p, api.VerdictRefuse), "disk wwn-10 Swwn-10, of with "+placeOf(f.daemons["c-osd-"+id]).device+" is missing on host h1") {
+			!contains(decisions(p, api.VerdictRefuse), "disk wwn-10 Swwn-10 with "+placeOf(f.daemons["c-osd-"+id]).device+" is missing on host h1") {
 			t.Errorf("osd.%s: %s", id, strings.Join(decisions(p), "\n"))
 		}
 	}

@@ -132,7 +132,7 @@ func TestFlaps_notHeldBack(t *testing.T) {
 				t.Error("osd.5 is not held back")
 			}
 			f.bounce(t, "c-osd-7", flapCount+1, time.Second)
-		}, "but osd.5 on host h3 is already held back"},
+		}, "because osd.5 on host h3 is already held back"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := withFake(twoDisks())

@@ -52,7 +52,7 @@ func TestLost_filesystemRenamed(t *testing.T) {
 	}
 	f.exports = nil
 	f.settle(t)
-	wantLost(t, f.filesystems[0], api.ResourceOffline, api.ReasonNameTaken, "1", "another one (id 2)", "home2")
+	wantLost(t, f.filesystems[0], api.ResourceOffline, api.ReasonNameTaken, "1", "another id (2)", "home2")
 	f.deleteFS(api.DeletionWipe)
 	f.settle(t)
 	if all := f.ceph.Filesystems(); len(all) != 2 || f.ceph.PoolID("m") == 0 || len(f.filesystems) != 0 {

@@ -93,7 +93,7 @@ func TestLocations_stranded(t *testing.T) {
 	f.pool().Spec.FailureDomain = "rack"
 	p := f.settle(t)
 	want := "the OSDs of h1, h2, h3 are in no rack and would lose all its data to the others; label these hosts " +
-		"('holdfast host label h1 --location rack=NAME'), and move them ('holdfast ceph shell -- ceph osd crush move h1 root=default rack=NAME')"
+		"('holdfast host label h1 --location rack=NAME') and move them ('holdfast ceph shell -- ceph osd crush move h1 root=default rack=NAME')"
 	if got := word(decisions(p, api.VerdictRefuse), "pool/p"); !strings.Contains(got, want) || !strings.Contains(f.ceph.Pools()[0], "rule holdfast-host") {
 		t.Errorf("%q, %v", got, f.ceph.Pools())
 	}

@@ -270,8 +270,8 @@ func TestMirror_refused(t *testing.T) {
 		"no token":       {func(f *fakeWorld) { f.token("site-b", "") }, mirrorOf("dr", peer), "not a bootstrap token"},
 		"its own token":  {func(f *fakeWorld) { f.token("site-b", worldUID) }, mirrorOf("dr", peer), "has the token of this cluster"},
 		"no package":     {func(f *fakeWorld) { f.install("16.2.15"); f.withoutMirror() }, mirrorOf("dr"), "install it there with 'apt-get install rbd-mirror'"},
-		"no host":        {func(*fakeWorld) {}, mirrorOf("dr", func(m *api.RBDMirror) { m.Spec.Placement.Hosts = []string{"h9"} }), "its placement selects no host"},
-		"in two of them": {func(f *fakeWorld) { f.objects = append(f.objects, mirrorOf("other")) }, mirrorOf("dr"), "RBDMirror other has pool vms, too"},
+		"no host":        {func(*fakeWorld) {}, mirrorOf("dr", func(m *api.RBDMirror) { m.Spec.Placement.Hosts = []string{"h9"} }), "placement selects no host"},
+		"in two of them": {func(f *fakeWorld) { f.objects = append(f.objects, mirrorOf("other")) }, mirrorOf("dr"), "RBDMirror other also has pool vms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := poolsOn(3, vms())

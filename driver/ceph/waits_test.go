@@ -110,7 +110,7 @@ func TestWaits_daemonFresh(t *testing.T) {
 		v.System = &Observation{Error: "no answer", Mute: []string{"b"}}
 		started := metav1.NewMicroTime(f.now)
 		v.DaemonsByName()["c-mon-b"].Status.Started = &started
-		for after, want := range map[time.Duration]string{fresh - 1: "it has just started", fresh: "its process runs but does not answer"} {
+		for after, want := range map[time.Duration]string{fresh - 1: "it has just started", fresh: "no mon answers, although their processes run"} {
 			if said := word(decisions(f.planAt(v, f.now.Add(after))), "mon.b"); !strings.Contains(said, want) {
 				t.Errorf("%s, after %s: %q, want %q", name, after, said, want)
 			}
