@@ -189,7 +189,7 @@ func TestAsk_inLine(t *testing.T) {
 		l.create("b", "restart", onHost("h2"))
 		synctest.Wait()
 		l.want("a", api.ActionNew, "")
-		l.waitsFor("b", "action a (test.restart host/h1), which is under way")
+		l.waitsFor("b", "action a (test.restart host/h1), which is in progress")
 		if diff := cmp.Diff([]string{"a"}, o.calls()); diff != "" {
 			t.Error(diff)
 		}

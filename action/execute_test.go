@@ -266,7 +266,7 @@ func TestExecute_errorsAreTriedAgainWithPauses(t *testing.T) {
 			}
 		}
 		b.run()
-		b.want(api.ActionDone, action.ReasonConfirmed, "it is done", api.StepDone, api.StepDone, api.StepDone)
+		b.want(api.ActionDone, action.ReasonConfirmed, "done", api.StepDone, api.StepDone, api.StepDone)
 		if b.action.Status.Attempts != 0 {
 			t.Errorf("%d attempts are left", b.action.Status.Attempts)
 		}

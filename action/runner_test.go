@@ -101,7 +101,7 @@ func TestRunner_carriesOut(t *testing.T) {
 		l.create("strange", "strange")
 		synctest.Wait()
 		l.want("a", api.ActionDone, "one is done")
-		l.want("strange", api.ActionFailed, "there are test.agent, test.beside, test.exclusive, test.rolling, test.shared")
+		l.want("strange", api.ActionFailed, "choose one of test.agent, test.beside, test.exclusive, test.rolling, test.shared")
 		if diff := cmp.Diff([]string{"check a", "check a", "step a one"}, l.handlers["test.shared"].Calls()); diff != "" {
 			t.Error(diff)
 		}
@@ -543,8 +543,8 @@ func TestRunner_concern(t *testing.T) {
 		stop()
 		l.want("drain-1", api.ActionRunning, "")
 		l.want("drain-2", api.ActionRunning, "")
-		want := "action drain-1 (test.rolling host/h1), which is in progress: of actions that reduce redundancy from cluster default/c one runs at a time; " +
-			"'holdfast action cancel drain-1' ends it"
+		want := "action drain-1 (test.rolling host/h1), which is in progress: only one action that reduces the redundancy of cluster default/c runs at a time; " +
+			"cancel that with 'holdfast action cancel drain-1'"
 		if s := l.get("drain-3").Status; s.State != api.ActionPendingSchedule || s.WaitsFor != want {
 			t.Errorf("%s, waits for %q", s.State, s.WaitsFor)
 		}

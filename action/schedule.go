@@ -365,12 +365,12 @@ func (f *Facts) conflict(a, b *entry) string {
 	case a.kind.Mode == Exclusive:
 		return fmt.Sprintf("%s runs alone", a.kind.Name)
 	case a.kind.Mode == Rolling && b.kind.Mode == Rolling:
-		return strings.TrimSpace("of actions that reduce redundancy "+both) + " one runs at a time"
+		return "only one action that reduces the redundancy" + both + " runs at a time"
 	}
 	return ""
 }
 
-// overlap says whether two actions concern one thing, and which, with "from" before it; nothing where that is not known.
+// overlap says whether two actions concern one thing, and which, with " of" before it; nothing where that is not known.
 func (f *Facts) overlap(a, b *api.Action) (string, bool) {
 	as, knownA := f.concern(a)
 	bs, knownB := f.concern(b)
@@ -379,7 +379,7 @@ func (f *Facts) overlap(a, b *api.Action) (string, bool) {
 	}
 	for _, what := range as {
 		if slices.Contains(bs, what) {
-			return "from " + what, true
+			return " of " + what, true
 		}
 	}
 	return "", false

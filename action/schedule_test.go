@@ -85,17 +85,17 @@ func TestSchedule_turns(t *testing.T) {
 		{"a host that is busy", []string{"a shared c h1 " + waits, "b shared d h1 Running"},
 			"a PendingSchedule: action b (test.shared x), which is in progress: one action at a time on host h1; cancel that with 'holdfast action cancel b'"},
 		{"rolling ones follow each other", []string{"a rolling c h1 " + waits, "b rolling c h2 " + waits, "s shared c - " + waits},
-			"a New\nb PendingSchedule: action a (test.rolling x), which is in progress: of actions that reduce redundancy from cluster default/c one runs at a time; cancel that with 'holdfast action cancel a'\ns New"},
+			"a New\nb PendingSchedule: action a (test.rolling x), which is in progress: only one action that reduces the redundancy of cluster default/c runs at a time; cancel that with 'holdfast action cancel a'\ns New"},
 		{"rolling ones of two clusters do not", []string{"a rolling c h1 " + waits, "b rolling d h2 " + waits}, "a New\nb New"},
 		{"one on a host counts for the clusters of the host", []string{"a rolling - h1 " + waits, "b rolling d h2 " + waits, "e rolling - h2 " + waits, "f rolling - dead " + waits},
 			"a New\nb New\n" +
-				"e PendingSchedule: action a (test.rolling x), which is in progress: of actions that reduce redundancy from cluster default/c one runs at a time; cancel that with 'holdfast action cancel a'\n" +
-				"f PendingSchedule: action e (test.rolling x), which is before it in the queue: of actions that reduce redundancy from cluster default/d one runs at a time; cancel that with 'holdfast action cancel e'"},
+				"e PendingSchedule: action a (test.rolling x), which is in progress: only one action that reduces the redundancy of cluster default/c runs at a time; cancel that with 'holdfast action cancel a'\n" +
+				"f PendingSchedule: action e (test.rolling x), which is before it in the queue: only one action that reduces the redundancy of cluster default/d runs at a time; cancel that with 'holdfast action cancel e'"},
 		{"two hosts that share a cluster", []string{"a rolling - h1 " + waits, "b rolling - h2 " + waits},
-			"a New\nb PendingSchedule: action a (test.rolling x), which is in progress: of actions that reduce redundancy from cluster default/c one runs at a time; cancel that with 'holdfast action cancel a'"},
+			"a New\nb PendingSchedule: action a (test.rolling x), which is in progress: only one action that reduces the redundancy of cluster default/c runs at a time; cancel that with 'holdfast action cancel a'"},
 		{"two hosts that share none", []string{"a rolling - h1 " + waits, "b rolling - dead " + waits}, "a New\nb New"},
 		{"one of neither cluster nor host counts for all", []string{"a rolling - - " + waits, "b rolling d h2 " + waits},
-			"a New\nb PendingSchedule: action a (test.rolling x), which is in progress: of actions that reduce redundancy one runs at a time; cancel that with 'holdfast action cancel a'"},
+			"a New\nb PendingSchedule: action a (test.rolling x), which is in progress: only one action that reduces the redundancy runs at a time; cancel that with 'holdfast action cancel a'"},
 		{"an exclusive one waits for all", []string{"a shared c h1 Running", "x exclusive c - " + waits},
 			"x PendingSchedule: action a (test.shared x), which is in progress: test.exclusive runs alone; cancel that with 'holdfast action cancel a'"},
 		{"nothing overtakes an exclusive one", []string{"a shared c h1 Running", "x exclusive c - " + waits, "b shared c h2 " + waits, "o shared d h2 " + waits},

@@ -238,11 +238,11 @@ func TestOrchestrator_failedRunLeavesReport(t *testing.T) {
 			fail: func(op, _ string) error { return failOn(op, "MakeSecret") }},
 		{name: "fault in the driver", wants: "planning failed: fault in the toy driver (see the log): boom",
 			hook: func(*engine.Plan) { panic("boom") }},
-		{name: "no such daemon", wants: `while asking for "dance" of toy: daemon t-toy-n9, which must carry it out, does not exist`,
+		{name: "no such daemon", wants: `while running "dance" for toy: daemon t-toy-n9, which must carry it out, does not exist`,
 			hook: func(p *engine.Plan) {
 				p.Commands = []engine.Command{{Verb: "dance", Object: "toy", Daemon: "t-toy-n9"}}
 			}},
-		{name: "unknown command", wants: `while asking for "dance" of toy: unknown command "dance"`,
+		{name: "unknown command", wants: `while running "dance" for toy: unknown command "dance"`,
 			hook: func(p *engine.Plan) { p.Commands = []engine.Command{{Verb: "dance", Object: "toy"}} }},
 	}
 	for _, tt := range tests {

@@ -85,9 +85,9 @@ func TestResolveNodes_host(t *testing.T) {
 			node: node("n", func(n *api.StorageNode) { n.Spec.StorageNetwork.IPs = []string{"10.0.0.1", "192.168.0.1"} })},
 		{name: "an ip of another machine", hosts: []api.Host{host("h1")}, host: "h1",
 			node:    node("n", func(n *api.StorageNode) { n.Spec.StorageNetwork.IPs = []string{"10.9.9.9"} }),
-			problem: "10.9.9.9, which is not an address of host h1: it has 192.168.0.1, 10.0.0.1"},
+			problem: "10.9.9.9, which is not an address of host h1; its addresses: 192.168.0.1, 10.0.0.1"},
 		{name: "moved labels", hosts: []api.Host{host("h0"), host("h1")}, node: node("n", recorded("h0", "a", "a")),
-			host: "h0", address: "192.168.0.100", problem: "accepted on host h0 and its labels now select h1"},
+			host: "h0", address: "192.168.0.100", problem: "accepted on host h0, but its nodeSelector now selects h1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestResolveNodes_devices(t *testing.T) {
 		{name: "recorded and gone", node: node("n", devices("/dev/sdb"), recorded("h1", "/dev/sdb", "wwn-gone")),
 			ids: []string{"wwn-gone"}, problem: "device /dev/sdb (wwn-gone) is missing on host h1"},
 		{name: "nothing", node: node("n", devices("/dev/sdq")), ids: []string{""}, problem: "no device of host h1 matches"},
-		{name: "ambiguous", node: node("n", devices("SAME")), ids: []string{""}, problem: "means 2 devices of host h1 (m1, m2)"},
+		{name: "ambiguous", node: node("n", devices("SAME")), ids: []string{""}, problem: "matches 2 devices of host h1 (m1, m2)"},
 		{name: "no identity", node: node("n", devices("/dev/sdz")), ids: []string{""}, problem: "no persistent id"},
 		{name: "twins", node: node("n", devices("S1", "/dev/sdb")), ids: []string{full.ID, full.ID},
 			problem: "device /dev/sdb is the same device as S1 (wwn-0x5000c500a)"},

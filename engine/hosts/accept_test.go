@@ -81,7 +81,7 @@ func TestAcceptAgents_storage(t *testing.T) {
 		"nothing is against it":      {state: api.DaemonRunning, words: []string{""}},
 		"it is refused":              {state: api.DaemonRunning, words: []string{refuses}, refused: "toy t: it is the last copy; to restart it in any case: 'holdfast daemon restart d --force'", waitsFor: "toy t to allow it: it is the last copy; to restart it in any case: 'holdfast daemon restart d --force'"},
 		"it would do for a moment":   {state: api.DaemonRunning, words: []string{refuses, ""}},
-		"something else passes":      {state: api.DaemonRunning, words: []string{waits}, waitsFor: "toy t to allow it: copies are being made; 'holdfast"},
+		"something else passes":      {state: api.DaemonRunning, words: []string{waits}, waitsFor: "toy t to allow it: copies are being made; to restart it in any case: 'holdfast"},
 		"it does not run":            {state: api.DaemonBackOff, words: []string{refuses}},
 		"nobody knows of it":         {words: []string{refuses}},
 		"it is wanted nonetheless":   {state: api.DaemonRunning, words: []string{refuses}, parameters: forced},

@@ -94,11 +94,11 @@ func TestCheck(t *testing.T) {
 		"fine":                   {planner: &planner{}, action: newAction(hosts.Drain, "h1")},
 		"another host's refusal": {planner: decision("host/h2", api.VerdictRefuse), action: newAction(hosts.Drain, "h1")},
 		"a wait is no refusal":   {planner: decision("host/h1", api.VerdictWait), action: newAction(hosts.Drain, "h1")},
-		"refused":                {planner: decision("host/h1", api.VerdictRefuse), action: newAction(hosts.EnterMaintenance, "h1"), refused: true, err: "toy t: the last copy is there"},
+		"refused":                {planner: decision("host/h1", api.VerdictRefuse), action: newAction(hosts.EnterMaintenance, "h1"), refused: true, err: "cluster t: the last copy is there"},
 		"no such host":           {planner: &planner{}, action: newAction(hosts.Drain, "h9"), refused: true, err: "host h9 does not exist"},
 		"target and host differ": {planner: &planner{}, action: wrong, refused: true, err: "spec.target must be host/NAME"},
 		"joined anew":            {planner: &planner{}, action: old, refused: true, err: "was replaced by another machine of its name"},
-		"no heir":                {planner: &planner{}, action: newAction(hosts.Replace, "h1"), refused: true, err: "there is no host"},
+		"no heir":                {planner: &planner{}, action: newAction(hosts.Replace, "h1"), refused: true, err: "does not exist"},
 		"storage does not answer": {
 			planner: &planner{errors: []engine.NodeError{{Message: "no answer"}}}, action: newAction(hosts.Drain, "h1"), err: "state of cluster t unknown: no answer",
 		},
@@ -413,10 +413,10 @@ func TestAcceptAgents(t *testing.T) {
 		"fine":            {"daemon.restart", "h1", "daemon/d", ""},
 		"another kind":    {"other.kind", "h1", "other/x", ""},
 		"a host gone":     {"daemon.restart", "h9", "daemon/d", ""},
-		"no daemon":       {"daemon.restart", "h1", "host/h1", "it has to be daemon/NAME"},
-		"no such daemon":  {"daemon.restart", "h1", "daemon/x", "there is no daemon x"},
-		"elsewhere":       {"daemon.restart", "h2", "daemon/d", "there is no daemon d of namespace default on host h2"},
-		"wanted to stand": {"daemon.restart", "h1", "daemon/stopped", "wanted Stopped, not Running: see 'holdfast why stopped'; if it is held back, start it with 'holdfast daemon start stopped'"},
+		"no daemon":       {"daemon.restart", "h1", "host/h1", "it must be daemon/NAME"},
+		"no such daemon":  {"daemon.restart", "h1", "daemon/x", "daemon x of namespace default does not exist"},
+		"elsewhere":       {"daemon.restart", "h2", "daemon/d", "daemon d of namespace default does not exist on host h2"},
+		"wanted to stand": {"daemon.restart", "h1", "daemon/stopped", "is Stopped, not Running: see 'holdfast why stopped'; if it is held back, start it with 'holdfast daemon start stopped'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "wanted to stand" {

@@ -49,7 +49,7 @@ func TestSize(t *testing.T) {
 		{":2Ti", 0, 2 << 40, ""},
 		{"4T", 4*tera - 4*tera/100, 4*tera + 4*tera/100, ""},
 		{"2T:1T", 0, 0, "has an end below its start"},
-		{"many", 0, 0, "cannot be understood"},
+		{"many", 0, 0, "is invalid"},
 	} {
 		low, high, err := Size(tt.text)
 		if tt.err != "" {
@@ -207,7 +207,7 @@ func TestDecide_refuses(t *testing.T) {
 		t.Errorf("the only disk is excluded: %v %v", o.Devices, o.Problems)
 	}
 	claimed := Decide([]*api.DriveGroup{group("g", nil)}, hosts, env(func(Place) string { return "StorageNode n" }))[0]
-	if len(claimed.Devices) > 0 || !strings.Contains(claimed.Others[0], "StorageNode n has it") {
+	if len(claimed.Devices) > 0 || !strings.Contains(claimed.Others[0], "StorageNode n uses it") {
 		t.Errorf("%v %v", claimed.Devices, claimed.Others)
 	}
 }

@@ -68,7 +68,7 @@ func TestSlots(t *testing.T) {
 		{"none that is empty", nil, []api.Device{disk("a", "4T"), disk("s", "1T", flash, mounted)}, "",
 			"dbDevices selects no disk; closest: disk s (FAST SSD S-s 1 TB) of host h1: it is mounted at /"},
 		{"too small", nil, []api.Device{disk("a", "4T"), disk("b", "4T"), disk("s", "1Gi", flash)}, "",
-			"disk s (FAST SSD S-s 1.1 GB) of host h1 is too small for the databases of 2 OSDs: each would have 535.8 MB, and needs 1.1 GB"},
+			"disk s (FAST SSD S-s 1.1 GB) of host h1 is too small for the databases of 2 OSDs: each would have 535.8 MB, but needs 1.1 GB"},
 		{"too small for the size", func(g *api.DriveGroup) { g.Spec.DBSize = size("60Gi") }, []api.Device{disk("a", "4T"), disk("b", "4T"), disk("s", "100Gi", flash)}, "",
 			"no disk for 2 new OSDs of host h1 is used, because there is no space for the databases (disk s serves 0 OSDs and has 107.4 GB left)"},
 		{"too few slots", func(g *api.DriveGroup) { g.Spec.DBSlots = 1 }, []api.Device{disk("a", "4T"), disk("b", "4T"), disk("s", "100Gi", flash)}, "", "make dbSize smaller or dbSlots larger"},
@@ -156,7 +156,7 @@ func TestSlots_twoGroups(t *testing.T) {
 	}
 	first := settled(Decide([]*api.DriveGroup{split(nil)}, hosts, env(nobody))[0])
 	all = Decide([]*api.DriveGroup{first, other}, hosts, env(nobody))
-	if len(all[0].Problems) > 0 || len(all[1].Devices) > 0 || !strings.Contains(strings.Join(all[1].Others, "\n"), "DriveGroup g has it") {
+	if len(all[0].Problems) > 0 || len(all[1].Devices) > 0 || !strings.Contains(strings.Join(all[1].Others, "\n"), "DriveGroup g uses it") {
 		t.Errorf("%v %v", all[0].Problems, all[1].Others)
 	}
 }

@@ -92,7 +92,7 @@ func (b *bed) restartWaitsInLine() {
 		why   string
 	}{
 		{second, "in progress", "one action at a time on host h2"},
-		{third, "before it in the queue", "of actions that reduce redundancy from cluster default/ceph one runs at a time"},
+		{third, "before it in the queue", "only one action that reduces the redundancy of cluster default/ceph runs at a time"},
 	} {
 		last := names[len(names)-1]
 		name := b.restart(next.d)
