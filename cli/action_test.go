@@ -146,7 +146,7 @@ func TestAction_firstWord(t *testing.T) {
 	b.expect("action approve "+forced, exitOK, "approved")
 	b.must(b.client.Patch(b.Context(), &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph"}},
 		client.RawPatch(types.MergePatchType, []byte(`{"spec":{"approval":"Granted"}}`))))
-	b.expect("daemon restart osd.3 --force", exitOK, "\nit waits for action restart-ceph-osd-3-", ": one action at a time on host node1; ", "; follow it with 'holdfast action wait ")
+	b.expect("daemon restart osd.3 --force", exitOK, "\nwaiting for action restart-ceph-osd-3-", ": one action at a time on host node1; ", "; follow it with 'holdfast action wait ")
 }
 
 // What came too late was not refused: nobody was against it.

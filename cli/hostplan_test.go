@@ -269,7 +269,7 @@ func TestApply_ofAHostsAction(t *testing.T) {
 	name := nameIn(t, p.must(t, exitRefused, drain, []string{"apply", "-f", "-"}, "[DATA IS DESTROYED]", "name it with: holdfast apply --plan plan-"))
 	p.nothingBegun(t)
 	p.must(t, exitRefused, hostActionYAML("remove-filed", "host.remove", "filed-1", ""), []string{"apply", "-f", "-"},
-		"the StorageNode filed/n1 is on host filed-1: use --delete-nodes")
+		"the StorageNode filed/n1 is on host filed-1; delete with --delete-nodes")
 	p.must(t, exitRefused, hostActionYAML("remove-filed", "host.remove", "filed-1", "gone: \"Yes\", storageNodes: Delete"), []string{"plan", "-f", "-"},
 		"--gone refused: the agent of host filed-1 is connected")
 	p.nothingBegun(t)

@@ -22,7 +22,7 @@ func TestKubeconfig_create(t *testing.T) {
 	}
 	for role, may := range map[string]bool{"viewer": false, "admin": true} {
 		file, line := command("jo-"+role, role)
-		b.expect(line, exitOK, "lets jo-"+role+" in as "+role)
+		b.expect(line, exitOK, "gives jo-"+role+" the role "+role)
 		if st, err := os.Stat(file); err != nil || st.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v %v", file, st, err)
 		}

@@ -49,7 +49,7 @@ func TestRefused_unknownHost(t *testing.T) {
 		p.must(t, exitRefused, "", strings.Fields(command), says)
 	}
 	action := "apiVersion: holdfast.io/v1alpha1\nkind: Action\nmetadata: {name: a, namespace: holdfast-system}\nspec: {kind: host.drain, target: host/unknown-4, host: unknown-4}\n"
-	p.must(t, exitRefused, action, []string{"apply", "-f", "-"}, "host unknown-4 does not exist: 'holdfast get hosts' lists them")
+	p.must(t, exitRefused, action, []string{"apply", "-f", "-"}, "host unknown-4 does not exist: see 'holdfast get hosts'")
 	node := "apiVersion: holdfast.io/v1alpha1\nkind: StorageNode\nmetadata: {name: n4}\nspec: {type: ceph, cluster: c, nodeSelector: {kubernetes.io/hostname: unknown-4}, devices: [sdb]}\n"
 	p.must(t, exitRefused, "apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: c}\nspec: {type: ceph, ceph: {}}\n---\n"+node,
 		[]string{"apply", "-f", "-"}, "nothing was changed", "the cluster has StorageNodes for no host", "spec.nodeSelector selects no host", "did you mean kubernetes.io/hostname=unknown-1 or ")
@@ -139,7 +139,7 @@ func TestRefused_lastCopies(t *testing.T) {
 	b.expect("host maintenance enter h2", exitRefused, "refused, and nothing was changed", "quorum")
 	b.expect("host drain h2", exitRefused, "refused, and nothing was changed")
 	b.expect("host remove h2", exitRefused, "the StorageNode default/n2 is on host h2")
-	b.expect("daemon restart mon.a", exitRefused, "is wanted Stopped, not Running: host h1 is in mode Maintenance")
+	b.expect("daemon restart mon.a", exitRefused, "is Stopped, not Running: host h1 is in mode Maintenance")
 	b.expect("daemon restart mon.b", exitRefused, "refused, and nothing was changed", "cannot stop mon.b now; Ceph reports: not enough monitors would be available (c) after stopping mons [b]")
 	b.expect("daemon restart osd.1", exitRefused, "refused, and nothing was changed", "cannot stop osd.1 now; Ceph reports: unsafe to stop osd(s) at this time",
 		"with osd.0 down already; to restart it in any case: 'holdfast daemon restart c-osd-1 --force'")

@@ -123,7 +123,7 @@ func TestApply_waitsForNoCluster(t *testing.T) {
 	g := &globals{kubeconfig: p.kubeconfig, namespace: "nowhere", streams: streams{out: &strings.Builder{}}}
 	err := g.waitReady(t.Context(), p, []object{{u, "test"}}, applyOptions{timeout: time.Hour}, newPrinter(&strings.Builder{}, ""))
 	var coded *exitError
-	if !errors.As(err, &coded) || coded.code != exitRefused || !strings.Contains(err.Error(), "there is no storagecluster/typo in namespace nowhere") {
+	if !errors.As(err, &coded) || coded.code != exitRefused || !strings.Contains(err.Error(), "storagecluster/typo does not exist in namespace nowhere") {
 		t.Errorf("%v", err)
 	}
 }

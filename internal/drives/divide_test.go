@@ -39,7 +39,7 @@ func TestDivide(t *testing.T) {
 		{"each its own database", 2, func(g *api.DriveGroup) { g.Spec.DBDevices = []api.DriveFilter{{Model: "ssd"}} }, []api.Device{disk("a", "100Gi"), disk("s", "10Gi", flash)},
 			"h1/a.0 data:a+51199 db:s+5119, h1/a.1 data:a+51199 db:s+5119", ""},
 		{"too small", 16, nil, []api.Device{disk("a", "60Gi")}, "",
-			"disk a (ACME HDD S-a 64.4 GB) of host h1 is too small for 16 OSDs: each would have 4 GB, but needs 5 GB. Make osdsPerDevice smaller"},
+			"disk a (ACME HDD S-a 64.4 GB) of host h1 is too small for 16 OSDs: each would have 4 GB, but needs 5 GB; lower osdsPerDevice"},
 		{"a partition", 2, func(g *api.DriveGroup) { g.Spec.DataDevices = []api.DriveFilter{{Paths: []string{"/dev/p"}}} },
 			[]api.Device{disk("a", "100Gi", mounted), disk("p", "50Gi", func(d *api.Device) { d.Kind, d.Parent = api.DevicePartition, "a" })}, "",
 			"disk p (ACME HDD S-p 53.7 GB) of host h1 is a partition, but osdsPerDevice divides only disks"},

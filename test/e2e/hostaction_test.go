@@ -68,7 +68,7 @@ func (b *bed) hostRefusals() {
 		{"host remove h4 --gone --delete-nodes", "--gone refused: the agent of host h4 is connected"},
 		{"host replace h4 h1 --wait", "host h1 cannot replace h4: node/ceph-h4: "},
 		{"action cancel nothing", "action nothing does not exist: list them with 'holdfast action list --all'"},
-		{"orchestrate nothing", "there is no storagecluster/nothing in namespace default"},
+		{"orchestrate nothing", "storagecluster/nothing does not exist in namespace default"},
 	} {
 		b.refused(test.command, test.reason)
 	}

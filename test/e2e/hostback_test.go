@@ -92,7 +92,7 @@ func (b *bed) removedIsBack() {
 	label := b.label(h)
 	h.PowerOn(b)
 	b.keptOut(number)
-	b.refused("host show "+h.Name, "there is no host "+h.Name)
+	b.refused("host show "+h.Name, "host "+h.Name+" does not exist")
 	b.Server(number).Stop(b, limit)
 	b.StartAgent(b, number, b.Token(b, "agent"))
 	b.await("the host to be heard", b.heard(1, h.Name, true))
