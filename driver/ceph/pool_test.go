@@ -277,6 +277,23 @@ func TestPools_wiped(t *testing.T) {
 	}
 }
 
+// A deletion that waits for clients ends when deletionPolicy becomes Retain, as its message says: the pool and its data stay.
+func TestPools_keptWhileDeleted(t *testing.T) {
+	f := poolsOn(3, replicated("p", 3))
+	f.settle(t)
+	f.ceph.Busy("p", 7)
+	f.deletePool(api.DeletionWipe)
+	f.round(t)
+	if s := f.pool().Status; !strings.HasSuffix(s.Message, "to keep the pool and its data, set deletionPolicy to Retain") {
+		t.Fatalf("%+v", s)
+	}
+	f.pool().Spec.DeletionPolicy = api.DeletionRetain
+	f.settle(t)
+	if len(f.pools) > 0 || len(f.ceph.Pools()) != 1 {
+		t.Errorf("%v, %v", f.pools, f.ceph.Pools())
+	}
+}
+
 // A pool that was made by hand is taken over as it is spread, and nothing is deleted while nobody says whether it is used.
 func TestPools_byHand(t *testing.T) {
 	f := poolsOn(3)

@@ -276,6 +276,29 @@ func TestStores_deleted(t *testing.T) {
 	}
 }
 
+// A deletion under Wipe that waits ends when deletionPolicy becomes Retain: the pools stay with what is in them.
+func TestStores_keptWhileDeleted(t *testing.T) {
+	f := storesOn(3, storeOf("s3"), userOf("app", "s3"))
+	f.store().Spec.DeletionPolicy = api.DeletionWipe
+	f.settle(t)
+	f.s3["app"].buckets = []string{"b"}
+	f.drop(f.user())
+	f.drop(f.store())
+	for range 10 {
+		f.round(t)
+		f.agents()
+	}
+	if s := f.store().Status; !strings.Contains(s.Message, "it has buckets of app") {
+		t.Fatalf("%+v", s)
+	}
+	f.store().Spec.DeletionPolicy = api.DeletionRetain
+	f.store().Generation++
+	f.settle(t)
+	if len(f.objects) != 0 || f.gateways() != "" || len(f.ceph.Pools()) != 2 {
+		t.Errorf("%v, %q, %v", f.objects, f.gateways(), f.ceph.Pools())
+	}
+}
+
 // Of a store that is refused for one of its pools nothing is made, nor of a filesystem.
 func TestStores_refusedWhole(t *testing.T) {
 	wide := &api.PoolErasureCoded{DataChunks: 3, CodingChunks: 1}
