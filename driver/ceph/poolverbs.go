@@ -135,7 +135,7 @@ func (c *conn) monOption(ctx context.Context, option string) (string, error) {
 		Value   string `json:"value"`
 	}
 	if err := c.ask(ctx, "config dump", &dump); err != nil {
-		return "", fmt.Errorf("asking what is set for the mons: %w", err)
+		return "", fmt.Errorf("reading the settings of the mons: %w", err)
 	}
 	for _, o := range dump {
 		if o.Section == "mon" && o.Name == option {

@@ -303,5 +303,5 @@ func (p *planner) dropPool(x *poolPlan, s *api.PoolStatus) (gone bool) {
 // waitsForCluster is what is against the deletion of a resource while the plan as a whole is refused.
 func waitsForCluster(cluster string) engine.Objection {
 	return engine.Wait(api.ReasonDependencyNotReady,
-		"deletion waits: the cluster is refused as it is declared; see 'holdfast why cluster/%s'", cluster)
+		"deletion waits: the cluster is refused; see 'holdfast why cluster/%s'", cluster)
 }

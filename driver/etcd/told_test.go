@@ -212,7 +212,7 @@ func TestTold_restored(t *testing.T) {
 		want       string
 	}{
 		{0, "", ""},
-		{7, "on a from its own data", "the control plane was restored on a from its own data: what was written since is gone"},
+		{7, "on a from its own data", "the control plane was restored on a from its own data: later writes are lost"},
 		{7, "", ""},
 		{6, "by one of an earlier life", ""},
 		{9, "", "the control plane was restored (generation 9): "},
