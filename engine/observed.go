@@ -60,8 +60,7 @@ func wouldDo(p *Plan) []api.Decision {
 		}
 	}
 	for _, c := range p.Commands {
-		all = append(all, notDone(cmp.Or(c.Line, c.Object), withReason("run '"+c.Verb+"' in the storage system",
-			c.Reason)))
+		all = append(all, notDone(cmp.Or(c.Line, c.Object), withReason("run '"+c.Verb+"' in the storage system", c.Reason)))
 	}
 	return all
 }

@@ -133,8 +133,7 @@ func (p *planner) writeClients() {
 			p.plan.Secrets = append(p.plan.Secrets, engine.SecretWant{Name: secretName(p.cluster.Name, entity), Gone: true})
 		case c.DeletionTimestamp != nil:
 		case !p.hasSecret(entity) && known:
-			p.clientCommand(c, api.ReasonRemoving, verbAuthRm, nil,
-				"its Secret is gone: it gets another key")
+			p.clientCommand(c, api.ReasonRemoving, verbAuthRm, nil, "its Secret is gone: it gets another key")
 		case !p.hasSecret(entity):
 			p.plan.Secrets = append(p.plan.Secrets, p.secretWant(entity))
 		case !known:

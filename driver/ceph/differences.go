@@ -171,8 +171,7 @@ func (p *planner) sharedText() string {
 		}
 	}
 	return fmt.Sprintf("CRUSH has the OSDs of hosts %s in one host, %s; moving an OSD moves its data. To move one: %s",
-		words.Few(hosts), bucket, shellMove(x.of[bucket][example][0].label(),
-			"root="+poolRoot+" host="+x.name(example)))
+		words.Few(hosts), bucket, shellMove(x.of[bucket][example][0].label(), "root="+poolRoot+" host="+x.name(example)))
 }
 
 func (p *planner) astrayText() string {

@@ -66,8 +66,7 @@ var healthCodes = []HealthCode{
 	{"MDS_CLIENTS_LAGGY", "Clients of a file system are slow to answer because OSDs are.", "check the OSDs first: " +
 		"'ceph osd perf'"},
 	{"MDS_CLIENT_LATE_RELEASE", "A client of a file system does not release capabilities that the MDS asked for.",
-		"'ceph health " +
-			"detail' names it; update its kernel or ceph-fuse, or evict it: 'ceph tell mds.NAME client evict id=…'"},
+		"'ceph health detail' names it; update its kernel or ceph-fuse, or evict it: 'ceph tell mds.NAME client evict id=…'"},
 	{"MDS_CLIENT_LATE_RELEASE_MANY", "Many clients of a file system do not release capabilities that the MDS asked for.",
 		"'ceph tell mds.NAME client ls'; update their kernels or ceph-fuse"},
 	{"MDS_CLIENT_OLDEST_TID", "A client of a file system does not complete its oldest request.", "'ceph health " +
@@ -95,14 +94,12 @@ var healthCodes = []HealthCode{
 	{"MGR_INFLUX_NO_SERVER", "The module influx has no server.", "'ceph influx config-set hostname …', or switch it off: 'ceph mgr module disable influx'"},
 	{"MGR_INFLUX_QUEUE_FULL", "The module influx cannot send as fast as it should.", "check the influx server, or " +
 		"raise the module's interval"},
-	{"MGR_INFLUX_SEND_FAILED", "The module influx cannot send.", "check the influx server, and 'ceph influx " +
-		"config-show'"},
+	{"MGR_INFLUX_SEND_FAILED", "The module influx cannot send.", "check the influx server, and 'ceph influx config-show'"},
 	{"MGR_MODULE_DEPENDENCY", "A module of the manager lacks something on its host.", "'ceph health detail' names what; install it on the hosts of the mgrs, or switch the module off"},
 	{"MGR_MODULE_ERROR", "A module of the manager has failed.", "see 'ceph health detail'; let another manager take " +
 		"over: 'ceph mgr fail'"},
 	{"MGR_ZABBIX_NO_SERVER", "The module zabbix has no server.", "'ceph zabbix config-set zabbix_host …', or switch it off: 'ceph mgr module disable zabbix'"},
-	{"MGR_ZABBIX_SEND_FAILED", "The module zabbix cannot send.", "check the zabbix server, and 'ceph zabbix " +
-		"config-show'"},
+	{"MGR_ZABBIX_SEND_FAILED", "The module zabbix cannot send.", "check the zabbix server, and 'ceph zabbix config-show'"},
 	{"MON_CLOCK_SKEW", "The clocks of the mons' hosts differ; mons that differ too much lose the quorum.", "check " +
 		"that chrony or ntpd runs on the hosts that 'ceph time-sync-status' names: 'chronyc tracking' there"},
 	{"MON_DISK_BIG", "A mon's database is very large.", "wait until all placement groups are clean; if it stays " +
@@ -154,11 +151,9 @@ var healthCodes = []HealthCode{
 	{"PG_DEGRADED", "Some data has fewer copies than it should.", "nothing if OSDs are starting; else bring back " +
 		"those that are down ('ceph osd tree down'). Ceph then makes the copies"},
 	{"PG_NOT_DEEP_SCRUBBED", "Placement groups have not been deep-scrubbed for a long time.",
-		"give scrubbing more time: " +
-			"spec.ceph.scrub (hours, days), or start it: 'ceph pg deep-scrub PG'"},
+		"give scrubbing more time: spec.ceph.scrub (hours, days), or start it: 'ceph pg deep-scrub PG'"},
 	{"PG_NOT_SCRUBBED", "Placement groups have not been scrubbed for a long time.",
-		"give scrubbing more time: spec.ceph.scrub " +
-			"(hours, days), or start it: 'ceph pg scrub PG'"},
+		"give scrubbing more time: spec.ceph.scrub (hours, days), or start it: 'ceph pg scrub PG'"},
 	{"PG_RECOVERY_FULL", "Copies cannot be restored, because OSDs are full.", "add disks, or delete data, now; 'ceph osd df' shows how full each is"},
 	{"PG_SLOW_SNAP_TRIMMING", "Deleted snapshots are cleaned up slowly.", "find slow OSDs ('ceph osd perf'); make " +
 		"fewer snapshots"},

@@ -32,8 +32,7 @@ func (p *planner) leaveMaintenance() {
 		}
 	}
 	if len(unset) > 0 {
-		p.command(api.ReasonHostNotActive, verbUnsetNoout, strings.Join(unset, ", "), nil,
-			"the host left maintenance")
+		p.command(api.ReasonHostNotActive, verbUnsetNoout, strings.Join(unset, ", "), nil, "the host left maintenance")
 	}
 	p.awaitStarts(waiting)
 }

@@ -185,8 +185,7 @@ func (p *planner) moveFailed(host string) bool {
 func (p *planner) writeLocations() {
 	if len(p.located) > 0 {
 		names := slices.Sorted(maps.Keys(p.located))
-		p.command(api.ReasonDeclared, verbCrushMove, strings.Join(names, ", "), p.located,
-			"labels changed, no data yet")
+		p.command(api.ReasonDeclared, verbCrushMove, strings.Join(names, ", "), p.located, "labels changed, no data yet")
 		p.plan.Commands[len(p.plan.Commands)-1].Line = objectCrush
 	}
 }

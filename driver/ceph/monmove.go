@@ -73,8 +73,7 @@ func (p *planner) takeIn() {
 	for _, m := range p.joining {
 		if joined(m) {
 			p.members = append(p.members, m)
-			p.decide(api.VerdictDo, api.ReasonJoining, "mon."+m.ID,
-				"in the quorum: adding its address to all configurations")
+			p.decide(api.VerdictDo, api.ReasonJoining, "mon."+m.ID, "in the quorum: adding its address to all configurations")
 		}
 	}
 	p.joining = slices.DeleteFunc(p.joining, joined)

@@ -244,8 +244,7 @@ func (p *planner) whyNotYet(n *node) engine.Objection {
 	case p.closed(n.hostName()):
 		return engine.Wait(api.ReasonHostNotActive, "host %s is in mode %s", n.hostName(), p.hosts[n.hostName()].ModeOf())
 	}
-	return engine.Wait(api.ReasonNotAnswering,
-		"the mons do not answer, and they assign the number of a new OSD")
+	return engine.Wait(api.ReasonNotAnswering, "the mons do not answer, and they assign the number of a new OSD")
 }
 
 // number gives each new OSD its number: the one that Ceph knows it by, else the one in its device's label, else that of an OSD

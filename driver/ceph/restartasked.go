@@ -61,8 +61,7 @@ func (p *planner) judgeRestart() {
 func (p *planner) againstRestart(d *api.Daemon) (none engine.Objection) {
 	switch {
 	case p.seen == nil || !p.seen.Reachable || p.seen.Restart == nil:
-		return engine.Refusal(api.ReasonNotAnswering,
-			"cannot check %s: the mons do not answer", label(d))
+		return engine.Refusal(api.ReasonNotAnswering, "cannot check %s: the mons do not answer", label(d))
 	case p.seen.FSID != clusterFSID(p.view):
 		return engine.Refusal(api.ReasonConflict, "mons of another cluster (fsid %s) answer", p.seen.FSID)
 	}

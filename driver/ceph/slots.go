@@ -164,8 +164,7 @@ func (p *planner) partsWait(o *osd) (none engine.Objection) {
 		}
 		switch {
 		case size == 0:
-			return engine.Wait(api.ReasonDeviceUnavailable, "disk %s for its %s is missing on host %s", x.Of, x.Name,
-				o.host)
+			return engine.Wait(api.ReasonDeviceUnavailable, "disk %s for its %s is missing on host %s", x.Of, x.Name, o.host)
 		case used+x.Bytes > drives.Usable(size):
 			return engine.Wait(api.ReasonInsufficientSpace,
 				"waiting for space on disk %s for its %s: a leaving OSD still uses it", x.Of, x.Name)
