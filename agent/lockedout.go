@@ -10,8 +10,8 @@ import (
 // joinAgain is the command that lets a host in again.
 const joinAgain = "holdfast agent --join TOKEN"
 
-// lockedOut adds to an error what it means that the servers do not accept this host's certificate, and what to do. They say so themselves where they know the host; of one
-// whose certificate they cannot verify they know nothing.
+// lockedOut adds to an error what it means that the servers do not accept this host's certificate, and what to do.
+// They say so themselves where they know the host; of one whose certificate they cannot verify they know nothing.
 func lockedOut(err error) error {
 	if !apierrors.IsUnauthorized(err) || strings.Contains(err.Error(), joinAgain) {
 		return err
