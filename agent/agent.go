@@ -32,6 +32,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/serving"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/foreign"
 )
@@ -55,6 +56,8 @@ type Config struct {
 	// Address is the host's address that servers and other hosts know it by. When it is empty, it is the one by which the
 	// host reaches the server, or a default route.
 	Address string
+	// OfNode says that the Host is made from a Node of Kubernetes, and not by the agent.
+	OfNode bool
 	// Machine is the id of the machine, which a copy of its disks does not carry, see instance.Machine.
 	Machine string
 	// FormerMachine is the id that earlier versions gave the machine, see instance.FormerMachine.
@@ -67,6 +70,9 @@ type Config struct {
 	Inventory   Inventory
 	// Claims tells the inventory what the agent is working on; nil when the inventory does not ask.
 	Claims *Claims
+	// Mounts is the file with the host's mounts; empty means the agent's own
+	// (/proc/self/mountinfo).
+	Mounts string
 	// Alone, when not nil, is called whenever the agent comes to know that it is the only one of its host.
 	Alone func()
 	// Services are the types of daemons that the agent knows.
@@ -96,6 +102,7 @@ type agent struct {
 	told    *told
 	acts    *actions
 	reports *reports
+	gate    *serving.Gate
 	foreign foreign.Finder
 	sole    *sole
 	twin    twinNote
@@ -115,7 +122,7 @@ func Run(ctx context.Context, cfg Config) error {
 	var wg sync.WaitGroup
 	for _, loop := range []func(context.Context){
 		a.followDaemons, a.watchProcesses, a.runWork, a.beat, a.reportHost, a.watchDevices, a.watchMounts,
-		a.followActions, a.runActions, a.runReports,
+		a.followActions, a.runActions, a.runReports, a.gate.Run,
 	} {
 		wg.Go(func() { loop(ctx) })
 	}
@@ -149,6 +156,7 @@ func newAgent(cfg Config) (*agent, error) {
 	a.work = newWork(a)
 	a.acts = newActions(a)
 	a.reports = newReports(a)
+	a.gate = serving.New(a.Runtime, a.reports.serves, a.log)
 	if err := os.MkdirAll(a.paths.data, 0o700); err != nil {
 		return nil, err
 	}

@@ -62,6 +62,8 @@ type world struct {
 	life *life
 	// hasty cuts off a Stop of the agent, where it is set.
 	hasty *hasty
+	// wrap makes the agent's runtime of the world's, where it is set.
+	wrap func(runtime.Runtime) runtime.Runtime
 	// retryMax and proc are the agent's, where they are set.
 	retryMax time.Duration
 	proc     string
@@ -109,6 +111,9 @@ func (w *world) run() {
 		w.t.Fatal(err)
 	}
 	var rt runtime.Runtime = mortalRuntime{w.runtime, w.life}
+	if w.wrap != nil {
+		rt = w.wrap(rt)
+	}
 	if w.hasty != nil {
 		w.hasty.Runtime, rt = rt, w.hasty
 	}

@@ -217,6 +217,9 @@ func (a *agent) process(d *api.Daemon, l *service.Local) runtime.Process {
 	return runtime.Process{
 		Name: processName(client.ObjectKeyFromObject(d)), Command: l.Command, Dir: l.Data, RunDir: l.Run,
 		LogFile: filepath.Join(l.Log, "daemon.log"), StopTimeout: d.Spec.StopTimeout.Duration,
-		KeepChildren: forks,
+		KeepChildren: forks, Needs: service.NeedsOf(a.types[d.Spec.Type].agent, l),
+		Of: runtime.Owner{
+			Namespace: d.Namespace, Name: d.Name, UID: string(d.UID), Type: d.Spec.Type, ID: d.Spec.ID, Cluster: d.Spec.Cluster,
+		},
 	}
 }

@@ -127,7 +127,7 @@ func (c *command) perform(ctx context.Context, d *api.Daemon, p service.Performe
 func (a *agent) localNow(ctx context.Context, d *api.Daemon) (*service.Local, error) {
 	l := a.local(d)
 	if s, _ := a.Runtime.State(processNameOf(d)); s.Running {
-		l.PID = int32(s.PID)
+		l.PID, l.Outdated = int32(s.PID), s.Outdated
 	}
 	err := a.findDevices(ctx, l, true)
 	// A device that is gone is what a command or a report may be about.

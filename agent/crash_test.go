@@ -121,7 +121,7 @@ type services interface {
 }
 
 // reads are methods that change nothing. A new one has points, unless it is named here.
-var reads = []string{"State", "Names", "Changes", "Close", "Name"}
+var reads = []string{"State", "Names", "Changes", "Capabilities", "Close", "Name"}
 
 // effects are what an agent does to the API, to processes, by its service agents, and to its disk. The directories that it makes are no
 // points: nobody reads them, and each agent makes them again.

@@ -187,14 +187,21 @@ func TestRestart_diesUnwanted(t *testing.T) {
 	}
 }
 
-// When it is started again is told of a process that is.
-func TestRunningStatus_pause(t *testing.T) {
+// When it is started again is told of a process that is, and why it is not.
+func TestRunningStatus(t *testing.T) {
 	exit, at := &runtime.Exit{Time: time.Now(), Reason: "exit code 1"}, time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	for want, s := range map[string]runtime.State{
-		"it ended (exit code 1)":                           {LastExit: exit},
-		"it ended (exit code 1) and restarts at 03:02:01Z": {LastExit: exit, BackOffUntil: at},
+		"BackOff: it ended (exit code 1)":                           {LastExit: exit},
+		"BackOff: it ended (exit code 1) and restarts at 03:02:01Z": {LastExit: exit, BackOffUntil: at},
+		"BackOff: it ended (exit code 1) and restarts at 03:02:01Z: no room": {
+			LastExit: exit, BackOffUntil: at, Problem: "no room",
+		},
+		"BackOff: no room":                        {Problem: "no room"},
+		"Preparing: its process is being started": {},
+		"Running: ":                               {Running: true},
+		"Running: it cannot be seen":              {Running: true, Problem: "it cannot be seen"},
 	} {
-		if got := runningStatus(s, "1"); got.State != api.DaemonBackOff || got.Message != want {
+		if got := runningStatus(s, "1"); fmt.Sprint(got.State, ": ", got.Message) != want {
 			t.Errorf("%s, %q, want %q", got.State, got.Message, want)
 		}
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -11,7 +12,7 @@ import (
 // watchMounts has the host looked at whenever something is mounted or unmounted, of which the kernel sends no message about
 // the device, until ctx ends.
 func (a *agent) watchMounts(ctx context.Context) {
-	f, err := os.Open("/proc/self/mountinfo")
+	f, err := os.Open(cmp.Or(a.Mounts, "/proc/self/mountinfo"))
 	if err != nil {
 		a.log.Warn("mounts are noticed only at the next regular scan", "error", err)
 		return

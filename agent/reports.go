@@ -40,8 +40,10 @@ type reports struct {
 type about struct {
 	generation generation
 	process    process
-	// problem is why there is no report, a sentence.
-	problem string
+	// problem is why there is no report, a sentence. reported is set when there was one of this
+	// process.
+	problem  string
+	reported bool
 }
 
 func newReports(a *agent) *reports {
@@ -67,6 +69,7 @@ func (r *reports) sees(d *api.Daemon, s runtime.State) {
 		return
 	}
 	r.about[key] = now
+	r.agent.gate.Look(processName(key))
 	if wantsReport(d) {
 		r.queue.Add(key)
 	}
@@ -76,6 +79,19 @@ func (r *reports) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.about, key)
+}
+
+// serves says whether a process does its part: by its own word where its service agent can ask for
+// that, and else by its first report, where reports are wanted.
+func (r *reports) serves(ctx context.Context, name string) (bool, error) {
+	key := keyOf(name)
+	d, _ := r.agent.work.daemons.get(key)
+	if text, err := (&restart{r.agent}).awaits(ctx, key); d == nil || err != nil || text != "" {
+		return false, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !wantsReport(d) || r.about[key].reported, nil
 }
 
 // problemOf is why there is no report of a daemon; empty where there is one or none is wanted.
@@ -94,7 +110,7 @@ func (r *reports) setProblem(d *api.Daemon, problem string) (was string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	x := r.about[key]
-	was, x.problem = x.problem, problem
+	was, x.problem, x.reported = x.problem, problem, problem == ""
 	r.about[key] = x
 	return was
 }

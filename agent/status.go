@@ -180,15 +180,21 @@ func runningStatus(s runtime.State, version string) api.DaemonStatus {
 	}
 	if s.Running {
 		started := micro(s.Started)
-		status.Started = &started
+		status.Started, status.Message = &started, s.Problem
 		return status
 	}
-	status.State, status.PID = api.DaemonBackOff, 0
-	if s.LastExit != nil {
+	status.State, status.PID, status.Message = api.DaemonBackOff, 0, s.Problem
+	switch {
+	case s.LastExit != nil:
 		status.Message = fmt.Sprintf("it ended (%s)", s.LastExit.Reason)
 		if !s.BackOffUntil.IsZero() {
 			status.Message += " and restarts at " + s.BackOffUntil.UTC().Format(time.TimeOnly+"Z")
 		}
+		if s.Problem != "" {
+			status.Message += ": " + s.Problem
+		}
+	case s.Problem == "":
+		status.State, status.Message = api.DaemonPreparing, "its process is being started"
 	}
 	return status
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/rest"
 
 	"github.com/holdfast-storage/holdfast/agent"
 	"github.com/holdfast-storage/holdfast/agent/inventory"
@@ -32,11 +32,15 @@ import (
 func newAgent(g *globals) *cobra.Command {
 	c := control.AgentConfig{}
 	a := agentFlags{}
+	kubernetes := false
 	cmd := &cobra.Command{
-		Use:   "agent [--join TOKEN]",
+		Use:   "agent [--join TOKEN | --kubernetes]",
 		Short: "Run the agent of a host that is not a server",
 		Long: `Runs the agent until it is stopped. The first start joins with a token from 'holdfast token create'
-on a server. Later starts need no token. Stopping the agent stops no storage daemon.`,
+on a server. Later starts need no token. Stopping the agent stops no storage daemon.
+
+With --kubernetes the host is a Node of a Kubernetes cluster: the agent reaches the API as the pod that it runs in, or with
+--kubeconfig, and acts as the ServiceAccount that the operator made for the Node.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if c.JoinToken, err = joinToken(c.JoinToken, g.in); err != nil {
@@ -45,16 +49,21 @@ on a server. Later starts need no token. Stopping the agent stops no storage dae
 			c.DataDir = g.dataDir
 			c.Log = newLog(g)
 			slog.SetDefault(c.Log)
+			if kubernetes {
+				return a.runOfNode(cmd.Context(), g, cmp.Or(c.Name, os.Getenv("NODE_NAME")), c)
+			}
 			identity, err := control.OpenAgent(cmd.Context(), c)
 			if err != nil {
 				return err
 			}
 			defer identity.Close()
-			return a.run(cmd.Context(), identity.Name(), g.dataDir, c.Log, identity.Config())
+			return a.run(cmd.Context(), agent.Config{Name: identity.Name(), DataDir: g.dataDir, REST: identity.Config(), Log: c.Log})
 		},
 	}
 	cmd.Flags().StringVar(&c.JoinToken, "join", "", joinUsage)
-	cmd.Flags().StringVar(&c.Name, "name", "", "the name of this host (default: the host name)")
+	cmd.Flags().StringVar(&c.Name, "name", "", "the name of this host (default: the host name; with --kubernetes $NODE_NAME)")
+	cmd.Flags().BoolVar(&kubernetes, "kubernetes", false, "this host is a Node of a Kubernetes cluster")
+	cmd.MarkFlagsMutuallyExclusive("join", "kubernetes")
 	a.bind(cmd.Flags())
 	return cmd
 }
@@ -71,9 +80,9 @@ func (a *agentFlags) bind(f *pflag.FlagSet) {
 		"report only devices whose id matches this pattern, for hosts that share a kernel (default $"+inventory.FilterVariable+")")
 }
 
-// run runs the agent until ctx ends.
-func (a *agentFlags) run(ctx context.Context, name, dataDir string, log *slog.Logger, config *rest.Config) error {
-	log = log.With("part", "agent")
+// run runs the agent until ctx ends. c has its name, its data directory and its way to the API.
+func (a *agentFlags) run(ctx context.Context, c agent.Config) error {
+	dataDir, log := c.DataDir, c.Log.With("part", "agent")
 	only, err := inventory.Filter(a.deviceFilter)
 	if err != nil {
 		return &exitError{exitUsage, fmt.Errorf("--device-filter: %w", err)}
@@ -82,17 +91,20 @@ func (a *agentFlags) run(ctx context.Context, name, dataDir string, log *slog.Lo
 	services := serviceAgents()
 	machine, former := instance.Machine(), instance.FormerMachine()
 	hold, release := holdElsewhere(dataDir, log, machine, former)
+	newRuntime := newRuntime
+	if c.OfNode {
+		newRuntime = podRuntime(c)
+	}
 	supervisor, kind, err := newRuntime(ctx, dataDir, services, hold, log)
 	if err != nil {
 		return fmt.Errorf("while starting the agent: %w", err)
 	}
 	defer supervisor.Close()
-	return agent.Run(ctx, agent.Config{
-		Name: name, DataDir: dataDir, RunDir: a.runDir, REST: config, Version: version.Version,
-		Runtime: supervisor, RuntimeKind: kind, Machine: machine, FormerMachine: former, Alone: release,
-		Inventory: &inventory.Scanner{Only: only, Claimed: claims.Reason}, Claims: claims,
-		Services: services, Log: log,
-	})
+	c.RunDir, c.Version, c.Log = a.runDir, version.Version, log
+	c.Runtime, c.RuntimeKind, c.Services = supervisor, kind, services
+	c.Machine, c.FormerMachine, c.Alone = machine, former, release
+	c.Inventory, c.Claims = &inventory.Scanner{Only: only, Claimed: claims.Reason}, claims
+	return agent.Run(ctx, c)
 }
 
 // holdElsewhere returns what keeps daemons from being started after a boot where they may run on another machine, and what lets them.

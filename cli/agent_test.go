@@ -3,9 +3,15 @@ package cli
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/ceph"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/glusterd"
+	"github.com/holdfast-storage/holdfast/internal/rgw"
+	"github.com/holdfast-storage/holdfast/internal/torus"
 )
 
 // TestServiceAgents: none has the name of another one, whatever package it is of.
@@ -40,6 +46,47 @@ func TestAllow(t *testing.T) {
 	}{{[]string{"ceph-mon", "-f"}, 0}, {[]string{"ceph-osd", "-f", "-i", "1"}, 1}, {[]string{"/usr/bin/ceph-osd"}, 2}, {nil, 2}} {
 		if before(runtime.Process{Command: tt.command}); n != tt.want {
 			t.Errorf("%v: asked %d times, want %d", tt.command, n, tt.want)
+		}
+	}
+}
+
+// TestNeeds is the table of what each type of daemon may do where its runtime confines it. A type
+// that is not in it runs as root without capabilities, with its own directories alone.
+func TestNeeds(t *testing.T) {
+	own := runtime.Directory{Path: "/d/x", Mounts: runtime.MountsFromHost}
+	alone := runtime.Needs{Directories: []runtime.Directory{own}}
+	disks := runtime.Needs{Privileged: true, Devices: true, Directories: []runtime.Directory{own}}
+	low := runtime.Needs{Capabilities: []string{"CAP_NET_BIND_SERVICE"}, Directories: []runtime.Directory{own}}
+	bricks := runtime.Needs{Privileged: true, Devices: true, Directories: []runtime.Directory{
+		{Path: "/d/x", Mounts: runtime.MountsBoth},
+		{Path: "/run/gluster", Make: true}, {Path: "/var/log/glusterfs", Make: true},
+		{Path: "/a", Mounts: runtime.MountsFromHost}, {Path: "/b", Mounts: runtime.MountsFromHost},
+	}}
+	store := runtime.Needs{Directories: []runtime.Directory{own, {Path: "/blocks", Make: true}}}
+	with := func(key, value string) map[string]string { return map[string]string{key: value} }
+	tests := map[string][]struct {
+		parameters map[string]string
+		want       runtime.Needs
+	}{
+		"ceph-mon": {{nil, alone}}, "ceph-mgr": {{nil, alone}}, "ceph-mds": {{nil, alone}}, "ceph-rbd-mirror": {{nil, alone}},
+		"ceph-osd": {{nil, disks}},
+		"ceph-rgw": {
+			{with(rgw.ParamURL, "http://10.0.0.1:8080"), alone}, {with(rgw.ParamURL, "https://10.0.0.1:443"), low},
+			{with(rgw.ParamURL, "http://[fd00::1]:80"), low},
+		},
+		"glusterd":    {{with(glusterd.ParamDirectories, "/a\n/b"), bricks}},
+		"nfs-ganesha": {{nil, alone}}, "etcd": {{nil, alone}},
+		"torusd": {{with(torus.ParamStore, "/blocks"), store}, {with(torus.ParamStore, "/d/x/data/store"), alone}},
+	}
+	for _, a := range serviceAgents() {
+		if len(tests[a.Name()]) == 0 {
+			t.Errorf("%s is not in the table", a.Name())
+		}
+		for _, tt := range tests[a.Name()] {
+			got := service.NeedsOf(a, &service.Local{Daemon: &api.Daemon{}, Data: "/d/x/data", Parameters: tt.parameters})
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s %v: %s", a.Name(), tt.parameters, diff)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ type use struct {
 	byName  map[string]*block
 }
 
-func readUse(root string, blocks []*block) (use, error) {
+func readUse(root, mounts string, blocks []*block) (use, error) {
 	u := use{mounts: map[string][]string{}, swap: map[string]bool{}, root: map[string]bool{}, backing: map[string]string{},
 		byName: map[string]*block{}}
 	byNumber := map[string]*block{}
@@ -34,7 +35,7 @@ func readUse(root string, blocks []*block) (use, error) {
 			}
 		}
 	}
-	if err := u.readMounts(filepath.Join(root, "/proc/self/mountinfo"), byNumber); err != nil {
+	if err := u.readMounts(filepath.Join(root, cmp.Or(mounts, "/proc/self/mountinfo")), byNumber); err != nil {
 		return use{}, err
 	}
 	return u, u.readSwaps(filepath.Join(root, "/proc/swaps"))

@@ -1,5 +1,7 @@
-// Package runtime supervises the processes of daemons on one host. Two implementations pass the suite of package
-// runtimetest: Detached (plain processes, for machines without systemd) and Systemd (one unit per daemon, over D-Bus).
+// Package runtime supervises the processes of daemons on one host. Three implementations pass the
+// suite of package runtimetest: Detached (plain processes, for machines without systemd), Systemd
+// (one unit per daemon, over D-Bus) and Pod (one Kubernetes pod per daemon, pinned to the node of
+// the agent).
 package runtime
 
 import (
@@ -16,12 +18,18 @@ type Process struct {
 	Dir string
 	// RunDir, when not empty, is a directory that is made before each start, because a boot removes it.
 	RunDir string
-	// LogFile is where standard output and error go; it is rotated.
+	// LogFile is where standard output and error go; it is rotated. A runtime whose processes have
+	// a log elsewhere, as pods have, leaves it alone.
 	LogFile string
 	// StopTimeout is how long Stop waits after SIGTERM before it kills.
 	StopTimeout time.Duration
-	// KeepChildren leaves the processes alone that this one started, when it ends or is stopped. Without it they are killed.
+	// KeepChildren leaves the processes alone that this one started, when it ends or is stopped.
+	// Without it they are killed; a runtime whose Capabilities say so kills them always.
 	KeepChildren bool
+	// Of is the daemon that the process belongs to.
+	Of Owner `json:",omitzero"`
+	// Needs is what the process needs of the host beyond its own directories.
+	Needs Needs `json:",omitzero"`
 }
 
 // State is what a runtime knows of a process.
@@ -38,6 +46,13 @@ type State struct {
 	BackOffUntil time.Time
 	// LastExit is nil until the process ended once.
 	LastExit *Exit
+	// Outdated is set when the process was started with a program that the next start would not
+	// take, such as that of another image.
+	Outdated bool
+	// Problem says why the process does not run although nothing has asked for its end and it is
+	// not merely waiting to be started again, or what else is wrong with what runs it: a sentence,
+	// empty when all is well.
+	Problem string
 }
 
 // Exit is how a process ended.
@@ -66,6 +81,8 @@ type Runtime interface {
 	// Changes receives the name of a process whose State changed. It is never closed. A slow reader loses nothing but
 	// repetitions.
 	Changes() <-chan string
+	// Capabilities says what the runtime can do that not every one can.
+	Capabilities() Capabilities
 	// Close stops watching. The processes go on.
 	Close() error
 }

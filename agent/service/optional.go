@@ -1,6 +1,12 @@
 package service
 
-import "context"
+import (
+	"context"
+	"path/filepath"
+	"slices"
+
+	"github.com/holdfast-storage/holdfast/agent/runtime"
+)
 
 // DeviceKeeper is a ServiceAgent of daemons that have several devices, of which each comes, goes and fails by itself. None of
 // them holds up the process or the others: ConfigureLocalService is called without those that are not on the host, and does
@@ -57,4 +63,26 @@ type Allower interface {
 	// Allow has it do so. It is called before each start of the program that the agent is named after, also before one from the records that the
 	// runtime has of the time before a boot, when nothing is known of the Daemon yet. It is idempotent.
 	Allow()
+}
+
+// Confined is a ServiceAgent whose daemons need more of their host than their own directories,
+// where a runtime confines them. A daemon of another one runs as root without any capability of
+// root.
+type Confined interface {
+	// Needs is what a daemon needs of its host.
+	Needs(local *Local) runtime.Needs
+}
+
+// NeedsOf is what a daemon needs of its host, its own directories among it. What the agent mounts
+// there it sees.
+func NeedsOf(a ServiceAgent, local *Local) runtime.Needs {
+	var needs runtime.Needs
+	if c, ok := a.(Confined); ok {
+		needs = c.Needs(local)
+	}
+	own := runtime.Directory{Path: filepath.Dir(local.Data), Mounts: runtime.MountsFromHost}
+	if !slices.ContainsFunc(needs.Directories, func(d runtime.Directory) bool { return d.Path == own.Path }) {
+		needs.Directories = slices.Insert(needs.Directories, 0, own)
+	}
+	return needs
 }

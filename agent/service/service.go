@@ -67,6 +67,9 @@ type Local struct {
 	Parameters map[string]string
 	// PID is the daemon's process, as in Daemon.status.pid, where a report or a command is asked for; 0 where none runs.
 	PID int32
+	// Outdated is set, beside PID, where the next process would run another release of the program,
+	// by the word of the runtime: programs that were replaced under a process are not meant.
+	Outdated bool
 }
 
 // Reporter is a ServiceAgent that can tell what its service says of itself. The agent asks it while the process runs, of daemons

@@ -124,6 +124,8 @@ const (
 	// HostAgentConnected says whether the agent's heartbeat is fresh. It says nothing of the storage on the host, which
 	// may well be fine while the agent is silent.
 	HostAgentConnected = "AgentConnected"
+	// HostNodeReady says what Kubernetes knows of the node that the host is. Only a host in Kubernetes has it.
+	HostNodeReady = "NodeReady"
 	// HostEncryption says whether devices of the host can be encrypted, and if not, why.
 	HostEncryption = "DeviceEncryption"
 	// HostClockInSync says whether the host's clock agrees with the server's.
@@ -232,13 +234,15 @@ type ForeignDaemon struct {
 }
 
 // RuntimeKind is a way to supervise daemons.
-// +kubebuilder:validation:Enum=Detached;Systemd
+// +kubebuilder:validation:Enum=Detached;Systemd;Pod
 type RuntimeKind string
 
 // The runtimes.
 const (
 	RuntimeDetached RuntimeKind = "Detached"
 	RuntimeSystemd  RuntimeKind = "Systemd"
+	// RuntimePod: each daemon is a pod of Kubernetes. The end of its process ends all that the process started.
+	RuntimePod RuntimeKind = "Pod"
 )
 
 // Device is one block device, known by what stays the same when it is renamed, moved or seen by another kernel.

@@ -63,3 +63,46 @@ func TestRestart_asked(t *testing.T) {
 		})
 	}
 }
+
+// In a pod the bricks of a glusterd end with it: its restart is asked for as the stop of its node is. It may speak for the
+// pool, as it comes back.
+func TestRestart_asked_pod(t *testing.T) {
+	for name, tt := range map[string]struct {
+		durability *api.VolumeDurability
+		runtime    api.RuntimeKind
+		off        []int
+		stale      bool // the brick of n2 lacks something
+		want       string
+	}{
+		"all is well":                       {durability: replica3(), runtime: api.RuntimePod},
+		"another node is off":               {durability: replica3(), runtime: api.RuntimePod, off: []int{3}, want: "Refuse: volume v needs it: brick "},
+		"another node is off, on a machine": {durability: replica3(), runtime: api.RuntimeSystemd, off: []int{3}},
+		"copies are not alike":              {durability: replica3(), runtime: api.RuntimePod, stale: true, want: "Wait: volume v needs it: 10 entries of brick "},
+		"copies are not alike, on a machine": {
+			durability: replica3(), runtime: api.RuntimeDetached, stale: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := poolOf(t, 3)
+			for i := range w.hosts {
+				w.hosts[i].Status.Runtime = tt.runtime
+			}
+			w.volume("v", "10Gi", tt.durability)
+			w.settle()
+			for _, i := range tt.off {
+				w.power(i, false)
+			}
+			w.settle()
+			if tt.stale {
+				v := w.gluster.volumes["v"]
+				v.lazy, v.bricks[1].stale = true, true
+				w.agents()
+			}
+			for _, daemon := range []string{"c-glusterd-n1", "c-glusterd-n2"} {
+				if got := w.againstRestart(daemon, nil); (got == "") != (tt.want == "") || !strings.HasPrefix(got, tt.want) {
+					t.Errorf("%s: %q, want %q", daemon, got, tt.want)
+				}
+			}
+		})
+	}
+}

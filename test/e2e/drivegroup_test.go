@@ -46,7 +46,7 @@ func TestDriveGroup(t *testing.T) {
 		"dbSize must be 1Gi or mor": plain + "  dbSize: 1000M\n",
 		"walSize and walSlots say ": plain + "  walSlots: 2\n",
 		"is matched by DriveGroup":  plain + b.driveGroup("more", "{all: true}"),
-		"it selects no disk; close":  spec.YAML() + b.driveGroup("disks", `{size: "20Gi:"}`),
+		"it selects no disk; close": spec.YAML() + b.driveGroup("disks", `{size: "20Gi:"}`),
 		"placement selects no host": strings.Replace(plain, "h*", "none-*", 1),
 		"osdsPerDevice must be fro": plain + "  osdsPerDevice: 17\n",
 		"dm-crypt":                  plain + "  encrypted: true\n",

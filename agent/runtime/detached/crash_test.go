@@ -355,7 +355,7 @@ func TestBackOff(t *testing.T) {
 		if want == 0 {
 			continue
 		}
-		if got := b.delay(ends); got < want || got > want+want/5+1 {
+		if got := b.Delay(ends); got < want || got > want+want/5+1 {
 			t.Errorf("after %d ends: %v, want %v or up to a fifth more", ends, got, want)
 		}
 	}

@@ -192,6 +192,11 @@ func (r *Runtime) Names() []string {
 // Changes implements runtime.Runtime.
 func (r *Runtime) Changes() <-chan string { return r.changes.C() }
 
+// Capabilities implements runtime.Runtime.
+func (r *Runtime) Capabilities() runtime.Capabilities {
+	return runtime.Capabilities{KeepsChildren: true}
+}
+
 // Close implements runtime.Runtime.
 func (r *Runtime) Close() error {
 	r.cancel()

@@ -172,7 +172,7 @@ func (p *process) ended(reason string) {
 	if !p.rec.Stopping {
 		p.rec.Ends++
 		p.rec.Restarts++
-		p.backOff = now.Add(p.rt.cfg.BackOff.delay(p.rec.Ends))
+		p.backOff = now.Add(p.rt.cfg.BackOff.Delay(p.rec.Ends))
 	}
 	if err := p.rec.write(p.rt.cfg.Dir); err != nil {
 		p.rt.log.Warn("the end of a daemon cannot be recorded", "daemon", p.name, "error", err)

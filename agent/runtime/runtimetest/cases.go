@@ -30,9 +30,8 @@ func testStart(t *testing.T, e *env) {
 	if got := strings.TrimSpace(e.file(t, "pwd")); got != e.dir {
 		t.Errorf("runs in %s, want %s", got, e.dir)
 	}
-	if got := e.file(t, "log/one.log"); !strings.Contains(got, "to the log\n") {
-		t.Errorf("log %q", got)
-	}
+	e.awaitLog(t, p, "to the log")
+	e.awaitLog(t, p, "to the log too")
 	if st, err := os.Stat(p.RunDir); err != nil || !st.IsDir() {
 		t.Errorf("run directory: %v", err)
 	}
@@ -55,7 +54,7 @@ func testStartMany(t *testing.T, e *env) {
 	for i := range 12 {
 		for range 2 {
 			wg.Go(func() {
-				if err := e.rt.Start(t.Context(), e.shell(fmt.Sprint("p", i), "echo $$ >> $T/pids; "+forever)); err != nil {
+				if err := e.begin(t, e.shell(fmt.Sprint("p", i), "echo $$ >> $T/pids; "+forever)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -75,7 +74,7 @@ func testStartMany(t *testing.T, e *env) {
 func testStartMissing(t *testing.T, e *env) {
 	p := e.shell("one", "")
 	p.Command = []string{"/nonexistent/program", "-f"}
-	if err := e.rt.Start(t.Context(), p); err == nil || !strings.Contains(err.Error(), "/nonexistent/program") {
+	if err := e.begin(t, p); err == nil || !strings.Contains(err.Error(), "/nonexistent/program") {
 		t.Errorf("error %v, want one that names the program", err)
 	}
 	if _, known := e.rt.State("one"); known || len(e.rt.Names()) > 0 {
@@ -222,7 +221,7 @@ func testStartStopping(t *testing.T, e *env) {
 	e.cutOff(t)
 	var start sync.WaitGroup
 	start.Go(func() {
-		if err := e.rt.Start(t.Context(), e.shell("one", `echo $$ >> $T/pids; echo ok > $T/again; `+forever)); err != nil {
+		if err := e.begin(t, e.shell("one", `echo $$ >> $T/pids; echo ok > $T/again; `+forever)); err != nil {
 			t.Errorf("start: %v", err)
 		}
 	})
@@ -240,6 +239,12 @@ func testStopChildren(t *testing.T, e *env) {
 	e.stop(t, "one")
 	if Alive(child) {
 		t.Error("a child of the daemon is still alive")
+	}
+}
+
+func testCapabilities(t *testing.T, e *env) {
+	if keeps := e.rt.Capabilities().KeepsChildren; keeps == e.h.KillsChildren {
+		t.Errorf("it says that it keeps children: %v", keeps)
 	}
 }
 

@@ -22,6 +22,15 @@ type Harness struct {
 	// Open returns a runtime over the given directory. It is called again with the same directory, after Close, as the
 	// next agent would.
 	Open func(t *testing.T, dir string) runtime.Runtime
+	// Own, when not nil, fills in what the implementation needs of a process beyond what the suite
+	// says of it, such as whose it is. It is called before each start.
+	Own func(t *testing.T, p *runtime.Process)
+	// Log, when not nil, is what a process wrote to standard output and error, for an
+	// implementation that keeps it elsewhere than in LogFile.
+	Log func(t *testing.T, p runtime.Process) string
+	// KillsChildren is set for an implementation that cannot keep Process.KeepChildren. Its
+	// Capabilities say so, too.
+	KillsChildren bool
 }
 
 // deadline bounds every wait of the suite.
@@ -46,7 +55,7 @@ func Run(t *testing.T, h Harness) {
 		{"the same, by the next agent", testStopLateNext},
 		{"a start waits for a stop that was cut off, and starts once", testStartStopping},
 		{"stop leaves no process of the daemon behind", testStopChildren},
-		{"what it started goes on where that is wanted", testKeepChildren},
+		{"what the runtime cannot do it says", testCapabilities},
 		{"stop of a process that waits to be started again", testStopBackOff},
 		{"stop of the unknown is no error", testStopUnknown},
 		{"a stopped process can be started again", testStartAfterStop},
@@ -54,6 +63,9 @@ func Run(t *testing.T, h Harness) {
 		{"an adopted process is restarted and stopped", testAdoptedLives},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, newEnv(t, h)) })
+	}
+	if !h.KillsChildren {
+		t.Run("what it started goes on where that is wanted", func(t *testing.T) { testKeepChildren(t, newEnv(t, h)) })
 	}
 }
 
@@ -139,13 +151,48 @@ func (e *env) await(t *testing.T, name string, what string, ok func(runtime.Stat
 func (e *env) shell(name, script string) runtime.Process {
 	return runtime.Process{
 		Name: name, Command: []string{"sh", "-c", "T=" + e.dir + "\n" + script}, Dir: e.dir,
-		RunDir: filepath.Join(e.dir, "run", name), LogFile: filepath.Join(e.dir, "log", name+".log"), StopTimeout: 10 * time.Second,
+		RunDir: filepath.Join(e.dir, "run", name), LogFile: filepath.Join(e.dir, "log", name+".log"),
+		StopTimeout: 10 * time.Second,
+		Of:          runtime.Owner{Namespace: "default", Name: name, Type: "shell", ID: name, Cluster: "suite"},
+	}
+}
+
+// begin starts a process, without waiting for more than Start itself does.
+func (e *env) begin(t *testing.T, p runtime.Process) error {
+	if e.h.Own != nil {
+		e.h.Own(t, &p)
+	}
+	return e.rt.Start(t.Context(), p)
+}
+
+// awaitLog waits until a process has written a line.
+func (e *env) awaitLog(t *testing.T, p runtime.Process, line string) {
+	t.Helper()
+	read := e.h.Log
+	if read == nil {
+		read = func(t *testing.T, p runtime.Process) string {
+			return e.file(t, filepath.Join("log", filepath.Base(p.LogFile)))
+		}
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	timeout := time.After(deadline)
+	for {
+		text := read(t, p)
+		if strings.Contains(text, line+"\n") {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-timeout:
+			t.Fatalf("the log has no line %q: %q", line, text)
+		}
 	}
 }
 
 func (e *env) start(t *testing.T, p runtime.Process) runtime.State {
 	t.Helper()
-	if err := e.rt.Start(t.Context(), p); err != nil {
+	if err := e.begin(t, p); err != nil {
 		t.Fatalf("start: %v", err)
 	}
 	return e.await(t, p.Name, "running process", func(s runtime.State) bool { return s.Running })

@@ -29,11 +29,11 @@ func (c count) with(n int) count {
 	return count{c.Total + n - c.Seen, n}
 }
 
-func (r *Runtime) countPath(name string) string { return filepath.Join(r.cfg.Dir, name+".json") }
+func countPath(dir, name string) string { return filepath.Join(dir, name+".json") }
 
 // readCount returns an empty count where none is kept.
 func (r *Runtime) readCount(name string) (c count) {
-	b, err := os.ReadFile(r.countPath(name))
+	b, err := os.ReadFile(countPath(r.cfg.Dir, name))
 	if err == nil {
 		err = json.Unmarshal(b, &c)
 	}
@@ -47,7 +47,7 @@ func (r *Runtime) readCount(name string) (c count) {
 func (r *Runtime) keepCount(name string, c count) {
 	b, err := json.Marshal(c)
 	if err == nil {
-		err = atomicfile.Write(r.countPath(name), b, 0o600)
+		err = atomicfile.Write(countPath(r.cfg.Dir, name), b, 0o600)
 	}
 	if err != nil {
 		r.log.Warn("the number of restarts of a daemon cannot be stored", "daemon", name, "error", err)
@@ -56,7 +56,7 @@ func (r *Runtime) keepCount(name string, c count) {
 
 // dropCount forgets how often a daemon was started again. It runs and stops also where that cannot be written.
 func (r *Runtime) dropCount(name string) {
-	if err := atomicfile.Remove(r.countPath(name)); err != nil {
+	if err := atomicfile.Remove(countPath(r.cfg.Dir, name)); err != nil {
 		r.log.Warn("the number of restarts of a daemon cannot be removed", "daemon", name, "error", err)
 	}
 }

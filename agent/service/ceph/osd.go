@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/gate"
 	"github.com/holdfast-storage/holdfast/agent/service/lvm"
@@ -24,7 +25,11 @@ type OSD struct{}
 var (
 	_ service.ServiceAgent = OSD{}
 	_ service.Allower      = OSD{}
+	_ service.Confined     = OSD{}
 )
+
+// Needs is all devices: without privileges, a container opens no block device.
+func (OSD) Needs(*service.Local) runtime.Needs { return runtime.Needs{Privileged: true, Devices: true} }
 
 // Name is ceph-osd.
 func (OSD) Name() string { return "ceph-osd" }

@@ -9,7 +9,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 
+	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
@@ -22,10 +24,28 @@ var (
 	_ service.ServiceAgent = RGW{}
 	_ service.Reporter     = RGW{}
 	_ service.Performer    = RGW{}
+	_ service.Confined     = RGW{}
 )
 
 // Name is ceph-rgw.
 func (RGW) Name() string { return rgw.Type }
+
+// Needs is the right to listen at a port that the kernel keeps for root.
+func (RGW) Needs(l *service.Local) runtime.Needs {
+	u, err := url.Parse(l.Parameters[rgw.ParamURL])
+	if err != nil {
+		return runtime.Needs{} // it does not start with it either
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil || port >= firstFreePort {
+		return runtime.Needs{}
+	}
+	return runtime.Needs{Capabilities: []string{"CAP_NET_BIND_SERVICE"}}
+}
+
+// firstFreePort is the first port that everyone may listen at
+// (net.ipv4.ip_unprivileged_port_start).
+const firstFreePort = 1024
 
 // Initialize checks that radosgw is there.
 func (RGW) Initialize(context.Context, *service.Host) error {

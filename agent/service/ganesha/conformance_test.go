@@ -3,7 +3,6 @@ package ganesha
 import (
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
@@ -63,7 +62,7 @@ func TestConformance(t *testing.T) {
 			if _, err := out.Read(make([]byte, 1)); err != nil { // it listens to signals
 				t.Fatal(err)
 			}
-			write(t, filepath.Join(l.Run, "ganesha.pid"), strconv.Itoa(cmd.Process.Pid))
+			l.PID = int32(cmd.Process.Pid)
 		},
 		Commands: func(*service.Local) []service.Command { return []service.Command{{Verb: ganesha.VerbReload}} },
 	})

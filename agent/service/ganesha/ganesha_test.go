@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -84,7 +85,7 @@ func TestReload_killed(t *testing.T) {
 	l := local(t)
 	loads(t, l, conf("1 /a"), 4, complete)
 	write(t, filepath.Join(l.Data, ganesha.FileConf), conf("1 /b"))
-	write(t, filepath.Join(l.Run, ganesha.FilePID), strconv.Itoa(os.Getpid()))
+	l.PID = int32(os.Getpid())
 	end := atomicfile.Watch("/proc", func(func() error) error { return errors.New("killed") })
 	defer end()
 	if _, err := (Ganesha{}).Perform(t.Context(), l, service.Command{Verb: ganesha.VerbReload}); err == nil {
@@ -156,7 +157,7 @@ func TestReload_olderServer(t *testing.T) {
 	hangups := make(chan os.Signal, 8)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	write(t, filepath.Join(l.Run, ganesha.FilePID), strconv.Itoa(os.Getpid()))
+	l.PID = int32(os.Getpid())
 	end := atomicfile.Watch("/proc", func(func() error) error { return errors.New("killed") })
 	if _, err := (Ganesha{}).Perform(t.Context(), l, service.Command{Verb: ganesha.VerbReload}); err == nil || report(t, l).Current {
 		t.Errorf("what nobody was told of is served (%v)", err)
@@ -177,6 +178,40 @@ func TestReload_olderServer(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("the process was not told")
 	}
+}
+
+// TestReload_container: in a container the server writes a number into its file that is another
+// process's on the host. That one is left alone.
+func TestReload_container(t *testing.T) {
+	l := local(t)
+	delete(l.Parameters, ganesha.ParamStamp)
+	const conf = "LOG { }\nEXPORT { Export_Id = 1; Path = \"/\"; Pseudo = \"/a\"; }\n"
+	write(t, filepath.Join(l.Data, ganesha.FileConf), conf)
+	stranger, server := bystander(t), bystander(t)
+	write(t, filepath.Join(l.Run, ganesha.FilePID), strconv.Itoa(stranger.Process.Pid))
+	l.PID = int32(server.Process.Pid)
+	if _, err := (Ganesha{}).Perform(t.Context(), l, service.Command{Verb: ganesha.VerbReload}); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Wait(); err == nil || err.Error() != "signal: hangup" {
+		t.Errorf("the server: %v", err)
+	}
+	if err := stranger.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	if err := stranger.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the other process: %v", err)
+	}
+}
+
+// bystander is a process that a SIGHUP ends.
+func bystander(t *testing.T) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
 }
 
 // TestSteps: the server is never given a new export at the pseudo path of another one.
@@ -215,8 +250,8 @@ func TestRefused(t *testing.T) {
 	if _, err := (Ganesha{}).Perform(t.Context(), l, service.Command{Verb: "x"}); err == nil || !strings.Contains(err.Error(), "upgrade Holdfast") {
 		t.Error(err)
 	}
-	write(t, filepath.Join(l.Run, "ganesha.pid"), "1\n")
-	if _, err := (Ganesha{}).Perform(t.Context(), l, service.Command{Verb: ganesha.VerbReload}); err == nil || !strings.Contains(err.Error(), "is no process") {
+	_, err := (Ganesha{}).Perform(t.Context(), l, service.Command{Verb: ganesha.VerbReload})
+	if err == nil || !strings.Contains(err.Error(), "no process of the server runs") {
 		t.Error(err)
 	}
 	if r := report(t, l); r.Current {

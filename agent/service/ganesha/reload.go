@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -126,15 +124,12 @@ func forget(l *service.Local, number int) error {
 	return nil
 }
 
-// process is the server's process.
+// process is the server's process, by the word of whoever runs it. The file that the server writes
+// its number into has the number of a process of the server's own PID namespace, where the server
+// is in a container.
 func process(l *service.Local) (int, error) {
-	text, err := os.ReadFile(filepath.Join(l.Run, ganesha.FilePID))
-	if err != nil {
-		return 0, fmt.Errorf("while looking for the process: %w", err)
+	if l.PID <= 1 {
+		return 0, errors.New("no process of the server runs: see 'holdfast get daemons'")
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil || pid <= 1 {
-		return 0, fmt.Errorf("%q is no process", text)
-	}
-	return pid, nil
+	return int(l.PID), nil
 }

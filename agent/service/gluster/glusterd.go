@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/gate"
 	"github.com/holdfast-storage/holdfast/agent/service/heir"
@@ -30,6 +31,7 @@ var (
 	_ service.DeviceWarden = Glusterd{}
 	_ service.Inheritor    = Glusterd{}
 	_ service.Forker       = Glusterd{}
+	_ service.Confined     = Glusterd{}
 )
 
 // Foreign says whether an earlier glusterd of another pool, or one that this pool has let go, left the directory.
@@ -42,6 +44,20 @@ func Agents() []service.ServiceAgent { return []service.ServiceAgent{Glusterd{}}
 
 // Name is glusterd.
 func (Glusterd) Name() string { return glusterd.Type }
+
+// Needs is what bricks need: trusted attributes of files and mounts, which the kernel gives to
+// CAP_SYS_ADMIN, the devices below their file systems, and their directories. What glusterd mounts
+// by itself after a boot the agent has to see, or it could not unmount it later.
+func (Glusterd) Needs(l *service.Local) runtime.Needs {
+	needs := runtime.Needs{Privileged: true, Devices: true, Directories: []runtime.Directory{
+		{Path: filepath.Dir(l.Data), Mounts: runtime.MountsBoth},
+		{Path: "/run/gluster", Make: true}, {Path: "/var/log/glusterfs", Make: true},
+	}}
+	for _, dir := range directories(l) {
+		needs.Directories = append(needs.Directories, runtime.Directory{Path: dir, Mounts: runtime.MountsFromHost})
+	}
+	return needs
+}
 
 // Initialize checks that GlusterFS and the programs for XFS are there.
 func (Glusterd) Initialize(context.Context, *service.Host) error {

@@ -47,7 +47,8 @@ func (r *program) version(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// outdated says whether glusterd or a process that it started runs a program that was replaced since.
+// outdated says whether glusterd or a process that it started runs a program that was replaced
+// since, in its own root directory or, by the word of the runtime, together with all that is there.
 func outdated(l *service.Local) (bool, error) {
 	all, err := others(l)
 	for _, p := range all {
@@ -56,17 +57,18 @@ func outdated(l *service.Local) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("while looking for the processes of glusterd: %w", err)
 	}
-	pids := []int{int(l.Daemon.Status.PID)}
+	pids := []int{int(l.PID)}
 	for _, p := range all {
 		pids = append(pids, p.pid)
 	}
-	return slices.ContainsFunc(pids, replaced), nil
+	return l.Outdated || slices.ContainsFunc(pids, replaced), nil
 }
 
-// replaced says whether the file that a process runs is not the one that is there now under its name. One that was removed for good
-// was not replaced, and of a process that ended there is nothing to say.
+// replaced says whether the file that a process runs is not the one that is there now under its
+// name, as the process sees it: in a container another file has that name than on the host. One
+// that was removed for good was not replaced, and of a process that ended there is nothing to say.
 func replaced(pid int) bool {
-	link := fmt.Sprintf("/proc/%d/exe", pid)
+	link, root := fmt.Sprintf("/proc/%d/exe", pid), fmt.Sprintf("/proc/%d/root", pid)
 	name, err := os.Readlink(link)
 	if err != nil {
 		return false
@@ -75,7 +77,12 @@ func replaced(pid int) bool {
 	if err != nil {
 		return false
 	}
-	there, err := os.Stat(strings.TrimSuffix(name, " (deleted)"))
+	// Where the process has its root directory in a mount namespace that it shares, the name begins
+	// with that.
+	if top, err := os.Readlink(root); err == nil && top != "/" {
+		name = strings.TrimPrefix(name, top)
+	}
+	there, err := os.Stat(filepath.Join(root, strings.TrimSuffix(name, " (deleted)")))
 	return err == nil && !os.SameFile(runs, there)
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/heir"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -34,6 +35,7 @@ var (
 	_ service.Reporter     = (*Torusd)(nil)
 	_ service.Performer    = (*Torusd)(nil)
 	_ service.Inheritor    = (*Torusd)(nil)
+	_ service.Confined     = (*Torusd)(nil)
 )
 
 // Name is torusd.
@@ -41,6 +43,15 @@ func (*Torusd) Name() string { return torus.TypeTorusd }
 
 // Foreign says whether an earlier torusd, which the ring knows nothing of, left the directory.
 func (*Torusd) Foreign(l *service.Local) (bool, error) { return heir.Foreign(l, "") }
+
+// Needs is the directory in which it stores blocks.
+func (*Torusd) Needs(l *service.Local) runtime.Needs {
+	store := l.Parameters[torus.ParamStore]
+	if store == "" || strings.HasPrefix(store, filepath.Dir(l.Data)+"/") {
+		return runtime.Needs{}
+	}
+	return runtime.Needs{Directories: []runtime.Directory{{Path: store, Make: true}}}
+}
 
 // Initialize checks that Torus is there.
 func (*Torusd) Initialize(context.Context, *service.Host) error {

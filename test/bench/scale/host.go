@@ -129,6 +129,9 @@ func (h *host) Names() []string {
 // Changes implements runtime.Runtime.
 func (h *host) Changes() <-chan string { return h.notes.C() }
 
+// Capabilities implements runtime.Runtime.
+func (h *host) Capabilities() runtime.Capabilities { return runtime.Capabilities{KeepsChildren: true} }
+
 // Close implements runtime.Runtime.
 func (h *host) Close() error {
 	h.notes.Close()
