@@ -77,7 +77,7 @@ func notClean(set []glusterd.Brick) string {
 		case b.Heal.SplitBrain > 0:
 			return fmt.Sprintf("brick %s has files in split-brain, which have to be decided first", b.Name())
 		case b.Heal.Pending > 0:
-			return fmt.Sprintf("%d entries of brick %s are not the same on all copies yet: a heal is under way", b.Heal.Pending, b.Name())
+			return fmt.Sprintf("%d entries of brick %s differ between copies: a heal is in progress", b.Heal.Pending, b.Name())
 		}
 	}
 	return ""

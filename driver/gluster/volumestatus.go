@@ -83,7 +83,7 @@ func (p *planner) brickMessage(v *volume, b *glusterd.Brick, n *node, s *store) 
 	case s != nil && s.Problem != "":
 		return s.Problem
 	case s == nil && n.running():
-		return "the device or directory that it lies on is not there"
+		return "its device or directory is missing"
 	case b.State == glusterd.BrickOffline:
 		return "its process does not run"
 	case b.State == glusterd.BrickUnknown && v.pool.Silent:
@@ -134,7 +134,8 @@ func (p *planner) look(v *volume) {
 	case v.lost != "":
 		p.tellLost(v)
 	case v.refusal == "":
-		v.status.State, v.waits = api.ResourcePending, cmp.Or(v.waits, "the cluster is only observed: the pool has no such volume, and nobody makes it")
+		v.status.State, v.waits = api.ResourcePending, cmp.Or(v.waits,
+			"the cluster is in mode Observed: the volume does not exist and is not created")
 	}
 }
 
