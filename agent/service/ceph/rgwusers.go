@@ -105,7 +105,7 @@ func setUser(ctx context.Context, l *service.Local, cmd service.Command) (string
 			"its buckets, take its keys away with 'radosgw-admin key rm --uid %s --access-key %s'", name, foreign, name, foreign)
 	}
 	if err := u.take(cmd.Params); err != nil {
-		return "", fmt.Errorf("while reading what user %s is to be: %w", name, err)
+		return "", fmt.Errorf("while reading the request for user %s: %w", name, err)
 	}
 	u.Data["keys"] = []userKey{{User: name, AccessKey: access, SecretKey: secret}}
 	return "user " + name + " is as it is wanted", writeUser(ctx, l, u)
