@@ -67,7 +67,7 @@ func (g *globals) createPlan(ctx context.Context, w *writer, p *proposal) error 
 			return nil
 		}
 		if !apierrors.IsAlreadyExists(err) || i == tries {
-			return fmt.Errorf("while asking the leader for a plan: %w", err)
+			return fmt.Errorf("while requesting a plan from the leader: %w", err)
 		}
 	}
 }
@@ -126,10 +126,10 @@ func (g *globals) awaitAnswer(ctx context.Context, c client.Client, plan *api.Pl
 			}
 			if last != nil {
 				return &exitError{exitFailed, fmt.Errorf(
-					"the plan of the leader could not be read within %s, and nothing was changed: %w", limit, last)}
+					"cannot read the leader's plan within %s; nothing was changed: %w", limit, last)}
 			}
-			return &exitError{exitFailed, fmt.Errorf("the leader made no plan within %s, and nothing was changed: no server leads, "+
-				"or the leader is older than this program; see 'holdfast doctor'", limit)}
+			return &exitError{exitFailed, fmt.Errorf("the leader made no plan within %s; nothing was changed: no server "+
+				"leads, or the leader has an older version; see 'holdfast doctor'", limit)}
 		}
 	}
 }
@@ -151,7 +151,7 @@ func (g *globals) keep(ctx context.Context, w *writer, p *proposal) (*api.Plan, 
 		return w.client.Patch(ctx, kept, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(w.owner))
 	})
 	if err != nil {
-		return nil, fmt.Errorf("while keeping the plan: %w", err)
+		return nil, fmt.Errorf("while storing the plan: %w", err)
 	}
 	g.asked = slices.DeleteFunc(g.asked, func(o client.Object) bool { return o.GetUID() == kept.UID })
 	p.plan = kept

@@ -65,7 +65,7 @@ func TestAsk_noLeader(t *testing.T) {
 	answerWithin = time.Second
 	t.Cleanup(func() { answerWithin = before })
 	for _, command := range []string{"apply -f -", "plan -f -", "plan -f - --dry-run"} {
-		b.expectInput(askedPool, command, exitFailed, "the leader made no plan within 1s, and nothing was changed", "'holdfast doctor'")
+		b.expectInput(askedPool, command, exitFailed, "the leader made no plan within 1s; nothing was changed", "'holdfast doctor'")
 	}
 	var pools api.PoolList
 	b.must(b.client.List(b.Context(), &pools))

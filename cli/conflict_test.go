@@ -152,7 +152,7 @@ func TestApply_asRead(t *testing.T) {
 	}
 	for _, command := range []string{"plan", "apply"} {
 		bob.must(t, exitRefused, text, []string{command, "-f", "-", "--force-conflicts"}, "nothing was changed",
-			"it was changed by holdfast:admin at 20", "spec.ceph.mon.count: 1 -> 3", "Get it anew, or remove metadata.resourceVersion")
+			"the object changed by holdfast:admin at 20", "spec.ceph.mon.count: 1 -> 3", "Read the object again, or remove metadata.resourceVersion")
 	}
 	// Only a version, and not of which generation, is taken at its word.
 	version := `{apiVersion: holdfast.io/v1alpha1, kind: StorageCluster, metadata: {name: c, resourceVersion: "1"}, spec: {type: ceph, ceph: {mon: {count: 7}}}}`
@@ -160,7 +160,7 @@ func TestApply_asRead(t *testing.T) {
 	if err := alice.Delete(t.Context(), alice.cluster(t)); err != nil {
 		t.Fatal(err)
 	}
-	alice.must(t, exitRefused, text, []string{"apply", "-f", "-"}, "is not there any more", "remove metadata.uid and metadata.resourceVersion")
+	alice.must(t, exitRefused, text, []string{"apply", "-f", "-"}, "was deleted since you read it", "remove metadata.uid and metadata.resourceVersion")
 }
 
 // TestApply_asReadBeforeRequest: an orchestration that was asked for since is no conflict: the request is nobody's wish for the cluster.

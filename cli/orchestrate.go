@@ -43,15 +43,15 @@ func (g *globals) orchestrate(ctx context.Context, name string, wait bool, timeo
 		return err
 	}
 	if !wait {
-		fmt.Fprintf(g.out, "storagecluster/%s: an orchestration was asked for; 'holdfast status %s' shows what comes of it\n", name, name)
+		fmt.Fprintf(g.out, "storagecluster/%s: orchestration requested; follow it with 'holdfast status %s'\n", name, name)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	report, err := g.awaitRun(ctx, c, key, request)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &exitError{exitTimeout, fmt.Errorf("storagecluster/%s: the run that was asked for has not ended after %s: does a server lead? "+
-			"see 'holdfast status %s'", name, timeout, name)}
+		return &exitError{exitTimeout, fmt.Errorf("storagecluster/%s: the requested run has not ended after %s: check "+
+			"that a server leads; see 'holdfast status %s'", name, timeout, name)}
 	}
 	if err != nil {
 		return err
@@ -71,7 +71,8 @@ func askForRun(ctx context.Context, c client.Client, key types.NamespacedName) (
 	if err := c.Get(ctx, key, &cluster); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("while reading storagecluster/%s: %w", key.Name, err)
 	} else if err != nil {
-		return "", &exitError{exitRefused, fmt.Errorf("there is no storagecluster/%s in namespace %s: 'holdfast get storageclusters -A' lists them", key.Name, key.Namespace)}
+		return "", &exitError{exitRefused, fmt.Errorf("storagecluster/%s does not exist in namespace %s: see 'holdfast "+
+			"get storageclusters -A'", key.Name, key.Namespace)}
 	}
 	if cluster.ModeOf() == api.ClusterPaused {
 		return "", pausedError(key.Name)
@@ -83,13 +84,14 @@ func askForRun(ctx context.Context, c client.Client, key types.NamespacedName) (
 	}
 	cluster.Annotations[api.AnnotationOrchestrate] = request
 	if err := c.Patch(ctx, &cluster, client.MergeFrom(before)); err != nil {
-		return "", fmt.Errorf("while asking for an orchestration of storagecluster/%s: %w", key.Name, err)
+		return "", fmt.Errorf("while requesting an orchestration of storagecluster/%s: %w", key.Name, err)
 	}
 	return request, nil
 }
 
 func pausedError(name string) error {
-	return &exitError{exitRefused, fmt.Errorf("storagecluster/%s is paused, so nobody looks at it: set spec.mode to Active or Observed first", name)}
+	return &exitError{exitRefused, fmt.Errorf("storagecluster/%s is paused: set spec.mode to Active or Observed "+
+		"first", name)}
 }
 
 // awaitRun waits for the report of a run that began after the request was written.
@@ -110,7 +112,7 @@ func (g *globals) awaitRun(ctx context.Context, c client.Client, key types.Names
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return nil, &exitError{exitFailed, errors.New("interrupted; the orchestration goes on")}
+			return nil, &exitError{exitFailed, errors.New("interrupted; the orchestration continues")}
 		}
 	}
 }

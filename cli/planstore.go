@@ -61,7 +61,7 @@ func secretsOf(p *proposal, plan *api.Plan) (*corev1.Secret, error) {
 		}
 		text, err := json.Marshal(t.Object)
 		if err != nil {
-			return nil, fmt.Errorf("while making the plan: %s cannot be written", t) // the cause may show what is secret
+			return nil, fmt.Errorf("while making the plan: cannot write %s", t) // the cause may show what is secret
 		}
 		data[propose.SecretEntry(t.Unstructured)] = text
 	}
@@ -98,7 +98,7 @@ func (g *globals) open(ctx context.Context, c client.Client, name string, operat
 	case plan.ProposalOf() == nil && plan.Status.State == api.PlanFailed:
 		return refuse("plan %s failed: %s", name, plan.Status.Message)
 	case plan.ProposalOf() == nil:
-		return refuse("the leader has not looked at plan %s yet: try again; if that does not help, see 'holdfast doctor'", name)
+		return refuse("the leader has not answered plan %s yet: retry; if that does not help, see 'holdfast doctor'", name)
 	case plan.Spec.Operation != operation && plan.Spec.Operation != "":
 		return refuse("plan %s is for another command: %s", name, g.nextCommand(plan))
 	}
@@ -114,7 +114,8 @@ func (g *globals) noSuchPlan(ctx context.Context, c client.Client, name string) 
 			return &exitError{exitRefused, fmt.Errorf("plan %s is in namespace %s, not in %s: %s", name, list.Items[i].Namespace, g.namespace, g.nextCommand(&list.Items[i]))}
 		}
 	}
-	return &exitError{exitRefused, fmt.Errorf("there is no plan %s here (plans are removed after a week; 'holdfast get plans' lists them)", name)}
+	return &exitError{exitRefused, fmt.Errorf("plan %s does not exist here (plans are removed after a week; see "+
+		"'holdfast get plans')", name)}
 }
 
 // markPlan writes what became of a plan, and leaves all else as it is, such as fields that this

@@ -84,7 +84,7 @@ func TestActions_admission(t *testing.T) {
 		"host-idle":      {of("", ns+"-idle", ""), api.ApprovalGranted, ""},
 		"easy-host-busy": {of("easy", ns+"-busy", ""), api.ApprovalRequired, ""},
 		"no-cluster":     {of("nine", "", ""), "", "there is no storagecluster nine in namespace " + ns},
-		"no-host":        {of("", "nine", ""), "", "there is no host nine: 'holdfast get hosts' lists them"},
+		"no-host":        {of("", "nine", ""), "", "host nine does not exist: see 'holdfast get hosts'"},
 	} {
 		a := actionIn(ns, name, test.change)
 		err := jo.Create(ctx, a)

@@ -162,7 +162,7 @@ func TestRemovedServer_leads(t *testing.T) {
 	}
 	_, status := c.leads(leaves)
 	said := func(d api.Decision) bool {
-		return d.Object == "host/"+c.configs[leaves].Name && strings.Contains(d.Message, "it gives up its seat in 1 min")
+		return d.Object == "host/"+c.configs[leaves].Name && strings.Contains(d.Message, "its membership ends in 1 min")
 	}
 	if !slices.ContainsFunc(status.Decisions, said) {
 		t.Errorf("it is decided: %v", status.Decisions)

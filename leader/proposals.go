@@ -165,7 +165,7 @@ func (p *proposer) done(name types.NamespacedName, err error) {
 		delete(p.failed, name)
 	case !errors.Is(err, context.Canceled):
 		p.failed[name] = failedAnswer{p.failed[name].times + 1, err}
-		p.Log.Warn("a plan cannot be answered; trying again", "plan", name, "error", err)
+		p.Log.Warn("cannot answer a plan; retrying", "plan", name, "error", err)
 	}
 }
 
@@ -174,7 +174,7 @@ func (p *proposer) answerSafely(ctx context.Context, name types.NamespacedName) 
 	defer func() {
 		if fault := recover(); fault != nil {
 			p.Log.Error("panic while answering a plan", "plan", name, "panic", fault, "stack", string(debug.Stack()))
-			err = fmt.Errorf("planning failed because of a bug (the log of the leader has more): %v", fault)
+			err = fmt.Errorf("planning failed: fault in Holdfast (see the log of the leader): %v", fault)
 		}
 	}()
 	return p.answer(ctx, name)
@@ -244,7 +244,7 @@ func (p *proposer) propose(ctx context.Context, plan *api.Plan) (proposal *propo
 	defer func() {
 		if fault := recover(); fault != nil {
 			p.Log.Error("panic while answering a plan", "plan", plan.Name, "panic", fault, "stack", string(debug.Stack()))
-			err = propose.Refuse("planning failed because of a bug (the log of the leader has more): %v", fault)
+			err = propose.Refuse("planning failed: fault in Holdfast (see the log of the leader): %v", fault)
 		}
 	}()
 	request, err := p.Plans.Check(ctx, plan)

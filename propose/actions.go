@@ -90,7 +90,8 @@ func (p *Proposal) follow(a *api.Action, on *engine.HostView, heir *api.Host) {
 	}
 	if hosts.Removes(a) {
 		p.ends = append(p.ends, plans.Change{
-			Verb: plans.VerbDelete, Object: plans.ObjectName(engine.KindHost, "", host.Name), Reason: "deleted when nothing is left on it",
+			Verb: plans.VerbDelete, Object: plans.ObjectName(engine.KindHost, "", host.Name), Reason: "deleted when it is " +
+				"empty",
 		})
 	}
 }

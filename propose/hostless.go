@@ -36,5 +36,5 @@ func hostlessText(selector map[string]string, hosts []api.Host) string {
 	if near := engine.NearLabels(selector, hosts); len(near) > 0 {
 		return text + ": did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return text + ": 'holdfast host list' shows the hosts, 'holdfast host show NAME' the labels of one"
+	return text + ": see the hosts with 'holdfast host list', the labels of one with 'holdfast host show NAME'"
 }

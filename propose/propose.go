@@ -219,7 +219,7 @@ func notesOf(p *engine.Projection, view *engine.View, silence string) []string {
 		case api.VerdictRefuse:
 			notes = append(notes, "refused: "+decisionText(d))
 		case api.VerdictSkip:
-			notes = append(notes, "left alone: "+decisionText(d))
+			notes = append(notes, "left unchanged: "+decisionText(d))
 		default: // what is done stands in the plan, and what is waited for comes below
 		}
 	}
@@ -231,7 +231,8 @@ func notesOf(p *engine.Projection, view *engine.View, silence string) []string {
 		notes = append(notes, fmt.Sprintf("%s does not answer (%s): the plan ends here", system, silence))
 	}
 	if len(p.Steps) > 1 {
-		notes = append(notes, fmt.Sprintf("steps 2 and later assume that hosts and %s do their part; each step is planned again after the one before it", system))
+		notes = append(notes, fmt.Sprintf("steps 2 and later assume that hosts and %s carry out the steps before; each "+
+			"step is planned again after the one before it", system))
 	}
 	return notes
 }

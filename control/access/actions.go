@@ -179,7 +179,7 @@ func (x ActionAdmission) policy(ctx context.Context, u *unstructured.Unstructure
 			return "", err
 		}
 		if !ok {
-			return "", fmt.Errorf("there is no host %s: 'holdfast get hosts' lists them", host)
+			return "", fmt.Errorf("host %s does not exist: see 'holdfast get hosts'", host)
 		}
 		policy = strictest(policy, p)
 	}

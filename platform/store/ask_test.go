@@ -124,7 +124,7 @@ func TestAsk_silentAgent(t *testing.T) {
 		Type: api.HostAgentConnected, Status: metav1.ConditionFalse, Reason: store.ReasonSilent, LastTransitionTime: metav1.Now(),
 	}}
 	must(t, w.UpdateStatus(t.Context(), host))
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "the agent of host ask-silent fell silent") {
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "the agent of host ask-silent disconnected") {
 		t.Errorf("got %v", err)
 	}
 	if left := w.commands(t, "ask-silent"); len(left) != 0 {

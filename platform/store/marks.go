@@ -59,7 +59,7 @@ func (s *Store) mark(ctx context.Context) time.Duration {
 				return look
 			}
 			if err := client.IgnoreNotFound(s.patch(ctx, o, next)); err != nil && s.life.Err() == nil {
-				s.log.Debug("an object is labeled later", "kind", kindOf(o), "name", o.GetName(), "error", err)
+				s.log.Debug("cannot label an object yet; retrying", "kind", kindOf(o), "name", o.GetName(), "error", err)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func (s *Store) ClearPlans(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		if err := s.RemovePlans(ctx, time.Now().Add(-planAge)); err != nil && ctx.Err() == nil {
-			s.log.Warn("old plans are not removed", "error", err)
+			s.log.Warn("cannot remove old plans", "error", err)
 		}
 		select {
 		case <-ctx.Done():
