@@ -21,9 +21,11 @@ import (
 
 // The environment of an agent in a pod.
 const (
-	// nodeVariable is the name of its Node, addressVariable the address that other nodes know it by.
+	// nodeVariable is the name of its Node, addressVariable the address that other nodes know it
+	// by.
 	nodeVariable, addressVariable = "NODE_NAME", "HOST_IP"
-	// imageVariable is the image of its own container, which the pods of its daemons get, and pullVariable when that is pulled.
+	// imageVariable is the image of its own container, which the pods of its daemons get, and
+	// pullVariable when that is pulled.
 	imageVariable, pullVariable = "HOLDFAST_IMAGE", "HOLDFAST_IMAGE_PULL_POLICY"
 )
 
@@ -56,13 +58,16 @@ func (a *agentFlags) runOfNode(ctx context.Context, g *globals, node string, c c
 // podRuntime runs daemons as pods. It is newRuntime for the agent of a Kubernetes node.
 func podRuntime(
 	c agent.Config,
-) func(context.Context, string, []service.ServiceAgent, <-chan struct{}, *slog.Logger) (runtime.Runtime, api.RuntimeKind, error) {
+) func(context.Context, string, []service.ServiceAgent, <-chan struct{}, *slog.Logger) (runtime.Runtime,
+	api.RuntimeKind, error) {
 	return func(
 		ctx context.Context, dataDir string, services []service.ServiceAgent, _ <-chan struct{}, log *slog.Logger,
 	) (runtime.Runtime, api.RuntimeKind, error) {
 		r, err := pod.New(ctx, pod.Config{
-			REST: c.REST, Dir: filepath.Join(dataDir, "agent", "runtime"), Node: c.Name, Image: os.Getenv(imageVariable),
-			PullPolicy: cmp.Or(corev1.PullPolicy(os.Getenv(pullVariable)), corev1.PullIfNotPresent), Log: log, BeforeStart: allow(services),
+			REST: c.REST, Dir: filepath.Join(dataDir, "agent", "runtime"), Node: c.Name,
+			Image:      os.Getenv(imageVariable),
+			PullPolicy: cmp.Or(corev1.PullPolicy(os.Getenv(pullVariable)), corev1.PullIfNotPresent), Log: log,
+			BeforeStart: allow(services),
 		})
 		return r, api.RuntimePod, err
 	}

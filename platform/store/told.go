@@ -20,12 +20,13 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// foldAt is how many entries a record may have beside its base before the base is written anew. Most changes write the small
-// record alone, however large the cluster is.
+// foldAt is how many entries a record may have beside its base before the base is written anew.
+// Most changes write the small record alone, however large the cluster is.
 const foldAt = 256
 
-// record is the word of the leader on what it tells. That it is written is the moment at which its events are accepted: the
-// events follow, under the numbers after Sequence, and a leader that dies before leaves them to the next one.
+// record is the word of the leader on what it tells. That it is written is the moment at which its
+// events are accepted: the events follow, under the numbers after Sequence, and a leader that dies
+// before leaves them to the next one.
 type record struct {
 	Sequence int64          `json:"sequence"`
 	Events   []engine.Event `json:"events,omitempty"`
@@ -33,7 +34,8 @@ type record struct {
 	Changes map[string]*string `json:"changes,omitempty"`
 }
 
-// The records lie in ConfigMaps of SystemNamespace. As with locks, the dot keeps the clusters apart.
+// The records lie in ConfigMaps of SystemNamespace. As with locks, the dot keeps the clusters
+// apart.
 func recordName(cluster types.NamespacedName) types.NamespacedName {
 	return types.NamespacedName{Namespace: SystemNamespace, Name: "told-" + cluster.Namespace + "." + cluster.Name}
 }
@@ -71,7 +73,8 @@ func (s *Store) readRecord(ctx context.Context, l *eventLog, cluster types.Names
 	return nil
 }
 
-// accept records events and what they tell, after those that are accepted and not written yet. The caller holds l.mu.
+// accept records events and what they tell, after those that are accepted and not written yet. The
+// caller holds l.mu.
 func (s *Store) accept(
 	ctx context.Context, l *eventLog, cluster *api.StorageCluster, events []engine.Event, told map[string]*string,
 ) error {
@@ -82,7 +85,8 @@ func (s *Store) accept(
 	}
 	maps.Copy(next.Changes, told)
 	if len(next.Changes) > foldAt {
-		// What is in the base and in the record, too, does no harm, so the two need not be written at once.
+		// What is in the base and in the record, too, does no harm, so the two need not be written
+		// at once.
 		if err := s.putRecord(ctx, l, baseName(name), labels, &l.baseVersion, l.told); err != nil {
 			return err
 		}
@@ -96,14 +100,19 @@ func (s *Store) accept(
 	return nil
 }
 
-// finishRecord writes those events of the record that are missing in have, the log sorted by number, under the numbers that
-// they were given. What cannot have its number, because another writer took it, is appended later.
-func (s *Store) finishRecord(ctx context.Context, l *eventLog, cluster *api.StorageCluster, have []api.ClusterEvent) ([]api.ClusterEvent, error) {
+// finishRecord writes those events of the record that are missing in have, the log sorted by
+// number, under the numbers that they were given. What cannot have its number, because another
+// writer took it, is appended later.
+func (s *Store) finishRecord(ctx context.Context, l *eventLog, cluster *api.StorageCluster,
+	have []api.ClusterEvent) ([]api.ClusterEvent, error) {
 	l.pending = nil
 	var missing []*api.ClusterEvent
 	for i, e := range l.record.Events {
 		want := engine.EventFor(cluster, l.record.Sequence+1+int64(i), e)
-		at, found := slices.BinarySearchFunc(have, want.Sequence, func(e api.ClusterEvent, n int64) int { return int(e.Sequence - n) })
+		at, found := slices.BinarySearchFunc(have, want.Sequence, func(e api.ClusterEvent,
+			n int64) int {
+			return int(e.Sequence - n)
+		})
 		trimmed := at == 0 && len(have) >= api.MaxClusterEvents
 		switch {
 		case found && sameEvent(&have[at], want), trimmed:
@@ -125,7 +134,8 @@ func (s *Store) finishRecord(ctx context.Context, l *eventLog, cluster *api.Stor
 	return have, nil
 }
 
-// appendAll writes events that have their numbers, side by side. What fails is done again by who tries again.
+// appendAll writes events that have their numbers, side by side. What fails is done again by who
+// tries again.
 func (s *Store) appendAll(ctx context.Context, events []*api.ClusterEvent) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelEvents)
@@ -168,8 +178,8 @@ func (s *Store) getJSON(ctx context.Context, name types.NamespacedName, into any
 	return o.ResourceVersion, nil
 }
 
-// putRecord writes a record in the place of the version that was read. When somebody else wrote it, or a write of this Store was
-// done that seemed to fail, the next call reads all of the log again.
+// putRecord writes a record in the place of the version that was read. When somebody else wrote it,
+// or a write of this Store was done that seemed to fail, the next call reads all of the log again.
 func (s *Store) putRecord(
 	ctx context.Context, l *eventLog, name types.NamespacedName, labels map[string]string, version *string, value any,
 ) error {
@@ -184,7 +194,8 @@ func (s *Store) putRecord(
 	return fmt.Errorf("while writing %s: %w", name.Name, err)
 }
 
-// putJSON creates a ConfigMap, or writes it in the place of a version. It returns the version that it has then.
+// putJSON creates a ConfigMap, or writes it in the place of a version. It returns the version that
+// it has then.
 func (s *Store) putJSON(
 	ctx context.Context, name types.NamespacedName, labels map[string]string, version string, value any,
 ) (string, error) {
