@@ -120,7 +120,9 @@ func (o *operator) installKinds(ctx context.Context) error {
 
 // lead runs the leader until ctx ends. Whatever it writes carries token.
 func (o *operator) lead(ctx context.Context, token string) error {
-	s, err := store.New(ctx, store.Options{Config: o.REST, Token: token, Fence: kube.Fenced, NodeLabels: true})
+	s, err := store.New(ctx, store.Options{
+		Config: o.REST, Token: token, Fence: kube.Fenced, NodeLabels: true, Reviews: true,
+	})
 	if err != nil {
 		return fmt.Errorf("while starting the engine: %w", err)
 	}
@@ -130,7 +132,7 @@ func (o *operator) lead(ctx context.Context, token string) error {
 		return fmt.Errorf("while starting to keep hosts: %w", err)
 	}
 	c := o.Leader
-	c.Store, c.Name, c.Metrics, c.Log = s, o.Name, o.metrics, o.Log.With("part", "engine")
+	c.Store, c.Plans, c.Name, c.Metrics, c.Log = s, s.Plans(), o.Name, o.metrics, o.Log.With("part", "engine")
 	if c.Actions, err = s.Actions(ctx); err != nil {
 		return fmt.Errorf("while starting to look after actions: %w", err)
 	}

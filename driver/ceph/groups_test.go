@@ -175,7 +175,7 @@ func TestGroup_withoutDisk(t *testing.T) {
 	}
 	f.groups[0].Spec.Placement = api.HostSelection{Hosts: []string{"h1", "h9"}}
 	f.round(t)
-	if s := f.groups[0].Status; s.State != api.ResourcePending || s.Message != "there is no host h9: has it joined?" {
+	if s := f.groups[0].Status; s.State != api.ResourcePending || s.Message != "host h9 does not exist: check that it has joined" {
 		t.Errorf("%+v", s)
 	}
 }

@@ -144,15 +144,12 @@ func (x *Plans) Check(ctx context.Context, p *api.Plan) (propose.Request, error)
 	if err := x.addSecrets(ctx, p, given); err != nil {
 		return r, err
 	}
-	config := rest.CopyConfig(x.store.plain)
-	config.Impersonate = rest.ImpersonationConfig{UserName: p.Spec.Requester, Groups: p.Spec.Groups}
-	c, err := client.New(config, client.Options{Scheme: x.store.api.Scheme()})
+	d, err := x.dryRun(p)
 	if err != nil {
-		return r, fmt.Errorf("while preparing a client in the name of %s: %w", p.Spec.Requester, err)
+		return r, err
 	}
 	r.Targets = make([]propose.Target, len(given))
 	errs := make([]error, len(given))
-	d := dryRun{client: c, plan: p}
 	var group errgroup.Group
 	group.SetLimit(checksAtOnce)
 	for i, u := range given {
@@ -163,6 +160,22 @@ func (x *Plans) Check(ctx context.Context, p *api.Plan) (propose.Request, error)
 	}
 	_ = group.Wait()
 	return r, errors.Join(errs...)
+}
+
+// dryRun prepares to ask in the name of who asked for a plan. Where the leader may not act in the
+// name of others, it asks in its own what they may do.
+func (x *Plans) dryRun(p *api.Plan) (dryRun, error) {
+	d, config := dryRun{plan: p}, rest.CopyConfig(x.store.plain)
+	if x.store.reviews {
+		config, d.may = rest.CopyConfig(x.store.fenced), reviewer{x.store.api, p}.may
+	} else {
+		config.Impersonate = rest.ImpersonationConfig{UserName: p.Spec.Requester, Groups: p.Spec.Groups}
+	}
+	var err error
+	if d.client, err = client.New(config, client.Options{Scheme: x.store.api.Scheme()}); err != nil {
+		return d, fmt.Errorf("while preparing a client in the name of %s: %w", p.Spec.Requester, err)
+	}
+	return d, nil
 }
 
 // addSecrets puts the Secrets of the manifest, which names them alone, in their places.
