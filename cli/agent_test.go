@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +15,7 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 	"github.com/holdfast-storage/holdfast/internal/torus"
+	"github.com/holdfast-storage/holdfast/test/kubelet"
 )
 
 // TestServiceAgents: none has the name of another one, whatever package it is of.
@@ -88,5 +92,44 @@ func TestNeeds(t *testing.T) {
 				t.Errorf("%s %v: %s", a.Name(), tt.parameters, diff)
 			}
 		}
+	}
+}
+
+// TestNewRuntime: the runtime is the one that is named, and says what it lacks.
+func TestNewRuntime(t *testing.T) {
+	node := kubelet.NewAPI(t)
+	for name, tt := range map[string]struct {
+		runtime string
+		env     map[string]string
+		want    api.RuntimeKind
+		err     string
+	}{
+		"plain processes": {"detached", nil, api.RuntimeDetached, ""},
+		"pods": {
+			"pod", map[string]string{nodeVariable: "n1", imageVariable: "i", pullSecretsVariable: "a, b"}, api.RuntimePod, "",
+		},
+		"pods without a node": {"pod", map[string]string{imageVariable: "i"}, "", "pod needs NODE_NAME in the environment"},
+		"pods without both":   {"pod", nil, "", "the runtime pod needs NODE_NAME and HOLDFAST_IMAGE in the environment"},
+		"what does not exist": {"docker", nil, "", `there is no runtime "docker": it is systemd, detached or pod`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, variable := range []string{nodeVariable, imageVariable, pullSecretsVariable} {
+				t.Setenv(variable, tt.env[variable])
+			}
+			parts := runtimeParts{dataDir: t.TempDir(), config: node.Config(t), log: slog.Default()}
+			r, kind, err := newRuntime(t.Context(), tt.runtime, parts)
+			if err == nil {
+				defer r.Close()
+			}
+			if kind != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("%q, %v", kind, err)
+			}
+		})
+	}
+	t.Setenv(pullSecretsVariable, " a,,b ")
+	t.Setenv(nodeVariable, "n1")
+	t.Setenv(imageVariable, "i")
+	if cfg, err := podConfig(); err != nil || !slices.Equal(cfg.PullSecrets, []string{"a", "b"}) {
+		t.Errorf("%+v, %v", cfg, err)
 	}
 }

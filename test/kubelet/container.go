@@ -56,7 +56,8 @@ func (p *pod) start() (*container, error) {
 	missing := p.k.images != nil && !p.k.images[spec.Image]
 	p.k.mu.Unlock()
 	if missing {
-		return nil, &startError{"ImagePullBackOff", fmt.Errorf("Back-off pulling image %q", spec.Image)} //nolint:staticcheck // its words
+		//nolint:staticcheck // these are the kubelet's words
+		return nil, &startError{"ImagePullBackOff", fmt.Errorf("Back-off pulling image %q", spec.Image)}
 	}
 	if err := p.prepare(); err != nil {
 		return nil, &startError{"ContainerCreating", err}
@@ -91,7 +92,8 @@ func (p *pod) start() (*container, error) {
 	return c, nil
 }
 
-// wait waits for the end of the command, and then kills what it left: the end of a container is that of all in it.
+// wait waits for the end of the command, and then kills what it left: the end of a container is
+// that of all in it.
 func (c *container) wait() {
 	_ = c.cmd.Wait() // how it ended is in its state
 	c.killAll()

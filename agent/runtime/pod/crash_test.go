@@ -18,8 +18,8 @@ import (
 
 var errKilled = errors.New("killed")
 
-// life is an agent's, which ends at one of its points: before or after something that it writes to the API or to its disk.
-// Whatever it does from then on comes to nothing.
+// life is an agent's, which ends at one of its points: before or after something that it writes to
+// the API or to its disk. Whatever it does from then on comes to nothing.
 type life struct {
 	mu   sync.Mutex
 	left int
@@ -79,8 +79,9 @@ func (m mortal) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 	return resp, killed
 }
 
-// TestCrash kills the agent before and after everything that it writes to the API or its disk while a process is started, its
-// pod deleted by others, and it is stopped. There are never two processes, and the next agent starts and stops it.
+// TestCrash kills the agent before and after everything that it writes to the API or its disk while
+// a process is started, its pod deleted by others, and it is stopped. There are never two
+// processes, and the next agent starts and stops it.
 func TestCrash(t *testing.T) {
 	for at := 1; ; at++ {
 		l := &life{left: at, died: make(chan struct{})}

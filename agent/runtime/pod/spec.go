@@ -27,7 +27,8 @@ const (
 	labelHost    = "holdfast.io/host"
 	labelType    = "holdfast.io/type"
 	labelID      = "holdfast.io/id"
-	// annotationName is the name of the process, annotationProcess the hash of what it was made from.
+	// annotationName is the name of the process, annotationProcess the hash of what it was made
+	// from.
 	annotationName    = "holdfast.io/name"
 	annotationProcess = "holdfast.io/process"
 	// annotationRestarts counts the ends that pods before this one had.

@@ -46,45 +46,110 @@ func TestStateOf(t *testing.T) {
 		unseen      bool
 		want        runtime.State
 	}{
-		"just made":               {bare: true, change: func(_ *record, p *corev1.Pod) { p.CreationTimestamp = ago(time.Second) }},
-		"not taken by a kubelet":  {bare: true, want: runtime.State{Problem: "the pod does not start: the kubelet of node n1 has not taken it; see 'kubectl get node n1'"}},
-		"being made for long":     {state: waiting("ContainerCreating", ""), change: taken, want: runtime.State{Problem: "the pod has not started yet: the kubelet pulls its image or waits for a mount; " + describe}},
-		"its image cannot be had": {state: waiting("ErrImagePull", "no such host"), want: runtime.State{Problem: "the pod does not start: ErrImagePull: no such host"}},
-		"it runs":                 {state: running(time.Minute), want: runtime.State{Running: true, PID: 7, Started: at(-time.Minute)}},
+		"just made": {bare: true, change: func(_ *record, p *corev1.Pod) { p.CreationTimestamp = ago(time.Second) }},
+		"not taken by a kubelet": {
+			bare: true,
+			want: runtime.State{
+				Problem: "the pod does not start: the kubelet of node n1 has not taken it; see 'kubectl get node n1'",
+			},
+		},
+		"being made for long": {
+			state: waiting("ContainerCreating", ""), change: taken,
+			want: runtime.State{
+				Problem: "the pod has not started yet: the kubelet pulls its image or waits for a mount; " + describe,
+			},
+		},
+		"its image cannot be had": {
+			state: waiting("ErrImagePull", "no such host"),
+			want: runtime.State{
+				Problem: "the pod does not start: ErrImagePull: no such host",
+			},
+		},
+		"it runs": {
+			state: running(time.Minute),
+			want: runtime.State{
+				Running: true, PID: 7, Started: at(-time.Minute),
+			},
+		},
 		"it runs, unseen": {state: running(time.Minute), unseen: true, want: runtime.State{
-			Running: true, Started: at(-time.Minute), Problem: "the agent does not see the process of the pod: the pod of the agent needs hostPID",
+			Running: true, Started: at(-time.Minute),
+			Problem: "the agent does not see the process of the pod: the pod of the agent needs hostPID",
 		}},
-		"it runs, not seen yet":   {state: running(time.Second), unseen: true, want: runtime.State{Running: true, Started: at(-time.Second)}},
-		"it runs an older image":  {state: running(time.Minute), change: older, want: runtime.State{Running: true, PID: 7, Started: at(-time.Minute), Outdated: true}},
-		"it ended":                {state: exited(3, time.Minute, time.Second), want: runtime.State{Restarts: 1, LastExit: exit("exit code 3", time.Second)}},
-		"it starts again at once": {state: waiting("CrashLoopBackOff", ""), last: exited(1, time.Minute, time.Second), want: runtime.State{Restarts: 1, LastExit: exit("exit code 1", time.Second)}},
-		"it runs again":           {state: running(time.Second), last: exited(137, time.Minute, 2*time.Second), restarts: 1, want: runtime.State{Running: true, PID: 7, Started: at(-time.Second), Restarts: 1, LastExit: exit("signal: killed", 2*time.Second)}},
-		"it waits": {state: waiting("CrashLoopBackOff", ""), last: exited(139, time.Minute, time.Second), restarts: 1, want: runtime.State{
-			Restarts: 2, BackOffUntil: at(9 * time.Second), LastExit: exit("signal: segmentation fault", time.Second),
-		}},
-		"it waits longer": {state: waiting("CrashLoopBackOff", ""), last: exited(1, time.Minute, time.Second), restarts: 3, want: runtime.State{
-			Restarts: 4, BackOffUntil: at(39 * time.Second), LastExit: exit("exit code 1", time.Second),
-		}},
-		"it waits as long as may be": {state: waiting("CrashLoopBackOff", ""), last: exited(1, time.Minute, 0), restarts: 40, want: runtime.State{
-			Restarts: 41, BackOffUntil: at(5 * time.Minute), LastExit: exit("exit code 1", 0),
-		}},
-		"it had stayed": {state: waiting("CrashLoopBackOff", ""), last: exited(1, time.Hour, time.Second), restarts: 9, want: runtime.State{
-			Restarts: 10, LastExit: exit("exit code 1", time.Second),
-		}},
-		"pods before it had ended": {state: running(time.Minute), restarts: 2, change: func(rec *record, _ *corev1.Pod) { rec.Restarts = 3 },
-			want: runtime.State{Running: true, PID: 7, Started: at(-time.Minute), Restarts: 5}},
-		"it is being stopped": {state: running(time.Minute), change: stopped, want: runtime.State{Running: true, PID: 7, Started: at(-time.Minute), Stopping: true}},
+		"it runs, not seen yet": {
+			state: running(time.Second), unseen: true,
+			want: runtime.State{
+				Running: true, Started: at(-time.Second),
+			},
+		},
+		"it runs an older image": {
+			state: running(time.Minute), change: older,
+			want: runtime.State{
+				Running: true, PID: 7, Started: at(-time.Minute), Outdated: true,
+			},
+		},
+		"it ended": {
+			state: exited(3, time.Minute, time.Second),
+			want: runtime.State{
+				Restarts: 1, LastExit: exit("exit code 3", time.Second),
+			},
+		},
+		"it starts again at once": {
+			state: waiting("CrashLoopBackOff", ""), last: exited(1, time.Minute, time.Second),
+			want: runtime.State{
+				Restarts: 1, LastExit: exit("exit code 1", time.Second),
+			},
+		},
+		"it runs again": {
+			state: running(time.Second), last: exited(137, time.Minute, 2*time.Second), restarts: 1,
+			want: runtime.State{
+				Running: true, PID: 7, Started: at(-time.Second), Restarts: 1, LastExit: exit("signal: killed", 2*time.Second),
+			},
+		},
+		"it waits": {state: waiting("CrashLoopBackOff", ""), last: exited(139, time.Minute, time.Second), restarts: 1,
+			want: runtime.State{
+				Restarts: 2, BackOffUntil: at(9 * time.Second), LastExit: exit("signal: segmentation fault", time.Second),
+			}},
+		"it waits longer": {state: waiting("CrashLoopBackOff", ""), last: exited(1, time.Minute, time.Second), restarts: 3,
+			want: runtime.State{
+				Restarts: 4, BackOffUntil: at(39 * time.Second), LastExit: exit("exit code 1", time.Second),
+			}},
+		"it waits as long as may be": {state: waiting("CrashLoopBackOff", ""), last: exited(1, time.Minute, 0), restarts: 40,
+			want: runtime.State{
+				Restarts: 41, BackOffUntil: at(5 * time.Minute), LastExit: exit("exit code 1", 0),
+			}},
+		"it had stayed": {state: waiting("CrashLoopBackOff", ""), last: exited(1, time.Hour, time.Second), restarts: 9,
+			want: runtime.State{
+				Restarts: 10, LastExit: exit("exit code 1", time.Second),
+			}},
+		"pods before it had ended": {state: running(time.Minute), restarts: 2,
+			change: func(rec *record, _ *corev1.Pod) { rec.Restarts = 3 },
+			want:   runtime.State{Running: true, PID: 7, Started: at(-time.Minute), Restarts: 5}},
+		"it is being stopped": {
+			state: running(time.Minute), change: stopped,
+			want: runtime.State{
+				Running: true, PID: 7, Started: at(-time.Minute), Stopping: true,
+			},
+		},
 		"it was stopped": {state: exited(0, time.Minute, time.Second), change: stopped, want: runtime.State{
 			Stopping: true, LastExit: exit("exit code 0", time.Second),
 		}},
-		"it is being deleted by others": {state: running(time.Minute), change: func(_ *record, p *corev1.Pod) { p.DeletionTimestamp = ptr.To(ago(0)) }, want: runtime.State{
-			Running: true, PID: 7, Started: at(-time.Minute),
-			Problem: "the pod is being deleted, which the agent did not ask for: the agent makes another one when it has ended",
-		}},
-		"it was evicted": {state: exited(137, time.Minute, time.Second), change: failed("Evicted", "low on memory"), want: runtime.State{
-			Restarts: 1, LastExit: exit("signal: killed", time.Second), Problem: "the kubelet ended the pod: Evicted: low on memory",
-		}},
-		"it was refused": {bare: true, change: failed("OutOfcpu", "no room"), want: runtime.State{Problem: "the kubelet ended the pod: OutOfcpu: no room"}},
+		"it is being deleted by others": {state: running(time.Minute),
+			change: func(_ *record, p *corev1.Pod) { p.DeletionTimestamp = ptr.To(ago(0)) },
+			want: runtime.State{
+				Running: true, PID: 7, Started: at(-time.Minute),
+				Problem: "the pod is being deleted, which the agent did not ask for: the agent makes another one when it has ended",
+			}},
+		"it was evicted": {state: exited(137, time.Minute, time.Second), change: failed("Evicted", "low on memory"),
+			want: runtime.State{
+				Restarts: 1, LastExit: exit("signal: killed", time.Second),
+				Problem: "the kubelet ended the pod: Evicted: low on memory",
+			}},
+		"it was refused": {
+			bare: true, change: failed("OutOfcpu", "no room"),
+			want: runtime.State{
+				Problem: "the kubelet ended the pod: OutOfcpu: no room",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{
@@ -92,7 +157,9 @@ func TestStateOf(t *testing.T) {
 				Spec:       corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Image: "i"}}},
 			}
 			if !tt.bare {
-				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: tt.state, LastTerminationState: tt.last, RestartCount: tt.restarts}}
+				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+					State: tt.state, LastTerminationState: tt.last, RestartCount: tt.restarts,
+				}}
 			}
 			rec, pid := &record{}, 7
 			if tt.change != nil {
