@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 
@@ -114,7 +113,6 @@ func crashAt(t *testing.T, l *life) {
 	r = n.open(t, dir)
 	defer r.Close()
 	s := start(t, r, shell(dir, sleeps))
-	await(t, r, "its number in the file", func(runtime.State, bool) bool { return slices.Contains(pids(t, dir), s.PID) })
 	checkOne(t, dir, s.PID)
 	stop(t, r)
 	checkOne(t, dir, 0)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -105,7 +106,9 @@ func start(t *testing.T, r *Runtime, p runtime.Process) runtime.State {
 	if err := r.Start(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	return await(t, r, "a process that runs", func(s runtime.State, known bool) bool { return s.Running && s.PID != 0 })
+	s := await(t, r, "a process that runs", func(s runtime.State, known bool) bool { return s.Running && s.PID != 0 })
+	await(t, r, "its number in the file", func(runtime.State, bool) bool { return slices.Contains(pids(t, p.Dir), s.PID) })
+	return s
 }
 
 // await waits until the state is as wanted.
@@ -187,8 +190,9 @@ func TestDeletedByForce(t *testing.T) {
 			}
 			n.kubelet.Halt(false) // it sees that the pod is gone, and ends the process
 			s = await(t, r, "another process", func(s runtime.State, _ bool) bool { return s.Running && s.PID != first.PID })
+			await(t, r, "both numbers in the file", func(runtime.State, bool) bool { return len(pids(t, dir)) == 2 })
 			ok := s.Restarts == 1 && s.Problem == "" && s.LastExit != nil && !runtimetest.Alive(first.PID)
-			if !ok || len(pids(t, dir)) != 2 {
+			if !ok {
 				t.Errorf("%+v, last exit %+v, processes %v", s, s.LastExit, pids(t, dir))
 			}
 			stop(t, r)
