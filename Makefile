@@ -71,6 +71,10 @@ test-unit: ## the unit tests of the core tier: engine on a simulated world, API 
 test-e2e: build kubectl bin/demo ## the core tier's tests of real systems on hosts made of namespaces (TIER=full for all; needs root)
 	hack/run-tests $(or $(TIER),core) e2e
 
+.PHONY: test-kube
+test-kube: test-deps build ## the core tier's tests in a real Kubernetes (TIER=full for all; needs root)
+	hack/run-tests $(or $(TIER),core) kube
+
 .PHONY: soak
 soak: build kubectl ## the leader killed, and everything on all hosts restarted, again and again on real Ceph, with a client's data verified (flags: ROUNDS=30; needs root)
 	HOLDFAST_ROUNDS=$(or $(ROUNDS),30) go test -count=1 -v -timeout 180m ./test/e2e -run '^(TestChaos|TestRestartEverything)$$'
@@ -86,6 +90,20 @@ demo: deps build bin/demo ## three hosts on this machine, a real Ceph cluster, d
 .PHONY: demo-down
 demo-down: bin/demo ## remove everything that 'make demo' made (needs root)
 	$(BIN)/demo down
+
+.PHONY: bin/kube-cluster
+bin/kube-cluster:
+	go build -o $@ ./test/kube/cluster
+
+.PHONY: kube-up
+kube-up: test-deps build bin/kube-cluster ## a Kubernetes of three nodes on this machine, with what 'make build' makes in its image; the first time takes 10 minutes (needs root)
+	hack/kube-tools
+	hack/kube-image
+	$(BIN)/kube-cluster up
+
+.PHONY: kube-down
+kube-down: bin/kube-cluster ## remove everything that 'make kube-up' made (needs root)
+	$(BIN)/kube-cluster down
 
 .PHONY: bench
 bench: test-deps build bench-leader ## bring-up times of Ceph and of a GlusterFS volume as ratios to the shortest hand-written scripts, of 12 OSDs to 1, of removing and replacing an OSD to doing it by hand (needs root)

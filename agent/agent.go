@@ -56,6 +56,8 @@ type Config struct {
 	// Address is the host's address that servers and other hosts know it by. When it is empty, it is the one by which the
 	// host reaches the server, or a default route.
 	Address string
+	// OfNode says that the Host is made from a Node of Kubernetes, and not by the agent.
+	OfNode bool
 	// Machine is the id of the machine, which a copy of its disks does not carry, see instance.Machine.
 	Machine string
 	// FormerMachine is the id that earlier versions gave the machine, see instance.FormerMachine.

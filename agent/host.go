@@ -87,13 +87,16 @@ func (a *agent) reportOnce(ctx context.Context) error {
 // what they have said cost the server a third of its garbage otherwise.
 var remembered = &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "0"}}
 
-// ownHost returns the Host of this agent, which it creates when there is none. What was written a moment ago may be missing in it:
+// ownHost returns the Host of this agent, which it creates when there is none and it is not one of a Node. What was written a moment ago may be missing in it:
 // then it is written again, and changes nothing.
 func (a *agent) ownHost(ctx context.Context) (*api.Host, error) {
 	h := &api.Host{}
 	err := a.client.Get(ctx, client.ObjectKey{Name: a.Name}, h, remembered)
 	if !apierrors.IsNotFound(err) {
 		return h, err
+	}
+	if a.OfNode {
+		return nil, fmt.Errorf("there is no Host %s yet: the operator makes one of each Node", a.Name)
 	}
 	h = &api.Host{ObjectMeta: metav1.ObjectMeta{Name: a.Name, Labels: map[string]string{api.LabelHostname: a.Name}}}
 	if err := a.client.Create(ctx, h); err != nil {

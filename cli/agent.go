@@ -1,25 +1,22 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/holdfast-storage/holdfast/agent"
 	"github.com/holdfast-storage/holdfast/agent/inventory"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/runtime/detached"
-	"github.com/holdfast-storage/holdfast/agent/runtime/pod"
 	"github.com/holdfast-storage/holdfast/agent/runtime/systemd"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/ceph"
@@ -35,11 +32,15 @@ import (
 func newAgent(g *globals) *cobra.Command {
 	c := control.AgentConfig{}
 	a := agentFlags{}
+	kubernetes := false
 	cmd := &cobra.Command{
-		Use:   "agent [--join TOKEN]",
+		Use:   "agent [--join TOKEN | --kubernetes]",
 		Short: "Run the agent of a host that is not a server",
 		Long: `Runs the agent until it is stopped. The first start joins with a token from 'holdfast token create'
-on a server. Later starts need no token. Stopping the agent stops no storage daemon.`,
+on a server. Later starts need no token. Stopping the agent stops no storage daemon.
+
+With --kubernetes the host is a Node of a Kubernetes cluster: the agent reaches the API as the pod that it runs in, or with
+--kubeconfig, and acts as the ServiceAccount that the operator made for the Node.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if c.JoinToken, err = joinToken(c.JoinToken, g.in); err != nil {
@@ -48,16 +49,21 @@ on a server. Later starts need no token. Stopping the agent stops no storage dae
 			c.DataDir = g.dataDir
 			c.Log = newLog(g)
 			slog.SetDefault(c.Log)
+			if kubernetes {
+				return a.runOfNode(cmd.Context(), g, cmp.Or(c.Name, os.Getenv("NODE_NAME")), c)
+			}
 			identity, err := control.OpenAgent(cmd.Context(), c)
 			if err != nil {
 				return err
 			}
 			defer identity.Close()
-			return a.run(cmd.Context(), identity.Name(), g.dataDir, c.Log, identity.Config())
+			return a.run(cmd.Context(), agent.Config{Name: identity.Name(), DataDir: g.dataDir, REST: identity.Config(), Log: c.Log})
 		},
 	}
 	cmd.Flags().StringVar(&c.JoinToken, "join", "", joinUsage)
-	cmd.Flags().StringVar(&c.Name, "name", "", "the name of this host (default: the host name)")
+	cmd.Flags().StringVar(&c.Name, "name", "", "the name of this host (default: the host name; with --kubernetes $NODE_NAME)")
+	cmd.Flags().BoolVar(&kubernetes, "kubernetes", false, "this host is a Node of a Kubernetes cluster")
+	cmd.MarkFlagsMutuallyExclusive("join", "kubernetes")
 	a.bind(cmd.Flags())
 	return cmd
 }
@@ -66,39 +72,17 @@ on a server. Later starts need no token. Stopping the agent stops no storage dae
 type agentFlags struct {
 	runDir       string
 	deviceFilter string
-	runtime      string
 }
 
 func (a *agentFlags) bind(f *pflag.FlagSet) {
 	f.StringVar(&a.runDir, "run-dir", "/run/holdfast", "the directory for sockets of daemons; a boot may remove it")
 	f.StringVar(&a.deviceFilter, "device-filter", os.Getenv(inventory.FilterVariable),
 		"report only devices whose id matches this pattern, for hosts that share a kernel (default $"+inventory.FilterVariable+")")
-	f.StringVar(&a.runtime, "runtime", os.Getenv(runtimeVariable),
-		"how daemons are run: systemd, detached (plain processes), or pod (on a node of Kubernetes) "+
-			"(default $"+runtimeVariable+", or systemd where it runs the machine, and else detached)")
 }
 
-// runtimeVariable names the runtime of the agent.
-const runtimeVariable = "HOLDFAST_RUNTIME"
-
-// What the environment tells an agent in a pod of Kubernetes: the name of its node and its own
-// image, and, where they are others than by default, how images are pulled and which priority
-// daemons have.
-const (
-	nodeVariable          = "NODE_NAME"
-	imageVariable         = "HOLDFAST_IMAGE"
-	pullPolicyVariable    = "HOLDFAST_PULL_POLICY"
-	pullSecretsVariable   = "HOLDFAST_PULL_SECRETS" //nolint:gosec // names of Secrets, separated by commas
-	priorityClassVariable = "HOLDFAST_PRIORITY_CLASS"
-)
-
-// hostMounts are the mounts of the host for an agent in a container, whose own mount namespace
-// shows hardly any of them.
-const hostMounts = "/proc/1/mountinfo"
-
-// run runs the agent until ctx ends.
-func (a *agentFlags) run(ctx context.Context, name, dataDir string, log *slog.Logger, config *rest.Config) error {
-	log = log.With("part", "agent")
+// run runs the agent until ctx ends. c has its name, its data directory and its way to the API.
+func (a *agentFlags) run(ctx context.Context, c agent.Config) error {
+	dataDir, log := c.DataDir, c.Log.With("part", "agent")
 	only, err := inventory.Filter(a.deviceFilter)
 	if err != nil {
 		return &exitError{exitUsage, fmt.Errorf("--device-filter: %w", err)}
@@ -107,22 +91,23 @@ func (a *agentFlags) run(ctx context.Context, name, dataDir string, log *slog.Lo
 	services := serviceAgents()
 	machine, former := instance.Machine(), instance.FormerMachine()
 	hold, release := holdElsewhere(dataDir, log, machine, former)
-	parts := runtimeParts{dataDir: dataDir, services: services, hold: hold, config: config, log: log}
-	supervisor, kind, err := newRuntime(ctx, a.runtime, parts)
+	newRuntime := newRuntime
+	if c.OfNode {
+		newRuntime = podRuntime(c)
+	}
+	supervisor, kind, err := newRuntime(ctx, dataDir, services, hold, log)
 	if err != nil {
 		return fmt.Errorf("while starting the agent: %w", err)
 	}
 	defer supervisor.Close()
-	mounts := ""
+	c.RunDir, c.Version, c.Log = a.runDir, version.Version, log
+	c.Runtime, c.RuntimeKind, c.Services = supervisor, kind, services
+	c.Machine, c.FormerMachine, c.Alone = machine, former, release
 	if kind == api.RuntimePod {
-		mounts = hostMounts
+		c.Mounts = hostMounts
 	}
-	return agent.Run(ctx, agent.Config{
-		Name: name, DataDir: dataDir, RunDir: a.runDir, REST: config, Version: version.Version,
-		Runtime: supervisor, RuntimeKind: kind, Machine: machine, FormerMachine: former, Alone: release,
-		Inventory: &inventory.Scanner{Only: only, Claimed: claims.Reason, Mounts: mounts}, Claims: claims, Mounts: mounts,
-		Services: services, Log: log,
-	})
+	c.Inventory, c.Claims = &inventory.Scanner{Only: only, Claimed: claims.Reason, Mounts: c.Mounts}, claims
+	return agent.Run(ctx, c)
 }
 
 // holdElsewhere returns what keeps daemons from being started after a boot where they may run on another machine, and what lets them.
@@ -145,68 +130,15 @@ func serviceAgents() []service.ServiceAgent {
 	return slices.Concat(ceph.Agents(), gluster.Agents(), torus.Agents(), ganesha.Agents())
 }
 
-// runtimeParts is what runtimes are made of.
-type runtimeParts struct {
-	dataDir  string
-	services []service.ServiceAgent
-	hold     <-chan struct{}
-	config   *rest.Config
-	log      *slog.Logger
-}
-
-// newRuntime makes the runtime that is named, or else chooses systemd where it runs the machine,
-// and plain processes elsewhere. Where systemd starts daemons after a boot, it has read before what
+// newRuntime chooses systemd where it runs the machine, and plain processes elsewhere. Where systemd starts daemons after a boot, it has read before what
 // the packages have for the kernel (sysctl.d).
-func newRuntime(ctx context.Context, name string, p runtimeParts) (runtime.Runtime, api.RuntimeKind, error) {
-	dir := func(name string) string { return filepath.Join(p.dataDir, "agent", name) }
-	if name == "" && systemd.Running() {
-		name = "systemd"
-	}
-	switch name {
-	case "systemd":
-		r, err := systemd.New(ctx, systemd.Config{Dir: dir("restarts"), Log: p.log})
+func newRuntime(ctx context.Context, dataDir string, services []service.ServiceAgent, hold <-chan struct{}, log *slog.Logger) (runtime.Runtime, api.RuntimeKind, error) {
+	if systemd.Running() {
+		r, err := systemd.New(ctx, systemd.Config{Dir: filepath.Join(dataDir, "agent", "restarts"), Log: log})
 		return r, api.RuntimeSystemd, err
-	case "", "detached":
-		r, err := detached.New(detached.Config{Dir: dir("runtime"), Log: p.log, BeforeStart: allow(p.services), Hold: p.hold})
-		return r, api.RuntimeDetached, err
-	case "pod":
-		cfg, err := podConfig()
-		if err != nil {
-			return nil, "", err
-		}
-		cfg.REST, cfg.Dir, cfg.Log, cfg.BeforeStart = p.config, dir("pods"), p.log, allow(p.services)
-		r, err := pod.New(ctx, cfg)
-		return r, api.RuntimePod, err
 	}
-	err := fmt.Errorf("--runtime: there is no runtime %q: it is systemd, detached or pod", name)
-	return nil, "", &exitError{exitUsage, err}
-}
-
-// podConfig is what the environment tells an agent in a pod.
-func podConfig() (pod.Config, error) {
-	var missing []string
-	need := func(variable string) string {
-		value := os.Getenv(variable)
-		if value == "" {
-			missing = append(missing, variable)
-		}
-		return value
-	}
-	cfg := pod.Config{
-		Node: need(nodeVariable), Image: need(imageVariable), PullPolicy: corev1.PullPolicy(os.Getenv(pullPolicyVariable)),
-		PriorityClass: os.Getenv(priorityClassVariable),
-	}
-	for name := range strings.SplitSeq(os.Getenv(pullSecretsVariable), ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			cfg.PullSecrets = append(cfg.PullSecrets, name)
-		}
-	}
-	if len(missing) > 0 {
-		return cfg, &exitError{exitUsage, fmt.Errorf("the runtime pod needs %s in the environment of the agent: "+
-			"set it in the DaemonSet (NODE_NAME from the field spec.nodeName, HOLDFAST_IMAGE to the image of the agent)",
-			strings.Join(missing, " and "))}
-	}
-	return cfg, nil
+	r, err := detached.New(detached.Config{Dir: filepath.Join(dataDir, "agent", "runtime"), Log: log, BeforeStart: allow(services), Hold: hold})
+	return r, api.RuntimeDetached, err
 }
 
 // allow has the kernel allow what a program needs that is about to start.

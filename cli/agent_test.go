@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast-storage/holdfast/agent"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/ceph"
@@ -95,41 +96,35 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// TestNewRuntime: the runtime is the one that is named, and says what it lacks.
-func TestNewRuntime(t *testing.T) {
-	node := kubelet.NewAPI(t)
-	for name, tt := range map[string]struct {
-		runtime string
-		env     map[string]string
-		want    api.RuntimeKind
-		err     string
-	}{
-		"plain processes": {"detached", nil, api.RuntimeDetached, ""},
-		"pods": {
-			"pod", map[string]string{nodeVariable: "n1", imageVariable: "i", pullSecretsVariable: "a, b"}, api.RuntimePod, "",
-		},
-		"pods without a node": {"pod", map[string]string{imageVariable: "i"}, "", "pod needs NODE_NAME in the environment"},
-		"pods without both":   {"pod", nil, "", "the runtime pod needs NODE_NAME and HOLDFAST_IMAGE in the environment"},
-		"what does not exist": {"docker", nil, "", `there is no runtime "docker": it is systemd, detached or pod`},
+// TestPodRuntime: an agent in a pod runs pods, as its environment says, and says what it lacks.
+func TestPodRuntime(t *testing.T) {
+	for name, tt := range map[string]struct{ node, image, err string }{
+		"all is there":     {"n1", "i", ""},
+		"without a node":   {"", "i", "set $NODE_NAME in the pod"},
+		"without an image": {"n1", "", "set $HOLDFAST_IMAGE to that of the agent's container"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, variable := range []string{nodeVariable, imageVariable, pullSecretsVariable} {
-				t.Setenv(variable, tt.env[variable])
-			}
-			parts := runtimeParts{dataDir: t.TempDir(), config: node.Config(t), log: slog.Default()}
-			r, kind, err := newRuntime(t.Context(), tt.runtime, parts)
-			if err == nil {
-				defer r.Close()
-			}
-			if kind != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
-				t.Errorf("%q, %v", kind, err)
+			t.Setenv(imageVariable, tt.image)
+			err := checkNode(tt.node)
+			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Error(err)
 			}
 		})
 	}
-	t.Setenv(pullSecretsVariable, " a,,b ")
-	t.Setenv(nodeVariable, "n1")
 	t.Setenv(imageVariable, "i")
-	if cfg, err := podConfig(); err != nil || !slices.Equal(cfg.PullSecrets, []string{"a", "b"}) {
-		t.Errorf("%+v, %v", cfg, err)
+	t.Setenv(secretsVariable, " a,,b ")
+	t.Setenv(priorityVariable, "high")
+	cfg := podConfig("n1")
+	if cfg.Node != "n1" || cfg.Image != "i" || cfg.PriorityClass != "high" || !slices.Equal(cfg.PullSecrets, []string{"a", "b"}) {
+		t.Errorf("%+v", cfg)
+	}
+	c := agent.Config{Name: "n1", REST: kubelet.NewAPI(t).Config(t)}
+	r, kind, err := podRuntime(c)(t.Context(), t.TempDir(), nil, nil, slog.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if kind != api.RuntimePod || r.Capabilities().KeepsChildren {
+		t.Errorf("%s, %+v", kind, r.Capabilities())
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
-	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 func newCeph(g *globals) *cobra.Command {
@@ -99,7 +99,7 @@ func writeClientFiles(ctx context.Context, c client.Client, key types.Namespaced
 		return fmt.Errorf("storagecluster/%s is not a Ceph cluster", key.Name)
 	}
 	keyringPath := filepath.Join(dir, "keyring")
-	conf, keyring, err := ceph.ClientFiles(ctx, view, &bare.Secrets{Reader: c, Namespace: key.Namespace}, keyringPath)
+	conf, keyring, err := ceph.ClientFiles(ctx, view, &store.Secrets{Reader: c, Namespace: key.Namespace}, keyringPath)
 	if err != nil {
 		return fmt.Errorf("storagecluster/%s cannot be reached: %w", key.Name, err)
 	}

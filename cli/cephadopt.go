@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/internal/cephconf"
-	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // adoptOptions are those of 'holdfast ceph adopt'.
@@ -130,7 +130,7 @@ func (g *globals) lookAtCluster(ctx context.Context, c client.Client, key types.
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	objects, err := bare.ReadObjects(ctx, c)
+	objects, err := store.ReadObjects(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
-	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // adopt makes the objects. One after the other: cut off anywhere, it is said again and adds what is missing. The StorageCluster comes first, with the
@@ -166,7 +166,7 @@ func (g *globals) handOver(ctx context.Context, c client.Client, key types.Names
 func handOverWords(ctx context.Context, c client.Client, out io.Writer, key types.NamespacedName, a *api.Action) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	objects, err := bare.ReadObjects(ctx, c)
+	objects, err := store.ReadObjects(ctx, c)
 	if err != nil {
 		return "", err
 	}
@@ -194,7 +194,7 @@ func releasesOf(ctx context.Context, c client.Client, view *engine.View) (map[st
 	defer cancel()
 	driver := &ceph.Driver{}
 	defer driver.Forget(view.Cluster.Namespace, view.Cluster.Name)
-	return driver.Releases(ctx, view, &bare.Secrets{Reader: c, Namespace: view.Cluster.Namespace})
+	return driver.Releases(ctx, view, &store.Secrets{Reader: c, Namespace: view.Cluster.Namespace})
 }
 
 // handingOver is the action that hands a cluster over, or is about to; nil where there is none.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 func newCephClientFiles(g *globals) *cobra.Command {
@@ -47,7 +47,7 @@ func (g *globals) cephClientFiles(ctx context.Context, name, dir string) error {
 	if x.Status.Secret == "" {
 		return &exitError{exitRefused, fmt.Errorf("client/%s has no key yet: 'holdfast why client/%s' says what it waits for", name, name)}
 	}
-	data, err := (&bare.Secrets{Reader: c, Namespace: g.namespace}).Secret(ctx, x.Status.Secret)
+	data, err := (&store.Secrets{Reader: c, Namespace: g.namespace}).Secret(ctx, x.Status.Secret)
 	if err != nil {
 		return fmt.Errorf("while reading the key of client/%s: %w", name, err)
 	}

@@ -9,7 +9,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph"
 	"github.com/holdfast-storage/holdfast/engine"
-	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 func newCephMirrorToken(g *globals) *cobra.Command {
@@ -48,7 +48,7 @@ func (g *globals) cephMirrorToken(ctx context.Context, cluster, secret string) e
 	if s.Cluster == nil || s.Cluster.Spec.Type != api.StorageCeph {
 		return &exitError{exitRefused, fmt.Errorf("storagecluster/%s is not a Ceph cluster", key.Name)}
 	}
-	token, err := ceph.MirrorTokenOf(ctx, &engine.View{Cluster: s.Cluster, Daemons: s.Daemons}, &bare.Secrets{Reader: c, Namespace: key.Namespace})
+	token, err := ceph.MirrorTokenOf(ctx, &engine.View{Cluster: s.Cluster, Daemons: s.Daemons}, &store.Secrets{Reader: c, Namespace: key.Namespace})
 	if err != nil {
 		return &exitError{exitRefused, err}
 	}

@@ -18,7 +18,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
-	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // recoverOptions are those of 'holdfast ceph recover-mons'.
@@ -114,7 +114,7 @@ func (g *globals) recoverMons(ctx context.Context, name string, o recoverOptions
 func recoverWords(ctx context.Context, c client.Client, key types.NamespacedName, a *api.Action) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	objects, err := bare.ReadObjects(ctx, c)
+	objects, err := store.ReadObjects(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -115,6 +115,9 @@ func (g *globals) restConfig() (*rest.Config, error) {
 
 // readConfig says how to reach the API by what the kubeconfig holds now.
 func (g *globals) readConfig() (*rest.Config, error) {
+	if config, err := g.podConfig(); config != nil || err != nil {
+		return config, err
+	}
 	loader, err := g.kubeconfigLoader()
 	if err != nil {
 		return nil, err
@@ -129,6 +132,28 @@ func (g *globals) readConfig() (*rest.Config, error) {
 	if path, err := g.kubeconfigPath(); err == nil && path == control.AdminKubeconfig(g.dataDir) {
 		g.withFallback(config)
 	}
+	return config, nil
+}
+
+// asVariable is the user that commands act as in the operator's pod.
+const asVariable = "HOLDFAST_AS"
+
+// podConfig says how to reach the API from a pod of a Kubernetes cluster where nothing else is said. It is nil elsewhere.
+func (g *globals) podConfig() (*rest.Config, error) {
+	if g.kubeconfig != "" || os.Getenv("HOLDFAST_KUBECONFIG") != "" || os.Getenv("KUBECONFIG") != "" {
+		return nil, nil
+	}
+	if _, err := os.Stat(control.AdminKubeconfig(g.dataDir)); err == nil {
+		return nil, nil
+	}
+	config, err := rest.InClusterConfig()
+	if errors.Is(err, rest.ErrNotInCluster) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("while reading the account of this pod: %w", err)
+	}
+	config.UserAgent, config.QPS, config.Impersonate.UserName = "holdfast-cli", -1, os.Getenv(asVariable)
 	return config, nil
 }
 

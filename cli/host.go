@@ -15,7 +15,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/spell"
-	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 func newHost(g *globals) *cobra.Command {
@@ -178,7 +178,7 @@ func (g *globals) hostShow(ctx context.Context, name string) error {
 	if _, err := all.named(name); err != nil {
 		return err
 	}
-	on, err := bare.ReadHost(ctx, c, name)
+	on, err := store.ReadHost(ctx, c, name)
 	if err != nil {
 		return err
 	}

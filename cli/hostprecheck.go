@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
-	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // precheck refuses what can be seen to be impossible before anything is created. It says whether the
@@ -33,7 +33,7 @@ func (o *hostAction) precheck(ctx context.Context, c client.Client, a *api.Actio
 			return false, err
 		}
 	}
-	on, err := bare.ReadHost(ctx, c, o.host)
+	on, err := store.ReadHost(ctx, c, o.host)
 	if err != nil {
 		return false, err
 	}

@@ -21,15 +21,16 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/waits"
 	"github.com/holdfast-storage/holdfast/leader"
 	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // contend runs the engine whenever this server leads.
 func contend(ctx context.Context, server *control.Server, now *leader.Metrics, w waits.Waits, log *slog.Logger) error {
-	if err := bare.Warm(ctx, server.Config()); err != nil && ctx.Err() == nil {
+	if err := store.Warm(ctx, server.Config()); err != nil && ctx.Err() == nil {
 		log.Info("this server will be slow to begin when it leads", "error", err)
 	}
 	e := &election.Election{
-		REST: server.Config(), Namespace: bare.SystemNamespace, Name: bare.LeaderLease, Server: server.Name(),
+		REST: server.Config(), Namespace: store.SystemNamespace, Name: store.LeaderLease, Server: server.Name(),
 		Log: log.With("part", "election"),
 	}
 	return e.Run(ctx, func(ctx context.Context, token string) {
@@ -66,11 +67,9 @@ func lead(
 	return group.Wait()
 }
 
-// leads is what every leader of this program knows and can do, whatever server it is on.
-func leads(w waits.Waits, authority *rotation.Handler) leader.Config {
-	return leader.Config{
-		Drivers: drivers(leaderAnswerIn, w), Handlers: []action.Handler{authority}, Agents: agent.ActionKinds(), Waits: w,
-	}
+// leads is what every leader of this program knows and can do, whatever home it is in. handlers are the home's own.
+func leads(w waits.Waits, handlers ...action.Handler) leader.Config {
+	return leader.Config{Drivers: drivers(leaderAnswerIn, w), Handlers: handlers, Agents: agent.ActionKinds(), Waits: w}
 }
 
 // actionKinds are all kinds of actions, by name.

@@ -106,7 +106,7 @@ On a new machine:
 	})
 	g.bind(root.PersistentFlags())
 	root.AddCommand(
-		newServer(g), newAgent(g), newToken(g), newKubeconfig(g),
+		newServer(g), newAgent(g), newOperator(g), newToken(g), newKubeconfig(g),
 		newBackup(g), newRestore(g), newQuorum(g), newDoctor(g), newCA(g),
 		newHost(g), newAction(g), newDaemon(g), newDevice(g), newVolume(g), newRecreate(g), newApply(g), newDelete(g), newGet(g), newStatus(g), newOrchestrate(g), newWhy(g), newPlan(g), newCeph(g),
 		newVersion(g),

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/waits"
 	"github.com/holdfast-storage/holdfast/leader"
 	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // shared is one server, without an engine or an agent, that serves all tests that ask for it. They work in namespaces and with
@@ -66,7 +67,7 @@ func startShared(t *testing.T) error {
 // answerPlans leads by answering Plans, until ctx ends.
 func answerPlans(ctx context.Context, server *control.Server) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	e := &election.Election{REST: server.Config(), Namespace: bare.SystemNamespace, Name: bare.LeaderLease, Server: "s1", Log: log}
+	e := &election.Election{REST: server.Config(), Namespace: store.SystemNamespace, Name: store.LeaderLease, Server: "s1", Log: log}
 	_ = e.Run(ctx, func(ctx context.Context, token string) {
 		store, err := bare.NewStore(ctx, server.Config(), token)
 		if err != nil {
@@ -78,7 +79,7 @@ func answerPlans(ctx context.Context, server *control.Server) {
 	})
 }
 
-func answerFrom(ctx context.Context, store *bare.Store, log *slog.Logger) {
+func answerFrom(ctx context.Context, store *store.Store, log *slog.Logger) {
 	_ = leader.Propose(ctx, leader.ProposeConfig{
 		Plans: store.Plans(), Drivers: drivers(answerIn, waits.Waits{}), Kinds: actionKinds(), Name: "s1", Log: log,
 	})

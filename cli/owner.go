@@ -22,6 +22,9 @@ const maxManager = 128
 // owner is who owns the fields that are applied: the user of the certificate, or the user that the kubeconfig names. It is
 // what others read when they are told that a field is not theirs.
 func (g *globals) owner() (string, error) {
+	if config, err := g.podConfig(); config != nil || err != nil {
+		return managerName("holdfast-cli"), err
+	}
 	loader, err := g.kubeconfigLoader()
 	if err != nil {
 		return "", err

@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	clientlog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/holdfast-storage/holdfast/agent"
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/internal/gctune"
 	"github.com/holdfast-storage/holdfast/internal/waits"
@@ -88,6 +89,8 @@ func runServer(ctx context.Context, c control.Config, a agentFlags, w waits.Wait
 	group.Go(func() error {
 		return server.WhileSeated(ctx, func(ctx context.Context) error { return contend(ctx, server, now, w, c.Log) })
 	})
-	group.Go(func() error { return a.run(ctx, server.Name(), c.DataDir, c.Log, server.AgentConfig()) })
+	group.Go(func() error {
+		return a.run(ctx, agent.Config{Name: server.Name(), DataDir: c.DataDir, REST: server.AgentConfig(), Log: c.Log})
+	})
 	return group.Wait()
 }

@@ -16,7 +16,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/cli/why"
 	"github.com/holdfast-storage/holdfast/engine"
-	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // watcher keeps a copy of the objects of one namespace, and of the hosts, that progress is told from.
@@ -37,7 +37,7 @@ func (g *globals) watchNamespace(ctx context.Context, namespace string) (*watche
 	c, err := cache.New(config, cache.Options{
 		Scheme:            newScheme(),
 		DefaultNamespaces: map[string]cache.Config{namespace: {}},
-		ByObject:          map[client.Object]cache.ByObject{&api.Action{}: {Namespaces: map[string]cache.Config{namespace: {}, bare.SystemNamespace: {}}}},
+		ByObject:          map[client.Object]cache.ByObject{&api.Action{}: {Namespaces: map[string]cache.Config{namespace: {}, store.SystemNamespace: {}}}},
 		DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
 			if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 				refuse(err)
@@ -110,7 +110,7 @@ func readSnapshot(ctx context.Context, r client.Reader, key types.NamespacedName
 		return s, fmt.Errorf("while reading hosts: %w", err)
 	}
 	s.silent = silentTexts(hosts.Items, time.Now())
-	resources, err := bare.ReadResources(ctx, r, client.InNamespace(key.Namespace))
+	resources, err := store.ReadResources(ctx, r, client.InNamespace(key.Namespace))
 	if err != nil {
 		return s, err
 	}
@@ -125,7 +125,7 @@ func readSnapshot(ctx context.Context, r client.Reader, key types.NamespacedName
 // readActions returns what is under way with a cluster. Actions on hosts lie in a namespace of their own.
 func readActions(ctx context.Context, r client.Reader, key types.NamespacedName, host func(string) bool) ([]*api.Action, error) {
 	var all []api.Action
-	for _, namespace := range slices.Compact([]string{key.Namespace, bare.SystemNamespace}) {
+	for _, namespace := range slices.Compact([]string{key.Namespace, store.SystemNamespace}) {
 		var list api.ActionList
 		if err := r.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 			return nil, fmt.Errorf("while reading actions: %w", err)

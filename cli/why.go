@@ -10,7 +10,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/cli/why"
-	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 func newWhy(g *globals) *cobra.Command {
@@ -62,16 +62,16 @@ func readWorld(ctx context.Context, c client.Reader, namespace string) (*why.Wor
 	}{
 		{&clusters, []client.ListOption{in}}, {&statuses, []client.ListOption{in}}, {&nodes, []client.ListOption{in}},
 		{&daemons, []client.ListOption{in}}, {&actions, []client.ListOption{in}}, {&hosts, nil},
-		{&system, []client.ListOption{client.InNamespace(bare.SystemNamespace)}},
+		{&system, []client.ListOption{client.InNamespace(store.SystemNamespace)}},
 	} {
 		if err := c.List(ctx, read.list, read.opts...); err != nil {
 			return nil, fmt.Errorf("while reading %T: %w", read.list, err)
 		}
 	}
-	if namespace != bare.SystemNamespace {
+	if namespace != store.SystemNamespace {
 		actions.Items = append(actions.Items, system.Items...)
 	}
-	resources, err := bare.ReadResources(ctx, c, in)
+	resources, err := store.ReadResources(ctx, c, in)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ package crd
 import (
 	"embed"
 	"fmt"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
@@ -12,8 +13,19 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// All returns the definitions of all kinds, ordered by name. The caller may change them.
+// kubernetesAlone are the kinds that Holdfast's own API servers do not serve.
+var kubernetesAlone = []string{"Term"}
+
+// All returns the definitions of all kinds that both homes have, ordered by name. The caller may change them.
 func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	all, err := Kubernetes()
+	return slices.DeleteFunc(all, func(d *apiextensionsv1.CustomResourceDefinition) bool {
+		return slices.Contains(kubernetesAlone, d.Spec.Names.Kind)
+	}), err
+}
+
+// Kubernetes returns the definitions of all kinds that a Kubernetes cluster gets, ordered by name. The caller may change them.
+func Kubernetes() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	entries, err := files.ReadDir(".")
 	if err != nil {
 		return nil, err

@@ -124,6 +124,8 @@ const (
 	// HostAgentConnected says whether the agent's heartbeat is fresh. It says nothing of the storage on the host, which
 	// may well be fine while the agent is silent.
 	HostAgentConnected = "AgentConnected"
+	// HostNodeReady says what Kubernetes knows of the node that the host is. Only a host in Kubernetes has it.
+	HostNodeReady = "NodeReady"
 	// HostEncryption says whether devices of the host can be encrypted, and if not, why.
 	HostEncryption = "DeviceEncryption"
 	// HostClockInSync says whether the host's clock agrees with the server's.

@@ -28,6 +28,8 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&ClusterEvent{}, &ClusterEventList{},
 		&Action{}, &ActionList{},
 		&Plan{}, &PlanList{},
+		&Term{}, &TermList{},
+		&Term{}, &TermList{},
 		&Volume{}, &VolumeList{},
 		&DriveGroup{}, &DriveGroupList{},
 		&Pool{}, &PoolList{},

@@ -28,7 +28,7 @@ import (
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/pki"
-	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 const systemNamespace = "holdfast-system"
@@ -100,7 +100,7 @@ func (s *Source) lists(ctx context.Context, f *Facts) error {
 			return err
 		}
 	}
-	resources, err := bare.ReadResources(ctx, s.Client)
+	resources, err := store.ReadResources(ctx, s.Client)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/needs"
 )
 
 // neededFor is how long it is remembered that a host needs a Secret. A host that has just begun to run a daemon asks for the
@@ -127,16 +128,7 @@ func (s *daemonSecrets) list(ctx context.Context, kind, host, version string, in
 
 // addNames adds the Secrets that a Daemon names.
 func addNames(to map[types.NamespacedName]bool, d *api.Daemon) {
-	for _, device := range d.Spec.Devices {
-		if device.KeySecret != "" {
-			to[types.NamespacedName{Namespace: d.Namespace, Name: device.KeySecret}] = true
-		}
-	}
-	for _, file := range d.Spec.Files {
-		for _, source := range file.Sources {
-			if source.Secret != nil {
-				to[types.NamespacedName{Namespace: d.Namespace, Name: source.Secret.Name}] = true
-			}
-		}
+	for _, name := range needs.Secrets(d) {
+		to[types.NamespacedName{Namespace: d.Namespace, Name: name}] = true
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// follower is a server that does not lead. It goes by its own clock alone: a lease ends leaseDuration after the follower saw
+// follower is a server that does not lead. It goes by its own clock alone: a lease ends Times.Lease after the follower saw
 // that it was written.
 type follower struct {
 	lock   *lock
@@ -27,7 +27,7 @@ func (f *follower) await(ctx context.Context) *coordinationv1.Lease {
 		lease, err := f.read(ctx)
 		if err != nil {
 			f.log.Debug("the lease cannot be read; trying again", "error", err)
-			pause(ctx, retryPause)
+			pause(ctx, f.lock.times.Retry)
 			continue
 		}
 		f.saw(lease)
@@ -39,7 +39,7 @@ func (f *follower) await(ctx context.Context) *coordinationv1.Lease {
 }
 
 func (f *follower) read(ctx context.Context) (*coordinationv1.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, renewDeadline)
+	ctx, cancel := context.WithTimeout(ctx, f.lock.times.Deadline)
 	defer cancel()
 	return f.lock.get(ctx)
 }
@@ -63,7 +63,7 @@ func (f *follower) free() bool {
 	return who == "" || who[:max(cut, 0)] == f.server || f.left() <= 0
 }
 
-func (f *follower) left() time.Duration { return leaseDuration - time.Since(f.seen) }
+func (f *follower) left() time.Duration { return f.lock.times.Lease - time.Since(f.seen) }
 
 // follow watches until the Lease can be taken, and returns true then. It returns false when the Lease has to be read again.
 func (f *follower) follow(ctx context.Context) bool {
@@ -74,7 +74,7 @@ func (f *follower) follow(ctx context.Context) bool {
 	w, err := f.lock.watch(ctx, f.lease)
 	if err != nil {
 		f.log.Debug("the lease cannot be watched; reading it again", "error", err)
-		pause(ctx, min(retryPause, max(f.left(), 0)))
+		pause(ctx, min(f.lock.times.Retry, max(f.left(), 0)))
 		return f.left() <= 0
 	}
 	defer w.Stop()
@@ -87,7 +87,7 @@ func (f *follower) follow(ctx context.Context) bool {
 		case e := <-w.ResultChan():
 			lease, ok := e.Object.(*coordinationv1.Lease)
 			if !ok || e.Type == watch.Deleted {
-				pause(ctx, min(retryPause, max(f.left(), 0)))
+				pause(ctx, min(f.lock.times.Retry, max(f.left(), 0)))
 				return false
 			}
 			f.saw(lease)

@@ -19,15 +19,17 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/fence"
 )
 
-// The times of an election. A leader acts for renewDeadline after the beginning of its last renewal that was done; another
-// server may lead leaseDuration after it saw that renewal. The difference is for clocks that do not run equally fast.
-const (
-	leaseDuration = 5 * time.Second
-	renewDeadline = 3500 * time.Millisecond
-	renewPeriod   = time.Second
-	// retryPause follows a request that failed by what may pass.
-	retryPause = 250 * time.Millisecond
-)
+// Times are those of an election. All candidates need the same.
+type Times struct {
+	// A leader acts for Deadline after the beginning of its last renewal that was done. Another candidate may lead after Lease,
+	// counted from when it saw that renewal. The difference is for clocks that do not run equally fast.
+	Lease, Deadline time.Duration
+	// Renew is the pause between renewals, and Retry that after a request that failed by what may pass.
+	Renew, Retry time.Duration
+}
+
+// defaults are the times where Election.Times says nothing.
+var defaults = Times{Lease: 5 * time.Second, Deadline: 3500 * time.Millisecond, Renew: time.Second, Retry: 250 * time.Millisecond}
 
 // Election is a contest among servers. Its fields are set before Run.
 type Election struct {
@@ -37,7 +39,13 @@ type Election struct {
 	Namespace, Name string
 	// Server is this server's name, unique among the servers.
 	Server string
-	Log    *slog.Logger
+	// Times of the zero value are the defaults: 5 s, 3.5 s, 1 s and 250 ms.
+	Times Times
+	// Won is called after the Lease was taken and before lead, where the API keeps no fences of Holdfast: it makes the writes
+	// count that carry the token, and none that carry an earlier one. When it fails the Lease is released. Nil: the
+	// API keeps fences.
+	Won func(ctx context.Context, token string) error
+	Log *slog.Logger
 }
 
 // Lead is what a leader does. token is its proof that it leads: the value of the fence that has the Lease's name, and the
@@ -53,12 +61,23 @@ type Lead func(ctx context.Context, token string)
 // It does without client-go's elector, which looks at the lease every 1 to 2.2 retry periods: a follower sees a renewal late by so
 // much, and its end again. Here a follower watches, and acts at the moment at which the lease ends.
 func (e *Election) Run(ctx context.Context, lead Lead) error {
-	clientset, err := kubernetes.NewForConfig(fence.Config(rest.AddUserAgent(e.REST, "leader-election")))
+	config := rest.AddUserAgent(rest.CopyConfig(e.REST), "leader-election")
+	if e.Won == nil {
+		config = fence.Config(config)
+	}
+	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("while preparing the election: %w", err)
 	}
-	e.contend(ctx, &lock{leases: clientset.CoordinationV1().Leases(e.Namespace), name: e.Name}, lead)
+	e.contend(ctx, &lock{leases: clientset.CoordinationV1().Leases(e.Namespace), name: e.Name, times: e.times()}, lead)
 	return nil
+}
+
+func (e *Election) times() Times {
+	if e.Times == (Times{}) {
+		return defaults
+	}
+	return e.Times
 }
 
 func (e *Election) contend(ctx context.Context, l *lock, lead Lead) {
@@ -68,14 +87,14 @@ func (e *Election) contend(ctx context.Context, l *lock, lead Lead) {
 		if ctx.Err() != nil {
 			return
 		}
-		t := &term{lock: l, token: e.Server + "_" + uuid.NewString()[:8], log: e.Log}
+		t := &term{lock: l, token: e.Server + "_" + uuid.NewString()[:8], won: e.Won, log: e.Log}
 		if err := t.take(ctx, lease); err != nil {
 			e.Log.Info("leadership was not won", "error", err)
 		} else {
 			t.run(ctx, lead)
 		}
 		// Who gave up, or came too late, lets others try first.
-		pause(ctx, retryPause)
+		pause(ctx, l.times.Retry)
 	}
 }
 

@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,9 @@ type contest struct {
 	// forced is set when somebody takes the lease from its holder, who acts on for a renewal's time: then the fence alone helps.
 	forced atomic.Bool
 	wg     sync.WaitGroup
+
+	// won is Election.Won of those who join from now on.
+	won func(ctx context.Context, token string) error
 
 	mu    sync.Mutex
 	since map[string]time.Time // when each server began to act last
@@ -46,9 +50,9 @@ func (c *contest) join(name string, after time.Duration) *server {
 func (c *contest) joinBy(r *reach, name string, after time.Duration) *server {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &server{r, stop}
-	e := &Election{Server: name, Log: slog.New(slog.DiscardHandler)}
+	e := &Election{Server: name, Won: c.won, Log: slog.New(slog.DiscardHandler)}
 	c.wg.Go(func() {
-		e.contend(ctx, &lock{leases: s.reach, name: "leader"}, func(ctx context.Context, _ string) { c.act(ctx, name, after) })
+		e.contend(ctx, &lock{leases: s.reach, name: "leader", times: defaults}, func(ctx context.Context, _ string) { c.act(ctx, name, after) })
 	})
 	return s
 }
@@ -91,7 +95,7 @@ func TestElection_deadLeader(t *testing.T) {
 		b := c.join("b", 0)
 		time.Sleep(10*time.Second + 300*time.Millisecond) // 300 ms after a renewal
 		a.set(true)
-		if took, want := c.leads("b"), leaseDuration-300*time.Millisecond; took < want-20*time.Millisecond || took > want+20*time.Millisecond {
+		if took, want := c.leads("b"), defaults.Lease-300*time.Millisecond; took < want-20*time.Millisecond || took > want+20*time.Millisecond {
 			t.Errorf("b leads %s after a was cut off, want %s: when the lease ends", took, want)
 		}
 		a.set(false)
@@ -111,9 +115,9 @@ func TestElection_passingFailure(t *testing.T) {
 		began := time.Now()
 		for range 20 {
 			a.failing.Store(true)
-			time.Sleep(renewDeadline - renewPeriod - 2*retryPause)
+			time.Sleep(defaults.Deadline - defaults.Renew - 2*defaults.Retry)
 			a.failing.Store(false)
-			time.Sleep(2 * renewPeriod)
+			time.Sleep(2 * defaults.Renew)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -133,15 +137,15 @@ func TestElection_watchThatFails(t *testing.T) {
 		watched func(*watch.RaceFreeFakeWatcher) error
 		within  time.Duration
 	}{
-		{"refused", func(*watch.RaceFreeFakeWatcher) error { return apierrors.NewTooManyRequestsError("not now") }, leaseDuration + 2*retryPause},
+		{"refused", func(*watch.RaceFreeFakeWatcher) error { return apierrors.NewTooManyRequestsError("not now") }, defaults.Lease + 2*defaults.Retry},
 		{"ends", func(w *watch.RaceFreeFakeWatcher) error {
 			w.Stop()
 			return nil
-		}, leaseDuration + 2*retryPause},
+		}, defaults.Lease + 2*defaults.Retry},
 		{"fails", func(w *watch.RaceFreeFakeWatcher) error {
 			w.Error(&metav1.Status{Reason: metav1.StatusReasonExpired})
 			return nil
-		}, leaseDuration + 2*retryPause},
+		}, defaults.Lease + 2*defaults.Retry},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -151,7 +155,7 @@ func TestElection_watchThatFails(t *testing.T) {
 				b := c.joinBy(&reach{memory: c.memory, watched: test.watched}, "b", 0)
 				time.Sleep(time.Minute)
 				// It reads and watches once for each pause.
-				if n, most := b.requests.Load(), int32(2*time.Minute/retryPause)+2; n < 10 || n > most {
+				if n, most := b.requests.Load(), int32(2*time.Minute/defaults.Retry)+2; n < 10 || n > most {
 					t.Errorf("%d requests in a minute, want 10 to %d", n, most)
 				}
 				a.set(true)
@@ -202,6 +206,42 @@ func TestElection_returns(t *testing.T) {
 	})
 }
 
+// TestElection_won: a winner whose token is not made to count does not lead, and lets the others try. One that hangs meanwhile
+// loses the lease, and does not lead either.
+func TestElection_won(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newContest(t)
+		asked := 0
+		c.won = func(ctx context.Context, token string) error {
+			if asked++; asked > 1 {
+				return nil
+			}
+			return errors.New("the term is not seen")
+		}
+		a := c.join("a", 0)
+		if took := c.leads("a"); took > time.Second || asked != 2 {
+			t.Errorf("it leads after %s, asked %d times", took, asked)
+		}
+		a.stop()
+		c.wg.Wait()
+		c.won = func(ctx context.Context, token string) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		hung := c.join("hung", 0)
+		time.Sleep(time.Second)
+		hung.set(true)
+		c.won = nil
+		b := c.join("b", 0)
+		if took := c.leads("b"); took > defaults.Lease+defaults.Retry {
+			t.Errorf("b leads after %s", took)
+		}
+		hung.stop()
+		b.stop()
+		c.wg.Wait()
+	})
+}
+
 // TestElection_foreignWrite: that somebody writes a label into the Lease ends nobody's leadership; that somebody takes the holder
 // out does.
 func TestElection_foreignWrite(t *testing.T) {
@@ -233,7 +273,7 @@ func TestElection_foreignWrite(t *testing.T) {
 		c.forced.Store(true)
 		edit(true)
 		c.leads("b")
-		time.Sleep(renewPeriod)
+		time.Sleep(defaults.Renew)
 		if c.acting.Load() != 1 {
 			t.Error("a goes on although b has the lease")
 		}
@@ -261,7 +301,7 @@ func TestElection_oneActs(t *testing.T) {
 			for _, s := range servers {
 				s.set(false)
 			}
-			time.Sleep(2 * leaseDuration)
+			time.Sleep(2 * defaults.Lease)
 			if c.acting.Load() != 1 {
 				rt.Errorf("%d servers act, want one", c.acting.Load())
 			}

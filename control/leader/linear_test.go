@@ -63,7 +63,7 @@ func playLock(t *testing.T, config *rest.Config, broken bool) *linear.Recording 
 			t.Fatal(err)
 		}
 		name := fmt.Sprintf("lock-%v", broken)
-		c := &contender{t: t, r: r, id: n, client: clientset, broken: broken, lock: &lock{clientset.CoordinationV1().Leases("holdfast-system"), name}}
+		c := &contender{t: t, r: r, id: n, client: clientset, broken: broken, lock: &lock{leases: clientset.CoordinationV1().Leases("holdfast-system"), name: name, times: defaults}}
 		all.Go(func() {
 			for ctx.Err() == nil && r.Count(linear.Any) < operations {
 				c.turn(way)
@@ -103,7 +103,7 @@ func (c *contender) turn(way *linear.Way) {
 		c.act()
 	case holder(c.seen) != c.token || c.token == "":
 		c.token = fmt.Sprintf("c%d_%08x", c.id, c.count)
-		c.write(taken(c.seen, c.token))
+		c.write(taken(c.seen, c.token, defaults.Lease))
 	case luck < 18:
 		c.write(renewed(c.seen))
 	default:

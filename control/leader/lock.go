@@ -20,6 +20,7 @@ import (
 type lock struct {
 	leases coordinationclient.LeaseInterface
 	name   string
+	times  Times
 }
 
 // get reads the Lease. One that there is not is empty.
@@ -53,12 +54,12 @@ func (l *lock) watch(ctx context.Context, lease *coordinationv1.Lease) (watch.In
 func holder(lease *coordinationv1.Lease) string { return ptr.Deref(lease.Spec.HolderIdentity, "") }
 
 // taken returns the Lease as a new holder has it.
-func taken(lease *coordinationv1.Lease, token string) *coordinationv1.Lease {
+func taken(lease *coordinationv1.Lease, token string, lasts time.Duration) *coordinationv1.Lease {
 	lease = lease.DeepCopy()
 	now := metav1.NowMicro()
 	lease.Spec = coordinationv1.LeaseSpec{
 		HolderIdentity: &token, AcquireTime: &now, RenewTime: &now,
-		LeaseDurationSeconds: ptr.To(int32(leaseDuration / time.Second)),
+		LeaseDurationSeconds: ptr.To(int32(lasts / time.Second)),
 		LeaseTransitions:     ptr.To(ptr.Deref(lease.Spec.LeaseTransitions, 0) + 1),
 	}
 	return lease

@@ -21,6 +21,7 @@ var (
 type term struct {
 	lock  *lock
 	token string
+	won   func(ctx context.Context, token string) error
 	log   *slog.Logger
 
 	// lease is the Lease as this term wrote it last, and began when that write was begun. They are used by one goroutine at a
@@ -32,9 +33,9 @@ type term struct {
 // take writes the token into the Lease, in the place of the version that lease is.
 func (t *term) take(ctx context.Context, lease *coordinationv1.Lease) (err error) {
 	t.began = time.Now()
-	ctx, cancel := context.WithTimeout(ctx, renewDeadline)
+	ctx, cancel := context.WithTimeout(ctx, t.lock.times.Deadline)
 	defer cancel()
-	t.lease, err = t.lock.put(ctx, taken(lease, t.token))
+	t.lease, err = t.lock.put(ctx, taken(lease, t.token, t.lock.times.Lease))
 	return err
 }
 
@@ -51,7 +52,11 @@ func (t *term) run(ctx context.Context, lead Lead) {
 		defer close(kept)
 		t.keep(held, lose)
 	}()
-	lead(acting, t.token)
+	if err := t.count(acting); err != nil {
+		t.log.Warn("this server gives up leadership", "term", t.token, "error", err)
+	} else {
+		lead(acting, t.token)
+	}
 	if err := context.Cause(held); err != nil {
 		t.log.Warn("this server does not lead any more", "term", t.token, "reason", err)
 	}
@@ -62,11 +67,19 @@ func (t *term) run(ctx context.Context, lead Lead) {
 	}
 }
 
+// count makes the token count where the API keeps no fences.
+func (t *term) count(ctx context.Context) error {
+	if t.won == nil {
+		return nil
+	}
+	return t.won(ctx, t.token)
+}
+
 // keep renews the lease until ctx ends, and calls lose, which ends ctx, when the lease is lost.
 func (t *term) keep(ctx context.Context, lose context.CancelCauseFunc) {
-	deadline := time.AfterFunc(renewDeadline-time.Since(t.began), func() { lose(errLate) })
+	deadline := time.AfterFunc(t.lock.times.Deadline-time.Since(t.began), func() { lose(errLate) })
 	defer deadline.Stop()
-	wait := renewPeriod
+	wait := t.lock.times.Renew
 	for {
 		pause(ctx, wait)
 		if ctx.Err() != nil {
@@ -75,14 +88,14 @@ func (t *term) keep(ctx context.Context, lose context.CancelCauseFunc) {
 		began := time.Now()
 		switch err := t.renew(ctx); {
 		case err == nil:
-			deadline.Reset(renewDeadline - time.Since(began))
-			wait = renewPeriod
+			deadline.Reset(t.lock.times.Deadline - time.Since(began))
+			wait = t.lock.times.Renew
 		case errors.Is(err, errTaken):
 			lose(err)
 			return
 		default:
 			t.log.Info("the lease was not renewed; trying again", "error", err)
-			wait = retryPause
+			wait = t.lock.times.Retry
 		}
 	}
 }
@@ -109,7 +122,7 @@ func (t *term) renew(ctx context.Context) error {
 
 // release gives up the lease, if this term holds it still.
 func (t *term) release(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, renewDeadline)
+	ctx, cancel := context.WithTimeout(ctx, t.lock.times.Deadline)
 	defer cancel()
 	lease, err := t.lock.get(ctx)
 	if err != nil || holder(lease) != t.token {

@@ -2,6 +2,7 @@ package fence
 
 import (
 	"errors"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,5 +19,11 @@ func NewRefusal(resource schema.GroupResource, name, why string) error {
 	return err
 }
 
+// lostByPolicy is in the refusal of the policy holdfast-leader of a Kubernetes cluster, which can set no cause. The text is that of
+// the policy's own messageExpression.
+const lostByPolicy = " denied request: FenceLost: "
+
 // Lost says whether a write was refused because one of its fences is lost.
-func Lost(err error) bool { return apierrors.HasStatusCause(err, causeLost) }
+func Lost(err error) bool {
+	return apierrors.HasStatusCause(err, causeLost) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), lostByPolicy)
+}

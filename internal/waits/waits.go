@@ -18,7 +18,7 @@ const Variable = "HOLDFAST_WAITS"
 // for. Deadlines of calls, intervals of polling and pauses before something is tried again are none of
 // them.
 type Waits struct {
-	// AgentSilent is read by platform/bare, for the condition AgentConnected of Hosts.
+	// AgentSilent is read by platform/store, for the condition AgentConnected of Hosts.
 	AgentSilent time.Duration
 	// HostDead is read by engine/hosts, for hosts that are said to be gone.
 	HostDead time.Duration

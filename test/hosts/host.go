@@ -115,7 +115,7 @@ func (h *Host) powerOff() error {
 		return fmt.Errorf("while switching off host %s: %w", h.Name, err)
 	}
 	h.slow = false
-	return errors.Join(h.unplug(), h.setInit(process{}))
+	return errors.Join(h.unplug(), removeCgroups(h.Cgroup()), h.setInit(process{}))
 }
 
 // kill ends a host's first process and waits until it and with it all others are gone.

@@ -393,8 +393,19 @@ func TestLeftovers_namesWhatWasPlanted(t *testing.T) {
 		}
 	}()
 
+	roots, err := hierarchies()
+	if err != nil || len(roots) == 0 {
+		t.Fatalf("the hierarchies of control groups are %v (%v)", roots, err)
+	}
+	group := filepath.Join(roots[0].Mountpoint, lab.state.Prefix)
+	if err := os.Mkdir(group, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.Remove(group) }()
+
 	err = Script(io.Discard, func(t T) { lab.Leftovers(t) })
 	want := strings.Join([]string{
+		"hosts: left behind: control group " + group,
 		"hosts: left behind: directory " + lab.Dir,
 		"hosts: left behind: loop device " + loop + " on " + disk,
 		"hosts: left behind: mount at " + lab.Dir,
@@ -409,7 +420,8 @@ func TestLeftovers_namesWhatWasPlanted(t *testing.T) {
 func TestNew_sweepsLabsThatLostTheirProgram(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var lost *Lab
-	if err := Script(io.Discard, func(t T) { lost = New(t, Options{Disks: 1, Keep: true}) }); err != nil {
+	options := Options{Disks: 1, Keep: true, Machine: Machine{Cgroup: true}}
+	if err := Script(io.Discard, func(t T) { lost = New(t, options) }); err != nil {
 		t.Fatal(err)
 	}
 	// As if the program that made it had been killed.

@@ -32,6 +32,7 @@ type initConfig struct {
 	Root    string   // the host's own files
 	Share   []string // what must stay visible
 	Hosts   string   // the text of /etc/hosts
+	Machine
 }
 
 // MaybeInit must be called first in main or TestMain: a host's first process is this same program, started anew. In it,
@@ -93,6 +94,9 @@ func (h *Host) tryBoot() error {
 	if err := h.plug(init.PID); err != nil {
 		return err
 	}
+	if err := h.makeCgroup(); err != nil {
+		return err
+	}
 	if err := json.NewEncoder(configWrite).Encode(h.initConfig()); err != nil {
 		return err
 	}
@@ -120,7 +124,9 @@ func awaitReady(r *os.File) error {
 func (h *Host) initConfig() initConfig {
 	h.lab.mu.Lock()
 	defer h.lab.mu.Unlock()
-	c := initConfig{Name: h.Name, IP: h.IP, Gateway: h.lab.Gateway, Root: filepath.Join(h.Dir(), "root")}
+	c := initConfig{
+		Name: h.Name, IP: h.IP, Gateway: h.lab.Gateway, Root: filepath.Join(h.Dir(), "root"), Machine: h.lab.state.Machine,
+	}
 	names := []string{"127.0.0.1 localhost", h.lab.Gateway + " gateway"}
 	for _, s := range h.lab.state.Hosts {
 		names = append(names, s.IP+" "+s.Name)

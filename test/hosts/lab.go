@@ -65,6 +65,17 @@ type Options struct {
 	Env []string
 	// Keep lets the lab live on after the test or program, until Destroy.
 	Keep bool
+	// Machine is what hosts have beyond what a daemon needs.
+	Machine
+}
+
+// Machine is what hosts need that start containers.
+type Machine struct {
+	// Shared lets mounts propagate within a host, from its own to those of containers and back, as on
+	// a real machine.
+	Shared bool
+	// Cgroup gives each host a control group of its own in all hierarchies: see Host.Cgroup.
+	Cgroup bool
 }
 
 // Lab is a set of hosts on one network. Its methods are safe for concurrent use.
@@ -173,7 +184,7 @@ func reserve(o Options) (dir string, s state, err error) {
 	if err != nil {
 		return "", s, err
 	}
-	s = state{Prefix: fmt.Sprintf("hf%04x", rand.N(1<<16)), Owner: self, Keep: o.Keep}
+	s = state{Prefix: fmt.Sprintf("hf%04x", rand.N(1<<16)), Owner: self, Keep: o.Keep, Machine: o.Machine}
 	if s.Subnet, err = freeSubnet(); err != nil {
 		return "", s, err
 	}

@@ -30,7 +30,7 @@ func Destroy(dir string) error {
 		return err
 	}
 	// Each step is tried, whatever became of those before it.
-	err = errors.Join(killAll(s), removeLinks(s.Prefix), unmountAll(dir), detachAll(dir))
+	err = errors.Join(killAll(s), removeCgroups("/"+s.Prefix), removeLinks(s.Prefix), unmountAll(dir), detachAll(dir))
 	if err != nil {
 		return fmt.Errorf("while removing the lab in %s: %w", dir, err)
 	}
@@ -139,6 +139,10 @@ func leftovers(dir string, s state) ([]string, error) {
 	for _, name := range names {
 		left = append(left, "network interface "+name)
 	}
+	groups, e2 := cgroups("/" + s.Prefix)
+	for _, group := range groups {
+		left = append(left, "control group "+group)
+	}
 	named, _ := filepath.Glob("/run/netns/" + s.Prefix + "*")
 	for _, file := range named {
 		left = append(left, "network namespace "+file)
@@ -147,7 +151,7 @@ func leftovers(dir string, s state) ([]string, error) {
 		left = append(left, "directory "+dir)
 	}
 	sort.Strings(left)
-	return left, errors.Join(err, e)
+	return left, errors.Join(err, e, e2)
 }
 
 // processes finds the lab's processes by what Command puts into their environment, and its first processes by their PIDs.

@@ -76,6 +76,13 @@ func (c initConfig) mountAll() error {
 			return err
 		}
 	}
+	if !c.Shared {
+		return nil
+	}
+	// At the end: what is bound from a mount that is shared already joins it, and each mount below would show twice.
+	if err := unix.Mount("", "/", "", unix.MS_SHARED|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("while sharing the mounts: %w", err)
+	}
 	return nil
 }
 

@@ -23,6 +23,7 @@ type state struct {
 	Owner process
 	Keep  bool
 	Hosts []hostState
+	Machine
 }
 
 type hostState struct {

@@ -126,6 +126,9 @@ var rules = []rule{
 		module + "driver/ceph/radostest":     "what is simulated is for tests, and has no place in the program",
 		module + "test":                      "tests are above everything else",
 	}},
+	{from: "test", except: []string{"test/kube"}, bad: map[string]string{
+		module + "test/kube": "hack/run-tests builds a Kubernetes for tests and the command below test/kube alone",
+	}},
 	{from: "", bad: map[string]string{
 		"github.com/stretchr/testify": "tests use the standard library and go-cmp",
 		"gopkg.in/yaml.v3":            "sigs.k8s.io/yaml reads the tags that the kinds have",

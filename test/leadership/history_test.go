@@ -11,16 +11,16 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/holdfast-storage/holdfast/platform/bare"
+	"github.com/holdfast-storage/holdfast/platform/store"
 	"github.com/holdfast-storage/holdfast/test/home"
 	"github.com/holdfast-storage/holdfast/test/loopback"
 )
 
 // Where etcd has the leader's fence, claims and the locks of clusters.
 const (
-	leaderFence = "/holdfast/fence/" + bare.LeaderLease
+	leaderFence = "/holdfast/fence/" + store.LeaderLease
 	configMaps  = "/registry/configmaps/default/"
-	locks       = "/registry/coordination.k8s.io/leases/" + bare.SystemNamespace + "/orchestrate-"
+	locks       = "/registry/coordination.k8s.io/leases/" + store.SystemNamespace + "/orchestrate-"
 )
 
 // tokenPattern is the token of a term, as it stands in an object that was written under it.

@@ -33,7 +33,7 @@ func Inside(t *testing.T) *rest.Config {
 }
 
 func start(ctx context.Context, dir string) (*control.Server, error) {
-	ports, err := freePorts(3)
+	ports, err := FreePorts(3)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func (s *Servers) Named(t hosts.T, name string) *Server {
 
 func (s *Servers) add(t hosts.T, n int) {
 	t.Helper()
-	ports, err := freePorts(3)
+	ports, err := FreePorts(3)
 	if err != nil {
 		t.Fatalf("while looking for free ports: %v", err)
 	}
@@ -127,9 +127,9 @@ func (s *Server) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// freePorts returns ports of loopback that are free now. They are none that the kernel gives to connections (32768 and up), one of
+// FreePorts returns ports of loopback that are free now. They are none that the kernel gives to connections (32768 and up), one of
 // which could take a port between the look and the use.
-func freePorts(n int) ([]int, error) {
+func FreePorts(n int) ([]int, error) {
 	var ports []int
 	for range 100 {
 		port := 20000 + rand.IntN(12000)

@@ -19,7 +19,7 @@ import (
 const module = "github.com/holdfast-storage/holdfast"
 
 // otherModules are directories with a go.mod of their own, whose tests no tier runs.
-var otherModules = []string{"tools/", "test/kubectl/", "test/s3client/"}
+var otherModules = []string{"tools/", "test/kubectl/", "test/kube/tools/", "test/s3client/"}
 
 // check prints how many tests ran, and fails when one of the source did not.
 func (r results) check(out io.Writer, ran string) error {

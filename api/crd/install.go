@@ -1,0 +1,170 @@
+package crd
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	extensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	typed "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	semver "k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/util/retry"
+)
+
+const (
+	// annotationDefinition is on each definition that Holdfast installed, and tells which text it was made from. It spares a
+	// write at each start, and the comparison with what the server filled in.
+	annotationDefinition = "holdfast.io/definition"
+	// AnnotationVersion is on each definition that Holdfast installed: the release that installed it.
+	AnnotationVersion = "holdfast.io/version"
+)
+
+// NewerError says that a definition is there that a newer release installed. It is left as it is.
+type NewerError struct{ Kind, Version, Own string }
+
+func (e *NewerError) Error() string {
+	return fmt.Sprintf("the definition of %s is that of release %s, and this is %s: install %s or later", e.Kind, e.Version, e.Own, e.Version)
+}
+
+// Options of Install.
+type Options struct {
+	// Version is the release of the program. One that is no semantic version, as that of a development build, is neither older nor
+	// newer than another one.
+	Version string
+	// Definitions are what is installed, see All and Kubernetes. They are changed.
+	Definitions []*extensionsv1.CustomResourceDefinition
+	// Alone says that one API server serves the kinds: a new kind can be used at once.
+	Alone bool
+}
+
+// Install brings definitions to their latest form, and waits until the kinds are served. It writes nothing where
+// nothing differs, and may be repeated after an error. A definition of a newer release is left as it is: the error is then a
+// *NewerError, and all others are installed.
+func Install(ctx context.Context, client typed.CustomResourceDefinitionInterface, o Options) error {
+	var newer error
+	for _, definition := range o.Definitions {
+		err := installDefinition(ctx, client, definition, o.Version)
+		if isNewer := new(NewerError); errors.As(err, &isNewer) {
+			newer = err
+		} else if err != nil {
+			return fmt.Errorf("while installing the definition of %s: %w", definition.Spec.Names.Kind, err)
+		}
+	}
+	if err := waitEstablished(ctx, client, o.Definitions); err != nil || !o.Alone {
+		return errors.Join(err, newer)
+	}
+	for _, definition := range o.Definitions {
+		if err := backDate(ctx, client, definition.Name); err != nil {
+			return fmt.Errorf("while installing the definition of %s: %w", definition.Spec.Names.Kind, err)
+		}
+	}
+	return newer
+}
+
+// isNewer says whether a definition was installed by a later release than this one.
+func isNewer(have *extensionsv1.CustomResourceDefinition, own string) bool {
+	theirs, err := semver.ParseSemantic(have.Annotations[AnnotationVersion])
+	if err != nil {
+		return false
+	}
+	ours, err := semver.ParseSemantic(own)
+	return err == nil && ours.LessThan(theirs)
+}
+
+// settle is how long the CRD server holds up the creation of objects of a kind that is new, so that other servers hear of the
+// kind before its first object.
+const settle = 2 * time.Second
+
+// backDate spares a server that is alone the wait for the others: it lets a new kind look older than it is.
+func backDate(ctx context.Context, client typed.CustomResourceDefinitionInterface, name string) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		definition, err := client.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range definition.Status.Conditions {
+			c := &definition.Status.Conditions[i]
+			if c.Type == extensionsv1.Established && time.Since(c.LastTransitionTime.Time) < settle {
+				c.LastTransitionTime = metav1.NewTime(c.LastTransitionTime.Add(-settle))
+				_, err = client.UpdateStatus(ctx, definition, metav1.UpdateOptions{})
+			}
+		}
+		return err
+	})
+}
+
+func installDefinition(ctx context.Context, client typed.CustomResourceDefinitionInterface, want *extensionsv1.CustomResourceDefinition, version string) error {
+	text, err := json.Marshal(want.Spec)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(text)
+	id := hex.EncodeToString(sum[:])
+	have, err := client.Get(ctx, want.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		mark(want, id, version)
+		_, err = client.Create(ctx, want, metav1.CreateOptions{})
+		return err
+	}
+	switch {
+	case err != nil:
+		return err
+	case isNewer(have, version):
+		return &NewerError{Kind: want.Spec.Names.Kind, Version: have.Annotations[AnnotationVersion], Own: version}
+	case have.Annotations[annotationDefinition] == id && have.Annotations[AnnotationVersion] == version:
+		return nil
+	}
+	mark(have, id, version)
+	have.Spec = want.Spec
+	_, err = client.Update(ctx, have, metav1.UpdateOptions{})
+	return err
+}
+
+func mark(d *extensionsv1.CustomResourceDefinition, id, version string) {
+	metav1.SetMetaDataAnnotation(&d.ObjectMeta, annotationDefinition, id)
+	metav1.SetMetaDataAnnotation(&d.ObjectMeta, AnnotationVersion, version)
+}
+
+func waitEstablished(ctx context.Context, client typed.CustomResourceDefinitionInterface, wanted []*extensionsv1.CustomResourceDefinition) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		waiting, err := notEstablished(ctx, client, wanted)
+		if err == nil && waiting == "" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("while waiting for the kinds to be served (%s): %w", waiting, errors.Join(context.Cause(ctx), err))
+		case <-tick.C:
+		}
+	}
+}
+
+// notEstablished returns the name of one of the definitions that is not served yet.
+func notEstablished(ctx context.Context, client typed.CustomResourceDefinitionInterface, wanted []*extensionsv1.CustomResourceDefinition) (string, error) {
+	list, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", err
+	}
+	served := map[string]bool{}
+	for _, definition := range list.Items {
+		for _, condition := range definition.Status.Conditions {
+			if condition.Type == extensionsv1.Established && condition.Status == extensionsv1.ConditionTrue {
+				served[definition.Name] = true
+			}
+		}
+	}
+	for _, definition := range wanted {
+		if !served[definition.Name] {
+			return definition.Name, nil
+		}
+	}
+	return "", nil
+}

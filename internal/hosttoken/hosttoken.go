@@ -1,0 +1,69 @@
+// Package hosttoken gives the agent of a Kubernetes node the identity of its host. The agent's pod may ask for one token alone: that of
+// the ServiceAccount which has its node's name. The operator keeps the rights of that account.
+package hosttoken
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"golang.org/x/oauth2"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// Namespace holds the ServiceAccounts of hosts.
+	Namespace = "holdfast-hosts"
+	// lasts is how long a token is asked for. The API server may give it for another time.
+	lasts = time.Hour
+	// early is how long before its end a token is replaced.
+	early = 10 * time.Minute
+	// askTimeout bounds asking for a token.
+	askTimeout = 30 * time.Second
+)
+
+// Config returns a Config that acts as a host. own is that of the agent's pod. Each token is bound to the Node: it ends with the Node.
+func Config(own *rest.Config, node string) (*rest.Config, error) {
+	clients, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(own), "host-token"))
+	if err != nil {
+		return nil, fmt.Errorf("while preparing to ask for the host's token: %w", err)
+	}
+	config := rest.AnonymousClientConfig(own)
+	config.QPS, config.UserAgent = own.QPS, own.UserAgent
+	tokens := transport.NewCachedTokenSource(&source{clients: clients, node: node})
+	config.Wrap(func(by http.RoundTripper) http.RoundTripper { return transport.TokenSourceWrapTransport(tokens)(by) })
+	return config, nil
+}
+
+// source asks the API for tokens.
+type source struct {
+	clients kubernetes.Interface
+	node    string
+}
+
+// Token implements oauth2.TokenSource. The cache in front of it calls it once at a time.
+func (s *source) Token() (*oauth2.Token, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: ptr.To(int64(lasts / time.Second)),
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: s.node},
+	}}
+	answer, err := s.clients.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, s.node, request, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("while asking for the token of host %s (the operator makes its account): %w", s.node, err)
+	}
+	expires := answer.Status.ExpirationTimestamp.Time
+	if left := time.Until(expires); left < 2*early {
+		expires = expires.Add(-left / 2)
+	} else {
+		expires = expires.Add(-early)
+	}
+	return &oauth2.Token{AccessToken: answer.Status.Token, TokenType: "Bearer", Expiry: expires}, nil
+}

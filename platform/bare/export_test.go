@@ -1,4 +1,0 @@
-package bare
-
-// LeaveEvents has Emit leave all events to what goes on in the background.
-func (s *Store) LeaveEvents() { s.emitSlice = 0 }

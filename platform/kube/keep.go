@@ -1,0 +1,244 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// LabelProtected is on each namespace that holds a StorageCluster: the policy holdfast-keep refuses to delete it.
+const LabelProtected = "holdfast.io/protected"
+
+// parallelWrites is how many writes of one look are under way at once.
+const parallelWrites = 16
+
+// world is what one look goes by.
+type world struct {
+	nodes      []corev1.Node
+	namespaces []corev1.Namespace
+	hosts      []api.Host
+	daemons    []api.Daemon
+	actions    []api.Action
+	clusters   []api.StorageCluster
+	have       identities
+}
+
+func (k *Keeper) read(ctx context.Context) (*world, error) {
+	var (
+		w     world
+		nodes corev1.NodeList
+		names corev1.NamespaceList
+		hosts api.HostList
+		ds    api.DaemonList
+		as    api.ActionList
+		cs    api.StorageClusterList
+		sas   corev1.ServiceAccountList
+		roles rbacv1.RoleList
+		binds rbacv1.RoleBindingList
+	)
+	for _, list := range []client.ObjectList{&nodes, &names, &hosts, &ds, &as, &cs, &sas, &roles, &binds} {
+		if err := k.cache.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("while reading %T: %w", list, err)
+		}
+	}
+	w.nodes, w.namespaces, w.hosts, w.daemons, w.actions, w.clusters = nodes.Items, names.Items, hosts.Items, ds.Items, as.Items, cs.Items
+	w.have = identities{sas.Items, roles.Items, binds.Items}
+	return &w, nil
+}
+
+// keep writes what differs. What fails is told, and the rest is done.
+func (k *Keeper) keep(ctx context.Context, w *world) error {
+	var writes []func() error
+	writes = append(writes, k.keepHosts(ctx, w)...)
+	want := identitiesOf(w.hosts, w.daemons, w.actions, w.clusters)
+	writes = append(writes, keepAll(ctx, k.client, pointers(w.have.accounts), pointers(want.accounts), sameAccount)...)
+	writes = append(writes, keepAll(ctx, k.client, pointers(w.have.roles), pointers(want.roles), sameRole)...)
+	writes = append(writes, keepAll(ctx, k.client, pointers(w.have.bindings), pointers(want.bindings), sameBinding)...)
+	writes = append(writes, k.keepNamespaces(ctx, w)...)
+	errs := make([]error, len(writes))
+	var group errgroup.Group
+	group.SetLimit(parallelWrites)
+	for i, write := range writes {
+		group.Go(func() error {
+			errs[i] = write()
+			return nil
+		})
+	}
+	_ = group.Wait() // The functions return no error; they leave it in errs.
+	return errors.Join(errs...)
+}
+
+func (k *Keeper) keepHosts(ctx context.Context, w *world) (writes []func() error) {
+	wanted, refused := hostsOf(w.nodes, k.nodes)
+	for _, name := range slices.Sorted(maps.Keys(refused)) {
+		if k.told[name] != refused[name] {
+			k.log.Warn("a node becomes no host", "node", name, "reason", refused[name])
+		}
+	}
+	k.told = refused
+	have := map[string]*api.Host{}
+	for i := range w.hosts {
+		have[w.hosts[i].Name] = &w.hosts[i]
+	}
+	for _, want := range wanted {
+		h := have[want.name]
+		delete(have, want.name)
+		labels, ready := h == nil || labelsDiffer(h, want), h == nil || readyDiffers(h, want.ready)
+		if labels || ready {
+			writes = append(writes, func() error { return k.writeHost(ctx, h, want, labels, ready) })
+		}
+	}
+	for name, h := range have {
+		// A Host that no agent of Kubernetes' nodes made, as that of a restored cluster, has no node either.
+		if readyDiffers(h, nodeGone()) {
+			writes = append(writes, func() error { return k.applyReady(ctx, name, h, nodeGone()) })
+		}
+	}
+	return writes
+}
+
+// writeHost creates a Host, or writes what differs.
+func (k *Keeper) writeHost(ctx context.Context, have *api.Host, want hostOf, labels, ready bool) error {
+	if labels {
+		if err := k.applyHost(ctx, want); err != nil {
+			return err
+		}
+	}
+	if ready {
+		return k.applyReady(ctx, want.name, have, want.ready)
+	}
+	return nil
+}
+
+// applyHost writes by server-side apply: people have labels of their own on Hosts.
+func (k *Keeper) applyHost(ctx context.Context, want hostOf) error {
+	return k.apply(ctx, want.name, "labels", map[string]any{
+		"apiVersion": api.GroupVersion.String(), "kind": "Host", "metadata": map[string]any{"name": want.name, "labels": want.labels},
+	})
+}
+
+// applyReady writes the one condition that is the keeper's.
+func (k *Keeper) applyReady(ctx context.Context, name string, have *api.Host, want metav1.Condition) error {
+	want.LastTransitionTime = metav1.NewTime(time.Now())
+	if have != nil {
+		if old := meta.FindStatusCondition(have.Status.Conditions, want.Type); old != nil && old.Status == want.Status {
+			want.LastTransitionTime = old.LastTransitionTime
+		}
+	}
+	return k.apply(ctx, name, "condition "+want.Type, map[string]any{
+		"apiVersion": api.GroupVersion.String(), "kind": "Host", "metadata": map[string]any{"name": name},
+		"status": map[string]any{"conditions": []metav1.Condition{want}},
+	}, "status")
+}
+
+func (k *Keeper) apply(ctx context.Context, name, what string, content map[string]any, subresource ...string) error {
+	text, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	h, patch := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.RawPatch(types.ApplyPatchType, text)
+	if len(subresource) > 0 {
+		err = k.client.Status().Patch(ctx, h, patch, client.FieldOwner(nodesManager), client.ForceOwnership)
+	} else {
+		err = k.client.Patch(ctx, h, patch, client.FieldOwner(nodesManager), client.ForceOwnership)
+	}
+	if err != nil {
+		return fmt.Errorf("while writing the %s of host %s: %w", what, name, err)
+	}
+	return nil
+}
+
+// keepNamespaces marks the namespaces that hold clusters, and no others.
+func (k *Keeper) keepNamespaces(ctx context.Context, w *world) (writes []func() error) {
+	used := map[string]bool{}
+	for i := range w.clusters {
+		used[w.clusters[i].Namespace] = true
+	}
+	for i := range w.namespaces {
+		ns := &w.namespaces[i]
+		if _, marked := ns.Labels[LabelProtected]; marked == used[ns.Name] {
+			continue
+		}
+		value := ptr.To("")
+		if !used[ns.Name] {
+			value = nil
+		}
+		writes = append(writes, func() error {
+			text, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]*string{LabelProtected: value}}})
+			if err != nil {
+				return err
+			}
+			err = k.client.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}, client.RawPatch(types.MergePatchType, text))
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("while labelling namespace %s: %w", ns.Name, err)
+			}
+			return nil
+		})
+	}
+	return writes
+}
+
+func sameAccount(_, _ *corev1.ServiceAccount) bool { return true }
+func sameRole(a, b *rbacv1.Role) bool              { return equality.Semantic.DeepEqual(a.Rules, b.Rules) }
+func sameBinding(a, b *rbacv1.RoleBinding) bool {
+	return a.RoleRef == b.RoleRef && equality.Semantic.DeepEqual(a.Subjects, b.Subjects)
+}
+
+func pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
+}
+
+// keepAll creates, changes and deletes until the objects of a kind are those that are wanted.
+func keepAll[O client.Object](ctx context.Context, c client.Client, have, want []O, same func(a, b O) bool) (writes []func() error) {
+	there := map[types.NamespacedName]O{}
+	for _, o := range have {
+		there[client.ObjectKeyFromObject(o)] = o
+	}
+	for _, o := range want {
+		key := client.ObjectKeyFromObject(o)
+		old, found := there[key]
+		delete(there, key)
+		switch {
+		case !found:
+			writes = append(writes, func() error { return named("creating", o, c.Create(ctx, o)) })
+		case !same(old, o):
+			writes = append(writes, func() error {
+				o.SetResourceVersion(old.GetResourceVersion())
+				return named("changing", o, c.Update(ctx, o))
+			})
+		}
+	}
+	for _, o := range there {
+		writes = append(writes, func() error {
+			return named("deleting", o, client.IgnoreNotFound(c.Delete(ctx, o, client.Preconditions{UID: ptr.To(o.GetUID())})))
+		})
+	}
+	return writes
+}
+
+func named(doing string, o client.Object, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("while %s %T %s/%s: %w", doing, o, o.GetNamespace(), o.GetName(), err)
+}

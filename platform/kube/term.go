@@ -1,0 +1,190 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/fence"
+	"github.com/holdfast-storage/holdfast/platform/store"
+)
+
+const (
+	// settle is how long a new term is left to the API servers that the operator does not talk to: the watch of each brings the
+	// Term to its policy.
+	settle = time.Second
+	// checkEvery is how often a leader tries whether the fence holds, and checkPatience how long a fence may be missing that is
+	// being installed.
+	checkEvery    = 30 * time.Second
+	checkPatience = 15 * time.Second
+	checkTimeout  = 10 * time.Second
+	checkPause    = 100 * time.Millisecond
+)
+
+// ErrUnfenced says that the API did a write that the policy holdfast-leader has to refuse.
+var ErrUnfenced = errors.New("the API refuses no write of an operator that does not lead: the policies of deploy/kubernetes/20-fence.yaml " +
+	"are missing or do not work; apply them, or start the operator with --unfenced")
+
+// errReplaced says that another operator took the Lease before the Term was written.
+var errReplaced = errors.New("another operator has taken the Lease")
+
+// Terms makes the tokens of terms count.
+type Terms struct {
+	config *rest.Config
+	client client.Client
+	log    *slog.Logger
+	// unfenced lets an operator lead where the policies are missing.
+	unfenced bool
+}
+
+// NewTerms returns Terms that write with config, the operator's own. unfenced lets an operator lead where no policy holds the fence.
+func NewTerms(config *rest.Config, unfenced bool, log *slog.Logger) (*Terms, error) {
+	c, err := newClient(rest.AddUserAgent(rest.CopyConfig(config), "term"))
+	return &Terms{config: config, client: c, unfenced: unfenced, log: log}, err
+}
+
+func newClient(config *rest.Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{api.AddToScheme, corev1.AddToScheme, coordinationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("while registering kinds: %w", err)
+		}
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("while preparing the client of the API: %w", err)
+	}
+	return c, nil
+}
+
+// Won writes the Term of a new leader, and returns when the API takes its writes and no others. It fails when somebody else has the
+// Lease by now: an operator that was paused after it won does not take the fence from its successor.
+func (t *Terms) Won(ctx context.Context, token string) error {
+	if err := t.write(ctx, token); err != nil {
+		return fmt.Errorf("while writing the Term: %w", err)
+	}
+	if err := t.await(ctx, token, true); err != nil {
+		return fmt.Errorf("while waiting for the Term to count: %w", err)
+	}
+	if err := t.check(ctx, token); err != nil {
+		return err
+	}
+	return pause(ctx, settle)
+}
+
+// write puts token into the Term, on condition that the Lease was this operator's after the Term was read: a successor writes the
+// Term after it took the Lease, so one of the two writes meets a conflict, and looks again.
+func (t *Terms) write(ctx context.Context, token string) error {
+	for {
+		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+		err := t.writeOnce(ctx, token)
+		cancel()
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+}
+
+func (t *Terms) writeOnce(ctx context.Context, token string) error {
+	term := &api.Term{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: api.TermName}}
+	err := t.client.Get(ctx, client.ObjectKeyFromObject(term), term)
+	isNew := apierrors.IsNotFound(err)
+	if err != nil && !isNew {
+		return err
+	}
+	lease := &coordinationv1.Lease{}
+	if err := t.client.Get(ctx, client.ObjectKey{Namespace: store.SystemNamespace, Name: store.LeaderLease}, lease); err != nil {
+		return err
+	}
+	if ptr.Deref(lease.Spec.HolderIdentity, "") != token {
+		return errReplaced
+	}
+	if term.Spec.Leader = token; isNew {
+		return t.client.Create(ctx, term)
+	}
+	return t.client.Update(ctx, term)
+}
+
+// check finds out whether the fence holds. A policy that was installed a moment ago needs some time.
+func (t *Terms) check(ctx context.Context, token string) error {
+	if t.unfenced {
+		t.log.Warn("the operator leads without a fence (--unfenced): an operator that was paused and replaced can still write")
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, checkPatience, ErrUnfenced)
+	defer cancel()
+	return t.await(ctx, token+"-none", false)
+}
+
+// await tries a write with a token until the API does it, or refuses it.
+func (t *Terms) await(ctx context.Context, token string, done bool) error {
+	for {
+		allowed, err := t.try(ctx, token)
+		if err == nil && allowed == done {
+			return nil
+		}
+		if err != nil {
+			t.log.Info("the fence cannot be tried; trying again", "error", err)
+		}
+		if err := pause(ctx, checkPause); err != nil {
+			return err
+		}
+	}
+}
+
+// try sends a write that changes nothing, and says whether it would be done.
+func (t *Terms) try(ctx context.Context, token string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	c, err := newClient(rest.AddUserAgent(Fenced(t.config, token), "term"))
+	if err != nil {
+		return false, err
+	}
+	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, GenerateName: "fence-check-"}}
+	switch err := c.Create(ctx, probe, client.DryRunAll); {
+	case err == nil:
+		return true, nil
+	case fence.Lost(err):
+		return false, nil
+	default:
+		return false, err
+	}
+}
+
+// Watch tries every 30 s whether the fence still holds. It returns ErrUnfenced when it does not, and nil when ctx ends.
+func (t *Terms) Watch(ctx context.Context, token string) error {
+	for pause(ctx, checkEvery) == nil && !t.unfenced {
+		allowed, err := t.try(ctx, token+"-none")
+		switch {
+		case err != nil && ctx.Err() == nil:
+			t.log.Info("the fence cannot be tried; trying again", "error", err)
+		case err == nil && allowed:
+			return ErrUnfenced
+		}
+	}
+	return nil
+}
+
+// pause waits. When ctx ends before, it returns the cause.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}

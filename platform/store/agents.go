@@ -1,0 +1,258 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+)
+
+const (
+	// hostLease begins the name of the Lease in SystemNamespace that an agent renews; the host's name follows.
+	hostLease = "host-"
+	// look is how often the leader looks for agents that fell silent.
+	look = time.Second
+	// judgeTimeout bounds the writes of one look, parallelJudgements how many of them are under way at once.
+	judgeTimeout       = 5 * time.Second
+	parallelJudgements = 32
+	// judgements bounds the writes of one look. When all agents of a large fleet fall silent at once, it may be that the servers have
+	// too much to do to hear them, and to write as much for each would keep them from it.
+	judgements = 64
+)
+
+// Reasons of a Host's condition AgentConnected.
+const (
+	ReasonConnected = "Connected"
+	ReasonSilent    = "Silent"
+	// formerlyReturned is what earlier versions had as the reason instead of the message HostAgentReturned. Tables would show it until the next silence.
+	formerlyReturned = "HeardAgain"
+)
+
+// heartbeats knows when each agent was last heard, by this server's own clock: the hosts' clocks may be wrong.
+type heartbeats struct {
+	mu    sync.Mutex
+	beats map[string]beat
+	now   func() time.Time
+	// began is when this server began to listen.
+	began time.Time
+}
+
+type beat struct {
+	renewed metav1.MicroTime
+	heard   time.Time
+	// instances are the agents that renewed the Lease of late.
+	instances sightings
+	// known is set when a renewal was seen. A Lease that was there before may have been left by an agent long dead.
+	known bool
+}
+
+func newHeartbeats() *heartbeats {
+	return &heartbeats{beats: map[string]beat{}, now: time.Now, began: time.Now()}
+}
+
+func (h *heartbeats) saw(host string, lease *coordinationv1.Lease, gone bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if gone {
+		delete(h.beats, host)
+		return
+	}
+	now := h.now()
+	var renewed metav1.MicroTime
+	if lease.Spec.RenewTime != nil {
+		renewed = *lease.Spec.RenewTime
+	}
+	last, seen := h.beats[host]
+	if !seen || !last.renewed.Equal(&renewed) {
+		h.beats[host] = beat{renewed: renewed, heard: now, known: seen, instances: last.instances.add(lease, now)}
+	}
+}
+
+func (h *heartbeats) of(host string) (beat, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b, ok := h.beats[host]
+	return b, ok
+}
+
+// ReportAges says of each host whose agent was ever heard how long ago that was, by this server's own clock.
+func (s *Store) ReportAges() []time.Duration {
+	s.beats.mu.Lock()
+	defer s.beats.mu.Unlock()
+	now := time.Now()
+	ages := make([]time.Duration, 0, len(s.beats.beats))
+	for _, b := range s.beats.beats {
+		ages = append(ages, now.Sub(b.heard))
+	}
+	return ages
+}
+
+// WatchAgents keeps the condition AgentConnected of all Hosts, and the label that is their name, until ctx ends. A Host's condition is written when it changes,
+// not with each heartbeat. It keeps the labels of what Holdfast makes, too, and says of Daemons of silent hosts
+// that nobody knows how they are. An agent that is not heard for longer than silence is silent, see waits.Waits.AgentSilent.
+func (s *Store) WatchAgents(ctx context.Context, silence time.Duration) error {
+	started := time.Now()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	marks := started
+	for {
+		s.judgeAgents(ctx, started, silence)
+		if now := time.Now(); !now.Before(marks) {
+			marks = now.Add(s.mark(ctx))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// judgeAgents looks at all hosts once and writes what changed, many at a time: when a rack loses power, or a leader starts,
+// it is hundreds. A write that hangs holds up the others no longer than judgeTimeout; what was not written is with the next look.
+func (s *Store) judgeAgents(ctx context.Context, started time.Time, silence time.Duration) {
+	var hosts api.HostList
+	if err := s.cache.List(ctx, &hosts); err != nil {
+		s.log.Warn("listing hosts", "error", err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, judgeTimeout)
+	defer cancel()
+	var group errgroup.Group
+	group.SetLimit(parallelJudgements)
+	written := 0
+	for i := range hosts.Items {
+		name := hosts.Items[i].Name
+		want, ok := s.judge(&hosts.Items[i], started, time.Now(), silence)
+		twins, changed := s.judgeTwins(&hosts.Items[i], time.Now())
+		renamed := !s.nodeLabels && hosts.Items[i].Labels[api.LabelHostname] != name
+		unsaid := unsaidStanding(&hosts.Items[i])
+		if !ok && !renamed && !changed && !unsaid {
+			continue
+		}
+		if written++; written > judgements {
+			break
+		}
+		group.Go(func() error {
+			if renamed {
+				s.putHostname(ctx, name)
+			}
+			var conditions []metav1.Condition
+			if ok {
+				conditions = append(conditions, want)
+			}
+			if changed {
+				conditions = append(conditions, twins)
+			}
+			if err := s.putAgent(ctx, name, conditions, unsaid); err != nil && s.life.Err() == nil {
+				s.log.Warn("writing what is heard of a host", "host", name, "error", err)
+			}
+			return nil
+		})
+	}
+	s.judgeDaemons(ctx, &group, hosts.Items, judgements-written)
+	_ = group.Wait() // The functions return no error; they log it.
+}
+
+// judge says what the condition of a host shall be; ok is false when it is right as it is.
+func (s *Store) judge(host *api.Host, started, now time.Time, silence time.Duration) (want metav1.Condition, ok bool) {
+	b, heard := s.beats.of(host.Name)
+	have := meta.FindStatusCondition(host.Status.Conditions, api.HostAgentConnected)
+	since := b.heard
+	if !heard {
+		// No heartbeat at all: the host may have joined this moment, or the leader may have started.
+		since = latest(started, host.CreationTimestamp.Time)
+	}
+	want = metav1.Condition{Type: api.HostAgentConnected, Status: metav1.ConditionTrue, Reason: ReasonConnected}
+	switch silent := now.Sub(since) > silence; {
+	case silent:
+		want.Status, want.Reason = metav1.ConditionFalse, ReasonSilent
+		want.Message = fmt.Sprintf("the agent was not heard for %s", silence)
+	case have != nil && have.Status == metav1.ConditionFalse && b.known:
+		want.Message = api.HostAgentReturned
+	case !heard, have != nil && have.Status == metav1.ConditionFalse && !b.known:
+		return want, false
+	case have != nil && have.Reason == formerlyReturned:
+		want.Message = api.HostAgentReturned
+		return want, true
+	}
+	return want, have == nil || have.Status != want.Status
+}
+
+// unsaidStanding says whether a host does not say yet how it is by its newest spec.
+func unsaidStanding(h *api.Host) bool {
+	judged := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected) != nil
+	return judged && h.Status.ObservedGeneration != h.Generation
+}
+
+// standHost sets Ready, Reconciling and Stalled of a host by whether its agent is connected, and is the only one.
+func standHost(h *api.Host, now time.Time) {
+	connected := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected)
+	single := meta.FindStatusCondition(h.Status.Conditions, api.HostSingleMachine)
+	if connected == nil {
+		return
+	}
+	h.Status.ObservedGeneration = h.Generation
+	switch {
+	case connected.Status != metav1.ConditionTrue:
+		message := cmp.Or(connected.Message, "the agent is disconnected")
+		api.SetStanding(&h.Status.Conditions, h.Generation, api.Standing{Stalled: true, Reason: api.ReasonAgentDisconnected, Message: message}, now)
+	case single != nil && single.Status == metav1.ConditionFalse:
+		message := cmp.Or(single.Message, "two machines run as this host")
+		api.SetStanding(&h.Status.Conditions, h.Generation, api.Standing{Stalled: true, Reason: api.ReasonTwoMachines, Message: message}, now)
+	default:
+		api.SetStanding(&h.Status.Conditions, h.Generation, api.Standing{Ready: true, Reason: api.ReasonReady}, now)
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// putHostname gives a host the label back that StorageNodes find it by. Agents may not write labels, and an edit of it by hand has
+// the StorageNodes on the host accepted no more.
+func (s *Store) putHostname(ctx context.Context, host string) {
+	err := s.PutHost(ctx, host, func(h *api.Host) { metav1.SetMetaDataLabel(&h.ObjectMeta, api.LabelHostname, host) })
+	switch {
+	case err == nil:
+		s.log.Warn("the label "+api.LabelHostname+" of a host was not its name, and is set again", "host", host)
+	case !errors.Is(err, engine.ErrNotFound) && s.life.Err() == nil:
+		s.log.Warn("setting the label "+api.LabelHostname+" of a host again", "host", host, "error", err)
+	}
+}
+
+func (s *Store) putAgent(ctx context.Context, host string, want []metav1.Condition, unsaid bool) error {
+	for _, c := range want {
+		s.log.Info("what is heard of a host has changed", "host", host, "reason", c.Reason, "message", c.Message)
+	}
+	if len(want) == 0 && !unsaid {
+		return nil
+	}
+	err := edit(ctx, s, types.NamespacedName{Name: host}, func(h *api.Host) error {
+		was := h.Status.DeepCopy()
+		for _, c := range want {
+			meta.SetStatusCondition(&h.Status.Conditions, c)
+		}
+		if standHost(h, time.Now()); equality.Semantic.DeepEqual(was, &h.Status) {
+			return errUnchanged
+		}
+		return nil
+	}, s.updateStatus)
+	return client.IgnoreNotFound(err)
+}

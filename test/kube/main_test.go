@@ -1,0 +1,13 @@
+package kube
+
+import (
+	"os"
+	"testing"
+
+	"github.com/holdfast-storage/holdfast/test/hosts"
+)
+
+func TestMain(m *testing.M) {
+	hosts.MaybeInit()
+	os.Exit(m.Run())
+}
