@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -80,6 +81,7 @@ func (p *pod) start() (*container, error) {
 	if err := c.cmd.Start(); err != nil {
 		return nil, &startError{"RunContainerError", err}
 	}
+	sessions.Store(c.cmd.Process.Pid, run{string(p.is.UID), c.id})
 	p.k.mu.Lock()
 	p.k.logs[p.is.Namespace+"/"+p.is.Name] += "\n" + c.log
 	p.k.mu.Unlock()
@@ -97,13 +99,14 @@ func (p *pod) start() (*container, error) {
 func (c *container) wait() {
 	_ = c.cmd.Wait() // how it ended is in its state
 	c.killAll()
+	sessions.Delete(c.cmd.Process.Pid)
 	c.over = metav1.Now().Rfc3339Copy()
 	close(c.ended)
 }
 
 func (c *container) killAll() {
 	for {
-		left := processes(envContainer, c.id)
+		left := processes(func(r run) bool { return r.container == c.id })
 		for _, p := range left {
 			_ = syscall.Kill(p.PID, syscall.SIGKILL)
 		}
@@ -159,10 +162,19 @@ type Process struct {
 	Container   string
 }
 
-// Processes finds the processes of a pod, as the agent of a node does by cgroups.
-func Processes(uid types.UID) []Process { return processes(envPod, string(uid)) }
+// sessions are the sessions of containers, by their numbers: what a process is known by while its program is exchanged, when it
+// has no environment.
+var sessions sync.Map
 
-func processes(key, value string) (out []Process) {
+// run is one run of a pod's command.
+type run struct{ pod, container string }
+
+// Processes finds the processes of a pod, as the agent of a node does by cgroups.
+func Processes(uid types.UID) []Process {
+	return processes(func(r run) bool { return r.pod == string(uid) })
+}
+
+func processes(of func(run) bool) (out []Process) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
@@ -172,24 +184,33 @@ func processes(key, value string) (out []Process) {
 		if err != nil {
 			continue
 		}
-		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
-		if err != nil || entry(env, key) != value {
-			continue
-		}
-		p := Process{PID: pid, Container: entry(env, envContainer)}
 		stat, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
 		if err != nil {
 			continue
 		}
 		f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		if f[0] == "Z" || f[0] == "X" {
+		r, found := runOf(e.Name(), f[3])
+		if !found || !of(r) || f[0] == "Z" || f[0] == "X" {
 			continue
 		}
+		p := Process{PID: pid, Container: r.container}
 		p.Parent, _ = strconv.Atoi(f[1])
 		p.Started, _ = strconv.ParseUint(f[19], 10, 64)
 		out = append(out, p)
 	}
 	return out
+}
+
+// runOf is the run that a process is of, by its session or else by its environment.
+func runOf(pid, session string) (run, bool) {
+	if number, err := strconv.Atoi(session); err == nil {
+		if r, ok := sessions.Load(number); ok {
+			return r.(run), true
+		}
+	}
+	env, err := os.ReadFile(filepath.Join("/proc", pid, "environ"))
+	r := run{entry(env, envPod), entry(env, envContainer)}
+	return r, err == nil && r.pod != ""
 }
 
 func entry(env []byte, key string) string {
