@@ -12,6 +12,7 @@
 //	agent/actions/<uid>.json                which process a restart that is under way is to end
 //	agent/machine.json                      the machine that the directory was used on last, and another one that runs as this host
 //	agent/runtime                           the records of the runtime for plain processes
+//	agent/pods                              those of the runtime for pods
 //
 // and below the run directory <namespace>.<name>, ${RUN}, for sockets.
 package agent

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 	"github.com/holdfast-storage/holdfast/internal/torus"
-	"github.com/holdfast-storage/holdfast/test/kubelet"
+	"github.com/holdfast-storage/holdfast/test/podnode"
 )
 
 // TestServiceAgents: none has the name of another one, whatever package it is of.
@@ -118,7 +118,7 @@ func TestPodRuntime(t *testing.T) {
 	if cfg.Node != "n1" || cfg.Image != "i" || cfg.PriorityClass != "high" || !slices.Equal(cfg.PullSecrets, []string{"a", "b"}) {
 		t.Errorf("%+v", cfg)
 	}
-	c := agent.Config{Name: "n1", REST: kubelet.NewAPI(t).Config(t)}
+	c := agent.Config{Name: "n1", REST: podnode.NewAPI(t).Config(t)}
 	r, kind, err := podRuntime(c)(t.Context(), t.TempDir(), nil, nil, slog.Default())
 	if err != nil {
 		t.Fatal(err)

@@ -23,21 +23,21 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/runtime/runtimetest"
-	"github.com/holdfast-storage/holdfast/test/kubelet"
+	"github.com/holdfast-storage/holdfast/test/podnode"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // node is one with a stand-in for Kubernetes.
 type node struct {
-	api     *kubelet.API
-	kubelet *kubelet.Kubelet
+	api     *podnode.API
+	kubelet *podnode.Kubelet
 }
 
 func newNode(t *testing.T) *node {
 	t.Helper()
-	api := kubelet.NewAPI(t)
-	return &node{api, kubelet.New(t, api, "n1")}
+	api := podnode.NewAPI(t)
+	return &node{api, podnode.New(t, api, "n1")}
 }
 
 // open opens the runtime of the next agent.
@@ -50,7 +50,7 @@ func (n *node) open(t *testing.T, dir string, change ...func(*Config)) *Runtime 
 			First: time.Millisecond, Min: 50 * time.Millisecond, Max: 200 * time.Millisecond, Reset: time.Minute,
 		},
 		Processes: func(uid types.UID) (out []Process, err error) {
-			for _, p := range kubelet.Processes(uid) {
+			for _, p := range podnode.Processes(uid) {
 				out = append(out, Process(p))
 			}
 			return out, nil
@@ -66,7 +66,7 @@ func (n *node) open(t *testing.T, dir string, change ...func(*Config)) *Runtime 
 	return r
 }
 
-// The suite runs against a stand-in for Kubernetes; see package kubelet for what that shows and
+// The suite runs against a stand-in for Kubernetes; see package podnode for what that shows and
 // what not.
 func TestConformance(t *testing.T) {
 	nodes := map[string]*node{}

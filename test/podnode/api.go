@@ -1,4 +1,4 @@
-// Package kubelet is a stand-in for Kubernetes as an agent on a node sees it: an API server over
+// Package podnode is a stand-in for Kubernetes as an agent on a node sees it: an API server over
 // HTTP that has pods and nothing else, and the kubelet of one node, which runs the pods' commands
 // as processes.
 //
@@ -9,7 +9,7 @@
 // itself are missing. It shows that whoever makes pods speaks to the API rightly and goes by what
 // pods go through. That a real kubelet takes those pods it does not show: tests of Kubernetes
 // itself do.
-package kubelet
+package podnode
 
 import (
 	"encoding/json"
