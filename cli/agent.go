@@ -91,7 +91,7 @@ func (a *agentFlags) run(ctx context.Context, c agent.Config) error {
 	services := serviceAgents()
 	machine, former := instance.Machine(), instance.FormerMachine()
 	hold, release := holdElsewhere(dataDir, log, machine, former)
-	newRuntime := newRuntime
+	var newRuntime makesRuntime = newRuntime
 	if c.OfNode {
 		newRuntime = podRuntime(c)
 	}

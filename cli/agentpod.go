@@ -21,19 +21,21 @@ import (
 
 // The environment of an agent in a pod.
 const (
-	// nodeVariable is the name of its Node, addressVariable the address that other nodes know it by.
+	// nodeVariable is the name of its Node, addressVariable the address that other nodes know it
+	// by.
 	nodeVariable, addressVariable = "NODE_NAME", "HOST_IP"
 	// imageVariable is the image of its own container, which the pods of its daemons get.
 	imageVariable = "HOLDFAST_IMAGE"
-	// pullVariable is when the image is pulled, secretsVariable with which Secrets of the namespaces of
-	// daemons (names, separated by commas), and priorityVariable the priority class of the pods.
+	// pullVariable is when the image is pulled, secretsVariable with which Secrets of the
+	// namespaces of daemons (names, separated by commas), and priorityVariable the priority class
+	// of the pods.
 	pullVariable     = "HOLDFAST_IMAGE_PULL_POLICY"
 	secretsVariable  = "HOLDFAST_IMAGE_PULL_SECRETS" //nolint:gosec // names of Secrets
 	priorityVariable = "HOLDFAST_PRIORITY_CLASS"
 )
 
-// hostMounts are the mounts of the host for an agent in a pod, whose own mount namespace shows hardly
-// any of them.
+// hostMounts are the mounts of the host for an agent in a pod, whose own mount namespace shows
+// hardly any of them.
 const hostMounts = "/proc/1/mountinfo"
 
 // runOfNode runs the agent of a Kubernetes node until ctx ends.
@@ -73,10 +75,13 @@ func checkNode(node string) error {
 	return &exitError{exitUsage, errors.New(text)}
 }
 
+// makesRuntime is what makes the runtime of an agent, as newRuntime does.
+type makesRuntime func(
+	ctx context.Context, dataDir string, services []service.ServiceAgent, hold <-chan struct{}, log *slog.Logger,
+) (runtime.Runtime, api.RuntimeKind, error)
+
 // podRuntime runs daemons as pods. It is newRuntime for the agent of a Kubernetes node.
-func podRuntime(
-	c agent.Config,
-) func(context.Context, string, []service.ServiceAgent, <-chan struct{}, *slog.Logger) (runtime.Runtime, api.RuntimeKind, error) {
+func podRuntime(c agent.Config) makesRuntime {
 	return func(
 		ctx context.Context, dataDir string, services []service.ServiceAgent, _ <-chan struct{}, log *slog.Logger,
 	) (runtime.Runtime, api.RuntimeKind, error) {

@@ -162,8 +162,8 @@ type Process struct {
 	Container   string
 }
 
-// sessions are the sessions of containers, by their numbers: what a process is known by while its program is exchanged, when it
-// has no environment.
+// sessions are the sessions of containers, by their numbers: what a process is known by while its
+// program is exchanged, when it has no environment.
 var sessions sync.Map
 
 // run is one run of a pod's command.

@@ -23,7 +23,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/tier"
 )
 
-// insideVariable is the kubeconfig of the part of a test that runs on a node, nodeVariable the node.
+// insideVariable is the kubeconfig of the part of a test that runs on a node, nodeVariable the
+// node.
 const insideVariable, nodeVariable = "HOLDFAST_TEST_INSIDE", "HOLDFAST_TEST_NODE"
 
 func TestMain(m *testing.M) {
@@ -34,8 +35,8 @@ func TestMain(m *testing.M) {
 // limit bounds the suite. A container that ends a second time waits for ten seconds.
 const limit = 8 * time.Minute
 
-// TestRuntime has the runtime pass its suite with real pods. The suite runs on the node, as an agent
-// does: it sees the node's directories and processes.
+// TestRuntime has the runtime pass its suite with real pods. The suite runs on the node, as an
+// agent does: it sees the node's directories and processes.
 func TestRuntime(t *testing.T) {
 	tier.Full(t)
 	k := kube.New(t, kube.Options{})
