@@ -83,7 +83,8 @@ func isReady(p *corev1.Pod) bool {
 	return false
 }
 
-// A Daemon becomes a pod that is ready when the daemon serves; it is restarted, adopted, replaced and removed.
+// A Daemon becomes a pod that is ready when the daemon serves; it is restarted, adopted, replaced
+// and removed.
 func TestRun_pods(t *testing.T) {
 	w := newPodWorld(t)
 	w.service.set(func(s *sleeper) { s.awaits = "the others" })
@@ -91,7 +92,8 @@ func TestRun_pods(t *testing.T) {
 	w.create(sleeperDaemon("one"))
 	d := w.awaitState("one", api.DaemonRunning)
 	p := w.pods.Pod("default", "one")
-	if len(p.OwnerReferences) != 1 || p.OwnerReferences[0].UID != "uid-one" || p.Labels["holdfast.io/host"] != "h1" || isReady(p) {
+	owned := len(p.OwnerReferences) == 1 && p.OwnerReferences[0].UID == "uid-one"
+	if !owned || p.Labels["holdfast.io/host"] != "h1" || isReady(p) {
 		t.Errorf("the pod: %+v", p.ObjectMeta)
 	}
 	w.service.set(func(s *sleeper) { s.awaits = "" })
@@ -130,7 +132,8 @@ func TestRun_podsProblem(t *testing.T) {
 	w.create(sleeperDaemon("one"))
 	w.await("why it does not run", func() bool {
 		s := w.daemon("one").Status
-		return s.State == api.DaemonBackOff && s.Message == `the pod does not start: ImagePullBackOff: Back-off pulling image "holdfast:1"`
+		return s.State == api.DaemonBackOff &&
+			s.Message == `the pod does not start: ImagePullBackOff: Back-off pulling image "holdfast:1"`
 	})
 	w.kubelet.Images("holdfast:1")
 	d := w.awaitState("one", api.DaemonRunning)

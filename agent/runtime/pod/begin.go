@@ -3,6 +3,7 @@ package pod
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -105,16 +106,17 @@ func ownerOf(pod *corev1.Pod) types.UID {
 // setProcess makes p what is started the next time.
 func (e *entry) setProcess(p runtime.Process) error {
 	e.rt.mu.Lock()
+	if e.confirmed && reflect.DeepEqual(e.rec.Process, p) {
+		e.rt.mu.Unlock()
+		return nil // whoever starts it again and again has nothing done by that
+	}
 	e.rec.Process, e.confirmed = p, true
 	if e.pod != nil {
 		e.given = endsOf(e.pod)
 	}
+	e.wake()
 	e.rt.mu.Unlock()
-	if err := e.record(); err != nil {
-		return err
-	}
-	e.changed()
-	return nil
+	return e.record()
 }
 
 // mustEnd says whether a process has to be stopped before it is started: a Stop was cut off, or it
@@ -125,7 +127,7 @@ func (e *entry) mustEnd(p runtime.Process) bool {
 	if e.stopping() {
 		return true
 	}
-	owner := types.UID("")
+	owner := types.UID(e.rec.Process.Of.UID)
 	if e.pod != nil {
 		owner = ownerOf(e.pod)
 	}

@@ -164,11 +164,16 @@ func endOf(last *corev1.Pod, now time.Time) (exit *runtime.Exit, began time.Time
 	return nil, last.CreationTimestamp.Time
 }
 
+// wake has whoever waits for a change look. The caller holds the runtime's lock.
+func (e *entry) wake() {
+	close(e.again)
+	e.again = make(chan struct{})
+}
+
 // changed tells whoever waits, and the agent.
 func (e *entry) changed() {
 	e.rt.mu.Lock()
-	close(e.again)
-	e.again = make(chan struct{})
+	e.wake()
 	e.rt.mu.Unlock()
 	e.rt.changes.Notify(e.name)
 }

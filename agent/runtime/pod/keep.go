@@ -78,14 +78,19 @@ func (e *entry) renew(unwanted bool) time.Duration {
 		return pause
 	}
 	if err := e.create(e.rt.ctx); err != nil && e.rt.ctx.Err() == nil {
-		e.rt.mu.Lock()
-		e.rec.Ends++
-		e.backOff, e.problem = time.Now().Add(e.rt.cfg.BackOff.Delay(e.rec.Ends)), limit(err.Error())
-		e.rt.mu.Unlock()
-		e.rt.log.Warn("the pod of a daemon cannot be made; retrying", "daemon", e.name, "error", err)
-		e.changed()
+		e.postpone(err)
 	}
-	return 0
+	return lookEvery
+}
+
+// postpone notes that no pod can be made, and when to try again.
+func (e *entry) postpone(err error) {
+	e.rt.mu.Lock()
+	e.rec.Ends++
+	e.backOff, e.problem = time.Now().Add(e.rt.cfg.BackOff.Delay(e.rec.Ends)), limit(err.Error())
+	e.rt.mu.Unlock()
+	e.rt.log.Warn("the pod of a daemon cannot be made; retrying", "daemon", e.name, "error", err)
+	e.changed()
 }
 
 // awaitsEnd says whether a process of the last pod, which is gone, lives. It is asked again and
@@ -134,6 +139,9 @@ func (e *entry) remove(pod *corev1.Pod) time.Duration {
 	gone, err := e.rt.api.delete(e.rt.ctx, pod)
 	if err != nil && e.rt.ctx.Err() == nil {
 		e.rt.log.Warn("a pod cannot be deleted; retrying", "daemon", e.name, "error", err)
+		e.rt.mu.Lock()
+		e.replaced = nil // it may start by itself meanwhile
+		e.rt.mu.Unlock()
 		return e.rt.cfg.BackOff.Max
 	}
 	if gone {

@@ -97,7 +97,7 @@ func shell(dir, script string) runtime.Process {
 const (
 	sleeps = "exec sleep 1000"
 	// endsLate ends when it was asked to and the file go is there.
-	endsLate = `trap 'until [ -e $T/go ]; do sleep 0.01; done; exit 0' TERM; while :; do sleep 0.02; done`
+	endsLate = `trap 'until [ -e $T/go ]; do sleep 0.01; done; exit 0' TERM; touch $T/ready; while :; do sleep 0.02; done`
 )
 
 // start starts a process, and waits until it runs.
@@ -128,6 +128,14 @@ func await(t *testing.T, r *Runtime, what string, ok func(s runtime.State, known
 			t.Fatalf("not seen: %s; %+v, known %v, last exit %+v", what, s, known, s.LastExit)
 		}
 	}
+}
+
+func awaitFile(t *testing.T, r *Runtime, file string) {
+	t.Helper()
+	await(t, r, file, func(runtime.State, bool) bool {
+		_, err := os.Stat(file)
+		return err == nil
+	})
 }
 
 func stop(t *testing.T, r *Runtime) {
@@ -228,6 +236,7 @@ func TestDeletedByOthers(t *testing.T) {
 	r := n.open(t, dir)
 	defer r.Close()
 	first := start(t, r, shell(dir, endsLate))
+	awaitFile(t, r, filepath.Join(dir, "ready"))
 	n.api.Delete(t, "default", "x", 5)
 	s := await(t, r, "the deletion", func(s runtime.State, _ bool) bool { return s.Problem != "" })
 	if s.Stopping || !s.Running || !strings.Contains(s.Problem, "the agent did not ask for") {
@@ -327,12 +336,36 @@ func TestOtherProcess(t *testing.T) {
 		pod := n.api.Pod("default", "x")
 		return s.Running && s.PID != 0 && pod != nil && pod.UID != uid
 	})
-	await(t, r, "its file", func(runtime.State, bool) bool {
-		_, err := os.Stat(filepath.Join(dir, "other"))
-		return err == nil
-	})
+	awaitFile(t, r, filepath.Join(dir, "other"))
 	if s.Restarts != 1 || s.LastExit == nil || s.LastExit.Reason != "signal: killed" {
 		t.Errorf("%+v, last exit %+v", s, s.LastExit)
+	}
+	stop(t, r)
+}
+
+// Whoever starts the same process again and again hears of no change: the agent would do so because
+// of it.
+func TestStart_again(t *testing.T) {
+	n, dir := newNode(t), t.TempDir()
+	r := n.open(t, dir)
+	defer r.Close()
+	start(t, r, shell(dir, sleeps))
+	for quiet := false; !quiet; {
+		select {
+		case <-r.Changes():
+		case <-time.After(100 * time.Millisecond): // the kubelet has said all
+			quiet = true
+		}
+	}
+	for range 3 {
+		if err := r.Start(t.Context(), shell(dir, sleeps)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case name := <-r.Changes():
+		t.Errorf("%s changed", name)
+	case <-time.After(200 * time.Millisecond):
 	}
 	stop(t, r)
 }
@@ -343,6 +376,7 @@ func TestStop_steps(t *testing.T) {
 	r := n.open(t, dir)
 	defer r.Close()
 	start(t, r, shell(dir, endsLate))
+	awaitFile(t, r, filepath.Join(dir, "ready"))
 	var stopped sync.WaitGroup
 	stopped.Go(func() { stop(t, r) })
 	await(t, r, "the deletion", func(runtime.State, bool) bool {
