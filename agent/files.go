@@ -87,6 +87,9 @@ func (a *agent) readSecret(ctx context.Context, namespace, name string, into *co
 	if apierrors.IsNotFound(err) {
 		return waitFor("the Secret %s, which does not exist yet", name)
 	}
+	if a.OfNode && apierrors.IsForbidden(err) { // the operator gives the right when it sees the Daemon
+		return waitFor("the right to read the Secret %s, which the operator has not given yet", name)
+	}
 	if err != nil {
 		return fmt.Errorf("while reading the Secret %s: %w", name, err)
 	}

@@ -19,6 +19,8 @@ type follower struct {
 
 	lease *coordinationv1.Lease
 	seen  time.Time
+	// blind is set while the Lease cannot be read.
+	blind bool
 }
 
 // await returns when this server may try to take the Lease, with the Lease as it was seen last, or when ctx ends.
@@ -26,16 +28,27 @@ func (f *follower) await(ctx context.Context) *coordinationv1.Lease {
 	for ctx.Err() == nil {
 		lease, err := f.read(ctx)
 		if err != nil {
-			f.log.Debug("the lease cannot be read; trying again", "error", err)
+			f.unread(err)
 			pause(ctx, f.lock.times.Retry)
 			continue
 		}
+		f.blind = false
 		f.saw(lease)
 		if f.free() || f.follow(ctx) {
 			return f.lease
 		}
 	}
 	return f.lease
+}
+
+// unread tells why the Lease cannot be read. Once is enough until it was read again.
+func (f *follower) unread(err error) {
+	level := slog.LevelDebug
+	if !f.blind {
+		level = slog.LevelInfo
+	}
+	f.blind = true
+	f.log.Log(context.Background(), level, "the lease cannot be read; trying again", "error", err)
 }
 
 func (f *follower) read(ctx context.Context) (*coordinationv1.Lease, error) {

@@ -28,7 +28,7 @@ const (
 	// checkEvery is how often a leader tries whether the fence holds, and checkPatience how long a fence may be missing that is
 	// being installed.
 	checkEvery    = 30 * time.Second
-	checkPatience = 15 * time.Second
+	checkPatience = 45 * time.Second
 	checkTimeout  = 10 * time.Second
 	checkPause    = 100 * time.Millisecond
 )

@@ -58,6 +58,8 @@ type Cluster struct {
 	Lab *hosts.Lab
 
 	nodes []*Node
+	// diskCount is the number of disks of each node.
+	diskCount int
 }
 
 // New makes a cluster, waits until all nodes are Ready, and has it removed when the test ends. The
@@ -75,7 +77,7 @@ func New(t hosts.T, o Options) *Cluster {
 	})
 	control := lab.Host(o.Nodes + 1)
 	plane := newPlane(t, bin, filepath.Join(lab.Dir, "kubernetes"), &labPlace{control}, o.Flags)
-	c := &Cluster{Lab: lab, Plane: plane}
+	c := &Cluster{Lab: lab, Plane: plane, diskCount: o.Disks}
 	for number := range o.Nodes {
 		c.nodes = append(c.nodes, &Node{Host: lab.Host(number + 1), number: number + 1, cluster: c})
 	}
@@ -86,6 +88,9 @@ func New(t hosts.T, o Options) *Cluster {
 	c.letProxiesIn(t)
 	if err := copies.Wait(); err != nil {
 		t.Fatalf("kube: %v", err)
+	}
+	for _, n := range c.nodes { // pods ask the API server by their own addresses
+		control.Run(t, context.Background(), "ip", "route", "add", n.podNetwork(), "via", n.IP)
 	}
 	for _, n := range c.nodes {
 		n.start(t)

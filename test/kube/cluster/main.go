@@ -86,7 +86,8 @@ Ready in %[1]s. Next:
 
   export KUBECONFIG=%[2]s PATH=%[3]s:$PATH
   kubectl apply -f deploy/kubernetes/   # with image: %[4]s
-                                        # and for agents HOLDFAST_DEVICE_FILTER: %[5]s
+  kubectl -n holdfast-system set env ds/holdfast-agent 'HOLDFAST_DEVICE_FILTER=%[5]s'
+                                        # the nodes share a kernel: each shows its own disks
   sudo nsenter -t %[6]d -a              # a shell on the first node
   ls %[7]s/h*/logs      # what the programs of the nodes say; h4 has the control plane
   sudo make kube-down                   # remove everything
