@@ -54,8 +54,8 @@ func (a *agent) beat(ctx context.Context) {
 	}
 }
 
-// renew writes the Lease over what this agent knows of it. Nobody else writes it but another agent
-// of the same name: then the write is refused, and the Lease is read.
+// renew writes the Lease over what this agent knows of it. Nobody else writes it but another agent of the same name: then the
+// write is refused, and the Lease is read.
 func (a *agent) renew(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, BeatInterval)
 	defer cancel()
@@ -94,8 +94,7 @@ func (a *agent) putLease(ctx context.Context, old *coordv1.Lease) error {
 	metav1.SetMetaDataAnnotation(&full.ObjectMeta, instance.Annotation, self.String())
 	err := a.writeLease(ctx, full, client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsForbidden(err) {
-		// Servers of an earlier version take no annotation. With them it is as it was: nobody tells
-		// two machines apart.
+		// Servers of an earlier version take no annotation. With them it is as it was: nobody tells two machines apart.
 		delete(full.Annotations, instance.Annotation)
 		err = a.writeLease(ctx, full, client.MergeFrom(old))
 	}
@@ -114,8 +113,7 @@ func (a *agent) writeLease(ctx context.Context, full *coordv1.Lease, patch clien
 	return a.client.Patch(ctx, full, patch)
 }
 
-// noticeClock has the host reported when its clock comes to differ from the server's, or to agree
-// again.
+// noticeClock has the host reported when its clock comes to differ from the server's, or to agree again.
 func (a *agent) noticeClock() {
 	cond, ok := a.clock.condition()
 	if ok && a.told.clock.Swap(cond.Message) != cond.Message {

@@ -13,12 +13,10 @@ import (
 )
 
 const (
-	// quiet is how long another instance must not renew the Lease to count as ended. It is some
-	// beats, so that one that is late does not.
+	// quiet is how long another instance must not renew the Lease to count as ended. It is some beats, so that one that is late does not.
 	quiet = 3 * BeatInterval
-	// movedQuiet is quiet for an agent whose data directory comes from another machine, after the
-	// agent of that one was seen alive: a mere reboot of the other machine does not make this one
-	// the host.
+	// movedQuiet is quiet for an agent whose data directory comes from another machine, after the agent of that one was seen alive: a mere
+	// reboot of the other machine does not make this one the host.
 	movedQuiet = 5 * time.Minute
 )
 
@@ -28,8 +26,7 @@ type standing int
 const (
 	// unsure: the servers have not answered yet.
 	unsure standing = iota
-	// waiting: the agent of another machine renewed the Lease last, and whether that one lives is
-	// not known.
+	// waiting: the agent of another machine renewed the Lease last, and whether that one lives is not known.
 	waiting
 	// alone: no other agent speaks as the host.
 	alone
@@ -37,10 +34,9 @@ const (
 	contested
 )
 
-// sole judges by the Lease of a host whether this agent is the only one that speaks as the host. A
-// clone of the machine has the same name, certificate and key, and writes the same Lease. Each
-// agent writes only over what it has read, so that a write of another one is always noticed. It is
-// safe for concurrent use; time comes in as a value.
+// sole judges by the Lease of a host whether this agent is the only one that speaks as the host. A clone of the machine has the same name,
+// certificate and key, and writes the same Lease. Each agent writes only over what it has read, so that a write of another one is always
+// noticed. It is safe for concurrent use; time comes in as a value.
 type sole struct {
 	mu   sync.Mutex
 	host string
@@ -51,8 +47,7 @@ type sole struct {
 	// moved is set where the data directory was last used by another machine.
 	moved bool
 	is    standing
-	// wrote is set once the Lease was written, and tried has the times of the last renewals, also
-	// of those without an answer.
+	// wrote is set once the Lease was written, and tried has the times of the last renewals, also of those without an answer.
 	wrote bool
 	tried []metav1.MicroTime
 	// other is the instance seen last, last is when, and seen the version of the Lease then.
@@ -61,12 +56,10 @@ type sole struct {
 	seen  string
 }
 
-// maxTried bounds what is remembered of renewals: an answer that did not come belongs to the last
-// of them.
+// maxTried bounds what is remembered of renewals: an answer that did not come belongs to the last of them.
 const maxTried = 8
 
-// renewal notes the time of a renewal that is about to be written, and returns the instance to
-// write.
+// renewal notes the time of a renewal that is about to be written, and returns the instance to write.
 func (s *sole) renewal(at metav1.MicroTime, address string) instance.Instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,8 +76,8 @@ func (s *sole) written() {
 	s.wrote = true
 }
 
-// judge looks at the Lease as it is now, and says whether to renew it. An agent that does not know
-// yet whether another one lives writes nothing: the other would be taken for contested by it.
+// judge looks at the Lease as it is now, and says whether to renew it. An agent that does not know yet whether another one lives writes nothing: the
+// other would be taken for contested by it.
 func (s *sole) judge(l *coordv1.Lease, now time.Time) (renew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +87,7 @@ func (s *sole) judge(l *coordv1.Lease, now time.Time) (renew bool) {
 	case s.wrote, s.seen != "" && s.seen != l.ResourceVersion:
 		s.is, s.other, s.last, s.seen = contested, o, now, l.ResourceVersion
 	case s.is != contested && s.here(o):
-		// An earlier run of the agent on this machine: it has ended, as the lock of the data
-		// directory or a boot shows.
+		// An earlier run of the agent on this machine: it has ended, as the lock of the data directory or a boot shows.
 	case s.seen == "":
 		s.last, s.seen = now, l.ResourceVersion
 		if s.is != contested { // the last run of this agent knew the other; this may be that run
@@ -113,9 +105,8 @@ func (s *sole) here(o instance.Instance) bool {
 	return o.Machine == s.self.Machine || s.former != "" && o.Machine == s.former
 }
 
-// mine says whether this very run wrote the Lease, or nobody did. A machine whose memory was
-// copied, too, has the same instance, and other times; so has an agent of an earlier version, which
-// leaves the instance as it is.
+// mine says whether this very run wrote the Lease, or nobody did. A machine whose memory was copied, too, has the same instance, and
+// other times; so has an agent of an earlier version, which leaves the instance as it is.
 func (s *sole) mine(l *coordv1.Lease, o instance.Instance, named bool) bool {
 	if l.Spec.RenewTime == nil {
 		return true
@@ -146,8 +137,7 @@ func (s *sole) who() instance.Instance {
 	return s.self
 }
 
-// holds says why nothing new is to be started; empty where nothing stands against it. Two agents
-// that see each other say the same.
+// holds says why nothing new is to be started; empty where nothing stands against it. Two agents that see each other say the same.
 func (s *sole) holds() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
