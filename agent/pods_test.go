@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"context"
 	"log/slog"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,19 +23,20 @@ type podWorld struct {
 	*world
 	pods    *podnode.API
 	kubelet *podnode.Kubelet
-	// pod is the runtime of the agent that runs.
-	pod *pod.Runtime
+	// pod is the runtime of the agent that runs, image its image.
+	pod   *pod.Runtime
+	image string
 }
 
 func newPodWorld(t *testing.T) *podWorld {
 	t.Helper()
 	pods := podnode.NewAPI(t)
-	w := &podWorld{pods: pods, kubelet: podnode.New(t, pods, "h1")}
+	w := &podWorld{pods: pods, kubelet: podnode.New(t, pods, "h1"), image: "holdfast:1"}
 	w.world = newWorld(t)
 	w.wrap = func(runtime.Runtime) runtime.Runtime {
 		var err error
 		w.pod, err = pod.New(t.Context(), pod.Config{
-			REST: pods.Config(t), Dir: filepath.Join(w.dir, "pods"), Node: "h1", Image: "holdfast:1", HostPID: true,
+			REST: pods.Config(t), Dir: filepath.Join(w.dir, "pods"), Node: "h1", Image: w.image, HostPID: true,
 			Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Processes: processes,
 		})
 		if err != nil {
@@ -147,5 +150,50 @@ func TestRun_podsProblem(t *testing.T) {
 	}
 	w.kubelet.Halt(false)
 	w.awaitOther(d.Status.PID)
+	w.end()
+}
+
+// released is a sleeper of which the agent's image has some release.
+type released struct {
+	*sleeper
+	release atomic.Value
+}
+
+func (*released) Name() string { return "released" }
+
+func (r *released) Version(context.Context) (string, error) { return r.release.Load().(string), nil }
+
+// What runs in the image of an earlier agent keeps its release, and says that it is out of date, until it ends.
+func TestRun_podsOutdated(t *testing.T) {
+	w := newPodWorld(t)
+	service := &released{sleeper: w.service}
+	service.release.Store("1.0")
+	w.also = append(w.also, service)
+	w.run()
+	w.create(sleeperDaemon("one", func(d *api.Daemon) { d.Spec.Type = "released" }))
+	d := w.awaitState("one", api.DaemonRunning)
+	if d.Status.Version != "1.0" {
+		t.Errorf("version %s", d.Status.Version)
+	}
+	w.end()
+
+	service.release.Store("2.0")
+	w.image = "holdfast:2"
+	w.run()
+	w.await("what the next agent makes of it", func() bool {
+		s, _ := w.pod.State("default.one")
+		return s.Outdated && w.daemon("one").Status.State == api.DaemonRunning
+	})
+	if now := w.daemon("one").Status; now.Version != "1.0" || now.PID != d.Status.PID {
+		t.Errorf("it runs on as %+v", now)
+	}
+	kill(t, int(d.Status.PID))
+	w.await("the new release", func() bool {
+		s := w.daemon("one").Status
+		return s.State == api.DaemonRunning && s.PID != d.Status.PID && s.Version == "2.0"
+	})
+	if got := w.pods.Pod("default", "one").Spec.Containers[0].Image; got != "holdfast:2" {
+		t.Errorf("image %s", got)
+	}
 	w.end()
 }

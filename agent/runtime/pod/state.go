@@ -33,7 +33,8 @@ const (
 func stateOf(rec *record, pod *corev1.Pod, pid int, image string, now time.Time) runtime.State {
 	s := runtime.State{
 		Stopping: rec.Stopping || isStopping(pod), Restarts: rec.Restarts + endsOf(pod), LastExit: rec.LastExit,
-		Problem: problemOf(pod, now),
+		Outdated: len(pod.Spec.Containers) > 0 && pod.Spec.Containers[0].Image != image,
+		Problem:  problemOf(pod, now),
 	}
 	cs := containerStatus(pod)
 	if cs == nil {
@@ -46,7 +47,6 @@ func stateOf(rec *record, pod *corev1.Pod, pid int, image string, now time.Time)
 	case ended(pod):
 	case cs.State.Running != nil:
 		s.Running, s.PID, s.Started = true, pid, cs.State.Running.StartedAt.Time
-		s.Outdated = pod.Spec.Containers[0].Image != image
 		if s.Problem == "" && pid == 0 && now.Sub(s.Started) > unseenAfter {
 			s.Problem = "the agent does not see the process of the pod: the pod of the agent needs hostPID"
 		}
