@@ -2,6 +2,7 @@ package podnode
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -70,7 +71,7 @@ func (p *pod) start() (*container, error) {
 		return nil, err
 	}
 	defer out.Close()
-	c.cmd = exec.Command(spec.Command[0], append(spec.Command[1:], spec.Args...)...)
+	c.cmd = exec.CommandContext(context.Background(), spec.Command[0], append(spec.Command[1:], spec.Args...)...)
 	c.cmd.Dir, c.cmd.Stdout, c.cmd.Stderr = spec.WorkingDir, out, out
 	c.cmd.Env = append(os.Environ(), envPod+"="+string(p.is.UID), envContainer+"="+c.id)
 	for _, e := range spec.Env {

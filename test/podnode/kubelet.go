@@ -49,7 +49,6 @@ type pod struct {
 	evicted  string
 	restarts int32
 	last     *corev1.ContainerStateTerminated
-	ends     time.Time
 }
 
 // New starts the kubelet of a node, which ends with the test, and all containers with it.
@@ -263,11 +262,9 @@ func (p *pod) run() {
 			break
 		}
 		c, err := p.start()
-		if err == nil {
-			if !p.serve(c) {
-				return
-			}
-		} else if !p.fails(err) {
+		if err != nil {
+			p.fails(err)
+		} else if !p.serve(c) {
 			return
 		}
 		if !p.pause(err) {
@@ -323,20 +320,18 @@ func (p *pod) serve(c *container) bool {
 		}
 		if ended {
 			p.last = c.terminated()
-			p.ends = time.Now()
 			return true
 		}
 	}
 }
 
-// fails tells that a container cannot be started; false at the end of the test.
-func (p *pod) fails(err error) bool {
+// fails tells that a container cannot be started.
+func (p *pod) fails(err error) {
 	p.status(func(s *corev1.PodStatus) {
 		s.ContainerStatuses = []corev1.ContainerStatus{p.container(corev1.ContainerState{
 			Waiting: &corev1.ContainerStateWaiting{Reason: reasonOf(err), Message: err.Error()},
 		}, "")}
 	})
-	return true
 }
 
 // pause tells how the container ended, and waits for its next start; false at the end of the test.

@@ -68,7 +68,7 @@ func (m mortal) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 		return m.next.RoundTrip(r)
 	}
 	killed := m.life.do(func() error {
-		resp, err = m.next.RoundTrip(r)
+		resp, err = m.next.RoundTrip(r) //nolint:bodyclose // the caller closes it, or we do below
 		return err
 	})
 	if killed != nil && err == nil && resp != nil {

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -31,21 +32,24 @@ func exited(code int32, from, to time.Duration) corev1.ContainerState {
 	}}
 }
 
-// What a pod says of its process, as a kubelet goes on with it.
-func TestStateOf(t *testing.T) {
+// said is what a kubelet says of a pod, and what that comes to.
+type said struct {
+	state, last corev1.ContainerState
+	restarts    int32
+	bare        bool // the kubelet has said nothing of its container
+	change      func(*record, *corev1.Pod)
+	unseen      bool
+	want        runtime.State
+}
+
+// sayings are what kubelets say of pods.
+func sayings() map[string]said {
 	exit := func(reason string, at time.Duration) *runtime.Exit {
 		return &runtime.Exit{Time: ago(at).Time, Reason: reason, Log: "its log"}
 	}
 	at := func(d time.Duration) time.Time { return testNow.Add(d) }
 	const describe = "see 'kubectl describe pod -n default x'"
-	for name, tt := range map[string]struct {
-		state, last corev1.ContainerState
-		restarts    int32
-		bare        bool // the kubelet has said nothing of its container
-		change      func(*record, *corev1.Pod)
-		unseen      bool
-		want        runtime.State
-	}{
+	return map[string]said{
 		"just made": {bare: true, change: func(_ *record, p *corev1.Pod) { p.CreationTimestamp = ago(time.Second) }},
 		"not taken by a kubelet": {
 			bare: true,
@@ -121,6 +125,16 @@ func TestStateOf(t *testing.T) {
 			want: runtime.State{
 				Restarts: 10, LastExit: exit("exit code 1", time.Second),
 			}},
+	}
+}
+
+// endings are what kubelets say of pods that are at an end, or were more than one.
+func endings() map[string]said {
+	exit := func(reason string, at time.Duration) *runtime.Exit {
+		return &runtime.Exit{Time: ago(at).Time, Reason: reason, Log: "its log"}
+	}
+	at := func(d time.Duration) time.Time { return testNow.Add(d) }
+	return map[string]said{
 		"pods before it had ended": {state: running(time.Minute), restarts: 2,
 			change: func(rec *record, _ *corev1.Pod) { rec.Restarts = 3 },
 			want:   runtime.State{Running: true, PID: 7, Started: at(-time.Minute), Restarts: 5}},
@@ -150,7 +164,14 @@ func TestStateOf(t *testing.T) {
 				Problem: "the kubelet ended the pod: OutOfcpu: no room",
 			},
 		},
-	} {
+	}
+}
+
+// What a pod says of its process, as a kubelet goes on with it.
+func TestStateOf(t *testing.T) {
+	all := sayings()
+	maps.Copy(all, endings())
+	for name, tt := range all {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x", CreationTimestamp: ago(time.Hour)},
