@@ -30,7 +30,7 @@ func (a *agent) keepRunning(ctx context.Context, d *api.Daemon) error {
 	}
 	if s, runs := a.Runtime.State(name); runs && (s.Stopping || a.acts.ends(key, s) || a.renamed(ctx, d, s) || a.lost(d, s)) {
 		if err := a.stopProcess(ctx, d); err != nil {
-			return a.fail(ctx, d, fmt.Errorf("while stopping the process, which is to be started again: %w", err))
+			return a.fail(ctx, d, fmt.Errorf("while stopping the process for its restart: %w", err))
 		}
 	}
 	if _, runs := a.Runtime.State(name); !runs || !a.work.isReady(key, generationOf(d)) {

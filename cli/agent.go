@@ -117,9 +117,11 @@ func holdElsewhere(dataDir string, log *slog.Logger, machine ...string) (hold <-
 	case err == nil && !elsewhere:
 		return nil, func() {}
 	case err != nil:
-		log.Warn("whether the daemons of this data directory run on another machine is not known: they are started when a server has answered", "error", err)
+		log.Warn("this data directory may be in use on another machine: its daemons start when a server has answered",
+			"error", err)
 	default:
-		log.Warn("this data directory was used on another machine, or another one runs as this host: its daemons are started when no other one does")
+		log.Warn("this data directory was used on another machine, or another machine runs as this host: its daemons " +
+			"start when no other machine does")
 	}
 	held := make(chan struct{})
 	return held, sync.OnceFunc(func() { close(held) })

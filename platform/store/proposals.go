@@ -21,6 +21,9 @@ import (
 	"github.com/holdfast-storage/holdfast/propose"
 )
 
+// authenticated is the group of everyone whom the API server knows.
+const authenticated = "system:authenticated"
+
 // checksAtOnce is how many objects of one Plan the API server checks at one time.
 const checksAtOnce = 8
 
@@ -47,7 +50,8 @@ func (x *Plans) Asked() []types.NamespacedName {
 func withoutContent(o any) (any, error) {
 	if p, ok := o.(*api.Plan); ok {
 		p.ManagedFields, p.Annotations = nil, nil
-		p.Spec, p.Status = api.PlanSpec{Digest: p.Spec.Digest}, api.PlanStatus{State: p.Status.State}
+		content := api.PlanContent{Digest: p.Spec.Digest}
+		p.Spec, p.Status = api.PlanSpec{PlanContent: content}, api.PlanStatus{State: p.Status.State}
 	}
 	return o, nil
 }
@@ -128,6 +132,10 @@ func (x *Plans) Check(ctx context.Context, p *api.Plan) (propose.Request, error)
 	r := propose.Request{Operation: p.Spec.Operation}
 	if p.Spec.Requester == "" {
 		return r, propose.Refuse("the API server did not record who made the plan")
+	}
+	if !slices.Contains(p.Spec.Groups, authenticated) { // the server would add it to whom the leader impersonates
+		return r, propose.Refuse("the API server did not record that user %s is authenticated: make another plan",
+			p.Spec.Requester)
 	}
 	given, err := propose.Parse(p)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package operate tests the operator's home on a real kube-apiserver without nodes: the Store, the fence, and who may do what.
+// Package operate tests the operator's home on a real kube-apiserver without nodes: the Store, the
+// fence, and who may do what.
 package operate
 
 import (
@@ -84,10 +85,12 @@ func operator(t *testing.T, p *bed.Plane) *rest.Config {
 }
 
 // account is the way of a ServiceAccount, with a token that the API server made.
-func account(t *testing.T, p *bed.Plane, namespace, name string, bound *authenticationv1.BoundObjectReference) *rest.Config {
+func account(t *testing.T, p *bed.Plane, namespace, name string,
+	bound *authenticationv1.BoundObjectReference) *rest.Config {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: bound}}
-	answer, err := p.Client().CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, request, metav1.CreateOptions{})
+	answer, err := p.Client().CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, request,
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,21 +12,25 @@ import (
 
 const glusterNS = "files"
 
-// gluster is the cluster of examples/glusterfs-three-nodes.yaml with the names and disks of the nodes, and a smaller volume.
+// gluster is the cluster of examples/glusterfs-three-nodes.yaml with the names and disks of the
+// nodes, and a smaller volume.
 func (b *bed) gluster() string {
 	b.t.Helper()
 	all := "apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: gluster}\n" +
-		"spec: {type: glusterfs, deletionPolicy: Wipe, interval: 2s, glusterfs: {options: {network.ping-timeout: \"10\"}}}\n"
+		"spec: {type: glusterfs, deletionPolicy: Wipe, interval: 2s, glusterfs: {options: {network.ping-timeout: " +
+		"\"10\"}}}\n"
 	for i, n := range b.Nodes() {
-		all += fmt.Sprintf("---\napiVersion: holdfast.io/v1alpha1\nkind: StorageNode\nmetadata: {name: %s}\nspec:\n  type: glusterfs\n  cluster: gluster\n"+
+		all += fmt.Sprintf("---\napiVersion: holdfast.io/v1alpha1\nkind: StorageNode\nmetadata: {name: "+
+			"%s}\nspec:\n  type: glusterfs\n  cluster: gluster\n"+
 			"  nodeSelector: {kubernetes.io/hostname: %s}\n  devices: [%q]\n  glusterfs: {zone: %d}\n", n.Name, n.Name, n.Disk(0).ID(), i+1)
 	}
 	return all + "---\napiVersion: holdfast.io/v1alpha1\nkind: Volume\nmetadata: {name: vol1}\n" +
 		"spec: {cluster: gluster, size: 500Mi, durability: {replicate: {count: 3}}, deletionPolicy: Wipe}\n"
 }
 
-// TestGluster: GlusterFS in a namespace of its own: the pool forms, the volume is served and mounted by the FUSE client on a node, what
-// was written outlives a glusterd's pod with its bricks, and nothing is left in the end.
+// TestGluster: GlusterFS in a namespace of its own: the pool forms, the volume is served and
+// mounted by the FUSE client on a node, what was written outlives a glusterd's pod with its bricks,
+// and nothing is left in the end.
 func TestGluster(t *testing.T) {
 	b := newBed(t, 1)
 	b.Kubectl(t, "create", "namespace", glusterNS)
@@ -38,7 +42,8 @@ func TestGluster(t *testing.T) {
 	n := b.Node(1)
 	source := b.Kubectl(t, "-n", glusterNS, "get", "volume", "vol1", "-o", "jsonpath={.status.source}")
 	n.Run(t, t.Context(), "mkdir", "-p", "/run/vol1")
-	n.Run(t, t.Context(), "mount", "-t", "glusterfs", "-o", "backup-volfile-servers="+b.Node(2).IP+":"+b.Node(3).IP, source, "/run/vol1")
+	n.Run(t, t.Context(), "mount", "-t", "glusterfs", "-o", "backup-volfile-servers="+b.Node(2).IP+":"+b.Node(3).IP,
+		source, "/run/vol1")
 	n.Run(t, t.Context(), "sh", "-c", "seq 100000 > /run/vol1/seq && sync /run/vol1/seq")
 	b.step("a client has written")
 	lives := b.lives(glusterNS)
