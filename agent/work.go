@@ -24,8 +24,8 @@ const (
 	retryMax = 30 * time.Second
 )
 
-// work is what there is to do, by daemon. Each daemon is worked on by one goroutine at a time,
-// different ones in parallel, so that none ever waits for another.
+// work is what there is to do, by daemon. Each daemon is worked on by one goroutine at a time, different ones in parallel, so
+// that none ever waits for another.
 type work struct {
 	daemons *mine[*api.Daemon]
 	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
@@ -35,8 +35,7 @@ type work struct {
 	cancel map[types.NamespacedName]context.CancelFunc
 	// ready is which generation of a daemon was made ready by this agent, and on which devices.
 	ready map[types.NamespacedName]readiness
-	// failed are the daemons at which the work came to no end, and which there was no news of
-	// since.
+	// failed are the daemons at which the work came to no end, and which there was no news of since.
 	failed map[types.NamespacedName]bool
 	// noticeStatus is told of a change that is none but of the status of a daemon.
 	noticeStatus func(*api.Daemon)
@@ -48,8 +47,7 @@ type generation struct {
 	number int64
 }
 
-// readiness is what a daemon was made ready for. Its devices are known by the paths that they had
-// then.
+// readiness is what a daemon was made ready for. Its devices are known by the paths that they had then.
 type readiness struct {
 	generation
 	paths map[string]string
@@ -76,8 +74,7 @@ func newWork(a *agent) *work {
 		belongs: func(d *api.Daemon) bool { return d.Spec.Host == a.Name },
 		changed: w.changed,
 		listed: func() {
-			// What runs and has no Daemon any more is found here: the list is an answer of the
-			// server.
+			// What runs and has no Daemon any more is found here: the list is an answer of the server.
 			for _, name := range a.Runtime.Names() {
 				w.add(keyOf(name))
 			}
@@ -266,8 +263,7 @@ func (a *agent) bring(ctx context.Context, key types.NamespacedName) error {
 	}
 }
 
-// stopStray stops a process whose Daemon is gone. Its directories stay: nobody said that they may
-// go.
+// stopStray stops a process whose Daemon is gone. Its directories stay: nobody said that they may go.
 func (a *agent) stopStray(ctx context.Context, key types.NamespacedName) error {
 	a.told.forget(key)
 	a.reports.forget(key)
