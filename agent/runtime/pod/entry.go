@@ -109,12 +109,13 @@ func (e *entry) pid() int {
 // outdated says whether the pod is one that Start would not make now, and its container has ended
 // since that is so: it is not ended for that.
 func (e *entry) outdated(cfg *Config) bool {
-	if !e.confirmed || e.pod.DeletionTimestamp != nil || len(e.pod.Spec.Containers) == 0 {
+	if !e.confirmed || e.pod.DeletionTimestamp != nil {
 		return false
 	}
 	cs := containerStatus(e.pod)
 	runsOn := cs != nil && cs.State.Running != nil && endsOf(e.pod) <= e.given
-	other := e.pod.Annotations[annotationProcess] != hashOf(e.rec.Process) || e.pod.Spec.Containers[0].Image != cfg.Image
+	has := e.pod.Annotations
+	other := has[annotationProcess] != hashOf(e.rec.Process) || has[annotationImage] != cfg.Image
 	return other && !runsOn
 }
 

@@ -319,6 +319,30 @@ func TestImage(t *testing.T) {
 	stop(t, r)
 }
 
+// A cluster that takes images from elsewhere than they are asked for from has no pod made again for that.
+func TestImage_mirrored(t *testing.T) {
+	n, dir := newNode(t), t.TempDir()
+	n.api.Refuse(func(pod *corev1.Pod) error {
+		pod.Spec.Containers[0].Image = "mirror/" + pod.Spec.Containers[0].Image
+		return nil
+	})
+	n.kubelet.Halt(true)
+	r := n.open(t, dir)
+	defer r.Close()
+	var started sync.WaitGroup
+	started.Go(func() { start(t, r, shell(dir, sleeps)) })
+	await(t, r, "the pod", func(_ runtime.State, known bool) bool { return known && n.api.Pod("default", "x") != nil })
+	n.kubelet.Halt(false)
+	started.Wait()
+	s, _ := r.State("default.x")
+	kill(t, s.PID)
+	s = await(t, r, "a restart", func(now runtime.State, _ bool) bool { return now.Running && now.PID != s.PID })
+	if got := strings.Join(n.api.Requests(), ", "); got != "POST default/x" || s.Outdated {
+		t.Errorf("requests: %s; %+v", got, s)
+	}
+	stop(t, r)
+}
+
 // A process that is given while another one runs takes its place when that has ended, in another
 // pod.
 func TestOtherProcess(t *testing.T) {

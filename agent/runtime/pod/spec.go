@@ -31,6 +31,8 @@ const (
 	// from.
 	annotationName    = "holdfast.io/name"
 	annotationProcess = "holdfast.io/process"
+	// annotationImage is the image that was asked for, which the cluster may take from elsewhere.
+	annotationImage = "holdfast.io/image"
 	// annotationRestarts counts the ends that pods before this one had.
 	annotationRestarts = "holdfast.io/restarts"
 	// AnnotationStop says since when the pod is to end, because the agent asked for it.
@@ -46,7 +48,7 @@ func podOf(cfg *Config, p runtime.Process, restarts int) *corev1.Pod {
 			Namespace: p.Of.Namespace, Name: p.Of.Name, Labels: labelsOf(cfg.Node, p.Of),
 			Annotations: map[string]string{
 				annotationName: p.Name, annotationProcess: hashOf(p),
-				annotationRestarts: strconv.Itoa(restarts),
+				annotationImage: cfg.Image, annotationRestarts: strconv.Itoa(restarts),
 			},
 			OwnerReferences: ownersOf(p.Of),
 		},

@@ -33,7 +33,7 @@ const (
 func stateOf(rec *record, pod *corev1.Pod, pid int, image string, now time.Time) runtime.State {
 	s := runtime.State{
 		Stopping: rec.Stopping || isStopping(pod), Restarts: rec.Restarts + endsOf(pod), LastExit: rec.LastExit,
-		Outdated: len(pod.Spec.Containers) > 0 && pod.Spec.Containers[0].Image != image,
+		Outdated: pod.Annotations[annotationImage] != image,
 		Problem:  problemOf(pod, now),
 	}
 	cs := containerStatus(pod)
@@ -110,7 +110,7 @@ func reasonOf(t *corev1.ContainerStateTerminated) string {
 	switch {
 	case t.Reason == "OOMKilled":
 		return "killed by the kernel: out of memory"
-	case t.Reason == "ContainerStatusUnknown":
+	case t.Reason == "ContainerStatusUnknown", t.Reason == "Unknown": // as after a boot
 		return "unknown"
 	case t.Reason == "StartError", t.Reason == "ContainerCannotRun":
 		return "cannot be started"

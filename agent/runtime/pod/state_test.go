@@ -174,7 +174,7 @@ func TestStateOf(t *testing.T) {
 	for name, tt := range all {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x", CreationTimestamp: ago(time.Hour)},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x", CreationTimestamp: ago(time.Hour), Annotations: map[string]string{annotationImage: "i"}},
 				Spec:       corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Image: "i"}}},
 			}
 			if !tt.bare {
@@ -197,9 +197,9 @@ func TestStateOf(t *testing.T) {
 }
 
 func taken(_ *record, p *corev1.Pod) { p.Status.StartTime = ptr.To(ago(time.Minute)) }
-func older(_ *record, p *corev1.Pod) { p.Spec.Containers[0].Image = "old" }
+func older(_ *record, p *corev1.Pod) { p.Annotations[annotationImage] = "old" }
 func stopped(_ *record, p *corev1.Pod) {
-	p.Annotations = map[string]string{AnnotationStop: "now"}
+	p.Annotations[AnnotationStop] = "now"
 	p.DeletionTimestamp = ptr.To(ago(0))
 }
 
@@ -219,7 +219,7 @@ func TestReasonOf(t *testing.T) {
 		"signal: terminated":                  {Reason: "Error", ExitCode: 143},
 		"signal: aborted":                     {Reason: "Error", Signal: 6},
 		"killed by the kernel: out of memory": {Reason: "OOMKilled", ExitCode: 137},
-		"unknown":                             {Reason: "ContainerStatusUnknown", ExitCode: 137},
+		"unknown":                             {Reason: "Unknown", ExitCode: 255},
 		"cannot be started":                   {Reason: "StartError", ExitCode: 128},
 	} {
 		if got := reasonOf(&is); got != want {
