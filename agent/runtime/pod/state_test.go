@@ -174,7 +174,10 @@ func TestStateOf(t *testing.T) {
 	for name, tt := range all {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x", CreationTimestamp: ago(time.Hour), Annotations: map[string]string{annotationImage: "i"}},
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "default", Name: "x", CreationTimestamp: ago(time.Hour),
+					Annotations: map[string]string{annotationImage: "i"},
+				},
 				Spec:       corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Image: "i"}}},
 			}
 			if !tt.bare {
