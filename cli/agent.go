@@ -91,7 +91,7 @@ func (a *agentFlags) run(ctx context.Context, c agent.Config) error {
 	services := serviceAgents()
 	machine, former := instance.Machine(), instance.FormerMachine()
 	hold, release := holdElsewhere(dataDir, log, machine, former)
-	newRuntime := newRuntime
+	var newRuntime makesRuntime = newRuntime
 	if c.OfNode {
 		newRuntime = podRuntime(c)
 	}
@@ -103,7 +103,10 @@ func (a *agentFlags) run(ctx context.Context, c agent.Config) error {
 	c.RunDir, c.Version, c.Log = a.runDir, version.Version, log
 	c.Runtime, c.RuntimeKind, c.Services = supervisor, kind, services
 	c.Machine, c.FormerMachine, c.Alone = machine, former, release
-	c.Inventory, c.Claims = &inventory.Scanner{Only: only, Claimed: claims.Reason}, claims
+	if kind == api.RuntimePod {
+		c.Mounts = hostMounts
+	}
+	c.Inventory, c.Claims = &inventory.Scanner{Only: only, Claimed: claims.Reason, Mounts: c.Mounts}, claims
 	return agent.Run(ctx, c)
 }
 
