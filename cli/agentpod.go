@@ -35,6 +35,9 @@ func (a *agentFlags) runOfNode(ctx context.Context, g *globals, node string, c c
 	if os.Getenv(imageVariable) == "" {
 		return &exitError{exitUsage, errors.New("the image of the daemons' pods is not known: set $" + imageVariable + " to that of the agent's container")}
 	}
+	if err := mayServe("/proc", os.Getpid()); err != nil {
+		return err
+	}
 	own, err := g.clusterConfig()
 	if err != nil {
 		return err

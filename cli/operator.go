@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	typed "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -47,8 +48,8 @@ type operator struct {
 	unfenced bool
 	waits    waits.Waits
 	log      *slog.Logger
-	// fit is set while the operator leads, or waits for another one to end.
-	fit atomic.Bool
+	// problem is why the operator cannot lead. It counts for unfitFor.
+	problem atomic.Pointer[problem]
 }
 
 func newOperator(g *globals) *cobra.Command {
@@ -112,35 +113,58 @@ func (o *operator) run(ctx context.Context, config *rest.Config, nodes labels.Se
 	}
 	now := &leader.Metrics{}
 	legacyregistry.RawMustRegister(now)
-	e := &election.Election{
-		REST: config, Namespace: store.SystemNamespace, Name: store.LeaderLease, Server: o.name, Times: kubeTimes,
-		Won: func(ctx context.Context, token string) error {
-			o.fit.Store(false)
-			if err := installKinds(ctx, config); err != nil {
-				return err
-			}
-			return terms.Won(ctx, token)
-		},
-		Log: o.log.With("part", "election"),
-	}
-	o.fit.Store(true)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return o.serve(ctx) })
 	group.Go(func() error {
-		return e.Run(ctx, func(ctx context.Context, token string) {
-			o.fit.Store(true)
-			if err := o.lead(ctx, config, token, terms, nodes, now); err != nil && ctx.Err() == nil {
-				o.fit.Store(false)
-				o.log.Error("giving up leadership", "error", err)
+		for ctx.Err() == nil {
+			o.awaitFit(ctx, config, terms)
+			if err := o.contend(ctx, config, terms, nodes, now); err != nil {
+				return err
 			}
-		})
+		}
+		return nil
 	})
 	return group.Wait()
+}
+
+// contend leads, or waits for another operator to end, until ctx ends or leading fails.
+func (o *operator) contend(ctx context.Context, config *rest.Config, terms *kube.Terms, nodes labels.Selector, now *leader.Metrics) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	e := &election.Election{
+		REST: config, Namespace: store.SystemNamespace, Name: store.LeaderLease, Server: o.name, Times: kubeTimes,
+		Won: func(ctx context.Context, token string) error {
+			err := installKinds(ctx, config)
+			if err == nil {
+				err = terms.Won(ctx, token)
+			}
+			o.tell(ctx, err)
+			stopOn(err, stop)
+			return err
+		},
+		Log: o.log.With("part", "election"),
+	}
+	return e.Run(ctx, func(ctx context.Context, token string) {
+		o.tell(ctx, nil)
+		if err := o.lead(ctx, config, token, terms, nodes, now); err != nil && ctx.Err() == nil {
+			o.tell(ctx, err)
+			o.log.Error("giving up leadership", "error", err)
+			stopOn(err, stop)
+		}
+	})
 }
 
 // installKinds brings the definitions of the kinds to this version. Those of a newer release stay, and this operator does not lead
 // beside them.
 func installKinds(ctx context.Context, config *rest.Config) error {
+	return withKinds(ctx, config, crd.Install)
+}
+
+// withKinds has do work on the definitions of the kinds.
+func withKinds(
+	ctx context.Context, config *rest.Config,
+	do func(context.Context, typed.CustomResourceDefinitionInterface, crd.Options) error,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, installTimeout)
 	defer cancel()
 	all, err := crd.Kubernetes()
@@ -151,15 +175,14 @@ func installKinds(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	options := crd.Options{Version: version.Version, Definitions: all}
-	return crd.Install(ctx, extensions.ApiextensionsV1().CustomResourceDefinitions(), options)
+	return do(ctx, extensions.ApiextensionsV1().CustomResourceDefinitions(), crd.Options{Version: version.Version, Definitions: all})
 }
 
 // lead runs the leader until ctx ends. Whatever it writes carries token.
 func (o *operator) lead(
 	ctx context.Context, config *rest.Config, token string, terms *kube.Terms, nodes labels.Selector, now *leader.Metrics,
 ) error {
-	s, err := store.New(ctx, store.Options{Config: config, Token: token, Fence: kube.Fenced, NodeLabels: true})
+	s, err := store.New(ctx, store.Options{Config: config, Token: token, Fence: kube.Fenced, NodeLabels: true, Forbids: kube.Forbids})
 	if err != nil {
 		return fmt.Errorf("while starting the engine: %w", err)
 	}
@@ -188,8 +211,8 @@ func (o *operator) serve(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if !o.fit.Load() {
-			http.Error(w, "this operator cannot lead; its log says why", http.StatusServiceUnavailable)
+		if p := o.problem.Load(); p != nil && time.Since(p.seen) < unfitFor {
+			http.Error(w, "this operator cannot lead: "+p.text, http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ok")

@@ -39,6 +39,7 @@ const syncTimeout = time.Minute
 type Store struct {
 	token      string
 	nodeLabels bool
+	forbids    func(*corev1.Namespace) *engine.Prohibition
 	log        *slog.Logger
 	// api reaches the API server, cache what the watches have seen of it.
 	api   client.Client
@@ -82,6 +83,8 @@ type Options struct {
 	Fence func(config *rest.Config, token string) *rest.Config
 	// NodeLabels says that the labels of Hosts are those of Kubernetes' Nodes: the Store does not set kubernetes.io/hostname.
 	NodeLabels bool
+	// Forbids is why the platform starts no daemons in a namespace, nil where it does. Without it nothing is forbidden.
+	Forbids func(*corev1.Namespace) *engine.Prohibition
 }
 
 // New returns a Store whose caches are filled. It lives until ctx ends or Close is called.
@@ -102,7 +105,7 @@ func New(ctx context.Context, o Options) (*Store, error) {
 		return nil, fmt.Errorf("while preparing the client of the API: %w", err)
 	}
 	s := &Store{
-		token: o.Token, nodeLabels: o.NodeLabels, log: slog.Default(), fresh: newFreshness(),
+		token: o.Token, nodeLabels: o.NodeLabels, forbids: o.Forbids, log: slog.Default(), fresh: newFreshness(),
 		locks: map[types.NamespacedName]*lock{}, terms: map[types.NamespacedName]int32{}, logs: map[types.NamespacedName]*eventLog{}, watchers: map[*watcher]bool{},
 		beats: newHeartbeats(), emitSlice: flushSlice, actionWatchers: map[*func()]bool{},
 		planWatchers: map[*func()]bool{}, plain: plain,
@@ -156,6 +159,7 @@ func hostKind() schema.GroupVersionKind { return api.GroupVersion.WithKind("Host
 func newMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(hostKind(), meta.RESTScopeRoot)
+	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	for _, kind := range namespaced() {
 		m.Add(kind, meta.RESTScopeNamespace)
 	}
