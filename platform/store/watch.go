@@ -143,9 +143,13 @@ func (s *Store) changes(was, is client.Object, gone bool) []engine.Change {
 		before, _ := was.(*corev1.Namespace)
 		clusters = s.clustersOfNamespace(before, o)
 	}
+	kind := kindOf(is)
+	if kind == "Namespace" {
+		kind = engine.KindCluster // what the platform allows is a matter of the cluster itself
+	}
 	changes := make([]engine.Change, len(clusters))
 	for i, c := range clusters {
-		changes[i] = engine.Change{Cluster: c, Kind: kindOf(is), Object: strings.ToLower(kindOf(is)) + "/" + is.GetName()}
+		changes[i] = engine.Change{Cluster: c, Kind: kind, Object: strings.ToLower(kindOf(is)) + "/" + is.GetName()}
 	}
 	return changes
 }
