@@ -135,6 +135,15 @@ func kindsOf(t *testing.T, p *bed.Plane, release string) {
 	must(t, crd.Install(t.Context(), extensions.ApiextensionsV1().CustomResourceDefinitions(), crd.Options{Version: release, Definitions: all}))
 }
 
+// works waits until an operator makes a Host of a Node.
+func works(t *testing.T, c client.Client) {
+	t.Helper()
+	must(t, c.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "h1", Labels: map[string]string{"kubernetes.io/os": "linux"}}}))
+	eventually(t, "the operator to work", func(ctx context.Context) bool {
+		return c.Get(ctx, client.ObjectKey{Name: "h1"}, &api.Host{}) == nil
+	})
+}
+
 const versionOfPools = `jsonpath={.metadata.annotations.holdfast\.io/version}`
 
 // TestOperator_kinds: an operator brings the kinds of an older release to its own, and does not lead beside those of a newer one; it
@@ -149,10 +158,7 @@ func TestOperator_kinds(t *testing.T) {
 	eventually(t, "the kinds to be of its release", func(context.Context) bool {
 		return p.Kubectl(t, "get", "crd", "pools.holdfast.io", "-o", versionOfPools) == "v1.0.0"
 	})
-	must(t, c.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "h1", Labels: map[string]string{"kubernetes.io/os": "linux"}}}))
-	eventually(t, "the operator to work", func(ctx context.Context) bool {
-		return c.Get(ctx, client.ObjectKey{Name: "h1"}, &api.Host{}) == nil
-	})
+	works(t, c)
 	began := time.Now()
 	first.terminate(t)
 	if who := leader(t.Context(), t, c); who != "" || time.Since(began) > 5*time.Second {
@@ -278,13 +284,13 @@ func TestOperator_away(t *testing.T) {
 	p.Kubectl(t, manifests("00-namespaces", "05-term", "10-rbac", "20-fence")...)
 	c := clientAs(t, p, "admin", bed.Masters)
 	o := startOperator(t, p, "first")
-	eventually(t, "the operator to lead", func(ctx context.Context) bool { return leader(ctx, t, c) == "first" && o.readiness(ctx) == "ok" })
+	works(t, c)
 	p.StopAPIServer(t)
 	eventually(t, "the operator to give up leadership", func(context.Context) bool {
 		return strings.Contains(o.said(), "this server does not lead any more")
 	})
-	p.StartAPIServer(t)
 	count := strings.Count(o.said(), "this server leads")
+	p.StartAPIServer(t)
 	eventually(t, "another term", func(context.Context) bool { return strings.Count(o.said(), "this server leads") > count })
 	eventually(t, "the operator to be ready", func(ctx context.Context) bool { return o.readiness(ctx) == "ok" })
 }
