@@ -169,7 +169,7 @@ func (o *operator) lead(
 		return fmt.Errorf("while starting to keep hosts: %w", err)
 	}
 	c := leads(o.waits)
-	c.Store, c.Name, c.Metrics, c.Log = s, o.name, now, o.log.With("part", "engine")
+	c.Store, c.Plans, c.Name, c.Metrics, c.Log = s, kube.Plans{Plans: s.Plans()}, o.name, now, o.log.With("part", "engine")
 	if c.Actions, err = s.Actions(ctx); err != nil {
 		return fmt.Errorf("while starting to look after actions: %w", err)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/api/crd"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli"
 	"github.com/holdfast-storage/holdfast/platform/kube"
 	"github.com/holdfast-storage/holdfast/platform/store"
 	"github.com/holdfast-storage/holdfast/test/hosts"
@@ -30,6 +31,9 @@ import (
 
 func TestMain(m *testing.M) {
 	hosts.MaybeInit()
+	if os.Getenv(commandLine) != "" {
+		os.Exit(cli.Main(os.Args[1:]))
+	}
 	if os.Getenv(writerHost) != "" {
 		fmt.Fprintln(os.Stderr, write())
 		os.Exit(1)
