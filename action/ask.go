@@ -64,7 +64,7 @@ func (x *running) ask(ctx context.Context, a *api.Action, t *task) (time.Duratio
 	defer cancel()
 	against, err := x.said(call, a)
 	if err != nil {
-		against = "an answer to whether it may begin: " + err.Error()
+		against = "the check whether it may begin: " + err.Error()
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -102,13 +102,13 @@ func TestAsk_waits(t *testing.T) {
 		l.waitsFor("a", "the mons to answer")
 		o.say("a", "", errors.New("no route to host"))
 		time.Sleep(6 * time.Second)
-		l.waitsFor("a", "an answer to whether it may begin: no route to host")
+		l.waitsFor("a", "the check whether it may begin: no route to host")
 		o.say("a", "a fault", nil)
 		time.Sleep(time.Minute)
-		l.waitsFor("a", "a fault in test.restart (the log has more): no such thing")
+		l.waitsFor("a", "fault in test.restart (see the log): no such thing")
 		o.say("a", "", nil)
 		time.Sleep(2 * time.Minute)
-		l.want("a", api.ActionNew, "it is its turn")
+		l.want("a", api.ActionNew, "its turn has come")
 		asked := len(o.calls())
 		if time.Sleep(time.Minute); len(o.calls()) != asked {
 			t.Error("it is asked when it may begin already")
@@ -137,7 +137,7 @@ func TestAsk_many(t *testing.T) {
 		}
 		o.say("a7", "", nil)
 		time.Sleep(3 * time.Minute)
-		l.want("a7", api.ActionNew, "it is its turn")
+		l.want("a7", api.ActionNew, "its turn has come")
 	})
 }
 
@@ -151,9 +151,9 @@ func TestAsk_ends(t *testing.T) {
 		synctest.Wait()
 		l.spec("a", func(a *api.Action) { a.Spec.Want = api.WantCancelled })
 		synctest.Wait()
-		l.want("a", api.ActionCancelled, "it was cancelled before anything was begun")
+		l.want("a", api.ActionCancelled, "cancelled before it began")
 		time.Sleep(time.Hour + 10*time.Second)
-		l.want("b", api.ActionFailed, "it was not begun within 1h0m0s; it waited for this: osd.3 to come back")
+		l.want("b", api.ActionFailed, "not begun within 1h0m0s; it waited for: osd.3 to come back")
 	})
 }
 
@@ -168,14 +168,14 @@ func TestAsk_hangs(t *testing.T) {
 		stop := l.start()
 		l.create("a", "restart", onHost("h1"))
 		synctest.Wait()
-		l.waitsFor("a", "an answer to whether it may begin")
+		l.waitsFor("a", "the check whether it may begin")
 		l.spec("a", func(a *api.Action) { a.Spec.Want = api.WantCancelled })
 		synctest.Wait()
-		l.want("a", api.ActionCancelled, "before anything was begun")
+		l.want("a", api.ActionCancelled, "cancelled before it began")
 		l.create("b", "restart", onHost("h1"))
 		synctest.Wait()
 		stop()
-		l.waitsFor("b", "an answer to whether it may begin")
+		l.waitsFor("b", "the check whether it may begin")
 	})
 }
 
@@ -189,7 +189,7 @@ func TestAsk_inLine(t *testing.T) {
 		l.create("b", "restart", onHost("h2"))
 		synctest.Wait()
 		l.want("a", api.ActionNew, "")
-		l.waitsFor("b", "action a (test.restart host/h1), which is under way")
+		l.waitsFor("b", "action a (test.restart host/h1), which is in progress")
 		if diff := cmp.Diff([]string{"a"}, o.calls()); diff != "" {
 			t.Error(diff)
 		}
@@ -214,7 +214,7 @@ func TestAsk_overtaken(t *testing.T) {
 		l.create("b", "restart", onHost("h1"))
 		synctest.Wait()
 		l.want("b", api.ActionNew, "")
-		l.waitsFor("a", "action b (test.restart host/h1), which is under way: host h1 does one thing at a time")
+		l.waitsFor("a", "action b (test.restart host/h1), which is in progress: one action at a time on host h1")
 		o.say("a", "", nil)
 		time.Sleep(time.Minute)
 		if diff := cmp.Diff([]string{"a", "b"}, o.calls()); diff != "" {

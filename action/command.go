@@ -17,7 +17,7 @@ const CommandTimeout = time.Minute
 // CommandKind is the kind of Actions that carry a command of a storage system's driver to the agent of a daemon.
 var CommandKind = Kind{
 	Name: api.ActionServiceCommand, Executor: api.ByAgent, Mode: Beside, Steps: []string{"perform"}, Final: true,
-	Summary: "carries out a command of a storage system's driver on a daemon's host; only the leader asks for it",
+	Summary: "carry out a command of a storage system's driver on a daemon's host; only the leader requests it",
 	Timeout: CommandTimeout, ExpiresAfter: CommandTimeout, KeepFor: time.Minute,
 }
 
@@ -70,10 +70,10 @@ func CommandOf(a *api.Action) (Command, error) {
 	}
 	var ok bool
 	if c.Daemon, ok = strings.CutPrefix(a.Spec.Target, targetDaemon); !ok {
-		return c, fmt.Errorf("%w: the target %q is no daemon: it has to be daemon/NAME", ErrRefused, a.Spec.Target)
+		return c, fmt.Errorf("%w: the target %q is not a daemon: it must be daemon/NAME", ErrRefused, a.Spec.Target)
 	}
 	if err := json.Unmarshal([]byte(a.Spec.Parameters[paramParams]), &c.Params); err != nil {
-		return c, fmt.Errorf("%w: the parameters of the command cannot be read: %w", ErrRefused, err)
+		return c, fmt.Errorf("%w: cannot read the parameters of the command: %w", ErrRefused, err)
 	}
 	return c, nil
 }

@@ -53,16 +53,16 @@ func Execute(ctx context.Context, h Handler, r Recorder, a *api.Action) (Turn, e
 	case a.Status.State == api.ActionNew:
 		return m.begin(ctx)
 	case a.Status.State != api.ActionRunning:
-		return Turn{}, fmt.Errorf("action %s is %s: it is not its turn", a.Name, a.Status.State)
+		return Turn{}, fmt.Errorf("action %s is %s, so it cannot run now", a.Name, a.Status.State)
 	}
 	if i := m.find(api.StepUndoing); i >= 0 {
 		return m.undo(ctx, i)
 	}
 	switch limit := timeoutOf(a, h.Kind()); {
 	case a.Spec.Want == api.WantCancelled:
-		return m.turnBack(ctx, ReasonCancelled, "it was cancelled")
+		return m.turnBack(ctx, ReasonCancelled, "cancelled")
 	case m.now.Sub(m.started()) > limit:
-		return m.turnBack(ctx, ReasonTimedOut, fmt.Sprintf("it was not done within %s%s", limit, m.lastWord()))
+		return m.turnBack(ctx, ReasonTimedOut, fmt.Sprintf("not done within %s%s", limit, m.lastWord()))
 	}
 	return m.step(ctx)
 }
@@ -79,7 +79,7 @@ type move struct {
 // begin checks once more whether the action can be done, and records the first step as begun.
 func (m *move) begin(ctx context.Context) (Turn, error) {
 	if m.was.Spec.Want == api.WantCancelled {
-		finish(m.status, api.ActionCancelled, ReasonCancelled, "it was cancelled before anything was begun", m.now)
+		finish(m.status, api.ActionCancelled, ReasonCancelled, "cancelled before it began", m.now)
 		return m.record(ctx, 0)
 	}
 	call, cancel := context.WithTimeout(ctx, callDeadline)
@@ -89,7 +89,7 @@ func (m *move) begin(ctx context.Context) (Turn, error) {
 		finish(m.status, api.ActionFailed, ReasonRefused, err.Error(), m.now)
 		return m.record(ctx, 0)
 	case err != nil:
-		return m.failed(ctx, "it could not be checked whether it can be done", err)
+		return m.failed(ctx, "the check before the action failed", err)
 	}
 	m.status.State, m.status.Started, m.status.Attempts = api.ActionRunning, stamp(m.now), 0
 	m.status.Steps = nil
@@ -106,7 +106,7 @@ func (m *move) next() {
 	m.status.Progress = progressOf(m.status.Steps)
 	i := m.find(api.StepPending)
 	if i < 0 {
-		message := "it is done"
+		message := "done"
 		if n := len(m.status.Steps); n > 0 && m.status.Steps[n-1].Message != "" {
 			message = m.status.Steps[n-1].Message
 		}
@@ -186,7 +186,7 @@ func (m *move) failed(ctx context.Context, what string, err error) (Turn, error)
 	}
 	m.status.Attempts++
 	pause := pauseOf(m.was, int(m.status.Attempts))
-	m.status.Message = bounded(fmt.Sprintf("%s, and is tried again: %v", what, err), maxMessage)
+	m.status.Message = bounded(fmt.Sprintf("%s; retrying: %v", what, err), maxMessage)
 	m.status.WaitsFor = ""
 	return m.record(ctx, pause)
 }
@@ -240,9 +240,9 @@ func (m *move) started() time.Time {
 func (m *move) lastWord() string {
 	switch {
 	case m.status.WaitsFor != "":
-		return "; it waited for this: " + m.status.WaitsFor
+		return "; it waited for: " + m.status.WaitsFor
 	case m.status.Message != "":
-		return "; the last word was: " + m.status.Message
+		return "; last message: " + m.status.Message
 	}
 	return ""
 }
@@ -251,7 +251,7 @@ func (m *move) lastWord() string {
 func (m *move) cause() (reason, message string, end api.ActionState) {
 	c := meta.FindStatusCondition(m.status.Conditions, api.ActionEffective)
 	if c == nil {
-		return ReasonRefused, "it failed", api.ActionFailed
+		return ReasonRefused, "failed", api.ActionFailed
 	}
 	if c.Reason == ReasonCancelled {
 		return c.Reason, c.Message, api.ActionCancelled

@@ -152,7 +152,7 @@ func TestExecute_cancelUndoesInReverseOrder(t *testing.T) {
 		}
 		b.cancel()
 		b.run()
-		b.want(api.ActionCancelled, action.ReasonCancelled, "it was cancelled; two is undone; one is undone", api.StepUndone, api.StepUndone, api.StepPending)
+		b.want(api.ActionCancelled, action.ReasonCancelled, "cancelled; two is undone; one is undone", api.StepUndone, api.StepUndone, api.StepPending)
 		calls := b.handler.Calls()
 		if diff := cmp.Diff([]string{"undo a two", "undo a one"}, calls[len(calls)-2:]); diff != "" {
 			t.Error(diff)
@@ -195,7 +195,7 @@ func TestExecute_ends(t *testing.T) {
 		message string
 		steps   []api.StepState
 	}{
-		{"cancelled before it began", (*bed).cancel, api.ActionCancelled, action.ReasonCancelled, "before anything was begun", nil},
+		{"cancelled before it began", (*bed).cancel, api.ActionCancelled, action.ReasonCancelled, "cancelled before it began", nil},
 		{"the check refuses", func(b *bed) {
 			b.handler.OnCheck = func(*api.Action) error { return refused("it is the last mon") }
 		}, api.ActionFailed, action.ReasonRefused, "it is the last mon", nil},
@@ -211,7 +211,7 @@ func TestExecute_ends(t *testing.T) {
 			b.handler.OnStep = func(context.Context, *api.Action, string) (action.Progress, error) {
 				return action.Progress{Message: "moving", WaitsFor: "12 PGs to be active+clean"}, nil
 			}
-		}, api.ActionFailed, action.ReasonTimedOut, "within 1h0m0s; it waited for this: 12 PGs", []api.StepState{api.StepUndone, api.StepPending, api.StepPending}},
+		}, api.ActionFailed, action.ReasonTimedOut, "within 1h0m0s; it waited for: 12 PGs", []api.StepState{api.StepUndone, api.StepPending, api.StepPending}},
 		{"a step always fails", func(b *bed) {
 			b.handler.OnStep = func(context.Context, *api.Action, string) (action.Progress, error) {
 				return action.Progress{}, errors.New("no route to host")
@@ -219,7 +219,7 @@ func TestExecute_ends(t *testing.T) {
 		}, api.ActionFailed, action.ReasonTimedOut, "no route to host", []api.StepState{api.StepUndone, api.StepPending, api.StepPending}},
 		{"a step panics", func(b *bed) {
 			b.handler.OnStep = func(context.Context, *api.Action, string) (action.Progress, error) { panic("no such thing") }
-		}, api.ActionFailed, action.ReasonTimedOut, "a fault in test.three (the log has more): no such thing", []api.StepState{api.StepUndone, api.StepPending, api.StepPending}},
+		}, api.ActionFailed, action.ReasonTimedOut, "fault in test.three (see the log): no such thing", []api.StepState{api.StepUndone, api.StepPending, api.StepPending}},
 		{"undoing is refused", func(b *bed) {
 			b.handler.OnStep = func(_ context.Context, _ *api.Action, step string) (action.Progress, error) {
 				return action.Progress{Done: step == "one"}, map[bool]error{true: refused("no")}[step == "two"]
@@ -227,7 +227,7 @@ func TestExecute_ends(t *testing.T) {
 			b.handler.OnUndo = func(_ context.Context, _ *api.Action, step string) (action.Progress, error) {
 				return action.Progress{}, refused("it cannot be taken back")
 			}
-		}, api.ActionFailed, action.ReasonRefused, "undoing step two failed: refused: it cannot be taken back; these steps stay done: one", []api.StepState{api.StepDone, api.StepFailed, api.StepPending}},
+		}, api.ActionFailed, action.ReasonRefused, "undoing step two failed: refused: it cannot be taken back; not undone: one", []api.StepState{api.StepDone, api.StepFailed, api.StepPending}},
 		{"undoing never ends", func(b *bed) {
 			b.handler.OnStep = func(context.Context, *api.Action, string) (action.Progress, error) {
 				return action.Progress{}, refused("no")
@@ -235,7 +235,7 @@ func TestExecute_ends(t *testing.T) {
 			b.handler.OnUndo = func(context.Context, *api.Action, string) (action.Progress, error) {
 				return action.Progress{WaitsFor: "the end of time"}, nil
 			}
-		}, api.ActionFailed, action.ReasonRefused, "could not be undone within 1h0m0s", []api.StepState{api.StepFailed, api.StepPending, api.StepPending}},
+		}, api.ActionFailed, action.ReasonRefused, "not undone within 1h0m0s", []api.StepState{api.StepFailed, api.StepPending, api.StepPending}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -266,7 +266,7 @@ func TestExecute_errorsAreTriedAgainWithPauses(t *testing.T) {
 			}
 		}
 		b.run()
-		b.want(api.ActionDone, action.ReasonConfirmed, "it is done", api.StepDone, api.StepDone, api.StepDone)
+		b.want(api.ActionDone, action.ReasonConfirmed, "done", api.StepDone, api.StepDone, api.StepDone)
 		if b.action.Status.Attempts != 0 {
 			t.Errorf("%d attempts are left", b.action.Status.Attempts)
 		}
@@ -380,12 +380,12 @@ func TestExecute_final(t *testing.T) {
 				return action.Progress{}, fmt.Errorf("%w: the disk is full", action.ErrRefused)
 			}
 		}, api.ActionFailed, "step one failed: refused: the disk is full"},
-		"cancelled": {func(b *bed) { b.cancel() }, api.ActionCancelled, "it was cancelled"},
+		"cancelled": {func(b *bed) { b.cancel() }, api.ActionCancelled, "cancelled"},
 		"late": {func(b *bed) {
 			b.handler.OnStep = func(context.Context, *api.Action, string) (action.Progress, error) {
 				return action.Progress{Message: "it goes on"}, nil
 			}
-		}, api.ActionFailed, "it was not done within 1h0m0s; the last word was: it goes on"},
+		}, api.ActionFailed, "not done within 1h0m0s; last message: it goes on"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

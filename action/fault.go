@@ -35,6 +35,6 @@ func (g guarded) Undo(ctx context.Context, a *api.Action, step string) (p Progre
 func caught(a *api.Action, kind string, err *error) {
 	if p := recover(); p != nil {
 		slog.Default().Error("panic in an action", "action", a.Namespace+"/"+a.Name, "panic", p, "stack", string(debug.Stack()))
-		*err = fmt.Errorf("a fault in %s (the log has more): %v", kind, p)
+		*err = fmt.Errorf("fault in %s (see the log): %v", kind, p)
 	}
 }

@@ -75,7 +75,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		if failures++; err == nil {
 			failures = 0
 		} else if ctx.Err() == nil {
-			x.Log.Warn("actions cannot be looked after; trying again", "error", err)
+			x.Log.Warn("cannot process actions; retrying", "error", err)
 			next = backoff.Pause("actions", failures)
 		}
 		if !x.sleep(ctx, next, err == nil) {
@@ -201,7 +201,7 @@ func (x *running) concern(ctx context.Context, actions []*api.Action, hosts map[
 func (x *running) clear(ctx context.Context, actions []*api.Action) {
 	for _, a := range actions {
 		if err := x.Store.Remove(ctx, a); err != nil && ctx.Err() == nil {
-			x.Log.Warn("an action that has ended long ago could not be removed", "action", a.Namespace+"/"+a.Name, "error", err)
+			x.Log.Warn("cannot remove an old action", "action", a.Namespace+"/"+a.Name, "error", err)
 		}
 	}
 }
@@ -355,7 +355,7 @@ func (x *running) start(ctx context.Context, h Handler, a *api.Action, t *task) 
 			t.failures, t.checked = 0, true
 		} else if ctx.Err() == nil {
 			t.at = time.Now().Add(pauseOf(a, t.failures))
-			x.Log.Warn("an action could not be carried on; trying again", "action", a.Namespace+"/"+a.Name, "error", err)
+			x.Log.Warn("cannot continue an action; retrying", "action", a.Namespace+"/"+a.Name, "error", err)
 			x.tellStuck(ctx, a, t.failures, err)
 		}
 		x.signal()

@@ -101,7 +101,7 @@ func TestRunner_carriesOut(t *testing.T) {
 		l.create("strange", "strange")
 		synctest.Wait()
 		l.want("a", api.ActionDone, "one is done")
-		l.want("strange", api.ActionFailed, "there are test.agent, test.beside, test.exclusive, test.rolling, test.shared")
+		l.want("strange", api.ActionFailed, "choose one of test.agent, test.beside, test.exclusive, test.rolling, test.shared")
 		if diff := cmp.Diff([]string{"check a", "check a", "step a one"}, l.handlers["test.shared"].Calls()); diff != "" {
 			t.Error(diff)
 		}
@@ -135,7 +135,7 @@ func TestRunner_panic(t *testing.T) {
 		l.create("a", "rolling")
 		l.create("b", "shared")
 		synctest.Wait()
-		l.want("a", api.ActionNew, "a fault in test.rolling (the log has more): no such thing")
+		l.want("a", api.ActionNew, "fault in test.rolling (see the log): no such thing")
 		l.want("b", api.ActionDone, "")
 		time.Sleep(time.Minute)
 		l.want("a", api.ActionDone, "")
@@ -177,7 +177,7 @@ func TestRunner_cancelWhileAStepHangs(t *testing.T) {
 		begun := time.Now()
 		l.spec("a", func(a *api.Action) { a.Spec.Want = api.WantCancelled })
 		synctest.Wait()
-		l.want("a", api.ActionCancelled, "it was cancelled; one is undone")
+		l.want("a", api.ActionCancelled, "cancelled; one is undone")
 		if took := time.Since(begun); took > 0 || !slices.Contains(h.Calls(), "undo a one") {
 			t.Errorf("it took %v, calls %v", took, h.Calls())
 		}
@@ -239,7 +239,7 @@ func TestRunner_agentsKinds(t *testing.T) {
 		synctest.Wait()
 		l.want("a", api.ActionNew, "")
 		l.want("b", api.ActionPendingSchedule, "")
-		l.want("c", api.ActionFailed, "there is no host h2")
+		l.want("c", api.ActionFailed, "host h2 does not exist")
 		h := &actiontest.Handler{K: testKinds["test.agent"]}
 		h.OnStep = func(context.Context, *api.Action, string) (action.Progress, error) { return action.Progress{}, nil }
 		if _, err := action.Execute(t.Context(), h, l.store, l.get("a")); err != nil {
@@ -249,7 +249,7 @@ func TestRunner_agentsKinds(t *testing.T) {
 		time.Sleep(61 * time.Minute)
 		l.want("a", api.ActionRunning, "")
 		time.Sleep(3 * time.Minute)
-		l.want("a", api.ActionLost, "nobody knows how far it came")
+		l.want("a", api.ActionLost, "the result is unknown")
 		l.want("b", api.ActionPendingSchedule, "")
 		l.store.SetHost("h1", action.HostFacts{Joined: time.Now()})
 		synctest.Wait()
@@ -285,7 +285,7 @@ func TestRunner_silentAgent(t *testing.T) {
 		}
 		waitsFor(waits)
 		l.store.SetHost("h1", action.HostFacts{Silent: true, Since: epoch})
-		waitsFor("the agent of host h1, which is silent since 2026-01-01T00:00:00Z")
+		waitsFor("the agent of host h1, which is disconnected since 2026-01-01T00:00:00Z")
 		waits = ""
 		if _, err := action.Execute(t.Context(), h, l.store, known); !errors.Is(err, action.ErrConflict) {
 			t.Errorf("an agent that knows an old record only wrote it: %v", err)
@@ -336,7 +336,7 @@ func TestRunner_acceptAgents(t *testing.T) {
 		if a := l.get("no"); a.Status.State != api.ActionFailed || !strings.HasSuffix(a.Status.Message, "there is no such daemon") || a.Status.Executor != api.ByAgent {
 			t.Errorf("it is %+v", a.Status)
 		}
-		if a := l.get("yes"); a.Status.State != api.ActionPendingSchedule || !strings.Contains(a.Status.WaitsFor, "which is silent") {
+		if a := l.get("yes"); a.Status.State != api.ActionPendingSchedule || !strings.Contains(a.Status.WaitsFor, "which is disconnected") {
 			t.Errorf("it is %+v", a.Status)
 		}
 	})
@@ -365,7 +365,7 @@ func TestRunner_rejectedMeanwhile(t *testing.T) {
 		defer stop()
 		l.create("a", "shared")
 		time.Sleep(time.Minute)
-		l.want("a", api.ActionCancelled, "it was rejected")
+		l.want("a", api.ActionCancelled, "rejected")
 	})
 }
 
@@ -519,7 +519,7 @@ func TestRunner_acceptPanics(t *testing.T) {
 		l.create("a", "agent", func(a *api.Action) { a.Spec.Host = "h1" })
 		synctest.Wait()
 		stop()
-		l.want("a", api.ActionNew, "it is its turn")
+		l.want("a", api.ActionNew, "its turn has come")
 	})
 }
 
@@ -543,8 +543,8 @@ func TestRunner_concern(t *testing.T) {
 		stop()
 		l.want("drain-1", api.ActionRunning, "")
 		l.want("drain-2", api.ActionRunning, "")
-		want := "action drain-1 (test.rolling host/h1), which is under way: of those that take redundancy away from cluster default/c one runs at a time; " +
-			"'holdfast action cancel drain-1' ends it"
+		want := "action drain-1 (test.rolling host/h1), which is in progress: only one action that reduces the redundancy of cluster default/c runs at a time; " +
+			"cancel that with 'holdfast action cancel drain-1'"
 		if s := l.get("drain-3").Status; s.State != api.ActionPendingSchedule || s.WaitsFor != want {
 			t.Errorf("%s, waits for %q", s.State, s.WaitsFor)
 		}

@@ -141,7 +141,7 @@ func (e *entry) settle(f Facts, known bool) {
 func (e *entry) accept(now time.Time) {
 	e.status.State = api.ActionPendingApproval
 	e.status.Executor = cmp.Or(e.kind.Executor, api.ByLeader)
-	e.status.Message = "it has to be granted by an administrator: 'holdfast action approve " + e.action.Name + "'"
+	e.status.Message = "an administrator must approve it: 'holdfast action approve " + e.action.Name + "'"
 	meta.SetStatusCondition(&e.status.Conditions, metav1.Condition{
 		Type: api.ActionPersistent, Status: metav1.ConditionTrue, Reason: "Recorded", LastTransitionTime: *stamp(now),
 	})
@@ -158,7 +158,8 @@ func (e *entry) end(state api.ActionState, reason, message string, now time.Time
 // unknown ends an action of a kind that there is not.
 func (e *entry) unknown(f Facts) {
 	if e.begun() {
-		e.end(api.ActionLost, ReasonUnknown, fmt.Sprintf("this release of Holdfast knows no kind %q and cannot say how far it came; it knows %s", e.action.Spec.Kind, namesOf(f.Kinds)), f.Now)
+		e.end(api.ActionLost, ReasonUnknown, fmt.Sprintf("this version of Holdfast does not know the kind %q, so the "+
+			"result is unknown; it knows %s", e.action.Spec.Kind, namesOf(f.Kinds)), f.Now)
 		return
 	}
 	e.end(api.ActionFailed, ReasonUnknown, Impossible(e.action, f.Kinds), f.Now)
@@ -169,9 +170,9 @@ func Impossible(a *api.Action, kinds map[string]Kind) string {
 	k, known := kinds[a.Spec.Kind]
 	switch {
 	case !known:
-		return fmt.Sprintf("there is no kind %q; there are %s", a.Spec.Kind, namesOf(kinds))
+		return fmt.Sprintf("kind %q does not exist; choose one of %s", a.Spec.Kind, namesOf(kinds))
 	case k.Executor == api.ByAgent && a.Spec.Host == "":
-		return fmt.Sprintf("%s needs spec.host: the agent there carries it out", k.Name)
+		return fmt.Sprintf("%s needs spec.host, whose agent carries it out", k.Name)
 	}
 	return ""
 }
@@ -190,11 +191,12 @@ func (e *entry) hostGone(f Facts) bool {
 	case e.kind.Executor != api.ByAgent, there && !anew:
 		return false
 	case e.begun():
-		e.end(api.ActionLost, ReasonLost, fmt.Sprintf("host %s was removed while its agent carried the action out: nobody knows how far it came", host), f.Now)
+		e.end(api.ActionLost, ReasonLost, fmt.Sprintf("host %s was removed while its agent carried out the action: the "+
+			"result is unknown", host), f.Now)
 	case host == "":
 		e.end(api.ActionFailed, ReasonRefused, Impossible(e.action, f.Kinds), f.Now)
 	default:
-		e.end(api.ActionFailed, ReasonRefused, fmt.Sprintf("there is no host %s: see 'holdfast get hosts'", host), f.Now)
+		e.end(api.ActionFailed, ReasonRefused, fmt.Sprintf("host %s does not exist: see 'holdfast get hosts'", host), f.Now)
 	}
 	return true
 }
@@ -205,9 +207,9 @@ func (e *entry) unwanted(now time.Time) bool {
 	switch {
 	case waits && e.action.Spec.Approval == api.ApprovalRejected:
 		e.status.Approver = e.action.Annotations[api.AnnotationApprover]
-		e.end(api.ActionCancelled, ReasonRejected, "it was rejected"+by(e.status.Approver), now)
+		e.end(api.ActionCancelled, ReasonRejected, "rejected"+by(e.status.Approver), now)
 	case e.action.Spec.Want == api.WantCancelled && (waits || e.status.State == api.ActionNew && e.kind.Executor == api.ByAgent):
-		e.end(api.ActionCancelled, ReasonCancelled, "it was cancelled before anything was begun", now)
+		e.end(api.ActionCancelled, ReasonCancelled, "cancelled before it began", now)
 	default:
 		return false
 	}
@@ -226,11 +228,11 @@ func (e *entry) expired(now time.Time) bool {
 	if e.begun() || now.Sub(e.action.CreationTimestamp.Time) <= limit {
 		return false
 	}
-	text := "it was not begun within " + limit.String()
+	text := "not begun within " + limit.String()
 	if e.status.State == api.ActionPendingApproval {
-		text = "it was not approved within " + limit.String()
+		text = "not approved within " + limit.String()
 	} else if e.status.WaitsFor != "" {
-		text += "; it waited for this: " + e.status.WaitsFor
+		text += "; it waited for: " + e.status.WaitsFor
 	}
 	e.end(api.ActionFailed, ReasonExpired, text, now)
 	return true
@@ -239,7 +241,7 @@ func (e *entry) expired(now time.Time) bool {
 // approve lets an action wait for its turn that was granted, or that nobody has to grant.
 func (e *entry) approve() {
 	if e.action.Spec.Approval == api.ApprovalRequired {
-		e.status.WaitsFor = "an administrator to grant it"
+		e.status.WaitsFor = "an administrator to approve it"
 		return
 	}
 	e.status.State, e.status.Approver = api.ActionPendingSchedule, e.action.Annotations[api.AnnotationApprover]
@@ -259,7 +261,8 @@ func (e *entry) watchAgent(f Facts) {
 		limit, grace := timeoutOf(e.action, e.kind), f.Waits.OrDefault().ActionLost
 		took := f.Now.Sub(e.status.Started.Time)
 		if silent && took > limit+grace || took > 2*limit+grace {
-			e.end(api.ActionLost, ReasonLost, fmt.Sprintf("the agent of host %s did not end it within %s, and nobody knows how far it came", e.action.Spec.Host, limit), f.Now)
+			e.end(api.ActionLost, ReasonLost, fmt.Sprintf("the agent of host %s did not end it within %s: the result is "+
+				"unknown", e.action.Spec.Host, limit), f.Now)
 			return
 		}
 		e.tellSilence(f)
@@ -277,7 +280,9 @@ func (e *entry) tellSilence(f Facts) {
 	}
 }
 
-func silence(host string) string { return fmt.Sprintf("the agent of host %s, which is silent", host) }
+func silence(host string) string {
+	return fmt.Sprintf("the agent of host %s, which is disconnected", host)
+}
 
 // silence is what is waited for where the agent of a host is silent.
 func (f *Facts) silence(host string) string {
@@ -289,7 +294,7 @@ func (f *Facts) silence(host string) string {
 
 // turn gives the action its turn, or says what it waits for.
 func (e *entry) turn(older, all []*entry, f Facts) {
-	e.status.Message = "it waits for its turn"
+	e.status.Message = "waiting for its turn"
 	if e.absent(f) {
 		e.status.WaitsFor = f.silence(e.action.Spec.Host)
 		return
@@ -300,11 +305,11 @@ func (e *entry) turn(older, all []*entry, f Facts) {
 	if e.asked = e.kind.Asks && f.Against != nil; e.asked {
 		said, known := f.Against[e.action.UID]
 		if e.status.WaitsFor = said; !known {
-			e.status.WaitsFor = "an answer to whether it may begin"
+			e.status.WaitsFor = "the check whether it may begin"
 		}
 	}
 	if e.status.WaitsFor == "" {
-		e.status.State, e.status.Message = api.ActionNew, "it is its turn"
+		e.status.State, e.status.Message = api.ActionNew, "its turn has come"
 	}
 }
 
@@ -329,7 +334,7 @@ func (e *entry) blocked(older, all []*entry, f *Facts) string {
 	for _, o := range all {
 		if o.status.State == api.ActionNew || o.status.State == api.ActionRunning {
 			if why := f.conflict(e, o); why != "" {
-				return inTheWay(o, "under way", why)
+				return inTheWay(o, "in progress", why)
 			}
 		}
 	}
@@ -338,7 +343,7 @@ func (e *entry) blocked(older, all []*entry, f *Facts) string {
 
 // inTheWay names an action that another one waits for, and how to end it.
 func inTheWay(o *entry, where, why string) string {
-	return bounded(fmt.Sprintf("action %s (%s %s), which is %s: %s; 'holdfast action cancel %s' ends it",
+	return bounded(fmt.Sprintf("action %s (%s %s), which is %s: %s; cancel that with 'holdfast action cancel %s'",
 		o.action.Name, o.kind.Name, o.action.Spec.Target, where, why, o.action.Name), maxText)
 }
 
@@ -348,7 +353,7 @@ func (f *Facts) conflict(a, b *entry) string {
 		return ""
 	}
 	if host := a.action.Spec.Host; host != "" && host == b.action.Spec.Host {
-		return fmt.Sprintf("host %s does one thing at a time", host)
+		return fmt.Sprintf("one action at a time on host %s", host)
 	}
 	both, overlap := f.overlap(a.action, b.action)
 	if !overlap {
@@ -356,16 +361,16 @@ func (f *Facts) conflict(a, b *entry) string {
 	}
 	switch {
 	case b.kind.Mode == Exclusive:
-		return fmt.Sprintf("nothing runs beside %s", b.kind.Name)
+		return fmt.Sprintf("no other action runs beside %s", b.kind.Name)
 	case a.kind.Mode == Exclusive:
 		return fmt.Sprintf("%s runs alone", a.kind.Name)
 	case a.kind.Mode == Rolling && b.kind.Mode == Rolling:
-		return strings.TrimSpace("of those that take redundancy away "+both) + " one runs at a time"
+		return "only one action that reduces the redundancy" + both + " runs at a time"
 	}
 	return ""
 }
 
-// overlap says whether two actions concern one thing, and which, with "from" before it; nothing where that is not known.
+// overlap says whether two actions concern one thing, and which, with " of" before it; nothing where that is not known.
 func (f *Facts) overlap(a, b *api.Action) (string, bool) {
 	as, knownA := f.concern(a)
 	bs, knownB := f.concern(b)
@@ -374,7 +379,7 @@ func (f *Facts) overlap(a, b *api.Action) (string, bool) {
 	}
 	for _, what := range as {
 		if slices.Contains(bs, what) {
-			return "from " + what, true
+			return " of " + what, true
 		}
 	}
 	return "", false

@@ -77,33 +77,33 @@ func TestSchedule_turns(t *testing.T) {
 	}{
 		{"a new one gets its turn at once", []string{"a shared c - -"}, "a New"},
 		{"beside anything", []string{"a exclusive c h1 Running", "b exclusive c h1 " + waits, "c beside c h1 " + waits, "d beside c h1 " + waits},
-			"b PendingSchedule: action a (test.exclusive x), which is under way: host h1 does one thing at a time; 'holdfast action cancel a' ends it\nc New\nd New"},
+			"b PendingSchedule: action a (test.exclusive x), which is in progress: one action at a time on host h1; cancel that with 'holdfast action cancel a'\nc New\nd New"},
 		{"nothing waits for what runs beside", []string{"a beside c h1 Running", "b exclusive c h1 " + waits}, "b New"},
 		{"different hosts side by side", []string{"a shared c h1 " + waits, "b shared c h2 " + waits}, "a New\nb New"},
 		{"one host, the oldest first", []string{"a shared c h1 " + waits, "b shared d h1 " + waits},
-			"a New\nb PendingSchedule: action a (test.shared x), which is under way: host h1 does one thing at a time; 'holdfast action cancel a' ends it"},
+			"a New\nb PendingSchedule: action a (test.shared x), which is in progress: one action at a time on host h1; cancel that with 'holdfast action cancel a'"},
 		{"a host that is busy", []string{"a shared c h1 " + waits, "b shared d h1 Running"},
-			"a PendingSchedule: action b (test.shared x), which is under way: host h1 does one thing at a time; 'holdfast action cancel b' ends it"},
+			"a PendingSchedule: action b (test.shared x), which is in progress: one action at a time on host h1; cancel that with 'holdfast action cancel b'"},
 		{"rolling ones follow each other", []string{"a rolling c h1 " + waits, "b rolling c h2 " + waits, "s shared c - " + waits},
-			"a New\nb PendingSchedule: action a (test.rolling x), which is under way: of those that take redundancy away from cluster default/c one runs at a time; 'holdfast action cancel a' ends it\ns New"},
+			"a New\nb PendingSchedule: action a (test.rolling x), which is in progress: only one action that reduces the redundancy of cluster default/c runs at a time; cancel that with 'holdfast action cancel a'\ns New"},
 		{"rolling ones of two clusters do not", []string{"a rolling c h1 " + waits, "b rolling d h2 " + waits}, "a New\nb New"},
 		{"one on a host counts for the clusters of the host", []string{"a rolling - h1 " + waits, "b rolling d h2 " + waits, "e rolling - h2 " + waits, "f rolling - dead " + waits},
 			"a New\nb New\n" +
-				"e PendingSchedule: action a (test.rolling x), which is under way: of those that take redundancy away from cluster default/c one runs at a time; 'holdfast action cancel a' ends it\n" +
-				"f PendingSchedule: action e (test.rolling x), which is before it in the queue: of those that take redundancy away from cluster default/d one runs at a time; 'holdfast action cancel e' ends it"},
+				"e PendingSchedule: action a (test.rolling x), which is in progress: only one action that reduces the redundancy of cluster default/c runs at a time; cancel that with 'holdfast action cancel a'\n" +
+				"f PendingSchedule: action e (test.rolling x), which is before it in the queue: only one action that reduces the redundancy of cluster default/d runs at a time; cancel that with 'holdfast action cancel e'"},
 		{"two hosts that share a cluster", []string{"a rolling - h1 " + waits, "b rolling - h2 " + waits},
-			"a New\nb PendingSchedule: action a (test.rolling x), which is under way: of those that take redundancy away from cluster default/c one runs at a time; 'holdfast action cancel a' ends it"},
+			"a New\nb PendingSchedule: action a (test.rolling x), which is in progress: only one action that reduces the redundancy of cluster default/c runs at a time; cancel that with 'holdfast action cancel a'"},
 		{"two hosts that share none", []string{"a rolling - h1 " + waits, "b rolling - dead " + waits}, "a New\nb New"},
 		{"one of neither cluster nor host counts for all", []string{"a rolling - - " + waits, "b rolling d h2 " + waits},
-			"a New\nb PendingSchedule: action a (test.rolling x), which is under way: of those that take redundancy away one runs at a time; 'holdfast action cancel a' ends it"},
+			"a New\nb PendingSchedule: action a (test.rolling x), which is in progress: only one action that reduces the redundancy runs at a time; cancel that with 'holdfast action cancel a'"},
 		{"an exclusive one waits for all", []string{"a shared c h1 Running", "x exclusive c - " + waits},
-			"x PendingSchedule: action a (test.shared x), which is under way: test.exclusive runs alone; 'holdfast action cancel a' ends it"},
+			"x PendingSchedule: action a (test.shared x), which is in progress: test.exclusive runs alone; cancel that with 'holdfast action cancel a'"},
 		{"nothing overtakes an exclusive one", []string{"a shared c h1 Running", "x exclusive c - " + waits, "b shared c h2 " + waits, "o shared d h2 " + waits},
-			"x PendingSchedule: action a (test.shared x), which is under way: test.exclusive runs alone; 'holdfast action cancel a' ends it\n" +
-				"b PendingSchedule: action x (test.exclusive x), which is before it in the queue: nothing runs beside test.exclusive; 'holdfast action cancel x' ends it\n" +
-				"o PendingSchedule: action b (test.shared x), which is before it in the queue: host h2 does one thing at a time; 'holdfast action cancel b' ends it"},
+			"x PendingSchedule: action a (test.shared x), which is in progress: test.exclusive runs alone; cancel that with 'holdfast action cancel a'\n" +
+				"b PendingSchedule: action x (test.exclusive x), which is before it in the queue: no other action runs beside test.exclusive; cancel that with 'holdfast action cancel x'\n" +
+				"o PendingSchedule: action b (test.shared x), which is before it in the queue: one action at a time on host h2; cancel that with 'holdfast action cancel b'"},
 		{"a silent agent is in nobody's way", []string{"a agent c dead New", "b shared c dead " + waits},
-			"a PendingSchedule: the agent of host dead, which is silent\nb New"},
+			"a PendingSchedule: the agent of host dead, which is disconnected\nb New"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := outcome(scheduled(t, test.actions...), facts(time.Minute)); got != test.want {
@@ -122,42 +122,42 @@ func TestSchedule_ends(t *testing.T) {
 		after  time.Duration
 		want   string
 	}{
-		{"unknown kind", "a strange c - -", nil, time.Minute, `a Failed: there is no kind "test.strange"; there are test.agent, test.beside, test.exclusive, test.rolling, test.shared`},
-		{"unknown kind that runs", "a strange c - Running", nil, time.Minute, `a Lost: this release of Holdfast knows no kind "test.strange" and cannot say how far it came; it knows test.agent, test.beside, test.exclusive, test.rolling, test.shared`},
-		{"needs approval", "a shared c - -", change(func(a *api.Action) { a.Spec.Approval = api.ApprovalRequired }), time.Minute, "a PendingApproval: an administrator to grant it"},
+		{"unknown kind", "a strange c - -", nil, time.Minute, `a Failed: kind "test.strange" does not exist; choose one of test.agent, test.beside, test.exclusive, test.rolling, test.shared`},
+		{"unknown kind that runs", "a strange c - Running", nil, time.Minute, `a Lost: this version of Holdfast does not know the kind "test.strange", so the result is unknown; it knows test.agent, test.beside, test.exclusive, test.rolling, test.shared`},
+		{"needs approval", "a shared c - -", change(func(a *api.Action) { a.Spec.Approval = api.ApprovalRequired }), time.Minute, "a PendingApproval: an administrator to approve it"},
 		{"granted", "a shared c - PendingApproval", nil, time.Minute, "a New"},
 		{"rejected", "a shared c - PendingApproval", change(func(a *api.Action) {
 			a.Spec.Approval = api.ApprovalRejected
 			a.Annotations = map[string]string{api.AnnotationApprover: "jo"}
-		}), time.Minute, "a Cancelled: it was rejected by jo"},
-		{"cancelled while it waits", "a shared c - PendingSchedule", change(func(a *api.Action) { a.Spec.Want = api.WantCancelled }), time.Minute, "a Cancelled: it was cancelled before anything was begun"},
-		{"never approved", "a shared c - PendingApproval", change(func(a *api.Action) { a.Spec.Approval = api.ApprovalRequired }), 25 * time.Hour, "a Failed: it was not approved within 24h0m0s"},
+		}), time.Minute, "a Cancelled: rejected by jo"},
+		{"cancelled while it waits", "a shared c - PendingSchedule", change(func(a *api.Action) { a.Spec.Want = api.WantCancelled }), time.Minute, "a Cancelled: cancelled before it began"},
+		{"never approved", "a shared c - PendingApproval", change(func(a *api.Action) { a.Spec.Approval = api.ApprovalRequired }), 25 * time.Hour, "a Failed: not approved within 24h0m0s"},
 		{"its own expiry", "a agent c dead PendingSchedule", change(func(a *api.Action) {
 			a.Spec.ExpiresAfter.Duration = time.Minute
-			a.Status.WaitsFor = "the agent of host dead, which is silent"
-		}), 2 * time.Minute, "a Failed: it was not begun within 1m0s; it waited for this: the agent of host dead, which is silent"},
+			a.Status.WaitsFor = "the agent of host dead, which is disconnected"
+		}), 2 * time.Minute, "a Failed: not begun within 1m0s; it waited for: the agent of host dead, which is disconnected"},
 		{"a leader's cancelled New is for who carries it out", "a shared c - New", change(func(a *api.Action) { a.Spec.Want = api.WantCancelled }), time.Minute, ""},
-		{"an agent's cancelled New", "a agent c h1 New", change(func(a *api.Action) { a.Spec.Want = api.WantCancelled }), time.Minute, "a Cancelled: it was cancelled before anything was begun"},
+		{"an agent's cancelled New", "a agent c h1 New", change(func(a *api.Action) { a.Spec.Want = api.WantCancelled }), time.Minute, "a Cancelled: cancelled before it began"},
 		{"a New that its agent, which is heard, may still begin", "a agent c h1 New", nil, 23 * time.Hour, ""},
-		{"a New that its agent, which is heard, never began", "a agent c h1 New", nil, 25 * time.Hour, "a Failed: it was not begun within 24h0m0s"},
-		{"a New whose agent is silent waits for its turn again", "a agent c dead New", nil, time.Minute, "a PendingSchedule: the agent of host dead, which is silent"},
+		{"a New that its agent, which is heard, never began", "a agent c h1 New", nil, 25 * time.Hour, "a Failed: not begun within 24h0m0s"},
+		{"a New whose agent is silent waits for its turn again", "a agent c dead New", nil, time.Minute, "a PendingSchedule: the agent of host dead, which is disconnected"},
 		{"an agent at work is left alone", "a agent c h1 Running", nil, time.Hour, ""},
 		{"an agent undoing is left alone", "a agent c h1 Running", nil, 90 * time.Minute, ""},
-		{"an agent that does not end it", "a agent c h1 Running", nil, 123 * time.Minute, "a Lost: the agent of host h1 did not end it within 1h0m0s, and nobody knows how far it came"},
+		{"an agent that does not end it", "a agent c h1 Running", nil, 123 * time.Minute, "a Lost: the agent of host h1 did not end it within 1h0m0s: the result is unknown"},
 		{"a silent agent", "a agent c dead Running", change(func(a *api.Action) { a.Status.WaitsFor = "the daemon to answer" }), time.Hour,
-			"a Running: the agent of host dead, which is silent"},
+			"a Running: the agent of host dead, which is disconnected"},
 		{"an agent since when it is known to be silent", "a agent c hushed Running", change(func(a *api.Action) { a.Status.WaitsFor = "the daemon to answer" }), time.Hour,
-			"a Running: the agent of host hushed, which is silent since 2026-01-01T00:00:30Z"},
+			"a Running: the agent of host hushed, which is disconnected since 2026-01-01T00:00:30Z"},
 		{"an agent that is heard again", "a agent c h1 Running", change(func(a *api.Action) {
-			a.Status.WaitsFor = "the agent of host h1, which is silent since 2026-01-01T00:00:30Z"
+			a.Status.WaitsFor = "the agent of host h1, which is disconnected since 2026-01-01T00:00:30Z"
 		}), time.Hour,
 			"a Running"},
 		{"an agent that is heard waits for what it says", "a agent c h1 Running", change(func(a *api.Action) { a.Status.WaitsFor = "the daemon to answer" }), time.Hour, ""},
-		{"a silent agent whose time is over", "a agent c dead Running", nil, 63 * time.Minute, "a Lost: the agent of host dead did not end it within 1h0m0s, and nobody knows how far it came"},
-		{"no such host", "a agent c h9 -", nil, time.Minute, "a Failed: there is no host h9: see 'holdfast get hosts'"},
-		{"no host", "a agent c - -", nil, time.Minute, "a Failed: test.agent needs spec.host: the agent there carries it out"},
-		{"its host was removed", "a agent c h9 Running", nil, time.Minute, "a Lost: host h9 was removed while its agent carried the action out: nobody knows how far it came"},
-		{"its host was removed and joined again", "a agent c anew Running", nil, 2 * time.Minute, "a Lost: host anew was removed while its agent carried the action out: nobody knows how far it came"},
+		{"a silent agent whose time is over", "a agent c dead Running", nil, 63 * time.Minute, "a Lost: the agent of host dead did not end it within 1h0m0s: the result is unknown"},
+		{"no such host", "a agent c h9 -", nil, time.Minute, "a Failed: host h9 does not exist: see 'holdfast get hosts'"},
+		{"no host", "a agent c - -", nil, time.Minute, "a Failed: test.agent needs spec.host, whose agent carries it out"},
+		{"its host was removed", "a agent c h9 Running", nil, time.Minute, "a Lost: host h9 was removed while its agent carried out the action: the result is unknown"},
+		{"its host was removed and joined again", "a agent c anew Running", nil, 2 * time.Minute, "a Lost: host anew was removed while its agent carried out the action: the result is unknown"},
 		{"what has ended stays", "a strange c h9 Done", nil, 99 * time.Hour, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

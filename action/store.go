@@ -9,7 +9,7 @@ import (
 )
 
 // ErrConflict is wrapped by the error of a write that came too late: somebody wrote the action since it was read.
-var ErrConflict = errors.New("the action was changed meanwhile")
+var ErrConflict = errors.New("the action changed since it was read")
 
 // ErrNotFound is wrapped by the error for an action that is gone, also when another one has its name now.
 var ErrNotFound = errors.New("the action does not exist any more")

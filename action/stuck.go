@@ -99,7 +99,7 @@ func (x *running) tellStuck(ctx context.Context, a *api.Action, failures int, er
 	if failures != stuckAfter || ctx.Err() != nil {
 		return
 	}
-	x.Log.Error("an action is stuck; others go on, and it is tried again from time to time", "action", a.Namespace+"/"+a.Name,
+	x.Log.Error("an action is stuck; retrying it; other actions continue", "action", a.Namespace+"/"+a.Name,
 		"kind", a.Spec.Kind, "error", err)
 	if x.OnStuck == nil {
 		return
@@ -108,7 +108,7 @@ func (x *running) tellStuck(ctx context.Context, a *api.Action, failures int, er
 		ctx, cancel := context.WithTimeout(ctx, tellDeadline)
 		defer cancel()
 		if e := x.OnStuck(ctx, a, err); e != nil && ctx.Err() == nil {
-			x.Log.Warn("that an action is stuck could not be told", "action", a.Namespace+"/"+a.Name, "error", e)
+			x.Log.Warn("cannot record that an action is stuck", "action", a.Namespace+"/"+a.Name, "error", e)
 		}
 	})
 }

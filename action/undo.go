@@ -53,7 +53,7 @@ func (m *move) undone() string {
 		}
 	}
 	if len(said) == 0 {
-		return "what was begun is undone"
+		return "all steps were undone"
 	}
 	return strings.Join(said, "; ")
 }
@@ -62,7 +62,7 @@ func (m *move) undone() string {
 func (m *move) undo(ctx context.Context, i int) (Turn, error) {
 	s := &m.status.Steps[i]
 	if limit := timeoutOf(m.was, m.handler.Kind()); s.Started != nil && m.now.Sub(s.Started.Time) > limit {
-		return m.stuck(ctx, s, fmt.Sprintf("it could not be undone within %s%s", limit, m.lastWord()))
+		return m.stuck(ctx, s, fmt.Sprintf("not undone within %s%s", limit, m.lastWord()))
 	}
 	call, cancel := context.WithTimeout(ctx, callDeadline)
 	defer cancel()
@@ -95,7 +95,7 @@ func (m *move) stuck(ctx context.Context, s *api.ActionStep, why string) (Turn, 
 		}
 	}
 	if left != "" {
-		left = "; these steps stay done: " + left[2:]
+		left = "; not undone: " + left[2:]
 	}
 	finish(m.status, api.ActionFailed, reason, fmt.Sprintf("%s; undoing step %s failed: %s%s", cause, s.Name, why, left), m.now)
 	return m.record(ctx, 0)

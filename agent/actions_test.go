@@ -161,7 +161,7 @@ func TestRestart_cancelled(t *testing.T) {
 		return s.Stopping
 	})
 	w.cancelAction()
-	a := w.awaitAction(api.ActionCancelled, fmt.Sprintf("it was cancelled; process %d could not be kept from ending: now one runs, as process ", first.Status.PID))
+	a := w.awaitAction(api.ActionCancelled, fmt.Sprintf("cancelled; process %d could not be kept from ending: now one runs, as process ", first.Status.PID))
 	if s, _ := w.runtime.State("default.one"); !s.Running || !strings.HasSuffix(a.Status.Message, fmt.Sprint(" ", s.PID)) || runtimetest.Alive(int(first.Status.PID)) {
 		t.Errorf("when it is %q, the process is %+v", a.Status.Message, s)
 	}
@@ -192,7 +192,7 @@ func TestRestart_cancelledInTime(t *testing.T) {
 	s, _ := w.runtime.State("default.one")
 	w.remember(a.UID, processOf(s))
 	w.create(a)
-	w.awaitAction(api.ActionCancelled, fmt.Sprint("it was cancelled; its process was not asked to end: one runs, as process ", first.Status.PID))
+	w.awaitAction(api.ActionCancelled, fmt.Sprint("cancelled; its process was not asked to end: one runs, as process ", first.Status.PID))
 	if !runtimetest.Alive(int(first.Status.PID)) {
 		t.Error("its process has ended")
 	}

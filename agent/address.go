@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// preferredAddress is the address that others reach the host by best: the configured one, else the one that leads to the
-// server, else that of the default route. It is empty when there is none.
+// preferredAddress is the address that others reach the host by best: the configured one, else the one that leads to
+// the server, else that of the default route. It is empty when there is none.
 func (a *agent) preferredAddress(ctx context.Context) string {
 	if a.Address != "" {
 		return a.Address

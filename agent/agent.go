@@ -1,5 +1,5 @@
 // Package agent makes Daemons real on one host: it tells what the host has (Host, its devices and its heartbeat), and for
-// each Daemon that names this host it writes files, has a service agent prepare the data, and keeps the process running.
+// each Daemon of this host it writes files, has a service agent prepare the data, and keeps the process running.
 //
 // Daemons outlive the agent. What runs is adopted before the API is asked for anything, and goes on while the API cannot be
 // reached; nothing is ever stopped because of an answer that did not come.
@@ -12,6 +12,7 @@
 //	agent/actions/<uid>.json                which process a restart that is under way is to end
 //	agent/machine.json                      the machine that the directory was used on last, and another one that runs as this host
 //	agent/runtime                           the records of the runtime for plain processes
+//	agent/pods                              those of the runtime for pods
 //
 // and below the run directory <namespace>.<name>, ${RUN}, for sockets.
 package agent
@@ -112,7 +113,7 @@ type agent struct {
 	report chan struct{}
 }
 
-// Run is the agent's whole life. It returns when ctx ends, after everything that it does has come to rest; daemons go on.
+// Run is the agent's whole life. It returns when ctx ends, after everything that it does came to rest; daemons go on.
 // While no server can be reached it goes on trying. An error means that the configuration cannot work.
 func Run(ctx context.Context, cfg Config) error {
 	a, err := newAgent(cfg)

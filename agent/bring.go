@@ -30,7 +30,7 @@ func (a *agent) keepRunning(ctx context.Context, d *api.Daemon) error {
 	}
 	if s, runs := a.Runtime.State(name); runs && (s.Stopping || a.acts.ends(key, s) || a.renamed(ctx, d, s) || a.lost(d, s)) {
 		if err := a.stopProcess(ctx, d); err != nil {
-			return a.fail(ctx, d, fmt.Errorf("while stopping the process, which is to be started again: %w", err))
+			return a.fail(ctx, d, fmt.Errorf("while stopping the process for its restart: %w", err))
 		}
 	}
 	if _, runs := a.Runtime.State(name); !runs || !a.work.isReady(key, generationOf(d)) {
@@ -38,7 +38,7 @@ func (a *agent) keepRunning(ctx context.Context, d *api.Daemon) error {
 		if l == nil {
 			return err
 		}
-		if err := a.Runtime.Start(ctx, a.process(d, l)); err != nil {
+		if err := a.Runtime.Start(ctx, newProcess(a, d, l)); err != nil {
 			return a.fail(ctx, d, err)
 		}
 		if err == nil {
@@ -212,7 +212,7 @@ func (a *agent) makeReady(ctx context.Context, d *api.Daemon) (place *service.Lo
 	return l, s.Running, err
 }
 
-func (a *agent) process(d *api.Daemon, l *service.Local) runtime.Process {
+func newProcess(a *agent, d *api.Daemon, l *service.Local) runtime.Process {
 	_, forks := a.forker(d)
 	return runtime.Process{
 		Name: processName(client.ObjectKeyFromObject(d)), Command: l.Command, Dir: l.Data, RunDir: l.Run,

@@ -132,7 +132,7 @@ func TestRestart_diesAfterCancel(t *testing.T) {
 			w.cancelAction()
 			w.await("the cancel to be under way", func() bool { return w.action().Status.Steps[1].State == api.StepUndoing })
 			test.then(w, pid)
-			w.awaitAction(api.ActionCancelled, fmt.Sprintf("it was cancelled; process %d could not be kept from ending: now one runs, as process ", pid))
+			w.awaitAction(api.ActionCancelled, fmt.Sprintf("cancelled; process %d could not be kept from ending: now one runs, as process ", pid))
 			w.startedOnce("one", pid)
 		})
 	}

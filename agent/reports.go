@@ -40,8 +40,7 @@ type reports struct {
 type about struct {
 	generation generation
 	process    process
-	// problem is why there is no report, a sentence. reported is set when there was one of this
-	// process.
+	// problem is why there is no report, a sentence. reported is set when there was one of this process.
 	problem  string
 	reported bool
 }
@@ -81,8 +80,8 @@ func (r *reports) forget(key types.NamespacedName) {
 	delete(r.about, key)
 }
 
-// serves says whether a process does its part: by its own word where its service agent can ask for
-// that, and else by its first report, where reports are wanted.
+// serves says whether a process does its part: by its own word where its service agent can ask for that, and else
+// by its first report, where reports are wanted.
 func (r *reports) serves(ctx context.Context, name string) (bool, error) {
 	key := keyOf(name)
 	d, _ := r.agent.work.daemons.get(key)

@@ -78,10 +78,10 @@ func (t *serviceType) installed(ctx context.Context) string {
 }
 
 // versionOf is the release of a daemon's program. What a running process was reported to be stays: packages may have been
-// upgraded since it started.
+// upgraded since it started, or it runs in another image than the agent.
 func (a *agent) versionOf(ctx context.Context, d *api.Daemon) string {
 	now, _ := a.Runtime.State(processNameOf(d))
-	if s := a.told.last(d); s.Version != "" && s.PID != 0 && now.PID == int(s.PID) {
+	if s := a.told.last(d); s.Version != "" && (s.PID != 0 && now.PID == int(s.PID) || now.Outdated) {
 		return s.Version
 	}
 	t := a.types[d.Spec.Type]

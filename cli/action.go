@@ -57,7 +57,8 @@ func (g *globals) actionList(ctx context.Context, all bool) error {
 	}
 	ended -= len(list.Items)
 	if len(list.Items) == 0 && ended > 0 {
-		_, err := fmt.Fprintf(g.out, "nothing is under way; 'holdfast action list --all' shows what has ended (%d)\n", ended)
+		_, err := fmt.Fprintf(g.out,
+			"no action is in progress; see ended ones with 'holdfast action list --all' (%d)\n", ended)
 		return err
 	}
 	return actionTable(g.out, list.Items, time.Now())
@@ -93,7 +94,7 @@ func wordOf(a *api.Action, now time.Time) string {
 	word := a.Status.Message
 	switch {
 	case a.Status.State == "":
-		word = "waiting for the leader to look at it"
+		word = "waiting for the leader"
 	case a.Status.WaitsFor != "":
 		word = "waits for " + a.Status.WaitsFor
 	}
@@ -109,7 +110,7 @@ func leftText(a *api.Action, now time.Time) string {
 	case left >= time.Second:
 		return "; done in about " + duration.HumanDuration(left)
 	case late(a, now):
-		return "; it takes longer than was estimated"
+		return "; longer than estimated"
 	}
 	return ""
 }
@@ -149,13 +150,13 @@ func (g *globals) findAction(ctx context.Context, c client.Client, name string) 
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, &exitError{exitUsage, fmt.Errorf("several namespaces have an action %s: say which with -n", name)}
+		return nil, &exitError{exitUsage, fmt.Errorf("several namespaces have an action %s: choose one with -n", name)}
 	}
-	hint := "'holdfast action list --all' lists them"
+	hint := "list them with 'holdfast action list --all'"
 	if like := spell.Nearest(name, names); like != "" {
 		hint = fmt.Sprintf("did you mean %s?", like)
 	}
-	return nil, &exitError{exitRefused, fmt.Errorf("there is no action %s: %s", name, hint)}
+	return nil, &exitError{exitRefused, fmt.Errorf("action %s does not exist: %s", name, hint)}
 }
 
 // withAction runs a command on one action.
@@ -197,7 +198,8 @@ func newActionCancel(g *globals) *cobra.Command {
 				if err := patchAction(cmd.Context(), c, was, a); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(g.out, "action/%s is being cancelled: 'holdfast action wait %s' shows what is undone\n", a.Name, a.Name)
+				_, err := fmt.Fprintf(g.out, "action/%s is being cancelled: follow it with 'holdfast action wait %s'\n",
+					a.Name, a.Name)
 				return err
 			})
 		},
@@ -224,7 +226,7 @@ func (g *globals) approve(ctx context.Context, c client.Client, a *api.Action, r
 		want, word = api.ApprovalRejected, "rejected"
 	}
 	if a.Spec.Approval == want {
-		return &exitError{exitRefused, fmt.Errorf("action %s is %s already, and is %s", a.Name, word, stateText(a))}
+		return &exitError{exitRefused, fmt.Errorf("action %s is already %s, and is %s", a.Name, word, stateText(a))}
 	}
 	was := a.DeepCopy()
 	a.Spec.Approval = want
@@ -238,7 +240,8 @@ func (g *globals) approve(ctx context.Context, c client.Client, a *api.Action, r
 // patchAction writes what was changed of an action, if nobody changed it meanwhile.
 func patchAction(ctx context.Context, c client.Client, was, is *api.Action) error {
 	if was.Status.State.Final() {
-		return &exitError{exitRefused, fmt.Errorf("action %s has ended already, as %s: %s", was.Name, was.Status.State, was.Status.Message)}
+		return &exitError{exitRefused, fmt.Errorf("action %s has already ended as %s: %s",
+			was.Name, was.Status.State, was.Status.Message)}
 	}
 	err := withDeadline(ctx, func(ctx context.Context) error { return c.Patch(ctx, is, client.MergeFrom(was)) })
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
@@ -276,10 +279,10 @@ func newDaemon(g *globals) *cobra.Command {
 		Use: "restart NAME", Short: "Restart a daemon once", Args: cobra.ExactArgs(1),
 		Long: `Stops the process of a daemon and starts it again, once.
 
-The storage system is asked whether the other daemons can cover for this one: now, and again when
-the turn of the restart comes. If not, the restart is refused with the reason; if the reason can
-pass by itself, the restart waits. A daemon that does not run, or that the storage system counts as
-down, can always be restarted.`,
+The storage system checks whether the other daemons can cover for this one: now, and again before
+the restart begins. If they cannot, the restart is refused with the reason; if the reason is
+temporary, the restart waits. A daemon that does not run, or that the storage system counts as down,
+can always be restarted.`,
 		Example: `  holdfast daemon restart ceph-osd-3 --wait
   holdfast daemon restart osd.3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -344,9 +347,10 @@ func (g *globals) findDaemon(ctx context.Context, c client.Client, name string) 
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, &exitError{exitRefused, fmt.Errorf("%s could be %s or %s: say which", name, found[0].Name, found[1].Name)}
+		return nil, &exitError{exitRefused, fmt.Errorf("%s could be %s or %s: choose one",
+			name, found[0].Name, found[1].Name)}
 	}
-	text := fmt.Sprintf("there is no daemon %s in namespace %s", name, g.namespace)
+	text := fmt.Sprintf("daemon %s does not exist in namespace %s", name, g.namespace)
 	if like := spell.Nearest(name, names); like != "" {
 		text += fmt.Sprintf(": did you mean %s?", like)
 	}

@@ -50,9 +50,9 @@ func TestLeftText(t *testing.T) {
 		{10 * time.Minute, time.Minute, "; done in about 9m"},
 		{time.Minute, time.Minute, ""},
 		{2 * time.Second, 31 * time.Second, ""},
-		{2 * time.Second, 33 * time.Second, "; it takes longer than was estimated"},
+		{2 * time.Second, 33 * time.Second, "; longer than estimated"},
 		{10 * time.Minute, 20 * time.Minute, ""},
-		{10 * time.Minute, 21 * time.Minute, "; it takes longer than was estimated"},
+		{10 * time.Minute, 21 * time.Minute, "; longer than estimated"},
 	} {
 		a := &api.Action{Status: api.ActionStatus{State: api.ActionRunning, Estimated: &metav1.Time{Time: begun.Add(tt.estimated)},
 			Steps: []api.ActionStep{{Name: "s", State: api.StepRunning, Started: &metav1.Time{Time: begun}}}}}
@@ -84,8 +84,8 @@ func TestAction(t *testing.T) {
 	b.addDaemon()
 	b.expect("action list", exitOK, "there are none")
 	b.expect("action kinds", exitOK, "daemon.restart", "Agent", "host.drain", "Leader", "Rolling")
-	b.expect("daemon restart osd.4", exitRefused, "there is no daemon osd.4 in namespace default", "did you mean osd.3?")
-	b.expect("daemon restart osd.3 --wait --timeout 300ms", exitTimeout, "is not done after 300ms; it goes on")
+	b.expect("daemon restart osd.4", exitRefused, "daemon osd.4 does not exist in namespace default", "did you mean osd.3?")
+	b.expect("daemon restart osd.3 --wait --timeout 300ms", exitTimeout, "is not done after 300ms; it continues")
 	all := b.actions()
 	if len(all) != 1 {
 		t.Fatalf("there are %d actions", len(all))
@@ -95,17 +95,17 @@ func TestAction(t *testing.T) {
 		t.Errorf("the action is %+v", s)
 	}
 	b.setAction(a.Name, func(a *api.Action) {
-		a.Status.State, a.Status.WaitsFor = api.ActionPendingApproval, "an administrator to grant it"
+		a.Status.State, a.Status.WaitsFor = api.ActionPendingApproval, "an administrator to approve it"
 	})
-	b.expect("action list", exitOK, a.Name, "daemon.restart   daemon/ceph-osd-3   PendingApproval", "waits for an administrator to grant it")
+	b.expect("action list", exitOK, a.Name, "daemon.restart   daemon/ceph-osd-3   PendingApproval", "waits for an administrator to approve it")
 	b.expect("action show "+a.Name, exitOK, "holdfast action approve "+a.Name, "Approval:", "Required", "Waits for:")
-	b.expect("status ceph", exitOK, "actions: 1 waits for approval: 'holdfast action list'; "+a.Name+" (daemon.restart daemon/ceph-osd-3) waits for an administrator to grant it: 'holdfast action approve "+a.Name+"'")
+	b.expect("status ceph", exitOK, "actions: 1 waits for approval: 'holdfast action list'; "+a.Name+" (daemon.restart daemon/ceph-osd-3) waits for an administrator to approve it: 'holdfast action approve "+a.Name+"'")
 	for _, object := range []string{"osd.3", "host/node1", "cluster/ceph"} {
 		b.expect("why "+object, exitOK, "Action "+a.Name+": daemon.restart on daemon/ceph-osd-3 waits for approval.", "Next: run 'holdfast action approve "+a.Name+"' or 'holdfast action cancel "+a.Name+"'.")
 	}
 	b.expect("action show "+a.Name[:len(a.Name)-1], exitRefused, "did you mean "+a.Name+"?")
 	b.expect("action approve "+a.Name, exitOK, "approved")
-	b.expect("action approve "+a.Name, exitRefused, "approved already")
+	b.expect("action approve "+a.Name, exitRefused, "already approved")
 	b.setAction(a.Name, func(a *api.Action) {
 		now := metav1.Now()
 		a.Status.State, a.Status.WaitsFor, a.Status.Started, a.Status.Approver = api.ActionRunning, "", &now, "jo"
@@ -118,18 +118,18 @@ func TestAction(t *testing.T) {
 	b.expect("action cancel "+a.Name, exitOK, "is being cancelled")
 	now := metav1.Now()
 	b.setAction(a.Name, func(a *api.Action) {
-		a.Status.State, a.Status.Message, a.Status.Finished = api.ActionCancelled, "it was cancelled; what was begun is undone", &now
+		a.Status.State, a.Status.Message, a.Status.Finished = api.ActionCancelled, "cancelled; all steps were undone", &now
 	})
-	b.expect("action wait "+a.Name, exitFailed, "Cancelled: it was cancelled; what was begun is undone")
-	b.expect("action cancel "+a.Name, exitRefused, "has ended already, as Cancelled")
-	b.expect("action approve --reject "+a.Name, exitRefused, "has ended already, as Cancelled")
+	b.expect("action wait "+a.Name, exitFailed, "Cancelled: cancelled; all steps were undone")
+	b.expect("action cancel "+a.Name, exitRefused, "has already ended as Cancelled")
+	b.expect("action approve --reject "+a.Name, exitRefused, "has already ended as Cancelled")
 	if _, out := b.run("status ceph"); strings.Contains(out, "actions:") {
 		t.Errorf("nothing is under way: %s", out)
 	}
-	b.expect("action list", exitOK, "nothing is under way; 'holdfast action list --all' shows what has ended (1)")
+	b.expect("action list", exitOK, "no action is in progress; see ended ones with 'holdfast action list --all' (1)")
 	b.expect("action list --all", exitOK, a.Name, "Cancelled")
 	b.expect("get actions", exitOK, a.Name, "daemon.restart")
-	b.expect("action wait nine", exitRefused, "there is no action nine")
+	b.expect("action wait nine", exitRefused, "action nine does not exist")
 	b.expect("action wait", exitUsage, "--help")
 }
 
@@ -139,22 +139,22 @@ func TestAction_firstWord(t *testing.T) {
 	b := newBench(t)
 	b.addDaemon()
 	b.withCeph()
-	b.expect("daemon restart osd.3", exitRefused, "the mons of Ceph do not answer, and only they can say whether osd.3 may stop", "'holdfast daemon restart ceph-osd-3 --force'")
-	b.expect("daemon restart osd.3 --force", exitOK, "it has to be granted by an administrator: 'holdfast action approve restart-ceph-osd-3-", "; follow it with 'holdfast action wait ")
+	b.expect("daemon restart osd.3", exitRefused, "cannot check osd.3: the mons do not answer", "'holdfast daemon restart ceph-osd-3 --force'")
+	b.expect("daemon restart osd.3 --force", exitOK, "an administrator must approve it: 'holdfast action approve restart-ceph-osd-3-", "; follow it with 'holdfast action wait ")
 	forced := b.actions()[slices.IndexFunc(b.actions(), func(a api.Action) bool { return a.Spec.Parameters["force"] == "Yes" })].Name
 	b.expect("action show "+forced, exitOK, "force", "Yes")
 	b.expect("action approve "+forced, exitOK, "approved")
 	b.must(b.client.Patch(b.Context(), &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph"}},
 		client.RawPatch(types.MergePatchType, []byte(`{"spec":{"approval":"Granted"}}`))))
-	b.expect("daemon restart osd.3 --force", exitOK, "\nit waits for action restart-ceph-osd-3-", ": host node1 does one thing at a time; ", "; follow it with 'holdfast action wait ")
+	b.expect("daemon restart osd.3 --force", exitOK, "\nwaiting for action restart-ceph-osd-3-", ": one action at a time on host node1; ", "; follow it with 'holdfast action wait ")
 }
 
 // What came too late was not refused: nobody was against it.
 func TestEndedAction_expired(t *testing.T) {
 	for reason, want := range map[string]string{
-		action.ReasonExpired: "expired, and nothing was changed: it was not approved within 24h0m0s", action.ReasonRefused: "refused, and nothing was changed: it was not approved within 24h0m0s",
+		action.ReasonExpired: "expired, and nothing was changed: not approved within 24h0m0s", action.ReasonRefused: "refused, and nothing was changed: not approved within 24h0m0s",
 	} {
-		a := &api.Action{Status: api.ActionStatus{State: api.ActionFailed, Message: "it was not approved within 24h0m0s",
+		a := &api.Action{Status: api.ActionStatus{State: api.ActionFailed, Message: "not approved within 24h0m0s",
 			Conditions: []metav1.Condition{{Type: api.ActionEffective, Status: metav1.ConditionFalse, Reason: reason}}}}
 		err := newPrinter(&bytes.Buffer{}, "").endedAction(a)
 		if e := (*exitError)(nil); !errors.As(err, &e) || e.code != exitRefused || err.Error() != want {

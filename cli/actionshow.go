@@ -95,9 +95,10 @@ func stepText(s api.ActionStep, now time.Time) string {
 func nextText(a *api.Action) string {
 	switch {
 	case a.Status.State == api.ActionPendingApproval:
-		return fmt.Sprintf("'holdfast action approve %s', with --reject to end it", a.Name)
+		return fmt.Sprintf("'holdfast action approve %s', or with --reject to reject it", a.Name)
 	case !a.Status.State.Final():
-		return fmt.Sprintf("'holdfast action wait %s' follows it, 'holdfast action cancel %s' undoes what it began", a.Name, a.Name)
+		return fmt.Sprintf("follow it with 'holdfast action wait %s'; undo it with 'holdfast action cancel %s'",
+			a.Name, a.Name)
 	}
 	return ""
 }

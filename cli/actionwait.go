@@ -99,12 +99,13 @@ func stateOf(action *unstructured.Unstructured) api.ActionState {
 
 // followText says what an action waits for before it begins, and how to follow and end it.
 func followText(a *api.Action) string {
-	text := fmt.Sprintf("follow it with 'holdfast action wait %s', end it with 'holdfast action cancel %s'", a.Name, a.Name)
+	text := fmt.Sprintf("follow it with 'holdfast action wait %s', cancel it with 'holdfast action cancel %s'",
+		a.Name, a.Name)
 	switch {
 	case a.Status.State == api.ActionPendingApproval:
 		return a.Status.Message + "; " + text
 	case a.Status.State == api.ActionPendingSchedule && a.Status.WaitsFor != "":
-		return "it waits for " + a.Status.WaitsFor + "; " + text
+		return "waiting for " + a.Status.WaitsFor + "; " + text
 	}
 	return text
 }
@@ -121,10 +122,12 @@ func (g *globals) followAction(ctx context.Context, c client.Client, a *api.Acti
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return &exitError{exitTimeout, fmt.Errorf("%s is not done after %s%s; it goes on: 'holdfast action cancel %s' ends it",
+		return &exitError{exitTimeout, fmt.Errorf("%s is not done after %s%s; it continues: cancel it with 'holdfast "+
+			"action cancel %s'",
 			a.Name, timeout, waitText(a), a.Name)}
 	case errors.Is(err, context.Canceled):
-		return &exitError{exitFailed, fmt.Errorf("interrupted; %s goes on: 'holdfast action cancel %s' ends it", a.Name, a.Name)}
+		return &exitError{exitFailed, fmt.Errorf("interrupted; %s continues: cancel it with 'holdfast action cancel %s'",
+			a.Name, a.Name)}
 	case err != nil:
 		return err
 	}
@@ -146,7 +149,7 @@ func watchAction(ctx context.Context, c client.Client, a *api.Action, timeout ti
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case apierrors.IsNotFound(err):
-			return fmt.Errorf("action %s was deleted by somebody else", a.Name)
+			return fmt.Errorf("another user deleted action %s", a.Name)
 		case err == nil && enough():
 			return nil
 		}
@@ -226,7 +229,7 @@ func (p *printer) named(a *api.Action, rows []string) []string {
 
 func actionRows(a *api.Action, now time.Time) []string {
 	if a.Status.State == "" {
-		return []string{a.Spec.Kind + ": waiting for the leader to look at it"}
+		return []string{a.Spec.Kind + ": waiting for the leader"}
 	}
 	rows := []string{strings.TrimSuffix(fmt.Sprintf("%s %s: %s", a.Spec.Kind, a.Status.State, a.Status.Message), ": ")}
 	for _, s := range a.Status.Steps {

@@ -91,7 +91,7 @@ func (a *agentFlags) run(ctx context.Context, c agent.Config) error {
 	services := serviceAgents()
 	machine, former := instance.Machine(), instance.FormerMachine()
 	hold, release := holdElsewhere(dataDir, log, machine, former)
-	newRuntime := newRuntime
+	var newRuntime makesRuntime = newRuntime
 	if c.OfNode {
 		newRuntime = podRuntime(c)
 	}
@@ -103,7 +103,10 @@ func (a *agentFlags) run(ctx context.Context, c agent.Config) error {
 	c.RunDir, c.Version, c.Log = a.runDir, version.Version, log
 	c.Runtime, c.RuntimeKind, c.Services = supervisor, kind, services
 	c.Machine, c.FormerMachine, c.Alone = machine, former, release
-	c.Inventory, c.Claims = &inventory.Scanner{Only: only, Claimed: claims.Reason}, claims
+	if kind == api.RuntimePod {
+		c.Mounts = hostMounts
+	}
+	c.Inventory, c.Claims = &inventory.Scanner{Only: only, Claimed: claims.Reason, Mounts: c.Mounts}, claims
 	return agent.Run(ctx, c)
 }
 
@@ -114,9 +117,11 @@ func holdElsewhere(dataDir string, log *slog.Logger, machine ...string) (hold <-
 	case err == nil && !elsewhere:
 		return nil, func() {}
 	case err != nil:
-		log.Warn("whether the daemons of this data directory run on another machine is not known: they are started when a server has answered", "error", err)
+		log.Warn("this data directory may be in use on another machine: its daemons start when a server has answered",
+			"error", err)
 	default:
-		log.Warn("this data directory was used on another machine, or another one runs as this host: its daemons are started when no other one does")
+		log.Warn("this data directory was used on another machine, or another machine runs as this host: its daemons " +
+			"start when no other machine does")
 	}
 	held := make(chan struct{})
 	return held, sync.OnceFunc(func() { close(held) })

@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast-storage/holdfast/agent"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/ceph"
@@ -12,6 +16,7 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 	"github.com/holdfast-storage/holdfast/internal/torus"
+	"github.com/holdfast-storage/holdfast/test/podnode"
 )
 
 // TestServiceAgents: none has the name of another one, whatever package it is of.
@@ -88,5 +93,38 @@ func TestNeeds(t *testing.T) {
 				t.Errorf("%s %v: %s", a.Name(), tt.parameters, diff)
 			}
 		}
+	}
+}
+
+// TestPodRuntime: an agent in a pod runs pods, as its environment says, and says what it lacks.
+func TestPodRuntime(t *testing.T) {
+	for name, tt := range map[string]struct{ node, image, err string }{
+		"all is there":     {"n1", "i", ""},
+		"without a node":   {"", "i", "set $NODE_NAME in the pod"},
+		"without an image": {"n1", "", "set $HOLDFAST_IMAGE to that of the agent's container"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(imageVariable, tt.image)
+			err := checkNode(tt.node)
+			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Error(err)
+			}
+		})
+	}
+	t.Setenv(imageVariable, "i")
+	t.Setenv(secretsVariable, " a,,b ")
+	t.Setenv(priorityVariable, "high")
+	cfg := podConfig("n1")
+	if cfg.Node != "n1" || cfg.Image != "i" || cfg.PriorityClass != "high" || !slices.Equal(cfg.PullSecrets, []string{"a", "b"}) {
+		t.Errorf("%+v", cfg)
+	}
+	c := agent.Config{Name: "n1", REST: podnode.NewAPI(t).Config(t)}
+	r, kind, err := podRuntime(c)(t.Context(), t.TempDir(), nil, nil, slog.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if kind != api.RuntimePod || r.Capabilities().KeepsChildren {
+		t.Errorf("%s, %+v", kind, r.Capabilities())
 	}
 }

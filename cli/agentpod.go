@@ -1,12 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -21,19 +21,27 @@ import (
 
 // The environment of an agent in a pod.
 const (
-	// nodeVariable is the name of its Node, addressVariable the address that other nodes know it by.
+	// nodeVariable is the name of its Node, addressVariable the address that other nodes know it
+	// by.
 	nodeVariable, addressVariable = "NODE_NAME", "HOST_IP"
-	// imageVariable is the image of its own container, which the pods of its daemons get, and pullVariable when that is pulled.
-	imageVariable, pullVariable = "HOLDFAST_IMAGE", "HOLDFAST_IMAGE_PULL_POLICY"
+	// imageVariable is the image of its own container, which the pods of its daemons get.
+	imageVariable = "HOLDFAST_IMAGE"
+	// pullVariable is when the image is pulled, secretsVariable with which Secrets of the
+	// namespaces of daemons (names, separated by commas), and priorityVariable the priority class
+	// of the pods.
+	pullVariable     = "HOLDFAST_IMAGE_PULL_POLICY"
+	secretsVariable  = "HOLDFAST_IMAGE_PULL_SECRETS" //nolint:gosec // names of Secrets
+	priorityVariable = "HOLDFAST_PRIORITY_CLASS"
 )
+
+// hostMounts are the mounts of the host for an agent in a pod, whose own mount namespace shows
+// hardly any of them.
+const hostMounts = "/proc/1/mountinfo"
 
 // runOfNode runs the agent of a Kubernetes node until ctx ends.
 func (a *agentFlags) runOfNode(ctx context.Context, g *globals, node string, c control.AgentConfig) error {
-	if node == "" {
-		return &exitError{exitUsage, errors.New("the name of the Node is not known: set $" + nodeVariable + " in the pod, or use --name")}
-	}
-	if os.Getenv(imageVariable) == "" {
-		return &exitError{exitUsage, errors.New("the image of the daemons' pods is not known: set $" + imageVariable + " to that of the agent's container")}
+	if err := checkNode(node); err != nil {
+		return err
 	}
 	own, err := g.clusterConfig()
 	if err != nil {
@@ -53,17 +61,47 @@ func (a *agentFlags) runOfNode(ctx context.Context, g *globals, node string, c c
 	})
 }
 
+// checkNode says what is missing for the pods of daemons.
+func checkNode(node string) error {
+	var text string
+	switch {
+	case node == "":
+		text = "the name of the Node is not known: set $" + nodeVariable + " in the pod, or use --name"
+	case os.Getenv(imageVariable) == "":
+		text = "the image of the daemons' pods is not known: set $" + imageVariable + " to that of the agent's container"
+	default:
+		return nil
+	}
+	return &exitError{exitUsage, errors.New(text)}
+}
+
+// makesRuntime is what makes the runtime of an agent, as newRuntime does.
+type makesRuntime func(
+	ctx context.Context, dataDir string, services []service.ServiceAgent, hold <-chan struct{}, log *slog.Logger,
+) (runtime.Runtime, api.RuntimeKind, error)
+
 // podRuntime runs daemons as pods. It is newRuntime for the agent of a Kubernetes node.
-func podRuntime(
-	c agent.Config,
-) func(context.Context, string, []service.ServiceAgent, <-chan struct{}, *slog.Logger) (runtime.Runtime, api.RuntimeKind, error) {
+func podRuntime(c agent.Config) makesRuntime {
 	return func(
 		ctx context.Context, dataDir string, services []service.ServiceAgent, _ <-chan struct{}, log *slog.Logger,
 	) (runtime.Runtime, api.RuntimeKind, error) {
-		r, err := pod.New(ctx, pod.Config{
-			REST: c.REST, Dir: filepath.Join(dataDir, "agent", "runtime"), Node: c.Name, Image: os.Getenv(imageVariable),
-			PullPolicy: cmp.Or(corev1.PullPolicy(os.Getenv(pullVariable)), corev1.PullIfNotPresent), Log: log, BeforeStart: allow(services),
-		})
+		cfg := podConfig(c.Name)
+		cfg.REST, cfg.Dir, cfg.Log, cfg.BeforeStart = c.REST, filepath.Join(dataDir, "agent", "pods"), log, allow(services)
+		r, err := pod.New(ctx, cfg)
 		return r, api.RuntimePod, err
 	}
+}
+
+// podConfig is what the environment says of the pods of a node.
+func podConfig(node string) pod.Config {
+	cfg := pod.Config{
+		Node: node, Image: os.Getenv(imageVariable), PullPolicy: corev1.PullPolicy(os.Getenv(pullVariable)),
+		PriorityClass: os.Getenv(priorityVariable),
+	}
+	for name := range strings.SplitSeq(os.Getenv(secretsVariable), ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			cfg.PullSecrets = append(cfg.PullSecrets, name)
+		}
+	}
+	return cfg
 }

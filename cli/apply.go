@@ -27,6 +27,8 @@ type applyOptions struct {
 	wait         bool
 	timeout      time.Duration
 	output       string
+	// laterRun has --wait judge everything by a run that began after all was written.
+	laterRun bool
 }
 
 func newApply(g *globals) *cobra.Command {
@@ -70,14 +72,15 @@ continues).`,
 
 func checkOutput(output string) error {
 	if output != "" && output != "json" {
-		return &exitError{exitUsage, fmt.Errorf("-o %s is not known: use json", output)}
+		return &exitError{exitUsage, fmt.Errorf("unknown output format -o %s: use json", output)}
 	}
 	return nil
 }
 
 func (g *globals) apply(ctx context.Context, o applyOptions) error {
 	if o.plan != "" && (len(o.files) > 0 || o.force || o.whenPossible) {
-		return &exitError{exitUsage, errors.New("say either -f FILE or --plan NAME: a plan holds its files, and what was said of conflicts and refusals")}
+		return &exitError{exitUsage, errors.New("use either -f FILE or --plan NAME: a plan contains its files, and how " +
+			"to treat conflicts and refusals")}
 	}
 	if o.plan != "" {
 		return g.applyPlan(ctx, o)
@@ -91,6 +94,9 @@ func (g *globals) apply(ctx context.Context, o applyOptions) error {
 		return err
 	}
 	w.refusals = refusalsFor(o.whenPossible)
+	if _, err := manifestOf(api.PlanApply, objects); err != nil {
+		return err
+	}
 	targets, err := w.checkAll(ctx, objects)
 	if err != nil {
 		return err
@@ -127,7 +133,8 @@ func (g *globals) applyPlan(ctx context.Context, o applyOptions) error {
 	wait := o.wait
 	o.wait = false
 	if err := g.write(ctx, w, targets, o); err != nil {
-		return fmt.Errorf("%w\nPlan %s was begun: naming it again goes on with it, if nobody else has changed its objects", err, plan.Name)
+		return fmt.Errorf("%w\nPlan %s is partly carried out; to continue, run the same command again, unless another "+
+			"user has changed its objects", err, plan.Name)
 	}
 	if err := markPlan(ctx, w.client, plan, api.PlanApplied, "by "+w.owner); err != nil {
 		return err
@@ -135,6 +142,7 @@ func (g *globals) applyPlan(ctx context.Context, o applyOptions) error {
 	if !wait {
 		return g.firstWords(ctx, w.client, targets, o)
 	}
+	o.laterRun = needsRun(targets)
 	return g.waitReady(ctx, w.client, objectsOf(targets), o, newPrinter(g.out, o.output))
 }
 
@@ -161,6 +169,7 @@ func (g *globals) write(ctx context.Context, w *writer, targets []target, o appl
 	if !o.wait {
 		return nil
 	}
+	o.laterRun = needsRun(targets)
 	return g.waitReady(ctx, w.client, objectsOf(targets), o, p)
 }
 
@@ -192,7 +201,7 @@ func halfWay(err error, targets []target, done int) error {
 	case 0:
 		return fmt.Errorf("nothing was changed: %w", err)
 	case len(targets):
-		return fmt.Errorf("%w\nAll is written: %s", err, names(targets))
+		return fmt.Errorf("%w\nAll objects were written: %s", err, names(targets))
 	}
 	return fmt.Errorf("%w\nWritten before this: %s. Not written: %s", err, names(targets[:done]), names(targets[done:]))
 }
@@ -223,7 +232,8 @@ func withDeadline(ctx context.Context, do func(context.Context) error) error {
 // explain adds to the server's error which object of which file it is about.
 func explain(o object, err error) error {
 	if unknown := (*apiutil.ErrResourceDiscoveryFailed)(nil); errors.As(err, &unknown) && meta.IsNoMatchError(err) {
-		return &exitError{exitRefused, fmt.Errorf("%s (%s): the server has nothing of apiVersion %s: that of Holdfast's kinds is %s", o, o.source, o.GetAPIVersion(), api.GroupVersion)}
+		return &exitError{exitRefused, fmt.Errorf("%s (%s): the server does not know apiVersion %s: use %s for "+
+			"Holdfast's kinds", o, o.source, o.GetAPIVersion(), api.GroupVersion)}
 	}
 	return fmt.Errorf("%s (%s): %w", o, o.source, &plainError{err})
 }

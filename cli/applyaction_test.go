@@ -54,7 +54,7 @@ func TestApply_waitsForAction(t *testing.T) {
 	b.expect("apply -f "+b.work("breaks")+" --wait --timeout 5m", exitFailed, "breaks is Failed: step end failed: the place is full", "begin is undone")
 	b.actionIs("breaks", api.ActionFailed, action.ReasonRefused)
 
-	b.expect("apply -f "+b.work("held")+" --wait --timeout 1s", exitTimeout, "held is not done after 1s", "it goes on")
+	b.expect("apply -f "+b.work("held")+" --wait --timeout 1s", exitTimeout, "held is not done after 1s", "it continues")
 	b.expectThen("waits for a word", func() {
 		b.actionIs("held", api.ActionRunning, action.ReasonPending)
 		released.Store(true)
@@ -72,7 +72,7 @@ func TestApply_waitsForAction(t *testing.T) {
 	b.expect("apply -f "+b.work("impossible"), exitOK, "action/impossible unchanged")
 	b.expect("apply -f "+b.work("impossible-too"), exitRefused, "refused, and nothing was changed: there is no such place")
 	released.Store(false)
-	b.expect("apply -f "+b.work("held-too"), exitOK, "follow it with 'holdfast action wait held-too', end it with 'holdfast action cancel held-too'")
+	b.expect("apply -f "+b.work("held-too"), exitOK, "follow it with 'holdfast action wait held-too', cancel it with 'holdfast action cancel held-too'")
 	released.Store(true)
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ var answerWithin = 75 * time.Second
 
 // ask has the leader say what would come of a request, by a Plan that it answers.
 func (g *globals) ask(ctx context.Context, w *writer, p *proposal) error {
-	manifest, err := manifestOf(p)
+	manifest, err := manifestOf(p.operation, objectsOf(p.targets))
 	if err != nil {
 		return err
 	}
@@ -46,11 +47,13 @@ func (g *globals) ask(ctx context.Context, w *writer, p *proposal) error {
 	if err := g.createPlan(ctx, w, p); err != nil {
 		return err
 	}
-	if err := g.awaitAnswer(ctx, w.client, plan); err != nil {
-		return err
+	err = g.awaitAnswer(ctx, w.client, plan)
+	if plan.Status.State == api.PlanFailed && p.operation == api.PlanApply {
+		_, again := w.checkAll(ctx, objectsOf(p.targets)) // which says more of a conflict
+		err = cmp.Or(again, err)
 	}
 	p.PlanProposal = plan.Status.Proposal
-	return nil
+	return err
 }
 
 // createPlan makes the plan of a proposal, and before it the Secret that goes with it, with a name
@@ -64,7 +67,7 @@ func (g *globals) createPlan(ctx context.Context, w *writer, p *proposal) error 
 			return nil
 		}
 		if !apierrors.IsAlreadyExists(err) || i == tries {
-			return fmt.Errorf("while asking the leader for a plan: %w", err)
+			return fmt.Errorf("while requesting a plan from the leader: %w", err)
 		}
 	}
 }
@@ -123,10 +126,10 @@ func (g *globals) awaitAnswer(ctx context.Context, c client.Client, plan *api.Pl
 			}
 			if last != nil {
 				return &exitError{exitFailed, fmt.Errorf(
-					"the plan of the leader could not be read within %s, and nothing was changed: %w", limit, last)}
+					"cannot read the leader's plan within %s; nothing was changed: %w", limit, last)}
 			}
-			return &exitError{exitFailed, fmt.Errorf("the leader made no plan within %s, and nothing was changed: no server leads, "+
-				"or the leader is older than this program; see 'holdfast doctor'", limit)}
+			return &exitError{exitFailed, fmt.Errorf("the leader made no plan within %s; nothing was changed: no server "+
+				"leads, or the leader has an older version; see 'holdfast doctor'", limit)}
 		}
 	}
 }
@@ -148,7 +151,7 @@ func (g *globals) keep(ctx context.Context, w *writer, p *proposal) (*api.Plan, 
 		return w.client.Patch(ctx, kept, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(w.owner))
 	})
 	if err != nil {
-		return nil, fmt.Errorf("while keeping the plan: %w", err)
+		return nil, fmt.Errorf("while storing the plan: %w", err)
 	}
 	g.asked = slices.DeleteFunc(g.asked, func(o client.Object) bool { return o.GetUID() == kept.UID })
 	p.plan = kept

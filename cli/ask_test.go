@@ -65,7 +65,7 @@ func TestAsk_noLeader(t *testing.T) {
 	answerWithin = time.Second
 	t.Cleanup(func() { answerWithin = before })
 	for _, command := range []string{"apply -f -", "plan -f -", "plan -f - --dry-run"} {
-		b.expectInput(askedPool, command, exitFailed, "the leader made no plan within 1s, and nothing was changed", "'holdfast doctor'")
+		b.expectInput(askedPool, command, exitFailed, "the leader made no plan within 1s; nothing was changed", "'holdfast doctor'")
 	}
 	var pools api.PoolList
 	b.must(b.client.List(b.Context(), &pools))
@@ -137,7 +137,7 @@ func TestAsk_olderPlan(t *testing.T) {
 	older := func(name, digest string) {
 		a := plan.Status.Proposal
 		o := &api.Plan{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name}, Spec: plan.Spec}
-		o.Spec.Basis, o.Spec.Facts, o.Spec.Changes, o.Spec.Count, o.Spec.Risk = a.Basis, a.Facts, a.Changes, a.Count, a.Risk
+		o.Spec.PlanContent = a.PlanContent
 		if o.Spec.Digest = digest; digest != a.Digest {
 			o.Spec.Changes = a.Changes[1:]
 		}

@@ -59,7 +59,8 @@ func checkAsRead(document object, t target) error {
 	case !document.outdated(t.live):
 		return nil
 	case t.live == nil || document.GetUID() != "" && document.GetUID() != t.live.GetUID():
-		return &exitError{exitRefused, errors.New("the object that this was made from is not there any more: to have another one made, remove metadata.uid and metadata.resourceVersion")}
+		return &exitError{exitRefused, errors.New("the object in this file was deleted since you read it: to create it " +
+			"again, remove metadata.uid and metadata.resourceVersion")}
 	}
 	mine := plans.Differences(plans.Fields(t.live), plans.Fields(t.after))
 	if len(mine) == 0 {
@@ -69,6 +70,7 @@ func checkAsRead(document object, t target) error {
 	for i, c := range mine {
 		lines[i] = c.String()
 	}
-	return &exitError{exitRefused, fmt.Errorf("it was changed %s, after this was made from it. This would change now:\n  %s\nGet it anew, or remove metadata.resourceVersion to have that done",
+	return &exitError{exitRefused, fmt.Errorf("the object changed %s, after you read it. The file would now change:\n "+
+		" %s\nRead the object again, or remove metadata.resourceVersion to make these changes",
 		plans.WhoChanged(t.live), strings.Join(lines, "\n  "))}
 }

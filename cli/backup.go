@@ -94,7 +94,8 @@ where. The command may be repeated.`,
 	f.BoolVar(&c.Replace, "replace", false, "replace another control plane in the data directory")
 	f.BoolVar(&c.Overthrow, "overthrow", false, "restore although other servers have a quorum; their state is discarded")
 	f.StringVar(&c.Name, "name", "", "the name of this server, if the data directory has none (default: the host name)")
-	f.StringVar(&c.Address, "address", "", "the IP address of this server, if the data directory has none; with the address of a lost server, hosts find it by themselves")
+	f.StringVar(&c.Address, "address", "", "the IP address of this server, if the data directory has none; with the "+
+		"address of a lost server, hosts find it without changes")
 	f.IntVar(&c.APIPort, "api-port", 0, fmt.Sprintf("the port of the API (default %d)", control.DefaultAPIPort))
 	f.IntVar(&c.EtcdPeerPort, "etcd-peer-port", 0, fmt.Sprintf("the port for etcd between servers (default %d)", control.DefaultEtcdPeerPort))
 	f.IntVar(&c.EtcdClientPort, "etcd-client-port", 0, fmt.Sprintf("the port of etcd on loopback (default %d)", control.DefaultEtcdClientPort))
@@ -104,11 +105,12 @@ where. The command may be repeated.`,
 func (g *globals) printRestored(done *control.Restored) error {
 	fmt.Fprintf(g.out, "The server %s (%s) is the first of its control plane again, from %s, revision %d.\n", done.Name, done.Address, done.From(), done.Revision)
 	if done.Kept != "" {
-		fmt.Fprintf(g.out, "What was there before lies in %s; remove it when all is well.\n", done.Kept)
+		fmt.Fprintf(g.out, "The old data is in %s; remove it when the control plane works.\n", done.Kept)
 	}
 	if done.Unknown {
-		fmt.Fprintf(g.out, "No server of the backup had this address, so hosts do not find it by themselves: write %s into %s on each host that shall use it, "+
-			"in the place of what is there, and start its agent again.\n", done.Address, filepath.Join(control.HostDir(defaultDataDir), "servers"))
+		fmt.Fprintf(g.out, "No server of the backup had this address, so the hosts do not find it: on each host, replace "+
+			"the contents of %s by %s and restart the agent.\n",
+			filepath.Join(control.HostDir(defaultDataDir), "servers"), done.Address)
 	}
 	by := ""
 	if g.dataDir != defaultDataDir {

@@ -85,7 +85,8 @@ func noRotation(ctx context.Context, c client.Client) error {
 	}
 	for i := range actions.Items {
 		if a := &actions.Items[i]; a.Spec.Kind == rotation.KindName && !a.Status.State.Final() {
-			return &exitError{exitRefused, fmt.Errorf("the action %s rotates the authority already%s: 'holdfast action cancel %s' ends it", a.Name, waitText(a), a.Name)}
+			return &exitError{exitRefused, fmt.Errorf("the action %s already rotates the authority%s: cancel it with "+
+				"'holdfast action cancel %s'", a.Name, waitText(a), a.Name)}
 		}
 	}
 	return nil
@@ -109,7 +110,7 @@ func (g *globals) caShow(ctx context.Context) error {
 	var servers corev1.ConfigMap
 	err = c.Get(ctx, client.ObjectKey{Namespace: store.SystemNamespace, Name: rotation.BeliefsName}, &servers)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("while reading whom the servers believe: %w", err)
+		return fmt.Errorf("while reading which authorities the servers trust: %w", err)
 	}
 	var hosts api.HostList
 	if err := c.List(ctx, &hosts); err != nil {
@@ -121,7 +122,7 @@ func (g *globals) caShow(ctx context.Context) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", cert.Subject.CommonName, map[bool]string{true: "yes", false: "no"}[i == 0],
 			cert.NotAfter.UTC().Format(time.DateOnly), pki.Fingerprint(cert))
 	}
-	fmt.Fprintln(w, "\nWHO\tBELIEVES\tHAS A CERTIFICATE OF\tETCD BELIEVES")
+	fmt.Fprintln(w, "\nNAME\tTRUSTS\tCERTIFICATE FROM\tETCD TRUSTS")
 	for _, name := range slices.Sorted(maps.Keys(servers.Data)) {
 		showBelief(w, "server/"+name, servers.Data[name])
 	}

@@ -38,7 +38,7 @@ func TestCA_rotate(t *testing.T) {
 	b.expect("ca show", exitOK, old, "server/s1")
 
 	b.expectThen("restarted, one after another", func() {
-		b.expect("ca rotate", exitRefused, "rotates the authority already", "server s1", "ends it")
+		b.expect("ca rotate", exitRefused, "already rotates the authority", "server s1", "cancel it with")
 		b.expectInput(secondRotation, "apply -f - --wait --timeout 3m", exitRefused, "refused, and nothing was changed", "the authority is being rotated already, by the action ca-rotate-")
 		if _, a := b.rotations(); a.Status.State != api.ActionRunning || meta.IsStatusConditionTrue(a.Status.Conditions, api.ActionEffective) {
 			t.Errorf("before the restart: %+v", a.Status)

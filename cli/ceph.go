@@ -101,7 +101,7 @@ func writeClientFiles(ctx context.Context, c client.Client, key types.Namespaced
 	keyringPath := filepath.Join(dir, "keyring")
 	conf, keyring, err := ceph.ClientFiles(ctx, view, &store.Secrets{Reader: c, Namespace: key.Namespace}, keyringPath)
 	if err != nil {
-		return fmt.Errorf("storagecluster/%s cannot be reached: %w", key.Name, err)
+		return fmt.Errorf("cannot reach storagecluster/%s: %w", key.Name, err)
 	}
 	if err := os.WriteFile(keyringPath, keyring, 0o600); err != nil {
 		return fmt.Errorf("while writing the key: %w", err)

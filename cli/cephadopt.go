@@ -48,11 +48,11 @@ func newCephAdopt(g *globals) *cobra.Command {
 it prints confirms exactly that.
 
   1. 'adopt' creates a StorageCluster with the fsid of the cluster, Secrets with its keys, a StorageNode
-     for each host, and a Daemon for each mon, mgr and OSD. Their processes are watched, and neither
-     started nor stopped. --undo forgets all that.
-  2. 'adopt --hand-over' ends one daemon after the other where it runs (by its systemd unit, which is
-     disabled, or with SIGTERM) and starts it under Holdfast on the same data. The next one waits until
-     the cluster is healthy again.
+     for each host, and a Daemon for each mon, mgr and OSD. Holdfast watches their processes, and
+     neither starts nor stops them. --undo removes these objects.
+  2. 'adopt --hand-over' stops one daemon after another (by its systemd unit, which is disabled, or
+     with SIGTERM) and starts it under Holdfast on the same data. Before the next daemon it waits until
+     the cluster is healthy.
 
 Every host of the cluster needs an agent. Refused (exit code 3) are containers, OSDs on Linux RAID,
 multipath or LUKS 1, FileStore, mons at other ports than 3300 and 6789, and releases before 16. MDS
@@ -88,7 +88,7 @@ func (g *globals) cephAdopt(ctx context.Context, name string, o *adoptOptions) e
 	case o.handOver:
 		return g.handOver(ctx, c, key, o)
 	case len(o.hosts) > 0:
-		return &exitError{exitUsage, errors.New("--hosts goes with --hand-over: a cluster is adopted as a whole")}
+		return &exitError{exitUsage, errors.New("--hosts requires --hand-over: a cluster is adopted as a whole")}
 	case o.undo:
 		return g.undoAdoption(ctx, c, key, o)
 	}
@@ -99,7 +99,8 @@ func (g *globals) cephAdopt(ctx context.Context, name string, o *adoptOptions) e
 	words := adoptionWords(x)
 	fmt.Fprintln(g.out, words)
 	if n := len(x.Problems); n > 0 {
-		return &exitError{exitRefused, fmt.Errorf("storagecluster/%s was not adopted: what is marked with ! stands in the way. Nothing was changed", name)}
+		return &exitError{exitRefused, fmt.Errorf("storagecluster/%s was not adopted, and nothing was changed: resolve "+
+			"the lines marked with !", name)}
 	}
 	if err := g.approved(words, o.approve); err != nil || o.approve == "" {
 		return err
@@ -115,11 +116,12 @@ func (g *globals) approved(words, given string) error {
 	case code:
 		return nil
 	case "":
-		_, err := fmt.Fprintf(g.out, "\nNothing was done. If this is what you want, say it again with --approve %s\n", code)
+		_, err := fmt.Fprintf(g.out,
+			"\nNothing was changed. To confirm exactly this, run the command again with --approve %s\n", code)
 		return err
 	}
-	return &exitError{exitRefused, fmt.Errorf("--approve %s does not approve this: things are not as they were told then. "+
-		"Read the above, and say it again with --approve %s", given, code)}
+	return &exitError{exitRefused, fmt.Errorf("the code %s is out of date: the cluster changed since the dry run. "+
+		"Check the list above, then run the command with --approve %s", given, code)}
 }
 
 // lookAtCluster asks everybody, and changes nothing.
@@ -138,7 +140,8 @@ func (g *globals) lookAtCluster(ctx context.Context, c client.Client, key types.
 	defer mons.Close()
 	facts, err := ceph.AskAdopt(ctx, mons)
 	if err != nil {
-		return nil, &exitError{exitRefused, fmt.Errorf("the cluster that %s names could not be asked as %s: %w", o.conf, o.entity, err)}
+		return nil, &exitError{exitRefused, fmt.Errorf("cannot connect to the cluster of %s as %s: %w",
+			o.conf, o.entity, err)}
 	}
 	r := ceph.AdoptRequest{Namespace: key.Namespace, Name: key.Name, Conf: conf, Facts: facts, Hosts: objects.Hosts, Clusters: objects.Clusters, Daemons: objects.Daemons}
 	for _, s := range objects.Secrets {
@@ -171,12 +174,13 @@ func (o *adoptOptions) read() (map[string]map[string]string, rados.Config, error
 	var cfg rados.Config
 	text, err := os.ReadFile(o.conf)
 	if err != nil {
-		return nil, cfg, fmt.Errorf("while reading the ceph.conf of the cluster: %w. Say where it is with --conf", err)
+		return nil, cfg, fmt.Errorf("while reading the ceph.conf of the cluster: %w; give its path with --conf", err)
 	}
 	conf := cephconf.Parse(string(text))
 	keys, err := os.ReadFile(o.keyring)
 	if err != nil {
-		return nil, cfg, fmt.Errorf("while reading the key of %s: %w. Say where it is with --keyring", o.entity, err)
+		return nil, cfg, fmt.Errorf("while reading the key of %s: %w; give the path of the keyring with --keyring",
+			o.entity, err)
 	}
 	cfg = rados.Config{
 		FSID: conf["global"]["fsid"], MonHost: monHostOf(conf), Entity: o.entity, Key: cephconf.Parse(string(keys))[o.entity]["key"],
@@ -185,7 +189,7 @@ func (o *adoptOptions) read() (map[string]map[string]string, rados.Config, error
 	case cfg.Key == "":
 		return nil, cfg, fmt.Errorf("%s has no key of %s", o.keyring, o.entity)
 	case cfg.MonHost == "":
-		return nil, cfg, fmt.Errorf("%s does not say where the mons are (mon_host)", o.conf)
+		return nil, cfg, fmt.Errorf("%s does not name the mons (mon_host)", o.conf)
 	}
 	return conf, cfg, nil
 }
@@ -204,7 +208,8 @@ func monHostOf(conf map[string]map[string]string) string {
 // adoptionWords tells an adoption before it is begun.
 func adoptionWords(x *ceph.Adoption) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "storagecluster/%s would be the Ceph cluster %s:\n\n", x.Cluster.Name, x.Cluster.Annotations[ceph.AnnotationAdopted])
+	fmt.Fprintf(&b, "storagecluster/%s would adopt the Ceph cluster %s:\n\n",
+		x.Cluster.Name, x.Cluster.Annotations[ceph.AnnotationAdopted])
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "HOST\tDAEMON\tDATA\tDEVICE\tRUN BY\tPROCESS\tBECOMES")
 	for _, r := range x.Rows {
@@ -223,7 +228,8 @@ func adoptionWords(x *ceph.Adoption) string {
 		}
 	}
 	if len(x.Problems) == 0 {
-		fmt.Fprint(&b, "\nThe daemons are watched from then on; none is started, stopped or changed before 'holdfast ceph adopt --hand-over'.")
+		fmt.Fprint(&b, "\nHoldfast then watches the daemons. It starts, stops and changes none before 'holdfast ceph "+
+			"adopt --hand-over'.")
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

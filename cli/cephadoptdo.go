@@ -52,7 +52,8 @@ func (g *globals) adopt(ctx context.Context, c client.Client, x *ceph.Adoption) 
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(g.out, "\nstoragecluster/%s is adopted: 'holdfast status' shows it. Its daemons run as before, until 'holdfast ceph adopt %s --hand-over'\n", cluster.Name, cluster.Name)
+	_, err = fmt.Fprintf(g.out, "\nstoragecluster/%s is adopted: see 'holdfast status'. Its daemons run as before, "+
+		"until 'holdfast ceph adopt %s --hand-over'\n", cluster.Name, cluster.Name)
 	return err
 }
 
@@ -90,7 +91,7 @@ func (g *globals) made(ctx context.Context, c client.Client, o client.Object, er
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 		return &exitError{exitRefused, &plainError{err}}
 	case err != nil && !there:
-		return fmt.Errorf("while creating %T %s: %w. Say it again to go on", o, o.GetName(), err)
+		return fmt.Errorf("while creating %T %s: %w; to continue, run the command again", o, o.GetName(), err)
 	}
 	if err := withDeadline(ctx, func(ctx context.Context) error { return c.Get(ctx, client.ObjectKeyFromObject(o), o) }); err != nil || there {
 		return err
@@ -124,7 +125,7 @@ func putKey(ctx context.Context, c client.Client, cluster *api.StorageCluster, k
 			err = c.Update(ctx, s)
 		}
 		if err != nil {
-			return fmt.Errorf("while writing the Secret %s: %w. Say it again to go on", k.Name, err)
+			return fmt.Errorf("while writing the Secret %s: %w; to continue, run the command again", k.Name, err)
 		}
 		return nil
 	})
@@ -175,11 +176,14 @@ func handOverWords(ctx context.Context, c client.Client, out io.Writer, key type
 		return "", err
 	}
 	if other := handingOver(view.Actions, key.Name); other != nil {
-		return "", &exitError{exitRefused, fmt.Errorf("action %s hands it over already%s: 'holdfast action wait %s' follows it", other.Name, waitText(other), other.Name)}
+		return "", &exitError{exitRefused, fmt.Errorf("action %s already hands it over%s: follow it with 'holdfast "+
+			"action wait %s'", other.Name, waitText(other), other.Name)}
 	}
 	running, unanswered := releasesOf(ctx, c, view)
 	if unanswered != nil { // not a part of what is approved: it may answer the next time
-		fmt.Fprintf(out, "Ceph could not be asked from here which releases run (%v): whether those that are installed keep its order is seen when it is begun.\n", unanswered)
+		fmt.Fprintf(out,
+			"cannot reach Ceph from here (%v): the action checks the order of the installed releases when it begins.\n",
+			unanswered)
 	}
 	lines, err := ceph.HandOverWords(view, a.Spec, running)
 	if errors.Is(err, action.ErrRefused) {
@@ -239,7 +243,7 @@ func (g *globals) undoAdoption(ctx context.Context, c client.Client, key types.N
 	// Who may not see what becomes of it learns that before anything is deleted.
 	w, err := g.watchNamespace(ctx, key.Namespace)
 	if ctx.Err() != nil {
-		return &exitError{exitTimeout, fmt.Errorf("%w. Nothing was deleted", err)}
+		return &exitError{exitTimeout, fmt.Errorf("%w; nothing was deleted", err)}
 	}
 	if err != nil {
 		return err
@@ -262,22 +266,25 @@ func (g *globals) undoAdoption(ctx context.Context, c client.Client, key types.N
 	if err := g.awaitForgotten(ctx, c, w, &cluster); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(g.out, "\nstoragecluster/%s is forgotten; Ceph runs as before\n", key.Name)
+	_, err = fmt.Fprintf(g.out, "\nstoragecluster/%s was removed from Holdfast; Ceph runs as before\n", key.Name)
 	return err
 }
 
 func undoWords(cluster *api.StorageCluster, daemons []api.Daemon, actions []api.Action) (string, error) {
 	fsid := cluster.Annotations[ceph.AnnotationAdopted]
 	if fsid == "" {
-		return "", &exitError{exitRefused, fmt.Errorf("storagecluster/%s was not adopted: its daemons are Holdfast's own", cluster.Name)}
+		return "", &exitError{exitRefused, fmt.Errorf("nothing to undo: storagecluster/%s was not adopted", cluster.Name)}
 	}
 	for i := range daemons {
 		if d := &daemons[i]; d.Spec.State != api.WantWatched {
-			return "", &exitError{exitRefused, fmt.Errorf("daemon/%s was handed over: Holdfast keeps it running. See docs/how-to/adopt.md for the way back", d.Name)}
+			return "", &exitError{exitRefused, fmt.Errorf("cannot undo: daemon/%s was handed over, and Holdfast keeps it "+
+				"running; to go back see docs/how-to/adopt.md", d.Name)}
 		}
 	}
 	if a := handingOver(actions, cluster.Name); a != nil {
-		return "", &exitError{exitRefused, fmt.Errorf("action %s hands it over: 'holdfast action cancel %s' first", a.Name, a.Name)}
+		return "", &exitError{exitRefused, fmt.Errorf("action %s hands it over: cancel that first with 'holdfast action "+
+			"cancel %s'", a.Name, a.Name)}
 	}
-	return fmt.Sprintf("storagecluster/%s (fsid %s) is forgotten: %s, its StorageNodes and the copies of its keys. Nothing of Ceph is changed", cluster.Name, fsid, words.Plural(len(daemons), "Daemon")), nil
+	return fmt.Sprintf("removing storagecluster/%s (fsid %s) from Holdfast: %s, its StorageNodes and the copies of "+
+		"its keys. Ceph itself does not change", cluster.Name, fsid, words.Plural(len(daemons), "Daemon")), nil
 }

@@ -48,9 +48,11 @@ func (g *globals) awaitForgotten(ctx context.Context, c client.Client, w *watche
 
 func forgottenLater(ctx context.Context, name, waitsFor string) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &exitError{exitFailed, fmt.Errorf("interrupted; storagecluster/%s is still being forgotten, and waits for %s", name, waitsFor)}
+		return &exitError{exitFailed, fmt.Errorf("interrupted; the removal of storagecluster/%s continues and waits for %s",
+			name, waitsFor)}
 	}
-	return &exitError{exitTimeout, fmt.Errorf("storagecluster/%s is still being forgotten, and waits for %s. Say it again to go on", name, waitsFor)}
+	return &exitError{exitTimeout, fmt.Errorf("the removal of storagecluster/%s continues and waits for %s; to follow "+
+		"it, run the command again", name, waitsFor)}
 }
 
 // hostsNow are the hosts, or none while the server does not tell.
@@ -66,13 +68,14 @@ func unforgotten(daemons []api.Daemon, hosts api.HostList) string {
 		left[daemons[i].Spec.Host] = append(left[daemons[i].Spec.Host], why.ShortName(&daemons[i]))
 	}
 	if len(left) == 0 {
-		return "the leader to forget the cluster"
+		return "the leader to remove the cluster"
 	}
 	var texts []string
 	for _, host := range slices.Sorted(maps.Keys(left)) {
-		text := fmt.Sprintf("the agent of host %s to forget %s", host, words.Few(left[host]))
+		text := fmt.Sprintf("the agent of host %s to release %s", host, words.Few(left[host]))
 		if i := slices.IndexFunc(hosts.Items, func(h api.Host) bool { return h.Name == host }); i >= 0 && !hosts.Items[i].AgentHeard() {
-			text = fmt.Sprintf("the agent of host %s, which is silent, to forget %s: start it there ('systemctl status holdfast')", host, words.Few(left[host]))
+			text = fmt.Sprintf("the agent of host %s, which is disconnected, to release %s: start it ('systemctl status "+
+				"holdfast' there)", host, words.Few(left[host]))
 		}
 		texts = append(texts, text)
 	}

@@ -45,14 +45,14 @@ func TestUndo(t *testing.T) {
 	}))
 	_, out := b.run("", "ceph", "adopt", "c", "--undo")
 	approve := regexp.MustCompile(`--approve [0-9a-f]+`).FindString(out)
-	b.expect("ceph adopt c --undo --timeout 20s "+approve, exitTimeout, "still being forgotten, and waits for the agent of host h1, which is silent, to forget mon.a", "Say it again")
+	b.expect("ceph adopt c --undo --timeout 20s "+approve, exitTimeout, "the removal of storagecluster/c continues and waits for the agent of host h1, which is disconnected, to release mon.a", "run the command again")
 	release := func() {
 		if err := b.client.Patch(b.Context(), cluster, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
 			b.Error(err)
 		}
 	}
 	b.expectThen("waiting for the agent of host h1", release,
-		"ceph adopt c --undo --timeout 5m "+approve, exitOK, "is forgotten; Ceph runs as before")
+		"ceph adopt c --undo --timeout 5m "+approve, exitOK, "was removed from Holdfast; Ceph runs as before")
 }
 
 // Who may not read all that is waited for is told which right is missing, before anything is deleted.
@@ -118,12 +118,12 @@ func TestUnforgotten(t *testing.T) {
 	}
 	hosts := api.HostList{Items: []api.Host{host("h1", metav1.ConditionTrue), host("h2", metav1.ConditionFalse)}}
 	text := unforgotten([]api.Daemon{daemon("h2", "osd", "3"), daemon("h1", "mon", "a"), daemon("h2", "osd", "4")}, hosts)
-	for _, want := range []string{"host h1 to forget mon.a; ", "host h2, which is silent, to forget osd.3, osd.4: start it there"} {
+	for _, want := range []string{"host h1 to release mon.a; ", "host h2, which is disconnected, to release osd.3, osd.4: start it ("} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q, want %q", text, want)
 		}
 	}
-	if text := unforgotten(nil, hosts); text != "the leader to forget the cluster" {
+	if text := unforgotten(nil, hosts); text != "the leader to remove the cluster" {
 		t.Error(text)
 	}
 }

@@ -40,12 +40,13 @@ func (g *globals) cephClientFiles(ctx context.Context, name, dir string) error {
 	defer cancel()
 	var x api.Client
 	if err := c.Get(ctx, types.NamespacedName{Namespace: g.namespace, Name: name}, &x); apierrors.IsNotFound(err) {
-		return &exitError{exitRefused, fmt.Errorf("there is no Client %s in namespace %s: 'holdfast get clients' lists them", name, g.namespace)}
+		return &exitError{exitRefused, fmt.Errorf("Client %s does not exist in namespace %s: see 'holdfast get clients'",
+			name, g.namespace)}
 	} else if err != nil {
 		return fmt.Errorf("while reading client/%s: %w", name, err)
 	}
 	if x.Status.Secret == "" {
-		return &exitError{exitRefused, fmt.Errorf("client/%s has no key yet: 'holdfast why client/%s' says what it waits for", name, name)}
+		return &exitError{exitRefused, fmt.Errorf("client/%s has no key yet: see 'holdfast why client/%s'", name, name)}
 	}
 	data, err := (&store.Secrets{Reader: c, Namespace: g.namespace}).Secret(ctx, x.Status.Secret)
 	if err != nil {
@@ -70,7 +71,8 @@ func (g *globals) cephClientFiles(ctx context.Context, name, dir string) error {
 func (g *globals) writeNew(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return &exitError{exitRefused, fmt.Errorf("%s is there already: choose another directory, or move it away", path)}
+		return &exitError{exitRefused, fmt.Errorf("%s already exists: choose another directory, or move the file "+
+			"away", path)}
 	}
 	if err == nil {
 		_, err = f.Write(text)

@@ -54,7 +54,8 @@ back.`,
 	}
 	cmd.Flags().StringVar(&o.from, "from", "alone", "the source of the first mon: alone (its own store) or osds (their maps)")
 	cmd.Flags().StringSliceVar(&o.lost, "lost", nil, "hosts that will never come back")
-	cmd.Flags().BoolVar(&o.force, "force", false, "continue although newer data is given up: whole stores, or OSDs that do not answer")
+	cmd.Flags().BoolVar(&o.force, "force", false,
+		"continue although newer data is discarded: whole stores, or OSDs that do not answer")
 	cmd.Flags().StringVar(&o.approve, "approve", "", "the confirmation code printed by the dry run")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", time.Hour, "how long to wait; the work continues after that")
 	return cmd
@@ -93,11 +94,12 @@ func (g *globals) recoverMons(ctx context.Context, name string, o recoverOptions
 	switch o.approve {
 	case code:
 	case "":
-		_, err := fmt.Fprintf(g.out, "\nNothing was done. If this is what you want, say it again with --approve %s\n", code)
+		_, err := fmt.Fprintf(g.out,
+			"\nNothing was changed. To confirm exactly this, run the command again with --approve %s\n", code)
 		return err
 	default:
-		return &exitError{exitRefused, fmt.Errorf("--approve %s does not approve this: things are not as they were told then. "+
-			"Read the above, and say it again with --approve %s", o.approve, code)}
+		return &exitError{exitRefused, fmt.Errorf("the code %s is out of date: the cluster changed since the dry run. "+
+			"Check the list above, then run the command with --approve %s", o.approve, code)}
 	}
 	err = withDeadline(ctx, func(ctx context.Context) error { return c.Create(ctx, a) })
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
@@ -124,7 +126,8 @@ func recoverWords(ctx context.Context, c client.Client, key types.NamespacedName
 	}
 	for i := range view.Actions {
 		if other := &view.Actions[i]; other.Spec.Kind == ceph.RecoverKind && other.Spec.Cluster == key.Name && !other.Status.State.Final() {
-			return nil, &exitError{exitRefused, fmt.Errorf("action %s recovers the mons already%s: 'holdfast action wait %s' follows it",
+			return nil, &exitError{exitRefused, fmt.Errorf("action %s already recovers the mons%s: follow it with 'holdfast "+
+				"action wait %s'",
 				other.Name, waitText(other), other.Name)}
 		}
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -151,7 +152,7 @@ func TestApply_asRead(t *testing.T) {
 	}
 	for _, command := range []string{"plan", "apply"} {
 		bob.must(t, exitRefused, text, []string{command, "-f", "-", "--force-conflicts"}, "nothing was changed",
-			"it was changed by holdfast:admin at 20", "spec.ceph.mon.count: 1 -> 3", "Get it anew, or remove metadata.resourceVersion")
+			"the object changed by holdfast:admin at 20", "spec.ceph.mon.count: 1 -> 3", "Read the object again, or remove metadata.resourceVersion")
 	}
 	// Only a version, and not of which generation, is taken at its word.
 	version := `{apiVersion: holdfast.io/v1alpha1, kind: StorageCluster, metadata: {name: c, resourceVersion: "1"}, spec: {type: ceph, ceph: {mon: {count: 7}}}}`
@@ -159,7 +160,7 @@ func TestApply_asRead(t *testing.T) {
 	if err := alice.Delete(t.Context(), alice.cluster(t)); err != nil {
 		t.Fatal(err)
 	}
-	alice.must(t, exitRefused, text, []string{"apply", "-f", "-"}, "is not there any more", "remove metadata.uid and metadata.resourceVersion")
+	alice.must(t, exitRefused, text, []string{"apply", "-f", "-"}, "was deleted since you read it", "remove metadata.uid and metadata.resourceVersion")
 }
 
 // TestApply_asReadBeforeRequest: an orchestration that was asked for since is no conflict: the request is nobody's wish for the cluster.
@@ -187,5 +188,30 @@ func TestApply_asReadBeforeRequest(t *testing.T) {
 	var d api.StorageCluster
 	if err := p.Get(t.Context(), client.ObjectKey{Namespace: p.namespace, Name: "d"}, &d); err != nil || d.Annotations[api.AnnotationOrchestrate] != asked {
 		t.Errorf("a request that somebody wrote: %v, %v", d.Annotations, err)
+	}
+}
+
+// TestApply_conflictMeanwhile: whoever loses to a write between the check and the plan is told what
+// and who, as whoever loses before is.
+func TestApply_conflictMeanwhile(t *testing.T) {
+	alice, bob := newHome(t, "meanwhile"), newPerson(t, "meanwhile", "holdfast:bob")
+	g := &globals{kubeconfig: alice.kubeconfig, namespace: "meanwhile", streams: streams{out: io.Discard, err: io.Discard}}
+	defer g.dropAsked()
+	w, err := g.writer(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := parseManifest([]byte(alice.manifest("ceph: {mon: {count: 3}}")), "test", "meanwhile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets, err := w.checkAll(t.Context(), objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob.must(t, exitOK, bob.manifest("ceph: {mon: {count: 1}}"), []string{"apply", "-f", "-"})
+	_, err = g.propose(t.Context(), w, api.PlanApply, targets)
+	if err == nil || !strings.Contains(err.Error(), "holdfast:bob set it to 1") || !strings.Contains(err.Error(), "; you want 3") {
+		t.Errorf("alice is told: %v", err)
 	}
 }

@@ -40,15 +40,17 @@ func (g *globals) startDaemon(ctx context.Context, name string) error {
 		return err
 	}
 	if d.Spec.State != api.WantStopped {
-		return &exitError{exitRefused, fmt.Errorf("daemon %s is wanted %s: it is not held back", d.Name, d.Spec.State)}
+		return &exitError{exitRefused, fmt.Errorf("the desired state of daemon %s is %s: it is not held back",
+			d.Name, d.Spec.State)}
 	}
 	change := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, api.AnnotationStart, askedAt(d, time.Now()))
 	err = withDeadline(ctx, func(ctx context.Context) error {
 		return c.Patch(ctx, d, client.RawPatch("application/merge-patch+json", change))
 	})
 	if err != nil {
-		return fmt.Errorf("while asking for daemon %s to start: %w", d.Name, err)
+		return fmt.Errorf("while requesting the start of daemon %s: %w", d.Name, err)
 	}
-	fmt.Fprintf(g.out, "daemon/%s: if it is held back it tries again; 'holdfast why %s' says what else keeps it\n", d.Name, name)
+	fmt.Fprintf(g.out, "daemon/%s: if it is held back it starts now; for other causes see 'holdfast why %s'\n",
+		d.Name, name)
 	return nil
 }

@@ -43,7 +43,8 @@ storagecluster/NAME'.`,
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "a file with the objects to delete; - is standard input; may be repeated")
 	cmd.Flags().StringVar(&o.plan, "plan", "", "the plan to carry out, from 'holdfast plan --delete'")
-	cmd.Flags().BoolVar(&o.whenPossible, "when-possible", false, "delete objects although that is refused now: they are removed as soon as possible")
+	cmd.Flags().BoolVar(&o.whenPossible, "when-possible", false,
+		"delete objects although the deletion is refused now: they are removed as soon as possible")
 	cmd.Flags().BoolVar(&o.wait, "wait", true, "wait until they are gone")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long --wait waits")
 	return cmd
@@ -84,7 +85,8 @@ func (g *globals) delete(ctx context.Context, args []string, o deleteOptions) er
 // deletePlan does exactly what a plan tells, or nothing.
 func (g *globals) deletePlan(ctx context.Context, args []string, o deleteOptions) error {
 	if len(args) > 0 || len(o.files) > 0 {
-		return &exitError{exitUsage, errors.New("say either what to delete or --plan NAME: a plan holds the names of its objects")}
+		return &exitError{exitUsage, errors.New("name either the objects or --plan NAME: a plan contains the names of " +
+			"its objects")}
 	}
 	w, err := g.writer(false)
 	if err != nil {
@@ -95,7 +97,7 @@ func (g *globals) deletePlan(ctx context.Context, args []string, o deleteOptions
 		return err
 	}
 	if err := g.deleteAll(ctx, w, targets, o); err != nil {
-		return fmt.Errorf("%w\nPlan %s was begun: naming it again goes on with it", err, plan.Name)
+		return fmt.Errorf("%w\nPlan %s is partly carried out; to continue, run the same command again", err, plan.Name)
 	}
 	return markPlan(ctx, w.client, plan, api.PlanApplied, "by "+w.owner)
 }
@@ -124,7 +126,7 @@ func (g *globals) toDelete(args, files []string) ([]object, error) {
 	case len(args) == 0:
 		return readManifests(files, g.in, g.namespace)
 	case len(args) != 2 || len(files) > 0:
-		return nil, &exitError{exitUsage, errors.New("say either -f FILE, or a kind and a name")}
+		return nil, &exitError{exitUsage, errors.New("use either -f FILE, or a kind and a name")}
 	}
 	config, err := g.restConfig()
 	if err != nil {
@@ -149,7 +151,7 @@ func (g *globals) toDelete(args, files []string) ([]object, error) {
 
 func (g *globals) deleteOne(ctx context.Context, w *writer, t target, opts deleteOptions) error {
 	if t.live == nil {
-		fmt.Fprintf(g.out, "%s is not there\n", t)
+		fmt.Fprintf(g.out, "%s does not exist\n", t)
 		return nil
 	}
 	if err := w.delete(ctx, t); err != nil {
@@ -197,11 +199,12 @@ func (w *writer) delete(ctx context.Context, t target) error {
 		}
 		theirs := plans.Differences(plans.Fields(t.live), plans.Fields(now))
 		if len(theirs) > 0 || now.GetUID() != uid {
-			return &exitError{exitRefused, fmt.Errorf("it was changed %s at this moment, and was not deleted: look at it and delete it again", plans.WhoChanged(now))}
+			return &exitError{exitRefused, fmt.Errorf("not deleted, because it was changed %s at this moment: check it and "+
+				"delete it again", plans.WhoChanged(now))}
 		}
 		t.live = now
 	}
-	return fmt.Errorf("it was changed %d times while it was being deleted: try again", writeTries)
+	return fmt.Errorf("not deleted, because it was changed %d times meanwhile: retry", writeTries)
 }
 
 // clusterMode is the mode of a StorageCluster; what is none counts as active.
@@ -228,7 +231,8 @@ func waitGone(ctx context.Context, c client.Client, t target, timeout time.Durat
 		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 			return explain(t.object, err)
 		case err == nil && clusterMode(current) != api.ClusterActive:
-			return &exitError{exitRefused, fmt.Errorf("%s is marked as deleted, but its mode is %s, so nothing is removed: set spec.mode to Active",
+			return &exitError{exitRefused, fmt.Errorf("%s is marked as deleted, but nothing is removed in mode %s: set "+
+				"spec.mode to Active",
 				t, clusterMode(current))}
 		case ctx.Err() == nil:
 			last = err
@@ -236,7 +240,7 @@ func waitGone(ctx context.Context, c client.Client, t target, timeout time.Durat
 		select {
 		case <-ctx.Done():
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return errors.New("interrupted; the work goes on: see 'holdfast status'")
+				return errors.New("interrupted; the work continues: see 'holdfast status'")
 			}
 			return &exitError{exitTimeout, notGone(t, timeout, last)}
 		case <-time.After(pause):
@@ -251,7 +255,8 @@ func whyName(t target) string {
 
 func notGone(t target, timeout time.Duration, last error) error {
 	if last != nil {
-		return fmt.Errorf("%s is not known to be gone after %s: %w", t, timeout, last)
+		return fmt.Errorf("cannot tell whether %s is gone after %s: %w", t, timeout, last)
 	}
-	return fmt.Errorf("%s is not gone after %s; it goes on: 'holdfast status' shows it, and 'holdfast why %s' says what it waits for", t, timeout, whyName(t))
+	return fmt.Errorf("%s is not gone after %s; the deletion continues: see 'holdfast status' and 'holdfast why %s'",
+		t, timeout, whyName(t))
 }

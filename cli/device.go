@@ -58,17 +58,17 @@ required because a name such as /dev/sdb may be another disk after a boot.`,
 func (g *globals) freeDevice(ctx context.Context, path, id string) error {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return &exitError{exitRefused, fmt.Errorf("there is no device %w", err)}
+		return &exitError{exitRefused, fmt.Errorf("device does not exist: %w", err)}
 	}
 	d, err := deviceAt(ctx, path)
 	if err != nil {
 		return err
 	}
 	if d.ID != id {
-		return &exitError{exitRefused, fmt.Errorf("%s is %s, and not %s: nothing was touched", path, d.ID, id)}
+		return &exitError{exitRefused, fmt.Errorf("%s is %s, not %s: nothing was changed", path, d.ID, id)}
 	}
 	if d.Taken() == "" {
-		fmt.Fprintf(g.out, "device %s (%s) is available already\n", d.ID, path)
+		fmt.Fprintf(g.out, "device %s (%s) is already available\n", d.ID, path)
 		return nil
 	}
 	if err := gate.Clear(ctx, d); err != nil {
@@ -76,7 +76,7 @@ func (g *globals) freeDevice(ctx context.Context, path, id string) error {
 	}
 	d, err = deviceAt(ctx, path)
 	if err == nil && d.Taken() != "" {
-		err = fmt.Errorf("device %s (%s) was cleared, and is not available: %s", d.ID, path, d.Taken())
+		err = fmt.Errorf("device %s (%s) was cleared, but is not available: %s", d.ID, path, d.Taken())
 	}
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func deviceAt(ctx context.Context, path string) (*api.Device, error) {
 	}
 	devices, err := (&inventory.Scanner{Only: only}).Rescan(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("while looking at the devices of this machine: %w", err)
+		return nil, fmt.Errorf("while reading the devices of this machine: %w", err)
 	}
 	i := slices.IndexFunc(devices, func(d api.Device) bool { return d.Path == path })
 	if i < 0 {

@@ -71,7 +71,7 @@ func TestDeviceFree(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s: no way out is told: %s", name, d.Taken())
 		}
-		for _, want := range []string{"is available\n", "is available already\n"} {
+		for _, want := range []string{"is available\n", "is already available\n"} {
 			if code, out := runHere(t, strings.Fields(told)...); code != exitOK || !strings.HasSuffix(out, want) {
 				t.Errorf("%s: %d: %s", name, code, out)
 			}
@@ -97,8 +97,8 @@ func TestDeviceFree_refuses(t *testing.T) {
 	}
 	fillAt(t, path, 50<<20, "row 4711")
 	refused("no id", exitUsage, "name the device with --id", path)
-	refused("another id", exitRefused, "nothing was touched", path, "--id", "wwn-1")
-	refused("no device", exitRefused, "there is no device", "/dev/nosuch", "--id", id)
+	refused("another id", exitRefused, "nothing was changed", path, "--id", "wwn-1")
+	refused("no device", exitRefused, "device does not exist", "/dev/nosuch", "--id", id)
 	f, err := os.OpenFile(path, os.O_RDWR|unix.O_EXCL, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ func TestExitCodes_noSuchCluster(t *testing.T) {
 // TestExitCodes_noCluster: to ask for the status where nothing was declared yet is no fault, and what needs a cluster is refused.
 func TestExitCodes_noCluster(t *testing.T) {
 	p := newPerson(t, "empty", "holdfast:admin")
-	const says = "there is no storage cluster in namespace empty: make one with 'holdfast apply -f FILE'"
+	const says = "namespace empty has no storage cluster: create one with 'holdfast apply -f FILE'"
 	p.must(t, exitOK, "", []string{"status", "-n", "empty"}, says)
 	p.must(t, exitRefused, "", []string{"ceph", "shell", "-n", "empty"}, says)
 }

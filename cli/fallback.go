@@ -57,7 +57,7 @@ func (f fallback) dial(ctx context.Context, network, address string) (net.Conn, 
 		}
 		if c, err = dialer.DialContext(ctx, network, other); err == nil {
 			f.once.Do(func() {
-				fmt.Fprintf(f.out, "the server of this machine, %s, cannot be reached: another one, %s, is asked\n", f.own, other)
+				fmt.Fprintf(f.out, "cannot reach the server of this machine (%s): using another server (%s)\n", f.own, other)
 			})
 			return c, nil
 		}

@@ -44,7 +44,7 @@ func newGet(g *globals) *cobra.Command {
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains([]string{"", "wide", "name", "yaml", "json"}, output) {
-				return &exitError{exitUsage, fmt.Errorf("-o %s is not known: use wide, name, yaml or json", output)}
+				return &exitError{exitUsage, fmt.Errorf("unknown output format -o %s: use wide, name, yaml or json", output)}
 			}
 			return g.get(cmd.Context(), args, output, all)
 		},
@@ -92,7 +92,7 @@ func (g *globals) get(ctx context.Context, args []string, output string, all boo
 
 // noSuch says that there is no object of this name, and which may have been meant.
 func (g *globals) noSuch(ctx context.Context, mapping *meta.RESTMapping, name string) error {
-	text := fmt.Sprintf("there is no %s %s", strings.ToLower(mapping.GroupVersionKind.Kind), name)
+	text := fmt.Sprintf("%s %s does not exist", strings.ToLower(mapping.GroupVersionKind.Kind), name)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		text += " in namespace " + g.namespace
 	}
@@ -146,9 +146,10 @@ func findKind(mapper meta.RESTMapper, kind string) (*meta.RESTMapping, error) {
 	gvk, err := mapper.KindFor(resource)
 	if err != nil {
 		if meta.IsNoMatchError(err) {
-			return nil, &exitError{exitUsage, fmt.Errorf("there is no kind %q: try hosts, storageclusters, storagenodes, storagestatuses, volumes, nfsexports, daemons or clusterevents", kind)}
+			return nil, &exitError{exitUsage, fmt.Errorf("kind %q does not exist: try hosts, storageclusters, storagenodes, "+
+				"storagestatuses, volumes, nfsexports, daemons or clusterevents", kind)}
 		}
-		return nil, fmt.Errorf("while asking the server for its kinds: %w", err)
+		return nil, fmt.Errorf("while reading the kinds of the server: %w", err)
 	}
 	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 }

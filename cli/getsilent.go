@@ -32,7 +32,7 @@ func (g *globals) markUnheard(ctx context.Context, t *metav1.Table) error {
 	silent := silentTexts(hosts.Items, time.Now())
 	for _, row := range t.Rows {
 		if text, last := silent[fmt.Sprint(row.Cells[host])], row.Cells[state]; text != "" && last != nil {
-			row.Cells[state], row.Cells[message] = unheard, fmt.Sprintf("%v when it was last heard; %s", last, text)
+			row.Cells[state], row.Cells[message] = unheard, fmt.Sprintf("last reported %v; %s", last, text)
 		}
 	}
 	return nil

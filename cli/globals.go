@@ -81,16 +81,18 @@ func (g *globals) kubeconfigPath() (string, error) {
 		f.Close()
 		return own, nil
 	} else if errors.Is(err, os.ErrPermission) {
-		return "", fmt.Errorf("%s may be read by root alone: use sudo, or a kubeconfig of your own with --kubeconfig", own)
+		return "", fmt.Errorf("only root may read %s: use sudo, or your own kubeconfig with --kubeconfig", own)
 	}
 	if path := os.Getenv("KUBECONFIG"); path != "" {
 		return path, nil
 	}
 	if known := endpoints.Known(control.HostDir(g.dataDir)); len(known) > 0 {
-		return "", fmt.Errorf("this machine runs an agent and has no kubeconfig: run the command on a server (%s), or give a kubeconfig with --kubeconfig "+
-			"('holdfast kubeconfig create NAME' on a server makes one)", strings.Join(known, ", "))
+		return "", fmt.Errorf("this machine runs an agent and has no kubeconfig: run the command on a server (%s), or "+
+			"give a kubeconfig with --kubeconfig (create one with 'holdfast kubeconfig create NAME' on a server)",
+			strings.Join(known, ", "))
 	}
-	return "", fmt.Errorf("no server was set up on this machine (there is no %s): run 'holdfast server --init', or say where the API is with --kubeconfig", own)
+	return "", fmt.Errorf("this machine has no server yet (%s does not exist): run 'holdfast server --init' and wait "+
+		"until it is ready, or give a kubeconfig with --kubeconfig", own)
 }
 
 // quietLibraries keeps what the API's libraries log to themselves from a command's output: it is said in the command's own

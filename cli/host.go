@@ -38,7 +38,7 @@ func newHostList(g *globals) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains([]string{"", "wide", "json", "yaml"}, output) {
-				return &exitError{exitUsage, fmt.Errorf("-o %s is not known: use wide, json or yaml", output)}
+				return &exitError{exitUsage, fmt.Errorf("unknown output format -o %s: use wide, json or yaml", output)}
 			}
 			return g.hostList(cmd.Context(), selector, output)
 		},
@@ -95,7 +95,7 @@ func readHosts(ctx context.Context, c client.Client) (*hostSet, error) {
 func (s *hostSet) selected(selector string) ([]api.Host, error) {
 	match, err := labels.Parse(selector)
 	if err != nil {
-		return nil, &exitError{exitRefused, fmt.Errorf("-l %s cannot be understood: %w", selector, err)}
+		return nil, &exitError{exitRefused, fmt.Errorf("-l %s is invalid: %w", selector, err)}
 	}
 	var chosen []api.Host
 	for i := range s.hosts {
@@ -104,7 +104,8 @@ func (s *hostSet) selected(selector string) ([]api.Host, error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, &exitError{exitRefused, fmt.Errorf("no host has the labels %s: 'holdfast host show NAME' shows those of a host", selector)}
+		return nil, &exitError{exitRefused, fmt.Errorf("no host has the labels %s: see the labels of a host with "+
+			"'holdfast host show NAME'", selector)}
 	}
 	return chosen, nil
 }
@@ -122,12 +123,12 @@ func (s *hostSet) named(name string) (*api.Host, error) {
 	if like := spell.Nearest(name, names); like != "" {
 		hint = fmt.Sprintf(": did you mean %s?", like)
 	}
-	return nil, &exitError{exitRefused, fmt.Errorf("there is no host %s%s", name, hint)}
+	return nil, &exitError{exitRefused, fmt.Errorf("host %s does not exist%s", name, hint)}
 }
 
 func (s *hostSet) table(w io.Writer, wide bool, now time.Time) error {
 	if len(s.hosts) == 0 {
-		_, err := fmt.Fprintln(w, "there are none: let a machine join with the token that 'holdfast token create' makes")
+		_, err := fmt.Fprintln(w, "there are none: join a machine with a token from 'holdfast token create'")
 		return err
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)

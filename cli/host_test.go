@@ -199,10 +199,10 @@ func TestHost(t *testing.T) {
 
 	b.expect("host label node1 node2 --location region=eu,rack=r1 disk=ssd", exitOK, "host/node1 labelled: disk=ssd, topology.holdfast.io/rack=r1, topology.kubernetes.io/region=eu")
 	b.expect("host label node1 --location region=eu", exitOK, "host/node1 unchanged")
-	b.expect("host label -l disk=ssd disk-", exitOK, "disk is gone (was ssd)")
-	b.expect("host list", exitOK, "node1   Active   Connected", "eu/r1", "node3   Active   silent for 60m")
+	b.expect("host label -l disk=ssd disk-", exitOK, "disk removed (was ssd)")
+	b.expect("host list", exitOK, "node1   Active   Connected", "eu/r1", "node3   Active   disconnected for 60m")
 	running := []*api.Daemon{b.addRunning("osd-1", "node1"), b.addRunning("osd-3", "node3")}
-	b.expect("get daemons", exitOK, "node1   Running   Running   -          -  ", "node3   Running   Unknown   -          Running when it was last heard; host node3 is silent for 60m")
+	b.expect("get daemons", exitOK, "node1   Running   Running   -          -  ", "node3   Running   Unknown   -          last reported Running; host node3 is disconnected for 60m")
 	for _, d := range running {
 		b.must(b.client.Delete(t.Context(), d))
 	}
@@ -211,30 +211,30 @@ func TestHost(t *testing.T) {
 
 	b.expect("host list -l disk=ssd", exitRefused, "no host has the labels disk=ssd")
 	b.expect("host list -o xml", exitUsage, "use wide, json or yaml")
-	b.expect("host show nod1", exitRefused, "there is no host nod1: did you mean node1?")
-	b.expect("host label node1 nodeX --location rack=r2", exitRefused, "there is no host nodeX")
-	b.expect("host label node1 kubernetes.io/hostname=x", exitRefused, "cannot be changed")
-	b.expect("host label node1 a=b=c", exitRefused, "cannot be the value of the label a")
+	b.expect("host show nod1", exitRefused, "host nod1 does not exist: did you mean node1?")
+	b.expect("host label node1 nodeX --location rack=r2", exitRefused, "host nodeX does not exist")
+	b.expect("host label node1 kubernetes.io/hostname=x", exitRefused, "cannot change the label")
+	b.expect("host label node1 a=b=c", exitRefused, "is not a valid value of the label a")
 	b.expect("host label node1 -bad-key=1 ", exitUsage)
-	b.expect("host label node1 a/b/c=1", exitRefused, `"a/b/c" cannot be the name of a label`)
-	b.expect("host label node1 --location floor=3", exitRefused, `there is no level "floor"`)
-	b.expect("host label node1 --location rack", exitRefused, "--location rack: say where, as rack=NAME; 'rack=' takes the level away")
-	b.expect("host label node1 a=b a-", exitRefused, `the label a is said twice, as "b" and as gone`)
+	b.expect("host label node1 a/b/c=1", exitRefused, `"a/b/c" is not a valid label name`)
+	b.expect("host label node1 --location floor=3", exitRefused, `unknown level "floor"`)
+	b.expect("host label node1 --location rack", exitRefused, "--location rack: give the place as rack=NAME; 'rack=' removes the level")
+	b.expect("host label node1 a=b a-", exitRefused, `the label a is given twice, as "b" and as gone`)
 	b.expect("host label node1 a=b a=c", exitRefused, `as "b" and as "c"`)
-	b.expect("host label node1 topology.holdfast.io/rack=r2 --location rack=r3", exitRefused, "is said twice")
-	b.expect("host label node1", exitUsage, "say which labels to change")
-	b.expect("host label disk=ssd", exitUsage, "say which hosts are meant")
-	b.expect("host label node1 -l disk=ssd disk=hdd", exitUsage, "say which hosts are meant")
+	b.expect("host label node1 topology.holdfast.io/rack=r2 --location rack=r3", exitRefused, "is given twice")
+	b.expect("host label node1", exitUsage, "name the labels to change")
+	b.expect("host label disk=ssd", exitUsage, "select hosts either by name or")
+	b.expect("host label node1 -l disk=ssd disk=hdd", exitUsage, "select hosts either by name or")
 
-	b.expect("host drain nodes1", exitRefused, "there is no host nodes1: did you mean node1?")
+	b.expect("host drain nodes1", exitRefused, "host nodes1 does not exist: did you mean node1?")
 	b.expect("host remove node3", exitRefused, "the StorageNode default/n3 is on host node3")
-	b.expect("host remove node3 --delete-nodes", exitRefused, "say so with --gone")
-	b.expect("host remove node2 --gone", exitRefused, "its agent is heard")
-	b.expect("host replace node1 node3", exitRefused, "the agent of host node3 is silent")
-	b.expect("host replace node3 node1", exitRefused, "say so with --gone")
-	b.expect("host replace node2 node1 --gone", exitRefused, "its agent is heard")
-	b.expect("host replace node3 node3", exitRefused, "NEW must be another host than OLD, and both are node3")
-	b.expect("host replace node3 node9", exitRefused, "there is no host node9")
+	b.expect("host remove node3 --delete-nodes", exitRefused, "use --gone")
+	b.expect("host remove node2 --gone", exitRefused, "--gone refused: the agent")
+	b.expect("host replace node1 node3", exitRefused, "agent of host node3 disconnected")
+	b.expect("host replace node3 node1", exitRefused, "use --gone")
+	b.expect("host replace node2 node1 --gone", exitRefused, "--gone refused: the agent")
+	b.expect("host replace node3 node3", exitRefused, "NEW must be another host than OLD, but both are node3")
+	b.expect("host replace node3 node9", exitRefused, "host node9 does not exist")
 	if all := b.actions(); len(all) > 0 {
 		t.Errorf("%d actions were made by refused commands", len(all))
 	}
@@ -265,7 +265,7 @@ func testHostActions(b *bench) {
 		"waits for osd.1", "host node1 is in maintenance")
 	b.expect("host drain node2", exitRefused, "refused, and nothing was changed: the last copy")
 	b.expect("host replace node3 node1 --gone --devices /dev/sdb,/dev/sdc", exitOK, "follow it with 'holdfast action wait replace-node3-")
-	b.expect("host drain node3", exitRefused, "is under way on host node3 and waits for osd.1: 'holdfast action cancel replace-node3-")
+	b.expect("host drain node3", exitRefused, "is in progress on host node3 and waits for osd.1: cancel it with 'holdfast action cancel replace-node3-")
 	for _, a := range b.actions() {
 		if a.Namespace != store.SystemNamespace || a.Spec.Target != "host/"+a.Spec.Host {
 			b.Errorf("action %s/%s has target %s", a.Namespace, a.Name, a.Spec.Target)
@@ -286,9 +286,9 @@ func (b *bench) waitingIsNobodysWay() {
 	for a.Status.State == "" {
 		b.must(b.client.Get(b.Context(), client.ObjectKeyFromObject(a), a))
 	}
-	waits := "wait for the silent agent of host node4: restart-x (daemon.restart); they "
+	waits := "wait for the disconnected agent of host node4: restart-x (daemon.restart); they "
 	b.expect("host remove node4 --gone --delete-nodes --dry-run", exitOK, waits+"end as Failed")
-	b.expect("host maintenance enter node4 --offline", exitOK, waits+"go on when it is heard again")
+	b.expect("host maintenance enter node4 --offline", exitOK, waits+"continue when it reconnects")
 	b.expect("host drain node4", exitRefused, "action enter-maintenance-node4-")
 }
 

@@ -20,8 +20,8 @@ func newHostMaintenance(g *globals) *cobra.Command {
 	in := &cobra.Command{
 		Use:   "enter NAME",
 		Short: "Prepare the storage systems for the host's absence, and stop its daemons",
-		Long: `Tells the storage systems that the host will be away for a while, so that they do not rebuild its
-data elsewhere, and stops its daemons. It is refused if a cluster or the control plane needs the
+		Long: `Prepares the storage systems for the absence of the host, so that they do not rebuild its data
+elsewhere, and stops its daemons. It is refused if a cluster or the control plane needs the
 host. When it is done, you may power the machine off.`,
 		Example: `  holdfast host maintenance enter h1 --reason "a new fan" --wait`,
 		Args:    cobra.ExactArgs(1),
@@ -124,7 +124,7 @@ Only named disks of NEW are used. If the StorageNode names disks that NEW has, t
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] == args[1] {
-				return &exitError{exitRefused, fmt.Errorf("NEW must be another host than OLD, and both are %s", args[0])}
+				return &exitError{exitRefused, fmt.Errorf("NEW must be another host than OLD, but both are %s", args[0])}
 			}
 			o.host = args[0]
 			o.set(hosts.ParamBy, args[1])

@@ -46,9 +46,9 @@ func (g *globals) hostLabel(ctx context.Context, args []string, selector string,
 	}
 	switch {
 	case len(changes) == 0:
-		return &exitError{exitUsage, fmt.Errorf("say which labels to change: KEY=VALUE, KEY- or --location")}
+		return &exitError{exitUsage, fmt.Errorf("name the labels to change: KEY=VALUE, KEY- or --location")}
 	case (selector == "") == (len(names) == 0):
-		return &exitError{exitUsage, fmt.Errorf("say which hosts are meant: either by name, or with -l SELECTOR")}
+		return &exitError{exitUsage, fmt.Errorf("select hosts either by name or with -l SELECTOR")}
 	}
 	c, err := g.client()
 	if err != nil {
@@ -125,7 +125,8 @@ func labelArgs(args, location []string) (names []string, changes map[string]*str
 // put notes what a label shall be. One that is said twice, and not alike, is a slip, of which nobody knows what was meant.
 func put(changes map[string]*string, key string, value *string) error {
 	if was, said := changes[key]; said && ((was == nil) != (value == nil) || was != nil && *was != *value) {
-		return fmt.Errorf("the label %s is said twice, as %s and as %s: leave one out", key, valueText(was), valueText(value))
+		return fmt.Errorf("the label %s is given twice, as %s and as %s: leave one out",
+			key, valueText(was), valueText(value))
 	}
 	changes[key] = value
 	return nil
@@ -144,9 +145,10 @@ func placed(part string) (label string, value *string, err error) {
 	label, ok := locationLabel(level)
 	switch {
 	case !ok:
-		return "", nil, fmt.Errorf("--location %s: there is no level %q: use region, zone, datacenter, row, rack or chassis", part, level)
+		return "", nil, fmt.Errorf("--location %s: unknown level %q: use region, zone, datacenter, row, rack or chassis",
+			part, level)
 	case !set:
-		return "", nil, fmt.Errorf("--location %s: say where, as %s=NAME; '%s=' takes the level away", part, level, level)
+		return "", nil, fmt.Errorf("--location %s: give the place as %s=NAME; '%s=' removes the level", part, level, level)
 	case text == "":
 		return label, nil, nil
 	}
@@ -165,16 +167,16 @@ func locationLabel(level string) (string, bool) {
 
 func checkLabel(key string, value *string) error {
 	if key == api.LabelHostname || key == api.LabelServer {
-		return fmt.Errorf("the label %s cannot be changed: Holdfast itself keeps it, and StorageNodes find their host by it", key)
+		return fmt.Errorf("cannot change the label %s: Holdfast sets it, and StorageNodes find their host by it", key)
 	}
 	if wrong := validation.IsQualifiedName(key); len(wrong) > 0 {
-		return fmt.Errorf("%q cannot be the name of a label: %s", key, wrong[0])
+		return fmt.Errorf("%q is not a valid label name: %s", key, wrong[0])
 	}
 	if value == nil {
 		return nil
 	}
 	if wrong := validation.IsValidLabelValue(*value); len(wrong) > 0 {
-		return fmt.Errorf("%q cannot be the value of the label %s: %s", *value, key, wrong[0])
+		return fmt.Errorf("%q is not a valid value of the label %s: %s", *value, key, wrong[0])
 	}
 	return nil
 }
@@ -203,7 +205,7 @@ func labelChanges(have map[string]string, changes map[string]*string) []string {
 		was, had := have[key]
 		switch want := changes[key]; {
 		case want == nil && had:
-			said = append(said, fmt.Sprintf("%s is gone (was %s)", key, was))
+			said = append(said, fmt.Sprintf("%s removed (was %s)", key, was))
 		case want != nil && !had:
 			said = append(said, fmt.Sprintf("%s=%s", key, *want))
 		case want != nil && was != *want:

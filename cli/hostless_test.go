@@ -44,7 +44,7 @@ func TestApply_hostless(t *testing.T) {
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"})
 	const n3 = "kubernetes.io/hostname=hostless-3"
 	for name, tt := range map[string]struct{ node, manifest, says string }{
-		"a label that nobody has": {"n9", nodeFor("n9", "room: cellar"), "the labels room=cellar: 'holdfast host list' shows the hosts"},
+		"a label that nobody has": {"n9", nodeFor("n9", "room: cellar"), "the labels room=cellar: see the hosts with 'holdfast host list'"},
 		"a slip in a label":       {"n9", nodeFor("n9", "rack: r1"), "the labels rack=r1: did you mean topology.holdfast.io/rack=r1?"},
 		"of a cluster to come":    {"n9", strings.Replace(nodeFor("n9", "rack: r1"), "cluster: c", "cluster: d", 1), "the labels rack=r1: did you mean"},
 		"a node that is there":    {"n3", nodeFor("n3", "kubernetes.io/hostname: hostless-33"), "did you mean " + n3 + "?"},
@@ -78,7 +78,7 @@ func TestApply_hostlessWhenPossible(t *testing.T) {
 
 	again := nodeFor("n8", "kubernetes.io/hostname: machine")
 	plan := nameIn(t, p.must(t, exitOK, again, []string{"plan", "-f", "-", "--when-possible"}, "warning: refused for now: storagenode/n8"))
-	p.must(t, exitUsage, "", []string{"apply", "--plan", plan, "--when-possible"}, "a plan holds its files, and what was said of conflicts and refusals")
+	p.must(t, exitUsage, "", []string{"apply", "--plan", plan, "--when-possible"}, "a plan contains its files, and how to treat conflicts and refusals")
 	p.must(t, exitOK, "", []string{"apply", "--plan", plan}, "storagenode/n8 created")
 	if got := p.selects(t, "n9") + p.selects(t, "n8"); got != strings.Repeat("kubernetes.io/hostname=machine", 2) {
 		t.Errorf("the nodes select %q", got)
@@ -94,15 +94,15 @@ func TestApply_hostlessWait(t *testing.T) {
 	b.withCeph()
 	b.expectInput(manifestOn("h1", "h2", "h3"), "apply -f - --wait --timeout 5m", exitOK)
 	all := manifestOn("h1", "h2", "h3")
-	const selector, none = "mon: {count: 3, hostSelector: {matchLabels: {rack: r9}}}", "mons: spec.ceph.mon.hostSelector selects no host: none is there that has the labels rack=r9"
+	const selector, none = "mon: {count: 3, hostSelector: {matchLabels: {rack: r9}}}", "mons: spec.ceph.mon.hostSelector selects no host: no host has the labels rack=r9"
 	b.expectInput(strings.Replace(all, "mon: {count: 3}", selector, 1), "apply -f -", exitRefused, "nothing was changed", none)
-	b.expectInput(strings.Replace(all, "mon: {count: 3}", selector, 1), "apply -f - --when-possible --wait --timeout 5m", exitRefused, "warning: refused for now", "not all that is declared in c can be carried out", none)
+	b.expectInput(strings.Replace(all, "mon: {count: 3}", selector, 1), "apply -f - --when-possible --wait --timeout 5m", exitRefused, "warning: refused for now", "parts of c cannot be carried out", none)
 	b.expect("why cluster/c", exitOK, "The spec cannot be carried out", none)
 	b.expect("status c", exitOK, "DEGRADED, HEALTH_OK", "mon.a  h1  Running", none)
 	b.expectInput(all, "apply -f - --wait --timeout 5m", exitOK)
 
 	early := strings.Split(manifestOn("h9"), "---\n")[1]
-	const waits = "no host has the labels kubernetes.io/hostname=h9: has it joined?"
+	const waits = "no host has the labels kubernetes.io/hostname=h9: check that the host has joined"
 	b.expectInput(early, "apply -f - --when-possible --wait --timeout 2s", exitTimeout, "c is not ready after 2s", waits)
 	b.expect("why node/n9", exitOK, waits, "'holdfast token create'")
 	b.addDisks("h9")

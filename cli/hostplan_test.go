@@ -92,7 +92,7 @@ func TestHost_ofDataNamesItsPlan(t *testing.T) {
 	fresh.editHost(t, "emptiedby-1", func(h *api.Host) { h.Status.Addresses = []string{"10.0.0.9"} })
 	for command, shows := range map[string][]string{
 		"host drain emptied-1 --reason fan":                   {"host/emptied-1 ", "spec.mode: ", "Active -> Drain", "spec.reason: ", "fan"},
-		"host remove emptied-1 --delete-nodes":                {"storagenode/emptied/n1 ", "deleted", "deleted when nothing is left on it"},
+		"host remove emptied-1 --delete-nodes":                {"storagenode/emptied/n1 ", "deleted", "deleted when it is empty"},
 		"host replace emptied-1 emptiedby-1 --devices wwn-11": {"storagenode/emptied/n1 ", "emptied-1 -> emptiedby-1", `["wwn-10"] -> ["wwn-11"]`},
 	} {
 		t.Run(command, func(t *testing.T) {
@@ -246,10 +246,10 @@ func TestPlan_restart(t *testing.T) {
 func TestPlan_impossibleAction(t *testing.T) {
 	p := newWiped(t, "impossible", api.DeletionRetain)
 	for spec, want := range map[string]string{
-		"kind: test.strange, target: host/impossible-1, host: impossible-1":                                          `action/a: there is no kind "test.strange"; there are `,
-		"kind: daemon.restart, target: daemon/c-osd-1, cluster: c":                                                   "action/a: daemon.restart needs spec.host: the agent there carries it out",
-		"kind: daemon.restart, target: daemon/c-osd-2, host: impossible-1, cluster: c":                               "action/a: there is no daemon c-osd-2 of namespace impossible on host impossible-1: see 'holdfast get daemons'",
-		"kind: daemon.restart, target: daemon/c-osd-1, host: impossible-1, cluster: c, parameters: {force: \"yes\"}": `action/a: the parameter "force" is "yes", and can only be "Yes"`,
+		"kind: test.strange, target: host/impossible-1, host: impossible-1":                                          `action/a: kind "test.strange" does not exist; choose one of `,
+		"kind: daemon.restart, target: daemon/c-osd-1, cluster: c":                                                   "action/a: daemon.restart needs spec.host, whose agent carries it out",
+		"kind: daemon.restart, target: daemon/c-osd-2, host: impossible-1, cluster: c":                               "action/a: daemon c-osd-2 of namespace impossible does not exist on host impossible-1: see 'holdfast get daemons'",
+		"kind: daemon.restart, target: daemon/c-osd-1, host: impossible-1, cluster: c, parameters: {force: \"yes\"}": `action/a: the parameter "force" is "yes", but must be "Yes"`,
 		"kind: host.drain, target: host/impossible-1":                                                                "action/a: spec.target must be host/NAME and spec.host the same NAME",
 	} {
 		file := "{apiVersion: holdfast.io/v1alpha1, kind: Action, metadata: {name: a}, spec: {" + spec + "}}"
@@ -269,12 +269,12 @@ func TestApply_ofAHostsAction(t *testing.T) {
 	name := nameIn(t, p.must(t, exitRefused, drain, []string{"apply", "-f", "-"}, "[DATA IS DESTROYED]", "name it with: holdfast apply --plan plan-"))
 	p.nothingBegun(t)
 	p.must(t, exitRefused, hostActionYAML("remove-filed", "host.remove", "filed-1", ""), []string{"apply", "-f", "-"},
-		"the StorageNode filed/n1 is on host filed-1: use --delete-nodes")
+		"the StorageNode filed/n1 is on host filed-1; delete with --delete-nodes")
 	p.must(t, exitRefused, hostActionYAML("remove-filed", "host.remove", "filed-1", "gone: \"Yes\", storageNodes: Delete"), []string{"plan", "-f", "-"},
-		"host filed-1 is said to be gone, and its agent is heard")
+		"--gone refused: the agent of host filed-1 is connected")
 	p.nothingBegun(t)
 	p.must(t, exitRefused, "{apiVersion: holdfast.io/v1alpha1, kind: Host, metadata: {name: filed-2}, spec: {mode: Drain}}", []string{"apply", "-f", "-", "--force-conflicts"},
 		"host/filed-2 ", "[DATA IS DESTROYED]", "name it with: holdfast apply --plan plan-")
 	p.must(t, exitOK, "", []string{"apply", "--plan", name}, "action/drain-filed created")
-	p.must(t, exitRefused, "", []string{"host", "drain", "filed-1"}, "action drain-filed (host.drain) is under way on host filed-1")
+	p.must(t, exitRefused, "", []string{"host", "drain", "filed-1"}, "action drain-filed (host.drain) is in progress on host filed-1")
 }

@@ -80,7 +80,8 @@ func underWayOn(ctx context.Context, c client.Client, host *api.Host) (waiting [
 		case waitsForSilent(a, host):
 			waiting = append(waiting, fmt.Sprintf("%s (%s)", a.Name, a.Spec.Kind))
 		default:
-			return nil, &exitError{exitRefused, fmt.Errorf("action %s (%s) is under way on host %s%s: 'holdfast action cancel %s' ends it",
+			return nil, &exitError{exitRefused, fmt.Errorf("action %s (%s) is in progress on host %s%s: cancel it with "+
+				"'holdfast action cancel %s'",
 				a.Name, a.Spec.Kind, host.Name, waitText(a), a.Name)}
 		}
 	}
@@ -99,11 +100,12 @@ func (o *hostAction) tellWaiting(out io.Writer, waiting []string) {
 	if len(waiting) == 0 {
 		return
 	}
-	fate := "go on when it is heard again, 'holdfast action cancel NAME' ends one"
+	fate := "continue when it reconnects; cancel one with 'holdfast action cancel NAME'"
 	if o.kind == hosts.Remove || o.kind == hosts.Replace {
-		fate = "end as Failed, with nothing done, when the host is taken out"
+		fate = "end as Failed, with nothing changed, when the host is removed"
 	}
-	fmt.Fprintf(out, "actions that wait for the silent agent of host %s: %s; they %s\n", o.host, strings.Join(waiting, ", "), fate)
+	fmt.Fprintf(out, "actions that wait for the disconnected agent of host %s: %s; they %s\n",
+		o.host, strings.Join(waiting, ", "), fate)
 }
 
 func waitText(a *api.Action) string {

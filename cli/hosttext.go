@@ -38,11 +38,11 @@ func agentText(h *api.Host, now time.Time) string {
 	case twins:
 		return "on two machines"
 	case c == nil:
-		return "not heard yet"
+		return "not connected yet"
 	case meta.IsStatusConditionTrue(h.Status.Conditions, api.HostAgentConnected):
 		return "Connected"
 	}
-	return "silent for " + duration.HumanDuration(now.Sub(c.LastTransitionTime.Time))
+	return "disconnected for " + duration.HumanDuration(now.Sub(c.LastTransitionTime.Time))
 }
 
 func ageText(h *api.Host, now time.Time) string {

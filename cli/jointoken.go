@@ -21,7 +21,7 @@ func joinToken(arg string, stdin io.Reader) (string, error) {
 		return "", fmt.Errorf("while reading the token from standard input: %w", err)
 	}
 	if line = strings.TrimSpace(line); line == "" {
-		return "", &exitError{exitUsage, fmt.Errorf("--join -: there is no token on standard input")}
+		return "", &exitError{exitUsage, fmt.Errorf("--join -: standard input has no token")}
 	}
 	return line, nil
 }

@@ -48,16 +48,18 @@ func (g *globals) createKubeconfig(name, role, path string, ttl time.Duration) e
 	group, known := roleGroups[role]
 	switch {
 	case !known:
-		return &exitError{exitUsage, fmt.Errorf("--role %s is not known: use viewer or admin", role)}
+		return &exitError{exitUsage, fmt.Errorf("unknown role --role %s: use viewer or admin", role)}
 	case ttl < time.Minute:
 		return &exitError{exitUsage, fmt.Errorf("--ttl %s is too short: use a minute or more", ttl)}
 	case !personName.MatchString(name) || strings.HasSuffix(name, "."):
-		return &exitError{exitUsage, fmt.Errorf("%q cannot be the name of a person: use up to 63 letters, digits, and . _ @ - between them", name)}
+		return &exitError{exitUsage, fmt.Errorf("%q is not a valid user name: use up to 63 letters, digits, and . _ @ - "+
+			"between them", name)}
 	}
 	ends, err := control.IssueKubeconfig(g.dataDir, path, name, group, ttl, time.Now())
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(g.out, "%s lets %s in as %s until %s: 'holdfast --kubeconfig %s status'\n", path, name, role, ends.UTC().Format(time.DateTime+"Z"), path)
+	_, err = fmt.Fprintf(g.out, "%s gives %s the role %s until %s: 'holdfast --kubeconfig %s status'\n",
+		path, name, role, ends.UTC().Format(time.DateTime+"Z"), path)
 	return err
 }

@@ -22,7 +22,7 @@ func TestKubeconfig_create(t *testing.T) {
 	}
 	for role, may := range map[string]bool{"viewer": false, "admin": true} {
 		file, line := command("jo-"+role, role)
-		b.expect(line, exitOK, "lets jo-"+role+" in as "+role)
+		b.expect(line, exitOK, "gives jo-"+role+" the role "+role)
 		if st, err := os.Stat(file); err != nil || st.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v %v", file, st, err)
 		}
@@ -40,7 +40,7 @@ func TestKubeconfig_create(t *testing.T) {
 	b.expect(line+" --ttl -1h", exitUsage, "too short")
 	b.expect(line+" --role boss", exitUsage, "use viewer or admin")
 	_, line = command("system:jo", "viewer")
-	b.expect(line, exitUsage, "cannot be the name of a person")
+	b.expect(line, exitUsage, "is not a valid user name")
 	_, line = command("jo", "admin")
 	b.expect(line+" --data-dir "+t.TempDir(), exitFailed, "run this on a server")
 }

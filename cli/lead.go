@@ -27,7 +27,7 @@ import (
 // contend runs the engine whenever this server leads.
 func contend(ctx context.Context, server *control.Server, now *leader.Metrics, w waits.Waits, log *slog.Logger) error {
 	if err := store.Warm(ctx, server.Config()); err != nil && ctx.Err() == nil {
-		log.Info("this server will be slow to begin when it leads", "error", err)
+		log.Info("this server will need longer to become leader", "error", err)
 	}
 	e := &election.Election{
 		REST: server.Config(), Namespace: store.SystemNamespace, Name: store.LeaderLease, Server: server.Name(),
@@ -35,7 +35,7 @@ func contend(ctx context.Context, server *control.Server, now *leader.Metrics, w
 	}
 	return e.Run(ctx, func(ctx context.Context, token string) {
 		if err := lead(ctx, server, token, now, w, log.With("part", "engine")); err != nil && ctx.Err() == nil {
-			log.Error("giving up leadership", "error", err)
+			log.Error("releasing leadership", "error", err)
 		}
 	})
 }
@@ -59,7 +59,7 @@ func lead(
 	c.Store, c.Plans, c.Name, c.Metrics, c.Log = store, store.Plans(), server.Name(), now, log
 	c.Guards = []hosts.Guard{etcdGuard(server.Config(), store)}
 	if c.Actions, err = store.Actions(ctx); err != nil {
-		return fmt.Errorf("while starting to look after actions: %w", err)
+		return fmt.Errorf("while starting the processing of actions: %w", err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.TellLeader(ctx, bare.Fenced(server.Config(), token)) })
@@ -85,7 +85,7 @@ func etcdGuard(config *rest.Config, store engine.Store) hosts.Guard {
 		status, err := control.Quorum(ctx, config)
 		switch {
 		case errors.Is(err, control.ErrQuorumUnseen):
-			return []hosts.Obstacle{{Wait: "the leader of etcd to look at its members"}}, nil
+			return []hosts.Obstacle{{Wait: "the leader of etcd to check its members"}}, nil
 		case err != nil:
 			return nil, err
 		}

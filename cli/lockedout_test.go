@@ -19,14 +19,14 @@ func TestLockedOut(t *testing.T) {
 	plain, other := httptest.NewServer(refuse), httptest.NewTLSServer(refuse)
 	defer plain.Close()
 	defer other.Close()
-	const says = "the certificate of the kubeconfig is not accepted"
+	const says = "the servers refuse the certificate of the kubeconfig"
 	for name, server := range map[string]string{"not let in": plain.URL, "of another authority": other.URL} {
 		p := reaching(t, server)
 		for _, command := range []string{
 			"get hosts", "status", "why host/h1", "quorum", "host list", "action list", "token create", "delete storagecluster c", "ca show", "backup " + filepath.Join(t.TempDir(), "b"),
 		} {
 			t.Run(name+" "+strings.Fields(command)[0], func(t *testing.T) {
-				out := p.must(t, exitFailed, "", strings.Fields(command), says, "'holdfast ca rotate'", "Copy /var/lib/holdfast/admin.kubeconfig", "'holdfast kubeconfig create'")
+				out := p.must(t, exitFailed, "", strings.Fields(command), says, "'holdfast ca rotate'", "copy /var/lib/holdfast/admin.kubeconfig", "'holdfast kubeconfig create'")
 				if n := strings.Count(out, says); n != 1 {
 					t.Errorf("it is said %d times:\n%s", n, out)
 				}

@@ -28,7 +28,7 @@ func (o object) String() string {
 // readManifests reads all documents of the files; "-" is standard input. Objects without a namespace get this one.
 func readManifests(files []string, stdin io.Reader, namespace string) ([]object, error) {
 	if len(files) == 0 {
-		return nil, &exitError{exitUsage, errors.New("say what to read with -f FILE (or -f - for standard input)")}
+		return nil, &exitError{exitUsage, errors.New("give a file with -f FILE (or -f - for standard input)")}
 	}
 	var all []object
 	for _, file := range files {
@@ -49,7 +49,7 @@ func readManifests(files []string, stdin io.Reader, namespace string) ([]object,
 		all = append(all, objects...)
 	}
 	if len(all) == 0 {
-		return nil, &exitError{exitRefused, fmt.Errorf("%s: there is no object in it", strings.Join(files, ", "))}
+		return nil, &exitError{exitRefused, fmt.Errorf("%s: it contains no object", strings.Join(files, ", "))}
 	}
 	if err := refuseTwins(all); err != nil {
 		return nil, &exitError{exitRefused, err}
@@ -100,7 +100,7 @@ func parseManifest(data []byte, file, namespace string) ([]object, error) {
 func plainDecoding(err error) error {
 	if _, what, found := strings.Cut(err.Error(), "json: cannot unmarshal "); found {
 		what, _, _ = strings.Cut(what, " ")
-		return fmt.Errorf("this is no object, but a %s: an object begins with apiVersion, kind and metadata", what)
+		return fmt.Errorf("this is a %s, not an object: an object begins with apiVersion, kind and metadata", what)
 	}
 	return err
 }
@@ -129,7 +129,7 @@ func membersOf(o object) []object {
 func checkDocument(o object) error {
 	switch {
 	case o.GetKind() == "" || o.GetAPIVersion() == "":
-		return fmt.Errorf("%s: kind and apiVersion must be there (apiVersion: %s)", o.source, api.GroupVersion)
+		return fmt.Errorf("%s: kind and apiVersion are missing (apiVersion: %s)", o.source, api.GroupVersion)
 	case o.GetName() == "":
 		return fmt.Errorf("%s: %s has no metadata.name", o.source, o.GetKind())
 	}
@@ -141,7 +141,7 @@ func refuseTwins(objects []object) error {
 	for _, o := range objects {
 		key := o.GroupVersionKind().GroupKind().String() + "/" + o.GetNamespace() + "/" + o.GetName()
 		if first, twice := seen[key]; twice {
-			return fmt.Errorf("%s: %s is there twice, first in %s", o.source, o, first)
+			return fmt.Errorf("%s: %s occurs twice, first in %s", o.source, o, first)
 		}
 		seen[key] = o.source
 	}

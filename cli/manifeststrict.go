@@ -19,7 +19,8 @@ func refuseRepeatedKeys(data []byte, file string) error {
 			continue
 		}
 		if found := repeatedKey.FindStringSubmatch(err.Error()); found != nil {
-			return fmt.Errorf("%s, line %d: the key %s is there twice in one place, and only the last would count: remove one of them", file, lineOfKey(document, found[1], found[2]), found[2])
+			return fmt.Errorf("%s, line %d: the key %s occurs twice: remove one of them",
+				file, lineOfKey(document, found[1], found[2]), found[2])
 		}
 	}
 	return nil

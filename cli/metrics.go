@@ -13,7 +13,8 @@ import (
 type certificates struct{ ends func() map[string]time.Time }
 
 var certificateEnd = prometheus.NewDesc("holdfast_certificate_expiry_timestamp_seconds",
-	"When a certificate of this server ends, in seconds since 1970. Each is renewed when two thirds of its life are over.", []string{"name"}, nil)
+	"When a certificate of this server expires, in seconds since 1970. Each is renewed after two thirds of its life.",
+	[]string{"name"}, nil)
 
 // Describe implements prometheus.Collector.
 func (c certificates) Describe(descs chan<- *prometheus.Desc) { descs <- certificateEnd }
@@ -30,13 +31,15 @@ type quorum struct{ status func() *control.QuorumStatus }
 
 var (
 	quorumMembers = prometheus.NewDesc("holdfast_quorum_members",
-		"Servers by what they hold of etcd: voter, learner or standby. Shown by the server that leads etcd alone.", []string{"role"}, nil)
+		"Servers by their role in etcd: voter, learner or standby. Only the leader of etcd exports it.",
+		[]string{"role"}, nil)
 	quorumSilent = prometheus.NewDesc("holdfast_quorum_members_silent",
-		"Members of etcd that do not answer, or do nothing because their disk hangs. Shown by the server that leads etcd alone.", nil, nil)
+		"Members of etcd that do not answer, or whose disk hangs. Only the leader of etcd exports it.", nil, nil)
 	quorumWanted = prometheus.NewDesc("holdfast_quorum_members_wanted",
-		"How many members of etcd there should be. Shown by the server that leads etcd alone.", nil, nil)
+		"The desired number of members of etcd. Only the leader of etcd exports it.", nil, nil)
 	quorumSpare = prometheus.NewDesc("holdfast_quorum_failures_tolerated",
-		"How many more members of etcd may fail before the control plane stops. Shown by the server that leads etcd alone.", nil, nil)
+		"How many more members of etcd may fail before the control plane stops. Only the leader of etcd exports it.",
+		nil, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 func newOrchestrate(g *globals) *cobra.Command {
@@ -41,15 +43,15 @@ func (g *globals) orchestrate(ctx context.Context, name string, wait bool, timeo
 		return err
 	}
 	if !wait {
-		fmt.Fprintf(g.out, "storagecluster/%s: an orchestration was asked for; 'holdfast status %s' shows what comes of it\n", name, name)
+		fmt.Fprintf(g.out, "storagecluster/%s: orchestration requested; follow it with 'holdfast status %s'\n", name, name)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	report, err := g.awaitRun(ctx, c, key, request)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &exitError{exitTimeout, fmt.Errorf("storagecluster/%s: the run that was asked for has not ended after %s: does a server lead? "+
-			"see 'holdfast status %s'", name, timeout, name)}
+		return &exitError{exitTimeout, fmt.Errorf("storagecluster/%s: the requested run has not ended after %s: check "+
+			"that a server leads; see 'holdfast status %s'", name, timeout, name)}
 	}
 	if err != nil {
 		return err
@@ -69,7 +71,8 @@ func askForRun(ctx context.Context, c client.Client, key types.NamespacedName) (
 	if err := c.Get(ctx, key, &cluster); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("while reading storagecluster/%s: %w", key.Name, err)
 	} else if err != nil {
-		return "", &exitError{exitRefused, fmt.Errorf("there is no storagecluster/%s in namespace %s: 'holdfast get storageclusters -A' lists them", key.Name, key.Namespace)}
+		return "", &exitError{exitRefused, fmt.Errorf("storagecluster/%s does not exist in namespace %s: see 'holdfast "+
+			"get storageclusters -A'", key.Name, key.Namespace)}
 	}
 	if cluster.ModeOf() == api.ClusterPaused {
 		return "", pausedError(key.Name)
@@ -81,13 +84,14 @@ func askForRun(ctx context.Context, c client.Client, key types.NamespacedName) (
 	}
 	cluster.Annotations[api.AnnotationOrchestrate] = request
 	if err := c.Patch(ctx, &cluster, client.MergeFrom(before)); err != nil {
-		return "", fmt.Errorf("while asking for an orchestration of storagecluster/%s: %w", key.Name, err)
+		return "", fmt.Errorf("while requesting an orchestration of storagecluster/%s: %w", key.Name, err)
 	}
 	return request, nil
 }
 
 func pausedError(name string) error {
-	return &exitError{exitRefused, fmt.Errorf("storagecluster/%s is paused, so nobody looks at it: set spec.mode to Active or Observed first", name)}
+	return &exitError{exitRefused, fmt.Errorf("storagecluster/%s is paused: set spec.mode to Active or Observed "+
+		"first", name)}
 }
 
 // awaitRun waits for the report of a run that began after the request was written.
@@ -108,7 +112,7 @@ func (g *globals) awaitRun(ctx context.Context, c client.Client, key types.Names
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return nil, &exitError{exitFailed, errors.New("interrupted; the orchestration goes on")}
+			return nil, &exitError{exitFailed, errors.New("interrupted; the orchestration continues")}
 		}
 	}
 }
@@ -126,4 +130,73 @@ func printReport(w io.Writer, r *api.OrchestrationReport) {
 	for _, d := range r.Decisions {
 		fmt.Fprintf(w, "  %-6s  %s: %s\n", d.Verdict, printable(d.Object), printable(d.Message))
 	}
+}
+
+// laterRun is a run of the engine that began after everything was written. Only such a run knows
+// whether a resource is still refused that was refused before for lack of something else, such as a
+// Secret of the same file.
+type laterRun struct {
+	client client.Client
+	key    types.NamespacedName
+	// always says that what is ready is judged by such a run, too.
+	always  bool
+	asked   bool
+	request string // empty where no run can be asked for: the user may not, or the cluster is paused
+	ended   bool
+}
+
+// judges says whether an outcome stands. The first one that needs a later run asks for the run.
+func (r *laterRun) judges(ctx context.Context, is outcome) bool {
+	switch {
+	case is == underWay:
+		return false
+	case is == held, is == ready && !r.always:
+		return true
+	case r.asked:
+		return r.over(ctx)
+	}
+	r.asked = true
+	request, err := askForRun(ctx, r.client, r.key)
+	r.request = request
+	return err != nil
+}
+
+// over says whether the run has ended. A watch may be behind what the API has, so it is not asked.
+func (r *laterRun) over(ctx context.Context) bool {
+	if r.request == "" || r.ended {
+		return true
+	}
+	var c api.StorageCluster
+	err := withDeadline(ctx, func(ctx context.Context) error { return r.client.Get(ctx, r.key, &c) })
+	r.ended = err == nil && answers(&c, r.request)
+	return r.ended
+}
+
+// verdict is the outcome of a snapshot, and the latest snapshot where that is the end of the
+// waiting.
+func (r *laterRun) verdict(ctx context.Context, s snapshot) (snapshot, outcome, error) {
+	if !r.judges(ctx, s.outcome()) {
+		return s, underWay, nil
+	}
+	ended := r.ended
+	latest, err := readLatest(ctx, r.client, r.key)
+	if err != nil {
+		return s, underWay, err
+	}
+	latest.applied = s.applied
+	is := latest.outcome()
+	if !r.judges(ctx, is) || r.ended != ended { // it was read before the run ended
+		return s, underWay, nil
+	}
+	return latest, is, nil
+}
+
+// needsRun says whether something is written that no status names the generation of, such as a
+// Secret or the labels of a Host.
+func needsRun(targets []target) bool {
+	return slices.ContainsFunc(targets, func(t target) bool {
+		kind := t.GetKind()
+		named := kind == engine.KindCluster || kind == engine.KindNode || kind == engine.KindAction || kind == "Namespace"
+		return !named && api.NewResource(kind) == nil && !t.done()
+	})
 }

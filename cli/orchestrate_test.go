@@ -47,7 +47,7 @@ func TestOrchestrate(t *testing.T) {
 	b.expectInput(strings.Replace(manifestOn("h1", "h2", "h3"), "interval: 1s", "interval: 1h", 1), "apply -f - --wait --timeout 5m", exitOK)
 
 	began := time.Now()
-	b.expect("orchestrate c", exitOK, "storagecluster/c: an orchestration was asked for; 'holdfast status c' shows what comes of it")
+	b.expect("orchestrate c", exitOK, "storagecluster/c: orchestration requested; follow it with 'holdfast status c'")
 	asked := b.answered()
 	if asked.Started.Time.Before(began.Truncate(time.Microsecond)) {
 		t.Errorf("the run began at %s, before it was asked for at %s", asked.Started, began)
@@ -56,14 +56,14 @@ func TestOrchestrate(t *testing.T) {
 	if again := b.answered(); !again.Started.After(asked.Started.Time) || again.Outcome != api.OutcomeUnchanged {
 		t.Errorf("after the run of %s the second one is %+v", asked.Started, again)
 	}
-	b.expect("orchestrate d", exitRefused, "there is no storagecluster/d in namespace default", "'holdfast get storageclusters -A' lists them")
+	b.expect("orchestrate d", exitRefused, "storagecluster/d does not exist in namespace default", "see 'holdfast get storageclusters -A'")
 
 	c := &api.StorageCluster{}
 	b.must(b.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "c"}, c))
 	paused := c.DeepCopy()
 	paused.Spec.Mode = api.ClusterPaused
 	b.must(b.client.Patch(t.Context(), paused, client.MergeFrom(c)))
-	b.expect("orchestrate c --wait", exitRefused, "storagecluster/c is paused, so nobody looks at it")
+	b.expect("orchestrate c --wait", exitRefused, "storagecluster/c is paused: set spec.mode")
 }
 
 // TestOrchestrate_noLeader: who waits while nobody leads is told so when the time is over.
@@ -74,7 +74,7 @@ func TestOrchestrate_noLeader(t *testing.T) {
 	stop := b.answersPlans()
 	b.expectInput(manifestOn("h1", "h2", "h3"), "apply -f -", exitOK)
 	stop()
-	b.expect("orchestrate c --wait --timeout 1s", exitTimeout, "storagecluster/c: the run that was asked for has not ended after 1s: does a server lead?")
+	b.expect("orchestrate c --wait --timeout 1s", exitTimeout, "storagecluster/c: the requested run has not ended after 1s: check that a server leads")
 }
 
 // answered waits until the run has ended that was asked for last, and returns its report.

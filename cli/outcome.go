@@ -94,8 +94,8 @@ func (s snapshot) resourceOutcome(r api.Resource) outcome {
 		return underWay // the cluster was applied after it
 	case stalled != nil && stalled.Status == metav1.ConditionTrue:
 		return refused
-	case meta.IsStatusConditionTrue(conditions, api.ConditionReady), !engine.OfResource(engine.ResourceObject(r)):
-		return ready // a DriveGroup may have no disk; the cluster, which consists of it, is waited for
+	case meta.IsStatusConditionTrue(conditions, api.ConditionReady):
+		return ready
 	case s.nothingIsMade():
 		return refused
 	}

@@ -38,7 +38,7 @@ func TestOwner_everyCommand(t *testing.T) {
 	}
 	kim.must(t, exitOK, "", []string{"host", "label", "owners-2", "rack=r1"}, "labelled")
 	kim.must(t, exitOK, "", []string{"action", "approve", "waits"}, "approved")
-	kim.must(t, exitOK, "", []string{"orchestrate", "c"}, "was asked for")
+	kim.must(t, exitOK, "", []string{"orchestrate", "c"}, "orchestration requested")
 	for _, o := range []client.Object{&api.Host{ObjectMeta: metav1.ObjectMeta{Name: "owners-2"}}, action, p.cluster(t)} {
 		if names := p.managers(t, o); !slices.Contains(names, "kim") || slices.Contains(names, "holdfast-cli") {
 			t.Errorf("%T %s was written by %q", o, o.GetName(), names)

@@ -40,6 +40,6 @@ func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (p patient) tell(server string, left time.Duration) {
-	fmt.Fprintf(p.out, "no answer from %s yet, waiting for up to %s more: it may be down, or most of the servers ('holdfast doctor' asks each of them)\n",
-		server, left.Round(time.Second))
+	fmt.Fprintf(p.out, "no answer from %s yet, waiting for up to %s more: it may be down, or most of the servers "+
+		"('holdfast doctor' checks each of them)\n", server, left.Round(time.Second))
 }

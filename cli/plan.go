@@ -59,10 +59,10 @@ lists what has changed since.`,
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.files, "filename", "f", nil, "a file with objects in YAML or JSON; - is standard input; may be repeated")
 	f.StringSliceVar(&o.delete, "delete", nil, "an object to delete, as KIND/NAME, instead of files to apply; may be repeated")
-	f.BoolVar(&o.dryRun, "dry-run", false, "show the plan, and do not keep it")
+	f.BoolVar(&o.dryRun, "dry-run", false, "show the plan, and do not store it")
 	f.BoolVar(&o.force, "force-conflicts", false, forceUsage)
 	f.BoolVar(&o.whenPossible, "when-possible", false, whenPossibleUsage)
-	f.StringVarP(&o.output, "output", "o", "", "json or yaml: print the Plan, and do not keep it")
+	f.StringVarP(&o.output, "output", "o", "", "json or yaml: print the Plan, and do not store it")
 	return cmd
 }
 
@@ -77,7 +77,7 @@ func conflictsFor(force bool) api.PlanConflicts {
 
 func (g *globals) plan(ctx context.Context, o planOptions) error {
 	if o.output != "" && o.output != "json" && o.output != "yaml" {
-		return &exitError{exitUsage, fmt.Errorf("-o %s is not known: use json or yaml", o.output)}
+		return &exitError{exitUsage, fmt.Errorf("unknown output format -o %s: use json or yaml", o.output)}
 	}
 	w, operation, targets, err := g.planTargets(ctx, o)
 	if err != nil {
@@ -148,7 +148,7 @@ func (g *globals) planTargets(ctx context.Context, o planOptions) (*writer, api.
 		}
 		targets, err := w.present(ctx, objects)
 		if err == nil && len(targets) == 0 {
-			err = &exitError{exitRefused, fmt.Errorf("there is no %s", strings.Join(o.delete, ", "))}
+			err = &exitError{exitRefused, fmt.Errorf("%s does not exist", strings.Join(o.delete, ", "))}
 		}
 		if err == nil {
 			err = w.checkDeletes(ctx, targets)
@@ -161,6 +161,9 @@ func (g *globals) planTargets(ctx context.Context, o planOptions) (*writer, api.
 	}
 	w, err := g.writer(o.force)
 	if err != nil {
+		return nil, "", nil, err
+	}
+	if _, err := manifestOf(api.PlanApply, objects); err != nil {
 		return nil, "", nil, err
 	}
 	targets, err := w.checkAll(ctx, objects)

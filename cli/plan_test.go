@@ -92,13 +92,13 @@ func TestPlan_isDoneExactly(t *testing.T) {
 	p := newHome(t, "exactly")
 	out := p.must(t, exitOK, p.manifest("ceph: {}"), []string{"plan", "-f", "-"},
 		"storagecluster/exactly/c", "spec.ceph.mon.count:", "start 5 daemons", "exactly-1  mgr.a mon.a", "prepare 3 daemons",
-		"device wwn-10 (ACME DISK S10 4 TiB)", "ask for osd new", "4 objects to write, 8 daemons to start", "highest risk: None")
+		"device wwn-10 (ACME DISK S10 4 TiB)", "run osd new", "4 objects to write, 8 daemons to start", "highest risk: None")
 	name := nameIn(t, out)
 	var clusters api.StorageClusterList
 	if err := p.List(t.Context(), &clusters, client.InNamespace("exactly")); err != nil || len(clusters.Items) > 0 {
 		t.Fatalf("planning made %d clusters (%v)", len(clusters.Items), err)
 	}
-	p.must(t, exitRefused, "", []string{"apply", "--plan", "plan-000000"}, "there is no plan plan-000000")
+	p.must(t, exitRefused, "", []string{"apply", "--plan", "plan-000000"}, "plan plan-000000 does not exist")
 	p.must(t, exitRefused, "", []string{"delete", "--plan", name}, "is for another command: holdfast apply --plan "+name+" -n exactly")
 	p.must(t, exitUsage, "", []string{"apply", "--plan", name, "-f", "x"}, "either -f FILE or --plan NAME")
 	p.must(t, exitOK, "", []string{"apply", "--plan", name}, "storagenode/n1 created\n", "storagecluster/c created\n")
@@ -255,7 +255,7 @@ func TestPlan_cutOffBeforeItsFirstWrite(t *testing.T) {
 	p.must(t, exitRefused, "", []string{"delete", "--plan", gone}, "nothing was changed", "3 mons need 3 hosts")
 	p.must(t, exitOK, "", []string{"delete", "--plan", gone, "--when-possible"}, "storagenode/n3 deleted")
 	p.begin(t, gone) // it was cut off after the last deletion
-	p.must(t, exitOK, "", []string{"delete", "--plan", gone}, "storagenode/n3 is not there")
+	p.must(t, exitOK, "", []string{"delete", "--plan", gone}, "storagenode/n3 does not exist")
 }
 
 // TestPlan_begunDestroysNothingUnnamed: the rest of a plan that was begun is not written when it would destroy data now, and did not when it was made.
@@ -300,7 +300,7 @@ func TestDelete_ofDataNamesItsPlan(t *testing.T) {
 		t.Fatal("the cluster was deleted")
 	}
 	p.must(t, exitRefused, p.manifest("deletionPolicy: Wipe, ceph: {}"), []string{"delete", "-f", "-"}, "[DATA IS DESTROYED]")
-	p.must(t, exitRefused, "", []string{"plan", "--delete", "storagecluster/none"}, "there is no storagecluster/none")
+	p.must(t, exitRefused, "", []string{"plan", "--delete", "storagecluster/none"}, "storagecluster/none does not exist")
 	p.must(t, exitUsage, "", []string{"plan", "--delete", "c"}, "use KIND/NAME")
 	p.must(t, exitOK, "", []string{"delete", "--plan", nameIn(t, out)}, "storagecluster/c deleted")
 	p.must(t, exitRefused, "", []string{"delete", "--plan", nameIn(t, out)}, "was already carried out")

@@ -121,7 +121,7 @@ func (t target) done() bool {
 
 // moved says whether an object is not as it was when a plan was made, so that one that is done is not merely one that the plan changes nothing of.
 func (t target) moved(was *api.PlanProposal) bool {
-	name, now := plans.ObjectName(t.GetKind(), t.GetNamespace(), t.GetName()), plans.ObjectFacts(t.live)
+	name, now := plans.NameOf(t.Unstructured), plans.ObjectFacts(t.live)
 	i := slices.IndexFunc(was.Basis, func(b api.PlanBasis) bool { return b.Object == name })
 	switch {
 	case i < 0:
@@ -136,7 +136,7 @@ func movedMeanwhile(ctx context.Context, plan *api.Plan, p *proposal) []string {
 	own := plans.Basis{}
 	for _, t := range p.targets {
 		if !t.done() {
-			own[plans.ObjectName(t.GetKind(), t.GetNamespace(), t.GetName())] = plans.ObjectFacts(t.live)
+			own[plans.NameOf(t.Unstructured)] = plans.ObjectFacts(t.live)
 		}
 	}
 	was := *plan.ProposalOf()

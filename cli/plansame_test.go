@@ -9,7 +9,7 @@ func TestApply_otherAPIVersion(t *testing.T) {
 	p := newHome(t, "versions")
 	for _, version := range []string{"holdfast.io/v7", "nowhere.example/v1"} {
 		text := strings.Replace(p.manifest("ceph: {mon: {count: 3}}"), "holdfast.io/v1alpha1", version, 1)
-		p.must(t, exitRefused, text, []string{"plan", "-f", "-"}, "the server has nothing of apiVersion "+version+": that of Holdfast's kinds is holdfast.io/v1alpha1")
+		p.must(t, exitRefused, text, []string{"plan", "-f", "-"}, "the server does not know apiVersion "+version+": use holdfast.io/v1alpha1")
 	}
 }
 

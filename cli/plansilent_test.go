@@ -44,7 +44,7 @@ func TestPlan_silentCeph(t *testing.T) {
 			}
 		}
 	}
-	b.expectInput(fewer, "plan -f -", exitRefused, "- "+silent, "as far as is known", "no plan is kept: ceph of storagecluster/default/c does not answer", "'holdfast apply -f FILE'")
+	b.expectInput(fewer, "plan -f -", exitRefused, "- "+silent, "as far as known", "no plan is kept: ceph of storagecluster/default/c does not answer", "'holdfast apply -f FILE'")
 	b.expect("plan --delete storagenode/n3", exitRefused, "no plan is kept", "'holdfast delete KIND NAME'")
 	b.expect("apply --plan "+calm, exitRefused, "ceph of storagecluster/default/c does not answer", "name the plan again when it answers")
 	if now := b.plans(); now != before {
@@ -77,7 +77,7 @@ func TestPlan_namedInSilence(t *testing.T) {
 	}
 	early, late := named(), named()
 	c.Mute("status", false)
-	b.expect("apply --plan "+early, exitRefused, "the storage system of storagecluster/default/c answers now, and did not when the plan was made")
+	b.expect("apply --plan "+early, exitRefused, "the storage system of storagecluster/default/c answers now, but did not when the plan was made")
 	c.Mute("status", true)
 	b.expect("apply --plan "+late, exitOK, "storagenode/n4 configured")
 }

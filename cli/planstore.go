@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/propose"
@@ -29,24 +29,17 @@ func planName(content []byte) string {
 	return "plan-" + hex.EncodeToString(hash.Sum(nil)[:3])
 }
 
-// manifestOf is what was given, as YAML documents; of what is to be deleted, and of Secrets, the names alone.
-func manifestOf(p *proposal) (string, error) {
-	var docs []string
-	for _, t := range p.targets {
-		content := t.Object
-		if p.operation == api.PlanDelete || propose.IsSecret(t.Unstructured) {
-			content = map[string]any{"apiVersion": t.GetAPIVersion(), "kind": t.GetKind(), "metadata": map[string]any{"name": t.GetName()}}
-			if t.GetNamespace() != "" {
-				content["metadata"].(map[string]any)["namespace"] = t.GetNamespace()
-			}
-		}
-		doc, err := yaml.Marshal(content)
-		if err != nil {
-			return "", fmt.Errorf("while making the plan: %w", err)
-		}
-		docs = append(docs, string(doc))
+// manifestOf is the manifest of a plan.
+func manifestOf(operation api.PlanOperation, objects []object) (string, error) {
+	all := make([]*unstructured.Unstructured, len(objects))
+	for i, o := range objects {
+		all[i] = o.asRead().Unstructured
 	}
-	return strings.Join(docs, "---\n"), nil
+	manifest, err := propose.Manifest(operation, all)
+	if err != nil {
+		return "", &exitError{exitRefused, fmt.Errorf("nothing was changed: %w", err)}
+	}
+	return manifest, nil
 }
 
 // keepable says why a plan cannot be kept.
@@ -68,12 +61,15 @@ func secretsOf(p *proposal, plan *api.Plan) (*corev1.Secret, error) {
 		}
 		text, err := json.Marshal(t.Object)
 		if err != nil {
-			return nil, fmt.Errorf("while making the plan: %s cannot be written", t) // the cause may show what is secret
+			return nil, fmt.Errorf("while making the plan: cannot write %s", t) // the cause may show what is secret
 		}
 		data[propose.SecretEntry(t.Unstructured)] = text
 	}
 	if len(data) == 0 {
 		return nil, nil
+	}
+	if err := propose.SecretsFit(data); err != nil {
+		return nil, &exitError{exitRefused, fmt.Errorf("nothing was changed: %w", err)}
 	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: plan.Namespace, Name: plan.Name}, Type: api.SecretTypePlan, Data: data,
@@ -102,7 +98,7 @@ func (g *globals) open(ctx context.Context, c client.Client, name string, operat
 	case plan.ProposalOf() == nil && plan.Status.State == api.PlanFailed:
 		return refuse("plan %s failed: %s", name, plan.Status.Message)
 	case plan.ProposalOf() == nil:
-		return refuse("the leader has not looked at plan %s yet: try again; if that does not help, see 'holdfast doctor'", name)
+		return refuse("the leader has not answered plan %s yet: retry; if that does not help, see 'holdfast doctor'", name)
 	case plan.Spec.Operation != operation && plan.Spec.Operation != "":
 		return refuse("plan %s is for another command: %s", name, g.nextCommand(plan))
 	}
@@ -118,15 +114,26 @@ func (g *globals) noSuchPlan(ctx context.Context, c client.Client, name string) 
 			return &exitError{exitRefused, fmt.Errorf("plan %s is in namespace %s, not in %s: %s", name, list.Items[i].Namespace, g.namespace, g.nextCommand(&list.Items[i]))}
 		}
 	}
-	return &exitError{exitRefused, fmt.Errorf("there is no plan %s here (plans are removed after a week; 'holdfast get plans' lists them)", name)}
+	return &exitError{exitRefused, fmt.Errorf("plan %s does not exist here (plans are removed after a week; see "+
+		"'holdfast get plans')", name)}
 }
 
-// markPlan writes what became of a plan. It fails when somebody else has written to the plan meanwhile.
+// markPlan writes what became of a plan, and leaves all else as it is, such as fields that this
+// program does not know. It fails when somebody else has written to the plan since it was read.
 func markPlan(ctx context.Context, c client.Client, plan *api.Plan, state api.PlanState, message string) error {
 	now := metav1.Now()
 	const most = 2048
 	plan.Status.State, plan.Status.Message, plan.Status.Time = state, strings.ToValidUTF8(message[:min(len(message), most)], ""), &now
-	err := withDeadline(ctx, func(ctx context.Context) error { return c.Status().Update(ctx, plan) })
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": plan.UID, "resourceVersion": plan.ResourceVersion},
+		"status":   map[string]any{"state": state, "message": plan.Status.Message, "time": now},
+	})
+	if err != nil {
+		return fmt.Errorf("while writing the state of plan %s: %w", plan.Name, err)
+	}
+	err = withDeadline(ctx, func(ctx context.Context) error {
+		return c.Status().Patch(ctx, plan, client.RawPatch(types.MergePatchType, patch))
+	})
 	if apierrors.IsConflict(err) {
 		return &exitError{exitRefused, fmt.Errorf("plan %s is being applied by another user", plan.Name)}
 	}

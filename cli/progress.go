@@ -60,7 +60,7 @@ func (s snapshot) headline() string {
 	}
 	switch {
 	case state == "" && len(refused) == 0:
-		return "waiting for the leader to look at it"
+		return "waiting for the leader"
 	case len(refused) == 0:
 		return state
 	case state == "":
@@ -91,13 +91,13 @@ func (s snapshot) stateText() string {
 		text += ", " + st.Health
 	}
 	if st.StaleSince != nil {
-		text += " (its last word, before " + st.StaleSince.UTC().Format(time.RFC3339) + ")"
+		text += " (reported before " + st.StaleSince.UTC().Format(time.RFC3339) + ")"
 	}
 	if message := strings.TrimPrefix(st.Message, st.Health+": "); message != "" { // it need not be said twice
 		text += ": " + message
 	}
 	if s.Cluster.ModeOf() == api.ClusterObserved {
-		text = "only observed, " + text
+		text = "mode Observed, " + text
 	}
 	return text
 }
@@ -117,7 +117,7 @@ func (s snapshot) counts() string {
 		text += fmt.Sprintf("; nodes down: %d", st.NodesDown)
 	}
 	if st.AgentsDown > 0 {
-		text += fmt.Sprintf("; agents silent: %d (their storage may well be fine)", st.AgentsDown)
+		text += fmt.Sprintf("; agents disconnected: %d (their daemons may still run)", st.AgentsDown)
 	}
 	return text
 }
@@ -128,7 +128,8 @@ var actionStates = []struct {
 	one, all string
 }{
 	{api.ActionPendingApproval, "waits for approval", "wait for approval"}, {api.ActionRunning, "running", "running"}, {api.ActionNew, "beginning", "beginning"},
-	{api.ActionPendingSchedule, "waits for its turn", "wait for their turn"}, {"", "not looked at yet", "not looked at yet"},
+	{api.ActionPendingSchedule, "waits for its turn", "wait for their turn"}, {"", "not processed yet", "not " +
+		"processed yet"},
 }
 
 // actionsText counts the actions that have not ended, and says what the most telling one waits for. Empty where there is none.
@@ -160,9 +161,9 @@ func telling(a *api.Action) string {
 
 // pausedText says what was last known of a cluster that nobody looks at.
 func (s snapshot) pausedText() string {
-	text := "paused, nobody looks at it (spec.mode)"
+	text := "reconciliation paused (spec.mode)"
 	if s.Status != nil && s.Status.Status.Status != "" {
-		text += "; it was last seen " + string(s.Status.Status.Status)
+		text += "; last state: " + string(s.Status.Status.Status)
 	}
 	return text
 }
@@ -219,7 +220,7 @@ func checkText(c api.HealthCheck) string {
 // unheard is what is said of a daemon on a host whose agent is silent: the object has what was heard last.
 func (s snapshot) unheard(l line) line {
 	if text := s.silent[l.Host]; text != "" {
-		l.State, l.Detail = unheard, fmt.Sprintf("%s when it was last heard; %s", l.State, text)
+		l.State, l.Detail = unheard, fmt.Sprintf("last reported %s; %s", l.State, text)
 	}
 	return l
 }

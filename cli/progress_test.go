@@ -110,14 +110,14 @@ func TestOutcome_resources(t *testing.T) {
 // TestRefusal: what a cluster that goes on cannot carry out is told once, and nobody is told that nothing was made of the rest.
 func TestRefusal(t *testing.T) {
 	const word = "EINVAL: osd capability parse failed"
-	stalled := []metav1.Condition{{Type: api.ConditionStalled, Status: metav1.ConditionTrue, Message: "Ceph does not understand its capabilities: " + word}}
+	stalled := []metav1.Condition{{Type: api.ConditionStalled, Status: metav1.ConditionTrue, Message: "Ceph refuses its capabilities: " + word}}
 	for _, tt := range []struct {
 		outcome api.OrchestrationOutcome
 		want    string
 	}{
-		{api.OutcomeFailed, "not all that is declared in ceph can be carried out:\n  client/vms2: Ceph does not understand its capabilities: " + word +
-			"\nIt stays declared, and is done when it can be: mend it and apply it again, or delete it"},
-		{api.OutcomeRefused, "ceph is refused, and nothing was made:\n  mons: there is one host\n  client/vms2: Ceph does not understand its capabilities: " + word},
+		{api.OutcomeFailed, "parts of ceph cannot be carried out:\n  client/vms2: Ceph refuses its capabilities: " + word +
+			"\nThey stay declared and are carried out when possible: correct and apply them again, or delete them"},
+		{api.OutcomeRefused, "ceph is refused, and nothing was created:\n  mons: there is one host\n  client/vms2: Ceph refuses its capabilities: " + word},
 	} {
 		accepted := metav1.Condition{Type: api.ClusterAccepted, Status: metav1.ConditionTrue}
 		if tt.outcome == api.OutcomeRefused {
@@ -130,7 +130,7 @@ func TestRefusal(t *testing.T) {
 		}
 		s.applied = &applied{resources: map[string]bool{"client/vms2": true}}
 		s.Cluster.Status.Report = &api.OrchestrationReport{Outcome: tt.outcome, Decisions: []api.Decision{
-			{Object: "client/vms2", Verdict: api.VerdictRefuse, Message: "Ceph does not understand its capabilities: " + word},
+			{Object: "client/vms2", Verdict: api.VerdictRefuse, Message: "Ceph refuses its capabilities: " + word},
 			{Object: "client/vms2", Verdict: api.VerdictWait, Reason: api.ReasonCommandFailed, Message: word},
 			{Object: "osd.1", Verdict: api.VerdictSkip, Message: "it stays"},
 		}}
@@ -178,11 +178,11 @@ func TestSnapshot_actionsText(t *testing.T) {
 	for _, x := range []struct {
 		name, waits string
 		state       api.ActionState
-	}{{"a", "an administrator to grant it", api.ActionPendingApproval}, {"b", "osd.1 to be up", api.ActionRunning}, {"c", "", api.ActionPendingSchedule}, {"d", "", api.ActionPendingSchedule}} {
+	}{{"a", "an administrator to approve it", api.ActionPendingApproval}, {"b", "osd.1 to be up", api.ActionRunning}, {"c", "", api.ActionPendingSchedule}, {"d", "", api.ActionPendingSchedule}} {
 		s.actions = append(s.actions, &api.Action{ObjectMeta: metav1.ObjectMeta{Name: x.name}, Spec: api.ActionSpec{Kind: "daemon.restart", Target: "daemon/x"},
 			Status: api.ActionStatus{State: x.state, WaitsFor: x.waits}})
 	}
-	want := "actions: 1 waits for approval, 1 running, 2 wait for their turn: 'holdfast action list'; a (daemon.restart daemon/x) waits for an administrator to grant it: 'holdfast action approve a'"
+	want := "actions: 1 waits for approval, 1 running, 2 wait for their turn: 'holdfast action list'; a (daemon.restart daemon/x) waits for an administrator to approve it: 'holdfast action approve a'"
 	if got := s.actionsText(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -299,8 +299,8 @@ func TestPicture_counts(t *testing.T) {
 	}}
 	rows := picture("ceph", s, 0)
 	want := []string{
-		"ceph  OFFLINE, HEALTH_OK (its last word, before 2026-01-02T03:04:05Z): no quorum  (0s)",
-		"  running: ceph-mon 2/3 16.2.15, ceph-osd 0/1; nodes down: 1; agents silent: 2 (their storage may well be fine)",
+		"ceph  OFFLINE, HEALTH_OK (reported before 2026-01-02T03:04:05Z): no quorum  (0s)",
+		"  running: ceph-mon 2/3 16.2.15, ceph-osd 0/1; nodes down: 1; agents disconnected: 2 (their daemons may still run)",
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Error(diff)

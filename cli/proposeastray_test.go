@@ -12,7 +12,7 @@ func TestAstray(t *testing.T) {
 	const word = "storagecluster/cephh does not exist in namespace astray (yet)"
 	p.must(t, exitOK, pool, []string{"plan", "-f", "-"}, "cluster cephh in namespace astray:\n  - "+word)
 	p.must(t, exitOK, pool, []string{"apply", "-f", "-"}, "pool/images created", "warning: pool/images: "+word)
-	p.must(t, exitRefused, pool, []string{"apply", "-f", "-", "--wait"}, "there is no storagecluster/cephh in namespace astray")
+	p.must(t, exitRefused, pool, []string{"apply", "-f", "-", "--wait"}, "storagecluster/cephh does not exist in namespace astray")
 
 	const cluster = "---\napiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: %}\nspec: {type: ceph, mode: Paused, ceph: {mon: {count: 1}, mgr: {count: 1}}}\n"
 	named := strings.ReplaceAll(cluster, "%", "ceph")

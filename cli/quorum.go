@@ -91,7 +91,8 @@ func (g *globals) printQuorum(s *control.QuorumStatus) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(g.out, "\n%d members are wanted; %d more may fail. The database has %.1f MiB. ", s.Want, max(0, s.Spare), float64(s.DatabaseSize)/(1<<20))
+	fmt.Fprintf(g.out, "\n%d members are desired; %d more may fail. The database has %.1f MiB. ",
+		s.Want, max(0, s.Spare), float64(s.DatabaseSize)/(1<<20))
 	if s.LastBackup.IsZero() {
 		fmt.Fprintln(g.out, "The leader has taken no backup yet.")
 	} else {

@@ -35,7 +35,7 @@ annotation ` + api.AnnotationRecreate + `: the id, "@", and the lastTransitionTi
 			return g.recreate(cmd.Context(), args[0], args[1], lost)
 		},
 	}
-	cmd.Flags().StringVar(&lost, "lost", "", "the id of what is lost (status.lost)")
+	cmd.Flags().StringVar(&lost, "lost", "", "the id of the lost one (status.lost)")
 	return cmd
 }
 
@@ -50,7 +50,7 @@ func (g *globals) recreate(ctx context.Context, kind, name, lost string) error {
 	}
 	called := strings.ToLower(r.ResourceKind())
 	if why := cannotRecreate(r, lost); why != "" {
-		return &exitError{exitRefused, fmt.Errorf("%s %s is not created again: %s", called, name, why)}
+		return &exitError{exitRefused, fmt.Errorf("cannot create %s %s again: %s", called, name, why)}
 	}
 	change := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, api.AnnotationRecreate, api.LossWord(r.Common()))
 	err = withDeadline(ctx, func(ctx context.Context) error {
@@ -97,7 +97,7 @@ func (g *globals) readResource(ctx context.Context, c client.Client, kind, name 
 func cannotRecreate(r api.Resource, lost string) string {
 	switch s := r.Common(); {
 	case !meta.IsStatusConditionFalse(s.Conditions, api.ResourcePresent):
-		return "nothing of it is lost"
+		return "it is not lost"
 	case s.Lost == "":
 		return "the id of the loss is not recorded yet: retry when 'holdfast get' shows status.lost"
 	case s.Lost != lost:

@@ -32,28 +32,28 @@ import (
 func TestRefused_unknownHost(t *testing.T) {
 	p := newHome(t, "unknown")
 	for command, says := range map[string]string{
-		"host show unknown-4":                              "there is no host unknown-4: did you mean unknown-",
-		"host label unknown-4 a=b":                         "there is no host unknown-4",
-		"host label unknown-1 unknown-4 --location rack=r": "there is no host unknown-4",
-		"host maintenance enter unknown-4":                 "there is no host unknown-4: did you mean unknown-",
-		"host maintenance exit unknown-4":                  "there is no host unknown-4",
-		"host drain unknown-4":                             "there is no host unknown-4",
-		"host remove unknown-4":                            "there is no host unknown-4",
-		"host remove unknown-4 --gone":                     "there is no host unknown-4",
-		"host replace unknown-4 unknown-1":                 "there is no host unknown-4",
-		"host replace unknown-1 unknown-4":                 "there is no host unknown-4",
+		"host show unknown-4":                              "host unknown-4 does not exist: did you mean unknown-",
+		"host label unknown-4 a=b":                         "host unknown-4 does not exist",
+		"host label unknown-1 unknown-4 --location rack=r": "host unknown-4 does not exist",
+		"host maintenance enter unknown-4":                 "host unknown-4 does not exist: did you mean unknown-",
+		"host maintenance exit unknown-4":                  "host unknown-4 does not exist",
+		"host drain unknown-4":                             "host unknown-4 does not exist",
+		"host remove unknown-4":                            "host unknown-4 does not exist",
+		"host remove unknown-4 --gone":                     "host unknown-4 does not exist",
+		"host replace unknown-4 unknown-1":                 "host unknown-4 does not exist",
+		"host replace unknown-1 unknown-4":                 "host unknown-4 does not exist",
 		"why host/unknown-4":                               "host/unknown-4 not found: did you mean host/unknown-1",
-		"get hosts unknown-4":                              `there is no host unknown-4: did you mean unknown-`,
+		"get hosts unknown-4":                              `host unknown-4 does not exist: did you mean unknown-`,
 		"host label -l nobody=has a=b":                     "no host has the labels nobody=has",
 		"host list -l nobody=has":                          "no host has the labels nobody=has",
 	} {
 		p.must(t, exitRefused, "", strings.Fields(command), says)
 	}
 	action := "apiVersion: holdfast.io/v1alpha1\nkind: Action\nmetadata: {name: a, namespace: holdfast-system}\nspec: {kind: host.drain, target: host/unknown-4, host: unknown-4}\n"
-	p.must(t, exitRefused, action, []string{"apply", "-f", "-"}, "there is no host unknown-4: 'holdfast get hosts' lists them")
+	p.must(t, exitRefused, action, []string{"apply", "-f", "-"}, "host unknown-4 does not exist: see 'holdfast get hosts'")
 	node := "apiVersion: holdfast.io/v1alpha1\nkind: StorageNode\nmetadata: {name: n4}\nspec: {type: ceph, cluster: c, nodeSelector: {kubernetes.io/hostname: unknown-4}, devices: [sdb]}\n"
 	p.must(t, exitRefused, "apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: c}\nspec: {type: ceph, ceph: {}}\n---\n"+node,
-		[]string{"apply", "-f", "-"}, "nothing was changed", "the StorageNodes of the cluster give no host", "spec.nodeSelector selects no host", "did you mean kubernetes.io/hostname=unknown-1 or ")
+		[]string{"apply", "-f", "-"}, "nothing was changed", "the cluster has StorageNodes for no host", "spec.nodeSelector selects no host", "did you mean kubernetes.io/hostname=unknown-1 or ")
 	var actions api.ActionList
 	if err := p.List(t.Context(), &actions, client.InNamespace(store.SystemNamespace)); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestRefused_planOfAnother(t *testing.T) {
 	one, two := newHome(t, "planone"), newHome(t, "plantwo")
 	plan := one.planned(t, one.manifest("ceph: {}"))
 	two.must(t, exitRefused, "", []string{"apply", "--plan", plan}, "plan "+plan+" is in namespace planone, not in plantwo: holdfast apply --plan "+plan+" -n planone")
-	two.must(t, exitRefused, "", []string{"apply", "--plan", "plan-000000"}, "there is no plan plan-000000 here", "'holdfast get plans' lists them")
+	two.must(t, exitRefused, "", []string{"apply", "--plan", "plan-000000"}, "plan plan-000000 does not exist here", "see 'holdfast get plans'")
 	one.must(t, exitOK, "", []string{"apply", "--plan", plan})
 	one.must(t, exitRefused, "", []string{"apply", "--plan", plan}, "was already carried out")
 }
@@ -122,7 +122,7 @@ func TestRefused_backup(t *testing.T) {
 	p.must(t, exitRefused, "", []string{"restore", "--from-data", "--data-dir", t.TempDir()}, "holds no server: name the backup")
 	p.must(t, exitRefused, "", []string{"restore", good, "--data-dir", t.TempDir(), "--name", "new", "--address", "192.0.2.99"}, "does not have the address 192.0.2.99")
 	p.must(t, exitOK, "", []string{"restore", good, "--data-dir", t.TempDir(), "--name", "new", "--address", "127.0.0.1"},
-		"hosts do not find it by themselves: write 127.0.0.1:7440 into /var/lib/holdfast/host/servers on each host", "Now start it")
+		"replace the contents of /var/lib/holdfast/host/servers by 127.0.0.1:7440", "Now start it")
 	other.stop()
 	p.must(t, exitRefused, "", []string{"restore", good, "--data-dir", other.dir}, "is of another control plane", "--replace")
 	p.must(t, exitRefused, "", []string{"restore", cut, "--data-dir", other.dir}, "is damaged")
@@ -140,10 +140,10 @@ func TestRefused_lastCopies(t *testing.T) {
 	b.expect("host maintenance enter h2", exitRefused, "refused, and nothing was changed", "quorum")
 	b.expect("host drain h2", exitRefused, "refused, and nothing was changed")
 	b.expect("host remove h2", exitRefused, "the StorageNode default/n2 is on host h2")
-	b.expect("daemon restart mon.a", exitRefused, "is wanted Stopped, not Running: host h1 is in mode Maintenance")
-	b.expect("daemon restart mon.b", exitRefused, "refused, and nothing was changed", "mon.b may not stop now. Ceph says: not enough monitors would be available (c) after stopping mons [b]")
-	b.expect("daemon restart osd.1", exitRefused, "refused, and nothing was changed", "osd.1 may not stop now. Ceph says: unsafe to stop osd(s) at this time",
-		"with osd.0 down already; 'holdfast daemon restart c-osd-1 --force' restarts it nonetheless")
+	b.expect("daemon restart mon.a", exitRefused, "is Stopped, not Running: host h1 is in mode Maintenance")
+	b.expect("daemon restart mon.b", exitRefused, "refused, and nothing was changed", "cannot stop mon.b now; Ceph reports: not enough monitors would be available (c) after stopping mons [b]")
+	b.expect("daemon restart osd.1", exitRefused, "refused, and nothing was changed", "cannot stop osd.1 now; Ceph reports: unsafe to stop osd(s) at this time",
+		"with osd.0 down already; to restart it in any case: 'holdfast daemon restart c-osd-1 --force'")
 	for _, h := range []string{"h2", "h3"} {
 		host := &api.Host{}
 		b.must(b.client.Get(b.Context(), client.ObjectKey{Name: h}, host))
@@ -170,7 +170,7 @@ func TestRefused_lastNode(t *testing.T) {
 	kept := func() {
 		b.must(b.client.Get(b.Context(), client.ObjectKey{Namespace: "default", Name: "n3"}, &api.StorageNode{}))
 	}
-	reason := "osd.2: no StorageNode names its device any more, and it cannot go: pool "
+	reason := "osd.2: no StorageNode names its device, but the OSD cannot be removed: pool "
 	for _, policy := range []string{"Retain", "Wipe"} {
 		b.expectInput(manifest("interval: 1s, deletionPolicy: "+policy), "apply -f -", exitOK)
 		b.expect("delete storagenode n3", exitRefused, "nothing was changed", reason, "'--when-possible' deletes it as soon as possible")

@@ -23,9 +23,11 @@ func newServer(g *globals) *cobra.Command {
 	a := agentFlags{}
 	cmd := &cobra.Command{
 		Use:   "server [--init | --join TOKEN]",
-		Short: "Run a server: it holds a copy of the state, serves the API, may lead, and is an agent, too",
-		Long: `Runs a server until it is stopped. The first server is made with --init. Others join with --join and a token that
-'holdfast token create --role server' prints on the first. Later starts need neither; a server whose host was removed comes back with --join and a new token.
+		Short: "Run a server, which is also an agent",
+		Long: `Runs a server until it is stopped. A server has a copy of the state or stands by, serves the API, may
+lead, and runs an agent. Create the first server with --init. Others join with --join and a token
+from 'holdfast token create --role server' on the first. Later starts need neither. To bring back a
+server whose host was removed, use --join and a new token.
 
 Stopping the server stops no storage daemon.`,
 		Args: cobra.NoArgs,
@@ -37,22 +39,26 @@ Stopping the server stops no storage daemon.`,
 			c.Log = newLog(g)
 			slog.SetDefault(c.Log)
 			if set := g.waits.String(); set != "" {
-				c.Log.Warn("waits are set, as for labs and tests; all servers need the same", "waits", set)
+				c.Log.Warn("waits are set, as for labs and tests; all servers need the same values", "waits", set)
 			}
 			return runServer(cmd.Context(), c, a, g.waits)
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&c.Init, "init", false, "make a new control plane, of which this is the first server")
+	f.BoolVar(&c.Init, "init", false, "create a new control plane with this server")
 	f.StringVar(&c.JoinToken, "join", "", joinUsage)
 	f.StringVar(&c.Name, "name", "", "the name of this server and host (default: the host name)")
-	f.StringVar(&c.Address, "address", "", "the IP address that others reach this server at (default: the first one of the machine)")
+	f.StringVar(&c.Address, "address", "",
+		"the IP address of this server for other machines (default: the first one of the machine)")
 	f.IntVar(&c.APIPort, "api-port", 0, fmt.Sprintf("the port of the API (default %d)", control.DefaultAPIPort))
-	f.IntVar(&c.EtcdPeerPort, "etcd-peer-port", 0, fmt.Sprintf("the port that the servers' etcd members talk on (default %d)", control.DefaultEtcdPeerPort))
+	f.IntVar(&c.EtcdPeerPort, "etcd-peer-port", 0, fmt.Sprintf("the port for etcd between servers (default %d)",
+		control.DefaultEtcdPeerPort))
 	f.IntVar(&c.EtcdClientPort, "etcd-client-port", 0, fmt.Sprintf("the port of etcd on loopback (default %d)", control.DefaultEtcdClientPort))
-	f.DurationVar(&c.BackupEvery, "backup-interval", 0, "how often this server takes a backup into 'snapshots' below its data directory (default 1h)")
-	f.IntVar(&c.BackupKeep, "backup-keep", 0, "how many of them it keeps (default 24)")
-	f.DurationVar(&c.Quorum.Grace, "etcd-replace-after", 0, "how long a server may be silent before a standby takes its member of etcd (default 5m)")
+	f.DurationVar(&c.BackupEvery, "backup-interval", 0,
+		"how often this server writes a backup to 'snapshots' below its data directory (default 1h)")
+	f.IntVar(&c.BackupKeep, "backup-keep", 0, "how many of these backups it keeps (default 24)")
+	f.DurationVar(&c.Quorum.Grace, "etcd-replace-after", 0,
+		"how long a server may not answer before a standby takes over its member of etcd (default 5m)")
 	a.bind(f)
 	return cmd
 }

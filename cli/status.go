@@ -79,7 +79,8 @@ func sinceCreation(s snapshot) time.Duration {
 
 // noCluster says that there is none, which is no fault of who only asks.
 func (g *globals) noCluster() error {
-	return fmt.Errorf("there is no storage cluster in namespace %s: make one with 'holdfast apply -f FILE', or see 'holdfast get storageclusters -A'", g.namespace)
+	return fmt.Errorf("namespace %s has no storage cluster: create one with 'holdfast apply -f FILE', or see "+
+		"'holdfast get storageclusters -A'", g.namespace)
 }
 
 // chosen returns the named cluster, or all clusters of the namespace, which may be none.
@@ -96,7 +97,8 @@ func (g *globals) chosen(ctx context.Context, c client.Client, args []string) ([
 		}
 	}
 	if len(keys) == 0 && len(args) > 0 {
-		return nil, &exitError{exitRefused, fmt.Errorf("there is no storagecluster/%s in namespace %s: 'holdfast get storageclusters -A' lists them", args[0], g.namespace)}
+		return nil, &exitError{exitRefused, fmt.Errorf("storagecluster/%s does not exist in namespace %s: see 'holdfast "+
+			"get storageclusters -A'", args[0], g.namespace)}
 	}
 	return keys, nil
 }

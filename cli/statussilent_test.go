@@ -31,13 +31,13 @@ func TestStatus_silentHost(t *testing.T) {
 		}
 	}
 	p.silence(t, "hushed-2")
-	out := p.must(t, exitOK, "", []string{"status", "c"}, "? mon.hushed-2", "Unknown", "Running when it was last heard; host hushed-2 is silent for 60m")
+	out := p.must(t, exitOK, "", []string{"status", "c"}, "? mon.hushed-2", "Unknown", "last reported Running; host hushed-2 is disconnected for 60m")
 	if !strings.Contains(out, "✓ mon.hushed-1  hushed-1  Running") {
 		t.Errorf("a host that is heard:\n%s", out)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	watched := &until{text: "mon.hushed-2 on hushed-2: Unknown, Running when it was last heard", do: cancel}
+	watched := &until{text: "mon.hushed-2 on hushed-2: Unknown, last reported Running", do: cancel}
 	g := &globals{kubeconfig: p.kubeconfig, namespace: p.namespace, streams: streams{out: watched}}
 	if err := g.status(ctx, []string{"c"}, true, ""); err != nil {
 		t.Errorf("%v:\n%s", err, watched.String())

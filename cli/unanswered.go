@@ -28,8 +28,8 @@ func toldUnanswered(cmd *cobra.Command, err error) error {
 	case errors.As(err, &coded) && coded.code != exitFailed, slices.Contains(selfSaying, top), !unanswered(err, top != "ceph"):
 		return err
 	}
-	return fmt.Errorf("no server gave an answer (%w): perhaps most of the servers are down, or the one that was asked; "+
-		"'holdfast doctor' asks each server that this machine knows, and says what to do", err)
+	return fmt.Errorf("no server answered (%w): this server or most servers may be down; run 'holdfast doctor', which "+
+		"checks each server that this machine knows and names the next step", err)
 }
 
 // toldLockedOut adds to the error of a command what it means that the servers do not accept the kubeconfig, or it does not accept them, and what to do: the words of
@@ -38,8 +38,9 @@ func toldLockedOut(cmd *cobra.Command, err error) error {
 	if slices.Contains(selfSaying, topLevel(cmd)) || !lockedOut(err) {
 		return err
 	}
-	return fmt.Errorf("the certificate of the kubeconfig is not accepted (%w): it has ended, or is from before a 'holdfast ca rotate', as that of a server that was removed. "+
-		"Copy %s from a server anew, or have an administrator make a kubeconfig with 'holdfast kubeconfig create'", err, control.AdminKubeconfig(defaultDataDir))
+	return fmt.Errorf("the servers refuse the certificate of the kubeconfig (%w): it expired, 'holdfast ca rotate' "+
+		"replaced its authority, or its server was removed; copy %s from a server again, or ask an administrator for a "+
+		"kubeconfig ('holdfast kubeconfig create')", err, control.AdminKubeconfig(defaultDataDir))
 }
 
 // lockedOut says whether an error means that the servers and the kubeconfig are not of one authority, or that the certificate has ended.

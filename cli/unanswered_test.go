@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-storage/holdfast/control"
 )
 
-const saysUnanswered = "no server gave an answer"
+const saysUnanswered = "no server answered"
 
 // reaching is somebody whose kubeconfig names this server.
 func reaching(t *testing.T, server string) *person {
@@ -61,7 +61,7 @@ func TestUnanswered(t *testing.T) {
 		p := reaching(t, server)
 		for _, command := range []string{"get hosts", "status", "why host/h1", "quorum", "host list", "action list", "token create", "delete storagecluster c", "apply -f " + work} {
 			t.Run(name+" "+strings.Fields(command)[0], func(t *testing.T) {
-				out := p.must(t, exitFailed, "", strings.Fields(command), saysUnanswered, "'holdfast doctor' asks each server")
+				out := p.must(t, exitFailed, "", strings.Fields(command), saysUnanswered, "run 'holdfast doctor', which checks each server")
 				if n := strings.Count(out, saysUnanswered); n != 1 {
 					t.Errorf("it is said %d times:\n%s", n, out)
 				}

@@ -77,7 +77,8 @@ func (g *globals) readVolume(ctx context.Context, c client.Client, name string) 
 	v.Namespace, v.Name = g.namespace, name
 	err := withDeadline(ctx, func(ctx context.Context) error { return c.Get(ctx, client.ObjectKeyFromObject(v), v) })
 	if apierrors.IsNotFound(err) {
-		return nil, &exitError{exitRefused, fmt.Errorf("there is no Volume %s in namespace %s: 'holdfast get volumes' lists them", name, g.namespace)}
+		return nil, &exitError{exitRefused, fmt.Errorf("Volume %s does not exist in namespace %s: see 'holdfast get "+
+			"volumes'", name, g.namespace)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("while reading volume %s: %w", name, err)

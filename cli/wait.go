@@ -119,7 +119,8 @@ func clusterOfNode(ctx context.Context, c client.Client, o object) (string, erro
 	if len(names) == 1 {
 		return names[0], nil
 	}
-	return "", fmt.Errorf("%s does not say to which cluster it belongs, and namespace %s holds %d of its type: set spec.cluster", o, o.GetNamespace(), len(names))
+	return "", fmt.Errorf("%s names no cluster, and namespace %s has %d of its type: set spec.cluster",
+		o, o.GetNamespace(), len(names))
 }
 
 func (g *globals) waitCluster(ctx context.Context, c client.Client, key types.NamespacedName, applied *applied, o applyOptions, p *printer) error {
@@ -134,7 +135,7 @@ func (g *globals) waitCluster(ctx context.Context, c client.Client, key types.Na
 	}
 	ticker := time.NewTicker(redraw)
 	defer ticker.Stop()
-	seen := false
+	seen, run := false, laterRun{client: c, key: key, always: o.laterRun}
 	if err := mustExist(ctx, c, key); err != nil {
 		return err
 	}
@@ -144,22 +145,20 @@ func (g *globals) waitCluster(ctx context.Context, c client.Client, key types.Na
 			return err
 		}
 		if seen && s.Cluster == nil {
-			return &exitError{exitFailed, fmt.Errorf("storagecluster/%s was deleted by somebody else", key.Name)}
+			return &exitError{exitFailed, fmt.Errorf("another user deleted storagecluster/%s", key.Name)}
 		}
 		seen = s.Cluster != nil
 		s.applied = applied
 		if s.outcome() != refused || p.json { // the error says it, and once is enough
 			p.show(key.Name, s)
 		}
-		if s.outcome() != underWay {
-			if s, err = readLatest(ctx, c, key); ctx.Err() != nil {
-				return waitEnded(ctx, key, o.timeout, s)
-			} else if err != nil {
-				return err
-			}
-			s.applied = applied
+		s, is, err := run.verdict(ctx, s)
+		if ctx.Err() != nil {
+			return waitEnded(ctx, key, o.timeout, s)
+		} else if err != nil {
+			return err
 		}
-		switch s.outcome() {
+		switch is {
 		case ready:
 			p.notes(key.Name, s.refusedBeside())
 			return nil
@@ -183,7 +182,8 @@ func mustExist(ctx context.Context, c client.Client, key types.NamespacedName) e
 	err := withDeadline(ctx, func(ctx context.Context) error { return c.Get(ctx, key, &api.StorageCluster{}) })
 	switch {
 	case apierrors.IsNotFound(err):
-		return &exitError{exitRefused, fmt.Errorf("there is no storagecluster/%s in namespace %s: what was applied names it, and nobody acts on it until the cluster is declared",
+		return &exitError{exitRefused, fmt.Errorf("storagecluster/%s does not exist in namespace %s: the applied objects "+
+			"have no effect until you declare the cluster",
 			key.Name, key.Namespace)}
 	case err != nil:
 		return fmt.Errorf("while reading storagecluster/%s: %w", key.Name, err)
@@ -216,9 +216,10 @@ func readLatest(ctx context.Context, c client.Client, key types.NamespacedName) 
 func refusal(name string, s snapshot) error {
 	text := strings.Join(s.refusals(), "\n  ")
 	if s.nothingIsMade() {
-		return &exitError{exitRefused, fmt.Errorf("%s is refused, and nothing was made:\n  %s", name, text)}
+		return &exitError{exitRefused, fmt.Errorf("%s is refused, and nothing was created:\n  %s", name, text)}
 	}
-	return &exitError{exitRefused, fmt.Errorf("not all that is declared in %s can be carried out:\n  %s\nIt stays declared, and is done when it can be: mend it and apply it again, or delete it",
+	return &exitError{exitRefused, fmt.Errorf("parts of %s cannot be carried out:\n  %s\nThey stay declared and are "+
+		"carried out when possible: correct and apply them again, or delete them",
 		name, text)}
 }
 
@@ -228,12 +229,13 @@ func heldBack(name string, s snapshot) error {
 	if reasons := s.decisions(); len(reasons) > 0 && s.Cluster.ModeOf() == api.ClusterObserved {
 		text += ":\n  " + strings.Join(reasons, "\n  ")
 	}
-	return &exitError{exitRefused, fmt.Errorf("%s was applied, and is not acted on: %s", name, text)}
+	return &exitError{exitRefused, fmt.Errorf("%s was applied, but has no effect: %s", name, text)}
 }
 
 func waitEnded(ctx context.Context, key types.NamespacedName, timeout time.Duration, s snapshot) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &exitError{exitFailed, errors.New("interrupted; the work goes on: see 'holdfast status'")}
+		return &exitError{exitFailed, errors.New("interrupted; the work continues: see 'holdfast status'")}
 	}
-	return &exitError{exitTimeout, fmt.Errorf("%s is not ready after %s (%s); the work goes on: see 'holdfast status --watch'", key.Name, timeout, s.missing())}
+	return &exitError{exitTimeout, fmt.Errorf("%s is not ready after %s (%s); the work continues: see 'holdfast "+
+		"status --watch'", key.Name, timeout, s.missing())}
 }

@@ -104,7 +104,7 @@ func (w *writer) write(ctx context.Context, t target) (string, error) {
 		}
 		t = now
 	}
-	return "", explain(t.object, fmt.Errorf("it was changed %d times while it was being written: retry", writeTries))
+	return "", explain(t.object, fmt.Errorf("not written, because it was changed %d times meanwhile: retry", writeTries))
 }
 
 func (w *writer) tryWrite(ctx context.Context, t target) (string, error) {
@@ -210,12 +210,12 @@ func (w *writer) recheck(ctx context.Context, t target) (target, error) {
 		return now, err
 	}
 	if now.live == nil || t.live != nil && now.live.GetUID() != t.live.GetUID() {
-		return now, &exitError{exitRefused, fmt.Errorf("%s was deleted while it was being written: apply again to create it", t)}
+		return now, &exitError{exitRefused, fmt.Errorf("%s was deleted meanwhile: apply again to create it", t)}
 	}
 	theirs := plans.Differences(plans.Fields(t.live), plans.Fields(now.live))
 	mine := plans.Differences(plans.Fields(now.live), plans.Fields(now.after))
 	if clash := clashes(theirs, mine, w.exact); len(clash) > 0 && len(mine) > 0 {
-		return now, &exitError{exitRefused, fmt.Errorf("%s was changed %s while it was being written, and was not overwritten:\n  %s",
+		return now, &exitError{exitRefused, fmt.Errorf("%s was changed %s meanwhile and was not overwritten:\n  %s",
 			t, plans.WhoChanged(now.live), strings.Join(clash, "\n  "))}
 	}
 	return now, nil

@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -83,7 +84,7 @@ func TestActions_admission(t *testing.T) {
 		"host-idle":      {of("", ns+"-idle", ""), api.ApprovalGranted, ""},
 		"easy-host-busy": {of("easy", ns+"-busy", ""), api.ApprovalRequired, ""},
 		"no-cluster":     {of("nine", "", ""), "", "there is no storagecluster nine in namespace " + ns},
-		"no-host":        {of("", "nine", ""), "", "there is no host nine: 'holdfast get hosts' lists them"},
+		"no-host":        {of("", "nine", ""), "", "host nine does not exist: see 'holdfast get hosts'"},
 	} {
 		a := actionIn(ns, name, test.change)
 		err := jo.Create(ctx, a)
@@ -246,4 +247,29 @@ func TestPlans_requester(t *testing.T) {
 	viewer := as(t, s, config, pki.Leaf{User: "vi", Groups: []string{"holdfast:viewers"}})
 	p = &api.Plan{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "viewers"}, Spec: api.PlanSpec{Manifest: "x"}}
 	expectError(t, "a plan of a viewer", viewer.Create(t.Context(), p), "ask an administrator")
+}
+
+// TestPlans_groups: a Plan holds all groups of its requester, or is refused with the reason.
+func TestPlans_groups(t *testing.T) {
+	s, config := sharedServer(t)
+	ns := newNamespace(t, newClient(t, s.Config()))
+	try := func(name string, groups ...string) (*api.Plan, error) {
+		plan := &api.Plan{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Spec: api.PlanSpec{Manifest: "x"}}
+		c := as(t, s, config, pki.Leaf{User: "jo", Groups: append([]string{"holdfast:admins"}, groups...)})
+		return plan, c.Create(t.Context(), plan)
+	}
+	many := make([]string, 255)
+	for i := range many {
+		many[i] = fmt.Sprint("g", i)
+	}
+	plan, err := try("fits", many[:254]...) // with admins and system:authenticated
+	expectError(t, "256 groups", err, "")
+	if len(plan.Spec.Groups) != 256 {
+		t.Errorf("the Plan holds %d groups", len(plan.Spec.Groups))
+	}
+	_, err = try("many", many...)
+	expectError(t, "257 groups", err,
+		"cannot record the 257 groups of user jo: a Plan has room for 256; use credentials with fewer groups")
+	_, err = try("long", strings.Repeat("g", 257))
+	expectError(t, "a long group", err, "cannot record a group of user jo with 257 characters")
 }

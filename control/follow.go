@@ -124,7 +124,8 @@ func tell(ctx context.Context, client kubernetes.Interface, name, text string) e
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	beliefs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: rotation.BeliefsName}, Data: map[string]string{name: text}}
+	beliefs := &corev1.ConfigMap{Data: map[string]string{name: text}}
+	beliefs.Name, beliefs.Labels = rotation.BeliefsName, access.Labels()
 	_, err = maps.Create(ctx, beliefs, metav1.CreateOptions{})
 	return err
 }

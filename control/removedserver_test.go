@@ -19,6 +19,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/access"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/join"
 	"github.com/holdfast-storage/holdfast/control/rotation"
@@ -62,6 +63,9 @@ func (c *crew) listed(over int, configMap string, want ...string) (version strin
 		}
 		if got := slices.Sorted(maps.Keys(list.Data)); !slices.Equal(got, want) {
 			return fmt.Errorf("the ConfigMap %s names %v, want %v", configMap, got, want)
+		}
+		if !maps.Equal(list.Labels, access.Labels()) {
+			return fmt.Errorf("the ConfigMap %s has the labels %v", configMap, list.Labels)
 		}
 		version = list.ResourceVersion
 		return nil
@@ -158,7 +162,7 @@ func TestRemovedServer_leads(t *testing.T) {
 	}
 	_, status := c.leads(leaves)
 	said := func(d api.Decision) bool {
-		return d.Object == "host/"+c.configs[leaves].Name && strings.Contains(d.Message, "it gives up its seat in 1 min")
+		return d.Object == "host/"+c.configs[leaves].Name && strings.Contains(d.Message, "its membership ends in 1 min")
 	}
 	if !slices.ContainsFunc(status.Decisions, said) {
 		t.Errorf("it is decided: %v", status.Decisions)

@@ -103,6 +103,7 @@ func (x *Addresses) Why(h *api.Host) string {
 	if len(shared) == 0 {
 		return fmt.Sprintf("host %s reports no unicast address", h.Name)
 	}
-	return fmt.Sprintf("host %s has no address of its own: other hosts report the same: %s; name the address in storageNetwork.ips of the StorageNode, "+
-		"or remove it from one of them ('holdfast host remove NAME --gone' if that machine is gone)", h.Name, strings.Join(shared, ", "))
+	return fmt.Sprintf("host %s has no address of its own, because other hosts report the same: %s; name the address "+
+		"in storageNetwork.ips of the StorageNode, or remove it from one of the hosts (if that machine is gone: "+
+		"'holdfast host remove NAME --gone')", h.Name, strings.Join(shared, ", "))
 }

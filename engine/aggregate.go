@@ -28,7 +28,7 @@ func Aggregate(v *View, p *Plan, now time.Time) api.StorageStatusStatus {
 	}
 	for _, h := range silentHosts(v) {
 		s.AgentsDown++
-		addReason(&s, fmt.Sprintf("host/%s: its agent is silent; its storage may well be fine", h))
+		addReason(&s, fmt.Sprintf("host/%s: agent disconnected; its daemons may still run", h))
 	}
 	for _, text := range twinHosts(v) {
 		addReason(&s, text)
@@ -145,7 +145,7 @@ func (d *differ) nodesUpDown(before, after *View) {
 	for i := range after.Nodes {
 		switch n := &after.Nodes[i]; {
 		case is[n.Status.Host] && !was[n.Status.Host]:
-			d.add(NodeDown, "node/"+n.Name, "none of the node's daemons runs on host %s, by its agent's word", n.Status.Host)
+			d.add(NodeDown, "node/"+n.Name, "no daemon of the node runs on host %s", n.Status.Host)
 		case was[n.Status.Host] && !is[n.Status.Host] && runs[n.Status.Host]:
 			d.add(NodeUp, "node/"+n.Name, "a daemon of the node runs again on host %s", n.Status.Host)
 		}

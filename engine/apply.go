@@ -82,7 +82,8 @@ func takesBack(was, now []metav1.Condition) bool {
 func (r *run) overtaken(stale []string) bool {
 	for _, object := range slices.Sorted(slices.Values(stale)) {
 		r.plan.Decisions = append(r.plan.Decisions, api.Decision{
-			Object: object, Verdict: api.VerdictWait, Reason: api.ReasonSettling, Message: "it changed while the cluster was looked at, and is looked at again",
+			Object: object, Verdict: api.VerdictWait, Reason: api.ReasonSettling, Message: "the object changed during the " +
+				"run; the next run uses the new version",
 		})
 	}
 	if len(stale) == 0 {
@@ -110,7 +111,7 @@ func (r *run) takeBack(ctx context.Context) error {
 		standCluster(s, r.started)
 	})
 	if err != nil {
-		return fmt.Errorf("while writing what of the last word on the cluster does not hold any more: %w", err)
+		return fmt.Errorf("while clearing outdated conditions of the cluster: %w", err)
 	}
 	return nil
 }

@@ -42,6 +42,6 @@ func silenceText(v *View, host string, names []string) string {
 	if slices.ContainsFunc(v.Nodes, func(n api.StorageNode) bool { return n.Status.Host == host }) {
 		command += " --delete-nodes"
 	}
-	return fmt.Sprintf("the agent of host %s is silent and has to remove %s: turn the machine on. If it is gone for good, '%s' gives it up, and what is on its disks stays there",
-		host, words.Few(names), command)
+	return fmt.Sprintf("the removal of %s waits: the agent of host %s is disconnected; start the machine. If it "+
+		"is gone for good, run '%s', which does not wipe its disks", words.Few(names), host, command)
 }

@@ -84,7 +84,7 @@ func Codes() []CodeInfo {
 	return []CodeInfo{
 		{ClusterNew, "cluster/NAME", "A StorageCluster was declared and is orchestrated for the first time."},
 		{ClusterChanged, "cluster/NAME", "The spec of a StorageCluster changed."},
-		{ClusterGone, "cluster/NAME", "A StorageCluster was deleted; Holdfast removes what it made for it."},
+		{ClusterGone, "cluster/NAME", "A StorageCluster was deleted; Holdfast removes its objects and daemons."},
 		{ClusterOnline, "cluster/NAME", "The StorageStatus became ONLINE: everything declared is there, as reported by the storage system."},
 		{ClusterDegraded, "cluster/NAME", "The StorageStatus became DEGRADED: data is served, and something declared is missing."},
 		{ClusterOffline, "cluster/NAME", "The StorageStatus became OFFLINE: data is not served, or the storage system does not answer."},
@@ -105,15 +105,15 @@ func Codes() []CodeInfo {
 		{DaemonGone, "daemon/NAME", "A Daemon is gone: its agent stopped it and cleaned up."},
 		{DaemonRunning, "daemon/NAME", "A daemon's process runs."},
 		{DaemonFailed, "daemon/NAME", "A daemon could not be prepared, or its process ended and restarts after a pause."},
-		{DaemonRestarted, "daemon/NAME", "A daemon's process ended unasked and was restarted."},
+		{DaemonRestarted, "daemon/NAME", "A daemon's process ended unexpectedly and was restarted."},
 		{DeviceNew, "host/NAME/ID", "A block device appeared on a host that the cluster uses."},
 		{DeviceChanged, "host/NAME/ID", "A block device has another path, or became available or unavailable."},
 		{DeviceGone, "host/NAME/ID", "A block device disappeared from a host that the cluster uses."},
 		{ResourceNew, "KIND/NAME", "A resource (what users of storage get, such as volume/NAME) was declared."},
 		{ResourceChanged, "KIND/NAME", "The spec of a resource changed, or the spec cannot be carried out, or the resource is being removed."},
 		{ResourceGone, "KIND/NAME", "A resource is gone: the storage system has nothing of it, or keeps its data as its deletionPolicy says."},
-		{ResourceOnline, "KIND/NAME", "A resource serves, and all of it is there."},
-		{ResourceDegraded, "KIND/NAME", "A resource serves, and something of it is missing or healing."},
+		{ResourceOnline, "KIND/NAME", "A resource serves completely."},
+		{ResourceDegraded, "KIND/NAME", "A resource serves, but a part of it is missing or healing."},
 		{ResourceOffline, "KIND/NAME", "Some data of a resource is unavailable."},
 		{LeaderChanged, "leader/NAME", "Another server leads. For a cluster: at its first run under the new leader; for the control plane: at once."},
 		{ActionNew, "action/NAME", "An action on the cluster, or on a host that it uses, was requested."},
@@ -121,14 +121,17 @@ func Codes() []CodeInfo {
 		{ActionFinished, "action/NAME", "An action ended: it is done, failed, was cancelled, or its result is unknown."},
 		{ActionStuck, "action/NAME", "The API repeatedly refused to store an action. The leader retries it after growing pauses; other actions continue."},
 		{OrchestrateReport, "cluster/NAME", "The outcome of an orchestration differs from that of the one before."},
-		{Flapping, "the object", "An object goes up and down repeatedly: its further changes are not recorded until it has been steady for ten minutes. CLUSTER_OFFLINE is recorded all the same."},
+		{Flapping, "the object", "An object goes up and down repeatedly: its further changes are not recorded until it " +
+			"is unchanged for ten minutes. CLUSTER_OFFLINE is always recorded."},
 		{Steady, "the object", "A flapping object has not changed for ten minutes; the message has its last change."},
 		{QuorumMemberAdded, "host/NAME", "A standby server became a member of etcd; it does not vote yet."},
 		{QuorumMemberPromoted, "host/NAME", "A member of etcd has caught up and votes."},
 		{QuorumMemberReplaced, "host/NAME", "A member of etcd votes in the place of another, which is removed next."},
 		{QuorumMemberRemoved, "host/NAME", "A member of etcd was removed; its server becomes a standby."},
-		{QuorumDegraded, "cluster/control-plane", "Members of etcd do not answer or do nothing, or there are fewer than wanted."},
-		{QuorumHealthy, "cluster/control-plane", "All wanted members of etcd answer; also the first report of a control plane."},
+		{QuorumDegraded, "cluster/control-plane", "Members of etcd do not answer or do not apply changes, or there are " +
+			"fewer than desired."},
+		{QuorumHealthy, "cluster/control-plane", "All desired members of etcd answer; also the first report of a control " +
+			"plane."},
 		{QuorumRestored, "cluster/control-plane", "The control plane was restored from a backup or from the data of one server, as the message says: later writes are lost, and other servers move their data aside."},
 	}
 }

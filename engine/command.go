@@ -51,9 +51,9 @@ func (v *View) noAgent(cmd Command) string {
 	case cmd.Daemon == "":
 		return ""
 	case d == nil:
-		return fmt.Sprintf("there is no daemon %s that could carry it out", cmd.Daemon)
+		return fmt.Sprintf("daemon %s, which must carry it out, does not exist", cmd.Daemon)
 	case !v.heard(d.Spec.Host):
-		return fmt.Sprintf("the agent of host %s, which has to carry it out, is silent", d.Spec.Host)
+		return fmt.Sprintf("the agent of host %s, which must carry it out, is disconnected", d.Spec.Host)
 	}
 	return ""
 }

@@ -53,22 +53,23 @@ func recordedID(node *api.StorageNode, name string) string {
 func lookUp(d *ResolvedDevice, host *api.Host) {
 	if d.ID != "" {
 		if d.Device = deviceByID(host.Status.Devices, d.ID); d.Device == nil {
-			d.Problem = fmt.Sprintf("device %s (%s) is not on host %s now: was it pulled, or did it fail?", d.Name, d.ID, host.Name)
+			d.Problem = fmt.Sprintf("device %s (%s) is missing on host %s: was it removed, or did it fail?",
+				d.Name, d.ID, host.Name)
 		}
 		return
 	}
 	found := matchDevices(host.Status.Devices, d.Name)
 	switch {
 	case len(found) == 0:
-		d.Problem = fmt.Sprintf("device %s: nothing on host %s matches; 'holdfast get host %s -o yaml' lists its devices",
-			d.Name, host.Name, host.Name)
+		d.Problem = fmt.Sprintf("device %s: no device of host %s matches; list its devices with 'holdfast get host %s -o "+
+			"yaml'", d.Name, host.Name, host.Name)
 	case len(found) > 1:
-		d.Problem = fmt.Sprintf("device %s means %d devices of host %s (%s): name one of these instead",
+		d.Problem = fmt.Sprintf("device %s matches %d devices of host %s (%s): name one of them",
 			d.Name, len(found), host.Name, joinIDs(found))
 	case strings.HasPrefix(found[0].ID, unstablePrefix):
 		d.Device = found[0]
-		d.Problem = fmt.Sprintf("device %s (%s on host %s) has no lasting identity (no WWN, serial number or partition id): "+
-			"after a reboot it could not be told from another one", d.Name, found[0].Path, host.Name)
+		d.Problem = fmt.Sprintf("device %s (%s on host %s) has no persistent id (WWN, serial number or partition id): "+
+			"after a reboot it could be confused with another device", d.Name, found[0].Path, host.Name)
 	default:
 		d.ID, d.Device = found[0].ID, found[0]
 	}

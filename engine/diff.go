@@ -47,7 +47,7 @@ func (d *differ) cluster(before, after *View) {
 	case was.DeletionTimestamp == nil && is.DeletionTimestamp != nil:
 		fate := "its daemons are being removed"
 		if is.ModeOf() != api.ClusterActive {
-			fate = "nothing is removed while its mode is " + string(is.ModeOf())
+			fate = "nothing is removed in mode " + string(is.ModeOf())
 		}
 		d.add(ClusterGone, object, "the cluster was deleted with deletionPolicy %s; %s", is.Spec.DeletionPolicy, fate)
 	case was.ModeOf() != is.ModeOf():
@@ -176,7 +176,7 @@ func (d *differ) daemon(was, is *api.Daemon) {
 	case was.DeletionTimestamp == nil && is.DeletionTimestamp != nil:
 		d.add(DaemonChanged, object, "the daemon on host %s is being removed", is.Spec.Host)
 	case was.Spec.State != is.Spec.State:
-		d.add(DaemonChanged, object, "wanted %s, was %s", is.Spec.State, was.Spec.State)
+		d.add(DaemonChanged, object, "desired state %s, was %s", is.Spec.State, was.Spec.State)
 	case was.Generation != is.Generation:
 		d.add(DaemonChanged, object, "the spec was changed (generation %d to %d)", was.Generation, is.Generation)
 	}
@@ -186,7 +186,7 @@ func (d *differ) daemon(was, is *api.Daemon) {
 func (d *differ) daemonState(was, is *api.Daemon) {
 	object := "daemon/" + is.Name
 	if is.Status.Restarts > was.Status.Restarts {
-		d.add(DaemonRestarted, object, "the process on host %s was started again (%d times so far)%s",
+		d.add(DaemonRestarted, object, "the process on host %s restarted (%d times so far)%s",
 			is.Spec.Host, is.Status.Restarts, exitText(is.Status.LastExit))
 	}
 	if was.Status.State == is.Status.State {

@@ -36,7 +36,7 @@ func (d *differ) actions(before, after *View) {
 			return
 		}
 		if was == nil || was.UID != is.UID {
-			d.add(ActionNew, "action/"+is.Name, "%s was asked for%s", whatAction(is), byText(is.Spec.Requester))
+			d.add(ActionNew, "action/"+is.Name, "%s was requested%s", whatAction(is), byText(is.Spec.Requester))
 			was = &api.Action{}
 		}
 		d.actionState(was.Status.State, is)

@@ -40,9 +40,9 @@ func (d *differ) agent(was, is *api.Host) {
 	isDown := c != nil && c.Status == metav1.ConditionFalse
 	switch {
 	case isDown && !wasDown:
-		d.add(AgentDown, "host/"+is.Name, "the agent is silent: %s", c.Message)
+		d.add(AgentDown, "host/"+is.Name, "agent disconnected: %s", c.Message)
 	case wasDown && !isDown:
-		d.add(AgentUp, "host/"+is.Name, "the agent is heard again")
+		d.add(AgentUp, "host/"+is.Name, "agent reconnected")
 	}
 }
 
@@ -54,7 +54,7 @@ func (d *differ) machines(was, is *api.Host) {
 	case are && !were:
 		d.add(HostTwins, "host/"+is.Name, "%s", text)
 	case were && !are:
-		d.add(HostSingle, "host/"+is.Name, "one machine alone runs as this host again")
+		d.add(HostSingle, "host/"+is.Name, "only one machine runs as this host again")
 	}
 }
 

@@ -72,9 +72,11 @@ func (p *Plan) Want(object, what string, have *api.Daemon, want api.Daemon) {
 func (p *Plan) WantFor(reason api.Reason, object, what string, have *api.Daemon, want api.Daemon) {
 	switch {
 	case have == nil:
-		p.Change(object, DaemonChange{Daemon: want, New: true, Reason: fmt.Sprintf("%s is wanted on host %s", what, want.Spec.Host)})
+		p.Change(object, DaemonChange{Daemon: want, New: true, Reason: fmt.Sprintf("%s is needed on host %s",
+			what, want.Spec.Host)})
 	case have.DeletionTimestamp != nil:
-		p.Decide(api.VerdictWait, api.ReasonRemoving, object, "the daemon is being removed from host %s; it is made again when it is gone", have.Spec.Host)
+		p.Decide(api.VerdictWait, api.ReasonRemoving, object, "being removed from host %s; created again afterwards",
+			have.Spec.Host)
 	default:
 		p.bring(reason, object, have, &want, "")
 	}
@@ -125,9 +127,9 @@ func difference(was, is *api.Daemon, why string) string {
 		}
 	}
 	note(why != "", "%s", why)
-	note(why == "" && have.State != want.State, "wanted state goes from %s to %s", have.State, want.State)
-	note(!slices.Equal(have.Command, want.Command), "its command changes (it counts from its next start)")
-	note(!slices.EqualFunc(have.Files, want.Files, api.DaemonFile.Equal), "its files change (they count from its next start)")
+	note(why == "" && have.State != want.State, "desired state changes from %s to %s", have.State, want.State)
+	note(!slices.Equal(have.Command, want.Command), "its command changes (used from its next start)")
+	note(!slices.EqualFunc(have.Files, want.Files, api.DaemonFile.Equal), "its files change (used from its next start)")
 	note(!slices.Equal(have.Devices, want.Devices), "its devices change")
 	if names := leadermemory.ChangedKeys(have.Parameters, want.Parameters); len(names) > 0 {
 		note(true, "its parameters change (%s)", strings.Join(names, ", "))
@@ -135,7 +137,7 @@ func difference(was, is *api.Daemon, why string) string {
 	if names := leadermemory.Changed(was, is); len(names) > 0 {
 		note(true, "the leader's memory of it changes (%s)", strings.Join(names, ", "))
 	}
-	note(have.OnRemoval != want.OnRemoval, "what becomes of its data changes from %s to %s", have.OnRemoval, want.OnRemoval)
+	note(have.OnRemoval != want.OnRemoval, "its deletionPolicy changes from %s to %s", have.OnRemoval, want.OnRemoval)
 	if len(parts) == 0 {
 		return "its stop order or timeout changes"
 	}

@@ -41,18 +41,18 @@ func TestPlan_Want(t *testing.T) {
 		{&remembers, *remembers.DeepCopy(), ""},
 		{have, noted(api.WantRunning, "flaps", "drain"), "Do: the leader's memory of it changes (drain, flaps)"},
 		{&remembers, noted(api.WantStopped, "drain"),
-			"Do: wanted state goes from Running to Stopped, the leader's memory of it changes (drain, flaps)"},
-		{nil, *have, "Do: toy is wanted on host h1"},
+			"Do: desired state changes from Running to Stopped, the leader's memory of it changes (drain, flaps)"},
+		{nil, *have, "Do: toy is needed on host h1"},
 		{have, *have.DeepCopy(), ""},
-		{gone, *have, "Wait: the daemon is being removed from host h1; it is made again when it is gone"},
-		{have, changed(func(s *api.DaemonSpec) { s.State = api.WantStopped }), "Do: wanted state goes from Running to Stopped"},
+		{gone, *have, "Wait: being removed from host h1; created again afterwards"},
+		{have, changed(func(s *api.DaemonSpec) { s.State = api.WantStopped }), "Do: desired state changes from Running to Stopped"},
 		{have, changed(func(s *api.DaemonSpec) { s.Parameters = map[string]string{"a": "2", "c": ""} }), "Do: its parameters change (a, b, c)"},
 		{have, changed(func(s *api.DaemonSpec) { s.StopOrder = 3 }), "Do: its stop order or timeout changes"},
 		{have, changed(func(s *api.DaemonSpec) {
 			s.Command, s.Devices, s.OnRemoval = []string{"x"}, []api.DaemonDevice{{ID: "x"}}, api.DeletionWipe
 			s.Files = []api.DaemonFile{{Sources: []api.FileSource{{Text: &text}}}}
-		}), "Do: its command changes (it counts from its next start), its files change (they count from its next start), its devices change, " +
-			"what becomes of its data changes from Retain to Wipe"},
+		}), "Do: its command changes (used from its next start), its files change (used from its next start), its devices change, " +
+			"its deletionPolicy changes from Retain to Wipe"},
 	} {
 		p := &Plan{}
 		p.Want("daemon/d", "toy", test.have, test.want)
@@ -77,7 +77,7 @@ func TestPlan_Restart(t *testing.T) {
 	have := &api.Daemon{Spec: api.DaemonSpec{Host: "h1", State: api.WantRunning}}
 	for want, change := range map[string]func(*api.DaemonSpec){
 		"restart, because of x": func(*api.DaemonSpec) {},
-		"restart, because of x, its command changes (it counts from its next start)": func(s *api.DaemonSpec) { s.Command = []string{"x"} },
+		"restart, because of x, its command changes (used from its next start)": func(s *api.DaemonSpec) { s.Command = []string{"x"} },
 	} {
 		next := *have.DeepCopy()
 		next.Spec.State = api.WantStopped

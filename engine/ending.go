@@ -25,7 +25,8 @@ func (p *Plan) End(v *View, e Ending) {
 	if group := e.next(v.Daemons); len(group) == 0 {
 		p.Finished = true
 	} else if !p.tellPolicy(v, e) {
-		text = fmt.Sprintf("the cluster is being deleted: waiting for %s to be gone", words.Plural(len(group), e.noun(group[0])))
+		text = fmt.Sprintf("the cluster is being deleted: waiting for the removal of %s",
+			words.Plural(len(group), e.noun(group[0])))
 		p.removeAll(v.Cluster.PolicyOf(), group, e)
 	}
 	p.Status = api.StorageStatusStatus{Type: v.Cluster.Spec.Type, Status: api.StorageOffline, Message: text, Reasons: []string{text}}

@@ -69,7 +69,8 @@ func (f flaps) damp(events []Event, now time.Time) []Event {
 		if x.count(e.Code, now) >= most {
 			x.told = true
 			told = append(told, Event{Code: Flapping, Object: e.Object, Time: now, Message: fmt.Sprintf(
-				"%s was told %d times within %v: no more is told of it until it has been steady for %v", e.Code, most, flapWindow, steadyAfter)})
+				"%s was recorded %d times within %v; further changes are not recorded until the object is unchanged for %v",
+				e.Code, most, flapWindow, steadyAfter)})
 		}
 	}
 	return append(told, f.settle(now)...)
@@ -103,7 +104,7 @@ func (f flaps) settle(now time.Time) []Event {
 		}
 		message := fmt.Sprintf("nothing changed for %v", steadyAfter)
 		if x.hidden > 0 {
-			message += fmt.Sprintf(" after %d changes that were not told; the last: %s", x.hidden, x.word)
+			message += fmt.Sprintf(" after %d unrecorded changes; the last: %s", x.hidden, x.word)
 		}
 		told = append(told, Event{Code: Steady, Object: object, Message: words.Cut(message, maxDecisionMessage), Time: now})
 	}

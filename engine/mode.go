@@ -65,9 +65,9 @@ func (s *scheduler) rest(ctx context.Context, c *api.StorageCluster) {
 }
 
 func pausedCondition(c *api.StorageCluster) metav1.Condition {
-	message := "the cluster is paused: its daemons run on, and nobody looks at it until spec.mode is Active or Observed"
+	message := "reconciliation paused (spec.mode); daemons keep running"
 	if c.DeletionTimestamp != nil {
-		message = "the cluster is to be deleted and is paused: nothing is removed until spec.mode is Active"
+		message = "deletion waits: the cluster is paused; set spec.mode to Active"
 	}
 	return metav1.Condition{
 		Type: api.ClusterReady, Status: metav1.ConditionUnknown, Reason: ReasonPaused, Message: message,

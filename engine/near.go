@@ -92,9 +92,9 @@ func awaitHosts(resolved []ResolvedNode, hosts []api.Host) {
 }
 
 func noHostText(selector map[string]string, near []api.Host) string {
-	text := "no host has the labels " + labelText(selector) + ": has it joined"
+	text := "no host has the labels " + labelText(selector) + ": check that the host has joined"
 	if labels := NearLabels(selector, near); len(labels) > 0 {
-		text += ", or did you mean " + strings.Join(labels, " or ")
+		text += "; did you mean " + strings.Join(labels, " or ") + "?"
 	}
-	return text + "?"
+	return text
 }

@@ -48,17 +48,17 @@ func TestAwaitHosts_suggests(t *testing.T) {
 		return node(name, func(n *api.StorageNode) { n.Spec.NodeSelector = map[string]string{api.LabelHostname: host} })
 	}
 	nodes := []api.StorageNode{on("n1", "h1"), on("n2", "h2"), on("n3", "h33")}
-	const bare = "no host has the labels kubernetes.io/hostname=h33: has it joined"
-	if got := ResolveNodes(view(hosts, nodes...))[2].Waits; len(got) != 1 || got[0] != bare+", or did you mean kubernetes.io/hostname=h3?" {
+	const bare = "no host has the labels kubernetes.io/hostname=h33: check that the host has joined"
+	if got := ResolveNodes(view(hosts, nodes...))[2].Waits; len(got) != 1 || got[0] != bare+"; did you mean kubernetes.io/hostname=h3?" {
 		t.Errorf("with h3 free: %q", got)
 	}
-	if got := ResolveNodes(view(hosts[:2], nodes...))[2].Waits; len(got) != 1 || got[0] != bare+"?" {
+	if got := ResolveNodes(view(hosts[:2], nodes...))[2].Waits; len(got) != 1 || got[0] != bare {
 		t.Errorf("with no host free: %q", got)
 	}
 	for i := range mostSuggested {
 		nodes = append(nodes, on(fmt.Sprint("m", i), fmt.Sprint("later-", i)))
 	}
-	if got := ResolveNodes(view(hosts, nodes...))[2].Waits; len(got) != 1 || got[0] != bare+"?" {
+	if got := ResolveNodes(view(hosts, nodes...))[2].Waits; len(got) != 1 || got[0] != bare {
 		t.Errorf("with many that wait: %q", got)
 	}
 }

@@ -23,7 +23,7 @@ func observed(view *View, p *Plan) *Plan {
 	held.Decisions = slices.DeleteFunc(slices.Clone(p.Decisions), func(d api.Decision) bool { return d.Verdict == api.VerdictDo })
 	held.Finished = p.Finished && (view.Cluster.Spec.DeletionPolicy != api.DeletionWipe || len(view.Secrets) == 0)
 	if p.Finished && !held.Finished {
-		would = append(would, notDone("cluster/"+view.Cluster.Name, "remove its Secrets and let it go"))
+		would = append(would, notDone("cluster/"+view.Cluster.Name, "remove its Secrets and finalizer"))
 	}
 	held.Decisions = append(held.Decisions, would...)
 	held.Held = len(would)
@@ -38,7 +38,7 @@ func observed(view *View, p *Plan) *Plan {
 func wouldDo(p *Plan) []api.Decision {
 	var all []api.Decision
 	for _, s := range p.Secrets {
-		what := "make it"
+		what := "create it"
 		if s.Gone {
 			what = "remove it"
 		}
@@ -56,17 +56,18 @@ func wouldDo(p *Plan) []api.Decision {
 	}
 	for _, c := range p.Resources {
 		if c.Gone {
-			all = append(all, notDone(c.Object(), "let it go"))
+			all = append(all, notDone(c.Object(), "remove its finalizer"))
 		}
 	}
 	for _, c := range p.Commands {
-		all = append(all, notDone(cmp.Or(c.Line, c.Object), withReason("ask the storage system for '"+c.Verb+"'", c.Reason)))
+		all = append(all, notDone(cmp.Or(c.Line, c.Object), withReason("run '"+c.Verb+"' in the storage system", c.Reason)))
 	}
 	return all
 }
 
 func notDone(object, what string) api.Decision {
-	return api.Decision{Object: object, Verdict: api.VerdictSkip, Reason: api.ReasonObserveOnly, Message: "only observed; an active cluster would " + what}
+	return api.Decision{Object: object, Verdict: api.VerdictSkip, Reason: api.ReasonObserveOnly, Message: "mode " +
+		"Observed: would " + what}
 }
 
 func withReason(what, reason string) string {
@@ -78,7 +79,7 @@ func withReason(what, reason string) string {
 
 func observedText(n int) string {
 	if n == 1 {
-		return "the cluster is only observed: 1 change is not made (spec.mode Active would make it)"
+		return "mode Observed: 1 change not made; set spec.mode to Active to make it"
 	}
-	return fmt.Sprintf("the cluster is only observed: %d changes are not made (spec.mode Active would make them)", n)
+	return fmt.Sprintf("mode Observed: %d changes not made; set spec.mode to Active to make them", n)
 }

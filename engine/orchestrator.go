@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/turn"
 )
 
 // Deadlines of what a run asks of others, where the Orchestrator does not say otherwise.
@@ -46,8 +47,8 @@ type Orchestrator struct {
 
 // memory is what is kept of a cluster from run to run. But for asking, it is used by one run at a time.
 type memory struct {
-	// asking is held while the storage system is asked for its state: by a run, or by Suppose.
-	asking sync.Mutex
+	// asking is held while the storage system is asked for its state: by a run, by Suppose or by Look.
+	asking turn.Turn
 
 	view *View
 	// unsent are events that could not be written yet.
@@ -134,7 +135,7 @@ func (o *Orchestrator) remember(cluster types.NamespacedName) *memory {
 	}
 	m := o.memory[cluster]
 	if m == nil {
-		m = &memory{outages: outages{}}
+		m = &memory{asking: turn.New(), outages: outages{}}
 		o.memory[cluster] = m
 	}
 	return m

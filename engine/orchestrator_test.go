@@ -217,7 +217,7 @@ func TestOrchestrator_silentSystemIsNoted(t *testing.T) {
 		_, err := l.refresh()
 		l.must(err)
 		report := l.cluster().Status.Report
-		if report.Outcome != api.OutcomeChanged || report.Decisions[0].Message != "toy was asked for its state: no answer" {
+		if report.Outcome != api.OutcomeChanged || report.Decisions[0].Message != "observing toy failed: no answer" {
 			t.Errorf("report = %+v", report)
 		}
 	})
@@ -236,13 +236,13 @@ func TestOrchestrator_failedRunLeavesReport(t *testing.T) {
 			fail: func(op, object string) error { return failOn(op+" "+object, "PutDaemon t-toy-n2") }},
 		{name: "a secret", wants: "while making secret t-key: no luck",
 			fail: func(op, _ string) error { return failOn(op, "MakeSecret") }},
-		{name: "fault in the driver", wants: "planning failed by a fault in the toy driver (the log has more): boom",
+		{name: "fault in the driver", wants: "planning failed: fault in the toy driver (see the log): boom",
 			hook: func(*engine.Plan) { panic("boom") }},
-		{name: "no such daemon", wants: `while asking for "dance" of toy: there is no daemon t-toy-n9 that could carry it out`,
+		{name: "no such daemon", wants: `while running "dance" for toy: daemon t-toy-n9, which must carry it out, does not exist`,
 			hook: func(p *engine.Plan) {
 				p.Commands = []engine.Command{{Verb: "dance", Object: "toy", Daemon: "t-toy-n9"}}
 			}},
-		{name: "unknown command", wants: `while asking for "dance" of toy: unknown command "dance"`,
+		{name: "unknown command", wants: `while running "dance" for toy: unknown command "dance"`,
 			hook: func(p *engine.Plan) { p.Commands = []engine.Command{{Verb: "dance", Object: "toy"}} }},
 	}
 	for _, tt := range tests {
@@ -564,7 +564,7 @@ func TestOrchestrator_volumesOfNobody(t *testing.T) {
 		l.must(l.Create(t.Context(), v))
 		_, err := l.refresh()
 		l.must(err)
-		want := api.Decision{Object: "volume/v", Verdict: api.VerdictRefuse, Reason: api.ReasonUnsupported, Message: "nothing is made for it: clusters of type toy have no volumes here"}
+		want := api.Decision{Object: "volume/v", Verdict: api.VerdictRefuse, Reason: api.ReasonUnsupported, Message: "ignored: clusters of type toy do not support volumes"}
 		if got := l.cluster().Status.Report.Decisions; !slices.Contains(got, want) {
 			t.Errorf("decisions = %+v", got)
 		}

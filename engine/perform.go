@@ -39,7 +39,7 @@ func (r *run) perform(ctx context.Context) (whole bool, err error) {
 			held[cmd.Line] = true
 			r.failures = append(r.failures, err)
 			r.plan.Decisions = append(r.plan.Decisions, api.Decision{
-				Object: cmd.Line, Verdict: api.VerdictWait, Reason: api.ReasonCommandFailed, Message: err.Error() + ". It is tried again",
+				Object: cmd.Line, Verdict: api.VerdictWait, Reason: api.ReasonCommandFailed, Message: err.Error() + "; retrying",
 			})
 		}
 	}
@@ -54,7 +54,8 @@ const seenFor = 3 * time.Second
 func (r *run) performThen(ctx context.Context, last *writes) error {
 	whole, err := r.perform(ctx)
 	if took := time.Since(r.started); len(last.do) > 0 && (err != nil || !whole || took > seenFor) {
-		r.log.Info("what relies on the commands is left to the next run", "writes", last.what, "all carried out", err == nil && whole, "took", took)
+		r.log.Info("changes that rely on the commands are left to the next run",
+			"writes", last.what, "all carried out", err == nil && whole, "took", took)
 		return err
 	}
 	return errors.Join(err, last.run(ctx))
@@ -64,12 +65,13 @@ func (r *run) performThen(ctx context.Context, last *writes) error {
 // each question would take as long.
 func (r *run) try(ctx context.Context, cmd Command, secrets SecretReader, slow map[string]bool) error {
 	if why := r.view.noAgent(cmd); why != "" { // not worth a pause: when the agent is back it can be asked at once
-		return fmt.Errorf("while asking for %q of %s: %s", cmd.Verb, cmd.Object, why)
+		return fmt.Errorf("while running %q for %s: %s", cmd.Verb, cmd.Object, why)
 	}
 	if last := r.memory.tries.held(cmd, r.started); last != nil {
 		return last
 	}
-	r.log.Info("asking the storage system", "command", cmd.Verb, "object", cmd.Object, "daemon", cmd.Daemon, "reason", cmd.Reason)
+	r.log.Info("command of the storage system",
+		"command", cmd.Verb, "object", cmd.Object, "daemon", cmd.Daemon, "reason", cmd.Reason)
 	var err error
 	if slow[cmd.Daemon] {
 		err = errSlow
@@ -78,14 +80,14 @@ func (r *run) try(ctx context.Context, cmd Command, secrets SecretReader, slow m
 	}
 	slow[cmd.Daemon] = slow[cmd.Daemon] || errors.Is(err, context.DeadlineExceeded)
 	if err != nil {
-		err = fmt.Errorf("while asking for %q of %s: %w", cmd.Verb, cmd.Object, err)
-		r.log.Warn("the storage system was asked in vain", "error", err)
+		err = fmt.Errorf("while running %q for %s: %w", cmd.Verb, cmd.Object, err)
+		r.log.Warn("command failed", "error", err)
 	}
 	r.memory.tries.note(cmd, err, time.Now())
 	return err
 }
 
-var errSlow = errors.New("what was asked before was not answered in time")
+var errSlow = errors.New("the previous command has not ended in time")
 
 // waitsPerRun is how many times as long as a run took nothing is looked at again that nobody told of: a large cluster that waits for
 // something would otherwise keep a core busy with looking, of which others have need. That is no reason to wait for longer than mostWait:

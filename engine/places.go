@@ -27,7 +27,7 @@ type Places struct {
 // take waits until all hosts are free and takes them, all at once: two runs that each had a part of
 // what the other wants would wait for ever. give gives them back; it may be called more than once.
 func (p *Places) take(ctx context.Context, hosts map[string]bool) (give func(), err error) {
-	late := fmt.Errorf("another cluster is placing daemons there for more than %s", placeTimeout)
+	late := fmt.Errorf("another cluster has been placing daemons there for more than %s", placeTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, placeTimeout, late)
 	defer cancel()
 	for {

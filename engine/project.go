@@ -69,7 +69,7 @@ func Project(planner Planner, view *View, now time.Time) *Projection {
 	if mode := view.Cluster.ModeOf(); mode != api.ClusterActive {
 		p.First = &Plan{}
 		p.Last = p.First
-		p.Open = append(p.Open, fmt.Sprintf("spec.mode of the cluster is %s, so nothing is done to it until that is Active", mode))
+		p.Open = append(p.Open, fmt.Sprintf("the cluster is in mode %s: nothing changes until spec.mode is Active", mode))
 		return p
 	}
 	most := mostSteps(view)
@@ -100,7 +100,7 @@ func Project(planner Planner, view *View, now time.Time) *Projection {
 		}
 		view = next
 	}
-	p.Open = append(waits(p.Last), fmt.Sprintf("more than %d steps follow each other: what comes after them is not shown", most))
+	p.Open = append(waits(p.Last), fmt.Sprintf("more than %d steps follow each other: later steps are not shown", most))
 	return p
 }
 
@@ -150,7 +150,7 @@ func (v *View) carried(commands []Command) (done []Command, stuck string) {
 			done = append(done, c)
 		default:
 			held[c.Line] = true
-			stuck = cmp.Or(stuck, fmt.Sprintf("%q of %s is not asked for: %s", c.Verb, c.Object, why))
+			stuck = cmp.Or(stuck, fmt.Sprintf("%q of %s is not run: %s", c.Verb, c.Object, why))
 		}
 	}
 	return done, stuck

@@ -193,7 +193,7 @@ func TestProject_commandsOfAgents(t *testing.T) {
 		t.Error("the view that was given was changed")
 	}
 	v.Hosts[0].Status.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse}}
-	want := []string{`"make" of v is not asked for: the agent of host h1, which has to carry it out, is silent`}
+	want := []string{`"make" of v is not run: the agent of host h1, which must carry it out, is disconnected`}
 	if got := engine.Project(p, v, time.Now()); !slices.Equal(got.Open, want) {
 		t.Errorf("open %q, want %q", got.Open, want)
 	}

@@ -193,7 +193,7 @@ func (r *run) readyCondition() metav1.Condition {
 	case r.plan.Status.Status == api.StorageOnline && len(waits)+len(refusals) == 0 && change == "":
 		return metav1.Condition{
 			Type: api.ClusterReady, Status: metav1.ConditionTrue, Reason: ReasonReady,
-			Message: "the cluster is ONLINE and as it is declared",
+			Message: "the cluster is ONLINE and as declared",
 		}
 	case len(waits) == 0 && len(refusals) > 0:
 		return falseCondition(api.ClusterReady, ReasonRefused, refusals)
@@ -201,7 +201,7 @@ func (r *run) readyCondition() metav1.Condition {
 		first := strings.TrimSuffix(cmp.Or(r.plan.Status.Message, "the storage system is not ONLINE yet"), ".")
 		waits = append([]string{first}, slices.DeleteFunc(waits, func(wait string) bool { return strings.HasSuffix(wait, first) })...)
 	case len(waits) == 0:
-		waits = []string{"a change is under way: " + change}
+		waits = []string{"a change is being made: " + change}
 	}
 	return falseCondition(api.ClusterReady, ReasonWaiting, waits)
 }

@@ -49,8 +49,8 @@ func (r *ResolvedNode) resolveHost(hosts *hostIndex) {
 		for i, h := range selected {
 			names[i] = h.Name
 		}
-		r.Problems = append(r.Problems, fmt.Sprintf("%d hosts have the labels %s (%s): a StorageNode means one host, so select by %s",
-			len(selected), labelText(r.Node.Spec.NodeSelector), strings.Join(names, ", "), api.LabelHostname))
+		r.Problems = append(r.Problems, fmt.Sprintf("%d hosts match the labels %s (%s): a StorageNode selects one host; "+
+			"select by %s", len(selected), labelText(r.Node.Spec.NodeSelector), strings.Join(names, ", "), api.LabelHostname))
 		return
 	}
 	r.keepHost(hosts)
@@ -63,8 +63,9 @@ func (r *ResolvedNode) keepHost(hosts *hostIndex) {
 	if was == "" || was == r.Host.Name || len(r.Node.Status.Devices) == 0 {
 		return
 	}
-	r.Problems = append(r.Problems, fmt.Sprintf("the node was accepted on host %s and its labels now select %s: "+
-		"give the labels back to %s, or delete the node and make another one", was, r.Host.Name, was))
+	r.Problems = append(r.Problems, fmt.Sprintf("the StorageNode was accepted on host %s, but its nodeSelector now "+
+		"selects %s: restore the labels of host %s; or delete the StorageNode, which drains that host, and create another",
+		was, r.Host.Name, was))
 	r.Host = hosts.named[was]
 }
 
@@ -144,8 +145,8 @@ func (r *ResolvedNode) resolveAddress(public string, addresses *Addresses) {
 		return
 	}
 	if r.Address = firstIn(public, candidates); r.Address == "" {
-		r.Problems = append(r.Problems, fmt.Sprintf("host %s has no address in the cluster's public network %s: it has %s",
-			r.Host.Name, public, strings.Join(candidates, ", ")))
+		r.Problems = append(r.Problems, fmt.Sprintf("host %s has no address in the cluster's public network %s; its "+
+			"addresses: %s", r.Host.Name, public, strings.Join(candidates, ", ")))
 	}
 }
 
@@ -157,8 +158,8 @@ func (r *ResolvedNode) ownAddresses(ips, seen []string) []string {
 			own = append(own, ip)
 			continue
 		}
-		r.Problems = append(r.Problems, fmt.Sprintf("storageNetwork.ips has %s, which is not an address of host %s: it has %s",
-			ip, r.Host.Name, strings.Join(seen, ", ")))
+		r.Problems = append(r.Problems, fmt.Sprintf("storageNetwork.ips has %s, which is not an address of host %s; its "+
+			"addresses: %s", ip, r.Host.Name, strings.Join(seen, ", ")))
 	}
 	return own
 }

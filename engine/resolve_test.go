@@ -77,17 +77,17 @@ func TestResolveNodes_host(t *testing.T) {
 	}{
 		{name: "one", hosts: []api.Host{host("h0"), host("h1")}, node: node("n"), host: "h1", address: "192.168.0.1"},
 		{name: "none", hosts: []api.Host{host("h0")}, node: node("n"),
-			wait: "no host has the labels kubernetes.io/hostname=h1: has it joined, or did you mean kubernetes.io/hostname=h0?"},
+			wait: "no host has the labels kubernetes.io/hostname=h1: check that the host has joined; did you mean kubernetes.io/hostname=h0?"},
 		{name: "several", hosts: []api.Host{host("h0"), host("h1")},
 			node:    node("n", func(n *api.StorageNode) { n.Spec.NodeSelector = map[string]string{"rack": "r1"} }),
-			problem: "2 hosts have the labels rack=r1 (h0, h1)"},
+			problem: "2 hosts match the labels rack=r1 (h0, h1)"},
 		{name: "the first ip", hosts: []api.Host{host("h1")}, host: "h1", address: "10.0.0.1",
 			node: node("n", func(n *api.StorageNode) { n.Spec.StorageNetwork.IPs = []string{"10.0.0.1", "192.168.0.1"} })},
 		{name: "an ip of another machine", hosts: []api.Host{host("h1")}, host: "h1",
 			node:    node("n", func(n *api.StorageNode) { n.Spec.StorageNetwork.IPs = []string{"10.9.9.9"} }),
-			problem: "10.9.9.9, which is not an address of host h1: it has 192.168.0.1, 10.0.0.1"},
+			problem: "10.9.9.9, which is not an address of host h1; its addresses: 192.168.0.1, 10.0.0.1"},
 		{name: "moved labels", hosts: []api.Host{host("h0"), host("h1")}, node: node("n", recorded("h0", "a", "a")),
-			host: "h0", address: "192.168.0.100", problem: "accepted on host h0 and its labels now select h1"},
+			host: "h0", address: "192.168.0.100", problem: "accepted on host h0, but its nodeSelector now selects h1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestResolveNodes_publicNetwork(t *testing.T) {
 	}
 	v.Cluster.Spec.Network.Public = "172.16.0.0/24"
 	got := ResolveNodes(v)[0]
-	wantSentence(t, "Problems", got.Problems, "host h1 has no address in the cluster's public network 172.16.0.0/24: it has 192.168.0.1, 10.0.0.1")
+	wantSentence(t, "Problems", got.Problems, "host h1 has no address in the cluster's public network 172.16.0.0/24; its addresses: 192.168.0.1, 10.0.0.1")
 	if got.Address != "" {
 		t.Errorf("address %q, want none", got.Address)
 	}
@@ -150,10 +150,10 @@ func TestResolveNodes_devices(t *testing.T) {
 		{name: "path", node: node("n", devices("/dev/sdb1")), ids: []string{part.ID}},
 		{name: "recorded", node: node("n", devices("/dev/sdb"), recorded("h1", "/dev/sdb", "file-/a")), ids: []string{"file-/a"}},
 		{name: "recorded and gone", node: node("n", devices("/dev/sdb"), recorded("h1", "/dev/sdb", "wwn-gone")),
-			ids: []string{"wwn-gone"}, problem: "device /dev/sdb (wwn-gone) is not on host h1 now"},
-		{name: "nothing", node: node("n", devices("/dev/sdq")), ids: []string{""}, problem: "nothing on host h1 matches"},
-		{name: "ambiguous", node: node("n", devices("SAME")), ids: []string{""}, problem: "means 2 devices of host h1 (m1, m2)"},
-		{name: "no identity", node: node("n", devices("/dev/sdz")), ids: []string{""}, problem: "no lasting identity"},
+			ids: []string{"wwn-gone"}, problem: "device /dev/sdb (wwn-gone) is missing on host h1"},
+		{name: "nothing", node: node("n", devices("/dev/sdq")), ids: []string{""}, problem: "no device of host h1 matches"},
+		{name: "ambiguous", node: node("n", devices("SAME")), ids: []string{""}, problem: "matches 2 devices of host h1 (m1, m2)"},
+		{name: "no identity", node: node("n", devices("/dev/sdz")), ids: []string{""}, problem: "no persistent id"},
 		{name: "twins", node: node("n", devices("S1", "/dev/sdb")), ids: []string{full.ID, full.ID},
 			problem: "device /dev/sdb is the same device as S1 (wwn-0x5000c500a)"},
 		{name: "a recorded twin keeps it", node: node("n", devices("S1", "/dev/sdb"), recorded("h1", "/dev/sdb", full.ID)),

@@ -85,8 +85,8 @@ const ReasonNoCluster = "NoCluster"
 
 // OrphanResource says of a resource that there is no cluster which could make it. One that comes looks at it anew.
 func OrphanResource(r api.Resource) {
-	rejected(r, ReasonNoCluster, fmt.Sprintf("there is no StorageCluster %s in namespace %s, so nobody makes the %s: declare the cluster, or name another one",
-		r.ClusterName(), r.GetNamespace(), kindWord(r)))
+	rejected(r, ReasonNoCluster, fmt.Sprintf("StorageCluster %s does not exist in namespace %s: declare it, or "+
+		"correct spec.cluster of the %s", r.ClusterName(), r.GetNamespace(), kindWord(r)))
 }
 
 // rejected says of a resource why no driver has a word on it.
@@ -130,7 +130,7 @@ func tellOrphans(ctx context.Context, store Store, cluster types.NamespacedName)
 		OrphanResource(told)
 		err := store.PutResource(ctx, ResourceChange{Resource: told, Unadopted: true, Seen: r})
 		if err != nil && !errors.Is(err, ErrStale) { // one that has changed is looked at again
-			return fmt.Errorf("while saying of %s that it has no cluster: %w", ResourceObject(r), err)
+			return fmt.Errorf("while reporting that %s has no cluster: %w", ResourceObject(r), err)
 		}
 	}
 	return nil
@@ -156,7 +156,7 @@ func unspoken(v *View, p *Plan) {
 		if said || was.Common().State != "" || v.Cluster.DeletionTimestamp != nil {
 			continue
 		}
-		message := fmt.Sprintf("nothing is made for it: clusters of type %s have no %ss here", v.Cluster.Spec.Type, kindWord(was))
+		message := fmt.Sprintf("ignored: clusters of type %s do not support %ss", v.Cluster.Spec.Type, kindWord(was))
 		p.Decide(api.VerdictRefuse, api.ReasonUnsupported, object, "%s", message)
 		x := CopyResource(was)
 		if rejected(x, ReasonRefused, message); !equality.Semantic.DeepEqual(x, was) {

@@ -106,7 +106,8 @@ func (r *run) lookAgain(ctx context.Context, hosts map[string]bool) error {
 		maps.Copy(hosts, more)
 		maps.Copy(hosts, r.view.UsedHosts())
 	}
-	return fmt.Errorf("the plan of cluster %s wanted other hosts each of the %d times that it was made", r.event.Cluster, placeRounds)
+	return fmt.Errorf("no plan of cluster %s: its choice of hosts changed in each of %d attempts",
+		r.event.Cluster, placeRounds)
 }
 
 // placeRounds bounds how often a run plans anew because its plan comes to hosts that it has not taken.
@@ -157,16 +158,11 @@ func (r *run) planFor(view *View) (err error) {
 // observe asks the storage system for its state. That it does not answer is worth a note, and no reason to stop: most of
 // what can be wrong with a cluster is mended by the rest of the run.
 func (r *run) observe(ctx context.Context, view *View) {
-	asking := &r.remember(r.event.Cluster).asking
-	asking.Lock()
-	defer asking.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, r.observeTimeout())
-	defer cancel()
-	system, err := r.Driver.Observe(ctx, view, r.Store.Secrets(r.event.Cluster))
+	system, _, err := r.Look(ctx, view, r.Store.Secrets(r.event.Cluster), r.observeTimeout())
 	r.system = system
 	if err != nil {
 		r.silence = []NodeError{{
-			Object: "cluster/" + r.event.Cluster.Name, Message: fmt.Sprintf("%s was asked for its state: %v", r.Name(), err),
+			Object: "cluster/" + r.event.Cluster.Name, Message: fmt.Sprintf("observing %s failed: %v", r.Name(), err),
 		}}
 	}
 }
@@ -177,7 +173,7 @@ func (r *run) makePlan() (plan *Plan, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("panic while planning", "panic", p, "stack", string(debug.Stack()))
-			plan, err = nil, fmt.Errorf("planning failed by a fault in the %s driver (the log has more): %v", r.Name(), p)
+			plan, err = nil, fmt.Errorf("planning failed: fault in the %s driver (see the log): %v", r.Name(), p)
 		}
 	}()
 	return r.Driver.Plan(r.view, r.started), nil
@@ -188,7 +184,7 @@ func (r *run) makePlan() (plan *Plan, err error) {
 func (r *run) tell(ctx context.Context) (wait func() error) {
 	before, err := r.before(ctx)
 	if err != nil {
-		return func() error { return fmt.Errorf("while reading what was told of the cluster: %w", err) }
+		return func() error { return fmt.Errorf("while reading the event journal of the cluster: %w", err) }
 	}
 	after := r.view.after(r.plan)
 	if r.memory.view == nil {
@@ -225,7 +221,7 @@ func (r *run) finish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	if err := r.Store.Finish(ctx, r.view.Cluster); err != nil {
-		err = fmt.Errorf("while letting the cluster go: %w", err)
+		err = fmt.Errorf("while releasing the cluster: %w", err)
 		return errors.Join(err, r.report(ctx, err))
 	}
 	r.log.Info("cluster is gone")

@@ -104,7 +104,7 @@ func (x *schedule) start(now time.Time) (due bool) {
 	case due:
 		x.reason = "interval"
 	default:
-		x.reason = "the last run asked for it"
+		x.reason = "the last run requested it"
 	}
 	if due {
 		x.due = time.Time{}

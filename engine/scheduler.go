@@ -311,7 +311,7 @@ func (s *scheduler) refresh(ctx context.Context, m ServiceManager, e *RefreshEve
 	defer func() {
 		if p := recover(); p != nil {
 			s.Log.Error("panic in a service manager", "service", m.Name(), "cluster", e.Cluster.String(), "panic", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("a fault in the %s manager ended the orchestration (the log has more): %v", m.Name(), p)
+			err = fmt.Errorf("orchestration ended: fault in the %s manager (see the log): %v", m.Name(), p)
 		}
 	}()
 	return m.HandleRefresh(ctx, e)

@@ -69,7 +69,7 @@ func resourceStanding(r api.Resource, p *Plan) api.Standing {
 	case r.GetDeletionTimestamp() != nil:
 		return api.Standing{Reason: api.ReasonDeleting, Message: cmp.Or(s.Message, "it is being deleted")}
 	case present != nil && present.Status == metav1.ConditionFalse:
-		message := cmp.Or(present.Message, s.Message, "it is gone from the storage system")
+		message := cmp.Or(present.Message, s.Message, "the storage system does not have it any more")
 		return api.Standing{Stalled: true, Reason: api.ReasonLost, Message: message}
 	case accepted != nil && accepted.Status == metav1.ConditionFalse:
 		reason := cmp.Or(reasonOf(p, object, api.VerdictRefuse), api.ReasonInvalidSpec)
@@ -125,7 +125,7 @@ func nodeStanding(n *api.StorageNode, status *api.StorageNodeStatus, p *Plan) ap
 	case n.DeletionTimestamp != nil:
 		return api.Standing{Reason: api.ReasonDeleting, Message: "it is being deleted"}
 	case accepted == nil:
-		return api.Standing{Reason: api.ReasonNotReady, Message: "the leader has not looked at it yet"}
+		return api.Standing{Reason: api.ReasonNotReady, Message: "the leader has not observed it yet"}
 	case accepted.Status == metav1.ConditionTrue:
 		return api.Standing{Ready: true, Reason: api.ReasonReady}
 	case accepted.Reason == ReasonRefused:

@@ -16,7 +16,7 @@ var ErrNotFound = errors.New("not found")
 var ErrLocked = errors.New("locked by another run")
 
 // ErrStale is wrapped by the error of a write that was decided from what is not so any more.
-var ErrStale = errors.New("it changed since it was looked at")
+var ErrStale = errors.New("changed since it was read")
 
 // Store is where the engine reads its view from and writes its plan to: the API in both homes, memory in the simulator.
 // Every implementation passes the suite of package engine/storetest. It is safe for concurrent use.

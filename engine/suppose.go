@@ -25,7 +25,7 @@ func (o *Orchestrator) Suppose(ctx context.Context, cluster types.NamespacedName
 	}
 	if change != nil {
 		change(view)
-		view.used = nil
+		view.used, view.Supposed = nil, true
 	}
 	r.observe(ctx, view)
 	if err := r.planFor(view); err != nil {
@@ -34,18 +34,21 @@ func (o *Orchestrator) Suppose(ctx context.Context, cluster types.NamespacedName
 	return view, r.plan, nil
 }
 
-// Look asks the storage system of a view for its state, as an orchestration does. It may be called while the cluster is
-// orchestrated, also with a view of what is not so, such as one of a cluster that does not exist yet.
-func (o *Orchestrator) Look(ctx context.Context, view *View, secrets SecretReader) (any, error) {
-	ctx, cancel := context.WithTimeout(ctx, o.observeTimeout())
-	defer cancel()
-	if view.Cluster.UID == "" {
-		return o.Driver.Observe(ctx, view, secrets)
+// Look asks the storage system for its state when no one else does, and returns when the time of the
+// question began, or zero. The view may be of what is supposed.
+func (o *Orchestrator) Look(ctx context.Context, v *View, s SecretReader, most time.Duration) (any, time.Time, error) {
+	if v.Cluster.UID != "" {
+		give, err := o.remember(clusterKey(v.Cluster)).asking.Take(ctx)
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		defer give()
 	}
-	asking := &o.remember(clusterKey(view.Cluster)).asking
-	asking.Lock()
-	defer asking.Unlock()
-	return o.Driver.Observe(ctx, view, secrets)
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	system, err := o.Driver.Observe(ctx, v, s)
+	return system, began, err
 }
 
 // SetHostMode changes the mode of a host in the view alone.

@@ -28,7 +28,7 @@ func TellStuck(ctx context.Context, store Store, a *api.Action, why error, now t
 	}
 	event := Event{
 		Code: ActionStuck, Object: "action/" + a.Name, Time: now,
-		Message: words.Cut(fmt.Sprintf("%s can neither be written nor carried on, and is tried again from time to time: %v", whatAction(a), why), maxDecisionMessage),
+		Message: words.Cut(fmt.Sprintf("%s is stuck; Holdfast retries it: %v", whatAction(a), why), maxDecisionMessage),
 	}
 	var errs []error
 	for _, name := range clusters {

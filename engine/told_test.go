@@ -28,7 +28,7 @@ var upheaval = []struct {
 	{"a disk moves", func(l *lab, ctx context.Context) error {
 		return l.ChangeHost(ctx, "h3", func(s *api.HostStatus) { s.Devices[0].Path = "/dev/sdx" })
 	}},
-	{"the agent is heard again", func(l *lab, ctx context.Context) error { return l.SilenceAgent(ctx, "h2", false) }},
+	{"agent reconnected", func(l *lab, ctx context.Context) error { return l.SilenceAgent(ctx, "h2", false) }},
 	{"a daemon ends", func(l *lab, ctx context.Context) error {
 		return l.changeDaemon(ctx, "t-toy-n2", func(s *api.DaemonStatus) {
 			s.State, s.LastExit, s.Restarts = api.DaemonBackOff, &api.DaemonExit{Reason: "exit code 1"}, s.Restarts+1
@@ -159,7 +159,7 @@ func TestTold_notKnown(t *testing.T) {
 		l.orch = &engine.Orchestrator{Store: l.Memory, Driver: l.toy, Leader: "s1", Log: l.orch.Log}
 		l.must(l.RemoveDisk(t.Context(), "h1", "disk-1"))
 		l.Fail = func(op, _ string) error { return failOn(op, "Told") }
-		if _, err := l.refresh(); err == nil || !strings.Contains(err.Error(), "while reading what was told") {
+		if _, err := l.refresh(); err == nil || !strings.Contains(err.Error(), "while reading the event journal") {
 			t.Errorf("error = %v", err)
 		}
 		if n := len(l.events()) - events; n != 0 {
@@ -191,7 +191,7 @@ func TestTellStuck(t *testing.T) {
 		}
 		all, err := l.Events(t.Context(), toyKey)
 		l.must(err)
-		want := "host.drain of host/h1 can neither be written nor carried on, and is tried again from time to time: too long"
+		want := "host.drain of host/h1 is stuck; Holdfast retries it: too long"
 		if told := l.events()[before:]; !slices.Equal(told, []string{"ACTION_STUCK action/on-host"}) || all[len(all)-1].Message != want {
 			t.Errorf("told %q, %q", told, all[len(all)-1].Message)
 		}

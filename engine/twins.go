@@ -24,7 +24,8 @@ func awaitTwins(v *View, p *Plan) {
 		h := &v.Hosts[i]
 		if text, twins := h.Twins(); twins && used[h.Name] {
 			waits = append(waits, api.Decision{Object: "host/" + h.Name, Verdict: api.VerdictWait, Reason: api.ReasonTwoMachines,
-				Message: text + "; what runs there runs on, and nothing new is started on either: stop the agent on the wrong machine ('systemctl disable --now holdfast' there)"})
+				Message: text + "; running daemons keep running, nothing new starts on either; stop the agent on the wrong " +
+					"machine ('systemctl disable --now holdfast')"})
 		}
 	}
 	p.Decisions = append(waits, p.Decisions...)

@@ -49,7 +49,7 @@ func TestTwins_events(t *testing.T) {
 func TestTwins_status(t *testing.T) {
 	v, p := viewOfTwins(true), &Plan{Status: api.StorageStatusStatus{Status: api.StorageDegraded}}
 	awaitTwins(v, p)
-	if len(p.Decisions) != 1 || p.Decisions[0].Object != "host/h4" || !strings.Contains(p.Decisions[0].Message, "two machines run as host h4: a and b; what runs there runs on") {
+	if len(p.Decisions) != 1 || p.Decisions[0].Object != "host/h4" || !strings.Contains(p.Decisions[0].Message, "two machines run as host h4: a and b; running daemons keep running") {
 		t.Errorf("decisions %+v", p.Decisions)
 	}
 	if s := Aggregate(v, p, time.Now()); len(s.Reasons) != 1 || s.Reasons[0] != "host/h4: two machines run as host h4: a and b" {

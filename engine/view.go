@@ -45,6 +45,8 @@ type View struct {
 	// Restart is the name of a Daemon of which somebody asks whether the others can do without it while it is started again by its agent, by whose word it
 	// runs; empty in all other views.
 	Restart string
+	// Supposed is set in a view of what is supposed, for which a driver keeps its connection.
+	Supposed bool
 
 	// used is what UsedHosts returns, where that was found already and holds still.
 	used map[string]bool

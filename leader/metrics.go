@@ -33,11 +33,11 @@ func metric(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	runsStarted = metric("holdfast_orchestrations_total", "Orchestrations that this server has started as leader.")
+	runsStarted = metric("holdfast_orchestrations_total", "Orchestrations that this server started as leader.")
 	runsFailed  = metric("holdfast_orchestrations_failed_total", "Orchestrations that ended by an error.")
 	runsLocked  = metric("holdfast_orchestrations_discarded_total",
 		"Orchestrations that were discarded because another run held the cluster's lock.")
-	runsRunning = metric("holdfast_orchestrations_running", "Orchestrations that are under way.")
+	runsRunning = metric("holdfast_orchestrations_running", "Orchestrations in progress.")
 	runsWaiting = metric("holdfast_orchestrations_waiting",
 		"Clusters whose orchestration is due and waits for others to end.")
 	runsDuration = metric("holdfast_orchestration_duration_seconds",
@@ -46,11 +46,11 @@ var (
 
 	leadingNow = metric("holdfast_leader", "1 while this server leads, else 0.")
 	reportAge  = metric("holdfast_agent_report_age_seconds",
-		"How long ago the agents of the hosts were last heard, as the leader knows: "+
-			"the quantiles over all hosts, 1 being the oldest.")
-	agentsSilent = metric("holdfast_agents_silent", "Hosts whose agent is silent.")
-	actionsNow   = metric("holdfast_actions", "Actions that there are, by state.", "state")
-	actionsStuck = metric("holdfast_actions_stuck", "Actions that the leader can neither write nor carry on.")
+		"Time since the last heartbeat of the agents, as known by the leader: the quantiles over all hosts, 1 being the "+
+			"oldest.")
+	agentsSilent = metric("holdfast_agents_silent", "Hosts whose agent is disconnected.")
+	actionsNow   = metric("holdfast_actions", "Actions by state.", "state")
+	actionsStuck = metric("holdfast_actions_stuck", "Actions that the leader can neither write nor continue.")
 )
 
 // Describe implements prometheus.Collector.

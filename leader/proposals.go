@@ -165,7 +165,7 @@ func (p *proposer) done(name types.NamespacedName, err error) {
 		delete(p.failed, name)
 	case !errors.Is(err, context.Canceled):
 		p.failed[name] = failedAnswer{p.failed[name].times + 1, err}
-		p.Log.Warn("a plan cannot be answered; trying again", "plan", name, "error", err)
+		p.Log.Warn("cannot answer a plan; retrying", "plan", name, "error", err)
 	}
 }
 
@@ -174,7 +174,7 @@ func (p *proposer) answerSafely(ctx context.Context, name types.NamespacedName) 
 	defer func() {
 		if fault := recover(); fault != nil {
 			p.Log.Error("panic while answering a plan", "plan", name, "panic", fault, "stack", string(debug.Stack()))
-			err = fmt.Errorf("planning failed because of a bug (the log of the leader has more): %v", fault)
+			err = fmt.Errorf("planning failed: fault in Holdfast (see the log of the leader): %v", fault)
 		}
 	}()
 	return p.answer(ctx, name)
@@ -244,7 +244,7 @@ func (p *proposer) propose(ctx context.Context, plan *api.Plan) (proposal *propo
 	defer func() {
 		if fault := recover(); fault != nil {
 			p.Log.Error("panic while answering a plan", "plan", plan.Name, "panic", fault, "stack", string(debug.Stack()))
-			err = propose.Refuse("planning failed because of a bug (the log of the leader has more): %v", fault)
+			err = propose.Refuse("planning failed: fault in Holdfast (see the log of the leader): %v", fault)
 		}
 	}()
 	request, err := p.Plans.Check(ctx, plan)
@@ -261,21 +261,27 @@ func (p *proposer) propose(ctx context.Context, plan *api.Plan) (proposal *propo
 	return propose.Make(ctx, home, request)
 }
 
-// patient asks a storage system until it answers, or for as long as a person waits.
+// patient asks a storage system until it answers, or for as long as a person waits. The questions
+// of others, which come first, take none of that time.
 func patient(ctx context.Context, o *engine.Orchestrator, view *engine.View, secrets engine.SecretReader) (any, error) {
-	ctx, cancel := context.WithTimeout(ctx, systemTimeout)
-	defer cancel()
+	var end time.Time
 	for {
-		system, err := o.Look(ctx, view, secrets)
+		system, began, err := o.Look(ctx, view, secrets, systemTimeout)
 		heard := *view
 		heard.System = system
-		if o.Driver.Unanswered(&heard) == "" {
+		if began.IsZero() || o.Driver.Unanswered(&heard) == "" {
 			return system, err
+		}
+		if end.IsZero() {
+			end = began.Add(systemTimeout)
 		}
 		select {
 		case <-ctx.Done():
 			return system, err
 		case <-time.After(systemPause):
+		}
+		if !time.Now().Before(end) {
+			return system, err
 		}
 	}
 }

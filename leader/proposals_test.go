@@ -154,7 +154,7 @@ func TestPropose(t *testing.T) {
 			}
 		}
 		fails(t, s, "forbidden", "jo may not create storageclusters")
-		fails(t, s, "fault", "planning failed because of a bug")
+		fails(t, s, "fault", "planning failed: fault in Holdfast")
 		if got := s.status("slow"); got.State != "" {
 			t.Errorf("before its time is over: %+v", got)
 		}

@@ -20,7 +20,7 @@ import (
 // the leader writes it.
 func (p *Proposal) followActions(before *engine.Objects) error {
 	for _, t := range p.Targets {
-		if t.GetKind() != engine.KindAction || t.After == nil {
+		if t.kind() != engine.KindAction || t.After == nil {
 			continue
 		}
 		a := &api.Action{}
@@ -90,7 +90,8 @@ func (p *Proposal) follow(a *api.Action, on *engine.HostView, heir *api.Host) {
 	}
 	if hosts.Removes(a) {
 		p.ends = append(p.ends, plans.Change{
-			Verb: plans.VerbDelete, Object: plans.ObjectName(engine.KindHost, "", host.Name), Reason: "deleted when nothing is left on it",
+			Verb: plans.VerbDelete, Object: plans.ObjectName(engine.KindHost, "", host.Name), Reason: "deleted when it is " +
+				"empty",
 		})
 	}
 }

@@ -70,7 +70,7 @@ func cut(text string, most int) string {
 	}
 	lines := strings.SplitAfter(text[:most], "\n")
 	last := text[strings.LastIndexByte(strings.TrimRight(text, "\n"), '\n')+1:]
-	return strings.Join(lines[:len(lines)-1], "") + "  … and more than is shown here\n" + last
+	return strings.Join(lines[:len(lines)-1], "") + "  … and more\n" + last
 }
 
 // notes are what whoever applies this has to know.

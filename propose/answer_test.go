@@ -48,7 +48,7 @@ func TestCut(t *testing.T) {
 	if got := cut(text, len(text)); got != text {
 		t.Errorf("it is cut without need:\n%s", got)
 	}
-	if got, want := cut(text, 25), "  a line\n  a line\n  … and more than is shown here\n100 objects\n"; got != want {
+	if got, want := cut(text, 25), "  a line\n  a line\n  … and more\n100 objects\n"; got != want {
 		t.Errorf("got\n%s", got)
 	}
 }

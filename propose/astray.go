@@ -44,14 +44,14 @@ func clusterNamed(u *unstructured.Unstructured) string {
 	if u == nil {
 		return ""
 	}
-	if u.GetKind() == engine.KindNode {
+	if kindOf(u) == engine.KindNode {
 		var node api.StorageNode
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &node) != nil {
 			return ""
 		}
 		return node.ClusterName()
 	}
-	if api.NewResource(u.GetKind()) == nil {
+	if api.NewResource(kindOf(u)) == nil {
 		return ""
 	}
 	name, _, _ := unstructured.NestedString(u.Object, "spec", "cluster")

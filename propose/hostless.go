@@ -14,7 +14,7 @@ import (
 // One that selected none before is no fault of this request, and is only told of.
 func (p *Proposal) addHostless(hosts []api.Host) {
 	for _, t := range p.Targets {
-		if t.GetKind() != engine.KindNode || t.After == nil || engine.SelectsHost(selectorOf(t.After), hosts) {
+		if t.kind() != engine.KindNode || t.After == nil || engine.SelectsHost(selectorOf(t.After), hosts) {
 			continue
 		}
 		text := t.String() + ": " + hostlessText(selectorOf(t.After), hosts)
@@ -36,5 +36,5 @@ func hostlessText(selector map[string]string, hosts []api.Host) string {
 	if near := engine.NearLabels(selector, hosts); len(near) > 0 {
 		return text + ": did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return text + ": 'holdfast host list' shows the hosts, 'holdfast host show NAME' the labels of one"
+	return text + ": see the hosts with 'holdfast host list', the labels of one with 'holdfast host show NAME'"
 }

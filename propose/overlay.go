@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -20,11 +21,21 @@ func copyOf(o *engine.Objects) *engine.Objects {
 	return &c
 }
 
+// kindOf is the kind of an object of Holdfast's group, and empty for one of any other.
+func kindOf(u *unstructured.Unstructured) string {
+	if u.GroupVersionKind().Group != api.Group {
+		return ""
+	}
+	return u.GetKind()
+}
+
+func (t Target) kind() string { return kindOf(t.Unstructured) }
+
 // change puts what becomes of the objects of a request in the place of those that are there.
 func change(world *engine.Objects, targets []Target) error {
 	for _, t := range targets {
 		var err error
-		switch t.GetKind() {
+		switch t.kind() {
 		case engine.KindCluster:
 			err = changeCluster(world, t)
 		case engine.KindNode:
@@ -67,7 +78,7 @@ func changeCluster(world *engine.Objects, t Target) (err error) {
 // engine keeps is marked, as the API does. Objects of kinds that no view is made of change nothing.
 func changeResource(world *engine.Objects, t Target) error {
 	i := indexOfResource(world.Resources, t)
-	next := api.NewResource(t.GetKind())
+	next := api.NewResource(t.kind())
 	switch {
 	case next == nil, t.After == nil && i < 0:
 		return nil
@@ -95,7 +106,7 @@ func changeResource(world *engine.Objects, t Target) error {
 
 func indexOfResource(all []api.Resource, t Target) int {
 	return slices.IndexFunc(all, func(r api.Resource) bool {
-		return r.ResourceKind() == t.GetKind() && r.GetNamespace() == t.GetNamespace() && r.GetName() == t.GetName()
+		return r.ResourceKind() == t.kind() && r.GetNamespace() == t.GetNamespace() && r.GetName() == t.GetName()
 	})
 }
 
@@ -126,14 +137,14 @@ func replace[T any, P interface {
 // a host that matters to it.
 func touches(world *engine.Objects, targets []Target, cluster types.NamespacedName) bool {
 	return slices.ContainsFunc(targets, func(t Target) bool {
-		if t.GetKind() == engine.KindHost {
+		if t.kind() == engine.KindHost {
 			i := slices.IndexFunc(world.Hosts, func(h api.Host) bool { return h.Name == t.GetName() })
 			return i >= 0 && slices.Contains(engine.ClustersOfHost(&world.Hosts[i], world.Nodes, world.Daemons, world.Clusters), cluster)
 		}
 		if t.GetNamespace() != cluster.Namespace {
 			return false
 		}
-		switch t.GetKind() {
+		switch t.kind() {
 		case engine.KindCluster:
 			return t.GetName() == cluster.Name
 		case engine.KindNode:

@@ -33,7 +33,7 @@ type Home struct {
 	Kinds   map[string]action.Kind
 	// Secrets reads the Secrets of a namespace.
 	Secrets func(namespace string) engine.SecretReader
-	// Observe asks a storage system for its state; nil asks the driver, which then lets go of it.
+	// Observe asks a storage system for its state, several at one time; nil asks the driver.
 	Observe func(context.Context, engine.Driver, *engine.View, engine.SecretReader) (any, error)
 	// Now is the time that plans are made for.
 	Now time.Time
@@ -90,8 +90,7 @@ type Proposal struct {
 	anyway map[string]bool
 }
 
-// Make asks the drivers what they would do if a request were carried out. It changes nothing. What
-// it observes it lets go of again.
+// Make asks the drivers what they would do if a request were carried out. It changes nothing.
 func Make(ctx context.Context, home Home, r Request) (*Proposal, error) {
 	before := home.Objects
 	p := &Proposal{
@@ -108,14 +107,13 @@ func Make(ctx context.Context, home Home, r Request) (*Proposal, error) {
 	p.addObjects(before)
 	p.addWipes(before, after)
 	p.addHostless(after.Hosts)
-	for i := range after.Clusters {
-		cluster := nameOf(&after.Clusters[i])
-		if !touches(before, all, cluster) && !touches(after, all, cluster) {
-			continue
-		}
-		if err := p.addCluster(ctx, before, after, cluster); err != nil {
-			return nil, err
-		}
+	questions, err := p.questions(before, after, all)
+	if err != nil {
+		return nil, err
+	}
+	home.ask(ctx, questions)
+	for _, q := range questions {
+		p.addCluster(before, after, q)
 	}
 	p.addAstray(after)
 	return p, nil
@@ -124,7 +122,7 @@ func Make(ctx context.Context, home Home, r Request) (*Proposal, error) {
 // addObjects tells what changes in the objects themselves.
 func (p *Proposal) addObjects(before *engine.Objects) {
 	for _, t := range slices.Concat(p.Targets, p.follows) {
-		name := plans.ObjectName(t.GetKind(), t.GetNamespace(), t.GetName())
+		name := plans.NameOf(t.Unstructured)
 		if t.Live == nil && t.After == nil {
 			continue // what is not there is not deleted
 		}
@@ -143,11 +141,11 @@ func (p *Proposal) addObjects(before *engine.Objects) {
 // it.
 func (t Target) risk(before *engine.Objects) api.Risk {
 	switch {
-	case t.GetKind() == engine.KindDaemon && t.After == nil:
+	case t.kind() == engine.KindDaemon && t.After == nil:
 		if i := slices.IndexFunc(before.Daemons, func(d api.Daemon) bool { return d.Namespace == t.GetNamespace() && d.Name == t.GetName() }); i >= 0 {
 			return engine.RiskOfRemoval(&before.Daemons[i])
 		}
-	case t.GetKind() == engine.KindAction && t.Live == nil:
+	case t.kind() == engine.KindAction && t.Live == nil:
 		if kind, _, _ := unstructured.NestedString(t.After.Object, "spec", "kind"); kind == api.ActionDaemonRestart {
 			return api.RiskRedundancy
 		}
@@ -155,21 +153,9 @@ func (t Target) risk(before *engine.Objects) api.Risk {
 	return ""
 }
 
-// addCluster tells what would happen to a cluster.
-func (p *Proposal) addCluster(ctx context.Context, before, after *engine.Objects, cluster types.NamespacedName) error {
-	view, err := after.View(cluster)
-	if err != nil {
-		return err
-	}
-	driver := p.home.driver(view.Cluster.Spec.Type)
-	if driver == nil {
-		return fmt.Errorf("storagecluster/%s: this program does not know the storage system %q", cluster.Name, view.Cluster.Spec.Type)
-	}
-	// A storage system that does not answer is no reason to show no plan; the plan itself says that
-	// it waits for it.
-	var failed error
-	secrets := &secretsAfter{p.home.Secrets(cluster.Namespace), cluster.Namespace, p.Targets}
-	view.System, failed = p.home.observe(ctx, driver, view, secrets)
+// addCluster tells what would happen to a cluster, of which the storage system has said how it is.
+func (p *Proposal) addCluster(before, after *engine.Objects, q *question) {
+	view, driver, failed := q.view, q.driver, q.failed
 	view.Gone = hosts.Gone(after.Hosts, after.Actions)
 	now := p.home.Now.Add(settled)
 	projection := engine.Project(driver, view, now)
@@ -179,7 +165,7 @@ func (p *Proposal) addCluster(ctx context.Context, before, after *engine.Objects
 	}
 	p.addBasis(before, view)
 	silence := p.addSilence(driver, view, failed)
-	name := cluster.String()
+	name := nameOf(view.Cluster).String()
 	p.Report.Clusters = append(p.Report.Clusters, name)
 	p.Report.Changes = append(p.Report.Changes, plans.FromProjection(projection)...)
 	p.Report.Notes = mergeNotes(p.Report.Notes, name, notesOf(projection, view, silence))
@@ -188,16 +174,6 @@ func (p *Proposal) addCluster(ctx context.Context, before, after *engine.Objects
 		p.Refused = append(p.Refused, now...)
 		p.Refused = append(p.Refused, laterRefusals(projection, now, was)...)
 	}
-	return nil
-}
-
-// observe asks a storage system for its state.
-func (h Home) observe(ctx context.Context, d engine.Driver, v *engine.View, secrets engine.SecretReader) (any, error) {
-	if h.Observe != nil {
-		return h.Observe(ctx, d, v, secrets)
-	}
-	defer d.Forget(v.Cluster.Namespace, v.Cluster.Name)
-	return d.Observe(ctx, v, secrets)
 }
 
 // driver is that of a storage system, nil where it is not known.
@@ -243,7 +219,7 @@ func notesOf(p *engine.Projection, view *engine.View, silence string) []string {
 		case api.VerdictRefuse:
 			notes = append(notes, "refused: "+decisionText(d))
 		case api.VerdictSkip:
-			notes = append(notes, "left alone: "+decisionText(d))
+			notes = append(notes, "left unchanged: "+decisionText(d))
 		default: // what is done stands in the plan, and what is waited for comes below
 		}
 	}
@@ -255,7 +231,8 @@ func notesOf(p *engine.Projection, view *engine.View, silence string) []string {
 		notes = append(notes, fmt.Sprintf("%s does not answer (%s): the plan ends here", system, silence))
 	}
 	if len(p.Steps) > 1 {
-		notes = append(notes, fmt.Sprintf("steps 2 and later assume that hosts and %s do their part; each step is planned again after the one before it", system))
+		notes = append(notes, fmt.Sprintf("steps 2 and later assume that hosts and %s carry out the steps before; each "+
+			"step is planned again after the one before it", system))
 	}
 	return notes
 }

@@ -19,10 +19,13 @@ type secretsAfter struct {
 	targets   []Target
 }
 
+// Present reads Secrets as they are.
+func (s *secretsAfter) Present() engine.SecretReader { return s.SecretReader }
+
 // Secret returns what a Secret will hold.
 func (s *secretsAfter) Secret(ctx context.Context, name string) (map[string][]byte, error) {
 	for _, t := range s.targets {
-		if t.GetKind() != "Secret" || t.GetNamespace() != s.namespace || t.GetName() != name {
+		if !IsSecret(t.Unstructured) || t.GetNamespace() != s.namespace || t.GetName() != name {
 			continue
 		}
 		if t.After == nil {

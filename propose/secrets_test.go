@@ -19,6 +19,7 @@ func (noSecrets) Secret(context.Context, string) (map[string][]byte, error) {
 // Secrets of a manifest are read as they will be; others as they are.
 func TestSecretsAfter(t *testing.T) {
 	o := &unstructured.Unstructured{}
+	o.SetAPIVersion("v1")
 	o.SetKind("Secret")
 	o.SetNamespace("n")
 	o.SetName("cert")

@@ -36,7 +36,7 @@ func (p *Proposal) addWipes(before, after *engine.Objects) {
 	}
 	for _, t := range p.Targets {
 		if t.After == nil && wipedWith(before.Resources, t) {
-			p.risksData(plans.ObjectName(t.GetKind(), t.GetNamespace(), t.GetName()))
+			p.risksData(plans.NameOf(t.Unstructured))
 		}
 	}
 }

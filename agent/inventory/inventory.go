@@ -39,8 +39,9 @@ type Scanner struct {
 	// Timeout is how long one device may take to answer; zero means DefaultTimeout. A device that does not answer in time
 	// is reported as such and not asked again before the question that hangs has returned.
 	Timeout time.Duration
-	// Mounts is the file that has the mounts of the host; empty means /proc/self/mountinfo. In a container the scanner's own
-	// mount namespace shows hardly any of them, and that of the host's first process (/proc/1/mountinfo) all.
+	// Mounts is the file that has the mounts of the host; empty means /proc/self/mountinfo. In a
+	// container the scanner's own mount namespace shows hardly any of them, and that of the host's
+	// first process (/proc/1/mountinfo) all.
 	Mounts string
 
 	// root is prefixed to /sys, /proc and /run, and look replaces the look at the devices, in tests.

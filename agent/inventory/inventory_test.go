@@ -300,12 +300,14 @@ func TestWWN(t *testing.T) {
 	}
 }
 
-// In a container, what is mounted on the host is in the mount namespace of the host's first process.
+// In a container, what is mounted on the host is in the mount namespace of the host's first
+// process.
 func TestDevices_mountsOfTheHost(t *testing.T) {
 	root := emptyDisk(t)
 	write(t, filepath.Join(root, "proc/1/mountinfo"), "36 35 8:16 / /srv/data rw,noatime shared:1 - xfs /dev/sdb rw\n")
+	look := func(context.Context, string) findings { return findings{} }
 	for file, want := range map[string][]string{"": nil, "/proc/1/mountinfo": {"/srv/data"}} {
-		s := &Scanner{root: root, Mounts: file, look: func(context.Context, string) findings { return findings{} }}
+		s := &Scanner{root: root, Mounts: file, look: look}
 		devices, err := s.Devices(t.Context())
 		if err != nil || len(devices) != 1 {
 			t.Fatalf("%+v, %v", devices, err)
@@ -314,7 +316,7 @@ func TestDevices_mountsOfTheHost(t *testing.T) {
 			t.Errorf("by %q it is mounted at %v and %s", file, d.MountPoints, d.Availability)
 		}
 	}
-	s := &Scanner{root: root, Mounts: "/proc/2/mountinfo", look: func(context.Context, string) findings { return findings{} }}
+	s := &Scanner{root: root, Mounts: "/proc/2/mountinfo", look: look}
 	if _, err := s.Devices(t.Context()); err == nil {
 		t.Error("without a file of mounts nothing is known to be free")
 	}

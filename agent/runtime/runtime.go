@@ -46,7 +46,7 @@ type State struct {
 	BackOffUntil time.Time
 	// LastExit is nil until the process ended once.
 	LastExit *Exit
-	// Outdated is set when the process was started with a program that the next start would not
+	// Outdated is set when the process runs, or ran last, with a program that the next start would not
 	// take, such as that of another image.
 	Outdated bool
 	// Problem says why the process does not run although nothing has asked for its end and it is

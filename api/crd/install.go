@@ -18,10 +18,12 @@ import (
 )
 
 const (
-	// annotationDefinition is on each definition that Holdfast installed, and tells which text it was made from. It spares a
-	// write at each start, and the comparison with what the server filled in.
+	// annotationDefinition is on each definition that Holdfast installed, and tells which text it
+	// was made from. It spares a write at each start, and the comparison with what the server
+	// filled in.
 	annotationDefinition = "holdfast.io/definition"
-	// AnnotationVersion is on each definition that Holdfast installed: the release that installed it.
+	// AnnotationVersion is on each definition that Holdfast installed: the release that installed
+	// it.
 	AnnotationVersion = "holdfast.io/version"
 )
 
@@ -29,13 +31,14 @@ const (
 type NewerError struct{ Kind, Version, Own string }
 
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("the definition of %s is that of release %s, and this is %s: install %s or later", e.Kind, e.Version, e.Own, e.Version)
+	return fmt.Sprintf("the definition of %s is that of release %s, and this is %s: install %s or later", e.Kind,
+		e.Version, e.Own, e.Version)
 }
 
 // Options of Install.
 type Options struct {
-	// Version is the release of the program. One that is no semantic version, as that of a development build, is neither older nor
-	// newer than another one.
+	// Version is the release of the program. One that is no semantic version, as that of a
+	// development build, is neither older nor newer than another one.
 	Version string
 	// Definitions are what is installed, see All and Kubernetes. They are changed.
 	Definitions []*extensionsv1.CustomResourceDefinition
@@ -43,9 +46,9 @@ type Options struct {
 	Alone bool
 }
 
-// Install brings definitions to their latest form, and waits until the kinds are served. It writes nothing where
-// nothing differs, and may be repeated after an error. A definition of a newer release is left as it is: the error is then a
-// *NewerError, and all others are installed.
+// Install brings definitions to their latest form, and waits until the kinds are served. It writes
+// nothing where nothing differs, and may be repeated after an error. A definition of a newer
+// release is left as it is: the error is then a *NewerError, and all others are installed.
 func Install(ctx context.Context, client typed.CustomResourceDefinitionInterface, o Options) error {
 	var newer error
 	for _, definition := range o.Definitions {
@@ -77,11 +80,12 @@ func isNewer(have *extensionsv1.CustomResourceDefinition, own string) bool {
 	return err == nil && ours.LessThan(theirs)
 }
 
-// settle is how long the CRD server holds up the creation of objects of a kind that is new, so that other servers hear of the
-// kind before its first object.
+// settle is how long the CRD server holds up the creation of objects of a kind that is new, so that
+// other servers hear of the kind before its first object.
 const settle = 2 * time.Second
 
-// backDate spares a server that is alone the wait for the others: it lets a new kind look older than it is.
+// backDate spares a server that is alone the wait for the others: it lets a new kind look older
+// than it is.
 func backDate(ctx context.Context, client typed.CustomResourceDefinitionInterface, name string) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		definition, err := client.Get(ctx, name, metav1.GetOptions{})
@@ -99,7 +103,8 @@ func backDate(ctx context.Context, client typed.CustomResourceDefinitionInterfac
 	})
 }
 
-func installDefinition(ctx context.Context, client typed.CustomResourceDefinitionInterface, want *extensionsv1.CustomResourceDefinition, version string) error {
+func installDefinition(ctx context.Context, client typed.CustomResourceDefinitionInterface,
+	want *extensionsv1.CustomResourceDefinition, version string) error {
 	text, err := json.Marshal(want.Spec)
 	if err != nil {
 		return err
@@ -131,7 +136,8 @@ func mark(d *extensionsv1.CustomResourceDefinition, id, version string) {
 	metav1.SetMetaDataAnnotation(&d.ObjectMeta, AnnotationVersion, version)
 }
 
-func waitEstablished(ctx context.Context, client typed.CustomResourceDefinitionInterface, wanted []*extensionsv1.CustomResourceDefinition) error {
+func waitEstablished(ctx context.Context, client typed.CustomResourceDefinitionInterface,
+	wanted []*extensionsv1.CustomResourceDefinition) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -141,14 +147,16 @@ func waitEstablished(ctx context.Context, client typed.CustomResourceDefinitionI
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("while waiting for the kinds to be served (%s): %w", waiting, errors.Join(context.Cause(ctx), err))
+			return fmt.Errorf("while waiting for the kinds to be served (%s): %w", waiting,
+				errors.Join(context.Cause(ctx), err))
 		case <-tick.C:
 		}
 	}
 }
 
 // notEstablished returns the name of one of the definitions that is not served yet.
-func notEstablished(ctx context.Context, client typed.CustomResourceDefinitionInterface, wanted []*extensionsv1.CustomResourceDefinition) (string, error) {
+func notEstablished(ctx context.Context, client typed.CustomResourceDefinitionInterface,
+	wanted []*extensionsv1.CustomResourceDefinition) (string, error) {
 	list, err := client.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return "", err

@@ -241,7 +241,8 @@ type RuntimeKind string
 const (
 	RuntimeDetached RuntimeKind = "Detached"
 	RuntimeSystemd  RuntimeKind = "Systemd"
-	// RuntimePod: each daemon is a pod of Kubernetes. The end of its process ends all that the process started.
+	// RuntimePod: each daemon is a pod of Kubernetes. The end of its process ends all that the
+	// process started.
 	RuntimePod RuntimeKind = "Pod"
 )
 

@@ -26,8 +26,8 @@ type Plan struct {
 	Status PlanStatus `json:"status,omitempty"`
 }
 
-// PlanSpec is the question. Older command lines planned by themselves, and set Basis, Facts, Changes, Digest, Count and Risk: see
-// PlanProposal.
+// PlanSpec is the question. Older command lines planned by themselves, and set the fields of
+// PlanContent.
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a Plan cannot be changed: make another one with 'holdfast plan -f'"
 type PlanSpec struct {
 	// Operation says what is done with the objects of the manifest.
@@ -45,32 +45,8 @@ type PlanSpec struct {
 	// Manifest is what was given to be applied: YAML documents. Of objects to delete it has the names alone.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1048576
-	Manifest string `json:"manifest"`
-	// Basis is everything that the plan was made from and that decides what it comes to.
-	// +listType=map
-	// +listMapKey=object
-	// +kubebuilder:validation:MaxItems=8192
-	Basis []PlanBasis `json:"basis,omitempty"`
-	// Facts are what the digests of Basis cover, a line each, to tell what moved: the object, a tab, the fact. They are left
-	// out where the plan would become too large.
-	// +optional
-	// +kubebuilder:validation:MaxLength=524288
-	Facts string `json:"facts,omitempty"`
-	// Changes are what will happen, in that order; the first of them, where the plan would become too large.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=8192
-	Changes []PlanChange `json:"changes,omitempty"`
-	// Digest covers all changes.
-	// +optional
-	// +kubebuilder:validation:MaxLength=128
-	Digest string `json:"digest,omitempty"`
-	// Count is the number of all changes.
-	// +optional
-	Count int32 `json:"count,omitempty"`
-	// Risk is the highest risk among the changes.
-	// +optional
-	Risk Risk `json:"risk,omitempty"`
+	Manifest    string `json:"manifest"`
+	PlanContent `json:",inline"`
 	// Requester is the user who created the Plan, and Groups are the groups of that user. The API server sets both from the request. The
 	// leader plans with the rights of that user.
 	// +optional
@@ -214,13 +190,9 @@ const AnnotationExpiresAfter = "holdfast.io/expires-after"
 // has the names of Secrets only, and this Secret has their content, as JSON, by NAMESPACE.NAME. Such a Plan is not kept.
 const SecretTypePlan = "holdfast.io/plan"
 
-// PlanProposal is the leader's answer: what happens if the plan is applied.
-type PlanProposal struct {
-	// Leader is the name of the leader.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	Leader string `json:"leader,omitempty"`
-	// Basis is everything that the answer was made from and that decides what it comes to.
+// PlanContent is what a plan comes to, and what it was made from.
+type PlanContent struct {
+	// Basis is everything that the plan was made from and that decides what it comes to.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8192
@@ -236,14 +208,24 @@ type PlanProposal struct {
 	// +kubebuilder:validation:MaxItems=8192
 	Changes []PlanChange `json:"changes,omitempty"`
 	// Digest covers all changes.
+	// +optional
 	// +kubebuilder:validation:MaxLength=128
-	Digest string `json:"digest"`
+	Digest string `json:"digest,omitempty"`
 	// Count is the number of all changes.
 	// +optional
 	Count int32 `json:"count,omitempty"`
 	// Risk is the highest risk among the changes.
 	// +optional
 	Risk Risk `json:"risk,omitempty"`
+}
+
+// PlanProposal is the leader's answer: what happens if the plan is applied.
+type PlanProposal struct {
+	// Leader is the name of the leader.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Leader      string `json:"leader,omitempty"`
+	PlanContent `json:",inline"`
 	// Destroys are the changes that destroy data because of this plan; data that is destroyed without the plan, too, is not listed.
 	// 'holdfast apply' carries such changes out only by the name of their plan.
 	// +optional
@@ -299,10 +281,8 @@ const (
 
 // ProposalOf is the answer to a plan, or nil. Older command lines wrote the answer into the spec.
 func (p *Plan) ProposalOf() *PlanProposal {
-	if s := &p.Spec; p.Status.Proposal == nil && s.Digest != "" {
-		return &PlanProposal{
-			Basis: s.Basis, Facts: s.Facts, Changes: s.Changes, Digest: s.Digest, Count: s.Count, Risk: s.Risk,
-		}
+	if p.Status.Proposal == nil && p.Spec.Digest != "" {
+		return &PlanProposal{PlanContent: p.Spec.PlanContent}
 	}
 	return p.Status.Proposal
 }

@@ -46,7 +46,7 @@ func TestResources(t *testing.T) {
 		want    Level
 	}{
 		"it is there":                 {api.ResourceOnline, "", ""},
-		"it is being made":            {api.ResourceCreating, "", ""},
+		"it is being created":         {api.ResourceCreating, "", ""},
 		"it waits":                    {api.ResourcePending, "False", ""},
 		"it is refused":               {api.ResourcePending, "True", Fail},
 		"it serves, and not as said":  {api.ResourceOnline, "True", Fail},

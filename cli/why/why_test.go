@@ -44,7 +44,7 @@ func world() *World {
 			{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: api.StorageNodeStatus{Host: "h1", Conditions: condition(api.NodeAccepted, "True", "Accepted", "")}},
 			{ObjectMeta: metav1.ObjectMeta{Name: "n2"}, Status: api.StorageNodeStatus{Conditions: condition(api.NodeAccepted, "False", "Refused", "device sdb has a file system")}},
 			{ObjectMeta: metav1.ObjectMeta{Name: "n3"}, Spec: api.StorageNodeSpec{NodeSelector: map[string]string{"x": "y"}}, Status: api.StorageNodeStatus{Conditions: condition(api.NodeAccepted, "False", "Waiting", "no host has the labels x=y")}},
-			{ObjectMeta: metav1.ObjectMeta{Name: "n4"}, Spec: api.StorageNodeSpec{NodeSelector: map[string]string{"disk": "ssd"}}, Status: api.StorageNodeStatus{Conditions: condition(api.NodeAccepted, "False", "Waiting", "the agent of host h4 is not heard")}},
+			{ObjectMeta: metav1.ObjectMeta{Name: "n4"}, Spec: api.StorageNodeSpec{NodeSelector: map[string]string{"disk": "ssd"}}, Status: api.StorageNodeStatus{Conditions: condition(api.NodeAccepted, "False", "Waiting", "agent of host h4 disconnected")}},
 			{ObjectMeta: metav1.ObjectMeta{Name: "new", Generation: 1}},
 		},
 		Actions: []api.Action{
@@ -96,7 +96,7 @@ func TestExplain(t *testing.T) {
 		{"node/n1", "The node is accepted on host h1. The agent of host h1 has been disconnected", "the machine is on"},
 		{"node/n2", "The node is refused: device sdb has a file system.", "apply it again"},
 		{"n3", "The node waits: no host has the labels x=y.", "or correct spec.nodeSelector"},
-		{"n4", "The node waits: the agent of host h4 is not heard.", "wait"},
+		{"n4", "The node waits: agent of host h4 disconnected.", "wait"},
 		{"node/new", "The leader has not observed the node's newest spec yet.", "holdfast status"},
 		{"action/a1", "host.drain on host/h2 waits for approval.", "holdfast action approve a1"},
 		{"a2", "host.drain on host/h3 is running, 1/3 steps done. It waits for osd.3 to be empty.", "holdfast action show a2"},
@@ -158,7 +158,7 @@ func TestExplain_cluster(t *testing.T) {
 func TestExplain_clusterCommand(t *testing.T) {
 	w := world()
 	w.Daemons, w.Actions = nil, nil
-	w.Clusters[0].Status.Conditions[0].Message = "mon.b: its process runs and does not answer: 'holdfast daemon restart ceph-mon-b --force' starts it again"
+	w.Clusters[0].Status.Conditions[0].Message = "mon.b: its process runs and does not answer: restart it with 'holdfast daemon restart ceph-mon-b --force'"
 	w.Clusters[0].Status.Report.Decisions = []api.Decision{{
 		Object: "mon.b", Verdict: api.VerdictWait, Reason: api.ReasonDaemonFailing, Message: w.Clusters[0].Status.Conditions[0].Message,
 	}}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apiserver/pkg/admission"
@@ -50,7 +51,7 @@ func (x ActionAdmission) Admit(ctx context.Context, a admission.Attributes, _ ad
 		err = unstructured.SetNestedField(object, a.GetUserInfo().GetName(), "spec", "requester")
 	}
 	if err == nil && a.GetOperation() == admission.Create && resource == "plans."+api.Group {
-		err = unstructured.SetNestedStringSlice(object, a.GetUserInfo().GetGroups(), "spec", "groups")
+		err = setGroups(object, a.GetUserInfo())
 	}
 	if err == nil && resource == "actions."+api.Group {
 		err = errors.Join(times(a, object), x.approval(ctx, a, object))
@@ -59,6 +60,29 @@ func (x ActionAdmission) Admit(ctx context.Context, a admission.Attributes, _ ad
 		return admission.NewForbidden(a, err)
 	}
 	return nil
+}
+
+// Bounds of the groups that a Plan has room for, as its kind declares them.
+const (
+	maxGroups = 256
+	maxGroup  = 256
+)
+
+// setGroups records the groups of the requester of a Plan. The leader plans with the rights of all
+// of them, or not at all.
+func setGroups(object map[string]any, u user.Info) error {
+	groups := u.GetGroups()
+	if len(groups) > maxGroups {
+		return fmt.Errorf("cannot record the %d groups of user %s: a Plan has room for %d; use credentials with fewer groups",
+			len(groups), u.GetName(), maxGroups)
+	}
+	for _, g := range groups {
+		if utf8.RuneCountInString(g) > maxGroup {
+			return fmt.Errorf("cannot record a group of user %s with %d characters: a Plan has room for %d; "+
+				"use credentials without that group", u.GetName(), utf8.RuneCountInString(g), maxGroup)
+		}
+	}
+	return unstructured.SetNestedStringSlice(object, groups, "spec", "groups")
 }
 
 // times refuses a time that is none, in the words of its field. One that is there already stays: whoever cancels such an Action changes another field.
@@ -155,7 +179,7 @@ func (x ActionAdmission) policy(ctx context.Context, u *unstructured.Unstructure
 			return "", err
 		}
 		if !ok {
-			return "", fmt.Errorf("there is no host %s: 'holdfast get hosts' lists them", host)
+			return "", fmt.Errorf("host %s does not exist: see 'holdfast get hosts'", host)
 		}
 		policy = strictest(policy, p)
 	}

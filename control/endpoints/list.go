@@ -38,7 +38,7 @@ func Publish(ctx context.Context, client kubernetes.Interface, name, address str
 		list, err := maps.Get(ctx, ServersName, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			list = &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Name: ServersName},
+				ObjectMeta: metav1.ObjectMeta{Name: ServersName, Labels: access.Labels()},
 				Data:       map[string]string{name: address},
 			}
 			_, err = maps.Create(ctx, list, metav1.CreateOptions{})

@@ -186,7 +186,7 @@ func (m *Member) waitVoting(ctx context.Context) error {
 func (m *Member) watchErrors(ctx context.Context) {
 	select {
 	case err := <-m.etcd.Err():
-		m.fail(fmt.Errorf("etcd cannot go on: %w", err))
+		m.fail(fmt.Errorf("etcd cannot continue: %w", err))
 	case <-m.etcd.Server.StopNotify():
 		m.fail(errors.New("etcd stopped: the member was removed from the cluster, or its disk failed; its log says which"))
 	case <-ctx.Done():

@@ -21,7 +21,7 @@ func TestLogger_fatal(t *testing.T) {
 		{"disk full", func(l *zap.Logger) {
 			l.Fatal("failed to save Raft hard state and entries", zap.Error(fmt.Errorf("write: %w", syscall.ENOSPC)))
 		}, "its disk is full; free some space"},
-		{"other", func(l *zap.Logger) { l.Fatal("failed to open WAL", zap.Error(errors.New("torn"))) }, "etcd cannot go on: failed to open WAL: torn"},
+		{"other", func(l *zap.Logger) { l.Fatal("failed to open WAL", zap.Error(errors.New("torn"))) }, "etcd cannot continue: failed to open WAL: torn"},
 		{"panic", func(l *zap.Logger) { l.Panic("unexpected error during txn") }, "unexpected error during txn"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -63,5 +63,5 @@ func (v *View) show(ctx context.Context, selects selection, change watch.Event) 
 	}
 	shown := coreevent.From(e)
 	change.Object = shown
-	return change, v.selected(ctx, identities{}, selects, shown)
+	return change, v.selected(ctx, newIdentities(), selects, shown)
 }

@@ -31,23 +31,28 @@ func Fields(e *corev1.Event) fields.Set {
 
 // selection is what a list or watch selects. The UID of an object has to be looked up, so that it
 // is asked for last.
-type selection struct{ withoutUID, all fields.Selector }
+type selection struct {
+	withoutUID, all fields.Selector
+	byUID           bool
+}
 
 func newSelection(options *internalversion.ListOptions) (selection, error) {
 	if options == nil || options.FieldSelector == nil {
-		return selection{fields.Everything(), fields.Everything()}, nil
+		return selection{withoutUID: fields.Everything(), all: fields.Everything()}, nil
 	}
+	byUID := false
 	cheap, err := options.FieldSelector.Transform(func(field, value string) (string, string, error) {
 		if field == fieldUID {
+			byUID = true
 			return "", "", nil
 		}
 		return field, value, nil
 	})
-	return selection{cheap, options.FieldSelector}, err
+	return selection{cheap, options.FieldSelector, byUID}, err
 }
 
 // selected says whether an Event is, and gives it the UID of its object.
-func (v *View) selected(ctx context.Context, known identities, selects selection, e *corev1.Event) bool {
+func (v *View) selected(ctx context.Context, known *identities, selects selection, e *corev1.Event) bool {
 	if !selects.withoutUID.Matches(Fields(e)) {
 		return false
 	}

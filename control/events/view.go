@@ -99,7 +99,7 @@ func (v *View) get(ctx context.Context, name string, options *metav1.GetOptions)
 		return nil, fmt.Errorf("while reading clusterevent %s: %w", name, err)
 	}
 	shown := coreevent.From(&e)
-	v.identify(ctx, identities{}, shown)
+	v.identify(ctx, newIdentities(), shown)
 	return shown, nil
 }
 
@@ -128,10 +128,15 @@ func (v *View) list(ctx context.Context, options *internalversion.ListOptions) (
 	}
 	list := &corev1.EventList{ListMeta: found.ListMeta, Items: []corev1.Event{}}
 	list.RemainingItemCount = nil // nobody knows how many of the others are selected
-	known := identities{}
+	known := newIdentities()
 	for i := range found.Items {
 		if e := coreevent.From(&found.Items[i]); v.selected(ctx, known, selects, e) {
 			list.Items = append(list.Items, *e)
+		}
+	}
+	if selects.byUID {
+		if err := known.incomplete(); err != nil {
+			return nil, err
 		}
 	}
 	return list, nil

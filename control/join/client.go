@@ -147,7 +147,7 @@ func verify(chain []*x509.Certificate, fingerprint, server string) error {
 		return err
 	}
 	return refused("the server at %s belongs to another control plane than the token: create a token, with 'holdfast token create', "+
-		"on a server of the control plane that this host shall join", server)
+		"on a server of the control plane of this host", server)
 }
 
 func later(a, b time.Time) time.Time {

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// follower is a server that does not lead. It goes by its own clock alone: a lease ends Times.Lease after the follower saw
-// that it was written.
+// follower is a server that does not lead. It goes by its own clock alone: a lease ends Times.Lease
+// after the follower saw that it was written.
 type follower struct {
 	lock   *lock
 	server string
@@ -23,7 +23,8 @@ type follower struct {
 	blind bool
 }
 
-// await returns when this server may try to take the Lease, with the Lease as it was seen last, or when ctx ends.
+// await returns when this server may try to take the Lease, with the Lease as it was seen last, or
+// when ctx ends.
 func (f *follower) await(ctx context.Context) *coordinationv1.Lease {
 	for ctx.Err() == nil {
 		lease, err := f.read(ctx)
@@ -68,8 +69,9 @@ func (f *follower) saw(lease *coordinationv1.Lease) {
 	f.lease, f.seen = lease, time.Now()
 }
 
-// free says whether the Lease can be taken: nobody has it, it has ended, or an earlier life of this very server has it. That life
-// is over, because two processes cannot have one data directory, and what it may have left on its way has another token.
+// free says whether the Lease can be taken: nobody has it, it has ended, or an earlier life of this
+// very server has it. That life is over, because two processes cannot have one data directory, and
+// what it may have left on its way has another token.
 func (f *follower) free() bool {
 	who := holder(f.lease)
 	cut := strings.LastIndexByte(who, '_')
@@ -78,7 +80,8 @@ func (f *follower) free() bool {
 
 func (f *follower) left() time.Duration { return f.lock.times.Lease - time.Since(f.seen) }
 
-// follow watches until the Lease can be taken, and returns true then. It returns false when the Lease has to be read again.
+// follow watches until the Lease can be taken, and returns true then. It returns false when the
+// Lease has to be read again.
 func (f *follower) follow(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,9 +1,9 @@
 // Package leader elects one server that acts for all.
 //
 // A Lease in the API is the lock (lock.go), and a term of leadership ends before the lease does
-// (term.go). A follower watches the Lease and takes it as soon as it ends (follower.go). The token of a
-// term is checked by etcd in each write of the leader (internal/fence, control/etcd/fence.go), so that
-// an old leader writes nothing even if it does not know that its term is over.
+// (term.go). A follower watches the Lease and takes it as soon as it ends (follower.go). The token
+// of a term is checked by etcd in each write of the leader (internal/fence, control/etcd/fence.go),
+// so that an old leader writes nothing even if it does not know that its term is over.
 package leader
 
 import (
@@ -21,10 +21,12 @@ import (
 
 // Times are those of an election. All candidates need the same.
 type Times struct {
-	// A leader acts for Deadline after the beginning of its last renewal that was done. Another candidate may lead after Lease,
-	// counted from when it saw that renewal. The difference is for clocks that do not run equally fast.
+	// A leader acts for Deadline after the beginning of its last renewal that was done. Another
+	// candidate may lead after Lease, counted from when it saw that renewal. The difference is for
+	// clocks that do not run equally fast.
 	Lease, Deadline time.Duration
-	// Renew is the pause between renewals, and Retry that after a request that failed by what may pass.
+	// Renew is the pause between renewals, and Retry that after a request that failed by what may
+	// pass.
 	Renew, Retry time.Duration
 }
 
@@ -41,25 +43,27 @@ type Election struct {
 	Server string
 	// Times of the zero value are the defaults: 5 s, 3.5 s, 1 s and 250 ms.
 	Times Times
-	// Won is called after the Lease was taken and before lead, where the API keeps no fences of Holdfast: it makes the writes
-	// count that carry the token, and none that carry an earlier one. When it fails the Lease is released. Nil: the
-	// API keeps fences.
+	// Won is called after the Lease was taken and before lead, where the API keeps no fences of
+	// Holdfast: it makes the writes count that carry the token, and none that carry an earlier one.
+	// When it fails the Lease is released. Nil: the API keeps fences.
 	Won func(ctx context.Context, token string) error
 	Log *slog.Logger
 }
 
-// Lead is what a leader does. token is its proof that it leads: the value of the fence that has the Lease's name, and the
-// Lease's holder. It is another one each time, so that a write that was left on its way by an earlier term cannot pass for
-// one of this term.
+// Lead is what a leader does. token is its proof that it leads: the value of the fence that has the
+// Lease's name, and the Lease's holder. It is another one each time, so that a write that was left
+// on its way by an earlier term cannot pass for one of this term.
 type Lead func(ctx context.Context, token string)
 
-// Run contends for leadership until ctx ends, and calls lead each time that it is won. The context given to lead ends when
-// leadership is lost; Run waits for lead to return before it contends again, so lead never runs twice at once. When lead
-// returns by itself, leadership is given up, so that another server may try. At the end a lease that is held is released, and
-// the next leader need not wait for it to expire.
+// Run contends for leadership until ctx ends, and calls lead each time that it is won. The context
+// given to lead ends when leadership is lost; Run waits for lead to return before it contends
+// again, so lead never runs twice at once. When lead returns by itself, leadership is given up, so
+// that another server may try. At the end a lease that is held is released, and the next leader
+// need not wait for it to expire.
 //
-// It does without client-go's elector, which looks at the lease every 1 to 2.2 retry periods: a follower sees a renewal late by so
-// much, and its end again. Here a follower watches, and acts at the moment at which the lease ends.
+// It does without client-go's elector, which looks at the lease every 1 to 2.2 retry periods: a
+// follower sees a renewal late by so much, and its end again. Here a follower watches, and acts at
+// the moment at which the lease ends.
 func (e *Election) Run(ctx context.Context, lead Lead) error {
 	config := rest.AddUserAgent(rest.CopyConfig(e.REST), "leader-election")
 	if e.Won == nil {

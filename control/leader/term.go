@@ -24,8 +24,8 @@ type term struct {
 	won   func(ctx context.Context, token string) error
 	log   *slog.Logger
 
-	// lease is the Lease as this term wrote it last, and began when that write was begun. They are used by one goroutine at a
-	// time.
+	// lease is the Lease as this term wrote it last, and began when that write was begun. They are
+	// used by one goroutine at a time.
 	lease *coordinationv1.Lease
 	began time.Time
 }
@@ -39,8 +39,9 @@ func (t *term) take(ctx context.Context, lease *coordinationv1.Lease) (err error
 	return err
 }
 
-// run leads until ctx ends, the lease is lost, or lead returns. The lease is renewed until lead has returned, also after ctx has
-// ended: otherwise another server could act while this one still does. Then it is released, if it is still held.
+// run leads until ctx ends, the lease is lost, or lead returns. The lease is renewed until lead has
+// returned, also after ctx has ended: otherwise another server could act while this one still does.
+// Then it is released, if it is still held.
 func (t *term) run(ctx context.Context, lead Lead) {
 	t.log.Info("this server leads", "term", t.token)
 	held, lose := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -100,7 +101,8 @@ func (t *term) keep(ctx context.Context, lose context.CancelCauseFunc) {
 	}
 }
 
-// renew writes the lease once more. That somebody wrote something else into it, such as a label, is no loss.
+// renew writes the lease once more. That somebody wrote something else into it, such as a label, is
+// no loss.
 func (t *term) renew(ctx context.Context) error {
 	lease, err := t.lock.put(ctx, renewed(t.lease))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {

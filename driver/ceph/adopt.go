@@ -98,19 +98,20 @@ func (x *adopter) checkNames() {
 		same := c.Namespace == x.Namespace && c.Name == x.Name
 		switch {
 		case same && c.Annotations[AnnotationAdopted] == fsid:
-			x.note("storagecluster/%s is this cluster already: what is missing is added, and nothing else changes", c.Name)
+			x.note("storagecluster/%s is already this cluster: missing objects are added, nothing else changes", c.Name)
 		case same:
 			x.problem("storagecluster/%s is another cluster (fsid %s; the one to adopt is %s): choose another name",
 				c.Name, cmp.Or(c.Annotations[AnnotationAdopted], x.knownFSID(), "not known"), fsid)
 		case c.Annotations[AnnotationAdopted] == fsid || fsidOf(c) == fsid:
-			x.problem("the Ceph cluster %s is storagecluster/%s in namespace %s already", fsid, c.Name, c.Namespace)
+			x.problem("the Ceph cluster %s is already storagecluster/%s in namespace %s", fsid, c.Name, c.Namespace)
 		}
 	}
 	if known := x.knownFSID(); known != "" && known != fsid {
-		x.problem("Secrets %s-key-* belong to another Ceph cluster (fsid %s): delete them if its data is not needed any more, or choose another name", x.Name, known)
+		x.problem("Secrets %s-key-* belong to another Ceph cluster (fsid %s): delete them if its data is no longer "+
+			"needed, or choose another name", x.Name, known)
 	}
 	if own := strings.ToLower(x.Conf["global"]["fsid"]); own != "" && own != fsid {
-		x.problem("ceph.conf is of the cluster %s, and the mons that it names are of %s: give the right file with --conf", own, fsid)
+		x.problem("ceph.conf belongs to cluster %s, but its mons belong to %s: give the right file with --conf", own, fsid)
 	}
 }
 
@@ -137,14 +138,15 @@ func (x *adopter) checkReleases() {
 	slices.SortFunc(versions, func(a, b string) int { return slices.Compare(releaseNumbers(a), releaseNumbers(b)) })
 	for _, v := range versions {
 		if major := releaseNumbers(v)[0]; major < oldestRelease || major > newestRelease {
-			x.problem("Ceph %s runs: Holdfast runs releases from %d to %d. Bring the cluster to one of them first", v, oldestRelease, newestRelease)
+			x.problem("the cluster runs Ceph %s, but Holdfast supports the releases %d to %d: upgrade the cluster first",
+				v, oldestRelease, newestRelease)
 		}
 	}
 	if len(versions) > 1 {
-		x.problem("several releases run side by side (%s): finish the upgrade first, so that there is one thing at a time to go wrong", strings.Join(versions, ", "))
+		x.problem("several releases run (%s): finish the upgrade first", strings.Join(versions, ", "))
 	}
 	if auth := x.Conf["global"]["auth_cluster_required"]; auth != "" && auth != "cephx" {
-		x.problem("auth_cluster_required is %q: Holdfast's daemons prove who they are by cephx alone. Switch cephx on first", auth)
+		x.problem("auth_cluster_required is %q: Holdfast needs cephx; enable it first", auth)
 	}
 }
 

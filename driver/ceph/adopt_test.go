@@ -257,28 +257,28 @@ func TestAdopt_refused(t *testing.T) {
 			c := newWorld(3, 2).cluster
 			c.Name, c.Annotations = "other", map[string]string{AnnotationAdopted: adoptedFSID}
 			r.Clusters = []api.StorageCluster{*c}
-		}, "is storagecluster/other"},
+		}, "is already storagecluster/other"},
 		"keys of another cluster": {func(r *AdoptRequest) {
 			r.Secrets = []engine.SecretInfo{{Name: "c-key-mon", Annotations: map[string]string{AnnotationFSID: "x"}}}
 		}, "belong to another Ceph cluster"},
 		"another ceph.conf": {func(r *AdoptRequest) { r.Conf["global"]["fsid"] = "x" }, "give the right file"},
 		"without cephx":     {func(r *AdoptRequest) { r.Conf["global"]["auth_cluster_required"] = "none" }, "cephx"},
-		"old release":       {func(r *AdoptRequest) { each(r, func(d *ClusterDaemon) { d.Version = "15.2.17" }) }, "releases from 16"},
+		"old release":       {func(r *AdoptRequest) { each(r, func(d *ClusterDaemon) { d.Version = "15.2.17" }) }, "supports the releases 16 to"},
 		"in an upgrade":     {func(r *AdoptRequest) { r.daemonOf("osd.1").Version = "18.2.7" }, "finish the upgrade"},
-		"no host":           {func(r *AdoptRequest) { r.Hosts = r.Hosts[:2] }, "h3, which is no host of Holdfast"},
-		"a silent manager":  {func(r *AdoptRequest) { r.daemonOf("osd.2").Options = nil }, "the manager does not tell the configuration of osd.2"},
+		"no host":           {func(r *AdoptRequest) { r.Hosts = r.Hosts[:2] }, "runs on h3, which is not a host"},
+		"a silent manager":  {func(r *AdoptRequest) { r.daemonOf("osd.2").Options = nil }, "the mgr has no configuration of osd.2"},
 		"not seen":          {func(r *AdoptRequest) { r.Hosts[2].Status.Foreign = nil }, "does not see its process"},
 		"down":              {func(r *AdoptRequest) { r.daemonOf("osd.1").Up = false; r.Hosts[0].Status.Foreign = nil }, "osd.1 does not run"},
-		"container":         {func(r *AdoptRequest) { r.Hosts[0].Status.Foreign[0].Container = true }, "mon.h1 on h1 runs in a container"},
-		"unit":              {func(r *AdoptRequest) { r.Hosts[0].Status.Foreign[2].Unit = "mine.service" }, "the unit mine.service"},
-		"another address":   {func(r *AdoptRequest) { r.daemonOf("mon.h1").Addrs = "[v2:10.9.9.9:3300/0,v1:10.9.9.9:6789/0]" }, "no address of host h1"},
+		"container":         {func(r *AdoptRequest) { r.Hosts[0].Status.Foreign[0].Container = true }, "cannot adopt mon.h1 on h1: it runs in a container"},
+		"unit":              {func(r *AdoptRequest) { r.Hosts[0].Status.Foreign[2].Unit = "mine.service" }, "its unit mine.service"},
+		"another address":   {func(r *AdoptRequest) { r.daemonOf("mon.h1").Addrs = "[v2:10.9.9.9:3300/0,v1:10.9.9.9:6789/0]" }, "not an address of host h1"},
 		"v1 alone":          {func(r *AdoptRequest) { r.daemonOf("mon.h1").Addrs = "[v1:10.0.0.1:6789/0]" }, "enable-msgr2"},
 		"name": {func(r *AdoptRequest) {
 			r.daemonOf("mgr.h1").ID = "H_1"
 			r.Hosts[0].Status.Foreign[1].ID, r.Hosts[0].Status.Foreign[1].Unit = "H_1", ""
-		}, `"H_1" cannot be the name`},
-		"older packages":     {func(r *AdoptRequest) { r.Hosts[0].Status.Packages[TypeOSD] = "16.2.9" }, "the older 16.2.9 is installed"},
-		"no packages":        {func(r *AdoptRequest) { r.Hosts[0].Status.Packages = nil }, "host h1 has no ceph-mon of its own"},
+		}, `"H_1" is not a valid name`},
+		"older packages":     {func(r *AdoptRequest) { r.Hosts[0].Status.Packages[TypeOSD] = "16.2.9" }, "the host has the older 16.2.9"},
+		"no packages":        {func(r *AdoptRequest) { r.Hosts[0].Status.Packages = nil }, "host h1 has no executable ceph-mon"},
 		"FileStore":          {func(r *AdoptRequest) { r.daemonOf("osd.1").Store = "filestore" }, "only BlueStore"},
 		"mapped":             {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[0].Kind = api.DeviceMapped }, "only logical volumes and LUKS are"},
 		"RAID":               {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[0].Kind = api.DeviceRaid }, "only logical volumes and LUKS are"},
@@ -289,15 +289,15 @@ func TestAdopt_refused(t *testing.T) {
 			sealDevices(r)
 			all := r.Hosts[0].Status.Devices
 			all[3].Ceph, all[3].Filesystem, all[3].Holders, r.Hosts[0].Status.Devices = all[5].Ceph, nil, nil, all[:5]
-		}, "some of its devices encrypted"},
-		"encrypted on what?": {func(r *AdoptRequest) { sealDevices(r); r.Hosts[0].Status.Devices[2].Holders = nil }, "on which device it lies"},
+		}, "only some of its devices are encrypted"},
+		"encrypted on what?": {func(r *AdoptRequest) { sealDevices(r); r.Hosts[0].Status.Devices[2].Holders = nil }, "does not find the device under it"},
 		"DB twice": {func(r *AdoptRequest) {
 			onVolumes(r)
 			r.Hosts[0].Status.Devices[1].Ceph, r.Hosts[0].Status.Devices[1].Holders = r.Hosts[0].Status.Devices[3].Ceph, nil
 		}, "have the same label"},
 		"in a file":          {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[0].Ceph = nil }, "no device of the host has its label"},
 		"twice":              {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[1].Ceph = r.Hosts[0].Status.Devices[0].Ceph }, "have the same label"},
-		"no identity":        {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[0].ID = "unstable-sdb" }, "no identity that stays"},
+		"no identity":        {func(r *AdoptRequest) { r.Hosts[0].Status.Devices[0].ID = "unstable-sdb" }, "no persistent id"},
 		"two mons":           {func(r *AdoptRequest) { r.Facts.Daemons = r.Facts.Daemons[:6] }, "has 2 mons"},
 		"no store of a mon":  {func(r *AdoptRequest) { r.Hosts[0].Status.Foreign[0].Data = "" }, "the store of mon.h1"},
 		"a mon of two hosts": {func(r *AdoptRequest) { r.daemonOf("mon.h1").Addrs = "nonsense" }, "listens on nonsense"},

@@ -23,7 +23,8 @@ var labelParts = []struct{ device, part string }{{DeviceBlock, ""}, {DeviceDB, "
 func (x *adopter) devicesOf(d *ClusterDaemon, h *api.Host) (devices []api.DaemonDevice, text string) {
 	unknown := cmp.Or(d.Path, "?")
 	if d.Store != "" && d.Store != "bluestore" {
-		x.problem("%s has the object store %s: only BlueStore is run. Make it anew as BlueStore ('ceph osd destroy', then 'ceph-volume') first", d.Label(), d.Store)
+		x.problem("%s uses the object store %s: only BlueStore is supported; recreate it as BlueStore first ('ceph osd "+
+			"destroy', then 'ceph-volume')", d.Label(), d.Store)
 		return nil, unknown
 	}
 	var texts []string
@@ -43,7 +44,7 @@ func (x *adopter) devicesOf(d *ClusterDaemon, h *api.Host) (devices []api.Daemon
 		texts = append(texts, tellDevice(want.part, lies, secret != "", h))
 	}
 	if sealed := devices[0].KeySecret; slices.ContainsFunc(devices, func(dev api.DaemonDevice) bool { return dev.KeySecret != sealed }) {
-		x.problem("%s on %s has some of its devices encrypted, and others not: it is taken over when all are, or none. Replace it first", d.Label(), h.Name)
+		x.problem("cannot adopt %s on %s: only some of its devices are encrypted; replace the OSD first", d.Label(), h.Name)
 		return nil, unknown
 	}
 	return devices, strings.Join(texts, ", ")
@@ -60,12 +61,15 @@ func (x *adopter) labelled(d *ClusterDaemon, h *api.Host, name, part string) *ap
 	}
 	switch {
 	case len(at) == 0 && part == "":
-		x.problem("%s on %s: no device of the host has its label (uuid %s). An OSD whose data is in a file, and not on a disk, a partition or a logical volume, is not taken over", d.Label(), h.Name, d.UUID)
+		x.problem("cannot adopt %s on %s: no device of the host has its label (uuid %s); an OSD must be on a disk, a "+
+			"partition or a logical volume, not in a file", d.Label(), h.Name, d.UUID)
 	case len(at) == 0:
-		x.problem("%s on %s: no device of the host has the label of its %s (uuid %s). One that is in a file, and not on a disk, a partition or a logical volume, is not taken "+
-			"over: bring it back to the main device ('ceph-bluestore-tool bluefs-bdev-migrate') or replace the OSD first", d.Label(), h.Name, name, d.UUID)
+		x.problem("cannot adopt %s on %s: no device of the host has the label of its %s (uuid %s), which must not be in "+
+			"a file; move it to the main device ('ceph-bluestore-tool bluefs-bdev-migrate') or replace the OSD first",
+			d.Label(), h.Name, name, d.UUID)
 	case len(at) > 1:
-		x.problem("%s on %s: %s and %s have the same label (uuid %s): which of them is the OSD's?", d.Label(), h.Name, at[0].ID, at[1].ID, d.UUID)
+		x.problem("cannot adopt %s on %s: %s and %s have the same label (uuid %s); detach the copy",
+			d.Label(), h.Name, at[0].ID, at[1].ID, d.UUID)
 	default:
 		return at[0]
 	}
@@ -81,10 +85,12 @@ func (x *adopter) standsFor(d *ClusterDaemon, h *api.Host, dev *api.Device) (lie
 	below := beneath(dev, h)
 	switch {
 	case len(below) != 1:
-		x.problem("%s on %s: %s is encrypted, and the agent does not see on which device it lies", d.Label(), h.Name, dev.Path)
+		x.problem("cannot adopt %s on %s: %s is encrypted, and the agent does not find the device under it",
+			d.Label(), h.Name, dev.Path)
 	case x.Facts.DeviceKeys[strings.ToLower(d.UUID)] == "":
-		x.problem("%s on %s: %s is encrypted, and the mons do not have its key (dm-crypt/osd/%s/luks in 'ceph config-key ls'): without it nobody opens it after a boot. "+
-			"Replace the OSD first", d.Label(), h.Name, dev.Path, strings.ToLower(d.UUID))
+		x.problem("cannot adopt %s on %s: %s is encrypted, and the mons do not have its key (dm-crypt/osd/%s/luks in "+
+			"'ceph config-key ls'), which every boot needs; replace the OSD first",
+			d.Label(), h.Name, dev.Path, strings.ToLower(d.UUID))
 	default:
 		return below[0], secretName(x.Name, d.Label())
 	}
@@ -95,13 +101,16 @@ func (x *adopter) standsFor(d *ClusterDaemon, h *api.Host, dev *api.Device) (lie
 func (x *adopter) checkDevice(d *ClusterDaemon, h *api.Host, name string, dev *api.Device) bool {
 	switch {
 	case strings.HasPrefix(dev.ID, "dm-CRYPT-LUKS1-"):
-		x.problem("%s on %s has its %s encrypted with LUKS 1, whose header cannot say whose it is: end the OSD, close the device, and 'cryptsetup convert --type luks2' makes it LUKS 2, "+
-			"with the same data and key; then start the OSD again", d.Label(), h.Name, name)
+		x.problem("cannot adopt %s on %s: its %s is encrypted with LUKS 1, whose header cannot hold the OSD's id; stop "+
+			"the OSD, close the device, run 'cryptsetup convert --type luks2' (keeps data and key), and start the OSD",
+			d.Label(), h.Name, name)
 	case dev.Kind == api.DeviceRaid, dev.Kind == api.DeviceMapped && !strings.HasPrefix(dev.ID, volumePrefix):
-		x.problem("%s on %s has its %s on %s (%s), which is not taken over: of what the kernel builds of other devices, only logical volumes and LUKS are. Replace it by an OSD on "+
-			"the whole disk, a partition or a logical volume, or leave the cluster as it is", d.Label(), h.Name, name, dev.Path, dev.ID)
+		x.problem("cannot adopt %s on %s: its %s is on %s (%s); of device-mapper and md devices only logical volumes and "+
+			"LUKS are supported. Replace the OSD by one on a disk, a partition or a logical volume first",
+			d.Label(), h.Name, name, dev.Path, dev.ID)
 	case strings.HasPrefix(dev.ID, "unstable-"):
-		x.problem("%s on %s: its device %s has no identity that stays (WWN, serial number, partition UUID)", d.Label(), h.Name, dev.Path)
+		x.problem("cannot adopt %s on %s: its device %s has no persistent id (WWN, serial number, partition UUID)",
+			d.Label(), h.Name, dev.Path)
 	default:
 		return true
 	}
@@ -126,7 +135,7 @@ func tellDevice(part string, dev *api.Device, encrypted bool, h *api.Host) strin
 		for _, disk := range beneath(dev, h) {
 			disks = append(disks, disk.ID)
 		}
-		text = dev.Path + ", LVM on " + cmp.Or(strings.Join(disks, " and "), "disks that are not known")
+		text = dev.Path + ", LVM on " + cmp.Or(strings.Join(disks, " and "), "unknown disks")
 	}
 	if encrypted {
 		text += ", encrypted"

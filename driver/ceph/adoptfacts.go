@@ -118,7 +118,7 @@ func (x *adoptAsker) status() error {
 		x.facts.Others = append(x.facts.Others, "mds."+mds.Name)
 	}
 	if s.FSMap.Spare > 0 {
-		x.facts.Others = append(x.facts.Others, fmt.Sprintf("%d mds that stand by", s.FSMap.Spare))
+		x.facts.Others = append(x.facts.Others, fmt.Sprintf("%d standby mds", s.FSMap.Spare))
 	}
 	for _, service := range slices.Sorted(maps.Keys(s.ServiceMap.Services)) {
 		for _, id := range slices.Sorted(maps.Keys(s.ServiceMap.Services[service].Daemons)) {
@@ -267,7 +267,7 @@ func (x *adoptAsker) keys() error {
 			return err
 		}
 		if len(keys) != 1 || keys[0].Key == "" {
-			return fmt.Errorf("Ceph does not tell the key of %s", entity) //nolint:staticcheck // Ceph is a name
+			return fmt.Errorf("Ceph returned no key of %s", entity) //nolint:staticcheck // Ceph is a name
 		}
 		x.facts.Keys[entity] = keys[0]
 	}

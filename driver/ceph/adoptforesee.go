@@ -33,7 +33,7 @@ func (x *Adoption) Foresee(ctx context.Context, d *Driver, hosts []api.Host, oth
 	view.AddNeighbours(x.Nodes, func(map[string]bool) []*api.Daemon { return others }, []api.StorageCluster{*view.Cluster})
 	seen, err := d.Observe(ctx, view, x)
 	if err != nil {
-		return nil, fmt.Errorf("while looking at what would be planned: %w", err)
+		return nil, fmt.Errorf("while planning for the time after the hand-over: %w", err)
 	}
 	view.System = seen
 	return d.Plan(view, now), nil
@@ -53,13 +53,13 @@ func (x *Adoption) Secret(_ context.Context, name string) (map[string][]byte, er
 func (x *Adoption) Tell(plan *engine.Plan) {
 	for _, d := range plan.Decisions {
 		if d.Verdict == api.VerdictRefuse {
-			x.Problems = append(x.Problems, fmt.Sprintf("when all is handed over, %s would be refused: %s", d.Object, d.Message))
+			x.Problems = append(x.Problems, fmt.Sprintf("after the hand-over %s would be refused: %s", d.Object, d.Message))
 		}
 		if d.Verdict == api.VerdictDo {
-			x.Notes = append(x.Notes, fmt.Sprintf("when all is handed over: %s: %s", d.Object, d.Message))
+			x.Notes = append(x.Notes, fmt.Sprintf("after the hand-over: %s: %s", d.Object, d.Message))
 		}
 	}
 	for _, r := range plan.Remove {
-		x.Problems = append(x.Problems, fmt.Sprintf("when all is handed over, daemon/%s would be removed: %s", r.Name, r.Reason))
+		x.Problems = append(x.Problems, fmt.Sprintf("after the hand-over daemon/%s would be removed: %s", r.Name, r.Reason))
 	}
 }

@@ -27,14 +27,16 @@ func (x *adopter) count(daemonType string) (n int) {
 func (x *adopter) checkCounts() {
 	hosts := map[string]string{}
 	if n := x.count(TypeMon); n%2 == 0 || n > 9 {
-		x.problem("the cluster has %s: their number has to be odd, and 9 at most. Add or remove one first", words.Plural(n, "mon"))
+		x.problem("cannot adopt: the cluster has %s, but the number must be odd and at most 9; add or remove one first",
+			words.Plural(n, "mon"))
 	}
 	if n := x.count(TypeMgr); n == 0 || n > 5 {
-		x.problem("the cluster has %s: it has to have one to five", words.Plural(n, "mgr"))
+		x.problem("cannot adopt: the cluster has %s, but one to five are supported", words.Plural(n, "mgr"))
 	}
 	for _, m := range x.members {
 		if other := hosts[m.Host]; other != "" {
-			x.problem("mon.%s and mon.%s are both on host %s: each mon has a host of its own. Remove one of them first", other, m.ID, m.Host)
+			x.problem("cannot adopt: mon.%s and mon.%s are both on host %s, but each mon needs a host of its own; remove "+
+				"one of them first", other, m.ID, m.Host)
 		}
 		hosts[m.Host] = m.ID
 	}
@@ -43,10 +45,12 @@ func (x *adopter) checkCounts() {
 // leaveAlone tells of what Ceph has beside mons, managers and OSDs.
 func (x *adopter) leaveAlone() {
 	if len(x.Facts.Others) > 0 {
-		x.note("left alone, as they are: %s. Filesystems, object stores and their daemons are not taken over", strings.Join(x.Facts.Others, ", "))
+		x.note("left unchanged: %s; Holdfast does not adopt filesystems, object stores and their daemons",
+			strings.Join(x.Facts.Others, ", "))
 	}
 	if x.Facts.Health != healthOK {
-		x.note("the cluster is in state %s: it can be adopted so, and is handed over only when all placement groups are active+clean", x.Facts.Health)
+		x.note("the cluster is in state %s: you can adopt it now; the hand-over waits until all placement groups are "+
+			"active+clean", x.Facts.Health)
 	}
 }
 

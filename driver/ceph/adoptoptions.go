@@ -138,8 +138,7 @@ func (x *adopter) ownEach(set func(section, name, value string), differ options)
 		}
 	}
 	if len(told) > 0 {
-		x.note("the ceph.conf of the hosts differ, so these options are set for each daemon by itself: %s",
-			words.Few(told))
+		x.note("the ceph.conf files of the hosts differ: these options are set per daemon: %s", words.Few(told))
 	}
 }
 
@@ -153,9 +152,9 @@ func (x *adopter) unknownFiles() {
 		}
 	}
 	if len(labels) > 0 {
-		x.problem("the manager does not tell the configuration of %s ('ceph config show %s'), so nobody knows "+
-			"whether the ceph.conf of the hosts differ: a daemon that has just been "+
-			"started has told it within seconds, and a manager has to be active", words.Few(labels), labels[0])
+		x.problem("cannot compare the ceph.conf of the hosts: the mgr has no configuration of %s ('ceph config show "+
+			"%s'); check that a mgr is active, wait some seconds after a daemon's start, and run the command again",
+			words.Few(labels), labels[0])
 	}
 }
 
@@ -172,13 +171,12 @@ func (x *adopter) tellPlaces() {
 		}
 	}
 	if len(astray) > 0 {
-		x.note("CRUSH has OSDs elsewhere than the ceph.conf of their hosts says, and there they stay: %s",
+		x.note("CRUSH locations of OSDs differ from the ceph.conf of their hosts, and Holdfast keeps them: %s",
 			words.Few(astray))
 	}
 	if said {
-		x.note("crush_location and crush_location_hook are not taken over from ceph.conf: each OSD stays where " +
-			"CRUSH has it. A new one comes into the CRUSH host of its Host; " +
-			"'holdfast host label --location' says where a new host is")
+		x.note("crush_location and crush_location_hook of ceph.conf are ignored: each OSD keeps its CRUSH location, and " +
+			"a new OSD gets that of its Host; set the location of a new host with 'holdfast host label --location'")
 	}
 }
 

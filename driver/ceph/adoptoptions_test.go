@@ -47,8 +47,8 @@ func TestAdopt_places(t *testing.T) {
 	}
 	text := strings.Join(x.Notes, "\n")
 	for _, want := range []string{
-		"CRUSH has OSDs elsewhere than the ceph.conf of their hosts says, and there they stay: osd.2 (root=default rack=r2 host=H2)\n",
-		"crush_location and crush_location_hook are not taken over from ceph.conf: each OSD stays where CRUSH has it.",
+		"CRUSH locations of OSDs differ from the ceph.conf of their hosts, and Holdfast keeps them: osd.2 (root=default rack=r2 host=H2)\n",
+		"crush_location and crush_location_hook of ceph.conf are ignored: each OSD keeps its CRUSH location",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in %s", want, text)
@@ -86,7 +86,7 @@ func TestAdopt_differ(t *testing.T) {
 		t.Errorf("%q (-want +got):\n%s", x.Problems, diff)
 	}
 	if !slices.ContainsFunc(x.Notes, func(s string) bool {
-		return strings.HasPrefix(s, "the ceph.conf of the hosts differ, so these options are set for each daemon by itself: mon.h1 debug_ms = 1/1")
+		return strings.HasPrefix(s, "the ceph.conf files of the hosts differ: these options are set per daemon: mon.h1 debug_ms = 1/1")
 	}) {
 		t.Errorf("%q", x.Notes)
 	}

@@ -83,13 +83,15 @@ func (x *adopter) hostOf(d *ClusterDaemon) (*api.Host, *api.ForeignDaemon) {
 	}
 	switch {
 	case d.Host == "" || !d.Up:
-		x.problem("%s does not run: start it, or remove it from the cluster, first", d.Label())
+		x.problem("cannot adopt: %s does not run; start it, or remove it from the cluster", d.Label())
 	case named == nil:
-		x.problem("%s runs on %s, which is no host of Holdfast: join it ('holdfast token create --role agent' here, 'holdfast agent --join' there)", d.Label(), d.Host)
+		x.problem("%s runs on %s, which is not a host: join it ('holdfast token create --role agent' here, 'holdfast "+
+			"agent --join' there)", d.Label(), d.Host)
 	case !named.AgentHeard():
-		x.problem("%s runs on host %s, whose agent is silent: start it", d.Label(), named.Name)
+		x.problem("%s runs on host %s, whose agent is disconnected: start the agent", d.Label(), named.Name)
 	default:
-		x.problem("%s runs on host %s by Ceph's word, and the agent there does not see its process: one that has just been started is seen within 30 s", d.Label(), named.Name)
+		x.problem("Ceph reports %s on host %s, but the agent does not see its process: wait 30 s after a start",
+			d.Label(), named.Name)
 	}
 	return named, nil
 }
@@ -99,23 +101,27 @@ func (x *adopter) checkProcess(d *ClusterDaemon, h *api.Host, p *api.ForeignDaem
 	installed := h.Status.Release(d.Type)
 	switch {
 	case !h.AgentHeard():
-		x.problem("%s runs on host %s, whose agent is silent: start it", d.Label(), h.Name)
+		x.problem("%s runs on host %s, whose agent is disconnected: start the agent", d.Label(), h.Name)
 	case p.Container || d.Contained:
-		x.problem("%s on %s runs in a container (cephadm, Rook): Holdfast takes over daemons of the host's own packages alone. Its data is Ceph's own, "+
-			"so running it from packages first (same release, 'ceph-volume activate') is the way", d.Label(), h.Name)
+		x.problem("cannot adopt %s on %s: it runs in a container (cephadm, Rook); first run it from the host's packages "+
+			"on the same data (same release, 'ceph-volume activate')", d.Label(), h.Name)
 	case p.Unit != "" && p.Unit != d.Type+"@"+d.ID+".service":
-		x.problem("%s on %s is run by the unit %s, which is none of Ceph's packages (%s@%s.service): Holdfast does not know what else that unit does. "+
-			"Start the daemon by Ceph's own unit first", d.Label(), h.Name, p.Unit, d.Type, d.ID)
+		x.problem("cannot adopt %s on %s: its unit %s does not belong to Ceph's packages (%s@%s.service) and may do more "+
+			"than start it; start the daemon by Ceph's unit first", d.Label(), h.Name, p.Unit, d.Type, d.ID)
 	case !named.MatchString(d.ID):
-		x.problem("%s: %q cannot be the name of a Daemon (small letters, digits, dots and dashes, at most 40): replace it by one with another name first", d.Label(), d.ID)
+		x.problem("cannot adopt %s: %q is not a valid name of a Daemon (lower-case letters, digits, dots and dashes, at "+
+			"most 40); replace it by a daemon with another name first", d.Label(), d.ID)
 	case d.Type == TypeMon && p.Data == "":
-		x.problem("the directory of the store of %s on %s is not known", d.Label(), h.Name)
+		x.problem("the directory of the store of %s on %s is unknown", d.Label(), h.Name)
 	case installed == "":
-		x.problem("host %s has no %s of its own that would run: install the packages of release %s, which %s runs", h.Name, d.Type, d.Version, d.Label())
+		x.problem("host %s has no executable %s: install the packages of release %s, which %s runs",
+			h.Name, d.Type, d.Version, d.Label())
 	case d.Version != "" && olderRelease(installed, d.Version):
-		x.problem("%s on %s runs %s, and the older %s is installed there: it could not read what the newer one has written. Install %s first", d.Label(), h.Name, d.Version, installed, d.Version)
+		x.problem("cannot hand over %s on %s: it runs %s, but the host has the older %s, which cannot read the newer "+
+			"data; install %s first", d.Label(), h.Name, d.Version, installed, d.Version)
 	case d.Version != "" && installed != d.Version:
-		x.note("%s on %s runs %s, and %s is installed there: it runs that one from its hand-over on", d.Label(), h.Name, d.Version, installed)
+		x.note("%s on %s runs %s, but the host has %s: it runs that release from its hand-over",
+			d.Label(), h.Name, d.Version, installed)
 	}
 }
 
@@ -125,10 +131,11 @@ func (x *adopter) addressOf(d *ClusterDaemon, h *api.Host) string {
 	switch {
 	case h == nil:
 	case address == "" || !slices.Contains(h.Status.Addresses, address):
-		x.problem("%s listens on %s by Ceph's word, which is no address of host %s (%s)", d.Label(), cmp.Or(d.Addrs, "nothing"), h.Name, strings.Join(h.Status.Addresses, ", "))
+		x.problem("Ceph reports that %s listens on %s, which is not an address of host %s (%s)",
+			d.Label(), cmp.Or(d.Addrs, "nothing"), h.Name, strings.Join(h.Status.Addresses, ", "))
 	case d.Type == TypeMon && strings.ReplaceAll(d.Addrs, "/0", "") != (member{d.ID, h.Name, address}).addrs():
-		x.problem("%s listens on %s, and Holdfast knows mons at the ports %s (v2) and %s (v1) alone: 'ceph mon enable-msgr2' switches v2 on; a mon at other ports has to be "+
-			"replaced by one at these first", d.Label(), d.Addrs, portV2, portV1)
+		x.problem("cannot adopt: %s listens on %s, but Holdfast supports only the ports %s (v2) and %s (v1); enable v2 "+
+			"with 'ceph mon enable-msgr2', or replace a mon at other ports", d.Label(), d.Addrs, portV2, portV1)
 	}
 	return address
 }

@@ -55,13 +55,13 @@ func (p *planner) planWatched() {
 	switch a := handingOver(p.view); {
 	case a != nil:
 		p.decide(api.VerdictSkip, api.ReasonActionActs, object,
-			"its daemons are being handed over by action/%s, which alone changes them now", a.Name)
+			"action/%s hands its daemons over; the plan leaves them alone until it ends", a.Name)
 	case len(names) == 0:
 		p.decide(api.VerdictWait, api.ReasonDependencyNotReady, object,
-			"it was adopted, and has no Daemons: say 'holdfast ceph adopt' again, or delete the StorageCluster")
+			"it was adopted and has no Daemons: run 'holdfast ceph adopt' again, or delete the StorageCluster")
 	default:
 		p.decide(api.VerdictSkip, api.ReasonObserveOnly, object,
-			"it is only watched, and nothing of it is changed, until 'holdfast ceph adopt %s --hand-over': %s",
+			"its daemons are watched and not changed until 'holdfast ceph adopt %s --hand-over': %s",
 			p.cluster.Name, words.Few(names))
 	}
 	p.refuseModes()
@@ -82,8 +82,8 @@ func (p *planner) refuseModes() {
 		if h := p.hosts[d.Spec.Host]; h != nil && h.ModeOf() != api.HostActive && !told[h.Name] {
 			told[h.Name] = true
 			p.decide(api.VerdictRefuse, api.ReasonObserveOnly, engine.HostObject(h.Name),
-				"the cluster is not handed over yet, so nobody would stop or move its daemons: say "+
-					"'holdfast ceph adopt %s --hand-over' first, or do on that host what you did before", p.cluster.Name)
+				"cannot stop or move its daemons: the cluster is not handed over; run 'holdfast ceph adopt %s --hand-over', or "+
+					"use your former procedure", p.cluster.Name)
 		}
 	}
 }

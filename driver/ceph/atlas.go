@@ -56,7 +56,7 @@ func (a *atlas) add(host string, in map[string]string) {
 			s = &spot{level: level, in: map[string]string{}, by: host}
 			a.spots[name] = s
 		case s.level != level:
-			s.fail("%s is a %s by the labels of host %s, and a %s by those of host %s", name, s.level, s.by, level, host)
+			s.fail("%s is a %s in the labels of host %s, but a %s in those of host %s", name, s.level, s.by, level, host)
 			continue
 		}
 		for _, larger := range above(level) {
@@ -65,7 +65,8 @@ func (a *atlas) add(host string, in map[string]string) {
 			case was == "":
 				s.in[larger] = is
 			default:
-				s.fail("%s %s is in %s %s by the labels of host %s, and in %s by those of host %s", level, name, larger, was, s.by, is, host)
+				s.fail("%s %s is in %s %s in the labels of host %s, but in %s in those of host %s",
+					level, name, larger, was, s.by, is, host)
 			}
 		}
 	}
@@ -91,7 +92,7 @@ func (a *atlas) twin(level, name string) (none engine.Objection) {
 		return none
 	}
 	return engine.Refusal(api.ReasonMisplaced,
-		"hosts with data that are labelled with %s %s are in %s in CRUSH: label the hosts with %s, or rename that "+
+		"hosts with data have the label %s %s, but CRUSH has them in %s: label the hosts with %s, or rename the bucket "+
 			"('holdfast ceph shell -- ceph osd crush rename-bucket %s %s')", level, name, is, is, is, name)
 }
 
@@ -99,8 +100,8 @@ func (a *atlas) twin(level, name string) (none engine.Objection) {
 func (s *spot) fail(format string, args ...any) {
 	if s.wrong.None() {
 		s.wrong = engine.Refusal(api.ReasonConflict,
-			"%s: in CRUSH a name stands for one bucket, so label them with distinct names "+
-				"('holdfast host label --location')", fmt.Sprintf(format, args...))
+			"%s: CRUSH has one bucket of each name; label the hosts with distinct names ('holdfast host label --location')",
+			fmt.Sprintf(format, args...))
 	}
 }
 
@@ -113,8 +114,9 @@ func (a *atlas) locate(h *api.Host) (in map[string]string, why engine.Objection)
 	in = locationOf(h)
 	short := a.home(h.Name)
 	if b, there := a.crush[short]; there && b.Type != "host" {
-		return nil, engine.Refusal(api.ReasonConflict, "CRUSH has a %s of the name %s, which is that of a host: "+
-			"rename it ('ceph osd crush rename-bucket')", b.Type, short)
+		return nil, engine.Refusal(api.ReasonConflict,
+			"CRUSH has a %s named %s, which is the name of a host: rename the bucket ('ceph osd crush rename-bucket')",
+			b.Type, short)
 	}
 	for _, level := range levels {
 		name := in[level]
@@ -123,7 +125,7 @@ func (a *atlas) locate(h *api.Host) (in map[string]string, why engine.Objection)
 		}
 		if !crushName.MatchString(name) || osdLike.MatchString(name) {
 			return nil, engine.Refusal(api.ReasonInvalidSpec,
-				"%s cannot be the name of a %s in CRUSH: label host %s with another one", name, level, h.Name)
+				"%s is not a valid CRUSH name of a %s: label host %s with another name", name, level, h.Name)
 		}
 		if b, there := a.crush[name]; there {
 			return in, misfit(b, level, name, in)
@@ -138,7 +140,8 @@ func (a *atlas) locate(h *api.Host) (in map[string]string, why engine.Objection)
 			case in[larger] == "":
 				in[larger] = is
 			default:
-				s.fail("%s %s is in %s %s by the labels of host %s, and in %s by those of others", level, name, larger, is, s.by, in[larger])
+				s.fail("%s %s is in %s %s in the labels of host %s, but in %s in those of other hosts",
+					level, name, larger, is, s.by, in[larger])
 			}
 		}
 		if !s.wrong.None() {
@@ -151,8 +154,9 @@ func (a *atlas) locate(h *api.Host) (in map[string]string, why engine.Objection)
 // misfit says why a bucket that CRUSH has cannot be the one of a location.
 func misfit(b Bucket, level, name string, in map[string]string) (none engine.Objection) {
 	if b.Type != level && b.Type != "" {
-		return engine.Refusal(api.ReasonConflict, "CRUSH has a %s of the name %s, which is that of a %s by the labels: "+
-			"label the hosts with another name", b.Type, name, level)
+		return engine.Refusal(api.ReasonConflict,
+			"CRUSH has a %s named %s, but the labels of hosts use the name for a %s: choose another name in the labels",
+			b.Type, name, level)
 	}
 	for _, larger := range above(level) {
 		want := in[larger]
@@ -160,9 +164,9 @@ func misfit(b Bucket, level, name string, in map[string]string) (none engine.Obj
 			want = poolRoot
 		}
 		if want != "" && b.In[larger] != want {
-			return engine.Refusal(api.ReasonMisplaced, "CRUSH has %s %s in %s, and by the labels it is in %s %s: "+
-				"label the hosts as CRUSH has it, or move it with all that is in it "+
-				"('holdfast ceph shell -- ceph osd crush move %s %s')", level, name, inWords(b.In), larger, want, name, locationText(upFrom(in, level)))
+			return engine.Refusal(api.ReasonMisplaced, "CRUSH has %s %s in %s, but the labels of its hosts put it in %s %s: "+
+				"change the labels, or move the bucket with its data ('holdfast ceph shell -- ceph osd crush move %s %s')",
+				level, name, inWords(b.In), larger, want, name, locationText(upFrom(in, level)))
 		}
 	}
 	return none

@@ -38,8 +38,8 @@ func (o *Observation) fillCertificates(ctx context.Context, view *engine.View, s
 		switch {
 		case errors.Is(err, engine.ErrNotFound):
 			o.Certificates[name] = Certificate{Problem: engine.Refusal(api.ReasonDependencyNotReady,
-				"there is no Secret %s of type kubernetes.io/tls in namespace %s: make it with "+
-					"'kubectl create secret tls %s --cert FILE --key FILE'", name, s.Namespace, name)}
+				"Secret %s of type kubernetes.io/tls does not exist in namespace %s: create it with 'kubectl create secret tls "+
+					"%s --cert FILE --key FILE'", name, s.Namespace, name)}
 		case err == nil:
 			o.Certificates[name] = certificateOf(name, data)
 		}
@@ -55,7 +55,7 @@ func certificateOf(name string, data map[string][]byte) Certificate {
 	}
 	pair, err := tls.X509KeyPair(data[secretCertificate], data[secretCertificateKey])
 	if err != nil {
-		return Certificate{Problem: engine.Refusal(api.ReasonInvalidSpec, "the certificate in Secret %s cannot be used: %v",
+		return Certificate{Problem: engine.Refusal(api.ReasonInvalidSpec, "cannot use the certificate in Secret %s: %v",
 			name, err)}
 	}
 	return Certificate{Fingerprint: rgw.Fingerprint(pair.Certificate[0]), NotAfter: pair.Leaf.NotAfter}

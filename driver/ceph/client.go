@@ -109,10 +109,10 @@ func (p *planner) clientWord(c *api.Client) (caps map[string]string, known bool,
 	caps, known = p.seen.Clients[entity]
 	switch failure := p.clientFailure(c); {
 	case known && !p.ownsClient(c):
-		refusal = engine.Refusal(api.ReasonConflict, "Ceph has %s already, and its key was not made here: "+
-			"choose another name, or remove it with 'ceph auth rm %s'", entity, entity)
+		refusal = engine.Refusal(api.ReasonConflict, "Ceph already has %s with a key that Holdfast did not make: choose "+
+			"another name, or remove it with 'ceph auth rm %s'", entity, entity)
 	case failure.Reason == api.ReasonInvalidSpec:
-		refusal = engine.Refusal(api.ReasonInvalidSpec, "Ceph does not understand its capabilities: %s", failure.Message)
+		refusal = engine.Refusal(api.ReasonInvalidSpec, "Ceph refuses its capabilities: %s", failure.Message)
 	}
 	return caps, known, refusal
 }
@@ -128,13 +128,12 @@ func (p *planner) writeClients() {
 		case !p.clientsKnown() || known && !p.ownsClient(c):
 		case c.DeletionTimestamp != nil && known:
 			p.clientCommand(c, api.ReasonDeleting, verbAuthRm, nil,
-				"the Client was deleted; a program that is connected keeps its capabilities")
+				"the Client was deleted; connected programs keep their capabilities")
 		case c.DeletionTimestamp != nil && p.hasSecret(entity):
 			p.plan.Secrets = append(p.plan.Secrets, engine.SecretWant{Name: secretName(p.cluster.Name, entity), Gone: true})
 		case c.DeletionTimestamp != nil:
 		case !p.hasSecret(entity) && known:
-			p.clientCommand(c, api.ReasonRemoving, verbAuthRm, nil,
-				"its Secret is gone, and nobody else knows its key: it gets another one")
+			p.clientCommand(c, api.ReasonRemoving, verbAuthRm, nil, "its Secret is gone: it gets another key")
 		case !p.hasSecret(entity):
 			p.plan.Secrets = append(p.plan.Secrets, p.secretWant(entity))
 		case !known:
@@ -143,7 +142,7 @@ func (p *planner) writeClients() {
 			p.clientCommand(c, api.ReasonDeclared, verbAuthCaps, wanted, "its capabilities are %s", capsText(wanted))
 		case !maps.Equal(caps, wanted):
 			p.clientCommand(c, api.ReasonDeclared, verbAuthCaps, wanted,
-				"its capabilities go from %s to %s; a program that is connected keeps those that it has", capsText(caps),
+				"capabilities change from %s to %s; connected programs keep their old ones", capsText(caps),
 				capsText(wanted))
 		}
 	}
@@ -152,7 +151,7 @@ func (p *planner) writeClients() {
 // whyImport says why the key of a client is put into Ceph. Who deletes it there loses nothing: the key that its users have is in the Secret.
 func whyImport(c *api.Client) string {
 	if c.Status.Entity == entityOfClient(c) {
-		return "Ceph does not have it any more, and Holdfast did not delete it: it gets the key that it had, so those who use it go on"
+		return "deleted in Ceph outside Holdfast: added again with the same key"
 	}
 	return "it is declared"
 }
@@ -190,7 +189,7 @@ func (p *planner) putClients() {
 				continue
 			}
 			s.State, s.Message = api.ResourceDeleting, ""
-			p.decide(api.VerdictWait, api.ReasonDeleting, engine.ResourceObject(c), "its key is taken from Ceph")
+			p.decide(api.VerdictWait, api.ReasonDeleting, engine.ResourceObject(c), "remove its key from Ceph")
 		} else {
 			var problems []string
 			if !refusal.None() {
@@ -216,7 +215,7 @@ func (p *planner) tellClient(c *api.Client, s *api.ClientStatus, done bool, refu
 	case !p.clientsKnown():
 		s.State, s.Message = api.ResourcePending, "Ceph does not answer yet"
 	case !done:
-		s.State, s.Message = api.ResourceCreating, "its key is being put into Ceph"
+		s.State, s.Message = api.ResourceCreating, "adding its key to Ceph"
 	default:
 		s.State = api.ResourceOnline
 		s.Entity, s.Secret = entityOfClient(c), secretName(p.cluster.Name, entityOfClient(c))

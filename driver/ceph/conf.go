@@ -165,7 +165,7 @@ func writeSection(b *strings.Builder, name string, options map[string]string) {
 // panics, which the engine tells as an error of the cluster's plan, and nothing is written.
 func oneLine(text string) string {
 	if strings.ContainsAny(text, "\n\r\x00") {
-		panic(fmt.Sprintf("ceph.conf cannot hold %.100q, which is more than one line", text))
+		panic(fmt.Sprintf("ceph.conf cannot hold %.100q, because it has several lines", text))
 	}
 	return text
 }

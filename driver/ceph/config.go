@@ -205,11 +205,11 @@ func (p *planner) planConfig() {
 func (p *planner) writeConfig() {
 	if len(p.configSet) > 0 {
 		p.configCommand(api.ReasonDeclared, verbConfigSet, p.configSet,
-			"spec.ceph asks for "+words.Few(optionNames(p.configSet)))
+			"set by spec.ceph: "+words.Few(optionNames(p.configSet)))
 	}
 	if len(p.configGone) > 0 {
 		p.configCommand(api.ReasonRemoving, verbConfigRm, p.configGone,
-			"spec.ceph does not ask any more for "+words.Few(optionNames(p.configGone)))
+			"removed from spec.ceph: "+words.Few(optionNames(p.configGone)))
 	}
 }
 
@@ -236,7 +236,8 @@ func (p *planner) configProblems() []string {
 	for name := range policyOptions(&p.spec, "") {
 		for _, section := range []string{"global", "osd"} {
 			if _, twice := p.spec.Config[section][name]; twice {
-				problems = append(problems, fmt.Sprintf("spec.ceph.config.%s has %s, and spec.ceph.recovery or spec.ceph.scrub sets it, too: remove one of them", section, name))
+				problems = append(problems, fmt.Sprintf("spec.ceph.config.%s has %s, which spec.ceph.recovery or "+
+					"spec.ceph.scrub also sets: remove one of them", section, name))
 			}
 		}
 	}
@@ -250,8 +251,8 @@ func (p *planner) configProblems() []string {
 		switch {
 		case known:
 			if why := info.wrong(value); why != "" {
-				problems = append(problems, fmt.Sprintf("spec.ceph.config.%s: %s cannot be %q: %s. Nothing of the configuration is changed; 'ceph config help %s' "+
-					"(in 'holdfast ceph shell') explains the option", section, name, value, why, name))
+				problems = append(problems, fmt.Sprintf("spec.ceph.config.%s: %s cannot be %q: %s; the configuration stays "+
+					"unchanged. See 'ceph config help %s' (in 'holdfast ceph shell')", section, name, value, why, name))
 			}
 		case strings.HasPrefix(name, "mgr/") && !p.seen.MgrAvailable:
 			// only a manager knows the options of its modules
@@ -260,8 +261,9 @@ func (p *planner) configProblems() []string {
 			if near := facts.Near[name]; len(near) > 0 {
 				meant = ": did you mean " + strings.Join(near, " or ") + "?"
 			}
-			problems = append(problems, fmt.Sprintf("spec.ceph.config.%s: Ceph %s has no option %s%s Nothing of the configuration is changed; 'ceph config ls' (in "+
-				"'holdfast ceph shell') lists all options", section, p.seen.Version, name, cmp.Or(meant, ".")))
+			problems = append(problems, fmt.Sprintf("spec.ceph.config.%s: Ceph %s has no option %s%s The configuration "+
+				"stays unchanged. All options: 'ceph config ls' (in 'holdfast ceph shell')",
+				section, p.seen.Version, name, cmp.Or(meant, ".")))
 		}
 	})
 	return problems

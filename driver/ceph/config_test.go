@@ -130,8 +130,8 @@ func TestConfig_refused(t *testing.T) {
 	for _, tt := range []struct {
 		section, option, value, want string
 	}{
-		{"osd", "osd_max_backfill", "3", "Ceph 16.2.15 has no option osd_max_backfill: did you mean osd_max_backfills? Nothing of the configuration is changed"},
-		{"osd", "xyz", "3", "Ceph 16.2.15 has no option xyz. Nothing"},
+		{"osd", "osd_max_backfill", "3", "Ceph 16.2.15 has no option osd_max_backfill: did you mean osd_max_backfills? The configuration stays unchanged"},
+		{"osd", "xyz", "3", "Ceph 16.2.15 has no option xyz. The configuration stays"},
 		{"osd", "osd_max_backfills", "lots", `osd_max_backfills cannot be "lots": it is a number, of type uint`},
 		{"osd", "osd_max_backfills", "-1", "it is not negative"},
 		{"osd", "osd_scrub_begin_hour", "24", "it is at most 23"},
@@ -224,7 +224,7 @@ func TestConfig_restartWaits(t *testing.T) {
 	}
 	v.System.(*Observation).Restartable = map[string]StopAnswer{"osd.0": {Reason: "1 PGs would be offline"}}
 	p := f.planAt(v, f.now)
-	if got := decisions(p, api.VerdictWait); !contains(got, "because osd_op_queue in spec.ceph counts from its start; Ceph says that it may not stop now: 1 PGs would be offline") || len(p.Daemons) > 0 {
+	if got := decisions(p, api.VerdictWait); !contains(got, "restarting: osd_op_queue in spec.ceph counts from its start; cannot stop it now: 1 PGs would be offline") || len(p.Daemons) > 0 {
 		t.Errorf("%q %v", got, daemonNames(p))
 	}
 }
@@ -256,7 +256,7 @@ func TestConfig_restartsBesideActions(t *testing.T) {
 			var waits, stops bool
 			for range 10 {
 				p := f.round(t)
-				waits = waits || contains(decisions(p, api.VerdictWait), "action restart-1 comes first")
+				waits = waits || contains(decisions(p, api.VerdictWait), "waiting for action restart-1")
 				stops = stops || contains(decisions(p, api.VerdictWait), "; it is stopping")
 			}
 			if waits != tt.waits || stops == tt.waits {
@@ -284,7 +284,7 @@ func TestPolicy(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	f.config("osd", api.CephOptions{"osd_scrub_end_hour": "7"})
-	if got := decisions(f.settle(t), api.VerdictRefuse); !contains(got, "spec.ceph.config.osd has osd_scrub_end_hour, and spec.ceph.recovery or spec.ceph.scrub sets it, too") {
+	if got := decisions(f.settle(t), api.VerdictRefuse); !contains(got, "spec.ceph.config.osd has osd_scrub_end_hour, which spec.ceph.recovery or spec.ceph.scrub also sets") {
 		t.Errorf("%q", got)
 	}
 	if mclock := policyOptions(&api.CephSpec{Recovery: api.RecoveryFast}, "18.2.7"); !maps.Equal(mclock, map[string]string{"osd_mclock_profile": "high_recovery_ops"}) {

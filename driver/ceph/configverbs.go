@@ -104,7 +104,7 @@ func (c *conn) writeOwned(ctx context.Context, record string, owned map[string]O
 		cmd = command{"prefix": "config-key set", "key": record, "val": string(text)}
 	}
 	if _, err := c.client.Mon(ctx, cmd, nil); err != nil {
-		return fmt.Errorf("writing down which options Holdfast has set: %w", err)
+		return fmt.Errorf("recording which options Holdfast has set: %w", err)
 	}
 	return nil
 }

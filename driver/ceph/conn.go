@@ -49,14 +49,34 @@ type conn struct {
 // close ends the connection. An error would concern a child that is to end anyway.
 func (c *conn) close() { _ = c.client.Close() }
 
-// connect returns the connection to the view's cluster, and makes it where there is none or where the mons' addresses or
-// the key have changed.
+func keyOf(view *engine.View) types.NamespacedName {
+	return types.NamespacedName{Namespace: view.Cluster.Namespace, Name: view.Cluster.Name}
+}
+
+// connected is the connection to a cluster; nil where there is none.
+func (d *Driver) connected(name types.NamespacedName) *conn {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.conns[name]
+}
+
+// connect returns the connection to the view's cluster, and makes it where there is none or where
+// the mons' addresses or the key have changed. What is supposed changes none: a plan must not
+// disturb the runs of the cluster.
 func (d *Driver) connect(ctx context.Context, view *engine.View, secrets engine.SecretReader) (*conn, error) {
+	name := keyOf(view)
+	if view.Supposed {
+		if c := d.connected(name); c != nil {
+			return c, nil
+		}
+		if s, ok := secrets.(interface{ Present() engine.SecretReader }); ok { // propose has such
+			secrets = s.Present()
+		}
+	}
 	cfg, err := configOf(ctx, view, secrets)
 	if err != nil {
 		return nil, err
 	}
-	name := types.NamespacedName{Namespace: view.Cluster.Namespace, Name: view.Cluster.Name}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	old := d.conns[name]

@@ -125,8 +125,9 @@ func (p *planner) oneCopyText(pools []string) string {
 		return ""
 	}
 	n := p.copiesFor(p.ruleOf(pools[0]))
-	return fmt.Sprintf("%s %s 1 copy: what is on an OSD that fails is lost, and no host of such an OSD can be stopped. There is room for %s. "+
-		"To make them: %s", poolWords(pools), agree(pools, "keeps", "keep"), words.Plural(n, "copy"), shellSet(pools[0], optionSize, strconv.Itoa(n)))
+	return fmt.Sprintf("%s %s 1 copy: if an OSD fails its data is lost, and no host of such an OSD can be stopped. "+
+		"There is room for %s; to make them: %s",
+		poolWords(pools), agree(pools, "keeps", "keep"), words.Plural(n, "copy"), shellSet(pools[0], optionSize, strconv.Itoa(n)))
 }
 
 func (p *planner) fewerText(pools []string) string {
@@ -134,7 +135,8 @@ func (p *planner) fewerText(pools []string) string {
 		return ""
 	}
 	n := p.copiesFor(p.ruleOf(pools[0]))
-	return fmt.Sprintf("%s %s fewer copies than new pools do: %s %d, and there is room for %d. To make them: %s", poolWords(pools),
+	return fmt.Sprintf("%s %s fewer copies than new pools: %s %d, and there is room for %d; to make them: %s",
+		poolWords(pools),
 		agree(pools, "keeps", "keep"), pools[0], p.poolNamed(pools[0]).Size, n, shellSet(pools[0], optionSize, strconv.Itoa(n)))
 }
 
@@ -142,7 +144,8 @@ func (p *planner) togetherText(pools []string) string {
 	if len(pools) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("copies of %s may be together on one host, by the CRUSH rule %s, and there are hosts enough. To spread them, which moves data: %s",
+	return fmt.Sprintf("copies of %s may share a host (CRUSH rule %s), although there are enough hosts; to spread "+
+		"them, which moves data: %s",
 		poolWords(pools), p.ruleOf(pools[0]).Name, shellSet(pools[0], optionRule, p.seen.PoolFacts.Rules[p.defaults.rule].Name))
 }
 
@@ -155,7 +158,8 @@ func (p *planner) crowdedText(pools []string) string {
 	if level == "" || level == "osd" {
 		level = "OSD"
 	}
-	return fmt.Sprintf("%s %s more copies than there is room for: %s %d, each on another %s, and there is room for %d. They are not lowered: add one",
+	return fmt.Sprintf("%s %s more copies than there is room for: %s %d, each on another %s, and there is room for "+
+		"%d. Holdfast does not lower the number; add one",
 		poolWords(pools), agree(pools, "keeps", "keep"), pool.Name, pool.Size, level, rule.room(p.placesIn(), pool.Size))
 }
 
@@ -178,12 +182,13 @@ func (p *planner) ruleOf(pool string) Rule { return p.seen.PoolFacts.Rules[p.poo
 func (p *planner) roomText() string {
 	switch {
 	case p.defaults.size == 1:
-		return "new pools keep 1 copy, since there is 1 OSD: what is on it is lost when it fails. With more OSDs they keep more"
+		return "new pools keep 1 copy, because there is 1 OSD: if it fails all data is lost. With more OSDs they keep more"
 	case birthRule(p.seen.PoolFacts.Rules[p.defaults.rule]):
-		return fmt.Sprintf("new pools keep %s on distinct OSDs, which may be on one host. With %d hosts they are on distinct ones",
+		return fmt.Sprintf("new pools keep %s on distinct OSDs, possibly on one host; with %d hosts, on distinct hosts",
 			words.Plural(p.defaults.size, "copy"), p.hostsWanted())
 	}
-	return fmt.Sprintf("new pools keep %s, and no pool is less safe than there is room for", words.Plural(p.defaults.size, "copy"))
+	return fmt.Sprintf("new pools keep %s, and every pool keeps as many copies as there is room for",
+		words.Plural(p.defaults.size, "copy"))
 }
 
 // scantText names the pools that cannot do without any copy, where Ceph says that OSDs may not stop: its own sentence only
@@ -192,7 +197,8 @@ func (p *planner) scantText() string {
 	var scant []string
 	for _, pool := range p.seen.Pools {
 		if !pool.Erasure && pool.Size <= max(1, pool.MinSize) {
-			scant = append(scant, fmt.Sprintf("%s keeps %s and is used with no fewer", pool.Name, words.Plural(pool.Size, "copy")))
+			scant = append(scant, fmt.Sprintf("%s keeps %s and stops serving if one is missing",
+				pool.Name, words.Plural(pool.Size, "copy")))
 		}
 	}
 	if len(scant) == 0 {

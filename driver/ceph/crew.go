@@ -113,7 +113,7 @@ func (p *planner) man(c *crew, places []place) {
 	}
 	if n := len(c.seats); n < c.count && len(p.members) > 0 {
 		p.decide(api.VerdictSkip, api.ReasonInsufficientNodes, c.object,
-			"there %s although %s is %d: each has a host of its own, and no more hosts can be used",
+			"there %s instead of %s %d: each needs a host of its own, and no more hosts are available",
 			isAre(words.Plural(n, c.noun), n), c.field, c.count)
 	}
 	slices.SortFunc(c.seats, func(a, b seat) int { return strings.Compare(a.id, b.id) })
@@ -193,7 +193,7 @@ func (p *planner) lostOf(c *crew) int {
 			lost++
 		default:
 			p.decide(api.VerdictWait, api.ReasonGracePeriod, label(d),
-				"not replaced yet: it is missing and the agent of host %s is silent, for less than %v", d.Spec.Host,
+				"not replaced yet: the agent of host %s has been disconnected for less than %v", d.Spec.Host,
 				p.waits.ReplicaLost)
 		}
 	}
@@ -210,7 +210,7 @@ func (p *planner) unsteady(c *crew) bool {
 		since, returned := h.ReturnedSince()
 		if !h.AgentHeard() || returned && p.now.Sub(since) < p.waits.ReplicaSteady {
 			p.decide(api.VerdictSkip, api.ReasonSurplusKept, c.object,
-				"there are more than %s: they stay until host %s, which was silent, has been heard for %v",
+				"more replicas than %s: the surplus stays until host %s has been connected for %v",
 				c.field, s.host, p.waits.ReplicaSteady)
 			return true
 		}

@@ -211,9 +211,9 @@ func (p *planner) refusePlaces() {
 		}
 		delete(p.options[section], optionLocation)
 		p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, "config",
-			"spec.ceph.config.%s: %s = %q is one place in CRUSH for the OSDs of "+
-				"all hosts, so no OSD gets it: remove it, and label the hosts "+
-				"('holdfast host label --location'), or give it to single OSDs (spec.ceph.config.osd.N)", section,
+			"spec.ceph.config.%s: %s = %q would put the OSDs of all hosts at one CRUSH location, so Holdfast ignores it; "+
+				"remove it and label the hosts ('holdfast host label --location'), or set it for single OSDs "+
+				"(spec.ceph.config.osd.N)", section,
 			optionLocation, where)
 	}
 }

@@ -124,7 +124,7 @@ func TestPlaces_chosen(t *testing.T) {
 	if got := f.ceph.HostOf(1); got != "mine" || placedReason(t, p) != api.PlacesElsewhere || !p.Done {
 		t.Errorf("osd.1 is in %s, %v", got, decisions(p))
 	}
-	if got := word(decisions(p, api.VerdictSkip), "crush"); !strings.Contains(got, "CRUSH has OSDs below other hosts than their own: osd.1 (host mine). They stay there") {
+	if got := word(decisions(p, api.VerdictSkip), "crush"); !strings.Contains(got, "CRUSH has OSDs below other hosts than their own: osd.1 (host mine); Holdfast does not move them") {
 		t.Errorf("%q", got)
 	}
 	before := f.confOn("c-osd-1")
@@ -184,8 +184,8 @@ func TestPlaces_shared(t *testing.T) {
 	f.settle(t)
 	f.restartAll()
 	p := f.settle(t)
-	want := "CRUSH has the OSDs of hosts h1, h2, h3 in one host, debian, and takes these machines for one. OSDs that are there stay, because to move them moves " +
-		"their data. To move one: 'holdfast ceph shell -- ceph osd crush move osd.2 root=default host=h3'"
+	want := "CRUSH has the OSDs of hosts h1, h2, h3 in one host, debian; moving an OSD moves its data. " +
+		"To move one: 'holdfast ceph shell -- ceph osd crush move osd.2 root=default host=h3'"
 	if got := word(decisions(p, api.VerdictSkip), "crush"); got != want || placedReason(t, p) != api.PlacesHostsShared {
 		t.Errorf("%q", got)
 	}
@@ -196,7 +196,7 @@ func TestPlaces_shared(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if placedReason(t, p) != api.PlacesHostSplit || p.Status.Status != api.StorageDegraded ||
-		!strings.Contains(strings.Join(p.Status.Reasons, "\n"), "copies of pools device_health_metrics, q may be together on one machine. Of h1 it has osd.0 in host debian, osd.3 in host h1") {
+		!strings.Contains(strings.Join(p.Status.Reasons, "\n"), "copies of pools device_health_metrics, q may share a machine. Of h1 it has osd.0 in host debian, osd.3 in host h1") {
 		t.Errorf("%s, %v", p.Status.Status, p.Status.Reasons)
 	}
 	for i := range 3 {
@@ -234,7 +234,7 @@ func TestPlaces_declared(t *testing.T) {
 	f.settle(t)
 	f.restartAll()
 	p := f.settle(t)
-	if got := word(decisions(p, api.VerdictRefuse), "config"); !strings.Contains(got, "is one place in CRUSH for the OSDs of all hosts") {
+	if got := word(decisions(p, api.VerdictRefuse), "config"); !strings.Contains(got, "would put the OSDs of all hosts at one CRUSH location") {
 		t.Errorf("%q", got)
 	}
 	if conf := f.confOn("c-osd-2"); strings.Contains(conf, "host=h") || strings.Contains(conf, optionUpdateOnStart) {

@@ -166,7 +166,7 @@ func (p *planner) writeDefaults() {
 	text := fmt.Sprintf("new pools keep %s, on %s", words.Plural(d.size, "copy"), words.Plural(len(p.workingOSDs()), "OSD"))
 	if d.makes {
 		p.defaultCommand(verbRuleReplicated, map[string]string{optionRule: d.ruleName, paramDomain: "host"},
-			fmt.Sprintf("there are hosts enough for new pools to have each copy on another one, and no CRUSH rule %s", d.ruleName))
+			fmt.Sprintf("new pools could keep each copy on another host, but the CRUSH rule %s does not exist", d.ruleName))
 	}
 	if len(d.set) > 0 {
 		p.defaultCommand(verbDefaultSet, d.set, fmt.Sprintf("%s: %s", words.Few(optionNames(d.set)), text))

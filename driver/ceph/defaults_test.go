@@ -52,7 +52,7 @@ func TestDefaults_oneDiskGrows(t *testing.T) {
 	if got := f.ceph.Pool(ownPoolName); got != "size 1/1 over osds, rule replicated_rule" {
 		t.Fatalf("at first: %s", got)
 	}
-	if got := redundant(f.settle(t)); !strings.HasPrefix(got, "True "+api.RedundancyAsRoom+": new pools keep 1 copy, since there is 1 OSD") {
+	if got := redundant(f.settle(t)); !strings.HasPrefix(got, "True "+api.RedundancyAsRoom+": new pools keep 1 copy, because there is 1 OSD") {
 		t.Errorf("at first: %s", got)
 	}
 	f.ceph.CreatePool("old")
@@ -99,7 +99,7 @@ func TestDefaults_oneHostGrows(t *testing.T) {
 	if got := f.ceph.Pool("new"); got != "size 3/2 over hosts, rule holdfast-host" {
 		t.Errorf("a pool made by hand: %s", got)
 	}
-	if !p.Done || !strings.HasPrefix(redundant(p), "False "+api.RedundancyOneHost+": copies of pool old may be together on one host") ||
+	if !p.Done || !strings.HasPrefix(redundant(p), "False "+api.RedundancyOneHost+": copies of pool old may share a host") ||
 		!strings.Contains(redundant(p), "'holdfast ceph shell -- ceph osd pool set old crush_rule holdfast-host'") {
 		t.Errorf("done %v, %s", p.Done, redundant(p))
 	}
@@ -237,7 +237,7 @@ func TestDefaults_maintenanceSaysWhy(t *testing.T) {
 	f.agents()
 	f.round(t)
 	f.agents()
-	if got := hostWord(f.round(t), "h2"); !strings.Contains(got, "(pool device_health_metrics keeps 1 copy and is used with no fewer)") {
+	if got := hostWord(f.round(t), "h2"); !strings.Contains(got, "(pool device_health_metrics keeps 1 copy and stops serving if one is missing)") {
 		t.Errorf("%q", got)
 	}
 }

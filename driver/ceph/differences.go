@@ -152,8 +152,8 @@ func (p *planner) splitText() string {
 		}
 	}
 	pools := slices.Compact(slices.Sorted(slices.Values(p.differ.pools)))
-	return fmt.Sprintf("CRUSH has the OSDs of %s in several hosts, so copies of %s may be together on one machine. "+
-		"Of %s it has %s. To move an OSD, with its data: %s",
+	return fmt.Sprintf("CRUSH has the OSDs of %s in several hosts, so copies of %s may share a machine. Of %s it has "+
+		"%s. To move an OSD, with its data: %s",
 		words.Few(p.differ.split), poolWords(pools), host, strings.Join(parts, ", "), shellMove(other,
 			"root="+poolRoot+" host="+x.name(host)))
 }
@@ -170,10 +170,8 @@ func (p *planner) sharedText() string {
 			example = host
 		}
 	}
-	return fmt.Sprintf("CRUSH has the OSDs of hosts %s in one host, %s, and takes these machines for one. OSDs "+
-		"that are there stay, because to move them moves their data. "+
-		"To move one: %s", words.Few(hosts), bucket, shellMove(x.of[bucket][example][0].label(),
-		"root="+poolRoot+" host="+x.name(example)))
+	return fmt.Sprintf("CRUSH has the OSDs of hosts %s in one host, %s; moving an OSD moves its data. To move one: %s",
+		words.Few(hosts), bucket, shellMove(x.of[bucket][example][0].label(), "root="+poolRoot+" host="+x.name(example)))
 }
 
 func (p *planner) astrayText() string {
@@ -181,9 +179,8 @@ func (p *planner) astrayText() string {
 	if len(hosts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("CRUSH does not have %s where the labels say, and as data may be there nothing is moved by "+
-		"itself. To move a host, with its data: %s. "+
-		"Or label it as CRUSH has it", words.Few(hosts), shellMove(p.crushHome(hosts[0]),
+	return fmt.Sprintf("CRUSH locations differ from the labels: %s; Holdfast moves no host that has data. To move "+
+		"one, which starts backfill: %s; or correct the labels", words.Few(hosts), shellMove(p.crushHome(hosts[0]),
 		locationText(locationOf(p.hosts[hosts[0]]))))
 }
 
@@ -193,9 +190,9 @@ func (p *planner) renamedText() string {
 		return ""
 	}
 	home := p.crushHome(hosts[0])
-	return fmt.Sprintf("CRUSH has other names for %s: %s is %s there, and new OSDs of it come there, too. To "+
-		"rename it, which moves no data: "+
-		"'holdfast ceph shell -- ceph osd crush rename-bucket %s %s'", words.Few(hosts), hosts[0], home, home,
+	return fmt.Sprintf("CRUSH has other names for %s: %s is %s there, also for its new OSDs. To rename the bucket, "+
+		"which moves no data: 'holdfast ceph shell -- ceph osd crush rename-bucket %s %s'",
+		words.Few(hosts), hosts[0], home, home,
 		p.crushed().name(hosts[0]))
 }
 
@@ -203,7 +200,7 @@ func (p *planner) chosenText() string {
 	if len(p.differ.chosen) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("CRUSH has OSDs below other hosts than their own: %s. They stay there",
+	return fmt.Sprintf("CRUSH has OSDs below other hosts than their own: %s; Holdfast does not move them",
 		words.Few(p.differ.chosen))
 }
 

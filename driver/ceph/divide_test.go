@@ -75,7 +75,7 @@ func TestGroup_dividesOthersOtherwise(t *testing.T) {
 	was := f.osdPlaces()
 	f.groups[0].Spec.OSDsPerDevice = 4
 	p := f.settle(t)
-	if f.osdPlaces() != was || !contains(decisions(p, api.VerdictSkip), "osdsPerDevice is for disks that are taken from now on") {
+	if f.osdPlaces() != was || !contains(decisions(p, api.VerdictSkip), "osdsPerDevice applies only to new disks") {
 		t.Errorf("%s, and then %s: %v", was, f.osdPlaces(), decisions(p))
 	}
 }
@@ -122,8 +122,8 @@ func TestGroup_dividedDiskIsReplaced(t *testing.T) {
 	f.agents()
 	p := f.round(t)
 	for _, id := range strings.Fields(both) {
-		if !contains(decisions(p, api.VerdictWait), "osd."+id+": its block is on disk wwn-10, which is not on host h1 any more") ||
-			!contains(decisions(p, api.VerdictRefuse), "disk wwn-10 Swwn-10, of which "+placeOf(f.daemons["c-osd-"+id]).device+" is a part, is not on host h1 now") {
+		if !contains(decisions(p, api.VerdictWait), "osd."+id+": its block is on disk wwn-10, which is missing on host h1") ||
+			!contains(decisions(p, api.VerdictRefuse), "disk wwn-10 Swwn-10 with "+placeOf(f.daemons["c-osd-"+id]).device+" is missing on host h1") {
 			t.Errorf("osd.%s: %s", id, strings.Join(decisions(p), "\n"))
 		}
 	}
@@ -154,7 +154,7 @@ func TestGroup_dividedDiskMoves(t *testing.T) {
 		}
 	}
 	f.agents()
-	if p := f.round(t); len(names) != 2 || !contains(decisions(p, api.VerdictWait), "its disk is on host h2 now, as "+names[0]) {
+	if p := f.round(t); len(names) != 2 || !contains(decisions(p, api.VerdictWait), "its disk is in host h2 now, as "+names[0]) {
 		t.Fatalf("%v: %v", names, decisions(p))
 	}
 	f.groups[0].Spec.Exclude = []string{"Swwn-10"}

@@ -93,7 +93,7 @@ func drains(d *api.Daemon) bool { return memory.Of(d, memory.Drain) != "" }
 
 func (p *planner) answers(u *upkeep) bool {
 	if !p.reachable() || p.seen.Drain == nil {
-		return p.await(u, api.ReasonNotAnswering, "Ceph does not answer, and only Ceph can say what may go")
+		return p.await(u, api.ReasonNotAnswering, "waiting for Ceph: it does not answer, and it must confirm each removal")
 	}
 	return true
 }
@@ -114,14 +114,14 @@ func (p *planner) mayDrain(u *upkeep) bool {
 	if mons := slices.DeleteFunc(u.of(TypeMon), drains); len(mons) > 0 && !p.monElsewhere() {
 		if len(p.hostsForMons()) > 0 {
 			return p.await(u, api.ReasonDaemonFailing,
-				"%s cannot move yet: on each host that could have a mon one kept failing, and is tried again later", label(mons[0]))
+				"cannot move %s yet: its replacement kept failing on every eligible host; retried later", label(mons[0]))
 		}
 		return refuse(api.ReasonNoOtherHost,
-			"%s runs there, and no other host may run a mon: spec.ceph.mon.count is %d, and each has a host of its own",
-			label(mons[0]), p.spec.Mon.Count)
+			"cannot drain: no other host may run %s (spec.ceph.mon.count is %d, one mon per host); add a host or lower the "+
+				"count", label(mons[0]), p.spec.Mon.Count)
 	}
 	if mgrs := u.of(TypeMgr); len(mgrs) > 0 && !p.mgrElsewhere() {
-		return refuse(api.ReasonNoOtherHost, "%s runs there, and no other host may run a mgr", label(mgrs[0]))
+		return refuse(api.ReasonNoOtherHost, "cannot drain: no other host may run %s; add a host for a mgr", label(mgrs[0]))
 	}
 	if o := p.mayMoveServices(u); !o.None() {
 		return refuse(o.Reason, "%s", o.Message)
@@ -162,7 +162,8 @@ func (p *planner) moveMgr(u *upkeep) bool {
 		})
 		switch {
 		case !ready || p.seen.Standbys == 0:
-			return p.await(u, api.ReasonAwaitingReplacement, "a mgr on another host is to stand by before %s goes", label(d))
+			return p.await(u, api.ReasonAwaitingReplacement, "waiting for a standby mgr on another host before %s is removed",
+				label(d))
 		case d.Spec.ID == p.seen.ActiveMgr:
 			p.command(api.ReasonHandingOver, verbMgrFail, label(d), nil, p.why(u))
 			return p.await(u, api.ReasonHandingOver, "%s hands over to a mgr on another host", label(d))
@@ -180,8 +181,7 @@ func (p *planner) yieldMon(u *upkeep) bool {
 		return true
 	}
 	p.yielded[u.host] = p.why(u)
-	return p.await(u, api.ReasonAwaitingReplacement, "%s goes when a mon on another host has taken its place",
-		label(mons[0]))
+	return p.await(u, api.ReasonAwaitingReplacement, "%s is removed when its replacement is in the quorum", label(mons[0]))
 }
 
 // absent leaves alone what is up although its Host is gone: a machine that still works was not removed for good.
@@ -189,7 +189,7 @@ func (p *planner) absent(u *upkeep) bool {
 	for _, d := range u.of(TypeOSD) {
 		if p.seenOSD(d).Up {
 			p.decide(api.VerdictSkip, api.ReasonKeptAsIs, label(d),
-				"its host %s is not known any more, and yet it is up: it is left alone until it is down", u.host)
+				"host %s was deleted but the OSD is up: left alone until it is down", u.host)
 			return false
 		}
 	}
@@ -211,11 +211,11 @@ func (p *planner) takeOut(u *upkeep) bool {
 		}
 	}
 	if !noted {
-		return p.await(u, api.ReasonRemoving, "%s being told to leave", u.it())
+		return p.await(u, api.ReasonRemoving, "marking %s for removal", u.it())
 	}
 	if len(names) > 0 {
 		p.command(api.ReasonRemoving, verbReweight, strings.Join(names, ", "), weights, p.why(u))
-		return p.await(u, api.ReasonConfiguring, "%s being given weight 0 in CRUSH", u.it())
+		return p.await(u, api.ReasonConfiguring, "setting CRUSH weight 0: %s", u.it())
 	}
 	return true
 }
@@ -268,7 +268,7 @@ func (p *planner) emptied(u *upkeep) bool {
 	case len(full) > 0:
 		return p.await(u, api.ReasonMovingData, "data moves from %s to other %s", words.Few(full), u.kind())
 	case slices.ContainsFunc(u.of(TypeOSD), p.inCeph) && (p.seen.PGs < p.seen.PGsWanted || p.seen.PGsClean < p.seen.PGs):
-		return p.await(u, api.ReasonDataNotClean, "copies are still being made: not all placement groups are active+clean")
+		return p.await(u, api.ReasonDataNotClean, "recovery in progress: not all placement groups are active+clean")
 	}
 	return true
 }
@@ -283,7 +283,7 @@ func (p *planner) markOut(u *upkeep) bool {
 	}
 	if len(in) > 0 {
 		p.command(api.ReasonRemoving, verbOSDOut, strings.Join(in, ", "), nil, "it is empty, and "+p.why(u))
-		return p.await(u, api.ReasonConfiguring, "%s being marked out", u.it())
+		return p.await(u, api.ReasonConfiguring, "marking out: %s", u.it())
 	}
 	return true
 }
@@ -319,7 +319,7 @@ func (p *planner) purge(u *upkeep) bool {
 		return true
 	}
 	p.command(api.ReasonRemoving, verbOSDPurge, strings.Join(left, ", "), nil, "it is empty, and "+p.why(u))
-	return p.await(u, api.ReasonConfiguring, "Ceph is to forget %s", words.Few(left))
+	return p.await(u, api.ReasonConfiguring, "purging %s from Ceph", words.Few(left))
 }
 
 // dismiss removes the Daemons. What becomes of the devices is the cluster's deletion policy.
@@ -327,7 +327,7 @@ func (p *planner) dismiss(u *upkeep) bool {
 	osds := u.of(TypeOSD)
 	p.stopAll(osds)
 	if engine.DisksKept(p.hosts[u.host]) && slices.ContainsFunc(osds, wiped) {
-		return p.await(u, api.ReasonRemoving, "%s being told that the disks are kept", u.it())
+		return p.await(u, api.ReasonRemoving, "recording that the disks are kept: %s", u.it())
 	}
 	for _, d := range osds {
 		p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: p.why(u)})
@@ -358,12 +358,12 @@ func (p *planner) dropBucket(u *upkeep) bool {
 	short := p.crushHome(u.host)
 	for _, id := range orphans(p.view, p.seen) {
 		if p.seen.Destroyed[id] == short {
-			return p.await(u, api.ReasonConfiguring, "Ceph is to forget %s, which was destroyed and not replaced", osdName(id))
+			return p.await(u, api.ReasonConfiguring, "purging %s from Ceph: destroyed and not replaced", osdName(id))
 		}
 	}
 	if children, ok := p.seen.Drain.Buckets[short]; ok && children == 0 {
-		p.command(api.ReasonRemoving, verbCrushRm, short, nil, "no OSD is left on it")
-		return p.await(u, api.ReasonConfiguring, "CRUSH is to forget it")
+		p.command(api.ReasonRemoving, verbCrushRm, short, nil, "it has no OSDs any more")
+		return p.await(u, api.ReasonConfiguring, "removing it from CRUSH")
 	}
 	return true
 }
@@ -403,7 +403,7 @@ func (p *planner) endDrains() {
 
 // bringBack marks OSDs in and gives them their weights.
 func (p *planner) bringBack(in, heavy []string, weights map[string]string) {
-	const why = "it is to stay after all"
+	const why = "drain cancelled: restoring its weight"
 	if len(in) > 0 {
 		p.command(api.ReasonBackInUse, verbOSDIn, strings.Join(in, ", "), nil, why)
 	}

@@ -161,18 +161,18 @@ func TestDrain_refused(t *testing.T) {
 		want   string
 	}{
 		"a mon": {threeHosts, 1, nil, api.ReasonNoOtherHost,
-			"mon.a runs there, and no other host may run a mon: spec.ceph.mon.count is 3, and each has a host of its own"},
+			"cannot drain: no other host may run mon.a (spec.ceph.mon.count is 3, one mon per host); add a host or lower the count"},
 		"too few hosts": {func() *world {
 			w := threeHosts()
 			w.cluster.Spec.Ceph.Mon.Count = 1
 			return w
 		}, 3, nil, api.ReasonInsufficientNodes,
-			"pool device_health_metrics keeps 3 copies, each on another host, and without it there would be 2 hosts"},
+			"pool device_health_metrics keeps 3 copies, one per host, but 2 hosts would be left"},
 		"the last host of a rack": {fourHosts, 4, func(f *fakeWorld) {
 			f.ceph.SpreadOver(map[string]string{"h1": "r1", "h2": "r2", "h3": "r1", "h4": "r3"})
 		}, api.ReasonInsufficientNodes,
-			"pool device_health_metrics keeps 3 copies, each on another rack, " +
-				"and without it there would be 2 racks: add one first"},
+			"pool device_health_metrics keeps 3 copies, one per rack, " +
+				"but 2 racks would be left; add one"},
 		"too little space": {fourHosts, 4, func(f *fakeWorld) {
 			for id := range 4 {
 				f.ceph.Use(id, 3<<20)
@@ -241,7 +241,7 @@ func TestGoneHost(t *testing.T) {
 	f.settle(t)
 	f.hosts, f.nodes = f.hosts[:3], f.nodes[:3]
 	p := f.round(t)
-	if !contains(decisions(p), "Skip osd.3: its host h4 is not known any more, and yet it is up") {
+	if !contains(decisions(p), "Skip osd.3: host h4 was deleted but the OSD is up") {
 		t.Errorf("%v", decisions(p))
 	}
 	f.broken["c-osd-3"] = true
@@ -292,7 +292,7 @@ func TestLostMgr(t *testing.T) {
 	f.agents()
 	silence(20 * time.Second)
 	p := f.round(t)
-	if f.daemons["c-mgr-c"] != nil || !contains(decisions(p), "Wait mgr.b: not replaced yet: it is missing") {
+	if f.daemons["c-mgr-c"] != nil || !contains(decisions(p), "Wait mgr.b: not replaced yet: the agent of host h1 has been disconnected") {
 		t.Fatalf("%v", decisions(p))
 	}
 	silence(2 * time.Minute)
@@ -330,7 +330,7 @@ func TestDrain_unreachable(t *testing.T) {
 	f.powerOff(2, time.Second)
 	f.agents()
 	p := f.round(t)
-	if d := f.daemons["c-osd-3"]; d.Spec.State != api.WantStopped || !drains(d) || hostWord(p, "h4") != "Wait: Ceph does not answer, and only Ceph can say what may go" {
+	if d := f.daemons["c-osd-3"]; d.Spec.State != api.WantStopped || !drains(d) || hostWord(p, "h4") != "Wait: waiting for Ceph: it does not answer, and it must confirm each removal" {
 		t.Errorf("%s, %v", d.Spec.State, decisions(p))
 	}
 	// Given back after Ceph has forgotten it, it is made known once more before it starts.

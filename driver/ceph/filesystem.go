@@ -170,11 +170,11 @@ func (p *planner) checkFS(x *fsPlan) {
 	for _, g := range x.Spec.SubvolumeGroups {
 		if g.Quota != nil && g.Quota.Sign() <= 0 {
 			x.refuse(api.ReasonInvalidSpec,
-				"the quota of subvolume group %s has to be more than nothing, such as 100Gi: leave it out for none", g.Name)
+				"the quota of subvolume group %s must be above zero, such as 100Gi; for no quota, remove it", g.Name)
 		}
 		if g.Quota != nil && !wholeBytes(*g.Quota) {
 			x.refuse(api.ReasonInvalidSpec,
-				"the quota of subvolume group %s must be whole bytes: m stands for thousandths; write 500Mi", g.Name)
+				"the quota of subvolume group %s must be whole bytes: m means thousandths; write Mi, such as 500Mi", g.Name)
 		}
 	}
 	if x.have == nil {
@@ -186,10 +186,11 @@ func (p *planner) checkFS(x *fsPlan) {
 		switch {
 		case name == "":
 		case at < 0:
-			x.refuse(api.ReasonWouldLoseData, "spec.dataPools has no pool %s, which the filesystem has in Ceph: files may lie "+
-				"in it, so none is taken out. List it, or give the Filesystem another name", name)
+			x.refuse(api.ReasonWouldLoseData, "spec.dataPools lacks pool %s, which the filesystem has in Ceph: Holdfast "+
+				"removes no data pool, because it may hold files; list the pool, or rename the Filesystem", name)
 		case i == 0 && at > 0:
-			x.refuse(api.ReasonInvalidSpec, "pool %s is the filesystem's first data pool, and stays so: list it first", name)
+			x.refuse(api.ReasonInvalidSpec,
+				"pool %s is the filesystem's first data pool, which cannot change: list it first", name)
 		}
 	}
 }
@@ -198,7 +199,7 @@ func (p *planner) checkFS(x *fsPlan) {
 func (p *planner) checkOwner(x *fsPlan, pool *poolPlan) {
 	for _, other := range p.allPools() {
 		if other != pool && other.Name == pool.Name {
-			pool.refuse(api.ReasonConflict, "%s has a pool of this name, too: choose another name",
+			pool.refuse(api.ReasonConflict, "%s has a pool of this name: choose another name",
 				strings.Replace(other.line(), "/", " ", 1))
 		}
 	}
@@ -259,7 +260,7 @@ func (p *planner) makeFS(x *fsPlan) *FS {
 	}
 	for _, pool := range x.pools[2:] {
 		if pool.have == nil || !slices.Contains(have.DataPools, pool.have.ID) {
-			p.fsCommand(x, api.ReasonDeclared, verbFSAddPool, map[string]string{paramData: pool.Name}, "pool %s is declared",
+			p.fsCommand(x, api.ReasonDeclared, verbFSAddPool, map[string]string{paramData: pool.Name}, "pool %s was declared",
 				pool.Name)
 		}
 	}
@@ -301,7 +302,7 @@ func (p *planner) bringGroups(x *fsPlan) {
 		params := map[string]string{paramGroup: g.Name, paramValue: strconv.FormatInt(groupQuota(g), 10)}
 		switch {
 		case !there:
-			p.fsCommand(x, api.ReasonDeclared, verbGroupCreate, params, "subvolume group %s is declared", g.Name)
+			p.fsCommand(x, api.ReasonDeclared, verbGroupCreate, params, "subvolume group %s was declared", g.Name)
 		case quota != groupQuota(g):
 			p.fsCommand(x, api.ReasonDeclared, verbGroupResize, params, "the quota of subvolume group %s goes from %s to %s",
 				g.Name, quotaWord(quota), quotaWord(groupQuota(g)))

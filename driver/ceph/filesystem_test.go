@@ -161,17 +161,17 @@ func TestFilesystem_placement(t *testing.T) {
 	}
 	f.filesystems[0].Spec.Placement = api.HostSelection{Labels: map[string]string{"disk": "fast"}}
 	p = f.settle(t)
-	if got := word(decisions(p, api.VerdictRefuse), "filesystem/home"); !strings.Contains(got, "its placement selects no host: none is there that has label disk=fast") || len(f.mdsOn()) != 2 {
+	if got := word(decisions(p, api.VerdictRefuse), "filesystem/home"); !strings.Contains(got, "placement selects no host: no host matches label disk=fast") || len(f.mdsOn()) != 2 {
 		t.Errorf("%q, %v", got, f.mdsOn())
 	}
 	f.filesystems[0].Spec.Placement = api.HostSelection{Hosts: []string{"h3"}}
 	p = f.settle(t)
-	if got := word(decisions(p, api.VerdictSkip), "filesystem/home"); len(f.mdsOn()) != 1 || !strings.Contains(got, "spec.activeMDS and spec.standbyMDS together is 2") {
+	if got := word(decisions(p, api.VerdictSkip), "filesystem/home"); len(f.mdsOn()) != 1 || !strings.Contains(got, "instead of spec.activeMDS and spec.standbyMDS together 2") {
 		t.Errorf("%q, %v", got, f.mdsOn())
 	}
 	f.mode(3, api.HostDrain)
 	p = f.settle(t)
-	if w := hostWord(p, "h3"); !strings.HasPrefix(w, "Refuse: mds.home-") || len(f.mdsOn()) != 1 {
+	if w := hostWord(p, "h3"); !strings.HasPrefix(w, "Refuse: cannot drain: no other host may run mds.home-") || len(f.mdsOn()) != 1 {
 		t.Errorf("the only host is drained: %q, %v", w, f.mdsOn())
 	}
 }
@@ -189,16 +189,16 @@ func TestFilesystem_refused(t *testing.T) {
 		"a pool of that name": {filesystemOf("home"), func(f *fakeWorld) { f.ceph.MakePool("home-data", "mine", "host") },
 			"pool home-data: Ceph has a pool of this name that was not made for this filesystem"},
 		"a Pool of that name": {filesystemOf("home"), func(f *fakeWorld) { f.pools = append(f.pools, *replicated("home-data", 3)) },
-			"pool home-data: pool home-data has a pool of this name, too"},
+			"pool home-data: pool home-data has a pool of this name"},
 		"two pools of a name": {filesystemOf("home", func(f *api.Filesystem) { f.Spec.DataPools = []api.FilesystemDataPool{{}, {Name: "home-metadata"}} }), nil,
-			"pool home-metadata: filesystem home has a pool of this name, too"},
+			"pool home-metadata: filesystem home has a pool of this name"},
 		"a quota of nothing": {filesystemOf("home", func(f *api.Filesystem) {
 			f.Spec.SubvolumeGroups = []api.SubvolumeGroup{{Name: "users", Quota: resource.NewQuantity(0, resource.BinarySI)}}
-		}), nil, "the quota of subvolume group users has to be more than nothing"},
+		}), nil, "the quota of subvolume group users must be above zero"},
 		"a quota of half a byte": {filesystemOf("home", func(f *api.Filesystem) {
 			f.Spec.SubvolumeGroups = []api.SubvolumeGroup{{Name: "users", Quota: resource.NewMilliQuantity(500, resource.DecimalSI)}}
 		}), nil, "the quota of subvolume group users must be whole bytes"},
-		"no host": {filesystemOf("home", func(f *api.Filesystem) { f.Spec.Placement.Pattern = "web*" }), nil, "its placement selects no host: none is there that has pattern web*"},
+		"no host": {filesystemOf("home", func(f *api.Filesystem) { f.Spec.Placement.Pattern = "web*" }), nil, "placement selects no host: no host matches pattern web*"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := filesystemsOn(3)
@@ -226,7 +226,7 @@ func TestFilesystem_poolTakenOut(t *testing.T) {
 	f.settle(t)
 	f.filesystems[0].Spec.DataPools = nil
 	p := f.settle(t)
-	if got := word(decisions(p, api.VerdictRefuse), "filesystem/home"); !strings.HasPrefix(got, "spec.dataPools has no pool more") {
+	if got := word(decisions(p, api.VerdictRefuse), "filesystem/home"); !strings.HasPrefix(got, "spec.dataPools lacks pool more") {
 		t.Errorf("%q", got)
 	}
 	f.powerOff(2, 2*time.Minute)
@@ -259,13 +259,13 @@ func TestFilesystem_keptAndDeleted(t *testing.T) {
 	}
 	deleted(api.DeletionRetain)
 	p = f.settle(t)
-	if got := word(decisions(p, api.VerdictWait), "filesystem/home"); got != "being deleted, but it is mounted by client.app on host web at /mnt: it goes when they have unmounted it" {
+	if got := word(decisions(p, api.VerdictWait), "filesystem/home"); got != "deletion waits: mounted by client.app on host web at /mnt: deleted when they have unmounted it" {
 		t.Errorf("%q", got)
 	}
 	f.ceph.Authorize("client.nfs.mine.0")
 	f.mounted = []cephreport.Mount{{Entity: "nfs.mine.0", Host: "web", Path: "/mnt"}} // the NFS server of somebody else, who has a key
 	p = f.settle(t)
-	if got := word(decisions(p, api.VerdictWait), "filesystem/home"); !strings.Contains(got, "it is mounted by client.nfs.mine.0 on host web") {
+	if got := word(decisions(p, api.VerdictWait), "filesystem/home"); !strings.Contains(got, "mounted by client.nfs.mine.0 on host web") {
 		t.Errorf("%q", got)
 	}
 	f.mounted = nil

@@ -112,7 +112,7 @@ func (p *planner) planFlaps() {
 		case p.reachable() && p.seen.hasCheck(checkAvailability):
 			p.moving = true
 			p.decide(api.VerdictDo, api.ReasonBackInUse, label(d),
-				"it was held back and starts again, because data is out of reach: it may have what is missing")
+				"starting the held-back OSD: data is unavailable, and it may have the missing copy")
 		default:
 			p.holdBack(d, heldSince(d))
 			back = append(back, d)
@@ -124,8 +124,7 @@ func (p *planner) planFlaps() {
 		}
 		if why := p.mayNotHold(d, back); why != "" {
 			p.decide(api.VerdictSkip, api.ReasonDaemonFailing, label(d),
-				"it went down and came back %d times within %v and would be held back, but %s. Look at its device and network",
-				flapCount, flapWindow, why)
+				"flapping (%d times within %v), not held back because %s; check its device and network", flapCount, flapWindow, why)
 			continue
 		}
 		p.holdBack(d, p.now.UTC().Truncate(time.Second))
@@ -140,21 +139,22 @@ func (p *planner) holdBack(d *api.Daemon, since time.Time) {
 }
 
 func heldText(d *api.Daemon, since time.Time) string {
-	return fmt.Sprintf("held back since %s, because it went down and came back %d times within %v: look at its device (the kernel's log of host %s), its log and its network; then "+
-		"'holdfast daemon start %s' has it try again, or replace its device", since.Format(time.RFC3339), flapCount, flapWindow, d.Spec.Host, label(d))
+	return fmt.Sprintf("held back since %s: it went down and came back %d times within %v; check its device (kernel "+
+		"log of host %s), log and network, then run 'holdfast daemon start %s' or replace its device",
+		since.Format(time.RFC3339), flapCount, flapWindow, d.Spec.Host, label(d))
 }
 
 // mayNotHold says why an OSD that flaps cannot be held back now; empty when it can.
 func (p *planner) mayNotHold(d *api.Daemon, back []*api.Daemon) string {
 	for _, other := range back {
 		if other.Spec.Host != d.Spec.Host {
-			return label(other) + " on host " + other.Spec.Host + " is held back already"
+			return label(other) + " on host " + other.Spec.Host + " is already held back"
 		}
 	}
 	switch answer, asked := p.seen.Holdable[label(d)]; {
 	case !asked || !answer.covers(p.downSoon()):
 		p.moving = true
-		return "Ceph is to be asked first whether data can be used without it"
+		return "checking with Ceph whether data stays available without it"
 	case !answer.OK:
 		p.moving = p.moving || answer.Unknown
 		return fmt.Sprintf("Ceph says %q", words.Cut(answer.Reason, maxMessage/4))

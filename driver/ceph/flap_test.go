@@ -52,7 +52,7 @@ func TestFlaps_heldBack(t *testing.T) {
 	p := f.settle(t)
 	d := f.daemons["c-osd-7"]
 	const want = "went down and came back 5 times within 10m0s"
-	if w := word(decisions(p, api.VerdictSkip), "osd.7"); d.Spec.State != api.WantStopped || !strings.Contains(w, want) || !strings.Contains(w, "'holdfast daemon start osd.7' has it try again") {
+	if w := word(decisions(p, api.VerdictSkip), "osd.7"); d.Spec.State != api.WantStopped || !strings.Contains(w, want) || !strings.Contains(w, "run 'holdfast daemon start osd.7'") {
 		t.Errorf("%s, %q of %v", d.Spec.State, w, decisions(p))
 	}
 	if !contains(p.Status.Reasons, "osd.7 on h4 is down: held back since") || !p.Empty() {
@@ -132,7 +132,7 @@ func TestFlaps_notHeldBack(t *testing.T) {
 				t.Error("osd.5 is not held back")
 			}
 			f.bounce(t, "c-osd-7", flapCount+1, time.Second)
-		}, "but osd.5 on host h3 is held back already"},
+		}, "because osd.5 on host h3 is already held back"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := withFake(twoDisks())
@@ -192,7 +192,7 @@ func TestFlaps_dataNeedsIt(t *testing.T) {
 	f.settle(t)
 	f.bounce(t, "c-osd-0", flapCount+1, time.Second)
 	p := f.round(t)
-	if w := word(decisions(p, api.VerdictSkip), "osd.0"); told(f.daemons["c-osd-0"]) || !strings.Contains(w, "and would be held back, but Ceph says \"unsafe to stop") {
+	if w := word(decisions(p, api.VerdictSkip), "osd.0"); told(f.daemons["c-osd-0"]) || !strings.Contains(w, "not held back because Ceph says \"unsafe to stop") {
 		t.Errorf("%q", w)
 	}
 }
@@ -210,7 +210,7 @@ func TestFlaps_lastCopy(t *testing.T) {
 	o := v.System.(*Observation)
 	o.Checks = append(o.Checks, api.HealthCheck{Code: checkAvailability, Message: "Reduced data availability: 1 pg inactive"})
 	p := f.planAt(v, f.now)
-	if !slices.Contains(daemonNames(p), "c-osd-7@h4=Running") || !contains(decisions(p, api.VerdictDo), "it was held back and starts again") {
+	if !slices.Contains(daemonNames(p), "c-osd-7@h4=Running") || !contains(decisions(p, api.VerdictDo), "starting the held-back OSD") {
 		t.Errorf("%v %v", daemonNames(p), decisions(p))
 	}
 }
@@ -233,7 +233,7 @@ func TestFlaps_notBesideAnother(t *testing.T) {
 		t.Errorf("alone: %q", why)
 	}
 	p.stop["c-osd-2"] = true
-	if why := p.mayNotHold(d, nil); !strings.Contains(why, "to be asked first") {
+	if why := p.mayNotHold(d, nil); !strings.Contains(why, "checking with Ceph") {
 		t.Errorf("beside one that stops: %q", why)
 	}
 }

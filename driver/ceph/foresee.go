@@ -96,7 +96,7 @@ func names(members []member) []string {
 func (d *Driver) Unanswered(view *engine.View) string {
 	switch o, _ := view.System.(*Observation); {
 	case o == nil && startedBefore(view.Daemons):
-		return "no mon was heard"
+		return "no mon answers"
 	case o == nil:
 		return ""
 	case !o.Reachable:
@@ -335,7 +335,7 @@ func (f *foresight) stoppable() {
 		case asked && said.OK && said.covers(osds):
 		case asked && !said.OK && !said.Unknown && (StopAnswer{OSDs: osds}).covers(said.OSDs):
 		default:
-			said = StopAnswer{Unknown: true, Reason: "it is asked when everything before that is done"}
+			said = StopAnswer{Unknown: true, Reason: "checked after the steps before it"}
 		}
 		said.OSDs = osds
 		if f.Stoppable == nil {

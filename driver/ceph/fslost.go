@@ -39,7 +39,7 @@ func (p *planner) findFSPools(x *fsPlan) {
 	x.lost = p.findPools(x.Filesystem, x.pools...)
 	for _, pool := range x.pools {
 		if pool.lost != nil && pool.lost.reason == api.ReasonNameTaken {
-			pool.lost.anew = "makes a new, empty pool, once the one that has its name has another"
+			pool.lost.anew = "creates a new, empty pool after the pool of its name was renamed"
 		}
 	}
 	p.findGroups(x)
@@ -51,13 +51,13 @@ func (p *planner) fsLost(x *fsPlan) *loss {
 		return nil
 	}
 	l := p.fsGone(x)
-	l.id, l.anew = strconv.FormatInt(x.id, 10), "makes a new, empty one"
+	l.id, l.anew = strconv.FormatInt(x.id, 10), "creates a new, empty one"
 	if len(p.fsPoolsLeft(x)) > 0 {
 		l.anew += ", once its old pools have other names"
 	}
 	if x.have != nil {
-		l.reason, l.anew = api.ReasonNameTaken, fmt.Sprintf("takes filesystem %s (id %d) for this one", x.Name, x.have.ID)
-		l.why = fmt.Sprintf("Ceph's filesystem %s is another one (id %d) than the recorded one: %s", x.Name, x.have.ID, l.why)
+		l.reason, l.anew = api.ReasonNameTaken, fmt.Sprintf("accepts filesystem %s (id %d) as this one", x.Name, x.have.ID)
+		l.why = fmt.Sprintf("Ceph's filesystem %s has another id (%d) than the recorded one: %s", x.Name, x.have.ID, l.why)
 		l.back = "" // its name is to be free first
 	}
 	return l
@@ -68,12 +68,12 @@ func (p *planner) fsGone(x *fsPlan) *loss {
 	if now := p.fsName(x.id); now != "" {
 		return &loss{
 			reason: api.ReasonRenamedOutside,
-			why:    fmt.Sprintf("filesystem %s (id %d) is called %s in Ceph now, and Holdfast did not rename it", x.Name, x.id, now),
+			why:    fmt.Sprintf("filesystem %s (id %d) was renamed to %s outside Holdfast", x.Name, x.id, now),
 			back:   fmt.Sprintf("rename it back with 'ceph fs rename %s %s --yes-i-really-mean-it'", now, x.Name),
 		}
 	}
 	l := &loss{reason: api.ReasonDeletedOutside, back: p.fsBack(x)}
-	l.why = fmt.Sprintf("Ceph has no filesystem %s any more (id %d), and Holdfast did not delete it", x.Name, x.id)
+	l.why = fmt.Sprintf("filesystem %s (id %d) was deleted outside Holdfast", x.Name, x.id)
 	if left := p.fsPoolsLeft(x); len(left) > 0 {
 		l.why += "; its data is left in " + words.Few(left)
 	}
@@ -136,8 +136,8 @@ func (p *planner) findGroups(x *fsPlan) {
 	for _, g := range x.Spec.SubvolumeGroups {
 		if p.groupGone(x, g.Name) {
 			x.lostGroups = append(x.lostGroups, &loss{
-				id: groupID(g.Name), reason: api.ReasonDeletedOutside, anew: "makes a new, empty one",
-				why: fmt.Sprintf("filesystem %s has no subvolume group %s any more, and Holdfast did not delete it", x.Name, g.Name),
+				id: groupID(g.Name), reason: api.ReasonDeletedOutside, anew: "creates a new, empty one",
+				why: fmt.Sprintf("subvolume group %s of filesystem %s was deleted outside Holdfast", g.Name, x.Name),
 			})
 		}
 	}

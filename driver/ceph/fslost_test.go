@@ -52,7 +52,7 @@ func TestLost_filesystemRenamed(t *testing.T) {
 	}
 	f.exports = nil
 	f.settle(t)
-	wantLost(t, f.filesystems[0], api.ResourceOffline, api.ReasonNameTaken, "1", "another one (id 2)", "home2")
+	wantLost(t, f.filesystems[0], api.ResourceOffline, api.ReasonNameTaken, "1", "another id (2)", "home2")
 	f.deleteFS(api.DeletionWipe)
 	f.settle(t)
 	if all := f.ceph.Filesystems(); len(all) != 2 || f.ceph.PoolID("m") == 0 || len(f.filesystems) != 0 {
@@ -68,7 +68,7 @@ func TestLost_filesystemPool(t *testing.T) {
 	f.ceph.TakeDataPool("home", "bulk")
 	f.ceph.DropPool("bulk")
 	f.settle(t)
-	wantLost(t, f.filesystems[0], api.ResourceOffline, api.ReasonDeletedOutside, "pool-4", "Ceph has no pool bulk any more (id 4)")
+	wantLost(t, f.filesystems[0], api.ResourceOffline, api.ReasonDeletedOutside, "pool-4", "pool bulk (id 4) was deleted outside Holdfast")
 	if f.ceph.PoolID("bulk") != 0 {
 		t.Error("it was made anew")
 	}
@@ -86,7 +86,7 @@ func TestLost_group(t *testing.T) {
 	f.ceph.DropGroup("home", "a")
 	f.filesystems[0].Spec.SubvolumeGroups = append(f.filesystems[0].Spec.SubvolumeGroups, api.SubvolumeGroup{Name: "b"})
 	f.settle(t)
-	wantLost(t, f.filesystems[0], api.ResourceDegraded, api.ReasonDeletedOutside, "group-a", "no subvolume group a any more")
+	wantLost(t, f.filesystems[0], api.ResourceDegraded, api.ReasonDeletedOutside, "group-a", "subvolume group a of filesystem home was deleted outside Holdfast")
 	if all := f.ceph.Filesystems()[0]; !strings.Contains(all, "groups map[b:0]") {
 		t.Error(all)
 	}

@@ -156,11 +156,11 @@ func (p *planner) fsState(x *fsPlan) (api.ResourceState, string) {
 	case !known:
 		return api.ResourcePending, "Ceph does not answer yet"
 	case x.have == nil && p.cluster.ModeOf() == api.ClusterObserved:
-		return api.ResourcePending, "the cluster is only observed: Ceph has no such filesystem, and nobody makes it"
+		return api.ResourcePending, "the cluster is in mode Observed: the filesystem does not exist and is not created"
 	case x.have == nil && failure != "":
 		return api.ResourcePending, failure
 	case x.have == nil:
-		return api.ResourceCreating, "it is being made"
+		return api.ResourceCreating, "it is being created"
 	}
 	state, texts := p.judgeRanks(x)
 	for _, pool := range x.pools {
@@ -208,11 +208,12 @@ func (p *planner) judgeRanks(x *fsPlan) (state api.ResourceState, texts []string
 	}
 	switch {
 	case len(x.have.Damaged) > 0:
-		texts = append(texts, fmt.Sprintf("rank %v is damaged: nobody serves it before its metadata is repaired ('ceph tell mds.%s:%d damage ls')", x.have.Damaged, x.Name, x.have.Damaged[0]))
+		texts = append(texts, fmt.Sprintf("rank %v is damaged: repair its metadata ('ceph tell mds.%s:%d damage ls')",
+			x.have.Damaged, x.Name, x.have.Damaged[0]))
 	case len(x.have.Down) > 0:
 		texts = append(texts, fmt.Sprintf("no MDS serves rank %v", x.have.Down))
 	case active == 0 && len(busy) == 0:
-		texts = append(texts, "no MDS serves it yet")
+		texts = append(texts, "no MDS is active yet")
 	}
 	texts = append(texts, busy...)
 	if len(texts) > 0 {
@@ -259,9 +260,9 @@ func (p *planner) inUse(x *fsPlan) (none engine.Objection) {
 	exports := p.exportersOf(x.Name)
 	switch {
 	case len(exports) > 0:
-		return engine.Wait(api.ReasonInUse, "NFSExport %s serves it: delete that first", words.Few(exports))
+		return engine.Wait(api.ReasonInUse, "NFSExport %s exports it: delete the NFSExport first", words.Few(exports))
 	case !known:
-		return engine.Wait(api.ReasonNotAnswering, "it waits for its MDS to say whether clients have it mounted")
+		return engine.Wait(api.ReasonNotAnswering, "waiting for the MDS to report its clients")
 	case len(mounts)+more == 0:
 		return none
 	}
@@ -269,7 +270,7 @@ func (p *planner) inUse(x *fsPlan) (none engine.Objection) {
 	for i, m := range mounts {
 		names[i] = m.String()
 	}
-	return engine.Wait(api.ReasonInUse, "it is mounted by %s: it goes when they have unmounted it", words.Few(names))
+	return engine.Wait(api.ReasonInUse, "mounted by %s: deleted when they have unmounted it", words.Few(names))
 }
 
 // dropFS takes a filesystem away that is being deleted, with its pools; it says whether the Filesystem may go.
@@ -284,11 +285,11 @@ func (p *planner) dropFS(x *fsPlan, s *api.FilesystemStatus) (gone bool) {
 	case len(p.have) == 0:
 		return true
 	case !p.fsKnown() || !p.poolsKnown():
-		wait = engine.Wait(api.ReasonNotAnswering, "being deleted: Ceph does not answer")
+		wait = engine.Wait(api.ReasonNotAnswering, "deletion waits: Ceph does not answer")
 	case !busy.None():
-		wait = engine.Wait(busy.Reason, "being deleted, but %s", busy.Message)
+		wait = engine.Wait(busy.Reason, "deletion waits: %s", busy.Message)
 	case p.plan.Refused:
-		wait = waitsForCluster()
+		wait = waitsForCluster(p.view.Cluster.Name)
 	case wipe && x.have != nil && x.owns():
 		s.Message = p.failureOf(x.line()).Message
 		p.fsCommand(x, api.ReasonDeleting, verbFSRm, map[string]string{paramID: strconv.FormatInt(x.id, 10)},
@@ -298,9 +299,9 @@ func (p *planner) dropFS(x *fsPlan, s *api.FilesystemStatus) (gone bool) {
 		s.Message = p.failureOf(x.line()).Message
 		return false
 	case len(p.membersOf(&x.service.crew)) > 0:
-		wait = engine.Wait(api.ReasonDeleting, "being deleted: its MDS go")
+		wait = engine.Wait(api.ReasonDeleting, "deletion: removing its MDS")
 	case p.keysLeft(x):
-		wait = engine.Wait(api.ReasonDeleting, "being deleted: the keys of its MDS go")
+		wait = engine.Wait(api.ReasonDeleting, "deletion: removing the keys of its MDS")
 	default:
 		return true
 	}

@@ -45,14 +45,14 @@ func (p *planner) mourn(u *upkeep) bool {
 	if slices.ContainsFunc(u.daemons, drains) || p.grace(u.host) == 0 {
 		return true
 	}
-	return p.await(u, api.ReasonGracePeriod, "no StorageNode means host %s any more: nothing leaves it until that has "+
-		"been so for %v, as one that gets another name is gone for a moment",
+	return p.await(u, api.ReasonGracePeriod,
+		"host %s has no StorageNode any more; its daemons stay for %v, in case the StorageNode is being renamed",
 		u.host, p.waits.NodeGone)
 }
 
 // awaitNode tells of a mon or mgr that it waits, too.
 func (p *planner) awaitNode(daemon, host string) {
 	p.moving = true
-	p.decide(api.VerdictWait, api.ReasonGracePeriod, daemon, "%s: it moves when that has been so for %v",
+	p.decide(api.VerdictWait, api.ReasonGracePeriod, daemon, "%s: it moves after %v",
 		unmeantReason(host), p.waits.NodeGone)
 }

@@ -147,7 +147,8 @@ func (p *planner) writeGroups() {
 	}
 }
 
-// groupState says how the OSDs of a group are.
+// groupState says how the OSDs of a group are. A group that takes no disk is as it is declared,
+// unless something about it is open.
 func (p *planner) groupState(o *drives.Outcome) (api.ResourceState, string) {
 	up := 0
 	for _, d := range o.Devices {
@@ -157,17 +158,18 @@ func (p *planner) groupState(o *drives.Outcome) (api.ResourceState, string) {
 	}
 	waits := ""
 	if n := len(o.Candidates); n > 0 {
-		waits = fmt.Sprintf("; %s matching that came later: name what is to be taken in spec.take", words.Plural(n, "disk"))
+		waits = fmt.Sprintf("; %s matching that came later: to use them, list them in spec.take", words.Plural(n, "disk"))
 	}
 	text := fmt.Sprintf("%d of %s up%s", up, words.Plural(len(o.Devices), "OSD"), waits)
-	switch open := slices.Concat(o.Problems, o.Waits); {
+	open := slices.Concat(o.Problems, o.Waits)
+	switch {
 	case len(open) > 0:
 		text = words.Cut(strings.Join(open, "; "), maxMessage)
 	case len(o.Devices) == 0:
 		text = "it has no disk" + waits
 	}
 	switch {
-	case len(o.Devices) == 0:
+	case len(o.Devices) == 0 && (len(open) > 0 || p.plan.Refused):
 		return api.ResourcePending, text
 	case up == len(o.Devices):
 		return api.ResourceOnline, text
@@ -190,8 +192,8 @@ func (p *planner) endGroup(o *drives.Outcome) {
 		p.plan.Resources = append(p.plan.Resources, engine.ResourceChange{Resource: o.Group, Gone: true})
 		return
 	}
-	text := fmt.Sprintf("the group is being deleted, and stays as long as it has %s: name the disks in its spec.exclude to have them leave, or in StorageNodes to keep them",
-		words.Few(left))
+	text := fmt.Sprintf("deletion waits: the group still has %s; list the disks in spec.exclude to remove them, or in "+
+		"StorageNodes to keep them", words.Few(left))
 	p.decide(api.VerdictSkip, api.ReasonInUse, engine.ResourceObject(o.Group), "%s", text)
 	next := o.Group.DeepCopy()
 	next.Status.State, next.Status.Message, next.Status.ObservedGeneration = api.ResourceDeleting, words.Cut(text, maxMessage), o.Group.Generation

@@ -64,7 +64,7 @@ func TestGroup_laterDisk(t *testing.T) {
 	f.settle(t)
 	f.hosts[0].Status.Devices = append(f.hosts[0].Status.Devices, api.Device{ID: "wwn-1x", Serial: "S1", Size: resource.MustParse("1T"), Availability: api.DeviceAvailable})
 	p := f.round(t)
-	if !p.Done || len(p.Daemons) > 0 || !contains(decisions(p, api.VerdictSkip), "drivegroup/g: disk wwn-1x (S1 1 TB) of host h1: it matches, and came or became empty after") {
+	if !p.Done || len(p.Daemons) > 0 || !contains(decisions(p, api.VerdictSkip), "drivegroup/g: disk wwn-1x (S1 1 TB) of host h1: it matches, but was added or emptied later") {
 		t.Errorf("%v %v", daemonNames(p), decisions(p))
 	}
 	if s := f.groups[0].Status; s.Waiting != 1 || !strings.Contains(s.Message, "1 disk matching that came later") {
@@ -95,7 +95,7 @@ func TestGroup_deleted(t *testing.T) {
 	now := metav1.NewTime(f.now)
 	f.groups[0].DeletionTimestamp = &now
 	p := f.round(t)
-	if len(f.groups) != 1 || len(p.Remove)+len(p.Commands)+len(p.Daemons) > 0 || !contains(decisions(p, api.VerdictSkip), "stays as long as it has osd.0, osd.1") {
+	if len(f.groups) != 1 || len(p.Remove)+len(p.Commands)+len(p.Daemons) > 0 || !contains(decisions(p, api.VerdictSkip), "the group still has osd.0, osd.1") {
 		t.Fatalf("%v", decisions(p))
 	}
 	for i := 1; i <= 3; i++ {
@@ -114,7 +114,7 @@ func TestGroup_refused(t *testing.T) {
 		want   string
 	}{
 		{"no host", func(g *api.DriveGroup) { g.Spec.Placement.Pattern = "x*" }, "its placement selects no host"},
-		{"no disk", func(g *api.DriveGroup) { g.Spec.DataDevices[0] = api.DriveFilter{Size: "1T:"} }, "Near was: disk wwn-10"},
+		{"no disk", func(g *api.DriveGroup) { g.Spec.DataDevices[0] = api.DriveFilter{Size: "1T:"} }, "closest: disk wwn-10"},
 	} {
 		f := grouped(tt.change)
 		p := f.plan()
@@ -143,7 +143,7 @@ func TestGroup_besideNodes(t *testing.T) {
 	g := grouped(nil).groups[0]
 	f.groups = append(f.groups, g)
 	p := f.round(t)
-	if !contains(decisions(p, api.VerdictSkip), "StorageNode default/n1 has it") {
+	if !contains(decisions(p, api.VerdictSkip), "StorageNode default/n1 uses it") {
 		t.Errorf("%v", decisions(p))
 	}
 	f.settle(t)
@@ -158,5 +158,24 @@ func TestGroup_projection(t *testing.T) {
 	p := engine.Project(f.driver, f.view(), f.now)
 	if len(p.Steps) == 0 || !p.Last.Done {
 		t.Errorf("%d steps, %v", len(p.Steps), decisions(p.Last))
+	}
+}
+
+// A group that takes no disk, because StorageNodes have all that it selects, is as it is declared.
+// One that waits for a host is not.
+func TestGroup_withoutDisk(t *testing.T) {
+	f := withFake(threeHosts())
+	f.settle(t)
+	g := grouped(nil).groups[0]
+	g.Spec.Exclude = []string{"wwn-11", "wwn-21", "wwn-31"}
+	f.groups = append(f.groups, g)
+	p := f.settle(t)
+	if s := f.groups[0].Status; s.State != api.ResourceOnline || s.Message != "it has no disk" || !p.Done {
+		t.Errorf("%+v, done %v: %v", s, p.Done, decisions(p))
+	}
+	f.groups[0].Spec.Placement = api.HostSelection{Hosts: []string{"h1", "h9"}}
+	f.round(t)
+	if s := f.groups[0].Status; s.State != api.ResourcePending || s.Message != "host h9 does not exist: check that it has joined" {
+		t.Errorf("%+v", s)
 	}
 }

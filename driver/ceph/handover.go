@@ -39,7 +39,7 @@ var _ action.Handler = HandOver{}
 func (HandOver) Kind() action.Kind {
 	k := action.Kind{
 		Name: HandOverKind, Executor: api.ByLeader, Mode: action.Exclusive, Timeout: 24 * time.Hour, ExpiresAfter: time.Hour,
-		Summary: "hands the daemons of an adopted Ceph cluster over to Holdfast, one after the other (see 'holdfast ceph adopt')",
+		Summary: "hand over the daemons of an adopted Ceph cluster to Holdfast, one at a time (see 'holdfast ceph adopt')",
 	}
 	for _, s := range handOverSteps {
 		k.Steps = append(k.Steps, s.name)
@@ -59,7 +59,7 @@ type handOver struct {
 func (x HandOver) open(ctx context.Context, a *api.Action) (*handOver, error) {
 	view, err := x.Store.View(ctx, types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.Cluster})
 	if errors.Is(err, engine.ErrNotFound) {
-		return nil, refusef("there is no StorageCluster %s in namespace %s", a.Spec.Cluster, a.Namespace)
+		return nil, refusef("StorageCluster %s does not exist in namespace %s", a.Spec.Cluster, a.Namespace)
 	}
 	if err != nil {
 		return nil, err
@@ -83,15 +83,15 @@ func (h *handOver) refusal() error {
 	hosts := h.view.HostsByName()
 	switch {
 	case c.Annotations[AnnotationAdopted] == "":
-		return refusef("storagecluster/%s was not adopted: its daemons are Holdfast's own", c.Name)
+		return refusef("nothing to hand over: storagecluster/%s was not adopted", c.Name)
 	case c.DeletionTimestamp != nil:
 		return refusef("storagecluster/%s is being deleted", c.Name)
 	case c.ModeOf() != api.ClusterActive:
-		return refusef("spec.mode of storagecluster/%s is %s: set it to Active first, or nobody sees to its daemons afterwards", c.Name, c.ModeOf())
+		return refusef("cannot hand over: spec.mode of storagecluster/%s is %s; set it to Active", c.Name, c.ModeOf())
 	}
 	for _, name := range h.hosts {
 		if !slices.ContainsFunc(h.view.Daemons, func(d api.Daemon) bool { return d.Spec.Host == name }) {
-			return refusef("storagecluster/%s has no daemon on a host %s", c.Name, name)
+			return refusef("storagecluster/%s has no daemon on host %s", c.Name, name)
 		}
 	}
 	for i := range h.view.Daemons {
@@ -99,9 +99,9 @@ func (h *handOver) refusal() error {
 		switch host := hosts[d.Spec.Host]; {
 		case !h.means(d) || !isWatched(*d):
 		case host == nil || !host.AgentHeard():
-			return refusef("the agent of host %s is silent: start it", d.Spec.Host)
+			return refusef("the agent of host %s is disconnected: start it", d.Spec.Host)
 		case host.ModeOf() != api.HostActive:
-			return refusef("host %s has mode %s: give it back first", d.Spec.Host, host.ModeOf())
+			return refusef("host %s is in mode %s: return it to service first", d.Spec.Host, host.ModeOf())
 		}
 	}
 	return nil
@@ -123,7 +123,8 @@ func (x HandOver) Check(ctx context.Context, a *api.Action) error {
 		return err
 	}
 	if strangers := h.strangers(o); len(strangers) > 0 {
-		return refusef("Ceph has daemons that were not adopted: %s. Say 'holdfast ceph adopt %s' again, which adds them", words.Few(strangers), h.view.Cluster.Name)
+		return refusef("Ceph has daemons that were not adopted: %s; run 'holdfast ceph adopt %s' again",
+			words.Few(strangers), h.view.Cluster.Name)
 	}
 	return h.releasesFit()
 }
@@ -207,7 +208,7 @@ func (h *handOver) next(ctx context.Context, o *Observation, daemonType string) 
 		}
 		p.Count++
 		if why := h.unwell(o, d); why != "" {
-			p.Message, p.WaitsFor = fmt.Sprintf("%s on host %s was handed over", label(d), d.Spec.Host), why
+			p.Message, p.WaitsFor = fmt.Sprintf("%s on host %s is handed over", label(d), d.Spec.Host), why
 			return p, nil
 		}
 	}
@@ -226,11 +227,11 @@ func (h *handOver) next(ctx context.Context, o *Observation, daemonType string) 
 	next := *waiting.DeepCopy()
 	next.Spec.State = api.WantRunning
 	keepPlace(&next)
-	err := h.Store.PutDaemon(ctx, h.view.Cluster, engine.DaemonChange{Daemon: next, Reason: "it is handed over to Holdfast"})
+	err := h.Store.PutDaemon(ctx, h.view.Cluster, engine.DaemonChange{Daemon: next, Reason: "handed over to Holdfast"})
 	if err != nil {
 		return p, fmt.Errorf("while handing over %s: %w", label(waiting), err)
 	}
-	p.WaitsFor = label(waiting) + " to be started by Holdfast"
+	p.WaitsFor = "Holdfast to start " + label(waiting)
 	return p, nil
 }
 
@@ -243,7 +244,7 @@ func (h *handOver) stillWatched(ctx context.Context, d *api.Daemon) error {
 	}
 	now := view.DaemonsByName()[d.Name]
 	if c := view.Cluster; c.DeletionTimestamp != nil || c.ModeOf() != api.ClusterActive || now == nil || now.UID != d.UID || now.DeletionTimestamp != nil || !isWatched(*now) {
-		return fmt.Errorf("%s, or its cluster, was changed a moment ago: it is looked at anew", label(d))
+		return fmt.Errorf("%s or its cluster has just changed: retrying", label(d))
 	}
 	return nil
 }
@@ -273,15 +274,15 @@ func (h *handOver) unwell(o *Observation, d *api.Daemon) string {
 	id, _ := strconv.Atoi(d.Spec.ID)
 	switch {
 	case d.Status.ObservedGeneration != d.Generation:
-		return fmt.Sprintf("the agent of host %s to take %s over", d.Spec.Host, label(d))
+		return fmt.Sprintf("the agent of host %s to take over %s", d.Spec.Host, label(d))
 	case d.Status.State != api.DaemonRunning:
 		text := fmt.Sprintf("%s on host %s: %s%s", label(d), d.Spec.Host, d.Status.State, words.Colon(d.Status.Message))
 		if d.Status.State == api.DaemonFailed || d.Status.State == api.DaemonBackOff {
-			text += ". The way back: " + wayBack(d)
+			text += "; to go back: " + wayBack(d)
 		}
 		return text
 	case d.Status.Started == nil || time.Since(d.Status.Started.Time) < settled: //nolint:forbidigo // an action, and no plan
-		return fmt.Sprintf("%s to have run for %v", label(d), settled)
+		return fmt.Sprintf("%s to run for %v", label(d), settled)
 	case d.Spec.Type == TypeMon && !slices.Contains(o.Quorum, d.Spec.ID):
 		return label(d) + " to be in the quorum"
 	case d.Spec.Type == TypeOSD && !o.OSDs[id].Up:
@@ -294,7 +295,8 @@ func (h *handOver) unwell(o *Observation, d *api.Daemon) string {
 
 // wayBack says how a person starts a daemon as it was before.
 func wayBack(d *api.Daemon) string {
-	return fmt.Sprintf("'holdfast action cancel' ends the hand-over, and docs/how-to/adopt.md says how %s is started as it was before", label(d))
+	return fmt.Sprintf("end the hand-over with 'holdfast action cancel', then start %s by its old unit "+
+		"(docs/how-to/adopt.md)", label(d))
 }
 
 // notYet says why a daemon may not stop now; nothing when it may. A single mon or manager has nobody to wait for.
@@ -306,11 +308,12 @@ func (h *handOver) notYet(ctx context.Context, o *Observation, d *api.Daemon) st
 	wantMgrs := h.count(TypeMgr)
 	switch {
 	case d.Status.State != api.DaemonRunning:
-		return fmt.Sprintf("%s on host %s to run, as its agent sees it: %s%s", label(d), d.Spec.Host, d.Status.State, words.Colon(d.Status.Message))
+		return fmt.Sprintf("the agent of host %s to report %s as running: %s%s",
+			d.Spec.Host, label(d), d.Status.State, words.Colon(d.Status.Message))
 	case len(o.Quorum) < len(o.Monmap):
 		return fmt.Sprintf("all %d mons to be in the quorum: %s are", len(o.Monmap), strings.Join(o.Quorum, ", "))
 	case !o.MgrAvailable || mgrs < wantMgrs:
-		return fmt.Sprintf("all %d managers to be there", wantMgrs)
+		return fmt.Sprintf("all %d managers to run", wantMgrs)
 	case o.PGs < o.PGsWanted || o.PGsClean < o.PGs || o.PGsOld:
 		return fmt.Sprintf("all placement groups to be active+clean: %d of %d are", o.PGsClean, max(o.PGs, o.PGsWanted))
 	}
@@ -344,7 +347,8 @@ func (h *handOver) count(daemonType string) (n int) {
 
 // Undo implements action.Handler. What was handed over stays so, and what was not is watched as before: both serve.
 func (x HandOver) Undo(context.Context, *api.Action, string) (action.Progress, error) {
-	return action.Progress{Done: true, Message: "daemons that were handed over stay so; the others are watched as before"}, nil
+	return action.Progress{Done: true, Message: "daemons that were handed over stay with Holdfast; the others are " +
+		"watched as before"}, nil
 }
 
 // HandOverWords tells a hand-over before it is begun. Running are the releases that mons and managers run (see Driver.Releases), or nil where nobody
@@ -364,19 +368,20 @@ func HandOverWords(view *engine.View, spec api.ActionSpec, running map[string]st
 		}
 	}
 	if len(lines) == 0 {
-		return nil, refusef("nothing is left to hand over")
+		return nil, refusef("all daemons are handed over")
 	}
 	if err := h.releasesFit(); err != nil {
 		return nil, err
 	}
-	lines = append([]string{fmt.Sprintf("storagecluster/%s (fsid %s): these daemons are ended where they run, one after the other, and started by Holdfast on the same data:",
-		view.Cluster.Name, clusterFSID(view))}, lines...)
+	lines = append([]string{fmt.Sprintf("storagecluster/%s (fsid %s): Holdfast stops these daemons one at a time and "+
+		"starts them again on the same data:", view.Cluster.Name, clusterFSID(view))}, lines...)
 	if h.count(TypeMon) == 1 {
-		lines = append(lines, "There is one mon: nobody can do anything new while it is started again, some seconds.")
+		lines = append(lines, "There is only one mon: clients wait for some seconds while it restarts.")
 	}
 	if h.count(TypeMgr) == 1 {
-		lines = append(lines, "There is one manager: nothing is reported while it is started again, some seconds.")
+		lines = append(lines, "There is only one manager: Ceph reports nothing for some seconds while it restarts.")
 	}
-	return append(lines, "The next one waits until all mons are in the quorum, all placement groups active+clean, and Ceph itself says that it may stop. "+
-		"Afterwards the units of Ceph's packages are disabled, and the cluster is kept as spec says."), nil
+	return append(lines, "Before each daemon Holdfast waits until all mons are in the quorum, all placement groups "+
+		"are active+clean, and Ceph lets the daemon stop. Afterwards it disables the units of Ceph's packages and keeps "+
+		"the cluster as its spec says."), nil
 }

@@ -51,13 +51,13 @@ func TestHandOver_inTurn(t *testing.T) {
 // TestHandOver_notYet holds a mon back for each thing that is not as it should be.
 func TestHandOver_notYet(t *testing.T) {
 	for want, change := range map[string]func(*Observation, *api.Daemon){
-		"":                                     func(*Observation, *api.Daemon) {},
-		"all 3 mons to be in the quorum":       func(o *Observation, _ *api.Daemon) { o.Quorum = o.Quorum[:2] },
-		"all 3 managers to be there":           func(o *Observation, _ *api.Daemon) { o.Standbys = 1 },
-		"active+clean: 8 of 9":                 func(o *Observation, _ *api.Daemon) { o.PGsClean = 8 },
-		"active+clean: 9 of 9":                 func(o *Observation, _ *api.Daemon) { o.PGsOld = true },
-		"mon.h1 on host h1 to run":             func(_ *Observation, d *api.Daemon) { d.Status.State = api.DaemonStopped },
-		"all placement groups to be active+cl": func(o *Observation, _ *api.Daemon) { o.PGs, o.PGsClean = 3, 3 },
+		"":                               func(*Observation, *api.Daemon) {},
+		"all 3 mons to be in the quorum": func(o *Observation, _ *api.Daemon) { o.Quorum = o.Quorum[:2] },
+		"all 3 managers to run":          func(o *Observation, _ *api.Daemon) { o.Standbys = 1 },
+		"active+clean: 8 of 9":           func(o *Observation, _ *api.Daemon) { o.PGsClean = 8 },
+		"active+clean: 9 of 9":           func(o *Observation, _ *api.Daemon) { o.PGsOld = true },
+		"the agent of host h1 to report mon.h1 as running": func(_ *Observation, d *api.Daemon) { d.Status.State = api.DaemonStopped },
+		"all placement groups to be active+cl":             func(o *Observation, _ *api.Daemon) { o.PGs, o.PGsClean = 3, 3 },
 	} {
 		view, o := adoptedView()
 		d := &view.Daemons[0]
@@ -72,8 +72,8 @@ func TestHandOver_unwell(t *testing.T) {
 	for want, change := range map[string]func(*Observation, *api.Daemon){
 		"":                           func(*Observation, *api.Daemon) {},
 		"the agent of host h1":       func(_ *Observation, d *api.Daemon) { d.Generation++ },
-		"The way back":               func(_ *Observation, d *api.Daemon) { d.Status.State = api.DaemonBackOff },
-		"to have run for":            func(_ *Observation, d *api.Daemon) { d.Status.Started = new(metav1.NowMicro()) },
+		"to go back":                 func(_ *Observation, d *api.Daemon) { d.Status.State = api.DaemonBackOff },
+		"to run for":                 func(_ *Observation, d *api.Daemon) { d.Status.Started = new(metav1.NowMicro()) },
 		"mon.h1 to be in the quorum": func(o *Observation, _ *api.Daemon) { o.Quorum = o.Quorum[1:] },
 	} {
 		view, o := adoptedView()
@@ -107,15 +107,15 @@ func TestHandOver_strangers(t *testing.T) {
 
 func TestHandOver_refused(t *testing.T) {
 	for want, change := range map[string]func(*engine.View, *api.ActionSpec){
-		"":                       func(*engine.View, *api.ActionSpec) {},
-		"was not adopted":        func(v *engine.View, _ *api.ActionSpec) { v.Cluster.Annotations = nil },
-		"is being deleted":       func(v *engine.View, _ *api.ActionSpec) { v.Cluster.DeletionTimestamp = new(metav1.Now()) },
-		"set it to Active first": func(v *engine.View, _ *api.ActionSpec) { v.Cluster.Spec.Mode = api.ClusterObserved },
-		"no daemon on a host h9": func(_ *engine.View, s *api.ActionSpec) {
+		"":                 func(*engine.View, *api.ActionSpec) {},
+		"was not adopted":  func(v *engine.View, _ *api.ActionSpec) { v.Cluster.Annotations = nil },
+		"is being deleted": func(v *engine.View, _ *api.ActionSpec) { v.Cluster.DeletionTimestamp = new(metav1.Now()) },
+		"set it to Active": func(v *engine.View, _ *api.ActionSpec) { v.Cluster.Spec.Mode = api.ClusterObserved },
+		"no daemon on host h9": func(_ *engine.View, s *api.ActionSpec) {
 			s.Parameters = map[string]api.ActionParameter{HandOverHosts: "h1,h9"}
 		},
-		"host h2 has mode Maintenance": func(v *engine.View, _ *api.ActionSpec) { v.Hosts[1].Spec.Mode = api.HostMaintenance },
-		"nothing is left": func(v *engine.View, _ *api.ActionSpec) {
+		"host h2 is in mode Maintenance": func(v *engine.View, _ *api.ActionSpec) { v.Hosts[1].Spec.Mode = api.HostMaintenance },
+		"all daemons are handed over": func(v *engine.View, _ *api.ActionSpec) {
 			for i := range v.Daemons {
 				v.Daemons[i].Spec.State = api.WantRunning
 			}
@@ -134,7 +134,7 @@ func TestHandOver_refused(t *testing.T) {
 // TestRecover_watched leaves mons alone that are not Holdfast's: nobody could say that they are stopped.
 func TestRecover_watched(t *testing.T) {
 	view, _ := adoptedView()
-	if _, err := newRecovery(view, api.ActionSpec{}); err == nil || !strings.Contains(err.Error(), "only watched") {
+	if _, err := newRecovery(view, api.ActionSpec{}); err == nil || !strings.Contains(err.Error(), "not handed over") {
 		t.Errorf("%v", err)
 	}
 	for i := range view.Daemons {

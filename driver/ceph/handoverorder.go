@@ -68,11 +68,12 @@ func (h *handOver) outOfOrder(d *api.Daemon) string {
 		case runs == "" || x.DeletionTimestamp != nil || !olderRelease(runs, installed):
 			continue
 		case releaseNumbers(installed)[0]-releaseNumbers(runs)[0] > maxReleases:
-			return fmt.Sprintf("Ceph %s is installed on host %s, and %s runs %s: Ceph goes over %d releases at most. Install one between them first",
-				installed, d.Spec.Host, label(x), runs, maxReleases)
+			return fmt.Sprintf("cannot hand over: Ceph %s is installed on host %s, but %s runs %s, and Ceph upgrades over "+
+				"at most %d releases; install a release between them first", installed, d.Spec.Host, label(x), runs, maxReleases)
 		case slices.Index(coreTypes, x.Spec.Type) < slices.Index(coreTypes, d.Spec.Type):
 			if way := h.wayTo(x, installed); way != "" {
-				return fmt.Sprintf("%s on host %s would run Ceph %s, which is installed there, while %s on host %s runs %s. Ceph is upgraded in the order mons, managers, OSDs: %s",
+				return fmt.Sprintf("cannot hand over: %s on host %s would start with Ceph %s, while %s on host %s runs %s, but "+
+					"Ceph upgrades in the order mons, managers, OSDs; %s",
 					label(d), d.Spec.Host, installed, label(x), x.Spec.Host, runs, way)
 			}
 		}
@@ -88,7 +89,8 @@ func (h *handOver) wayTo(x *api.Daemon, release string) string {
 	case !isWatched(*x) && h.raisesBefore(x, installed):
 		return "" // others first, and then it is its turn: what is not there yet when d is to go is told then
 	case !isWatched(*x):
-		return fmt.Sprintf("start that one again, with 'holdfast daemon restart %s', and hand over after that (a hand-over that is under way has to be cancelled for it)", label(x))
+		return fmt.Sprintf("cancel a running hand-over, restart that daemon with 'holdfast daemon restart %s', then hand "+
+			"over again", label(x))
 	case !h.means(x):
 		return fmt.Sprintf("hand over host %s, too, or all hosts (without --hosts)", x.Spec.Host)
 	}

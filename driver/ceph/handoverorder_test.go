@@ -28,7 +28,7 @@ func TestHandOver_order(t *testing.T) {
 		"newer on all, one goes alone":        {[3]string{"18.2.4", "18.2.4", "18.2.4"}, "h1", nil, "hand over host h2, too, or all hosts (without --hosts)"},
 		"newer on one host, all go":           {[3]string{"18.2.4", "17.2.7", "17.2.7"}, "", nil, "install Ceph 18.2.4 on host h2, too"},
 		"older on one host, all go":           {[3]string{"17.2.5", "17.2.7", "17.2.7"}, "", nil, ""},
-		"too far":                             {[3]string{"20.2.0", "20.2.0", "20.2.0"}, "", nil, "over 2 releases at most"},
+		"too far":                             {[3]string{"20.2.0", "20.2.0", "20.2.0"}, "", nil, "over at most 2 releases"},
 		"nobody knows what is installed":      {[3]string{}, "h1", nil, ""},
 		"nobody knows what runs":              {[3]string{"18.2.4", "18.2.4", "18.2.4"}, "h1", func(_ *engine.View, running map[string]string) { clear(running) }, ""},
 		"the others were handed over before": {[3]string{"18.2.4", "18.2.4", "18.2.4"}, "h1", func(v *engine.View, running map[string]string) {
@@ -91,7 +91,7 @@ func TestHandOver_order(t *testing.T) {
 			if _, told := HandOverWords(view, api.ActionSpec{Parameters: map[string]api.ActionParameter{HandOverHosts: api.ActionParameter(tt.hosts)}}, h.running); (err == nil) != (told == nil) || err != nil && told.Error() != err.Error() {
 				t.Errorf("before it is begun, %v is told, and then %v", told, err)
 			}
-			if err != nil && !strings.Contains(err.Error(), "mons, managers, OSDs") && tt.want != "over 2 releases at most" {
+			if err != nil && !strings.Contains(err.Error(), "mons, managers, OSDs") && tt.want != "over at most 2 releases" {
 				t.Errorf("it does not say the order: %v", err)
 			}
 		})

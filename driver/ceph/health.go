@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/health"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -42,7 +43,7 @@ func (h *healthAnswer) fill(o *Observation) {
 			o.Muted = append(o.Muted, code)
 			continue
 		}
-		check := api.HealthCheck{Code: code, Severity: words.Cut(c.Severity, maxCode), Message: words.Cut(c.Summary.Message, maxMessage), Next: nextStep(code)}
+		check := api.HealthCheck{Code: code, Severity: words.Cut(c.Severity, maxCode), Message: words.Cut(c.Summary.Message, maxMessage), Next: health.NextStep(code)}
 		for _, d := range c.Detail[:min(len(c.Detail), maxDetail)] {
 			check.Detail = append(check.Detail, words.Cut(strings.TrimSpace(d.Message), maxDetailText))
 		}

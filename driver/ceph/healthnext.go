@@ -30,7 +30,8 @@ func (p *planner) tellChecks() []api.HealthCheck {
 	for i := range checks {
 		c := &checks[i]
 		if hosts := p.kept(c); len(hosts) > 0 {
-			c.Next = fmt.Sprintf("%s: when it shall serve again: 'holdfast host maintenance exit %s'", maintenanceText(hosts), hosts[0])
+			c.Next = fmt.Sprintf("%s: to return it to service, run 'holdfast host maintenance exit %s'",
+				maintenanceText(hosts), hosts[0])
 			continue
 		}
 		c.Next = p.withNames(*c)

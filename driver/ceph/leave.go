@@ -32,8 +32,7 @@ func (p *planner) leaveMaintenance() {
 		}
 	}
 	if len(unset) > 0 {
-		p.command(api.ReasonHostNotActive, verbUnsetNoout, strings.Join(unset, ", "), nil,
-			"the host is not in maintenance any more")
+		p.command(api.ReasonHostNotActive, verbUnsetNoout, strings.Join(unset, ", "), nil, "the host left maintenance")
 	}
 	p.awaitStarts(waiting)
 }
@@ -92,7 +91,7 @@ func (p *planner) awaitStarts(waiting map[string][]string) {
 		if len(leaving[host]) > 0 {
 			why = "leaving maintenance: "
 		}
-		p.awaitHost(host, api.ReasonStarting, "%swaiting for %s to be back", why,
+		p.awaitHost(host, api.ReasonStarting, "%swaiting for %s to return", why,
 			words.Few(slices.Sorted(slices.Values(waiting[host]))))
 	}
 }

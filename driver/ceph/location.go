@@ -168,7 +168,7 @@ func (p *planner) findPlaces(hosts []string, atlas *atlas) {
 	}
 	byMessage := func(a, b engine.Objection) int { return strings.Compare(a.Message, b.Message) }
 	for _, why := range slices.SortedFunc(maps.Keys(wrong), byMessage) {
-		p.decide(why.Verdict, why.Reason, objectCrush, "%s. Until then no OSD begins on %s", why.Message,
+		p.decide(why.Verdict, why.Reason, objectCrush, "%s; until then no new OSD starts on %s", why.Message,
 			words.Few(wrong[why]))
 	}
 }
@@ -185,8 +185,7 @@ func (p *planner) moveFailed(host string) bool {
 func (p *planner) writeLocations() {
 	if len(p.located) > 0 {
 		names := slices.Sorted(maps.Keys(p.located))
-		p.command(api.ReasonDeclared, verbCrushMove, strings.Join(names, ", "), p.located,
-			"their labels say so, and nothing is on them yet")
+		p.command(api.ReasonDeclared, verbCrushMove, strings.Join(names, ", "), p.located, "labels changed, no data yet")
 		p.plan.Commands[len(p.plan.Commands)-1].Line = objectCrush
 	}
 }

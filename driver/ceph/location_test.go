@@ -48,7 +48,7 @@ func TestLocations_labelledLater(t *testing.T) {
 	}
 	p := f.settle(t)
 	how := "'holdfast ceph shell -- ceph osd crush move h1 root=default rack=r1'"
-	if got := word(decisions(p, api.VerdictSkip), "crush"); !strings.Contains(got, "CRUSH does not have h1, h2, h3 where the labels say") || !strings.Contains(got, how) || !p.Done {
+	if got := word(decisions(p, api.VerdictSkip), "crush"); !strings.Contains(got, "CRUSH locations differ from the labels: h1, h2, h3;") || !strings.Contains(got, how) || !p.Done {
 		t.Errorf("%q, done %v", got, p.Done)
 	}
 	for i := 4; i <= 6; i++ {
@@ -92,8 +92,8 @@ func TestLocations_stranded(t *testing.T) {
 	}
 	f.pool().Spec.FailureDomain = "rack"
 	p := f.settle(t)
-	want := "the OSDs of h1, h2, h3, which are in no rack, for the others, so it stays spread as it is: label these hosts " +
-		"('holdfast host label h1 --location rack=NAME'), and have them moved ('holdfast ceph shell -- ceph osd crush move h1 root=default rack=NAME')"
+	want := "the OSDs of h1, h2, h3 are in no rack and would lose all its data to the others; label these hosts " +
+		"('holdfast host label h1 --location rack=NAME') and move them ('holdfast ceph shell -- ceph osd crush move h1 root=default rack=NAME')"
 	if got := word(decisions(p, api.VerdictRefuse), "pool/p"); !strings.Contains(got, want) || !strings.Contains(f.ceph.Pools()[0], "rule holdfast-host") {
 		t.Errorf("%q, %v", got, f.ceph.Pools())
 	}
@@ -116,7 +116,7 @@ func TestLocations_outside(t *testing.T) {
 	}
 	f.host(4, 1)
 	f.node(4, "wwn-40")
-	if got := word(decisions(f.settle(t), api.VerdictSkip), "pool/p"); !strings.Contains(got, "OSDs of h4 are in no rack and get nothing of pool p") {
+	if got := word(decisions(f.settle(t), api.VerdictSkip), "pool/p"); !strings.Contains(got, "OSDs of h4 are in no rack and get no data of pool p") {
 		t.Errorf("%q", got)
 	}
 	f.powerOff(4, 0)
@@ -153,7 +153,7 @@ func TestLocations_otherName(t *testing.T) {
 // A rack that CRUSH has by another name is not made a second time: copies in both would be in one.
 func TestLocations_twin(t *testing.T) {
 	for name, tt := range map[string]struct{ first, second, want string }{
-		"all are in it":             {"rack=rack-1", "", "hosts with data that are labelled with rack rack-1 are in r01 in CRUSH: label the hosts with r01, or rename that ('holdfast ceph shell -- ceph osd crush rename-bucket r01 rack-1'). Until then no OSD begins on h4"},
+		"all are in it":             {"rack=rack-1", "", "hosts with data have the label rack rack-1, but CRUSH has them in r01: label the hosts with r01, or rename the bucket ('holdfast ceph shell -- ceph osd crush rename-bucket r01 rack-1'); until then no new OSD starts on h4"},
 		"another is it by its name": {"rack=rack-1", "rack=r01", ""},
 		"nobody is labelled so":     {"", "", ""},
 	} {
@@ -245,7 +245,7 @@ func TestLocations_byHand(t *testing.T) {
 	if diff := cmp.Diff(want, f.ceph.Locations()[3:]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := word(decisions(p, api.VerdictSkip), "crush"); !strings.Contains(got, "CRUSH does not have h5 where the labels say") || len(f.ceph.OSDs()) != 6 {
+	if got := word(decisions(p, api.VerdictSkip), "crush"); !strings.Contains(got, "CRUSH locations differ from the labels: h5;") || len(f.ceph.OSDs()) != 6 {
 		t.Errorf("%q, %v", got, f.ceph.OSDs())
 	}
 }
@@ -254,19 +254,19 @@ func TestLocations_byHand(t *testing.T) {
 func TestLocations_refused(t *testing.T) {
 	for name, tt := range map[string]struct{ fourth, fifth, want string }{
 		"a rack in two places": {"rack=r9 datacenter=d1", "rack=r9 datacenter=d2",
-			"rack r9 is in datacenter d1 by the labels of host h4, and in d2 by those of host h5: in CRUSH a name stands for one bucket"},
-		"by way of others": {"rack=r9 datacenter=d1 region=eu", "rack=r8 datacenter=d1 region=us", "datacenter d1 is in region eu by the labels of host h4, and in us by those of host h5"},
+			"rack r9 is in datacenter d1 in the labels of host h4, but in d2 in those of host h5: CRUSH has one bucket of each name"},
+		"by way of others": {"rack=r9 datacenter=d1 region=eu", "rack=r8 datacenter=d1 region=us", "datacenter d1 is in region eu in the labels of host h4, but in us in those of host h5"},
 		"a rack that CRUSH has elsewhere": {"rack=r1 datacenter=d1", "rack=r5",
-			"CRUSH has rack r1 in root default, and by the labels it is in datacenter d1: label the hosts as CRUSH has it, or move it with all that is in it " +
+			"CRUSH has rack r1 in root default, but the labels of its hosts put it in datacenter d1: change the labels, or move the bucket with its data " +
 				"('holdfast ceph shell -- ceph osd crush move r1 root=default datacenter=d1')"},
-		"a rack of another root":    {"rack=r7", "rack=r5", "CRUSH has rack r7 in root ssd, and by the labels it is in root default"},
-		"a name of another type":    {"row=r1", "rack=r5", "CRUSH has a rack of the name r1, which is that of a row by the labels"},
-		"a name of two levels":      {"row=x rack=r9", "rack=x", "x is a row by the labels of host h4, and a rack by those of host h5"},
-		"a name of a host":          {"rack=h1", "rack=r5", "CRUSH has a host of the name h1, which is that of a rack by the labels"},
-		"a name of a host to be":    {"rack=h5", "rack=r5", "CRUSH has a host of the name h5, which is that of a rack by the labels"},
-		"a name that is an OSD's":   {"rack=osd.1", "rack=r5", "osd.1 cannot be the name of a rack in CRUSH: label host h4 with another one"},
+		"a rack of another root":    {"rack=r7", "rack=r5", "CRUSH has rack r7 in root ssd, but the labels of its hosts put it in root default"},
+		"a name of another type":    {"row=r1", "rack=r5", "CRUSH has a rack named r1, but the labels of hosts use the name for a row"},
+		"a name of two levels":      {"row=x rack=r9", "rack=x", "x is a row in the labels of host h4, but a rack in those of host h5"},
+		"a name of a host":          {"rack=h1", "rack=r5", "CRUSH has a host named h1, but the labels of hosts use the name for a rack"},
+		"a name of a host to be":    {"rack=h5", "rack=r5", "CRUSH has a host named h5, but the labels of hosts use the name for a rack"},
+		"a name that is an OSD's":   {"rack=osd.1", "rack=r5", "osd.1 is not a valid CRUSH name of a rack: label host h4 with another name"},
 		"a host by a taken name":    {"rack=r5", "rack=r5", ""},
-		"a name that is the root's": {"rack=default", "rack=r5", "CRUSH has a root of the name default, which is that of a rack by the labels"},
+		"a name that is the root's": {"rack=default", "rack=r5", "CRUSH has a root named default, but the labels of hosts use the name for a rack"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := poolsOn(3)
@@ -290,7 +290,7 @@ func TestLocations_refused(t *testing.T) {
 				}
 				return
 			}
-			if !strings.Contains(got, tt.want) || !strings.Contains(got, "Until then no OSD begins on h4") {
+			if !strings.Contains(got, tt.want) || !strings.Contains(got, "until then no new OSD starts on h4") {
 				t.Errorf("refused for %q", got)
 			}
 			if d := f.daemons["c-osd-3"]; d.Spec.State != api.WantPrepared || len(f.ceph.Pools()) != 1 {
@@ -396,7 +396,7 @@ func TestMaintenance_racks(t *testing.T) {
 		}
 	}
 	f.mode(5, api.HostMaintenance)
-	if w := hostWord(f.settle(t), "h5"); !strings.HasPrefix(w, "Refuse: its OSDs may not stop (down already: osd.2 on h3, osd.3 on h4)") {
+	if w := hostWord(f.settle(t), "h5"); !strings.HasPrefix(w, "Refuse: cannot stop its OSDs (down already: osd.2 on h3, osd.3 on h4)") {
 		t.Errorf("%q", w)
 	}
 }

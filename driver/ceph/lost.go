@@ -84,7 +84,7 @@ func (p *planner) accepted(r api.Resource, l losses) bool {
 	if len(l) == 0 || r.GetDeletionTimestamp() != nil || !api.LossAccepted(r) || r.Common().Lost != l.id() {
 		return false
 	}
-	p.decide(api.VerdictDo, api.ReasonLossAccepted, engine.ResourceObject(r), "its loss was accepted (%s): %s",
+	p.decide(api.VerdictDo, api.ReasonLossAccepted, engine.ResourceObject(r), "loss accepted (%s): %s",
 		api.AnnotationRecreate, l.why())
 	return true
 }
@@ -161,14 +161,14 @@ func (p *planner) poolGone(x *poolPlan) *loss {
 	now := p.poolName(x.id)
 	if now == "" {
 		return &loss{
-			reason: api.ReasonDeletedOutside, anew: "makes a new, empty one",
-			why:  fmt.Sprintf("Ceph has no pool %s any more (id %d), and Holdfast did not delete it", x.Name, x.id),
-			back: "Ceph keeps nothing of a deleted pool: its data has to come from a copy of yours",
+			reason: api.ReasonDeletedOutside, anew: "creates a new, empty one",
+			why:  fmt.Sprintf("pool %s (id %d) was deleted outside Holdfast", x.Name, x.id),
+			back: "Ceph keeps nothing of a deleted pool: restore its data from a backup",
 		}
 	}
 	return &loss{
-		reason: api.ReasonRenamedOutside, anew: "makes a new, empty one",
-		why:  fmt.Sprintf("pool %s (id %d) is called %s in Ceph now, and Holdfast did not rename it", x.Name, x.id, now),
+		reason: api.ReasonRenamedOutside, anew: "creates a new, empty one",
+		why:  fmt.Sprintf("pool %s (id %d) was renamed to %s outside Holdfast", x.Name, x.id, now),
 		back: fmt.Sprintf("rename it back with 'ceph osd pool rename %s %s'", now, x.Name),
 	}
 }
@@ -177,11 +177,12 @@ func (p *planner) poolGone(x *poolPlan) *loss {
 func (l *loss) taken(x *poolPlan, now string) {
 	left := "deleted"
 	if now != "" {
-		left = "called " + now + " now"
+		left = "now named " + now
 		l.back = fmt.Sprintf("rename pool %s (id %d) to another name, and %s back to %s", x.Name, x.have.ID, now, x.Name)
 	}
-	l.reason, l.anew = api.ReasonNameTaken, fmt.Sprintf("takes pool %s (id %d) for this one", x.Name, x.have.ID)
-	l.why = fmt.Sprintf("Ceph's pool %s is another one (id %d) than the recorded one (id %d), which is %s", x.Name, x.have.ID, x.id, left)
+	l.reason, l.anew = api.ReasonNameTaken, fmt.Sprintf("accepts pool %s (id %d) as this one", x.Name, x.have.ID)
+	l.why = fmt.Sprintf("Ceph's pool %s has another id (%d) than the recorded one (id %d), which is %s",
+		x.Name, x.have.ID, x.id, left)
 }
 
 // losses are what a pool is to a resource that has no other one.
@@ -201,11 +202,11 @@ func (x *poolPlan) byID() map[string]string {
 func (p *planner) tellKept(x *poolPlan) {
 	if now := p.poolName(x.id); now != "" && now != x.Name {
 		p.decide(api.VerdictSkip, api.ReasonKeptAsIs, x.line(),
-			"its pool (id %d) was renamed to %s without Holdfast, and stays with its data", x.id, now)
+			"its pool (id %d) was renamed to %s outside Holdfast and stays", x.id, now)
 	}
 	if x.have != nil && !x.owns() {
 		p.decide(api.VerdictSkip, api.ReasonNotManaged, x.line(),
-			"pool %s in Ceph (id %d) is not the one that was made for it, and stays", x.Name, x.have.ID)
+			"pool %s in Ceph (id %d) was not created for it and stays", x.Name, x.have.ID)
 	}
 }
 

@@ -52,7 +52,7 @@ func TestLost_pool(t *testing.T) {
 
 	f.ceph.RenamePool("vms", "vms-old")
 	f.settle(t)
-	wantLost(t, f.pool(), api.ResourceOffline, api.ReasonRenamedOutside, id, "vms-old", "'holdfast recreate pool vms --lost "+id+"' makes a new, empty one")
+	wantLost(t, f.pool(), api.ResourceOffline, api.ReasonRenamedOutside, id, "vms-old", "'holdfast recreate pool vms --lost "+id+"' creates a new, empty one")
 	if f.ceph.PoolID("vms") != 0 || fmt.Sprint(f.pool().Status.ID) != id || !strings.Contains(strings.Join(f.status.Status.Reasons, ";"), "vms-old") {
 		t.Errorf("%v, %v", f.ceph.Pools(), f.status.Status)
 	}
@@ -77,7 +77,7 @@ func TestLost_pool(t *testing.T) {
 
 	f.ceph.DropPool("vms")
 	f.settle(t)
-	wantLost(t, f.pool(), api.ResourceOffline, api.ReasonDeletedOutside, id, "Holdfast did not delete it")
+	wantLost(t, f.pool(), api.ResourceOffline, api.ReasonDeletedOutside, id, "was deleted outside Holdfast")
 	recreate(f.pool(), "77")
 	if f.settle(t); f.ceph.PoolID("vms") != 0 {
 		t.Error("the word was for another pool")
@@ -102,7 +102,7 @@ func TestLost_mirroredPool(t *testing.T) {
 	f.ceph.MakePool("vms", "by-hand", "host")
 	f.objects = append(f.objects, mirrorOf("dr"))
 	f.settle(t)
-	if s := f.objects[0].(*api.RBDMirror).Status; !strings.Contains(s.Message, "another one") || f.mirrored["vms"].Mode != "" {
+	if s := f.objects[0].(*api.RBDMirror).Status; !strings.Contains(s.Message, "another id") || f.mirrored["vms"].Mode != "" {
 		t.Errorf("%s: %s, %+v", s.State, s.Message, f.mirrored)
 	}
 }
@@ -187,7 +187,7 @@ func TestLost_clientKey(t *testing.T) {
 	key := string(f.secrets["c-key-client.app"].data[secretKey])
 	f.ceph.Unauthorize("client.app")
 	p := f.round(t)
-	if got := word(decisions(p, api.VerdictDo), "client.app"); !strings.Contains(got, "it gets the key that it had") {
+	if got := word(decisions(p, api.VerdictDo), "client.app"); !strings.Contains(got, "added again with the same key") {
 		t.Errorf("told: %q", got)
 	}
 	f.settle(t)

@@ -74,7 +74,7 @@ func TestMaintenance(t *testing.T) {
 		t.Errorf("the host is in maintenance, and yet: %s", w)
 	}
 	p = f.settle(t)
-	if !contains(p.Status.Reasons, "host h1 is in maintenance, and so stopped: mgr.a, mon.a, osd.0") || p.Status.Status != api.StorageDegraded || p.Recheck != 0 {
+	if !contains(p.Status.Reasons, "stopped for maintenance of host h1: mgr.a, mon.a, osd.0") || p.Status.Status != api.StorageDegraded || p.Recheck != 0 {
 		t.Errorf("%v %v, recheck %v", p.Status.Status, p.Status.Reasons, p.Recheck)
 	}
 	f.mode(1, api.HostActive)
@@ -130,7 +130,7 @@ func (f *fakeWorld) saidOf(t *testing.T, runs int) (texts []string) {
 	t.Helper()
 	for range runs {
 		f.agents()
-		if w := hostWord(f.round(t), "h1"); strings.Contains(w, "to be back") && !slices.Contains(texts, w) {
+		if w := hostWord(f.round(t), "h1"); strings.Contains(w, "to return") && !slices.Contains(texts, w) {
 			texts = append(texts, w)
 		}
 		f.now = f.now.Add(recheckSoon)
@@ -144,7 +144,7 @@ func TestMaintenance_leavingOrRestarting(t *testing.T) {
 	f.config("global", api.CephOptions{"mon_lease": "0.5"})
 	f.settle(t)
 	f.config("global", api.CephOptions{"mon_lease": "1"})
-	if diff := cmp.Diff([]string{"Wait: waiting for mon.a to be back", "Wait: waiting for mgr.a to be back"}, f.saidOf(t, 30)); diff != "" {
+	if diff := cmp.Diff([]string{"Wait: waiting for mon.a to return", "Wait: waiting for mgr.a to return"}, f.saidOf(t, 30)); diff != "" {
 		t.Errorf("restarted (-want +got):\n%s", diff)
 	}
 	f.cluster.Spec.Ceph.Config = nil
@@ -197,7 +197,7 @@ func TestMaintenance_secondHostIsRefused(t *testing.T) {
 	before := f.states("h3")
 	f.mode(3, api.HostMaintenance)
 	p := f.settle(t)
-	want := `Refuse: its OSDs may not stop (down already: osd.1 on h2): Ceph says "unsafe to stop osd(s) at this time`
+	want := `Refuse: cannot stop its OSDs (down already: osd.1 on h2): placement groups would become inactive (Ceph: "unsafe to stop osd(s) at this time`
 	reason := reasonOf(p, api.VerdictRefuse, "host/h3")
 	if w := hostWord(p, "h3"); !strings.HasPrefix(w, want) || reason != api.ReasonNotOkToStop {
 		t.Errorf("%s: %q", reason, w)
@@ -231,8 +231,7 @@ func TestMaintenance_quorum(t *testing.T) {
 	f.settle(t)
 	f.mode(1, api.HostMaintenance)
 	p := f.settle(t)
-	want := "Refuse: mon.a runs there, and without it 1 of 3 mons would be in the quorum (mon.b is out of it already), where 2 are needed: " +
-		"the cluster would stop"
+	want := "Refuse: cannot stop mon.a: 1 of 3 mons would be in the quorum (mon.b is out of it already), 2 are needed"
 	if diff := cmp.Diff(want, hostWord(p, "h1")); diff != "" || len(f.ceph.Noout()) != 0 {
 		t.Error(diff)
 	}
@@ -292,7 +291,7 @@ func TestMaintenance_hypothetical(t *testing.T) {
 	}
 	f.broken["c-osd-0"] = true
 	f.settle(t)
-	if w := word(2); !strings.HasPrefix(w, "Refuse: its OSDs may not stop (down already: osd.0 on h1)") {
+	if w := word(2); !strings.HasPrefix(w, "Refuse: cannot stop its OSDs (down already: osd.0 on h1)") {
 		t.Errorf("a host that may not: %q", w)
 	}
 	if w := word(1); strings.HasPrefix(w, "Refuse") {
@@ -309,7 +308,7 @@ func TestMaintenance_silentAgent(t *testing.T) {
 	if steps := f.steps(t); len(steps) != 0 {
 		t.Errorf("%v", steps)
 	}
-	if w := hostWord(f.settle(t), "h3"); w != "Wait: its agent is not heard: nothing is stopped until it is" {
+	if w := hostWord(f.settle(t), "h3"); w != "Wait: agent disconnected; its daemons will be stopped when it reconnects" {
 		t.Errorf("%q", w)
 	}
 	// When it is the machine that is down, its OSD is not to be marked out.
@@ -324,7 +323,7 @@ func TestMaintenance_leavesNoFlag(t *testing.T) {
 	for name, after := range map[string]func(f *fakeWorld){
 		"the host is gone": func(f *fakeWorld) { f.hosts = f.hosts[:2] },
 		"its OSD fails":    func(f *fakeWorld) { f.mode(3, api.HostActive); f.broken["c-osd-2"] = true },
-		"its agent is silent for long": func(f *fakeWorld) {
+		"its agent is disconnected for long": func(f *fakeWorld) {
 			f.mode(3, api.HostActive)
 			f.hosts[2].Status.Conditions = []metav1.Condition{{
 				Type: api.HostAgentConnected, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(f.now.Add(-waits.Default().OSDBack - time.Second)),
@@ -370,15 +369,15 @@ func TestMaintenance_offline(t *testing.T) {
 		}
 		return hostWord(f.planAt(v, f.now), "h3")
 	}
-	if w := word(true); w != "Wait: its agent is not heard, and Ceph still sees OSDs of it up" {
+	if w := word(true); w != "Wait: agent disconnected, and Ceph still reports its OSDs as up" {
 		t.Errorf("while it is up: %q", w)
 	}
 	f.broken["c-osd-2"], f.broken["c-mon-c"] = true, true
 	f.agents()
-	if w := word(true); w != "Wait: the flag noout is being set for osd.2" {
+	if w := word(true); w != "Wait: setting noout for osd.2" {
 		t.Errorf("before the flag is set: %q", w)
 	}
-	if w := word(false); w != "Wait: Ceph does not answer, and only Ceph can say whether it would mark its OSDs out" {
+	if w := word(false); w != "Wait: waiting for Ceph: it does not answer, and noout may be needed" {
 		t.Errorf("while Ceph does not answer: %q", w)
 	}
 	if f.settle(t); word(true) != "" {

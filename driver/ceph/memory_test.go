@@ -193,7 +193,7 @@ func notedWorlds() map[string]noted {
 				f.rounded(t, 10)
 				f.now = f.now.Add(waits.Default().MonAvoid)
 				f.rounded(t, 30)
-			}, "no mon is made on host h4 until",
+			}, "no new mon on host h4 until",
 		},
 		"an OSD leaves, and is to stay after all": {
 			[]memory.Name{memory.Drain, memory.CrushWeight},

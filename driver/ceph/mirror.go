@@ -75,7 +75,7 @@ func (x *mirrorPlan) count() int {
 // lacksMirror says why a host cannot have a daemon: its agent has told what is installed there, and rbd-mirror is not.
 func (p *planner) lacksMirror(host string) string {
 	if h := p.hosts[host]; h != nil && len(h.Status.Packages) > 0 && h.Status.Release(rbdmirror.Type) == "" {
-		return "rbd-mirror is not installed there"
+		return "rbd-mirror is not installed"
 	}
 	return ""
 }
@@ -137,15 +137,16 @@ func (p *planner) checkMirrorHosts(x *mirrorPlan) {
 		}
 	}
 	if len(without) > 0 {
-		x.refusals.refuse(api.ReasonUnsupported, "rbd-mirror is installed on none of the hosts that may run it, such as %s: "+
-			"install it there with 'apt-get install rbd-mirror'", without[0])
+		x.refusals.refuse(api.ReasonUnsupported, "no host that may run rbd-mirror has it installed, such as %s: install "+
+			"it there with 'apt-get install rbd-mirror'", without[0])
 	}
 }
 
 func (p *planner) checkMirrorPool(x *mirrorPlan, pool *api.RBDMirrorPool) {
 	for _, other := range p.mirrors {
 		if other != x && other.DeletionTimestamp == nil && slices.ContainsFunc(other.Spec.Pools, func(o api.RBDMirrorPool) bool { return o.Name == pool.Name }) {
-			x.refusals.refuse(api.ReasonConflict, "RBDMirror %s has pool %s, too: one of them is enough", other.Name, pool.Name)
+			x.refusals.refuse(api.ReasonConflict, "RBDMirror %s also has pool %s: remove it from one of them",
+				other.Name, pool.Name)
 		}
 	}
 	if !p.reachable() {
@@ -155,21 +156,20 @@ func (p *planner) checkMirrorPool(x *mirrorPlan, pool *api.RBDMirrorPool) {
 	case lost != nil:
 		x.waits.wait(api.ReasonDependencyNotReady, "%s", lost.why)
 	case p.poolNamed(pool.Name) == nil:
-		x.waits.wait(api.ReasonDependencyNotReady, "Ceph has no pool %s yet: declare it as a Pool of application rbd",
-			pool.Name)
+		x.waits.wait(api.ReasonDependencyNotReady,
+			"pool %s does not exist in Ceph yet: declare it as a Pool of application rbd", pool.Name)
 	}
 	if pool.PeerSecret == "" {
 		return
 	}
 	switch token, known := p.seen.Mirrors.Tokens[pool.PeerSecret]; {
 	case !known:
-		x.waits.wait(api.ReasonDependencyNotReady, "the Secret %s with the other cluster's token could not be read",
-			pool.PeerSecret)
+		x.waits.wait(api.ReasonDependencyNotReady, "cannot read Secret %s with the other cluster's token", pool.PeerSecret)
 	case !token.Problem.None():
 		x.refusals.add(token.Problem)
 	case token.FSID == p.fsid:
 		x.refusals.refuse(api.ReasonInvalidSpec,
-			"the token in Secret %s is that of this cluster: it is the other one's that is needed", pool.PeerSecret)
+			"Secret %s has the token of this cluster: use the token of the other cluster", pool.PeerSecret)
 	}
 }
 
@@ -192,8 +192,8 @@ func (o *Observation) fillMirrors(ctx context.Context, view *engine.View, secret
 			switch {
 			case errors.Is(err, engine.ErrNotFound):
 				o.Mirrors.Tokens[pool.PeerSecret] = MirrorToken{Problem: engine.Refusal(api.ReasonDependencyNotReady,
-					"there is no Secret %s of type %s in namespace %s: 'holdfast ceph mirror-token' "+
-						"where the other cluster is writes it", pool.PeerSecret, api.SecretTypeMirrorToken, m.Namespace)}
+					"Secret %s of type %s does not exist in namespace %s: create it with 'holdfast ceph mirror-token' in the "+
+						"other cluster", pool.PeerSecret, api.SecretTypeMirrorToken, m.Namespace)}
 			case err == nil:
 				o.Mirrors.Tokens[pool.PeerSecret] = tokenOf(pool.PeerSecret, data)
 			}
@@ -231,8 +231,8 @@ func (p *planner) otherToken(x *mirrorPlan, pool *api.RBDMirrorPool, have *rbdmi
 	if pool.PeerSecret == "" || !have.Fetches() || was == "" || now == "" || was == now {
 		return ""
 	}
-	return fmt.Sprintf("pool %s fetches by the token of before, and Secret %s has another one now. The peer is kept, as to give it up is a person's decision: "+
-		"'holdfast ceph shell -- rbd mirror pool peer remove %s %s' does so, and the new token is taken", pool.Name, pool.PeerSecret, pool.Name, have.Fetched())
+	return fmt.Sprintf("pool %s still uses the old token; Secret %s has a new one. To use it, remove the peer: "+
+		"'holdfast ceph shell -- rbd mirror pool peer remove %s %s'", pool.Name, pool.PeerSecret, pool.Name, have.Fetched())
 }
 
 // notePool is what is to be known of a pool later: the schedule that was set for it, until Ceph has it no more, and then the one that is about to be set;

@@ -246,7 +246,7 @@ func TestMirror_unasked(t *testing.T) {
 	f.round(t)
 	s := f.mirror("dr").Status
 	want := []api.RBDMirrorPoolStatus{{Name: "vms", SnapshotInterval: "1h", PeerToken: before.PeerToken}}
-	if diff := cmp.Diff(want, s.Pools); diff != "" || s.State != api.ResourceDegraded || !strings.Contains(s.Message, "nothing is known") {
+	if diff := cmp.Diff(want, s.Pools); diff != "" || s.State != api.ResourceDegraded || !strings.Contains(s.Message, "state unknown yet") {
 		t.Errorf("unasked: %s %s (-want +got):\n%s", s.State, s.Message, diff)
 	}
 	f.unasked = false
@@ -266,12 +266,12 @@ func TestMirror_refused(t *testing.T) {
 		mirror *api.RBDMirror
 		want   string
 	}{
-		"no Secret":      {func(*fakeWorld) {}, mirrorOf("dr", peer), "there is no Secret site-b of type holdfast.io/rbd-mirror-token"},
-		"no token":       {func(f *fakeWorld) { f.token("site-b", "") }, mirrorOf("dr", peer), "it is no bootstrap token"},
-		"its own token":  {func(f *fakeWorld) { f.token("site-b", worldUID) }, mirrorOf("dr", peer), "is that of this cluster"},
+		"no Secret":      {func(*fakeWorld) {}, mirrorOf("dr", peer), "Secret site-b of type holdfast.io/rbd-mirror-token does not exist"},
+		"no token":       {func(f *fakeWorld) { f.token("site-b", "") }, mirrorOf("dr", peer), "not a bootstrap token"},
+		"its own token":  {func(f *fakeWorld) { f.token("site-b", worldUID) }, mirrorOf("dr", peer), "has the token of this cluster"},
 		"no package":     {func(f *fakeWorld) { f.install("16.2.15"); f.withoutMirror() }, mirrorOf("dr"), "install it there with 'apt-get install rbd-mirror'"},
-		"no host":        {func(*fakeWorld) {}, mirrorOf("dr", func(m *api.RBDMirror) { m.Spec.Placement.Hosts = []string{"h9"} }), "its placement selects no host"},
-		"in two of them": {func(f *fakeWorld) { f.objects = append(f.objects, mirrorOf("other")) }, mirrorOf("dr"), "RBDMirror other has pool vms, too"},
+		"no host":        {func(*fakeWorld) {}, mirrorOf("dr", func(m *api.RBDMirror) { m.Spec.Placement.Hosts = []string{"h9"} }), "placement selects no host"},
+		"in two of them": {func(f *fakeWorld) { f.objects = append(f.objects, mirrorOf("other")) }, mirrorOf("dr"), "RBDMirror other also has pool vms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := poolsOn(3, vms())
@@ -297,7 +297,7 @@ func TestMirror_waitsForPool(t *testing.T) {
 	f := poolsOn(3)
 	f.objects = append(f.objects, mirrorOf("dr"))
 	p := f.settle(t)
-	if got := word(decisions(p, api.VerdictWait), "rbdmirror/dr"); !strings.Contains(got, "Ceph has no pool vms yet") {
+	if got := word(decisions(p, api.VerdictWait), "rbdmirror/dr"); !strings.Contains(got, "pool vms does not exist in Ceph yet") {
 		t.Errorf("%q", got)
 	}
 	f.pools = append(f.pools, *vms())

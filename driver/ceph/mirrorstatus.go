@@ -18,7 +18,7 @@ func (p *planner) putMirrors() {
 		s := &next.Status
 		s.ObservedGeneration = x.Generation
 		if x.DeletionTimestamp != nil {
-			s.State, s.Message = api.ResourceDeleting, "being deleted: its daemons and their keys go"
+			s.State, s.Message = api.ResourceDeleting, "deletion: removing its daemons and keys"
 			if len(p.have) == 0 || len(p.membersOf(&x.service.crew)) == 0 && !p.mirrorKeys(x) {
 				p.plan.LetGo(x.RBDMirror)
 				continue
@@ -91,9 +91,9 @@ func (p *planner) mirrorState(x *mirrorPlan, up int) (api.ResourceState, string)
 	case !p.reachable():
 		return api.ResourceOffline, "Ceph does not answer"
 	case r == nil && fresh:
-		return api.ResourceCreating, "its daemons are being started"
+		return api.ResourceCreating, "its daemons are starting"
 	case r == nil:
-		return api.ResourceOffline, "no rbd-mirror of it answers: images are not fetched"
+		return api.ResourceOffline, "none of its rbd-mirror daemons answers: no images are fetched"
 	}
 	state, texts := api.ResourceOnline, problems
 	worsen := func(to api.ResourceState, format string, args ...any) {
@@ -110,7 +110,7 @@ func (p *planner) mirrorState(x *mirrorPlan, up int) (api.ResourceState, string)
 		case !failure.None():
 			worsen(making, "pool %s: %s", pool.Name, failure.Message)
 		case !known:
-			worsen(making, "pool %s: nothing is known of its mirroring yet %s", pool.Name, r.Problem)
+			worsen(making, "pool %s: mirroring state unknown yet %s", pool.Name, r.Problem)
 		case have.Mode != modeWord(pool):
 			worsen(making, "pool %s is not mirrored yet", pool.Name)
 		case pool.PeerSecret != "" && !have.Fetches():
@@ -118,7 +118,8 @@ func (p *planner) mirrorState(x *mirrorPlan, up int) (api.ResourceState, string)
 		case p.otherToken(x, pool, &have) != "":
 			worsen(api.ResourceDegraded, "%s", p.otherToken(x, pool, &have))
 		case have.Health != "OK" && (pool.PeerSecret != "" || have.Health == "ERROR"): // of images that are only fetched from Ceph knows less
-			worsen(making, "the mirroring of pool %s is %s (%s): 'rbd mirror pool status --verbose %s' in 'holdfast ceph shell' says more",
+			worsen(making,
+				"mirroring of pool %s is %s (%s): see 'rbd mirror pool status --verbose %s' in 'holdfast ceph shell'",
 				pool.Name, have.Health, stateText(have.Images), pool.Name)
 		}
 	}

@@ -44,7 +44,7 @@ func (p *planner) peerKey() {
 	case wanted && there && !known:
 		p.command(api.ReasonDeclared, verbAuthImport, rbdmirror.PeerEntity, nil, "its key is not in Ceph's auth database")
 	case !wanted && there && known:
-		p.command(api.ReasonRemoving, verbAuthRm, rbdmirror.PeerEntity, nil, "nothing is mirrored any more")
+		p.command(api.ReasonRemoving, verbAuthRm, rbdmirror.PeerEntity, nil, "no pool is mirrored any more")
 	case !wanted && there:
 		p.plan.Secrets = append(p.plan.Secrets, engine.SecretWant{Name: secretName(p.cluster.Name, rbdmirror.PeerEntity), Gone: true})
 	}
@@ -81,9 +81,10 @@ func (p *planner) bringMirror(x *mirrorPlan, pool *api.RBDMirrorPool, d *api.Dae
 	case !known:
 		return
 	case have.Mode != modeWord(pool):
-		ask(rbdmirror.VerbEnable, "", map[string]string{rbdmirror.ParamMode: modeWord(pool)}, "its images are to be mirrored")
+		ask(rbdmirror.VerbEnable, "", map[string]string{rbdmirror.ParamMode: modeWord(pool)},
+			"enable mirroring of its images")
 	case pool.PeerSecret != "" && !have.Fetches() && p.seen.Mirrors.Tokens[pool.PeerSecret].FSID != "":
-		ask(rbdmirror.VerbImport, pool.PeerSecret, map[string]string{}, "its images are to be fetched from the other cluster")
+		ask(rbdmirror.VerbImport, pool.PeerSecret, map[string]string{}, "fetch its images from the other cluster")
 	}
 	p.bringSchedule(x, pool)
 }
@@ -92,12 +93,13 @@ func (p *planner) bringMirror(x *mirrorPlan, pool *api.RBDMirrorPool, d *api.Dae
 func (p *planner) bringSchedule(x *mirrorPlan, pool *api.RBDMirrorPool) {
 	schedules, asked := p.seen.Mirrors.Schedules[pool.Name]
 	wanted, ours := intervalText(pool.SnapshotInterval), x.told(pool.Name).SnapshotInterval
-	was, reason := strings.Join(schedules, " "), fmt.Sprintf("images of %s are to get a snapshot every %s", pool.Name, wanted)
+	was, reason := strings.Join(schedules, " "), fmt.Sprintf("take a snapshot of the images of %s every %s",
+		pool.Name, wanted)
 	switch {
 	case !asked, wanted != "" && slices.Equal(schedules, []string{wanted}):
 		return
 	case wanted != ours && slices.Contains(schedules, ours):
-		was, wanted, reason = ours, "", fmt.Sprintf("images of %s are not to get a snapshot every %s any more", pool.Name, ours)
+		was, wanted, reason = ours, "", fmt.Sprintf("remove the snapshot schedule of %s (every %s)", pool.Name, ours)
 	case wanted == "":
 		return // others are a person's
 	}
@@ -257,7 +259,8 @@ func (f *foresight) mirrorDone(cmd engine.Command) {
 func MirrorTokenOf(ctx context.Context, view *engine.View, secrets engine.SecretReader) (string, error) {
 	data, err := secrets.Secret(ctx, secretName(view.Cluster.Name, rbdmirror.PeerEntity))
 	if errors.Is(err, engine.ErrNotFound) {
-		return "", fmt.Errorf("cluster %s has no key for other clusters yet: declare an RBDMirror for it, and wait until that is Online", view.Cluster.Name)
+		return "", fmt.Errorf("cluster %s has no key for other clusters yet: declare an RBDMirror for it and wait until "+
+			"the RBDMirror is Online", view.Cluster.Name)
 	}
 	if err != nil {
 		return "", err

@@ -38,15 +38,14 @@ func (p *planner) planMons() {
 	for _, d := range p.daemonsOf(TypeOSD) {
 		if d.Spec.State != api.WantPrepared {
 			p.decide(api.VerdictRefuse, api.ReasonQuorumAtRisk, "mons",
-				"no mon of the cluster is left although it has OSDs (such as %s): new mons would know nothing of "+
-					"their data, so none is made. Restore a mon's Daemon and its directory", label(d))
+				"no mon is left, but OSDs are (such as %s): new mons would not know their data. Restore a mon's Daemon and its "+
+					"directory", label(d))
 			return
 		}
 	}
 	if count%2 == 0 {
 		p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, "mons",
-			"spec.ceph.mon.count is %d and must be odd: an even number survives no more failures "+
-				"than one less, and one more can fail", count)
+			"spec.ceph.mon.count is %d but must be odd: an even number tolerates no more failures than one mon less", count)
 		return
 	}
 	places, toCome := p.places(p.spec.Mon.HostSelector, "mons")
@@ -86,21 +85,21 @@ func (p *planner) tooFewHosts(count int, places []place, toCome int) {
 	case p.selectsNone(selector): // checkSelectors has said so
 	case len(p.nodes) == 0 && selector == nil:
 		p.decide(api.VerdictWait, api.ReasonInsufficientNodes, "cluster/"+p.cluster.Name,
-			"no StorageNode belongs to the cluster yet: declare the machines that it may use")
+			"the cluster has no StorageNode yet: declare StorageNodes for the machines that it may use")
 	case len(places)+toCome >= count:
-		p.decide(api.VerdictWait, api.ReasonNotReady, "mons", "%d of %s for the mons can be used now", len(places),
+		p.decide(api.VerdictWait, api.ReasonNotReady, "mons", "%d of %s for the mons are usable now", len(places),
 			words.Plural(count, "host"))
 	case selector != nil:
 		p.decide(api.VerdictRefuse, api.ReasonInsufficientNodes, "mons",
-			"%s, and spec.ceph.mon.hostSelector selects %s that can be used: label more hosts%s", need, have,
+			"%s, but spec.ceph.mon.hostSelector selects %s usable now: label more hosts%s", need, have,
 			orLower(count, len(places)))
 	case p.settling() > 0:
 		p.hold = p.settling()
-		p.decide(api.VerdictWait, api.ReasonSettling, "mons", "%d of %s for the mons are declared: a moment is left for more",
-			len(places)+toCome, words.Plural(count, "host"))
+		p.decide(api.VerdictWait, api.ReasonSettling, "mons",
+			"%d of %s for mons are declared: waiting up to 2 s for more", len(places)+toCome, words.Plural(count, "host"))
 	default:
 		p.decide(api.VerdictRefuse, api.ReasonInsufficientNodes, "mons",
-			"%s, and the StorageNodes of the cluster give %s: add %s%s", need, have,
+			"%s, but the cluster has StorageNodes for %s: add %s%s", need, have,
 			words.Plural(count-len(places)-toCome, "StorageNode"), orLower(count, len(places)+toCome))
 	}
 }
@@ -121,8 +120,8 @@ func (p *planner) checkMons() {
 	for _, m := range p.members[1:] {
 		if first := p.members[0]; isIPv6(m.Address) != isIPv6(first.Address) {
 			p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, "mons",
-				"host %s has the address %s and host %s has %s, and mons do not speak IPv4 and IPv6 at one time: "+
-					"choose one by spec.network.public", first.Host, first.Address, m.Host, m.Address)
+				"host %s has the address %s and host %s has %s, but mons use either IPv4 or IPv6: choose one by "+
+					"spec.network.public", first.Host, first.Address, m.Host, m.Address)
 			return
 		}
 	}

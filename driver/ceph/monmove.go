@@ -73,8 +73,7 @@ func (p *planner) takeIn() {
 	for _, m := range p.joining {
 		if joined(m) {
 			p.members = append(p.members, m)
-			p.decide(api.VerdictDo, api.ReasonJoining, "mon."+m.ID,
-				"it is in the quorum: all daemons and clients learn its address")
+			p.decide(api.VerdictDo, api.ReasonJoining, "mon."+m.ID, "in the quorum: adding its address to all configurations")
 		}
 	}
 	p.joining = slices.DeleteFunc(p.joining, joined)
@@ -90,19 +89,24 @@ func (p *planner) dismissMons() (busy bool) {
 		case slices.Contains(p.seen.Monmap, d.Spec.ID):
 			busy, p.moving = true, true
 			if reason := p.mayNotLeave(d, taken); reason != "" {
-				p.decide(api.VerdictWait, reason, label(d),
-					"it leaves the mons of Ceph when no other is leaving, and the others are a quorum without it")
+				p.decide(api.VerdictWait, reason, label(d), "%s", removalWaits[reason])
 				continue
 			}
 			taken = true
 			p.command(api.ReasonRemoving, verbMonRemove, label(d), nil, p.removedWhy(d))
 		case d.DeletionTimestamp == nil:
-			p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: "it is not in Ceph's map any more"})
-			p.decide(api.VerdictDo, api.ReasonRemoving, label(d), "removed from host %s: it is not in Ceph's map any more",
+			p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: "Ceph's map does not have it any more"})
+			p.decide(api.VerdictDo, api.ReasonRemoving, label(d), "removed from host %s: Ceph's map does not have it any more",
 				d.Spec.Host)
 		}
 	}
 	return busy
+}
+
+// removalWaits says what the removal of a mon waits for.
+var removalWaits = map[api.Reason]string{
+	api.ReasonOneAtATime:   "its removal waits for that of another mon",
+	api.ReasonQuorumAtRisk: "its removal waits: without it the other mons would be no quorum",
 }
 
 // mayNotLeave is the reason why a mon cannot be taken out of the map now: this plan takes another one
@@ -120,9 +124,9 @@ func (p *planner) mayNotLeave(d *api.Daemon, another bool) api.Reason {
 // removedWhy says why a mon that was told to leave is taken out of the map.
 func (p *planner) removedWhy(d *api.Daemon) string {
 	if p.departs(member{d.Spec.ID, d.Spec.Host, d.Spec.Parameters[ParamAddress]}) != "" {
-		return "another mon has taken its place"
+		return "another mon has replaced it"
 	}
-	return "the other mons are as many as are wanted"
+	return "surplus: the desired number of mons is in the quorum"
 }
 
 // mayRemoveMon says whether the others are a majority without it: those that are in the quorum, and are to stay there.
@@ -144,12 +148,13 @@ func (p *planner) awaitJoining() bool {
 		why := p.departs(m)
 		switch {
 		case p.staying() >= p.monCount():
-			why = "it is not needed any more"
+			why = "not needed any more"
 		case why == "" && p.failing(d):
 			p.avoid(m.Host)
-			why = fmt.Sprintf("it keeps failing on host %s, and has not joined within %v: %s", m.Host, p.waits.MonJoin, cmp.Or(d.Status.Message, "its process ends again and again"))
+			why = fmt.Sprintf("gave up on host %s: not joined within %v: %s",
+				m.Host, p.waits.MonJoin, cmp.Or(d.Status.Message, "its process keeps ending"))
 		case why == "" && p.closed(m.Host):
-			why = fmt.Sprintf("host %s has mode %s", m.Host, p.hosts[m.Host].ModeOf())
+			why = fmt.Sprintf("host %s is in mode %s", m.Host, p.hosts[m.Host].ModeOf())
 		case why == "":
 			p.moving = true
 			p.decide(api.VerdictWait, api.ReasonJoining, label(d), "%s", p.joiningText(d))
@@ -167,10 +172,11 @@ func (p *planner) awaitJoining() bool {
 func (p *planner) joiningText(d *api.Daemon) string {
 	since := d.Status.Started
 	if d.Status.State != api.DaemonRunning || since == nil || p.now.Sub(since.Time) < p.waits.MonSlow || len(p.seen.Quorum) == 0 {
-		return fmt.Sprintf("it is being made on host %s, and is not in the quorum yet", d.Spec.Host)
+		return fmt.Sprintf("being created on host %s, not in the quorum yet", d.Spec.Host)
 	}
-	return fmt.Sprintf("it runs on host %s since %s, and is not in the quorum yet: it has much to copy, or the other mons hold the connection of a mon that was there before, "+
-		"which can last many minutes. %s has it join at once", d.Spec.Host, since.UTC().Format("15:04:05 MST"), p.restartMonsText())
+	return fmt.Sprintf("running on host %s since %s, not in the quorum yet: it still synchronizes, or the other mons keep "+
+		"the connection of an earlier mon there; to drop that, run %s",
+		d.Spec.Host, since.UTC().Format("15:04:05 MST"), p.restartMonsText())
 }
 
 // restartMonsText is how the mons that are in are started again. Ceph does not let the only one stop by itself.
@@ -182,7 +188,7 @@ func (p *planner) restartMonsText() string {
 	if len(names) == 1 {
 		return fmt.Sprintf("'holdfast daemon restart %s --force' (clients wait until it is back)", names[0])
 	}
-	return fmt.Sprintf("'holdfast daemon restart %s --wait', and so one after the other with %s,", names[0], words.Few(names[1:]))
+	return fmt.Sprintf("'holdfast daemon restart %s --wait', then the same for %s, one at a time", names[0], words.Few(names[1:]))
 }
 
 // leaveMon has a mon leave for good. Its store goes with it: a mon that has left the map can never join again with what it
@@ -193,8 +199,8 @@ func (p *planner) leaveMon(d *api.Daemon, why string) {
 	memory.Set(&next, memory.Drain, memory.Begun)
 	next.Spec.OnRemoval = api.DeletionWipe
 	p.moving = true
-	p.plan.Daemons = append(p.plan.Daemons, engine.DaemonChange{Daemon: next, Reason: "it leaves: " + why})
-	p.decide(api.VerdictDo, api.ReasonRemoving, label(&next), "it leaves: %s", why)
+	p.plan.Daemons = append(p.plan.Daemons, engine.DaemonChange{Daemon: next, Reason: "removing it: " + why})
+	p.decide(api.VerdictDo, api.ReasonRemoving, label(&next), "removing it: %s", why)
 }
 
 // monCount is how many mons are aimed at: those that are wanted, as far as there are hosts for them. An even number survives no
@@ -234,7 +240,7 @@ func (p *planner) departs(m member) string {
 	case p.hosts[m.Host].ModeOf() == api.HostMaintenance:
 		return "" // expected back
 	case p.silentFor(h) >= p.spec.Mon.ReplaceAfter.Duration:
-		return fmt.Sprintf("host %s is silent for more than %v", m.Host, p.spec.Mon.ReplaceAfter.Duration)
+		return fmt.Sprintf("agent of host %s disconnected for more than %v", m.Host, p.spec.Mon.ReplaceAfter.Duration)
 	}
 	return ""
 }
@@ -278,7 +284,7 @@ func (p *planner) dropMon() bool {
 	d := p.have[daemonName(p.cluster.Name, "mon", m.ID)]
 	if d == nil || !p.mayRemoveMon(m.ID) {
 		p.decide(api.VerdictWait, api.ReasonQuorumAtRisk, "mon."+m.ID,
-			"there is one mon more than is wanted, and without this one the others would be no quorum")
+			"surplus mon kept: without it the others would be no quorum")
 		return true
 	}
 	p.members = slices.DeleteFunc(p.members, func(x member) bool { return x == m })
@@ -309,7 +315,7 @@ func (p *planner) addMon() bool {
 func (p *planner) whyMon() string {
 	for _, m := range p.members {
 		if why := p.departs(m); why != "" {
-			return fmt.Sprintf("it takes the place of mon.%s: %s", m.ID, why)
+			return fmt.Sprintf("replaces mon.%s: %s", m.ID, why)
 		}
 	}
 	return fmt.Sprintf("spec.ceph.mon.count is %d", p.spec.Mon.Count)
@@ -319,8 +325,8 @@ func (p *planner) whyMon() string {
 func (p *planner) tellMonCount() {
 	if n := len(p.members); n < int(p.spec.Mon.Count) {
 		p.decide(api.VerdictSkip, api.ReasonInsufficientNodes, "mons",
-			"the cluster has %s although spec.ceph.mon.count is %d: each has a host of its own, and an even number "+
-				"of mons survives no more failures than one less", words.Plural(n, "mon"), p.spec.Mon.Count)
+			"the cluster has %s although spec.ceph.mon.count is %d: each needs a host of its own, and an even number of "+
+				"mons tolerates no more failures than one less", words.Plural(n, "mon"), p.spec.Mon.Count)
 	}
 }
 
@@ -329,7 +335,7 @@ func (p *planner) noMonPlace() {
 	for _, m := range p.members {
 		if why := p.departs(m); why != "" && p.yielded[m.Host] == "" {
 			p.decide(api.VerdictSkip, api.ReasonNoOtherHost, "mon."+m.ID,
-				"it is not replaced although %s: no other host may run a mon", why)
+				"cannot replace it (%s): no other host may run a mon", why)
 		}
 	}
 }
@@ -343,7 +349,7 @@ func (p *planner) awaitSilent() {
 		h := p.hosts[m.Host]
 		if h != nil && !h.AgentHeard() && !slices.Contains(p.seen.Quorum, m.ID) && p.hosts[m.Host].ModeOf() == api.HostActive {
 			p.decide(api.VerdictWait, api.ReasonGracePeriod, "mon."+m.ID,
-				"not replaced yet: it is missing and the agent of host %s is silent, for less than %v",
+				"not replaced yet: the agent of host %s has been disconnected for less than %v",
 				m.Host, p.spec.Mon.ReplaceAfter.Duration)
 		}
 	}

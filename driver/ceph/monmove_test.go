@@ -29,7 +29,7 @@ func (f *fakeWorld) monSteps(t *testing.T) []string {
 			switch d := c.Daemon; {
 			case d.Spec.Type == TypeMon && c.New:
 				all = append(all, "new "+label(&d)+" on "+d.Spec.Host)
-			case d.Spec.Type == TypeMon && strings.HasPrefix(c.Reason, "it leaves"):
+			case d.Spec.Type == TypeMon && strings.HasPrefix(c.Reason, "removing it"):
 				all = append(all, label(&d)+" leaves")
 			}
 		}
@@ -156,9 +156,9 @@ func TestMons_removedWhy(t *testing.T) {
 		change func(*fakeWorld)
 		want   string
 	}{
-		"fewer are wanted":    {func(f *fakeWorld) { f.cluster.Spec.Ceph.Mon.Count = 1 }, "the other mons are as many as are wanted"},
-		"its host is drained": {func(f *fakeWorld) { f.mode(1, api.HostDrain) }, "another mon has taken its place"},
-		"its host is silent":  {func(f *fakeWorld) { f.powerOff(1, time.Hour) }, "another mon has taken its place"},
+		"fewer are wanted":    {func(f *fakeWorld) { f.cluster.Spec.Ceph.Mon.Count = 1 }, "surplus: the desired number of mons is in the quorum"},
+		"its host is drained": {func(f *fakeWorld) { f.mode(1, api.HostDrain) }, "another mon has replaced it"},
+		"its host is silent":  {func(f *fakeWorld) { f.powerOff(1, time.Hour) }, "another mon has replaced it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := withFake(fourHosts())
@@ -230,18 +230,18 @@ func TestMonMoves_reasons(t *testing.T) {
 	f.settle(t)
 	f.powerOff(1, time.Minute)
 	f.agents()
-	if p := f.round(t); !contains(decisions(p), "Wait mon.a: not replaced yet: it is missing and the agent of host h1 is silent, for less than 10m0s") {
+	if p := f.round(t); !contains(decisions(p), "Wait mon.a: not replaced yet: the agent of host h1 has been disconnected for less than 10m0s") {
 		t.Errorf("%v", decisions(p))
 	}
 	f = withFake(threeHosts())
 	f.settle(t)
 	f.powerOff(1, time.Hour)
-	if p := f.settle(t); !contains(decisions(p), "Skip mon.a: it is not replaced although host h1 is silent for more than 10m0s: no other host may run a mon") {
+	if p := f.settle(t); !contains(decisions(p), "Skip mon.a: cannot replace it (agent of host h1 disconnected for more than 10m0s): no other host may run a mon") {
 		t.Errorf("%v", decisions(p))
 	}
 	f.powerOn(1)
 	f.mode(1, api.HostDrain)
-	want := "Refuse: mon.a runs there, and no other host may run a mon: spec.ceph.mon.count is 3, and each has a host of its own"
+	want := "Refuse: cannot drain: no other host may run mon.a (spec.ceph.mon.count is 3, one mon per host); add a host or lower the count"
 	if w := hostWord(f.settle(t), "h1"); w != want {
 		t.Errorf("%q", w)
 	}
@@ -354,7 +354,7 @@ func TestMonMoves_maintenanceWaits(t *testing.T) {
 	f.until(t, "a fourth mon is in", func() bool { return len(f.ceph.Monmap()) == 4 })
 	f.mode(2, api.HostMaintenance)
 	p := f.round(t)
-	if w := hostWord(p, "h2"); !strings.HasPrefix(w, "Wait: mon.") {
+	if w := hostWord(p, "h2"); !strings.HasPrefix(w, "Wait: waiting for mon.") {
 		t.Errorf("%q, %v", w, decisions(p))
 	}
 }

@@ -110,6 +110,6 @@ func (p *planner) avoidedText() string {
 func (p *planner) tellAvoided() {
 	for _, host := range slices.Sorted(maps.Keys(p.avoided)) {
 		p.decide(api.VerdictSkip, api.ReasonDaemonFailing, "mons",
-			"no mon is made on host %s until %s: one kept failing there", host, p.avoided[host].Format("15:04:05 MST"))
+			"no new mon on host %s until %s: a mon kept failing there", host, p.avoided[host].Format("15:04:05 MST"))
 	}
 }

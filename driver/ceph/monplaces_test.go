@@ -130,7 +130,7 @@ func TestMonMoves_givesUp(t *testing.T) {
 		t.Fatalf("(-want +got):\n%s", diff)
 	}
 	said := strings.Join(decisions(f.round(t)), "\n")
-	for _, want := range []string{"no mon is made on host h4 until ", "no mon is made on host h5 until ", "mon.a: it is not replaced although host h1 is silent"} {
+	for _, want := range []string{"no new mon on host h4 until ", "no new mon on host h5 until ", "mon.a: cannot replace it (agent of host h1 disconnected"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not say %q:\n%s", want, said)
 		}
@@ -192,14 +192,14 @@ func TestMonMoves_slowToJoin(t *testing.T) {
 	}
 	d.Status.State, d.Status.Started = api.DaemonRunning, ptr.To(metav1.NewMicroTime(f.now))
 	f.now = f.now.Add(waits.Default().MonSlow - 1)
-	if got := word(decisions(f.round(t), api.VerdictWait), "mon.d"); got != "it is being made on host h4, and is not in the quorum yet" {
+	if got := word(decisions(f.round(t), api.VerdictWait), "mon.d"); got != "being created on host h4, not in the quorum yet" {
 		t.Errorf("before the time is over: %q", got)
 	}
 	f.now = f.now.Add(1)
 	got := word(decisions(f.round(t), api.VerdictWait), "mon.d")
 	for _, want := range []string{
-		"it runs on host h4 since " + d.Status.Started.UTC().Format("15:04:05 MST"), "the connection of a mon that was there before",
-		"'holdfast daemon restart mon.b --wait', and so one after the other with mon.c,",
+		"running on host h4 since " + d.Status.Started.UTC().Format("15:04:05 MST"), "the connection of an earlier mon there",
+		"'holdfast daemon restart mon.b --wait', then the same for mon.c, one at a time",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("it does not say %q: %q", want, got)
@@ -221,7 +221,7 @@ func TestDrain_monCannotMoveYet(t *testing.T) {
 	f.monSteps(t)
 	f.now = f.now.Add(waits.Default().MonJoin)
 	f.monSteps(t)
-	if w := hostWord(f.round(t), "h1"); !strings.HasPrefix(w, "Wait: mon.a cannot move yet") {
+	if w := hostWord(f.round(t), "h1"); !strings.HasPrefix(w, "Wait: cannot move mon.a yet") {
 		t.Errorf("%q", w)
 	}
 	f.checkMons(t, "a@h1", "b@h2", "c@h3")

@@ -87,7 +87,7 @@ func (p *planner) copiesOf(device *api.Device) (hosts []string) {
 }
 
 // whichOf says what to do about disks with one label.
-const whichOf = "they are copies of one another, or one disk that is attached to several hosts. Leave one of them attached, to one host, and take the others out"
+const whichOf = "copies of one disk, or one disk attached to several hosts: leave one attached to one host"
 
 // planMoves has OSDs follow their disks to hosts where these are named: the Daemon goes where it was, and another one is made where the disk is, with
 // the same number and identity. Nothing is made, wiped or copied: Ceph finds the OSD in another place of its CRUSH map.
@@ -116,21 +116,22 @@ func (p *planner) mayFollow(u *upkeep) bool {
 	switch h := p.hosts[m.host]; {
 	case len(m.copies) > 1:
 		p.say(u, api.VerdictRefuse, api.ReasonConflict,
-			"the disk of %s is gone from host %s, and disks on %s have its label: %s",
+			"the disk of %s is missing on host %s, and disks on %s have its label: %s",
 			label(d), d.Spec.Host, strings.Join(m.copies, " and "), whichOf)
 		return false
 	case len(d.Spec.Devices) > 1:
-		p.say(u, api.VerdictRefuse, api.ReasonDeviceUnavailable, "its disk is on host %s now, as %s, and its database or "+
-			"log is on another disk of host %s: it cannot follow. Put the disk back, or wipe it "+
-			"there and take it out of host %s, if its data is not needed", m.host, m.device, d.Spec.Host, d.Spec.Host)
+		p.say(u, api.VerdictRefuse, api.ReasonDeviceUnavailable,
+			"the OSD cannot follow its disk to host %s (%s), because its database or log is on another disk of host %s; put "+
+				"the disk back. If its data is not needed, wipe the disk and remove it from the StorageNode of host %s",
+			m.host, m.device, d.Spec.Host, d.Spec.Host)
 		return false
 	case !p.going.named[devicePlace{m.host, m.device}]:
-		p.say(u, api.VerdictWait, api.ReasonDeviceUnavailable, "its disk is on host %s now, as %s: name it in a "+
-			"StorageNode of that host, and take it out of that of host %s, and %s goes there with all its "+
-			"data; or wipe it there, if its data is not needed", m.host, m.device, d.Spec.Host, label(d))
+		p.say(u, api.VerdictWait, api.ReasonDeviceUnavailable, "its disk is in host %s now, as %s: move it from the "+
+			"StorageNode of host %[3]s to one of host %[1]s, and %[4]s follows with its data; or wipe it there",
+			m.host, m.device, d.Spec.Host, label(d))
 		return false
 	case !h.AgentHeard() || p.closed(m.host):
-		return p.await(u, notActive(h), "%s: it follows when that host is active and heard", u.reason)
+		return p.await(u, notActive(h), "%s; the OSD follows when that host is active and connected", u.reason)
 	}
 	return true
 }
@@ -146,29 +147,29 @@ func notActive(h *api.Host) api.Reason {
 // serviced leaves a host in maintenance as it is. One that is drained is left all the better.
 func (p *planner) serviced(u *upkeep) bool {
 	return p.hosts[u.host].ModeOf() != api.HostMaintenance || p.await(u, api.ReasonHostNotActive,
-		"%s, and host %s is in mode %s, which ends first", u.reason, u.host, api.HostMaintenance)
+		"%s; waiting for host %s to leave mode %s", u.reason, u.host, api.HostMaintenance)
 }
 
 // weighAgain gives an OSD that was told to leave the weight that it had, and has it be in, as nobody will know of that when its Daemon is gone.
 func (p *planner) weighAgain(u *upkeep) bool {
 	d := u.daemons[0]
 	if drains(d) && !p.seenOSD(d).In && memory.Of(d, memory.WasOut) == "" {
-		p.command(api.ReasonBackInUse, verbOSDIn, label(d), nil, u.reason+", and it stays")
-		return p.await(u, api.ReasonConfiguring, "it is marked in again: %s", u.reason)
+		p.command(api.ReasonBackInUse, verbOSDIn, label(d), nil, u.reason+"; the OSD stays")
+		return p.await(u, api.ReasonConfiguring, "marking it in: %s", u.reason)
 	}
 	was := memory.Of(d, memory.CrushWeight)
 	if at, placed := p.crushPlace(d); !placed || at.Weight > 0 || was == "" || was == weightText(0) {
 		return true
 	}
-	p.command(api.ReasonBackInUse, verbReweight, label(d), map[string]string{label(d): was}, u.reason+", and it stays")
-	return p.await(u, api.ReasonConfiguring, "it is given its weight again: %s", u.reason)
+	p.command(api.ReasonBackInUse, verbReweight, label(d), map[string]string{label(d): was}, u.reason+"; the OSD stays")
+	return p.await(u, api.ReasonConfiguring, "restoring its weight: %s", u.reason)
 }
 
 // keepDisk waits until the Daemon of an OSD that was told to leave does not have its disk wiped any more: that may come to be seen there once more,
 // as one that is attached to two hosts does.
 func (p *planner) keepDisk(u *upkeep) bool {
-	return u.daemons[0].Spec.OnRemoval != api.DeletionWipe || p.await(u, api.ReasonRemoving, "its disk is to be kept: %s",
-		u.reason)
+	return u.daemons[0].Spec.OnRemoval != api.DeletionWipe || p.await(u, api.ReasonRemoving,
+		"recording that its disk is kept: %s", u.reason)
 }
 
 // leaveOld removes the Daemon from the host where the disk was, when it has stopped there. Of a host that is gone nobody tells that.
@@ -179,7 +180,7 @@ func (p *planner) leaveOld(u *upkeep) bool {
 		return p.await(u, api.ReasonStopping, "waiting for it to stop on host %s: %s", u.host, u.reason)
 	}
 	p.plan.Remove = append(p.plan.Remove, engine.Removal{Name: d.Name, Reason: u.reason})
-	p.decide(api.VerdictDo, api.ReasonRemoving, label(d), "removed from host %s: %s, and it goes on there", u.host,
+	p.decide(api.VerdictDo, api.ReasonRemoving, label(d), "removed from host %s: %s, where the OSD continues", u.host,
 		u.reason)
 	p.moving = true
 	return true

@@ -50,7 +50,7 @@ func TestMoved(t *testing.T) {
 			f.carry(3, 2, 4, "wwn-21")
 			first(f)
 			p := f.settle(t)
-			if w := word(decisions(p, api.VerdictWait), "osd.3"); !strings.HasPrefix(w, "its disk is on host h4 now, as wwn-21: name it in a StorageNode of that host") || drains(f.daemons["c-osd-3"]) {
+			if w := word(decisions(p, api.VerdictWait), "osd.3"); !strings.HasPrefix(w, "its disk is in host h4 now, as wwn-21: move it from the StorageNode of host h2") || drains(f.daemons["c-osd-3"]) {
 				t.Fatalf("%q of %v", w, decisions(p))
 			}
 			f.nodes[1].Spec.Devices = []string{"wwn-20"}
@@ -103,7 +103,7 @@ func TestMoved_cephSilent(t *testing.T) {
 	f.settle(t)
 	f.carry(3, 2, 4, "wwn-21")
 	f.nodes[3].Spec.Devices = append(f.nodes[3].Spec.Devices, "wwn-21")
-	if p := f.plan(); contains(decisions(p), "wipe it") || !contains(decisions(p, api.VerdictRefuse), "of this cluster, and Ceph, which knows whether that is needed, does not answer") {
+	if p := f.plan(); contains(decisions(p), "wipe it") || !contains(decisions(p, api.VerdictRefuse), "of this cluster: waiting for Ceph to say whether it is needed") {
 		t.Errorf("%v", decisions(p))
 	}
 }

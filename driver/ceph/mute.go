@@ -170,26 +170,26 @@ func (p *planner) toldSilent(m silentMon) bool { return !m.fresh || p.founded() 
 
 // silenceOf says what is known of one mon. Where none answers, it may be the way to them: then a restart would do harm.
 func (p *planner) silenceOf(m silentMon, answering bool) engine.Objection {
-	restart := fmt.Sprintf("'holdfast daemon restart %s --force' starts it again", m.Name)
+	restart := fmt.Sprintf("restart it with 'holdfast daemon restart %s --force'", m.Name)
 	switch h := p.hosts[m.Spec.Host]; {
 	case m.fresh:
-		return engine.Wait(api.ReasonStarting, "it was started a moment ago, and the mons have no quorum yet")
+		return engine.Wait(api.ReasonStarting, "it has just started; the mons have no quorum yet")
 	case m.mute && (h == nil || !h.AgentHeard()):
 		return engine.Wait(api.ReasonAgentDisconnected,
-			"it does not answer, and the agent of host %s is silent: is the machine on?", m.Spec.Host)
+			"it does not answer, and the agent of host %s is disconnected: check that the machine is on", m.Spec.Host)
 	case m.mute && answering:
-		return engine.Wait(api.ReasonDaemonHangs, "its process runs and does not answer, so that it is in no quorum: %s",
-			restart)
+		return engine.Wait(api.ReasonDaemonHangs,
+			"its process runs but does not answer, so it is not in the quorum: %s", restart)
 	case m.mute:
-		return engine.Wait(api.ReasonDaemonHangs, "its process runs and does not answer, as that of no mon does: "+
-			"does the server that leads reach the network of the mons? If it does, they hang: %s", restart)
+		return engine.Wait(api.ReasonDaemonHangs, "no mon answers, although their processes run: check that the leader "+
+			"reaches the network of the mons; if it does, the mons hang: %s", restart)
 	}
 	if others := muteText(p.muteMons()); others != "" {
-		return engine.Wait(api.ReasonQuorumAtRisk, "it runs and answers, and the mons have no quorum: %s", others)
+		return engine.Wait(api.ReasonQuorumAtRisk, "it runs and answers, but the mons have no quorum: %s", others)
 	}
 	if others := p.idleMons(); len(others) > 0 {
-		return engine.Wait(api.ReasonQuorumAtRisk, "it runs, and the mons have no quorum without %s", words.Few(others))
+		return engine.Wait(api.ReasonQuorumAtRisk, "it runs, but the mons have no quorum without %s", words.Few(others))
 	}
-	return engine.Wait(api.ReasonQuorumAtRisk, "it runs, and the mons have no quorum: do their hosts reach each other, "+
-		"and are their clocks right? 'holdfast get daemons %s -o yaml' has the end of its log", m.Name)
+	return engine.Wait(api.ReasonQuorumAtRisk, "it runs, but the mons have no quorum: check the network between their "+
+		"hosts, and the clocks; the end of its log: 'holdfast get daemons %s -o yaml'", m.Name)
 }

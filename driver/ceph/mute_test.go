@@ -59,32 +59,32 @@ func TestSilence(t *testing.T) {
 		said    []string
 	}{
 		{"two hang", []string{"b", "c"}, nil, "waiting for 2 of 3 mons to form a quorum: mon.b on h2, mon.c on h3 do not answer", []string{
-			"Wait mon.a: it runs and answers, and the mons have no quorum: mon.b on h2, mon.c on h3 do not answer",
-			"Wait mon.b: its process runs and does not answer, so that it is in no quorum: 'holdfast daemon restart c-mon-b --force' starts it again",
-			"Wait mon.c: its process runs and does not answer, so that it is in no quorum: 'holdfast daemon restart c-mon-c --force' starts it again",
+			"Wait mon.a: it runs and answers, but the mons have no quorum: mon.b on h2, mon.c on h3 do not answer",
+			"Wait mon.b: its process runs but does not answer, so it is not in the quorum: restart it with 'holdfast daemon restart c-mon-b --force'",
+			"Wait mon.c: its process runs but does not answer, so it is not in the quorum: restart it with 'holdfast daemon restart c-mon-c --force'",
 		}},
 		{"one hangs, one failed", []string{"b"}, func(f *fakeWorld) { f.daemons["c-mon-c"].Status.State = api.DaemonFailed },
-			"waiting for 2 of 3 mons to form a quorum: 2 run, and not yet mon.c on h3; mon.b on h2 does not answer", []string{
-				"Wait mon.a: it runs and answers, and the mons have no quorum: mon.b on h2 does not answer",
-				"Wait mon.b: its process runs and does not answer, so that it is in no quorum: 'holdfast daemon restart c-mon-b --force' starts it again",
+			"waiting for 2 of 3 mons to form a quorum: 2 run; missing: mon.c on h3; mon.b on h2 does not answer", []string{
+				"Wait mon.a: it runs and answers, but the mons have no quorum: mon.b on h2 does not answer",
+				"Wait mon.b: its process runs but does not answer, so it is not in the quorum: restart it with 'holdfast daemon restart c-mon-b --force'",
 			}},
 		{"one of a silent host", []string{"b"}, func(f *fakeWorld) { f.silence(2, time.Hour) },
 			"waiting for 2 of 3 mons to form a quorum: mon.b on h2 does not answer", []string{
-				"Wait mon.a: it runs and answers, and the mons have no quorum: mon.b on h2 does not answer",
-				"Wait mon.b: it does not answer, and the agent of host h2 is silent: is the machine on?",
-				"Wait mon.c: it runs and answers, and the mons have no quorum: mon.b on h2 does not answer",
+				"Wait mon.a: it runs and answers, but the mons have no quorum: mon.b on h2 does not answer",
+				"Wait mon.b: it does not answer, and the agent of host h2 is disconnected: check that the machine is on",
+				"Wait mon.c: it runs and answers, but the mons have no quorum: mon.b on h2 does not answer",
 			}},
 		{"one just started again", []string{"b"}, func(f *fakeWorld) {
 			f.daemons["c-mon-b"].Status.Started = &metav1.MicroTime{Time: f.now.Add(-time.Second)}
 		}, "waiting for 2 of 3 mons to form a quorum", []string{
-			"Wait mon.a: it runs, and the mons have no quorum: do their hosts reach each other, and are their clocks right? 'holdfast get daemons c-mon-a -o yaml' has the end of its log",
-			"Wait mon.b: it was started a moment ago, and the mons have no quorum yet",
-			"Wait mon.c: it runs, and the mons have no quorum: do their hosts reach each other, and are their clocks right? 'holdfast get daemons c-mon-c -o yaml' has the end of its log",
+			"Wait mon.a: it runs, but the mons have no quorum: check the network between their hosts, and the clocks; the end of its log: 'holdfast get daemons c-mon-a -o yaml'",
+			"Wait mon.b: it has just started; the mons have no quorum yet",
+			"Wait mon.c: it runs, but the mons have no quorum: check the network between their hosts, and the clocks; the end of its log: 'holdfast get daemons c-mon-c -o yaml'",
 		}},
 		{"none can be reached", []string{"a", "b", "c"}, nil, "waiting for 2 of 3 mons to form a quorum: mon.a on h1, mon.b on h2, mon.c on h3 do not answer", []string{
-			"Wait mon.a: its process runs and does not answer, as that of no mon does: does the server that leads reach the network of the mons? If it does, they hang: 'holdfast daemon restart c-mon-a --force' starts it again",
-			"Wait mon.b: its process runs and does not answer, as that of no mon does: does the server that leads reach the network of the mons? If it does, they hang: 'holdfast daemon restart c-mon-b --force' starts it again",
-			"Wait mon.c: its process runs and does not answer, as that of no mon does: does the server that leads reach the network of the mons? If it does, they hang: 'holdfast daemon restart c-mon-c --force' starts it again",
+			"Wait mon.a: no mon answers, although their processes run: check that the leader reaches the network of the mons; if it does, the mons hang: restart it with 'holdfast daemon restart c-mon-a --force'",
+			"Wait mon.b: no mon answers, although their processes run: check that the leader reaches the network of the mons; if it does, the mons hang: restart it with 'holdfast daemon restart c-mon-b --force'",
+			"Wait mon.c: no mon answers, although their processes run: check that the leader reaches the network of the mons; if it does, the mons hang: restart it with 'holdfast daemon restart c-mon-c --force'",
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

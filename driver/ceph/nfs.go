@@ -50,7 +50,7 @@ func (p *planner) cannotExport(e *api.NFSExport) (refusal, waits string) {
 	i := slices.IndexFunc(p.filesystems, func(x *fsPlan) bool { return x.Name == e.Spec.Filesystem })
 	switch {
 	case e.Spec.Filesystem == "":
-		return "a Ceph cluster has filesystems to export: say spec.filesystem", ""
+		return "an NFSExport of a Ceph cluster needs spec.filesystem", ""
 	case i < 0:
 		return fmt.Sprintf("cluster %s has no Filesystem %s", p.cluster.Name, e.Spec.Filesystem), ""
 	case p.filesystems[i].lost.taken(): // the server would serve what has the name
@@ -58,7 +58,7 @@ func (p *planner) cannotExport(e *api.NFSExport) (refusal, waits string) {
 	case p.filesystems[i].DeletionTimestamp != nil && e.Status.ExportID == 0: // the filesystem waits for those that are served
 		return "", fmt.Sprintf("filesystem %s is being deleted", e.Spec.Filesystem)
 	case neverServed(p.filesystems[i].Status.State):
-		return "", fmt.Sprintf("filesystem %s is not made yet", e.Spec.Filesystem)
+		return "", fmt.Sprintf("filesystem %s does not exist yet", e.Spec.Filesystem)
 	}
 	return "", ""
 }

@@ -44,7 +44,7 @@ func TestNFS(t *testing.T) {
 	now := metav1.NewTime(f.now)
 	f.filesystems[0].DeletionTimestamp = &now
 	p = f.settle(t)
-	if got := word(decisions(p, api.VerdictWait), "filesystem/home"); got != "being deleted, but NFSExport home serves it: delete that first" {
+	if got := word(decisions(p, api.VerdictWait), "filesystem/home"); got != "deletion waits: NFSExport home exports it: delete the NFSExport first" {
 		t.Errorf("%q", got)
 	}
 	f.exports[0].DeletionTimestamp = &now
@@ -75,7 +75,7 @@ func TestNFS_refused(t *testing.T) {
 	f.settle(t)
 	f.exports = append(f.exports, exportOf("a", "nothing"), exportOf("b", ""))
 	p := f.settle(t)
-	for export, want := range map[string]string{"nfsexport/a": "cluster c has no Filesystem nothing", "nfsexport/b": "a Ceph cluster has filesystems to export: say spec.filesystem"} {
+	for export, want := range map[string]string{"nfsexport/a": "cluster c has no Filesystem nothing", "nfsexport/b": "an NFSExport of a Ceph cluster needs spec.filesystem"} {
 		if got := word(decisions(p, api.VerdictRefuse), export); got != want {
 			t.Errorf("%s is refused for %q", export, got)
 		}

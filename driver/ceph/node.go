@@ -81,7 +81,7 @@ func (p *planner) addNode(r engine.ResolvedNode) *node {
 	n := &node{ResolvedNode: r}
 	n.Devices = slices.Clone(r.Devices) // verdicts are written into them
 	if n.Host != nil && !n.Host.AgentHeard() {
-		n.waits = append(n.waits, fmt.Sprintf("the agent of host %s is not heard", n.Host.Name))
+		n.waits = append(n.waits, fmt.Sprintf("agent of host %s disconnected", n.Host.Name))
 	}
 	p.nodes = append(p.nodes, n)
 	return n
@@ -98,7 +98,7 @@ func (p *planner) checkNetworks() {
 		if n.Host == nil || len(n.Devices) == 0 || len(n.Host.Status.Addresses) == 0 || addressIn(network, n.Host.Status.Addresses) != "" {
 			continue
 		}
-		text := fmt.Sprintf("host %s has no address in the cluster network %s: it has %s",
+		text := fmt.Sprintf("host %s has no address in the cluster network %s; its addresses: %s",
 			n.Host.Name, network, strings.Join(n.Host.Status.Addresses, ", "))
 		n.problems = append(n.problems, text)
 		p.decide(api.VerdictRefuse, api.ReasonNodeUnusable, n.object(), "%s", text)
@@ -147,7 +147,7 @@ func (p *planner) places(selector *metav1.LabelSelector, object string) (places 
 	}
 	match, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, object, "hostSelector cannot be understood: %v", err)
+		p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, object, "hostSelector is invalid: %v", err)
 		return nil, 0
 	}
 	return p.selected(func(h *api.Host) bool { return match.Matches(labels.Set(h.Labels)) }, byHost)

@@ -41,11 +41,12 @@ func (p *planner) checkNames() {
 		}
 		if release != "" && releaseNumbers(release)[0] == namesRelease {
 			p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, "config",
-				"spec.ceph.config.%s: Ceph %s has no option %s%s Nothing is made; 'ceph-conf -D' lists all options", section,
+				"spec.ceph.config.%s: Ceph %s has no option %s%s Holdfast creates no daemons; all options: 'ceph-conf "+
+					"-D'", section,
 				release, name, meant)
 		} else {
 			p.decide(api.VerdictSkip, api.ReasonNotAnswering, "config",
-				"spec.ceph.config.%s: Ceph %d has no option %s%s Whether %s has it is asked when its mons answer",
+				"spec.ceph.config.%s: Ceph %d has no option %s%s Holdfast checks whether %s has it when the mons answer",
 				section, namesRelease, name, meant, otherRelease(release))
 		}
 	}
@@ -53,9 +54,9 @@ func (p *planner) checkNames() {
 
 func otherRelease(release string) string {
 	if release == "" {
-		return "the one on the hosts"
+		return "the release on the hosts"
 	}
-	return fmt.Sprintf("Ceph %s, which is on the hosts,", release)
+	return fmt.Sprintf("Ceph %s, the release on the hosts,", release)
 }
 
 // installedRelease is the highest release of Ceph on the hosts; empty where none tells.

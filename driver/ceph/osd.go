@@ -61,9 +61,9 @@ func (p *planner) planOSDs() {
 		p.checkOSD(o)
 		p.checkParts(o)
 		if p.keyless(o) {
-			p.decide(api.VerdictWait, api.ReasonDependencyNotReady, o.label(), "its devices are to be encrypted, and its "+
-				"Secret %s was made before there were keys for that: add an entry %q of 32 random "+
-				"characters or more", secretName(p.cluster.Name, o.label()), api.KeyLUKS)
+			p.decide(api.VerdictWait, api.ReasonDependencyNotReady, o.label(),
+				"cannot encrypt its devices: Secret %s has no key; add an entry %q of at least 32 random characters",
+				secretName(p.cluster.Name, o.label()), api.KeyLUKS)
 		}
 	}
 	slices.SortFunc(p.osds, func(a, b *osd) int { return a.id - b.id })
@@ -74,8 +74,8 @@ func (p *planner) keepOSDs() {
 	for _, d := range p.daemonsOf(TypeOSD) {
 		id, err := strconv.Atoi(d.Spec.ID)
 		if err != nil {
-			p.decide(api.VerdictSkip, api.ReasonNotManaged, label(d), "daemon %s is left alone: %q is not the number of an OSD",
-				d.Name, d.Spec.ID)
+			p.decide(api.VerdictSkip, api.ReasonNotManaged, label(d),
+				"daemon %s is left unchanged: %q is not the number of an OSD", d.Name, d.Spec.ID)
 			continue
 		}
 		o := &osd{
@@ -122,13 +122,13 @@ func (p *planner) nodeOSDs(n *node) []*osd {
 		if !n.usable() || !p.mayNumber() || p.closed(n.hostName()) {
 			if n.usable() && p.closed(n.hostName()) {
 				why := p.whyNotYet(n)
-				p.decide(api.VerdictSkip, why.Reason, n.object(), "no OSD is made on device %s: %s", r.ID, why.Message)
+				p.decide(api.VerdictSkip, why.Reason, n.object(), "cannot create an OSD on device %s: %s", r.ID, why.Message)
 				continue
 			}
 			if n.usable() || n.waiting() {
 				n.toCome++
 				why := p.whyNotYet(n)
-				p.decide(api.VerdictWait, why.Reason, n.object(), "no OSD is made on device %s yet: %s", r.ID, why.Message)
+				p.decide(api.VerdictWait, why.Reason, n.object(), "waiting to create an OSD on device %s: %s", r.ID, why.Message)
 			}
 			continue
 		}
@@ -136,7 +136,7 @@ func (p *planner) nodeOSDs(n *node) []*osd {
 		if old := p.replacedBy(at, returns); old != nil {
 			n.toCome++
 			p.decide(api.VerdictWait, api.ReasonOneAtATime, n.object(),
-				"no OSD is made on device %s yet: it takes the number of %s, which failed and goes first", r.ID, label(old))
+				"waiting to create an OSD on device %s: it replaces %s, which is removed first", r.ID, label(old))
 			continue
 		}
 		o := &osd{
@@ -153,13 +153,13 @@ func (p *planner) nodeOSDs(n *node) []*osd {
 		if returns && len(o.parts) == 0 {
 			if o.parts, r.Problem = p.partsFound(n.Host, o); r.Problem != "" {
 				p.decide(api.VerdictRefuse, api.ReasonConflict, n.object(),
-					"OSD %d, which is on device %s, cannot come back: %s: %s", o.id, r.ID, r.Problem, whichOf)
+					"OSD %d of device %s cannot return: %s: %s", o.id, r.ID, r.Problem, whichOf)
 				continue
 			}
 		}
 		if why := p.partsWait(o); !why.None() {
 			n.toCome++
-			p.decide(api.VerdictWait, why.Reason, n.object(), "no OSD is made on device %s yet: %s", r.ID, why.Message)
+			p.decide(api.VerdictWait, why.Reason, n.object(), "waiting to create an OSD on device %s: %s", r.ID, why.Message)
 			continue
 		}
 		p.taken[at] = o
@@ -186,8 +186,9 @@ func (p *planner) keepDeclared(n *node, r *engine.ResolvedDevice, o *osd) {
 // can: its Daemon was lost, or is about to be written by a run that was cut off.
 func (p *planner) unusable(n *node, d *api.Device) (none engine.Objection) {
 	if by := p.dividedBy(drives.Place{Host: n.Host.Name, ID: d.ID}); by != "" {
-		return engine.Refusal(api.ReasonConflict, "device %s on host %s is divided by DriveGroup %s: "+
-			"name its partitions, if they are what is meant, or remove it from %s", d.ID, n.Host.Name, by, n.what())
+		return engine.Refusal(api.ReasonConflict,
+			"device %s on host %s is divided by DriveGroup %s: name its partitions instead, or remove it from %s",
+			d.ID, n.Host.Name, by, n.what())
 	}
 	why := d.Taken()
 	if why == "" {
@@ -205,11 +206,13 @@ func (p *planner) unusable(n *node, d *api.Device) (none engine.Objection) {
 		return none
 	}
 	if uuid := p.labelled(d); uuid != "" && !p.reachable() && len(p.have) > 0 {
-		return engine.Refusal(api.ReasonNotAnswering, "device %s on host %s holds OSD %s of this cluster, and Ceph, "+
-			"which knows whether that is needed, does not answer: it is looked at again when it does", d.ID, n.Host.Name, uuid)
+		return engine.Refusal(api.ReasonNotAnswering,
+			"device %s on host %s holds OSD %s of this cluster: waiting for Ceph to say whether it is needed",
+			d.ID, n.Host.Name, uuid)
 	}
 	return engine.Refusal(api.ReasonDeviceUnavailable,
-		"device %s on host %s cannot be used: %s. Free and wipe it, or remove it from %s",
+		"device %s on host %s cannot be used: %s. If its data is not needed, free the device (docs/how-to/devices.md), "+
+			"otherwise remove it from %s",
 		d.ID, n.Host.Name, why, n.what())
 }
 
@@ -237,12 +240,11 @@ func (p *planner) mayNumber() bool {
 func (p *planner) whyNotYet(n *node) engine.Objection {
 	switch {
 	case !n.usable():
-		return engine.Wait(api.ReasonNotReady, "its node waits")
+		return engine.Wait(api.ReasonNotReady, "its StorageNode is not accepted yet")
 	case p.closed(n.hostName()):
-		return engine.Wait(api.ReasonHostNotActive, "host %s has mode %s", n.hostName(), p.hosts[n.hostName()].ModeOf())
+		return engine.Wait(api.ReasonHostNotActive, "host %s is in mode %s", n.hostName(), p.hosts[n.hostName()].ModeOf())
 	}
-	return engine.Wait(api.ReasonNotAnswering,
-		"the mons do not answer, and the number of a new OSD is taken from their map")
+	return engine.Wait(api.ReasonNotAnswering, "the mons do not answer, and they assign the number of a new OSD")
 }
 
 // number gives each new OSD its number: the one that Ceph knows it by, else the one in its device's label, else that of an OSD
@@ -308,10 +310,9 @@ func (p *planner) checkOSD(o *osd) {
 	}
 	if in, ok := p.seen.OSDs[o.id]; ok && in.UUID != o.uuid {
 		p.decide(api.VerdictRefuse, api.ReasonConflict, o.label(),
-			"Ceph knows another OSD by this number (uuid %s; the one on device %s of host %s has %s): "+
-				"remove that one from Ceph, or, to have this one numbered anew, set spec.mode to Observed, "+
-				"delete the Daemon %s, and set it to Active again",
-			in.UUID, o.device, o.host, o.uuid, daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id)))
+			"Ceph has another OSD with this number (uuid %s; the one on device %s of host %s has %s): remove that OSD from "+
+				"Ceph. Or, to give this one a new number, set spec.mode to Observed, delete the Daemon %s, and set spec.mode to "+
+				"Active", in.UUID, o.device, o.host, o.uuid, daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id)))
 	}
 }
 

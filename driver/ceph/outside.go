@@ -39,9 +39,9 @@ func (p *planner) strands(x *poolPlan) []string {
 
 // refuseStranded keeps a pool as it is spread: its data would all move onto the few that are in buckets of the new level.
 func (p *planner) refuseStranded(x *poolPlan, hosts []string) {
-	x.refuse(api.ReasonMisplaced, "all its data would leave the OSDs of %s, which are in no %s, for the others, so it "+
-		"stays spread as it is: label these hosts "+
-		"('holdfast host label %s --location %s=NAME'), and have them moved ('holdfast ceph shell -- ceph osd crush move %s root=%s %s=NAME')",
+	x.refuse(api.ReasonMisplaced, "failure domain not changed: the OSDs of %s are in no %s and would lose all its "+
+		"data to the others; label these hosts ('holdfast host label %s --location %s=NAME') and move them ('holdfast "+
+		"ceph shell -- ceph osd crush move %s root=%s %s=NAME')",
 		words.Few(hosts), x.domain, p.hostIn(hosts[0]), x.domain, hosts[0], poolRoot, x.domain)
 }
 
@@ -61,7 +61,7 @@ func (p *planner) tellOutside(x *poolPlan) {
 		return
 	}
 	if hosts := p.outside(x, x.domain); len(hosts) > 0 {
-		p.decide(api.VerdictSkip, api.ReasonMisplaced, x.line(), "OSDs of %s are in no %s and get nothing of pool %s",
+		p.decide(api.VerdictSkip, api.ReasonMisplaced, x.line(), "OSDs of %s are in no %s and get no data of pool %s",
 			words.Few(hosts), x.domain, x.Name)
 	}
 }

@@ -75,7 +75,7 @@ func (p *planner) whyNotGrow() string {
 	case !o.MgrAvailable || o.PGs < o.PGsWanted || o.PGsClean < o.PGs || o.PGsOld:
 		return "all placement groups are active+clean"
 	case p.osdsComing() || p.leavingAny():
-		return "no OSD is on its way in or out"
+		return "no OSD is being added or removed"
 	}
 	return ""
 }

@@ -64,7 +64,7 @@ func TestStatus_awaitsReports(t *testing.T) {
 		f.agents()
 		p = f.round(t)
 	}
-	if p.Done || len(p.Status.Reasons) != 1 || !contains(p.Status.Reasons, "the mgr has not reported on the placement groups since") || p.Recheck == 0 {
+	if p.Done || len(p.Status.Reasons) != 1 || !contains(p.Status.Reasons, "waiting for the mgr to report placement groups") || p.Recheck == 0 {
 		t.Fatalf("done %v, recheck %v: %v", p.Done, p.Recheck, p.Status.Reasons)
 	}
 	now = now.Add(8 * time.Second)

@@ -209,8 +209,8 @@ func (p *planner) identity() {
 		}
 		p.fatal = true
 		p.decide(api.VerdictRefuse, api.ReasonConflict, "cluster/"+p.cluster.Name,
-			"Secret %s belongs to an earlier cluster of this name (fsid %s) that was deleted with its data retained: "+
-				"delete the Secrets %s-key-* if its data is not needed any more, or choose another name",
+			"Secret %s belongs to an earlier cluster of this name (fsid %s), whose data was retained: delete the Secrets "+
+				"%s-key-* if its data is no longer needed, or choose another name",
 			s.Name, s.Annotations[AnnotationFSID], p.cluster.Name)
 		return
 	}
@@ -257,7 +257,7 @@ func (p *planner) awaitMore() {
 	if left := p.settling(); left > 0 && len(p.members) > 0 && (f.osds < maxCopies || f.osdHosts < maxCopies) {
 		p.hold, p.members = left, nil
 		p.decide(api.VerdictWait, api.ReasonSettling, "cluster/"+p.cluster.Name,
-			"%s on %s: a moment is left for more to be declared, because the number of copies depends on it",
+			"%s on %s: waiting up to 2 s for more OSDs to be declared before choosing the replica count",
 			words.Plural(f.osds, "OSD"), words.Plural(f.osdHosts, "host"))
 	}
 }

@@ -68,7 +68,7 @@ func (p *planner) planPools() {
 		p.object(x.line(), x.waits...)
 		if x.takesOver() {
 			p.decide(api.VerdictDo, api.ReasonAdopted, x.line(),
-				"pool %s is in Ceph already: it is taken over as it is, and changed where the Pool says so", x.Name)
+				"pool %s already exists in Ceph: Holdfast adopts it and changes only what the Pool declares", x.Name)
 		}
 	}
 }
@@ -203,7 +203,8 @@ func howToLabel(level string) string {
 	if !slices.Contains(levels, level) {
 		return ""
 	}
-	return " (a host comes into that of 'holdfast host label HOST --location " + level + "=NAME' before its first OSD begins)"
+	return " (set the location of a host with 'holdfast host label HOST --location " + level + "=NAME' before its " +
+		"first OSD starts)"
 }
 
 // openPlaces are where OSDs are that can be given data.
@@ -223,32 +224,31 @@ func (p *planner) checkPool(x *poolPlan) {
 	switch room := p.room(x, x.domain); {
 	case x.have != nil && x.have.Erasure != erasure:
 		x.refuse(api.ReasonConflict,
-			"Ceph has a pool of this name that is %s, and none is made over: choose another name, or declare it as it is",
-			kindOfPool(x.have.Erasure))
+			"Ceph already has a pool of this name that is %s, which cannot change: choose another name, or declare the pool "+
+				"like that", kindOfPool(x.have.Erasure))
 	case x.have != nil && erasure && !p.sameChunks(x):
 		x.refuse(api.ReasonConflict,
-			"Ceph has a pool of this name with other chunks (profile %s): choose another name, or declare it as it is",
-			x.have.Profile)
+			"Ceph already has a pool of this name with other chunks (profile %s): choose another name, or declare the pool "+
+				"like that", x.have.Profile)
 	case p.poolsKnown() && p.ruleID(x.rule) >= 0 && !x.fits(p.seen.PoolFacts.Rules[p.ruleID(x.rule)]):
 		x.refuse(api.ReasonConflict,
-			"Ceph has a CRUSH rule %s that does something else than its name says: rename it with 'ceph osd crush rule rename'",
-			x.rule)
+			"Ceph has a CRUSH rule %s with other steps than Holdfast's rule of that name: rename it with 'ceph osd crush "+
+				"rule rename'", x.rule)
 	case x.have == nil && x.Spec.FailureDomain == "" && p.poolsKnown() && p.osdsComing():
-		x.waits.wait(api.ReasonStarting, "more OSDs are on their way: which failure domain it can have depends on them")
+		x.waits.wait(api.ReasonStarting, "waiting for more OSDs before choosing the failure domain")
 	case room >= x.size && len(stranded) > 0:
 		p.refuseStranded(x, stranded)
 	case room >= x.size:
 	case len(p.have) == 0 && (p.settling() > 0 || room == 0):
-		x.waits.wait(p.fewDeclared(), "it needs %s, and %d so far %s declared", p.bucketWords(x, x.size), room,
+		x.waits.wait(p.fewDeclared(), "it needs %s, but only %d %s declared so far", p.bucketWords(x, x.size), room,
 			map[bool]string{true: "is", false: "are"}[room == 1])
 	case p.poolsKnown() && p.osdsComing():
-		x.waits.wait(api.ReasonStarting, "it needs %s, and there %s so far: more OSDs are on their way",
+		x.waits.wait(api.ReasonStarting, "it needs %s, but there %s so far: waiting for more OSDs",
 			p.bucketWords(x, x.size), areWords(room))
 	case !p.poolsKnown() && len(p.have) > 0: // nobody can tell
 	case x.have == nil || p.changesPlace(x):
-		x.refuse(api.ReasonInsufficientNodes, "it needs %s, for each copy or chunk one, and there %s: add some%s, or "+
-			"declare fewer copies or a smaller failureDomain",
-			p.bucketWords(x, x.size), areWords(room), howToLabel(x.domain))
+		x.refuse(api.ReasonInsufficientNodes, "it needs %s, one per copy or chunk, but there %s: add some%s, or declare "+
+			"fewer copies or a smaller failureDomain", p.bucketWords(x, x.size), areWords(room), howToLabel(x.domain))
 	}
 }
 

@@ -113,13 +113,13 @@ func TestPools_quotaBelowStored(t *testing.T) {
 		risk  api.Risk
 		says  string
 	}{
-		{"more bytes", api.PoolQuota{MaxBytes: resource.NewQuantity(3*gib, resource.BinarySI)}, api.RiskNone, "goes from none to 3221225472"},
+		{"more bytes", api.PoolQuota{MaxBytes: resource.NewQuantity(3*gib, resource.BinarySI)}, api.RiskNone, "changes from none to 3221225472"},
 		{"as many bytes", api.PoolQuota{MaxBytes: resource.NewQuantity(2*gib, resource.BinarySI)}, api.RiskRedundancy,
-			"goes from none to 2147483648; 2147483648 are stored, so clients can write nothing"},
+			"changes from none to 2147483648; 2147483648 are stored, so clients cannot write"},
 		{"fewer bytes", api.PoolQuota{MaxBytes: resource.NewQuantity(gib, resource.BinarySI)}, api.RiskRedundancy,
-			"2147483648 are stored, so clients can write nothing"},
-		{"more objects", api.PoolQuota{MaxObjects: objects(513)}, api.RiskNone, "goes from none to 513"},
-		{"fewer objects", api.PoolQuota{MaxObjects: objects(512)}, api.RiskRedundancy, "512 are stored, so clients can write nothing"},
+			"2147483648 are stored, so clients cannot write"},
+		{"more objects", api.PoolQuota{MaxObjects: objects(513)}, api.RiskNone, "changes from none to 513"},
+		{"fewer objects", api.PoolQuota{MaxObjects: objects(512)}, api.RiskRedundancy, "512 are stored, so clients cannot write"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := poolsOn(3, replicated("images", 3))
@@ -165,10 +165,10 @@ func TestPools_refused(t *testing.T) {
 		pool  *api.Pool
 		want  string
 	}{
-		"more copies than OSDs":   {2, replicated("p", 3), "it needs 3 OSDs, for each copy or chunk one, and there are 2"},
-		"more chunks than hosts":  {3, replicated("p", 4, func(p *api.Pool) { p.Spec.FailureDomain = "host" }), "it needs 4 hosts with OSDs, for each copy or chunk one, and there are 3"},
-		"a class that nobody has": {3, replicated("p", 3, func(p *api.Pool) { p.Spec.DeviceClass = "nvme" }), "it needs 3 OSDs of class nvme, for each copy or chunk one, and there are 0"},
-		"an unknown domain":       {3, replicated("p", 3, func(p *api.Pool) { p.Spec.FailureDomain = "rack" }), "it needs 3 racks with OSDs, for each copy or chunk one, and there are 0"},
+		"more copies than OSDs":   {2, replicated("p", 3), "it needs 3 OSDs, one per copy or chunk, but there are 2"},
+		"more chunks than hosts":  {3, replicated("p", 4, func(p *api.Pool) { p.Spec.FailureDomain = "host" }), "it needs 4 hosts with OSDs, one per copy or chunk, but there are 3"},
+		"a class that nobody has": {3, replicated("p", 3, func(p *api.Pool) { p.Spec.DeviceClass = "nvme" }), "it needs 3 OSDs of class nvme, one per copy or chunk, but there are 0"},
+		"an unknown domain":       {3, replicated("p", 3, func(p *api.Pool) { p.Spec.FailureDomain = "rack" }), "it needs 3 racks with OSDs, one per copy or chunk, but there are 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := poolsOn(tt.hosts)
@@ -259,12 +259,12 @@ func TestPools_wiped(t *testing.T) {
 	f.ceph.Busy("p", 7)
 	f.deletePool(api.DeletionWipe)
 	f.round(t)
-	if s := f.pool().Status; len(f.ceph.Pools()) != 1 || s.State != api.ResourceDeleting || !strings.Contains(s.Message, "clients use it (7 operations a second)") {
+	if s := f.pool().Status; len(f.ceph.Pools()) != 1 || s.State != api.ResourceDeleting || !strings.Contains(s.Message, "clients use the pool (7 operations a second)") {
 		t.Fatalf("%v, %+v", f.ceph.Pools(), s)
 	}
 	f.ceph.Trickle("p")
 	f.round(t)
-	if s := f.pool().Status; len(f.ceph.Pools()) != 1 || !strings.Contains(s.Message, "clients use it (1 operation a second)") {
+	if s := f.pool().Status; len(f.ceph.Pools()) != 1 || !strings.Contains(s.Message, "clients use the pool (1 operation a second)") {
 		t.Fatalf("%v, %+v", f.ceph.Pools(), s)
 	}
 	f.ceph.Busy("p", 0)
@@ -274,6 +274,23 @@ func TestPools_wiped(t *testing.T) {
 	f.settle(t)
 	if len(f.pools)+len(f.ceph.Pools())+len(f.ceph.Rules()) > 0 {
 		t.Errorf("%v, %v, %v", f.pools, f.ceph.Pools(), f.ceph.Rules())
+	}
+}
+
+// A deletion that waits for clients ends when deletionPolicy becomes Retain, as its message says: the pool and its data stay.
+func TestPools_keptWhileDeleted(t *testing.T) {
+	f := poolsOn(3, replicated("p", 3))
+	f.settle(t)
+	f.ceph.Busy("p", 7)
+	f.deletePool(api.DeletionWipe)
+	f.round(t)
+	if s := f.pool().Status; !strings.HasSuffix(s.Message, "to keep the pool and its data, set deletionPolicy to Retain") {
+		t.Fatalf("%+v", s)
+	}
+	f.pool().Spec.DeletionPolicy = api.DeletionRetain
+	f.settle(t)
+	if len(f.pools) > 0 || len(f.ceph.Pools()) != 1 {
+		t.Errorf("%v, %v", f.pools, f.ceph.Pools())
 	}
 }
 
@@ -302,7 +319,7 @@ func TestPools_byHand(t *testing.T) {
 	}
 	f.ceph.MakeRule("holdfast-osd", "host")
 	f.pools = append(f.pools, *replicated("q", 2, func(p *api.Pool) { p.Spec.FailureDomain = "osd" }))
-	if got := word(decisions(f.settle(t), api.VerdictRefuse), "pool/q"); !strings.Contains(got, "does something else than its name says") {
+	if got := word(decisions(f.settle(t), api.VerdictRefuse), "pool/q"); !strings.Contains(got, "with other steps than Holdfast's rule") {
 		t.Errorf("refused for %q", got)
 	}
 }
@@ -310,14 +327,14 @@ func TestPools_byHand(t *testing.T) {
 // A Pool that finds a pool which it has not made says so, once; one that it makes is its own from the first.
 func TestPools_saysThatItTakesOver(t *testing.T) {
 	f := poolsOn(3, replicated("made", 3))
-	const want = "pool byhand is in Ceph already: it is taken over as it is, and changed where the Pool says so"
+	const want = "pool byhand already exists in Ceph: Holdfast adopts it and changes only what the Pool declares"
 	var said []string
 	note := func() (risk api.Risk) {
 		for range 6 {
 			p := f.round(t)
 			risk = engine.HigherRisk(risk, p.Risk())
 			for _, d := range p.Decisions {
-				if strings.Contains(d.Message, "taken over") {
+				if strings.Contains(d.Message, "adopts it") {
 					said = append(said, d.Message)
 				}
 			}
@@ -374,7 +391,7 @@ func TestPools_waitsForOSDs(t *testing.T) {
 	f.settle(t)
 	f.pools = append(f.pools, *replicated("p", 3))
 	p := f.settle(t)
-	if got := word(decisions(p, api.VerdictWait), "pool/p"); !strings.Contains(got, "more OSDs are on their way") || len(f.ceph.Pools()) > 0 {
+	if got := word(decisions(p, api.VerdictWait), "pool/p"); !strings.Contains(got, "waiting for more OSDs") || len(f.ceph.Pools()) > 0 {
 		t.Errorf("waits for %q, %v", got, f.ceph.Pools())
 	}
 }

@@ -69,13 +69,13 @@ func (p *planner) poolState(x *poolPlan) (api.ResourceState, string) {
 	case !p.poolsKnown():
 		return api.ResourcePending, "Ceph does not answer yet"
 	case x.have == nil && p.cluster.ModeOf() == api.ClusterObserved:
-		return api.ResourcePending, "the cluster is only observed: Ceph has no such pool, and nobody makes it"
+		return api.ResourcePending, "the cluster is in mode Observed: the pool does not exist and is not created"
 	case x.have == nil && failure != "":
 		return api.ResourcePending, failure
 	case x.have == nil:
-		return api.ResourceCreating, "it is being made"
+		return api.ResourceCreating, "it is being created"
 	case p.seen.PGs < p.seen.PGsWanted && neverServed(was):
-		return api.ResourceCreating, "its placement groups are being made"
+		return api.ResourceCreating, "its placement groups are being created"
 	case p.seen.PGsClean < p.seen.PGs && len(p.seen.PoolFacts.Unclean) == 0 && was != "":
 		return was, x.Status.Message // the manager did not say
 	}

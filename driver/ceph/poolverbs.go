@@ -122,7 +122,7 @@ func (c *conn) allowing(ctx context.Context, needed bool, option string, do func
 		back = command{"prefix": "config set", "who": "mon", "name": option, "value": before}
 	}
 	if _, e := c.client.Mon(after, back, nil); e != nil {
-		err = errors.Join(err, fmt.Errorf("taking %s back: %w", option, e))
+		err = errors.Join(err, fmt.Errorf("restoring %s: %w", option, e))
 	}
 	return err
 }
@@ -135,7 +135,7 @@ func (c *conn) monOption(ctx context.Context, option string) (string, error) {
 		Value   string `json:"value"`
 	}
 	if err := c.ask(ctx, "config dump", &dump); err != nil {
-		return "", fmt.Errorf("asking what is set for the mons: %w", err)
+		return "", fmt.Errorf("reading the settings of the mons: %w", err)
 	}
 	for _, o := range dump {
 		if o.Section == "mon" && o.Name == option {

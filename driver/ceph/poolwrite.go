@@ -56,13 +56,13 @@ func (p *planner) bringPool(x *poolPlan) {
 		if x.Spec.ErasureCoded != nil {
 			params = map[string]string{paramProfile: x.rule, optionRule: x.rule}
 		}
-		p.poolCommand(x, api.ReasonDeclared, verbPoolCreate, api.RiskNone, params, "it is declared, with %s over %ss",
+		p.poolCommand(x, api.ReasonDeclared, verbPoolCreate, api.RiskNone, params, "declared with %s over %ss",
 			x.layout, x.domain)
 		have = x.fresh()
 	}
 	if app := x.application(); !have.Applications[app] {
 		p.poolCommand(x, api.ReasonDeclared, verbPoolEnable, api.RiskNone, map[string]string{paramApplication: app},
-			"it is for %s", app)
+			"set its application: %s", app)
 	}
 	p.bringOptions(x, have)
 	p.bringQuota(x, have)
@@ -163,7 +163,8 @@ func (p *planner) bringOptions(x *poolPlan, have *Pool) {
 	if x.have != nil && !p.keepsRule(x) {
 		p.poolCommand(x, api.ReasonDeclared, verbPoolSet, narrowed(p.domainOf(have), x.domain),
 			map[string]string{paramOption: optionRule, paramValue: x.rule},
-			"its data moves so that no two copies or chunks are on one %s%s (before: %s)", x.domain, ofClass(x.Spec.DeviceClass), p.seen.PoolFacts.Rules[have.Rule].Name)
+			"moving data: at most one copy or chunk per %s%s (before: %s)",
+			x.domain, ofClass(x.Spec.DeviceClass), p.seen.PoolFacts.Rules[have.Rule].Name)
 	}
 }
 
@@ -209,11 +210,12 @@ func (p *planner) bringQuota(x *poolPlan, have *Pool) {
 		risk, text := api.RiskNone, ""
 		if q.want > 0 && q.want <= q.stored {
 			risk = api.RiskRedundancy
-			text = fmt.Sprintf("; %d are stored, so clients can write nothing until they delete some or the quota is raised", q.stored)
+			text = fmt.Sprintf("; %d are stored, so clients cannot write until they delete some or the quota is raised",
+				q.stored)
 		}
 		p.poolCommand(x, api.ReasonDeclared, verbPoolQuota, risk,
 			map[string]string{paramOption: q.field, paramValue: strconv.FormatInt(q.want, 10)},
-			"its quota %s goes from %s to %s%s", q.field, quotaWord(q.have), quotaWord(q.want), text)
+			"quota %s changes from %s to %s%s", q.field, quotaWord(q.have), quotaWord(q.want), text)
 	}
 }
 
@@ -259,7 +261,7 @@ func (p *planner) dropRules() {
 }
 
 func (p *planner) dropRule(verb, name string) {
-	p.command(api.ReasonRemoving, verb, name, nil, "no pool uses it any more")
+	p.command(api.ReasonRemoving, verb, name, nil, "no pool uses it")
 	p.plan.Commands[len(p.plan.Commands)-1].Line = "rule/" + name
 }
 
@@ -275,18 +277,17 @@ func (p *planner) dropPool(x *poolPlan, s *api.PoolStatus) (gone bool) {
 	case x.Spec.DeletionPolicy != api.DeletionWipe, len(p.have) == 0:
 		return true
 	case !p.poolsKnown():
-		wait = engine.Wait(api.ReasonNotAnswering, "being deleted: Ceph does not answer")
+		wait = engine.Wait(api.ReasonNotAnswering, "deletion waits: Ceph does not answer")
 	case x.have == nil, !x.owns():
 		p.tellKept(x)
 		return true
 	case p.plan.Refused:
-		wait = waitsForCluster()
+		wait = waitsForCluster(p.view.Cluster.Name)
 	case p.seen.PoolFacts.Busy == nil:
-		wait = engine.Wait(api.ReasonNotAnswering, "being deleted: it waits for the mgr to say whether clients use it")
+		wait = engine.Wait(api.ReasonNotAnswering, "deletion waits for the mgr to report its clients")
 	case p.seen.PoolFacts.Busy[x.Name] > 0:
 		wait = engine.Wait(api.ReasonInUse,
-			"being deleted, but clients use it (%s a second): it is deleted when they have stopped; "+
-				"to keep it, declare it anew with another deletionPolicy",
+			"deletion waits: clients use the pool (%s a second); to keep the pool and its data, set deletionPolicy to Retain",
 			words.Plural(int(p.seen.PoolFacts.Busy[x.Name]), "operation"))
 	default:
 		s.Message = failure
@@ -300,6 +301,7 @@ func (p *planner) dropPool(x *poolPlan, s *api.PoolStatus) (gone bool) {
 }
 
 // waitsForCluster is what is against the deletion of a resource while the plan as a whole is refused.
-func waitsForCluster() engine.Objection {
-	return engine.Wait(api.ReasonDependencyNotReady, "being deleted: it waits until the cluster is as it is wanted")
+func waitsForCluster(cluster string) engine.Objection {
+	return engine.Wait(api.ReasonDependencyNotReady,
+		"deletion waits: the cluster is refused; see 'holdfast why cluster/%s'", cluster)
 }

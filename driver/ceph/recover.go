@@ -56,7 +56,7 @@ func (Recoverer) Kind() action.Kind {
 	return action.Kind{
 		Name: RecoverKind, Executor: api.ByLeader, Mode: action.Exclusive, Timeout: 12 * time.Hour, ExpiresAfter: time.Hour,
 		Steps:   []string{recoverStop, recoverLook, recoverRebuild, recoverFound, recoverKeys, recoverServe},
-		Summary: "brings the mons of a Ceph cluster back whose quorum is lost for good (see 'holdfast ceph recover-mons')",
+		Summary: "recover the mons of a Ceph cluster whose quorum is lost for good (see 'holdfast ceph recover-mons')",
 	}
 }
 
@@ -98,12 +98,13 @@ func (r *recovery) refusal() error {
 	case c.DeletionTimestamp != nil:
 		return refusef("storagecluster/%s is being deleted", c.Name)
 	case c.ModeOf() != api.ClusterActive:
-		return refusef("spec.mode of storagecluster/%s is %s: set it to Active first, or nothing is done with the mons", c.Name, c.ModeOf())
+		return refusef("cannot recover: spec.mode of storagecluster/%s is %s; set it to Active", c.Name, c.ModeOf())
 	case slices.ContainsFunc(r.view.Daemons, isWatched):
-		return refusef("daemons of storagecluster/%s are only watched, so they would neither be stopped nor looked at, and mons that run on by the old map could be a second "+
-			"quorum: bring the mons back by Ceph's own means ('ceph-mon --extract-monmap', 'monmaptool', 'ceph-mon --inject-monmap')", c.Name)
+		return refusef("cannot recover the mons of storagecluster/%s: its daemons are not handed over, so Holdfast "+
+			"cannot stop the old mons, and they could form a second quorum; use Ceph's tools ('ceph-mon --extract-monmap', "+
+			"'monmaptool', 'ceph-mon --inject-monmap')", c.Name)
 	case len(r.of(TypeMon)) == 0 && len(r.of(TypeOSD)) == 0:
-		return refusef("storagecluster/%s has neither mons nor OSDs that could be reached: there is nothing to recover from", c.Name)
+		return refusef("cannot recover storagecluster/%s: none of its mons and OSDs can be reached", c.Name)
 	}
 	return r.silent()
 }
@@ -119,7 +120,7 @@ func (r *recovery) silent() error {
 		switch {
 		case h == nil || !concerned:
 		case slices.Contains(r.lost, d.Spec.Host) && h.AgentHeard():
-			return refusef("host %s is not lost: its agent is heard", d.Spec.Host)
+			return refusef("host %s is not lost: its agent is connected; remove it from --lost", d.Spec.Host)
 		case !h.AgentHeard() && !slices.Contains(r.lost, d.Spec.Host) && !slices.Contains(missing, d.Spec.Host):
 			missing = append(missing, d.Spec.Host)
 		}
@@ -127,8 +128,9 @@ func (r *recovery) silent() error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return refusef("the agents of %s are silent, and what is on these hosts may be newer than what is left: switch them on. "+
-		"If they never come back, say so with --lost %s", strings.Join(missing, ", "), strings.Join(missing, ","))
+	return refusef("cannot recover yet: the agents of %s are disconnected, and their mon stores may be newer; start "+
+		"these hosts. If they are gone for good, use --lost %s: changes that only they hold are lost",
+		strings.Join(missing, ", "), strings.Join(missing, ","))
 }
 
 // of are the daemons of a type that can be reached. A mon on its way out is none any more; an OSD that is being emptied is.
@@ -151,7 +153,7 @@ func (r *recovery) of(daemonType string) []*api.Daemon {
 func (x Recoverer) open(ctx context.Context, a *api.Action) (*recovery, error) {
 	view, err := x.Store.View(ctx, types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.Cluster})
 	if errors.Is(err, engine.ErrNotFound) {
-		return nil, refusef("there is no StorageCluster %s in namespace %s", a.Spec.Cluster, a.Namespace)
+		return nil, refusef("StorageCluster %s does not exist in namespace %s", a.Spec.Cluster, a.Namespace)
 	}
 	if err != nil {
 		return nil, err
@@ -171,8 +173,8 @@ func (x Recoverer) Check(ctx context.Context, a *api.Action) error {
 	}
 	seen, err := x.Driver.Observe(ctx, r.view, x.Store.Secrets(r.key()))
 	if o, ok := seen.(*Observation); err == nil && ok && o.Reachable {
-		return refusef("the mons answer, and %s are a quorum: nothing is lost. One that is missing is brought back or replaced by itself, "+
-			"'holdfast why cluster/%s' says what is waited for", strings.Join(o.Quorum, ", "), r.view.Cluster.Name)
+		return refusef("recovery refused: %s answer and form a quorum, so nothing is lost; Holdfast replaces missing "+
+			"mons: see 'holdfast why cluster/%s'", strings.Join(o.Quorum, ", "), r.view.Cluster.Name)
 	}
 	return nil
 }
@@ -240,7 +242,7 @@ func (p *planner) planNothing(a *api.Action) {
 	p.declareServices()
 	p.members = membersOf(p.view.Daemons)
 	p.decide(api.VerdictWait, api.ReasonActionActs, "cluster/"+p.cluster.Name,
-		"its mons are being recovered by action/%s, which alone changes its daemons now", a.Name)
+		"action/%s recovers its mons; the plan leaves its daemons alone until it ends", a.Name)
 	p.writeStatus()
 }
 
@@ -277,36 +279,38 @@ func (r *recovery) words() []string {
 	for _, d := range r.of(TypeMon) {
 		mons = append(mons, label(d)+" on host "+d.Spec.Host)
 	}
-	have := "none of its mons can be reached"
+	have := "none of its mons is reachable"
 	if len(mons) > 0 {
-		have = "of its mons these can be reached: " + strings.Join(mons, ", ")
+		have = "reachable mons: " + strings.Join(mons, ", ")
 	}
 	lines := []string{fmt.Sprintf("storagecluster/%s (fsid %s): %s", r.view.Cluster.Name, clusterFSID(r.view), have)}
 	if len(r.lost) > 0 {
-		lines = append(lines, "never to come back: "+strings.Join(r.lost, ", "))
+		lines = append(lines, "lost for good: "+strings.Join(r.lost, ", "))
 	}
 	if r.way == monstore.Alone {
 		lines = append(lines,
-			"1. These mons are stopped. OSDs and mgrs go on.",
-			"2. Their stores are looked at. If those that are whole are a quorum, it ends here and nothing is changed.",
-			"3. In the store of the one that knows the most, the others are taken out of the map. A copy of the store is kept.",
-			"4. It starts alone. The other mons leave; their stores are kept, aside.",
-			"5. New mons join it, one after the other, until there are as many as spec.ceph.mon.count says.",
-			"LOST: what the others knew and this one does not, mostly the last moments before the quorum was lost.")
+			"1. Stop these mons. OSDs and mgrs keep running.",
+			"2. Compare their stores. If the whole ones are a quorum, end here and change nothing.",
+			"3. In the newest store, remove the others from the map. Keep a copy of the store.",
+			"4. Start that mon alone. Remove the other mons; keep their stores in other directories.",
+			"5. Add new mons, one at a time, up to spec.ceph.mon.count.",
+			"LOST: data that only the other mons had, mostly of the last moments.")
 	} else {
 		lines = append(lines,
-			fmt.Sprintf("1. All daemons that can be reached stop: %d mons, %d OSDs, %d mgrs. Nobody can read or write until step 6.",
+			fmt.Sprintf("1. Stop all reachable daemons: %d mons, %d OSDs, %d mgrs. Clients cannot read or write until step 6.",
 				len(mons), len(r.osds()), len(r.of(TypeMgr))),
-			"2. The stores are looked at. If one of a mon is whole, it ends here and nothing is changed.",
-			"3. On the host of the OSD with the newest map, the OSDs give their maps, and the store of a mon is made of these and of the keys in the Secrets.",
-			"4. That mon starts alone. The other mons leave; their stores are kept, aside.",
-			"5. The keys of OSDs, mgrs and Clients are imported from the Secrets.",
-			"6. OSDs and mgrs start, and new mons join, one after the other, until there are as many as spec.ceph.mon.count says.",
-			"LOST: what 'ceph config set' set, keys that are in no Client or Secret, pools that were just being made, and the maps of CephFS file systems",
+			"2. Check the stores. If the store of a mon is whole, end here and change nothing.",
+			"3. On the host of the OSD with the newest map, build the store of a mon from the maps of its OSDs and the keys "+
+				"in the Secrets.",
+			"4. Start that mon alone. Remove the other mons; keep their stores in other directories.",
+			"5. Import the keys of OSDs, mgrs and Clients from the Secrets.",
+			"6. Start OSDs and mgrs. Add new mons, one at a time, up to spec.ceph.mon.count.",
+			"LOST: settings of 'ceph config set', keys that are in no Client or Secret, pools in creation, and the maps of "+
+				"CephFS file systems",
 			"      (their data stays: 'ceph fs new NAME METADATA-POOL DATA-POOL --fscid ID --force --recover', then 'ceph fs set NAME joinable true').")
 	}
 	if r.force {
-		lines = append(lines, "FORCED: stores that are whole, and OSDs that cannot be asked, do not end it.")
+		lines = append(lines, "FORCED: whole stores, and OSDs that do not answer, do not end it.")
 	}
 	return lines
 }

@@ -268,14 +268,14 @@ func TestRecover_refused(t *testing.T) {
 		change func(*ruin)
 		want   string
 	}{
-		"a quorum answers":          {nil, map[string]monstore.State{"a": whole, "b": whole}, nil, "a, b are a quorum"},
-		"a majority is whole":       {nil, map[string]monstore.State{"a": whole, "b": whole}, func(r *ruin) { r.broken["c-mon-a"] = true; r.agents() }, "2 of 3 mons have a store that is whole"},
+		"a quorum answers":          {nil, map[string]monstore.State{"a": whole, "b": whole}, nil, "a, b answer and form a quorum"},
+		"a majority is whole":       {nil, map[string]monstore.State{"a": whole, "b": whole}, func(r *ruin) { r.broken["c-mon-a"] = true; r.agents() }, "2 of 3 mons have a whole store"},
 		"nothing is whole":          {nil, nil, nil, "with --from osds"},
 		"a mon is whole":            {fromOSDs, map[string]monstore.State{"a": whole}, nil, "the store of mon.a on host h1 is whole"},
-		"a host is silent":          {nil, map[string]monstore.State{"a": whole}, func(r *ruin) { r.powerOff(2, time.Hour) }, "the agents of h2 are silent"},
+		"a host is silent":          {nil, map[string]monstore.State{"a": whole}, func(r *ruin) { r.powerOff(2, time.Hour) }, "the agents of h2 are disconnected"},
 		"a host that is there":      {map[string]api.ActionParameter{RecoverLost: "h2"}, map[string]monstore.State{"a": whole}, nil, "host h2 is not lost"},
 		"from somewhere else":       {map[string]api.ActionParameter{RecoverFrom: "memory"}, nil, nil, `not from "memory"`},
-		"the cluster is observed":   {nil, nil, func(r *ruin) { r.cluster.Spec.Mode = api.ClusterObserved }, "set it to Active first"},
+		"the cluster is observed":   {nil, nil, func(r *ruin) { r.cluster.Spec.Mode = api.ClusterObserved }, "set it to Active"},
 		"the cluster is to be gone": {nil, nil, func(r *ruin) { r.cluster.DeletionTimestamp = &metav1.Time{} }, "is being deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -120,7 +120,7 @@ func (r *recovery) chosen() *api.Daemon {
 // look looks at what is left, and chooses the mon to begin with. That stands in its Daemon, whoever leads next.
 func (r *recovery) look(ctx context.Context) (action.Progress, error) {
 	if d := r.chosen(); d != nil {
-		return action.Progress{Done: true, Message: fmt.Sprintf("%s on host %s is the one to begin with", label(d), d.Spec.Host)}, nil
+		return action.Progress{Done: true, Message: fmt.Sprintf("starting with %s on host %s", label(d), d.Spec.Host)}, nil
 	}
 	stores, err := r.stores(ctx)
 	if err != nil {
@@ -141,7 +141,7 @@ type store struct {
 func (r *recovery) stores(ctx context.Context) (all []store, err error) {
 	for _, a := range r.askAll(ctx, r.of(TypeMon), monstore.VerbLook) {
 		if a.err != nil {
-			return nil, fmt.Errorf("while looking at the store of %s: %w", label(a.daemon), a.err)
+			return nil, fmt.Errorf("while checking the store of %s: %w", label(a.daemon), a.err)
 		}
 		s, err := monstore.Decode(a.text)
 		if err != nil {
@@ -167,33 +167,36 @@ func (r *recovery) chooseSurvivor(ctx context.Context, stores []store) (action.P
 	members := membersOf(r.view.Daemons)
 	switch {
 	case len(whole) == 0:
-		return action.Progress{}, refusef("no mon has a store that is whole (%s): recover them from the OSDs, with --from osds", cmp.Or(tell(stores), "none can be reached"))
+		return action.Progress{}, refusef("no mon has a whole store (%s): recover the mons from the OSDs, with --from osds",
+			cmp.Or(tell(stores), "none can be reached"))
 	case len(whole) > len(members)/2 && !r.force:
-		return action.Progress{}, refusef("%d of %d mons have a store that is whole, which is a quorum once they reach each other (%s): "+
-			"find out why they do not (network, ports 3300 and 6789, clocks; the end of their logs is in 'holdfast get daemons NAME -o yaml'). "+
-			"--force takes one of them alone all the same", len(whole), len(members), tell(whole))
+		return action.Progress{}, refusef("recovery refused: %d of %d mons have a whole store, which is a quorum once "+
+			"they reach each other (%s); check network, ports 3300 and 6789, clocks, and the end of their logs ('holdfast "+
+			"get daemons NAME -o yaml'). --force starts with one of them alone", len(whole), len(members), tell(whole))
 	}
 	best := slices.MaxFunc(whole, func(a, b store) int { return cmp.Compare(a.Version, b.Version) })
 	if err := r.put(ctx, best.Daemon, func(d *api.Daemon) { d.Spec.Parameters[monstore.ParamRecover] = r.order() }); err != nil {
 		return action.Progress{}, err
 	}
-	return action.Progress{Done: true, Message: fmt.Sprintf("%s on host %s knows the most: %s", label(best.Daemon), best.Spec.Host, tell(stores))}, nil
+	return action.Progress{Done: true, Message: fmt.Sprintf("newest store: %s on host %s: %s",
+		label(best.Daemon), best.Spec.Host, tell(stores))}, nil
 }
 
 // chooseByOSDs begins on the host of the OSD with the newest map: nothing has to travel, and no OSD knows more than the new mon will.
 func (r *recovery) chooseByOSDs(ctx context.Context, stores []store) (action.Progress, error) {
 	for _, s := range stores {
 		if s.Whole() && !r.force {
-			return action.Progress{}, refusef("the store of %s on host %s is whole and knows more than the OSDs do: recover from it, without --from osds. "+
-				"--force goes on without it", label(s.Daemon), s.Spec.Host)
+			return action.Progress{}, refusef("the store of %s on host %s is whole and newer than the maps of the OSDs: "+
+				"recover from it, without --from osds; --force continues without it", label(s.Daemon), s.Spec.Host)
 		}
 	}
 	host, newest, failed := r.newest(r.askAll(ctx, r.osds(), monstore.VerbNewest))
 	switch {
 	case len(failed) > 0 && !r.force:
-		return action.Progress{Message: "not all OSDs can be asked", WaitsFor: fmt.Sprintf("%s. To go on without: cancel this, and begin again with --force", words.Few(failed))}, nil
+		return action.Progress{Message: "not all OSDs answer", WaitsFor: fmt.Sprintf("%s. To continue without "+
+			"them: cancel this action and start again with --force", words.Few(failed))}, nil
 	case host == "":
-		return action.Progress{}, refusef("no OSD has any map: %s", cmp.Or(words.Few(failed), "there are none"))
+		return action.Progress{}, refusef("no OSD has a map: %s", cmp.Or(words.Few(failed), "there are none"))
 	}
 	d, err := r.monOn(host)
 	if err != nil {
@@ -202,7 +205,8 @@ func (r *recovery) chooseByOSDs(ctx context.Context, stores []store) (action.Pro
 	if err := r.put(ctx, d, func(*api.Daemon) {}); err != nil {
 		return action.Progress{}, err
 	}
-	return action.Progress{Done: true, Message: fmt.Sprintf("the OSDs of host %s have the newest map, number %d: %s is made there", host, newest, label(d))}, nil
+	return action.Progress{Done: true, Message: fmt.Sprintf("the OSDs of host %s have the newest map, number %d: "+
+		"creating %s there", host, newest, label(d))}, nil
 }
 
 // osds are those that have ever had data.
@@ -278,14 +282,14 @@ func (r *recovery) planner(members []member) *planner {
 func (r *recovery) rebuild(ctx context.Context) (action.Progress, error) {
 	d := r.chosen()
 	if d == nil {
-		return action.Progress{}, refusef("the Daemon of the mon to begin with was deleted meanwhile")
+		return action.Progress{}, refusef("the Daemon of the first mon was deleted")
 	}
 	if r.way == monstore.FromOSDs {
 		if p, err := r.gather(ctx, d); err != nil || !p.Done {
 			return p, err
 		}
 	}
-	return r.prepared(ctx, d, r.order(), "its store is made")
+	return r.prepared(ctx, d, r.order(), "its store is built")
 }
 
 // prepared has an agent carry out an order on a mon's store.
@@ -294,13 +298,14 @@ func (r *recovery) prepared(ctx context.Context, d *api.Daemon, order, done stri
 		err := r.put(ctx, d, func(next *api.Daemon) {
 			next.Spec.State, next.Spec.Parameters[monstore.ParamRecover] = api.WantPrepared, order
 		})
-		return action.Progress{Message: fmt.Sprintf("the store of %s is being made on host %s", label(d), d.Spec.Host), Recheck: time.Second / 4}, err
+		return action.Progress{Message: fmt.Sprintf("building the store of %s on host %s",
+			label(d), d.Spec.Host), Recheck: time.Second / 4}, err
 	}
 	if at(d, api.DaemonPrepared) {
 		return action.Progress{Done: true, Message: fmt.Sprintf("%s on host %s: %s", label(d), d.Spec.Host, done)}, nil
 	}
 	return action.Progress{
-		Message:  fmt.Sprintf("the store of %s is being made on host %s", label(d), d.Spec.Host),
+		Message:  fmt.Sprintf("building the store of %s on host %s", label(d), d.Spec.Host),
 		WaitsFor: strings.TrimSuffix(fmt.Sprintf("the agent of host %s: %s, %s", d.Spec.Host, d.Status.State, d.Status.Message), ", "), Recheck: time.Second / 4,
 	}, nil
 }
@@ -312,7 +317,8 @@ func (r *recovery) gather(ctx context.Context, mon *api.Daemon) (action.Progress
 	defer cancel()
 	params := map[string]string{monstore.ParamMon: mon.Namespace + "." + mon.Name, monstore.ParamToken: r.token}
 	for i, d := range here {
-		p := action.Progress{Count: int64(i), Total: int64(len(here)), Unit: "OSDs", Message: label(d) + " gives its maps", Recheck: time.Second / 4}
+		p := action.Progress{Count: int64(i), Total: int64(len(here)), Unit: "OSDs", Message: label(d) + " exports its maps",
+			Recheck: time.Second / 4}
 		if turn.Err() != nil {
 			return p, nil
 		}
@@ -328,7 +334,7 @@ func (r *recovery) gather(ctx context.Context, mon *api.Daemon) (action.Progress
 func (r *recovery) found(ctx context.Context) (action.Progress, error) {
 	d := r.chosen()
 	if d == nil {
-		return action.Progress{}, refusef("the Daemon of the mon to begin with was deleted meanwhile")
+		return action.Progress{}, refusef("the Daemon of the first mon was deleted")
 	}
 	for i := range r.view.Daemons {
 		other := &r.view.Daemons[i]
@@ -386,9 +392,9 @@ func (r *recovery) keys(ctx context.Context) (action.Progress, error) {
 		}
 		imported = append(imported, entity)
 	}
-	message := "the mon knows all keys"
+	message := "the mon has all keys"
 	if len(imported) > 0 {
-		message = "keys were imported: " + words.Few(imported)
+		message = "imported keys: " + words.Few(imported)
 	}
 	return action.Progress{Done: true, Message: message}, nil
 }
@@ -398,7 +404,7 @@ func (r *recovery) serve(ctx context.Context) (action.Progress, error) {
 	seen, err := r.Driver.Observe(ctx, r.view, r.Store.Secrets(r.key()))
 	o, ok := seen.(*Observation)
 	if err != nil || !ok || !o.Reachable {
-		return action.Progress{Message: "the mons do not answer at the moment", WaitsFor: "the mons to answer"}, err
+		return action.Progress{Message: "the mons do not answer", WaitsFor: "the mons to answer"}, err
 	}
 	var waits []string
 	mons := 0
@@ -407,7 +413,7 @@ func (r *recovery) serve(ctx context.Context) (action.Progress, error) {
 		id, _ := strconv.Atoi(d.Spec.ID)
 		switch lost := slices.Contains(r.lost, d.Spec.Host); {
 		case d.Spec.Type == TypeMon && drains(d) && !lost:
-			waits = append(waits, label(d)+" to be cleared away")
+			waits = append(waits, label(d)+" to be removed")
 		case d.Spec.Type == TypeMon && slices.Contains(o.Quorum, d.Spec.ID):
 			mons++
 		case d.Spec.Type == TypeMon && !drains(d), d.Spec.Type == TypeOSD && !o.OSDs[id].Up && !lost && r.expected(d):
@@ -437,19 +443,20 @@ func (r *recovery) expected(d *api.Daemon) bool {
 // after says what a person has to look at when it is done.
 func (r *recovery) after() string {
 	if r.way == monstore.Alone {
-		return "What the other mons alone knew, mostly the last moments before they were lost, is gone. The old stores are kept on their hosts"
+		return "Data that only the other mons had, mostly of the last moments, is lost. The old stores are kept on their " +
+			"hosts"
 	}
-	return "Gone are what 'ceph config set' set, keys that are in no Client or Secret of Holdfast, and the maps of CephFS file systems: " +
-		"see docs/how-to/recover-mons.md. The old stores are kept on their hosts"
+	return "Settings of 'ceph config set', keys that are in no Client or Secret of Holdfast, and the maps of CephFS " +
+		"file systems are lost: see docs/how-to/recover-mons.md. The old stores are kept on their hosts"
 }
 
 // putBack puts the store back that was there before, unless the mon serves already.
 func (r *recovery) putBack(ctx context.Context) (action.Progress, error) {
 	d := r.chosen()
 	if d == nil || r.isFounded(d) {
-		return action.Progress{Done: true, Message: "the mon that was made stays"}, nil
+		return action.Progress{Done: true, Message: "the new mon stays"}, nil
 	}
-	p, err := r.prepared(ctx, d, monstore.Order{Token: r.token, Way: monstore.Back}.String(), "its store is what it was before")
+	p, err := r.prepared(ctx, d, monstore.Order{Token: r.token, Way: monstore.Back}.String(), "its old store is restored")
 	if !p.Done && at(d, api.DaemonFailed) && strings.HasSuffix(d.Spec.Parameters[monstore.ParamRecover], string(monstore.Back)) {
 		return action.Progress{Done: true, Message: fmt.Sprintf("%s on host %s: %s", label(d), d.Spec.Host, d.Status.Message)}, nil
 	}

@@ -22,21 +22,21 @@ func TestRefused(t *testing.T) {
 		want   []string
 	}{
 		{"too few hosts", api.ReasonInsufficientNodes, func(w *world) { w.nodes = w.nodes[:2] }, []string{
-			"3 mons need 3 hosts", "the StorageNodes of the cluster give 2 hosts (h1, h2)", "add 1 StorageNode or lower spec.ceph.mon.count to 1",
+			"3 mons need 3 hosts", "the cluster has StorageNodes for 2 hosts (h1, h2)", "add 1 StorageNode or lower spec.ceph.mon.count to 1",
 		}},
 		{"an even number of mons", api.ReasonInvalidSpec,
-			func(w *world) { w.cluster.Spec.Ceph.Mon.Count = 2 }, []string{"spec.ceph.mon.count is 2 and must be odd"}},
+			func(w *world) { w.cluster.Spec.Ceph.Mon.Count = 2 }, []string{"spec.ceph.mon.count is 2 but must be odd"}},
 		{"selector selects too few", api.ReasonInsufficientNodes, func(w *world) {
 			w.cluster.Spec.Ceph.Mon.HostSelector = &metav1.LabelSelector{MatchLabels: map[string]string{api.LabelHostname: "h2"}}
 		}, []string{"hostSelector selects 1 host (h2)", "label more hosts or lower spec.ceph.mon.count to 1"}},
 		{"selector of one mon selects what cannot be used", api.ReasonInsufficientNodes, func(w *world) {
 			w.cluster.Spec.Ceph.Mon = api.CephMonSpec{Count: 1, HostSelector: &metav1.LabelSelector{MatchLabels: map[string]string{api.LabelHostname: "h2"}}}
 			w.cluster.Spec.Network.Public, w.hosts[1].Status.Addresses = "10.0.0.0/24", []string{"10.9.0.2"}
-		}, []string{"a mon needs a host, and spec.ceph.mon.hostSelector selects no host that can be used: label more hosts"}},
+		}, []string{"a mon needs a host, but spec.ceph.mon.hostSelector selects no host usable now: label more hosts"}},
 		{"a mounted device", api.ReasonDeviceUnavailable, func(w *world) {
 			d := w.device("wwn-20")
 			d.Availability, d.Reasons = api.DeviceUnavailable, []string{"It is mounted at /data."}
-		}, []string{"device wwn-20 on host h2 cannot be used: It is mounted at /data. Free and wipe it, or remove it from StorageNode n2"}},
+		}, []string{"device wwn-20 on host h2 cannot be used: It is mounted at /data. If its data is not needed, free the device"}},
 		{"an OSD of another cluster", api.ReasonDeviceUnavailable, func(w *world) {
 			d := w.device("wwn-20")
 			d.Availability, d.Reasons = api.DeviceUnavailable, []string{"it holds osd.3 of Ceph cluster x"}
@@ -54,10 +54,10 @@ func TestRefused(t *testing.T) {
 		{"two nodes name one device", api.ReasonDeviceUnavailable,
 			func(w *world) { w.node(2, "wwn-20").Name = "n9" }, []string{"claimed by"}},
 		{"no address in the public network", api.ReasonNodeUnusable,
-			func(w *world) { w.cluster.Spec.Network.Public = "10.1.0.0/24" }, []string{"10.1.0.0/24", "it has 10.0.0.2"}},
+			func(w *world) { w.cluster.Spec.Network.Public = "10.1.0.0/24" }, []string{"10.1.0.0/24", "its addresses: 10.0.0.2"}},
 		{"no address in the cluster network", api.ReasonNodeUnusable,
 			func(w *world) { w.cluster.Spec.Network.Cluster = "10.1.0.0/24" }, []string{
-				"host h2 has no address in the cluster network 10.1.0.0/24: it has 10.0.0.2",
+				"host h2 has no address in the cluster network 10.1.0.0/24; its addresses: 10.0.0.2",
 			}},
 		{"an address of someone else", api.ReasonNodeUnusable,
 			func(w *world) { w.nodes[1].Spec.StorageNetwork.IPs = []string{"10.0.0.3"} }, []string{
@@ -65,7 +65,7 @@ func TestRefused(t *testing.T) {
 			}},
 		{"both kinds of addresses", api.ReasonInvalidSpec,
 			func(w *world) { w.hosts[1].Status.Addresses = []string{"fd00::2"} },
-			[]string{"do not speak IPv4 and IPv6 at one time"}},
+			[]string{"use either IPv4 or IPv6"}},
 		{"a mon of another cluster", api.ReasonConflict, func(w *world) {
 			w.others = []*api.Daemon{{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "x-mon-a"},
@@ -78,7 +78,7 @@ func TestRefused(t *testing.T) {
 			w.secrets["c-key-mon"] = secret{annotations: map[string]string{
 				AnnotationEntity: entityMon, AnnotationFSID: "old", AnnotationClusterUID: "another",
 			}}
-		}, []string{"Secret c-key-mon belongs to an earlier cluster of this name (fsid old) that was deleted with its data retained"}},
+		}, []string{"Secret c-key-mon belongs to an earlier cluster of this name (fsid old), whose data was retained"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := threeHosts()
@@ -139,11 +139,11 @@ func TestWaits(t *testing.T) {
 		want   string
 	}{
 		{"no nodes", api.ReasonInsufficientNodes,
-			func(w *world) { w.nodes = nil }, "no StorageNode belongs to the cluster yet"},
-		{"a host that has not joined", api.ReasonNotReady, func(w *world) { w.hosts = w.hosts[:2] }, "has it joined?"},
+			func(w *world) { w.nodes = nil }, "the cluster has no StorageNode yet"},
+		{"a host that has not joined", api.ReasonNotReady, func(w *world) { w.hosts = w.hosts[:2] }, "check that the host has joined"},
 		{"a silent agent", api.ReasonAgentDisconnected, func(w *world) {
 			w.hosts[2].Status.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse}}
-		}, "the agent of host h3 is not heard"},
+		}, "agent of host h3 disconnected"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := threeHosts()
@@ -180,7 +180,7 @@ func TestWaits_forMoreToBeDeclared(t *testing.T) {
 		w := make()
 		w.cluster.CreationTimestamp = declared
 		w.now = testTime.Add(time.Second / 2)
-		if p := w.plan(); p.Refused || !p.Empty() || p.Recheck != 3*time.Second/2 || !contains(decisions(p, api.VerdictWait), "a moment is left for more") {
+		if p := w.plan(); p.Refused || !p.Empty() || p.Recheck != 3*time.Second/2 || !contains(decisions(p, api.VerdictWait), "waiting up to 2 s for more") {
 			t.Errorf("%s: at first: recheck %v, %v", name, p.Recheck, decisions(p))
 		}
 		w.now = testTime.Add(settleTime)
@@ -203,7 +203,7 @@ func TestRefused_noMonIsLeft(t *testing.T) {
 		delete(f.daemons, "c-mon-"+id)
 	}
 	p := f.round(t)
-	if !p.Empty() || !contains(decisions(p, api.VerdictRefuse), "no mon of the cluster is left") || p.Status.Status != api.StorageOffline {
+	if !p.Empty() || !contains(decisions(p, api.VerdictRefuse), "no mon is left, but OSDs are") || p.Status.Status != api.StorageOffline {
 		t.Errorf("%v %v", daemonNames(p), decisions(p))
 	}
 }

@@ -79,7 +79,7 @@ func (p *planner) destroyed(d *api.Daemon) bool {
 func (p *planner) planReplacements() {
 	for _, name := range slices.Sorted(maps.Keys(p.replaced)) {
 		d := p.have[name]
-		u := &upkeep{host: d.Spec.Host, withdrawn: []string{label(d)}, reason: "device " + p.replaced[name] + " takes its place"}
+		u := &upkeep{host: d.Spec.Host, withdrawn: []string{label(d)}, reason: "device " + p.replaced[name] + " replaces it"}
 		if d.DeletionTimestamp == nil {
 			u.daemons = []*api.Daemon{d}
 		}
@@ -98,7 +98,7 @@ func (p *planner) stopReplaced(u *upkeep) bool {
 	noted := allOf(u.daemons, func(d *api.Daemon) bool { return d.Spec.Parameters[ParamDrain] == memory.Replace })
 	up := slices.ContainsFunc(u.daemons, func(d *api.Daemon) bool { return p.inCeph(d) && p.seenOSD(d).Up })
 	return noted && allOf(u.daemons, ended) && !up || p.await(u, api.ReasonStopping,
-		"waiting for it to stop, and for Ceph to see that: %s", u.reason)
+		"waiting until it has stopped and Ceph reports it down: %s", u.reason)
 }
 
 // destroy has Ceph forget an OSD but for its number and its place, once all data is in use without it.
@@ -107,10 +107,10 @@ func (p *planner) destroy(u *upkeep) bool {
 		switch o := p.seen; {
 		case !p.inCeph(d):
 		case o.PGsOld || o.PGs < o.PGsWanted || o.PGsActive < o.PGs:
-			return p.await(u, api.ReasonDataNotClean, "%s, when all placement groups are seen to be active without it", u.reason)
+			return p.await(u, api.ReasonDataNotClean, "%s, when all placement groups are active without it", u.reason)
 		default:
 			p.command(api.ReasonRemoving, verbOSDDestroy, label(d), nil, "it failed, and "+u.reason)
-			return p.await(u, api.ReasonConfiguring, "Ceph is to forget it but for its number")
+			return p.await(u, api.ReasonConfiguring, "destroying it in Ceph, keeping its number")
 		}
 	}
 	return true
@@ -145,14 +145,14 @@ func (p *planner) forgetNumbers() {
 		if slices.ContainsFunc(p.osds, func(o *osd) bool { return o.id == id }) || p.comes(p.seen.Destroyed[id]) {
 			continue
 		}
-		const why = "it was destroyed for another disk to have its number, and none is named on its host"
+		const why = "destroyed for a replacement, but no replacement disk is named"
 		p.moving = true
 		switch o := p.seen; {
 		case o.Drain.Places[id].Weight > 0:
 			p.command(api.ReasonRemoving, verbReweight, osdName(id), map[string]string{osdName(id): weightText(0)}, why)
 		case o.PGsOld || o.PGs < o.PGsWanted || o.PGsClean < o.PGs:
 			p.decide(api.VerdictWait, api.ReasonDataNotClean, osdName(id),
-				"%s: its number goes when all placement groups are active+clean", why)
+				"%s: its number is removed when all placement groups are active+clean", why)
 		default:
 			p.command(api.ReasonRemoving, verbOSDPurge, osdName(id), nil, why)
 		}

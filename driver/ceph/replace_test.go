@@ -57,7 +57,7 @@ func TestReplace_lastCopy(t *testing.T) {
 	o := v.System.(*Observation)
 	o.PGsActive--
 	p := f.planAt(v, f.now)
-	if len(p.Commands) > 0 || !contains(decisions(p, api.VerdictWait), "it takes the number of osd.2, which failed and goes first") {
+	if len(p.Commands) > 0 || !contains(decisions(p, api.VerdictWait), "it replaces osd.2, which is removed first") {
 		t.Errorf("%v", decisions(p))
 	}
 	o.Checks = []api.HealthCheck{{Code: "PG_AVAILABILITY", Message: "Reduced data availability: 1 pg inactive"}}
@@ -89,7 +89,7 @@ func TestReplace_otherIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := f.planAt(v, f.now); contains(decisions(p), "which failed and goes first") || slices.Contains(daemonNames(p), "c-osd-2@h2=Stopped") {
+	if p := f.planAt(v, f.now); contains(decisions(p), "which is removed first") || slices.Contains(daemonNames(p), "c-osd-2@h2=Stopped") {
 		t.Errorf("%v", decisions(p))
 	}
 }

@@ -54,7 +54,7 @@ func (p *planner) restartReason(d *api.Daemon) string {
 		}
 	}
 	if release := p.newer(d); release != "" && p.upgradeAwaits(d).None() {
-		why = append(why, fmt.Sprintf("Ceph %s is installed on its host, and it runs %s", release, d.Status.Version))
+		why = append(why, fmt.Sprintf("its host has Ceph %s, but it runs %s", release, d.Status.Version))
 	}
 	return strings.Join(why, ", and ")
 }
@@ -95,17 +95,17 @@ func (p *planner) restart(d *api.Daemon, more int) {
 		p.stop[d.Name], wait = true, stopping
 	case !wait.None():
 	case d.Spec.Type == TypeMgr && d.Spec.ID == p.seen.ActiveMgr && p.seen.Standbys > 0:
-		p.command(api.ReasonHandingOver, verbMgrFail, label(d), nil, "it is started again, because "+why)
-		wait = engine.Wait(api.ReasonHandingOver, "another mgr takes over first")
+		p.command(api.ReasonHandingOver, verbMgrFail, label(d), nil, "restarting: "+why)
+		wait = engine.Wait(api.ReasonHandingOver, "waiting for another mgr to take over")
 	default:
 		p.stop[d.Name], wait = true, stopping
 		p.again[d.Name] = why
 	}
 	p.moving = true
 	if more > 0 {
-		wait.Message += fmt.Sprintf("; %s to follow", words.Plural(more, "more daemon"))
+		wait.Message += fmt.Sprintf("; %s queued", words.Plural(more, "more daemon"))
 	}
-	p.decide(wait.Verdict, wait.Reason, label(d), "it is started again, because %s; %s", why, wait.Message)
+	p.decide(wait.Verdict, wait.Reason, label(d), "restarting: %s; %s", why, wait.Message)
 }
 
 // restartAsked names the action that has a daemon of the cluster started again now: two at once may be one too many. One that is not over after its time
@@ -125,25 +125,25 @@ func (p *planner) restartAsked() string {
 // unready says what has to be there before a daemon may stop for a moment; none when all is.
 func (p *planner) unready(d *api.Daemon) (none engine.Objection) {
 	if name := p.restartAsked(); name != "" {
-		return engine.Wait(api.ReasonOneAtATime, "action %s comes first: it has a daemon started again", name)
+		return engine.Wait(api.ReasonOneAtATime, "waiting for action %s, which restarts a daemon", name)
 	}
 	for i := range p.view.Daemons {
 		x := &p.view.Daemons[i]
 		matters := x.Spec.Type == d.Spec.Type || slices.Contains(coreTypes, x.Spec.Type)
 		if matters && x.Name != d.Name && x.DeletionTimestamp == nil && x.Spec.State != api.WantPrepared && !p.closed(x.Spec.Host) && !held(x) && (told(x) || x.Status.State != api.DaemonRunning) {
-			return engine.Wait(api.ReasonOneAtATime, "%s comes first: it does not run", label(x))
+			return engine.Wait(api.ReasonOneAtATime, "waiting for %s, which does not run", label(x))
 		}
 	}
 	if !p.hosts[d.Spec.Host].AgentHeard() {
-		return engine.Wait(api.ReasonAgentDisconnected, "the agent of host %s is not heard", d.Spec.Host)
+		return engine.Wait(api.ReasonAgentDisconnected, "agent of host %s disconnected", d.Spec.Host)
 	}
 	for _, m := range p.members {
 		if !slices.Contains(p.seen.Quorum, m.ID) {
-			return engine.Wait(api.ReasonJoining, "mon.%s is to be in the quorum first", m.ID)
+			return engine.Wait(api.ReasonJoining, "waiting for mon.%s to join the quorum", m.ID)
 		}
 	}
 	if missing := len(p.daemonsOf(TypeMgr)) - p.seen.Standbys - 1; !p.seen.MgrAvailable || missing > 0 && d.Spec.Type == TypeMgr {
-		return engine.Wait(api.ReasonStarting, "all mgrs are to be there first")
+		return engine.Wait(api.ReasonStarting, "waiting for all mgrs to run")
 	}
 	if d.Spec.Type != TypeOSD {
 		return p.serviceUnready(d)
@@ -151,9 +151,9 @@ func (p *planner) unready(d *api.Daemon) (none engine.Objection) {
 	answer, asked := p.seen.Restartable[label(d)]
 	switch {
 	case !asked || !answer.covers(p.downSoon()):
-		return engine.Wait(api.ReasonNotAnswering, "Ceph is to be asked whether it may stop")
+		return engine.Wait(api.ReasonNotAnswering, "waiting for Ceph's answer whether it may stop (ok-to-stop)")
 	case !answer.OK:
-		return engine.Wait(answer.against(), "Ceph says that it may not stop now: %s", answer.Reason)
+		return engine.Wait(answer.against(), "cannot stop it now: %s", answer.Reason)
 	}
 	return none
 }

@@ -61,13 +61,12 @@ func (p *planner) judgeRestart() {
 func (p *planner) againstRestart(d *api.Daemon) (none engine.Objection) {
 	switch {
 	case p.seen == nil || !p.seen.Reachable || p.seen.Restart == nil:
-		return engine.Refusal(api.ReasonNotAnswering,
-			"the mons of Ceph do not answer, and only they can say whether %s may stop", label(d))
+		return engine.Refusal(api.ReasonNotAnswering, "cannot check %s: the mons do not answer", label(d))
 	case p.seen.FSID != clusterFSID(p.view):
 		return engine.Refusal(api.ReasonConflict, "mons of another cluster (fsid %s) answer", p.seen.FSID)
 	}
 	if other := p.changing(d); other != "" {
-		return engine.Wait(api.ReasonOneAtATime, "%s, and comes first", other)
+		return engine.Wait(api.ReasonOneAtATime, "%s; only one daemon at a time", other)
 	}
 	answer := p.seen.Restart
 	said := words.Cut(answer.Reason, maxMessage/4)
@@ -85,7 +84,7 @@ func (p *planner) againstRestart(d *api.Daemon) (none engine.Objection) {
 	}
 	return engine.Objection{
 		Verdict: p.soon(p.heals(d)), Reason: answer.againstOne(d),
-		Message: fmt.Sprintf("%s may not stop now. Ceph says: %s", label(d), said),
+		Message: fmt.Sprintf("cannot stop %s now; Ceph reports: %s", label(d), said),
 	}
 }
 

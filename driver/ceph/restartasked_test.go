@@ -65,38 +65,38 @@ func TestRestart_asked(t *testing.T) {
 		"the active mgr":                      {daemon: "c-mgr-a"},
 		"the only mgr that runs":              {daemon: "c-mgr-a", broken: []string{"c-mgr-b"}},
 		"an active MDS with a standby":        {daemon: "c-mds-home-a"},
-		"an OSD while another one is down":    {"c-osd-1", []string{"c-osd-0"}, nil, "Refuse: osd.1 may not stop now. Ceph says: unsafe to stop osd(s) at this time (1 PGs are or would become offline), with osd.0 down already"},
+		"an OSD while another one is down":    {"c-osd-1", []string{"c-osd-0"}, nil, "Refuse: cannot stop osd.1 now; Ceph reports: unsafe to stop osd(s) at this time (1 PGs are or would become offline), with osd.0 down already"},
 		"the OSD that Ceph counts as down":    {daemon: "c-osd-0", broken: []string{"c-osd-0"}},
-		"an OSD while another one is to stop": {"c-osd-1", nil, func(f *fakeWorld) { f.daemons["c-osd-0"].Spec.State = api.WantStopped }, "Wait: osd.0 is being started again, and comes first"},
+		"an OSD while another one is to stop": {"c-osd-1", nil, func(f *fakeWorld) { f.daemons["c-osd-0"].Spec.State = api.WantStopped }, "Wait: osd.0 is being started again; only one daemon at a time"},
 		"an OSD while another one is to stop for good": {"c-osd-1", nil, func(f *fakeWorld) {
 			f.daemons["c-osd-0"].Spec.State = api.WantStopped
 			memory.Set(f.daemons["c-osd-0"], memory.Drain, memory.Empty)
-		}, "Wait: osd.0 is being stopped to be removed, and comes first"},
+		}, "Wait: osd.0 is being stopped to be removed; only one daemon at a time"},
 		"an OSD that is to leave and serves still": {"c-osd-1", nil, func(f *fakeWorld) {
 			memory.Set(f.daemons["c-osd-0"], memory.Drain, memory.Begun)
 		}, ""},
 		"an OSD while another one boots": {"c-osd-1", []string{"c-osd-0"}, func(f *fakeWorld) {
 			f.daemons["c-osd-0"].Status.State, f.daemons["c-osd-0"].Status.Started = api.DaemonRunning, &metav1.MicroTime{Time: f.now.Add(-time.Second)}
-		}, "Wait: osd.0 is being started again, and comes first"},
+		}, "Wait: osd.0 is being started again; only one daemon at a time"},
 		"an OSD while another one does not come up": {"c-osd-1", []string{"c-osd-0"}, func(f *fakeWorld) {
 			f.daemons["c-osd-0"].Status.State, f.daemons["c-osd-0"].Status.Started = api.DaemonRunning, &metav1.MicroTime{Time: f.now.Add(-waits.Default().DaemonFresh - time.Second)}
-		}, "Refuse: osd.1 may not stop now. Ceph says: unsafe to stop"},
+		}, "Refuse: cannot stop osd.1 now; Ceph reports: unsafe to stop"},
 		"an OSD while another one is held back for maintenance": {"c-osd-1", []string{"c-osd-0"}, func(f *fakeWorld) {
 			f.daemons["c-osd-0"].Spec.State = api.WantStopped
 			i := slices.IndexFunc(f.hosts, func(h api.Host) bool { return h.Name == f.daemons["c-osd-0"].Spec.Host })
 			f.hosts[i].Spec.Mode = api.HostMaintenance
-		}, "Refuse: osd.1 may not stop now. Ceph says: unsafe to stop"},
-		"a mon while another one is to stop":      {"c-mon-b", nil, func(f *fakeWorld) { f.daemons["c-mon-a"].Spec.State = api.WantStopped }, "Wait: mon.a is being started again, and comes first"},
-		"a mon while another one is down":         {"c-mon-b", []string{"c-mon-a"}, nil, "Refuse: mon.b may not stop now. Ceph says: not enough monitors would be available (c) after stopping mons [b]"},
+		}, "Refuse: cannot stop osd.1 now; Ceph reports: unsafe to stop"},
+		"a mon while another one is to stop":      {"c-mon-b", nil, func(f *fakeWorld) { f.daemons["c-mon-a"].Spec.State = api.WantStopped }, "Wait: mon.a is being started again; only one daemon at a time"},
+		"a mon while another one is down":         {"c-mon-b", []string{"c-mon-a"}, nil, "Refuse: cannot stop mon.b now; Ceph reports: not enough monitors would be available (c) after stopping mons [b]"},
 		"the mon that is out of the quorum":       {daemon: "c-mon-a", broken: []string{"c-mon-a"}},
-		"an MDS without a standby":                {"c-mds-home-a", []string{"c-mds-home-b"}, nil, "Refuse: mds.home-a may not stop now. Ceph says: insuf"},
+		"an MDS without a standby":                {"c-mds-home-a", []string{"c-mds-home-b"}, nil, "Refuse: cannot stop mds.home-a now; Ceph reports: insuf"},
 		"the MDS that is not there":               {daemon: "c-mds-home-b", broken: []string{"c-mds-home-b"}},
-		"the quorum is lost":                      {"c-mon-c", []string{"c-mon-a", "c-mon-b"}, nil, "Refuse: the mons of Ceph do not answer, and only they can say whether mon.c may stop"},
-		"the quorum is lost, and it is an OSD":    {"c-osd-0", []string{"c-mon-a", "c-mon-b"}, nil, "Refuse: the mons of Ceph do not answer, and only they can say whether osd.0 may stop"},
+		"the quorum is lost":                      {"c-mon-c", []string{"c-mon-a", "c-mon-b"}, nil, "Refuse: cannot check mon.c: the mons do not answer"},
+		"the quorum is lost, and it is an OSD":    {"c-osd-0", []string{"c-mon-a", "c-mon-b"}, nil, "Refuse: cannot check osd.0: the mons do not answer"},
 		"no mgr runs":                             {"c-osd-0", []string{"c-mgr-a", "c-mgr-b"}, nil, "Refuse: Ceph cannot say whether osd.0 may stop: no mgr is active"},
 		"the mgr says nothing":                    {"c-osd-0", nil, func(f *fakeWorld) { f.ceph.Mute("osd ok-to-stop", true) }, "Wait: Ceph cannot say whether osd.0 may stop: the mgr does not answer"},
 		"and one that was to be there is missing": {"c-osd-0", []string{"c-mgr-b"}, func(f *fakeWorld) { f.ceph.Mute("osd ok-to-stop", true) }, "Wait: Ceph cannot say whether osd.0 may stop: the mgr does not answer"},
-		"the mgr took over just now":              {"c-osd-0", nil, func(f *fakeWorld) { f.ask(t, "mgr fail", "who", "a") }, "Wait: Ceph cannot say whether osd.0 may stop: the mgr does not know all placement groups yet"},
+		"the mgr took over just now":              {"c-osd-0", nil, func(f *fakeWorld) { f.ask(t, "mgr fail", "who", "a") }, "Wait: Ceph cannot say whether osd.0 may stop: the mgr has not reported on all placement groups yet"},
 		"no such daemon":                          {daemon: "c-osd-9"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,19 +137,19 @@ func TestRestart_heals(t *testing.T) {
 		change func(*Observation)
 		want   string
 	}{
-		"nothing heals":           {"c-osd-0", func(*Observation) {}, "Refuse: osd.0 may not stop now. Ceph says: it would hurt"},
-		"copies are made":         {"c-osd-0", func(o *Observation) { o.PGsClean-- }, "Wait: osd.0 may not stop now. Ceph says: it would hurt"},
-		"and an OSD is missing":   {"c-osd-0", func(o *Observation) { o.PGsClean--; o.OSDs[1] = OSD{In: true} }, "Refuse: osd.0 may not stop now. Ceph says: it would hurt, with osd.1 down already"},
-		"and one that was out":    {"c-osd-0", func(o *Observation) { o.PGsClean--; o.OSDs[1] = OSD{} }, "Wait: osd.0 may not stop now. Ceph says: it would hurt"},
+		"nothing heals":           {"c-osd-0", func(*Observation) {}, "Refuse: cannot stop osd.0 now; Ceph reports: it would hurt"},
+		"copies are made":         {"c-osd-0", func(o *Observation) { o.PGsClean-- }, "Wait: cannot stop osd.0 now; Ceph reports: it would hurt"},
+		"and an OSD is missing":   {"c-osd-0", func(o *Observation) { o.PGsClean--; o.OSDs[1] = OSD{In: true} }, "Refuse: cannot stop osd.0 now; Ceph reports: it would hurt, with osd.1 down already"},
+		"and one that was out":    {"c-osd-0", func(o *Observation) { o.PGsClean--; o.OSDs[1] = OSD{} }, "Wait: cannot stop osd.0 now; Ceph reports: it would hurt"},
 		"another cluster answers": {"c-osd-0", func(o *Observation) { o.FSID = "another" }, "Refuse: mons of another cluster (fsid another) answer"},
-		"it was not asked":        {"c-osd-0", func(o *Observation) { o.Restart = nil }, "Refuse: the mons of Ceph do not answer"},
-		"copies help no mon":      {"c-mon-a", func(o *Observation) { o.PGsClean-- }, "Refuse: mon.a may not stop now. Ceph says: it would hurt"},
-		"an MDS takes over":       {"c-mds-home-a", func(o *Observation) { o.FS.Filesystems["home"].MDS[0] = MDS{"home-b", "up:replay"} }, "Wait: mds.home-a may not"},
+		"it was not asked":        {"c-osd-0", func(o *Observation) { o.Restart = nil }, "Refuse: cannot check osd.0: the mons do not answer"},
+		"copies help no mon":      {"c-mon-a", func(o *Observation) { o.PGsClean-- }, "Refuse: cannot stop mon.a now; Ceph reports: it would hurt"},
+		"an MDS takes over":       {"c-mds-home-a", func(o *Observation) { o.FS.Filesystems["home"].MDS[0] = MDS{"home-b", "up:replay"} }, "Wait: cannot stop mds.home-a"},
 		"an MDS is missing": {"c-mds-home-a", func(o *Observation) {
 			fs := o.FS.Filesystems["home"]
 			fs.Down = []int{0}
 			o.FS.Filesystems["home"] = fs
-		}, "Refuse: mds.home-a may not"},
+		}, "Refuse: cannot stop mds.home-a"},
 	} {
 		if got := word(tt.daemon, tt.change); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)

@@ -51,7 +51,7 @@ func (p *planner) noRoom(u *upkeep) engine.Objection {
 		why = p.overfull(r)
 	}
 	if !why.None() && len(r.others) > 0 {
-		why.Message += fmt.Sprintf(" (beside it leave already: %s)", words.Few(r.others))
+		why.Message += fmt.Sprintf(" (already being removed: %s)", words.Few(r.others))
 	}
 	return why
 }
@@ -106,13 +106,13 @@ func (p *planner) noPlaces(r *room) (none engine.Objection) {
 		switch domain := rule.domain(); {
 		case !known || have >= pool.Size:
 		case domain != "":
-			return engine.Refusal(api.ReasonInsufficientNodes, "pool %s keeps %d copies, each on another %s, and without it "+
-				"there would be %s: add one first, or lower the size of the pool",
+			return engine.Refusal(api.ReasonInsufficientNodes,
+				"pool %s keeps %d copies, one per %s, but %s would be left; add one, or lower the pool's size",
 				pool.Name, pool.Size, domain, words.Plural(have, domain))
 		default:
-			return engine.Refusal(api.ReasonInsufficientNodes, "pool %s keeps %d copies, and without it the CRUSH rule %s "+
-				"would find places for %d: add hosts there first, or lower the size "+
-				"of the pool", pool.Name, pool.Size, rule.Name, have)
+			return engine.Refusal(api.ReasonInsufficientNodes, "pool %s keeps %d copies, but without it the CRUSH "+
+				"rule %s would find places for %d; add hosts there first, or lower the pool's size",
+				pool.Name, pool.Size, rule.Name, have)
 		}
 	}
 	return none
@@ -122,8 +122,8 @@ func (p *planner) noPlaces(r *room) (none engine.Objection) {
 func (p *planner) noSpace(u *upkeep, r *room) (none engine.Objection) {
 	if full := p.seen.BackfillFull; r.total == 0 || full > 0 && float64(r.used) > full*float64(r.total) {
 		return engine.Refusal(api.ReasonInsufficientSpace,
-			"its data does not fit on the other %s would be %d %% full, and Ceph moves nothing to OSDs that are more than "+
-				"%.0f %% full (backfillfull_ratio)", u.others(), 100*r.used/max(r.total, 1), 100*full)
+			"its data does not fit on the other %s would be %d %% full, but Ceph moves no data to OSDs more than %.0f %% full "+
+				"(backfillfull_ratio); add disks first", u.others(), 100*r.used/max(r.total, 1), 100*full)
 	}
 	return none
 }
@@ -153,9 +153,9 @@ func (p *planner) overfull(r *room) (none engine.Objection) {
 	}
 	at := r.after[worst]
 	u := p.seen.Drain.Usage[at.id]
-	return engine.Refusal(api.ReasonInsufficientSpace, "by CRUSH's rules and weights too much of its data would go to "+
-		"%s: osd.%d on host %s, %.0f %% full now, would be about %.0f %% full, and Ceph "+
-		"moves nothing to OSDs that are more than %.0f %% full (backfillfull_ratio): add disks there, or where the rules allow it, first",
+	return engine.Refusal(api.ReasonInsufficientSpace, "the data does not fit: CRUSH would move too much of its data to "+
+		"%s: osd.%d on host %s, %.0f %% full now, would be about %.0f %% full, but Ceph moves no data to OSDs more than "+
+		"%.0f %% full (backfillfull_ratio); add disks there first, or where the rules allow it",
 		words.Few(all), at.id, at.Buckets["host"], 100*float64(u.Used)/float64(max(u.Total, 1)), 100*most, 100*full)
 }
 

@@ -43,7 +43,7 @@ func TestDrain_oneOfTwoFits(t *testing.T) {
 		t.Errorf("h4: %q", w)
 	}
 	w := hostWord(p, "h5")
-	if !strings.HasPrefix(w, "Refuse: its data does not fit on the other hosts: their OSDs would be 91 % full") || !strings.HasSuffix(w, "(beside it leave already: osd.3)") {
+	if !strings.HasPrefix(w, "Refuse: its data does not fit on the other hosts: their OSDs would be 91 % full") || !strings.HasSuffix(w, "(already being removed: osd.3)") {
 		t.Errorf("h5: %q", w)
 	}
 	if drains(f.daemons["c-osd-4"]) || f.ceph.Weight(4) == 0 {
@@ -62,7 +62,7 @@ func TestWithdraw_oneOfTwoFits(t *testing.T) {
 	if !drains(f.daemons["c-osd-5"]) || drains(f.daemons["c-osd-7"]) {
 		t.Errorf("%v", decisions(p))
 	}
-	if w := word(decisions(p, api.VerdictRefuse), "osd.7"); !strings.Contains(w, "would be 93 % full") || !strings.Contains(w, "(beside it leave already: osd.5)") {
+	if w := word(decisions(p, api.VerdictRefuse), "osd.7"); !strings.Contains(w, "would be 93 % full") || !strings.Contains(w, "(already being removed: osd.5)") {
 		t.Errorf("%q of %v", w, decisions(p))
 	}
 }
@@ -99,7 +99,7 @@ func TestDrain_oneWouldBeTooFull(t *testing.T) {
 			f.ceph.Stick(3, true)
 			f.mode(4, api.HostDrain)
 			p := f.settle(t)
-			if w := hostWord(p, "h4"); strings.HasPrefix(w, "Refuse: by CRUSH's rules") != (tt.want != "") || !strings.Contains(w, tt.want) || drains(f.daemons["c-osd-3"]) != (tt.want == "") {
+			if w := hostWord(p, "h4"); strings.HasPrefix(w, "Refuse: the data does not fit: CRUSH") != (tt.want != "") || !strings.Contains(w, tt.want) || drains(f.daemons["c-osd-3"]) != (tt.want == "") {
 				t.Errorf("%q", w)
 			}
 		})

@@ -346,7 +346,7 @@ func TestFailures(t *testing.T) {
 	}
 	f.broken["c-mon-c"] = true
 	if p = f.settle(t); p.Status.Status != api.StorageOffline ||
-		!contains(p.Status.Reasons, "waiting for 2 of 3 mons to form a quorum: 1 run, and not yet mon.b on h2, mon.c on h3") {
+		!contains(p.Status.Reasons, "waiting for 2 of 3 mons to form a quorum: 1 run; missing: mon.b on h2, mon.c on h3") {
 		t.Errorf("no quorum: %s %v", p.Status.Status, p.Status.Reasons)
 	}
 	clear(f.broken)

@@ -39,9 +39,9 @@ func (p *planner) noneText(selector *metav1.LabelSelector) string {
 	if len(p.view.Hosts) == 0 {
 		return "none has joined yet"
 	}
-	text := "none is there that has the labels " + metav1.FormatLabelSelector(selector)
+	text := "no host has the labels " + metav1.FormatLabelSelector(selector)
 	if near := engine.NearLabels(selector.MatchLabels, p.view.Hosts); len(near) > 0 {
 		return text + ": did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return text + ": 'holdfast host label' labels a host, 'holdfast host show NAME' shows its labels"
+	return text + ": label a host with 'holdfast host label'; see its labels with 'holdfast host show NAME'"
 }

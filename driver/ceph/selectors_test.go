@@ -23,13 +23,13 @@ func TestSelectors_selectNone(t *testing.T) {
 		"mons": {func(w *world) {
 			w.cluster.Spec.Ceph.Mon = api.CephMonSpec{Count: 1, HostSelector: byLabel("room", "cellar")}
 		}, "mons",
-			"spec.ceph.mon.hostSelector selects no host: none is there that has the labels room=cellar: 'holdfast host label' labels a host"},
+			"spec.ceph.mon.hostSelector selects no host: no host has the labels room=cellar: label a host with 'holdfast host label'"},
 		"mgrs": {func(w *world) { w.cluster.Spec.Ceph.Mgr.HostSelector = byLabel("room", "cellar") }, "mgrs",
-			"spec.ceph.mgr.hostSelector selects no host: none is there that has the labels room=cellar"},
+			"spec.ceph.mgr.hostSelector selects no host: no host has the labels room=cellar"},
 		"a slip": {func(w *world) {
 			w.hosts[1].Labels[api.LabelRack] = "r2"
 			w.cluster.Spec.Ceph.Mon.HostSelector = byLabel("rack", "r2")
-		}, "mons", "spec.ceph.mon.hostSelector selects no host: none is there that has the labels rack=r2: did you mean topology.holdfast.io/rack=r2?"},
+		}, "mons", "spec.ceph.mon.hostSelector selects no host: no host has the labels rack=r2: did you mean topology.holdfast.io/rack=r2?"},
 		"no host": {func(w *world) {
 			w.hosts, w.nodes = nil, nil
 			w.cluster.Spec.Ceph.Mon.HostSelector = &metav1.LabelSelector{}

@@ -74,7 +74,7 @@ func (p *planner) checkPlacement(s *service) {
 		return
 	}
 	if !slices.ContainsFunc(p.view.Hosts, func(h api.Host) bool { return sel.Selects(&h) }) {
-		s.refusal = engine.Refusal(api.ReasonInsufficientNodes, "its placement selects no host: %s", placementText(sel))
+		s.refusal = engine.Refusal(api.ReasonInsufficientNodes, "placement selects no host: %s", placementText(sel))
 		s.held = true
 	}
 }
@@ -92,7 +92,7 @@ func placementText(s *api.HostSelection) string {
 		by = append(by, "label "+k+"="+v)
 	}
 	slices.Sort(by)
-	return "none is there that has " + strings.Join(by, " and ")
+	return "no host matches " + strings.Join(by, " and ")
 }
 
 // placesFor are the hosts that may have daemons of a service, and how many more there may come to be.
@@ -138,7 +138,7 @@ func (p *planner) dismissStrays() {
 	for _, d := range p.view.Daemons {
 		owned := slices.ContainsFunc(p.services, func(s *service) bool { return s.owns(&d) })
 		if slices.Contains(servingTypes, d.Spec.Type) && !owned && d.DeletionTimestamp == nil {
-			p.dismissOne(api.ReasonRemoving, &d, "what it served is not declared any more")
+			p.dismissOne(api.ReasonRemoving, &d, "its resource is not declared any more")
 		}
 	}
 }
@@ -189,14 +189,14 @@ func (p *planner) servicesAllow(u *upkeep) bool {
 		switch {
 		case s.readyOf(others) >= s.least:
 		case len(others) >= s.least:
-			return p.await(u, api.ReasonAwaitingReplacement, "%s on another host is to be ready before %s stops", s.noun,
+			return p.await(u, api.ReasonAwaitingReplacement, "waiting for %s on another host before %s stops", s.noun,
 				label(running[0]))
 		case free > 0 && !s.held:
-			return p.await(u, api.ReasonAwaitingReplacement, "another %s is made on another host before %s stops", s.noun,
+			return p.await(u, api.ReasonAwaitingReplacement, "creating another %s on another host before %s stops", s.noun,
 				label(running[0]))
 		default:
 			p.decide(api.VerdictSkip, api.ReasonNoOtherHost, label(running[0]),
-				"it stops with host %s, and no other host may take over: until it is back %s is not served as it is declared",
+				"stops with host %s; no eligible host for a replacement. %s runs below its declared count until the host returns",
 				u.host, s.object)
 		}
 	}
@@ -209,8 +209,7 @@ func (p *planner) mayMoveServices(u *upkeep) (none engine.Objection) {
 		running := u.servedBy(s)
 		if others, free := p.elsewhere(s, u.host); len(running) > 0 && len(others)+free < s.least {
 			return engine.Refusal(api.ReasonNoOtherHost,
-				"%s runs there, and no other host may run it: give %s another placement, or delete it",
-				label(running[0]), s.object)
+				"cannot drain: no other host may run %s; give %s another placement, or delete it", label(running[0]), s.object)
 		}
 	}
 	return none
@@ -230,7 +229,7 @@ func (p *planner) moveServices(u *upkeep) bool {
 func (p *planner) moveOne(u *upkeep, s *service, d *api.Daemon) bool {
 	others, free := p.elsewhere(s, d.Spec.Host)
 	if s.readyOf(others) < min(s.count, len(others)+free) {
-		return p.await(u, api.ReasonAwaitingReplacement, "another %s is to be ready before %s goes", s.noun, label(d))
+		return p.await(u, api.ReasonAwaitingReplacement, "waiting for another %s before %s is removed", s.noun, label(d))
 	}
 	p.released[d.Name] = true
 	return p.await(u, api.ReasonRemoving, "%s is being removed", label(d))
@@ -247,7 +246,7 @@ func (p *planner) withdrawCrews(unmeant func(string) bool) {
 		}
 		for _, d := range leave {
 			if others, free := p.elsewhere(s, d.Spec.Host); len(others)+free < s.least || s.held {
-				p.decide(api.VerdictSkip, api.ReasonNoOtherHost, label(d), "%s; it stays, as no other host may have it",
+				p.decide(api.VerdictSkip, api.ReasonNoOtherHost, label(d), "%s; it stays: no other host may run it",
 					p.astray[d.Name])
 				delete(p.astray, d.Name)
 				continue
@@ -263,7 +262,7 @@ func (p *planner) misplaced(s *service, d *api.Daemon, unmeant func(string) bool
 	switch sel := &s.placement.HostSelection; {
 	case h.ModeOf() != api.HostActive || h == nil:
 	case !sel.IsEmpty() && !sel.Selects(h):
-		return "its placement does not select host " + h.Name + " any more"
+		return "placement no longer selects host " + h.Name
 	case !sel.IsEmpty() || !unmeant(h.Name):
 	case p.grace(h.Name) > 0:
 		p.awaitNode(label(d), h.Name)

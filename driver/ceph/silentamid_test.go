@@ -35,7 +35,7 @@ func TestMaintenance_silentAmid(t *testing.T) {
 	f.settle(t)
 	f.silence(3, time.Second)
 	f.mode(6, api.HostMaintenance)
-	if w := hostWord(f.settle(t), "h6"); w != "Wait: host h3 comes first: hosts go into maintenance one after the other" {
+	if w := hostWord(f.settle(t), "h6"); w != "Wait: waiting for host h3: only one host at a time may enter maintenance" {
 		t.Errorf("%q, with %v on h3", w, f.states("h3"))
 	}
 	f.powerOn(3)

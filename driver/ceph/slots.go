@@ -48,7 +48,7 @@ func (p *planner) foreseeShares(n *node) {
 			continue
 		}
 		if !slices.ContainsFunc(n.Host.Status.Devices, func(d api.Device) bool { return d.ID == x.Data.ID }) {
-			r.Problem = fmt.Sprintf("disk %s, of which %s is a part, is not on host %s now: was it pulled, or did it fail?",
+			r.Problem = fmt.Sprintf("disk %s with %s is missing on host %s: was it removed, or did it fail?",
 				strings.TrimSpace(x.Data.ID+" "+x.Data.Serial), r.ID, n.Host.Name)
 			continue
 		}
@@ -164,11 +164,10 @@ func (p *planner) partsWait(o *osd) (none engine.Objection) {
 		}
 		switch {
 		case size == 0:
-			return engine.Wait(api.ReasonDeviceUnavailable, "disk %s, which is to hold its %s, is not on host %s", x.Of, x.Name,
-				o.host)
+			return engine.Wait(api.ReasonDeviceUnavailable, "disk %s for its %s is missing on host %s", x.Of, x.Name, o.host)
 		case used+x.Bytes > drives.Usable(size):
 			return engine.Wait(api.ReasonInsufficientSpace,
-				"on disk %s there is no room for its %s before that of an OSD that leaves is gone", x.Of, x.Name)
+				"waiting for space on disk %s for its %s: a leaving OSD still uses it", x.Of, x.Name)
 		}
 	}
 	return none
@@ -185,12 +184,12 @@ func (p *planner) checkParts(o *osd) {
 		if slices.ContainsFunc(h.Status.Devices, func(d api.Device) bool { return d.ID == lies }) {
 			continue
 		}
-		what, way := "device", "Remove or replace the OSD then"
+		what, way := "device", "Then remove or replace the OSD"
 		if x.Of != "" {
-			what, way = "disk", "Name it in spec.exclude of the DriveGroup to have all OSDs leave that it served"
+			what, way = "disk", "To remove all OSDs that it serves, name it in spec.exclude of the DriveGroup"
 		}
-		p.decide(api.VerdictWait, api.ReasonDeviceUnavailable, o.label(), "its %s is on %s %s, which is not on host %s any "+
-			"more: put the disk back; if it is broken, what is on %s is lost with it. %s",
+		p.decide(api.VerdictWait, api.ReasonDeviceUnavailable, o.label(), "its %s is on %s %s, which is missing on host "+
+			"%s: put the disk back; if the disk is broken, the data of %s is lost. %s",
 			x.Name, what, lies, o.host, o.label(), way)
 	}
 }

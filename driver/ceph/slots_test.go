@@ -103,11 +103,11 @@ func TestGroup_othersParts(t *testing.T) {
 	f.groups[0].Spec.DataDevices = append(f.groups[0].Spec.DataDevices, api.DriveFilter{Paths: []string{"partuuid-3"}})
 	p := f.plan()
 	for _, id := range []string{"wwn-10", "partuuid-3"} {
-		if !contains(decisions(p, api.VerdictSkip), "drivegroup/g: disk "+id+" ") || !contains(decisions(p, api.VerdictSkip), "daemon other-osd-0 of cluster default/other has it") {
+		if !contains(decisions(p, api.VerdictSkip), "drivegroup/g: disk "+id+" ") || !contains(decisions(p, api.VerdictSkip), "daemon other-osd-0 of cluster default/other uses it") {
 			t.Errorf("%s: %v", id, decisions(p))
 		}
 	}
-	if !contains(decisions(p, api.VerdictRefuse), "host h1 has no disk for the databases of its OSDs") {
+	if !contains(decisions(p, api.VerdictRefuse), "no disk of host h1 is used, because it has none for the databases of its OSDs") {
 		t.Errorf("the disk for databases: %v", decisions(p))
 	}
 	if got := f.plan().Daemons; slices.ContainsFunc(got, func(c engine.DaemonChange) bool { return c.Daemon.Spec.Type == TypeOSD && c.Daemon.Spec.Host == "h1" }) {
@@ -121,7 +121,7 @@ func TestGroup_databasesRefused(t *testing.T) {
 	f.device("ssd-2").Availability = api.DeviceUnavailable
 	f.device("ssd-2").Reasons = []string{"it is mounted at /"}
 	p := f.plan()
-	if !p.Refused || len(p.Daemons) > 0 || !contains(decisions(p, api.VerdictRefuse), "drivegroup/g: host h2 has no disk for the databases of its OSDs") {
+	if !p.Refused || len(p.Daemons) > 0 || !contains(decisions(p, api.VerdictRefuse), "drivegroup/g: no disk of host h2 is used, because it has none for the databases of its OSDs") {
 		t.Errorf("%v", decisions(p))
 	}
 }
@@ -160,10 +160,10 @@ func TestGroup_databaseOfAnExchangedDisk(t *testing.T) {
 		made := f.taken("wwn-1x")
 		switch {
 		case policy == api.DeletionRetain:
-			if made != nil || !contains(decisions(first, api.VerdictRefuse), "host h1 has no room for the databases of 1 new OSD") {
+			if made != nil || !contains(decisions(first, api.VerdictRefuse), "no disk for 1 new OSD of host h1 is used, because there is no space for the databases") {
 				t.Errorf("%s: %v", f.osdPlaces(), decisions(first))
 			}
-		case made == nil || partsOf(made)[0].Of != "ssd-1" || !contains(decisions(first, api.VerdictWait), "on disk ssd-1 there is no room for its block.db before that of an OSD that leaves is gone"):
+		case made == nil || partsOf(made)[0].Of != "ssd-1" || !contains(decisions(first, api.VerdictWait), "waiting for space on disk ssd-1 for its block.db: a leaving OSD still uses it"):
 			t.Errorf("%s: %v", f.osdPlaces(), decisions(first))
 		}
 	}
@@ -209,7 +209,7 @@ func TestGroup_databaseLost(t *testing.T) {
 	f.agents()
 	p := f.round(t)
 	for _, o := range []string{"osd.0", "osd.1"} {
-		if !contains(decisions(p, api.VerdictWait), o+": its block.db is on disk ssd-1, which is not on host h1 any more") {
+		if !contains(decisions(p, api.VerdictWait), o+": its block.db is on disk ssd-1, which is missing on host h1") {
 			t.Errorf("%s: %v", o, strings.Join(decisions(p), "\n"))
 		}
 	}
@@ -226,11 +226,11 @@ func (f *fakeWorld) canEncrypt(status metav1.ConditionStatus) {
 func TestGroup_encrypted(t *testing.T) {
 	f := splitWorld()
 	f.groups[0].Spec.Encrypted, f.groups[0].Spec.DBSlots = true, 3
-	if p := f.plan(); !p.Refused || !contains(decisions(p, api.VerdictRefuse), "host h1 cannot encrypt disks, so none of them is taken: its agent does not say that it can") {
+	if p := f.plan(); !p.Refused || !contains(decisions(p, api.VerdictRefuse), "no disk of host h1 is used, because the host cannot encrypt disks: its agent does not support encryption") {
 		t.Errorf("%v", decisions(p))
 	}
 	f.canEncrypt(metav1.ConditionFalse)
-	if p := f.plan(); !p.Refused || !contains(decisions(p, api.VerdictRefuse), "host h3 cannot encrypt disks, so none of them is taken: the kernel has no device-mapper") {
+	if p := f.plan(); !p.Refused || !contains(decisions(p, api.VerdictRefuse), "no disk of host h3 is used, because the host cannot encrypt disks: the kernel has no device-mapper") {
 		t.Errorf("%v", decisions(p))
 	}
 	f.canEncrypt(metav1.ConditionTrue)

@@ -97,7 +97,7 @@ func (p *planner) judgeHealth(s *state) {
 		}
 	}
 	if len(p.seen.Checks) == 0 {
-		s.because("Ceph says %s", p.seen.Health)
+		s.because("Ceph reports %s", p.seen.Health)
 	}
 }
 
@@ -105,7 +105,7 @@ func (p *planner) judgeHealth(s *state) {
 func (p *planner) judgeModes(s *state) {
 	for _, u := range p.upkeeps() {
 		if p.atRest(u) {
-			s.because("host %s is in maintenance, and so stopped: %s", u.host, p.joinLabels(u.daemons))
+			s.because("stopped for maintenance of host %s: %s", u.host, p.joinLabels(u.daemons))
 		}
 	}
 }
@@ -140,7 +140,8 @@ func (p *planner) judgeSilence(s *state) {
 	case p.seen != nil && p.seen.Reachable:
 		s.because("the mons answer for another cluster (fsid %s instead of %s): something else listens on their addresses", p.seen.FSID, p.fsid)
 	case running-len(mute) < quorum && len(hosts) > 0:
-		s.because("waiting for %d of %d mons to form a quorum: %d run, and not yet %s%s", quorum, len(p.members), running, words.Few(hosts), semicolon(muteText(mute)))
+		s.because("waiting for %d of %d mons to form a quorum: %d run; missing: %s%s",
+			quorum, len(p.members), running, words.Few(hosts), semicolon(muteText(mute)))
 	case len(mute) > 0:
 		s.because("waiting for %d of %d mons to form a quorum: %s", quorum, len(p.members), muteText(mute))
 	default:
@@ -166,7 +167,7 @@ func (p *planner) judgeMgrs(s *state) {
 		s.because("no mgr is active yet")
 		s.coming = true
 	case present < len(p.mgrs.seats):
-		s.because("%d of %d mgrs are there", present, len(p.mgrs.seats))
+		s.because("%d of %d mgrs are available", present, len(p.mgrs.seats))
 		s.coming = true
 	}
 }
@@ -196,7 +197,7 @@ func (p *planner) judgeOSDs(s *state) {
 		}
 	}
 	if len(p.osds) == 0 {
-		s.because("no OSD: no StorageNode of the cluster names a device that can be used")
+		s.because("no OSD: no StorageNode of the cluster names a usable device")
 	}
 	s.offline = s.offline || up == 0
 }
@@ -208,7 +209,7 @@ func (p *planner) judgePGs(s *state) {
 	switch {
 	case len(p.osds) == 0:
 	case o.PGsWanted == 0 && p.within(firstPool):
-		s.because("the mgr has not made its own pool yet")
+		s.because("the mgr has not created its own pool yet")
 		s.coming = true
 	case o.BytesTotal == 0 || o.PGs < o.PGsWanted && !p.onlyNewPools():
 		s.because("the mgr has not reported on all placement groups yet (%d of %d)", o.PGs, o.PGsWanted)
@@ -219,7 +220,7 @@ func (p *planner) judgePGs(s *state) {
 		s.offline = s.offline || o.PGsActive == 0 && o.MgrAvailable && (o.PGsUnknown == 0 || !p.view.Served())
 	case o.PGsOld && p.view.Status != nil && p.view.Status.Status.Status == api.StorageDegraded:
 		// A cluster that is well is not called degraded for it, and one that comes up is watched by what its pools should have.
-		s.because("where data belongs has just changed, and the mgr has not reported on the placement groups since")
+		s.because("waiting for the mgr to report placement groups after the last OSD map change")
 		p.moving = true
 	}
 }

@@ -32,7 +32,7 @@ func TestStatus(t *testing.T) {
 		{"one placement group is not clean", func(o *Observation) { o.PGs, o.PGsActive, o.PGsClean = 9, 9, 8 }, api.StorageDegraded, "8 of 9 placement groups are active+clean"},
 		{"none is active", func(o *Observation) { o.PGsActive, o.PGsClean = 0, 0 }, api.StorageOffline, "0 of 1 placement groups"},
 		{"more to be reported", func(o *Observation) { o.PGsWanted = 33 }, api.StorageDegraded, "the mgr has not reported on all placement groups yet (1 of 33)"},
-		{"a standby is missing", func(o *Observation) { o.Standbys = 0 }, api.StorageDegraded, "1 of 2 mgrs are there"},
+		{"a standby is missing", func(o *Observation) { o.Standbys = 0 }, api.StorageDegraded, "1 of 2 mgrs are available"},
 		{"no mgr", func(o *Observation) { o.MgrAvailable = false }, api.StorageDegraded, "no mgr is active yet"},
 		{"a mon is missing", func(o *Observation) { o.Quorum = []string{"a", "c"} }, api.StorageDegraded, "mon.b on h2 is not in the quorum"},
 		{"no OSD is up", func(o *Observation) { all(o, func(d *OSD) { d.Up = false }) }, api.StorageOffline, "osd.0 on h1 is down"},
@@ -40,7 +40,7 @@ func TestStatus(t *testing.T) {
 		{"a check", func(o *Observation) {
 			o.Health, o.Checks = "HEALTH_ERR", []api.HealthCheck{{Code: "X", Severity: "HEALTH_ERR", Message: "bad"}}
 		}, api.StorageDegraded, "HEALTH_ERR: X: bad"},
-		{"a word without a check", func(o *Observation) { o.Health = "HEALTH_WARN" }, api.StorageDegraded, "Ceph says HEALTH_WARN"},
+		{"a word without a check", func(o *Observation) { o.Health = "HEALTH_WARN" }, api.StorageDegraded, "Ceph reports HEALTH_WARN"},
 		{"silence", func(o *Observation) { *o = Observation{Error: "no answer"} }, api.StorageOffline, "waiting for 2 of 3 mons to form a quorum"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -111,11 +111,11 @@ func TestPlan_daemonOnItsWayOut(t *testing.T) {
 	f.cluster.Spec.Network.Public = "10.0.0.0/16" // changes every Daemon
 	p := f.plan()
 	if len(p.Daemons) != 7 || contains(daemonNames(p), "c-osd-1") ||
-		!contains(decisions(p, api.VerdictWait), "the daemon is being removed from host h2; it is made again when it is gone") {
+		!contains(decisions(p, api.VerdictWait), "being removed from host h2; created again afterwards") {
 		t.Errorf("%v %v", daemonNames(p), decisions(p, api.VerdictWait))
 	}
 	for _, c := range p.Daemons {
-		if c.Reason != "its files change (they count from its next start)" {
+		if c.Reason != "its files change (used from its next start)" {
 			t.Errorf("%s: %s", c.Daemon.Name, c.Reason)
 		}
 	}

@@ -101,7 +101,7 @@ func (c *conn) mgrIgnorance(ctx context.Context, o *Observation) string {
 	case err != nil || json.Unmarshal(out, &stat) != nil:
 		return "the mgr does not answer"
 	case !stat.Ready || stat.Summary.PGs < o.PGsWanted:
-		return "the mgr does not know all placement groups yet"
+		return "the mgr has not reported on all placement groups yet"
 	}
 	return ""
 }

@@ -199,7 +199,7 @@ func (p *planner) sharePorts() {
 			x.refusePort()
 		case ahead != nil:
 			x.waits.wait(api.ReasonOneAtATime,
-				"ObjectStore %s, which was declared before and has the same port, is to get its gateways first", ahead.Name)
+				"waiting for ObjectStore %s, which has the same port and was declared earlier", ahead.Name)
 			holdNew(x.pools)
 		default:
 			continue
@@ -246,11 +246,11 @@ func (p *planner) checkCertificate(x *storePlan) (none engine.Objection) {
 	c, known := p.seen.Certificates[x.tls()]
 	switch {
 	case !known:
-		return engine.Wait(api.ReasonDependencyNotReady, "the Secret %s with the certificate could not be read", x.tls())
+		return engine.Wait(api.ReasonDependencyNotReady, "cannot read Secret %s with the certificate", x.tls())
 	case !c.Problem.None():
 		return c.Problem
 	case !p.now.Before(c.NotAfter):
-		return engine.Refusal(api.ReasonInvalidSpec, "the certificate in Secret %s ended on %s: put another one there",
+		return engine.Refusal(api.ReasonInvalidSpec, "the certificate in Secret %s expired on %s: replace it",
 			x.tls(), day(c.NotAfter))
 	}
 	return none
@@ -268,8 +268,8 @@ func (x *storePlan) refusePort() {
 		hosts = append(hosts, fmt.Sprintf("%s (%s)", host, who))
 	}
 	slices.Sort(hosts)
-	x.refusals.refuse(api.ReasonConflict, "port %d is taken on each host that may have a gateway, such as %s: "+
-		"give it another spec.gateways.port, or other hosts", x.port(), words.Few(hosts))
+	x.refusals.refuse(api.ReasonConflict, "port %d is in use on each host that may run a gateway, such as %s: choose "+
+		"another spec.gateways.port, or other hosts", x.port(), words.Few(hosts))
 }
 
 // checkStores tells what is wrong with stores, after gateways were given places.

@@ -255,7 +255,7 @@ func TestStores_deleted(t *testing.T) {
 		f.drop(f.store())
 		f.round(t)
 		f.round(t)
-		if s := f.store().Status; !strings.Contains(s.Message, "waits for 1 ObjectStoreUser (app)") || !strings.Contains(f.gateways(), "Running") {
+		if s := f.store().Status; !strings.Contains(s.Message, "deletion waits for the deletion of 1 ObjectStoreUser (app)") || !strings.Contains(f.gateways(), "Running") {
 			t.Fatalf("%+v", s)
 		}
 		f.drop(f.user())
@@ -273,6 +273,29 @@ func TestStores_deleted(t *testing.T) {
 		if len(f.objects) != 0 || f.gateways() != "" || len(f.ceph.Pools()) != pools || f.secrets["c-key-client.rgw.s3-a"].data != nil {
 			t.Errorf("%s: %v, %q, %v", policy, f.objects, f.gateways(), f.ceph.Pools())
 		}
+	}
+}
+
+// A deletion under Wipe that waits ends when deletionPolicy becomes Retain: the pools stay with what is in them.
+func TestStores_keptWhileDeleted(t *testing.T) {
+	f := storesOn(3, storeOf("s3"), userOf("app", "s3"))
+	f.store().Spec.DeletionPolicy = api.DeletionWipe
+	f.settle(t)
+	f.s3["app"].buckets = []string{"b"}
+	f.drop(f.user())
+	f.drop(f.store())
+	for range 10 {
+		f.round(t)
+		f.agents()
+	}
+	if s := f.store().Status; !strings.Contains(s.Message, "it has buckets of app") {
+		t.Fatalf("%+v", s)
+	}
+	f.store().Spec.DeletionPolicy = api.DeletionRetain
+	f.store().Generation++
+	f.settle(t)
+	if len(f.objects) != 0 || f.gateways() != "" || len(f.ceph.Pools()) != 2 {
+		t.Errorf("%v, %q, %v", f.objects, f.gateways(), f.ceph.Pools())
 	}
 }
 
@@ -307,14 +330,14 @@ func TestStores_ports(t *testing.T) {
 	}
 	f = storesOn(2, storeOf("a", two), storeOf("b", two))
 	p := f.settle(t)
-	if got := word(decisions(p, api.VerdictRefuse), "objectstore/b"); !strings.Contains(got, "port 7480 is taken") || strings.Contains(f.gateways(), "b-") {
+	if got := word(decisions(p, api.VerdictRefuse), "objectstore/b"); !strings.Contains(got, "port 7480 is in use") || strings.Contains(f.gateways(), "b-") {
 		t.Errorf("refused for %q: %s", got, f.gateways())
 	}
 	if slices.ContainsFunc(f.ceph.Pools(), func(pool string) bool { return strings.HasPrefix(pool, "b.") }) {
 		t.Errorf("pools of a store that was declared at one moment with another: %v", f.ceph.Pools())
 	}
 	f.objects = append(f.objects, storeOf("late", two))
-	if p := f.settle(t); !strings.Contains(word(decisions(p, api.VerdictRefuse), "objectstore/late"), "port 7480 is taken") {
+	if p := f.settle(t); !strings.Contains(word(decisions(p, api.VerdictRefuse), "objectstore/late"), "port 7480 is in use") {
 		t.Errorf("%v", decisions(p))
 	}
 	if slices.ContainsFunc(f.ceph.Pools(), func(pool string) bool { return strings.HasPrefix(pool, "late.") }) {
@@ -335,7 +358,7 @@ func TestStores_portsOpen(t *testing.T) {
 	waited := false
 	for range 40 {
 		p := f.round(t)
-		waited = waited || strings.Contains(word(decisions(p, api.VerdictWait), "objectstore/b"), "ObjectStore a, which was declared before")
+		waited = waited || strings.Contains(word(decisions(p, api.VerdictWait), "objectstore/b"), "waiting for ObjectStore a, which has the same port")
 		if !waited && slices.ContainsFunc(f.ceph.Pools(), func(pool string) bool { return strings.HasPrefix(pool, "b.") }) {
 			t.Fatal("the second has pools before it is known whether it can have gateways")
 		}
@@ -410,7 +433,7 @@ func TestStores_restarted(t *testing.T) {
 	}
 	f.daemons["c-rgw-s3-a"].Status.Message = "it runs, and there is no report of its state: no such file"
 	f.round(t)
-	if s := f.store().Status; !strings.Contains(s.Message, "cannot be judged: it runs, and there is no report of its state: no such file") {
+	if s := f.store().Status; !strings.Contains(s.Message, "state unknown: it runs, and there is no report of its state: no such file") {
 		t.Errorf("%+v", s)
 	}
 	f.daemons["c-rgw-s3-a"].Status.Message = ""
@@ -438,7 +461,7 @@ func TestStores_lost(t *testing.T) {
 	i := slices.IndexFunc(f.hosts, func(h api.Host) bool { return h.Name == host }) + 1
 	f.powerOff(i, 0)
 	f.round(t)
-	if s := f.store().Status; s.State != api.ResourceDegraded || s.Gateways != "1/2" || !strings.Contains(s.Message, "its agent is not heard") {
+	if s := f.store().Status; s.State != api.ResourceDegraded || s.Gateways != "1/2" || !strings.Contains(s.Message, "its agent is disconnected") {
 		t.Errorf("%+v", s)
 	}
 	f.silence(i, 2*time.Minute)
@@ -483,7 +506,7 @@ func TestStores_certificates(t *testing.T) {
 		t.Errorf("refused for %q: %s", got, f.gateways())
 	}
 	f.secrets["cert"] = secret{data: map[string][]byte{"tls.crt": []byte("no"), "tls.key": []byte("no")}}
-	if got := word(decisions(f.settle(t), api.VerdictRefuse), "objectstore/s3"); !strings.Contains(got, "the certificate in Secret cert cannot be used") {
+	if got := word(decisions(f.settle(t), api.VerdictRefuse), "objectstore/s3"); !strings.Contains(got, "cannot use the certificate in Secret cert") {
 		t.Errorf("refused for %q", got)
 	}
 	f.secrets["cert"] = selfSigned(t, f.now.Add(90*24*time.Hour))
@@ -496,12 +519,12 @@ func TestStores_certificates(t *testing.T) {
 		f.round(t)
 		f.agents()
 	}
-	if is := f.daemons["c-rgw-s3-a"].Spec.Parameters[rgw.ParamServes]; is == was || !strings.Contains(f.store().Status.Message, "its certificate ends on") {
+	if is := f.daemons["c-rgw-s3-a"].Spec.Parameters[rgw.ParamServes]; is == was || !strings.Contains(f.store().Status.Message, "its certificate expires on") {
 		t.Errorf("%s, %+v", is, f.store().Status)
 	}
 	f.secrets["cert"] = selfSigned(t, f.now.Add(-time.Hour))
 	f.settle(t)
-	if s := f.store().Status; !strings.Contains(s.Message, "ended on") || !strings.Contains(f.gateways(), "Running") || s.Gateways != "2/2" {
+	if s := f.store().Status; !strings.Contains(s.Message, "expired on") || !strings.Contains(f.gateways(), "Running") || s.Gateways != "2/2" {
 		t.Errorf("%+v, %s", s, f.gateways())
 	}
 }

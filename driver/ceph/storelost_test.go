@@ -15,7 +15,7 @@ func TestLost_store(t *testing.T) {
 	ids := fmt.Sprintf("pool-%d", f.ceph.PoolID("s3.rgw.data"))
 	f.ceph.RenamePool("s3.rgw.data", "old")
 	f.settle(t)
-	wantLost(t, f.store(), api.ResourceOffline, api.ReasonRenamedOutside, ids, "called old in Ceph now", "'holdfast recreate objectstore s3 --lost "+ids+"'")
+	wantLost(t, f.store(), api.ResourceOffline, api.ReasonRenamedOutside, ids, "renamed to old outside Holdfast", "'holdfast recreate objectstore s3 --lost "+ids+"'")
 	if f.ceph.PoolID("s3.rgw.data") != 0 {
 		t.Error("it was made anew")
 	}

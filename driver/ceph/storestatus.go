@@ -113,7 +113,7 @@ func (p *planner) storeState(x *storePlan) (api.ResourceState, string) {
 	case !p.poolsKnown():
 		return api.ResourcePending, "Ceph does not answer yet"
 	case x.service.held && p.cluster.ModeOf() == api.ClusterObserved:
-		return api.ResourcePending, "the cluster is only observed: Ceph has no such pools, and nobody makes them"
+		return api.ResourcePending, "the cluster is in mode Observed: the pools do not exist and are not created"
 	}
 	state, texts := api.ResourceOnline, problems
 	for _, pool := range x.pools {
@@ -148,10 +148,10 @@ func (p *planner) silentGateways(x *storePlan) string {
 		}
 	}
 	if n := all - len(x.service.seats); n > 0 {
-		why = append(why, words.Plural(n, "further gateway")+" would need a host")
+		why = append(why, "no host for "+words.Plural(n, "further gateway"))
 	}
 	if len(why) == 0 {
-		return "no gateway has a host yet"
+		return "no host for a gateway yet"
 	}
 	return fmt.Sprintf("%d of %d gateways answer: %s", up, all, words.Few(why))
 }
@@ -159,19 +159,19 @@ func (p *planner) silentGateways(x *storePlan) string {
 func (p *planner) whySilent(d *api.Daemon) string {
 	switch {
 	case d == nil:
-		return "is being made"
+		return "is being created"
 	case !p.hosts[d.Spec.Host].AgentHeard():
-		return "cannot be asked, as its agent is not heard"
+		return "unknown: its agent is disconnected"
 	case told(d):
 		return "is stopped"
 	case d.Status.State == api.DaemonFailed || d.Status.State == api.DaemonBackOff:
 		return "is " + string(d.Status.State) + words.Colon(d.Status.Message)
 	}
 	if r := p.seen.Gateways[d.Name]; r != nil && r.Problem != "" && d.Status.State == api.DaemonRunning {
-		return "runs, and " + r.Problem
+		return "runs, but " + r.Problem
 	}
 	if d.Status.State == api.DaemonRunning && d.Status.Message != "" {
-		return "cannot be judged: " + d.Status.Message
+		return "state unknown: " + d.Status.Message
 	}
 	return "is starting"
 }
@@ -182,7 +182,7 @@ func (p *planner) certificateWord(x *storePlan) []string {
 	if x.tls() == "" || c.Fingerprint == "" || c.NotAfter.Sub(p.now) > expiresSoon {
 		return nil
 	}
-	return []string{fmt.Sprintf("its certificate ends on %s: put another one into Secret %s", day(c.NotAfter), x.tls())}
+	return []string{fmt.Sprintf("its certificate expires on %s: replace it in Secret %s", day(c.NotAfter), x.tls())}
 }
 
 // dropStore takes a store away that is being deleted; it says whether the ObjectStore may go.
@@ -195,18 +195,18 @@ func (p *planner) dropStore(x *storePlan, s *api.ObjectStoreStatus) (gone bool) 
 	case len(p.have) == 0:
 		return true
 	case len(x.users) > 0:
-		wait = engine.Wait(api.ReasonInUse, "being deleted: it waits for %s (%s) to be deleted before",
+		wait = engine.Wait(api.ReasonInUse, "deletion waits for the deletion of %s (%s)",
 			words.Plural(len(x.users), "ObjectStoreUser"), words.Few(x.users))
 	case p.plan.Refused:
-		wait = waitsForCluster()
+		wait = waitsForCluster(p.view.Cluster.Name)
 	case x.service.count > 0:
 		return p.emptyStore(x, s)
 	case len(daemons) > 0:
-		wait = engine.Wait(api.ReasonStopping, "being deleted: %s stop", words.Plural(len(daemons), "gateway"))
+		wait = engine.Wait(api.ReasonStopping, "deletion: stopping %s", words.Plural(len(daemons), "gateway"))
 	case !wipe:
 		return true
 	case !p.poolsKnown():
-		wait = engine.Wait(api.ReasonNotAnswering, "being deleted: Ceph does not answer")
+		wait = engine.Wait(api.ReasonNotAnswering, "deletion waits: Ceph does not answer")
 	default:
 		return p.dropStorePools(x, s)
 	}
@@ -226,18 +226,18 @@ func (p *planner) emptyStore(x *storePlan, s *api.ObjectStoreStatus) (gone bool)
 		})
 		return false
 	}
-	wait := engine.Wait(api.ReasonTaskInProgress, "being deleted: a gateway looks whether it has buckets")
+	wait := engine.Wait(api.ReasonTaskInProgress, "deletion: checking for buckets")
 	g := p.gatewayOf(x.Name)
 	if failure := p.failureOf(x.object()); !failure.None() {
-		wait = engine.Wait(failure.Reason, "being deleted, but %s", failure.Message)
+		wait = engine.Wait(failure.Reason, "deletion waits: %s", failure.Message)
 	}
 	if g == "" {
 		wait = engine.Wait(api.ReasonNotAnswering,
-			"being deleted: no gateway answers that could tell whether it has buckets "+
-				"(see 'holdfast get daemons'); with deletionPolicy Retain it goes without")
+			"deletion waits: no gateway answers, so Holdfast cannot check for buckets; start a gateway ('holdfast get "+
+				"daemons'), or set deletionPolicy to Retain, which keeps the data")
 	} else {
 		p.gatewayCommand(api.ReasonDeleting, x.object(), g, rgw.VerbFindBuckets, "", map[string]string{rgw.ParamWord: word},
-			"it is being deleted with its data")
+			"deleted with its data")
 	}
 	s.Message = wait.Message
 	p.object(x.object(), wait)

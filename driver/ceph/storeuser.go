@@ -78,8 +78,9 @@ func (p *planner) checkUser(x *userPlan) {
 		p.moving = true
 		x.wrong = engine.Wait(api.ReasonSettling, "cluster %s has no ObjectStore %s yet", p.cluster.Name, x.Spec.Store)
 	case x.store == nil:
-		x.wrong = engine.Refusal(api.ReasonDependencyNotReady, "cluster %s has no ObjectStore %s: declare it, "+
-			"or create another ObjectStoreUser that names one that is there", p.cluster.Name, x.Spec.Store)
+		x.wrong = engine.Refusal(api.ReasonDependencyNotReady,
+			"cluster %s has no ObjectStore %s: declare it, or create an ObjectStoreUser of an existing ObjectStore",
+			p.cluster.Name, x.Spec.Store)
 	case x.store.DeletionTimestamp != nil && x.Status.Applied == "":
 		x.wrong = engine.Wait(api.ReasonDependencyNotReady, "objectstore %s is being deleted", x.Spec.Store)
 	case failure.Reason == api.ReasonConflict:
@@ -141,7 +142,7 @@ func (p *planner) writeUsers() {
 		case p.done(x):
 		default:
 			if g := p.gatewayOf(x.Spec.Store); g != "" {
-				p.gatewayCommand(api.ReasonDeclared, x.object(), g, rgw.VerbUserSet, x.secret.Name, x.params(), "it is declared so")
+				p.gatewayCommand(api.ReasonDeclared, x.object(), g, rgw.VerbUserSet, x.secret.Name, x.params(), "declared so")
 			}
 		}
 	}
@@ -230,12 +231,12 @@ func (p *planner) putUsers() {
 func (p *planner) whyUserStays(x *userPlan) engine.Objection {
 	switch failure := p.failureOf(x.object()); {
 	case !failure.None():
-		return engine.Wait(failure.Reason, "being deleted, but %s", failure.Message)
+		return engine.Wait(failure.Reason, "deletion waits: %s", failure.Message)
 	case x.store != nil && !p.done(x) && p.gatewayOf(x.Spec.Store) == "":
 		return engine.Wait(api.ReasonNotAnswering,
-			"being deleted: no gateway of objectstore %s answers that could take its keys away", x.Spec.Store)
+			"deletion waits: no gateway of objectstore %s answers to remove its keys", x.Spec.Store)
 	}
-	return engine.Wait(api.ReasonDeleting, "being deleted: its keys are taken from the store")
+	return engine.Wait(api.ReasonDeleting, "deletion: removing its keys from the store")
 }
 
 func (p *planner) tellUser(x *userPlan, s *api.ObjectStoreUserStatus) {
@@ -250,7 +251,7 @@ func (p *planner) tellUser(x *userPlan, s *api.ObjectStoreUserStatus) {
 	case p.gatewayOf(x.Spec.Store) == "":
 		s.State, s.Message = api.ResourcePending, fmt.Sprintf("no gateway of objectstore %s answers yet", x.Spec.Store)
 	case x.secret == nil || !p.done(x):
-		s.State, s.Message = api.ResourceCreating, "its keys and quotas are given to the store"
+		s.State, s.Message = api.ResourceCreating, "writing its keys and quotas to the store"
 	default:
 		s.State, s.Secret = api.ResourceOnline, x.secret.Name
 	}

@@ -31,7 +31,7 @@ func (p *planner) withdrawServices() {
 	p.withdrawCrews(unmeant)
 }
 
-func unmeantReason(host string) string { return "no StorageNode means host " + host + " any more" }
+func unmeantReason(host string) string { return "host " + host + " has no StorageNode any more" }
 
 // unmeant tells which hosts are not meant by any StorageNode any more. It goes by the same rule as for OSDs: while a node may still mean
 // the host, it is meant. A selector for mons or mgrs does not ask for nodes.
@@ -79,7 +79,7 @@ func (p *planner) withdrawMgrs(unmeant func(string) bool) {
 			p.moveMgr(&upkeep{host: d.Spec.Host, daemons: []*api.Daemon{d}, withdrawn: []string{label(d)}, reason: why})
 			continue
 		}
-		p.decide(api.VerdictSkip, api.ReasonNoOtherHost, label(d), "%s; it stays, as no other host may have a mgr",
+		p.decide(api.VerdictSkip, api.ReasonNoOtherHost, label(d), "%s; it stays: no other host may run a mgr",
 			unmeantReason(d.Spec.Host))
 	}
 }

@@ -31,17 +31,17 @@ func (p *planner) newer(d *api.Daemon) string {
 func (p *planner) upgradeAwaits(d *api.Daemon) (none engine.Objection) {
 	release := p.newer(d)
 	if over := releaseNumbers(release)[0] - releaseNumbers(d.Status.Version)[0]; over > maxReleases {
-		return engine.Wait(api.ReasonUnsupported, "Ceph goes over %d releases at most: install one between them first",
-			maxReleases)
+		return engine.Wait(api.ReasonUnsupported,
+			"Ceph upgrades over at most %d releases: install a release between them first", maxReleases)
 	}
 	for _, daemonType := range restartTypes[:slices.Index(restartTypes, d.Spec.Type)] {
 		switch x := p.oldestOf(daemonType); {
 		case x == nil || !olderRelease(x.Status.Version, release):
 		case p.newer(x) == "":
-			return engine.Wait(api.ReasonDependencyNotReady, "%s comes before, which runs %s: install Ceph %s on host %s, too",
+			return engine.Wait(api.ReasonDependencyNotReady, "waiting for %s, which runs %s: install Ceph %s on host %s, too",
 				label(x), x.Status.Version, release, x.Spec.Host)
 		default:
-			return engine.Wait(api.ReasonOneAtATime, "%s comes before", label(x))
+			return engine.Wait(api.ReasonOneAtATime, "waiting for the upgrade of %s", label(x))
 		}
 	}
 	return none
@@ -75,8 +75,8 @@ func (p *planner) tellUpgrade() {
 		}
 		if why := p.upgradeAwaits(d); !why.None() {
 			verdict := map[bool]api.Verdict{true: api.VerdictWait, false: api.VerdictSkip}[p.moving]
-			p.decide(verdict, why.Reason, label(d), "Ceph %s is installed on host %s, and it runs %s; %s",
-				p.newer(d), d.Spec.Host, d.Status.Version, why.Message)
+			p.decide(verdict, why.Reason, label(d), "host %s has Ceph %s, but the daemon runs %s; %s",
+				d.Spec.Host, p.newer(d), d.Status.Version, why.Message)
 			return
 		}
 	}
@@ -91,7 +91,7 @@ func (p *planner) serviceUnready(d *api.Daemon) (none engine.Objection) {
 	}
 	for _, x := range p.membersOf(&p.services[i].crew) {
 		if x.Name != d.Name && !told(x) && !p.closed(x.Spec.Host) && !p.services[i].ready(x) {
-			return engine.Wait(api.ReasonAwaitingReplacement, "%s is to serve again first", label(x))
+			return engine.Wait(api.ReasonAwaitingReplacement, "waiting for %s to serve again", label(x))
 		}
 	}
 	for _, x := range p.filesystems {
@@ -101,11 +101,12 @@ func (p *planner) serviceUnready(d *api.Daemon) (none engine.Objection) {
 		for _, rank := range slices.Sorted(maps.Keys(x.have.MDS)) {
 			if m := x.have.MDS[rank]; m.State != mdsActive {
 				return engine.Wait(api.ReasonAwaitingReplacement,
-					"mds.%s, which has rank %d of filesystem %s, is to be active first", m.Name, rank, x.Name)
+					"waiting for mds.%s (rank %d of filesystem %s) to be active", m.Name, rank, x.Name)
 			}
 		}
 		if p.newer(d) != "" && len(x.have.MDS) > 1 {
-			return engine.Wait(api.ReasonConfiguring, "filesystem %s goes to one active MDS before its MDS are upgraded", x.Name)
+			return engine.Wait(api.ReasonConfiguring,
+				"filesystem %s is reduced to one active MDS before the upgrade of its MDS", x.Name)
 		}
 	}
 	return none

@@ -113,7 +113,7 @@ func TestUpgrade_hostByHost(t *testing.T) {
 	if got := f.restartsIn(t, 60); !slices.Equal(got, []string{"mon-a"}) {
 		t.Fatalf("with one host: %v", got)
 	}
-	if got := decisions(f.settle(t), api.VerdictSkip); !contains(got, "comes before, which runs 16.2.15: install Ceph 17.2.7 on host h2, too") {
+	if got := decisions(f.settle(t), api.VerdictSkip); !contains(got, "waiting for mon.b, which runs 16.2.15: install Ceph 17.2.7 on host h2, too") {
 		t.Errorf("%q", got)
 	}
 	f.install("17.2.7", 2, 3)
@@ -124,13 +124,13 @@ func TestUpgrade_hostByHost(t *testing.T) {
 
 // To an older release, or over three of them, Ceph does not go.
 func TestUpgrade_not(t *testing.T) {
-	for release, want := range map[string]string{"16.2.11": "", "19.2.0": "Ceph goes over 2 releases at most"} {
+	for release, want := range map[string]string{"16.2.11": "", "19.2.0": "Ceph upgrades over at most 2 releases"} {
 		f := upgraded(t)
 		f.install(release)
 		if got := f.restartsIn(t, 20); len(got) > 0 {
 			t.Errorf("%s: %v", release, got)
 		}
-		if got := decisions(f.settle(t), api.VerdictSkip); contains(got, "Ceph goes over") != (want != "") {
+		if got := decisions(f.settle(t), api.VerdictSkip); contains(got, "Ceph upgrades over") != (want != "") {
 			t.Errorf("%s: %q", release, got)
 		}
 	}
@@ -185,9 +185,9 @@ func TestConfig_namesBeforeFounding(t *testing.T) {
 		verdict         api.Verdict
 		want            string
 	}{
-		{"16.2.15", "osd_max_backfill", api.VerdictRefuse, "Ceph 16.2.15 has no option osd_max_backfill: did you mean osd_max_backfills? Nothing is made"},
+		{"16.2.15", "osd_max_backfill", api.VerdictRefuse, "Ceph 16.2.15 has no option osd_max_backfill: did you mean osd_max_backfills? Holdfast creates no daemons"},
 		{"16.2.15", "osd_max_backfills", api.VerdictRefuse, ""},
-		{"18.2.1", "osd_new", api.VerdictSkip, "Whether Ceph 18.2.1, which is on the hosts, has it is asked when its mons answer"},
+		{"18.2.1", "osd_new", api.VerdictSkip, "Holdfast checks whether Ceph 18.2.1, the release on the hosts, has it when the mons answer"},
 		{"16.2.15", "mgr/balancer/active", api.VerdictRefuse, ""},
 	} {
 		f := withFake(threeHosts())
@@ -234,13 +234,13 @@ func TestProject_restarts(t *testing.T) {
 		"Ceph said no of others":    {said(StopAnswer{OSDs: []int{0, 1}, Reason: "1 PGs would be offline"}), 3, ""},
 		"Ceph did not know":         {said(StopAnswer{OSDs: []int{0}, Unknown: true, Reason: "the mgr is new"}), 3, ""},
 		"a pool has a copy to lose": {func(_ *fakeWorld, o *Observation) { o.Pools = []Pool{{Size: 3, MinSize: 2}} }, 3, ""},
-		"a pool needs all copies":   {func(_ *fakeWorld, o *Observation) { o.Pools = []Pool{{Size: 3, MinSize: 2}, {Size: 1, MinSize: 1}} }, 0, "Ceph is to be asked whether it may stop"},
-		"copies are missing":        {func(_ *fakeWorld, o *Observation) { o.PGsClean-- }, 0, "Ceph is to be asked whether it may stop"},
+		"a pool needs all copies":   {func(_ *fakeWorld, o *Observation) { o.Pools = []Pool{{Size: 3, MinSize: 2}, {Size: 1, MinSize: 1}} }, 0, "waiting for Ceph's answer whether it may stop (ok-to-stop)"},
+		"copies are missing":        {func(_ *fakeWorld, o *Observation) { o.PGsClean-- }, 0, "waiting for Ceph's answer whether it may stop (ok-to-stop)"},
 		"an OSD is away": {func(f *fakeWorld, o *Observation) {
 			o.OSDs[2] = OSD{UUID: o.OSDs[2].UUID, In: true}
 			d := f.daemons["c-osd-2"]
 			d.Status.State = api.DaemonFailed
-		}, 0, "osd.2 comes first: it does not run"},
+		}, 0, "waiting for osd.2, which does not run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := withFake(threeHosts())

@@ -135,10 +135,11 @@ func (p *planner) heard(u *upkeep) bool {
 		if p.reachable() && !up {
 			p.wantNoout(u)
 		}
-		p.say(u, api.VerdictWait, api.ReasonAgentDisconnected, "its agent is not heard: nothing is stopped until it is")
+		p.say(u, api.VerdictWait, api.ReasonAgentDisconnected,
+			"agent disconnected; its daemons will be stopped when it reconnects")
 		return false
 	case up:
-		return p.await(u, api.ReasonAgentDisconnected, "its agent is not heard, and Ceph still sees OSDs of it up")
+		return p.await(u, api.ReasonAgentDisconnected, "agent disconnected, and Ceph still reports its OSDs as up")
 	}
 	return true
 }
@@ -169,7 +170,7 @@ func (p *planner) mayStop(u *upkeep) bool {
 		return true
 	}
 	if !p.reachable() {
-		return p.await(u, api.ReasonNotAnswering, "Ceph does not answer, and only Ceph can say what may be stopped")
+		return p.await(u, api.ReasonNotAnswering, "waiting for Ceph: it does not answer, and it must confirm each stop")
 	}
 	return p.monsAllow(u) && p.osdsAllow(u) && p.mgrsAllow(u) && p.servicesAllow(u)
 }
@@ -197,15 +198,14 @@ func (p *planner) monsAllow(u *upkeep) bool {
 		return true
 	}
 	if moving := p.monsMoving(); len(moving) > 0 {
-		return p.await(u, api.ReasonJoining, "%s is on its way into the quorum or out of it, which comes first",
-			words.Few(moving))
+		return p.await(u, api.ReasonJoining, "waiting for %s to finish joining or leaving the quorum", words.Few(moving))
 	}
 	also := ""
 	if len(out) > 0 {
 		also = fmt.Sprintf(" (%s is out of it already)", words.Few(out))
 	}
 	return p.refuseMode(u, api.ReasonQuorumAtRisk,
-		"%s runs there, and without it %d of %s would be in the quorum%s, where %d are needed: the cluster would stop",
+		"cannot stop %s: %d of %s would be in the quorum%s, %d are needed",
 		label(running[0]), len(left), words.Plural(all, "mon"), also, majority)
 }
 
@@ -218,17 +218,16 @@ func (p *planner) mgrsAllow(u *upkeep) bool {
 	}
 	for _, d := range p.daemonsOf(TypeMgr) {
 		if !p.closed(d.Spec.Host) && !told(d) {
-			return p.await(u, api.ReasonAwaitingReplacement, "%s on host %s is to stand by before %s stops", label(d),
+			return p.await(u, api.ReasonAwaitingReplacement, "waiting for %s on host %s to stand by before %s stops", label(d),
 				d.Spec.Host, label(running[0]))
 		}
 	}
 	if places, _ := p.places(p.spec.Mgr.HostSelector, "mgrs"); len(places) > 0 {
-		return p.await(u, api.ReasonAwaitingReplacement, "a mgr on another host is to stand by before %s stops",
+		return p.await(u, api.ReasonAwaitingReplacement, "waiting for a standby mgr on another host before %s stops",
 			label(running[0]))
 	}
 	p.decide(api.VerdictSkip, api.ReasonNoOtherHost, label(running[0]),
-		"it stops with host %s, and no other host may run a mgr: until it is back Ceph reports nothing new",
-		u.host)
+		"stops with host %s; no other host may run a mgr. Ceph's reports are stale until it returns", u.host)
 	return true
 }
 
@@ -240,17 +239,18 @@ func (p *planner) osdsAllow(u *upkeep) bool {
 	answer, asked := p.seen.Stoppable[u.host]
 	switch {
 	case !asked || !answer.covers(p.downWithout(u.host)):
-		return p.await(u, api.ReasonNotAnswering, "Ceph is to be asked whether its OSDs may stop")
+		return p.await(u, api.ReasonNotAnswering, "checking with Ceph whether its OSDs can be stopped (osd ok-to-stop)")
 	case answer.OK:
 		return true
 	case answer.Unknown:
-		return p.await(u, answer.against(), "Ceph cannot say yet whether its OSDs may stop: %s", answer.Reason)
+		return p.await(u, answer.against(), "waiting for Ceph to check its OSDs (osd ok-to-stop): %s", answer.Reason)
 	}
 	down := ""
 	if others := p.othersDown(u.host); len(others) > 0 {
 		down = fmt.Sprintf(" (down already: %s)", words.Few(others))
 	}
-	return p.refuseMode(u, answer.against(), "its OSDs may not stop%s: Ceph says %q, so data could not be used%s", down,
+	return p.refuseMode(u, answer.against(),
+		"cannot stop its OSDs%s: placement groups would become inactive (Ceph: %q)%s", down,
 		answer.Reason, p.scantText())
 }
 
@@ -285,14 +285,14 @@ func (p *planner) othersDown(host string) []string {
 // takeTurn lets one host at a time go on. It has its turn until Ceph has seen all of it stop.
 func (p *planner) takeTurn(turn *string) func(*upkeep) bool {
 	return func(u *upkeep) bool {
-		return p.atRest(u) || p.hasTurn(u, turn, "go into maintenance")
+		return p.atRest(u) || p.hasTurn(u, turn, "enter maintenance")
 	}
 }
 
 // hasTurn gives a host the turn, if no other one has it.
 func (p *planner) hasTurn(u *upkeep, turn *string, what string) bool {
 	if *turn != "" {
-		p.say(u, api.VerdictWait, api.ReasonOneAtATime, "host %s comes first: hosts %s one after the other", *turn, what)
+		p.say(u, api.VerdictWait, api.ReasonOneAtATime, "waiting for host %s: only one host at a time may %s", *turn, what)
 		return false
 	}
 	*turn = u.host
@@ -312,7 +312,7 @@ func (p *planner) atRest(u *upkeep) bool {
 func (p *planner) passMgr(u *upkeep) bool {
 	for _, d := range u.of(TypeMgr) {
 		if !told(d) && p.reachable() && d.Spec.ID == p.seen.ActiveMgr && p.seen.Standbys > 0 {
-			p.command(api.ReasonHandingOver, verbMgrFail, label(d), nil, "host "+u.host+" goes into maintenance")
+			p.command(api.ReasonHandingOver, verbMgrFail, label(d), nil, "host "+u.host+" enters maintenance")
 			return p.await(u, api.ReasonHandingOver, "%s hands over to a mgr on another host", label(d))
 		}
 	}
@@ -323,7 +323,7 @@ func (p *planner) passMgr(u *upkeep) bool {
 func (p *planner) keepIn(u *upkeep) bool {
 	if !p.reachable() {
 		return len(u.of(TypeOSD)) == 0 || p.await(u, api.ReasonNotAnswering,
-			"Ceph does not answer, and only Ceph can say whether it would mark its OSDs out")
+			"waiting for Ceph: it does not answer, and noout may be needed")
 	}
 	missing, osds := p.wantNoout(u), u.of(TypeOSD)
 	for _, d := range osds {
@@ -335,7 +335,7 @@ func (p *planner) keepIn(u *upkeep) bool {
 		return true
 	}
 	p.stopAll(osds)
-	return p.await(u, api.ReasonConfiguring, "the flag noout is being set for %s", words.Few(missing))
+	return p.await(u, api.ReasonConfiguring, "setting noout for %s", words.Few(missing))
 }
 
 // wantNoout asks for the flag where it is missing, and says where.

@@ -52,7 +52,7 @@ func TestWaits_replica(t *testing.T) {
 			f.powerOn(i)
 			f.returned(i, w.ReplicaSteady-time.Second)
 			p = f.rounds(t)
-			if said := word(decisions(p), "mgrs"); len(mgrsOf(f)) != 3 || !strings.Contains(said, "has been heard for "+w.ReplicaSteady.String()) {
+			if said := word(decisions(p), "mgrs"); len(mgrsOf(f)) != 3 || !strings.Contains(said, "has been connected for "+w.ReplicaSteady.String()) {
 				t.Fatalf("just back: %v, %q", mgrsOf(f), said)
 			}
 			f.returned(i, w.ReplicaSteady)
@@ -85,7 +85,7 @@ func TestWaits_nodeGone(t *testing.T) {
 			f.rounds(t)
 			f.now = f.now.Add(gone - time.Second)
 			p := f.rounds(t)
-			if said := word(decisions(p, api.VerdictWait), "osd.6"); !strings.Contains(said, "until that has been so for "+gone.String()) || drains(f.daemons["c-osd-6"]) {
+			if said := word(decisions(p, api.VerdictWait), "osd.6"); !strings.Contains(said, "its daemons stay for "+gone.String()) || drains(f.daemons["c-osd-6"]) {
 				t.Errorf("too soon: %q", said)
 			}
 			f.now = f.now.Add(time.Second)
@@ -110,7 +110,7 @@ func TestWaits_daemonFresh(t *testing.T) {
 		v.System = &Observation{Error: "no answer", Mute: []string{"b"}}
 		started := metav1.NewMicroTime(f.now)
 		v.DaemonsByName()["c-mon-b"].Status.Started = &started
-		for after, want := range map[time.Duration]string{fresh - 1: "it was started a moment ago", fresh: "its process runs and does not answer"} {
+		for after, want := range map[time.Duration]string{fresh - 1: "it has just started", fresh: "no mon answers, although their processes run"} {
 			if said := word(decisions(f.planAt(v, f.now.Add(after))), "mon.b"); !strings.Contains(said, want) {
 				t.Errorf("%s, after %s: %q, want %q", name, after, said, want)
 			}

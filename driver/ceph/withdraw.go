@@ -58,8 +58,7 @@ func (p *planner) tellHeldUp() {
 		at := placeOf(d)
 		if by := p.going.heldUpBy(at.host); by != "" && p.going.unnamed(at) && !p.going.host(at.host) {
 			p.decide(api.VerdictSkip, api.ReasonNodeUnusable, label(d),
-				"no StorageNode names its device any more; nothing is done as long as it is not plain what StorageNode %s "+
-					"means by each of its devices", by)
+				"no StorageNode names its device; waiting until all devices of StorageNode %s are identified", by)
 		}
 	}
 }
@@ -79,8 +78,8 @@ func (p *planner) leaves(o *osd) bool { return p.hosts[o.host] == nil || p.grant
 // working leaves a host in maintenance as it is.
 func (p *planner) working(u *upkeep) bool {
 	return !p.closed(u.host) || p.await(u, api.ReasonHostNotActive,
-		"its device was taken from the cluster, and host %s is in mode %s, which ends first", u.host,
-		p.hosts[u.host].ModeOf())
+		"no StorageNode names its device; waiting for the end of mode %s of host %s",
+		p.hosts[u.host].ModeOf(), u.host)
 }
 
 // mayWithdraw refuses, before anything is touched, what could only end in waiting for ever. What an OSD that is on its way may make
@@ -97,7 +96,7 @@ func (p *planner) mayWithdraw(u *upkeep) bool {
 		p.await(fresh, api.ReasonNotAnswering, "Ceph does not say yet how full its OSDs are")
 	case !why.None() && slices.ContainsFunc(p.osds, p.coming):
 		p.await(fresh, api.ReasonAwaitingReplacement,
-			"no StorageNode names its device any more; it goes when an OSD that is on its way is there: %s", why.Message)
+			"no StorageNode names its device; waiting for a new OSD: %s", why.Message)
 	default:
 		for _, d := range fresh.daemons {
 			if p.grant(&upkeep{host: u.host, daemons: []*api.Daemon{d}, withdrawn: []string{label(d)}}) {
@@ -114,7 +113,7 @@ func (p *planner) grant(one *upkeep) bool {
 	why := p.noRoom(one)
 	if !why.None() {
 		p.say(one, why.Verdict, why.Reason,
-			"no StorageNode names its device any more, and it cannot go: %s. Or name the device again", why.Message)
+			"no StorageNode names its device, but the OSD cannot be removed: %s; or add the device back", why.Message)
 		return false
 	}
 	for _, d := range one.daemons {

@@ -91,7 +91,7 @@ func TestWithdraw_renamed(t *testing.T) {
 		t.Errorf("that its OSDs leave is not foreseen: %v", shown.Open)
 	}
 	for _, object := range []string{"mon.a", "osd.0", "osd.1"} {
-		if w := word(decisions(p, api.VerdictWait), object); !strings.Contains(w, "no StorageNode means host h1 any more") {
+		if w := word(decisions(p, api.VerdictWait), object); !strings.Contains(w, "host h1 has no StorageNode any more") {
 			t.Errorf("%s: %q", object, w)
 		}
 	}
@@ -172,13 +172,13 @@ func TestWithdraw_refused(t *testing.T) {
 		want   string
 	}{
 		"too few hosts": {threeHosts, func(f *fakeWorld) { f.nodes[2].Spec.Devices = nil }, "osd.2",
-			"no StorageNode names its device any more, and it cannot go: pool device_health_metrics keeps 3 copies, each on another host, and without it there would be 2 hosts"},
+			"no StorageNode names its device, but the OSD cannot be removed: pool device_health_metrics keeps 3 copies, one per host, but 2 hosts would be left"},
 		"too little space": {twoDisks, func(f *fakeWorld) {
 			for id := range 8 {
 				f.ceph.Use(id, 4<<20-1)
 			}
 			f.withdraw()
-		}, "osd.7", "no StorageNode names its device any more, and it cannot go: its data does not fit on the other OSDs: they would be 114 % full"},
+		}, "osd.7", "no StorageNode names its device, but the OSD cannot be removed: its data does not fit on the other OSDs: they would be 114 % full"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := withFake(tt.world())
@@ -206,7 +206,7 @@ func TestWithdraw_oneFits(t *testing.T) {
 	if f.daemons["c-osd-6"] != nil || f.daemons["c-osd-7"] == nil || drains(f.daemons["c-osd-7"]) {
 		t.Errorf("OSDs %v", f.ceph.OSDs())
 	}
-	if w := word(decisions(p, api.VerdictRefuse), "osd.7"); !strings.Contains(w, "it cannot go: its data does not fit on the other OSDs") {
+	if w := word(decisions(p, api.VerdictRefuse), "osd.7"); !strings.Contains(w, "cannot be removed: its data does not fit on the other OSDs") {
 		t.Errorf("%q of %v", w, decisions(p))
 	}
 }
@@ -217,7 +217,7 @@ func TestWithdraw_replaced(t *testing.T) {
 	f.settle(t)
 	f.nodes[2].Spec.Devices = []string{"wwn-31"}
 	p := f.round(t)
-	if w := word(decisions(p, api.VerdictWait), "osd.2"); !strings.Contains(w, "it goes when an OSD that is on its way is there") {
+	if w := word(decisions(p, api.VerdictWait), "osd.2"); !strings.Contains(w, "waiting for a new OSD") {
 		t.Errorf("%q", w)
 	}
 	if p = f.settle(t); !p.Done || len(f.ceph.OSDs()) != 3 || f.daemons["c-osd-2"] != nil || f.daemons["c-osd-3"] == nil {
@@ -233,7 +233,7 @@ func TestWithdraw_inMaintenance(t *testing.T) {
 	f.settle(t)
 	f.withdraw()
 	p := f.settle(t)
-	if w := word(decisions(p), "osd.7"); w != "its device was taken from the cluster, and host h4 is in mode Maintenance, which ends first" || len(f.ceph.OSDs()) != 8 {
+	if w := word(decisions(p), "osd.7"); w != "no StorageNode names its device; waiting for the end of mode Maintenance of host h4" || len(f.ceph.OSDs()) != 8 {
 		t.Errorf("%q", w)
 	}
 	f.mode(4, api.HostActive)
@@ -290,7 +290,7 @@ func TestWithdraw_mgr(t *testing.T) {
 	f.settle(t)
 	f.nodes = f.nodes[:2]
 	p = f.settle(t)
-	if got := word(decisions(p), "mgr.c"); !strings.Contains(got, "it stays, as no other host may have a mgr") {
+	if got := word(decisions(p), "mgr.c"); !strings.Contains(got, "it stays: no other host may run a mgr") {
 		t.Errorf("%q of %v", got, decisions(p))
 	}
 }
@@ -307,7 +307,7 @@ func TestWithdraw_vague(t *testing.T) {
 	if steps := f.steps(t); len(steps) > 0 {
 		t.Errorf("%v", steps)
 	}
-	if w := word(decisions(f.settle(t), api.VerdictSkip), "osd.7"); !strings.Contains(w, "not plain what StorageNode n4 means") {
+	if w := word(decisions(f.settle(t), api.VerdictSkip), "osd.7"); !strings.Contains(w, "all devices of StorageNode n4 are identified") {
 		t.Errorf("%q", w)
 	}
 }
@@ -323,14 +323,14 @@ func TestWithdraw_strayNode(t *testing.T) {
 		return f, f.settle(t)
 	}
 	f, p := stray(api.LabelHostname, "h9")
-	if got := f.states("h1"); len(got) != 0 || len(f.ceph.OSDs()) != 5 || !strings.Contains(word(decisions(p, api.VerdictWait), "node/n9"), "has it joined") {
+	if got := f.states("h1"); len(got) != 0 || len(f.ceph.OSDs()) != 5 || !strings.Contains(word(decisions(p, api.VerdictWait), "node/n9"), "check that the host has joined") {
 		t.Errorf("left on h1: %v, OSDs %v, %v", got, f.ceph.OSDs(), decisions(p))
 	}
 	f.checkMons(t, "b@h2", "c@h3", "d@h4")
 
 	f, p = stray("rack", "r9")
 	for _, osd := range []string{"osd.0", "osd.7"} {
-		if w := word(decisions(p, api.VerdictSkip), osd); !strings.Contains(w, "not plain what StorageNode n9 means") {
+		if w := word(decisions(p, api.VerdictSkip), osd); !strings.Contains(w, "all devices of StorageNode n9 are identified") {
 			t.Errorf("%s: %q", osd, w)
 		}
 	}
@@ -375,7 +375,7 @@ func TestWithdraw_oneAfterTheOther(t *testing.T) {
 	}
 	f.ceph.Stick(5, false)
 	p := f.settle(t)
-	if w := word(decisions(p, api.VerdictRefuse), "osd.4"); !strings.Contains(w, "without it there would be 2 hosts") || len(f.ceph.OSDs()) != 5 {
+	if w := word(decisions(p, api.VerdictRefuse), "osd.4"); !strings.Contains(w, "but 2 hosts would be left") || len(f.ceph.OSDs()) != 5 {
 		t.Errorf("OSDs %v, %q", f.ceph.OSDs(), w)
 	}
 }

@@ -182,8 +182,8 @@ func (p *planner) tellRemoved() {
 	for _, m := range p.keeping {
 		if since := p.servers[m.Name].Removed; !since.IsZero() {
 			left := max(1, int((p.Grace - p.now.Sub(since) + time.Minute - 1).Minutes()))
-			p.decide(api.VerdictWait, api.ReasonGracePeriod, m.Name, fmt.Sprintf("its Host was removed; it gives up its seat in %d min. If that was a mistake, start its server anew: "+
-				"that brings the Host back", left))
+			p.decide(api.VerdictWait, api.ReasonGracePeriod, m.Name, fmt.Sprintf("its Host was deleted; its membership ends "+
+				"in %d min. If that was a mistake, restart its server: that brings the Host back", left))
 		}
 	}
 }
@@ -273,8 +273,9 @@ func (p *planner) promote() *Step {
 	}
 	odd := len(p.voters)%2 == 0
 	if !odd && len(p.losing) == 0 && len(ready) < 2 && len(p.keeping) < p.want {
-		p.decide(api.VerdictWait, api.ReasonAwaitingReplacement, ready[0].Name, "it holds a copy of the data, and votes as soon as another server can vote, too: "+
-			fmt.Sprintf("%d voters survive no more failures than %d", len(p.voters)+1, len(p.voters)))
+		p.decide(api.VerdictWait, api.ReasonAwaitingReplacement, ready[0].Name,
+			"learner; it votes as soon as another server can vote, too: "+
+				fmt.Sprintf("%d voters survive no more failures than %d", len(p.voters)+1, len(p.voters)))
 		return nil
 	}
 	step := &Step{Verb: Promote, Server: ready[0].Name, Member: ready[0].ID, Reason: "it has caught up"}
@@ -299,7 +300,8 @@ func (p *planner) removeVoter() *Step {
 			p.hangs(m) && p.coming() && p.keepsSpare(m): // A new member that asks it who the members are is told of old ones, and fails.
 			return &Step{Verb: Remove, Server: m.Name, Member: m.ID, Reason: reason, Replaces: m.Name}
 		case replaced && !removed:
-			p.decide(api.VerdictWait, api.ReasonSurplusKept, m.Name, reason+"; its member of etcd is one more than is wanted, and stays while it works: without it one failure less would be survived")
+			p.decide(api.VerdictWait, api.ReasonSurplusKept, m.Name,
+				reason+"; its surplus member of etcd stays while it works: without it one failure less would be tolerated")
 		case !replaced && !p.coming():
 			p.decide(api.VerdictWait, api.ReasonInsufficientNodes, m.Name, reason+"; its member of etcd stays until a healthy server can take its place: "+
 				"start another one with 'holdfast server --join'")
@@ -372,7 +374,7 @@ func (p *planner) add() *Step {
 	case missing > 0:
 		step.Reason = fmt.Sprintf("%d members are wanted, and %d vote", p.want, len(p.voters))
 	case missing == 0 && len(p.learners) == 0 && len(p.losing) == 0 && p.spreads(name):
-		step.Reason = "it lies in a failure domain with fewer members (" + p.key + ")"
+		step.Reason = "its failure domain has fewer members (" + p.key + ")"
 	default:
 		return nil
 	}

@@ -239,9 +239,9 @@ func TestMake_says(t *testing.T) {
 		{"a:voter b:voter c:dead", "1 of 3 members of etcd do not answer", "start another one with 'holdfast server --join'"},
 		{"a:voter b:voter c:hung", "1 of 3 members of etcd run, and do nothing", "its disk hangs, or is too slow; its member of etcd stays until"},
 		{"a:voter b:voter c:maintenance", "", "the host is in maintenance; its member of etcd stays until"},
-		{"a:voter b:voter c:voter d:voter e:maintenance", "", "the host is in maintenance; its member of etcd is one more than is wanted, and stays while it works"},
-		{"a:voter b:voter c:going", "", "its Host was removed; it gives up its seat in 4 min. If that was a mistake"},
-		{"a:voter b:learner c:off", "3 members of etcd are wanted, and 1 vote", "it holds a copy of the data"},
+		{"a:voter b:voter c:voter d:voter e:maintenance", "", "the host is in maintenance; its surplus member of etcd stays while it works"},
+		{"a:voter b:voter c:going", "", "its Host was deleted; its membership ends in 4 min. If that was a mistake"},
+		{"a:voter b:learner c:off", "3 members of etcd are wanted, and 1 vote", "learner; it votes as soon as another server can vote, too"},
 		{"a:voter b:voter c:dead d:standby", "1 of 3", "Add: it takes the place of c: neither etcd nor the agent"},
 	} {
 		plan := Make(picture(t, test.view), Settings{}, now)

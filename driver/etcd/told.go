@@ -98,8 +98,9 @@ func seatsOf(v View) map[uint64]Seat {
 // restored tells that the control plane began another life.
 func (t *Told) restored(v View) *Event {
 	t.Generation = v.Generation
-	return &Event{CodeRestored, "cluster/" + ControlPlane, fmt.Sprintf("the control plane was restored %s: what was written since is gone, "+
-		"and servers of its earlier life set their data aside", cmp.Or(v.Restored, fmt.Sprintf("(generation %d)", v.Generation)))}
+	return &Event{CodeRestored, "cluster/" + ControlPlane, fmt.Sprintf("the control plane was restored %s: later "+
+		"writes are lost, and servers of the earlier generation move their data aside",
+		cmp.Or(v.Restored, fmt.Sprintf("(generation %d)", v.Generation)))}
 }
 
 // removed tells of the first member that is none any more.
@@ -165,7 +166,7 @@ func (t *Told) health(p Plan) *Event {
 	if p.Degraded != "" {
 		return &Event{CodeDegraded, "cluster/" + ControlPlane, p.Degraded + "; " + survives(p.Spare)}
 	}
-	return &Event{CodeHealthy, "cluster/" + ControlPlane, "all members of etcd that are wanted answer; " + survives(p.Spare)}
+	return &Event{CodeHealthy, "cluster/" + ControlPlane, "all desired members of etcd answer; " + survives(p.Spare)}
 }
 
 // works says whether all members that vote do their part, by the last look at them.

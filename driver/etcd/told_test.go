@@ -56,7 +56,7 @@ func short(t *testing.T, told Told, v View, steps []Step) (texts []string, after
 
 const (
 	unsaid  = "cause unknown: the leader ended before it recorded the cause, or the change was made by hand or by a restore"
-	healthy = "HEALTHY control-plane: all members of etcd that are wanted answer; the control plane survives one more failure"
+	healthy = "HEALTHY control-plane: all desired members of etcd answer; the control plane survives one more failure"
 )
 
 // TestTold: what was told of one picture, and what is told of the next one. Each is told by a leader that has nothing but the record.
@@ -212,7 +212,7 @@ func TestTold_restored(t *testing.T) {
 		want       string
 	}{
 		{0, "", ""},
-		{7, "on a from its own data", "the control plane was restored on a from its own data: what was written since is gone"},
+		{7, "on a from its own data", "the control plane was restored on a from its own data: later writes are lost"},
 		{7, "", ""},
 		{6, "by one of an earlier life", ""},
 		{9, "", "the control plane was restored (generation 9): "},

@@ -64,9 +64,9 @@ func (p *planner) lastStart() string {
 	return last.UTC().Format(time.RFC3339Nano)
 }
 
-// after is the moment that the next report of a node has to come after. Who speaks for the pool is given it
-// while nodes are to be stopped, or may be at any time: its Daemon is another one by that, and a report
-// names the Daemon that it was made for.
+// after is the moment that the next report of a node has to come after. Who speaks for the pool is
+// given it while nodes are to be stopped, or may be at any time: its Daemon is another one by that,
+// and a report names the Daemon that it was made for.
 func (p *planner) after(n *node) string {
 	if last := p.lastStart(); last != "" && n == p.speaker && p.successor == nil && slices.ContainsFunc(p.nodes, p.toStop) {
 		return last
@@ -77,8 +77,8 @@ func (p *planner) after(n *node) string {
 	return n.daemon.Spec.Parameters[glusterd.ParamAfter]
 }
 
-// toStop says whether a node that runs is to be stopped, for a restart or because its host is to be in
-// maintenance; or may be, because the restart of its glusterd alone is a stop of its bricks.
+// toStop says whether a node that runs is to be stopped, for a restart or because its host is to be
+// in maintenance; or may be, because the restart of its glusterd alone is a stop of its bricks.
 func (p *planner) toStop(n *node) bool {
-	return n.outdated() || n.running() && n.takesBricksAlong() || n.running() && p.hosts[n.hostName()].ModeOf() == api.HostMaintenance
+	return n.outdated() || n.running() && (n.takesBricksAlong() || p.hosts[n.hostName()].ModeOf() == api.HostMaintenance)
 }

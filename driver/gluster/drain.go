@@ -55,8 +55,9 @@ func (p *planner) cannotDrain(v *volume, movers []*mover, b *glusterd.Brick) {
 				"(Peer Rejected): mend its configuration by hand (gluster/glusterfs#4016)", m.why, b.Path, v.name)
 			continue
 		}
-		p.decide(api.VerdictRefuse, api.ReasonWouldLoseData, m.object, "%s, and brick %s of volume %s has the only copy of its files and does not serve: bring it back. "+
-			"If it is lost for good, 'gluster volume remove-brick %s %s force' gives its files up", m.why, b.Path, v.name, v.name, b.Name())
+		p.decide(api.VerdictRefuse, api.ReasonWouldLoseData, m.object,
+			"%s, but brick %s of volume %s has the only copy of its files and does not serve: bring it back; if it is lost "+
+				"for good, 'gluster volume remove-brick %s %s force' discards its files", m.why, b.Path, v.name, v.name, b.Name())
 	}
 }
 

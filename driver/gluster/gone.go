@@ -125,7 +125,7 @@ func (p *planner) remains(v *volume) (bricks []string) {
 		n := p.nodeNamed(b.Node)
 		name := cmp.Or(address(n), b.Node) + ":" + b.Path
 		if (n == nil || !n.running()) && !slices.Contains(bricks, name) {
-			bricks = append(bricks, name+" (its node is not heard)")
+			bricks = append(bricks, name+" (its node is disconnected)")
 		}
 	}
 	return bricks
@@ -143,9 +143,9 @@ func (p *planner) remainsOf(id string, b *api.VolumeBrick) string {
 	n, s := p.nodeNamed(b.Node), p.storeNamed(b.Node, b.Path)
 	switch {
 	case n == nil || !n.running():
-		return "its node is not heard"
+		return "its node is disconnected"
 	case s == nil || s.Problem != "":
-		return "the device or directory that it lies on cannot be read"
+		return "its device or directory cannot be read"
 	case s.lost(b.Path) || id != unknownID && s.stored(b.Path).Volume != id:
 		return "it does not hold the volume's data any more"
 	}

@@ -24,7 +24,7 @@ func (p *planner) resize(v *volume, want layout) {
 	case size == have:
 		return
 	case v.pool.Task != nil && v.pool.Task.State == glusterd.TaskInProgress:
-		p.await(v, api.ReasonTaskInProgress, "its size is raised when the %s that goes on has ended", strings.ToLower(v.pool.Task.Kind))
+		p.await(v, api.ReasonTaskInProgress, "its size is raised after the running %s", strings.ToLower(v.pool.Task.Kind))
 		return
 	}
 	sets := len(v.pool.Sets())

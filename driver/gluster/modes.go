@@ -71,11 +71,12 @@ func (p *planner) cannotStop(n *node) engine.Objection {
 	case n == p.speaker && len(p.members()) > 1:
 		return engine.Refusal(api.ReasonQuorumAtRisk, "no other node of the pool is up")
 	}
-	return p.bricksNeeded(n)
+	return bricksNeeded(p, n)
 }
 
-// bricksNeeded says why volumes cannot do without what a node serves, or the pool without its glusterd.
-func (p *planner) bricksNeeded(n *node) engine.Objection {
+// bricksNeeded says why volumes cannot do without what a node serves, or the pool without its
+// glusterd.
+func bricksNeeded(p *planner, n *node) engine.Objection {
 	for _, v := range p.volumes {
 		if v.pool == nil || v.pool.State != glusterd.VolumeStarted {
 			continue

@@ -109,7 +109,8 @@ func (p *planner) move(m *mover) bool {
 		return false
 	}
 	if t := v.pool.Task; t != nil && t.State == glusterd.TaskInProgress {
-		p.decide(api.VerdictWait, api.ReasonTaskInProgress, m.object, "%s: brick %s of volume %s is moved when the %s that goes on has ended", m.why, b.Path, v.name, strings.ToLower(t.Kind))
+		p.decide(api.VerdictWait, api.ReasonTaskInProgress, m.object,
+			"%s: brick %s of volume %s is moved after the running %s", m.why, b.Path, v.name, strings.ToLower(t.Kind))
 		return true
 	}
 	spot, ok := p.replacement(m)
@@ -162,7 +163,8 @@ func (p *planner) refuseMove(m *mover) {
 		return
 	}
 	if why := p.zonesTaken(m); why != "" {
-		p.decide(api.VerdictRefuse, api.ReasonInsufficientNodes, m.object, "%s, and brick %s of volume %s has nowhere to go: %s", m.why, m.brick().Path, m.v.name, why)
+		p.decide(api.VerdictRefuse, api.ReasonInsufficientNodes, m.object, "%s, but no place for brick %s of volume %s: %s",
+			m.why, m.brick().Path, m.v.name, why)
 		return
 	}
 	size := resource.NewQuantity(m.v.brickSizes()(m.number), resource.BinarySI)

@@ -188,7 +188,7 @@ func TestNFS_changed(t *testing.T) {
 		e.Generation++
 		for range 2 { // the Daemon has another configuration; its agent has written it
 			w.round()
-			if s := e.Status; s.State != api.ResourceCreating || !strings.Contains(s.Message, "as it was before") && !strings.Contains(s.Message, "reads") {
+			if s := e.Status; s.State != api.ResourceCreating || !strings.Contains(s.Message, "reads its configuration") {
 				t.Errorf("change %d: it is %s before it is served: %s", i, s.State, s.Message)
 			}
 			w.wants("f", api.ResourceOnline, "reads", "c-nfs-n1")

@@ -41,7 +41,8 @@ func (p *planner) checkDevices(n *node) {
 	for i := range n.Devices {
 		r := &n.Devices[i]
 		if r.Problem == "" && r.Device != nil && !n.uses(r.ID) && r.Device.Taken() != "" {
-			r.Problem = fmt.Sprintf("device %s on host %s cannot be used: %s. Free and wipe it, or remove it from StorageNode %s",
+			r.Problem = fmt.Sprintf("device %s on host %s cannot be used: %s. If its data is not needed, free the device "+
+				"(docs/how-to/devices.md), otherwise remove it from StorageNode %s",
 				r.ID, n.hostName(), r.Device.Taken(), n.name)
 		}
 		if r.Problem != "" {

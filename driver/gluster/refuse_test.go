@@ -40,7 +40,7 @@ func TestRefused(t *testing.T) {
 		{"another host", nil, func(w *world) {
 			w.host(4, 0)
 			w.nodes[0].Spec.NodeSelector = map[string]string{api.LabelHostname: "h4"}
-		}, "its labels now select h4"},
+		}, "its nodeSelector now selects h4"},
 		{"a node of two clusters", nil, func(w *world) {
 			w.host(4, 1)
 			w.node(4, 1)
@@ -143,7 +143,7 @@ func TestLastGoodCopy(t *testing.T) {
 		{"it is down and the others agree", replica, down(set(0, 20, 20), 0), nobody, "", false},
 		{"it is down and the others do not agree", replica, down(set(0, 20, 30), 0), nobody, "may have the last good copy", false},
 		{"it is down and nobody knows", replica, func() []glusterd.Brick { s := down(set(0, 0, 0), 0); s[2].Heal = nil; return s }(), nobody, "it is not known what", false},
-		{"a heal is under way", replica, set(0, 5, 0), nobody, "a heal is under way", true},
+		{"a heal is under way", replica, set(0, 5, 0), nobody, "a heal is in progress", true},
 		{"another one is down", replica, down(set(0, 0, 0), 2), nobody, "10.0.0.3:/b of the same set does not serve", false},
 		{"another one is about to stop", replica, set(0, 0, 0), func(b *glusterd.Brick) bool { return b.Address == "10.0.0.2" }, "10.0.0.2:/b of the same set does not serve", false},
 		{"split-brain", replica, split, nobody, "have to be decided first", true},

@@ -41,7 +41,7 @@ func (p *planner) disagrees(n *node) string {
 		return fmt.Sprintf("%s. It runs GlusterFS %s and others run %s already: it agrees when it is restarted, and that waits: %s. Mend that; or reboot its host when "+
 			"what only it has can be missed; or %s", text, n.report.Version, n.report.Installed, cmp.Or(p.kept[n.name], "it has its turn soon"), leave)
 	}
-	return text + ". If it does not come to that by itself, " + leave
+	return text + ". If this does not resolve, " + leave
 }
 
 // singleOn is a volume of single bricks that has one on a node; nil when there is none.

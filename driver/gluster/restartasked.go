@@ -7,10 +7,10 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// judgeRestart says what is against the restart of a glusterd that the view asks for. Its bricks go on
-// meanwhile, as their processes are not its own: only where a volume asks for a quorum of the servers do
-// those of the other nodes stop when too few glusterd are left. In a pod its bricks end with it, so that
-// the pool does without the node for a while. An NFS server is a client.
+// judgeRestart says what is against the restart of a glusterd that the view asks for. Its bricks go
+// on meanwhile, as their processes are not its own: only where a volume asks for a quorum of the
+// servers do those of the other nodes stop when too few glusterd are left. In a pod its bricks end
+// with it, so that the pool does without the node for a while. An NFS server is a client.
 func (p *planner) judgeRestart() {
 	i := slices.IndexFunc(p.nodes, func(n *node) bool { return n.daemon != nil && n.daemon.Name == p.view.Restart })
 	if i < 0 {
@@ -25,7 +25,7 @@ func (p *planner) againstRestart(n *node) engine.Objection {
 	const silence = "the pool does not answer, and only the pool can say whether a volume needs a quorum of its servers"
 	switch {
 	case p.ready() && n.takesBricksAlong() && n.running():
-		return p.againstPause(n)
+		return againstPause(p, n)
 	case p.ready() && !p.reached(n): // the pool does without it already
 		return engine.Objection{}
 	case p.ready():
@@ -41,13 +41,13 @@ func (n *node) takesBricksAlong() bool {
 	return n.Host != nil && n.Host.Status.Runtime == api.RuntimePod
 }
 
-// againstPause asks what is asked when a node is stopped, for all that it serves stops meanwhile. It may speak for the pool:
-// it comes back by itself.
-func (p *planner) againstPause(n *node) engine.Objection {
+// againstPause asks what is asked when a node is stopped, for all that it serves stops meanwhile.
+// It may speak for the pool: it comes back by itself.
+func againstPause(p *planner, n *node) engine.Objection {
 	if why := p.notBack(n); why != "" {
 		return engine.Wait(api.ReasonNotReady, "%s", why)
 	}
-	if against := p.bricksNeeded(n); !against.None() {
+	if against := bricksNeeded(p, n); !against.None() {
 		return against
 	}
 	if why := p.notHealed(n); why != "" {

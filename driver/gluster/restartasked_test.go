@@ -64,8 +64,8 @@ func TestRestart_asked(t *testing.T) {
 	}
 }
 
-// In a pod the bricks of a glusterd end with it: its restart is asked for as the stop of its node is. It may speak for the
-// pool, as it comes back.
+// In a pod the bricks of a glusterd end with it: its restart is asked for as the stop of its node
+// is. It may speak for the pool, as it comes back.
 func TestRestart_asked_pod(t *testing.T) {
 	for name, tt := range map[string]struct {
 		durability *api.VolumeDurability
@@ -74,10 +74,12 @@ func TestRestart_asked_pod(t *testing.T) {
 		stale      bool // the brick of n2 lacks something
 		want       string
 	}{
-		"all is well":                       {durability: replica3(), runtime: api.RuntimePod},
-		"another node is off":               {durability: replica3(), runtime: api.RuntimePod, off: []int{3}, want: "Refuse: volume v needs it: brick "},
+		"all is well": {durability: replica3(), runtime: api.RuntimePod},
+		"another node is off": {durability: replica3(), runtime: api.RuntimePod, off: []int{3},
+			want: "Refuse: volume v needs it: brick "},
 		"another node is off, on a machine": {durability: replica3(), runtime: api.RuntimeSystemd, off: []int{3}},
-		"copies are not alike":              {durability: replica3(), runtime: api.RuntimePod, stale: true, want: "Wait: volume v needs it: 10 entries of brick "},
+		"copies are not alike": {durability: replica3(), runtime: api.RuntimePod, stale: true,
+			want: "Wait: volume v needs it: 10 entries of brick "},
 		"copies are not alike, on a machine": {
 			durability: replica3(), runtime: api.RuntimeDetached, stale: true,
 		},

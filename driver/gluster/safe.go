@@ -24,7 +24,7 @@ func needed(v *glusterd.Volume) int {
 // unsound says what of a started volume is not as it should be; nothing when all of it serves and all copies are alike.
 func unsound(v *glusterd.Volume) string {
 	if v.Unknown != "" {
-		return "not all of its state is known: " + v.Unknown
+		return "state incomplete: " + v.Unknown
 	}
 	pending := int64(0)
 	for i := range v.Bricks {
@@ -77,7 +77,7 @@ func notClean(set []glusterd.Brick) string {
 		case b.Heal.SplitBrain > 0:
 			return fmt.Sprintf("brick %s has files in split-brain, which have to be decided first", b.Name())
 		case b.Heal.Pending > 0:
-			return fmt.Sprintf("%d entries of brick %s are not the same on all copies yet: a heal is under way", b.Heal.Pending, b.Name())
+			return fmt.Sprintf("%d entries of brick %s differ between copies: a heal is in progress", b.Heal.Pending, b.Name())
 		}
 	}
 	return ""
@@ -97,8 +97,7 @@ func lastGood(set []glusterd.Brick, down int) string {
 		case b.Heal.SplitBrain > 0:
 			return fmt.Sprintf("brick %s has files in split-brain, which have to be decided first", b.Name())
 		case listed >= 0 && listed != b.Heal.Pending:
-			return fmt.Sprintf("brick %s is down and may have the last good copy of some files: the others of its set do not agree on what is to be healed. "+
-				"Bring it back, if that can be done", set[down].Name())
+			return fmt.Sprintf("brick %s is down and may have the last good copy of some files: bring it back", set[down].Name())
 		default:
 			listed = b.Heal.Pending
 		}

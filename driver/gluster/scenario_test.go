@@ -229,7 +229,7 @@ func TestPoolSilent(t *testing.T) {
 	w.settle()
 	w.gluster.silent = true
 	p := w.settle()
-	if p.Status.Status != api.StorageDegraded || p.Status.Health != healthDegraded || !contains(p.Status.Reasons, "volume v is Degraded: not all of its state is known: gluster did not answer") {
+	if p.Status.Status != api.StorageDegraded || p.Status.Health != healthDegraded || !contains(p.Status.Reasons, "volume v is Degraded: state incomplete: gluster did not answer") {
 		t.Errorf("%+v", p.Status)
 	}
 	if len(p.Commands) > 0 {

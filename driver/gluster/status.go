@@ -155,7 +155,8 @@ func (p *planner) judgeNode(n *node, because func(string, ...any)) {
 	case x == nil && n.leaving == "":
 		because("node %s is not in the pool yet", n.name)
 	case x != nil && x.State != glusterd.PeerInCluster:
-		because("node %s is in the pool as %q: what it knows of the pool is not what the others know. Its glusterd has to be mended before the pool is changed", n.name, x.State)
+		because("node %s is in the pool as %q: its glusterd has another pool configuration than the others; repair it "+
+			"before the pool can change", n.name, x.State)
 	case x != nil && !x.Connected:
 		because("node %s: its glusterd is disconnected from the pool", n.name)
 	}

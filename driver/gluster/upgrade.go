@@ -71,7 +71,7 @@ func (p *planner) followRestart(n *node) {
 // releases says which release is installed, and which one runs.
 func (n *node) releases() string {
 	if n.report.Installed == n.report.Version {
-		return fmt.Sprintf("GlusterFS %s was installed anew", n.report.Installed)
+		return fmt.Sprintf("GlusterFS %s was installed", n.report.Installed)
 	}
 	return fmt.Sprintf("GlusterFS %s is installed, and %s runs", n.report.Installed, cmp.Or(n.report.Version, "an older one"))
 }

@@ -217,7 +217,7 @@ func (p *planner) placeVolume(v *volume, want layout) bool {
 	}
 	v.status.Bricks, v.status.Capacity = nil, nil
 	if n := p.comingNode(); n != nil {
-		p.await(v, api.ReasonJoining, "node %s is on its way into the pool: where bricks go is decided when it is there", n.name)
+		p.await(v, api.ReasonJoining, "waiting for node %s to join the pool before placing bricks", n.name)
 		return false
 	}
 	size := v.declared.Spec.Size.Value()

@@ -54,7 +54,7 @@ func (p *planner) wiped(v *volume) bool {
 			p.decide(api.VerdictSkip, api.ReasonKeptAsIs, v.object(), "brick %s of node %s is left: the node is gone", b.Path, b.Node)
 		case !n.running():
 			left++
-			p.await(v, api.ReasonAgentDisconnected, "being deleted: node %s, which has brick %s, is not heard", b.Node, b.Path)
+			p.await(v, api.ReasonAgentDisconnected, "deletion waits: node %s with brick %s is disconnected", b.Node, b.Path)
 		case s != nil && s.Problem == "" && !s.lost(b.Path) && v.isOther(s.stored(b.Path).Volume):
 			p.decide(api.VerdictSkip, api.ReasonNotManaged, v.object(), "brick %s of node %s stays: it holds another volume now", b.Path, b.Node)
 		case s != nil && !s.lost(b.Path) && s.Problem == "":

@@ -83,11 +83,11 @@ func (p *planner) brickMessage(v *volume, b *glusterd.Brick, n *node, s *store) 
 	case s != nil && s.Problem != "":
 		return s.Problem
 	case s == nil && n.running():
-		return "the device or directory that it lies on is not there"
+		return "its device or directory is missing"
 	case b.State == glusterd.BrickOffline:
 		return "its process does not run"
 	case b.State == glusterd.BrickUnknown && v.pool.Silent:
-		return "nobody can be asked whether it serves: " + v.pool.Unknown
+		return "unknown whether it serves: " + v.pool.Unknown
 	case b.State == glusterd.BrickUnknown && n.daemon.Spec.State == api.WantStopped:
 		return "its node is stopped"
 	case b.State == glusterd.BrickUnknown:
@@ -134,7 +134,8 @@ func (p *planner) look(v *volume) {
 	case v.lost != "":
 		p.tellLost(v)
 	case v.refusal == "":
-		v.status.State, v.waits = api.ResourcePending, cmp.Or(v.waits, "the cluster is only observed: the pool has no such volume, and nobody makes it")
+		v.status.State, v.waits = api.ResourcePending, cmp.Or(v.waits,
+			"the cluster is in mode Observed: the volume does not exist and is not created")
 	}
 }
 
@@ -195,7 +196,7 @@ func (p *planner) judgeVolume(v *volume) (api.ResourceState, string) {
 // stillOpen is the state of a volume that serves, and that hosts can mount which spec.auth.allow does not name.
 func (p *planner) stillOpen(v *volume) (api.ResourceState, string) {
 	if why := p.failed(v); why != "" {
-		return api.ResourceDegraded, "hosts that spec.auth.allow does not name can still mount it: " + why
+		return api.ResourceDegraded, "hosts outside spec.auth.allow can still mount it: " + why
 	}
 	return api.ResourceCreating, "spec.auth.allow is being set; until then, hosts that it does not name can still mount it"
 }

@@ -56,8 +56,8 @@ func (p *planner) zonesMissing(l layout) string {
 	if room >= l.setSize() {
 		return ""
 	}
-	return fmt.Sprintf("%s may have %s of a set in one zone (spec.glusterfs.zones is Strict), and the nodes that can be used lie in %s (%s): "+
-		"declare nodes in other zones, or set spec.glusterfs.zones of the StorageCluster to Preferred",
+	return fmt.Sprintf("%s may have %s of a set in one zone (spec.glusterfs.zones is Strict), but the usable nodes "+
+		"are in %s (%s): declare nodes in other zones, or set spec.glusterfs.zones of the StorageCluster to Preferred",
 		l, words.Plural(most, "brick"), words.Plural(len(have), "zone"), strings.Join(have, "; "))
 }
 
@@ -69,8 +69,8 @@ func (p *planner) zonesTaken(m *mover) string {
 	if _, ok := p.beside(m, 0); !ok {
 		return ""
 	}
-	return "all other places lie in zones that have bricks of its set already, and spec.glusterfs.zones is Strict: declare a node in " +
-		"another zone, or set it to Preferred"
+	return "all other places are in zones that already have bricks of its set, but spec.glusterfs.zones is Strict: " +
+		"declare a node in another zone, or set spec.glusterfs.zones to Preferred"
 }
 
 // sharedZone says of the places of a volume's bricks, in its status, that one zone has more of a set than the set can do without.
@@ -85,8 +85,8 @@ func (p *planner) sharedZone(v *volume, l layout) string {
 		}
 		for _, zone := range slices.Sorted(maps.Keys(nodes)) {
 			if there := nodes[zone]; spare > 0 && len(there) > spare {
-				return fmt.Sprintf("%d of the %d bricks of a set lie in zone %d (%s), and the set can do without %d: the loss of that zone "+
-					"would take data away", len(there), len(set), zone, words.Few(there), spare)
+				return fmt.Sprintf("%d of the %d bricks of a set are in zone %d (%s), but the set tolerates the loss of %d: "+
+					"the loss of that zone would lose data", len(there), len(set), zone, words.Few(there), spare)
 			}
 		}
 	}

@@ -139,7 +139,7 @@ func (s *Server) unsettled(e *api.NFSExport, down api.ResourceState) (api.Resour
 	if st.ObservedGeneration == e.Generation {
 		return st.State, "the NFS server reads its configuration"
 	}
-	return api.ResourceCreating, "the NFS server reads its configuration; until then, it serves the export as it was before"
+	return api.ResourceCreating, "the NFS server reads its configuration; until then, it serves the earlier export"
 }
 
 // Foresee are the reports of NFS servers that do as they are told; seen are those of now.

@@ -108,8 +108,8 @@ func (p *planner) join(n *node) {
 		n.url = fixed
 	}
 	if fixed := was.Parameters[torus.ParamStore]; store(p.cluster.Name, n) != fixed {
-		n.problem("its store lies in %s and would go to %s: name the old directory in spec.directories again, or delete the node, "+
-			"which moves its data away, and make another one", fixed, store(p.cluster.Name, n))
+		n.problem("its store is in %s and would move to %s: name the old directory in spec.directories again, or delete "+
+			"the node, which moves its data away, and create another", fixed, store(p.cluster.Name, n))
 	}
 }
 

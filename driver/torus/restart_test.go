@@ -32,7 +32,7 @@ func TestRestart_asked(t *testing.T) {
 	}{
 		"a torusd, and all is well":       {daemon: "c-torusd-n2"},
 		"an etcd, and all is well":        {daemon: "c-etcd-n2"},
-		"a torusd while another is away":  {"c-torusd-n2", true, nil, "Refuse: each block lies on 2 peers, and with it 2 peers would be away"},
+		"a torusd while another is away":  {"c-torusd-n2", true, nil, "Refuse: each block is on 2 peers, but with it 2 peers would be away"},
 		"the torusd that is away":         {"c-torusd-n1", true, nil, ""},
 		"an etcd while another is away":   {"c-etcd-n2", true, nil, "Refuse: it holds a member of the cluster's etcd, and without it no majority of the members would run"},
 		"a torusd while nobody answers":   {"c-torusd-n2", false, silent, "Refuse: Torus does not answer"},

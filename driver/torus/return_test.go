@@ -103,7 +103,7 @@ func TestReplication_noRoom(t *testing.T) {
 	w := given(t, 3)
 	w.full(80)
 	w.cluster.Spec.Torus.Replication = 3
-	if p := w.settle(); !contains(decisions(p, api.VerdictRefuse), "replication cannot go from 2 to 3") || w.torus.replication != 2 {
+	if p := w.settle(); !contains(decisions(p, api.VerdictRefuse), "cannot change replication from 2 to 3") || w.torus.replication != 2 {
 		t.Errorf("%v", decisions(p))
 	}
 }

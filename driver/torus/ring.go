@@ -97,7 +97,8 @@ func (p *planner) planRing() {
 		}
 		p.command(torus.VerbPeerAdd, strings.Join(peers, " "), nil, api.RiskNone, "%s joins the ring: %s", words.Plural(len(joining), "node"), words.Few(names))
 	case len(joining) > 0:
-		p.decide(api.VerdictWait, api.ReasonInsufficientNodes, "ring", "%d of the %s that each block lies on are heard", members+len(joining), words.Plural(p.copies(), "peer"))
+		p.decide(api.VerdictWait, api.ReasonInsufficientNodes, "ring", "only %d of the %s of each block are connected",
+			members+len(joining), words.Plural(p.copies(), "peer"))
 	case members > 0 && p.word.Replication != p.copies():
 		p.setReplication()
 	}
@@ -141,19 +142,20 @@ func (p *planner) leave(n *node, turn string) bool {
 	x := p.peer(n)
 	switch {
 	case p.isMember(n) && !p.begun():
-		return tell(api.VerdictRefuse, api.ReasonQuorumAtRisk, "it holds a member of the cluster's etcd, and the others were made to have it. Declare the node again or make the host "+
-			"active, or delete the cluster, which holds nothing yet, and declare it anew")
+		return tell(api.VerdictRefuse, api.ReasonQuorumAtRisk,
+			"it holds a member of the cluster's etcd, which the other nodes expect. Declare the node again or make the host "+
+				"active, or delete the cluster, which has no data yet, and declare it again")
 	case !p.everUp() && !p.isMember(n):
 		p.dismiss(n)
 		return false
 	case p.isMember(n):
-		return tell(api.VerdictRefuse, api.ReasonQuorumAtRisk, "it holds a member of the cluster's etcd, which is not moved. Declare the node again or make the host active, "+
-			"and let a node without one go")
+		return tell(api.VerdictRefuse, api.ReasonQuorumAtRisk, "it holds a member of the cluster's etcd, which cannot "+
+			"move. Declare the node again or make the host active, and remove a node without a member")
 	case p.word == nil:
 		return tell(api.VerdictWait, api.ReasonNotAnswering, "its blocks are unknown yet")
 	case x == nil && n.report != nil && n.report.UUID != "" && p.word.Replication < 2:
-		return tell(api.VerdictWait, api.ReasonWouldLoseData, "its torusd is not heard, and there are no other copies of the blocks that it may still have: bring it back; "+
-			"if it is lost, raise spec.torus.replication to let it go")
+		return tell(api.VerdictWait, api.ReasonWouldLoseData, "its torusd is disconnected, and it may have the only "+
+			"copies of blocks: bring it back; if it is lost, raise spec.torus.replication to remove it")
 	case x == nil && n.report != nil && n.report.UUID != "" && (p.moving() != "" || p.word.Count(torus.PeerDown) > 0):
 		return tell(api.VerdictWait, api.ReasonDataNotClean, "torusd disconnected; the other peers still copy its blocks")
 	case x == nil:
@@ -169,7 +171,8 @@ func (p *planner) leave(n *node, turn string) bool {
 		return tell(against.Verdict, against.Reason, "%s", against.Message)
 	}
 	if x.State == torus.PeerDown {
-		p.command(torus.VerbPeerForce, x.UUID, nil, api.RiskRedundancy, "%s, and its torusd is not heard: the others make new copies of its blocks", n.leaving)
+		p.command(torus.VerbPeerForce, x.UUID, nil, api.RiskRedundancy,
+			"%s, and its torusd is disconnected: the other peers copy its blocks", n.leaving)
 	} else {
 		p.command(torus.VerbPeerRemove, x.UUID, nil, api.RiskNone, "%s: its blocks move to the other peers", n.leaving)
 	}
@@ -187,8 +190,9 @@ func (p *planner) cannotLeave(n *node, turn string) engine.Objection {
 	copies := max(p.copies(), p.word.Replication)
 	switch {
 	case up < copies:
-		return engine.Refusal(api.ReasonInsufficientNodes, "each block lies on %s, and without it %s would be up: declare another node first, "+
-			"or lower spec.torus.replication", words.Plural(copies, "peer"), words.Plural(up, "peer"))
+		return engine.Refusal(api.ReasonInsufficientNodes,
+			"each block is on %s, but without it %s would be up: declare another node first, or lower spec.torus.replication",
+			words.Plural(copies, "peer"), words.Plural(up, "peer"))
 	case p.noRoom(p.peer(n)) != "":
 		return engine.Refusal(api.ReasonInsufficientSpace, "%s", p.noRoom(p.peer(n)))
 	case p.in(n, torus.PeerDown) && down+1 >= min(p.copies(), p.word.Replication):
@@ -301,7 +305,8 @@ func (p *planner) torusNeeds(n *node) engine.Objection {
 	case p.in(n, torus.PeerAvail) || p.peer(n) == nil:
 		return engine.Objection{}
 	case away+1 >= p.word.Replication:
-		return engine.Refusal(api.ReasonNotOkToStop, "each block lies on %s, and with it %s would be away", words.Plural(p.word.Replication, "peer"), words.Plural(away+1, "peer"))
+		return engine.Refusal(api.ReasonNotOkToStop, "each block is on %s, but with it %s would be away",
+			words.Plural(p.word.Replication, "peer"), words.Plural(away+1, "peer"))
 	case p.moving() != "":
 		return engine.Wait(api.ReasonMovingData, "%s", p.moving())
 	}

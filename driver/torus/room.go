@@ -40,7 +40,7 @@ func (p *planner) judgeRoom(n *node, because func(string, ...any)) {
 	}
 	what := "nearly full"
 	if percent(x) >= fullPercent {
-		what = "full: it takes no more blocks"
+		what = "full: no space for more blocks"
 	}
 	because("node %s: its store is %s (%s of %s used); add nodes, or delete volumes", n.name, what, torus.SizeText(x.Used), torus.SizeText(x.Size))
 }
@@ -79,8 +79,9 @@ func (p *planner) noRoomFor(copies int) string {
 	if used == 0 || len(members) < copies || fits(members, copies, wanted) {
 		return ""
 	}
-	return fmt.Sprintf("replication cannot go from %d to %d: all copies would take %s, and the ring has %s, of which %d %% are filled at most: "+
-		"add a node, or leave spec.torus.replication at %d", p.word.Replication, copies, torus.SizeText(wanted), torus.SizeText(sizeOf(members)), fullPercent, p.word.Replication)
+	return fmt.Sprintf("cannot change replication from %d to %d: all copies need %s, but the ring has %s, of which at "+
+		"most %d %% are filled; add a node, or leave spec.torus.replication at %d",
+		p.word.Replication, copies, torus.SizeText(wanted), torus.SizeText(sizeOf(members)), fullPercent, p.word.Replication)
 }
 
 func sizeOf(peers []torus.Peer) (size int64) {
@@ -114,8 +115,8 @@ func (p *planner) returned(n *node) bool {
 }
 
 func (p *planner) notWhole(n *node) string {
-	return fmt.Sprintf("node %s came back, and the blocks that it missed are copied to it: until what it stores (%s) has stayed the same for a while, "+
-		"some blocks may have too few copies", n.name, torus.SizeText(p.peer(n).Used))
+	return fmt.Sprintf("node %s came back, and its missing blocks are being copied: some blocks may have too few "+
+		"copies until its used space (%s) has been constant for a while", n.name, torus.SizeText(p.peer(n).Used))
 }
 
 // moving says why copies of blocks are being made, or may be; nothing when the ring is at rest.

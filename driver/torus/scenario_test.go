@@ -132,7 +132,7 @@ func given(t tester, nodes int) *world {
 func TestNodeNeeded(t *testing.T) {
 	w := given(t, 2)
 	w.undeclare("n2")
-	if p := w.settle(); !contains(decisions(p, api.VerdictRefuse), "each block lies on 2 peers, and without it 1 peer would be up") || len(w.torus.ring) != 2 {
+	if p := w.settle(); !contains(decisions(p, api.VerdictRefuse), "each block is on 2 peers, but without it 1 peer would be up") || len(w.torus.ring) != 2 {
 		t.Errorf("%v", decisions(p))
 	}
 }
@@ -203,7 +203,7 @@ func TestVolumes(t *testing.T) {
 	w.volume("c", "1Gi").Spec.Options = api.VolumeOptions{"a.b": "1"}
 	w.volume("d", "1Gi").Spec.Auth.Allow = []string{"10.0.0.1"}
 	p := w.settle()
-	for _, part := range []string{"Refuse volume/b: Torus keeps the same number", "Refuse volume/c: Torus's volumes have no options", "Refuse volume/d: Torus serves whoever"} {
+	for _, part := range []string{"Refuse volume/b: Torus keeps the same number", "Refuse volume/c: Torus's volumes have no options", "Refuse volume/d: Torus has no authentication"} {
 		if !contains(decisions(p), part) {
 			t.Errorf("no %q in %v", part, decisions(p))
 		}
@@ -284,7 +284,7 @@ func TestNodeChanges(t *testing.T) {
 	w.nodeNamed("n1").Spec.Torus.Port = 40001
 	w.nodeNamed("n2").Spec.Directories = []string{"/srv"}
 	p := w.settle()
-	for _, part := range []string{"its address would change from http://10.0.0.1:40000 to http://10.0.0.1:40001", "its store lies in ${DATA}/store and would go to /srv/c-torusd-n2"} {
+	for _, part := range []string{"its address would change from http://10.0.0.1:40000 to http://10.0.0.1:40001", "its store is in ${DATA}/store and would move to /srv/c-torusd-n2"} {
 		if !contains(decisions(p, api.VerdictRefuse), part) {
 			t.Errorf("no %q in %v", part, decisions(p))
 		}

@@ -54,7 +54,8 @@ func (p *planner) whyOffline() []string {
 	up, down := p.word.Count(torus.PeerOK), p.word.Count(torus.PeerDown)
 	switch {
 	case up < p.copies() && up < cmp.Or(p.word.Replication, p.copies()) || up == 0:
-		return []string{fmt.Sprintf("%d of the %s that each block lies on are in the ring and up", up, words.Plural(p.copies(), "peer"))}
+		return []string{fmt.Sprintf("only %d of the %s of each block are in the ring and up",
+			up, words.Plural(p.copies(), "peer"))}
 	case down >= p.word.Replication:
 		return []string{fmt.Sprintf("%s of the ring are down, as many as hold each block: some blocks may be out of reach", words.Plural(down, "peer"))}
 	}

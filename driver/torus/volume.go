@@ -71,13 +71,15 @@ func (p *planner) judge(v, next *api.Volume) {
 	case refusal != "":
 		s.State, s.Message = api.ResourcePending, refusal
 	case p.word.Count(torus.PeerOK) < p.copies():
-		s.State, s.Message = api.ResourcePending, fmt.Sprintf("each block lies on %s, and %d are up", words.Plural(p.copies(), "peer"), p.word.Count(torus.PeerOK))
+		s.State, s.Message = api.ResourcePending, fmt.Sprintf("each block is on %s, but %d are up",
+			words.Plural(p.copies(), "peer"), p.word.Count(torus.PeerOK))
 		p.decide(api.VerdictWait, api.ReasonInsufficientNodes, object, "%s", s.Message)
 	default:
 		s.State, s.Message, s.ID, s.Source = api.ResourceCreating, "", "", ""
 		meta.RemoveStatusCondition(&s.Conditions, api.ResourcePresent)
 		if p.cluster.ModeOf() == api.ClusterObserved {
-			s.State, s.Message = api.ResourcePending, "the cluster is only observed: Torus has no such volume, and nobody makes it"
+			s.State, s.Message = api.ResourcePending, "the cluster is in mode Observed: the volume does not exist and is "+
+				"not created"
 		}
 		p.command(torus.VerbCreate, v.Name, map[string]string{torus.ParamBytes: strconv.FormatInt(v.Spec.Size.Value(), 10)}, api.RiskNone,
 			"the cluster has no volume %s", v.Name)
@@ -120,7 +122,7 @@ func (p *planner) refusal(v *api.Volume) string {
 	case len(v.Spec.Options) > 0:
 		return "Torus's volumes have no options: remove spec.options"
 	case len(v.Spec.Auth.Allow) > 0:
-		return "Torus serves whoever reaches its network: remove spec.auth, and keep others out of the network"
+		return "Torus has no authentication: remove spec.auth, and keep other machines out of its network"
 	}
 	wanted := torus.SizeText(v.Spec.Size.Value())
 	if p.word == nil || p.word.Volume(v.Name) == nil {

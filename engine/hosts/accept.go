@@ -81,16 +81,18 @@ func (c Config) daemonOf(ctx context.Context, a *api.Action) (*api.Daemon, error
 func daemonOn(a *api.Action, v *engine.HostView) (*api.Daemon, error) {
 	name, ok := strings.CutPrefix(a.Spec.Target, "daemon/")
 	if !ok {
-		return nil, refuse("the target %q is no daemon: it has to be daemon/NAME", a.Spec.Target)
+		return nil, refuse("the target %q is not a daemon: it must be daemon/NAME", a.Spec.Target)
 	}
 	i := slices.IndexFunc(v.Daemons, func(d api.Daemon) bool { return d.Namespace == a.Namespace && d.Name == name })
 	switch {
 	case i < 0:
-		return nil, refuse("there is no daemon %s of namespace %s on host %s: see 'holdfast get daemons'", name, a.Namespace, a.Spec.Host)
+		return nil, refuse("daemon %s of namespace %s does not exist on host %s: see 'holdfast get daemons'",
+			name, a.Namespace, a.Spec.Host)
 	case v.Daemons[i].DeletionTimestamp != nil:
 		return nil, refuse("daemon %s is being removed", name)
 	case v.Daemons[i].Spec.State != api.WantRunning:
-		return nil, refuse("daemon %s is wanted %s, not Running: %s", name, v.Daemons[i].Spec.State, unwantedWhy(&v.Daemons[i], v.Host))
+		return nil, refuse("the desired state of daemon %s is %s, not Running: %s",
+			name, v.Daemons[i].Spec.State, unwantedWhy(&v.Daemons[i], v.Host))
 	}
 	return &v.Daemons[i], nil
 }
@@ -100,14 +102,15 @@ func unwantedWhy(d *api.Daemon, h *api.Host) string {
 	if mode := h.ModeOf(); mode != api.HostActive || d.Spec.State != api.WantStopped {
 		return fmt.Sprintf("host %s is in mode %s", h.Name, mode)
 	}
-	return fmt.Sprintf("'holdfast why %s' says why. If it is held back, 'holdfast daemon start %s' has it try again", d.Name, d.Name)
+	return fmt.Sprintf("see 'holdfast why %s'; if it is held back, start it with 'holdfast daemon start %s'",
+		d.Name, d.Name)
 }
 
 func onDaemon(a *api.Action) bool { return strings.HasPrefix(a.Spec.Kind, "daemon.") }
 
 func checkForce(a *api.Action) error {
 	if force, said := a.Spec.Parameters[ParamForce]; said && force != Yes {
-		return refuse("the parameter %q is %q, and can only be %q", ParamForce, force, Yes)
+		return refuse("the parameter %q is %q, but must be %q", ParamForce, force, Yes)
 	}
 	return nil
 }

@@ -79,13 +79,13 @@ func TestAcceptAgents_storage(t *testing.T) {
 		waitsFor   string // what it waits for in its turn
 	}{
 		"nothing is against it":      {state: api.DaemonRunning, words: []string{""}},
-		"it is refused":              {state: api.DaemonRunning, words: []string{refuses}, refused: "toy t: it is the last copy; 'holdfast daemon restart d --force' restarts it nonetheless", waitsFor: "toy t to allow it: it is the last copy; 'holdfast daemon restart d --force' restarts it nonetheless"},
+		"it is refused":              {state: api.DaemonRunning, words: []string{refuses}, refused: "toy t: it is the last copy; to restart it in any case: 'holdfast daemon restart d --force'", waitsFor: "toy t to allow it: it is the last copy; to restart it in any case: 'holdfast daemon restart d --force'"},
 		"it would do for a moment":   {state: api.DaemonRunning, words: []string{refuses, ""}},
-		"something else passes":      {state: api.DaemonRunning, words: []string{waits}, waitsFor: "toy t to allow it: copies are being made; 'holdfast"},
+		"something else passes":      {state: api.DaemonRunning, words: []string{waits}, waitsFor: "toy t to allow it: copies are being made; to restart it in any case: 'holdfast"},
 		"it does not run":            {state: api.DaemonBackOff, words: []string{refuses}},
 		"nobody knows of it":         {words: []string{refuses}},
 		"it is wanted nonetheless":   {state: api.DaemonRunning, words: []string{refuses}, parameters: forced},
-		"a word that is none":        {state: api.DaemonRunning, words: []string{""}, parameters: map[string]api.ActionParameter{hosts.ParamForce: "yes"}, refused: `the parameter "force" is "yes", and can only be "Yes"`},
+		"a word that is none":        {state: api.DaemonRunning, words: []string{""}, parameters: map[string]api.ActionParameter{hosts.ParamForce: "yes"}, refused: `the parameter "force" is "yes", but must be "Yes"`},
 		"nobody can be asked":        {state: api.DaemonRunning, words: []string{""}, err: errors.New("no route to host")},
 		"an older one is under way":  {state: api.DaemonRunning, words: []string{refuses}, underWay: other(api.ActionDaemonRestart, api.ActionRunning, time.Hour, "t", "h2"), waitsFor: "it is the last copy"},
 		"an older one waits, too":    {state: api.DaemonRunning, words: []string{refuses}, underWay: other(api.ActionDaemonRestart, api.ActionPendingSchedule, time.Hour, "t", "h2"), refused: "it is the last copy", waitsFor: "it is the last copy"},

@@ -26,8 +26,9 @@ func (j *job) back(step string) (wait *action.Progress, err error) {
 		return nil, j.notGone()
 	}
 	return &action.Progress{
-		Message: fmt.Sprintf("nothing is left on host %s", j.Host.Name), Recheck: watchful,
-		WaitsFor: fmt.Sprintf("the agent of host %s, which is heard, to be silent again, or to be heard until %s, as it is not gone then",
+		Message: fmt.Sprintf("host %s is empty", j.Host.Name), Recheck: watchful,
+		WaitsFor: fmt.Sprintf("the agent of host %s, which reconnected although the host was declared gone: if it stays "+
+			"connected until %s, the action ends and keeps the host; if it disconnects, the action continues",
 			j.Host.Name, heard.LastTransitionTime.Add(hostDead).UTC().Format("15:04:05 MST")),
 	}, nil
 }
@@ -37,8 +38,8 @@ func (j *job) notGone() error {
 	if j.action.Spec.Kind == Replace && len(j.Nodes) > 0 {
 		verb = "replace"
 	}
-	return refuse("%v. None of its disks is wiped for this; to empty it, with its disks wiped where deletionPolicy is Wipe, run 'holdfast host %s %s' without --gone",
-		dead(j.Host, true), verb, j.Host.Name)
+	return refuse("%v. No disk was wiped. To empty the host, and wipe its disks where deletionPolicy is Wipe, run "+
+		"'holdfast host %s %s' without --gone", dead(j.Host, true), verb, j.Host.Name)
 }
 
 // disksBack lets the policies of the clusters hold for the disks of a host again, if all is as it was before somebody said that it is gone. While
@@ -52,7 +53,8 @@ func (j *job) disksBack(h *api.Host) string {
 		engine.KeepDisks(h, false)
 		return ""
 	}
-	return fmt.Sprintf("; whatever is removed from it, its disks are kept, until 'holdfast host drain %s' or 'holdfast host remove %s' without --gone", h.Name, h.Name)
+	return fmt.Sprintf("; its disks are kept until 'holdfast host drain %s' or 'holdfast host remove %s' without --gone",
+		h.Name, h.Name)
 }
 
 // begun says whether one of the steps of the action was begun.

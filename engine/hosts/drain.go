@@ -20,7 +20,7 @@ func (c Config) drain() *handler {
 		Config: c,
 		kind: action.Kind{
 			Name: Drain, Mode: action.Rolling, Timeout: slowly,
-			Summary: "move data and daemons from a host to others, and place nothing new there",
+			Summary: "move data and daemons from a host to others, and place no new daemons there",
 		},
 		check: func(ctx context.Context, j *job) error { return j.allow(ctx, api.HostDrain) },
 		steps: []step{beginDrain(), {name: "move-daemons", do: moved}},
@@ -35,8 +35,8 @@ func beginDrain() step {
 		if j.Host.ModeOf() != api.HostDrain {
 			return fmt.Sprintf("host %s is in mode %s", name, j.Host.ModeOf())
 		}
-		return fmt.Sprintf("host %s stays in mode Drain, so that nothing is moved back and what is left goes on moving: run the same command again to "+
-			"go on, or 'holdfast host maintenance exit %s' to take the host back", name, name)
+		return fmt.Sprintf("host %s stays in mode Drain and its data keeps moving: run the same command again to "+
+			"continue, or 'holdfast host maintenance exit %s' to return the host", name, name)
 	})
 }
 
@@ -51,7 +51,7 @@ func moved(ctx context.Context, j *job) (action.Progress, error) {
 		p.Message, err = j.isEmpty(ctx)
 		return p, err
 	case j.silent() && len(cleared) > 0:
-		p.WaitsFor = fmt.Sprintf("the agent of host %s, which is silent, to clear away %s; if the machine will not come back, "+
+		p.WaitsFor = fmt.Sprintf("the agent of host %s, disconnected, to remove %s; if the machine will not come back, "+
 			"cancel this and use 'holdfast host remove %s --gone'", j.Host.Name, words.Few(cleared), j.Host.Name)
 	}
 	return p, nil

@@ -69,8 +69,9 @@ func (j *job) offText(ctx context.Context) (says string, waitsFor []string, err 
 		return "", nil, err
 	}
 	if only {
-		return fmt.Sprintf(". It is the only server, and holds the state of the control plane: while it is off nothing can be changed; before it goes for good "+
-			"let another one join ('holdfast token create --role server'), and run 'holdfast host remove %s'", j.Host.Name), nil, nil
+		return fmt.Sprintf(". It is the only server: while it is off, you cannot change anything. Before you retire it, "+
+			"join another server ('holdfast token create --role server') and run 'holdfast host remove %s'",
+			j.Host.Name), nil, nil
 	}
 	all, err := j.obstacles(ctx)
 	return "", waitsOf(all), err
@@ -98,7 +99,7 @@ func (j *job) mayBeOff(ctx context.Context, p action.Progress) (action.Progress,
 		return p, err
 	}
 	p.Done, p.WaitsFor = false, strings.Join(waitsFor, "; ")
-	p.Message = "its daemons are stopped; it must not be switched off yet"
+	p.Message = "its daemons are stopped; do not power it off yet"
 	return p, nil
 }
 
@@ -106,7 +107,8 @@ func (j *job) mayBeOff(ctx context.Context, p action.Progress) (action.Progress,
 func (j *job) isEmpty(ctx context.Context) (string, error) {
 	says, waitsFor, err := j.offText(ctx)
 	if err != nil || len(waitsFor) == 0 {
-		return fmt.Sprintf("host %s is drained: nothing is left on it%s", j.Host.Name, says), err
+		return fmt.Sprintf("host %s is drained%s", j.Host.Name, says), err
 	}
-	return fmt.Sprintf("host %s is drained: nothing is left on it. It must not be switched off yet; that needs %s", j.Host.Name, strings.Join(waitsFor, "; ")), nil
+	return fmt.Sprintf("host %s is drained. Do not power it off yet: waiting for %s",
+		j.Host.Name, strings.Join(waitsFor, "; ")), nil
 }

@@ -32,10 +32,10 @@ func TestMaintenance_ofServers(t *testing.T) {
 		refused, waits, adds string
 		drainedSays          string
 	}{
-		"nothing is against it": {hosts: []string{"h1", "h2"}, drainedSays: "nothing is left on it"},
-		"a standby takes over":  {hosts: []string{"h1", "h2"}, obstacles: []hosts.Obstacle{passes}, waits: "its seat to be taken", drainedSays: "must not be switched off yet; that needs its seat to be taken"},
-		"nobody takes over":     {hosts: []string{"h1", "h2"}, obstacles: []hosts.Obstacle{stays}, refused: "no quorum would be left", waits: "its seat to be taken", drainedSays: "must not be switched off yet"},
-		"it is the only server": {hosts: []string{"h1"}, obstacles: []hosts.Obstacle{stays}, adds: "while it is off nothing can be changed", drainedSays: "It is the only server, and holds the state"},
+		"nothing is against it": {hosts: []string{"h1", "h2"}, drainedSays: "host h1 is drained"},
+		"a standby takes over":  {hosts: []string{"h1", "h2"}, obstacles: []hosts.Obstacle{passes}, waits: "its seat to be taken", drainedSays: "Do not power it off yet: waiting for its seat to be taken"},
+		"nobody takes over":     {hosts: []string{"h1", "h2"}, obstacles: []hosts.Obstacle{stays}, refused: "no quorum would be left", waits: "its seat to be taken", drainedSays: "Do not power it off yet"},
+		"it is the only server": {hosts: []string{"h1"}, obstacles: []hosts.Obstacle{stays}, adds: "while it is off, you cannot change anything", drainedSays: "It is the only server: while it is off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := handlers(servers(t, tt.hosts...), &planner{}, func(context.Context, *api.Host) ([]hosts.Obstacle, error) { return tt.obstacles, nil })

@@ -139,7 +139,7 @@ func (h *handler) open(ctx context.Context, a *api.Action) (*job, error) {
 		return nil, fmt.Errorf("while reading host %s: %w", a.Spec.Host, err)
 	}
 	if v.Host.CreationTimestamp.After(a.CreationTimestamp.Time) {
-		return nil, refuse("the host %s that this action was meant for is gone, and another one joined by its name", a.Spec.Host)
+		return nil, refuse("host %s was replaced by another machine of its name", a.Spec.Host)
 	}
 	return &job{h.Config, a, v}, nil
 }
@@ -148,7 +148,7 @@ func (h *handler) open(ctx context.Context, a *api.Action) (*job, error) {
 func (h *handler) Check(ctx context.Context, a *api.Action) error {
 	j, err := h.open(ctx, a)
 	if errors.Is(err, engine.ErrNotFound) {
-		return refuse("there is no host %s", a.Spec.Host)
+		return refuse("host %s does not exist", a.Spec.Host)
 	}
 	if err != nil {
 		return err
@@ -174,9 +174,9 @@ func (h *handler) Step(ctx context.Context, a *api.Action, name string) (action.
 	j, err := h.open(ctx, a)
 	switch {
 	case errors.Is(err, engine.ErrNotFound) && h.removes():
-		return action.Progress{Done: true, Message: fmt.Sprintf("host %s is removed", a.Spec.Host)}, nil
+		return action.Progress{Done: true, Message: fmt.Sprintf("host %s was removed", a.Spec.Host)}, nil
 	case errors.Is(err, engine.ErrNotFound):
-		return action.Progress{}, refuse("host %s was deleted meanwhile", a.Spec.Host)
+		return action.Progress{}, refuse("host %s was deleted", a.Spec.Host)
 	case err != nil:
 		return action.Progress{}, err
 	}

@@ -94,13 +94,13 @@ func TestCheck(t *testing.T) {
 		"fine":                   {planner: &planner{}, action: newAction(hosts.Drain, "h1")},
 		"another host's refusal": {planner: decision("host/h2", api.VerdictRefuse), action: newAction(hosts.Drain, "h1")},
 		"a wait is no refusal":   {planner: decision("host/h1", api.VerdictWait), action: newAction(hosts.Drain, "h1")},
-		"refused":                {planner: decision("host/h1", api.VerdictRefuse), action: newAction(hosts.EnterMaintenance, "h1"), refused: true, err: "toy t: the last copy is there"},
-		"no such host":           {planner: &planner{}, action: newAction(hosts.Drain, "h9"), refused: true, err: "there is no host h9"},
+		"refused":                {planner: decision("host/h1", api.VerdictRefuse), action: newAction(hosts.EnterMaintenance, "h1"), refused: true, err: "cluster t: the last copy is there"},
+		"no such host":           {planner: &planner{}, action: newAction(hosts.Drain, "h9"), refused: true, err: "host h9 does not exist"},
 		"target and host differ": {planner: &planner{}, action: wrong, refused: true, err: "spec.target must be host/NAME"},
-		"joined anew":            {planner: &planner{}, action: old, refused: true, err: "another one joined by its name"},
-		"no heir":                {planner: &planner{}, action: newAction(hosts.Replace, "h1"), refused: true, err: "there is no host"},
+		"joined anew":            {planner: &planner{}, action: old, refused: true, err: "was replaced by another machine of its name"},
+		"no heir":                {planner: &planner{}, action: newAction(hosts.Replace, "h1"), refused: true, err: "does not exist"},
 		"storage does not answer": {
-			planner: &planner{errors: []engine.NodeError{{Message: "no answer"}}}, action: newAction(hosts.Drain, "h1"), err: "nobody knows how cluster t is: no answer",
+			planner: &planner{errors: []engine.NodeError{{Message: "no answer"}}}, action: newAction(hosts.Drain, "h1"), err: "state of cluster t unknown: no answer",
 		},
 		"the store fails":             {planner: &planner{err: errors.New("no quorum")}, action: newAction(hosts.Drain, "h1"), err: "no quorum"},
 		"a type that nobody can plan": {planner: nil, action: newAction(hosts.Drain, "h1")},
@@ -131,7 +131,7 @@ func TestCheck_servers(t *testing.T) {
 	}{
 		"the only one":       {nil, "is the only server"},
 		"two others":         {[]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue}, ""},
-		"one of two is dead": {[]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse}, "of the 2 that would be left s1 cannot be heard"},
+		"one of two is dead": {[]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse}, "of the 2 other servers s1 do not answer"},
 		"one other":          {[]metav1.ConditionStatus{metav1.ConditionTrue}, ""},
 		"the other is dead":  {[]metav1.ConditionStatus{metav1.ConditionFalse}, "needs a majority"},
 	} {
@@ -194,7 +194,7 @@ func TestExitMaintenance_empty(t *testing.T) {
 	h, a := handlers(w, &planner{})[hosts.ExitMaintenance], newAction(hosts.ExitMaintenance, "h2")
 	steps := h.Kind().Steps
 	p, err := h.Step(t.Context(), a, steps[len(steps)-1])
-	if err != nil || !p.Done || p.Message != "host h2 is active: there are no daemons on it" {
+	if err != nil || !p.Done || p.Message != "host h2 is active: it has no daemons" {
 		t.Errorf("%+v %v", p, err)
 	}
 }
@@ -211,7 +211,7 @@ func TestUndo(t *testing.T) {
 		{hosts.ExitMaintenance, action.ReasonTimedOut, api.HostMaintenance, api.HostActive, "host h1 stays in mode Active"},
 		{hosts.EnterMaintenance, action.ReasonTimedOut, api.HostActive, api.HostActive, "host h1 is in mode Active"},
 		{hosts.Drain, action.ReasonCancelled, api.HostActive, api.HostActive, "host h1 is in mode Active"},
-		{hosts.Drain, action.ReasonTimedOut, api.HostActive, api.HostDrain, "run the same command again to go on, or 'holdfast host maintenance exit h1'"},
+		{hosts.Drain, action.ReasonTimedOut, api.HostActive, api.HostDrain, "run the same command again to continue, or 'holdfast host maintenance exit h1'"},
 		{hosts.Remove, action.ReasonTimedOut, api.HostActive, api.HostDrain, "host h1 stays in mode Drain"},
 		{hosts.Remove, action.ReasonRefused, api.HostActive, api.HostDrain, "host h1 stays in mode Drain"},
 		{hosts.Replace, action.ReasonTimedOut, api.HostActive, api.HostDrain, "host h1 stays in mode Drain"},
@@ -248,7 +248,7 @@ func TestStep_heardAgain(t *testing.T) {
 					_, err := h.Step(t.Context(), a, "tell-storage")
 					must(t, err)
 					must(t, w.SilenceAgent(t.Context(), "h1", false))
-					if _, err := h.Step(t.Context(), a, name); !errors.Is(err, action.ErrRefused) || !strings.Contains(err.Error(), "host h1 is said to be gone, and its agent is heard") ||
+					if _, err := h.Step(t.Context(), a, name); !errors.Is(err, action.ErrRefused) || !strings.Contains(err.Error(), "--gone refused: the agent of host h1 is connected") ||
 						!strings.Contains(err.Error(), "run 'holdfast host remove h1' without --gone") {
 						t.Errorf("step %s: %v", name, err)
 					}
@@ -280,7 +280,7 @@ func back(t *testing.T, w *sim.World, h action.Handler, a *api.Action, begun int
 	}
 	v, err := w.Host(t.Context(), "h1")
 	must(t, err)
-	if kept = engine.DisksKept(v.Host); kept != strings.Contains(message, "its disks are kept, until 'holdfast host drain h1'") {
+	if kept = engine.DisksKept(v.Host); kept != strings.Contains(message, "its disks are kept until 'holdfast host drain h1'") {
 		t.Errorf("it says %q; its disks are kept: %t", message, kept)
 	}
 	return v, kept
@@ -306,7 +306,7 @@ func TestStep_heardAtTheEnd(t *testing.T) {
 		heard := func(since time.Duration) { is(metav1.ConditionTrue, since) }
 		heard(time.Second)
 		h, a := handlers(w, &planner{})[kind], saidGone(kind)
-		if p, err := h.Step(t.Context(), a, "empty-host"); err != nil || p.Done || p.Recheck == 0 || !strings.Contains(p.WaitsFor, "to be silent again") {
+		if p, err := h.Step(t.Context(), a, "empty-host"); err != nil || p.Done || p.Recheck == 0 || !strings.Contains(p.WaitsFor, "which reconnected although") {
 			t.Errorf("%s: heard for a moment: %+v, %v", kind, p, err)
 		}
 		heard(3 * time.Minute)
@@ -314,8 +314,8 @@ func TestStep_heardAtTheEnd(t *testing.T) {
 			t.Errorf("%s: heard for minutes: %+v, %v", kind, p, err)
 		}
 		is(metav1.ConditionFalse, time.Minute) // its agent may be back by now, and have cleared away the last of its daemons
-		if p, err := h.Step(t.Context(), a, "empty-host"); err != nil || p.Done || p.Recheck == 0 || !strings.Contains(p.WaitsFor, "to be silent until") {
-			t.Errorf("%s: silent for a minute: %+v, %v", kind, p, err)
+		if p, err := h.Step(t.Context(), a, "empty-host"); err != nil || p.Done || p.Recheck == 0 || !strings.Contains(p.WaitsFor, "to stay disconnected until") {
+			t.Errorf("%s: disconnected for a minute: %+v, %v", kind, p, err)
 		}
 		is(metav1.ConditionFalse, 3*time.Minute)
 		if p, err := h.Step(t.Context(), a, "empty-host"); err != nil || !p.Done {
@@ -346,10 +346,10 @@ func TestStep_hostDead(t *testing.T) {
 			return h.Step(t.Context(), saidGone(hosts.Remove), "empty-host")
 		}
 		if p, err := step(metav1.ConditionFalse, dead-10*time.Second); err != nil || p.Done {
-			t.Errorf("%s: silent for less: %+v, %v", name, p, err)
+			t.Errorf("%s: disconnected for less: %+v, %v", name, p, err)
 		}
 		if p, err := step(metav1.ConditionFalse, dead+time.Second); err != nil || !p.Done {
-			t.Errorf("%s: silent for as long: %+v, %v", name, p, err)
+			t.Errorf("%s: disconnected for as long: %+v, %v", name, p, err)
 		}
 		if p, err := step(metav1.ConditionTrue, dead-10*time.Second); err != nil || p.Done {
 			t.Errorf("%s: heard for less: %+v, %v", name, p, err)
@@ -413,10 +413,10 @@ func TestAcceptAgents(t *testing.T) {
 		"fine":            {"daemon.restart", "h1", "daemon/d", ""},
 		"another kind":    {"other.kind", "h1", "other/x", ""},
 		"a host gone":     {"daemon.restart", "h9", "daemon/d", ""},
-		"no daemon":       {"daemon.restart", "h1", "host/h1", "it has to be daemon/NAME"},
-		"no such daemon":  {"daemon.restart", "h1", "daemon/x", "there is no daemon x"},
-		"elsewhere":       {"daemon.restart", "h2", "daemon/d", "there is no daemon d of namespace default on host h2"},
-		"wanted to stand": {"daemon.restart", "h1", "daemon/stopped", "wanted Stopped, not Running: 'holdfast why stopped' says why. If it is held back, 'holdfast daemon start stopped' has it try again"},
+		"no daemon":       {"daemon.restart", "h1", "host/h1", "it must be daemon/NAME"},
+		"no such daemon":  {"daemon.restart", "h1", "daemon/x", "daemon x of namespace default does not exist"},
+		"elsewhere":       {"daemon.restart", "h2", "daemon/d", "daemon d of namespace default does not exist on host h2"},
+		"wanted to stand": {"daemon.restart", "h1", "daemon/stopped", "is Stopped, not Running: see 'holdfast why stopped'; if it is held back, start it with 'holdfast daemon start stopped'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "wanted to stand" {
@@ -455,11 +455,11 @@ func TestStep_offline(t *testing.T) {
 	a := newAction(hosts.EnterMaintenance, "h1")
 	a.Spec.Parameters = map[string]api.ActionParameter{hosts.ParamOffline: hosts.Yes}
 	h := handlers(w, p)[a.Spec.Kind]
-	if got, err := h.Step(t.Context(), a, "stop-daemons"); err != nil || got.Done || got.WaitsFor != "toy t: the flag noout is being set" {
+	if got, err := h.Step(t.Context(), a, "stop-daemons"); err != nil || got.Done || got.WaitsFor != "cluster t: the flag noout is being set" {
 		t.Errorf("before it is told: %+v, %v", got, err)
 	}
 	told = true
-	if got, err := h.Step(t.Context(), a, "stop-daemons"); err != nil || !got.Done || !strings.Contains(got.Message, "that d stopped is taken for granted") {
+	if got, err := h.Step(t.Context(), a, "stop-daemons"); err != nil || !got.Done || !strings.Contains(got.Message, "Not confirmed: that d stopped") {
 		t.Errorf("when it is told: %+v, %v", got, err)
 	}
 	if p.view.Daemons[0].Spec.State != api.WantRunning {

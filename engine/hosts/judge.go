@@ -37,13 +37,13 @@ func (j *job) ask(ctx context.Context, cluster types.NamespacedName, change func
 		return err
 	}
 	if len(view.Errors) > 0 && view.Cluster.DeletionTimestamp == nil { // of one that is deleted nothing is needed any more
-		return fmt.Errorf("nobody knows how cluster %s is: %s", cluster.Name, view.Errors[0].Message)
+		return fmt.Errorf("state of cluster %s unknown: %s", cluster.Name, view.Errors[0].Message)
 	}
 	for _, d := range plan.Decisions {
 		if d.Object != "host/"+j.Host.Name {
 			continue
 		}
-		text := fmt.Sprintf("%s %s: %s", view.Cluster.Spec.Type, cluster.Name, d.Message)
+		text := fmt.Sprintf("cluster %s: %s", cluster.Name, d.Message)
 		switch d.Verdict {
 		case api.VerdictRefuse:
 			all.Refusals = append(all.Refusals, text)
@@ -74,7 +74,7 @@ func (c Config) suppose(ctx context.Context, cluster types.NamespacedName, chang
 	if isGone(err) {
 		return nil, nil, nil
 	} else if err != nil {
-		return nil, nil, fmt.Errorf("while asking cluster %s: %w", cluster.Name, err)
+		return nil, nil, fmt.Errorf("while checking cluster %s: %w", cluster.Name, err)
 	}
 	return view, plan, nil
 }
@@ -109,7 +109,8 @@ func (j *job) active(ctx context.Context) error {
 			return err
 		}
 		if c.Spec.Mode == api.ClusterObserved || c.Spec.Mode == api.ClusterPaused {
-			return refuse("cluster %s is %s, so it would do nothing for host %s: set its spec.mode to Active first", name.Name, c.Spec.Mode, j.Host.Name)
+			return refuse("cluster %s is in mode %s and would do nothing for host %s: set its spec.mode to Active first",
+				name.Name, c.Spec.Mode, j.Host.Name)
 		}
 	}
 	return nil

@@ -20,7 +20,7 @@ func (c Config) enter() *handler {
 		Config: c,
 		kind: action.Kind{
 			Name: EnterMaintenance, Mode: action.Rolling, Timeout: shortly, ExpiresAfter: shortly,
-			Summary: "tell the storage systems that a host will be away for a while, and stop its daemons",
+			Summary: "prepare the storage systems for the absence of a host, and stop its daemons",
 		},
 		check: func(ctx context.Context, j *job) error { return j.maySwitchOff(ctx) },
 		steps: []step{tell(api.HostMaintenance), {name: "stop-daemons", do: stopped}},
@@ -68,8 +68,8 @@ func stopped(ctx context.Context, j *job) (action.Progress, error) {
 		return j.mayBeOff(ctx, p)
 	}
 	if j.silent() {
-		p.WaitsFor = fmt.Sprintf("the agent of host %s, which is silent, to say that %s stopped; if the machine is off, cancel "+
-			"this and enter with --offline", j.Host.Name, words.Few(left))
+		p.WaitsFor = fmt.Sprintf("the agent of host %s, disconnected, to confirm that %s stopped; if the machine is off, "+
+			"cancel this and enter with --offline", j.Host.Name, words.Few(left))
 	}
 	return p, nil
 }
@@ -82,7 +82,8 @@ func (j *job) off(ctx context.Context, left []string) (action.Progress, error) {
 		return action.Progress{}, err
 	}
 	if waits := slices.Concat(found.Refusals, found.Waits); len(waits) > 0 {
-		return action.Progress{Message: fmt.Sprintf("host %s is said to be off", j.Host.Name), WaitsFor: strings.Join(waits, "; ")}, nil
+		return action.Progress{Message: fmt.Sprintf("host %s was declared off (--offline)",
+			j.Host.Name), WaitsFor: strings.Join(waits, "; ")}, nil
 	}
 	return action.Progress{Done: true, Message: j.unconfirmed(left)}, nil
 }
@@ -91,8 +92,8 @@ func (j *job) unconfirmed(left []string) string {
 	if len(left) == 0 {
 		return fmt.Sprintf("host %s is in maintenance", j.Host.Name)
 	}
-	return fmt.Sprintf("host %s is in maintenance; that %s stopped is taken for granted, because its agent is silent and the "+
-		"machine is said to be off", j.Host.Name, words.Few(left))
+	return fmt.Sprintf("host %s is in maintenance. Not confirmed: that %s stopped, because its agent is disconnected "+
+		"and you gave --offline", j.Host.Name, words.Few(left))
 }
 
 // settled says whether the agent reports a state of a daemon as it is wanted now.
@@ -132,7 +133,7 @@ func (c Config) exit() *handler {
 		Config: c,
 		kind: action.Kind{
 			Name: ExitMaintenance, Mode: action.Shared, Timeout: shortly, ExpiresAfter: shortly,
-			Summary: "give a host back to its storage systems, and start its daemons",
+			Summary: "return a host to service and start its daemons",
 		},
 		check: func(ctx context.Context, j *job) error { return j.allow(ctx, api.HostActive) },
 		steps: []step{giveBack(), {name: "start-daemons", do: started}},
@@ -173,11 +174,11 @@ func started(ctx context.Context, j *job) (action.Progress, error) {
 			d.Spec.State == api.WantRunning && !settled(d, api.DaemonRunning)
 	})
 	waits := slices.Concat(found.Refusals, found.Waits)
-	p := j.count(left, waits, "as they shall be")
+	p := j.count(left, waits, "in their desired state")
 	if p.Done {
 		p.Message = fmt.Sprintf("host %s is active: %s", j.Host.Name, runningText(j.Daemons))
 	} else if j.silent() {
-		p.WaitsFor = fmt.Sprintf("the agent of host %s, which is silent", j.Host.Name)
+		p.WaitsFor = fmt.Sprintf("the agent of host %s, which is disconnected", j.Host.Name)
 	}
 	return p, nil
 }
@@ -185,7 +186,7 @@ func started(ctx context.Context, j *job) (action.Progress, error) {
 // runningText says of the daemons of a host in service that they run, where there are any.
 func runningText(daemons []api.Daemon) string {
 	if len(daemons) == 0 {
-		return "there are no daemons on it"
+		return "it has no daemons"
 	}
 	return "its daemons run"
 }

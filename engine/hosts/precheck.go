@@ -20,13 +20,13 @@ func PrecheckTarget(a *api.Action) error {
 func Precheck(a *api.Action, on *engine.HostView, heir *api.Host) error {
 	switch host := on.Host.Name; {
 	case a.Spec.Kind == EnterMaintenance && on.Host.ModeOf() == api.HostDrain:
-		return refuse("host %s is being drained: end that first with 'holdfast host maintenance exit %s'", host, host)
+		return refuse("host %s is being drained: cancel that first with 'holdfast host maintenance exit %s'", host, host)
 	case a.Spec.Kind == Drain && on.Host.ModeOf() == api.HostMaintenance:
-		return refuse("host %s is in maintenance, so its data cannot be read from it: end that first with "+
-			"'holdfast host maintenance exit %s', or use 'holdfast host remove %s' if it will not come back", host, host, host)
+		return refuse("host %s is in maintenance, so its data cannot be read: end maintenance first with 'holdfast host "+
+			"maintenance exit %s', or, if the host will not come back, run 'holdfast host remove %s'", host, host, host)
 	case a.Spec.Kind == Remove && len(on.Nodes) > 0 && a.Spec.Parameters[ParamNodes] != Delete:
-		return refuse("%s on host %s: use --delete-nodes to delete what is declared there, or 'holdfast host replace' "+
-			"to move it to another host", declared(on.Nodes), host)
+		return refuse("%s on host %s; delete with --delete-nodes, or move to another host with 'holdfast host replace'",
+			declared(on.Nodes), host)
 	case a.Spec.Kind == Remove:
 		return dead(on.Host, a.Spec.Parameters[ParamGone] == Yes)
 	case a.Spec.Kind == Replace:
@@ -54,10 +54,11 @@ func declared(nodes []api.StorageNode) string {
 func dead(host *api.Host, said bool) error {
 	switch silent := !host.AgentHeard(); {
 	case silent && !said:
-		return refuse("the agent of host %s is silent, so nobody can tell whether its daemons run: if the machine is off and will "+
-			"not come back, say so with --gone", host.Name)
+		return refuse("agent of host %s disconnected; its daemons may still run: if the machine is off and will not come "+
+			"back, use --gone", host.Name)
 	case said && !silent:
-		return refuse("host %s is said to be gone, and its agent is heard: stop the machine, or leave out --gone", host.Name)
+		return refuse("--gone refused: the agent of host %s is connected; power the machine off, or leave out --gone",
+			host.Name)
 	}
 	return nil
 }
@@ -68,14 +69,14 @@ func fit(a *api.Action, on *engine.HostView, heir *api.Host) error {
 		return refuse("the parameter %q must name another host", ParamBy)
 	}
 	if !heir.AgentHeard() {
-		return refuse("the agent of host %s is silent: start 'holdfast agent' there first", heir.Name)
+		return refuse("agent of host %s disconnected: start 'holdfast agent' there first", heir.Name)
 	}
 	if mode := heir.ModeOf(); mode != api.HostActive {
-		return refuse("host %s is in mode %s: 'holdfast host maintenance exit %s' first", heir.Name, mode, heir.Name)
+		return refuse("host %s is in mode %s: run 'holdfast host maintenance exit %s' first", heir.Name, mode, heir.Name)
 	}
 	if said := a.Spec.Parameters; said[ParamDevices]+said[ParamIPs] != "" && len(on.Nodes) != 1 {
-		return refuse("devices or addresses are named for one StorageNode, and there are %d on host %s: where there are several, "+
-			"change nodeSelector and devices of each", len(on.Nodes), on.Host.Name)
+		return refuse("devices or addresses apply to one StorageNode, but host %s has %d: change nodeSelector and "+
+			"devices of each StorageNode instead", on.Host.Name, len(on.Nodes))
 	}
 	return nil
 }

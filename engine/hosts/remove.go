@@ -31,7 +31,7 @@ func (c Config) remove() *handler {
 		Config: c,
 		kind: action.Kind{
 			Name: Remove, Mode: action.Rolling, Timeout: slowly,
-			Summary: "drain a host and take it out for good, also when its machine is dead",
+			Summary: "drain a host and remove it for good, even if its machine is dead",
 		},
 		check: func(ctx context.Context, j *job) error {
 			if err := j.serversAllow(ctx); err != nil {
@@ -91,10 +91,11 @@ func quorumLost(host *api.Host, hosts []api.Host) string {
 	}
 	switch {
 	case left == 0:
-		return fmt.Sprintf("host %s is the only server: let another one join first ('holdfast token create --role server')", host.Name)
+		return fmt.Sprintf("host %s is the only server: join another one first ('holdfast token create --role server')",
+			host.Name)
 	case left-len(silent) <= left/2:
-		return fmt.Sprintf("host %s is a server, and of the %d that would be left %s cannot be heard: the control plane needs a majority",
-			host.Name, left, words.Few(silent))
+		return fmt.Sprintf("cannot remove server %s: of the %d other servers %s do not answer, and the control plane "+
+			"needs a majority", host.Name, left, words.Few(silent))
 	}
 	return ""
 }
@@ -114,9 +115,9 @@ func emptied(ctx context.Context, j *job, gone bool) (action.Progress, error) {
 	hostDead := j.Waits.OrDefault().HostDead
 	if wait := hostDead - time.Since(since); wait > 0 {
 		if p.Done { // an agent that is back, and not heard yet, may have cleared the last away
-			p.Done, p.Message = false, fmt.Sprintf("nothing is left on host %s", j.Host.Name)
+			p.Done, p.Message = false, fmt.Sprintf("host %s is empty", j.Host.Name)
 		}
-		p.WaitsFor = fmt.Sprintf("the agent of host %s to be silent until %s, so that it is not only away for a moment",
+		p.WaitsFor = fmt.Sprintf("the agent of host %s to stay disconnected until %s",
 			j.Host.Name, since.Add(hostDead).UTC().Format("15:04:05 MST"))
 		p.Recheck = min(wait, watchful)
 		return p, nil
@@ -131,7 +132,7 @@ func (j *job) letGo(ctx context.Context) error {
 	for i := range j.Daemons {
 		d := types.NamespacedName{Namespace: j.Daemons[i].Namespace, Name: j.Daemons[i].Name}
 		if err := j.Store.ReleaseDaemon(ctx, d); err != nil {
-			return fmt.Errorf("while letting daemon %s go: %w", d.Name, err)
+			return fmt.Errorf("while releasing daemon %s: %w", d.Name, err)
 		}
 	}
 	return nil
@@ -152,7 +153,7 @@ func deleteNodes(ctx context.Context, j *job) (action.Progress, error) {
 
 // keepDeleted says what is left of an action that was undone after its StorageNodes were deleted.
 func keepDeleted(context.Context, *job) (action.Progress, error) {
-	return action.Progress{Done: true, Message: "StorageNodes that were deleted stay deleted"}, nil
+	return action.Progress{Done: true, Message: "deleted StorageNodes stay deleted"}, nil
 }
 
 // deleteHost is the end. Whatever came to the host since it was found empty keeps it. What else would break by now, as while
@@ -162,7 +163,8 @@ func deleteHost(ctx context.Context, j *job) (action.Progress, error) {
 	case err != nil:
 		return action.Progress{}, err
 	case len(reasons) > 0:
-		return action.Progress{Message: "nothing is left on the host; it must not be switched off yet", WaitsFor: strings.Join(reasons, "; ")}, nil
+		return action.Progress{Message: "the host is empty; do not power it off yet",
+			WaitsFor: strings.Join(reasons, "; ")}, nil
 	}
 	if len(j.Daemons)+len(j.Nodes) > 0 {
 		names := slices.Concat(j.left(func(*api.Daemon) bool { return true }), nodeNames(j.Nodes))
@@ -171,7 +173,7 @@ func deleteHost(ctx context.Context, j *job) (action.Progress, error) {
 	if err := j.Store.RemoveHost(ctx, j.Host.Name); err != nil {
 		return action.Progress{}, err
 	}
-	return action.Progress{Done: true, Message: fmt.Sprintf("host %s is removed", j.Host.Name)}, nil
+	return action.Progress{Done: true, Message: fmt.Sprintf("host %s was removed", j.Host.Name)}, nil
 }
 
 func nodeNames(nodes []api.StorageNode) []string {

@@ -29,7 +29,7 @@ func (c Config) replace() *handler {
 		Config: c,
 		kind: action.Kind{
 			Name: Replace, Mode: action.Rolling, Timeout: slowly,
-			Summary: "put a host that joined in the place of another one, alive or dead, and take that one out for good",
+			Summary: "replace a host by another that has joined",
 		},
 		check: checkReplace,
 		steps: []step{
@@ -68,7 +68,7 @@ func checkReplace(ctx context.Context, j *job) error {
 
 // Unfit refuses a host that cannot take the place of another one, with the reasons and what could be chosen.
 func Unfit(host, heir *api.Host, reasons []string) error {
-	return refuse("host %s cannot take the place of %s: %s%s", heir.Name, host.Name, strings.Join(reasons, "; "), hint(heir))
+	return refuse("host %s cannot replace %s: %s%s", heir.Name, host.Name, strings.Join(reasons, "; "), hint(heir))
 }
 
 // hint names the devices that could be used.
@@ -90,7 +90,7 @@ func (j *job) heir(ctx context.Context) (*api.Host, error) {
 	name := string(j.action.Spec.Parameters[ParamBy])
 	v, err := j.Store.Host(ctx, name)
 	if isGone(err) {
-		return nil, refuse("there is no host %s: let the new machine join first", name)
+		return nil, refuse("host %s does not exist: join the new machine first", name)
 	} else if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (j *job) newRefusals(ctx context.Context, cluster types.NamespacedName, hei
 // record of it a node is held to its host.
 func moveNodes(ctx context.Context, j *job) (action.Progress, error) {
 	if len(j.Nodes) == 0 {
-		return action.Progress{Done: true, Message: "the StorageNodes are moved"}, nil
+		return action.Progress{Done: true, Message: "the StorageNodes were moved"}, nil
 	}
 	heir, err := j.heir(ctx)
 	if err != nil {

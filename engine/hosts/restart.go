@@ -30,7 +30,7 @@ func (c Config) againstRestart(ctx context.Context, a *api.Action, d *api.Daemon
 	cluster := types.NamespacedName{Namespace: d.Namespace, Name: d.Spec.Cluster}
 	view, plan, err := c.suppose(ctx, cluster, func(v *engine.View) { v.Restart = d.Name })
 	if err == nil && ctx.Err() != nil { // what was not asked to the end is no answer
-		err = fmt.Errorf("while asking cluster %s: %w", cluster.Name, context.Cause(ctx))
+		err = fmt.Errorf("while checking cluster %s: %w", cluster.Name, context.Cause(ctx))
 	}
 	if err != nil || plan == nil {
 		return found, err
@@ -45,7 +45,8 @@ func (c Config) againstRestart(ctx context.Context, a *api.Action, d *api.Daemon
 	}
 	found.lasts = found.lasts && !underWay(view, d, a)
 	found.who = fmt.Sprintf("%s %s", view.Cluster.Spec.Type, cluster.Name)
-	found.why = fmt.Sprintf("%s; 'holdfast daemon restart %s --force' restarts it nonetheless", strings.Join(why, "; "), d.Name)
+	found.why = fmt.Sprintf("%s; to restart it in any case: 'holdfast daemon restart %s --force'",
+		strings.Join(why, "; "), d.Name)
 	return found, nil
 }
 

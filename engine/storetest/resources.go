@@ -153,7 +153,7 @@ func testResourcesOutlive(b *bench) {
 	b.must(b.World.Delete(b.ctx, b.volume("deleted")))
 	b.must(b.World.Delete(b.ctx, b.cluster))
 	b.must(b.Store.Finish(b.ctx, b.cluster))
-	if v := b.volume("a"); len(v.Finalizers) > 0 || v.Status.State != "" || !strings.Contains(v.Status.Message, "there is no StorageCluster") {
+	if v := b.volume("a"); len(v.Finalizers) > 0 || v.Status.State != "" || !strings.Contains(v.Status.Message, "does not exist in namespace") {
 		b.Errorf("it is %q, %q, kept by %v", v.Status.State, v.Status.Message, v.Finalizers)
 	}
 	if err := b.World.Get(b.ctx, b.newVolume("deleted", b.name)); err == nil {

@@ -24,11 +24,13 @@ func (o *Outcome) partsOf(at Place, d *api.Device, env *Env) ([]api.GroupDevice,
 	case count == 1:
 		return []api.GroupDevice{{Host: at.Host, ID: at.ID, Serial: d.Serial}}, nil
 	case !whole(d):
-		return nil, fmt.Errorf("%s is a partition, and osdsPerDevice divides disks alone: name its disk, or leave osdsPerDevice out", text(at.Host, d))
+		return nil, fmt.Errorf("%s is a partition, but osdsPerDevice divides only disks: name its disk, or remove "+
+			"osdsPerDevice", text(at.Host, d))
 	default:
 		if size = Usable(d.Size.Value()) / count / grain * grain; size < leastData {
-			return nil, fmt.Errorf("%s is too small for %d OSDs: each would have %s, and needs %s. Make osdsPerDevice smaller, narrow the filters, such as by size, or "+
-				"name the disk in spec.exclude", text(at.Host, d), count, SizeText(size), SizeText(leastData))
+			return nil, fmt.Errorf("%s is too small for %d OSDs: each would have %s, but needs %s; lower osdsPerDevice, "+
+				"narrow the filters (such as by size), or list the disk in spec.exclude",
+				text(at.Host, d), count, SizeText(size), SizeText(leastData))
 		}
 	}
 	var parts []api.GroupDevice
@@ -107,7 +109,7 @@ func (o *Outcome) tellDivided(hosts []api.Host) {
 		}
 	}
 	if len(kept) > 0 {
-		o.Others = append(o.Others, "osdsPerDevice is for disks that are taken from now on, and others stay as they are: "+words.Few(kept))
+		o.Others = append(o.Others, "osdsPerDevice applies only to new disks: "+words.Few(kept))
 	}
 }
 

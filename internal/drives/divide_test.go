@@ -39,10 +39,10 @@ func TestDivide(t *testing.T) {
 		{"each its own database", 2, func(g *api.DriveGroup) { g.Spec.DBDevices = []api.DriveFilter{{Model: "ssd"}} }, []api.Device{disk("a", "100Gi"), disk("s", "10Gi", flash)},
 			"h1/a.0 data:a+51199 db:s+5119, h1/a.1 data:a+51199 db:s+5119", ""},
 		{"too small", 16, nil, []api.Device{disk("a", "60Gi")}, "",
-			"disk a (ACME HDD S-a 64.4 GB) of host h1 is too small for 16 OSDs: each would have 4 GB, and needs 5 GB. Make osdsPerDevice smaller"},
+			"disk a (ACME HDD S-a 64.4 GB) of host h1 is too small for 16 OSDs: each would have 4 GB, but needs 5 GB; lower osdsPerDevice"},
 		{"a partition", 2, func(g *api.DriveGroup) { g.Spec.DataDevices = []api.DriveFilter{{Paths: []string{"/dev/p"}}} },
 			[]api.Device{disk("a", "100Gi", mounted), disk("p", "50Gi", func(d *api.Device) { d.Kind, d.Parent = api.DevicePartition, "a" })}, "",
-			"disk p (ACME HDD S-p 53.7 GB) of host h1 is a partition, and osdsPerDevice divides disks alone"},
+			"disk p (ACME HDD S-p 53.7 GB) of host h1 is a partition, but osdsPerDevice divides only disks"},
 		{"databases too small", 2, func(g *api.DriveGroup) { g.Spec.DBDevices = []api.DriveFilter{{Model: "ssd"}} }, []api.Device{disk("a", "100Gi"), disk("s", "1Gi", flash)}, "",
 			"is too small for the databases of 2 OSDs: each would have 535.8 MB"},
 	} {
@@ -91,10 +91,10 @@ func TestDivide_later(t *testing.T) {
 		{"before the parts are there", func(*api.DriveGroup) {}, cut(), both, "h1/b", ""},
 		{"another number", func(g *api.DriveGroup) { g.Spec.OSDsPerDevice, g.Spec.Take = 4, []string{"b"} }, cut("a.0", "a.1"),
 			both + ", h1/b.0 data:b+25599, h1/b.1 data:b+25599, h1/b.2 data:b+25599, h1/b.3 data:b+25599", "",
-			"osdsPerDevice is for disks that are taken from now on, and others stay as they are: disk a (ACME HDD S-a 107.4 GB) of host h1"},
-		{"none any more", func(g *api.DriveGroup) { g.Spec.OSDsPerDevice, g.Spec.Take = 0, []string{"b"} }, cut("a.0", "a.1"), both + ", h1/b", "", "stay as they are: disk a"},
+			"osdsPerDevice applies only to new disks: disk a (ACME HDD S-a 107.4 GB) of host h1"},
+		{"none any more", func(g *api.DriveGroup) { g.Spec.OSDsPerDevice, g.Spec.Take = 0, []string{"b"} }, cut("a.0", "a.1"), both + ", h1/b", "", "applies only to new disks: disk a"},
 		{"one OSD leaves", func(g *api.DriveGroup) { g.Spec.Exclude = []string{"a.1"} }, cut("a.0", "a.1"), "h1/a.0 data:a+51199", "h1/b", ""},
-		{"the disk leaves", func(g *api.DriveGroup) { g.Spec.Exclude = []string{"S-a"} }, cut("a.0", "a.1"), "", "h1/b", "spec.exclude names it"},
+		{"the disk leaves", func(g *api.DriveGroup) { g.Spec.Exclude = []string{"S-a"} }, cut("a.0", "a.1"), "", "h1/b", "spec.exclude lists it"},
 		{"the disk is gone", func(*api.DriveGroup) {}, testHost("h1"), both, "", ""},
 	} {
 		g := first.DeepCopy()
@@ -154,7 +154,7 @@ func TestDivide_twoGroups(t *testing.T) {
 	hosts := []api.Host{testHost("h1", disk("a", "100Gi"))}
 	g := settled(Decide([]*api.DriveGroup{divided(2, nil)}, hosts, env(nobody))[0])
 	all := Decide([]*api.DriveGroup{g, group("other", nil)}, hosts, env(nobody))
-	if len(all[0].Devices) != 2 || len(all[1].Devices) > 0 || !strings.Contains(strings.Join(all[1].Others, "\n"), "DriveGroup g has it") {
+	if len(all[0].Devices) != 2 || len(all[1].Devices) > 0 || !strings.Contains(strings.Join(all[1].Others, "\n"), "DriveGroup g uses it") {
 		t.Errorf("%v %v %v", all[0].Devices, all[1].Devices, all[1].Others)
 	}
 }

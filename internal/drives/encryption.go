@@ -24,12 +24,12 @@ func (o *Outcome) encrypt(hosts []api.Host) {
 		if can != nil && can.Status == metav1.ConditionTrue {
 			continue
 		}
-		why := "its agent does not say that it can: upgrade Holdfast there"
+		why := "its agent does not support encryption: upgrade Holdfast there"
 		if can != nil {
 			why = can.Message
 		}
-		o.Problems = append(o.Problems, fmt.Sprintf("host %s cannot encrypt disks, so none of them is taken: %s. Leave the host out of the placement, take disks that encrypt "+
-			"themselves, or leave 'encrypted' out", h.Name, why))
+		o.Problems = append(o.Problems, fmt.Sprintf("no disk of host %s is used, because the host cannot encrypt disks: "+
+			"%s; remove the host from the placement, use self-encrypting disks, or remove 'encrypted'", h.Name, why))
 		o.withdraw(h.Name)
 	}
 	for i := range o.Devices {

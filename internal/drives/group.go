@@ -142,7 +142,7 @@ func (o *Outcome) look(hosts []api.Host, env *Env, claimed func(Place) string) {
 	}
 	for _, name := range missing {
 		o.Unseen = append(o.Unseen, name)
-		o.Waits = append(o.Waits, fmt.Sprintf("there is no host %s: has it joined?", name))
+		o.Waits = append(o.Waits, fmt.Sprintf("host %s does not exist: check that it has joined", name))
 	}
 	slices.Sort(o.Unseen)
 }
@@ -159,15 +159,15 @@ func (o *Outcome) lookAt(h *api.Host, claimed func(Place) string) {
 		switch by := claimed(at); {
 		case excluded(g, at, v.Device):
 			o.spared = true
-			leave(v.Device, "spec.exclude names it")
+			leave(v.Device, "spec.exclude lists it")
 		case serves(o.Devices, at) != "":
 			// It is not left alone.
 		case by != "":
-			leave(v.Device, by+" has it")
+			leave(v.Device, by+" uses it")
 		case v.Matches, asked && v.Device.Taken() == "":
 			o.matches[at] = v.Device
 		case asked:
-			o.Problems = append(o.Problems, fmt.Sprintf("spec.take names %s, which cannot be taken: %s", text(h.Name, v.Device), v.Why))
+			o.Problems = append(o.Problems, fmt.Sprintf("cannot use %s of spec.take: %s", text(h.Name, v.Device), v.Why))
 		default:
 			leave(v.Device, v.Why)
 			if v.Near {
@@ -183,8 +183,8 @@ func (o *Outcome) refuseShared(others ...[]*Outcome) {
 		for _, at := range o.places() {
 			if d := cmp.Or(other.matches[at], other.matchesSlot[at]); d != nil {
 				o.shared[at] = true
-				o.Problems = append(o.Problems, fmt.Sprintf("%s is matched by DriveGroup %s, too, so neither takes it: narrow the filters or the placement of one, "+
-					"or name the disk in its spec.exclude", text(at.Host, d), other.Group.Name))
+				o.Problems = append(o.Problems, fmt.Sprintf("%s is matched by DriveGroup %s, too, so neither uses it: narrow "+
+					"the filters or the placement of one, or list the disk in its spec.exclude", text(at.Host, d), other.Group.Name))
 			}
 		}
 	}
@@ -223,9 +223,9 @@ func (o *Outcome) choose(env *Env) {
 	}
 	switch {
 	case o.hosts == 0:
-		o.Problems = append(o.Problems, "its placement selects no host: 'holdfast host list' shows their names and labels")
+		o.Problems = append(o.Problems, "its placement selects no host: see names and labels with 'holdfast host list'")
 	case len(o.near) > 0:
-		o.Problems = append(o.Problems, "it selects no disk. Near was: "+words.Few(o.near))
+		o.Problems = append(o.Problems, "it selects no disk; closest: "+words.Few(o.near))
 	default:
 		o.Problems = append(o.Problems, fmt.Sprintf("it selects no disk of %s", words.Plural(o.hosts, "host")))
 	}
@@ -252,7 +252,7 @@ func (o *Outcome) chooseOne(at Place, d *api.Device, parts []api.GroupDevice, id
 		what = "partition " + id + " of " + what
 	}
 	o.Candidates = append(o.Candidates, api.GroupDevice{Host: at.Host, ID: id, Serial: d.Serial})
-	o.Others = append(o.Others, what+": it matches, and came or became empty after the group was carried out: name it in spec.take to have it taken")
+	o.Others = append(o.Others, what+": it matches, but was added or emptied later: to use it, list it in spec.take")
 }
 
 // text names a disk by its host, id and what stands on it.

@@ -98,7 +98,7 @@ func whole(d *api.Device) bool {
 // against is all that speaks against a disk by one filter.
 func against(f *api.DriveFilter, d *api.Device) (why []string) {
 	if len(f.Paths) > 0 && !Named(d, f.Paths) {
-		why = append(why, "no path of the filter is one of it")
+		why = append(why, "none of its paths is in the filter")
 	}
 	part := func(what, have, want string) {
 		if want != "" && !strings.Contains(strings.ToLower(have), strings.ToLower(want)) {
@@ -127,7 +127,7 @@ func spins(m api.MediaKind) string {
 	case api.MediaSolidState:
 		return "it does not spin"
 	}
-	return "nobody knows whether it spins"
+	return "it is unknown whether it spins"
 }
 
 // Named says whether one of the entries is a name of a device: its id, path, a link of it, its WWN or serial number.
@@ -147,7 +147,7 @@ func Size(text string) (low, high int64, err error) {
 		}
 		q, e := resource.ParseQuantity(s)
 		if e != nil {
-			err = fmt.Errorf("size %q cannot be understood: it is written such as 1T:2T", text)
+			err = fmt.Errorf("size %q is invalid: write it as 1T:2T", text)
 			return without
 		}
 		return q.Value()
@@ -157,7 +157,7 @@ func Size(text string) (low, high int64, err error) {
 		return low - low/100, low + low/100, err
 	}
 	if high = read(to, 1<<62); err == nil && high < low {
-		err = fmt.Errorf("size %q ends before it begins", text)
+		err = fmt.Errorf("size %q has an end below its start", text)
 	}
 	return low, high, err
 }

@@ -105,9 +105,9 @@ func (o *Outcome) lookForSlots(h *api.Host, claimed func(Place) string) {
 			text := text(h.Name, v.Device)
 			switch by := claimed(at); {
 			case v.Matches && excluded(o.Group, at, v.Device):
-				o.Others = append(o.Others, text+": spec.exclude names it")
+				o.Others = append(o.Others, text+": spec.exclude lists it")
 			case v.Matches && by != "":
-				o.Others = append(o.Others, fmt.Sprintf("%s: %s has it", text, by))
+				o.Others = append(o.Others, fmt.Sprintf("%s: %s uses it", text, by))
 			case v.Matches:
 				o.claim(at, v.Device, w)
 			case v.Near && !Holds(o.Group, at) && o.matches[at] == nil:
@@ -131,8 +131,8 @@ func (o *Outcome) claim(at Place, d *api.Device, w wish) {
 		return
 	}
 	o.shared[at] = true
-	o.Problems = append(o.Problems, fmt.Sprintf("%s is matched by %s and by %s, so it is taken for neither: narrow one of them, such as by size, model or "+
-		"'rotational', or name the disk in spec.exclude", text(at.Host, d), other, w.field))
+	o.Problems = append(o.Problems, fmt.Sprintf("%s is matched by %s and by %s, so neither uses it: narrow one of "+
+		"them (such as by size, model or 'rotational'), or list the disk in spec.exclude", text(at.Host, d), other, w.field))
 }
 
 // giveSlots gives each OSD that is new its places for database and log. Where a host has none for them its new disks are not taken.
@@ -205,8 +205,9 @@ func (o *Outcome) giveOn(h *api.Host, w wish, fresh []*api.GroupDevice, env *Env
 			s.size = s.room / int64(share) / grain * grain
 		}
 		if s.size < w.least {
-			return nil, fmt.Sprintf("%s is too small for the %s of %s: each would have %s, and needs %s. Take a larger disk or more of them in %s, "+
-				"fewer in dataDevices, or leave %s out", text(h.Name, s.device), w.what, words.Plural(s.served, "OSD"), SizeText(s.size), SizeText(w.least), w.field, w.field)
+			return nil, fmt.Sprintf("%s is too small for the %s of %s: each would have %s, but needs %s; select larger or "+
+				"more disks in %s, fewer in dataDevices, or remove %s",
+				text(h.Name, s.device), w.what, words.Plural(s.served, "OSD"), SizeText(s.size), SizeText(w.least), w.field, w.field)
 		}
 		for _, d := range s.given {
 			setSlot(d, w.part, s)
@@ -306,11 +307,12 @@ func (o *Outcome) kept(h *api.Host, id string, env *Env) (size int64) {
 
 func (o *Outcome) noShelf(h *api.Host, w wish) string {
 	if near := o.nearSlot[hostPart{h.Name, w.part}]; len(near) > 0 {
-		return fmt.Sprintf("host %s has no disk for the %s of its OSDs, so none of its disks is taken: %s selects none. Near was: %s",
-			h.Name, w.what, w.field, words.Few(near))
+		return fmt.Sprintf("no disk of host %s is used, because it has none for the %s of its OSDs: %s selects no disk; "+
+			"closest: %s", h.Name, w.what, w.field, words.Few(near))
 	}
-	return fmt.Sprintf("host %s has no disk for the %s of its OSDs, so none of its disks is taken: %s selects none that is empty. Widen the filters, put a disk in, "+
-		"leave the host out of the placement, or leave %s out", h.Name, w.what, w.field, w.field)
+	return fmt.Sprintf("no disk of host %s is used, because it has none for the %s of its OSDs: %s selects no empty "+
+		"disk; widen the filters, add a disk, remove the host from the placement, or remove %s",
+		h.Name, w.what, w.field, w.field)
 }
 
 // noRoom says why a host's disks do not hold the parts of all its new OSDs.
@@ -319,9 +321,10 @@ func noRoom(h *api.Host, w wish, shelves []*shelf, fresh int) string {
 	for i, s := range shelves {
 		have[i] = fmt.Sprintf("%s serves %s and has %s left", s.id, words.Plural(s.served-len(s.given), "OSD"), SizeText(max(0, s.room+int64(len(s.given))*s.size)))
 		if s.device == nil {
-			have[i] = s.id + " is not there"
+			have[i] = s.id + " is missing"
 		}
 	}
-	return fmt.Sprintf("host %s has no room for the %s of %s, so none of them is taken (disk %s): take a larger disk or more of them in %s, make %s smaller or %s larger, "+
-		"free what removed OSDs have left there, or take fewer disks", h.Name, w.what, words.Plural(fresh, "new OSD"), words.Few(have), w.field, w.sizeOf, w.slotsOf)
+	return fmt.Sprintf("no disk for %s of host %s is used, because there is no space for the %s (disk %s); select larger "+
+		"or more disks in %s, make %s smaller or %s larger, free the space of removed OSDs there, or select fewer disks",
+		words.Plural(fresh, "new OSD"), h.Name, w.what, words.Few(have), w.field, w.sizeOf, w.slotsOf)
 }

@@ -58,7 +58,7 @@ func Parse(header string) ([]Token, error) {
 	for text := range strings.SplitSeq(header, ",") {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" || strings.ContainsFunc(text, unfit) {
-			return nil, fmt.Errorf("%q is no fence token: it must be NAME=VALUE in printable ASCII without spaces", text)
+			return nil, fmt.Errorf("%q is not a fence token: it must be NAME=VALUE in printable ASCII without spaces", text)
 		}
 		tokens = append(tokens, Token{name, value})
 	}
@@ -133,7 +133,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // ErrNotKept is wrapped by the error of a write that an API server did without a look at its fences. Whoever meets it
 // may not go on: it could write while another one leads. The first write of a leader is that of its Lease.
-var ErrNotKept = errors.New("the API server keeps no fences, so it is not one of Holdfast's own, and nobody may lead with it")
+var ErrNotKept = errors.New("the API server supports no fences, so it is not Holdfast's, and no server may lead " +
+	"with it")
 
 func put(h http.Header, name string, tokens []Token) {
 	if len(tokens) > 0 {

@@ -146,7 +146,7 @@ func (p proc) bootTime() (time.Time, error) {
 			return time.Unix(sec, 0), err
 		}
 	}
-	return time.Time{}, fmt.Errorf("%s/stat does not say when the machine was started", p.dir)
+	return time.Time{}, fmt.Errorf("%s/stat does not have the time of the last boot", p.dir)
 }
 
 // start is when a process was started, in ticks after the kernel, and the kernel's name for it (proc(5), comm); an error when it has ended, or is a zombie.

@@ -15,12 +15,12 @@ import (
 func CommandLines(verb, object string, params map[string]string) ([][]string, error) {
 	for _, name := range slices.Concat([]string{object, params[ParamOld], params[ParamNew]}, strings.Fields(params[ParamBricks]), slices.Collect(maps.Keys(params))) {
 		if strings.HasPrefix(name, "-") {
-			return nil, fmt.Errorf("gluster takes the name %.100q for an option: it is not passed on", name)
+			return nil, fmt.Errorf("gluster would read the name %.100q as an option: refused", name)
 		}
 	}
 	for _, text := range slices.Concat([]string{object}, slices.Collect(maps.Keys(params)), slices.Collect(maps.Values(params))) {
 		if strings.ContainsFunc(text, unicode.IsControl) {
-			return nil, fmt.Errorf("%.100q has a control character: it is not passed on to gluster", text)
+			return nil, fmt.Errorf("%.100q has a control character: refused", text)
 		}
 	}
 	return commandLines(verb, object, params)

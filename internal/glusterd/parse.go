@@ -14,7 +14,7 @@ import (
 // in opRet alone: the program's exit status is 0 for most failures.
 
 // ErrNoAnswer is wrapped by the error of an output that is no XML: glusterd does not run, or the arguments were wrong.
-var ErrNoAnswer = errors.New("gluster gave no answer that can be read")
+var ErrNoAnswer = errors.New("cannot read the answer of gluster")
 
 // Failure is a command that glusterd refused or failed.
 type Failure struct {
@@ -306,11 +306,11 @@ func ParseOpVersion(out []byte) (int, error) {
 		return 0, err
 	}
 	if len(x.Values) != 1 {
-		return 0, fmt.Errorf("%w: it told %d values for one option", ErrNoAnswer, len(x.Values))
+		return 0, fmt.Errorf("%w: it returned %d values for one option", ErrNoAnswer, len(x.Values))
 	}
 	n, err := strconv.Atoi(x.Values[0])
 	if err != nil {
-		return 0, fmt.Errorf("%w: the operating version %q is no number", ErrNoAnswer, x.Values[0])
+		return 0, fmt.Errorf("%w: the operating version %q is not a number", ErrNoAnswer, x.Values[0])
 	}
 	return n, nil
 }

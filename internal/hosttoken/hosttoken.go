@@ -1,5 +1,6 @@
-// Package hosttoken gives the agent of a Kubernetes node the identity of its host. The agent's pod may ask for one token alone: that of
-// the ServiceAccount which has its node's name. The operator keeps the rights of that account.
+// Package hosttoken gives the agent of a Kubernetes node the identity of its host. The agent's pod
+// may ask for one token alone: that of the ServiceAccount which has its node's name. The operator
+// keeps the rights of that account.
 package hosttoken
 
 import (
@@ -28,7 +29,8 @@ const (
 	askTimeout = 30 * time.Second
 )
 
-// Config returns a Config that acts as a host. own is that of the agent's pod. Each token is bound to the Node: it ends with the Node.
+// Config returns a Config that acts as a host. own is that of the agent's pod. Each token is bound
+// to the Node: it ends with the Node.
 func Config(own *rest.Config, node string) (*rest.Config, error) {
 	clients, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(own), "host-token"))
 	if err != nil {
@@ -55,9 +57,11 @@ func (s *source) Token() (*oauth2.Token, error) {
 		ExpirationSeconds: ptr.To(int64(lasts / time.Second)),
 		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: s.node},
 	}}
-	answer, err := s.clients.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, s.node, request, metav1.CreateOptions{})
+	answer, err := s.clients.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, s.node, request,
+		metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("while asking for the token of host %s (the operator makes its account): %w", s.node, err)
+		return nil, fmt.Errorf("while asking for the token of host %s (the operator makes its account): %w", s.node,
+			err)
 	}
 	expires := answer.Status.ExpirationTimestamp.Time
 	if left := time.Until(expires); left < 2*early {

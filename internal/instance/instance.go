@@ -55,10 +55,10 @@ func (i Instance) String() string {
 func Parse(text string) (Instance, error) {
 	m := form.FindStringSubmatch(text)
 	if m == nil {
-		return Instance{}, fmt.Errorf("%.200q is no instance of an agent", text)
+		return Instance{}, fmt.Errorf("%.200q is not an instance of an agent", text)
 	}
 	if _, err := netip.ParseAddr(m[4]); err != nil && m[4] != "" {
-		return Instance{}, fmt.Errorf("%q is no address of an instance", m[4])
+		return Instance{}, fmt.Errorf("%q is not an address of an instance", m[4])
 	}
 	return Instance{Machine: m[1], Boot: m[2], Process: m[3], Address: m[4]}, nil
 }
@@ -73,7 +73,7 @@ func Of(annotations map[string]string) (i Instance, ok bool) {
 func (i Instance) Place() string {
 	switch {
 	case i.Boot == "":
-		return "a machine whose agent does not say where it is"
+		return "a machine with an agent that does not report its address"
 	case i.Address == "":
 		return "a machine with boot id " + i.Boot
 	}

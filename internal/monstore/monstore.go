@@ -51,7 +51,7 @@ func ParseOrder(text string) (Order, error) {
 	token, way, _ := strings.Cut(text, " ")
 	o := Order{token, Way(way)}
 	if token == "" || strings.ContainsAny(token, "/.") || o.Way != Alone && o.Way != FromOSDs && o.Way != Back {
-		return o, fmt.Errorf("%q is no word on how to recover a mon's store", text)
+		return o, fmt.Errorf("%q is not a valid request to recover a mon's store", text)
 	}
 	return o, nil
 }
@@ -77,7 +77,7 @@ func (s State) String() string {
 	case s.Problem != "":
 		return s.Problem
 	case !s.Joined || s.Version == 0:
-		return "it is new and knows nothing"
+		return "it is new and empty"
 	case s.Syncing:
 		return "it was cut off while it got everything from the others"
 	}
@@ -93,7 +93,7 @@ func (s State) Encode() string {
 // Decode reads the answer to VerbLook.
 func Decode(text string) (s State, err error) {
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return s, fmt.Errorf("reading what was found of a mon's store: %w", err)
+		return s, fmt.Errorf("reading the report on a mon's store: %w", err)
 	}
 	return s, nil
 }

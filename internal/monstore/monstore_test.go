@@ -27,8 +27,8 @@ func TestState(t *testing.T) {
 	}{
 		{State{Joined: true, Version: 7}, true, "whole, as of version 7"},
 		{State{Joined: true, Syncing: true, Version: 7}, false, "cut off"},
-		{State{Version: 7}, false, "knows nothing"},
-		{State{Joined: true}, false, "knows nothing"},
+		{State{Version: 7}, false, "new and empty"},
+		{State{Joined: true}, false, "new and empty"},
 		{State{Problem: "it is gone", Joined: true, Version: 7}, false, "it is gone"},
 	} {
 		again, err := Decode(tt.state.Encode())

@@ -1,5 +1,5 @@
-// Package needs says which Secrets a host has to read for what runs on it. Holdfast's own API servers and the Roles in Kubernetes go
-// by the same answer.
+// Package needs says which Secrets a host has to read for what runs on it. Holdfast's own API
+// servers and the Roles in Kubernetes go by the same answer.
 package needs
 
 import (

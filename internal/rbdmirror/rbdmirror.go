@@ -114,7 +114,8 @@ func (t Token) Encode() string {
 }
 
 // errToken says nothing of what is in the token, which is secret.
-var errToken = errors.New("it is no bootstrap token: 'holdfast ceph mirror-token' or 'rbd mirror pool peer bootstrap create' in the other cluster writes one")
+var errToken = errors.New("not a bootstrap token: create one in the other cluster with 'holdfast ceph " +
+	"mirror-token' or 'rbd mirror pool peer bootstrap create'")
 
 // Decode reads a token.
 func Decode(text string) (t Token, err error) {

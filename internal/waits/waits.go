@@ -82,7 +82,7 @@ func List() []Wait {
 				" is removed. This prevents moving back and forth.",
 			func(w *Waits) *time.Duration { return &w.ReplicaSteady }},
 		{"monJoin", 5 * time.Minute,
-			"Ceph: a new mon whose daemon fails is given up if it has not joined within this time.",
+			"Ceph: a new mon whose daemon fails is removed if it has not joined within this time.",
 			func(w *Waits) *time.Duration { return &w.MonJoin }},
 		{"monSlow", 3 * time.Minute,
 			"Ceph: if a running new mon has not joined within this time, the report says what may keep it " +
@@ -92,7 +92,7 @@ func List() []Wait {
 			"Ceph: the restarts of a new mon do not count any more once it has run for this time.",
 			func(w *Waits) *time.Duration { return &w.MonSteady }},
 		{"monAvoid", time.Hour,
-			"Ceph: no mon is made for this time on a host where one kept failing.",
+			"Ceph: Holdfast creates no mon for this time on a host where a mon kept failing.",
 			func(w *Waits) *time.Duration { return &w.MonAvoid }},
 		{"osdBack", 10 * time.Minute,
 			"Ceph: after maintenance, an OSD has this time to come up before Ceph may mark it out. Ceph's own" +
@@ -167,7 +167,7 @@ func (w *Waits) set(pair string) error {
 	case *field != 0:
 		return fmt.Errorf("%q sets %s twice", pair, name)
 	case err != nil || d <= 0:
-		return fmt.Errorf("%q: the duration has to be more than 0, such as %s=%v; the names are %s",
+		return fmt.Errorf("%q: the duration must be above 0, such as %s=%v; the names are %s",
 			pair, name, all[i].Default, names(all))
 	}
 	*field = d

@@ -16,8 +16,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// nodesManager is the field manager of what Hosts have from Nodes: the keys of a Node's labels are the Node's, and those that people
-// put on the Host stay theirs.
+// nodesManager is the field manager of what Hosts have from Nodes: the keys of a Node's labels are
+// the Node's, and those that people put on the Host stay theirs.
 const nodesManager = "holdfast-nodes"
 
 // hostOf is what a Host has from its Node.
@@ -27,7 +27,8 @@ type hostOf struct {
 	ready  metav1.Condition
 }
 
-// hostsOf are the Hosts that the nodes come to which selector selects, and why some nodes become none, by name.
+// hostsOf are the Hosts that the nodes come to which selector selects, and why some nodes become
+// none, by name.
 func hostsOf(nodes []corev1.Node, selector labels.Selector) (hosts []hostOf, refused map[string]string) {
 	refused = map[string]string{}
 	for i := range nodes {
@@ -36,7 +37,8 @@ func hostsOf(nodes []corev1.Node, selector labels.Selector) (hosts []hostOf, ref
 			continue
 		}
 		if why := validation.IsDNS1123Label(shortOf(node.Name)); len(why) > 0 || len(node.Name) > validation.LabelValueMaxLength {
-			refused[node.Name] = fmt.Sprintf("the name of a host has at most %d characters, as it is the value of labels: give the node a shorter name",
+			refused[node.Name] = fmt.Sprintf("the name of a host has at most %d characters, as it is the value of "+
+				"labels: give the node a shorter name",
 				validation.LabelValueMaxLength)
 			continue
 		}
@@ -71,12 +73,13 @@ func nodeReady(node *corev1.Node) metav1.Condition {
 // nodeGone is that condition where there is no such node.
 func nodeGone() metav1.Condition {
 	return metav1.Condition{
-		Type: api.HostNodeReady, Status: metav1.ConditionFalse, Reason: "NodeDeleted", Message: "the Node object is gone",
+		Type: api.HostNodeReady, Status: metav1.ConditionFalse, Reason: "NodeDeleted", Message: "the Node object " +
+			"is gone",
 	}
 }
 
-// labelsDiffer says whether the labels of a Host are not those of its node: one is missing or has another value, or one is there
-// that came from the node and is not on it any more.
+// labelsDiffer says whether the labels of a Host are not those of its node: one is missing or has
+// another value, or one is there that came from the node and is not on it any more.
 func labelsDiffer(h *api.Host, want hostOf) bool {
 	for key, value := range want.labels {
 		if have, ok := h.Labels[key]; !ok || have != value {

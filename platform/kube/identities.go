@@ -18,9 +18,11 @@ const (
 	HostsNamespace = hosttoken.Namespace
 	// hostsGroup are all those accounts.
 	hostsGroup = "system:serviceaccounts:" + HostsNamespace
-	// hostRole begins the name of the Role by which a host reads the Secrets of its daemons; the host's name follows.
+	// hostRole begins the name of the Role by which a host reads the Secrets of its daemons; the
+	// host's name follows.
 	hostRole = "holdfast-host-"
-	// namespaceRole is the ClusterRole that hosts have in each namespace with a StorageCluster, and the name of its binding.
+	// namespaceRole is the ClusterRole that hosts have in each namespace with a StorageCluster, and
+	// the name of its binding.
 	namespaceRole = "holdfast-hosts-in-namespace"
 )
 
@@ -31,9 +33,11 @@ type identities struct {
 	bindings []rbacv1.RoleBinding
 }
 
-// identitiesOf are an account for each host, a Role that reads the Secrets which its daemons and commands name, for each host and
-// namespace that has some, and the rights of all hosts in the namespaces of clusters.
-func identitiesOf(hosts []api.Host, daemons []api.Daemon, actions []api.Action, clusters []api.StorageCluster) identities {
+// identitiesOf are an account for each host, a Role that reads the Secrets which its daemons and
+// commands name, for each host and namespace that has some, and the rights of all hosts in the
+// namespaces of clusters.
+func identitiesOf(hosts []api.Host, daemons []api.Daemon, actions []api.Action,
+	clusters []api.StorageCluster) identities {
 	var i identities
 	there := map[string]bool{}
 	for n := range hosts {
@@ -98,7 +102,8 @@ func (i *identities) addRole(at place, secrets []string) {
 
 func bindingOf(namespace, name, kind string, who rbacv1.Subject) rbacv1.RoleBinding {
 	return rbacv1.RoleBinding{
-		ObjectMeta: ours(namespace, name), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}, Subjects: []rbacv1.Subject{who},
+		ObjectMeta: ours(namespace, name), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind,
+			Name: name}, Subjects: []rbacv1.Subject{who},
 	}
 }
 

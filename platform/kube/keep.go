@@ -22,7 +22,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// LabelProtected is on each namespace that holds a StorageCluster: the policy holdfast-keep refuses to delete it.
+// LabelProtected is on each namespace that holds a StorageCluster: the policy holdfast-keep refuses
+// to delete it.
 const LabelProtected = "holdfast.io/protected"
 
 // parallelWrites is how many writes of one look are under way at once.
@@ -105,7 +106,8 @@ func (k *Keeper) keepHosts(ctx context.Context, w *world) (writes []func() error
 		}
 	}
 	for name, h := range have {
-		// A Host that no agent of Kubernetes' nodes made, as that of a restored cluster, has no node either.
+		// A Host that no agent of Kubernetes' nodes made, as that of a restored cluster, has no
+		// node either.
 		if readyDiffers(h, nodeGone()) {
 			writes = append(writes, func() error { return k.applyReady(ctx, name, h, nodeGone()) })
 		}
@@ -129,7 +131,8 @@ func (k *Keeper) writeHost(ctx context.Context, have *api.Host, want hostOf, lab
 // applyHost writes by server-side apply: people have labels of their own on Hosts.
 func (k *Keeper) applyHost(ctx context.Context, want hostOf) error {
 	return k.apply(ctx, want.name, "labels", map[string]any{
-		"apiVersion": api.GroupVersion.String(), "kind": "Host", "metadata": map[string]any{"name": want.name, "labels": want.labels},
+		"apiVersion": api.GroupVersion.String(), "kind": "Host", "metadata": map[string]any{"name": want.name,
+			"labels": want.labels},
 	})
 }
 
@@ -184,7 +187,8 @@ func (k *Keeper) keepNamespaces(ctx context.Context, w *world) (writes []func() 
 			if err != nil {
 				return err
 			}
-			err = k.client.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}, client.RawPatch(types.MergePatchType, text))
+			err = k.client.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}},
+				client.RawPatch(types.MergePatchType, text))
 			if client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("while labelling namespace %s: %w", ns.Name, err)
 			}
@@ -209,7 +213,8 @@ func pointers[T any](items []T) []*T {
 }
 
 // keepAll creates, changes and deletes until the objects of a kind are those that are wanted.
-func keepAll[O client.Object](ctx context.Context, c client.Client, have, want []O, same func(a, b O) bool) (writes []func() error) {
+func keepAll[O client.Object](ctx context.Context, c client.Client, have, want []O, same func(a,
+	b O) bool) (writes []func() error) {
 	there := map[types.NamespacedName]O{}
 	for _, o := range have {
 		there[client.ObjectKeyFromObject(o)] = o
@@ -230,7 +235,8 @@ func keepAll[O client.Object](ctx context.Context, c client.Client, have, want [
 	}
 	for _, o := range there {
 		writes = append(writes, func() error {
-			return named("deleting", o, client.IgnoreNotFound(c.Delete(ctx, o, client.Preconditions{UID: ptr.To(o.GetUID())})))
+			return named("deleting", o, client.IgnoreNotFound(c.Delete(ctx, o,
+				client.Preconditions{UID: ptr.To(o.GetUID())})))
 		})
 	}
 	return writes

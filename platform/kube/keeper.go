@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// gather is how long changes are gathered before they are looked at, and retryAfter how soon a look that failed is repeated.
+	// gather is how long changes are gathered before they are looked at, and retryAfter how soon a
+	// look that failed is repeated.
 	gather     = 50 * time.Millisecond
 	retryAfter = 2 * time.Second
 	// lookTimeout bounds one look with its writes, and syncTimeout the first filling of the caches.
@@ -30,8 +31,9 @@ const (
 	syncTimeout = time.Minute
 )
 
-// Keeper keeps what follows from other objects: Hosts from Nodes, the identities of their agents, and the label that protects the
-// namespaces of clusters. It has no state of its own, and is the leader's alone.
+// Keeper keeps what follows from other objects: Hosts from Nodes, the identities of their agents,
+// and the label that protects the namespaces of clusters. It has no state of its own, and is the
+// leader's alone.
 type Keeper struct {
 	client client.Client
 	cache  cache.Cache
@@ -43,7 +45,8 @@ type Keeper struct {
 	told map[string]string
 }
 
-// NewKeeper returns a Keeper that writes with config, which carries the leader's token. nodes selects the Nodes that become Hosts.
+// NewKeeper returns a Keeper that writes with config, which carries the leader's token. nodes
+// selects the Nodes that become Hosts.
 func NewKeeper(config *rest.Config, nodes labels.Selector, log *slog.Logger) (*Keeper, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "keeper")
 	config.QPS = -1
@@ -72,7 +75,8 @@ func kinds() []client.Object {
 	}
 }
 
-func newCache(config *rest.Config, scheme *runtime.Scheme, failed toolscache.WatchErrorHandlerWithContext) (cache.Cache, error) {
+func newCache(config *rest.Config, scheme *runtime.Scheme,
+	failed toolscache.WatchErrorHandlerWithContext) (cache.Cache, error) {
 	kept, err := labels.NewRequirement(labelKept, selection.Exists, nil)
 	if err != nil {
 		return nil, err
@@ -137,7 +141,8 @@ func (k *Keeper) watch(ctx context.Context) error {
 	return nil
 }
 
-// unwatched tells why a kind cannot be watched, such as a right that the operator lacks. The watch is tried again.
+// unwatched tells why a kind cannot be watched, such as a right that the operator lacks. The watch
+// is tried again.
 func (k *Keeper) unwatched(ctx context.Context, r *toolscache.Reflector, err error) {
 	if ctx.Err() == nil && apierrors.IsForbidden(err) {
 		k.log.Warn("watching; trying again", "kind", r.TypeDescription(), "error", err)

@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	// settle is how long a new term is left to the API servers that the operator does not talk to: the watch of each brings the
-	// Term to its policy.
+	// settle is how long a new term is left to the API servers that the operator does not talk to:
+	// the watch of each brings the Term to its policy.
 	settle = time.Second
-	// checkEvery is how often a leader tries whether the fence holds, and checkPatience how long a fence may be missing that is
-	// being installed.
+	// checkEvery is how often a leader tries whether the fence holds, and checkPatience how long a
+	// fence may be missing that is being installed.
 	checkEvery    = 30 * time.Second
 	checkPatience = 45 * time.Second
 	checkTimeout  = 10 * time.Second
@@ -34,7 +34,8 @@ const (
 )
 
 // ErrUnfenced says that the API did a write that the policy holdfast-leader has to refuse.
-var ErrUnfenced = errors.New("the API refuses no write of an operator that does not lead: the policies of deploy/kubernetes/20-fence.yaml " +
+var ErrUnfenced = errors.New("the API refuses no write of an operator that does not lead: the policies of " +
+	"deploy/kubernetes/20-fence.yaml " +
 	"are missing or do not work; apply them, or start the operator with --unfenced")
 
 // errReplaced says that another operator took the Lease before the Term was written.
@@ -49,7 +50,8 @@ type Terms struct {
 	unfenced bool
 }
 
-// NewTerms returns Terms that write with config, the operator's own. unfenced lets an operator lead where no policy holds the fence.
+// NewTerms returns Terms that write with config, the operator's own. unfenced lets an operator lead
+// where no policy holds the fence.
 func NewTerms(config *rest.Config, unfenced bool, log *slog.Logger) (*Terms, error) {
 	c, err := newClient(rest.AddUserAgent(rest.CopyConfig(config), "term"))
 	return &Terms{config: config, client: c, unfenced: unfenced, log: log}, err
@@ -69,8 +71,9 @@ func newClient(config *rest.Config) (client.Client, error) {
 	return c, nil
 }
 
-// Won writes the Term of a new leader, and returns when the API takes its writes and no others. It fails when somebody else has the
-// Lease by now: an operator that was paused after it won does not take the fence from its successor.
+// Won writes the Term of a new leader, and returns when the API takes its writes and no others. It
+// fails when somebody else has the Lease by now: an operator that was paused after it won does not
+// take the fence from its successor.
 func (t *Terms) Won(ctx context.Context, token string) error {
 	if err := t.write(ctx, token); err != nil {
 		return fmt.Errorf("while writing the Term: %w", err)
@@ -84,8 +87,9 @@ func (t *Terms) Won(ctx context.Context, token string) error {
 	return pause(ctx, settle)
 }
 
-// write puts token into the Term, on condition that the Lease was this operator's after the Term was read: a successor writes the
-// Term after it took the Lease, so one of the two writes meets a conflict, and looks again.
+// write puts token into the Term, on condition that the Lease was this operator's after the Term
+// was read: a successor writes the Term after it took the Lease, so one of the two writes meets a
+// conflict, and looks again.
 func (t *Terms) write(ctx context.Context, token string) error {
 	for {
 		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
@@ -117,10 +121,12 @@ func (t *Terms) writeOnce(ctx context.Context, token string) error {
 	return t.client.Update(ctx, term)
 }
 
-// check finds out whether the fence holds. A policy that was installed a moment ago needs some time.
+// check finds out whether the fence holds. A policy that was installed a moment ago needs some
+// time.
 func (t *Terms) check(ctx context.Context, token string) error {
 	if t.unfenced {
-		t.log.Warn("the operator leads without a fence (--unfenced): an operator that was paused and replaced can still write")
+		t.log.Warn("the operator leads without a fence (--unfenced): an operator that was paused and replaced can " +
+			"still write")
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, checkPatience, ErrUnfenced)
@@ -163,7 +169,8 @@ func (t *Terms) try(ctx context.Context, token string) (bool, error) {
 	}
 }
 
-// Watch tries every 30 s whether the fence still holds. It returns ErrUnfenced when it does not, and nil when ctx ends.
+// Watch tries every 30 s whether the fence still holds. It returns ErrUnfenced when it does not,
+// and nil when ctx ends.
 func (t *Terms) Watch(ctx context.Context, token string) error {
 	for pause(ctx, checkEvery) == nil && !t.unfenced {
 		allowed, err := t.try(ctx, token+"-none")

@@ -158,7 +158,7 @@ func (s *Store) judgeAgents(ctx context.Context, started time.Time, silence time
 				conditions = append(conditions, twins)
 			}
 			if err := s.putAgent(ctx, name, conditions, unsaid); err != nil && s.life.Err() == nil {
-				s.log.Warn("writing what is heard of a host", "host", name, "error", err)
+				s.log.Warn("writing the connection state of a host", "host", name, "error", err)
 			}
 			return nil
 		})
@@ -180,7 +180,7 @@ func (s *Store) judge(host *api.Host, started, now time.Time, silence time.Durat
 	switch silent := now.Sub(since) > silence; {
 	case silent:
 		want.Status, want.Reason = metav1.ConditionFalse, ReasonSilent
-		want.Message = fmt.Sprintf("the agent was not heard for %s", silence)
+		want.Message = fmt.Sprintf("no heartbeat of the agent for %s", silence)
 	case have != nil && have.Status == metav1.ConditionFalse && b.known:
 		want.Message = api.HostAgentReturned
 	case !heard, have != nil && have.Status == metav1.ConditionFalse && !b.known:
@@ -231,15 +231,15 @@ func (s *Store) putHostname(ctx context.Context, host string) {
 	err := s.PutHost(ctx, host, func(h *api.Host) { metav1.SetMetaDataLabel(&h.ObjectMeta, api.LabelHostname, host) })
 	switch {
 	case err == nil:
-		s.log.Warn("the label "+api.LabelHostname+" of a host was not its name, and is set again", "host", host)
+		s.log.Warn("restored the label "+api.LabelHostname+" of a host, which must be its name", "host", host)
 	case !errors.Is(err, engine.ErrNotFound) && s.life.Err() == nil:
-		s.log.Warn("setting the label "+api.LabelHostname+" of a host again", "host", host, "error", err)
+		s.log.Warn("restoring the label "+api.LabelHostname+" of a host", "host", host, "error", err)
 	}
 }
 
 func (s *Store) putAgent(ctx context.Context, host string, want []metav1.Condition, unsaid bool) error {
 	for _, c := range want {
-		s.log.Info("what is heard of a host has changed", "host", host, "reason", c.Reason, "message", c.Message)
+		s.log.Info("the connection state of a host has changed", "host", host, "reason", c.Reason, "message", c.Message)
 	}
 	if len(want) == 0 && !unsaid {
 		return nil

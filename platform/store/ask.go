@@ -24,6 +24,7 @@ func (s *Store) Ask(ctx context.Context, daemon *api.Daemon, cmd engine.Command)
 	if err != nil {
 		return "", err
 	}
+	want.Labels = commandLabels(daemon)
 	wake := make(chan struct{}, 1)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -44,7 +45,7 @@ func (s *Store) Ask(ctx context.Context, daemon *api.Daemon, cmd engine.Command)
 	}
 	// One that cannot be removed now is removed by whoever looks after actions.
 	if err := (&Actions{s}).Remove(ctx, ended); err != nil && ctx.Err() == nil {
-		s.log.Warn("a command that has ended could not be removed", "action", ended.Name, "error", err)
+		s.log.Warn("cannot remove a command that has ended", "action", ended.Name, "error", err)
 	}
 	s.seen(ctx, daemon)
 	return action.CommandResult(ended)
@@ -82,7 +83,7 @@ func (s *Store) askOnce(ctx context.Context, want *api.Action) (*api.Action, err
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("the action %s was there and gone each of %d times", want.Name, attempts)
+	return nil, fmt.Errorf("the action %s existed and was gone in each of %d attempts", want.Name, attempts)
 }
 
 // awaitCommand waits until an Action has ended, and returns it as it is then.
@@ -96,7 +97,7 @@ func (s *Store) awaitCommand(ctx context.Context, asked *api.Action, wake <-chan
 		err := s.cache.Get(ctx, client.ObjectKeyFromObject(asked), &now)
 		switch {
 		case apierrors.IsNotFound(err), err == nil && now.UID != asked.UID:
-			return nil, fmt.Errorf("somebody removed the action %s, which asked the agent of host %s", asked.Name, asked.Spec.Host)
+			return nil, fmt.Errorf("the action %s for the agent of host %s was removed", asked.Name, asked.Spec.Host)
 		case err == nil && now.Status.State.Final():
 			return &now, nil
 		case err == nil:
@@ -120,7 +121,7 @@ func (s *Store) mayAnswer(ctx context.Context, host string) error {
 		return notFound(err, "host %s", host)
 	}
 	if factsOf(&h).Silent {
-		return fmt.Errorf("the agent of host %s fell silent", host)
+		return fmt.Errorf("the agent of host %s disconnected", host)
 	}
 	return nil
 }
@@ -132,7 +133,7 @@ func unanswered(ctx context.Context, a *api.Action) error {
 		return cause
 	}
 	if a.Status.State == api.ActionRunning {
-		return fmt.Errorf("the agent of host %s is not done with it yet", a.Spec.Host)
+		return fmt.Errorf("the agent of host %s has not finished it yet", a.Spec.Host)
 	}
 	return fmt.Errorf("the agent of host %s did not begin it", a.Spec.Host)
 }
@@ -149,6 +150,6 @@ func (s *Store) withdraw(ctx context.Context, asked *api.Action) {
 		err = s.api.Delete(ctx, &now, client.Preconditions{UID: &now.UID, ResourceVersion: &now.ResourceVersion})
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && s.life.Err() == nil {
-		s.log.Warn("a command that nobody waits for could not be withdrawn; it expires by itself", "action", asked.Name, "error", err)
+		s.log.Warn("cannot withdraw an unneeded command; it will expire", "action", asked.Name, "error", err)
 	}
 }

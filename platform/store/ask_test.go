@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -91,7 +92,16 @@ func TestAsk_leftOver(t *testing.T) {
 	must(t, w.Create(t.Context(), old))
 	old.Status = api.ActionStatus{State: api.ActionDone, Executor: api.ByAgent, Message: "old"}
 	must(t, w.UpdateStatus(t.Context(), old))
-	must(t, storeworld.Serve(t.Context(), s, d.Spec.Host, func(string, engine.Command) (string, error) { return "new", nil }))
+	must(t, storeworld.Serve(t.Context(), s, d.Spec.Host, func(string, engine.Command) (string, error) {
+		now := w.commands(t, "ask-left")
+		cluster := &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Name: d.Spec.Cluster}}
+		cluster.Spec.Type = api.StorageCeph
+		want := engine.LabelsFor(cluster, "command")
+		if len(now) != 1 || !maps.Equal(now[0].Labels, want) {
+			t.Errorf("the command has other labels than %v: %+v", want, now)
+		}
+		return "new", nil
+	}))
 	if message, err := s.Ask(t.Context(), d, cmd); message != "new" || err != nil {
 		t.Errorf("got %q, %v", message, err)
 	}
@@ -114,7 +124,7 @@ func TestAsk_silentAgent(t *testing.T) {
 		Type: api.HostAgentConnected, Status: metav1.ConditionFalse, Reason: store.ReasonSilent, LastTransitionTime: metav1.Now(),
 	}}
 	must(t, w.UpdateStatus(t.Context(), host))
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "the agent of host ask-silent fell silent") {
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "the agent of host ask-silent disconnected") {
 		t.Errorf("got %v", err)
 	}
 	if left := w.commands(t, "ask-silent"); len(left) != 0 {

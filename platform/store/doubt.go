@@ -25,7 +25,7 @@ func (s *Store) judgeDaemons(ctx context.Context, group *errgroup.Group, hosts [
 			silent := meta.FindStatusCondition(hosts[i].Status.Conditions, api.HostAgentConnected).LastTransitionTime
 			group.Go(func() error {
 				if err := s.doubt(ctx, d, silent, time.Now()); err != nil && s.life.Err() == nil {
-					s.log.Warn("writing that a daemon is not heard of", "daemon", d.Name, "error", err)
+					s.log.Warn("writing that the state of a daemon is unknown", "daemon", d.Name, "error", err)
 				}
 				return nil
 			})
@@ -70,7 +70,7 @@ func (s *Store) doubt(ctx context.Context, d *api.Daemon, silent metav1.Time, no
 			Type: api.ConditionReady, Status: metav1.ConditionUnknown,
 			ObservedGeneration: max(have.Status.ObservedGeneration, 0),
 			LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)), Reason: string(api.ReasonAgentDisconnected),
-			Message: fmt.Sprintf("the agent of host %s is disconnected; the daemon was %s when it was last heard",
+			Message: fmt.Sprintf("the agent of host %s is disconnected; it last reported the daemon as %s",
 				have.Spec.Host, cmp.Or(have.Status.State, api.DaemonPending)),
 		})
 		return nil

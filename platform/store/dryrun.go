@@ -22,6 +22,17 @@ import (
 type dryRun struct {
 	client client.Client
 	plan   *api.Plan
+	// may says why the requester may not do something with an object. It is nil where the client acts
+	// in the requester's name.
+	may func(ctx context.Context, u *unstructured.Unstructured, resource meta.RESTMapper, verbs ...string) error
+}
+
+// allowed says why the requester may not do what the client would do for it.
+func (d dryRun) allowed(ctx context.Context, u *unstructured.Unstructured, verbs ...string) error {
+	if d.may == nil {
+		return nil
+	}
+	return d.may(ctx, u, d.client.RESTMapper(), verbs...)
 }
 
 // checkNamed is check with an error that names the object.
@@ -45,6 +56,9 @@ func (d dryRun) check(ctx context.Context, u *unstructured.Unstructured) (propos
 	t := propose.Target{Unstructured: u}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(u.GroupVersionKind())
+	if err := d.allowed(ctx, u, "get"); err != nil {
+		return t, err
+	}
 	err := d.client.Get(ctx, client.ObjectKeyFromObject(u), live)
 	switch {
 	case err == nil:
@@ -54,6 +68,13 @@ func (d dryRun) check(ctx context.Context, u *unstructured.Unstructured) (propos
 	}
 	if d.plan.Spec.Operation == api.PlanDelete {
 		return t, d.remove(ctx, t.Live)
+	}
+	verbs := []string{"patch"}
+	if t.Live == nil {
+		verbs = append(verbs, "create")
+	}
+	if err := d.allowed(ctx, u, verbs...); err != nil {
+		return t, err
 	}
 	t.After = u.DeepCopy()
 	return t, d.apply(ctx, t.After)
@@ -65,6 +86,9 @@ func (d dryRun) remove(ctx context.Context, live *unstructured.Unstructured) err
 	unasked := []string{"Daemon", "Host"}
 	if live == nil || live.GroupVersionKind().Group != api.Group || slices.Contains(unasked, live.GetKind()) {
 		return nil
+	}
+	if err := d.allowed(ctx, live, "delete"); err != nil {
+		return err
 	}
 	return refusal(client.IgnoreNotFound(d.client.Delete(ctx, live.DeepCopy(), client.DryRunAll)))
 }

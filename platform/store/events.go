@@ -89,7 +89,7 @@ func (s *Store) Emit(ctx context.Context, cluster *api.StorageCluster, events []
 		}
 	}
 	if len(events)+len(told) > 0 {
-		if err := s.accept(ctx, l, name, events, told); err != nil {
+		if err := s.accept(ctx, l, cluster, events, told); err != nil {
 			return 0, fmt.Errorf("while recording events: %w", err)
 		}
 	}

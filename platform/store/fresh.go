@@ -98,7 +98,7 @@ func (f *freshness) wait(ctx context.Context) error {
 			// What is waited for may never come, as when an object was made and removed while the watch was broken. The next
 			// View must not wait for it again.
 			f.forget()
-			return fmt.Errorf("the cache of %s has not seen this server's own writes: %w", behind, context.Cause(ctx))
+			return fmt.Errorf("the cache of %s does not have this server's own writes yet: %w", behind, context.Cause(ctx))
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (s *Store) indexMany(o client.Object, informer cache.Informer) (err error) 
 func indexBy(informer cache.Informer, indexers toolscache.Indexers) (toolscache.Indexer, error) {
 	indexed, ok := informer.(toolscache.SharedIndexInformer)
 	if !ok {
-		return nil, fmt.Errorf("the cache is a %T, which has no indexes", informer)
+		return nil, fmt.Errorf("the cache is a %T without indexes", informer)
 	}
 	return indexed.GetIndexer(), informer.AddIndexers(indexers)
 }

@@ -80,7 +80,7 @@ func TestJudge_obeys(t *testing.T) {
 			t.Errorf("%s: too soon: %+v", silence, got)
 		}
 		got, ok := s.judge(&api.Host{}, started, started.Add(silence+1), silence)
-		if want := "the agent was not heard for " + silence.String(); !ok || got.Message != want {
+		if want := "no heartbeat of the agent for " + silence.String(); !ok || got.Message != want {
 			t.Errorf("%s: %v %q, want %q", silence, ok, got.Message, want)
 		}
 	}

@@ -51,7 +51,7 @@ func (s *Store) Lock(ctx context.Context, cluster types.NamespacedName) (context
 	s.mu.Unlock()
 	ctx, unlock, ok := s.held(ctx, name)
 	if !ok {
-		return nil, nil, fmt.Errorf("the lock %s was taken by another server at once: %w", name.Name, engine.ErrLocked)
+		return nil, nil, fmt.Errorf("another server took the lock %s first: %w", name.Name, engine.ErrLocked)
 	}
 	return ctx, unlock, nil
 }
@@ -101,9 +101,9 @@ func (s *Store) take(ctx context.Context, name types.NamespacedName) (*lock, err
 func (s *Store) raced(ctx context.Context, name types.NamespacedName, err error) error {
 	switch {
 	case fence.Lost(err):
-		return fmt.Errorf("the lock %s cannot be had, because %s leads: %w", name.Name, s.leader(ctx), engine.ErrLocked)
+		return fmt.Errorf("cannot take the lock %s, because %s leads: %w", name.Name, s.leader(ctx), engine.ErrLocked)
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("the lock %s is being taken by another server: %w", name.Name, engine.ErrLocked)
+		return fmt.Errorf("another server is taking the lock %s: %w", name.Name, engine.ErrLocked)
 	default:
 		return fmt.Errorf("while taking the lock: %w", err)
 	}
@@ -145,7 +145,7 @@ func (s *Store) sawLock(lease *coordinationv1.Lease) {
 	if l == nil || term < l.term || term == l.term && holder == s.token {
 		return
 	}
-	s.lose(name, fmt.Errorf("the lock %s was taken by %s: %w", name.Name, holder, engine.ErrLocked))
+	s.lose(name, fmt.Errorf("%s took the lock %s: %w", holder, name.Name, engine.ErrLocked))
 }
 
 // lockGone ends the runs of a lock whose Lease someone deleted. The next run takes the lock anew.

@@ -23,6 +23,20 @@ const (
 	marksAtOnce = 64
 )
 
+// Components of what only the leader reads and writes of a cluster.
+const (
+	componentCommand = "command"
+	componentRecord  = "record"
+)
+
+// commandLabels are those of an Action that asks for a command on a daemon, which has the labels of
+// its cluster.
+func commandLabels(d *api.Daemon) map[string]string {
+	cluster := &api.StorageCluster{Spec: api.StorageClusterSpec{Type: api.StorageType(d.Labels[engine.LabelName])}}
+	cluster.Name = d.Spec.Cluster
+	return engine.LabelsFor(cluster, componentCommand)
+}
+
 // mark gives objects of clusters the labels and the owner that they lack: those that an earlier
 // version made, or that somebody took them from. Metadata is no spec: no generation changes, and no
 // agent prepares anything. It returns when to look again.
@@ -45,7 +59,7 @@ func (s *Store) mark(ctx context.Context) time.Duration {
 				return look
 			}
 			if err := client.IgnoreNotFound(s.patch(ctx, o, next)); err != nil && s.life.Err() == nil {
-				s.log.Debug("an object is labeled later", "kind", kindOf(o), "name", o.GetName(), "error", err)
+				s.log.Debug("cannot label an object yet; retrying", "kind", kindOf(o), "name", o.GetName(), "error", err)
 			}
 		}
 	}

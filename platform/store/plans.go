@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -27,7 +28,7 @@ func (s *Store) ClearPlans(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		if err := s.RemovePlans(ctx, time.Now().Add(-planAge)); err != nil && ctx.Err() == nil {
-			s.log.Warn("old plans are not removed", "error", err)
+			s.log.Warn("cannot remove old plans", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -35,6 +36,15 @@ func (s *Store) ClearPlans(ctx context.Context) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+// isOld says whether a Plan is removed, of those that were made before a time. One that is being
+// applied is kept as long from its mark: applying it again resumes it.
+func isOld(p *api.Plan, before time.Time) bool {
+	if p.Status.State == api.PlanApplying && p.Status.Time != nil && !p.Status.Time.Time.Before(before) {
+		return false
+	}
+	return p.CreationTimestamp.Time.Before(before.Add(planAge - lastsFor(p)))
 }
 
 // lastsFor is how long a Plan is kept. That of whoever only wanted to know is kept for a moment.
@@ -59,19 +69,29 @@ func (s *Store) RemovePlans(ctx context.Context, before time.Time) error {
 			return fmt.Errorf("while listing plans: %w", err)
 		}
 		for _, p := range page.Items {
-			if p.CreationTimestamp.Time.Before(before.Add(planAge - lastsFor(&p))) {
+			if isOld(&p, before) {
 				old = append(old, api.Plan{ObjectMeta: p.ObjectMeta})
 			}
 		}
 	}
 	errs := []error{s.removeSecrets(ctx, before.Add(planAge-secretAge))}
 	for i := range old {
-		uid := old[i].UID
-		if err := s.api.Delete(ctx, &old[i], client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		if err := removeUnchanged(ctx, s.api, &old[i]); err != nil {
 			errs = append(errs, fmt.Errorf("while removing plan %s: %w", old[i].Name, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// removeUnchanged removes an object that is as it was read. One that changed since, such as a Plan
+// that a user has begun to apply, is judged again with the next look.
+func removeUnchanged(ctx context.Context, c client.Writer, o client.Object) error {
+	uid, version := o.GetUID(), o.GetResourceVersion()
+	err := c.Delete(ctx, o, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // secretAge is how long the Secret of a Plan is kept: longer than anybody waits for an answer.
@@ -90,7 +110,7 @@ func (s *Store) removeSecrets(ctx context.Context, before time.Time) error {
 		if x.Type != api.SecretTypePlan || !x.CreationTimestamp.Time.Before(before) {
 			continue
 		}
-		if err := s.api.Delete(ctx, x, client.Preconditions{UID: &x.UID}); client.IgnoreNotFound(err) != nil {
+		if err := removeUnchanged(ctx, s.api, x); err != nil {
 			errs = append(errs, fmt.Errorf("while removing the secrets of plan %s: %w", x.Name, err))
 		}
 	}

@@ -21,6 +21,9 @@ import (
 	"github.com/holdfast-storage/holdfast/propose"
 )
 
+// authenticated is the group of everyone whom the API server knows.
+const authenticated = "system:authenticated"
+
 // checksAtOnce is how many objects of one Plan the API server checks at one time.
 const checksAtOnce = 8
 
@@ -47,7 +50,8 @@ func (x *Plans) Asked() []types.NamespacedName {
 func withoutContent(o any) (any, error) {
 	if p, ok := o.(*api.Plan); ok {
 		p.ManagedFields, p.Annotations = nil, nil
-		p.Spec, p.Status = api.PlanSpec{Digest: p.Spec.Digest}, api.PlanStatus{State: p.Status.State}
+		content := api.PlanContent{Digest: p.Spec.Digest}
+		p.Spec, p.Status = api.PlanSpec{PlanContent: content}, api.PlanStatus{State: p.Status.State}
 	}
 	return o, nil
 }
@@ -129,6 +133,10 @@ func (x *Plans) Check(ctx context.Context, p *api.Plan) (propose.Request, error)
 	if p.Spec.Requester == "" {
 		return r, propose.Refuse("the API server did not record who made the plan")
 	}
+	if !slices.Contains(p.Spec.Groups, authenticated) { // the server would add it to whom the leader impersonates
+		return r, propose.Refuse("the API server did not record that user %s is authenticated: make another plan",
+			p.Spec.Requester)
+	}
 	given, err := propose.Parse(p)
 	if err != nil {
 		return r, err
@@ -136,15 +144,12 @@ func (x *Plans) Check(ctx context.Context, p *api.Plan) (propose.Request, error)
 	if err := x.addSecrets(ctx, p, given); err != nil {
 		return r, err
 	}
-	config := rest.CopyConfig(x.store.plain)
-	config.Impersonate = rest.ImpersonationConfig{UserName: p.Spec.Requester, Groups: p.Spec.Groups}
-	c, err := client.New(config, client.Options{Scheme: x.store.api.Scheme()})
+	d, err := x.dryRun(p)
 	if err != nil {
-		return r, fmt.Errorf("while preparing a client in the name of %s: %w", p.Spec.Requester, err)
+		return r, err
 	}
 	r.Targets = make([]propose.Target, len(given))
 	errs := make([]error, len(given))
-	d := dryRun{client: c, plan: p}
 	var group errgroup.Group
 	group.SetLimit(checksAtOnce)
 	for i, u := range given {
@@ -155,6 +160,22 @@ func (x *Plans) Check(ctx context.Context, p *api.Plan) (propose.Request, error)
 	}
 	_ = group.Wait()
 	return r, errors.Join(errs...)
+}
+
+// dryRun prepares to ask in the name of who asked for a plan. Where the leader may not act in the
+// name of others, it asks in its own what they may do.
+func (x *Plans) dryRun(p *api.Plan) (dryRun, error) {
+	d, config := dryRun{plan: p}, rest.CopyConfig(x.store.plain)
+	if x.store.reviews {
+		config, d.may = rest.CopyConfig(x.store.fenced), reviewer{x.store.api, p}.may
+	} else {
+		config.Impersonate = rest.ImpersonationConfig{UserName: p.Spec.Requester, Groups: p.Spec.Groups}
+	}
+	var err error
+	if d.client, err = client.New(config, client.Options{Scheme: x.store.api.Scheme()}); err != nil {
+		return d, fmt.Errorf("while preparing a client in the name of %s: %w", p.Spec.Requester, err)
+	}
+	return d, nil
 }
 
 // addSecrets puts the Secrets of the manifest, which names them alone, in their places.

@@ -24,7 +24,8 @@ func askedBy(user, group, manifest string) *api.Plan {
 	return &api.Plan{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "plan-asked"},
 		Spec: api.PlanSpec{
-			Operation: api.PlanApply, Conflicts: api.ConflictsRefuse, Manifest: manifest, Requester: user, Groups: []string{group},
+			Operation: api.PlanApply, Conflicts: api.ConflictsRefuse, Manifest: manifest,
+			Requester: user, Groups: []string{group, "system:authenticated"},
 		},
 	}
 }
@@ -33,10 +34,13 @@ func askedBy(user, group, manifest string) *api.Plan {
 // written.
 func TestPlans_rights(t *testing.T) {
 	w, plans := newWorld(t), newStore(t, "rights").Plans()
+	unknown := askedBy("ann", "holdfast:admins", poolManifest)
+	unknown.Spec.Groups = unknown.Spec.Groups[:1]
 	for name, tt := range map[string]struct {
 		plan    *api.Plan
 		refused bool
 	}{
+		"unknown":          {unknown, true},
 		"an administrator": {askedBy("ann", "holdfast:admins", poolManifest), false},
 		"a viewer":         {askedBy("vi", "holdfast:viewers", poolManifest), true},
 		"a host":           {askedBy("holdfast:host:h1", "holdfast:hosts", poolManifest), true},
@@ -91,7 +95,8 @@ func TestPlans_asked(t *testing.T) {
 	if plan.Spec.Requester == "" || len(plan.Spec.Groups) == 0 || plan.Spec.Manifest != poolManifest {
 		t.Errorf("it is read as %+v", plan.Spec)
 	}
-	plan.Status = api.PlanStatus{State: api.PlanProposed, Proposal: &api.PlanProposal{Digest: "d"}}
+	answer := &api.PlanProposal{PlanContent: api.PlanContent{Digest: "d"}}
+	plan.Status = api.PlanStatus{State: api.PlanProposed, Proposal: answer}
 	must(t, plans.Answer(t.Context(), plan))
 	until(false)
 	if slices.Contains(plans.Asked(), types.NamespacedName{Namespace: "default", Name: old.Name}) {
@@ -117,7 +122,7 @@ func TestPlans_room(t *testing.T) {
 	must(t, err)
 	text, err := json.Marshal(plan)
 	must(t, err)
-	a := &api.PlanProposal{Digest: "d"}
+	a := &api.PlanProposal{PlanContent: api.PlanContent{Digest: "d"}}
 	for i := 0; ; i++ {
 		a.Basis = append(a.Basis, api.PlanBasis{Object: fmt.Sprintf("storagenode/default/n%d", i), UID: strings.Repeat("u", 36), Digest: "d"})
 		if answer, err := json.Marshal(a); err != nil || len(answer)+len(text) > propose.Room {

@@ -36,7 +36,7 @@ func ReadResources(ctx context.Context, r client.Reader, which ...client.ListOpt
 			return nil
 		})
 		if err != nil {
-			return nil, fmt.Errorf("while going through %T: %w", list, err)
+			return nil, fmt.Errorf("while reading %T: %w", list, err)
 		}
 	}
 	engine.SortResources(all)
@@ -130,7 +130,7 @@ func (s *Store) orphanResources(ctx context.Context, cluster types.NamespacedNam
 			err = s.releaseResource(ctx, r, func(api.Resource) bool { return true })
 		}
 		if err != nil {
-			return fmt.Errorf("while letting %s go: %w", engine.ResourceObject(r), err)
+			return fmt.Errorf("while releasing %s: %w", engine.ResourceObject(r), err)
 		}
 	}
 	return nil

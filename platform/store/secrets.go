@@ -54,7 +54,7 @@ func (s *Store) RemoveSecret(ctx context.Context, cluster types.NamespacedName, 
 
 func ownSecret(cluster *api.StorageCluster, have *corev1.Secret) error {
 	if owner := have.Labels[api.LabelCluster]; owner != cluster.Name {
-		return fmt.Errorf("there is a secret %s already that does not belong to cluster %s (label %s is %q): rename or delete it",
+		return fmt.Errorf("secret %s exists but does not belong to cluster %s (label %s is %q): rename or delete it",
 			have.Name, cluster.Name, api.LabelCluster, owner)
 	}
 	return nil

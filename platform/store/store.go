@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,8 +66,9 @@ type Store struct {
 	actionWatchers map[*func()]bool
 	// planWatchers are told of changes of Plans.
 	planWatchers map[*func()]bool
-	// plain reaches the API without the leader's token.
-	plain *rest.Config
+	// plain reaches the API without the leader's token, fenced with it.
+	plain, fenced *rest.Config
+	reviews       bool
 }
 
 var _ engine.Store = (*Store)(nil)
@@ -80,6 +82,9 @@ type Options struct {
 	// Fence returns a copy of a Config whose writes carry the token, and that the API refuses once another leader has another
 	// token.
 	Fence func(config *rest.Config, token string) *rest.Config
+	// Reviews says that the leader may not act in the name of other users, as in Kubernetes. It answers
+	// a Plan by asking what the requester may do, and sends the dry runs in its own name.
+	Reviews bool
 	// NodeLabels says that the labels of Hosts are those of Kubernetes' Nodes: the Store does not set kubernetes.io/hostname.
 	NodeLabels bool
 }
@@ -105,7 +110,7 @@ func New(ctx context.Context, o Options) (*Store, error) {
 		token: o.Token, nodeLabels: o.NodeLabels, log: slog.Default(), fresh: newFreshness(),
 		locks: map[types.NamespacedName]*lock{}, terms: map[types.NamespacedName]int32{}, logs: map[types.NamespacedName]*eventLog{}, watchers: map[*watcher]bool{},
 		beats: newHeartbeats(), emitSlice: flushSlice, actionWatchers: map[*func()]bool{},
-		planWatchers: map[*func()]bool{}, plain: plain,
+		planWatchers: map[*func()]bool{}, plain: plain, fenced: config, reviews: o.Reviews,
 	}
 	if s.api, err = client.New(config, client.Options{Scheme: scheme, Mapper: newMapper(), HTTPClient: httpClient}); err != nil {
 		return nil, fmt.Errorf("while preparing the client of the API: %w", err)
@@ -129,7 +134,7 @@ func (s *Store) Close() {
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{api.AddToScheme, corev1.AddToScheme, coordinationv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{api.AddToScheme, corev1.AddToScheme, coordinationv1.AddToScheme, authorizationv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("while registering kinds: %w", err)
 		}
@@ -156,6 +161,7 @@ func hostKind() schema.GroupVersionKind { return api.GroupVersion.WithKind("Host
 func newMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(hostKind(), meta.RESTScopeRoot)
+	m.Add(authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview"), meta.RESTScopeRoot)
 	for _, kind := range namespaced() {
 		m.Add(kind, meta.RESTScopeNamespace)
 	}

@@ -372,7 +372,7 @@ func TestStore_doubtsDaemons(t *testing.T) {
 	if is, why := kstatus.Of(t, told); is != kstatus.InProgress || c.Reason != string(api.ReasonAgentDisconnected) {
 		t.Errorf("%s, %s: %+v", is, why, c)
 	}
-	if !strings.Contains(c.Message, "falls-silent is disconnected; the daemon was Running") {
+	if !strings.Contains(c.Message, "falls-silent is disconnected; it last reported the daemon as Running") {
 		t.Errorf("message %q", c.Message)
 	}
 	eventually(t, "a second has passed", func() bool {

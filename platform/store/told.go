@@ -20,12 +20,13 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// foldAt is how many entries a record may have beside its base before the base is written anew. Most changes write the small
-// record alone, however large the cluster is.
+// foldAt is how many entries a record may have beside its base before the base is written anew.
+// Most changes write the small record alone, however large the cluster is.
 const foldAt = 256
 
-// record is the word of the leader on what it tells. That it is written is the moment at which its events are accepted: the
-// events follow, under the numbers after Sequence, and a leader that dies before leaves them to the next one.
+// record is the word of the leader on what it tells. That it is written is the moment at which its
+// events are accepted: the events follow, under the numbers after Sequence, and a leader that dies
+// before leaves them to the next one.
 type record struct {
 	Sequence int64          `json:"sequence"`
 	Events   []engine.Event `json:"events,omitempty"`
@@ -33,7 +34,8 @@ type record struct {
 	Changes map[string]*string `json:"changes,omitempty"`
 }
 
-// The records lie in ConfigMaps of SystemNamespace. As with locks, the dot keeps the clusters apart.
+// The records lie in ConfigMaps of SystemNamespace. As with locks, the dot keeps the clusters
+// apart.
 func recordName(cluster types.NamespacedName) types.NamespacedName {
 	return types.NamespacedName{Namespace: SystemNamespace, Name: "told-" + cluster.Namespace + "." + cluster.Name}
 }
@@ -71,21 +73,26 @@ func (s *Store) readRecord(ctx context.Context, l *eventLog, cluster types.Names
 	return nil
 }
 
-// accept records events and what they tell, after those that are accepted and not written yet. The caller holds l.mu.
-func (s *Store) accept(ctx context.Context, l *eventLog, cluster types.NamespacedName, events []engine.Event, told map[string]*string) error {
+// accept records events and what they tell, after those that are accepted and not written yet. The
+// caller holds l.mu.
+func (s *Store) accept(
+	ctx context.Context, l *eventLog, cluster *api.StorageCluster, events []engine.Event, told map[string]*string,
+) error {
+	name, labels := client.ObjectKeyFromObject(cluster), engine.LabelsFor(cluster, componentRecord)
 	next := record{Sequence: l.last(), Events: slices.Concat(l.pending, events), Changes: maps.Clone(l.record.Changes)}
 	if next.Changes == nil {
 		next.Changes = map[string]*string{}
 	}
 	maps.Copy(next.Changes, told)
 	if len(next.Changes) > foldAt {
-		// What is in the base and in the record, too, does no harm, so the two need not be written at once.
-		if err := s.putRecord(ctx, l, baseName(cluster), &l.baseVersion, l.told); err != nil {
+		// What is in the base and in the record, too, does no harm, so the two need not be written
+		// at once.
+		if err := s.putRecord(ctx, l, baseName(name), labels, &l.baseVersion, l.told); err != nil {
 			return err
 		}
 		next.Changes = told
 	}
-	if err := s.putRecord(ctx, l, recordName(cluster), &l.recordVersion, next); err != nil {
+	if err := s.putRecord(ctx, l, recordName(name), labels, &l.recordVersion, next); err != nil {
 		return err
 	}
 	l.record, l.pending = next, slices.Clone(next.Events)
@@ -93,14 +100,19 @@ func (s *Store) accept(ctx context.Context, l *eventLog, cluster types.Namespace
 	return nil
 }
 
-// finishRecord writes those events of the record that are missing in have, the log sorted by number, under the numbers that
-// they were given. What cannot have its number, because another writer took it, is appended later.
-func (s *Store) finishRecord(ctx context.Context, l *eventLog, cluster *api.StorageCluster, have []api.ClusterEvent) ([]api.ClusterEvent, error) {
+// finishRecord writes those events of the record that are missing in have, the log sorted by
+// number, under the numbers that they were given. What cannot have its number, because another
+// writer took it, is appended later.
+func (s *Store) finishRecord(ctx context.Context, l *eventLog, cluster *api.StorageCluster,
+	have []api.ClusterEvent) ([]api.ClusterEvent, error) {
 	l.pending = nil
 	var missing []*api.ClusterEvent
 	for i, e := range l.record.Events {
 		want := engine.EventFor(cluster, l.record.Sequence+1+int64(i), e)
-		at, found := slices.BinarySearchFunc(have, want.Sequence, func(e api.ClusterEvent, n int64) int { return int(e.Sequence - n) })
+		at, found := slices.BinarySearchFunc(have, want.Sequence, func(e api.ClusterEvent,
+			n int64) int {
+			return int(e.Sequence - n)
+		})
 		trimmed := at == 0 && len(have) >= api.MaxClusterEvents
 		switch {
 		case found && sameEvent(&have[at], want), trimmed:
@@ -122,7 +134,8 @@ func (s *Store) finishRecord(ctx context.Context, l *eventLog, cluster *api.Stor
 	return have, nil
 }
 
-// appendAll writes events that have their numbers, side by side. What fails is done again by who tries again.
+// appendAll writes events that have their numbers, side by side. What fails is done again by who
+// tries again.
 func (s *Store) appendAll(ctx context.Context, events []*api.ClusterEvent) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelEvents)
@@ -165,10 +178,12 @@ func (s *Store) getJSON(ctx context.Context, name types.NamespacedName, into any
 	return o.ResourceVersion, nil
 }
 
-// putRecord writes a record in the place of the version that was read. When somebody else wrote it, or a write of this Store was
-// done that seemed to fail, the next call reads all of the log again.
-func (s *Store) putRecord(ctx context.Context, l *eventLog, name types.NamespacedName, version *string, value any) error {
-	written, err := s.putJSON(ctx, name, *version, value)
+// putRecord writes a record in the place of the version that was read. When somebody else wrote it,
+// or a write of this Store was done that seemed to fail, the next call reads all of the log again.
+func (s *Store) putRecord(
+	ctx context.Context, l *eventLog, name types.NamespacedName, labels map[string]string, version *string, value any,
+) error {
+	written, err := s.putJSON(ctx, name, labels, *version, value)
 	switch {
 	case err == nil:
 		*version = written
@@ -179,8 +194,11 @@ func (s *Store) putRecord(ctx context.Context, l *eventLog, name types.Namespace
 	return fmt.Errorf("while writing %s: %w", name.Name, err)
 }
 
-// putJSON creates a ConfigMap, or writes it in the place of a version. It returns the version that it has then.
-func (s *Store) putJSON(ctx context.Context, name types.NamespacedName, version string, value any) (string, error) {
+// putJSON creates a ConfigMap, or writes it in the place of a version. It returns the version that
+// it has then.
+func (s *Store) putJSON(
+	ctx context.Context, name types.NamespacedName, labels map[string]string, version string, value any,
+) (string, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return "", err
@@ -191,6 +209,7 @@ func (s *Store) putJSON(ctx context.Context, name types.NamespacedName, version 
 	_, _ = zip.Write(text)
 	_ = zip.Close()
 	o := &corev1.ConfigMap{ObjectMeta: objectMeta(name), BinaryData: map[string][]byte{recordKey: zipped.Bytes()}}
+	o.Labels = labels
 	if version == "" {
 		err = s.api.Create(ctx, o)
 	} else {

@@ -39,10 +39,10 @@ func warm(ctx context.Context, c client.Client, kind schema.GroupVersionKind) er
 	kind.Kind += "List"
 	list, err := c.Scheme().New(kind)
 	if err != nil {
-		return fmt.Errorf("while preparing to ask for a %s: %w", kind.Kind, err)
+		return fmt.Errorf("while preparing a request for a %s: %w", kind.Kind, err)
 	}
 	if err := c.List(ctx, list.(client.ObjectList), client.Limit(1)); err != nil {
-		return fmt.Errorf("while asking for a %s: %w", kind.Kind, err)
+		return fmt.Errorf("while requesting a %s: %w", kind.Kind, err)
 	}
 	return nil
 }

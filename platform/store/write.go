@@ -83,7 +83,7 @@ func editObject[O client.Object](ctx context.Context, s *Store, name types.Names
 			return errors.Join(conflict, context.Cause(ctx))
 		}
 	}
-	return fmt.Errorf("%s %s changed each of the %d times that it was written", kindOf(cached), name, attempts)
+	return fmt.Errorf("%s %s changed in each of %d attempts to write it", kindOf(cached), name, attempts)
 }
 
 // writer writes an object that was edited, on condition that it is in the API as it was.
@@ -238,7 +238,7 @@ func (s *Store) Finish(ctx context.Context, cluster *api.StorageCluster) error {
 		return nil
 	}, s.letGo)
 	if err = client.IgnoreNotFound(err); err != nil {
-		return fmt.Errorf("while taking away the finalizer: %w", err)
+		return fmt.Errorf("while removing the finalizer: %w", err)
 	}
 	return nil
 }

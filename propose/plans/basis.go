@@ -163,17 +163,17 @@ func (m move) sentences() []string {
 	cluster, silent := strings.CutPrefix(m.object, silence)
 	switch {
 	case silent && m.known && !m.is:
-		return []string{"the storage system of " + cluster + " answers now, and did not when the plan was made"}
+		return []string{"the storage system of " + cluster + " answers now, but did not when the plan was made"}
 	case m.known && m.is && m.old.UID == m.now.UID && m.old.Digest == m.now.Digest():
 		return nil
 	case !m.known:
-		return []string{m.object + " matters now, and did not when the plan was made"}
+		return []string{m.object + " matters now, but did not when the plan was made"}
 	case m.old.UID != "" && m.now.UID == "":
 		return []string{m.object + " is gone"}
 	case m.old.UID == "" && m.now.UID != "":
 		return []string{m.object + " was created by another user" + m.who()}
 	case m.old.UID != m.now.UID:
-		return []string{m.object + " was deleted and made again" + m.who()}
+		return []string{m.object + " was deleted and created again" + m.who()}
 	}
 	if len(m.facts) == 0 || m.now.sum != "" && len(m.now.Fields) == 0 {
 		return []string{m.object + " was changed" + m.who()}

@@ -34,7 +34,7 @@ func TestMoved(t *testing.T) {
 		{"a device came", facts("1"), facts("1", "device wwn-1=Available"), []string{"x was changed by bob"}},
 		{"it is gone", facts("1", "a=1"), facts(""), []string{"x is gone"}},
 		{"it came", facts(""), facts("1", "a=1"), []string{"x was created by another user by bob"}},
-		{"another of this name", facts("1", "a=1"), facts("2", "a=1"), []string{"x was deleted and made again by bob"}},
+		{"another of this name", facts("1", "a=1"), facts("2", "a=1"), []string{"x was deleted and created again by bob"}},
 	}
 	for _, tt := range tests {
 		var spec api.PlanProposal
@@ -78,7 +78,7 @@ func TestMoved_silence(t *testing.T) {
 	if moved := made.Moved(&spec, nobody); len(moved) > 0 || !plans.MadeInSilence(&spec, cluster) || plans.MadeInSilence(&spec, cluster+"2") {
 		t.Errorf("it is as it was, and it is said that %q", moved)
 	}
-	want := []string{"the storage system of " + cluster + " answers now, and did not when the plan was made"}
+	want := []string{"the storage system of " + cluster + " answers now, but did not when the plan was made"}
 	if diff := cmp.Diff(want, plans.Basis{}.Moved(&spec, nobody)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

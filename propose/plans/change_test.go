@@ -68,7 +68,7 @@ func TestFromProjection_nothingToTell(t *testing.T) {
 	r := plans.Report{Changes: plans.FromProjection(p), Clusters: []string{"default/ceph"}}
 	var b bytes.Buffer
 	r.Write(&b)
-	for _, want := range []string{"\n  1 ask for auth rm", "\n  2 ask for osd purge"} {
+	for _, want := range []string{"\n  1 run auth rm", "\n  2 run osd purge"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not shown:\n%s", want, b.String())
 		}

@@ -18,6 +18,16 @@ func ObjectName(kind, namespace, name string) string {
 	return strings.ToLower(kind) + "/" + namespace + "/" + name
 }
 
+// NameOf names an object as plans do. Objects of other groups than Holdfast's and the core's have
+// their group in it: a kind may stand in several groups.
+func NameOf(u *unstructured.Unstructured) string {
+	kind := u.GroupVersionKind().GroupKind()
+	if kind.Group == api.Group {
+		kind.Group = ""
+	}
+	return ObjectName(kind.String(), u.GetNamespace(), u.GetName())
+}
+
 // ObjectFacts are what a plan depends on of an object that people write; nil stands for one that does not exist.
 func ObjectFacts(u *unstructured.Unstructured) Facts {
 	if u == nil {

@@ -30,7 +30,7 @@ func (r *Report) Write(w io.Writer) {
 	for _, cluster := range r.Clusters {
 		p.cluster(cluster, r.of(cluster), r.Notes[cluster])
 	}
-	p.line("", "%s%s", Summary(r.Changes), map[bool]string{true: ", as far as is known"}[r.Unknown])
+	p.line("", "%s%s", Summary(r.Changes), map[bool]string{true: ", as far as known"}[r.Unknown])
 	io.WriteString(w, p.b.String()) //nolint:errcheck // whoever does not read it, does not want it
 }
 
@@ -157,7 +157,7 @@ func (g *group) headline() string {
 	case VerbRemove:
 		return "remove " + count + ": " + g.reason
 	case VerbCommand:
-		return "ask for " + g.reason
+		return "run " + g.reason
 	}
 	return "change " + count + ": " + g.reason
 }

@@ -53,10 +53,10 @@ func TestAdopt(t *testing.T) {
 	if err := os.WriteFile(wrong, []byte("[client.admin]\nkey = AQDAAAAAAAAAABAAAAAAAAAAAAAAAAAAAAAAAAAA\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b.refusedAdoption("could not be asked", "--keyring", "/var/wrong.keyring")
+	b.refusedAdoption("cannot connect to the cluster", "--keyring", "/var/wrong.keyring")
 	words := b.adopt(false)
 	for _, want := range []string{"mon." + lab.Host(3).Name, "osd.2", lab.Host(1).Disk(0).ID(), "hand", "/var/lib/ceph/mon/ceph-",
-		"osd.0 osd_max_backfills = 1, osd.1 osd_max_backfills = 2, osd.2 osd_max_backfills = 3", "each OSD stays where CRUSH has it"} {
+		"osd.0 osd_max_backfills = 1, osd.1 osd_max_backfills = 2, osd.2 osd_max_backfills = 3", "each OSD keeps its CRUSH location"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("it does not tell of %q:\n%s", want, words)
 		}

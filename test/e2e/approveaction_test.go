@@ -27,13 +27,13 @@ func (b *bed) restartApproved() {
 	for _, name := range []string{waits, unwanted} {
 		b.await("the restart to wait for approval", b.isAction(name, api.ActionPendingApproval))
 	}
-	if out := b.run("action", "show", waits); !strings.Contains(out, "'holdfast action approve "+waits+"'") || !strings.Contains(out, "an administrator to grant it") {
+	if out := b.run("action", "show", waits); !strings.Contains(out, "'holdfast action approve "+waits+"'") || !strings.Contains(out, "an administrator to approve it") {
 		b.Errorf("it is shown as\n%s", out)
 	}
 	b.run("action", "cancel", unwanted)
 	b.await("the cancel of what was not approved", b.isAction(unwanted, api.ActionCancelled))
 	b.neverBegun(unwanted)
-	b.refused("action approve "+unwanted, "has ended already, as Cancelled")
+	b.refused("action approve "+unwanted, "has already ended as Cancelled")
 
 	b.viewerRefused("action", "approve", waits)
 	b.viewerRefused("action", "approve", waits, "--reject")
@@ -47,7 +47,7 @@ func (b *bed) restartApproved() {
 	if a := b.actionOf(waits); a.Status.Approver != "holdfast:admin" {
 		b.Errorf("it was approved by %q", a.Status.Approver)
 	}
-	b.refused("action approve "+waits, "is approved already, and is Done")
+	b.refused("action approve "+waits, "is already approved, and is Done")
 	b.approval(api.ApprovalGranted)
 }
 

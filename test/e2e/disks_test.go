@@ -75,7 +75,7 @@ func (b *bed) diskRenamed() {
 	b.await("the OSD to be missed", func() error { return b.reason(" on " + h.Name + " is down") })
 	wrong := h.AddDisk(b, 10<<30)
 	b.await("the wrong disk to be seen", func() error { return b.deviceIs(h.Name, wrong.ID(), api.DeviceAvailable) })
-	b.await("it to be told that the right one is not there", func() error { return b.reason(" is not on host " + h.Name + " now: was it pulled") })
+	b.await("it to be told that the right one is not there", func() error { return b.reason(" is missing on host " + h.Name + ": was it removed") })
 	disk.Attach(b)
 	b.await("the OSD to be back", func() error { return b.health(3, 5) })
 	if now := b.osdOn(disk.ID()); now != osd || disk.Path() == old {
@@ -96,7 +96,7 @@ func (b *bed) diskMoved(wanted *home.Spec) {
 	b.await("the OSD to be missed", func() error { return b.reason(" on " + from.Name + " is down") })
 	disk.MoveTo(b, to)
 	b.await("it to be told where the disk is", func() error {
-		return b.reason("its disk is on host " + to.Name + " now, as " + disk.ID() + ": name it in a StorageNode of that host")
+		return b.reason("its disk is in host " + to.Name + " now, as " + disk.ID() + ": move it from the StorageNode of host")
 	})
 	if out := b.run("why", name); !strings.Contains(out, "its disk is on host "+to.Name+" now") {
 		b.Errorf("holdfast why %s:\n%s", name, out)
@@ -130,7 +130,7 @@ func (b *bed) disksRefused(wanted home.Spec) {
 	all := wanted.Devices[b.Lab.Host(1).Name]
 	wanted.Devices[b.Lab.Host(1).Name] = nil
 	out, code := b.apply(1, wanted.YAML(), "--wait", "--timeout", "30s")
-	if code != 3 || !strings.Contains(out, "keeps 3 copies, each on another host, and without it there would be 2 hosts") {
+	if code != 3 || !strings.Contains(out, "keeps 3 copies, one per host, but 2 hosts would be left") {
 		b.Errorf("holdfast apply ended with %d:\n%s", code, out)
 	}
 	wanted.Devices[b.Lab.Host(1).Name] = all

@@ -46,13 +46,13 @@ func TestDriveGroup(t *testing.T) {
 		"dbSize must be 1Gi or mor": plain + "  dbSize: 1000M\n",
 		"walSize and walSlots say ": plain + "  walSlots: 2\n",
 		"is matched by DriveGroup":  plain + b.driveGroup("more", "{all: true}"),
-		"it selects no disk. Near":  spec.YAML() + b.driveGroup("disks", `{size: "20Gi:"}`),
+		"it selects no disk; close": spec.YAML() + b.driveGroup("disks", `{size: "20Gi:"}`),
 		"placement selects no host": strings.Replace(plain, "h*", "none-*", 1),
 		"osdsPerDevice must be fro": plain + "  osdsPerDevice: 17\n",
 		"dm-crypt":                  plain + "  encrypted: true\n",
 		"by dataDevices and by db":  strings.Replace(plain, "dbDevices: [{size: 4Gi}]", "dbDevices: [{all: true}]", 1),
 		"is too small for the data": strings.Replace(plain, "dbSlots: 3", "dbSlots: 9", 1),
-		"has no disk for the datab": strings.Replace(plain, "dbDevices: [{size: 4Gi}]", "dbDevices: [{size: 3Gi}]", 1),
+		"it has none for the datab": strings.Replace(plain, "dbDevices: [{size: 4Gi}]", "dbDevices: [{size: 3Gi}]", 1),
 		"size must be such as":      spec.YAML() + b.driveGroup("disks", `{size: "1T:2T:3T"}`),
 	} {
 		if out, code := b.apply(1, change); code != 3 || !strings.Contains(out, name) {

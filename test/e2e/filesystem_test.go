@@ -236,8 +236,8 @@ func (b *bed) filesystemsRefused() {
 		{"dataPools: [{erasureCoded: {dataChunks: 2, codingChunks: 1}}]", "the first data pool has to be replicated"},
 		{"metadataPool: {erasureCoded: {dataChunks: 2, codingChunks: 1}}", "the metadata pool has to be replicated"},
 		{"metadataPool: {replicated: {size: 2, minSize: 3}}", "minSize cannot be more than size"},
-		{"placement: {hosts: [nowhere]}", "its placement selects no host: none is there that has hosts nowhere"},
-		{"dataPools: [{name: home-data}]", "has a pool of this name, too"},
+		{"placement: {hosts: [nowhere]}", "placement selects no host: no host matches hosts nowhere"},
+		{"dataPools: [{name: home-data}]", "has a pool of this name"},
 		{"metadataPool: {replicated: {size: 4}, failureDomain: host}", "pool bad-metadata: it needs 4 hosts with OSDs"},
 	} {
 		out, code := b.apply(1, strings.Replace(filesystemYAML(tt.spec), "name: home}", "name: bad}", 1), "--wait", "--timeout", "30s")
@@ -262,7 +262,7 @@ func (b *bed) filesystemInUse(c *client) {
 	b.holdfast(0, "delete", "--plan", name[1], "--wait=false")
 	b.await("the deletion to wait for the client", func() error {
 		s, err := b.filesystem()
-		if err == nil && !strings.Contains(s.Message, "it is mounted by client.desktop on host "+c.host.Name+" at "+c.mount) {
+		if err == nil && !strings.Contains(s.Message, "mounted by client.desktop on host "+c.host.Name+" at "+c.mount) {
 			err = errors.New(s.Message)
 		}
 		return err

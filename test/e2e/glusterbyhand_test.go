@@ -110,7 +110,7 @@ func (b *bed) goneJoinsAgain() {
 		if err == nil {
 			return errors.New("it is there")
 		}
-		if strings.Contains(err.Error(), "there is no host "+h.Name) {
+		if strings.Contains(err.Error(), "host "+h.Name+" does not exist") {
 			return nil
 		}
 		return err

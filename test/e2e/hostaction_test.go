@@ -62,13 +62,13 @@ func TestHostActions(t *testing.T) {
 // hostRefusals asks for what cannot be: each is refused with exit code 3 and the reason, and changes nothing.
 func (b *bed) hostRefusals() {
 	for _, test := range []struct{ command, reason string }{
-		{"host maintenance enter h44", "there is no host h44: did you mean h4?"},
+		{"host maintenance enter h44", "host h44 does not exist: did you mean h4?"},
 		{"host label -l rack=none role=x", "no host has the labels rack=none"},
 		{"host remove h1", "the StorageNode default/ceph-h1 is on host h1: use --delete-nodes"},
-		{"host remove h4 --gone --delete-nodes", "host h4 is said to be gone, and its agent is heard"},
-		{"host replace h4 h1 --wait", "host h1 cannot take the place of h4: node/ceph-h4: "},
-		{"action cancel nothing", "there is no action nothing: 'holdfast action list --all' lists them"},
-		{"orchestrate nothing", "there is no storagecluster/nothing in namespace default"},
+		{"host remove h4 --gone --delete-nodes", "--gone refused: the agent of host h4 is connected"},
+		{"host replace h4 h1 --wait", "host h1 cannot replace h4: node/ceph-h4: "},
+		{"action cancel nothing", "action nothing does not exist: list them with 'holdfast action list --all'"},
+		{"orchestrate nothing", "storagecluster/nothing does not exist in namespace default"},
 	} {
 		b.refused(test.command, test.reason)
 	}
@@ -105,7 +105,7 @@ func (b *bed) actionCancelled() {
 	if mode := b.hostObject(h.Name).ModeOf(); mode != api.HostActive {
 		b.Errorf("the host's mode is %s after the action was cancelled", mode)
 	}
-	b.refused("action cancel "+name, "has ended already, as Cancelled")
+	b.refused("action cancel "+name, "has already ended as Cancelled")
 }
 
 // deadReplaced puts the fifth machine in the place of the fourth, which is dead for good: it joins, and replaces.

@@ -49,7 +49,7 @@ func (b *bed) removalEnds(host string) {
 	var is api.Action
 	b.await("the removal to know that the host is back", func() error {
 		is = b.actionsOn(host)[0]
-		if !strings.Contains(is.Status.Message, "is said to be gone, and its agent is heard") && !strings.Contains(is.Status.WaitsFor, ", which is heard, to be silent again") {
+		if !strings.Contains(is.Status.Message, "--gone refused: the agent of host") && !strings.Contains(is.Status.WaitsFor, ", which reconnected although") {
 			return fmt.Errorf("it is %s: %s; it waits for %q", is.Status.State, is.Status.Message, is.Status.WaitsFor)
 		}
 		return nil
@@ -92,7 +92,7 @@ func (b *bed) removedIsBack() {
 	label := b.label(h)
 	h.PowerOn(b)
 	b.keptOut(number)
-	b.refused("host show "+h.Name, "there is no host "+h.Name)
+	b.refused("host show "+h.Name, "host "+h.Name+" does not exist")
 	b.Server(number).Stop(b, limit)
 	b.StartAgent(b, number, b.Token(b, "agent"))
 	b.await("the host to be heard", b.heard(1, h.Name, true))

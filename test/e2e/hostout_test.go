@@ -60,7 +60,7 @@ func (b *bed) hostTakenOut(c *client) {
 	if !slices.ContainsFunc(had, func(name string) bool { return strings.HasPrefix(name, "osd.") }) {
 		b.Fatalf("there is no OSD on host %s", h.Name)
 	}
-	const declared = "the StorageNode default/ceph-h4 is on host h5: use --delete-nodes to delete what is declared there"
+	const declared = "the StorageNode default/ceph-h4 is on host h5; delete with --delete-nodes"
 	b.refused("host remove h5", declared)
 	written := c.written()
 	b.wiped([]string{"host", "drain", h.Name})
@@ -80,7 +80,7 @@ func (b *bed) hostTakenOut(c *client) {
 	b.nothingOn(h, had)
 	b.holdfast(3, "get", "host", h.Name)
 	b.holdfast(3, "get", "storagenode", "ceph-h4")
-	b.refused("host remove h3 --delete-nodes --wait", "mon.c runs there, and no other host may run a mon: spec.ceph.mon.count is 3")
+	b.refused("host remove h3 --delete-nodes --wait", "cannot drain: no other host may run mon.c (spec.ceph.mon.count is 3")
 }
 
 // wiped runs a command that wipes disks in the end. It is refused, makes no action, and names its plan, which is carried out then.

@@ -83,7 +83,7 @@ func (b *bed) configFollows(t *testing.T, wanted home.Spec) {
 	all := []string{"osd.0", "osd.1", "osd.2"}
 	b.patch(`{"config":{"osd":{"osd_max_backfills":"3"}},"recovery":"Gentle"}`)
 	b.await("a policy and an option that contradict each other to be refused", func() error {
-		if word, err := b.word("config"); err != nil || !strings.HasPrefix(word, "Refuse: spec.ceph.config.") || !strings.Contains(word, "and spec.ceph.recovery or spec.ceph.scrub sets it, too") {
+		if word, err := b.word("config"); err != nil || !strings.HasPrefix(word, "Refuse: spec.ceph.config.") || !strings.Contains(word, "which spec.ceph.recovery or spec.ceph.scrub also sets") {
 			return errors.Join(err, fmt.Errorf("it says %q", word))
 		}
 		return nil
@@ -140,7 +140,7 @@ func (b *bed) healthIsTold(t *testing.T) {
 	if out := b.run("status"); !strings.Contains(out, "check/OSDMAP_FLAGS") || !strings.Contains(out, "ceph osd unset FLAG") {
 		t.Errorf("the status does not have the next step:\n%s", out)
 	}
-	if out := b.run("why", "cluster/ceph"); !strings.Contains(out, "OSDMAP_FLAGS: when the reason for it is over") {
+	if out := b.run("why", "cluster/ceph"); !strings.Contains(out, "OSDMAP_FLAGS: when the reason is over") {
 		t.Errorf("why says:\n%s", out)
 	}
 	b.ceph("health", "mute", "OSDMAP_FLAGS", "1h")

@@ -78,7 +78,7 @@ func TestMaintenance(t *testing.T) {
 	b.setMode(1, api.HostMaintenance)
 	b.await("the first host to be refused", func() error {
 		word, err := b.hostWord(1)
-		if err == nil && !strings.HasPrefix(word, "Refuse: mon.") {
+		if err == nil && !strings.HasPrefix(word, "Refuse: cannot stop mon.") {
 			err = fmt.Errorf("it says %q", word)
 		}
 		return err

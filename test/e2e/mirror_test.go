@@ -46,7 +46,7 @@ func TestMirror(t *testing.T) {
 	b.mustApply(all)
 	near, far := sites[0], sites[1]
 	b.applySite(near, mirrorYAML(""), 0)
-	if out := b.applySite(far, mirrorYAML("near"), 3); !strings.Contains(out, "there is no Secret near of type holdfast.io/rbd-mirror-token") {
+	if out := b.applySite(far, mirrorYAML("near"), 3); !strings.Contains(out, "Secret near of type holdfast.io/rbd-mirror-token does not exist") {
 		t.Errorf("a token that is not there: %s", out)
 	}
 	token := b.run("-n", near.namespace, "ceph", "mirror-token", "near")

@@ -203,7 +203,7 @@ func (b *bed) gatewayLost() {
 	})
 	b.await("as many mgrs as are wanted, without the host", func() error { return b.mgrsWithout(h.Name, 3) })
 	b.Logf("%.1f s after the power was lost all mgrs are there: %+v", time.Since(off).Seconds(), b.mgrs())
-	if out := b.run("get", "daemons"); !strings.Contains(out, "Running when it was last heard; host "+h.Name+" is silent for") {
+	if out := b.run("get", "daemons"); !strings.Contains(out, "last reported Running; host "+h.Name+" is disconnected for") {
 		b.Errorf("holdfast get daemons says of a host that is off:\n%s", out)
 	}
 	h.PowerOn(b)
@@ -360,8 +360,8 @@ func (b *bed) storesRefused() {
 	}
 	for _, tt := range []struct{ manifest, want string }{
 		{userYAML("taken"), "the store has a user taken already, with a key that was not made here (" + made.Keys[0].Access + ")"},
-		{storeYAML("bad", "gateways: {placement: {hosts: [h2, h3]}}"), "port 7480 is taken on each host that may have a gateway, such as h2 (ObjectStore s3), h3 (ObjectStore s3)"},
-		{storeYAML("bad", "gateways: {port: 7481, tls: {secretName: none}}"), "there is no Secret none of type kubernetes.io/tls"},
+		{storeYAML("bad", "gateways: {placement: {hosts: [h2, h3]}}"), "port 7480 is in use on each host that may run a gateway, such as h2 (ObjectStore s3), h3 (ObjectStore s3)"},
+		{storeYAML("bad", "gateways: {port: 7481, tls: {secretName: none}}"), "Secret none of type kubernetes.io/tls does not exist"},
 		{storeYAML("bad", "data: {erasureCoded: {dataChunks: 3, codingChunks: 1}, failureDomain: host}"), "it needs 4 hosts with OSDs"},
 		{storeYAML("bad", "metadata: {erasureCoded: {dataChunks: 2, codingChunks: 1}}"), "metadata cannot be erasureCoded"},
 		{userYAML("bad", "capabilities: {everything: read}"), "capabilities concern users, buckets"},

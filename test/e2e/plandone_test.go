@@ -191,7 +191,7 @@ func held(changes []api.PlanChange) (lines []string) {
 }
 
 var (
-	doing  = regexp.MustCompile(`^(?: *\d+(?:-\d+)? |    )(start|prepare|change|remove|ask)\b`)
+	doing  = regexp.MustCompile(`^(?: *\d+(?:-\d+)? |    )(start|prepare|change|remove|run)\b`)
 	doneAt = regexp.MustCompile(`^ {8}(\S+)  +(\S.*)$`)
 	shows  = regexp.MustCompile(`^ {10}device (\S+)`)
 	run    = regexp.MustCompile(`^(\w+\.)(\d+)-(\d+)$`)
@@ -203,7 +203,7 @@ func shown(text string) (lines []string) {
 	for _, line := range strings.Split(text, "\n") {
 		if at := doing.FindStringSubmatch(line); at != nil {
 			verb = at[1]
-		} else if at := doneAt.FindStringSubmatch(line); at != nil && verb != "ask" {
+		} else if at := doneAt.FindStringSubmatch(line); at != nil && verb != "run" {
 			host = at[1]
 			for _, label := range spread(strings.Fields(at[2])) {
 				lines = append(lines, fmt.Sprintf("%s %s on %s", verb, label, host))

@@ -33,7 +33,7 @@ func (b *bed) poolByHand() {
 	b.ceph("config", "set", "mon", "mon_allow_pool_delete", "true")
 	b.ceph("osd", "pool", "rm", "vms", "vms", "--yes-i-really-really-mean-it")
 	b.ceph("config", "rm", "mon", "mon_allow_pool_delete")
-	b.poolLost("vms", api.ReasonDeletedOutside, id, "'holdfast recreate pool vms --lost "+id+"' makes a new, empty one")
+	b.poolLost("vms", api.ReasonDeletedOutside, id, "'holdfast recreate pool vms --lost "+id+"' creates a new, empty one")
 	if out, code := b.holdfastSays("recreate", "pool", "vms", "--lost", "99"); code != 3 || !strings.Contains(out, "the id of the loss is "+id) {
 		b.Errorf("the loss of another pool: %d, %s", code, out)
 	}

@@ -159,8 +159,8 @@ func (b *bed) poolsRefused() {
 		lines []string
 		want  string
 	}{
-		{[]string{"replicated: {size: 4}", "failureDomain: host"}, "it needs 4 hosts with OSDs, for each copy or chunk one, and there are 3"},
-		{[]string{"erasureCoded: {dataChunks: 3, codingChunks: 1}", "failureDomain: host"}, "it needs 4 hosts with OSDs, for each copy or chunk one"},
+		{[]string{"replicated: {size: 4}", "failureDomain: host"}, "it needs 4 hosts with OSDs, one per copy or chunk, but there are 3"},
+		{[]string{"erasureCoded: {dataChunks: 3, codingChunks: 1}", "failureDomain: host"}, "it needs 4 hosts with OSDs, one per copy or chunk"},
 		{[]string{"deviceClass: nvme"}, "it needs 3 OSDs of class nvme"},
 		{[]string{"replicated: {size: 2, minSize: 3}"}, "minSize cannot be more than size"},
 		{[]string{"replicated: {size: 2}", "erasureCoded: {dataChunks: 2, codingChunks: 1}"}, "a pool is either replicated or erasureCoded"},
@@ -275,7 +275,7 @@ func (b *bed) poolInUse(c *client) {
 	}
 	b.holdfast(0, "delete", "--plan", name[1], "--wait=false")
 	b.await("the deletion to wait for the client", func() error {
-		if s := b.pool("images").Status; !strings.Contains(s.Message, "clients use it") {
+		if s := b.pool("images").Status; !strings.Contains(s.Message, "clients use the pool") {
 			return fmt.Errorf("%s: %s", s.State, s.Message)
 		}
 		return nil

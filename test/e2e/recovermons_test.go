@@ -40,7 +40,7 @@ func TestRecoverMons(t *testing.T) {
 		b.destroyMons("c", "d", "e")
 		b.await("mon.e to wait for a quorum", b.says("ceph-mon-e", "recover-mons"))
 		b.noQuorum()
-		b.refuseRecovery("recover them from the OSDs", "alone")
+		b.refuseRecovery("recover the mons from the OSDs", "alone")
 		b.recoverMons("osds")
 	})
 	b.await("Ceph to be well", func() error { return b.health(3, 3) })

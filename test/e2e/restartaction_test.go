@@ -48,8 +48,8 @@ func (b *bed) restartAsksCeph() {
 	})
 	b.ceph("osd", "set-group", "noup", osd)
 	b.ceph("osd", "down", osd)
-	b.refused("daemon restart "+next.Name, "PGs are or would become offline), with "+osd+" down already; 'holdfast daemon restart "+next.Name+
-		" --force' restarts it nonetheless")
+	b.refused("daemon restart "+next.Name, "PGs are or would become offline), with "+osd+" down already; to restart it in any case: 'holdfast daemon restart "+next.Name+
+		" --force'")
 	if now := b.starts(next); !slices.Equal(now, was) {
 		b.Errorf("what was refused made its processes %v, from %v", now, was)
 	}
@@ -91,15 +91,16 @@ func (b *bed) restartWaitsInLine() {
 		after string
 		why   string
 	}{
-		{second, "under way", "host h2 does one thing at a time"},
-		{third, "before it in the queue", "of those that take redundancy away from cluster default/ceph one runs at a time"},
+		{second, "in progress", "one action at a time on host h2"},
+		{third, "before it in the queue", "only one action that reduces the redundancy of cluster default/ceph runs at a time"},
 	} {
 		last := names[len(names)-1]
 		name := b.restart(next.d)
 		names = append(names, name)
 		b.await("the restart of "+next.d.Name+" to wait", b.isAction(name, api.ActionPendingSchedule))
 		a := b.actionOf(name)
-		for _, want := range []string{"action " + last + " (daemon.restart daemon/", next.after, next.why, "'holdfast action cancel " + last + "' ends it"} {
+		for _, want := range []string{"action " + last + " (daemon.restart daemon/", next.after, next.why,
+			"cancel that with 'holdfast action cancel " + last + "'"} {
 			if !strings.Contains(a.Status.WaitsFor, want) {
 				b.Errorf("the restart of %s waits for %q, not for %q", next.d.Name, a.Status.WaitsFor, want)
 			}
@@ -139,20 +140,20 @@ func (b *bed) restartCancelled() {
 	b.await("the cancel in the midst", b.isAction(held, api.ActionCancelled))
 	now := b.startedOnce(d, was)
 	a := b.actionOf(held)
-	want := fmt.Sprintf("it was cancelled; process %d could not be kept from ending: now %s runs, as process %d", d.Status.PID, d.Name, now)
+	want := fmt.Sprintf("cancelled; process %d could not be kept from ending: now %s runs, as process %d", d.Status.PID, d.Name, now)
 	if c := meta.FindStatusCondition(a.Status.Conditions, api.ActionEffective); a.Status.Message != want || c == nil || c.Status != "False" || c.Reason != "Cancelled" {
 		b.Errorf("it says %q, not %q; Effective is %+v", a.Status.Message, want, c)
 	}
-	b.refused("action cancel "+held, "has ended already, as Cancelled")
+	b.refused("action cancel "+held, "has already ended as Cancelled")
 
 	done := created(b, b.run("daemon", "restart", d.Name, "--wait", "--timeout", "2m"))
-	b.refused("action cancel "+done, "has ended already, as Done")
+	b.refused("action cancel "+done, "has already ended as Done")
 }
 
 // neverBegun fails the test unless an action was cancelled before anything of it was begun.
 func (b *bed) neverBegun(name string) {
 	b.Helper()
-	if a := b.actionOf(name); a.Status.Message != "it was cancelled before anything was begun" || len(a.Status.Steps) > 0 || a.Status.Started != nil {
+	if a := b.actionOf(name); a.Status.Message != "cancelled before it began" || len(a.Status.Steps) > 0 || a.Status.Started != nil {
 		b.Errorf("action %s is %+v", name, a.Status)
 	}
 }

@@ -2,46 +2,23 @@ package imports
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
-	"path/filepath"
-	"strings"
 	"testing"
 )
 
 // TestDrivers_areNotToldApart: outside of the drivers nobody asks which driver one is. What a driver can do beside what
 // all can is an interface of the engine, such as engine.ActionDriver.
 func TestDrivers_areNotToldApart(t *testing.T) {
-	const root = "../.."
-	files, asserted := token.NewFileSet(), 0
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		rel := strings.TrimPrefix(path, root+"/")
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && d.Name() != ".." || rel == "test" || rel == "driver"):
-			return fs.SkipDir
-		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
-			return nil
-		}
-		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			for _, x := range assertedTypes(n) {
-				asserted++
-				if isDriver(x) {
-					t.Errorf("%s tells one driver from the others: give what it asks for an interface", files.Position(x.Pos()))
-				}
+	asserted := 0
+	inspect(t, func(n ast.Node) {
+		for _, x := range assertedTypes(n) {
+			asserted++
+			if isDriver(x) {
+				t.Errorf("%s tells one driver from the others: give what it asks for an interface", files.Position(x.Pos()))
 			}
-			return true
-		})
-		return nil
-	})
-	if err != nil || asserted < 10 {
-		t.Errorf("types are asserted at %d places (%v)", asserted, err)
+		}
+	}, "driver/")
+	if asserted < 10 {
+		t.Errorf("types are asserted at %d places", asserted)
 	}
 }
 

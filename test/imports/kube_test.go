@@ -2,6 +2,7 @@ package imports
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,7 +17,9 @@ func TestKubeTests(t *testing.T) {
 	}
 	for line := range strings.Lines(string(out)) {
 		path, imports, _ := strings.Cut(line, " ")
-		if strings.Contains(imports, kube) && !under(path, kube) {
+		names := strings.FieldsFunc(imports, func(r rune) bool { return strings.ContainsRune("[] \n", r) })
+		needs := slices.ContainsFunc(names, func(name string) bool { return under(name, kube) })
+		if needs && !under(path, kube) {
 			t.Errorf("tests of %s need a Kubernetes, which those below test/kube alone have: move them there", path)
 		}
 	}

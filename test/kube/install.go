@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
-// Install applies deploy/kubernetes as a person does, but that the agents see the disks of their own node alone, and waits until
-// all hosts are connected and have reported their disks.
+// Install applies deploy/kubernetes as a person does, but that the agents see the disks of their
+// own node alone, and waits until all hosts are connected and have reported their disks.
 func (c *Cluster) Install(t hosts.T) {
 	t.Helper()
 	manifests, err := c.manifests()
@@ -95,7 +95,8 @@ func (c *Cluster) manifests() (string, error) {
 
 // Operator runs a command of holdfast in the operator's pod, as people do.
 func (c *Cluster) Operator(ctx context.Context, args ...string) (string, error) {
-	return c.Try(ctx, "", append([]string{"-n", "holdfast-system", "exec", "deploy/holdfast-operator", "--", "holdfast"}, args...)...)
+	return c.Try(ctx, "", append([]string{"-n", "holdfast-system", "exec", "deploy/holdfast-operator", "--",
+		"holdfast"}, args...)...)
 }
 
 // Pods are the pods of a namespace, by name.

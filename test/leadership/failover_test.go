@@ -193,7 +193,7 @@ func (s *story) restart(step int) []string {
 			s.t.Fatalf("step %d: %v", step, err)
 		}
 	}
-	return []string{fmt.Sprintf("DAEMON_RESTARTED daemon/c-toy-n1 the process on host h1 was started again (%d times so far)", d.Status.Restarts)}
+	return []string{fmt.Sprintf("DAEMON_RESTARTED daemon/c-toy-n1 the process on host h1 restarted (%d times so far)", d.Status.Restarts)}
 }
 
 func (s *story) changeSpec(step int) []string {

@@ -82,7 +82,7 @@ func TestProject_isWhatHappens(t *testing.T) {
 		}), 9, api.RiskData, ""},
 		{"a drain is refused", wipedCluster, mode("h1", api.HostDrain), 0, api.RiskNone, ""},
 		{"a host goes into maintenance", fourNodes, mode("h1", api.HostMaintenance), 2, api.RiskRedundancy, ""},
-		{"two hosts go into maintenance", fourNodes, all(mode("h1", api.HostMaintenance), mode("h2", api.HostMaintenance)), 2, api.RiskRedundancy, ""},
+		{"two hosts enter maintenance", fourNodes, all(mode("h1", api.HostMaintenance), mode("h2", api.HostMaintenance)), 2, api.RiskRedundancy, ""},
 		{"a host comes back from maintenance", fourNodes, all(mode("h1", api.HostMaintenance), func(s *stage) error {
 			s.lead()
 			return errors.Join(s.settle(), s.kill())

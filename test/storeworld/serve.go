@@ -16,7 +16,8 @@ import (
 // DrainKind works on a whole host, and nothing runs beside it.
 var DrainKind = action.Kind{Name: "test.drain", Executor: api.ByAgent, Mode: action.Exclusive, Steps: []string{"drain"}}
 
-// Serve has a leader look after actions, and stands for the agent of a host: it carries them out one by one.
+// Serve has a leader look after actions, and stands for the agent of a host: it carries them out
+// one by one.
 func (w World) Serve(ctx context.Context, host string, perform storetest.Perform) error {
 	s, err := w.home.NewStore(ctx, Own)
 	if err != nil {
@@ -25,7 +26,8 @@ func (w World) Serve(ctx context.Context, host string, perform storetest.Perform
 	return Serve(ctx, s, host, perform)
 }
 
-// Serve carries out the commands of a host by perform until ctx ends, with a leader whose Store s is.
+// Serve carries out the commands of a host by perform until ctx ends, with a leader whose Store s
+// is.
 func Serve(ctx context.Context, s *store.Store, host string, perform storetest.Perform) error {
 	actions, err := s.Actions(ctx)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package storeworld is the world around a Store under test, in both homes: the people and the agents who write what the Store reads.
+// Package storeworld is the world around a Store under test, in both homes: the people and the
+// agents who write what the Store reads.
 package storeworld
 
 import (
@@ -80,7 +81,8 @@ func (w World) UpdateStatus(ctx context.Context, o storetest.Object) error {
 // Events implements storetest.World.
 func (w World) Events(ctx context.Context, cluster types.NamespacedName) ([]api.ClusterEvent, error) {
 	var list api.ClusterEventList
-	err := w.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingLabels{api.LabelCluster: cluster.Name})
+	err := w.List(ctx, &list, client.InNamespace(cluster.Namespace),
+		client.MatchingLabels{api.LabelCluster: cluster.Name})
 	slices.SortFunc(list.Items, func(a, b api.ClusterEvent) int { return int(a.Sequence - b.Sequence) })
 	return list.Items, err
 }

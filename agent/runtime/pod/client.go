@@ -129,7 +129,8 @@ func (a pods) patch(
 		return got, nil
 	}
 	// To another pod of the name the answer is that its UID cannot be changed.
-	if there, found := a.get(ctx, pod.Namespace, pod.Name); apierrors.IsNotFound(found) || found == nil && there.UID != pod.UID {
+	there, found := a.get(ctx, pod.Namespace, pod.Name)
+	if apierrors.IsNotFound(found) || found == nil && there.UID != pod.UID {
 		return nil, nil //nolint:nilnil // it is gone, and the watch says so
 	}
 	return nil, fmt.Errorf("while writing to the pod %s: %w", pod.Name, err)
@@ -145,11 +146,12 @@ func serving(pod *corev1.Pod) bool {
 	return false
 }
 
-// follow keeps a store up to date until ctx ends. It tries again, soon and then less often, while the
-// server is away.
+// follow keeps a store up to date until ctx ends. It tries again, soon and then less often, while
+// the server is away.
 func (a pods) follow(ctx context.Context, into cache.ReflectorStore) {
 	mine := []client.ListOption{
-		client.MatchingFields{"spec.nodeName": a.node}, client.MatchingLabels{labelManaged: managedBy, labelHost: labelValue(a.node)},
+		client.MatchingFields{"spec.nodeName": a.node},
+		client.MatchingLabels{labelManaged: managedBy, labelHost: labelValue(a.node)},
 	}
 	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (kruntime.Object, error) {
@@ -173,14 +175,15 @@ func (a pods) follow(ctx context.Context, into cache.ReflectorStore) {
 	}).RunWithContext(ctx)
 }
 
-// plainList asks for a list and then a watch: to stream the list gains nothing with the few pods of one node.
+// plainList asks for a list and then a watch: to stream the list gains nothing with the few pods of
+// one node.
 type plainList struct{}
 
 // IsWatchListSemanticsUnSupported is what client-go looks for.
 func (plainList) IsWatchListSemanticsUnSupported() bool { return true }
 
-// graceIn is how long a pod may take to end. It is never 0, with which the API server would take the pod away while its
-// process runs.
+// graceIn is how long a pod may take to end. It is never 0, with which the API server would take
+// the pod away while its process runs.
 func graceIn(pod *corev1.Pod) int64 {
 	return max(1, ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds))
 }

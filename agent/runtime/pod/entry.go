@@ -13,25 +13,27 @@ import (
 
 // entry is what the runtime knows of one process. Its fields are the runtime's lock's.
 type entry struct {
+	rt   *Runtime
 	name string
 	rec  record
 	// pod is as it was seen last, and is not written to; nil where there is none.
 	pod *corev1.Pod
 	// seen is the process of its container.
 	seen seen
-	// confirmed is set when Start was called in this agent's life: before that no pod is made anew, as
-	// the Daemon may be gone.
+	// confirmed is set when Start was called in this agent's life: before that no pod is made anew,
+	// as the Daemon may be gone.
 	confirmed bool
 	// given is how often the process had ended when Start was called last.
 	given int
-	// replaced is what the process was when the runtime itself deleted its pod, to make another one;
-	// nil when it did not.
+	// replaced is what the process was when the runtime itself deleted its pod, to make another
+	// one; nil when it did not.
 	replaced *runtime.State
 	backOff  time.Time
 	// left is a process of a pod that is gone, problem why no pod is made.
 	left    int
 	problem string
-	// again is closed at each change, and put anew. forgotten is closed when the runtime forgets it.
+	// again is closed at each change, and put anew. forgotten is closed when the runtime forgets
+	// it.
 	again, forgotten chan struct{}
 	// saved is the record as it was written last.
 	saved record
@@ -43,8 +45,8 @@ type seen struct {
 	pid       int
 }
 
-func newEntry(rec record) *entry {
-	return &entry{name: rec.Process.Name, rec: rec, again: make(chan struct{}), forgotten: make(chan struct{})}
+func newEntry(r *Runtime, rec record) *entry {
+	return &entry{rt: r, name: rec.Process.Name, rec: rec, again: make(chan struct{}), forgotten: make(chan struct{})}
 }
 
 // recordOf is what a pod of an earlier agent says by itself, where the record is lost. What it was
@@ -88,7 +90,8 @@ func (e *entry) state(image string, now time.Time) runtime.State {
 	s := runtime.State{Stopping: e.rec.Stopping, Restarts: e.rec.Restarts, LastExit: e.rec.LastExit, Problem: e.problem}
 	if e.left != 0 {
 		s.Running, s.PID = true, e.left
-		s.Problem = fmt.Sprintf("its pod was removed while process %d still runs: the agent makes another pod when that has ended", e.left)
+		s.Problem = fmt.Sprintf("its pod was removed while process %d still runs: "+
+			"the agent makes another pod when that has ended", e.left)
 	} else if !s.Stopping {
 		s.BackOffUntil = e.backOff
 	}
@@ -106,16 +109,18 @@ func (e *entry) pid() int {
 // outdated says whether the pod is one that Start would not make now, and its container has ended
 // since that is so: it is not ended for that.
 func (e *entry) outdated(cfg *Config) bool {
-	if !e.confirmed || e.pod.DeletionTimestamp != nil || len(e.pod.Spec.Containers) == 0 {
+	if !e.confirmed || e.pod.DeletionTimestamp != nil {
 		return false
 	}
 	cs := containerStatus(e.pod)
 	runsOn := cs != nil && cs.State.Running != nil && endsOf(e.pod) <= e.given
-	return !runsOn && (e.pod.Annotations[annotationProcess] != hashOf(e.rec.Process) || e.pod.Spec.Containers[0].Image != cfg.Image)
+	has := e.pod.Annotations
+	other := has[annotationProcess] != hashOf(e.rec.Process) || has[annotationImage] != cfg.Image
+	return other && !runsOn
 }
 
 // ended notes that a pod is gone, as it was last. The caller holds the runtime's lock.
-func (r *Runtime) ended(e *entry, last *corev1.Pod) {
+func (e *entry) ended(last *corev1.Pod) {
 	now := time.Now()
 	stopping := e.stopping() || isStopping(last)
 	e.rec.Stopping, e.rec.Ended, e.pod = stopping, true, nil
@@ -137,11 +142,11 @@ func (r *Runtime) ended(e *entry, last *corev1.Pod) {
 	if ended(last) {
 		e.problem = problemOf(last, now)
 	}
-	if now.Sub(began) >= r.cfg.BackOff.Reset {
+	if now.Sub(began) >= e.rt.cfg.BackOff.Reset {
 		e.rec.Ends = 0 // it stayed
 	}
 	e.rec.Ends++
-	e.backOff = now.Add(r.cfg.BackOff.Delay(e.rec.Ends))
+	e.backOff = now.Add(e.rt.cfg.BackOff.Delay(e.rec.Ends))
 }
 
 // endOf is how the last container of a pod that is gone ended, and when it began. The pod may have
@@ -160,26 +165,32 @@ func endOf(last *corev1.Pod, now time.Time) (exit *runtime.Exit, began time.Time
 	return nil, last.CreationTimestamp.Time
 }
 
-// changed tells whoever waits, and the agent.
-func (r *Runtime) changed(e *entry) {
-	r.mu.Lock()
+// wake has whoever waits for a change look. The caller holds the runtime's lock.
+func (e *entry) wake() {
 	close(e.again)
 	e.again = make(chan struct{})
-	r.mu.Unlock()
-	r.changes.Notify(e.name)
 }
 
-// write writes the record of a process down. What cannot be written is known for as long as the agent lives.
-func (r *Runtime) write(e *entry) {
-	if err := r.record(e); err != nil {
-		r.log.Warn("what becomes of a daemon cannot be recorded", "daemon", e.name, "error", err)
+// changed tells whoever waits, and the agent.
+func (e *entry) changed() {
+	e.rt.mu.Lock()
+	e.wake()
+	e.rt.mu.Unlock()
+	e.rt.changes.Notify(e.name)
+}
+
+// write writes the record of a process down. What cannot be written is known for as long as the
+// agent lives.
+func (e *entry) write() {
+	if err := e.record(); err != nil {
+		e.rt.log.Warn("what becomes of a daemon cannot be recorded", "daemon", e.name, "error", err)
 	}
 }
 
 // record writes the record if it differs from what was written last.
-func (r *Runtime) record(e *entry) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (e *entry) record() error {
+	e.rt.mu.Lock()
+	defer e.rt.mu.Unlock()
 	select {
 	case <-e.forgotten:
 		return nil
@@ -188,7 +199,7 @@ func (r *Runtime) record(e *entry) error {
 	if reflect.DeepEqual(e.rec, e.saved) {
 		return nil
 	}
-	err := e.rec.write(r.cfg.Dir)
+	err := e.rec.write(e.rt.cfg.Dir)
 	if err == nil {
 		e.saved = e.rec
 	}

@@ -23,9 +23,9 @@ type Process struct {
 }
 
 // processesOf finds the processes of a pod by their cgroups, which have its UID in their names,
-// whatever driver and version of cgroups the kubelet uses. It takes an agent that sees the processes
-// of the host. What ends or begins meanwhile may be missing, so nothing counts as nothing when two
-// looks have found it.
+// whatever driver and version of cgroups the kubelet uses. It takes an agent that sees the
+// processes of the host. What ends or begins meanwhile may be missing, so nothing counts as nothing
+// when two looks have found it.
 func processesOf(proc string, uid types.UID) ([]Process, error) {
 	found, err := scan(proc, uid)
 	if err == nil && len(found) == 0 {
@@ -115,8 +115,8 @@ func containerIn(groups string, uid types.UID) (container string, ok bool) {
 	return "", false
 }
 
-// parseStat reads /proc/PID/stat (proc(5)). A process of which only the zombie is left is not alive;
-// a zombie with threads is, as one of them may hang in a disk.
+// parseStat reads /proc/PID/stat (proc(5)). A process of which only the zombie is left is not
+// alive; a zombie with threads is, as one of them may hang in a disk.
 func parseStat(text string) (p Process, alive bool, err error) {
 	_, rest, found := cutLast(text, ") ")
 	f := strings.Fields(rest)
@@ -138,8 +138,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// mainOf is the process that a container was started as: the oldest of those whose parent is outside
-// of it. Others come to such a parent when theirs ends. id is as in the pod's status,
+// mainOf is the process that a container was started as: the oldest of those whose parent is
+// outside of it. Others come to such a parent when theirs ends. id is as in the pod's status,
 // "containerd://0123…"; 0 is none.
 func mainOf(all []Process, id string) int {
 	_, id, _ = strings.Cut(id, "://")

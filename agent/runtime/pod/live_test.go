@@ -32,7 +32,8 @@ func TestContainerIn(t *testing.T) {
 		},
 		"version 2, seen from another cgroup": {"0::/../../pod" + string(uid) + "/abc\n", "abc", true},
 		"version 1, cgroupfs": {
-			"12:pids:/kubepods/pod" + string(uid) + "/abc\n11:memory:/kubepods/pod" + string(uid) + "/abc\n1:name=systemd:/x\n", "abc", true,
+			"12:pids:/kubepods/pod" + string(uid) + "/abc\n11:memory:/kubepods/pod" + string(uid) + "/abc\n1:name=systemd:/x\n",
+			"abc", true,
 		},
 		"version 1, a node's own root": {
 			"5:cpu,cpuacct:/\n4:memory:/lab/n1/kubepods/pod" + string(uid) + "/abc\n", "abc", true,
@@ -50,13 +51,15 @@ func TestContainerIn(t *testing.T) {
 	}
 }
 
-// proc makes a /proc: each line is a PID, its parent, its state, its threads, when it started, and its container.
+// proc makes a /proc: each line is a PID, its parent, its state, its threads, when it started, and
+// its container.
 func proc(t *testing.T, lines ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, line := range append(lines, "1 0 S 1 1 -") {
 		f := strings.Fields(line)
-		stat := fmt.Sprintf("%s (a) b (c) %s %s 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 %s 0 %s 1 2 3\n", f[0], f[2], f[1], f[3], f[4])
+		const form = "%s (a) b (c) %s %s 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 %s 0 %s 1 2 3\n"
+		stat := fmt.Sprintf(form, f[0], f[2], f[1], f[3], f[4])
 		groups := "0::/init.scope\n"
 		if f[5] != "-" {
 			groups = "0::/kubepods/pod" + string(uid) + "/" + f[5] + "\n"
@@ -77,10 +80,12 @@ func proc(t *testing.T, lines ...string) string {
 	return dir
 }
 
-// The process of a container is the first of it, and neither one that came to a parent outside later, nor the pause process.
-// What only the zombie is left of does not live; what hangs with a thread does.
+// The process of a container is the first of it, and neither one that came to a parent outside
+// later, nor the pause process. What only the zombie is left of does not live; what hangs with a
+// thread does.
 func TestProcessesOf(t *testing.T) {
-	dir := proc(t, "10 1 S 1 100 pause", "20 1 S 5 150 abc", "21 20 S 1 151 abc", "22 10 S 1 152 abc", "23 1 Z 1 140 abc", "24 1 Z 2 160 abc", "30 1 S 1 99 -")
+	dir := proc(t, "10 1 S 1 100 pause", "20 1 S 5 150 abc", "21 20 S 1 151 abc", "22 10 S 1 152 abc",
+		"23 1 Z 1 140 abc", "24 1 Z 2 160 abc", "30 1 S 1 99 -")
 	got, err := processesOf(dir, uid)
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +154,8 @@ func TestProcessesOf_real(t *testing.T) {
 	}
 }
 
-// hierarchy is a hierarchy of cgroups that a test may write to: the one of version 2, or that of a controller.
+// hierarchy is a hierarchy of cgroups that a test may write to: the one of version 2, or that of a
+// controller.
 func hierarchy(t *testing.T) string {
 	t.Helper()
 	for _, dir := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup/memory", "/sys/fs/cgroup"} {

@@ -1,9 +1,11 @@
-// Package pod runs daemons as pods of Kubernetes, for nodes of a Kubernetes cluster. The agent itself makes them: each
-// is pinned to the agent's node, and its directories, devices and network are the host's.
+// Package pod runs daemons as pods of Kubernetes, for nodes of a Kubernetes cluster. The agent
+// itself makes them: each is pinned to the agent's node, and its directories, devices and network
+// are the host's.
 //
-// The kubelet restarts a container that ends, with or without an agent. What the kubelet does not do the runtime does:
-// it makes another pod in the place of one that failed or was deleted by others, and never while a process of the old one
-// lives. A file for each process has what the next agent must know when the pod is gone.
+// The kubelet restarts a container that ends, with or without an agent. What the kubelet does not
+// do the runtime does: it makes another pod in the place of one that failed or was deleted by
+// others, and never while a process of the old one lives. A file for each process has what the next
+// agent must know when the pod is gone.
 //
 // The runtime reads its pods from a watch. What it writes itself it sees at once.
 package pod
@@ -32,16 +34,16 @@ const DefaultPriorityClass = "system-node-critical"
 
 // Config is what New needs.
 type Config struct {
-	// REST leads to the API server of the Kubernetes cluster, with an identity that may keep the pods
-	// of this node.
+	// REST leads to the API server of the Kubernetes cluster, with an identity that may keep the
+	// pods of this node.
 	REST *rest.Config
 	// Dir holds a file for each process. It is made if missing.
 	Dir string
 	// Node is the name of the Node that the agent is on.
 	Node string
-	// Image is the agent's own image, which has the programs of the daemons; PullPolicy says when it
-	// is pulled (empty: IfNotPresent) and PullSecrets with what, by names of Secrets in the namespace
-	// of each daemon.
+	// Image is the agent's own image, which has the programs of the daemons; PullPolicy says when
+	// it is pulled (empty: IfNotPresent) and PullSecrets with what, by names of Secrets in the
+	// namespace of each daemon.
 	Image       string
 	PullPolicy  corev1.PullPolicy
 	PullSecrets []string
@@ -49,8 +51,8 @@ type Config struct {
 	PriorityClass string
 	// Log receives what the runtime does by itself; nil means slog.Default.
 	Log *slog.Logger
-	// BackOff says how long to wait before another pod is made in the place of one that is gone; the
-	// zero value means runtime.DefaultBackOff. In a pod, the kubelet has pauses of its own.
+	// BackOff says how long to wait before another pod is made in the place of one that is gone;
+	// the zero value means runtime.DefaultBackOff. In a pod, the kubelet has pauses of its own.
 	BackOff runtime.BackOff
 	// BeforeStart, when not nil, is called before each pod is made.
 	BeforeStart func(runtime.Process)
@@ -89,7 +91,8 @@ var (
 // would take its own daemons for those of others. It waits for that until ctx ends.
 func New(ctx context.Context, cfg Config) (*Runtime, error) {
 	if cfg.Node == "" || cfg.Image == "" || cfg.Dir == "" || cfg.REST == nil {
-		return nil, errors.New("the runtime of pods needs the name of its node, an image, a directory and a way to the API server")
+		return nil, errors.New("the runtime of pods needs the name of its node, an image, a directory, " +
+			"and a way to the API server")
 	}
 	cfg.setDefaults()
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
@@ -105,14 +108,15 @@ func New(ctx context.Context, cfg Config) (*Runtime, error) {
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	for _, rec := range loadRecords(cfg.Dir, cfg.Log) {
-		r.entries[rec.Process.Name] = newEntry(rec)
+		r.entries[rec.Process.Name] = newEntry(r, rec)
 	}
 	r.wg.Go(func() { r.api.follow(r.ctx, &store{rt: r}) })
 	select {
 	case <-r.synced:
 		return r, nil
 	case <-ctx.Done():
-		return nil, errors.Join(fmt.Errorf("while asking for the pods of node %s: %w", cfg.Node, context.Cause(ctx)), r.Close())
+		err := fmt.Errorf("while asking for the pods of node %s: %w", cfg.Node, context.Cause(ctx))
+		return nil, errors.Join(err, r.Close())
 	}
 }
 
@@ -149,7 +153,7 @@ func (r *Runtime) Start(ctx context.Context, p runtime.Process) error {
 	if err != nil {
 		return fmt.Errorf("while starting %s: %w", p.Name, err)
 	}
-	r.settle(ctx, e)
+	e.settle(ctx)
 	return nil
 }
 
@@ -160,8 +164,8 @@ func (r *Runtime) start(ctx context.Context, p runtime.Process) (*entry, error) 
 	}
 	defer done()
 	e := r.find(p.Name)
-	if e != nil && r.mustEnd(e, p) {
-		if err := r.end(ctx, e); err != nil {
+	if e != nil && e.mustEnd(p) {
+		if err := e.end(ctx); err != nil {
 			return nil, err
 		}
 		e = nil
@@ -169,11 +173,11 @@ func (r *Runtime) start(ctx context.Context, p runtime.Process) (*entry, error) 
 	if e == nil {
 		return r.begin(ctx, p)
 	}
-	return e, r.setProcess(e, p)
+	return e, e.setProcess(p)
 }
 
-// check refuses what would fail in a pod. A program that is missing here is missing there: it is the
-// same image.
+// check refuses what would fail in a pod. A program that is missing here is missing there: it is
+// the same image.
 func check(p runtime.Process) error {
 	switch {
 	case p.Name == "" || len(p.Name) > 253 || strings.ContainsAny(p.Name, "/\x00") || strings.HasPrefix(p.Name, "."):
@@ -198,7 +202,7 @@ func (r *Runtime) Stop(ctx context.Context, name string) error {
 	if e == nil {
 		return nil
 	}
-	return r.end(ctx, e)
+	return e.end(ctx)
 }
 
 // State implements runtime.Runtime.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,21 +23,21 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/runtime/runtimetest"
-	"github.com/holdfast-storage/holdfast/test/kubelet"
+	"github.com/holdfast-storage/holdfast/test/podnode"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // node is one with a stand-in for Kubernetes.
 type node struct {
-	api     *kubelet.API
-	kubelet *kubelet.Kubelet
+	api     *podnode.API
+	kubelet *podnode.Kubelet
 }
 
 func newNode(t *testing.T) *node {
 	t.Helper()
-	api := kubelet.NewAPI(t)
-	return &node{api, kubelet.New(t, api, "n1")}
+	api := podnode.NewAPI(t)
+	return &node{api, podnode.New(t, api, "n1")}
 }
 
 // open opens the runtime of the next agent.
@@ -44,10 +45,12 @@ func (n *node) open(t *testing.T, dir string, change ...func(*Config)) *Runtime 
 	t.Helper()
 	cfg := Config{
 		REST: n.api.Config(t), Dir: filepath.Join(dir, "runtime"), Node: "n1", Image: "holdfast:1", HostPID: true,
-		Log:     slog.New(slog.NewTextHandler(t.Output(), nil)),
-		BackOff: runtime.BackOff{First: time.Millisecond, Min: 50 * time.Millisecond, Max: 200 * time.Millisecond, Reset: time.Minute},
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		BackOff: runtime.BackOff{
+			First: time.Millisecond, Min: 50 * time.Millisecond, Max: 200 * time.Millisecond, Reset: time.Minute,
+		},
 		Processes: func(uid types.UID) (out []Process, err error) {
-			for _, p := range kubelet.Processes(uid) {
+			for _, p := range podnode.Processes(uid) {
 				out = append(out, Process(p))
 			}
 			return out, nil
@@ -63,7 +66,8 @@ func (n *node) open(t *testing.T, dir string, change ...func(*Config)) *Runtime 
 	return r
 }
 
-// The suite runs against a stand-in for Kubernetes; see package kubelet for what that shows and what not.
+// The suite runs against a stand-in for Kubernetes; see package podnode for what that shows and
+// what not.
 func TestConformance(t *testing.T) {
 	nodes := map[string]*node{}
 	names := map[*testing.T]*node{}
@@ -80,7 +84,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// shell is a process of the daemon default/x, whose script notes each process that it ever becomes in a file.
+// shell is a process of the daemon default/x, whose script notes each process that it ever becomes
+// in a file.
 func shell(dir, script string) runtime.Process {
 	return runtime.Process{
 		Name: "default.x", Command: []string{"sh", "-c", "T=" + dir + "\necho $$ >> $T/pids; " + script}, Dir: dir,
@@ -89,7 +94,11 @@ func shell(dir, script string) runtime.Process {
 	}
 }
 
-const sleeps = "exec sleep 1000"
+const (
+	sleeps = "exec sleep 1000"
+	// endsLate ends when it was asked to and the file go is there.
+	endsLate = `trap 'until [ -e $T/go ]; do sleep 0.01; done; exit 0' TERM; touch $T/ready; while :; do sleep 0.02; done`
+)
 
 // start starts a process, and waits until it runs.
 func start(t *testing.T, r *Runtime, p runtime.Process) runtime.State {
@@ -97,7 +106,9 @@ func start(t *testing.T, r *Runtime, p runtime.Process) runtime.State {
 	if err := r.Start(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	return await(t, r, "a process that runs", func(s runtime.State, known bool) bool { return s.Running && s.PID != 0 })
+	s := await(t, r, "a process that runs", func(s runtime.State, known bool) bool { return s.Running && s.PID != 0 })
+	await(t, r, "its number in the file", func(runtime.State, bool) bool { return slices.Contains(pids(t, p.Dir), s.PID) })
+	return s
 }
 
 // await waits until the state is as wanted.
@@ -117,6 +128,14 @@ func await(t *testing.T, r *Runtime, what string, ok func(s runtime.State, known
 			t.Fatalf("not seen: %s; %+v, known %v, last exit %+v", what, s, known, s.LastExit)
 		}
 	}
+}
+
+func awaitFile(t *testing.T, r *Runtime, file string) {
+	t.Helper()
+	await(t, r, file, func(runtime.State, bool) bool {
+		_, err := os.Stat(file)
+		return err == nil
+	})
 }
 
 func stop(t *testing.T, r *Runtime) {
@@ -153,8 +172,8 @@ func pids(t *testing.T, dir string) (out []int) {
 	return out
 }
 
-// A pod that is taken from the API by force, while its process runs, has no successor as long as that runs; not by the next
-// agent either.
+// A pod that is taken from the API by force, while its process runs, has no successor as long as
+// that runs; not by the next agent either.
 func TestDeletedByForce(t *testing.T) {
 	for _, next := range []bool{false, true} {
 		t.Run(fmt.Sprint("the next agent ", next), func(t *testing.T) {
@@ -179,7 +198,9 @@ func TestDeletedByForce(t *testing.T) {
 			}
 			n.kubelet.Halt(false) // it sees that the pod is gone, and ends the process
 			s = await(t, r, "another process", func(s runtime.State, _ bool) bool { return s.Running && s.PID != first.PID })
-			if s.Restarts != 1 || s.Problem != "" || s.LastExit == nil || runtimetest.Alive(first.PID) || len(pids(t, dir)) != 2 {
+			await(t, r, "both numbers in the file", func(runtime.State, bool) bool { return len(pids(t, dir)) == 2 })
+			ok := s.Restarts == 1 && s.Problem == "" && s.LastExit != nil && !runtimetest.Alive(first.PID)
+			if !ok {
 				t.Errorf("%+v, last exit %+v, processes %v", s, s.LastExit, pids(t, dir))
 			}
 			stop(t, r)
@@ -187,7 +208,8 @@ func TestDeletedByForce(t *testing.T) {
 	}
 }
 
-// It is not made while a process lives that no kubelet ends, either, and can be stopped meanwhile when that has ended.
+// It is not made while a process lives that no kubelet ends, either, and can be stopped meanwhile
+// when that has ended.
 func TestDeletedByForce_stopped(t *testing.T) {
 	n, dir := newNode(t), t.TempDir()
 	r := n.open(t, dir)
@@ -213,7 +235,8 @@ func TestDeletedByOthers(t *testing.T) {
 	n, dir := newNode(t), t.TempDir()
 	r := n.open(t, dir)
 	defer r.Close()
-	first := start(t, r, shell(dir, `trap 'until [ -e $T/go ]; do sleep 0.01; done; exit 0' TERM; while :; do sleep 0.02; done`))
+	first := start(t, r, shell(dir, endsLate))
+	awaitFile(t, r, filepath.Join(dir, "ready"))
 	n.api.Delete(t, "default", "x", 5)
 	s := await(t, r, "the deletion", func(s runtime.State, _ bool) bool { return s.Problem != "" })
 	if s.Stopping || !s.Running || !strings.Contains(s.Problem, "the agent did not ask for") {
@@ -237,7 +260,8 @@ func write(t *testing.T, dir, name string) {
 	}
 }
 
-// A pod that the kubelet ended is replaced, and one that it refuses again and again, with pauses. Why is told.
+// A pod that the kubelet ended is replaced, and one that it refuses again and again, with pauses.
+// Why is told.
 func TestFailed(t *testing.T) {
 	n, dir := newNode(t), t.TempDir()
 	r := n.open(t, dir, func(c *Config) { c.BackOff.Min, c.BackOff.Max = 20*time.Millisecond, 50*time.Millisecond })
@@ -261,8 +285,8 @@ func TestFailed(t *testing.T) {
 	stop(t, r)
 }
 
-// A pod whose image cannot be had says so at once, and is replaced when an agent comes that has another one. What runs goes
-// on with the image that it has, until it ends.
+// A pod whose image cannot be had says so at once, and is replaced when an agent comes that has
+// another one. What runs goes on with the image that it has, until it ends.
 func TestImage(t *testing.T) {
 	n, dir := newNode(t), t.TempDir()
 	n.kubelet.Images("holdfast:2", "holdfast:3")
@@ -295,7 +319,32 @@ func TestImage(t *testing.T) {
 	stop(t, r)
 }
 
-// A process that is given while another one runs takes its place when that has ended, in another pod.
+// A cluster that takes images from elsewhere than they are asked for from has no pod made again for that.
+func TestImage_mirrored(t *testing.T) {
+	n, dir := newNode(t), t.TempDir()
+	n.api.Refuse(func(pod *corev1.Pod) error {
+		pod.Spec.Containers[0].Image = "mirror/" + pod.Spec.Containers[0].Image
+		return nil
+	})
+	n.kubelet.Halt(true)
+	r := n.open(t, dir)
+	defer r.Close()
+	var started sync.WaitGroup
+	started.Go(func() { start(t, r, shell(dir, sleeps)) })
+	await(t, r, "the pod", func(_ runtime.State, known bool) bool { return known && n.api.Pod("default", "x") != nil })
+	n.kubelet.Halt(false)
+	started.Wait()
+	s, _ := r.State("default.x")
+	kill(t, s.PID)
+	s = await(t, r, "a restart", func(now runtime.State, _ bool) bool { return now.Running && now.PID != s.PID })
+	if got := strings.Join(n.api.Requests(), ", "); got != "POST default/x" || s.Outdated {
+		t.Errorf("requests: %s; %+v", got, s)
+	}
+	stop(t, r)
+}
+
+// A process that is given while another one runs takes its place when that has ended, in another
+// pod.
 func TestOtherProcess(t *testing.T) {
 	n, dir := newNode(t), t.TempDir()
 	r := n.open(t, dir)
@@ -311,12 +360,36 @@ func TestOtherProcess(t *testing.T) {
 		pod := n.api.Pod("default", "x")
 		return s.Running && s.PID != 0 && pod != nil && pod.UID != uid
 	})
-	await(t, r, "its file", func(runtime.State, bool) bool {
-		_, err := os.Stat(filepath.Join(dir, "other"))
-		return err == nil
-	})
+	awaitFile(t, r, filepath.Join(dir, "other"))
 	if s.Restarts != 1 || s.LastExit == nil || s.LastExit.Reason != "signal: killed" {
 		t.Errorf("%+v, last exit %+v", s, s.LastExit)
+	}
+	stop(t, r)
+}
+
+// Whoever starts the same process again and again hears of no change: the agent would do so because
+// of it.
+func TestStart_again(t *testing.T) {
+	n, dir := newNode(t), t.TempDir()
+	r := n.open(t, dir)
+	defer r.Close()
+	start(t, r, shell(dir, sleeps))
+	for quiet := false; !quiet; {
+		select {
+		case <-r.Changes():
+		case <-time.After(100 * time.Millisecond): // the kubelet has said all
+			quiet = true
+		}
+	}
+	for range 3 {
+		if err := r.Start(t.Context(), shell(dir, sleeps)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case name := <-r.Changes():
+		t.Errorf("%s changed", name)
+	case <-time.After(200 * time.Millisecond):
 	}
 	stop(t, r)
 }
@@ -326,10 +399,13 @@ func TestStop_steps(t *testing.T) {
 	n, dir := newNode(t), t.TempDir()
 	r := n.open(t, dir)
 	defer r.Close()
-	start(t, r, shell(dir, `trap 'until [ -e $T/go ]; do sleep 0.01; done; exit 0' TERM; while :; do sleep 0.02; done`))
+	start(t, r, shell(dir, endsLate))
+	awaitFile(t, r, filepath.Join(dir, "ready"))
 	var stopped sync.WaitGroup
 	stopped.Go(func() { stop(t, r) })
-	await(t, r, "the deletion", func(runtime.State, bool) bool { return n.api.Pod("default", "x").DeletionTimestamp != nil })
+	await(t, r, "the deletion", func(runtime.State, bool) bool {
+		return n.api.Pod("default", "x").DeletionTimestamp != nil
+	})
 	pod := n.api.Pod("default", "x")
 	if pod.Annotations[AnnotationStop] == "" || *pod.DeletionGracePeriodSeconds != 5 {
 		t.Errorf("annotations %v, %d seconds", pod.Annotations, *pod.DeletionGracePeriodSeconds)
@@ -342,7 +418,8 @@ func TestStop_steps(t *testing.T) {
 
 	pod.UID = "another"
 	n.api.Create(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}, Spec: pod.Spec})
-	if gone, err := r.api.delete(t.Context(), pod); !gone || err != nil || n.api.Pod("default", "x").DeletionTimestamp != nil {
+	gone, err := r.api.delete(t.Context(), pod)
+	if !gone || err != nil || n.api.Pod("default", "x").DeletionTimestamp != nil {
 		t.Errorf("the pod of others: gone %v, %v", gone, err)
 	}
 	if now, err := r.api.annotate(t.Context(), pod, AnnotationStop, "now"); now != nil || err != nil {
@@ -378,7 +455,8 @@ func TestForeignPod(t *testing.T) {
 	}
 }
 
-// The pod of a Daemon of the same name that is gone goes with it, and is ended before another one is made.
+// The pod of a Daemon of the same name that is gone goes with it, and is ended before another one
+// is made.
 func TestFormerDaemon(t *testing.T) {
 	n, dir := newNode(t), t.TempDir()
 	r := n.open(t, dir)
@@ -395,7 +473,8 @@ func TestFormerDaemon(t *testing.T) {
 	stop(t, r)
 }
 
-// What the runtime itself wrote it knows before the watch tells of it, and older news change nothing.
+// What the runtime itself wrote it knows before the watch tells of it, and older news change
+// nothing.
 func TestOwnWrites(t *testing.T) {
 	n, dir := newNode(t), t.TempDir()
 	r := n.open(t, dir)
@@ -463,13 +542,15 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// While no API server answers, New waits. What runs goes on when the server goes away, and is known when it is back.
+// While no API server answers, New waits. What runs goes on when the server goes away, and is known
+// when it is back.
 func TestServerAway(t *testing.T) {
 	n, dir := newNode(t), t.TempDir()
 	n.api.SetDown(true)
 	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if _, err := New(short, Config{REST: n.api.Config(t), Dir: dir, Node: "n1", Image: "i"}); !errors.Is(err, context.DeadlineExceeded) {
+	_, err := New(short, Config{REST: n.api.Config(t), Dir: dir, Node: "n1", Image: "i"})
+	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("New: %v", err)
 	}
 	n.api.SetDown(false)
@@ -544,7 +625,8 @@ func TestBeforeStart(t *testing.T) {
 
 // Without what it needs the runtime says so.
 func TestNew_lacking(t *testing.T) {
-	if _, err := New(t.Context(), Config{Node: "n1"}); err == nil || !strings.Contains(err.Error(), "needs the name of its node, an image") {
+	_, err := New(t.Context(), Config{Node: "n1"})
+	if err == nil || !strings.Contains(err.Error(), "needs the name of its node, an image") {
 		t.Error(err)
 	}
 }

@@ -16,15 +16,16 @@ import (
 
 const recordSuffix = ".json"
 
-// record is what the next agent must know of a process beyond its pod, which may be gone by then. It
-// is removed when the process was stopped.
+// record is what the next agent must know of a process beyond its pod, which may be gone by then.
+// It is removed when the process was stopped.
 type record struct {
 	Process runtime.Process `json:"process"`
 	// Pod is the UID of the last pod: while a process of it lives, no other pod is made.
 	Pod types.UID `json:"pod,omitempty"`
 	// Ended is set when that pod was seen to be gone.
 	Ended bool `json:"ended,omitempty"`
-	// Restarts counts the ends of pods before the last one, Ends the pods in a row that did not stay.
+	// Restarts counts the ends of pods before the last one, Ends the pods in a row that did not
+	// stay.
 	Restarts int           `json:"restarts"`
 	Ends     int           `json:"ends"`
 	LastExit *runtime.Exit `json:"lastExit,omitempty"`
@@ -52,7 +53,8 @@ func removeRecord(dir, name string) error {
 	return nil
 }
 
-// loadRecords reads all records. One that cannot be read is moved aside, so that it holds up no other.
+// loadRecords reads all records. One that cannot be read is moved aside, so that it holds up no
+// other.
 func loadRecords(dir string, log *slog.Logger) []record {
 	paths, _ := filepath.Glob(filepath.Join(dir, "*"+recordSuffix)) // the pattern is well-formed
 	var recs []record

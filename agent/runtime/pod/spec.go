@@ -27,9 +27,12 @@ const (
 	labelHost    = "holdfast.io/host"
 	labelType    = "holdfast.io/type"
 	labelID      = "holdfast.io/id"
-	// annotationName is the name of the process, annotationProcess the hash of what it was made from.
+	// annotationName is the name of the process, annotationProcess the hash of what it was made
+	// from.
 	annotationName    = "holdfast.io/name"
 	annotationProcess = "holdfast.io/process"
+	// annotationImage is the image that was asked for, which the cluster may take from elsewhere.
+	annotationImage = "holdfast.io/image"
 	// annotationRestarts counts the ends that pods before this one had.
 	annotationRestarts = "holdfast.io/restarts"
 	// AnnotationStop says since when the pod is to end, because the agent asked for it.
@@ -45,7 +48,7 @@ func podOf(cfg *Config, p runtime.Process, restarts int) *corev1.Pod {
 			Namespace: p.Of.Namespace, Name: p.Of.Name, Labels: labelsOf(cfg.Node, p.Of),
 			Annotations: map[string]string{
 				annotationName: p.Name, annotationProcess: hashOf(p),
-				annotationRestarts: strconv.Itoa(restarts),
+				annotationImage: cfg.Image, annotationRestarts: strconv.Itoa(restarts),
 			},
 			OwnerReferences: ownersOf(p.Of),
 		},

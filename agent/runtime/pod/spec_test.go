@@ -23,8 +23,11 @@ func daemon(kind, id string, needs runtime.Needs) runtime.Process {
 	needs.Directories = append([]runtime.Directory{{Path: own, Mounts: runtime.MountsFromHost}}, needs.Directories...)
 	return runtime.Process{
 		Name: "storage." + kind + "-" + id, Command: []string{kind, "-f", "-i", id}, Dir: own + "/data",
-		RunDir: "/run/holdfast/storage." + kind + "-" + id, LogFile: own + "/log/daemon.log", StopTimeout: 1500 * time.Millisecond,
-		Of:    runtime.Owner{Namespace: "storage", Name: kind + "-" + id, UID: "d-uid", Type: kind, ID: id, Cluster: "ceph"},
+		RunDir: "/run/holdfast/storage." + kind + "-" + id, LogFile: own + "/log/daemon.log",
+		StopTimeout: 1500 * time.Millisecond,
+		Of: runtime.Owner{
+			Namespace: "storage", Name: kind + "-" + id, UID: "d-uid", Type: kind, ID: id, Cluster: "ceph",
+		},
 		Needs: needs,
 	}
 }
@@ -64,8 +67,9 @@ func TestPodOf(t *testing.T) {
 	}
 }
 
-// What every pod has, whatever its daemon is called: names that the API server takes, no volume that 'kubectl drain' minds,
-// nothing of the cluster's secrets, and the same name again for the same process.
+// What every pod has, whatever its daemon is called: names that the API server takes, no volume
+// that 'kubectl drain' minds, nothing of the cluster's secrets, and the same name again for the
+// same process.
 func TestPodOf_always(t *testing.T) {
 	cfg := &Config{Node: strings.Repeat("n", 200), Image: "i"}
 	cfg.setDefaults()
@@ -87,8 +91,9 @@ func TestPodOf_always(t *testing.T) {
 		seen[v.Name] = true
 	}
 	c := &pod.Spec.Containers[0]
-	if *pod.Spec.TerminationGracePeriodSeconds < 1 || *pod.Spec.AutomountServiceAccountToken || c.Name != "daemon" || c.LivenessProbe != nil ||
-		c.EnvFrom != nil || pod.Spec.RestartPolicy != corev1.RestartPolicyAlways || len(pod.Spec.ReadinessGates) != 1 {
+	if *pod.Spec.TerminationGracePeriodSeconds < 1 || *pod.Spec.AutomountServiceAccountToken ||
+		c.Name != "daemon" || c.LivenessProbe != nil || c.EnvFrom != nil ||
+		pod.Spec.RestartPolicy != corev1.RestartPolicyAlways || len(pod.Spec.ReadinessGates) != 1 {
 		t.Errorf("%+v", pod.Spec)
 	}
 	other := p

@@ -31,8 +31,11 @@ const (
 
 // stateOf is what a pod says of its process. pid is the process that was found, or 0.
 func stateOf(rec *record, pod *corev1.Pod, pid int, image string, now time.Time) runtime.State {
-	s := runtime.State{Stopping: rec.Stopping || isStopping(pod), Restarts: rec.Restarts + endsOf(pod), LastExit: rec.LastExit}
-	s.Problem = problemOf(pod, now)
+	s := runtime.State{
+		Stopping: rec.Stopping || isStopping(pod), Restarts: rec.Restarts + endsOf(pod), LastExit: rec.LastExit,
+		Outdated: pod.Annotations[annotationImage] != image,
+		Problem:  problemOf(pod, now),
+	}
 	cs := containerStatus(pod)
 	if cs == nil {
 		return s
@@ -44,7 +47,6 @@ func stateOf(rec *record, pod *corev1.Pod, pid int, image string, now time.Time)
 	case ended(pod):
 	case cs.State.Running != nil:
 		s.Running, s.PID, s.Started = true, pid, cs.State.Running.StartedAt.Time
-		s.Outdated = pod.Spec.Containers[0].Image != image
 		if s.Problem == "" && pid == 0 && now.Sub(s.Started) > unseenAfter {
 			s.Problem = "the agent does not see the process of the pod: the pod of the agent needs hostPID"
 		}
@@ -78,8 +80,8 @@ func terminatedOf(cs *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	return cs.LastTerminationState.Terminated
 }
 
-// endsOf counts the ends of a pod's container that were not asked for. The kubelet counts an end when
-// it starts the container again.
+// endsOf counts the ends of a pod's container that were not asked for. The kubelet counts an end
+// when it starts the container again.
 func endsOf(pod *corev1.Pod) int {
 	cs := containerStatus(pod)
 	if cs == nil {
@@ -108,7 +110,7 @@ func reasonOf(t *corev1.ContainerStateTerminated) string {
 	switch {
 	case t.Reason == "OOMKilled":
 		return "killed by the kernel: out of memory"
-	case t.Reason == "ContainerStatusUnknown":
+	case t.Reason == "ContainerStatusUnknown", t.Reason == "Unknown": // as after a boot
 		return "unknown"
 	case t.Reason == "StartError", t.Reason == "ContainerCannotRun":
 		return "cannot be started"
@@ -149,16 +151,20 @@ func problemOf(pod *corev1.Pod, now time.Time) string {
 		return "the pod is being deleted, which the agent did not ask for: the agent makes another one when it has ended"
 	case cs != nil && cs.State.Waiting != nil && !waits[cs.State.Waiting.Reason]:
 		return limit(fmt.Sprintf("the pod does not start: %s: %s", cs.State.Waiting.Reason, cs.State.Waiting.Message))
-	case cs != nil && (cs.State.Waiting == nil || terminatedOf(cs) != nil), now.Sub(pod.CreationTimestamp.Time) < lateAfter:
+	case cs != nil && (cs.State.Waiting == nil || terminatedOf(cs) != nil):
+		return ""
+	case now.Sub(pod.CreationTimestamp.Time) < lateAfter:
 		return ""
 	case pod.Status.StartTime == nil:
-		return fmt.Sprintf("the pod does not start: the kubelet of node %s has not taken it; see 'kubectl get node %[1]s'", pod.Spec.NodeName)
+		return fmt.Sprintf("the pod does not start: the kubelet of node %s has not taken it; "+
+			"see 'kubectl get node %[1]s'", pod.Spec.NodeName)
 	}
-	return fmt.Sprintf("the pod has not started yet: the kubelet pulls its image or waits for a mount; see 'kubectl describe pod -n %s %s'",
-		pod.Namespace, pod.Name)
+	return fmt.Sprintf("the pod has not started yet: the kubelet pulls its image or waits for a mount; "+
+		"see 'kubectl describe pod -n %s %s'", pod.Namespace, pod.Name)
 }
 
-// lateIn is how long it takes until a pod that does not start is late; zero when it is, or has started.
+// lateIn is how long it takes until a pod that does not start is late; zero when it is, or has
+// started.
 func lateIn(pod *corev1.Pod, now time.Time) time.Duration {
 	if cs := containerStatus(pod); cs != nil && cs.State.Waiting == nil {
 		return 0

@@ -42,8 +42,8 @@ func (s *store) Delete(obj any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore: what is not in a list is gone, unless it was written after
-// the list.
+// Replace implements cache.ReflectorStore: what is not in a list is gone, unless it was written
+// after the list.
 func (s *store) Replace(objs []any, version string) error {
 	there := map[types.UID]bool{}
 	for _, obj := range objs {
@@ -104,14 +104,14 @@ func (r *Runtime) see(pod *corev1.Pod, adopts bool) {
 		return
 	}
 	if e == nil {
-		e = newEntry(recordOf(pod))
+		e = newEntry(r, recordOf(pod))
 		r.entries[name] = e
 		if r.isSynced() {
-			r.tend(e)
+			e.tend()
 		}
 	}
 	if e.pod != nil && e.pod.UID != pod.UID && newer(pod.ResourceVersion, e.pod.ResourceVersion) {
-		r.ended(e, e.pod) // nothing was heard of its end
+		e.ended(e.pod) // nothing was heard of its end
 	}
 	took := (e.pod == nil || newer(pod.ResourceVersion, e.pod.ResourceVersion)) && e.take(pod)
 	if took && process.pid != 0 {
@@ -119,8 +119,8 @@ func (r *Runtime) see(pod *corev1.Pod, adopts bool) {
 	}
 	r.mu.Unlock()
 	if took {
-		r.write(e)
-		r.changed(e)
+		e.write()
+		e.changed()
 	}
 }
 
@@ -135,18 +135,18 @@ func (r *Runtime) lose(name string, uid types.UID, last *corev1.Pod) {
 	if last == nil {
 		last = e.pod
 	}
-	r.ended(e, last)
+	e.ended(last)
 	r.mu.Unlock()
-	r.write(e)
-	r.changed(e)
+	e.write()
+	e.changed()
 }
 
 // loseNow takes the end of a pod by the answer to a request, of which the watch is to tell still.
-func (r *Runtime) loseNow(e *entry, pod *corev1.Pod) {
-	r.mu.Lock()
-	r.gone[pod.UID] = true
-	r.mu.Unlock()
-	r.lose(e.name, pod.UID, nil)
+func (e *entry) loseNow(pod *corev1.Pod) {
+	e.rt.mu.Lock()
+	e.rt.gone[pod.UID] = true
+	e.rt.mu.Unlock()
+	e.rt.lose(e.name, pod.UID, nil)
 }
 
 func (r *Runtime) isSynced() bool {
@@ -178,8 +178,8 @@ func (r *Runtime) loseOthers(there map[types.UID]bool, version string) {
 	}
 }
 
-// identify finds the process of a pod whose container runs, unless it is known. It is found again when
-// another container takes the place of that one.
+// identify finds the process of a pod whose container runs, unless it is known. It is found again
+// when another container takes the place of that one.
 func (r *Runtime) identify(name string, pod *corev1.Pod) seen {
 	cs := containerStatus(pod)
 	if cs == nil || cs.State.Running == nil || cs.ContainerID == "" {

@@ -46,7 +46,7 @@ func unlock(ctx context.Context, l *service.Local, name string, fresh bool) (*se
 		return l, nil
 	}
 	if err := luks.Available(); err != nil {
-		return nil, fmt.Errorf("device %s is to be encrypted, and this host cannot do that: %w", device.ID, err)
+		return nil, fmt.Errorf("cannot encrypt device %s on this host: %w", device.ID, err)
 	}
 	o := ownerOf(l, name)
 	have, err := luks.OwnerOf(device.Path)

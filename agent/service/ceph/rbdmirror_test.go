@@ -74,7 +74,7 @@ func TestRBDMirror(t *testing.T) {
 		t.Errorf("asked %s, and told %s", asked, told)
 	}
 	cmd.Secret = map[string][]byte{api.SecretEntryToken: []byte("k")}
-	if _, err := (RBDMirror{}).Perform(t.Context(), l, cmd); err == nil || !strings.Contains(err.Error(), "it is no bootstrap token") {
+	if _, err := (RBDMirror{}).Perform(t.Context(), l, cmd); err == nil || !strings.Contains(err.Error(), "not a bootstrap token") {
 		t.Error(err)
 	}
 	cmd = service.Command{Verb: rbdmirror.VerbEnable, Params: map[string]string{rbdmirror.ParamPool: "vms", rbdmirror.ParamMode: "image"}}

@@ -32,7 +32,7 @@ func TestMon_look(t *testing.T) {
 	if err := m.ConfigureLocalService(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
-	if s := look(); s != (monstore.State{}) || !strings.Contains(s.String(), "knows nothing") {
+	if s := look(); s != (monstore.State{}) || !strings.Contains(s.String(), "new and empty") {
 		t.Errorf("a new store: %+v", s)
 	}
 	value, err := storeValue(t.Context(), l, "monitor", "magic")

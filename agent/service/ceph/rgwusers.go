@@ -105,7 +105,7 @@ func setUser(ctx context.Context, l *service.Local, cmd service.Command) (string
 			"its buckets, take its keys away with 'radosgw-admin key rm --uid %s --access-key %s'", name, foreign, name, foreign)
 	}
 	if err := u.take(cmd.Params); err != nil {
-		return "", fmt.Errorf("while reading what user %s is to be: %w", name, err)
+		return "", fmt.Errorf("while reading the request for user %s: %w", name, err)
 	}
 	u.Data["keys"] = []userKey{{User: name, AccessKey: access, SecretKey: secret}}
 	return "user " + name + " is as it is wanted", writeUser(ctx, l, u)
@@ -164,7 +164,8 @@ func removeUser(ctx context.Context, l *service.Local, cmd service.Command) (str
 		_, err := admin(ctx, l, nil, "user", "rm", "--uid", name)
 		return "user " + name + " is gone", err
 	case cmd.Params[rgw.ParamKeep] == "":
-		return "", fmt.Errorf("it has %s (%s): delete them with its keys, or declare it anew with deletionPolicy Retain", words.Plural(len(buckets), "bucket"), words.Few(buckets))
+		return "", fmt.Errorf("it has %s (%s): delete the buckets with its keys, or set deletionPolicy to Retain",
+			words.Plural(len(buckets), "bucket"), words.Few(buckets))
 	}
 	u.Data["keys"] = []userKey{}
 	return "user " + name + " has no keys any more, and stays with its buckets", writeUser(ctx, l, u)

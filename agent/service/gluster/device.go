@@ -186,7 +186,7 @@ func release(ctx context.Context, l *service.Local, line fstabLine) error {
 	note := wipeNote(l, line.uuid)
 	for _, m := range infos {
 		if err := noteWipe(note, m.Source, dataGoes(l) || holdsNothing(line.dir)); err != nil {
-			return fmt.Errorf("while noting what is to be wiped: %w", err)
+			return fmt.Errorf("while recording the device to wipe: %w", err)
 		}
 		if err := unmount(ctx, l, line.dir, note); err != nil {
 			return err

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-storage/holdfast/agent/service"
 )
 
 // A process runs an old program from the moment in which the file of its name is another one.
@@ -117,6 +119,17 @@ func TestReplaced_container(t *testing.T) {
 	install(inside)
 	if !replaced(cmd.Process.Pid) {
 		t.Error("it runs what was installed in its container before")
+	}
+}
+
+// A glusterd in a pod is out of date by the word of the runtime, which knows of another image.
+func TestOutdated_image(t *testing.T) {
+	l := &service.Local{Data: t.TempDir(), Run: t.TempDir()}
+	for _, want := range []bool{false, true} {
+		l.Outdated = want
+		if got, err := outdated(l); err != nil || got != want {
+			t.Errorf("%v, %v, want %v", got, err, want)
+		}
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package heir tells the directory of a daemon from one that an earlier Daemon of the same name left, such as that of a host that was
-// removed while it was away and joined again.
+// Package heir tells the directory of a daemon from one that an earlier Daemon of the same name
+// left, such as that of a host that was removed while it was away and joined again.
 package heir
 
 import (
@@ -15,10 +15,12 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
-// ownerFile has the UID of the Daemon that a directory belongs to, and what it belongs to beside: the pool, for one.
+// ownerFile has the UID of the Daemon that a directory belongs to, and what it belongs to beside:
+// the pool, for one.
 const ownerFile = "owner"
 
-// Inherit notes that the daemon's directory is its own from now on, and the system's that is named; empty where it has no identity.
+// Inherit notes that the daemon's directory is its own from now on, and the system's that is named;
+// empty where it has no identity.
 func Inherit(l *service.Local, system string) error {
 	return note(l, string(l.Daemon.UID)+" "+system+"\n")
 }
@@ -42,15 +44,17 @@ func note(l *service.Local, owner string) error {
 	return nil
 }
 
-// strange is written as the owner of a directory that an earlier Holdfast prepared for a Daemon that is gone: what is told of the new
-// one meanwhile is no sign that the directory is its own.
+// strange is written as the owner of a directory that an earlier Holdfast prepared for a Daemon
+// that is gone: what is told of the new one meanwhile is no sign that the directory is its own.
 const strange = "unknown"
 
-// Foreign says whether the directory was left by a Daemon of another system of the name, or by another Daemon while the driver says that
-// its system knows nothing of this one (api.ParameterNewcomer): then nothing in it is of use. Without that word the directory is taken
-// over, as after a restored backup. An earlier Holdfast noted no owner: Foreign notes whose the directory is, so that a later look
-// says the same. Where there is none, Foreign makes it and notes that it is this Daemon's: what an attempt to prepare it leaves there
-// must not pass for an earlier daemon's in the next attempt.
+// Foreign says whether the directory was left by a Daemon of another system of the name, or by
+// another Daemon while the driver says that its system knows nothing of this one
+// (api.ParameterNewcomer): then nothing in it is of use. Without that word the directory is taken
+// over, as after a restored backup. An earlier Holdfast noted no owner: Foreign notes whose the
+// directory is, so that a later look says the same. Where there is none, Foreign makes it and notes
+// that it is this Daemon's: what an attempt to prepare it leaves there must not pass for an earlier
+// daemon's in the next attempt.
 func Foreign(l *service.Local, system string) (bool, error) {
 	if _, err := os.Stat(l.Data); errors.Is(err, fs.ErrNotExist) {
 		return false, found(l, system)
@@ -74,8 +78,9 @@ func Foreign(l *service.Local, system string) (bool, error) {
 	return newcomer, nil
 }
 
-// ran says whether the Daemon was ever prepared or its process started. The status is of the Daemon with this UID, so its directory is
-// its own. Pending, Preparing and Failed alone do not say that anything was made.
+// ran says whether the Daemon was ever prepared or its process started. The status is of the Daemon
+// with this UID, so its directory is its own. Pending, Preparing and Failed alone do not say that
+// anything was made.
 func ran(s *api.DaemonStatus) bool {
 	switch s.State {
 	case api.DaemonRunning, api.DaemonBackOff, api.DaemonStopping, api.DaemonStopped, api.DaemonPrepared:

@@ -12,7 +12,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// A directory is cleared away only where it is another Daemon's, and the storage system knows nothing of this one.
+// A directory is cleared away only where it is another Daemon's, and the storage system knows
+// nothing of this one.
 func TestForeign(t *testing.T) {
 	for name, test := range map[string]struct {
 		owner, newcomer, system string
@@ -47,8 +48,9 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestForeign_ran: the directory of a Daemon that ran is its own, also where an earlier Holdfast prepared it and noted no owner. What was
-// found once is found again, whatever the agent told of the daemon meanwhile.
+// TestForeign_ran: the directory of a Daemon that ran is its own, also where an earlier Holdfast
+// prepared it and noted no owner. What was found once is found again, whatever the agent told of
+// the daemon meanwhile.
 func TestForeign_ran(t *testing.T) {
 	started := metav1.NowMicro()
 	for name, test := range map[string]struct {
@@ -84,7 +86,8 @@ func TestForeign_ran(t *testing.T) {
 	}
 }
 
-// TestForeign_retry: what an attempt to prepare the daemon leaves is its own, though the attempt did not come to Inherit.
+// TestForeign_retry: what an attempt to prepare the daemon leaves is its own, though the attempt
+// did not come to Inherit.
 func TestForeign_retry(t *testing.T) {
 	l := &service.Local{Data: filepath.Join(t.TempDir(), "daemon", "data"), Daemon: &api.Daemon{}}
 	l.Daemon.UID, l.Daemon.Spec.Parameters = "uid-1", map[string]string{api.ParameterNewcomer: "true"}

@@ -231,7 +231,7 @@ func read(ctx context.Context, path string) (*table, error) {
 		err = json.Unmarshal(out, &all)
 	}
 	if err == nil && all.PartitionTable == nil {
-		err = errors.New("sfdisk tells of none")
+		err = errors.New("sfdisk reports none")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("while reading the partition table of disk %s: %w", path, err)

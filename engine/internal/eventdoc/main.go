@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/internal/eventpage"
 )
 
 func main() {
@@ -13,7 +13,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: eventdoc FILE")
 		os.Exit(2)
 	}
-	if err := os.WriteFile(os.Args[1], []byte(engine.CodesPage()), 0o644); err != nil {
+	if err := os.WriteFile(os.Args[1], []byte(eventpage.Page()), 0o644); err != nil {
 		fmt.Fprintln(os.Stderr, "eventdoc:", err)
 		os.Exit(1)
 	}

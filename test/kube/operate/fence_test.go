@@ -27,14 +27,16 @@ import (
 	"github.com/holdfast-storage/holdfast/test/tier"
 )
 
-// The variables that have TestMain be a writer: where the API is, with which token of the API, and with which term or none.
+// The variables that have TestMain be a writer: where the API is, with which token of the API, and
+// with which term or none.
 const (
 	writerHost  = "HOLDFAST_TEST_WRITER"
 	writerToken = "HOLDFAST_TEST_WRITER_TOKEN"
 	writerTerm  = "HOLDFAST_TEST_WRITER_TERM"
 )
 
-// write creates ConfigMaps as fast as it can until it is killed, as an operator that leads, or as somebody without a term.
+// write creates ConfigMaps as fast as it can until it is killed, as an operator that leads, or as
+// somebody without a term.
 func write() error {
 	name := os.Getenv(writerTerm)
 	config := &rest.Config{Host: os.Getenv(writerHost), BearerToken: os.Getenv(writerToken), QPS: -1}
@@ -47,7 +49,8 @@ func write() error {
 		return err
 	}
 	for n := 0; ; n++ {
-		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("old-%d", n), Labels: map[string]string{"writer": name}}}
+		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("old-%d", n),
+			Labels: map[string]string{"writer": name}}}
 		_, err = c.CoreV1().ConfigMaps(namespaceOf(name)).Create(context.Background(), o, metav1.CreateOptions{})
 		switch {
 		case fence.Lost(err):
@@ -60,7 +63,8 @@ func write() error {
 	}
 }
 
-// namespaceOf is where a writer writes: one without a term is not the operator, and may write in default.
+// namespaceOf is where a writer writes: one without a term is not the operator, and may write in
+// default.
 func namespaceOf(term string) string {
 	if term == "" {
 		return metav1.NamespaceDefault
@@ -80,7 +84,8 @@ func startWriter(t *testing.T, config *rest.Config, term string) *writer {
 	self, err := os.Executable()
 	must(t, err)
 	w := &writer{cmd: exec.CommandContext(t.Context(), self)}
-	w.cmd.Env = append(os.Environ(), writerHost+"="+config.Host, writerToken+"="+config.BearerToken, writerTerm+"="+term)
+	w.cmd.Env = append(os.Environ(), writerHost+"="+config.Host, writerToken+"="+config.BearerToken,
+		writerTerm+"="+term)
 	w.cmd.Stdout, w.cmd.Stderr = w, w
 	must(t, w.cmd.Start())
 	t.Cleanup(func() {
@@ -103,9 +108,9 @@ func (w *writer) said(line string) int {
 	return strings.Count(w.out.String(), line+"\n")
 }
 
-// TestFence_stoppedLeader stops a leader that writes without a pause (SIGSTOP), lets another one take over, and lets the first one go
-// on: none of its writes is done after the first one of its successor. The same writer without a term shows that the test would see
-// one.
+// TestFence_stoppedLeader stops a leader that writes without a pause (SIGSTOP), lets another one
+// take over, and lets the first one go on: none of its writes is done after the first one of its
+// successor. The same writer without a term shows that the test would see one.
 func TestFence_stoppedLeader(t *testing.T) {
 	p := install(t, "20-fence")
 	own := operator(t, p)
@@ -133,8 +138,10 @@ func TestFence_stoppedLeader(t *testing.T) {
 	for _, w := range writers {
 		must(t, w.cmd.Process.Signal(syscall.SIGCONT))
 	}
-	eventually(t, "the first leader to be refused", func(context.Context) bool { return writers[0].said("refused") > 20 })
-	eventually(t, "the writer without a term to write", func(context.Context) bool { return writers[1].said("written") > written+20 })
+	eventually(t, "the first leader to be refused",
+		func(context.Context) bool { return writers[0].said("refused") > 20 })
+	eventually(t, "the writer without a term to write",
+		func(context.Context) bool { return writers[1].said("written") > written+20 })
 	if late := writtenAfter(t, admin, store.SystemNamespace, "first", first); late > 0 {
 		t.Errorf("%d writes of the leader that was replaced were done after the first one of its successor", late)
 	}
@@ -143,7 +150,8 @@ func TestFence_stoppedLeader(t *testing.T) {
 	}
 }
 
-// writtenAfter counts what a writer wrote after an object. The resourceVersions of one etcd are in order.
+// writtenAfter counts what a writer wrote after an object. The resourceVersions of one etcd are in
+// order.
 func writtenAfter(t *testing.T, c client.Client, namespace, term string, o client.Object) int {
 	t.Helper()
 	var list corev1.ConfigMapList
@@ -167,7 +175,8 @@ func version(t *testing.T, o client.Object) int64 {
 	return n
 }
 
-// TestFence_allVerbs: an operator that was replaced creates, changes, patches and deletes nothing, whatever kind it is.
+// TestFence_allVerbs: an operator that was replaced creates, changes, patches and deletes nothing,
+// whatever kind it is.
 func TestFence_allVerbs(t *testing.T) {
 	p := install(t, "20-fence")
 	own := operator(t, p)
@@ -207,10 +216,12 @@ func TestFence_allVerbs(t *testing.T) {
 		t.Error("an operator that was paused after it won took the fence from its successor")
 	}
 	// Nobody else is held to the fence, also where its policies lack the Term or its kind.
-	must(t, admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: "theirs"}}))
+	must(t, admin.Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: "theirs"}}))
 	p.Kubectl(t, "-n", store.SystemNamespace, "delete", "term", api.TermName)
 	p.Kubectl(t, "delete", "crd", "terms.holdfast.io")
-	must(t, admin.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: "theirs"}}))
+	must(t, admin.Delete(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: "theirs"}}))
 }
 
 func clientOf(t *testing.T, own *rest.Config, token string) client.Client {
@@ -236,7 +247,8 @@ func TestFence_missing(t *testing.T) {
 	must(t, terms(t, own).Won(t.Context(), "first"))
 	p.Kubectl(t, "delete", "validatingadmissionpolicybinding", "holdfast-leader")
 	eventually(t, "the fence to be gone", func(ctx context.Context) bool {
-		err := clientOf(t, own, "none").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: "probe"}})
+		err := clientOf(t, own, "none").Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: "probe"}})
 		return err == nil || apierrors.IsAlreadyExists(err)
 	})
 	if err := terms(t, own).Watch(t.Context(), "first"); !isUnfenced(err) {

@@ -1,4 +1,5 @@
-// Package operate tests the operator's home on a real kube-apiserver without nodes: the Store, the fence, and who may do what.
+// Package operate tests the operator's home on a real kube-apiserver without nodes: the Store, the
+// fence, and who may do what.
 package operate
 
 import (
@@ -22,7 +23,6 @@ import (
 
 	"github.com/holdfast-storage/holdfast/api/crd"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/cli"
 	"github.com/holdfast-storage/holdfast/platform/kube"
 	"github.com/holdfast-storage/holdfast/platform/store"
 	"github.com/holdfast-storage/holdfast/test/hosts"
@@ -31,9 +31,6 @@ import (
 
 func TestMain(m *testing.M) {
 	hosts.MaybeInit()
-	if os.Getenv(commandLine) != "" {
-		os.Exit(cli.Main(os.Args[1:]))
-	}
 	if os.Getenv(writerHost) != "" {
 		fmt.Fprintln(os.Stderr, write())
 		os.Exit(1)
@@ -88,10 +85,12 @@ func operator(t *testing.T, p *bed.Plane) *rest.Config {
 }
 
 // account is the way of a ServiceAccount, with a token that the API server made.
-func account(t *testing.T, p *bed.Plane, namespace, name string, bound *authenticationv1.BoundObjectReference) *rest.Config {
+func account(t *testing.T, p *bed.Plane, namespace, name string,
+	bound *authenticationv1.BoundObjectReference) *rest.Config {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: bound}}
-	answer, err := p.Client().CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, request, metav1.CreateOptions{})
+	answer, err := p.Client().CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, request,
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,8 @@ func merged(text string) client.Patch {
 	return client.RawPatch("application/merge-patch+json", []byte(text))
 }
 
-// TestPolicies_hosts sends what an agent of host h1 may send, and what it may not, with the real identities.
+// TestPolicies_hosts sends what an agent of host h1 may send, and what it may not, with the real
+// identities.
 func TestPolicies_hosts(t *testing.T) {
 	p := install(t, "20-fence", "21-hosts")
 	keep(t, p)
@@ -126,7 +127,8 @@ func TestPolicies_hosts(t *testing.T) {
 		{"a pod for the scheduler", "pods of its own node alone", pod(func(o *corev1.Pod) { o.Spec.NodeName = "" })},
 		{"a pod without a daemon", "pods of its Daemons alone", pod(func(o *corev1.Pod) { o.OwnerReferences = nil })},
 		{"a pod with a Secret", "volumes of hostPath alone", pod(func(o *corev1.Pod) {
-			o.Spec.Volumes = append(o.Spec.Volumes, corev1.Volume{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "key-h2"}}})
+			o.Spec.Volumes = append(o.Spec.Volumes, corev1.Volume{Name: "s",
+				VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "key-h2"}}})
 		})},
 		{"a pod with an account", "the account default", pod(func(o *corev1.Pod) { o.Spec.ServiceAccountName = "free" })},
 		{"a pod with a token", "no token of it", pod(func(o *corev1.Pod) { o.Spec.AutomountServiceAccountToken = nil })},
@@ -143,7 +145,8 @@ func daemonPod(d *api.Daemon) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: d.Namespace, GenerateName: d.Name + "-",
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: api.GroupVersion.String(), Kind: "Daemon", Name: d.Name, UID: d.UID, Controller: &yes, BlockOwnerDeletion: &no,
+				APIVersion: api.GroupVersion.String(), Kind: "Daemon", Name: d.Name, UID: d.UID, Controller: &yes,
+				BlockOwnerDeletion: &no,
 			}},
 		},
 		Spec: corev1.PodSpec{
@@ -154,7 +157,8 @@ func daemonPod(d *api.Daemon) *corev1.Pod {
 	}
 }
 
-// TestPolicies_token: the agent's pod gets the token of its own node's host, and none other, and only one that ends with the Node.
+// TestPolicies_token: the agent's pod gets the token of its own node's host, and none other, and
+// only one that ends with the Node.
 func TestPolicies_token(t *testing.T) {
 	p := install(t, "20-fence", "21-hosts")
 	keep(t, p)
@@ -175,7 +179,8 @@ func TestPolicies_token(t *testing.T) {
 	ask := func(host string, to *authenticationv1.BoundObjectReference) func(context.Context) error {
 		return func(ctx context.Context) error {
 			request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: to}}
-			_, err := agent.CoreV1().ServiceAccounts(hosttoken.Namespace).CreateToken(ctx, host, request, metav1.CreateOptions{})
+			_, err := agent.CoreV1().ServiceAccounts(hosttoken.Namespace).CreateToken(ctx, host, request,
+				metav1.CreateOptions{})
 			return err
 		}
 	}
@@ -202,7 +207,8 @@ func TestPolicies_token(t *testing.T) {
 	}
 }
 
-// TestPolicies_people: what people may not do by hand is refused, with what to do instead; nobody else's work is.
+// TestPolicies_people: what people may not do by hand is refused, with what to do instead; nobody
+// else's work is.
 func TestPolicies_people(t *testing.T) {
 	p := install(t, "20-fence", "21-hosts", "22-people")
 	keep(t, p)
@@ -254,10 +260,12 @@ func TestPolicies_people(t *testing.T) {
 			return editor.Patch(ctx, &corev1.Secret{ObjectMeta: at("key-h1")}, merged(`{"data":{"key":"eA=="}}`))
 		}},
 		{"take a key from its cluster", "the storage system knows no others", func(ctx context.Context) error {
-			return editor.Patch(ctx, &corev1.Secret{ObjectMeta: at("key-h1")}, merged(`{"metadata":{"labels":{"holdfast.io/cluster":"d"}}}`))
+			return editor.Patch(ctx, &corev1.Secret{ObjectMeta: at("key-h1")},
+				merged(`{"metadata":{"labels":{"holdfast.io/cluster":"d"}}}`))
 		}},
 		{"label a key", "", func(ctx context.Context) error {
-			return editor.Patch(ctx, &corev1.Secret{ObjectMeta: at("key-h1")}, merged(`{"metadata":{"labels":{"mine":"yes"}}}`))
+			return editor.Patch(ctx, &corev1.Secret{ObjectMeta: at("key-h1")},
+				merged(`{"metadata":{"labels":{"mine":"yes"}}}`))
 		}},
 		{"delete the namespace", "delete storagecluster --all", func(ctx context.Context) error {
 			return admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "storage"}})
@@ -286,7 +294,8 @@ func TestPolicies_people(t *testing.T) {
 	others(t, p)
 }
 
-// others shows that policies of ours stop nobody else's work, also when our kinds, the Term and the operator are gone.
+// others shows that policies of ours stop nobody else's work, also when our kinds, the Term and the
+// operator are gone.
 func others(t *testing.T, p *bed.Plane) {
 	t.Helper()
 	admin := clientAs(t, p, "admin", bed.Masters)

@@ -24,7 +24,8 @@ func keep(t *testing.T, p *bed.Plane) {
 	own := operator(t, p)
 	must(t, hold(t.Context(), clientAs(t, p, "admin", bed.Masters), "first"))
 	must(t, terms(t, own).Won(t.Context(), "first"))
-	k, err := kube.NewKeeper(kube.Fenced(own, "first"), labels.Everything(), slog.New(slog.NewTextHandler(t.Output(), nil)))
+	k, err := kube.NewKeeper(kube.Fenced(own, "first"), labels.Everything(), slog.New(slog.NewTextHandler(t.Output(),
+		nil)))
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -50,7 +51,8 @@ func declared(t *testing.T, p *bed.Plane) {
 	admin := clientOf(t, operator(t, p), "first")
 	people := clientAs(t, p, "admin", bed.Masters)
 	for _, name := range []string{"h1", "h2"} {
-		must(t, people.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"rack": "r1"}}}))
+		must(t, people.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+			Labels: map[string]string{"rack": "r1"}}}))
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "key-" + name}}
 		secret.Labels = map[string]string{api.LabelCluster: "c"}
 		secret.Annotations = map[string]string{api.AnnotationEntity: "mon."}
@@ -60,7 +62,8 @@ func declared(t *testing.T, p *bed.Plane) {
 	}
 	must(t, people.Create(t.Context(), cluster("default")))
 	eventually(t, "the accounts and rights of the hosts", func(ctx context.Context) bool {
-		return may(ctx, t, p, "h2", "get secrets default/key-h2") && may(ctx, t, p, "h1", "get secrets default/key-h1") &&
+		return may(ctx, t, p, "h2", "get secrets default/key-h2") && may(ctx, t, p, "h1",
+			"get secrets default/key-h1") &&
 			may(ctx, t, p, "h1", "create pods default/")
 	})
 }
@@ -83,7 +86,8 @@ func daemon(host string) *api.Daemon {
 	}
 }
 
-// may asks the API server whether a user may do something: "verb resource.group/sub namespace/name".
+// may asks the API server whether a user may do something: "verb resource.group/sub
+// namespace/name".
 func may(ctx context.Context, t *testing.T, p *bed.Plane, who, request string) bool {
 	t.Helper()
 	words := strings.Fields(request)
@@ -96,15 +100,16 @@ func may(ctx context.Context, t *testing.T, p *bed.Plane, who, request string) b
 	review.Spec.User, review.Spec.Groups = who, []string{"system:authenticated"}
 	if who == "h1" || who == "h2" {
 		review.Spec.User = "system:serviceaccount:holdfast-hosts:" + who
-		review.Spec.Groups = append(review.Spec.Groups, "system:serviceaccounts", "system:serviceaccounts:holdfast-hosts")
+		review.Spec.Groups = append(review.Spec.Groups, "system:serviceaccounts",
+			"system:serviceaccounts:holdfast-hosts")
 	}
 	answer, err := p.Client().AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	must(t, err)
 	return answer.Status.Allowed
 }
 
-// TestRights asks a real API server what control/access's test of its authorizer asks. Where the answer differs from that of
-// Holdfast's own servers, a comment says why.
+// TestRights asks a real API server what control/access's test of its authorizer asks. Where the
+// answer differs from that of Holdfast's own servers, a comment says why.
 func TestRights(t *testing.T) {
 	p := install(t, "20-fence")
 	keep(t, p)
@@ -130,7 +135,8 @@ func TestRights(t *testing.T) {
 		{"reader", "get pools.holdfast.io other/a", false},
 		{"reader", "get hosts.holdfast.io /h1", false}, // a role of a namespace holds for what is in namespaces
 
-		// RBAC binds no reads to a field selector: a host reads the Hosts, Daemons and Actions of the others. No secret is in them.
+		// RBAC binds no reads to a field selector: a host reads the Hosts, Daemons and Actions of
+		// the others. No secret is in them.
 		{"h1", "list hosts.holdfast.io /", true},
 		{"h1", "list daemons.holdfast.io /", true},
 		{"h1", "get storageclusters.holdfast.io default/c", true},
@@ -163,7 +169,8 @@ func TestRights(t *testing.T) {
 		{"h1", "create serviceaccounts/token holdfast-hosts/h1", false},
 
 		{"system:serviceaccount:holdfast-system:holdfast-agent", "create serviceaccounts/token holdfast-hosts/h1", true},
-		{"system:serviceaccount:holdfast-system:holdfast-agent", "create serviceaccounts/token holdfast-system/holdfast-operator", false},
+		{"system:serviceaccount:holdfast-system:holdfast-agent", "create serviceaccounts/token " +
+			"holdfast-system/holdfast-operator", false},
 		{"system:serviceaccount:holdfast-system:holdfast-agent", "get secrets default/key-h1", false},
 		{"system:serviceaccount:holdfast-system:holdfast-agent", "get hosts.holdfast.io /h1", false},
 		{kube.Operator, "impersonate users /admin", false},

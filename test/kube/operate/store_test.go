@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/storeworld"
 )
 
-// TestStore runs the suites of the Store on a real kube-apiserver: its writer is the operator, with the rights of the manifests, and
-// the policies hold the fence.
+// TestStore runs the suites of the Store on a real kube-apiserver: its writer is the operator, with
+// the rights of the manifests, and the policies hold the fence.
 func TestStore(t *testing.T) {
 	p := install(t, "20-fence")
 	own := operator(t, p)

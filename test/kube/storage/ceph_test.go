@@ -29,8 +29,9 @@ func (b *bed) ceph() string {
 	return spec.YAML()
 }
 
-// TestCeph is the life of a Ceph cluster in pods: it comes up although the operator is deleted while OSDs are made, nothing restarts
-// that need not, what is deleted or loses its power comes back, and in the end nothing is left.
+// TestCeph is the life of a Ceph cluster in pods: it comes up although the operator is deleted
+// while OSDs are made, nothing restarts that need not, what is deleted or loses its power comes
+// back, and in the end nothing is left.
 func TestCeph(t *testing.T) {
 	b := newBed(t, 1)
 	b.Kubectl(t, "create", "namespace", ns)
@@ -204,14 +205,16 @@ func (b *bed) powerOff() {
 // store writes something into a pool that is there to stay, and stored reads it.
 func (b *bed) store() {
 	b.t.Helper()
-	b.Apply(b.t, "apiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata: {name: data}\nspec: {cluster: ceph, deletionPolicy: Wipe}\n", "-n", ns)
+	b.Apply(b.t, "apiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata: {name: data}\nspec: {cluster: ceph, "+
+		"deletionPolicy: Wipe}\n", "-n", ns)
 	b.Kubectl(b.t, "-n", ns, "wait", "pool/data", "--for=condition=Ready", "--timeout=2m")
 	b.operator("-n", ns, "ceph", "shell", "--", "sh", "-c", "seq 100000 > /tmp/in && rados -p data put seq /tmp/in")
 }
 
 func (b *bed) stored() {
 	b.t.Helper()
-	out := b.operator("-n", ns, "ceph", "shell", "--", "sh", "-c", "rados -p data get seq /tmp/out && seq 100000 | cmp - /tmp/out && echo same")
+	out := b.operator("-n", ns, "ceph", "shell", "--", "sh", "-c", "rados -p data get seq /tmp/out && seq 100000 | "+
+		"cmp - /tmp/out && echo same")
 	if out != "same" {
 		b.t.Errorf("what was stored is %q", out)
 	}

@@ -1,4 +1,5 @@
-// Package storage tests storage systems in a real Kubernetes: the operator, the agents, and daemons as pods.
+// Package storage tests storage systems in a real Kubernetes: the operator, the agents, and daemons
+// as pods.
 package storage
 
 import (
@@ -91,7 +92,8 @@ func (b *bed) awaitReady(namespace string, count int) {
 	b.AwaitPods(b.t, namespace, "app.kubernetes.io/managed-by=holdfast", count)
 }
 
-// versions are the kinds and resourceVersions of what people and the operator write. Reports are in none of them.
+// versions are the kinds and resourceVersions of what people and the operator write. Reports are in
+// none of them.
 func (b *bed) versions(namespace string) string {
 	b.t.Helper()
 	return b.Kubectl(b.t, "-n", namespace, "get", "storageclusters,storagenodes,daemons,pods,secrets", "-o",
@@ -114,7 +116,8 @@ func (b *bed) operator(args ...string) string {
 func (b *bed) left() (all []string) {
 	b.t.Helper()
 	for _, n := range b.Nodes() {
-		out := n.Run(b.t, b.t.Context(), "find", "/var/lib/holdfast/agent/daemons", "/var/lib/holdfast/agent/runtime", "/run/holdfast", "-mindepth", "1")
+		out := n.Run(b.t, b.t.Context(), "find", "/var/lib/holdfast/agent/daemons",
+			"/var/lib/holdfast/agent/runtime", "/run/holdfast", "-mindepth", "1")
 		if out = strings.TrimSpace(out); out != "" {
 			all = append(all, fmt.Sprintf("%s: %s", n.Name, out))
 		}

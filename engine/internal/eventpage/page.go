@@ -1,12 +1,15 @@
-package engine
+// Package eventpage writes the reference page of event codes.
+package eventpage
 
 import (
 	"fmt"
 	"strings"
+
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// CodesPage is the reference page of event codes, in Markdown.
-func CodesPage() string {
+// Page is the reference page of event codes, in Markdown.
+func Page() string {
 	var b strings.Builder
 	b.WriteString(`<!-- Made by 'make generate' from engine/codes.go. Do not edit. -->
 # Events
@@ -26,7 +29,7 @@ field 'objects' lists all.
 | code | object | meaning |
 |---|---|---|
 `)
-	for _, c := range Codes() {
+	for _, c := range engine.Codes() {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.Code, c.Object, c.Meaning)
 	}
 	return b.String()

@@ -1,7 +1,8 @@
-package kubelet
+package podnode
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -56,7 +58,8 @@ func (p *pod) start() (*container, error) {
 	missing := p.k.images != nil && !p.k.images[spec.Image]
 	p.k.mu.Unlock()
 	if missing {
-		return nil, &startError{"ImagePullBackOff", fmt.Errorf("Back-off pulling image %q", spec.Image)} //nolint:staticcheck // its words
+		//nolint:staticcheck // these are the kubelet's words
+		return nil, &startError{"ImagePullBackOff", fmt.Errorf("Back-off pulling image %q", spec.Image)}
 	}
 	if err := p.prepare(); err != nil {
 		return nil, &startError{"ContainerCreating", err}
@@ -68,7 +71,7 @@ func (p *pod) start() (*container, error) {
 		return nil, err
 	}
 	defer out.Close()
-	c.cmd = exec.Command(spec.Command[0], append(spec.Command[1:], spec.Args...)...)
+	c.cmd = exec.CommandContext(context.Background(), spec.Command[0], append(spec.Command[1:], spec.Args...)...)
 	c.cmd.Dir, c.cmd.Stdout, c.cmd.Stderr = spec.WorkingDir, out, out
 	c.cmd.Env = append(os.Environ(), envPod+"="+string(p.is.UID), envContainer+"="+c.id)
 	for _, e := range spec.Env {
@@ -79,6 +82,7 @@ func (p *pod) start() (*container, error) {
 	if err := c.cmd.Start(); err != nil {
 		return nil, &startError{"RunContainerError", err}
 	}
+	sessions.Store(c.cmd.Process.Pid, run{string(p.is.UID), c.id})
 	p.k.mu.Lock()
 	p.k.logs[p.is.Namespace+"/"+p.is.Name] += "\n" + c.log
 	p.k.mu.Unlock()
@@ -91,17 +95,19 @@ func (p *pod) start() (*container, error) {
 	return c, nil
 }
 
-// wait waits for the end of the command, and then kills what it left: the end of a container is that of all in it.
+// wait waits for the end of the command, and then kills what it left: the end of a container is
+// that of all in it.
 func (c *container) wait() {
 	_ = c.cmd.Wait() // how it ended is in its state
 	c.killAll()
+	sessions.Delete(c.cmd.Process.Pid)
 	c.over = metav1.Now().Rfc3339Copy()
 	close(c.ended)
 }
 
 func (c *container) killAll() {
 	for {
-		left := processes(envContainer, c.id)
+		left := processes(func(r run) bool { return r.container == c.id })
 		for _, p := range left {
 			_ = syscall.Kill(p.PID, syscall.SIGKILL)
 		}
@@ -157,10 +163,19 @@ type Process struct {
 	Container   string
 }
 
-// Processes finds the processes of a pod, as the agent of a node does by cgroups.
-func Processes(uid types.UID) []Process { return processes(envPod, string(uid)) }
+// sessions are the sessions of containers, by their numbers: what a process is known by while its
+// program is exchanged, when it has no environment.
+var sessions sync.Map
 
-func processes(key, value string) (out []Process) {
+// run is one run of a pod's command.
+type run struct{ pod, container string }
+
+// Processes finds the processes of a pod, as the agent of a node does by cgroups.
+func Processes(uid types.UID) []Process {
+	return processes(func(r run) bool { return r.pod == string(uid) })
+}
+
+func processes(of func(run) bool) (out []Process) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
@@ -170,24 +185,33 @@ func processes(key, value string) (out []Process) {
 		if err != nil {
 			continue
 		}
-		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
-		if err != nil || entry(env, key) != value {
-			continue
-		}
-		p := Process{PID: pid, Container: entry(env, envContainer)}
 		stat, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
 		if err != nil {
 			continue
 		}
 		f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		if f[0] == "Z" || f[0] == "X" {
+		r, found := runOf(e.Name(), f[3])
+		if !found || !of(r) || f[0] == "Z" || f[0] == "X" {
 			continue
 		}
+		p := Process{PID: pid, Container: r.container}
 		p.Parent, _ = strconv.Atoi(f[1])
 		p.Started, _ = strconv.ParseUint(f[19], 10, 64)
 		out = append(out, p)
 	}
 	return out
+}
+
+// runOf is the run that a process is of, by its session or else by its environment.
+func runOf(pid, session string) (run, bool) {
+	if number, err := strconv.Atoi(session); err == nil {
+		if r, ok := sessions.Load(number); ok {
+			return r.(run), true
+		}
+	}
+	env, err := os.ReadFile(filepath.Join("/proc", pid, "environ"))
+	r := run{entry(env, envPod), entry(env, envContainer)}
+	return r, err == nil && r.pod != ""
 }
 
 func entry(env []byte, key string) string {

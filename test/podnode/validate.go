@@ -1,4 +1,4 @@
-package kubelet
+package podnode
 
 import (
 	"bytes"
@@ -20,7 +20,8 @@ func strict(text []byte, into any) error {
 	return d.Decode(into)
 }
 
-// validate refuses of what the API server refuses that which makers of pods for daemons may come to.
+// validate refuses of what the API server refuses that which makers of pods for daemons may come
+// to.
 func validate(pod *corev1.Pod) error {
 	var errs []error
 	add := func(what string, problems []string) {

@@ -1,4 +1,4 @@
-package kubelet
+package podnode
 
 import (
 	"fmt"
@@ -17,7 +17,8 @@ import (
 
 // Kubelet is the stand-in for the kubelet of one node.
 type Kubelet struct {
-	// Pause is that before the second restart of a container, which doubles up to PauseMax. The first is at once.
+	// Pause is that before the second restart of a container, which doubles up to PauseMax. The
+	// first is at once.
 	Pause, PauseMax time.Duration
 
 	api  *API
@@ -48,7 +49,6 @@ type pod struct {
 	evicted  string
 	restarts int32
 	last     *corev1.ContainerStateTerminated
-	ends     time.Time
 }
 
 // New starts the kubelet of a node, which ends with the test, and all containers with it.
@@ -90,14 +90,16 @@ func (k *Kubelet) Images(names ...string) {
 	}
 }
 
-// Refuse has the kubelet refuse pods, as one does that has no room (OutOfcpu). An empty reason takes a pod.
+// Refuse has the kubelet refuse pods, as one does that has no room (OutOfcpu). An empty reason
+// takes a pod.
 func (k *Kubelet) Refuse(why func(*corev1.Pod) (reason, message string)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.refuse = why
 }
 
-// Evict ends a pod as the kubelet does that is short of something. Nobody starts its container again.
+// Evict ends a pod as the kubelet does that is short of something. Nobody starts its container
+// again.
 func (k *Kubelet) Evict(t *testing.T, namespace, name, message string) {
 	t.Helper()
 	k.mu.Lock()
@@ -201,8 +203,8 @@ func (p *pod) mustEnd() (must bool, grace time.Duration, why string) {
 	return p.gone || p.grace != nil || p.evicted != "", grace, p.evicted
 }
 
-// await waits until something happened, or a time has passed where there is one; false at the end of the test. While the
-// kubelet is halted nothing happens.
+// await waits until something happened, or a time has passed where there is one; false at the end
+// of the test. While the kubelet is halted nothing happens.
 func (p *pod) await(c *container, until time.Time) (ended, goesOn bool) {
 	var over chan struct{}
 	if c != nil {
@@ -260,11 +262,9 @@ func (p *pod) run() {
 			break
 		}
 		c, err := p.start()
-		if err == nil {
-			if !p.serve(c) {
-				return
-			}
-		} else if !p.fails(err) {
+		if err != nil {
+			p.fails(err)
+		} else if !p.serve(c) {
 			return
 		}
 		if !p.pause(err) {
@@ -305,7 +305,8 @@ func (p *pod) awaitRemoval() bool {
 	}
 }
 
-// serve waits for the end of a container, and has it end when the pod is to; false at the end of the test.
+// serve waits for the end of a container, and has it end when the pod is to; false at the end of
+// the test.
 func (p *pod) serve(c *container) bool {
 	for {
 		ended, goesOn := p.await(c, time.Time{})
@@ -319,20 +320,18 @@ func (p *pod) serve(c *container) bool {
 		}
 		if ended {
 			p.last = c.terminated()
-			p.ends = time.Now()
 			return true
 		}
 	}
 }
 
-// fails tells that a container cannot be started; false at the end of the test.
-func (p *pod) fails(err error) bool {
+// fails tells that a container cannot be started.
+func (p *pod) fails(err error) {
 	p.status(func(s *corev1.PodStatus) {
 		s.ContainerStatuses = []corev1.ContainerStatus{p.container(corev1.ContainerState{
 			Waiting: &corev1.ContainerStateWaiting{Reason: reasonOf(err), Message: err.Error()},
 		}, "")}
 	})
-	return true
 }
 
 // pause tells how the container ended, and waits for its next start; false at the end of the test.
@@ -348,7 +347,9 @@ func (p *pod) pause(err error) bool {
 		}
 		p.status(func(s *corev1.PodStatus) {
 			s.ContainerStatuses = []corev1.ContainerStatus{p.container(corev1.ContainerState{
-				Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: fmt.Sprintf("back-off %s restarting failed container", wait)},
+				Waiting: &corev1.ContainerStateWaiting{
+					Reason: "CrashLoopBackOff", Message: fmt.Sprintf("back-off %s restarting failed container", wait),
+				},
 			}, "")}
 		})
 		defer func() { p.restarts++ }()

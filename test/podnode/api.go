@@ -1,12 +1,15 @@
-// Package kubelet is a stand-in for Kubernetes as an agent on a node sees it: an API server over HTTP that has pods and
-// nothing else, and the kubelet of one node, which runs the pods' commands as processes.
+// Package podnode is a stand-in for Kubernetes as an agent on a node sees it: an API server over
+// HTTP that has pods and nothing else, and the kubelet of one node, which runs the pods' commands
+// as processes.
 //
-// It is neither. The API server checks of a pod what this package knows of, keeps everything in memory, and lets everybody
-// do everything. The kubelet has no images and no containers: a command runs with the host's own files, as one session of
-// processes that are known by their environment, its pauses are fractions of a second, and pod networks, probes, init
-// containers and eviction by itself are missing. It shows that whoever makes pods speaks to the API rightly and goes by
-// what pods go through. That a real kubelet takes those pods it does not show: tests of Kubernetes itself do.
-package kubelet
+// It is neither. The API server checks of a pod what this package knows of, keeps everything in
+// memory, and lets everybody do everything. The kubelet has no images and no containers: a command
+// runs with the host's own files, as one session of processes that are known by their environment,
+// its pauses are fractions of a second, and pod networks, probes, init containers and eviction by
+// itself are missing. It shows that whoever makes pods speaks to the API rightly and goes by what
+// pods go through. That a real kubelet takes those pods it does not show: tests of Kubernetes
+// itself do.
+package podnode
 
 import (
 	"encoding/json"
@@ -113,13 +116,14 @@ func (a *API) Pod(namespace, name string) *corev1.Pod {
 	return a.pods[types.NamespacedName{Namespace: namespace, Name: name}].DeepCopy()
 }
 
-// Delete deletes a pod as 'kubectl delete pod' does; with no grace as 'kubectl delete --force' does, which takes it from
-// the API while its processes run.
+// Delete deletes a pod as 'kubectl delete pod' does; with no grace as 'kubectl delete --force'
+// does, which takes it from the API while its processes run.
 func (a *API) Delete(t *testing.T, namespace, name string, grace int64) {
 	t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.delete(types.NamespacedName{Namespace: namespace, Name: name}, &metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	if err := a.delete(key, &metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
 		t.Error(err)
 	}
 }
@@ -201,11 +205,13 @@ func (a *API) setStatus(pod *corev1.Pod, change func(*corev1.PodStatus)) {
 
 func (a *API) create(pod *corev1.Pod) (*corev1.Pod, error) {
 	if err := validate(pod); err != nil {
-		return nil, &problem{http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "Pod " + pod.Name + " is invalid: " + err.Error()}
+		text := "Pod " + pod.Name + " is invalid: " + err.Error()
+		return nil, &problem{http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, text}
 	}
 	if a.refuse != nil {
 		if err := a.refuse(pod); err != nil {
-			return nil, &problem{http.StatusForbidden, metav1.StatusReasonForbidden, "pods " + pod.Name + " is forbidden: " + err.Error()}
+			text := "pods " + pod.Name + " is forbidden: " + err.Error()
+			return nil, &problem{http.StatusForbidden, metav1.StatusReasonForbidden, text}
 		}
 	}
 	if a.pods[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] != nil {
@@ -227,7 +233,7 @@ func (a *API) delete(key types.NamespacedName, opts *metav1.DeleteOptions) error
 		return &problem{http.StatusNotFound, metav1.StatusReasonNotFound, "pods " + key.Name + " not found"}
 	}
 	if p := opts.Preconditions; p != nil && p.UID != nil && *p.UID != pod.UID {
-		return &problem{http.StatusConflict, metav1.StatusReasonConflict, "the UID in the precondition is not that of the pod"}
+		return &problem{http.StatusConflict, metav1.StatusReasonConflict, "the UID in the precondition is another one"}
 	}
 	grace := *pod.Spec.TerminationGracePeriodSeconds
 	if opts.GracePeriodSeconds != nil {
@@ -360,7 +366,8 @@ func answer(w http.ResponseWriter, out any, err error) {
 		_ = errors.As(err, &p)
 		w.WriteHeader(int(p.code))
 		out = &metav1.Status{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: p.code, Reason: p.reason, Message: p.text,
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+			Code: p.code, Reason: p.reason, Message: p.text,
 		}
 	}
 	_ = json.NewEncoder(w).Encode(withKind(out)) // the client may be gone
@@ -376,7 +383,8 @@ func withKind(obj any) any {
 	return obj
 }
 
-// list answers with the pods that a request selects, and watches them from a version on if it asks for that.
+// list answers with the pods that a request selects, and watches them from a version on if it asks
+// for that.
 func (a *API) list(w http.ResponseWriter, r *http.Request) {
 	selects, err := selector(r)
 	if err != nil {
@@ -389,7 +397,8 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) {
 	}
 	a.mu.Lock()
 	out := &corev1.PodList{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(a.version)},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"},
+		ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(a.version)},
 	}
 	for _, pod := range a.pods {
 		if selects(pod) {
