@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +21,9 @@ import (
 	"github.com/holdfast-storage/holdfast/control/rotation"
 	"github.com/holdfast-storage/holdfast/platform/store"
 )
+
+// noAuthority says who has one in Kubernetes.
+const noAuthority = "Kubernetes issues and renews the certificates of its API"
 
 func newCA(g *globals) *cobra.Command {
 	cmd := &cobra.Command{Use: "ca", Short: "Show or replace the certificate authority"}
@@ -53,7 +57,10 @@ func (g *globals) caRotate(ctx context.Context, wait bool, timeout time.Duration
 	if err != nil {
 		return err
 	}
-	if err := withDeadline(ctx, func(ctx context.Context) error { return noRotation(ctx, c) }); err != nil {
+	err = withDeadline(ctx, func(ctx context.Context) error {
+		return errors.Join(notInKubernetes(ctx, c, noAuthority), noRotation(ctx, c))
+	})
+	if err != nil {
 		return err
 	}
 	a := &api.Action{
@@ -98,7 +105,7 @@ func (g *globals) caShow(ctx context.Context) error {
 	defer cancel()
 	trusted, err := endpoints.Trusted(ctx, config)
 	if err != nil {
-		return err
+		return g.ofServers(ctx, err, noAuthority)
 	}
 	var servers corev1.ConfigMap
 	err = c.Get(ctx, client.ObjectKey{Namespace: store.SystemNamespace, Name: rotation.BeliefsName}, &servers)

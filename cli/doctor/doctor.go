@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/internal/instance"
@@ -65,6 +67,11 @@ type Facts struct {
 	Tokens    []Token
 	// TokensErr says why the tokens cannot be looked at, such as by who may read no Secrets.
 	TokensErr error
+	// Kubernetes is set where the API is that of a Kubernetes cluster. Lease is that of the operator that leads there; nil where it
+	// cannot be read, and LeaseErr says why.
+	Kubernetes bool
+	Lease      *coordinationv1.Lease
+	LeaseErr   error
 	// Database and Quota are the size of etcd's database on the server that was asked, and how large it may grow, in
 	// bytes; zero when unknown.
 	Database, Quota int64
@@ -127,8 +134,9 @@ var checks = []struct {
 	check func(*Facts) []Finding
 }{
 	{"api", true, checkAPI},
-	{"quorum", false, checkQuorum},
-	{"database", false, checkDatabase},
+	{"operator", false, checkOperator},
+	{"quorum", false, ofServers(checkQuorum)},
+	{"database", false, ofServers(checkDatabase)},
 	{"clock", false, checkClocks},
 	{"agents", false, checkAgents},
 	{"machines", true, checkMachines},
@@ -136,12 +144,12 @@ var checks = []struct {
 	{"clusters", false, checkClusters},
 	{"resources", false, checkResources},
 	{"actions", false, checkActions},
-	{"tokens", false, checkTokens},
+	{"tokens", false, ofServers(checkTokens)},
 	{"disk", true, checkDisk},
 	{"certificates", true, checkCertificates},
 	{"keys", true, checkKeys},
 	{"strays", false, checkStrays},
-	{"snapshots", true, checkSnapshots},
+	{"snapshots", true, ofServers(checkSnapshots)},
 	{"files", true, checkProblems},
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/pki"
+	"github.com/holdfast-storage/holdfast/platform/kube"
 	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
@@ -65,8 +66,23 @@ func (s *Source) lookOver(ctx context.Context, f *Facts) {
 		s.knownServers(ctx, f)
 		return
 	}
+	if f.Kubernetes {
+		s.operator(ctx, f)
+		return
+	}
 	s.servers(ctx, f)
 	s.quorum(ctx, f)
+}
+
+// operator reads the Lease of the operator that leads.
+func (s *Source) operator(ctx context.Context, f *Facts) {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	if lease, err := kube.LeaderLease(ctx, s.Client); err != nil {
+		f.LeaseErr = err
+	} else {
+		f.Lease = lease
+	}
 }
 
 // lookAsHost asks the servers that an agent knows as its host.
@@ -105,7 +121,13 @@ func (s *Source) lists(ctx context.Context, f *Facts) error {
 		return err
 	}
 	f.Resources = resources
+	if f.Kubernetes, err = kube.IsHome(ctx, s.Client); err != nil {
+		return err
+	}
 	f.Hosts, f.Clusters, f.Statuses, f.Daemons, f.Actions = hosts.Items, clusters.Items, statuses.Items, daemons.Items, actions.Items
+	if f.Kubernetes {
+		return nil
+	}
 	return s.tokens(ctx, f)
 }
 

@@ -61,15 +61,22 @@ func (k *Keeper) read(ctx context.Context) (*world, error) {
 	return &w, nil
 }
 
-// keep writes what differs. What fails is told, and the rest is done.
+// keep writes what differs. What fails is told, and the rest is done. A binding comes after its Role: the API server looks what is
+// bound.
 func (k *Keeper) keep(ctx context.Context, w *world) error {
 	var writes []func() error
 	writes = append(writes, k.keepHosts(ctx, w)...)
 	want := identitiesOf(w.hosts, w.daemons, w.actions, w.clusters)
 	writes = append(writes, keepAll(ctx, k.client, pointers(w.have.accounts), pointers(want.accounts), sameAccount)...)
 	writes = append(writes, keepAll(ctx, k.client, pointers(w.have.roles), pointers(want.roles), sameRole)...)
-	writes = append(writes, keepAll(ctx, k.client, pointers(w.have.bindings), pointers(want.bindings), sameBinding)...)
 	writes = append(writes, k.keepNamespaces(ctx, w)...)
+	err := atOnce(writes)
+	bindings := keepAll(ctx, k.client, pointers(w.have.bindings), pointers(want.bindings), sameBinding)
+	return errors.Join(err, atOnce(bindings))
+}
+
+// atOnce does writes side by side, all of them.
+func atOnce(writes []func() error) error {
 	errs := make([]error, len(writes))
 	var group errgroup.Group
 	group.SetLimit(parallelWrites)
