@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,7 +45,7 @@ func TestCeph(t *testing.T) {
 	b.step("all placement groups are active+clean")
 	b.checkOrphans()
 	b.store()
-	watch := watchTwins(t)
+	watch := b.watchTwins()
 	b.appliedAgain()
 	b.step("applied again, nothing is written")
 	b.agentsRestarted()
@@ -239,25 +240,32 @@ func (b *bed) wiped() {
 
 // twins looks all the time whether two processes of one OSD or mon live, in all pods of all nodes.
 type twins struct {
-	t    *testing.T
-	stop context.CancelFunc
-	done sync.WaitGroup
-	mu   sync.Mutex
-	seen map[string]bool
+	t *testing.T
+	// groups are the control groups of the nodes: other clusters of this machine have others.
+	groups []string
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+	mu     sync.Mutex
+	seen   map[string]bool
 	// looks counts how often was looked.
 	looks int
+	// most is how many daemons were seen at one time.
+	most int
 }
 
-func watchTwins(t *testing.T) *twins {
-	ctx, stop := context.WithCancel(t.Context())
-	w := &twins{t: t, stop: stop, seen: map[string]bool{}}
+func (b *bed) watchTwins() *twins {
+	ctx, stop := context.WithCancel(b.t.Context())
+	w := &twins{t: b.t, stop: stop, seen: map[string]bool{}}
+	for _, n := range b.Nodes() {
+		w.groups = append(w.groups, n.Cgroup()+"/")
+	}
 	w.done.Go(func() {
 		for ctx.Err() == nil {
 			w.look()
 			time.Sleep(20 * time.Millisecond) // so that the test has a processor, too
 		}
 	})
-	t.Cleanup(stop)
+	b.t.Cleanup(stop)
 	return w
 }
 
@@ -277,14 +285,14 @@ func (w *twins) look() {
 		if err != nil || len(words) < 6 || words[0] != "ceph-osd" && words[0] != "ceph-mon" {
 			continue
 		}
-		data := words[len(words)-2] // other clusters of this machine have other directories
-		if strings.HasPrefix(data, "/var/lib/holdfast/agent/daemons/"+ns+".") && inPod(e.Name()) {
-			count[words[0]+" "+data]++
+		if w.ours(e.Name()) {
+			count[words[0]+" "+words[len(words)-2]]++ // the directory of its data
 		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.looks++
+	w.most = max(w.most, len(count))
 	for what, n := range count {
 		if n > 1 {
 			w.seen[fmt.Sprintf("%d of %s", n, what)] = true
@@ -292,10 +300,12 @@ func (w *twins) look() {
 	}
 }
 
-// inPod says whether a process is in a pod, by its control group.
-func inPod(pid string) bool {
+// ours says whether a process is in a pod of the nodes, by its control group.
+func (w *twins) ours(pid string) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", pid, "cgroup"))
-	return err == nil && strings.Contains(string(text), "kubepods")
+	return err == nil && slices.ContainsFunc(w.groups, func(group string) bool {
+		return strings.Contains(string(text), group+"kubepods")
+	})
 }
 
 // end fails the test if two processes of one daemon were seen.
@@ -303,8 +313,8 @@ func (w *twins) end() {
 	w.t.Helper()
 	w.stop()
 	w.done.Wait()
-	if w.looks < 100 {
-		w.t.Errorf("looked %d times only", w.looks)
+	if w.looks < 100 || w.most != 6 {
+		w.t.Errorf("looked %d times, and saw %d of 6 mons and OSDs at most", w.looks, w.most)
 	}
 	for what := range w.seen {
 		w.t.Errorf("two processes of one daemon: %s", what)

@@ -117,7 +117,7 @@ func (b *bed) left() (all []string) {
 	b.t.Helper()
 	for _, n := range b.Nodes() {
 		out := n.Run(b.t, b.t.Context(), "find", "/var/lib/holdfast/agent/daemons",
-			"/var/lib/holdfast/agent/runtime", "/run/holdfast", "-mindepth", "1")
+			"/var/lib/holdfast/agent/pods", "/run/holdfast", "-mindepth", "1")
 		if out = strings.TrimSpace(out); out != "" {
 			all = append(all, fmt.Sprintf("%s: %s", n.Name, out))
 		}
