@@ -60,15 +60,20 @@ func (k *Keeper) read(ctx context.Context) (*world, error) {
 	return &w, nil
 }
 
-// keep writes what differs. What fails is told, and the rest is done.
+// keep writes what differs. What fails is told, and the rest is done. Bindings come after the Roles that they bind: the API lets nobody
+// bind a Role that is not there.
 func (k *Keeper) keep(ctx context.Context, w *world) error {
-	var writes []func() error
-	writes = append(writes, k.keepHosts(ctx, w)...)
 	want := identitiesOf(w.hosts, w.daemons, w.actions, w.clusters)
-	writes = append(writes, keepAll(ctx, k.client, pointers(w.have.accounts), pointers(want.accounts), sameAccount)...)
-	writes = append(writes, keepAll(ctx, k.client, pointers(w.have.roles), pointers(want.roles), sameRole)...)
-	writes = append(writes, keepAll(ctx, k.client, pointers(w.have.bindings), pointers(want.bindings), sameBinding)...)
-	writes = append(writes, k.keepNamespaces(ctx, w)...)
+	first := k.keepHosts(ctx, w)
+	first = append(first, keepAll(ctx, k.client, pointers(w.have.accounts), pointers(want.accounts), sameAccount)...)
+	first = append(first, keepAll(ctx, k.client, pointers(w.have.roles), pointers(want.roles), sameRole)...)
+	first = append(first, k.keepNamespaces(ctx, w)...)
+	bindings := keepAll(ctx, k.client, pointers(w.have.bindings), pointers(want.bindings), sameBinding)
+	return errors.Join(writeAll(first), writeAll(bindings))
+}
+
+// writeAll does writes, some at once.
+func writeAll(writes []func() error) error {
 	errs := make([]error, len(writes))
 	var group errgroup.Group
 	group.SetLimit(parallelWrites)
