@@ -35,8 +35,8 @@ func (o *operator) tell(ctx context.Context, err error) {
 
 // lasts says whether an error stays until a person mends it, so that to ask for the Lease again and again would only keep others from it.
 func lasts(err error) bool {
-	newer := new(crd.NewerError)
-	return errors.As(err, &newer) || errors.Is(err, kube.ErrUnfenced)
+	newer, unbound := new(crd.NewerError), new(kube.UnboundError)
+	return errors.As(err, &newer) || errors.As(err, &unbound) || errors.Is(err, kube.ErrUnfenced)
 }
 
 func stopOn(err error, stop context.CancelFunc) {

@@ -39,7 +39,10 @@ func Config(own *rest.Config, node string) (*rest.Config, error) {
 	config := rest.AnonymousClientConfig(own)
 	config.QPS, config.UserAgent = own.QPS, own.UserAgent
 	tokens := transport.NewCachedTokenSource(&source{clients: clients, node: node})
-	config.Wrap(func(by http.RoundTripper) http.RoundTripper { return transport.TokenSourceWrapTransport(tokens)(by) })
+	// A token that the API server does not take, as after somebody deleted the account and the operator made it anew, is replaced.
+	config.Wrap(func(by http.RoundTripper) http.RoundTripper {
+		return transport.ResettableTokenSourceWrapTransport(tokens)(by)
+	})
 	return config, nil
 }
 
@@ -57,17 +60,21 @@ func (s *source) Token() (*oauth2.Token, error) {
 		ExpirationSeconds: ptr.To(int64(lasts / time.Second)),
 		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: s.node},
 	}}
-	answer, err := s.clients.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, s.node, request,
-		metav1.CreateOptions{})
+	asked := time.Now()
+	answer, err := s.clients.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, s.node, request, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("while asking for the token of host %s (the operator makes its account): %w", s.node,
 			err)
 	}
-	expires := answer.Status.ExpirationTimestamp.Time
-	if left := time.Until(expires); left < 2*early {
-		expires = expires.Add(-left / 2)
-	} else {
-		expires = expires.Add(-early)
+	return &oauth2.Token{AccessToken: answer.Status.Token, TokenType: "Bearer", Expiry: asked.Add(usable(answer))}, nil
+}
+
+// usable is for how long a token is used. It goes by how long the API server says that the token lasts, and not by when it ends: the
+// clocks of the node and the API server may differ.
+func usable(answer *authenticationv1.TokenRequest) time.Duration {
+	lasts := time.Duration(ptr.Deref(answer.Spec.ExpirationSeconds, int64(lasts/time.Second))) * time.Second
+	if lasts < 2*early {
+		return lasts / 2
 	}
-	return &oauth2.Token{AccessToken: answer.Status.Token, TokenType: "Bearer", Expiry: expires}, nil
+	return lasts - early
 }

@@ -61,22 +61,20 @@ func (k *Keeper) read(ctx context.Context) (*world, error) {
 	return &w, nil
 }
 
-// keep writes what differs. What fails is told, and the rest is done. A binding comes after its Role: the API server looks what is
-// bound.
+// keep writes what differs. What fails is told, and the rest is done. Bindings come after the Roles that they bind: the API lets nobody
+// bind a Role that is not there.
 func (k *Keeper) keep(ctx context.Context, w *world) error {
-	var writes []func() error
-	writes = append(writes, k.keepHosts(ctx, w)...)
 	want := identitiesOf(w.hosts, w.daemons, w.actions, w.clusters)
-	writes = append(writes, keepAll(ctx, k.client, pointers(w.have.accounts), pointers(want.accounts), sameAccount)...)
-	writes = append(writes, keepAll(ctx, k.client, pointers(w.have.roles), pointers(want.roles), sameRole)...)
-	writes = append(writes, k.keepNamespaces(ctx, w)...)
-	err := atOnce(writes)
+	first := k.keepHosts(ctx, w)
+	first = append(first, keepAll(ctx, k.client, pointers(w.have.accounts), pointers(want.accounts), sameAccount)...)
+	first = append(first, keepAll(ctx, k.client, pointers(w.have.roles), pointers(want.roles), sameRole)...)
+	first = append(first, k.keepNamespaces(ctx, w)...)
 	bindings := keepAll(ctx, k.client, pointers(w.have.bindings), pointers(want.bindings), sameBinding)
-	return errors.Join(err, atOnce(bindings))
+	return errors.Join(writeAll(first), writeAll(bindings))
 }
 
-// atOnce does writes side by side, all of them.
-func atOnce(writes []func() error) error {
+// writeAll does writes, some at once.
+func writeAll(writes []func() error) error {
 	errs := make([]error, len(writes))
 	var group errgroup.Group
 	group.SetLimit(parallelWrites)

@@ -84,7 +84,7 @@ func (t *Terms) Won(ctx context.Context, token string) error {
 	if err := t.write(ctx, token); err != nil {
 		return fmt.Errorf("while writing the Term: %w", err)
 	}
-	if err := t.await(ctx, token, true); err != nil {
+	if err := t.count(ctx, token); err != nil {
 		return fmt.Errorf("while waiting for the Term to count: %w", err)
 	}
 	if err := t.check(ctx, token); err != nil {
@@ -140,18 +140,31 @@ func (t *Terms) check(ctx context.Context, token string) error {
 	return t.await(ctx, token+"-none", false)
 }
 
+// count waits until the Term counts. What stays in the way, such as a right that the operator lacks, is no reason to keep the Lease.
+func (t *Terms) count(ctx context.Context, token string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, checkPatience, fmt.Errorf("the API takes no write of this term for %v", checkPatience))
+	defer cancel()
+	return t.await(ctx, token, true)
+}
+
 // await tries a write with a token until the API does it, or refuses it.
 func (t *Terms) await(ctx context.Context, token string, done bool) error {
+	said := ""
 	for {
 		allowed, err := t.try(ctx, token)
 		if err == nil && allowed == done {
 			return nil
 		}
+		wait := checkPause
 		if err != nil {
-			t.log.Info("the fence cannot be tried; trying again", "error", err)
+			wait = retryAfter
 		}
-		if err := pause(ctx, checkPause); err != nil {
-			return err
+		if err != nil && said != err.Error() {
+			said = err.Error()
+			t.log.Warn("the fence cannot be tried; trying again", "error", err)
+		}
+		if cause := pause(ctx, wait); cause != nil {
+			return errors.Join(cause, err)
 		}
 	}
 }
@@ -202,13 +215,19 @@ func (t *Terms) holds(ctx context.Context, token string) error {
 			return ErrUnfenced
 		}
 	}
-	return nil
+	return t.hostsBound(ctx)
 }
 
-// Fit returns ErrUnfenced where no policy holds the fence, so that this operator could not lead. Before there is a Term, only who leads
-// can find out.
+// Fit returns ErrUnfenced or an *UnboundError where policies are missing, so that this operator could not lead. Before there is a Term,
+// only who leads can find out whether the fence holds.
 func (t *Terms) Fit(ctx context.Context) error {
-	if there, err := t.there(ctx); t.unfenced || err != nil || !there {
+	if t.unfenced {
+		return nil
+	}
+	if err := t.hostsBound(ctx); err != nil {
+		return err
+	}
+	if there, err := t.there(ctx); err != nil || !there {
 		return err
 	}
 	if allowed, err := t.try(ctx, "none"); err != nil || !allowed {

@@ -151,7 +151,7 @@ const versionOfPools = `jsonpath={.metadata.annotations.holdfast\.io/version}`
 func TestOperator_kinds(t *testing.T) {
 	p := bed.Control(t)
 	kindsOf(t, p, "v0.9.0")
-	p.Kubectl(t, manifests("00-namespaces", "05-term", "10-rbac", "20-fence")...)
+	p.Kubectl(t, manifests("00-namespaces", "05-term", "10-rbac", "20-fence", "21-hosts")...)
 	c := clientAs(t, p, "admin", bed.Masters)
 	first := startOperator(t, p, "first")
 	eventually(t, "the operator to lead", func(ctx context.Context) bool { return leader(ctx, t, c) == "first" && first.readiness(ctx) == "ok" })
@@ -250,7 +250,7 @@ func allowed(ctx context.Context, t *testing.T, c client.Client) string {
 func TestOperator_fence(t *testing.T) {
 	tier.Full(t)
 	p := bed.Control(t)
-	p.Kubectl(t, manifests("00-namespaces", "05-term", "10-rbac", "20-fence")...)
+	p.Kubectl(t, manifests("00-namespaces", "05-term", "10-rbac", "20-fence", "21-hosts")...)
 	c := clientAs(t, p, "admin", bed.Masters)
 	o := startOperator(t, p, "first")
 	term := func(ctx context.Context) string {
@@ -268,6 +268,12 @@ func TestOperator_fence(t *testing.T) {
 	p.Kubectl(t, "-n", store.SystemNamespace, "patch", "term", api.TermName, "--type=merge", "-p", `{"spec":{"leader":"nobody"}}`)
 	eventually(t, "another term", func(ctx context.Context) bool { now := term(ctx); return now != "nobody" && now != before })
 
+	p.Kubectl(t, "delete", "validatingadmissionpolicybinding", "holdfast-host-daemons")
+	eventually(t, "the operator to say which policy is missing", func(ctx context.Context) bool {
+		return strings.Contains(o.readiness(ctx), "the policy holdfast-host-daemons or its binding is missing")
+	})
+	p.Kubectl(t, manifests("21-hosts")...)
+	eventually(t, "the operator to lead again", func(ctx context.Context) bool { return leader(ctx, t, c) == "first" && o.readiness(ctx) == "ok" })
 	p.Kubectl(t, append([]string{"delete"}, manifests("20-fence")[1:]...)...)
 	eventually(t, "the operator to say what is missing", func(ctx context.Context) bool {
 		return strings.Contains(o.readiness(ctx), "20-fence.yaml are missing or do not work; apply them")
@@ -277,11 +283,27 @@ func TestOperator_fence(t *testing.T) {
 	eventually(t, "the operator to lead again", func(ctx context.Context) bool { return leader(ctx, t, c) == "first" && o.readiness(ctx) == "ok" })
 }
 
+// TestOperator_rights: an operator that lacks a right does not keep the Lease, and says what it lacks.
+func TestOperator_rights(t *testing.T) {
+	tier.Full(t)
+	p := bed.Control(t)
+	p.Kubectl(t, manifests("00-namespaces", "05-term", "10-rbac", "20-fence", "21-hosts")...)
+	p.Kubectl(t, "patch", "clusterrole", "holdfast-operator", "--type=json", "-p", `[{"op":"test","path":"/rules/11/resources/0","value":"userextras/holdfast.io/term"},{"op":"remove","path":"/rules/11"}]`)
+	c := clientAs(t, p, "admin", bed.Masters)
+	o := startOperator(t, p, "first")
+	eventually(t, "the operator to say what it lacks", func(ctx context.Context) bool {
+		return strings.Contains(o.readiness(ctx), `cannot impersonate resource "userextras/holdfast.io/term"`)
+	})
+	eventually(t, "the lease to be free", func(ctx context.Context) bool { return leader(ctx, t, c) == "" })
+	p.Kubectl(t, manifests("10-rbac")...)
+	works(t, c)
+}
+
 // TestOperator_away: the API server is away for longer than a term. The operator does not end, and leads again when it is back.
 func TestOperator_away(t *testing.T) {
 	tier.Full(t)
 	p := bed.Control(t)
-	p.Kubectl(t, manifests("00-namespaces", "05-term", "10-rbac", "20-fence")...)
+	p.Kubectl(t, manifests("00-namespaces", "05-term", "10-rbac", "20-fence", "21-hosts")...)
 	c := clientAs(t, p, "admin", bed.Masters)
 	o := startOperator(t, p, "first")
 	works(t, c)

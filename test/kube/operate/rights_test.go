@@ -1,9 +1,11 @@
 package operate
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,7 +27,8 @@ func keep(t *testing.T, p *bed.Plane) {
 	own := operator(t, p)
 	must(t, hold(t.Context(), clientAs(t, p, "admin", bed.Masters), "first"))
 	must(t, terms(t, own).Won(t.Context(), "first"))
-	k, err := kube.NewKeeper(kube.Fenced(own, "first"), labels.Everything(), slog.New(complaints{slog.NewTextHandler(t.Output(), nil), t}))
+	said := &log{t: t}
+	k, err := kube.NewKeeper(kube.Fenced(own, "first"), labels.Everything(), slog.New(slog.NewTextHandler(said, nil)))
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -35,24 +38,31 @@ func keep(t *testing.T, p *bed.Plane) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-	})
-}
-
-// complaints fails a test in which the keeper has to try again because something that it makes itself is missing.
-type complaints struct {
-	slog.Handler
-
-	t *testing.T
-}
-
-func (c complaints) Handle(ctx context.Context, r slog.Record) error {
-	r.Attrs(func(a slog.Attr) bool {
-		if err, is := a.Value.Any().(error); is && strings.Contains(err.Error(), "not found") {
-			c.t.Errorf("%s: %v", r.Message, err)
+		if said.has("while creating *v1.RoleBinding") {
+			t.Error("the keeper binds a Role before it is there")
 		}
-		return true
 	})
-	return c.Handler.Handle(ctx, r)
+}
+
+// log is what somebody logs.
+type log struct {
+	t    *testing.T
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *log) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(text)
+	return l.t.Output().Write(text)
+}
+
+func (l *log) has(words string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), words)
 }
 
 func clientAs(t *testing.T, p *bed.Plane, user string, groups ...string) client.Client {

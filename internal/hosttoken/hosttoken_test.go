@@ -1,0 +1,91 @@
+package hosttoken
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+)
+
+// server is an API server whose clock is off. It gives tokens, and takes those of its current account alone.
+type server struct {
+	off            time.Duration
+	account, asked atomic.Int64
+}
+
+// ServeHTTP implements http.Handler.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if strings.HasSuffix(r.URL.Path, "/token") {
+		s.asked.Add(1)
+		answer := &authenticationv1.TokenRequest{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"}}
+		answer.Spec.ExpirationSeconds = ptr.To(int64(3600))
+		answer.Status.Token = fmt.Sprintf("of-account-%d", s.account.Load())
+		answer.Status.ExpirationTimestamp = metav1.NewTime(time.Now().Add(s.off + time.Hour))
+		_ = json.NewEncoder(w).Encode(answer) // the client sees what is cut off
+		return
+	}
+	if r.Header.Get("Authorization") != fmt.Sprintf("Bearer of-account-%d", s.account.Load()) {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	fmt.Fprintln(w, `{"kind":"PodList","apiVersion":"v1","items":[]}`)
+}
+
+// TestToken: one token serves many requests whatever the clock of the API server says, and one that the API server does not take any
+// more is replaced.
+func TestToken(t *testing.T) {
+	for _, off := range []time.Duration{0, time.Hour, -time.Hour} {
+		s := &server{off: off}
+		web := httptest.NewServer(s)
+		defer web.Close()
+		config, err := Config(&rest.Config{Host: web.URL}, "h1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := func() error {
+			_, err := clients.CoreV1().Pods("").List(context.Background(), metav1.ListOptions{})
+			return err
+		}
+		for range 3 {
+			if err := list(); err != nil {
+				t.Fatalf("with a clock that is %v off: %v", off, err)
+			}
+		}
+		if n := s.asked.Load(); n != 1 {
+			t.Errorf("with a clock that is %v off, %d tokens were asked for", off, n)
+		}
+		s.account.Add(1)
+		if list() == nil {
+			t.Fatal("the API server takes a token of another account")
+		}
+		if err := list(); err != nil {
+			t.Errorf("a token that was refused is not replaced: %v", err)
+		}
+	}
+}
+
+// TestUsable: a token is replaced in time, also a short one.
+func TestUsable(t *testing.T) {
+	for seconds, want := range map[int64]time.Duration{3600: 50 * time.Minute, 600: 5 * time.Minute} {
+		answer := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(seconds)}}
+		if got := usable(answer); got != want {
+			t.Errorf("a token that lasts %d s is used for %v, want %v", seconds, got, want)
+		}
+	}
+}
