@@ -47,7 +47,7 @@ func (a *agentFlags) runOfNode(ctx context.Context, g *globals, node string, c c
 	if err != nil {
 		return err
 	}
-	config, err := hosttoken.Config(own, node)
+	config, err := hosttoken.Config(ctx, own, node)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,8 @@ func (g *globals) quorum(ctx context.Context, output string) error {
 	}
 	status, err := seenQuorum(ctx, func() (*control.QuorumStatus, error) { return control.Quorum(ctx, config) }, time.After(lookFor), time.Second)
 	if err != nil {
-		return g.ofServers(ctx, err, "its etcd has its own tools, and 'kubectl -n holdfast-system get lease leader' names the operator that leads")
+		return g.ofServers(ctx, err, "its etcd has its own tools, and "+
+			"'kubectl -n holdfast-system get lease leader' names the operator that leads")
 	}
 	if output == "json" {
 		return json.NewEncoder(g.out).Encode(status)

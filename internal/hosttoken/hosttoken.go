@@ -29,29 +29,31 @@ const (
 	askTimeout = 30 * time.Second
 )
 
-// Config returns a Config that acts as a host. own is that of the agent's pod. Each token is bound
-// to the Node: it ends with the Node.
-func Config(own *rest.Config, node string) (*rest.Config, error) {
+// Config returns a Config that acts as a host, and gets no more tokens once ctx has ended. own is
+// that of the agent's pod. Each token is bound to the Node: it ends with the Node.
+func Config(ctx context.Context, own *rest.Config, node string) (*rest.Config, error) {
 	clients, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(own), "host-token"))
 	if err != nil {
 		return nil, fmt.Errorf("while preparing to ask for the host's token: %w", err)
 	}
 	config := rest.AnonymousClientConfig(own)
 	config.QPS, config.UserAgent = own.QPS, own.UserAgent
-	tokens := transport.NewCachedTokenSource(&source{clients: clients, node: node})
+	tokens := transport.NewCachedTokenSource(&source{ctx: ctx, clients: clients, node: node})
 	config.Wrap(func(by http.RoundTripper) http.RoundTripper { return transport.TokenSourceWrapTransport(tokens)(by) })
 	return config, nil
 }
 
 // source asks the API for tokens.
 type source struct {
+	//nolint:containedctx // oauth2 passes none, and an agent that ends waits for no answer
+	ctx     context.Context
 	clients kubernetes.Interface
 	node    string
 }
 
 // Token implements oauth2.TokenSource. The cache in front of it calls it once at a time.
 func (s *source) Token() (*oauth2.Token, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	ctx, cancel := context.WithTimeout(s.ctx, askTimeout)
 	defer cancel()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: ptr.To(int64(lasts / time.Second)),

@@ -63,8 +63,8 @@ func (k *Keeper) read(ctx context.Context) (*world, error) {
 	return &w, nil
 }
 
-// keep writes what differs. What fails is told, and the rest is done. A binding comes after its Role: the API server looks what is
-// bound.
+// keep writes what differs. What fails is told, and the rest is done. A binding comes after its Role:
+// the API server looks up what is bound.
 func (k *Keeper) keep(ctx context.Context, w *world) error {
 	var writes []func() error
 	writes = append(writes, k.keepHosts(ctx, w)...)

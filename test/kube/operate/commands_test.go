@@ -29,8 +29,8 @@ func expect(t *testing.T, p *bed.Plane, code int, text string, args ...string) {
 	}
 }
 
-// TestCommands: the commands of Holdfast's own control plane say what Kubernetes has instead, and the doctor asks for the operator
-// and not for servers.
+// TestCommands: the commands of Holdfast's own control plane say what Kubernetes has instead, and the
+// doctor asks for the operator and not for servers.
 func TestCommands(t *testing.T) {
 	p := install(t, "05-term", "20-fence")
 	says := func(ctx context.Context, text string) bool {
@@ -48,7 +48,9 @@ func TestCommands(t *testing.T) {
 	if text := string(out); err != nil || strings.Contains(text, "quorum") || strings.Contains(text, "servers") {
 		t.Errorf("doctor: %v\n%s", err, text)
 	}
-	for _, command := range []string{"quorum", "token create", "backup " + filepath.Join(t.TempDir(), "file"), "ca show", "ca rotate"} {
-		expect(t, p, 3, "this command is for Holdfast's own servers, and this is a Kubernetes cluster: ", strings.Fields(command)...)
+	const refused = "this command is for Holdfast's own servers, and this is a Kubernetes cluster: "
+	file := filepath.Join(t.TempDir(), "file")
+	for _, command := range []string{"quorum", "token create", "backup " + file, "ca show", "ca rotate"} {
+		expect(t, p, 3, refused, strings.Fields(command)...)
 	}
 }

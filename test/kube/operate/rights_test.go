@@ -24,7 +24,8 @@ func keep(t *testing.T, p *bed.Plane) {
 	own := operator(t, p)
 	must(t, hold(t.Context(), clientAs(t, p, "admin", bed.Masters), "first"))
 	must(t, terms(t, own).Won(t.Context(), "first"))
-	k, err := kube.NewKeeper(kube.Fenced(own, "first"), labels.Everything(), slog.New(complaints{slog.NewTextHandler(t.Output(), nil), t}))
+	log := slog.New(complaints{slog.NewTextHandler(t.Output(), nil), t})
+	k, err := kube.NewKeeper(kube.Fenced(own, "first"), labels.Everything(), log)
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -37,7 +38,8 @@ func keep(t *testing.T, p *bed.Plane) {
 	})
 }
 
-// complaints fails a test in which the keeper has to try again because something that it makes itself is missing.
+// complaints fails a test in which the keeper has to try again because something that it makes
+// itself is missing.
 type complaints struct {
 	slog.Handler
 
