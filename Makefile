@@ -113,6 +113,12 @@ bench: test-deps build bench-leader ## bring-up times of Ceph and of a GlusterFS
 	go run ./test/bench/repair
 	$(MAKE) bench-unchanged
 
+.PHONY: bench-kube
+bench-kube: test-deps build ## Ceph in pods beside Ceph on bare hosts: the time to ONLINE, and the operator at rest (needs root)
+	hack/kube-tools
+	hack/kube-image
+	go run ./test/kube/bench
+
 .PHONY: bench-leader
 bench-leader: build ## fail-over after kill -9 of the leader
 	go run ./test/bench/leader

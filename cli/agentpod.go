@@ -43,6 +43,9 @@ func (a *agentFlags) runOfNode(ctx context.Context, g *globals, node string, c c
 	if err := checkNode(node); err != nil {
 		return err
 	}
+	if err := mayServe("/proc", os.Getpid()); err != nil {
+		return err
+	}
 	own, err := g.clusterConfig()
 	if err != nil {
 		return err

@@ -67,7 +67,7 @@ func (g *globals) clusterConfig() (*rest.Config, error) {
 	}
 	config, err := rest.InClusterConfig()
 	if err != nil {
-		return nil, fmt.Errorf("this is no pod of a Kubernetes cluster: use --kubeconfig to say how to reach the API: %w", err)
+		return nil, fmt.Errorf("this is no pod of a Kubernetes cluster: set --kubeconfig to reach the API: %w", err)
 	}
 	return config, nil
 }

@@ -86,6 +86,9 @@ func (r *run) report(ctx context.Context, failure error) error {
 			c.LastTransitionTime = metav1.NewTime(r.started.Truncate(time.Second))
 			meta.SetStatusCondition(&s.Conditions, c)
 		}
+		if r.view != nil {
+			putAllowed(s, r.view.Forbidden, r.started)
+		}
 		standCluster(s, r.started)
 	})
 	if err != nil {

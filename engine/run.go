@@ -148,6 +148,7 @@ func (r *run) planFor(view *View) (err error) {
 	if view.Cluster.ModeOf() == api.ClusterActive {
 		awaitSilent(view, r.plan)
 		awaitTwins(view, r.plan)
+		awaitPlatform(view, r.plan)
 	} else {
 		r.plan = observed(view, r.plan)
 	}

@@ -42,6 +42,8 @@ type View struct {
 	// Gone are the hosts that are dead and will not come back, as a person says: their daemons are let go without the word of their agents, and
 	// nothing on their disks is touched. Only a projection asks for it.
 	Gone map[string]bool
+	// Forbidden is the word of the platform that it starts no daemon of the cluster, nil where it does. The Store knows it.
+	Forbidden *Prohibition
 	// Restart is the name of a Daemon of which somebody asks whether the others can do without it while it is started again by its agent, by whose word it
 	// runs; empty in all other views.
 	Restart string

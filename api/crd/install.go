@@ -70,6 +70,24 @@ func Install(ctx context.Context, client typed.CustomResourceDefinitionInterface
 	return newer
 }
 
+// Newer returns a *NewerError where a definition is there that a newer release installed. It writes nothing.
+func Newer(ctx context.Context, client typed.CustomResourceDefinitionInterface, o Options) error {
+	list, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("while reading the definitions of kinds: %w", err)
+	}
+	own := map[string]bool{}
+	for _, definition := range o.Definitions {
+		own[definition.Name] = true
+	}
+	for i := range list.Items {
+		if have := &list.Items[i]; own[have.Name] && isNewer(have, o.Version) {
+			return &NewerError{Kind: have.Spec.Names.Kind, Version: have.Annotations[AnnotationVersion], Own: o.Version}
+		}
+	}
+	return nil
+}
+
 // isNewer says whether a definition was installed by a later release than this one.
 func isNewer(have *extensionsv1.CustomResourceDefinition, own string) bool {
 	theirs, err := semver.ParseSemantic(have.Annotations[AnnotationVersion])

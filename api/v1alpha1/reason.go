@@ -61,6 +61,7 @@ const (
 	ReasonInUse             Reason = "InUse"
 	ReasonNoCluster         Reason = "NoCluster"
 	ReasonTwoMachines       Reason = "TwoMachines"
+	ReasonDaemonsForbidden  Reason = "DaemonsForbidden"
 	// Those of the condition Present, of a resource that is gone from the storage system.
 	ReasonLost Reason = "Lost"
 )
@@ -126,6 +127,7 @@ var Reasons = map[Reason]string{
 	ReasonInUse:             "Something else uses it.",
 	ReasonNoCluster:         "The StorageCluster that it names does not exist.",
 	ReasonTwoMachines:       "Two machines report as one host.",
+	ReasonDaemonsForbidden:  "The platform forbids the daemons of the cluster. The condition DaemonsAllowed of the StorageCluster says how to allow them.",
 	ReasonLost:              "It is gone from the storage system, and is not made again. See 'holdfast recreate'.",
 
 	ReasonNotManaged:   "Holdfast did not make it, and nothing declares it.",
@@ -147,7 +149,7 @@ func (r Reason) NeedsPerson() bool {
 	switch r {
 	case ReasonInvalidSpec, ReasonInsufficientNodes, ReasonInsufficientSpace, ReasonConflict, ReasonDeviceUnavailable, ReasonNodeUnusable,
 		ReasonUnsupported, ReasonWouldLoseData, ReasonInUse, ReasonNoCluster, ReasonTwoMachines, ReasonLost,
-		ReasonDaemonFailing, ReasonDaemonHangs, ReasonAgentDisconnected, ReasonNoOtherHost, ReasonQuorumAtRisk:
+		ReasonDaemonFailing, ReasonDaemonHangs, ReasonDaemonsForbidden, ReasonAgentDisconnected, ReasonNoOtherHost, ReasonQuorumAtRisk:
 		return true
 	}
 	return false

@@ -272,7 +272,14 @@ const (
 	// ClusterRedundant says whether data is as safe as the cluster has room for: for Ceph, whether each pool that no resource declares keeps as many
 	// copies as new pools do, on distinct hosts where there are enough. It does not hold up ClusterReady.
 	ClusterRedundant = "Redundant"
+	// ClusterDaemonsAllowed is False while the platform forbids the daemons of the cluster: none is started then, and those that run
+	// run on. Otherwise it is absent. In Kubernetes the operator sets it; Holdfast's own servers never do.
+	ClusterDaemonsAllowed = "DaemonsAllowed"
 )
+
+// AllowedNamespaceForbidsPods is the reason of the condition DaemonsAllowed: the namespace of the cluster has a pod security level
+// that refuses pods with host paths and the host's network.
+const AllowedNamespaceForbidsPods = "NamespaceForbidsPods"
 
 // Reasons of the condition Redundant, the gravest first.
 const (

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	typed "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -58,8 +59,8 @@ type operator struct {
 
 	terms   *kube.Terms
 	metrics *leader.Metrics
-	// fit is set while the operator leads, or waits for another one to end.
-	fit atomic.Bool
+	// problem is why the operator cannot lead. It counts for unfitFor.
+	problem atomic.Pointer[problem]
 }
 
 // Run runs an operator until ctx ends.
@@ -70,40 +71,58 @@ func Run(ctx context.Context, c Config) error {
 	}
 	o := &operator{Config: c, terms: terms, metrics: &leader.Metrics{}}
 	legacyregistry.RawMustRegister(o.metrics)
-	o.fit.Store(true)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return o.serve(ctx) })
-	group.Go(func() error { return o.contend(ctx) })
+	group.Go(func() error {
+		for ctx.Err() == nil {
+			o.awaitFit(ctx)
+			if err := o.contend(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	return group.Wait()
 }
 
-// contend leads whenever this operator is elected.
+// contend leads, or waits for another operator to end, until ctx ends or leading fails by what
+// lasts.
 func (o *operator) contend(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	e := &election.Election{
 		REST: o.REST, Namespace: store.SystemNamespace, Name: store.LeaderLease, Server: o.Name, Times: times,
-		Won: o.won, Log: o.Log.With("part", "election"),
+		Won: func(ctx context.Context, token string) error {
+			err := o.won(ctx, token)
+			o.tell(ctx, err)
+			stopOn(err, stop)
+			return err
+		},
+		Log: o.Log.With("part", "election"),
 	}
 	return e.Run(ctx, func(ctx context.Context, token string) {
-		o.fit.Store(true)
+		o.tell(ctx, nil)
 		if err := o.lead(ctx, token); err != nil && ctx.Err() == nil {
-			o.fit.Store(false)
+			o.tell(ctx, err)
 			o.Log.Error("giving up leadership", "error", err)
+			stopOn(err, stop)
 		}
 	})
 }
 
-// won makes the kinds and the token count.
+// won makes the kinds and the token count. Definitions of a newer release stay, and this operator
+// does not lead beside them.
 func (o *operator) won(ctx context.Context, token string) error {
-	o.fit.Store(false)
-	if err := o.installKinds(ctx); err != nil {
+	if err := o.withKinds(ctx, crd.Install); err != nil {
 		return err
 	}
 	return o.terms.Won(ctx, token)
 }
 
-// installKinds brings the definitions of the kinds to this version. Those of a newer release stay,
-// and this operator does not lead beside them.
-func (o *operator) installKinds(ctx context.Context) error {
+// withKinds has do work on the definitions of the kinds.
+func (o *operator) withKinds(
+	ctx context.Context, do func(context.Context, typed.CustomResourceDefinitionInterface, crd.Options) error,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, installTimeout)
 	defer cancel()
 	all, err := crd.Kubernetes()
@@ -115,13 +134,14 @@ func (o *operator) installKinds(ctx context.Context) error {
 		return err
 	}
 	options := crd.Options{Version: version.Version, Definitions: all}
-	return crd.Install(ctx, extensions.ApiextensionsV1().CustomResourceDefinitions(), options)
+	return do(ctx, extensions.ApiextensionsV1().CustomResourceDefinitions(), options)
 }
 
 // lead runs the leader until ctx ends. Whatever it writes carries token.
 func (o *operator) lead(ctx context.Context, token string) error {
 	s, err := store.New(ctx, store.Options{
 		Config: o.REST, Token: token, Fence: kube.Fenced, NodeLabels: true, Reviews: true,
+		Forbids: kube.Forbids,
 	})
 	if err != nil {
 		return fmt.Errorf("while starting the engine: %w", err)
@@ -168,8 +188,8 @@ func (o *operator) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if !o.fit.Load() {
-			http.Error(w, "this operator cannot lead; its log says why", http.StatusServiceUnavailable)
+		if p := o.problem.Load(); p != nil && time.Since(p.seen) < unfitFor {
+			http.Error(w, "this operator cannot lead: "+p.text, http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ok")

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -94,12 +92,7 @@ func atOnce(writes []func() error) error {
 
 func (k *Keeper) keepHosts(ctx context.Context, w *world) (writes []func() error) {
 	wanted, refused := hostsOf(w.nodes, k.nodes)
-	for _, name := range slices.Sorted(maps.Keys(refused)) {
-		if k.told[name] != refused[name] {
-			k.log.Warn("a node becomes no host", "node", name, "reason", refused[name])
-		}
-	}
-	k.told = refused
+	writes = append(writes, k.tellRefused(ctx, w.nodes, refused)...)
 	have := map[string]*api.Host{}
 	for i := range w.hosts {
 		have[w.hosts[i].Name] = &w.hosts[i]

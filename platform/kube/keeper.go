@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
@@ -41,8 +42,8 @@ type Keeper struct {
 	log    *slog.Logger
 	// changed has room for one word.
 	changed chan struct{}
-	// told are the nodes that were said to be no hosts, with the reason.
-	told map[string]string
+	// told are the nodes that were said to be no hosts.
+	told map[types.UID]told
 }
 
 // NewKeeper returns a Keeper that writes with config, which carries the leader's token. nodes
@@ -56,7 +57,7 @@ func NewKeeper(config *rest.Config, nodes labels.Selector, log *slog.Logger) (*K
 			return nil, fmt.Errorf("while registering kinds: %w", err)
 		}
 	}
-	k := &Keeper{nodes: nodes, log: log, changed: make(chan struct{}, 1), told: map[string]string{}}
+	k := &Keeper{nodes: nodes, log: log, changed: make(chan struct{}, 1), told: map[types.UID]told{}}
 	var err error
 	if k.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("while preparing the client of the API: %w", err)

@@ -10,8 +10,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,6 +39,10 @@ const (
 var ErrUnfenced = errors.New("the API refuses no write of an operator that does not lead: the policies of " +
 	"deploy/kubernetes/20-fence.yaml " +
 	"are missing or do not work; apply them, or start the operator with --unfenced")
+
+// ErrNoTerm says that the Term was deleted, or that somebody else wrote it: the writes of the operator that leads are refused then, or
+// those of all operators accepted. It is mended by leading anew.
+var ErrNoTerm = errors.New("the Term " + store.SystemNamespace + "/" + api.TermName + " is gone, or does not name this operator although it leads")
 
 // errReplaced says that another operator took the Lease before the Term was written.
 var errReplaced = errors.New("another operator has taken the Lease")
@@ -154,12 +160,13 @@ func (t *Terms) await(ctx context.Context, token string, done bool) error {
 func (t *Terms) try(ctx context.Context, token string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	c, err := newClient(rest.AddUserAgent(Fenced(t.config, token), "term"))
+	c, err := kubernetes.NewForConfig(rest.AddUserAgent(Fenced(t.config, token), "term"))
 	if err != nil {
 		return false, err
 	}
-	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, GenerateName: "fence-check-"}}
-	switch err := c.Create(ctx, probe, client.DryRunAll); {
+	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "fence-check-"}}
+	_, err = c.CoreV1().ConfigMaps(store.SystemNamespace).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	switch {
 	case err == nil:
 		return true, nil
 	case fence.Lost(err):
@@ -169,19 +176,56 @@ func (t *Terms) try(ctx context.Context, token string) (bool, error) {
 	}
 }
 
-// Watch tries every 30 s whether the fence still holds. It returns ErrUnfenced when it does not,
-// and nil when ctx ends.
+// Watch tries every 30 s whether the fence still holds. It returns ErrUnfenced or ErrNoTerm when it does not, and nil when ctx ends.
 func (t *Terms) Watch(ctx context.Context, token string) error {
 	for pause(ctx, checkEvery) == nil && !t.unfenced {
-		allowed, err := t.try(ctx, token+"-none")
+		if err := t.holds(ctx, token); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holds tries the token of the operator that leads, which has to count, and one of nobody. What cannot be tried is tried again.
+func (t *Terms) holds(ctx context.Context, token string) error {
+	for of, wanted := range map[string]bool{token: true, token + "-none": false} {
+		allowed, err := t.try(ctx, of)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			t.log.Info("the fence cannot be tried; trying again", "error", err)
-		case err == nil && allowed:
+		case err == nil && allowed != wanted && wanted:
+			return ErrNoTerm
+		case err == nil && allowed != wanted:
+			if there, err := t.there(ctx); err == nil && !there {
+				return ErrNoTerm
+			}
 			return ErrUnfenced
 		}
 	}
 	return nil
+}
+
+// Fit returns ErrUnfenced where no policy holds the fence, so that this operator could not lead. Before there is a Term, only who leads
+// can find out.
+func (t *Terms) Fit(ctx context.Context) error {
+	if there, err := t.there(ctx); t.unfenced || err != nil || !there {
+		return err
+	}
+	if allowed, err := t.try(ctx, "none"); err != nil || !allowed {
+		return err
+	}
+	return ErrUnfenced
+}
+
+// there says whether there is a Term.
+func (t *Terms) there(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	err := t.client.Get(ctx, client.ObjectKey{Namespace: store.SystemNamespace, Name: api.TermName}, &api.Term{})
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // pause waits. When ctx ends before, it returns the cause.

@@ -52,6 +52,9 @@ func (s *Store) View(ctx context.Context, cluster types.NamespacedName) (*engine
 	if err != nil {
 		return nil, err
 	}
+	if v.Forbidden, err = s.forbidden(ctx, cluster.Namespace); err != nil {
+		return nil, err
+	}
 	v.AddNeighbours(objects.Nodes, func(hosts map[string]bool) []*api.Daemon { return s.neighbours(cluster, hosts) }, objects.Clusters)
 	return v, nil
 }

@@ -40,6 +40,7 @@ const syncTimeout = time.Minute
 type Store struct {
 	token      string
 	nodeLabels bool
+	forbids    func(*corev1.Namespace) *engine.Prohibition
 	log        *slog.Logger
 	// api reaches the API server, cache what the watches have seen of it.
 	api   client.Client
@@ -87,6 +88,8 @@ type Options struct {
 	Reviews bool
 	// NodeLabels says that the labels of Hosts are those of Kubernetes' Nodes: the Store does not set kubernetes.io/hostname.
 	NodeLabels bool
+	// Forbids is why the platform starts no daemons in a namespace, nil where it does. Without it nothing is forbidden.
+	Forbids func(*corev1.Namespace) *engine.Prohibition
 }
 
 // New returns a Store whose caches are filled. It lives until ctx ends or Close is called.
@@ -107,7 +110,7 @@ func New(ctx context.Context, o Options) (*Store, error) {
 		return nil, fmt.Errorf("while preparing the client of the API: %w", err)
 	}
 	s := &Store{
-		token: o.Token, nodeLabels: o.NodeLabels, log: slog.Default(), fresh: newFreshness(),
+		token: o.Token, nodeLabels: o.NodeLabels, forbids: o.Forbids, log: slog.Default(), fresh: newFreshness(),
 		locks: map[types.NamespacedName]*lock{}, terms: map[types.NamespacedName]int32{}, logs: map[types.NamespacedName]*eventLog{}, watchers: map[*watcher]bool{},
 		beats: newHeartbeats(), emitSlice: flushSlice, actionWatchers: map[*func()]bool{},
 		planWatchers: map[*func()]bool{}, plain: plain, fenced: config, reviews: o.Reviews,
@@ -162,6 +165,7 @@ func newMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(hostKind(), meta.RESTScopeRoot)
 	m.Add(authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview"), meta.RESTScopeRoot)
+	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	for _, kind := range namespaced() {
 		m.Add(kind, meta.RESTScopeNamespace)
 	}

@@ -24,10 +24,14 @@ func kindOf(o client.Object) string {
 // watch makes the caches and lets the Store see all that comes into them. It returns what to wait for once they run.
 func (s *Store) watch(ctx context.Context) ([]toolscache.DoneChecker, error) {
 	var filled []toolscache.DoneChecker
-	for _, o := range append([]client.Object{
+	kinds := append([]client.Object{
 		&api.StorageCluster{}, &api.StorageNode{}, &api.StorageStatus{}, &api.Daemon{}, &api.Host{}, &api.Action{},
 		&api.Plan{}, &corev1.Secret{}, &coordinationv1.Lease{},
-	}, kindsOfResources()...) {
+	}, kindsOfResources()...)
+	if s.forbids != nil {
+		kinds = append(kinds, &corev1.Namespace{})
+	}
+	for _, o := range kinds {
 		informer, err := s.cache.GetInformer(ctx, o)
 		if err != nil {
 			return nil, fmt.Errorf("while watching %s: %w", kindOf(o), err)
@@ -135,10 +139,17 @@ func (s *Store) changes(was, is client.Object, gone bool) []engine.Change {
 		clusters = s.clustersOfAction(before, o)
 	case *api.Host:
 		clusters = s.clustersOfHost(was, o, gone)
+	case *corev1.Namespace:
+		before, _ := was.(*corev1.Namespace)
+		clusters = s.clustersOfNamespace(before, o)
+	}
+	kind := kindOf(is)
+	if kind == "Namespace" {
+		kind = engine.KindCluster // what the platform allows is a matter of the cluster itself
 	}
 	changes := make([]engine.Change, len(clusters))
 	for i, c := range clusters {
-		changes[i] = engine.Change{Cluster: c, Kind: kindOf(is), Object: strings.ToLower(kindOf(is)) + "/" + is.GetName()}
+		changes[i] = engine.Change{Cluster: c, Kind: kind, Object: strings.ToLower(kindOf(is)) + "/" + is.GetName()}
 	}
 	return changes
 }

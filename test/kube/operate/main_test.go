@@ -23,6 +23,8 @@ import (
 
 	"github.com/holdfast-storage/holdfast/api/crd"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli"
+	release "github.com/holdfast-storage/holdfast/internal/version"
 	"github.com/holdfast-storage/holdfast/platform/kube"
 	"github.com/holdfast-storage/holdfast/platform/store"
 	"github.com/holdfast-storage/holdfast/test/hosts"
@@ -34,6 +36,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(writerHost) != "" {
 		fmt.Fprintln(os.Stderr, write())
 		os.Exit(1)
+	}
+	if v := os.Getenv(operatorRelease); v != "" {
+		release.Version = v
+		os.Exit(cli.Main(os.Args[1:]))
 	}
 	os.Exit(m.Run())
 }

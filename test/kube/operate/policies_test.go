@@ -9,6 +9,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	extensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -227,6 +228,8 @@ func TestPolicies_people(t *testing.T) {
 		_, marked := ns.Labels[kube.LabelProtected]
 		return marked
 	})
+	kind := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "daemons.holdfast.io"}}
+	kind.SetGroupVersionKind(extensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	ask := func(c client.Client, name string, change func(*api.Action)) func(context.Context) error {
 		return func(ctx context.Context) error {
 			a := &api.Action{ObjectMeta: at(name)}
@@ -269,6 +272,13 @@ func TestPolicies_people(t *testing.T) {
 		}},
 		{"delete the namespace", "delete storagecluster --all", func(ctx context.Context) error {
 			return admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "storage"}})
+		}},
+		{"delete a kind", "all its objects would be deleted", func(ctx context.Context) error { return admin.Delete(ctx, kind) }},
+		{"delete a kind on purpose", "", func(ctx context.Context) error {
+			if err := admin.Patch(ctx, kind, merged(`{"metadata":{"annotations":{"holdfast.io/unprotected":"yes"}}}`)); err != nil {
+				return err
+			}
+			return admin.Delete(ctx, kind, client.DryRunAll)
 		}},
 		{"delete a key on purpose", "", func(ctx context.Context) error {
 			o := &corev1.Secret{ObjectMeta: at("key-h2")}

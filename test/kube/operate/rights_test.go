@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/api/crd"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/platform/kube"
 	bed "github.com/holdfast-storage/holdfast/test/kube"
@@ -197,10 +198,21 @@ func TestRights(t *testing.T) {
 		{kube.Operator, "bind clusterroles.rbac.authorization.k8s.io /cluster-admin", false},
 		{kube.Operator, "create pods default/", false},
 		{kube.Operator, "create nodes /", false},
+		{kube.Operator, "update customresourcedefinitions.apiextensions.k8s.io /others.example.com", false},
+		{kube.Operator, "delete customresourcedefinitions.apiextensions.k8s.io /pools.holdfast.io", false},
+		{kube.Operator, "create events default/", true},
+		{kube.Operator, "create events kube-system/", false},
 		{"other", "list hosts.holdfast.io /", false},
 	} {
 		if got := may(t.Context(), t, p, test.who, test.request); got != test.allowed {
 			t.Errorf("%s may %s: %v, want %v", test.who, test.request, got, test.allowed)
+		}
+	}
+	all, err := crd.Kubernetes()
+	must(t, err)
+	for _, definition := range all {
+		if !may(t.Context(), t, p, kube.Operator, "update customresourcedefinitions.apiextensions.k8s.io /"+definition.Name) {
+			t.Errorf("the operator may not bring %s to its release", definition.Name)
 		}
 	}
 }
