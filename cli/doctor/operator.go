@@ -26,8 +26,9 @@ func ofServers(check func(*Facts) []Finding) func(*Facts) []Finding {
 
 // checkOperator looks whether an operator leads. Outside of Kubernetes it finds nothing.
 func checkOperator(f *Facts) []Finding {
-	const look = "look at the operators: 'kubectl -n holdfast-system get pods -l app.kubernetes.io/name=holdfast-operator', " +
-		"and their logs; storage daemons keep running"
+	const look = "look at the operators: " +
+		"'kubectl -n holdfast-system get pods -l app.kubernetes.io/name=holdfast-operator', and their logs; " +
+		"storage daemons keep running"
 	switch {
 	case !f.Kubernetes:
 		return nil
