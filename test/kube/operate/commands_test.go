@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	bed "github.com/holdfast-storage/holdfast/test/kube"
+	"github.com/holdfast-storage/holdfast/test/tier"
 )
 
 // holdfast is a command with the kubeconfig of an administrator.
@@ -53,4 +54,23 @@ func TestCommands(t *testing.T) {
 	for _, command := range []string{"quorum", "token create", "backup " + file, "ca show", "ca rotate"} {
 		expect(t, p, 3, refused, strings.Fields(command)...)
 	}
+}
+
+// TestHostReturns: a Host that is removed while its Node is selected is made again, as the docs say.
+func TestHostReturns(t *testing.T) {
+	tier.Full(t)
+	p := install(t, "05-term", "20-fence")
+	lead(t, p, "only")
+	node := "apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {kubernetes.io/os: linux}}\n"
+	if _, err := p.Try(t.Context(), node, "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	uid := func(ctx context.Context) string {
+		out, _ := p.Try(ctx, "", "get", "host", "n1", "-o", "jsonpath={.metadata.uid}", "--ignore-not-found") // none yet
+		return out
+	}
+	eventually(t, "the Host", func(ctx context.Context) bool { return uid(ctx) != "" })
+	first := uid(t.Context())
+	p.Kubectl(t, "delete", "host", "n1")
+	eventually(t, "another Host", func(ctx context.Context) bool { return uid(ctx) != "" && uid(ctx) != first })
 }
