@@ -50,7 +50,7 @@ func (a *agentFlags) runOfNode(ctx context.Context, g *globals, node string, c c
 	if err != nil {
 		return err
 	}
-	config, err := hosttoken.Config(own, node)
+	config, err := hosttoken.Config(ctx, own, node)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,8 @@ func checkNode(node string) error {
 	case node == "":
 		text = "the name of the Node is not known: set $" + nodeVariable + " in the pod, or use --name"
 	case os.Getenv(imageVariable) == "":
-		text = "the image of the daemons' pods is not known: set $" + imageVariable + " to that of the agent's container"
+		text = "the image of the daemons' pods is not known: set $" + imageVariable + " to that of the agent's " +
+			"container"
 	default:
 		return nil
 	}
@@ -89,7 +90,8 @@ func podRuntime(c agent.Config) makesRuntime {
 		ctx context.Context, dataDir string, services []service.ServiceAgent, _ <-chan struct{}, log *slog.Logger,
 	) (runtime.Runtime, api.RuntimeKind, error) {
 		cfg := podConfig(c.Name)
-		cfg.REST, cfg.Dir, cfg.Log, cfg.BeforeStart = c.REST, filepath.Join(dataDir, "agent", "pods"), log, allow(services)
+		cfg.REST, cfg.Dir, cfg.Log, cfg.BeforeStart = c.REST, filepath.Join(dataDir, "agent", "pods"), log,
+			allow(services)
 		r, err := pod.New(ctx, cfg)
 		return r, api.RuntimePod, err
 	}

@@ -9,11 +9,13 @@ import (
 	"strings"
 )
 
-// sysAdmin is the number of CAP_SYS_ADMIN in the kernel: the right to mount, which a pod has that is privileged.
+// sysAdmin is the number of CAP_SYS_ADMIN in the kernel: the right to mount, which a pod has that
+// is privileged.
 const sysAdmin = 21
 
-// mayServe says why the agent's pod lacks a right that it needs, as one that a policy of the platform has taken away. Without it the
-// agent would report a node without disks, and fail at each daemon.
+// mayServe says why the agent's pod lacks a right that it needs, as one that a policy of the
+// platform has taken away. Without it the agent would report a node without disks, and fail at each
+// daemon.
 func mayServe(proc string, self int) error {
 	text, err := os.ReadFile(filepath.Join(proc, "self", "status"))
 	if err != nil {
@@ -24,7 +26,8 @@ func mayServe(proc string, self int) error {
 			"set securityContext.privileged of its container, as deploy/kubernetes/30-holdfast.yaml does")
 	}
 	if self == 1 {
-		return errors.New("the agent's pod does not see the processes of its node, so the agent could start a daemon twice: " +
+		return errors.New("the agent's pod does not see the processes of its node, so the agent could start a " +
+			"daemon twice: " +
 			"set hostPID of the pod, as deploy/kubernetes/30-holdfast.yaml does")
 	}
 	return nil

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestAgentRights: an agent whose pod lacks a right says which one, and where it is set, instead of reporting a node without disks.
+// TestAgentRights: an agent whose pod lacks a right says which one, and where it is set, instead of
+// reporting a node without disks.
 func TestAgentRights(t *testing.T) {
 	for _, tt := range []struct {
 		effective string

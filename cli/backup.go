@@ -36,7 +36,7 @@ Each server also takes a backup every hour, into 'snapshots' below its data dire
 			}
 			h, err := control.FetchBackup(ctx, config, args[0])
 			if err != nil {
-				return g.ofServers(ctx, refusedIf(err), "back up its etcd; everything that Holdfast records is there")
+				return ofServers(ctx, g, refusedIf(err), "back up its etcd; everything that Holdfast records is there")
 			}
 			_, err = fmt.Fprintf(g.out, "%s: the control plane as of revision %d, by server %s. It holds the keys: keep it secret.\n", args[0], h.Revision, h.Server)
 			return err

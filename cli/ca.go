@@ -105,7 +105,7 @@ func (g *globals) caShow(ctx context.Context) error {
 	defer cancel()
 	trusted, err := endpoints.Trusted(ctx, config)
 	if err != nil {
-		return g.ofServers(ctx, err, noAuthority)
+		return ofServers(ctx, g, err, noAuthority)
 	}
 	var servers corev1.ConfigMap
 	err = c.Get(ctx, client.ObjectKey{Namespace: store.SystemNamespace, Name: rotation.BeliefsName}, &servers)

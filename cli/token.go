@@ -41,7 +41,7 @@ func (g *globals) createToken(ctx context.Context, role join.Role, ttl time.Dura
 	}
 	token, err := join.Create(ctx, config, role, ttl)
 	if err != nil {
-		return g.ofServers(ctx, err, "each Node on which the DaemonSet holdfast-agent runs becomes a Host; add the machine to the Kubernetes cluster")
+		return ofServers(ctx, g, err, "add the machine to it; each Node on which the DaemonSet holdfast-agent runs becomes a Host")
 	}
 	// The token alone goes to standard output, so that a script can take it.
 	fmt.Fprintf(g.err, "On the new machine, within %s:\n  holdfast %s --join \\\n", ttl, role)

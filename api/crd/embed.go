@@ -1,4 +1,5 @@
-// Package crd holds the CustomResourceDefinitions of the holdfast.io kinds, as generated from package v1alpha1.
+// Package crd holds the CustomResourceDefinitions of the holdfast.io kinds, as generated from
+// package v1alpha1.
 package crd
 
 import (
@@ -16,7 +17,8 @@ var files embed.FS
 // kubernetesAlone are the kinds that Holdfast's own API servers do not serve.
 var kubernetesAlone = []string{"Term"}
 
-// All returns the definitions of all kinds that both homes have, ordered by name. The caller may change them.
+// All returns the definitions of all kinds that both homes have, ordered by name. The caller may
+// change them.
 func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	all, err := Kubernetes()
 	return slices.DeleteFunc(all, func(d *apiextensionsv1.CustomResourceDefinition) bool {
@@ -24,7 +26,8 @@ func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	}), err
 }
 
-// Kubernetes returns the definitions of all kinds that a Kubernetes cluster gets, ordered by name. The caller may change them.
+// Kubernetes returns the definitions of all kinds that a Kubernetes cluster gets, ordered by name.
+// The caller may change them.
 func Kubernetes() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	entries, err := files.ReadDir(".")
 	if err != nil {

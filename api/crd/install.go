@@ -70,7 +70,8 @@ func Install(ctx context.Context, client typed.CustomResourceDefinitionInterface
 	return newer
 }
 
-// Newer returns a *NewerError where a definition is there that a newer release installed. It writes nothing.
+// Newer returns a *NewerError where a definition is there that a newer release installed. It writes
+// nothing.
 func Newer(ctx context.Context, client typed.CustomResourceDefinitionInterface, o Options) error {
 	list, err := client.List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -67,8 +67,8 @@ type Facts struct {
 	Tokens    []Token
 	// TokensErr says why the tokens cannot be looked at, such as by who may read no Secrets.
 	TokensErr error
-	// Kubernetes is set where the API is that of a Kubernetes cluster. Lease is that of the operator that leads there; nil where it
-	// cannot be read, and LeaseErr says why.
+	// Kubernetes is set where the API is that of a Kubernetes cluster. Lease is that of the operator
+	// that leads there; nil where it cannot be read, and LeaseErr says why.
 	Kubernetes bool
 	Lease      *coordinationv1.Lease
 	LeaseErr   error

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -11,11 +12,13 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestCheckOperator: in Kubernetes a Lease that nobody renews is a failure, and servers, quorum, tokens and backups are not asked for.
+// TestCheckOperator: in Kubernetes a Lease that nobody renews is a failure, and quorum, tokens and
+// backups are not asked for.
 func TestCheckOperator(t *testing.T) {
 	lease := func(holder string, ago time.Duration) *coordinationv1.Lease {
 		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: &holder, LeaseDurationSeconds: ptr.To(int32(15)), RenewTime: ptr.To(metav1.NewMicroTime(now.Add(-ago))),
+			HolderIdentity: &holder, LeaseDurationSeconds: ptr.To(int32(15)),
+			RenewTime: ptr.To(metav1.NewMicroTime(now.Add(-ago))),
 		}}
 	}
 	leases := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
@@ -37,7 +40,7 @@ func TestCheckOperator(t *testing.T) {
 		f.Kubernetes, f.Lease, f.LeaseErr, f.Quorum, f.Servers = true, test.lease, test.err, nil, nil
 		for _, found := range Examine(f) {
 			switch {
-			case found.Check == "quorum", found.Check == "database", found.Check == "tokens", found.Check == "snapshots":
+			case slices.Contains([]string{"quorum", "database", "tokens", "snapshots"}, found.Check):
 				t.Errorf("%s: %+v", test.name, found)
 			case found.Check == "operator" && (found.Level != test.want || found.Level == Fail && found.Remedy == ""):
 				t.Errorf("%s: %+v, want %s", test.name, found, test.want)

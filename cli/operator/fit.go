@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// fitEvery is how often an operator that cannot lead looks again, and unfitFor how long what was in the way counts: another operator
-	// may lead by then.
+	// fitEvery is how often an operator that cannot lead looks again, and unfitFor how long what
+	// was in the way counts: another operator may lead by then.
 	fitEvery = 5 * time.Second
 	unfitFor = 30 * time.Second
 )
@@ -22,7 +22,8 @@ type problem struct {
 	seen time.Time
 }
 
-// tell notes what is in the way of leading, for the kubelet and for people. An operator that ends has no problem.
+// tell notes what is in the way of leading, for the kubelet and for people. An operator that ends
+// has no problem.
 func (o *operator) tell(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
@@ -33,7 +34,8 @@ func (o *operator) tell(ctx context.Context, err error) {
 	}
 }
 
-// lasts says whether an error stays until a person mends it, so that to ask for the Lease again and again would only keep others from it.
+// lasts says whether an error stays until a person mends it, so that to ask for the Lease again and
+// again would only keep others from it.
 func lasts(err error) bool {
 	newer, unbound := new(crd.NewerError), new(kube.UnboundError)
 	return errors.As(err, &newer) || errors.As(err, &unbound) || errors.Is(err, kube.ErrUnfenced)
@@ -45,7 +47,8 @@ func stopOn(err error, stop context.CancelFunc) {
 	}
 }
 
-// awaitFit returns when nothing that lasts is in the way of leading, or when ctx ends. It says once what is in the way.
+// awaitFit returns when nothing that lasts is in the way of leading, or when ctx ends. It says once
+// what is in the way.
 func (o *operator) awaitFit(ctx context.Context) {
 	said := ""
 	for ctx.Err() == nil {

@@ -1,4 +1,5 @@
-// Package operator is what 'holdfast operator' runs: the election of a leader in a Kubernetes cluster, with what leads.
+// Package operator is what 'holdfast operator' runs: the election of a leader in a Kubernetes
+// cluster, with what leads.
 package operator
 
 import (

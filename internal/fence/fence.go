@@ -1,11 +1,13 @@
-// Package fence lets a server prove, with each write, that it still may do it: that it leads, and that it has a lock.
+// Package fence lets a server prove, with each write, that it still may do it: that it leads, and
+// that it has a lock.
 //
-// A fence is a name with a value, the token of who may write now. Who takes leadership or a lock sets the fence in the very
-// etcd transaction that writes the Lease. A write that carries tokens is done by etcd in one transaction with the comparison
-// of the fences: there is no moment between looking and writing in which a paused server could be overtaken.
+// A fence is a name with a value, the token of who may write now. Who takes leadership or a lock
+// sets the fence in the very etcd transaction that writes the Lease. A write that carries tokens is
+// done by etcd in one transaction with the comparison of the fences: there is no moment between
+// looking and writing in which a paused server could be overtaken.
 //
-// Tokens travel as HTTP headers from the client to the API server, and as gRPC metadata from there to the etcd member, both in
-// one process. They are no secret.
+// Tokens travel as HTTP headers from the client to the API server, and as gRPC metadata from there
+// to the etcd member, both in one process. They are no secret.
 package fence
 
 import (
@@ -20,12 +22,14 @@ import (
 )
 
 const (
-	// Header carries the tokens that a write relies on; it is refused when one of the fences has another value or is not set.
+	// Header carries the tokens that a write relies on; it is refused when one of the fences has
+	// another value or is not set.
 	Header = "Holdfast-Fence"
-	// SetHeader carries the fences that the write sets when it is done. An empty value removes the fence.
+	// SetHeader carries the fences that the write sets when it is done. An empty value removes the
+	// fence.
 	SetHeader = "Holdfast-Fence-Set"
-	// KeptHeader is in the answer to each write that came with tokens: the API server compares them. One that is not
-	// Holdfast's takes no notice of them.
+	// KeptHeader is in the answer to each write that came with tokens: the API server compares
+	// them. One that is not Holdfast's takes no notice of them.
 	KeptHeader = "Holdfast-Fence-Kept"
 	// MetadataKey is the gRPC metadata that carries what Header does.
 	MetadataKey = "holdfast-fence"
@@ -131,8 +135,9 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// ErrNotKept is wrapped by the error of a write that an API server did without a look at its fences. Whoever meets it
-// may not go on: it could write while another one leads. The first write of a leader is that of its Lease.
+// ErrNotKept is wrapped by the error of a write that an API server did without a look at its
+// fences. Whoever meets it may not go on: it could write while another one leads. The first write
+// of a leader is that of its Lease.
 var ErrNotKept = errors.New("the API server supports no fences, so it is not Holdfast's, and no server may lead " +
 	"with it")
 

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/fence"
 )
 
-// TestConfig_foreignServer: a write with tokens fails where the API server takes no notice of them; what it answers to all
-// else, and to what it refuses, is passed on.
+// TestConfig_foreignServer: a write with tokens fails where the API server takes no notice of them;
+// what it answers to all else, and to what it refuses, is passed on.
 func TestConfig_foreignServer(t *testing.T) {
 	kept := false
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +48,8 @@ func TestConfig_foreignServer(t *testing.T) {
 			t.Errorf("a write to a foreign server (%v): %v", foreign, err)
 		}
 		for _, err := range []error{
-			send(fenced, http.MethodGet, "/"), send(fenced, http.MethodPut, "/refused"), send(fence.Config(plain), http.MethodPut, "/"),
+			send(fenced, http.MethodGet, "/"), send(fenced, http.MethodPut, "/refused"), send(fence.Config(plain),
+				http.MethodPut, "/"),
 		} {
 			if err != nil {
 				t.Errorf("all else (foreign: %v): %v", foreign, err)

@@ -30,16 +30,17 @@ const (
 )
 
 // Config returns a Config that acts as a host. own is that of the agent's pod. Each token is bound
-// to the Node: it ends with the Node.
-func Config(own *rest.Config, node string) (*rest.Config, error) {
+// to the Node: it ends with the Node. What waits for a token stops waiting when ctx ends.
+func Config(ctx context.Context, own *rest.Config, node string) (*rest.Config, error) {
 	clients, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(own), "host-token"))
 	if err != nil {
 		return nil, fmt.Errorf("while preparing to ask for the host's token: %w", err)
 	}
 	config := rest.AnonymousClientConfig(own)
 	config.QPS, config.UserAgent = own.QPS, own.UserAgent
-	tokens := transport.NewCachedTokenSource(&source{clients: clients, node: node})
-	// A token that the API server does not take, as after somebody deleted the account and the operator made it anew, is replaced.
+	tokens := transport.NewCachedTokenSource(&source{ctx: ctx, clients: clients, node: node})
+	// A token that the API server does not take, as after somebody deleted the account and the
+	// operator made it anew, is replaced.
 	config.Wrap(func(by http.RoundTripper) http.RoundTripper {
 		return transport.ResettableTokenSourceWrapTransport(tokens)(by)
 	})
@@ -48,20 +49,23 @@ func Config(own *rest.Config, node string) (*rest.Config, error) {
 
 // source asks the API for tokens.
 type source struct {
+	//nolint:containedctx // oauth2 passes none, and an agent that ends waits for no answer
+	ctx     context.Context
 	clients kubernetes.Interface
 	node    string
 }
 
 // Token implements oauth2.TokenSource. The cache in front of it calls it once at a time.
 func (s *source) Token() (*oauth2.Token, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	ctx, cancel := context.WithTimeout(s.ctx, askTimeout)
 	defer cancel()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: ptr.To(int64(lasts / time.Second)),
 		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: s.node},
 	}}
 	asked := time.Now()
-	answer, err := s.clients.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, s.node, request, metav1.CreateOptions{})
+	answer, err := s.clients.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, s.node, request,
+		metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("while asking for the token of host %s (the operator makes its account): %w", s.node,
 			err)
@@ -69,8 +73,8 @@ func (s *source) Token() (*oauth2.Token, error) {
 	return &oauth2.Token{AccessToken: answer.Status.Token, TokenType: "Bearer", Expiry: asked.Add(usable(answer))}, nil
 }
 
-// usable is for how long a token is used. It goes by how long the API server says that the token lasts, and not by when it ends: the
-// clocks of the node and the API server may differ.
+// usable is for how long a token is used. It goes by how long the API server says that the token
+// lasts, and not by when it ends: the clocks of the node and the API server may differ.
 func usable(answer *authenticationv1.TokenRequest) time.Duration {
 	lasts := time.Duration(ptr.Deref(answer.Spec.ExpirationSeconds, int64(lasts/time.Second))) * time.Second
 	if lasts < 2*early {

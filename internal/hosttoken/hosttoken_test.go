@@ -18,7 +18,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// server is an API server whose clock is off. It gives tokens, and takes those of its current account alone.
+// server is an API server whose clock is off. It gives tokens, and takes those of its current
+// account alone.
 type server struct {
 	off            time.Duration
 	account, asked atomic.Int64
@@ -43,14 +44,14 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, `{"kind":"PodList","apiVersion":"v1","items":[]}`)
 }
 
-// TestToken: one token serves many requests whatever the clock of the API server says, and one that the API server does not take any
-// more is replaced.
+// TestToken: one token serves many requests whatever the clock of the API server says, and one that
+// the API server does not take any more is replaced.
 func TestToken(t *testing.T) {
 	for _, off := range []time.Duration{0, time.Hour, -time.Hour} {
 		s := &server{off: off}
 		web := httptest.NewServer(s)
 		defer web.Close()
-		config, err := Config(&rest.Config{Host: web.URL}, "h1")
+		config, err := Config(t.Context(), &rest.Config{Host: web.URL}, "h1")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,8 +10,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// HostPolicies are the policies of deploy/kubernetes/21-hosts.yaml. RBAC lets a host write the objects of all hosts, and these hold it
-// to its own: without them, whoever is root on one node could start anything on all others.
+// HostPolicies are the policies of deploy/kubernetes/21-hosts.yaml. RBAC lets a host write the
+// objects of all hosts, and these hold it to its own: without them, whoever is root on one node
+// could start anything on all others.
 var HostPolicies = []string{
 	"holdfast-host-token", "holdfast-hosts", "holdfast-host-daemons", "holdfast-host-actions", "holdfast-host-leases", "holdfast-host-pods",
 }
@@ -24,7 +25,8 @@ func (e *UnboundError) Error() string {
 		"apply deploy/kubernetes/21-hosts.yaml, or start the operator with --unfenced", e.Policy)
 }
 
-// hostsBound returns an *UnboundError where a policy is missing that binds hosts. What cannot be read is taken to be there.
+// hostsBound returns an *UnboundError where a policy is missing that binds hosts. What cannot be
+// read is taken to be there.
 func (t *Terms) hostsBound(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
-// IsHome says whether the API is that of a Kubernetes cluster which Holdfast runs in: it has the kind Term, which Holdfast's own
-// servers do not have.
+// IsHome says whether the API is that of a Kubernetes cluster which Holdfast runs in: it has the
+// kind Term, which Holdfast's own servers do not have.
 func IsHome(ctx context.Context, c client.Reader) (bool, error) {
 	err := c.Get(ctx, client.ObjectKey{Namespace: store.SystemNamespace, Name: api.TermName}, &api.Term{})
 	switch {

@@ -61,8 +61,8 @@ func (k *Keeper) read(ctx context.Context) (*world, error) {
 	return &w, nil
 }
 
-// keep writes what differs. What fails is told, and the rest is done. Bindings come after the Roles that they bind: the API lets nobody
-// bind a Role that is not there.
+// keep writes what differs. What fails is told, and the rest is done. Bindings come after the Roles
+// that they bind: the API lets nobody bind a Role that is not there.
 func (k *Keeper) keep(ctx context.Context, w *world) error {
 	want := identitiesOf(w.hosts, w.daemons, w.actions, w.clusters)
 	first := k.keepHosts(ctx, w)

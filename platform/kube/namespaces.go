@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// labelPodSecurity says which pods a namespace may have. Pods of daemons have host paths and the host's network, which the levels
-// baseline and restricted refuse.
+// labelPodSecurity says which pods a namespace may have. Pods of daemons have host paths and the
+// host's network, which the levels baseline and restricted refuse.
 const labelPodSecurity = "pod-security.kubernetes.io/enforce"
 
 // Forbids is why the pods of daemons are refused in a namespace, nil where they are not.

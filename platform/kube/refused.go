@@ -23,8 +23,10 @@ type told struct {
 	at     time.Time
 }
 
-// tellRefused says of nodes that they become no hosts: in the log, and as an event that 'kubectl describe node' shows.
-func (k *Keeper) tellRefused(ctx context.Context, nodes []corev1.Node, refused map[string]string) (writes []func() error) {
+// tellRefused says of nodes that they become no hosts: in the log, and as an event that 'kubectl
+// describe node' shows.
+func (k *Keeper) tellRefused(ctx context.Context, nodes []corev1.Node,
+	refused map[string]string) (writes []func() error) {
 	before := k.told
 	k.told = map[types.UID]told{}
 	for i := range nodes {
@@ -44,7 +46,8 @@ func (k *Keeper) tellRefused(ctx context.Context, nodes []corev1.Node, refused m
 	return writes
 }
 
-// tellNode writes an event on a Node. Those of objects in no namespace are in the namespace default.
+// tellNode writes an event on a Node. Those of objects in no namespace are in the namespace
+// default.
 func (k *Keeper) tellNode(ctx context.Context, node *corev1.Node, reason string) error {
 	now := metav1.Now()
 	err := k.client.Create(ctx, &corev1.Event{

@@ -40,9 +40,11 @@ var ErrUnfenced = errors.New("the API refuses no write of an operator that does 
 	"deploy/kubernetes/20-fence.yaml " +
 	"are missing or do not work; apply them, or start the operator with --unfenced")
 
-// ErrNoTerm says that the Term was deleted, or that somebody else wrote it: the writes of the operator that leads are refused then, or
-// those of all operators accepted. It is mended by leading anew.
-var ErrNoTerm = errors.New("the Term " + store.SystemNamespace + "/" + api.TermName + " is gone, or does not name this operator although it leads")
+// ErrNoTerm says that the Term was deleted, or that somebody else wrote it: the writes of the
+// operator that leads are refused then, or those of all operators accepted. It is mended by leading
+// anew.
+var ErrNoTerm = errors.New("the Term " + store.SystemNamespace + "/" + api.TermName + " is gone, or does not name " +
+	"this operator although it leads")
 
 // errReplaced says that another operator took the Lease before the Term was written.
 var errReplaced = errors.New("another operator has taken the Lease")
@@ -140,9 +142,11 @@ func (t *Terms) check(ctx context.Context, token string) error {
 	return t.await(ctx, token+"-none", false)
 }
 
-// count waits until the Term counts. What stays in the way, such as a right that the operator lacks, is no reason to keep the Lease.
+// count waits until the Term counts. What stays in the way, such as a right that the operator
+// lacks, is no reason to keep the Lease.
 func (t *Terms) count(ctx context.Context, token string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, checkPatience, fmt.Errorf("the API takes no write of this term for %v", checkPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, checkPatience, fmt.Errorf("the API takes no write of this term "+
+		"for %v", checkPatience))
 	defer cancel()
 	return t.await(ctx, token, true)
 }
@@ -178,7 +182,8 @@ func (t *Terms) try(ctx context.Context, token string) (bool, error) {
 		return false, err
 	}
 	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "fence-check-"}}
-	_, err = c.CoreV1().ConfigMaps(store.SystemNamespace).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err = c.CoreV1().ConfigMaps(store.SystemNamespace).Create(ctx, probe,
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case err == nil:
 		return true, nil
@@ -189,7 +194,8 @@ func (t *Terms) try(ctx context.Context, token string) (bool, error) {
 	}
 }
 
-// Watch tries every 30 s whether the fence still holds. It returns ErrUnfenced or ErrNoTerm when it does not, and nil when ctx ends.
+// Watch tries every 30 s whether the fence still holds. It returns ErrUnfenced or ErrNoTerm when it
+// does not, and nil when ctx ends.
 func (t *Terms) Watch(ctx context.Context, token string) error {
 	for pause(ctx, checkEvery) == nil && !t.unfenced {
 		if err := t.holds(ctx, token); err != nil {
@@ -199,7 +205,8 @@ func (t *Terms) Watch(ctx context.Context, token string) error {
 	return nil
 }
 
-// holds tries the token of the operator that leads, which has to count, and one of nobody. What cannot be tried is tried again.
+// holds tries the token of the operator that leads, which has to count, and one of nobody. What
+// cannot be tried is tried again.
 func (t *Terms) holds(ctx context.Context, token string) error {
 	for of, wanted := range map[string]bool{token: true, token + "-none": false} {
 		allowed, err := t.try(ctx, of)
@@ -218,8 +225,8 @@ func (t *Terms) holds(ctx context.Context, token string) error {
 	return t.hostsBound(ctx)
 }
 
-// Fit returns ErrUnfenced or an *UnboundError where policies are missing, so that this operator could not lead. Before there is a Term,
-// only who leads can find out whether the fence holds.
+// Fit returns ErrUnfenced or an *UnboundError where policies are missing, so that this operator
+// could not lead. Before there is a Term, only who leads can find out whether the fence holds.
 func (t *Terms) Fit(ctx context.Context) error {
 	if t.unfenced {
 		return nil

@@ -17,8 +17,8 @@ type Actions struct{ store *Store }
 
 var _ action.Store = (*Actions)(nil)
 
-// Actions returns the action.Store over the same API and caches. What earlier leaders wrote is in it, because it first waits
-// until the cache has seen what the API has now.
+// Actions returns the action.Store over the same API and caches. What earlier leaders wrote is in
+// it, because it first waits until the cache has seen what the API has now.
 func (s *Store) Actions(ctx context.Context) (*Actions, error) {
 	var now api.ActionList
 	if err := s.api.List(ctx, &now); err != nil {
@@ -59,7 +59,8 @@ func (x *Actions) Hosts(ctx context.Context) (map[string]action.HostFacts, error
 	return facts, nil
 }
 
-// concernControlPlane is what a server has a part in beside clusters: two of them out at one time may be its majority.
+// concernControlPlane is what a server has a part in beside clusters: two of them out at one time
+// may be its majority.
 const concernControlPlane = "the control plane"
 
 // Concern implements action.Store.
@@ -136,7 +137,8 @@ func actionError(a *api.Action, what string, err error) error {
 	return fmt.Errorf("while %s action %s/%s: %w", what, a.Namespace, a.Name, err)
 }
 
-// notifyActions calls f with each change of an action, and of what actions depend on in a host, until ctx ends.
+// notifyActions calls f with each change of an action, and of what actions depend on in a host,
+// until ctx ends.
 func (s *Store) notifyActions(ctx context.Context, f func()) {
 	s.mu.Lock()
 	s.actionWatchers[&f] = true

@@ -21,7 +21,8 @@ func TestActions(t *testing.T) {
 	actiontest.RunStore(t, actions, storeworld.ActionWorld{World: newWorld(t).World})
 }
 
-// TestActions_concern: an action on a host concerns the clusters with daemons there, and of a server the control plane.
+// TestActions_concern: an action on a host concerns the clusters with daemons there, and of a
+// server the control plane.
 func TestActions_concern(t *testing.T) {
 	w := newWorld(t)
 	actions, err := newStore(t, "s1").Actions(t.Context())

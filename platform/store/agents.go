@@ -21,15 +21,18 @@ import (
 )
 
 const (
-	// hostLease begins the name of the Lease in SystemNamespace that an agent renews; the host's name follows.
+	// hostLease begins the name of the Lease in SystemNamespace that an agent renews; the host's
+	// name follows.
 	hostLease = "host-"
 	// look is how often the leader looks for agents that fell silent.
 	look = time.Second
-	// judgeTimeout bounds the writes of one look, parallelJudgements how many of them are under way at once.
+	// judgeTimeout bounds the writes of one look, parallelJudgements how many of them are under way
+	// at once.
 	judgeTimeout       = 5 * time.Second
 	parallelJudgements = 32
-	// judgements bounds the writes of one look. When all agents of a large fleet fall silent at once, it may be that the servers have
-	// too much to do to hear them, and to write as much for each would keep them from it.
+	// judgements bounds the writes of one look. When all agents of a large fleet fall silent at
+	// once, it may be that the servers have too much to do to hear them, and to write as much for
+	// each would keep them from it.
 	judgements = 64
 )
 
@@ -37,11 +40,13 @@ const (
 const (
 	ReasonConnected = "Connected"
 	ReasonSilent    = "Silent"
-	// formerlyReturned is what earlier versions had as the reason instead of the message HostAgentReturned. Tables would show it until the next silence.
+	// formerlyReturned is what earlier versions had as the reason instead of the message
+	// HostAgentReturned. Tables would show it until the next silence.
 	formerlyReturned = "HeardAgain"
 )
 
-// heartbeats knows when each agent was last heard, by this server's own clock: the hosts' clocks may be wrong.
+// heartbeats knows when each agent was last heard, by this server's own clock: the hosts' clocks
+// may be wrong.
 type heartbeats struct {
 	mu    sync.Mutex
 	beats map[string]beat
@@ -55,7 +60,8 @@ type beat struct {
 	heard   time.Time
 	// instances are the agents that renewed the Lease of late.
 	instances sightings
-	// known is set when a renewal was seen. A Lease that was there before may have been left by an agent long dead.
+	// known is set when a renewal was seen. A Lease that was there before may have been left by an
+	// agent long dead.
 	known bool
 }
 
@@ -88,7 +94,8 @@ func (h *heartbeats) of(host string) (beat, bool) {
 	return b, ok
 }
 
-// ReportAges says of each host whose agent was ever heard how long ago that was, by this server's own clock.
+// ReportAges says of each host whose agent was ever heard how long ago that was, by this server's
+// own clock.
 func (s *Store) ReportAges() []time.Duration {
 	s.beats.mu.Lock()
 	defer s.beats.mu.Unlock()
@@ -100,9 +107,11 @@ func (s *Store) ReportAges() []time.Duration {
 	return ages
 }
 
-// WatchAgents keeps the condition AgentConnected of all Hosts, and the label that is their name, until ctx ends. A Host's condition is written when it changes,
-// not with each heartbeat. It keeps the labels of what Holdfast makes, too, and says of Daemons of silent hosts
-// that nobody knows how they are. An agent that is not heard for longer than silence is silent, see waits.Waits.AgentSilent.
+// WatchAgents keeps the condition AgentConnected of all Hosts, and the label that is their name,
+// until ctx ends. A Host's condition is written when it changes, not with each heartbeat. It keeps
+// the labels of what Holdfast makes, too, and says of Daemons of silent hosts that nobody knows how
+// they are. An agent that is not heard for longer than silence is silent, see
+// waits.Waits.AgentSilent.
 func (s *Store) WatchAgents(ctx context.Context, silence time.Duration) error {
 	started := time.Now()
 	tick := time.NewTicker(look)
@@ -121,8 +130,9 @@ func (s *Store) WatchAgents(ctx context.Context, silence time.Duration) error {
 	}
 }
 
-// judgeAgents looks at all hosts once and writes what changed, many at a time: when a rack loses power, or a leader starts,
-// it is hundreds. A write that hangs holds up the others no longer than judgeTimeout; what was not written is with the next look.
+// judgeAgents looks at all hosts once and writes what changed, many at a time: when a rack loses
+// power, or a leader starts, it is hundreds. A write that hangs holds up the others no longer than
+// judgeTimeout; what was not written is with the next look.
 func (s *Store) judgeAgents(ctx context.Context, started time.Time, silence time.Duration) {
 	var hosts api.HostList
 	if err := s.cache.List(ctx, &hosts); err != nil {
@@ -173,7 +183,8 @@ func (s *Store) judge(host *api.Host, started, now time.Time, silence time.Durat
 	have := meta.FindStatusCondition(host.Status.Conditions, api.HostAgentConnected)
 	since := b.heard
 	if !heard {
-		// No heartbeat at all: the host may have joined this moment, or the leader may have started.
+		// No heartbeat at all: the host may have joined this moment, or the leader may have
+		// started.
 		since = latest(started, host.CreationTimestamp.Time)
 	}
 	want = metav1.Condition{Type: api.HostAgentConnected, Status: metav1.ConditionTrue, Reason: ReasonConnected}
@@ -198,7 +209,8 @@ func unsaidStanding(h *api.Host) bool {
 	return judged && h.Status.ObservedGeneration != h.Generation
 }
 
-// standHost sets Ready, Reconciling and Stalled of a host by whether its agent is connected, and is the only one.
+// standHost sets Ready, Reconciling and Stalled of a host by whether its agent is connected, and is
+// the only one.
 func standHost(h *api.Host, now time.Time) {
 	connected := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected)
 	single := meta.FindStatusCondition(h.Status.Conditions, api.HostSingleMachine)
@@ -209,10 +221,12 @@ func standHost(h *api.Host, now time.Time) {
 	switch {
 	case connected.Status != metav1.ConditionTrue:
 		message := cmp.Or(connected.Message, "the agent is disconnected")
-		api.SetStanding(&h.Status.Conditions, h.Generation, api.Standing{Stalled: true, Reason: api.ReasonAgentDisconnected, Message: message}, now)
+		api.SetStanding(&h.Status.Conditions, h.Generation, api.Standing{Stalled: true,
+			Reason: api.ReasonAgentDisconnected, Message: message}, now)
 	case single != nil && single.Status == metav1.ConditionFalse:
 		message := cmp.Or(single.Message, "two machines run as this host")
-		api.SetStanding(&h.Status.Conditions, h.Generation, api.Standing{Stalled: true, Reason: api.ReasonTwoMachines, Message: message}, now)
+		api.SetStanding(&h.Status.Conditions, h.Generation, api.Standing{Stalled: true,
+			Reason: api.ReasonTwoMachines, Message: message}, now)
 	default:
 		api.SetStanding(&h.Status.Conditions, h.Generation, api.Standing{Ready: true, Reason: api.ReasonReady}, now)
 	}
@@ -225,8 +239,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// putHostname gives a host the label back that StorageNodes find it by. Agents may not write labels, and an edit of it by hand has
-// the StorageNodes on the host accepted no more.
+// putHostname gives a host the label back that StorageNodes find it by. Agents may not write
+// labels, and an edit of it by hand has the StorageNodes on the host accepted no more.
 func (s *Store) putHostname(ctx context.Context, host string) {
 	err := s.PutHost(ctx, host, func(h *api.Host) { metav1.SetMetaDataLabel(&h.ObjectMeta, api.LabelHostname, host) })
 	switch {

@@ -18,7 +18,8 @@ import (
 // withdrawTimeout bounds taking back a command that nobody waits for any more.
 const withdrawTimeout = 5 * time.Second
 
-// Ask has the agent of a daemon carry out a command, by an Action of a kind of its own, and waits until it has.
+// Ask has the agent of a daemon carry out a command, by an Action of a kind of its own, and waits
+// until it has.
 func (s *Store) Ask(ctx context.Context, daemon *api.Daemon, cmd engine.Command) (string, error) {
 	want, err := engine.CommandFor(daemon, cmd)
 	if err != nil {
@@ -51,7 +52,8 @@ func (s *Store) Ask(ctx context.Context, daemon *api.Daemon, cmd engine.Command)
 	return action.CommandResult(ended)
 }
 
-// seen has the next View wait for what the agent reported of a daemon before it said that the command is done.
+// seen has the next View wait for what the agent reported of a daemon before it said that the
+// command is done.
 func (s *Store) seen(ctx context.Context, daemon *api.Daemon) {
 	var now api.Daemon
 	if s.api.Get(ctx, client.ObjectKeyFromObject(daemon), &now) == nil {
@@ -59,8 +61,8 @@ func (s *Store) seen(ctx context.Context, daemon *api.Daemon) {
 	}
 }
 
-// askOnce creates the Action, or finds the one that is under way. One that has ended was asked for by somebody who is gone, and
-// says nothing of what holds now: it makes place.
+// askOnce creates the Action, or finds the one that is under way. One that has ended was asked for
+// by somebody who is gone, and says nothing of what holds now: it makes place.
 func (s *Store) askOnce(ctx context.Context, want *api.Action) (*api.Action, error) {
 	for range attempts {
 		made := want.DeepCopy()
@@ -138,8 +140,9 @@ func unanswered(ctx context.Context, a *api.Action) error {
 	return fmt.Errorf("the agent of host %s did not begin it", a.Spec.Host)
 }
 
-// withdraw takes back a command that the agent has not begun: what it is part of may not be wanted any more when the agent comes to
-// it. One that was begun is left, so that it is found when it is asked for again.
+// withdraw takes back a command that the agent has not begun: what it is part of may not be wanted
+// any more when the agent comes to it. One that was begun is left, so that it is found when it is
+// asked for again.
 func (s *Store) withdraw(ctx context.Context, asked *api.Action) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
 	defer cancel()

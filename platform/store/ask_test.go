@@ -38,7 +38,8 @@ func (w world) commands(t *testing.T, cluster string) []api.Action {
 	return list.Items
 }
 
-// TestAsk_leaderDies: the next leader, which comes to the same command, waits for the one that is under way.
+// TestAsk_leaderDies: the next leader, which comes to the same command, waits for the one that is
+// under way.
 func TestAsk_leaderDies(t *testing.T) {
 	w := newWorld(t)
 	d := w.asked(t, "ask-leader")
@@ -82,7 +83,8 @@ func TestAsk_leaderDies(t *testing.T) {
 	}
 }
 
-// TestAsk_leftOver: an answer that a leader left behind that died before it took it says nothing of now.
+// TestAsk_leftOver: an answer that a leader left behind that died before it took it says nothing of
+// now.
 func TestAsk_leftOver(t *testing.T) {
 	w, s := newWorld(t), newStore(t, "s1")
 	d := w.asked(t, "ask-left")
@@ -107,8 +109,8 @@ func TestAsk_leftOver(t *testing.T) {
 	}
 }
 
-// TestAsk_silentAgent: a run does not wait for an agent that is silent, and the agent does not carry out later what may not be
-// wanted any more.
+// TestAsk_silentAgent: a run does not wait for an agent that is silent, and the agent does not
+// carry out later what may not be wanted any more.
 func TestAsk_silentAgent(t *testing.T) {
 	w, s := newWorld(t), newStore(t, "s1")
 	d := w.asked(t, "ask-silent")
@@ -132,7 +134,8 @@ func TestAsk_silentAgent(t *testing.T) {
 	}
 }
 
-// TestAsk_besideADrain: a command does not wait for an action that works on the whole host, which may well wait for the command.
+// TestAsk_besideADrain: a command does not wait for an action that works on the whole host, which
+// may well wait for the command.
 func TestAsk_besideADrain(t *testing.T) {
 	w, s := newWorld(t), newStore(t, "s1")
 	d := w.asked(t, "ask-beside")
@@ -143,18 +146,24 @@ func TestAsk_besideADrain(t *testing.T) {
 	must(t, w.Create(t.Context(), drain))
 	drain.Status = api.ActionStatus{State: api.ActionRunning, Executor: api.ByAgent, Started: &metav1.Time{Time: time.Now()}}
 	must(t, w.UpdateStatus(t.Context(), drain))
-	must(t, storeworld.Serve(t.Context(), s, d.Spec.Host, func(string, engine.Command) (string, error) { return "done", nil }))
+	must(t, storeworld.Serve(t.Context(), s, d.Spec.Host, func(string, engine.Command) (string,
+		error) {
+		return "done", nil
+	}))
 	if message, err := s.Ask(t.Context(), d, engine.Command{Verb: "start", Object: "v", Daemon: d.Name}); message != "done" || err != nil {
 		t.Errorf("got %q, %v", message, err)
 	}
 }
 
-// BenchmarkAsk is what a command costs beside its own time, from the leader's question to the answer: an Action that is created,
-// given its turn, begun, done and removed.
+// BenchmarkAsk is what a command costs beside its own time, from the leader's question to the
+// answer: an Action that is created, given its turn, begun, done and removed.
 func BenchmarkAsk(b *testing.B) {
 	w, s := newWorld(b), newStore(b, "s1")
 	d := w.asked(b, "ask-bench")
-	must(b, storeworld.Serve(b.Context(), s, d.Spec.Host, func(string, engine.Command) (string, error) { return "done", nil }))
+	must(b, storeworld.Serve(b.Context(), s, d.Spec.Host, func(string, engine.Command) (string,
+		error) {
+		return "done", nil
+	}))
 	defer func() {
 		must(b, w.Delete(b.Context(), &api.Host{ObjectMeta: metav1.ObjectMeta{Name: d.Spec.Host}}))
 		must(b, w.Delete(b.Context(), d))

@@ -17,7 +17,8 @@ func (s *Store) SilentAgents() int {
 	return n
 }
 
-// ActionStates counts the actions that there are, by their state; those that the leader has not looked at yet have none.
+// ActionStates counts the actions that there are, by their state; those that the leader has not
+// looked at yet have none.
 func (s *Store) ActionStates() map[api.ActionState]int {
 	var actions api.ActionList
 	s.list(&actions)

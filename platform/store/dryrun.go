@@ -22,8 +22,8 @@ import (
 type dryRun struct {
 	client client.Client
 	plan   *api.Plan
-	// may says why the requester may not do something with an object. It is nil where the client acts
-	// in the requester's name.
+	// may says why the requester may not do something with an object. It is nil where the client
+	// acts in the requester's name.
 	may func(ctx context.Context, u *unstructured.Unstructured, resource meta.RESTMapper, verbs ...string) error
 }
 

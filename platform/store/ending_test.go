@@ -14,8 +14,9 @@ import (
 	"github.com/holdfast-storage/holdfast/platform/bare"
 )
 
-// TestNewStore_endsWhileFilling loses the leadership while the caches are being filled: one kind does not answer, and what is
-// known of another wants to be compared with it. The server must be able to lead again.
+// TestNewStore_endsWhileFilling loses the leadership while the caches are being filled: one kind
+// does not answer, and what is known of another wants to be compared with it. The server must be
+// able to lead again.
 func TestNewStore_endsWhileFilling(t *testing.T) {
 	w := newWorld(t)
 	h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "filling"}}

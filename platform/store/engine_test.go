@@ -22,8 +22,8 @@ import (
 	"github.com/holdfast-storage/holdfast/engine/sim"
 )
 
-// TestEngine brings a toy cluster up on the real API server, looks whether anything is written when nothing is to be done,
-// and deletes the cluster.
+// TestEngine brings a toy cluster up on the real API server, looks whether anything is written when
+// nothing is to be done, and deletes the cluster.
 func TestEngine(t *testing.T) {
 	w, s, toy := newWorld(t), newStore(t, "s1"), sim.NewToy()
 	toy.As = api.StorageCeph
@@ -120,8 +120,8 @@ func agents(ctx context.Context, w world, toy *sim.Toy) {
 	}
 }
 
-// versions are the versions of everything that belongs to a cluster but the StorageCluster itself, whose expected next
-// orchestration is written once in each interval.
+// versions are the versions of everything that belongs to a cluster but the StorageCluster itself,
+// whose expected next orchestration is written once in each interval.
 func (w world) versions(t *testing.T, cluster string) map[string]string {
 	t.Helper()
 	versions := map[string]string{}

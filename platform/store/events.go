@@ -22,15 +22,18 @@ const (
 	// parallelEvents is how many events of a cluster are written at once.
 	parallelEvents = 16
 	trimTimeout    = 30 * time.Second
-	// maxPending is how many accepted events may be left for later: they are recorded with each Emit.
+	// maxPending is how many accepted events may be left for later: they are recorded with each
+	// Emit.
 	maxPending = 1000
-	// flushSlice is how long Emit writes events, and how long what goes on in the background keeps it waiting.
+	// flushSlice is how long Emit writes events, and how long what goes on in the background keeps
+	// it waiting.
 	flushSlice = time.Second
 	// flushTimeout bounds that when the API hangs.
 	flushTimeout = 5 * time.Second
 )
 
-// eventLog knows which events of one cluster are stored. Only the leader writes events, so it is read from the API once.
+// eventLog knows which events of one cluster are stored. Only the leader writes events, so it is
+// read from the API once.
 type eventLog struct {
 	mu      sync.Mutex
 	loaded  bool
@@ -38,11 +41,13 @@ type eventLog struct {
 	// record is what is recorded of the events, and told what it comes to, with its base.
 	record record
 	told   engine.Told
-	// recordVersion and baseVersion are the resourceVersions of the two, empty before they are created.
+	// recordVersion and baseVersion are the resourceVersions of the two, empty before they are
+	// created.
 	recordVersion, baseVersion string
 	// pending are events that are accepted and not written yet.
 	pending []engine.Event
-	// trimming is set while the oldest events are being removed, and flushing while pending ones are written in the background.
+	// trimming is set while the oldest events are being removed, and flushing while pending ones
+	// are written in the background.
 	trimming, flushing bool
 }
 
@@ -69,10 +74,12 @@ func (s *Store) eventLog(cluster types.NamespacedName) *eventLog {
 	return l
 }
 
-// Emit appends events to the cluster's log, and records what they tell. Once the record is written the events are accepted,
-// and this Store, or that of the next leader, writes them sooner or later: where they are many, as when a rack loses power, it does
-// not hold up the run until all are written, but goes on in the background.
-func (s *Store) Emit(ctx context.Context, cluster *api.StorageCluster, events []engine.Event, told map[string]*string) (int, error) {
+// Emit appends events to the cluster's log, and records what they tell. Once the record is written
+// the events are accepted, and this Store, or that of the next leader, writes them sooner or later:
+// where they are many, as when a rack loses power, it does not hold up the run until all are
+// written, but goes on in the background.
+func (s *Store) Emit(ctx context.Context, cluster *api.StorageCluster, events []engine.Event,
+	told map[string]*string) (int, error) {
 	name := client.ObjectKeyFromObject(cluster)
 	l := s.eventLog(name)
 	l.mu.Lock()
@@ -100,8 +107,9 @@ func (s *Store) Emit(ctx context.Context, cluster *api.StorageCluster, events []
 	return len(events), err
 }
 
-// flush writes the events that are accepted, for about as long as given. They are written side by side, which may leave a hole when
-// the server dies meanwhile; the next leader closes it (load). The caller holds l.mu.
+// flush writes the events that are accepted, for about as long as given. They are written side by
+// side, which may leave a hole when the server dies meanwhile; the next leader closes it (load).
+// The caller holds l.mu.
 func (s *Store) flush(ctx context.Context, cluster *api.StorageCluster, l *eventLog, slice time.Duration) error {
 	if len(l.pending) == 0 {
 		return nil
@@ -122,8 +130,8 @@ func (s *Store) flush(ctx context.Context, cluster *api.StorageCluster, l *event
 	return err
 }
 
-// flushLater goes on with a flush in the background, and lets Emit in between. What fails is tried again with the next Emit. The
-// caller holds l.mu.
+// flushLater goes on with a flush in the background, and lets Emit in between. What fails is tried
+// again with the next Emit. The caller holds l.mu.
 func (s *Store) flushLater(cluster *api.StorageCluster, l *eventLog) {
 	if l.flushing {
 		return
@@ -152,8 +160,10 @@ func (s *Store) flushMore(cluster *api.StorageCluster, l *eventLog) bool {
 // errForeignEvent says that a number is taken by an event that this Store did not write.
 var errForeignEvent = errors.New("another writer appended events")
 
-// append writes events under the numbers that follow last, and returns how many, counted from the first, are stored.
-func (s *Store) append(ctx context.Context, cluster *api.StorageCluster, last int64, events []engine.Event) (int, error) {
+// append writes events under the numbers that follow last, and returns how many, counted from the
+// first, are stored.
+func (s *Store) append(ctx context.Context, cluster *api.StorageCluster, last int64, events []engine.Event) (int,
+	error) {
 	errs := make([]error, len(events))
 	var group errgroup.Group
 	group.SetLimit(parallelEvents)
@@ -172,8 +182,8 @@ func (s *Store) append(ctx context.Context, cluster *api.StorageCluster, last in
 	return len(events), nil
 }
 
-// appendOne writes one event. That it is there already is well when it is the same one: it was written by a call of which
-// another part failed.
+// appendOne writes one event. That it is there already is well when it is the same one: it was
+// written by a call of which another part failed.
 func (s *Store) appendOne(ctx context.Context, e *api.ClusterEvent) error {
 	err := s.api.Create(ctx, e.DeepCopy())
 	if !apierrors.IsAlreadyExists(err) {
@@ -189,13 +199,15 @@ func (s *Store) appendOne(ctx context.Context, e *api.ClusterEvent) error {
 	return nil
 }
 
-// load reads which events there are, if that is not known, and writes those that another leader accepted. The caller holds l.mu.
+// load reads which events there are, if that is not known, and writes those that another leader
+// accepted. The caller holds l.mu.
 func (s *Store) load(ctx context.Context, l *eventLog, cluster *api.StorageCluster) error {
 	if l.loaded {
 		return nil
 	}
 	var list api.ClusterEventList
-	err := s.api.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingLabels{api.LabelCluster: cluster.Name})
+	err := s.api.List(ctx, &list, client.InNamespace(cluster.Namespace),
+		client.MatchingLabels{api.LabelCluster: cluster.Name})
 	if err != nil {
 		return fmt.Errorf("while reading the log: %w", err)
 	}
@@ -218,8 +230,8 @@ func (s *Store) load(ctx context.Context, l *eventLog, cluster *api.StorageClust
 	return nil
 }
 
-// closeHoles gives new numbers to events that stand behind a hole, which a writer left that died. It works from the oldest
-// on and may be repeated.
+// closeHoles gives new numbers to events that stand behind a hole, which a writer left that died.
+// It works from the oldest on and may be repeated.
 func (s *Store) closeHoles(ctx context.Context, cluster *api.StorageCluster, events []api.ClusterEvent) error {
 	for i := 1; i < len(events); i++ {
 		want := events[i-1].Sequence + 1
@@ -228,7 +240,8 @@ func (s *Store) closeHoles(ctx context.Context, cluster *api.StorageCluster, eve
 		}
 		old := events[i].DeepCopy()
 		moved := engine.EventFor(cluster, want, engine.Event{
-			Code: engine.Code(old.Code), Object: old.Object, Message: old.Message, Time: old.Time.Time, Objects: old.Objects,
+			Code: engine.Code(old.Code), Object: old.Object, Message: old.Message, Time: old.Time.Time,
+			Objects: old.Objects,
 		})
 		if err := s.appendOne(ctx, moved); err != nil {
 			return fmt.Errorf("while closing a hole in the log: %w", err)
@@ -241,8 +254,8 @@ func (s *Store) closeHoles(ctx context.Context, cluster *api.StorageCluster, eve
 	return nil
 }
 
-// trim removes the oldest events in the background, one after the other, so that the log has no hole at any moment. The
-// caller holds l.mu.
+// trim removes the oldest events in the background, one after the other, so that the log has no
+// hole at any moment. The caller holds l.mu.
 func (s *Store) trim(cluster types.NamespacedName, l *eventLog) {
 	n := 0
 	for n < len(l.entries) && (len(l.entries)-n > api.MaxClusterEvents || time.Since(l.entries[n].time) > api.MaxClusterEventAge) {
@@ -266,7 +279,8 @@ func (s *Store) trim(cluster types.NamespacedName, l *eventLog) {
 	})
 }
 
-// removeEvents returns the number of the last event that it removed. What it leaves is tried again with the next Emit.
+// removeEvents returns the number of the last event that it removed. What it leaves is tried again
+// with the next Emit.
 func (s *Store) removeEvents(cluster types.NamespacedName, old []entry) (removed int64) {
 	ctx, cancel := context.WithTimeout(s.life, trimTimeout)
 	defer cancel()
@@ -288,7 +302,8 @@ func (s *Store) dropEvents(ctx context.Context, cluster types.NamespacedName) er
 	l := s.eventLog(cluster)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := s.api.DeleteAllOf(ctx, &api.ClusterEvent{}, client.InNamespace(cluster.Namespace), client.MatchingLabels{api.LabelCluster: cluster.Name})
+	err := s.api.DeleteAllOf(ctx, &api.ClusterEvent{}, client.InNamespace(cluster.Namespace),
+		client.MatchingLabels{api.LabelCluster: cluster.Name})
 	if err != nil {
 		return fmt.Errorf("while removing events: %w", err)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// forbidden is why the platform starts no daemons in a namespace. The watch of namespaces may be behind that of clusters, and a
-// namespace is often made a moment before its cluster.
+// forbidden is why the platform starts no daemons in a namespace. The watch of namespaces may be
+// behind that of clusters, and a namespace is often made a moment before its cluster.
 func (s *Store) forbidden(ctx context.Context, name string) (*engine.Prohibition, error) {
 	if s.forbids == nil {
 		return nil, nil
@@ -30,7 +30,8 @@ func (s *Store) forbidden(ctx context.Context, name string) (*engine.Prohibition
 	return s.forbids(namespace), nil
 }
 
-// clustersOfNamespace returns the clusters of a namespace in which daemons are forbidden, or allowed, since a change of it.
+// clustersOfNamespace returns the clusters of a namespace in which daemons are forbidden, or
+// allowed, since a change of it.
 func (s *Store) clustersOfNamespace(was, is *corev1.Namespace) (found []types.NamespacedName) {
 	if was == nil || reflect.DeepEqual(s.forbids(was), s.forbids(is)) {
 		return nil

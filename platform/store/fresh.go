@@ -11,11 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// freshTimeout bounds how long a View waits for the caches. They lag behind by milliseconds; seconds mean a broken watch.
+// freshTimeout bounds how long a View waits for the caches. They lag behind by milliseconds;
+// seconds mean a broken watch.
 const freshTimeout = 5 * time.Second
 
-// freshness knows how far the cache of each kind has come, and how far the Store's own writes have. The API server numbers
-// all writes of a kind in their order, and watches deliver them in that order.
+// freshness knows how far the cache of each kind has come, and how far the Store's own writes have.
+// The API server numbers all writes of a kind in their order, and watches deliver them in that
+// order.
 type freshness struct {
 	mu     sync.Mutex
 	seen   map[string]uint64
@@ -37,13 +39,15 @@ func newFreshness() *freshness {
 	}
 }
 
-// removal is what shall be seen of an object that was deleted: that it is marked, or that it is gone.
+// removal is what shall be seen of an object that was deleted: that it is marked, or that it is
+// gone.
 type removal struct {
 	uid  types.UID
 	gone bool
 }
 
-// saw notes that the cache holds this version of an object, or, when it is gone, that it holds it no more.
+// saw notes that the cache holds this version of an object, or, when it is gone, that it holds it
+// no more.
 func (f *freshness) saw(kind string, o client.Object, gone bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,8 +67,8 @@ func (f *freshness) wrote(kind string, o client.Object) {
 	f.wanted[kind] = max(f.wanted[kind], version(o))
 }
 
-// removing notes, before the request, that the Store deletes an object that the cache still shows. gone says that nothing
-// will keep the object.
+// removing notes, before the request, that the Store deletes an object that the cache still shows.
+// gone says that nothing will keep the object.
 func (f *freshness) removing(kind string, o client.Object, gone bool) (undo func()) {
 	k := objectKey{kind, client.ObjectKeyFromObject(o)}
 	f.mu.Lock()
@@ -74,7 +78,8 @@ func (f *freshness) removing(kind string, o client.Object, gone bool) (undo func
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		// A deletion that finds nothing takes back nothing of an earlier one, which the cache may not have seen yet.
+		// A deletion that finds nothing takes back nothing of an earlier one, which the cache may
+		// not have seen yet.
 		if _, awaited := f.deleted[k]; awaited && again {
 			f.deleted[k] = before
 			return
@@ -95,10 +100,11 @@ func (f *freshness) wait(ctx context.Context) error {
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			// What is waited for may never come, as when an object was made and removed while the watch was broken. The next
-			// View must not wait for it again.
+			// What is waited for may never come, as when an object was made and removed while the
+			// watch was broken. The next View must not wait for it again.
 			f.forget()
-			return fmt.Errorf("the cache of %s does not have this server's own writes yet: %w", behind, context.Cause(ctx))
+			return fmt.Errorf("the cache of %s does not have this server's own writes yet: %w", behind,
+				context.Cause(ctx))
 		}
 	}
 }
@@ -124,8 +130,8 @@ func (f *freshness) forget() {
 	clear(f.deleted)
 }
 
-// version returns an object's resource version, which is a number by the API's own word (Kubernetes API Concepts, Resource
-// versions).
+// version returns an object's resource version, which is a number by the API's own word (Kubernetes
+// API Concepts, Resource versions).
 func version(o client.Object) uint64 {
 	v, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
 	if err != nil {

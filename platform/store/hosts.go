@@ -38,8 +38,8 @@ func (s *Store) Host(ctx context.Context, name string) (*engine.HostView, error)
 	return ReadHost(ctx, s.cache, name)
 }
 
-// ReadHost reads a host, and what is on it, with a client or a cache. The error wraps engine.ErrNotFound when there is no such
-// host.
+// ReadHost reads a host, and what is on it, with a client or a cache. The error wraps
+// engine.ErrNotFound when there is no such host.
 func ReadHost(ctx context.Context, r client.Reader, name string) (*engine.HostView, error) {
 	var host api.Host
 	if err := r.Get(ctx, types.NamespacedName{Name: name}, &host); err != nil {
@@ -71,9 +71,10 @@ func (s *Store) PutHost(ctx context.Context, name string, change func(*api.Host)
 	return err
 }
 
-// RemoveHost deletes a host and its agent's Lease. An agent that still runs would otherwise find itself connected. The Lease goes
-// before the host: while the host is there its removal is repeated, and afterwards nobody looks for what it left. It goes once more
-// at the end, because an agent that lives may have written it in between; without its host it has no right to.
+// RemoveHost deletes a host and its agent's Lease. An agent that still runs would otherwise find
+// itself connected. The Lease goes before the host: while the host is there its removal is
+// repeated, and afterwards nobody looks for what it left. It goes once more at the end, because an
+// agent that lives may have written it in between; without its host it has no right to.
 func (s *Store) RemoveHost(ctx context.Context, name string) error {
 	if err := s.removeLease(ctx, name); err != nil {
 		return err
@@ -144,7 +145,8 @@ func (s *Store) ReleaseDaemon(ctx context.Context, daemon types.NamespacedName) 
 		if d.DeletionTimestamp == nil || !slices.Contains(d.Finalizers, api.FinalizerDaemon) {
 			return errUnchanged
 		}
-		d.Finalizers = slices.DeleteFunc(slices.Clone(d.Finalizers), func(f string) bool { return f == api.FinalizerDaemon })
+		d.Finalizers = slices.DeleteFunc(slices.Clone(d.Finalizers),
+			func(f string) bool { return f == api.FinalizerDaemon })
 		return nil
 	}, s.letGo))
 }

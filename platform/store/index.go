@@ -13,8 +13,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// The indexes of the caches: Daemons by their host and by their cluster, Secrets by their cluster, and StorageNodes by the host that
-// they were accepted on and by the one that they select.
+// The indexes of the caches: Daemons by their host and by their cluster, Secrets by their cluster,
+// and StorageNodes by the host that they were accepted on and by the one that they select.
 const (
 	byHost     = "host"
 	byCluster  = "cluster"
@@ -47,8 +47,8 @@ func addIndexes(ctx context.Context, c cache.Cache) error {
 	return nil
 }
 
-// indexMany makes the indexes of the kinds of which there are many, Daemons and Secrets. The cache's own lists copy each object; of ten
-// thousand that is too much.
+// indexMany makes the indexes of the kinds of which there are many, Daemons and Secrets. The
+// cache's own lists copy each object; of ten thousand that is too much.
 func (s *Store) indexMany(o client.Object, informer cache.Informer) (err error) {
 	switch o.(type) {
 	case *api.Daemon:
@@ -58,7 +58,10 @@ func (s *Store) indexMany(o client.Object, informer cache.Informer) (err error) 
 		})
 	case *corev1.Secret:
 		s.secrets, err = indexBy(informer, toolscache.Indexers{
-			byCluster: func(o any) ([]string, error) { return []string{clusterOfSecret(o.(*corev1.Secret)).String()}, nil },
+			byCluster: func(o any) ([]string, error) {
+				return []string{clusterOfSecret(o.(*corev1.Secret)).String()},
+					nil
+			},
 		})
 	}
 	return err

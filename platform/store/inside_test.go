@@ -72,7 +72,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudge_obeys: an agent is silent when it is not heard for as long as is given, and its Host says for how long that was.
+// TestJudge_obeys: an agent is silent when it is not heard for as long as is given, and its Host
+// says for how long that was.
 func TestJudge_obeys(t *testing.T) {
 	s, started := &Store{beats: newHeartbeats()}, time.Now()
 	for _, silence := range []time.Duration{3 * time.Second, waits.Default().AgentSilent} {
@@ -104,7 +105,8 @@ func TestHeartbeats_countRenewalsNotReports(t *testing.T) {
 	}
 }
 
-// What tables show of a host that is heard is Connected, also after a silence; that it was silent is still known.
+// What tables show of a host that is heard is Connected, also after a silence; that it was silent
+// is still known.
 func TestJudge_returned(t *testing.T) {
 	h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "h"}, Status: api.HostStatus{
 		Conditions: []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse, Reason: ReasonSilent}},

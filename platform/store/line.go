@@ -5,8 +5,9 @@ import (
 	"net/http"
 )
 
-// atOncePerCore is how many requests of the engine are under way at once for each core. What is more waits here: the API server and
-// etcd run in the same process, and would only have more to do at the same time, and be later with heartbeats.
+// atOncePerCore is how many requests of the engine are under way at once for each core. What is
+// more waits here: the API server and etcd run in the same process, and would only have more to do
+// at the same time, and be later with heartbeats.
 const atOncePerCore = 8
 
 // line lets so many requests go at once; watches go besides.

@@ -10,7 +10,8 @@ import (
 	"testing/synctest"
 )
 
-// TestLine: the engine has so many requests under way and no more, watches besides; one that is given up while it waits is not sent.
+// TestLine: the engine has so many requests under way and no more, watches besides; one that is
+// given up while it waits is not sent.
 func TestLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer, sent := make(chan struct{}), atomic.Int64{}

@@ -15,7 +15,8 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/fence"
 )
 
-// LeaderLease is the name of the Lease in SystemNamespace that the servers contend for to lead, and of the leader's fence.
+// LeaderLease is the name of the Lease in SystemNamespace that the servers contend for to lead, and
+// of the leader's fence.
 const LeaderLease = "leader"
 
 // lock is a cluster's lock in the hand of this Store.
@@ -33,8 +34,9 @@ func lockName(cluster types.NamespacedName) types.NamespacedName {
 	return types.NamespacedName{Namespace: SystemNamespace, Name: "orchestrate-" + cluster.Namespace + "." + cluster.Name}
 }
 
-// Lock takes the cluster's lock for this leader. The first call for a cluster writes its Lease; later ones cost nothing. Writes
-// under the context that it returns are refused once the lock has a later term.
+// Lock takes the cluster's lock for this leader. The first call for a cluster writes its Lease;
+// later ones cost nothing. Writes under the context that it returns are refused once the lock has a
+// later term.
 func (s *Store) Lock(ctx context.Context, cluster types.NamespacedName) (context.Context, func(), error) {
 	name := lockName(cluster)
 	if ctx, unlock, ok := s.held(ctx, name); ok {
@@ -74,8 +76,9 @@ func (s *Store) held(ctx context.Context, name types.NamespacedName) (context.Co
 	}, true
 }
 
-// take writes this leader's token and the next term into the Lease and, at once, into the lock's fence. Nobody but the leader
-// can, because the write carries the leader's token, and the leader may take a lock from anyone: its holder leads no more.
+// take writes this leader's token and the next term into the Lease and, at once, into the lock's
+// fence. Nobody but the leader can, because the write carries the leader's token, and the leader
+// may take a lock from anyone: its holder leads no more.
 func (s *Store) take(ctx context.Context, name types.NamespacedName) (*lock, error) {
 	var lease coordinationv1.Lease
 	err := s.api.Get(ctx, name, &lease)
@@ -97,7 +100,8 @@ func (s *Store) take(ctx context.Context, name types.NamespacedName) (*lock, err
 	return taken, nil
 }
 
-// raced says of a lock that someone else wrote at the same time, or that only another server may take, that it is held.
+// raced says of a lock that someone else wrote at the same time, or that only another server may
+// take, that it is held.
 func (s *Store) raced(ctx context.Context, name types.NamespacedName, err error) error {
 	switch {
 	case fence.Lost(err):
@@ -119,8 +123,8 @@ func (s *Store) leader(ctx context.Context) string {
 	return "another server, or none,"
 }
 
-// sign makes this leader the holder of a lock. The term goes on also where the Lease was deleted by hand, so that no term is
-// had twice.
+// sign makes this leader the holder of a lock. The term goes on also where the Lease was deleted by
+// hand, so that no term is had twice.
 func (s *Store) sign(lease *coordinationv1.Lease) *lock {
 	s.mu.Lock()
 	term := max(s.terms[client.ObjectKeyFromObject(lease)], ptr.Deref(lease.Spec.LeaseTransitions, 0)) + 1
@@ -167,8 +171,9 @@ func (s *Store) lose(name types.NamespacedName, cause error) {
 	delete(s.locks, name)
 }
 
-// dropLock removes the Lease of a cluster that is finished. The run that has the lock goes on to its end: the fence stays until
-// the cluster is let go (Finish), or until another leader takes the lock.
+// dropLock removes the Lease of a cluster that is finished. The run that has the lock goes on to
+// its end: the fence stays until the cluster is let go (Finish), or until another leader takes the
+// lock.
 func (s *Store) dropLock(ctx context.Context, cluster types.NamespacedName) error {
 	name := lockName(cluster)
 	s.mu.Lock()

@@ -113,6 +113,7 @@ func lead(ctx context.Context, c client.Client, token string) error {
 		return err
 	}
 	leader = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: store.LeaderLease}}
-	leader.Spec = coordinationv1.LeaseSpec{HolderIdentity: &token, LeaseDurationSeconds: ptr.To[int32](15), RenewTime: ptr.To(metav1.NowMicro())}
+	leader.Spec = coordinationv1.LeaseSpec{HolderIdentity: &token, LeaseDurationSeconds: ptr.To[int32](15),
+		RenewTime: ptr.To(metav1.NowMicro())}
 	return c.Create(fence.Setting(ctx, fence.Token{Name: store.LeaderLease, Value: token}), leader)
 }

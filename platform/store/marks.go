@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// markEvery is how often the leader looks for objects that lack a label or owner of what Holdfast
-	// makes.
+	// markEvery is how often the leader looks for objects that lack a label or owner of what
+	// Holdfast makes.
 	markEvery = time.Minute
 	// marksAtOnce bounds how many of them it writes in one look, of which there is one each second
 	// then.
@@ -59,7 +59,8 @@ func (s *Store) mark(ctx context.Context) time.Duration {
 				return look
 			}
 			if err := client.IgnoreNotFound(s.patch(ctx, o, next)); err != nil && s.life.Err() == nil {
-				s.log.Debug("cannot label an object yet; retrying", "kind", kindOf(o), "name", o.GetName(), "error", err)
+				s.log.Debug("cannot label an object yet; retrying", "kind", kindOf(o), "name", o.GetName(), "error",
+					err)
 			}
 		}
 	}

@@ -14,15 +14,18 @@ import (
 )
 
 const (
-	// planAge is how long a Plan is kept, whatever became of it; planInterval how often the leader looks for older ones.
+	// planAge is how long a Plan is kept, whatever became of it; planInterval how often the leader
+	// looks for older ones.
 	planAge      = 7 * 24 * time.Hour
 	planInterval = time.Hour
-	// plansTimeout bounds one look, and planPage how many Plans of up to a megabyte each are read at one time.
+	// plansTimeout bounds one look, and planPage how many Plans of up to a megabyte each are read
+	// at one time.
 	plansTimeout = 5 * time.Minute
 	planPage     = 20
 )
 
-// ClearPlans removes old Plans now, and then every hour until ctx ends. An error is logged, and tried again with the next look.
+// ClearPlans removes old Plans now, and then every hour until ctx ends. An error is logged, and
+// tried again with the next look.
 func (s *Store) ClearPlans(ctx context.Context) error {
 	ticker := time.NewTicker(planInterval)
 	defer ticker.Stop()

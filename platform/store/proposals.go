@@ -38,7 +38,10 @@ func (x *Plans) Asked() []types.NamespacedName {
 	var list api.PlanList
 	x.store.list(&list)
 	open := slices.DeleteFunc(list.Items, func(p api.Plan) bool { return p.Status.State != "" || p.Spec.Digest != "" })
-	slices.SortStableFunc(open, func(a, b api.Plan) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	slices.SortStableFunc(open, func(a,
+		b api.Plan) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
 	names := make([]types.NamespacedName, len(open))
 	for i := range open {
 		names[i] = client.ObjectKeyFromObject(&open[i])
@@ -192,11 +195,13 @@ func (x *Plans) addSecrets(ctx context.Context, p *api.Plan, given []*unstructur
 		var full unstructured.Unstructured
 		data := with.Data[propose.SecretEntry(u)]
 		if with.Type != api.SecretTypePlan || json.Unmarshal(data, &full.Object) != nil {
-			return propose.Refuse("secret/%s: a plan cannot contain a Secret, because other users may read plans: apply the Secret separately",
+			return propose.Refuse("secret/%s: a plan cannot contain a Secret, because other users may read plans: "+
+				"apply the Secret separately",
 				u.GetName())
 		}
 		if !propose.IsSecret(&full) || full.GetName() != u.GetName() || full.GetNamespace() != u.GetNamespace() {
-			return propose.Refuse("secret/%s: the Secret of plan %s holds another object of that name", u.GetName(), p.Name)
+			return propose.Refuse("secret/%s: the Secret of plan %s holds another object of that name", u.GetName(),
+				p.Name)
 		}
 		u.Object = full.Object
 	}

@@ -30,8 +30,8 @@ func askedBy(user, group, manifest string) *api.Plan {
 	}
 }
 
-// TestPlans_rights: what a plan comes to is asked of the API server with the rights of who made the plan, and nothing is
-// written.
+// TestPlans_rights: what a plan comes to is asked of the API server with the rights of who made the
+// plan, and nothing is written.
 func TestPlans_rights(t *testing.T) {
 	w, plans := newWorld(t), newStore(t, "rights").Plans()
 	unknown := askedBy("ann", "holdfast:admins", poolManifest)
@@ -45,8 +45,10 @@ func TestPlans_rights(t *testing.T) {
 		"a viewer":         {askedBy("vi", "holdfast:viewers", poolManifest), true},
 		"a host":           {askedBy("holdfast:host:h1", "holdfast:hosts", poolManifest), true},
 		"nobody":           {askedBy("", "", poolManifest), true},
-		"what is invalid":  {askedBy("ann", "holdfast:admins", "apiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata: {name: a}\n"), true},
-		"an unknown kind":  {askedBy("ann", "holdfast:admins", "apiVersion: nowhere/v1\nkind: Pool\nmetadata: {name: a}\n"), true},
+		"what is invalid": {askedBy("ann", "holdfast:admins", "apiVersion: holdfast.io/v1alpha1\nkind: "+
+			"Pool\nmetadata: {name: a}\n"), true},
+		"an unknown kind": {askedBy("ann", "holdfast:admins", "apiVersion: nowhere/v1\nkind: Pool\nmetadata: "+
+			"{name: a}\n"), true},
 		"a secret": {askedBy("ann", "holdfast:admins",
 			"apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: b}\n"), true},
 	} {
@@ -64,7 +66,8 @@ func TestPlans_rights(t *testing.T) {
 	}
 }
 
-// TestPlans_asked: a plan is to be answered until it was, and one that an older program answered itself is not.
+// TestPlans_asked: a plan is to be answered until it was, and one that an older program answered
+// itself is not.
 func TestPlans_asked(t *testing.T) {
 	w := newWorld(t)
 	s := newStore(t, "asked")
@@ -124,7 +127,8 @@ func TestPlans_room(t *testing.T) {
 	must(t, err)
 	a := &api.PlanProposal{PlanContent: api.PlanContent{Digest: "d"}}
 	for i := 0; ; i++ {
-		a.Basis = append(a.Basis, api.PlanBasis{Object: fmt.Sprintf("storagenode/default/n%d", i), UID: strings.Repeat("u", 36), Digest: "d"})
+		a.Basis = append(a.Basis, api.PlanBasis{Object: fmt.Sprintf("storagenode/default/n%d", i),
+			UID: strings.Repeat("u", 36), Digest: "d"})
 		if answer, err := json.Marshal(a); err != nil || len(answer)+len(text) > propose.Room {
 			must(t, err)
 			break
@@ -143,8 +147,8 @@ func TestPlans_room(t *testing.T) {
 	must(t, w.Delete(t.Context(), plan))
 }
 
-// TestRemovePlans_expired: a plan that only asked has less time than one that is kept. The Secrets of
-// plans go when nobody waits for their answers any more, also one without a plan, and no other.
+// TestRemovePlans_expired: a plan that only asked has less time than one that is kept. The Secrets
+// of plans go when nobody waits for their answers any more, also one without a plan, and no other.
 func TestRemovePlans_expired(t *testing.T) {
 	w, s := newWorld(t), newStore(t, "expired")
 	type with struct {
@@ -159,7 +163,8 @@ func TestRemovePlans_expired(t *testing.T) {
 		p := askedBy("", "", poolManifest)
 		p.Name, p.Annotations = name, map[string]string{api.AnnotationExpiresAfter: c.expires}
 		must(t, w.Create(t.Context(), p))
-		must(t, w.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Type: c.secret}))
+		must(t, w.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+			Type: c.secret}))
 	}
 	alone := &corev1.Secret{Type: api.SecretTypePlan}
 	alone.Namespace, alone.Name = "default", "plan-never-made"

@@ -55,11 +55,13 @@ func (s *Store) View(ctx context.Context, cluster types.NamespacedName) (*engine
 	if v.Forbidden, err = s.forbidden(ctx, cluster.Namespace); err != nil {
 		return nil, err
 	}
-	v.AddNeighbours(objects.Nodes, func(hosts map[string]bool) []*api.Daemon { return s.neighbours(cluster, hosts) }, objects.Clusters)
+	v.AddNeighbours(objects.Nodes, func(hosts map[string]bool) []*api.Daemon { return s.neighbours(cluster, hosts) },
+		objects.Clusters)
 	return v, nil
 }
 
-// objectsOf reads what ReadObjects reads, but no Daemons, and of Secrets the cluster's alone: a fleet has many.
+// objectsOf reads what ReadObjects reads, but no Daemons, and of Secrets the cluster's alone: a
+// fleet has many.
 func (s *Store) objectsOf(ctx context.Context, cluster types.NamespacedName) (*engine.Objects, error) {
 	o := &engine.Objects{}
 	if err := readFew(ctx, s.cache, o); err != nil {

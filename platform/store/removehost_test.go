@@ -32,8 +32,8 @@ func (d *dies) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.next.RoundTrip(r)
 }
 
-// TestRemoveHost_killed: wherever the removal of a host is cut off, neither the host nor its Lease is there in the end, although a
-// removal is repeated only while there is a host.
+// TestRemoveHost_killed: wherever the removal of a host is cut off, neither the host nor its Lease
+// is there in the end, although a removal is repeated only while there is a host.
 func TestRemoveHost_killed(t *testing.T) {
 	whole := false
 	for after := 0; !whole; after++ {

@@ -96,7 +96,8 @@ func takeStatus(r, from api.Resource) error {
 
 // editResource changes a resource of any kind, as edit does.
 func (s *Store) editResource(ctx context.Context, r api.Resource, change func(api.Resource) error, write writer) error {
-	return editObject(ctx, s, client.ObjectKeyFromObject(r), func() api.Resource { return api.NewResource(r.ResourceKind()) }, change, write)
+	return editObject(ctx, s, client.ObjectKeyFromObject(r),
+		func() api.Resource { return api.NewResource(r.ResourceKind()) }, change, write)
 }
 
 // releaseResource takes the engine's finalizer from a resource, if may says so.
@@ -114,7 +115,8 @@ func (s *Store) releaseResource(ctx context.Context, r api.Resource, may func(ap
 	}))
 }
 
-// orphanResources lets the resources of a cluster go that is gone: nobody would hear of their deletion any more.
+// orphanResources lets the resources of a cluster go that is gone: nobody would hear of their
+// deletion any more.
 func (s *Store) orphanResources(ctx context.Context, cluster types.NamespacedName) error {
 	all, err := s.Resources(ctx)
 	if err != nil {

@@ -14,9 +14,10 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// MakeSecret creates the Secret if there is none of this name. One of this name that is not the cluster's is an error: it
-// must not be used as a key, nor be written over.
-func (s *Store) MakeSecret(ctx context.Context, cluster *api.StorageCluster, want engine.SecretWant, data func() (map[string][]byte, error)) error {
+// MakeSecret creates the Secret if there is none of this name. One of this name that is not the
+// cluster's is an error: it must not be used as a key, nor be written over.
+func (s *Store) MakeSecret(ctx context.Context, cluster *api.StorageCluster, want engine.SecretWant,
+	data func() (map[string][]byte, error)) error {
 	name := types.NamespacedName{Namespace: cluster.Namespace, Name: want.Name}
 	var have corev1.Secret
 	if err := s.cache.Get(ctx, name, &have); err == nil {
@@ -85,7 +86,8 @@ func (r secretReader) Secret(ctx context.Context, name string) (map[string][]byt
 }
 
 func (s *Store) dropSecrets(ctx context.Context, cluster types.NamespacedName) error {
-	err := s.api.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(cluster.Namespace), client.MatchingLabels{api.LabelCluster: cluster.Name})
+	err := s.api.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(cluster.Namespace),
+		client.MatchingLabels{api.LabelCluster: cluster.Name})
 	if err != nil {
 		return fmt.Errorf("while removing secrets: %w", err)
 	}

@@ -35,8 +35,9 @@ const SystemNamespace = "holdfast-system"
 // syncTimeout bounds the first filling of the caches.
 const syncTimeout = time.Minute
 
-// Store is an engine.Store over the API. It reads from caches that watches keep fresh, and writes to the API; a View waits
-// until the caches have seen the Store's own writes. It is safe for concurrent use.
+// Store is an engine.Store over the API. It reads from caches that watches keep fresh, and writes
+// to the API; a View waits until the caches have seen the Store's own writes. It is safe for
+// concurrent use.
 type Store struct {
 	token      string
 	nodeLabels bool
@@ -80,22 +81,24 @@ type Options struct {
 	Config *rest.Config
 	// Token proves that its owner leads. It is another one in each term.
 	Token string
-	// Fence returns a copy of a Config whose writes carry the token, and that the API refuses once another leader has another
-	// token.
+	// Fence returns a copy of a Config whose writes carry the token, and that the API refuses once
+	// another leader has another token.
 	Fence func(config *rest.Config, token string) *rest.Config
-	// Reviews says that the leader may not act in the name of other users, as in Kubernetes. It answers
-	// a Plan by asking what the requester may do, and sends the dry runs in its own name.
+	// Reviews says that the leader may not act in the name of other users, as in Kubernetes. It
+	// answers a Plan by asking what the requester may do, and sends the dry runs in its own name.
 	Reviews bool
-	// NodeLabels says that the labels of Hosts are those of Kubernetes' Nodes: the Store does not set kubernetes.io/hostname.
+	// NodeLabels says that the labels of Hosts are those of Kubernetes' Nodes: the Store does not
+	// set kubernetes.io/hostname.
 	NodeLabels bool
-	// Forbids is why the platform starts no daemons in a namespace, nil where it does. Without it nothing is forbidden.
+	// Forbids is why the platform starts no daemons in a namespace, nil where it does. Without it
+	// nothing is forbidden.
 	Forbids func(*corev1.Namespace) *engine.Prohibition
 }
 
 // New returns a Store whose caches are filled. It lives until ctx ends or Close is called.
 func New(ctx context.Context, o Options) (*Store, error) {
-	// The engine's writes come in bursts and are few on the whole. A limit in the client would only delay a bring-up; the
-	// API server has its own limits.
+	// The engine's writes come in bursts and are few on the whole. A limit in the client would only
+	// delay a bring-up; the API server has its own limits.
 	plain := rest.AddUserAgent(rest.CopyConfig(o.Config), "engine")
 	plain.QPS = -1
 	config := rest.AddUserAgent(o.Fence(o.Config, o.Token), "engine")
@@ -160,7 +163,8 @@ func namespaced() []schema.GroupVersionKind {
 
 func hostKind() schema.GroupVersionKind { return api.GroupVersion.WithKind("Host") }
 
-// newMapper knows the few kinds that the Store uses. Asking the API server for them would take a round trip at each start.
+// newMapper knows the few kinds that the Store uses. Asking the API server for them would take a
+// round trip at each start.
 func newMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(hostKind(), meta.RESTScopeRoot)
@@ -183,7 +187,8 @@ func newCache(
 		Scheme: scheme, Mapper: newMapper(), HTTPClient: httpClient,
 		ReaderFailOnMissingInformer: true, DefaultWatchErrorHandler: failed,
 		DefaultTransform: cache.TransformStripManagedFields(),
-		// Views share what the cache holds; nobody writes to a View, and the Store copies what it changes.
+		// Views share what the cache holds; nobody writes to a View, and the Store copies what it
+		// changes.
 		DefaultUnsafeDisableDeepCopy: ptr.To(true),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:        {Label: labels.NewSelector().Add(*ofClusters), Transform: withoutValues},
@@ -193,7 +198,8 @@ func newCache(
 	})
 }
 
-// unwatched tells why a kind cannot be watched, such as a right that the leader lacks. The watch is tried again.
+// unwatched tells why a kind cannot be watched, such as a right that the leader lacks. The watch is
+// tried again.
 func (s *Store) unwatched(ctx context.Context, r *toolscache.Reflector, err error) {
 	if ctx.Err() == nil && apierrors.IsForbidden(err) {
 		s.log.Warn("watching; trying again", "kind", r.TypeDescription(), "error", err)
@@ -211,7 +217,8 @@ func withoutValues(o any) (any, error) {
 	return o, nil
 }
 
-// start fills the caches, all at once. They are made before they run: waiting for one that is made later polls.
+// start fills the caches, all at once. They are made before they run: waiting for one that is made
+// later polls.
 func (s *Store) start(ctx context.Context) error {
 	syncCtx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
@@ -227,8 +234,8 @@ func (s *Store) start(ctx context.Context) error {
 			s.log.Error("the caches of the API ended", "error", err)
 		}
 	})
-	// The API server prepares a kind when it is first asked for it, which can take a second. Events are in no cache, and the
-	// first of them shall not wait.
+	// The API server prepares a kind when it is first asked for it, which can take a second. Events
+	// are in no cache, and the first of them shall not wait.
 	if err := s.api.List(syncCtx, &api.ClusterEventList{}, client.Limit(1)); err != nil {
 		return fmt.Errorf("while reading events: %w", err)
 	}

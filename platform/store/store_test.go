@@ -73,8 +73,8 @@ func TestStore_locksGoWithLeadership(t *testing.T) {
 	}
 }
 
-// TestStore_lockDeletedByHand: a lock that is gone protects nothing, so the run that relies on it ends. The next one takes the
-// lock anew, under a term of its own.
+// TestStore_lockDeletedByHand: a lock that is gone protects nothing, so the run that relies on it
+// ends. The next one takes the lock anew, under a term of its own.
 func TestStore_lockDeletedByHand(t *testing.T) {
 	w, s, cluster := newWorld(t), newStore(t, "s1"), types.NamespacedName{Namespace: "default", Name: "deleted"}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: "orchestrate-default.deleted"}}
@@ -101,9 +101,11 @@ func TestStore_lockDeletedByHand(t *testing.T) {
 func TestStore_closesHolesInTheLog(t *testing.T) {
 	w, c := newWorld(t), newCluster("holes")
 	for _, n := range []int64{3, 4, 6, 9} {
-		must(t, w.Create(t.Context(), engine.EventFor(c, n, engine.Event{Code: "X", Object: fmt.Sprint(n), Message: "m", Time: time.Now()})))
+		must(t, w.Create(t.Context(), engine.EventFor(c, n, engine.Event{Code: "X", Object: fmt.Sprint(n),
+			Message: "m", Time: time.Now()})))
 	}
-	_, err := newStore(t, "s1").Emit(t.Context(), c, []engine.Event{{Code: "X", Object: "new", Message: "m", Time: time.Now()}}, nil)
+	_, err := newStore(t, "s1").Emit(t.Context(), c, []engine.Event{{Code: "X", Object: "new", Message: "m",
+		Time: time.Now()}}, nil)
 	must(t, err)
 	if got, want := w.log(t, c), "3:3 4:4 5:6 6:9 7:new"; got != want {
 		t.Errorf("log = %s, want %s", got, want)
@@ -122,7 +124,8 @@ func (w world) log(t *testing.T, c *api.StorageCluster) string {
 	return strings.Join(lines, " ")
 }
 
-// TestStore_anotherWriterOfEvents: a leader that was replaced may have a write on its way. The new one's numbers follow it.
+// TestStore_anotherWriterOfEvents: a leader that was replaced may have a write on its way. The new
+// one's numbers follow it.
 func TestStore_anotherWriterOfEvents(t *testing.T) {
 	w, c, s := newWorld(t), newCluster("writers"), newStore(t, "s1")
 	event := func(object string) []engine.Event {
@@ -141,8 +144,9 @@ func TestStore_anotherWriterOfEvents(t *testing.T) {
 	}
 }
 
-// TestStore_writesWhatWasAccepted: a leader dies after its record was written, at any moment of the writing of its events. The
-// next one writes those that are missing, each once and under its number.
+// TestStore_writesWhatWasAccepted: a leader dies after its record was written, at any moment of the
+// writing of its events. The next one writes those that are missing, each once and under its
+// number.
 func TestStore_writesWhatWasAccepted(t *testing.T) {
 	w := newWorld(t)
 	for missing := range 8 {
@@ -175,8 +179,8 @@ func TestStore_writesWhatWasAccepted(t *testing.T) {
 	}
 }
 
-// TestStore_anotherWriterOfTheRecord: a leader whose record somebody wrote meanwhile does not overwrite it. It reads the record
-// again, and goes on from there.
+// TestStore_anotherWriterOfTheRecord: a leader whose record somebody wrote meanwhile does not
+// overwrite it. It reads the record again, and goes on from there.
 func TestStore_anotherWriterOfTheRecord(t *testing.T) {
 	w, c, s := newWorld(t), newCluster("records"), newStore(t, "s1")
 	name := types.NamespacedName{Namespace: c.Namespace, Name: c.Name}
@@ -197,7 +201,8 @@ func TestStore_anotherWriterOfTheRecord(t *testing.T) {
 	}
 	_, err = s.Emit(t.Context(), c, nil, map[string]*string{"mine": new("3")})
 	must(t, err)
-	must(t, w.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: "told-" + c.Namespace + "." + c.Name}}))
+	must(t, w.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace,
+		Name: "told-" + c.Namespace + "." + c.Name}}))
 	if _, err = s.Emit(t.Context(), c, nil, map[string]*string{"mine": new("4")}); !apierrors.IsNotFound(err) {
 		t.Errorf("a record that somebody deleted was written: %v", err)
 	}
@@ -205,15 +210,16 @@ func TestStore_anotherWriterOfTheRecord(t *testing.T) {
 	must(t, err)
 }
 
-// TestStore_leavesEventsForLater: where there are too many events for one run they are accepted at once and written later, in their
-// order. A leader that ends meanwhile leaves the rest to the next.
+// TestStore_leavesEventsForLater: where there are too many events for one run they are accepted at
+// once and written later, in their order. A leader that ends meanwhile leaves the rest to the next.
 func TestStore_leavesEventsForLater(t *testing.T) {
 	w, c := newWorld(t), newCluster("later")
 	s := newStore(t, "s1")
 	s.LeaveEvents()
 	var want []string
 	for i := range 30 {
-		events := []engine.Event{{Code: "X", Object: fmt.Sprintf("%da", i), Message: "m", Time: time.Now()}, {Code: "X", Object: fmt.Sprintf("%db", i), Message: "m", Time: time.Now()}}
+		events := []engine.Event{{Code: "X", Object: fmt.Sprintf("%da", i), Message: "m", Time: time.Now()},
+			{Code: "X", Object: fmt.Sprintf("%db", i), Message: "m", Time: time.Now()}}
 		if n, err := s.Emit(t.Context(), c, events, nil); err != nil || n != 2 {
 			t.Fatalf("%d events were accepted: %v", n, err)
 		}

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// twinsFor is how long an agent counts as alive after it renewed the Lease: some beats, as for agents themselves.
+	// twinsFor is how long an agent counts as alive after it renewed the Lease: some beats, as for
+	// agents themselves.
 	twinsFor = 15 * time.Second
 	// maxSightings bounds how many instances of one host are remembered: a host writes them.
 	maxSightings = 8
@@ -54,8 +55,9 @@ func (s sightings) add(lease *coordinationv1.Lease, now time.Time) sightings {
 	return append(kept, sighting{is, first, now})
 }
 
-// together are the instances that live side by side: each renewed the Lease after another one had begun to. An agent that was started again, or
-// whose machine was booted or replaced, never comes back.
+// together are the instances that live side by side: each renewed the Lease after another one had
+// begun to. An agent that was started again, or whose machine was booted or replaced, never comes
+// back.
 func (s sightings) together(now time.Time) []instance.Instance {
 	var all []instance.Instance
 	for i, x := range s {
@@ -68,7 +70,8 @@ func (s sightings) together(now time.Time) []instance.Instance {
 	return all
 }
 
-// judgeTwins says what the condition SingleMachine of a host shall be; ok is false when it is right as it is.
+// judgeTwins says what the condition SingleMachine of a host shall be; ok is false when it is right
+// as it is.
 func (s *Store) judgeTwins(host *api.Host, now time.Time) (want metav1.Condition, ok bool) {
 	b, _ := s.beats.of(host.Name)
 	all := b.instances.together(now)

@@ -27,13 +27,15 @@ func newListener() *listener {
 	return l
 }
 
-// hears is a renewal by an agent, after some time; a name stands for an instance, "old" for an agent of an earlier version.
+// hears is a renewal by an agent, after some time; a name stands for an instance, "old" for an
+// agent of an earlier version.
 func (l *listener) hears(name string, after time.Duration) {
 	l.time = l.time.Add(after)
 	renewed := metav1.NewMicroTime(l.time)
 	lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}
 	if name != "old" {
-		i := instance.Instance{Boot: "8f0f1d4e-4f8a-4f0e-8d55-9d7d3b1f0a11", Process: strings.Repeat(name, 16), Address: "10.0.0." + map[string]string{"a": "4", "b": "9", "c": "7"}[name]}
+		i := instance.Instance{Boot: "8f0f1d4e-4f8a-4f0e-8d55-9d7d3b1f0a11", Process: strings.Repeat(name, 16),
+			Address: "10.0.0." + map[string]string{"a": "4", "b": "9", "c": "7"}[name]}
 		lease.Annotations = map[string]string{instance.Annotation: i.String()}
 	}
 	l.beats.saw("h4", lease, false)
@@ -68,14 +70,16 @@ func TestJudgeTwins(t *testing.T) {
 	}
 }
 
-// Both machines are named, with a reason that programs can read; when it is over, the condition says so and is not written again.
+// Both machines are named, with a reason that programs can read; when it is over, the condition
+// says so and is not written again.
 func TestJudgeTwins_says(t *testing.T) {
 	l := newListener()
 	for _, name := range []string{"a", "b", "a", "b"} {
 		l.hears(name, 5*time.Second)
 	}
 	c := l.host.Status.Conditions[0]
-	const want = "two machines run as host h4: 10.0.0.4 (boot id 8f0f1d4e-4f8a-4f0e-8d55-9d7d3b1f0a11) and 10.0.0.9 (boot id 8f0f1d4e-4f8a-4f0e-8d55-9d7d3b1f0a11)"
+	const want = "two machines run as host h4: 10.0.0.4 (boot id 8f0f1d4e-4f8a-4f0e-8d55-9d7d3b1f0a11) and " +
+		"10.0.0.9 (boot id 8f0f1d4e-4f8a-4f0e-8d55-9d7d3b1f0a11)"
 	if c.Reason != ReasonTwoMachines || c.Message != want {
 		t.Errorf("%+v", c)
 	}

@@ -14,8 +14,9 @@ import (
 // warmTimeout bounds Warm, which is of use only, and not needed.
 const warmTimeout = 15 * time.Second
 
-// Warm has the API server of this machine prepare each kind that a Store reads. It does so when a kind is asked for the first time,
-// and takes a second or two for all of them: a server that may lead some day asks before, and acts at once when it does.
+// Warm has the API server of this machine prepare each kind that a Store reads. It does so when a
+// kind is asked for the first time, and takes a second or two for all of them: a server that may
+// lead some day asks before, and acts at once when it does.
 func Warm(ctx context.Context, config *rest.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()
@@ -34,7 +35,8 @@ func Warm(ctx context.Context, config *rest.Config) error {
 	return group.Wait()
 }
 
-// warm asks for one object of a kind, in the form in which a Store reads it: the API server prepares each form by itself.
+// warm asks for one object of a kind, in the form in which a Store reads it: the API server
+// prepares each form by itself.
 func warm(ctx context.Context, c client.Client, kind schema.GroupVersionKind) error {
 	kind.Kind += "List"
 	list, err := c.Scheme().New(kind)

@@ -21,7 +21,8 @@ func kindOf(o client.Object) string {
 	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
-// watch makes the caches and lets the Store see all that comes into them. It returns what to wait for once they run.
+// watch makes the caches and lets the Store see all that comes into them. It returns what to wait
+// for once they run.
 func (s *Store) watch(ctx context.Context) ([]toolscache.DoneChecker, error) {
 	var filled []toolscache.DoneChecker
 	kinds := append([]client.Object{
@@ -52,7 +53,8 @@ func (s *Store) watch(ctx context.Context) ([]toolscache.DoneChecker, error) {
 	return filled, nil
 }
 
-// saw is called with each change of a cache, after the cache has it. was is nil for an object that is new.
+// saw is called with each change of a cache, after the cache has it. was is nil for an object that
+// is new.
 func (s *Store) saw(was, is any, gone bool) {
 	if lost, ok := is.(toolscache.DeletedFinalStateUnknown); ok {
 		was, is = lost.Obj, lost.Obj
@@ -175,8 +177,8 @@ func (s *Store) clustersOfNode(was client.Object, is *api.StorageNode) []types.N
 	return found
 }
 
-// clustersOfHost returns the clusters that a change of a host concerns: all for a host that is new or has other labels, because any may
-// wait for it, else those that use it.
+// clustersOfHost returns the clusters that a change of a host concerns: all for a host that is new
+// or has other labels, because any may wait for it, else those that use it.
 func (s *Store) clustersOfHost(was client.Object, is *api.Host, gone bool) []types.NamespacedName {
 	before, ok := was.(*api.Host)
 	all := s.allClusters()
@@ -193,7 +195,8 @@ func (s *Store) clustersOfHost(was client.Object, is *api.Host, gone bool) []typ
 	return s.clustersUsing(is)
 }
 
-// clustersUsing returns the clusters that use a host. A host reports often, so only what may concern it is looked at.
+// clustersUsing returns the clusters that use a host. A host reports often, so only what may
+// concern it is looked at.
 func (s *Store) clustersUsing(host *api.Host) []types.NamespacedName {
 	var daemons []api.Daemon
 	for _, d := range s.daemonsBy(byHost, host.Name) {
@@ -208,14 +211,15 @@ func (s *Store) allClusters() []api.StorageCluster {
 	return list.Items
 }
 
-// list reads from the caches while they run. Before one of them is filled it waits, and when the Store ends it reads nothing:
-// what a watch is told then concerns nobody any more, and it must not keep the Store from ending.
+// list reads from the caches while they run. Before one of them is filled it waits, and when the
+// Store ends it reads nothing: what a watch is told then concerns nobody any more, and it must not
+// keep the Store from ending.
 func (s *Store) list(list client.ObjectList, options ...client.ListOption) {
 	_ = s.cache.List(s.life, list, options...)
 }
 
-// clustersOfAction returns the clusters to tell of an action that is new, or came into another state: its own, or those that
-// use its host.
+// clustersOfAction returns the clusters to tell of an action that is new, or came into another
+// state: its own, or those that use its host.
 func (s *Store) clustersOfAction(was, is *api.Action) []types.NamespacedName {
 	if engine.IsCommand(is) || was != nil && was.UID == is.UID && was.Status.State == is.Status.State {
 		return nil

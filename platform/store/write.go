@@ -22,8 +22,9 @@ import (
 const (
 	// attempts bounds how often a write is tried when the object changes under it.
 	attempts = 10
-	// firstPause is how long is waited at most after the first conflict; each further pause may be twice as long. Without
-	// one, an agent that reports often could win each time on a machine that is busy.
+	// firstPause is how long is waited at most after the first conflict; each further pause may be
+	// twice as long. Without one, an agent that reports often could win each time on a machine that
+	// is busy.
 	firstPause = 2 * time.Millisecond
 )
 
@@ -40,15 +41,17 @@ func pause(ctx context.Context, d time.Duration) {
 // errUnchanged is returned by an edit that finds nothing to do.
 var errUnchanged = errors.New("unchanged")
 
-// edit changes an object that is there: it reads the cached version, lets change edit a copy, and writes it under the
-// condition that nobody wrote meanwhile. After a conflict it reads from the API itself and tries again. The error of the API says whether
-// there is no such object.
-func edit[T any, P object[T]](ctx context.Context, s *Store, name types.NamespacedName, change func(P) error, write writer) error {
+// edit changes an object that is there: it reads the cached version, lets change edit a copy, and
+// writes it under the condition that nobody wrote meanwhile. After a conflict it reads from the API
+// itself and tries again. The error of the API says whether there is no such object.
+func edit[T any, P object[T]](ctx context.Context, s *Store, name types.NamespacedName, change func(P) error,
+	write writer) error {
 	return editObject(ctx, s, name, func() P { return P(new(T)) }, change, write)
 }
 
 // editObject is edit for a kind that is known only when it runs: empty makes an object of it.
-func editObject[O client.Object](ctx context.Context, s *Store, name types.NamespacedName, empty func() O, change func(O) error, write writer) error {
+func editObject[O client.Object](ctx context.Context, s *Store, name types.NamespacedName, empty func() O,
+	change func(O) error, write writer) error {
 	cached := empty()
 	err := s.cache.Get(ctx, name, cached)
 	if apierrors.IsNotFound(err) {
@@ -96,8 +99,9 @@ func (s *Store) updateStatus(ctx context.Context, _, o client.Object) error {
 	return s.api.Status().Update(ctx, o)
 }
 
-// patch writes what was edited of an object that people write, too. The whole of it would be in Go's words, 1m0s for somebody's 60s, and the
-// API would take such a field for the engine's from then on: who applies the same file again would meet a conflict.
+// patch writes what was edited of an object that people write, too. The whole of it would be in
+// Go's words, 1m0s for somebody's 60s, and the API would take such a field for the engine's from
+// then on: who applies the same file again would meet a conflict.
 func (s *Store) patch(ctx context.Context, was, o client.Object) error {
 	return s.api.Patch(ctx, o, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}))
 }
@@ -139,18 +143,20 @@ func (s *Store) RemoveDaemon(ctx context.Context, namespace, name string) error 
 	return remove[api.Daemon](ctx, s, types.NamespacedName{Namespace: namespace, Name: name})
 }
 
-// PutNodeStatus writes a StorageNode's status, if it differs, on condition that the node is as status.Seen.
+// PutNodeStatus writes a StorageNode's status, if it differs, on condition that the node is as
+// status.Seen.
 func (s *Store) PutNodeStatus(ctx context.Context, namespace string, status engine.NodeStatus) error {
-	return client.IgnoreNotFound(edit(ctx, s, types.NamespacedName{Namespace: namespace, Name: status.Name}, func(n *api.StorageNode) error {
-		if status.Stale(n) {
-			return fmt.Errorf("node %s: %w", n.Name, engine.ErrStale)
-		}
-		if equality.Semantic.DeepEqual(n.Status, status.Status) {
-			return errUnchanged
-		}
-		n.Status = *status.Status.DeepCopy()
-		return nil
-	}, s.updateStatus))
+	return client.IgnoreNotFound(edit(ctx, s, types.NamespacedName{Namespace: namespace, Name: status.Name},
+		func(n *api.StorageNode) error {
+			if status.Stale(n) {
+				return fmt.Errorf("node %s: %w", n.Name, engine.ErrStale)
+			}
+			if equality.Semantic.DeepEqual(n.Status, status.Status) {
+				return errUnchanged
+			}
+			n.Status = *status.Status.DeepCopy()
+			return nil
+		}, s.updateStatus))
 }
 
 // PutStatus creates the cluster's StorageStatus or writes its status, if it differs.
@@ -176,7 +182,8 @@ func (s *Store) PutStatus(ctx context.Context, cluster *api.StorageCluster, stat
 }
 
 // PutClusterStatus writes the StorageCluster's own status, if it differs.
-func (s *Store) PutClusterStatus(ctx context.Context, cluster types.NamespacedName, change func(*api.StorageClusterStatus)) error {
+func (s *Store) PutClusterStatus(ctx context.Context, cluster types.NamespacedName,
+	change func(*api.StorageClusterStatus)) error {
 	err := edit(ctx, s, cluster, func(c *api.StorageCluster) error {
 		before := c.Status.DeepCopy()
 		change(&c.Status)
@@ -243,7 +250,8 @@ func (s *Store) Finish(ctx context.Context, cluster *api.StorageCluster) error {
 	return nil
 }
 
-// letGo removes the last finalizer. The API server then removes the object, and the cache shall have seen that.
+// letGo removes the last finalizer. The API server then removes the object, and the cache shall
+// have seen that.
 func (s *Store) letGo(ctx context.Context, was, o client.Object) error {
 	if len(o.GetFinalizers()) > 0 {
 		return s.patch(ctx, was, o)

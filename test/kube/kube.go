@@ -43,7 +43,8 @@ type Options struct {
 	Disks int
 	// DiskSize is the size of each disk in bytes; zero means 10 GiB.
 	DiskSize int64
-	// Dir is where everything lies; it must not exist. Empty means a new directory below os.TempDir().
+	// Dir is where everything lies; it must not exist. Empty means a new directory below
+	// os.TempDir().
 	Dir string
 	// Keep lets the cluster live on after the test or program, until hosts.Destroy.
 	Keep bool

@@ -582,8 +582,8 @@ func TestForbidden(t *testing.T) {
 	r := n.open(t, dir)
 	defer r.Close()
 	err := r.Start(t.Context(), shell(dir, sleeps))
-	if err == nil || !strings.Contains(err.Error(), "exceeded quota") ||
-		!strings.Contains(err.Error(), "kubectl label namespace default --overwrite pod-security.kubernetes.io/enforce=privileged") {
+	const label = "kubectl label namespace default --overwrite pod-security.kubernetes.io/enforce=privileged"
+	if err == nil || !strings.Contains(err.Error(), "exceeded quota") || !strings.Contains(err.Error(), label) {
 		t.Errorf("start: %v", err)
 	}
 	if _, known := r.State("default.x"); known {

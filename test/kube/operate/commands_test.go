@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	bed "github.com/holdfast-storage/holdfast/test/kube"
+	"github.com/holdfast-storage/holdfast/test/tier"
 )
 
 // holdfast is a command with the kubeconfig of an administrator.
@@ -29,8 +30,8 @@ func expect(t *testing.T, p *bed.Plane, code int, text string, args ...string) {
 	}
 }
 
-// TestCommands: the commands of Holdfast's own control plane say what Kubernetes has instead, and the doctor asks for the operator
-// and not for servers.
+// TestCommands: the commands of Holdfast's own control plane say what Kubernetes has instead, and
+// the doctor asks for the operator and not for servers.
 func TestCommands(t *testing.T) {
 	p := install(t, "05-term", "20-fence")
 	says := func(ctx context.Context, text string) bool {
@@ -48,7 +49,30 @@ func TestCommands(t *testing.T) {
 	if text := string(out); err != nil || strings.Contains(text, "quorum") || strings.Contains(text, "servers") {
 		t.Errorf("doctor: %v\n%s", err, text)
 	}
-	for _, command := range []string{"quorum", "token create", "backup " + filepath.Join(t.TempDir(), "file"), "ca show", "ca rotate"} {
-		expect(t, p, 3, "this command is for Holdfast's own servers, and this is a Kubernetes cluster: ", strings.Fields(command)...)
+	const refused = "this command is for Holdfast's own servers, and this is a Kubernetes cluster: "
+	file := filepath.Join(t.TempDir(), "file")
+	for _, command := range []string{"quorum", "token create", "backup " + file, "ca show", "ca rotate"} {
+		expect(t, p, 3, refused, strings.Fields(command)...)
 	}
+}
+
+// TestHostReturns: a Host that is removed while its Node is selected is made again, as the docs
+// say.
+func TestHostReturns(t *testing.T) {
+	tier.Full(t)
+	p := install(t, "05-term", "20-fence")
+	lead(t, p, "only")
+	node := "apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {kubernetes.io/os: linux}}\n"
+	if _, err := p.Try(t.Context(), node, "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	uid := func(ctx context.Context) string {
+		out, _ := p.Try(ctx, "", "get", "host", "n1", "-o", "jsonpath={.metadata.uid}",
+			"--ignore-not-found") // none yet
+		return out
+	}
+	eventually(t, "the Host", func(ctx context.Context) bool { return uid(ctx) != "" })
+	first := uid(t.Context())
+	p.Kubectl(t, "delete", "host", "n1")
+	eventually(t, "another Host", func(ctx context.Context) bool { return uid(ctx) != "" && uid(ctx) != first })
 }

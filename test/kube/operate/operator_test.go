@@ -61,7 +61,8 @@ func startOperator(t *testing.T, p *bed.Plane, name string) *process {
 	self, err := os.Executable()
 	must(t, err)
 	o := &process{ready: fmt.Sprintf("http://127.0.0.1:%d/readyz", ports[0])}
-	o.cmd = exec.Command(self, "operator", "--kubeconfig", path, "--name", name, "--listen", fmt.Sprintf("127.0.0.1:%d", ports[0]))
+	o.cmd = exec.Command(self, "operator", "--kubeconfig", path, "--name", name, "--listen",
+		fmt.Sprintf("127.0.0.1:%d", ports[0]))
 	o.cmd.Env = append(os.Environ(), operatorRelease+"=v1.0.0")
 	o.cmd.Stdout, o.cmd.Stderr = o, o
 	o.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -132,13 +133,15 @@ func kindsOf(t *testing.T, p *bed.Plane, release string) {
 	must(t, err)
 	extensions, err := clientset.NewForConfig(p.ConfigFor(t, "admin", bed.Masters))
 	must(t, err)
-	must(t, crd.Install(t.Context(), extensions.ApiextensionsV1().CustomResourceDefinitions(), crd.Options{Version: release, Definitions: all}))
+	must(t, crd.Install(t.Context(), extensions.ApiextensionsV1().CustomResourceDefinitions(),
+		crd.Options{Version: release, Definitions: all}))
 }
 
 // works waits until an operator makes a Host of a Node.
 func works(t *testing.T, c client.Client) {
 	t.Helper()
-	must(t, c.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "h1", Labels: map[string]string{"kubernetes.io/os": "linux"}}}))
+	must(t, c.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "h1",
+		Labels: map[string]string{"kubernetes.io/os": "linux"}}}))
 	eventually(t, "the operator to work", func(ctx context.Context) bool {
 		return c.Get(ctx, client.ObjectKey{Name: "h1"}, &api.Host{}) == nil
 	})
@@ -146,15 +149,19 @@ func works(t *testing.T, c client.Client) {
 
 const versionOfPools = `jsonpath={.metadata.annotations.holdfast\.io/version}`
 
-// TestOperator_kinds: an operator brings the kinds of an older release to its own, and does not lead beside those of a newer one; it
-// says why in its log and to the kubelet, and leads when that is over. One that is terminated releases the Lease at once.
+// TestOperator_kinds: an operator brings the kinds of an older release to its own, and does not
+// lead beside those of a newer one; it says why in its log and to the kubelet, and leads when that
+// is over. One that is terminated releases the Lease at once.
 func TestOperator_kinds(t *testing.T) {
 	p := bed.Control(t)
 	kindsOf(t, p, "v0.9.0")
 	p.Kubectl(t, manifests("00-namespaces", "05-term", "10-rbac", "20-fence", "21-hosts")...)
 	c := clientAs(t, p, "admin", bed.Masters)
 	first := startOperator(t, p, "first")
-	eventually(t, "the operator to lead", func(ctx context.Context) bool { return leader(ctx, t, c) == "first" && first.readiness(ctx) == "ok" })
+	eventually(t, "the operator to lead", func(ctx context.Context) bool {
+		return leader(ctx, t,
+			c) == "first" && first.readiness(ctx) == "ok"
+	})
 	eventually(t, "the kinds to be of its release", func(context.Context) bool {
 		return p.Kubectl(t, "get", "crd", "pools.holdfast.io", "-o", versionOfPools) == "v1.0.0"
 	})
@@ -181,11 +188,15 @@ func TestOperator_kinds(t *testing.T) {
 		t.Errorf("the kind of a newer release was changed to %s", now)
 	}
 	p.Kubectl(t, "annotate", "crd", "pools.holdfast.io", "holdfast.io/version=v1.0.0", "--overwrite")
-	eventually(t, "the operator to lead", func(ctx context.Context) bool { return leader(ctx, t, c) == "second" && second.readiness(ctx) == "ok" })
+	eventually(t, "the operator to lead", func(ctx context.Context) bool {
+		return leader(ctx, t,
+			c) == "second" && second.readiness(ctx) == "ok"
+	})
 }
 
-// TestOperator_refusals: what a cluster cannot be made of is said once, where people look, and goes away by itself: a namespace that
-// forbids pods, and a node whose name is too long for a host. To apply the manifests again changes nothing.
+// TestOperator_refusals: what a cluster cannot be made of is said once, where people look, and goes
+// away by itself: a namespace that forbids pods, and a node whose name is too long for a host. To
+// apply the manifests again changes nothing.
 func TestOperator_refusals(t *testing.T) {
 	p := bed.Control(t)
 	p.Kubectl(t, manifests("00-namespaces", "05-term", "10-rbac", "20-fence", "21-hosts")...)
@@ -197,7 +208,8 @@ func TestOperator_refusals(t *testing.T) {
 	all := manifests("00-namespaces", "05-term", "10-rbac", "20-fence", "21-hosts", "22-people", "30-holdfast")
 	p.Kubectl(t, all...)
 	generations := func() string {
-		get := append(slices.Clone(all), "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.generation}{"\n"}{end}`)
+		get := append(slices.Clone(all), "-o",
+			`jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.generation}{"\n"}{end}`)
 		get[0] = "get"
 		return p.Kubectl(t, get...)
 	}
@@ -214,8 +226,14 @@ func TestOperator_refusals(t *testing.T) {
 	must(t, c.Create(t.Context(), declared))
 	const command = "'kubectl label namespace storage pod-security.kubernetes.io/enforce=privileged --overwrite'"
 	message := func() string { return p.Kubectl(t, "-n", "storage", "get", "storagestatus", "-o", "wide") }
-	eventually(t, "the status to say what to do", func(context.Context) bool { return strings.Contains(message(), command) })
-	eventually(t, "the condition", func(ctx context.Context) bool { return allowed(ctx, t, c) == api.AllowedNamespaceForbidsPods })
+	eventually(t, "the status to say what to do", func(context.Context) bool {
+		return strings.Contains(message(),
+			command)
+	})
+	eventually(t, "the condition", func(ctx context.Context) bool {
+		return allowed(ctx, t,
+			c) == api.AllowedNamespaceForbidsPods
+	})
 	told := p.Kubectl(t, "-n", "storage", "get", "storagecluster", "c", "-o", "jsonpath={.status.report.decisions}")
 	if n := strings.Count(told, command); n != 1 {
 		t.Errorf("it is said %d times: %s", n, told)
@@ -226,9 +244,11 @@ func TestOperator_refusals(t *testing.T) {
 	})
 
 	long := strings.Repeat("n", 64)
-	must(t, c.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: long, Labels: map[string]string{"kubernetes.io/os": "linux"}}}))
+	must(t, c.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: long,
+		Labels: map[string]string{"kubernetes.io/os": "linux"}}}))
 	eventually(t, "an event on the node", func(context.Context) bool {
-		return strings.Contains(p.Kubectl(t, "describe", "node", long), "Holdfast makes no Host of the node: the name of a host has at most 63 characters")
+		return strings.Contains(p.Kubectl(t, "describe", "node", long), "Holdfast makes no Host of the node: the "+
+			"name of a host has at most 63 characters")
 	})
 }
 
@@ -245,8 +265,8 @@ func allowed(ctx context.Context, t *testing.T, c client.Client) string {
 	return ""
 }
 
-// TestOperator_fence: when the Term or the policies are deleted the operator that leads steps down. It writes the Term anew, and without
-// policies says what to apply, and leads again afterwards.
+// TestOperator_fence: when the Term or the policies are deleted the operator that leads steps down.
+// It writes the Term anew, and without policies says what to apply, and leads again afterwards.
 func TestOperator_fence(t *testing.T) {
 	tier.Full(t)
 	p := bed.Control(t)
@@ -263,32 +283,43 @@ func TestOperator_fence(t *testing.T) {
 	eventually(t, "a term", func(ctx context.Context) bool { return term(ctx) != "" && o.readiness(ctx) == "ok" })
 	before := term(t.Context())
 	p.Kubectl(t, "-n", store.SystemNamespace, "delete", "term", api.TermName)
-	eventually(t, "another term", func(ctx context.Context) bool { now := term(ctx); return now != "" && now != before })
+	eventually(t, "another term",
+		func(ctx context.Context) bool { now := term(ctx); return now != "" && now != before })
 	before = term(t.Context())
-	p.Kubectl(t, "-n", store.SystemNamespace, "patch", "term", api.TermName, "--type=merge", "-p", `{"spec":{"leader":"nobody"}}`)
-	eventually(t, "another term", func(ctx context.Context) bool { now := term(ctx); return now != "nobody" && now != before })
+	p.Kubectl(t, "-n", store.SystemNamespace, "patch", "term", api.TermName, "--type=merge", "-p",
+		`{"spec":{"leader":"nobody"}}`)
+	eventually(t, "another term",
+		func(ctx context.Context) bool { now := term(ctx); return now != "nobody" && now != before })
 
 	p.Kubectl(t, "delete", "validatingadmissionpolicybinding", "holdfast-host-daemons")
 	eventually(t, "the operator to say which policy is missing", func(ctx context.Context) bool {
 		return strings.Contains(o.readiness(ctx), "the policy holdfast-host-daemons or its binding is missing")
 	})
 	p.Kubectl(t, manifests("21-hosts")...)
-	eventually(t, "the operator to lead again", func(ctx context.Context) bool { return leader(ctx, t, c) == "first" && o.readiness(ctx) == "ok" })
+	eventually(t, "the operator to lead again", func(ctx context.Context) bool {
+		return leader(ctx, t,
+			c) == "first" && o.readiness(ctx) == "ok"
+	})
 	p.Kubectl(t, append([]string{"delete"}, manifests("20-fence")[1:]...)...)
 	eventually(t, "the operator to say what is missing", func(ctx context.Context) bool {
 		return strings.Contains(o.readiness(ctx), "20-fence.yaml are missing or do not work; apply them")
 	})
 	eventually(t, "the lease to be free", func(ctx context.Context) bool { return leader(ctx, t, c) == "" })
 	p.Kubectl(t, manifests("20-fence")...)
-	eventually(t, "the operator to lead again", func(ctx context.Context) bool { return leader(ctx, t, c) == "first" && o.readiness(ctx) == "ok" })
+	eventually(t, "the operator to lead again", func(ctx context.Context) bool {
+		return leader(ctx, t,
+			c) == "first" && o.readiness(ctx) == "ok"
+	})
 }
 
-// TestOperator_rights: an operator that lacks a right does not keep the Lease, and says what it lacks.
+// TestOperator_rights: an operator that lacks a right does not keep the Lease, and says what it
+// lacks.
 func TestOperator_rights(t *testing.T) {
 	tier.Full(t)
 	p := bed.Control(t)
 	p.Kubectl(t, manifests("00-namespaces", "05-term", "10-rbac", "20-fence", "21-hosts")...)
-	p.Kubectl(t, "patch", "clusterrole", "holdfast-operator", "--type=json", "-p", `[{"op":"test","path":"/rules/11/resources/0","value":"userextras/holdfast.io/term"},{"op":"remove","path":"/rules/11"}]`)
+	p.Kubectl(t, "patch", "clusterrole", "holdfast-operator", "--type=json", "-p",
+		`[{"op":"test","path":"/rules/11/resources/0","value":"userextras/holdfast.io/term"},{"op":"remove","path":"/rules/11"}]`)
 	c := clientAs(t, p, "admin", bed.Masters)
 	o := startOperator(t, p, "first")
 	eventually(t, "the operator to say what it lacks", func(ctx context.Context) bool {
@@ -299,7 +330,8 @@ func TestOperator_rights(t *testing.T) {
 	works(t, c)
 }
 
-// TestOperator_away: the API server is away for longer than a term. The operator does not end, and leads again when it is back.
+// TestOperator_away: the API server is away for longer than a term. The operator does not end, and
+// leads again when it is back.
 func TestOperator_away(t *testing.T) {
 	tier.Full(t)
 	p := bed.Control(t)
@@ -313,6 +345,9 @@ func TestOperator_away(t *testing.T) {
 	})
 	count := strings.Count(o.said(), "this server leads")
 	p.StartAPIServer(t)
-	eventually(t, "another term", func(context.Context) bool { return strings.Count(o.said(), "this server leads") > count })
+	eventually(t, "another term", func(context.Context) bool {
+		return strings.Count(o.said(),
+			"this server leads") > count
+	})
 	eventually(t, "the operator to be ready", func(ctx context.Context) bool { return o.readiness(ctx) == "ok" })
 }

@@ -21,7 +21,8 @@ const binary = "../../../bin/holdfast"
 func lead(t *testing.T, p *bed.Plane, name string) *exec.Cmd {
 	t.Helper()
 	own := operator(t, p)
-	cmd := exec.CommandContext(t.Context(), binary, "operator", "--kubeconfig", kubeconfig(t, p, own), "--name", name, "--listen", "")
+	cmd := exec.CommandContext(t.Context(), binary, "operator", "--kubeconfig", kubeconfig(t, p, own), "--name",
+		name, "--listen", "")
 	cmd.Stderr = t.Output()
 	must(t, cmd.Start())
 	t.Cleanup(func() {
@@ -29,7 +30,8 @@ func lead(t *testing.T, p *bed.Plane, name string) *exec.Cmd {
 		_ = cmd.Wait()
 	})
 	eventually(t, name+" to lead", func(ctx context.Context) bool {
-		out, err := p.Try(ctx, "", "-n", store.SystemNamespace, "get", "term", "leader", "-o", "jsonpath={.spec.leader}")
+		out, err := p.Try(ctx, "", "-n", store.SystemNamespace, "get", "term", "leader", "-o",
+			"jsonpath={.spec.leader}")
 		return err == nil && strings.HasPrefix(out, name+"_")
 	})
 	return cmd
@@ -59,7 +61,8 @@ func TestPlans(t *testing.T) {
 	user := p.KubeconfigFor(t, "editor")
 	plan := func(namespace string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), binary, "--kubeconfig", user, "-n", namespace, "plan", "-f", "-")
-		cmd.Stdin = strings.NewReader("apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: c}\nspec: {type: ceph, ceph: {}}\n")
+		cmd.Stdin = strings.NewReader("apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: " +
+			"c}\nspec: {type: ceph, ceph: {}}\n")
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
@@ -69,8 +72,10 @@ func TestPlans(t *testing.T) {
 	if out, err := plan("other"); err == nil || !strings.Contains(out, "cannot") {
 		t.Errorf("a plan of what the user may not do: %v\n%s", err, out)
 	}
-	forged := "apiVersion: holdfast.io/v1alpha1\nkind: Plan\nmetadata: {name: forged}\nspec:\n  requester: admin\n  groups: [\"system:masters\"]\n" +
-		"  manifest: |\n    apiVersion: holdfast.io/v1alpha1\n    kind: StorageCluster\n    metadata: {name: d, namespace: other}\n    spec: {type: ceph, ceph: {}}\n"
+	forged := "apiVersion: holdfast.io/v1alpha1\nkind: Plan\nmetadata: {name: forged}\nspec:\n  requester: admin\n " +
+		" groups: [\"system:masters\"]\n" +
+		"  manifest: |\n    apiVersion: holdfast.io/v1alpha1\n    kind: StorageCluster\n    metadata: {name: d, " +
+		"namespace: other}\n    spec: {type: ceph, ceph: {}}\n"
 	if _, err := p.Try(t.Context(), forged, "--kubeconfig", user, "create", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}

@@ -198,7 +198,7 @@ func TestPolicies_token(t *testing.T) {
 	agent = outside
 	tryAll(t, []attempt{{"with a token of no pod", "and no other", ask("h1", node("h1"))}})
 
-	config, err := hosttoken.Config(inPod, "h1")
+	config, err := hosttoken.Config(t.Context(), inPod, "h1")
 	must(t, err)
 	h1, err := client.New(config, client.Options{Scheme: storeScheme(t)})
 	must(t, err)

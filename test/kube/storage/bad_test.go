@@ -14,12 +14,14 @@ import (
 const (
 	// allow is what a person is told to run where a namespace forbids the pods of daemons.
 	allow = "kubectl label namespace storage pod-security.kubernetes.io/enforce=privileged --overwrite"
-	// away is how long the API server is away: longer than the operator's term and the agents' patience.
+	// away is how long the API server is away: longer than the operator's term and the agents'
+	// patience.
 	away = time.Minute
 )
 
-// TestBadInput gives Ceph in pods what people and platforms do wrong, one after the other: each is said where people look, with what to
-// do, and nothing is half made; when it is mended the cluster goes on by itself. No daemon is restarted for any of it.
+// TestBadInput gives Ceph in pods what people and platforms do wrong, one after the other: each is
+// said where people look, with what to do, and nothing is half made; when it is mended the cluster
+// goes on by itself. No daemon is restarted for any of it.
 func TestBadInput(t *testing.T) {
 	tier.Full(t)
 	b := newBed(t, 1)
@@ -48,17 +50,20 @@ func (b *bed) says(words string, args ...string) {
 	})
 }
 
-// forbidden has the namespace refuse the pods of daemons: the cluster says so at once, and makes nothing. The namespace has a pod with
-// the name of a daemon's.
+// forbidden has the namespace refuse the pods of daemons: the cluster says so at once, and makes
+// nothing. The namespace has a pod with the name of a daemon's.
 func (b *bed) forbidden() {
 	b.t.Helper()
 	b.Kubectl(b.t, "create", "namespace", ns)
-	b.Apply(b.t, `{apiVersion: v1, kind: Pod, metadata: {name: ceph-mgr-a}, spec: {nodeSelector: {no: node}, containers: [{name: c, image: theirs}]}}`, "-n", ns)
+	b.Apply(b.t, `{apiVersion: v1, kind: Pod, metadata: {name: ceph-mgr-a}, spec: {nodeSelector: {no: node},
+		containers: [{name: c, image: theirs}]}}`, "-n", ns)
 	b.Kubectl(b.t, "label", "namespace", ns, "pod-security.kubernetes.io/enforce=restricted")
 	b.Apply(b.t, b.ceph(), "-n", ns)
 	b.says(allow, "-n", ns, "get", "storagestatus", "ceph", "-o", "wide")
-	b.says(allow, "-n", "holdfast-system", "exec", "deploy/holdfast-operator", "--", "holdfast", "-n", ns, "why", "cluster/ceph")
-	b.says("NamespaceForbidsPods", "-n", ns, "get", "storagecluster", "ceph", "-o", `jsonpath={.status.conditions[?(@.type=="DaemonsAllowed")].reason}`)
+	b.says(allow, "-n", "holdfast-system", "exec", "deploy/holdfast-operator", "--", "holdfast", "-n", ns, "why",
+		"cluster/ceph")
+	b.says("NamespaceForbidsPods", "-n", ns, "get", "storagecluster", "ceph", "-o",
+		`jsonpath={.status.conditions[?(@.type=="DaemonsAllowed")].reason}`)
 	b.orchestrated()
 	if made := b.Kubectl(b.t, "-n", ns, "get", "daemons,secrets,pods", "-o", "name"); made != "pod/ceph-mgr-a" {
 		b.t.Errorf("in a namespace that forbids pods these were made:\n%s", made)
@@ -69,7 +74,8 @@ func (b *bed) forbidden() {
 // noImage has the agents make pods of an image that there is not.
 func (b *bed) noImage() {
 	b.t.Helper()
-	b.Kubectl(b.t, "-n", "holdfast-system", "set", "env", "ds/holdfast-agent", "HOLDFAST_IMAGE=localhost:1/holdfast:none")
+	b.Kubectl(b.t, "-n", "holdfast-system", "set", "env", "ds/holdfast-agent",
+		"HOLDFAST_IMAGE=localhost:1/holdfast:none")
 	b.Kubectl(b.t, "-n", "holdfast-system", "rollout", "status", "ds/holdfast-agent", "--timeout=2m")
 	b.Kubectl(b.t, strings.Fields(allow)[1:]...)
 	const image = "localhost:1/holdfast:none"
@@ -78,12 +84,14 @@ func (b *bed) noImage() {
 	b.step("the cluster says that the image cannot be pulled")
 }
 
-// notOurs gives the agents the right image. A pod of somebody else has had the name of a daemon's from the beginning.
+// notOurs gives the agents the right image. A pod of somebody else has had the name of a daemon's
+// from the beginning.
 func (b *bed) notOurs() {
 	b.t.Helper()
 	b.Install(b.t)
 	b.Kubectl(b.t, "-n", "holdfast-system", "set", "env", "ds/holdfast-agent", "HOLDFAST_IMAGE=localhost/holdfast:dev")
-	b.says("kubectl delete pod -n storage ceph-mgr-a", "-n", ns, "get", "daemon", "ceph-mgr-a", "-o", "jsonpath={.status.message}")
+	b.says("kubectl delete pod -n storage ceph-mgr-a", "-n", ns, "get", "daemon", "ceph-mgr-a", "-o",
+		"jsonpath={.status.message}")
 	b.Kubectl(b.t, "-n", ns, "delete", "pod", "ceph-mgr-a")
 	b.step("a pod that is not the daemon's was told, and left alone")
 }
@@ -108,7 +116,8 @@ func (b *bed) made() {
 	b.step("Ceph is ONLINE although the API server was away while it was made")
 }
 
-// hostname looks where CRUSH has the OSD of the node whose host name is not the Node's: below the name of its Host.
+// hostname looks where CRUSH has the OSD of the node whose host name is not the Node's: below the
+// name of its Host.
 func (b *bed) hostname() {
 	b.t.Helper()
 	tree := b.operator("-n", ns, "ceph", "shell", "--", "ceph", "osd", "tree")
