@@ -31,8 +31,7 @@ func TestConfig_ended(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		response, err := client.Get(server.URL) //nolint:noctx // as the transport,
-			which knows the context of Config alone
+		response, err := client.Get(server.URL) //nolint:noctx // Config has the context
 		if err == nil {
 			err = response.Body.Close()
 		}
