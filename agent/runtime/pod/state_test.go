@@ -178,7 +178,7 @@ func TestStateOf(t *testing.T) {
 					Namespace: "default", Name: "x", CreationTimestamp: ago(time.Hour),
 					Annotations: map[string]string{annotationImage: "i"},
 				},
-				Spec:       corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Image: "i"}}},
+				Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Image: "i"}}},
 			}
 			if !tt.bare {
 				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
