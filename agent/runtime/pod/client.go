@@ -51,7 +51,8 @@ func (a pods) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) 
 	defer cancel()
 	got := pod.DeepCopy()
 	if err := a.client.Create(ctx, got); err != nil {
-		return nil, fmt.Errorf("while making the pod %s in namespace %s: %w", pod.Name, pod.Namespace, allowed(pod.Namespace, err))
+		err = allowed(pod.Namespace, err)
+		return nil, fmt.Errorf("while making the pod %s in namespace %s: %w", pod.Name, pod.Namespace, err)
 	}
 	return got, nil
 }
@@ -61,8 +62,8 @@ func allowed(namespace string, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
-	return fmt.Errorf("%w; if PodSecurity forbids it, run 'kubectl label namespace %s --overwrite pod-security.kubernetes.io/enforce=privileged'",
-		err, namespace)
+	return fmt.Errorf("%w; if PodSecurity forbids it, run 'kubectl label namespace %s --overwrite "+
+		"pod-security.kubernetes.io/enforce=privileged'", err, namespace)
 }
 
 func (a pods) get(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
