@@ -36,7 +36,9 @@ const (
 
 // times are those of the operators' election. API servers of Kubernetes are farther away than
 // Holdfast's own, and an operator that is restarted releases the Lease.
-var times = election.Times{Lease: 15 * time.Second, Deadline: 10 * time.Second, Renew: 2 * time.Second, Retry: time.Second}
+var times = election.Times{
+	Lease: 15 * time.Second, Deadline: 10 * time.Second, Renew: 2 * time.Second, Retry: time.Second,
+}
 
 // Config is what an operator needs.
 type Config struct {

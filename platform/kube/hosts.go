@@ -36,7 +36,8 @@ func hostsOf(nodes []corev1.Node, selector labels.Selector) (hosts []hostOf, ref
 		if !selector.Matches(labels.Set(node.Labels)) {
 			continue
 		}
-		if why := validation.IsDNS1123Label(shortOf(node.Name)); len(why) > 0 || len(node.Name) > validation.LabelValueMaxLength {
+		why := validation.IsDNS1123Label(shortOf(node.Name))
+		if len(why) > 0 || len(node.Name) > validation.LabelValueMaxLength {
 			refused[node.Name] = fmt.Sprintf("the name of a host has at most %d characters, as it is the value of "+
 				"labels: give the node a shorter name",
 				validation.LabelValueMaxLength)
@@ -67,7 +68,10 @@ func nodeReady(node *corev1.Node) metav1.Condition {
 		}
 		return ready
 	}
-	return metav1.Condition{Type: api.HostNodeReady, Status: metav1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "the kubelet has not reported yet"}
+	return metav1.Condition{
+		Type: api.HostNodeReady, Status: metav1.ConditionUnknown, Reason: "NodeStatusUnknown",
+		Message: "the kubelet has not reported yet",
+	}
 }
 
 // nodeGone is that condition where there is no such node.

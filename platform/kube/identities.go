@@ -93,7 +93,9 @@ func secretsOf(daemons []api.Daemon, actions []api.Action) map[place][]string {
 func (i *identities) addRole(at place, secrets []string) {
 	i.roles = append(i.roles, rbacv1.Role{
 		ObjectMeta: ours(at.namespace, hostRole+at.host),
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: secrets, Verbs: []string{"get"}}},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: secrets, Verbs: []string{"get"},
+		}},
 	})
 	i.bindings = append(i.bindings, bindingOf(at.namespace, hostRole+at.host, "Role", rbacv1.Subject{
 		Kind: rbacv1.ServiceAccountKind, Namespace: HostsNamespace, Name: at.host,

@@ -56,7 +56,8 @@ func (k *Keeper) read(ctx context.Context) (*world, error) {
 			return nil, fmt.Errorf("while reading %T: %w", list, err)
 		}
 	}
-	w.nodes, w.namespaces, w.hosts, w.daemons, w.actions, w.clusters = nodes.Items, names.Items, hosts.Items, ds.Items, as.Items, cs.Items
+	w.nodes, w.namespaces, w.hosts = nodes.Items, names.Items, hosts.Items
+	w.daemons, w.actions, w.clusters = ds.Items, as.Items, cs.Items
 	w.have = identities{sas.Items, roles.Items, binds.Items}
 	return &w, nil
 }
@@ -181,7 +182,8 @@ func (k *Keeper) keepNamespaces(ctx context.Context, w *world) (writes []func() 
 			value = nil
 		}
 		writes = append(writes, func() error {
-			text, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]*string{LabelProtected: value}}})
+			labels := map[string]*string{LabelProtected: value}
+			text, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
 			if err != nil {
 				return err
 			}

@@ -117,7 +117,8 @@ func (t *Terms) writeOnce(ctx context.Context, token string) error {
 		return err
 	}
 	lease := &coordinationv1.Lease{}
-	if err := t.client.Get(ctx, client.ObjectKey{Namespace: store.SystemNamespace, Name: store.LeaderLease}, lease); err != nil {
+	name := client.ObjectKey{Namespace: store.SystemNamespace, Name: store.LeaderLease}
+	if err := t.client.Get(ctx, name, lease); err != nil {
 		return err
 	}
 	if ptr.Deref(lease.Spec.HolderIdentity, "") != token {

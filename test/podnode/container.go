@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -71,7 +72,8 @@ func (p *pod) start() (*container, error) {
 		return nil, err
 	}
 	defer out.Close()
-	c.cmd = exec.CommandContext(context.Background(), spec.Command[0], append(spec.Command[1:], spec.Args...)...)
+	args := expand(append(slices.Clone(spec.Command), spec.Args...), spec.Env)
+	c.cmd = exec.CommandContext(context.Background(), args[0], args[1:]...)
 	c.cmd.Dir, c.cmd.Stdout, c.cmd.Stderr = spec.WorkingDir, out, out
 	c.cmd.Env = append(os.Environ(), envPod+"="+string(p.is.UID), envContainer+"="+c.id)
 	for _, e := range spec.Env {
@@ -93,6 +95,19 @@ func (p *pod) start() (*container, error) {
 			corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: c.started}}, "standin://"+c.id)}
 	})
 	return c, nil
+}
+
+// expand does what the kubelet does to a command: $(NAME) is a variable, if there is one, and $$ is $.
+func expand(command []string, env []corev1.EnvVar) []string {
+	all := []string{"$$", "$"}
+	for _, e := range env {
+		all = append(all, "$("+e.Name+")", e.Value)
+	}
+	r := strings.NewReplacer(all...)
+	for i := range command {
+		command[i] = r.Replace(command[i])
+	}
+	return command
 }
 
 // wait waits for the end of the command, and then kills what it left: the end of a container is

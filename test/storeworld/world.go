@@ -93,7 +93,9 @@ func (w World) TakeLock(ctx context.Context, cluster types.NamespacedName, holde
 		return err
 	}
 	var lock coordinationv1.Lease
-	name := types.NamespacedName{Namespace: store.SystemNamespace, Name: "orchestrate-" + cluster.Namespace + "." + cluster.Name}
+	name := types.NamespacedName{
+		Namespace: store.SystemNamespace, Name: "orchestrate-" + cluster.Namespace + "." + cluster.Name,
+	}
 	if err := w.Client.Get(ctx, name, &lock); err != nil {
 		return err
 	}
@@ -116,7 +118,8 @@ func (w World) LeadAs(ctx context.Context, token string) error {
 // Beat renews the Lease of a host's agent.
 func (w World) Beat(ctx context.Context, host string) error {
 	now := metav1.NowMicro()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: "host-" + host}}
+	lease := &coordinationv1.Lease{}
+	lease.Namespace, lease.Name = store.SystemNamespace, "host-"+host
 	err := w.Client.Get(ctx, client.ObjectKeyFromObject(lease), lease)
 	lease.Spec.RenewTime = &now
 	if apierrors.IsNotFound(err) {

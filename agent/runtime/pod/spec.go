@@ -73,12 +73,22 @@ func podOf(cfg *Config, p runtime.Process, restarts int) *corev1.Pod {
 	pod.Spec.Volumes = volumes
 	pod.Spec.Containers = []corev1.Container{{
 		Name: containerOf(p.Of), Image: cfg.Image, ImagePullPolicy: cfg.PullPolicy,
-		Command: slices.Clone(p.Command), WorkingDir: p.Dir,
+		Command: literally(p.Command), WorkingDir: p.Dir,
 		Env:                      []corev1.EnvVar{{Name: "HOLDFAST_DAEMON", Value: p.Name}},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		SecurityContext:          securityOf(p.Needs), VolumeMounts: mounts,
 	}}
 	return pod
+}
+
+// literally has the kubelet take a command as it is: it puts variables in the place of $(NAME), and $ in
+// that of $$.
+func literally(command []string) []string {
+	out := make([]string, len(command))
+	for i, arg := range command {
+		out[i] = strings.ReplaceAll(arg, "$", "$$")
+	}
+	return out
 }
 
 // hashOf tells what a process was made from.

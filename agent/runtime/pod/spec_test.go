@@ -96,6 +96,11 @@ func TestPodOf_always(t *testing.T) {
 		pod.Spec.RestartPolicy != corev1.RestartPolicyAlways || len(pod.Spec.ReadinessGates) != 1 {
 		t.Errorf("%+v", pod.Spec)
 	}
+	p.Command = []string{"sh", "-c", "echo $$ $(HOSTNAME) $0"}
+	if got := podOf(cfg, p, 0).Spec.Containers[0].Command[2]; got != "echo $$$$ $$(HOSTNAME) $$0" {
+		t.Errorf("command %s", got)
+	}
+	pod = podOf(cfg, p, 0)
 	other := p
 	other.Command = []string{"other"}
 	if hashOf(p) != pod.Annotations[annotationProcess] || hashOf(other) == hashOf(p) {

@@ -80,7 +80,8 @@ func (b *bed) awaitClean() {
 	b.t.Helper()
 	b.await("all placement groups to be active+clean", func(ctx context.Context) error {
 		out, err := b.Operator(ctx, "-n", ns, "ceph", "shell", "--", "ceph", "-s")
-		if err == nil && (!strings.Contains(out, "HEALTH_OK") || !strings.Contains(out, "active+clean") || strings.Contains(out, "peering")) {
+		clean := strings.Contains(out, "active+clean") && !strings.Contains(out, "peering")
+		if err == nil && (!clean || !strings.Contains(out, "HEALTH_OK")) {
 			err = errors.New(out)
 		}
 		return err
@@ -90,7 +91,8 @@ func (b *bed) awaitClean() {
 // checkOrphans looks for keys and OSD ids of nothing.
 func (b *bed) checkOrphans() {
 	b.t.Helper()
-	if out := b.operator("-n", ns, "ceph", "shell", "--", "ceph", "osd", "ls"); strings.Join(strings.Fields(out), " ") != "0 1 2" {
+	out := b.operator("-n", ns, "ceph", "shell", "--", "ceph", "osd", "ls")
+	if strings.Join(strings.Fields(out), " ") != "0 1 2" {
 		b.t.Errorf("the OSDs are %q", out)
 	}
 	keys := 0
